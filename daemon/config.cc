@@ -100,6 +100,7 @@ Status set_limits(const Values& values, Config& config) {
   WEFT_TRY(config.cache_max, values.bytes("cache_max", kCacheMax));
   WEFT_TRY(config.memory_max, values.bytes("memory_max", std::to_string(memory_bytes() / kMemoryShare)));
   WEFT_TRY(config.cold, values.one_of("cold", std::to_array<std::string_view>({"auto", "stream", "fetch"})));
+  config.follow = values.list("follow");
   WEFT_TRY(config.sparse, values.one_of("sparse", std::to_array<std::string_view>({"auto", "never"})));
   WEFT_TRY(const std::uint64_t port, values.number("metrics_port", "0", std::numeric_limits<std::uint16_t>::max()));
   config.metrics_port = static_cast<std::uint16_t>(port);

@@ -21,6 +21,7 @@ struct Config {
   std::uint64_t cache_max = 0;   // bytes
   std::uint64_t memory_max = 0;  // bytes that versions may leave in memory alone
   std::string cold, sparse;
+  std::vector<std::string> follow;  // models, and first parts of names
   std::uint16_t metrics_port = 0;
   std::chrono::seconds drain{0};
   std::string log_file, log_level;

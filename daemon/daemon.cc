@@ -10,6 +10,7 @@
 
 #include "base/log.h"
 #include "control/server.h"
+#include "daemon/follow.h"
 #include "daemon/metrics_port.h"
 #include "daemon/notify.h"
 #include "daemon/parts.h"
@@ -86,6 +87,7 @@ class Daemon {
     if (const auto port = config_.get()->metrics_port; port != 0) {
       WEFT_TRY(metrics_, MetricsPort::open(port, [this] { return figures_.text(); }));
     }
+    if (config_.get()->clustered()) follow_ = std::make_unique<Follow>(*store_, *bytes_);
     starting_ = false;
     server_->start();
     return {};
@@ -175,6 +177,7 @@ class Daemon {
   std::unique_ptr<Peers> peers_;  // null for a node alone, and for one without peers
   std::unique_ptr<Bytes> bytes_;
   std::unique_ptr<FlushBehind> memory_;
+  std::unique_ptr<Follow> follow_;  // null for a node alone, which has all bytes
   std::optional<DaemonParts> parts_;
   std::unique_ptr<control::Server> server_;
   std::unique_ptr<MetricsPort> metrics_;

@@ -1,5 +1,6 @@
 // Publishing for a client, which finds the files and opens each as it is needed, with its own rights.
 #include <fmt/core.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <span>
@@ -95,13 +96,30 @@ Result<ImportReport> import(control::Call& call, const ImportRequest& request, D
   WEFT_CHECK(check_description(request.options));
   WEFT_TRY(auto files, client.list(request.files));
   if (request.options.move)
-    for (SourceFile& file : files) file.giver = call.peer().uid;
+    for (SourceFile& file : files) {
+      file.giver = call.peer().uid;
+      file.linked = request.options.linked;
+    }
   WEFT_TRY(const ImportReport report, publish(request.options, std::move(files), progress, parts));
   if (parts.bytes.behind) parts.bytes.behind->look_again();
   const VersionRow& row = report.outcome.version;
   log_info("{}{} by user {}", spec_of(row.model_name, row.number),
            report.outcome.made ? " published" : " has this content already, asked for", call.peer().uid);
   return report;
+}
+
+// A mount asks for the users who write into its new/.
+Result<Nothing> may_publish(control::Call& call, const MayPublishRequest& request, DaemonParts& parts) {
+  PeerCredentials user = call.peer();
+  const bool of_others = user.uid == 0 || user.uid == ::geteuid();
+  if (!of_others && request.uid != user.uid)
+    return Error{Errc::permission, "weftd: what another user may do is told to root alone"};
+  if (of_others) {
+    user = {user.pid, request.uid, request.gid, {}};
+    for (const GroupId group : request.groups) user.groups.push_back(group.gid);
+  }
+  WEFT_CHECK(check_access(parts.config.get()->publish, user, "publish"));
+  return Nothing{};
 }
 
 }  // namespace
@@ -112,6 +130,7 @@ void fail(control::Call& call, const Error& error) {
 }
 
 void serve_imports(control::Server& server, DaemonParts& parts) {
+  serve(server, parts, "may_publish", may_publish);
   serve(server, parts, "import", import);
 }
 

@@ -21,6 +21,7 @@ constexpr std::array kSettings = {
     Setting{"memory_max", text, "BYTES", "bytes of new versions in memory alone (default: a quarter of it)", true},
     Setting{"cold", text, "HOW", "how to read bytes that are not local: auto, stream or fetch", true},
     Setting{"sparse", text, "HOW", "send changed tensors as differences: auto or never", true},
+    Setting{"follow", list, "MODEL", "fetch new versions of MODEL, or of the models below this name, at once", true},
     Setting{"metrics_port", number, "PORT", "loopback port that serves /metrics (default: 0, none)", false},
     Setting{"drain_seconds", number, "SECONDS", "time for running requests after SIGTERM", true},
     Setting{"log_file", text, "FILE", "the log file (default: standard error)", false},

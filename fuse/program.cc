@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <csignal>
 #include <cstdlib>
 #include <filesystem>
 #include <functional>
@@ -15,6 +16,8 @@
 
 #include "base/log.h"
 #include "base/text.h"
+#include "fuse/announce/announcer.h"
+#include "fuse/process/announcer_process.h"
 #include "fuse/process/background.h"
 #include "fuse/process/channel.h"
 #include "fuse/process/mountpoint.h"
@@ -24,6 +27,7 @@
 #include "os/beneath.h"
 #include "os/sys.h"
 #include "weft/cold.h"
+#include "weft/publish_rights.h"
 #include "weft/store.h"
 #include "weft/vfs.h"
 
@@ -92,7 +96,9 @@ Status mount_store(MountOptions options, std::ostream& err) {
   WEFT_TRY(Fd open_versions, open_versions_of(options.store));
   const auto work = [&](const std::function<void()>& ready) -> Status {
     WEFT_CHECK(set_up_process(options));
-    return Supervisor(options, exec_launcher(kOwnProgram, options), std::move(open_versions)).run(ready);
+    return Supervisor(options, exec_launcher(kOwnProgram, options), std::move(open_versions),
+                      announcer_launcher(kOwnProgram, options))
+        .run(ready);
   };
   return options.foreground ? work([] {}) : run_in_background(work);
 }
@@ -102,7 +108,9 @@ Status go_on_supervising(const MountOptions& options, const InheritedEnds& inher
        {inherited.device, inherited.state, inherited.open, inherited.channel, inherited.door, inherited.client})
     keep_private(fd);
   WEFT_CHECK(set_up_process(options));
-  return Supervisor(options, exec_launcher(kOwnProgram, options), Fd(inherited.open)).resume(inherited);
+  return Supervisor(options, exec_launcher(kOwnProgram, options), Fd(inherited.open),
+                    announcer_launcher(kOwnProgram, options))
+      .resume(inherited);
 }
 
 // Sixteen threads would each keep a heap of their own, and large lists would stay in it.
@@ -124,7 +132,20 @@ Status open_and_serve(const MountOptions& options, const ServerEnds& ends) {
   WEFT_TRY(const auto store, Store::open(options.store, reading));
   cold = make_cold_client(options.store, store->cluster().has_value());  // without a cluster nobody has more bytes
   const auto vfs = Vfs::make(*store, VfsOptions{"", cold.get(), options.cold, options.publish});
-  return serve(*vfs, options, ends);
+  const auto rights = make_publish_rights(options.store);
+  return serve(*vfs, *rights, options, ends);
+}
+
+// Ends with its supervisor, and is killed by it: a signal from a terminal is the supervisor's affair.
+Status announce_store(const MountOptions& options, int state) {
+  keep_private(state);
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  WEFT_CHECK(set_up_process(options));
+  WEFT_TRY(SharedState shared, SharedState::attach(Fd(state)));
+  WEFT_TRY(const auto store, Store::open(options.store, {}));
+  Status announced = announce(*store, options, shared.head());
+  if (!announced.ok()) log_error("the announcer: {}", announced.error().message);
+  return announced;
 }
 
 // The supervisor hears why a server ends.
@@ -149,6 +170,8 @@ Status act(const CommandLine& line, std::ostream& out, std::ostream& err) {
       return mount_store(line.mount, err);
     case Action::serve:
       return serve_store(line.mount, line.ends);
+    case Action::announce:
+      return announce_store(line.mount, line.announced_state);
     case Action::supervise:
       return go_on_supervising(line.mount, line.inherited);
   }

@@ -55,13 +55,17 @@ Status serve_device(Server& server, int channel) {
   go_on(server);
   server.pages = session.pages();
   server.vfs.read_by_record(server.options.record_reads);
+  server.events.start(server.device);
   Watcher watcher(session, server, channel);
   server.notifier.start(session.kernel_cache());
+  if (server.checkpoints) server.checkpoints->start();
   Status served = watcher.start();
   if (served.ok()) served = session.loop();
   watcher.loop_ended();
   watcher.join();
   if (!served.ok()) end_at_once(channel, served.error());
+  if (server.checkpoints) server.checkpoints->stop();
+  server.events.stop();
   server.vfs.stop_assembling();
   server.notifier.stop();
   return {};
@@ -69,7 +73,7 @@ Status serve_device(Server& server, int channel) {
 
 }  // namespace
 
-Status serve(Vfs& vfs, const MountOptions& options, const ServerEnds& ends) {
+Status serve(Vfs& vfs, PublishRights& rights, const MountOptions& options, const ServerEnds& ends) {
   const Fd channel(ends.channel);
   WEFT_TRY(SharedState shared, SharedState::attach(Fd(ends.state)));
   WEFT_CHECK(say(channel.get(), Say::opened));
@@ -79,7 +83,7 @@ Status serve(Vfs& vfs, const MountOptions& options, const ServerEnds& ends) {
     return Error{Errc::internal, "the supervisor gave no device"};
   WEFT_TRY(auto drafts, open_drafts(options));
   // Only now: the server before is at its end.
-  Server server(vfs, std::move(drafts), publishing(options), options, shared);
+  Server server(vfs, rights, std::move(drafts), publishing(options), options, shared);
   if (server.publisher) server.publisher->recover();
   server.device = message->device.release();
   return serve_device(server, channel.get());

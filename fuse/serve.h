@@ -3,6 +3,7 @@
 
 #include "fuse/process/options.h"
 #include "fuse/process/server_process.h"
+#include "weft/publish_rights.h"
 #include "weft/vfs.h"
 
 namespace weft {
@@ -11,6 +12,6 @@ namespace weft {
 // and are closed. How it is mounted goes to Vfs::set_mount_status. block_stop_signals() was called before any thread
 // was made: a stop signal is the supervisor's affair, and only when that is gone the server itself unmounts.
 // Errc::unsupported when the state that `ends` lead to is another program's.
-Status serve(Vfs& vfs, const MountOptions& options, const ServerEnds& ends);
+Status serve(Vfs& vfs, PublishRights& rights, const MountOptions& options, const ServerEnds& ends);
 
 }  // namespace weft

@@ -52,6 +52,7 @@ std::string status_members(const Server& server, const Status& read_ahead, bool 
   json.member("restarts", std::uint64_t{head.restarts});
   if (head.restarts != 0) json.member("last_restart", shared_text(head.last_loss));
   if (!can_resend(head.init)) json.member("restart_problem", "needs Linux 6.9: a lost server ends the mount");
+  if (server.draft_space) json.member("drafts_max", server.draft_space->bytes_max());
   json.member("mode", passthrough ? "passthrough" : "cached");
   if (!passthrough) json.member("mode_reason", server.passthrough.reason());
   if (const auto refused = server.open_files.refused(); refused.opens != 0)
@@ -109,7 +110,18 @@ void Watcher::set_up() {
   if (!server_.passthrough.active()) log_warning("no passthrough: {}", server_.passthrough.reason());
   log_info("serving {} at {}", server_.options.store, server_.options.directory);
   server_.open_files.reopen();
+  begin_announcing();
   if (!say(channel_, Say::ready).ok()) lose_supervisor();
+}
+
+// What is committed from here on is announced: whoever mounts may watch at once.
+void Watcher::begin_announcing() {
+  AnnounceWords& words = server_.shared.head().announce;
+  if (!server_.options.announce || words.begun != 0) return;
+  const auto position = server_.vfs.position();
+  if (!position.ok()) return log_error("nothing is announced: {}", position.error().message);
+  words.position = *position;
+  words.begun = 1;
 }
 
 // Only the kernel reads an assembled file faster than its parts.

@@ -32,6 +32,7 @@ class Watcher {
   void run();
   bool wait_for_init() const;
   void set_up();
+  void begin_announcing();
   void assemble();
   void publish_status();
   void lose_supervisor();

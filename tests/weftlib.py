@@ -11,6 +11,7 @@ import shutil
 import signal
 import struct
 import subprocess
+import threading
 import time
 import traceback
 
@@ -52,6 +53,75 @@ def page_cache(how):
     with open(TOP / "tests/weftlib.py", encoding="utf-8") as file:
         fcntl.flock(file, how)
         yield
+
+
+class Follower:
+    """A `weft` that prints lines as they come, ended whatever happens."""
+
+    def __init__(self, *words, program=WEFT, **options):
+        defaults = {"stdin": subprocess.DEVNULL, "env": environment()}
+        self.process = subprocess.Popen([program, *map(str, words)], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                        text=True, **(defaults | options))
+        self.read = b""
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exception):
+        self.process.kill()
+        self.process.communicate()
+
+    def line(self):
+        """The next one; each is flushed, so that none waits in a buffer."""
+        assert self.has_line(COMMAND_SECONDS_MAX), self.process.poll()
+        line, self.read = self.read.split(b"\n", 1)
+        return line.decode() + "\n"
+
+    def has_line(self, seconds=1):
+        while b"\n" not in self.read:
+            if not select.select([self.process.stdout], [], [], seconds)[0]:
+                return False
+            part = os.read(self.process.stdout.fileno(), 1 << 16)
+            if not part:
+                return False
+            self.read += part
+        return True
+
+    def says_nothing(self, seconds=1):
+        return not self.has_line(seconds)
+
+
+class InotifyWatcher:
+    """An unmodified inotifywait on a directory."""
+
+    def __init__(self, *words):
+        self.process = subprocess.Popen(["inotifywait", "--monitor", "--format", "%e %w%f", *map(str, words)],
+                                        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, bufsize=1)
+        while "Watches established" not in self.process.stderr.readline():
+            pass
+        self.lines = []
+        self.thread = threading.Thread(target=self.read, daemon=True)
+        self.thread.start()
+
+    def read(self):
+        for line in self.process.stdout:
+            self.lines.append(line.strip())
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exception):
+        self.process.kill()
+        self.thread.join()
+        self.process.communicate()
+
+    def saw(self, *lines):
+        """They come in this order, with others between them."""
+        def all_there():
+            rest = iter(self.lines)
+            return all(line in rest for line in lines)
+
+        wait_until(all_there)
 
 
 class Store:

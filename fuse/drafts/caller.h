@@ -2,22 +2,17 @@
 // thread, what the thread does in the drafts is allowed, owned and counted as if the user had done it.
 #pragma once
 
-#include <sys/types.h>
-
-#include <vector>
+#include "weft/publish_rights.h"
 
 namespace weft {
 
-struct DraftUser {
-  uid_t uid = 0;
-  gid_t gid = 0;
-  std::vector<gid_t> groups;  // beside `gid`
-};
+// With the groups that a login of this user has.
+UserIds with_groups(uid_t uid, gid_t gid);
 
 // While it lives, this thread acts on files as that user. Only root can do so; any other server serves its own user.
 class ActingAs {
  public:
-  explicit ActingAs(const DraftUser& user);
+  explicit ActingAs(const UserIds& user);
   ~ActingAs();
   ActingAs(const ActingAs&) = delete;
   ActingAs& operator=(const ActingAs&) = delete;

@@ -14,8 +14,6 @@
 #include <memory>
 #include <thread>
 
-#include "base/json.h"
-#include "base/json_value.h"
 #include "base/limits.h"
 #include "base/log.h"
 #include "base/text.h"
@@ -26,7 +24,7 @@ namespace weft {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-constexpr std::chrono::milliseconds kPatience{1000}, kPause{5};
+constexpr std::chrono::milliseconds kPatience{1000}, kShortPatience{200}, kPause{5};
 
 Error invalid(const std::string& path, std::string_view what) {
   return {Errc::invalid, fmt::format("{}: {}", printable(path), what)};
@@ -34,7 +32,8 @@ Error invalid(const std::string& path, std::string_view what) {
 
 class Walk {
  public:
-  Walk(int root, const std::function<bool()>& pause) : root_(root), pause_(pause) {}
+  Walk(int root, const std::function<bool()>& pause, std::chrono::milliseconds patience)
+      : root_(root), pause_(pause), patience_(patience) {}
 
   Status look(int directory, const std::string& below, unsigned depth) {
     if (depth > limits::kPathComponentsMax) return invalid(below, "expected fewer directories inside one another");
@@ -77,7 +76,7 @@ class Walk {
 
   Status wait_for_writers(int fd, const std::string& path) {
     while (!not_written(fd)) {
-      if (Clock::now() - begin_ > kPatience)
+      if (Clock::now() - begin_ > patience_)
         return Error{Errc::busy, fmt::format("{}: somebody has it open for writing, or mapped; close it and rename "
                                              "again",
                                              printable(path))};
@@ -125,79 +124,24 @@ class Walk {
 
   const int root_;
   const std::function<bool()>& pause_;
+  const std::chrono::milliseconds patience_;
   const Clock::time_point begin_ = Clock::now();
   std::size_t files_ = 0;
 };
 
-Status read_texts(const JsonValue& json, std::string_view name, std::vector<std::string>& out) {
-  const JsonValue* value = json.find(name);
-  if (value == nullptr || value->is_null()) return {};
-  if (value->array() == nullptr) return unexpected(name, "a list of texts", value);
-  for (const JsonValue& item : *value->array()) {
-    if (item.text() == nullptr) return unexpected(name, "a list of texts", &item);
-    out.push_back(*item.text());
-  }
-  return {};
-}
-
-Status read_text(const JsonValue& json, std::string_view name, std::string& out) {
-  const JsonValue* value = json.find(name);
-  if (value == nullptr || value->is_null()) return {};
-  if (value->text() == nullptr) return unexpected(name, kJsonText, value);
-  out = *value->text();
-  return {};
-}
-
-Status read_metrics(const JsonValue& json, std::vector<std::pair<std::string, std::string>>& out) {
-  const JsonValue* value = json.find("metrics");
-  if (value == nullptr || value->is_null()) return {};
-  if (value->object() == nullptr) return unexpected("metrics", "an object of figures and texts", value);
-  for (const auto& [name, figure] : *value->object()) {
-    if (figure.is_object() || figure.array() != nullptr || figure.is_null())
-      return unexpected("metrics." + name, "a figure or a text", &figure);
-    JsonWriter text;
-    write_json(text, figure);
-    out.emplace_back(name, figure.text() != nullptr ? *figure.text() : text.take());
-  }
-  return {};
-}
-
-constexpr std::string_view kMembers[] = {"message", "metrics", "tags", "parents", "inherit", "durability"};
-
 }  // namespace
 
-Result<DraftFacts> parse_draft_facts(const std::string& text) {
-  WEFT_TRY(const JsonValue json, JsonValue::parse(text));
-  if (!json.is_object()) return unexpected("the file", "an object", &json);
-  for (const auto& [name, value] : *json.object())
-    if (std::ranges::find(kMembers, name) == std::end(kMembers))
-      return Error{Errc::invalid, fmt::format("expected message, metrics, tags, parents, inherit or durability, got "
-                                              "\"{}\"",
-                                              printable(name))};
-  DraftFacts facts;
-  WEFT_CHECK(read_text(json, "message", facts.message));
-  WEFT_CHECK(read_text(json, "inherit", facts.inherit));
-  WEFT_CHECK(read_text(json, "durability", facts.durability));
-  WEFT_CHECK(read_texts(json, "tags", facts.tags));
-  WEFT_CHECK(read_texts(json, "parents", facts.parents));
-  WEFT_CHECK(read_metrics(json, facts.metrics));
-  return facts;
+Result<std::optional<DraftFacts>> check_draft(int content, const std::function<bool()>& pause) {
+  ::unlinkat(content, kDraftErrorFile, 0);
+  ::unlinkat(content, kDraftPublishedFile, 0);
+  WEFT_CHECK(Walk(content, pause, kPatience).look(content, "", 0));
+  return read_draft_facts(content);
 }
 
-Result<DraftFacts> check_draft(int content, const std::function<bool()>& pause) {
-  ::unlinkat(content, kDraftErrorFile, 0);
-  WEFT_CHECK(Walk(content, pause).look(content, "", 0));
-  const Fd file(::openat(content, kDraftFactsFile, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK));
-  if (!file.valid()) return DraftFacts();
-  WEFT_TRY(const struct stat st, stat_fd(file.get(), kDraftFactsFile));
-  if (static_cast<std::uint64_t>(st.st_size) > limits::kDraftFactsMax)
-    return invalid(kDraftFactsFile,
-                   fmt::format("expected at most {} bytes, got {}", limits::kDraftFactsMax, st.st_size));
-  WEFT_TRY(const auto bytes, read_whole(file.get(), st, limits::kDraftFactsMax, kDraftFactsFile));
-  auto facts =
-      parse_draft_facts(std::string(std::string_view(reinterpret_cast<const char*>(bytes.data()), bytes.size())));
-  if (!facts.ok()) return invalid(kDraftFactsFile, facts.error().message);
-  return facts;
+Status check_not_written(int content) {
+  const std::function<bool()> always = [] { return true; };
+  const Status looked = Walk(content, always, kShortPatience).look(content, "", 0);
+  return looked.ok() || looked.error().code != Errc::busy ? Status{} : looked;
 }
 
 int refuse(int content, const Error& error) {

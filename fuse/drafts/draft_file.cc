@@ -1,6 +1,7 @@
 #include "fuse/drafts/draft_file.h"
 
 #include <fcntl.h>
+#include <fmt/core.h>
 
 #include <utility>
 
@@ -33,18 +34,41 @@ Attr attr_of_draft(const DraftFound& found) {
   return attr;
 }
 
-Result<Opened> DraftFile::open(DraftTree& tree, Ino ino) {
+Result<Opened> DraftFile::open(DraftTree& tree, Ino ino, bool written) {
   Fd fd;
-  int failed = tree.open(ino, O_RDWR, fd);
-  if (failed != 0) failed = tree.open(ino, O_RDONLY, fd);
-  if (failed != 0) return sys_error(-failed, kWhere);
+  if (const int failed = tree.open(ino, O_RDONLY, fd); failed != 0) return sys_error(-failed, kWhere);
   DraftFound found{ino, {}};
   WEFT_TRY(found.st, stat_fd(fd.get(), kWhere));
   if (!S_ISREG(found.st.st_mode)) return Error{Errc::invalid, "a draft: expected a regular file"};
   Opened opened;
   opened.attr = attr_of_draft(found);
-  opened.file.reset(new DraftFile(std::move(fd)));
+  std::shared_ptr<DraftFile> file(new DraftFile(std::move(fd)));
+  if (written)
+    if (auto descriptor = file->writable(); descriptor.ok()) file->writable_ = std::move(*descriptor);
+  opened.file = std::move(file);
   return opened;
+}
+
+void DraftFile::writer_opened(Fd fd) {
+  const std::lock_guard lock(mutex_);
+  ++writers_;
+  if (!writable_) writable_ = std::make_shared<const Fd>(std::move(fd));
+}
+
+void DraftFile::writer_closed() {
+  std::shared_ptr<const Fd> last;
+  const std::lock_guard lock(mutex_);
+  if (writers_ > 0 && --writers_ == 0) last = std::move(writable_);
+}
+
+Result<std::shared_ptr<const Fd>> DraftFile::writable() const {
+  {
+    const std::lock_guard lock(mutex_);
+    if (writable_) return writable_;
+  }
+  const std::string path = fmt::format("/proc/self/fd/{}", fd_.get());
+  WEFT_TRY(Fd fd, open_file(path, O_WRONLY | O_NOCTTY));
+  return std::make_shared<const Fd>(std::move(fd));
 }
 
 std::uint64_t DraftFile::size() const {
@@ -57,7 +81,8 @@ Result<std::size_t> DraftFile::read(std::uint64_t offset, std::span<std::byte> o
 }
 
 Status DraftFile::write(std::uint64_t offset, std::span<const std::byte> bytes) {
-  return write_exact(fd_.get(), offset, bytes, kWhere);
+  WEFT_TRY(const auto fd, writable());
+  return write_exact(fd->get(), offset, bytes, kWhere);
 }
 
 }  // namespace weft

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <mutex>
 
 #include "fuse/drafts/draft_tree.h"
 #include "os/sys.h"
@@ -12,8 +13,15 @@ namespace weft {
 
 class DraftFile final : public OpenFile {
  public:
-  // Open for reading and writing where this process may write to it, whoever opens it: all who have it open share this.
-  static Result<Opened> open(DraftTree& tree, Ino ino);
+  // Shared by all who have it open. `written`: as if somebody wrote to it, until all have closed it.
+  static Result<Opened> open(DraftTree& tree, Ino ino, bool written);
+
+  // Somebody opens it for writing, by `fd`. One such descriptor stays open as long as there are writers: whether there
+  // are any is asked of the kernel (draft_check.h), and readers make no draft busy.
+  void writer_opened(Fd fd);
+  void writer_closed();
+  // A descriptor to change it by.
+  Result<std::shared_ptr<const Fd>> writable() const;
 
   std::uint64_t size() const override;
   Result<std::size_t> read(std::uint64_t offset, std::span<std::byte> out) override;
@@ -23,7 +31,10 @@ class DraftFile final : public OpenFile {
 
  private:
   explicit DraftFile(Fd fd) : fd_(std::move(fd)) {}
-  const Fd fd_;
+  const Fd fd_;  // to read
+  mutable std::mutex mutex_;
+  std::shared_ptr<const Fd> writable_;  // guarded by mutex_
+  std::uint64_t writers_ = 0;           // guarded by mutex_; that this server knows of
 };
 
 Attr attr_of_draft(const DraftFound& found);

@@ -3,8 +3,10 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <fmt/core.h>
+#include <linux/magic.h>
 #include <linux/openat2.h>
 #include <sys/syscall.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -13,6 +15,7 @@
 #include <cstring>
 
 #include "base/limits.h"
+#include "os/file_ops.h"
 
 namespace weft {
 namespace {
@@ -44,6 +47,23 @@ std::string by_descriptor(int fd) {
   return fmt::format("/proc/self/fd/{}", fd);
 }
 
+bool is_overlay(int fd) {
+  struct statfs facts {};
+  return ::fstatfs(fd, &facts) == 0 && facts.f_type == OVERLAYFS_SUPER_MAGIC;
+}
+
+// The blocks of the original where they can be shared.
+int copy_content(int from, int to, std::uint64_t bytes) {
+  if (clone_file(from, to)) return 0;
+  for (std::uint64_t done = 0; done < bytes;) {
+    const ssize_t count = ::copy_file_range(from, nullptr, to, nullptr, bytes - done, 0);
+    if (count < 0) return -errno;
+    if (count == 0) break;
+    done += static_cast<std::uint64_t>(count);
+  }
+  return 0;
+}
+
 Result<Fd> make_and_open(int directory, const char* name, mode_t mode, const std::string& where) {
   if (::mkdirat(directory, name, mode) != 0 && errno != EEXIST) return sys_error(errno, where);
   Fd fd;
@@ -68,7 +88,7 @@ Result<std::unique_ptr<DraftTree>> DraftTree::open(const std::string& store) {
 }
 
 DraftTree::DraftTree(Fd folder, Fd root, const struct stat& st)
-    : folder_(std::move(folder)), root_(std::move(root)), root_st_(st) {}
+    : folder_(std::move(folder)), root_(std::move(root)), root_st_(st), hides_mappings_(is_overlay(root_.get())) {}
 
 Ino DraftTree::number_of(const struct stat& st) const {
   if (st.st_ino == root_st_.st_ino && st.st_dev == root_st_.st_dev) return kNewIno;
@@ -124,22 +144,29 @@ int DraftTree::open_there(Ino ino, int flags, Fd& fd, struct stat& st) {
 }
 
 // With the rights of this process: whoever asks needs none to find a number again.
-void DraftTree::look_through(int directory, Ino dir, unsigned depth) {
-  if (depth == limits::kPathComponentsMax) return;
+std::uint64_t DraftTree::look_through(int directory, Ino dir, unsigned depth) {
+  if (depth == limits::kPathComponentsMax) return 0;
   Fd copy;
-  if (open_beneath(directory, ".", O_RDONLY | O_DIRECTORY, copy) != 0) return;
+  if (open_beneath(directory, ".", O_RDONLY | O_DIRECTORY, copy) != 0) return 0;
   const std::unique_ptr<DIR, int (*)(DIR*)> list(::fdopendir(copy.get()), ::closedir);
-  if (!list) return;
+  if (!list) return 0;
+  std::uint64_t bytes = 0;
   copy.release();
   while (const dirent* entry = ::readdir(list.get())) {
     const std::string_view name = entry->d_name;
     if (name == "." || name == "..") continue;
     DraftFound found;
-    if (found_at(directory, dir, entry->d_name, found) != 0 || !S_ISDIR(found.st.st_mode)) continue;
+    if (found_at(directory, dir, entry->d_name, found) != 0) continue;
+    if (S_ISREG(found.st.st_mode) && found.st.st_nlink == 1) bytes += static_cast<std::uint64_t>(found.st.st_size);
     Fd below;
-    if (open_beneath(directory, entry->d_name, O_RDONLY | O_DIRECTORY, below) == 0)
-      look_through(below.get(), found.ino, depth + 1);
+    if (S_ISDIR(found.st.st_mode) && open_beneath(directory, entry->d_name, O_RDONLY | O_DIRECTORY, below) == 0)
+      bytes += look_through(below.get(), found.ino, depth + 1);
   }
+  return bytes;
+}
+
+std::uint64_t DraftTree::bytes() {
+  return look_through(root_.get(), kNewIno, 0);
 }
 
 int DraftTree::found_at(int directory, Ino dir, const char* name, DraftFound& found) {
@@ -226,15 +253,54 @@ mode_t DraftTree::allowed(Ino dir, mode_t mode) {
   return is_shared(dir) ? mode & 0700U : mode;
 }
 
-int DraftTree::create(Ino dir, const char* name, int flags, mode_t mode, DraftFound& made) {
+// Another name: a version's. Once gc has deleted the version, the file is still the store owner's.
+int DraftTree::own(Ino ino, bool empty) {
+  Fd fd;
+  struct stat st {};
+  if (const int failed = open_there(ino, O_PATH, fd, st); failed != 0) return failed;
+  if (!S_ISREG(st.st_mode)) return 0;
+  const std::string path = by_descriptor(fd.get());
+  const bool shared = st.st_nlink > 1;
+  if (!shared && (st.st_uid != root_st_.st_uid || ::faccessat(AT_FDCWD, path.c_str(), W_OK, AT_EACCESS) == 0)) return 0;
+  const Fd original(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!original.valid()) return -errno;
+  const int failed = replace_by_copy(ino, original.get(), empty);
+  return failed == 0 ? -ESTALE : failed;
+}
+
+int DraftTree::replace_by_copy(Ino ino, int original, bool empty) {
+  std::string path;
+  Ino dir = 0;
+  Fd directory;
+  if (const int failed = known_path(ino, path); failed != 0) return failed;
+  if (const int failed = parent(ino, dir); failed != 0) return failed;
+  if (const int failed = open_directory(dir, directory); failed != 0) return failed;
+  const std::string name = path.substr(path.rfind('/') + 1);
+  const std::string copy = ".weft-" + random_hex(8);
+  const Fd made(::openat(directory.get(), copy.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+  if (!made.valid()) return -errno;
+  struct stat st {};
+  int failed = result_of(::fstat(original, &st));
+  if (failed == 0) failed = result_of(::fchmod(made.get(), st.st_mode & 07777U));
+  if (failed == 0 && !empty) failed = copy_content(original, made.get(), static_cast<std::uint64_t>(st.st_size));
+  if (failed == 0) failed = result_of(::renameat(directory.get(), copy.c_str(), directory.get(), name.c_str()));
+  if (failed != 0) ::unlinkat(directory.get(), copy.c_str(), 0);
+  if (failed == 0) forget(ino);
+  return failed;
+}
+
+int DraftTree::create(Ino dir, const char* name, int flags, mode_t mode, DraftFound& made, Fd& fd) {
   Fd directory;
   if (const int failed = open_directory(dir, directory); failed != 0) return failed;
   const mode_t final_mode = allowed(dir, mode & 07777U);
   const mode_t first_mode = final_mode | S_IRUSR | S_IWUSR;  // it is opened for both below
-  const int wanted = O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC | O_NOCTTY | (flags & (O_EXCL | O_TRUNC));
-  const Fd fd(::openat(directory.get(), name, wanted, first_mode));
+  const int wanted = O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC | O_NOCTTY | (flags & O_EXCL);
+  fd = Fd(::openat(directory.get(), name, wanted, first_mode));
   if (!fd.valid()) return -errno;
-  return found_at(directory.get(), dir, name, made);
+  if (const int failed = found_at(directory.get(), dir, name, made); failed != 0) return failed;
+  if ((flags & O_EXCL) != 0 || (flags & O_TRUNC) == 0) return 0;
+  if (const int failed = own(made.ino, true); failed != 0) return failed;  // somebody made it meanwhile
+  return result_of(::ftruncate(fd.get(), 0));
 }
 
 int DraftTree::finish_creating(Ino dir, mode_t mode, DraftFound& made) {

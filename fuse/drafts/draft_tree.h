@@ -46,7 +46,11 @@ class DraftTree {
   // For reading or writing as `flags` say; never makes a file.
   int open(Ino ino, int flags, Fd& fd);
   // In new/ itself and in the folder of a namespace, what is made is its maker's alone, whatever `mode` says.
-  int create(Ino dir, const char* name, int flags, mode_t mode, DraftFound& made);
+  int create(Ino dir, const char* name, int flags, mode_t mode, DraftFound& made, Fd& fd);
+  // A file of a checkpoint may be one of a version too (checkpoints.h): it has another name elsewhere, or is the
+  // store's. Before it is changed, its name gets a file of the user's: a copy, or an empty one. 0: it is the user's
+  // own. -ESTALE: it is now, and the kernel looks it up again.
+  int own(Ino ino, bool empty);
   // Once what create() made is open: gives it the mode that was asked for.
   int finish_creating(Ino dir, mode_t mode, DraftFound& made);
   int make_directory(Ino dir, const char* name, mode_t mode, DraftFound& made);
@@ -69,8 +73,12 @@ class DraftTree {
   int parent(Ino ino, Ino& dir);
   // From new/ down: "org/m"; "" of new/ itself.
   int path(Ino ino, std::string& out);
+  // The sizes of all files that are no version's, together. With the rights of this process.
+  std::uint64_t bytes();
   // A held directory, by which names in it are reached.
   int open_directory(Ino ino, Fd& fd);
+  // The store lies on overlayfs, where a mapping of a file is one of another file: nobody is told of a writer's then.
+  bool hides_mappings() const { return hides_mappings_; }
   int folder() const { return folder_.get(); }  // STORE/drafts
 
  private:
@@ -83,16 +91,18 @@ class DraftTree {
   int open_there(Ino ino, int flags, Fd& fd, struct stat& st);
   int reach(Ino ino, int flags, Fd& fd, struct stat& st);
   int known_path(Ino ino, std::string& out);
+  int replace_by_copy(Ino ino, int original, bool empty);
   int found_at(int directory, Ino dir, const char* name, DraftFound& found);
   Ino number_of(const struct stat& st) const;
   void remember(Ino ino, Ino dir, std::string_view name);
   void forget(Ino ino);
-  void look_through(int directory, Ino dir, unsigned depth);
+  std::uint64_t look_through(int directory, Ino dir, unsigned depth);
   mode_t allowed(Ino dir, mode_t mode);
 
   const Fd folder_;
   const Fd root_;
   const struct stat root_st_;
+  const bool hides_mappings_;
   std::mutex mutex_;
   std::unordered_map<Ino, Place> places_;  // guarded by mutex_
 };

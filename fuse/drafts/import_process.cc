@@ -17,6 +17,7 @@ namespace {
 std::vector<std::string> words_of(const ImportCommandLine& line) {
   std::vector<std::string> words{line.program, "import",   "--json", "--quiet", "--move",
                                  "--store",    line.store, "--name", line.model};
+  if (line.linked) words.emplace_back("--linked");
   if (line.trust_store) words.emplace_back("--trust-store");
   const auto add = [&words](const char* option, const std::string& value) {
     if (!value.empty()) words.push_back(std::string(option) + "=" + value);
@@ -34,7 +35,7 @@ std::vector<std::string> words_of(const ImportCommandLine& line) {
 }
 
 // In the child of a process with threads: system calls alone.
-[[noreturn]] void become(const char* program, char* const* words, const DraftUser& user, const ImportEnds& ends) {
+[[noreturn]] void become(const char* program, char* const* words, const UserIds& user, const ImportEnds& ends) {
   sigset_t none;
   ::sigemptyset(&none);
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
@@ -49,7 +50,7 @@ std::vector<std::string> words_of(const ImportCommandLine& line) {
 
 }  // namespace
 
-Result<pid_t> start_import(const ImportCommandLine& line, const DraftUser& user, const ImportEnds& ends) {
+Result<pid_t> start_import(const ImportCommandLine& line, const UserIds& user, const ImportEnds& ends) {
   if (::flock(ends.lock, LOCK_EX | LOCK_NB) != 0) return sys_error(errno, "locking a draft");
   std::vector<std::string> words = words_of(line);
   const std::vector<char*> argv = argv_of(words);

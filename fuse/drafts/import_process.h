@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "fuse/drafts/caller.h"
-#include "fuse/drafts/draft_check.h"
+#include "fuse/drafts/draft_facts.h"
 #include "weft/result.h"
 
 namespace weft {
@@ -17,6 +17,7 @@ struct ImportCommandLine {
   std::string store;
   std::string model;
   std::string tag;
+  bool linked = false;  // what it publishes are links, and the files stay
   bool trust_store = false;
   DraftFacts facts;
 };
@@ -28,6 +29,6 @@ struct ImportEnds {
   int lock = -1;
 };
 
-Result<pid_t> start_import(const ImportCommandLine& line, const DraftUser& user, const ImportEnds& ends);
+Result<pid_t> start_import(const ImportCommandLine& line, const UserIds& user, const ImportEnds& ends);
 
 }  // namespace weft

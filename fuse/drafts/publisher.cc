@@ -1,114 +1,29 @@
 #include "fuse/drafts/publisher.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <fmt/core.h>
-#include <linux/openat2.h>
 #include <sys/file.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <chrono>
 #include <csignal>
-#include <memory>
 #include <thread>
 
 #include "base/errc_names.h"
-#include "base/json.h"
-#include "base/json_value.h"
-#include "base/limits.h"
 #include "base/log.h"
-#include "base/text.h"
 #include "fuse/drafts/caller.h"
 #include "fuse/drafts/draft_check.h"
 #include "fuse/drafts/import_process.h"
+#include "fuse/drafts/publish_folder.h"
 #include "fuse/kernel/errors.h"
 
 namespace weft {
 namespace {
 
-constexpr char kContent[] = "content";
-constexpr char kOrder[] = "order";
-constexpr char kLock[] = "lock";
-constexpr char kAnswer[] = "answer";  // what the import printed
-constexpr std::size_t kAnswerBytesMax = 1U << 20U;
 constexpr std::chrono::milliseconds kPauseMin{1}, kPauseMax{20};
 constexpr time_t kForgottenAfterS = 120;  // the kernel asks a new server at once
-
-std::string folder_name(std::uint64_t request) {
-  return fmt::format("{:016x}", request);
-}
-
-int write_text(int folder, const char* name, const std::string& text) {
-  const Fd file(::openat(folder, name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600));
-  if (!file.valid()) return -errno;
-  return write_exact(file.get(), 0, std::as_bytes(std::span(text)), name).ok() ? 0 : -EIO;
-}
-
-Result<std::string> read_text(int folder, const char* name) {
-  const Fd file(::openat(folder, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
-  if (!file.valid()) return sys_error(errno, name);
-  WEFT_TRY(const struct stat st, stat_fd(file.get(), name));
-  WEFT_TRY(const auto bytes, read_whole(file.get(), st, kAnswerBytesMax, name));
-  return std::string(std::string_view(reinterpret_cast<const char*>(bytes.data()), bytes.size()));
-}
-
-// The import's answer; nothing if it ended before it had written all of it.
-std::optional<JsonValue> said_in(int folder) {
-  const auto text = read_text(folder, kAnswer);
-  if (!text.ok()) return std::nullopt;
-  auto json = JsonValue::parse(*text);
-  return json.ok() ? std::optional(std::move(*json)) : std::nullopt;
-}
-
-bool is_published(int folder) {
-  const auto said = said_in(folder);
-  return said && said->find("version") != nullptr;
-}
-
-// A new server reads this to go on with a rename that another server began.
-std::string encode(const PublishOrder& order) {
-  JsonWriter json;
-  json.begin_object().member("dir", std::uint64_t{order.dir}).member("name", order.name);
-  json.member("uid", std::uint64_t{order.user.uid})
-      .member("gid", std::uint64_t{order.user.gid})
-      .member("model", order.model)
-      .member("file", order.file)
-      .end_object();
-  return json.take();
-}
-
-Result<PublishOrder> decode(const std::string& text) {
-  WEFT_TRY(const JsonValue json, JsonValue::parse(text));
-  PublishOrder order;
-  WEFT_TRY(order.dir, json.number("dir"));
-  WEFT_TRY(order.name, json.text("name"));
-  WEFT_TRY(order.model, json.text("model"));
-  WEFT_TRY(order.file, json.flag("file"));
-  WEFT_TRY(const std::uint64_t uid, json.number("uid"));
-  WEFT_TRY(const std::uint64_t gid, json.number("gid"));
-  order.user.uid = static_cast<uid_t>(uid);
-  order.user.gid = static_cast<gid_t>(gid);
-  return order;
-}
-
-// Files that became packs and are none any more are the user's again.
-void give_back(int directory, const PublishOrder& order) {
-  const auto names = list_directory(Fd(::fcntl(directory, F_DUPFD_CLOEXEC, 0)), order.name);
-  if (!names.ok()) return;
-  for (const std::string& name : *names) {
-    struct stat st {};
-    if (::fstatat(directory, name.c_str(), &st, AT_SYMLINK_NOFOLLOW) != 0) continue;
-    if (S_ISDIR(st.st_mode)) {
-      const Fd inner(::openat(directory, name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
-      if (inner.valid()) give_back(inner.get(), order);
-    } else if (st.st_uid != order.user.uid) {
-      static_cast<void>(::fchownat(directory, name.c_str(), order.user.uid, order.user.gid, AT_SYMLINK_NOFOLLOW));
-    }
-  }
-}
 
 }  // namespace
 
@@ -118,27 +33,9 @@ std::optional<PublishName> publish_name(std::string_view entry) {
   return PublishName{std::string(entry.substr(0, at)), std::string(entry.substr(at + 1))};
 }
 
-struct DraftPublisher::Folder {
-  Fd fd;
-  Fd lock;            // of the file that the import has locked while it runs
-  pid_t child = 0;    // 0: of an import that an earlier server began
-  bool over = false;  // an earlier server has published the draft
-  std::string name;
-
-  int open_content(Fd& content) const {
-    content = Fd(::openat(fd.get(), kContent, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW));
-    return content.valid() ? 0 : -errno;
-  }
-  // Has the import ended?
-  bool ended() const {
-    if (child > 0 && ::waitpid(child, nullptr, WNOHANG) == 0) return false;
-    return ::flock(lock.get(), LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK;
-  }
-};
-
 int DraftPublisher::publish(PublishOrder order, const std::function<bool()>& pause) {
   recover();
-  Folder folder;
+  PublishFolder folder;
   folder.name = folder_name(order.request);
   int failed = take(order, folder);
   if (failed == 0 && folder.over) return 0;
@@ -150,18 +47,24 @@ int DraftPublisher::publish(PublishOrder order, const std::function<bool()>& pau
   return failed;
 }
 
-// A folder that is there is of the same request: a server before has begun it.
-int DraftPublisher::take(PublishOrder& order, Folder& folder) {
+int DraftPublisher::open_folder(PublishFolder& folder, bool& made) {
   const Fd publishing(::openat(tree_.folder(), "publishing", O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW));
   if (!publishing.valid()) return -errno;
-  const bool made = ::mkdirat(publishing.get(), folder.name.c_str(), 0700) == 0;
+  made = ::mkdirat(publishing.get(), folder.name.c_str(), 0700) == 0;
   if (!made && errno != EEXIST) return -errno;
   Fd fd(::openat(publishing.get(), folder.name.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW));
   if (!fd.valid()) return -errno;
   folder.lock = Fd(::openat(fd.get(), kLock, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
   if (!folder.lock.valid()) return -errno;
-  Fd content;
   folder.fd = std::move(fd);
+  return 0;
+}
+
+// A folder that is there is of the same request: a server before has begun it.
+int DraftPublisher::take(PublishOrder& order, PublishFolder& folder) {
+  bool made = false;
+  if (const int failed = open_folder(folder, made); failed != 0) return failed;
+  Fd content;
   if (!made && folder.open_content(content) == 0) {
     const auto known = read_text(folder.fd.get(), kOrder);
     const auto before = known.ok() ? decode(*known) : Result<PublishOrder>(known.error());
@@ -175,7 +78,7 @@ int DraftPublisher::take(PublishOrder& order, Folder& folder) {
 }
 
 // The user's rights decide.
-int DraftPublisher::move_in(PublishOrder& order, const Folder& folder) {
+int DraftPublisher::move_in(PublishOrder& order, const PublishFolder& folder) {
   const ActingAs user(order.user);
   Fd dir;
   DraftFound draft;
@@ -191,17 +94,19 @@ int DraftPublisher::move_in(PublishOrder& order, const Folder& folder) {
   return ::renameat2(dir.get(), order.name.c_str(), folder.fd.get(), to.c_str(), RENAME_NOREPLACE) == 0 ? 0 : -errno;
 }
 
-int DraftPublisher::run(const PublishOrder& order, Folder& folder, const std::function<bool()>& pause) {
+int DraftPublisher::run(const PublishOrder& order, PublishFolder& folder, const std::function<bool()>& pause) {
   Fd content;
   if (const int failed = folder.open_content(content); failed != 0) return failed;
   const bool begun = !folder.ended() || said_in(folder.fd.get()).has_value();
   if (!begun) {
     auto facts = check_draft(content.get(), pause);
     if (!facts.ok()) return refuse(content.get(), facts.error());
+    DraftFacts said = facts->value_or(DraftFacts());
+    if (said.metrics.empty()) said.metrics = trainer_metrics(content.get());
     if (::renameat(content.get(), kDraftFactsFile, folder.fd.get(), kDraftFactsFile) != 0 && errno != ENOENT)
       return -errno;
-    ImportCommandLine line{options_.program, options_.store,       order.model,
-                           order.tag,        options_.trust_store, std::move(*facts)};
+    ImportCommandLine line{options_.program,     options_.store,       order.model,    order.tag,
+                           order.stays.ino != 0, options_.trust_store, std::move(said)};
     const Fd answer(::openat(folder.fd.get(), kAnswer, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600));
     if (!answer.valid()) return -errno;
     const auto child = start_import(line, order.user, {content.get(), answer.get(), folder.lock.get()});
@@ -228,7 +133,7 @@ int DraftPublisher::run(const PublishOrder& order, Folder& folder, const std::fu
 }
 
 // The folder stays for a while with the answer: the kernel may ask for it again.
-int DraftPublisher::finish(const PublishOrder& order, Folder& folder) {
+int DraftPublisher::finish(const PublishOrder& order, PublishFolder& folder) {
   log_info("{} published by user {}", order.model, order.user.uid);
   if (!tree_.is_shared(order.dir) && order.model.find('/') != std::string::npos) tree_.share_directory(order.dir);
   const Status gone = remove_tree_at(folder.fd.get(), kContent, "drafts/publishing/" + folder.name);
@@ -236,14 +141,14 @@ int DraftPublisher::finish(const PublishOrder& order, Folder& folder) {
   return 0;
 }
 
-int DraftPublisher::forget(const Folder& folder) {
+int DraftPublisher::forget(const PublishFolder& folder) {
   const Status gone = remove_tree_at(tree_.folder(), "publishing/" + folder.name, "drafts/publishing/" + folder.name);
   if (!gone.ok()) log_warning("{}", gone.error().message);
   return gone.ok() ? 0 : -EIO;
 }
 
 // Another draft may have its name by now: then it gets one that nobody has.
-int DraftPublisher::put_back(const PublishOrder& order, Folder& folder) {
+int DraftPublisher::put_back(const PublishOrder& order, PublishFolder& folder) {
   Fd content, dir;
   if (folder.open_content(content) == 0) {
     static_cast<void>(::renameat(folder.fd.get(), kDraftFactsFile, content.get(), kDraftFactsFile));
@@ -267,7 +172,7 @@ void DraftPublisher::recover() {
   const auto names = list_directory(Fd(::fcntl(publishing.get(), F_DUPFD_CLOEXEC, 0)), "drafts/publishing");
   if (!names.ok()) return;
   for (const std::string& name : *names) {
-    Folder folder;
+    PublishFolder folder;
     folder.name = name;
     folder.fd = Fd(::openat(publishing.get(), name.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW));
     if (!folder.fd.valid()) continue;
@@ -281,6 +186,7 @@ void DraftPublisher::recover() {
       if (::faccessat(folder.fd.get(), kContent, F_OK, AT_SYMLINK_NOFOLLOW) != 0) forget(folder);
       continue;
     }
+    if (order->stays.ino != 0) continue;
     if (is_published(folder.fd.get())) {
       forget(folder);
     } else if (put_back(*order, folder) == 0) {

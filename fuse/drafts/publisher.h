@@ -18,9 +18,11 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "fuse/drafts/caller.h"
+#include "fuse/drafts/draft_facts.h"
 #include "fuse/drafts/draft_tree.h"
 #include "weft/result.h"
 
@@ -33,14 +35,21 @@ struct PublishName {
 };
 std::optional<PublishName> publish_name(std::string_view entry);
 
+// A draft that stays where it is: a checkpoint (checkpoints.h). Its files are links to those that are published.
+struct StayingDraft {
+  Ino ino = 0;                   // 0: the draft goes
+  std::uint64_t written_ns = 0;  // of the file that was written last: kDraftPublishedFile gets this time
+};
+
 struct PublishOrder {
   std::uint64_t request = 0;  // the kernel's number, which it uses once
-  DraftUser user;
+  UserIds user;
   Ino dir = 0;        // where the draft lies
   std::string name;   // in `dir`
   bool file = false;  // and no directory; publish() finds that out
   std::string model;
   std::string tag;
+  StayingDraft stays;
 };
 
 struct PublisherOptions {
@@ -49,23 +58,39 @@ struct PublisherOptions {
   bool trust_store = false;
 };
 
+struct PublishFolder;
+
 class DraftPublisher {
  public:
   DraftPublisher(DraftTree& tree, PublisherOptions options) : tree_(tree), options_(std::move(options)) {}
 
   // `pause` is called some times a second while the import runs; false: the user does not want it any more.
   int publish(PublishOrder order, const std::function<bool()>& pause);
-  // Puts back what servers before left behind, but for what the kernel may still ask for.
+
+  // Of a draft that stays, in `order.dir`. Its number takes the place of a request's.
+  // Links its files into a folder: what becomes of the draft from now on does not matter. If it has no facts of its
+  // own, those of `order.dir` count. -EBUSY: somebody writes to it, or it is in another such folder.
+  int take_staying(PublishOrder& order, PublishFolder& folder);
+  // Publishes these links, once. On success kDraftPublishedFile in the draft names the version. If `pause` stops it,
+  // the folder stays for a later server.
+  int publish_staying(const PublishOrder& order, PublishFolder& folder, const std::function<bool()>& pause);
+  // The folders that servers before have left.
+  std::vector<std::pair<PublishOrder, PublishFolder>> taken_before();
+
+  // Puts back what servers before left behind, but for drafts that stay, and what the kernel may still ask for.
   void recover();
 
  private:
-  struct Folder;
-  int take(PublishOrder& order, Folder& folder);
-  int move_in(PublishOrder& order, const Folder& folder);
-  int run(const PublishOrder& order, Folder& folder, const std::function<bool()>& pause);
-  int finish(const PublishOrder& order, Folder& folder);
-  int put_back(const PublishOrder& order, Folder& folder);
-  int forget(const Folder& folder);
+  int take(PublishOrder& order, PublishFolder& folder);
+  int open_folder(PublishFolder& folder, bool& made);
+  int move_in(PublishOrder& order, const PublishFolder& folder);
+  int link_in(const PublishOrder& order, const PublishFolder& folder);
+  void note_published(const StayingDraft& draft, const PublishFolder& folder);
+  void settle_staying(const PublishOrder& order, const PublishFolder& folder);
+  int run(const PublishOrder& order, PublishFolder& folder, const std::function<bool()>& pause);
+  int finish(const PublishOrder& order, PublishFolder& folder);
+  int put_back(const PublishOrder& order, PublishFolder& folder);
+  int forget(const PublishFolder& folder);
 
   DraftTree& tree_;
   const PublisherOptions options_;

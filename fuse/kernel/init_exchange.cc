@@ -18,11 +18,21 @@ constexpr std::size_t kPageBytes = 4096;
 constexpr std::size_t kReadBytesMin = 8192;  // the kernel refuses a smaller buffer
 
 thread_local std::uint64_t request_now = 0;
+thread_local std::uint64_t poll_handle_now = 0;
 
 kernel::InHeader header_of(const void* request) {
   kernel::InHeader header;
   std::memcpy(&header, request, sizeof header);
   return header;
+}
+
+// Of a request of so many bytes; 0 if it is no FUSE_POLL, or asks for no notification.
+std::uint64_t poll_handle_of(const void* request, std::size_t length) {
+  if (header_of(request).opcode != kernel::kOpPoll) return 0;
+  kernel::PollIn poll{};
+  if (length < sizeof(kernel::InHeader) + sizeof poll) return 0;
+  std::memcpy(&poll, static_cast<const std::byte*>(request) + sizeof(kernel::InHeader), sizeof poll);
+  return (poll.flags & kernel::kPollSchedulesNotify) != 0 ? poll.poll_handle : 0;
 }
 
 kernel::InitIn init_of(const InitWords& words) {
@@ -99,6 +109,7 @@ ssize_t InitExchange::read(int device, void* buffer, std::size_t size) {
   if (got < static_cast<ssize_t>(sizeof(kernel::InHeader))) return got;
   const kernel::InHeader header = header_of(buffer);
   request_now = header.unique & ~kernel::kUniqueResend;
+  poll_handle_now = poll_handle_of(buffer, static_cast<std::size_t>(got));
   if (wants_reply(header.opcode)) log_.begin(request_now);
   return got;
 }
@@ -169,6 +180,17 @@ void InitExchange::compare_with_first(const kernel::InitOut& reply) const {
 
 std::uint64_t current_request() {
   return request_now;
+}
+
+std::uint64_t current_poll_handle() {
+  return poll_handle_now;
+}
+
+Status notify_poll(int device, std::uint64_t poll_handle) {
+  const kernel::NotifyPollOut notice{{sizeof notice, kernel::kNotifyPoll, 0}, poll_handle};
+  if (::write(device, &notice, sizeof notice) != sizeof notice)
+    return sys_error(errno, "telling the kernel that a file can be read");
+  return {};
 }
 
 }  // namespace weft

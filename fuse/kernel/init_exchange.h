@@ -75,4 +75,10 @@ class InitExchange {
 // request again after a restart of the server.
 std::uint64_t current_request();
 
+// Of the FUSE_POLL that this thread is answering: what the kernel calls the file by that it wants to be told of, which
+// stays the same while the file is open; 0 if it does not. libfuse keeps it to itself.
+std::uint64_t current_poll_handle();
+// Whoever waits for this file by poll(2) asks again. Any thread.
+Status notify_poll(int device, std::uint64_t poll_handle);
+
 }  // namespace weft

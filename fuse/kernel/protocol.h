@@ -18,7 +18,9 @@ namespace weft::kernel {
 inline constexpr std::uint32_t kOpForget = 2;
 inline constexpr std::uint32_t kOpInit = 26;
 inline constexpr std::uint32_t kOpInterrupt = 36;
+inline constexpr std::uint32_t kOpPoll = 40;
 inline constexpr std::uint32_t kOpBatchForget = 42;
+inline constexpr std::int32_t kNotifyPoll = 1;               // in OutHeader::error, with unique 0
 inline constexpr std::int32_t kNotifyResend = 7;             // in OutHeader::error, with unique 0
 inline constexpr std::uint64_t kUniqueResend = 1ULL << 63U;  // in InHeader::unique: sent once before
 
@@ -41,6 +43,22 @@ struct OutHeader {
   std::uint64_t unique;
 };
 static_assert(sizeof(OutHeader) == 16);
+
+struct PollIn {
+  std::uint64_t handle;
+  std::uint64_t poll_handle;
+  std::uint32_t flags;
+  std::uint32_t events;
+};
+static_assert(sizeof(PollIn) == 24);
+
+inline constexpr std::uint32_t kPollSchedulesNotify = 1U << 0U;
+
+struct NotifyPollOut {
+  OutHeader header;
+  std::uint64_t poll_handle;
+};
+static_assert(sizeof(NotifyPollOut) == 24);
 
 // Kernels before 7.36 send only the first 16 bytes.
 struct InitIn {

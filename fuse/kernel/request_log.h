@@ -26,6 +26,9 @@ class RequestLog {
   void begin(std::uint64_t request);
   void end(std::uint64_t request);
 
+  // It is answered later, when something happens: nobody works on it, and its server does not stand still.
+  void set_aside(std::uint64_t request) { end(request); }
+
   // A request takes long, and its server does not stand still.
   void alive();
 

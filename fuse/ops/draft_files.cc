@@ -15,20 +15,24 @@
 namespace weft {
 namespace {
 
-// The descriptor of an open draft. The file may have no name any more.
-Result<int> open_descriptor(Server& server, fuse_ino_t node) {
-  WEFT_TRY(const auto file, server.open_files.find(node));
+// The file may have no name any more.
+Result<std::shared_ptr<DraftFile>> open_draft(Server& server, fuse_ino_t node) {
+  WEFT_TRY(auto file, server.open_files.find(node));
   if (!file) return Error{Errc::not_found, "a draft that is not open"};
-  return file->backing_fd();
+  return std::static_pointer_cast<DraftFile>(std::move(file));
+}
+
+bool is_for_writing(const fuse_file_info* file) {
+  return (file->flags & O_ACCMODE) != O_RDONLY;
 }
 
 int stat_draft(Server& server, fuse_ino_t node, DraftFound& found) {
   found.ino = ino_of(node);
   const int failed = server.drafts->stat(found.ino, found.st);
   if (failed != -ENOENT) return failed;
-  const auto fd = open_descriptor(server, node);
-  if (!fd.ok()) return -ENOENT;
-  return ::fstat(*fd, &found.st) == 0 ? 0 : -errno;
+  const auto file = open_draft(server, node);
+  if (!file.ok()) return -ENOENT;
+  return ::fstat((*file)->backing_fd(), &found.st) == 0 ? 0 : -errno;
 }
 
 Status reply_attr(Server& server, fuse_req_t request, fuse_ino_t node) {
@@ -44,22 +48,32 @@ timespec time_to_set(int to_set, int given, int now, const timespec& time) {
   return (to_set & given) != 0 ? time : timespec{0, UTIME_OMIT};
 }
 
+// Of what an act makes `size` bytes long, or longer.
+std::uint64_t growth_to(Server& server, fuse_ino_t node, off_t size) {
+  DraftFound found;
+  if (stat_draft(server, node, found) != 0 || size <= found.st.st_size) return 0;
+  return static_cast<std::uint64_t>(size - found.st.st_size);
+}
+
 int set_size(Server& server, fuse_ino_t node, off_t size, const fuse_file_info* file) {
-  if (file != nullptr)
-    if (const auto fd = open_descriptor(server, node); fd.ok()) return ::ftruncate(*fd, size) == 0 ? 0 : -errno;
+  const auto open = file != nullptr ? open_draft(server, node) : Error{Errc::not_found, "no handle"};
+  if (open.ok())
+    if (const auto fd = (*open)->writable(); fd.ok()) return ::ftruncate((*fd)->get(), size) == 0 ? 0 : -errno;
   return server.drafts->set_size(ino_of(node), static_cast<std::uint64_t>(size));
 }
 
 int set_attributes(Server& server, fuse_ino_t node, const struct stat& wanted, int to_set, const fuse_file_info* file) {
   const Ino ino = ino_of(node);
-  int failed = 0;
-  if ((to_set & FUSE_SET_ATTR_MODE) != 0) failed = server.drafts->set_mode(ino, wanted.st_mode);
+  int failed = file == nullptr ? server.drafts->own(ino, false) : 0;
+  if (failed == 0 && (to_set & FUSE_SET_ATTR_MODE) != 0) failed = server.drafts->set_mode(ino, wanted.st_mode);
   if (failed == 0 && (to_set & (FUSE_SET_ATTR_UID | FUSE_SET_ATTR_GID)) != 0) {
     const uid_t uid = (to_set & FUSE_SET_ATTR_UID) != 0 ? wanted.st_uid : static_cast<uid_t>(-1);
     const gid_t gid = (to_set & FUSE_SET_ATTR_GID) != 0 ? wanted.st_gid : static_cast<gid_t>(-1);
     failed = server.drafts->set_owner(ino, uid, gid);
   }
-  if (failed == 0 && (to_set & FUSE_SET_ATTR_SIZE) != 0) failed = set_size(server, node, wanted.st_size, file);
+  if (failed == 0 && (to_set & FUSE_SET_ATTR_SIZE) != 0)
+    failed = server.draft_space->grow(growth_to(server, node, wanted.st_size),
+                                      [&] { return set_size(server, node, wanted.st_size, file); });
   constexpr int kTimes = FUSE_SET_ATTR_ATIME | FUSE_SET_ATTR_MTIME | FUSE_SET_ATTR_ATIME_NOW | FUSE_SET_ATTR_MTIME_NOW;
   if (failed == 0 && (to_set & kTimes) != 0) {
     const timespec times[2] = {time_to_set(to_set, FUSE_SET_ATTR_ATIME, FUSE_SET_ATTR_ATIME_NOW, wanted.st_atim),
@@ -67,6 +81,17 @@ int set_attributes(Server& server, fuse_ino_t node, const struct stat& wanted, i
     failed = server.drafts->set_times(ino, times);
   }
   return failed;
+}
+
+// A checkpoint may be published between the first look and the open: then the second look sees it.
+int try_to_open(DraftTree& drafts, Ino ino, int flags, Fd& fd) {
+  const bool empties = (flags & O_TRUNC) != 0;
+  const int way = flags & O_ACCMODE;
+  if (way == O_RDONLY && !empties) return drafts.open(ino, O_RDONLY, fd);
+  if (const int failed = drafts.own(ino, empties); failed != 0) return failed;
+  if (const int failed = drafts.open(ino, way == O_RDONLY ? O_RDWR : way, fd); failed != 0) return failed;
+  if (const int failed = drafts.own(ino, empties); failed != 0) return failed;
+  return empties && ::ftruncate(fd.get(), 0) != 0 ? -errno : 0;
 }
 
 kernel::Attr kernel_attr(const struct stat& st) {
@@ -107,6 +132,20 @@ int reply_created(fuse_req_t request, const DraftFound& made, fuse_file_info* fi
   return fuse_reply_buf(request, reinterpret_cast<const char*>(&out), sizeof out);
 }
 
+// Before the kernel is told of the open: what it opens by itself then is a writer's too.
+Status note_writer(Server& server, fuse_ino_t node, const fuse_file_info* file, Fd fd) {
+  if (!is_for_writing(file)) return {};
+  WEFT_TRY(const auto open, open_draft(server, node));
+  open->writer_opened(std::move(fd));
+  return {};
+}
+
+void close_draft(Server& server, fuse_ino_t node, const fuse_file_info* file) {
+  if (is_for_writing(file))
+    if (const auto open = open_draft(server, node); open.ok()) (*open)->writer_closed();
+  server.open_files.close(node, file->fh);
+}
+
 }  // namespace
 
 Status draft_getattr(Server& server, fuse_req_t request, fuse_ino_t node, fuse_file_info*) {
@@ -137,32 +176,45 @@ Status draft_readlink(Server& server, fuse_req_t request, fuse_ino_t node) {
   return {};
 }
 
+Status draft_release(Server& server, fuse_req_t request, fuse_ino_t node, fuse_file_info* file) {
+  close_draft(server, node, file);
+  fuse_reply_err(request, 0);
+  Ino dir = 0;
+  if (is_for_writing(file) && server.drafts->parent(ino_of(node), dir) == 0) server.checkpoints->changed(dir);
+  return {};
+}
+
 // The user's rights are asked for by opening it as he wants it; what is kept open is shared by all who have it open.
 Status draft_open(Server& server, fuse_req_t request, fuse_ino_t node, fuse_file_info* file) {
+  Fd tried;
+  if (is_for_writing(file) && answered_failure(request, server.draft_space->admit())) return {};
   {
     const ActingAs user = acting_for(request);
-    Fd tried;
-    const int flags = file->flags & (O_ACCMODE | O_TRUNC);
-    if (answered_failure(request, server.drafts->open(ino_of(node), flags, tried))) return {};
+    if (answered_failure(request, try_to_open(*server.drafts, ino_of(node), file->flags, tried))) return {};
   }
   file->fh = current_request();
   WEFT_TRY(const OpenAnswer answer, server.open_files.open(node, file->fh));
-  if (send_opened(request, file, answer) == -ENOENT) server.open_files.close(node, file->fh);
+  WEFT_CHECK(note_writer(server, node, file, std::move(tried)));
+  if (send_opened(request, file, answer) == -ENOENT) close_draft(server, node, file);
   return {};
 }
 
 Status draft_create(Server& server, fuse_req_t request, fuse_ino_t dir, const char* name, mode_t mode,
                     fuse_file_info* file) {
+  if (answered_failure(request, may_begin(server, request, ino_of(dir)))) return {};
+  if (answered_failure(request, server.draft_space->admit())) return {};
   const ActingAs user = acting_for(request);
   DraftFound made;
-  if (answered_failure(request, server.drafts->create(ino_of(dir), name, file->flags, mode, made))) return {};
+  Fd fd;
+  if (answered_failure(request, server.drafts->create(ino_of(dir), name, file->flags, mode, made, fd))) return {};
   file->fh = current_request();
   WEFT_TRY(const OpenAnswer answer, server.open_files.open(made.ino, file->fh));
+  WEFT_CHECK(note_writer(server, made.ino, file, std::move(fd)));
   if (answered_failure(request, server.drafts->finish_creating(ino_of(dir), mode, made))) {
-    server.open_files.close(made.ino, file->fh);
+    close_draft(server, made.ino, file);
     return {};
   }
-  if (reply_created(request, made, file, answer) == -ENOENT) server.open_files.close(made.ino, file->fh);
+  if (reply_created(request, made, file, answer) == -ENOENT) close_draft(server, made.ino, file);
   return {};
 }
 
@@ -170,21 +222,27 @@ Status draft_write(Server& server, fuse_req_t request, fuse_ino_t node, const ch
                    fuse_file_info*) {
   WEFT_TRY(const auto file, server.open_files.find(node));
   if (!file || offset < 0) return Error{Errc::invalid, "a write to a draft that is not open"};
-  WEFT_CHECK(file->write(static_cast<std::uint64_t>(offset), std::as_bytes(std::span(bytes, size))));
-  fuse_reply_write(request, size);
+  Status written;
+  const int failed = server.draft_space->grow(growth_to(server, node, offset + static_cast<off_t>(size)), [&] {
+    written = file->write(static_cast<std::uint64_t>(offset), std::as_bytes(std::span(bytes, size)));
+    return written.ok() ? 0 : -EIO;
+  });
+  WEFT_CHECK(std::move(written));
+  if (!answered_failure(request, failed)) fuse_reply_write(request, size);
   return {};
 }
 
 Status draft_lseek(Server& server, fuse_req_t request, fuse_ino_t node, off_t offset, int whence, fuse_file_info*) {
-  WEFT_TRY(const int fd, open_descriptor(server, node));
-  const off_t found = ::lseek(fd, offset, whence);
+  WEFT_TRY(const auto open, open_draft(server, node));
+  const off_t found = ::lseek(open->backing_fd(), offset, whence);
   if (answered_failure(request, found < 0 ? -errno : 0)) return {};
   fuse_reply_lseek(request, found);
   return {};
 }
 
 Status draft_fsync(Server& server, fuse_req_t request, fuse_ino_t node, int data_only, fuse_file_info*) {
-  WEFT_TRY(const int fd, open_descriptor(server, node));
+  WEFT_TRY(const auto open, open_draft(server, node));
+  const int fd = open->backing_fd();
   const int done = data_only != 0 ? ::fdatasync(fd) : ::fsync(fd);
   fuse_reply_err(request, done == 0 ? 0 : errno);
   return {};
@@ -199,8 +257,12 @@ Status draft_fsyncdir(Server& server, fuse_req_t request, fuse_ino_t dir, int, f
 
 Status draft_fallocate(Server& server, fuse_req_t request, fuse_ino_t node, int mode, off_t offset, off_t length,
                        fuse_file_info*) {
-  WEFT_TRY(const int fd, open_descriptor(server, node));
-  fuse_reply_err(request, ::fallocate(fd, mode, offset, length) == 0 ? 0 : errno);
+  WEFT_TRY(const auto open, open_draft(server, node));
+  WEFT_TRY(const auto fd, open->writable());
+  const int failed = server.draft_space->grow(growth_to(server, node, offset + length), [&] {
+    return ::fallocate(fd->get(), mode, offset, length) == 0 ? 0 : -errno;
+  });
+  fuse_reply_err(request, -failed);
   return {};
 }
 

@@ -46,6 +46,13 @@ Status reply_done(fuse_req_t request, int failed) {
   return {};
 }
 
+// Without a daemon: those who may write to the store.
+int may_write_store(const std::string& store) {
+  for (const char* directory : {"/index", "/packs"})
+    if (::faccessat(AT_FDCWD, (store + directory).c_str(), W_OK | X_OK, AT_EACCESS) != 0) return -EACCES;
+  return 0;
+}
+
 using AddOne = std::size_t (*)(fuse_req_t, char*, std::size_t, const char*, const DraftFound&, off_t);
 
 std::size_t add_name(fuse_req_t request, char* to, std::size_t room, const char* name, const DraftFound& found,
@@ -86,9 +93,21 @@ Status reply_list(Server& server, fuse_req_t request, fuse_ino_t dir, size_t siz
 
 }  // namespace
 
-DraftUser user_of(fuse_req_t request) {
+// A new draft. A daemon that does not answer is asked again by the rename.
+int may_begin(Server& server, fuse_req_t request, Ino dir) {
+  if (!server.drafts->is_shared(dir)) return 0;
+  const UserIds user = user_of(request);
+  const Status may = server.rights.may_publish(user);
+  if (may.ok()) return 0;
+  if (may.error().code == Errc::permission) return -EACCES;
+  if (may.error().code != Errc::not_found) return 0;
+  const ActingAs acting(user);
+  return may_write_store(server.options.store);
+}
+
+UserIds user_of(fuse_req_t request) {
   const fuse_ctx* context = fuse_req_ctx(request);
-  DraftUser user{context->uid, context->gid, {}};
+  UserIds user{context->uid, context->gid, {}};
   if (user.uid == 0) return user;
   user.groups.resize(kGroupsMax);
   const int count = fuse_req_getgroups(request, kGroupsMax, user.groups.data());
@@ -157,6 +176,7 @@ Status draft_readdirplus(Server& server, fuse_req_t request, fuse_ino_t dir, siz
 }
 
 Status draft_mkdir(Server& server, fuse_req_t request, fuse_ino_t dir, const char* name, mode_t mode) {
+  if (answered_failure(request, may_begin(server, request, ino_of(dir)))) return {};
   const ActingAs user = acting_for(request);
   DraftFound made;
   if (answered_failure(request, server.drafts->make_directory(ino_of(dir), name, mode, made))) return {};
@@ -164,11 +184,13 @@ Status draft_mkdir(Server& server, fuse_req_t request, fuse_ino_t dir, const cha
 }
 
 Status draft_unlink(Server& server, fuse_req_t request, fuse_ino_t dir, const char* name) {
+  server.checkpoints->wait_for_look(ino_of(dir));
   const ActingAs user = acting_for(request);
   return reply_done(request, server.drafts->remove(ino_of(dir), name, 0));
 }
 
 Status draft_rmdir(Server& server, fuse_req_t request, fuse_ino_t dir, const char* name) {
+  server.checkpoints->wait_for_look(ino_of(dir));
   const ActingAs user = acting_for(request);
   return reply_done(request, server.drafts->remove(ino_of(dir), name, AT_REMOVEDIR));
 }

@@ -28,6 +28,7 @@ Status draft_rename(Server& server, fuse_req_t request, fuse_ino_t dir, const ch
                     const char* new_name, unsigned flags);
 
 Status draft_open(Server& server, fuse_req_t request, fuse_ino_t node, fuse_file_info* file);
+Status draft_release(Server& server, fuse_req_t request, fuse_ino_t node, fuse_file_info* file);
 Status draft_create(Server& server, fuse_req_t request, fuse_ino_t dir, const char* name, mode_t mode,
                     fuse_file_info* file);
 Status draft_write(Server& server, fuse_req_t request, fuse_ino_t node, const char* bytes, size_t size, off_t offset,
@@ -46,8 +47,11 @@ Status draft_setxattr(Server& server, fuse_req_t request, fuse_ino_t node, const
 Status draft_removexattr(Server& server, fuse_req_t request, fuse_ino_t node, const char* name);
 
 // The user whose request it is, and this thread with his rights.
-DraftUser user_of(fuse_req_t request);
+UserIds user_of(fuse_req_t request);
 ActingAs acting_for(fuse_req_t request);
+
+// May the user begin a draft in `dir`? 0, or an errno with a minus sign.
+int may_begin(Server& server, fuse_req_t request, Ino dir);
 
 // Entries and attributes, as the kernel has them.
 struct stat stat_of_draft(const DraftFound& found);

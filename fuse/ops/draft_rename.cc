@@ -45,8 +45,15 @@ Status draft_rename(Server& server, fuse_req_t request, fuse_ino_t dir, const ch
   const auto to = publish_name(new_name);
   if (to && is_publish(server, ino_of(dir), name, ino_of(new_dir), *to, order))
     return publish(server, request, std::move(order));
-  const ActingAs user = acting_for(request);
-  fuse_reply_err(request, -server.drafts->rename(ino_of(dir), name, ino_of(new_dir), new_name, flags));
+  int failed = 0;
+  {
+    const ActingAs user = acting_for(request);
+    failed = server.drafts->rename(ino_of(dir), name, ino_of(new_dir), new_name, flags);
+  }
+  fuse_reply_err(request, -failed);
+  DraftFound moved;
+  if (failed != 0 || server.drafts->lookup(ino_of(new_dir), new_name, moved) != 0) return {};
+  server.checkpoints->changed(S_ISDIR(moved.st.st_mode) ? moved.ino : ino_of(new_dir));
   return {};
 }
 

@@ -2,6 +2,7 @@
 #include <string_view>
 
 #include "base/limits.h"
+#include "fuse/ops/announce.h"
 #include "fuse/ops/draft_ops.h"
 #include "fuse/ops/ops.h"
 
@@ -24,7 +25,11 @@ Status op_lookup(Server& server, fuse_req_t request, fuse_ino_t parent, const ch
     return {};
   }
   if (server.drafts && parent == kRootIno && std::string_view(name) == "new") return draft_lookup_top(server, request);
-  const auto found = server.vfs.lookup(parent, name);
+  if (is_announcer(server, request)) {
+    WEFT_TRY(const bool answered, announced_lookup(server, request, parent, name));
+    if (answered) return {};
+  }
+  const auto found = server.vfs.lookup(ino_of(parent), name);
   if (!found.ok() && found.error().code == Errc::not_found) return reply_absent(server, request, parent, found.error());
   if (!found.ok()) return found.error();
   fuse_entry_param entry = to_entry(*found, server.options);

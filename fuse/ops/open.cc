@@ -20,6 +20,14 @@ int reply_open(fuse_req_t request, fuse_file_info* file, ReadWay way) {
   return fuse_reply_open(request, file);
 }
 
+// No seeking: the offset says how much of the stream its reader has.
+Status open_stream(Server& server, NodeId node, fuse_file_info* file) {
+  file->nonseekable = 1;
+  Status opened = server.events.opened(file->fh);
+  if (!opened.ok()) server.open_files.close(node, file->fh);
+  return opened;
+}
+
 }  // namespace
 
 int send_opened(fuse_req_t request, fuse_file_info* file, const OpenAnswer& answer) {
@@ -33,6 +41,7 @@ Status op_open(Server& server, fuse_req_t request, fuse_ino_t node, fuse_file_in
   const std::uint64_t handle = current_request();
   WEFT_TRY(const OpenAnswer answer, server.open_files.open(node, handle));
   file->fh = handle;
+  if (ino_of(node) == kEventsIno) WEFT_CHECK(open_stream(server, node, file));
   // A node that was open before its file was assembled keeps new openers from it: the next ones go by the other.
   const bool served = answer.way == ReadWay::cached || answer.way == ReadWay::straight;
   if (answer.joined && served && server.vfs.assembled(ino_of(node))) reconsider_node(server, ino_of(node));

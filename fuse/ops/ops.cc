@@ -5,6 +5,7 @@
 
 #include "base/log.h"
 #include "fuse/kernel/errors.h"
+#include "fuse/ops/announce.h"
 #include "fuse/ops/draft_ops.h"
 
 namespace weft {
@@ -84,8 +85,9 @@ fuse_lowlevel_ops make_operations() {
   ops.readlink = Either<op_readlink, draft_readlink>::call;
   ops.statfs = Answer<op_statfs>::call;
   ops.open = Either<op_open, draft_open>::call;
-  ops.release = Answer<op_release>::call;
+  ops.release = Either<op_release, draft_release>::call;
   ops.read = Answer<op_read>::call;
+  ops.poll = Answer<op_poll>::call;
   ops.lseek = Either<op_lseek, draft_lseek>::call;
   ops.opendir = Either<op_opendir, draft_opendir>::call;
   ops.readdir = Either<op_readdir, draft_readdir>::call;
@@ -94,11 +96,11 @@ fuse_lowlevel_ops make_operations() {
   ops.listxattr = Answer<op_listxattr>::call;
 
   ops.setattr = Draft<draft_setattr>::call;
-  ops.mkdir = Draft<draft_mkdir>::call;
-  ops.unlink = Draft<draft_unlink>::call;
-  ops.rmdir = Draft<draft_rmdir>::call;
+  ops.mkdir = Either<announced_mkdir, draft_mkdir>::call;
+  ops.unlink = Either<announced_unlink, draft_unlink>::call;
+  ops.rmdir = Either<announced_rmdir, draft_rmdir>::call;
   ops.symlink = Answer<symlink>::call;
-  ops.rename = Draft<draft_rename>::call;
+  ops.rename = Either<announced_rename, draft_rename>::call;
   ops.create = Draft<draft_create>::call;
   ops.write = Draft<draft_write>::call;
   ops.fsync = Draft<draft_fsync>::call;

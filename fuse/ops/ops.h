@@ -23,6 +23,9 @@ Status op_release(Server& server, fuse_req_t request, fuse_ino_t ino, fuse_file_
 Status op_read(Server& server, fuse_req_t request, fuse_ino_t ino, size_t size, off_t offset, fuse_file_info* file);
 Status op_lseek(Server& server, fuse_req_t request, fuse_ino_t ino, off_t offset, int whence, fuse_file_info* file);
 
+// Since it is here the kernel asks of every file that somebody polls; all but .weft/events are ready.
+Status op_poll(Server& server, fuse_req_t request, fuse_ino_t ino, fuse_file_info* file, fuse_pollhandle* handle);
+
 Status op_opendir(Server& server, fuse_req_t request, fuse_ino_t dir, fuse_file_info* file);
 Status op_readdir(Server& server, fuse_req_t request, fuse_ino_t dir, size_t size, off_t offset, fuse_file_info* file);
 Status op_readdirplus(Server& server, fuse_req_t request, fuse_ino_t dir, size_t size, off_t offset,

@@ -1,3 +1,4 @@
+#include <fcntl.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -8,6 +9,7 @@
 #include <span>
 
 #include "base/limits.h"
+#include "fuse/kernel/init_exchange.h"
 #include "fuse/ops/ops.h"
 #include "fuse/ops/read_buffer.h"
 #include "weft/run_list.h"
@@ -91,6 +93,11 @@ bool reply_record(Server& server, fuse_req_t request, NodeId node, OpenFile& fil
 
 Status op_read(Server& server, fuse_req_t request, fuse_ino_t node, size_t size, off_t offset, fuse_file_info* info) {
   if (offset < 0) return Error{Errc::invalid, "read at a negative offset"};
+  if (ino_of(node) == kEventsIno) {
+    server.events.read(request, current_request(), info->fh, static_cast<std::uint64_t>(offset), size,
+                       (info->flags & O_NONBLOCK) == 0);
+    return {};
+  }
   WEFT_TRY(const auto file, open_file_of(server, node));
   if (file->mode() == ReadMode::streamed && info->lock_owner == 0)
     server.open_files.mapped(node);  // read(2) has an owner

@@ -110,9 +110,9 @@ Status mount_device(int device, const MountOptions& options) {
   const std::string data = fmt::format("fd={},rootmode=40000,user_id={},group_id={},max_read={}{}{}", device,
                                        ::getuid(), ::getgid(), kReadBytesMax, options.allow_other ? ",allow_other" : "",
                                        modes_restrict(options) ? ",default_permissions" : "");
-  // Read-only by its super block too, unless it publishes: else the kernel forgets the time of access with each read by
+  // Read-only by its super block too, unless it announces: else the kernel forgets the time of access with each read by
   // passthrough, and asks for all attributes again at the next fstat(2).
-  unsigned long flags = MS_NOSUID | MS_NODEV | (options.publish ? 0 : MS_RDONLY);
+  unsigned long flags = MS_NOSUID | MS_NODEV | (options.announce ? 0 : MS_RDONLY);
   if (options.no_exec) flags |= MS_NOEXEC;
   if (::mount(options.store.c_str(), options.directory.c_str(), kType, flags, data.c_str()) == 0) return {};
   return sys_error(errno, fmt::format("mounting on {}", options.directory));
@@ -120,7 +120,7 @@ Status mount_device(int device, const MountOptions& options) {
 
 std::string fusermount_options(const MountOptions& options) {
   std::string out = fmt::format("fsname={},subtype=weft,{},nosuid,nodev,max_read={}", escape_option(options.store),
-                                options.publish ? "rw" : "ro", kReadBytesMax);
+                                options.announce ? "rw" : "ro", kReadBytesMax);
   if (options.no_exec) out += ",noexec";
   if (options.allow_other) out += ",allow_other";
   if (modes_restrict(options)) out += ",default_permissions";

@@ -63,6 +63,8 @@ bool OpenTable::add(const OpenRecord& record) {
   to.handle = record.handle;
   to.ino = record.ino;
   to.versions = record.versions;
+  for (StreamSlot& place : to.places) place.offset.store(StreamSlot::kNoPlace, std::memory_order_relaxed);
+  to.poll_handle.store(0, std::memory_order_relaxed);
   to.state.store(kOpen, std::memory_order_release);
   places_.emplace(record.handle, *slot);
   return true;
@@ -72,6 +74,43 @@ std::optional<OpenRecord> OpenTable::find(std::uint64_t handle) const {
   const auto found = places_.find(handle);
   if (found == places_.end()) return std::nullopt;
   return record_at(found->second);
+}
+
+std::optional<StreamPlace> OpenTable::place(std::uint64_t handle, std::uint64_t offset) const {
+  const auto found = places_.find(handle);
+  if (found == places_.end()) return std::nullopt;
+  std::optional<StreamPlace> last;
+  for (const StreamSlot& slot : slots_[found->second].places) {
+    const std::uint64_t at = slot.offset.load(std::memory_order_acquire);
+    if (at <= offset && at != StreamSlot::kNoPlace && (!last || at > last->offset))
+      last = StreamPlace{at, slot.position.load(std::memory_order_relaxed)};
+  }
+  return last;
+}
+
+// A place whose offset is there already only moves over what has no bytes.
+void OpenTable::set_place(std::uint64_t handle, std::uint64_t read_at, const StreamPlace& place) {
+  const auto found = places_.find(handle);
+  if (found == places_.end()) return;
+  auto& slots = slots_[found->second].places;
+  if (place.offset == read_at) {
+    const auto same = std::ranges::find_if(slots, [&](const StreamSlot& slot) { return slot.offset == read_at; });
+    if (same != slots.end()) return same->position.store(place.position, std::memory_order_relaxed);
+  }
+  StreamSlot& to = slots[0].offset.load(std::memory_order_relaxed) == read_at ? slots[1] : slots[0];
+  to.offset.store(StreamSlot::kNoPlace, std::memory_order_release);
+  to.position.store(place.position, std::memory_order_release);
+  to.offset.store(place.offset, std::memory_order_release);
+}
+
+void OpenTable::set_poll_handle(std::uint64_t handle, std::uint64_t poll_handle) {
+  const auto found = places_.find(handle);
+  if (found != places_.end()) slots_[found->second].poll_handle.store(poll_handle, std::memory_order_relaxed);
+}
+
+std::uint64_t OpenTable::poll_handle(std::uint64_t handle) const {
+  const auto found = places_.find(handle);
+  return found == places_.end() ? 0 : slots_[found->second].poll_handle.load(std::memory_order_relaxed);
 }
 
 void OpenTable::remove(std::uint64_t handle) {

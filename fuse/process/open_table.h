@@ -4,6 +4,7 @@
 // Killed between any two instructions, a server leaves a table that can be read. One thread at a time.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -31,6 +32,18 @@ struct OpenRecord {
   FileVersions versions{};
 };
 
+// Where a reader of a stream is: from `offset` of the open file on, it reads what the stream has behind `position`.
+struct StreamPlace {
+  std::uint64_t offset = 0;
+  std::uint64_t position = 0;
+};
+
+// The same in shared memory. A place is written while its offset says kNoPlace.
+struct StreamSlot {
+  static constexpr std::uint64_t kNoPlace = UINT64_MAX;
+  std::atomic<std::uint64_t> offset, position;
+};
+
 // One record as it lies in shared memory. Zero bytes are a free slot.
 struct OpenSlot {
   std::atomic<std::uint32_t> state;  // SlotState; written last when a slot is filled, first when it is freed
@@ -39,6 +52,10 @@ struct OpenSlot {
   std::uint64_t handle;
   Ino ino;
   FileVersions versions;
+  // Of a stream: the place of the last read, which the kernel may send again, and that of the next. And what the kernel
+  // calls the file by if somebody polls it, else 0.
+  std::array<StreamSlot, 2> places;
+  std::atomic<std::uint64_t> poll_handle;
 };
 static_assert(std::atomic<std::uint32_t>::is_always_lock_free);
 
@@ -60,6 +77,13 @@ class OpenTable {
   [[nodiscard]] bool add(const OpenRecord& record);
   std::optional<OpenRecord> find(std::uint64_t handle) const;
   void remove(std::uint64_t handle);
+
+  // Of an open handle that reads a stream. place(): the last place that is not behind `offset`; none before the first
+  // set_place(). set_place() keeps the place with the offset `read_at`, at which the reader was answered.
+  std::optional<StreamPlace> place(std::uint64_t handle, std::uint64_t offset = StreamSlot::kNoPlace - 1) const;
+  void set_place(std::uint64_t handle, std::uint64_t read_at, const StreamPlace& place);
+  void set_poll_handle(std::uint64_t handle, std::uint64_t poll_handle);
+  std::uint64_t poll_handle(std::uint64_t handle) const;
 
   // Two steps for a handle that was the last of its inode, with closing its backing id between them: retire() makes it
   // unknown, finish() forgets its id. What a killed server had retired is in retired() of the next.

@@ -25,6 +25,7 @@ constexpr std::array kIgnored{"ro",         "rw",         "auto",   "noauto",   
 constexpr std::uint64_t kSecondsMax = 86400;
 constexpr std::string_view kServe = "--serve=";
 constexpr std::string_view kSupervise = "--supervise=";
+constexpr std::string_view kAnnounce = "--announce=";
 constexpr std::string_view kLogFile = "--log-file=";  // as the option log=, of a path that may have a comma
 
 bool ignored(std::string_view option) {
@@ -95,8 +96,10 @@ bool set_flag(MountOptions& options, std::string_view key) {
     options.non_empty = true;
   else if (key == "xattr")
     options.xattr = true;
+  else if (key == "announce")
+    options.announce = true;
   else if (key == "publish")
-    options.publish = true;
+    options.announce = options.publish = true;
   else if (key == "trust_store")
     options.trust_store = true;
   else
@@ -117,6 +120,8 @@ Status set_value(MountOptions& options, std::string_view key, std::string_view v
     WEFT_TRY(options.attr_timeout_s, parse_seconds(key, value));
   } else if (key == "assembly_cache_max") {
     WEFT_TRY(options.assembly_cache_max, parse_bytes_max(key, value));
+  } else if (key == "drafts_max") {
+    WEFT_TRY(options.drafts_max, parse_bytes_max(key, value));
   } else if (key == "uid") {
     WEFT_TRY(options.uid, parse_id(key, value));
   } else if (key == "gid") {
@@ -148,7 +153,7 @@ struct Words {
   bool foreground = false;
   bool sloppy = false;
   std::optional<Action> other;
-  std::string_view inherited;  // numbers, of --serve and --supervise
+  std::string_view inherited;  // numbers, of --serve, --supervise and --announce
   std::string_view log_file;
 };
 
@@ -190,7 +195,7 @@ Status read_word(Words& words, std::span<const char* const> arguments, std::size
     words.other = Action::help;
   else if (word == "--version")
     words.other = Action::version;
-  else if (word.starts_with(kServe) || word.starts_with(kSupervise))
+  else if (word.starts_with(kServe) || word.starts_with(kSupervise) || word.starts_with(kAnnounce))
     words.inherited = word;
   else if (word.starts_with(kLogFile))
     words.log_file = word.substr(kLogFile.size());
@@ -222,12 +227,17 @@ Status set_places(MountOptions& options, const std::vector<std::string_view>& po
 // "--serve=3,4,5" and the like.
 Status set_inherited(CommandLine& line, std::string_view word) {
   if (word.empty()) return {};
-  const bool serves = word.starts_with(kServe);
-  line.action = serves ? Action::serve : Action::supervise;
-  std::vector<int*> places = {&line.ends.channel, &line.ends.state, &line.ends.open};
-  InheritedEnds& all = line.inherited;
-  if (!serves) places = {&all.device, &all.state, &all.open, &all.channel, &all.door, &all.client, &all.server_pid};
-  const auto numbers = split(word.substr((serves ? kServe : kSupervise).size()), ',');
+  std::vector<int*> places = {&line.announced_state};
+  line.action = Action::announce;
+  if (word.starts_with(kServe)) {
+    places = {&line.ends.channel, &line.ends.state, &line.ends.open};
+    line.action = Action::serve;
+  } else if (word.starts_with(kSupervise)) {
+    InheritedEnds& all = line.inherited;
+    places = {&all.device, &all.state, &all.open, &all.channel, &all.door, &all.client, &all.server_pid};
+    line.action = Action::supervise;
+  }
+  const auto numbers = split(word.substr(word.find('=') + 1), ',');
   if (numbers.size() != places.size()) return usage(fmt::format("{}: expected {} numbers", word, places.size()));
   for (std::size_t i = 0; i < places.size(); ++i) {
     const auto number = parse_u64(numbers[i]);
@@ -265,11 +275,13 @@ std::vector<std::string> to_words(const MountOptions& options) {
       fmt::format("uid={},gid={},umask={:o},attr_timeout={},loglevel={},stall={}", options.uid, options.gid,
                   options.umask, options.attr_timeout_s, options.log_level, options.stall_s);
   if (options.cold) list += fmt::format(",cold={}", name_of(*options.cold));
+  if (options.drafts_max) list += fmt::format(",drafts_max={}", *options.drafts_max);
   if (options.assembly_cache_max) list += fmt::format(",assembly_cache_max={}", *options.assembly_cache_max);
   if (!options.record_reads) list += ",record_reads=off";
   if (options.no_exec) list += ",noexec";
   if (options.allow_other) list += ",allow_other";
   if (options.xattr) list += ",xattr";
+  if (options.announce) list += ",announce";
   if (options.publish) list += ",publish";
   if (options.trust_store) list += ",trust_store";
   std::vector<std::string> words = {options.store, options.directory, "-o", std::move(list)};
@@ -299,7 +311,9 @@ Mount options:
   uid=N, gid=N     owner of the files shown (default: the mounting user)
   umask=MODE       permission bits to remove, octal (default: 0)
   noexec           do not allow programs to run from the mount
-  publish          add new/, where programs write and publish (weft.7)
+  announce         raise inotify events for what is published, tagged and removed
+  publish          announce, and add new/, where programs write and publish (weft.7)
+  drafts_max=SIZE  limit of all that lies in new/ (default: a quarter of the disk)
   xattr            answer the extended attributes user.weft.* of tensors
   attr_timeout=SECONDS  keep link and block counts for this time (default: 30)
   assembly_cache_max=SIZE  limit of the cache of assembled files, such as 20G; 0: none

@@ -29,10 +29,12 @@ struct MountOptions {
   std::optional<ColdPolicy> cold;                   // without: as the node's daemon is told
   std::string log_file;
   std::string log_level = "info";
-  std::uint32_t stall_s = 60;  // a server that answers nothing for so long is replaced; 0: never
-  bool record_reads = true;    // faults in records of LMDB files bring whole records
-  bool publish = false;        // new/ is there, and what is renamed in it is published
-  bool non_empty = false;      // also on a directory that holds something
+  std::uint32_t stall_s = 60;               // a server that answers nothing for so long is replaced; 0: never
+  bool record_reads = true;                 // faults in records of LMDB files bring whole records
+  std::optional<std::uint64_t> drafts_max;  // bytes of new/; without: a quarter of the file system
+  bool announce = false;                    // changes raise inotify events; implied by publish
+  bool publish = false;                     // new/ is there, and what is renamed in it is published
+  bool non_empty = false;                   // also on a directory that holds something
   bool foreground = false;
 };
 
@@ -54,14 +56,15 @@ struct InheritedEnds {
   int server_pid = -1;
 };
 
-// The last two are how the program starts itself.
-enum class Action : std::uint8_t { mount, help, version, serve, supervise };
+// The last three are how the program starts itself.
+enum class Action : std::uint8_t { mount, help, version, serve, supervise, announce };
 
 struct CommandLine {
   Action action = Action::mount;
   MountOptions mount;
   ServerEnds ends;
   InheritedEnds inherited;
+  int announced_state = -1;  // memory of SharedState, for the announcer
 };
 
 // What the process is, for defaults.

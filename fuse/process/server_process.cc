@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <csignal>
 #include <cstring>
@@ -18,12 +19,6 @@
 
 namespace weft {
 namespace {
-
-Result<Fd> open_pid(pid_t pid) {
-  Fd fd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
-  if (!fd.valid()) return sys_error(errno, "watching the server");
-  return fd;
-}
 
 // The server leaves the caller's session and terminal at once, because it never walks to the mount point (see
 // background.h). Its supervisor may still be in that session.
@@ -38,15 +33,13 @@ void leave_terminal(const MountOptions& options) {
 }
 
 // In the child.
-[[noreturn]] void exec_server(const std::string& program, const MountOptions& options, std::vector<char*>& words,
-                              const ServerEnds& ends) {
-  inherit(ends.channel);
-  inherit(ends.state);
-  inherit(ends.open);
+[[noreturn]] void exec_self(const std::string& program, const MountOptions& options, std::vector<char*>& words,
+                            std::span<const int> inherited, int report) {
+  for (const int fd : inherited) inherit(fd);
   if (!options.foreground) leave_terminal(options);
   ::execv(program.c_str(), words.data());
   const Error error = sys_error(errno, program);
-  if (!say(ends.channel, Say::failed, error.message).ok()) ::_exit(126);
+  if (!say(report, Say::failed, error.message).ok()) ::_exit(126);
   ::_exit(127);
 }
 
@@ -68,16 +61,29 @@ void keep_private(int fd) {
   ::fcntl(fd, F_SETFD, FD_CLOEXEC);
 }
 
+Result<Fd> open_pid(pid_t pid) {
+  Fd fd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
+  if (!fd.valid()) return sys_error(errno, "watching the server");
+  return fd;
+}
+
+Result<pid_t> start_self(const std::string& program, const MountOptions& options, const std::string& word,
+                         std::span<const int> inherited, int report) {
+  std::vector<std::string> words = to_words(options);
+  words.insert(words.begin(), "mount.weft");
+  words.push_back(word);
+  std::vector<char*> argv = argv_of(words);
+  const pid_t pid = ::fork();
+  if (pid == 0) exec_self(program, options, argv, inherited, report);
+  if (pid < 0) return sys_error(errno, "starting a process of the mount");
+  return pid;
+}
+
 Launcher exec_launcher(std::string program, MountOptions options) {
   return [program = std::move(program), options = std::move(options)](const ServerEnds& ends) -> Result<pid_t> {
-    std::vector<std::string> words = to_words(options);
-    words.insert(words.begin(), "mount.weft");
-    words.push_back(fmt::format("--serve={},{},{}", ends.channel, ends.state, ends.open));
-    std::vector<char*> argv = argv_of(words);
-    const pid_t pid = ::fork();
-    if (pid == 0) exec_server(program, options, argv, ends);
-    if (pid < 0) return sys_error(errno, "starting a server");
-    return pid;
+    const std::array inherited{ends.channel, ends.state, ends.open};
+    return start_self(program, options, fmt::format("--serve={},{},{}", ends.channel, ends.state, ends.open), inherited,
+                      ends.channel);
   };
 }
 

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <functional>
 #include <optional>
+#include <span>
 #include <string>
 
 #include "fuse/process/options.h"
@@ -22,6 +23,12 @@ using Launcher = std::function<Result<pid_t>(const ServerEnds& ends)>;
 // Runs `program` as `mount.weft STORE DIR … --serve=CHANNEL,STATE,OPEN`, the three being numbers of inherited
 // descriptors. Its messages go to options.log_file, or to stderr in the foreground.
 Launcher exec_launcher(std::string program, MountOptions options);
+// Starts `program` in the same way with this word behind the options, and these descriptors inherited. Why it could not
+// be run goes to `report`, a channel, unless that is -1. Returns the pid.
+Result<pid_t> start_self(const std::string& program, const MountOptions& options, const std::string& word,
+                         std::span<const int> inherited, int report);
+// Readable once the process has ended.
+Result<Fd> open_pid(pid_t pid);
 // Keeps a descriptor open over an exec, or closes it then again.
 void inherit(int fd);
 void keep_private(int fd);

@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 
+#include "fuse/kernel/announcing.h"
 #include "fuse/kernel/init_exchange.h"
 #include "fuse/kernel/request_log.h"
 #include "fuse/process/open_table.h"
@@ -32,6 +33,7 @@ struct SharedHead {
   InitWords init;
   // Written by servers.
   OpenTableHead opens;
+  AnnounceWords announce;  // by the supervisor and the announcer too
   RequestWords requests;
 };
 

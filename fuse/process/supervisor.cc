@@ -58,10 +58,11 @@ Result<Fd> open_stop_signals() {
   return signals;
 }
 
-Supervisor::Supervisor(MountOptions options, Launcher launcher, Fd open_versions)
+Supervisor::Supervisor(MountOptions options, Launcher launcher, Fd open_versions, AnnouncerLauncher announcer)
     : options_(std::move(options)),
       launcher_(std::move(launcher)),
       open_versions_(std::move(open_versions)),
+      announcer_(std::move(announcer)),
       stall_(seconds(options_.stall_s)) {}
 
 Status Supervisor::run(const std::function<void()>& ready) {
@@ -96,6 +97,7 @@ Status Supervisor::resume(const InheritedEnds& inherited) {
   current_.emplace(Current{std::move(server), Phase::ready, requests().finished()});
   reply_upgrade(client.get(), "");
   log_info("this program now holds the mount {}", options_.directory);
+  announcer_.begin(state_->head().announce, state_->fd());
   return supervise();
 }
 
@@ -134,6 +136,7 @@ Status Supervisor::supervise() {
     if (undead_ && undead_->wait(milliseconds(0))) undead_.reset();
     look_at_current();
     if (!over_) look_for_stall();
+    if (!over_) announcer_.look();
     if (!over_) look_at_upgrades();
   }
   log_info("{} is no longer mounted", options_.directory);
@@ -142,9 +145,10 @@ Status Supervisor::supervise() {
 
 void Supervisor::wait_for_events() {
   const auto fd_of = [](const auto& place, auto get) { return place ? get(*place) : -1; };
-  std::array<pollfd, 7> events{};
-  const std::array<int, 7> fds{
+  std::array<pollfd, 8> events{};
+  const std::array<int, 8> fds{
       signals_.get(),
+      announcer_.exit_fd(),
       fd_of(door_, [](const UpgradeDoor& door) { return door.fd(); }),
       fd_of(current_, [](const Current& current) { return current.deaf ? -1 : current.process.channel(); }),
       fd_of(current_, [](const Current& current) { return current.process.exit_fd(); }),
@@ -162,6 +166,7 @@ milliseconds Supervisor::until_next_look() const {
   };
   if (!current_) shorten(next_start_);
   if (candidate_) shorten(candidate_->deadline);
+  if (const auto next = announcer_.next_look()) shorten(*next);
   if (stopping_) shorten(stop_deadline_);
   return wait;
 }
@@ -209,6 +214,7 @@ void Supervisor::server_is_ready() {
   if (state_->head().generation != 0)
     log_info("server {} goes on with {}", current_->process.pid(), options_.directory);
   if (ready_) std::exchange(ready_, nullptr)();
+  announcer_.begin(state_->head().announce, state_->fd());
   if (!taken_over_.empty()) become(std::exchange(taken_over_, {}), std::move(client_));
 }
 
@@ -279,6 +285,7 @@ void Supervisor::look_for_stall() {
 void Supervisor::stop(std::string_view why) {
   if (stopping_) return;
   stopping_ = true;
+  announcer_.stop();
   stop_deadline_ = Clock::now() + kServerEndPatience;
   log_info("unmounting {}: {}", options_.directory, why);
   unmount(options_, state_->head());

@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 
+#include "fuse/process/announcer_process.h"
 #include "fuse/process/options.h"
 #include "fuse/process/restart_policy.h"
 #include "fuse/process/server_process.h"
@@ -27,7 +28,8 @@ Result<Fd> open_stop_signals();
 class Supervisor {
  public:
   // `open_versions`: the store's file of them. None, where there is none: then what servers hold ends with each.
-  Supervisor(MountOptions options, Launcher launcher, Fd open_versions);
+  // `announcer`: empty where nothing is announced.
+  Supervisor(MountOptions options, Launcher launcher, Fd open_versions, AnnouncerLauncher announcer = {});
 
   // Mounts and stays until the mount is gone, or a stop signal comes: then it unmounts. An error when it cannot mount,
   // or gives up: then the mount is taken away, so that nobody waits for it. `ready` is called when the mount answers.
@@ -88,6 +90,7 @@ class Supervisor {
   Fd device_;
   Fd signals_;
   std::optional<UpgradeDoor> door_;
+  AnnouncerProcess announcer_;
   std::optional<Current> current_;       // nullopt: lost, the next starts at next_start_
   std::optional<ServerProcess> undead_;  // was killed, and waits inside the kernel
   std::optional<Candidate> candidate_;

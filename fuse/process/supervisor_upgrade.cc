@@ -89,11 +89,13 @@ void Supervisor::become(const std::string& program, Fd client) {
   words.push_back(fmt::format("--supervise={},{}", fmt::join(kept, ","), current_->process.pid()));
   std::vector<char*> argv = argv_of(words);
   log_info("upgrading {} to {}", options_.directory, program);
+  announcer_.stop();  // the new program has its own
   log_flush();
   for (const int fd : kept) inherit(fd);
   ::execv(program.c_str(), argv.data());
   const Error failed = sys_error(errno, program);
   for (const int fd : kept) keep_private(fd);
+  announcer_.begin(state_->head().announce, state_->fd());
   reply_upgrade(client.get(),
                 fmt::format("the server is the new program's, its supervisor is not: {}", failed.message));
 }

@@ -55,7 +55,8 @@ OpenAnswer OpenFiles::choose(const OpenFile& file) {
   if (mode == ReadMode::changing) return {ReadWay::direct, 0};
   if (mode == ReadMode::streamed && maps_direct_files(agreed_)) return {ReadWay::straight, 0};
   const OpenAnswer served{mode == ReadMode::written ? ReadWay::direct : ReadWay::cached, 0};
-  if (file.backing_fd() < 0 || !passthrough_.active()) return served;
+  const bool unseen = mode == ReadMode::written && drafts_->hides_mappings();
+  if (file.backing_fd() < 0 || !passthrough_.active() || unseen) return served;
   const auto backing = Passthrough::open(device_, file.backing_fd());
   if (backing.ok()) return {ReadWay::passthrough, *backing};
   const std::lock_guard lock(mutex_);
@@ -71,16 +72,18 @@ OpenFiles::Refused OpenFiles::refused() const {
   return refused_;
 }
 
-Result<Opened> OpenFiles::open_new(Ino ino) {
+Result<Opened> OpenFiles::open_new(Ino ino, bool written) {
   if (!is_draft(ino)) return vfs_.open_with_attr(ino);
   if (drafts_ == nullptr) return Error{Errc::not_found, "a draft: this mount does not publish"};
-  return DraftFile::open(*drafts_, ino);
+  return DraftFile::open(*drafts_, ino, written);
 }
 
 // A file that changes is opened anew for each opener; the others once.
 Status OpenFiles::fill(NodeId node, Entry& entry) {
   if (entry.file && entry.file->mode() != ReadMode::changing) return {};
-  WEFT_TRY(Opened opened, open_new(ino_of(node)));
+  // A server before has opened it: perhaps for writers, whose writes come here.
+  const bool written = entry.answered && entry.answer.way == ReadWay::direct;
+  WEFT_TRY(Opened opened, open_new(ino_of(node), written));
   const OpenAnswer answer = entry.answered ? entry.answer : choose(*opened.file);
   const std::lock_guard lock(mutex_);
   entry.file = std::move(opened.file);
@@ -189,6 +192,35 @@ bool OpenFiles::is_served(NodeId node) const {
 void OpenFiles::mapped(NodeId node) {
   const std::lock_guard lock(mutex_);
   if (const auto found = entries_.find(node); found != entries_.end()) found->second->mapped = true;
+}
+
+std::vector<std::uint64_t> OpenFiles::streams() const {
+  const std::lock_guard lock(mutex_);
+  std::vector<std::uint64_t> handles;
+  if (!entries_.contains(kEventsIno)) return handles;
+  for (const OpenRecord& record : table_.records())
+    if (record.ino == kEventsIno) handles.push_back(record.handle);
+  return handles;
+}
+
+std::optional<StreamPlace> OpenFiles::stream_place(std::uint64_t handle, std::uint64_t offset) const {
+  const std::lock_guard lock(mutex_);
+  return table_.place(handle, offset);
+}
+
+void OpenFiles::set_stream_place(std::uint64_t handle, std::uint64_t read_at, const StreamPlace& place) {
+  const std::lock_guard lock(mutex_);
+  table_.set_place(handle, read_at, place);
+}
+
+std::uint64_t OpenFiles::poll_handle(std::uint64_t handle) const {
+  const std::lock_guard lock(mutex_);
+  return table_.poll_handle(handle);
+}
+
+void OpenFiles::set_poll_handle(std::uint64_t handle, std::uint64_t poll_handle) {
+  const std::lock_guard lock(mutex_);
+  table_.set_poll_handle(handle, poll_handle);
 }
 
 // The kernel gives out backing ids in rising order: one more shows which the killed server can have got.

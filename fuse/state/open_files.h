@@ -51,6 +51,12 @@ class OpenFiles {
   // The kernel's page cache asks for bytes of it: it is mapped. A mapping of one that is open straight drops all pages
   // of it, so whoever opens it from now on, and may map it too, is read cached.
   void mapped(NodeId node);
+  // Of open handles of .weft/events: OpenTable's. streams() lists them.
+  std::vector<std::uint64_t> streams() const;
+  std::optional<StreamPlace> stream_place(std::uint64_t handle, std::uint64_t offset = StreamSlot::kNoPlace - 1) const;
+  void set_stream_place(std::uint64_t handle, std::uint64_t read_at, const StreamPlace& place);
+  std::uint64_t poll_handle(std::uint64_t handle) const;
+  void set_poll_handle(std::uint64_t handle, std::uint64_t poll_handle);
   // What the kernel would not pass through, and why at first.
   struct Refused {
     std::uint64_t opens = 0;
@@ -83,7 +89,7 @@ class OpenFiles {
   OpenAnswer choose(const OpenFile& file);
   void close_unrecorded(std::int32_t first, std::int32_t end);
 
-  Result<Opened> open_new(Ino ino);
+  Result<Opened> open_new(Ino ino, bool written);
 
   Vfs& vfs_;
   DraftTree* const drafts_;

@@ -7,15 +7,19 @@
 #include <memory>
 #include <optional>
 
+#include "fuse/drafts/checkpoints.h"
+#include "fuse/drafts/draft_space.h"
 #include "fuse/drafts/draft_tree.h"
 #include "fuse/drafts/publisher.h"
 #include "fuse/kernel/passthrough.h"
 #include "fuse/process/options.h"
 #include "fuse/process/shared_state.h"
+#include "fuse/state/event_feed.h"
 #include "fuse/state/listings.h"
 #include "fuse/state/notifier.h"
 #include "fuse/state/open_files.h"
 #include "fuse/state/record_reads.h"
+#include "weft/publish_rights.h"
 #include "weft/vfs.h"
 
 namespace weft {
@@ -23,15 +27,21 @@ namespace weft {
 inline constexpr unsigned kReadAheadKilobytes = 4096;  // of the mount: four such requests ahead of a reader
 
 struct Server {
-  Server(Vfs& tree, std::unique_ptr<DraftTree> draft_tree, const PublisherOptions& publishing,
-         const MountOptions& mount_options, SharedState& shared_state)
-      : vfs(tree), drafts(std::move(draft_tree)), options(mount_options), shared(shared_state) {
-    if (drafts) publisher.emplace(*drafts, publishing);
+  Server(Vfs& tree, PublishRights& publish_rights, std::unique_ptr<DraftTree> draft_tree,
+         const PublisherOptions& publishing, const MountOptions& mount_options, SharedState& shared_state)
+      : vfs(tree), rights(publish_rights), drafts(std::move(draft_tree)), options(mount_options), shared(shared_state) {
+    if (!drafts) return;
+    draft_space.emplace(*drafts, mount_options.drafts_max);
+    publisher.emplace(*drafts, publishing);
+    checkpoints.emplace(*drafts, *publisher);
   }
 
   Vfs& vfs;
+  PublishRights& rights;
   const std::unique_ptr<DraftTree> drafts;  // null: nothing is published
+  std::optional<DraftSpace> draft_space{};
   std::optional<DraftPublisher> publisher{};
+  std::optional<Checkpoints> checkpoints{};
   const MountOptions& options;
   SharedState& shared;
   Passthrough passthrough;
@@ -39,6 +49,7 @@ struct Server {
   InitExchange exchange{shared.head().init, passthrough, requests};
   OpenTable open_table{shared.head().opens, shared.slots()};
   OpenFiles open_files{vfs, drafts.get(), passthrough, open_table, shared.head().init};
+  EventFeed events{vfs, open_files, requests};
   Listings listings;
   Notifier notifier;
   RecordReads record_reads;

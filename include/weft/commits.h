@@ -5,19 +5,30 @@
 #include <string>
 #include <vector>
 
-#include "weft/store_rows.h"
-
 namespace weft {
 
-// A commit of the journal, as far as it tells what changed.
+// A record of the journal, as far as it tells a follower what changed. What only this node does (pins, repairs, a bare
+// version that gets its content) is none.
 struct Commit {
-  enum class Kind : std::uint8_t { publish, tags, removal, adoption };
+  enum class Kind : std::uint8_t { publish, tags, removal };
+  struct Tag {
+    std::string name;
+    std::uint64_t number = 0;  // of the version that it leads to; 0: the tag is deleted
+    bool operator==(const Tag&) const = default;
+  };
   Kind kind = Kind::publish;
   std::string model;
-  std::uint64_t number = 0;  // of the version that came or went
-  std::vector<Ino> tags;     // links that were set, moved or deleted
-  LocalRow local;            // publish; adoption, which gives the version its content and its views' numbers
-  bool bare = false;         // publish
+  std::uint64_t number = 0;    // of the version that came or went
+  std::vector<Tag> tags;       // that were set, moved or deleted
+  std::uint64_t bytes = 0;     // publish: of the version's files
+  std::uint64_t time_ns = 0;   // when its maker made it
+  std::uint64_t position = 0;  // of the journal behind it: a place to read on from
+};
+
+// A part of the history.
+struct CommitBatch {
+  std::vector<Commit> commits;  // oldest first; there may be none before the end
+  std::uint64_t next = 0;       // where to read on; the state's Snapshot::journal_end() at the end
 };
 
 // Tells of commits by any process of this machine. For one thread.

@@ -70,6 +70,7 @@ struct ImportOptions {
   std::string inherit;
   // The files become the store's where the file system lets them, instead of being copied; the caller removes them.
   bool move = false;
+  bool linked = false;               // with `move`: each may have one other name, which stays; nobody writes by it
   // Durability::memory needs a weftd, which takes the version to the disk; a process alone publishes to the disk.
   Durability durability = Durability::local;
   bool add = false;                  // inheriting: tensors and files that the base lacks, other types and shapes

@@ -61,6 +61,8 @@ enum class Take : std::uint8_t {
   // It may become a pack as it lies, without a copy: nobody writes to it, it is this user's, and its name goes once it
   // is published. It belongs to the store's owner from then on. Where that cannot be, it is copied.
   move,
+  // The same, and another name of it may stay, by which nobody writes to it.
+  share,
 };
 
 // Ingests files, then publishes them as one atomic commit. Destroyed without publish, it leaves nothing behind.

@@ -30,7 +30,7 @@ class BlobRepair;       // fsck.h
 class CommitWatch;      // commits.h
 class Import;           // publish.h
 class Snapshot;         // snapshot.h
-struct Commit;          // commits.h
+struct CommitBatch;     // commits.h
 struct FsckOptions;     // fsck.h
 struct FsckReport;      // fsck.h
 struct GcOptions;       // gc.h
@@ -99,9 +99,10 @@ class Store {
   virtual Result<std::uint64_t> open_removed() = 0;  // versions that are removed, and whole because somebody reads them
   // A version whose hold keeps this view: a live one if there is one. Errc::not_found.
   virtual Result<VersionId> keeper(const InodeRow& view) = 0;
-  // What was committed between two states, given by their Snapshot::journal_end(); oldest first. Errc::invalid when the
-  // journal does not reach so far, these are no ends of records in it, or it was repaired between them.
-  virtual Result<std::vector<Commit>> commits(std::uint64_t from, std::uint64_t to) = 0;
+  // What was committed since the state whose Snapshot::journal_end() is `from`, or from a Commit's position on; about
+  // a MiB of the journal at once. Errc::invalid when the journal does not reach so far, `from` is no end of a record in
+  // it, or it was repaired since.
+  virtual Result<CommitBatch> commits(std::uint64_t from) = 0;
   virtual Result<std::unique_ptr<CommitWatch>> watch_commits() = 0;
 
   // Opens the pack that holds `id`. The bytes are there while OpenPlace lives.

@@ -16,6 +16,7 @@
 
 #include "weft/assembly.h"
 #include "weft/cold.h"
+#include "weft/commits.h"
 #include "weft/pack.h"
 #include "weft/result.h"
 #include "weft/store.h"
@@ -28,6 +29,7 @@ inline constexpr Ino kDotWeftIno = 4;
 inline constexpr Ino kStatusIno = 5;
 inline constexpr Ino kPeersIno = 6;
 inline constexpr Ino kMetricsIno = 7;
+inline constexpr Ino kEventsIno = 9;  // .weft/events, which no listing has: whoever reads all files would wait in it
 // kModelsIno and kHubIno are in store_rows.h. src/vfs/numbers.h says what the other numbers are.
 
 // Numbers of new/, which a mount has that publishes (fuse/drafts): its own, and, with the bits below, those of what is
@@ -154,6 +156,12 @@ struct StatFs {
   std::uint64_t block_size = 0, blocks = 0, blocks_free = 0, blocks_available = 0, files = 0, files_free = 0;
 };
 
+// Lines of .weft/events: those of one record of the journal, which may have none.
+struct EventLines {
+  std::string text;
+  std::uint64_t position = 0;  // behind the record: where the next lines begin
+};
+
 // Where an inode is found by name.
 struct Place {
   Ino dir = 0;
@@ -183,6 +191,11 @@ class Vfs {
   virtual Result<Xattrs> xattrs(Ino ino) = 0;
   // Another one after each commit, by any process. Later answers show at least the commits up to it.
   virtual Result<std::uint64_t> position() = 0;
+  // What .weft/events says behind a position that position() or an EventLines had; a long history in parts, and nothing
+  // at the end. By default there is no such file.
+  virtual Result<std::vector<EventLines>> events(std::uint64_t position);
+  // Tells when events() may have more.
+  virtual Result<std::unique_ptr<CommitWatch>> watch_commits();
   // Gives back memory that was not used for some seconds.
   virtual void trim() {}
   // Replaces VfsOptions::mount_status. Each read of .weft/status calls it, from any thread.

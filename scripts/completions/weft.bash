@@ -2,7 +2,7 @@
 
 _weft_options() {
   case $1 in
-    import) echo "--name --inherit --add --move --parent --find-parent --no-find-parent --tag --message --metric --durability --sync --json --quiet --store --trust-store --help" ;;
+    import) echo "--name --inherit --add --move --linked --parent --find-parent --no-find-parent --tag --message --metric --durability --sync --json --quiet --store --trust-store --help" ;;
     export) echo "--json --quiet --store --trust-store --help" ;;
     ls) echo "--tensors --names --json --quiet --store --trust-store --help" ;;
     info) echo "--graph --json --quiet --store --trust-store --help" ;;
@@ -20,6 +20,8 @@ _weft_options() {
     scrub) echo "--rate --for --json --quiet --store --trust-store --help" ;;
     mount) echo "--options --upgrade --foreground --quiet --store --trust-store --help" ;;
     umount) echo "--lazy --quiet --store --trust-store --help" ;;
+    wait) echo "--newer-than --here --timeout --json --quiet --store --trust-store --help" ;;
+    watch) echo "--since --exec --json --quiet --store --trust-store --help" ;;
     unpin) echo "--json --quiet --store --trust-store --help" ;;
     prefetch) echo "--layers --json --quiet --store --trust-store --help" ;;
     evict) echo "--all --keep --dry-run --json --quiet --store --trust-store --help" ;;
@@ -81,8 +83,8 @@ _weft() {
   else
     case $command in
       "") mapfile -t COMPREPLY < <(compgen -W "import export ls info log lineage diff find match advise tag rm gc du fsck scrub mount umount pin unpin prefetch evict stage-out cache status peers init \
-            restore completion help" -- "$word") ;;
-      ls | info | log | lineage | diff | advise | tag | rm | du | pin | unpin | prefetch | evict | stage-out) _weft_models "$word" "${store[@]}" ;;
+            restore wait watch completion help" -- "$word") ;;
+      ls | info | log | lineage | diff | advise | tag | rm | du | pin | unpin | prefetch | evict | stage-out | wait | watch) _weft_models "$word" "${store[@]}" ;;
       export) [[ $before == export ]] && _weft_models "$word" "${store[@]}" ||
         mapfile -t COMPREPLY < <(compgen -d -- "$word") ;;
       match) _weft_models "$word" "${store[@]}"

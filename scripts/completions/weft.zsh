@@ -41,13 +41,14 @@ _weft() {
       'cache:show or limit the cache of assembled files'
       'status:show the store, its content, its mounts and its daemon' 'peers:list the daemons of the cluster'
       'init:create an empty store' 'restore:recreate a store or a registry from an origin'
+      'wait:wait for a version' 'watch:print what is published, tagged and removed'
       'completion:print the completion script of a shell')
     _describe command commands
     return
   fi
   case $words[1] in
     import) _arguments $common $json '(-n --name)'{-n,--name}'[name of the model]:model:_weft_models' \
-      '--inherit[start with all files of this version]:version:_weft_models' '--add[accept what it lacks]' '--move[remove the files once they are published]' \
+      '--inherit[start with all files of this version]:version:_weft_models' '--add[accept what it lacks]' '--move[remove the files once they are published]' '--linked[with --move: another name of each file stays]' \
       '*'{-p,--parent}'[made from this version]:version:_weft_models' '--find-parent[part of the bytes to share]:part:' \
       '--no-find-parent[do not look for a parent]' '*'{-t,--tag}'[tag]:tag:' \
       '(-m --message)'{-m,--message}'[message]:text:' '*--metric[figure]:KEY=VALUE:' \
@@ -90,6 +91,10 @@ _weft() {
     peers) _arguments $common $json ;;
     init) _arguments $common $json '--group[a group that may read the store]:group:_groups' ;;
     restore) _arguments $common $json '--accept-loss[restore without what is damaged or missing]' '--registry[fill the registry of the cluster]' '1:directory:_directories' ;;
+    wait) _arguments $common $json '--newer-than[wait for a greater number]:number:' \
+      '--here[wait until its bytes are here]' '--timeout[give up after this time]:seconds:' '1:version:_weft_models' ;;
+    watch) _arguments $common $json '--since[begin behind this event]:position:' '--exec[run for each event]:command:' \
+      '*:model:_weft_models' ;;
     completion) _arguments $common '1:shell:(bash zsh fish)' ;;
   esac
 }

@@ -48,10 +48,10 @@ void fields(JsonFields& f, Durability& durability) {
 
 void fields(JsonFields& f, ImportRequest& m) {
   ImportOptions& options = m.options;
-  f("name", options.name)("inherit", options.inherit)("add", options.add)("move", options.move)("parents",
-                                                                                                options.parents);
+  f("name", options.name)("inherit", options.inherit)("add", options.add)("move", options.move);
   fields(f, options.durability);
-  f("find_parent", options.find_parent)("tags", options.tags)("message", options.message);
+  f("linked", options.linked)("parents", options.parents)("find_parent", options.find_parent)("tags", options.tags)(
+      "message", options.message);
   f("metrics", options.metrics, JsonFields::Form::row)("files", m.files, limits::kFilesPerVersionMax);
   if (m.files == 0) f.refuse("\"files\": expected at least 1, got 0");
 }

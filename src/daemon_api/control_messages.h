@@ -4,6 +4,7 @@
 //
 //   request    body             events                          answer
 //   import     ImportRequest    ImportQuestion, ProgressEvent   ImportReport
+//   may_publish MayPublishRequest                               {}
 //   tag        TagRequest                                       VersionName
 //   rm         RemoveRequest    VersionName                     {}
 //   gc         GcOptions        ProgressEvent                   GcOutcome
@@ -87,6 +88,22 @@ struct TagRequest {
 };
 inline void fields(JsonFields& f, TagRequest& m) {
   f("spec", m.spec)("tag", m.tag)("delete", m.gone);
+}
+
+// Of another user than the one who asks, if that is root or the daemon's user.
+struct GroupId {
+  gid_t gid = 0;
+};
+inline void fields(JsonFields& f, GroupId& m) {
+  f("gid", m.gid);
+}
+struct MayPublishRequest {
+  uid_t uid = 0;
+  gid_t gid = 0;
+  std::vector<GroupId> groups{};
+};
+inline void fields(JsonFields& f, MayPublishRequest& m) {
+  f("uid", m.uid)("gid", m.gid)("groups", m.groups, JsonFields::Form::row);
 }
 
 struct RemoveRequest {

@@ -13,6 +13,7 @@ std::string render_readme() {
          "  lineage/MODEL/versions.tsv  a table of the versions of the model\n"
          "  hub/                        the models in the layout of the Hugging Face cache (HF_HUB_CACHE=MOUNT/hub)\n"
          "  .weft/status                the state of this mount (JSON)\n"
+         "  .weft/events                what is published, tagged and removed from now on (JSON lines)\n"
          "\n"
          "Try:\n"
          "  find models -name latest\n"

@@ -41,8 +41,8 @@ Result<PackWriter*> FreshBlobs::new_pack() {
   return own(std::move(pack));
 }
 
-Result<PackWriter*> FreshBlobs::taken(int fd) {
-  WEFT_TRY(std::unique_ptr<PackWriter> pack, PackWriter::take(store_path_, temp_path_, fd));
+Result<PackWriter*> FreshBlobs::taken(int fd, Take take) {
+  WEFT_TRY(std::unique_ptr<PackWriter> pack, PackWriter::take(store_path_, temp_path_, fd, take));
   if (!pack) return nullptr;
   return own(std::move(pack));
 }

@@ -44,7 +44,7 @@ class FreshBlobs {
 
   Result<PackWriter*> new_pack();  // for one file
   // That is this file itself (PackWriter::take); null where it cannot be.
-  Result<PackWriter*> taken(int fd);
+  Result<PackWriter*> taken(int fd, Take take);
   Result<PackWriter*> mixed();    // for everything else
   Status drop(PackWriter* pack);  // one that nothing was placed in
   Status drop_empty();            // all such

@@ -82,13 +82,13 @@ Status Importer::start_file(Source& source, std::span<const Range> ranges, Take 
   file_.extents.resize(ranges.size());
   file_.whole = source.size() >= kWholeFileMin;
   file_.known_max = std::max(kKnownMin, source.size() / kKnownShare);
-  if (file_.whole && take == Take::move) WEFT_CHECK(try_take(source));
+  if (file_.whole && take != Take::copy) WEFT_CHECK(try_take(source, take));
   return file_.whole && !file_.taken ? try_clone(source) : Status{};
 }
 
 // A second name makes the file the pack, if the file turns out to be new. Nobody can write to it, so nobody changes it.
-Status Importer::try_take(const Source& source) {
-  WEFT_TRY(PackWriter * pack, fresh_.taken(source.fd()));
+Status Importer::try_take(const Source& source, Take take) {
+  WEFT_TRY(PackWriter * pack, fresh_.taken(source.fd(), take));
   if (pack == nullptr) return {};
   file_.own = pack;
   file_.cloned = file_.taken = true;

@@ -107,7 +107,7 @@ class Importer {
 
   Result<std::vector<Extent>> add_file(Source& source, std::span<const Range> ranges, Take take);
   Status start_file(Source& source, std::span<const Range> ranges, Take take);
-  Status try_take(const Source& source);
+  Status try_take(const Source& source, Take take);
   Status leave_taken();
   Status try_clone(Source& source);
   Status finish_file();

@@ -45,11 +45,13 @@ Result<std::unique_ptr<PackWriter>> PackWriter::create_in(const SafePath& direct
   return pack;
 }
 
-Result<std::unique_ptr<PackWriter>> PackWriter::take(const SafePath& store_path, const SafePath& temp_path, int fd) {
+Result<std::unique_ptr<PackWriter>> PackWriter::take(const SafePath& store_path, const SafePath& temp_path, int fd,
+                                                     Take take) {
   std::unique_ptr<PackWriter> none;
   WEFT_TRY(const struct stat st, stat_fd(fd, "a file to take"));
+  const nlink_t names_max = take == Take::share ? 2 : 1;
   WEFT_TRY(const struct stat home, stat_fd(store_path.root().fd(), store_path));
-  if (st.st_dev != home.st_dev || st.st_nlink != 1 || !not_written(fd)) return none;
+  if (st.st_dev != home.st_dev || st.st_nlink > names_max || !not_written(fd)) return none;
   const PackId id = new_pack_id(PackKind::blobs);
   SafePath path = temp_path / pack_name(id);
   if (!link_descriptor(fd, path + ".pack")) return none;

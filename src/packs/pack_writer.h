@@ -16,6 +16,7 @@
 #include "diskformat/toc.h"
 #include "os/safe_path.h"
 #include "os/sys.h"
+#include "weft/publish.h"
 #include "weft/result.h"
 
 namespace weft {
@@ -46,10 +47,11 @@ class PackWriter {
   // For a directory of packs, with this id.
   static Result<std::unique_ptr<PackWriter>> create_in(const SafePath& directory, const SafePath& temp_path, PackId id);
 
-  // The regular file `fd` itself, by a second name below the temporary directory, which it keeps if it is dropped. Null
+  // The regular file `fd` itself, by one more name below the temporary directory, which it keeps if it is dropped. Null
   // where it cannot be: another file system or owner, or somebody can write to it. publish() gives it to the store's
   // owner.
-  static Result<std::unique_ptr<PackWriter>> take(const SafePath& store_path, const SafePath& temp_path, int fd);
+  static Result<std::unique_ptr<PackWriter>> take(const SafePath& store_path, const SafePath& temp_path, int fd,
+                                                  Take take);
 
   PackId id() const { return id_; }
   int fd() const { return fd_.get(); }

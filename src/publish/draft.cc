@@ -107,7 +107,8 @@ Status add_file(Import& import, const Draft& draft, File& file, Progress& progre
   if (draft.ranges.empty()) return {};
   progress.phase(fmt::format("reading {}", draft.source.path));
   const bool given = draft.source.giver == opened.st_uid;
-  WEFT_TRY(auto extents, import.add(fd.get(), where, draft.ranges, given ? Take::move : Take::copy, progress));
+  const Take given_as = draft.source.linked ? Take::share : Take::move;
+  WEFT_TRY(auto extents, import.add(fd.get(), where, draft.ranges, given ? given_as : Take::copy, progress));
   WEFT_TRY(struct stat after, stat_fd(fd.get(), where));
   WEFT_CHECK(check_unchanged(where, draft.seen, after, given));
   if (extents.size() != file.extents.size())

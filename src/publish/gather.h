@@ -24,6 +24,7 @@ struct SourceFile {
   std::function<Result<Fd>()> open = {};
   // Who gives the file away: it may become the store's if it is his (weft/publish.h, Take). None: it is copied.
   std::optional<uid_t> giver = {};
+  bool linked = false;  // as ImportOptions::linked
 };
 
 // Sorted by `path`. A path that is a file gives its base name; a directory (or a link to one) gives its contents,

@@ -111,7 +111,10 @@ Result<PreparedImport> prepare_import(const ImportOptions& options, const std::s
   WEFT_CHECK(check_description(options));
   WEFT_TRY(auto sources, gather_sources(options.paths, store_path));
   if (options.move)
-    for (SourceFile& source : sources) source.giver = ::geteuid();
+    for (SourceFile& source : sources) {
+      source.giver = ::geteuid();
+      source.linked = options.linked;
+    }
   return prepare_sources(options, std::move(sources), progress);
 }
 

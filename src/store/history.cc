@@ -12,53 +12,40 @@
 namespace weft {
 namespace {
 
-Commit commit_of(PublishEvent event) {
-  Commit commit;
-  commit.kind = Commit::Kind::publish;
-  commit.model = std::move(event.version.model_name);
-  commit.number = event.version.number;
-  commit.local = std::move(event.local);
-  commit.bare = event.bare;
-  for (const NamedInode& tag : event.tags) commit.tags.push_back(tag.ino);
-  return commit;
-}
+// Collects what events mean for followers. One without a place in the history of commits says so here.
+class Commits {
+ public:
+  explicit Commits(std::uint64_t position) : position_(position) {}
 
-Commit commit_of(TagsEvent event) {
-  Commit commit;
-  commit.kind = Commit::Kind::tags;
-  commit.model = std::move(event.model);
-  for (const TagChange& change : event.changes) commit.tags.push_back(change.ino);
-  return commit;
-}
-
-Commit commit_of(AdoptionEvent event) {
-  Commit commit;
-  commit.kind = Commit::Kind::adoption;
-  commit.model = std::move(event.model);
-  commit.number = event.number;
-  commit.local.view_inos = std::move(event.view_inos);
-  return commit;
-}
-
-Commit commit_of(RemovalEvent event) {
-  Commit commit;
-  commit.kind = Commit::Kind::removal;
-  commit.model = std::move(event.model);
-  commit.number = event.number;
-  return commit;
-}
-
-// Collects what events mean for readers. One without a place in the history of commits says so here.
-struct Commits {
+  // The record ends at `position`.
+  void add(JournaledEvent journaled) {
+    position_ = journaled.end;
+    std::visit([this](auto& event) { take(event); }, journaled.event);
+  }
   std::vector<Commit> list;
   bool repaired = false;
 
-  void operator()(NoteEvent& /*event*/) {}
-  void operator()(RepairEvent& /*event*/) { repaired = true; }
-  template <class Told>
-  void operator()(Told& event) {
-    list.push_back(commit_of(std::move(event)));
+ private:
+  Commit& append(Commit::Kind kind, std::string model, std::uint64_t number, std::uint64_t time_ns) {
+    return list.emplace_back(Commit{kind, std::move(model), number, {}, 0, time_ns, position_});
   }
+  void take(PublishEvent& event) {
+    if (event.was_removed()) return;
+    VersionRow& version = event.version;
+    Commit& commit = append(Commit::Kind::publish, std::move(version.model_name), version.number, version.time_ns);
+    commit.bytes = version.logical_bytes;
+    for (NamedInode& tag : event.tags) commit.tags.push_back({std::move(tag.name), version.number});
+  }
+  void take(TagsEvent& event) {
+    Commit& commit = append(Commit::Kind::tags, std::move(event.model), 0, event.time_ns);
+    for (TagChange& change : event.changes) commit.tags.push_back({std::move(change.name), change.number});
+  }
+  void take(RemovalEvent& event) { append(Commit::Kind::removal, std::move(event.model), event.number, event.time_ns); }
+  void take(AdoptionEvent& /*event*/) {}
+  void take(NoteEvent& /*event*/) {}
+  void take(RepairEvent& /*event*/) { repaired = true; }
+
+  std::uint64_t position_;
 };
 
 constexpr std::uint64_t kBatchBytes = 1U << 20U;  // of the journal; more where a record is larger
@@ -99,16 +86,35 @@ std::vector<Said> said_by(std::vector<JournaledEvent> events) {
 
 }  // namespace
 
-Result<std::vector<Commit>> StoreImpl::commits(std::uint64_t from, std::uint64_t to) {
-  if (from > to) return Error{Errc::invalid, fmt::format("{}: no commits from {} to {}", journal_.path(), from, to)};
-  WEFT_TRY(JournalTail tail, journal_.read(from, to));
-  Commits commits;
-  for (JournaledEvent& journaled : tail.events) std::visit(commits, journaled.event);
-  if (tail.end != to || !tail.gaps.empty() || commits.repaired)
-    return Error{Errc::invalid,
-                 fmt::format("{}: expected whole records from {} to {}, got them to {}{}", journal_.path(), from, to,
-                             tail.end, commits.repaired ? ", with a repair" : "")};
-  return std::move(commits.list);
+// From `from` to `end`, which a state of the index has as its journal's end, about kBatchBytes at once: at least one
+// record, if there is one. JournalTail::end is where to go on.
+Result<JournalTail> StoreImpl::some_events(std::uint64_t from, std::uint64_t end) {
+  for (std::uint64_t bytes = kBatchBytes;; bytes *= 2) {
+    const bool all = end - from <= bytes;
+    WEFT_TRY(JournalTail tail, journal_.read(from, all ? end : from + bytes));
+    if (all || !tail.events.empty()) return tail;
+  }
+}
+
+Result<std::uint64_t> StoreImpl::journal_end() {
+  WEFT_TRY(Txn txn, env_->read());
+  WEFT_TRY(const Counters counters, get_counters(txn));
+  return counters.journal_end;
+}
+
+Result<CommitBatch> StoreImpl::commits(std::uint64_t from) {
+  WEFT_TRY(const std::uint64_t end, journal_end());
+  if (from > end)
+    return Error{Errc::invalid, fmt::format("{}: no commits from {}: it ends at {}", journal_.path(), from, end)};
+  WEFT_TRY(JournalTail tail, some_events(from, end));
+  const bool stops = tail.end != end && tail.events.empty();
+  const bool gaps = !tail.gaps.empty();
+  Commits commits(from);
+  for (JournaledEvent& journaled : tail.events) commits.add(std::move(journaled));
+  if (stops || gaps || commits.repaired)
+    return Error{Errc::invalid, fmt::format("{}: expected whole records from {} on, got {}", journal_.path(), from,
+                                            commits.repaired ? "a repair" : "bytes that are none")};
+  return CommitBatch{std::move(commits.list), tail.end};
 }
 
 Result<std::unique_ptr<CommitWatch>> StoreImpl::watch_commits() {
@@ -116,21 +122,12 @@ Result<std::unique_ptr<CommitWatch>> StoreImpl::watch_commits() {
 }
 
 Result<SaidBatch> StoreImpl::said(std::uint64_t from) {
-  std::uint64_t end = 0;
-  {
-    WEFT_TRY(Txn txn, env_->read());
-    WEFT_TRY(Counters counters, get_counters(txn));
-    end = counters.journal_end;
-  }
+  WEFT_TRY(const std::uint64_t end, journal_end());
   if (from > end) from = 0;  // of a journal that was cut since
-  for (std::uint64_t bytes = kBatchBytes; from < end; bytes *= 2) {
-    const bool all = end - from <= bytes;
-    WEFT_TRY(JournalTail tail, journal_.read(from, all ? end : from + bytes));
-    if (!all && tail.events.empty()) continue;
-    const std::uint64_t next = all ? end : tail.events.back().end;
-    return SaidBatch{said_by(std::move(tail.events)), next};
-  }
-  return SaidBatch{{}, end};
+  if (from == end) return SaidBatch{{}, end};
+  WEFT_TRY(JournalTail tail, some_events(from, end));
+  const std::uint64_t next = tail.events.empty() ? end : tail.events.back().end;
+  return SaidBatch{said_by(std::move(tail.events)), next};
 }
 
 Result<std::uint64_t> StoreImpl::told(std::string_view origin) {

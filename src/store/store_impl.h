@@ -68,7 +68,7 @@ class StoreImpl final : public ClusterStore, public IndexAccess {
   Result<StoreCounts> counts() override;
   Result<std::uint64_t> open_removed() override;
   Result<VersionId> keeper(const InodeRow& view) override;
-  Result<std::vector<Commit>> commits(std::uint64_t from, std::uint64_t to) override;
+  Result<CommitBatch> commits(std::uint64_t from) override;
   Result<std::unique_ptr<CommitWatch>> watch_commits() override;
   Result<OpenPlace> open_blob(const ContentId& id) override { return packs_.open_blob(id); }
   Result<OpenPlace> open_place(const ContentId& id, const BlobPlace& place) override {
@@ -159,6 +159,8 @@ class StoreImpl final : public ClusterStore, public IndexAccess {
             Holds holds);
   static Result<std::unique_ptr<StoreImpl>> open_held(const SafePath& path, const OpenOptions& options,
                                                       CommitHooks hooks, Holds holds);
+  Result<std::uint64_t> journal_end();
+  Result<JournalTail> some_events(std::uint64_t from, std::uint64_t end);
   Status check_alone() const;  // no registry decides on names
   Status check_clustered() const;
   Status check_joinable(const WriterLock& lock);

@@ -26,6 +26,7 @@ constexpr FixedEntry kFixed[] = {
     {kModelsIno, kRootIno, "models", FileType::directory},
     {kNewIno, kRootIno, "new", FileType::directory},
     {ino_of(InoKind::tensors, kModelsIno), kRootIno, "tensors", FileType::directory},
+    {kEventsIno, kDotWeftIno, "events", FileType::regular},
     {kMetricsIno, kDotWeftIno, "metrics", FileType::regular},
     {kPeersIno, kDotWeftIno, "peers", FileType::regular},
     {kStatusIno, kDotWeftIno, "status", FileType::regular},
@@ -116,8 +117,9 @@ Result<std::string> FixedFiles::status_text() {
   return json.take() + "\n";
 }
 
-// A file below .weft has another text each time.
+// A file below .weft has another text each time. What events has is a stream, which fuse/state/event_feed.h reads.
 Result<std::string> FixedFiles::changing_text(Ino ino) {
+  if (ino == kEventsIno) return std::string();
   if (ino == kStatusIno) return status_text();
   return ino == kPeersIno ? daemon_.peers() : daemon_.metrics();
 }
@@ -153,7 +155,7 @@ Result<DirPage> FixedFiles::list(const MountInode& dir, ListPlace from) {
   std::vector<DirEntry> out;
   for (const FixedEntry& entry : kFixed) {
     if (entry.parent != dir.ino || entry.ino == dir.ino) continue;
-    if (entry.ino == kNewIno && !publishes_) continue;
+    if ((entry.ino == kNewIno && !publishes_) || entry.ino == kEventsIno) continue;
     WEFT_TRY(const Attr facts, entry_attr(entry));
     out.push_back({std::string(entry.name), facts, entry.ino != kNewIno});
   }

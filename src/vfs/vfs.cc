@@ -5,6 +5,8 @@
 #include <cerrno>
 #include <utility>
 
+#include "base/json.h"
+#include "events/follower.h"
 #include "os/safe_path.h"
 #include "os/sys.h"
 #include "vfs/catalog.h"
@@ -46,6 +48,8 @@ class StoreVfs final : public Vfs {
   }
   Result<StatFs> statfs() override;
   Result<std::uint64_t> position() override;
+  Result<std::vector<EventLines>> events(std::uint64_t position) override;
+  Result<std::unique_ptr<CommitWatch>> watch_commits() override { return store_.watch_commits(); }
   void set_mount_status(std::function<std::string()> json_members) override {
     fixed_files_.set_mount_status(std::move(json_members));
   }
@@ -211,6 +215,24 @@ Result<std::uint64_t> StoreVfs::position() {
   return snapshot->journal_end();
 }
 
+// Events of one record have the position before it, but for the last.
+Result<std::vector<EventLines>> StoreVfs::events(std::uint64_t position) {
+  WEFT_TRY(EventBatch batch, events_since(store_, position));
+  std::vector<EventLines> out;
+  std::string text;
+  for (ModelEvent& event : batch.events) {
+    add_new_bytes(store_, event);
+    JsonWriter json;
+    write_event(json, event);
+    text += json.take() + "\n";
+    if (event.position == position) continue;
+    position = event.position;
+    out.push_back({std::exchange(text, {}), position});
+  }
+  if (batch.next != position) out.push_back({std::move(text), batch.next});
+  return out;
+}
+
 }  // namespace
 
 // NOLINTBEGIN(performance-unnecessary-value-param): who overrides them keeps what is given
@@ -224,6 +246,12 @@ Result<Opened> Vfs::open_with_attr(Ino ino) {
 }
 Result<std::vector<VersionHold>> Vfs::take_over_holds(std::span<const VersionId>) {
   return std::vector<VersionHold>{};
+}
+Result<std::vector<EventLines>> Vfs::events(std::uint64_t) {
+  return std::vector<EventLines>();
+}
+Result<std::unique_ptr<CommitWatch>> Vfs::watch_commits() {
+  return Error{Errc::unsupported, "this tree has no events"};
 }
 bool Vfs::assembled(Ino) {
   return false;

@@ -292,7 +292,7 @@ Status BlobStore::pin(std::string_view, std::uint64_t, bool) {
 Status BlobStore::saved(std::span<const VersionId>) {
   return no_versions();
 }
-Result<std::vector<Commit>> BlobStore::commits(std::uint64_t, std::uint64_t) {
+Result<CommitBatch> BlobStore::commits(std::uint64_t) {
   return no_versions();
 }
 Result<std::unique_ptr<CommitWatch>> BlobStore::watch_commits() {

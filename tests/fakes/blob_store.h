@@ -50,7 +50,7 @@ class BlobStore final : public ClusterStore {
   Result<StoreCounts> counts() override;
   Result<std::uint64_t> open_removed() override { return std::uint64_t{0}; }
   Result<VersionId> keeper(const InodeRow& view) override;
-  Result<std::vector<Commit>> commits(std::uint64_t from, std::uint64_t to) override;
+  Result<CommitBatch> commits(std::uint64_t from) override;
   Result<std::unique_ptr<CommitWatch>> watch_commits() override;
   Result<OpenPlace> open_blob(const ContentId& id) override;
   Result<OpenPlace> open_place(const ContentId& id, const BlobPlace& place) override;

@@ -3,13 +3,12 @@ import json
 import math
 import os
 import re
-import select
 import signal
 import subprocess
 
 import pytest
 
-from weftlib import WEFT, Store, environment, run
+from weftlib import WEFT, Follower, Store, run
 
 ASKED = ["--until", "3456", "--requests", "50000", "--rate", "100"]
 TIMES = ["--t-train", "0.07", "--t-save", "1.375"]
@@ -35,28 +34,8 @@ def advise(*words, check=True, **options):
     return run([WEFT, "advise", *words], check=check, **options)
 
 
-class Follower:
-    """`weft advise --follow`, ended whatever happens."""
-
-    def __init__(self, *words, **options):
-        self.process = subprocess.Popen([WEFT, "advise", "--follow", *map(str, words)], env=environment(),
-                                        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **options)
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *exception):
-        self.process.kill()
-        self.process.communicate()
-
-    def line(self):
-        """The next one; each is flushed, so that none waits in a buffer."""
-        ready, _, _ = select.select([self.process.stdout], [], [], ANSWER_SECONDS_MAX)
-        assert ready, self.process.poll()
-        return self.process.stdout.readline()
-
-    def says_nothing(self, seconds=1):
-        return not select.select([self.process.stdout], [], [], seconds)[0]
+def follow(*words, **options):
+    return Follower("advise", "--follow", *words, **options)
 
 
 def publish(store, area, step, loss=None, model="m", **options):
@@ -156,7 +135,7 @@ def test_no_advice(tmp_path):
 def test_follow_a_file(csv):
     """The next advice comes once the whole line of the advised iteration is there. A file that became shorter is read
     anew."""
-    with Follower("--csv", csv, *ASKED, *TIMES) as follower:
+    with follow("--csv", csv, *ASKED, *TIMES) as follower:
         first = int(follower.line())
         assert 216 < first < 3456
         with open(csv, "a", encoding="utf-8") as file:
@@ -176,7 +155,7 @@ def test_follow_a_file(csv):
 
 def test_follow_a_pipe():
     """Waits for enough losses, says why, and ends with the pipe."""
-    with Follower("--csv", "-", *ASKED, *TIMES, stdin=subprocess.PIPE) as follower:
+    with follow("--csv", "-", *ASKED, *TIMES, stdin=subprocess.PIPE) as follower:
         pipe = follower.process.stdin
         pipe.write("step,loss\n" + csv_lines(range(1, 7)))
         pipe.flush()
@@ -193,7 +172,7 @@ def test_follow_versions(tmp_path):
     store = Store(tmp_path / "store")
     for step in range(24, 217, 24):
         publish(store, tmp_path, step)
-    with Follower("--store", store.path, "m", *ASKED, *TIMES, "--json") as follower:
+    with follow("--store", store.path, "m", *ASKED, *TIMES, "--json") as follower:
         first = json.loads(follower.line())
         assert (first["step"], first["last_save"]) == (216, 216) and first["next"] > 216
         publish(store, tmp_path, first["next"])

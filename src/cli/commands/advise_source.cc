@@ -4,17 +4,19 @@
 #include <poll.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <chrono>
+#include <optional>
 #include <thread>
 #include <utility>
 
 #include "advise/csv.h"
 #include "base/text.h"
 #include "cli/shared/catalog.h"
+#include "events/follower.h"
 #include "os/sys.h"
 #include "os/unix_socket.h"
-#include "weft/commits.h"
 #include "weft/listing.h"
 
 namespace weft {
@@ -24,26 +26,41 @@ constexpr std::chrono::milliseconds kLook{200};  // how long a signal may wait
 
 class ModelLosses final : public LossSource {
  public:
-  ModelLosses(std::unique_ptr<Store> store, std::unique_ptr<CommitWatch> watch, ModelRow model, advise::LossNames names)
-      : store_(std::move(store)), watch_(std::move(watch)), model_(std::move(model)), names_(std::move(names)) {}
+  ModelLosses(std::unique_ptr<Store> store, std::optional<EventFollower> follower, ModelRow model,
+              advise::LossNames names)
+      : store_(std::move(store)), follower_(std::move(follower)), model_(std::move(model)), names_(std::move(names)) {}
 
   Result<bool> read(advise::LossSeries& series) override {
-    if (watch_) watch_->clear();
+    WEFT_TRY(const bool changed, has_changed());
+    if (!changed) return follower_.has_value();
     series.clear();
     WEFT_CHECK(each_version(*store_, model_.id, [&](const VersionRow& row) -> Status {
       WEFT_TRY(const auto point, advise::point_of(row, names_));
       return point ? series.add(*point) : Status();
     }));
-    return watch_ != nullptr;
+    return follower_.has_value();
   }
-  void wait() override { wait_for(watch_->fd(), POLLIN, kLook); }
+  void wait() override { follower_->wait(kLook); }
   RecordedSaves saves() const override { return RecordedSaves::each; }
 
  private:
+  // Since the last read, or it was never read.
+  Result<bool> has_changed() {
+    bool changed = std::exchange(unread_, false);
+    while (follower_) {
+      WEFT_TRY(const auto events, follower_->next());
+      if (events.empty()) break;
+      changed = changed ||
+                std::ranges::any_of(events, [this](const ModelEvent& event) { return concerns(event, {model_.name}); });
+    }
+    return changed;
+  }
+
   std::unique_ptr<Store> store_;
-  std::unique_ptr<CommitWatch> watch_;  // null: nobody follows
+  std::optional<EventFollower> follower_;  // none: nobody follows
   ModelRow model_;
   advise::LossNames names_;
+  bool unread_ = true;
 };
 
 class FileLosses final : public LossSource {
@@ -121,12 +138,12 @@ Result<std::unique_ptr<LossSource>> losses_of_model(const Context& context, std:
                                                     advise::LossNames names, bool follow) {
   WEFT_TRY(auto store, context.open_to_read());
   WEFT_TRY(auto row, model_row(*store, model));
-  std::unique_ptr<CommitWatch> watch;
+  std::optional<EventFollower> follower;
   if (follow) {
-    WEFT_TRY(watch, store->watch_commits());
+    WEFT_TRY(follower, EventFollower::begin(*store));
   }
   return std::unique_ptr<LossSource>(
-      std::make_unique<ModelLosses>(std::move(store), std::move(watch), std::move(row), std::move(names)));
+      std::make_unique<ModelLosses>(std::move(store), std::move(follower), std::move(row), std::move(names)));
 }
 
 Result<std::unique_ptr<LossSource>> losses_of_csv(const Context& context, const std::string& path,

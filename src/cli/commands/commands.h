@@ -37,6 +37,8 @@ std::unique_ptr<Command> make_status_command();
 std::unique_ptr<Command> make_tag_command();
 std::unique_ptr<Command> make_umount_command();
 std::unique_ptr<Command> make_unpin_command();
+std::unique_ptr<Command> make_wait_command();
+std::unique_ptr<Command> make_watch_command();
 
 std::vector<std::unique_ptr<Command>> all_commands();
 

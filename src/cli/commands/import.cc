@@ -59,13 +59,15 @@ class ImportCommand final : public Command {
   const CommandInfo& info() const override { return kInfo; }
 
   void declare(OptionSet& options) override {
-    options.arguments("PATH", import_.paths, "a file or a directory to publish");
+    options.arguments("PATH", import_.paths, OptionSet::Need::required, "a file or a directory to publish");
     options.value("-n,--name", "NAME", import_.name, "the model's name, such as bert or org/bert (required)");
     options.value("--inherit", "BASE[@V]", import_.inherit,
                   "start with all files of this version, and replace those tensors and files that PATH has");
     options.flag("--add", import_.add, "with --inherit: accept tensors, types, shapes and files that BASE lacks");
     options.flag("--move", import_.move,
                  "remove the files once they are published; on the file system of the store, none is copied");
+    options.flag("--linked", import_.linked,
+                 "with --move: each file may have one other name, which stays, and by which nobody writes");
     options.values("-p,--parent", "MODEL[@V]", import_.parents, "a version from which this one was made");
     options.value(
         "--find-parent", "PART", find_parent_,
@@ -91,6 +93,7 @@ class ImportCommand final : public Command {
         return Error{Errc::invalid, fmt::format("--metric: expected KEY=VALUE, got \"{}\"", printable(metric))};
     if (!find_parent_.empty() && no_find_parent_)
       return Error{Errc::invalid, "--find-parent and --no-find-parent: expected only one of them"};
+    if (import_.linked && !import_.move) return Error{Errc::invalid, "--linked: expected together with --move"};
     if (import_.add && import_.inherit.empty()) return Error{Errc::invalid, "--add: expected together with --inherit"};
     WEFT_CHECK(find_part());
     return {};

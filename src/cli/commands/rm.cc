@@ -25,7 +25,8 @@ class RmCommand final : public Command {
   const CommandInfo& info() const override { return kInfo; }
 
   void declare(OptionSet& options) override {
-    options.arguments("MODEL@V", request_.specs, "a version: a number or a tag; with --all a model");
+    options.arguments("MODEL@V", request_.specs, OptionSet::Need::required,
+                      "a version: a number or a tag; with --all a model");
     options.flag("--all", request_.all, "remove all versions of MODEL");
   }
 

@@ -1,5 +1,6 @@
 #include "cli/shared/mounts.h"
 
+#include <fmt/core.h>
 #include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -44,6 +45,12 @@ Result<int> run_program(std::vector<std::string> words, std::string& errors) {
   WEFT_TRY(const int code, run_with_stderr(words, file.get()));
   errors = message_in(file);
   return code;
+}
+
+std::string mounted_path(const std::string& store_path, std::string_view model, std::uint64_t number) {
+  const auto mounts = mounts_of(store_path);
+  if (!mounts.ok() || mounts->empty()) return "";
+  return fmt::format("{}/models/{}/{}", mounts->front().directory, model, number);
 }
 
 Error become_program(std::vector<std::string> words) {

@@ -57,9 +57,9 @@ void OptionSet::argument(const std::string& name, std::string& into, Need need, 
   arguments_.push_back({name, std::string(help)});
 }
 
-void OptionSet::arguments(const std::string& name, std::vector<std::string>& into, std::string_view help) {
-  parser_->app.add_option(name, into)->required();
-  positionals_ += " " + name + "...";
+void OptionSet::arguments(const std::string& name, std::vector<std::string>& into, Need need, std::string_view help) {
+  parser_->app.add_option(name, into)->required(need == Need::required);
+  positionals_ += need == Need::required ? " " + name + "..." : " [" + name + "...]";
   arguments_.push_back({name + "...", std::string(help)});
 }
 

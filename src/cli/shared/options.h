@@ -22,8 +22,9 @@ class OptionSet {
 
   // Targets must live until parse() has returned.
   void argument(const std::string& name, std::string& into, Need need, std::string_view help);
-  void arguments(const std::string& name, std::vector<std::string>& into, std::string_view help);  // one or more
-  void flag(const std::string& names, bool& into, std::string_view help);                          // "-f,--force"
+  // required: one or more; optional: any number
+  void arguments(const std::string& name, std::vector<std::string>& into, Need need, std::string_view help);
+  void flag(const std::string& names, bool& into, std::string_view help);  // "-f,--force"
   void value(const std::string& names, const std::string& placeholder, std::string& into, std::string_view help);
   void values(const std::string& names, const std::string& placeholder, std::vector<std::string>& into,
               std::string_view help);  // may be given again and again

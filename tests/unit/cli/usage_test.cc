@@ -57,7 +57,7 @@ TEST_CASE("values of options stand apart or after =, and may be empty or look li
     options.value("-n,--name", "NAME", name, "");
     options.values("--tag", "TAG", tags, "");
     options.flag("--flag", flag, "");
-    options.arguments("PATH", paths, "");
+    options.arguments("PATH", paths, weft::OptionSet::Need::required, "");
     auto parsed = separate ? options.parse({"--name", "", "--tag", "--flag", "a", "--tag", "x=y", "--", "--tag=z"})
                            : options.parse({"--name=", "--tag=--flag", "a", "--tag=x=y", "--", "--tag=z"});
     REQUIRE(parsed.ok());

@@ -25,6 +25,7 @@ TEST_CASE("what is left out has defaults") {
   CHECK(config->cache_max == 20ULL << 30U);
   CHECK(config->cold == "auto");
   CHECK(config->sparse == "auto");
+  CHECK(config->follow.empty());
   CHECK(config->metrics_port == 0);
   CHECK(config->drain == std::chrono::seconds(30));
   CHECK(!config->clustered());
@@ -35,6 +36,7 @@ TEST_CASE("tables, lists and numbers") {
 store = "/s"
 cache_max = "1T"
 metrics_port = 9464
+follow = ["org/m", "teams"]
 [etcd]
 endpoints = ["http://a:2379", "http://b:2379"]
 prefix = "/x"
@@ -45,6 +47,7 @@ gc = "root"
   REQUIRE(config.ok());
   CHECK(config->cache_max == 1ULL << 40U);
   CHECK(config->metrics_port == 9464);
+  CHECK(config->follow == std::vector<std::string>{"org/m", "teams"});
   CHECK(config->etcd.endpoints == std::vector<std::string>{"http://a:2379", "http://b:2379"});
   CHECK(config->etcd.prefix == "/x");
   CHECK(config->publish.users.contains(12));

@@ -3,9 +3,13 @@
 #include <fcntl.h>
 
 #include <cerrno>
+#include <span>
 #include <string>
+#include <utility>
+#include <vector>
 
-#include "fuse/drafts/draft_check.h"
+#include "fuse/drafts/draft_facts.h"
+#include "fuse/drafts/draft_space.h"
 #include "fuse/drafts/draft_tree.h"
 #include "fuse/drafts/publisher.h"
 #include "testing.h"
@@ -46,13 +50,94 @@ TEST_CASE("facts of a draft") {
   }
 }
 
+TEST_CASE("facts of a directory whose checkpoints are published") {
+  const auto facts = parse_draft_facts(R"({"model": "org/m", "each": "step-*", "when": "done", "tags": ["a"]})");
+  REQUIRE(facts.ok());
+  REQUIRE(facts->each);
+  CHECK(facts->each->model == "org/m");
+  CHECK(facts->each->pattern == "step-*");
+  CHECK(facts->each->when == "done");
+  CHECK_FALSE(parse_draft_facts("{}")->each);
+  for (const char* bad : {R"({"model": "m"})", R"({"each": "a", "when": "b"})", R"({"model": "m", "each": "a"})",
+                          R"({"model": "m", "each": "a/b", "when": "c"})", R"({"model": "m", "each": "", "when": "c"})",
+                          R"({"model": 7, "each": "a", "when": "c"})"}) {
+    CAPTURE(bad);
+    CHECK(parse_draft_facts(bad).error().code == Errc::invalid);
+  }
+}
+
+TEST_CASE("the metrics of a training that transformers runs") {
+  const TempDir dir;
+  const Fd fd = must(open_file(dir.path(), O_RDONLY | O_DIRECTORY));
+  CHECK(trainer_metrics(fd.get()).empty());
+  write_file(dir / "trainer_state.json",
+             R"({"log_history": [{"loss": 2.5, "step": 1, "epoch": 0.5}, {"loss": 1.5, "step": 2},)"
+             R"( {"eval_loss": 3, "step": 2, "epoch": 1.5}], "other": []})");
+  CHECK(trainer_metrics(fd.get()) == std::vector<std::pair<std::string, std::string>>{
+                                         {"loss", "1.5"}, {"eval_loss", "3"}, {"step", "2"}, {"epoch", "1.5"}});
+  write_file(dir / "trainer_state.json", R"({"log_history": [7, {"loss": [1]}, null]})");
+  CHECK(trainer_metrics(fd.get()).empty());
+}
+
+TEST_CASE("a file that is a version's too is copied before it is changed") {
+  const TempDir dir;
+  const auto tree = must(DraftTree::open(dir.path()));
+  DraftFound made, file, after;
+  Fd fd;
+  REQUIRE(tree->make_directory(kNewIno, "a", 0755, made) == 0);
+  REQUIRE(tree->create(made.ino, "x", O_EXCL, 0640, file, fd) == 0);
+  must(write_exact(fd.get(), 0, std::as_bytes(std::span("four")).first(4), "x"));
+  CHECK(tree->own(file.ino, false) == 0);
+  REQUIRE(::linkat(tree->folder(), "tree/a/x", tree->folder(), "pack", 0) == 0);
+  bool empty = false;
+  SUBCASE("with what it holds") {}
+  SUBCASE("or empty") {
+    empty = true;
+  }
+  CHECK(tree->own(file.ino, empty) == -ESTALE);
+  REQUIRE(tree->lookup(made.ino, "x", after) == 0);
+  CHECK(after.ino != file.ino);
+  CHECK(after.st.st_size == (empty ? 0 : 4));
+  CHECK((after.st.st_mode & 07777U) == 0640U);
+  CHECK(tree->own(after.ino, false) == 0);
+  CHECK(tree->create(made.ino, "x", O_TRUNC, 0644, after, fd) == 0);
+  CHECK(must(stat_file(dir.path() + "/drafts/pack")).st_size == 4);
+}
+
+TEST_CASE("drafts have a limit") {
+  const TempDir dir;
+  const auto tree = must(DraftTree::open(dir.path()));
+  DraftSpace space(*tree, 1000);
+  DraftFound made, file;
+  Fd fd;
+  CHECK(space.admit() == 0);
+  REQUIRE(tree->make_directory(kNewIno, "a", 0755, made) == 0);
+  REQUIRE(tree->create(made.ino, "x", O_EXCL, 0644, file, fd) == 0);
+  const auto resize = [&](std::uint64_t bytes) { return tree->set_size(file.ino, bytes); };
+  CHECK(space.grow(1001, [&] { return resize(1001); }) == -EDQUOT);
+  CHECK(space.grow(900, [&] { return resize(900); }) == 0);
+  CHECK(space.bytes() == 900);
+  CHECK(space.grow(101, [&] { return resize(1001); }) == -EDQUOT);
+  CHECK(space.grow(100, [&] { return resize(1000); }) == 0);
+  CHECK(space.admit() == -EDQUOT);
+  CHECK(space.grow(0, [] { return -7; }) == -7);
+  SUBCASE("what was removed counts no more") {
+    CHECK(tree->remove(made.ino, "x", 0) == 0);
+  }
+  SUBCASE("nor what a version has") {
+    CHECK(::linkat(tree->folder(), "tree/a/x", tree->folder(), "pack", 0) == 0);
+  }
+  CHECK(space.grow(1000, [] { return 0; }) == 0);
+}
+
 TEST_CASE("a new tree finds the numbers that another one gave") {
   const TempDir dir;
   DraftFound directory, file;
   {
     const auto tree = must(DraftTree::open(dir.path()));
     REQUIRE(tree->make_directory(kNewIno, "m", 0755, directory) == 0);
-    REQUIRE(tree->create(directory.ino, "x", O_EXCL, 0644, file) == 0);
+    Fd fd;
+    REQUIRE(tree->create(directory.ino, "x", O_EXCL, 0644, file, fd) == 0);
     CHECK((directory.st.st_mode & 07777U) == 0700U);
   }
   const auto tree = must(DraftTree::open(dir.path()));
@@ -70,7 +155,8 @@ TEST_CASE("a tree follows what another mount moves") {
   const auto other = must(DraftTree::open(dir.path()));
   DraftFound made, file;
   REQUIRE(one->make_directory(kNewIno, "a", 0755, made) == 0);
-  REQUIRE(one->create(made.ino, "x", O_EXCL, 0644, file) == 0);
+  Fd fd;
+  REQUIRE(one->create(made.ino, "x", O_EXCL, 0644, file, fd) == 0);
   REQUIRE(other->rename(kNewIno, "a", kNewIno, "b", 0) == 0);
   struct stat st {};
   CHECK(one->stat(file.ino, st) == 0);
@@ -85,8 +171,8 @@ TEST_CASE("no path leaves the tree") {
   DraftFound made, found;
   REQUIRE(tree->make_link(kNewIno, "out", "/", made) == 0);
   CHECK(tree->lookup(made.ino, "etc", found) != 0);
-  CHECK(tree->create(made.ino, "x", 0, 0644, found) != 0);
   Fd fd;
+  CHECK(tree->create(made.ino, "x", 0, 0644, found, fd) != 0);
   CHECK(tree->open(made.ino, O_RDONLY, fd) != 0);
 }
 

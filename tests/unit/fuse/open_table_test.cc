@@ -78,6 +78,39 @@ TEST_CASE("a table gives back what was added, and a new server finds it") {
   CHECK(next.find(198)->ino == record_of(198).ino);
 }
 
+TEST_CASE("where a reader of a stream is outlives a server, also one killed while it says so") {
+  const SharedState state = make_state();
+  {
+    OpenTable table = table_of(state);
+    REQUIRE(table.add(record_of(3)));
+    CHECK_FALSE(table.place(3));
+    table.set_place(3, StreamSlot::kNoPlace, {0, 100});
+    table.set_place(3, 0, {0, 110});  // past what has no bytes
+    CHECK(table.place(3)->position == 110);
+    table.set_place(3, 0, {50, 200});
+    CHECK(table.place(3, 0)->position == 110);  // a read that the kernel sends again
+    CHECK(table.place(3, 49)->position == 110);
+    CHECK(table.place(3, 50)->position == 200);
+    table.set_place(3, 0, {60, 210});  // the same, with more
+    CHECK(table.place(3, 59)->position == 110);
+    CHECK(table.place(3, 60)->position == 210);
+    table.set_place(3, 60, {90, 300});
+    CHECK_FALSE(table.place(3, 59));
+    table.set_poll_handle(3, 17);
+  }
+  OpenTable next = table_of(state);
+  CHECK(next.place(3)->offset == 90);
+  CHECK(next.place(3)->position == 300);
+  CHECK(next.place(3, 60)->position == 210);
+  CHECK(next.poll_handle(3) == 17);
+  state.slots()[0].places[0].offset = StreamSlot::kNoPlace;  // it was about to write one of the two
+  CHECK(next.place(3));
+  next.remove(3);
+  REQUIRE(next.add(record_of(5)));
+  CHECK_FALSE(next.place(5));
+  CHECK(next.poll_handle(5) == 0);
+}
+
 TEST_CASE("what a killed server retired is left to the next to close") {
   const SharedState state = make_state();
   OpenTable table = table_of(state);

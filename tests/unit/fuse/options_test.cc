@@ -52,13 +52,19 @@ TEST_CASE("every option") {
   CHECK(options.log_file == "/x");
   CHECK(options.log_level == "debug");
   CHECK_FALSE(options.assembly_cache_max);
+  CHECK_FALSE(options.drafts_max);
   CHECK(parsed({"-oassembly_cache_max=20G", "s", "d"}).assembly_cache_max == std::uint64_t{20} << 30U);
+  CHECK_FALSE(options.announce);
+  CHECK(parsed({"-oannounce", "s", "d"}).announce);
+  CHECK_FALSE(parsed({"-oannounce", "s", "d"}).publish);
+  CHECK(parsed({"-opublish", "s", "d"}).announce);
   CHECK_FALSE(options.cold);
   CHECK(parsed({"-ocold=fetch", "s", "d"}).cold == ColdPolicy::fetch);
   CHECK(options.record_reads);
   CHECK_FALSE(parsed({"-orecord_reads=off", "s", "d"}).record_reads);
   CHECK(parsed({"-orecord_reads=off,record_reads=on", "s", "d"}).record_reads);
   CHECK(parsed({"-oassembly_cache_max=0", "s", "d"}).assembly_cache_max == 0U);
+  CHECK(parsed({"-odrafts_max=20G", "s", "d"}).drafts_max == std::uint64_t{20} << 30U);
 }
 
 TEST_CASE("root lets others in, and WEFT_STORE names the store") {
@@ -96,8 +102,8 @@ TEST_CASE("help and version need nothing else") {
 
 TEST_CASE("options become words that give the same options, whoever calls") {
   const std::string list =
-      "ro,noexec,allow_other,uid=5,gid=6,umask=027,xattr,trust_store,loglevel=debug,"
-      "stall=7,attr_timeout=3,cold=stream,record_reads=off,assembly_cache_max=5,log=/x/y";
+      "ro,noexec,allow_other,uid=5,gid=6,umask=027,xattr,trust_store,announce,loglevel=debug,"
+      "stall=7,attr_timeout=3,cold=stream,record_reads=off,assembly_cache_max=5,drafts_max=6,log=/x/y";
   const MountOptions options = parsed({"/a store", "/d,ir", "-f", "-o", list.c_str()});
   MountOptions with_comma = options;
   with_comma.log_file = "/a,b/log";
@@ -112,6 +118,7 @@ TEST_CASE("options become words that give the same options, whoever calls") {
     CHECK(again.log_file == given.log_file);
     CHECK(again.umask == given.umask);
     CHECK(again.assembly_cache_max == given.assembly_cache_max);
+    CHECK(again.drafts_max == given.drafts_max);
     CHECK(again.cold == given.cold);
     CHECK(again.record_reads == given.record_reads);
     CHECK(again.uid == given.uid);
@@ -120,6 +127,8 @@ TEST_CASE("options become words that give the same options, whoever calls") {
     CHECK(again.foreground == given.foreground);
     CHECK(again.xattr == given.xattr);
     CHECK(again.trust_store == given.trust_store);
+    CHECK(again.announce == given.announce);
+    CHECK(again.publish == given.publish);
   }
 }
 
@@ -136,6 +145,11 @@ TEST_CASE("what a supervisor hands on") {
   CHECK(supervise->inherited.device == 3);
   CHECK(supervise->inherited.open == 5);
   CHECK(supervise->inherited.server_pid == 800);
+  const auto announce = parse({"/s", "/d", "--announce=6"});
+  REQUIRE(announce.ok());
+  CHECK(announce->action == Action::announce);
+  CHECK(announce->announced_state == 6);
+  CHECK_FALSE(parse({"/s", "/d", "--announce=6,7"}).ok());
   CHECK_FALSE(parse({"/s", "/d", "--serve=3,4"}).ok());
   CHECK_FALSE(parse({"/s", "/d", "--serve=3,4,x"}).ok());
   CHECK_FALSE(parse({"/s", "/d", "--serve=3,4,99999999999"}).ok());

@@ -89,5 +89,20 @@ TEST_CASE("a file that somebody can write to, or that has another name, is copie
   }
 }
 
+TEST_CASE("a file may keep one other name") {
+  PackStore store;
+  const auto parts = model();
+  const Fd fd = store.source(join(parts));
+  REQUIRE(::link((store.dir / "source").c_str(), (store.dir / "other").c_str()) == 0);
+  const nlink_t links_then = 3;  // with the pack, or without
+  SUBCASE("one") {}
+  SUBCASE("and not two") {
+    REQUIRE(::link((store.dir / "source").c_str(), (store.dir / "third").c_str()) == 0);
+  }
+  auto import = store.begin();
+  must(import->add(fd.get(), "given", ranges_of(parts), no_progress(), Take::share));
+  CHECK(links(fd) == links_then);
+}
+
 }  // namespace
 }  // namespace weft

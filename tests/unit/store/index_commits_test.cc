@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "base/limits.h"
 #include "index_support.h"
 
 using namespace weft;
@@ -16,6 +17,10 @@ std::uint64_t end_of(Store& store) {
   return store.snapshot().value()->journal_end();
 }
 
+CommitBatch must_read(Store& store, std::uint64_t from) {
+  return store.commits(from).value();
+}
+
 }  // namespace
 
 TEST_CASE("the history tells of publishes, tags and removals") {
@@ -26,29 +31,50 @@ TEST_CASE("the history tells of publishes, tags and removals") {
   const std::uint64_t first = end_of(*store);
   must_publish(*store, "m", {{2, 3}});
   REQUIRE(store->set_tag("m", "best", 2).ok());
-  REQUIRE(store->set_tag("m", "other", 2).ok());
-  REQUIRE(store->set_tag("m", "other", std::nullopt).ok());
+  REQUIRE(store->set_tag("m", "other", std::nullopt).error().code == Errc::not_found);
+  REQUIRE(store->set_tag("m", "best", std::nullopt).ok());
+  REQUIRE(store->pin("m", 2, true).ok());
   REQUIRE(store->remove_version("m", 2).ok());
   const std::uint64_t end = end_of(*store);
 
-  CHECK(store->commits(end, end).value().empty());
-  CHECK(store->commits(begin, first).value().size() == 1);
-  const auto commits = store->commits(begin, end).value();
-  REQUIRE(commits.size() == 6);
+  const CommitBatch batch = must_read(*store, begin);
+  CHECK(batch.next == end);
+  const auto& commits = batch.commits;
+  REQUIRE(commits.size() == 5);
+  CHECK(std::ranges::all_of(commits, [](const Commit& commit) { return commit.model == "m" && commit.time_ns != 0; }));
   CHECK(commits[0].kind == Kind::publish);
   CHECK(commits[0].number == 1);
-  CHECK(commits[0].tags.size() == 1);
-  CHECK(commits[0].local.view_inos.size() == 2);
+  CHECK(commits[0].bytes == 1001 + 1002);
+  CHECK(commits[0].tags == std::vector<Commit::Tag>{{"best", 1}});
+  CHECK(commits[0].position == first);
   CHECK(commits[1].number == 2);
-  const auto& views = commits[1].local.view_inos;
-  const auto known = [&](Ino ino) { return ino < commits[1].local.ino_base; };
-  CHECK(std::count_if(views.begin(), views.end(), known) == 1);
+  CHECK(commits[1].tags.empty());
   CHECK(commits[2].kind == Kind::tags);
-  CHECK(commits[2].tags == commits[0].tags);
-  CHECK(commits[4].tags == commits[3].tags);
-  CHECK(commits[5].kind == Kind::removal);
-  CHECK(commits[5].model == "m");
-  CHECK(commits[5].number == 2);
+  CHECK(commits[2].tags == std::vector<Commit::Tag>{{"best", 2}});
+  CHECK(commits[3].tags == std::vector<Commit::Tag>{{"best", 0}});
+  CHECK(commits[4].kind == Kind::removal);
+  CHECK(commits[4].number == 2);
+
+  CHECK(must_read(*store, end).commits.empty());
+  CHECK(must_read(*store, end).next == end);
+  CHECK(must_read(*store, first).commits.size() == 4);
+  CHECK(must_read(*store, commits[2].position).commits.size() == 2);
+}
+
+TEST_CASE("a long history is read in parts") {
+  TestStore test;
+  auto store = open_store(test.path);
+  const std::string message(limits::kMessageMax, 'x');
+  for (unsigned i = 1; i <= 80; ++i) REQUIRE(publish(*store, "m", {{i}}, {{}, {}, {}, message}).ok());
+  std::size_t commits = 0, parts = 0;
+  for (std::uint64_t at = 0; at < end_of(*store); ++parts) {
+    const CommitBatch batch = must_read(*store, at);
+    REQUIRE(batch.next > at);
+    commits += batch.commits.size();
+    at = batch.next;
+  }
+  CHECK(commits == 80);
+  CHECK(parts > 1);
 }
 
 TEST_CASE("a history that is not there is refused") {
@@ -56,10 +82,9 @@ TEST_CASE("a history that is not there is refused") {
   auto store = open_store(test.path);
   must_publish(*store, "m", {{1, 2}});
   const std::uint64_t end = end_of(*store);
-  CHECK(store->commits(end, 0).error().code == Errc::invalid);
-  CHECK(store->commits(0, end + 1).error().code == Errc::invalid);
-  CHECK(store->commits(0, end - 1).error().code == Errc::invalid);
-  CHECK(store->commits(1, end).error().code == Errc::invalid);
+  CHECK(store->commits(end + 1).error().code == Errc::invalid);
+  CHECK(store->commits(end - 1).error().code == Errc::invalid);
+  CHECK(store->commits(1).error().code == Errc::invalid);
 }
 
 TEST_CASE("a watch hears of commits by other processes, and of a new index") {

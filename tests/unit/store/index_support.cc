@@ -158,7 +158,7 @@ Result<PublishOutcome> publish(StoreImpl& store, std::string_view model, const F
   request.parents = args.parents;
   request.elsewhere = args.elsewhere;
   request.tags = args.tags;
-  request.message = "made by a test";
+  request.message = args.message;
   request.metrics = {{"loss", "0.5"}};
   return store.publish(request, write_pack(store, files));
 }

@@ -30,6 +30,7 @@ struct PublishArgs {
   std::vector<ParentRef> parents;
   std::vector<std::string> tags;
   std::vector<std::string> elsewhere = {};
+  std::string message = "made by a test";
 };
 Result<PublishOutcome> publish(StoreImpl& store, std::string_view model, const Files& files,
                                const PublishArgs& args = {});

@@ -255,9 +255,7 @@ TEST_CASE("a batch that was cut off leaves a revision before it") {
   mirror(*test.store, {record("a", 1, {{1}})}, 3);
   std::uint64_t begin = test.store->snapshot().value()->journal_end();
   mirror(*test.store, {record("a", 2, {{2}}), record("a", 3, {{3}})}, 7);
-  auto commits = test.store->commits(begin, test.store->snapshot().value()->journal_end()).value();
-  CHECK(commits.size() == 2);
-  CHECK(std::all_of(commits.begin(), commits.end(), [](const Commit& commit) { return commit.bare; }));
+  CHECK(test.store->commits(begin).value().commits.size() == 2);
 }
 
 // What a machine that stops right behind a commit that has shown may leave of the journal: `kept` bytes of the new

@@ -55,6 +55,7 @@ TEST_CASE("an empty store has a README, a status and no models") {
   VfsFixture f;
   CHECK(names_in(*f.vfs, "") == Names{".weft", "README", "hub", "layers", "lineage", "models", "tensors"});
   CHECK(names_in(*f.vfs, ".weft") == Names{"metrics", "peers", "status"});
+  CHECK(must(f.vfs->lookup(ino_at(*f.vfs, ".weft"), "events")).ino == kEventsIno);
   for (const char* tree : {"models", "layers", "tensors", "lineage", "hub"}) {
     CHECK(names_in(*f.vfs, tree).empty());
     CHECK(must(f.vfs->parent(ino_at(*f.vfs, tree))) == kRootIno);

@@ -1,0 +1,99 @@
+#include "daemon/follow.h"
+
+#include <fmt/core.h>
+#include <poll.h>
+
+#include <array>
+#include <utility>
+#include <vector>
+
+#include "base/log.h"
+#include "daemon_api/changes.h"
+#include "fetch/version.h"
+#include "weft/names.h"
+#include "weft/progress.h"
+
+namespace weft {
+namespace {
+
+class UntilTheEnd final : public Progress {
+ public:
+  explicit UntilTheEnd(const std::atomic<bool>& ending) : ending_(ending) {}
+  void total(std::uint64_t /*bytes*/) override {}
+  void advance(std::uint64_t /*bytes*/) override {}
+  void phase(std::string_view /*what*/) override {}
+  bool cancelled() const override { return ending_; }
+
+ private:
+  const std::atomic<bool>& ending_;
+};
+
+}  // namespace
+
+Follow::~Follow() {
+  ending_ = true;
+  ended_.ring();
+  thread_.join();
+}
+
+bool Follow::is_followed(const ModelEvent& event) const {
+  const auto config = bytes_.config.get();
+  return event.kind == ModelEvent::Kind::publish && !config->follow.empty() && concerns(event, config->follow);
+}
+
+// What cannot be fetched now is fetched when it is read.
+void Follow::fetch(const ModelEvent& event) {
+  const std::string name = spec_of(event.model, event.version);
+  UntilTheEnd progress(ending_);
+  const auto fetched = [&]() -> Result<FetchReport> {
+    WEFT_TRY(const VersionRow row, version_of(store_, name));
+    return fetch_version(store_, bytes_.fetcher, row, "", progress);
+  }();
+  if (ending_) return;
+  if (fetched.ok())
+    log_info("{} is here: {} bytes moved", name, fetched->moved_bytes);
+  else if (fetched.error().code != Errc::not_found)
+    log_warning("following {}: {}", name, fetched.error().message);
+}
+
+Status Follow::fetch_newest() {
+  if (bytes_.config.get()->follow.empty()) return {};
+  return present_state(store_, {}, [this](const ModelEvent& event) -> Status {
+    if (ending_) return Error{Errc::cancelled, "ending"};
+    if (is_followed(event)) fetch(event);
+    return {};
+  });
+}
+
+// Of several versions that came meanwhile, the newest of each model.
+Status Follow::follow() {
+  WEFT_TRY(EventFollower follower, EventFollower::begin(store_));
+  WEFT_CHECK(fetch_newest());
+  std::vector<ModelEvent> waiting;
+  while (!ending_) {
+    WEFT_TRY(const auto events, follower.next());
+    for (const ModelEvent& event : events) {
+      if (event.kind == ModelEvent::Kind::restart) WEFT_CHECK(fetch_newest());
+      if (!is_followed(event)) continue;
+      std::erase_if(waiting, [&event](const ModelEvent& older) { return older.model == event.model; });
+      waiting.push_back(event);
+    }
+    if (!events.empty()) continue;
+    if (!waiting.empty()) {
+      const ModelEvent event = std::move(waiting.front());
+      waiting.erase(waiting.begin());
+      fetch(event);
+      continue;
+    }
+    std::array<pollfd, 2> fds{pollfd{ended_.fd(), POLLIN, 0}, pollfd{follower.fd(), POLLIN, 0}};
+    ::poll(fds.data(), fds.size(), -1);
+  }
+  return {};
+}
+
+void Follow::run() {
+  const Status followed = follow();
+  if (!followed.ok() && !ending_) log_error("follow: no version is fetched any more: {}", followed.error().message);
+}
+
+}  // namespace weft

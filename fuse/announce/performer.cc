@@ -1,0 +1,106 @@
+#include "fuse/announce/performer.h"
+
+#include <fcntl.h>
+#include <fmt/core.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <cstdio>
+#include <thread>
+
+#include "base/log.h"
+#include "os/sys.h"
+
+namespace weft {
+namespace {
+
+// The kernel knows a name for some time if somebody has looked it up, and then does not ask whether it is there.
+constexpr int kTries = 20;
+constexpr std::chrono::milliseconds kPause{1};
+
+// While it lives the server knows what is to come.
+class Intent {
+ public:
+  Intent(AnnounceWords& words, Announcing what) : words_(words) { words_.intent = what; }
+  Intent(const Intent&) = delete;
+  Intent& operator=(const Intent&) = delete;
+  ~Intent() { words_.intent = Announcing::nothing; }
+
+ private:
+  AnnounceWords& words_;
+};
+
+int errno_if(bool failed) {
+  return failed ? errno : 0;
+}
+
+// The mount is not there: it was unmounted, its connection is over, or another file system lies there.
+bool is_gone(int failed) {
+  return failed == ENOTCONN || failed == ECONNABORTED || failed == ESTALE || failed == ENODEV;
+}
+
+// It is not so any more, or it is announced already.
+bool is_passed_over(int failed) {
+  return failed == ENOENT || failed == EEXIST || failed == EBUSY || failed == ENOTDIR;
+}
+
+Error gone(const std::string& path) {
+  return Error{Errc::not_found, fmt::format("{}: the mount is not there any more", path)};
+}
+
+}  // namespace
+
+// 0, or an errno.
+int Performer::change(Announcing intent, int directory, const Announcement& announcement) {
+  const Intent announced(words_, intent);
+  const char* name = announcement.name.c_str();
+  switch (announcement.kind) {
+    case Announcement::Kind::creation:
+      return errno_if(::mkdirat(directory, name, 0777) != 0);
+    case Announcement::Kind::removal_of_dir:
+      return errno_if(::unlinkat(directory, name, AT_REMOVEDIR) != 0);
+    case Announcement::Kind::removal_of_link:
+      return errno_if(::unlinkat(directory, name, 0) != 0);
+    case Announcement::Kind::replacement:
+      return errno_if(::renameat(directory, kFlip.data(), directory, name) != 0);
+  }
+  return 0;
+}
+
+int Performer::act(int directory, const Announcement& announcement) {
+  switch (announcement.kind) {
+    case Announcement::Kind::creation:
+      break;
+    case Announcement::Kind::removal_of_dir:
+      return change(Announcing::removal_of_dir, directory, announcement);
+    case Announcement::Kind::removal_of_link:
+      return change(Announcing::removal_of_link, directory, announcement);
+    case Announcement::Kind::replacement:
+      return change(Announcing::replacement, directory, announcement);
+  }
+  const std::string expiry = std::string(kExpire) + announcement.name;
+  for (int tries = 1;; ++tries) {
+    const int failed = change(Announcing::creation, directory, announcement);
+    if (failed != EEXIST || tries == kTries) return failed;
+    struct stat nothing {};
+    ::fstatat(directory, expiry.c_str(), &nothing, AT_SYMLINK_NOFOLLOW);
+    std::this_thread::sleep_for(kPause);
+  }
+}
+
+Status Performer::perform(const Announcement& announcement) {
+  const std::string path = announcement.directory.empty() ? models_ : models_ + "/" + announcement.directory;
+  const Fd directory(::open(path.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW));
+  if (!directory.valid()) return is_gone(errno) ? Status(gone(path)) : Status();  // the model is gone again
+  WEFT_TRY(const auto facts, stat_fd(directory.get(), path));
+  if (facts.st_dev != device_) return gone(path);
+  const int failed = act(directory.get(), announcement);
+  if (is_gone(failed)) return gone(path);
+  if (failed != 0 && !is_passed_over(failed))
+    log_warning("announcing {}/{}: {}", path, announcement.name, sys_error(failed, "").message);
+  return {};
+}
+
+}  // namespace weft

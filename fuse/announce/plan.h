@@ -1,0 +1,31 @@
+// What to perform for events. Pure, but for what is asked of the store.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "events/event.h"
+#include "weft/result.h"
+#include "weft/store.h"
+
+namespace weft {
+
+// One change of a directory below models/.
+struct Announcement {
+  enum class Kind : unsigned char { creation, removal_of_dir, removal_of_link, replacement };
+  Kind kind = Kind::creation;
+  std::string directory;  // below models/; "" is models/ itself
+  std::string name;
+  bool operator==(const Announcement&) const = default;
+};
+
+// More events than these are the backlog of a mount that was away, or of a node that joined: of each model its newest
+// version is announced, and no removal.
+inline constexpr std::size_t kAnnouncedEachMax = 256;
+
+// In the order in which they are to be performed: a version comes before its tags, and `latest` last. Errors are those
+// of reading the store.
+Result<std::vector<Announcement>> announcements_of(Store& store, const std::vector<ModelEvent>& events);
+
+}  // namespace weft

@@ -1,0 +1,55 @@
+// The folder of one publish, STORE/drafts/publishing/<id>. Inside fuse/drafts only.
+#pragma once
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <optional>
+#include <string>
+
+#include "base/json_value.h"
+#include "fuse/drafts/publisher.h"
+#include "os/sys.h"
+
+namespace weft {
+
+inline constexpr char kContent[] = "content";
+inline constexpr char kOrder[] = "order";
+inline constexpr char kLock[] = "lock";
+inline constexpr char kAnswer[] = "answer";  // what the import printed
+
+// As the name of the folder; hexadecimal.
+std::string folder_name(std::uint64_t request);
+int write_text(int folder, const char* name, const std::string& text);
+Result<std::string> read_text(int folder, const char* name);
+// The import's answer; nothing if it ended before it had written all of it.
+std::optional<JsonValue> said_in(int folder);
+bool is_published(int folder);
+// A new server reads this to go on with a publish that another server began.
+std::string encode(const PublishOrder& order);
+Result<PublishOrder> decode(const std::string& text);
+// Files that became packs and are none any more are the user's again.
+void give_back(int directory, const PublishOrder& order);
+
+struct PublishFolder {
+  Fd fd;
+  Fd lock;            // of the file that the import has locked while it runs
+  pid_t child = 0;    // 0: of an import that an earlier server began
+  bool over = false;  // an earlier server has published the draft
+  std::string name;
+
+  int open_content(Fd& content) const {
+    content = Fd(::openat(fd.get(), kContent, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW));
+    return content.valid() ? 0 : -errno;
+  }
+  // Has the import ended?
+  bool ended() const {
+    if (child > 0 && ::waitpid(child, nullptr, WNOHANG) == 0) return false;
+    return ::flock(lock.get(), LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK;
+  }
+};
+
+}  // namespace weft

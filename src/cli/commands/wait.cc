@@ -1,0 +1,143 @@
+#include <poll.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <optional>
+
+#include "base/text.h"
+#include "cli/commands/commands.h"
+#include "cli/shared/catalog.h"
+#include "cli/shared/daemon_call.h"
+#include "cli/shared/mounts.h"
+#include "daemon_api/control_messages.h"
+#include "events/follower.h"
+#include "weft/names.h"
+#include "weft/node.h"
+
+namespace weft {
+namespace {
+
+constexpr int kExitTimedOut = 124;     // as timeout(1)
+constexpr double kTimeoutMax_s = 2e6;  // poll(2) takes no more milliseconds
+
+using Clock = std::chrono::steady_clock;
+using std::chrono::milliseconds;
+
+constexpr CommandInfo kInfo = {
+    .name = "wait",
+    .summary = "wait for a version",
+    .description =
+        "Waits until the version is there, and prints its name and its directory in a\n"
+        "mount. MODEL alone is the newest version. With --newer-than N, waits until the\n"
+        "number of the version is greater than N. Needs no daemon and no right to write.\n"
+        "Exit code 124: the time of --timeout is over.\n",
+    .examples =
+        "weft wait org/m --newer-than 3\n"
+        "weft wait org/m@prod --here --timeout 600\n",
+    .json = "{model, version, path}; path is null if the store is not mounted\n",
+    .interrupted = "",
+};
+
+class WaitCommand final : public Command {
+ public:
+  const CommandInfo& info() const override { return kInfo; }
+
+  void declare(OptionSet& options) override {
+    options.argument("MODEL[@V]", spec_, OptionSet::Need::required, "the version; V is a tag or a number");
+    options.value("--newer-than", "N", newer_than_, "wait until the version's number is greater than N");
+    options.flag("--here", here_, "also wait until all bytes of the version are on this node and verified");
+    options.value("--timeout", "SECONDS", timeout_, "give up after this time (default: never)");
+  }
+
+  Status check_usage() const override {
+    WEFT_CHECK(parse_version_spec(spec_));
+    WEFT_CHECK(number());
+    WEFT_CHECK(patience());
+    return {};
+  }
+
+  Result<int> run(Context& context) override {
+    WEFT_TRY(const std::uint64_t least, number());
+    WEFT_TRY(const auto patience, this->patience());
+    const auto until = Clock::now() + patience.value_or(milliseconds(0));
+    WEFT_TRY(const auto store, context.open_to_read());
+    WEFT_TRY(EventFollower follower, EventFollower::begin(*store));
+    for (;;) {
+      WEFT_CHECK(drain(follower));  // what comes after this wakes
+      WEFT_TRY(const auto found, find(*store, least));
+      if (found) return arrived(context, *store, *found);
+      const auto left = std::chrono::ceil<milliseconds>(until - Clock::now());
+      if (patience && left.count() <= 0) return timed_out(context);
+      follower.wait(patience ? left : milliseconds(-1));
+    }
+  }
+
+ private:
+  Result<std::uint64_t> number() const {
+    if (newer_than_.empty()) return std::uint64_t{0};
+    const auto number = parse_u64(newer_than_);
+    if (number) return *number;
+    return Error{Errc::invalid,
+                 fmt::format("--newer-than: expected a version's number, got \"{}\"", printable(newer_than_))};
+  }
+
+  Result<std::optional<milliseconds>> patience() const {
+    if (timeout_.empty()) return std::optional<milliseconds>();
+    const auto seconds = parse_real(timeout_);
+    if (!seconds || *seconds < 0 || *seconds > kTimeoutMax_s)
+      return Error{Errc::invalid, fmt::format("--timeout: expected seconds from 0 to {}, got \"{}\"", kTimeoutMax_s,
+                                              printable(timeout_))};
+    return std::optional(milliseconds(static_cast<std::int64_t>(std::ceil(*seconds * 1000))));
+  }
+
+  Result<std::optional<VersionRow>> find(Store& store, std::uint64_t newer_than) const {
+    WEFT_TRY(const auto snapshot, store.snapshot());
+    auto row = resolve_version(*snapshot, spec_);
+    if (!row.ok() && row.error().code != Errc::not_found) return std::move(row).error();
+    if (!row.ok() || row->number <= newer_than) return std::optional<VersionRow>();
+    return std::optional(std::move(*row));
+  }
+
+  static Status drain(EventFollower& follower) {
+    for (;;) {
+      WEFT_TRY(const auto events, follower.next());
+      if (events.empty()) return {};
+    }
+  }
+
+  Result<int> arrived(const Context& context, const Store& store, const VersionRow& row) const {
+    // Without a cluster, all bytes of a version are here.
+    if (here_ && store.cluster())
+      WEFT_CHECK(call_daemon<FetchReport>(context, "prefetch", PrefetchRequest{spec_of(row), ""}));
+    const std::string path = mounted_path(store.path(), row.model_name, row.number);
+    if (context.json) {
+      JsonWriter json;
+      json.begin_object().member("model", row.model_name).member("version", row.number).key("path");
+      path.empty() ? json.null() : json.value(path);
+      context.print_json(json.end_object());
+    } else {
+      context.print("{}{}{}\n", spec_of(row), path.empty() ? "" : "  ", path);
+    }
+    return kExitDone;
+  }
+
+  Result<int> timed_out(const Context& context) const {
+    context.note(fmt::format("wait: {}{} did not come in {} s", spec_,
+                             newer_than_.empty() ? "" : fmt::format(", newer than {},", newer_than_), timeout_));
+    return kExitTimedOut;
+  }
+
+  std::string spec_;
+  std::string newer_than_;
+  std::string timeout_;
+  bool here_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<Command> make_wait_command() {
+  return std::make_unique<WaitCommand>();
+}
+
+}  // namespace weft

@@ -1,0 +1,90 @@
+#include "events/event.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace weft {
+namespace {
+
+bool is_below(std::string_view model, std::string_view prefix) {
+  if (prefix.ends_with('/')) return model.starts_with(prefix);
+  return model.starts_with(prefix) && (model.size() == prefix.size() || model[prefix.size()] == '/');
+}
+
+// One for each version that tags lead to now, in their order.
+std::vector<ModelEvent> tag_events(const Commit& commit) {
+  std::vector<ModelEvent> events;
+  for (const Commit::Tag& tag : commit.tags) {
+    auto same = std::ranges::find(events, tag.number, &ModelEvent::version);
+    if (same == events.end()) {
+      ModelEvent event;
+      event.kind = ModelEvent::Kind::tag;
+      event.version = tag.number;
+      same = events.insert(events.end(), std::move(event));
+    }
+    same->tags.push_back(tag.name);
+  }
+  return events;
+}
+
+ModelEvent version_event(const Commit& commit) {
+  ModelEvent event;
+  event.kind = commit.kind == Commit::Kind::publish ? ModelEvent::Kind::publish : ModelEvent::Kind::remove;
+  event.version = commit.number;
+  event.bytes = commit.bytes;
+  for (const Commit::Tag& tag : commit.tags) event.tags.push_back(tag.name);
+  return event;
+}
+
+}  // namespace
+
+std::string_view name_of(ModelEvent::Kind kind) {
+  switch (kind) {
+    case ModelEvent::Kind::publish:
+      return "publish";
+    case ModelEvent::Kind::tag:
+      return "tag";
+    case ModelEvent::Kind::remove:
+      return "remove";
+    case ModelEvent::Kind::restart:
+      return "restart";
+  }
+  return "";
+}
+
+std::vector<ModelEvent> events_of(const Commit& commit, std::uint64_t before) {
+  std::vector<ModelEvent> events =
+      commit.kind == Commit::Kind::tags ? tag_events(commit) : std::vector{version_event(commit)};
+  for (ModelEvent& event : events) {
+    event.model = commit.model;
+    event.time_ns = commit.time_ns;
+    event.position = before;
+  }
+  if (!events.empty()) events.back().position = commit.position;
+  return events;
+}
+
+void write_event(JsonWriter& json, const ModelEvent& event) {
+  json.begin_object().member("event", name_of(event.kind));
+  if (event.kind != ModelEvent::Kind::restart) {
+    json.member("model", event.model).key("version");
+    event.version == 0 ? json.null() : json.value(event.version);
+  }
+  if (event.kind == ModelEvent::Kind::publish || event.kind == ModelEvent::Kind::tag) {
+    json.key("tags").begin_array();
+    for (const std::string& tag : event.tags) json.value(tag);
+    json.end_array();
+  }
+  if (event.kind == ModelEvent::Kind::publish) {
+    json.member("bytes", event.bytes).key("new_bytes");
+    event.new_bytes ? json.value(*event.new_bytes) : json.null();
+  }
+  json.member("time_ns", event.time_ns).member("position", event.position).end_object();
+}
+
+bool concerns(const ModelEvent& event, const std::vector<std::string>& prefixes) {
+  if (event.kind == ModelEvent::Kind::restart || prefixes.empty()) return true;
+  return std::ranges::any_of(prefixes, [&](const std::string& prefix) { return is_below(event.model, prefix); });
+}
+
+}  // namespace weft

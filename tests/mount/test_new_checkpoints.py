@@ -1,0 +1,198 @@
+"""Checkpoints that a training writes into new/ become versions by themselves, and stay where they are."""
+import json
+import mmap
+import os
+import shutil
+import signal
+
+import pytest
+
+from daemonlib import Daemon
+from weftlib import NOBODY, Mount, Store, files_below, process_of, random_bytes, wait_until
+
+pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
+FACTS = {"model": "org/m", "each": "checkpoint-*", "when": "trainer_state.json"}
+MARK = ".weft.published"
+
+
+@pytest.fixture
+def mounted(tmp_path):
+    with Mount(Store(tmp_path / "store"), tmp_path / "mnt", "publish") as mount:
+        yield mount
+
+
+@pytest.fixture
+def training(mounted):
+    return begin(mounted)
+
+
+def begin(mount, **facts):
+    training = mount / "new/run"
+    training.mkdir()
+    (training / ".weft.json").write_text(json.dumps(FACTS | facts))
+    return training
+
+
+def save(training, step, size=3_000_000):
+    """As transformers' Trainer: the state comes last."""
+    checkpoint = training / f"checkpoint-{step}"
+    checkpoint.mkdir(exist_ok=True)
+    (checkpoint / "optimizer.pt").write_bytes(random_bytes(size, f"optimizer {step}"))
+    (checkpoint / "config.json").write_text("{}")
+    (checkpoint / "parts").mkdir(exist_ok=True)
+    (checkpoint / "parts/model.bin").write_bytes(random_bytes(size, f"model {step}"))
+    state = {"log_history": [{"loss": 1 / step, "step": step}]}
+    (checkpoint / "trainer_state.json").write_text(json.dumps(state))
+    return checkpoint
+
+
+def published(checkpoint):
+    """The version that a checkpoint has become."""
+    wait_until((checkpoint / MARK).exists)
+    return (checkpoint / MARK).read_text().strip()
+
+
+def content_of(checkpoint):
+    files = files_below(checkpoint)
+    return {name: content for name, content in files.items() if name != MARK}
+
+
+def test_each_checkpoint_becomes_a_version_and_stays(mounted, training):
+    for step in (1, 2, 3):
+        checkpoint = save(training, step)
+        before = content_of(checkpoint)
+        assert published(checkpoint) == f"org/m@{step}"
+        assert content_of(checkpoint) == before
+        assert files_below(mounted / "models/org/m" / str(step)) == before
+    log = json.dumps(mounted.store.json("log", "org/m@2"))
+    assert '"loss"' in log and "0.5" in log
+    shutil.rmtree(training / "checkpoint-1")
+    assert (mounted / "models/org/m/1/optimizer.pt").stat().st_size == 3_000_000
+    assert not list((mounted.store.path / "drafts/publishing").iterdir())
+    mounted.store.assert_sound()
+
+
+def test_the_other_facts_count_for_each(mounted):
+    training = begin(mounted, tags=["newest"], message="of a run")
+    for step in (1, 2):
+        assert published(save(training, step)) == f"org/m@{step}"
+        assert os.readlink(mounted / "models/org/m/newest") == str(step)
+        assert "of a run" in json.dumps(mounted.store.json("log", f"org/m@{step}"))
+
+
+def test_a_checkpoint_takes_no_space_of_its_own(mounted, training):
+    checkpoint = save(training, 1)
+    published(checkpoint)
+    draft = (mounted.store.path / "drafts/tree/run/checkpoint-1/optimizer.pt").stat()
+    assert draft.st_ino in {path.stat().st_ino for path in (mounted.store.path / "packs").iterdir()}
+
+
+def test_what_is_written_again_is_a_file_of_its_own(mounted, training):
+    """A training that resumes from an earlier checkpoint writes the later ones once more."""
+    checkpoint = save(training, 1)
+    assert published(checkpoint) == "org/m@1"
+    before = files_below(mounted / "models/org/m/1")
+    with open(checkpoint / "optimizer.pt", "r+b") as file:
+        file.write(b"changed")
+    assert (checkpoint / "optimizer.pt").read_bytes()[:7] == b"changed"
+    os.truncate(checkpoint / "parts/model.bin", 5)
+    os.chmod(checkpoint / "config.json", 0o600)
+    (checkpoint / "parts/model.bin").write_bytes(b"anew")
+    assert files_below(mounted / "models/org/m/1") == before
+    assert published(checkpoint) == "org/m@1", "the state has not been written again"
+    save(training, 1, 2_500_000)
+    wait_until(lambda: (checkpoint / MARK).exists() and published(checkpoint) == "org/m@2")
+    assert files_below(mounted / "models/org/m/1") == before
+    assert files_below(mounted / "models/org/m/2") == content_of(checkpoint)
+    mounted.store.assert_sound()
+
+
+def test_a_checkpoint_waits_for_who_writes_to_it(mounted, training):
+    checkpoint = training / "checkpoint-1"
+    checkpoint.mkdir()
+    with open(checkpoint / "late", "w+b") as file:
+        file.write(b"begin")
+        (checkpoint / "trainer_state.json").write_text("{}")
+        os.fsync(file.fileno())
+        file.truncate(4096)
+        mapping = mmap.mmap(file.fileno(), 4096)
+    mapping[4000] = 9
+    assert not (checkpoint / MARK).exists()
+    mapping.close()
+    assert published(checkpoint) == "org/m@1"
+    assert (mounted / "models/org/m/1/late").read_bytes()[4000] == 9
+
+
+def test_a_reader_makes_nothing_busy(mounted, training):
+    checkpoint = training / "checkpoint-1"
+    checkpoint.mkdir()
+    (checkpoint / "x").write_bytes(b"x" * 100_000)
+    with open(checkpoint / "x", "rb") as reader:
+        (checkpoint / "trainer_state.json").write_text("{}")
+        assert published(checkpoint) == "org/m@1"
+        assert reader.read() == b"x" * 100_000
+
+
+def test_what_does_not_match_is_left_alone(mounted, training):
+    (training / "other-1").mkdir()
+    (training / "other-1/trainer_state.json").write_text("{}")
+    (training / "checkpoint-file").write_bytes(b"x")
+    assert published(save(training, 2)) == "org/m@1"
+    assert os.listdir(training / "other-1") == ["trainer_state.json"]
+
+
+def test_a_checkpoint_that_is_renamed_into_its_place(mounted, training):
+    staged = training / "tmp-checkpoint-5"
+    staged.mkdir()
+    (staged / "trainer_state.json").write_text("{}")
+    assert not (staged / MARK).exists()
+    staged.rename(training / "checkpoint-5")
+    assert published(training / "checkpoint-5") == "org/m@1"
+
+
+def test_what_is_wrong_stands_in_the_checkpoint(mounted, training):
+    checkpoint = training / "checkpoint-1"
+    checkpoint.mkdir()
+    (checkpoint / "m.safetensors").write_bytes(b"\x10\0\0\0\0\0\0\0{")
+    (checkpoint / "trainer_state.json").write_text("{}")
+    wait_until((checkpoint / ".weft.error").exists)
+    assert "m.safetensors" in (checkpoint / ".weft.error").read_text()
+    (checkpoint / "m.safetensors").unlink()
+    (checkpoint / "trainer_state.json").write_text("{}")
+    assert published(checkpoint) == "org/m@1"
+    assert not (checkpoint / ".weft.error").exists()
+
+
+def test_a_new_server_goes_on(mounted, training):
+    """A server is killed while it publishes: each checkpoint becomes one version."""
+    for step in range(1, 6):
+        checkpoint = save(training, step)
+        server = json.loads((mounted / ".weft/status").read_text())["mount"]["pid"]
+        os.kill(server, signal.SIGKILL)
+        assert published(checkpoint) == f"org/m@{step}"
+        assert content_of(checkpoint) == files_below(mounted / "models/org/m" / str(step))
+    mounted.store.assert_sound()
+
+
+def test_a_users_training(mounted):
+    """By the rights of the user whose checkpoint it is; nobody else's file says what becomes of it."""
+    for parent in mounted.path.parents:
+        if parent.owner() == "root" and not parent.stat().st_mode & 0o1000:
+            os.chmod(parent, 0o755)
+    theirs = mounted / "new/theirs"
+
+    def train(companion):
+        theirs.mkdir()
+        (theirs / ".weft.json").write_text(json.dumps(FACTS))
+        checkpoint = save(theirs, 1)
+        wait_until((checkpoint / MARK).exists)
+        (checkpoint / "optimizer.pt").write_bytes(b"again")
+        (theirs / "seen").write_text((checkpoint / MARK).read_text())
+        companion.is_ready()
+
+    with Daemon(mounted.store, "--control-publish", NOBODY):
+        with process_of(NOBODY, train):
+            assert (theirs / "seen").read_text() == "org/m@1\n"
+    assert (mounted / "models/org/m/1/optimizer.pt").stat().st_size == 3_000_000
+    assert (theirs / "checkpoint-1/optimizer.pt").read_bytes() == b"again"
+    assert {path.stat().st_uid for path in (mounted.store.path / "packs").iterdir()} == {0}

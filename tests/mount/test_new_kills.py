@@ -1,0 +1,110 @@
+"""The server of a mount, weftd, or both are killed at a random moment of a publish: each version is complete or absent, each
+draft is complete or gone, and no rename yields two numbers."""
+import contextlib
+import errno
+import json
+import os
+import random
+import shutil
+import signal
+import threading
+import time
+
+import pytest
+
+from daemonlib import Daemon
+from weftlib import LENGTH, Mount, Store, files_below, random_bytes, wait_until
+
+pytestmark = [pytest.mark.skipif(os.geteuid() != 0, reason="needs root"), pytest.mark.long]
+ROUNDS = int(17 * LENGTH)  # of each kind; scripts/campaign long makes ten times as many
+MOMENTS = 0.25  # a publish takes about so many seconds
+MAY_FAIL = {errno.EINTR, errno.EIO, errno.EHOSTUNREACH, errno.ETIMEDOUT, errno.ENOENT}
+
+
+class World:
+    def __init__(self, mount, daemon, seed):
+        self.mount, self.daemon, self.random = mount, daemon, random.Random(seed)
+        self.draft = mount / "new/m"
+
+    def versions(self):
+        """Each version and what it holds."""
+        model = self.mount / "models/m"
+        names = os.listdir(model) if model.exists() else []
+        return {name: files_below(model / name) for name in names if name.isdigit()}
+
+    def server(self):
+        return json.loads((self.mount / ".weft/status").read_text())["mount"]["pid"]
+
+    def write(self, number):
+        self.draft.mkdir()
+        (self.draft / "large").write_bytes(random_bytes(2 << 20, f"large {number}"))
+        (self.draft / "sub").mkdir()
+        (self.draft / "sub/small").write_bytes(random_bytes(1000, f"small {number}"))
+        return files_below(self.draft)
+
+    def publish(self):
+        """True: it was acknowledged. Not if it was interrupted, or nobody knows."""
+        try:
+            os.rename(self.draft, f"{self.draft}@")
+        except OSError as error:
+            assert error.errno in MAY_FAIL, error
+            return False
+        return True
+
+    def killer(self, kind):
+        victims = [self.server()] if kind != "weftd" else []
+        victims += [self.daemon.pid] if self.daemon else []
+        wait = self.random.uniform(0, MOMENTS)
+
+        def kill():
+            time.sleep(wait)
+            for victim in self.random.sample(victims, len(victims)):
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(victim, signal.SIGKILL)
+
+        return threading.Thread(target=kill)
+
+    def bring_back(self):
+        if self.daemon:
+            self.daemon.process.wait(60)
+            self.daemon.start()
+        wait_until(lambda: os.path.isdir(self.mount / "models"))
+
+
+def drafts_of(world, written):
+    """A draft is complete, wherever it came back to."""
+    found = [world.mount / "new" / name for name in os.listdir(world.mount / "new")]
+    for draft in found:
+        content = files_below(draft)
+        content.pop(".weft.error", None)
+        assert content == written, draft
+    return found
+
+
+@pytest.mark.parametrize("kind", ["server", "weftd", "both"])
+def test_no_rename_yields_two_numbers(kind, tmp_path):
+    with contextlib.ExitStack() as stack:
+        store = Store(tmp_path / "store")
+        daemon = stack.enter_context(Daemon(store)) if kind != "server" else None
+        mount = stack.enter_context(Mount(store, tmp_path / "mnt", "publish"))
+        world = World(mount, daemon, kind)
+        for number in range(ROUNDS):
+            before = world.versions()
+            written = world.write(number)
+            killer = world.killer(kind)
+            killer.start()
+            acknowledged = world.publish()
+            killer.join()
+            world.bring_back()
+            drafts = drafts_of(world, written)
+            after = world.versions()
+            new = [content for version, content in after.items() if version not in before]
+            assert new in ([], [written]) and (new or not acknowledged), (number, acknowledged)
+            assert len(drafts) == (0 if acknowledged else 1), (number, acknowledged)
+            if not acknowledged:
+                if drafts[0] != world.draft:
+                    drafts[0].rename(world.draft)
+                assert world.publish()
+                assert [content for version, content in world.versions().items() if version not in before] == [written]
+            shutil.rmtree(world.draft, ignore_errors=True)
+        store.assert_sound()
