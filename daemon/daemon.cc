@@ -152,6 +152,7 @@ class Daemon {
     static_cast<void>(log_set_level(config.log_level));
     config_.set(std::move(config));
     bytes_->configure();
+    if (follow_) follow_->configure();
     memory_->set_max(config_.get()->memory_max);
     return {};
   }

@@ -32,7 +32,7 @@ class UntilTheEnd final : public Progress {
 
 Follow::~Follow() {
   ending_ = true;
-  ended_.ring();
+  changed_.ring();
   thread_.join();
 }
 
@@ -57,7 +57,6 @@ void Follow::fetch(const ModelEvent& event) {
 }
 
 Status Follow::fetch_newest() {
-  if (bytes_.config.get()->follow.empty()) return {};
   return present_state(store_, {}, [this](const ModelEvent& event) -> Status {
     if (ending_) return Error{Errc::cancelled, "ending"};
     if (is_followed(event)) fetch(event);
@@ -65,12 +64,18 @@ Status Follow::fetch_newest() {
   });
 }
 
-// Of several versions that came meanwhile, the newest of each model.
+void Follow::wait(int commits) const {
+  std::array<pollfd, 2> fds{pollfd{changed_.fd(), POLLIN, 0}, pollfd{commits, POLLIN, 0}};
+  ::poll(fds.data(), fds.size(), -1);
+  if (fds[0].revents != 0) changed_.clear();
+}
+
+// Until nothing is followed any more. Of several versions that came meanwhile, the newest of each model.
 Status Follow::follow() {
   WEFT_TRY(EventFollower follower, EventFollower::begin(store_));
   WEFT_CHECK(fetch_newest());
   std::vector<ModelEvent> waiting;
-  while (!ending_) {
+  while (!ending_ && follows()) {
     WEFT_TRY(const auto events, follower.next());
     for (const ModelEvent& event : events) {
       if (event.kind == ModelEvent::Kind::restart) WEFT_CHECK(fetch_newest());
@@ -85,15 +90,21 @@ Status Follow::follow() {
       fetch(event);
       continue;
     }
-    std::array<pollfd, 2> fds{pollfd{ended_.fd(), POLLIN, 0}, pollfd{follower.fd(), POLLIN, 0}};
-    ::poll(fds.data(), fds.size(), -1);
+    wait(follower.fd());
   }
   return {};
 }
 
 void Follow::run() {
-  const Status followed = follow();
-  if (!followed.ok() && !ending_) log_error("follow: no version is fetched any more: {}", followed.error().message);
+  while (!ending_) {
+    if (!follows()) {
+      wait(-1);
+      continue;
+    }
+    const Status followed = follow();
+    if (followed.ok() || ending_) continue;
+    return log_error("follow: no version is fetched any more: {}", followed.error().message);
+  }
 }
 
 }  // namespace weft

@@ -94,11 +94,14 @@ class Follower:
 class InotifyWatcher:
     """An unmodified inotifywait on a directory."""
 
-    def __init__(self, *words):
+    def __init__(self, *words, **options):
         self.process = subprocess.Popen(["inotifywait", "--monitor", "--format", "%e %w%f", *map(str, words)],
-                                        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, bufsize=1)
-        while "Watches established" not in self.process.stderr.readline():
-            pass
+                                        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, bufsize=1, **options)
+        said = ""
+        while "Watches established" not in said:
+            line = self.process.stderr.readline()
+            assert line, said
+            said += line
         self.lines = []
         self.thread = threading.Thread(target=self.read, daemon=True)
         self.thread.start()

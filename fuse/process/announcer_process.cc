@@ -16,7 +16,8 @@ namespace weft {
 namespace {
 
 constexpr std::chrono::seconds kEndPatience{1};
-constexpr std::chrono::seconds kPause{1};  // from one that is lost to the next
+constexpr std::chrono::seconds kPause{1};             // from one that is lost to the next
+constexpr std::chrono::seconds kPauseWithReason{30};  // the same where it ended by itself: it has said why
 
 }  // namespace
 
@@ -55,7 +56,9 @@ void AnnouncerProcess::look() {
 void AnnouncerProcess::take_end() {
   words_->pid = 0;
   int status = 0;
-  if (::waitpid(pid_, &status, 0) == pid_ && status != 0) log_error("the announcer {}", describe_end(status));
+  const bool known = ::waitpid(pid_, &status, 0) == pid_;
+  if (known && status != 0) log_error("the announcer {}", describe_end(status));
+  if (known && WIFEXITED(status)) next_start_ = Clock::now() + kPauseWithReason;
   exit_.reset();
 }
 

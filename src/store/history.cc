@@ -112,6 +112,7 @@ Result<CommitBatch> StoreImpl::commits(std::uint64_t from) {
   WEFT_TRY(const std::uint64_t end, journal_end());
   if (from > end)
     return Error{Errc::invalid, fmt::format("{}: no commits from {}: it ends at {}", journal_.path(), from, end)};
+  if (from == end) return CommitBatch{{}, end};
   WEFT_TRY(JournalTail tail, some_events(from, end));
   const bool stops = tail.end != end && tail.events.empty();
   const bool gaps = !tail.gaps.empty();

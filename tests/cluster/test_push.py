@@ -31,7 +31,8 @@ def test_a_reader_is_told_of_what_another_node_publishes(cluster, tmp_path):
         assert waiting.line() == f"org/m@1  {mount / 'models/org/m/1'}\n"
         assert reader.fetched() >= BYTES
         publisher.store.weft("rm", "org/m@1")
-        assert json.loads(next(events))["event"] == "remove"
+        gone = [json.loads(next(events)) for _ in range(2)]
+        assert {(event["event"], event["version"]) for event in gone} == {("remove", 1), ("tag", None)}
 
 
 def test_inotify_on_a_reading_node(cluster, tmp_path):

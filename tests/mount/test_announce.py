@@ -45,6 +45,7 @@ def test_a_publish_is_a_creation_and_then_a_move_of_latest(mount, publish):
         watcher.saw(f"CREATE,ISDIR {place(mount, 'org/m/2')}", f"MOVED_TO {place(mount, 'org/m/best')}",
                     f"MOVED_TO {place(mount, 'org/m/prod')}", f"MOVED_TO {place(mount, 'org/m/latest')}")
         assert watcher.lines[-1] == f"MOVED_TO {place(mount, 'org/m/latest')}"
+        assert watcher.lines.count(f"MOVED_FROM {place(mount, 'org/m/.flip')}") == 3
 
 
 def test_the_version_is_there_before_it_is_announced(mount, publish):

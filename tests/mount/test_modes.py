@@ -6,8 +6,8 @@ import signal
 
 import pytest
 
-from weftlib import (HAS_LINUX_6_9, MOUNT_WEFT, NOBODY, WEFT, Mount, in_mount_namespace, is_alive, is_mounted,
-                     overlay_over, programs_for_everybody, random_tensors, run, store_with, wait_until, write_model)
+from weftlib import (HAS_LINUX_6_9, MOUNT_WEFT, NOBODY, WEFT, InotifyWatcher, Mount, in_mount_namespace, is_alive,
+                     is_mounted, overlay_over, programs_for_everybody, random_tensors, run, store_with, wait_until, write_model)
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
 
@@ -135,6 +135,17 @@ def test_an_ordinary_users_mount(user):
         user.weft("mount", "--upgrade", user.where)
     user.weft("umount", user.where)
     assert not is_alive(status["supervisor_pid"])
+
+
+def test_an_ordinary_users_mount_announces(user):
+    user.weft("mount", "-o", "announce", user.where)
+    place = user.where / "models/m"
+    with InotifyWatcher(place, **user.identity) as watcher:
+        user.store.weft("tag", "m@1", "prod")
+        watcher.saw(f"MOVED_TO {place / 'prod'}")
+    refused = user.run("mkdir", place / "7", check=False)
+    assert refused.returncode != 0 and "Read-only file system" in refused.stderr
+    user.weft("umount", user.where)
 
 
 def test_a_users_mount_that_was_left_dead(user):

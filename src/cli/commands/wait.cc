@@ -93,8 +93,13 @@ class WaitCommand final : public Command {
     return std::optional(milliseconds(static_cast<std::int64_t>(std::ceil(*seconds * 1000))));
   }
 
+  // Each commit of the store asks for it: the errors of resolve_version(), which name what there is, take longer.
   Result<std::optional<VersionRow>> find(Store& store, std::uint64_t newer_than) const {
     WEFT_TRY(const auto snapshot, store.snapshot());
+    WEFT_TRY(const VersionSpec spec, parse_version_spec(spec_));
+    const auto model = snapshot->model(spec.model);
+    if (model.ok() && model->latest <= newer_than) return std::optional<VersionRow>();
+    if (!model.ok() && model.error().code == Errc::not_found) return std::optional<VersionRow>();
     auto row = resolve_version(*snapshot, spec_);
     if (!row.ok() && row.error().code != Errc::not_found) return std::move(row).error();
     if (!row.ok() || row->number <= newer_than) return std::optional<VersionRow>();
@@ -125,6 +130,7 @@ class WaitCommand final : public Command {
     } else {
       context.print("{}{}{}\n", spec_of(row), path.empty() ? "" : "  ", path);
     }
+    context.environment().out.flush();  // the kernel takes milliseconds to end the watch
     return kExitDone;
   }
 
