@@ -1,7 +1,6 @@
 """Part `write` of scripts/bench publish: writing a draft into new/ against the store's own file system, and the rename that
 publishes it against one pass that hashes the same bytes. On a tmpfs and on a disk. As root, on an idle machine."""
 
-import argparse
 import concurrent.futures
 import contextlib
 import hashlib
@@ -14,7 +13,8 @@ import statistics
 import tempfile
 import time
 
-from measure import PAIR_HEAD, Pairs, median_text, run, settle, touch_memory
+import measure
+from measure import PAIR_HEAD, Pairs, median_text, settle, touch_memory
 
 MIB = 1 << 20
 PIECE = 16 * MIB
@@ -72,11 +72,11 @@ class Area:
         self.name, self.directory = name, pathlib.Path(directory)
         self.weft = build / "src/cli/weft"
         self.store, self.mount = self.directory / "store", self.directory / "mnt"
-        run(self.weft, "--store", self.store, "init")
+        measure.run(self.weft, "--store", self.store, "init")
         self.mount.mkdir()
-        run(build / "fuse/mount.weft", self.store, self.mount, "-o", "publish,drafts_max=1P",
+        measure.run(build / "fuse/mount.weft", self.store, self.mount, "-o", "publish,drafts_max=1P",
             env={"PATH": f"{self.weft.parent}:/usr/sbin:/usr/bin:/sbin:/bin"})
-        undo.callback(run, "umount", self.mount)
+        undo.callback(measure.run, "umount", self.mount)
         self.draft, self.native = self.mount / "new/m", self.directory / "native"
         self.native.mkdir()
         self.most_requests = 0
@@ -135,19 +135,9 @@ def measure_area(area, pairs, size):
           f"Requests while {size // MIB} MiB are written, with open, close and the status: at most {area.most_requests}.")
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--build", type=pathlib.Path, required=True)
-    parser.add_argument("--dir", default="/var/tmp", help="a directory on a disk")
-    parser.add_argument("--pairs", type=int, default=7)
-    parser.add_argument("--megabytes", type=int, default=1024)
-    options = parser.parse_args()
+def run(build, directory, args):
     with contextlib.ExitStack() as undo:
-        for name, parent in ("tmpfs", "/dev/shm"), ("disk", options.dir):
+        for name, parent in ("tmpfs", "/dev/shm"), ("disk", directory):
             place = undo.enter_context(tempfile.TemporaryDirectory(prefix="weft-bench.", dir=parent))
             with contextlib.ExitStack() as mounts:
-                measure_area(Area(name, place, options.build.resolve(), mounts), options.pairs, options.megabytes * MIB)
-
-
-if __name__ == "__main__":
-    main()
+                measure_area(Area(name, place, build, mounts), args.pairs, args.megabytes * MIB)

@@ -43,7 +43,7 @@ Result<std::unique_ptr<DraftTree>> open_drafts(const MountOptions& options) {
 PublisherOptions publishing(const MountOptions& options) {
   const char* path = std::getenv("PATH");
   const auto program = find_program("weft", own_program_directory(), path == nullptr ? "" : path);
-  return {options.store, program.value_or("weft"), options.trust_store};
+  return {options.store, program.value_or("weft"), options.trust_store, options.durability};
 }
 
 Status serve_device(Server& server, int channel) {

@@ -81,11 +81,14 @@ Status add(Plan& plan, Snapshot& snapshot, const ModelEvent& event) {
     case ModelEvent::Kind::publish:
       return add_publish(plan, snapshot, event, *model);
     case ModelEvent::Kind::remove:
+    case ModelEvent::Kind::lost:
       return add_removal(plan, snapshot, event, *model);
     case ModelEvent::Kind::tag:
       for (const std::string& tag : event.tags)
         plan.push_back({event.version == 0 ? Kind::removal_of_link : Kind::replacement, event.model, tag});
       return {};
+    case ModelEvent::Kind::memory:
+    case ModelEvent::Kind::durable:
     case ModelEvent::Kind::restart:
       return {};
   }

@@ -102,6 +102,7 @@ int DraftPublisher::run(const PublishOrder& order, PublishFolder& folder, const 
     auto facts = check_draft(content.get(), pause);
     if (!facts.ok()) return refuse(content.get(), facts.error());
     DraftFacts said = facts->value_or(DraftFacts());
+    if (said.durability.empty()) said.durability = options_.durability;
     if (said.metrics.empty()) said.metrics = trainer_metrics(content.get());
     if (::renameat(content.get(), kDraftFactsFile, folder.fd.get(), kDraftFactsFile) != 0 && errno != ENOENT)
       return -errno;

@@ -56,6 +56,7 @@ struct PublisherOptions {
   std::string store;
   std::string program;  // weft(1)
   bool trust_store = false;
+  std::string durability = {};  // of versions that do not say it themselves; "": as import
 };
 
 struct PublishFolder;

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/text.h"
+#include "weft/durability.h"
 
 namespace weft {
 namespace {
@@ -120,6 +121,9 @@ Status set_value(MountOptions& options, std::string_view key, std::string_view v
     WEFT_TRY(options.attr_timeout_s, parse_seconds(key, value));
   } else if (key == "assembly_cache_max") {
     WEFT_TRY(options.assembly_cache_max, parse_bytes_max(key, value));
+  } else if (key == "durability") {
+    WEFT_CHECK(parse_durability(value, "durability="));
+    options.durability = value;
   } else if (key == "drafts_max") {
     WEFT_TRY(options.drafts_max, parse_bytes_max(key, value));
   } else if (key == "uid") {
@@ -275,6 +279,7 @@ std::vector<std::string> to_words(const MountOptions& options) {
       fmt::format("uid={},gid={},umask={:o},attr_timeout={},loglevel={},stall={}", options.uid, options.gid,
                   options.umask, options.attr_timeout_s, options.log_level, options.stall_s);
   if (options.cold) list += fmt::format(",cold={}", name_of(*options.cold));
+  if (!options.durability.empty()) list += ",durability=" + options.durability;
   if (options.drafts_max) list += fmt::format(",drafts_max={}", *options.drafts_max);
   if (options.assembly_cache_max) list += fmt::format(",assembly_cache_max={}", *options.assembly_cache_max);
   if (!options.record_reads) list += ",record_reads=off";
@@ -313,6 +318,7 @@ Mount options:
   noexec           do not allow programs to run from the mount
   announce         raise inotify events for what is published, tagged and removed
   publish          announce, and add new/, where programs write and publish (weft.7)
+  durability=WHERE  of what new/ publishes: memory, local or origin (default: local)
   drafts_max=SIZE  limit of all that lies in new/ (default: a quarter of the disk)
   xattr            answer the extended attributes user.weft.* of tensors
   attr_timeout=SECONDS  keep link and block counts for this time (default: 30)

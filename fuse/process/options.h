@@ -32,6 +32,7 @@ struct MountOptions {
   std::uint32_t stall_s = 60;               // a server that answers nothing for so long is replaced; 0: never
   bool record_reads = true;                 // faults in records of LMDB files bring whole records
   std::optional<std::uint64_t> drafts_max;  // bytes of new/; without: a quarter of the file system
+  std::string durability;                   // of what new/ publishes and does not say it itself; "": as import
   bool announce = false;                    // changes raise inotify events; implied by publish
   bool publish = false;                     // new/ is there, and what is renamed in it is published
   bool non_empty = false;                   // also on a directory that holds something

@@ -10,7 +10,8 @@ namespace weft {
 // A record of the journal, as far as it tells a follower what changed. What only this node does (pins, repairs, a bare
 // version that gets its content) is none.
 struct Commit {
-  enum class Kind : std::uint8_t { publish, tags, removal };
+  // in_memory, on_disk: of the version's bytes, as its publisher says (VersionNote::in_memory).
+  enum class Kind : std::uint8_t { publish, tags, removal, in_memory, on_disk };
   struct Tag {
     std::string name;
     std::uint64_t number = 0;  // of the version that it leads to; 0: the tag is deleted
@@ -18,11 +19,12 @@ struct Commit {
   };
   Kind kind = Kind::publish;
   std::string model;
-  std::uint64_t number = 0;    // of the version that came or went
+  std::uint64_t number = 0;    // of the version; not of tags
   std::vector<Tag> tags;       // that were set, moved or deleted
   std::uint64_t bytes = 0;     // publish: of the version's files
   std::uint64_t time_ns = 0;   // when its maker made it
   std::uint64_t position = 0;  // of the journal behind it: a place to read on from
+  std::string lost = {};       // removal: as VersionRow::lost
 };
 
 // A part of the history.

@@ -20,7 +20,7 @@ _weft_options() {
     scrub) echo "--rate --for --json --quiet --store --trust-store --help" ;;
     mount) echo "--options --upgrade --foreground --quiet --store --trust-store --help" ;;
     umount) echo "--lazy --quiet --store --trust-store --help" ;;
-    wait) echo "--newer-than --here --timeout --json --quiet --store --trust-store --help" ;;
+    wait) echo "--newer-than --durable --here --timeout --json --quiet --store --trust-store --help" ;;
     watch) echo "--since --exec --json --quiet --store --trust-store --help" ;;
     unpin) echo "--json --quiet --store --trust-store --help" ;;
     prefetch) echo "--layers --json --quiet --store --trust-store --help" ;;

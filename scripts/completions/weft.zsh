@@ -91,7 +91,7 @@ _weft() {
     peers) _arguments $common $json ;;
     init) _arguments $common $json '--group[a group that may read the store]:group:_groups' ;;
     restore) _arguments $common $json '--accept-loss[restore without what is damaged or missing]' '--registry[fill the registry of the cluster]' '1:directory:_directories' ;;
-    wait) _arguments $common $json '--newer-than[wait for a greater number]:number:' \
+    wait) _arguments $common $json '--newer-than[wait for a greater number]:number:' '--durable[wait until a disk has the version]' \
       '--here[wait until its bytes are here]' '--timeout[give up after this time]:seconds:' '1:version:_weft_models' ;;
     watch) _arguments $common $json '--since[begin behind this event]:position:' '--exec[run for each event]:command:' \
       '*:model:_weft_models' ;;

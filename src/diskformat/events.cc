@@ -83,7 +83,7 @@ std::vector<std::byte> encode(const NoteEvent& event, std::uint64_t place) {
   return seal_record(RecordKind::note,
                      flat::finish(builder, records::CreateNote(builder, event.sequence,
                                                                static_cast<std::uint8_t>(event.note), model,
-                                                               event.number, event.set, place, event.revision)));
+                                                               event.number, event.set, place, event.revision, event.time_ns)));
 }
 
 std::vector<std::byte> encode(const RepairEvent& event, std::uint64_t place) {
@@ -223,9 +223,9 @@ Result<PlacedEvent> decode_note(std::span<const std::byte> payload, std::string_
   const auto note = static_cast<VersionNote>(in->note());
   if (note != VersionNote::pinned && note != VersionNote::in_memory)
     return flat::bad(where, "a note that is not known");
-  return PlacedEvent{
-      NoteEvent{in->sequence(), note, flat::text(in->model_name()), in->number(), in->set(), in->revision()},
-      in->place()};
+  return PlacedEvent{NoteEvent{in->sequence(), note, flat::text(in->model_name()), in->number(), in->set(),
+                               in->time_ns(), in->revision()},
+                     in->place()};
 }
 
 bool plausible(const RepairEvent& event) {

@@ -87,6 +87,7 @@ struct NoteEvent {
   std::string model;
   std::uint64_t number = 0;
   bool set = false;  // false: it is taken back
+  std::uint64_t time_ns = 0;
   std::uint64_t revision = 0;
 };
 

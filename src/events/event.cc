@@ -27,11 +27,28 @@ std::vector<ModelEvent> tag_events(const Commit& commit) {
   return events;
 }
 
+// Not of tags.
+ModelEvent::Kind kind_of(const Commit& commit) {
+  switch (commit.kind) {
+    case Commit::Kind::in_memory:
+      return ModelEvent::Kind::memory;
+    case Commit::Kind::on_disk:
+      return ModelEvent::Kind::durable;
+    case Commit::Kind::removal:
+      return commit.lost.empty() ? ModelEvent::Kind::remove : ModelEvent::Kind::lost;
+    case Commit::Kind::publish:
+    case Commit::Kind::tags:
+      break;
+  }
+  return ModelEvent::Kind::publish;
+}
+
 ModelEvent version_event(const Commit& commit) {
   ModelEvent event;
-  event.kind = commit.kind == Commit::Kind::publish ? ModelEvent::Kind::publish : ModelEvent::Kind::remove;
+  event.kind = kind_of(commit);
   event.version = commit.number;
   event.bytes = commit.bytes;
+  event.why = commit.lost;
   for (const Commit::Tag& tag : commit.tags) event.tags.push_back(tag.name);
   return event;
 }
@@ -46,6 +63,12 @@ std::string_view name_of(ModelEvent::Kind kind) {
       return "tag";
     case ModelEvent::Kind::remove:
       return "remove";
+    case ModelEvent::Kind::memory:
+      return "memory";
+    case ModelEvent::Kind::durable:
+      return "durable";
+    case ModelEvent::Kind::lost:
+      return "lost";
     case ModelEvent::Kind::restart:
       return "restart";
   }
@@ -79,6 +102,7 @@ void write_event(JsonWriter& json, const ModelEvent& event) {
     json.member("bytes", event.bytes).key("new_bytes");
     event.new_bytes ? json.value(*event.new_bytes) : json.null();
   }
+  if (event.kind == ModelEvent::Kind::lost) json.member("why", event.why);
   json.member("time_ns", event.time_ns).member("position", event.position).end_object();
 }
 

@@ -15,13 +15,16 @@ namespace weft {
 struct ModelEvent {
   // restart: the journal cannot tell what happened since the position that was asked for. Whoever follows looks at the
   // present state, and goes on from this event's position.
-  enum class Kind : std::uint8_t { publish, tag, remove, restart };
+  // memory: the version that was just published is in memory alone. durable: it is on a disk now. lost: it was removed,
+  // as its bytes were lost.
+  enum class Kind : std::uint8_t { publish, tag, remove, memory, durable, lost, restart };
   Kind kind = Kind::publish;
   std::string model;                            // "" for a restart
   std::uint64_t version = 0;                    // 0: none, as for a tag that is deleted
   std::vector<std::string> tags;                // publish: those that lead to the version. tag: those that were changed
   std::uint64_t bytes = 0;                      // publish: of the version's files
   std::optional<std::uint64_t> new_bytes = {};  // publish: what it was the first to bring, where its content is local
+  std::string why = {};                         // lost
   std::uint64_t time_ns = 0;
   std::uint64_t position = 0;  // of the journal: a place to follow on from
 };

@@ -27,7 +27,7 @@ class Commits {
 
  private:
   Commit& append(Commit::Kind kind, std::string model, std::uint64_t number, std::uint64_t time_ns) {
-    return list.emplace_back(Commit{kind, std::move(model), number, {}, 0, time_ns, position_});
+    return list.emplace_back(Commit{kind, std::move(model), number, {}, 0, time_ns, position_, {}});
   }
   void take(PublishEvent& event) {
     if (event.was_removed()) return;
@@ -40,9 +40,15 @@ class Commits {
     Commit& commit = append(Commit::Kind::tags, std::move(event.model), 0, event.time_ns);
     for (TagChange& change : event.changes) commit.tags.push_back({std::move(change.name), change.number});
   }
-  void take(RemovalEvent& event) { append(Commit::Kind::removal, std::move(event.model), event.number, event.time_ns); }
+  void take(RemovalEvent& event) {
+    append(Commit::Kind::removal, std::move(event.model), event.number, event.time_ns).lost = std::move(event.lost);
+  }
   void take(AdoptionEvent& /*event*/) {}
-  void take(NoteEvent& /*event*/) {}
+  void take(NoteEvent& event) {
+    if (event.note != VersionNote::in_memory) return;
+    const auto kind = event.set ? Commit::Kind::in_memory : Commit::Kind::on_disk;
+    append(kind, std::move(event.model), event.number, event.time_ns);
+  }
   void take(RepairEvent& /*event*/) { repaired = true; }
 
   std::uint64_t position_;

@@ -105,9 +105,9 @@ def cluster_key(path):
 class Cluster:
     """As a context: all that it started ends with it."""
 
-    def __init__(self, directory, origin=None, peers=False):
+    def __init__(self, directory, origin=None, peers=False, etcd_directory=None):
         """With `peers` the nodes read from each other, and there is no origin but a given one."""
-        self.directory, self.peers = directory, peers
+        self.directory, self.peers, self.etcd_directory = directory, peers, etcd_directory or directory / "etcd"
         self.origin = origin or (None if peers else directory / "origin")
         if self.origin:
             self.origin.mkdir(exist_ok=True)
@@ -122,7 +122,7 @@ class Cluster:
         self.stack = contextlib.ExitStack()
         try:
             self.network = self.stack.enter_context(Network())
-            self.etcd = self.stack.enter_context(Etcd(self.network.host(), self.directory / "etcd"))
+            self.etcd = self.stack.enter_context(Etcd(self.network.host(), self.etcd_directory))
         except BaseException:
             self.stack.close()
             raise

@@ -1,6 +1,7 @@
 """Versions that are published into memory: all nodes see them at once, a disk has them later, and a machine that stops
 before takes none without saying so."""
 import itertools
+import json
 import random
 import signal
 import subprocess
@@ -235,6 +236,23 @@ def test_all_nodes_see_it(cluster, tmp_path):
         wait_until(lambda node=node: newest(node.store, "m")["durability"] == "local", seconds_max=SECONDS_MAX)
     with two.mounted() as mount:
         assert (mount.version("m", 1) / FILE).read_bytes() == (source / FILE).read_bytes()
+
+
+def test_events_tell_of_it(cluster, tmp_path):
+    """In this order, on another node."""
+    one, two = cluster.node(), cluster.node()
+    publish(one.store, write_weights(tmp_path / "source", 1), "m")
+    two.store.weft("wait", "m", "--durable", "--timeout", str(SECONDS_MAX))
+    watch = two.store.start("watch", "--since", "0", "--json")
+    try:
+        lines = [json.loads(watch.stdout.readline()) for _ in range(3)]
+    finally:
+        watch.terminate()
+        watch.wait()
+        watch.stdout.close()
+        watch.stderr.close()
+    assert [(line["event"], line["model"], line["version"]) for line in lines] == [
+        ("publish", "m", 1), ("memory", "m", 1), ("durable", "m", 1)]
 
 
 def test_killed_daemons_lose_nothing(cluster, tmp_path):

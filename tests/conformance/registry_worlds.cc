@@ -25,13 +25,13 @@ T need(Result<T> result) {
 
 class LocalNode final : public RegistryNode {
  public:
-  LocalNode() : store_(testing::open_store(made_.path)), registry_(local_registry(*store_)) {}
+  LocalNode() : store_(need(ClusterStore::open(made_.path, testing::write_options()))), registry_(local_registry(*store_)) {}
   Store& store() override { return *store_; }
   Registry& registry() override { return *registry_; }
 
  private:
   testing::TestStore made_;
-  std::unique_ptr<Store> store_;
+  std::unique_ptr<ClusterStore> store_;
   std::unique_ptr<Registry> registry_;
 };
 

@@ -91,6 +91,8 @@ class BlobSnapshot final : public Snapshot {
   std::uint64_t registry_revision() const override { return 0; }
   Result<std::vector<VersionId>> bare_versions(VersionId, std::size_t) override { return no_versions(); }
   Result<std::vector<VersionId>> unsaved(VersionId, std::size_t) override { return no_versions(); }
+  Result<Durability> durability(const VersionRow&) override { return Durability::local; }
+  Result<std::vector<VersionId>> in_memory(VersionId, std::size_t) override { return no_versions(); }
   Result<std::vector<VersionId>> pinned(VersionId, std::size_t) override { return no_versions(); }
 
  private:
@@ -287,6 +289,18 @@ Result<bool> BlobStore::make_evictable(PackId) {
   return no_versions();
 }
 Status BlobStore::pin(std::string_view, std::uint64_t, bool) {
+  return no_versions();
+}
+Result<MemoryState> BlobStore::settle_version(VersionId, const FlushPace&) {
+  return no_versions();
+}
+Result<std::uint64_t> BlobStore::unsynced_bytes(VersionId) {
+  return no_versions();
+}
+Status BlobStore::keep_version(std::string_view, std::uint64_t) {
+  return no_versions();
+}
+Status BlobStore::lose_version(std::string_view, std::uint64_t, std::string_view) {
   return no_versions();
 }
 Status BlobStore::saved(std::span<const VersionId>) {

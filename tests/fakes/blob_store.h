@@ -78,6 +78,10 @@ class BlobStore final : public ClusterStore {
   Status pin(std::string_view model, std::uint64_t number, bool pinned) override;
   Result<std::optional<ForgottenPlace>> forget_damaged(const ContentId& id) override;
   Status put_back(const ContentId& id, const BlobPlace& place) override;
+  Result<MemoryState> settle_version(VersionId version, const FlushPace& pace) override;
+  Result<std::uint64_t> unsynced_bytes(VersionId version) override;
+  Status keep_version(std::string_view model, std::uint64_t number) override;
+  Status lose_version(std::string_view model, std::uint64_t number, std::string_view why) override;
   Status saved(std::span<const VersionId> versions) override;
   Result<std::string> origin() override { return std::string(); }
   Status set_origin(const std::string& /*uuid*/) override { return {}; }

@@ -63,13 +63,20 @@ int take_passthrough_away(const ServerEnds& ends, std::thread& relay) {
   return between->server.release();
 }
 
+// It has no new/.
+class NobodyPublishes final : public PublishRights {
+ public:
+  Status may_publish(const UserIds& /*user*/) override { return Error{Errc::permission, "this tree is only read"}; }
+};
+
 [[noreturn]] void run_server(const Tree& tree, const MountOptions& options, Kernel kernel, const ServerEnds& ends) {
   std::thread pretender;
   ServerEnds own = ends;
   if (kernel == Kernel::without_resend) pretender = std::thread(take_resend_away, ::dup(ends.state));
   if (kernel == Kernel::without_passthrough) own.channel = take_passthrough_away(ends, pretender);
   const auto vfs = tree();
-  ::_exit(serve(*vfs, options, own).ok() ? 0 : 1);
+  NobodyPublishes rights;
+  ::_exit(serve(*vfs, rights, options, own).ok() ? 0 : 1);
 }
 
 [[noreturn]] void run_supervisor(const Tree& tree, const MountOptions& options, Kernel kernel, int report) {

@@ -105,7 +105,7 @@ class ImportCommand final : public Command {
       import_.metrics.emplace_back(metric.substr(0, equals), metric.substr(equals + 1));
     }
     WEFT_TRY(import_.find_parent, find_part());
-    const std::string_view durability = sync_ ? "origin" : durability_.empty() ? "local" : durability_;
+    const std::string durability = sync_ ? "origin" : durability_.empty() ? "local" : durability_;
     WEFT_TRY(import_.durability, parse_durability(durability, "--durability"));
     const bool to_origin = import_.durability == Durability::origin;
     if (to_origin) WEFT_CHECK(context.need_daemon());

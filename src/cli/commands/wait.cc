@@ -30,7 +30,8 @@ constexpr CommandInfo kInfo = {
     .description =
         "Waits until the version is there, and prints its name and its directory in a\n"
         "mount. MODEL alone is the newest version. With --newer-than N, waits until the\n"
-        "number of the version is greater than N. Needs no daemon and no right to write.\n"
+        "number of the version is greater than N. With --durable, also waits until a disk\n"
+        "has all of it. Needs no daemon and no right to write.\n"
         "Exit code 124: the time of --timeout is over.\n",
     .examples =
         "weft wait org/m --newer-than 3\n"
@@ -46,6 +47,7 @@ class WaitCommand final : public Command {
   void declare(OptionSet& options) override {
     options.argument("MODEL[@V]", spec_, OptionSet::Need::required, "the version; V is a tag or a number");
     options.value("--newer-than", "N", newer_than_, "wait until the version's number is greater than N");
+    options.flag("--durable", durable_, "also wait until the version is on a disk, and not in memory alone");
     options.flag("--here", here_, "also wait until all bytes of the version are on this node and verified");
     options.value("--timeout", "SECONDS", timeout_, "give up after this time (default: never)");
   }
@@ -96,6 +98,10 @@ class WaitCommand final : public Command {
     auto row = resolve_version(*snapshot, spec_);
     if (!row.ok() && row.error().code != Errc::not_found) return std::move(row).error();
     if (!row.ok() || row->number <= newer_than) return std::optional<VersionRow>();
+    if (durable_) {
+      WEFT_TRY(const Durability durability, snapshot->durability(*row));
+      if (durability == Durability::memory) return std::optional<VersionRow>();
+    }
     return std::optional(std::move(*row));
   }
 
@@ -131,6 +137,7 @@ class WaitCommand final : public Command {
   std::string spec_;
   std::string newer_than_;
   std::string timeout_;
+  bool durable_ = false;
   bool here_ = false;
 };
 

@@ -34,7 +34,7 @@ constexpr CommandInfo kInfo = {
         "weft watch org/m --exec 'curl -d \"{\\\"model_path\\\": \\\"$WEFT_PATH\\\"}\" \"$URL\"'\n",
     .json =
         "{event, model, version, tags, bytes, new_bytes, time_ns, position} in each line;\n"
-        "event is publish, tag, remove or restart\n",
+        "event is publish, tag, remove, memory, durable, lost or restart\n",
     .interrupted = "",
 };
 
@@ -50,6 +50,7 @@ std::string text_of(const ModelEvent& event) {
   if (event.version == 0) return fmt::format("{}  {}  {} deleted", begin, event.model, tags_text(event));
   std::string text = fmt::format("{}  {}", begin, spec_of(event.model, event.version));
   if (event.kind == ModelEvent::Kind::publish) text += "  " + human_bytes(event.bytes);
+  if (event.kind == ModelEvent::Kind::lost) text += "  " + event.why;
   return event.tags.empty() ? text : fmt::format("{}  {}", text, tags_text(event));
 }
 

@@ -55,6 +55,8 @@ TEST_CASE("every option") {
   CHECK_FALSE(options.drafts_max);
   CHECK(parsed({"-oassembly_cache_max=20G", "s", "d"}).assembly_cache_max == std::uint64_t{20} << 30U);
   CHECK_FALSE(options.announce);
+  CHECK(options.durability.empty());
+  CHECK(parsed({"-odurability=memory", "s", "d"}).durability == "memory");
   CHECK(parsed({"-oannounce", "s", "d"}).announce);
   CHECK_FALSE(parsed({"-oannounce", "s", "d"}).publish);
   CHECK(parsed({"-opublish", "s", "d"}).announce);
@@ -103,7 +105,7 @@ TEST_CASE("help and version need nothing else") {
 TEST_CASE("options become words that give the same options, whoever calls") {
   const std::string list =
       "ro,noexec,allow_other,uid=5,gid=6,umask=027,xattr,trust_store,announce,loglevel=debug,"
-      "stall=7,attr_timeout=3,cold=stream,record_reads=off,assembly_cache_max=5,drafts_max=6,log=/x/y";
+      "stall=7,attr_timeout=3,cold=stream,record_reads=off,assembly_cache_max=5,drafts_max=6,durability=origin,log=/x/y";
   const MountOptions options = parsed({"/a store", "/d,ir", "-f", "-o", list.c_str()});
   MountOptions with_comma = options;
   with_comma.log_file = "/a,b/log";
@@ -119,6 +121,7 @@ TEST_CASE("options become words that give the same options, whoever calls") {
     CHECK(again.umask == given.umask);
     CHECK(again.assembly_cache_max == given.assembly_cache_max);
     CHECK(again.drafts_max == given.drafts_max);
+    CHECK(again.durability == given.durability);
     CHECK(again.cold == given.cold);
     CHECK(again.record_reads == given.record_reads);
     CHECK(again.uid == given.uid);
