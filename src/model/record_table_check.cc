@@ -6,7 +6,7 @@
 #include "base/limits.h"
 #include "base/text.h"
 #include "model/record_layout.h"
-#include "weft/record_table.h"
+#include "model/record_table.h"
 
 namespace weft {
 namespace {

@@ -25,11 +25,11 @@ constexpr CommandInfo kInfo = {
         "weft log bert\n"
         "weft log bert@latest\n",
     .json =
-        "{model, versions: [{model, version, latest, removed, durability, lost, time, time_ns,\n"
-        " manifest, logical_bytes, tags, message, metrics: {KEY: VALUE}, parents: [{model,\n"
-        " version, declared, same_tensors, same_bytes}], parents_elsewhere}]}, newest\n"
-        "first; with MODEL@V: {model, version, ancestors} as `weft lineage --json`; times\n"
-        "are in UTC\n",
+        "{model, versions: [{model, version, latest, removed, durability, lost, time,\n"
+        " time_ns, manifest, logical_bytes, tags, message, metrics: {KEY: VALUE},\n"
+        " parents: [{model, version, declared, same_tensors, same_bytes}],\n"
+        " parents_elsewhere}]}, newest first; with MODEL@V: {model, version, ancestors} as\n"
+        "`weft lineage --json`; times are in UTC\n",
     .interrupted = "",
 };
 

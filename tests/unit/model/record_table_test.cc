@@ -1,4 +1,4 @@
-#include "weft/record_table.h"
+#include "model/record_table.h"
 
 #include <doctest/doctest.h>
 

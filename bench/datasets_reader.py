@@ -1,0 +1,41 @@
+"""Reads records of an LMDB as a loader does, through LMDB's own library. Says "ready" once it has opened the file, reads
+when it gets a line, and then prints its seconds and its major and minor faults.
+
+    python datasets_reader.py DIRECTORY WAY RECORDS NUMBER SEED
+
+WAY: random (NUMBER of the RECORDS), again (the same twice; the second time counts), order (all, by key)."""
+import json
+import pathlib
+import random
+import resource
+import sys
+import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "tests"))
+
+import lmdblib  # noqa: E402
+
+
+def main():
+    directory, way = sys.argv[1:3]
+    records, number, seed = map(int, sys.argv[3:])
+    keys = [lmdblib.key_of(one) for one in range(records)]
+    if way != "order":
+        keys = random.Random(seed).sample(keys, number)
+    env = lmdblib.Environment(directory, lmdblib.RDONLY | lmdblib.NOTLS | lmdblib.NORDAHEAD)
+    env.get(keys[0])
+    print("ready", flush=True)
+    sys.stdin.readline()
+    if way == "again":
+        for key in keys:
+            env.get(key)
+    before, begin = resource.getrusage(resource.RUSAGE_SELF), time.perf_counter()
+    for key in keys:
+        env.get(key)
+    took, after = time.perf_counter() - begin, resource.getrusage(resource.RUSAGE_SELF)
+    print(json.dumps({"seconds": took, "records": len(keys), "major": after.ru_majflt - before.ru_majflt,
+                      "minor": after.ru_minflt - before.ru_minflt}))
+
+
+if __name__ == "__main__":
+    main()
