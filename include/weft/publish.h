@@ -1,6 +1,8 @@
 // How a version comes into a store: an import, and its one commit (store/publish.cc, store/prepare.cc).
 #pragma once
 
+#include <sys/types.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -93,10 +95,27 @@ class Import {
   Result<std::vector<Extent>> add(int fd, std::string_view where, std::span<const Range> ranges, Progress& progress) {
     return add(fd, where, ranges, Take::copy, progress);
   }
-  // Makes everything durable, but for bytes that are to be in memory alone, and commits. The Import is spent afterwards, also when this fails.
+  // Makes everything durable, but for bytes that are to be in memory alone, and commits. The Import is spent
+  // afterwards, also when this fails.
   virtual Result<PublishOutcome> publish(const PublishRequest& request) = 0;
   // The same, up to the commit. For a store in a cluster.
   virtual Result<std::unique_ptr<PreparedPublish>> prepare(const PublishRequest& request) = 0;
 };
+
+struct UserIds {
+  uid_t uid = 0;
+  gid_t gid = 0;
+  std::vector<gid_t> groups{};  // beside `gid`
+};
+
+// Who may publish into a store, as the daemon that has it says. Any thread.
+class PublishRights {
+ public:
+  virtual ~PublishRights() = default;
+  // An answer counts for 5 seconds. Errc::permission: the user may not. Errc::not_found: no daemon has the store, so
+  // its files' own rights decide. Another error: the daemon does not answer now.
+  virtual Status may_publish(const UserIds& user) = 0;
+};
+std::unique_ptr<PublishRights> make_publish_rights(const std::string& store_path);
 
 }  // namespace weft
