@@ -27,10 +27,20 @@ Result<VersionName> tag(control::Call& call, const TagRequest& request, DaemonPa
   return tagged;
 }
 
+// Removed versions stay for a while.
+void hold(DaemonParts& parts, std::span<const VersionName> versions) {
+  for (const VersionName& version : versions) {
+    const auto row = version_of(parts.store, spec_of(version.model, version.number));
+    if (!row.ok()) continue;
+    if (auto held = parts.store.hold_version(row->id); held.ok()) parts.auto_gc.removed(std::move(*held));
+  }
+}
+
 // Each removal is told as it happens: what comes after may fail.
 Result<Nothing> remove(control::Call& call, const RemoveRequest& request, DaemonParts& parts) {
   WEFT_CHECK(check_access(parts.config.get()->remove, call.peer(), "remove versions"));
   const RemoveSome remove_some = [&](std::span<const VersionName> versions) {
+    hold(parts, versions);
     auto count = parts.registry.remove_versions(versions);
     changed(parts);
     return count;
@@ -43,17 +53,24 @@ Result<Nothing> remove(control::Call& call, const RemoveRequest& request, Daemon
   return Nothing{};
 }
 
-// What may be freed is judged by a state of the registry that is newer than any removal before the request.
 Result<GcOutcome> collect(control::Call& call, const GcOptions& request, DaemonParts& parts) {
   WEFT_CHECK(check_access(parts.config.get()->gc, call.peer(), "collect garbage"));
-  GcOptions options = request;
-  WEFT_TRY(options.registry_revision, parts.registry.catch_up(Registry::Clock::now() + kCatchUpMax));
-  WEFT_CHECK(parts.bytes.look_at_all([&call] { return call.cancelled(); }));
+  if (!request.dry_run) parts.auto_gc.release();
   CallProgress progress(call);
-  return collect_garbage(parts.store, options, progress);
+  return collect_all(
+      parts, request, [&call] { return call.cancelled(); }, progress);
 }
 
 }  // namespace
+
+// What may be freed is judged by a state of the registry that is newer than any removal before the request.
+Result<GcOutcome> collect_all(DaemonParts& parts, const GcOptions& request, const std::function<bool()>& cancelled,
+                              Progress& progress) {
+  GcOptions options = request;
+  WEFT_TRY(options.registry_revision, parts.registry.catch_up(Registry::Clock::now() + kCatchUpMax));
+  WEFT_CHECK(parts.bytes.look_at_all(cancelled));
+  return collect_garbage(parts.store, options, parts.config.get()->drafts_keep, progress);
+}
 
 void serve_changes(control::Server& server, DaemonParts& parts) {
   serve(server, parts, "tag", tag);

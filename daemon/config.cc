@@ -19,6 +19,21 @@ constexpr std::string_view kCacheMax = "20G";
 constexpr std::uint64_t kMemoryShare = 4;  // of this machine's memory
 constexpr std::string_view kDrainSeconds = "30";
 constexpr std::uint64_t kDrainSecondsMax = 3600;
+constexpr std::string_view kGcDelay = "1h";
+constexpr std::string_view kDraftsKeep = "7d";
+constexpr std::uint64_t kTimeMax = 100ULL * 365 * 86'400;  // seconds
+
+// "90s", "10m", "1h", "7d"; a bare number is seconds.
+std::optional<std::chrono::seconds> parse_time(std::string_view text) {
+  std::uint64_t unit = 1;
+  if (text.ends_with('m')) unit = 60;
+  if (text.ends_with('h')) unit = 3600;
+  if (text.ends_with('d')) unit = 86'400;
+  if (unit != 1 || text.ends_with('s')) text.remove_suffix(1);
+  const auto number = parse_u64(text);
+  if (!number || *number > kTimeMax / unit) return std::nullopt;
+  return std::chrono::seconds(*number * unit);
+}
 
 // Typed looks at values, each with its default.
 class Values {
@@ -47,6 +62,11 @@ class Values {
   Result<std::uint64_t> bytes(std::string_view key, std::string_view otherwise) const {
     const auto value = parse_bytes(text(key, otherwise));
     if (!value) return wrong(key, "bytes, such as 200G");
+    return *value;
+  }
+  Result<std::chrono::seconds> time(std::string_view key, std::string_view otherwise) const {
+    const auto value = parse_time(text(key, otherwise));
+    if (!value) return wrong(key, "a time, such as 90s, 10m, 1h or 7d");
     return *value;
   }
   template <std::size_t N>
@@ -106,6 +126,8 @@ Status set_limits(const Values& values, Config& config) {
   config.metrics_port = static_cast<std::uint16_t>(port);
   WEFT_TRY(const std::uint64_t drain, values.number("drain_seconds", kDrainSeconds, kDrainSecondsMax));
   config.drain = std::chrono::seconds(drain);
+  WEFT_TRY(config.gc_delay, values.time("gc_delay", kGcDelay));
+  WEFT_TRY(config.drafts_keep, values.time("drafts_keep", kDraftsKeep));
   return {};
 }
 

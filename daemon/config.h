@@ -24,6 +24,7 @@ struct Config {
   std::vector<std::string> follow;  // models, and first parts of names
   std::uint16_t metrics_port = 0;
   std::chrono::seconds drain{0};
+  std::chrono::seconds gc_delay{0}, drafts_keep{0};
   std::string log_file, log_level;
   EtcdOptions etcd;  // without endpoints: this node alone
   Grant publish, remove, gc;

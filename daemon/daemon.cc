@@ -1,6 +1,7 @@
 #include "daemon/daemon.h"
 
 #include <fmt/core.h>
+#include <sys/statvfs.h>
 
 #include <atomic>
 #include <csignal>
@@ -30,6 +31,26 @@ sigset_t stop_signals() {
   for (const int signal : {SIGTERM, SIGINT, SIGHUP}) ::sigaddset(&set, signal);
   return set;
 }
+
+constexpr std::uint64_t kShortPart = 20;  // less than this part of the file system is free
+
+bool is_short_of_space(const std::string& store) {
+  struct statvfs facts {};
+  return ::statvfs(store.c_str(), &facts) == 0 && facts.f_bavail < facts.f_blocks / kShortPart;
+}
+
+// Of a gc that nobody watches.
+class StoppedProgress final : public Progress {
+ public:
+  explicit StoppedProgress(const std::function<bool()>& stopped) : stopped_(stopped) {}
+  void total(std::uint64_t) override {}
+  void advance(std::uint64_t) override {}
+  void phase(std::string_view) override {}
+  bool cancelled() const override { return stopped_(); }
+
+ private:
+  const std::function<bool()>& stopped_;
+};
 
 // SIGTERM or SIGINT has come. SIGHUP before the start is over means nothing.
 bool told_to_stop() {
@@ -75,7 +96,8 @@ class Daemon {
     if (peers_) peers_->join(*registry_);
     bytes_ = std::make_unique<Bytes>(*store_, config_, *registry_, peers_.get());
     memory_ = std::make_unique<FlushBehind>(*store_, *registry_, config_.get()->name, config_.get()->memory_max);
-    parts_.emplace(DaemonParts{*store_, *registry_, config_, figures_, *bytes_, *memory_, now_ns()});
+    auto_gc_ = std::make_unique<AutoGc>(gc_actions());
+    parts_.emplace(DaemonParts{*store_, *registry_, config_, figures_, *bytes_, *memory_, *auto_gc_, now_ns()});
     add_node_figures(figures_, *parts_, *server_);
     add_byte_figures(figures_, *bytes_);
     if (peers_) add_peer_figures(figures_, *peers_);
@@ -90,7 +112,18 @@ class Daemon {
     if (config_.get()->clustered()) follow_ = std::make_unique<Follow>(*store_, *bytes_);
     starting_ = false;
     server_->start();
+    auto_gc_->start();
     return {};
+  }
+
+  AutoGc::Actions gc_actions() {
+    return {.delay = [this] { return config_.get()->gc_delay; },
+            .space_is_short = [this] { return is_short_of_space(config_.get()->store); },
+            .collect = [this](const std::function<bool()>& cancelled) -> Status {
+              StoppedProgress progress(cancelled);
+              WEFT_CHECK(collect_all(*parts_, {}, cancelled, progress));
+              return {};
+            }};
   }
 
   Status open_store() {
@@ -159,6 +192,7 @@ class Daemon {
 
   Result<bool> stop() {
     say("STOPPING=1");
+    auto_gc_->stop();
     log_info("ending: requests have {} s", config_.get()->drain.count());
     const bool drained = server_->drain(config_.get()->drain, kGrace);
     if (!drained) log_error("requests that hang are left");
@@ -179,6 +213,7 @@ class Daemon {
   std::unique_ptr<Bytes> bytes_;
   std::unique_ptr<FlushBehind> memory_;
   std::unique_ptr<Follow> follow_;  // null for a node alone, which has all bytes
+  std::unique_ptr<AutoGc> auto_gc_;
   std::optional<DaemonParts> parts_;
   std::unique_ptr<control::Server> server_;
   std::unique_ptr<MetricsPort> metrics_;

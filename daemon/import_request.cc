@@ -80,13 +80,28 @@ Result<ImportReport> publish(ImportOptions options, std::vector<SourceFile> file
     if (!running.in_memory() && to_memory) options.durability = Durability::local;
     WEFT_TRY(PreparedImport prepared, prepare_sources(options, std::move(files), progress));
     bring_base(parts, options.inherit);
-    WEFT_TRY(report, run_import(parts.store, std::move(prepared), progress,
-                                [&](Import& one, const PublishRequest& version) {
-                                  return parts.registry.publish(one, version);
-                                }));
+    WEFT_TRY(report,
+             run_import(parts.store, std::move(prepared), progress, [&](Import& one, const PublishRequest& version) {
+               return parts.registry.publish(one, version);
+             }));
   }
   if (!to_memory) WEFT_CHECK(parts.memory.wait_for(report.outcome.version.id, cancelled));
   return report;
+}
+
+// The version is published, whatever becomes of the older ones.
+void displace(const control::Call& call, const VersionRow& newest, std::uint64_t keep, DaemonParts& parts) {
+  if (keep == 0) return;
+  const Status may = check_access(parts.config.get()->remove, call.peer(), "remove versions");
+  const auto count = !may.ok()
+                         ? Result<std::size_t>(may.error())
+                         : displace_versions(parts.store, newest.model, keep, [&](std::span<const VersionName> some) {
+                             return parts.registry.remove_versions(some);
+                           });
+  if (!count.ok()) return log_warning("{}: no older version is removed: {}", newest.model_name, count.error().message);
+  if (*count == 0) return;
+  log_info("{}: {} older versions removed", newest.model_name, *count);
+  parts.auto_gc.collect_soon();
 }
 
 Result<ImportReport> import(control::Call& call, const ImportRequest& request, DaemonParts& parts) {
@@ -101,8 +116,9 @@ Result<ImportReport> import(control::Call& call, const ImportRequest& request, D
       file.linked = request.options.linked;
     }
   WEFT_TRY(const ImportReport report, publish(request.options, std::move(files), progress, parts));
-  if (parts.bytes.behind) parts.bytes.behind->look_again();
   const VersionRow& row = report.outcome.version;
+  displace(call, row, request.options.keep, parts);
+  if (parts.bytes.behind) parts.bytes.behind->look_again();
   log_info("{}{} by user {}", spec_of(row.model_name, row.number),
            report.outcome.made ? " published" : " has this content already, asked for", call.peer().uid);
   return report;

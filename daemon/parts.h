@@ -5,10 +5,12 @@
 #include <string>
 
 #include "control/server.h"
+#include "daemon/auto_gc.h"
 #include "daemon/bytes.h"
 #include "daemon/figures.h"
 #include "daemon/flush_behind.h"
 #include "daemon/live_config.h"
+#include "daemon_api/control_messages.h"
 #include "weft/cluster_store.h"
 #include "weft/registry.h"
 
@@ -21,10 +23,15 @@ struct DaemonParts {
   Figures& figures;
   Bytes& bytes;
   FlushBehind& memory;
+  AutoGc& auto_gc;
   std::uint64_t since_ns = 0;
 };
 
 void serve_imports(control::Server& server, DaemonParts& parts);  // import
+// gc as a client asks for it. Errc::busy: the store does not know all of the registry yet.
+Result<GcOutcome> collect_all(DaemonParts& parts, const GcOptions& request, const std::function<bool()>& cancelled,
+                              Progress& progress);
+
 void serve_changes(control::Server& server, DaemonParts& parts);  // tag, rm, gc
 void serve_restore(control::Server& server, DaemonParts& parts);  // restore
 void serve_status(control::Server& server, DaemonParts& parts);   // status, peers, metrics

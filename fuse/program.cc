@@ -27,7 +27,7 @@
 #include "os/beneath.h"
 #include "os/sys.h"
 #include "weft/cold.h"
-#include "weft/publish_rights.h"
+#include "weft/publish.h"
 #include "weft/store.h"
 #include "weft/vfs.h"
 

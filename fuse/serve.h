@@ -3,7 +3,7 @@
 
 #include "fuse/process/options.h"
 #include "fuse/process/server_process.h"
-#include "weft/publish_rights.h"
+#include "weft/publish.h"
 #include "weft/vfs.h"
 
 namespace weft {

@@ -2,7 +2,7 @@
 // thread, what the thread does in the drafts is allowed, owned and counted as if the user had done it.
 #pragma once
 
-#include "weft/publish_rights.h"
+#include "weft/publish.h"
 
 namespace weft {
 

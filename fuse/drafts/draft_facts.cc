@@ -17,8 +17,8 @@ namespace weft {
 namespace {
 
 constexpr std::string_view kEachMembers[] = {"model", "each", "when"};
-constexpr std::string_view kMembers[] = {"message",    "metrics", "tags", "parents", "inherit",
-                                         "durability", "model",   "each", "when"};
+constexpr std::string_view kMembers[] = {"message",    "metrics", "tags",  "parents", "inherit",
+                                         "durability", "keep",    "model", "each",    "when"};
 
 Status read_texts(const JsonValue& json, std::string_view name, std::vector<std::string>& out) {
   const JsonValue* value = json.find(name);
@@ -97,13 +97,15 @@ Result<DraftFacts> parse_draft_facts(const std::string& text) {
   if (!json.is_object()) return unexpected("the file", "an object", &json);
   for (const auto& [name, value] : *json.object())
     if (std::ranges::find(kMembers, name) == std::end(kMembers))
-      return Error{Errc::invalid, fmt::format("expected message, metrics, tags, parents, inherit, durability, model, "
-                                              "each or when, got \"{}\"",
-                                              printable(name))};
+      return Error{Errc::invalid,
+                   fmt::format("expected message, metrics, tags, parents, inherit, durability, keep, model, "
+                               "each or when, got \"{}\"",
+                               printable(name))};
   DraftFacts facts;
   WEFT_CHECK(read_text(json, "message", facts.message));
   WEFT_CHECK(read_text(json, "inherit", facts.inherit));
   WEFT_CHECK(read_text(json, "durability", facts.durability));
+  WEFT_TRY(facts.keep, json.number_or("keep", 0));
   WEFT_CHECK(read_texts(json, "tags", facts.tags));
   WEFT_CHECK(read_texts(json, "parents", facts.parents));
   WEFT_CHECK(read_metrics(json, facts.metrics));

@@ -1,6 +1,7 @@
 // `.weft.json`: what a draft says of the version that it becomes.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <utility>
@@ -24,6 +25,7 @@ struct DraftFacts {
   std::vector<std::string> parents;
   std::string inherit;
   std::string durability;
+  std::uint64_t keep = 0;  // 0: all versions
   std::optional<EachCheckpoint> each;
 };
 

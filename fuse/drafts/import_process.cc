@@ -1,6 +1,7 @@
 #include "fuse/drafts/import_process.h"
 
 #include <fcntl.h>
+#include <fmt/core.h>
 #include <sys/file.h>
 #include <unistd.h>
 
@@ -29,6 +30,7 @@ std::vector<std::string> words_of(const ImportCommandLine& line) {
   add("--inherit", line.facts.inherit);
   add("--message", line.facts.message);
   add("--durability", line.facts.durability);
+  if (line.facts.keep != 0) add("--keep", fmt::format("{}", line.facts.keep));
   words.emplace_back("--");
   words.emplace_back(".");
   return words;

@@ -117,7 +117,8 @@ int DraftPublisher::run(const PublishOrder& order, PublishFolder& folder, const 
     folder.lock = Fd(::openat(folder.fd.get(), kLock, O_RDWR | O_CLOEXEC | O_NOFOLLOW));
   }
   auto time = kPauseMin;
-  for (bool asked = false; !folder.ended();) {
+  bool asked = false;
+  while (!folder.ended()) {
     std::this_thread::sleep_for(time);
     time = std::min(2 * time, kPauseMax);
     if (pause() || asked || folder.child == 0) continue;
@@ -125,7 +126,9 @@ int DraftPublisher::run(const PublishOrder& order, PublishFolder& folder, const 
     asked = true;
   }
   const auto answer = said_in(folder.fd.get());
-  if (!answer) return -EINTR;  // it was stopped before it could say anything
+  if (!answer && asked) return -EINTR;  // it was stopped before it could say anything
+  if (!answer)
+    return refuse(content.get(), Error{Errc::io, options_.program + ": it did not run, or ended without an answer"});
   if (answer->find("error") == nullptr) return 0;
   const auto code = answer->text("error");
   const auto message = answer->text("message");

@@ -19,7 +19,7 @@
 #include "fuse/state/notifier.h"
 #include "fuse/state/open_files.h"
 #include "fuse/state/record_reads.h"
-#include "weft/publish_rights.h"
+#include "weft/publish.h"
 #include "weft/vfs.h"
 
 namespace weft {

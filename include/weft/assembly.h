@@ -6,11 +6,13 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "weft/progress.h"
+#include "weft/publish.h"
 #include "weft/result.h"
 #include "weft/store.h"
 
@@ -57,5 +59,15 @@ Status set_assembly_max(Store& store, std::uint64_t bytes_max);
 // After a publish: assembles the version's files where the file system can share their blocks, so that not even their
 // first open waits. Does nothing elsewhere. What fails here is no failure of the publish.
 void assemble_by_sharing(Store& store, const VersionRow& version);
+
+// A file that a publish was given (weft/publish.h, Take), and that did not become a pack.
+struct GivenFile {
+  std::string path;  // in the version
+  int fd = -1;       // stays the caller's
+  Take take = Take::move;
+};
+// After a publish: those of them that lie in several packs become assembled files as they lie, without a copy, so that
+// their first open is by passthrough. The caller knows that nobody has written to them since they were read. As above.
+void assemble_given(Store& store, const VersionRow& version, std::span<const GivenFile> files);
 
 }  // namespace weft

@@ -10,7 +10,6 @@
 #include <utility>
 #include <vector>
 
-#include "weft/durability.h"
 #include "weft/kin.h"
 #include "weft/manifest.h"
 #include "weft/pack.h"
@@ -70,7 +69,7 @@ struct ImportOptions {
   std::string inherit;
   // The files become the store's where the file system lets them, instead of being copied; the caller removes them.
   bool move = false;
-  bool linked = false;               // with `move`: each may have one other name, which stays; nobody writes by it
+  bool linked = false;  // with `move`: each may have one other name, which stays; nobody writes by it
   // Durability::memory needs a weftd, which takes the version to the disk; a process alone publishes to the disk.
   Durability durability = Durability::local;
   bool add = false;                  // inheriting: tensors and files that the base lacks, other types and shapes
@@ -81,6 +80,7 @@ struct ImportOptions {
   std::vector<std::string> tags;
   std::string message;
   std::vector<std::pair<std::string, std::string>> metrics;
+  std::uint64_t keep = 0;  // untagged versions older than so many of the model are removed afterwards; 0: none is
 };
 struct ImportReport {
   PublishOutcome outcome;

@@ -1,8 +1,11 @@
 // How a version comes into a store: an import, and its one commit (store/publish.cc, store/prepare.cc).
 #pragma once
 
+#include <sys/types.h>
+
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -20,6 +23,20 @@ namespace weft {
 
 class Progress;
 struct MirroredVersion;  // cluster_store.h
+
+// Where the bytes of a version are when its publish returns.
+enum class Durability : std::uint8_t {
+  memory,  // in the page cache of this node; a disk has them soon after. If the machine stops before, they are lost
+  local,   // on a disk of this node
+  origin,  // on that disk, and at the origin
+};
+
+// Called before each piece of background work, some MiB, which it may hold up. An error ends the work.
+using FlushPace = std::function<Status()>;
+
+std::string_view durability_name(Durability durability);  // "memory", "local", "origin"
+// Errc::invalid: another word; `what` starts the message.
+Result<Durability> parse_durability(std::string_view text, std::string_view what);
 
 struct PublishRequest {
   std::string model;
@@ -78,10 +95,27 @@ class Import {
   Result<std::vector<Extent>> add(int fd, std::string_view where, std::span<const Range> ranges, Progress& progress) {
     return add(fd, where, ranges, Take::copy, progress);
   }
-  // Makes everything durable, but for bytes that are to be in memory alone, and commits. The Import is spent afterwards, also when this fails.
+  // Makes everything durable, but for bytes that are to be in memory alone, and commits. The Import is spent
+  // afterwards, also when this fails.
   virtual Result<PublishOutcome> publish(const PublishRequest& request) = 0;
   // The same, up to the commit. For a store in a cluster.
   virtual Result<std::unique_ptr<PreparedPublish>> prepare(const PublishRequest& request) = 0;
 };
+
+struct UserIds {
+  uid_t uid = 0;
+  gid_t gid = 0;
+  std::vector<gid_t> groups{};  // beside `gid`
+};
+
+// Who may publish into a store, as the daemon that has it says. Any thread.
+class PublishRights {
+ public:
+  virtual ~PublishRights() = default;
+  // An answer counts for 5 seconds. Errc::permission: the user may not. Errc::not_found: no daemon has the store, so
+  // its files' own rights decide. Another error: the daemon does not answer now.
+  virtual Status may_publish(const UserIds& user) = 0;
+};
+std::unique_ptr<PublishRights> make_publish_rights(const std::string& store_path);
 
 }  // namespace weft

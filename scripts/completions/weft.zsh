@@ -50,7 +50,7 @@ _weft() {
     import) _arguments $common $json '(-n --name)'{-n,--name}'[name of the model]:model:_weft_models' \
       '--inherit[start with all files of this version]:version:_weft_models' '--add[accept what it lacks]' '--move[remove the files once they are published]' '--linked[with --move: another name of each file stays]' \
       '*'{-p,--parent}'[made from this version]:version:_weft_models' '--find-parent[part of the bytes to share]:part:' \
-      '--no-find-parent[do not look for a parent]' '*'{-t,--tag}'[tag]:tag:' \
+      '--no-find-parent[do not look for a parent]' '--keep[then remove older versions without a tag]:number:' '*'{-t,--tag}'[tag]:tag:' \
       '(-m --message)'{-m,--message}'[message]:text:' '*--metric[figure]:KEY=VALUE:' \
       '--durability[where the version is when this returns]:where:(memory local origin)' '--sync[same as --durability origin]' '*:path:_files' ;;
     export) _arguments $common $json '1:version:_weft_models' '2:directory:_directories' ;;

@@ -173,6 +173,22 @@ Status set_assembly_max(Store& store, std::uint64_t bytes_max) {
   return assembled_packs(store, {})->set_bytes_max(bytes_max);
 }
 
+void assemble_given(Store& store, const VersionRow& version, std::span<const GivenFile> files) {
+  const auto packs = assembled_packs(store, {});
+  if (files.empty() || !packs->writable()) return;
+  const auto loaded = load_version(store, version);
+  if (!loaded.ok()) return log_info("not assembled: {}", loaded.error().message);
+  for (const File& file : loaded->tree->manifest().files) {
+    const auto given = std::ranges::find(files, file.path, &GivenFile::path);
+    if (given == files.end() || file.size < kAssembledFileMin) continue;
+    const AssembledSource source = assembled_source(file, file.path);
+    const auto composed = is_composed(store, source);
+    if (!composed.ok() || !*composed || packs->find(source).ok()) continue;
+    const Status made = assemble_of(store, *packs, source, given->fd, given->take);
+    if (!made.ok()) log_info("not assembled: {}", made.error().message);
+  }
+}
+
 void assemble_by_sharing(Store& store, const VersionRow& version) {
   const auto packs = assembled_packs(store, {});
   const std::uint64_t block_bytes = packs->writable() ? sharing_block_bytes(packs->path()) : 0;

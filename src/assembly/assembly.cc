@@ -198,6 +198,13 @@ Status assemble_now(Store& store, AssembledPacks& packs, const AssembledSource& 
   return {};
 }
 
+Status assemble_of(Store& store, AssembledPacks& packs, const AssembledSource& source, int fd, Take take) {
+  WEFT_TRY(const auto runs, open_runs(store, source.blobs, 0, {}));
+  WEFT_TRY(auto entries, entries_of(store, source, runs));
+  WEFT_TRY(AssembledPart part, packs.begin_with(source, fd, take));
+  return packs.finish(std::move(part), std::move(entries));
+}
+
 Assembly::Assembly(Store& store, std::unique_ptr<AssembledPacks> packs, std::function<void(Ino)> tell)
     : store_(store),
       packs_(std::move(packs)),

@@ -44,6 +44,9 @@ struct AssemblyCounts {
 Status assemble_now(Store& store, AssembledPacks& packs, const AssembledSource& source, std::uint64_t block_bytes,
                     std::uint64_t copied_bytes_max, const std::function<bool()>& cancelled, AssemblyCounts& counts);
 
+// Makes it of a file that has these bytes, without a copy (AssembledPacks::begin_with). The caller knows that it has.
+Status assemble_of(Store& store, AssembledPacks& packs, const AssembledSource& source, int fd, Take take);
+
 // Any thread.
 class Assembly {
  public:

@@ -1,5 +1,6 @@
 #include "daemon_api/changes.h"
 
+#include <algorithm>
 #include <unordered_set>
 #include <utility>
 
@@ -69,10 +70,39 @@ Status change_pin(Store& store, const PinRequest& request) {
   return store.pin(row.model_name, row.number, request.pinned);
 }
 
-Result<GcOutcome> collect_garbage(Store& store, const GcOptions& options, Progress& progress) {
+Result<std::vector<VersionName>> versions_to_displace(Store& store, ModelId model, std::uint64_t keep) {
+  std::vector<VersionName> live;
+  std::unordered_set<std::uint64_t> tagged;
+  WEFT_CHECK(each_version(store, model, [&](const VersionRow& row) -> Status {
+    if (!row.removed) live.push_back({row.model_name, row.number});
+    return {};
+  }));
+  WEFT_CHECK(each_tag(store, model, [&](const TagRow& row) -> Status {
+    tagged.insert(row.number);
+    return {};
+  }));
+  live.resize(live.size() - std::min<std::size_t>(live.size(), keep));
+  std::erase_if(live, [&](const VersionName& version) { return tagged.contains(version.number); });
+  return live;
+}
+
+Result<std::size_t> displace_versions(Store& store, ModelId model, std::uint64_t keep, const RemoveSome& remove) {
+  if (keep == 0) return std::size_t{0};
+  WEFT_TRY(const auto names, versions_to_displace(store, model, keep));
+  for (std::span<const VersionName> rest(names); !rest.empty();) {
+    WEFT_TRY(const std::size_t count, remove(rest));
+    rest = rest.subspan(count);
+  }
+  return names.size();
+}
+
+Result<GcOutcome> collect_garbage(Store& store, const GcOptions& options, std::chrono::seconds drafts_kept,
+                                  Progress& progress) {
   GcOutcome outcome;
   WEFT_TRY(outcome.report, store.gc(options, progress));
   WEFT_TRY(outcome.swept, sweep_assembled(store, options.dry_run));
+  const auto look = options.dry_run ? old_drafts : remove_old_drafts;
+  WEFT_TRY(outcome.drafts, look(store.path(), drafts_kept));
   return outcome;
 }
 

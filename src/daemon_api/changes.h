@@ -2,6 +2,7 @@
 // while no weftd runs.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <functional>
 #include <optional>
@@ -30,9 +31,15 @@ using RemoveSome = std::function<Result<std::size_t>(std::span<const VersionName
 Status remove_versions(Store& store, const RemoveRequest& request, const RemoveSome& remove,
                        const std::function<Status(const VersionName&)>& removed);
 
+// Versions of the model that have no tag and are older than the newest `keep` of it.
+Result<std::vector<VersionName>> versions_to_displace(Store& store, ModelId model, std::uint64_t keep);
+// Removes these; `remove` as above. Returns how many.
+Result<std::size_t> displace_versions(Store& store, ModelId model, std::uint64_t keep, const RemoveSome& remove);
+
 Status change_pin(Store& store, const PinRequest& request);
 
-// gc of the store, then of the assembled files.
-Result<GcOutcome> collect_garbage(Store& store, const GcOptions& options, Progress& progress);
+// gc of the store, then of the assembled files, then of drafts that nobody has written to for so long.
+Result<GcOutcome> collect_garbage(Store& store, const GcOptions& options, std::chrono::seconds drafts_kept,
+                                  Progress& progress);
 
 }  // namespace weft

@@ -50,8 +50,8 @@ void fields(JsonFields& f, ImportRequest& m) {
   ImportOptions& options = m.options;
   f("name", options.name)("inherit", options.inherit)("add", options.add)("move", options.move);
   fields(f, options.durability);
-  f("linked", options.linked)("parents", options.parents)("find_parent", options.find_parent)("tags", options.tags)(
-      "message", options.message);
+  f("linked", options.linked)("keep", options.keep)("parents", options.parents)("find_parent", options.find_parent)(
+      "tags", options.tags)("message", options.message);
   f("metrics", options.metrics, JsonFields::Form::row)("files", m.files, limits::kFilesPerVersionMax);
   if (m.files == 0) f.refuse("\"files\": expected at least 1, got 0");
 }
@@ -79,6 +79,7 @@ void fields(JsonFields& f, GcOutcome& m) {
   f("busy_packs", report.busy_packs)("dead_bytes", report.dead_bytes)("packs_waiting", report.packs_waiting);
   f("bytes_wanted", report.bytes_wanted)("stale_temporaries", report.stale_temporaries);
   f("assembled_files_removed", m.swept.files)("assembled_bytes_removed", m.swept.bytes);
+  f("drafts", m.drafts);
 }
 
 void fields(JsonFields& f, RepairRequest& m) {

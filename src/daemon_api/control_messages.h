@@ -25,6 +25,7 @@
 
 #include "base/json_fields.h"
 #include "base/limits.h"
+#include "daemon_api/old_drafts.h"
 #include "publish/gather.h"
 #include "weft/assembly.h"
 #include "weft/cold.h"
@@ -121,6 +122,7 @@ inline void fields(JsonFields& f, GcOptions& m) {
 struct GcOutcome {
   GcReport report;
   AssembledSweep swept;
+  std::vector<OldDraft> drafts{};  // that are gone, or would be
 };
 void fields(JsonFields& f, GcOutcome& m);
 

@@ -1,4 +1,4 @@
-#include "weft/publish_rights.h"
+#include "weft/publish.h"
 
 #include <chrono>
 #include <map>

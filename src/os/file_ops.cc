@@ -42,6 +42,18 @@ bool link_descriptor(int fd, const SafePath& to) {
   return ::linkat(AT_FDCWD, from->c_str(), directory->get(), name.c_str(), AT_SYMLINK_FOLLOW) == 0;
 }
 
+// By an open file of its own: not_written() takes a lease of the caller's, and drops it. No signal tells of a writer.
+std::optional<ReadLease> ReadLease::take(int fd) {
+  auto own = open_descriptor(fd);
+  if (!own.ok() || ::fcntl(own->get(), F_SETLEASE, F_RDLCK) != 0) return std::nullopt;
+  ::fcntl(own->get(), F_SETOWN, 0);
+  return ReadLease(std::move(own).value());
+}
+
+bool ReadLease::holds() const {
+  return ::fcntl(fd_.get(), F_GETLEASE) == F_RDLCK;
+}
+
 Result<Fd> open_descriptor(int fd) {
   WEFT_TRY(const std::string path, path_of_descriptor(fd, "a file"));
   return open_file(path, O_RDONLY);

@@ -8,8 +8,10 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "os/safe_path.h"
+#include "os/sys.h"
 #include "weft/result.h"
 
 namespace weft {
@@ -21,6 +23,19 @@ Status clone_range(int from, std::uint64_t from_offset, std::uint64_t length, in
                    std::string_view where);
 // A file that is open gets a second name. False: not here (another file system, another owner).
 bool link_descriptor(int fd, const SafePath& to);
+// While it lives, nobody can have opened the file for writing, or mapped it so, without that it tells. Who tries to is
+// kept waiting for it, by the kernel, for some seconds.
+class ReadLease {
+ public:
+  // Nothing: somebody writes to it now, or it cannot be told.
+  static std::optional<ReadLease> take(int fd);
+  bool holds() const;
+  int fd() const { return fd_.get(); }  // to read
+
+ private:
+  explicit ReadLease(Fd fd) : fd_(std::move(fd)) {}
+  Fd fd_;
+};
 // The same file, opened anew to read.
 Result<Fd> open_descriptor(int fd);
 // A file becomes that of the owner of a directory, with the mode of what is made there.

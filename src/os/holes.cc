@@ -14,23 +14,22 @@
 namespace weft {
 namespace {
 
-// True if all bytes are zero. Most data differs in the first byte.
-bool is_zero(std::span<const std::byte> bytes) {
-  return bytes.empty() ||
-         (bytes.front() == std::byte{0} && std::memcmp(bytes.data(), bytes.data() + 1, bytes.size() - 1) == 0);
-}
-
-// False where the file system does not tell: it reports all of a file as data.
-bool has_no_data(int fd, std::uint64_t offset, std::uint64_t length) {
-  const off_t data = ::lseek(fd, static_cast<off_t>(offset), SEEK_DATA);
-  return data < 0 ? errno == ENXIO : static_cast<std::uint64_t>(data) >= offset + length;
-}
-
 void append(std::vector<Range>& runs, std::uint64_t begin, std::uint64_t end) {
   if (begin != end) append_run(runs, {begin, end - begin});
 }
 
 }  // namespace
+
+// Most data differs in the first byte.
+bool is_zero(std::span<const std::byte> bytes) {
+  return bytes.empty() ||
+         (bytes.front() == std::byte{0} && std::memcmp(bytes.data(), bytes.data() + 1, bytes.size() - 1) == 0);
+}
+
+bool has_no_data(int fd, std::uint64_t offset, std::uint64_t length) {
+  const off_t data = ::lseek(fd, static_cast<off_t>(offset), SEEK_DATA);
+  return data < 0 ? errno == ENXIO : static_cast<std::uint64_t>(data) >= offset + length;
+}
 
 std::vector<Range> data_runs(std::uint64_t offset, std::span<const std::byte> bytes) {
   std::vector<Range> runs;

@@ -15,6 +15,11 @@ namespace weft {
 inline constexpr std::uint64_t kHoleBlock = 4096;
 inline constexpr std::uint64_t kHoleMin = 64U << 10U;  // a shorter hole would cost an extent and save little
 
+bool is_zero(std::span<const std::byte> bytes);
+
+// The file has a hole in all of the range. False where the file system does not tell: it reports all of a file as data.
+bool has_no_data(int fd, std::uint64_t offset, std::uint64_t length);
+
 // The runs of `bytes` that are data, where `bytes` go to `offset` of a file; the runs' offsets are of `bytes`. What is
 // left out is whole blocks of zeros, kHoleMin bytes or more in a row.
 std::vector<Range> data_runs(std::uint64_t offset, std::span<const std::byte> bytes);

@@ -243,13 +243,29 @@ Status AssembledPacks::make_room(std::uint64_t bytes, std::uint64_t disk_bytes) 
 }
 
 // What is there and is not this file is damaged, or one half of a file.
-Result<AssembledPart> AssembledPacks::begin(const AssembledSource& file, std::uint64_t disk_bytes) {
-  WEFT_TRY(const Fd locked, lock());
+Result<AssembledPart> AssembledPacks::begin_part(const AssembledSource& file, std::uint64_t disk_bytes) {
   if (find(file).ok()) return Error{Errc::exists, fmt::format("{}: assembled already", file.where)};
   AssembledPart part;
   WEFT_TRY(part.temp, make_temp(file.id));
   WEFT_CHECK(remove_pair(file.id));
   WEFT_CHECK(make_room(file.size, disk_bytes));
+  return part;
+}
+
+Result<AssembledPart> AssembledPacks::begin_with(const AssembledSource& file, int fd, Take take) {
+  WEFT_TRY(const Fd locked, lock());
+  WEFT_TRY(AssembledPart part, begin_part(file, 0));
+  WEFT_TRY(part.writer, PackWriter::take_in(path(), part.temp->path(), file.id, fd, take));
+  if (part.writer) {
+    part.writer->keep_in_memory();  // nothing durable depends on it, and its publisher waits
+    return part;
+  }
+  return Error{Errc::unsupported, fmt::format("{}: the file that has it cannot become the assembled one", file.where)};
+}
+
+Result<AssembledPart> AssembledPacks::begin(const AssembledSource& file, std::uint64_t disk_bytes) {
+  WEFT_TRY(const Fd locked, lock());
+  WEFT_TRY(AssembledPart part, begin_part(file, disk_bytes));
   WEFT_TRY(part.writer, PackWriter::create_in(path(), part.temp->path(), file.id));
   WEFT_CHECK(part.writer->set_size(file.size));
   return part;

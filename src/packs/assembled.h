@@ -82,6 +82,9 @@ class AssembledPacks {
   // Errc::no_space: the file would pass the bound after the eviction of all that may go, or leave the disk nearly full.
   // `disk_bytes`: how much of the file will take disk space of its own.
   Result<AssembledPart> begin(const AssembledSource& file, std::uint64_t disk_bytes);
+  // The same with a file that has these bytes, and becomes the assembled file as it lies (PackWriter::take_in).
+  // Errc::unsupported where it cannot.
+  Result<AssembledPart> begin_with(const AssembledSource& file, int fd, Take take);
   // Lists the blobs, makes the file durable and gives it its name.
   Status finish(AssembledPart part, std::vector<PackEntry> entries);
 
@@ -104,6 +107,7 @@ class AssembledPacks {
     std::shared_ptr<const OpenPack> pack;  // kept open, so that its inode stays its own
     bool whole = false;
   };
+  Result<AssembledPart> begin_part(const AssembledSource& file, std::uint64_t disk_bytes);
   Result<Fd> open_lock() const;
   Result<Fd> lock() const;
   Result<std::set<PackId>> pinned() const;

@@ -47,12 +47,16 @@ Result<std::unique_ptr<PackWriter>> PackWriter::create_in(const SafePath& direct
 
 Result<std::unique_ptr<PackWriter>> PackWriter::take(const SafePath& store_path, const SafePath& temp_path, int fd,
                                                      Take take) {
+  return take_in(packs_dir(store_path), temp_path, new_pack_id(PackKind::blobs), fd, take);
+}
+
+Result<std::unique_ptr<PackWriter>> PackWriter::take_in(const SafePath& directory, const SafePath& temp_path, PackId id,
+                                                        int fd, Take take) {
   std::unique_ptr<PackWriter> none;
-  WEFT_TRY(const struct stat st, stat_fd(fd, "a file to take"));
   const nlink_t names_max = take == Take::share ? 2 : 1;
-  WEFT_TRY(const struct stat home, stat_fd(store_path.root().fd(), store_path));
+  WEFT_TRY(const struct stat st, stat_fd(fd, "a file to take"));
+  WEFT_TRY(const struct stat home, stat_fd(temp_path.root().fd(), temp_path));
   if (st.st_dev != home.st_dev || st.st_nlink > names_max || !not_written(fd)) return none;
-  const PackId id = new_pack_id(PackKind::blobs);
   SafePath path = temp_path / pack_name(id);
   if (!link_descriptor(fd, path + ".pack")) return none;
   auto own = open_descriptor(fd);
@@ -60,7 +64,7 @@ Result<std::unique_ptr<PackWriter>> PackWriter::take(const SafePath& store_path,
     WEFT_CHECK(remove_file(path + ".pack"));
     return none;
   }
-  std::unique_ptr<PackWriter> pack(new PackWriter(id, std::move(own).value(), std::move(path), packs_dir(store_path)));
+  std::unique_ptr<PackWriter> pack(new PackWriter(id, std::move(own).value(), std::move(path), directory));
   pack->taken_ = true;
   return pack;
 }

@@ -50,6 +50,9 @@ class PackWriter {
   // The regular file `fd` itself, by one more name below the temporary directory, which it keeps if it is dropped. Null
   // where it cannot be: another file system or owner, or somebody can write to it. publish() gives it to the store's
   // owner.
+  static Result<std::unique_ptr<PackWriter>> take_in(const SafePath& directory, const SafePath& temp_path, PackId id,
+                                                     int fd, Take take);
+  // The same, for a new pack of the store.
   static Result<std::unique_ptr<PackWriter>> take(const SafePath& store_path, const SafePath& temp_path, int fd,
                                                   Take take);
 

@@ -5,6 +5,7 @@
 #include <fmt/core.h>
 
 #include "os/file_ops.h"
+#include "os/holes.h"
 #include "os/sys.h"
 
 namespace weft {
@@ -22,7 +23,8 @@ Source::Source(int fd, std::string where, const struct stat& before, Progress& p
       where_(std::move(where)),
       before_(before),
       progress_(&progress),
-      after_read_(std::move(after_read)) {}
+      after_read_(std::move(after_read)),
+      sparse_(static_cast<std::uint64_t>(before.st_blocks) * 512 < static_cast<std::uint64_t>(before.st_size)) {}
 
 Result<Source> Source::open(int fd, std::string_view where, Progress& progress, Hook after_read) {
   WEFT_TRY(struct stat st, stat_fd(fd, where));
@@ -33,13 +35,19 @@ Result<Source> Source::open(int fd, std::string_view where, Progress& progress, 
 
 Status Source::read(std::uint64_t offset, std::span<std::byte> out) {
   if (progress_->cancelled()) return Error{Errc::cancelled, fmt::format("{}: stopped", where_)};
-  WEFT_TRY(std::size_t got, read_some(reading_, offset, out, where_));
-  if (got != out.size())
-    return Error{Errc::changed,
-                 fmt::format("{}: changed while it was read: expected {} bytes, got {}", where_, size(), offset + got)};
-  if (after_read_) after_read_(offset);
-  if (offset + got > seen_) progress_->advance(offset + got - std::max(seen_, offset));
-  seen_ = std::max(seen_, offset + got);
+  // A hole reaches to the end of the file, so a file that was cut is read, and shows it.
+  if (sparse_ && offset + out.size() < size() && has_no_data(reading_, offset, out.size())) {
+    std::ranges::fill(out, std::byte{0});
+  } else {
+    WEFT_TRY(const std::size_t got, read_some(reading_, offset, out, where_));
+    if (got != out.size())
+      return Error{Errc::changed, fmt::format("{}: changed while it was read: expected {} bytes, got {}", where_,
+                                              size(), offset + got)};
+    if (after_read_) after_read_(offset);
+  }
+  const std::uint64_t end = offset + out.size();
+  if (end > seen_) progress_->advance(end - std::max(seen_, offset));
+  seen_ = std::max(seen_, end);
   return {};
 }
 

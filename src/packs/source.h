@@ -28,8 +28,8 @@ class Source {
   int fd() const { return fd_; }
   void read_from(int clone) { reading_ = clone; }  // a file with the same bytes that nobody changes
 
-  // All of `out`; a file that became shorter is Errc::changed. Asks whether to stop: Errc::cancelled. Bytes that are
-  // read for the first time count as progress.
+  // All of `out`. Holes of a sparse file are not read. A file that became shorter is Errc::changed. Asks whether to
+  // stop: Errc::cancelled. Bytes that are read for the first time count as progress.
   Status read(std::uint64_t offset, std::span<std::byte> out);
   // Names that this process gave it, and took, are no change. Errc::changed as below.
   Status look_again();
@@ -44,6 +44,7 @@ class Source {
   struct stat before_;
   Progress* progress_;
   Hook after_read_;
+  bool sparse_;             // it takes fewer blocks than its size
   std::uint64_t seen_ = 0;  // progress was told of the bytes before this
 };
 

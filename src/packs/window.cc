@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/sha256.h"
+#include "os/holes.h"
 
 namespace weft {
 namespace {
@@ -11,6 +12,12 @@ namespace {
 constexpr std::size_t kJobPieces = 1024;
 // Less is hashed sooner than another thread is awake.
 constexpr std::size_t kJobBytesMin = 64U << 10U;
+
+// Of a chunk of zeros: sparse files have many.
+const Digest& digest_of_zeros() {
+  static const Digest digest = sha256(std::vector<std::byte>(kDigestChunk));
+  return digest;
+}
 
 }  // namespace
 
@@ -48,10 +55,20 @@ std::span<const std::byte> ImportWindow::bytes_of(const Piece& piece) {
 
 void ImportWindow::hash_pieces(std::size_t first, std::size_t last) {
   std::vector<std::span<const std::byte>> messages;
-  for (std::size_t i = first; i < last; ++i) messages.push_back(bytes_of(pieces_[i]));
+  std::vector<Digest*> places;
+  for (std::size_t i = first; i < last; ++i) {
+    const auto bytes = bytes_of(pieces_[i]);
+    Digest& digest = extents[pieces_[i].extent].chunks[pieces_[i].chunk];
+    if (bytes.size() == kDigestChunk && is_zero(bytes)) {
+      digest = digest_of_zeros();
+      continue;
+    }
+    messages.push_back(bytes);
+    places.push_back(&digest);
+  }
   std::vector<Digest> digests(messages.size());
   sha256_each(messages, digests);
-  for (std::size_t i = first; i < last; ++i) extents[pieces_[i].extent].chunks[pieces_[i].chunk] = digests[i - first];
+  for (std::size_t i = 0; i < places.size(); ++i) *places[i] = digests[i];
 }
 
 void ImportWindow::hash_ready(std::size_t filled) {

@@ -8,6 +8,7 @@
 #include "publish/fd_source.h"
 #include "publish/shards.h"
 #include "publish/source_group.h"
+#include "weft/assembly.h"
 
 namespace weft {
 namespace {
@@ -99,7 +100,7 @@ class HeaderReading {
   std::vector<Glimpse> glimpses_;
 };
 
-Status add_file(Import& import, const Draft& draft, File& file, Progress& progress) {
+Status add_file(Import& import, Draft& draft, File& file, Progress& progress) {
   const std::string& where = draft.source.where;
   struct stat opened {};
   WEFT_TRY(Fd fd, open_source(draft.source, opened));
@@ -107,6 +108,7 @@ Status add_file(Import& import, const Draft& draft, File& file, Progress& progre
   if (draft.ranges.empty()) return {};
   progress.phase(fmt::format("reading {}", draft.source.path));
   const bool given = draft.source.giver == opened.st_uid;
+  if (given && draft.source.size >= kAssembledFileMin) draft.lease = ReadLease::take(fd.get());
   const Take given_as = draft.source.linked ? Take::share : Take::move;
   WEFT_TRY(auto extents, import.add(fd.get(), where, draft.ranges, given ? given_as : Take::copy, progress));
   WEFT_TRY(struct stat after, stat_fd(fd.get(), where));

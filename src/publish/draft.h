@@ -5,9 +5,11 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "os/file_ops.h"
 #include "publish/gather.h"
 #include "publish/mounted_files.h"
 #include "weft/content.h"
@@ -25,6 +27,7 @@ struct Draft {
   struct stat seen {};
   std::vector<Range> ranges;
   std::map<std::string, std::string> shard_index;
+  std::optional<ReadLease> lease;  // of one that is given, since before it was read
   std::vector<std::string> bases;  // models that it names as those that this one was made from
 };
 

@@ -150,6 +150,15 @@ class Whole {
   std::optional<Inheritance> inheritance_;
 };
 
+// Of the files that were given, those that nobody has written to since they were read.
+std::vector<GivenFile> unwritten(const DraftFiles& files) {
+  std::vector<GivenFile> given;
+  for (const Draft& draft : files.drafts)
+    if (draft.lease && draft.lease->holds())
+      given.push_back({draft.source.path, draft.lease->fd(), draft.source.linked ? Take::share : Take::move});
+  return given;
+}
+
 // The version as the store takes it. Its manifest may be large: it is gone afterwards.
 Status describe_content(PublishRequest& request, ImportReport& report, Manifest manifest) {
   WEFT_TRY(request.content, content_of(manifest));
@@ -185,7 +194,9 @@ Result<ImportReport> run_import(Store& store, PreparedImport prepared, Progress&
   progress.phase("making it durable");
   WEFT_TRY(report.outcome, publish ? publish(*import, request) : import->publish(request));
   import.reset();
-  if (report.outcome.made) assemble_by_sharing(store, report.outcome.version);
+  if (!report.outcome.made) return report;
+  assemble_by_sharing(store, report.outcome.version);
+  assemble_given(store, report.outcome.version, unwritten(state.files));
   return report;
 }
 

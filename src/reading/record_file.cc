@@ -51,13 +51,10 @@ class RecordFile final : public OpenFile {
   bool better_in_memory() const override { return file_->better_in_memory(); }
   int backing_fd() const override { return -1; }
 
-  void opened() override {
-    file_->opened();
-    begin();
-  }
+  void opened() override { file_->opened(); }
 
   std::optional<Range> record_at(std::uint64_t offset) override {
-    begin();  // a server that follows another one is not told that the file was opened
+    std::call_once(begun_, [this] { begin(); });
     const RecordPages* pages = ready_.load(std::memory_order_acquire);
     if (pages == nullptr) pages = awaited();
     return pages == nullptr ? std::nullopt : pages->around(offset);
@@ -74,15 +71,14 @@ class RecordFile final : public OpenFile {
   using Clock = std::chrono::steady_clock;
   static constexpr std::chrono::milliseconds kScanAwaited{200};
 
+  // Whoever copies the file, or reads it in order, asks for no record.
   void begin() {
-    std::call_once(begun_, [this] {
-      deadline_ = Clock::now() + kScanAwaited;
-      scan_ = std::thread([this] {
-        scan();
-        const std::lock_guard lock(mutex_);
-        scanned_ = true;
-        done_.notify_all();
-      });
+    deadline_ = Clock::now() + kScanAwaited;
+    scan_ = std::thread([this] {
+      scan();
+      const std::lock_guard lock(mutex_);
+      scanned_ = true;
+      done_.notify_all();
     });
   }
 

@@ -31,8 +31,9 @@ def test_a_reader_is_told_of_what_another_node_publishes(cluster, tmp_path):
         assert waiting.line() == f"org/m@1  {mount / 'models/org/m/1'}\n"
         assert reader.fetched() >= BYTES
         publisher.store.weft("rm", "org/m@1")
-        gone = [json.loads(next(events)) for _ in range(2)]
-        assert {(event["event"], event["version"]) for event in gone} == {("remove", 1), ("tag", None)}
+        gone, removed = json.loads(next(events)), json.loads(next(events))
+        assert (gone["event"], gone["version"], gone["tags"]) == ("tag", None, ["prod"])
+        assert (removed["event"], removed["version"]) == ("remove", 1)
 
 
 def test_inotify_on_a_reading_node(cluster, tmp_path):

@@ -114,6 +114,26 @@ def test_what_is_known_is_not_stored_again(mounted):
     mounted.store.assert_sound()
 
 
+def test_a_derived_version_is_passed_through_at_once(mounted):
+    """What was written is the assembled file, as it lies."""
+    tensors = random_tensors(8, 1 << 20, seed="derived")
+    write_model(mounted / "new/m", tensors)
+    published(mounted)
+    changed = dict(tensors)
+    name = next(iter(changed))
+    changed[name] = next(iter(random_tensors(1, 1 << 20, seed="other").values()))
+    model = write_model(mounted / "new/m", changed)
+    expected = (model / "model.safetensors").read_bytes()
+    number = (mounted.store.path / "drafts/tree/m/model.safetensors").stat().st_ino
+    version = published(mounted)
+    cached = {path.stat().st_ino: path for path in (mounted.store.path / "cache").rglob("*.pack")}
+    assert number in cached and cached[number].stat().st_nlink == 1
+    opened = json.loads((mounted / ".weft/status").read_text())["assembly"]["opened"]
+    assert (version / "model.safetensors").read_bytes() == expected
+    assert json.loads((mounted / ".weft/status").read_text())["assembly"]["opened"] == opened + 1
+    mounted.store.assert_sound()
+
+
 def test_outside_new_everything_is_read_only(mounted):
     (mounted / "new/m").mkdir()
     (mounted / "new/m/x").write_bytes(b"x")

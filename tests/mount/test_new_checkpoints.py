@@ -48,7 +48,7 @@ def save(training, step, size=3_000_000):
 
 def published(checkpoint):
     """The version that a checkpoint has become."""
-    wait_until((checkpoint / MARK).exists)
+    wait_until(lambda: os.path.exists(checkpoint / MARK))  # False as well while a server is replaced
     return (checkpoint / MARK).read_text().strip()
 
 

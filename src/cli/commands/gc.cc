@@ -14,7 +14,8 @@ constexpr CommandInfo kInfo = {
         "Frees the space that only removed versions needed. gc deletes a pack if no\n"
         "version needs any of its bytes. It rewrites a pack if more than a fifth of it is\n"
         "dead, or if any of it is dead and the file system shares blocks. It also deletes\n"
-        "assembled files that no version needs.\n"
+        "assembled files that no version needs, and drafts in new/ to which nobody has\n"
+        "written for a week, or for `drafts_keep` in weft.conf.\n"
         "\n"
         "gc runs beside imports and readers. A removed version that a reader has open or\n"
         "mapped stays complete until the reader closes it. If the disk is too full to\n"
@@ -27,9 +28,11 @@ constexpr CommandInfo kInfo = {
         "{dry_run, versions_reaped, versions_open, blobs_freed, bytes_freed,\n"
         " packs_deleted, packs_compacted, disk_bytes_freed, busy_packs, dead_bytes,\n"
         " packs_waiting, bytes_wanted, stale_temporaries, assembled_files_removed,\n"
-        " assembled_bytes_removed}\n",
+        " assembled_bytes_removed, drafts: [{path, bytes, unwritten_seconds}]}\n",
     .interrupted = "the store is whole; what was freed stays freed",
 };
+
+constexpr std::uint64_t kDay = 86'400;  // seconds
 
 class GcCommand final : public Command {
  public:
@@ -43,7 +46,7 @@ class GcCommand final : public Command {
   Result<int> run(Context& context) override {
     WEFT_TRY(const auto writer, context.writer());
     WEFT_TRY(const GcOutcome outcome, writer->collect(gc_));
-    context.json ? print_json(context, outcome) : print_lines(context, outcome.report, outcome.swept);
+    context.json ? print_json(context, outcome) : print_lines(context, outcome.report, outcome.swept, outcome.drafts);
     return kExitDone;
   }
 
@@ -55,7 +58,8 @@ class GcCommand final : public Command {
     context.print_json(json.end_object());
   }
 
-  void print_lines(const Context& context, const GcReport& report, const AssembledSweep& swept) const {
+  void print_lines(const Context& context, const GcReport& report, const AssembledSweep& swept,
+                   const std::vector<OldDraft>& drafts) const {
     context.print("{} {} on disk: {} in {} of {}; {} deleted, {} rewritten\n", gc_.dry_run ? "would free" : "freed",
                   human_bytes(report.disk_bytes_freed), human_bytes(report.bytes_freed),
                   count_of(report.blobs_freed, "blob"), count_of(report.versions_reaped, "removed version"),
@@ -63,6 +67,10 @@ class GcCommand final : public Command {
     if (swept.files > 0)
       context.print("{} {} of {} in the cache\n", gc_.dry_run ? "would free" : "freed", human_bytes(swept.bytes),
                     count_of(swept.files, "assembled file"));
+    for (const OldDraft& draft : drafts)
+      context.print("{} the draft new/{}, {}: nobody has written to it for {}\n",
+                    gc_.dry_run ? "would remove" : "removed", printable(draft.path), human_bytes(draft.bytes),
+                    count_of(draft.unwritten_s / kDay, "day"));
     if (report.versions_open > 0)
       context.print("{} open in a reader, kept until closed\n", count_of(report.versions_open, "removed version"));
     if (report.busy_packs > 0) context.print("{} in use, left for the next run\n", count_of(report.busy_packs, "pack"));

@@ -74,6 +74,7 @@ class ImportCommand final : public Command {
         "if no stored parent is declared: the part of the tensor bytes that a version must share to become the "
         "parent (default: 0.5)");
     options.flag("--no-find-parent", no_find_parent_, "do not look for a parent");
+    options.value("--keep", "N", keep_, "then remove versions of the model that have no tag, but for the newest N");
     options.values("-t,--tag", "TAG", import_.tags, "a tag for the new version; it moves if another version has it");
     options.value("-m,--message", "TEXT", import_.message, "a description of the version");
     options.values("--metric", "KEY=VALUE", metrics_, "a figure to keep with the version");
@@ -95,6 +96,8 @@ class ImportCommand final : public Command {
       return Error{Errc::invalid, "--find-parent and --no-find-parent: expected only one of them"};
     if (import_.linked && !import_.move) return Error{Errc::invalid, "--linked: expected together with --move"};
     if (import_.add && import_.inherit.empty()) return Error{Errc::invalid, "--add: expected together with --inherit"};
+    if (!keep_.empty() && parse_u64(keep_).value_or(0) == 0)
+      return Error{Errc::invalid, fmt::format("--keep: expected a number from 1, got \"{}\"", printable(keep_))};
     WEFT_CHECK(find_part());
     return {};
   }
@@ -105,6 +108,7 @@ class ImportCommand final : public Command {
       import_.metrics.emplace_back(metric.substr(0, equals), metric.substr(equals + 1));
     }
     WEFT_TRY(import_.find_parent, find_part());
+    import_.keep = parse_u64(keep_).value_or(0);
     const std::string durability = sync_ ? "origin" : durability_.empty() ? "local" : durability_;
     WEFT_TRY(import_.durability, parse_durability(durability, "--durability"));
     const bool to_origin = import_.durability == Durability::origin;
@@ -168,6 +172,7 @@ class ImportCommand final : public Command {
   }
 
   ImportOptions import_;
+  std::string keep_;
   std::string durability_;
   bool sync_ = false;
   std::vector<std::string> metrics_;

@@ -1,11 +1,14 @@
+#include <algorithm>
 #include <chrono>
 #include <filesystem>
 
+#include "base/json_value.h"
 #include "base/text.h"
 #include "cli/commands/commands.h"
 #include "cli/shared/daemon_status.h"
 #include "cli/shared/mounts.h"
 #include "cli/shared/table.h"
+#include "daemon_api/old_drafts.h"
 #include "os/sys.h"
 #include "weft/assembly.h"
 #include "weft/scrub.h"
@@ -25,13 +28,15 @@ constexpr CommandInfo kInfo = {
         "{store, uuid, format, created, models, versions, open_removed, tags, blobs,\n"
         " views, packs, blob_bytes, dead_bytes, pack_disk_bytes, free_bytes,\n"
         " assembled_files, assembled_bytes, assembled_bytes_max, scrub,\n"
-        " mounts: [{directory, status}], daemon}; scrub is the last complete scrub,\n"
+        " mounts: [{directory, status}], drafts: [{path, bytes, unwritten_seconds}], daemon};\n"
+        "drafts are those that gc removes within a day; scrub is the last complete scrub,\n"
         "{begun, ended, packs, blobs, bytes, problems, lines: [TEXT]}, or null; status is\n"
         ".weft/status of that mount, or null; daemon is its own status, or null\n",
     .interrupted = "",
 };
 
 constexpr std::chrono::milliseconds kMountAnswerMax{2000};
+constexpr std::chrono::seconds kDay = std::chrono::hours(24);
 
 struct MountStatus {
   std::string directory;
@@ -64,7 +69,15 @@ struct Facts {
   std::uint64_t free_bytes = 0;    // of the store's file system, for this user
   std::vector<MountStatus> mounts;
   DaemonStatus daemon;
+  std::vector<OldDraft> drafts;  // that gc removes within a day
+  std::chrono::seconds drafts_kept = kDraftsKept;
 };
+
+std::chrono::seconds kept_by(const DaemonStatus& daemon) {
+  const auto json = JsonValue::parse(daemon.json);
+  const auto kept = json.ok() ? json->number("drafts_keep_seconds") : Result<std::uint64_t>(json.error());
+  return kept.ok() ? std::chrono::seconds(*kept) : kDraftsKept;
+}
 
 Result<Facts> collect(const Context& context) {
   Facts facts;
@@ -79,6 +92,8 @@ Result<Facts> collect(const Context& context) {
   facts.free_bytes = std::filesystem::space(facts.store, error).available;
   if (error) return sys_error(error.value(), facts.store);
   facts.daemon = ask_daemon(context, kMountAnswerMax);
+  facts.drafts_kept = kept_by(facts.daemon);
+  WEFT_TRY(facts.drafts, old_drafts(facts.store, std::max(facts.drafts_kept - kDay, std::chrono::seconds(0))));
   WEFT_TRY(auto mounts, weft_mounts());
   for (const WeftMount& mount : mounts)
     if (mount.store == facts.store) facts.mounts.push_back(ask(mount));
@@ -107,6 +122,8 @@ JsonWriter json_of(const Facts& facts) {
     mount.json.empty() ? json.null() : json.raw(mount.json);
     json.end_object();
   }
+  json.end_array().key("drafts").begin_array();
+  for (const OldDraft& draft : facts.drafts) json.raw(encode_fields(draft));
   json.end_array().key("daemon");
   facts.daemon.json.empty() ? json.null() : json.raw(facts.daemon.json);
   json.end_object();
@@ -116,6 +133,12 @@ JsonWriter json_of(const Facts& facts) {
 std::string_view does(const DaemonStatus& daemon) {
   if (!daemon.runs) return "none";
   return daemon.json.empty() ? "runs, but does not answer" : "runs";
+}
+
+std::string removed_when(const OldDraft& draft, std::chrono::seconds kept) {
+  const auto left = kept.count() - static_cast<std::int64_t>(draft.unwritten_s);
+  if (left <= 0) return "when it next runs";
+  return fmt::format("in {}", count_of(static_cast<std::uint64_t>(left / 3600 + 1), "hour"));
 }
 
 std::string text_of(const Facts& facts) {
@@ -136,6 +159,9 @@ std::string text_of(const Facts& facts) {
   text += facts.scrub ? fmt::format("scrubbed  {}, {} read, {}\n", utc_time(facts.scrub->ended_ns),
                                     human_bytes(facts.scrub->bytes), count_of(facts.scrub->problems, "problem"))
                       : "scrubbed  never completely\n";
+  for (const OldDraft& draft : facts.drafts)
+    text += fmt::format("draft     new/{}, {}: nobody writes to it, gc removes it {}\n", printable(draft.path),
+                        human_bytes(draft.bytes), removed_when(draft, facts.drafts_kept));
   if (facts.mounts.empty()) text += "mounts    none\n";
   for (const MountStatus& mount : facts.mounts) {
     text += fmt::format("mounted   {}{}\n", mount.directory, mount.json.empty() ? " (does not answer)" : "");

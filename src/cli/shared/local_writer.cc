@@ -44,6 +44,7 @@ class LocalWriter final : public StoreWriter {
     WEFT_TRY(Context::OpenedStore opened, context_.open_or_create());
     auto report = run_import(*opened.store, std::move(prepared), bar);
     if (!report.ok()) context_.unmake(std::move(opened));
+    if (report.ok()) WEFT_CHECK(displace(*opened.store, report->outcome.version.model, options.keep, bar));
     return report;
   }
 
@@ -65,7 +66,7 @@ class LocalWriter final : public StoreWriter {
   Result<GcOutcome> collect(const GcOptions& options) override {
     WEFT_TRY(const auto store, context_.open_to_write());
     ProgressBar bar = context_.progress();
-    return collect_garbage(*store, options, bar);
+    return collect_garbage(*store, options, kDraftsKept, bar);
   }
 
   Status pin(const PinRequest& request) override {
@@ -95,6 +96,15 @@ class LocalWriter final : public StoreWriter {
   }
 
  private:
+  // What a publish has displaced gives its space back at once.
+  static Status displace(Store& store, ModelId model, std::uint64_t keep, Progress& progress) {
+    WEFT_TRY(const std::size_t count, displace_versions(store, model, keep, [&](std::span<const VersionName> versions) {
+               return store.remove_versions(versions);
+             }));
+    if (count > 0) WEFT_CHECK(store.gc({}, progress));
+    return {};
+  }
+
   // The store of a cluster is opened as its daemon opens it, so that none can begin meanwhile.
   Result<std::unique_ptr<Store>> open_to_repair(bool clustered) const {
     if (!clustered) return context_.open_to_write();

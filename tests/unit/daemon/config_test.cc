@@ -28,6 +28,8 @@ TEST_CASE("what is left out has defaults") {
   CHECK(config->follow.empty());
   CHECK(config->metrics_port == 0);
   CHECK(config->drain == std::chrono::seconds(30));
+  CHECK(config->gc_delay == std::chrono::hours(1));
+  CHECK(config->drafts_keep == std::chrono::hours(7 * 24));
   CHECK(!config->clustered());
 }
 
@@ -37,6 +39,8 @@ store = "/s"
 cache_max = "1T"
 metrics_port = 9464
 follow = ["org/m", "teams"]
+gc_delay = "10m"
+drafts_keep = "90"
 [etcd]
 endpoints = ["http://a:2379", "http://b:2379"]
 prefix = "/x"
@@ -48,6 +52,8 @@ gc = "root"
   CHECK(config->cache_max == 1ULL << 40U);
   CHECK(config->metrics_port == 9464);
   CHECK(config->follow == std::vector<std::string>{"org/m", "teams"});
+  CHECK(config->gc_delay == std::chrono::minutes(10));
+  CHECK(config->drafts_keep == std::chrono::seconds(90));
   CHECK(config->etcd.endpoints == std::vector<std::string>{"http://a:2379", "http://b:2379"});
   CHECK(config->etcd.prefix == "/x");
   CHECK(config->publish.users.contains(12));
@@ -67,6 +73,8 @@ TEST_CASE("mistakes are named with their line") {
            {"store = true", ":1: store: expected a text"},
            {"store = '/s'\ntrust_store = 'maybe'", ":2: trust_store: expected true or false"},
            {"store = '/s'\ndrain_seconds = 99999", ":2: drain_seconds: expected a number up to 3600"},
+           {"store = '/s'\ngc_delay = '1w'", ":2: gc_delay: expected a time, such as 90s, 10m, 1h or 7d"},
+           {"store = '/s'\ngc_delay = 'h'", ":2: gc_delay: expected a time"},
            {"store = '/s'\norigin = '/o'", "origin: expected etcd.endpoints with it"},
            {"[control.publish]\nx = 1", ": control.publish: expected texts"},
            {"store = \"/s", ":1: "},

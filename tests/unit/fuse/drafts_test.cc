@@ -33,7 +33,7 @@ TEST_CASE("the name of a rename that publishes") {
 TEST_CASE("facts of a draft") {
   const auto facts = parse_draft_facts(
       R"({"message": "m", "metrics": {"loss": 0.5, "step": 7, "by": "me"}, "tags": ["a"], "parents": ["p@1"],)"
-      R"( "inherit": "b@2", "durability": "origin"})");
+      R"( "inherit": "b@2", "durability": "origin", "keep": 3})");
   REQUIRE(facts.ok());
   CHECK(facts->message == "m");
   CHECK(facts->metrics ==
@@ -42,9 +42,10 @@ TEST_CASE("facts of a draft") {
   CHECK(facts->parents == std::vector<std::string>{"p@1"});
   CHECK(facts->inherit == "b@2");
   CHECK(facts->durability == "origin");
-  for (const char* bad : {"", "7", "[]", R"({"message": 7})", R"({"tags": "a"})", R"({"tags": [7]})",
-                          R"({"metrics": []})", R"({"metrics": {"a": {}}})", R"({"metrics": {"a": null}})",
-                          R"({"other": 1})", R"({"message": "a", "message": "b"})"}) {
+  CHECK(facts->keep == 3);
+  for (const char* bad : {"", "7", "[]", R"({"message": 7})", R"({"tags": "a"})", R"({"tags": [7]})", R"({"keep": -1})",
+                          R"({"keep": "3"})", R"({"metrics": []})", R"({"metrics": {"a": {}}})",
+                          R"({"metrics": {"a": null}})", R"({"other": 1})", R"({"message": "a", "message": "b"})"}) {
     CAPTURE(bad);
     CHECK(parse_draft_facts(bad).error().code == Errc::invalid);
   }

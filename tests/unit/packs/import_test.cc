@@ -211,6 +211,36 @@ TEST_CASE("an import reads its source once, whatever the store has") {
   CHECK(publish(whole) == whole.size() - 1);
 }
 
+TEST_CASE("holes of a source are not read, and are zeros all the same") {
+  PackStore store;
+  std::vector<Bytes> parts = {part(3001, 1),        Bytes(20 * kMiB), part(kMiB, 2),
+                              Bytes(9 * kMiB + 77), part(5, 3),       Bytes(4 * kMiB)};
+  const std::string path = store.dir / "sparse";
+  write_file(path, "");
+  Fd file = must(open_file(path, O_RDWR));
+  std::uint64_t at = 0;
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    if (i % 2 == 0) must(write_exact(file.get(), at, parts[i], path));
+    at += parts[i].size();
+  }
+  REQUIRE(::ftruncate(file.get(), static_cast<off_t>(at)) == 0);
+  std::uint64_t reads = 0;
+  auto tuning = small_windows();
+  tuning.after_read = [&](std::uint64_t) { ++reads; };
+  auto import = store.begin(tuning);
+  const auto extents = must(import->add(file.get(), path, ranges_of(parts), no_progress()));
+  must(import->finish());
+  REQUIRE(extents.size() == parts.size());
+  std::vector<ContentId> ids;
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    CHECK(extents[i].id == identity(parts[i]));
+    ids.push_back(extents[i].id);
+  }
+  CHECK(reads <= 12);  // of 35 MiB, a MiB each
+  store.index.publish(import->new_blobs(), ids);
+  CHECK(store.holds(ids, parts));
+}
+
 TEST_CASE("content that begins like stored content is another content") {
   for (std::size_t differs : {kMiB, 2 * kMiB - 1, 2 * kMiB, 6 * kMiB + 3, 9 * kMiB, 9 * kMiB + 4}) {
     CAPTURE(differs);

@@ -1,0 +1,87 @@
+#include "daemon/auto_gc.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/log.h"
+
+namespace weft {
+namespace {
+
+constexpr std::size_t kHeldMax = 10'000;          // removed versions; beyond, the oldest stays no longer
+constexpr std::chrono::seconds kLookAtSpace{60};  // while something is held
+constexpr std::chrono::seconds kAgain{60};        // after a gc that failed
+
+}  // namespace
+
+void AutoGc::start() {
+  next_ = std::chrono::steady_clock::now() + actions_.delay();
+  thread_ = std::thread([this] { run(); });
+}
+
+void AutoGc::stop() {
+  {
+    const std::lock_guard lock(mutex_);
+    stop_ = true;
+  }
+  wake_.notify_all();
+  if (thread_.joinable()) thread_.join();
+}
+
+void AutoGc::removed(VersionHold hold) {
+  const std::lock_guard lock(mutex_);
+  held_.push_back({std::chrono::steady_clock::now() + actions_.delay(), std::move(hold)});
+  if (held_.size() > kHeldMax) held_.pop_front();
+  wake_.notify_all();
+}
+
+void AutoGc::collect_soon() {
+  const std::lock_guard lock(mutex_);
+  soon_ = true;
+  wake_.notify_all();
+}
+
+void AutoGc::release() {
+  std::deque<Held> all;
+  const std::lock_guard lock(mutex_);
+  all.swap(held_);
+}
+
+// Lets go of what has been held for long enough.
+bool AutoGc::due(Time now) {
+  bool any = std::exchange(soon_, false) || now >= next_;
+  if (!held_.empty() && actions_.space_is_short()) {
+    held_.clear();
+    any = true;
+  }
+  while (!held_.empty() && held_.front().until <= now) {
+    held_.pop_front();
+    any = true;
+  }
+  return any;
+}
+
+AutoGc::Time AutoGc::wake_at(Time now) const {
+  return held_.empty() ? next_ : std::min({next_, held_.front().until, now + kLookAtSpace});
+}
+
+void AutoGc::run() {
+  std::unique_lock lock(mutex_);
+  while (!stop_) {
+    const Time now = std::chrono::steady_clock::now();
+    if (!due(now)) {
+      wake_.wait_until(lock, wake_at(now));
+      continue;
+    }
+    lock.unlock();
+    const Status done = actions_.collect([this] {
+      const std::lock_guard stopping(mutex_);
+      return stop_;
+    });
+    if (!done.ok()) log_info("gc: {}", done.error().message);
+    lock.lock();
+    next_ = std::chrono::steady_clock::now() + (done.ok() ? actions_.delay() : std::min(kAgain, actions_.delay()));
+  }
+}
+
+}  // namespace weft

@@ -1,0 +1,58 @@
+// gc that weftd runs by itself. What a user has removed stays for a while, unless space is short: until then it is held
+// as if somebody had it open. What a publish with `keep` has removed goes at once. Once in that while gc runs in any
+// case, for what was removed on other nodes. Any thread.
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <mutex>
+#include <thread>
+
+#include "weft/store.h"
+
+namespace weft {
+
+class AutoGc {
+ public:
+  struct Actions {
+    std::function<std::chrono::seconds()> delay;  // as it is configured now
+    std::function<bool()> space_is_short;
+    std::function<Status(const std::function<bool()>& cancelled)> collect;  // an error: it is tried again
+  };
+  explicit AutoGc(Actions actions) : actions_(std::move(actions)) {}
+  ~AutoGc() { stop(); }
+  AutoGc(const AutoGc&) = delete;
+  AutoGc& operator=(const AutoGc&) = delete;
+
+  void start();
+  void stop();  // a gc that runs is given up
+  // The version is removed, and stays for a while.
+  void removed(VersionHold hold);
+  // Versions are removed, and go at once.
+  void collect_soon();
+  // All that is held goes with the next gc.
+  void release();
+
+ private:
+  using Time = std::chrono::steady_clock::time_point;
+  struct Held {
+    Time until;
+    VersionHold hold;
+  };
+  void run();
+  bool due(Time now);
+  Time wake_at(Time now) const;
+
+  const Actions actions_;
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  std::deque<Held> held_;  // guarded by mutex_, as those below; the oldest first
+  Time next_{};
+  bool soon_ = false;
+  bool stop_ = false;
+  std::thread thread_;
+};
+
+}  // namespace weft

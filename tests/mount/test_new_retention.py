@@ -1,0 +1,98 @@
+"""How long versions and drafts stay: --keep, gc that weftd runs by itself, and drafts that nobody writes."""
+import json
+import os
+import pathlib
+import time
+
+import pytest
+
+from daemonlib import Daemon
+from weftlib import Mount, Store, random_bytes, wait_until
+
+pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
+
+
+@pytest.fixture
+def store(tmp_path):
+    return Store(tmp_path / "store")
+
+
+def publish(store, number, *options):
+    path = pathlib.Path(str(store.path) + ".source") / "x"
+    path.parent.mkdir(exist_ok=True)
+    path.write_bytes(random_bytes(2 << 20, number))
+    return store.weft("import", path.parent, "--name", "m", *options)
+
+
+def live(store):
+    return [version["version"] for version in store.json("log", "m")["versions"] if not version.get("removed")]
+
+
+def packs(store):
+    return len(list((store.path / "packs").glob("*.pack")))
+
+
+@pytest.mark.parametrize("by", ["the command", "weftd"])
+def test_older_versions_go_at_once(by, store, tmp_path):
+    publish(store, 0, "--tag", "first")
+    publish(store, 1)
+    daemon = Daemon(store).start() if by == "weftd" else None
+    try:
+        publish(store, 2)
+        publish(store, 3, "--keep", "2")
+        assert sorted(live(store)) == [1, 3, 4]
+        wait_until(lambda: packs(store) == 3)
+    finally:
+        if daemon:
+            daemon.kill()
+            daemon.close()
+    store.assert_sound()
+
+
+def test_a_draft_says_how_many_versions_stay(store, tmp_path):
+    with Mount(store, tmp_path / "mnt", "publish") as mount:
+        for number in range(4):
+            (mount / "new/m").mkdir()
+            (mount / "new/m/x").write_bytes(random_bytes(2 << 20, number))
+            (mount / "new/m/.weft.json").write_text(json.dumps({"keep": 2}))
+            os.rename(mount / "new/m", mount / "new/m@")
+        assert sorted(live(store)) == [3, 4]
+        assert packs(store) == 2
+
+
+def test_what_is_removed_stays_for_a_while(store):
+    publish(store, 0)
+    publish(store, 1)
+    with Daemon(store, "--gc-delay", "2s"):
+        store.weft("rm", "m@1")
+        publish(store, 2, "--keep", "1")  # gc runs at once, for version 2 alone
+        wait_until(lambda: packs(store) == 2)
+        wait_until(lambda: packs(store) == 1)
+    with Daemon(store, "--gc-delay", "1h"):
+        publish(store, 3)
+        store.weft("rm", "m@3")
+        assert packs(store) == 2
+        store.weft("gc")
+        assert packs(store) == 1
+    store.assert_sound()
+
+
+def test_gc_removes_drafts_that_nobody_writes(store, tmp_path):
+    with Mount(store, tmp_path / "mnt", "publish") as mount, Daemon(store, "--drafts-keep", "1s"):
+        (mount / "new/org").mkdir()
+        (mount / "new/org/m").mkdir()
+        (mount / "new/org/m/x").write_bytes(b"x")
+        os.rename(mount / "new/org/m", mount / "new/org/m@")  # from now on new/org is a namespace
+        for draft in "org/old", "open":
+            (mount / "new" / draft).mkdir()
+            (mount / "new" / draft / "x").write_bytes(b"x" * 1000)
+        with open(mount / "new/open/x", "ab"):
+            assert [draft["path"] for draft in store.json("status")["drafts"]] == ["org/old"]
+            time.sleep(2.1)
+            dry = store.json("gc", "--dry-run")["drafts"]
+            assert [(draft["path"], draft["bytes"]) for draft in dry] == [("org/old", 1000)]
+            assert "org/old" in store.weft("status").stdout
+            (mount / "new/young").mkdir()
+            assert [draft["path"] for draft in store.json("gc")["drafts"]] == ["org/old"]
+        assert sorted(os.listdir(mount / "new")) == ["open", "org", "young"]
+        assert os.listdir(mount / "new/org") == []
