@@ -200,7 +200,8 @@ def p95(values):
 
 
 def print_table(pairs):
-    print("\n| watcher on another node | median | p95 | etcd alone: median | p95 | medians' difference | goal | met | times |")
+    print("\n| watcher on another node | median | p95 | etcd alone: median | p95 | difference of medians | goal | met | "
+          "times |")
     print("|---|---|---|---|---|---|---|---|---|")
     for way, both in pairs.items():
         etcd, ours = zip(*both)
@@ -212,7 +213,8 @@ def print_table(pairs):
 
 def main():
     if len(sys.argv) > 1 and not sys.argv[1].startswith("-"):
-        {function.__name__: function for function in (sniff, put, watch, events, inotify, wait)}[sys.argv[1]](*sys.argv[2:])
+        functions = {function.__name__: function for function in (sniff, put, watch, events, inotify, wait)}
+        functions[sys.argv[1]](*sys.argv[2:])
         return
     parser = argparse.ArgumentParser()
     parser.add_argument("--times", type=int, default=200)

@@ -7,7 +7,8 @@ import signal
 import pytest
 
 from weftlib import (HAS_LINUX_6_9, MOUNT_WEFT, NOBODY, WEFT, InotifyWatcher, Mount, in_mount_namespace, is_alive,
-                     is_mounted, overlay_over, programs_for_everybody, random_tensors, run, store_with, wait_until, write_model)
+                     is_mounted, overlay_over, programs_for_everybody, random_tensors, run, store_with, wait_until,
+                     write_model)
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
 
