@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "base/text.h"
-#include "weft/durability.h"
+#include "weft/publish.h"
 
 namespace weft {
 namespace {

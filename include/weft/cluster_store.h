@@ -17,6 +17,7 @@
 #include <variant>
 #include <vector>
 
+#include "weft/publish.h"
 #include "weft/store.h"
 
 namespace weft {

@@ -10,7 +10,6 @@
 #include <utility>
 #include <vector>
 
-#include "weft/durability.h"
 #include "weft/kin.h"
 #include "weft/manifest.h"
 #include "weft/pack.h"

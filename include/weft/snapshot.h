@@ -10,11 +10,12 @@
 #include <utility>
 #include <vector>
 
-#include "weft/durability.h"
 #include "weft/result.h"
 #include "weft/store_rows.h"
 
 namespace weft {
+
+enum class Durability : std::uint8_t;  // publish.h
 
 namespace limits {
 // A snapshot reads at most so many rows of a table before it ends: a commit waits for the readers of the state before

@@ -17,7 +17,6 @@
 #include <utility>
 #include <vector>
 
-#include "weft/durability.h"
 #include "weft/pack.h"
 #include "weft/progress.h"
 #include "weft/result.h"
@@ -25,6 +24,8 @@
 #include "weft/version_content.h"
 
 namespace weft {
+
+enum class Durability : std::uint8_t;  // publish.h
 
 class BlobRepair;       // fsck.h
 class CommitWatch;      // commits.h

@@ -60,6 +60,7 @@ start_etcd() {
   until_true 30 on 0 etcdctl --endpoints http://10.77.0.10:2379 endpoint health
 }
 
+# start_node N [MOUNT_OPTIONS…]. `follow`, if set: the models that it follows, as a list of TOML has them.
 start_node() {
   local dir=$work/node$1
   [ -e "$work/key" ] || (umask 077 && head -c 32 /dev/urandom >"$work/key")
@@ -71,11 +72,12 @@ name = "node$1"
 cluster = "demo"
 listen = "10.77.0.$1"
 key_file = "$work/key"
+${follow:+follow = [$follow]}
 
 [etcd]
 endpoints = ["http://10.77.0.10:2379"]
 CONF
   start_on "$1" "$dir/log" weftd --config "$dir/weft.conf"
   until_true 30 weft --store "$dir/store" peers
-  on "$1" weft --store "$dir/store" mount -q "$dir/mnt"
+  on "$1" weft --store "$dir/store" mount -q "${@:2}" "$dir/mnt"
 }

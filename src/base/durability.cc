@@ -1,4 +1,4 @@
-#include "weft/durability.h"
+#include "weft/publish.h"
 
 #include <array>
 #include <utility>

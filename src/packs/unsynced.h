@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "packs/packs.h"
-#include "weft/durability.h"
+#include "weft/publish.h"
 #include "weft/result.h"
 #include "weft/store_rows.h"
 

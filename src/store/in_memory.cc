@@ -1,5 +1,7 @@
 // Versions that were published into memory: what they need to be durable, and what they have lost when the machine has
 // stopped before. They become durable in the order in which they came, so that none is before those that it is made of.
+#include "store/in_memory.h"
+
 #include <algorithm>
 
 #include <fmt/core.h>
@@ -7,7 +9,6 @@
 #include "base/limits.h"
 #include "index/pages.h"
 #include "packs/unsynced.h"
-#include "store/in_memory.h"
 #include "store/store_impl.h"
 
 namespace weft {

@@ -213,7 +213,35 @@ def write_lmdb():
     write("lmdb", "empty", b"\xff" + lmdb_file(database(2**64 - 1), []))
 
 
+def write_record_table():
+    """As src/model/record_layout.h lays a table out."""
+
+    def table(rows, keys, paths=(), skipped=b"", left_out=0, container=10_000):
+        text = ("{'descr': [('offset', '<u8'), ('length', '<u8')], 'fortran_order': False, 'shape': "
+                f"({len(rows)},), }}").encode()
+        length = -(-(10 + len(text) + 1) // 64) * 64 - 10
+        npy_head = b"\x93NUMPY\x01\x00" + struct.pack("<H", length) + text.ljust(length - 1) + b"\n"
+        ends, end = [], 0
+        for path, _ in paths:
+            end += len(path)
+            ends.append(end)
+        header = struct.pack("<8Q", container, len(rows), len(keys), 1 if paths else 0, len(paths), end, left_out,
+                             len(skipped))
+        out = (b"WFRTAB01" + header).ljust(128, b"\0")
+        for section in (npy_head + b"".join(struct.pack("<QQ", *row) for row in rows), keys,
+                        struct.pack(f"<{len(ends)}I", *ends), struct.pack(f"<{len(paths)}I", *[row for _, row in paths]),
+                        b"".join(path for path, _ in paths), skipped):
+            out += bytes(-len(out) % 64) + section
+        return out
+
+    write("record_table", "keys", table([(100, 0), (500, 10)], b"a%0A\nb\n"))
+    write("record_table", "empty", table([], b""))
+    write("record_table", "files", table([(0, 1), (10, 1), (30, 1)], b"d/x\nd-\nd/e/y\n",
+                                         [(b"d-", 1), (b"d/e/y", 2), (b"d/x", 0)], b"c\ta device\n", 1))
+
+
 if __name__ == "__main__":
+    write_record_table()
     write_tar()
     write_lmdb()
     write_peers()

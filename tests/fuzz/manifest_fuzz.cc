@@ -14,7 +14,7 @@ void require_one_line(const Error& error, Errc code) {
 }
 
 void require_sound(const VersionTree& tree) {
-  for (std::uint32_t i = 1; i < tree.size(); ++i) {
+  for (std::uint32_t i = kRootCount; i < tree.size(); ++i) {
     const Node& node = tree.node(i);
     require(tree.lookup(node.parent, node.name) == i, "every node is found by its name");
     require(!node.name.empty() && node.name.size() <= 255, "names fit");

@@ -235,23 +235,16 @@ def test_a_user_keeps_nobody_from_the_daemon(open_dir, count, fds):
         assert daemon.alive()
 
 
+WISH = {"name": "m", "inherit": "", "add": False, "move": False, "linked": False, "durability": "local", "parents": [],
+        "tags": [], "message": "", "metrics": [], "files": 2}
+
+
 @pytest.mark.parametrize("body", [
-    {}, {"name": "m"}, {"name": 5, "inherit": "", "add": False, "move": False, "parents": [], "tags": [], "message": "",
-                        "metrics": [],
-                        "files": 1},
-    {"name": "m", "inherit": "", "add": False, "move": False, "parents": [], "tags": [], "message": "",
-     "metrics": ["x"], "files": 1},
-    {"name": "m", "inherit": "", "add": False, "move": False, "parents": [], "tags": [], "message": "",
-     "metrics": [], "files": 0},
-    {"name": "../m", "inherit": "", "add": False, "move": False, "parents": [], "tags": [], "message": "",
-     "metrics": [], "files": 1}])
+    {}, {"name": "m"}, WISH | {"name": 5}, WISH | {"metrics": ["x"]}, WISH | {"files": 0}, WISH | {"name": "../m"},
+    WISH | {"durability": "disk"}])
 def test_an_import_that_makes_no_sense_is_refused(daemon, store, body):
     assert daemon.ask("import", body)[0] == "invalid"
     assert store.json("ls")["models"] == []
-
-
-WISH = {"name": "m", "inherit": "", "add": False, "move": False, "parents": [], "tags": [], "message": "",
-        "metrics": [], "files": 2}
 
 
 @pytest.mark.parametrize("files", [

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/json.h"
+#include "weft/publish.h"
 #include "weft/result.h"
 #include "weft/store.h"
 
