@@ -55,7 +55,7 @@ class Sides:
         """The readers' answers, once all of them have read cold files. They begin at one time."""
         self.forget()
         script = pathlib.Path(__file__).with_name("datasets_reader.py")
-        words = [sys.executable, script, side, way, self.records, number]
+        words = [sys.executable, script, side, way, self.records, min(number, self.records)]
         readers = [subprocess.Popen([str(word) for word in [*words, seed]], stdin=subprocess.PIPE,
                                     stdout=subprocess.PIPE, text=True) for seed in range(processes)]
         for reader in readers:
