@@ -28,7 +28,8 @@ constexpr CommandInfo kInfo = {
         "{store, uuid, format, created, models, versions, open_removed, tags, blobs,\n"
         " views, packs, blob_bytes, dead_bytes, pack_disk_bytes, free_bytes,\n"
         " assembled_files, assembled_bytes, assembled_bytes_max, scrub,\n"
-        " mounts: [{directory, status}], drafts: [{path, bytes, unwritten_seconds}], daemon};\n"
+        " mounts: [{directory, status}],\n"
+        " drafts: [{path, bytes, unwritten_seconds}], daemon};\n"
         "drafts are those that gc removes within a day; scrub is the last complete scrub,\n"
         "{begun, ended, packs, blobs, bytes, problems, lines: [TEXT]}, or null; status is\n"
         ".weft/status of that mount, or null; daemon is its own status, or null\n",
