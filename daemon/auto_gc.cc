@@ -28,9 +28,9 @@ void AutoGc::stop() {
   if (thread_.joinable()) thread_.join();
 }
 
-void AutoGc::removed(VersionHold hold) {
+void AutoGc::removed(VersionId version, VersionHold hold) {
   const std::lock_guard lock(mutex_);
-  held_.push_back({std::chrono::steady_clock::now() + actions_.delay(), std::move(hold)});
+  held_.push_back({std::chrono::steady_clock::now() + actions_.delay(), version, std::move(hold)});
   if (held_.size() > kHeldMax) held_.pop_front();
   wake_.notify_all();
 }
@@ -41,10 +41,25 @@ void AutoGc::collect_soon() {
   wake_.notify_all();
 }
 
-void AutoGc::release() {
-  std::deque<Held> all;
+std::deque<AutoGc::Held> AutoGc::take() {
   const std::lock_guard lock(mutex_);
-  all.swap(held_);
+  return std::exchange(held_, {});
+}
+
+void AutoGc::release() {
+  take();
+}
+
+// One that gc takes meanwhile cannot be held any more.
+void AutoGc::look_without(const std::function<void()>& look) {
+  std::deque<Held> all = take();
+  for (Held& held : all) held.hold.reset();
+  look();
+  const std::lock_guard lock(mutex_);
+  for (auto held = all.rbegin(); held != all.rend(); ++held) {
+    auto again = actions_.hold(held->version);
+    if (again.ok()) held_.push_front({held->until, held->version, *std::move(again)});
+  }
 }
 
 // Lets go of what has been held for long enough.

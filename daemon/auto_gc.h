@@ -19,6 +19,7 @@ class AutoGc {
   struct Actions {
     std::function<std::chrono::seconds()> delay;  // as it is configured now
     std::function<bool()> space_is_short;
+    std::function<Result<VersionHold>(VersionId)> hold;
     std::function<Status(const std::function<bool()>& cancelled)> collect;  // an error: it is tried again
   };
   explicit AutoGc(Actions actions) : actions_(std::move(actions)) {}
@@ -29,18 +30,22 @@ class AutoGc {
   void start();
   void stop();  // a gc that runs is given up
   // The version is removed, and stays for a while.
-  void removed(VersionHold hold);
+  void removed(VersionId version, VersionHold hold);
   // Versions are removed, and go at once.
   void collect_soon();
   // All that is held goes with the next gc.
   void release();
+  // Holds nothing while `look` runs, which tells what release() and a gc would free.
+  void look_without(const std::function<void()>& look);
 
  private:
   using Time = std::chrono::steady_clock::time_point;
   struct Held {
     Time until;
+    VersionId version = 0;
     VersionHold hold;
   };
+  std::deque<Held> take();
   void run();
   bool due(Time now);
   Time wake_at(Time now) const;

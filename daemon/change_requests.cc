@@ -1,5 +1,6 @@
 // Tags, removals and gc for a client.
 #include <chrono>
+#include <optional>
 
 #include "base/log.h"
 #include "control/call.h"
@@ -32,7 +33,8 @@ void hold(DaemonParts& parts, std::span<const VersionName> versions) {
   for (const VersionName& version : versions) {
     const auto row = version_of(parts.store, spec_of(version.model, version.number));
     if (!row.ok()) continue;
-    if (auto held = parts.store.hold_version(row->id); held.ok()) parts.auto_gc.removed(std::move(*held));
+    if (auto held = parts.store.hold_version(row->id); held.ok())
+      parts.auto_gc.removed(row->id, std::move(*held));
   }
 }
 
@@ -55,10 +57,18 @@ Result<Nothing> remove(control::Call& call, const RemoveRequest& request, Daemon
 
 Result<GcOutcome> collect(control::Call& call, const GcOptions& request, DaemonParts& parts) {
   WEFT_CHECK(check_access(parts.config.get()->gc, call.peer(), "collect garbage"));
-  if (!request.dry_run) parts.auto_gc.release();
   CallProgress progress(call);
-  return collect_all(
-      parts, request, [&call] { return call.cancelled(); }, progress);
+  const auto collect_now = [&] {
+    return collect_all(
+        parts, request, [&call] { return call.cancelled(); }, progress);
+  };
+  if (!request.dry_run) {
+    parts.auto_gc.release();
+    return collect_now();
+  }
+  std::optional<Result<GcOutcome>> looked;
+  parts.auto_gc.look_without([&] { looked.emplace(collect_now()); });
+  return *std::move(looked);
 }
 
 }  // namespace

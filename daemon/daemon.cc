@@ -119,6 +119,7 @@ class Daemon {
   AutoGc::Actions gc_actions() {
     return {.delay = [this] { return config_.get()->gc_delay; },
             .space_is_short = [this] { return is_short_of_space(config_.get()->store); },
+            .hold = [this](VersionId version) { return store_->hold_version(version); },
             .collect = [this](const std::function<bool()>& cancelled) -> Status {
               StoppedProgress progress(cancelled);
               WEFT_CHECK(collect_all(*parts_, {}, cancelled, progress));

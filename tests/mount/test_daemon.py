@@ -235,8 +235,8 @@ def test_a_user_keeps_nobody_from_the_daemon(open_dir, count, fds):
         assert daemon.alive()
 
 
-WISH = {"name": "m", "inherit": "", "add": False, "move": False, "linked": False, "durability": "local", "parents": [],
-        "tags": [], "message": "", "metrics": [], "files": 2}
+WISH = {"name": "m", "inherit": "", "add": False, "move": False, "linked": False, "durability": "local", "keep": 0,
+        "parents": [], "tags": [], "message": "", "metrics": [], "files": 2}
 
 
 @pytest.mark.parametrize("body", [
