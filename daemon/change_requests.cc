@@ -33,8 +33,7 @@ void hold(DaemonParts& parts, std::span<const VersionName> versions) {
   for (const VersionName& version : versions) {
     const auto row = version_of(parts.store, spec_of(version.model, version.number));
     if (!row.ok()) continue;
-    if (auto held = parts.store.hold_version(row->id); held.ok())
-      parts.auto_gc.removed(row->id, std::move(*held));
+    if (auto held = parts.store.hold_version(row->id); held.ok()) parts.auto_gc.removed(row->id, std::move(*held));
   }
 }
 

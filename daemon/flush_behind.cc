@@ -13,9 +13,9 @@ namespace weft {
 namespace {
 
 constexpr auto kTick = std::chrono::milliseconds(100);
-constexpr auto kPause = std::chrono::seconds(1);     // before what did not succeed is tried again
-constexpr auto kHoldMax = std::chrono::seconds(5);   // publishes hold up one piece no longer, or one after the other would
-                                                     // keep all from the disk
+constexpr auto kPause = std::chrono::seconds(1);    // before what did not succeed is tried again
+constexpr auto kHoldMax = std::chrono::seconds(5);  // publishes hold up one piece no longer, or one after the other
+                                                    // would keep all from the disk
 
 }  // namespace
 

@@ -1,8 +1,8 @@
 // Takes versions that were published into memory to the disk, in the background, and tells the registry when all of a
-// version is there (Viper, ICPP 2024: "memory-first" updates with a flush behind). The page cache is the memory: a flush
-// writes the pages of packs that are served already, so that there is no second copy. Versions go oldest first, and what
-// they are made of before them. After the machine has stopped, a version that is not whole any more is removed, and its
-// record says why.
+// version is there (Viper, ICPP 2024: "memory-first" updates with a flush behind). The page cache is the memory: a
+// flush writes the pages of packs that are served already, so that there is no second copy. Versions go oldest first,
+// and what they are made of before them. After the machine has stopped, a version that is not whole any more is
+// removed, and its record says why.
 #pragma once
 
 #include <chrono>
@@ -84,13 +84,13 @@ class FlushBehind {
   const std::string node_;
   std::mutex mutex_;
   std::condition_variable changed_;
-  bool ending_ = false;          // all below are guarded by mutex_
-  bool look_ = true;             // something was published since the last look began
+  bool ending_ = false;  // all below are guarded by mutex_
+  bool look_ = true;     // something was published since the last look began
   std::uint64_t bytes_max_;
-  unsigned publishing_ = 0;      // publishes that run
-  std::uint64_t promised_ = 0;   // bytes that these may leave unsynced
-  std::uint64_t fresh_ = 0;      // the same of those that ended since the last look began
-  FlushStatus status_;           // of the last look, and since
+  unsigned publishing_ = 0;     // publishes that run
+  std::uint64_t promised_ = 0;  // bytes that these may leave unsynced
+  std::uint64_t fresh_ = 0;     // the same of those that ended since the last look began
+  FlushStatus status_;          // of the last look, and since
   std::thread thread_;
 };
 

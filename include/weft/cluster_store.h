@@ -170,8 +170,8 @@ class ClusterStore : public Store {
   virtual Status put_back(const ContentId& id, const BlobPlace& place) = 0;
 
   // Versions that were published into memory (Snapshot::in_memory()), by this node. Waits until all that this one needs
-  // of this node is on the disk, with `pace` between pieces of some MiB. After the machine has stopped, it looks at what
-  // there still is. The answer is for the registry: keep_version(), or remove_version() with a reason.
+  // of this node is on the disk, with `pace` between pieces of some MiB. After the machine has stopped, it looks at
+  // what there still is. The answer is for the registry: keep_version(), or remove_version() with a reason.
   virtual Result<MemoryState> settle_version(VersionId version, const FlushPace& pace) = 0;
   // Bytes of its packs that may not be on the disk.
   virtual Result<std::uint64_t> unsynced_bytes(VersionId version) = 0;

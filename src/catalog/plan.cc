@@ -259,8 +259,7 @@ Result<std::optional<NoteEvent>> plan_note(Txn& txn, const VersionRow& version, 
   WEFT_TRY(const bool already, has_note(txn, note_name(note), version.id));
   if (already == set) return std::optional<NoteEvent>();
   WEFT_TRY(const Counters counters, get_counters(txn));
-  return std::optional(
-      NoteEvent{counters.sequence + 1, note, version.model_name, version.number, set, now_ns()});
+  return std::optional(NoteEvent{counters.sequence + 1, note, version.model_name, version.number, set, now_ns()});
 }
 
 Result<VersionRow> live_version(Txn& txn, std::string_view model_name, std::uint64_t number) {

@@ -80,10 +80,10 @@ std::vector<std::byte> encode(const AdoptionEvent& event, std::uint64_t place) {
 std::vector<std::byte> encode(const NoteEvent& event, std::uint64_t place) {
   Builder builder;
   auto model = builder.CreateString(event.model);
-  return seal_record(RecordKind::note,
-                     flat::finish(builder, records::CreateNote(builder, event.sequence,
-                                                               static_cast<std::uint8_t>(event.note), model,
-                                                               event.number, event.set, place, event.revision, event.time_ns)));
+  return seal_record(
+      RecordKind::note,
+      flat::finish(builder, records::CreateNote(builder, event.sequence, static_cast<std::uint8_t>(event.note), model,
+                                                event.number, event.set, place, event.revision, event.time_ns)));
 }
 
 std::vector<std::byte> encode(const RepairEvent& event, std::uint64_t place) {

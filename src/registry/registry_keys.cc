@@ -31,10 +31,9 @@ std::optional<std::uint64_t> number_of(std::string_view digits) {
 }
 
 std::optional<KeyKind> kind_of(std::string_view letter) {
-  constexpr std::pair<std::string_view, KeyKind> kKinds[] = {{"m/", KeyKind::head},      {"v/", KeyKind::version},
-                                                             {"x/", KeyKind::tombstone}, {"t/", KeyKind::tag},
-                                                             {"n/", KeyKind::member},    {"b/", KeyKind::barrier},
-                                                             {"d/", KeyKind::memory}};
+  constexpr std::pair<std::string_view, KeyKind> kKinds[] = {
+      {"m/", KeyKind::head},   {"v/", KeyKind::version}, {"x/", KeyKind::tombstone}, {"t/", KeyKind::tag},
+      {"n/", KeyKind::member}, {"b/", KeyKind::barrier}, {"d/", KeyKind::memory}};
   for (const auto& [text, kind] : kKinds)
     if (text == letter) return kind;
   return {};

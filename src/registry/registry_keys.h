@@ -4,7 +4,8 @@
 //   m/<model>                    its next number; stays when all versions are removed: numbers are never given twice
 //   v/<model>@<number>           a version; deleted by its removal
 //   x/<model>@<number>           a removed version
-//   d/<model>@<number>           its bytes are in its publisher's memory alone: made with the version, deleted when they
+//   d/<model>@<number>           its bytes are in its publisher's memory alone: made with the version, deleted when
+//   they
 //                                are on a disk, or with it
 //   t/<model>@<tag>              a tag
 //   n/<node>                     a member, under its lease

@@ -60,7 +60,7 @@ class RegistryList {
   const RegistryKeys& keys_;
   const RefusalSink refused_;
   std::uint64_t revision_ = 0;
-  std::vector<Item> items_;  // by key until compare(), then by revision
+  std::vector<Item> items_;         // by key until compare(), then by revision
   std::vector<MirrorChange> gone_;  // tags, and what is in memory no more
   std::vector<std::pair<std::string, std::uint64_t>> ahead_;
   std::size_t next_ = 0;

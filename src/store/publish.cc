@@ -93,9 +93,9 @@ class StoreImport final : public Import {
 
 Result<std::unique_ptr<Import>> StoreImpl::begin_import(Durability durability) {
   if (!options_.write) return Error{Errc::read_only, fmt::format("{}: opened for reading", path_)};
-  WEFT_TRY(std::unique_ptr<Importer> packs, Importer::begin(path_, *this,
-                                                               {.patience = options_.patience,
-                                                                .in_memory = durability == Durability::memory}));
+  WEFT_TRY(
+      std::unique_ptr<Importer> packs,
+      Importer::begin(path_, *this, {.patience = options_.patience, .in_memory = durability == Durability::memory}));
   return std::unique_ptr<Import>(std::make_unique<StoreImport>(*this, std::move(packs)));
 }
 

@@ -25,7 +25,8 @@ T need(Result<T> result) {
 
 class LocalNode final : public RegistryNode {
  public:
-  LocalNode() : store_(need(ClusterStore::open(made_.path, testing::write_options()))), registry_(local_registry(*store_)) {}
+  LocalNode()
+      : store_(need(ClusterStore::open(made_.path, testing::write_options()))), registry_(local_registry(*store_)) {}
   Store& store() override { return *store_; }
   Registry& registry() override { return *registry_; }
 

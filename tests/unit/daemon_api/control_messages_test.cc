@@ -61,9 +61,11 @@ TEST_CASE("an import travels as it is, but for its paths") {
 }
 
 TEST_CASE("an import of no files, of too many, or with half a metric is refused") {
-  const std::string unknown = R"({"files":1,"name":"m","inherit":"","add":false,"move":false,"linked":false,"durability":"disk"})";
+  const std::string unknown =
+      R"({"files":1,"name":"m","inherit":"","add":false,"move":false,"linked":false,"durability":"disk"})";
   CHECK(refusal<ImportRequest>(unknown) == "\"durability\": expected memory, local or origin, got disk");
-  const std::string rest = R"(,"name":"m","inherit":"","add":false,"move":false,"linked":false,"durability":"local","keep":0,"parents":[],"tags":[],"message":""})";
+  const std::string rest =
+      R"(,"name":"m","inherit":"","add":false,"move":false,"linked":false,"durability":"local","keep":0,"parents":[],"tags":[],"message":""})";
   CHECK(refusal<ImportRequest>(R"({"metrics":[],"files":0)" + rest) == "\"files\": expected at least 1, got 0");
   CHECK(refusal<ImportRequest>(R"({"metrics":[],"files":18446744073709551615)" + rest).starts_with("\"files\": "));
   CHECK(refusal<ImportRequest>(R"({"files":1,"metrics":[["x"]])" + rest) == "\"value\": expected a text, got nothing");

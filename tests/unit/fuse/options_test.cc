@@ -105,7 +105,8 @@ TEST_CASE("help and version need nothing else") {
 TEST_CASE("options become words that give the same options, whoever calls") {
   const std::string list =
       "ro,noexec,allow_other,uid=5,gid=6,umask=027,xattr,trust_store,announce,loglevel=debug,"
-      "stall=7,attr_timeout=3,cold=stream,record_reads=off,assembly_cache_max=5,drafts_max=6,durability=origin,log=/x/y";
+      "stall=7,attr_timeout=3,cold=stream,record_reads=off,assembly_cache_max=5,drafts_max=6,durability=origin,log=/x/"
+      "y";
   const MountOptions options = parsed({"/a store", "/d,ir", "-f", "-o", list.c_str()});
   MountOptions with_comma = options;
   with_comma.log_file = "/a,b/log";
