@@ -6,6 +6,7 @@
 #include <atomic>
 #include <csignal>
 #include <ctime>
+#include <mutex>
 #include <optional>
 #include <utility>
 
@@ -66,6 +67,11 @@ class Daemon {
   Daemon(const DaemonOptions& options, SettingValues values, Config config)
       : options_(options), values_(std::move(values)), config_(std::move(config)) {}
 
+  // The registry's threads go after what they tell.
+  ~Daemon() { tell(nullptr); }
+  Daemon(const Daemon&) = delete;
+  Daemon& operator=(const Daemon&) = delete;
+
   Result<bool> run() {
     WEFT_CHECK(start());
     say("READY=1");
@@ -81,6 +87,11 @@ class Daemon {
   }
 
  private:
+  void tell(FlushBehind* memory) {
+    const std::lock_guard lock(telling_);
+    told_ = memory;
+  }
+
   void say(std::string_view state) const { notify(options_.notify_socket, state); }
 
   Status start() {
@@ -96,6 +107,8 @@ class Daemon {
     if (peers_) peers_->join(*registry_);
     bytes_ = std::make_unique<Bytes>(*store_, config_, *registry_, peers_.get());
     memory_ = std::make_unique<FlushBehind>(*store_, *registry_, config_.get()->name, config_.get()->memory_max);
+    tell(memory_.get());
+    memory_->look_again();  // what came before it was there
     auto_gc_ = std::make_unique<AutoGc>(gc_actions());
     parts_.emplace(DaemonParts{*store_, *registry_, config_, figures_, *bytes_, *memory_, *auto_gc_, now_ns()});
     add_node_figures(figures_, *parts_, *server_);
@@ -163,6 +176,10 @@ class Daemon {
       options.self.address = addresses_text(peers_->exchange().endpoints());
       options.self.provider = providers_text(peers_->exchange().endpoints());
     }
+    options.changed = [this] {
+      const std::lock_guard lock(telling_);
+      if (told_ != nullptr) told_->look_again();
+    };
     return cluster_registry(*store_, std::move(options));
   }
 
@@ -213,6 +230,8 @@ class Daemon {
   std::unique_ptr<Peers> peers_;  // null for a node alone, and for one without peers
   std::unique_ptr<Bytes> bytes_;
   std::unique_ptr<FlushBehind> memory_;
+  std::mutex telling_;
+  FlushBehind* told_ = nullptr;     // of what the registry changes; guarded by telling_
   std::unique_ptr<Follow> follow_;  // null for a node alone, which has all bytes
   std::unique_ptr<AutoGc> auto_gc_;
   std::optional<DaemonParts> parts_;

@@ -37,6 +37,12 @@ void FlushBehind::set_max(std::uint64_t bytes_max) {
   changed_.notify_all();
 }
 
+void FlushBehind::look_again() {
+  const std::lock_guard lock(mutex_);
+  look_ = true;
+  changed_.notify_all();
+}
+
 Result<FlushBehind::Publish> FlushBehind::begin_publish(std::uint64_t bytes, bool in_memory,
                                                         const Cancelled& cancelled) {
   std::unique_lock lock(mutex_);
@@ -97,7 +103,8 @@ Status FlushBehind::lose(const VersionRow& version) {
   const std::string why =
       fmt::format("lost: it was only in the memory of {} when that machine stopped", node_.empty() ? "a node" : node_);
   log_error("{}: {}", spec_of(version.model_name, version.number), why);
-  WEFT_CHECK(registry_.lose_version(version.model_name, version.number, why));
+  const Status lost = registry_.lose_version(version.model_name, version.number, why);
+  if (!lost.ok() && lost.error().code != Errc::not_found) return lost;  // it may be removed by now
   const std::lock_guard lock(mutex_);
   ++status_.lost;
   return {};

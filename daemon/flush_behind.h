@@ -40,6 +40,8 @@ class FlushBehind {
   FlushBehind& operator=(const FlushBehind&) = delete;
 
   void set_max(std::uint64_t bytes_max);
+  // What is in memory may have changed without a publish here: the registry has told of versions.
+  void look_again();
 
   // A publish while it runs. No piece is begun meanwhile, for some seconds at most: its own syncs wait for none.
   class Publish {

@@ -196,6 +196,7 @@ Status apply_note(Txn& txn, const NoteEvent& event) {
   WEFT_TRY(std::optional<VersionRow> version, find_version(txn, model->id, event.number));
   if (!version || version->removed) return {};
   const std::string_view note = note_name(event.note);
+  if (event.set && event.note == VersionNote::in_memory) WEFT_CHECK(put_note(txn, kMemoryUsed, 0));
   return event.set ? put_note(txn, note, version->id) : erase_note(txn, note, version->id);
 }
 

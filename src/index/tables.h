@@ -68,7 +68,9 @@ Result<std::optional<ModelRow>> find_model(Txn& txn, std::string_view name);
 inline constexpr std::string_view kIncomplete = "incomplete";
 inline constexpr std::string_view kUnsaved = "unsaved";  // published here, and not at the origin yet
 inline constexpr std::string_view kPinned = "pinned";
-inline constexpr std::string_view kInMemory = "memory";    // VersionNote::in_memory
+inline constexpr std::string_view kInMemory = "memory";  // VersionNote::in_memory
+// Of id 0: some version was. Dead blobs of it may lie in packs that are not on the disk, after it is removed.
+inline constexpr std::string_view kMemoryUsed = "used memory";
 inline constexpr std::string_view kUnreaped = "unreaped";  // removed, and gc has not given its content back yet
 // Removed, and it is still a holder of what it held; the value says how much of that is given back (giving_back.h).
 inline constexpr std::string_view kGivingBack = "giving";

@@ -75,8 +75,8 @@ Result<StoreImpl::Events> StoreImpl::note(Txn& txn, const VersionRow& version, V
 
 // Of what it brings itself nothing need be in the index yet.
 Result<bool> StoreImpl::relies_on_memory(Txn& txn, const PublishRequest& request) {
-  WEFT_TRY(const std::vector<VersionId> any, noted(txn, kInMemory, 0, 1));
-  if (any.empty()) return false;
+  WEFT_TRY(const bool used, has_note(txn, kMemoryUsed, 0));
+  if (!used) return false;
   WEFT_TRY(const bool parent, is_parent_in_memory(txn, request.parents));
   if (parent) return true;
   MemoryUse use(packs_);

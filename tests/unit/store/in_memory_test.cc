@@ -165,6 +165,18 @@ TEST_CASE("what is made of a version in memory is in memory too") {
   CHECK(must(must(store->snapshot())->durability(must(must(store->snapshot())->version(other)))) == Durability::local);
 }
 
+TEST_CASE("what takes dead blobs that are only in memory is in memory too") {
+  TestStore test;
+  const auto store = open_store(test.path);
+  publish_in_memory(*store, "m", {1});
+  must(store->remove_version("m", 1));
+  CHECK(in_memory(*store).empty());
+  const VersionId again = publish_in_memory(*store, "n", {1}, Durability::local).version.id;
+  CHECK(in_memory(*store) == std::vector{again});
+  CHECK(must(store->settle_version(again, no_pace)) == MemoryState::kept);
+  CHECK(boot_of(test.path, pack_of(*store, 1)).empty());
+}
+
 TEST_CASE("gc leaves packs that are only in memory as they are") {
   TestStore test;
   const auto store = open_store(test.path);
