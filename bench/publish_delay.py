@@ -1,10 +1,9 @@
-"""How long after a publish another node's watcher reads of it: from the packet with the publisher's transaction for etcd to
+"""Part `delay` of the publish bench: how long after a publish another node's watcher reads of it: from the packet with the publisher's transaction for etcd to
 the return of the watcher's read, less the same of a bare client of etcd on the same hosts, in turn.
 
 All hosts are name spaces of this machine, with one clock. A program that is run inside of one is this file again, with the
 name of a function below; it prints a line "TIME_NS WHAT" for each thing that it sees."""
 
-import argparse
 import base64
 import ctypes
 import ctypes.util
@@ -211,19 +210,12 @@ def print_table(pairs):
               f"{'yes' if difference <= GOALS_MS[way] else 'NO'} | {len(both)} |")
 
 
-def main():
-    if len(sys.argv) > 1 and not sys.argv[1].startswith("-"):
-        functions = {function.__name__: function for function in (sniff, put, watch, events, inotify, wait)}
-        functions[sys.argv[1]](*sys.argv[2:])
-        return
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--times", type=int, default=200)
-    parser.add_argument("--dir", default=None, help="where the stores and etcd's data lie (default: /dev/shm)")
-    args = parser.parse_args()
-    with tempfile.TemporaryDirectory(dir=args.dir or "/dev/shm") as directory, \
+def run(_build, _directory, args):
+    """The stores and etcd's data lie in memory: a sync costs nothing there."""
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as directory, \
             Cluster(pathlib.Path(directory), peers=True) as cluster:
         print_table(measured(Bench(cluster, pathlib.Path(directory)), args.times))
 
 
 if __name__ == "__main__":
-    main()
+    {function.__name__: function for function in (sniff, put, watch, events, inotify, wait)}[sys.argv[1]](*sys.argv[2:])
