@@ -54,6 +54,8 @@ def test_a_record_costs_about_one_fault(published, tmp_path):
 
 
 def test_reads_by_record_can_be_turned_off(published, tmp_path):
+    if run(["stat", "-f", "-c", "%T", published.path]).stdout.strip() == "tmpfs":
+        pytest.skip("the store has no disk below it: its pages stay in the page cache")
     drop_pages(published)
     with Mount(published, tmp_path / "mnt", options="record_reads=off") as mount:
         assert faults_of(reader(mount.version("set", 1) / "train", 1)) >= 5 * COUNT
