@@ -195,7 +195,7 @@ def row_of(name, rows, locals_, raws, binds):
     limit = limit_of(locals_, raws)
     parts = [statistics.median(getattr(row, part) for row in rows) for part in ("write", "rename", "event", "read")]
     met = ("yes" if whole <= limit else "NO") if binds else ""
-    return (f"| {name} | {median_text([row.whole for row in rows], 's')} | {limit:.3f} s | {met} | "
+    return (f"| {name} | {median_text([row.whole for row in rows], 's')[0]} | {limit:.3f} s | {met} | "
             + " | ".join(f"{part:.3f} s" for part in parts)
             + f" | {statistics.median(locals_):.3f} s | {statistics.median(raws):.3f} s |")
 
@@ -291,7 +291,7 @@ def against_shared(directory, args, medians, shared_gbit=1, peer_medians=None):
                         mine = ours[tensors, changed, 1]
                         least = saved.changed_bytes / GBIT
                         limit = (2 * saved.count * saved.each / GBIT / shared_gbit + every / 2) / least
-                        print(f"| {tensors} tensors, {changed:.0%} changed | {every} s | {median_text(times, 's')} "
+                        print(f"| {tensors} tensors, {changed:.0%} changed | {every} s | {median_text(times, 's')[0]} "
                               f"| {took / mine:.2f} | {limit:.1f} |", flush=True)
         except NotHere as reason:
             print(f"| glusterfs was not run: {reason} | | | | |")
