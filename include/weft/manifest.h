@@ -45,21 +45,43 @@ struct Tensor {
   bool operator==(const Tensor&) const = default;
 };
 
+// What a file of a manifest is for. All but the published ones are of data sets, and no listing has them.
+enum class FileRole : std::uint8_t {
+  published,
+  bundle,        // the bytes of small published files
+  file_table,    // which these are (model/file_table.h)
+  record_table,  // the records of a container (model/record_table.h)
+};
+
 struct File {
-  std::string path;  // relative, '/'-separated, no empty, "." or ".." component
+  // Relative, '/'-separated, no empty, "." or ".." component. Of a record table the container's; of a bundle and of the
+  // file table "".
+  std::string path;
   std::uint64_t size = 0;
   std::string format;  // as Layout::format
   std::vector<Extent> extents;
   std::vector<Tensor> tensors;  // names are unique; extents ascend, and those of tied tensors are equal
   std::vector<std::pair<std::string, std::string>> metadata;
+  FileRole role = FileRole::published;
   bool operator==(const File&) const = default;
 };
 
 struct Manifest {
-  std::vector<File> files;  // sorted by path, bytewise; no path is another's or its directory
+  // By role. Published files, sorted by path, bytewise; no path is another's or its directory. Bundles, whose bytes one
+  // after the other are the small files in the table's order. The file table: one where there are bundles, else none.
+  // Record tables by path.
+  std::vector<File> files;
   Architecture architecture = {};
+  VersionKind kind = VersionKind::model;  // a data set has no tensors
   bool operator==(const Manifest&) const = default;
 };
+
+std::span<const File> files_of(const Manifest& manifest, FileRole role);
+inline std::span<const File> published_files(const Manifest& manifest) {
+  return files_of(manifest, FileRole::published);
+}
+// A file of a data set that has records was read as no container for this reason, which stands in its metadata.
+inline constexpr std::string_view kNoRecords = "no records";
 
 // Encodes to a FlatBuffer (src/model/manifest.fbs). Errc::invalid for what decode_manifest would refuse: a promise
 // broken, or more than limits::kManifestMax bytes.
@@ -68,7 +90,7 @@ Result<std::vector<std::byte>> encode_manifest(const Manifest& manifest);
 // Everything that the comments above promise is checked; hostile bytes give Errc::corrupt.
 Result<Manifest> decode_manifest(std::span<const std::byte> bytes);
 
-std::uint64_t logical_bytes(const Manifest& manifest);  // sum of file sizes
+std::uint64_t logical_bytes(const Manifest& manifest);  // of all published files, the small ones too
 // SHA-256 of all that a manifest says but for bytes and sizes of files: paths, formats, names, types and shapes of
 // tensors, architecture. A query (find.h) gives one answer for all manifests of one outline.
 Digest outline_of(const Manifest& manifest);

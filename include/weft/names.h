@@ -23,6 +23,10 @@ Status check_key_component(std::string_view text, std::string_view what);  // `w
 Status check_key_tag(std::string_view tag);
 Status check_key_name(std::string_view name);
 
+// What a version is. Models and data sets share the names: all versions of one name are of one kind.
+enum class VersionKind : std::uint8_t { model, dataset };
+std::string_view kind_name(VersionKind kind);  // "model", "data set"
+
 // "a/b/c" -> "a/b", "c"; "c" -> "", "c".
 std::pair<std::string_view, std::string_view> split_name(std::string_view name);
 

@@ -10,6 +10,7 @@
 #include "weft/content.h"
 #include "weft/dtype.h"
 #include "weft/lineage.h"
+#include "weft/names.h"
 
 namespace weft {
 
@@ -55,6 +56,7 @@ struct ModelRow {
   std::uint64_t changed_ns = 0;  // of the last publish, tag or removal in it
   std::uint64_t live = 0;        // versions that are not removed
   std::uint64_t tags = 0;
+  VersionKind kind = VersionKind::model;  // of all its versions
 };
 
 struct VersionRow {
@@ -78,6 +80,7 @@ struct VersionRow {
   std::uint64_t died = 0;
   std::string publisher;  // uuid of the node that brought it, by the registry; "" for a publish of this store alone
   std::string lost;       // why it was removed, if its bytes were lost; "": somebody removed it, or it is live
+  VersionKind kind = VersionKind::model;
 };
 
 // What only this node knows of a version.
@@ -127,11 +130,12 @@ struct InodeRow {
   std::uint64_t changed_ns = 0;     // namespace_dir: when a name last appeared or went; 0: never
 };
 
-// An entry of a directory below models/ that is not a version's: a next component of model names.
+// An entry of a directory below models/ or datasets/ that is not a version's: a next component of names.
 struct NamespaceEntry {
   std::string component;
-  bool is_model = false;
+  bool is_model = false;  // or a data set
   Ino ino = 0;
+  std::uint64_t models = 0, datasets = 0;  // it is, or has below it, so many that show
 };
 
 struct StoreCounts {

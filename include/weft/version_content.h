@@ -32,6 +32,7 @@ struct VersionContent {
   std::vector<ViewKey> views;    // by tensor ordinal; of each tensor the mount shows kLinksOfView entries
   std::uint64_t tree_nodes = 0;  // inode numbers to set aside
   std::uint64_t logical_bytes = 0;
+  VersionKind kind = VersionKind::model;
   std::vector<ArchItem> architecture;  // distinct ids
   Digest outline;                      // manifest.h
 };

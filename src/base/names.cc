@@ -80,6 +80,10 @@ Result<VersionSpec> parse_version_spec(std::string_view text) {
   return spec;
 }
 
+std::string_view kind_name(VersionKind kind) {
+  return kind == VersionKind::dataset ? "data set" : "model";
+}
+
 std::string spec_of(std::string_view model, std::uint64_t number) {
   return fmt::format("{}@{}", model, number);
 }

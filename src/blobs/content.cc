@@ -1,8 +1,8 @@
 #include <utility>
 
 #include "blobs/arch_items.h"
+#include "weft/dataset_tree.h"
 #include "weft/node.h"
-#include "weft/tree.h"
 
 namespace weft {
 namespace {
@@ -15,7 +15,8 @@ ViewKey view_of(const Manifest& manifest, const File& file, const Tensor& tensor
 
 Result<VersionContent> content_of(const Manifest& manifest) {
   VersionContent content;
-  WEFT_TRY(content.tree_nodes, VersionTree::count(manifest));
+  WEFT_TRY(content.tree_nodes, count_nodes(manifest));
+  content.kind = manifest.kind;
   content.logical_bytes = logical_bytes(manifest);
   content.views.reserve(tensor_count(manifest));
   content.files.reserve(manifest.files.size());

@@ -116,7 +116,7 @@ Status remove_from_model(Txn& txn, ModelRow& model, std::uint64_t removed, std::
   if (model.live != 0) --model.live;
   if (model.latest == removed) {
     WEFT_TRY(model.latest, latest_below(txn, model.id, removed));
-    if (model.latest == 0) WEFT_CHECK(hide_model(txn, model.name, time_ns));
+    if (model.latest == 0) WEFT_CHECK(hide_model(txn, model, time_ns));
   }
   return put(txn, Table::models, model.name, model);
 }

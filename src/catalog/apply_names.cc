@@ -40,16 +40,21 @@ Status touch_hub(Txn& txn, std::string_view model, std::uint64_t time_ns) {
   return hub_name(model) ? touch_directory(txn, kHubIno, time_ns) : Status{};
 }
 
-// Shows a name in its directory, or counts one more model below it.
-Status show(Txn& txn, std::string_view path, bool is_model, Ino ino, std::uint64_t time_ns) {
+// Shows a name in its directory, or counts one more model or data set below it.
+Status show(Txn& txn, std::string_view path, const NameRow& added, std::uint64_t time_ns) {
   auto [prefix, component] = split_name(path);
   std::string key = name_key(prefix, component);
   WEFT_TRY(std::optional<NameRow> row, find_row<NameRow>(txn, Table::names, key));
   if (!row) WEFT_CHECK(touch_namespace(txn, prefix, time_ns));
-  return put(txn, Table::names, key, NameRow{is_model, ino, row ? row->live + 1 : 1});
+  NameRow now = added;
+  if (row) {
+    now.live += row->live;
+    now.datasets += row->datasets;
+  }
+  return put(txn, Table::names, key, now);
 }
 
-Status hide(Txn& txn, std::string_view path, std::uint64_t time_ns) {
+Status hide(Txn& txn, std::string_view path, VersionKind kind, std::uint64_t time_ns) {
   auto [prefix, component] = split_name(path);
   std::string key = name_key(prefix, component);
   WEFT_TRY(NameRow row, need_row<NameRow>(txn, Table::names, key));
@@ -58,15 +63,17 @@ Status hide(Txn& txn, std::string_view path, std::uint64_t time_ns) {
     return txn.erase(Table::names, key);
   }
   --row.live;
+  if (kind == VersionKind::dataset) --row.datasets;
   return put(txn, Table::names, key, row);
 }
 
 Status show_model(Txn& txn, const ModelRow& model, std::uint64_t time_ns) {
   WEFT_CHECK(touch_hub(txn, model.name, time_ns));
-  WEFT_CHECK(show(txn, model.name, true, model.ino, time_ns));
+  const std::uint64_t datasets = model.kind == VersionKind::dataset ? 1 : 0;
+  WEFT_CHECK(show(txn, model.name, {true, model.ino, 1, datasets}, time_ns));
   for (std::string_view path = split_name(model.name).first; !path.empty(); path = split_name(path).first) {
     WEFT_TRY(NumberRow ino, need_row<NumberRow>(txn, Table::dirs, path));
-    WEFT_CHECK(show(txn, path, false, ino.value, time_ns));
+    WEFT_CHECK(show(txn, path, {false, ino.value, 1, datasets}, time_ns));
   }
   return {};
 }
@@ -87,6 +94,7 @@ Result<ModelRow> make_model(Txn& txn, const PublishEvent& event) {
   ModelRow model;
   model.id = version.model;
   model.name = version.model_name;
+  model.kind = version.kind;
   model.ino = event.model_ino;
   model.latest_ino = event.latest_ino;
   model.created_ns = created_ns;
@@ -106,9 +114,10 @@ Status skip_numbers(Txn& txn, const ModelRow& model, std::uint64_t number) {
 
 }  // namespace
 
-Status hide_model(Txn& txn, std::string_view name, std::uint64_t time_ns) {
-  WEFT_CHECK(touch_hub(txn, name, time_ns));
-  for (std::string_view path = name; !path.empty(); path = split_name(path).first) WEFT_CHECK(hide(txn, path, time_ns));
+Status hide_model(Txn& txn, const ModelRow& model, std::uint64_t time_ns) {
+  WEFT_CHECK(touch_hub(txn, model.name, time_ns));
+  for (std::string_view path = model.name; !path.empty(); path = split_name(path).first)
+    WEFT_CHECK(hide(txn, path, model.kind, time_ns));
   return {};
 }
 

@@ -12,7 +12,7 @@ namespace weft {
 
 // The model of a publish: made, shown, and its numbers counted.
 Status advance_model(Txn& txn, const PublishEvent& event);
-Status hide_model(Txn& txn, std::string_view name, std::uint64_t time_ns);  // it has no live version any more
+Status hide_model(Txn& txn, const ModelRow& model, std::uint64_t time_ns);  // it has no live version any more
 void note_change(ModelRow& model, std::uint64_t time_ns);                   // a publish, a tag or a removal
 
 Status set_tags_of(Txn& txn, const PublishEvent& event);

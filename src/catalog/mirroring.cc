@@ -43,7 +43,7 @@ Status check_bounds(const MirroredVersion& change) {
 // A record that says other than its manifest is not believed: such a version stays bare.
 bool agrees(const MirroredVersion& change, const VersionContent& content) {
   return content.tree_nodes == change.tree_nodes && content.logical_bytes == change.version.logical_bytes &&
-         content.views.size() == change.version.tensors;
+         content.views.size() == change.version.tensors && content.kind == change.version.kind;
 }
 
 }  // namespace
@@ -91,6 +91,7 @@ Status Mirroring::take(const MirroredVersion& change) {
   if (known && version.removed && !known->removed) return remove(*known, version.removed_ns, version.lost);
   if (known) return {};
   Status shows = version.removed ? Status{} : check_hides_none(txn_, version.model_name);
+  if (shows.ok()) shows = check_kind(txn_, version.model_name, version.kind);
   if (!shows.ok() && shows.error().code != Errc::exists) return shows;
   if (!shows.ok()) return refuse(name, shows.error().message);
   return publish(change);

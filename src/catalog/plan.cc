@@ -65,6 +65,13 @@ Status check_hides_none(Txn& txn, std::string_view name) {
   return {};
 }
 
+Status check_kind(Txn& txn, std::string_view name, VersionKind kind) {
+  WEFT_TRY(const std::optional<ModelRow> known, find_model(txn, name));
+  if (!known || known->kind == kind) return {};
+  return Error{Errc::exists, fmt::format("{} is the name of a {}: expected the name of a {}", printable(name),
+                                         kind_name(known->kind), kind_name(kind))};
+}
+
 Status plan_model(Txn& txn, PublishEvent& event, const Counters& counters, Allocator& inos) {
   VersionRow& version = event.version;
   WEFT_TRY(std::optional<ModelRow> model, find_model(txn, version.model_name));
@@ -187,12 +194,14 @@ Result<std::vector<Range>> plan_blobs(Txn& txn, const VersionContent& content, s
 Result<VersionRow> plan_version(Txn& txn, const PublishRequest& request, const Digest& manifest) {
   WEFT_CHECK(check_key_name(request.model));
   WEFT_CHECK(check_hides_none(txn, request.model));
+  WEFT_CHECK(check_kind(txn, request.model, request.content.kind));
   VersionRow version;
   WEFT_TRY(version.parents, plan_parents(txn, request.parents));
   version.model_name = request.model;
   version.manifest = manifest;
   version.time_ns = now_ns();
   version.logical_bytes = request.content.logical_bytes;
+  version.kind = request.content.kind;
   version.message = request.message;
   version.metrics = request.metrics;
   version.elsewhere = request.elsewhere;

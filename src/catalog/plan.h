@@ -56,6 +56,8 @@ class Allocator {
 // Errc::unsupported if the event's version or model has an id above limits::kIdMax.
 Status check_ids(const VersionRow& version);
 Status check_hides_none(Txn& txn, std::string_view name);
+// Errc::exists: the name is one of another kind, also if all its versions are removed.
+Status check_kind(Txn& txn, std::string_view name, VersionKind kind);
 
 // Numbers of the event's model, known or new, by its name; the version's is the model's next.
 Status plan_model(Txn& txn, PublishEvent& event, const Counters& counters, Allocator& inos);

@@ -42,7 +42,7 @@ std::vector<std::byte> encode(const PublishEvent& event, std::uint64_t place) {
                                                    directories, event.local.ino_base, event.local.ino_count, view_inos,
                                                    packs, version.tensors, version.tensor_bytes, elsewhere, place,
                                                    event.model_created_ns, flat::pointer(publisher), event.revision,
-                                                   event.bare, blobs)));
+                                                   event.bare, blobs, version.kind == VersionKind::dataset)));
 }
 
 std::vector<std::byte> encode(const TagsEvent& event, std::uint64_t place) {
@@ -165,6 +165,7 @@ Result<PlacedEvent> decode_publish(std::span<const std::byte> payload, std::stri
   version.tensors = in->tensors();
   version.tensor_bytes = in->tensor_bytes();
   version.elsewhere = flat::unpack(in->elsewhere());
+  version.kind = in->dataset() ? VersionKind::dataset : VersionKind::model;
   event.tags = unpack(in->tags());
   event.model_ino = in->model_ino();
   event.latest_ino = in->latest_ino();

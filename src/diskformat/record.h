@@ -17,7 +17,7 @@ namespace weft {
 
 inline constexpr std::size_t kRecordHeader = 16;    // bytes
 inline constexpr std::uint16_t kRecordVersion = 1;  // of records that we write; others are refused
-inline constexpr std::uint32_t kStoreFormat = 10;   // of the store as a whole, in STORE/weft-store
+inline constexpr std::uint32_t kStoreFormat = 11;   // of the store as a whole, in STORE/weft-store
 
 // Stored: never renumber, only append.
 enum class RecordKind : std::uint16_t {

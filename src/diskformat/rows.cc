@@ -101,7 +101,8 @@ std::vector<std::byte> encode_row(const ModelRow& row) {
   Builder builder;
   return flat::finish(
       builder, records::CreateModel(builder, row.id, builder.CreateString(row.name), row.next_number, row.latest,
-                                    row.ino, row.latest_ino, row.created_ns, row.changed_ns, row.live, row.tags));
+                                    row.ino, row.latest_ino, row.created_ns, row.changed_ns, row.live, row.tags,
+                                    row.kind == VersionKind::dataset));
 }
 
 template <>
@@ -109,7 +110,8 @@ Result<ModelRow> decode_row(std::span<const std::byte> payload, std::string_view
   const auto* in = flat::root<records::Model>(payload);
   if (in == nullptr) return flat::bad(where, "not a model");
   return ModelRow{in->id(),         flat::text(in->name()), in->next_number(), in->latest(), in->ino(),
-                  in->latest_ino(), in->created_ns(),       in->changed_ns(),  in->live(),   in->tags()};
+                  in->latest_ino(), in->created_ns(),       in->changed_ns(),  in->live(),   in->tags(),
+                  in->dataset() ? VersionKind::dataset : VersionKind::model};
 }
 
 template <>
@@ -138,14 +140,14 @@ RecordKind record_kind_of<NameRow>() {
 template <>
 std::vector<std::byte> encode_row(const NameRow& row) {
   Builder builder;
-  return flat::finish(builder, records::CreateName(builder, row.is_model, row.ino, row.live));
+  return flat::finish(builder, records::CreateName(builder, row.is_model, row.ino, row.live, row.datasets));
 }
 
 template <>
 Result<NameRow> decode_row(std::span<const std::byte> payload, std::string_view where) {
   const auto* in = flat::root<records::Name>(payload);
   if (in == nullptr) return flat::bad(where, "not a name");
-  return NameRow{in->is_model(), in->ino(), in->live()};
+  return NameRow{in->is_model(), in->ino(), in->live(), in->datasets()};
 }
 
 template <>
@@ -188,7 +190,8 @@ std::vector<std::byte> encode_row(const VersionRow& row) {
   return flat::finish(builder, records::CreateVersion(builder, row.id, row.model, model_name, row.number, &manifest,
                                                       row.time_ns, row.logical_bytes, message, metrics, parents,
                                                       row.removed, row.removed_ns, row.tensors, row.tensor_bytes,
-                                                      elsewhere, row.born, row.died, flat::pointer(publisher), lost));
+                                                      elsewhere, row.born, row.died, flat::pointer(publisher), lost,
+                                                      row.kind == VersionKind::dataset));
 }
 
 template <>
@@ -215,6 +218,7 @@ Result<VersionRow> decode_row(std::span<const std::byte> payload, std::string_vi
   row.died = in->died();
   row.publisher = flat::unpack_uuid(in->publisher());
   row.lost = flat::text(in->lost());
+  row.kind = in->dataset() ? VersionKind::dataset : VersionKind::model;
   return row;
 }
 

@@ -15,7 +15,7 @@
 
 namespace weft {
 
-inline constexpr std::uint32_t kOriginFormat = 2;
+inline constexpr std::uint32_t kOriginFormat = 3;
 
 struct Counters {
   std::uint64_t sequence = 0;
@@ -40,11 +40,12 @@ struct OriginInfo {
 // In `numbers`: the journal lost what this number was.
 inline constexpr VersionId kLostVersion = 0;
 
-// A row of `names`: what a listing of models/ shows.
+// A row of `names`: what a listing of models/ or datasets/ shows.
 struct NameRow {
-  bool is_model = false;
+  bool is_model = false;  // or a data set
   Ino ino = 0;
-  std::uint64_t live = 0;  // models at or below this name that have a live version
+  std::uint64_t live = 0;      // models and data sets at or below this name that have a live version
+  std::uint64_t datasets = 0;  // of these
 };
 
 struct ModelNameRow {

@@ -1,5 +1,6 @@
 #include "weft/manifest.h"
 
+#include <algorithm>
 #include <span>
 #include <string_view>
 
@@ -22,9 +23,15 @@ Result<Manifest> decode_manifest(std::span<const std::byte> bytes) {
   return manifest;
 }
 
+std::span<const File> files_of(const Manifest& manifest, FileRole role) {
+  const auto found = std::ranges::equal_range(manifest.files, role, {}, &File::role);
+  return {found.begin(), found.end()};
+}
+
 std::uint64_t logical_bytes(const Manifest& manifest) {
   std::uint64_t bytes = 0;
-  for (const File& file : manifest.files) bytes += file.size;
+  for (const FileRole role : {FileRole::published, FileRole::bundle})
+    for (const File& file : files_of(manifest, role)) bytes += file.size;
   return bytes;
 }
 
@@ -49,6 +56,7 @@ class Outline {
   }
   void add(const File& file) {
     add(file.path);
+    add(static_cast<std::uint64_t>(file.role));
     add(file.format);
     add(std::uint64_t{file.tensors.size()});
     for (const Tensor& tensor : file.tensors) add(tensor);
@@ -64,6 +72,7 @@ class Outline {
 
 Digest outline_of(const Manifest& manifest) {
   Outline outline;
+  outline.add(static_cast<std::uint64_t>(manifest.kind));
   outline.add(std::uint64_t{manifest.files.size()});
   for (const File& file : manifest.files) outline.add(file);
   const auto architecture = encode_unchecked(Manifest{{}, manifest.architecture});

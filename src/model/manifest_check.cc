@@ -205,16 +205,49 @@ Status check_contents(const Manifest& manifest) {
   return {};
 }
 
+// Record tables come by path, and each is of a published file.
+Status check_tables(const Manifest& manifest) {
+  const std::span<const File> published = published_files(manifest);
+  std::string_view last;
+  for (const File& table : files_of(manifest, FileRole::record_table)) {
+    if (table.path <= last) return broken("record table of \"{}\": expected tables in order", printable(table.path));
+    last = table.path;
+    const auto container = std::ranges::lower_bound(published, last, {}, &File::path);
+    if (container == published.end() || container->path != last)
+      return broken("record table of \"{}\": expected the table of a file", printable(last));
+  }
+  return {};
+}
+
+// What only a data set has.
+Status check_kind(const Manifest& manifest) {
+  const auto roles = std::span(manifest.files);
+  if (!std::ranges::is_sorted(roles, {}, &File::role) || (!roles.empty() && roles.back().role > FileRole::record_table))
+    return broken("expected files by their roles");
+  const std::span<const File> bundles = files_of(manifest, FileRole::bundle);
+  const std::span<const File> tables = files_of(manifest, FileRole::file_table);
+  if (tables.size() > 1 || (tables.empty() && !bundles.empty())) return broken("expected one table of small files");
+  for (const std::span<const File> unnamed : {bundles, tables})
+    if (!std::ranges::all_of(unnamed, [](const File& file) { return file.path.empty() && file.metadata.empty(); }))
+      return broken("expected bundles and their table without a path");
+  const bool dataset = manifest.kind == VersionKind::dataset;
+  if (!dataset && published_files(manifest).size() != roles.size()) return broken("expected only files of a model");
+  if (dataset && (tensor_count(manifest) != 0 || !manifest.architecture.layers.empty()))
+    return broken("expected a data set without tensors");
+  return check_tables(manifest);
+}
+
 }  // namespace
 
 Status check_manifest(const Manifest& manifest) {
   if (manifest.files.size() > limits::kFilesPerVersionMax)
     return broken("expected at most {} files, got {}", limits::kFilesPerVersionMax, manifest.files.size());
+  WEFT_CHECK(check_kind(manifest));
   std::span<const File> files = manifest.files;
   std::uint64_t total = 0;
   for (std::size_t i = 0; i < files.size(); ++i) {
     const File& file = files[i];
-    WEFT_CHECK(check_place(files.first(i), file));
+    if (file.role == FileRole::published) WEFT_CHECK(check_place(files.first(i), file));
     if (file.size > limits::kVersionBytesMax - total)
       return broken("expected files of at most {} bytes together, got more", limits::kVersionBytesMax);
     total += file.size;

@@ -60,7 +60,8 @@ class Encoder {
     for (const File& file : manifest.files) files.push_back(put(file));
     auto list = vector(files);
     auto architecture = put(manifest.architecture);
-    fb::FinishManifestBuffer(builder_, fb::CreateManifest(builder_, list, architecture));
+    fb::FinishManifestBuffer(builder_,
+                             fb::CreateManifest(builder_, list, architecture, manifest.kind == VersionKind::dataset));
     auto bytes = std::as_bytes(std::span(builder_.GetBufferPointer(), builder_.GetSize()));
     return {bytes.begin(), bytes.end()};
   }
@@ -75,7 +76,8 @@ class Encoder {
     auto format = optional_text(file.format);
     auto extents = structs<fb::Extent>(file.extents);
     auto tensor_list = vector(tensors);
-    return fb::CreateFile(builder_, path, file.size, format, extents, tensor_list, vector(metadata));
+    return fb::CreateFile(builder_, path, file.size, format, extents, tensor_list, vector(metadata),
+                          static_cast<std::uint8_t>(file.role));
   }
 
   Offset<fb::Tensor> put(const Tensor& tensor) {
@@ -150,6 +152,7 @@ class Decoder {
     Manifest manifest;
     copy_list(from.files(), manifest.files, [this](const fb::File* file) { return this->file(*file); });
     if (from.architecture() != nullptr) manifest.architecture = architecture(*from.architecture());
+    if (from.dataset()) manifest.kind = VersionKind::dataset;
     return manifest;
   }
 
@@ -191,6 +194,7 @@ class Decoder {
     copy_list(from.extents(), file.extents, [](const fb::Extent* extent) { return copy(*extent); });
     copy_list(from.tensors(), file.tensors, [this](const fb::Tensor* tensor) { return this->tensor(*tensor); });
     copy_pairs(from.metadata(), file.metadata);
+    file.role = static_cast<FileRole>(from.role());
     return file;
   }
 

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <cstring>
-#include <numeric>
 
+#include "model/first_that.h"
 #include "model/record_layout.h"
 
 namespace weft {
@@ -15,43 +15,6 @@ T number_at(std::span<const std::byte> bytes, std::uint64_t at) {
   std::memcpy(&number, bytes.data() + at, sizeof number);
   return number;
 }
-
-// The smallest of [0, count) for which `holds`, which is false and then true; else count.
-template <class Holds>
-std::uint64_t first_that(std::uint64_t count, const Holds& holds) {
-  std::uint64_t begin = 0;
-  while (begin < count) {
-    const std::uint64_t middle = begin + (count - begin) / 2;
-    if (holds(middle))
-      count = middle;
-    else
-      begin = middle + 1;
-  }
-  return begin;
-}
-
-// A sequence that a seed decides, the same on every machine (SplitMix64).
-class Dice {
- public:
-  explicit Dice(std::uint64_t seed) : state_(seed) {}
-
-  // Below `bound`, which is far below 2^64.
-  std::uint64_t below(std::uint64_t bound) {
-    state_ += 0x9e3779b97f4a7c15ULL;
-    std::uint64_t value = state_;
-    value = (value ^ (value >> 30U)) * 0xbf58476d1ce4e5b9ULL;
-    value = (value ^ (value >> 27U)) * 0x94d049bb133111ebULL;
-    value ^= value >> 31U;
-    return value % bound;
-  }
-
-  void shuffle(std::span<std::uint64_t> items) {
-    for (std::size_t i = items.size(); i > 1; --i) std::swap(items[i - 1], items[below(i)]);
-  }
-
- private:
-  std::uint64_t state_;
-};
 
 }  // namespace
 
@@ -68,10 +31,6 @@ std::string_view RecordTable::path(std::uint64_t number) const {
 
 std::uint64_t RecordTable::first_path(std::string_view at_least) const {
   return first_that(paths_, [&](std::uint64_t number) { return path(number) >= at_least; });
-}
-
-std::uint64_t RecordTable::first_row_at(std::uint64_t offset) const {
-  return first_that(rows_, [&](std::uint64_t number) { return row(number).offset >= offset; });
 }
 
 // `dir` is "" or ends with '/', and the path begins with it.
@@ -104,37 +63,8 @@ std::optional<RecordTable::Entry> RecordTable::lookup(std::string_view dir, std:
   return entry_of(prefix, number);
 }
 
-std::pair<std::uint64_t, std::uint64_t> RecordTable::part(std::uint64_t parts, std::uint64_t r) const {
-  const auto begin_of = [&](std::uint64_t one) {
-    const std::uint64_t offset = container_bytes_ / parts * one + container_bytes_ % parts * one / parts;
-    return one == parts ? rows_ : first_row_at(offset);
-  };
-  return {begin_of(r), begin_of(r + 1)};
-}
-
-std::vector<std::uint64_t> RecordTable::order(std::uint64_t seed, std::uint64_t parts, std::uint64_t r) const {
-  // Segments that have rows, so that the shares are even.
-  std::vector<std::uint64_t> begins;
-  for (std::uint64_t next = 0; next < rows_;) {
-    begins.push_back(next);
-    next = first_row_at((row(next).offset / kOrderSegment + 1) * kOrderSegment);
-  }
-  std::vector<std::uint64_t> segments(begins.size());
-  std::iota(segments.begin(), segments.end(), 0);
-  Dice(seed).shuffle(segments);
-  begins.push_back(rows_);
-  std::vector<std::uint64_t> rows;
-  std::size_t window = 0, in_window = 0;  // where in `rows` the window begins
-  Dice dice(seed * 4096 + r + 1);
-  for (std::uint64_t i = r; i < segments.size(); i += parts) {
-    for (std::uint64_t one = begins[segments[i]]; one < begins[segments[i] + 1]; ++one) rows.push_back(one);
-    if (++in_window < kOrderWindow) continue;
-    dice.shuffle(std::span(rows).subspan(window));
-    window = rows.size();
-    in_window = 0;
-  }
-  dice.shuffle(std::span(rows).subspan(window));
-  return rows;
+RowShares RecordTable::shares() const {
+  return {rows_, container_bytes_, [table = *this](std::uint64_t number) { return table.row(number).offset; }};
 }
 
 }  // namespace weft

@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "model/row_shares.h"
 #include "weft/content.h"
 #include "weft/records.h"
 #include "weft/result.h"
@@ -80,20 +81,12 @@ class RecordTable {
   // The entry of `dir` that begins at `from`: 0 for the first, then Entry::next. Nothing at the end.
   std::optional<Entry> entry_at(std::string_view dir, std::uint64_t from) const;
 
-  // The rows that begin in part r of `parts` equal parts of the container: [first, second). Each row is in one part.
-  std::pair<std::uint64_t, std::uint64_t> part(std::uint64_t parts, std::uint64_t r) const;
-  // Rank r's share of an order of all rows that follows from the seed: segments of kOrderSegment bytes, shuffled and
-  // dealt evenly, and rows shuffled within kOrderWindow segments. The ranks' shares are all rows, each once. r < parts.
-  std::vector<std::uint64_t> order(std::uint64_t seed, std::uint64_t parts, std::uint64_t r) const;
-
-  static constexpr std::uint64_t kOrderSegment = 4U << 20U;
-  static constexpr std::size_t kOrderWindow = 16;
+  RowShares shares() const;
 
  private:
   friend class RecordTableCheck;
   std::string_view path(std::uint64_t number) const;
   std::uint64_t first_path(std::string_view at_least) const;
-  std::uint64_t first_row_at(std::uint64_t offset) const;
   Entry entry_of(std::string_view dir, std::uint64_t number) const;
 
   std::span<const std::byte> bytes_;

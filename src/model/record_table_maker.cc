@@ -7,6 +7,7 @@
 #include "base/text.h"
 #include "model/record_layout.h"
 #include "model/record_table.h"
+#include "model/sections.h"
 
 namespace weft {
 namespace {
@@ -25,28 +26,6 @@ std::string line_of(std::string_view name) {
   }
   return out;
 }
-
-// Bytes that are put one after the other, and where the next section begins.
-class Sections {
- public:
-  explicit Sections(std::uint64_t bytes) : bytes_(bytes) {}
-
-  void go_to(std::uint64_t at) { at_ = at; }
-  void add(std::span<const std::byte> bytes) {
-    std::ranges::copy(bytes, bytes_.begin() + static_cast<std::ptrdiff_t>(at_));
-    at_ += bytes.size();
-  }
-  void add(std::string_view text) { add(std::as_bytes(std::span(text))); }
-  template <class T>
-  void add_number(T number) {
-    add(std::as_bytes(std::span(&number, 1)));
-  }
-  std::vector<std::byte> take() { return std::move(bytes_); }
-
- private:
-  std::vector<std::byte> bytes_;
-  std::uint64_t at_ = 0;
-};
 
 }  // namespace
 

@@ -57,8 +57,9 @@ void TreeBuilder::add_published() {
     std::uint32_t node;
   };
   std::vector<OpenDir> open{{"", kPublishedRoot}};
-  for (std::uint32_t file = 0; file < manifest().files.size(); ++file) {
-    std::string_view path = manifest().files[file].path;
+  const std::span<const File> published = published_files(manifest());
+  for (std::uint32_t file = 0; file < published.size(); ++file) {
+    std::string_view path = published[file].path;
     while (!path.starts_with(open.back().prefix)) open.pop_back();
     std::size_t begin = open.back().prefix.size();
     for (auto slash = path.find('/', begin); slash != path.npos; slash = path.find('/', begin)) {

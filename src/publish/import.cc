@@ -14,6 +14,7 @@
 #include "publish/inherit.h"
 #include "publish/parents.h"
 #include "weft/assembly.h"
+#include "weft/dataset_tree.h"
 #include "weft/node.h"
 
 namespace weft {
@@ -102,7 +103,7 @@ Result<PreparedImport> prepare_sources(const ImportOptions& options, std::vector
   if (!state->inherits) {
     WEFT_CHECK(check_shard_indices(state->files, state->files.manifest));
     WEFT_TRY(state->files.manifest.architecture, draft_architecture(state->files));
-    WEFT_CHECK(VersionTree::count(state->files.manifest));
+    WEFT_CHECK(count_nodes(state->files.manifest));
   }
   return PreparedImport(std::move(state));
 }
@@ -135,7 +136,7 @@ class Whole {
     if (!inheritance_) return files_.manifest.architecture;
     WEFT_TRY(const Inherited draft, inheritance_->whole(files_));
     WEFT_CHECK(check_shard_indices(files_, draft.manifest));
-    WEFT_CHECK(VersionTree::count(draft.manifest));
+    WEFT_CHECK(count_nodes(draft.manifest));
     return inheritance_->architecture(store, draft, files_);
   }
 

@@ -238,7 +238,11 @@ Result<std::optional<PublishDecision>> EtcdNames::try_publish(const PublishWish&
       txn.compares.push_back({{keys_.version(name, needed), {}}, Target::version, Relation::greater, 0});
 
   const std::uint64_t time_ns = wish.version.version.time_ns;
-  RegistryHead head{number + 1, facts.head_revision == 0 ? time_ns : facts.head.created_ns};
+  const VersionKind kind = wish.version.version.kind;
+  if (facts.head.kind.value_or(kind) != kind)
+    return Error{Errc::exists, fmt::format("{} is the name of a {}: expected the name of a {}", model,
+                                           kind_name(*facts.head.kind), kind_name(kind))};
+  RegistryHead head{number + 1, facts.head_revision == 0 ? time_ns : facts.head.created_ns, kind};
   std::string head_key = keys_.head(model);
   std::string key = keys_.version(model, number);
   std::vector<std::byte> value = seal(wish.version, bound(key));

@@ -79,7 +79,7 @@ Result<std::optional<bool>> EtcdNames::try_bring_back(const MirroredVersion& ver
   const std::string head_key = keys_.head(model);
   const std::string key = row.removed ? keys_.tombstone(model, row.number) : keys_.version(model, row.number);
   const RegistryHead head{std::max(now.head.next_number, row.number + 1),
-                          now.head_revision == 0 ? row.time_ns : now.head.created_ns};
+                          now.head_revision == 0 ? row.time_ns : now.head.created_ns, row.kind};
   // A whole list has it behind what came back before it.
   std::vector<std::byte> value =
       row.removed ? seal(RegistryTombstone{version, now.revision}, bound(key)) : seal(version, bound(key));

@@ -61,7 +61,8 @@ flat::Offset<wire::Version> pack(flat::Builder& builder, const MirroredVersion& 
   auto packs = builder.CreateVector(version.packs);
   records::Digest manifest = flat::pack(row.manifest);
   return wire::CreateVersion(builder, &manifest, row.time_ns, row.logical_bytes, message, metrics, parents, elsewhere,
-                             row.tensors, row.tensor_bytes, version.tree_nodes, publisher, packs);
+                             row.tensors, row.tensor_bytes, version.tree_nodes, publisher, packs,
+                             row.kind == VersionKind::dataset);
 }
 
 std::string fault_of(const VersionRow& row) {
@@ -95,6 +96,7 @@ Result<MirroredVersion> unpack(const wire::Version& table, std::string_view boun
   row.elsewhere = flat::unpack(table.elsewhere());
   row.tensors = table.tensors();
   row.tensor_bytes = table.tensor_bytes();
+  row.kind = table.dataset() ? VersionKind::dataset : VersionKind::model;
   for (ParentRef& parent : row.parents) parent.id = 0;  // a store's own
   version.tree_nodes = table.tree_nodes();
   version.packs = flat::numbers(table.packs());
@@ -121,8 +123,9 @@ std::vector<std::byte> seal(const RegistryMeta& meta, std::string_view bound) {
 }
 
 std::vector<std::byte> seal(const RegistryHead& head, std::string_view bound) {
+  const auto kind = static_cast<std::uint8_t>(head.kind ? 1 + static_cast<int>(*head.kind) : 0);
   flat::Builder builder;
-  return finish(builder, wire::CreateHead(builder, head.next_number, head.created_ns), RecordKind::registry_head,
+  return finish(builder, wire::CreateHead(builder, head.next_number, head.created_ns, kind), RecordKind::registry_head,
                 bound);
 }
 
@@ -173,6 +176,9 @@ Result<RegistryHead> open_head(std::span<const std::byte> value, std::string_vie
   WEFT_TRY(auto opened, open<wire::Head>(RecordKind::registry_head, value, bound));
   RegistryHead head{opened.table->next_number(), opened.table->created_ns()};
   if (!is_number(head.next_number)) return refused(bound, fmt::format("a next number of {}", head.next_number));
+  const unsigned kind = opened.table->kind();
+  if (kind > 2) return refused(bound, fmt::format("a kind of {}", kind));
+  if (kind != 0) head.kind = static_cast<VersionKind>(kind - 1);
   return head;
 }
 

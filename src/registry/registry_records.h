@@ -17,7 +17,7 @@
 
 namespace weft {
 
-inline constexpr std::uint32_t kRegistryFormat = 4;
+inline constexpr std::uint32_t kRegistryFormat = 5;
 
 struct RegistryMeta {
   std::uint32_t format = kRegistryFormat;
@@ -28,6 +28,7 @@ struct RegistryMeta {
 struct RegistryHead {
   std::uint64_t next_number = 1;
   std::uint64_t created_ns = 0;
+  std::optional<VersionKind> kind = {};  // of its versions; nothing: nobody has told
 };
 
 struct RegistryTombstone {

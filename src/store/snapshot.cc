@@ -34,6 +34,10 @@ std::string name_behind(Bytes key, std::size_t offset) {
   return key.empty() ? std::string() : std::string(key.substr(offset));
 }
 
+NamespaceEntry entry_of(std::string_view component, const NameRow& row) {
+  return {std::string(component), row.is_model, row.ino, row.live - row.datasets, row.datasets};
+}
+
 class TxnSnapshot final : public Snapshot {
  public:
   TxnSnapshot(Txn txn, const Counters& counters, std::string node)
@@ -150,7 +154,7 @@ Result<Page<NamespaceEntry>> TxnSnapshot::namespace_entries(std::string_view pre
   const std::string begin = name_key(prefix, {});
   const auto add = [&](const Entry& entry) -> Status {
     WEFT_TRY(NameRow row, row_from<NameRow>(txn_, Table::names, entry.key, entry.value));
-    page.rows.push_back({std::string(entry.key.substr(begin.size())), row.is_model, row.ino});
+    page.rows.push_back(entry_of(entry.key.substr(begin.size()), row));
     return {};
   };
   const std::string behind = from.empty() ? "" : name_key(prefix, from);
@@ -164,7 +168,7 @@ Result<Page<NamespaceEntry>> TxnSnapshot::namespace_entries(std::string_view pre
 Result<NamespaceEntry> TxnSnapshot::namespace_entry(std::string_view prefix, std::string_view component) {
   WEFT_TRY(NameRow row, or_not_found(find_row<NameRow>(txn_, Table::names, name_key(prefix, component)),
                                      fmt::format("model or directory {}", printable(component))));
-  return NamespaceEntry{std::string(component), row.is_model, row.ino};
+  return entry_of(component, row);
 }
 
 // Numbers are given out without gaps and kept for ever: a gap is damage.

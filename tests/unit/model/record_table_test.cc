@@ -81,8 +81,8 @@ TEST_CASE("a table of nothing") {
   const RecordTable table = must(RecordTable::check(bytes));
   CHECK(table.size() == 0);
   CHECK(list(table, "").empty());
-  CHECK(table.part(4, 3) == std::pair<std::uint64_t, std::uint64_t>{0, 0});
-  CHECK(table.order(1, 4, 0).empty());
+  CHECK(table.shares().part(4, 3) == std::pair<std::uint64_t, std::uint64_t>{0, 0});
+  CHECK(table.shares().order(1, 4, 0).empty());
 }
 
 TEST_CASE("files are found by their paths, and directories list what is in them once") {
@@ -139,7 +139,7 @@ TEST_CASE("parts share out the rows by where they begin, each once") {
   for (const std::uint64_t parts : {1U, 2U, 7U, 8U, 4096U}) {
     std::uint64_t next = 0;
     for (std::uint64_t r = 0; r < parts; ++r) {
-      const auto [begin, end] = table.part(parts, r);
+      const auto [begin, end] = table.shares().part(parts, r);
       CHECK(begin == next);
       for (std::uint64_t row = begin; row < end; ++row) {
         CHECK(table.row(row).offset * parts >= r * 1'000'000 / parts * parts);
@@ -152,7 +152,7 @@ TEST_CASE("parts share out the rows by where they begin, each once") {
 }
 
 TEST_CASE("an order deals all rows out evenly, by the seed") {
-  constexpr std::uint64_t kSegment = RecordTable::kOrderSegment;
+  constexpr std::uint64_t kSegment = RowShares::kSegment;
   RecordTableMaker maker(kSegment * 100);
   for (std::uint64_t i = 0; i < 3000; ++i) must(maker.record({"r", i * (kSegment / 30), 10}));
   const Bytes bytes = made(std::move(maker), false);
@@ -160,9 +160,9 @@ TEST_CASE("an order deals all rows out evenly, by the seed") {
   for (const std::uint64_t parts : {1U, 3U, 8U}) {
     std::set<std::uint64_t> seen;
     for (std::uint64_t r = 0; r < parts; ++r) {
-      const auto rows = table.order(42, parts, r);
-      CHECK(rows == table.order(42, parts, r));
-      CHECK(rows != table.order(43, parts, r));
+      const auto rows = table.shares().order(42, parts, r);
+      CHECK(rows == table.shares().order(42, parts, r));
+      CHECK(rows != table.shares().order(43, parts, r));
       CHECK_FALSE(std::ranges::is_sorted(rows));
       CHECK(rows.size() >= 3000 / parts - 60);
       seen.insert(rows.begin(), rows.end());
@@ -170,14 +170,14 @@ TEST_CASE("an order deals all rows out evenly, by the seed") {
       std::set<std::uint64_t> window;
       for (std::size_t i = 0; i < std::min<std::size_t>(rows.size(), 400); ++i)
         window.insert(table.row(rows[i]).offset / kSegment);
-      CHECK(window.size() <= RecordTable::kOrderWindow);
+      CHECK(window.size() <= RowShares::kWindow);
     }
     CHECK(seen.size() == 3000);
   }
   // The same on every machine and in every release.
-  const auto rows = table.order(7, 100, 3);
+  const auto rows = table.shares().order(7, 100, 3);
   CHECK(rows.size() == 30);
-  CHECK(table.order(7, 101, 100).empty());
+  CHECK(table.shares().order(7, 101, 100).empty());
 }
 
 TEST_CASE("a table with a changed byte is refused, or still keeps its promises") {

@@ -1,0 +1,135 @@
+#include <fmt/core.h>
+
+#include <cstring>
+#include <vector>
+
+#include "base/limits.h"
+#include "model/file_layout.h"
+#include "model/file_table.h"
+#include "weft/manifest.h"
+
+namespace weft {
+namespace {
+
+Error broken(std::string_view what) {
+  return {Errc::corrupt, fmt::format("file table: {}", what)};
+}
+
+bool is_component(std::string_view name) {
+  return name.find('/') == name.npos && check_file_path(name).ok();
+}
+
+}  // namespace
+
+class FileTableCheck {
+ public:
+  explicit FileTableCheck(std::span<const std::byte> bytes) { table_.bytes_ = bytes; }
+
+  Result<FileTable> run() {
+    WEFT_CHECK(take_header());
+    WEFT_CHECK(check_bounds());
+    WEFT_CHECK(check_directories());
+    for (std::uint64_t i = 0; i < table_.directories_; ++i) WEFT_CHECK(check_files_of(i));
+    return table_;
+  }
+
+ private:
+  Status take_header() {
+    const std::span<const std::byte> bytes = table_.bytes_;
+    if (bytes.size() < kFileTableHeaderBytes ||
+        std::memcmp(bytes.data(), kFileTableMagic.data(), kFileTableMagic.size()) != 0)
+      return broken("expected its magic and a header");
+    std::memcpy(&header_, bytes.data() + kFileTableMagic.size(), sizeof header_);
+    if (header_.files > UINT32_MAX || header_.directories > UINT32_MAX || header_.directory_name_bytes > UINT32_MAX ||
+        header_.file_name_bytes > UINT32_MAX || header_.directories == 0)
+      return broken("expected other numbers in its header");
+    const FileTableSections at = file_table_sections(header_);
+    if (at.end != bytes.size()) return broken(fmt::format("expected {} bytes, got {}", at.end, bytes.size()));
+    const auto* text = reinterpret_cast<const char*>(bytes.data());
+    table_.files_ = header_.files;
+    table_.directories_ = header_.directories;
+    table_.directories_at_ = at.directories;
+    table_.lines_at_ = at.lines;
+    table_.ends_at_ = at.ends;
+    table_.name_ends_at_ = at.name_ends;
+    table_.directory_names_ = {text + at.directory_names, header_.directory_name_bytes};
+    table_.file_names_ = {text + at.file_names, header_.file_name_bytes};
+    return {};
+  }
+
+  DirectoryRow row(std::uint64_t number) const { return table_.row(number); }
+
+  // After this every name and range can be asked for.
+  Status check_bounds() const {
+    DirectoryRow last;
+    for (std::uint64_t i = 0; i < header_.directories; ++i) {
+      const DirectoryRow now = row(i);
+      const bool in_order =
+          now.parent >= last.parent && now.name_end >= last.name_end && now.first_file >= last.first_file;
+      if (!in_order || (i == 0 ? now.parent != 0 || now.first_file != 0 : now.parent >= i) ||
+          now.name_end > header_.directory_name_bytes || now.first_file > header_.files)
+        return broken(fmt::format("directory {}: expected directories in order", i));
+      last = now;
+    }
+    std::uint64_t end = 0;
+    std::uint32_t name_end = 0;
+    for (std::uint64_t i = 0; i < header_.files; ++i) {
+      const auto [now, name_now] = table_.ends_of(i);
+      if (now < end || name_now < name_end || now > limits::kVersionBytesMax || name_now > header_.file_name_bytes)
+        return broken(fmt::format("file {}: expected files in order", i));
+      end = now;
+      name_end = name_now;
+    }
+    if (last.name_end != header_.directory_name_bytes || name_end != header_.file_name_bytes)
+      return broken("expected names that end with their text");
+    return {};
+  }
+
+  Status check_directories() {
+    prefixes_.resize(header_.directories);
+    std::vector<std::uint8_t> depths(header_.directories);
+    for (std::uint64_t i = 1; i < header_.directories; ++i) {
+      const std::string_view name = table_.directory_name(i);
+      const std::uint64_t parent = row(i).parent;
+      if (!is_component(name) || (row(i - 1).parent == parent && i > 1 && name <= table_.directory_name(i - 1)))
+        return broken(fmt::format("directory {}: expected names in order", i));
+      prefixes_[i] = prefixes_[parent] + name.size() + 1;
+      depths[i] = static_cast<std::uint8_t>(depths[parent] + 1);
+      if (prefixes_[i] > limits::kPathMax || depths[i] >= limits::kPathComponentsMax)
+        return broken(fmt::format("directory {}: expected a shorter path", i));
+    }
+    if (!table_.directory_name(0).empty()) return broken("expected a root without a name");
+    return {};
+  }
+
+  Status check_files_of(std::uint64_t number) {
+    const FileTable::Directory dir = table_.directory(number);
+    if (table_.lines_of(number) != line_)
+      return broken(fmt::format("directory {}: expected its lines in order", number));
+    std::uint64_t child = dir.first_directory;
+    const std::uint64_t children_end = dir.first_directory + dir.directories;
+    for (std::uint64_t i = dir.first_file; i < dir.first_file + dir.files; ++i) {
+      const std::string_view name = table_.name(i);
+      if (!is_component(name) || (i != dir.first_file && name <= table_.name(i - 1)))
+        return broken(fmt::format("file {}: expected names in order", i));
+      while (child < children_end && table_.directory_name(child) < name) ++child;
+      if (child < children_end && table_.directory_name(child) == name)
+        return broken(fmt::format("file {}: a directory has its name", i));
+      if (prefixes_[number] + name.size() > limits::kPathMax)
+        return broken(fmt::format("file {}: expected a shorter path", i));
+      line_ += prefixes_[number] + name.size() + 1;
+    }
+    return {};
+  }
+
+  FileTable table_;
+  FileTableHeader header_;
+  std::vector<std::uint64_t> prefixes_;  // bytes of the path before a name, by directory
+  std::uint64_t line_ = 0;               // where the next line begins in keys.txt
+};
+
+Result<FileTable> FileTable::check(std::span<const std::byte> bytes) {
+  return FileTableCheck(bytes).run();
+}
+
+}  // namespace weft

@@ -1,0 +1,73 @@
+#include "model/file_layout.h"
+#include "model/file_table.h"
+#include "model/sections.h"
+
+namespace weft {
+namespace {
+
+Status check_room(const std::string& names, std::string_view name, std::uint64_t rows) {
+  if (names.size() + name.size() <= UINT32_MAX && rows < UINT32_MAX) return {};
+  return Error{Errc::unsupported, "expected at most 2^32 small files, and names of at most 4 GiB together"};
+}
+
+}  // namespace
+
+Status FileTableMaker::directory(std::uint32_t parent, std::string_view name) {
+  WEFT_CHECK(check_room(directory_names_, name, directories_.size()));
+  directory_names_ += name;
+  directories_.push_back({parent, static_cast<std::uint32_t>(directory_names_.size()), 0});
+  return {};
+}
+
+Status FileTableMaker::file(std::uint32_t directory, std::string_view name, std::uint64_t bytes) {
+  WEFT_CHECK(check_room(file_names_, name, ends_.size()));
+  file_names_ += name;
+  name_ends_.push_back(static_cast<std::uint32_t>(file_names_.size()));
+  ends_.push_back((ends_.empty() ? 0 : ends_.back()) + bytes);
+  ++directories_[directory].files;
+  return {};
+}
+
+std::vector<std::byte> FileTableMaker::make() {
+  const FileTableHeader header{ends_.size(), directories_.size(), directory_names_.size(), file_names_.size()};
+  const FileTableSections at = file_table_sections(header);
+  Sections out(at.end);
+  out.add(kFileTableMagic);
+  out.add_number(header);
+  out.go_to(at.directories);
+  std::uint32_t first_file = 0;
+  for (const Directory& one : directories_) {
+    out.add_number(DirectoryRow{one.parent, one.name_end, first_file});
+    first_file += one.files;
+  }
+  add_lines(out, at.lines);
+  out.go_to(at.ends);
+  for (const std::uint64_t end : ends_) out.add_number(end);
+  out.go_to(at.name_ends);
+  for (const std::uint32_t end : name_ends_) out.add_number(end);
+  out.go_to(at.directory_names);
+  out.add(directory_names_);
+  out.go_to(at.file_names);
+  out.add(file_names_);
+  return out.take();
+}
+
+// A line is the directory's path with a slash, the name, and a newline.
+void FileTableMaker::add_lines(Sections& out, std::uint64_t at) const {
+  out.go_to(at);
+  std::vector<std::uint64_t> prefix_bytes(directories_.size());
+  std::uint64_t line = 0;
+  std::size_t first_file = 0;
+  for (std::size_t i = 0; i < directories_.size(); ++i) {
+    const Directory& one = directories_[i];
+    const std::uint32_t name_begin = i == 0 ? 0 : directories_[i - 1].name_end;
+    if (i != 0) prefix_bytes[i] = prefix_bytes[one.parent] + (one.name_end - name_begin) + 1;
+    out.add_number(line);
+    if (one.files == 0) continue;
+    const std::uint32_t names_begin = first_file == 0 ? 0 : name_ends_[first_file - 1];
+    first_file += one.files;
+    line += name_ends_[first_file - 1] - names_begin + one.files * (prefix_bytes[i] + 1);
+  }
+}
+
+}  // namespace weft

@@ -1,0 +1,133 @@
+#include "model/file_table.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <random>
+#include <set>
+
+#include "model/file_layout.h"
+#include "testing.h"
+
+namespace weft::testing {
+namespace {
+
+using Bytes = std::vector<std::byte>;
+using Files = std::map<std::string, std::uint64_t>;  // path to bytes
+
+// Breadth first, as tables have them.
+Bytes table_of(const Files& files) {
+  FileTableMaker maker;
+  must(maker.directory(0, ""));
+  std::vector<std::string> directories{""};
+  for (std::size_t i = 0; i < directories.size(); ++i) {
+    std::set<std::string> below;
+    for (const auto& [path, bytes] : files) {
+      if (!path.starts_with(directories[i])) continue;
+      const std::size_t slash = path.find('/', directories[i].size());
+      if (slash != path.npos) below.insert(path.substr(directories[i].size(), slash - directories[i].size()));
+    }
+    for (const std::string& name : below) {
+      must(maker.directory(static_cast<std::uint32_t>(i), name));
+      directories.push_back(directories[i] + name + "/");
+    }
+  }
+  for (std::uint32_t i = 0; i < directories.size(); ++i)
+    for (const auto& [path, bytes] : files)
+      if (path.starts_with(directories[i]) && path.find('/', directories[i].size()) == path.npos)
+        must(maker.file(i, path.substr(directories[i].size()), bytes));
+  return maker.make();
+}
+
+std::string keys_of(const FileTable& table, std::size_t step) {
+  std::string text(table.keys_bytes(), '\0');
+  const auto out = std::as_writable_bytes(std::span(text));
+  for (std::size_t at = 0; at < out.size(); at += step)
+    table.read_keys(at, out.subspan(at, std::min(step, out.size() - at)));
+  return text;
+}
+
+Files random_files(std::mt19937_64& random) {
+  Files files;
+  for (std::size_t i = 0, count = random() % 60; i < count; ++i) {
+    std::string path;
+    for (std::size_t depth = random() % 4; depth > 0; --depth) path += "d" + std::to_string(random() % 4) + "/";
+    files["" + path + "f" + std::to_string(random() % 30)] = random() % 3 == 0 ? 0 : random() % (3U << 20U);
+  }
+  return files;
+}
+
+}  // namespace
+
+TEST_CASE("a file table finds each file by its path, and has its bytes in order") {
+  std::mt19937_64 random(1);
+  for (int round = 0; round < 200; ++round) {
+    const Files files = random_files(random);
+    const Bytes bytes = table_of(files);
+    const FileTable table = must(FileTable::check(bytes));
+    REQUIRE(table.files() == files.size());
+    std::uint64_t end = 0;
+    std::string keys;
+    for (std::uint64_t i = 0; i < table.files(); ++i) {
+      const std::string path = table.file_path(i);
+      const auto given = files.find(path);
+      REQUIRE(given != files.end());
+      CHECK(table.range(i) == Range{end, given->second});
+      end += given->second;
+      keys += path + "\n";
+      const std::size_t slash = path.rfind('/');
+      const auto directory = table.directory_at(slash == path.npos ? "" : path.substr(0, slash));
+      REQUIRE(directory);
+      CHECK(table.directory_of(i) == *directory);
+      CHECK(table.find_file(*directory, path.substr(slash + 1)) == i);
+    }
+    CHECK(table.bytes() == end);
+    CHECK(keys_of(table, 1U << 20U) == keys);
+    CHECK(keys_of(table, 7) == keys);
+  }
+}
+
+TEST_CASE("a file table finds nothing that is not there") {
+  const Bytes bytes = table_of({{"a/b/c", 1}, {"a/d", 2}, {"e", 3}});
+  const FileTable table = must(FileTable::check(bytes));
+  CHECK_FALSE(table.directory_at("a/c"));
+  CHECK_FALSE(table.directory_at("e"));
+  CHECK_FALSE(table.find_file(0, "a"));
+  CHECK_FALSE(table.find_directory(0, "e"));
+  const auto a = table.directory(*table.directory_at("a"));
+  CHECK(a.directories == 1);
+  CHECK(table.directory_name(a.first_directory) == "b");
+  CHECK(a.files == 1);
+  CHECK(table.name(a.first_file) == "d");
+}
+
+TEST_CASE("a small file costs 12 bytes and its base name") {
+  Files files;
+  for (int i = 0; i < 10'000; ++i) files["train/n01440764/n01440764_" + std::to_string(10'000 + i)] = 1;
+  CHECK(table_of(files).size() <= 10'000 * (12 + 15) + 1024);
+}
+
+TEST_CASE("a damaged file table is refused, or says nothing that leaves it") {
+  const Bytes good = table_of({{"a/b/c", 1}, {"a/d", 2}, {"a/e", 2}, {"f", 3}, {"g/h", 70}});
+  std::mt19937_64 random(2);
+  int refused = 0;
+  for (int round = 0; round < 20'000; ++round) {
+    Bytes bytes = good;
+    for (std::size_t n = 1 + random() % 3; n > 0; --n) bytes[random() % bytes.size()] = std::byte(random());
+    if (random() % 8 == 0) bytes.resize(random() % bytes.size());
+    const auto table = FileTable::check(bytes);
+    if (!table.ok()) {
+      CHECK(table.error().code == Errc::corrupt);
+      ++refused;
+      continue;
+    }
+    CHECK(keys_of(*table, 5).size() == table->keys_bytes());
+    for (std::uint64_t i = 0; i < table->files(); ++i) CHECK(table->directory_of(i) < table->directories());
+  }
+  CHECK(refused > 10'000);
+  CHECK_FALSE(FileTable::check(Bytes()).ok());
+}
+
+}  // namespace weft::testing
