@@ -23,9 +23,9 @@ inline constexpr std::uint64_t kSharePartsMax = 4096;  // N; r < N
 inline constexpr std::uint64_t kShareSeeds = 65'536;   // SEED is below
 
 struct ShareName {
-  std::optional<std::uint64_t> seed;   // none: below part/
-  std::optional<std::uint64_t> parts;  // none: part/ or order/SEED/ itself
-  std::optional<std::uint64_t> rank;   // none: part/N/ or order/SEED/N/ itself
+  std::optional<std::uint64_t> seed = {};   // none: below part/
+  std::optional<std::uint64_t> parts = {};  // none: part/ or order/SEED/ itself
+  std::optional<std::uint64_t> rank = {};   // none: part/N/ or order/SEED/N/ itself
   bool operator==(const ShareName&) const = default;
 };
 

@@ -18,6 +18,7 @@
 #include "model/row_shares.h"
 #include "weft/content.h"
 #include "weft/result.h"
+#include "weft/run_list.h"
 
 namespace weft {
 
@@ -33,6 +34,8 @@ class FileTableMaker {
   // Of a directory that was added. Files come in the order of theirs.
   Status file(std::uint32_t directory, std::string_view name, std::uint64_t bytes);
   std::uint64_t files() const { return ends_.size(); }
+  std::uint32_t directories() const { return static_cast<std::uint32_t>(directories_.size()); }
+  std::string path_of(std::uint32_t directory) const;  // as FileTable::path_of
   std::vector<std::byte> make();
 
  private:
