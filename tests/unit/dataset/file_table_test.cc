@@ -1,4 +1,4 @@
-#include "model/file_table.h"
+#include "dataset/file_table.h"
 
 #include <doctest/doctest.h>
 
@@ -8,7 +8,7 @@
 #include <random>
 #include <set>
 
-#include "model/file_layout.h"
+#include "dataset/file_layout.h"
 #include "testing.h"
 
 namespace weft::testing {
