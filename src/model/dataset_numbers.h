@@ -23,9 +23,9 @@ inline constexpr std::uint64_t kSharePartsMax = 4096;  // N; r < N
 inline constexpr std::uint64_t kShareSeeds = 65'536;   // SEED is below
 
 struct ShareName {
-  std::optional<std::uint64_t> seed;   // none: below part/
-  std::optional<std::uint64_t> parts;  // none: part/ or order/SEED/ itself
-  std::optional<std::uint64_t> rank;   // none: part/N/ or order/SEED/N/ itself
+  std::optional<std::uint64_t> seed = {};   // none: below part/
+  std::optional<std::uint64_t> parts = {};  // none: part/ or order/SEED/ itself
+  std::optional<std::uint64_t> rank = {};   // none: part/N/ or order/SEED/N/ itself
   bool operator==(const ShareName&) const = default;
 };
 
@@ -56,11 +56,11 @@ class DatasetNumbers {
  public:
   DatasetNumbers(const Manifest& manifest, std::uint64_t tree_nodes);
 
-  std::uint64_t records() const { return tree_nodes_; }          // of the tree's node 0
-  std::uint64_t small() const { return 2 * tree_nodes_; }        // of directory 0
+  std::uint64_t records() const { return tree_nodes_; }                    // of the tree's node 0
+  std::uint64_t small() const { return 2 * tree_nodes_; }                  // of directory 0
   std::uint64_t container(std::size_t i) const { return containers_[i]; }  // record tables, then the file table
   std::size_t containers() const { return containers_.size() - 1; }
-  std::uint64_t end() const { return containers_.back(); }       // how many numbers the version has
+  std::uint64_t end() const { return containers_.back(); }  // how many numbers the version has
   // Which container has this number: the last that begins at or before it. container(0) <= number < end().
   std::size_t container_of(std::uint64_t number) const;
 

@@ -18,6 +18,7 @@
 #include "model/row_shares.h"
 #include "weft/content.h"
 #include "weft/result.h"
+#include "weft/run_list.h"
 
 namespace weft {
 
