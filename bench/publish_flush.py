@@ -18,7 +18,7 @@ def small_publishes(node, source, seconds):
     """Seconds of each, one after the other, for so long."""
     times, end = [], time.monotonic() + seconds
     while time.monotonic() < end:
-        (source / "x.npy").write_bytes(numpy.random.bytes(SMALL))
+        (source / "x.bin").write_bytes(numpy.random.bytes(SMALL))
         begin = time.perf_counter()
         node.store.publish(source, name="small", durability="memory")
         times.append(time.perf_counter() - begin)
@@ -44,7 +44,7 @@ def measure(node, directory, args):
     for _ in range(args.pairs):
         wait_until(lambda: node.daemon.status()["memory"]["versions"] == 0, seconds_max=120, pause=0.05)
         alone += small_publishes(node, small, 2)
-        (large / "x.npy").write_bytes(numpy.random.bytes(args.megabytes * MIB))
+        (large / "x.bin").write_bytes(numpy.random.bytes(args.megabytes * MIB))
         node.store.publish(large, name="large", durability="memory")
         beside += small_publishes(node, small, 2)
         flushed += node.daemon.status()["memory"]["bytes"] < args.megabytes * MIB

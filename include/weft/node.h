@@ -54,6 +54,28 @@ struct LoadedVersion {
 Result<LoadedVersion> load_version(Store& store, const VersionRow& row);
 VersionFacts facts_of(const VersionRow& row);
 
+// A small file of a data set: the manifest has its bytes and not its name (FileRole::bundle).
+struct SmallFile {
+  std::string path;
+  std::size_t bundle = 0;  // among files_of(manifest, FileRole::bundle)
+  Range bytes;             // of the bundle
+};
+// Each in the file table's order. Files without bytes may name a bundle that is not there.
+Status each_small_file(Store& store, const Manifest& manifest, const std::function<Status(const SmallFile&)>& visit);
+
+// What a data set has, as far as its manifest does not say it.
+struct ContainerFacts {
+  const File* file = nullptr;            // of the manifest
+  std::optional<std::uint64_t> records;  // none: it was read as no container
+  std::uint64_t left_out = 0;            // members that are no records
+  std::string why_none;                  // if there are no records
+};
+struct DatasetFacts {
+  std::uint64_t small_files = 0;
+  std::vector<ContainerFacts> containers;
+};
+Result<DatasetFacts> dataset_facts(Store& store, const Manifest& manifest);
+
 // The store's view of a manifest: what publish and fsck --rebuild need. Errc::invalid where VersionTree::build() fails.
 Result<VersionContent> content_of(const Manifest& manifest);
 ContentDecoder content_decoder();
@@ -64,6 +86,7 @@ inline constexpr double kFindParentPart = 0.5;
 struct ImportOptions {
   std::vector<std::string> paths;  // files, or directories whose contents go to the version's root
   std::string name;
+  bool dataset = false;  // the version is one of a data set: its files are not cut into tensors, small ones are bundled
   // MODEL[@V]: the version has this one's files, and the safetensors files of `paths` hold only the tensors that
   // differ; other files take the place of those of their path. "": `paths` are the version.
   std::string inherit;
@@ -87,7 +110,9 @@ struct ImportReport {
   std::uint64_t files = 0;
   std::uint64_t tensors = 0;
   std::uint64_t logical_bytes = 0;
-  std::uint64_t mounted_files = 0;  // published files of this store, given by a mount of it: not read
+  std::uint64_t records = 0;          // of a data set's containers
+  std::vector<std::string> left_out;  // lines on files that a data set leaves out
+  std::uint64_t mounted_files = 0;    // published files of this store, given by a mount of it: not read
 };
 // An import whose every check that needs neither the store nor the files' content is passed.
 class PreparedImport {

@@ -82,6 +82,9 @@ enum class Take : std::uint8_t {
   share,
 };
 
+// Receives the bytes of a file from front to back, each once, as they are read.
+using SeenBytes = std::function<void(std::span<const std::byte>)>;
+
 // Ingests files, then publishes them as one atomic commit. Destroyed without publish, it leaves nothing behind.
 class Import {
  public:
@@ -91,9 +94,9 @@ class Import {
   // these differ, it is stored anew and the damaged copy is dead. A file of which nothing large is known becomes a
   // pack of its own. Errc::changed when the file changes meanwhile; `where` starts messages.
   virtual Result<std::vector<Extent>> add(int fd, std::string_view where, std::span<const Range> ranges, Take take,
-                                          Progress& progress) = 0;
+                                          Progress& progress, const SeenBytes& seen) = 0;
   Result<std::vector<Extent>> add(int fd, std::string_view where, std::span<const Range> ranges, Progress& progress) {
-    return add(fd, where, ranges, Take::copy, progress);
+    return add(fd, where, ranges, Take::copy, progress, {});
   }
   // Makes everything durable, but for bytes that are to be in memory alone, and commits. The Import is spent
   // afterwards, also when this fails.

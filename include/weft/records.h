@@ -59,6 +59,7 @@ class ContainerFormat {
   virtual std::string_view name() const = 0;
   // Does a file of this name (base name) that starts with these bytes (up to kContainerHead) claim to be of this kind?
   virtual bool claims(std::string_view file_name, std::span<const std::byte> head) const = 0;
+  virtual bool names_are_paths() const = 0;  // so that records can be shown as files
   // `sink` outlives the scanner. `size` is the file's.
   virtual std::unique_ptr<RecordScanner> scan(std::uint64_t size, RecordSink& sink) const = 0;
 };

@@ -29,7 +29,7 @@ Result<bool> is_composed(Store& store, const AssembledSource& source) {
 Result<std::vector<AssembledSource>> large_files(Store& store, const VersionRow& row) {
   WEFT_TRY(const LoadedVersion version, load_version(store, row));
   std::vector<AssembledSource> sources;
-  for (const File& file : version.tree->manifest().files)
+  for (const File& file : published_files(version.tree->manifest()))
     if (file.size >= kAssembledFileMin)
       sources.push_back(assembled_source(file, fmt::format("{}@{}: {}", row.model_name, row.number, file.path)));
   return sources;
@@ -178,7 +178,7 @@ void assemble_given(Store& store, const VersionRow& version, std::span<const Giv
   if (files.empty() || !packs->writable()) return;
   const auto loaded = load_version(store, version);
   if (!loaded.ok()) return log_info("not assembled: {}", loaded.error().message);
-  for (const File& file : loaded->tree->manifest().files) {
+  for (const File& file : published_files(loaded->tree->manifest())) {
     const auto given = std::ranges::find(files, file.path, &GivenFile::path);
     if (given == files.end() || file.size < kAssembledFileMin) continue;
     const AssembledSource source = assembled_source(file, file.path);

@@ -12,7 +12,7 @@ namespace weft {
 namespace {
 
 constexpr std::size_t kFilesBytesMax = limits::kControlMessageMax / 2;
-constexpr std::size_t kFilesAtOnceMax = limits::kControlValuesMax / 8;  // each is an array of three
+constexpr std::size_t kFilesAtOnceMax = limits::kControlValuesMax / 8;  // each is an array of four
 
 struct FileList {
   std::vector<SourceFile> files;
@@ -24,7 +24,10 @@ void fields(JsonFields& f, FileList& m) {
 }  // namespace
 
 void fields(JsonFields& f, SourceFile& m) {
-  f("path", m.path)("where", m.where, 2 * limits::kPathMax)("size", m.size);
+  auto role = static_cast<std::uint64_t>(m.role);
+  f("path", m.path)("where", m.where, 2 * limits::kPathMax)("size", m.size)(
+      "role", role, static_cast<std::uint64_t>(FileRole::file_table));
+  m.role = static_cast<FileRole>(role);
 }
 
 void fields(JsonFields& f, std::pair<std::string, std::string>& metric) {
@@ -48,7 +51,8 @@ void fields(JsonFields& f, Durability& durability) {
 
 void fields(JsonFields& f, ImportRequest& m) {
   ImportOptions& options = m.options;
-  f("name", options.name)("inherit", options.inherit)("add", options.add)("move", options.move);
+  f("name", options.name)("inherit", options.inherit)("add", options.add)("move", options.move)("dataset",
+                                                                                                options.dataset);
   fields(f, options.durability);
   f("linked", options.linked)("keep", options.keep)("parents", options.parents)("find_parent", options.find_parent)(
       "tags", options.tags)("message", options.message);
@@ -67,8 +71,8 @@ void shown_fields(JsonFields& f, ImportReport& m) {
   VersionRow& version = outcome.version;
   f("model", version.model_name)("version", version.number)("made", outcome.made)("manifest", version.manifest);
   f("files", m.files)("tensors", m.tensors)("logical_bytes", m.logical_bytes)("new_bytes", outcome.new_bytes);
-  f("shared_bytes", outcome.shared_bytes)("mounted_files", m.mounted_files)("parents", version.parents)(
-      "parents_elsewhere", version.elsewhere);
+  f("shared_bytes", outcome.shared_bytes)("mounted_files", m.mounted_files)("records", m.records)(
+      "parents", version.parents)("parents_elsewhere", version.elsewhere);
 }
 
 void fields(JsonFields& f, GcOutcome& m) {

@@ -208,6 +208,7 @@ class Lmdb final : public ContainerFormat {
     return file_name == "data.mdb" ||
            (head.size() >= kPageHeader + 4 && load_le<std::uint32_t>(head.data() + kPageHeader) == kMagic);
   }
+  bool names_are_paths() const override { return false; }
   std::unique_ptr<RecordScanner> scan(std::uint64_t /*size*/, RecordSink& sink) const override {
     return std::make_unique<LmdbScanner>(sink);
   }

@@ -206,6 +206,7 @@ class Tar final : public ContainerFormat {
            (head.size() >= kTarBlock &&
             std::ranges::equal(head.subspan(kMagicAt, kMagic.size()), std::as_bytes(std::span(kMagic))));
   }
+  bool names_are_paths() const override { return true; }
   std::unique_ptr<RecordScanner> scan(std::uint64_t size, RecordSink& sink) const override {
     return std::make_unique<TarScanner>(size, sink);
   }

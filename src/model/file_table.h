@@ -34,6 +34,8 @@ class FileTableMaker {
   // Of a directory that was added. Files come in the order of theirs.
   Status file(std::uint32_t directory, std::string_view name, std::uint64_t bytes);
   std::uint64_t files() const { return ends_.size(); }
+  std::uint32_t directories() const { return static_cast<std::uint32_t>(directories_.size()); }
+  std::string path_of(std::uint32_t directory) const;  // as FileTable::path_of
   std::vector<std::byte> make();
 
  private:

@@ -28,6 +28,16 @@ Status FileTableMaker::file(std::uint32_t directory, std::string_view name, std:
   return {};
 }
 
+std::string FileTableMaker::path_of(std::uint32_t directory) const {
+  std::string path;
+  for (; directory != 0; directory = directories_[directory].parent) {
+    const std::uint32_t begin = directories_[directory - 1].name_end;
+    const std::string name = directory_names_.substr(begin, directories_[directory].name_end - begin);
+    path = path.empty() ? name : name + '/' + path;
+  }
+  return path;
+}
+
 std::vector<std::byte> FileTableMaker::make() {
   const FileTableHeader header{ends_.size(), directories_.size(), directory_names_.size(), file_names_.size()};
   const FileTableSections at = file_table_sections(header);

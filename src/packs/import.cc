@@ -48,10 +48,11 @@ Importer::Importer(const SafePath& store_path, IndexAccess& index, ImportTuning 
       ring_(pool_, writer_, tuning_.windows, tuning_.window_bytes) {}
 
 Result<std::vector<Extent>> Importer::add(int fd, std::string_view where, std::span<const Range> ranges,
-                                          Progress& progress, Take take) {
+                                          Progress& progress, Take take, const SeenBytes& seen) {
   if (spent_) return Error{Errc::internal, fmt::format("{}: this import has failed or is finished", where)};
   spent_ = true;  // until it is known to have gone well
   WEFT_TRY(Source source, Source::open(fd, where, progress, tuning_.after_read));
+  if (seen) source.show_to(seen);
   WEFT_TRY(std::vector<Extent> extents, add_file(source, ranges, take));
   spent_ = false;
   return extents;

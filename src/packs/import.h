@@ -81,7 +81,7 @@ class Importer {
   static Result<std::unique_ptr<Importer>> begin(const SafePath& store_path, IndexAccess& index, ImportTuning tuning);
 
   Result<std::vector<Extent>> add(int fd, std::string_view where, std::span<const Range> ranges, Progress& progress,
-                                  Take take = Take::copy);
+                                  Take take = Take::copy, const SeenBytes& seen = {});
   // Makes the packs durable, still below tmp/. After a failure of this or the next only destruction is left.
   Status seal();
   // Moves them to packs/. The caller holds the writer lock from here until the index has new_blobs(), or has what else

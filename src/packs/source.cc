@@ -46,6 +46,7 @@ Status Source::read(std::uint64_t offset, std::span<std::byte> out) {
     if (after_read_) after_read_(offset);
   }
   const std::uint64_t end = offset + out.size();
+  if (show_to_ && end > seen_) show_to_(out.last(end - std::max(seen_, offset)));
   if (end > seen_) progress_->advance(end - std::max(seen_, offset));
   seen_ = std::max(seen_, end);
   return {};

@@ -11,6 +11,7 @@
 #include <string_view>
 
 #include "weft/progress.h"
+#include "weft/publish.h"
 #include "weft/result.h"
 
 namespace weft {
@@ -26,6 +27,7 @@ class Source {
   std::uint64_t size() const { return static_cast<std::uint64_t>(before_.st_size); }
   std::uint64_t device() const { return before_.st_dev; }
   int fd() const { return fd_; }
+  void show_to(SeenBytes seen) { show_to_ = std::move(seen); }
   void read_from(int clone) { reading_ = clone; }  // a file with the same bytes that nobody changes
 
   // All of `out`. Holes of a sparse file are not read. A file that became shorter is Errc::changed. Asks whether to
@@ -44,6 +46,7 @@ class Source {
   struct stat before_;
   Progress* progress_;
   Hook after_read_;
+  SeenBytes show_to_;
   bool sparse_;             // it takes fewer blocks than its size
   std::uint64_t seen_ = 0;  // progress was told of the bytes before this
 };

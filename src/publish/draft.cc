@@ -6,6 +6,7 @@
 
 #include "publish/cut.h"
 #include "publish/fd_source.h"
+#include "publish/record_scan.h"
 #include "publish/shards.h"
 #include "publish/source_group.h"
 #include "weft/assembly.h"
@@ -104,13 +105,18 @@ Status add_file(Import& import, Draft& draft, File& file, Progress& progress) {
   const std::string& where = draft.source.where;
   struct stat opened {};
   WEFT_TRY(Fd fd, open_source(draft.source, opened));
+  const bool made_here = draft.source.role != FileRole::published;  // a file in memory
+  if (made_here) draft.seen = opened;
   WEFT_CHECK(check_unchanged(where, draft.seen, opened));
   if (draft.ranges.empty()) return {};
-  progress.phase(fmt::format("reading {}", draft.source.path));
+  progress.phase(fmt::format("reading {}", made_here ? where : draft.source.path));
   const bool given = draft.source.giver == opened.st_uid;
   if (given && draft.source.size >= kAssembledFileMin) draft.lease = ReadLease::take(fd.get());
   const Take given_as = draft.source.linked ? Take::share : Take::move;
-  WEFT_TRY(auto extents, import.add(fd.get(), where, draft.ranges, given ? given_as : Take::copy, progress));
+  RecordScan scan(draft, fd.get());
+  WEFT_TRY(auto extents,
+           import.add(fd.get(), where, draft.ranges, given ? given_as : Take::copy, progress, scan.seen()));
+  WEFT_CHECK(scan.finish(file));
   WEFT_TRY(struct stat after, stat_fd(fd.get(), where));
   WEFT_CHECK(check_unchanged(where, draft.seen, after, given));
   if (extents.size() != file.extents.size())
@@ -183,7 +189,11 @@ Result<std::uint64_t> add_content(Import& import, DraftFiles& files, MountedFile
   for (std::size_t i = 0; i < files.drafts.size(); ++i) {
     if (progress.cancelled()) return cancelled_import();
     File& file = files.manifest.files[i];
-    WEFT_TRY(const File* stored, mounted.find(files.drafts[i].seen));
+    const bool as_file = file.role == FileRole::published && files.drafts[i].container == nullptr;
+    const File* stored = nullptr;
+    if (as_file) {
+      WEFT_TRY(stored, mounted.find(files.drafts[i].seen));
+    }
     if (stored != nullptr && cut_alike(*stored, file)) {
       file.extents = stored->extents;
       progress.advance(file.size);

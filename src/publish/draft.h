@@ -16,6 +16,7 @@
 #include "weft/format.h"
 #include "weft/progress.h"
 #include "weft/publish.h"
+#include "weft/records.h"
 #include "weft/result.h"
 #include "weft/tree.h"
 
@@ -27,14 +28,17 @@ struct Draft {
   struct stat seen {};
   std::vector<Range> ranges;
   std::map<std::string, std::string> shard_index;
-  std::optional<ReadLease> lease;  // of one that is given, since before it was read
-  std::vector<std::string> bases;  // models that it names as those that this one was made from
+  std::optional<ReadLease> lease;              // of one that is given, since before it was read
+  std::vector<std::string> bases;              // models that it names as those that this one was made from
+  const ContainerFormat* container = nullptr;  // of a data set's file that claims to be one
+  std::vector<std::byte> records;              // its record table, once it is read; none where it has no records
 };
 
 // Drafts and what they are: manifest.files[i] is drafts[i]; its ids lack digests until add_content().
 struct DraftFiles {
   std::vector<Draft> drafts;
   Manifest manifest;
+  std::uint64_t small_files = 0;  // of a data set, in its bundles
 };
 
 // The manifest that a publish of these files would make, but for the hashes of its extents. The store at `store_path`

@@ -6,50 +6,19 @@
 #include <algorithm>
 #include <filesystem>
 #include <string_view>
+#include <tuple>
 
 #include "base/limits.h"
 #include "base/text.h"
+#include "publish/gather_rules.h"
 #include "publish/mounted_files.h"
-#include "weft/manifest.h"
 
 namespace weft {
 namespace {
 
-std::string_view kind_of(mode_t mode) {
-  if (S_ISREG(mode)) return "a regular file";
-  if (S_ISDIR(mode)) return "a directory";
-  if (S_ISFIFO(mode)) return "a fifo";
-  if (S_ISSOCK(mode)) return "a socket";
-  if (S_ISCHR(mode) || S_ISBLK(mode)) return "a device";
-  return "something else";
-}
-
 bool is_link(const std::string& where) {
   std::error_code ignored;
   return std::filesystem::is_symlink(std::filesystem::symlink_status(where, ignored));
-}
-
-bool left_out(std::string_view path) {
-  auto ends_with_directory = [&](std::string_view name) {
-    return path == name ||
-           (path.size() > name.size() && path.ends_with(name) && path[path.size() - name.size() - 1] == '/');
-  };
-  return ends_with_directory(".git") || ends_with_directory(".cache/huggingface");
-}
-
-std::string base_name(std::string_view path) {
-  while (path.size() > 1 && path.ends_with('/')) path.remove_suffix(1);
-  return std::string(path.substr(path.rfind('/') + 1));
-}
-
-std::string below(const std::string& directory, const std::string& name) {
-  return directory.ends_with('/') ? directory + name : directory + "/" + name;
-}
-
-Status check_named(const std::string& where, const std::string& path) {
-  Status named = check_file_path(path);
-  if (named.ok()) return {};
-  return Error{Errc::invalid, fmt::format("{}: {}", printable(where, limits::kPathMax), named.error().message)};
 }
 
 // Walks one PATH of the command line.
@@ -65,10 +34,7 @@ class Walk {
 
  private:
   Status file(const std::string& where, const std::string& path, const struct stat& st) {
-    if (!S_ISREG(st.st_mode))
-      return Error{Errc::invalid,
-                   fmt::format("{}: expected a regular file or a directory, got {}", where, kind_of(st.st_mode))};
-    WEFT_CHECK(check_named(where, path));
+    WEFT_CHECK(check_regular(where, path, st));
     if (files_.size() >= limits::kFilesPerVersionMax)
       return Error{Errc::invalid, fmt::format("{}: expected at most {} files", where, limits::kFilesPerVersionMax)};
     files_.push_back({path, where, static_cast<std::uint64_t>(st.st_size)});
@@ -76,11 +42,7 @@ class Walk {
   }
 
   Status directory(const std::string& where, const std::string& path, const struct stat& st) {
-    if (store_ != nullptr && st.st_dev == store_->st_dev && st.st_ino == store_->st_ino)
-      return Error{Errc::invalid, fmt::format("{}: this is the store itself; publish from beside it", where)};
-    if (std::count(path.begin(), path.end(), '/') >= static_cast<std::ptrdiff_t>(limits::kPathComponentsMax))
-      return Error{Errc::invalid,
-                   fmt::format("{}: expected at most {} directories deep", where, limits::kPathComponentsMax)};
+    WEFT_CHECK(check_directory(where, path, st, store_));
     WEFT_TRY(auto names, list_directory(where));
     for (const std::string& name : names)
       WEFT_CHECK(entry(below(where, name), path.empty() ? name : below(path, name)));
@@ -123,8 +85,10 @@ Status check_paths_apart(std::span<const SourceFile> files) {
 }
 
 Result<std::vector<SourceFile>> sort_sources(std::vector<SourceFile> files) {
-  std::sort(files.begin(), files.end(), [](const SourceFile& a, const SourceFile& b) { return a.path < b.path; });
-  WEFT_CHECK(check_paths_apart(files));
+  std::ranges::stable_sort(files, {}, [](const SourceFile& file) { return std::tie(file.role, file.path); });
+  const auto made_here =
+      std::ranges::find_if(files, [](const SourceFile& file) { return file.role != FileRole::published; });
+  WEFT_CHECK(check_paths_apart(std::span(files.begin(), made_here)));
   return files;
 }
 
@@ -145,7 +109,11 @@ Result<std::vector<SourceFile>> gather_sources(std::span<const std::string> path
 
 Result<std::vector<SourceFile>> check_sources(std::vector<SourceFile> files) {
   if (files.empty()) return Error{Errc::invalid, "import: no file to publish"};
-  for (const SourceFile& file : files) WEFT_CHECK(check_named(file.where, file.path));
+  for (const SourceFile& file : files) {
+    if (file.role == FileRole::published) WEFT_CHECK(check_named(file.where, file.path));
+    if (file.role != FileRole::published && !file.path.empty())
+      return Error{Errc::invalid, fmt::format("{}: expected no path of its own", file.where)};
+  }
   return sort_sources(std::move(files));
 }
 

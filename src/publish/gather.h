@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "os/sys.h"
+#include "weft/manifest.h"
 #include "weft/result.h"
 
 namespace weft {
@@ -25,13 +26,14 @@ struct SourceFile {
   // Who gives the file away: it may become the store's if it is his (weft/publish.h, Take). None: it is copied.
   std::optional<uid_t> giver = {};
   bool linked = false;  // as ImportOptions::linked
+  FileRole role = FileRole::published;
 };
 
-// Sorted by `path`. A path that is a file gives its base name; a directory (or a link to one) gives its contents,
-// whole, at the version's root. Inside, links to regular files are followed; links to anything else, and what is
-// neither file nor directory, are refused. Directories named .git and .cache/huggingface are left out. Refused too: two
-// files with one path, a file where another needs a directory, a path that no version can hold, nothing to publish at
-// all, and a directory that holds the store at `store_path`.
+// Sorted by role, then `path`. A path that is a file gives its base name; a directory (or a link to one) gives its
+// contents, whole, at the version's root. Inside, links to regular files are followed; links to anything else, and what
+// is neither file nor directory, are refused. Directories named .git and .cache/huggingface are left out. Refused too:
+// two files with one path, a file where another needs a directory, a path that no version can hold, nothing to publish
+// at all, and a directory that holds the store at `store_path`.
 Result<std::vector<SourceFile>> gather_sources(std::span<const std::string> paths, const std::string& store_path);
 
 // The same promises for files that somebody else has found: whatever their paths are.

@@ -8,6 +8,8 @@
 #include "base/limits.h"
 #include "base/plain_text.h"
 #include "base/text.h"
+#include "publish/dataset_draft.h"
+#include "publish/dataset_walk.h"
 #include "publish/draft.h"
 #include "publish/gather.h"
 #include "publish/import_sources.h"
@@ -81,6 +83,7 @@ struct PreparedImport::State {
   std::optional<double> find_parent;
   bool inherits = false;  // from the first of the parents
   bool add = false;
+  std::vector<std::string> left_out;
   Durability durability = Durability::local;
   DraftFiles files;
 };
@@ -99,8 +102,11 @@ Result<PreparedImport> prepare_sources(const ImportOptions& options, std::vector
   state->inherits = !options.inherit.empty();
   state->add = options.add;
   state->durability = options.durability;
-  WEFT_TRY(state->files, draft_files(std::move(sources), progress));
-  if (!state->inherits) {
+  if (options.dataset && (state->inherits || options.add || options.move))
+    return Error{Errc::invalid, "a data set: expected no files that it inherits, and none that are moved"};
+  WEFT_TRY(state->files,
+           options.dataset ? draft_dataset(std::move(sources), progress) : draft_files(std::move(sources), progress));
+  if (!state->inherits && !options.dataset) {
     WEFT_CHECK(check_shard_indices(state->files, state->files.manifest));
     WEFT_TRY(state->files.manifest.architecture, draft_architecture(state->files));
     WEFT_CHECK(count_nodes(state->files.manifest));
@@ -108,15 +114,28 @@ Result<PreparedImport> prepare_sources(const ImportOptions& options, std::vector
   return PreparedImport(std::move(state));
 }
 
+Result<GatheredFiles> gather(const ImportOptions& options, const std::string& store_path) {
+  GatheredFiles gathered;
+  if (!options.dataset) {
+    WEFT_TRY(gathered.files, gather_sources(options.paths, store_path));
+    return gathered;
+  }
+  WEFT_TRY(DatasetSources sources, gather_dataset(options.paths, store_path));
+  return GatheredFiles{std::move(sources.files), std::move(sources.left_out)};
+}
+
 Result<PreparedImport> prepare_import(const ImportOptions& options, const std::string& store_path, Progress& progress) {
   WEFT_CHECK(check_description(options));
-  WEFT_TRY(auto sources, gather_sources(options.paths, store_path));
+  WEFT_TRY(GatheredFiles sources, gather(options, store_path));
   if (options.move)
-    for (SourceFile& source : sources) {
+    for (SourceFile& source : sources.files) {
+      if (source.role != FileRole::published) continue;
       source.giver = ::geteuid();
       source.linked = options.linked;
     }
-  return prepare_sources(options, std::move(sources), progress);
+  WEFT_TRY(PreparedImport prepared, prepare_sources(options, std::move(sources.files), progress));
+  prepared.state().left_out = std::move(sources.left_out);
+  return prepared;
 }
 
 namespace {
@@ -163,7 +182,7 @@ std::vector<GivenFile> unwritten(const DraftFiles& files) {
 // The version as the store takes it. Its manifest may be large: it is gone afterwards.
 Status describe_content(PublishRequest& request, ImportReport& report, Manifest manifest) {
   WEFT_TRY(request.content, content_of(manifest));
-  report.files = manifest.files.size();
+  report.files = published_files(manifest).size();
   report.tensors = tensor_count(manifest);
   report.logical_bytes = request.content.logical_bytes;
   WEFT_TRY(request.manifest, encode_manifest(manifest));
@@ -183,6 +202,9 @@ Result<ImportReport> run_import(Store& store, PreparedImport prepared, Progress&
   MountedFiles mounted = MountedFiles::of(store);
   ImportReport report;
   WEFT_TRY(report.mounted_files, add_content(*import, state.files, mounted, progress));
+  WEFT_CHECK(add_record_tables(*import, state.files, progress));
+  report.records = count_records(state.files);
+  report.left_out = std::move(state.left_out);
   WEFT_TRY(Inherited version, whole.take());
   version.manifest.architecture = std::move(architecture);
   WEFT_CHECK(add_headers(*import, version, progress));
@@ -191,6 +213,7 @@ Result<ImportReport> run_import(Store& store, PreparedImport prepared, Progress&
   request.parents = std::move(parents.refs);
   request.elsewhere = std::move(parents.elsewhere);
   WEFT_CHECK(describe_content(request, report, std::move(version.manifest)));
+  report.files += state.files.small_files;
   if (progress.cancelled()) return cancelled_import();
   progress.phase("making it durable");
   WEFT_TRY(report.outcome, publish ? publish(*import, request) : import->publish(request));

@@ -8,8 +8,14 @@
 
 namespace weft {
 
-// As prepare_import, but that options.paths is not looked at: `sources` are as gather_sources or check_sources return
-// them.
+// The files of options.paths, of a model or a data set, as they are given to the following.
+struct GatheredFiles {
+  std::vector<SourceFile> files;
+  std::vector<std::string> left_out;  // lines for the user
+};
+Result<GatheredFiles> gather(const ImportOptions& options, const std::string& store_path);
+
+// As prepare_import, but that options.paths is not looked at: `sources` are as gather() or check_sources() return them.
 Result<PreparedImport> prepare_sources(const ImportOptions& options, std::vector<SourceFile> sources,
                                        Progress& progress);
 // Names, texts and figures that no version can have.

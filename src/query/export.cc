@@ -9,6 +9,7 @@
 #include "base/thread_pool.h"
 #include "blobs/open_blobs.h"
 #include "os/sys.h"
+#include "query/bundled_bytes.h"
 #include "query/export_target.h"
 #include "weft/node.h"
 
@@ -121,7 +122,23 @@ class Exporter {
   Exporter(Store& store, std::string directory, ExportTarget target, Progress& progress)
       : store_(store), directory_(std::move(directory)), target_(std::move(target)), progress_(progress) {}
 
-  Status run(std::span<const File> files) {
+  // `small`, by path, go between the others. They outlive this object.
+  Status run(const Manifest& manifest, std::span<const SmallFile> small) {
+    BundledBytes bundled(store_, manifest);
+    std::span<const File> files = published_files(manifest);
+    for (const SmallFile& one : small) {
+      const auto before = std::ranges::lower_bound(files, one.path, {}, &File::path);
+      const auto count = static_cast<std::size_t>(before - files.begin());
+      WEFT_CHECK(write_all(files.first(count)));
+      files = files.subspan(count);
+      WEFT_CHECK(write(one, bundled));
+    }
+    WEFT_CHECK(write_all(files));
+    return publish();
+  }
+
+ private:
+  Status write_all(std::span<const File> files) {
     while (!files.empty()) {
       const auto group = next_group(files);
       WEFT_TRY(const auto places, find_places(store_, group));
@@ -132,11 +149,23 @@ class Exporter {
       }
       files = files.subspan(group.size());
     }
+    return {};
+  }
+
+  Status publish() {
     progress_.phase("making the files durable");
     return target_.publish();
   }
 
- private:
+  Status write(const SmallFile& file, BundledBytes& bundled) {
+    if (progress_.cancelled()) return Error{Errc::cancelled, "interrupted"};
+    WEFT_TRY(const auto bytes, bundled.of(file));
+    WEFT_TRY(const Fd out, target_.create(file.path));
+    WEFT_CHECK(write_exact(out.get(), 0, bytes, fmt::format("{}/{}", directory_, file.path)));
+    progress_.advance(bytes.size());
+    return {};
+  }
+
   Status write(const File& file, std::span<const OpenPlace> places) {
     if (progress_.cancelled()) return Error{Errc::cancelled, "interrupted"};
     progress_.phase(fmt::format("writing {}", file.path));
@@ -151,10 +180,19 @@ class Exporter {
   ThreadPool pool_{0};
 };
 
-Status export_files(Store& store, const Manifest& manifest, const std::string& directory, Progress& progress) {
+// Returns how many files.
+Result<std::uint64_t> export_files(Store& store, const Manifest& manifest, const std::string& directory,
+                                   Progress& progress) {
+  std::vector<SmallFile> small;
+  WEFT_CHECK(each_small_file(store, manifest, [&small](const SmallFile& file) -> Status {
+    small.push_back(file);
+    return {};
+  }));
+  std::ranges::sort(small, {}, &SmallFile::path);
   WEFT_TRY(ExportTarget target, ExportTarget::open(directory));
   progress.total(logical_bytes(manifest));
-  return Exporter(store, directory, std::move(target), progress).run(manifest.files);
+  WEFT_CHECK(Exporter(store, directory, std::move(target), progress).run(manifest, small));
+  return published_files(manifest).size() + small.size();
 }
 
 }  // namespace
@@ -166,8 +204,8 @@ Result<ExportReport> export_version(Store& store, std::string_view spec, const s
   snapshot.reset();
   WEFT_TRY(LoadedVersion version, load_version(store, row));
   const Manifest& manifest = version.tree->manifest();
-  WEFT_CHECK(export_files(store, manifest, directory, progress));
-  return ExportReport{manifest.files.size(), logical_bytes(manifest)};
+  WEFT_TRY(const std::uint64_t files, export_files(store, manifest, directory, progress));
+  return ExportReport{files, logical_bytes(manifest)};
 }
 
 }  // namespace weft

@@ -67,9 +67,9 @@ class StoreImport final : public Import {
   StoreImport(StoreImpl& store, std::unique_ptr<Importer> packs) : store_(store), packs_(std::move(packs)) {}
 
   Result<std::vector<Extent>> add(int fd, std::string_view where, std::span<const Range> ranges, Take take,
-                                  Progress& progress) override {
+                                  Progress& progress, const SeenBytes& seen) override {
     if (!packs_) return Error{Errc::internal, "add after publish"};
-    return packs_->add(fd, where, ranges, progress, take);
+    return packs_->add(fd, where, ranges, progress, take, seen);
   }
 
   Result<PublishOutcome> publish(const PublishRequest& request) override {

@@ -240,7 +240,38 @@ def write_record_table():
                                          [(b"d-", 1), (b"d/e/y", 2), (b"d/x", 0)], b"c\ta device\n", 1))
 
 
+def write_file_table():
+    """As src/model/file_layout.h lays a table out."""
+
+    def table(directories, files):
+        """directories: (parent, name), the root first; files: (directory, name, bytes), by directory."""
+        rows, lines, prefixes, name_end, line = [], [], [], 0, 0
+        for number, (parent, name) in enumerate(directories):
+            name_end += len(name)
+            prefixes.append(prefixes[parent] + len(name) + 1 if number else 0)
+            rows.append((parent, name_end, sum(1 for one in files if one[0] < number)))
+            lines.append(line)
+            line += sum(prefixes[number] + len(name) + 1 for at, name, _ in files if at == number)
+        ends, name_ends, end, text = [], [], 0, 0
+        for _, name, size in files:
+            end, text = end + size, text + len(name)
+            ends.append(end)
+            name_ends.append(text)
+        out = (b"WFFTAB01" + struct.pack("<4Q", len(files), len(directories), name_end, text)).ljust(64, b"\0")
+        for section in (b"".join(struct.pack("<3I", *row) for row in rows), struct.pack(f"<{len(lines)}Q", *lines),
+                        struct.pack(f"<{len(ends)}Q", *ends), struct.pack(f"<{len(name_ends)}I", *name_ends),
+                        b"".join(name for _, name in directories), b"".join(name for _, name, _ in files)):
+            out += bytes(-len(out) % 64) + section
+        return out
+
+    write("file_table", "empty", table([(0, b"")], []))
+    write("file_table", "root", table([(0, b"")], [(0, b"a", 1), (0, b"b", 0), (0, b"c", 300)]))
+    write("file_table", "deep", table([(0, b""), (0, b"t"), (0, b"v"), (1, b"x"), (2, b"x")],
+                                      [(0, b"r", 5), (1, b"1", 6), (3, b"1", 0), (3, b"2", 7), (4, b"z", 8)]))
+
+
 if __name__ == "__main__":
+    write_file_table()
     write_record_table()
     write_tar()
     write_lmdb()

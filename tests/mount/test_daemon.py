@@ -235,8 +235,8 @@ def test_a_user_keeps_nobody_from_the_daemon(open_dir, count, fds):
         assert daemon.alive()
 
 
-WISH = {"name": "m", "inherit": "", "add": False, "move": False, "linked": False, "durability": "local", "keep": 0,
-        "parents": [], "tags": [], "message": "", "metrics": [], "files": 2}
+WISH = {"name": "m", "inherit": "", "add": False, "move": False, "dataset": False, "linked": False,
+        "durability": "local", "keep": 0, "parents": [], "tags": [], "message": "", "metrics": [], "files": 2}
 
 
 @pytest.mark.parametrize("body", [
@@ -248,8 +248,8 @@ def test_an_import_that_makes_no_sense_is_refused(daemon, store, body):
 
 
 @pytest.mark.parametrize("files", [
-    [["../escape", "x", 1], ["b", "y", 1]], [["a", "x", 1], ["a", "y", 1]], [["a", "x", 1], ["a/b", "y", 1]],
-    [["a", "x", 1], ["b", "y", 1], ["c", "z", 1]], [], [["a", "x"]], "a", [["/a", "x", 1], ["b", "y", 1]]])
+    [["../escape", "x", 1, 0], ["b", "y", 1, 0]], [["a", "x", 1, 0], ["a", "y", 1, 0]], [["a", "x", 1, 0], ["a/b", "y", 1, 0]],
+    [["a", "x", 1, 0], ["b", "y", 1, 0], ["c", "z", 1, 0]], [], [["a", "x"]], "a", [["/a", "x", 1, 0], ["b", "y", 1, 0]]])
 def test_files_that_no_version_can_have_are_refused(daemon, store, files):
     """A client of one's own makes may say what it likes."""
     with daemon.connect() as connection:
@@ -274,7 +274,7 @@ def test_a_client_that_sends_no_file_or_no_regular_one(daemon, store):
         for number in range(2):
             send(connection, {"id": number, "request": "import", "body": WISH | {"files": 1}})
             assert asked(connection)["body"] == {"files": 0}
-            send(connection, {"id": number, "more": True, "body": {"files": [["a", "x", 1]]}})
+            send(connection, {"id": number, "more": True, "body": {"files": [["a", "x", 1, 0]]}})
             assert asked(connection)["body"] == {"open": 0}
             if number == 0:
                 send(connection, {"id": 0, "more": True, "body": {"code": "not_found", "message": "it is gone"}})

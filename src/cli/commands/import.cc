@@ -35,6 +35,9 @@ constexpr CommandInfo kInfo = {
         "card (README.md: base_model) or an adapter_config.json (base_model_name_or_path)\n"
         "names. If there are none, weft takes the version that shares the most bytes.\n"
         "\n"
+        "With --dataset the version is one of a data set, which the mount shows in\n"
+        "datasets/ and its records in records/ (weft.7). Its name is no model's.\n"
+        "\n"
         "With --inherit the version starts with all files of BASE. The tensors of a\n"
         "safetensors PATH replace the tensors of the same names, and any other file\n"
         "replaces the file of the same path. BASE is a parent, and none of its bytes are\n"
@@ -44,10 +47,11 @@ constexpr CommandInfo kInfo = {
         "weft import model.safetensors config.json --name bert --parent bert@1 \\\n"
         "     --message 'layer 3 tuned' --metric accuracy=0.93\n"
         "weft import head.safetensors --name bert-tuned --inherit bert@1\n"
+        "weft import --dataset ./imagenet --name imagenet\n"
         "weft import /mnt/weft/models/bert/2 --name bert-copy\n",
     .json =
         "{model, version, made, manifest, files, tensors, logical_bytes, new_bytes,\n"
-        " shared_bytes, mounted_files, parents: [{model, version, declared,\n"
+        " shared_bytes, mounted_files, records, parents: [{model, version, declared,\n"
         " same_tensors, same_bytes}], parents_elsewhere}\n"
         "made is false if the newest version already has this content; mounted_files\n"
         "counts files taken from the store through its mount\n",
@@ -61,6 +65,8 @@ class ImportCommand final : public Command {
   void declare(OptionSet& options) override {
     options.arguments("PATH", import_.paths, OptionSet::Need::required, "a file or a directory to publish");
     options.value("-n,--name", "NAME", import_.name, "the model's name, such as bert or org/bert (required)");
+    options.flag("--dataset", import_.dataset,
+                 "publish a data set: files are not cut into tensors, and the records of tar and LMDB files are found");
     options.value("--inherit", "BASE[@V]", import_.inherit,
                   "start with all files of this version, and replace those tensors and files that PATH has");
     options.flag("--add", import_.add, "with --inherit: accept tensors, types, shapes and files that BASE lacks");
@@ -94,6 +100,10 @@ class ImportCommand final : public Command {
         return Error{Errc::invalid, fmt::format("--metric: expected KEY=VALUE, got \"{}\"", printable(metric))};
     if (!find_parent_.empty() && no_find_parent_)
       return Error{Errc::invalid, "--find-parent and --no-find-parent: expected only one of them"};
+    for (const auto& [given, name] :
+         {std::pair(!import_.inherit.empty(), "--inherit"), std::pair(import_.move, "--move")})
+      if (import_.dataset && given)
+        return Error{Errc::invalid, fmt::format("--dataset and {}: expected only one of them", name)};
     if (import_.linked && !import_.move) return Error{Errc::invalid, "--linked: expected together with --move"};
     if (import_.add && import_.inherit.empty()) return Error{Errc::invalid, "--add: expected together with --inherit"};
     if (!keep_.empty() && parse_u64(keep_).value_or(0) == 0)
@@ -117,6 +127,7 @@ class ImportCommand final : public Command {
     WEFT_TRY(const ImportReport report, writer->import(import_));
     if (import_.move) remove_sources(context);
     if (to_origin) WEFT_CHECK(wait_for_origin(context, report.outcome.version));
+    for (const std::string& line : report.left_out) context.note(line);
     context.json ? print_json(context, report) : print_line(context, report);
     return kExitDone;
   }
@@ -149,10 +160,11 @@ class ImportCommand final : public Command {
     context.print_json(json.end_object());
   }
 
-  static void print_line(const Context& context, const ImportReport& report) {
+  void print_line(const Context& context, const ImportReport& report) const {
     std::string spec = spec_of(report.outcome.version);
     if (!report.outcome.made) return context.print("{} has this content already; no new version\n", spec);
-    context.print("{}  {}, {}, {}: {} new, {} shared\n", spec, count_of(report.tensors, "tensor"),
+    context.print("{}  {}, {}, {}: {} new, {} shared\n", spec,
+                  import_.dataset ? count_of(report.records, "record") : count_of(report.tensors, "tensor"),
                   count_of(report.files, "file"), human_bytes(report.logical_bytes),
                   human_bytes(report.outcome.new_bytes), human_bytes(report.outcome.shared_bytes));
     if (report.mounted_files > 0)

@@ -1,4 +1,5 @@
 #include <map>
+#include <span>
 
 #include "base/text.h"
 #include "cli/commands/commands.h"
@@ -59,7 +60,25 @@ std::string dtypes_of(const Manifest& manifest) {
   return joined(words, ", ");
 }
 
-std::string text_of(const VersionEntry& version, const Manifest& manifest, const Figures& figures) {
+// "train.tar: 1000 records in a tar"
+std::string container_text(const ContainerFacts& container) {
+  if (!container.records) return fmt::format("{}: no records: {}", container.file->path, container.why_none);
+  std::string text =
+      fmt::format("{}: {} ({})", container.file->path, count_of(*container.records, "record"), container.file->format);
+  if (container.left_out > 0) text += fmt::format(", {} left out", count_of(container.left_out, "member"));
+  return text;
+}
+
+std::string size_text(const VersionRow& row, const Manifest& manifest, const DatasetFacts& facts) {
+  const std::uint64_t files = published_files(manifest).size() + facts.small_files;
+  const std::string size = fmt::format("{} in {}", human_bytes(row.logical_bytes), count_of(files, "file"));
+  if (manifest.kind == VersionKind::model)
+    return fmt::format("{}, {}", size, count_of(tensor_count(manifest), "tensor"));
+  return facts.small_files == 0 ? size : fmt::format("{}, {} of them small", size, facts.small_files);
+}
+
+std::string text_of(const VersionEntry& version, const Manifest& manifest, const Figures& figures,
+                    const DatasetFacts& facts) {
   const VersionRow& row = version.row;
   std::string text = spec_of(row) + "\n";
   auto line = [&](std::string_view title, const std::string& value) {
@@ -73,8 +92,9 @@ std::string text_of(const VersionEntry& version, const Manifest& manifest, const
     line("parent", fmt::format("{}, {}", spec_of(parent.model, parent.number), edge_text(parent, row.tensors)));
   for (const std::string& name : row.elsewhere) line("parent", name + ", declared, not stored here");
   line("children", joined(figures.children, ", "));
-  line("size", fmt::format("{} in {}, {}", human_bytes(row.logical_bytes), count_of(manifest.files.size(), "file"),
-                           count_of(tensor_count(manifest), "tensor")));
+  if (row.kind == VersionKind::dataset) line("kind", std::string(kind_name(row.kind)));
+  line("size", size_text(row, manifest, facts));
+  for (const ContainerFacts& container : facts.containers) line("records", container_text(container));
   line("owned", fmt::format("{}; {} shared with earlier versions", human_bytes(figures.owned),
                             human_bytes(row.logical_bytes - std::min(figures.owned, row.logical_bytes))));
   if (const Architecture& architecture = manifest.architecture; !architecture.layers.empty())
@@ -87,13 +107,17 @@ std::string text_of(const VersionEntry& version, const Manifest& manifest, const
   return text;
 }
 
+constexpr std::string_view kTreesOfModels[] = {"models", "layers", "tensors", "lineage"};
+constexpr std::string_view kTreesOfDatasets[] = {"datasets", "records", "lineage"};
+
 // A line for each tree that shows the version, in each mount of the store.
 std::string places_of(const Store& store, const VersionRow& row) {
   std::string text;
   const auto mounts = mounts_of(store.path());
   if (!mounts.ok()) return text;
   for (const WeftMount& mount : *mounts)
-    for (const std::string_view tree : {"models", "layers", "tensors", "lineage"})
+    for (const std::string_view tree : row.kind == VersionKind::model ? std::span<const std::string_view>(kTreesOfModels)
+                                                                       : std::span<const std::string_view>(kTreesOfDatasets))
       text += fmt::format("  {:<10} {}/{}/{}/{}\n", "path", mount.directory, tree, row.model_name, row.number);
   return text;
 }
@@ -127,8 +151,9 @@ class InfoCommand final : public Command {
       context.print("{}{}", json, json.ends_with('\n') ? "" : "\n");
       return kExitDone;
     }
-    WEFT_TRY(Figures figures, figures_of(*store, version.row));
-    context.print("{}{}", text_of(version, manifest, figures), places_of(*store, version.row));
+    WEFT_TRY(const Figures figures, figures_of(*store, version.row));
+    WEFT_TRY(const DatasetFacts facts, dataset_facts(*store, manifest));
+    context.print("{}{}", text_of(version, manifest, figures, facts), places_of(*store, version.row));
     return kExitDone;
   }
 

@@ -19,9 +19,9 @@ namespace {
 
 constexpr CommandInfo kInfo = {
     .name = "ls",
-    .summary = "list models, the versions of a model, or the files of a version",
+    .summary = "list models and data sets, their versions, or the files of a version",
     .description =
-        "Without an argument, lists the models. With MODEL, lists its versions, newest\n"
+        "Without an argument, lists the models and data sets. With MODEL, lists its versions, newest\n"
         "last. If the argument is the first part of names (org for org/bert), lists the\n"
         "models below it. With MODEL@V, lists the files of that version, and with\n"
         "--tensors their tensors. MODEL@latest is the newest version. Of many tags, a\n"
@@ -32,7 +32,7 @@ constexpr CommandInfo kInfo = {
         "weft ls bert@latest --tensors\n"
         "weft ls bert --names | xargs -n 1 weft info\n",
     .json =
-        "{models: [{model, latest, versions, logical_bytes, time, time_ns, tags}]}\n"
+        "{models: [{model, kind, latest, versions, logical_bytes, time, time_ns, tags}]}\n"
         "{model, versions: [VERSION]}; VERSION is as in `weft log --json`\n"
         "{model, version, files: [{path, bytes, format, tensors}]}; tensors is a number,\n"
         "or [{name, dtype, shape, bytes}] with --tensors\n",
@@ -75,6 +75,7 @@ class LsCommand final : public Command {
   Result<int> list_models(const Context& context, Store& store) const {
     ListingOutput out(context, names_,
                       {{"MODEL"},
+                       {"KIND"},
                        {"LATEST", Align::right},
                        {"VERSIONS", Align::right},
                        {"SIZE", Align::right},
@@ -118,14 +119,18 @@ class LsCommand final : public Command {
       WEFT_TRY(const auto page, now->tags(model.id));
       for (const TagRow& tag : page.rows) tags.push_back(fmt::format("{}={}", tag.name, tag.number));
     }
-    out.table.row({model.name, std::to_string(latest.number), std::to_string(model.live),
-                   human_bytes(latest.logical_bytes), short_time(latest.time_ns), first_of(tags, model.tags)});
+    out.table.row({model.name, std::string(kind_name(model.kind)), std::to_string(latest.number),
+                   std::to_string(model.live), human_bytes(latest.logical_bytes), short_time(latest.time_ns),
+                   first_of(tags, model.tags)});
     return {};
   }
 
   static Status add_model_json(ListingOutput& out, Store& store, const ModelRow& model, const VersionRow& latest) {
     JsonWriter& json = out.json;
-    json.begin_object().member("model", model.name).member("latest", latest.number);
+    json.begin_object()
+        .member("model", model.name)
+        .member("kind", kind_name(model.kind))
+        .member("latest", latest.number);
     json.member("versions", model.live).member("logical_bytes", latest.logical_bytes);
     json.member("time", utc_time(latest.time_ns)).member("time_ns", latest.time_ns).key("tags").begin_object();
     if (model.tags != 0) {
@@ -183,20 +188,35 @@ class LsCommand final : public Command {
   Result<int> list_files(const Context& context, Store& store) const {
     WEFT_TRY(VersionEntry version, version_entry(store, spec_));
     WEFT_TRY(const Manifest manifest, load_manifest(store, version.row));
+    WEFT_TRY(const std::vector<File> files, listed_files(store, manifest));
     if (names_) {
-      for (const File& file : manifest.files) context.print("{}\n", file.path);
+      for (const File& file : files) context.print("{}\n", file.path);
     } else if (context.json) {
-      context.print_json(files_json(version.row, manifest));
+      context.print_json(files_json(version.row, files));
     } else {
-      context.print("{}", tensors_ ? tensors_table(manifest).text() : files_table(manifest).text());
+      context.print("{}", tensors_ ? tensors_table(files).text() : files_table(files).text());
     }
     return kExitDone;
   }
 
-  JsonWriter files_json(const VersionRow& row, const Manifest& manifest) const {
+  // All that were published, by path.
+  static Result<std::vector<File>> listed_files(Store& store, const Manifest& manifest) {
+    const std::span<const File> published = published_files(manifest);
+    std::vector<File> files(published.begin(), published.end());
+    WEFT_CHECK(each_small_file(store, manifest, [&files](const SmallFile& small) -> Status {
+      File& file = files.emplace_back();
+      file.path = small.path;
+      file.size = small.bytes.length;
+      return {};
+    }));
+    if (files.size() != published.size()) std::ranges::sort(files, {}, &File::path);
+    return files;
+  }
+
+  JsonWriter files_json(const VersionRow& row, std::span<const File> files) const {
     JsonWriter json;
     json.begin_object().member("model", row.model_name).member("version", row.number).key("files").begin_array();
-    for (const File& file : manifest.files) {
+    for (const File& file : files) {
       json.begin_object().member("path", file.path).member("bytes", file.size).member("format", file.format);
       json.key("tensors");
       if (tensors_)
@@ -219,17 +239,17 @@ class LsCommand final : public Command {
     json.end_array();
   }
 
-  static TextTable files_table(const Manifest& manifest) {
+  static TextTable files_table(std::span<const File> files) {
     TextTable table({{"SIZE", Align::right}, {"FORMAT"}, {"TENSORS", Align::right}, {"FILE"}});
-    for (const File& file : manifest.files)
+    for (const File& file : files)
       table.row({human_bytes(file.size), file.format.empty() ? "-" : file.format,
                  file.format.empty() ? "-" : std::to_string(file.tensors.size()), file.path});
     return table;
   }
 
-  static TextTable tensors_table(const Manifest& manifest) {
+  static TextTable tensors_table(std::span<const File> files) {
     TextTable table({{"SIZE", Align::right}, {"DTYPE"}, {"SHAPE"}, {"NAME"}, {"FILE"}});
-    for (const File& file : manifest.files) {
+    for (const File& file : files) {
       if (file.tensors.empty()) table.row({human_bytes(file.size), "-", "-", "-", file.path});
       for (const Tensor& tensor : file.tensors)
         table.row({human_bytes(stored_bytes(file, tensor)), dtype_text(tensor), shape_text(tensor.shape),

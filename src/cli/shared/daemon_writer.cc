@@ -15,7 +15,7 @@ namespace weft {
 namespace {
 
 Status send_file(const SourceFile& file, const control::SendMore& more) {
-  auto fd = open_to_read(file.where);
+  auto fd = file.open ? file.open() : open_to_read(file.where);
   if (!fd.ok()) return more(encode_fields(OpenFailure{fd.error()}), {});  // the import ends by the daemon's word
   std::vector<Fd> fds;
   fds.push_back(std::move(fd).value());
@@ -42,9 +42,11 @@ class DaemonWriter final : public StoreWriter {
   Result<ImportReport> import(const ImportOptions& options) override {
     ProgressBar bar = context_.progress();
     WEFT_CHECK(check_description(options));
-    WEFT_TRY(const auto files, gather_sources(options.paths, context_.store_path()));
-    const ImportRequest request{options, files.size()};
-    return ask<ImportReport>("import", request, answered_with(files, bar));
+    WEFT_TRY(GatheredFiles sources, gather(options, context_.store_path()));
+    const ImportRequest request{options, sources.files.size()};
+    WEFT_TRY(ImportReport report, ask<ImportReport>("import", request, answered_with(sources.files, bar)));
+    report.left_out = std::move(sources.left_out);
+    return report;
   }
 
   Result<VersionName> tag(const TagRequest& request) override { return ask<VersionName>("tag", request); }

@@ -57,7 +57,7 @@ bool any_text(const FindSubject& subject, FindField field, const Test& test) {
     case FindField::layer:
       return any(subject.graph->vertices, [](const GraphVertex& v) -> const std::string& { return v.name; });
     case FindField::file:
-      return any(subject.manifest->files, [](const File& f) -> const std::string& { return f.path; });
+      return any(published_files(*subject.manifest), [](const File& f) -> const std::string& { return f.path; });
     case FindField::tensor:
       return in_files([](const Tensor& t) -> const std::string& { return t.name; });
     case FindField::dtype:
@@ -119,7 +119,7 @@ std::optional<double> number_in(const FindFact& fact, const FindSubject& subject
     case FindField::tensors:
       return number(tensor_count(*subject.manifest));
     case FindField::files:
-      return number(subject.manifest->files.size());
+      return number(published_files(*subject.manifest).size());
     case FindField::metric:
       return metric_of(subject, fact.metric);
     default:

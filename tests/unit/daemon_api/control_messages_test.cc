@@ -38,6 +38,7 @@ TEST_CASE("an import travels as it is, but for its paths") {
   options.inherit = "base@1";
   options.add = true;
   options.move = true;
+  options.dataset = true;
   options.parents = {"a", "b@2"};
   options.find_parent = 0.25;
   options.tags = {"x"};
@@ -50,6 +51,7 @@ TEST_CASE("an import travels as it is, but for its paths") {
   CHECK(got.options.inherit == options.inherit);
   CHECK(got.options.add);
   CHECK(got.options.move);
+  CHECK(got.options.dataset);
   CHECK(got.options.durability == options.durability);
   CHECK(got.options.parents == options.parents);
   CHECK(got.options.find_parent == options.find_parent);
@@ -62,10 +64,10 @@ TEST_CASE("an import travels as it is, but for its paths") {
 
 TEST_CASE("an import of no files, of too many, or with half a metric is refused") {
   const std::string unknown =
-      R"({"files":1,"name":"m","inherit":"","add":false,"move":false,"linked":false,"durability":"disk"})";
+      R"({"files":1,"name":"m","inherit":"","add":false,"move":false,"dataset":false,"linked":false,"durability":"disk"})";
   CHECK(refusal<ImportRequest>(unknown) == "\"durability\": expected memory, local or origin, got disk");
   const std::string rest =
-      R"(,"name":"m","inherit":"","add":false,"move":false,"linked":false,"durability":"local","keep":0,"parents":[],"tags":[],"message":""})";
+      R"(,"name":"m","inherit":"","add":false,"move":false,"dataset":false,"linked":false,"durability":"local","keep":0,"parents":[],"tags":[],"message":""})";
   CHECK(refusal<ImportRequest>(R"({"metrics":[],"files":0)" + rest) == "\"files\": expected at least 1, got 0");
   CHECK(refusal<ImportRequest>(R"({"metrics":[],"files":18446744073709551615)" + rest).starts_with("\"files\": "));
   CHECK(refusal<ImportRequest>(R"({"files":1,"metrics":[["x"]])" + rest) == "\"value\": expected a text, got nothing");

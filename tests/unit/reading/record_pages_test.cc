@@ -10,6 +10,7 @@ namespace {
 // A container whose records are what the test says.
 class Given final : public ContainerFormat {
  public:
+  bool names_are_paths() const override { return false; }
   explicit Given(std::vector<Range> records) : records_(std::move(records)) {}
   std::string_view name() const override { return "given"; }
   bool claims(std::string_view, std::span<const std::byte>) const override { return true; }

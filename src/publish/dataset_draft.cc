@@ -1,0 +1,154 @@
+#include "publish/dataset_draft.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+
+#include "base/limits.h"
+#include "model/file_table.h"
+#include "model/record_table.h"
+#include "os/memory_file.h"
+#include "publish/bundles.h"
+#include "publish/gather_rules.h"
+
+namespace weft {
+namespace {
+
+std::vector<Range> segments_of(std::uint64_t size) {
+  std::vector<Range> segments;
+  for (std::uint64_t at = 0; at < size; at += kSegmentMax) segments.push_back({at, std::min(kSegmentMax, size - at)});
+  return segments;
+}
+
+File file_of(const SourceFile& source, std::uint64_t size, std::span<const Range> ranges) {
+  File file;
+  file.path = source.path;
+  file.size = size;
+  file.role = source.role;
+  file.extents.reserve(ranges.size());
+  for (const Range& range : ranges) file.extents.push_back({range.offset, {range.length, {}}});
+  return file;
+}
+
+Error unlike(std::string_view what) {
+  return Error{Errc::invalid, fmt::format("import: the small files: expected {}", what)};
+}
+
+Result<std::vector<std::byte>> read_table(const SourceFile& source) {
+  struct stat seen {};
+  WEFT_TRY(const Fd fd, open_source(source, seen));
+  return read_whole(fd.get(), seen, limits::kFileTableMax, source.where);
+}
+
+// A small file may not have the place of another file, or of a directory above one.
+Status check_apart(const FileTable& table, std::span<const Draft> published) {
+  for (const Draft& draft : published) {
+    std::uint64_t at = 0;
+    for (std::string_view path = draft.source.path;;) {
+      const std::string_view name = path.substr(0, path.find('/'));
+      const bool last = name.size() == path.size();
+      if (table.find_file(at, name) || (last && table.find_directory(at, name)))
+        return Error{Errc::invalid, fmt::format("{}: a small file or a directory has its place", draft.source.where)};
+      const auto next = table.find_directory(at, name);
+      if (last || !next) break;
+      at = *next;
+      path.remove_prefix(name.size() + 1);
+    }
+  }
+  return {};
+}
+
+class DatasetDraft {
+ public:
+  explicit DatasetDraft(std::vector<SourceFile> sources) {
+    for (SourceFile& source : sources) files_.drafts.emplace_back().source = std::move(source);
+    files_.manifest.kind = VersionKind::dataset;
+  }
+
+  Result<DraftFiles> run(Progress& progress) {
+    const std::span<Draft> published = of(FileRole::published);
+    WEFT_CHECK(plan_small(published));
+    progress.phase("looking at files");
+    for (Draft& draft : published) {
+      if (progress.cancelled()) return cancelled_import();
+      WEFT_CHECK(look(draft));
+    }
+    for (Draft& draft : files_.drafts) {
+      if (draft.source.role != FileRole::published) continue;
+      File& file = files_.manifest.files.emplace_back(
+          file_of(draft.source, static_cast<std::uint64_t>(draft.seen.st_size), draft.ranges));
+      if (draft.container != nullptr) file.format = draft.container->name();
+    }
+    for (Draft& draft : files_.drafts)
+      if (draft.source.role != FileRole::published)
+        files_.manifest.files.push_back(file_of(draft.source, draft.source.size, draft.ranges));
+    return std::move(files_);
+  }
+
+ private:
+  std::span<Draft> of(FileRole role) {
+    const auto found =
+        std::ranges::equal_range(files_.drafts, role, {}, [](const Draft& draft) { return draft.source.role; });
+    return {found.begin(), found.end()};
+  }
+
+  Status plan_small(std::span<const Draft> published) {
+    const std::span<Draft> bundles = of(FileRole::bundle);
+    const std::span<Draft> tables = of(FileRole::file_table);
+    if (tables.size() > 1 || (tables.empty() && !bundles.empty())) return unlike("one table of them");
+    if (tables.empty()) return {};
+    Draft& draft = tables.front();
+    WEFT_TRY(const std::vector<std::byte> bytes, read_table(draft.source));
+    if (bytes.size() != draft.source.size) return unlike("a table of the size that was said");
+    WEFT_TRY(const FileTable table, FileTable::check(bytes));
+    WEFT_CHECK(check_apart(table, published));
+    draft.ranges = segments_of(bytes.size());
+    files_.small_files = table.files();
+    std::vector<Bundle> plan = plan_bundles(table);
+    const bool alike = std::ranges::equal(
+        plan, bundles, [](const Bundle& planned, const Draft& given) { return planned.bytes == given.source.size; });
+    if (!alike) return unlike("bundles as their table says");
+    for (std::size_t i = 0; i < plan.size(); ++i) bundles[i].ranges = std::move(plan[i].segments);
+    return {};
+  }
+
+  static Status look(Draft& draft) {
+    WEFT_TRY(const Fd fd, open_source(draft.source, draft.seen));
+    std::vector<std::byte> head(kContainerHead);
+    WEFT_TRY(const std::size_t got, read_some(fd.get(), 0, head, draft.source.where));
+    draft.container = container_format(base_name(draft.source.path), std::span(head).first(got));
+    draft.ranges = segments_of(static_cast<std::uint64_t>(draft.seen.st_size));
+    return {};
+  }
+
+  DraftFiles files_;
+};
+
+}  // namespace
+
+Result<DraftFiles> draft_dataset(std::vector<SourceFile> sources, Progress& progress) {
+  return DatasetDraft(std::move(sources)).run(progress);
+}
+
+Status add_record_tables(Import& import, DraftFiles& files, Progress& progress) {
+  for (const Draft& draft : files.drafts) {
+    if (draft.records.empty()) continue;
+    const std::string where = "records of " + draft.source.where;
+    const SourceFile source{.path = draft.source.path, .where = where, .role = FileRole::record_table};
+    const std::vector<Range> ranges = segments_of(draft.records.size());
+    WEFT_TRY(const Fd fd, memory_file(where));
+    WEFT_CHECK(write_exact(fd.get(), 0, draft.records, where));
+    File& file = files.manifest.files.emplace_back(file_of(source, draft.records.size(), ranges));
+    WEFT_TRY(file.extents, import.add(fd.get(), where, ranges, progress));
+  }
+  return {};
+}
+
+std::uint64_t count_records(const DraftFiles& files) {
+  std::uint64_t count = 0;
+  for (const Draft& draft : files.drafts)
+    if (!draft.records.empty()) count += RecordTable::check(draft.records).value().size();
+  return count;
+}
+
+}  // namespace weft

@@ -1,0 +1,184 @@
+#include "publish/dataset_walk.h"
+
+#include <fcntl.h>
+#include <fmt/core.h>
+
+#include <algorithm>
+
+#include "base/limits.h"
+#include "publish/gather_rules.h"
+#include "publish/mounted_files.h"
+#include "publish/small_files.h"
+
+namespace weft {
+namespace {
+
+// A file or directory that a directory of the data set has.
+struct Entry {
+  std::string name;
+  std::string where;
+  struct stat st {};
+  std::uint32_t path = 0;  // which PATH it came from
+};
+
+bool named_as_container(std::string_view name) {
+  return name.ends_with(".tar") || name.ends_with(".mdb") || name.ends_with(".lmdb");
+}
+
+Result<struct stat> stat_entry(int directory, const std::string& name, const std::string& where, int flags) {
+  struct stat st {};
+  if (::fstatat(directory, name.c_str(), &st, flags) != 0) return sys_error(errno, where);
+  return st;
+}
+
+// Breadth first, as the file table has them.
+class DatasetWalk {
+ public:
+  DatasetWalk(std::span<const std::string> paths, const struct stat* store) : store_(store) {
+    places_.paths.assign(paths.begin(), paths.end());
+  }
+
+  Result<DatasetSources> run() {
+    WEFT_CHECK(small_.directory(0, ""));
+    WEFT_CHECK(root());
+    for (std::uint32_t i = 1; i < small_.directories(); ++i) WEFT_CHECK(directory(i));
+    return finish();
+  }
+
+ private:
+  Status root() {
+    std::vector<Entry> entries;
+    for (std::uint32_t i = 0; i < places_.paths.size(); ++i) {
+      const std::string& where = places_.paths[i];
+      WEFT_TRY(const struct stat st, stat_file(where));
+      if (!S_ISDIR(st.st_mode)) {
+        entries.push_back({base_name(where), where, st, i});
+        continue;
+      }
+      WEFT_CHECK(check_directory(where, "", st, store_));
+      WEFT_CHECK(list(where, "", i, entries));
+    }
+    std::ranges::stable_sort(entries, {}, &Entry::name);
+    for (std::size_t i = 1; i < entries.size(); ++i)
+      if (entries[i].name == entries[i - 1].name)
+        return Error{Errc::invalid, fmt::format("{} and {}: both would be {}", entries[i - 1].where, entries[i].where,
+                                                entries[i].name)};
+    return add(0, "", entries);
+  }
+
+  Status directory(std::uint32_t number) {
+    const std::string path = small_.path_of(number);
+    const std::uint32_t source = source_of(path);
+    std::vector<Entry> entries;
+    WEFT_CHECK(list(below(places_.paths[source], path), path, source, entries));
+    return add(number, path, entries);
+  }
+
+  // Which PATH a directory is below: that of its first component.
+  std::uint32_t source_of(const std::string& path) const {
+    const std::string_view name = std::string_view(path).substr(0, path.find('/'));
+    const auto found = std::ranges::lower_bound(top_names_, name);
+    return places_.top[static_cast<std::size_t>(found - top_names_.begin())];
+  }
+
+  Status list(const std::string& where, const std::string& path, std::uint32_t source, std::vector<Entry>& entries) {
+    WEFT_TRY(const Fd directory, open_file(where, O_RDONLY | O_DIRECTORY));
+    WEFT_TRY(const auto names, list_directory(Fd(::fcntl(directory.get(), F_DUPFD_CLOEXEC, 0)), where));
+    const bool has_lmdb = std::ranges::binary_search(names, std::string("data.mdb"));
+    for (const std::string& name : names) {
+      const std::string inside = path.empty() ? name : below(path, name);
+      if (has_lmdb && name == "lock.mdb") {
+        left_out_.push_back(fmt::format("{}: left out: it is LMDB's lock file", below(where, name)));
+        continue;
+      }
+      WEFT_TRY(struct stat st, stat_entry(directory.get(), name, below(where, name), AT_SYMLINK_NOFOLLOW));
+      if (S_ISLNK(st.st_mode)) {
+        WEFT_TRY(st, followed(directory.get(), name, below(where, name)));
+      }
+      if (S_ISDIR(st.st_mode) && left_out(inside)) continue;
+      if (S_ISDIR(st.st_mode)) WEFT_CHECK(check_directory(below(where, name), inside, st, store_));
+      entries.push_back({name, below(where, name), st, source});
+    }
+    return {};
+  }
+
+  static Result<struct stat> followed(int directory, const std::string& name, const std::string& where) {
+    auto st = stat_entry(directory, name, where, 0);
+    if (!st.ok()) return Error{st.error().code, fmt::format("{}: link that leads nowhere", where)};
+    if (S_ISREG(st->st_mode)) return st;
+    return Error{Errc::invalid,
+                 fmt::format("{}: expected a link to a regular file, got a link to {}", where, kind_of(st->st_mode))};
+  }
+
+  Status add(std::uint32_t number, const std::string& path, std::vector<Entry>& entries) {
+    for (Entry& entry : entries) {
+      const std::string inside = path.empty() ? entry.name : below(path, entry.name);
+      if (S_ISDIR(entry.st.st_mode)) {
+        WEFT_CHECK(check_named(entry.where, inside));
+        WEFT_CHECK(small_.directory(number, entry.name));
+        if (number != 0) continue;
+        places_.top.push_back(entry.path);
+        top_names_.push_back(entry.name);
+        continue;
+      }
+      WEFT_CHECK(check_regular(entry.where, inside, entry.st));
+      WEFT_CHECK(file(number, inside, entry));
+    }
+    return {};
+  }
+
+  Status file(std::uint32_t number, const std::string& inside, Entry& entry) {
+    const auto bytes = static_cast<std::uint64_t>(entry.st.st_size);
+    if (bytes <= kSmallFileMax && !named_as_container(entry.name)) {
+      if (number == 0) places_.root_files.push_back(entry.where);
+      return small_.file(number, entry.name, bytes);
+    }
+    if (files_.size() >= limits::kFilesPerVersionMax)
+      return Error{Errc::invalid, fmt::format("{}: expected at most {} files of {} bytes and more", entry.where,
+                                              limits::kFilesPerVersionMax, kSmallFileMax + 1)};
+    files_.push_back({inside, std::move(entry.where), bytes});
+    return {};
+  }
+
+  Result<DatasetSources> finish() {
+    if (files_.empty() && small_.files() == 0)
+      return Error{Errc::invalid, fmt::format("{}: no file to publish", places_.paths.front())};
+    std::ranges::sort(files_, {}, &SourceFile::path);
+    DatasetSources sources{std::move(files_), std::move(left_out_)};
+    if (small_.files() == 0) return sources;
+    const auto reader = std::make_shared<BundleReader>(small_.make(), std::move(places_));
+    small_ = {};
+    for (std::size_t i = 0; i < reader->bundles().size(); ++i)
+      sources.files.push_back({.path = "",
+                               .where = fmt::format("bundle {} of small files", i),
+                               .size = reader->bundles()[i].bytes,
+                               .open = [reader, i] { return reader->open(i); },
+                               .role = FileRole::bundle});
+    sources.files.push_back({.path = "",
+                             .where = "the table of small files",
+                             .size = reader->table_bytes().size(),
+                             .open = [reader] { return reader->open_table(); },
+                             .role = FileRole::file_table});
+    return sources;
+  }
+
+  const struct stat* store_;
+  SmallFilePlaces places_;
+  std::vector<std::string> top_names_;  // of the root's directories, in their order
+  FileTableMaker small_;
+  std::vector<SourceFile> files_;
+  std::vector<std::string> left_out_;
+};
+
+}  // namespace
+
+Result<DatasetSources> gather_dataset(std::span<const std::string> paths, const std::string& store_path) {
+  const auto store = stat_file(store_path);
+  std::vector<std::string> published;
+  for (const std::string& path : paths) {
+    WEFT_TRY(published.emplace_back(), published_path(path));
+  }
+  return DatasetWalk(published, store.ok() ? &*store : nullptr).run();
+}
+
+}  // namespace weft

@@ -1,0 +1,62 @@
+#include "publish/gather_rules.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+
+#include "base/limits.h"
+#include "base/text.h"
+#include "weft/manifest.h"
+
+namespace weft {
+
+std::string_view kind_of(mode_t mode) {
+  if (S_ISREG(mode)) return "a regular file";
+  if (S_ISDIR(mode)) return "a directory";
+  if (S_ISFIFO(mode)) return "a fifo";
+  if (S_ISSOCK(mode)) return "a socket";
+  if (S_ISCHR(mode) || S_ISBLK(mode)) return "a device";
+  return "something else";
+}
+
+bool left_out(std::string_view path) {
+  auto ends_with_directory = [&](std::string_view name) {
+    return path == name ||
+           (path.size() > name.size() && path.ends_with(name) && path[path.size() - name.size() - 1] == '/');
+  };
+  return ends_with_directory(".git") || ends_with_directory(".cache/huggingface");
+}
+
+std::string base_name(std::string_view path) {
+  while (path.size() > 1 && path.ends_with('/')) path.remove_suffix(1);
+  return std::string(path.substr(path.rfind('/') + 1));
+}
+
+std::string below(const std::string& directory, const std::string& name) {
+  return directory.ends_with('/') ? directory + name : directory + "/" + name;
+}
+
+Status check_named(const std::string& where, const std::string& path) {
+  Status named = check_file_path(path);
+  if (named.ok()) return {};
+  return Error{Errc::invalid, fmt::format("{}: {}", printable(where, limits::kPathMax), named.error().message)};
+}
+
+Status check_regular(const std::string& where, const std::string& path, const struct stat& st) {
+  if (!S_ISREG(st.st_mode))
+    return Error{Errc::invalid,
+                 fmt::format("{}: expected a regular file or a directory, got {}", where, kind_of(st.st_mode))};
+  return check_named(where, path);
+}
+
+Status check_directory(const std::string& where, const std::string& path, const struct stat& st,
+                       const struct stat* store) {
+  if (store != nullptr && st.st_dev == store->st_dev && st.st_ino == store->st_ino)
+    return Error{Errc::invalid, fmt::format("{}: this is the store itself; publish from beside it", where)};
+  if (std::count(path.begin(), path.end(), '/') >= static_cast<std::ptrdiff_t>(limits::kPathComponentsMax))
+    return Error{Errc::invalid,
+                 fmt::format("{}: expected at most {} directories deep", where, limits::kPathComponentsMax)};
+  return {};
+}
+
+}  // namespace weft

@@ -1,0 +1,36 @@
+// Finds the records of a container while its bytes are read for the store.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "model/record_table.h"
+#include "publish/draft.h"
+#include "weft/publish.h"
+#include "weft/records.h"
+#include "weft/result.h"
+
+namespace weft {
+
+// One thread. Does nothing for a draft that is no container.
+class RecordScan {
+ public:
+  // `fd` is the draft's file, open; both outlive the scan.
+  RecordScan(Draft& draft, int fd);
+
+  SeenBytes seen();
+  // After all bytes were seen: gives the draft its record table, or the file the reason why it has none.
+  Status finish(File& file);
+
+ private:
+  void feed(std::span<const std::byte> bytes);
+
+  Draft& draft_;
+  const int fd_;
+  std::optional<RecordTableMaker> maker_;
+  std::unique_ptr<RecordScanner> scanner_;
+  Status fed_;
+};
+
+}  // namespace weft
