@@ -84,7 +84,7 @@ int Performer::act(int directory, const Announcement& announcement) {
 }
 
 Status Performer::perform(const Announcement& announcement) {
-  const std::string path = announcement.directory.empty() ? models_ : models_ + "/" + announcement.directory;
+  const std::string path = mount_ + "/" + announcement.directory;
   const Fd directory(::open(path.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW));
   if (!directory.valid()) return is_gone(errno) ? Status(gone(path)) : Status();  // the model is gone again
   WEFT_TRY(const auto facts, stat_fd(directory.get(), path));

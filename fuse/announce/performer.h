@@ -15,7 +15,7 @@ class Performer {
  public:
   // `directory`: of the mount, whose files have this device. `words` outlive this.
   Performer(std::string directory, dev_t device, AnnounceWords& words)
-      : models_(std::move(directory) + "/models"), device_(device), words_(words) {}
+      : mount_(std::move(directory)), device_(device), words_(words) {}
 
   // What is not so any more is passed over. Errc::not_found: the mount is no longer there. Keeps nothing open, so that
   // the mount can be unmounted in between.
@@ -25,7 +25,7 @@ class Performer {
   int act(int directory, const Announcement& announcement);
   int change(int directory, const Announcement& announcement);
 
-  const std::string models_;
+  const std::string mount_;
   const dev_t device_;
   AnnounceWords& words_;
 };

@@ -25,24 +25,33 @@ Result<std::optional<ModelRow>> model_of(Snapshot& snapshot, const std::string& 
   return std::move(model).error();
 }
 
-// Has `directory` nothing but, perhaps, `name`?
-Result<bool> has_nothing_else(Snapshot& snapshot, std::string_view directory, std::string_view name) {
-  const auto entries = snapshot.namespace_entries(directory, "", 2);
-  if (!entries.ok() && entries.error().code == Errc::not_found) return true;
-  if (!entries.ok()) return entries.error();
-  return std::ranges::all_of(entries->rows, [&](const NamespaceEntry& entry) { return entry.component == name; }) &&
-         entries->next.empty();
+// The directory of the mount that is a model's, a data set's, or that of a namespace of such.
+std::string directory_of(const ModelRow& model, std::string_view path) {
+  std::string directory(model.kind == VersionKind::dataset ? "datasets" : "models");
+  if (!path.empty()) directory.append("/").append(path);
+  return directory;
+}
+
+// Has a namespace nothing of the model's kind but, perhaps, the model?
+Result<bool> has_nothing_else(Snapshot& snapshot, std::string_view path, const ModelRow& model) {
+  const auto [prefix, name] = split_name(path);
+  const auto entry = snapshot.namespace_entry(prefix, name);
+  if (!entry.ok() && entry.error().code == Errc::not_found) return true;
+  if (!entry.ok()) return entry.error();
+  const std::uint64_t shown = model.kind == VersionKind::dataset ? entry->datasets : entry->models;
+  return shown <= (model.latest != 0 ? 1U : 0U);
 }
 
 // The directories that came or went with the model: its own, and namespaces that have no other model. From the top.
-Result<Plan> directories_of(Snapshot& snapshot, const std::string& model, Kind kind) {
+Result<Plan> directories_of(Snapshot& snapshot, const ModelRow& model, Kind kind) {
   Plan plan;
-  for (std::string path = model; !path.empty();) {
-    const auto [directory, name] = split_name(path);
-    plan.insert(plan.begin(), {kind, std::string(directory), std::string(name)});
-    WEFT_TRY(const bool alone, has_nothing_else(snapshot, directory, name));
-    if (!alone || directory.empty()) break;
-    path = std::string(directory);
+  for (std::string_view path = model.name; !path.empty();) {
+    const auto [above, name] = split_name(path);
+    plan.insert(plan.begin(), {kind, directory_of(model, above), std::string(name)});
+    if (above.empty()) break;
+    WEFT_TRY(const bool alone, has_nothing_else(snapshot, above, model));
+    if (!alone) break;
+    path = above;
   }
   return plan;
 }
@@ -53,24 +62,26 @@ void append(Plan& plan, Plan more) {
 
 Status add_publish(Plan& plan, Snapshot& snapshot, const ModelEvent& event, const ModelRow& model) {
   if (event.version == 1 || model.live == 1) {
-    WEFT_TRY(Plan directories, directories_of(snapshot, event.model, Kind::creation));
+    WEFT_TRY(Plan directories, directories_of(snapshot, model, Kind::creation));
     append(plan, std::move(directories));
   }
-  plan.push_back({Kind::creation, event.model, std::to_string(event.version)});
-  for (const std::string& tag : event.tags) plan.push_back({Kind::replacement, event.model, tag});
-  plan.push_back({Kind::replacement, event.model, std::string(kLatest)});
+  const std::string directory = directory_of(model, model.name);
+  plan.push_back({Kind::creation, directory, std::to_string(event.version)});
+  for (const std::string& tag : event.tags) plan.push_back({Kind::replacement, directory, tag});
+  plan.push_back({Kind::replacement, directory, std::string(kLatest)});
   return {};
 }
 
 Status add_removal(Plan& plan, Snapshot& snapshot, const ModelEvent& event, const ModelRow& model) {
   if (model.live == 0) {
-    WEFT_TRY(Plan directories, directories_of(snapshot, event.model, Kind::removal_of_dir));
+    WEFT_TRY(Plan directories, directories_of(snapshot, model, Kind::removal_of_dir));
     std::ranges::reverse(directories);
     append(plan, std::move(directories));
     return {};
   }
-  plan.push_back({Kind::removal_of_dir, event.model, std::to_string(event.version)});
-  if (event.version > model.latest) plan.push_back({Kind::replacement, event.model, std::string(kLatest)});
+  const std::string directory = directory_of(model, model.name);
+  plan.push_back({Kind::removal_of_dir, directory, std::to_string(event.version)});
+  if (event.version > model.latest) plan.push_back({Kind::replacement, directory, std::string(kLatest)});
   return {};
 }
 
@@ -85,7 +96,8 @@ Status add(Plan& plan, Snapshot& snapshot, const ModelEvent& event) {
       return add_removal(plan, snapshot, event, *model);
     case ModelEvent::Kind::tag:
       for (const std::string& tag : event.tags)
-        plan.push_back({event.version == 0 ? Kind::removal_of_link : Kind::replacement, event.model, tag});
+        plan.push_back(
+            {event.version == 0 ? Kind::removal_of_link : Kind::replacement, directory_of(*model, model->name), tag});
       return {};
     case ModelEvent::Kind::memory:
     case ModelEvent::Kind::durable:
@@ -130,7 +142,8 @@ Result<std::vector<Announcement>> announcements_of(Store& store, const std::vect
   for (const ModelEvent& event : backlog ? newest_of(events) : events) {
     if (event.kind == ModelEvent::Kind::restart) {
       WEFT_CHECK(each_model(store, [&plan](const ModelRow& model) -> Status {
-        if (model.latest != 0) plan.push_back({Kind::replacement, model.name, std::string(kLatest)});
+        if (model.latest != 0)
+          plan.push_back({Kind::replacement, directory_of(model, model.name), std::string(kLatest)});
         return {};
       }));
       continue;

@@ -12,11 +12,11 @@
 
 namespace weft {
 
-// One change of a directory below models/.
+// One change of a directory of models/ or datasets/.
 struct Announcement {
   using Kind = Announcing;
   Kind kind = Kind::nothing;
-  std::string directory;  // below models/; "" is models/ itself
+  std::string directory;  // of the mount: "models", "datasets/org"
   std::string name;
   bool operator==(const Announcement&) const = default;
 };

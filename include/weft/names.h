@@ -40,10 +40,15 @@ std::string spec_of(std::string_view model, std::uint64_t number);  // "org/bert
 
 inline constexpr std::string_view kVersionsTable = "versions.tsv";
 
-// The directory that the Hugging Face hub's cache has for a model: "models--org--bert" for "org/bert". Nothing for a
-// name that the hub refuses: more than one '/', a '+', "--", "..", a component that ends in '-' or '.', or ".git" at
-// the end (huggingface_hub, validate_repo_id).
-std::optional<std::string> hub_name(std::string_view model);
-std::optional<std::string> model_of_hub_name(std::string_view directory);
+// The directory that the Hugging Face hub's cache has for a model or a data set: "models--org--bert" for "org/bert",
+// "datasets--org--c4" for "org/c4". Nothing for a name that the hub refuses: more than one '/', a '+', "--", "..", a
+// component that ends in '-' or '.', or ".git" at the end (huggingface_hub, validate_repo_id).
+std::optional<std::string> hub_name(std::string_view name, VersionKind kind);
+struct HubName {
+  std::string name;
+  VersionKind kind = VersionKind::model;
+  bool operator==(const HubName&) const = default;
+};
+std::optional<HubName> parse_hub_name(std::string_view directory);
 
 }  // namespace weft

@@ -5,10 +5,12 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string_view>
 
+#include "weft/content.h"
 #include "weft/format.h"
 #include "weft/result.h"
 
@@ -18,6 +20,12 @@ struct Record {
   std::string_view name;     // 1 to limits::kRecordNameMax bytes, any bytes: a member's path, or a key
   std::uint64_t offset = 0;  // bytes from the start of the file
   std::uint64_t length = 0;  // bytes; [offset, offset + length) lies in the file
+};
+
+// The records of a container as rows of a table, by offset. Lives as long as it needs; any thread.
+struct RecordRows {
+  std::uint64_t count = 0;
+  std::function<Range(std::uint64_t number)> row;  // number < count
 };
 
 // Takes what a scanner finds, in the scanner's order. An error ends the scan and is its result. Names are valid during

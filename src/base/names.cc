@@ -90,8 +90,11 @@ std::string spec_of(std::string_view model, std::uint64_t number) {
 
 namespace {
 
-constexpr std::string_view kHubPrefix = "models--";
 constexpr std::string_view kHubSlash = "--";
+
+constexpr std::string_view hub_prefix(VersionKind kind) {
+  return kind == VersionKind::dataset ? "datasets--" : "models--";
+}
 
 bool hub_takes(std::string_view component) {
   if (component.empty() || component.find('+') != std::string_view::npos) return false;
@@ -100,23 +103,25 @@ bool hub_takes(std::string_view component) {
 
 }  // namespace
 
-std::optional<std::string> hub_name(std::string_view model) {
-  if (!check_model_name(model).ok()) return std::nullopt;
-  if (model.find("--") != std::string_view::npos || model.find("..") != std::string_view::npos) return std::nullopt;
-  const auto components = split(model, '/');
-  if (components.size() > 2 || !std::ranges::all_of(components, hub_takes) || model.ends_with(".git"))
+std::optional<std::string> hub_name(std::string_view name, VersionKind kind) {
+  if (!check_model_name(name).ok()) return std::nullopt;
+  if (name.find("--") != std::string_view::npos || name.find("..") != std::string_view::npos) return std::nullopt;
+  const auto components = split(name, '/');
+  if (components.size() > 2 || !std::ranges::all_of(components, hub_takes) || name.ends_with(".git"))
     return std::nullopt;
-  std::string out = fmt::format("{}{}", kHubPrefix, components[0]);
+  std::string out = fmt::format("{}{}", hub_prefix(kind), components[0]);
   if (components.size() == 2) out += fmt::format("{}{}", kHubSlash, components[1]);
   return out;
 }
 
-std::optional<std::string> model_of_hub_name(std::string_view directory) {
-  if (!directory.starts_with(kHubPrefix)) return std::nullopt;
-  std::string model(directory.substr(kHubPrefix.size()));
-  if (const auto slash = model.find(kHubSlash); slash != std::string::npos) model.replace(slash, kHubSlash.size(), "/");
-  if (hub_name(model) != directory) return std::nullopt;
-  return model;
+std::optional<HubName> parse_hub_name(std::string_view directory) {
+  for (const VersionKind kind : {VersionKind::model, VersionKind::dataset}) {
+    if (!directory.starts_with(hub_prefix(kind))) continue;
+    std::string name(directory.substr(hub_prefix(kind).size()));
+    if (const auto slash = name.find(kHubSlash); slash != std::string::npos) name.replace(slash, kHubSlash.size(), "/");
+    if (hub_name(name, kind) == directory) return HubName{std::move(name), kind};
+  }
+  return std::nullopt;
 }
 
 Status check_key_component(std::string_view text, std::string_view what) {

@@ -36,16 +36,23 @@ Status touch_namespace(Txn& txn, std::string_view path, std::uint64_t time_ns) {
   return touch_directory(txn, ino.value, time_ns);
 }
 
-Status touch_hub(Txn& txn, std::string_view model, std::uint64_t time_ns) {
-  return hub_name(model) ? touch_directory(txn, kHubIno, time_ns) : Status{};
+Status touch_hub(Txn& txn, const ModelRow& model, std::uint64_t time_ns) {
+  return hub_name(model.name, model.kind) ? touch_directory(txn, kHubIno, time_ns) : Status{};
 }
 
-// Shows a name in its directory, or counts one more model or data set below it.
+// How many models, or data sets, show at or below a name.
+std::uint64_t count_of(const NameRow& row, VersionKind kind) {
+  return kind == VersionKind::dataset ? row.datasets : row.live - row.datasets;
+}
+
+// Shows a name in its directory, or counts one more model or data set below it. models/ and datasets/ show the name
+// from the first of their kind on, and share the time of the directory.
 Status show(Txn& txn, std::string_view path, const NameRow& added, std::uint64_t time_ns) {
   auto [prefix, component] = split_name(path);
   std::string key = name_key(prefix, component);
   WEFT_TRY(std::optional<NameRow> row, find_row<NameRow>(txn, Table::names, key));
-  if (!row) WEFT_CHECK(touch_namespace(txn, prefix, time_ns));
+  const VersionKind kind = added.datasets != 0 ? VersionKind::dataset : VersionKind::model;
+  if (!row || count_of(*row, kind) == 0) WEFT_CHECK(touch_namespace(txn, prefix, time_ns));
   NameRow now = added;
   if (row) {
     now.live += row->live;
@@ -58,17 +65,15 @@ Status hide(Txn& txn, std::string_view path, VersionKind kind, std::uint64_t tim
   auto [prefix, component] = split_name(path);
   std::string key = name_key(prefix, component);
   WEFT_TRY(NameRow row, need_row<NameRow>(txn, Table::names, key));
-  if (row.live <= 1) {
-    WEFT_CHECK(touch_namespace(txn, prefix, time_ns));
-    return txn.erase(Table::names, key);
-  }
+  if (count_of(row, kind) <= 1) WEFT_CHECK(touch_namespace(txn, prefix, time_ns));
+  if (row.live <= 1) return txn.erase(Table::names, key);
   --row.live;
   if (kind == VersionKind::dataset) --row.datasets;
   return put(txn, Table::names, key, row);
 }
 
 Status show_model(Txn& txn, const ModelRow& model, std::uint64_t time_ns) {
-  WEFT_CHECK(touch_hub(txn, model.name, time_ns));
+  WEFT_CHECK(touch_hub(txn, model, time_ns));
   const std::uint64_t datasets = model.kind == VersionKind::dataset ? 1 : 0;
   WEFT_CHECK(show(txn, model.name, {true, model.ino, 1, datasets}, time_ns));
   for (std::string_view path = split_name(model.name).first; !path.empty(); path = split_name(path).first) {
@@ -115,7 +120,7 @@ Status skip_numbers(Txn& txn, const ModelRow& model, std::uint64_t number) {
 }  // namespace
 
 Status hide_model(Txn& txn, const ModelRow& model, std::uint64_t time_ns) {
-  WEFT_CHECK(touch_hub(txn, model.name, time_ns));
+  WEFT_CHECK(touch_hub(txn, model, time_ns));
   for (std::string_view path = model.name; !path.empty(); path = split_name(path).first)
     WEFT_CHECK(hide(txn, path, model.kind, time_ns));
   return {};

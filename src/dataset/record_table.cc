@@ -29,6 +29,10 @@ std::string_view RecordTable::path(std::uint64_t number) const {
   return {reinterpret_cast<const char*>(bytes_.data()) + path_text_at_ + begin, end - begin};
 }
 
+std::uint64_t RecordTable::row_of(std::uint64_t number) const {
+  return number_at<std::uint32_t>(bytes_, path_rows_at_ + 4 * number);
+}
+
 std::uint64_t RecordTable::first_path(std::string_view at_least) const {
   return first_that(paths_, [&](std::uint64_t number) { return path(number) >= at_least; });
 }
@@ -37,8 +41,7 @@ std::uint64_t RecordTable::first_path(std::string_view at_least) const {
 RecordTable::Entry RecordTable::entry_of(std::string_view dir, std::uint64_t number) const {
   const std::string_view whole = path(number);
   const std::size_t slash = whole.find('/', dir.size());
-  if (slash == whole.npos)
-    return {whole.substr(dir.size()), number_at<std::uint32_t>(bytes_, path_rows_at_ + 4 * number), number, number + 1};
+  if (slash == whole.npos) return {whole.substr(dir.size()), row_of(number), number, number + 1};
   std::string behind(whole.substr(0, slash));
   behind += static_cast<char>('/' + 1);  // no path below the directory is as large
   return {whole.substr(dir.size(), slash - dir.size()), std::nullopt, number, first_path(behind)};

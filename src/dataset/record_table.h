@@ -76,6 +76,9 @@ class RecordTable {
     std::uint64_t first = 0;           // its number among all paths, or that of the first path below it
     std::uint64_t next = 0;            // where the directory's next entry begins
   };
+  std::uint64_t paths() const { return paths_; }      // of files, in order
+  std::string_view path(std::uint64_t number) const;  // number < paths(), here and below
+  std::uint64_t row_of(std::uint64_t number) const;
   // `dir` is "" or a path. Nothing for what is not there.
   std::optional<Entry> lookup(std::string_view dir, std::string_view name) const;
   // The entry of `dir` that begins at `from`: 0 for the first, then Entry::next. Nothing at the end.
@@ -85,7 +88,6 @@ class RecordTable {
 
  private:
   friend class RecordTableCheck;
-  std::string_view path(std::uint64_t number) const;
   std::uint64_t first_path(std::string_view at_least) const;
   Entry entry_of(std::string_view dir, std::uint64_t number) const;
 

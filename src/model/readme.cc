@@ -9,6 +9,8 @@ std::string render_readme() {
          "  models/MODEL/VERSION/       exactly the published files\n"
          "  layers/MODEL/VERSION/       the tensors as a tree of layers: A/B/weight.npy, layer.json, A/B.safetensors\n"
          "  tensors/MODEL/VERSION/      the same tensors in one directory: A.B.weight.npy\n"
+         "  datasets/NAME/VERSION/      exactly the published files of a data set\n"
+         "  records/NAME/VERSION/       the records of its tar and LMDB files: FILE/files/, FILE/index.npy\n"
          "  lineage/MODEL/VERSION/      info.json, log, ancestors, descendants, parents/, children/, diff/, graph.svg\n"
          "  lineage/MODEL/versions.tsv  a table of the versions of the model\n"
          "  hub/                        the models in the layout of the Hugging Face cache (HF_HUB_CACHE=MOUNT/hub)\n"

@@ -34,8 +34,12 @@ class ScannedFile final : public ByteSource {
 
 class RecordFile final : public OpenFile {
  public:
-  explicit RecordFile(std::shared_ptr<OpenFile> file)
-      : file_(std::move(file)), direct_(open_direct(file_->backing_fd())) {}
+  RecordFile(std::shared_ptr<OpenFile> file, std::optional<RecordRows> rows)
+      : file_(std::move(file)), direct_(open_direct(file_->backing_fd())) {
+    if (!rows) return;
+    pages_ = RecordPages::of(*std::move(rows));
+    ready_ = &pages_;
+  }
   ~RecordFile() override {
     closing_ = true;
     if (scan_.joinable()) scan_.join();
@@ -54,9 +58,11 @@ class RecordFile final : public OpenFile {
   void opened() override { file_->opened(); }
 
   std::optional<Range> record_at(std::uint64_t offset) override {
-    std::call_once(begun_, [this] { begin(); });
     const RecordPages* pages = ready_.load(std::memory_order_acquire);
-    if (pages == nullptr) pages = awaited();
+    if (pages == nullptr) {
+      std::call_once(begun_, [this] { begin(); });
+      pages = awaited();
+    }
     return pages == nullptr ? std::nullopt : pages->around(offset);
   }
 
@@ -121,8 +127,8 @@ bool reads_by_record(const OpenFile& file) {
   return cached.ok() && *cached < file.size() / page_bytes() * 9 / 10;
 }
 
-std::shared_ptr<OpenFile> open_by_record(std::shared_ptr<OpenFile> file) {
-  return std::make_shared<RecordFile>(std::move(file));
+std::shared_ptr<OpenFile> open_by_record(std::shared_ptr<OpenFile> file, std::optional<RecordRows> rows) {
+  return std::make_shared<RecordFile>(std::move(file), std::move(rows));
 }
 
 }  // namespace weft

@@ -1,16 +1,32 @@
 #include "reading/record_pages.h"
 
 #include <algorithm>
+#include <ranges>
 #include <utility>
 
+#include "weft/run_list.h"
+
 namespace weft {
+namespace {
+
+// [first, second) of the pages that a record has bytes in.
+std::pair<std::uint64_t, std::uint64_t> pages_of(Range record) {
+  return {record.offset / RecordPages::kPage, (end_of(record) + RecordPages::kPage - 1) / RecordPages::kPage};
+}
+
+bool is_taken(Range record) {
+  const auto [first, end] = pages_of(record);
+  return record.length > RecordPages::kPage && (end - first) * RecordPages::kPage <= RecordPages::kBytesMax;
+}
+
+}  // namespace
 
 class RecordPagesMaker final : public RecordSink {
  public:
   Status record(const Record& record) override {
-    const std::uint64_t first = record.offset / RecordPages::kPage;
-    const std::uint64_t end = (record.offset + record.length + RecordPages::kPage - 1) / RecordPages::kPage;
-    if (record.length <= RecordPages::kPage || (end - first) * RecordPages::kPage > RecordPages::kBytesMax) return {};
+    const Range bytes{record.offset, record.length};
+    if (!is_taken(bytes)) return {};
+    const auto [first, end] = pages_of(bytes);
     found_.push_back(RecordPages::packed(first, end - first));
     return {};
   }
@@ -40,8 +56,29 @@ Result<RecordPages> RecordPages::scan(const ContainerFormat& format, ByteSource&
   return maker.take();
 }
 
+RecordPages RecordPages::of(RecordRows rows) {
+  RecordPages pages;
+  pages.rows_ = std::move(rows);
+  return pages;
+}
+
+// The last record that begins at or before the page is the only one that may have it: the pages of records that are
+// taken do not overlap.
+std::optional<Range> RecordPages::in_rows(std::uint64_t page) const {
+  const auto numbers = std::views::iota(std::uint64_t{0}, rows_.count);
+  const auto behind =
+      std::ranges::partition_point(numbers, [&](std::uint64_t i) { return rows_.row(i).offset / kPage <= page; });
+  if (behind == numbers.begin()) return std::nullopt;
+  const std::uint64_t number = *std::ranges::prev(behind);
+  const auto [first, end] = pages_of(rows_.row(number));
+  if (!is_taken(rows_.row(number)) || page >= end) return std::nullopt;
+  if (number > 0 && pages_of(rows_.row(number - 1)).second > first) return std::nullopt;
+  return Range{first * kPage, (end - first) * kPage};
+}
+
 std::optional<Range> RecordPages::around(std::uint64_t offset) const {
   const std::uint64_t page = offset / kPage;
+  if (rows_.row) return in_rows(page);
   auto next = std::ranges::upper_bound(records_, packed(page, (1U << kCountBits) - 1));
   if (next == records_.begin()) return std::nullopt;
   const std::uint64_t record = *--next;

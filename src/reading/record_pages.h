@@ -14,7 +14,7 @@
 
 namespace weft {
 
-// Immutable; 8 bytes of memory for each record.
+// Immutable. Scanned ones take 8 bytes of memory for each record; rows are looked at where they are.
 class RecordPages {
  public:
   static constexpr std::uint64_t kPage = 4096;
@@ -22,17 +22,20 @@ class RecordPages {
 
   // Scans a container. Records whose pages overlap those of an earlier one are left out. Fails as RecordScanner does.
   static Result<RecordPages> scan(const ContainerFormat& format, ByteSource& file);
+  static RecordPages of(RecordRows rows);
 
   // The whole pages of the record that has this byte. The last page may reach behind the end of the file.
   std::optional<Range> around(std::uint64_t offset) const;
-  std::size_t count() const { return records_.size(); }
+  std::size_t count() const { return records_.size(); }  // of scanned ones
 
  private:
   friend class RecordPagesMaker;
   static constexpr unsigned kCountBits = 11;  // kBytesMax / kPage pages fit
 
   static std::uint64_t packed(std::uint64_t page, std::uint64_t pages) { return page << kCountBits | pages; }
+  std::optional<Range> in_rows(std::uint64_t page) const;
 
+  RecordRows rows_;                     // of such as have rows
   std::vector<std::uint64_t> records_;  // the first page and how many, ascending
 };
 

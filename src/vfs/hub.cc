@@ -159,7 +159,7 @@ Attr model_attr(InoKind kind, const ModelRow& model) {
 constexpr std::array<std::pair<std::string_view, InoKind>, 2> kParts{
     {{"refs", InoKind::hub_refs}, {"snapshots", InoKind::hub_snapshots}}};
 
-// A published file keeps its number. A directory of models/ has another in hub/.
+// A published file keeps its number. A directory of models/ or datasets/ has another in hub/.
 Attr in_hub(Attr attr) {
   if (attr.type == FileType::directory) attr.ino = ino_of(InoKind::hub_dir, attr.ino);
   return attr;
@@ -173,38 +173,36 @@ Result<bool> is_in_hub(Snapshot& snapshot, const TreeVersion& version) {
   return first == version.row.id;
 }
 
-Ino hub_dir_ino(const TreeVersion& version, std::uint32_t node) {
-  if (node == kPublishedRoot) return ino_of(InoKind::hub_snapshot, version.row.id);
-  return ino_of(InoKind::hub_dir, version.local.ino_base + node);
+Ino hub_dir_ino(const TreeVersion& version, Ino published) {
+  if (published == version.local.ino_base + kPublishedRoot) return ino_of(InoKind::hub_snapshot, version.row.id);
+  return ino_of(InoKind::hub_dir, published);
 }
 
-Result<TreeNode> Hub::node(Ino ino) {
-  VersionId version = id_of(ino);
-  Ino base = 0;
+Result<Hub::PublishedDir> Hub::published(Ino ino) {
+  PublishedDir dir;
   if (kind_of(ino) == InoKind::hub_dir) {
     WEFT_TRY(const auto snapshot, store_.snapshot());
-    WEFT_TRY(const InodeRow row, snapshot->inode(payload_of(ino)));
-    if (row.kind != InodeKind::version) return no_inode(ino);
-    version = row.version;
-    base = row.base;
+    WEFT_TRY(dir.inode.row, snapshot->inode(payload_of(ino)));
+    dir.inode.ino = payload_of(ino);
+    if (dir.inode.row.kind != InodeKind::version) return no_inode(ino);
+  } else {
+    dir.inode.row.version = id_of(ino);
   }
-  WEFT_TRY(auto loaded, versions_.load(version));
-  if (base == 0) return TreeNode{std::move(loaded), kPublishedRoot};
-  const std::uint64_t index = payload_of(ino) - base;
-  if (index < kRootCount || index >= loaded->tree->size() ||
-      loaded->tree->node(static_cast<std::uint32_t>(index)).kind != NodeKind::dir)
-    return no_inode(ino);
-  return TreeNode{std::move(loaded), static_cast<std::uint32_t>(index)};
+  WEFT_TRY(dir.version, versions_.load(dir.inode.row.version));
+  const Ino base = dir.version->local.ino_base;
+  if (dir.inode.ino == 0) dir.inode.ino = (dir.inode.row.base = base) + kPublishedRoot;
+  if (kind_of(ino) == InoKind::hub_dir && dir.inode.ino < base + kRootCount) return no_inode(ino);
+  dir.subtree = dir.version->dataset ? static_cast<Subtree*>(&datasets_) : &versions_;
+  return dir;
 }
 
 Result<Attr> Hub::attr(const MountInode& inode) {
   const Ino ino = inode.ino;
   const InoKind kind = kind_of(ino);
   if (kind == InoKind::hub_dir) {
-    WEFT_TRY(const TreeNode dir, node(ino));
-    Attr attr = version_dir_attr(dir.version->row, ino);
-    attr.lasting_name = true;
-    return attr;
+    WEFT_TRY(const PublishedDir dir, published(ino));
+    WEFT_TRY(const Attr attr, dir.subtree->attr(dir.inode));
+    return attr.type == FileType::directory ? Result<Attr>(in_hub(attr)) : no_inode(ino);
   }
   WEFT_TRY(const auto snapshot, store_.snapshot());
   if (kind == InoKind::stored) {
@@ -228,16 +226,17 @@ Result<Attr> Hub::lookup(const MountInode& dir, std::string_view name) {
   const InoKind kind = kind_of(dir.ino);
   if (is_ref(kind)) return not_a_directory(dir.ino);
   if (kind == InoKind::hub_snapshot || kind == InoKind::hub_dir) {
-    WEFT_TRY(const TreeNode found, node(dir.ino));
-    WEFT_TRY(const Attr attr, versions_.lookup_in(found, name));
+    WEFT_TRY(const PublishedDir found, published(dir.ino));
+    WEFT_TRY(const Attr attr, found.subtree->lookup(found.inode, name));
     return in_hub(attr);
   }
   WEFT_TRY(const auto snapshot, store_.snapshot());
   if (kind == InoKind::stored) {
-    const auto model_name = model_of_hub_name(name);
-    if (!model_name) return no_entry(name);
-    WEFT_TRY(const ModelRow model, snapshot->model(*model_name));
-    return model.latest == 0 ? Result<Attr>(no_entry(name)) : model_attr(InoKind::hub_model, model);
+    const auto parsed = parse_hub_name(name);
+    if (!parsed) return no_entry(name);
+    WEFT_TRY(const ModelRow model, snapshot->model(parsed->name));
+    const bool shown = model.latest != 0 && model.kind == parsed->kind;
+    return shown ? model_attr(InoKind::hub_model, model) : Result<Attr>(no_entry(name));
   }
   WEFT_TRY(const ModelRow model, model_of_dir(*snapshot, payload_of(dir.ino)));
   if (kind == InoKind::hub_refs) return lookup_ref(*snapshot, model, name);
@@ -252,8 +251,8 @@ Result<DirPage> Hub::list(const MountInode& dir, ListPlace from) {
   if (is_ref(kind)) return not_a_directory(dir.ino);
   if (kind == InoKind::stored) return list_models(from);
   if (kind == InoKind::hub_snapshot || kind == InoKind::hub_dir) {
-    WEFT_TRY(const TreeNode found, node(dir.ino));
-    WEFT_TRY(auto out, versions_.list_in(found, from));
+    WEFT_TRY(const PublishedDir found, published(dir.ino));
+    WEFT_TRY(auto out, found.subtree->list(found.inode, from));
     for (DirEntry& entry : out.entries) entry.attr = in_hub(entry.attr);
     return out;
   }
@@ -276,7 +275,7 @@ Result<DirPage> Hub::list_models(ListPlace from) {
     return now.models(next, {}, rows_max);
   };
   WEFT_CHECK(page.add(1, name_behind, read, [](Snapshot&, const ModelRow& model) -> Result<DirEntry> {
-    auto name = model.latest == 0 ? std::nullopt : hub_name(model.name);
+    auto name = model.latest == 0 ? std::nullopt : hub_name(model.name, model.kind);
     if (!name) return no_entry(model.name);
     return DirEntry{std::move(*name), model_attr(InoKind::hub_model, model), true, place_of(1, model.ino)};
   }));
@@ -291,8 +290,9 @@ Result<Ino> Hub::parent(const MountInode& inode) {
   if (kind == InoKind::hub_refs || kind == InoKind::hub_snapshots)
     return ino_of(InoKind::hub_model, payload_of(inode.ino));
   if (kind == InoKind::hub_dir) {
-    WEFT_TRY(const TreeNode dir, node(inode.ino));
-    return hub_dir_ino(*dir.version, dir.node().parent);
+    WEFT_TRY(const PublishedDir dir, published(inode.ino));
+    WEFT_TRY(const Ino parent, dir.subtree->parent(dir.inode));
+    return hub_dir_ino(*dir.version, parent);
   }
   WEFT_TRY(const auto snapshot, store_.snapshot());
   WEFT_TRY(const VersionRow version, snapshot->version(id_of(inode.ino)));

@@ -1,12 +1,13 @@
-// hub/: the models by the layout of the Hugging Face hub's cache (huggingface_hub, file_download.py), so that a library
-// that is told HF_HUB_CACHE=<mount>/hub finds them by name, offline:
+// hub/: the models and data sets by the layout of the Hugging Face hub's cache (huggingface_hub, file_download.py), so
+// that a library that is told HF_HUB_CACHE=<mount>/hub finds them by name, offline:
 //
 //   hub/models--<org>--<model>/refs/<revision>         40 hex digits, without a newline
 //   hub/models--<org>--<model>/snapshots/<40 digits>/  the published files, which are those of models/
+//   hub/datasets--<org>--<name>/                       the same of a data set, with the files of datasets/
 //
 // A revision is `main` (the tag main, or else the newest version), a tag, or a version's number. The digits are the
 // first ones of the digest of a version's manifest, so versions with the same content share a snapshot. It shows the
-// files of the oldest of them. Only models whose names the hub takes are here (weft/names.h).
+// files of the oldest of them. Only those whose names the hub takes are here (weft/names.h).
 #pragma once
 
 #include <memory>
@@ -14,6 +15,7 @@
 #include <string_view>
 #include <vector>
 
+#include "vfs/datasets.h"
 #include "vfs/numbers.h"
 #include "vfs/subtree.h"
 #include "vfs/versions.h"
@@ -22,13 +24,13 @@ namespace weft {
 
 // Whether a version's files stand in hub/ too.
 Result<bool> is_in_hub(Snapshot& snapshot, const TreeVersion& version);
-// The directory in hub/ of a published directory, by its node.
-Ino hub_dir_ino(const TreeVersion& version, std::uint32_t node);
+// The directory in hub/ of a published directory, by its number there.
+Ino hub_dir_ino(const TreeVersion& version, Ino published);
 
 // Any thread.
 class Hub final : public Subtree {
  public:
-  Hub(Store& store, Versions& versions) : store_(store), versions_(versions) {}
+  Hub(Store& store, Versions& versions, Datasets& datasets) : store_(store), versions_(versions), datasets_(datasets) {}
 
   Result<Attr> attr(const MountInode& inode) override;
   Result<Attr> lookup(const MountInode& dir, std::string_view name) override;
@@ -38,10 +40,17 @@ class Hub final : public Subtree {
 
  private:
   Result<DirPage> list_models(ListPlace from);
-  Result<TreeNode> node(Ino ino);  // of a snapshot, or of a directory in it
+  // A directory of models/ or datasets/, and what answers for it there.
+  struct PublishedDir {
+    Subtree* subtree = nullptr;
+    MountInode inode;
+    std::shared_ptr<const TreeVersion> version;
+  };
+  Result<PublishedDir> published(Ino ino);  // that a snapshot, or a directory in it, shows
 
   Store& store_;
   Versions& versions_;
+  Datasets& datasets_;
 };
 
 }  // namespace weft

@@ -15,12 +15,13 @@ namespace {
 
 constexpr std::string_view kEscapedSlash = "%2F";
 
-// From lineage/<version>/<parents or children>/ to models/<other>.
+// From lineage/<version>/<parents or children>/ to models/<other> or datasets/<other>.
 std::string target_between(const VersionRow& version, const VersionRow& other) {
   std::string out;
   const auto depth = 4 + std::count(version.model_name.begin(), version.model_name.end(), '/');
   for (std::ptrdiff_t i = 0; i < depth; ++i) out += "../";
-  return fmt::format("{}models/{}/{}", out, other.model_name, other.number);
+  const std::string_view tree = other.kind == VersionKind::dataset ? "datasets" : "models";
+  return fmt::format("{}{}/{}/{}", out, tree, other.model_name, other.number);
 }
 
 std::optional<ParentRef> parse_kin_name(std::string_view name) {

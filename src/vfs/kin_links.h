@@ -1,6 +1,6 @@
 // The names by which lineage/ knows other versions: parents/, children/ and diff/ of a version have an entry for each
 // live parent or child, named <model>@<number> with each '/' of the model as %2F. The entries of parents/ and children/
-// are links into models/.
+// are links into models/ and datasets/.
 #pragma once
 
 #include <cstdint>

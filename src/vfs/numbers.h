@@ -3,7 +3,8 @@
 // InoKind, and the bits below hold its payload:
 //
 //   stored                     the number itself: fixed (weft/vfs.h), or given by the store's counter
-//   layers, tensors, lineage   the stored number of the directory or link in models/ that stands at the same place
+//   layers, tensors, lineage, datasets, records   the stored number of the directory or link that names versions: of a
+//                              model the one in models/ at the same place; of a data set no other tree shows it
 //   lineage_entry              a LineageEntry (8 bits) and a version
 //   parent_link, child_link, diff   the position in the child's list of parents (8 bits) and the child version
 //   versions_table             a model
@@ -30,6 +31,8 @@ enum class InoKind : std::uint8_t {
   layers,
   tensors,
   lineage,
+  datasets,
+  records,
   lineage_entry,
   parent_link,
   child_link,

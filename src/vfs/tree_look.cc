@@ -4,13 +4,21 @@
 
 #include "base/text.h"
 #include "vfs/lineage.h"
+#include "weft/dataset_tree.h"
 #include "weft/tree.h"
 
 namespace weft {
 
+std::optional<VersionKind> kind_in(InoKind tree) {
+  if (tree == InoKind::lineage) return std::nullopt;
+  const bool dataset = tree == InoKind::datasets || tree == InoKind::records;
+  return dataset ? VersionKind::dataset : VersionKind::model;
+}
+
 Ino version_dir_ino(InoKind tree, VersionId version, const LocalRow& local) {
   if (tree == InoKind::lineage) return lineage_dir_ino(version);
   if (tree == InoKind::layers) return local.ino_base + kLayersRoot;
+  if (tree == InoKind::records) return local.ino_base + kRecordsRoot;
   return local.ino_base + (tree == InoKind::tensors ? kTensorsRoot : kPublishedRoot);
 }
 
@@ -49,10 +57,18 @@ Result<Attr> TreeLook::attr_of(const InodeRow& row) {
   }
   if (row.kind == InodeKind::latest_link) return latest_attr(row.model);
   WEFT_TRY(const ModelRow model, snapshot_.model(row.model));
+  WEFT_CHECK(check_shown(model));
   return model_attr(model);
 }
 
+Status TreeLook::check_shown(const ModelRow& model) const {
+  const auto shown = kind_in(tree_);
+  return shown && *shown != model.kind ? Status(no_entry(model.name)) : Status{};
+}
+
 Result<Attr> TreeLook::entry_attr(const NamespaceEntry& entry) {
+  const auto shown = kind_in(tree_);
+  if (shown && (*shown == VersionKind::dataset ? entry.datasets : entry.models) == 0) return no_entry(entry.component);
   WEFT_TRY(const InodeRow row, snapshot_.inode(entry.ino));
   return attr_of(row);
 }

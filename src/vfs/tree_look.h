@@ -1,6 +1,7 @@
-// What the index says of directories and links that name versions: models, versions, `latest` and tags.
+// What the index says of directories and links that name versions: models and data sets, versions, `latest` and tags.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -13,13 +14,16 @@ namespace weft {
 
 inline constexpr std::string_view kLatest = "latest";
 
-// A version's own directory in `tree`, which is stored for models/.
+// The kind of versions that a tree shows, which is stored for models/; nothing: both.
+std::optional<VersionKind> kind_in(InoKind tree);
+
+// A version's own directory in `tree`.
 Ino version_dir_ino(InoKind tree, VersionId version, const LocalRow& local);
 
 // The tag that a link's row stands for. Rows stay when their tags go, and a tag that is made anew has another.
 Result<TagRow> tag_of(Snapshot& snapshot, const InodeRow& link);
 
-// Answers for one of the four trees, from one snapshot. An answer about a row that the caller has takes at most
+// Answers for one of the trees, from one snapshot. An answer about a row that the caller has takes at most
 // kRowsPerEntry - 1 other rows.
 class TreeLook {
  public:
@@ -32,6 +36,8 @@ class TreeLook {
   Result<Attr> lookup_in_model(ModelId model, std::string_view name);
   Result<Attr> version_attr(const VersionRow& version);
   Result<Attr> latest_attr(ModelId model);
+  // Errc::not_found: the tree does not show models of this kind.
+  Status check_shown(const ModelRow& model) const;
   Attr tag_attr(const TagRow& tag) {
     return link_attr(ino_of(tree_, tag.ino), tag.time_ns, std::to_string(tag.number).size());
   }

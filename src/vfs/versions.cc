@@ -25,11 +25,11 @@ std::size_t memory_bytes(const TreeVersion& version) {
 
 Status check_fits(const TreeVersion& version) {
   const VersionTree& tree = *version.tree;
-  if (version.local.ino_count == tree.size() && version.local.view_inos.size() == tensor_count(tree.manifest()))
-    return {};
+  const std::uint64_t nodes = version.dataset ? version.dataset->size() : tree.size();
+  if (version.local.ino_count == nodes && version.local.view_inos.size() == tensor_count(tree.manifest())) return {};
   return Error{Errc::corrupt,
                fmt::format("{}@{}: expected {} inode numbers and {} views, got {} and {} (run `weft fsck --rebuild`)",
-                           version.row.model_name, version.row.number, tree.size(), tensor_count(tree.manifest()),
+                           version.row.model_name, version.row.number, nodes, tensor_count(tree.manifest()),
                            version.local.ino_count, version.local.view_inos.size())};
 }
 
@@ -65,7 +65,14 @@ Result<std::shared_ptr<const TreeVersion>> Versions::read(VersionId id) {
   }
   WEFT_TRY(auto loaded, load_version(store_, version->row));
   version->tree = std::move(loaded.tree);
-  version->hub_takes = hub_name(version->row.model_name).has_value();
+  if (version->tree->manifest().kind == VersionKind::dataset) {
+    // The tree knows the tables by this, and neither the version's number nor its row ever changes.
+    auto tables = [this, row = version->row, tree = version->tree](std::uint32_t file) {
+      return hidden_files_.table(row, tree->manifest(), file);
+    };
+    version->dataset = std::make_shared<const DatasetTree>(version->tree, std::move(tables));
+  }
+  version->hub_takes = hub_name(version->row.model_name, version->row.kind).has_value();
   WEFT_CHECK(check_fits(*version));
   version->sizes = std::vector<std::atomic<std::uint64_t>>(version->tree->size());
   return std::shared_ptr<const TreeVersion>(std::move(version));
@@ -94,6 +101,7 @@ Result<std::shared_ptr<const TreeVersion>> Versions::load(VersionId id) {
 
 void Versions::trim() {
   versions_.drop_unused(kKeptFor);
+  hidden_files_.drop_unused(kKeptFor);
   files_.drop_unused(kKeptFor);
   places_.drop_unused(kKeptFor);
   if (cold_.reads != nullptr) cold_.reads->trim();
@@ -163,38 +171,38 @@ Result<Attr> Versions::attr_of(const TreeNode& node) {
 
 Result<Attr> Versions::lookup(const MountInode& inode, std::string_view name) {
   WEFT_TRY(const TreeNode dir, node(inode));
-  return lookup_in(dir, name);
-}
-
-Result<Attr> Versions::lookup_in(const TreeNode& dir, std::string_view name) {
   if (dir.node().kind != NodeKind::dir) return Error{Errc::not_dir, dir.where() + ": not a directory"};
   const auto child = dir.version->tree->lookup(dir.index, name);
   if (!child) return no_entry(name);
   return attr_of({dir.version, *child});
 }
 
+Result<std::vector<Attr>> Versions::attrs_of(const std::shared_ptr<const TreeVersion>& version,
+                                             std::span<const std::uint32_t> nodes) {
+  std::vector<Attr> attrs;
+  if (nodes.empty()) return attrs;
+  attrs.reserve(nodes.size());
+  for (const std::uint32_t node : nodes)
+    attrs.push_back(fixed_attr({version, node}));  // may render: before the snapshot
+  WEFT_TRY(const auto snapshot, store_.snapshot());
+  WEFT_TRY(const std::uint64_t file_links, links_of_files(*snapshot, *version));
+  for (std::size_t i = 0; i < nodes.size(); ++i)
+    WEFT_CHECK(add_changing(*snapshot, {version, nodes[i]}, file_links, attrs[i]));
+  return attrs;
+}
+
 // A version's directory never changes: a place is a number of children.
-Result<DirPage> Versions::list_in(const TreeNode& dir, ListPlace from) {
+Result<DirPage> Versions::list(const MountInode& inode, ListPlace from) {
+  WEFT_TRY(const TreeNode dir, node(inode));
   if (dir.node().kind != NodeKind::dir) return Error{Errc::not_dir, dir.where() + ": not a directory"};
   const auto all = dir.version->tree->children(dir.index);
   const std::size_t begin = std::min<std::uint64_t>(number_of(from), all.size());
   const auto children = all.subspan(begin, std::min(kEntriesPerPage, all.size() - begin));
+  WEFT_TRY(const std::vector<Attr> attrs, attrs_of(dir.version, children));
   DirPage page{{}, begin + children.size() == all.size()};
-  for (const std::uint32_t index : children) {
-    const TreeNode child{dir.version, index};
-    const ListPlace place = place_of(1, begin + page.entries.size() + 1);
-    page.entries.push_back({child.node().name, fixed_attr(child), true, place});  // may render: before the snapshot
-  }
-  WEFT_TRY(const auto snapshot, store_.snapshot());
-  WEFT_TRY(const std::uint64_t file_links, links_of_files(*snapshot, *dir.version));
   for (std::size_t i = 0; i < children.size(); ++i)
-    WEFT_CHECK(add_changing(*snapshot, {dir.version, children[i]}, file_links, page.entries[i].attr));
+    page.entries.push_back({dir.version->tree->node(children[i]).name, attrs[i], true, place_of(1, begin + i + 1)});
   return page;
-}
-
-Result<DirPage> Versions::list(const MountInode& inode, ListPlace from) {
-  WEFT_TRY(const TreeNode dir, node(inode));
-  return list_in(dir, from);
 }
 
 Result<Ino> Versions::parent(const MountInode& inode) {
@@ -208,16 +216,20 @@ Result<std::vector<Place>> Versions::places(const MountInode& inode) {
   std::vector<Place> out{{dir, found.node().name}};
   WEFT_TRY(const auto snapshot, store_.snapshot());
   WEFT_TRY(const bool in_hub, is_in_hub(*snapshot, *found.version));
-  if (in_hub) out.push_back({hub_dir_ino(*found.version, found.node().parent), found.node().name});
+  if (in_hub) out.push_back({hub_dir_ino(*found.version, dir), found.node().name});
   return out;
 }
 
 Result<Ino> Versions::parent_of(const TreeNode& node) {
   if (node.index >= kRootCount) return node.version->local.ino_base + node.node().parent;
-  WEFT_TRY(const auto snapshot, store_.snapshot());
-  WEFT_TRY(const ModelRow model, snapshot->model(node.version->row.model));
   constexpr InoKind kTrees[kRootCount] = {InoKind::stored, InoKind::layers, InoKind::tensors};
-  return ino_of(kTrees[node.index], model.ino);
+  return name_dir(*node.version, kTrees[node.index]);
+}
+
+Result<Ino> Versions::name_dir(const TreeVersion& version, InoKind tree) {
+  WEFT_TRY(const auto snapshot, store_.snapshot());
+  WEFT_TRY(const ModelRow model, snapshot->model(version.row.model));
+  return ino_of(tree, model.ino);
 }
 
 }  // namespace weft

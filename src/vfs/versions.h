@@ -1,6 +1,6 @@
 // The nodes of a version's trees (weft/tree.h): its published files in models/, its layers in layers/, and its tensors
-// in tensors/. A node's attributes come in two parts: what follows from the manifest, and what a snapshot says (owned
-// bytes, link counts). Any thread.
+// in tensors/. Of a data set the large published files are here, and all else in Datasets. A node's attributes come in
+// two parts: what follows from the manifest, and what a snapshot says (owned bytes, link counts). Any thread.
 #pragma once
 
 #include <atomic>
@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -17,7 +18,10 @@
 #include "reading/cold_file.h"
 #include "reading/prefetch.h"
 #include "vfs/assembly.h"
+#include "vfs/hidden_files.h"
+#include "vfs/numbers.h"
 #include "vfs/subtree.h"
+#include "weft/dataset_tree.h"
 #include "weft/node.h"
 #include "weft/snapshot.h"
 #include "weft/store.h"
@@ -30,7 +34,8 @@ struct TreeVersion {
   VersionRow row;
   LocalRow local;
   std::shared_ptr<const VersionTree> tree;
-  bool hub_takes = false;  // the model's name can stand in hub/
+  std::shared_ptr<const DatasetTree> dataset;  // nullptr: it is one of a model
+  bool hub_takes = false;                      // the model's name can stand in hub/
   // By node: the size of a generated file once somebody asked, else 0 (none is empty).
   mutable std::vector<std::atomic<std::uint64_t>> sizes;
 };
@@ -62,9 +67,13 @@ class Versions final : public Subtree {
   Result<std::vector<Place>> places(const MountInode& inode) override;
 
   Result<std::shared_ptr<const TreeVersion>> load(VersionId id);
-  // The same as lookup() and list(), of a directory that is a node.
-  Result<Attr> lookup_in(const TreeNode& dir, std::string_view name);
-  Result<DirPage> list_in(const TreeNode& dir, ListPlace from);
+  // The same as attr(), of nodes below the roots, in their order.
+  Result<std::vector<Attr>> attrs_of(const std::shared_ptr<const TreeVersion>& version,
+                                     std::span<const std::uint32_t> nodes);
+  // The directory in a tree that has the version's own directory there.
+  Result<Ino> name_dir(const TreeVersion& version, InoKind tree);
+  Result<std::shared_ptr<OpenFile>> open_node(const TreeNode& node);
+  HiddenFiles& hidden_files() { return hidden_files_; }
   // A scattered tensor of the version as an .npy file.
   Result<std::shared_ptr<OpenFile>> open_scattered(const std::shared_ptr<const TreeVersion>& version,
                                                    const Tensor& tensor);
@@ -82,7 +91,6 @@ class Versions final : public Subtree {
   Status look(VersionId id);
   Result<std::shared_ptr<OpenFile>> open_here(const TreeNode& node);
   Result<std::shared_ptr<OpenFile>> open_absent(const TreeNode& node);
-  Result<std::shared_ptr<OpenFile>> open_node(const TreeNode& node);
   Result<std::shared_ptr<OpenFile>> open_published(const TreeNode& node);
 
   Attr fixed_attr(const TreeNode& node);
@@ -95,6 +103,7 @@ class Versions final : public Subtree {
   Prefetcher& prefetcher_;
   VfsAssembly assembly_{store_};
   const Cold cold_;
+  HiddenFiles hidden_files_{store_, cold_};
   std::atomic<bool> by_record_{false};
   std::mutex loading_;  // one version is read at a time
   LruCache<TreeVersion> versions_{16U << 20U};

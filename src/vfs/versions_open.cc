@@ -1,6 +1,7 @@
 // Opens files below a version, whose bytes are local or remote.
 #include <algorithm>
 #include <map>
+#include <optional>
 
 #include "reading/gathered_file.h"
 #include "reading/open_file.h"
@@ -138,8 +139,10 @@ Result<std::shared_ptr<OpenFile>> Versions::open_absent(const TreeNode& node) {
 
 Result<std::shared_ptr<OpenFile>> Versions::open_published(const TreeNode& node) {
   WEFT_TRY(auto file, assembly_.open(*published(node), {&places_, node.ino()}, &prefetcher_));
-  const bool by_record = by_record_ && node.file().format == kLmdbFormat && reads_by_record(*file);
-  return by_record ? open_by_record(std::move(file)) : std::move(file);
+  if (!by_record_ || node.file().format != kLmdbFormat || !reads_by_record(*file)) return file;
+  // Without its table the file is scanned: its bytes can be read all the same.
+  auto rows = node.version->dataset ? node.version->dataset->rows(node.node().file) : std::optional<RecordRows>();
+  return open_by_record(std::move(file), rows.ok() ? *std::move(rows) : std::nullopt);
 }
 
 Result<std::shared_ptr<OpenFile>> Versions::open_here(const TreeNode& node) {

@@ -10,6 +10,7 @@
 #include "os/safe_path.h"
 #include "os/sys.h"
 #include "vfs/catalog.h"
+#include "vfs/datasets.h"
 #include "vfs/fixed_files.h"
 #include "vfs/hub.h"
 #include "vfs/lineage.h"
@@ -61,6 +62,7 @@ class StoreVfs final : public Vfs {
   void stop_assembling() override { versions_.assembly().stop(); }
   void trim() override {
     versions_.trim();
+    datasets_.trim();
     seen_.drop_unused(kSeenKeptFor);
   }
 
@@ -88,7 +90,8 @@ class StoreVfs final : public Vfs {
   Catalog catalog_{store_, versions_table_};
   Lineage lineage_{store_};
   Versions versions_;
-  Hub hub_{store_, versions_};
+  Datasets datasets_{versions_};
+  Hub hub_{store_, versions_, datasets_};
   Views views_;
   FixedFiles fixed_files_;
   Seen seen_{store_};
@@ -103,6 +106,8 @@ Result<StoreVfs::Owned> StoreVfs::owner_of(Ino ino) {
     case InoKind::layers:
     case InoKind::tensors:
     case InoKind::lineage:
+    case InoKind::datasets:
+    case InoKind::records:
       return owner_of_name(ino);
     case InoKind::lineage_entry:
     case InoKind::parent_link:
@@ -132,12 +137,16 @@ Result<StoreVfs::Owned> StoreVfs::owner_of_stored(Ino ino) {
   if (!has_row) return Owned{&fixed_files_, {ino}};
   WEFT_TRY(MountInode inode, indexed(ino));
   if (ino == kHubIno) return Owned{&hub_, std::move(inode)};
-  if (inode.row.kind == InodeKind::version) return Owned{&versions_, std::move(inode)};
+  if (inode.row.kind == InodeKind::version) {
+    WEFT_TRY(const auto version, versions_.load(inode.row.version));
+    Subtree* const owner = version->dataset ? static_cast<Subtree*>(&datasets_) : &versions_;
+    return Owned{owner, std::move(inode)};
+  }
   if (inode.row.kind == InodeKind::view) return Owned{&views_, std::move(inode)};
   return Owned{&catalog_, std::move(inode)};
 }
 
-// A directory or link of models/, as another tree shows it.
+// A directory or link that names versions, as a tree other than models/ shows it.
 Result<StoreVfs::Owned> StoreVfs::owner_of_name(Ino ino) {
   WEFT_TRY(MountInode inode, indexed(ino));
   if (inode.row.kind == InodeKind::version || inode.row.kind == InodeKind::view) return no_inode(ino);

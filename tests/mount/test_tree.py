@@ -35,9 +35,9 @@ def test_version_directory(mounted, small_model):
 
 
 def test_root(mounted):
-    assert sorted(os.listdir(mounted.path)) == [".weft", "README", "hub", *TREES]
+    assert sorted(os.listdir(mounted.path)) == sorted([".weft", "README", "datasets", "hub", "records", *TREES])
     readme = (mounted / "README").read_text()
-    assert all(f"{name}/" in readme for name in ("hub", *TREES)) and len(readme.splitlines()) <= 20
+    assert all(f"{name}/" in readme for name in ("datasets", "hub", "records", *TREES)) and len(readme.splitlines()) <= 20
     assert json.loads((mounted / ".weft/status").read_text())["daemon"] is None
     assert sorted(os.listdir(mounted / ".weft")) == ["metrics", "peers", "status"]
     assert json.loads((mounted / ".weft/peers").read_text()) is None

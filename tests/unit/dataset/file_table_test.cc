@@ -9,6 +9,7 @@
 #include <set>
 
 #include "dataset/file_layout.h"
+#include "made_dataset.h"
 #include "testing.h"
 
 namespace weft::testing {
@@ -16,30 +17,6 @@ namespace {
 
 using Bytes = std::vector<std::byte>;
 using Files = std::map<std::string, std::uint64_t>;  // path to bytes
-
-// Breadth first, as tables have them.
-Bytes table_of(const Files& files) {
-  FileTableMaker maker;
-  must(maker.directory(0, ""));
-  std::vector<std::string> directories{""};
-  for (std::size_t i = 0; i < directories.size(); ++i) {
-    std::set<std::string> below;
-    for (const auto& [path, bytes] : files) {
-      if (!path.starts_with(directories[i])) continue;
-      const std::size_t slash = path.find('/', directories[i].size());
-      if (slash != path.npos) below.insert(path.substr(directories[i].size(), slash - directories[i].size()));
-    }
-    for (const std::string& name : below) {
-      must(maker.directory(static_cast<std::uint32_t>(i), name));
-      directories.push_back(directories[i] + name + "/");
-    }
-  }
-  for (std::uint32_t i = 0; i < directories.size(); ++i)
-    for (const auto& [path, bytes] : files)
-      if (path.starts_with(directories[i]) && path.find('/', directories[i].size()) == path.npos)
-        must(maker.file(i, path.substr(directories[i].size()), bytes));
-  return maker.make();
-}
 
 std::string keys_of(const FileTable& table, std::size_t step) {
   std::string text(table.keys_bytes(), '\0');
@@ -65,7 +42,7 @@ TEST_CASE("a file table finds each file by its path, and has its bytes in order"
   std::mt19937_64 random(1);
   for (int round = 0; round < 200; ++round) {
     const Files files = random_files(random);
-    const Bytes bytes = table_of(files);
+    const Bytes bytes = file_table_of(files);
     const FileTable table = must(FileTable::check(bytes));
     REQUIRE(table.files() == files.size());
     std::uint64_t end = 0;
@@ -90,7 +67,7 @@ TEST_CASE("a file table finds each file by its path, and has its bytes in order"
 }
 
 TEST_CASE("a file table finds nothing that is not there") {
-  const Bytes bytes = table_of({{"a/b/c", 1}, {"a/d", 2}, {"e", 3}});
+  const Bytes bytes = file_table_of({{"a/b/c", 1}, {"a/d", 2}, {"e", 3}});
   const FileTable table = must(FileTable::check(bytes));
   CHECK_FALSE(table.directory_at("a/c"));
   CHECK_FALSE(table.directory_at("e"));
@@ -106,11 +83,11 @@ TEST_CASE("a file table finds nothing that is not there") {
 TEST_CASE("a small file costs 12 bytes and its base name") {
   Files files;
   for (int i = 0; i < 10'000; ++i) files["train/n01440764/n01440764_" + std::to_string(10'000 + i)] = 1;
-  CHECK(table_of(files).size() <= 10'000 * (12 + 15) + 1024);
+  CHECK(file_table_of(files).size() <= 10'000 * (12 + 15) + 1024);
 }
 
 TEST_CASE("a damaged file table is refused, or says nothing that leaves it") {
-  const Bytes good = table_of({{"a/b/c", 1}, {"a/d", 2}, {"a/e", 2}, {"f", 3}, {"g/h", 70}});
+  const Bytes good = file_table_of({{"a/b/c", 1}, {"a/d", 2}, {"a/e", 2}, {"f", 3}, {"g/h", 70}});
   std::mt19937_64 random(2);
   int refused = 0;
   for (int round = 0; round < 20'000; ++round) {

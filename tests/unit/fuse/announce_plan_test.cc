@@ -12,7 +12,7 @@ namespace {
 
 using Lines = std::vector<std::string>;
 
-// "creation org/m 1"
+// "creation models/org/m 1"
 Lines plan_of(Store& store, const std::vector<ModelEvent>& events) {
   Lines lines;
   const auto plan = announcements_of(store, events).value();
@@ -43,20 +43,21 @@ TEST_CASE("a version is announced before its tags, and latest comes last") {
   must_publish(*store, "org/m", {{1}});
   const std::uint64_t begin = end_of(*store);
   must_publish(*store, "org/m", {{2}}, {{}, {"a", "b"}});
-  CHECK(plan_of(*store, events_from(*store, begin)) ==
-        Lines{"creation org/m 2", "replacement org/m a", "replacement org/m b", "replacement org/m latest"});
+  CHECK(plan_of(*store, events_from(*store, begin)) == Lines{"creation models/org/m 2", "replacement models/org/m a",
+                                                             "replacement models/org/m b",
+                                                             "replacement models/org/m latest"});
 }
 
 TEST_CASE("a new model comes with the namespaces that it is the first in") {
   TestStore test;
   const auto store = open_store(test.path);
   must_publish(*store, "org/m", {{1}});
-  CHECK(plan_of(*store, events_from(*store, 0)) ==
-        Lines{"creation  org", "creation org m", "creation org/m 1", "replacement org/m latest"});
+  CHECK(plan_of(*store, events_from(*store, 0)) == Lines{"creation models org", "creation models/org m",
+                                                         "creation models/org/m 1", "replacement models/org/m latest"});
   const std::uint64_t begin = end_of(*store);
   must_publish(*store, "org/n", {{2}});
   CHECK(plan_of(*store, events_from(*store, begin)) ==
-        Lines{"creation org n", "creation org/n 1", "replacement org/n latest"});
+        Lines{"creation models/org n", "creation models/org/n 1", "replacement models/org/n latest"});
 }
 
 TEST_CASE("removals") {
@@ -65,13 +66,14 @@ TEST_CASE("removals") {
   for (unsigned i = 1; i <= 3; ++i) must_publish(*store, "org/m", {{i}});
   std::uint64_t begin = end_of(*store);
   REQUIRE(store->remove_version("org/m", 1).ok());
-  CHECK(plan_of(*store, events_from(*store, begin)) == Lines{"removal org/m 1"});
+  CHECK(plan_of(*store, events_from(*store, begin)) == Lines{"removal models/org/m 1"});
   begin = end_of(*store);
   REQUIRE(store->remove_version("org/m", 3).ok());
-  CHECK(plan_of(*store, events_from(*store, begin)) == Lines{"removal org/m 3", "replacement org/m latest"});
+  CHECK(plan_of(*store, events_from(*store, begin)) ==
+        Lines{"removal models/org/m 3", "replacement models/org/m latest"});
   begin = end_of(*store);
   REQUIRE(store->remove_version("org/m", 2).ok());
-  CHECK(plan_of(*store, events_from(*store, begin)) == Lines{"removal org m", "removal  org"});
+  CHECK(plan_of(*store, events_from(*store, begin)) == Lines{"removal models/org m", "removal models org"});
 }
 
 TEST_CASE("tags") {
@@ -81,7 +83,7 @@ TEST_CASE("tags") {
   const std::uint64_t begin = end_of(*store);
   REQUIRE(store->set_tag("m", "prod", 1).ok());
   REQUIRE(store->set_tag("m", "prod", std::nullopt).ok());
-  CHECK(plan_of(*store, events_from(*store, begin)) == Lines{"replacement m prod", "deletion m prod"});
+  CHECK(plan_of(*store, events_from(*store, begin)) == Lines{"replacement models/m prod", "deletion models/m prod"});
 }
 
 TEST_CASE("of a backlog, and after a restart, the newest version of each model is announced") {
@@ -94,8 +96,9 @@ TEST_CASE("of a backlog, and after a restart, the newest version of each model i
   must_publish(*store, "m", {{1000}}, {{}, {"prod"}});
   const auto events = events_from(*store, 0);
   REQUIRE(events.size() > kAnnouncedEachMax);
-  CHECK(plan_of(*store, events) == Lines{fmt::format("creation n {}", kAnnouncedEachMax / 2),
-                                         fmt::format("creation m {}", kAnnouncedEachMax / 2 + 1), "replacement m prod",
-                                         "replacement n latest", "replacement m latest"});
-  CHECK(plan_of(*store, events_from(*store, 1)) == Lines{"replacement m latest", "replacement n latest"});
+  CHECK(plan_of(*store, events) == Lines{fmt::format("creation models/n {}", kAnnouncedEachMax / 2),
+                                         fmt::format("creation models/m {}", kAnnouncedEachMax / 2 + 1),
+                                         "replacement models/m prod", "replacement models/n latest",
+                                         "replacement models/m latest"});
+  CHECK(plan_of(*store, events_from(*store, 1)) == Lines{"replacement models/m latest", "replacement models/n latest"});
 }

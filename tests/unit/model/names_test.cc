@@ -52,29 +52,32 @@ TEST_CASE("tags") {
   CHECK(check_tag_name("versions.tsv2").ok());
 }
 
-TEST_CASE("the hub's names of models, there and back") {
+TEST_CASE("the hub's names of models and data sets, there and back") {
   using Pair = std::pair<const char*, const char*>;
   for (const auto& [model, directory] :
        {Pair("bert", "models--bert"), Pair("org/llama", "models--org--llama"),
         Pair("a-b/c-d.e_f", "models--a-b--c-d.e_f"), Pair("o/a.git.b", "models--o--a.git.b"),
         Pair("models", "models--models"), Pair("o/x.gitt", "models--o--x.gitt")}) {
     CAPTURE(model);
-    CHECK(hub_name(model) == directory);
-    CHECK(model_of_hub_name(directory) == model);
+    CHECK(hub_name(model, VersionKind::model) == directory);
+    CHECK(parse_hub_name(directory) == HubName{model, VersionKind::model});
   }
+  CHECK(hub_name("org/c4", VersionKind::dataset) == "datasets--org--c4");
+  CHECK(parse_hub_name("datasets--org--c4") == HubName{"org/c4", VersionKind::dataset});
 }
 
 TEST_CASE("a name that the hub refuses has no directory there") {
   for (const char* model : {"", "a/b/c", "a+b", "o/a+b", "a--b", "o/a--b", "a..b", "o-/m", "o/m-", "o./m", "o/m.",
                             "m.git", "o/m.git", "latest", "o/42", "-m", "a b"}) {
     CAPTURE(model);
-    CHECK_FALSE(hub_name(model));
+    CHECK_FALSE(hub_name(model, VersionKind::model));
+    CHECK_FALSE(hub_name(model, VersionKind::dataset));
   }
-  for (const char* directory :
-       {"", "bert", "models--", "models--a--b--c", "models----b", "models--a--", "models--a/b", "models--a+b",
-        "models-a", "Models--a", "models--a---b", "models--m.git", "models--latest", "models--o--42", "datasets--a"}) {
+  for (const char* directory : {"", "bert", "models--", "models--a--b--c", "models----b", "models--a--", "models--a/b",
+                                "models--a+b", "models-a", "Models--a", "models--a---b", "models--m.git",
+                                "models--latest", "models--o--42", "datasets--", "datasets--a--", "dataset--a"}) {
     CAPTURE(directory);
-    CHECK_FALSE(model_of_hub_name(directory));
+    CHECK_FALSE(parse_hub_name(directory));
   }
 }
 

@@ -17,9 +17,9 @@ namespace {
 
 constexpr Ino kBit63 = Ino{1} << 63U;
 
-constexpr InoKind kStoredKinds[] = {InoKind::stored,    InoKind::layers,   InoKind::tensors,       InoKind::lineage,
-                                    InoKind::hub_model, InoKind::hub_refs, InoKind::hub_snapshots, InoKind::hub_main,
-                                    InoKind::hub_tag,   InoKind::hub_dir};
+constexpr InoKind kStoredKinds[] = {InoKind::stored,        InoKind::layers,   InoKind::tensors,   InoKind::lineage,
+                                    InoKind::datasets,      InoKind::records,  InoKind::hub_model, InoKind::hub_refs,
+                                    InoKind::hub_snapshots, InoKind::hub_main, InoKind::hub_tag,   InoKind::hub_dir};
 constexpr InoKind kIdKinds[] = {InoKind::lineage_entry,  InoKind::parent_link, InoKind::child_link,  InoKind::diff,
                                 InoKind::versions_table, InoKind::hub_number,  InoKind::hub_snapshot};
 constexpr std::uint64_t kStoredExtremes[] = {

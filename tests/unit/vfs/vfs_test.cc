@@ -53,7 +53,8 @@ void visit(Vfs& vfs, Ino dir, const std::string& path, const Visit& what) {
 
 TEST_CASE("an empty store has a README, a status and no models") {
   VfsFixture f;
-  CHECK(names_in(*f.vfs, "") == Names{".weft", "README", "hub", "layers", "lineage", "models", "tensors"});
+  CHECK(names_in(*f.vfs, "") ==
+        Names{".weft", "README", "datasets", "hub", "layers", "lineage", "models", "records", "tensors"});
   CHECK(names_in(*f.vfs, ".weft") == Names{"metrics", "peers", "status"});
   CHECK(must(f.vfs->lookup(ino_at(*f.vfs, ".weft"), "events")).ino == kEventsIno);
   for (const char* tree : {"models", "layers", "tensors", "lineage", "hub"}) {

@@ -1,0 +1,55 @@
+// What lies below datasets/NAME/V: the large published files, which the version's tree has, and the small ones, which
+// the file table has. A directory may have both.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "dataset/table.h"
+#include "weft/dataset_tree.h"
+#include "weft/tree.h"
+
+namespace weft {
+
+// Numbers are those of the version. A directory that the version's tree has is known by its node there, also where the
+// file table has it too. One thread; the tree and the table outlive it.
+class PublishedDirs {
+ public:
+  // `small`: nullptr if no file is small. `first_small`: the number of directory 0 of its table.
+  PublishedDirs(const VersionTree& tree, const SmallFiles* small, std::uint64_t first_small)
+      : tree_(tree), small_(small), first_small_(first_small) {}
+
+  // `number` is below the tree's size, or `first_small` or more.
+  Result<DatasetNode> node(std::uint64_t number) const;
+  Result<std::uint64_t> parent(std::uint64_t dir) const;
+  Result<DatasetEntry> lookup(std::uint64_t dir, std::string_view name) const;
+  Result<DatasetPage> list(std::uint64_t dir, std::uint64_t from, std::size_t entries_max) const;
+
+ private:
+  // In the version's tree, in the file table, or in both.
+  struct Dir {
+    std::optional<std::uint32_t> node;
+    std::optional<std::uint64_t> small;
+  };
+  class Listing;
+
+  Result<Dir> directory(std::uint64_t number) const;
+  std::uint64_t number_of_dir(std::uint64_t small) const;
+  DatasetEntry tree_entry(std::uint32_t node) const;
+  DatasetEntry small_dir_entry(std::uint64_t small) const;
+  DatasetEntry small_file_entry(std::uint64_t file) const;
+
+  const VersionTree& tree_;
+  const SmallFiles* const small_;
+  const std::uint64_t first_small_;
+};
+
+// The path of a node of the version's tree below its root: "" for the root.
+std::string path_in_tree(const VersionTree& tree, std::uint32_t node);
+// The published node of a path; "" is the root.
+std::optional<std::uint32_t> node_at(const VersionTree& tree, std::string_view path);
+
+}  // namespace weft

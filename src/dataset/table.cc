@@ -1,0 +1,108 @@
+#include "dataset/table.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <optional>
+
+#include "base/text.h"
+#include "dataset/first_that.h"
+#include "weft/run_list.h"
+
+namespace weft {
+namespace {
+
+Error misfit(std::string_view what) {
+  return {Errc::corrupt, fmt::format("table of a data set: {}", what)};
+}
+
+// Files of a role are sorted by path.
+std::optional<std::uint32_t> find_file(const Manifest& manifest, FileRole role, std::string_view path) {
+  const std::span<const File> files = files_of(manifest, role);
+  const auto found = std::ranges::lower_bound(files, path, {}, &File::path);
+  if (found == files.end() || found->path != path) return std::nullopt;
+  return static_cast<std::uint32_t>(&*found - manifest.files.data());
+}
+
+// No published file or its directory has the path of a small file, and none that of a small file's directory.
+Status check_apart(const FileTable& table, std::string_view published) {
+  std::uint64_t dir = 0;
+  const auto components = split(published, '/');
+  for (std::size_t i = 0; i < components.size(); ++i) {
+    const bool is_file = i + 1 == components.size();
+    const auto inner = table.find_directory(dir, components[i]);
+    if (table.find_file(dir, components[i]) || (is_file && inner))
+      return misfit(fmt::format("\"{}\": a small file or its directory has this path too", printable(published)));
+    if (!inner) return {};
+    dir = *inner;
+  }
+  return {};
+}
+
+// No small file reaches from one bundle into the next.
+Status check_borders(const SmallFiles& small) {
+  for (const std::uint64_t border : small.bundle_ends) {
+    const std::uint64_t file =
+        first_that(small.table.files(), [&](std::uint64_t i) { return end_of(small.table.range(i)) > border; });
+    if (file < small.table.files() && small.table.range(file).offset < border)
+      return misfit(fmt::format("file {}: expected its bytes in one bundle", file));
+  }
+  return {};
+}
+
+Result<SmallFiles> check_small_files(const Manifest& manifest, std::span<const std::byte> bytes) {
+  SmallFiles small;
+  WEFT_TRY(small.table, FileTable::check(bytes));
+  const std::span<const File> bundles = files_of(manifest, FileRole::bundle);
+  small.first_bundle = static_cast<std::uint32_t>(published_files(manifest).size());
+  std::uint64_t end = 0;
+  for (const File& bundle : bundles) small.bundle_ends.push_back(end += bundle.size);
+  if (end != small.table.bytes())
+    return misfit(fmt::format("expected bundles of {} bytes, got {}", small.table.bytes(), end));
+  WEFT_CHECK(check_borders(small));
+  for (const File& file : published_files(manifest)) WEFT_CHECK(check_apart(small.table, file.path));
+  return small;
+}
+
+Result<ContainerRecords> check_records(const Manifest& manifest, std::uint32_t file, std::span<const std::byte> bytes) {
+  ContainerRecords records;
+  WEFT_TRY(records.table, RecordTable::check(bytes));
+  records.table_file = file;
+  const auto container = find_published(manifest, manifest.files[file].path);
+  if (!container) return misfit("expected the table of a published file");
+  records.container = *container;
+  const std::uint64_t expected = manifest.files[*container].size;
+  if (records.table.container_bytes() != expected)
+    return misfit(fmt::format("expected a container of {} bytes, got {}", records.table.container_bytes(), expected));
+  return records;
+}
+
+}  // namespace
+
+std::optional<std::uint32_t> find_published(const Manifest& manifest, std::string_view path) {
+  return find_file(manifest, FileRole::published, path);
+}
+
+std::optional<std::uint32_t> find_table(const Manifest& manifest, std::string_view path) {
+  return find_file(manifest, FileRole::record_table, path);
+}
+
+DatasetNode SmallFiles::node(std::uint64_t file) const {
+  Range range = table.range(file);
+  const auto bundle = std::ranges::upper_bound(bundle_ends, range.offset) - bundle_ends.begin();
+  if (bundle != 0) range.offset -= bundle_ends[static_cast<std::size_t>(bundle) - 1];
+  return {DatasetNode::Kind::part, first_bundle + static_cast<std::uint32_t>(bundle), range};
+}
+
+Result<DatasetTablePointer> check_table(const Manifest& manifest, std::uint32_t file, std::span<const std::byte> bytes,
+                                        std::shared_ptr<const void> keeper) {
+  if (bytes.size() != manifest.files[file].size) return misfit("expected as many bytes as the manifest says");
+  if (manifest.files[file].role == FileRole::file_table) {
+    WEFT_TRY(SmallFiles small, check_small_files(manifest, bytes));
+    return std::make_shared<const DatasetTable>(std::move(small), std::move(keeper));
+  }
+  WEFT_TRY(ContainerRecords records, check_records(manifest, file, bytes));
+  return std::make_shared<const DatasetTable>(std::move(records), std::move(keeper));
+}
+
+}  // namespace weft

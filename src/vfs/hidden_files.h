@@ -1,0 +1,44 @@
+// The files of a data set's manifest that no listing has: bundles of small files, and tables. Any thread.
+#pragma once
+
+#include <array>
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+
+#include "base/lru_cache.h"
+#include "reading/cold_file.h"
+#include "reading/open_file.h"
+#include "weft/dataset_tree.h"
+#include "weft/store.h"
+#include "weft/vfs.h"
+
+namespace weft {
+
+class HiddenFiles {
+ public:
+  HiddenFiles(Store& store, const Cold& cold) : store_(store), cold_(cold) {}
+
+  // A file of the version's manifest, local or not.
+  Result<std::shared_ptr<OpenFile>> open(const VersionRow& version, const Manifest& manifest, std::uint32_t file);
+  // A table, checked. It is used where it lies in the page cache, or else copied, and kept for a while. A disk that
+  // fails after the check ends the process by SIGBUS, as it does for any mapped file.
+  Result<DatasetTablePointer> table(const VersionRow& version, const Manifest& manifest, std::uint32_t file);
+  void drop_unused(std::chrono::steady_clock::duration age) {
+    tables_.drop_unused(age);
+    places_.drop_unused(age);
+  }
+
+ private:
+  // Each table has a descriptor and a mapping, so it counts as so much at least.
+  static constexpr std::size_t kTableBytesMin = 64U << 10U;
+
+  Store& store_;
+  const Cold cold_;
+  KnownPlaces places_;
+  LruCache<DatasetTable> tables_{16U << 20U};
+  std::array<std::mutex, 16> loading_;  // of some tables each: a table is loaded once at a time
+};
+
+}  // namespace weft
