@@ -15,7 +15,7 @@
 
 namespace weft {
 
-inline constexpr std::uint32_t kOriginFormat = 2;
+inline constexpr std::uint32_t kOriginFormat = 3;
 
 struct Counters {
   std::uint64_t sequence = 0;
