@@ -42,6 +42,9 @@ Status count_rows(Env& env, StoreCounts& counts) {
   }));
   WEFT_CHECK(visit_rows<VersionRow>(env, Table::versions, [&](Bytes, const VersionRow& row) {
     if (!row.removed) ++counts.versions;
+    if (row.lost.empty()) return;
+    ++counts.lost;
+    if (row.removed_ns >= counts.newest_lost.removed_ns) counts.newest_lost = row;
   }));
   WEFT_CHECK(visit_rows<InodeRow>(env, Table::inodes, [&](Bytes, const InodeRow& row) {
     if (row.view_links != 0) ++counts.views;
