@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
-#include "model/file_table.h"
-#include "model/record_table.h"
+#include "dataset/file_table.h"
+#include "dataset/record_table.h"
 #include "testing.h"
 #include "weft/manifest.h"
 

@@ -1,6 +1,6 @@
 // The trees that users see of one version of a data set: what was published, at datasets/, and its records, at
 // records/. A pure function of the manifest and of its tables, which are looked at only for what they alone say. Node i
-// of a version has the inode number (version's ino_base + i); model/dataset_numbers.h says which node is what.
+// of a version has the inode number (version's ino_base + i); dataset/dataset_numbers.h says which node is what.
 #pragma once
 
 #include <cstddef>

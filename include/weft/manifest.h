@@ -49,8 +49,8 @@ struct Tensor {
 enum class FileRole : std::uint8_t {
   published,
   bundle,        // the bytes of small published files
-  file_table,    // which these are (model/file_table.h)
-  record_table,  // the records of a container (model/record_table.h)
+  file_table,    // which these are (dataset/file_table.h)
+  record_table,  // the records of a container (dataset/record_table.h)
 };
 
 struct File {

@@ -4,8 +4,8 @@
 #include <algorithm>
 
 #include "blobs/open_blobs.h"
-#include "model/file_table.h"
-#include "model/record_table.h"
+#include "dataset/file_table.h"
+#include "dataset/record_table.h"
 #include "os/sys.h"
 #include "weft/node.h"
 

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "model/file_table.h"
+#include "dataset/file_table.h"
 #include "weft/content.h"
 
 namespace weft {

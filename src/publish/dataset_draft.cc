@@ -5,8 +5,8 @@
 #include <algorithm>
 
 #include "base/limits.h"
-#include "model/file_table.h"
-#include "model/record_table.h"
+#include "dataset/file_table.h"
+#include "dataset/record_table.h"
 #include "os/memory_file.h"
 #include "publish/bundles.h"
 #include "publish/gather_rules.h"

@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-#include "model/record_table.h"
+#include "dataset/record_table.h"
 #include "publish/draft.h"
 #include "weft/publish.h"
 #include "weft/records.h"

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "model/file_table.h"
+#include "dataset/file_table.h"
 #include "os/sys.h"
 #include "publish/bundles.h"
 #include "weft/result.h"

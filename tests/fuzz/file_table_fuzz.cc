@@ -3,8 +3,8 @@
 #include <string>
 #include <vector>
 
+#include "dataset/file_table.h"
 #include "fuzzing.h"
-#include "model/file_table.h"
 
 namespace weft::fuzzing {
 namespace {

@@ -214,7 +214,7 @@ def write_lmdb():
 
 
 def write_record_table():
-    """As src/model/record_layout.h lays a table out."""
+    """As src/dataset/record_layout.h lays a table out."""
 
     def table(rows, keys, paths=(), skipped=b"", left_out=0, container=10_000):
         text = ("{'descr': [('offset', '<u8'), ('length', '<u8')], 'fortran_order': False, 'shape': "
@@ -241,7 +241,7 @@ def write_record_table():
 
 
 def write_file_table():
-    """As src/model/file_layout.h lays a table out."""
+    """As src/dataset/file_layout.h lays a table out."""
 
     def table(directories, files):
         """directories: (parent, name), the root first; files: (directory, name, bytes), by directory."""

@@ -1,7 +1,7 @@
 // Checks a record table, and asks one that is accepted for all that it has. Seeds are tables as RecordTableMaker makes
-// them (tests/unit/model/record_table_test.cc).
+// them (tests/unit/dataset/record_table_test.cc).
+#include "dataset/record_table.h"
 #include "fuzzing.h"
-#include "model/record_table.h"
 
 namespace weft::fuzzing {
 namespace {

@@ -1,9 +1,9 @@
-#include "model/row_shares.h"
+#include "dataset/row_shares.h"
 
 #include <numeric>
 #include <span>
 
-#include "model/first_that.h"
+#include "dataset/first_that.h"
 
 namespace weft {
 namespace {

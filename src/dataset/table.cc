@@ -1,4 +1,4 @@
-#include "model/dataset/table.h"
+#include "dataset/table.h"
 
 #include <fmt/core.h>
 
@@ -6,7 +6,7 @@
 #include <optional>
 
 #include "base/text.h"
-#include "model/first_that.h"
+#include "dataset/first_that.h"
 #include "weft/run_list.h"
 
 namespace weft {

@@ -1,5 +1,5 @@
 // The record table of a container: which records it has, by position and by name. It is one blob of a version, read
-// where it lies in memory and never decoded (model/record_layout.h). Tables are hostile when they come from another
+// where it lies in memory and never decoded (dataset/record_layout.h). Tables are hostile when they come from another
 // node.
 #pragma once
 
@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "model/row_shares.h"
+#include "dataset/row_shares.h"
 #include "weft/content.h"
 #include "weft/records.h"
 #include "weft/result.h"

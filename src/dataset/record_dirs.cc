@@ -1,9 +1,9 @@
-#include "model/dataset/record_dirs.h"
+#include "dataset/record_dirs.h"
 
 #include <algorithm>
 
-#include "model/dataset/errors.h"
-#include "model/dataset/published_dirs.h"
+#include "dataset/errors.h"
+#include "dataset/published_dirs.h"
 
 namespace weft {
 

@@ -9,8 +9,8 @@
 #include <variant>
 #include <vector>
 
-#include "model/file_table.h"
-#include "model/record_table.h"
+#include "dataset/file_table.h"
+#include "dataset/record_table.h"
 #include "weft/dataset_tree.h"
 
 namespace weft {

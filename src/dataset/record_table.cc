@@ -1,10 +1,10 @@
-#include "model/record_table.h"
+#include "dataset/record_table.h"
 
 #include <algorithm>
 #include <cstring>
 
-#include "model/first_that.h"
-#include "model/record_layout.h"
+#include "dataset/first_that.h"
+#include "dataset/record_layout.h"
 
 namespace weft {
 namespace {

@@ -5,8 +5,8 @@
 
 #include "base/limits.h"
 #include "base/text.h"
-#include "model/record_layout.h"
-#include "model/record_table.h"
+#include "dataset/record_layout.h"
+#include "dataset/record_table.h"
 
 namespace weft {
 namespace {

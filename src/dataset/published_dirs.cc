@@ -1,12 +1,12 @@
-#include "model/dataset/published_dirs.h"
+#include "dataset/published_dirs.h"
 
 #include <algorithm>
 #include <array>
 #include <span>
 
 #include "base/text.h"
-#include "model/dataset/errors.h"
-#include "model/first_that.h"
+#include "dataset/errors.h"
+#include "dataset/first_that.h"
 
 namespace weft {
 

@@ -1,12 +1,12 @@
-#include "model/dataset/container_dir.h"
+#include "dataset/container_dir.h"
 
 #include <algorithm>
 #include <array>
 #include <optional>
 
 #include "base/text.h"
-#include "model/dataset/errors.h"
-#include "model/dataset/share_file.h"
+#include "dataset/errors.h"
+#include "dataset/share_file.h"
 
 namespace weft {
 namespace {

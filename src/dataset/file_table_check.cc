@@ -4,8 +4,8 @@
 #include <vector>
 
 #include "base/limits.h"
-#include "model/file_layout.h"
-#include "model/file_table.h"
+#include "dataset/file_layout.h"
+#include "dataset/file_table.h"
 #include "weft/manifest.h"
 
 namespace weft {

@@ -1,4 +1,4 @@
-#include "model/record_table.h"
+#include "dataset/record_table.h"
 
 #include <doctest/doctest.h>
 

@@ -1,4 +1,4 @@
-#include "model/file_table.h"
+#include "dataset/file_table.h"
 
 #include <doctest/doctest.h>
 
@@ -8,8 +8,8 @@
 #include <random>
 #include <set>
 
+#include "dataset/file_layout.h"
 #include "made_dataset.h"
-#include "model/file_layout.h"
 #include "testing.h"
 
 namespace weft::testing {

@@ -5,9 +5,9 @@
 
 #include "base/limits.h"
 #include "base/text.h"
-#include "model/record_layout.h"
-#include "model/record_table.h"
-#include "model/sections.h"
+#include "dataset/record_layout.h"
+#include "dataset/record_table.h"
+#include "dataset/sections.h"
 
 namespace weft {
 namespace {

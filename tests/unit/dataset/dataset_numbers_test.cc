@@ -1,4 +1,4 @@
-#include "model/dataset_numbers.h"
+#include "dataset/dataset_numbers.h"
 
 #include <doctest/doctest.h>
 

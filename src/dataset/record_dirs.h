@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-#include "model/dataset_numbers.h"
+#include "dataset/dataset_numbers.h"
 #include "weft/dataset_tree.h"
 #include "weft/tree.h"
 

@@ -1,10 +1,10 @@
-#include "model/file_table.h"
+#include "dataset/file_table.h"
 
 #include <algorithm>
 #include <cstring>
 
-#include "model/file_layout.h"
-#include "model/first_that.h"
+#include "dataset/file_layout.h"
+#include "dataset/first_that.h"
 
 namespace weft {
 

@@ -1,8 +1,8 @@
-#include "model/dataset_numbers.h"
+#include "dataset/dataset_numbers.h"
 
 #include <algorithm>
 
-#include "model/first_that.h"
+#include "dataset/first_that.h"
 #include "weft/dataset_tree.h"
 #include "weft/tree.h"
 

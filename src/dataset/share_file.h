@@ -3,8 +3,8 @@
 
 #include <memory>
 
-#include "model/dataset_numbers.h"
-#include "model/row_shares.h"
+#include "dataset/dataset_numbers.h"
+#include "dataset/row_shares.h"
 #include "weft/dataset_tree.h"
 
 namespace weft {

@@ -1,4 +1,4 @@
-#include "model/record_layout.h"
+#include "dataset/record_layout.h"
 
 #include <fmt/core.h>
 

@@ -1,6 +1,6 @@
 // The table of the small files of a data set: their names, and where their bytes lie. It is one blob of a version, read
-// where it lies in memory and never decoded (model/file_layout.h). A file costs 12 bytes and its base name. Tables are
-// hostile when they come from another node.
+// where it lies in memory and never decoded (dataset/file_layout.h). A file costs 12 bytes and its base name. Tables
+// are hostile when they come from another node.
 //
 // Directories are numbered breadth first: 0 is the root, and those of one directory follow one another, by name. Files
 // are numbered by directory, and in it by name. Their bytes follow one another in this order, in the version's bundles.
@@ -15,7 +15,7 @@
 #include <utility>
 #include <vector>
 
-#include "model/row_shares.h"
+#include "dataset/row_shares.h"
 #include "weft/content.h"
 #include "weft/result.h"
 #include "weft/run_list.h"

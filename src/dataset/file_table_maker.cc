@@ -1,6 +1,6 @@
-#include "model/file_layout.h"
-#include "model/file_table.h"
-#include "model/sections.h"
+#include "dataset/file_layout.h"
+#include "dataset/file_table.h"
+#include "dataset/sections.h"
 
 namespace weft {
 namespace {

@@ -2,17 +2,17 @@
 
 #include <utility>
 
-#include "model/dataset/container_dir.h"
-#include "model/dataset/errors.h"
-#include "model/dataset/published_dirs.h"
-#include "model/dataset/record_dirs.h"
-#include "model/dataset/table.h"
-#include "model/dataset_numbers.h"
+#include "dataset/container_dir.h"
+#include "dataset/dataset_numbers.h"
+#include "dataset/errors.h"
+#include "dataset/published_dirs.h"
+#include "dataset/record_dirs.h"
+#include "dataset/table.h"
 
 namespace weft {
 namespace {
 
-// What has a number (model/dataset_numbers.h).
+// What has a number (dataset/dataset_numbers.h).
 enum class Area : std::uint8_t { none, tree, records, small, container };
 
 }  // namespace

@@ -1,4 +1,4 @@
-#include "model/dataset/share_file.h"
+#include "dataset/share_file.h"
 
 #include <algorithm>
 #include <cstring>
