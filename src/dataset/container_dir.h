@@ -7,8 +7,8 @@
 #include <string_view>
 #include <utility>
 
-#include "dataset/table.h"
 #include "dataset/dataset_numbers.h"
+#include "dataset/table.h"
 #include "weft/dataset_tree.h"
 
 namespace weft {

@@ -3,11 +3,11 @@
 #include <utility>
 
 #include "dataset/container_dir.h"
+#include "dataset/dataset_numbers.h"
 #include "dataset/errors.h"
 #include "dataset/published_dirs.h"
 #include "dataset/record_dirs.h"
 #include "dataset/table.h"
-#include "dataset/dataset_numbers.h"
 
 namespace weft {
 namespace {

@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "made_dataset.h"
 #include "dataset/dataset_numbers.h"
+#include "made_dataset.h"
 #include "testing.h"
 
 namespace weft::testing {
