@@ -12,6 +12,7 @@ import json
 import os
 import pathlib
 import re
+import signal
 import socket
 import statistics
 import struct
@@ -94,11 +95,14 @@ def inotify(path):
 def wait(store, newer_than):
     with subprocess.Popen([WEFT, "--store", store, "wait", "m", "--newer-than", newer_than], env=environment(),
                           stdout=subprocess.PIPE) as process:
-        wait_until(lambda: any("inotify" in os.readlink(f"/proc/{process.pid}/fd/{fd}")
-                               for fd in os.listdir(f"/proc/{process.pid}/fd")))
-        tell("ready")
-        process.stdout.readline()
-        tell("publish")
+        try:
+            wait_until(lambda: any("inotify" in os.readlink(f"/proc/{process.pid}/fd/{fd}")
+                                   for fd in os.listdir(f"/proc/{process.pid}/fd")))
+            tell("ready")
+            process.stdout.readline()
+            tell("publish")
+        finally:
+            process.kill()
 
 
 class Inside:
@@ -137,7 +141,7 @@ class Inside:
         return self
 
     def __exit__(self, *exception):
-        self.process.kill()
+        self.process.terminate()  # it ends what it runs
         self.process.communicate()
 
 
@@ -218,4 +222,5 @@ def run(_build, _directory, args):
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     {function.__name__: function for function in (sniff, put, watch, events, inotify, wait)}[sys.argv[1]](*sys.argv[2:])

@@ -1,6 +1,6 @@
-// gc that weftd runs by itself. What a user has removed stays for a while, unless space is short: until then it is held
-// as if somebody had it open. What a publish with `keep` has removed goes at once. Once in that while gc runs in any
-// case, for what was removed on other nodes. Any thread.
+// gc that weftd runs by itself. A version that a user has removed stays for a while, unless space is short: until then
+// it is held as if somebody had it open. A version that a publish with `keep` has removed is freed at once. gc also runs
+// once in each such while, for versions that other nodes have removed. Any thread.
 #pragma once
 
 #include <chrono>

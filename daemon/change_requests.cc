@@ -72,7 +72,7 @@ Result<GcOutcome> collect(control::Call& call, const GcOptions& request, DaemonP
 
 }  // namespace
 
-// What may be freed is judged by a state of the registry that is newer than any removal before the request.
+// gc judges by a state of the registry that is newer than every removal before the request.
 Result<GcOutcome> collect_all(DaemonParts& parts, const GcOptions& request, const std::function<bool()>& cancelled,
                               Progress& progress) {
   GcOptions options = request;

@@ -23,18 +23,6 @@ constexpr std::string_view kGcDelay = "1h";
 constexpr std::string_view kDraftsKeep = "7d";
 constexpr std::uint64_t kTimeMax = 100ULL * 365 * 86'400;  // seconds
 
-// "90s", "10m", "1h", "7d"; a bare number is seconds.
-std::optional<std::chrono::seconds> parse_time(std::string_view text) {
-  std::uint64_t unit = 1;
-  if (text.ends_with('m')) unit = 60;
-  if (text.ends_with('h')) unit = 3600;
-  if (text.ends_with('d')) unit = 86'400;
-  if (unit != 1 || text.ends_with('s')) text.remove_suffix(1);
-  const auto number = parse_u64(text);
-  if (!number || *number > kTimeMax / unit) return std::nullopt;
-  return std::chrono::seconds(*number * unit);
-}
-
 // Typed looks at values, each with its default.
 class Values {
  public:
@@ -65,9 +53,9 @@ class Values {
     return *value;
   }
   Result<std::chrono::seconds> time(std::string_view key, std::string_view otherwise) const {
-    const auto value = parse_time(text(key, otherwise));
+    const auto value = parse_time(text(key, otherwise), kTimeMax);
     if (!value) return wrong(key, "a time, such as 90s, 10m, 1h or 7d");
-    return *value;
+    return std::chrono::seconds(*value);
   }
   template <std::size_t N>
   Result<std::string> one_of(std::string_view key, const std::array<std::string_view, N>& words) const {

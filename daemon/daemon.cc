@@ -1,7 +1,6 @@
 #include "daemon/daemon.h"
 
 #include <fmt/core.h>
-#include <sys/statvfs.h>
 
 #include <atomic>
 #include <csignal>
@@ -17,6 +16,7 @@
 #include "daemon/notify.h"
 #include "daemon/parts.h"
 #include "os/beneath.h"
+#include "os/file_ops.h"
 #include "os/sys.h"
 #include "weft/cluster_store.h"
 #include "weft/node.h"
@@ -35,23 +35,10 @@ sigset_t stop_signals() {
 
 constexpr std::uint64_t kShortPart = 20;  // less than this part of the file system is free
 
-bool is_short_of_space(const std::string& store) {
-  struct statvfs facts {};
-  return ::statvfs(store.c_str(), &facts) == 0 && facts.f_bavail < facts.f_blocks / kShortPart;
+bool is_short_of_space(const Store& store) {
+  const auto space = disk_space(store.directory().root().fd());
+  return space && space->available < space->total / kShortPart;
 }
-
-// Of a gc that nobody watches.
-class StoppedProgress final : public Progress {
- public:
-  explicit StoppedProgress(const std::function<bool()>& stopped) : stopped_(stopped) {}
-  void total(std::uint64_t) override {}
-  void advance(std::uint64_t) override {}
-  void phase(std::string_view) override {}
-  bool cancelled() const override { return stopped_(); }
-
- private:
-  const std::function<bool()>& stopped_;
-};
 
 // SIGTERM or SIGINT has come. SIGHUP before the start is over means nothing.
 bool told_to_stop() {
@@ -131,10 +118,10 @@ class Daemon {
 
   AutoGc::Actions gc_actions() {
     return {.delay = [this] { return config_.get()->gc_delay; },
-            .space_is_short = [this] { return is_short_of_space(config_.get()->store); },
+            .space_is_short = [this] { return is_short_of_space(*store_); },
             .hold = [this](VersionId version) { return store_->hold_version(version); },
             .collect = [this](const std::function<bool()>& cancelled) -> Status {
-              StoppedProgress progress(cancelled);
+              SilentProgress progress(cancelled);
               WEFT_CHECK(collect_all(*parts_, {}, cancelled, progress));
               return {};
             }};

@@ -75,7 +75,7 @@ Status FlushBehind::pace() {
   return ending_ ? Status(Error{Errc::cancelled, "the daemon ends"}) : Status{};
 }
 
-// Of this node, oldest first.
+// The versions of this node that are in memory, oldest first.
 Result<std::vector<FlushBehind::Waiting>> FlushBehind::look() {
   std::vector<Waiting> waiting;
   {
@@ -110,18 +110,12 @@ Status FlushBehind::lose(const VersionRow& version) {
   return {};
 }
 
-Status FlushBehind::settle(const VersionRow& version) {
+// Whether it stays in memory.
+Result<bool> FlushBehind::settle(const VersionRow& version) {
   WEFT_TRY(const MemoryState state, store_.settle_version(version.id, [this] { return pace(); }));
-  switch (state) {
-    case MemoryState::kept:
-      return keep(version);
-    case MemoryState::lost:
-      return lose(version);
-    case MemoryState::waits:
-    case MemoryState::gone:
-      return {};
-  }
-  return {};
+  if (state == MemoryState::kept) WEFT_CHECK(keep(version));
+  if (state == MemoryState::lost) WEFT_CHECK(lose(version));
+  return state == MemoryState::waits;
 }
 
 // The first failure, if any: others may succeed all the same.
@@ -143,31 +137,33 @@ Status FlushBehind::round() {
     changed_.notify_all();
   }
   Status worst;
+  std::uint64_t oldest_ns = 0;
   for (const Waiting& version : waiting) {
-    Status done = settle(version.row);
-    if (!done.ok() && done.error().code == Errc::cancelled) return done;
+    auto left = settle(version.row);
+    if (!left.ok() && left.error().code == Errc::cancelled) return std::move(left).error();
     const std::lock_guard lock(mutex_);
-    if (done.ok()) status_.bytes -= version.bytes;
-    if (!done.ok() && worst.ok()) worst = std::move(done);
+    if (left.ok()) status_.bytes -= version.bytes;
+    if (left.ok() && !*left)
+      --status_.versions;
+    else if (oldest_ns == 0)
+      oldest_ns = version.row.time_ns;
+    if (!left.ok() && worst.ok()) worst = std::move(left).error();
     changed_.notify_all();
   }
+  const std::lock_guard lock(mutex_);
+  status_.oldest_ns = oldest_ns;
   return worst;
 }
 
 void FlushBehind::run() {
   for (;;) {
     const Status done = round();
-    const auto left = look();
     std::unique_lock lock(mutex_);
     if (ending_) return;
     if (!done.ok() && status_.problem != done.error().message) log_warning("in memory: {}", done.error().message);
     status_.problem = done.ok() ? "" : done.error().message;
-    if (left.ok()) {
-      status_.versions = left->size();
-      status_.oldest_ns = left->empty() ? 0 : left->front().row.time_ns;
-    }
     const auto is_due = [this] { return look_ || ending_; };
-    if (done.ok() && left.ok() && left->empty())
+    if (done.ok() && status_.versions == 0)
       changed_.wait(lock, is_due);
     else
       changed_.wait_for(lock, kPause, is_due);

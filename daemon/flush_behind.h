@@ -40,7 +40,7 @@ class FlushBehind {
   FlushBehind& operator=(const FlushBehind&) = delete;
 
   void set_max(std::uint64_t bytes_max);
-  // What is in memory may have changed without a publish here: the registry has told of versions.
+  // The registry has told of versions. Versions of this node may be among them that are in memory.
   void look_again();
 
   // A publish while it runs. No piece is begun meanwhile, for some seconds at most: its own syncs wait for none.
@@ -74,7 +74,7 @@ class FlushBehind {
   void run();
   Result<std::vector<Waiting>> look();
   Status round();
-  Status settle(const VersionRow& version);
+  Result<bool> settle(const VersionRow& version);
   Status keep(const VersionRow& version);
   Status lose(const VersionRow& version);
   Status pace();

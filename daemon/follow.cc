@@ -14,21 +14,7 @@
 #include "weft/progress.h"
 
 namespace weft {
-namespace {
-
-class UntilTheEnd final : public Progress {
- public:
-  explicit UntilTheEnd(const std::atomic<bool>& ending) : ending_(ending) {}
-  void total(std::uint64_t /*bytes*/) override {}
-  void advance(std::uint64_t /*bytes*/) override {}
-  void phase(std::string_view /*what*/) override {}
-  bool cancelled() const override { return ending_; }
-
- private:
-  const std::atomic<bool>& ending_;
-};
-
-}  // namespace
+namespace {}  // namespace
 
 Follow::~Follow() {
   ending_ = true;
@@ -41,10 +27,10 @@ bool Follow::is_followed(const ModelEvent& event) const {
   return event.kind == ModelEvent::Kind::publish && !config->follow.empty() && concerns(event, config->follow);
 }
 
-// What cannot be fetched now is fetched when it is read.
+// A version that cannot be fetched now is fetched when somebody reads it.
 void Follow::fetch(const ModelEvent& event) {
   const std::string name = spec_of(event.model, event.version);
-  UntilTheEnd progress(ending_);
+  SilentProgress progress([this] { return ending_.load(); });
   const auto fetched = [&]() -> Result<FetchReport> {
     WEFT_TRY(const VersionRow row, version_of(store_, name));
     return fetch_version(store_, bytes_.fetcher, row, "", progress);
@@ -70,7 +56,7 @@ void Follow::wait(int commits) const {
   if (fds[0].revents != 0) changed_.clear();
 }
 
-// Until nothing is followed any more. Of several versions that came meanwhile, the newest of each model.
+// Returns when no model is followed any more. If several versions of a model came meanwhile, it fetches the newest.
 Status Follow::follow() {
   WEFT_TRY(EventFollower follower, EventFollower::begin(store_));
   WEFT_CHECK(fetch_newest());

@@ -69,7 +69,8 @@ std::uint64_t bytes_of(std::span<const SourceFile> files) {
   return bytes;
 }
 
-// What relies on versions in memory is in memory too: it is waited for, if it was to be on the disk.
+// A version that relies on versions in memory is in memory too. If its client wants it on the disk, the answer waits
+// until it is there.
 Result<ImportReport> publish(ImportOptions options, std::vector<SourceFile> files, Progress& progress,
                              DaemonParts& parts) {
   const bool to_memory = options.durability == Durability::memory;

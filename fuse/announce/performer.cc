@@ -53,10 +53,12 @@ Error gone(const std::string& path) {
 }  // namespace
 
 // 0, or an errno.
-int Performer::change(Announcing intent, int directory, const Announcement& announcement) {
-  const Intent announced(words_, intent);
+int Performer::change(int directory, const Announcement& announcement) {
+  const Intent announced(words_, announcement.kind);
   const char* name = announcement.name.c_str();
   switch (announcement.kind) {
+    case Announcement::Kind::nothing:
+      return 0;
     case Announcement::Kind::creation:
       return errno_if(::mkdirat(directory, name, 0777) != 0);
     case Announcement::Kind::removal_of_dir:
@@ -70,19 +72,10 @@ int Performer::change(Announcing intent, int directory, const Announcement& anno
 }
 
 int Performer::act(int directory, const Announcement& announcement) {
-  switch (announcement.kind) {
-    case Announcement::Kind::creation:
-      break;
-    case Announcement::Kind::removal_of_dir:
-      return change(Announcing::removal_of_dir, directory, announcement);
-    case Announcement::Kind::removal_of_link:
-      return change(Announcing::removal_of_link, directory, announcement);
-    case Announcement::Kind::replacement:
-      return change(Announcing::replacement, directory, announcement);
-  }
+  if (announcement.kind != Announcement::Kind::creation) return change(directory, announcement);
   const std::string expiry = std::string(kExpire) + announcement.name;
   for (int tries = 1;; ++tries) {
-    const int failed = change(Announcing::creation, directory, announcement);
+    const int failed = change(directory, announcement);
     if (failed != EEXIST || tries == kTries) return failed;
     struct stat nothing {};
     ::fstatat(directory, expiry.c_str(), &nothing, AT_SYMLINK_NOFOLLOW);

@@ -23,8 +23,7 @@ class Performer {
 
  private:
   int act(int directory, const Announcement& announcement);
-  int create(int directory, const std::string& name);
-  int change(Announcing intent, int directory, const Announcement& announcement);
+  int change(int directory, const Announcement& announcement);
 
   const std::string models_;
   const dev_t device_;

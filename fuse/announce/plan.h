@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "events/event.h"
+#include "fuse/kernel/announcing.h"
 #include "weft/result.h"
 #include "weft/store.h"
 
@@ -13,8 +14,8 @@ namespace weft {
 
 // One change of a directory below models/.
 struct Announcement {
-  enum class Kind : unsigned char { creation, removal_of_dir, removal_of_link, replacement };
-  Kind kind = Kind::creation;
+  using Kind = Announcing;
+  Kind kind = Kind::nothing;
   std::string directory;  // below models/; "" is models/ itself
   std::string name;
   bool operator==(const Announcement&) const = default;

@@ -19,11 +19,6 @@ namespace {
 constexpr std::chrono::seconds kBusyAgain{3};     // a mapping that goes tells nobody
 constexpr std::chrono::seconds kFailedAgain{60};  // an origin or a registry that does not answer, a full disk
 
-std::uint64_t modified_ns(const struct stat& st) {
-  return static_cast<std::uint64_t>(st.st_mtim.tv_sec) * 1'000'000'000U +
-         static_cast<std::uint64_t>(st.st_mtim.tv_nsec);
-}
-
 bool may_pass(int failed) {
   return failed == -EHOSTUNREACH || failed == -ETIMEDOUT || failed == -ENOSPC || failed == -EDQUOT;
 }
@@ -178,9 +173,9 @@ bool Checkpoints::complete(const Training& training, int checkpoint, std::uint64
   }, published{};
   const std::string& when = training.facts.each->when;
   if (::fstatat(checkpoint, when.c_str(), &last, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISREG(last.st_mode)) return false;
-  written_ns = modified_ns(last);
+  written_ns = nanoseconds(last.st_mtim);
   return ::fstatat(checkpoint, kDraftPublishedFile, &published, AT_SYMLINK_NOFOLLOW) != 0 ||
-         modified_ns(published) != written_ns;
+         nanoseconds(published.st_mtim) != written_ns;
 }
 
 // Nobody publishes by a file of his what belongs to another user.

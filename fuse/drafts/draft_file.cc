@@ -10,10 +10,6 @@ namespace {
 
 constexpr char kWhere[] = "a draft";
 
-std::uint64_t nanoseconds(const timespec& time) {
-  return static_cast<std::uint64_t>(time.tv_sec) * 1'000'000'000U + static_cast<std::uint64_t>(time.tv_nsec);
-}
-
 FileType type_of(mode_t mode) {
   if (S_ISDIR(mode)) return FileType::directory;
   return S_ISLNK(mode) ? FileType::link : FileType::regular;

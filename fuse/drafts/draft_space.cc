@@ -1,11 +1,10 @@
 #include "fuse/drafts/draft_space.h"
 
-#include <sys/statvfs.h>
-
 #include <algorithm>
 #include <cerrno>
 
 #include "base/limits.h"
+#include "os/file_ops.h"
 
 namespace weft {
 namespace {
@@ -13,26 +12,15 @@ namespace {
 constexpr std::chrono::seconds kOld{1};
 constexpr int kPause = 10;  // times as long as counting takes
 
-struct Disk {
-  std::uint64_t bytes = 0;
-  std::uint64_t available = 0;
-};
-
-std::optional<Disk> disk_of(const DraftTree& tree) {
-  struct statvfs facts {};
-  if (::fstatvfs(tree.folder(), &facts) != 0) return std::nullopt;
-  return Disk{facts.f_blocks * facts.f_frsize, facts.f_bavail * facts.f_frsize};
-}
-
-std::uint64_t reserve_of(const Disk& disk) {
-  return std::min(limits::kDraftReserveMax, disk.bytes / limits::kDraftReservePart);
+std::uint64_t reserve_of(const DiskSpace& disk) {
+  return std::min(limits::kDraftReserveMax, disk.total / limits::kDraftReservePart);
 }
 
 }  // namespace
 
 DraftSpace::DraftSpace(DraftTree& tree, std::optional<std::uint64_t> bytes_max) : tree_(tree) {
-  const auto disk = disk_of(tree);
-  bytes_max_ = bytes_max.value_or(disk ? disk->bytes / 4 : UINT64_MAX);
+  const auto disk = disk_space(tree.folder());
+  bytes_max_ = bytes_max.value_or(disk ? disk->total / 4 : UINT64_MAX);
 }
 
 void DraftSpace::count() {
@@ -48,7 +36,7 @@ int DraftSpace::check(std::uint64_t more) {
   if (Clock::now() - counted_ > std::max<Clock::duration>(kOld, kPause * took_)) count();
   if (!fits()) count();
   if (!fits()) return -EDQUOT;
-  const auto disk = disk_of(tree_);
+  const auto disk = disk_space(tree_.folder());
   if (!disk) return 0;
   const std::uint64_t kept = reserve_of(*disk) + growing_;
   return disk->available > kept && more <= disk->available - kept ? 0 : -ENOSPC;

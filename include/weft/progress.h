@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <string_view>
+#include <utility>
 
 namespace weft {
 
@@ -24,7 +25,20 @@ struct Patience {
   std::function<void(std::string_view)> waiting;  // once, when it takes longer; names the holder where it is known
 };
 
-// Reports nowhere, never cancels.
+// Reports nowhere. Asks whether to stop; without a question it never does.
+class SilentProgress final : public Progress {
+ public:
+  explicit SilentProgress(std::function<bool()> cancelled = {}) : cancelled_(std::move(cancelled)) {}
+  void total(std::uint64_t /*bytes*/) override {}
+  void advance(std::uint64_t /*bytes*/) override {}
+  void phase(std::string_view /*what*/) override {}
+  bool cancelled() const override { return cancelled_ && cancelled_(); }
+
+ private:
+  const std::function<bool()> cancelled_;
+};
+
+// One that never stops.
 Progress& no_progress();
 
 }  // namespace weft

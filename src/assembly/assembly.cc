@@ -50,18 +50,6 @@ bool is_odd(Errc code) {
   return code == Errc::invalid || code == Errc::unsupported || code == Errc::io;
 }
 
-class Cancelling final : public Progress {
- public:
-  explicit Cancelling(const std::function<bool()>& cancelled) : cancelled_(cancelled) {}
-  void total(std::uint64_t /*bytes*/) override {}
-  void advance(std::uint64_t /*bytes*/) override {}
-  void phase(std::string_view /*what*/) override {}
-  bool cancelled() const override { return cancelled_(); }
-
- private:
-  const std::function<bool()>& cancelled_;
-};
-
 // Counts what is read of a composed file, and asks once for its assembly: when its reader is done with it, so that they
 // need not share processors and disk, or goes on for long.
 class WatchedFile final : public OpenFile {
@@ -161,7 +149,7 @@ class Maker {
     // Shared blocks are those of the packs. Copied bytes are new bytes of the store, and are verified as all others.
     if (plan.copied_bytes > plan.size / kCopiedShare)
       for (const PackEntry& entry : entries_)
-        WEFT_CHECK(check_blob(part.writer->fd(), source_.where, entry, Cancelling(cancelled_)));
+        WEFT_CHECK(check_blob(part.writer->fd(), source_.where, entry, SilentProgress(cancelled_)));
     return packs_.finish(std::move(part), entries_);
   }
 
@@ -176,7 +164,7 @@ class Maker {
 
 Status assemble_now(Store& store, AssembledPacks& packs, const AssembledSource& source, std::uint64_t block_bytes,
                     std::uint64_t copied_bytes_max, const std::function<bool()>& cancelled, AssemblyCounts& counts) {
-  Status there = packs.verify(source, Cancelling(cancelled));
+  Status there = packs.verify(source, SilentProgress(cancelled));
   if (there.ok()) return Error{Errc::exists, fmt::format("{}: assembled already", source.where)};
   if (there.error().code == Errc::cancelled) return there;
   WEFT_TRY(const auto runs, open_runs(store, source.blobs, 0, {}));

@@ -103,6 +103,20 @@ std::optional<double> parse_real(std::string_view text) {
   return value == 0 ? 0.0 : value;
 }
 
+std::optional<std::uint64_t> parse_time(std::string_view text, std::uint64_t seconds_max) {
+  constexpr std::pair<char, std::uint64_t> kUnits[] = {{'s', 1}, {'m', 60}, {'h', 3600}, {'d', 86'400}};
+  std::uint64_t unit = 1;
+  for (const auto& [name, seconds] : kUnits)
+    if (!text.empty() && text.back() == name) {
+      unit = seconds;
+      text.remove_suffix(1);
+      break;
+    }
+  const auto count = parse_u64(text);
+  if (!count || *count > seconds_max / unit) return {};
+  return *count * unit;
+}
+
 std::optional<std::uint64_t> parse_bytes(std::string_view text) {
   constexpr std::string_view kUnits = "KMGTP";
   const auto unit = text.empty() ? std::string_view::npos : kUnits.find(text.back());

@@ -28,6 +28,8 @@ std::optional<std::uint64_t> parse_u64(std::string_view text);               // 
 std::optional<double> parse_real(std::string_view text);                     // the whole text; no NaN; -0 is 0
 std::string human_bytes(std::uint64_t bytes);                                // "86.7 MiB"
 std::string utc_time(std::uint64_t time_ns);                                 // "2024-05-01T12:00:00Z"
+// Seconds, at most so many: "90", "90s", "15m", "2h", "1d".
+std::optional<std::uint64_t> parse_time(std::string_view text, std::uint64_t seconds_max);
 std::optional<std::uint64_t> parse_bytes(std::string_view text);  // "0", "4096", "20G": powers of 1024, KMGTP
 // For messages: characters that steer a terminal and bytes that are not UTF-8 as \xNN, at most `bytes_max` of the text.
 std::string printable(std::string_view text, std::size_t bytes_max = 120);

@@ -155,7 +155,20 @@ Status Mirroring::publish(const MirroredVersion& change) {
   return remove(version, change.version.removed_ns, change.version.lost);
 }
 
-// What was said of a version counts with it.
+// The version that a change is about. A change of what is not here, or of a name that none can have, means nothing.
+Result<std::optional<VersionRow>> Mirroring::live(const std::string& model_name, std::uint64_t number) {
+  std::optional<VersionRow> none;
+  if (Status status = check_key_name(model_name); !status.ok()) {
+    WEFT_CHECK(refuse(name_of(model_name, number), status.error().message));
+    return none;
+  }
+  WEFT_TRY(const std::optional<ModelRow> model, find_model(txn_, model_name));
+  if (!model) return none;
+  WEFT_TRY(std::optional<VersionRow> version, find_version(txn_, model->id, number));
+  return version && !version->removed ? std::move(version) : none;
+}
+
+// It counts as one change with the publish or the removal beside it.
 Status Mirroring::note_memory(const VersionRow& version, bool in_memory) {
   WEFT_TRY(std::optional<NoteEvent> event, plan_note(txn_, version, VersionNote::in_memory, in_memory));
   if (!event) return {};
@@ -165,13 +178,8 @@ Status Mirroring::note_memory(const VersionRow& version, bool in_memory) {
 }
 
 Status Mirroring::take(const MirroredMemory& change) {
-  if (Status status = check_key_name(change.model); !status.ok())
-    return refuse(name_of(change.model, change.number), status.error().message);
-  WEFT_TRY(std::optional<ModelRow> model, find_model(txn_, change.model));
-  if (!model) return {};
-  WEFT_TRY(std::optional<VersionRow> version, find_version(txn_, model->id, change.number));
-  if (!version || version->removed) return {};
-  return note_memory(*version, change.in_memory);
+  WEFT_TRY(const std::optional<VersionRow> version, live(change.model, change.number));
+  return version ? note_memory(*version, change.in_memory) : Status{};
 }
 
 Status Mirroring::remove(const VersionRow& version, std::uint64_t time_ns, const std::string& lost) {
@@ -193,13 +201,8 @@ Status Mirroring::remove(const VersionRow& version, std::uint64_t time_ns, const
 }
 
 Status Mirroring::take(const MirroredRemoval& change) {
-  if (Status status = check_key_name(change.model); !status.ok())
-    return refuse(name_of(change.model, change.number), status.error().message);
-  WEFT_TRY(std::optional<ModelRow> model, find_model(txn_, change.model));
-  if (!model) return {};
-  WEFT_TRY(std::optional<VersionRow> version, find_version(txn_, model->id, change.number));
-  if (!version || version->removed) return {};
-  return remove(*version, change.time_ns, change.lost);
+  WEFT_TRY(const std::optional<VersionRow> version, live(change.model, change.number));
+  return version ? remove(*version, change.time_ns, change.lost) : Status{};
 }
 
 Status Mirroring::take(const MirroredTag& change) {

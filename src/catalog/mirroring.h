@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -37,6 +38,7 @@ class Mirroring {
   Status take(const MirroredTag& change);
   Status take(const MirroredRemoval& change);
   Status take(const MirroredMemory& change);
+  Result<std::optional<VersionRow>> live(const std::string& model_name, std::uint64_t number);
   Status note_memory(const VersionRow& version, bool in_memory);
   Status check_version(const MirroredVersion& change) const;
   Status publish(const MirroredVersion& change);

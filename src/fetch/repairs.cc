@@ -11,23 +11,6 @@ namespace {
 
 constexpr std::size_t kWaitingMax = 4096;
 
-// Ends a repair when the daemon ends.
-class UntilEnd final : public Progress {
- public:
-  UntilEnd(std::mutex& mutex, const bool& ending) : mutex_(mutex), ending_(ending) {}
-  void total(std::uint64_t /*bytes*/) override {}
-  void advance(std::uint64_t /*bytes*/) override {}
-  void phase(std::string_view /*what*/) override {}
-  bool cancelled() const override {
-    const std::lock_guard lock(mutex_);
-    return ending_;
-  }
-
- private:
-  std::mutex& mutex_;
-  const bool& ending_;  // guarded by mutex_
-};
-
 }  // namespace
 
 void Repairs::begin(ClusterStore& store, Fetcher& fetcher) {
@@ -53,7 +36,10 @@ void Repairs::add(const ContentId& id) {
 }
 
 void Repairs::run(ClusterStore& store, Fetcher& fetcher) {
-  UntilEnd progress(mutex_, ending_);
+  SilentProgress progress([this] {
+    const std::lock_guard ending(mutex_);
+    return ending_;
+  });
   std::unique_lock lock(mutex_);
   for (;;) {
     wake_.wait(lock, [this] { return ending_ || !waiting_.empty(); });

@@ -4,6 +4,7 @@
 #include <linux/fiemap.h>
 #include <linux/fs.h>
 #include <sys/ioctl.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <array>
@@ -119,17 +120,21 @@ std::optional<std::uint64_t> unshared_bytes(int fd) {
   }
 }
 
+std::optional<DiskSpace> disk_space(int fd) {
+  struct statvfs facts {};
+  if (::fstatvfs(fd, &facts) != 0) return {};
+  return DiskSpace{facts.f_blocks * facts.f_frsize, facts.f_bavail * facts.f_frsize};
+}
+
 std::uint64_t allocated_bytes(const struct stat& st) {
   return static_cast<std::uint64_t>(st.st_blocks) * 512;
 }
 
 bool is_young(const SafePath& path, std::uint64_t before_ns) {
-  constexpr std::uint64_t kSecond = 1'000'000'000;
-  constexpr std::uint64_t kYoung = 60 * kSecond;
+  constexpr std::uint64_t kYoung = 60ULL * 1'000'000'000;
   const auto st = stat_file(path);
   if (!st.ok()) return false;
-  const std::uint64_t changed =
-      static_cast<std::uint64_t>(st->st_mtim.tv_sec) * kSecond + static_cast<std::uint64_t>(st->st_mtim.tv_nsec);
+  const std::uint64_t changed = nanoseconds(st->st_mtim);
   return changed < before_ns && changed + kYoung > now_ns();
 }
 

@@ -48,6 +48,11 @@ void start_writeback(int fd, std::uint64_t offset, std::uint64_t length);
 void write_back(int fd, std::uint64_t offset, std::uint64_t length);
 // The file will be read from front to back, once.
 void advise_sequential(int fd);
+// Of the file system that a file or directory lies on. Nothing where it does not tell.
+struct DiskSpace {
+  std::uint64_t total = 0, available = 0;  // bytes; available to users that are not root
+};
+std::optional<DiskSpace> disk_space(int fd);
 // Bytes of disk that the file takes.
 std::uint64_t allocated_bytes(const struct stat& st);
 // Of those, what no other file shares. Nothing where the file system cannot tell.

@@ -93,6 +93,7 @@ Status unlock_fd(int fd, std::string_view where);
 bool not_written(int fd);
 
 std::uint64_t now_ns();  // real time
+std::uint64_t nanoseconds(const timespec& time);
 std::string random_hex(std::size_t bytes);
 // A write past the limit on file sizes (RLIMIT_FSIZE) fails with EFBIG from now on, and does not end the process.
 void survive_size_limit();

@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
-#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -29,14 +28,8 @@ constexpr std::size_t kBoundTextMax = 32;  // bytes
 constexpr mode_t kLockMode = 0600;         // users who may only read the store must not hold up those who change it
 constexpr auto kLockWaitMax = std::chrono::seconds(10);
 
-struct Space {
-  std::uint64_t total = 0, available = 0;  // bytes
-};
-
-Space space_of(const SafePath& directory) {
-  struct statvfs facts {};
-  if (::fstatvfs(directory.root().fd(), &facts) != 0) return {};
-  return {facts.f_blocks * facts.f_frsize, facts.f_bavail * facts.f_frsize};
+DiskSpace space_of(const SafePath& directory) {
+  return disk_space(directory.root().fd()).value_or(DiskSpace());
 }
 
 // The bytes that eviction of the file gives back to the disk: all of them if the file system cannot tell.
@@ -226,7 +219,7 @@ Status AssembledPacks::make_room(std::uint64_t bytes, std::uint64_t disk_bytes) 
   const std::uint64_t bound = bytes_max();
   const auto within_bound = [&](std::uint64_t freed) { return bytes <= bound && taken - freed <= bound - bytes; };
   const auto on_disk = [&](std::uint64_t freed) {
-    const Space space = space_of(path());
+    const DiskSpace space = space_of(path());
     return disk_bytes == 0 || space.available + freed >= disk_bytes + space.total / kFreeShare;
   };
   const Error full{

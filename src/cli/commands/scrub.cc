@@ -43,20 +43,11 @@ void read_when_idle() {
   static_cast<void>(::syscall(SYS_ioprio_set, kWhoProcess, 0, kClassIdle << kClassShift));
 }
 
-// "90", "90s", "15m", "2h", "1d".
 std::optional<std::chrono::milliseconds> parse_duration(std::string_view text) {
   constexpr std::uint64_t kSecondsMax = 366ULL * 86400;
-  constexpr std::pair<char, std::uint64_t> kUnits[] = {{'s', 1}, {'m', 60}, {'h', 3600}, {'d', 86400}};
-  std::uint64_t unit = 1;
-  for (const auto& [name, seconds] : kUnits)
-    if (!text.empty() && text.back() == name) {
-      unit = seconds;
-      text.remove_suffix(1);
-      break;
-    }
-  const auto count = parse_u64(text);
-  if (!count || *count == 0 || *count > kSecondsMax / unit) return {};
-  return std::chrono::seconds(*count * unit);
+  const auto seconds = parse_time(text, kSecondsMax);
+  if (!seconds || *seconds == 0) return {};
+  return std::chrono::seconds(*seconds);
 }
 
 class ScrubCommand final : public Command {

@@ -17,7 +17,7 @@ Lines plan_of(Store& store, const std::vector<ModelEvent>& events) {
   Lines lines;
   const auto plan = announcements_of(store, events).value();
   for (const Announcement& step : plan) {
-    constexpr const char* kKinds[] = {"creation", "removal", "deletion", "replacement"};
+    constexpr const char* kKinds[] = {"nothing", "creation", "removal", "deletion", "replacement"};
     lines.push_back(fmt::format("{} {} {}", kKinds[static_cast<int>(step.kind)], step.directory, step.name));
   }
   return lines;
