@@ -1,115 +1,26 @@
-"""scripts/bench datasets: an LMDB that LMDB's own library reads through the mount, against the same file on the store's
-file system."""
+"""scripts/bench datasets: data sets on one node."""
 
 import argparse
-import contextlib
-import json
 import os
 import pathlib
-import statistics
-import subprocess
-import sys
-import tempfile
 
-sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "tests"))
+import measure
 
-import lmdblib  # noqa: E402
-import measure  # noqa: E402
-from measure import PAIR_HEAD, Pairs, run  # noqa: E402
-from pace import disk_of, read_pace  # noqa: E402
-from read_set import MIB, forget, free_space_for  # noqa: E402
-
-RECORD_BYTES = 110_000
-
-
-def device_bytes(directory):
-    """Bytes that were read from the disk below a directory, ever."""
-    fields = pathlib.Path(f"/sys/dev/block/{disk_of(directory)}/stat").read_text().split()
-    return int(fields[2]) * 512
-
-
-class Sides:
-    """An LMDB on the file system, and the same file as a store's mount shows it."""
-
-    def __init__(self, build, place, records):
-        self.records, self.build, self.place = records, build, pathlib.Path(place)
-        self.native = self.place / "source" / "train"
-        lmdblib.write(self.native, records, RECORD_BYTES)
-        self.store, self.mount = self.place / "store", self.place / "mnt"
-        self.mount.mkdir()
-        weft = build / "src/cli/weft"
-        run(weft, "--store", self.store, "init")
-        run(weft, "--store", self.store, "import", self.place / "source", "--name", "set")
-        run(build / "fuse/mount.weft", self.store, self.mount)
-        self.ours = self.mount / "models/set/1/train"
-
-    def close(self):
-        run("umount", self.mount)
-
-    def forget(self):
-        os.sync()
-        for path in [self.native / "data.mdb", self.ours / "data.mdb", *(self.store / "packs").glob("*.pack")]:
-            forget(path)
-
-    def read(self, side, way, processes, number):
-        """The readers' answers, once all of them have read cold files. They begin at one time."""
-        self.forget()
-        script = pathlib.Path(__file__).with_name("datasets_reader.py")
-        words = [sys.executable, script, side, way, self.records, min(number, self.records)]
-        readers = [subprocess.Popen([str(word) for word in [*words, seed]], stdin=subprocess.PIPE,
-                                    stdout=subprocess.PIPE, text=True) for seed in range(processes)]
-        for reader in readers:
-            reader.stdout.readline()
-        before = device_bytes(self.place)
-        for reader in readers:
-            reader.stdin.write("\n")
-            reader.stdin.flush()
-        answers = [json.loads(reader.communicate()[0]) for reader in readers]
-        return answers, device_bytes(self.place) - before
-
-
-def row(sides, pairs, name, goal, way, processes=1, number=500):
-    """A row of the table, and what it took: faults a record on both sides, and bytes of the disk."""
-    told = {sides.ours: [], sides.native: []}
-
-    def seconds(side):
-        answers, from_disk = sides.read(side, way, processes, number)
-        records = sum(one["records"] for one in answers)
-        told[side].append((sum(one["major"] for one in answers) / records,
-                           sum(one["minor"] for one in answers) / records, from_disk / (records * RECORD_BYTES)))
-        return max(one["seconds"] for one in answers)
-
-    found = Pairs.alternate(pairs, lambda: seconds(sides.ours), lambda: seconds(sides.native))
-    print(found.row(name, goal), flush=True)
-    medians = [[statistics.median(values) for values in zip(*told[side])] for side in (sides.ours, sides.native)]
-    return name, medians
+# Each part is a module datasets_<part>.py whose run(build, directory, args) prints its tables.
+PARTS = ["lmdb", "files", "members"]
 
 
 def main():
     parser = argparse.ArgumentParser(prog="scripts/bench datasets", description=__doc__)
     parser.add_argument("--build", type=pathlib.Path, default=pathlib.Path("build/release"))
-    parser.add_argument("--dir", default=os.environ.get("TMPDIR", "/var/tmp"), help="the file system measured")
+    parser.add_argument("--dir", default=os.environ.get("TMPDIR", "/var/tmp"), help="where to work")
     parser.add_argument("--pairs", type=int, default=7)
-    parser.add_argument("--records", type=int, default=10_000, help=f"of {RECORD_BYTES} bytes")
-    parser.add_argument("--pace", type=int, metavar="MB/S", help="hold the disk's reads to a constant speed")
-    args = parser.parse_args()
-    free_space_for(args.dir, 3 * args.records * RECORD_BYTES + 512 * MIB)
-    paced = f", the disk held to {args.pace} MB/s" if args.pace else ""
-    print(f"Taken on {measure.machine(args.dir)}, libfuse {measure.libfuse()}{paced}.\n")
-    print(f"An LMDB of {args.records} records of {RECORD_BYTES} bytes, `readahead=False`; peer: the native file\n")
-    with tempfile.TemporaryDirectory(prefix="weft-bench.", dir=args.dir) as place:
-        with read_pace(args.dir, args.pace) if args.pace else contextlib.nullcontext():
-            with contextlib.closing(Sides(args.build.resolve(), place, args.records)) as sides:
-                print(PAIR_HEAD)
-                rows = [row(sides, args.pairs, "random, cold, 1 process", 4.0, "random"),
-                        row(sides, args.pairs, "random, cold, 8 processes", 2.5, "random", 8, 200),
-                        row(sides, args.pairs, "random, warm, 1 process", 0.95, "again"),
-                        row(sides, args.pairs, "in order, cold, 1 process", 0.9, "order")]
-    print("\nFor each record (weft; peer):\n\n| what | major faults | minor faults | bytes of the disk ÷ bytes read |\n"
-          "|---|---|---|---|")
-    for name, (ours, native) in rows:
-        cells = " | ".join(f"{own:.2f}; {peer:.2f}" for own, peer in zip(ours, native))
-        print(f"| {name} | {cells} |")
+    parser.add_argument("--records", type=int, default=10_000, help="of part lmdb, 110,000 bytes each")
+    parser.add_argument("--files", type=int, default=100_000, help="of part files, 20,000 bytes each")
+    parser.add_argument("--many", type=int, default=1_300_000, help="files of part files, of 100 bytes, for its memory")
+    parser.add_argument("--pace", type=int, metavar="MB/S", help="of part lmdb: hold the disk's reads to a constant speed")
+    parser.add_argument("only", nargs="*", choices=[*PARTS, []], metavar="PART", help=" ".join(PARTS))
+    measure.run_parts("datasets", parser.parse_args(), PARTS)
 
 
 if __name__ == "__main__":
