@@ -10,11 +10,12 @@ import tempfile
 
 import scale_peers
 import scale_publish
+import scale_wide
 from measure import machine
 from scale_commands import Commands
 from scale_store import ScaleStore
 
-PARTS = ("commands", "publish", "peers")
+PARTS = ("commands", "publish", "peers", "wide")
 
 
 def measure_shape(args, shape, count):
@@ -26,6 +27,13 @@ def measure_shape(args, shape, count):
             scale_publish.run(store)
         if "commands" in args.parts:
             Commands(store).run()
+
+
+def measure_wide(args):
+    with new_directory(args.dir) as directory, new_directory(args.memory) as memory:
+        store = ScaleStore(args.build.resolve(), directory, memory, "models", 10)
+        store.fill("models")
+        scale_wide.run(store)
 
 
 @contextlib.contextmanager
@@ -48,6 +56,8 @@ def main():
     args.parts = args.parts or PARTS
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # stores are removed
     print(f"Taken on {machine(args.dir)}. † beside the writers.")
+    if "wide" in args.parts:
+        measure_wide(args)
     for count in args.versions:
         for shape in args.shapes:
             if shape == "fan" or "commands" in args.parts:

@@ -9,7 +9,7 @@ namespace weft {
 namespace {
 
 constexpr std::size_t kHeldMax = 10'000;          // removed versions; beyond, the oldest stays no longer
-constexpr std::chrono::seconds kLookAtSpace{60};  // while something is held
+constexpr std::chrono::seconds kLookAtSpace{10};  // while something is held: a publisher fills a disk in minutes
 constexpr std::chrono::seconds kAgain{60};        // after a gc that failed
 
 }  // namespace
@@ -44,6 +44,16 @@ void AutoGc::collect_soon() {
 std::deque<AutoGc::Held> AutoGc::take() {
   const std::lock_guard lock(mutex_);
   return std::exchange(held_, {});
+}
+
+HeldVersions AutoGc::held() {
+  const std::lock_guard lock(mutex_);
+  HeldVersions held;
+  held.versions = held_.size();
+  if (held_.empty()) return held;
+  const auto left = held_.front().until - std::chrono::steady_clock::now();
+  held.next_release = std::max(std::chrono::ceil<std::chrono::seconds>(left), std::chrono::seconds(0));
+  return held;
 }
 
 void AutoGc::release() {

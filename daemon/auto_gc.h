@@ -1,10 +1,11 @@
 // gc that weftd runs by itself. A version that a user has removed stays for a while, unless space is short: until then
-// it is held as if somebody had it open. A version that a publish with `keep` has removed is freed at once. gc also runs
-// once in each such while, for versions that other nodes have removed. Any thread.
+// it is held as if somebody had it open. A version that a publish with `keep` has removed is freed at once. gc also
+// runs once in each such while, for versions that other nodes have removed. Any thread.
 #pragma once
 
 #include <chrono>
 #include <condition_variable>
+#include <cstdint>
 #include <deque>
 #include <functional>
 #include <mutex>
@@ -13,6 +14,11 @@
 #include "weft/store.h"
 
 namespace weft {
+
+struct HeldVersions {
+  std::uint64_t versions = 0;
+  std::chrono::seconds next_release{0};  // until the first of them goes
+};
 
 class AutoGc {
  public:
@@ -33,6 +39,7 @@ class AutoGc {
   void removed(VersionId version, VersionHold hold);
   // Versions are removed, and go at once.
   void collect_soon();
+  HeldVersions held();
   // All that is held goes with the next gc.
   void release();
   // Holds nothing while `look` runs, which tells what release() and a gc would free.

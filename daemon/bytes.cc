@@ -196,7 +196,8 @@ void add_byte_figures(Figures& figures, Bytes& bytes) {
               [&bytes] { return static_cast<double>(bytes.fetcher.status().manifests); });
   add_sparse_figures(figures, bytes);
   figures.add("weft_open_removed_versions", "gauge",
-              "Removed versions that stay complete because a reader has them open.", [&bytes] {
+              "Removed versions that stay complete because a reader has them open or gc_delay has not passed.",
+              [&bytes] {
                 const auto count = bytes.store.open_removed();
                 return count.ok() ? static_cast<double>(*count) : 0.0;
               });

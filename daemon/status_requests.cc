@@ -1,11 +1,14 @@
 // What the daemon says of itself, to anybody who may connect.
 #include <unistd.h>
 
+#include <algorithm>
+
 #include "base/json.h"
 #include "base/text.h"
 #include "daemon/parts.h"
 #include "daemon/serve.h"
 #include "weft/scrub.h"
+#include "weft/snapshot.h"
 
 namespace weft {
 namespace {
@@ -21,10 +24,38 @@ void write_registry(JsonWriter& json, const Registry& registry) {
   json.end_array().end_object();
 }
 
-void write_memory_status(JsonWriter& json, const FlushStatus& memory, std::uint64_t bytes_max) {
+// Versions that only the memory of another node has yet. `away`: of those, the ones whose node is no member now.
+struct Elsewhere {
+  std::uint64_t versions = 0, away = 0;
+  std::uint64_t oldest_ns = 0;
+};
+
+Result<Elsewhere> in_memory_elsewhere(const DaemonParts& parts) {
+  Elsewhere found;
+  if (!parts.store.cluster()) return found;
+  const std::vector<Member> members = parts.registry.members();
+  WEFT_TRY(const auto snapshot, parts.store.snapshot());
+  WEFT_TRY(const std::vector<VersionId> noted, snapshot->in_memory(0, SIZE_MAX));
+  for (const VersionId id : noted) {
+    WEFT_TRY(const VersionRow row, snapshot->version(id));
+    if (row.publisher == parts.store.cluster()->node) continue;
+    if (found.versions++ == 0) found.oldest_ns = row.time_ns;
+    if (std::ranges::find(members, row.publisher, &Member::node) == members.end()) ++found.away;
+  }
+  return found;
+}
+
+void write_memory_status(JsonWriter& json, DaemonParts& parts) {
+  const FlushStatus memory = parts.memory.status();
   json.key("memory").begin_object().member("versions", memory.versions).member("bytes", memory.bytes);
-  json.member("bytes_max", bytes_max).member("oldest_ns", memory.oldest_ns).member("kept", memory.kept);
-  json.member("lost", memory.lost).member("problem", memory.problem).end_object();
+  json.member("bytes_max", parts.config.get()->memory_max).member("oldest_ns", memory.oldest_ns);
+  json.member("kept", memory.kept).member("lost", memory.lost).member("problem", memory.problem);
+  const auto elsewhere = in_memory_elsewhere(parts);
+  if (elsewhere.ok()) {
+    json.member("elsewhere", elsewhere->versions).member("elsewhere_oldest_ns", elsewhere->oldest_ns);
+    json.member("elsewhere_away", elsewhere->away);
+  }
+  json.end_object();
 }
 
 std::string text_answer(std::string_view text) {
@@ -59,7 +90,10 @@ std::string status_json(DaemonParts& parts, const control::Server& server) {
   json.member("peers", std::uint64_t{parts.registry.members().size()}).key("registry");
   write_registry(json, parts.registry);
   write_bytes_status(json, parts.bytes);
-  write_memory_status(json, parts.memory.status(), config->memory_max);
+  write_memory_status(json, parts);
+  const HeldVersions held = parts.auto_gc.held();
+  json.member("held_versions", held.versions);
+  json.member("held_seconds", static_cast<std::uint64_t>(held.next_release.count()));
   if (parts.bytes.peers != nullptr) write_peers_status(json, *parts.bytes.peers);
   json.end_object();
   return json.take();

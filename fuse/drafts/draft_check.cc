@@ -3,9 +3,7 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <fmt/core.h>
-#include <linux/openat2.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -18,6 +16,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "fuse/kernel/errors.h"
+#include "os/open_beneath.h"
 #include "os/sys.h"
 
 namespace weft {
@@ -63,10 +62,7 @@ class Walk {
 
   // A link within the draft is followed; this process may read what the user may not.
   Status look_at_link(const std::string& path) const {
-    open_how how{};
-    how.flags = O_PATH | O_CLOEXEC;
-    how.resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS;
-    const Fd target(static_cast<int>(::syscall(SYS_openat2, root_, path.c_str(), &how, sizeof how)));
+    const Fd target(open_beneath(root_, path.c_str(), O_PATH, 0, Resolve::links_within));
     struct stat st {};
     if (!target.valid() || ::fstat(target.get(), &st) != 0)
       return invalid(path, "expected a link to a file of the draft, got one that leads elsewhere or nowhere");

@@ -4,8 +4,6 @@
 #include <fcntl.h>
 #include <fmt/core.h>
 #include <linux/magic.h>
-#include <linux/openat2.h>
-#include <sys/syscall.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
@@ -16,31 +14,23 @@
 
 #include "base/limits.h"
 #include "os/file_ops.h"
+#include "os/open_beneath.h"
 
 namespace weft {
 namespace {
 
 constexpr mode_t kShared = 01777;
-constexpr int kAttempts = 16;
 
 int result_of(long outcome) {
   return outcome < 0 ? -errno : 0;
 }
 
 int open_beneath(int directory, const char* path, int flags, Fd& out) {
-  open_how how{};
-  const int always = O_CLOEXEC | O_NOFOLLOW | ((flags & O_PATH) != 0 ? 0 : O_NOCTTY);  // O_PATH takes few others
-  how.flags = static_cast<std::uint64_t>(flags | always);
-  how.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_XDEV;
-  for (int attempt = 0; attempt < kAttempts; ++attempt) {
-    const long fd = ::syscall(SYS_openat2, directory, path, &how, sizeof how);
-    if (fd >= 0) {
-      out = Fd(static_cast<int>(fd));
-      return 0;
-    }
-    if (errno != EINTR && errno != EAGAIN) return -errno;  // EAGAIN: something was renamed meanwhile
-  }
-  return -EAGAIN;
+  const int always = O_NOFOLLOW | ((flags & O_PATH) != 0 ? 0 : O_NOCTTY);  // O_PATH takes few others
+  const int fd = weft::open_beneath(directory, path, flags | always, 0, Resolve::no_links_no_mounts);
+  if (fd < 0) return fd;
+  out = Fd(fd);
+  return 0;
 }
 
 std::string by_descriptor(int fd) {

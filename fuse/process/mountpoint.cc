@@ -66,12 +66,6 @@ std::string name_in(const std::string& directory) {
   return error || first == std::filesystem::directory_iterator() ? "" : first->path().filename().string();
 }
 
-// Does the kernel have to check modes? Where everybody may read everything, it need not, and then a write is answered
-// with EROFS for every user, and a path walk needs no fresh attributes.
-bool modes_restrict(const MountOptions& options) {
-  return (options.umask & 0555U) != 0;
-}
-
 // A comma would end libfuse's option, a backslash is its escape.
 std::string escape_option(std::string_view text) {
   std::string out;
@@ -109,7 +103,7 @@ Result<Fd> open_fuse_device() {
 Status mount_device(int device, const MountOptions& options) {
   const std::string data = fmt::format("fd={},rootmode=40000,user_id={},group_id={},max_read={}{}{}", device,
                                        ::getuid(), ::getgid(), kReadBytesMax, options.allow_other ? ",allow_other" : "",
-                                       modes_restrict(options) ? ",default_permissions" : "");
+                                       options.modes_restrict() ? ",default_permissions" : "");
   // Read-only by its super block too, unless it announces: else the kernel forgets the time of access with each read by
   // passthrough, and asks for all attributes again at the next fstat(2).
   unsigned long flags = MS_NOSUID | MS_NODEV | (options.announce ? 0 : MS_RDONLY);
@@ -123,7 +117,7 @@ std::string fusermount_options(const MountOptions& options) {
                                 options.announce ? "rw" : "ro", kReadBytesMax);
   if (options.no_exec) out += ",noexec";
   if (options.allow_other) out += ",allow_other";
-  if (modes_restrict(options)) out += ",default_permissions";
+  if (options.modes_restrict()) out += ",default_permissions";
   return out;
 }
 

@@ -37,6 +37,10 @@ struct MountOptions {
   bool publish = false;                     // new/ is there, and what is renamed in it is published
   bool non_empty = false;                   // also on a directory that holds something
   bool foreground = false;
+
+  // Does the kernel have to check modes? Where everybody may read everything, it need not, and then a write is answered
+  // with EROFS for every user, and a path walk needs no fresh attributes.
+  bool modes_restrict() const { return (umask & 0555U) != 0; }
 };
 
 // What a server inherits from its supervisor: numbers of descriptors.

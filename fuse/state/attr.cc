@@ -26,6 +26,13 @@ double name_timeout_s(const Attr& attr) {
   return attr.type == FileType::directory ? kChangingSeconds : 0;
 }
 
+// Where the kernel checks modes, it asks the server for the announcer's changes only if its user may write to the
+// directory. Whoever may enter a directory may ask, and all but the announcer are answered with EROFS.
+mode_t mode_of_directory(const MountOptions& options) {
+  const mode_t mode = 0555U & ~options.umask;
+  return options.announce && options.modes_restrict() ? mode | ((mode & 0111U) << 1U) : mode;
+}
+
 }  // namespace
 
 mode_t mode_of(FileType type, const MountOptions& options) {
@@ -33,7 +40,7 @@ mode_t mode_of(FileType type, const MountOptions& options) {
     case FileType::regular:
       return S_IFREG | (0444U & ~options.umask);
     case FileType::directory:
-      return S_IFDIR | (0555U & ~options.umask);
+      return S_IFDIR | mode_of_directory(options);
     case FileType::link:
       return S_IFLNK | 0777U;
   }

@@ -97,7 +97,7 @@ class Store {
   virtual Result<IndexState> state() = 0;
   // Walk the index in many snapshots, so that what they say may be of no one state. Not for hot paths.
   virtual Result<StoreCounts> counts() = 0;
-  virtual Result<std::uint64_t> open_removed() = 0;  // versions that are removed, and whole because somebody reads them
+  virtual Result<std::uint64_t> open_removed() = 0;  // as StoreCounts::open_removed
   // A version whose hold keeps this view: a live one if there is one. Errc::not_found.
   virtual Result<VersionId> keeper(const InodeRow& view) = 0;
   // What was committed since the state whose Snapshot::journal_end() is `from`, or from a Commit's position on; about

@@ -143,7 +143,9 @@ struct StoreCounts {
   std::uint64_t blob_bytes = 0;    // unique bytes that versions need
   std::uint64_t absent_blobs = 0;  // of the blobs, those that are not here
   std::uint64_t absent_bytes = 0;
-  std::uint64_t open_removed = 0;     // versions that are removed, and whole because somebody has them open
+  std::uint64_t open_removed = 0;     // removed versions that are whole: somebody has them open, or weftd holds them
+  std::uint64_t lost = 0;             // removed versions whose bytes were lost (VersionRow::lost)
+  VersionRow newest_lost;             // the one that was removed last
   std::uint64_t dead_bytes = 0;       // indexed bytes that no version needs; gc gives them back
   std::uint64_t pack_disk_bytes = 0;  // blocks of the pack files
 };

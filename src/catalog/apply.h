@@ -36,7 +36,8 @@ struct PublishInput {
   std::uint64_t* missing_extents = nullptr;
 };
 
-// Returns the bytes of blobs that the index did not have.
+// Returns the bytes of blobs that the index did not have. A version that has taken its content already (taking.h) gets
+// none again.
 Result<std::uint64_t> apply_publish(Txn& txn, const PublishEvent& event, const PublishInput& input);
 Status apply_tags(Txn& txn, const TagsEvent& event);
 // Of a version that is not bare any more, or removed and reaped, it changes nothing.
@@ -54,6 +55,8 @@ Status raise_counters(Txn& txn, const Counters& floors);  // next numbers, to th
 // Numbers below the model's next that no version has say so.
 Status fill_numbers(Txn& txn, const ModelRow& model);
 
+// Rows for these blobs, dead until versions hold them. Returns the bytes of those that the index did not have.
+Result<std::uint64_t> add_blobs(Txn& txn, std::span<const NewBlob> blobs);
 // Adds a blob's row, dead until a version holds it. Returns whether its bytes are new: a row that has a place stays as
 // it is.
 Result<bool> add_blob(Txn& txn, const ContentId& id, const BlobPlace& place);

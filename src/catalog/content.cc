@@ -1,8 +1,7 @@
 #include "catalog/content.h"
 
-#include <map>
+#include <numeric>
 #include <string>
-#include <vector>
 
 #include <fmt/core.h>
 
@@ -11,13 +10,6 @@
 namespace weft {
 namespace {
 
-// What a version does about extents that the index does not know.
-enum class Unknown : std::uint8_t { refused, absent };
-
-Unknown unknown_of(const PublishInput& input) {
-  return input.absent ? Unknown::absent : Unknown::refused;
-}
-
 // A blob that versions hold keeps its number: rows of holders go by it.
 Status take_number(Txn& txn, FoundBlob& blob, std::uint64_t number) {
   if (blob.row.number == number) return {};
@@ -25,15 +17,14 @@ Status take_number(Txn& txn, FoundBlob& blob, std::uint64_t number) {
   return holder ? Status{} : number_blob(txn, blob, number);
 }
 
-// The blob's row, with this number. Counts in `missing`, if it is given, one that is on this node in no pack.
-Result<FoundBlob> known_blob(Txn& txn, const BlobUse& use, std::uint64_t number, Unknown unknown,
-                             std::uint64_t* missing) {
+// The blob's row, with this number. Counts one that is on this node in no pack.
+Result<FoundBlob> known_blob(Txn& txn, const BlobUse& use, std::uint64_t number, const PublishInput& input) {
   const ContentId& id = *use.blob;
   WEFT_TRY(std::optional<FoundBlob> blob, find_blob(txn, id));
-  if (!blob && unknown == Unknown::refused)
+  if (!blob && !input.absent)
     return Error{Errc::invalid, fmt::format("file {}: its extent of {} bytes with digest {} is not in the store",
                                             use.file, id.length, to_hex(id.root))};
-  if (missing != nullptr && (!blob || blob->row.absent())) ++*missing;
+  if (input.missing_extents != nullptr && (!blob || blob->row.absent())) ++*input.missing_extents;
   if (!blob) {
     WEFT_TRY(blob, make_blob(txn, id, {}));
   }
@@ -62,30 +53,6 @@ Status own(Txn& txn, VersionId version, const FoundBlob& blob, std::uint64_t& ow
   return owner && version < owner->first ? take_owned(txn, *owner, bytes) : Status{};
 }
 
-// The blobs of a version get their rows, the numbers that the journal has for them, and this holder.
-Status add_blobs_of(Txn& txn, const ContentOwner& owner, const PublishInput& input) {
-  const VersionContent& content = *input.content;
-  const std::vector<BlobUse> uses = blob_uses(content);
-  std::vector<std::uint64_t> numbers = numbers_in(owner.local.blobs);
-  if (blob_count(uses) != numbers.size())
-    return Error{Errc::corrupt, fmt::format("{}: a manifest names {} blobs, the journal has numbers of {}", txn.path(),
-                                            blob_count(uses), numbers.size())};
-  std::vector<std::uint64_t> owned(content.files.size());
-  for (std::size_t i = 0; i < uses.size(); ++i) {
-    if (i != 0 && uses[i].place == uses[i - 1].place) continue;
-    std::uint64_t& number = numbers[uses[i].place];
-    WEFT_TRY(const FoundBlob blob, known_blob(txn, uses[i], number, unknown_of(input), input.missing_extents));
-    number = blob.row.number;
-    WEFT_CHECK(own(txn, owner.version, blob, owned[uses[i].file]));
-  }
-  std::map<std::uint32_t, BlobNumbers> held;
-  for (const BlobUse& use : uses) held[use.file].insert(numbers[use.place]);
-  for (const auto& [file, blobs] : held) WEFT_CHECK(add_holder(txn, {owner.version, file}, blobs));
-  for (std::uint32_t file = 0; file < owned.size(); ++file)
-    WEFT_CHECK(put(txn, Table::owned, file_key(owner.version, file), NumberRow{owned[file]}));
-  return {};
-}
-
 FirstView first_view(const ContentOwner& owner, const PublishInput& input, Ino ino) {
   const FirstView here{owner.version, owner.time_ns};
   if (input.first_views == nullptr) return here;
@@ -93,42 +60,93 @@ FirstView first_view(const ContentOwner& owner, const PublishInput& input, Ino i
   return found == input.first_views->end() ? here : found->second;
 }
 
-// `links` more entries show this view.
-Status add_view(Txn& txn, const ViewKey& view, Ino ino, std::uint64_t links, const FirstView& first) {
-  const std::string key = view_key(view);
-  WEFT_TRY(const std::optional<NumberRow> known, find_row<NumberRow>(txn, Table::views, key));
-  if (known && known->value != ino)
-    return damaged(txn, fmt::format("a view has inode {}, the journal says {}", known->value, ino));
-  InodeRow row;
-  if (known) {
-    WEFT_TRY(row, need_row<InodeRow>(txn, Table::inodes, key_of(ino)));
-  } else {
-    row.kind = InodeKind::view;
-    row.base = ino;
-    row.view = view;
-    row.view_time_ns = first.time_ns;
-    row.view_first = first.version;
-    WEFT_CHECK(put(txn, Table::views, key, NumberRow{ino}));
-  }
-  row.view_links += links;
-  ++row.view_versions;
-  return put(txn, Table::inodes, key_of(ino), row);
+// The version that a publish has under way (taking.h), or 0.
+Result<VersionId> under_way(Txn& txn) {
+  WEFT_TRY(const std::vector<VersionId> taking, noted(txn, kTaking, 0, 1));
+  return taking.empty() ? 0 : taking.front();
 }
 
-Status add_views(Txn& txn, const ContentOwner& owner, const PublishInput& input) {
-  const std::vector<ViewKey>& views = input.content->views;
-  const std::vector<std::uint32_t> first = first_alike(views);
-  std::vector<std::uint32_t> links(views.size());
-  for (const std::uint32_t view : first) links[view] += kLinksOfView;
-  for (std::size_t i = 0; i < views.size(); ++i) {
-    if (links[i] == 0) continue;  // it equals one before it
-    const Ino ino = owner.local.view_inos[i];
-    WEFT_CHECK(add_view(txn, views[i], ino, links[i], first_view(owner, input, ino)));
+struct NewLinks {
+  Ino ino = 0;
+  std::uint64_t links = 0;
+  FirstView first;
+  VersionId under_way = 0;
+};
+
+// So many entries more show this view. A version that is under way may come to nothing: whoever comes before its commit
+// had the view first.
+Status add_view(Txn& txn, const ViewKey& view, const NewLinks& more) {
+  const std::string key = view_key(view);
+  WEFT_TRY(const std::optional<NumberRow> known, find_row<NumberRow>(txn, Table::views, key));
+  if (known && known->value != more.ino)
+    return damaged(txn, fmt::format("a view has inode {}, the journal says {}", known->value, more.ino));
+  InodeRow row;
+  if (known) {
+    WEFT_TRY(row, need_row<InodeRow>(txn, Table::inodes, key_of(more.ino)));
+  } else {
+    row.kind = InodeKind::view;
+    row.base = more.ino;
+    row.view = view;
+    WEFT_CHECK(put(txn, Table::views, key, NumberRow{more.ino}));
   }
+  if (!known || (more.under_way != 0 && row.view_first == more.under_way)) {
+    row.view_time_ns = more.first.time_ns;
+    row.view_first = more.first.version;
+  }
+  row.view_links += more.links;
+  ++row.view_versions;
+  return put(txn, Table::inodes, key_of(more.ino), row);
+}
+
+// The blobs of a version get their rows, the numbers that the journal has for them, and this holder.
+Status add_blobs_of(Txn& txn, const ContentOwner& owner, const ContentUses& uses, const LocalRow& local,
+                    const PublishInput& input) {
+  std::vector<std::uint64_t> numbers = numbers_in(local.blobs);
+  if (uses.blob_count() != numbers.size())
+    return Error{Errc::corrupt, fmt::format("{}: a manifest names {} blobs, the journal has numbers of {}", txn.path(),
+                                            uses.blob_count(), numbers.size())};
+  std::vector<std::uint32_t> places(numbers.size());
+  std::iota(places.begin(), places.end(), 0U);
+  std::map<std::uint32_t, std::uint64_t> owned;
+  WEFT_CHECK(take_blobs(txn, owner.version, uses, places, input, numbers, owned));
+  for (std::uint32_t file = 0; file < input.content->files.size(); ++file)
+    WEFT_CHECK(put_owned(txn, {owner.version, file}, owned[file]));
   return {};
 }
 
 }  // namespace
+
+Status take_blobs(Txn& txn, VersionId version, const ContentUses& uses, std::span<const std::uint32_t> places,
+                  const PublishInput& input, std::vector<std::uint64_t>& numbers,
+                  std::map<std::uint32_t, std::uint64_t>& owned) {
+  std::map<std::uint32_t, BlobNumbers> held;
+  for (const std::uint32_t place : places) {
+    const auto of = uses.of_blob(place);
+    WEFT_TRY(const FoundBlob blob, known_blob(txn, of.front(), numbers[place], input));
+    numbers[place] = blob.row.number;
+    WEFT_CHECK(own(txn, version, blob, owned[of.front().file]));
+    for (const BlobUse& use : of) held[use.file].insert(blob.row.number);
+  }
+  for (const auto& [file, blobs] : held) WEFT_CHECK(add_holder(txn, {version, file}, blobs));
+  return {};
+}
+
+Status take_views(Txn& txn, const ContentOwner& owner, const ContentUses& uses, std::span<const std::uint32_t> views,
+                  const std::vector<Ino>& inos, const PublishInput& input) {
+  NewLinks more;
+  WEFT_TRY(more.under_way, under_way(txn));
+  for (const std::uint32_t view : views) {
+    more.ino = inos[view];
+    more.links = uses.links(view);
+    more.first = first_view(owner, input, more.ino);
+    WEFT_CHECK(add_view(txn, uses.content().views[view], more));
+  }
+  return {};
+}
+
+Status put_owned(Txn& txn, const Holder& holder, std::uint64_t bytes) {
+  return put(txn, Table::owned, owned_key(holder), NumberRow{bytes});
+}
 
 Status add_owned(Txn& txn, const Holder& holder, std::uint64_t bytes) {
   WEFT_TRY(NumberRow owned, need_row<NumberRow>(txn, Table::owned, owned_key(holder)));
@@ -143,10 +161,11 @@ Status check_shape(Txn& txn, const LocalRow& local, const VersionContent& conten
                            content.views.size(), content.tree_nodes, local.view_inos.size(), local.ino_count)};
 }
 
-Status add_content(Txn& txn, const ContentOwner& owner, const PublishInput& input) {
-  WEFT_CHECK(check_shape(txn, owner.local, *input.content));
-  WEFT_CHECK(add_blobs_of(txn, owner, input));
-  return add_views(txn, owner, input);
+Status add_content(Txn& txn, const ContentOwner& owner, const LocalRow& local, const PublishInput& input) {
+  WEFT_CHECK(check_shape(txn, local, *input.content));
+  const ContentUses uses(*input.content);
+  WEFT_CHECK(add_blobs_of(txn, owner, uses, local, input));
+  return take_views(txn, owner, uses, uses.distinct_views(), local.view_inos, input);
 }
 
 }  // namespace weft

@@ -10,8 +10,8 @@
 #include <utility>
 #include <vector>
 
-#include "index/blobs.h"
-#include "index/tables.h"
+#include "catalog/uses.h"
+#include "index/env.h"
 #include "weft/content.h"
 #include "weft/result.h"
 #include "weft/store_rows.h"
@@ -26,32 +26,29 @@ inline constexpr std::uint64_t kAllHeld = UINT64_MAX;
 Result<std::optional<std::uint64_t>> steps_given_back(Txn& txn, VersionId version);
 Status note_given_back(Txn& txn, VersionId version, std::uint64_t steps);
 
-// One version less has this tensor's inode.
+// So many entries less show this tensor's inode; one version less has it.
+Status remove_links(Txn& txn, Ino ino, std::uint64_t links);
 Status release_view(Txn& txn, Ino ino);
+// The version holds the blobs of these places no more.
+Status let_go(Txn& txn, VersionId version, const ContentUses& uses, std::span<const std::uint32_t> places);
 
 // One step is a blob, the bytes that a file owns, or the links of a tensor's inode; the last ones let the inodes go,
 // and are for a version that nobody can open any more. The order is by the content alone, and what the index says after
-// some steps does not depend on what was committed between them. One thread.
+// some steps does not depend on what was committed between them. One thread; the content stays the caller's.
 class GivingBack {
  public:
   GivingBack(VersionId version, const LocalRow& local, const VersionContent& content);
 
   // All of them, and those before the inodes go.
   std::uint64_t steps() const { return held_steps() + views_.size(); }
-  std::uint64_t held_steps() const { return blobs_.size() + files_ + views_.size(); }
+  std::uint64_t held_steps() const { return uses_.blob_count() + files_ + views_.size(); }
   // Takes the steps from `from` to `end`.
   Status take(Txn& txn, std::uint64_t from, std::uint64_t end) const;
 
  private:
-  struct Blob {
-    ContentId id;
-    std::vector<std::uint32_t> files;  // that have it
-  };
-  Status let_go(Txn& txn, std::span<const Blob> blobs) const;
-
   const VersionId version_;
-  std::vector<Blob> blobs_;  // each once
-  std::size_t files_;
+  const ContentUses uses_;
+  const std::size_t files_;
   std::vector<std::pair<Ino, std::uint64_t>> views_;  // with their links, each once
 };
 

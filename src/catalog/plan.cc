@@ -1,9 +1,7 @@
 #include "catalog/plan.h"
 
 #include <algorithm>
-#include <numeric>
 #include <string>
-#include <tuple>
 #include <utility>
 
 #include <fmt/core.h>
@@ -11,6 +9,8 @@
 #include "base/limits.h"
 #include "base/text.h"
 #include "catalog/apply.h"
+#include "catalog/taking.h"
+#include "catalog/uses.h"
 #include "index/blobs.h"
 #include "os/sys.h"
 #include "weft/names.h"
@@ -111,61 +111,20 @@ Status plan_tags_of(Txn& txn, PublishEvent& event, std::vector<std::string> tags
   return {};
 }
 
-std::vector<std::uint32_t> first_alike(const std::vector<ViewKey>& views) {
-  std::vector<std::uint32_t> order(views.size());
-  std::iota(order.begin(), order.end(), 0U);
-  const auto key = [&views](std::uint32_t i) {
-    return std::tie(views[i].content, views[i].dtype, views[i].shape, views[i].descr);
-  };
-  std::sort(order.begin(), order.end(),
-            [&key](std::uint32_t a, std::uint32_t b) { return key(a) != key(b) ? key(a) < key(b) : a < b; });
-  std::vector<std::uint32_t> first(views.size());
-  for (std::size_t i = 0; i < order.size(); ++i)
-    first[order[i]] = i != 0 && key(order[i]) == key(order[i - 1]) ? first[order[i - 1]] : order[i];
-  return first;
-}
-
 Result<std::vector<Ino>> plan_views(Txn& txn, const VersionContent& content, Allocator& inos,
                                     const std::vector<Ino>& given) {
   const std::vector<ViewKey>& views = content.views;
-  const std::vector<std::uint32_t> first = first_alike(views);
+  const ContentUses uses(content);
   std::vector<Ino> view_inos(views.size());
   for (std::size_t i = 0; i < views.size(); ++i) {
-    if (first[i] != i) {
-      view_inos[i] = view_inos[first[i]];
+    if (uses.first_alike(i) != i) {
+      view_inos[i] = view_inos[uses.first_alike(i)];
       continue;
     }
     WEFT_TRY(const std::optional<NumberRow> known, find_row<NumberRow>(txn, Table::views, view_key(views[i])));
     view_inos[i] = known ? known->value : given.size() == views.size() ? given[i] : inos.one();
   }
   return view_inos;
-}
-
-std::vector<BlobUse> blob_uses(const VersionContent& content) {
-  std::vector<BlobUse> uses;
-  for (std::uint32_t file = 0; file < content.files.size(); ++file)
-    for (const Extent& extent : content.files[file].extents)
-      uses.push_back({&extent.id, static_cast<std::uint32_t>(uses.size()), file});
-  // Equal blobs come together, the first of them first; each takes the position of the first.
-  std::sort(uses.begin(), uses.end(), [](const BlobUse& a, const BlobUse& b) {
-    return *a.blob != *b.blob ? *a.blob < *b.blob : a.place < b.place;
-  });
-  for (std::size_t i = 1; i < uses.size(); ++i)
-    if (*uses[i].blob == *uses[i - 1].blob) uses[i].place = uses[i - 1].place;
-  std::sort(uses.begin(), uses.end(),
-            [](const BlobUse& a, const BlobUse& b) { return std::tie(a.place, a.file) < std::tie(b.place, b.file); });
-  const auto same = [](const BlobUse& a, const BlobUse& b) { return a.place == b.place && a.file == b.file; };
-  uses.erase(std::unique(uses.begin(), uses.end(), same), uses.end());
-  std::uint32_t place = 0, position = 0;
-  for (std::size_t i = 0; i < uses.size(); ++i) {
-    if (i != 0 && uses[i].place != position) ++place;
-    position = std::exchange(uses[i].place, place);
-  }
-  return uses;
-}
-
-std::size_t blob_count(std::span<const BlobUse> uses) {
-  return uses.empty() ? 0 : std::size_t{uses.back().place} + 1;
 }
 
 std::vector<std::uint64_t> numbers_in(const std::vector<Range>& runs) {
@@ -177,15 +136,14 @@ std::vector<std::uint64_t> numbers_in(const std::vector<Range>& runs) {
 
 Result<std::vector<Range>> plan_blobs(Txn& txn, const VersionContent& content, std::uint64_t next,
                                       const std::vector<Range>& given) {
-  const std::vector<BlobUse> uses = blob_uses(content);
+  const ContentUses uses(content);
   const std::vector<std::uint64_t> before = numbers_in(given);
   std::vector<Range> runs;
-  for (std::size_t i = 0; i < uses.size(); ++i) {
-    if (i != 0 && uses[i].place == uses[i - 1].place) continue;
-    WEFT_TRY(const std::optional<FoundBlob> known, find_blob(txn, *uses[i].blob));
+  for (std::uint32_t place = 0; place < uses.blob_count(); ++place) {
+    WEFT_TRY(const std::optional<FoundBlob> known, find_blob(txn, uses.blob(place)));
     const bool numbered = known && known->row.number != 0;
-    const bool again = !numbered && before.size() == blob_count(uses);
-    append_run(runs, Range{numbered ? known->row.number : again ? before[uses[i].place] : next, 1});
+    const bool again = !numbered && before.size() == uses.blob_count();
+    append_run(runs, Range{numbered ? known->row.number : again ? before[place] : next, 1});
     if (!numbered && !again) ++next;
   }
   return runs;
@@ -211,14 +169,15 @@ Result<VersionRow> plan_version(Txn& txn, const PublishRequest& request, const D
 }
 
 Result<PublishEvent> plan_publish(Txn& txn, const PublishRequest& request, const Digest& manifest,
-                                  std::vector<PackId> packs) {
+                                  std::vector<PackId> packs, const TakenContent* taken) {
   PublishEvent event;
   WEFT_TRY(event.version, plan_version(txn, request, manifest));
   WEFT_TRY(Counters counters, get_counters(txn));
   Allocator inos(counters);
   event.sequence = counters.sequence + 1;
   event.packs = std::move(packs);
-  event.version.id = counters.next_version;
+  event.version.id = taken != nullptr ? taken->version : counters.next_version;
+  if (taken != nullptr) event.version.time_ns = taken->time_ns;
   WEFT_CHECK(plan_model(txn, event, counters, inos));
   if (event.version.number > limits::kVersionNumberMax)
     return Error{Errc::unsupported, fmt::format("{}: expected at most {} versions of one model", request.model,
@@ -228,6 +187,12 @@ Result<PublishEvent> plan_publish(Txn& txn, const PublishRequest& request, const
   WEFT_CHECK(plan_tags_of(txn, event, request.tags, inos));
   event.local.ino_count = request.content.tree_nodes;
   event.local.ino_base = inos.range(event.local.ino_count);
+  WEFT_CHECK(inos.check_room());
+  if (taken != nullptr) {
+    event.local.view_inos = taken->view_inos;
+    event.local.blobs = taken->blobs;
+    return event;
+  }
   WEFT_TRY(event.local.view_inos, plan_views(txn, request.content, inos));
   WEFT_TRY(event.local.blobs, plan_blobs(txn, request.content, counters.next_blob));
   WEFT_CHECK(inos.check_room());

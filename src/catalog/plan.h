@@ -18,11 +18,14 @@
 
 namespace weft {
 
+struct TakenContent;
+
 // Errc::exists or invalid when the model's name would hide another's, Errc::not_found for a parent that is not live.
 // The first gives what is said of the version: all but its numbers.
 Result<VersionRow> plan_version(Txn& txn, const PublishRequest& request, const Digest& manifest);
+// `taken`: the version has its content already (taking.h).
 Result<PublishEvent> plan_publish(Txn& txn, const PublishRequest& request, const Digest& manifest,
-                                  std::vector<PackId> packs);
+                                  std::vector<PackId> packs, const TakenContent* taken = nullptr);
 // An empty number deletes the tag. Errc::not_found. Changes that are so already are left out.
 using TagWish = std::pair<std::string, std::optional<std::uint64_t>>;
 Result<TagsEvent> plan_tags(Txn& txn, std::string_view model, const std::vector<TagWish>& wishes);
@@ -46,6 +49,7 @@ class Allocator {
     next_ += count;
     return base;
   }
+  Ino next() const { return next_; }  // what one() would give
   // Errc::unsupported if the store has given out all numbers of a mount.
   Status check_room() const;
 
@@ -71,17 +75,6 @@ Result<std::vector<Ino>> plan_views(Txn& txn, const VersionContent& content, All
 // The numbers of its blobs (LocalRow::blobs): of a blob that has one that, else one of `given`, as above, or the next.
 Result<std::vector<Range>> plan_blobs(Txn& txn, const VersionContent& content, std::uint64_t next,
                                       const std::vector<Range>& given = {});
-// A blob that a file of a version names. A blob that it names twice is one use.
-struct BlobUse {
-  const ContentId* blob = nullptr;  // of the content
-  std::uint32_t place = 0;  // of the blob among the version's: they are in the order in which it first names them
-  std::uint32_t file = 0;
-};
-// By place, then by file.
-std::vector<BlobUse> blob_uses(const VersionContent& content);
-std::size_t blob_count(std::span<const BlobUse> uses);
 std::vector<std::uint64_t> numbers_in(const std::vector<Range>& runs);
-// For each view the first that equals it: its own position, if that is the first.
-std::vector<std::uint32_t> first_alike(const std::vector<ViewKey>& views);
 
 }  // namespace weft

@@ -1,5 +1,6 @@
 #include "diskformat/hash.h"
 
+#define XXH_STATIC_LINKING_ONLY  // the size of a state
 #include <xxhash.h>
 #include <algorithm>
 #if defined(__x86_64__)
@@ -14,6 +15,23 @@ std::uint64_t xxh3_64(std::span<const std::byte> bytes) {
 
 std::uint64_t xxh3_64(std::span<const std::byte> bytes, std::uint64_t seed) {
   return XXH3_64bits_withSeed(bytes.data(), bytes.size(), seed);
+}
+
+struct Xxh3::State {
+  XXH3_state_t state;
+};
+
+Xxh3::Xxh3() : state_(std::make_unique<State>()) {
+  XXH3_64bits_reset(&state_->state);
+}
+Xxh3::~Xxh3() = default;
+
+void Xxh3::add(std::span<const std::byte> bytes) {
+  XXH3_64bits_update(&state_->state, bytes.data(), bytes.size());
+}
+
+std::uint64_t Xxh3::value() const {
+  return XXH3_64bits_digest(&state_->state);
 }
 
 std::uint64_t head_of(std::span<const std::byte> content) {

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 
 #include "weft/content.h"
@@ -13,6 +14,20 @@ namespace weft {
 std::uint64_t xxh3_64(std::span<const std::byte> bytes);
 // A second part whose hash covers a first: xxh3_64(rest, xxh3_64(first)).
 std::uint64_t xxh3_64(std::span<const std::byte> bytes, std::uint64_t seed);
+// The same of bytes that come in pieces.
+class Xxh3 {
+ public:
+  Xxh3();
+  ~Xxh3();
+  Xxh3(const Xxh3&) = delete;
+  Xxh3& operator=(const Xxh3&) = delete;
+  void add(std::span<const std::byte> bytes);
+  std::uint64_t value() const;  // of all so far
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
 // Extent::head of content that begins with these bytes; all of it, or at least kExtentHeadBytes.
 std::uint64_t head_of(std::span<const std::byte> content);
 

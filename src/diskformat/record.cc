@@ -38,6 +38,13 @@ Header read_header(std::span<const std::byte> bytes) {
           get_le<std::uint16_t>(at + 14)};
 }
 
+// All but the checksum.
+void put_header(std::byte* at, RecordKind kind, std::size_t payload_bytes) {
+  put_le(at + 8, static_cast<std::uint32_t>(payload_bytes));
+  put_le(at + 12, static_cast<std::uint16_t>(kind));
+  put_le(at + 14, kRecordVersion);
+}
+
 // The whole record's length if its header promises no more than there is and the checksum agrees.
 std::optional<std::size_t> verified_length(std::span<const std::byte> bytes, std::uint64_t seed) {
   if (bytes.size() < kRecordHeader) return {};
@@ -52,12 +59,21 @@ std::optional<std::size_t> verified_length(std::span<const std::byte> bytes, std
 
 std::vector<std::byte> seal_record(RecordKind kind, std::span<const std::byte> payload, std::uint64_t seed) {
   std::vector<std::byte> record(kRecordHeader + payload.size());
-  put_le(&record[8], static_cast<std::uint32_t>(payload.size()));
-  put_le(&record[12], static_cast<std::uint16_t>(kind));
-  put_le(&record[14], kRecordVersion);
+  put_header(record.data(), kind, payload.size());
   if (!payload.empty()) std::memcpy(&record[kRecordHeader], payload.data(), payload.size());
   put_le(record.data(), xxh3_64(std::span(record).subspan(kChecksumBytes), seed));
   return record;
+}
+
+PiecewiseRecord::PiecewiseRecord(RecordKind kind, std::uint32_t payload_bytes) {
+  put_header(header_.data(), kind, payload_bytes);
+  hash_.add(std::span(header_).subspan(kChecksumBytes));
+}
+
+std::array<std::byte, kRecordHeader> PiecewiseRecord::header() const {
+  auto header = header_;
+  put_le(header.data(), hash_.value());
+  return header;
 }
 
 Result<std::vector<std::byte>> open_record(RecordKind kind, std::span<const std::byte> record, std::string_view where,

@@ -4,6 +4,7 @@
 // first: a value that lies under a wrong key does not verify.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -11,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#include "diskformat/hash.h"
 #include "weft/result.h"
 
 namespace weft {
@@ -61,6 +63,19 @@ enum class RecordKind : std::uint16_t {
 
 // `seed` is 0, or the hash of what the record is bound to.
 std::vector<std::byte> seal_record(RecordKind kind, std::span<const std::byte> payload, std::uint64_t seed = 0);
+
+// Seals a record whose payload comes in pieces, so that it need not be in memory as a whole.
+class PiecewiseRecord {
+ public:
+  PiecewiseRecord(RecordKind kind, std::uint32_t payload_bytes);
+  void add(std::span<const std::byte> piece) { hash_.add(piece); }
+  // What stands before the payload; after the last piece.
+  std::array<std::byte, kRecordHeader> header() const;
+
+ private:
+  std::array<std::byte, kRecordHeader> header_{};
+  Xxh3 hash_;
+};
 
 // The payload, in memory that is aligned for FlatBuffers. Errc::corrupt: not one whole record of this kind, or its
 // checksum is wrong. Errc::unsupported: another version.

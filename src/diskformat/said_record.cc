@@ -6,6 +6,7 @@
 #include <fmt/core.h>
 
 #include "base/limits.h"
+#include "base/plain_text.h"
 #include "base/sha256.h"
 #include "diskformat/flat.h"
 #include "diskformat/record.h"
@@ -58,9 +59,10 @@ std::vector<std::byte> encode(const MirroredTag& tag, std::string_view cluster) 
 std::vector<std::byte> encode(const MirroredRemoval& removal, std::string_view /*cluster*/) {
   flat::Builder builder;
   auto model = builder.CreateString(removal.model);
+  auto lost = builder.CreateString(removal.lost);
   return seal_record(
       RecordKind::said_removal,
-      flat::finish(builder, records::CreateSaidRemoval(builder, model, removal.number, removal.time_ns)));
+      flat::finish(builder, records::CreateSaidRemoval(builder, model, removal.number, removal.time_ns, lost)));
 }
 
 Status check_number(std::uint64_t number, std::string_view where) {
@@ -99,8 +101,10 @@ Result<SaidRecord> decode_tag(std::span<const std::byte> payload, std::string_vi
 Result<SaidRecord> decode_removal(std::span<const std::byte> payload, std::string_view where) {
   const auto* in = flat::root<records::SaidRemoval>(payload);
   if (in == nullptr || in->number() == 0) return corrupt(where, "not a removal");
-  MirroredRemoval removal{flat::text(in->model()), in->number(), in->time_ns()};
+  MirroredRemoval removal{flat::text(in->model()), in->number(), in->time_ns(), flat::text(in->lost())};
   WEFT_CHECK(check_subject(removal.model, removal.number, where));
+  if (removal.lost.size() > limits::kMessageMax || !plain_text(removal.lost, TextLines::one))
+    return corrupt(where, "a reason of a loss that no weft writes");
   return SaidRecord{std::move(removal), {}};
 }
 

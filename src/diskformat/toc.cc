@@ -4,6 +4,9 @@
 
 #include <algorithm>
 #include <cstring>
+#include <functional>
+#include <optional>
+#include <utility>
 
 #include <fmt/core.h>
 
@@ -28,9 +31,9 @@ std::uint64_t check_of(const records::TocEntry& entry, PackId pack) {
   return xxh3_64(std::as_bytes(std::span(&entry, 1)).subspan(sizeof(std::uint64_t)), pack);
 }
 
-records::TocEntry encode_entry(const PackEntry& entry, PackId pack) {
-  records::TocEntry out{0, entry.id.length, entry.offset, entry.hint, raw(entry.id.root)};
-  return {check_of(out, pack), entry.id.length, entry.offset, entry.hint, raw(entry.id.root)};
+records::TocEntry encode_entry(const PlacedBlob& blob, PackId pack) {
+  records::TocEntry out{0, blob.id.length, blob.offset, blob.hint, raw(blob.id.root)};
+  return {check_of(out, pack), blob.id.length, blob.offset, blob.hint, raw(blob.id.root)};
 }
 
 PlacedBlob decode_entry(const records::TocEntry& in) {
@@ -90,21 +93,155 @@ bool lists_blob(const PackToc& toc, const ContentId& id, std::uint64_t offset) {
   return find_entry(toc, id, offset) != nullptr;
 }
 
-std::vector<std::byte> encode_toc(const PackToc& toc) {
-  std::vector<records::TocEntry> entries;
-  std::vector<records::ChunkDigest> chunks;
-  entries.reserve(toc.entries.size());
-  for (const PackEntry& entry : toc.entries) {
-    entries.push_back(encode_entry(entry, toc.pack));
-    for (const Digest& digest : entry.chunks) chunks.emplace_back(raw(digest));
+std::span<const Digest> TocLines::chunks(std::size_t number) const {
+  const Line& line = lines_[number];
+  return std::span(chunks_).subspan(line.first, line.count);
+}
+
+void TocLines::add(const PackEntry& entry) {
+  lines_.push_back({{entry.id, entry.offset, entry.hint},
+                    static_cast<std::uint32_t>(chunks_.size()),
+                    static_cast<std::uint32_t>(entry.chunks.size())});
+  chunks_.insert(chunks_.end(), entry.chunks.begin(), entry.chunks.end());
+}
+
+PackEntry TocLines::take(const ContentId& id) {
+  const auto at = std::ranges::find(lines_, id, [](const Line& line) { return line.blob.id; });
+  const auto own = chunks(static_cast<std::size_t>(at - lines_.begin()));
+  PackEntry entry{at->blob.id, at->blob.offset, {own.begin(), own.end()}, at->blob.hint};
+  lines_.erase(at);
+  return entry;
+}
+
+void TocLines::sort() {
+  std::ranges::sort(lines_, {}, [](const Line& line) { return line.blob.offset; });
+}
+
+namespace {
+
+// The entries of a table of contents as a lines gives them.
+class EntriesOf {
+ public:
+  explicit EntriesOf(const PackToc& toc) : toc_(toc) {}
+  std::size_t size() const { return toc_.entries.size(); }
+  PlacedBlob blob(std::size_t number) const {
+    const PackEntry& entry = toc_.entries[number];
+    return {entry.id, entry.offset, entry.hint};
   }
-  flatbuffers::FlatBufferBuilder builder;
-  auto entry_list = builder.CreateVectorOfStructs(entries);
-  auto chunk_list = builder.CreateVectorOfStructs(chunks);
-  auto boot = toc.boot.empty() ? flatbuffers::Offset<flatbuffers::String>() : builder.CreateString(toc.boot);
-  builder.Finish(records::CreateToc(builder, toc.pack, toc.size, entry_list, chunk_list, toc.cached, toc.promoted,
-                                    toc.merged, boot));
-  return seal_record(RecordKind::toc, std::as_bytes(std::span(builder.GetBufferPointer(), builder.GetSize())));
+  std::span<const Digest> chunks(std::size_t number) const { return toc_.entries[number].chunks; }
+
+ private:
+  const PackToc& toc_;
+};
+
+// Writes the record piece by piece. The two lists stand behind the rest of the FlatBuffer, which is made with empty
+// ones and led to these:
+//   rest, a multiple of 8 · 4 bytes of zeros · count u32 · entries · count u32 · chunk digests
+template <class Entries>
+class TocEncoder {
+ public:
+  using Write = std::function<Status(std::uint64_t at, std::span<const std::byte>)>;
+  TocEncoder(const PackToc& toc, const Entries& entries) : toc_(toc), entries_(entries) {
+    for (std::size_t i = 0; i < entries.size(); ++i) chunks_ += entries.chunks(i).size();
+  }
+
+  Status encode(const Write& write) {
+    const std::vector<std::byte> rest = encode_rest();
+    const std::uint64_t bytes =
+        rest.size() + kCounts + entries_.size() * sizeof(records::TocEntry) + chunks_ * sizeof(Digest);
+    if (bytes > limits::kRecordMax)
+      return Error{Errc::unsupported, fmt::format("a pack of {} blobs: its table of contents would have {} bytes, "
+                                                  "expected at most {}",
+                                                  entries_.size(), bytes, limits::kRecordMax)};
+    record_.emplace(RecordKind::toc, static_cast<std::uint32_t>(bytes));
+    write_ = &write;
+    add(rest);
+    add_number(0);
+    add_number(static_cast<std::uint32_t>(entries_.size()));
+    for (std::size_t i = 0; i < entries_.size(); ++i) {
+      const records::TocEntry entry = encode_entry(entries_.blob(i), toc_.pack);
+      add(std::as_bytes(std::span(&entry, 1)));
+    }
+    add_number(static_cast<std::uint32_t>(chunks_));
+    for (std::size_t i = 0; i < entries_.size(); ++i) add(std::as_bytes(entries_.chunks(i)));
+    flush();
+    WEFT_CHECK(std::move(status_));
+    return write(0, record_->header());
+  }
+
+ private:
+  static constexpr std::uint64_t kCounts = 3 * sizeof(std::uint32_t);  // with the zeros
+  static constexpr std::size_t kPiece = 64U << 10U;
+
+  std::vector<std::byte> encode_rest() const {
+    flatbuffers::FlatBufferBuilder builder;
+    const auto boot = toc_.boot.empty() ? flatbuffers::Offset<flatbuffers::String>() : builder.CreateString(toc_.boot);
+    const auto no_entries = builder.CreateVectorOfStructs(std::vector<records::TocEntry>());
+    const auto no_chunks = builder.CreateVectorOfStructs(std::vector<records::ChunkDigest>());
+    builder.Finish(records::CreateToc(builder, toc_.pack, toc_.size, no_entries, no_chunks, toc_.cached, toc_.promoted,
+                                      toc_.merged, boot));
+    const std::uint8_t* begin = builder.GetBufferPointer();
+    std::vector<std::byte> rest(std::as_bytes(std::span(begin, builder.GetSize())).begin(),
+                                std::as_bytes(std::span(begin, builder.GetSize())).end());
+    rest.resize((rest.size() + 7) / 8 * 8);
+    const std::uint64_t entries_at = rest.size() + sizeof(std::uint32_t);
+    lead(rest, records::Toc::VT_ENTRIES, entries_at);
+    lead(rest, records::Toc::VT_CHUNKS,
+         entries_at + sizeof(std::uint32_t) + entries_.size() * sizeof(records::TocEntry));
+    return rest;
+  }
+
+  // Offsets of a FlatBuffer count from where they stand.
+  static void lead(std::vector<std::byte>& rest, flatbuffers::voffset_t field, std::uint64_t to) {
+    auto* bytes = reinterpret_cast<std::uint8_t*>(rest.data());
+    auto* table = flatbuffers::GetMutableRoot<flatbuffers::Table>(bytes);
+    std::uint8_t* at = table->GetAddressOf(field);
+    flatbuffers::WriteScalar(at, static_cast<flatbuffers::uoffset_t>(to - static_cast<std::uint64_t>(at - bytes)));
+  }
+
+  void add_number(std::uint32_t number) { add(std::as_bytes(std::span(&number, 1))); }
+  void add(std::span<const std::byte> bytes) {
+    piece_.insert(piece_.end(), bytes.begin(), bytes.end());
+    if (piece_.size() >= kPiece) flush();
+  }
+  void flush() {
+    record_->add(piece_);
+    if (status_.ok()) status_ = (*write_)(at_, piece_);
+    at_ += piece_.size();
+    piece_.clear();
+  }
+
+  const PackToc& toc_;
+  const Entries& entries_;
+  std::uint64_t chunks_ = 0;
+  std::optional<PiecewiseRecord> record_;
+  const Write* write_ = nullptr;
+  std::vector<std::byte> piece_;
+  std::uint64_t at_ = kRecordHeader;
+  Status status_;
+};
+
+template <class Entries>
+Result<Fd> begin_toc_of(const SafePath& path, const PackToc& toc, const Entries& entries) {
+  WEFT_TRY(Fd fd, open_file(path, O_WRONLY | O_CREAT | O_TRUNC));
+  WEFT_CHECK(TocEncoder<Entries>(toc, entries).encode([&](std::uint64_t at, std::span<const std::byte> bytes) {
+    return write_exact(fd.get(), at, bytes, path);
+  }));
+  start_writeback(fd.get(), 0, 0);
+  return fd;
+}
+
+}  // namespace
+
+std::vector<std::byte> encode_toc(const PackToc& toc) {
+  std::vector<std::byte> record;
+  const EntriesOf entries(toc);
+  static_cast<void>(TocEncoder(toc, entries).encode([&](std::uint64_t at, std::span<const std::byte> bytes) -> Status {
+    record.resize(std::max<std::size_t>(record.size(), at + bytes.size()));
+    std::ranges::copy(bytes, record.begin() + static_cast<std::ptrdiff_t>(at));
+    return {};
+  }));
+  return record;
 }
 
 Result<PackToc> decode_toc(std::span<const std::byte> bytes, std::string_view where) {
@@ -142,16 +279,12 @@ std::vector<PlacedBlob> salvage_toc(std::span<const std::byte> bytes, PackId pac
   return blobs;
 }
 
-Result<Fd> begin_toc(const SafePath& path, const PackToc& toc) {
-  std::vector<std::byte> bytes = encode_toc(toc);
-  WEFT_TRY(Fd fd, open_file(path, O_WRONLY | O_CREAT | O_TRUNC));
-  WEFT_CHECK(write_exact(fd.get(), 0, bytes, path));
-  start_writeback(fd.get(), 0, 0);
-  return fd;
+Result<Fd> begin_toc(const SafePath& path, const PackToc& toc, const TocLines& lines) {
+  return begin_toc_of(path, toc, lines);
 }
 
 Status write_toc(const SafePath& path, const PackToc& toc) {
-  WEFT_TRY(Fd fd, begin_toc(path, toc));
+  WEFT_TRY(const Fd fd, begin_toc_of(path, toc, EntriesOf(toc)));
   return sync_file(fd.get(), path);
 }
 

@@ -29,6 +29,26 @@ struct PlacedBlob {
   std::uint64_t hint = 0;  // as PackEntry::hint
 };
 
+// The entries of a pack that is being written, in little memory: a pack may have millions of small ones.
+class TocLines {
+ public:
+  bool empty() const { return lines_.empty(); }
+  std::size_t size() const { return lines_.size(); }
+  const PlacedBlob& blob(std::size_t number) const { return lines_[number].blob; }
+  std::span<const Digest> chunks(std::size_t number) const;
+  void add(const PackEntry& entry);
+  PackEntry take(const ContentId& id);  // one that is listed
+  void sort();                          // by offset
+
+ private:
+  struct Line {
+    PlacedBlob blob;
+    std::uint32_t first = 0, count = 0;  // of its chunks
+  };
+  std::vector<Line> lines_;
+  std::vector<Digest> chunks_;
+};
+
 struct PackToc {
   PackId pack = 0;
   std::uint64_t size = 0;
@@ -54,8 +74,9 @@ Result<PackToc> decode_toc(std::span<const std::byte> bytes, std::string_view wh
 // The entries of this pack that are whole in a damaged .toc, in whatever order it has them.
 std::vector<PlacedBlob> salvage_toc(std::span<const std::byte> bytes, PackId pack);
 
-// Written, its way to the disk begun; to be synced by the caller.
-Result<Fd> begin_toc(const SafePath& path, const PackToc& toc);
+// Written, its way to the disk begun; to be synced by the caller. Instead of the entries of `toc` it has those of
+// `lines`, which are in order.
+Result<Fd> begin_toc(const SafePath& path, const PackToc& toc, const TocLines& lines);
 // Durable, but for its directory entry: `path` is new, or replaced by way of `path`.new.
 Status write_toc(const SafePath& path, const PackToc& toc);
 Status replace_toc(const SafePath& path, const PackToc& toc);

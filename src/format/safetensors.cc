@@ -298,7 +298,9 @@ class Safetensors final : public Format {
     Status read = parse_json(header, limits::kJsonDepthMax, reader);
     if (!read.ok()) return Error{read.error().code, "header: " + read.error().message};
     WEFT_CHECK(check_metadata_keys(layout));
-    WEFT_TRY(layout.tensors, place_tensors({kPrefix + header.size(), source.size(), 1}, reader.take_tensors()));
+    const DataRegion data{kPrefix + header.size(), source.size(), 1};
+    std::string().swap(header);  // up to 100 MB, before the tensors are copied
+    WEFT_TRY(layout.tensors, place_tensors(data, reader.take_tensors()));
     return layout;
   }
 };

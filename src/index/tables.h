@@ -74,6 +74,8 @@ inline constexpr std::string_view kMemoryUsed = "used memory";
 inline constexpr std::string_view kUnreaped = "unreaped";  // removed, and gc has not given its content back yet
 // Removed, and it is still a holder of what it held; the value says how much of that is given back (giving_back.h).
 inline constexpr std::string_view kGivingBack = "giving";
+// A publish has it under way (catalog/taking.h); the value says how many steps it has taken.
+inline constexpr std::string_view kTaking = "taking";
 // Not of versions, of packs: it is cached; it was, until a publish needed it.
 inline constexpr std::string_view kCached = "cached";
 inline constexpr std::string_view kPromoted = "promoted";

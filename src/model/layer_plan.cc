@@ -2,7 +2,9 @@
 
 #include <fmt/core.h>
 
-#include <unordered_map>
+#include <algorithm>
+#include <functional>
+#include <string>
 
 #include "base/limits.h"
 #include "base/text.h"
@@ -17,73 +19,104 @@ std::string_view prefix_of(std::string_view name) {
   return name.substr(0, name.rfind('.') + 1);
 }
 
-class LayerPlanner {
+// The layers that tensors' names make, without what lies in them: a version may have millions, and most callers only
+// count them.
+class LayerNames {
  public:
-  LayerPlanner(const Manifest& manifest, std::uint64_t& entries_left)
-      : manifest_(manifest), entries_left_(entries_left) {
-    plan_.layers.emplace_back();
-    known_.emplace("", 0);
+  struct Node {
+    std::string_view prefix;  // views the manifest
+    std::uint32_t parent = 0;
+    bool container = false;
+  };
+
+  LayerNames(const Manifest& manifest, std::uint64_t& entries_left)
+      : manifest_(manifest), entries_left_(entries_left), slots_(64) {
+    add_node("", 0);
   }
 
-  Status add(TensorRef ref) {
+  const std::vector<Node>& nodes() const { return nodes_; }
+
+  // The layer that the tensor is directly in.
+  Result<std::uint32_t> add(TensorRef ref) {
     const Tensor& tensor = manifest_.files[ref.file].tensors[ref.tensor];
-    std::size_t layers_before = plan_.layers.size();
-    std::uint32_t home = layer_of(prefix_of(tensor.name));
-    plan_.home.push_back(home);
-    plan_.layers[home].layer.direct.push_back(ref);
-    std::size_t depth = add_to_subtrees(home, ref, safetensors_can_hold(tensor));
-    std::uint64_t entries = depth + kNodesPerLayer * (plan_.layers.size() - layers_before);
+    const std::size_t layers_before = nodes_.size();
+    const std::uint32_t home = layer_of(prefix_of(tensor.name));
+    const std::size_t depth = mark_containers(home, safetensors_can_hold(tensor));
+    const std::uint64_t entries = depth + kNodesPerLayer * (nodes_.size() - layers_before);
     if (entries > entries_left_)
       return Error{Errc::invalid, fmt::format("{}: tensor \"{}\": names of tensors make too many layers",
                                               manifest_.files[ref.file].path, printable(tensor.name))};
     entries_left_ -= entries;
+    return home;
+  }
+
+  Status check() const {
+    for (std::uint32_t layer = 0; layer < nodes_.size(); ++layer) WEFT_CHECK(check_container(layer));
     return {};
   }
 
-  Result<LayerPlan> take() {
-    for (const PlannedLayer& planned : plan_.layers) WEFT_CHECK(check_container(planned));
-    return std::move(plan_);
+  std::string_view name(std::uint32_t layer) const {
+    const std::string_view prefix = nodes_[layer].prefix;
+    return prefix.substr(0, prefix.size() - (prefix.empty() ? 0 : 1));
+  }
+  std::string_view component(std::uint32_t layer) const {
+    return name(layer).substr(nodes_[nodes_[layer].parent].prefix.size());
   }
 
  private:
   std::uint32_t layer_of(std::string_view prefix) {
-    if (auto it = known_.find(prefix); it != known_.end()) return it->second;
-    std::string_view name = prefix.substr(0, prefix.size() - 1);
-    std::string_view outer = prefix_of(name);
-    std::uint32_t parent = layer_of(outer);
-    auto index = static_cast<std::uint32_t>(plan_.layers.size());
-    PlannedLayer& planned = plan_.layers.emplace_back();
-    planned.layer.name = name;
-    planned.parent = parent;
-    planned.component = name.substr(outer.size());
-    known_.emplace(prefix, index);
-    return index;
+    if (const std::uint32_t known = slots_[slot_of(prefix)]; known != 0) return known - 1;
+    const std::uint32_t parent = layer_of(prefix_of(prefix.substr(0, prefix.size() - 1)));
+    return add_node(prefix, parent);
   }
 
-  std::size_t add_to_subtrees(std::uint32_t index, TensorRef ref, bool container) {
+  std::uint32_t add_node(std::string_view prefix, std::uint32_t parent) {
+    const auto layer = static_cast<std::uint32_t>(nodes_.size());
+    nodes_.push_back({prefix, parent});
+    const bool full = 2 * nodes_.size() > slots_.size();
+    if (full) slots_.assign(2 * slots_.size(), 0);
+    for (std::uint32_t i = full ? 0 : layer; i <= layer; ++i) slots_[slot_of(nodes_[i].prefix)] = i + 1;
+    return layer;
+  }
+
+  // Its own, or the free one where it belongs.
+  std::size_t slot_of(std::string_view prefix) const {
+    std::size_t slot = std::hash<std::string_view>{}(prefix) & (slots_.size() - 1);
+    while (slots_[slot] != 0 && nodes_[slots_[slot] - 1].prefix != prefix) slot = (slot + 1) & (slots_.size() - 1);
+    return slot;
+  }
+
+  std::size_t mark_containers(std::uint32_t layer, bool container) {
     for (std::size_t depth = 1;; ++depth) {
-      PlannedLayer& planned = plan_.layers[index];
-      planned.layer.subtree.push_back(ref);
-      if (index == 0) return depth;
-      planned.container |= container;
-      index = planned.parent;
+      if (layer == 0) return depth;
+      nodes_[layer].container |= container;
+      layer = nodes_[layer].parent;
     }
   }
 
-  static Status check_container(const PlannedLayer& planned) {
-    if (!planned.container) return {};
-    const std::size_t bytes = container_name(planned.component).size();
+  Status check_container(std::uint32_t layer) const {
+    if (!nodes_[layer].container) return {};
+    const std::size_t bytes = container_name(component(layer)).size();
     if (bytes <= limits::kNameMax) return {};
     return Error{Errc::invalid,
                  fmt::format("layer \"{}\": its container's name would have {} bytes, expected at most {}",
-                             printable(planned.layer.name), bytes, limits::kNameMax)};
+                             printable(name(layer)), bytes, limits::kNameMax)};
   }
 
   const Manifest& manifest_;
   std::uint64_t& entries_left_;
-  LayerPlan plan_;
-  std::unordered_map<std::string_view, std::uint32_t> known_;  // by prefix_of() of what is in them
+  std::vector<Node> nodes_;
+  std::vector<std::uint32_t> slots_;  // by the hash of the prefix: layers + 1; 0: free. At most half full
 };
+
+template <class Visit>
+Status each_tensor(const Manifest& manifest, const Scope& scope, const Visit& visit) {
+  for (std::uint32_t file : scope.files) {
+    auto tensors = static_cast<std::uint32_t>(manifest.files[file].tensors.size());
+    for (std::uint32_t tensor = 0; tensor < tensors; ++tensor) WEFT_CHECK(visit(TensorRef{file, tensor}));
+  }
+  return {};
+}
 
 }  // namespace
 
@@ -96,12 +129,39 @@ std::uint64_t layer_entries_max(std::uint64_t tensors) {
 }
 
 Result<LayerPlan> plan_layers(const Manifest& manifest, const Scope& scope, std::uint64_t& entries_left) {
-  LayerPlanner planner(manifest, entries_left);
-  for (std::uint32_t file : scope.files) {
-    auto tensors = static_cast<std::uint32_t>(manifest.files[file].tensors.size());
-    for (std::uint32_t tensor = 0; tensor < tensors; ++tensor) WEFT_CHECK(planner.add({file, tensor}));
+  LayerNames names(manifest, entries_left);
+  LayerPlan plan;
+  WEFT_CHECK(each_tensor(manifest, scope, [&](TensorRef ref) -> Status {
+    WEFT_TRY(std::uint32_t layer, names.add(ref));
+    plan.layers.resize(names.nodes().size());
+    plan.home.push_back(layer);
+    plan.layers[layer].layer.direct.push_back(ref);
+    for (;; layer = names.nodes()[layer].parent) {
+      plan.layers[layer].layer.subtree.push_back(ref);
+      if (layer == 0) return {};
+    }
+  }));
+  WEFT_CHECK(names.check());
+  plan.layers.resize(names.nodes().size());
+  for (std::uint32_t i = 0; i < plan.layers.size(); ++i) {
+    PlannedLayer& planned = plan.layers[i];
+    planned.layer.name = names.name(i);
+    planned.parent = names.nodes()[i].parent;
+    planned.component = names.component(i);
+    planned.container = names.nodes()[i].container;
   }
-  return planner.take();
+  return plan;
+}
+
+Result<LayerCount> count_layers(const Manifest& manifest, const Scope& scope, std::uint64_t& entries_left) {
+  LayerNames names(manifest, entries_left);
+  WEFT_CHECK(each_tensor(manifest, scope, [&names](TensorRef ref) -> Status {
+    const auto added = names.add(ref);
+    return added.ok() ? Status{} : Status{added.error()};
+  }));
+  WEFT_CHECK(names.check());
+  const auto containers = std::ranges::count(names.nodes(), true, &LayerNames::Node::container);
+  return LayerCount{names.nodes().size(), static_cast<std::uint64_t>(containers)};
 }
 
 }  // namespace weft

@@ -32,4 +32,11 @@ std::uint64_t layer_entries_max(std::uint64_t tensors);
 // `entries_left`, which is lessened by what they take. Views the manifest.
 Result<LayerPlan> plan_layers(const Manifest& manifest, const Scope& scope, std::uint64_t& entries_left);
 
+// The same, only counted.
+struct LayerCount {
+  std::uint64_t layers = 0;
+  std::uint64_t containers = 0;
+};
+Result<LayerCount> count_layers(const Manifest& manifest, const Scope& scope, std::uint64_t& entries_left);
+
 }  // namespace weft

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <span>
 #include <string_view>
-#include <unordered_set>
+#include <vector>
 
 #include "base/limits.h"
 #include "base/text.h"
@@ -118,23 +118,29 @@ Status check_tensor(const Manifest& manifest, const File& file, const Tensor& te
   return check_place_of(manifest, file, tensor);
 }
 
+Status check_names(const File& file) {
+  std::vector<std::string_view> names;
+  names.reserve(file.tensors.size());
+  for (const Tensor& tensor : file.tensors) names.emplace_back(tensor.name);
+  std::ranges::sort(names);
+  const auto twice = std::ranges::adjacent_find(names);
+  return twice == names.end() ? Status{} : broken("tensor \"{}\" is there twice", printable(*twice));
+}
+
 Status check_tensors(const Manifest& manifest, const File& file) {
   if (file.tensors.size() > limits::kTensorsPerFileMax)
     return broken("expected at most {} tensors, got {}", limits::kTensorsPerFileMax, file.tensors.size());
-  std::unordered_set<std::string_view> names;
-  names.reserve(file.tensors.size());
   std::uint32_t last_extent = 0;
   for (const Tensor& tensor : file.tensors) {
     if (Status status = check_tensor(manifest, file, tensor); !status.ok())
       return broken("tensor \"{}\": {}", printable(tensor.name), status.error().message);
-    if (!names.insert(tensor.name).second) return broken("tensor \"{}\" is there twice", printable(tensor.name));
     if (tensor.extent == kNoExtent) continue;
     if (tensor.extent < last_extent)
       return broken("tensor \"{}\": expected extent {} or a later one, got {}", printable(tensor.name), last_extent,
                     tensor.extent);
     last_extent = tensor.extent;
   }
-  return {};
+  return check_names(file);
 }
 
 Status check_metadata(const File& file) {

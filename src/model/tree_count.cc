@@ -29,9 +29,8 @@ std::uint64_t published_nodes(const Manifest& manifest) {
   return nodes;
 }
 
-std::uint64_t layer_nodes(const LayerPlan& plan) {
-  const auto containers = std::ranges::count(plan.layers, true, &PlannedLayer::container);
-  return 2 * plan.layers.size() - 1 + static_cast<std::uint64_t>(containers);  // the root's directory is there
+std::uint64_t layer_nodes(const LayerCount& count) {
+  return 2 * count.layers - 1 + count.containers;  // the root's directory is there
 }
 
 }  // namespace
@@ -43,8 +42,8 @@ Result<std::uint64_t> VersionTree::count(const Manifest& manifest) {
   if (tensors == 0) return nodes;
   std::uint64_t entries_left = layer_entries_max(tensors);
   for (const Scope& scope : scopes) {
-    WEFT_TRY(const LayerPlan plan, plan_layers(manifest, scope, entries_left));
-    nodes += layer_nodes(plan);
+    WEFT_TRY(const LayerCount count, count_layers(manifest, scope, entries_left));
+    nodes += layer_nodes(count);
   }
   return nodes;
 }

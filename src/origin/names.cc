@@ -63,8 +63,8 @@ class NameReading {
   }
 
   void add(const MirroredRemoval& removal) {
-    auto [at, fresh] = removed_.try_emplace({removal.model, removal.number}, removal.time_ns);
-    at->second = std::min(at->second, removal.time_ns);
+    auto [at, fresh] = removed_.try_emplace({removal.model, removal.number}, removal);
+    if (removal.time_ns < at->second.time_ns) at->second = removal;
   }
 
   // The name of a removal is made of the version's and the time: who knows the version has lost nothing.
@@ -72,7 +72,7 @@ class NameReading {
     std::map<std::string, Name> by_name;  // without the time
     if (!unread_.empty())
       for (const auto& [version, row] : names_.versions) {
-        const std::string name = said_name(MirroredRemoval{version.first, version.second, 0}, {});
+        const std::string name = said_name(MirroredRemoval{version.first, version.second}, {});
         by_name.emplace(name.substr(kTimeDigits), version);
       }
     for (const auto& [name, error] : unread_) {
@@ -112,6 +112,7 @@ class NameReading {
     row.id = row.model = row.born = row.died = 0;
     row.removed = false;
     row.removed_ns = 0;
+    row.lost.clear();
     row.publisher.clear();
     Name name{row.model_name, row.number};
     auto [at, fresh] = names_.versions.try_emplace(std::move(name), row);
@@ -122,7 +123,7 @@ class NameReading {
   }
 
   void remove() {
-    for (const auto& [name, time_ns] : removed_) {
+    for (const auto& [name, removal] : removed_) {
       auto [at, fresh] = names_.versions.try_emplace(name);
       VersionRow& row = at->second;
       if (fresh) {
@@ -130,10 +131,11 @@ class NameReading {
             fmt::format("{}: it was removed, and its record is not at the origin", spec_of(name.first, name.second)));
         row.model_name = name.first;
         row.number = name.second;
-        row.time_ns = time_ns;
+        row.time_ns = removal.time_ns;
       }
       row.removed = true;
-      row.removed_ns = time_ns;
+      row.removed_ns = removal.time_ns;
+      row.lost = removal.lost;
     }
   }
 
@@ -153,7 +155,7 @@ class NameReading {
   const OriginDir& origin_;
   OriginNames& names_;
   std::vector<std::pair<std::string, Error>> unread_;                            // records, by name
-  std::map<Name, std::uint64_t> removed_;                                        // when
+  std::map<Name, MirroredRemoval> removed_;                                      // the first that was said of each
   std::map<std::pair<std::string, std::string>, std::vector<SaidRecord>> tags_;  // by model and tag
 };
 

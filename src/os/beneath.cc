@@ -2,13 +2,13 @@
 
 #include <fcntl.h>
 #include <fmt/core.h>
-#include <linux/openat2.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <cerrno>
 #include <cstdio>
+
+#include "os/open_beneath.h"
 
 namespace weft {
 namespace {
@@ -16,18 +16,6 @@ namespace {
 constexpr int kAttempts = 16;
 
 std::atomic<bool> trusts_all{false};
-
-int open_beneath(int dir, const char* path, int flags, mode_t mode) {
-  open_how how{};
-  how.flags = static_cast<std::uint64_t>(flags | O_CLOEXEC);
-  how.mode = (flags & O_CREAT) != 0 ? mode : 0;
-  how.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS;
-  for (;;) {
-    const long fd = ::syscall(SYS_openat2, dir, path, &how, sizeof how);
-    // EAGAIN: something was renamed while the kernel resolved the path. A file with a lease gives it too.
-    if (fd >= 0 || errno != EINTR) return static_cast<int>(fd);
-  }
-}
 
 Status check(int result, std::string_view what, const std::string& where) {
   if (result < 0) return sys_error(errno, fmt::format("{}: {}", where, what));
@@ -86,11 +74,9 @@ Status Beneath::check_owner(const struct stat& st, const std::string& path) cons
 }
 
 Result<Fd> Beneath::open_at(const std::string& path, int flags, mode_t mode) const {
-  for (int attempt = 0;; ++attempt) {
-    const int fd = open_beneath(fd_.get(), path.c_str(), flags, mode);
-    if (fd >= 0) return Fd(fd);
-    if (errno != EAGAIN || attempt == kAttempts) return open_error(errno, path);
-  }
+  const int fd = open_beneath(fd_.get(), path.c_str(), flags, mode, Resolve::no_links);
+  if (fd < 0) return open_error(-fd, path);
+  return Fd(fd);
 }
 
 Result<Fd> Beneath::open_directory(const std::string& path) const {

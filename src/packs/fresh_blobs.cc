@@ -4,9 +4,22 @@
 
 namespace weft {
 
+std::size_t FreshBlobs::slot_of(const ContentId& id) const {
+  std::size_t slot = std::hash<ContentId>{}(id) & (slots_.size() - 1);
+  while (slots_[slot] != 0 && blobs_[slots_[slot] - 1].id != id) slot = (slot + 1) & (slots_.size() - 1);
+  return slot;
+}
+
+void FreshBlobs::index(std::size_t number) {
+  const bool full = 2 * (number + 1) > slots_.size();
+  if (full) slots_.assign(std::max<std::size_t>(64, 2 * slots_.size()), 0);
+  for (std::size_t i = full ? 0 : number; i <= number; ++i)
+    if (std::uint32_t& slot = slots_[slot_of(blobs_[i].id)]; slot == 0) slot = static_cast<std::uint32_t>(i + 1);
+}
+
 std::optional<std::size_t> FreshBlobs::find(const ContentId& id) const {
-  const auto at = numbers_.find(id);
-  return at == numbers_.end() ? std::nullopt : std::optional(at->second);
+  const std::uint32_t found = slots_.empty() ? 0 : slots_[slot_of(id)];
+  return found == 0 ? std::nullopt : std::optional<std::size_t>(found - 1);
 }
 
 std::optional<std::size_t> FreshBlobs::find_hinted(std::uint64_t length, std::uint64_t hint) const {
@@ -18,7 +31,7 @@ std::size_t FreshBlobs::claim(const ContentId& id, std::uint64_t hint, bool repl
   std::size_t number = blobs_.size();
   blobs_.push_back({id, {}, hint, replaces});
   packs_of_.push_back(nullptr);
-  numbers_.emplace(id, number);
+  index(number);
   if (hint != 0) hints_[{id.length, hint}] = number;
   return number;
 }

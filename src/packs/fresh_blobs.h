@@ -8,7 +8,6 @@
 #include <optional>
 #include <span>
 #include <string>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -52,13 +51,17 @@ class FreshBlobs {
 
  private:
   PackWriter* own(std::unique_ptr<PackWriter> pack);
+  // A table of their numbers by the hash of their ids, open addressing: an import of a million small blobs has room for
+  // little more.
+  std::size_t slot_of(const ContentId& id) const;  // its own, or the free one where it belongs
+  void index(std::size_t number);
 
   SafePath store_path_;
   SafePath temp_path_;
   const bool in_memory_;
   std::vector<NewBlob> blobs_;
   std::vector<PackWriter*> packs_of_;
-  std::unordered_map<ContentId, std::size_t> numbers_;
+  std::vector<std::uint32_t> slots_;  // numbers + 1; 0: free. A power of two, at most half full
   std::map<std::pair<std::uint64_t, std::uint64_t>, std::size_t> hints_;  // by length and hint
   std::vector<std::unique_ptr<PackWriter>> packs_;
   PackWriter* mixed_ = nullptr;

@@ -14,6 +14,7 @@
 #include "diskformat/toc.h"
 #include "os/file_ops.h"
 #include "os/holes.h"
+#include "weft/run_list.h"
 
 namespace weft {
 namespace {
@@ -70,10 +71,7 @@ Result<std::unique_ptr<PackWriter>> PackWriter::take_in(const SafePath& director
 }
 
 PackEntry PackWriter::take_entry(const ContentId& id) {
-  const auto at = std::ranges::find(toc_.entries, id, &PackEntry::id);
-  PackEntry entry = std::move(*at);
-  toc_.entries.erase(at);
-  return entry;
+  return lines_.take(id);
 }
 
 Status PackWriter::write(std::uint64_t offset, std::span<const std::byte> bytes) {
@@ -143,8 +141,8 @@ void PackWriter::keep_in_memory() {
   set_boot(boot_id());
 }
 
-void PackWriter::list(PackEntry entry) {
-  toc_.entries.push_back(std::move(entry));
+void PackWriter::list(const PackEntry& entry) {
+  lines_.add(entry);
 }
 
 Status PackWriter::set_size(std::uint64_t size) {
@@ -153,23 +151,35 @@ Status PackWriter::set_size(std::uint64_t size) {
   return {};
 }
 
+// Whole blocks alone: to zero parts of blocks would be to write, with reflinks to a new place.
 Status PackWriter::prune() {
-  const PackEntry& last = toc_.entries.back();
-  const std::uint64_t size = last.offset + last.id.length;
-  WEFT_CHECK(set_size(size));
-  return punch_free_blocks(fd_.get(), toc_.entries, size, path_);
+  lines_.sort();
+  WEFT_CHECK(set_size(listed_end()));
+  std::uint64_t end = 0;
+  for (std::size_t i = 0; i < lines_.size(); ++i) {
+    const std::uint64_t begin = round_up(end);
+    const std::uint64_t next = lines_.blob(i).offset / kPackBlock * kPackBlock;
+    if (begin < next) WEFT_CHECK(punch_hole(fd_.get(), begin, next - begin, path_));
+    end = end_of(lines_.blob(i));
+  }
+  return {};
+}
+
+// Of a listing that is in order.
+std::uint64_t PackWriter::listed_end() const {
+  return end_of(lines_.blob(lines_.size() - 1));
 }
 
 Status PackWriter::begin_sync() {
   direct_.reset();
-  std::sort(toc_.entries.begin(), toc_.entries.end(),
-            [](const PackEntry& a, const PackEntry& b) { return a.offset < b.offset; });
+  lines_.sort();
   toc_.pack = id_;
-  if (cut_) WEFT_CHECK(set_size(toc_.entries.back().offset + toc_.entries.back().id.length));
+  if (cut_) WEFT_CHECK(set_size(listed_end()));
   WEFT_TRY(const struct stat st, stat_fd(fd_.get(), path_));
   toc_.size = static_cast<std::uint64_t>(st.st_size);
   if (!in_memory_) start_writeback(fd_.get(), 0, 0);
-  WEFT_TRY(toc_fd_, begin_toc(path_ + ".toc", toc_));
+  WEFT_TRY(toc_fd_, begin_toc(path_ + ".toc", toc_, lines_));
+  lines_ = {};
   return {};
 }
 
@@ -193,27 +203,6 @@ Status PackWriter::publish() {
 
 Status PackWriter::unlink() {
   return remove_file(path_ + ".pack");
-}
-
-std::vector<Range> free_blocks(std::span<const PackEntry> entries, std::uint64_t size) {
-  std::vector<Range> runs;
-  auto add = [&runs](std::uint64_t begin, std::uint64_t end) {
-    begin = round_up(begin);
-    end = end / kPackBlock * kPackBlock;
-    if (begin < end) runs.push_back({begin, end - begin});
-  };
-  std::uint64_t end = 0;
-  for (const PackEntry& entry : entries) {
-    add(end, entry.offset);
-    end = entry.offset + entry.id.length;
-  }
-  add(end, round_up(size));
-  return runs;
-}
-
-Status punch_free_blocks(int fd, std::span<const PackEntry> entries, std::uint64_t size, std::string_view where) {
-  for (const Range& run : free_blocks(entries, size)) WEFT_CHECK(punch_hole(fd, run.offset, run.length, where));
-  return {};
 }
 
 }  // namespace weft

@@ -59,7 +59,7 @@ class PackWriter {
   PackId id() const { return id_; }
   int fd() const { return fd_.get(); }
   const SafePath& where() const { return path_; }
-  bool empty() const { return toc_.entries.empty(); }
+  bool empty() const { return lines_.empty(); }  // before begin_sync()
 
   // Without a copy if bytes and offset are congruent modulo kPackBlock. Blocks of zeros stay holes (holes.h).
   Status write(std::uint64_t offset, std::span<const std::byte> bytes);
@@ -68,7 +68,7 @@ class PackWriter {
   // Takes back the last reservation, at `offset`. What was written there is overwritten or cut off.
   void give_back(std::uint64_t offset);
   PackEntry take_entry(const ContentId& id);  // a listed blob that lies elsewhere from now on
-  void list(PackEntry entry);                 // a blob that is, or will be, written at entry.offset
+  void list(const PackEntry& entry);          // a blob that is, or will be, written at entry.offset
   Status set_size(std::uint64_t size);
   void set_merged() { toc_.merged = true; }
   void set_boot(std::string boot) { toc_.boot = std::move(boot); }
@@ -91,6 +91,7 @@ class PackWriter {
   Status write_run(std::uint64_t offset, std::span<const std::byte> bytes);
   Status write_buffered(std::uint64_t offset, std::span<const std::byte> bytes);
   Status write_direct(std::uint64_t offset, std::span<const std::byte> bytes);
+  std::uint64_t listed_end() const;
   std::span<const std::byte> aligned(std::span<const std::byte> bytes);
   PackId id_;
   Fd fd_;
@@ -104,13 +105,9 @@ class PackWriter {
   BlockBuffer bounce_;
   std::uint64_t buffered_ = 0;  // bytes through the page cache so far
   bool taken_ = false;          // it was a file of a user's
-  PackToc toc_;
+  PackToc toc_;                 // but for its entries
+  TocLines lines_;
   Fd toc_fd_;  // from begin_sync() to sync()
 };
-
-// The whole blocks of a file of `size` bytes that no entry touches, in runs; `entries` by offset.
-std::vector<Range> free_blocks(std::span<const PackEntry> entries, std::uint64_t size);
-// Gives them back. Partial blocks stay as they are: to zero them would be to write, with reflinks to a new place.
-Status punch_free_blocks(int fd, std::span<const PackEntry> entries, std::uint64_t size, std::string_view where);
 
 }  // namespace weft

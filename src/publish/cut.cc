@@ -55,7 +55,7 @@ Tensor place_tensor(FoundTensor found, const PartFiles& files, std::span<const s
   const bool whole = first.length == cuts[first.file][first.extent].length;
   if (tensor.runs.size() > 1 || !tensor.strides.empty() || first.file != files.front() || !whole) return tensor;
   tensor.extent = first.extent;
-  tensor.runs.clear();
+  std::vector<TensorRun>().swap(tensor.runs);  // there may be millions: clear() would keep its memory
   return tensor;
 }
 

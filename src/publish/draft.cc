@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "publish/cut.h"
 #include "publish/fd_source.h"
@@ -113,16 +114,17 @@ Status add_file(Import& import, Draft& draft, File& file, Progress& progress) {
   const bool given = draft.source.giver == opened.st_uid;
   if (given && draft.source.size >= kAssembledFileMin) draft.lease = ReadLease::take(fd.get());
   const Take given_as = draft.source.linked ? Take::share : Take::move;
+  const std::size_t count = std::exchange(file.extents, {}).size();  // there may be millions: once is enough
   RecordScan scan(draft, fd.get());
   WEFT_TRY(auto extents,
            import.add(fd.get(), where, draft.ranges, given ? given_as : Take::copy, progress, scan.seen()));
   WEFT_CHECK(scan.finish(file));
   WEFT_TRY(struct stat after, stat_fd(fd.get(), where));
   WEFT_CHECK(check_unchanged(where, draft.seen, after, given));
-  if (extents.size() != file.extents.size())
-    return Error{Errc::internal,
-                 fmt::format("{}: expected {} extents, got {}", where, file.extents.size(), extents.size())};
+  if (extents.size() != count)
+    return Error{Errc::internal, fmt::format("{}: expected {} extents, got {}", where, count, extents.size())};
   file.extents = std::move(extents);
+  std::vector<Range>().swap(draft.ranges);
   return {};
 }
 

@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <set>
 
@@ -40,14 +41,22 @@ class Tally {
   };
 
   static std::vector<ContentId> largest_tensors(const Manifest& manifest) {
-    std::set<ContentId> distinct;  // by length first
+    std::vector<ContentId> largest;
+    const auto keep_largest = [&largest] {
+      std::ranges::sort(largest, std::greater());  // by length first
+      largest.erase(std::unique(largest.begin(), largest.end()), largest.end());
+      if (largest.size() > limits::kKinTensorsMax) largest.resize(limits::kKinTensorsMax);
+    };
+    const auto add = [&](const ContentId& id) {
+      largest.push_back(id);
+      if (largest.size() == 4 * limits::kKinTensorsMax) keep_largest();
+    };
     for (const File& file : manifest.files)
       for (const Tensor& tensor : file.tensors) {
-        if (tensor.extent != kNoExtent) distinct.insert(file.extents[tensor.extent].id);
-        for (const TensorRun& run : tensor.runs) distinct.insert(manifest.files[run.file].extents[run.extent].id);
+        if (tensor.extent != kNoExtent) add(file.extents[tensor.extent].id);
+        for (const TensorRun& run : tensor.runs) add(manifest.files[run.file].extents[run.extent].id);
       }
-    std::vector<ContentId> largest(distinct.rbegin(), distinct.rend());
-    if (largest.size() > limits::kKinTensorsMax) largest.resize(limits::kKinTensorsMax);
+    keep_largest();
     return largest;
   }
 

@@ -176,7 +176,8 @@ Result<std::optional<std::uint64_t>> EtcdNames::try_remove(std::string_view mode
   etcd::Txn txn;
   txn.compares.push_back({{key, {}}, Target::mod_revision, Relation::equal, item.mod_revision});
   txn.compares.push_back({keys_.tags_of(model), Target::mod_revision, Relation::less, facts.header.revision + 1});
-  for (const std::string& tag : tags) txn.then.emplace_back(etcd::Delete{{tag, {}}});
+  // Mirrors are told in this order. The removal comes first, so that they take its tags with it, as a store alone does,
+  // and do not tell of a version that is lost that it reached a disk.
   if (all) {
     RegistryTombstone tombstone;
     WEFT_TRY(tombstone.version, open_version(item.value, bound(key)));
@@ -185,11 +186,12 @@ Result<std::optional<std::uint64_t>> EtcdNames::try_remove(std::string_view mode
     tombstone.revision = item.mod_revision;
     const std::string gone = keys_.tombstone(model, number);
     const std::string removals = keys_.removals();
+    txn.then.emplace_back(etcd::Put{gone, seal(tombstone, bound(gone)), 0});
     txn.then.emplace_back(etcd::Delete{{key, {}}});
     txn.then.emplace_back(etcd::Delete{{keys_.memory(model, number), {}}});
-    txn.then.emplace_back(etcd::Put{gone, seal(tombstone, bound(gone)), 0});
     txn.then.emplace_back(etcd::Put{removals, seal_moment(now_ns(), bound(removals)), 0});
   }
+  for (const std::string& tag : tags) txn.then.emplace_back(etcd::Delete{{tag, {}}});
   WEFT_TRY(etcd::TxnAnswer answer, change(std::move(txn)));
   if (!answer.succeeded || !all) return std::optional<std::uint64_t>();
   return std::optional(answer.header.revision);

@@ -84,6 +84,12 @@ Result<Finding> fine_if_missing(Transactions /*txns*/, const RowKey& /*key*/, co
   return row.have ? Finding{difference(row)} : Finding{};
 }
 
+// No record has a version that a publish has begun and not ended.
+Result<Finding> judge_version(Transactions txns, const RowKey& key, const Pair& row) {
+  WEFT_TRY(const bool taking, has_note(txns.have, kTaking, number_at(key.key, 0)));
+  return taking && !row.want ? Finding{} : Finding{difference(row)};
+}
+
 // What is not here may lie in a pack all the same: of a publish that is on its way, or of an eviction that was cut off.
 // A place that only the index names was fetched or repaired meanwhile, if its pack lists the blob. Rows that gc erased
 // come back from a .toc that it had no time to rewrite: as dead ones.
@@ -125,7 +131,7 @@ constexpr Subject kSubjects[] = {
     {Table::model_ids, "", false, as_it_is},
     {Table::names, "", false, as_it_is},
     {Table::dirs, "", false, as_it_is},
-    {Table::versions, "", false, as_it_is},
+    {Table::versions, "", false, judge_version},
     {Table::numbers, "", false, as_it_is},
     {Table::tags, "", false, as_it_is},
     {Table::version_tags, "", false, as_it_is},

@@ -130,7 +130,8 @@ Status JournalReplay::replay(Txn& txn, const PublishEvent& event, Content conten
   if (!read) pass_over(event.local.view_inos, {version.id, version.time_ns});
   auto applied = apply_publish(txn, event, input);
   if (!applied.ok()) return std::move(applied).error();
-  if (may_lack(input_, version)) return {};
+  // A removed version is there for readers that have it open, and may have been removed because its bytes were lost.
+  if (may_lack(input_, version) || survey_.is_removed(version.model_name, version.number)) return {};
   found.missing += missing;
   if (missing != 0 && version.publisher.empty())
     found.problems.push_back(fmt::format("{}: {} of its blobs are in no pack", label(version), missing));

@@ -178,7 +178,8 @@ void JournalSurvey::plan_repair(std::uint64_t lost, std::uint64_t unnamed) {
   repair_ = std::move(repair);
 }
 
-// Version ids have no holes of their own: they tell how many publishes are lost, also those that no other record names.
+// Version ids have no holes but those of large publishes that died (catalog/taking.h): they tell how many publishes are
+// lost, at most, also those that no other record names.
 Status JournalSurvey::settle(const Journal& journal, std::uint64_t expected_end) {
   std::erase_if(gaps_, [this](const Gap& gap) { return is_settled(gap); });
   if (expected_end > end_) gaps_.push_back({{end_, expected_end - end_}, label_, "the end"});

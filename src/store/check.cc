@@ -73,6 +73,8 @@ Status StoreImpl::check_index(const ContentDecoder& decode, Progress& progress, 
   input.known = [this](const ContentId& id) { return known_blob(*env_, id); };
   if (cluster()) input.node = cluster()->node;
   FsckReport made;
+  WEFT_TRY(const std::string left, left_taking());
+  if (!left.empty()) made.problems.push_back(left);  // so the content is not compared
   WEFT_TRY(const auto rebuilder, Rebuilder::begin(scratch.env(), input, progress, made));
   auto filled = rebuilder->fill();
   Status status = filled.ok() ? Status{} : Status{std::move(filled).error()};
@@ -138,6 +140,7 @@ Result<FsckReport> StoreImpl::fsck(const FsckOptions& options, const ContentDeco
   if (options.rebuild) {
     WEFT_TRY(report, rebuild_store(path_, decode, {options.accept_loss, options_.patience}, progress));
   } else {
+    WEFT_CHECK(give_up_left(progress));
     WEFT_TRY(Fd collector, lock_collector(path_, LockKind::shared, options_.patience));
     WEFT_CHECK(look_at_stopped(report));
     WEFT_TRY(const std::vector<std::string> identities, damaged_identities(path_));

@@ -13,18 +13,17 @@
 namespace weft {
 namespace {
 
-// Of the index, about.
-std::size_t rows_of(const VersionContent& content) {
-  std::size_t rows = 1 + content.views.size();
-  for (const VersionContent::FileContent& file : content.files) rows += file.extents.size();
-  return rows;
-}
-
 void call(const std::function<void()>& hook) {
   if (hook) hook();
 }
 
 }  // namespace
+
+std::size_t rows_of(const VersionContent& content) {
+  std::size_t rows = 1 + content.views.size();
+  for (const VersionContent::FileContent& file : content.files) rows += file.extents.size();
+  return rows;
+}
 
 Result<WriterLock> StoreImpl::lock_writer() {
   WEFT_TRY(WriterLock lock, env_->lock_writer());

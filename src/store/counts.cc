@@ -36,15 +36,26 @@ Status visit_rows(Env& env, Table table, const Visit& visit) {
   });
 }
 
+// Only it has the views that it had first. 0: none.
+Result<VersionId> version_under_way(Env& env) {
+  WEFT_TRY(Txn txn, env.read());
+  WEFT_TRY(const std::optional<UnderWay> taking, find_under_way(txn));
+  return taking ? taking->version.id : 0;
+}
+
 Status count_rows(Env& env, StoreCounts& counts) {
   WEFT_CHECK(visit_rows<ModelRow>(env, Table::models, [&](Bytes, const ModelRow& row) {
     if (row.latest != 0) ++counts.models;
   }));
   WEFT_CHECK(visit_rows<VersionRow>(env, Table::versions, [&](Bytes, const VersionRow& row) {
     if (!row.removed) ++counts.versions;
+    if (row.lost.empty()) return;
+    ++counts.lost;
+    if (row.removed_ns >= counts.newest_lost.removed_ns) counts.newest_lost = row;
   }));
+  WEFT_TRY(const VersionId under_way, version_under_way(env));
   WEFT_CHECK(visit_rows<InodeRow>(env, Table::inodes, [&](Bytes, const InodeRow& row) {
-    if (row.view_links != 0) ++counts.views;
+    if (row.view_links != 0 && row.view_first != under_way) ++counts.views;
   }));
   WEFT_TRY(Txn txn, env.read());
   WEFT_TRY(counts.tags, txn.count(Table::tags));

@@ -75,7 +75,7 @@ void add(std::vector<Said>& said, TagsEvent event) {
 }
 
 void add(std::vector<Said>& said, RemovalEvent event) {
-  said.emplace_back(MirroredRemoval{std::move(event.model), event.number, event.time_ns});
+  said.emplace_back(MirroredRemoval{std::move(event.model), event.number, event.time_ns, std::move(event.lost)});
 }
 
 // Of this node alone: an origin has no use for them.

@@ -10,6 +10,7 @@
 #include "index/pages.h"
 #include "packs/unsynced.h"
 #include "store/store_impl.h"
+#include "weft/snapshot.h"
 
 namespace weft {
 namespace {
@@ -157,6 +158,26 @@ Status StoreImpl::keep_version(std::string_view model, std::uint64_t number) {
     WEFT_TRY(const VersionRow version, live_version(txn, model, number));
     return note(txn, version, VersionNote::in_memory, false);
   });
+}
+
+Status settle_memory(ClusterStore& store) {
+  std::vector<VersionRow> waiting;
+  {
+    WEFT_TRY(const auto snapshot, store.snapshot());
+    WEFT_TRY(const std::vector<VersionId> noted, snapshot->in_memory(0, SIZE_MAX));
+    for (const VersionId id : noted) {
+      WEFT_TRY(VersionRow row, snapshot->version(id));
+      waiting.push_back(std::move(row));
+    }
+  }
+  for (const VersionRow& version : waiting) {
+    WEFT_TRY(const MemoryState state, store.settle_version(version.id, [] { return Status{}; }));
+    if (state == MemoryState::kept) WEFT_CHECK(store.keep_version(version.model_name, version.number));
+    if (state == MemoryState::lost)
+      WEFT_CHECK(store.lose_version(version.model_name, version.number,
+                                    "lost: it was only in the memory of this machine when that stopped"));
+  }
+  return {};
 }
 
 Status StoreImpl::lose_version(std::string_view model, std::uint64_t number, std::string_view why) {

@@ -162,21 +162,36 @@ Result<PublishOutcome> StoreImpl::try_publish(const PublishRequest& request, con
   WEFT_CHECK(check_alone());
   WEFT_CHECK(check_request(request));
   foresee(request);
-  WEFT_TRY(const Placed placed, place());
-  WEFT_CHECK(replace_damaged(placed.lock, placed.new_blobs));
+  if (!is_large(request.content)) return commit_publish(request, manifest, place);
+  WEFT_TRY(const Fd collector, lock_for_taking());
+  auto outcome = commit_publish(request, manifest, place);
+  if (!outcome.ok() || !outcome->made) static_cast<void>(give_up_taking(no_progress()));
+  return outcome;
+}
+
+Result<PublishOutcome> StoreImpl::commit_publish(const PublishRequest& request, const Digest& manifest,
+                                                 const std::function<Result<Placed>()>& place) {
+  WEFT_TRY(Placed placed, place());
+  WEFT_CHECK(replace_damaged(*placed.lock, placed.new_blobs));
+  std::optional<TakenContent> taken;
+  std::uint64_t taken_bytes = 0;
+  if (is_large(request.content)) {
+    WEFT_TRY(taken, take_content(request, manifest, placed, taken_bytes));
+  }
   PublishOutcome outcome;
-  WEFT_CHECK(commit(placed.lock, [&, new_blobs = placed.new_blobs](Txn& txn) -> Result<Events> {
+  WEFT_CHECK(commit(*placed.lock, [&, new_blobs = placed.new_blobs](Txn& txn) -> Result<Events> {
     outcome = {};
     WEFT_TRY(std::optional<VersionRow> same, newest_with(txn, request.model, manifest));
     if (same) {
       outcome.version = *same;
       return apply_wishes(txn, request.model, wishes_of(request.tags, same->number));
     }
-    WEFT_TRY(PublishEvent event, plan_publish(txn, request, manifest, pack_ids(new_blobs)));
+    WEFT_TRY(PublishEvent event, plan_publish(txn, request, manifest, pack_ids(new_blobs), taken ? &*taken : nullptr));
     PublishInput input;
     input.content = &request.content;
     input.new_blobs = new_blobs;
     WEFT_TRY(outcome.new_bytes, apply_publish(txn, event, input));
+    outcome.new_bytes += taken_bytes;
     outcome.version = event.version;
     outcome.made = true;
     WEFT_TRY(const bool in_memory, placed.in_memory ? Result(true) : relies_on_memory(txn, request));

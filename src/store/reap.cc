@@ -272,6 +272,7 @@ Status StoreImpl::collect(const GcOptions& options, Progress& progress, GcReport
   WEFT_CHECK(check_collectable(options));
   WEFT_TRY(const bool walk, begin_walk(options));
   progress.phase("reaping removed versions");
+  if (!options.dry_run) WEFT_CHECK(give_up_taking(progress));
   WEFT_CHECK(reap(options, progress, report));
   WEFT_CHECK(remove_orphans(options, report));
   if (!options.dry_run) WEFT_CHECK(pack_manifests(progress));

@@ -18,6 +18,7 @@
 #include "catalog/journal.h"
 #include "catalog/manifests.h"
 #include "catalog/plan.h"
+#include "catalog/taking.h"
 #include "diskformat/toc.h"
 #include "index/env.h"
 #include "index/open_versions.h"
@@ -46,6 +47,7 @@ struct CommitHooks {
   std::function<void()> before_journal;  // applied, nothing durable
   std::function<void()> after_journal;   // the record is durable, the index is not
   std::function<void()> after_commit;
+  std::function<void()> after_part;  // of a large publish (catalog/taking.h): durable, and the writer lock is free
 };
 
 class StoreImpl final : public ClusterStore, public IndexAccess {
@@ -188,12 +190,22 @@ class StoreImpl final : public ClusterStore, public IndexAccess {
   Status place(const PublishRequest& request, const Digest& manifest, StagedManifest staged, Importer& packs) const;
   // What a publish has put in place, and the writer lock that keeps it there until the commit.
   struct Placed {
-    WriterLock lock;
+    std::optional<WriterLock> lock;  // none only while a large publish lets others write
     std::span<const NewBlob> new_blobs;
     bool in_memory = false;
   };
   Result<PublishOutcome> try_publish(const PublishRequest& request, const Digest& manifest,
                                      const std::function<Result<Placed>()>& place);
+  Result<PublishOutcome> commit_publish(const PublishRequest& request, const Digest& manifest,
+                                        const std::function<Result<Placed>()>& place);
+  // Large versions (publish_parts.cc).
+  Result<Fd> lock_for_taking();
+  Result<std::optional<TakenContent>> take_content(const PublishRequest& request, const Digest& manifest,
+                                                   Placed& placed, std::uint64_t& new_bytes);
+  Status end_part(Placed& placed);
+  Status give_up_taking(Progress& progress);
+  Status give_up_left(Progress& progress);
+  Result<std::string> left_taking();
   Result<WriterLock> lock_with_shared(Importer& packs);
   Kept kept() const { return cluster() ? Kept::as_file : Kept::anywhere; }
   void foresee(const PublishRequest& request) const;
@@ -278,6 +290,8 @@ class StoreImpl final : public ClusterStore, public IndexAccess {
 // The packs that these lie in, each once.
 std::vector<PackId> pack_ids(std::span<const NewBlob> blobs);
 Status check_request(const PublishRequest& request);  // that it is within bounds
+std::size_t rows_of(const VersionContent& content);   // of the index, about
+bool is_large(const VersionContent& content);         // more than one batch
 
 std::unique_ptr<BlobIndex> make_blob_index(Txn txn);
 std::unique_ptr<BlobWriter> make_blob_writer(Env& env, WriterLock lock, Txn txn);

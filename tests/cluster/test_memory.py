@@ -1,7 +1,10 @@
 """Versions that are published into memory: all nodes see them at once, a disk has them later, and a machine that stops
 before takes none without saying so."""
+import collections
+import contextlib
 import itertools
 import json
+import os
 import random
 import shutil
 import signal
@@ -13,7 +16,7 @@ import numpy as np
 import pytest
 
 from daemonlib import Daemon
-from nodes import SECONDS_MAX
+from nodes import SECONDS_MAX, fuse_directory
 from power import Machine
 from weftlib import LENGTH, WEFT, Store, run, wait_until
 
@@ -92,7 +95,9 @@ def test_a_version_in_memory_becomes_local(machine, tmp_path):
 
 
 def complete_or_lost(node, sources):
-    """After a cut: each version that was said to be local is complete, every other is complete or said to be lost."""
+    """After a cut: each version that was said to be local is complete, every other is complete or said to be lost. What
+    became of each."""
+    became = collections.Counter()
     wait_until(lambda: node.daemon.status()["memory"]["versions"] == 0, seconds_max=SECONDS_MAX)
     for version in node.store.json("log", "m")["versions"]:
         number = version["version"]
@@ -101,17 +106,21 @@ def complete_or_lost(node, sources):
         if version["removed"]:
             assert "only in the memory" in version["lost"], version
             assert number not in sources["local"], f"m@{number} was on the disk"
+            became["lost"] += 1
             continue
         out = node.machine.boot.parent / f"out-{number}"
         node.store.weft("export", f"m@{number}", out)
         assert (out / FILE).read_bytes() == (sources[number] / FILE).read_bytes()
         shutil.rmtree(out)
-    assert node.store.weft("fsck", check=False).returncode == 0
+        became["local, complete" if number in sources["local"] else "memory, complete"] += 1
+    checked = node.store.weft("fsck", check=False)
+    assert checked.returncode == 0, checked.stdout
+    return became
 
 
 def test_power_cuts(machine, tmp_path):
     """Some versions are on the disk when the power is cut, some are not."""
-    rng = random.Random(7)
+    rng, became = random.Random(7), collections.Counter()
     with Alone(machine) as node:
         for cut in range(CUTS):
             sources = {"local": set()}
@@ -127,11 +136,15 @@ def test_power_cuts(machine, tmp_path):
             node.cut()
             known = {v["version"] for v in node.store.json("log", "m")["versions"] if not v["removed"]}
             assert sources["local"] <= known
-            complete_or_lost(node, sources)
+            became += complete_or_lost(node, sources)
             for version in node.store.json("log", "m")["versions"]:
                 if not version["removed"]:
                     node.store.weft("rm", f"m@{version['version']}")
             node.store.weft("gc", "--quiet")
+            for seed in range(first, first + 2):
+                shutil.rmtree(tmp_path / f"source-{seed}")
+    print(f"{CUTS} cuts: {dict(became)}")
+    assert sum(became.values()) == 2 * CUTS
 
 
 def test_no_torn_byte_is_served(machine, tmp_path):
@@ -147,8 +160,9 @@ def test_no_torn_byte_is_served(machine, tmp_path):
         complete = newest(node.store, "m")
         if complete["removed"]:
             assert "lost" in complete["lost"]
-            shown = node.store.weft("log", "m").stdout
-            assert "only in the memory" in shown
+            assert "only in the memory" in node.store.weft("log", "m").stdout
+            assert "lost      1 version; the last is m@2, 20" in node.store.weft("status").stdout
+            assert node.store.json("status")["lost"] == 1
             assert node.store.json("log", "m")["versions"][1]["latest"]
         else:
             node.store.weft("export", "m@2", tmp_path / "out")
@@ -211,6 +225,83 @@ def test_what_relies_on_memory(cluster, tmp_path):
     wait_until(lambda: newest(two.store, "tuned")["durability"] == "local", seconds_max=SECONDS_MAX)
 
 
+def test_a_publisher_that_never_comes_back(cluster, tmp_path):
+    """Its version stays in memory, where it is read, until somebody removes it; what relies on it is on a disk then."""
+    one, two = cluster.node(), cluster.node()
+    source = write_weights(tmp_path / "large", 5, mib=64)
+    with holding_up_the_flush(one, tmp_path):
+        publish(one.store, source, "large")
+        wait_until(lambda: two.knows("large@1"), seconds_max=SECONDS_MAX)
+        two.store.weft("prefetch", "large@1")
+        one.daemon.kill()
+    assert newest(two.store, "large")["durability"] == "memory"
+    two.store.publish(write_weights(tmp_path / "head", 6, mib=1), name="tuned", parent="large@1", durability="memory")
+    wait_until(lambda: two.daemon.status()["memory"]["elsewhere_away"] == 1, seconds_max=SECONDS_MAX)
+    shown = two.store.weft("status").stdout
+    assert "memory    1 version, " in shown and "; the oldest is tuned@1, since 20" in shown
+    assert "memory    1 version of other nodes; the oldest is large@1, since 20" in shown
+    assert "; 1 until a node comes back that is away\n" in shown
+    publisher = newest(two.store, "large")["publisher"]
+    assert publisher != newest(two.store, "tuned")["publisher"]
+    assert f"in memory of node {publisher}" in two.store.weft("log", "large").stdout
+    assert "(latest, in memory)" in two.store.weft("log", "tuned").stdout
+    versions = two.store.json("ls", "large")["versions"]
+    assert [version["durability"] for version in versions] == ["memory"]
+
+    two.store.weft("export", "large@1", tmp_path / "out")
+    two.store.weft("rm", "large@1")
+    wait_until(lambda: newest(two.store, "tuned")["durability"] == "local", seconds_max=SECONDS_MAX)
+    two.store.weft("import", tmp_path / "out", "--name", "large")
+    assert (newest(two.store, "large")["version"], newest(two.store, "large")["durability"]) == (2, "local")
+    watched = [(event["event"], event["model"], event["version"]) for event in events_since_the_start(two.store, 7)]
+    assert watched == [
+        ("publish", "large", 1), ("memory", "large", 1), ("publish", "tuned", 1), ("memory", "tuned", 1),
+        ("remove", "large", 1), ("durable", "tuned", 1), ("publish", "large", 2)]
+
+
+@contextlib.contextmanager
+def holding_up_the_flush(node, tmp_path):
+    """By a publish of slow bytes, which goes on for longer than what is inside."""
+    slow = write_weights(tmp_path / "slow", 7, mib=64)
+    with fuse_directory(slow, tmp_path / "slow-disk", f"--read-rate={MIB}"):
+        publishing = node.store.start("import", tmp_path / "slow-disk", "--name", "slow")
+        try:
+            wait_until(lambda: os.listdir(node.store.path / "tmp"), seconds_max=SECONDS_MAX)
+            yield
+        finally:
+            publishing.kill()
+            publishing.communicate()
+
+
+def events_since_the_start(store, count):
+    watch = store.start("watch", "--since", "0", "--json")
+    try:
+        return [json.loads(watch.stdout.readline()) for _ in range(count)]
+    finally:
+        watch.terminate()
+        watch.communicate()
+
+
+def test_a_process_without_weftd_takes_memory_to_the_disk(machine, tmp_path):
+    """What a version relies on that a process publishes alone: it is on the disk when the process says so."""
+    source, tuned = write_weights(tmp_path / "source", 1, mib=128), write_weights(tmp_path / "tuned", 2, mib=1)
+    with Alone(machine) as node:
+        publish(node.store, source, "m")
+        node.daemon.kill()
+        if newest(node.store, "m")["durability"] != "memory":
+            pytest.skip("it was on the disk too soon")
+        assert "memory    1 version, which weftd takes to the disk when it runs; the oldest is m@1, since 20" in \
+            node.store.weft("status").stdout
+        node.store.weft("import", tuned, "--name", "tuned", "--parent", "m@1")
+        assert [newest(node.store, model)["durability"] for model in ("m", "tuned")] == ["local", "local"]
+        node.cut()
+        for model, path in (("m", source), ("tuned", tuned)):
+            assert newest(node.store, model)["durability"] == "local"
+            node.store.weft("export", model, tmp_path / f"out-{model}")
+            assert (tmp_path / f"out-{model}" / FILE).read_bytes() == (path / FILE).read_bytes()
+        assert node.store.weft("fsck", check=False).returncode == 0
+
+
 def test_memory_is_bounded(machine, tmp_path):
     with Alone(machine, "--memory-max", "24M") as node:
         for seed in range(6):
@@ -243,14 +334,7 @@ def test_events_tell_of_it(cluster, tmp_path):
     one, two = cluster.node(), cluster.node()
     publish(one.store, write_weights(tmp_path / "source", 1), "m")
     two.store.weft("wait", "m", "--durable", "--timeout", str(SECONDS_MAX))
-    watch = two.store.start("watch", "--since", "0", "--json")
-    try:
-        lines = [json.loads(watch.stdout.readline()) for _ in range(3)]
-    finally:
-        watch.terminate()
-        watch.wait()
-        watch.stdout.close()
-        watch.stderr.close()
+    lines = events_since_the_start(two.store, 3)
     assert [(line["event"], line["model"], line["version"]) for line in lines] == [
         ("publish", "m", 1), ("memory", "m", 1), ("durable", "m", 1)]
 

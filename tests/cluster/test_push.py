@@ -31,9 +31,10 @@ def test_a_reader_is_told_of_what_another_node_publishes(cluster, tmp_path):
         assert waiting.line() == f"org/m@1  {mount / 'models/org/m/1'}\n"
         assert reader.fetched() >= BYTES
         publisher.store.weft("rm", "org/m@1")
-        gone, removed = json.loads(next(events)), json.loads(next(events))
-        assert (gone["event"], gone["version"], gone["tags"]) == ("tag", None, ["prod"])
+        removed = json.loads(next(events))  # its tag goes with it, as on a node without a cluster
         assert (removed["event"], removed["version"]) == ("remove", 1)
+        publisher.store.publish(model(tmp_path, 2), name="org/m")
+        assert json.loads(next(events))["event"] == "publish"
 
 
 def test_inotify_on_a_reading_node(cluster, tmp_path):

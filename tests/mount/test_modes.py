@@ -138,12 +138,19 @@ def test_an_ordinary_users_mount(user):
     assert not is_alive(status["supervisor_pid"])
 
 
-def test_an_ordinary_users_mount_announces(user):
-    user.weft("mount", "-o", "announce", user.where)
+@pytest.mark.parametrize("options", ["announce", "announce,umask=077", "announce,umask=277"])
+def test_an_ordinary_users_mount_announces(options, user):
+    """Also where the kernel checks modes, as umask asks for."""
+    user.weft("mount", "-o", options, user.where)
     place = user.where / "models/m"
     with InotifyWatcher(place, **user.identity) as watcher:
         user.store.weft("tag", "m@1", "prod")
         watcher.saw(f"MOVED_TO {place / 'prod'}")
+        user.store.weft("tag", "--delete", "m", "prod")
+        watcher.saw(f"DELETE {place / 'prod'}")
+        user.store.weft("import", user.model / "config.json", "--name", "m")
+        watcher.saw(f"CREATE,ISDIR {place / '2'}", f"MOVED_TO {place / 'latest'}")
+        assert watcher.lines[-1] == f"MOVED_TO {place / 'latest'}"
     refused = user.run("mkdir", place / "7", check=False)
     assert refused.returncode != 0 and "Read-only file system" in refused.stderr
     user.weft("umount", user.where)

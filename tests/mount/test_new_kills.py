@@ -7,6 +7,7 @@ import os
 import random
 import shutil
 import signal
+import statistics
 import threading
 import time
 
@@ -17,7 +18,7 @@ from weftlib import LENGTH, Mount, Store, files_below, random_bytes, wait_until
 
 pytestmark = [pytest.mark.skipif(os.geteuid() != 0, reason="needs root"), pytest.mark.long]
 ROUNDS = int(17 * LENGTH)  # of each kind; scripts/campaign long makes ten times as many
-MOMENTS = 0.25  # a publish takes about so many seconds
+INSIDE_MIN = 1 / 3  # of the kills: so many fall between the begin of a rename and its answer
 MAY_FAIL = {errno.EINTR, errno.EIO, errno.EHOSTUNREACH, errno.ETIMEDOUT, errno.ENOENT}
 
 
@@ -25,6 +26,9 @@ class World:
     def __init__(self, mount, daemon, seed):
         self.mount, self.daemon, self.random = mount, daemon, random.Random(seed)
         self.draft = mount / "new/m"
+        self.begun = threading.Event()
+        self.took = []  # seconds, of publishes that nothing disturbed
+        self.published = (0, 0)  # when the last rename began, and when it was answered
 
     def versions(self):
         """Each version and what it holds."""
@@ -44,20 +48,33 @@ class World:
 
     def publish(self):
         """True: it was acknowledged. Not if it was interrupted, or nobody knows."""
+        begin = time.monotonic()
+        self.begun.set()
         try:
             os.rename(self.draft, f"{self.draft}@")
         except OSError as error:
             assert error.errno in MAY_FAIL, error
             return False
+        finally:
+            self.published = (begin, time.monotonic())
         return True
 
-    def killer(self, kind):
+    def publish_undisturbed(self):
+        assert self.publish()
+        begin, end = self.published
+        self.took.append(end - begin)
+
+    def killer(self, kind, moments):
+        """Kills at a random moment of the next publish, and adds to `moments` when."""
         victims = [self.server()] if kind != "weftd" else []
         victims += [self.daemon.pid] if self.daemon else []
-        wait = self.random.uniform(0, MOMENTS)
+        wait = self.random.uniform(0, statistics.quantiles(self.took[-9:])[0])
+        self.begun.clear()
 
         def kill():
+            self.begun.wait()
             time.sleep(wait)
+            moments.append(time.monotonic())
             for victim in self.random.sample(victims, len(victims)):
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(victim, signal.SIGKILL)
@@ -88,13 +105,20 @@ def test_no_rename_yields_two_numbers(kind, tmp_path):
         daemon = stack.enter_context(Daemon(store)) if kind != "server" else None
         mount = stack.enter_context(Mount(store, tmp_path / "mnt", "publish"))
         world = World(mount, daemon, kind)
+        for number in range(3):
+            world.write(f"undisturbed {number}")
+            world.publish_undisturbed()
+        inside, moments, lost = 0, [], 0
         for number in range(ROUNDS):
             before = world.versions()
             written = world.write(number)
-            killer = world.killer(kind)
+            killer = world.killer(kind, moments)
             killer.start()
             acknowledged = world.publish()
             killer.join()
+            begin, end = world.published
+            inside += begin <= moments[-1] <= end
+            lost += not acknowledged
             world.bring_back()
             drafts = drafts_of(world, written)
             after = world.versions()
@@ -104,7 +128,10 @@ def test_no_rename_yields_two_numbers(kind, tmp_path):
             if not acknowledged:
                 if drafts[0] != world.draft:
                     drafts[0].rename(world.draft)
-                assert world.publish()
+                world.publish_undisturbed()
                 assert [content for version, content in world.versions().items() if version not in before] == [written]
             shutil.rmtree(world.draft, ignore_errors=True)
         store.assert_sound()
+        print(f"{kind}: {inside} of {ROUNDS} kills fell inside a publish, which takes "
+              f"{1000 * statistics.median(world.took):.0f} ms; {lost} publishes were not acknowledged")
+        assert inside >= INSIDE_MIN * ROUNDS

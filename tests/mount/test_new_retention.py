@@ -68,12 +68,46 @@ def test_what_is_removed_stays_for_a_while(store):
         publish(store, 2, "--keep", "1")  # gc runs at once, for version 2 alone
         wait_until(lambda: packs(store) == 2)
         wait_until(lambda: packs(store) == 1)
-    with Daemon(store, "--gc-delay", "1h"):
+    with Daemon(store, "--gc-delay", "1h") as daemon:
         publish(store, 3)
         store.weft("rm", "m@3")
         assert packs(store) == 2
+        shown = store.weft("status").stdout
+        assert "removed   1 version, which weftd keeps for gc_delay; the first goes in 60 minutes" in shown
+        assert "kept until closed" not in shown
+        assert daemon.status()["held_versions"] == 1
         store.weft("gc")
         assert packs(store) == 1
+        assert "weftd keeps" not in store.weft("status").stdout
+    store.assert_sound()
+
+
+def test_a_removed_version_that_is_read_is_no_kept_one(store, tmp_path):
+    publish(store, 0)
+    publish(store, 1)
+    with Mount(store, tmp_path / "mnt") as mount, Daemon(store, "--gc-delay", "1h"):
+        with open(mount / "models/m/1/x", "rb") as file:
+            store.weft("rm", "m@1")
+            store.weft("gc")  # lets go of what is kept
+            assert "open      1 removed version, kept until closed" in store.weft("status").stdout
+            assert file.read() == random_bytes(2 << 20, 0)
+
+
+def test_what_is_removed_goes_earlier_if_space_is_short(small_disk):
+    store = Store(small_disk / "store")
+    for number in range(3):
+        publish(store, number)
+    with Daemon(store, "--gc-delay", "1h") as daemon:
+        store.weft("rm", "m@1")
+        assert packs(store) == 3 and daemon.status()["held_versions"] == 1
+        free = os.statvfs(small_disk)
+        with open(small_disk / "filler", "wb") as filler:  # a fortieth stays free
+            os.posix_fallocate(filler.fileno(), 0, (free.f_bavail - free.f_blocks // 40) * free.f_bsize)
+        wait_until(lambda: packs(store) == 2, seconds_max=60)
+        assert daemon.status()["held_versions"] == 0
+        (small_disk / "filler").unlink()
+        store.weft("rm", "m@2")
+        assert packs(store) == 2 and daemon.status()["held_versions"] == 1
     store.assert_sound()
 
 

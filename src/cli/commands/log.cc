@@ -25,19 +25,26 @@ constexpr CommandInfo kInfo = {
         "weft log bert\n"
         "weft log bert@latest\n",
     .json =
-        "{model, versions: [{model, version, latest, removed, durability, lost, time,\n"
-        " time_ns, manifest, logical_bytes, tags, message, metrics: {KEY: VALUE},\n"
+        "{model, versions: [{model, version, latest, removed, durability, lost,\n"
+        " publisher, time, time_ns, manifest, logical_bytes, tags, message,\n"
+        " metrics: {KEY: VALUE},\n"
         " parents: [{model, version, declared, same_tensors, same_bytes}],\n"
         " parents_elsewhere}]}, newest first; with MODEL@V: {model, version, ancestors} as\n"
         "`weft lineage --json`; times are in UTC\n",
     .interrupted = "",
 };
 
-std::string heading(const VersionEntry& version) {
+// Of another node of the cluster `here` is one of: which, as `weft peers` names nodes too.
+std::string memory_mark(const VersionRow& row, const std::optional<ClusterIdentity>& here) {
+  if (!here || row.publisher == here->node) return "in memory";
+  return "in memory of node " + printable(row.publisher);
+}
+
+std::string heading(const VersionEntry& version, const std::optional<ClusterIdentity>& here) {
   std::vector<std::string> marks = version.tags;
   if (version.latest) marks.insert(marks.begin(), "latest");
   if (version.row.removed) marks.push_back("removed " + short_time(version.row.removed_ns));
-  if (!version.row.removed && version.durability == Durability::memory) marks.emplace_back("in memory");
+  if (!version.row.removed && version.durability == Durability::memory) marks.push_back(memory_mark(version.row, here));
   std::string text = fmt::format("{}  {}  {}", spec_of(version.row), short_time(version.row.time_ns),
                                  human_bytes(version.row.logical_bytes));
   return marks.empty() ? text : text + "  (" + joined(marks, ", ") + ")";
@@ -84,7 +91,7 @@ class LogCommand final : public Command {
       std::string text;
       for (VersionEntry& version : versions) {
         if (!std::exchange(first, false)) text += '\n';
-        text += heading(version) + "\n" + details(version.row);
+        text += heading(version, store.cluster()) + "\n" + details(version.row);
         if (context.json) write_version(json, version);
       }
       print(context, json, text);

@@ -176,7 +176,9 @@ class LsCommand final : public Command {
     }
     const bool latest = row.number == model.latest;
     if (out.form() == ListingOutput::Form::json) {
-      write_version(out.json, {std::move(row), std::move(tags), latest});
+      WEFT_TRY(Snapshot * now, renewed.get());
+      WEFT_TRY(const Durability durability, now->durability(row));
+      write_version(out.json, {std::move(row), std::move(tags), latest, durability});
       return {};
     }
     if (latest) tags.insert(tags.begin(), "latest");

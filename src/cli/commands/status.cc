@@ -25,8 +25,9 @@ constexpr CommandInfo kInfo = {
         "does not answer within two seconds is shown as not answering.\n",
     .examples = "weft status\n",
     .json =
-        "{store, uuid, format, created, models, versions, open_removed, tags, blobs,\n"
-        " views, packs, blob_bytes, dead_bytes, pack_disk_bytes, free_bytes,\n"
+        "{store, uuid, format, created, models, versions, open_removed, in_memory,\n"
+        " in_memory_elsewhere, lost, tags, blobs, views, packs, blob_bytes, dead_bytes,\n"
+        " pack_disk_bytes, free_bytes,\n"
         " assembled_files, assembled_bytes, assembled_bytes_max, scrub,\n"
         " mounts: [{directory, status}],\n"
         " drafts: [{path, bytes, unwritten_seconds}], daemon};\n"
@@ -61,10 +62,17 @@ MountStatus ask(const WeftMount& mount) {
   return status;
 }
 
+// Versions whose bytes a disk does not have yet.
+struct InMemory {
+  std::uint64_t versions = 0;
+  VersionRow oldest;
+};
+
 struct Facts {
   std::string store;  // absolute
   StoreInfo info;
   StoreCounts counts;
+  InMemory in_memory, in_memory_elsewhere;  // of this node; of other nodes of its cluster
   AssembledUsage assembled;
   std::optional<ScrubPass> scrub;  // the last complete one
   std::uint64_t free_bytes = 0;    // of the store's file system, for this user
@@ -74,10 +82,31 @@ struct Facts {
   std::chrono::seconds drafts_kept = kDraftsKept;
 };
 
-std::chrono::seconds kept_by(const DaemonStatus& daemon) {
+// A number that the daemon says, by name, in one of its objects if `object` names one. Nothing: it says none.
+std::optional<std::uint64_t> said(const DaemonStatus& daemon, std::string_view object, std::string_view name) {
   const auto json = JsonValue::parse(daemon.json);
-  const auto kept = json.ok() ? json->number("drafts_keep_seconds") : Result<std::uint64_t>(json.error());
-  return kept.ok() ? std::chrono::seconds(*kept) : kDraftsKept;
+  if (!json.ok()) return {};
+  const JsonValue* const from = object.empty() ? &*json : json->find(object);
+  const JsonValue* const value = from == nullptr ? nullptr : from->find(name);
+  const std::uint64_t* const number = value == nullptr ? nullptr : value->number();
+  return number == nullptr ? std::nullopt : std::optional(*number);
+}
+
+std::chrono::seconds kept_by(const DaemonStatus& daemon) {
+  const auto kept = said(daemon, "", "drafts_keep_seconds");
+  return kept ? std::chrono::seconds(*kept) : kDraftsKept;
+}
+
+Status look_at_memory(Store& store, Facts& facts) {
+  WEFT_TRY(const auto snapshot, store.snapshot());
+  WEFT_TRY(const std::vector<VersionId> noted, snapshot->in_memory(0, SIZE_MAX));
+  for (const VersionId id : noted) {
+    WEFT_TRY(VersionRow row, snapshot->version(id));
+    const bool here = !store.cluster() || row.publisher == store.cluster()->node;
+    InMemory& whose = here ? facts.in_memory : facts.in_memory_elsewhere;
+    if (whose.versions++ == 0) whose.oldest = std::move(row);
+  }
+  return {};
 }
 
 Result<Facts> collect(const Context& context) {
@@ -85,6 +114,7 @@ Result<Facts> collect(const Context& context) {
   WEFT_TRY(auto store, context.open_to_read());
   facts.info = store->info();
   WEFT_TRY(facts.counts, store->counts());
+  WEFT_CHECK(look_at_memory(*store, facts));
   facts.assembled = assembled_usage(*store);
   if (auto state = read_scrub_state(store->path()); state.ok()) facts.scrub = std::move(state->last);
   std::error_code error;
@@ -109,6 +139,9 @@ JsonWriter json_of(const Facts& facts) {
   json.member("created", utc_time(facts.info.created_ns)).member("models", counts.models);
   json.member("versions", counts.versions)
       .member("open_removed", counts.open_removed)
+      .member("in_memory", facts.in_memory.versions)
+      .member("in_memory_elsewhere", facts.in_memory_elsewhere.versions)
+      .member("lost", counts.lost)
       .member("tags", counts.tags)
       .member("blobs", counts.blobs);
   json.member("views", counts.views).member("packs", counts.packs).member("blob_bytes", counts.blob_bytes);
@@ -142,6 +175,44 @@ std::string removed_when(const OldDraft& draft, std::chrono::seconds kept) {
   return fmt::format("in {}", count_of(static_cast<std::uint64_t>(left / 3600 + 1), "hour"));
 }
 
+std::string in_memory_text(const Facts& facts) {
+  std::string text;
+  const auto oldest = [](const InMemory& memory) {
+    return fmt::format("the oldest is {}, since {}", spec_of(memory.oldest.model_name, memory.oldest.number),
+                       utc_time(memory.oldest.time_ns));
+  };
+  if (const InMemory& here = facts.in_memory; here.versions > 0) {
+    const auto bytes = said(facts.daemon, "memory", "bytes");
+    text +=
+        fmt::format("memory    {}, {}; {}\n", count_of(here.versions, "version"),
+                    bytes ? human_bytes(*bytes) + " not on the disk yet" : "which weftd takes to the disk when it runs",
+                    oldest(here));
+  }
+  if (const InMemory& other = facts.in_memory_elsewhere; other.versions > 0) {
+    text += fmt::format("memory    {} of other nodes; {}", count_of(other.versions, "version"), oldest(other));
+    const std::uint64_t away = said(facts.daemon, "memory", "elsewhere_away").value_or(0);
+    text += away == 0 ? "\n" : fmt::format("; {} until a node comes back that is away\n", away);
+  }
+  return text;
+}
+
+// What is there of removed versions, and why.
+std::string removed_text(const Facts& facts) {
+  std::string text;
+  const StoreCounts& counts = facts.counts;
+  const std::uint64_t held = std::min(said(facts.daemon, "", "held_versions").value_or(0), counts.open_removed);
+  if (held > 0)
+    text +=
+        fmt::format("removed   {}, which weftd keeps for gc_delay; the first goes in {}\n", count_of(held, "version"),
+                    count_of((said(facts.daemon, "", "held_seconds").value_or(0) + 59) / 60, "minute"));
+  if (counts.open_removed > held)
+    text += fmt::format("open      {}, kept until closed\n", count_of(counts.open_removed - held, "removed version"));
+  if (const VersionRow& last = counts.newest_lost; counts.lost > 0)
+    text += fmt::format("lost      {}; the last is {}, {}: {}\n", count_of(counts.lost, "version"),
+                        spec_of(last.model_name, last.number), utc_time(last.removed_ns), printable(last.lost, 1000));
+  return text;
+}
+
 std::string text_of(const Facts& facts) {
   const StoreCounts& counts = facts.counts;
   std::string text = fmt::format("store     {}\n", facts.store);
@@ -153,8 +224,7 @@ std::string text_of(const Facts& facts) {
       fmt::format("space     {} needed, {} for `weft gc`, {} on disk in {}, {} free\n", human_bytes(counts.blob_bytes),
                   human_bytes(counts.dead_bytes), human_bytes(counts.pack_disk_bytes), count_of(counts.packs, "pack"),
                   human_bytes(facts.free_bytes));
-  if (counts.open_removed > 0)
-    text += fmt::format("open      {}, kept until closed\n", count_of(counts.open_removed, "removed version"));
+  text += in_memory_text(facts) + removed_text(facts);
   text += fmt::format("assembled {}, {} of at most {}\n", count_of(facts.assembled.files, "file"),
                       human_bytes(facts.assembled.bytes), human_bytes(facts.assembled.bytes_max));
   text += facts.scrub ? fmt::format("scrubbed  {}, {} read, {}\n", utc_time(facts.scrub->ended_ns),

@@ -40,6 +40,7 @@ void write_version(JsonWriter& json, const VersionEntry& version) {
   json.begin_object().member("model", row.model_name).member("version", row.number);
   json.member("latest", version.latest).member("removed", row.removed);
   json.member("durability", row.removed ? "" : durability_name(version.durability)).member("lost", row.lost);
+  json.member("publisher", row.publisher);
   json.member("time", utc_time(row.time_ns)).member("time_ns", row.time_ns);
   json.member("manifest", to_hex(row.manifest)).member("logical_bytes", row.logical_bytes);
   json.key("tags").begin_array();

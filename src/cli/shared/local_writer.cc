@@ -10,6 +10,7 @@
 #include "weft/fsck.h"
 #include "weft/node.h"
 #include "weft/repair.h"
+#include "weft/snapshot.h"
 #include "weft/store.h"
 
 namespace weft {
@@ -41,7 +42,7 @@ class LocalWriter final : public StoreWriter {
       context_.note("no daemon runs for this store: the version goes to the disk, as with --durability local");
     ProgressBar bar = context_.progress();
     WEFT_TRY(PreparedImport prepared, prepare_import(to_disk(options), context_.store_path(), bar));
-    WEFT_TRY(Context::OpenedStore opened, context_.open_or_create());
+    WEFT_TRY(Context::OpenedStore opened, open_on_disk());
     auto report = run_import(*opened.store, std::move(prepared), bar);
     if (!report.ok()) context_.unmake(std::move(opened));
     if (report.ok()) WEFT_CHECK(displace(*opened.store, report->outcome.version.model, options.keep, bar));
@@ -96,6 +97,23 @@ class LocalWriter final : public StoreWriter {
   }
 
  private:
+  // A version is no more durable than those that it relies on: what a weftd that has ended left in memory goes to the
+  // disk first.
+  Result<Context::OpenedStore> open_on_disk() const {
+    WEFT_TRY(Context::OpenedStore opened, context_.open_or_create());
+    {
+      WEFT_TRY(const auto snapshot, opened.store->snapshot());
+      WEFT_TRY(const auto in_memory, snapshot->in_memory(0, 1));
+      if (in_memory.empty() || opened.store->cluster()) return opened;
+    }
+    opened.store.reset();
+    {
+      WEFT_TRY(const auto store, open_as_daemon());
+      WEFT_CHECK(settle_memory(*store));
+    }
+    return context_.open_or_create();
+  }
+
   // What a publish has displaced gives its space back at once.
   static Status displace(Store& store, ModelId model, std::uint64_t keep, Progress& progress) {
     WEFT_TRY(const std::size_t count, displace_versions(store, model, keep, [&](std::span<const VersionName> versions) {
@@ -105,13 +123,17 @@ class LocalWriter final : public StoreWriter {
     return {};
   }
 
-  // The store of a cluster is opened as its daemon opens it, so that none can begin meanwhile.
-  Result<std::unique_ptr<Store>> open_to_repair(bool clustered) const {
-    if (!clustered) return context_.open_to_write();
+  // As a daemon opens it: none can begin meanwhile.
+  Result<std::unique_ptr<ClusterStore>> open_as_daemon() const {
     OpenOptions options;
     options.decode = content_decoder();
     options.patience = context_.patience();
-    WEFT_TRY(auto store, ClusterStore::open(context_.store_path(), options));
+    return ClusterStore::open(context_.store_path(), options);
+  }
+
+  Result<std::unique_ptr<Store>> open_to_repair(bool clustered) const {
+    if (!clustered) return context_.open_to_write();
+    WEFT_TRY(auto store, open_as_daemon());
     return std::unique_ptr<Store>(std::move(store));
   }
 

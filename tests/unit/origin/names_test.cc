@@ -59,9 +59,10 @@ TEST_CASE("what was said is read as it was written, under a name that all nodes 
   CHECK(tagged->cluster == "one");
   CHECK(said_name(tagged->said, "one").ends_with(".tag"));
   CHECK(said_name(tagged->said, "one") != said_name(tagged->said, "other"));
-  const auto gone = decode_said(encode_said(MirroredRemoval{"m", 2, 3}, "one"), "test");
+  const auto gone = decode_said(encode_said(MirroredRemoval{"m", 2, 3, "lost: why"}, "one"), "test");
   REQUIRE(gone.ok());
   CHECK(std::get<MirroredRemoval>(gone->said).number == 2);
+  CHECK(std::get<MirroredRemoval>(gone->said).lost == "lost: why");
   CHECK(said_name(gone->said, "one").ends_with(".rm"));
 }
 
@@ -88,6 +89,8 @@ TEST_CASE("records that are cut, of impossible names and numbers, or of an unkno
   CHECK(!decodes(MirroredTag{"m", "t", UINT64_MAX, 1, 1}));
   CHECK(!decodes(MirroredRemoval{"m", 0, 1}));
   CHECK(!decodes(MirroredRemoval{"m//n", 1, 1}));
+  CHECK(!decodes(MirroredRemoval{"m", 1, 1, "two\nlines"}));
+  CHECK(!decodes(MirroredRemoval{"m", 1, 1, std::string(1U << 20U, 'x')}));
   CHECK(!decode_said(encode_said(MirroredTag{"m", "t", 1, 1, 1}, std::string(1000, 'c')), "test").ok());
   CHECK(decode_said(seal_record(static_cast<RecordKind>(15), as_bytes("x")), "test").error().code == Errc::corrupt);
   CHECK(!decode_said(seal_record(RecordKind::said_tag, as_bytes("not a table")), "test").ok());

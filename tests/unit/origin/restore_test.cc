@@ -38,7 +38,7 @@ struct Left {
     say(MirroredTag{"a", "gone", 1, 1000, 6});
     say(MirroredTag{"a", "gone", 0, 1001, 8});
     say(MirroredTag{"a", "old", 2, 1500, 9});
-    say(MirroredRemoval{"a", 2, 5000});
+    say(MirroredRemoval{"a", 2, 5000, "lost: its machine stopped"});
   }
   void version(const std::string& name, std::uint64_t seed, std::vector<std::string> parents) {
     const std::string path = node.dir / ("source" + std::to_string(seed));
@@ -132,6 +132,8 @@ TEST_CASE("an origin alone gives versions, tags, parents and texts back, and wha
     CHECK(is.removed == (model == "a" && number == 2));
   }
   CHECK(row_of(*now, "a", 2).removed_ns == 5000);
+  CHECK(row_of(*now, "a", 2).lost == "lost: its machine stopped");
+  CHECK(row_of(*now, "a", 3).lost.empty());
   const ModelRow a = must(now->model("a"));
   CHECK(a.latest == 3);
   CHECK(a.next_number == 4);

@@ -7,11 +7,15 @@
 
 #include <filesystem>
 
+#include "os/open_beneath.h"
 #include "os/safe_path.h"
 #include "testing.h"
 
 using weft::Beneath;
 using weft::Errc;
+using weft::Fd;
+using weft::Resolve;
+using weft::testing::must;
 using weft::testing::read_text;
 using weft::testing::TempDir;
 using weft::testing::write_file;
@@ -39,6 +43,29 @@ struct World {
 };
 
 }  // namespace
+
+TEST_CASE("what of a path is followed is the caller's choice, and never leads out") {
+  World w;
+  fs::create_symlink("sub/file", w.dir / "in/name");
+  fs::create_symlink("../outside/secret", w.dir / "in/out");
+  const Fd directory = must(w.in.open_directory("."));
+  const auto open = [&](const char* path, int flags, Resolve resolve) {
+    const int fd = weft::open_beneath(directory.get(), path, flags, 0, resolve);
+    const Fd closed(fd);
+    return fd < 0 ? fd : 0;
+  };
+  for (const Resolve resolve : {Resolve::no_links, Resolve::no_links_no_mounts}) {
+    CHECK(open("sub/file", O_RDONLY, resolve) == 0);
+    CHECK(open("name", O_RDONLY, resolve) == -ELOOP);
+    CHECK(open("name", O_PATH | O_NOFOLLOW, resolve) == 0);  // the link itself
+  }
+  CHECK(open("name", O_RDONLY, Resolve::links_within) == 0);
+  for (const Resolve resolve : {Resolve::no_links, Resolve::no_links_no_mounts, Resolve::links_within}) {
+    CHECK(open("out", O_RDONLY, resolve) < 0);
+    CHECK(open("../outside/secret", O_RDONLY, resolve) == -EXDEV);
+    CHECK(open("none", O_RDONLY, resolve) == -ENOENT);
+  }
+}
 
 TEST_CASE("a path below a directory follows no link and does not lead out") {
   World w;

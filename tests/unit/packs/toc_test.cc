@@ -36,6 +36,40 @@ TEST_CASE("a .toc comes back as it was written") {
   CHECK(same(must(decode_toc(encode_toc(toc), "x.toc")), toc));
 }
 
+TEST_CASE("a .toc that is longer than the piece that is written at once comes back from the lines of a writer") {
+  TempDir dir;
+  const SafePath path = safe(dir.path()) / "x.toc";
+  PackToc toc{9, 0, {}};
+  TocLines lines;
+  for (std::uint64_t i = 0; i < 5000; ++i) {
+    const PackEntry entry{{i % 7 == 0 ? kDigestChunk + 1 : i + 1, {}}, toc.size, {}, i};
+    toc.size += entry.id.length;
+    toc.entries.push_back(entry);
+    for (unsigned b = 0; b < 2; ++b) toc.entries.back().id.root.bytes[b] = static_cast<std::uint8_t>(i >> (8 * b));
+    for (std::uint64_t chunk = 0; chunk < chunk_count(entry.id.length); ++chunk)
+      toc.entries.back().chunks.push_back(sha256(as_bytes(std::to_string(i + chunk))));
+  }
+  for (auto entry = toc.entries.rbegin(); entry != toc.entries.rend(); ++entry) lines.add(*entry);
+  const PackEntry taken = lines.take(toc.entries[7].id);
+  CHECK(taken.chunks == toc.entries[7].chunks);
+  CHECK(taken.offset == toc.entries[7].offset);
+  lines.add(taken);
+  lines.sort();
+  REQUIRE(lines.size() == toc.entries.size());
+  must(begin_toc(path, PackToc{9, toc.size, {}}, lines));
+  CHECK(same(must(read_toc(path)), toc));
+  CHECK(must(read_file(path, 1U << 30U)) == encode_toc(toc));
+  CHECK(salvage_toc(encode_toc(toc), 9).size() == toc.entries.size());
+}
+
+TEST_CASE("a .toc without entries comes back") {
+  PackToc toc{3, 0, {}};
+  toc.boot = "a boot";
+  const PackToc back = must(decode_toc(encode_toc(toc), "x.toc"));
+  CHECK(back.boot == toc.boot);
+  CHECK(back.entries.empty());
+}
+
 TEST_CASE("every flipped byte and every truncation of a .toc is seen") {
   const Bytes good = encode_toc(sample());
   for (std::size_t i = 0; i < good.size(); ++i) {

@@ -126,10 +126,18 @@ TEST_CASE("what was in memory when the machine stopped is read by nobody until i
     CHECK(row.removed);
     CHECK(row.lost == "the machine stopped");
     CHECK(in_memory(*store).empty());
-    must(store->gc({}, no_progress()));
-    const auto checked = store->fsck({}, decode, no_progress());
-    REQUIRE(checked.ok());
-    CHECK(checked->problems.empty());
+    const std::vector<Said> said = must(store->said(0)).said;  // for an origin
+    REQUIRE(std::holds_alternative<MirroredRemoval>(said.back()));
+    CHECK(std::get<MirroredRemoval>(said.back()).lost == "the machine stopped");
+    const StoreCounts counts = must(store->counts());
+    CHECK(counts.lost == 1);
+    CHECK(counts.newest_lost.lost == "the machine stopped");
+    for (int looks = 0; looks < 2; ++looks) {
+      const auto checked = store->fsck({}, decode, no_progress());
+      REQUIRE(checked.ok());
+      CHECK(checked->problems == std::vector<std::string>());
+      must(store->gc({}, no_progress()));
+    }
     const VersionRow again = publish_in_memory(*store, "m", {1, 2}).version;
     CHECK(again.number == 2);
     CHECK(reads_well(*store, 1));

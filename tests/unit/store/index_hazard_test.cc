@@ -152,10 +152,13 @@ TEST_CASE("the map grows under a reader of another process, and the reader follo
 
 TEST_CASE("the map grows under a snapshot of the same process") {
   TestStore test;
-  auto store = open_store(test.path);
+  OpenOptions options = write_options();
+  options.map_bytes = 512U << 10U;
+  auto store = open_store(test.path, options);
   must_publish(*store, "m", many(0, 10));
   auto before = store->snapshot().value();
-  must_publish(*store, "m", many(0, 9000));
+  must_publish(*store, "m", many(0, 2000));  // in one commit
+  CHECK(index_bytes(test.path) > options.map_bytes);
   ModelId model = before->model("m").value().id;
   CHECK(before->model("m").value().latest == 1);
   CHECK(before->version(model, 2).error().code == Errc::not_found);

@@ -1,0 +1,106 @@
+// The publish of a large version: it takes its content in parts (catalog/taking.h), and others write between them.
+#include <algorithm>
+
+#include <fmt/core.h>
+
+#include "base/limits.h"
+#include "catalog/taking.h"
+#include "repair/rebuild.h"
+#include "store/store_impl.h"
+
+namespace weft {
+
+bool is_large(const VersionContent& content) {
+  return rows_of(content) > limits::kBatchRows;
+}
+
+// Keeps gc from what the version brings, and others from what they do not know, until its commit.
+Result<Fd> StoreImpl::lock_for_taking() {
+  WEFT_TRY(Fd collector, lock_collector(path_, LockKind::exclusive, options_.patience));
+  WEFT_CHECK(give_up_taking(no_progress()));
+  return collector;
+}
+
+// Lets others write before it goes on.
+Status StoreImpl::end_part(Placed& placed) {
+  placed.lock.reset();
+  if (hooks_.after_part) hooks_.after_part();
+  WEFT_TRY(placed.lock, lock_writer());
+  return {};
+}
+
+// Nothing, if the newest version is the same.
+Result<std::optional<TakenContent>> StoreImpl::take_content(const PublishRequest& request, const Digest& manifest,
+                                                            Placed& placed, std::uint64_t& new_bytes) {
+  ContentTaking taking(request.content, placed.new_blobs);
+  const auto write = [&](const std::function<Result<std::uint64_t>(Txn&)>& part) -> Status {
+    std::uint64_t more = 0;
+    WEFT_CHECK(env_->write(*placed.lock, [&](Txn& txn) -> Status {
+      WEFT_TRY(more, part(txn));
+      return {};
+    }));
+    new_bytes += more;
+    return end_part(placed);
+  };
+  bool same = false;
+  WEFT_CHECK(write([&](Txn& txn) -> Result<std::uint64_t> {
+    WEFT_TRY(const auto newest, newest_with(txn, request.model, manifest));
+    same = newest.has_value();
+    if (same) return std::uint64_t{0};
+    WEFT_TRY(VersionRow version, plan_version(txn, request, manifest));
+    return taking.begin(txn, std::move(version));
+  }));
+  if (same) return std::optional<TakenContent>();
+  for (std::uint64_t from = 0, end = 0; from < taking.steps(); from = end) {
+    end = std::min<std::uint64_t>(from + limits::kBatchRows, taking.steps());
+    WEFT_CHECK(write([&](Txn& txn) { return taking.take(txn, from, end); }));
+  }
+  return std::optional(taking.taken());
+}
+
+// Of a publish that came to nothing. The caller holds the collector's lock, so that none is under way. Whatever part of
+// it fails, the next who calls this goes on.
+Status StoreImpl::give_up_taking(Progress& progress) {
+  std::optional<UnderWay> left;
+  {
+    WEFT_TRY(Txn txn, env_->read());
+    WEFT_TRY(left, find_under_way(txn));
+  }
+  if (!left) return {};
+  WEFT_TRY(const VersionContent content, content_of(left->version.manifest));
+  const ContentTaking taking(content, {});
+  for (bool more = true; more;) {
+    if (progress.cancelled()) return Error{Errc::cancelled, fmt::format("{}: stopped", path_)};
+    WEFT_TRY(const WriterLock lock, lock_writer());  // a record that was journaled makes the version live first
+    WEFT_CHECK(env_->write(lock, [&](Txn& txn) -> Status {
+      WEFT_TRY(const std::optional<UnderWay> now, find_under_way(txn));
+      more = now && now->steps > limits::kBatchRows;
+      if (!now) return {};
+      return taking.give_back(txn, now->version.id,
+                              now->steps - std::min<std::uint64_t>(now->steps, limits::kBatchRows), now->steps);
+    }));
+  }
+  return {};
+}
+
+// Before a check, where this may write.
+Status StoreImpl::give_up_left(Progress& progress) {
+  {
+    WEFT_TRY(Txn txn, env_->read());
+    WEFT_TRY(const std::optional<UnderWay> left, find_under_way(txn));
+    if (!left || !options_.write) return {};
+  }
+  WEFT_TRY(const Fd collector, lock_collector(path_, LockKind::exclusive, options_.patience));
+  return give_up_taking(progress);
+}
+
+// Nothing of it is lost: what it took is given back by the next who may write.
+Result<std::string> StoreImpl::left_taking() {
+  WEFT_TRY(Txn txn, env_->read());
+  WEFT_TRY(const std::optional<UnderWay> left, find_under_way(txn));
+  return left ? fmt::format("{}: a publish of {} ended before its commit; `weft gc` gives back its space", path_,
+                            left->version.model_name)
+              : std::string();
+}
+
+}  // namespace weft

@@ -1,0 +1,216 @@
+"""Data sets through the mount, by the loaders that people train with: each gets what the source has."""
+import importlib.util
+import io
+import json
+import os
+import pathlib
+import re
+import sys
+import tarfile
+import types
+
+import lmdb
+import numpy
+import pytest
+import torch
+import webdataset
+from PIL import Image
+from torch.utils.data import DataLoader, Dataset
+
+from weftlib import Mount, Store, environment, files_below, run
+
+WORKERS = 8
+IMAGES = 40  # of each of two classes
+RECORDS = 120
+
+
+def picture(number):
+    """A PNG of its own, as bytes."""
+    pixels = numpy.random.default_rng(number).integers(0, 255, (24, 16 + number % 5, 3), numpy.uint8)
+    out = io.BytesIO()
+    Image.fromarray(pixels).save(out, "PNG")
+    return out.getvalue()
+
+
+def write_images(directory):
+    for number in range(IMAGES):
+        for name in ("cat", "dog"):
+            path = directory / name / f"{number:03}.png"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(picture(number if name == "cat" else 1000 + number))
+
+
+def write_shard(path):
+    with tarfile.open(path, "w") as tar:
+        for number in range(RECORDS):
+            for suffix, content in (("png", picture(number)), ("cls", str(number % 7).encode())):
+                member = tarfile.TarInfo(f"train/{number:05}.{suffix}")
+                member.size = len(content)
+                tar.addfile(member, io.BytesIO(content))
+
+
+def write_lmdb(directory):
+    with lmdb.open(str(directory), map_size=1 << 28) as env, env.begin(write=True) as txn:
+        for number in range(RECORDS):
+            txn.put(f"{number:05}".encode(), picture(number))
+
+
+@pytest.fixture(scope="module")
+def shown(tmp_path_factory):
+    """A data set, published and mounted: .source, .path (datasets/), .records, .mount, .area."""
+    area = tmp_path_factory.mktemp("sets")
+    source = area / "source"
+    write_images(source / "images")
+    write_shard(source / "train.tar")
+    write_lmdb(source / "lsun")
+    (source / "table").mkdir()
+    (source / "table/train.jsonl").write_text("".join(json.dumps({"n": n, "text": f"row {n}"}) + "\n" for n in range(50)))
+    store = Store(area / "store")
+    said = store.weft("import", "--dataset", source, "--name", "org/set").stderr
+    assert "lock.mdb: left out" in said
+    with Mount(store, area / "mnt") as mount:
+        yield types.SimpleNamespace(source=source, path=mount.path / "datasets/org/set/1",
+                                    records=mount.path / "records/org/set/1", mount=mount.path, area=area, store=store)
+
+
+class Members(Dataset):
+    """A tar's members as files."""
+
+    def __init__(self, directory):
+        self.paths = sorted(path for path in directory.rglob("*") if path.is_file())
+
+    def __len__(self):
+        return len(self.paths)
+
+    def __getitem__(self, number):
+        return self.paths[number].name, self.paths[number].read_bytes()
+
+
+class Rows(Dataset):
+    """A container's records, by their offsets and lengths."""
+
+    def __init__(self, container, records):
+        self.container, self.index = container, numpy.load(records / "index.npy", mmap_mode="r")
+
+    def __len__(self):
+        return len(self.index)
+
+    def __getitem__(self, number):
+        with open(self.container, "rb") as file:
+            offset, length = (int(value) for value in self.index[number])
+            return os.pread(file.fileno(), length, offset)
+
+
+def loaded(dataset):
+    rows = DataLoader(dataset, batch_size=None, num_workers=WORKERS, timeout=120)
+    return [tuple(row) if isinstance(row, list) else row for row in rows]
+
+
+def members_of(path):
+    with tarfile.open(path) as tar:
+        return [(pathlib.Path(member.name).name, tar.extractfile(member).read()) for member in tar]
+
+
+def torchvision_datasets():
+    """torchvision without its operators, which need the other build of torch."""
+    origin = pathlib.Path(importlib.util.find_spec("torchvision").origin).parent
+    text = (origin / "_meta_registrations.py").read_text()
+    library = torch.library.Library("torchvision", "DEF")
+    for names in sorted(set(re.findall(r'register_meta\("(\w+)"\)|torchvision::(\w+)', text))):
+        library.define(f"{''.join(names)}(Tensor x) -> Tensor")
+    from torchvision import datasets
+    return datasets
+
+
+@pytest.fixture(scope="module")
+def vision():
+    return torchvision_datasets()
+
+
+def test_what_was_published_is_there(shown):
+    given = files_below(shown.source)
+    del given["lsun/lock.mdb"]
+    assert files_below(shown.path) == given
+
+
+def test_members_of_a_tar_as_files(shown):
+    assert sorted(loaded(Members(shown.records / "train.tar/files"))) == sorted(members_of(shown.source / "train.tar"))
+
+
+def test_records_of_a_tar_by_index(shown):
+    got = loaded(Rows(shown.path / "train.tar", shown.records / "train.tar"))
+    assert got == [content for _, content in members_of(shown.source / "train.tar")]
+    keys = (shown.records / "train.tar/keys.txt").read_text().splitlines()
+    with tarfile.open(shown.source / "train.tar") as tar:
+        assert keys == tar.getnames()
+
+
+def test_records_of_an_lmdb_by_index(shown):
+    rows = loaded(Rows(shown.path / "lsun/data.mdb", shown.records / "lsun/data.mdb"))
+    keys = (shown.records / "lsun/data.mdb/keys.txt").read_text().splitlines()
+    with lmdb.open(str(shown.source / "lsun"), readonly=True, lock=False) as env, env.begin() as txn:
+        assert dict(zip(keys, rows)) == {key.decode(): bytes(value) for key, value in txn.cursor()}
+
+
+@pytest.mark.parametrize("lock", [True, False])
+def test_an_lmdb_opened_by_python_lmdb(shown, lock):
+    with lmdb.open(str(shown.path / "lsun"), readonly=True, lock=lock, readahead=False) as env, env.begin() as txn:
+        assert [bytes(txn.get(f"{number:05}".encode())) for number in range(RECORDS)] == \
+            [picture(number) for number in range(RECORDS)]
+
+
+def test_torchvision_lsun(shown, vision, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)  # it writes a cache of the keys where it runs
+    images = loaded(vision.LSUNClass(str(shown.path / "lsun"), transform=numpy.asarray))
+    assert len(images) == RECORDS
+    for number, (image, _) in enumerate(images):
+        assert (numpy.asarray(image) == numpy.asarray(Image.open(io.BytesIO(picture(number))))).all()
+
+
+def test_torchvision_image_folder(shown, vision):
+    ours, theirs = (vision.ImageFolder(str(root / "images"), transform=numpy.asarray)
+                    for root in (shown.path, shown.source))
+    assert ours.classes == theirs.classes and len(ours) == 2 * IMAGES
+    for (image, label), (expected, expected_label) in zip(loaded(ours), theirs):
+        assert label == expected_label and (numpy.asarray(image) == expected).all()
+
+
+def test_webdataset(shown):
+    def samples(path):
+        return [(one["__key__"], one["png"], one["cls"])
+                for one in webdataset.WebDataset(str(path), shardshuffle=False, empty_check=False)]
+
+    assert len(samples(shown.path / "train.tar")) == RECORDS
+    assert samples(shown.path / "train.tar") == samples(shown.source / "train.tar")
+
+
+@pytest.mark.parametrize("container", ["train.tar", "lsun/data.mdb", "@files"])
+def test_shares_are_all_rows_once(shown, container):
+    directory = shown.records / container
+    rows = len((directory / "keys.txt").read_text().splitlines())
+    for kind in ("part", "order/3"):
+        shares = [numpy.load(directory / kind / "5" / f"{rank}.npy") for rank in range(5)]
+        assert sorted(numpy.concatenate(shares)) == list(range(rows))
+    for absent in ("part/5/5.npy", "part/0/0.npy", "part/4097/0.npy", "order/65536/1/0.npy", "part/05/1.npy"):
+        assert not (directory / absent).exists()
+
+
+def program(shown, home, text):
+    """What a Python program of its own prints, offline."""
+    home.mkdir()
+    env = environment(HF_HUB_CACHE=str(shown.mount / "hub"), HF_HUB_OFFLINE="1", HF_DATASETS_OFFLINE="1",
+                      HF_HOME=str(home), HF_DATASETS_CACHE=str(home / "sets"), HOME=str(home))
+    return run([sys.executable, "-c", text], env=env, timeout=300).stdout.splitlines()[-1]
+
+
+def test_snapshot_download(shown, tmp_path):
+    path = program(shown, tmp_path / "home", "from huggingface_hub import snapshot_download\n"
+                   "print(snapshot_download('org/set', repo_type='dataset'))")
+    assert path.startswith(str(shown.mount / "hub/datasets--org--set/snapshots"))
+    assert files_below(pathlib.Path(path)) == files_below(shown.path)
+
+
+def test_load_dataset(shown, tmp_path):
+    rows = program(shown, tmp_path / "home", "import datasets, json\n"
+                   f"print(json.dumps(datasets.load_dataset({str(shown.path / 'table')!r})['train'].to_list()))")
+    assert json.loads(rows) == [{"n": n, "text": f"row {n}"} for n in range(50)]

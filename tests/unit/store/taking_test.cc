@@ -1,0 +1,278 @@
+// Publishes of versions that take their content in parts.
+#include <doctest/doctest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "base/limits.h"
+#include "catalog/taking.h"
+#include "index_support.h"
+#include "weft/listing.h"
+
+using namespace weft;
+using namespace weft::testing;
+
+namespace {
+
+constexpr unsigned kMany = limits::kBatchRows + 100;  // blobs, and as many views
+constexpr int kParts = 4;                             // the first gives the version its id
+
+Files large_files() {
+  std::vector<unsigned> contents;
+  for (unsigned n = 0; n < kMany; ++n) contents.push_back(n);
+  return {contents};
+}
+
+// A store with one small version, whose content the large one has too.
+struct Ground {
+  Ground() { must_publish(*open_store(test.path), "small", {{5, 6}}); }
+  TestStore test;
+};
+
+bool is_sound(StoreImpl& store) {
+  const auto problems = must(store.fsck({}, decode, no_progress())).problems;
+  for (const std::string& problem : problems) CHECK(problem.empty());
+  return problems.empty();
+}
+
+bool is_under_way(StoreImpl& store) {
+  Txn txn = must(store.env().read());
+  return must(find_under_way(txn)).has_value();
+}
+
+// What readers see, but for the bytes that are stored.
+std::string shown(StoreImpl& store) {
+  auto snapshot = must(store.snapshot());
+  std::string out;
+  for (const ModelRow& model : must(snapshot->models()).rows)
+    for (const VersionRow& row : must(snapshot->versions(model.id)).rows)
+      out += row.model_name + "@" + std::to_string(row.number) + "\n";
+  const StoreCounts counts = must(store.counts());
+  return out + std::to_string(counts.models) + " " + std::to_string(counts.versions) + " " +
+         std::to_string(counts.views) + "\n";
+}
+
+// Publishes the large version in a child that is killed after so many parts.
+bool killed_after(const std::string& path, int parts, const std::function<void(StoreImpl&)>& between = {}) {
+  const int status = in_child([&] {
+    std::unique_ptr<StoreImpl> store;
+    CommitHooks hooks;
+    hooks.after_part = [&, left = parts]() mutable {
+      if (--left == 0 && between) between(*store);
+      if (left == 0) ::kill(::getpid(), SIGKILL);
+    };
+    store = open_store(path, write_options(), hooks);
+    must_publish(*store, "large", large_files());
+    return true;
+  });
+  return WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL;
+}
+
+}  // namespace
+
+TEST_CASE("a large version takes its content in parts, which no reader sees before the commit") {
+  const Ground ground;
+  std::unique_ptr<StoreImpl> store;
+  std::string before;
+  int parts = 0;
+  CommitHooks hooks;
+  hooks.after_part = [&] {
+    ++parts;
+    CHECK(is_under_way(*store));
+    CHECK(shown(*store) == before);
+  };
+  store = open_store(ground.test.path, write_options(), hooks);
+  before = shown(*store);
+  const PublishOutcome outcome = must_publish(*store, "large", large_files(), {{{"small", 1}}, {"tag"}});
+  CHECK(parts == kParts);
+  CHECK(outcome.made);
+  CHECK(outcome.new_bytes == outcome.version.logical_bytes - 2011);
+  CHECK(outcome.shared_bytes == 2011);
+  CHECK_FALSE(is_under_way(*store));
+  CHECK(must(store->counts()).versions == 2);
+  CHECK(must(store->counts()).views == kMany);
+  CHECK(must(store->counts()).blobs == kMany);
+  CHECK(must(store->counts()).dead_bytes == 0);
+  Renewed renewed(*store);
+  CHECK(must(owned_bytes(renewed, outcome.version.id)) == outcome.new_bytes);
+  CHECK(is_sound(*store));
+  const FsckOptions rebuild{.rebuild = true};
+  const std::string whole = dump(*store, false);
+  CHECK(must(store->fsck(rebuild, decode, no_progress())).rebuilt);
+  CHECK(dump(*store, false) == whole);
+}
+
+TEST_CASE("between the parts others publish what the large version has, tag and remove") {
+  const Ground ground;
+  std::unique_ptr<StoreImpl> store;
+  int parts = 0;
+  CommitHooks hooks;
+  hooks.after_part = [&] {
+    if (++parts > kParts) return;
+    const std::string model = "beside" + std::to_string(parts);
+    must_publish(*store, model, {{0, 1, 5, 2000, kMany - 1}, {9000U + static_cast<unsigned>(parts)}});
+    must(store->set_tag(model, "t", 1));
+    if (parts == 2) must(store->remove_version("beside1", 1));
+    if (parts == 3) must(store->remove_version("small", 1));
+  };
+  store = open_store(ground.test.path, write_options(), hooks);
+  const PublishOutcome outcome = must_publish(*store, "large", large_files());
+  CHECK(parts == kParts);
+  CHECK(must(must(store->snapshot())->owner(content_id(0)))->first == outcome.version.id);
+  CHECK(is_sound(*store));
+  must(store->gc({}, no_progress()));
+  CHECK(is_sound(*store));
+  must(store->remove_version("large", 1));
+  must(store->gc({}, no_progress()));
+  CHECK(is_sound(*store));
+  CHECK(must(store->counts()).blobs == 5 + 3);
+}
+
+TEST_CASE("a large publish that dies after any part leaves nothing once gc has run") {
+  const Ground ground;
+  const std::string before = shown(*open_store(ground.test.path));
+  for (int parts = 1; parts <= kParts; ++parts) {
+    CAPTURE(parts);
+    REQUIRE(killed_after(ground.test.path, parts));
+    const auto store = open_store(ground.test.path);
+    CHECK(is_under_way(*store));
+    CHECK(shown(*store) == before);
+    must(store->gc({}, no_progress()));
+    CHECK_FALSE(is_under_way(*store));
+    CHECK(is_sound(*store));
+    CHECK(must(store->counts()).blobs == 2);
+    CHECK(must(store->counts()).dead_bytes == 0);
+    CHECK(must(store->counts()).packs == 1);
+    CHECK(shown(*store) == before);
+  }
+}
+
+TEST_CASE("a check of what a dead publish left finds a sound store, and a rebuild too") {
+  const Ground ground;
+  REQUIRE(killed_after(ground.test.path, 3));
+  CHECK(is_sound(*open_store(ground.test.path)));
+  CHECK_FALSE(is_under_way(*open_store(ground.test.path)));
+
+  REQUIRE(killed_after(ground.test.path, 3));
+  OpenOptions reading = write_options();
+  reading.write = false;
+  const auto problems = must(open_store(ground.test.path, reading)->fsck({}, decode, no_progress())).problems;
+  REQUIRE(problems.size() == 1);
+  CHECK(problems.front().find("a publish of large ended before its commit; `weft gc` gives back its space") !=
+        std::string::npos);
+  const auto store = open_store(ground.test.path);
+  const FsckOptions rebuild{.rebuild = true};
+  CHECK(must(store->fsck(rebuild, decode, no_progress())).rebuilt);
+  CHECK_FALSE(is_under_way(*store));
+  CHECK(is_sound(*store));
+}
+
+TEST_CASE("what others published beside a dead publish is theirs") {
+  const Ground ground;
+  for (int parts = 1; parts <= kParts; ++parts) {
+    CAPTURE(parts);
+    const std::string model = "beside" + std::to_string(parts);
+    REQUIRE(killed_after(ground.test.path, parts, [&](StoreImpl& store) {
+      must_publish(store, model, {{0, 1, 5, 2000, kMany - 1}});
+    }));
+    const auto store = open_store(ground.test.path);
+    if (parts % 2 == 0) must(store->gc({}, no_progress()));
+    CHECK(is_sound(*store));
+    const VersionRow version =
+        must(must(store->snapshot())->version(must(must(store->snapshot())->model(model)).id, 1));
+    Renewed renewed(*store);
+    CHECK(must(owned_bytes(renewed, version.id)) == (parts == 1 ? version.logical_bytes - 1005 : 0));
+  }
+}
+
+TEST_CASE("the next large publish gives back what a dead one left") {
+  const Ground ground;
+  REQUIRE(killed_after(ground.test.path, 3));
+  const auto store = open_store(ground.test.path);
+  CHECK(must_publish(*store, "large", large_files()).made);
+  CHECK_FALSE(is_under_way(*store));
+  CHECK(must(store->counts()).versions == 2);
+  CHECK(is_sound(*store));
+}
+
+TEST_CASE("a gc that ends while it gives back a dead publish leaves the rest to the next") {
+  const Ground ground;
+  REQUIRE(killed_after(ground.test.path, kParts));
+  class CancelledSoon final : public Progress {
+   public:
+    void total(std::uint64_t) override {}
+    void advance(std::uint64_t) override {}
+    void phase(std::string_view) override {}
+    bool cancelled() const override { return left_-- <= 0; }
+
+   private:
+    mutable int left_ = 1;
+  } soon;
+  const auto store = open_store(ground.test.path);
+  CHECK(store->gc({}, soon).error().code == Errc::cancelled);
+  CHECK(is_under_way(*store));
+  must_publish(*store, "beside", {{0, 1, 2000, kMany - 1}});
+  CHECK(is_sound(*store));
+  CHECK_FALSE(is_under_way(*store));
+}
+
+TEST_CASE("a large publish that is journaled and dies is made live by the next writer") {
+  const Ground ground;
+  const int status = in_child([&] {
+    CommitHooks hooks;
+    hooks.after_journal = [] { ::kill(::getpid(), SIGKILL); };
+    must_publish(*open_store(ground.test.path, write_options(), hooks), "large", large_files());
+    return true;
+  });
+  REQUIRE(WIFSIGNALED(status));
+  const auto store = open_store(ground.test.path);
+  must(store->lock_writer());
+  CHECK_FALSE(is_under_way(*store));
+  CHECK(must(store->counts()).versions == 2);
+  CHECK(is_sound(*store));
+}
+
+TEST_CASE("a large version that another publishes meanwhile is made once") {
+  const Ground ground;
+  std::unique_ptr<StoreImpl> store;
+  bool first = true;
+  CommitHooks hooks;
+  const auto other = open_store(ground.test.path);
+  must_publish(*other, "large", {{1}});
+  hooks.after_part = [&] {
+    if (!std::exchange(first, false)) return;
+    must_publish(*store, "small", {{7}});
+    must(store->remove_version("large", 1));
+  };
+  store = open_store(ground.test.path, write_options(), hooks);
+  const PublishOutcome outcome = must_publish(*store, "large", large_files());
+  CHECK(outcome.made);
+  CHECK(outcome.version.number == 2);
+  CHECK_FALSE(must_publish(*store, "large", large_files(), {{}, {"again"}}).made);
+  CHECK(must(must(store->snapshot())->tag(outcome.version.model, "again")).number == 2);
+  CHECK_FALSE(is_under_way(*store));
+  CHECK(is_sound(*store));
+}
+
+TEST_CASE("a large publish whose parent goes before its commit fails, and leaves nothing") {
+  const Ground ground;
+  std::unique_ptr<StoreImpl> store;
+  int parts = 0;
+  CommitHooks hooks;
+  hooks.after_part = [&] {
+    if (++parts == 2) must(store->remove_version("small", 1));
+  };
+  store = open_store(ground.test.path, write_options(), hooks);
+  ParentRef parent{"small", 1};
+  parent.declared = true;
+  CHECK(publish(*store, "large", large_files(), {{parent}, {}}).error().code == Errc::not_found);
+  CHECK_FALSE(is_under_way(*store));
+  CHECK(is_sound(*store));
+  must(store->gc({}, no_progress()));
+  CHECK(must(store->counts()).blobs == 0);
+  CHECK(is_sound(*store));
+}
