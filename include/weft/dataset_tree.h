@@ -84,6 +84,7 @@ class DatasetTree {
   // and order/ are not listed.
   Result<DatasetPage> list(std::uint64_t dir, std::uint64_t from, std::size_t entries_max) const;
   Result<MadeFile> made(std::uint64_t number) const;  // may take a moment for a large order
+  Result<DatasetFacts> facts() const;  // of the manifest of the version's tree; looks at all tables
   // Of a published file of the manifest; nothing if it has no record table. They live on without the tree.
   Result<std::optional<RecordRows>> rows(std::uint32_t file) const;
 

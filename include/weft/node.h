@@ -63,17 +63,7 @@ struct SmallFile {
 // Each in the file table's order. Files without bytes may name a bundle that is not there.
 Status each_small_file(Store& store, const Manifest& manifest, const std::function<Status(const SmallFile&)>& visit);
 
-// What a data set has, as far as its manifest does not say it.
-struct ContainerFacts {
-  const File* file = nullptr;            // of the manifest
-  std::optional<std::uint64_t> records;  // none: it was read as no container
-  std::uint64_t left_out = 0;            // members that are no records
-  std::string why_none;                  // if there are no records
-};
-struct DatasetFacts {
-  std::uint64_t small_files = 0;
-  std::vector<ContainerFacts> containers;
-};
+// Read from the tables of a version that is local.
 Result<DatasetFacts> dataset_facts(Store& store, const Manifest& manifest);
 
 // The store's view of a manifest: what publish and fsck --rebuild need. Errc::invalid where VersionTree::build() fails.

@@ -136,7 +136,19 @@ struct VersionFacts {
   std::vector<ParentRef> parents;
   std::vector<std::string> elsewhere;  // parents by name that are not stored
 };
-std::string render_info_json(const VersionFacts& facts, const Manifest& manifest);
+// What a data set has, as far as its manifest does not say it.
+struct ContainerFacts {
+  const File* file = nullptr;            // of the manifest
+  std::optional<std::uint64_t> records;  // none: it was read as no container
+  std::uint64_t left_out = 0;            // members that are no records
+  std::string why_none;                  // if there are no records
+};
+struct DatasetFacts {
+  std::uint64_t small_files = 0;
+  std::vector<ContainerFacts> containers;
+};
+// `dataset` is of a data set, and empty for a model. Neither small files nor records are listed.
+std::string render_info_json(const VersionFacts& facts, const Manifest& manifest, const DatasetFacts& dataset = {});
 std::string render_layer_json(const VersionTree& tree, std::uint32_t layer);
 std::string render_readme();
 

@@ -188,7 +188,7 @@ inline constexpr std::size_t kEtcdEndpointsMax = 16;
 inline constexpr std::size_t kRegistryRecordMax = 1'000'000;  // etcd takes requests of 1.5 MiB
 inline constexpr std::size_t kRegistryPacksMax = 65'536;      // that come with one version
 inline constexpr std::size_t kRegistryTagsMax = 100;          // set by one publish
-inline constexpr std::uint64_t kTreeNodesMax = 1ULL << 32U;
-inline constexpr std::size_t kRegistryRefusalsMax = 32;  // that status names
+inline constexpr std::uint64_t kTreeNodesMax = 1ULL << 54U;   // of a data set; a model has fewer than 2^32
+inline constexpr std::size_t kRegistryRefusalsMax = 32;       // that status names
 
 }  // namespace weft::limits

@@ -13,8 +13,6 @@
 namespace weft {
 namespace {
 
-constexpr std::uint64_t kTreeNodesMax = UINT32_MAX;  // a tree counts them in 32 bits
-
 std::string name_of(const std::string& model, std::uint64_t number) {
   return fmt::format("{}@{}", printable(model), number);
 }
@@ -32,7 +30,7 @@ Status check_bounds(const MirroredVersion& change) {
                           {"metrics", version.metrics.size(), limits::kMetricsMax},
                           {"parents", version.parents.size(), limits::kParentsMax},
                           {"parents that are not stored", version.elsewhere.size(), limits::kParentsMax},
-                          {"inode numbers", change.tree_nodes, kTreeNodesMax},
+                          {"inode numbers", change.tree_nodes, limits::kTreeNodesMax},
                           {"bytes", version.logical_bytes, limits::kVersionBytesMax}};
   for (const Bound& bound : bounds)
     if (bound.got > bound.max)

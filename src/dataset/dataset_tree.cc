@@ -1,5 +1,6 @@
 #include "weft/dataset_tree.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "dataset/container_dir.h"
@@ -172,6 +173,24 @@ Result<MadeFile> DatasetTree::made(std::uint64_t number) const {
   const std::size_t i = state.numbers.container_of(number);
   WEFT_TRY(const ContainerDir container, state.container(i));
   return container.made(number - state.numbers.container(i));
+}
+
+Result<DatasetFacts> DatasetTree::facts() const {
+  const State& state = *state_;
+  const Manifest& manifest = state.tree->manifest();
+  DatasetFacts facts;
+  WEFT_TRY(const DatasetTablePointer small, state.small_table());
+  if (small) facts.small_files = small->small_files()->table.files();
+  for (const File& file : published_files(manifest)) {
+    const auto why = std::ranges::find(file.metadata, kNoRecords, &std::pair<std::string, std::string>::first);
+    if (why != file.metadata.end()) facts.containers.push_back({&file, {}, 0, why->second});
+    const auto found = find_table(manifest, file.path);
+    if (!found) continue;
+    WEFT_TRY(const DatasetTablePointer table, state.tables(*found));
+    const RecordTable& records = table->records()->table;
+    facts.containers.push_back({&file, records.size(), records.left_out(), {}});
+  }
+  return facts;
 }
 
 Result<std::optional<RecordRows>> DatasetTree::rows(std::uint32_t file) const {

@@ -190,9 +190,33 @@ void write_vertex(JsonWriter& json, const VersionTree& tree, std::uint32_t verte
   json.key("vertex").raw(line.take());
 }
 
+std::string container_line(const ContainerFacts& container) {
+  JsonWriter json;
+  json.begin_object().member("path", std::string_view(container.file->path)).key("records");
+  if (container.records)
+    json.value(*container.records).member("left_out", container.left_out);
+  else
+    json.null().member("why", std::string_view(container.why_none));
+  return json.end_object().take();
+}
+
+std::string render_dataset_json(const VersionFacts& facts, const Manifest& manifest, const DatasetFacts& dataset) {
+  JsonWriter json(true);
+  json.begin_object();
+  write_facts(json, facts);
+  json.member("kind", kind_name(manifest.kind)).member("bytes", logical_bytes(manifest));
+  json.member("small_files", dataset.small_files).key("containers").begin_array();
+  for (const ContainerFacts& container : dataset.containers) json.raw(container_line(container));
+  json.end_array().key("files").begin_array();
+  for (const File& file : published_files(manifest)) json.raw(file_line(file));
+  json.end_array().end_object();
+  return json.take() + "\n";
+}
+
 }  // namespace
 
-std::string render_info_json(const VersionFacts& facts, const Manifest& manifest) {
+std::string render_info_json(const VersionFacts& facts, const Manifest& manifest, const DatasetFacts& dataset) {
+  if (manifest.kind == VersionKind::dataset) return render_dataset_json(facts, manifest, dataset);
   Totals totals = totals_of(manifest);
   JsonWriter json(true);
   json.begin_object();

@@ -25,7 +25,7 @@ constexpr Ino lineage_dir_ino(VersionId version) {
 // Any thread.
 class Lineage final : public Subtree {
  public:
-  explicit Lineage(Store& store) : store_(store), texts_(store) {}
+  Lineage(Store& store, Versions& versions) : store_(store), texts_(store, versions) {}
 
   Result<Attr> attr(const MountInode& inode) override;
   Result<Attr> lookup(const MountInode& dir, std::string_view name) override;

@@ -61,9 +61,18 @@ Result<LineageText> LineageTexts::render_entry(Ino ino) {
     WEFT_TRY(out.text, owners_text(store_, version));
     return out;
   }
-  WEFT_TRY(const Manifest manifest, load_manifest(store_, version));
-  out.text = render_info_json(facts_of(version), manifest);
+  WEFT_TRY(out.text, render_info(version));
   return out;
+}
+
+Result<std::string> LineageTexts::render_info(const VersionRow& version) {
+  if (version.kind == VersionKind::dataset) {
+    WEFT_TRY(const auto loaded, versions_.load(version.id));
+    WEFT_TRY(const DatasetFacts facts, loaded->dataset->facts());
+    return render_info_json(facts_of(version), loaded->tree->manifest(), facts);
+  }
+  WEFT_TRY(const Manifest manifest, load_manifest(store_, version));
+  return render_info_json(facts_of(version), manifest);
 }
 
 Result<LineageText> LineageTexts::render_kin(Ino ino) {

@@ -12,6 +12,7 @@
 
 #include "base/lru_cache.h"
 #include "vfs/numbers.h"
+#include "vfs/versions.h"
 #include "weft/node.h"
 #include "weft/snapshot.h"
 #include "weft/store.h"
@@ -31,7 +32,7 @@ std::string_view kin_file_name(unsigned file);
 class LineageTexts {
  public:
   using Text = std::shared_ptr<const LineageText>;
-  explicit LineageTexts(Store& store) : store_(store) {}
+  LineageTexts(Store& store, Versions& versions) : store_(store), versions_(versions) {}
 
   Result<Text> find(Ino ino);  // of a kin_file, a diff, or the lineage_entry of info.json or owners.tsv
   // The number that a file of kin has by what is published and removed now.
@@ -43,7 +44,10 @@ class LineageTexts {
   Result<LineageText> render_kin(Ino ino);
   Result<LineageText> render_diff_of(Ino ino);
 
+  Result<std::string> render_info(const VersionRow& version);
+
   Store& store_;
+  Versions& versions_;  // the tables of data sets
   LruCache<LineageText> texts_{8U << 20U};
 };
 

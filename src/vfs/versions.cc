@@ -25,6 +25,9 @@ std::size_t memory_bytes(const TreeVersion& version) {
 
 Status check_fits(const TreeVersion& version) {
   const VersionTree& tree = *version.tree;
+  if (version.row.kind != tree.manifest().kind)
+    return Error{Errc::corrupt, fmt::format("{}@{}: expected the manifest of a {}", version.row.model_name,
+                                            version.row.number, kind_name(version.row.kind))};
   const std::uint64_t nodes = version.dataset ? version.dataset->size() : tree.size();
   if (version.local.ino_count == nodes && version.local.view_inos.size() == tensor_count(tree.manifest())) return {};
   return Error{Errc::corrupt,

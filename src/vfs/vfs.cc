@@ -88,8 +88,8 @@ class StoreVfs final : public Vfs {
   Prefetcher prefetcher_;
   VersionsTable versions_table_{store_};
   Catalog catalog_{store_, versions_table_};
-  Lineage lineage_{store_};
   Versions versions_;
+  Lineage lineage_{store_, versions_};
   Datasets datasets_{versions_};
   Hub hub_{store_, versions_, datasets_};
   Views views_;

@@ -58,6 +58,18 @@ def test_the_version_is_there_before_it_is_announced(mount, publish):
             assert os.readlink(place(mount, "org/m/latest")) == str(number)
 
 
+def test_a_data_set_is_announced_in_datasets(mount, tmp_path):
+    (tmp_path / "set").mkdir()
+    (tmp_path / "set/small").write_text("small")
+    datasets = mount.path / "datasets"
+    with InotifyWatcher(datasets) as of_sets, InotifyWatcher(place(mount, "org")) as of_models:
+        mount.store.weft("import", "--dataset", tmp_path / "set", "--name", "org/set")
+        of_sets.saw(f"CREATE,ISDIR {datasets / 'org'}")
+        mount.store.publish(tmp_path / "set", name="org/model")
+        of_models.saw(f"CREATE,ISDIR {place(mount, 'org/model')}")
+        assert f"CREATE,ISDIR {place(mount, 'org/set')}" not in of_models.lines
+
+
 def test_tags_and_removals(mount, publish):
     publish()
     with InotifyWatcher(place(mount, "org/m")) as watcher:

@@ -116,8 +116,9 @@ std::string places_of(const Store& store, const VersionRow& row) {
   const auto mounts = mounts_of(store.path());
   if (!mounts.ok()) return text;
   for (const WeftMount& mount : *mounts)
-    for (const std::string_view tree : row.kind == VersionKind::model ? std::span<const std::string_view>(kTreesOfModels)
-                                                                       : std::span<const std::string_view>(kTreesOfDatasets))
+    for (const std::string_view tree : row.kind == VersionKind::model
+                                           ? std::span<const std::string_view>(kTreesOfModels)
+                                           : std::span<const std::string_view>(kTreesOfDatasets))
       text += fmt::format("  {:<10} {}/{}/{}/{}\n", "path", mount.directory, tree, row.model_name, row.number);
   return text;
 }
@@ -146,13 +147,13 @@ class InfoCommand final : public Command {
       context.print("{}", graph_ == "json" ? graph_json(graph) : graph_dot(graph));
       return kExitDone;
     }
+    WEFT_TRY(const DatasetFacts facts, dataset_facts(*store, manifest));
     if (context.json) {
-      std::string json = render_info_json(facts_of(version.row), manifest);
+      std::string json = render_info_json(facts_of(version.row), manifest, facts);
       context.print("{}{}", json, json.ends_with('\n') ? "" : "\n");
       return kExitDone;
     }
     WEFT_TRY(const Figures figures, figures_of(*store, version.row));
-    WEFT_TRY(const DatasetFacts facts, dataset_facts(*store, manifest));
     context.print("{}{}", text_of(version, manifest, figures, facts), places_of(*store, version.row));
     return kExitDone;
   }

@@ -67,4 +67,23 @@ TEST_CASE("records within a page, very large ones, and those that overlap others
   CHECK_FALSE(pages.around(26'000));
 }
 
+TEST_CASE("the pages of rows of a table are those that a scan finds") {
+  std::vector<Range> rows;
+  for (std::uint64_t page = 1; page < 400;) {
+    const std::uint64_t bytes = page % 7 == 0 ? 100 : page * 997 % 50'000;
+    rows.push_back({page * RecordPages::kPage + 16, bytes});
+    if (page % 7 == 0) rows.push_back({page * RecordPages::kPage + 2000, 50});
+    page += 1 + (bytes + 2050) / RecordPages::kPage;
+  }
+  rows.push_back({1'000 * RecordPages::kPage, RecordPages::kBytesMax + 1});
+  const RecordPages scanned = pages_of(rows);
+  std::ranges::sort(rows);
+  const RecordPages found = RecordPages::of({rows.size(), [&rows](std::uint64_t i) { return rows[i]; }});
+  for (std::uint64_t at = 0; at < 1'100 * RecordPages::kPage; at += 1024) CHECK(found.around(at) == scanned.around(at));
+  CHECK_FALSE(RecordPages::of({0, [](std::uint64_t) { return Range(); }}).around(5));
+  const std::vector<Range> crossing{{0, 9000}, {8000, 9000}};
+  const RecordPages first = RecordPages::of({2, [&crossing](std::uint64_t i) { return crossing[i]; }});
+  CHECK_FALSE(first.around(3 * RecordPages::kPage));
+}
+
 }  // namespace weft::testing

@@ -8,6 +8,7 @@
 #include "blobs/open_blobs.h"
 #include "fakes/node_fixture.h"
 #include "os/sys.h"
+#include "unit/vfs/publish_dataset.h"
 #include "weft/cluster_store.h"
 #include "weft/vfs.h"
 
@@ -34,7 +35,9 @@ class Lender final : public ColdReads {
     if (!answers.ok()) return answers.error();
     asked.push_back(what.range);
     ends.push_back(what.range.offset + what.range.length + what.ahead);
-    WEFT_TRY(const auto row, near_.resolve("model"));
+    WEFT_TRY(const auto snapshot, far_.snapshot());
+    WEFT_TRY(const VersionRow known, snapshot->version(what.version));
+    WEFT_TRY(const auto row, near_.resolve(known.model_name));
     WEFT_TRY(const auto loaded, load_version(*near_.store, row));
     std::vector<Run> pieces;
     for (const Extent& extent : loaded.tree->manifest().files[what.file].extents) {
@@ -184,6 +187,25 @@ TEST_CASE("a version that is known by name is looked at once, then listed like a
   CHECK(far.read("lineage/model/1/info.json").ok());
   CHECK(far.lender->looks == 1);
   CHECK(far.lender->asked.empty());
+}
+
+TEST_CASE("the small files and the records of a data set are read where its bundles and tables are not local") {
+  const Far far;
+  DatasetSpec spec;
+  spec.small = {{"a/1", "one"}, {"a/2", std::string(200'000, '2')}, {"b", "bee"}};
+  spec.containers["t.tar"] = {"0123456789", {{"x", 2, 3}}};
+  publish_dataset(*far.near.store, far.near.dir, "set", spec);
+  far.mirror("set");
+  const auto version = far.find("datasets/set/1");
+  REQUIRE_MESSAGE(version.ok(), (version.ok() ? "" : version.error().message));
+  CHECK(far.lender->asked.empty());
+  for (const auto& [path, content] : spec.small) CHECK(far.read("datasets/set/1/" + path).value() == content);
+  CHECK(far.read("records/set/1/t.tar/files/x").value() == "234");
+  CHECK(far.read("records/set/1/@files/keys.txt").value() == "b\na/1\na/2\n");
+  CHECK(far.read("lineage/set/1/info.json").ok());
+  far.lender->answers = Error{Errc::unreachable, "nobody is there"};
+  far.vfs->trim();
+  CHECK(far.read("datasets/set/1/b").ok());  // what came is kept for some seconds
 }
 
 TEST_CASE("owned bytes go to an earlier version once its content is known") {

@@ -1,11 +1,9 @@
 // datasets/ and records/, and data sets in lineage/ and hub/.
 #include <doctest/doctest.h>
-#include <fcntl.h>
 
 #include <string>
 
-#include "made_dataset.h"
-#include "os/sys.h"
+#include "unit/vfs/publish_dataset.h"
 #include "unit/vfs/vfs_fixture.h"
 #include "vfs/numbers.h"
 #include "weft/gc.h"
@@ -15,22 +13,7 @@ namespace {
 
 struct DatasetFixture : VfsFixture {
   void publish_dataset(const std::string& name, const DatasetSpec& spec, const std::vector<std::string>& tags = {}) {
-    MadeDataset made = make_dataset(spec);
-    const auto import = must(store->begin_import(Durability::local));
-    for (std::size_t i = 0; i < made.contents.size(); ++i) {
-      const std::string path = dir / "content";
-      write_file(path, made.contents[i]);
-      const Fd fd = must(open_file(path, O_RDONLY));
-      const Range all{0, made.contents[i].size()};
-      const std::span<const Range> ranges(&all, all.length == 0 ? 0 : 1);
-      made.manifest.files[i].extents = must(import->add(fd.get(), path, ranges, no_progress()));
-    }
-    PublishRequest request;
-    request.model = name;
-    request.tags = tags;
-    request.content = must(content_of(made.manifest));
-    request.manifest = must(encode_manifest(made.manifest));
-    must(import->publish(request));
+    testing::publish_dataset(*store, dir, name, spec, tags);
   }
   std::string read(std::string_view path) { return read_path(*vfs, path); }
   Errc failure(std::string_view path) {
@@ -73,6 +56,22 @@ TEST_CASE("datasets/ and records/ name data sets, and models/, layers/ and tenso
   must(f.store->remove_version("sets/e", 1));
   CHECK(names_in(*f.vfs, "datasets") == Names{"org"});
   CHECK(f.failure("records/sets") == Errc::not_found);
+}
+
+TEST_CASE("datasets/ has a new time once a name appears there, or goes, that models have too") {
+  DatasetFixture f;
+  f.publish_model("org/m", 1);
+  const auto time_ns = [&f] { return must(walk(*f.vfs, "datasets")).mtime_ns; };
+  const std::uint64_t before = time_ns();
+  f.publish_dataset("org/d", some_files());
+  const std::uint64_t first = time_ns();
+  CHECK(first > before);
+  f.publish_dataset("org/e", some_files());
+  CHECK(time_ns() == first);
+  must(f.store->remove_version("org/d", 1));
+  CHECK(time_ns() == first);
+  must(f.store->remove_version("org/e", 1));
+  CHECK(time_ns() > first);
 }
 
 TEST_CASE("the files of a data set are read byte for byte, small ones from their bundles") {
@@ -144,6 +143,17 @@ TEST_CASE("records of a container are parts of it, and its index is that of its 
   CHECK(f.read(container + "/order/7/1/0.npy").size() == f.read(container + "/part/1/0.npy").size());
   CHECK(f.failure("records/d/1/train/large.bin") == Errc::not_found);
   CHECK(f.failure("records/d/1/train/1.txt") == Errc::not_found);
+}
+
+TEST_CASE("info.json of a data set counts small files and records, and lists none") {
+  DatasetFixture f;
+  f.publish_dataset("d", some_files());
+  const std::string info = f.read("lineage/d/1/info.json");
+  CHECK(info.find("\"kind\": \"data set\"") != info.npos);
+  CHECK(info.find("\"small_files\": 3") != info.npos);
+  CHECK(info.find(R"({"path":"train/t.tar","records":2,"left_out":0})") != info.npos);
+  CHECK(info.find("\"path\":\"train/large.bin\"") != info.npos);
+  for (const char* unlisted : {"1.txt", "1.jpg", "tensors\": ["}) CHECK(info.find(unlisted) == info.npos);
 }
 
 TEST_CASE("an open record is read after its version was removed, and the version's numbers go") {
