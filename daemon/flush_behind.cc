@@ -20,7 +20,10 @@ constexpr auto kHoldMax = std::chrono::seconds(5);  // publishes hold up one pie
 }  // namespace
 
 FlushBehind::FlushBehind(ClusterStore& store, Registry& registry, std::string node, std::uint64_t bytes_max)
-    : store_(store), registry_(registry), node_(std::move(node)), bytes_max_(bytes_max), thread_([this] { run(); }) {}
+    : store_(store), registry_(registry), node_(std::move(node)), bytes_max_(bytes_max) {
+  if (const auto waiting = look(); waiting.ok()) show(*waiting);  // else run() says what is wrong
+  thread_ = std::thread([this] { run(); });
+}
 
 FlushBehind::~FlushBehind() {
   {
@@ -92,6 +95,14 @@ Result<std::vector<FlushBehind::Waiting>> FlushBehind::look() {
   return waiting;
 }
 
+// With mutex_, or before there is a thread.
+void FlushBehind::show(const std::vector<Waiting>& waiting) {
+  status_.versions = waiting.size();
+  status_.oldest_ns = waiting.empty() ? 0 : waiting.front().row.time_ns;
+  status_.bytes = 0;
+  for (const Waiting& version : waiting) status_.bytes += version.bytes;
+}
+
 Status FlushBehind::keep(const VersionRow& version) {
   WEFT_CHECK(registry_.keep_version(version.model_name, version.number));
   const std::lock_guard lock(mutex_);
@@ -130,10 +141,7 @@ Status FlushBehind::round() {
   {
     const std::lock_guard lock(mutex_);
     fresh_ -= seen;
-    status_.versions = waiting.size();
-    status_.oldest_ns = waiting.empty() ? 0 : waiting.front().row.time_ns;
-    status_.bytes = 0;
-    for (const Waiting& version : waiting) status_.bytes += version.bytes;
+    show(waiting);
     changed_.notify_all();
   }
   Status worst;

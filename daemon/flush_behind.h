@@ -73,6 +73,7 @@ class FlushBehind {
   };
   void run();
   Result<std::vector<Waiting>> look();
+  void show(const std::vector<Waiting>& waiting);
   Status round();
   Result<bool> settle(const VersionRow& version);
   Status keep(const VersionRow& version);

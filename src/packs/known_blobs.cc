@@ -26,7 +26,9 @@ Result<std::vector<PackId>> KnownBlobs::try_look_up(std::span<const ContentId> i
       missing.push_back(place->pack);
       continue;
     }
-    if (!there.ok() && there.error().code != Errc::corrupt) return std::move(there).error();
+    // Errc::absent: nobody has judged yet what another boot has left of the pack (unsynced.h).
+    const bool unread = !there.ok() && (there.error().code == Errc::corrupt || there.error().code == Errc::absent);
+    if (!there.ok() && !unread) return std::move(there).error();
     if (there.ok()) out[i].place = {pack->second, place->offset};
   }
   return missing;

@@ -302,6 +302,26 @@ def test_a_process_without_weftd_takes_memory_to_the_disk(machine, tmp_path):
         assert node.store.weft("fsck", check=False).returncode == 0
 
 
+@pytest.mark.parametrize("cut", [False, True], ids=["", "cut"])
+def test_bytes_of_a_removed_version_go_to_the_disk_with_what_finds_them(cut, machine, tmp_path):
+    source = write_weights(tmp_path / "source", 1, mib=128)
+    with Alone(machine) as node:
+        publish(node.store, source, "m")
+        node.daemon.kill()
+        if newest(node.store, "m")["durability"] != "memory":
+            pytest.skip("it was on the disk too soon")
+        node.store.weft("rm", "m@1")
+        if cut:
+            node.daemon.close()
+            node.machine.cut()
+        node.store.weft("import", source, "--name", "again")
+        assert newest(node.store, "again")["durability"] == "local"
+        assert cut or len(list((node.store.path / "packs").glob("*.pack"))) == 1  # nothing was written twice
+        node.cut()
+        node.store.weft("export", "again", tmp_path / "out")
+        assert (tmp_path / "out" / FILE).read_bytes() == (source / FILE).read_bytes()
+
+
 def test_memory_is_bounded(machine, tmp_path):
     with Alone(machine, "--memory-max", "24M") as node:
         for seed in range(6):

@@ -45,7 +45,9 @@ class LocalWriter final : public StoreWriter {
     WEFT_TRY(Context::OpenedStore opened, open_on_disk());
     auto report = run_import(*opened.store, std::move(prepared), bar);
     if (!report.ok()) context_.unmake(std::move(opened));
-    if (report.ok()) WEFT_CHECK(displace(*opened.store, report->outcome.version.model, options.keep, bar));
+    if (!report.ok()) return report;
+    WEFT_CHECK(displace(*opened.store, report->outcome.version.model, options.keep, bar));
+    WEFT_CHECK(keep(std::move(opened.store), report->outcome.version.id));
     return report;
   }
 
@@ -101,17 +103,35 @@ class LocalWriter final : public StoreWriter {
   // disk first.
   Result<Context::OpenedStore> open_on_disk() const {
     WEFT_TRY(Context::OpenedStore opened, context_.open_or_create());
-    {
-      WEFT_TRY(const auto snapshot, opened.store->snapshot());
-      WEFT_TRY(const auto in_memory, snapshot->in_memory(0, 1));
-      if (in_memory.empty() || opened.store->cluster()) return opened;
-    }
-    opened.store.reset();
-    {
-      WEFT_TRY(const auto store, open_as_daemon());
-      WEFT_CHECK(settle_memory(*store));
-    }
+    WEFT_TRY(const bool in_memory, any_in_memory(*opened.store));
+    if (!in_memory) return opened;
+    WEFT_CHECK(take_to_disk(std::move(opened.store)));
     return context_.open_or_create();
+  }
+
+  static Result<bool> any_in_memory(Store& store) {
+    if (store.cluster()) return false;
+    WEFT_TRY(const auto snapshot, store.snapshot());
+    WEFT_TRY(const auto in_memory, snapshot->in_memory(0, 1));
+    return !in_memory.empty();
+  }
+
+  // It may have found bytes there that a removed version has left.
+  Status keep(std::unique_ptr<Store> opened, VersionId version) const {
+    WEFT_TRY(const bool in_memory, any_in_memory(*opened));
+    if (!in_memory) return {};
+    WEFT_CHECK(take_to_disk(std::move(opened)));
+    WEFT_TRY(const auto store, context_.open_to_read());
+    WEFT_TRY(const auto snapshot, store->snapshot());
+    WEFT_TRY(const VersionRow row, snapshot->version(version));
+    return row.lost.empty() ? Status{} : Status{Error{Errc::absent, row.lost}};
+  }
+
+  // All that is in memory. Closes the store, which it opens as a daemon does.
+  Status take_to_disk(std::unique_ptr<Store> opened) const {
+    opened.reset();
+    WEFT_TRY(const auto store, open_as_daemon());
+    return settle_memory(*store);
   }
 
   // What a publish has displaced gives its space back at once.

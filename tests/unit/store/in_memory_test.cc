@@ -142,6 +142,15 @@ TEST_CASE("what was in memory when the machine stopped is read by nobody until i
     CHECK(again.number == 2);
     CHECK(reads_well(*store, 1));
   }
+  SUBCASE("it is published again before anybody has looked") {
+    stop_machine(test.path, pack, true);
+    const auto store = open_store(test.path);
+    publish_in_memory(*store, "n", {1, 2}, Durability::local);
+    CHECK(reads_well(*store, 1));
+    CHECK(reads_well(*store, 2));
+    CHECK(must(store->settle_version(version.id, no_pace)) == MemoryState::kept);
+    CHECK(reads_well(*store, 1));
+  }
   SUBCASE("its pack is gone") {
     must(remove_file(safe_file(pack_path(test.path, pack))));
     stop_machine(test.path, pack, false);
