@@ -67,23 +67,24 @@ class MountCommand final : public Command {
   }
 
  private:
-  // Suggests a first command, for a model that exists.
+  // Suggests a first command, for a model or a data set that exists.
   Status print_hint(const Context& context) const {
     WEFT_TRY(const auto store, context.open_to_read());
     WEFT_TRY(const auto model, first_live_model(*store));
     if (!model)
       context.print("the store has no model yet; try: weft import PATH --name MODEL\n");
     else
-      context.print("try: ls {}/layers/{}/latest\n", directory_, *model);
+      context.print("try: ls {}/{}/{}/latest\n", directory_,
+                    model->kind == VersionKind::model ? "layers" : "datasets", model->name);
     return {};
   }
 
-  static Result<std::optional<std::string>> first_live_model(Store& store) {
+  static Result<std::optional<ModelRow>> first_live_model(Store& store) {
     for (auto models = list_models(store);;) {
       WEFT_TRY(const auto page, models.next());
-      if (!page) return std::optional<std::string>();
+      if (!page) return std::optional<ModelRow>();
       const auto live = std::ranges::find_if(*page, [](const ModelRow& model) { return model.latest != 0; });
-      if (live != page->end()) return std::optional(live->name);
+      if (live != page->end()) return std::optional(*live);
     }
   }
 
