@@ -21,11 +21,12 @@ constexpr CommandInfo kInfo = {
     .name = "ls",
     .summary = "list models and data sets, their versions, or the files of a version",
     .description =
-        "Without an argument, lists the models and data sets. With MODEL, lists its versions, newest\n"
-        "last. If the argument is the first part of names (org for org/bert), lists the\n"
-        "models below it. With MODEL@V, lists the files of that version, and with\n"
-        "--tensors their tensors. MODEL@latest is the newest version. Of many tags, a\n"
-        "line shows the first ones and how many more there are; --json has them all.\n",
+        "Without an argument, lists the models and data sets. With MODEL, lists its\n"
+        "versions, newest last. If the argument is the first part of names (org for\n"
+        "org/bert), lists the models below it. With MODEL@V, lists the files of that\n"
+        "version, and with --tensors their tensors. MODEL@latest is the newest version.\n"
+        "Of many tags, a line shows the first ones and how many more there are; --json\n"
+        "has them all.\n",
     .examples =
         "weft ls\n"
         "weft ls bert\n"

@@ -117,11 +117,11 @@ class WaitCommand final : public Command {
     }
   }
 
-  Result<int> arrived(const Context& context, const Store& store, const VersionRow& row) const {
+  Result<int> arrived(const Context& context, Store& store, const VersionRow& row) const {
     // Without a cluster, all bytes of a version are here.
     if (here_ && store.cluster())
       WEFT_CHECK(call_daemon<FetchReport>(context, "prefetch", PrefetchRequest{spec_of(row), ""}));
-    const std::string path = mounted_path(store.path(), row.model_name, row.number);
+    const std::string path = mounted_path(store, row.model_name, row.number);
     if (context.json) {
       JsonWriter json;
       json.begin_object().member("model", row.model_name).member("version", row.number).key("path");

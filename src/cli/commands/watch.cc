@@ -73,7 +73,7 @@ class WatchCommand final : public Command {
     WEFT_TRY(const auto since, this->since());
     WEFT_TRY(const auto store, context.open_to_read());
     WEFT_TRY(EventFollower follower, EventFollower::begin(*store, since));
-    WatchHook hook(context, exec_, store->path());
+    WatchHook hook(context, exec_, *store);
     for (;;) {
       WEFT_TRY(const auto events, follower.next());
       for (const ModelEvent& event : events) WEFT_CHECK(take(context, *store, event, hook));

@@ -29,14 +29,14 @@ using Variables = std::vector<std::pair<const char*, std::string>>;
   ::_exit(127);
 }
 
-Variables variables_of(const ModelEvent& event, const std::string& store_path) {
+Variables variables_of(const ModelEvent& event, Store& store) {
   std::string tags;
   for (const std::string& tag : event.tags) tags += (tags.empty() ? "" : " ") + tag;
   return {{"WEFT_EVENT", std::string(name_of(event.kind))},
           {"WEFT_MODEL", event.model},
           {"WEFT_VERSION", std::to_string(event.version)},
           {"WEFT_TAGS", std::move(tags)},
-          {"WEFT_PATH", mounted_path(store_path, event.model, event.version)}};
+          {"WEFT_PATH", mounted_path(store, event.model, event.version)}};
 }
 
 }  // namespace
@@ -60,7 +60,7 @@ Status WatchHook::look() {
 }
 
 Status WatchHook::start(const ModelEvent& event) {
-  const Variables variables = variables_of(event, store_path_);
+  const Variables variables = variables_of(event, store_);
   context_.environment().out.flush();
   const pid_t parent = ::getpid();
   const pid_t pid = ::fork();

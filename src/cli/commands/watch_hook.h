@@ -10,6 +10,7 @@
 #include "cli/shared/context.h"
 #include "events/event.h"
 #include "os/sys.h"
+#include "weft/store.h"
 
 namespace weft {
 
@@ -17,9 +18,9 @@ namespace weft {
 // process.
 class WatchHook {
  public:
-  // "": there is none. `context` outlives this.
-  WatchHook(const Context& context, std::string command, std::string store_path)
-      : context_(context), command_(std::move(command)), store_path_(std::move(store_path)) {}
+  // "": there is none. `context` and `store` outlive this.
+  WatchHook(const Context& context, std::string command, Store& store)
+      : context_(context), command_(std::move(command)), store_(store) {}
 
   // Replaces what waits of the same model, or of the same tags of it.
   void add(const ModelEvent& event);
@@ -38,7 +39,7 @@ class WatchHook {
 
   const Context& context_;
   const std::string command_;
-  const std::string store_path_;
+  Store& store_;
   std::vector<ModelEvent> waiting_;
   std::optional<Running> running_;
 };

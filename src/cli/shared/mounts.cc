@@ -10,6 +10,7 @@
 #include "base/argv.h"
 #include "base/text.h"
 #include "os/memory_file.h"
+#include "weft/snapshot.h"
 #include "os/programs.h"
 #include "os/sys.h"
 
@@ -47,10 +48,13 @@ Result<int> run_program(std::vector<std::string> words, std::string& errors) {
   return code;
 }
 
-std::string mounted_path(const std::string& store_path, std::string_view model, std::uint64_t number) {
-  const auto mounts = mounts_of(store_path);
+std::string mounted_path(Store& store, std::string_view model, std::uint64_t number) {
+  const auto mounts = mounts_of(store.path());
   if (!mounts.ok() || mounts->empty()) return "";
-  return fmt::format("{}/models/{}/{}", mounts->front().directory, model, number);
+  const auto snapshot = store.snapshot();
+  const auto row = snapshot.ok() ? (*snapshot)->model(model) : Result<ModelRow>(snapshot.error());
+  const bool dataset = row.ok() && row->kind == VersionKind::dataset;
+  return fmt::format("{}/{}/{}/{}", mounts->front().directory, dataset ? "datasets" : "models", model, number);
 }
 
 Error become_program(std::vector<std::string> words) {

@@ -10,6 +10,7 @@
 #include "cli/shared/environment.h"
 #include "os/mounts.h"
 #include "weft/result.h"
+#include "weft/store.h"
 
 namespace weft {
 
@@ -20,8 +21,8 @@ std::optional<std::string> find_program(const CliEnvironment& environment, const
 Result<int> run_program(std::vector<std::string> words);
 // The same, with the program's stderr in `errors` (up to 4 KiB) and not on ours.
 Result<int> run_program(std::vector<std::string> words, std::string& errors);
-// The directory of a version in a mount of the store at `store_path`; "" where it is not mounted.
-std::string mounted_path(const std::string& store_path, std::string_view model, std::uint64_t number);
+// The directory of a version in models/ or datasets/ of a mount of the store; "" where it is not mounted.
+std::string mounted_path(Store& store, std::string_view model, std::uint64_t number);
 // Runs it in place of this process; returns only when that fails.
 Error become_program(std::vector<std::string> words);
 

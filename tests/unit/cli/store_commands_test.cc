@@ -128,7 +128,7 @@ TEST_CASE("import makes the store, and says what was new and what was shared") {
   CHECK(w.contains(second.out, ": 2.0 KiB new, "));
   CHECK(w.done({"import", w.dir / "b", "--name", "bert"}).out == "bert@2 has this content already; no new version\n");
   auto json = flat(w.done({"import", w.dir / "b", "--name", "bert", "--json"}));
-  CHECK(json.size() == 10);
+  CHECK(json.size() == 11);
   CHECK(json["model"] == "bert");
   CHECK(json["version"] == "2");
   CHECK(json["made"] == "false");
