@@ -83,7 +83,7 @@ class DatasetTree {
   // Entries from `from` on: 0, or DatasetEntry::behind of an earlier one. Those of datasets/ by name. Those of part/
   // and order/ are not listed.
   Result<DatasetPage> list(std::uint64_t dir, std::uint64_t from, std::size_t entries_max) const;
-  Result<MadeFile> made(std::uint64_t number) const;  // may take a moment for a large order
+  Result<MadeFile> made(std::uint64_t number) const;
   Result<DatasetFacts> facts() const;  // of the manifest of the version's tree; looks at all tables
   // Of a published file of the manifest; nothing if it has no record table. They live on without the tree.
   Result<std::optional<RecordRows>> rows(std::uint32_t file) const;

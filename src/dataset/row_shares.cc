@@ -1,5 +1,6 @@
 #include "dataset/row_shares.h"
 
+#include <algorithm>
 #include <numeric>
 #include <span>
 
@@ -11,11 +12,12 @@ namespace {
 // A sequence that a seed decides, the same on every machine (SplitMix64).
 class Dice {
  public:
-  explicit Dice(std::uint64_t seed) : state_(seed) {}
+  // `skipped` numbers of the sequence are passed over.
+  explicit Dice(std::uint64_t seed, std::uint64_t skipped = 0) : state_(seed + skipped * kStep) {}
 
   // Below `bound`, which is far below 2^64.
   std::uint64_t below(std::uint64_t bound) {
-    state_ += 0x9e3779b97f4a7c15ULL;
+    state_ += kStep;
     std::uint64_t value = state_;
     value = (value ^ (value >> 30U)) * 0xbf58476d1ce4e5b9ULL;
     value = (value ^ (value >> 27U)) * 0x94d049bb133111ebULL;
@@ -23,11 +25,13 @@ class Dice {
     return value % bound;
   }
 
+  // Takes a number for each item but one.
   void shuffle(std::span<std::uint64_t> items) {
     for (std::size_t i = items.size(); i > 1; --i) std::swap(items[i - 1], items[below(i)]);
   }
 
  private:
+  static constexpr std::uint64_t kStep = 0x9e3779b97f4a7c15ULL;
   std::uint64_t state_;
 };
 
@@ -45,7 +49,7 @@ std::pair<std::uint64_t, std::uint64_t> RowShares::part(std::uint64_t parts, std
   return {begin_of(r), begin_of(r + 1)};
 }
 
-std::vector<std::uint64_t> RowShares::order(std::uint64_t seed, std::uint64_t parts, std::uint64_t r) const {
+RowOrder RowShares::order(std::uint64_t seed, std::uint64_t parts, std::uint64_t r) const {
   // Segments that have rows, so that the shares are even.
   std::vector<std::uint64_t> begins;
   for (std::uint64_t next = 0; next < rows_;) {
@@ -56,18 +60,43 @@ std::vector<std::uint64_t> RowShares::order(std::uint64_t seed, std::uint64_t pa
   std::iota(segments.begin(), segments.end(), 0);
   Dice(seed).shuffle(segments);
   begins.push_back(rows_);
-  std::vector<std::uint64_t> rows;
-  std::size_t window = 0, in_window = 0;  // where in `rows` the window begins
-  Dice dice(seed * 4096 + r + 1);
+  RowOrder order;
+  order.seed_ = seed * 4096 + r + 1;
+  order.segments_.reserve((segments.size() + parts - 1) / parts);
   for (std::uint64_t i = r; i < segments.size(); i += parts) {
-    for (std::uint64_t one = begins[segments[i]]; one < begins[segments[i] + 1]; ++one) rows.push_back(one);
-    if (++in_window < kWindow) continue;
-    dice.shuffle(std::span(rows).subspan(window));
-    window = rows.size();
-    in_window = 0;
+    const std::uint64_t first = begins[segments[i]];
+    order.segments_.push_back({first, order.size() + begins[segments[i] + 1] - first});
   }
-  dice.shuffle(std::span(rows).subspan(window));
+  return order;
+}
+
+// The windows before it have taken a number for each of their rows but one each.
+std::vector<std::uint64_t> RowOrder::window(std::size_t number) const {
+  std::vector<std::uint64_t> rows;
+  const std::size_t begin = number * kWindow;
+  for (std::size_t i = begin; i < std::min(begin + kWindow, segments_.size()); ++i)
+    for (std::uint64_t row = 0; row < segments_[i].end - begin_of(i); ++row)
+      rows.push_back(segments_[i].first_row + row);
+  Dice(seed_, begin_of(begin) - number).shuffle(rows);
   return rows;
+}
+
+void RowOrder::read(std::uint64_t first, std::span<std::uint64_t> out) const {
+  const auto segment = std::ranges::upper_bound(segments_, first, {}, &Segment::end) - segments_.begin();
+  for (std::size_t number = static_cast<std::size_t>(segment) / kWindow; !out.empty(); ++number) {
+    const std::vector<std::uint64_t> rows = window(number);
+    const std::uint64_t within = first - begin_of(number * kWindow);
+    const std::size_t count = std::min<std::uint64_t>(rows.size() - within, out.size());
+    std::ranges::copy(std::span(rows).subspan(within, count), out.begin());
+    out = out.subspan(count);
+    first += count;
+  }
+}
+
+std::vector<std::uint64_t> RowOrder::rows() const {
+  std::vector<std::uint64_t> out(size());
+  read(0, out);
+  return out;
 }
 
 }  // namespace weft

@@ -2,12 +2,39 @@
 // are in the order of their offsets.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <span>
 #include <utility>
 #include <vector>
 
 namespace weft {
+
+// One rank's share of an order. Takes 16 bytes of memory for each segment; the rows of a window are made when they are
+// asked for. Lives on without the table; any thread.
+class RowOrder {
+ public:
+  static constexpr std::size_t kWindow = 16;  // segments
+
+  std::uint64_t size() const { return segments_.empty() ? 0 : segments_.back().end; }
+  // The rows from place `first` of the order on; `out` is within its size.
+  void read(std::uint64_t first, std::span<std::uint64_t> out) const;
+  std::vector<std::uint64_t> rows() const;
+  std::size_t memory_bytes() const { return segments_.capacity() * sizeof(Segment); }
+
+ private:
+  friend class RowShares;
+  struct Segment {
+    std::uint64_t first_row = 0;
+    std::uint64_t end = 0;  // in the order
+  };
+  std::uint64_t begin_of(std::size_t segment) const { return segment == 0 ? 0 : segments_[segment - 1].end; }
+  std::vector<std::uint64_t> window(std::size_t number) const;
+
+  std::vector<Segment> segments_;  // each has rows
+  std::uint64_t seed_ = 0;         // of the windows
+};
 
 class RowShares {
  public:
@@ -20,10 +47,10 @@ class RowShares {
   std::pair<std::uint64_t, std::uint64_t> part(std::uint64_t parts, std::uint64_t r) const;
   // Rank r's share of an order of all rows that follows from the seed: segments of kSegment bytes, shuffled and dealt
   // evenly, and rows shuffled within kWindow segments. The ranks' shares are all rows, each once. r < parts.
-  std::vector<std::uint64_t> order(std::uint64_t seed, std::uint64_t parts, std::uint64_t r) const;
+  RowOrder order(std::uint64_t seed, std::uint64_t parts, std::uint64_t r) const;
 
   static constexpr std::uint64_t kSegment = 4U << 20U;
-  static constexpr std::size_t kWindow = 16;
+  static constexpr std::size_t kWindow = RowOrder::kWindow;
 
  private:
   std::uint64_t first_at(std::uint64_t offset) const;

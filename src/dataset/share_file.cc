@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <numeric>
 #include <span>
 #include <string>
 #include <utility>
@@ -19,24 +20,22 @@ std::string header_of(std::uint64_t rows) {
   return npy_header(DType::u64, std::span(&rows, 1), "");
 }
 
-// Fills `out` from `offset` of `header` ‖ number 0 ‖ number 1 ‖ …, each 8 bytes, little-endian.
-template <class Number>
-void read_numbers(const std::string& header, std::uint64_t offset, std::span<std::byte> out, const Number& number) {
+// Fills `out` from `offset` of `header` ‖ number 0 ‖ number 1 ‖ …, each 8 bytes, little-endian. `fill(first, numbers)`
+// gives the numbers from one on.
+template <class Fill>
+void read_numbers(const std::string& header, std::uint64_t offset, std::span<std::byte> out, const Fill& fill) {
   if (offset < header.size()) {
     const std::size_t count = std::min<std::uint64_t>(out.size(), header.size() - offset);
     std::memcpy(out.data(), header.data() + offset, count);
     out = out.subspan(count);
     offset += count;
   }
-  while (!out.empty()) {
-    const std::uint64_t at = offset - header.size();
-    const std::uint64_t value = number(at / kNumberBytes);
-    const std::uint64_t skip = at % kNumberBytes;
-    const std::size_t count = std::min<std::uint64_t>(out.size(), kNumberBytes - skip);
-    std::memcpy(out.data(), reinterpret_cast<const std::byte*>(&value) + skip, count);
-    out = out.subspan(count);
-    offset += count;
-  }
+  if (out.empty()) return;
+  const std::uint64_t at = offset - header.size();
+  const std::uint64_t first = at / kNumberBytes;
+  std::vector<std::uint64_t> numbers((at + out.size() + kNumberBytes - 1) / kNumberBytes - first);
+  fill(first, std::span(numbers));
+  std::memcpy(out.data(), std::as_bytes(std::span(numbers)).data() + at % kNumberBytes, out.size());
 }
 
 }  // namespace
@@ -48,17 +47,19 @@ MadeFile make_share_file(const RowShares& shares, const ShareName& name) {
     std::string header = header_of(end - first);
     out.size = header.size() + (end - first) * kNumberBytes;
     out.read = [header = std::move(header), first = first](std::uint64_t offset, std::span<std::byte> to) {
-      read_numbers(header, offset, to, [first](std::uint64_t i) { return first + i; });
+      read_numbers(header, offset, to, [first](std::uint64_t begin, std::span<std::uint64_t> numbers) {
+        std::iota(numbers.begin(), numbers.end(), first + begin);
+      });
     };
     return out;
   }
-  const auto rows =
-      std::make_shared<const std::vector<std::uint64_t>>(shares.order(*name.seed, *name.parts, *name.rank));
-  std::string header = header_of(rows->size());
-  out.size = header.size() + rows->size() * kNumberBytes;
-  out.memory_bytes = rows->capacity() * kNumberBytes;
-  out.read = [header = std::move(header), rows](std::uint64_t offset, std::span<std::byte> to) {
-    read_numbers(header, offset, to, [&rows](std::uint64_t i) { return (*rows)[i]; });
+  const auto order = std::make_shared<const RowOrder>(shares.order(*name.seed, *name.parts, *name.rank));
+  std::string header = header_of(order->size());
+  out.size = header.size() + order->size() * kNumberBytes;
+  out.memory_bytes = order->memory_bytes();
+  out.read = [header = std::move(header), order](std::uint64_t offset, std::span<std::byte> to) {
+    read_numbers(header, offset, to,
+                 [&order](std::uint64_t begin, std::span<std::uint64_t> numbers) { order->read(begin, numbers); });
   };
   return out;
 }

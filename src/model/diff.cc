@@ -63,12 +63,33 @@ void diff_tensors(const Side& before, const Side& after, ManifestDiff& diff) {
       diff.tensors.push_back({Change::removed, before.labels[i], before.refs[i], std::nullopt, ""});
 }
 
-// Both lists of files are sorted by path.
+constexpr std::string_view kSmallFiles = "@files";  // as records/ calls them
+
+bool has_small_files(const Manifest& manifest) {
+  return !files_of(manifest, FileRole::file_table).empty();
+}
+
+bool have_equal_files(const Manifest& a, const Manifest& b, FileRole role) {
+  return std::ranges::equal(files_of(a, role), files_of(b, role), {}, &File::extents, &File::extents);
+}
+
+// The small files of data sets are compared as one: the manifests do not name them.
+void diff_small_files(const Manifest& before, const Manifest& after, ManifestDiff& diff) {
+  const bool was = has_small_files(before), is = has_small_files(after);
+  if (!was && !is) return;
+  const bool same =
+      have_equal_files(before, after, FileRole::bundle) && have_equal_files(before, after, FileRole::file_table);
+  const Change change = !was ? Change::added : !is ? Change::removed : same ? Change::same : Change::changed;
+  diff.files.push_back({change, std::string(kSmallFiles)});
+}
+
+// Published files are sorted by path.
 void diff_files(const Manifest& before, const Manifest& after, ManifestDiff& diff) {
-  auto a = before.files.begin();
-  auto b = after.files.begin();
-  while (a != before.files.end() || b != after.files.end()) {
-    int order = a == before.files.end() ? 1 : b == after.files.end() ? -1 : a->path.compare(b->path);
+  const std::span<const File> from = published_files(before), to = published_files(after);
+  auto a = from.begin();
+  auto b = to.begin();
+  while (a != from.end() || b != to.end()) {
+    int order = a == from.end() ? 1 : b == to.end() ? -1 : a->path.compare(b->path);
     if (order == 0)
       diff.files.push_back({a->extents == b->extents ? Change::same : Change::changed, a->path});
     else
@@ -76,6 +97,7 @@ void diff_files(const Manifest& before, const Manifest& after, ManifestDiff& dif
     if (order <= 0) ++a;
     if (order >= 0) ++b;
   }
+  diff_small_files(before, after, diff);
 }
 
 }  // namespace

@@ -37,7 +37,7 @@ void fuzz_table(std::span<const std::byte> bytes) {
   for (std::uint64_t r = 0; r < 5; ++r) rows += shares.part(5, r).second - shares.part(5, r).first;
   require(rows == table->size(), "each row is in one part");
   rows = 0;
-  for (std::uint64_t r = 0; r < 3; ++r) rows += shares.order(9, 3, r).size();
+  for (std::uint64_t r = 0; r < 3; ++r) rows += shares.order(9, 3, r).rows().size();
   require(rows == table->size(), "each row is in one share");
 }
 

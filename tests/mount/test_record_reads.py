@@ -53,6 +53,17 @@ def test_a_record_costs_about_one_fault(published, tmp_path):
         run(["cmp", tmp_path / "source/train/data.mdb", directory / "data.mdb"])
 
 
+def test_the_records_of_a_data_set_are_known_without_a_scan(tmp_path):
+    lmdblib.write(tmp_path / "source/train", COUNT, SIZE)
+    store = Store(tmp_path / "store")
+    store.weft("import", "--dataset", tmp_path / "source", "--name", "set")
+    drop_pages(store)
+    with Mount(store, tmp_path / "mnt") as mount:
+        directory = mount.version("set", 1, "datasets") / "train"
+        assert faults_of(reader(directory, 1)) <= 1.5 * COUNT
+        run(["cmp", tmp_path / "source/train/data.mdb", directory / "data.mdb"])
+
+
 def test_reads_by_record_can_be_turned_off(published, tmp_path):
     if run(["stat", "-f", "-c", "%T", published.path]).stdout.strip() == "tmpfs":
         pytest.skip("the store has no disk below it: its pages stay in the page cache")

@@ -82,7 +82,7 @@ TEST_CASE("a table of nothing") {
   CHECK(table.size() == 0);
   CHECK(list(table, "").empty());
   CHECK(table.shares().part(4, 3) == std::pair<std::uint64_t, std::uint64_t>{0, 0});
-  CHECK(table.shares().order(1, 4, 0).empty());
+  CHECK(table.shares().order(1, 4, 0).size() == 0);
 }
 
 TEST_CASE("files are found by their paths, and directories list what is in them once") {
@@ -160,9 +160,15 @@ TEST_CASE("an order deals all rows out evenly, by the seed") {
   for (const std::uint64_t parts : {1U, 3U, 8U}) {
     std::set<std::uint64_t> seen;
     for (std::uint64_t r = 0; r < parts; ++r) {
-      const auto rows = table.shares().order(42, parts, r);
-      CHECK(rows == table.shares().order(42, parts, r));
-      CHECK(rows != table.shares().order(43, parts, r));
+      const RowOrder order = table.shares().order(42, parts, r);
+      const auto rows = order.rows();
+      CHECK(rows == table.shares().order(42, parts, r).rows());
+      CHECK(rows != table.shares().order(43, parts, r).rows());
+      for (std::uint64_t first = 0; first < rows.size(); first += 97) {
+        std::vector<std::uint64_t> some(std::min<std::uint64_t>(600, rows.size() - first));
+        order.read(first, some);
+        CHECK(std::ranges::equal(some, std::span(rows).subspan(first, some.size())));
+      }
       CHECK_FALSE(std::ranges::is_sorted(rows));
       CHECK(rows.size() >= 3000 / parts - 60);
       seen.insert(rows.begin(), rows.end());
@@ -175,9 +181,12 @@ TEST_CASE("an order deals all rows out evenly, by the seed") {
     CHECK(seen.size() == 3000);
   }
   // The same on every machine and in every release.
-  const auto rows = table.shares().order(7, 100, 3);
+  const auto rows = table.shares().order(7, 100, 3).rows();
   CHECK(rows.size() == 30);
-  CHECK(table.shares().order(7, 101, 100).empty());
+  CHECK(std::vector(rows.begin(), rows.begin() + 3) == std::vector<std::uint64_t>{1288, 1265, 1277});
+  const auto all = table.shares().order(42, 1, 0).rows();
+  CHECK(std::vector{all[0], all[1000], all[2999]} == std::vector<std::uint64_t>{444, 1460, 2485});
+  CHECK(table.shares().order(7, 101, 100).size() == 0);
 }
 
 TEST_CASE("a table with a changed byte is refused, or still keeps its promises") {

@@ -82,6 +82,34 @@ TEST_CASE("tensors of files set aside are compared with those of the same file")
   CHECK(d.tensors[1].label == "@b.safetensors/w");
 }
 
+TEST_CASE("a diff of data sets has their published files, and the small ones as one") {
+  const auto set_of = [](std::uint64_t large, std::uint64_t small) {
+    Manifest manifest{{opaque("a.bin"), opaque("b.tar")}, {}, VersionKind::dataset};
+    manifest.files[0].extents[0].id = content(10, large);
+    const auto hidden = [&](FileRole role, const char* path) {
+      manifest.files.push_back(opaque(path));
+      manifest.files.back().role = role;
+      manifest.files.back().extents[0].id = content(10, small);
+    };
+    if (small != 0) hidden(FileRole::bundle, "");
+    if (small != 0) hidden(FileRole::file_table, "");
+    hidden(FileRole::record_table, "b.tar");
+    return manifest;
+  };
+  const auto lines = [](const ManifestDiff& made) {
+    std::string text;
+    for (const FileChange& file : made.files) text += std::to_string(static_cast<int>(file.change)) + file.path + " ";
+    return text;
+  };
+  const auto number = [](Change change) { return std::to_string(static_cast<int>(change)); };
+  const std::string same = number(Change::same), changed = number(Change::changed);
+  CHECK(lines(diff(set_of(1, 1), set_of(1, 1))) == same + "a.bin " + same + "b.tar " + same + "@files ");
+  CHECK(lines(diff(set_of(1, 1), set_of(2, 3))) == changed + "a.bin " + same + "b.tar " + changed + "@files ");
+  CHECK(lines(diff(set_of(1, 0), set_of(1, 3))) ==
+        same + "a.bin " + same + "b.tar " + number(Change::added) + "@files ");
+  CHECK(lines(diff(set_of(1, 0), set_of(1, 0))) == same + "a.bin " + same + "b.tar ");
+}
+
 TEST_CASE("owners.tsv has a line for each tensor, named as in tensors/") {
   Manifest a = of({{{"x/y"}, 1}, {{"z", DType::f32, {0}}, 0}});
   auto labels = tensor_labels(a);
