@@ -18,7 +18,7 @@ import pytest
 from daemonlib import Daemon
 from nodes import SECONDS_MAX, fuse_directory
 from power import Machine
-from weftlib import LENGTH, WEFT, Store, run, wait_until
+from weftlib import LENGTH, WEFT, Store, files_below, random_bytes, run, wait_until
 
 MIB = 1 << 20
 CUTS = int(3 * LENGTH)  # of the power
@@ -118,6 +118,7 @@ def complete_or_lost(node, sources):
     return became
 
 
+@pytest.mark.long
 def test_power_cuts(machine, tmp_path):
     """Some versions are on the disk when the power is cut, some are not."""
     rng, became = random.Random(7), collections.Counter()
@@ -145,6 +146,64 @@ def test_power_cuts(machine, tmp_path):
                 shutil.rmtree(tmp_path / f"source-{seed}")
     print(f"{CUTS} cuts: {dict(became)}")
     assert sum(became.values()) == 2 * CUTS
+
+
+@pytest.mark.long
+def test_power_cuts_between_other_changes(machine, tmp_path):
+    """Versions share files, some are local, some are removed, and some are published again right after the cut: what is
+    there is complete, and what a version lacks has made it a lost one."""
+    rng = random.Random(11)
+    with Alone(machine) as node:
+        files, expected, local, lost = [], {}, set(), 0
+
+        def publish_some(model, durability):
+            source = tmp_path / f"source-{len(expected)}"
+            source.mkdir()
+            for name in ("a", "b"):
+                if not files or rng.random() < 0.6:
+                    files.append(random_bytes(rng.choice([1000, 3 * MIB, 9 * MIB]), f"cuts {len(files)}"))
+                (source / name).write_bytes(rng.choice(files[-4:]))
+            answer = node.store.json("import", source, "--name", model, "--durability", durability)
+            spec = f"{model}@{answer['version']}"
+            expected[spec] = files_below(source)
+            if durability == "local":
+                local.add(spec)
+            shutil.rmtree(source)
+
+        for _ in range(CUTS):
+            for _ in range(rng.randrange(1, 5)):
+                publish_some(rng.choice("mno"), rng.choice(["memory", "memory", "local"]))
+                if rng.random() < 0.3:
+                    removed = rng.choice(sorted(expected))
+                    node.store.weft("rm", removed)
+                    expected.pop(removed)
+            time.sleep(rng.choice([0, 0, 0.1]))
+            node.cut()
+            if rng.random() < 0.5:
+                publish_some("again", rng.choice(["memory", "local"]))
+            wait_until(lambda: node.store.json("status")["in_memory"] == 0, seconds_max=SECONDS_MAX)
+            live = {f"{model['model']}@{version['version']}" for model in node.store.json("ls")["models"]
+                    for version in node.store.json("ls", model["model"])["versions"]}
+            assert live <= set(expected) and local & set(expected) <= live
+            for spec in sorted(live):
+                node.store.weft("export", spec, tmp_path / "out")
+                assert files_below(tmp_path / "out") == expected[spec], spec
+                shutil.rmtree(tmp_path / "out")
+            for spec in set(expected) - live:
+                model, number = spec.split("@")
+                [gone] = [v for v in node.store.json("log", model)["versions"] if v["version"] == int(number)]
+                assert "only in the memory" in gone["lost"], gone
+                expected.pop(spec)
+                lost += 1
+            checked = node.store.weft("fsck", check=False)
+            assert checked.returncode == 0, checked.stdout
+            while len(expected) > 10:
+                removed = rng.choice(sorted(expected))
+                node.store.weft("rm", removed)
+                expected.pop(removed)
+            if rng.random() < 0.3:
+                node.store.weft("gc", "--quiet")
+        print(f"{CUTS} cuts: {lost} versions were lost")
 
 
 def test_no_torn_byte_is_served(machine, tmp_path):
