@@ -1,10 +1,8 @@
 """Data sets through the mount, by the loaders that people train with: each gets what the source has."""
-import importlib.util
 import io
 import json
 import os
 import pathlib
-import re
 import sys
 import tarfile
 import types
@@ -12,12 +10,11 @@ import types
 import lmdb
 import numpy
 import pytest
-import torch
 import webdataset
 from PIL import Image
 from torch.utils.data import DataLoader, Dataset
 
-from weftlib import Mount, Store, environment, files_below, run
+from weftlib import TOP, Mount, Store, environment, files_below, run
 
 WORKERS = 8
 IMAGES = 40  # of each of two classes
@@ -111,22 +108,6 @@ def members_of(path):
         return [(pathlib.Path(member.name).name, tar.extractfile(member).read()) for member in tar]
 
 
-def torchvision_datasets():
-    """torchvision without its operators, which need the other build of torch."""
-    origin = pathlib.Path(importlib.util.find_spec("torchvision").origin).parent
-    text = (origin / "_meta_registrations.py").read_text()
-    library = torch.library.Library("torchvision", "DEF")
-    for names in sorted(set(re.findall(r'register_meta\("(\w+)"\)|torchvision::(\w+)', text))):
-        library.define(f"{''.join(names)}(Tensor x) -> Tensor")
-    from torchvision import datasets
-    return datasets
-
-
-@pytest.fixture(scope="module")
-def vision():
-    return torchvision_datasets()
-
-
 def test_what_was_published_is_there(shown):
     given = files_below(shown.source)
     del given["lsun/lock.mdb"]
@@ -159,20 +140,18 @@ def test_an_lmdb_opened_by_python_lmdb(shown, lock):
             [picture(number) for number in range(RECORDS)]
 
 
-def test_torchvision_lsun(shown, vision, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)  # it writes a cache of the keys where it runs
-    images = loaded(vision.LSUNClass(str(shown.path / "lsun"), transform=numpy.asarray))
-    assert len(images) == RECORDS
-    for number, (image, _) in enumerate(images):
-        assert (numpy.asarray(image) == numpy.asarray(Image.open(io.BytesIO(picture(number))))).all()
+def seen_by_torchvision(shown, tmp_path, root):
+    """What vision_client.py got of a data set: a digest of each image, with its label."""
+    done = run([sys.executable, TOP / "tests/frameworks/vision_client.py", root], cwd=tmp_path, timeout=300,
+               env=environment(PYTHONPATH=str(TOP / "build/venv-test/vision")))
+    return json.loads(done.stdout.splitlines()[-1])
 
 
-def test_torchvision_image_folder(shown, vision):
-    ours, theirs = (vision.ImageFolder(str(root / "images"), transform=numpy.asarray)
-                    for root in (shown.path, shown.source))
-    assert ours.classes == theirs.classes and len(ours) == 2 * IMAGES
-    for (image, label), (expected, expected_label) in zip(loaded(ours), theirs):
-        assert label == expected_label and (numpy.asarray(image) == expected).all()
+def test_torchvision(shown, tmp_path):
+    """Its class for LMDB and its class for a directory of images, by a DataLoader of eight workers."""
+    ours, theirs = (seen_by_torchvision(shown, tmp_path, root) for root in (shown.path, shown.source))
+    assert len(ours["lsun"]) == RECORDS and len(ours["folder"]) == 2 * IMAGES
+    assert ours == theirs
 
 
 def test_webdataset(shown):
