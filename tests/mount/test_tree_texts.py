@@ -24,7 +24,7 @@ def family(store, tmp_path):
 
 
 def test_the_first_component_selects_a_view(family):
-    assert sorted(os.listdir(family.path)) == sorted([".weft", "README", "hub", *VIEWS])
+    assert sorted(os.listdir(family.path)) == sorted([".weft", "README", "datasets", "hub", "records", *VIEWS])
     assert sorted(os.listdir(family / ".weft")) == ["metrics", "peers", "status"]
     for view in VIEWS:
         names = set(os.listdir(family / view / "org/tuned"))
