@@ -22,7 +22,9 @@
 namespace weft {
 
 // How many inode numbers a version of this content takes: those of its tree (weft/tree.h), and of a data set more.
+// Errc::unsupported: more than limits::kTreeNodesMax.
 Result<std::uint64_t> count_nodes(const Manifest& manifest);
+std::uint64_t containers_max();  // of one version, that have records
 
 // datasets/NAME/V is the node kPublishedRoot. records/NAME/V has the number that the layers of a model have.
 inline constexpr std::uint64_t kRecordsRoot = kLayersRoot;

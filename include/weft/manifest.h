@@ -80,6 +80,9 @@ std::span<const File> files_of(const Manifest& manifest, FileRole role);
 inline std::span<const File> published_files(const Manifest& manifest) {
   return files_of(manifest, FileRole::published);
 }
+// A file of a data set that is no larger, and no container, is small: it lies in one segment, an extent of a bundle.
+inline constexpr std::uint64_t kSmallFileMax = (4U << 20U) - 1;
+inline constexpr std::uint64_t kSegmentMax = 4U << 20U;
 // A file of a data set that has records was read as no container for this reason, which stands in its metadata.
 inline constexpr std::string_view kNoRecords = "no records";
 

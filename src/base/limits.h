@@ -41,7 +41,7 @@ inline constexpr std::size_t kPathComponentsMax = 64;
 // A version.
 inline constexpr std::size_t kFilesPerVersionMax = 1'000'000;
 inline constexpr std::uint64_t kManifestMax = 1ULL << 30U;
-inline constexpr std::uint64_t kFileTableMax = 2ULL << 30U;     // of a data set's small files
+inline constexpr std::uint64_t kFileTableMax = 1ULL << 30U;     // of a data set's small files
 inline constexpr std::uint64_t kPackedManifestMax = 1U << 20U;  // one chunk; a larger one stays a file
 inline constexpr std::uint64_t kVersionBytesMax = 1ULL << 62U;  // of all files together: offsets and sums fit off_t
 inline constexpr std::size_t kFormatNameMax = 32;

@@ -16,8 +16,8 @@ Result<std::vector<std::byte>> read_table(Store& store, const File& table) {
   std::vector<ContentId> ids;
   for (const Extent& extent : table.extents) ids.push_back(extent.id);
   const std::string where = table.path.empty() ? "the table of small files" : "records of " + table.path;
-  std::vector<std::byte> bytes(table.size);
   WEFT_TRY(const auto places, open_blobs(store, ids));
+  std::vector<std::byte> bytes(table.size);
   for (std::size_t i = 0; i < places.size(); ++i)
     WEFT_CHECK(read_exact(places[i].pack->fd(), places[i].offset,
                           std::span(bytes).subspan(table.extents[i].offset, ids[i].length), where));

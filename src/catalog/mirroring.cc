@@ -137,7 +137,11 @@ Status Mirroring::publish(const MirroredVersion& change) {
     WEFT_CHECK(refuse(name_of(change.version.model_name, change.version.number), "its record is not as its manifest"));
     content = nullptr;
   }
-  WEFT_TRY(PublishEvent event, plan(change, content));
+  auto planned = plan(change, content);
+  if (!planned.ok() && planned.error().code == Errc::unsupported)  // the store has no numbers left for it
+    return refuse(name_of(change.version.model_name, change.version.number), planned.error().message);
+  if (!planned.ok()) return std::move(planned).error();
+  PublishEvent event = *std::move(planned);
   std::vector<NewBlob> blobs;
   if ((own || sources_.restores) && !change.version.removed) blobs = brought_by(change);
   if (!blobs.empty()) event.packs = change.packs;

@@ -1,12 +1,20 @@
 #include "dataset/dataset_numbers.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 
+#include "base/limits.h"
 #include "dataset/first_that.h"
 #include "weft/dataset_tree.h"
 #include "weft/tree.h"
 
 namespace weft {
+namespace {
+
+constexpr std::uint64_t kTableBytesMax = 1ULL << 36U;  // so that no sum wraps
+
+}  // namespace
 
 ShareName ContainerNumbers::share_of(std::uint64_t number) {
   const std::uint64_t group = (number - kFixed) / kOfGroup;
@@ -40,7 +48,20 @@ DatasetNumbers::DatasetNumbers(const Manifest& manifest, std::uint64_t tree_node
 
 Result<std::uint64_t> count_nodes(const Manifest& manifest) {
   WEFT_TRY(const std::uint64_t tree_nodes, VersionTree::count(manifest));
-  return manifest.kind == VersionKind::dataset ? DatasetNumbers(manifest, tree_nodes).end() : tree_nodes;
+  if (manifest.kind == VersionKind::model) return tree_nodes;
+  const auto tables = files_of(manifest, FileRole::record_table);
+  const bool bounded = tables.size() <= containers_max() && std::ranges::all_of(manifest.files, [](const File& file) {
+                         return file.role < FileRole::file_table || file.size <= kTableBytesMax;
+                       });
+  const std::uint64_t nodes = bounded ? DatasetNumbers(manifest, tree_nodes).end() : UINT64_MAX;
+  if (nodes <= limits::kTreeNodesMax) return nodes;
+  return Error{
+      Errc::unsupported,
+      fmt::format("expected a data set of at most {} containers of records, and smaller tables", containers_max())};
+}
+
+std::uint64_t containers_max() {
+  return limits::kTreeNodesMax / ContainerNumbers::kShares - 1;  // the small files are one too
 }
 
 std::size_t DatasetNumbers::container_of(std::uint64_t number) const {

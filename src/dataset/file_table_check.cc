@@ -75,7 +75,7 @@ class FileTableCheck {
     std::uint32_t name_end = 0;
     for (std::uint64_t i = 0; i < header_.files; ++i) {
       const auto [now, name_now] = table_.ends_of(i);
-      if (now < end || name_now < name_end || now > limits::kVersionBytesMax || name_now > header_.file_name_bytes)
+      if (now < end || now - end > kSmallFileMax || name_now < name_end || name_now > header_.file_name_bytes)
         return broken(fmt::format("file {}: expected files in order", i));
       end = now;
       name_end = name_now;
@@ -87,15 +87,15 @@ class FileTableCheck {
 
   Status check_directories() {
     prefixes_.resize(header_.directories);
-    std::vector<std::uint8_t> depths(header_.directories);
+    depths_.resize(header_.directories);
     for (std::uint64_t i = 1; i < header_.directories; ++i) {
       const std::string_view name = table_.directory_name(i);
       const std::uint64_t parent = row(i).parent;
       if (!is_component(name) || (row(i - 1).parent == parent && i > 1 && name <= table_.directory_name(i - 1)))
         return broken(fmt::format("directory {}: expected names in order", i));
       prefixes_[i] = prefixes_[parent] + name.size() + 1;
-      depths[i] = static_cast<std::uint8_t>(depths[parent] + 1);
-      if (prefixes_[i] > limits::kPathMax || depths[i] >= limits::kPathComponentsMax)
+      depths_[i] = static_cast<std::uint8_t>(depths_[parent] + 1);
+      if (prefixes_[i] - 1 > limits::kPathMax || depths_[i] > limits::kPathComponentsMax)
         return broken(fmt::format("directory {}: expected a shorter path", i));
     }
     if (!table_.directory_name(0).empty()) return broken("expected a root without a name");
@@ -115,7 +115,7 @@ class FileTableCheck {
       while (child < children_end && table_.directory_name(child) < name) ++child;
       if (child < children_end && table_.directory_name(child) == name)
         return broken(fmt::format("file {}: a directory has its name", i));
-      if (prefixes_[number] + name.size() > limits::kPathMax)
+      if (prefixes_[number] + name.size() > limits::kPathMax || depths_[number] + 1U > limits::kPathComponentsMax)
         return broken(fmt::format("file {}: expected a shorter path", i));
       line_ += prefixes_[number] + name.size() + 1;
     }
@@ -125,6 +125,7 @@ class FileTableCheck {
   FileTable table_;
   FileTableHeader header_;
   std::vector<std::uint64_t> prefixes_;  // bytes of the path before a name, by directory
+  std::vector<std::uint8_t> depths_;     // components of the path, by directory
   std::uint64_t line_ = 0;               // where the next line begins in keys.txt
 };
 

@@ -39,6 +39,11 @@ class RecordTableMaker final : public RecordSink {
     std::uint64_t length = 0;
     std::string name;
   };
+  struct Link {
+    std::string name;
+    std::string target;
+    std::uint64_t behind = 0;  // the offset of the record before it
+  };
   using Paths = std::map<std::string, std::uint64_t, std::less<>>;  // to a row
 
   Paths find_paths();
@@ -47,9 +52,10 @@ class RecordTableMaker final : public RecordSink {
 
   const std::uint64_t container_bytes_;
   std::vector<Row> rows_;
-  std::vector<std::pair<std::string, std::string>> links_;
+  std::vector<Link> links_;
   std::string skipped_;
   std::uint64_t left_out_ = 0;
+  std::uint64_t name_bytes_ = 0;
 };
 
 // A view of a table's bytes, which outlive it. Any thread.

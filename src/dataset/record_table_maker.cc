@@ -12,6 +12,11 @@
 namespace weft {
 namespace {
 
+// A container spends so much on a record at least. Names may be said again by sub-databases, but not without bound.
+constexpr std::uint64_t kRecordBytesMin = 8;
+constexpr std::uint64_t kRecordsSpare = 4096;
+constexpr std::uint64_t kNamesSpare = 1U << 20U;
+
 // One line: %XX for '%', what steers a terminal, and bytes that are no UTF-8.
 std::string line_of(std::string_view name) {
   std::string out;
@@ -30,8 +35,10 @@ std::string line_of(std::string_view name) {
 }  // namespace
 
 Status RecordTableMaker::record(const Record& record) {
-  if (rows_.size() >= limits::kRecordsPerContainerMax)
-    return Error{Errc::unsupported, fmt::format("more than {} records", limits::kRecordsPerContainerMax)};
+  name_bytes_ += record.name.size();
+  if (rows_.size() >= std::min(limits::kRecordsPerContainerMax, kRecordsSpare + container_bytes_ / kRecordBytesMin) ||
+      name_bytes_ > kNamesSpare + 2 * container_bytes_)
+    return Error{Errc::unsupported, fmt::format("more records, or longer names, than {} bytes have", container_bytes_)};
   rows_.push_back({record.offset, record.length, std::string(record.name)});
   return {};
 }
@@ -39,12 +46,13 @@ Status RecordTableMaker::record(const Record& record) {
 Status RecordTableMaker::link(std::string_view name, std::string_view target) {
   if (links_.size() >= limits::kRecordsPerContainerMax)
     return Error{Errc::unsupported, fmt::format("more than {} links", limits::kRecordsPerContainerMax)};
-  links_.emplace_back(name, target);
+  links_.push_back({std::string(name), std::string(target), rows_.empty() ? 0 : rows_.back().offset});
   return {};
 }
 
 Status RecordTableMaker::left_out(std::string_view name, std::string_view why) {
-  if (left_out_++ < kRecordsSkippedListed) skipped_ += fmt::format("{}\t{}\n", line_of(name), why);
+  if (left_out_++ < kRecordsSkippedListed)
+    skipped_ += fmt::format("{}\t{}\n", line_of(name.substr(0, limits::kRecordNameMax)), why);
   return {};
 }
 
@@ -59,18 +67,21 @@ void RecordTableMaker::add_links(Paths& paths) {
   auto left = std::move(links_);
   for (std::size_t round = 0; round < kRecordLinksChained && !left.empty(); ++round) {
     decltype(left) later;
-    for (auto& [name, target] : left) {
-      const auto found = paths.find(target);
-      if (found == paths.end())
-        later.emplace_back(std::move(name), std::move(target));
-      else
-        paths.insert_or_assign(std::move(name), found->second);
+    for (Link& link : left) {
+      const auto found = paths.find(link.target);
+      if (found == paths.end()) {
+        later.push_back(std::move(link));
+        continue;
+      }
+      const auto own = paths.find(link.name);  // a record that comes behind the link takes its place
+      if (own == paths.end() || rows_[own->second].offset <= link.behind)
+        paths.insert_or_assign(std::move(link.name), found->second);
     }
     const bool none_found = later.size() == left.size();
     left = std::move(later);
     if (none_found) break;
   }
-  for (const auto& [name, target] : left) static_cast<void>(left_out(name, "a link to what is no record"));
+  for (const Link& link : left) static_cast<void>(left_out(link.name, "a link to what is no record"));
 }
 
 // A path that is the directory of another one.

@@ -54,7 +54,7 @@ RowOrder RowShares::order(std::uint64_t seed, std::uint64_t parts, std::uint64_t
   std::vector<std::uint64_t> begins;
   for (std::uint64_t next = 0; next < rows_;) {
     begins.push_back(next);
-    next = first_at((offset_of_(next) / kSegment + 1) * kSegment);
+    next = std::min(first_at((offset_of_(next) / kSegment + 1) * kSegment), next + kSegmentRows);
   }
   std::vector<std::uint64_t> segments(begins.size());
   std::iota(segments.begin(), segments.end(), 0);

@@ -45,11 +45,13 @@ class RowShares {
   // The rows that begin in part r of `parts` equal parts of the whole: [first, second). Each row is in one part.
   // r < parts.
   std::pair<std::uint64_t, std::uint64_t> part(std::uint64_t parts, std::uint64_t r) const;
-  // Rank r's share of an order of all rows that follows from the seed: segments of kSegment bytes, shuffled and dealt
-  // evenly, and rows shuffled within kWindow segments. The ranks' shares are all rows, each once. r < parts.
+  // Rank r's share of an order of all rows that follows from the seed: segments of kSegment bytes, or kSegmentRows,
+  // shuffled and dealt evenly, and rows shuffled within kWindow segments. The ranks' shares are all rows, each once. r
+  // < parts.
   RowOrder order(std::uint64_t seed, std::uint64_t parts, std::uint64_t r) const;
 
   static constexpr std::uint64_t kSegment = 4U << 20U;
+  static constexpr std::uint64_t kSegmentRows = 65'536;  // at most: a window is made as a whole
   static constexpr std::size_t kWindow = RowOrder::kWindow;
 
  private:

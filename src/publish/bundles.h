@@ -7,13 +7,11 @@
 
 #include "dataset/file_table.h"
 #include "weft/content.h"
+#include "weft/manifest.h"
 
 namespace weft {
 
-// A file of a data set that is smaller, and no container, is small.
-inline constexpr std::uint64_t kSmallFileMax = (4U << 20U) - 1;
 inline constexpr std::uint64_t kSegmentMin = 1U << 20U;
-inline constexpr std::uint64_t kSegmentMax = 4U << 20U;  // so a small file lies in one segment
 inline constexpr std::uint64_t kBundleMax = 32U << 20U;
 
 struct Bundle {

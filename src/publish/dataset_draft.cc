@@ -3,16 +3,24 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <memory>
+#include <mutex>
+#include <utility>
 
 #include "base/limits.h"
 #include "dataset/file_table.h"
 #include "dataset/record_table.h"
+#include "os/file_ops.h"
 #include "os/memory_file.h"
 #include "publish/bundles.h"
 #include "publish/gather_rules.h"
+#include "weft/dataset_tree.h"
 
 namespace weft {
 namespace {
+
+// So many extents go into a manifest.
+constexpr std::uint64_t kSegmentsMax = limits::kManifestMax / 64;
 
 std::vector<Range> segments_of(std::uint64_t size) {
   std::vector<Range> segments;
@@ -98,11 +106,14 @@ class DatasetDraft {
     if (tables.size() > 1 || (tables.empty() && !bundles.empty())) return unlike("one table of them");
     if (tables.empty()) return {};
     Draft& draft = tables.front();
+    static std::mutex one_at_a_time;  // a table may be large
+    const std::lock_guard lock(one_at_a_time);
     WEFT_TRY(const std::vector<std::byte> bytes, read_table(draft.source));
     if (bytes.size() != draft.source.size) return unlike("a table of the size that was said");
     WEFT_TRY(const FileTable table, FileTable::check(bytes));
     WEFT_CHECK(check_apart(table, published));
-    draft.ranges = segments_of(bytes.size());
+    WEFT_CHECK(keep(draft, bytes));
+    draft.ranges = {{0, bytes.size()}};  // one blob: a mount reads it where it lies
     files_.small_files = table.files();
     std::vector<Bundle> plan = plan_bundles(table);
     const bool alike = std::ranges::equal(
@@ -112,16 +123,32 @@ class DatasetDraft {
     return {};
   }
 
-  static Status look(Draft& draft) {
+  // What was checked is what is stored, whatever a client gives the next time.
+  static Status keep(Draft& table, std::span<const std::byte> bytes) {
+    WEFT_TRY(Fd fd, memory_file(table.source.where));
+    WEFT_CHECK(write_exact(fd.get(), 0, bytes, table.source.where));
+    table.source.open = [kept = std::make_shared<const Fd>(std::move(fd))] { return open_descriptor(kept->get()); };
+    return {};
+  }
+
+  Status look(Draft& draft) {
     WEFT_TRY(const Fd fd, open_source(draft.source, draft.seen));
     std::vector<std::byte> head(kContainerHead);
     WEFT_TRY(const std::size_t got, read_some(fd.get(), 0, head, draft.source.where));
     draft.container = container_format(base_name(draft.source.path), std::span(head).first(got));
-    draft.ranges = segments_of(static_cast<std::uint64_t>(draft.seen.st_size));
+    const auto size = static_cast<std::uint64_t>(draft.seen.st_size);
+    segments_ += size / kSegmentMax + 1;
+    if (segments_ > kSegmentsMax || (draft.container != nullptr && ++containers_ > containers_max()))
+      return Error{Errc::unsupported,
+                   fmt::format("{}: a data set may have {} MiB, and {} containers of records", draft.source.where,
+                               kSegmentsMax * kSegmentMax >> 20U, containers_max())};
+    draft.ranges = segments_of(size);
     return {};
   }
 
   DraftFiles files_;
+  std::uint64_t segments_ = 0;
+  std::uint64_t containers_ = 0;
 };
 
 }  // namespace
@@ -130,25 +157,19 @@ Result<DraftFiles> draft_dataset(std::vector<SourceFile> sources, Progress& prog
   return DatasetDraft(std::move(sources)).run(progress);
 }
 
-Status add_record_tables(Import& import, DraftFiles& files, Progress& progress) {
-  for (const Draft& draft : files.drafts) {
-    if (draft.records.empty()) continue;
-    const std::string where = "records of " + draft.source.where;
-    const SourceFile source{.path = draft.source.path, .where = where, .role = FileRole::record_table};
-    const std::vector<Range> ranges = segments_of(draft.records.size());
-    WEFT_TRY(const Fd fd, memory_file(where));
-    WEFT_CHECK(write_exact(fd.get(), 0, draft.records, where));
-    File& file = files.manifest.files.emplace_back(file_of(source, draft.records.size(), ranges));
-    WEFT_TRY(file.extents, import.add(fd.get(), where, ranges, progress));
-  }
+Status add_record_table(Import& import, DraftFiles& files, Draft& container, std::vector<File>& tables,
+                        Progress& progress) {
+  const std::vector<std::byte> bytes = std::exchange(container.records, {});
+  if (bytes.empty()) return {};
+  const std::string where = "records of " + container.source.where;
+  const SourceFile source{.path = container.source.path, .where = where, .role = FileRole::record_table};
+  const Range whole{0, bytes.size()};
+  files.records += RecordTable::check(bytes).value().size();
+  WEFT_TRY(const Fd fd, memory_file(where));
+  WEFT_CHECK(write_exact(fd.get(), 0, bytes, where));
+  File& file = tables.emplace_back(file_of(source, bytes.size(), std::span(&whole, 1)));
+  WEFT_TRY(file.extents, import.add(fd.get(), where, std::span(&whole, 1), progress));
   return {};
-}
-
-std::uint64_t count_records(const DraftFiles& files) {
-  std::uint64_t count = 0;
-  for (const Draft& draft : files.drafts)
-    if (!draft.records.empty()) count += RecordTable::check(draft.records).value().size();
-  return count;
 }
 
 }  // namespace weft

@@ -14,8 +14,8 @@ namespace weft {
 
 // As draft_files(). The sources are as gather_dataset() gives them, maybe in another process: what they say is checked.
 Result<DraftFiles> draft_dataset(std::vector<SourceFile> sources, Progress& progress);
-// After add_content(): imports the record tables that it found, and adds them to the manifest.
-Status add_record_tables(Import& import, DraftFiles& files, Progress& progress);
-std::uint64_t count_records(const DraftFiles& files);  // of all containers
+// Imports the record table of a container that was read, if it has one, and appends its file to `tables`.
+Status add_record_table(Import& import, DraftFiles& files, Draft& container, std::vector<File>& tables,
+                        Progress& progress);
 
 }  // namespace weft

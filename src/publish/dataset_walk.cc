@@ -16,9 +16,10 @@ namespace {
 // A file or directory that a directory of the data set has.
 struct Entry {
   std::string name;
-  std::string where;
-  struct stat st {};
+  mode_t mode = 0;
+  std::uint64_t bytes = 0;
   std::uint32_t path = 0;  // which PATH it came from
+  bool is_path = false;    // it is that PATH itself
 };
 
 bool named_as_container(std::string_view name) {
@@ -52,7 +53,7 @@ class DatasetWalk {
       const std::string& where = places_.paths[i];
       WEFT_TRY(const struct stat st, stat_file(where));
       if (!S_ISDIR(st.st_mode)) {
-        entries.push_back({base_name(where), where, st, i});
+        entries.push_back({base_name(where), st.st_mode, static_cast<std::uint64_t>(st.st_size), i, true});
         continue;
       }
       WEFT_CHECK(check_directory(where, "", st, store_));
@@ -61,8 +62,8 @@ class DatasetWalk {
     std::ranges::stable_sort(entries, {}, &Entry::name);
     for (std::size_t i = 1; i < entries.size(); ++i)
       if (entries[i].name == entries[i - 1].name)
-        return Error{Errc::invalid, fmt::format("{} and {}: both would be {}", entries[i - 1].where, entries[i].where,
-                                                entries[i].name)};
+        return Error{Errc::invalid, fmt::format("{} and {}: both would be {}", where_of(entries[i - 1], ""),
+                                                where_of(entries[i], ""), entries[i].name)};
     return add(0, "", entries);
   }
 
@@ -97,7 +98,7 @@ class DatasetWalk {
       }
       if (S_ISDIR(st.st_mode) && left_out(inside)) continue;
       if (S_ISDIR(st.st_mode)) WEFT_CHECK(check_directory(below(where, name), inside, st, store_));
-      entries.push_back({name, below(where, name), st, source});
+      entries.push_back({name, st.st_mode, static_cast<std::uint64_t>(st.st_size), source});
     }
     return {};
   }
@@ -110,33 +111,39 @@ class DatasetWalk {
                  fmt::format("{}: expected a link to a regular file, got a link to {}", where, kind_of(st->st_mode))};
   }
 
+  std::string where_of(const Entry& entry, const std::string& path) const {
+    const std::string& from = places_.paths[entry.path];
+    if (entry.is_path) return from;
+    return below(path.empty() ? from : below(from, path), entry.name);
+  }
+
   Status add(std::uint32_t number, const std::string& path, std::vector<Entry>& entries) {
     for (Entry& entry : entries) {
       const std::string inside = path.empty() ? entry.name : below(path, entry.name);
-      if (S_ISDIR(entry.st.st_mode)) {
-        WEFT_CHECK(check_named(entry.where, inside));
+      if (S_ISDIR(entry.mode)) {
+        WEFT_CHECK(check_named(where_of(entry, path), inside));
         WEFT_CHECK(small_.directory(number, entry.name));
         if (number != 0) continue;
         places_.top.push_back(entry.path);
         top_names_.push_back(entry.name);
         continue;
       }
-      WEFT_CHECK(check_regular(entry.where, inside, entry.st));
-      WEFT_CHECK(file(number, inside, entry));
+      if (!S_ISREG(entry.mode) || !check_file_path(inside).ok())
+        WEFT_CHECK(check_regular(where_of(entry, path), inside, entry.mode));
+      WEFT_CHECK(file(number, path, inside, entry));
     }
     return {};
   }
 
-  Status file(std::uint32_t number, const std::string& inside, Entry& entry) {
-    const auto bytes = static_cast<std::uint64_t>(entry.st.st_size);
-    if (bytes <= kSmallFileMax && !named_as_container(entry.name)) {
-      if (number == 0) places_.root_files.push_back(entry.where);
-      return small_.file(number, entry.name, bytes);
+  Status file(std::uint32_t number, const std::string& path, const std::string& inside, const Entry& entry) {
+    if (entry.bytes <= kSmallFileMax && !named_as_container(entry.name)) {
+      if (number == 0) places_.root_files.push_back({entry.path, entry.is_path});
+      return small_.file(number, entry.name, entry.bytes);
     }
     if (files_.size() >= limits::kFilesPerVersionMax)
-      return Error{Errc::invalid, fmt::format("{}: expected at most {} files of {} bytes and more", entry.where,
-                                              limits::kFilesPerVersionMax, kSmallFileMax + 1)};
-    files_.push_back({inside, std::move(entry.where), bytes});
+      return Error{Errc::invalid, fmt::format("{}: expected at most {} files of {} bytes and more",
+                                              where_of(entry, path), limits::kFilesPerVersionMax, kSmallFileMax + 1)};
+    files_.push_back({inside, where_of(entry, path), entry.bytes});
     return {};
   }
 

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "publish/cut.h"
+#include "publish/dataset_draft.h"
 #include "publish/fd_source.h"
 #include "publish/record_scan.h"
 #include "publish/shards.h"
@@ -109,7 +110,7 @@ Status add_file(Import& import, Draft& draft, File& file, Progress& progress) {
   const bool made_here = draft.source.role != FileRole::published;  // a file in memory
   if (made_here) draft.seen = opened;
   WEFT_CHECK(check_unchanged(where, draft.seen, opened));
-  if (draft.ranges.empty()) return {};
+  if (draft.ranges.empty()) return RecordScan(draft, fd.get()).finish(file);
   progress.phase(fmt::format("reading {}", made_here ? where : draft.source.path));
   const bool given = draft.source.giver == opened.st_uid;
   if (given && draft.source.size >= kAssembledFileMin) draft.lease = ReadLease::take(fd.get());
@@ -188,6 +189,7 @@ Status check_shard_indices(const DraftFiles& files, const Manifest& version) {
 Result<std::uint64_t> add_content(Import& import, DraftFiles& files, MountedFiles& mounted, Progress& progress) {
   progress.total(logical_bytes(files.manifest));
   std::uint64_t known = 0;
+  std::vector<File> tables;
   for (std::size_t i = 0; i < files.drafts.size(); ++i) {
     if (progress.cancelled()) return cancelled_import();
     File& file = files.manifest.files[i];
@@ -202,8 +204,10 @@ Result<std::uint64_t> add_content(Import& import, DraftFiles& files, MountedFile
       ++known;
     } else {
       WEFT_CHECK(add_file(import, files.drafts[i], file, progress));
+      WEFT_CHECK(add_record_table(import, files, files.drafts[i], tables, progress));
     }
   }
+  std::ranges::move(tables, std::back_inserter(files.manifest.files));
   return known;
 }
 

@@ -31,7 +31,7 @@ struct Draft {
   std::optional<ReadLease> lease;              // of one that is given, since before it was read
   std::vector<std::string> bases;              // models that it names as those that this one was made from
   const ContainerFormat* container = nullptr;  // of a data set's file that claims to be one
-  std::vector<std::byte> records;              // its record table, once it is read; none where it has no records
+  std::vector<std::byte> records;              // its record table, until that is imported; none: it has no records
 };
 
 // Drafts and what they are: manifest.files[i] is drafts[i]; its ids lack digests until add_content().
@@ -39,6 +39,7 @@ struct DraftFiles {
   std::vector<Draft> drafts;
   Manifest manifest;
   std::uint64_t small_files = 0;  // of a data set, in its bundles
+  std::uint64_t records = 0;      // of its containers
 };
 
 // The manifest that a publish of these files would make, but for the hashes of its extents. The store at `store_path`
@@ -52,7 +53,8 @@ Result<std::string> read_source(const Draft& draft);  // the whole of a small on
 Result<Architecture> draft_architecture(const DraftFiles& files);
 // The indices of shards among the drafts, against the version that they will be in.
 Status check_shard_indices(const DraftFiles& files, const Manifest& version);
-// Reads all files once, and fills in the ids. Files that `mounted` knows are not read. Returns how many these are.
+// Reads all files once, fills in the ids, and adds the record tables of containers to the manifest. Files that
+// `mounted` knows are not read. Returns how many these are.
 Result<std::uint64_t> add_content(Import& import, DraftFiles& files, MountedFiles& mounted, Progress& progress);
 
 }  // namespace weft

@@ -34,7 +34,7 @@ class Walk {
 
  private:
   Status file(const std::string& where, const std::string& path, const struct stat& st) {
-    WEFT_CHECK(check_regular(where, path, st));
+    WEFT_CHECK(check_regular(where, path, st.st_mode));
     if (files_.size() >= limits::kFilesPerVersionMax)
       return Error{Errc::invalid, fmt::format("{}: expected at most {} files", where, limits::kFilesPerVersionMax)};
     files_.push_back({path, where, static_cast<std::uint64_t>(st.st_size)});

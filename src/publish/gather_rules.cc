@@ -42,10 +42,10 @@ Status check_named(const std::string& where, const std::string& path) {
   return Error{Errc::invalid, fmt::format("{}: {}", printable(where, limits::kPathMax), named.error().message)};
 }
 
-Status check_regular(const std::string& where, const std::string& path, const struct stat& st) {
-  if (!S_ISREG(st.st_mode))
+Status check_regular(const std::string& where, const std::string& path, mode_t mode) {
+  if (!S_ISREG(mode))
     return Error{Errc::invalid,
-                 fmt::format("{}: expected a regular file or a directory, got {}", where, kind_of(st.st_mode))};
+                 fmt::format("{}: expected a regular file or a directory, got {}", where, kind_of(mode))};
   return check_named(where, path);
 }
 

@@ -16,7 +16,7 @@ std::string base_name(std::string_view path);
 std::string below(const std::string& directory, const std::string& name);
 Status check_named(const std::string& where, const std::string& path);  // `path`: File::path
 // A regular file, and a path that a version can hold.
-Status check_regular(const std::string& where, const std::string& path, const struct stat& st);
+Status check_regular(const std::string& where, const std::string& path, mode_t mode);
 // Not the store (null: there is none), and not too deep.
 Status check_directory(const std::string& where, const std::string& path, const struct stat& st,
                        const struct stat* store);

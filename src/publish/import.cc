@@ -202,8 +202,7 @@ Result<ImportReport> run_import(Store& store, PreparedImport prepared, Progress&
   MountedFiles mounted = MountedFiles::of(store);
   ImportReport report;
   WEFT_TRY(report.mounted_files, add_content(*import, state.files, mounted, progress));
-  WEFT_CHECK(add_record_tables(*import, state.files, progress));
-  report.records = count_records(state.files);
+  report.records = state.files.records;
   report.left_out = std::move(state.left_out);
   WEFT_TRY(Inherited version, whole.take());
   version.manifest.architecture = std::move(architecture);

@@ -63,7 +63,7 @@ class DirectoryFiles {
     if (file >= end_) WEFT_CHECK(enter(table_.directory_of(file)));
     Opened opened;
     const std::string name(table_.name(file));
-    opened.where = number_ == 0 ? places_.root_files[file] : below(path_, name);
+    opened.where = number_ == 0 ? places_.root_file(file, name) : below(path_, name);
     if (number_ == 0) {
       WEFT_TRY(opened.fd, open_to_read(opened.where));
       return opened;
@@ -109,6 +109,11 @@ std::string SmallFilePlaces::directory(const FileTable& table, std::uint64_t num
   const std::string path = table.path_of(number);
   const auto top_number = table.directory_at(path.substr(0, path.find('/')));
   return below(paths[top[*top_number - 1]], path);
+}
+
+std::string SmallFilePlaces::root_file(std::uint64_t file, const std::string& name) const {
+  const RootFile& from = root_files[file];
+  return from.is_path ? paths[from.path] : below(paths[from.path], name);
 }
 
 BundleReader::BundleReader(std::vector<std::byte> table, SmallFilePlaces places)

@@ -19,10 +19,15 @@ namespace weft {
 
 // Where the files of a file table lie on disk.
 struct SmallFilePlaces {
-  std::vector<std::string> paths;       // PATHs of the command line
-  std::vector<std::uint32_t> top;       // by directory of the root, from number 1 on: which of the paths it is below
-  std::vector<std::string> root_files;  // by file of the root
+  std::vector<std::string> paths;  // PATHs of the command line
+  std::vector<std::uint32_t> top;  // by directory of the root, from number 1 on: which of the paths it is below
+  struct RootFile {
+    std::uint32_t path = 0;
+    bool is_path = false;  // it is that PATH, and lies not in it
+  };
+  std::vector<RootFile> root_files;                                           // by file of the root
   std::string directory(const FileTable& table, std::uint64_t number) const;  // not the root
+  std::string root_file(std::uint64_t file, const std::string& name) const;
 };
 
 // Each bundle once, in order; while one is used the next is read. Threads: one caller.

@@ -16,6 +16,9 @@ constexpr std::size_t kSegmentsKept = 4;
 }  // namespace
 
 Result<std::vector<std::byte>> BundledBytes::read(const Extent& extent, const SmallFile& file) const {
+  if (extent.id.length > kSegmentMax)
+    return Error{Errc::corrupt, fmt::format("{}: expected a segment of at most {} bytes, got {}", file.path,
+                                            kSegmentMax, extent.id.length)};
   WEFT_TRY(const auto places, open_blobs(store_, std::span(&extent.id, 1)));
   std::vector<std::byte> bytes(extent.id.length);
   WEFT_CHECK(read_exact(places.front().pack->fd(), places.front().offset, bytes, file.path));

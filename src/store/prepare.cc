@@ -111,6 +111,10 @@ Status StoreImpl::prepare_in_place(const PublishRequest& request, const Digest& 
   {
     WEFT_TRY(Txn txn, env_->read());
     WEFT_TRY(VersionRow version, plan_version(txn, request, manifest));
+    WEFT_TRY(const Counters counters, get_counters(txn));
+    Allocator numbers(counters);
+    numbers.range(request.content.tree_nodes);
+    WEFT_CHECK(numbers.check_room());
     version.publisher = cluster()->node;
     parts.record = record_of(std::move(version), request, pack_ids(packs.new_blobs()));
     WEFT_TRY(parts.record.in_memory, packs.in_memory() ? Result(true) : relies_on_memory(txn, request));

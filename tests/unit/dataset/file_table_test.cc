@@ -86,6 +86,24 @@ TEST_CASE("a small file costs 12 bytes and its base name") {
   CHECK(file_table_of(files).size() <= 10'000 * (12 + 15) + 1024);
 }
 
+TEST_CASE("a file table has paths of 64 components, and no large files") {
+  const auto deep = [](int directories, bool with_file) {
+    FileTableMaker maker;
+    must(maker.directory(0, ""));
+    for (int i = 0; i < directories; ++i) must(maker.directory(static_cast<std::uint32_t>(i), "d"));
+    if (with_file) must(maker.file(static_cast<std::uint32_t>(directories), "f", 1));
+    return maker.make();
+  };
+  CHECK(FileTable::check(deep(63, true)).ok());
+  CHECK(FileTable::check(deep(64, false)).ok());
+  CHECK_FALSE(FileTable::check(deep(64, true)).ok());
+  CHECK_FALSE(FileTable::check(deep(65, false)).ok());
+  FileTableMaker maker;
+  must(maker.directory(0, ""));
+  must(maker.file(0, "f", kSmallFileMax + 1));
+  CHECK_FALSE(FileTable::check(maker.make()).ok());
+}
+
 TEST_CASE("a damaged file table is refused, or says nothing that leaves it") {
   const Bytes good = file_table_of({{"a/b/c", 1}, {"a/d", 2}, {"a/e", 2}, {"f", 3}, {"g/h", 70}});
   std::mt19937_64 random(2);

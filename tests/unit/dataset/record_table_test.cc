@@ -119,6 +119,31 @@ TEST_CASE("the last of equal names counts, and a link is another name") {
   CHECK(text_of(bytes, table.skipped_txt()).find("lost\ta link to what is no record\n") != std::string::npos);
 }
 
+TEST_CASE("of a link and a member of one name the later one counts") {
+  RecordTableMaker maker(10'000);
+  must(maker.record({"x", 100, 10}));
+  must(maker.link("a", "x"));
+  must(maker.record({"a", 300, 20}));  // takes the link's place
+  must(maker.record({"b", 500, 30}));
+  must(maker.link("b", "x"));  // takes the member's place
+  const Bytes bytes = made(std::move(maker));
+  CHECK(list(must(RecordTable::check(bytes)), "") == Names{"a=1", "b=0", "x=0"});
+}
+
+TEST_CASE("more records, or longer names, than the container's bytes can have are refused") {
+  RecordTableMaker rows(800);
+  Status status;
+  for (int i = 0; i < 5000 && status.ok(); ++i) status = rows.record({"k", 0, 0});
+  REQUIRE_FALSE(status.ok());
+  CHECK(status.error().code == Errc::unsupported);
+  RecordTableMaker names(1U << 20U);
+  const std::string name(4000, 'n');
+  status = {};
+  for (int i = 0; i < 2000 && status.ok(); ++i) status = names.record({name, 0, 0});
+  REQUIRE_FALSE(status.ok());
+  CHECK(status.error().code == Errc::unsupported);
+}
+
 TEST_CASE("a file in the place of a directory is left out") {
   RecordTableMaker maker = maker_of({{"a", 0, 1}, {"a-b", 5, 1}, {"a/b", 10, 1}, {"a/b/c", 20, 1}});
   must(maker.left_out("dev\n", "a device"));

@@ -9,8 +9,10 @@
 #include <random>
 
 #include "fakes/node_fixture.h"
+#include "os/memory_file.h"
 #include "os/sys.h"
 #include "publish/bundles.h"
+#include "publish/dataset_draft.h"
 #include "publish/dataset_walk.h"
 
 using weft::Errc;
@@ -167,6 +169,30 @@ TEST_CASE("what no data set may have is refused, and lock.mdb is left out") {
   REQUIRE(::mkfifo((f.dir / "p/fifo").c_str(), 0600) == 0);
   CHECK(import_set(f, {f.dir / "p"}).error().code == Errc::invalid);
   CHECK(import_set(f, {f.dir / "nowhere"}).error().code == Errc::not_found);
+}
+
+TEST_CASE("a container of no bytes has no records, and a directory may be 64 deep") {
+  Fixture f;
+  write_all(f.dir / "d", {{"x.tar", ""}, {"deep", "1"}});
+  std::filesystem::create_directories(std::filesystem::path(f.dir / "d") / [] {
+    std::string path = "d";
+    for (int i = 1; i < 64; ++i) path += "/d";
+    return path;
+  }());
+  must(import_set(f, {f.dir / "d"}));
+  const auto facts = must(weft::dataset_facts(*f.store, must(weft::load_manifest(*f.store, must(f.resolve("set"))))));
+  REQUIRE(facts.containers.size() == 1);
+  CHECK_FALSE(facts.containers[0].why_none.empty());
+}
+
+TEST_CASE("a client's file whose extents no manifest can hold is refused before memory is taken for them") {
+  weft::SourceFile huge{.path = "h.bin", .where = "h.bin", .size = std::uint64_t{1} << 60U};
+  huge.open = []() -> weft::Result<weft::Fd> {
+    weft::Fd fd = must(weft::memory_file("huge"));
+    REQUIRE(::ftruncate(fd.get(), std::int64_t{1} << 60U) == 0);
+    return fd;
+  };
+  CHECK(weft::draft_dataset({huge}, weft::no_progress()).error().code == Errc::unsupported);
 }
 
 TEST_CASE("a name is of one kind") {
