@@ -54,8 +54,9 @@ struct LoadedVersion {
 Result<LoadedVersion> load_version(Store& store, const VersionRow& row);
 VersionFacts facts_of(const VersionRow& row);
 
-// The store's view of a manifest: what publish and fsck --rebuild need. Errc::invalid where VersionTree::build() fails.
-Result<VersionContent> content_of(const Manifest& manifest);
+// The store's view of a manifest: what publish and fsck --rebuild need. Takes its lists, which may be long, out of it.
+// Errc::invalid where VersionTree::build() fails.
+Result<VersionContent> content_of(Manifest manifest);
 ContentDecoder content_decoder();
 
 // A parent is found when it shares more than this part of the version's tensor bytes: most of them.
