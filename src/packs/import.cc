@@ -184,7 +184,7 @@ Status Importer::fill_gaps() {
 Status Importer::begin_seal() {
   if (spent_) return Error{Errc::internal, "this import has failed or is finished"};
   spent_ = true;
-  WEFT_CHECK(ring_.wait_writing());
+  WEFT_CHECK(ring_.end());
   WEFT_CHECK(fresh_.drop_empty());
   for (const auto& pack : fresh_.packs()) WEFT_CHECK(pack->begin_sync());
   sealing_ = true;
