@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -89,6 +90,9 @@ inline constexpr std::string_view kNoRecords = "no records";
 // Encodes to a FlatBuffer (src/model/manifest.fbs). Errc::invalid for what decode_manifest would refuse: a promise
 // broken, or more than limits::kManifestMax bytes.
 Result<std::vector<std::byte>> encode_manifest(const Manifest& manifest);
+
+// The same without a copy: `use` is given the bytes, which live no longer than the call.
+Status encode_manifest(const Manifest& manifest, const std::function<Status(std::span<const std::byte>)>& use);
 
 // Everything that the comments above promise is checked; hostile bytes give Errc::corrupt.
 Result<Manifest> decode_manifest(std::span<const std::byte> bytes);

@@ -66,8 +66,9 @@ Status each_small_file(Store& store, const Manifest& manifest, const std::functi
 // Read from the tables of a version that is local.
 Result<DatasetFacts> dataset_facts(Store& store, const Manifest& manifest);
 
-// The store's view of a manifest: what publish and fsck --rebuild need. Errc::invalid where VersionTree::build() fails.
-Result<VersionContent> content_of(const Manifest& manifest);
+// The store's view of a manifest: what publish and fsck --rebuild need. Takes its lists, which may be long, out of it.
+// Errc::invalid where VersionTree::build() fails.
+Result<VersionContent> content_of(Manifest manifest);
 ContentDecoder content_decoder();
 
 // A parent is found when it shares more than this part of the version's tensor bytes: most of them.

@@ -40,7 +40,7 @@ Result<Durability> parse_durability(std::string_view text, std::string_view what
 
 struct PublishRequest {
   std::string model;
-  std::vector<std::byte> manifest;
+  std::vector<std::byte> manifest;  // encoded; empty where Import::seal() was given it
   VersionContent content;
   std::vector<ParentRef> parents;  // must be live, or are left out where they are not declared; ids are not looked at
   std::vector<std::string> elsewhere;
@@ -85,6 +85,9 @@ enum class Take : std::uint8_t {
 // Receives the bytes of a file from front to back, each once, as they are read.
 using SeenBytes = std::function<void(std::span<const std::byte>)>;
 
+// Gives the bytes of an encoded manifest to its argument, once; they live no longer than that call.
+using GiveManifest = std::function<Status(const std::function<Status(std::span<const std::byte>)>&)>;
+
 // Ingests files, then publishes them as one atomic commit. Destroyed without publish, it leaves nothing behind.
 class Import {
  public:
@@ -98,6 +101,10 @@ class Import {
   Result<std::vector<Extent>> add(int fd, std::string_view where, std::span<const Range> ranges, Progress& progress) {
     return add(fd, where, ranges, Take::copy, progress, {});
   }
+  // After the last add(): makes what was added durable, and the version's manifest, so that neither takes memory in
+  // proportion to its tensors when the version is published. publish() and prepare() do it where nobody has. After a
+  // failure only destruction is left.
+  virtual Status seal(const GiveManifest& manifest) = 0;
   // Makes everything durable, but for bytes that are to be in memory alone, and commits. The Import is spent
   // afterwards, also when this fails.
   virtual Result<PublishOutcome> publish(const PublishRequest& request) = 0;

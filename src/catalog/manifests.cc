@@ -48,6 +48,14 @@ StagedManifest::~StagedManifest() {
   if (fd_.valid()) static_cast<void>(remove_file(path_));
 }
 
+// Its bytes are read where they lie from then on.
+Status StagedManifest::write(std::span<const std::byte> bytes) {
+  WEFT_CHECK(append_exact(fd_.get(), bytes, path_));
+  WEFT_TRY(MappedFile file, MappedFile::map(fd_.get(), bytes.size(), path_));
+  bytes_ = std::make_shared<MappedManifest>(std::move(file));
+  return {};
+}
+
 void StagedManifest::begin_sync() const {
   if (fd_.valid()) start_writeback(fd_.get(), 0, 0);
 }
@@ -112,24 +120,28 @@ Result<std::shared_ptr<const ManifestReader>> Manifests::open(const Digest& dige
   }
 }
 
-bool Manifests::is_there(const Digest& digest, Kept kept) const {
-  return (kept == Kept::as_file ? open_file_of(digest) : open(digest)).ok();
+Result<std::shared_ptr<const ManifestReader>> Manifests::find(const Digest& digest, Kept kept) const {
+  return kept == Kept::as_file ? open_file_of(digest) : open(digest);
 }
 
-Result<StagedManifest> Manifests::stage(std::span<const std::byte> bytes) const {
+Result<StagedManifest> Manifests::stage(const Digest& digest, std::span<const std::byte> bytes, Kept kept) const {
+  auto there = find(digest, kept);
+  return there.ok() ? StagedManifest(*std::move(there)) : write_staged(bytes);
+}
+
+Result<StagedManifest> Manifests::write_staged(std::span<const std::byte> bytes) const {
   const SafePath temporary = dir_ / fmt::format("{}{}", kTemporary, random_hex(8));
-  WEFT_TRY(Fd fd, open_file(temporary, O_WRONLY | O_CREAT | O_EXCL));
-  StagedManifest staged(temporary, std::move(fd));
-  WEFT_CHECK(append_exact(staged.fd(), bytes, temporary));
-  return staged;
+  WEFT_TRY(Fd fd, open_file(temporary, O_RDWR | O_CREAT | O_EXCL));
+  StagedManifest written(temporary, std::move(fd), nullptr);  // it goes if this fails
+  WEFT_CHECK(written.write(bytes));
+  return written;
 }
 
-// A gc may have taken what was staged for a left-over of a process that died.
-Status Manifests::place(StagedManifest staged, const Digest& digest, std::span<const std::byte> bytes,
-                        Kept kept) const {
+// A gc may have taken what was staged for a left-over of a process that died, or what was there.
+Status Manifests::place(StagedManifest staged, const Digest& digest, Kept kept) const {
   if (has(digest, kept)) return {};
   if (staged.place(path_of(digest)).ok()) return {};
-  return write_file_of(digest, bytes);
+  return write_file_of(digest, staged.bytes());
 }
 
 Status Manifests::sync() const {
@@ -137,13 +149,13 @@ Status Manifests::sync() const {
 }
 
 bool Manifests::has(const Digest& digest, Kept kept) const {
-  if (!is_there(digest, kept)) return false;
+  if (!find(digest, kept).ok()) return false;
   if (const auto fd = open_file(path_of(digest), O_RDONLY); fd.ok()) touch_file(fd->get());
   return true;
 }
 
 Status Manifests::write_file_of(const Digest& digest, std::span<const std::byte> bytes) const {
-  WEFT_TRY(StagedManifest staged, stage(bytes));
+  WEFT_TRY(StagedManifest staged, write_staged(bytes));
   WEFT_CHECK(staged.sync());
   WEFT_CHECK(staged.place(path_of(digest)));
   return sync();

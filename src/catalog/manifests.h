@@ -23,15 +23,19 @@
 
 namespace weft {
 
-// The bytes of a manifest, written under a name that means nothing; removed with this unless they are placed.
+// A manifest on its way to its place: written under a name that means nothing, and removed with this unless it is
+// placed; or it was there already.
 class StagedManifest {
  public:
   StagedManifest() = default;
-  StagedManifest(SafePath path, Fd fd) : path_(std::move(path)), fd_(std::move(fd)) {}
+  explicit StagedManifest(std::shared_ptr<const ManifestReader> there) : bytes_(std::move(there)) {}
+  StagedManifest(SafePath path, Fd fd, std::shared_ptr<const ManifestReader> bytes)
+      : path_(std::move(path)), fd_(std::move(fd)), bytes_(std::move(bytes)) {}
   StagedManifest(StagedManifest&&) = default;
   StagedManifest& operator=(StagedManifest&&) = default;
   ~StagedManifest();
-  int fd() const { return fd_.get(); }
+  std::span<const std::byte> bytes() const { return bytes_->bytes(); }
+  Status write(std::span<const std::byte> bytes);
   void begin_sync() const;
   Status sync() const;
   Status place(const SafePath& path);  // Errc::not_found: nothing was staged
@@ -39,6 +43,7 @@ class StagedManifest {
  private:
   SafePath path_;
   Fd fd_;  // none: nothing was staged, or it is placed
+  std::shared_ptr<const ManifestReader> bytes_;
 };
 
 // Manifests in packs, and the index that says where.
@@ -63,15 +68,13 @@ class Manifests {
   Result<std::shared_ptr<const ManifestReader>> open(const Digest& digest) const;
   Result<std::shared_ptr<const ManifestReader>> open_packed(const Digest& digest, const ManifestRow& row) const;
   Result<std::shared_ptr<const ManifestReader>> open_file_of(const Digest& digest) const;
-  bool is_there(const Digest& digest, Kept kept) const;
   // Makes sure that its bytes are there, durably. Under the writer lock, against gc. A file that is there already is
   // young again (is_young()).
   Status put(const Digest& digest, std::span<const std::byte> bytes) const;
   // put() in two steps, so that it shares its waits for the disk with what else a publish makes durable: begun here by
   // anyone, to be synced by the caller, then placed under the writer lock. sync() ends it.
-  Result<StagedManifest> stage(std::span<const std::byte> bytes) const;
-  Status place(StagedManifest staged, const Digest& digest, std::span<const std::byte> bytes,
-               Kept kept = Kept::anywhere) const;
+  Result<StagedManifest> stage(const Digest& digest, std::span<const std::byte> bytes, Kept kept) const;
+  Status place(StagedManifest staged, const Digest& digest, Kept kept) const;
   Status sync() const;
   Result<std::vector<Digest>> list() const;  // those that are files
   SafePath path_of(const Digest& digest) const { return dir_ / to_hex(digest); }
@@ -84,7 +87,9 @@ class Manifests {
 
  private:
   Result<std::optional<ManifestRow>> packed_row(const Digest& digest) const;
+  Result<std::shared_ptr<const ManifestReader>> find(const Digest& digest, Kept kept) const;
   bool has(const Digest& digest, Kept kept) const;
+  Result<StagedManifest> write_staged(std::span<const std::byte> bytes) const;
   Status write_file_of(const Digest& digest, std::span<const std::byte> bytes) const;
   SafePath dir_;
   std::optional<PackedManifests> packed_;

@@ -1,3 +1,4 @@
+#include <malloc.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
@@ -21,9 +22,16 @@ std::optional<std::string> variable(const std::string& name) {
   return value == nullptr ? std::nullopt : std::optional<std::string>(value);
 }
 
+// What a large import forgets goes back to the system: lists of a million tensors would stay in the heap.
+void keep_memory_small() {
+  ::mallopt(M_MMAP_THRESHOLD, 256 << 10);
+  ::mallopt(M_TRIM_THRESHOLD, 256 << 10);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
+  keep_memory_small();
   weft::die_of_closed_pipes();
   weft::survive_size_limit();
   weft::explain_faults();

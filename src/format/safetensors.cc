@@ -208,7 +208,7 @@ Status HeaderReader::begin_metadata() {
 Status HeaderReader::begin_tensor(std::string_view name) {
   WEFT_CHECK(check_tensor_name(name, tensors_.size()));
   entry_ = {};
-  entry_.tensor.name = name;
+  entry_.tensor.name = std::string(name);  // of its size: to assign it would leave room for more
   at_ = At::tensor_value;
   return {};
 }

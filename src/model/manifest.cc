@@ -16,6 +16,11 @@ Result<std::vector<std::byte>> encode_manifest(const Manifest& manifest) {
   return encode_unchecked(manifest);
 }
 
+Status encode_manifest(const Manifest& manifest, const std::function<Status(std::span<const std::byte>)>& use) {
+  WEFT_CHECK(check_manifest(manifest));
+  return encode_unchecked(manifest, use);
+}
+
 Result<Manifest> decode_manifest(std::span<const std::byte> bytes) {
   WEFT_TRY(Manifest manifest, decode_unchecked(bytes));
   if (Status status = check_manifest(manifest); !status.ok())

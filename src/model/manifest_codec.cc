@@ -54,7 +54,11 @@ fb::Run to_fb(const TensorRun& run) {
 // Puts values into one buffer. The order of calls decides the bytes: it is part of the canonical form.
 class Encoder {
  public:
-  std::vector<std::byte> encode(const Manifest& manifest) {
+  // A buffer of this size is not copied while it fills. What is not used of it takes no memory.
+  explicit Encoder(std::uint64_t bytes_max) : builder_(bytes_max) {}
+
+  // Valid as long as this.
+  std::span<const std::byte> encode(const Manifest& manifest) {
     std::vector<Offset<fb::File>> files;
     files.reserve(manifest.files.size());
     for (const File& file : manifest.files) files.push_back(put(file));
@@ -62,8 +66,7 @@ class Encoder {
     auto architecture = put(manifest.architecture);
     fb::FinishManifestBuffer(builder_,
                              fb::CreateManifest(builder_, list, architecture, manifest.kind == VersionKind::dataset));
-    auto bytes = std::as_bytes(std::span(builder_.GetBufferPointer(), builder_.GetSize()));
-    return {bytes.begin(), bytes.end()};
+    return std::as_bytes(std::span(builder_.GetBufferPointer(), builder_.GetSize()));
   }
 
  private:
@@ -271,7 +274,8 @@ Result<Manifest> decode_aligned(std::span<const std::byte> bytes) {
 
 }  // namespace
 
-Result<std::vector<std::byte>> encode_unchecked(const Manifest& manifest, std::uint64_t bytes_max) {
+Status encode_unchecked(const Manifest& manifest, const std::function<Status(std::span<const std::byte>)>& use,
+                        std::uint64_t bytes_max) {
   std::uint64_t bytes = kTableBytes;
   for (const File& file : manifest.files) bytes += encoded_bytes(file);
   bytes += kTableBytes + kStringBytes + manifest.architecture.family.size();
@@ -281,7 +285,18 @@ Result<std::vector<std::byte>> encode_unchecked(const Manifest& manifest, std::u
                  fmt::format("expected names, tensors and metadata of a version to take at most {} bytes, "
                              "got up to {}",
                              bytes_max, bytes)};
-  return Encoder().encode(manifest);
+  Encoder encoder(bytes);
+  return use(encoder.encode(manifest));
+}
+
+Result<std::vector<std::byte>> encode_unchecked(const Manifest& manifest, std::uint64_t bytes_max) {
+  std::vector<std::byte> encoded;
+  const auto copy = [&encoded](std::span<const std::byte> bytes) -> Status {
+    encoded.assign(bytes.begin(), bytes.end());
+    return {};
+  };
+  WEFT_CHECK(encode_unchecked(manifest, copy, bytes_max));
+  return encoded;
 }
 
 Result<Manifest> decode_unchecked(std::span<const std::byte> bytes) {

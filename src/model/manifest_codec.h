@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <vector>
 
@@ -15,6 +16,9 @@ namespace weft {
 // Errc::invalid when it could be larger than `bytes_max`.
 Result<std::vector<std::byte>> encode_unchecked(const Manifest& manifest,
                                                 std::uint64_t bytes_max = limits::kManifestMax);
+
+Status encode_unchecked(const Manifest& manifest, const std::function<Status(std::span<const std::byte>)>& use,
+                        std::uint64_t bytes_max = limits::kManifestMax);
 
 // Errc::corrupt for what is no manifest buffer. Takes memory in proportion to `bytes`; they need not be aligned.
 Result<Manifest> decode_unchecked(std::span<const std::byte> bytes);

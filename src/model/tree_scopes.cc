@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <string_view>
 #include <unordered_set>
+#include <utility>
+#include <vector>
 
 #include "base/limits.h"
 #include "base/text.h"
@@ -23,14 +25,17 @@ Status check_view_name(const File& file, const Tensor& tensor) {
                            printable(tensor.name), limits::kNameMax, bytes)};
 }
 
-Result<Names> names_of(const File& file) {
-  Names names;
+// Sorted.
+Result<std::vector<std::string_view>> names_of(const File& file) {
+  std::vector<std::string_view> names;
   names.reserve(file.tensors.size());
   for (const Tensor& tensor : file.tensors) {
     WEFT_CHECK(check_view_name(file, tensor));
-    if (!names.insert(tensor.name).second)
-      return Error{Errc::invalid, fmt::format("{}: tensor \"{}\" is there twice", file.path, printable(tensor.name))};
+    names.emplace_back(tensor.name);
   }
+  std::ranges::sort(names);
+  if (const auto twice = std::ranges::adjacent_find(names); twice != names.end())
+    return Error{Errc::invalid, fmt::format("{}: tensor \"{}\" is there twice", file.path, printable(*twice))};
   return names;
 }
 
@@ -46,19 +51,24 @@ Result<Scope> aside(const File& file, std::uint32_t index) {
 
 }  // namespace
 
+// The names of files in the plain place become a set only once another file has tensors: a set of a million names takes
+// more memory than the names.
 Result<std::vector<Scope>> plan_scopes(const Manifest& manifest) {
   std::vector<Scope> scopes(1);
   Names taken;
+  std::vector<std::string_view> before;  // of the last file in the plain place, not in `taken` yet
   for (std::uint32_t i = 0; i < manifest.files.size(); ++i) {
     const File& file = manifest.files[i];
-    WEFT_TRY(Names names, names_of(file));
+    WEFT_TRY(std::vector<std::string_view> names, names_of(file));
+    if (!names.empty()) taken.insert(before.begin(), before.end());
     if (std::ranges::any_of(names, [&](std::string_view name) { return taken.contains(name); })) {
       WEFT_TRY(Scope scope, aside(file, i));
       scopes.push_back(std::move(scope));
-    } else {
-      taken.merge(names);
-      scopes.front().files.push_back(i);
+      before.clear();
+      continue;
     }
+    scopes.front().files.push_back(i);
+    if (!names.empty()) before = std::move(names);
   }
   return scopes;
 }

@@ -182,12 +182,19 @@ Status Importer::fill_gaps() {
   return {};
 }
 
-Status Importer::seal() {
+Status Importer::begin_seal() {
   if (spent_) return Error{Errc::internal, "this import has failed or is finished"};
   spent_ = true;
-  WEFT_CHECK(ring_.wait_writing());
+  WEFT_CHECK(ring_.end());
   WEFT_CHECK(fresh_.drop_empty());
   for (const auto& pack : fresh_.packs()) WEFT_CHECK(pack->begin_sync());
+  sealing_ = true;
+  file_ = FileState{};
+  return {};
+}
+
+Status Importer::seal() {
+  if (!sealing_) WEFT_CHECK(begin_seal());
   if (fresh_.packs().size() == 1) return fresh_.packs().front()->sync();
   JobGroup syncs(pool_);
   for (const auto& pack : fresh_.packs()) syncs.run([&pack] { return pack->sync(); });

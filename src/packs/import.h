@@ -82,7 +82,9 @@ class Importer {
 
   Result<std::vector<Extent>> add(int fd, std::string_view where, std::span<const Range> ranges, Progress& progress,
                                   Take take = Take::copy, const SeenBytes& seen = {});
-  // Makes the packs durable, still below tmp/. After a failure of this or the next only destruction is left.
+  // Makes the packs durable, still below tmp/: begins, forgets what only further files need, and waits. After a failure
+  // of these or the next only destruction is left.
+  Status begin_seal();
   Status seal();
   // Moves them to packs/. The caller holds the writer lock from here until the index has new_blobs(), or has what else
   // keeps gc from them.
@@ -151,6 +153,7 @@ class Importer {
   FileState file_;
   std::optional<std::uint64_t> no_clones_from_;  // a device
   bool spent_ = false;
+  bool sealing_ = false;
   std::uint64_t shared_bytes_ = 0;
 };
 

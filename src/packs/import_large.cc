@@ -7,6 +7,11 @@
 #include "packs/import.h"
 
 namespace weft {
+namespace {
+
+constexpr std::size_t kManyExtents = 65'536;
+
+}  // namespace
 
 Status Importer::add_large(Source& source, std::size_t range) {
   WEFT_CHECK(resolve_all());
@@ -15,6 +20,8 @@ Status Importer::add_large(Source& source, std::size_t range) {
                   [&] { return next_spot(range); }};
   WEFT_TRY(Streamed seen, stream(ring_, source, plan));
   file_.extents[range] = {here.offset, seen.id, seen.head};
+  // Beside the lists of so many extents the windows need not be full too: small extents hardly fill them.
+  if (file_.ranges.size() > kManyExtents) WEFT_CHECK(ring_.shed());
   if (!seen.spot) {
     if (!fresh_.find(seen.id)) known_.share(seen.id, candidate_);
     note_gap(range, seen.candidate->twin);

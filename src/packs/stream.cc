@@ -171,6 +171,19 @@ Status WindowRing::wait_writing() {
   return first;
 }
 
+Status WindowRing::shed() {
+  WEFT_CHECK(wait_hashing());
+  WEFT_CHECK(wait_writing());
+  for (const auto& window : windows_) window->forget_space();
+  return {};
+}
+
+Status WindowRing::end() {
+  Status written = wait_writing();
+  windows_.clear();
+  return written;
+}
+
 bool equals_twin(std::span<const std::byte> bytes, const Twin& twin) {
   thread_local std::vector<std::byte> buffer(kCompareStep);
   for (std::size_t done = 0; done < bytes.size();) {

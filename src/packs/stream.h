@@ -26,6 +26,8 @@ class WindowRing {
   Status wait_hashing();                             // of all windows
   Status wait_writing();
   bool writing_idle();  // what was to be written is
+  Status shed();        // waits for all jobs, and gives back the windows' memory until it is used again
+  Status end();         // waits for writing, and gives back the windows' memory: there is no take() after it
 
  private:
   std::vector<std::unique_ptr<ImportWindow>> windows_;

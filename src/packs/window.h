@@ -46,6 +46,8 @@ class ImportWindow {
     return space().subspan(extent.at, extent.id.length);
   }
 
+  void forget_space() { space_.reset(); }  // when no jobs use it
+
   // How many of these ranges, from the first on, go into one window.
   std::size_t count_fitting(std::span<const Range> ranges) const;
   // Reads the ranges on this thread and computes their SHA-256 trees on the pool; ids are complete after finish_ids().

@@ -1,5 +1,6 @@
 #include <fmt/core.h>
 
+#include <malloc.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -179,13 +180,15 @@ std::vector<GivenFile> unwritten(const DraftFiles& files) {
   return given;
 }
 
-// The version as the store takes it. Its manifest may be large: it is gone afterwards.
-Status describe_content(PublishRequest& request, ImportReport& report, Manifest manifest) {
-  WEFT_TRY(request.content, content_of(manifest));
+// The version as the store takes it. Its manifest may be large: it is on the disk before the content is made of it, and
+// gone afterwards.
+Status describe_content(Import& import, PublishRequest& request, ImportReport& report, Manifest manifest) {
   report.files = published_files(manifest).size();
   report.tensors = tensor_count(manifest);
-  report.logical_bytes = request.content.logical_bytes;
-  WEFT_TRY(request.manifest, encode_manifest(manifest));
+  report.logical_bytes = logical_bytes(manifest);
+  malloc_trim(0);  // what was freed while a million tensors were read lies between what is kept
+  WEFT_CHECK(import.seal([&manifest](const auto& use) { return encode_manifest(manifest, use); }));
+  WEFT_TRY(request.content, content_of(std::move(manifest)));
   return {};
 }
 
@@ -211,10 +214,10 @@ Result<ImportReport> run_import(Store& store, PreparedImport prepared, Progress&
   WEFT_TRY(Parents parents, settle_parents(store, request.model, version.manifest, wishes));
   request.parents = std::move(parents.refs);
   request.elsewhere = std::move(parents.elsewhere);
-  WEFT_CHECK(describe_content(request, report, std::move(version.manifest)));
-  report.files += state.files.small_files;
   if (progress.cancelled()) return cancelled_import();
   progress.phase("making it durable");
+  WEFT_CHECK(describe_content(*import, request, report, std::move(version.manifest)));
+  report.files += state.files.small_files;
   WEFT_TRY(report.outcome, publish ? publish(*import, request) : import->publish(request));
   import.reset();
   if (!report.outcome.made) return report;

@@ -5,7 +5,6 @@
 
 #include <fmt/core.h>
 
-#include "base/sha256.h"
 #include "catalog/apply.h"
 #include "packs/import.h"
 #include "store/store_impl.h"
@@ -102,10 +101,11 @@ Result<Reliance> reliance_of(Txn& txn, const VersionContent& content, std::span<
   return reliance;
 }
 
-Status StoreImpl::prepare_in_place(const PublishRequest& request, const Digest& manifest, StagedManifest staged,
-                                   Importer& packs, PreparedParts& parts) {
+Status StoreImpl::prepare_in_place(const PublishRequest& request, SealedManifest sealed, Importer& packs,
+                                   PreparedParts& parts) {
+  const Digest manifest = sealed.digest;
   WEFT_TRY(WriterLock lock, lock_with_shared(packs));
-  WEFT_CHECK(place(request, manifest, std::move(staged), packs));
+  WEFT_CHECK(place(std::move(sealed), packs));
   WEFT_CHECK(replace_damaged(lock, packs.new_blobs()));
   Reliance reliance;
   {
@@ -127,15 +127,14 @@ Status StoreImpl::prepare_in_place(const PublishRequest& request, const Digest& 
   return promote(lock, parts.promotion);
 }
 
-Result<std::unique_ptr<PreparedPublish>> StoreImpl::prepare(const PublishRequest& request,
+Result<std::unique_ptr<PreparedPublish>> StoreImpl::prepare(const PublishRequest& request, SealedManifest manifest,
                                                             std::unique_ptr<Importer> packs) {
   WEFT_CHECK(check_clustered());
-  const Digest manifest = sha256(request.manifest);
-  WEFT_TRY(StagedManifest staged, seal(request, manifest, *packs));
+  WEFT_CHECK(check_request(request));
   auto prepared = std::make_unique<StorePrepared>(*this, std::move(packs));
   WEFT_CHECK(prepared->packs().hold(contents_of(request.content)));
   foresee(request);
-  WEFT_CHECK(prepare_in_place(request, manifest, std::move(staged), prepared->packs(), prepared->parts));
+  WEFT_CHECK(prepare_in_place(request, std::move(manifest), prepared->packs(), prepared->parts));
   return std::unique_ptr<PreparedPublish>(std::move(prepared));
 }
 

@@ -72,21 +72,32 @@ class StoreImport final : public Import {
     return packs_->add(fd, where, ranges, progress, take, seen);
   }
 
+  Status seal(const GiveManifest& manifest) override {
+    if (!packs_ || sealed_) return Error{Errc::internal, "seal after seal or publish"};
+    WEFT_TRY(sealed_, store_.seal(manifest, *packs_));
+    return {};
+  }
+
   Result<PublishOutcome> publish(const PublishRequest& request) override {
-    std::unique_ptr<Importer> packs = std::move(packs_);
-    if (!packs) return Error{Errc::internal, "publish after publish"};
-    return store_.publish(request, *packs);
+    WEFT_CHECK(seal_if_open(request));
+    const std::unique_ptr<Importer> packs = std::move(packs_);
+    return store_.publish(request, *std::move(sealed_), *packs);
   }
 
   Result<std::unique_ptr<PreparedPublish>> prepare(const PublishRequest& request) override {
-    std::unique_ptr<Importer> packs = std::move(packs_);
-    if (!packs) return Error{Errc::internal, "prepare after publish"};
-    return store_.prepare(request, std::move(packs));
+    WEFT_CHECK(seal_if_open(request));
+    return store_.prepare(request, *std::move(sealed_), std::move(packs_));
   }
 
  private:
+  Status seal_if_open(const PublishRequest& request) {
+    if (!packs_) return Error{Errc::internal, "publish after publish"};
+    return sealed_ ? Status{} : seal([&request](const auto& use) { return use(request.manifest); });
+  }
+
   StoreImpl& store_;
   std::unique_ptr<Importer> packs_;
+  std::optional<SealedManifest> sealed_;
 };
 
 }  // namespace
@@ -100,22 +111,26 @@ Result<std::unique_ptr<Import>> StoreImpl::begin_import(Durability durability) {
 }
 
 // The packs and the manifest wait for the disk together.
-Result<StagedManifest> StoreImpl::seal(const PublishRequest& request, const Digest& manifest, Importer& packs) const {
-  WEFT_CHECK(check_request(request));
-  StagedManifest staged;
-  if (!manifests_.is_there(manifest, kept())) {
-    WEFT_TRY(staged, manifests_.stage(request.manifest));
-  }
-  staged.begin_sync();
+Result<SealedManifest> StoreImpl::seal(const GiveManifest& manifest, Importer& packs) const {
+  WEFT_CHECK(packs.begin_seal());
+  SealedManifest sealed;
+  WEFT_CHECK(manifest([&](std::span<const std::byte> bytes) -> Status {
+    if (bytes.size() > limits::kManifestMax)
+      return Error{Errc::invalid,
+                   fmt::format("manifest bytes: expected at most {}, got {}", limits::kManifestMax, bytes.size())};
+    sealed.digest = sha256(bytes);
+    WEFT_TRY(sealed.staged, manifests_.stage(sealed.digest, bytes, kept()));
+    return {};
+  }));
+  sealed.staged.begin_sync();
   WEFT_CHECK(packs.seal());
-  WEFT_CHECK(staged.sync());
-  return staged;
+  WEFT_CHECK(sealed.staged.sync());
+  return sealed;
 }
 
 // All renames come before the first sync of a directory, because that sync writes the other renames too.
-Status StoreImpl::place(const PublishRequest& request, const Digest& manifest, StagedManifest staged,
-                        Importer& packs) const {
-  WEFT_CHECK(manifests_.place(std::move(staged), manifest, request.manifest, kept()));
+Status StoreImpl::place(SealedManifest manifest, Importer& packs) const {
+  WEFT_CHECK(manifests_.place(std::move(manifest.staged), manifest.digest, kept()));
   WEFT_CHECK(packs.place());
   return manifests_.sync();
 }
@@ -134,12 +149,10 @@ Result<WriterLock> StoreImpl::lock_with_shared(Importer& packs) {
   }
 }
 
-Result<PublishOutcome> StoreImpl::publish(const PublishRequest& request, Importer& packs) {
-  const Digest manifest = sha256(request.manifest);
-  WEFT_TRY(StagedManifest staged, seal(request, manifest, packs));
-  auto outcome = try_publish(request, manifest, [&]() -> Result<Placed> {
+Result<PublishOutcome> StoreImpl::publish(const PublishRequest& request, SealedManifest manifest, Importer& packs) {
+  auto outcome = try_publish(request, manifest.digest, [&]() -> Result<Placed> {
     WEFT_TRY(WriterLock lock, lock_with_shared(packs));
-    WEFT_CHECK(place(request, manifest, std::move(staged), packs));
+    WEFT_CHECK(place(std::move(manifest), packs));
     return Placed{std::move(lock), packs.new_blobs(), packs.in_memory()};
   });
   if (!outcome.ok() || !outcome->made) discard(packs.new_blobs());

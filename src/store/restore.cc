@@ -131,9 +131,9 @@ Status StoreRestore::keep_packs(const std::set<PackId>& packs) const {
 Status StoreRestore::add_manifest(const Digest& digest, std::span<const std::byte> bytes) const {
   const Manifests manifests(path());
   if (manifests.open(digest).ok()) return {};
-  WEFT_TRY(StagedManifest staged, manifests.stage(bytes));
+  WEFT_TRY(StagedManifest staged, manifests.stage(digest, bytes, Kept::anywhere));
   WEFT_CHECK(staged.sync());
-  return staged.place(manifests.path_of(digest));
+  return manifests.place(std::move(staged), digest, Kept::anywhere);
 }
 
 Result<std::vector<std::string>> StoreRestore::take(std::span<const MirrorChange> changes, const ContentDecoder& decode,

@@ -50,6 +50,12 @@ struct CommitHooks {
   std::function<void()> after_part;  // of a large publish (catalog/taking.h): durable, and the writer lock is free
 };
 
+// A manifest that a publish has made durable, and has not given its name yet.
+struct SealedManifest {
+  Digest digest;
+  StagedManifest staged;
+};
+
 class StoreImpl final : public ClusterStore, public IndexAccess {
  public:
   static Result<std::unique_ptr<StoreImpl>> open(const std::string& path, const OpenOptions& options,
@@ -119,12 +125,15 @@ class StoreImpl final : public ClusterStore, public IndexAccess {
   Result<std::unique_ptr<BlobIndex>> read() override;
   Result<std::unique_ptr<BlobWriter>> write() override;
 
-  // The commit of an import. `packs` are not sealed yet.
-  Result<PublishOutcome> publish(const PublishRequest& request, Importer& packs);
+  // The commit of an import that is sealed.
+  Result<PublishOutcome> publish(const PublishRequest& request, SealedManifest manifest, Importer& packs);
   // The same of blobs in packs that are in packs/ already, durable and locked.
   Result<PublishOutcome> publish(const PublishRequest& request, std::span<const NewBlob> new_blobs);
-  // A publish that a registry decides on, up to there. `packs` are not sealed yet.
-  Result<std::unique_ptr<PreparedPublish>> prepare(const PublishRequest& request, std::unique_ptr<Importer> packs);
+  // A publish that a registry decides on, up to there.
+  Result<std::unique_ptr<PreparedPublish>> prepare(const PublishRequest& request, SealedManifest manifest,
+                                                   std::unique_ptr<Importer> packs);
+  // Makes what a publish brings durable, under names that mean nothing.
+  Result<SealedManifest> seal(const GiveManifest& manifest, Importer& packs) const;
   // Takes back what a publish that failed has put into packs/. Its manifest is gc's: another publish may need it.
   void discard(std::span<const NewBlob> blobs);
   void give_back(const Promotion& promotion);
@@ -184,10 +193,9 @@ class StoreImpl final : public ClusterStore, public IndexAccess {
   Status look_at_stopped(FsckReport& report) const;
   static Status rebuild_shown(const SafePath& path, const OpenOptions& options);
   Status undo(std::uint64_t journal_end, const Status& failure);
-  // seal() makes what a publish brings durable, under names that mean nothing; place() gives the files their names. The
-  // caller of place() holds the writer lock: a publish that gives up waiting for it has left nothing there.
-  Result<StagedManifest> seal(const PublishRequest& request, const Digest& manifest, Importer& packs) const;
-  Status place(const PublishRequest& request, const Digest& manifest, StagedManifest staged, Importer& packs) const;
+  // Gives the files that seal() made their names. The caller holds the writer lock: a publish that gives up waiting for
+  // it has left nothing there.
+  Status place(SealedManifest manifest, Importer& packs) const;
   // What a publish has put in place, and the writer lock that keeps it there until the commit.
   struct Placed {
     std::optional<WriterLock> lock;  // none only while a large publish lets others write
@@ -221,7 +229,7 @@ class StoreImpl final : public ClusterStore, public IndexAccess {
   Status replay(Txn& txn, const RepairEvent& event) const;
   Status replay(Txn& txn, const AdoptionEvent& event);
   Status replay(Txn& txn, const NoteEvent& event) const { return apply_note(txn, event); }
-  Status prepare_in_place(const PublishRequest& request, const Digest& manifest, StagedManifest staged, Importer& packs,
+  Status prepare_in_place(const PublishRequest& request, SealedManifest manifest, Importer& packs,
                           PreparedParts& parts);
   Status promote(const WriterLock& lock, const Promotion& promotion);
   Status make_cached(const WriterLock& lock, const std::set<PackId>& packs);

@@ -5,6 +5,7 @@
 #include <tuple>
 #include <unordered_map>
 
+#include "base/limits.h"
 #include "base/text.h"
 
 namespace weft {
@@ -111,6 +112,7 @@ std::vector<NamedLayer> layers_of(std::span<const NamedTensor> tensors,
     std::string_view layer = name.substr(0, dot);
     auto [at, made] = known.try_emplace(layer, layers.size());
     if (made) layers.push_back({layer, {}});
+    if (layers.size() > limits::kArchLayersMax) break;
     std::string_view role = dot == std::string_view::npos ? std::string_view() : role_of(name.substr(dot + 1));
     layers[at->second].tensors.emplace_back(role, tensor);
   }

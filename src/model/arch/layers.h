@@ -31,7 +31,8 @@ struct NamedLayer {
   std::string_view name;                                     // up to the last dot; all of it where there is none
   std::vector<std::pair<std::string, NamedTensor>> tensors;  // by role: what stands after the dot
 };
-// In the order of their names, where runs of digits count as numbers.
+// In the order of their names, where runs of digits count as numbers. Of more than limits::kArchLayersMax only one more
+// than these: who has so many has no architecture.
 std::vector<NamedLayer> layers_of(std::span<const NamedTensor> tensors,
                                   const std::function<bool(std::string_view)>& ignored);
 

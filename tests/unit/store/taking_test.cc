@@ -1,8 +1,10 @@
 // Publishes of versions that take their content in parts.
 #include <doctest/doctest.h>
+#include <fcntl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
 #include <functional>
 #include <string>
@@ -274,5 +276,28 @@ TEST_CASE("a large publish whose parent goes before its commit fails, and leaves
   CHECK(is_sound(*store));
   must(store->gc({}, no_progress()));
   CHECK(must(store->counts()).blobs == 0);
+  CHECK(is_sound(*store));
+}
+
+TEST_CASE("an import that is sealed has its manifest on the disk, and gives it its name even if gc took it") {
+  TestStore test;
+  const auto store = open_store(test.path);
+  write_file(test.dir / "source", as_text(content_bytes(1)));
+  const Fd source = must(open_file(test.dir / "source", O_RDONLY));
+  const Range range{0, content_bytes(1).size()};
+  PublishRequest request;
+  request.model = "m";
+  for (const bool taken : {false, true}) {
+    const Files files{{1}, std::vector<unsigned>(taken ? 1 : 0, 1)};
+    auto import = must(store->begin_import(Durability::local));
+    request.content = make_content(files);
+    must(import->add(source.get(), "source", std::span(&range, 1), no_progress()));
+    must(import->seal([&files](const auto& use) { return use(manifest_of(files)); }));
+    CHECK(import->seal([&files](const auto& use) { return use(manifest_of(files)); }).error().code == Errc::internal);
+    if (taken) must(store->gc({}, no_progress()));
+    const VersionRow version = must(import->publish(request)).version;
+    const auto manifest = must(store->open_manifest(version.manifest));
+    CHECK(std::ranges::equal(manifest->bytes(), manifest_of(files)));
+  }
   CHECK(is_sound(*store));
 }
