@@ -22,6 +22,10 @@ class Gate {
     wake_.notify_all();
     wake_.wait(lock, [this] { return open_; });
   }
+  int waiting() {
+    const std::lock_guard lock(mutex_);
+    return waiting_;
+  }
   void open() {
     const std::lock_guard lock(mutex_);
     open_ = true;
@@ -42,6 +46,13 @@ std::function<Result<int>()> through(const std::shared_ptr<Gate>& gate) {
   };
 }
 
+// Leaves one more call that hangs: one that no thread came to in its time is tried again.
+void hang(BoundedCalls& calls, const std::shared_ptr<Gate>& gate) {
+  const int before = gate->waiting();
+  while (gate->waiting() == before)
+    CHECK(calls.call<int>(through(gate), deadline_in(200ms)).error().code == Errc::timed_out);
+}
+
 }  // namespace
 
 TEST_CASE("a bounded call returns what its job does, value or error") {
@@ -55,9 +66,9 @@ TEST_CASE("a bounded call returns what its job does, value or error") {
 TEST_CASE("a call that hangs is given up, others go on beside it, and when all hang the next fails at once") {
   const auto gate = std::make_shared<Gate>();
   BoundedCalls calls("disk", 2);
-  CHECK(calls.call<int>(through(gate), deadline_in(20ms)).error().code == Errc::timed_out);
+  hang(calls, gate);
   CHECK(calls.call<int>([] { return Result<int>(7); }, deadline_in(10s)).value() == 7);
-  CHECK(calls.call<int>(through(gate), deadline_in(20ms)).error().code == Errc::timed_out);
+  hang(calls, gate);
   const auto refused = calls.call<int>([] { return Result<int>(7); }, deadline_in(1h));
   REQUIRE(!refused.ok());
   CHECK(refused.error().code == Errc::timed_out);
