@@ -60,7 +60,7 @@ def main():
         measure_wide(args)
     for count in args.versions:
         for shape in args.shapes:
-            if shape == "fan" or "commands" in args.parts:
+            if "commands" in args.parts or ("publish" in args.parts and shape == "fan"):
                 measure_shape(args, shape, count)
         if "peers" in args.parts:
             with new_directory(args.dir) as directory:

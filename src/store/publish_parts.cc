@@ -32,7 +32,9 @@ Status StoreImpl::end_part(Placed& placed) {
 // Nothing, if the newest version is the same.
 Result<std::optional<TakenContent>> StoreImpl::take_content(const PublishRequest& request, const Digest& manifest,
                                                             Placed& placed, std::uint64_t& new_bytes) {
+  placed.lock.reset();  // to sort millions of blobs and views takes seconds
   ContentTaking taking(request.content, placed.new_blobs);
+  WEFT_TRY(placed.lock, lock_writer());
   const auto write = [&](const std::function<Result<std::uint64_t>(Txn&)>& part) -> Status {
     std::uint64_t more = 0;
     WEFT_CHECK(env_->write(*placed.lock, [&](Txn& txn) -> Status {
