@@ -26,7 +26,8 @@ def declare_operators():
 
 def digests(dataset):
     rows = DataLoader(dataset, batch_size=None, num_workers=WORKERS, timeout=120)
-    return [(hashlib.sha256(numpy.ascontiguousarray(image).tobytes()).hexdigest(), int(label)) for image, label in rows]
+    return [(hashlib.sha256(numpy.ascontiguousarray(image).tobytes()).hexdigest(), None if label is None else int(label))
+            for image, label in rows]
 
 
 def main():
