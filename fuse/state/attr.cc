@@ -27,7 +27,7 @@ double name_timeout_s(const Attr& attr) {
 }
 
 // Where the kernel checks modes, it asks the server for the announcer's changes only if its user may write to the
-// directory. Whoever may enter a directory may ask, and all but the announcer are answered with EROFS.
+// directory. Every user who may enter a directory may ask to change it, and each of them but the announcer gets EROFS.
 mode_t mode_of_directory(const MountOptions& options) {
   const mode_t mode = 0555U & ~options.umask;
   return options.announce && options.modes_restrict() ? mode | ((mode & 0111U) << 1U) : mode;

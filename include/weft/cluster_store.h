@@ -195,8 +195,8 @@ class ClusterStore : public Store {
   virtual Status set_told(std::string_view origin, std::uint64_t end) = 0;
 };
 
-// Of a store alone, whose weftd this process stands in for: takes all versions in memory to the disk, oldest first. One
-// that has lost bytes is removed, and its record says why.
+// Takes all versions in memory to the disk, oldest first. The store is alone, and this process stands in for its weftd.
+// One that has lost bytes is removed, and its record says why.
 Status settle_memory(ClusterStore& store);
 
 }  // namespace weft

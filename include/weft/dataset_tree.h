@@ -79,7 +79,7 @@ class DatasetTree {
 
   std::uint64_t size() const;  // numbers are below
   Result<DatasetNode> node(std::uint64_t number) const;
-  // Of a directory, here and below; Errc::not_dir. The two roots are their own parents.
+  // `dir` is a directory, here and below; else Errc::not_dir. The two roots are their own parents.
   Result<std::uint64_t> parent(std::uint64_t dir) const;
   Result<DatasetEntry> lookup(std::uint64_t dir, std::string_view name) const;
   // Entries from `from` on: 0, or DatasetEntry::behind of an earlier one. Those of datasets/ by name. Those of part/
@@ -87,7 +87,7 @@ class DatasetTree {
   Result<DatasetPage> list(std::uint64_t dir, std::uint64_t from, std::size_t entries_max) const;
   Result<MadeFile> made(std::uint64_t number) const;
   Result<DatasetFacts> facts() const;  // of the manifest of the version's tree; looks at all tables
-  // Of a published file of the manifest; nothing if it has no record table. They live on without the tree.
+  // The rows of a published file; nothing if it has no record table. They live on without the tree.
   Result<std::optional<RecordRows>> rows(std::uint32_t file) const;
 
  private:

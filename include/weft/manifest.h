@@ -46,7 +46,7 @@ struct Tensor {
   bool operator==(const Tensor&) const = default;
 };
 
-// What a file of a manifest is for. All but the published ones are of data sets, and no listing has them.
+// The role of a file of a manifest. All but the published ones are of data sets, and no listing has them.
 enum class FileRole : std::uint8_t {
   published,
   bundle,        // the bytes of small published files

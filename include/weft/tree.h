@@ -136,7 +136,7 @@ struct VersionFacts {
   std::vector<ParentRef> parents;
   std::vector<std::string> elsewhere;  // parents by name that are not stored
 };
-// What a data set has, as far as its manifest does not say it.
+// Facts about a data set that its tables say, and its manifest does not.
 struct ContainerFacts {
   const File* file = nullptr;            // of the manifest
   std::optional<std::uint64_t> records;  // none: it was read as no container

@@ -1,4 +1,4 @@
-// What the tables of a data set say.
+// Reads the tables of a data set.
 #include <fmt/core.h>
 
 #include <algorithm>

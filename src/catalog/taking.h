@@ -24,7 +24,7 @@
 
 namespace weft {
 
-// Of the version that is under way, or of the one that a dead publish has left; nothing: there is none.
+// The version that is under way, or that a dead publish has left. find_under_way() gives nothing if there is none.
 struct UnderWay {
   VersionRow version;
   std::uint64_t steps = 0;  // taken

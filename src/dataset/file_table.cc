@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/text.h"
 #include "dataset/file_layout.h"
 #include "dataset/first_that.h"
 
@@ -100,6 +101,19 @@ std::optional<std::uint64_t> FileTable::directory_at(std::string_view path) cons
     path.remove_prefix(std::min(path.size(), name.size() + 1));
   }
   return at;
+}
+
+bool FileTable::is_apart(std::string_view path) const {
+  std::uint64_t at = 0;
+  const auto components = split(path, '/');
+  for (std::size_t i = 0; i < components.size(); ++i) {
+    const bool is_file = i + 1 == components.size();
+    const auto inner = find_directory(at, components[i]);
+    if (find_file(at, components[i]) || (is_file && inner)) return false;
+    if (!inner) return true;
+    at = *inner;
+  }
+  return true;
 }
 
 // The lines of a directory differ from its names by the path before each and the newline behind it.

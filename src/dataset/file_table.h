@@ -78,6 +78,9 @@ class FileTable {
   std::optional<std::uint64_t> find_directory(std::uint64_t in, std::string_view name) const;
   std::optional<std::uint64_t> find_file(std::uint64_t in, std::string_view name) const;
   std::optional<std::uint64_t> directory_at(std::string_view path) const;
+  // May another file have this path beside these? Not if a small file has it, or the path of a directory above it, or
+  // if a directory of small files has it.
+  bool is_apart(std::string_view path) const;
 
   // keys.txt: the path of each file, a line each, in their order. `out` within its size.
   std::uint64_t keys_bytes() const;

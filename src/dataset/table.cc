@@ -24,21 +24,6 @@ std::optional<std::uint32_t> find_file(const Manifest& manifest, FileRole role, 
   return static_cast<std::uint32_t>(&*found - manifest.files.data());
 }
 
-// No published file or its directory has the path of a small file, and none that of a small file's directory.
-Status check_apart(const FileTable& table, std::string_view published) {
-  std::uint64_t dir = 0;
-  const auto components = split(published, '/');
-  for (std::size_t i = 0; i < components.size(); ++i) {
-    const bool is_file = i + 1 == components.size();
-    const auto inner = table.find_directory(dir, components[i]);
-    if (table.find_file(dir, components[i]) || (is_file && inner))
-      return misfit(fmt::format("\"{}\": a small file or its directory has this path too", printable(published)));
-    if (!inner) return {};
-    dir = *inner;
-  }
-  return {};
-}
-
 // No small file reaches from one bundle into the next.
 Status check_borders(const SmallFiles& small) {
   for (const std::uint64_t border : small.bundle_ends) {
@@ -60,7 +45,9 @@ Result<SmallFiles> check_small_files(const Manifest& manifest, std::span<const s
   if (end != small.table.bytes())
     return misfit(fmt::format("expected bundles of {} bytes, got {}", small.table.bytes(), end));
   WEFT_CHECK(check_borders(small));
-  for (const File& file : published_files(manifest)) WEFT_CHECK(check_apart(small.table, file.path));
+  for (const File& file : published_files(manifest))
+    if (!small.table.is_apart(file.path))
+      return misfit(fmt::format("\"{}\": a small file or its directory has this path too", printable(file.path)));
   return small;
 }
 

@@ -15,6 +15,12 @@ Result<Fd> memory_file(const std::string& name) {
   return fd;
 }
 
+Result<Fd> memory_file(const std::string& name, std::span<const std::byte> bytes) {
+  WEFT_TRY(Fd fd, memory_file(name));
+  WEFT_CHECK(write_exact(fd.get(), 0, bytes, name));
+  return fd;
+}
+
 std::string message_in(const Fd& file) {
   constexpr std::size_t kMessageMax = 4096;
   std::array<char, kMessageMax> text{};

@@ -48,21 +48,10 @@ Result<std::vector<std::byte>> read_table(const SourceFile& source) {
   return read_whole(fd.get(), seen, limits::kFileTableMax, source.where);
 }
 
-// A small file may not have the place of another file, or of a directory above one.
 Status check_apart(const FileTable& table, std::span<const Draft> published) {
-  for (const Draft& draft : published) {
-    std::uint64_t at = 0;
-    for (std::string_view path = draft.source.path;;) {
-      const std::string_view name = path.substr(0, path.find('/'));
-      const bool last = name.size() == path.size();
-      if (table.find_file(at, name) || (last && table.find_directory(at, name)))
-        return Error{Errc::invalid, fmt::format("{}: a small file or a directory has its place", draft.source.where)};
-      const auto next = table.find_directory(at, name);
-      if (last || !next) break;
-      at = *next;
-      path.remove_prefix(name.size() + 1);
-    }
-  }
+  for (const Draft& draft : published)
+    if (!table.is_apart(draft.source.path))
+      return Error{Errc::invalid, fmt::format("{}: a small file or a directory has its place", draft.source.where)};
   return {};
 }
 
@@ -125,8 +114,7 @@ class DatasetDraft {
 
   // What was checked is what is stored, whatever a client gives the next time.
   static Status keep(Draft& table, std::span<const std::byte> bytes) {
-    WEFT_TRY(Fd fd, memory_file(table.source.where));
-    WEFT_CHECK(write_exact(fd.get(), 0, bytes, table.source.where));
+    WEFT_TRY(Fd fd, memory_file(table.source.where, bytes));
     table.source.open = [kept = std::make_shared<const Fd>(std::move(fd))] { return open_descriptor(kept->get()); };
     return {};
   }
@@ -165,8 +153,7 @@ Status add_record_table(Import& import, DraftFiles& files, Draft& container, std
   const SourceFile source{.path = container.source.path, .where = where, .role = FileRole::record_table};
   const Range whole{0, bytes.size()};
   files.records += RecordTable::check(bytes).value().size();
-  WEFT_TRY(const Fd fd, memory_file(where));
-  WEFT_CHECK(write_exact(fd.get(), 0, bytes, where));
+  WEFT_TRY(const Fd fd, memory_file(where, bytes));
   File& file = tables.emplace_back(file_of(source, bytes.size(), std::span(&whole, 1)));
   WEFT_TRY(file.extents, import.add(fd.get(), where, std::span(&whole, 1), progress));
   return {};

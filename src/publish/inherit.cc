@@ -39,8 +39,7 @@ Result<Architecture> Inheritance::architecture(Store& store, const Inherited& wh
 
 Status add_headers(Import& import, Inherited& version, Progress& progress) {
   for (const auto& [path, header] : version.headers) {
-    WEFT_TRY(const Fd fd, memory_file(path));
-    WEFT_CHECK(write_exact(fd.get(), 0, std::as_bytes(std::span(header)), path));
+    WEFT_TRY(const Fd fd, memory_file(path, std::as_bytes(std::span(header))));
     const Range range{0, header.size()};
     WEFT_TRY(const auto extents, import.add(fd.get(), path, std::span(&range, 1), progress));
     auto file = std::ranges::find(version.manifest.files, path, &File::path);

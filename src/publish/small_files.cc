@@ -125,9 +125,7 @@ BundleReader::BundleReader(std::vector<std::byte> table, SmallFilePlaces places)
 BundleReader::~BundleReader() = default;
 
 Result<Fd> BundleReader::open_table() const {
-  WEFT_TRY(Fd fd, memory_file("the table of small files"));
-  WEFT_CHECK(write_exact(fd.get(), 0, bytes_, "the table of small files"));
-  return fd;
+  return memory_file("the table of small files", bytes_);
 }
 
 Result<Fd> BundleReader::open(std::size_t number) {
