@@ -11,13 +11,10 @@ import sys
 import time
 
 from measure import median_text, settle, touch_memory
-from net_gluster import Gluster, NotHere
 from net_nodes import MIB, Cluster, Raw, wait_until
-from net_nodes import run as call
 
 NAME = "model.npy"
 HEADER = 128  # of the npy format, with the padding that its alignment asks for
-GBIT = 1e9 / 8
 LINK_FACTOR, NODE_FACTOR, FIXED_S = 1.15, 1.25, 0.020  # binding, one consumer
 CONSUMER = """
 import json, os, sys, time
@@ -223,92 +220,7 @@ def deliveries(build, directory, args):
             print(f"- {tensors} tensors, {changed:.0%} changed: two consumers ÷ one "
                   f"{medians[tensors, changed, 2] / medians[tensors, changed, 1]:.2f}")
     print(flush=True)
-    return medians
-
-
-class SharedFiles(Gluster):
-    """A directory of a third host that both nodes mount: what a trainer and a server use today."""
-
-    @contextlib.contextmanager
-    def both(self, writer_host):
-        other = self.directory / "writer"
-        other.mkdir(exist_ok=True)
-        call([*writer_host.inside, "glusterfs", "-f", self.directory / "client.vol", "-l", self.directory / "client2.log", other])
-        try:
-            wait_until(other.is_mount, seconds_max=20, pause=0.05)
-            with self.mounted():
-                yield other, self.mount
-        finally:
-            call(["umount", other])
-
-
-def polled(writer, reader, saved, number, every):
-    """A save to a shared directory, and a reader that looks every so many seconds for it; seconds."""
-    saved.step()
-    settle()
-    begin = time.monotonic()
-    saved.write(writer / f"draft-{number}")
-    os.rename(writer / f"draft-{number}", writer / f"version-{number}")
-    made = time.monotonic()
-    looked = begin
-    while looked < made:
-        looked += max(every, 0.001)
-    time.sleep(max(0.0, looked - time.monotonic()))
-    buffer = bytearray(4 * MIB)
-    for name in saved.names:
-        with open(reader / f"version-{number}" / name, "rb", buffering=0) as file:
-            while file.readinto(buffer):
-                pass
-    return time.monotonic() - begin
-
-
-def against_shared(directory, args, ours, peer_gbit=1):
-    """The same save by way of glusterfs at 1 Gbit/s, polled. `ours`: medians of weft over links of so many Gbit/s."""
-    print("The same through glusterfs, a brick on a host of its own at 1 Gbit/s, polled; ratio of its time to ours. With all "
-          "bytes changed and both on one link the limit is 2 plus the share of the poll.\n")
-    print("| saved | poll | glusterfs | ÷ weft | limit |\n|---|---|---|---|---|")
-    directory.mkdir()
-    with Cluster(directory, peers=True) as cluster:
-        writer, reader, brick = (cluster.network.host() for _ in range(3))
-        for host in (writer, reader, brick):
-            host.shape("1gbit", burst="2m")
-        model = directory / "first"
-        model.mkdir()
-        (model / "model.safetensors").write_bytes(b"x")
-        try:
-            with SharedFiles(brick, reader, directory, model) as shared, shared.both(writer) as (there, here):
-                number = 0
-                for tensors, changed in ((1, 1.0), (16, 0.25)):
-                    saved = Saved(tensors, args.megabytes * MIB, changed)
-                    for every in (0, 1, 5):
-                        times = []
-                        for _ in range(min(3, args.pairs)):
-                            number += 1
-                            times.append(polled(there, here, saved, number, every))
-                            shutil.rmtree(there / f"version-{number}")
-                        took = statistics.median(times)
-                        mine = ours[tensors, changed, 1]
-                        least = saved.changed_bytes / GBIT / peer_gbit
-                        limit = (2 * saved.count * saved.each / GBIT + every / 2) / least
-                        print(f"| {tensors} tensors, {changed:.0%} changed | {every} s | {median_text(times, 's')[0]} "
-                              f"| {took / mine:.2f} | {limit:.1f} |", flush=True)
-        except NotHere as reason:
-            print(f"| glusterfs was not run: {reason} | | | | |")
-    print(flush=True)
-
-
-def paper_proportion(build, directory, args):
-    """The shared file system at 1 Gbit/s and the peers at 4."""
-    medians = {}
-    for tensors, changed in ((1, 1.0), (16, 0.25)):
-        rows, _, _ = one_case(build, directory / f"four-{tensors}", args, tensors, changed, 1, "4gbit")
-        medians[tensors, changed, 1] = statistics.median(row.whole for row in rows)
-        shutil.rmtree(directory / f"four-{tensors}")
-    print("Peers at 4 Gbit/s and the shared file system at 1, which is the proportion of the paper:\n")
-    against_shared(directory / "shared-four", args, medians, peer_gbit=4)
 
 
 def run(build, directory, args):
-    medians = deliveries(build, directory, args)
-    against_shared(directory / "shared", args, medians)
-    paper_proportion(build, directory, args)
+    deliveries(build, directory, args)
