@@ -69,7 +69,7 @@ double changed_share(const CodedCounts& counts) {
 }
 
 std::uint64_t saved_bytes(const CodedCounts& counts) {
-  return counts.asked_bytes - std::min(counts.asked_bytes, counts.given_bytes);
+  return counts.same_bytes + counts.asked_bytes - std::min(counts.asked_bytes, counts.given_bytes);
 }
 
 // Counts the chunks that this node asked for as differences, and those that it coded. Adds the share of elements that
@@ -80,6 +80,7 @@ void write_sparse(JsonWriter& json, const Bytes& bytes, const FetchStatus& fetch
   json.member("saved_bytes", saved_bytes(fetched.coded));
   const FetchStatus::Coded last = fetched.last_coded.value_or(FetchStatus::Coded{});
   json.member("version", last.version).member("base", last.base).member("version_bytes", last.counts.asked_bytes);
+  json.member("version_same_bytes", last.counts.same_bytes);
   json.member("version_given_bytes", last.counts.given_bytes);
   json.member("version_changed_ppm", static_cast<std::uint64_t>(std::llround(1e6 * changed_share(last.counts))));
   const CodedCache::Figures here = bytes.peers == nullptr ? CodedCache::Figures{} : bytes.peers->coded();
@@ -101,7 +102,8 @@ void add_sparse_figures(Figures& figures, Bytes& bytes) {
   const auto of_status = [&bytes](auto value) {
     return std::function<double()>([&bytes, value] { return static_cast<double>(value(bytes.fetcher.status())); });
   };
-  figures.add("weft_sparse_saved_bytes_total", "counter", "Bytes that were not sent, because differences were.",
+  figures.add("weft_sparse_saved_bytes_total", "counter",
+              "Bytes that were not sent: differences were, or the base has them.",
               of_status([](const FetchStatus& status) { return saved_bytes(status.coded); }));
   figures.add("weft_sparse_changed_ratio", "gauge",
               "Share of the elements that changed in the last version that was fetched as differences.",

@@ -39,6 +39,9 @@ Result<DatasetTablePointer> check_table(const Manifest& manifest, std::uint32_t 
 // Gives the table that is this file of the manifest, checked. Asked each time that a tree needs it; any thread.
 using DatasetTables = std::function<Result<DatasetTablePointer>(std::uint32_t file)>;
 
+// Looks at all tables of the manifest.
+Result<DatasetFacts> dataset_facts(const Manifest& manifest, const DatasetTables& tables);
+
 struct DatasetNode {
   enum class Kind : std::uint8_t {
     dir,
@@ -86,7 +89,7 @@ class DatasetTree {
   // and order/ are not listed.
   Result<DatasetPage> list(std::uint64_t dir, std::uint64_t from, std::size_t entries_max) const;
   Result<MadeFile> made(std::uint64_t number) const;
-  Result<DatasetFacts> facts() const;  // of the manifest of the version's tree; looks at all tables
+  Result<DatasetFacts> facts() const;  // dataset_facts() of its manifest
   // The rows of a published file; nothing if it has no record table. They live on without the tree.
   Result<std::optional<RecordRows>> rows(std::uint32_t file) const;
 

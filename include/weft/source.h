@@ -85,6 +85,7 @@ struct CodedCounts {
   std::uint64_t failed = 0;       // that came coded and were of no use: they came again, plain
   std::uint64_t asked_bytes = 0;  // of the chunks
   std::uint64_t given_bytes = 0;  // that came for them
+  std::uint64_t same_bytes = 0;   // of chunks that the base has too: nobody was asked for these
   std::uint64_t elements = 0;     // of coded chunks, and of samples of plain ones
   std::uint64_t changed = 0;      // of these, that differ from the base
   CodedCounts& operator+=(const CodedCounts& other) {
@@ -94,6 +95,7 @@ struct CodedCounts {
     failed += other.failed;
     asked_bytes += other.asked_bytes;
     given_bytes += other.given_bytes;
+    same_bytes += other.same_bytes;
     elements += other.elements;
     changed += other.changed;
     return *this;

@@ -1,12 +1,13 @@
 // Reads the tables of a data set.
-#include <fmt/core.h>
+#include <memory>
+#include <utility>
 
-#include <algorithm>
+#include <fmt/core.h>
 
 #include "blobs/open_blobs.h"
 #include "dataset/file_table.h"
-#include "dataset/record_table.h"
 #include "os/sys.h"
+#include "weft/dataset_tree.h"
 #include "weft/node.h"
 
 namespace weft {
@@ -52,23 +53,11 @@ Status each_small_file(Store& store, const Manifest& manifest, const std::functi
 }
 
 Result<DatasetFacts> dataset_facts(Store& store, const Manifest& manifest) {
-  DatasetFacts facts;
-  if (const auto tables = files_of(manifest, FileRole::file_table); !tables.empty()) {
-    WEFT_TRY(const std::vector<std::byte> bytes, read_table(store, tables.front()));
-    WEFT_TRY(const FileTable table, FileTable::check(bytes));
-    facts.small_files = table.files();
-  }
-  const std::span<const File> tables = files_of(manifest, FileRole::record_table);
-  for (const File& file : published_files(manifest)) {
-    const auto why = std::ranges::find(file.metadata, kNoRecords, [](const auto& pair) { return pair.first; });
-    if (why != file.metadata.end()) facts.containers.push_back({&file, {}, 0, why->second});
-    const auto table = std::ranges::lower_bound(tables, file.path, {}, &File::path);
-    if (table == tables.end() || table->path != file.path) continue;
-    WEFT_TRY(const std::vector<std::byte> bytes, read_table(store, *table));
-    WEFT_TRY(const RecordTable records, RecordTable::check(bytes));
-    facts.containers.push_back({&file, records.size(), records.left_out(), {}});
-  }
-  return facts;
+  return dataset_facts(manifest, [&](std::uint32_t file) -> Result<DatasetTablePointer> {
+    WEFT_TRY(std::vector<std::byte> read, read_table(store, manifest.files[file]));
+    const auto bytes = std::make_shared<const std::vector<std::byte>>(std::move(read));
+    return check_table(manifest, file, *bytes, bytes);
+  });
 }
 
 }  // namespace weft

@@ -176,21 +176,7 @@ Result<MadeFile> DatasetTree::made(std::uint64_t number) const {
 }
 
 Result<DatasetFacts> DatasetTree::facts() const {
-  const State& state = *state_;
-  const Manifest& manifest = state.tree->manifest();
-  DatasetFacts facts;
-  WEFT_TRY(const DatasetTablePointer small, state.small_table());
-  if (small) facts.small_files = small->small_files()->table.files();
-  for (const File& file : published_files(manifest)) {
-    const auto why = std::ranges::find(file.metadata, kNoRecords, &std::pair<std::string, std::string>::first);
-    if (why != file.metadata.end()) facts.containers.push_back({&file, {}, 0, why->second});
-    const auto found = find_table(manifest, file.path);
-    if (!found) continue;
-    WEFT_TRY(const DatasetTablePointer table, state.tables(*found));
-    const RecordTable& records = table->records()->table;
-    facts.containers.push_back({&file, records.size(), records.left_out(), {}});
-  }
-  return facts;
+  return dataset_facts(state_->tree->manifest(), state_->tables);
 }
 
 Result<std::optional<RecordRows>> DatasetTree::rows(std::uint32_t file) const {

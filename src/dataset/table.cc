@@ -92,4 +92,23 @@ Result<DatasetTablePointer> check_table(const Manifest& manifest, std::uint32_t 
   return std::make_shared<const DatasetTable>(std::move(records), std::move(keeper));
 }
 
+Result<DatasetFacts> dataset_facts(const Manifest& manifest, const DatasetTables& tables) {
+  DatasetFacts facts;
+  if (const auto small_files = files_of(manifest, FileRole::file_table); !small_files.empty()) {
+    const auto number = static_cast<std::uint32_t>(small_files.data() - manifest.files.data());
+    WEFT_TRY(const DatasetTablePointer small, tables(number));
+    facts.small_files = small->small_files()->table.files();
+  }
+  for (const File& file : published_files(manifest)) {
+    const auto why = std::ranges::find(file.metadata, kNoRecords, &std::pair<std::string, std::string>::first);
+    if (why != file.metadata.end()) facts.containers.push_back({&file, {}, 0, why->second});
+    const auto found = find_table(manifest, file.path);
+    if (!found) continue;
+    WEFT_TRY(const DatasetTablePointer table, tables(*found));
+    const RecordTable& records = table->records()->table;
+    facts.containers.push_back({&file, records.size(), records.left_out(), {}});
+  }
+  return facts;
+}
+
 }  // namespace weft

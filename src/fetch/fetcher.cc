@@ -245,7 +245,7 @@ void Fetcher::want_ahead(const std::shared_ptr<Transfer>& transfer, Units units)
     const std::size_t unit = first + (count > kInOrder ? (begin + i) % count : i);
     if (transfer->state(unit) != UnitState::idle && transfer->state(unit) != UnitState::failed) continue;
     transfer->queue(unit);
-    ahead_.push_back({transfer, unit});
+    (transfer->is_same(unit) ? same_ : ahead_).push_back({transfer, unit});
   }
 }
 
@@ -337,7 +337,7 @@ Status Fetcher::wait_for(std::vector<Part>& parts, const ColdRange& what) {
   std::unique_lock lock(mutex_);
   queue(parts, what);
   auto own = take_own(parts);
-  if (!wanted_.empty() || !ahead_.empty()) wake_.notify_one();
+  if (!is_idle()) wake_.notify_one();
   if (own) {
     lock.unlock();
     run(std::move(*own));

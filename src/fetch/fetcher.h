@@ -112,6 +112,7 @@ class Fetcher final : public ColdReads, public LocalBytes {
     std::size_t end = 0;  // once it runs: of the units from `unit` on that are moved as one; they touch
     bool dear = false;    // once it runs: it is taken from who others take theirs from too
     bool yields = false;  // once it runs: nobody waits for it, others may be first
+    bool same = false;    // once it runs: its units are the same in the base
     Range range() const;
     std::vector<ChunkRun> runs() const;
   };
@@ -181,6 +182,14 @@ class Fetcher final : public ColdReads, public LocalBytes {
   void report_damage(const ContentId& id);
   void note_coded(const std::shared_ptr<VersionBases>& bases, const CodedCounts& counts);
 
+  // fetcher_same.cc
+  std::optional<Task> take_same();
+  void find_same(const Task& task);
+  void find_same(const std::shared_ptr<Transfer>& transfer, std::size_t blob);
+  Result<std::vector<Digest>> copy_same(const Task& task, const std::vector<ChunkRun>& runs);
+  void leave_same(const Task& task);
+  Status read_base(const Task& task, const std::vector<ChunkRun>& runs, std::span<std::byte> to);
+
   void work();
   void run(Task task);
   std::optional<Task> next();
@@ -191,7 +200,8 @@ class Fetcher final : public ColdReads, public LocalBytes {
   std::optional<Task> take_dear(const std::vector<std::size_t>& dear);
   Task take(Queue& queue, std::size_t at, Readiness readiness);
   Task take_from_ahead(std::size_t at, Readiness readiness);
-  static bool dropped(Queue& queue, std::size_t at);
+  bool dropped(Queue& queue, std::size_t at) const;
+  bool is_idle() const { return wanted_.empty() && ahead_.empty() && same_.empty(); }
   void drop_past();
   Readiness readiness_of(const std::shared_ptr<Transfer>& transfer, std::size_t unit) const;
   static bool gives_way(const Source& cheaper, Readiness readiness, const Source& other);
@@ -247,7 +257,9 @@ class Fetcher final : public ColdReads, public LocalBytes {
   std::condition_variable arrived_;  // a unit, or blobs in the index
   std::condition_variable keeper_;
   Queue wanted_, ahead_;  // all below guarded by mutex_
+  Queue same_;            // of what is read ahead: what the base has too
   unsigned dear_running_ = 0;
+  unsigned same_running_ = 0;
   bool one_looks_ = false;  // some worker
   std::minstd_rand random_{std::random_device{}()};
   std::vector<std::shared_ptr<Transfer>> transfers_;  // their state too

@@ -1,4 +1,5 @@
-// Which version a version is coded against while its bytes come: one whose tensors this node has.
+// The base of a version while its bytes come, which is a version whose tensors this node has: chunks may come as
+// differences from it, and those that are the same in both are not asked for (fetcher_same.cc).
 #include <algorithm>
 #include <utility>
 
@@ -66,10 +67,9 @@ bool Fetcher::has_most_of(const BasePairs& pairs) {
 
 // With planning_ held. Null: no version will do. Transfers of one version that begin soon after each other share it.
 std::shared_ptr<VersionBases> Fetcher::bases_for(const Content& content) {
-  const bool can_code = std::ranges::any_of(sources_, [](const auto& one) { return one->source.unverified().codes(); });
   {
     const std::lock_guard lock(mutex_);
-    if (!can_code || !policy_.sparse) return nullptr;
+    if (!policy_.sparse) return nullptr;
   }
   const auto now = Clock::now();
   if (chosen_.version == content.row.id && chosen_.until > now) return chosen_.bases;
@@ -93,14 +93,16 @@ std::shared_ptr<VersionBases> Fetcher::bases_for(const Content& content) {
 
 // The bases of the runs that are here, locked until the read is over.
 void Fetcher::lend_bases(const std::shared_ptr<VersionBases>& bases, std::span<const ChunkRun> runs, ReadAid& aid) {
+  if (!bases || std::ranges::none_of(sources_, [](const auto& one) { return one->source.unverified().codes(); }))
+    return;
   {
     const std::lock_guard lock(mutex_);
-    if (!bases || !policy_.sparse) return;
+    if (!policy_.sparse) return;
   }
   std::vector<RunBase> lent(runs.size());
   std::vector<ChunkRun> wanted;
   for (std::size_t i = 0; i < runs.size(); ++i) {
-    const auto pair = bases->find(runs[i].id);
+    const auto pair = bases->find_to_code(runs[i].id);
     if (!pair) continue;
     lent[i] = {pair->base, pair->width, {}};
     wanted.push_back({pair->base, runs[i].first, runs[i].count});
@@ -134,7 +136,7 @@ void Fetcher::report_damage(const ContentId& id) {
 }
 
 void Fetcher::note_coded(const std::shared_ptr<VersionBases>& bases, const CodedCounts& counts) {
-  if (!bases || (counts.asked == 0 && counts.failed == 0)) return;
+  if (!bases || (counts.asked == 0 && counts.failed == 0 && counts.same_bytes == 0)) return;
   bases->note(counts);
   const std::lock_guard lock(mutex_);
   coded_ += counts;

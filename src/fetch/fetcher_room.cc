@@ -65,7 +65,7 @@ std::uint64_t Fetcher::coming_bytes() {
 
 bool Fetcher::is_queued(const std::shared_ptr<Transfer>& transfer) const {
   const auto of_it = [&](const Task& task) { return task.transfer == transfer; };
-  return std::ranges::any_of(wanted_, of_it) || std::ranges::any_of(ahead_, of_it);
+  return std::ranges::any_of(wanted_, of_it) || std::ranges::any_of(ahead_, of_it) || std::ranges::any_of(same_, of_it);
 }
 
 // A transfer in which nothing moves keeps its pack open; who goes on begins another.

@@ -45,8 +45,9 @@ std::vector<Fetcher::Source*> Fetcher::ranked(const Digest& manifest, std::span<
   return out;
 }
 
-// Of whoever would be asked first.
+// Of whoever would be asked first; nobody is for what the base has too.
 Readiness Fetcher::readiness_of(const std::shared_ptr<Transfer>& transfer, std::size_t unit) const {
+  if (transfer->is_same(unit)) return Readiness::ready;
   const ChunkRun& run = transfer->plan.units[unit].run;
   const auto now = Clock::now();
   const Source* cheapest = nullptr;

@@ -35,15 +35,17 @@ std::vector<ChunkRun> Fetcher::Task::runs() const {
 std::optional<Fetcher::Task> Fetcher::next() {
   std::unique_lock lock(mutex_);
   for (;;) {
-    wake_.wait(lock, [this] { return ending_ || !wanted_.empty() || !ahead_.empty(); });
+    wake_.wait(lock, [this] { return ending_ || !is_idle(); });
     if (ending_) return {};
     auto task = take_wanted();
+    if (!task && same_running_ == 0) task = take_same();
     if (!task) task = take_ahead();
+    if (!task) task = take_same();
     if (task) {
       wake_.notify_one();
       return task;
     }
-    if (wanted_.empty() && ahead_.empty()) continue;
+    if (is_idle()) continue;
     if (one_looks_) {
       wake_.wait(lock);
       continue;
@@ -103,7 +105,7 @@ std::optional<Fetcher::Task> Fetcher::take_ahead() {
   for (std::size_t looked = at; looked < std::min(ahead_.size(), 2 * kLookedMax); ++looked) {
     const std::size_t any = random_() % ahead_.size();
     const Task& task = ahead_[any];
-    if (task.transfer->state(task.unit) != UnitState::queued) continue;
+    if (task.transfer->state(task.unit) != UnitState::queued || task.transfer->is_same(task.unit)) continue;
     if (readiness_of(task.transfer, task.unit) == Readiness::ready) return take_from_ahead(any, Readiness::ready);
   }
   return take_dear(dear);
@@ -140,9 +142,11 @@ std::optional<Fetcher::Task> Fetcher::take_dear(const std::vector<std::size_t>& 
   return task;
 }
 
-// It was asked for twice, and goes.
-bool Fetcher::dropped(Queue& queue, std::size_t at) {
-  if (queue[at].transfer->state(queue[at].unit) == UnitState::queued) return false;
+// It was asked for twice, and goes. Units that are the same in the base wait in a line of their own.
+bool Fetcher::dropped(Queue& queue, std::size_t at) const {
+  const auto& [transfer, unit] = std::tie(queue[at].transfer, queue[at].unit);
+  const bool is_elsewhere = &queue == &ahead_ && transfer->is_same(unit);
+  if (transfer->state(unit) == UnitState::queued && !is_elsewhere) return false;
   queue.erase(queue.begin() + static_cast<std::ptrdiff_t>(at));
   return true;
 }
@@ -152,6 +156,7 @@ void Fetcher::drop_past() {
   const auto past = [](const Task& task) { return task.transfer->state(task.unit) != UnitState::queued; };
   std::erase_if(wanted_, past);
   std::erase_if(ahead_, past);
+  std::erase_if(same_, past);
 }
 
 Fetcher::Task Fetcher::take_from_ahead(std::size_t at, Readiness readiness) {
@@ -180,6 +185,8 @@ Fetcher::Task Fetcher::take(Queue& queue, std::size_t at, Readiness readiness) {
   const std::size_t wanted = task.unit;
   task.unit = task.end = begin_of(transfer, wanted);
   while (goes_on(task, readiness)) transfer.begin(task.end++);
+  task.same = transfer.is_same(task.unit);
+  if (task.same) ++same_running_;
   if (task.end <= wanted) queue.push_front({task.transfer, wanted});  // the source is not ready for all before it
   if (!transfer.follows || transfer.follows == task.unit) transfer.follows = task.end;
   return task;
@@ -192,10 +199,12 @@ bool Fetcher::goes_on(const Task& task, Readiness readiness) const {
   if (task.end == units.size() || transfer.state(task.end) != UnitState::queued) return false;
   if (task.end == task.unit) return true;
   if (transfer.is_alone(task.unit) || transfer.is_alone(task.end)) return false;
+  const bool same = transfer.is_same(task.unit);
+  if (transfer.is_same(task.end) != same) return false;
   const FetchUnit& next = units[task.end];
   const Range range = task.range();
-  const bool little = transfer.is_shared() || transfer.arrived() == Clock::time_point{};
-  const std::uint64_t share = (wanted_.size() + ahead_.size()) / kPartsMin * kDigestChunk;
+  const bool little = (transfer.is_shared() && !same) || transfer.arrived() == Clock::time_point{};
+  const std::uint64_t share = (wanted_.size() + ahead_.size() + same_.size()) / kPartsMin * kDigestChunk;
   const std::uint64_t bytes_max = little ? kDigestChunk : std::clamp(share, kDigestChunk, kTaskBytesMax);
   return next.offset == range.offset + range.length && range.length + next.length <= bytes_max &&
          task.end - task.unit < kTaskUnitsMax && readiness_of(task.transfer, task.end) == readiness;

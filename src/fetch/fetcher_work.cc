@@ -68,7 +68,7 @@ Status Fetcher::put_in_pack(Transfer& transfer, std::uint64_t offset, std::span<
 void Fetcher::look_again() {
   {
     const std::lock_guard lock(mutex_);
-    if (wanted_.empty() && ahead_.empty()) return;
+    if (is_idle()) return;
   }
   wake_.notify_one();
 }
@@ -113,7 +113,8 @@ bool Fetcher::is_overdue(const Transfer& transfer, std::size_t unit) const {
 void Fetcher::ended(Task& task, const Result<std::vector<Digest>>& digests, Clock::time_point begun) {
   const std::lock_guard lock(mutex_);
   if (task.dear) --dear_running_;
-  if (digests.ok()) rate_.arrived(task.range().length, begun, Clock::now());
+  if (task.same) --same_running_;
+  if (digests.ok() && !task.same) rate_.arrived(task.range().length, begun, Clock::now());
   // While others of the file come, this one is behind them on a slow link: it is asked for again.
   const bool is_late = !digests.ok() && was_silent(digests.error()) && task.transfer->arrived() > begun;
   const bool yielded = !digests.ok() && task.yields && is_refusal(digests.error());
@@ -150,7 +151,12 @@ void Fetcher::run(Task task) {
   const auto begun = Clock::now();
   const auto runs = task.runs();
   const Digest manifest = task.transfer->manifest;
-  const auto digests = move(task, runs);
+  auto digests = task.same ? copy_same(task, runs) : move(task, runs);
+  if (task.same && !digests.ok()) {
+    leave_same(task);
+    digests = move(task, runs);
+  }
+  if (digests.ok()) find_same(task);
   ended(task, digests, begun);
   arrived_.notify_all();
   if (!digests.ok()) return;
@@ -167,7 +173,7 @@ FetchStatus Fetcher::status() const {
   status.local = local_;
   for (const auto& source : sources_) status.sources.push_back(source->count);
   status.transfers = transfers_.size();
-  status.waiting = wanted_.size() + ahead_.size();
+  status.waiting = wanted_.size() + ahead_.size() + same_.size();
   status.manifests = manifests_;
   status.problem = problem_;
   status.coded = coded_;

@@ -98,6 +98,12 @@ void Transfer::arrive(std::size_t unit, std::span<const Digest> digests) {
   whole_bytes_ += extent.id.length;
 }
 
+std::vector<Digest> Transfer::proved(std::size_t unit) const {
+  const FetchUnit& of = plan.units[unit];
+  const auto begin = blobs_[of.blob].chunks.begin() + static_cast<std::ptrdiff_t>(of.run.first);
+  return {begin, begin + static_cast<std::ptrdiff_t>(of.run.count)};
+}
+
 std::vector<FetchedBlob> Transfer::take_whole() {
   whole_bytes_ = 0;
   return std::exchange(whole_, {});

@@ -57,6 +57,15 @@ class Transfer {
   // request of its own from now on.
   void part(std::size_t unit);
   bool is_alone(std::size_t unit) const { return units_[unit].alone; }
+  // The base has all of it at the same place of the blob. True as long as it is to be taken from there.
+  bool is_same(std::size_t unit) const { return units_[unit].same; }
+  void set_same(std::size_t unit, bool same) { units_[unit].same = same; }
+  // Whether nobody has looked for such units of this blob before.
+  bool begin_look(std::size_t blob) { return !std::exchange(blobs_[blob].looked, true); }
+  // The digests that the chunks of a blob are to have.
+  void prove(std::size_t blob, std::vector<Digest> chunks) { blobs_[blob].chunks = std::move(chunks); }
+  // Those of this unit's chunks, once its blob is proved and until the unit is here.
+  std::vector<Digest> proved(std::size_t unit) const;
   // When it was first put back so, without having come since.
   std::optional<Clock::time_point> late_since(std::size_t unit) const { return units_[unit].late_since; }
   // Its bytes are in the pack's file. `digests` are of its chunks.
@@ -105,10 +114,12 @@ class Transfer {
     std::optional<Clock::time_point> late_since;
     bool asked = false;
     bool alone = false;
+    bool same = false;
   };
   struct Blob {
     std::vector<Digest> chunks;
     std::uint64_t missing = 0;  // chunks
+    bool looked = false;
   };
   Transfer(VersionId of, std::optional<std::uint32_t> number, const Digest& named, FetchPlan planned,
            std::unique_ptr<FetchPack> into, std::shared_ptr<const PackReader> readers, VersionHold hold);

@@ -13,16 +13,15 @@ namespace {
 constexpr int kTriesMax = 3;                         // of a source that has other bytes to give than wrong ones
 constexpr std::size_t kProofDigestsMax = 1U << 18U;  // 8 MiB: of blobs of 256 GiB
 
-// Of all chunks of all runs, whose bytes follow each other.
-std::vector<Digest> hashes_of(std::span<const ChunkRun> runs, std::span<const std::byte> bytes) {
+}  // namespace
+
+std::vector<Digest> digests_of(std::span<const ChunkRun> runs, std::span<const std::byte> bytes) {
   std::vector<std::span<const std::byte>> chunks;
   for (const RunChunk& chunk : chunks_of(runs)) chunks.push_back(bytes.subspan(chunk.at, chunk.length));
   std::vector<Digest> digests(chunks.size());
   sha256_each(chunks, digests);
   return digests;
 }
-
-}  // namespace
 
 Error VerifiedSource::wrong(const ContentId& id, std::string_view what) const {
   return Error{Errc::corrupt,
@@ -134,7 +133,7 @@ Result<VerifiedBytes> VerifiedSource::read_once(const Digest& manifest, std::spa
   deadline = Deadline::clock::now() + patience;
   if (got.size != wanted)
     return Error{Errc::corrupt, fmt::format("{}: expected {} bytes, got {}", name(), wanted, got.size)};
-  std::vector<Digest> digests = hashes_of(runs, got.bytes());
+  std::vector<Digest> digests = digests_of(runs, got.bytes());
   std::size_t chunk = 0;
   for (const ChunkRun& run : runs) {
     WEFT_TRY(const auto wrong, check(manifest, run, std::span(digests).subspan(chunk, run.count), deadline));

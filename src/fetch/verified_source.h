@@ -24,6 +24,9 @@ struct VerifiedBytes {
   std::vector<Digest> digests;  // of its chunks, run after run
 };
 
+// The digests of all chunks of all runs, whose bytes follow each other.
+std::vector<Digest> digests_of(std::span<const ChunkRun> runs, std::span<const std::byte> bytes);
+
 class VerifiedSource {
  public:
   explicit VerifiedSource(std::shared_ptr<BlobSource> source) : source_(std::move(source)) {}

@@ -8,14 +8,23 @@ constexpr double kShareMax = 0.7;             // of the plain bytes: above it, c
 
 }  // namespace
 
-std::optional<BasePair> VersionBases::find(const ContentId& blob) const {
+// With mutex_.
+std::optional<BasePair> VersionBases::sound(const ContentId& blob) const {
   const auto found = pairs_.find(blob);
-  if (found == pairs_.end()) return {};
+  if (found == pairs_.end() || left_out_.contains(found->second.base)) return {};
+  return found->second;
+}
+
+std::optional<BasePair> VersionBases::find(const ContentId& blob) const {
+  const std::lock_guard lock(mutex_);
+  return sound(blob);
+}
+
+std::optional<BasePair> VersionBases::find_to_code(const ContentId& blob) const {
   const std::lock_guard lock(mutex_);
   const bool pays = counts_.asked_bytes < kTells ||
                     static_cast<double>(counts_.given_bytes) <= kShareMax * static_cast<double>(counts_.asked_bytes);
-  if (!pays || left_out_.contains(found->second.base)) return {};
-  return found->second;
+  return pays ? sound(blob) : std::nullopt;
 }
 
 void VersionBases::note(const CodedCounts& counts) {

@@ -22,15 +22,18 @@ class VersionBases {
   const std::string& version() const { return version_; }
   const std::string& base() const { return base_; }
 
-  // The base of a blob. Nothing if it has none, if its base is damaged, or if coded chunks of this version turned out
-  // to be not much shorter than plain ones.
+  // The base of a blob. Nothing if it has none, or if its base is damaged.
   std::optional<BasePair> find(const ContentId& blob) const;
+  // The same, to code against. Nothing too if coded chunks of this version turned out to be not much shorter than plain
+  // ones.
+  std::optional<BasePair> find_to_code(const ContentId& blob) const;
   void note(const CodedCounts& counts);
   // This base has other bytes than it should have. True the first time.
   bool leave_out(const ContentId& base);
   CodedCounts counts() const;
 
  private:
+  std::optional<BasePair> sound(const ContentId& blob) const;
   const std::string version_, base_;
   const BasePairs pairs_;
   mutable std::mutex mutex_;

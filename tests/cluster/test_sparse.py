@@ -3,7 +3,7 @@ import numpy
 import pytest
 
 from clusterlib import can_make_networks
-from nodes import SECONDS_MAX
+from nodes import SECONDS_MAX, Cluster
 from strangers import impostor
 from weftlib import wait_until, write_model
 
@@ -11,6 +11,7 @@ pytestmark = pytest.mark.skipif(not can_make_networks(), reason="needs root, net
 FILE = "model.safetensors"
 TENSORS, TENSOR_BYTES = 6, 3 << 20
 BYTES = TENSORS * TENSOR_BYTES
+LARGE_BYTES = 40 << 20  # of a tensor of which a part changes
 
 
 def weights(seed):
@@ -184,6 +185,61 @@ def damage_packs(node):
                 file.seek(at)
                 file.write(bytes([byte[0] ^ 1]))
         pack.chmod(mode)
+
+
+def partly_changed(values, seed, share=0.25):
+    """The last part of it is new, and has nothing in common with what was there."""
+    fresh = numpy.random.default_rng(seed).integers(0, 1 << 16, round(values.size * share), dtype=numpy.uint16)
+    return numpy.concatenate([values[: values.size - fresh.size], fresh])
+
+
+def publish_partly_changed(publish, directory):
+    """Two versions of one large tensor; their sources."""
+    before = numpy.random.default_rng(1).integers(0, 1 << 16, LARGE_BYTES // 2, dtype=numpy.uint16)
+    sources = []
+    for number, values in enumerate((before, partly_changed(before, 2)), 1):
+        sources.append(written(directory / f"partly {number}", {"embed.weight": values}))
+        publish(sources[-1])
+    return sources
+
+
+def test_chunks_that_did_not_change_are_not_asked_for(cluster, three, tmp_path):
+    first, source = publish_partly_changed(lambda path: cluster.publish(three[0], path, "model"), tmp_path)
+    taker = three[1]
+    reads_equal(taker, first, 1)
+    before = served(three[0])
+    reads_equal(taker, source, 2)
+    now = sparse(taker)
+    assert 0.6 * LARGE_BYTES < now["version_same_bytes"] <= 0.75 * LARGE_BYTES
+    assert served(three[0]) - before < 0.26 * LARGE_BYTES + (1 << 20)
+    assert now["saved_bytes"] > 0.7 * LARGE_BYTES and now["failed"] == 0
+    assert f'{now["base"]} {now["version"]}' == "model@1 model@2"
+    reads_equal(three[2], source, 2)  # which has no base: all of it comes, from either
+    for node in three:
+        node.store.assert_sound()
+
+
+def test_chunks_that_did_not_change_do_not_come_from_the_origin(tmp_path):
+    with Cluster(tmp_path) as cluster:
+        giver, taker = cluster.node(), cluster.node()
+        first, source = publish_partly_changed(lambda path: giver.store.publish(path, name="model", durability="origin"), tmp_path)
+        wait_until(lambda: taker.knows("model@2"), seconds_max=SECONDS_MAX)
+        reads_equal(taker, first, 1)
+        before = taker.fetched("origin")
+        reads_equal(taker, source, 2)
+        assert taker.fetched("origin") - before < 0.3 * LARGE_BYTES
+        taker.store.assert_sound()
+
+
+def test_a_damaged_base_does_not_become_part_of_another_version(cluster, three, tmp_path):
+    first, source = publish_partly_changed(lambda path: cluster.publish(three[0], path, "model"), tmp_path)
+    taker = three[1]
+    taker.store.weft("prefetch", "model@1")
+    damage_packs(taker)
+    reads_equal(taker, source, 2)
+    assert sparse(taker)["version_same_bytes"] == 0
+    wait_until(lambda: taker.store.weft("fsck", check=False).returncode == 0, seconds_max=SECONDS_MAX)
+    reads_equal(taker, first, 1)
 
 
 def test_a_damaged_base_is_found_repaired_and_nobody_reads_it(cluster, three, tmp_path):

@@ -11,7 +11,8 @@
 #include "cli/shared/daemon_call.h"
 #include "cli/shared/mounts.h"
 #include "daemon_api/control_messages.h"
-#include "events/follower.h"
+#include "os/unix_socket.h"
+#include "weft/commits.h"
 #include "weft/names.h"
 #include "weft/node.h"
 
@@ -64,14 +65,14 @@ class WaitCommand final : public Command {
     WEFT_TRY(const auto patience, this->patience());
     const auto until = Clock::now() + patience.value_or(milliseconds(0));
     WEFT_TRY(const auto store, context.open_to_read());
-    WEFT_TRY(EventFollower follower, EventFollower::begin(*store));
+    WEFT_TRY(const auto commits, store->watch_commits());
     for (;;) {
-      WEFT_CHECK(drain(follower));  // what comes after this wakes
+      commits->clear();
       WEFT_TRY(const auto found, find(*store, least));
       if (found) return arrived(context, *store, *found);
       const auto left = std::chrono::ceil<milliseconds>(until - Clock::now());
       if (patience && left.count() <= 0) return timed_out(context);
-      follower.wait(patience ? left : milliseconds(-1));
+      wait_for(commits->fd(), POLLIN, patience ? left : milliseconds(-1));
     }
   }
 
@@ -108,13 +109,6 @@ class WaitCommand final : public Command {
       if (durability == Durability::memory) return std::optional<VersionRow>();
     }
     return std::optional(std::move(*row));
-  }
-
-  static Status drain(EventFollower& follower) {
-    for (;;) {
-      WEFT_TRY(const auto events, follower.next());
-      if (events.empty()) return {};
-    }
   }
 
   Result<int> arrived(const Context& context, Store& store, const VersionRow& row) const {

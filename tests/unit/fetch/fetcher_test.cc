@@ -54,6 +54,15 @@ struct Away {
     twin->put_manifest(sha256(*manifest), *manifest);
     version = store.add_version(sha256(*manifest));
   }
+  // The next version: the file has other bytes from here on.
+  void change_from(std::uint64_t offset) {
+    auto blob = random_bytes(bytes.size(), 77);
+    std::ranges::copy(as_bytes(bytes).first(offset), blob.begin());
+    bytes.clear();
+    file.extents.clear();
+    append(std::move(blob));
+    publish();
+  }
   Result<std::vector<Run>> bring(Fetcher& fetcher, Range range, std::uint64_t ahead = 0) const {
     return fetcher.bring({version, 0, range, ahead});
   }
@@ -321,6 +330,46 @@ TEST_CASE("a range moves its own chunks alone, and each once") {
   REQUIRE(away.bring(fetcher, {0, away.file.size}).ok());
   REQUIRE(away.bring(fetcher, {0, away.file.size}).ok());
   CHECK(away.twin->bytes_read() == away.file.size);
+}
+
+TEST_CASE("chunks that the base has too are copied here, and nobody is asked for them") {
+  constexpr std::uint64_t kChunks = 40, kSame = 30;
+  Away away({kChunks * kDigestChunk + 5});
+  std::atomic<int> damaged = 0;
+  FetchOptions options;
+  options.damaged = [&](const ContentId&) { ++damaged; };
+  Fetcher fetcher(away.store, {away.twin}, options);
+  const Range all{0, away.file.size};
+  REQUIRE(away.bring(fetcher, all).ok());
+  REQUIRE(fetcher.settle(away.version).ok());
+  const std::uint64_t before = away.twin->bytes_read();
+  bool is_whole = false;
+  int damages = 0;
+  SUBCASE("the base is whole") {
+    is_whole = true;
+  }
+  SUBCASE("the base is damaged") {
+    damages = 1;
+    const auto place = away.store.open_blob(away.file.extents.front().id);
+    REQUIRE(place.ok());
+    const std::string path = away.store.pack_path(place->pack->id());
+    std::string pack = read_text(path);
+    for (std::uint64_t chunk = 0; chunk < kSame; ++chunk) pack[place->offset + chunk * kDigestChunk + 7] ^= 1;
+    write_file(path, pack);
+  }
+  SUBCASE("no base is wanted") {
+    fetcher.set_policy({UINT64_MAX, ColdPolicy::automatic, false});
+  }
+  away.change_from(kSame * kDigestChunk);
+  const auto pieces = away.bring(fetcher, all);
+  REQUIRE_MESSAGE(pieces.ok(), (pieces.ok() ? "" : pieces.error().message));
+  CHECK(away.text(*pieces, all) == away.bytes);
+  const std::uint64_t same = fetcher.status().coded.same_bytes;
+  CHECK(same + away.twin->bytes_read() - before == all.length);
+  CHECK(same <= kSame * kDigestChunk);
+  CHECK(same >= (is_whole ? (kSame - 8) * kDigestChunk : 0));
+  if (!is_whole) CHECK(same == 0);
+  CHECK(damaged == damages);
 }
 
 TEST_CASE("many readers of one missing range cause one transfer") {
