@@ -5,6 +5,7 @@ All hosts are name spaces of this machine, with one clock. A program that is run
 name of a function below; it prints a line "TIME_NS WHAT" for each thing that it sees."""
 
 import base64
+import contextlib
 import ctypes
 import ctypes.util
 import http.client
@@ -92,12 +93,18 @@ def inotify(path):
         tell("publish")
 
 
+def watches(pid):
+    """Whether the process has a file of inotify open. Others that it has come and go."""
+    with contextlib.suppress(FileNotFoundError):
+        return any("inotify" in os.readlink(f"/proc/{pid}/fd/{fd}") for fd in os.listdir(f"/proc/{pid}/fd"))
+    return False
+
+
 def wait(store, newer_than):
     with subprocess.Popen([WEFT, "--store", store, "wait", "m", "--newer-than", newer_than], env=environment(),
                           stdout=subprocess.PIPE) as process:
         try:
-            wait_until(lambda: any("inotify" in os.readlink(f"/proc/{process.pid}/fd/{fd}")
-                                   for fd in os.listdir(f"/proc/{process.pid}/fd")))
+            wait_until(lambda: watches(process.pid))
             tell("ready")
             process.stdout.readline()
             tell("publish")
