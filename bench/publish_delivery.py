@@ -140,7 +140,10 @@ class World:
             self.stack = stack.pop_all()
         return self
 
-    def __exit__(self, *exception):
+    def __exit__(self, kind, *_):
+        if kind:
+            for node in self.cluster.nodes:
+                print(node.directory.name, *node.daemon.log.read_text().splitlines()[-20:], sep="\n", file=sys.stderr)
         self.stack.close()
 
     def shape(self, link):
