@@ -423,14 +423,18 @@ def test_unmounting_between_announcements(tmp_path):
         tagger.join()
 
 
-def test_idle(mount):
-    """At most one wake a second."""
-    running_announcer(mount)
-    time.sleep(1)
-    pids = mount.server_pids()
-    before = context_switches(pids)
-    time.sleep(5)
-    assert context_switches(pids) - before <= 5
+@pytest.mark.parametrize("options", ["announce", "publish"])
+def test_idle(options, tmp_path):
+    """At most one wake a second, of all processes of the mount together."""
+    with mounted(tmp_path, options) as mount:
+        running_announcer(mount)
+        if options == "publish":
+            write_model(mount / "new/draft", random_tensors(1, 4096, seed="idle"))
+        time.sleep(3)
+        pids = mount.server_pids()
+        before = context_switches(pids)
+        time.sleep(5)
+        assert context_switches(pids) - before <= 5
 
 
 @needs_restart
