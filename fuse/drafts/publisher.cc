@@ -139,7 +139,7 @@ int DraftPublisher::run(const PublishOrder& order, PublishFolder& folder, const 
 // The folder stays for a while with the answer: the kernel may ask for it again.
 int DraftPublisher::finish(const PublishOrder& order, PublishFolder& folder) {
   log_info("{} published by user {}", order.model, order.user.uid);
-  if (!tree_.is_shared(order.dir) && order.model.find('/') != std::string::npos) tree_.share_directory(order.dir);
+  if (order.to != 0 && !tree_.is_shared(order.to)) tree_.share_directory(order.to);  // it is a namespace from now on
   const Status gone = remove_tree_at(folder.fd.get(), kContent, "drafts/publishing/" + folder.name);
   if (!gone.ok()) log_warning("{}", gone.error().message);
   return 0;

@@ -25,6 +25,7 @@ bool is_publish(Server& server, Ino dir, const char* name, Ino new_dir, const Pu
   const bool there = server.drafts->lookup(dir, name, draft) == 0;  // if not, a server before has taken it, perhaps
   if (there && S_ISREG(draft.st.st_mode) && !server.drafts->is_shared(new_dir)) return false;
   order.dir = dir;
+  order.to = new_dir;
   order.name = name;
   order.tag = to.tag;
   if (server.drafts->path(new_dir, order.model) != 0) return false;
