@@ -91,7 +91,9 @@ int DraftPublisher::move_in(PublishOrder& order, const PublishFolder& folder) {
   if (failed != 0) return failed;
   if (order.file && ::mkdirat(folder.fd.get(), kContent, 0700) != 0) return -errno;
   const std::string to = order.file ? std::string(kContent) + "/" + order.name : kContent;
-  return ::renameat2(dir.get(), order.name.c_str(), folder.fd.get(), to.c_str(), RENAME_NOREPLACE) == 0 ? 0 : -errno;
+  if (::renameat2(dir.get(), order.name.c_str(), folder.fd.get(), to.c_str(), RENAME_NOREPLACE) != 0) return -errno;
+  if (order.file) ::unlinkat(dir.get(), (order.name + kDraftErrorFile).c_str(), 0);  // of an attempt before
+  return 0;
 }
 
 int DraftPublisher::run(const PublishOrder& order, PublishFolder& folder, const std::function<bool()>& pause) {
