@@ -1,4 +1,6 @@
 // Renames in new/. One to a name with an @ publishes (fuse/drafts/publisher.h).
+#include <unistd.h>
+
 #include <cerrno>
 #include <string>
 
@@ -8,9 +10,17 @@
 namespace weft {
 namespace {
 
+// The directory becomes a namespace, whose name is in that of the model: so it must be shared, or the user's to change.
+int may_name_in(Server& server, const UserIds& user, Ino dir) {
+  if (server.drafts->is_shared(dir)) return 0;
+  const ActingAs acting(user);
+  return server.drafts->access(dir, W_OK | X_OK);
+}
+
 Status publish(Server& server, fuse_req_t request, PublishOrder order) {
   order.request = current_request();
   order.user = user_of(request);
+  if (answered_failure(request, may_name_in(server, order.user, order.to))) return {};
   const int failed = server.publisher->publish(std::move(order), [&server, request] {
     server.requests.alive();
     return fuse_req_interrupted(request) == 0;

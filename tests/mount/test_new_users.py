@@ -74,7 +74,7 @@ def test_two_users_do_not_meet(place, mount):
         "mkdir": (os.mkdir, draft / "y"), "symlink": (os.symlink, "x", draft / "y"),
         "unlink": (os.unlink, draft / "x"), "truncate": (os.truncate, draft / "x", 0),
         "rename inside": (os.rename, draft / "x", draft / "z"), "rename out": (os.rename, draft / "x", own / "x"),
-        "rename into": (os.rename, own, draft / "own"), "rename": (os.rename, draft, place / "stolen"),
+        "rename into": (os.rename, own, draft / "own"), "publish into": (os.rename, own, draft / "own@"), "rename": (os.rename, draft, place / "stolen"),
         "publish": (os.rename, draft, place / "stolen@"), "publish in place": (os.rename, draft, place / "draft@"),
         "publish an inner one": (os.rename, draft / "empty", place / "stolen@"),
         "rmdir": (os.rmdir, draft), "rmdir inside": (os.rmdir, draft / "empty"), "chmod": (os.chmod, draft, 0o777),
@@ -93,6 +93,20 @@ def test_two_users_do_not_meet(place, mount):
     assert outcomes_as(ONE, [(os.rmdir, draft / "empty"), (os.rename, draft, place / "draft@")]) == [0, 0]
     assert (mount.version(name, 1) / "x").read_bytes() == b"secret"
     assert files_below(own) == {"mine": b"mine"}
+
+
+def test_a_directory_becomes_a_namespace_by_its_users_alone(mount):
+    """Its name would be in that of the model, and all users would share it."""
+    space, own = mount / "new/space", mount / "new/own"
+    assert outcomes_as(ONE, [(os.mkdir, space), (write, space / "x", b"x"), (os.chmod, space, 0o755)]) == [0] * 3
+    calls = [(os.mkdir, own), (write, own / "y", b"y"), (os.rename, own, space / "m@")]
+    assert outcomes_as(OTHER, calls) == [0, 0, errno.EACCES]
+    assert stat.S_IMODE(space.stat().st_mode) == 0o755 and space.stat().st_uid == ONE
+    assert files_below(own) == {"y": b"y"}
+    calls = [(os.mkdir, space / "m"), (write, space / "m/z", b"z"), (os.rename, space / "m", space / "m@")]
+    assert outcomes_as(ONE, calls) == [0] * 3
+    assert stat.S_IMODE(space.stat().st_mode) == 0o1777
+    assert outcomes_as(OTHER, [(os.rename, own, space / "n@"), (os.open, space / "x", os.O_RDONLY)]) == [0, errno.EACCES]
 
 
 def test_what_is_wrong_with_a_file_is_its_users_alone(mount):
