@@ -3,6 +3,7 @@ the version through its mount, all of it verified. Its parts, and the limit that
 
 import contextlib
 import dataclasses
+import hashlib
 import os
 import shutil
 import statistics
@@ -14,6 +15,7 @@ from measure import median_text, settle, touch_memory
 from net_nodes import MIB, Cluster, Raw, wait_until
 
 NAME = "model.npy"
+MODELS = ["model", "alone"]  # the second has no consumer on another node, and nobody follows it
 HEADER = 128  # of the npy format, with the padding that its alignment asks for
 LINK_FACTOR, NODE_FACTOR, FIXED_S = 1.15, 1.25, 0.020  # binding, one consumer
 CONSUMER = """
@@ -50,14 +52,18 @@ class Saved:
 
     def step(self):
         """Of one tensor the last part is new; of several, some are."""
-        fresh = max(1, round(self.count * self.changed)) if self.count > 1 else 1
-        for number in range(fresh):
-            part = self.each if self.count > 1 else round(self.each * self.changed) // MIB * MIB
-            self.bytes[number][self.each - part:] = os.urandom(part)
+        part = self.each if self.count > 1 else round(self.each * self.changed) // MIB * MIB
+        for tensor in self.fresh:
+            tensor[self.each - part:] = os.urandom(part)
 
     @property
     def changed_bytes(self):
         return round(self.count * self.each * self.changed)
+
+    @property
+    def fresh(self):
+        """The tensors that a step changes, whole: their bytes are what is hashed and verified."""
+        return self.bytes[:max(1, round(self.count * self.changed)) if self.count > 1 else 1]
 
     def write(self, directory):
         directory.mkdir()
@@ -72,8 +78,8 @@ class Saved:
 class Consumer:
     """A program that reads each version of a model as it is told of it. A context."""
 
-    def __init__(self, mount, names):
-        self.words = [sys.executable, "-c", CONSUMER, str(mount.path), "model", ",".join(names)]
+    def __init__(self, mount, names, model="model"):
+        self.words = [sys.executable, "-c", CONSUMER, str(mount.path), model, ",".join(names)]
 
     def __enter__(self):
         self.process = subprocess.Popen(self.words, stdout=subprocess.PIPE, text=True)
@@ -101,11 +107,11 @@ class Times:
     whole: float
 
 
-def delivered(publisher, saved, consumers):
+def delivered(publisher, saved, consumers, model="model"):
     """One version, saved and read. `publisher` is a mount with new/."""
     saved.step()
     settle()
-    draft = publisher.path / "new/model"
+    draft = publisher.path / "new" / model
     begin = time.monotonic()
     saved.write(draft)
     written = time.monotonic()
@@ -134,7 +140,10 @@ class World:
             self.stack = stack.pop_all()
         return self
 
-    def __exit__(self, *exception):
+    def __exit__(self, kind, *_):
+        if kind:
+            for node in self.cluster.nodes:
+                print(node.directory.name, *node.daemon.log.read_text().splitlines()[-20:], sep="\n", file=sys.stderr)
         self.stack.close()
 
     def shape(self, link):
@@ -144,35 +153,83 @@ class World:
     def forget(self):
         """Room for the next version: those before the last go."""
         wait_until(lambda: self.giver.daemon.status()["memory"]["versions"] == 0, seconds_max=120, pause=0.05)
-        for version in self.giver.store.json("log", "model")["versions"][2:]:
-            if not version["removed"]:
-                self.giver.store.weft("rm", f"model@{version['version']}")
+        for model in MODELS:
+            for version in self.giver.store.json("log", model)["versions"][2:]:
+                if not version["removed"]:
+                    self.giver.store.weft("rm", f"{model}@{version['version']}")
         self.giver.store.weft("gc", "--quiet")
+
+
+@dataclasses.dataclass
+class Case:
+    """Of one row of the table; the lists have a number of seconds for each turn."""
+    rows: list = dataclasses.field(default_factory=list)
+    alone: list = dataclasses.field(default_factory=list)  # the same save, read on the node itself
+    raw: list = dataclasses.field(default_factory=list)  # a loop of fi_read over the changed bytes
+    registry: list = dataclasses.field(default_factory=list)  # the rename of a draft of a few bytes
+    verify: list = dataclasses.field(default_factory=list)  # SHA-256 of the tensors that changed, on one core
+    load: list = dataclasses.field(default_factory=list)  # a read through the mount of what has come
+
+    def median(self, what):
+        return statistics.median(getattr(self, what))
+
+
+def timed(work):
+    begin = time.monotonic()
+    work()
+    return time.monotonic() - begin
+
+
+def verify(saved):
+    for tensor in saved.fresh:
+        hashlib.sha256(tensor)
+
+
+def load(mount, names):
+    newest = max(mount.path.glob("models/model/[0-9]*"), key=lambda path: int(path.name))
+    buffer = bytearray(4 * MIB)
+    for name in names:
+        with open(newest / name, "rb", buffering=0) as file:
+            while file.readinto(buffer):
+                pass
+
+
+def rename_of_little(publisher, turn):
+    draft = publisher.path / "new/little"
+    draft.mkdir()
+    (draft / "turn").write_text(str(turn))
+    return timed(lambda: os.rename(draft, str(draft) + "@"))
 
 
 def one_case(build, directory, args, tensors, changed, consumers, link):
     saved = Saved(tensors, args.megabytes * MIB, changed)
-    rows, locals_, raws = [], [], []
-    with World(directory, args, consumers) as world:
+    case = Case()
+    with World(directory, args, consumers) as world, contextlib.ExitStack() as stack:
         world.shape(link)
-        with contextlib.ExitStack() as stack:
-            away = [stack.enter_context(Consumer(mount, saved.names)) for mount in world.mounts]
-            delivered(world.publisher, saved, away)  # all is new
-            raw = stack.enter_context(Raw(build, args.provider, world.giver.host, world.takers[0].host,
-                                          scratch_file(directory, saved.changed_bytes)))
-            for turn in range(args.pairs):
-                world.forget()
-                touch_memory(2 * args.megabytes * MIB, directory)
-                steps = [lambda: rows.append(delivered(world.publisher, saved, away)),
-                         lambda: raws.append(raw.read("memory", MIB, 4, saved.changed_bytes)[0])]
-                for step in steps if turn % 2 else steps[::-1]:
-                    step()
-        with Consumer(world.publisher, saved.names) as here:
-            for _ in range(args.pairs):
-                world.forget()
-                touch_memory(2 * args.megabytes * MIB, directory)
-                locals_.append(delivered(world.publisher, saved, [here]).whole)
-    return rows, locals_, raws
+        publisher = world.publisher
+        away = [stack.enter_context(Consumer(mount, saved.names)) for mount in world.mounts]
+        here = stack.enter_context(Consumer(publisher, saved.names, "alone"))
+        delivered(publisher, saved, away)  # all is new
+        delivered(publisher, saved, [here], "alone")
+        raw = stack.enter_context(Raw(build, args.provider, world.giver.host, world.takers[0].host,
+                                      scratch_file(directory, saved.changed_bytes)))
+        saves = {"rows": (away, "model"), "alone": ([here], "alone")}
+
+        def save(which):
+            touch_memory(2 * args.megabytes * MIB, directory)
+            return delivered(publisher, saved, *saves[which])
+
+        steps = [lambda: case.rows.append(save("rows")),
+                 lambda: case.raw.append(raw.read("memory", MIB, 4, saved.changed_bytes)[0]),
+                 lambda: case.alone.append(save("alone").whole)]
+        for turn in range(args.pairs):
+            world.forget()
+            for step in steps[turn % 3:] + steps[:turn % 3]:
+                step()
+            case.registry.append(rename_of_little(publisher, turn))
+            case.verify.append(timed(lambda: verify(saved)))
+            case.load.append(timed(lambda: load(world.mounts[0], saved.names)))
+    return case
 
 
 def scratch_file(directory, size):
@@ -183,37 +240,42 @@ def scratch_file(directory, size):
     return path
 
 
-def limit_of(locals_, raws):
-    return LINK_FACTOR * statistics.median(raws) + NODE_FACTOR * statistics.median(locals_) + FIXED_S
+def limit_of(case):
+    return LINK_FACTOR * case.median("raw") + NODE_FACTOR * case.median("alone") + FIXED_S
 
 
-def row_of(name, rows, locals_, raws, binds):
-    whole = statistics.median(row.whole for row in rows)
-    limit = limit_of(locals_, raws)
-    parts = [statistics.median(getattr(row, part) for row in rows) for part in ("write", "rename", "event", "read")]
-    met = ("yes" if whole <= limit else "NO") if binds else ""
-    return (f"| {name} | {median_text([row.whole for row in rows], 's')[0]} | {limit:.3f} s | {met} | "
-            + " | ".join(f"{part:.3f} s" for part in parts)
-            + f" | {statistics.median(locals_):.3f} s | {statistics.median(raws):.3f} s |")
+def row_of(name, case, binds):
+    wholes = [row.whole for row in case.rows]
+    write, rename, event, read = (statistics.median(getattr(row, part) for row in case.rows)
+                                  for part in ("write", "rename", "event", "read"))
+    registry = case.median("registry")
+    met = ("yes" if statistics.median(wholes) <= limit_of(case) else "NO") if binds else ""
+    parts = [write, max(0.0, rename - registry), registry, event, read, case.median("raw"), case.median("verify"),
+             case.median("load"), case.median("alone")]
+    return (f"| {name} | {median_text(wholes, 's')[0]} | {limit_of(case):.3f} s | {met} | "
+            + " | ".join(f"{part:.3f} s" for part in parts) + " |")
 
 
 def deliveries(build, directory, args):
     print(f"{args.megabytes} MB saved into new/ of one node, durability memory, and read through the mount of another; links "
-          f"of 1 Gbit/s. T is from the first byte of the save. The limit is {LINK_FACTOR} × raw + {NODE_FACTOR} × one node + "
-          f"{FIXED_S * 1000:.0f} ms: raw is a loop of fi_read over the changed bytes, one node is the same save read on the "
-          "node itself. The rename hashes and publishes; the event is counted from its return.\n")
-    print("| saved | T | limit | met | write | rename | event | read | one node | raw |\n" + "|---" * 10 + "|")
+          f"of 1 Gbit/s. T is from the first byte of the save. The limit is {LINK_FACTOR} × raw + {NODE_FACTOR} × alone + "
+          f"{FIXED_S * 1000:.0f} ms: raw is a loop of fi_read over the changed bytes, alone is the same save of a model that "
+          "nobody follows, read on the node itself. The rename is hash and registry; the rename of a draft of a few bytes is "
+          "registry, and the rest hash. The event is counted from the rename's return. The read is all until the consumer has "
+          "the bytes; in it raw (transfer), verify (SHA-256 on one core) and load (a read of what has come) overlap.\n")
+    print("| saved | T | limit | met | write | hash | registry | event | read | raw | verify | load | alone |\n"
+          + "|---" * 13 + "|")
     medians = {}
     for tensors in (1, 16):
         for changed in (1.0, 0.25):
             for consumers in (1, 2):
                 name = f"{tensors} tensor{'s' if tensors > 1 else ''}, {changed:.0%} changed, {consumers} consumer" + \
                     ("s" if consumers > 1 else "")
-                rows, locals_, raws = one_case(build, directory / f"case-{tensors}-{changed}-{consumers}", args, tensors,
-                                               changed, consumers, "1gbit")
-                print(row_of(name, rows, locals_, raws, consumers == 1), flush=True)
-                medians[tensors, changed, consumers] = statistics.median(row.whole for row in rows)
-                shutil.rmtree(directory / f"case-{tensors}-{changed}-{consumers}")
+                where = directory / f"case-{tensors}-{changed}-{consumers}"
+                case = one_case(build, where, args, tensors, changed, consumers, "1gbit")
+                print(row_of(name, case, consumers == 1), flush=True)
+                medians[tensors, changed, consumers] = statistics.median(row.whole for row in case.rows)
+                shutil.rmtree(where)
     print()
     for tensors in (1, 16):
         for changed in (1.0, 0.25):

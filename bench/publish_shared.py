@@ -15,7 +15,7 @@ from net_nodes import run as call
 from publish_delivery import Saved, one_case
 
 GBIT = 1e9 / 8
-CASES = [(1, 1.0), (16, 0.25)]  # tensors, and how much of them is changed
+CASES = [(1, 1.0), (1, 0.25), (16, 1.0), (16, 0.25)]  # tensors, and how much of them is changed
 POLLS = [0, 1, 5]  # seconds
 LINKS = [1, 4]  # between our nodes, Gbit/s; that of the shared file system is 1
 
@@ -63,8 +63,8 @@ def ours(build, directory, args):
     for tensors, changed in CASES:
         for gbit in LINKS:
             where = directory / f"ours-{tensors}-{gbit}"
-            rows, _, _ = one_case(build, where, args, tensors, changed, 1, f"{gbit}gbit")
-            medians[tensors, changed, gbit] = statistics.median(row.whole for row in rows)
+            case = one_case(build, where, args, tensors, changed, 1, f"{gbit}gbit")
+            medians[tensors, changed, gbit] = statistics.median(row.whole for row in case.rows)
             shutil.rmtree(where)
     return medians
 
@@ -107,7 +107,7 @@ def through_shared(there, here, args, medians):
     for tensors, changed in CASES:
         saved = Saved(tensors, args.megabytes * MIB, changed)
         for every in POLLS:
-            times, turns = [], min(5, args.pairs)
+            times, turns = [], args.pairs
             for turn in range(turns):
                 number += 1
                 times.append(polled(there, here, saved, number, every, (turn + 0.5) / turns))

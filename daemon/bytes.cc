@@ -72,14 +72,15 @@ std::uint64_t saved_bytes(const CodedCounts& counts) {
   return counts.same_bytes + counts.asked_bytes - std::min(counts.asked_bytes, counts.given_bytes);
 }
 
-// Counts the chunks that this node asked for as differences, and those that it coded. Adds the share of elements that
-// changed in the last version that had a base.
+// Counts the chunks that this node asked for as differences, and those that it coded. Adds how much of the last version
+// that had a base was the same in it, and the share of elements that changed.
 void write_sparse(JsonWriter& json, const Bytes& bytes, const FetchStatus& fetched) {
   json.key("sparse").begin_object().member("asked", fetched.coded.asked).member("coded", fetched.coded.coded);
   json.member("plain", fetched.coded.plain).member("failed", fetched.coded.failed);
   json.member("saved_bytes", saved_bytes(fetched.coded));
   const FetchStatus::Coded last = fetched.last_coded.value_or(FetchStatus::Coded{});
-  json.member("version", last.version).member("base", last.base).member("version_bytes", last.counts.asked_bytes);
+  json.member("version", last.version).member("base", last.base);
+  json.member("version_bytes", last.counts.asked_bytes + last.counts.same_bytes);
   json.member("version_same_bytes", last.counts.same_bytes);
   json.member("version_given_bytes", last.counts.given_bytes);
   json.member("version_changed_ppm", static_cast<std::uint64_t>(std::llround(1e6 * changed_share(last.counts))));
@@ -106,7 +107,7 @@ void add_sparse_figures(Figures& figures, Bytes& bytes) {
               "Bytes that were not sent: differences were, or the base has them.",
               of_status([](const FetchStatus& status) { return saved_bytes(status.coded); }));
   figures.add("weft_sparse_changed_ratio", "gauge",
-              "Share of the elements that changed in the last version that was fetched as differences.",
+              "Share of the elements that changed in the last version that was fetched with a base.",
               of_status([](const FetchStatus& status) {
                 return status.last_coded ? changed_share(status.last_coded->counts) : 0.0;
               }));

@@ -28,6 +28,13 @@ PATIENCE = float(os.environ.get("WEFT_TEST_PATIENCE", "1"))
 COMMAND_SECONDS_MAX = 120 * PATIENCE
 # How many times as long as in scripts/test the tests that are marked `long` go on.
 LENGTH = float(os.environ.get("WEFT_TEST_LENGTH", "1"))
+LONG = 10  # the LENGTH of scripts/campaign long
+
+
+def rounds(short, long):
+    """How often a test that is marked `long` does its work: `short` times in scripts/test, `long` times in
+    scripts/campaign long, and with another LENGTH in proportion."""
+    return max(1, int(short + (long - short) * (LENGTH - 1) / (LONG - 1)))
 
 
 def environment(**extra):
@@ -109,7 +116,10 @@ class InotifyWatcher:
 
     def read(self):
         for line in self.process.stdout:
-            self.lines.append(line.strip())
+            self.see(line.strip())
+
+    def see(self, line):
+        self.lines.append(line)
 
     def __enter__(self):
         return self
@@ -160,8 +170,12 @@ class Store:
         return models, [self.json("log", model["model"]) for model in models]
 
     def pack_bytes(self):
-        """Blocks of the pack files, in bytes."""
-        return sum(path.stat().st_blocks * 512 for path in (self.path / "packs").glob("*.pack"))
+        """Blocks of the pack files, in bytes. Those that go meanwhile count, or not."""
+        total = 0
+        for path in (self.path / "packs").glob("*.pack"):
+            with contextlib.suppress(FileNotFoundError):
+                total += path.stat().st_blocks * 512
+        return total
 
     def assert_sound(self):
         self.weft("fsck")

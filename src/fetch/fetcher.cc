@@ -195,6 +195,7 @@ Status Fetcher::add_transfer(const Content& content, std::optional<std::uint32_t
   WEFT_TRY(auto transfer, Transfer::make(content.row.id, file, content.row.manifest, std::move(plan), std::move(pack),
                                          std::move(hold)));
   transfer->bases = bases_for(content);
+  expect_comparisons(*transfer);
   const std::lock_guard lock(mutex_);
   transfers_.push_back(transfer);
   for (const Extent& blob : transfer->plan.blobs) homes_[blob.id] = {transfer, blob.offset, false};
@@ -245,7 +246,7 @@ void Fetcher::want_ahead(const std::shared_ptr<Transfer>& transfer, Units units)
     const std::size_t unit = first + (count > kInOrder ? (begin + i) % count : i);
     if (transfer->state(unit) != UnitState::idle && transfer->state(unit) != UnitState::failed) continue;
     transfer->queue(unit);
-    (transfer->is_same(unit) ? same_ : ahead_).push_back({transfer, unit});
+    ahead_of(*transfer, unit).push_back({transfer, unit});
   }
 }
 
@@ -253,7 +254,7 @@ void Fetcher::want_batch(const std::shared_ptr<Transfer>& transfer, Units units)
   for (std::size_t unit = units.first; unit < units.second; ++unit) {
     if (transfer->state(unit) != UnitState::idle || transfer->is_alone(unit)) continue;
     transfer->queue(unit);
-    ahead_.push_back({transfer, unit});
+    ahead_of(*transfer, unit).push_back({transfer, unit});
   }
 }
 

@@ -59,8 +59,8 @@ struct SourceCount {
   std::uint64_t reads = 0, bytes = 0, failures = 0;
 };
 struct FetchStatus {
-  // What requests asked for that was here already, not what else they were told of. What was read ahead for the one who
-  // asks first is not: it counts where it came from.
+  // What requests asked for that was here already, not what else they were told of, and chunks that were copied from
+  // another version. What was read ahead for the one who asks first is not: it counts where it came from.
   SourceCount local{"local"};
   std::vector<SourceCount> sources;
   std::uint64_t transfers = 0;  // packs that are being filled
@@ -129,6 +129,8 @@ class Fetcher final : public ColdReads, public LocalBytes {
     std::pair<std::size_t, std::size_t> units;
   };
 
+  using Queue = std::deque<Task>;
+
   Result<std::shared_ptr<const Content>> content(VersionId version);
   // fetcher_looks.cc: manifests of versions that are known by name alone.
   struct FailedLook {
@@ -177,30 +179,33 @@ class Fetcher final : public ColdReads, public LocalBytes {
   Result<std::vector<VersionId>> base_candidates(const VersionRow& row);
   bool has_most_of(const BasePairs& pairs);
   std::shared_ptr<VersionBases> bases_for(const Content& content);
+  void expect_comparisons(Transfer& transfer) const;
+  std::vector<RunBase> places_of(std::span<const std::optional<BasePair>> pairs, std::span<const ChunkRun> runs);
   void lend_bases(const std::shared_ptr<VersionBases>& bases, std::span<const ChunkRun> runs, ReadAid& aid);
+  void note_damage(VersionBases& bases, const ContentId& base);
   bool is_sound(const RunBase& base, std::uint64_t chunk);
   void report_damage(const ContentId& id);
   void note_coded(const std::shared_ptr<VersionBases>& bases, const CodedCounts& counts);
 
   // fetcher_same.cc
   std::optional<Task> take_same();
-  void find_same(const Task& task);
-  void find_same(const std::shared_ptr<Transfer>& transfer, std::size_t blob);
-  Result<std::vector<Digest>> copy_same(const Task& task, const std::vector<ChunkRun>& runs);
+  void compare(const Task& task);
+  void compare(const std::shared_ptr<Transfer>& transfer, std::size_t blob);
+  Queue& ahead_of(const Transfer& transfer, std::size_t unit) { return transfer.is_same(unit) ? same_ : ahead_; }
+  Result<std::optional<std::vector<Digest>>> copy_same(const Task& task, const std::vector<ChunkRun>& runs);
+  bool read_base(const Task& task, const std::vector<ChunkRun>& runs, std::span<std::byte> to);
   void leave_same(const Task& task);
-  Status read_base(const Task& task, const std::vector<ChunkRun>& runs, std::span<std::byte> to);
 
   void work();
   void run(Task task);
   std::optional<Task> next();
-  using Queue = std::deque<Task>;
   std::optional<Task> take_wanted();
   std::optional<Task> take_ahead();
   std::size_t rarest(const std::vector<std::size_t>& ready);
   std::optional<Task> take_dear(const std::vector<std::size_t>& dear);
   Task take(Queue& queue, std::size_t at, Readiness readiness);
   Task take_from_ahead(std::size_t at, Readiness readiness);
-  bool dropped(Queue& queue, std::size_t at) const;
+  static bool dropped(Queue& queue, std::size_t at);
   bool is_idle() const { return wanted_.empty() && ahead_.empty() && same_.empty(); }
   void drop_past();
   Readiness readiness_of(const std::shared_ptr<Transfer>& transfer, std::size_t unit) const;
@@ -257,7 +262,7 @@ class Fetcher final : public ColdReads, public LocalBytes {
   std::condition_variable arrived_;  // a unit, or blobs in the index
   std::condition_variable keeper_;
   Queue wanted_, ahead_;  // all below guarded by mutex_
-  Queue same_;            // of what is read ahead: what the base has too
+  Queue same_;            // what waits like ahead_, and is the same in the base
   unsigned dear_running_ = 0;
   unsigned same_running_ = 0;
   bool one_looks_ = false;  // some worker

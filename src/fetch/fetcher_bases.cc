@@ -50,9 +50,11 @@ Result<std::vector<VersionId>> Fetcher::base_candidates(const VersionRow& row) {
 bool Fetcher::has_most_of(const BasePairs& pairs) {
   std::uint64_t all = 0;
   std::uint64_t local = 0;
+  std::uint64_t absent = 0;
+  for (const auto& [blob, pair] : pairs) all += pair.base.length;
   Renewed renewed(store_);
   for (const auto& [blob, pair] : pairs) {
-    all += pair.base.length;
+    if (2 * local >= all || 2 * absent > all) break;
     const auto now = renewed.get();
     if (!now.ok()) return false;
     bool is_here = (*now)->find_blob(pair.base).ok();
@@ -60,7 +62,7 @@ bool Fetcher::has_most_of(const BasePairs& pairs) {
       const std::lock_guard lock(mutex_);
       is_here = homes_.contains(pair.base);
     }
-    if (is_here) local += pair.base.length;
+    (is_here ? local : absent) += pair.base.length;
   }
   return all > 0 && 2 * local >= all;
 }
@@ -74,7 +76,7 @@ std::shared_ptr<VersionBases> Fetcher::bases_for(const Content& content) {
   const auto now = Clock::now();
   if (chosen_.version == content.row.id && chosen_.until > now) return chosen_.bases;
   const auto before = chosen_.version == content.row.id ? chosen_.bases : nullptr;
-  chosen_ = {content.row.id, now + kChoiceHolds, nullptr};
+  chosen_ = {content.row.id, {}, nullptr};
   const auto candidates = base_candidates(content.row);
   if (!candidates.ok()) return nullptr;
   for (const VersionId candidate : *candidates) {
@@ -88,7 +90,33 @@ std::shared_ptr<VersionBases> Fetcher::bases_for(const Content& content) {
                         : std::make_shared<VersionBases>(name_of(content.row), base, std::move(pairs));
     break;
   }
+  chosen_.until = Clock::now() + kChoiceHolds;
   return chosen_.bases;
+}
+
+// Before the transfer is shared.
+void Fetcher::expect_comparisons(Transfer& transfer) const {
+  for (std::size_t blob = 0; transfer.bases && blob < transfer.plan.blobs.size(); ++blob) {
+    const ContentId& id = transfer.plan.blobs[blob].id;
+    if (chunk_count(id.length) > 1 && transfer.bases->find(id)) transfer.expect_comparison(blob);
+  }
+}
+
+// Of the base of each run, which may have none: it has no pack then, nor if it is not here.
+std::vector<RunBase> Fetcher::places_of(std::span<const std::optional<BasePair>> pairs,
+                                        std::span<const ChunkRun> runs) {
+  std::vector<RunBase> out(runs.size());
+  std::vector<ChunkRun> wanted;
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    if (!pairs[i]) continue;
+    out[i] = {pairs[i]->base, pairs[i]->width, {}};
+    wanted.push_back({pairs[i]->base, runs[i].first, runs[i].count});
+  }
+  if (wanted.empty()) return out;
+  auto places = here_if_any(*this, wanted);
+  for (std::size_t i = 0, next = 0; i < runs.size(); ++i)
+    if (pairs[i]) out[i].place = std::move(places[next++]);
+  return out;
 }
 
 // The bases of the runs that are here, locked until the read is over.
@@ -99,22 +127,13 @@ void Fetcher::lend_bases(const std::shared_ptr<VersionBases>& bases, std::span<c
     const std::lock_guard lock(mutex_);
     if (!policy_.sparse) return;
   }
-  std::vector<RunBase> lent(runs.size());
-  std::vector<ChunkRun> wanted;
-  for (std::size_t i = 0; i < runs.size(); ++i) {
-    const auto pair = bases->find_to_code(runs[i].id);
-    if (!pair) continue;
-    lent[i] = {pair->base, pair->width, {}};
-    wanted.push_back({pair->base, runs[i].first, runs[i].count});
-  }
-  if (wanted.empty()) return;
-  auto places = here_if_any(*this, wanted);
-  for (std::size_t i = 0, next = 0; i < runs.size(); ++i)
-    if (lent[i].width != 0) lent[i].place = std::move(places[next++]);
-  aid.bases = std::move(lent);
+  std::vector<std::optional<BasePair>> pairs;
+  for (const ChunkRun& run : runs) pairs.push_back(bases->find_to_code(run.id));
+  if (std::ranges::none_of(pairs, [](const auto& pair) { return pair.has_value(); })) return;
+  aid.bases = places_of(pairs, runs);
   aid.is_damaged = [this, bases](const RunBase& base, std::uint64_t chunk) {
     if (is_sound(base, chunk)) return false;
-    if (bases->leave_out(base.id)) report_damage(base.id);
+    note_damage(*bases, base.id);
     return true;
   };
 }
@@ -128,6 +147,10 @@ bool Fetcher::is_sound(const RunBase& base, std::uint64_t chunk) {
   std::vector<std::byte> bytes(run.length());
   if (!read_exact(places.front().pack->fd(), places.front().offset, bytes, "a base").ok()) return false;
   return sha256(bytes) == (*digests)[chunk];
+}
+
+void Fetcher::note_damage(VersionBases& bases, const ContentId& base) {
+  if (bases.leave_out(base)) report_damage(base);
 }
 
 void Fetcher::report_damage(const ContentId& id) {

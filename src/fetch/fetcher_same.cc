@@ -1,5 +1,5 @@
-// Chunks that a blob and its base have alike, at one place of both: their digests say so once a chunk of the blob has
-// come with its proof. They are copied on this node, and verified like all others. Nobody is asked for them.
+// Chunks that a blob and its base have alike, at one place of both: their digests say so, once the first chunk of the
+// blob has come with its proof. They are copied on this node, and verified like all others. Nobody is asked for them.
 #include <algorithm>
 #include <iterator>
 #include <memory>
@@ -11,100 +11,137 @@
 
 namespace weft {
 
-// While one thread copies, others ask for what the base lacks.
 std::optional<Fetcher::Task> Fetcher::take_same() {
   while (!same_.empty())
-    if (!dropped(same_, 0)) return take(same_, 0, Readiness::ready);
+    if (!dropped(same_, 0)) {
+      Task task = take(same_, 0, Readiness::ready);
+      task.yields = true;
+      return task;
+    }
   return {};
 }
 
-// Of the blobs that this task brought the first chunk of.
-void Fetcher::find_same(const Task& task) {
+// The blobs whose first chunk this task has brought.
+void Fetcher::compare(const Task& task) {
   Transfer& transfer = *task.transfer;
-  if (!transfer.bases) return;
   std::vector<std::size_t> blobs;
   {
     const std::lock_guard lock(mutex_);
-    if (!policy_.sparse) return;
-    for (std::size_t unit = task.unit; unit < task.end; ++unit)
-      if (const std::size_t blob = transfer.plan.units[unit].blob; transfer.begin_look(blob)) blobs.push_back(blob);
+    for (std::size_t unit = task.unit; unit < task.end; ++unit) {
+      const std::size_t blob = transfer.plan.units[unit].blob;
+      if (transfer.is_uncompared(unit) && (blobs.empty() || blobs.back() != blob)) blobs.push_back(blob);
+    }
   }
-  for (const std::size_t blob : blobs) find_same(task.transfer, blob);
+  for (const std::size_t blob : blobs) compare(task.transfer, blob);
 }
 
-void Fetcher::find_same(const std::shared_ptr<Transfer>& transfer, std::size_t blob) {
+// A base that is still on its way is not waited for: its chunks come as differences as far as it is here.
+void Fetcher::compare(const std::shared_ptr<Transfer>& transfer, std::size_t blob) {
   const Extent& extent = transfer->plan.blobs[blob];
-  const auto pair = transfer->bases->find(extent.id);
-  if (!pair || chunk_count(extent.id.length) == 1 || chunk_count(pair->base.length) == 1) return;
-  auto ours = digests(extent.id);
-  const auto bases = digests(pair->base);
-  if (!ours.ok() || !bases.ok()) return;
-  const auto is_same = [&](std::uint64_t chunk) { return chunk < bases->size() && (*ours)[chunk] == (*bases)[chunk]; };
+  VerifiedSource::Proof ours;
+  for (const auto& source : sources_)
+    if (!ours) ours = source->source.known_proof(extent.id);
+  std::vector<Digest> bases;
+  if (const auto pair = transfer->bases->find(extent.id); pair && ours) {
+    const ChunkRun whole{pair->base, 0, chunk_count(pair->base.length)};
+    if (here_if_any(*this, std::span(&whole, 1)).front().pack)
+      if (auto known = digests(pair->base); known.ok()) bases = *std::move(known);
+  }
+  const auto is_same = [&](const ChunkRun& run) {
+    for (std::uint64_t chunk = run.first; chunk < run.first + run.count; ++chunk)
+      if (chunk >= bases.size() || (*ours)[chunk] != bases[chunk]) return false;
+    return true;
+  };
   const auto [first, end] = units_in(transfer->plan, {extent.offset, extent.id.length});
   const std::lock_guard lock(mutex_);
   for (std::size_t unit = first; unit < end; ++unit) {
-    const ChunkRun& run = transfer->plan.units[unit].run;
     const UnitState state = transfer->state(unit);
-    bool same = state != UnitState::here && state != UnitState::running;
-    for (std::uint64_t chunk = run.first; same && chunk < run.first + run.count; ++chunk) same = is_same(chunk);
-    if (!same) continue;
-    transfer->set_same(unit, true);
-    if (state == UnitState::queued) same_.push_back({transfer, unit});
+    if (state == UnitState::here || state == UnitState::running) continue;
+    transfer->set_same(unit, !bases.empty() && is_same(transfer->plan.units[unit].run));
   }
-  transfer->prove(blob, *std::move(ours));
+  transfer->compared(blob, ours ? *ours : std::vector<Digest>());
+  const auto moved = std::stable_partition(ahead_.begin(), ahead_.end(), [&](const Task& one) {
+    return one.transfer != transfer || !transfer->is_same(one.unit);
+  });
+  std::move(moved, ahead_.end(), std::back_inserter(same_));
+  ahead_.erase(moved, ahead_.end());
 }
 
-Status Fetcher::read_base(const Task& task, const std::vector<ChunkRun>& runs, std::span<std::byte> to) {
-  std::vector<ChunkRun> lent;
-  for (const ChunkRun& run : runs) {
-    const auto pair = task.transfer->bases->find(run.id);
-    if (!pair) return Error{Errc::absent, "a base is not used any more"};
-    lent.push_back({pair->base, run.first, run.count});
-  }
-  const auto places = here_if_any(*this, lent);
-  for (std::size_t i = 0; i < runs.size(); ++i) {
-    if (!places[i].pack) return Error{Errc::absent, "a base is not here any more"};
-    WEFT_CHECK(read_exact(places[i].pack->fd(), places[i].offset, to.first(runs[i].length()), "a base"));
-    to = to.subspan(runs[i].length());
-  }
-  return {};
-}
-
-// If this fails, its units are to be fetched like others.
-Result<std::vector<Digest>> Fetcher::copy_same(const Task& task, const std::vector<ChunkRun>& runs) {
-  Transfer& transfer = *task.transfer;
-  const Range range = task.range();
-  WEFT_CHECK(make_room(range.length));
-  const auto memory = std::make_unique_for_overwrite<std::byte[]>(range.length);
-  const std::span<std::byte> bytes(memory.get(), range.length);
-  WEFT_CHECK(read_base(task, runs, bytes));
+// False if a base is not here any more, or is damaged.
+bool Fetcher::read_base(const Task& task, const std::vector<ChunkRun>& runs, std::span<std::byte> to) {
+  VersionBases& bases = *task.transfer->bases;
+  std::vector<std::optional<BasePair>> pairs;
+  for (const ChunkRun& run : runs) pairs.push_back(bases.find(run.id));
+  const std::vector<RunBase> places = places_of(pairs, runs);
   std::vector<Digest> expected;
   {
     const std::lock_guard lock(mutex_);
+    if (!policy_.sparse) return false;
     for (std::size_t unit = task.unit; unit < task.end; ++unit)
-      std::ranges::copy(transfer.proved(unit), std::back_inserter(expected));
+      std::ranges::copy(task.transfer->expected(unit), std::back_inserter(expected));
   }
-  auto found = digests_of(runs, bytes);
-  if (const auto differs = std::ranges::mismatch(found, expected).in1; differs != found.end()) {
-    const std::size_t run = chunks_of(runs)[static_cast<std::size_t>(differs - found.begin())].run;
-    const auto pair = transfer.bases->find(runs[run].id);
-    if (pair && transfer.bases->leave_out(pair->base)) report_damage(pair->base);
-    return Error{Errc::corrupt, "a base has other bytes than it should have"};
+  for (const RunBase& base : places)
+    if (!base.place.pack) return false;
+  std::size_t chunk = 0;
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    const ChunkRun& run = runs[i];
+    const std::span<std::byte> part = to.first(run.length());
+    const bool is_read = read_exact(places[i].place.pack->fd(), places[i].place.offset, part, "a base").ok();
+    if (!is_read ||
+        !std::ranges::equal(digests_of(std::span(&run, 1), part), std::span(expected).subspan(chunk, run.count))) {
+      note_damage(bases, places[i].id);
+      return false;
+    }
+    to = to.subspan(run.length());
+    chunk += run.count;
   }
+  return true;
+}
+
+// The digests of the chunks; nothing if the base is of no use.
+Result<std::optional<std::vector<Digest>>> Fetcher::copy_same(const Task& task, const std::vector<ChunkRun>& runs) {
+  Transfer& transfer = *task.transfer;
+  const Range range = task.range();
+  const auto memory = std::make_unique_for_overwrite<std::byte[]>(range.length);
+  const std::span<std::byte> bytes(memory.get(), range.length);
+  if (!read_base(task, runs, bytes)) return std::optional<std::vector<Digest>>();
+  WEFT_CHECK(make_room(range.length));
   WEFT_CHECK(put_in_pack(transfer, range.offset, bytes));
   CodedCounts counts;
   counts.same_bytes = range.length;
+  for (const ChunkRun& run : runs)
+    if (const auto pair = transfer.bases->find(run.id)) counts.elements += run.length() / pair->width;
   note_coded(transfer.bases, counts);
   const std::lock_guard lock(mutex_);
-  transfer.move();
   ++local_.reads;
   local_.bytes += range.length;
-  return found;
+  std::vector<Digest> digests;
+  for (std::size_t unit = task.unit; unit < task.end; ++unit)
+    std::ranges::copy(transfer.expected(unit), std::back_inserter(digests));
+  return std::optional(std::move(digests));
 }
 
+// What is left of its blobs is fetched like others.
 void Fetcher::leave_same(const Task& task) {
+  Transfer& transfer = *task.transfer;
   const std::lock_guard lock(mutex_);
-  for (std::size_t unit = task.unit; unit < task.end; ++unit) task.transfer->set_same(unit, false);
+  --same_running_;
+  for (std::size_t unit = task.unit; unit < task.end; ++unit) {
+    transfer.set_same(unit, false);
+    transfer.put_back(unit);
+    (task.yields ? ahead_ : wanted_).push_back({task.transfer, unit});
+  }
+  const auto is_of_task = [&](std::size_t unit) {
+    const std::size_t blob = transfer.plan.units[unit].blob;
+    return blob >= transfer.plan.units[task.unit].blob && blob <= transfer.plan.units[task.end - 1].blob;
+  };
+  const auto moved = std::stable_partition(same_.begin(), same_.end(), [&](const Task& one) {
+    return one.transfer != task.transfer || !is_of_task(one.unit);
+  });
+  for (auto one = moved; one != same_.end(); ++one) transfer.set_same(one->unit, false);
+  std::move(moved, same_.end(), std::back_inserter(ahead_));
+  same_.erase(moved, same_.end());
+  wake_.notify_one();
 }
 
 }  // namespace weft

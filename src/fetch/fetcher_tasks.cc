@@ -31,7 +31,8 @@ std::vector<ChunkRun> Fetcher::Task::runs() const {
   return out;
 }
 
-// One looks again whether there is time for what waits; it wakes the next before it goes to work.
+// One looks again whether there is time for what waits; it wakes the next before it goes to work. One copies what the
+// base has while others ask for what it has not; they all copy when there is nothing else.
 std::optional<Fetcher::Task> Fetcher::next() {
   std::unique_lock lock(mutex_);
   for (;;) {
@@ -91,8 +92,10 @@ std::optional<Fetcher::Task> Fetcher::take_ahead() {
   for (std::size_t looked = 0; at < ahead_.size() && looked < kLookedMax; ++looked) {
     if (dropped(ahead_, at)) continue;
     const Task& task = ahead_[at];
-    // Who else fetches a file is known once something of it has come.
-    const Readiness readiness = task.transfer->begins() ? Readiness::busy : readiness_of(task.transfer, task.unit);
+    // Who else fetches a file is known once something of it has come, and what its blobs have in common with their
+    // bases once something of each has.
+    const bool waits = task.transfer->begins() || task.transfer->awaits_comparison(task.unit);
+    const Readiness readiness = waits ? Readiness::busy : readiness_of(task.transfer, task.unit);
     if (readiness == Readiness::dear) {
       task.transfer->shared_until = Clock::now() + kShared;
       dear.push_back(at);
@@ -105,7 +108,7 @@ std::optional<Fetcher::Task> Fetcher::take_ahead() {
   for (std::size_t looked = at; looked < std::min(ahead_.size(), 2 * kLookedMax); ++looked) {
     const std::size_t any = random_() % ahead_.size();
     const Task& task = ahead_[any];
-    if (task.transfer->state(task.unit) != UnitState::queued || task.transfer->is_same(task.unit)) continue;
+    if (task.transfer->state(task.unit) != UnitState::queued) continue;
     if (readiness_of(task.transfer, task.unit) == Readiness::ready) return take_from_ahead(any, Readiness::ready);
   }
   return take_dear(dear);
@@ -142,11 +145,9 @@ std::optional<Fetcher::Task> Fetcher::take_dear(const std::vector<std::size_t>& 
   return task;
 }
 
-// It was asked for twice, and goes. Units that are the same in the base wait in a line of their own.
-bool Fetcher::dropped(Queue& queue, std::size_t at) const {
-  const auto& [transfer, unit] = std::tie(queue[at].transfer, queue[at].unit);
-  const bool is_elsewhere = &queue == &ahead_ && transfer->is_same(unit);
-  if (transfer->state(unit) == UnitState::queued && !is_elsewhere) return false;
+// It was asked for twice, and goes.
+bool Fetcher::dropped(Queue& queue, std::size_t at) {
+  if (queue[at].transfer->state(queue[at].unit) == UnitState::queued) return false;
   queue.erase(queue.begin() + static_cast<std::ptrdiff_t>(at));
   return true;
 }
@@ -192,7 +193,8 @@ Fetcher::Task Fetcher::take(Queue& queue, std::size_t at, Readiness readiness) {
   return task;
 }
 
-// What follows is asked for with it, where that is wanted too; not much until it is known who else fetches it.
+// What follows is asked for with it, where that is wanted too; not much until it is known who else fetches it, and what
+// the base has.
 bool Fetcher::goes_on(const Task& task, Readiness readiness) const {
   const Transfer& transfer = *task.transfer;
   const auto& units = transfer.plan.units;
@@ -200,7 +202,7 @@ bool Fetcher::goes_on(const Task& task, Readiness readiness) const {
   if (task.end == task.unit) return true;
   if (transfer.is_alone(task.unit) || transfer.is_alone(task.end)) return false;
   const bool same = transfer.is_same(task.unit);
-  if (transfer.is_same(task.end) != same) return false;
+  if (transfer.is_same(task.end) != same || transfer.is_uncompared(task.end)) return false;
   const FetchUnit& next = units[task.end];
   const Range range = task.range();
   const bool little = (transfer.is_shared() && !same) || transfer.arrived() == Clock::time_point{};

@@ -123,7 +123,7 @@ void Fetcher::ended(Task& task, const Result<std::vector<Digest>>& digests, Cloc
     const std::uint64_t chunks = task.transfer->plan.units[unit].run.count;
     if (yielded) {
       task.transfer->put_back(unit);
-      ahead_.push_back({task.transfer, unit});
+      ahead_of(*task.transfer, unit).push_back({task.transfer, unit});
       continue;
     }
     if (is_late && !is_overdue(*task.transfer, unit)) {
@@ -151,12 +151,15 @@ void Fetcher::run(Task task) {
   const auto begun = Clock::now();
   const auto runs = task.runs();
   const Digest manifest = task.transfer->manifest;
-  auto digests = task.same ? copy_same(task, runs) : move(task, runs);
-  if (task.same && !digests.ok()) {
-    leave_same(task);
+  Result<std::vector<Digest>> digests = std::vector<Digest>();
+  if (task.same) {
+    auto copied = copy_same(task, runs);
+    if (copied.ok() && !*copied) return leave_same(task);
+    digests = copied.ok() ? Result<std::vector<Digest>>(**std::move(copied)) : std::move(copied).error();
+  } else {
     digests = move(task, runs);
+    if (digests.ok()) compare(task);  // while its units still run, others of the blob wait for that
   }
-  if (digests.ok()) find_same(task);
   ended(task, digests, begun);
   arrived_.notify_all();
   if (!digests.ok()) return;

@@ -52,17 +52,19 @@ Transfer::Transfer(VersionId of, std::optional<std::uint32_t> number, const Dige
 void Transfer::begin(std::size_t unit) {
   units_[unit].state = UnitState::running;
   ++busy_;
+  ++blobs_[plan.units[unit].blob].busy;
   busy_bytes_ += plan.units[unit].length;
 }
 
 void Transfer::end(std::size_t unit) {
   --busy_;
+  --blobs_[plan.units[unit].blob].busy;
   busy_bytes_ -= plan.units[unit].length;
 }
 
 void Transfer::fail(std::size_t unit, Error error) {
   end(unit);
-  units_[unit] = {UnitState::failed, std::move(error), {}};
+  units_[unit] = {UnitState::failed, std::move(error), {}};  // to be asked for anew, from others than the base
 }
 
 void Transfer::put_back(std::size_t unit) {
@@ -98,7 +100,12 @@ void Transfer::arrive(std::size_t unit, std::span<const Digest> digests) {
   whole_bytes_ += extent.id.length;
 }
 
-std::vector<Digest> Transfer::proved(std::size_t unit) const {
+void Transfer::compared(std::size_t blob, std::vector<Digest> expected) {
+  blobs_[blob].uncompared = false;
+  if (!expected.empty()) blobs_[blob].chunks = std::move(expected);
+}
+
+std::vector<Digest> Transfer::expected(std::size_t unit) const {
   const FetchUnit& of = plan.units[unit];
   const auto begin = blobs_[of.blob].chunks.begin() + static_cast<std::ptrdiff_t>(of.run.first);
   return {begin, begin + static_cast<std::ptrdiff_t>(of.run.count)};

@@ -57,15 +57,20 @@ class Transfer {
   // request of its own from now on.
   void part(std::size_t unit);
   bool is_alone(std::size_t unit) const { return units_[unit].alone; }
-  // The base has all of it at the same place of the blob. True as long as it is to be taken from there.
+  // A blob with a base is compared with it once, when the first of its chunks has come with the digests of all. Until
+  // then `is_uncompared`, and only one of its units is asked for.
+  void expect_comparison(std::size_t blob) { blobs_[blob].uncompared = true; }
+  bool is_uncompared(std::size_t unit) const { return blobs_[plan.units[unit].blob].uncompared; }
+  bool awaits_comparison(std::size_t unit) const {
+    return is_uncompared(unit) && blobs_[plan.units[unit].blob].busy > 0;
+  }
+  // The digests that its chunks are to have; none: they are not known, or there is nothing to compare them with.
+  void compared(std::size_t blob, std::vector<Digest> expected);
+  // Those of this unit's chunks, of a blob that was compared, until the unit is here.
+  std::vector<Digest> expected(std::size_t unit) const;
+  // The unit is to be copied from the base, which has all of it at the same place of the blob. No unit that runs.
   bool is_same(std::size_t unit) const { return units_[unit].same; }
   void set_same(std::size_t unit, bool same) { units_[unit].same = same; }
-  // Whether nobody has looked for such units of this blob before.
-  bool begin_look(std::size_t blob) { return !std::exchange(blobs_[blob].looked, true); }
-  // The digests that the chunks of a blob are to have.
-  void prove(std::size_t blob, std::vector<Digest> chunks) { blobs_[blob].chunks = std::move(chunks); }
-  // Those of this unit's chunks, once its blob is proved and until the unit is here.
-  std::vector<Digest> proved(std::size_t unit) const;
   // When it was first put back so, without having come since.
   std::optional<Clock::time_point> late_since(std::size_t unit) const { return units_[unit].late_since; }
   // Its bytes are in the pack's file. `digests` are of its chunks.
@@ -117,9 +122,10 @@ class Transfer {
     bool same = false;
   };
   struct Blob {
-    std::vector<Digest> chunks;
-    std::uint64_t missing = 0;  // chunks
-    bool looked = false;
+    std::vector<Digest> chunks;  // that have come; once the blob was compared, that all are to have
+    std::uint64_t missing = 0;   // chunks
+    std::size_t busy = 0;        // units that run
+    bool uncompared = false;
   };
   Transfer(VersionId of, std::optional<std::uint32_t> number, const Digest& named, FetchPlan planned,
            std::unique_ptr<FetchPack> into, std::shared_ptr<const PackReader> readers, VersionHold hold);

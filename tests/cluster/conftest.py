@@ -5,6 +5,7 @@ import pytest
 
 from clusterlib import Etcd, Network, can_make_networks
 from nodes import Cluster
+from power import Machine
 from threenodes import SECONDS_MAX, Node
 from weftlib import wait_until
 
@@ -50,3 +51,10 @@ def cluster(tmp_path):
 @pytest.fixture
 def three(cluster):
     return [cluster.node() for _ in range(3)]
+
+
+@pytest.fixture
+def machine(tmp_path):
+    (tmp_path / "machine").mkdir()
+    with Machine(tmp_path / "machine") as made:
+        yield made

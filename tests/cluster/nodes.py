@@ -8,6 +8,7 @@ import time
 
 from clusterlib import Etcd, Network
 from daemonlib import Daemon, metrics
+from power import StoreOn
 from weftlib import PATIENCE, Mount, Store, run, wait_until
 
 MESSAGES = ("weft_request_seconds_count", "weft_fetches_total", "weft_fetched_manifests_total")
@@ -17,13 +18,15 @@ CLOSED_SECONDS_MAX = 1.5 * PATIENCE  # within which a stranger, or a session tha
 
 
 class Node:
-    def __init__(self, cluster, host, directory, *options):
-        self.cluster, self.host, self.directory = cluster, host, directory
+    def __init__(self, cluster, host, directory, *options, machine=None):
+        self.cluster, self.host, self.directory, self.machine = cluster, host, directory, machine
         self.options = options
-        self.store = Store(directory / "store")
+        self.store = StoreOn(machine, directory / "store") if machine else Store(directory / "store")
         self.daemon = Daemon(self.store, "--name", directory.name, "--cluster", "test", "--etcd-endpoints",
                              cluster.etcd.endpoint, "--key-file", cluster.key, *cluster.options(host), *options,
-                             wrapper=host.inside)
+                             wrapper=[*host.inside, *(machine.inside if machine else [])])
+        if machine:  # the log outlives the disk
+            self.daemon.log = machine.boot.parent / "weftd.log"
 
     def mounted(self, options=None):
         return Mount(self.store, self.directory / "mnt", options)
@@ -131,10 +134,11 @@ class Cluster:
     def __exit__(self, *exception):
         self.stack.close()
 
-    def node(self, *options, path=None):
-        directory = path or self.directory / f"node{len(self.nodes) + 1}"
+    def node(self, *options, path=None, machine=None):
+        """With `machine` (power.py) on the disk of that."""
+        directory = path or (machine.where if machine else self.directory) / f"node{len(self.nodes) + 1}"
         directory.mkdir(exist_ok=True)
-        node = Node(self, self.network.host(), directory, *options)
+        node = Node(self, self.network.host(), directory, *options, machine=machine)
         self.stack.enter_context(node.daemon)
         self.nodes.append(node)
         return node

@@ -1,12 +1,10 @@
 """A machine whose power is cut: a file system in an image that forgets what was not synced, and another boot id."""
-import contextlib
 import fcntl
 import os
-import pathlib
 import struct
 import uuid
 
-from weftlib import run, wait_until
+from weftlib import WEFT, Store, run, wait_until
 
 BOOT_ID = "/proc/sys/kernel/random/boot_id"
 GOING_DOWN = 0x8004587D  # FS_IOC_SHUTDOWN, of ext4 and XFS alike
@@ -62,9 +60,21 @@ class Machine:
         self.mount()
 
 
-@contextlib.contextmanager
-def machine(directory):
-    directory = pathlib.Path(directory)
-    directory.mkdir(exist_ok=True)
-    with Machine(directory) as made:
-        yield made
+class StoreOn(Store):
+    """Its programs run on that machine."""
+
+    def __init__(self, machine, path):
+        self.machine = machine
+        super().__init__(path)
+
+    def weft(self, *arguments, check=True, **options):
+        return run([*self.machine.inside, WEFT, "--store", self.path, *arguments], check=check, **options)
+
+
+def cut_power(machine, daemon, before_boot=lambda: None):
+    """Of the machine with this weftd, which starts again. In between, `before_boot` does to the disk what it may."""
+    daemon.kill()
+    daemon.close()
+    machine.cut()
+    before_boot()
+    daemon.start()

@@ -1,84 +1,22 @@
 """Versions that are published into memory: all nodes see them at once, a disk has them later, and a machine that stops
 before takes none without saying so."""
 import collections
-import contextlib
 import itertools
-import json
-import os
 import random
+import re
 import shutil
 import signal
 import subprocess
 import threading
 import time
 
-import numpy as np
 import pytest
 
-from daemonlib import Daemon
-from nodes import SECONDS_MAX, fuse_directory
-from power import Machine
-from weftlib import LENGTH, WEFT, Store, files_below, random_bytes, run, wait_until
+from memorylib import FILE, MIB, Alone, events_since_the_start, holding_up_the_flush, newest, publish, write_weights
+from nodes import SECONDS_MAX
+from weftlib import Store, files_below, random_bytes, rounds, wait_until
 
-MIB = 1 << 20
-CUTS = int(3 * LENGTH)  # of the power
-FILE = "weights.npy"
-
-
-def write_weights(path, seed, mib=8):
-    path.mkdir(exist_ok=True)
-    np.save(path / FILE, np.random.default_rng(seed).integers(0, 1 << 62, mib * MIB // 8, dtype=np.int64))
-    return path
-
-
-def newest(store, model):
-    return store.json("log", model)["versions"][0]
-
-
-def publish(store, path, name, durability="memory"):
-    return store.publish(path, name=name, durability=durability)
-
-
-@pytest.fixture
-def machine(tmp_path):
-    (tmp_path / "machine").mkdir()
-    with Machine(tmp_path / "machine") as made:
-        yield made
-
-
-class StoreOn(Store):
-    """Its programs run on that machine."""
-
-    def __init__(self, machine, path):
-        self.machine = machine
-        super().__init__(path)
-
-    def weft(self, *arguments, check=True, **options):
-        return run([*self.machine.inside, WEFT, "--store", self.path, *arguments], check=check, **options)
-
-
-class Alone:
-    """A store and its weftd on a machine, of no cluster."""
-
-    def __init__(self, machine, *options):
-        self.machine = machine
-        self.store = StoreOn(machine, machine.where / "store")
-        self.daemon = Daemon(self.store, *options, wrapper=machine.inside)
-        self.daemon.log = machine.boot.parent / "weftd.log"
-
-    def __enter__(self):
-        self.daemon.start()
-        return self
-
-    def __exit__(self, *exception):
-        self.daemon.kill()
-        self.daemon.close()
-
-    def cut(self):
-        self.daemon.kill()
-        self.daemon.close()
-        self.machine.cut()
-        self.daemon.start()
+CUTS = rounds(3, 100)  # of the power, in each of two tests
 
 
 def test_a_version_in_memory_becomes_local(machine, tmp_path):
@@ -242,11 +180,14 @@ def test_no_sync_of_data_before_it_returns(machine, tmp_path):
         assert synced_packs(trace)
 
 
-class tracing:
-    """strace of a daemon's syncs, until what it was asked meanwhile has been answered."""
+WRITES = "write,pwrite64,writev,pwritev,pwritev2,copy_file_range,sendfile,splice"
 
-    def __init__(self, pid, out):
-        self.words = ["strace", "-f", "-y", "-e", "trace=fsync,fdatasync", "-o", str(out), "-p", str(pid)]
+
+class tracing:
+    """strace of a daemon's calls, until what it was asked meanwhile has been answered."""
+
+    def __init__(self, pid, out, calls="fsync,fdatasync"):
+        self.words = ["strace", "-f", "-y", "-ttt", "-e", f"trace={calls}", "-o", str(out), "-p", str(pid)]
 
     def __enter__(self):
         self.process = subprocess.Popen(self.words, stderr=subprocess.PIPE, text=True)
@@ -263,16 +204,50 @@ def synced_packs(trace):
     return [line for line in before if ".pack>" in line]
 
 
+def test_a_flush_makes_no_second_copy(machine, tmp_path):
+    """It writes the pages of the pack that is served already, each once, and beside them a record of it."""
+    source, trace = write_weights(tmp_path / "source", 1, mib=64), tmp_path / "trace"
+    with Alone(machine) as node:
+        with holding_up_the_flush(node, tmp_path):
+            publish(node.store, source, "m")
+            [pack] = (node.store.path / "packs").glob("*.pack")
+            served, size = pack.stat().st_ino, pack.stat().st_size
+            with tracing(node.daemon.pid, trace, WRITES + ",sync_file_range"):
+                node.store.weft("wait", "m", "--durable")
+        assert pack.stat().st_ino == served and pack.stat().st_size == size > 64 * MIB
+    said = trace.read_text()
+    pieces = [(int(at), int(length)) for at, length in
+              re.findall(rf"sync_file_range\(\d+<{pack}>, (\d+), (\d+), .*WAIT_AFTER", said)]
+    assert pieces == sorted(pieces) and sum(length for _, length in pieces) == size
+    written = re.findall(rf"write\w*\(\d+<{node.store.path}/(?!tmp/)[^\n]* = (\d+)\n", said)
+    assert written and sum(map(int, written)) < MIB, said
+
+
+def test_a_flush_waits_while_a_publish_runs(machine, tmp_path):
+    """It begins no write then, unless one has waited for five seconds."""
+    trace = tmp_path / "trace"
+    with Alone(machine) as node, tracing(node.daemon.pid, trace, "sync_file_range"):
+        with holding_up_the_flush(node, tmp_path):
+            begin = time.time()
+            publish(node.store, write_weights(tmp_path / "source", 1, mib=32), "m")
+            time.sleep(2)
+            end = time.time()
+        node.store.weft("wait", "m", "--durable")
+    begun = [float(line.split()[1]) for line in trace.read_text().splitlines()
+             if "sync_file_range(" in line and ".pack>" in line and "WAIT_AFTER" in line]
+    assert begun and [at for at in begun if begin <= at <= min(end, begin + 5)] == []
+
+
 def test_what_relies_on_memory(cluster, tmp_path):
     """Its publisher is stopped: the version stays in memory, and so does what another node makes of it, until it goes on."""
     one, two = cluster.node(), cluster.node()
-    publish(one.store, write_weights(tmp_path / "large", 5, mib=128), "large")
-    wait_until(lambda: two.knows("large@1"), seconds_max=SECONDS_MAX, pause=0.005)
-    two.store.weft("info", "large@1")  # its manifest comes
-    one.daemon.signal(signal.SIGSTOP)
+    with holding_up_the_flush(one, tmp_path):
+        publish(one.store, write_weights(tmp_path / "large", 5, mib=64), "large")
+        wait_until(lambda: two.knows("large@1"), seconds_max=SECONDS_MAX, pause=0.005)
+        two.store.weft("info", "large@1")  # its manifest comes
+        one.daemon.signal(signal.SIGSTOP)
     try:
-        if newest(two.store, "large")["durability"] != "memory":
-            pytest.skip("it was on the disk too soon")
+        assert newest(two.store, "large")["durability"] == "memory"
         assert "in memory" in two.store.weft("log", "large").stdout
         head = write_weights(tmp_path / "head", 6, mib=1)
         two.store.publish(head, name="tuned", parent="large@1", durability="memory")
@@ -318,37 +293,14 @@ def test_a_publisher_that_never_comes_back(cluster, tmp_path):
         ("remove", "large", 1), ("durable", "tuned", 1), ("publish", "large", 2)]
 
 
-@contextlib.contextmanager
-def holding_up_the_flush(node, tmp_path):
-    """By a publish of slow bytes, which goes on for longer than what is inside."""
-    slow = write_weights(tmp_path / "slow", 7, mib=64)
-    with fuse_directory(slow, tmp_path / "slow-disk", f"--read-rate={MIB}"):
-        publishing = node.store.start("import", tmp_path / "slow-disk", "--name", "slow")
-        try:
-            wait_until(lambda: os.listdir(node.store.path / "tmp"), seconds_max=SECONDS_MAX)
-            yield
-        finally:
-            publishing.kill()
-            publishing.communicate()
-
-
-def events_since_the_start(store, count):
-    watch = store.start("watch", "--since", "0", "--json")
-    try:
-        return [json.loads(watch.stdout.readline()) for _ in range(count)]
-    finally:
-        watch.terminate()
-        watch.communicate()
-
-
 def test_a_process_without_weftd_takes_memory_to_the_disk(machine, tmp_path):
     """What a version relies on that a process publishes alone: it is on the disk when the process says so."""
-    source, tuned = write_weights(tmp_path / "source", 1, mib=128), write_weights(tmp_path / "tuned", 2, mib=1)
+    source, tuned = write_weights(tmp_path / "source", 1, mib=64), write_weights(tmp_path / "tuned", 2, mib=1)
     with Alone(machine) as node:
-        publish(node.store, source, "m")
-        node.daemon.kill()
-        if newest(node.store, "m")["durability"] != "memory":
-            pytest.skip("it was on the disk too soon")
+        with holding_up_the_flush(node, tmp_path):
+            publish(node.store, source, "m")
+            node.daemon.kill()
+        assert newest(node.store, "m")["durability"] == "memory"
         assert "memory    1 version, which weftd takes to the disk when it runs; the oldest is m@1, since 20" in \
             node.store.weft("status").stdout
         node.store.weft("import", tuned, "--name", "tuned", "--parent", "m@1")
@@ -363,12 +315,12 @@ def test_a_process_without_weftd_takes_memory_to_the_disk(machine, tmp_path):
 
 @pytest.mark.parametrize("cut", [False, True], ids=["", "cut"])
 def test_bytes_of_a_removed_version_go_to_the_disk_with_what_finds_them(cut, machine, tmp_path):
-    source = write_weights(tmp_path / "source", 1, mib=128)
+    source = write_weights(tmp_path / "source", 1, mib=64)
     with Alone(machine) as node:
-        publish(node.store, source, "m")
-        node.daemon.kill()
-        if newest(node.store, "m")["durability"] != "memory":
-            pytest.skip("it was on the disk too soon")
+        with holding_up_the_flush(node, tmp_path):
+            publish(node.store, source, "m")
+            node.daemon.kill()
+        assert newest(node.store, "m")["durability"] == "memory"
         node.store.weft("rm", "m@1")
         if cut:
             node.daemon.close()

@@ -1,8 +1,12 @@
 """Other nodes are told of a publish, and a node that follows a model has its bytes before anybody reads them."""
+import contextlib
 import json
+import os
 import time
 
 import pytest
+from watchdog.events import FileSystemEventHandler
+from watchdog.observers import Observer
 
 from clusterlib import can_make_networks
 from nodes import SECONDS_MAX
@@ -37,14 +41,49 @@ def test_a_reader_is_told_of_what_another_node_publishes(cluster, tmp_path):
         assert json.loads(next(events))["event"] == "publish"
 
 
-def test_inotify_on_a_reading_node(cluster, tmp_path):
+class Handler(FileSystemEventHandler):
+    """Of watchdog: what it was told, and where `latest` led then."""
+
+    def __init__(self, place):
+        self.place, self.told = place, []
+
+    def on_created(self, event):
+        self.told.append(("created", event.src_path))
+
+    def on_moved(self, event):
+        self.told.append(("moved", event.dest_path, os.readlink(self.place / "latest")))
+
+
+@contextlib.contextmanager
+def watchdog_on(place):
+    handler, observer = Handler(place), Observer()
+    observer.schedule(handler, str(place), recursive=True)
+    observer.start()
+    try:
+        yield handler
+    finally:
+        observer.stop()
+        observer.join()
+
+
+@pytest.mark.parametrize("options", ["announce", "publish"])
+def test_inotify_on_a_reading_node(options, cluster, tmp_path):
+    """The version is created, its tag moves, and `latest` moves last."""
     publisher, reader = cluster.node(), cluster.node()
     cluster.publish(publisher, model(tmp_path, 1), "org/m")
-    with reader.mounted("announce") as mount, InotifyWatcher(mount / "models/org/m") as watcher:
-        publisher.store.publish(model(tmp_path, 2), name="org/m", tag="prod")
+    with reader.mounted(options) as mount:
         place = mount / "models/org/m"
-        watcher.saw(f"CREATE,ISDIR {place / '2'}", f"MOVED_TO {place / 'prod'}")
-        watcher.saw(f"CREATE,ISDIR {place / '2'}", f"MOVED_TO {place / 'latest'}")
+        created, moved = f"CREATE,ISDIR {place / '2'}", f"MOVED_TO {place / 'latest'}"
+        with InotifyWatcher(place) as watcher, watchdog_on(place) as handler:
+            publisher.store.publish(model(tmp_path, 2), name="org/m", tag="prod")
+            watcher.saw(created, moved)
+            wait_until(lambda: ("moved", str(place / "latest"), "2") in handler.told)
+            time.sleep(0.5)
+        steps = [line for line in watcher.lines if line.startswith(("CREATE", "MOVED_TO"))]
+        assert steps == [created, f"MOVED_TO {place / 'prod'}", moved]
+        told_here = [told[:2] for told in handler.told if os.path.dirname(told[1]) == str(place)]  # not of files below
+        assert told_here == [
+            ("created", str(place / "2")), ("moved", str(place / "prod")), ("moved", str(place / "latest"))]
 
 
 def test_a_node_that_follows_a_model_fetches_it_at_once(cluster, tmp_path):

@@ -10,8 +10,8 @@ import time
 
 import pytest
 
-from weftlib import (COMMAND_SECONDS_MAX, HAS_LINUX_6_9, Mount, context_switches, random_tensors, run, store_with,
-                     wait_until)
+from weftlib import (COMMAND_SECONDS_MAX, HAS_LINUX_6_9, NOBODY, Mount, context_switches, process_of, random_tensors, run,
+                     store_with, wait_until)
 
 needs_restart = pytest.mark.skipif(not HAS_LINUX_6_9, reason="a server follows another from Linux 6.9 on")
 
@@ -109,6 +109,26 @@ def test_every_user_may_read_and_nobody_write(mount):
         assert unseekable.value.errno == errno.ESPIPE
     finally:
         os.close(fd)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
+def test_no_right_to_write(open_dir):
+    """A user who may not write to the store reads the events: waits in a read, and polls."""
+    store = store_with(open_dir, random_tensors(1, 4096, seed="events"), group="nogroup")
+    with Mount(store, open_dir / "mnt") as mount:
+        def work(companion):
+            with open(mount / ".weft/events", encoding="utf-8") as events, select.epoll() as epoll:
+                epoll.register(events, select.EPOLLIN)
+                companion.is_ready()
+                assert epoll.poll(COMMAND_SECONDS_MAX)
+                assert json.loads(next(events))["tags"] == ["a"]
+                assert json.loads(next(events))["tags"] == ["b"]
+            (open_dir / "seen").write_text("all")
+
+        with process_of(NOBODY, work):
+            tag(mount, "a")
+            tag(mount, "b")
+            wait_until((open_dir / "seen").exists)
 
 
 def test_epoll(mount):

@@ -164,16 +164,19 @@ def test_wait_no_longer(store):
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
 def test_no_right_to_write(open_dir, tmp_path):
-    """A user who may only read the store can wait and watch."""
+    """A user who may only read the store can wait, watch, and run a command for each event."""
     store = Store(open_dir / "store", group="nogroup")
     store.publish(write_model(tmp_path / "m", random_tensors(2, 4096, seed="group")), name="m")
     (open_dir / "bin").mkdir()
     member = {"program": programs_for_everybody(open_dir / "bin") / "weft", "user": NOBODY, "group": NOBODY,
               "extra_groups": [], "cwd": "/"}
-    with wait(store, "m", **member) as waiting, watch(store, "--json", **member) as watcher:
-        assert waiting.line() == "m@1\n"
+    said = open_dir / "said"
+    with wait(store, "m@prod", **member) as waiting, watch(store, "--json", **member) as watcher, \
+            watch(store, "--exec", f'echo "$(id -u) $WEFT_EVENT $WEFT_TAGS" > {said}', **member):
         store.weft("tag", "m@1", "prod")
+        assert waiting.line() == "m@1\n"
         assert json.loads(watcher.line())["tags"] == ["prod"]
+        wait_until(lambda: said.exists() and said.read_text() == f"{NOBODY} tag prod\n")
 
 
 def test_idle(store):

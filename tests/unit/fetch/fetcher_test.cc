@@ -54,13 +54,15 @@ struct Away {
     twin->put_manifest(sha256(*manifest), *manifest);
     version = store.add_version(sha256(*manifest));
   }
-  // The next version: the file has other bytes from here on.
-  void change_from(std::uint64_t offset) {
-    auto blob = random_bytes(bytes.size(), 77);
-    std::ranges::copy(as_bytes(bytes).first(offset), blob.begin());
-    bytes.clear();
-    file.extents.clear();
-    append(std::move(blob));
+  // The next version: each blob has other bytes from this offset of its own on.
+  void change(const std::vector<std::uint64_t>& offsets) {
+    const std::string before = std::exchange(bytes, "");
+    const auto extents = std::exchange(file.extents, {});
+    for (std::size_t i = 0; i < extents.size(); ++i) {
+      auto blob = random_bytes(extents[i].id.length, 1000 + i);
+      std::ranges::copy(as_bytes(before).subspan(extents[i].offset, offsets[i]), blob.begin());
+      append(std::move(blob));
+    }
     publish();
   }
   Result<std::vector<Run>> bring(Fetcher& fetcher, Range range, std::uint64_t ahead = 0) const {
@@ -343,12 +345,12 @@ TEST_CASE("chunks that the base has too are copied here, and nobody is asked for
   REQUIRE(away.bring(fetcher, all).ok());
   REQUIRE(fetcher.settle(away.version).ok());
   const std::uint64_t before = away.twin->bytes_read();
-  bool is_whole = false;
+  std::uint64_t same = 0;
   int damages = 0;
   SUBCASE("the base is whole") {
-    is_whole = true;
+    same = kSame - 1;
   }
-  SUBCASE("the base is damaged") {
+  SUBCASE("a chunk of the base is damaged") {
     damages = 1;
     const auto place = away.store.open_blob(away.file.extents.front().id);
     REQUIRE(place.ok());
@@ -360,16 +362,44 @@ TEST_CASE("chunks that the base has too are copied here, and nobody is asked for
   SUBCASE("no base is wanted") {
     fetcher.set_policy({UINT64_MAX, ColdPolicy::automatic, false});
   }
-  away.change_from(kSame * kDigestChunk);
+  away.change({kSame * kDigestChunk});
+  REQUIRE(away.bring(fetcher, {0, 1}).ok());
   const auto pieces = away.bring(fetcher, all);
   REQUIRE_MESSAGE(pieces.ok(), (pieces.ok() ? "" : pieces.error().message));
   CHECK(away.text(*pieces, all) == away.bytes);
-  const std::uint64_t same = fetcher.status().coded.same_bytes;
-  CHECK(same + away.twin->bytes_read() - before == all.length);
-  CHECK(same <= kSame * kDigestChunk);
-  CHECK(same >= (is_whole ? (kSame - 8) * kDigestChunk : 0));
-  if (!is_whole) CHECK(same == 0);
+  CHECK(fetcher.status().coded.same_bytes == same * kDigestChunk);
+  CHECK(same * kDigestChunk + away.twin->bytes_read() - before == all.length);
   CHECK(damaged == damages);
+}
+
+TEST_CASE("of each blob of a file one chunk comes before it is known what its base has") {
+  constexpr std::uint64_t kBlobs = 6, kChunks = 9, kSame = 7;
+  Away away(std::vector<std::size_t>(kBlobs, kChunks * kDigestChunk));
+  Fetcher fetcher(away.store, {away.twin}, {});
+  const Range all{0, away.file.size};
+  REQUIRE(away.bring(fetcher, all).ok());
+  REQUIRE(fetcher.settle(away.version).ok());
+  const std::uint64_t before = away.twin->bytes_read();
+  away.change(std::vector<std::uint64_t>(kBlobs, kSame * kDigestChunk));
+  REQUIRE(fetcher.bring({away.version, 0, all, 0, true}).ok());
+  for (int tries = 0; tries < 1000 && fetcher.status().waiting > 0; ++tries) std::this_thread::sleep_for(10ms);
+  const auto pieces = away.bring(fetcher, all);
+  REQUIRE(pieces.ok());
+  CHECK(away.text(*pieces, all) == away.bytes);
+  CHECK(away.twin->bytes_read() - before <= kBlobs * (kChunks - kSame + 1) * kDigestChunk);
+  CHECK(away.twin->bytes_read() - before >= kBlobs * (kChunks - kSame) * kDigestChunk);
+}
+
+TEST_CASE("a base that is on its way is not waited for") {
+  Away away({20 * kDigestChunk});
+  Fetcher fetcher(away.store, {away.twin}, {});
+  REQUIRE(away.bring(fetcher, {0, 12 * kDigestChunk}).ok());
+  away.change({15 * kDigestChunk});
+  const Range all{0, away.file.size};
+  const auto pieces = away.bring(fetcher, all);
+  REQUIRE(pieces.ok());
+  CHECK(away.text(*pieces, all) == away.bytes);
+  CHECK(fetcher.status().coded.same_bytes == 0);
 }
 
 TEST_CASE("many readers of one missing range cause one transfer") {
