@@ -9,6 +9,7 @@ import re
 import select
 import shutil
 import signal
+import stat
 import struct
 import subprocess
 import threading
@@ -310,6 +311,20 @@ def process_of(user, work):
         os.close(kept)
         os.close(hears)
         os.waitpid(pid, 0)
+
+
+def refused_by(number, act, *arguments):
+    """The call fails with this errno."""
+    with pytest.raises(OSError) as failed:
+        act(*arguments)
+    assert failed.value.errno == number, failed.value
+
+
+def let_in(mount):
+    """Other users reach the mount."""
+    for parent in mount.path.parents:
+        if parent.owner() == "root" and not parent.stat().st_mode & stat.S_ISVTX:
+            os.chmod(parent, 0o755)
 
 
 def is_alive(pid):

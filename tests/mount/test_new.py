@@ -11,8 +11,8 @@ import stat
 import pytest
 
 from daemonlib import Daemon
-from weftlib import (NOBODY, Mount, Store, files_below, process_of, random_bytes, random_tensors, run, safetensors_bytes,
-                     write_model)
+from weftlib import (NOBODY, Mount, Store, files_below, let_in, random_bytes, random_tensors, refused_by, run,
+                     safetensors_bytes, write_model)
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
 
@@ -21,12 +21,6 @@ pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
 def mounted(tmp_path):
     with Mount(Store(tmp_path / "store"), tmp_path / "mnt", "publish") as mount:
         yield mount
-
-
-def refused_by(number, act, *arguments):
-    with pytest.raises(OSError) as failed:
-        act(*arguments)
-    assert failed.value.errno == number, failed.value
 
 
 def published(mount, name="m", tag=""):
@@ -69,7 +63,10 @@ def test_mv_publishes(mounted):
     (mounted / "new/run/checkpoint-500").mkdir()
     (mounted / "new/run/checkpoint-500/w.bin").write_bytes(random_bytes(2_000_000, "mv"))
     (mounted / "new/org").mkdir()
+    before = (mounted / "new/run").stat().st_mode
     run(["mv", mounted / "new/run/checkpoint-500", mounted / "new/org/m@prod"])
+    assert (mounted / "new/run").stat().st_mode == before, "it is a draft as before"
+    assert stat.S_IMODE((mounted / "new/org").stat().st_mode) == 0o1777, "and this is a namespace"
     assert (mounted / "models/org/m/prod/w.bin").stat().st_size == 2_000_000
     assert os.listdir(mounted / "new/run") == []
 
@@ -279,45 +276,6 @@ def test_files_behave(mounted):
     assert set(os.listdir(draft)) == many | {"h"}
     shutil.rmtree(draft)
     assert os.listdir(mounted / "new") == []
-
-
-def let_in(mount):
-    """Other users reach the mount."""
-    for parent in mount.path.parents:
-        if parent.owner() == "root" and not parent.stat().st_mode & stat.S_ISVTX:
-            os.chmod(parent, 0o755)
-
-
-def test_users_do_not_meet(mounted):
-    new = mounted / "new"
-    (new / "mine").mkdir()
-    (new / "mine/x").write_bytes(b"x")
-    let_in(mounted)
-    outcome = []
-
-    def other(companion):
-        seen = []
-        for act, *arguments in [(os.listdir, new / "mine"), (os.open, new / "mine/x", os.O_RDONLY),
-                                (os.open, new / "mine/x", os.O_WRONLY), (os.unlink, new / "mine/x"),
-                                (os.rename, new / "mine", new / "stolen"), (os.rename, new / "mine", new / "stolen@")]:
-            try:
-                act(*arguments)
-                seen.append(0)
-            except OSError as error:
-                seen.append(error.errno)
-        (new / "theirs").mkdir()
-        (new / "theirs/y").write_bytes(b"y")
-        facts = (new / "theirs/y").stat()
-        (new / "theirs" / f"saw-{'-'.join(map(str, seen))}-{facts.st_uid}").touch()
-        companion.is_ready()
-
-    with Daemon(mounted.store, "--control-publish", NOBODY), process_of(NOBODY, other):
-        outcome = [name for name in os.listdir(new / "theirs") if name.startswith("saw")]
-    numbers = [int(part) for part in outcome[0].split("-")[1:]]
-    assert numbers[-1] == NOBODY
-    assert all(number in (errno.EACCES, errno.EPERM) for number in numbers[:-1]), numbers
-    assert stat.S_IMODE((new / "theirs").stat().st_mode) == 0o700
-    assert published(mounted, "mine").name == "1"
 
 
 AS_NOBODY = {"user": NOBODY, "group": NOBODY, "extra_groups": [], "cwd": "/", "check": False}

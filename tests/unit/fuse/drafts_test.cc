@@ -115,20 +115,52 @@ TEST_CASE("drafts have a limit") {
   REQUIRE(tree->make_directory(kNewIno, "a", 0755, made) == 0);
   REQUIRE(tree->create(made.ino, "x", O_EXCL, 0644, file, fd) == 0);
   const auto resize = [&](std::uint64_t bytes) { return tree->set_size(file.ino, bytes); };
-  CHECK(space.grow(1001, [&] { return resize(1001); }) == -EDQUOT);
-  CHECK(space.grow(900, [&] { return resize(900); }) == 0);
+  const auto announce = [&](DraftSpace& to, std::uint64_t more, std::uint64_t bytes) {
+    return to.announce([more] { return more; }, [&] { return resize(bytes); });
+  };
+  CHECK(announce(space, 1001, 1001) == -EDQUOT);
+  CHECK(announce(space, 900, 900) == 0);
   CHECK(space.bytes() == 900);
-  CHECK(space.grow(101, [&] { return resize(1001); }) == -EDQUOT);
-  CHECK(space.grow(100, [&] { return resize(1000); }) == 0);
+  CHECK(announce(space, 101, 1001) == -EDQUOT);
+  CHECK(announce(space, 100, 1000) == 0);
   CHECK(space.admit() == -EDQUOT);
-  CHECK(space.grow(0, [] { return -7; }) == -7);
+  CHECK(space.announce([] { return 0; }, [] { return -7; }) == -7);
+  CHECK(space.write(0, [] { return -7; }) == -7);
+  CHECK(space.write(1, [] { return 0; }) == -EDQUOT);
   SUBCASE("what was removed counts no more") {
     CHECK(tree->remove(made.ino, "x", 0) == 0);
   }
   SUBCASE("nor what a version has") {
     CHECK(::linkat(tree->folder(), "tree/a/x", tree->folder(), "pack", 0) == 0);
   }
-  CHECK(space.grow(1000, [] { return 0; }) == 0);
+  CHECK(space.write(1000, [] { return 0; }) == 0);
+}
+
+TEST_CASE("mounts of one store share the limit of drafts") {
+  const TempDir dir;
+  const auto tree = must(DraftTree::open(dir.path())), other_tree = must(DraftTree::open(dir.path()));
+  DraftFound made, file;
+  Fd fd;
+  REQUIRE(tree->make_directory(kNewIno, "a", 0755, made) == 0);
+  REQUIRE(tree->create(made.ino, "x", O_EXCL, 0644, file, fd) == 0);
+  DraftSpace space(*tree, 1000), other(*other_tree, 1000);
+  CHECK(other.admit() == 0);  // it has counted
+  const auto size_to = [&](std::uint64_t bytes) {
+    return [&tree, &file, bytes] { return tree->set_size(file.ino, bytes); };
+  };
+  CHECK(space.announce([] { return 900; }, size_to(900)) == 0);
+  CHECK(other.announce([] { return 101; }, size_to(1001)) == -EDQUOT);
+  CHECK(other.write(101, [] { return 0; }) == -EDQUOT);
+  CHECK(other.bytes() == 900);
+  CHECK(other.announce([] { return 100; }, size_to(1000)) == 0);
+  CHECK(space.admit() == -EDQUOT);
+  SUBCASE("if the file says nonsense, the drafts are counted again") {
+    write_file(dir.path() + "/drafts/space", "\xff\xff\xff\xff\xff\xff\xff\x7f");
+    CHECK(space.admit() == -EDQUOT);
+    CHECK(tree->set_size(file.ino, 10) == 0);
+    CHECK(space.announce([] { return 990; }, size_to(1000)) == 0);
+    CHECK(other.announce([] { return 1; }, size_to(1001)) == -EDQUOT);
+  }
 }
 
 TEST_CASE("a new tree finds the numbers that another one gave") {
