@@ -221,17 +221,26 @@ def test_a_draft_that_is_mapped_is_busy(mounted):
     assert (published(mounted) / "x").read_bytes()[5] == 7
 
 
+ELSEWHERE = "save to a shared file system and `weft import` it"
+# What makes a draft bad, and what the line about it says: which file, what is wrong, and what else to do.
 BAD_DRAFTS = {
-    "a link that leads out": lambda draft: os.symlink("/etc/passwd", draft / "link"),
-    "a link that climbs out": lambda draft: os.symlink("../../../store/weft-store", draft / "link"),
-    "a name that is not UTF-8": lambda draft: (draft / os.fsdecode(b"\xff")).write_bytes(b"x"),
-    "facts that are no JSON": lambda draft: (draft / ".weft.json").write_text("{"),
-    "facts of another kind": lambda draft: (draft / ".weft.json").write_text('{"metrics": 7}'),
-    "facts nobody knows": lambda draft: (draft / ".weft.json").write_text('{"colour": "red"}'),
-    "facts above their bound": lambda draft: (draft / ".weft.json").write_text(" " * (1 << 20) + "{}"),
-    "a distributed checkpoint without its index": lambda draft: (draft / "__0_0.distcp").write_bytes(b"x"),
-    "a distributed checkpoint without a part": lambda draft: (draft / ".metadata").write_bytes(b"\x80 __1_0.distcp\0"),
-    "a safetensors file that is cut off": lambda draft: (draft / "m.safetensors").write_bytes(b"\x10\0\0\0\0\0\0\0{"),
+    "a link that leads out": (lambda draft: os.symlink("/etc/passwd", draft / "link"), ["link: expected a link to a file of the draft"]),
+    "a link that climbs out": (lambda draft: os.symlink("../../../store/weft-store", draft / "link"),
+                               ["link: expected a link to a file of the draft"]),
+    "a link to a directory": (lambda draft: os.symlink(".", draft / "link"), ["link: expected a link to a file"]),
+    "a name that is not UTF-8": (lambda draft: (draft / os.fsdecode(b"n\xff")).write_bytes(b"x"), ["n\\xff", "expected UTF-8"]),
+    "facts that are no JSON": (lambda draft: (draft / ".weft.json").write_text("{"), [".weft.json: "]),
+    "facts of another kind": (lambda draft: (draft / ".weft.json").write_text('{"metrics": 7}'), [".weft.json: ", "metrics"]),
+    "facts nobody knows": (lambda draft: (draft / ".weft.json").write_text('{"colour": "red"}'), [".weft.json: ", 'got "colour"']),
+    "facts above their bound": (lambda draft: (draft / ".weft.json").write_text(" " * (1 << 20) + "{}"),
+                                [".weft.json: expected a file of at most 1048576 bytes, got 1048578"]),
+    "facts in a directory": (lambda draft: (draft / ".weft.json").mkdir(), [".weft.json: "]),
+    "a distributed checkpoint without its index": (lambda draft: (draft / "__0_0.distcp").write_bytes(b"x"),
+                                                   ["__0_0.distcp: ", "without .metadata", ELSEWHERE]),
+    "a distributed checkpoint without a part": (lambda draft: (draft / ".metadata").write_bytes(b"\x80 __1_0.distcp\0"),
+                                                [".metadata: ", "the part __1_0.distcp, which is not here", ELSEWHERE]),
+    "a safetensors file that is cut off": (lambda draft: (draft / "m.safetensors").write_bytes(b"\x10\0\0\0\0\0\0\0{"),
+                                           ["m.safetensors: "]),
 }
 
 
@@ -240,13 +249,37 @@ def test_a_bad_draft_stays(what, mounted):
     draft = mounted / "new/m"
     draft.mkdir()
     (draft / "x").write_bytes(b"x")
-    BAD_DRAFTS[what](draft)
+    spoil, words = BAD_DRAFTS[what]
+    spoil(draft)
+    assert_refused(mounted, words)
+
+
+def assert_refused(mounted, words):
+    """new/m stays as it is, and says why in one line."""
+    draft = mounted / "new/m"
     names = set(os.listdir(os.fsencode(draft)))
     state = mounted.store.state()
     refused_by(errno.EINVAL, published, mounted)
     assert set(os.listdir(os.fsencode(draft))) == names | {b".weft.error"}
-    assert (draft / ".weft.error").read_text().strip()
+    line = (draft / ".weft.error").read_text()
+    assert line.endswith("\n") and line.count("\n") == 1 and all(word in line for word in words), line
     assert mounted.store.state() == state
+
+
+SPECIAL_FILES = {"a fifo": (stat.S_IFIFO, 0), "a socket": (stat.S_IFSOCK, 0), "a device": (stat.S_IFCHR, os.makedev(1, 3)),
+                 "a disk": (stat.S_IFBLK, os.makedev(7, 0))}
+
+
+@pytest.mark.parametrize("what", SPECIAL_FILES)
+def test_special_files(what, mounted):
+    """None can be made in a draft. One that came there behind the mount is refused, and nobody opens it."""
+    (mounted / "new/m/deep").mkdir(parents=True)
+    mode, device = SPECIAL_FILES[what]
+    refused_by(errno.EPERM, os.mknod, mounted / "new/m/deep/special", mode, device)
+    with socket.socket(socket.AF_UNIX) as unix, contextlib.chdir(mounted / "new/m"):
+        refused_by(errno.EPERM, unix.bind, "special")
+    os.mknod(mounted.store.path / "drafts/tree/m/deep/special", mode | 0o666, device)
+    assert_refused(mounted, ["deep/special: expected a file, a directory or a link, got a special file"])
 
 
 def test_a_name_that_no_model_can_have(mounted):
