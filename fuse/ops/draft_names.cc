@@ -174,7 +174,7 @@ Status draft_rmdir(Server& server, fuse_req_t request, fuse_ino_t dir, const cha
 }
 
 Status draft_symlink(Server& server, fuse_req_t request, const char* target, fuse_ino_t dir, const char* name) {
-  if (!is_draft(ino_of(dir))) return reply_done(request, -EROFS);
+  if (answered_failure(request, may_begin(server, request, ino_of(dir)))) return {};
   const ActingAs user = acting_for(request);
   DraftFound made;
   if (answered_failure(request, server.drafts->make_link(ino_of(dir), name, target, made))) return {};
@@ -185,8 +185,8 @@ Status draft_mknod(Server&, fuse_req_t request, fuse_ino_t, const char*, mode_t,
   return reply_done(request, -EPERM);
 }
 
-Status draft_link(Server&, fuse_req_t request, fuse_ino_t, fuse_ino_t, const char*) {
-  return reply_done(request, -EPERM);
+Status draft_link(Server&, fuse_req_t request, fuse_ino_t, fuse_ino_t dir, const char*) {
+  return reply_done(request, is_draft(ino_of(dir)) ? -EPERM : -EROFS);
 }
 
 Status draft_setxattr(Server&, fuse_req_t request, fuse_ino_t, const char*, const char*, size_t, int) {

@@ -3,11 +3,13 @@
 #include <fcntl.h>
 
 #include <cerrno>
+#include <filesystem>
 #include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "fuse/drafts/draft_check.h"
 #include "fuse/drafts/draft_facts.h"
 #include "fuse/drafts/draft_space.h"
 #include "fuse/drafts/draft_tree.h"
@@ -161,6 +163,22 @@ TEST_CASE("mounts of one store share the limit of drafts") {
     CHECK(space.announce([] { return 990; }, size_to(1000)) == 0);
     CHECK(other.announce([] { return 1; }, size_to(1001)) == -EDQUOT);
   }
+}
+
+TEST_CASE("a draft has at most as many files as a version") {
+  const TempDir dir;
+  std::filesystem::create_directory(dir / "deep");
+  for (const char* name : {"a", "b", "deep/c"}) write_file(dir / name, "x");
+  const auto check = [&dir](std::size_t files_max) {
+    const Fd draft = must(open_file(dir.path(), O_RDONLY | O_DIRECTORY));
+    return check_draft(
+        draft.get(), [] { return true; }, files_max);
+  };
+  CHECK(check(4).ok());
+  const auto checked = check(3);
+  REQUIRE_FALSE(checked.ok());
+  CHECK(checked.error().code == Errc::invalid);
+  CHECK(checked.error().message.ends_with(": expected at most 3 files in a version"));
 }
 
 TEST_CASE("a new tree finds the numbers that another one gave") {
