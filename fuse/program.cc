@@ -91,9 +91,17 @@ Result<Fd> open_versions_of(const std::string& store) {
   return opened.ok() ? std::move(fd).error() : opened.error();
 }
 
+// Drafts lie in the store, and a version is made of them there.
+Status check_may_publish(const MountOptions& options) {
+  if (!options.publish || ::faccessat(AT_FDCWD, options.store.c_str(), W_OK | X_OK, AT_EACCESS) == 0) return {};
+  const Error why = sys_error(errno, "this user cannot write to the store " + options.store);
+  return Error{why.code, why.message + "; mount without publish"};
+}
+
 Status mount_store(MountOptions options, std::ostream& err) {
   WEFT_CHECK(settle_paths(options, err));
   WEFT_TRY(Fd open_versions, open_versions_of(options.store));
+  WEFT_CHECK(check_may_publish(options));
   const auto work = [&](const std::function<void()>& ready) -> Status {
     WEFT_CHECK(set_up_process(options));
     return Supervisor(options, exec_launcher(kOwnProgram, options), std::move(open_versions),

@@ -88,7 +88,9 @@ void Watcher::join() {
 
 void Watcher::publish_status() {
   server_.vfs.set_mount_status([this, members = status_members(server_, read_ahead_, channel_ >= 0)] {
-    return fmt::format("{}, \"requests\": {}", members, server_.requests.begun());
+    const RequestLog& log = server_.requests;
+    return fmt::format(R"({}, "requests": {}, "reads": {}, "writes": {})", members, log.begun(), log.reads(),
+                       log.writes());
   });
 }
 

@@ -123,7 +123,7 @@ def caches_stay():
         yield
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def as_nobody():
     """Options of run() for an ordinary user. /dev/fuse is for everybody from now on, as where udev runs."""
     os.chmod("/dev/fuse", 0o666)

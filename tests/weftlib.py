@@ -9,6 +9,7 @@ import re
 import select
 import shutil
 import signal
+import stat
 import struct
 import subprocess
 import threading
@@ -239,6 +240,22 @@ class Mount:
     def lineage(self, model, number):
         return self.version(model, number, "lineage")
 
+    def let_in(self):
+        """Other users reach the mount: the directories that it lies in are open to them."""
+        for parent in self.path.parents:
+            if parent.owner() == "root" and not parent.stat().st_mode & stat.S_ISVTX:
+                os.chmod(parent, 0o755)
+
+    def figure(self, name):
+        """Of the mount, as .weft/status says it."""
+        return json.loads((self / ".weft/status").read_text())["mount"][name]
+
+    def requests_for(self, act, kind):
+        """How many `reads` or `writes` the server is asked for while it acts, beside those for the status."""
+        first, before = self.figure(kind), self.figure(kind)
+        act()
+        return self.figure(kind) - before - (before - first)
+
     def server_pids(self):
         """Processes of mount.weft whose command line names this mount."""
         found = []
@@ -310,6 +327,32 @@ def process_of(user, work):
         os.close(kept)
         os.close(hears)
         os.waitpid(pid, 0)
+
+
+def refused_by(number, act, *arguments):
+    """The call fails with this errno."""
+    with pytest.raises(OSError) as failed:
+        act(*arguments)
+    assert failed.value.errno == number, failed.value
+
+
+def let_in(mount):
+    """Other users reach the mount."""
+    for parent in mount.path.parents:
+        if parent.owner() == "root" and not parent.stat().st_mode & stat.S_ISVTX:
+            os.chmod(parent, 0o755)
+
+
+def act_as(user, act):
+    """In a process of this user, unless it is ours. What it raises fails the caller, too."""
+    def work(companion):
+        act()
+        companion.is_ready()
+
+    if user == os.geteuid():
+        return act()
+    with process_of(user, work):
+        return None
 
 
 def is_alive(pid):

@@ -158,9 +158,11 @@ bool Checkpoints::open_training(Ino dir, Training& training) {
   if (::fstatat(training.fd.get(), kDraftFactsFile, &st, AT_SYMLINK_NOFOLLOW) != 0) return false;
   auto facts = read_draft_facts(training.fd.get());
   if (!facts.ok()) {
+    refused_.insert(dir);
     refuse(training.fd.get(), facts.error());
     return false;
   }
+  if (refused_.erase(dir) != 0) ::unlinkat(training.fd.get(), kDraftErrorFile, 0);
   if (!*facts || !(*facts)->each) return false;
   training.ino = dir;
   training.facts = std::move(**facts);

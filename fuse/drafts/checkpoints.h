@@ -15,6 +15,7 @@
 #include <deque>
 #include <map>
 #include <mutex>
+#include <set>
 #include <string>
 #include <thread>
 
@@ -74,6 +75,7 @@ class Checkpoints {
   Ino looking_at_ = 0;       // guarded by mutex_
   std::deque<Job> jobs_;     // guarded by mutex_
   bool stop_ = false;        // guarded by mutex_
+  std::set<Ino> refused_;    // of looks_ alone; directories whose .weft.json was malformed at the last look
   std::thread looks_, publishes_;
 };
 

@@ -31,8 +31,8 @@ Error invalid(const std::string& path, std::string_view what) {
 
 class Walk {
  public:
-  Walk(int root, const std::function<bool()>& pause, std::chrono::milliseconds patience)
-      : root_(root), pause_(pause), patience_(patience) {}
+  Walk(int root, const std::function<bool()>& pause, std::chrono::milliseconds patience, std::size_t files_max)
+      : root_(root), pause_(pause), patience_(patience), files_max_(files_max) {}
 
   Status look(int directory, const std::string& below, unsigned depth) {
     if (depth > limits::kPathComponentsMax) return invalid(below, "expected fewer directories inside one another");
@@ -44,8 +44,7 @@ class Walk {
  private:
   Status look_at(int directory, const std::string& name, const std::string& below, unsigned depth) {
     const std::string path = below.empty() ? name : below + "/" + name;
-    if (++files_ > limits::kFilesPerVersionMax)
-      return invalid(path, fmt::format("expected at most {} files in a version", limits::kFilesPerVersionMax));
+    if (++files_ > files_max_) return invalid(path, fmt::format("expected at most {} files in a version", files_max_));
     struct stat st {};
     if (::fstatat(directory, name.c_str(), &st, AT_SYMLINK_NOFOLLOW) != 0) return sys_error(errno, path);
     if (S_ISLNK(st.st_mode)) return look_at_link(path);
@@ -85,21 +84,22 @@ class Walk {
   // The ranks of a distributed checkpoint that ran on other nodes wrote into the new/ of their own.
   static Status check_distributed(int directory, const std::vector<std::string>& names, const std::string& below) {
     const auto is_part = [](const std::string& name) { return name.ends_with(".distcp"); };
-    const bool parts = std::ranges::any_of(names, is_part);
-    const bool whole = std::ranges::find(names, ".metadata") != names.end();
-    const std::string where = below.empty() ? "." : below;
-    if (parts && !whole)
-      return invalid(where,
-                     "a distributed checkpoint without .metadata: its other ranks wrote on other nodes; save "
-                     "to a shared file system and `weft import` it");
-    return whole ? check_parts(directory, names, where) : Status{};
+    const auto part = std::ranges::find_if(names, is_part);
+    const std::string inside = below.empty() ? "" : below + "/";
+    if (std::ranges::find(names, ".metadata") != names.end())
+      return check_parts(directory, names, inside + ".metadata");
+    if (part == names.end()) return {};
+    return invalid(
+        inside + *part,
+        "a part of a distributed checkpoint without .metadata: its other ranks wrote on other nodes; save to "
+        "a shared file system and `weft import` it");
   }
 
   static Status check_parts(int directory, const std::vector<std::string>& names, const std::string& where) {
     const Fd file(::openat(directory, ".metadata", O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK));
-    if (!file.valid()) return sys_error(errno, where + "/.metadata");
+    if (!file.valid()) return sys_error(errno, where);
     WEFT_TRY(const struct stat st, stat_fd(file.get(), where));
-    WEFT_TRY(const auto bytes, read_whole(file.get(), st, limits::kCheckpointMetadataMax, where + "/.metadata"));
+    WEFT_TRY(const auto bytes, read_whole(file.get(), st, limits::kCheckpointMetadataMax, where));
     const std::string_view text = std::string_view(reinterpret_cast<const char*>(bytes.data()), bytes.size());
     constexpr std::string_view kSuffix = ".distcp";
     for (std::size_t at = text.find(kSuffix); at != text.npos; at = text.find(kSuffix, at + 1)) {
@@ -107,8 +107,8 @@ class Walk {
       while (begin > 0 && is_name_byte(text[begin - 1])) --begin;
       const std::string name(text.substr(begin, at + kSuffix.size() - begin));
       if (std::ranges::find(names, name) == names.end())
-        return invalid(where, fmt::format("a distributed checkpoint whose part {} is not here: its rank wrote on "
-                                          "another node; save to a shared file system and `weft import` it",
+        return invalid(where, fmt::format("names the part {}, which is not here: its rank wrote on another node; save "
+                                          "to a shared file system and `weft import` it",
                                           printable(name)));
     }
     return {};
@@ -121,28 +121,29 @@ class Walk {
   const int root_;
   const std::function<bool()>& pause_;
   const std::chrono::milliseconds patience_;
+  const std::size_t files_max_;
   const Clock::time_point begin_ = Clock::now();
   std::size_t files_ = 0;
 };
 
 }  // namespace
 
-Result<std::optional<DraftFacts>> check_draft(int content, const std::function<bool()>& pause) {
+Result<std::optional<DraftFacts>> check_draft(int content, const std::function<bool()>& pause, std::size_t files_max) {
   ::unlinkat(content, kDraftErrorFile, 0);
   ::unlinkat(content, kDraftPublishedFile, 0);
-  WEFT_CHECK(Walk(content, pause, kPatience).look(content, "", 0));
+  WEFT_CHECK(Walk(content, pause, kPatience, files_max).look(content, "", 0));
   return read_draft_facts(content);
 }
 
 Status check_not_written(int content) {
   const std::function<bool()> always = [] { return true; };
-  const Status looked = Walk(content, always, kShortPatience).look(content, "", 0);
+  const Status looked = Walk(content, always, kShortPatience, limits::kFilesPerVersionMax).look(content, "", 0);
   return looked.ok() || looked.error().code != Errc::busy ? Status{} : looked;
 }
 
 int refuse(int content, const Error& error) {
   log_info("a draft is not published: {}", error.message);
-  const Fd file(::openat(content, kDraftErrorFile, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0644));
+  const Fd file(::openat(content, kDraftErrorFile, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600));
   const std::string text = error.message + "\n";
   if (file.valid()) static_cast<void>(write_exact(file.get(), 0, std::as_bytes(std::span(text)), kDraftErrorFile));
   return -errno_of(error.code);

@@ -2,9 +2,11 @@
 // link leads out of it.
 #pragma once
 
+#include <cstddef>
 #include <functional>
 #include <optional>
 
+#include "base/limits.h"
 #include "fuse/drafts/draft_facts.h"
 #include "weft/result.h"
 
@@ -15,11 +17,11 @@ inline constexpr char kDraftErrorFile[] = ".weft.error";
 inline constexpr char kDraftPublishedFile[] = ".weft.published";
 
 // `content` is the draft's directory. Errc::busy: a file is open for writing or mapped shared and writable (waits for a
-// second: the kernel tells of a close a little later); Errc::invalid: what no version can have. Nothing: the
-// draft has no kDraftFactsFile. `pause` as
-// DraftPublisher::publish. Takes kDraftErrorFile and
+// second: the kernel tells of a close a little later); Errc::invalid: what no version can have, and more entries than
+// `files_max`. Nothing: the draft has no kDraftFactsFile. `pause` as DraftPublisher::publish. Takes kDraftErrorFile and
 // kDraftPublishedFile away.
-Result<std::optional<DraftFacts>> check_draft(int content, const std::function<bool()>& pause);
+Result<std::optional<DraftFacts>> check_draft(int content, const std::function<bool()>& pause,
+                                              std::size_t files_max = limits::kFilesPerVersionMax);
 
 // Errc::busy as check_draft(), after a short while. Of the rest it looks at nothing that costs more.
 Status check_not_written(int content);

@@ -1,7 +1,9 @@
-// How much all drafts may take (-o drafts_max). A size that a program announces (ftruncate, fallocate, a write that
-// this server carries out) is refused before it passes the bound. The kernel's own writes are seen when something is
-// next made or opened, at most a second late. A file that is a version's too takes nothing. Beside the bound some space
-// of the disk is kept for publishes and gc. Any thread.
+// How much all drafts may take (-o drafts_max). A size that a program announces (ftruncate, fallocate) is refused
+// before it passes the bound, whichever mount of the store the program writes through: announcements take turns under a
+// lock, and a file says how much all mounts have announced. A write that this server carries out is refused too; other
+// mounts see it, as they see the kernel's own writes, when something is next made or opened, at most a second late. A
+// file that is a version's too takes nothing. Beside the bound some space of the disk is kept for publishes and gc. Any
+// thread.
 #pragma once
 
 #include <chrono>
@@ -11,18 +13,25 @@
 #include <optional>
 
 #include "fuse/drafts/draft_tree.h"
+#include "os/sys.h"
 
 namespace weft {
+
+inline constexpr char kDraftSpaceFile[] = "space";  // in DraftTree::folder(): the lock, and the bytes ever announced
 
 class DraftSpace {
  public:
   // `tree` outlives this. Without `bytes_max`: a quarter of the file system.
   DraftSpace(DraftTree& tree, std::optional<std::uint64_t> bytes_max);
 
+  // Each is called with the rights of this process; `act` may take those of a user.
   // Something is to be made, or opened for writing. 0, -EDQUOT, or -ENOSPC.
   int admit();
-  // Runs `act`, which lets drafts grow by that many bytes. What it returns; -EDQUOT or -ENOSPC: it did not run.
-  int grow(std::uint64_t bytes, const std::function<int()>& act);
+  // Runs `act`, which sets the size of a draft and so lets it grow by `growth()` bytes. Nobody else announces a size
+  // meanwhile. What it returns; -EDQUOT or -ENOSPC: it did not run.
+  int announce(const std::function<std::uint64_t()>& growth, const std::function<int()>& act);
+  // Runs `act`, a write that lets drafts grow by that many bytes. The same answers.
+  int write(std::uint64_t bytes, const std::function<int()>& act);
 
   std::uint64_t bytes_max() const { return bytes_max_; }
   std::uint64_t bytes();  // at most a second old
@@ -30,13 +39,19 @@ class DraftSpace {
  private:
   using Clock = std::chrono::steady_clock;
   void count();
+  void count_if_old();
+  std::uint64_t announced() const;
   int check(std::uint64_t more);
+  int grow(std::uint64_t bytes, const std::function<int()>& act, const std::function<void(std::uint64_t)>& note);
 
   DraftTree& tree_;
   std::uint64_t bytes_max_ = 0;
+  const Fd file_;          // kDraftSpaceFile; none: this server alone is counted
+  std::mutex announcing_;  // held before mutex_
   std::mutex mutex_;
-  std::uint64_t bytes_ = 0;    // guarded by mutex_, as those below: when they were counted, and announced since
-  std::uint64_t growing_ = 0;  // of acts that run
+  std::uint64_t bytes_ = 0;      // guarded by mutex_, as those below: when they were counted, and written since
+  std::uint64_t announced_ = 0;  // announced() before they were counted
+  std::uint64_t growing_ = 0;    // of acts that run
   Clock::time_point counted_{};
   Clock::duration took_{};  // to count them
 };

@@ -91,7 +91,9 @@ int DraftPublisher::move_in(PublishOrder& order, const PublishFolder& folder) {
   if (failed != 0) return failed;
   if (order.file && ::mkdirat(folder.fd.get(), kContent, 0700) != 0) return -errno;
   const std::string to = order.file ? std::string(kContent) + "/" + order.name : kContent;
-  return ::renameat2(dir.get(), order.name.c_str(), folder.fd.get(), to.c_str(), RENAME_NOREPLACE) == 0 ? 0 : -errno;
+  if (::renameat2(dir.get(), order.name.c_str(), folder.fd.get(), to.c_str(), RENAME_NOREPLACE) != 0) return -errno;
+  if (order.file) ::unlinkat(dir.get(), (order.name + kDraftErrorFile).c_str(), 0);  // of an attempt before
+  return 0;
 }
 
 int DraftPublisher::run(const PublishOrder& order, PublishFolder& folder, const std::function<bool()>& pause) {
@@ -139,7 +141,7 @@ int DraftPublisher::run(const PublishOrder& order, PublishFolder& folder, const 
 // The folder stays for a while with the answer: the kernel may ask for it again.
 int DraftPublisher::finish(const PublishOrder& order, PublishFolder& folder) {
   log_info("{} published by user {}", order.model, order.user.uid);
-  if (!tree_.is_shared(order.dir) && order.model.find('/') != std::string::npos) tree_.share_directory(order.dir);
+  if (order.to != 0 && !tree_.is_shared(order.to)) tree_.share_directory(order.to);  // it is a namespace from now on
   const Status gone = remove_tree_at(folder.fd.get(), kContent, "drafts/publishing/" + folder.name);
   if (!gone.ok()) log_warning("{}", gone.error().message);
   return 0;

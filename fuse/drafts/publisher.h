@@ -45,6 +45,7 @@ struct PublishOrder {
   std::uint64_t request = 0;  // the kernel's number, which it uses once
   UserIds user;
   Ino dir = 0;        // where the draft lies
+  Ino to = 0;         // where its new name would lie; 0: in no directory of new/
   std::string name;   // in `dir`
   bool file = false;  // and no directory; publish() finds that out
   std::string model;

@@ -110,7 +110,7 @@ ssize_t InitExchange::read(int device, void* buffer, std::size_t size) {
   const kernel::InHeader header = header_of(buffer);
   request_now = header.unique & ~kernel::kUniqueResend;
   poll_handle_now = poll_handle_of(buffer, static_cast<std::size_t>(got));
-  if (wants_reply(header.opcode)) log_.begin(request_now);
+  if (wants_reply(header.opcode)) log_.begin(request_now, header.opcode);
   return got;
 }
 

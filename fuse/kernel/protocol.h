@@ -16,6 +16,8 @@ inline constexpr std::size_t kReadBytesMax = 1U << 20U;  // of one request: what
 namespace weft::kernel {
 
 inline constexpr std::uint32_t kOpForget = 2;
+inline constexpr std::uint32_t kOpRead = 15;
+inline constexpr std::uint32_t kOpWrite = 16;
 inline constexpr std::uint32_t kOpInit = 26;
 inline constexpr std::uint32_t kOpInterrupt = 36;
 inline constexpr std::uint32_t kOpPoll = 40;

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "fuse/kernel/protocol.h"
+
 namespace weft {
 namespace {
 
@@ -12,8 +14,10 @@ std::size_t first_place(std::uint64_t request) {
 
 }  // namespace
 
-void RequestLog::begin(std::uint64_t request) {
+void RequestLog::begin(std::uint64_t request, std::uint32_t opcode) {
   words_.begun.fetch_add(1, std::memory_order_relaxed);
+  if (opcode == kernel::kOpRead) words_.reads.fetch_add(1, std::memory_order_relaxed);
+  if (opcode == kernel::kOpWrite) words_.writes.fetch_add(1, std::memory_order_relaxed);
   for (std::size_t i = 0; i < kRunningMax; ++i) {
     std::uint64_t nothing = 0;
     auto& place = words_.running[(first_place(request) + i) % kRunningMax];

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <functional>
 #include <span>
 
 #include "fuse/drafts/draft_file.h"
@@ -62,25 +63,39 @@ int set_size(Server& server, fuse_ino_t node, off_t size, const fuse_file_info* 
   return server.drafts->set_size(ino_of(node), static_cast<std::uint64_t>(size));
 }
 
-int set_attributes(Server& server, fuse_ino_t node, const struct stat& wanted, int to_set, const fuse_file_info* file) {
-  const Ino ino = ino_of(node);
-  int failed = file == nullptr ? server.drafts->own(ino, false) : 0;
-  if (failed == 0 && (to_set & FUSE_SET_ATTR_MODE) != 0) failed = server.drafts->set_mode(ino, wanted.st_mode);
-  if (failed == 0 && (to_set & (FUSE_SET_ATTR_UID | FUSE_SET_ATTR_GID)) != 0) {
-    const uid_t uid = (to_set & FUSE_SET_ATTR_UID) != 0 ? wanted.st_uid : static_cast<uid_t>(-1);
-    const gid_t gid = (to_set & FUSE_SET_ATTR_GID) != 0 ? wanted.st_gid : static_cast<gid_t>(-1);
-    failed = server.drafts->set_owner(ino, uid, gid);
-  }
-  if (failed == 0 && (to_set & FUSE_SET_ATTR_SIZE) != 0)
-    failed = server.draft_space->grow(growth_to(server, node, wanted.st_size),
-                                      [&] { return set_size(server, node, wanted.st_size, file); });
+int set_mode_and_owner(Server& server, Ino ino, const struct stat& wanted, int to_set) {
+  int failed = (to_set & FUSE_SET_ATTR_MODE) != 0 ? server.drafts->set_mode(ino, wanted.st_mode) : 0;
+  if (failed != 0 || (to_set & (FUSE_SET_ATTR_UID | FUSE_SET_ATTR_GID)) == 0) return failed;
+  const uid_t uid = (to_set & FUSE_SET_ATTR_UID) != 0 ? wanted.st_uid : static_cast<uid_t>(-1);
+  const gid_t gid = (to_set & FUSE_SET_ATTR_GID) != 0 ? wanted.st_gid : static_cast<gid_t>(-1);
+  return server.drafts->set_owner(ino, uid, gid);
+}
+
+int set_times(Server& server, Ino ino, const struct stat& wanted, int to_set) {
   constexpr int kTimes = FUSE_SET_ATTR_ATIME | FUSE_SET_ATTR_MTIME | FUSE_SET_ATTR_ATIME_NOW | FUSE_SET_ATTR_MTIME_NOW;
-  if (failed == 0 && (to_set & kTimes) != 0) {
-    const timespec times[2] = {time_to_set(to_set, FUSE_SET_ATTR_ATIME, FUSE_SET_ATTR_ATIME_NOW, wanted.st_atim),
-                               time_to_set(to_set, FUSE_SET_ATTR_MTIME, FUSE_SET_ATTR_MTIME_NOW, wanted.st_mtim)};
-    failed = server.drafts->set_times(ino, times);
-  }
-  return failed;
+  if ((to_set & kTimes) == 0) return 0;
+  const timespec times[2] = {time_to_set(to_set, FUSE_SET_ATTR_ATIME, FUSE_SET_ATTR_ATIME_NOW, wanted.st_atim),
+                             time_to_set(to_set, FUSE_SET_ATTR_MTIME, FUSE_SET_ATTR_MTIME_NOW, wanted.st_mtim)};
+  return server.drafts->set_times(ino, times);
+}
+
+// The user's rights decide. What all drafts take is counted with those of this process.
+int set_attributes(Server& server, const UserIds& user, fuse_ino_t node, const struct stat& wanted, int to_set,
+                   const fuse_file_info* file) {
+  const Ino ino = ino_of(node);
+  const auto as_user = [&user](const std::function<int()>& act) {
+    const ActingAs acting(user);
+    return act();
+  };
+  int failed = as_user([&] {
+    const int owned = file == nullptr ? server.drafts->own(ino, false) : 0;
+    return owned != 0 ? owned : set_mode_and_owner(server, ino, wanted, to_set);
+  });
+  if (failed == 0 && (to_set & FUSE_SET_ATTR_SIZE) != 0)
+    failed = server.draft_space->announce(
+        [&] { return growth_to(server, node, wanted.st_size); },
+        [&] { return as_user([&] { return set_size(server, node, wanted.st_size, file); }); });
+  return failed != 0 ? failed : as_user([&] { return set_times(server, ino, wanted, to_set); });
 }
 
 // A checkpoint may be published between the first look and the open: then the second look sees it.
@@ -154,12 +169,7 @@ Status draft_getattr(Server& server, fuse_req_t request, fuse_ino_t node, fuse_f
 
 Status draft_setattr(Server& server, fuse_req_t request, fuse_ino_t node, struct stat* wanted, int to_set,
                      fuse_file_info* file) {
-  int failed = 0;
-  {
-    const ActingAs user = acting_for(request);
-    failed = set_attributes(server, node, *wanted, to_set, file);
-  }
-  if (answered_failure(request, failed)) return {};
+  if (answered_failure(request, set_attributes(server, user_of(request), node, *wanted, to_set, file))) return {};
   return reply_attr(server, request, node);
 }
 
@@ -223,7 +233,7 @@ Status draft_write(Server& server, fuse_req_t request, fuse_ino_t node, const ch
   WEFT_TRY(const auto file, server.open_files.find(node));
   if (!file || offset < 0) return Error{Errc::invalid, "a write to a draft that is not open"};
   Status written;
-  const int failed = server.draft_space->grow(growth_to(server, node, offset + static_cast<off_t>(size)), [&] {
+  const int failed = server.draft_space->write(growth_to(server, node, offset + static_cast<off_t>(size)), [&] {
     written = file->write(static_cast<std::uint64_t>(offset), std::as_bytes(std::span(bytes, size)));
     return written.ok() ? 0 : -EIO;
   });
@@ -259,9 +269,14 @@ Status draft_fallocate(Server& server, fuse_req_t request, fuse_ino_t node, int 
                        fuse_file_info*) {
   WEFT_TRY(const auto open, open_draft(server, node));
   WEFT_TRY(const auto fd, open->writable());
-  const int failed = server.draft_space->grow(growth_to(server, node, offset + length), [&] {
-    return ::fallocate(fd->get(), mode, offset, length) == 0 ? 0 : -errno;
-  });
+  const bool punches = mode == (FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE);
+  if (mode != 0 && mode != FALLOC_FL_ZERO_RANGE && !punches) {  // space behind the end of the file would not count
+    fuse_reply_err(request, EOPNOTSUPP);
+    return {};
+  }
+  const int failed =
+      server.draft_space->announce([&] { return punches ? 0 : growth_to(server, node, offset + length); },
+                                   [&] { return ::fallocate(fd->get(), mode, offset, length) == 0 ? 0 : -errno; });
   fuse_reply_err(request, -failed);
   return {};
 }

@@ -6,34 +6,11 @@
 
 #include "fuse/kernel/protocol.h"
 #include "fuse/ops/draft_ops.h"
-#include "weft/names.h"
 
 namespace weft {
 namespace {
 
 constexpr int kGroupsMax = 256;
-
-// The directory of models/ that stands for the same name, if it is one of a namespace.
-bool is_namespace(Server& server, const std::string& path) {
-  Ino dir = kModelsIno;
-  std::size_t begin = 0;
-  while (begin <= path.size()) {
-    const std::size_t end = std::min(path.find('/', begin), path.size());
-    const auto attr = server.vfs.lookup(dir, path.substr(begin, end - begin));
-    if (!attr.ok() || attr->type != FileType::directory) return false;
-    dir = attr->ino;
-    begin = end + 1;
-  }
-  return !server.vfs.lookup(dir, "latest").ok();  // which each model has, and none is called
-}
-
-// A namespace of models/ has a folder here as soon as somebody asks for it.
-int share_namespace(Server& server, Ino dir, const char* name, DraftFound& found) {
-  std::string path;
-  if (!server.drafts->is_shared(dir) || server.drafts->path(dir, path) != 0) return -ENOENT;
-  path += path.empty() ? name : std::string("/") + name;
-  return is_namespace(server, path) ? server.drafts->share(dir, name, found) : -ENOENT;
-}
 
 Status reply_entry(fuse_req_t request, const DraftFound& found) {
   const fuse_entry_param entry = entry_of_draft(found);
@@ -73,6 +50,7 @@ std::size_t add_bare_entry(fuse_req_t request, char* to, std::size_t room, const
 constexpr char kEndNotKept[8] = {};
 
 Status reply_list(Server& server, fuse_req_t request, fuse_ino_t dir, size_t size, off_t offset, AddOne add) {
+  if (offset == 0) share_namespaces(server, ino_of(dir));
   const ActingAs user = acting_for(request);
   std::vector<char> bytes(std::min(size, kReadBytesMax));
   std::size_t used = 0;
@@ -196,7 +174,7 @@ Status draft_rmdir(Server& server, fuse_req_t request, fuse_ino_t dir, const cha
 }
 
 Status draft_symlink(Server& server, fuse_req_t request, const char* target, fuse_ino_t dir, const char* name) {
-  if (!is_draft(ino_of(dir))) return reply_done(request, -EROFS);
+  if (answered_failure(request, may_begin(server, request, ino_of(dir)))) return {};
   const ActingAs user = acting_for(request);
   DraftFound made;
   if (answered_failure(request, server.drafts->make_link(ino_of(dir), name, target, made))) return {};
@@ -207,8 +185,8 @@ Status draft_mknod(Server&, fuse_req_t request, fuse_ino_t, const char*, mode_t,
   return reply_done(request, -EPERM);
 }
 
-Status draft_link(Server&, fuse_req_t request, fuse_ino_t, fuse_ino_t, const char*) {
-  return reply_done(request, -EPERM);
+Status draft_link(Server&, fuse_req_t request, fuse_ino_t, fuse_ino_t dir, const char*) {
+  return reply_done(request, is_draft(ino_of(dir)) ? -EPERM : -EROFS);
 }
 
 Status draft_setxattr(Server&, fuse_req_t request, fuse_ino_t, const char*, const char*, size_t, int) {

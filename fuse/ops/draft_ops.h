@@ -53,6 +53,12 @@ ActingAs acting_for(fuse_req_t request);
 // May the user begin a draft in `dir`? 0, or an errno with a minus sign.
 int may_begin(Server& server, fuse_req_t request, Ino dir);
 
+// Makes the directory of the namespace NAME of models/ in the shared directory `dir`, with the rights of this process.
+// -ENOENT: models/ has no such namespace.
+int share_namespace(Server& server, Ino dir, const char* name, DraftFound& found);
+// Makes those that are missing, so that a listing of `dir` has them. They stay, so each is made once. Best effort.
+void share_namespaces(Server& server, Ino dir);
+
 // Entries and attributes, as the kernel has them.
 struct stat stat_of_draft(const DraftFound& found);
 fuse_entry_param entry_of_draft(const DraftFound& found);

@@ -1,4 +1,6 @@
 // Renames in new/. One to a name with an @ publishes (fuse/drafts/publisher.h).
+#include <unistd.h>
+
 #include <cerrno>
 #include <string>
 
@@ -8,9 +10,17 @@
 namespace weft {
 namespace {
 
+// The directory becomes a namespace, whose name is in that of the model: so it must be shared, or the user's to change.
+int may_name_in(Server& server, const UserIds& user, Ino dir) {
+  if (server.drafts->is_shared(dir)) return 0;
+  const ActingAs acting(user);
+  return server.drafts->access(dir, W_OK | X_OK);
+}
+
 Status publish(Server& server, fuse_req_t request, PublishOrder order) {
   order.request = current_request();
   order.user = user_of(request);
+  if (answered_failure(request, may_name_in(server, order.user, order.to))) return {};
   const int failed = server.publisher->publish(std::move(order), [&server, request] {
     server.requests.alive();
     return fuse_req_interrupted(request) == 0;
@@ -25,6 +35,7 @@ bool is_publish(Server& server, Ino dir, const char* name, Ino new_dir, const Pu
   const bool there = server.drafts->lookup(dir, name, draft) == 0;  // if not, a server before has taken it, perhaps
   if (there && S_ISREG(draft.st.st_mode) && !server.drafts->is_shared(new_dir)) return false;
   order.dir = dir;
+  order.to = new_dir;
   order.name = name;
   order.tag = to.tag;
   if (server.drafts->path(new_dir, order.model) != 0) return false;

@@ -63,7 +63,7 @@ struct Draft<OfDraft> {
 };
 
 Status symlink(Server& server, fuse_req_t request, const char* target, fuse_ino_t dir, const char* name) {
-  if (!server.drafts) return Error{Errc::read_only, "a published file"};
+  if (!server.drafts || !is_draft(ino_of(dir))) return Error{Errc::read_only, "a published file"};
   return draft_symlink(server, request, target, dir, name);
 }
 

@@ -269,6 +269,10 @@ Result<CommandLine> parse_command_line(std::span<const char* const> arguments, c
   WEFT_CHECK(set_places(options, words.positional, caller));
   for (const std::string_view list : words.option_lists)
     for (const std::string_view option : split(list, ',')) WEFT_CHECK(set_option(options, option, words.sloppy));
+  // The server of an ordinary user writes with the rights of that user, whoever asks: drafts would not be private.
+  if (options.publish && options.allow_other && caller.uid != 0)
+    return usage(
+        "publish with allow_other needs root; mount without allow_other, and each user with a mount of their own");
   if (!words.log_file.empty()) options.log_file = words.log_file;
   WEFT_CHECK(set_inherited(line, words.inherited));
   return line;

@@ -13,7 +13,7 @@
 namespace weft {
 namespace {
 
-constexpr std::uint64_t kSharedLayout = 0x7765'6674'0000'0004;  // "weft", 4
+constexpr std::uint64_t kSharedLayout = 0x7765'6674'0000'0005;  // "weft", 5
 constexpr std::size_t kHeadBytes = 4096;
 constexpr std::size_t kBytes = kHeadBytes + limits::kOpenHandlesMax * sizeof(OpenSlot);  // touched pages alone count
 static_assert(sizeof(SharedHead) <= kHeadBytes);

@@ -66,6 +66,7 @@ struct Attr {
   // removed. A mount may show the former ones for its attr_timeout.
   bool counted = false;
   bool large = false;                // a published file that is best asked for in large parts
+  bool is_namespace = false;         // a directory that has models below it, and is none itself
   std::optional<FileOwner> owner{};  // of a draft
 };
 

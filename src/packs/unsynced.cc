@@ -47,7 +47,7 @@ Result<std::vector<PackEntry>> take_lost(int fd, PackToc& toc, const SafePath& w
 }
 
 Result<std::vector<PackEntry>> make_durable(const SafePath& path, PackToc& toc, const FlushPace& pace) {
-  auto fd = open_file(path, O_RDWR);
+  auto fd = open_file(path, O_RDONLY);  // a sync needs no more, and who holds a lease is not asked to give it up
   if (!fd.ok() && fd.error().code == Errc::not_found) return std::exchange(toc.entries, {});
   if (!fd.ok()) return std::move(fd).error();
   WEFT_TRY(const struct stat st, stat_fd(fd->get(), path));

@@ -49,8 +49,11 @@ Result<Attr> TreeLook::numbered_attr(ModelId model, std::string_view name) {
 }
 
 Result<Attr> TreeLook::attr_of(const InodeRow& row) {
-  if (row.kind == InodeKind::namespace_dir)
-    return directory_attr(ino_of(tree_, row.base), std::max(row.changed_ns, store_.created_ns));
+  if (row.kind == InodeKind::namespace_dir) {
+    Attr attr = directory_attr(ino_of(tree_, row.base), std::max(row.changed_ns, store_.created_ns));
+    attr.is_namespace = true;
+    return attr;
+  }
   if (row.kind == InodeKind::tag_link) {
     WEFT_TRY(const TagRow tag, tag_of(snapshot_, row));
     return tag_attr(tag);

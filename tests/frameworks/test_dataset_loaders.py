@@ -1,4 +1,5 @@
 """Data sets through the mount, by the loaders that people train with: each gets what the source has."""
+import errno
 import io
 import json
 import os
@@ -14,7 +15,7 @@ import webdataset
 from PIL import Image
 from torch.utils.data import DataLoader, Dataset
 
-from weftlib import TOP, Mount, Store, environment, files_below, run
+from weftlib import NOBODY, TOP, Mount, Store, act_as, environment, files_below, run
 
 WORKERS = 8
 IMAGES = 40  # of each of two classes
@@ -138,6 +139,29 @@ def test_an_lmdb_opened_by_python_lmdb(shown, lock):
     with lmdb.open(str(shown.path / "lsun"), readonly=True, lock=lock, readahead=False) as env, env.begin() as txn:
         assert [bytes(txn.get(f"{number:05}".encode())) for number in range(RECORDS)] == \
             [picture(number) for number in range(RECORDS)]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
+@pytest.mark.parametrize("user", [0, NOBODY])
+def test_an_lmdb_of_a_mount_that_publishes(user, tmp_path):
+    """LMDB makes a file for its locks beside the data, and goes on without if it gets EROFS, and no other error."""
+    write_lmdb(tmp_path / "lsun")
+    (tmp_path / "lsun/lock.mdb").unlink()
+    store = Store(tmp_path / "store")
+    store.publish(tmp_path / "lsun", name="as/model")
+    store.weft("import", "--dataset", tmp_path / "lsun", "--name", "as/set")
+
+    def read():
+        for directory in (mount / "models/as/model/1", mount / "datasets/as/set/1"):
+            with pytest.raises(OSError) as refused:
+                os.open(directory / "lock.mdb", os.O_RDWR | os.O_CREAT)
+            assert refused.value.errno == errno.EROFS
+            with lmdb.open(str(directory), readonly=True, lock=True) as env, env.begin() as txn:
+                assert bytes(txn.get(b"00007")) == picture(7)
+
+    with Mount(store, tmp_path / "mnt", "publish") as mount:
+        mount.let_in()
+        act_as(user, read)
 
 
 def seen_by_torchvision(shown, tmp_path, root):

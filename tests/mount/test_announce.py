@@ -14,8 +14,8 @@ import pytest
 from watchdog.events import FileSystemEventHandler
 from watchdog.observers import Observer
 
-from weftlib import (COMMAND_SECONDS_MAX, HAS_LINUX_6_9, Follower, InotifyWatcher, Mount, context_switches, files_below,
-                     in_mount_namespace, random_tensors, rounds, run, store_with, wait_until, write_model)
+from weftlib import (COMMAND_SECONDS_MAX, HAS_LINUX_6_9, NOBODY, Follower, InotifyWatcher, Mount, act_as, context_switches,
+                     files_below, in_mount_namespace, random_tensors, rounds, run, store_with, wait_until, write_model)
 
 KILLS = rounds(20, 1000)
 INSIDE_MIN = 1 / 3  # of the kills: so many fall between the event of a publish and the end of its announcement
@@ -192,18 +192,27 @@ def test_watchers_in_a_container(mount, publish, tmp_path):
     assert result == ["latest\n"]
 
 
-def test_all_others_are_refused(mount):
-    """As on a mount that is read-only."""
+@pytest.mark.parametrize("user", [0, NOBODY] if os.geteuid() == 0 else [os.geteuid()])
+def test_all_others_are_refused(user, mount):
+    """As on a mount that is read-only. Nobody else sees the names by which the announcer changes it."""
     model = place(mount, "org/m")
-    for change in (lambda: os.mkdir(model / "7"), lambda: os.rename(model / ".flip", model / "latest"),
-                   lambda: os.rename(model / "latest", model / "other"), lambda: os.rmdir(model / "1"),
-                   lambda: os.unlink(model / "latest"), lambda: os.symlink("1", model / "link"),
-                   lambda: open(model / "1/model.safetensors", "r+b"), lambda: os.chmod(model / "1", 0o777),
-                   lambda: open(mount / "models/file", "wb"), lambda: os.utime(model / "1")):
-        with pytest.raises(OSError) as refused:
-            change()
-        assert refused.value.errno in (errno.EROFS, errno.ENOENT)
-    assert not os.path.lexists(model / ".flip") and not os.path.lexists(model / ".expire-1")
+    mount.let_in()
+
+    def change():
+        for act, *arguments in ((os.mkdir, model / "7"), (os.rename, model / "latest", model / "other"),
+                                (os.rename, model / "latest", model / ".flip"), (os.rmdir, model / "1"),
+                                (os.unlink, model / "latest"), (os.symlink, "1", model / "link"),
+                                (open, model / "1/model.safetensors", "r+b"), (os.chmod, model / "1", 0o777),
+                                (open, mount / "models/file", "wb"), (os.utime, model / "1")):
+            with pytest.raises(OSError) as refused:
+                act(*arguments)
+            assert refused.value.errno == errno.EROFS, (act.__name__, arguments)
+        for name in (".flip", ".expire-1"):
+            with pytest.raises(FileNotFoundError):
+                os.rename(model / name, model / "latest")
+            assert not os.path.lexists(model / name)
+
+    act_as(user, change)
     assert "new" not in os.listdir(mount.path)
 
 

@@ -209,6 +209,21 @@ def test_ordinary_user_reads_a_store_that_is_not_theirs(open_dir, as_nobody):
 
 
 @needs_root
+@pytest.mark.parametrize("options, words, code", [
+    ("publish", ["cannot write to the store", "mount without publish"], MOUNT_FAILED),
+    ("publish,allow_other", ["publish with allow_other needs root"], 1)])
+def test_ordinary_user_publishes_in_a_store_of_their_own(open_dir, as_nobody, options, words, code):
+    """And for themselves alone: what their server does, it does by their rights."""
+    store = store_with(open_dir, random_tensors(1, 64, seed="theirs"), group="nogroup")
+    (open_dir / "mnt").mkdir()
+    os.chown(open_dir / "mnt", NOBODY, NOBODY)
+    done = run([programs_for_everybody(open_dir) / "mount.weft", store.path, open_dir / "mnt", "-o", options], check=False,
+               **as_nobody)
+    assert_refused(done, *words, code=code)
+    assert not is_mounted(open_dir / "mnt")
+
+
+@needs_root
 def test_ordinary_user_assembles_nothing(open_dir, as_nobody):
     """Reads a file of several packs as ever, and the mount says why."""
     store = Store(open_dir / "store", group="nogroup")

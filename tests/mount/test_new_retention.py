@@ -130,3 +130,33 @@ def test_gc_removes_drafts_that_nobody_writes(store, tmp_path):
             assert [draft["path"] for draft in store.json("gc")["drafts"]] == ["org/old"]
         assert sorted(os.listdir(mount / "new")) == ["open", "org", "young"]
         assert os.listdir(mount / "new/org") == []
+
+
+def test_status_names_a_draft_a_day_before(store, tmp_path):
+    day = 24 * 3600
+    with Mount(store, tmp_path / "mnt", "publish") as mount, Daemon(store, "--drafts-keep", f"{day + 3}s"):
+        (mount / "new/m").mkdir()
+        (mount / "new/m/x").write_bytes(b"x")
+        written = (mount / "new/m/x").stat().st_ctime
+        named = []
+
+        def is_named():
+            named[:] = store.json("status")["drafts"]
+            return bool(named)
+
+        wait_until(is_named)
+        assert time.time() - written > 2, "of seconds, the parts of one do not count"
+        assert named[0]["path"] == "m" and named[0]["bytes"] == 1
+        assert "new/m, 1 B: nobody writes to it, gc removes it in 24 hours" in store.weft("status").stdout
+        assert store.json("gc")["drafts"] == []
+        assert os.listdir(mount / "new") == ["m"]
+
+
+def test_weftd_removes_drafts_by_itself(store, tmp_path):
+    with Mount(store, tmp_path / "mnt", "publish") as mount:
+        for draft in "old", "open":
+            (mount / "new" / draft).mkdir()
+            (mount / "new" / draft / "x").write_bytes(b"x")
+        with open(mount / "new/open/x", "ab"), Daemon(store, "--drafts-keep", "1s", "--gc-delay", "1s") as daemon:
+            wait_until(lambda: os.listdir(mount / "new") == ["open"])
+            wait_until(lambda: "the draft old is removed" in daemon.said())

@@ -2,11 +2,13 @@
 import contextlib
 import errno
 import os
+import threading
 import time
 
 import pytest
 
-from weftlib import Mount, Store, overlay_over, random_bytes
+from daemonlib import Daemon
+from weftlib import Mount, Store, let_in, overlay_over, process_of, random_bytes, refused_by
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
 MIB = 1 << 20
@@ -64,3 +66,100 @@ def test_what_is_published_counts_no_more(new):
             file.truncate(6 * MIB)
             file.write(os.urandom(6 * MIB))
         os.rename(new / "m", new / "m@")
+
+
+def grow_until_refused(path, barrier, by):
+    """In steps of a page, each announced; the errno that ends it."""
+    with open(path, "r+b") as file:
+        barrier.wait()
+        while True:
+            size = os.fstat(file.fileno()).st_size + 4096
+            try:
+                os.ftruncate(file.fileno(), size) if by == "ftruncate" else os.posix_fallocate(file.fileno(), 0, size)
+            except OSError as error:
+                return error.errno
+
+
+@pytest.mark.parametrize("by", ["ftruncate", "fallocate"])
+@pytest.mark.parametrize("mounts", [1, 2])
+def test_the_limit_is_exact_for_all_who_announce(mounts, by, tmp_path):
+    """Programs that run at once, through one mount of the store or through two, fill it to the last page."""
+    with contextlib.ExitStack() as stack:
+        store = Store(tmp_path / "store")
+        made = [stack.enter_context(Mount(store, tmp_path / f"mnt{i}", "publish,drafts_max=2M")) for i in range(mounts)]
+        (made[0] / "new/m").mkdir()
+        paths = [made[i % mounts] / "new/m" / f"x{i}" for i in range(4)]
+        for path in paths:
+            path.touch()
+        barrier, ends = threading.Barrier(len(paths)), []
+        programs = [threading.Thread(target=lambda path=path: ends.append(grow_until_refused(path, barrier, by)))
+                    for path in paths]
+        for program in programs:
+            program.start()
+        for program in programs:
+            program.join()
+        assert ends == [errno.EDQUOT] * len(paths)
+        assert sum(path.stat().st_size for path in paths) == 2 * MIB
+
+
+def test_the_drafts_of_all_users_count(tmp_path):
+    """Also those that the user who announces cannot look into."""
+    store = Store(tmp_path / "store")
+    with Mount(store, tmp_path / "mnt", "publish,drafts_max=8M") as mount, Daemon(store, "--control-publish", 64001):
+        let_in(mount)
+        (mount / "new/mine").mkdir()
+        (mount / "new/mine/x").touch()
+        os.truncate(mount / "new/mine/x", 6 * MIB)
+        time.sleep(1.1)
+        draft = mount / "new/theirs"
+
+        def other(companion):
+            draft.mkdir()
+            (draft / "x").touch()
+            refused_by(errno.EDQUOT, os.truncate, draft / "x", 3 * MIB)
+            os.truncate(draft / "x", 2 * MIB)
+            companion.is_ready()
+
+        with process_of(64001, other):
+            assert (draft / "x").stat().st_size == 2 * MIB
+
+
+def test_space_behind_the_end_of_a_file_is_refused(new):
+    """It would take the disk and no part of the limit."""
+    import ctypes
+    libc = ctypes.CDLL(None, use_errno=True)
+    keep_size = 1
+    with open(new / "m/x", "wb") as file:
+        assert libc.fallocate(file.fileno(), keep_size, ctypes.c_long(0), ctypes.c_long(MIB)) == -1
+        assert ctypes.get_errno() == errno.EOPNOTSUPP
+        assert os.fstat(file.fileno()).st_blocks == 0
+
+
+def test_a_reserve_is_kept(small_disk, tmp_path):
+    """Drafts end with ENOSPC before publishes and gc do: a hundredth of the disk."""
+    store = Store(small_disk / "store")
+    with Mount(store, tmp_path / "mnt", "publish,drafts_max=1G") as mount:
+        new = mount / "new"
+        for name in ("old", "m"):
+            (new / name).mkdir()
+            (new / name / "x").write_bytes(random_bytes(2 * MIB, name))
+        os.rename(new / "old", new / "old@")
+        (new / "filler").mkdir()
+        disk = os.statvfs(small_disk)
+        reserve = disk.f_blocks * disk.f_frsize // 100
+        free = disk.f_bavail * disk.f_frsize
+        with open(new / "filler/x", "wb") as file:
+            refused_by(errno.ENOSPC, os.posix_fallocate, file.fileno(), 0, free - reserve // 2)
+            refused_by(errno.ENOSPC, file.truncate, free - reserve // 2)
+            os.posix_fallocate(file.fileno(), 0, (free - reserve) // 4096 * 4096 - 4096)
+        with pytest.raises(OSError) as failed:
+            (new / "filler/y").write_bytes(random_bytes(8192, "y"))
+            (new / "filler/z").touch()
+        assert failed.value.errno == errno.ENOSPC
+        os.rename(new / "m", new / "m@")
+        assert (mount / "models/m/1/x").read_bytes() == random_bytes(2 * MIB, "m")
+        store.weft("rm", "old@1")
+        store.weft("gc")
+        disk = os.statvfs(small_disk)
+        assert disk.f_bavail * disk.f_frsize > 2 * MIB
+    store.assert_sound()

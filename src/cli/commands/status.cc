@@ -5,6 +5,7 @@
 #include "base/json_value.h"
 #include "base/text.h"
 #include "cli/commands/commands.h"
+#include "cli/shared/configured_store.h"
 #include "cli/shared/daemon_status.h"
 #include "cli/shared/mounts.h"
 #include "cli/shared/table.h"
@@ -79,7 +80,7 @@ struct Facts {
   std::vector<MountStatus> mounts;
   DaemonStatus daemon;
   std::vector<OldDraft> drafts;  // that gc removes within a day
-  std::chrono::seconds drafts_kept = kDraftsKept;
+  std::chrono::seconds drafts_kept{0};
 };
 
 // A number that the daemon says, by name, in one of its objects if `object` names one. Nothing: it says none.
@@ -92,9 +93,10 @@ std::optional<std::uint64_t> said(const DaemonStatus& daemon, std::string_view o
   return number == nullptr ? std::nullopt : std::optional(*number);
 }
 
-std::chrono::seconds kept_by(const DaemonStatus& daemon) {
+Result<std::chrono::seconds> drafts_kept(const Context& context, const DaemonStatus& daemon) {
   const auto kept = said(daemon, "", "drafts_keep_seconds");
-  return kept ? std::chrono::seconds(*kept) : kDraftsKept;
+  if (kept) return std::chrono::seconds(*kept);
+  return configured_drafts_keep(context.environment().config_file, context.store_path());
 }
 
 Status look_at_memory(Store& store, Facts& facts) {
@@ -123,7 +125,7 @@ Result<Facts> collect(const Context& context) {
   facts.free_bytes = std::filesystem::space(facts.store, error).available;
   if (error) return sys_error(error.value(), facts.store);
   facts.daemon = ask_daemon(context, kMountAnswerMax);
-  facts.drafts_kept = kept_by(facts.daemon);
+  WEFT_TRY(facts.drafts_kept, drafts_kept(context, facts.daemon));
   WEFT_TRY(facts.drafts, old_drafts(facts.store, std::max(facts.drafts_kept - kDay, std::chrono::seconds(0))));
   WEFT_TRY(auto mounts, weft_mounts());
   for (const WeftMount& mount : mounts)
@@ -172,7 +174,7 @@ std::string_view does(const DaemonStatus& daemon) {
 std::string removed_when(const OldDraft& draft, std::chrono::seconds kept) {
   const auto left = kept.count() - static_cast<std::int64_t>(draft.unwritten_s);
   if (left <= 0) return "when it next runs";
-  return fmt::format("in {}", count_of(static_cast<std::uint64_t>(left / 3600 + 1), "hour"));
+  return fmt::format("in {}", count_of(static_cast<std::uint64_t>((left + 3599) / 3600), "hour"));
 }
 
 std::string in_memory_text(const Facts& facts) {

@@ -1,15 +1,21 @@
 #include "cli/shared/configured_store.h"
 
+#include <fmt/core.h>
+
 #include <cstdint>
+#include <filesystem>
 #include <string_view>
+#include <system_error>
 
 #include "base/text.h"
+#include "daemon_api/old_drafts.h"
 #include "os/sys.h"
 
 namespace weft {
 namespace {
 
-constexpr std::uint64_t kConfigFileMax = 1U << 20U;  // as weftd
+constexpr std::uint64_t kConfigFileMax = 1U << 20U;           // as weftd
+constexpr std::uint64_t kSecondsMax = 100ULL * 365 * 86'400;  // as weftd
 constexpr std::string_view kBlank = " \t\r";
 constexpr std::string_view kQuotes = "\"'";
 
@@ -36,6 +42,22 @@ std::optional<std::string> configured_value(const std::string& config_file, std:
     return std::string(value);
   }
   return {};
+}
+
+std::optional<std::string> configured_for(const std::string& config_file, const std::string& store_path,
+                                          std::string_view key) {
+  const auto store = configured_value(config_file, "store");
+  std::error_code none;
+  if (!store || !std::filesystem::equivalent(*store, store_path, none)) return {};
+  return configured_value(config_file, key);
+}
+
+Result<std::chrono::seconds> configured_drafts_keep(const std::string& config_file, const std::string& store_path) {
+  const auto said = configured_for(config_file, store_path, "drafts_keep");
+  if (!said) return kDraftsKept;
+  if (const auto seconds = parse_time(*said, kSecondsMax)) return std::chrono::seconds(*seconds);
+  return Error{Errc::invalid,
+               fmt::format("{}: drafts_keep: expected a time, such as 7d, got \"{}\"", config_file, printable(*said))};
 }
 
 }  // namespace weft

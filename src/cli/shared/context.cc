@@ -66,11 +66,7 @@ std::string Context::store_path() const {
 }
 
 bool Context::trusts_store() const {
-  if (trust_store) return true;
-  const std::string& file = environment_.config_file;
-  if (configured_value(file, "trust_store") != "true") return false;
-  std::error_code none;
-  return std::filesystem::equivalent(configured_value(file, "store").value_or(""), store_path(), none);
+  return trust_store || configured_for(environment_.config_file, store_path(), "trust_store") == "true";
 }
 
 // One that has the store and does not listen begins or ends: a moment later it answers, or is gone.

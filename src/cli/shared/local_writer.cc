@@ -16,14 +16,11 @@
 namespace weft {
 namespace {
 
-// The origin of this machine's weft.conf, if that is for this store and a directory is there.
+// The origin of this machine's weft.conf, if a directory is there.
 std::optional<std::string> known_origin(const Context& context) {
-  const std::string& file = context.environment().config_file;
-  const auto store = configured_value(file, "store");
-  const auto origin = configured_value(file, "origin");
+  const auto origin = configured_for(context.environment().config_file, context.store_path(), "origin");
   std::error_code none;
-  if (!store || !origin || !std::filesystem::equivalent(*store, context.store_path(), none)) return {};
-  return std::filesystem::is_directory(*origin, none) ? origin : std::nullopt;
+  return origin && std::filesystem::is_directory(*origin, none) ? origin : std::nullopt;
 }
 
 // A version in memory needs somebody who takes it to the disk.
@@ -67,9 +64,11 @@ class LocalWriter final : public StoreWriter {
   }
 
   Result<GcOutcome> collect(const GcOptions& options) override {
+    WEFT_TRY(const std::chrono::seconds drafts_kept,
+             configured_drafts_keep(context_.environment().config_file, context_.store_path()));
     WEFT_TRY(const auto store, context_.open_to_write());
     ProgressBar bar = context_.progress();
-    return collect_garbage(*store, options, kDraftsKept, bar);
+    return collect_garbage(*store, options, drafts_kept, bar);
   }
 
   Status pin(const PinRequest& request) override {

@@ -314,6 +314,30 @@ TEST_CASE("du adds up to what is stored, gc gives back, fsck finds nothing wrong
   CHECK(w.done({"ls", "bert", "--names"}).out == "bert@1\n");
 }
 
+TEST_CASE("gc without a daemon keeps drafts for as long as weft.conf says") {
+  World w;
+  w.done({"init"});
+  w.cli.config_file = w.dir / "weft.conf";
+  write_file(w.dir / "store/drafts/tree/d/x", "x");
+  const auto old = [&w](const std::vector<std::string>& command) {
+    return flat(w.done(command)).contains("drafts.0.path");
+  };
+  const std::vector<std::string> gc{"gc", "--dry-run", "--json"}, status{"status", "--json"};
+  CHECK_FALSE(old(gc));
+  CHECK_FALSE(old(status));
+  write_file(w.dir / "weft.conf", "store = '/srv/weft'\ndrafts_keep = '0s'\n");
+  CHECK_FALSE(old(gc));
+  const std::string ours = "store = '" + (w.dir / "store") + "'\n";
+  write_file(w.dir / "weft.conf", ours + "drafts_keep = 'soon'\n");
+  CHECK(w.contains(w.failed({"gc"}), "drafts_keep: expected a time"));
+  CHECK(fs::exists(w.dir / "store/drafts/tree/d/x"));
+  write_file(w.dir / "weft.conf", ours + "drafts_keep = '0s'\n");
+  CHECK(old(gc));
+  CHECK(old(status));
+  CHECK(old({"gc", "--json"}));
+  CHECK_FALSE(fs::exists(w.dir / "store/drafts/tree/d"));
+}
+
 TEST_CASE("export gives the files back") {
   World w;
   w.publish_two();

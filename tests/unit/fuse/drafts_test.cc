@@ -3,11 +3,13 @@
 #include <fcntl.h>
 
 #include <cerrno>
+#include <filesystem>
 #include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "fuse/drafts/draft_check.h"
 #include "fuse/drafts/draft_facts.h"
 #include "fuse/drafts/draft_space.h"
 #include "fuse/drafts/draft_tree.h"
@@ -115,20 +117,68 @@ TEST_CASE("drafts have a limit") {
   REQUIRE(tree->make_directory(kNewIno, "a", 0755, made) == 0);
   REQUIRE(tree->create(made.ino, "x", O_EXCL, 0644, file, fd) == 0);
   const auto resize = [&](std::uint64_t bytes) { return tree->set_size(file.ino, bytes); };
-  CHECK(space.grow(1001, [&] { return resize(1001); }) == -EDQUOT);
-  CHECK(space.grow(900, [&] { return resize(900); }) == 0);
+  const auto announce = [&](DraftSpace& to, std::uint64_t more, std::uint64_t bytes) {
+    return to.announce([more] { return more; }, [&] { return resize(bytes); });
+  };
+  CHECK(announce(space, 1001, 1001) == -EDQUOT);
+  CHECK(announce(space, 900, 900) == 0);
   CHECK(space.bytes() == 900);
-  CHECK(space.grow(101, [&] { return resize(1001); }) == -EDQUOT);
-  CHECK(space.grow(100, [&] { return resize(1000); }) == 0);
+  CHECK(announce(space, 101, 1001) == -EDQUOT);
+  CHECK(announce(space, 100, 1000) == 0);
   CHECK(space.admit() == -EDQUOT);
-  CHECK(space.grow(0, [] { return -7; }) == -7);
+  CHECK(space.announce([] { return 0; }, [] { return -7; }) == -7);
+  CHECK(space.write(0, [] { return -7; }) == -7);
+  CHECK(space.write(1, [] { return 0; }) == -EDQUOT);
   SUBCASE("what was removed counts no more") {
     CHECK(tree->remove(made.ino, "x", 0) == 0);
   }
   SUBCASE("nor what a version has") {
     CHECK(::linkat(tree->folder(), "tree/a/x", tree->folder(), "pack", 0) == 0);
   }
-  CHECK(space.grow(1000, [] { return 0; }) == 0);
+  CHECK(space.write(1000, [] { return 0; }) == 0);
+}
+
+TEST_CASE("mounts of one store share the limit of drafts") {
+  const TempDir dir;
+  const auto tree = must(DraftTree::open(dir.path())), other_tree = must(DraftTree::open(dir.path()));
+  DraftFound made, file;
+  Fd fd;
+  REQUIRE(tree->make_directory(kNewIno, "a", 0755, made) == 0);
+  REQUIRE(tree->create(made.ino, "x", O_EXCL, 0644, file, fd) == 0);
+  DraftSpace space(*tree, 1000), other(*other_tree, 1000);
+  CHECK(other.admit() == 0);  // it has counted
+  const auto size_to = [&](std::uint64_t bytes) {
+    return [&tree, &file, bytes] { return tree->set_size(file.ino, bytes); };
+  };
+  CHECK(space.announce([] { return 900; }, size_to(900)) == 0);
+  CHECK(other.announce([] { return 101; }, size_to(1001)) == -EDQUOT);
+  CHECK(other.write(101, [] { return 0; }) == -EDQUOT);
+  CHECK(other.bytes() == 900);
+  CHECK(other.announce([] { return 100; }, size_to(1000)) == 0);
+  CHECK(space.admit() == -EDQUOT);
+  SUBCASE("if the file says nonsense, the drafts are counted again") {
+    write_file(dir.path() + "/drafts/space", "\xff\xff\xff\xff\xff\xff\xff\x7f");
+    CHECK(space.admit() == -EDQUOT);
+    CHECK(tree->set_size(file.ino, 10) == 0);
+    CHECK(space.announce([] { return 990; }, size_to(1000)) == 0);
+    CHECK(other.announce([] { return 1; }, size_to(1001)) == -EDQUOT);
+  }
+}
+
+TEST_CASE("a draft has at most as many files as a version") {
+  const TempDir dir;
+  std::filesystem::create_directory(dir / "deep");
+  for (const char* name : {"a", "b", "deep/c"}) write_file(dir / name, "x");
+  const auto check = [&dir](std::size_t files_max) {
+    const Fd draft = must(open_file(dir.path(), O_RDONLY | O_DIRECTORY));
+    return check_draft(
+        draft.get(), [] { return true; }, files_max);
+  };
+  CHECK(check(4).ok());
+  const auto checked = check(3);
+  REQUIRE_FALSE(checked.ok());
+  CHECK(checked.error().code == Errc::invalid);
+  CHECK(checked.error().message.ends_with(": expected at most 3 files in a version"));
 }
 
 TEST_CASE("a new tree finds the numbers that another one gave") {

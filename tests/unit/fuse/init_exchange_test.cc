@@ -211,11 +211,14 @@ TEST_CASE("a first request that is not FUSE_INIT is refused") {
 TEST_CASE("the log of requests holds what runs, and no more than it can") {
   RequestWords words{};
   RequestLog log(words);
-  for (std::uint64_t request = 2; request <= 2 * (kRunningMax + 10); request += 2) log.begin(request);
+  for (std::uint64_t request = 2; request <= 2 * (kRunningMax + 10); request += 2) log.begin(request, kernel::kOpRead);
   CHECK(log.running().size() == kRunningMax);
   for (std::uint64_t request = 2; request <= 2 * (kRunningMax + 10); request += 2) log.end(request);
   CHECK(log.running().empty());
   CHECK(log.begun() == log.finished());
+  log.begin(2, kernel::kOpWrite);
+  CHECK(log.reads() == kRunningMax + 10);
+  CHECK(log.writes() == 1);
 }
 
 }  // namespace weft

@@ -73,6 +73,7 @@ TEST_CASE("root lets others in, and WEFT_STORE names the store") {
   const auto options = parsed({"/mnt"}, {0, 0, "/srv/store"});
   CHECK(options.allow_other);
   CHECK(options.store == "/srv/store");
+  CHECK(parsed({"/mnt", "-opublish"}, {0, 0, "/srv/store"}).allow_other);
 }
 
 TEST_CASE("usage errors say what was wrong") {
@@ -88,6 +89,7 @@ TEST_CASE("usage errors say what was wrong") {
   CHECK(message_of({"a", "b", "-o", "cold=ice"}).find("expected auto, stream or fetch") != std::string::npos);
   CHECK(message_of({"a", "b", "-o", "record_reads=maybe"}).find("expected on or off") != std::string::npos);
   CHECK(message_of({"a", "b", "-o", "assembly_cache_max=much"}).find("20G") != std::string::npos);
+  CHECK(message_of({"a", "b", "-o", "publish,allow_other"}).find("needs root") != std::string::npos);
   CHECK(message_of({"a", "b", "--what"}).find("--what") != std::string::npos);
   CHECK(message_of({"a", "b", "-x"}).find("-x") != std::string::npos);
 }

@@ -1,0 +1,52 @@
+// Namespaces of models/ in new/. Each is a directory there that all users share.
+#include <algorithm>
+#include <cerrno>
+#include <string>
+
+#include "fuse/ops/draft_ops.h"
+
+namespace weft {
+namespace {
+
+// Returns the directory of models/ that a shared directory of new/ stands for, or nothing.
+std::optional<Ino> namespace_of(Server& server, Ino dir) {
+  std::string path;
+  if (!server.drafts->is_shared(dir) || server.drafts->path(dir, path) != 0) return std::nullopt;
+  Ino found = kModelsIno;
+  for (std::size_t begin = 0; begin < path.size();) {
+    const std::size_t end = std::min(path.find('/', begin), path.size());
+    const auto attr = server.vfs.lookup(found, path.substr(begin, end - begin));
+    if (!attr.ok() || !attr->is_namespace) return std::nullopt;
+    found = attr->ino;
+    begin = end + 1;
+  }
+  return found;
+}
+
+}  // namespace
+
+int share_namespace(Server& server, Ino dir, const char* name, DraftFound& found) {
+  const auto above = namespace_of(server, dir);
+  if (!above) return -ENOENT;
+  const auto attr = server.vfs.lookup(*above, name);
+  return attr.ok() && attr->is_namespace ? server.drafts->share(dir, name, found) : -ENOENT;
+}
+
+void share_namespaces(Server& server, Ino dir) {
+  const auto above = namespace_of(server, dir);
+  if (!above) return;
+  for (ListPlace from = 0;;) {
+    const auto page = server.vfs.list(*above, from);
+    if (!page.ok() || page->entries.empty()) return;
+    for (const DirEntry& entry : page->entries) {
+      DraftFound found;
+      if (entry.attr.is_namespace && server.drafts->lookup(dir, entry.name.c_str(), found) == -ENOENT)
+        static_cast<void>(server.drafts->share(dir, entry.name.c_str(), found));
+    }
+    if (page->last) return;
+    from = page->entries.back().place;
+    server.requests.alive();
+  }
+}
+
+}  // namespace weft

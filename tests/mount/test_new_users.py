@@ -1,0 +1,148 @@
+"""Who may do what in new/: drafts are private, and namespaces are shared."""
+import contextlib
+import errno
+import json
+import os
+import stat
+
+import pytest
+
+from daemonlib import Daemon
+from weftlib import Mount, Store, files_below, let_in, refused_by, write_model, random_tensors
+
+pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
+ONE, OTHER = 64001, 64002
+NOT_THEIRS = (errno.EACCES, errno.EPERM)
+
+
+def outcomes_as(user, calls):
+    """What each call answers, as an ordinary user: 0 or an errno. Each is (function, argument…)."""
+    hears, said = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        outcomes = []
+        with contextlib.suppress(BaseException):
+            os.setgroups([])
+            os.setgid(user)
+            os.setuid(user)
+            for act, *arguments in calls:
+                try:
+                    act(*arguments)
+                    outcomes.append(0)
+                except OSError as error:
+                    outcomes.append(error.errno)
+            os.write(said, json.dumps(outcomes).encode())
+        os._exit(0)
+    os.close(said)
+    with open(hears, "rb") as answer:
+        outcomes = json.loads(answer.read())
+    os.waitpid(pid, 0)
+    assert len(outcomes) == len(calls)
+    return outcomes
+
+
+@pytest.fixture(name="mount")
+def a_mount(tmp_path):
+    """Both users may publish there, and org is a namespace that `weft import` made."""
+    store = Store(tmp_path / "store")
+    store.publish(write_model(tmp_path / "model", random_tensors(1, 4096, seed="users")), name="org/m")
+    with Mount(store, tmp_path / "mnt", "publish") as mount, \
+            Daemon(store, "--control-publish", ONE, "--control-publish", OTHER):
+        let_in(mount)
+        yield mount
+
+
+def write(path, content):
+    path.write_bytes(content)
+
+
+@pytest.mark.parametrize("place", ["new", "new/org"])
+def test_two_users_do_not_meet(place, mount):
+    """Each call of the other user on a draft is refused, and the draft stays as it is."""
+    place = mount / place
+    draft, single, own = place / "draft", place / "single", place / "own"
+    made = [(os.mkdir, draft, 0o777), (write, draft / "x", b"secret"), (os.mkdir, draft / "empty"),
+            (write, single, b"alone")]
+    assert outcomes_as(ONE, made) == [0] * len(made)
+    for path in (draft, single):
+        assert path.stat().st_uid == ONE
+        assert not path.stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO)
+    before = files_below(draft), single.read_bytes(), draft.stat().st_mtime_ns
+    refused = {
+        "list": (os.listdir, draft), "stat": (os.stat, draft / "x"), "read": (os.open, draft / "x", os.O_RDONLY),
+        "write": (os.open, draft / "x", os.O_WRONLY), "create": (write, draft / "y", b"y"),
+        "mkdir": (os.mkdir, draft / "y"), "symlink": (os.symlink, "x", draft / "y"),
+        "unlink": (os.unlink, draft / "x"), "truncate": (os.truncate, draft / "x", 0),
+        "rename inside": (os.rename, draft / "x", draft / "z"), "rename out": (os.rename, draft / "x", own / "x"),
+        "rename into": (os.rename, own, draft / "own"), "publish into": (os.rename, own, draft / "own@"), "rename": (os.rename, draft, place / "stolen"),
+        "publish": (os.rename, draft, place / "stolen@"), "publish in place": (os.rename, draft, place / "draft@"),
+        "publish an inner one": (os.rename, draft / "empty", place / "stolen@"),
+        "rmdir": (os.rmdir, draft), "rmdir inside": (os.rmdir, draft / "empty"), "chmod": (os.chmod, draft, 0o777),
+        "chown": (os.chown, draft, OTHER, OTHER), "utime": (os.utime, draft),
+        "read a file": (os.open, single, os.O_RDONLY), "write a file": (os.open, single, os.O_WRONLY),
+        "unlink a file": (os.unlink, single), "publish a file": (os.rename, single, place / "stolen@"),
+        "replace a file": (os.rename, own / "mine", single), "link": (os.link, single, own / "link"),
+    }
+    outcomes = outcomes_as(OTHER, [(os.mkdir, own), (write, own / "mine", b"mine"), *refused.values()])
+    assert outcomes[:2] == [0, 0]
+    wrong = {name: outcome for name, outcome in zip(refused, outcomes[2:]) if outcome not in NOT_THEIRS}
+    assert wrong == {}
+    assert (files_below(draft), single.read_bytes(), draft.stat().st_mtime_ns) == before
+    assert sorted(os.listdir(draft)) == ["empty", "x"]
+    name = "draft" if place.name == "new" else "org/draft"
+    assert outcomes_as(ONE, [(os.rmdir, draft / "empty"), (os.rename, draft, place / "draft@")]) == [0, 0]
+    assert (mount.version(name, 1) / "x").read_bytes() == b"secret"
+    assert files_below(own) == {"mine": b"mine"}
+
+
+def test_a_directory_becomes_a_namespace_by_its_users_alone(mount):
+    """Its name would be in that of the model, and all users would share it."""
+    space, own = mount / "new/space", mount / "new/own"
+    assert outcomes_as(ONE, [(os.mkdir, space), (write, space / "x", b"x"), (os.chmod, space, 0o755)]) == [0] * 3
+    calls = [(os.mkdir, own), (write, own / "y", b"y"), (os.rename, own, space / "m@")]
+    assert outcomes_as(OTHER, calls) == [0, 0, errno.EACCES]
+    assert stat.S_IMODE(space.stat().st_mode) == 0o755 and space.stat().st_uid == ONE
+    assert files_below(own) == {"y": b"y"}
+    calls = [(os.mkdir, space / "m"), (write, space / "m/z", b"z"), (os.rename, space / "m", space / "m@")]
+    assert outcomes_as(ONE, calls) == [0] * 3
+    assert stat.S_IMODE(space.stat().st_mode) == 0o1777
+    assert outcomes_as(OTHER, [(os.rename, own, space / "n@"), (os.open, space / "x", os.O_RDONLY)]) == [0, errno.EACCES]
+
+
+def test_what_is_wrong_with_a_file_is_its_users_alone(mount):
+    """NAME.weft.error lies beside the draft, where all users list."""
+    bad = mount / "new/bad.safetensors"
+    error = mount / "new/bad.safetensors.weft.error"
+    calls = [(write, bad, b"\x10\0\0\0\0\0\0\0{"), (os.rename, bad, mount / "new/m@")]
+    assert outcomes_as(ONE, calls) == [0, errno.EINVAL]
+    assert error.stat().st_uid == ONE
+    assert outcomes_as(OTHER, [(os.open, error, os.O_RDONLY), (os.unlink, error)]) == [errno.EACCES, errno.EPERM]
+
+
+def test_namespaces_are_listed(mount, tmp_path):
+    """Also those that `weft import` makes beside the mount, and those below others."""
+    model = tmp_path / "model"
+    for name in ("plain", "deep/er/m", "org/below/m"):
+        (model / "config.json").write_text(json.dumps({"name": name}))
+        mount.store.publish(model, name=name)
+    new = mount / "new"
+    assert sorted(os.listdir(new)) == ["deep", "org"]
+    assert os.listdir(new / "org") == ["below"]
+    assert os.listdir(new / "deep") == ["er"]
+    for path in ("deep", "deep/er", "org", "org/below"):
+        assert stat.S_IMODE((new / path).stat().st_mode) == 0o1777
+    mount.store.weft("rm", "deep/er/m@1")
+    assert os.listdir(new / "deep") == ["er"], "a draft may lie in it"
+    begun = [(os.listdir, new), (os.listdir, new / "org"), (os.mkdir, new / "org/below/mine"),
+             (write, new / "org/below/mine/x", b"x"), (os.rename, new / "org/below/mine", new / "org/below/mine@")]
+    assert outcomes_as(ONE, begun) == [0] * len(begun)
+    assert (mount.version("org/below/mine", 1) / "x").read_bytes() == b"x"
+    refused_by(errno.EROFS, os.mkdir, mount / "models/org/mine")
+
+
+def test_a_user_lists_a_namespace_first(mount):
+    """Nobody has asked for it before, and the user needs no right to make it."""
+    seen = mount / "new/own"
+    calls = [(os.mkdir, seen), (lambda: (seen / "saw").write_text("\n".join(os.listdir(mount / "new"))),)]
+    assert outcomes_as(ONE, calls) == [0, 0]
+    assert sorted((seen / "saw").read_text().split()) == ["org", "own"]
