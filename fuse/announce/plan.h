@@ -21,8 +21,8 @@ struct Announcement {
   bool operator==(const Announcement&) const = default;
 };
 
-// More events than these are the backlog of a mount that was away, or of a node that joined: of each model its newest
-// version is announced, and no removal.
+// More events than these are the backlog of a mount that was away, or of a node that joined: their last changes alone
+// are announced (backlog.h).
 inline constexpr std::size_t kAnnouncedEachMax = 256;
 
 // In the order in which they are to be performed: a version comes before its tags, and `latest` last. Errors are those

@@ -20,7 +20,7 @@ struct Commit {
   Kind kind = Kind::publish;
   std::string model;
   std::uint64_t number = 0;    // of the version; not of tags
-  std::vector<Tag> tags;       // that were set, moved or deleted
+  std::vector<Tag> tags;       // that were set, moved or deleted; removal: that went with the version
   std::uint64_t bytes = 0;     // publish: of the version's files
   std::uint64_t time_ns = 0;   // when its maker made it
   std::uint64_t position = 0;  // of the journal behind it: a place to read on from

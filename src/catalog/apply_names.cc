@@ -174,14 +174,18 @@ Status delete_tag(Txn& txn, ModelRow& model, std::string_view name) {
   return txn.erase(Table::tags, key);
 }
 
-// Its tags go with a version.
-Status delete_tags_of(Txn& txn, ModelRow& model, std::uint64_t number) {
-  const std::string prefix = version_tag_key(model.id, number, {});
-  std::vector<std::string> gone;
+Result<std::vector<std::string>> tags_of(Txn& txn, ModelId model, std::uint64_t number) {
+  const std::string prefix = version_tag_key(model, number, {});
+  std::vector<std::string> tags;
   WEFT_CHECK(each_entry(txn, Table::version_tags, prefix, [&](const Entry& entry) -> Status {
-    gone.emplace_back(entry.key.substr(prefix.size()));
+    tags.emplace_back(entry.key.substr(prefix.size()));
     return {};
   }));
+  return tags;
+}
+
+Status delete_tags_of(Txn& txn, ModelRow& model, std::uint64_t number) {
+  WEFT_TRY(const std::vector<std::string> gone, tags_of(txn, model.id, number));
   for (const std::string& name : gone) WEFT_CHECK(delete_tag(txn, model, name));
   return {};
 }

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "diskformat/events.h"
 #include "index/tables.h"
@@ -19,6 +21,8 @@ Status set_tags_of(Txn& txn, const PublishEvent& event);
 // The caller stores the model's row afterwards: it counts the tags.
 Status set_tag(Txn& txn, ModelRow& model, const TagRow& tag);
 Status delete_tag(Txn& txn, ModelRow& model, std::string_view name);
-Status delete_tags_of(Txn& txn, ModelRow& model, std::uint64_t number);  // of a version that goes
+// That lead to a version, by name; all of them are deleted.
+Result<std::vector<std::string>> tags_of(Txn& txn, ModelId model, std::uint64_t number);
+Status delete_tags_of(Txn& txn, ModelRow& model, std::uint64_t number);
 
 }  // namespace weft

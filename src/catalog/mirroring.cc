@@ -6,6 +6,7 @@
 
 #include "base/limits.h"
 #include "base/text.h"
+#include "catalog/apply_names.h"
 #include "catalog/plan.h"
 #include "diskformat/uuid.h"
 #include "weft/names.h"
@@ -199,6 +200,7 @@ Status Mirroring::remove(const VersionRow& version, std::uint64_t time_ns, const
   event.number = version.number;
   event.time_ns = time_ns;
   event.lost = lost;
+  WEFT_TRY(event.tags, tags_of(txn_, version.model, version.number));
   WEFT_CHECK(apply_removal(txn_, event, content));
   return add(std::move(event));
 }

@@ -9,6 +9,7 @@
 #include "base/limits.h"
 #include "base/text.h"
 #include "catalog/apply.h"
+#include "catalog/apply_names.h"
 #include "catalog/taking.h"
 #include "catalog/uses.h"
 #include "index/blobs.h"
@@ -219,13 +220,14 @@ Result<TagsEvent> plan_tags(Txn& txn, std::string_view model_name, const std::ve
 }
 
 Result<RemovalEvent> plan_removal(Txn& txn, std::string_view model, std::uint64_t number) {
-  WEFT_CHECK(live_version(txn, model, number));
+  WEFT_TRY(const VersionRow version, live_version(txn, model, number));
   WEFT_TRY(Counters counters, get_counters(txn));
   RemovalEvent event;
   event.sequence = counters.sequence + 1;
   event.model = model;
   event.number = number;
   event.time_ns = now_ns();
+  WEFT_TRY(event.tags, tags_of(txn, version.model, number));
   return event;
 }
 

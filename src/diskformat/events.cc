@@ -61,9 +61,10 @@ std::vector<std::byte> encode(const RemovalEvent& event, std::uint64_t place) {
   Builder builder;
   auto model = builder.CreateString(event.model);
   auto lost = builder.CreateString(event.lost);
+  auto tags = builder.CreateVectorOfStrings(event.tags);
   return seal_record(RecordKind::removal,
                      flat::finish(builder, records::CreateRemoval(builder, event.sequence, model, event.number,
-                                                                  event.time_ns, place, event.revision, lost)));
+                                                                  event.time_ns, place, event.revision, lost, tags)));
 }
 
 std::vector<std::byte> encode(const AdoptionEvent& event, std::uint64_t place) {
@@ -197,9 +198,11 @@ Result<PlacedEvent> decode_tags(std::span<const std::byte> payload, std::string_
 Result<PlacedEvent> decode_removal(std::span<const std::byte> payload, std::string_view where) {
   const auto* in = flat::root<records::Removal>(payload);
   if (in == nullptr) return flat::bad(where, "not a removal");
-  return PlacedEvent{RemovalEvent{in->sequence(), flat::text(in->model_name()), in->number(), in->time_ns(),
-                                  in->revision(), flat::text(in->lost())},
-                     in->place()};
+  RemovalEvent event{in->sequence(), flat::text(in->model_name()), in->number(), in->time_ns(),
+                     in->revision(), flat::text(in->lost())};
+  if (in->tags() != nullptr)
+    for (const flatbuffers::String* tag : *in->tags()) event.tags.push_back(flat::text(tag));
+  return PlacedEvent{std::move(event), in->place()};
 }
 
 Result<PlacedEvent> decode_adoption(std::span<const std::byte> payload, std::string_view where) {

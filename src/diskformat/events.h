@@ -61,7 +61,8 @@ struct RemovalEvent {
   std::uint64_t number = 0;
   std::uint64_t time_ns = 0;
   std::uint64_t revision = 0;
-  std::string lost;  // why, of a version whose bytes were lost; "": somebody removed it
+  std::string lost;                    // why, of a version whose bytes were lost; "": somebody removed it
+  std::vector<std::string> tags = {};  // that led to the version: they go with it
 };
 
 // A bare version gets its content. It repeats what the publish says: no record needs an earlier one.

@@ -53,6 +53,11 @@ ModelEvent version_event(const Commit& commit) {
   return event;
 }
 
+bool has_tags(ModelEvent::Kind kind) {
+  using Kind = ModelEvent::Kind;
+  return kind == Kind::publish || kind == Kind::tag || kind == Kind::remove || kind == Kind::lost;
+}
+
 }  // namespace
 
 std::string_view name_of(ModelEvent::Kind kind) {
@@ -93,7 +98,7 @@ void write_event(JsonWriter& json, const ModelEvent& event) {
     json.member("model", event.model).key("version");
     event.version == 0 ? json.null() : json.value(event.version);
   }
-  if (event.kind == ModelEvent::Kind::publish || event.kind == ModelEvent::Kind::tag) {
+  if (has_tags(event.kind)) {
     json.key("tags").begin_array();
     for (const std::string& tag : event.tags) json.value(tag);
     json.end_array();

@@ -21,7 +21,7 @@ struct ModelEvent {
   Kind kind = Kind::publish;
   std::string model;                            // "" for a restart
   std::uint64_t version = 0;                    // 0: none, as for a tag that is deleted
-  std::vector<std::string> tags;                // publish: those that lead to the version. tag: those that were changed
+  std::vector<std::string> tags;                // that lead to the version, were changed, or went with the version
   std::uint64_t bytes = 0;                      // publish: of the version's files
   std::optional<std::uint64_t> new_bytes = {};  // publish: what it was the first to bring, where its content is local
   std::string why = {};                         // lost

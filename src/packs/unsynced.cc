@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <utility>
+#include <vector>
 
 #include "diskformat/toc.h"
 #include "os/file_ops.h"
@@ -70,16 +71,16 @@ Result<bool> is_unsynced(const PackDir& packs, PackId pack) {
   return !(*listing)->boot().empty();
 }
 
-Result<std::vector<PackEntry>> settle_pack(const PackDir& packs, PackId pack, const FlushPace& pace) {
+Status settle_pack(const PackDir& packs, PackId pack, const FlushPace& pace, const ForgetLost& forget) {
   auto toc = packs.toc(pack);
-  if (!toc.ok() && toc.error().code == Errc::not_found) return std::vector<PackEntry>();
+  if (!toc.ok() && toc.error().code == Errc::not_found) return {};
   if (!toc.ok()) return std::move(toc).error();
-  if (toc->boot.empty()) return std::vector<PackEntry>();
-  WEFT_TRY(std::vector<PackEntry> lost, make_durable(packs.pack_file(pack), *toc, pace));
+  if (toc->boot.empty()) return {};
+  WEFT_TRY(const std::vector<PackEntry> lost, make_durable(packs.pack_file(pack), *toc, pace));
+  if (!lost.empty()) WEFT_CHECK(forget(lost));
   toc->boot.clear();
   WEFT_CHECK(replace_toc(packs.toc_file(pack), *toc));
-  WEFT_CHECK(sync_directory(packs.path()));
-  return lost;
+  return sync_directory(packs.path());
 }
 
 }  // namespace weft

@@ -4,7 +4,8 @@
 // no page with it. Under another boot nobody reads the pack (Errc::absent) until it was judged.
 #pragma once
 
-#include <vector>
+#include <functional>
+#include <span>
 
 #include "packs/packs.h"
 #include "weft/publish.h"
@@ -15,10 +16,12 @@ namespace weft {
 
 Result<bool> is_unsynced(const PackDir& packs, PackId pack);
 
-// Makes it an ordinary pack, and returns what it has lost: nothing if its bytes are of this boot, which are written to
-// the disk in pieces, so that other syncs wait for one piece at most; else the blobs whose bytes, read and hashed, are
-// others. Its .toc lists these no more. Fine when it is ordinary already, or gone.
-// One caller at a time for a pack; gc leaves such packs alone.
-Result<std::vector<PackEntry>> settle_pack(const PackDir& packs, PackId pack, const FlushPace& pace);
+// Makes it an ordinary pack. Bytes of this boot are written to the disk in pieces, so that other syncs wait for one
+// piece at most. Bytes of another boot are read and hashed: the blobs that have other bytes are lost, and the .toc
+// lists them no more. `forget` takes them out of the index first, while nobody reads the pack: a reader who found one
+// in the index of before would have the wrong bytes. Fine when the pack is ordinary already, or gone. One caller at a
+// time for a pack; gc leaves such packs alone.
+using ForgetLost = std::function<Status(std::span<const PackEntry>)>;
+Status settle_pack(const PackDir& packs, PackId pack, const FlushPace& pace, const ForgetLost& forget);
 
 }  // namespace weft

@@ -41,7 +41,9 @@ class Commits {
     for (TagChange& change : event.changes) commit.tags.push_back({std::move(change.name), change.number});
   }
   void take(RemovalEvent& event) {
-    append(Commit::Kind::removal, std::move(event.model), event.number, event.time_ns).lost = std::move(event.lost);
+    Commit& commit = append(Commit::Kind::removal, std::move(event.model), event.number, event.time_ns);
+    commit.lost = std::move(event.lost);
+    for (std::string& tag : event.tags) commit.tags.push_back({std::move(tag), 0});
   }
   void take(AdoptionEvent& /*event*/) {}
   void take(NoteEvent& event) {

@@ -85,24 +85,28 @@ Result<bool> StoreImpl::relies_on_memory(Txn& txn, const PublishRequest& request
   return !use.unsynced().empty() || use.waits();
 }
 
-// What packs of another boot have lost is nowhere on this node from now on.
-Status StoreImpl::settle_packs(const std::set<PackId>& packs, const FlushPace& pace) {
-  for (const PackId pack : packs) {
-    WEFT_TRY(const std::vector<PackEntry> lost, settle_pack(packs_, pack, pace));
-    for (std::span<const PackEntry> rest(lost); !rest.empty();) {
-      const auto some = rest.first(std::min(rest.size(), limits::kBatchRows));
-      rest = rest.subspan(some.size());
-      WEFT_TRY(const WriterLock lock, lock_writer());
-      Status forgotten = env_->write(lock, [&](Txn& txn) -> Status {
-        for (const PackEntry& entry : some) {
-          WEFT_TRY(const std::optional<FoundBlob> blob, find_blob(txn, entry.id));
-          if (blob && blob->row.place == BlobPlace{pack, entry.offset}) WEFT_CHECK(forget_place(txn, *blob));
-        }
-        return bump_sequence(txn);
-      });
-      WEFT_CHECK(std::move(forgotten));
-    }
+// What a pack of another boot has lost is nowhere on this node from now on.
+Status StoreImpl::forget_lost(PackId pack, std::span<const PackEntry> lost) {
+  for (std::span<const PackEntry> rest = lost; !rest.empty();) {
+    const auto some = rest.first(std::min(rest.size(), limits::kBatchRows));
+    rest = rest.subspan(some.size());
+    WEFT_TRY(const WriterLock lock, lock_writer());
+    Status forgotten = env_->write(lock, [&](Txn& txn) -> Status {
+      for (const PackEntry& entry : some) {
+        WEFT_TRY(const std::optional<FoundBlob> blob, find_blob(txn, entry.id));
+        if (blob && blob->row.place == BlobPlace{pack, entry.offset}) WEFT_CHECK(forget_place(txn, *blob));
+      }
+      return bump_sequence(txn);
+    });
+    WEFT_CHECK(std::move(forgotten));
   }
+  return {};
+}
+
+Status StoreImpl::settle_packs(const std::set<PackId>& packs, const FlushPace& pace) {
+  for (const PackId pack : packs)
+    WEFT_CHECK(
+        settle_pack(packs_, pack, pace, [&](std::span<const PackEntry> lost) { return forget_lost(pack, lost); }));
   return {};
 }
 

@@ -183,6 +183,7 @@ class StoreImpl final : public ClusterStore, public IndexAccess {
   Status settle();
   Result<VersionRow> version_row(VersionId version);
   Result<MemoryUse> memory_use(const VersionRow& version, const VersionContent& content);
+  Status forget_lost(PackId pack, std::span<const PackEntry> lost);
   Status settle_packs(const std::set<PackId>& packs, const FlushPace& pace);
   struct Shown {
     Counters mark, counters;  // durable in the journal, and of the index

@@ -39,8 +39,9 @@ for byte, that nothing else is shown, and that `weft fsck` tells the truth. Runs
   damage  flips bits, truncates, zeroes, swaps, extends and deletes files of every kind. If every byte that a version needs is
           undamaged somewhere in the store, `weft fsck --rebuild` must bring that version back, whatever else is damaged
   all     each of them in turn
-  long    runs each test that goes on for some time ten times as long as scripts/test does, or WEFT_TEST_LENGTH times. Words
-          that follow are pytest's
+  long    runs each test that goes on for some time ten times as long as scripts/test does, or WEFT_TEST_LENGTH times. The
+          power of a machine with versions in memory is cut 200 times, and servers are killed 1,000 times while they
+          announce and 510 times while they publish. Words that follow are pytest's
   vm      reads over RDMA between two virtual machines: scripts/vm, whose words follow
   report  writes the totals over all runs into bench/RESULTS.md
 

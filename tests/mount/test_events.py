@@ -219,12 +219,13 @@ def test_unmount_ends_reads(tmp_path):
 
 
 def test_idle(mount):
-    """Readers that wait cost nothing."""
+    """Readers that wait cost nothing: the mount wakes at most once a second, as without them."""
     reader = Reader(mount)
-    time.sleep(0.5)
-    before = context_switches(mount.server_pids())
-    time.sleep(3)
-    assert context_switches(mount.server_pids()) - before <= 6
+    time.sleep(1)
+    pids = mount.server_pids()
+    before = context_switches(pids)
+    time.sleep(5)
+    assert context_switches(pids) - before <= 5
     assert reader.tags(mount) == ["end"]
 
 

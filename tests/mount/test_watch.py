@@ -48,7 +48,7 @@ def test_events(store, publish):
         store.weft("rm", "m@2")
         events = [json.loads(watcher.line()) for _ in range(4)]
         assert [(event["event"], event["version"], event.get("tags")) for event in events] == [
-            ("publish", 2, ["best", "prod"]), ("tag", 1, ["prod"]), ("tag", None, ["best"]), ("remove", 2, None)]
+            ("publish", 2, ["best", "prod"]), ("tag", 1, ["prod"]), ("tag", None, ["best"]), ("remove", 2, [])]
         assert events[0]["bytes"] >= 4096 and 0 < events[0]["new_bytes"] <= events[0]["bytes"]
         assert all(event["model"] == "m" and event["time_ns"] > 0 for event in events)
         assert sorted(event["position"] for event in events) == [event["position"] for event in events]

@@ -34,10 +34,29 @@ TEST_CASE("a publish is one event with its tags") {
   CHECK(json_of(events[0]).find("\"new_bytes\":10,") != std::string::npos);
 }
 
-TEST_CASE("a removal names the version alone") {
-  const auto events = events_of({Commit::Kind::removal, "m", 2, {}, 0, 18, 400}, 300);
+TEST_CASE("a removal names the version, and the tags that went with it") {
+  const auto events = events_of({Commit::Kind::removal, "m", 2, {{"prod", 0}}, 0, 18, 400}, 300);
   REQUIRE(events.size() == 1);
-  CHECK(json_of(events[0]) == R"({"event":"remove","model":"m","version":2,"time_ns":18,"position":400})");
+  CHECK(json_of(events[0]) ==
+        R"({"event":"remove","model":"m","version":2,"tags":["prod"],"time_ns":18,"position":400})");
+}
+
+TEST_CASE("a version whose bytes were lost says why") {
+  const auto events = events_of({Commit::Kind::removal, "m", 2, {}, 0, 18, 400, "lost: its machine stopped"}, 300);
+  REQUIRE(events.size() == 1);
+  CHECK(events[0].kind == Kind::lost);
+  CHECK(json_of(events[0]) ==
+        R"({"event":"lost","model":"m","version":2,"tags":[],"why":"lost: its machine stopped","time_ns":18,)"
+        R"("position":400})");
+}
+
+TEST_CASE("a version is in memory, and then on a disk") {
+  const auto memory = events_of({Commit::Kind::in_memory, "m", 2, {}, 0, 18, 400}, 300);
+  const auto durable = events_of({Commit::Kind::on_disk, "m", 2, {}, 0, 19, 500}, 400);
+  REQUIRE(memory.size() == 1);
+  REQUIRE(durable.size() == 1);
+  CHECK(json_of(memory[0]) == R"({"event":"memory","model":"m","version":2,"time_ns":18,"position":400})");
+  CHECK(json_of(durable[0]) == R"({"event":"durable","model":"m","version":2,"time_ns":19,"position":500})");
 }
 
 TEST_CASE("changes of tags are an event for each version that they lead to") {

@@ -35,6 +35,14 @@ std::uint64_t end_of(Store& store) {
   return store.snapshot().value()->journal_end();
 }
 
+// More changes than are announced each: of a tag that no test looks at.
+void make_backlog(Store& store, const std::string& model) {
+  for (std::size_t i = 0; i <= kAnnouncedEachMax / 2; ++i) {
+    REQUIRE(store.set_tag(model, "other", 1).ok());
+    REQUIRE(store.set_tag(model, "other", std::nullopt).ok());
+  }
+}
+
 }  // namespace
 
 TEST_CASE("a version is announced before its tags, and latest comes last") {
@@ -76,6 +84,17 @@ TEST_CASE("removals") {
   CHECK(plan_of(*store, events_from(*store, begin)) == Lines{"removal models/org m", "removal models org"});
 }
 
+TEST_CASE("a version takes its tags along") {
+  TestStore test;
+  const auto store = open_store(test.path);
+  must_publish(*store, "m", {{1}});
+  must_publish(*store, "m", {{2}}, {{}, {"a", "b"}});
+  const std::uint64_t begin = end_of(*store);
+  REQUIRE(store->remove_version("m", 2).ok());
+  CHECK(plan_of(*store, events_from(*store, begin)) ==
+        Lines{"deletion models/m a", "deletion models/m b", "removal models/m 2", "replacement models/m latest"});
+}
+
 TEST_CASE("tags") {
   TestStore test;
   const auto store = open_store(test.path);
@@ -86,19 +105,96 @@ TEST_CASE("tags") {
   CHECK(plan_of(*store, events_from(*store, begin)) == Lines{"replacement models/m prod", "deletion models/m prod"});
 }
 
-TEST_CASE("of a backlog, and after a restart, the newest version of each model is announced") {
+TEST_CASE("models that come at once bring their namespace once, and those that go at once take it") {
   TestStore test;
   const auto store = open_store(test.path);
-  for (unsigned i = 1; i <= kAnnouncedEachMax / 2; ++i) {
-    must_publish(*store, "m", {{i}});
-    must_publish(*store, "n", {{i}});
+  must_publish(*store, "org/m", {{1}});
+  must_publish(*store, "org/n", {{2}});
+  CHECK(plan_of(*store, events_from(*store, 0)) ==
+        Lines{"creation models org", "creation models/org m", "creation models/org/m 1", "creation models/org n",
+              "creation models/org/n 1", "replacement models/org/m latest", "replacement models/org/n latest"});
+  const std::uint64_t begin = end_of(*store);
+  REQUIRE(store->remove_version("org/m", 1).ok());
+  REQUIRE(store->remove_version("org/n", 1).ok());
+  CHECK(plan_of(*store, events_from(*store, begin)) ==
+        Lines{"removal models/org m", "removal models org", "removal models/org n"});
+}
+
+TEST_CASE("a model that comes back brings its directory, also if a newer version is there by now") {
+  TestStore test;
+  const auto store = open_store(test.path);
+  must_publish(*store, "m", {{1}});
+  REQUIRE(store->remove_version("m", 1).ok());
+  const std::uint64_t begin = end_of(*store);
+  must_publish(*store, "m", {{2}});
+  const auto events = events_from(*store, begin);
+  must_publish(*store, "m", {{3}});
+  CHECK(plan_of(*store, events) == Lines{"creation models m", "creation models/m 2", "replacement models/m latest"});
+}
+
+TEST_CASE("a backlog leads to the newest version and the last state of each tag") {
+  TestStore test;
+  const auto store = open_store(test.path);
+  for (unsigned i = 1; i <= 2; ++i) must_publish(*store, "m", {{i}}, {{}, {fmt::format("of{}", i)}});
+  const std::uint64_t begin = end_of(*store);
+  must_publish(*store, "m", {{3}}, {{}, {"prod", "first"}});
+  make_backlog(*store, "m");
+  REQUIRE(store->set_tag("m", "prod", 1).ok());
+  must_publish(*store, "m", {{4}}, {{}, {"fresh"}});
+  must_publish(*store, "n", {{1}});
+  REQUIRE(store->set_tag("m", "prod", 2).ok());
+  REQUIRE(store->set_tag("m", "of1", std::nullopt).ok());
+  const auto events = events_from(*store, begin);
+  REQUIRE(events.size() > kAnnouncedEachMax);
+  CHECK(plan_of(*store, events) == Lines{"replacement models/m first", "deletion models/m other", "creation models/m 4",
+                                         "replacement models/m fresh", "creation models n", "creation models/n 1",
+                                         "replacement models/m prod", "deletion models/m of1",
+                                         "replacement models/m latest", "replacement models/n latest"});
+}
+
+TEST_CASE("a backlog leads to the removals of what was there before it") {
+  TestStore test;
+  const auto store = open_store(test.path);
+  for (unsigned i = 1; i <= 3; ++i) must_publish(*store, "m", {{i}}, {{}, {fmt::format("of{}", i)}});
+  must_publish(*store, "gone", {{1}});
+  const std::uint64_t begin = end_of(*store);
+  must_publish(*store, "m", {{4}}, {{}, {"prod"}});
+  must_publish(*store, "short", {{1}});
+  make_backlog(*store, "m");
+  for (const std::uint64_t number : {2, 4, 3}) REQUIRE(store->remove_version("m", number).ok());
+  REQUIRE(store->remove_version("gone", 1).ok());
+  REQUIRE(store->remove_version("short", 1).ok());
+  const auto events = events_from(*store, begin);
+  REQUIRE(events.size() > kAnnouncedEachMax);
+  CHECK(plan_of(*store, events) == Lines{"deletion models/m other", "deletion models/m of2", "removal models/m 2",
+                                         "deletion models/m prod", "deletion models/m of3", "removal models/m 3",
+                                         "removal models gone", "replacement models/m latest"});
+}
+
+TEST_CASE("the backlog of a node that joins has the directories of all models") {
+  TestStore test;
+  const auto store = open_store(test.path);
+  for (unsigned i = 1; i <= kAnnouncedEachMax / 2 + 1; ++i) {
+    must_publish(*store, "org/m", {{i}});
+    must_publish(*store, "org/n", {{i}});
   }
-  must_publish(*store, "m", {{1000}}, {{}, {"prod"}});
   const auto events = events_from(*store, 0);
   REQUIRE(events.size() > kAnnouncedEachMax);
-  CHECK(plan_of(*store, events) == Lines{fmt::format("creation models/n {}", kAnnouncedEachMax / 2),
-                                         fmt::format("creation models/m {}", kAnnouncedEachMax / 2 + 1),
-                                         "replacement models/m prod", "replacement models/n latest",
-                                         "replacement models/m latest"});
-  CHECK(plan_of(*store, events_from(*store, 1)) == Lines{"replacement models/m latest", "replacement models/n latest"});
+  const std::size_t newest = kAnnouncedEachMax / 2 + 1;
+  CHECK(plan_of(*store, events) == Lines{"creation models org", "creation models/org m",
+                                         fmt::format("creation models/org/m {}", newest), "creation models/org n",
+                                         fmt::format("creation models/org/n {}", newest),
+                                         "replacement models/org/m latest", "replacement models/org/n latest"});
+}
+
+TEST_CASE("after a restart all that is there is announced") {
+  TestStore test;
+  const auto store = open_store(test.path);
+  must_publish(*store, "m", {{1}}, {{}, {"old"}});
+  must_publish(*store, "m", {{2}}, {{}, {"prod"}});
+  must_publish(*store, "org/n", {{2}});
+  CHECK(plan_of(*store, events_from(*store, 1)) ==
+        Lines{"creation models m", "creation models/m 2", "replacement models/m prod", "replacement models/m old",
+              "creation models org", "creation models/org n", "creation models/org/n 1", "replacement models/m latest",
+              "replacement models/org/n latest"});
 }

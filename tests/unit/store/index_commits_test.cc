@@ -34,13 +34,14 @@ TEST_CASE("the history tells of publishes, tags and removals") {
   REQUIRE(store->set_tag("m", "other", std::nullopt).error().code == Errc::not_found);
   REQUIRE(store->set_tag("m", "best", std::nullopt).ok());
   REQUIRE(store->pin("m", 2, true).ok());
+  REQUIRE(store->set_tag("m", "late", 2).ok());
   REQUIRE(store->remove_version("m", 2).ok());
   const std::uint64_t end = end_of(*store);
 
   const CommitBatch batch = must_read(*store, begin);
   CHECK(batch.next == end);
   const auto& commits = batch.commits;
-  REQUIRE(commits.size() == 5);
+  REQUIRE(commits.size() == 6);
   CHECK(std::ranges::all_of(commits, [](const Commit& commit) { return commit.model == "m" && commit.time_ns != 0; }));
   CHECK(commits[0].kind == Kind::publish);
   CHECK(commits[0].number == 1);
@@ -52,13 +53,14 @@ TEST_CASE("the history tells of publishes, tags and removals") {
   CHECK(commits[2].kind == Kind::tags);
   CHECK(commits[2].tags == std::vector<Commit::Tag>{{"best", 2}});
   CHECK(commits[3].tags == std::vector<Commit::Tag>{{"best", 0}});
-  CHECK(commits[4].kind == Kind::removal);
-  CHECK(commits[4].number == 2);
+  CHECK(commits[5].kind == Kind::removal);
+  CHECK(commits[5].number == 2);
+  CHECK(commits[5].tags == std::vector<Commit::Tag>{{"late", 0}});
 
   CHECK(must_read(*store, end).commits.empty());
   CHECK(must_read(*store, end).next == end);
-  CHECK(must_read(*store, first).commits.size() == 4);
-  CHECK(must_read(*store, commits[2].position).commits.size() == 2);
+  CHECK(must_read(*store, first).commits.size() == 5);
+  CHECK(must_read(*store, commits[2].position).commits.size() == 3);
 }
 
 TEST_CASE("a long history is read in parts") {

@@ -1,0 +1,102 @@
+#include "fuse/announce/backlog.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+
+namespace weft {
+namespace {
+
+using Kind = ModelEvent::Kind;
+
+// Of one model, from the last event backwards.
+struct Names {
+  std::set<std::uint64_t> made;     // versions that the events publish, all of them from the beginning on
+  std::set<std::uint64_t> removed;  // so far, as the others
+  std::set<std::string> tags;
+  bool published = false;
+};
+
+// The tags of the event that no later event changes.
+std::vector<std::string> last_tags(Names& names, const ModelEvent& event) {
+  std::vector<std::string> last;
+  for (const std::string& tag : event.tags)
+    if (names.tags.insert(tag).second) last.push_back(tag);
+  return last;
+}
+
+// Looks at events, the last one first.
+class LastChanges {
+ public:
+  explicit LastChanges(const std::vector<ModelEvent>& events) {
+    for (const ModelEvent& event : events)
+      if (event.kind == Kind::publish) models_[event.model].made.insert(event.version);
+  }
+  void look(const ModelEvent& event) {
+    Names& names = models_[event.model];
+    switch (event.kind) {
+      case Kind::publish:
+        return published(names, event);
+      case Kind::tag:
+        return tagged(names, event, event.version);
+      case Kind::remove:
+      case Kind::lost:
+        return removed(names, event);
+      case Kind::restart:
+        return changes_.push_back({event, 0});
+      case Kind::memory:
+      case Kind::durable:
+        return;
+    }
+  }
+  std::vector<AnnouncedChange> in_order() && {
+    std::ranges::reverse(changes_);
+    return std::move(changes_);
+  }
+
+ private:
+  void published(Names& names, const ModelEvent& event) {
+    const bool there = !names.removed.contains(event.version);
+    if (!there || names.published) return tagged(names, event, there ? event.version : 0);
+    names.published = true;
+    AnnouncedChange& change = changes_.emplace_back(AnnouncedChange{event, *names.made.begin()});
+    change.event.tags = last_tags(names, event);
+  }
+  // Its tags went with it, though it may have had none before these events.
+  void removed(Names& names, const ModelEvent& event) {
+    names.removed.insert(event.version);
+    if (names.made.contains(event.version)) return tagged(names, event, 0);
+    AnnouncedChange& change = changes_.emplace_back(AnnouncedChange{event, 0});
+    change.event.tags = last_tags(names, event);
+  }
+  // `version`: that the tags lead to; 0: to none.
+  void tagged(Names& names, const ModelEvent& event, std::uint64_t version) {
+    std::vector<std::string> tags = last_tags(names, event);
+    if (tags.empty()) return;
+    AnnouncedChange& change = changes_.emplace_back(AnnouncedChange{event, 0});
+    change.event.kind = Kind::tag;
+    change.event.version = version;
+    change.event.tags = std::move(tags);
+  }
+
+  std::map<std::string, Names> models_;
+  std::vector<AnnouncedChange> changes_;
+};
+
+}  // namespace
+
+std::vector<AnnouncedChange> each_change_of(const std::vector<ModelEvent>& events) {
+  std::vector<AnnouncedChange> changes;
+  for (const ModelEvent& event : events) changes.push_back({event, event.version});
+  return changes;
+}
+
+std::vector<AnnouncedChange> last_changes_of(const std::vector<ModelEvent>& events) {
+  LastChanges last(events);
+  for (auto event = events.rbegin(); event != events.rend(); ++event) last.look(*event);
+  return std::move(last).in_order();
+}
+
+}  // namespace weft
