@@ -203,10 +203,11 @@ TEST_CASE("a client that closes has its requests cancelled") {
 
 TEST_CASE("a server that ends waits for what runs, then cancels it") {
   Waiting waiting;
-  std::promise<void> go;
+  std::promise<void> brief_began, go;
   Served served;
   served.server->on("wait", Runs::own_thread, [&](const auto& call) { waiting.handle(call); });
   served.server->on("brief", Runs::own_thread, [&](const std::shared_ptr<Call>& call) {
+    brief_began.set_value();
     go.get_future().wait();
     call->answer("");
   });
@@ -214,7 +215,8 @@ TEST_CASE("a server that ends waits for what runs, then cancels it") {
   auto brief = std::async(std::launch::async, [&] { return client->call("brief", "").ok(); });
   auto longer = std::async(std::launch::async, [&] { return client->call("wait", "").error().code; });
   waiting.began.get_future().wait();
-  auto drained = std::async(std::launch::async, [&] { return served.server->drain(200ms, 30s); });
+  brief_began.get_future().wait();
+  auto drained = std::async(std::launch::async, [&] { return served.server->drain(2s, 30s); });
   go.set_value();
   CHECK(brief.get());
   CHECK(longer.get() == Errc::cancelled);
