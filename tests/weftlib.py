@@ -336,13 +336,6 @@ def refused_by(number, act, *arguments):
     assert failed.value.errno == number, failed.value
 
 
-def let_in(mount):
-    """Other users reach the mount."""
-    for parent in mount.path.parents:
-        if parent.owner() == "root" and not parent.stat().st_mode & stat.S_ISVTX:
-            os.chmod(parent, 0o755)
-
-
 def act_as(user, act):
     """In a process of this user, unless it is ours. What it raises fails the caller, too."""
     def work(companion):

@@ -7,7 +7,7 @@ import pytest
 
 from clusterlib import Etcd, can_make_networks
 from nodes import SECONDS_MAX
-from weftlib import NOBODY, files_below, let_in, process_of, random_tensors, refused_by, wait_until, write_model
+from weftlib import NOBODY, files_below, process_of, random_tensors, refused_by, wait_until, write_model
 
 pytestmark = pytest.mark.skipif(not can_make_networks(), reason="needs root, network name spaces and etcd")
 
@@ -57,7 +57,7 @@ def test_namespaces_of_other_nodes(cluster, tmp_path):
         assert os.listdir(mount / "new/org") == ["team"]
         for path in ("org", "org/team"):
             assert stat.S_IMODE((mount / "new" / path).stat().st_mode) == 0o1777
-        let_in(mount)
+        mount.let_in()
         draft = mount / "new/org/team/mine"
 
         def publish(companion):

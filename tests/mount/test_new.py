@@ -12,13 +12,8 @@ import stat
 import pytest
 
 from daemonlib import Daemon
-<<<<<<< HEAD
-from weftlib import (NOBODY, Mount, Store, files_below, let_in, random_bytes, random_tensors, refused_by, run,
+from weftlib import (NOBODY, Mount, Store, act_as, files_below, random_bytes, random_tensors, refused_by, run,
                      safetensors_bytes, write_model)
-=======
-from weftlib import (NOBODY, Mount, Store, act_as, files_below, process_of, random_bytes, random_tensors, run, safetensors_bytes,
-                     write_model)
->>>>>>> wr
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
 
@@ -344,41 +339,6 @@ def test_files_behave(mounted):
     assert os.listdir(mounted / "new") == []
 
 
-<<<<<<< HEAD
-=======
-def test_users_do_not_meet(mounted):
-    new = mounted / "new"
-    (new / "mine").mkdir()
-    (new / "mine/x").write_bytes(b"x")
-    mounted.let_in()
-    outcome = []
-
-    def other(companion):
-        seen = []
-        for act, *arguments in [(os.listdir, new / "mine"), (os.open, new / "mine/x", os.O_RDONLY),
-                                (os.open, new / "mine/x", os.O_WRONLY), (os.unlink, new / "mine/x"),
-                                (os.rename, new / "mine", new / "stolen"), (os.rename, new / "mine", new / "stolen@")]:
-            try:
-                act(*arguments)
-                seen.append(0)
-            except OSError as error:
-                seen.append(error.errno)
-        (new / "theirs").mkdir()
-        (new / "theirs/y").write_bytes(b"y")
-        facts = (new / "theirs/y").stat()
-        (new / "theirs" / f"saw-{'-'.join(map(str, seen))}-{facts.st_uid}").touch()
-        companion.is_ready()
-
-    with Daemon(mounted.store, "--control-publish", NOBODY), process_of(NOBODY, other):
-        outcome = [name for name in os.listdir(new / "theirs") if name.startswith("saw")]
-    numbers = [int(part) for part in outcome[0].split("-")[1:]]
-    assert numbers[-1] == NOBODY
-    assert all(number in (errno.EACCES, errno.EPERM) for number in numbers[:-1]), numbers
-    assert stat.S_IMODE((new / "theirs").stat().st_mode) == 0o700
-    assert published(mounted, "mine").name == "1"
-
-
->>>>>>> wr
 AS_NOBODY = {"user": NOBODY, "group": NOBODY, "extra_groups": [], "cwd": "/", "check": False}
 
 

@@ -8,7 +8,7 @@ import signal
 import pytest
 
 from daemonlib import Daemon
-from weftlib import NOBODY, Mount, Store, files_below, let_in, process_of, random_bytes, wait_until
+from weftlib import NOBODY, Mount, Store, files_below, process_of, random_bytes, wait_until
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
 FACTS = {"model": "org/m", "each": "checkpoint-*", "when": "trainer_state.json"}
@@ -217,11 +217,7 @@ def test_a_new_server_goes_on(mounted, training):
 
 def test_a_users_training(mounted):
     """By the rights of the user whose checkpoint it is; nobody else's file says what becomes of it."""
-<<<<<<< HEAD
-    let_in(mounted)
-=======
     mounted.let_in()
->>>>>>> wr
     theirs = mounted / "new/theirs"
 
     def train(companion):

@@ -8,7 +8,7 @@ import time
 import pytest
 
 from daemonlib import Daemon
-from weftlib import Mount, Store, let_in, overlay_over, process_of, random_bytes, refused_by
+from weftlib import Mount, Store, overlay_over, process_of, random_bytes, refused_by
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
 MIB = 1 << 20
@@ -106,7 +106,7 @@ def test_the_drafts_of_all_users_count(tmp_path):
     """Also those that the user who announces cannot look into."""
     store = Store(tmp_path / "store")
     with Mount(store, tmp_path / "mnt", "publish,drafts_max=8M") as mount, Daemon(store, "--control-publish", 64001):
-        let_in(mount)
+        mount.let_in()
         (mount / "new/mine").mkdir()
         (mount / "new/mine/x").touch()
         os.truncate(mount / "new/mine/x", 6 * MIB)

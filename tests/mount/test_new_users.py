@@ -8,7 +8,7 @@ import stat
 import pytest
 
 from daemonlib import Daemon
-from weftlib import Mount, Store, files_below, let_in, refused_by, write_model, random_tensors
+from weftlib import Mount, Store, files_below, refused_by, write_model, random_tensors
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
 ONE, OTHER = 64001, 64002
@@ -48,7 +48,7 @@ def a_mount(tmp_path):
     store.publish(write_model(tmp_path / "model", random_tensors(1, 4096, seed="users")), name="org/m")
     with Mount(store, tmp_path / "mnt", "publish") as mount, \
             Daemon(store, "--control-publish", ONE, "--control-publish", OTHER):
-        let_in(mount)
+        mount.let_in()
         yield mount
 
 
