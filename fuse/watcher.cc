@@ -89,8 +89,9 @@ void Watcher::join() {
 void Watcher::publish_status() {
   server_.vfs.set_mount_status([this, members = status_members(server_, read_ahead_, channel_ >= 0)] {
     const RequestLog& log = server_.requests;
-    return fmt::format(R"({}, "requests": {}, "reads": {}, "writes": {})", members, log.begun(), log.reads(),
-                       log.writes());
+    // Of one width: they rise while the status is read, whose size was told before.
+    return fmt::format(R"({}, "requests": {:<20}, "reads": {:<20}, "writes": {:<20})", members, log.begun(),
+                       log.reads(), log.writes());
   });
 }
 
