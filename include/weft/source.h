@@ -7,6 +7,8 @@
 // Errc::corrupt, Errc::io: it has it and cannot give it. After each of them the next source is asked.
 #pragma once
 
+#include <algorithm>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -76,6 +78,14 @@ struct RunBase {
   std::uint8_t width = 0;  // bytes of an element: 1, 2, 4 or 8
   OpenPlace place;         // of the run's first chunk; no pack: the run has no base
 };
+
+// Nodes hear of a version before the index of its publisher has its bytes. What that node lacks may be there in a
+// moment, for so long from `now_ns` on, by the clocks of both.
+inline std::chrono::nanoseconds youth_left(const VersionRow& version, std::uint64_t now_ns) {
+  constexpr std::uint64_t kYouth = 30'000'000'000;  // ns
+  const std::uint64_t age = std::max(now_ns, version.time_ns) - std::min(now_ns, version.time_ns);
+  return std::chrono::nanoseconds(kYouth - std::min(age, kYouth));
+}
 
 // How chunks with a base came.
 struct CodedCounts {

@@ -196,6 +196,9 @@ Status Fetcher::add_transfer(const Content& content, std::optional<std::uint32_t
                                          std::move(hold)));
   transfer->bases = bases_for(content);
   expect_comparisons(*transfer);
+  transfer->publisher = content.row.publisher;
+  transfer->young_until =
+      Clock::now() + std::min<Clock::duration>(options_.patience, youth_left(content.row, now_ns()));
   const std::lock_guard lock(mutex_);
   transfers_.push_back(transfer);
   for (const Extent& blob : transfer->plan.blobs) homes_[blob.id] = {transfer, blob.offset, false};

@@ -15,8 +15,10 @@ namespace weft {
 namespace {
 
 constexpr std::string_view kPack = "a pack of fetched bytes";
-constexpr std::size_t kAllocated = 1U << 20U;        // so many are written sooner where their blocks are there
-constexpr std::uint64_t kRoomForLists = 64U << 20U;  // of blocks
+constexpr std::size_t kAllocated = 1U << 20U;              // so many are written sooner where their blocks are there
+constexpr std::uint64_t kRoomForLists = 64U << 20U;        // of blocks
+constexpr auto kPauseMin = std::chrono::milliseconds(10);  // before bytes that are not there are asked for again
+constexpr auto kPauseMax = std::chrono::milliseconds(320);
 
 // Of what another node is to have first.
 bool is_refusal(const Error& error) {
@@ -64,6 +66,15 @@ Status Fetcher::put_in_pack(Transfer& transfer, std::uint64_t offset, std::span<
   return {};
 }
 
+// Other nodes hear of a version before the index of its publisher has its bytes. False: they will not come so.
+bool Fetcher::wait_for_young(const Transfer& transfer, const Error& error, Clock::duration pause) {
+  if (error.code != Errc::not_found || Clock::now() + pause >= transfer.young_until) return false;
+  if (!is_there(transfer.publisher)) return false;
+  std::unique_lock lock(mutex_);
+  arrived_.wait_for(lock, pause, [this] { return ending_; });
+  return !ending_;
+}
+
 // While some bytes are verified and written, the next come.
 void Fetcher::look_again() {
   {
@@ -85,17 +96,20 @@ Result<std::vector<Digest>> Fetcher::move(const Task& task, const std::vector<Ch
               [this] { look_again(); }};
   lend_bases(transfer.bases, runs, aid);
   Source* gave = nullptr;
-  auto got =
-      from_any<VerifiedBytes>(transfer.manifest, runs, task.yields, [&](VerifiedSource& source, Deadline deadline) {
-        for (const auto& one : sources_)
-          if (&one->source == &source) gave = one.get();
-        const auto begun = Clock::now();
-        begin_read(*gave);
-        auto read = source.read(transfer.manifest, runs, deadline, aid);
-        end_read(*gave, read.ok() ? range.length : 0, Clock::now() - begun);
-        aid.moved();
-        return read;
-      });
+  const auto ask = [&](VerifiedSource& source, Deadline deadline) {
+    for (const auto& one : sources_)
+      if (&one->source == &source) gave = one.get();
+    const auto begun = Clock::now();
+    begin_read(*gave);
+    auto read = source.read(transfer.manifest, runs, deadline, aid);
+    end_read(*gave, read.ok() ? range.length : 0, Clock::now() - begun);
+    aid.moved();
+    return read;
+  };
+  auto got = from_any<VerifiedBytes>(transfer.manifest, runs, task.yields, ask);
+  for (auto pause = kPauseMin; !got.ok() && wait_for_young(transfer, got.error(), pause);
+       pause = std::min(2 * pause, kPauseMax))
+    got = from_any<VerifiedBytes>(transfer.manifest, runs, task.yields, ask);
   note_coded(transfer.bases, aid.coded);
   if (!got.ok()) return std::move(got).error();
   WEFT_CHECK(put_in_pack(transfer, range.offset, got->bytes.bytes()));

@@ -10,6 +10,7 @@
 #include <mutex>
 #include <optional>
 #include <span>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -40,6 +41,8 @@ class Transfer {
   const std::unique_ptr<FetchPack> pack;
   const std::shared_ptr<const PackReader> reader;  // of the pack; keeps it in place
   std::shared_ptr<VersionBases> bases;             // set before the transfer is shared; null: its bytes come plain
+  std::string publisher;                           // set before it is shared, as the next
+  Clock::time_point young_until{};  // the publisher's index may lack its bytes, and have them in a moment
 
   // Errc as of opening the pack for readers.
   static Result<std::shared_ptr<Transfer>> make(VersionId version, std::optional<std::uint32_t> file,

@@ -1,8 +1,10 @@
 #include "peers/view.h"
-#include "weft/renewed.h"
 
 #include <algorithm>
 #include <utility>
+
+#include "os/sys.h"
+#include "weft/renewed.h"
 
 namespace weft {
 namespace {
@@ -11,6 +13,7 @@ constexpr std::size_t kKnownMax = 1024;  // manifests
 constexpr std::size_t kLacksMax = 4096;
 constexpr std::size_t kGaveMax = 8;
 constexpr auto kLacksFor = std::chrono::seconds(2);
+constexpr auto kLacksYoungFor = std::chrono::milliseconds(10);
 constexpr auto kYieldsFor = std::chrono::milliseconds(500);
 constexpr auto kExpectedFor = std::chrono::seconds(30);
 
@@ -68,6 +71,7 @@ void PeerView::expect(const VersionRow& version, const Manifest* manifest, std::
   known.inherited.merge(fresh.inherited);
   known.kin = std::move(fresh.kin);
   known.expected = now;
+  known.young_until = now + youth_left(version, now_ns());
 }
 
 std::shared_ptr<const ChunkMap> PeerView::chunks(const Digest& manifest) const {
@@ -171,7 +175,10 @@ bool PeerView::yielded(const ChunkRun& run) const {
 void PeerView::lacks(const Digest& manifest, const ChunkRun* run, const std::string& node) {
   const std::lock_guard lock(mutex_);
   if (lacking_.size() >= kLacksMax) lacking_.clear();
-  lacking_[{node, run == nullptr ? manifest : run->id.root}] = time_.now() + kLacksFor;
+  const auto now = time_.now();
+  const auto known = known_.find(manifest);
+  const bool may_come = known != known_.end() && known->second.publisher == node && now < known->second.young_until;
+  lacking_[{node, run == nullptr ? manifest : run->id.root}] = now + (may_come ? kLacksYoungFor : kLacksFor);
 }
 
 std::vector<Digest> PeerView::to_ask(std::chrono::milliseconds age) {

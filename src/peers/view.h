@@ -74,6 +74,7 @@ class PeerView {
     std::vector<HadChunks> had;
     Clock::time_point asked = Clock::time_point::min();  // for its holders
     Clock::time_point expected{};                        // lately, by a reader
+    Clock::time_point young_until{};                     // what its publisher lacks may be there in a moment
   };
   using Lack = std::pair<std::string, Digest>;  // a node, and a blob's root or a manifest
   void put(const std::string& node, PeerCandidate::Kind kind, const Digest& what,

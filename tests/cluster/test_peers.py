@@ -1,7 +1,9 @@
 """Bytes that a node has not come from other nodes, without an origin: each once, verified, from whoever has them."""
 import concurrent.futures
+import contextlib
 import os
 import pathlib
+import subprocess
 import sys
 import time
 
@@ -10,7 +12,7 @@ import pytest
 from clusterlib import can_make_networks
 from daemonlib import Daemon, metrics
 from nodes import SECONDS_MAX, cluster_key, errno_of
-from weftlib import PATIENCE, Deadline, Store, random_tensors, run, wait_until, write_model
+from weftlib import PATIENCE, WEFT, Deadline, Store, environment, random_tensors, run, wait_until, write_model
 
 pytestmark = pytest.mark.skipif(not can_make_networks(), reason="needs root, network name spaces and etcd")
 FILE = "model.safetensors"
@@ -24,6 +26,22 @@ expected, loaded = (load_file(path) for path in sys.argv[1:])
 assert expected and loaded.keys() == expected.keys()
 assert all(loaded[name].tobytes() == expected[name].tobytes() for name in expected)
 """
+
+
+@contextlib.contextmanager
+def slow_calls(daemon, call, seconds):
+    """Each of these system calls takes so much longer."""
+    pid = daemon.process.pid
+    tracer = subprocess.Popen(["strace", "-f", "-qq", "-o", "/dev/null", "-e", f"trace={call}",
+                               "-e", f"inject={call}:delay_enter={round(seconds * 1e6)}", "-p", str(pid)])
+    try:
+        wait_until(lambda: all(" ".join(line.split()) != "TracerPid: 0"
+                               for task in pathlib.Path(f"/proc/{pid}/task").iterdir()
+                               for line in (task / "status").read_text().splitlines()), seconds_max=SECONDS_MAX)
+        yield
+    finally:
+        tracer.terminate()
+        tracer.wait()
 
 
 def size_of(tensors):
@@ -58,6 +76,20 @@ def test_what_one_node_publishes_all_others_load(cluster, three, tmp_path):
         assert node.exchange()["sessions"] > 0
     assert three[0].exchange()["served_bytes"] > 0
     assert three[0].exchange()["windows"] == 0
+
+
+def test_a_version_is_read_before_the_index_of_its_publisher_has_it(cluster, tmp_path):
+    """The registry has it first. Here the publisher's index is 0.7 s later than that with every commit."""
+    giver, taker = cluster.node(), cluster.node()
+    models = [write_model(tmp_path / name, random_tensors(2, 4 << 20, seed=name)) for name in "ab"]
+    cluster.publish(giver, models[0], "m")
+    with taker.mounted() as mount, slow_calls(giver.daemon, "fdatasync", seconds=0.7), subprocess.Popen(
+            [WEFT, "--store", giver.store.path, "import", models[1], "--name", "m"], env=environment(),
+            stdout=subprocess.DEVNULL) as publishing:
+        wait_until((mount.version("m", 2) / FILE).exists, seconds_max=SECONDS_MAX, pause=0.001)
+        assert publishing.poll() is None  # not so: nothing is tested here
+        assert (mount.version("m", 2) / FILE).read_bytes() == (models[1] / FILE).read_bytes()
+    assert publishing.returncode == 0
 
 
 def test_eight_nodes_load_one_model_at_once(cluster, tmp_path):

@@ -167,7 +167,7 @@ void BlobStore::forget_blob(const ContentId& id) {
   ++sequence_;
 }
 
-VersionId BlobStore::add_version(const Digest& manifest, std::string_view publisher) {
+VersionId BlobStore::add_version(const Digest& manifest, std::string_view publisher, std::uint64_t time_ns) {
   const std::lock_guard lock(mutex_);
   VersionRow row;
   row.id = versions_.size() + 1;
@@ -175,6 +175,7 @@ VersionId BlobStore::add_version(const Digest& manifest, std::string_view publis
   row.number = row.id;
   row.manifest = manifest;
   row.publisher = publisher;
+  row.time_ns = time_ns;
   versions_[row.id] = row;
   return row.id;
 }

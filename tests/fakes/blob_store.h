@@ -29,7 +29,7 @@ class BlobStore final : public ClusterStore {
   void forget_blob(const ContentId& id);
 
   // A version of this manifest; bare until it is adopted. Its blobs are absent where they are not added.
-  VersionId add_version(const Digest& manifest, std::string_view publisher = "");
+  VersionId add_version(const Digest& manifest, std::string_view publisher = "", std::uint64_t time_ns = 0);
   void own(const ContentId& id, VersionId first);  // the version that first had it
   void add_absent(const ContentId& id);
   Status no_room;               // what adding fetched blobs fails with

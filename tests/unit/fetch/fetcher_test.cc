@@ -47,12 +47,12 @@ struct Away {
     twin->put(id, std::move(blob));
     store.add_absent(id);
   }
-  void publish() {
+  void publish(std::uint64_t time_ns = 0) {
     file.size = bytes.size();
     const auto manifest = encode_manifest({{file}, {}});
     REQUIRE(manifest.ok());
     twin->put_manifest(sha256(*manifest), *manifest);
-    version = store.add_version(sha256(*manifest));
+    version = store.add_version(sha256(*manifest), "", time_ns);
   }
   // The next version: each blob has other bytes from this offset of its own on.
   void change(const std::vector<std::uint64_t>& offsets) {
@@ -400,6 +400,28 @@ TEST_CASE("a base that is on its way is not waited for") {
   REQUIRE(pieces.ok());
   CHECK(away.text(*pieces, all) == away.bytes);
   CHECK(fetcher.status().coded.same_bytes == 0);
+}
+
+TEST_CASE("bytes that the publisher of a new version lacks are waited for, and those of an old version are not") {
+  Away away({3 * kDigestChunk});
+  const ContentId id = away.file.extents.front().id;
+  away.twin->lose(id);
+  const Range all{0, away.file.size};
+  {
+    Fetcher fetcher(away.store, {away.twin}, {});
+    const auto old = away.bring(fetcher, all);
+    REQUIRE(!old.ok());
+    CHECK(old.error().code == Errc::not_found);
+  }
+  away.publish(now_ns());
+  Fetcher fetcher(away.store, {away.twin}, {});
+  auto reading = std::async(std::launch::async, [&] { return away.bring(fetcher, all); });
+  std::this_thread::sleep_for(50ms);
+  const auto bytes = as_bytes(away.bytes);
+  away.twin->put(id, {bytes.begin(), bytes.end()});
+  const auto pieces = reading.get();
+  REQUIRE_MESSAGE(pieces.ok(), (pieces.ok() ? "" : pieces.error().message));
+  CHECK(away.text(*pieces, all) == away.bytes);
 }
 
 TEST_CASE("many readers of one missing range cause one transfer") {
