@@ -143,7 +143,8 @@ Status check_not_written(int content) {
 
 int refuse(int content, const Error& error) {
   log_info("a draft is not published: {}", error.message);
-  const Fd file(::openat(content, kDraftErrorFile, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600));
+  ::unlinkat(content, kDraftErrorFile, 0);  // what has its name may be a link to a file of the store
+  const Fd file(::openat(content, kDraftErrorFile, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
   const std::string text = error.message + "\n";
   if (file.valid()) static_cast<void>(write_exact(file.get(), 0, std::as_bytes(std::span(text)), kDraftErrorFile));
   return -errno_of(error.code);

@@ -325,9 +325,11 @@ void DraftTree::share_directory(Ino dir) {
   const auto names = list_directory(Fd(::fcntl(fd.get(), F_DUPFD_CLOEXEC, 0)), "a namespace of new/");
   if (!names.ok()) return;
   for (const std::string& name : *names) {
-    DraftFound draft;
-    if (found_at(fd.get(), dir, name.c_str(), draft) != 0 || S_ISLNK(draft.st.st_mode)) continue;
-    static_cast<void>(::fchmodat(fd.get(), name.c_str(), draft.st.st_mode & 07700U, 0));
+    const Fd draft(::openat(fd.get(), name.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
+    struct stat facts {};
+    if (!draft.valid() || ::fstat(draft.get(), &facts) != 0 || S_ISLNK(facts.st_mode)) continue;
+    if (S_ISREG(facts.st_mode) && facts.st_nlink > 1) continue;  // it may be a pack of a version
+    static_cast<void>(::chmod(fmt::format("/proc/self/fd/{}", draft.get()).c_str(), facts.st_mode & 07700U));
   }
   if (::fchown(fd.get(), root_st_.st_uid, root_st_.st_gid) == 0) static_cast<void>(::fchmod(fd.get(), kShared));
 }

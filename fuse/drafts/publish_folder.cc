@@ -68,10 +68,25 @@ Result<PublishOrder> decode(const std::string& text) {
   WEFT_TRY(const std::uint64_t gid, json.number("gid"));
   order.user.uid = static_cast<uid_t>(uid);
   order.user.gid = static_cast<gid_t>(gid);
+  // A draft that stays is found by its number.
+  const bool is_name =
+      !order.name.empty() && order.name != "." && order.name != ".." && order.name.find('/') == std::string::npos;
+  if (order.stays.ino == 0 && !is_name)
+    return Error{Errc::invalid, "an order of a publish: expected the name of a file"};
+  return order;
+}
+
+// The folder is the user's, who may have written another order.
+Result<PublishOrder> order_in(int folder) {
+  WEFT_TRY(const std::string text, read_text(folder, kOrder));
+  WEFT_TRY(PublishOrder order, decode(text));
+  WEFT_TRY(const struct stat st, stat_fd(folder, kOrder));
+  if (st.st_uid != order.user.uid) return Error{Errc::permission, "an order of a publish names another user"};
   return order;
 }
 
 void give_back(int directory, const PublishOrder& order) {
+  const nlink_t own_links = order.stays.ino != 0 ? 2 : 1;  // a file with more may be a pack of a version
   const auto names = list_directory(Fd(::fcntl(directory, F_DUPFD_CLOEXEC, 0)), order.name);
   if (!names.ok()) return;
   for (const std::string& name : *names) {
@@ -80,7 +95,7 @@ void give_back(int directory, const PublishOrder& order) {
     if (S_ISDIR(st.st_mode)) {
       const Fd inner(::openat(directory, name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
       if (inner.valid()) give_back(inner.get(), order);
-    } else if (st.st_uid != order.user.uid) {
+    } else if (st.st_uid != order.user.uid && (!S_ISREG(st.st_mode) || st.st_nlink <= own_links)) {
       static_cast<void>(::fchownat(directory, name.c_str(), order.user.uid, order.user.gid, AT_SYMLINK_NOFOLLOW));
     }
   }

@@ -31,6 +31,8 @@ bool is_published(int folder);
 // A new server reads this to go on with a publish that another server began.
 std::string encode(const PublishOrder& order);
 Result<PublishOrder> decode(const std::string& text);
+// That of a folder, whose owner is its user: Errc::permission otherwise.
+Result<PublishOrder> order_in(int folder);
 // Files that became packs and are none any more are the user's again.
 void give_back(int directory, const PublishOrder& order);
 

@@ -66,8 +66,7 @@ int DraftPublisher::take(PublishOrder& order, PublishFolder& folder) {
   if (const int failed = open_folder(folder, made); failed != 0) return failed;
   Fd content;
   if (!made && folder.open_content(content) == 0) {
-    const auto known = read_text(folder.fd.get(), kOrder);
-    const auto before = known.ok() ? decode(*known) : Result<PublishOrder>(known.error());
+    const auto before = order_in(folder.fd.get());
     order.file = before.ok() && before->file;
     return 0;
   }
@@ -186,8 +185,7 @@ void DraftPublisher::recover() {
     if (::fstat(folder.fd.get(), &st) != 0 || st.st_ctime + kForgottenAfterS > ::time(nullptr)) continue;
     folder.lock = Fd(::openat(folder.fd.get(), kLock, O_RDWR | O_CLOEXEC | O_NOFOLLOW));
     if (folder.lock.valid() && !folder.ended()) continue;
-    const auto text = read_text(folder.fd.get(), kOrder);
-    const auto order = text.ok() ? decode(*text) : Result<PublishOrder>(text.error());
+    const auto order = order_in(folder.fd.get());
     if (!order.ok()) {
       if (::faccessat(folder.fd.get(), kContent, F_OK, AT_SYMLINK_NOFOLLOW) != 0) forget(folder);
       continue;

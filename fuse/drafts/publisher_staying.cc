@@ -128,8 +128,7 @@ std::vector<std::pair<PublishOrder, PublishFolder>> DraftPublisher::taken_before
     folder.fd = Fd(::openat(publishing.get(), name.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW));
     if (!folder.fd.valid() || name < folder_name(kNoRequest)) continue;
     folder.lock = Fd(::openat(folder.fd.get(), kLock, O_RDWR | O_CLOEXEC | O_NOFOLLOW));
-    const auto text = read_text(folder.fd.get(), kOrder);
-    auto order = text.ok() ? decode(*text) : Result<PublishOrder>(text.error());
+    auto order = order_in(folder.fd.get());
     if (order.ok() && folder.lock.valid())
       all.emplace_back(std::move(*order), std::move(folder));
     else if (!folder.lock.valid() || folder.ended())

@@ -213,7 +213,7 @@ class Fetcher final : public ColdReads, public LocalBytes {
   bool goes_on(const Task& task, Readiness readiness) const;
   void look_again();
   Result<std::vector<Digest>> move(const Task& task, const std::vector<ChunkRun>& runs);
-  bool wait_for_young(const Transfer& transfer, const Error& error, Clock::duration pause);
+  bool may_come(const Transfer& transfer, const Error& error) const;
   bool is_overdue(const Transfer& transfer, std::size_t unit) const;
   void ended(Task& task, const Result<std::vector<Digest>>& digests, Clock::time_point begun);
   Status put_in_pack(Transfer& transfer, std::uint64_t offset, std::span<const std::byte> bytes);

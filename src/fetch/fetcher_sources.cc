@@ -50,6 +50,7 @@ Readiness Fetcher::readiness_of(const std::shared_ptr<Transfer>& transfer, std::
   if (transfer->is_same(unit)) return Readiness::ready;
   const ChunkRun& run = transfer->plan.units[unit].run;
   const auto now = Clock::now();
+  if (transfer->asked_from() > now) return Readiness::busy;
   const Source* cheapest = nullptr;
   Readiness first = Readiness::ready;  // who is asked all the same will say why not
   for (const auto& source : sources_) {

@@ -108,7 +108,7 @@ std::optional<Fetcher::Task> Fetcher::take_ahead() {
   for (std::size_t looked = at; looked < std::min(ahead_.size(), 2 * kLookedMax); ++looked) {
     const std::size_t any = random_() % ahead_.size();
     const Task& task = ahead_[any];
-    if (task.transfer->state(task.unit) != UnitState::queued) continue;
+    if (task.transfer->state(task.unit) != UnitState::queued || task.transfer->awaits_comparison(task.unit)) continue;
     if (readiness_of(task.transfer, task.unit) == Readiness::ready) return take_from_ahead(any, Readiness::ready);
   }
   return take_dear(dear);

@@ -15,10 +15,8 @@ namespace weft {
 namespace {
 
 constexpr std::string_view kPack = "a pack of fetched bytes";
-constexpr std::size_t kAllocated = 1U << 20U;              // so many are written sooner where their blocks are there
-constexpr std::uint64_t kRoomForLists = 64U << 20U;        // of blocks
-constexpr auto kPauseMin = std::chrono::milliseconds(10);  // before bytes that are not there are asked for again
-constexpr auto kPauseMax = std::chrono::milliseconds(320);
+constexpr std::size_t kAllocated = 1U << 20U;        // so many are written sooner where their blocks are there
+constexpr std::uint64_t kRoomForLists = 64U << 20U;  // of blocks
 
 // Of what another node is to have first.
 bool is_refusal(const Error& error) {
@@ -66,13 +64,9 @@ Status Fetcher::put_in_pack(Transfer& transfer, std::uint64_t offset, std::span<
   return {};
 }
 
-// Other nodes hear of a version before the index of its publisher has its bytes. False: they will not come so.
-bool Fetcher::wait_for_young(const Transfer& transfer, const Error& error, Clock::duration pause) {
-  if (error.code != Errc::not_found || Clock::now() + pause >= transfer.young_until) return false;
-  if (!is_there(transfer.publisher)) return false;
-  std::unique_lock lock(mutex_);
-  arrived_.wait_for(lock, pause, [this] { return ending_; });
-  return !ending_;
+// Other nodes hear of a version before the index of its publisher has its bytes.
+bool Fetcher::may_come(const Transfer& transfer, const Error& error) const {
+  return error.code == Errc::not_found && Clock::now() < transfer.young_until && is_there(transfer.publisher);
 }
 
 // While some bytes are verified and written, the next come.
@@ -107,9 +101,6 @@ Result<std::vector<Digest>> Fetcher::move(const Task& task, const std::vector<Ch
     return read;
   };
   auto got = from_any<VerifiedBytes>(transfer.manifest, runs, task.yields, ask);
-  for (auto pause = kPauseMin; !got.ok() && wait_for_young(transfer, got.error(), pause);
-       pause = std::min(2 * pause, kPauseMax))
-    got = from_any<VerifiedBytes>(transfer.manifest, runs, task.yields, ask);
   note_coded(transfer.bases, aid.coded);
   if (!got.ok()) return std::move(got).error();
   WEFT_CHECK(put_in_pack(transfer, range.offset, got->bytes.bytes()));
@@ -125,6 +116,7 @@ bool Fetcher::is_overdue(const Transfer& transfer, std::size_t unit) const {
 
 // The task keeps its transfer open no longer than until a reader may hear that its bytes are here.
 void Fetcher::ended(Task& task, const Result<std::vector<Digest>>& digests, Clock::time_point begun) {
+  const bool comes_later = !digests.ok() && may_come(*task.transfer, digests.error());
   const std::lock_guard lock(mutex_);
   if (task.dear) --dear_running_;
   if (task.same) --same_running_;
@@ -132,12 +124,14 @@ void Fetcher::ended(Task& task, const Result<std::vector<Digest>>& digests, Cloc
   // While others of the file come, this one is behind them on a slow link: it is asked for again.
   const bool is_late = !digests.ok() && was_silent(digests.error()) && task.transfer->arrived() > begun;
   const bool yielded = !digests.ok() && task.yields && is_refusal(digests.error());
+  if (comes_later) task.transfer->ask_later();
+  if (comes_later) wake_.notify_one();  // this may be a reader's thread, which does not look for more
   auto rest = digests.ok() ? std::span<const Digest>(*digests) : std::span<const Digest>();
   for (std::size_t unit = task.unit; unit < task.end; ++unit) {
     const std::uint64_t chunks = task.transfer->plan.units[unit].run.count;
-    if (yielded) {
+    if (yielded || comes_later) {
       task.transfer->put_back(unit);
-      ahead_of(*task.transfer, unit).push_back({task.transfer, unit});
+      (task.yields ? ahead_of(*task.transfer, unit) : wanted_).push_back({task.transfer, unit});
       continue;
     }
     if (is_late && !is_overdue(*task.transfer, unit)) {

@@ -14,6 +14,9 @@
 namespace weft {
 namespace {
 
+constexpr auto kPauseMin = std::chrono::milliseconds(10);
+constexpr auto kPauseMax = std::chrono::milliseconds(320);
+
 // A descriptor of its own: read-only, and open for as long as somebody reads, also after the FetchPack is gone.
 Result<std::shared_ptr<const PackReader>> reader_of(const FetchPack& pack) {
   const std::string path = fmt::format("/proc/self/fd/{}", pack.fd());
@@ -70,6 +73,13 @@ void Transfer::fail(std::size_t unit, Error error) {
 void Transfer::put_back(std::size_t unit) {
   end(unit);
   queue(unit);
+}
+
+void Transfer::ask_later() {
+  const auto now = Clock::now();
+  if (asked_from_ > now) return;  // another unit has said so
+  pause_ = std::clamp<Clock::duration>(2 * pause_, kPauseMin, kPauseMax);
+  asked_from_ = now + pause_;
 }
 
 void Transfer::part(std::size_t unit) {

@@ -42,7 +42,7 @@ class Transfer {
   const std::shared_ptr<const PackReader> reader;  // of the pack; keeps it in place
   std::shared_ptr<VersionBases> bases;             // set before the transfer is shared; null: its bytes come plain
   std::string publisher;                           // set before it is shared, as the next
-  Clock::time_point young_until{};  // the publisher's index may lack its bytes, and have them in a moment
+  Clock::time_point young_until{};                 // the publisher's index may lack its bytes, and soon have them
 
   // Errc as of opening the pack for readers.
   static Result<std::shared_ptr<Transfer>> make(VersionId version, std::optional<std::uint32_t> file,
@@ -54,7 +54,10 @@ class Transfer {
   void queue(std::size_t unit) { units_[unit].state = UnitState::queued; }
   void begin(std::size_t unit);
   void fail(std::size_t unit, Error error);
-  void put_back(std::size_t unit);                    // it did not come, and is queued again
+  void put_back(std::size_t unit);  // it did not come, and is queued again
+  // Nothing is asked for before that, which is a while from now on, and a longer one each time.
+  void ask_later();
+  Clock::time_point asked_from() const { return asked_from_; }
   void put_back_late(std::size_t unit, Error error);  // the same, as who was asked was silent: that is counted
   // A request for several units of a group failed, as the bytes of one of them may be nowhere. Each comes with a
   // request of its own from now on.
@@ -143,6 +146,8 @@ class Transfer {
   std::size_t busy_ = 0;
   std::uint64_t busy_bytes_ = 0;
   bool hurry_ = false;
+  Clock::time_point asked_from_{};
+  Clock::duration pause_{};
   Clock::time_point moved_ = Clock::now();
   Clock::time_point arrived_{};
   Clock::time_point used_ = Clock::now();
