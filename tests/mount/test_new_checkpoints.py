@@ -235,3 +235,52 @@ def test_a_users_training(mounted):
     assert (mounted / "models/org/m/1/optimizer.pt").stat().st_size == 3_000_000
     assert (theirs / "checkpoint-1/optimizer.pt").read_bytes() == b"again"
     assert {path.stat().st_uid for path in (mounted.store.path / "packs").iterdir()} == {0}
+
+
+def owners_and_modes(store):
+    return {path.name: (path.stat().st_uid, oct(path.stat().st_mode)) for path in (store.path / "packs").glob("*.pack")}
+
+
+def test_a_link_to_a_pack_in_place_of_the_error_file_is_not_written_to(mounted, training):
+    checkpoint = save(training, 1)
+    assert published(checkpoint) == "org/m@1"
+    before = content_of(mounted / "models/org/m/1")
+    os.rename(checkpoint / "parts/model.bin", training / ".weft.error")
+    (training / ".weft.json").write_text("no JSON")
+    wait_until(lambda: (training / ".weft.error").stat().st_size < 3_000_000)
+    assert ".weft.json" in complaint(training)
+    assert content_of(mounted / "models/org/m/1") == before
+    mounted.store.assert_sound()
+
+
+def test_a_failed_publish_gives_no_pack_to_the_user(mounted):
+    mounted.let_in()
+    theirs = mounted / "new/theirs"
+
+    def train(companion):
+        theirs.mkdir()
+        (theirs / ".weft.json").write_text(json.dumps(FACTS))
+        checkpoint = save(theirs, 1)
+        wait_until((checkpoint / MARK).exists)
+        os.symlink("/nowhere", checkpoint / "dangling")
+        (checkpoint / "trainer_state.json").write_text("{}")
+        complaint(checkpoint)
+        companion.is_ready()
+
+    with Daemon(mounted.store, "--control-publish", NOBODY), process_of(NOBODY, train):
+        packs = owners_and_modes(mounted.store)
+        assert packs and all(uid == 0 for uid, _ in packs.values())
+    mounted.store.assert_sound()
+
+
+def test_a_directory_that_becomes_shared_leaves_packs_readable(mounted, training):
+    published(save(training, 1))
+    before = owners_and_modes(mounted.store)
+    draft = training / "other"
+    draft.mkdir()
+    (draft / "x.bin").write_bytes(b"x")
+    os.rename(training / "checkpoint-1/parts/model.bin", training / "moved.bin")
+    os.rename(draft, training / "other@")
+    assert (mounted / "models/run/other/1").is_dir()
+    after = owners_and_modes(mounted.store)
+    assert {name: after[name] for name in before} == before
