@@ -57,9 +57,10 @@ def test_a_lost_version_is_announced(pair, machine, tmp_path):
                     f"MOVED_TO {place / 'latest'}")
         assert watcher.lines[-1] == f"MOVED_TO {place / 'latest'}"
         assert sorted(path.name for path in place.iterdir()) == ["1", "latest"]
+        for node in pair:
+            wait_until(lambda node=node: newest(node.store, "m")["removed"], seconds_max=SECONDS_MAX)
+            assert WHY in newest(node.store, "m")["lost"]
         one.daemon.kill()  # its machine's mounts are copies of all that there were
-    for node in pair:
-        assert newest(node.store, "m")["removed"] and WHY in newest(node.store, "m")["lost"]
 
 
 @contextlib.contextmanager
