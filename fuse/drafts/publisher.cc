@@ -158,14 +158,19 @@ int DraftPublisher::put_back(const PublishOrder& order, PublishFolder& folder) {
   if (folder.open_content(content) == 0) {
     static_cast<void>(::renameat(folder.fd.get(), kDraftFactsFile, content.get(), kDraftFactsFile));
     if (::geteuid() == 0) give_back(content.get(), order);
-    if (tree_.open_directory(order.dir, dir) != 0 && tree_.open_directory(kNewIno, dir) != 0) return -EIO;
     const int from = order.file ? content.get() : folder.fd.get();
     const std::string& name = order.name;
     const std::string inner = order.file ? name : kContent;
     const std::string other = name + "." + folder.name;
-    if (::renameat2(from, inner.c_str(), dir.get(), name.c_str(), RENAME_NOREPLACE) != 0 &&
-        ::renameat2(from, inner.c_str(), dir.get(), other.c_str(), RENAME_NOREPLACE) != 0)
-      return -errno;
+    const auto moves_to = [&](const std::string& as) {
+      return ::renameat2(from, inner.c_str(), dir.get(), as.c_str(), RENAME_NOREPLACE) == 0;
+    };
+    bool is_back = false;
+    if (tree_.open_directory(order.dir, dir) == 0) {
+      const ActingAs user(order.user);  // whose right to write there may be gone, or never was
+      is_back = moves_to(name) || moves_to(other);
+    }
+    if (!is_back && (tree_.open_directory(kNewIno, dir) != 0 || !(moves_to(name) || moves_to(other)))) return -EIO;
     if (order.file) ::renameat(from, kDraftErrorFile, dir.get(), (name + kDraftErrorFile).c_str());
   }
   return forget(folder);
