@@ -15,6 +15,7 @@
 #include "base/limits.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "fuse/drafts/publish_folder.h"
 #include "fuse/kernel/errors.h"
 #include "os/open_beneath.h"
 #include "os/sys.h"
@@ -143,10 +144,7 @@ Status check_not_written(int content) {
 
 int refuse(int content, const Error& error) {
   log_info("a draft is not published: {}", error.message);
-  ::unlinkat(content, kDraftErrorFile, 0);  // what has its name may be a link to a file of the store
-  const Fd file(::openat(content, kDraftErrorFile, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
-  const std::string text = error.message + "\n";
-  if (file.valid()) static_cast<void>(write_exact(file.get(), 0, std::as_bytes(std::span(text)), kDraftErrorFile));
+  static_cast<void>(leave_note(content, kDraftErrorFile, 0600, error.message + "\n"));
   return -errno_of(error.code);
 }
 

@@ -22,6 +22,15 @@ int write_text(int folder, const char* name, const std::string& text) {
   return write_exact(file.get(), 0, std::as_bytes(std::span(text)), name).ok() ? 0 : -EIO;
 }
 
+Fd leave_note(int directory, const char* name, mode_t mode, const std::string& text) {
+  ::unlinkat(directory, name, 0);
+  Fd file(::openat(directory, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, mode));
+  if (!file.valid() || !write_exact(file.get(), 0, std::as_bytes(std::span(text)), name).ok()) return {};
+  struct stat st {};
+  if (::geteuid() == 0 && ::fstat(directory, &st) == 0) static_cast<void>(::fchown(file.get(), st.st_uid, st.st_gid));
+  return file;
+}
+
 Result<std::string> read_text(int folder, const char* name) {
   const Fd file(::openat(folder, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
   if (!file.valid()) return sys_error(errno, name);

@@ -30,6 +30,10 @@ std::optional<JsonValue> said_in(int folder);
 bool is_published(int folder);
 // A new server reads this to go on with a publish that another server began.
 std::string encode(const PublishOrder& order);
+// Writes a file for the owner of `directory`, whose file it is. A file or a link of this name goes first: it may lead
+// to a file of the store. Returns no descriptor if that fails.
+Fd leave_note(int directory, const char* name, mode_t mode, const std::string& text);
+
 Result<PublishOrder> decode(const std::string& text);
 // That of a folder, whose owner is its user: Errc::permission otherwise.
 Result<PublishOrder> order_in(int folder);

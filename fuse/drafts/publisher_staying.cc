@@ -146,13 +146,9 @@ void DraftPublisher::note_published(const StayingDraft& draft, const PublishFold
   ::unlinkat(directory.get(), kDraftErrorFile, 0);
   ::unlinkat(directory.get(), kDraftPublishedFile, 0);
   if (!model.ok() || !version.ok()) return;
-  const Fd file(
-      ::openat(directory.get(), kDraftPublishedFile, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0644));
   const std::string text = fmt::format("{}@{}\n", *model, *version);
-  if (!file.valid() || !write_exact(file.get(), 0, std::as_bytes(std::span(text)), kDraftPublishedFile).ok()) return;
-  struct stat st {};
-  if (::fstat(directory.get(), &st) == 0 && ::geteuid() == 0)
-    static_cast<void>(::fchown(file.get(), st.st_uid, st.st_gid));
+  const Fd file = leave_note(directory.get(), kDraftPublishedFile, 0644, text);
+  if (!file.valid()) return;
   constexpr std::uint64_t kSecond = 1'000'000'000;
   const timespec written{static_cast<time_t>(draft.written_ns / kSecond),
                          static_cast<long>(draft.written_ns % kSecond)};

@@ -215,16 +215,22 @@ def test_a_new_server_goes_on(mounted, training):
     mounted.store.assert_sound()
 
 
+def first_of(training):
+    """The first checkpoint of a training that begins, published."""
+    training.mkdir()
+    (training / ".weft.json").write_text(json.dumps(FACTS))
+    checkpoint = save(training, 1)
+    wait_until((checkpoint / MARK).exists)
+    return checkpoint
+
+
 def test_a_users_training(mounted):
     """By the rights of the user whose checkpoint it is; nobody else's file says what becomes of it."""
     mounted.let_in()
     theirs = mounted / "new/theirs"
 
     def train(companion):
-        theirs.mkdir()
-        (theirs / ".weft.json").write_text(json.dumps(FACTS))
-        checkpoint = save(theirs, 1)
-        wait_until((checkpoint / MARK).exists)
+        checkpoint = first_of(theirs)
         (checkpoint / "optimizer.pt").write_bytes(b"again")
         (theirs / "seen").write_text((checkpoint / MARK).read_text())
         companion.is_ready()
@@ -253,15 +259,27 @@ def test_a_link_to_a_pack_in_place_of_the_error_file_is_not_written_to(mounted, 
     mounted.store.assert_sound()
 
 
+def test_a_user_reads_what_is_wrong_with_a_training(mounted):
+    mounted.let_in()
+
+    def train(companion):
+        theirs = mounted / "new/theirs"
+        theirs.mkdir()
+        (theirs / ".weft.json").write_text("no JSON")
+        save(theirs, 1)
+        assert ".weft.json" in complaint(theirs)
+        companion.is_ready()
+
+    with Daemon(mounted.store, "--control-publish", NOBODY), process_of(NOBODY, train):
+        pass
+
+
 def test_a_failed_publish_gives_no_pack_to_the_user(mounted):
     mounted.let_in()
     theirs = mounted / "new/theirs"
 
     def train(companion):
-        theirs.mkdir()
-        (theirs / ".weft.json").write_text(json.dumps(FACTS))
-        checkpoint = save(theirs, 1)
-        wait_until((checkpoint / MARK).exists)
+        checkpoint = first_of(theirs)
         os.symlink("/nowhere", checkpoint / "dangling")
         (checkpoint / "trainer_state.json").write_text("{}")
         complaint(checkpoint)
