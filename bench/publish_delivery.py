@@ -185,13 +185,16 @@ def verify(saved):
         hashlib.sha256(tensor)
 
 
-def load(mount, names):
-    newest = max(mount.path.glob("models/model/[0-9]*"), key=lambda path: int(path.name))
+def read_files(directory, names):
     buffer = bytearray(4 * MIB)
     for name in names:
-        with open(newest / name, "rb", buffering=0) as file:
+        with open(directory / name, "rb", buffering=0) as file:
             while file.readinto(buffer):
                 pass
+
+
+def load(mount, names):
+    read_files(max(mount.path.glob("models/model/[0-9]*"), key=lambda path: int(path.name)), names)
 
 
 def rename_of_little(publisher, turn):

@@ -12,7 +12,7 @@ from measure import median_text, settle
 from net_gluster import Gluster, NotHere
 from net_nodes import MIB, Cluster, wait_until
 from net_nodes import run as call
-from publish_delivery import Saved, one_case
+from publish_delivery import Saved, one_case, read_files
 
 GBIT = 1e9 / 8
 CASES = [(1, 1.0), (1, 0.25), (16, 1.0), (16, 0.25)]  # tensors, and how much of them is changed
@@ -49,11 +49,7 @@ def polled(writer, reader, saved, number, every, phase):
     while looked < made:
         looked += max(every, 0.001)
     time.sleep(max(0.0, looked - time.monotonic()))
-    buffer = bytearray(4 * MIB)
-    for name in saved.names:
-        with open(reader / f"version-{number}" / name, "rb", buffering=0) as file:
-            while file.readinto(buffer):
-                pass
+    read_files(reader / f"version-{number}", saved.names)
     return time.monotonic() - begin
 
 

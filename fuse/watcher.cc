@@ -89,7 +89,7 @@ void Watcher::join() {
 void Watcher::publish_status() {
   server_.vfs.set_mount_status([this, members = status_members(server_, read_ahead_, channel_ >= 0)] {
     const RequestLog& log = server_.requests;
-    // Of one width: they rise while the status is read, whose size was told before.
+    // The counters have one width: a read of the status raises them, and its size was told before.
     return fmt::format(R"({}, "requests": {:<20}, "reads": {:<20}, "writes": {:<20})", members, log.begun(),
                        log.reads(), log.writes());
   });

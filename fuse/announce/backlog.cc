@@ -11,7 +11,7 @@ namespace {
 
 using Kind = ModelEvent::Kind;
 
-// Of one model, from the last event backwards.
+// What the events of one model say that were looked at, the last of them first.
 struct Names {
   std::set<std::uint64_t> made;     // versions that the events publish, all of them from the beginning on
   std::set<std::uint64_t> removed;  // so far, as the others

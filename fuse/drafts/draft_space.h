@@ -28,7 +28,7 @@ class DraftSpace {
   // Something is to be made, or opened for writing. 0, -EDQUOT, or -ENOSPC.
   int admit();
   // Runs `act`, which sets the size of a draft and so lets it grow by `growth()` bytes. Nobody else announces a size
-  // meanwhile. What it returns; -EDQUOT or -ENOSPC: it did not run.
+  // meanwhile. Returns what `act` does, or -EDQUOT or -ENOSPC if it did not run.
   int announce(const std::function<std::uint64_t()>& growth, const std::function<int()>& act);
   // Runs `act`, a write that lets drafts grow by that many bytes. The same answers.
   int write(std::uint64_t bytes, const std::function<int()>& act);

@@ -79,7 +79,7 @@ int set_times(Server& server, Ino ino, const struct stat& wanted, int to_set) {
   return server.drafts->set_times(ino, times);
 }
 
-// The user's rights decide. What all drafts take is counted with those of this process.
+// The change is made with the user's rights. The space of all drafts is counted with those of this process.
 int set_attributes(Server& server, const UserIds& user, fuse_ino_t node, const struct stat& wanted, int to_set,
                    const fuse_file_info* file) {
   const Ino ino = ino_of(node);

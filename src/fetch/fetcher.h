@@ -60,7 +60,7 @@ struct SourceCount {
 };
 struct FetchStatus {
   // What requests asked for that was here already, not what else they were told of, and chunks that were copied from
-  // another version. What was read ahead for the one who asks first is not: it counts where it came from.
+  // another version. Bytes that were read ahead count where they came from, for the one who asks for them first.
   SourceCount local{"local"};
   std::vector<SourceCount> sources;
   std::uint64_t transfers = 0;  // packs that are being filled
@@ -193,7 +193,8 @@ class Fetcher final : public ColdReads, public LocalBytes {
   void compare(const std::shared_ptr<Transfer>& transfer, std::size_t blob);
   Queue& ahead_of(const Transfer& transfer, std::size_t unit) { return transfer.is_same(unit) ? same_ : ahead_; }
   Result<std::optional<std::vector<Digest>>> copy_same(const Task& task, const std::vector<ChunkRun>& runs);
-  bool read_base(const Task& task, const std::vector<ChunkRun>& runs, std::span<std::byte> to);
+  std::optional<std::vector<Digest>> read_base(const Task& task, const std::vector<ChunkRun>& runs,
+                                               std::span<std::byte> to);
   void leave_same(const Task& task);
 
   void work();

@@ -102,7 +102,7 @@ void Fetcher::expect_comparisons(Transfer& transfer) const {
   }
 }
 
-// Of the base of each run, which may have none: it has no pack then, nor if it is not here.
+// The places of the runs' bases. A run without a base, or whose base is not here, has a place without a pack.
 std::vector<RunBase> Fetcher::places_of(std::span<const std::optional<BasePair>> pairs,
                                         std::span<const ChunkRun> runs) {
   std::vector<RunBase> out(runs.size());

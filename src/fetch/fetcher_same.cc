@@ -1,6 +1,7 @@
 // Chunks that a blob and its base have alike, at one place of both: their digests say so, once the first chunk of the
 // blob has come with its proof. They are copied on this node, and verified like all others. Nobody is asked for them.
 #include <algorithm>
+#include <functional>
 #include <iterator>
 #include <memory>
 #include <utility>
@@ -10,6 +11,17 @@
 #include "os/sys.h"
 
 namespace weft {
+namespace {
+
+// Moves the tasks for which `goes` holds to the end of another line, in their order.
+template <class Queue, class Goes>
+void move_tasks(Queue& from, Queue& to, const Goes& goes) {
+  const auto moved = std::stable_partition(from.begin(), from.end(), std::not_fn(goes));
+  std::move(moved, from.end(), std::back_inserter(to));
+  from.erase(moved, from.end());
+}
+
+}  // namespace
 
 std::optional<Fetcher::Task> Fetcher::take_same() {
   while (!same_.empty())
@@ -60,15 +72,12 @@ void Fetcher::compare(const std::shared_ptr<Transfer>& transfer, std::size_t blo
     transfer->set_same(unit, !bases.empty() && is_same(transfer->plan.units[unit].run));
   }
   transfer->compared(blob, ours ? *ours : std::vector<Digest>());
-  const auto moved = std::stable_partition(ahead_.begin(), ahead_.end(), [&](const Task& one) {
-    return one.transfer != transfer || !transfer->is_same(one.unit);
-  });
-  std::move(moved, ahead_.end(), std::back_inserter(same_));
-  ahead_.erase(moved, ahead_.end());
+  move_tasks(ahead_, same_, [&](const Task& one) { return one.transfer == transfer && transfer->is_same(one.unit); });
 }
 
-// False if a base is not here any more, or is damaged.
-bool Fetcher::read_base(const Task& task, const std::vector<ChunkRun>& runs, std::span<std::byte> to) {
+// Returns the digests of the chunks; nothing if a base is not here any more, or is damaged.
+std::optional<std::vector<Digest>> Fetcher::read_base(const Task& task, const std::vector<ChunkRun>& runs,
+                                                      std::span<std::byte> to) {
   VersionBases& bases = *task.transfer->bases;
   std::vector<std::optional<BasePair>> pairs;
   for (const ChunkRun& run : runs) pairs.push_back(bases.find(run.id));
@@ -76,12 +85,12 @@ bool Fetcher::read_base(const Task& task, const std::vector<ChunkRun>& runs, std
   std::vector<Digest> expected;
   {
     const std::lock_guard lock(mutex_);
-    if (!policy_.sparse) return false;
+    if (!policy_.sparse) return {};
     for (std::size_t unit = task.unit; unit < task.end; ++unit)
       std::ranges::copy(task.transfer->expected(unit), std::back_inserter(expected));
   }
   for (const RunBase& base : places)
-    if (!base.place.pack) return false;
+    if (!base.place.pack) return {};
   std::size_t chunk = 0;
   for (std::size_t i = 0; i < runs.size(); ++i) {
     const ChunkRun& run = runs[i];
@@ -90,21 +99,22 @@ bool Fetcher::read_base(const Task& task, const std::vector<ChunkRun>& runs, std
     if (!is_read ||
         !std::ranges::equal(digests_of(std::span(&run, 1), part), std::span(expected).subspan(chunk, run.count))) {
       note_damage(bases, places[i].id);
-      return false;
+      return {};
     }
     to = to.subspan(run.length());
     chunk += run.count;
   }
-  return true;
+  return expected;
 }
 
-// The digests of the chunks; nothing if the base is of no use.
+// Returns what read_base() does.
 Result<std::optional<std::vector<Digest>>> Fetcher::copy_same(const Task& task, const std::vector<ChunkRun>& runs) {
   Transfer& transfer = *task.transfer;
   const Range range = task.range();
   const auto memory = std::make_unique_for_overwrite<std::byte[]>(range.length);
   const std::span<std::byte> bytes(memory.get(), range.length);
-  if (!read_base(task, runs, bytes)) return std::optional<std::vector<Digest>>();
+  auto digests = read_base(task, runs, bytes);
+  if (!digests) return digests;
   WEFT_CHECK(make_room(range.length));
   WEFT_CHECK(put_in_pack(transfer, range.offset, bytes));
   CodedCounts counts;
@@ -115,13 +125,10 @@ Result<std::optional<std::vector<Digest>>> Fetcher::copy_same(const Task& task, 
   const std::lock_guard lock(mutex_);
   ++local_.reads;
   local_.bytes += range.length;
-  std::vector<Digest> digests;
-  for (std::size_t unit = task.unit; unit < task.end; ++unit)
-    std::ranges::copy(transfer.expected(unit), std::back_inserter(digests));
-  return std::optional(std::move(digests));
+  return digests;
 }
 
-// What is left of its blobs is fetched like others.
+// The base is of no use: the other chunks of these blobs are fetched from the sources.
 void Fetcher::leave_same(const Task& task) {
   Transfer& transfer = *task.transfer;
   const std::lock_guard lock(mutex_);
@@ -135,12 +142,10 @@ void Fetcher::leave_same(const Task& task) {
     const std::size_t blob = transfer.plan.units[unit].blob;
     return blob >= transfer.plan.units[task.unit].blob && blob <= transfer.plan.units[task.end - 1].blob;
   };
-  const auto moved = std::stable_partition(same_.begin(), same_.end(), [&](const Task& one) {
-    return one.transfer != task.transfer || !is_of_task(one.unit);
-  });
-  for (auto one = moved; one != same_.end(); ++one) transfer.set_same(one->unit, false);
-  std::move(moved, same_.end(), std::back_inserter(ahead_));
-  same_.erase(moved, same_.end());
+  const auto goes = [&](const Task& one) { return one.transfer == task.transfer && is_of_task(one.unit); };
+  for (const Task& one : same_)
+    if (goes(one)) transfer.set_same(one.unit, false);
+  move_tasks(same_, ahead_, goes);
   wake_.notify_one();
 }
 
