@@ -1,7 +1,13 @@
 #include "fuse/drafts/publish_folder.h"
 
+#include <fcntl.h>
 #include <fmt/core.h>
+#include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
 
 #include "base/json.h"
 
@@ -9,6 +15,15 @@ namespace weft {
 namespace {
 
 constexpr std::size_t kAnswerBytesMax = 1U << 20U;
+constexpr int kToDirectory = O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW;
+
+// A file that has more names than these may be a pack of a version.
+void give_back(const Fd& file, const UserIds& user, nlink_t own_names) {
+  struct stat st {};
+  if (!file.valid() || ::fstat(file.get(), &st) != 0 || st.st_uid == user.uid) return;
+  if (S_ISREG(st.st_mode) && st.st_nlink > own_names) return;
+  static_cast<void>(::fchownat(file.get(), "", user.uid, user.gid, AT_EMPTY_PATH));
+}
 
 }  // namespace
 
@@ -85,29 +100,56 @@ Result<PublishOrder> decode(const std::string& text) {
   return order;
 }
 
-// The folder is the user's, who may have written another order.
 Result<PublishOrder> order_in(int folder) {
+  struct stat st {};
+  if (::fstatat(folder, kOrder, &st, AT_SYMLINK_NOFOLLOW) == 0 && st.st_uid != ::geteuid())
+    return Error{Errc::permission, "an order of a publish: it is another user's"};
   WEFT_TRY(const std::string text, read_text(folder, kOrder));
-  WEFT_TRY(PublishOrder order, decode(text));
-  WEFT_TRY(const struct stat st, stat_fd(folder, kOrder));
-  if (st.st_uid != order.user.uid) return Error{Errc::permission, "an order of a publish names another user"};
-  return order;
+  return decode(text);
 }
 
 void give_back(int directory, const PublishOrder& order) {
-  const nlink_t own_links = order.stays.ino != 0 ? 2 : 1;  // a file with more may be a pack of a version
+  const nlink_t own_names = order.stays.ino != 0 ? 2 : 1;
   const auto names = list_directory(Fd(::fcntl(directory, F_DUPFD_CLOEXEC, 0)), order.name);
   if (!names.ok()) return;
   for (const std::string& name : *names) {
-    struct stat st {};
-    if (::fstatat(directory, name.c_str(), &st, AT_SYMLINK_NOFOLLOW) != 0) continue;
-    if (S_ISDIR(st.st_mode)) {
-      const Fd inner(::openat(directory, name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
-      if (inner.valid()) give_back(inner.get(), order);
-    } else if (st.st_uid != order.user.uid && (!S_ISREG(st.st_mode) || st.st_nlink <= own_links)) {
-      static_cast<void>(::fchownat(directory, name.c_str(), order.user.uid, order.user.gid, AT_SYMLINK_NOFOLLOW));
-    }
+    const Fd inner(::openat(directory, name.c_str(), kToDirectory));
+    if (inner.valid())
+      give_back(inner.get(), order);
+    else
+      give_back(Fd(::openat(directory, name.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC)), order.user, own_names);
   }
+}
+
+int PublishFolder::open(int publishing) {
+  fd = Fd(::openat(publishing, name.c_str(), kToDirectory));
+  if (!fd.valid()) return -errno;
+  held = Fd(::openat(fd.get(), kHeld, kToDirectory));
+  lock = Fd(::openat(fd.get(), kLock, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
+  return lock.valid() ? 0 : -errno;
+}
+
+int PublishFolder::make_held(const UserIds& user) {
+  if (::mkdirat(fd.get(), kHeld, 0700) != 0 && errno != EEXIST) return -errno;
+  held = Fd(::openat(fd.get(), kHeld, kToDirectory));
+  if (!held.valid()) return -errno;
+  return ::geteuid() != 0 || ::fchown(held.get(), user.uid, user.gid) == 0 ? 0 : -errno;
+}
+
+int PublishFolder::open_content(Fd& content) const {
+  content = Fd(::openat(held.get(), kContent, kToDirectory));
+  return content.valid() ? 0 : -errno;
+}
+
+bool PublishFolder::holds(const PublishOrder& order) const {
+  Fd content;
+  if (open_content(content) != 0) return false;
+  return !order.file || ::faccessat(content.get(), order.name.c_str(), F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
+bool PublishFolder::ended() const {
+  if (child > 0 && ::waitpid(child, nullptr, WNOHANG) == 0) return false;
+  return ::flock(lock.get(), LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK;
 }
 
 }  // namespace weft

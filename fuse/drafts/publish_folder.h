@@ -1,12 +1,8 @@
-// The folder of one publish, STORE/drafts/publishing/<id>. Inside fuse/drafts only.
+// The folder of one publish, STORE/drafts/publishing/<id>. Its files are this process's, and nobody else can reach
+// them. The draft lies in `held`, a directory of the user's own: what he may do in it (his import can lead him there)
+// concerns his draft alone. Inside fuse/drafts only.
 #pragma once
 
-#include <fcntl.h>
-#include <sys/file.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
-#include <cerrno>
 #include <optional>
 #include <string>
 
@@ -16,7 +12,8 @@
 
 namespace weft {
 
-inline constexpr char kContent[] = "content";
+inline constexpr char kHeld[] = "held";
+inline constexpr char kContent[] = "content";  // in it
 inline constexpr char kOrder[] = "order";
 inline constexpr char kLock[] = "lock";
 inline constexpr char kAnswer[] = "answer";  // what the import printed
@@ -35,27 +32,28 @@ std::string encode(const PublishOrder& order);
 Fd leave_note(int directory, const char* name, mode_t mode, const std::string& text);
 
 Result<PublishOrder> decode(const std::string& text);
-// That of a folder, whose owner is its user: Errc::permission otherwise.
+// That of a folder. Errc::permission: another user wrote it.
 Result<PublishOrder> order_in(int folder);
 // Files that became packs and are none any more are the user's again.
 void give_back(int directory, const PublishOrder& order);
 
 struct PublishFolder {
   Fd fd;
+  Fd held;
   Fd lock;            // of the file that the import has locked while it runs
   pid_t child = 0;    // 0: of an import that an earlier server began
   bool over = false;  // an earlier server has published the draft
   std::string name;
 
-  int open_content(Fd& content) const {
-    content = Fd(::openat(fd.get(), kContent, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW));
-    return content.valid() ? 0 : -errno;
-  }
+  // Opens what is there of the folder `name`, a directory in `publishing`. 0, or an errno with a minus sign.
+  int open(int publishing);
+  // `held`, and with it the draft, become the user's. The same answers.
+  int make_held(const UserIds& user);
+  int open_content(Fd& content) const;
+  // Has the draft moved in?
+  bool holds(const PublishOrder& order) const;
   // Has the import ended?
-  bool ended() const {
-    if (child > 0 && ::waitpid(child, nullptr, WNOHANG) == 0) return false;
-    return ::flock(lock.get(), LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK;
-  }
+  bool ended() const;
 };
 
 }  // namespace weft

@@ -47,52 +47,49 @@ int DraftPublisher::publish(PublishOrder order, const std::function<bool()>& pau
   return failed;
 }
 
-int DraftPublisher::open_folder(PublishFolder& folder, bool& made) {
+int DraftPublisher::open_folder(const UserIds& user, PublishFolder& folder, bool& made) {
   const Fd publishing(::openat(tree_.folder(), "publishing", O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW));
   if (!publishing.valid()) return -errno;
   made = ::mkdirat(publishing.get(), folder.name.c_str(), 0700) == 0;
   if (!made && errno != EEXIST) return -errno;
-  Fd fd(::openat(publishing.get(), folder.name.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW));
-  if (!fd.valid()) return -errno;
-  folder.lock = Fd(::openat(fd.get(), kLock, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
-  if (!folder.lock.valid()) return -errno;
-  folder.fd = std::move(fd);
-  return 0;
+  const int failed = folder.open(publishing.get());
+  return failed != 0 ? failed : folder.make_held(user);
 }
 
 // A folder that is there is of the same request: a server before has begun it.
 int DraftPublisher::take(PublishOrder& order, PublishFolder& folder) {
   bool made = false;
-  if (const int failed = open_folder(folder, made); failed != 0) return failed;
-  Fd content;
-  if (!made && folder.open_content(content) == 0) {
-    const auto before = order_in(folder.fd.get());
-    order.file = before.ok() && before->file;
+  if (const int failed = open_folder(order.user, folder, made); failed != 0) return failed;
+  const auto before = made ? Error{Errc::not_found, "no order"} : order_in(folder.fd.get());
+  if (before.ok() && folder.holds(*before)) {
+    order.file = before->file;
     return 0;
   }
   folder.over = !made && is_published(folder.fd.get());
-  if (folder.over) return 0;
-  if (::geteuid() == 0 && ::fchown(folder.fd.get(), order.user.uid, order.user.gid) != 0) return -errno;
-  return move_in(order, folder);
+  return folder.over ? 0 : move_in(order, folder);
 }
 
-// The user's rights decide.
+// The user's rights decide whether the draft goes. The order is there before the draft is.
 int DraftPublisher::move_in(PublishOrder& order, const PublishFolder& folder) {
-  const ActingAs user(order.user);
   Fd dir;
+  if (const int failed = look_at(order, dir); failed != 0) return failed;
+  if (const int failed = write_text(folder.fd.get(), kOrder, encode(order)); failed != 0) return failed;
+  const ActingAs user(order.user);
+  if (order.file && ::mkdirat(folder.held.get(), kContent, 0700) != 0 && errno != EEXIST) return -errno;
+  const std::string to = order.file ? std::string(kContent) + "/" + order.name : kContent;
+  if (::renameat2(dir.get(), order.name.c_str(), folder.held.get(), to.c_str(), RENAME_NOREPLACE) != 0) return -errno;
+  if (order.file) ::unlinkat(dir.get(), (order.name + kDraftErrorFile).c_str(), 0);  // of an attempt before
+  return 0;
+}
+
+int DraftPublisher::look_at(PublishOrder& order, Fd& dir) {
+  const ActingAs user(order.user);
   DraftFound draft;
   int failed = tree_.lookup(order.dir, order.name.c_str(), draft);
   if (failed == 0) failed = tree_.open_directory(order.dir, dir);
   if (failed != 0) return failed;
   order.file = S_ISREG(draft.st.st_mode);
-  if (!order.file && !S_ISDIR(draft.st.st_mode)) return -EINVAL;
-  failed = write_text(folder.fd.get(), kOrder, encode(order));
-  if (failed != 0) return failed;
-  if (order.file && ::mkdirat(folder.fd.get(), kContent, 0700) != 0) return -errno;
-  const std::string to = order.file ? std::string(kContent) + "/" + order.name : kContent;
-  if (::renameat2(dir.get(), order.name.c_str(), folder.fd.get(), to.c_str(), RENAME_NOREPLACE) != 0) return -errno;
-  if (order.file) ::unlinkat(dir.get(), (order.name + kDraftErrorFile).c_str(), 0);  // of an attempt before
-  return 0;
+  return order.file || S_ISDIR(draft.st.st_mode) ? 0 : -EINVAL;
 }
 
 int DraftPublisher::run(const PublishOrder& order, PublishFolder& folder, const std::function<bool()>& pause) {
@@ -141,7 +138,7 @@ int DraftPublisher::run(const PublishOrder& order, PublishFolder& folder, const 
 int DraftPublisher::finish(const PublishOrder& order, PublishFolder& folder) {
   log_info("{} published by user {}", order.model, order.user.uid);
   if (order.to != 0 && !tree_.is_shared(order.to)) tree_.share_directory(order.to);  // it is a namespace from now on
-  const Status gone = remove_tree_at(folder.fd.get(), kContent, "drafts/publishing/" + folder.name);
+  const Status gone = remove_tree_at(folder.held.get(), kContent, "drafts/publishing/" + folder.name);
   if (!gone.ok()) log_warning("{}", gone.error().message);
   return 0;
 }
@@ -155,10 +152,10 @@ int DraftPublisher::forget(const PublishFolder& folder) {
 // Another draft may have its name by now: then it gets one that nobody has.
 int DraftPublisher::put_back(const PublishOrder& order, PublishFolder& folder) {
   Fd content, dir;
-  if (folder.open_content(content) == 0) {
+  if (folder.holds(order) && folder.open_content(content) == 0) {
     static_cast<void>(::renameat(folder.fd.get(), kDraftFactsFile, content.get(), kDraftFactsFile));
     if (::geteuid() == 0) give_back(content.get(), order);
-    const int from = order.file ? content.get() : folder.fd.get();
+    const int from = order.file ? content.get() : folder.held.get();
     const std::string& name = order.name;
     const std::string inner = order.file ? name : kContent;
     const std::string other = name + "." + folder.name;
@@ -184,15 +181,14 @@ void DraftPublisher::recover() {
   for (const std::string& name : *names) {
     PublishFolder folder;
     folder.name = name;
-    folder.fd = Fd(::openat(publishing.get(), name.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW));
-    if (!folder.fd.valid()) continue;
     struct stat st {};
-    if (::fstat(folder.fd.get(), &st) != 0 || st.st_ctime + kForgottenAfterS > ::time(nullptr)) continue;
-    folder.lock = Fd(::openat(folder.fd.get(), kLock, O_RDWR | O_CLOEXEC | O_NOFOLLOW));
-    if (folder.lock.valid() && !folder.ended()) continue;
+    if (::fstatat(publishing.get(), name.c_str(), &st, AT_SYMLINK_NOFOLLOW) != 0) continue;
+    if (st.st_ctime + kForgottenAfterS > ::time(nullptr) || folder.open(publishing.get()) != 0) continue;
+    if (!folder.ended()) continue;
     const auto order = order_in(folder.fd.get());
     if (!order.ok()) {
-      if (::faccessat(folder.fd.get(), kContent, F_OK, AT_SYMLINK_NOFOLLOW) != 0) forget(folder);
+      Fd content;
+      if (folder.open_content(content) != 0) forget(folder);
       continue;
     }
     if (order->stays.ino != 0) continue;

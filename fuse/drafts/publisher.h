@@ -84,8 +84,9 @@ class DraftPublisher {
 
  private:
   int take(PublishOrder& order, PublishFolder& folder);
-  int open_folder(PublishFolder& folder, bool& made);
+  int open_folder(const UserIds& user, PublishFolder& folder, bool& made);
   int move_in(PublishOrder& order, const PublishFolder& folder);
+  int look_at(PublishOrder& order, Fd& dir);
   int link_in(const PublishOrder& order, const PublishFolder& folder);
   void note_published(const StayingDraft& draft, const PublishFolder& folder);
   void settle_staying(const PublishOrder& order, const PublishFolder& folder);

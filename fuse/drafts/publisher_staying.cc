@@ -24,7 +24,7 @@ class Links {
  public:
   explicit Links(const PublishOrder& order) : order_(order) {}
 
-  int make(int from, int to, unsigned depth = 0) {
+  int make(int from, int to, unsigned depth = 0) const {
     if (depth == limits::kPathComponentsMax) return -ELOOP;
     const auto names = list_directory(Fd(::fcntl(from, F_DUPFD_CLOEXEC, 0)), "a checkpoint");
     if (!names.ok()) return -EIO;
@@ -35,8 +35,15 @@ class Links {
     return 0;
   }
 
+  int make_directory(int in, const char* name, Fd& made) const {
+    if (::mkdirat(in, name, 0700) != 0) return -errno;
+    made = Fd(::openat(in, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+    if (!made.valid()) return -errno;
+    return ::geteuid() != 0 || ::fchown(made.get(), order_.user.uid, order_.user.gid) == 0 ? 0 : -errno;
+  }
+
  private:
-  int make_one(int from, int to, const std::string& name, unsigned depth) {
+  int make_one(int from, int to, const std::string& name, unsigned depth) const {
     struct stat st {};
     if (::fstatat(from, name.c_str(), &st, AT_SYMLINK_NOFOLLOW) != 0) return -errno;
     if (!S_ISDIR(st.st_mode)) return ::linkat(from, name.c_str(), to, name.c_str(), 0) == 0 ? 0 : -errno;
@@ -45,13 +52,6 @@ class Links {
     Fd made;
     if (const int failed = make_directory(to, name.c_str(), made); failed != 0) return failed;
     return make(inner.get(), made.get(), depth + 1);
-  }
-
-  int make_directory(int in, const char* name, Fd& made) const {
-    if (::mkdirat(in, name, 0700) != 0) return -errno;
-    made = Fd(::openat(in, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
-    if (!made.valid()) return -errno;
-    return ::geteuid() != 0 || ::fchown(made.get(), order_.user.uid, order_.user.gid) == 0 ? 0 : -errno;
   }
 
   const PublishOrder& order_;
@@ -79,7 +79,7 @@ int DraftPublisher::take_staying(PublishOrder& order, PublishFolder& folder) {
   if (!check_not_written(draft.get()).ok()) return -EBUSY;
   folder.name = folder_name(order.request);
   bool made = false;
-  if (const int failed = open_folder(folder, made); failed != 0) return failed;
+  if (const int failed = open_folder(order.user, folder, made); failed != 0) return failed;
   if (!made || ::flock(folder.lock.get(), LOCK_EX | LOCK_NB) != 0) return -EBUSY;
   const int failed = link_in(order, folder);
   if (failed != 0) forget(folder);
@@ -90,13 +90,9 @@ int DraftPublisher::link_in(const PublishOrder& order, const PublishFolder& fold
   Fd directory, from, to;
   if (const int failed = tree_.open(order.dir, O_RDONLY | O_DIRECTORY, directory); failed != 0) return failed;
   if (const int failed = tree_.open(order.stays.ino, O_RDONLY | O_DIRECTORY, from); failed != 0) return failed;
-  if (::mkdirat(folder.fd.get(), kContent, 0700) != 0) return -errno;
-  if (const int failed = folder.open_content(to); failed != 0) return failed;
-  if (::geteuid() == 0) {
-    if (::fchown(folder.fd.get(), order.user.uid, order.user.gid) != 0) return -errno;
-    if (::fchown(to.get(), order.user.uid, order.user.gid) != 0) return -errno;
-  }
-  if (const int failed = Links(order).make(from.get(), to.get()); failed != 0) return failed;
+  const Links links(order);
+  if (const int failed = links.make_directory(folder.held.get(), kContent, to); failed != 0) return failed;
+  if (const int failed = links.make(from.get(), to.get()); failed != 0) return failed;
   if (const int failed = link_facts(directory.get(), to.get()); failed != 0) return failed;
   return write_text(folder.fd.get(), kOrder, encode(order));  // last: it makes the folder whole
 }
@@ -125,13 +121,11 @@ std::vector<std::pair<PublishOrder, PublishFolder>> DraftPublisher::taken_before
   for (const std::string& name : *names) {
     PublishFolder folder;
     folder.name = name;
-    folder.fd = Fd(::openat(publishing.get(), name.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW));
-    if (!folder.fd.valid() || name < folder_name(kNoRequest)) continue;
-    folder.lock = Fd(::openat(folder.fd.get(), kLock, O_RDWR | O_CLOEXEC | O_NOFOLLOW));
+    if (name < folder_name(kNoRequest) || folder.open(publishing.get()) != 0) continue;
     auto order = order_in(folder.fd.get());
-    if (order.ok() && folder.lock.valid())
+    if (order.ok())
       all.emplace_back(std::move(*order), std::move(folder));
-    else if (!folder.lock.valid() || folder.ended())
+    else if (folder.ended())
       forget(folder);
   }
   return all;

@@ -38,7 +38,7 @@ def test_a_rename_publishes_a_directory(mounted, tmp_path):
     assert files_below(version) == files_below(model)
     assert os.readlink(mounted / "models/m/prod") == "1"
     assert os.listdir(mounted / "new") == []
-    assert not list((mounted.store.path / "drafts/publishing").glob("*/content"))
+    assert not list((mounted.store.path / "drafts/publishing").glob("*/held/content"))
     mounted.store.assert_sound()
 
 
