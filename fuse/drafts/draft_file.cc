@@ -38,11 +38,19 @@ Result<Opened> DraftFile::open(DraftTree& tree, Ino ino, bool written) {
   if (!S_ISREG(found.st.st_mode)) return Error{Errc::invalid, "a draft: expected a regular file"};
   Opened opened;
   opened.attr = attr_of_draft(found);
-  std::shared_ptr<DraftFile> file(new DraftFile(std::move(fd)));
+  std::shared_ptr<DraftFile> file(new DraftFile(tree, std::move(fd)));
   if (written)
     if (auto descriptor = file->writable(); descriptor.ok()) file->writable_ = std::move(*descriptor);
   opened.file = std::move(file);
   return opened;
+}
+
+DraftFile::DraftFile(DraftTree& tree, Fd fd) : tree_(tree), fd_(std::move(fd)) {
+  tree_.opened(fd_.get());
+}
+
+DraftFile::~DraftFile() {
+  tree_.closed(fd_.get());
 }
 
 void DraftFile::writer_opened(Fd fd) {

@@ -13,8 +13,12 @@ namespace weft {
 
 class DraftFile final : public OpenFile {
  public:
-  // Shared by all who have it open. `written`: as if somebody wrote to it, until all have closed it.
+  // Shared by all who have it open. `tree` outlives it. `written`: as if somebody wrote to it, until all have closed
+  // it.
   static Result<Opened> open(DraftTree& tree, Ino ino, bool written);
+  ~DraftFile() override;
+  DraftFile(const DraftFile&) = delete;
+  DraftFile& operator=(const DraftFile&) = delete;
 
   // Somebody opens it for writing, by `fd`. One such descriptor stays open as long as there are writers: whether there
   // are any is asked of the kernel (draft_check.h), and readers make no draft busy.
@@ -30,7 +34,8 @@ class DraftFile final : public OpenFile {
   ReadMode mode() const override { return ReadMode::written; }
 
  private:
-  explicit DraftFile(Fd fd) : fd_(std::move(fd)) {}
+  DraftFile(DraftTree& tree, Fd fd);
+  DraftTree& tree_;
   const Fd fd_;  // to read
   mutable std::mutex mutex_;
   std::shared_ptr<const Fd> writable_;  // guarded by mutex_

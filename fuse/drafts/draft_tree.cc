@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <fmt/core.h>
 #include <linux/magic.h>
+#include <sys/file.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
@@ -20,6 +21,7 @@ namespace weft {
 namespace {
 
 constexpr mode_t kShared = 01777;
+constexpr char kNextShared[] = "namespace";  // in the folder: a directory that is about to get its name
 
 int result_of(long outcome) {
   return outcome < 0 ? -errno : 0;
@@ -155,8 +157,24 @@ std::uint64_t DraftTree::look_through(int directory, Ino dir, unsigned depth) {
   return bytes;
 }
 
+void DraftTree::opened(int fd) {
+  const std::lock_guard lock(mutex_);
+  open_.insert(fd);
+}
+
+void DraftTree::closed(int fd) {
+  const std::lock_guard lock(mutex_);
+  open_.erase(fd);
+}
+
 std::uint64_t DraftTree::bytes() {
-  return look_through(root_.get(), kNewIno, 0);
+  std::uint64_t bytes = look_through(root_.get(), kNewIno, 0);
+  const std::lock_guard lock(mutex_);
+  for (const int fd : open_) {
+    struct stat st {};
+    if (::fstat(fd, &st) == 0 && st.st_nlink == 0) bytes += static_cast<std::uint64_t>(st.st_size);
+  }
+  return bytes;
 }
 
 int DraftTree::found_at(int directory, Ino dir, const char* name, DraftFound& found) {
@@ -244,15 +262,26 @@ mode_t DraftTree::allowed(Ino dir, mode_t mode) {
 }
 
 // Another name: a version's. Once gc has deleted the version, the file is still the store owner's.
+bool DraftTree::is_others(const Fd& file, const struct stat& st) const {
+  if (!S_ISREG(st.st_mode)) return false;
+  if (st.st_nlink > 1) return true;
+  return st.st_uid == root_st_.st_uid &&
+         ::faccessat(AT_FDCWD, by_descriptor(file.get()).c_str(), W_OK, AT_EACCESS) != 0;
+}
+
+std::uint64_t DraftTree::bytes_to_copy(Ino ino) {
+  Fd fd;
+  struct stat st {};
+  const bool copied = open_there(ino, O_PATH, fd, st) == 0 && is_others(fd, st);
+  return copied ? static_cast<std::uint64_t>(st.st_size) : 0;
+}
+
 int DraftTree::own(Ino ino, bool empty) {
   Fd fd;
   struct stat st {};
   if (const int failed = open_there(ino, O_PATH, fd, st); failed != 0) return failed;
-  if (!S_ISREG(st.st_mode)) return 0;
-  const std::string path = by_descriptor(fd.get());
-  const bool shared = st.st_nlink > 1;
-  if (!shared && (st.st_uid != root_st_.st_uid || ::faccessat(AT_FDCWD, path.c_str(), W_OK, AT_EACCESS) == 0)) return 0;
-  const Fd original(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!is_others(fd, st)) return 0;
+  const Fd original(::open(by_descriptor(fd.get()).c_str(), O_RDONLY | O_CLOEXEC));
   if (!original.valid()) return -errno;
   const int failed = replace_by_copy(ino, original.get(), empty);
   return failed == 0 ? -ESTALE : failed;
@@ -307,15 +336,20 @@ int DraftTree::make_directory(Ino dir, const char* name, mode_t mode, DraftFound
   return found_at(directory.get(), dir, name, made);
 }
 
-int DraftTree::share(Ino dir, const char* name, DraftFound& made) {
-  Fd directory, shared;
+// It gets its name once it is whole. What a process that died has left of one is used for the next.
+int DraftTree::share(Ino dir, const char* name, DraftFound& found) {
+  Fd directory, turn, shared;
   if (const int failed = open_directory(dir, directory); failed != 0) return failed;
-  if (::mkdirat(directory.get(), name, 0700) != 0 && errno != EEXIST) return -errno;
-  if (const int failed = open_beneath(directory.get(), name, O_RDONLY | O_DIRECTORY, shared); failed != 0)
+  if (const int failed = open_beneath(folder_.get(), ".", O_RDONLY | O_DIRECTORY, turn); failed != 0) return failed;
+  if (::flock(turn.get(), LOCK_EX) != 0) return -errno;
+  if (::mkdirat(folder_.get(), kNextShared, 0700) != 0 && errno != EEXIST) return -errno;
+  if (const int failed = open_beneath(folder_.get(), kNextShared, O_RDONLY | O_DIRECTORY, shared); failed != 0)
     return failed;
   if (::fchown(shared.get(), root_st_.st_uid, root_st_.st_gid) != 0) return -errno;
   if (::fchmod(shared.get(), kShared) != 0) return -errno;
-  return found_at(directory.get(), dir, name, made);
+  if (::renameat2(folder_.get(), kNextShared, directory.get(), name, RENAME_NOREPLACE) != 0 && errno != EEXIST)
+    return -errno;
+  return found_at(directory.get(), dir, name, found);
 }
 
 void DraftTree::share_directory(Ino dir) {
@@ -375,13 +409,6 @@ int DraftTree::set_owner(Ino ino, uid_t uid, gid_t gid) {
   struct stat st {};
   if (const int failed = open_there(ino, O_PATH, fd, st); failed != 0) return failed;
   return result_of(::fchownat(fd.get(), "", uid, gid, AT_EMPTY_PATH));
-}
-
-int DraftTree::set_size(Ino ino, std::uint64_t size) {
-  Fd fd;
-  struct stat st {};
-  if (const int failed = open_there(ino, O_WRONLY, fd, st); failed != 0) return failed;
-  return result_of(::ftruncate(fd.get(), static_cast<off_t>(size)));
 }
 
 int DraftTree::set_times(Ino ino, const timespec times[2]) {

@@ -14,6 +14,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -51,6 +52,7 @@ class DraftTree {
   // store's. Before it is changed, its name gets a file of the user's: a copy, or an empty one. 0: it is the user's
   // own. -ESTALE: it is now, and the kernel looks it up again.
   int own(Ino ino, bool empty);
+  std::uint64_t bytes_to_copy(Ino ino);  // by own()
   // Once what create() made is open: gives it the mode that was asked for.
   int finish_creating(Ino dir, mode_t mode, DraftFound& made);
   int make_directory(Ino dir, const char* name, mode_t mode, DraftFound& made);
@@ -61,18 +63,21 @@ class DraftTree {
   // These change the file itself. They follow no link.
   int set_mode(Ino ino, mode_t mode);
   int set_owner(Ino ino, uid_t uid, gid_t gid);  // -1: as it is
-  int set_size(Ino ino, std::uint64_t size);
   int set_times(Ino ino, const timespec times[2]);
 
-  // All users share new/ itself and the folders of namespaces. The calling thread may make such a folder.
+  // All users share new/ itself and the folders of namespaces. The calling thread may make such a folder. What has
+  // its name stays as it is.
   bool is_shared(Ino dir);
-  int share(Ino dir, const char* name, DraftFound& made);
+  int share(Ino dir, const char* name, DraftFound& found);
   // Makes one of a directory that somebody has made; the drafts in it become their makers' alone. Best effort.
   void share_directory(Ino dir);
 
   int parent(Ino ino, Ino& dir);
   // From new/ down: "org/m"; "" of new/ itself.
   int path(Ino ino, std::string& out);
+  // A file that is open here, by this descriptor, from opened() to closed(): it counts even if it loses its name.
+  void opened(int fd);
+  void closed(int fd);
   // The sizes of all files that are no version's, together. With the rights of this process.
   std::uint64_t bytes();
   // A held directory, by which names in it are reached.
@@ -91,6 +96,7 @@ class DraftTree {
   int open_there(Ino ino, int flags, Fd& fd, struct stat& st);
   int reach(Ino ino, int flags, Fd& fd, struct stat& st);
   int known_path(Ino ino, std::string& out);
+  bool is_others(const Fd& file, const struct stat& st) const;
   int replace_by_copy(Ino ino, int original, bool empty);
   int found_at(int directory, Ino dir, const char* name, DraftFound& found);
   Ino number_of(const struct stat& st) const;
@@ -105,6 +111,7 @@ class DraftTree {
   const bool hides_mappings_;
   std::mutex mutex_;
   std::unordered_map<Ino, Place> places_;  // guarded by mutex_
+  std::set<int> open_;                     // guarded by mutex_
 };
 
 }  // namespace weft

@@ -33,6 +33,8 @@ int share_namespace(Server& server, Ino dir, const char* name, DraftFound& found
 }
 
 void share_namespaces(Server& server, Ino dir) {
+  const auto position = server.vfs.position();
+  if (!position.ok() || server.namespaces.is_done(dir, *position)) return;
   const auto above = namespace_of(server, dir);
   if (!above) return;
   for (ListPlace from = 0;;) {
@@ -43,7 +45,7 @@ void share_namespaces(Server& server, Ino dir) {
       if (entry.attr.is_namespace && server.drafts->lookup(dir, entry.name.c_str(), found) == -ENOENT)
         static_cast<void>(server.drafts->share(dir, entry.name.c_str(), found));
     }
-    if (page->last) return;
+    if (page->last) return server.namespaces.done(dir, *position);
     from = page->entries.back().place;
     server.requests.alive();
   }

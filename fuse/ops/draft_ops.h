@@ -1,7 +1,11 @@
 // The operations of new/ (fuse/drafts). As in ops.h; an errno of the kernel's is answered as it is.
 #pragma once
 
+#include <functional>
+#include <memory>
+
 #include "fuse/drafts/caller.h"
+#include "fuse/drafts/draft_file.h"
 #include "fuse/state/server.h"
 #include "weft/result.h"
 
@@ -49,6 +53,12 @@ Status draft_removexattr(Server& server, fuse_req_t request, fuse_ino_t node, co
 // The user whose request it is, and this thread with his rights.
 UserIds user_of(fuse_req_t request);
 ActingAs acting_for(fuse_req_t request);
+int acting_as(const UserIds& user, const std::function<int()>& act);
+
+// A file that is open; it may have no name any more.
+Result<std::shared_ptr<DraftFile>> open_draft(Server& server, fuse_ino_t node);
+// As DraftTree::own(), with the rights of the user; what is copied counts.
+int own_draft(Server& server, const UserIds& user, Ino ino, bool empty);
 
 // May the user begin a draft in `dir`? 0, or an errno with a minus sign.
 int may_begin(Server& server, fuse_req_t request, Ino dir);
@@ -56,7 +66,7 @@ int may_begin(Server& server, fuse_req_t request, Ino dir);
 // Makes the directory of the namespace NAME of models/ in the shared directory `dir`, with the rights of this process.
 // -ENOENT: models/ has no such namespace.
 int share_namespace(Server& server, Ino dir, const char* name, DraftFound& found);
-// Makes those that are missing, so that a listing of `dir` has them. They stay, so each is made once. Best effort.
+// Makes those that are missing, so that a listing of `dir` has them: once after each commit. They stay. Best effort.
 void share_namespaces(Server& server, Ino dir);
 
 // Entries and attributes, as the kernel has them.

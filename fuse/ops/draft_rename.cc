@@ -1,6 +1,4 @@
 // Renames in new/. One to a name with an @ publishes (fuse/drafts/publisher.h).
-#include <unistd.h>
-
 #include <cerrno>
 #include <string>
 
@@ -10,11 +8,12 @@
 namespace weft {
 namespace {
 
-// The directory becomes a namespace, whose name is in that of the model: so it must be shared, or the user's to change.
+// The directory becomes a namespace, which all users share: so it is one already, or the user's own.
 int may_name_in(Server& server, const UserIds& user, Ino dir) {
-  if (server.drafts->is_shared(dir)) return 0;
-  const ActingAs acting(user);
-  return server.drafts->access(dir, W_OK | X_OK);
+  if (user.uid == 0 || server.drafts->is_shared(dir)) return 0;
+  struct stat st {};
+  if (const int failed = server.drafts->stat(dir, st); failed != 0) return failed;
+  return st.st_uid == user.uid ? 0 : -EACCES;
 }
 
 Status publish(Server& server, fuse_req_t request, PublishOrder order) {

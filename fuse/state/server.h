@@ -14,6 +14,7 @@
 #include "fuse/kernel/passthrough.h"
 #include "fuse/process/options.h"
 #include "fuse/process/shared_state.h"
+#include "fuse/state/done_positions.h"
 #include "fuse/state/event_feed.h"
 #include "fuse/state/listings.h"
 #include "fuse/state/notifier.h"
@@ -51,6 +52,7 @@ struct Server {
   OpenFiles open_files{vfs, drafts.get(), passthrough, open_table, shared.head().init};
   EventFeed events{vfs, open_files, requests};
   Listings listings;
+  DonePositions namespaces{};  // of models/, in the directories of new/
   Notifier notifier;
   RecordReads record_reads;
   std::unique_ptr<PageStore> pages{};  // of the session, while it serves

@@ -8,7 +8,7 @@ import time
 import pytest
 
 from daemonlib import Daemon
-from weftlib import Mount, Store, overlay_over, process_of, random_bytes, refused_by
+from weftlib import Mount, Store, overlay_over, process_of, random_bytes, refused_by, wait_until
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
 MIB = 1 << 20
@@ -57,6 +57,53 @@ def test_what_is_written_counts_within_a_second(new):
     assert (new / "m/x").read_bytes()[:MIB] == random_bytes(MIB, 1)
     os.unlink(new / "m/x")
     (new / "m/y").write_bytes(b"y")
+
+
+@pytest.mark.parametrize("by", ["ftruncate", "fallocate"])
+def test_an_open_file_counts_without_a_name(by, new):
+    with open(new / "m/x", "w+b") as file:
+        os.unlink(new / "m/x")
+        grow = file.truncate if by == "ftruncate" else lambda size: os.posix_fallocate(file.fileno(), 0, size)
+        grow(6 * MIB)
+        for refused in (lambda: grow(9 * MIB), lambda: other.truncate(3 * MIB)):
+            with open(new / "m/y", "wb") as other:
+                refused_by(errno.EDQUOT, refused)
+        assert os.fstat(file.fileno()).st_size == 6 * MIB
+    with open(new / "m/y", "wb") as other:
+        other.truncate(8 * MIB)
+
+
+def test_a_copy_of_what_a_version_has_counts(new):
+    """The files of a checkpoint that is published are a version's. One that is changed gets a copy."""
+    run = new / "run"
+    run.mkdir()
+    (run / ".weft.json").write_text('{"model": "m", "each": "checkpoint-*", "when": "done"}')
+    (run / "checkpoint-1").mkdir()
+    for name in ("x", "y"):
+        (run / "checkpoint-1" / name).write_bytes(random_bytes(3 * MIB, name))
+    (run / "checkpoint-1/done").touch()
+    wait_until(lambda: (run / "checkpoint-1/.weft.published").exists())
+    with open(new / "m/filler", "wb") as file:
+        file.truncate(4 * MIB)
+    os.chmod(run / "checkpoint-1/x", 0o600)
+    for change in (lambda: os.chmod(run / "checkpoint-1/y", 0o600), lambda: open(run / "checkpoint-1/y", "r+b").close()):
+        refused_by(errno.EDQUOT, change)
+    os.unlink(new / "m/filler")
+    os.chmod(run / "checkpoint-1/y", 0o600)
+    for name in ("x", "y"):
+        assert (run / "checkpoint-1" / name).read_bytes() == random_bytes(3 * MIB, name)
+
+
+def test_space_that_is_taken_beside_a_writer(new):
+    """One program takes space for a file while another one writes behind it; nothing that is written goes."""
+    with open(new / "m/x", "w+b") as file, open(new / "m/x", "r+b") as writer:
+        for begin in range(0, 4 * MIB, MIB):
+            ahead = threading.Thread(target=os.pwrite, args=(writer.fileno(), b"w" * 4096, begin + MIB))
+            ahead.start()
+            os.posix_fallocate(file.fileno(), begin, MIB)
+            ahead.join()
+        written = file.read()
+    assert [written[at:at + 4096] for at in range(MIB, 4 * MIB + 1, MIB)] == [b"w" * 4096] * 4
 
 
 def test_what_is_published_counts_no_more(new):

@@ -3,12 +3,14 @@ import contextlib
 import errno
 import json
 import os
+import pathlib
+import signal
 import stat
 
 import pytest
 
 from daemonlib import Daemon
-from weftlib import Mount, Store, files_below, refused_by, write_model, random_tensors
+from weftlib import Mount, Store, files_below, process_of, random_tensors, refused_by, wait_until, write_model
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
 ONE, OTHER = 64001, 64002
@@ -107,6 +109,50 @@ def test_a_directory_becomes_a_namespace_by_its_users_alone(mount):
     assert outcomes_as(ONE, calls) == [0] * 3
     assert stat.S_IMODE(space.stat().st_mode) == 0o1777
     assert outcomes_as(OTHER, [(os.rename, own, space / "n@"), (os.open, space / "x", os.O_RDONLY)]) == [0, errno.EACCES]
+
+
+def import_of(user):
+    """The process that publishes a draft of this user, if there is one."""
+    for process in pathlib.Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            if process.stat().st_uid == user and b"import" in (process / "cmdline").read_bytes().split(b"\0"):
+                return process
+    return None
+
+
+def test_the_order_of_a_publish_is_beyond_its_user(mount):
+    """The import runs as the user, so he reaches the folder of his draft by it, and no further."""
+    draft = mount / "new/slow"
+    made = [(os.mkdir, draft), (write, draft / "x", b"x"), (os.truncate, draft / "x", 6 << 30)]
+    assert outcomes_as(ONE, made) == [0] * len(made)
+
+    def publish(companion):
+        companion.is_ready()
+        with contextlib.suppress(OSError):
+            os.rename(draft, mount / "new/slow@")
+
+    with process_of(ONE, publish):
+        wait_until(lambda: import_of(ONE))
+        draft_now = import_of(ONE) / "cwd"
+        folder = draft_now / "../.."
+        refused = [(os.listdir, folder), (write, folder / "mine", b""), (os.rename, folder / "order", folder / "mine"),
+                   *((os.stat, folder / name) for name in ("order", "answer", "lock", "..", "../../tree")),
+                   (os.rename, draft_now / "x", folder / "order")]
+        assert (folder / "order").stat().st_uid == 0
+        assert outcomes_as(ONE, [(os.listdir, draft_now), *refused]) == [0] + [errno.EACCES] * len(refused)
+        os.kill(int(draft_now.parent.name), signal.SIGINT)
+    assert not list((mount.store.path / "drafts/publishing").glob("*/held/content"))
+    assert (draft / "x").stat().st_size == 6 << 30
+
+
+def test_who_may_write_to_a_directory_makes_no_namespace_of_it(mount):
+    """It would become all users', so it takes its owner."""
+    assert outcomes_as(ONE, [(os.mkdir, mount / "new/one"), (os.chmod, mount / "new/one", 0o777)]) == [0, 0]
+    draft = mount / "new/draft"
+    calls = [(os.mkdir, draft), (write, draft / "x", b"x"), (os.rename, draft, mount / "new/one/m@")]
+    assert outcomes_as(OTHER, calls) == [0, 0, errno.EACCES]
+    assert stat.S_IMODE((mount / "new/one").stat().st_mode) == 0o777 and (mount / "new/one").stat().st_uid == ONE
+    assert (draft / "x").read_bytes() == b"x"
 
 
 def test_what_is_wrong_with_a_file_is_its_users_alone(mount):

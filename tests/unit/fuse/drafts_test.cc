@@ -1,16 +1,20 @@
 // What the names and facts of drafts say, and the tree that they lie in.
 #include <doctest/doctest.h>
 #include <fcntl.h>
+#include <fmt/core.h>
 
+#include <atomic>
 #include <cerrno>
 #include <filesystem>
 #include <span>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
 #include "fuse/drafts/draft_check.h"
 #include "fuse/drafts/draft_facts.h"
+#include "fuse/drafts/draft_file.h"
 #include "fuse/drafts/draft_space.h"
 #include "fuse/drafts/draft_tree.h"
 #include "fuse/drafts/publisher.h"
@@ -116,7 +120,7 @@ TEST_CASE("drafts have a limit") {
   CHECK(space.admit() == 0);
   REQUIRE(tree->make_directory(kNewIno, "a", 0755, made) == 0);
   REQUIRE(tree->create(made.ino, "x", O_EXCL, 0644, file, fd) == 0);
-  const auto resize = [&](std::uint64_t bytes) { return tree->set_size(file.ino, bytes); };
+  const auto resize = [&](std::uint64_t bytes) { return ::ftruncate(fd.get(), static_cast<off_t>(bytes)); };
   const auto announce = [&](DraftSpace& to, std::uint64_t more, std::uint64_t bytes) {
     return to.announce([more] { return more; }, [&] { return resize(bytes); });
   };
@@ -138,6 +142,82 @@ TEST_CASE("drafts have a limit") {
   CHECK(space.write(1000, [] { return 0; }) == 0);
 }
 
+TEST_CASE("an open draft counts without a name") {
+  const TempDir dir;
+  const auto tree = must(DraftTree::open(dir.path()));
+  DraftSpace space(*tree, 1000);
+  DraftFound made, found;
+  Fd fd;
+  REQUIRE(tree->make_directory(kNewIno, "a", 0755, made) == 0);
+  REQUIRE(tree->create(made.ino, "x", O_EXCL, 0644, found, fd) == 0);
+  auto open = must(DraftFile::open(*tree, found.ino, true));
+  REQUIRE(tree->remove(made.ino, "x", 0) == 0);
+  const auto resize = [&] { return ::ftruncate(fd.get(), 900); };
+  CHECK(space.announce([] { return 900; }, resize) == 0);
+  CHECK(tree->bytes() == 900);
+  CHECK(space.announce([] { return 101; }, [] { return 0; }) == -EDQUOT);
+  SUBCASE("until it is closed") {
+    open.file.reset();
+    CHECK(space.announce([] { return 101; }, [] { return 0; }) == 0);
+  }
+}
+
+TEST_CASE("who is refused holds up nobody for long") {
+  const TempDir dir;
+  const auto tree = must(DraftTree::open(dir.path()));
+  DraftSpace space(*tree, 1000);
+  DraftFound made, found;
+  Fd fd;
+  REQUIRE(tree->make_directory(kNewIno, "a", 0755, made) == 0);
+  for (int i = 0; i < 200; ++i) REQUIRE(tree->create(made.ino, fmt::format("x{}", i).c_str(), 0, 0644, found, fd) == 0);
+  std::atomic<bool> over{false};
+  std::atomic<int> refused{0}, wrong{0};
+  std::vector<std::jthread> greedy;
+  for (int i = 0; i < 4; ++i)
+    greedy.emplace_back([&] {
+      while (!over) (space.announce([] { return 1001; }, [] { return 0; }) == -EDQUOT ? refused : wrong)++;
+    });
+  for (int i = 0; i < 100; ++i) CHECK(space.announce([] { return 1; }, [] { return -EIO; }) == -EIO);
+  while (refused < 8) std::this_thread::yield();
+  over = true;
+  greedy.clear();
+  CHECK(wrong == 0);
+}
+
+TEST_CASE("a directory that all users share") {
+  const TempDir dir;
+  const auto tree = must(DraftTree::open(dir.path()));
+  DraftFound found, again;
+  CHECK(tree->share(kNewIno, "org", found) == 0);
+  CHECK(tree->is_shared(found.ino));
+  CHECK(tree->share(kNewIno, "org", again) == 0);
+  CHECK(again.ino == found.ino);
+  SUBCASE("what a process that died has left becomes the next") {
+    ::mkdirat(tree->folder(), "namespace", 0700);
+    REQUIRE(::fchmodat(tree->folder(), "namespace", 0700, 0) == 0);
+    CHECK(tree->share(found.ino, "below", again) == 0);
+    CHECK((again.st.st_mode & 07777U) == 01777U);
+    CHECK(::faccessat(tree->folder(), "namespace", F_OK, 0) != 0);
+  }
+  SUBCASE("what has its name stays as it is") {
+    REQUIRE(tree->make_directory(kNewIno, "mine", 0700, found) == 0);
+    CHECK(tree->share(kNewIno, "mine", again) == 0);
+    CHECK(again.ino == found.ino);
+    CHECK((again.st.st_mode & 07777U) == 0700U);
+  }
+  SUBCASE("threads that make several at once") {
+    std::vector<std::jthread> threads;
+    for (int i = 0; i < 8; ++i)
+      threads.emplace_back([&tree, i] {
+        DraftFound one;
+        for (int j = 0; j < 20; ++j) {
+          CHECK(tree->share(kNewIno, fmt::format("n{}", (i + j) % 16).c_str(), one) == 0);
+          CHECK((one.st.st_mode & 07777U) == 01777U);
+        }
+      });
+  }
+}
+
 TEST_CASE("mounts of one store share the limit of drafts") {
   const TempDir dir;
   const auto tree = must(DraftTree::open(dir.path())), other_tree = must(DraftTree::open(dir.path()));
@@ -148,7 +228,7 @@ TEST_CASE("mounts of one store share the limit of drafts") {
   DraftSpace space(*tree, 1000), other(*other_tree, 1000);
   CHECK(other.admit() == 0);  // it has counted
   const auto size_to = [&](std::uint64_t bytes) {
-    return [&tree, &file, bytes] { return tree->set_size(file.ino, bytes); };
+    return [&fd, bytes] { return ::ftruncate(fd.get(), static_cast<off_t>(bytes)); };
   };
   CHECK(space.announce([] { return 900; }, size_to(900)) == 0);
   CHECK(other.announce([] { return 101; }, size_to(1001)) == -EDQUOT);
@@ -159,7 +239,7 @@ TEST_CASE("mounts of one store share the limit of drafts") {
   SUBCASE("if the file says nonsense, the drafts are counted again") {
     write_file(dir.path() + "/drafts/space", "\xff\xff\xff\xff\xff\xff\xff\x7f");
     CHECK(space.admit() == -EDQUOT);
-    CHECK(tree->set_size(file.ino, 10) == 0);
+    CHECK(::ftruncate(fd.get(), 10) == 0);
     CHECK(space.announce([] { return 990; }, size_to(1000)) == 0);
     CHECK(other.announce([] { return 1; }, size_to(1001)) == -EDQUOT);
   }

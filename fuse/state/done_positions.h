@@ -1,0 +1,30 @@
+// For which directories some work was done, and at which position of the tree (weft/vfs.h): at the same one it need not
+// be done again. Any thread.
+#pragma once
+
+#include <cstdint>
+#include <mutex>
+#include <unordered_map>
+
+#include "weft/vfs.h"
+
+namespace weft {
+
+class DonePositions {
+ public:
+  bool is_done(Ino dir, std::uint64_t position) const {
+    const std::lock_guard lock(mutex_);
+    const auto found = positions_.find(dir);
+    return found != positions_.end() && found->second == position;
+  }
+  void done(Ino dir, std::uint64_t position) {
+    const std::lock_guard lock(mutex_);
+    positions_[dir] = position;
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::unordered_map<Ino, std::uint64_t> positions_;  // guarded by mutex_
+};
+
+}  // namespace weft
