@@ -245,6 +245,32 @@ TEST_CASE("mounts of one store share the limit of drafts") {
   }
 }
 
+TEST_CASE("a server died before the file had moved in") {
+  const TempDir dir;
+  const auto tree = must(DraftTree::open(dir.path()));
+  DraftPublisher publisher(*tree, {dir.path(), "/bin/false"});
+  PublishOrder order;
+  order.request = 7;
+  order.user = {::getuid(), ::getgid(), {}};
+  order.dir = kNewIno;
+  order.name = "x";
+  order.model = "m";
+  const std::string folder = dir.path() + "/drafts/publishing/0000000000000007";
+  std::filesystem::create_directories(folder + "/held/content");
+  write_file(folder + "/order", R"({"dir":)" + std::to_string(kNewIno) + R"(,"name":"x","uid":0,"gid":0,"model":"m",)" +
+                                    R"("file":true,"stays":0,"written_ns":0})");
+  SUBCASE("it comes back once the import has failed") {
+    write_file(dir.path() + "/drafts/tree/x", "x");
+    CHECK(publisher.publish(order, [] { return true; }) == -EIO);
+    CHECK(must(stat_file(dir.path() + "/drafts/tree/x")).st_size == 1);
+    CHECK(std::filesystem::exists(dir.path() + "/drafts/tree/x.weft.error"));
+  }
+  SUBCASE("and is gone by now") {
+    CHECK(publisher.publish(order, [] { return true; }) == -ENOENT);
+  }
+  CHECK(!std::filesystem::exists(folder));
+}
+
 TEST_CASE("a draft has at most as many files as a version") {
   const TempDir dir;
   std::filesystem::create_directory(dir / "deep");
