@@ -1,6 +1,8 @@
 #include "fuse/announce/plan.h"
 
 #include <algorithm>
+#include <limits>
+#include <map>
 #include <optional>
 #include <set>
 #include <string_view>
@@ -9,6 +11,7 @@
 #include "events/follower.h"
 #include "fuse/announce/backlog.h"
 #include "weft/names.h"
+#include "weft/renewed.h"
 #include "weft/snapshot.h"
 
 namespace weft {
@@ -34,39 +37,6 @@ std::string directory_of(const ModelRow& model, std::string_view path) {
   return directory;
 }
 
-// Does nothing that shows in a namespace remain, of the model's kind?
-Result<bool> is_gone(Snapshot& snapshot, std::string_view path, const ModelRow& model) {
-  const auto [prefix, name] = split_name(path);
-  const auto entry = snapshot.namespace_entry(prefix, name);
-  if (!entry.ok() && entry.error().code == Errc::not_found) return true;
-  if (!entry.ok()) return entry.error();
-  return (model.kind == VersionKind::dataset ? entry->datasets : entry->models) == 0;
-}
-
-// Did a namespace come with the model? So it did if no older model of its kind shows there. Others that came in the
-// same moment do not count: of several, exactly one is the first.
-Result<bool> is_first(Snapshot& snapshot, std::string_view path, const ModelRow& model) {
-  WEFT_TRY(const auto page, snapshot.models({}, std::string(path) + '/'));
-  return page.next.empty() && std::ranges::none_of(page.rows, [&model](const ModelRow& other) {
-           return other.kind == model.kind && other.latest != 0 && other.id < model.id;
-         });
-}
-
-// The directories that came or went with the model: its own, and namespaces for which `so` holds. From the top.
-Result<Plan> directories_of(Snapshot& snapshot, const ModelRow& model, Kind kind) {
-  const auto so = kind == Kind::creation ? is_first : is_gone;
-  Plan plan;
-  for (std::string_view path = model.name; !path.empty();) {
-    const auto [above, name] = split_name(path);
-    plan.insert(plan.begin(), {kind, directory_of(model, above), std::string(name)});
-    if (above.empty()) break;
-    WEFT_TRY(const bool too, so(snapshot, above, model));
-    if (!too) break;
-    path = above;
-  }
-  return plan;
-}
-
 // Did the model's directory come with its version `first`? So it did if no older version is there.
 Result<bool> came_with(Snapshot& snapshot, const ModelRow& model, std::uint64_t first) {
   if (first == 1) return true;
@@ -79,52 +49,167 @@ void append(Plan& plan, Plan more) {
   std::ranges::move(more, std::back_inserter(plan));
 }
 
-void add_tags(Plan& plan, const ModelEvent& event, Kind kind, const std::string& directory) {
-  for (const std::string& tag : event.tags) plan.push_back({kind, directory, tag});
+// Each model's `latest` once, behind all else: other nodes' tags may come behind their version.
+void put_latest_last(Plan& plan) {
+  const auto is_latest = [](const Announcement& step) {
+    return step.kind == Kind::replacement && step.name == kLatest;
+  };
+  Plan latest;
+  std::set<std::string> directories;
+  for (const Announcement& step : plan)
+    if (is_latest(step) && directories.insert(step.directory).second) latest.push_back(step);
+  std::erase_if(plan, is_latest);
+  append(plan, std::move(latest));
 }
 
-Status add_publish(Plan& plan, Snapshot& snapshot, const AnnouncedChange& change, const ModelRow& model) {
-  const ModelEvent& event = change.event;
-  WEFT_TRY(const bool came, came_with(snapshot, model, change.first));
-  if (came) {
-    WEFT_TRY(Plan directories, directories_of(snapshot, model, Kind::creation));
-    append(plan, std::move(directories));
+// Finds out which model a namespace came with. Rows are read once for all models that are asked about, and only until
+// the answer is known.
+class NamespaceWalk {
+ public:
+  NamespaceWalk(std::string_view path, VersionKind kind) : prefix_(std::string(path) + '/'), kind_(kind) {}
+
+  // True if no older model of this kind shows in the namespace. Other models that came in the same moment do not count:
+  // of several models, exactly one is the first.
+  Result<bool> is_first(Renewed& renewed, ModelId model) {
+    while (!ended_ && oldest_ >= model) WEFT_CHECK(read_page(renewed));
+    return oldest_ >= model;
   }
-  const std::string directory = directory_of(model, model.name);
-  plan.push_back({Kind::creation, directory, std::to_string(event.version)});
-  add_tags(plan, event, Kind::replacement, directory);
-  plan.push_back({Kind::replacement, directory, std::string(kLatest)});
+
+ private:
+  Status read_page(Renewed& renewed) {
+    WEFT_TRY(Snapshot * now, renewed.get(kAnnouncedPageRows));
+    WEFT_TRY(Page<ModelRow> page, now->models(from_, prefix_, kAnnouncedPageRows));
+    for (const ModelRow& model : page.rows)
+      if (model.kind == kind_ && model.latest != 0) oldest_ = std::min(oldest_, model.id);
+    from_ = std::move(page.next);
+    ended_ = from_.empty();
+    return {};
+  }
+
+  const std::string prefix_;
+  const VersionKind kind_;
+  std::string from_;
+  ModelId oldest_ = std::numeric_limits<ModelId>::max();  // of the models that show and were read so far
+  bool ended_ = false;
+};
+
+class Planner {
+ public:
+  explicit Planner(Store& store) : store_(store), renewed_(store) {}
+
+  Status add(const AnnouncedChange& change);
+  Plan take() && {
+    put_latest_last(plan_);
+    return std::move(plan_);
+  }
+
+ private:
+  struct Facts {
+    ModelRow model;
+    bool came = false;  // the model's directory comes with the version that the change publishes
+  };
+  Result<std::optional<Facts>> facts_of(const AnnouncedChange& change);
+  Status add_publish(const ModelEvent& event, const Facts& facts);
+  Status add_removal(const ModelEvent& event, const ModelRow& model);
+  void add_tags(const ModelEvent& event, Kind kind, const std::string& directory);
+  Result<bool> is_gone(std::string_view path, const ModelRow& model);
+  Result<bool> is_first(std::string_view path, const ModelRow& model);
+  Result<Plan> directories_of(const ModelRow& model, Kind kind);
+
+  Store& store_;
+  Renewed renewed_;
+  Plan plan_;
+  std::set<std::pair<std::string, std::string>> gone_;  // directories and names whose removal is planned
+  std::map<std::string, NamespaceWalk> walks_;          // by directory of the mount
+};
+
+// Does nothing that shows in a namespace remain, of the model's kind?
+Result<bool> Planner::is_gone(std::string_view path, const ModelRow& model) {
+  const auto [prefix, name] = split_name(path);
+  WEFT_TRY(Snapshot * now, renewed_.get());
+  const auto entry = now->namespace_entry(prefix, name);
+  if (!entry.ok() && entry.error().code == Errc::not_found) return true;
+  if (!entry.ok()) return entry.error();
+  return (model.kind == VersionKind::dataset ? entry->datasets : entry->models) == 0;
+}
+
+// Did the namespace come with the model?
+Result<bool> Planner::is_first(std::string_view path, const ModelRow& model) {
+  NamespaceWalk& walk = walks_.try_emplace(directory_of(model, path), path, model.kind).first->second;
+  return walk.is_first(renewed_, model.id);
+}
+
+// The directories that came or went with the model, from the top: its own, and its namespaces.
+Result<Plan> Planner::directories_of(const ModelRow& model, Kind kind) {
+  Plan plan;
+  for (std::string_view path = model.name; !path.empty();) {
+    const auto [above, name] = split_name(path);
+    plan.insert(plan.begin(), {kind, directory_of(model, above), std::string(name)});
+    if (above.empty()) break;
+    WEFT_TRY(const bool too, kind == Kind::creation ? is_first(above, model) : is_gone(above, model));
+    if (!too) break;
+    path = above;
+  }
+  return plan;
+}
+
+void Planner::add_tags(const ModelEvent& event, Kind kind, const std::string& directory) {
+  for (const std::string& tag : event.tags) plan_.push_back({kind, directory, tag});
+}
+
+Status Planner::add_publish(const ModelEvent& event, const Facts& facts) {
+  if (facts.came) {
+    WEFT_TRY(Plan directories, directories_of(facts.model, Kind::creation));
+    append(plan_, std::move(directories));
+  }
+  const std::string directory = directory_of(facts.model, facts.model.name);
+  plan_.push_back({Kind::creation, directory, std::to_string(event.version)});
+  add_tags(event, Kind::replacement, directory);
+  plan_.push_back({Kind::replacement, directory, std::string(kLatest)});
   return {};
 }
 
-Status add_removal(Plan& plan, Snapshot& snapshot, const ModelEvent& event, const ModelRow& model) {
+Status Planner::add_removal(const ModelEvent& event, const ModelRow& model) {
   if (model.live == 0) {
-    WEFT_TRY(Plan directories, directories_of(snapshot, model, Kind::removal_of_dir));
+    WEFT_TRY(Plan directories, directories_of(model, Kind::removal_of_dir));
     std::ranges::reverse(directories);
     for (Announcement& step : directories)
-      if (std::ranges::find(plan, step) == plan.end()) plan.push_back(std::move(step));
+      if (gone_.emplace(step.directory, step.name).second) plan_.push_back(std::move(step));
     return {};
   }
   const std::string directory = directory_of(model, model.name);
-  add_tags(plan, event, Kind::removal_of_link, directory);
-  plan.push_back({Kind::removal_of_dir, directory, std::to_string(event.version)});
-  if (event.version > model.latest) plan.push_back({Kind::replacement, directory, std::string(kLatest)});
+  add_tags(event, Kind::removal_of_link, directory);
+  plan_.push_back({Kind::removal_of_dir, directory, std::to_string(event.version)});
+  if (event.version > model.latest) plan_.push_back({Kind::replacement, directory, std::string(kLatest)});
   return {};
 }
 
-Status add(Plan& plan, Snapshot& snapshot, const AnnouncedChange& change) {
+// Nothing: there was never such a model.
+Result<std::optional<Planner::Facts>> Planner::facts_of(const AnnouncedChange& change) {
+  renewed_.end();  // one snapshot at a time
+  WEFT_TRY(const auto snapshot, store_.snapshot());
+  WEFT_TRY(auto model, model_of(*snapshot, change.event.model));
+  if (!model) return std::optional<Facts>();
+  Facts facts{std::move(*model)};
+  if (change.event.kind == ModelEvent::Kind::publish) {
+    WEFT_TRY(facts.came, came_with(*snapshot, facts.model, change.first));
+  }
+  return std::optional(std::move(facts));
+}
+
+Status Planner::add(const AnnouncedChange& change) {
   const ModelEvent& event = change.event;
-  WEFT_TRY(const auto model, model_of(snapshot, event.model));
-  if (!model) return {};
+  WEFT_TRY(const auto facts, facts_of(change));
+  if (!facts) return {};
   switch (event.kind) {
     case ModelEvent::Kind::publish:
-      return add_publish(plan, snapshot, change, *model);
+      return add_publish(event, *facts);
     case ModelEvent::Kind::remove:
     case ModelEvent::Kind::lost:
-      return add_removal(plan, snapshot, event, *model);
+      return add_removal(event, facts->model);
     case ModelEvent::Kind::tag:
-      add_tags(plan, event, event.version == 0 ? Kind::removal_of_link : Kind::replacement,
-               directory_of(*model, model->name));
+      add_tags(event, event.version == 0 ? Kind::removal_of_link : Kind::replacement,
+               directory_of(facts->model, facts->model.name));
       return {};
     case ModelEvent::Kind::memory:
     case ModelEvent::Kind::durable:
@@ -157,30 +242,13 @@ Result<std::vector<AnnouncedChange>> changes_of(Store& store, const std::vector<
   return changes;
 }
 
-// Each model's `latest` once, behind all else: other nodes' tags may come behind their version.
-void put_latest_last(Plan& plan) {
-  const auto is_latest = [](const Announcement& step) {
-    return step.kind == Kind::replacement && step.name == kLatest;
-  };
-  Plan latest;
-  std::set<std::string> directories;
-  for (const Announcement& step : plan)
-    if (is_latest(step) && directories.insert(step.directory).second) latest.push_back(step);
-  std::erase_if(plan, is_latest);
-  append(plan, std::move(latest));
-}
-
 }  // namespace
 
 Result<std::vector<Announcement>> announcements_of(Store& store, const std::vector<ModelEvent>& events) {
-  Plan plan;
   WEFT_TRY(const std::vector<AnnouncedChange> changes, changes_of(store, events));
-  for (const AnnouncedChange& change : changes) {
-    WEFT_TRY(const auto snapshot, store.snapshot());
-    WEFT_CHECK(add(plan, *snapshot, change));
-  }
-  put_latest_last(plan);
-  return plan;
+  Planner planner(store);
+  for (const AnnouncedChange& change : changes) WEFT_CHECK(planner.add(change));
+  return std::move(planner).take();
 }
 
 }  // namespace weft

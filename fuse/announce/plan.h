@@ -25,6 +25,9 @@ struct Announcement {
 // are announced (backlog.h).
 inline constexpr std::size_t kAnnouncedEachMax = 256;
 
+// Models of a namespace that are read at a time, to find out which of them came first.
+inline constexpr std::size_t kAnnouncedPageRows = 256;
+
 // In the order in which they are to be performed: a version comes before its tags, and `latest` last. Errors are those
 // of reading the store.
 Result<std::vector<Announcement>> announcements_of(Store& store, const std::vector<ModelEvent>& events);

@@ -13,6 +13,7 @@
 #include <mutex>
 #include <optional>
 #include <random>
+#include <span>
 #include <string>
 #include <thread>
 #include <unordered_map>
@@ -113,8 +114,16 @@ class Fetcher final : public ColdReads, public LocalBytes {
     bool dear = false;    // once it runs: it is taken from who others take theirs from too
     bool yields = false;  // once it runs: nobody waits for it, others may be first
     bool same = false;    // once it runs: its units are the same in the base
+    bool young = false;   // once it runs: what sources lack of it may be there in a moment
     Range range() const;
     std::vector<ChunkRun> runs() const;
+  };
+  // One thing that the sources are asked for.
+  struct Request {
+    const Digest& manifest;
+    std::span<const ChunkRun> runs;  // none: the manifest itself
+    bool yields = false;             // as Task's, and the next
+    bool young = false;
   };
   struct Home {
     std::shared_ptr<Transfer> transfer;
@@ -145,7 +154,7 @@ class Fetcher final : public ColdReads, public LocalBytes {
   void remember(VersionId version, const std::string& publisher, const Error& error, Clock::duration took);
   Status fetch_manifest(const VersionRow& row);
   Result<std::vector<std::byte>> await_manifest(const VersionRow& row);
-  Result<std::vector<std::byte>> ask_for_manifest(const Digest& digest);
+  Result<std::vector<std::byte>> ask_for_manifest(const Digest& digest, bool young);
   Result<std::vector<Part>> parts_of(const Content& content, std::uint32_t file, Range range);
   Status find_homes(const Content& content, std::uint32_t file, std::vector<Part>& parts);
   void expect(const Content& content, const std::vector<Extent>& absent);
@@ -214,13 +223,12 @@ class Fetcher final : public ColdReads, public LocalBytes {
   bool goes_on(const Task& task, Readiness readiness) const;
   void look_again();
   Result<std::vector<Digest>> move(const Task& task, const std::vector<ChunkRun>& runs);
-  bool may_come(const Transfer& transfer, const Error& error) const;
+  bool is_young(const Transfer& transfer) const;
   bool is_overdue(const Transfer& transfer, std::size_t unit) const;
   void ended(Task& task, const Result<std::vector<Digest>>& digests, Clock::time_point begun);
   Status put_in_pack(Transfer& transfer, std::uint64_t offset, std::span<const std::byte> bytes);
   template <class T>
-  Result<T> from_any(const Digest& manifest, std::span<const ChunkRun> runs, bool yields,
-                     const std::function<Result<T>(VerifiedSource&, Deadline)>& ask);
+  Result<T> from_any(const Request& request, const std::function<Result<T>(VerifiedSource&, Deadline)>& ask);
   std::vector<Source*> ranked(const Digest& manifest, std::span<const ChunkRun> runs);
   void begin_read(Source& source);
   void end_read(Source& source, std::uint64_t bytes, Clock::duration took);

@@ -79,13 +79,15 @@ void Fetcher::remember(VersionId version, const std::string& publisher, const Er
 Result<std::vector<std::byte>> Fetcher::await_manifest(const VersionRow& row) {
   const auto until = Clock::now() + options_.patience;
   for (auto pause = kPauseMin;; pause = std::min(2 * pause, kPauseMax)) {
-    auto bytes = ask_for_manifest(row.manifest);
+    const bool there = is_there(row.publisher);
+    const bool last = Clock::now() + pause >= until;
+    auto bytes = ask_for_manifest(row.manifest, there && !last);
     if (bytes.ok() || bytes.error().code != Errc::not_found) return bytes;
-    if (!is_there(row.publisher))
+    if (!there)
       return Error{Errc::absent, fmt::format("its manifest is not on this node, nobody who answers has it, and the "
                                              "node that published it ({}) is away",
                                              row.publisher)};
-    if (Clock::now() + pause >= until)
+    if (last)
       return Error{Errc::absent,
                    fmt::format("its manifest is not on this node, and nobody has it yet: {}", bytes.error().message)};
     std::unique_lock lock(mutex_);

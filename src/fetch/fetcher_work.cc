@@ -2,6 +2,7 @@
 #include <fcntl.h>
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include <fmt/core.h>
@@ -26,24 +27,31 @@ bool is_refusal(const Error& error) {
 }  // namespace
 
 // The first answer that verifies; else what the last source said. Waiters are more patient than all sources together.
+// Of a young version, bytes that a source lacks may be there in a moment: that is no failure of the source, and it
+// outweighs what other sources say.
 template <class T>
-Result<T> Fetcher::from_any(const Digest& manifest, std::span<const ChunkRun> runs, bool yields,
-                            const std::function<Result<T>(VerifiedSource&, Deadline)>& ask) {
-  Error last{Errc::unreachable, "there is nobody to ask for bytes that are not here"};
+Result<T> Fetcher::from_any(const Request& request, const std::function<Result<T>(VerifiedSource&, Deadline)>& ask) {
+  std::optional<Error> last;
+  std::optional<Error> lacking;
   const auto each = options_.patience * 8 / 10 / std::max<std::size_t>(1, sources_.size());
-  for (Source* source : ranked(manifest, runs)) {
+  for (Source* source : ranked(request.manifest, request.runs)) {
     auto got = ask(source->source, Clock::now() + each);
-    if (got.ok() || (yields && is_refusal(got.error()))) return got;
-    count(*source, 0, &got.error());
-    if (last.code == Errc::unreachable || got.error().code != Errc::not_found) last = got.error();
+    if (got.ok() || (request.yields && is_refusal(got.error()))) return got;
+    const bool lacks = got.error().code == Errc::not_found;
+    count(*source, 0, request.young && lacks ? nullptr : &got.error());
+    if (lacks) lacking = got.error();
+    if (!last || last->code == Errc::unreachable || !lacks) last = got.error();
   }
-  log_warning("{}", last.message);
-  return last;
+  if (request.young && lacking) return *std::move(lacking);
+  if (!last) last = Error{Errc::unreachable, "there is nobody to ask for bytes that are not here"};
+  log_warning("{}", last->message);
+  return *std::move(last);
 }
 
-Result<std::vector<std::byte>> Fetcher::ask_for_manifest(const Digest& digest) {
-  return from_any<std::vector<std::byte>>(
-      digest, {}, false, [&](VerifiedSource& source, Deadline deadline) { return source.manifest(digest, deadline); });
+Result<std::vector<std::byte>> Fetcher::ask_for_manifest(const Digest& digest, bool young) {
+  return from_any<std::vector<std::byte>>({digest, {}, false, young}, [&](VerifiedSource& source, Deadline deadline) {
+    return source.manifest(digest, deadline);
+  });
 }
 
 // Writes, because a new mapping's pages would be cleared and allocated one by one before bytes come to them. Blocks of
@@ -65,8 +73,8 @@ Status Fetcher::put_in_pack(Transfer& transfer, std::uint64_t offset, std::span<
 }
 
 // Other nodes hear of a version before the index of its publisher has its bytes.
-bool Fetcher::may_come(const Transfer& transfer, const Error& error) const {
-  return error.code == Errc::not_found && Clock::now() < transfer.young_until && is_there(transfer.publisher);
+bool Fetcher::is_young(const Transfer& transfer) const {
+  return Clock::now() < transfer.young_until && is_there(transfer.publisher);
 }
 
 // While some bytes are verified and written, the next come.
@@ -100,7 +108,7 @@ Result<std::vector<Digest>> Fetcher::move(const Task& task, const std::vector<Ch
     aid.moved();
     return read;
   };
-  auto got = from_any<VerifiedBytes>(transfer.manifest, runs, task.yields, ask);
+  auto got = from_any<VerifiedBytes>({transfer.manifest, runs, task.yields, task.young}, ask);
   note_coded(transfer.bases, aid.coded);
   if (!got.ok()) return std::move(got).error();
   WEFT_CHECK(put_in_pack(transfer, range.offset, got->bytes.bytes()));
@@ -116,7 +124,7 @@ bool Fetcher::is_overdue(const Transfer& transfer, std::size_t unit) const {
 
 // The task keeps its transfer open no longer than until a reader may hear that its bytes are here.
 void Fetcher::ended(Task& task, const Result<std::vector<Digest>>& digests, Clock::time_point begun) {
-  const bool comes_later = !digests.ok() && may_come(*task.transfer, digests.error());
+  const bool comes_later = !digests.ok() && task.young && digests.error().code == Errc::not_found;
   const std::lock_guard lock(mutex_);
   if (task.dear) --dear_running_;
   if (task.same) --same_running_;
@@ -165,6 +173,7 @@ void Fetcher::run(Task task) {
     if (copied.ok() && !*copied) return leave_same(task);
     digests = copied.ok() ? Result<std::vector<Digest>>(**std::move(copied)) : std::move(copied).error();
   } else {
+    task.young = is_young(*task.transfer);
     digests = move(task, runs);
     if (digests.ok()) compare(task);  // while its units still run, others of the blob wait for that
   }

@@ -67,7 +67,7 @@ Status PeerSearch::run(const ChunkRun* run, const Attempt& attempt) {
   tried_.clear();
   failures_ = 0;
   offers_ = false;
-  lacked_base_ = false;
+  lacked_base_ = comes_later_ = false;
   failure_.reset();
   const auto size = wanted_ == Wanted::bytes ? PeerLinks::Size::read : PeerLinks::Size::question;
   while (failures_ < kFailuresMax && left().count() > 0) {
@@ -98,7 +98,7 @@ PeerSearch::Outcome PeerSearch::ask(const PeerLinks::Choice& peer, const ChunkRu
     return Outcome::done;
   }
   const Error& error = status.error();
-  if (!failure_ || error.code != Errc::not_found) failure_ = error;
+  note(error, peer.node);
   if (one.may_refuse && (error.code == Errc::busy || error.code == Errc::exists)) {
     scene_.links.full(peer.number);
     if (error.code == Errc::exists && run != nullptr) scene_.view.yield(*run);
@@ -111,6 +111,14 @@ PeerSearch::Outcome PeerSearch::ask(const PeerLinks::Choice& peer, const ChunkRu
   }
   note_failure(peer, error, run, begin);
   return Outcome::failed;
+}
+
+// What run() returns if no peer has it. A publisher that lacks bytes of a young version outweighs peers that fail: the
+// search is worth another try soon.
+void PeerSearch::note(const Error& error, const std::string& node) {
+  const bool may_come = error.code == Errc::not_found && scene_.view.may_come(manifest_, node);
+  if (!failure_ || may_come || (error.code != Errc::not_found && !comes_later_)) failure_ = error;
+  comes_later_ = comes_later_ || may_come;
 }
 
 void PeerSearch::note_failure(const PeerLinks::Choice& peer, const Error& error, const ChunkRun* run, Deadline begin) {

@@ -63,6 +63,7 @@ class PeerSearch {
   Outcome ask(const PeerLinks::Choice& peer, const ChunkRun* run, const Attempt& attempt);
   bool widen();
   bool wait_for_busy(const ChunkRun* run);
+  void note(const Error& error, const std::string& node);
   void note_failure(const PeerLinks::Choice& peer, const Error& error, const ChunkRun* run, Deadline begin);
   std::chrono::milliseconds left() const;
   std::chrono::milliseconds share(const PeerLinks::Choice& peer) const;
@@ -81,6 +82,7 @@ class PeerSearch {
   unsigned failures_ = 0;  // by other than that a peer has none
   bool offers_ = false;    // to every node
   bool lacked_base_ = false;
+  bool comes_later_ = false;  // the publisher of a young version lacks it
   std::optional<Error> failure_;
 };
 

@@ -172,13 +172,21 @@ bool PeerView::yielded(const ChunkRun& run) const {
   return found != yielded_.end() && found->second > time_.now();
 }
 
+bool PeerView::is_young(const Digest& manifest, const std::string& publisher) const {
+  const auto known = known_.find(manifest);
+  return known != known_.end() && known->second.publisher == publisher && time_.now() < known->second.young_until;
+}
+
+bool PeerView::may_come(const Digest& manifest, const std::string& node) const {
+  const std::lock_guard lock(mutex_);
+  return is_young(manifest, node);
+}
+
 void PeerView::lacks(const Digest& manifest, const ChunkRun* run, const std::string& node) {
   const std::lock_guard lock(mutex_);
   if (lacking_.size() >= kLacksMax) lacking_.clear();
-  const auto now = time_.now();
-  const auto known = known_.find(manifest);
-  const bool may_come = known != known_.end() && known->second.publisher == node && now < known->second.young_until;
-  lacking_[{node, run == nullptr ? manifest : run->id.root}] = now + (may_come ? kLacksYoungFor : kLacksFor);
+  const auto lasts = is_young(manifest, node) ? kLacksYoungFor : kLacksFor;
+  lacking_[{node, run == nullptr ? manifest : run->id.root}] = time_.now() + lasts;
 }
 
 std::vector<Digest> PeerView::to_ask(std::chrono::milliseconds age) {

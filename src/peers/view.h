@@ -53,6 +53,9 @@ class PeerView {
   // It said that it has not what candidates() promised; null: the manifest's bytes.
   void lacks(const Digest& manifest, const ChunkRun* run, const std::string& node);
 
+  // The node published the version a moment ago: what it lacks may be there soon.
+  bool may_come(const Digest& manifest, const std::string& node) const;
+
   // Another node was just given it, and is left to bring it: it is not dear, for a moment, but busy.
   void yield(const ChunkRun& run);
   bool yielded(const ChunkRun& run) const;
@@ -83,6 +86,7 @@ class PeerView {
   Status find_owners(const VersionRow& version, std::span<const ContentId> blobs, Known& known,
                      std::map<Digest, std::string>& others);
   Known& entry(const Digest& manifest);
+  bool is_young(const Digest& manifest, const std::string& publisher) const;  // with the lock held
 
   Store& store_;
   const std::string self_;

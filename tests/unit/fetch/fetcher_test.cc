@@ -218,6 +218,20 @@ class BusySource final : public TwinsReads {
   const ContentId id_;
 };
 
+// A twin whose bytes cannot be had.
+class BrokenSource final : public TwinsReads {
+ public:
+  using TwinsReads::TwinsReads;
+  std::string_view name() const override { return "broken"; }
+  Result<SourceBytes> read(const Digest& /*manifest*/, std::span<const ChunkRun> /*runs*/, Deadline /*deadline*/,
+                           ReadAid& /*aid*/) override {
+    ++asked;
+    return Error{error, "broken: no bytes"};
+  }
+  Errc error = Errc::unreachable;
+  std::atomic<int> asked = 0;
+};
+
 // A twin whose bytes come when it was asked for their digests, and not before.
 class ProvesFirst final : public TwinsReads {
  public:
@@ -422,6 +436,52 @@ TEST_CASE("bytes that the publisher of a new version lacks are waited for, and t
   const auto pieces = reading.get();
   REQUIRE_MESSAGE(pieces.ok(), (pieces.ok() ? "" : pieces.error().message));
   CHECK(away.text(*pieces, all) == away.bytes);
+}
+
+TEST_CASE("a source that fails does not hide that the publisher of a new version lacks its bytes for now") {
+  Away away({3 * kDigestChunk});
+  const ContentId id = away.file.extents.front().id;
+  away.twin->lose(id);
+  away.publish(now_ns());
+  const auto broken = std::make_shared<BrokenSource>(away.twin);
+  std::vector<std::shared_ptr<BlobSource>> sources = {away.twin, broken};
+  std::size_t number = 0;  // of the publisher
+  SUBCASE("it is unreachable") {}
+  SUBCASE("it cannot read") {
+    broken->error = Errc::io;
+  }
+  SUBCASE("it is asked first") {
+    std::ranges::reverse(sources);
+    number = 1;
+  }
+  Fetcher fetcher(away.store, sources, {});
+  const Range all{0, away.file.size};
+  auto reading = std::async(std::launch::async, [&] { return away.bring(fetcher, all); });
+  while (broken->asked < 3) std::this_thread::sleep_for(1ms);
+  const auto bytes = as_bytes(away.bytes);
+  away.twin->put(id, {bytes.begin(), bytes.end()});
+  const auto pieces = reading.get();
+  REQUIRE_MESSAGE(pieces.ok(), (pieces.ok() ? "" : pieces.error().message));
+  CHECK(away.text(*pieces, all) == away.bytes);
+  const auto counts = fetcher.status().sources;
+  CHECK(counts.at(number).failures == 0);
+  CHECK(counts.at(number).reads > 3);
+  CHECK(counts.at(1 - number).failures >= 3);
+}
+
+TEST_CASE("bytes of a new version that never come are one failure") {
+  Away away({kDigestChunk});
+  away.twin->lose(away.file.extents.front().id);
+  away.publish(now_ns());
+  FetchOptions options;
+  options.patience = 1s;  // much longer than the pauses between two tries
+  Fetcher fetcher(away.store, {away.twin}, options);
+  const auto none = away.bring(fetcher, {0, away.file.size});
+  REQUIRE(!none.ok());
+  CHECK(none.error().code == Errc::not_found);
+  const auto count = fetcher.status().sources.at(0);
+  CHECK(count.failures == 1);
+  CHECK(count.reads > 1);
 }
 
 TEST_CASE("many readers of one missing range cause one transfer") {
@@ -741,15 +801,18 @@ TEST_CASE("a look that failed fails again at once, until it is worth another") {
   options.refused = 1h;
   options.is_there = [&there](const std::string&) { return there.load(); };
   Fetcher fetcher(away.store, {away.twin}, options);
-  const auto asked = [&] { return fetcher.status().sources.at(0).failures; };
+  const auto asked = [&] { return fetcher.status().sources.at(0).reads; };
+  const auto failures = [&] { return fetcher.status().sources.at(0).failures; };
   CHECK(fetcher.look(away.version).error().code == Errc::absent);
   const auto first = asked();
   CHECK(first > 1);  // it waits for the publisher
+  CHECK(failures() == 1);
   for (int i = 0; i < 10; ++i) CHECK(fetcher.look(away.version).error().code == Errc::absent);
   CHECK(asked() == first);
   there = false;  // that is news, and there is nobody to wait for any more
   CHECK(fetcher.look(away.version).error().message.find("is away") != std::string::npos);
   CHECK(asked() == first + 1);
+  CHECK(failures() == 2);
   away.twin->put_manifest(manifest.first, manifest.second);
   CHECK(!fetcher.look(away.version).ok());
   there = true;

@@ -120,6 +120,47 @@ TEST_CASE("models that come at once bring their namespace once, and those that g
         Lines{"removal models/org m", "removal models org", "removal models/org n"});
 }
 
+TEST_CASE("a namespace comes with its first model, however many models it has") {
+  TestStore test;
+  const auto store = open_store(test.path);
+  must_publish(*store, "org/z", {{1}});
+  Lines created = {"creation models org", "creation models/org z", "creation models/org/z 1"};
+  Lines latest = {"replacement models/org/z latest"};
+  for (std::size_t i = 0; i <= kAnnouncedPageRows; ++i) {
+    const std::string name = fmt::format("m{:03}", i);
+    must_publish(*store, "org/" + name, {{1}});
+    created.push_back("creation models/org " + name);
+    created.push_back(fmt::format("creation models/org/{} 1", name));
+    latest.push_back(fmt::format("replacement models/org/{} latest", name));
+  }
+  std::ranges::move(latest, std::back_inserter(created));
+  CHECK(plan_of(*store, events_from(*store, 0)) == created);
+  // Alone, the oldest model is the last that the namespace lists.
+  const auto events = events_from(*store, 0);
+  CHECK(plan_of(*store, {events.front()}) == Lines{"creation models org", "creation models/org z",
+                                                   "creation models/org/z 1", "replacement models/org/z latest"});
+  CHECK(plan_of(*store, {events.back()}).front() == fmt::format("creation models/org m{:03}", kAnnouncedPageRows));
+}
+
+TEST_CASE("of many models that go at once each goes once, and their namespace too") {
+  TestStore test;
+  const auto store = open_store(test.path);
+  constexpr std::size_t kModels = kAnnouncedEachMax / 2 + 1;
+  for (std::size_t i = 0; i < kModels; ++i)
+    for (const unsigned content : {1U, 2U}) must_publish(*store, fmt::format("org/m{:03}", i), {{content}});
+  const std::uint64_t begin = end_of(*store);
+  Lines removals;
+  for (std::size_t i = 0; i < kModels; ++i) {
+    for (const std::uint64_t version : {1, 2})
+      REQUIRE(store->remove_version(fmt::format("org/m{:03}", i), version).ok());
+    removals.push_back(fmt::format("removal models/org m{:03}", i));
+    if (i == 0) removals.push_back("removal models org");
+  }
+  const auto events = events_from(*store, begin);
+  REQUIRE(events.size() > kAnnouncedEachMax);
+  CHECK(plan_of(*store, events) == removals);
+}
+
 TEST_CASE("a model that comes back brings its directory, also if a newer version is there by now") {
   TestStore test;
   const auto store = open_store(test.path);

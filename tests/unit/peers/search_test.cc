@@ -103,6 +103,21 @@ TEST_CASE("a search asks one known peer after the other, and nobody else once on
   }
 }
 
+TEST_CASE("what the publisher of a new version lacks is not found, whatever other peers say") {
+  for (const bool young : {false, true})
+    for (int round = 0; round < 20; ++round) {  // peers that are known from the start are asked in any order
+      const bool known = round > 0;
+      World it;
+      it.row.time_ns = young ? now_ns() : 0;
+      it.view.expect(it.row, nullptr, {});
+      it.does = {{"b", fails}, {"c", fails}};
+      if (known) it.have({"b", "c"});
+      it.directories = [&it] { it.have({"b", "c"}); };
+      CHECK(code_of(it.search()) == (young ? Errc::not_found : Errc::io));
+      for (const char node : {'a', 'b', 'c'}) CHECK(it.asked.find(node) != std::string::npos);
+    }
+}
+
 TEST_CASE("silent peers share one deadline, whatever is wanted") {
   for (const Wanted wanted : {Wanted::manifest, Wanted::digests, Wanted::bytes}) {
     World it;

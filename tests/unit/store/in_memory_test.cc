@@ -168,6 +168,47 @@ TEST_CASE("what was in memory when the machine stopped is read by nobody until i
   }
 }
 
+TEST_CASE(
+    "a pack is judged again if its process died after the index lost blobs and before the table of contents did") {
+  TestStore test;
+  PackId pack = 0;
+  VersionRow version;
+  std::vector<unsigned> contents = {1};
+  bool shared = false;  // with a version that stays
+  SUBCASE("all is lost") {}
+  SUBCASE("some is lost") {
+    contents = {1, 2};
+  }
+  SUBCASE("some is lost, and another version has the rest") {
+    contents = {1, 2};
+    shared = true;
+  }
+  {
+    const auto store = open_store(test.path);
+    version = publish_in_memory(*store, "m", contents).version;
+    pack = pack_of(*store, 1);
+    if (shared) publish_in_memory(*store, "n", {2});
+    stop_machine(test.path, pack, true);
+    const SafePath toc_file = safe_file(toc_path(test.path, pack));
+    const PackToc toc = must(read_toc(toc_file));
+    must(store->gc({}, no_progress()));  // so that the next gc looks only at the packs that are noted for it
+    CHECK(must(store->settle_version(version.id, no_pace)) == MemoryState::lost);
+    must(replace_toc(toc_file, toc));
+  }
+  const auto store = open_store(test.path);
+  must(settle_memory(*store));
+  CHECK(in_memory(*store).empty());
+  CHECK(must(must(store->snapshot())->version(version.id)).removed);
+  must(store->gc({}, no_progress()));
+  CHECK(stat_file(safe_file(pack_path(test.path, pack))).ok() == shared);
+  CHECK(stat_file(safe_file(toc_path(test.path, pack))).ok() == shared);
+  if (shared) CHECK(boot_of(test.path, pack).empty());
+  if (shared) CHECK(reads_well(*store, 2));
+  const auto checked = store->fsck({}, decode, no_progress());
+  REQUIRE(checked.ok());
+  CHECK(checked->problems == std::vector<std::string>());
+}
+
 TEST_CASE("what is made of a version in memory is in memory too") {
   TestStore test;
   const auto store = open_store(test.path);
