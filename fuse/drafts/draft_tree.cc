@@ -317,9 +317,10 @@ int DraftTree::create(Ino dir, const char* name, int flags, mode_t mode, DraftFo
   fd = Fd(::openat(directory.get(), name, wanted, first_mode));
   if (!fd.valid()) return -errno;
   if (const int failed = found_at(directory.get(), dir, name, made); failed != 0) return failed;
-  if ((flags & O_EXCL) != 0 || (flags & O_TRUNC) == 0) return 0;
-  if (const int failed = own(made.ino, true); failed != 0) return failed;  // somebody made it meanwhile
-  return result_of(::ftruncate(fd.get(), 0));
+  if ((flags & O_EXCL) != 0) return 0;
+  const bool empties = (flags & O_TRUNC) != 0;
+  if (const int failed = own(made.ino, empties); failed != 0) return failed;  // somebody made it meanwhile
+  return empties ? result_of(::ftruncate(fd.get(), 0)) : 0;
 }
 
 int DraftTree::finish_creating(Ino dir, mode_t mode, DraftFound& made) {

@@ -36,7 +36,7 @@ std::optional<PublishName> publish_name(std::string_view entry) {
 int DraftPublisher::publish(PublishOrder order, const std::function<bool()>& pause) {
   recover();
   PublishFolder folder;
-  folder.name = folder_name(order.request);
+  folder.name = folder_name(order.request, options_.mount);
   int failed = take(order, folder);
   if (failed == 0 && folder.over) return 0;
   if (failed == 0) failed = run(order, folder, pause);
@@ -154,7 +154,7 @@ int DraftPublisher::put_back(const PublishOrder& order, PublishFolder& folder) {
   Fd content, dir;
   if (folder.holds(order) && folder.open_content(content) == 0) {
     static_cast<void>(::renameat(folder.fd.get(), kDraftFactsFile, content.get(), kDraftFactsFile));
-    if (::geteuid() == 0) give_back(content.get(), order);
+    give_back(content.get(), order, options_.store);
     const int from = order.file ? content.get() : folder.held.get();
     const std::string& name = order.name;
     const std::string inner = order.file ? name : kContent;
@@ -168,6 +168,7 @@ int DraftPublisher::put_back(const PublishOrder& order, PublishFolder& folder) {
       is_back = moves_to(name) || moves_to(other);
     }
     if (!is_back && (tree_.open_directory(kNewIno, dir) != 0 || !(moves_to(name) || moves_to(other)))) return -EIO;
+    const ActingAs user(order.user);  // another user's file may have this name
     if (order.file) ::renameat(from, kDraftErrorFile, dir.get(), (name + kDraftErrorFile).c_str());
   }
   return forget(folder);

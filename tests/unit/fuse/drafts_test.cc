@@ -162,6 +162,25 @@ TEST_CASE("an open draft counts without a name") {
   }
 }
 
+TEST_CASE("a draft that a server before had open for writing stays written to") {
+  const TempDir dir;
+  const auto tree = must(DraftTree::open(dir.path()));
+  DraftFound made, found;
+  Fd fd;
+  REQUIRE(tree->make_directory(kNewIno, "a", 0755, made) == 0);
+  REQUIRE(tree->create(made.ino, "x", O_EXCL, 0644, found, fd) == 0);
+  bool before = false;
+  SUBCASE("until all have closed it") {
+    before = true;
+  }
+  SUBCASE("but no other one") {}
+  auto open = must(DraftFile::open(*tree, found.ino, before));
+  auto* file = static_cast<DraftFile*>(open.file.get());
+  file->writer_opened(std::move(fd));
+  file->writer_closed();
+  CHECK(not_written(file->backing_fd()) == !before);
+}
+
 TEST_CASE("who is refused holds up nobody for long") {
   const TempDir dir;
   const auto tree = must(DraftTree::open(dir.path()));
@@ -269,6 +288,26 @@ TEST_CASE("a server died before the file had moved in") {
     CHECK(publisher.publish(order, [] { return true; }) == -ENOENT);
   }
   CHECK(!std::filesystem::exists(folder));
+}
+
+TEST_CASE("the requests of two mounts have the same numbers") {
+  const TempDir dir;
+  const auto tree = must(DraftTree::open(dir.path()));
+  write_file(dir.path() + "/drafts/tree/x", "x");
+  const std::string folder = dir.path() + "/drafts/publishing/0000000000000007first";
+  std::filesystem::create_directories(folder + "/held");
+  write_file(folder + "/answer", R"({"version":1})");
+  PublishOrder order;
+  order.request = 7;
+  order.user = {::getuid(), ::getgid(), {}};
+  order.dir = kNewIno;
+  order.name = "x";
+  order.model = "m";
+  const auto publish = [&](const std::string& mount) {
+    return DraftPublisher(*tree, {dir.path(), "/bin/false", false, "", mount}).publish(order, [] { return true; });
+  };
+  CHECK(publish("first") == 0);  // by a server before
+  CHECK(publish("second") == -EIO);
 }
 
 TEST_CASE("a draft has at most as many files as a version") {
