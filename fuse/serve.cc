@@ -84,7 +84,6 @@ Status serve(Vfs& vfs, PublishRights& rights, const MountOptions& options, const
   WEFT_TRY(auto drafts, open_drafts(options));
   // Only now: the server before is at its end.
   Server server(vfs, rights, std::move(drafts), publishing(options, shared.head()), options, shared);
-  if (server.publisher) server.publisher->recover();
   server.device = message->device.release();
   return serve_device(server, channel.get());
 }

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <ctime>
 #include <utility>
 #include <vector>
 
@@ -16,7 +17,8 @@
 namespace weft {
 namespace {
 
-constexpr std::chrono::seconds kBusyAgain{3};     // a mapping that goes tells nobody
+constexpr std::chrono::seconds kBusyAgain{3};  // a mapping that goes tells nobody
+constexpr std::chrono::seconds kRecoverEvery{60};
 constexpr std::chrono::seconds kFailedAgain{60};  // an origin or a registry that does not answer, a full disk
 
 bool may_pass(int failed) {
@@ -65,12 +67,17 @@ void Checkpoints::look_on() {
     add({std::move(order), std::move(folder)});
   }
   look_below(kNewIno, 0);
+  Time recovers = std::chrono::steady_clock::now();
   std::unique_lock lock(mutex_);
   while (!stop_) {
     const auto next = std::ranges::min_element(due_, {}, [](const auto& due) { return due.second; });
-    if (next == due_.end()) {
-      wake_.wait(lock);
-    } else if (const Time when = next->second; when > std::chrono::steady_clock::now()) {
+    const Time now = std::chrono::steady_clock::now();
+    if (recovers <= now) {
+      recovers = now + kRecoverEvery;
+      lock.unlock();
+      publisher_.recover(::time(nullptr));
+      lock.lock();
+    } else if (const Time when = next == due_.end() ? recovers : std::min(recovers, next->second); when > now) {
       wake_.wait_until(lock, when);
     } else {
       looking_at_ = next->first;

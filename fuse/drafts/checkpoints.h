@@ -7,7 +7,8 @@
 // the next version follows. If a publish fails, kDraftErrorFile says why.
 //
 // One thread looks for checkpoints that are complete, first of all through the whole tree for what a server before has
-// left, and links their files into folders. Another one publishes these, one after the other.
+// left, and links their files into folders. Another one publishes these, one after the other. The first one also puts
+// back what other publishes have left, now and then.
 #pragma once
 
 #include <chrono>

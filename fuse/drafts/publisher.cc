@@ -34,7 +34,6 @@ std::optional<PublishName> publish_name(std::string_view entry) {
 }
 
 int DraftPublisher::publish(PublishOrder order, const std::function<bool()>& pause) {
-  recover();
   PublishFolder folder;
   folder.name = folder_name(order.request, options_.mount);
   int failed = take(order, folder);
@@ -52,8 +51,9 @@ int DraftPublisher::open_folder(const UserIds& user, PublishFolder& folder, bool
   if (!publishing.valid()) return -errno;
   made = ::mkdirat(publishing.get(), folder.name.c_str(), 0700) == 0;
   if (!made && errno != EEXIST) return -errno;
-  const int failed = folder.open(publishing.get());
-  return failed != 0 ? failed : folder.make_held(user);
+  if (const int failed = folder.open(publishing.get()); failed != 0) return failed;
+  if (::flock(folder.fd.get(), LOCK_SH) != 0) return -errno;  // as long as it is in work
+  return folder.make_held(user);
 }
 
 // A folder that is there is of the same request: a server before has begun it.
@@ -174,7 +174,7 @@ int DraftPublisher::put_back(const PublishOrder& order, PublishFolder& folder) {
   return forget(folder);
 }
 
-void DraftPublisher::recover() {
+void DraftPublisher::recover(time_t now) {
   const Fd publishing(::openat(tree_.folder(), "publishing", O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW));
   if (!publishing.valid()) return;
   const auto names = list_directory(Fd(::fcntl(publishing.get(), F_DUPFD_CLOEXEC, 0)), "drafts/publishing");
@@ -184,8 +184,8 @@ void DraftPublisher::recover() {
     folder.name = name;
     struct stat st {};
     if (::fstatat(publishing.get(), name.c_str(), &st, AT_SYMLINK_NOFOLLOW) != 0) continue;
-    if (st.st_ctime + kForgottenAfterS > ::time(nullptr) || folder.open(publishing.get()) != 0) continue;
-    if (!folder.ended()) continue;
+    if (st.st_ctime + kForgottenAfterS > now || folder.open(publishing.get()) != 0) continue;
+    if (::flock(folder.fd.get(), LOCK_EX | LOCK_NB) != 0 || !folder.ended()) continue;
     const auto order = order_in(folder.fd.get());
     if (!order.ok()) {
       Fd content;

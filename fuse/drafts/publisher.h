@@ -14,6 +14,7 @@
 #include <sys/types.h>
 
 #include <cstdint>
+#include <ctime>
 #include <functional>
 #include <optional>
 #include <string>
@@ -81,8 +82,9 @@ class DraftPublisher {
   // The folders that servers before have left.
   std::vector<std::pair<PublishOrder, PublishFolder>> taken_before();
 
-  // Puts back what servers before left behind, but for drafts that stay, and what the kernel may still ask for.
-  void recover();
+  // Puts back what servers before left behind, but for drafts that stay, what another server has in work, and what the
+  // kernel may still ask for at `now`.
+  void recover(time_t now);
 
  private:
   int take(PublishOrder& order, PublishFolder& folder);

@@ -2,9 +2,11 @@
 #include <doctest/doctest.h>
 #include <fcntl.h>
 #include <fmt/core.h>
+#include <sys/file.h>
 
 #include <atomic>
 #include <cerrno>
+#include <ctime>
 #include <filesystem>
 #include <span>
 #include <string>
@@ -308,6 +310,28 @@ TEST_CASE("the requests of two mounts have the same numbers") {
   };
   CHECK(publish("first") == 0);  // by a server before
   CHECK(publish("second") == -EIO);
+}
+
+TEST_CASE("a publish that was cut short is put back unless a server has it in work") {
+  const TempDir dir;
+  const auto tree = must(DraftTree::open(dir.path()));
+  const std::string folder = dir.path() + "/drafts/publishing/0000000000000007";
+  std::filesystem::create_directories(folder + "/held/content");
+  write_file(folder + "/order", R"({"dir":)" + std::to_string(kNewIno) + R"(,"name":"x","uid":0,"gid":0,"model":"m",)" +
+                                    R"("file":false,"stays":0,"written_ns":0})");
+  const Fd in_work = must(open_file(folder, O_RDONLY | O_DIRECTORY));
+  DraftPublisher publisher(*tree, {dir.path(), "/bin/false"});
+  const time_t later = ::time(nullptr) + 1000;
+  const auto is_back = [&] { return std::filesystem::exists(dir.path() + "/drafts/tree/x"); };
+  REQUIRE(::flock(in_work.get(), LOCK_SH) == 0);
+  publisher.recover(later);
+  CHECK(!is_back());
+  REQUIRE(::flock(in_work.get(), LOCK_UN) == 0);
+  publisher.recover(::time(nullptr));
+  CHECK(!is_back());
+  publisher.recover(later);
+  CHECK(is_back());
+  CHECK(!std::filesystem::exists(folder));
 }
 
 TEST_CASE("a draft has at most as many files as a version") {
