@@ -44,6 +44,11 @@ bool is_overlay(int fd) {
   return ::fstatfs(fd, &facts) == 0 && facts.f_type == OVERLAYFS_SUPER_MAGIC;
 }
 
+// A file without a name, which goes with its process, gets one.
+int name_it(int fd, int directory, const char* name) {
+  return result_of(::linkat(AT_FDCWD, by_descriptor(fd).c_str(), directory, name, AT_SYMLINK_FOLLOW));
+}
+
 // The blocks of the original where they can be shared.
 int copy_content(int from, int to, std::uint64_t bytes) {
   if (clone_file(from, to)) return 0;
@@ -296,12 +301,13 @@ int DraftTree::replace_by_copy(Ino ino, int original, bool empty) {
   if (const int failed = open_directory(dir, directory); failed != 0) return failed;
   const std::string name = path.substr(path.rfind('/') + 1);
   const std::string copy = ".weft-" + random_hex(8);
-  const Fd made(::openat(directory.get(), copy.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+  const Fd made(::openat(directory.get(), ".", O_WRONLY | O_TMPFILE | O_CLOEXEC, 0600));
   if (!made.valid()) return -errno;
   struct stat st {};
   int failed = result_of(::fstat(original, &st));
   if (failed == 0) failed = result_of(::fchmod(made.get(), st.st_mode & 07777U));
   if (failed == 0 && !empty) failed = copy_content(original, made.get(), static_cast<std::uint64_t>(st.st_size));
+  if (failed == 0) failed = name_it(made.get(), directory.get(), copy.c_str());
   if (failed == 0) failed = result_of(::renameat(directory.get(), copy.c_str(), directory.get(), name.c_str()));
   if (failed != 0) ::unlinkat(directory.get(), copy.c_str(), 0);
   if (failed == 0) forget(ino);
