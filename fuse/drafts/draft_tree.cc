@@ -79,13 +79,25 @@ Result<std::unique_ptr<DraftTree>> DraftTree::open(const std::string& store) {
   WEFT_TRY(Fd root, make_and_open(folder.get(), "tree", 0700, where + "/tree"));
   WEFT_CHECK(weft::set_mode(root.get(), kShared, where + "/tree"));
   WEFT_TRY(const struct stat st, stat_fd(root.get(), where + "/tree"));
-  std::unique_ptr<DraftTree> tree(new DraftTree(std::move(folder), std::move(root), st));
+  const auto packs = stat_file(store + "/packs");
+  const uid_t owner_of_packs = packs.ok() ? packs->st_uid : st.st_uid;
+  std::unique_ptr<DraftTree> tree(new DraftTree(std::move(folder), std::move(root), st, owner_of_packs));
   tree->look_through(tree->root_.get(), kNewIno, 0);
   return tree;
 }
 
-DraftTree::DraftTree(Fd folder, Fd root, const struct stat& st)
-    : folder_(std::move(folder)), root_(std::move(root)), root_st_(st), hides_mappings_(is_overlay(root_.get())) {}
+DraftTree::DraftTree(Fd folder, Fd root, const struct stat& st, uid_t owner_of_packs)
+    : folder_(std::move(folder)),
+      root_(std::move(root)),
+      root_st_(st),
+      owner_of_packs_(owner_of_packs),
+      hides_mappings_(is_overlay(root_.get())) {}
+
+// A pack of a version has a name there. A user's file may have two names too: he gives them by the process that
+// publishes it.
+bool DraftTree::counts(const struct stat& st) const {
+  return S_ISREG(st.st_mode) && (st.st_nlink == 1 || st.st_uid != owner_of_packs_);
+}
 
 Ino DraftTree::number_of(const struct stat& st) const {
   if (st.st_ino == root_st_.st_ino && st.st_dev == root_st_.st_dev) return kNewIno;
@@ -154,7 +166,7 @@ std::uint64_t DraftTree::look_through(int directory, Ino dir, unsigned depth) {
     if (name == "." || name == "..") continue;
     DraftFound found;
     if (found_at(directory, dir, entry->d_name, found) != 0) continue;
-    if (S_ISREG(found.st.st_mode) && found.st.st_nlink == 1) bytes += static_cast<std::uint64_t>(found.st.st_size);
+    if (counts(found.st)) bytes += static_cast<std::uint64_t>(found.st.st_size);
     Fd below;
     if (S_ISDIR(found.st.st_mode) && open_beneath(directory, entry->d_name, O_RDONLY | O_DIRECTORY, below) == 0)
       bytes += look_through(below.get(), found.ino, depth + 1);

@@ -144,6 +144,18 @@ TEST_CASE("drafts have a limit") {
   CHECK(space.write(1000, [] { return 0; }) == 0);
 }
 
+TEST_CASE("a second name takes no draft out of the count") {
+  const TempDir dir;
+  const auto tree = must(DraftTree::open(dir.path()));
+  const std::string file = dir.path() + "/drafts/tree/x";
+  write_file(file, "1234567");
+  REQUIRE(::link(file.c_str(), (dir.path() + "/other").c_str()) == 0);
+  CHECK(tree->bytes() == 0);  // a version's
+  if (::geteuid() != 0) return;
+  REQUIRE(::chown(file.c_str(), 64001, 64001) == 0);
+  CHECK(tree->bytes() == 7);
+}
+
 TEST_CASE("an open draft counts without a name") {
   const TempDir dir;
   const auto tree = must(DraftTree::open(dir.path()));
