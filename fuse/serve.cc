@@ -40,10 +40,10 @@ Result<std::unique_ptr<DraftTree>> open_drafts(const MountOptions& options) {
   return DraftTree::open(options.store);
 }
 
-PublisherOptions publishing(const MountOptions& options) {
+PublisherOptions publishing(const MountOptions& options, const SharedHead& head) {
   const char* path = std::getenv("PATH");
   const auto program = find_program("weft", own_program_directory(), path == nullptr ? "" : path);
-  return {options.store, program.value_or("weft"), options.trust_store, options.durability};
+  return {options.store, program.value_or("weft"), options.trust_store, options.durability, shared_text(head.mount_id)};
 }
 
 Status serve_device(Server& server, int channel) {
@@ -83,8 +83,7 @@ Status serve(Vfs& vfs, PublishRights& rights, const MountOptions& options, const
     return Error{Errc::internal, "the supervisor gave no device"};
   WEFT_TRY(auto drafts, open_drafts(options));
   // Only now: the server before is at its end.
-  Server server(vfs, rights, std::move(drafts), publishing(options), options, shared);
-  if (server.publisher) server.publisher->recover();
+  Server server(vfs, rights, std::move(drafts), publishing(options, shared.head()), options, shared);
   server.device = message->device.release();
   return serve_device(server, channel.get());
 }

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <ctime>
 #include <utility>
 #include <vector>
 
@@ -16,7 +17,8 @@
 namespace weft {
 namespace {
 
-constexpr std::chrono::seconds kBusyAgain{3};     // a mapping that goes tells nobody
+constexpr std::chrono::seconds kBusyAgain{3};  // a mapping that goes tells nobody
+constexpr std::chrono::seconds kRecoverEvery{60};
 constexpr std::chrono::seconds kFailedAgain{60};  // an origin or a registry that does not answer, a full disk
 
 bool may_pass(int failed) {
@@ -65,12 +67,17 @@ void Checkpoints::look_on() {
     add({std::move(order), std::move(folder)});
   }
   look_below(kNewIno, 0);
+  Time recovers = std::chrono::steady_clock::now();
   std::unique_lock lock(mutex_);
   while (!stop_) {
     const auto next = std::ranges::min_element(due_, {}, [](const auto& due) { return due.second; });
-    if (next == due_.end()) {
-      wake_.wait(lock);
-    } else if (const Time when = next->second; when > std::chrono::steady_clock::now()) {
+    const Time now = std::chrono::steady_clock::now();
+    if (recovers <= now) {
+      recovers = now + kRecoverEvery;
+      lock.unlock();
+      publisher_.recover(::time(nullptr));
+      lock.lock();
+    } else if (const Time when = next == due_.end() ? recovers : std::min(recovers, next->second); when > now) {
       wake_.wait_until(lock, when);
     } else {
       looking_at_ = next->first;
@@ -94,9 +101,23 @@ bool Checkpoints::wanted(Ino dir) {
   return false;
 }
 
+// Where no directory above belongs to a training, nobody waits for a look at another user's.
 void Checkpoints::wait_for_look(Ino dir) {
   std::unique_lock lock(mutex_);
+  if (!wanted(dir)) return;
+  lock.unlock();
+  if (!is_in_training(dir)) return;
+  lock.lock();
   wake_.wait(lock, [&] { return stop_ || !wanted(dir); });
+}
+
+bool Checkpoints::is_in_training(Ino dir) {
+  DraftFound facts;
+  while (!tree_.is_shared(dir)) {
+    if (tree_.lookup(dir, kDraftFactsFile, facts) == 0) return true;
+    if (tree_.parent(dir, dir) != 0) return false;
+  }
+  return false;
 }
 
 void Checkpoints::add(Job job) {
@@ -139,6 +160,7 @@ void Checkpoints::look(Ino dir) {
   Ino above = 0;
   std::string path;
   Training training;
+  found_busy_ = false;
   DraftFound found{dir, {}};
   if (tree_.stat(dir, found.st) != 0 || tree_.path(dir, path) != 0) return;  // it is gone
   if (dir != kNewIno && tree_.parent(dir, above) == 0 && open_training(above, training))
@@ -186,18 +208,22 @@ void Checkpoints::consider(const Training& training, const DraftFound& checkpoin
   if (::fnmatch(training.facts.each->pattern.c_str(), name.c_str(), FNM_PERIOD) != 0) return;
   Fd fd;
   std::uint64_t written_ns = 0;
-  if (tree_.open(checkpoint.ino, O_RDONLY | O_DIRECTORY, fd) != 0) return;
-  if (complete(training, fd.get(), written_ns)) take(training, checkpoint, written_ns);
+  struct stat now {};
+  if (tree_.open(checkpoint.ino, O_RDONLY | O_DIRECTORY, fd) != 0 || ::fstat(fd.get(), &now) != 0) return;
+  if (now.st_uid != training.owner) return;  // it has another directory's number
+  if (complete(training, fd.get(), written_ns)) take(training, checkpoint, fd.get(), written_ns);
 }
 
-void Checkpoints::take(const Training& training, const DraftFound& checkpoint, std::uint64_t written_ns) {
+void Checkpoints::take(const Training& training, const DraftFound& checkpoint, int fd, std::uint64_t written_ns) {
   Job job;
   job.order.user = with_groups(checkpoint.st.st_uid, checkpoint.st.st_gid);
   job.order.dir = training.ino;
   job.order.model = training.facts.each->model;
   job.order.stays = {checkpoint.ino, written_ns};
-  const int failed = publisher_.take_staying(job.order, job.folder);
+  const int failed = publisher_.take_staying(job.order, job.folder, !found_busy_);
+  found_busy_ = found_busy_ || failed == -EBUSY;
   if (failed == -EBUSY) look_again(checkpoint.ino, kBusyAgain);
+  if (failed == -EACCES) refuse(fd, Error{Errc::permission, "a directory in it is another user's"});
   if (may_pass(failed)) look_again(checkpoint.ino, kFailedAgain);
   if (failed == 0) add(std::move(job));
 }

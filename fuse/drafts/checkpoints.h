@@ -7,7 +7,8 @@
 // the next version follows. If a publish fails, kDraftErrorFile says why.
 //
 // One thread looks for checkpoints that are complete, first of all through the whole tree for what a server before has
-// left, and links their files into folders. Another one publishes these, one after the other.
+// left, and links their files into folders. Another one publishes these, one after the other. The first one also puts
+// back what other publishes have left, now and then.
 #pragma once
 
 #include <chrono>
@@ -57,13 +58,14 @@ class Checkpoints {
   void look_on();
   void publish_on();
   bool wanted(Ino dir);
+  bool is_in_training(Ino dir);
   bool goes_on();
   void look_below(Ino dir, unsigned depth);
   void look(Ino dir);
   bool open_training(Ino dir, Training& training);
   void consider(const Training& training, const DraftFound& checkpoint, const std::string& name);
   bool complete(const Training& training, int checkpoint, std::uint64_t& written_ns) const;
-  void take(const Training& training, const DraftFound& checkpoint, std::uint64_t written_ns);
+  void take(const Training& training, const DraftFound& checkpoint, int fd, std::uint64_t written_ns);
   void add(Job job);
   void look_again(Ino dir, std::chrono::seconds after);
 
@@ -75,6 +77,7 @@ class Checkpoints {
   Ino looking_at_ = 0;       // guarded by mutex_
   std::deque<Job> jobs_;     // guarded by mutex_
   bool stop_ = false;        // guarded by mutex_
+  bool found_busy_ = false;  // of looks_ alone; one checkpoint at least, in this look: then it waits for no other
   std::set<Ino> refused_;    // of looks_ alone; directories whose .weft.json was malformed at the last look
   std::thread looks_, publishes_;
 };

@@ -136,9 +136,10 @@ Result<std::optional<DraftFacts>> check_draft(int content, const std::function<b
   return read_draft_facts(content);
 }
 
-Status check_not_written(int content) {
+Status check_not_written(int content, bool waits) {
   const std::function<bool()> always = [] { return true; };
-  const Status looked = Walk(content, always, kShortPatience, limits::kFilesPerVersionMax).look(content, "", 0);
+  const auto patience = waits ? kShortPatience : std::chrono::milliseconds(0);
+  const Status looked = Walk(content, always, patience, limits::kFilesPerVersionMax).look(content, "", 0);
   return looked.ok() || looked.error().code != Errc::busy ? Status{} : looked;
 }
 

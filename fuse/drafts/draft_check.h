@@ -23,8 +23,8 @@ inline constexpr char kDraftPublishedFile[] = ".weft.published";
 Result<std::optional<DraftFacts>> check_draft(int content, const std::function<bool()>& pause,
                                               std::size_t files_max = limits::kFilesPerVersionMax);
 
-// Errc::busy as check_draft(), after a short while. Of the rest it looks at nothing that costs more.
-Status check_not_written(int content);
+// Errc::busy as check_draft(), after a short while or at once. Of the rest it looks at nothing that costs more.
+Status check_not_written(int content, bool waits);
 
 // Writes what is wrong into kDraftErrorFile and returns the errno, with a minus sign.
 int refuse(int content, const Error& error);

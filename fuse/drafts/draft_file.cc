@@ -38,14 +38,14 @@ Result<Opened> DraftFile::open(DraftTree& tree, Ino ino, bool written) {
   if (!S_ISREG(found.st.st_mode)) return Error{Errc::invalid, "a draft: expected a regular file"};
   Opened opened;
   opened.attr = attr_of_draft(found);
-  std::shared_ptr<DraftFile> file(new DraftFile(tree, std::move(fd)));
+  std::shared_ptr<DraftFile> file(new DraftFile(tree, std::move(fd), written));
   if (written)
     if (auto descriptor = file->writable(); descriptor.ok()) file->writable_ = std::move(*descriptor);
   opened.file = std::move(file);
   return opened;
 }
 
-DraftFile::DraftFile(DraftTree& tree, Fd fd) : tree_(tree), fd_(std::move(fd)) {
+DraftFile::DraftFile(DraftTree& tree, Fd fd, bool written) : tree_(tree), fd_(std::move(fd)), written_(written) {
   tree_.opened(fd_.get());
 }
 
@@ -62,7 +62,7 @@ void DraftFile::writer_opened(Fd fd) {
 void DraftFile::writer_closed() {
   std::shared_ptr<const Fd> last;
   const std::lock_guard lock(mutex_);
-  if (writers_ > 0 && --writers_ == 0) last = std::move(writable_);
+  if (writers_ > 0 && --writers_ == 0 && !written_) last = std::move(writable_);
 }
 
 Result<std::shared_ptr<const Fd>> DraftFile::writable() const {

@@ -34,9 +34,10 @@ class DraftFile final : public OpenFile {
   ReadMode mode() const override { return ReadMode::written; }
 
  private:
-  DraftFile(DraftTree& tree, Fd fd);
+  DraftFile(DraftTree& tree, Fd fd, bool written);
   DraftTree& tree_;
-  const Fd fd_;  // to read
+  const Fd fd_;         // to read
+  const bool written_;  // by writers that this server does not know of
   mutable std::mutex mutex_;
   std::shared_ptr<const Fd> writable_;  // guarded by mutex_
   std::uint64_t writers_ = 0;           // guarded by mutex_; that this server knows of

@@ -44,6 +44,11 @@ bool is_overlay(int fd) {
   return ::fstatfs(fd, &facts) == 0 && facts.f_type == OVERLAYFS_SUPER_MAGIC;
 }
 
+// A file without a name, which goes with its process, gets one.
+int name_it(int fd, int directory, const char* name) {
+  return result_of(::linkat(AT_FDCWD, by_descriptor(fd).c_str(), directory, name, AT_SYMLINK_FOLLOW));
+}
+
 // The blocks of the original where they can be shared.
 int copy_content(int from, int to, std::uint64_t bytes) {
   if (clone_file(from, to)) return 0;
@@ -74,13 +79,25 @@ Result<std::unique_ptr<DraftTree>> DraftTree::open(const std::string& store) {
   WEFT_TRY(Fd root, make_and_open(folder.get(), "tree", 0700, where + "/tree"));
   WEFT_CHECK(weft::set_mode(root.get(), kShared, where + "/tree"));
   WEFT_TRY(const struct stat st, stat_fd(root.get(), where + "/tree"));
-  std::unique_ptr<DraftTree> tree(new DraftTree(std::move(folder), std::move(root), st));
+  const auto packs = stat_file(store + "/packs");
+  const uid_t owner_of_packs = packs.ok() ? packs->st_uid : st.st_uid;
+  std::unique_ptr<DraftTree> tree(new DraftTree(std::move(folder), std::move(root), st, owner_of_packs));
   tree->look_through(tree->root_.get(), kNewIno, 0);
   return tree;
 }
 
-DraftTree::DraftTree(Fd folder, Fd root, const struct stat& st)
-    : folder_(std::move(folder)), root_(std::move(root)), root_st_(st), hides_mappings_(is_overlay(root_.get())) {}
+DraftTree::DraftTree(Fd folder, Fd root, const struct stat& st, uid_t owner_of_packs)
+    : folder_(std::move(folder)),
+      root_(std::move(root)),
+      root_st_(st),
+      owner_of_packs_(owner_of_packs),
+      hides_mappings_(is_overlay(root_.get())) {}
+
+// A pack of a version has a name there. A user's file may have two names too: he gives them by the process that
+// publishes it.
+bool DraftTree::counts(const struct stat& st) const {
+  return S_ISREG(st.st_mode) && (st.st_nlink == 1 || st.st_uid != owner_of_packs_);
+}
 
 Ino DraftTree::number_of(const struct stat& st) const {
   if (st.st_ino == root_st_.st_ino && st.st_dev == root_st_.st_dev) return kNewIno;
@@ -149,7 +166,7 @@ std::uint64_t DraftTree::look_through(int directory, Ino dir, unsigned depth) {
     if (name == "." || name == "..") continue;
     DraftFound found;
     if (found_at(directory, dir, entry->d_name, found) != 0) continue;
-    if (S_ISREG(found.st.st_mode) && found.st.st_nlink == 1) bytes += static_cast<std::uint64_t>(found.st.st_size);
+    if (counts(found.st)) bytes += static_cast<std::uint64_t>(found.st.st_size);
     Fd below;
     if (S_ISDIR(found.st.st_mode) && open_beneath(directory, entry->d_name, O_RDONLY | O_DIRECTORY, below) == 0)
       bytes += look_through(below.get(), found.ino, depth + 1);
@@ -296,12 +313,13 @@ int DraftTree::replace_by_copy(Ino ino, int original, bool empty) {
   if (const int failed = open_directory(dir, directory); failed != 0) return failed;
   const std::string name = path.substr(path.rfind('/') + 1);
   const std::string copy = ".weft-" + random_hex(8);
-  const Fd made(::openat(directory.get(), copy.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+  const Fd made(::openat(directory.get(), ".", O_WRONLY | O_TMPFILE | O_CLOEXEC, 0600));
   if (!made.valid()) return -errno;
   struct stat st {};
   int failed = result_of(::fstat(original, &st));
   if (failed == 0) failed = result_of(::fchmod(made.get(), st.st_mode & 07777U));
   if (failed == 0 && !empty) failed = copy_content(original, made.get(), static_cast<std::uint64_t>(st.st_size));
+  if (failed == 0) failed = name_it(made.get(), directory.get(), copy.c_str());
   if (failed == 0) failed = result_of(::renameat(directory.get(), copy.c_str(), directory.get(), name.c_str()));
   if (failed != 0) ::unlinkat(directory.get(), copy.c_str(), 0);
   if (failed == 0) forget(ino);
@@ -317,9 +335,10 @@ int DraftTree::create(Ino dir, const char* name, int flags, mode_t mode, DraftFo
   fd = Fd(::openat(directory.get(), name, wanted, first_mode));
   if (!fd.valid()) return -errno;
   if (const int failed = found_at(directory.get(), dir, name, made); failed != 0) return failed;
-  if ((flags & O_EXCL) != 0 || (flags & O_TRUNC) == 0) return 0;
-  if (const int failed = own(made.ino, true); failed != 0) return failed;  // somebody made it meanwhile
-  return result_of(::ftruncate(fd.get(), 0));
+  if ((flags & O_EXCL) != 0) return 0;
+  const bool empties = (flags & O_TRUNC) != 0;
+  if (const int failed = own(made.ino, empties); failed != 0) return failed;  // somebody made it meanwhile
+  return empties ? result_of(::ftruncate(fd.get(), 0)) : 0;
 }
 
 int DraftTree::finish_creating(Ino dir, mode_t mode, DraftFound& made) {

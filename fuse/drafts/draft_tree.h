@@ -92,11 +92,12 @@ class DraftTree {
     std::string name;
   };
 
-  DraftTree(Fd folder, Fd root, const struct stat& st);
+  DraftTree(Fd folder, Fd root, const struct stat& st, uid_t owner_of_packs);
   int open_there(Ino ino, int flags, Fd& fd, struct stat& st);
   int reach(Ino ino, int flags, Fd& fd, struct stat& st);
   int known_path(Ino ino, std::string& out);
   bool is_others(const Fd& file, const struct stat& st) const;
+  bool counts(const struct stat& st) const;
   int replace_by_copy(Ino ino, int original, bool empty);
   int found_at(int directory, Ino dir, const char* name, DraftFound& found);
   Ino number_of(const struct stat& st) const;
@@ -108,6 +109,7 @@ class DraftTree {
   const Fd folder_;
   const Fd root_;
   const struct stat root_st_;
+  const uid_t owner_of_packs_;
   const bool hides_mappings_;
   std::mutex mutex_;
   std::unordered_map<Ino, Place> places_;  // guarded by mutex_

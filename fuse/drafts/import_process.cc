@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <grp.h>
+#include <array>
 #include <cerrno>
 #include <csignal>
 
@@ -36,17 +37,20 @@ std::vector<std::string> words_of(const ImportCommandLine& line) {
   return words;
 }
 
-// In the child of a process with threads: system calls alone.
+// In the child of a process with threads: system calls alone. A user can read the environment of his processes: he
+// gets nothing of root's.
 [[noreturn]] void become(const char* program, char* const* words, const UserIds& user, const ImportEnds& ends) {
   sigset_t none;
   ::sigemptyset(&none);
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
   ::setsid();
+  std::array<char*, 1> nothing{};
+  const bool own = ::geteuid() == 0 && user.uid != 0;
   const bool ready = ::fchdir(ends.content) == 0 && ::dup2(ends.answer, STDOUT_FILENO) >= 0 &&
                      ::fcntl(ends.lock, F_SETFD, 0) == 0 &&
                      (::geteuid() != 0 || (::setgroups(user.groups.size(), user.groups.data()) == 0 &&
                                            ::setgid(user.gid) == 0 && ::setuid(user.uid) == 0));
-  if (ready) ::execv(program, words);
+  if (ready) ::execve(program, words, own ? nothing.data() : environ);
   ::_exit(127);
 }
 

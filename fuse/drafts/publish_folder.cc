@@ -8,27 +8,46 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <csignal>
 
 #include "base/json.h"
+#include "base/limits.h"
 
 namespace weft {
 namespace {
 
 constexpr std::size_t kAnswerBytesMax = 1U << 20U;
+constexpr mode_t kPackMode = 0644;  // os/file_ops.h, give_to_owner()
 constexpr int kToDirectory = O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW;
 
-// A file that has more names than these may be a pack of a version.
-void give_back(const Fd& file, const UserIds& user, nlink_t own_names) {
+// What an import makes a pack of is the store owner's from then on, and all can read it. A file that has more names
+// than these may be a pack of a version. Any other one was another user's before.
+void give_back(const Fd& file, const UserIds& user, uid_t owner_of_packs, nlink_t own_names) {
   struct stat st {};
-  if (!file.valid() || ::fstat(file.get(), &st) != 0 || st.st_uid == user.uid) return;
-  if (S_ISREG(st.st_mode) && st.st_nlink > own_names) return;
+  if (!file.valid() || ::fstat(file.get(), &st) != 0 || st.st_uid != owner_of_packs) return;
+  if (!S_ISREG(st.st_mode) || (st.st_mode & 07777U) != kPackMode || st.st_nlink > own_names) return;
   static_cast<void>(::fchownat(file.get(), "", user.uid, user.gid, AT_EMPTY_PATH));
+}
+
+void give_back_below(int directory, const PublishOrder& order, uid_t owner_of_packs, unsigned depth) {
+  if (depth > limits::kPathComponentsMax) return;  // no import was there
+  const auto names = list_directory(Fd(::fcntl(directory, F_DUPFD_CLOEXEC, 0)), order.name);
+  if (!names.ok()) return;
+  const nlink_t own_names = order.stays.ino != 0 ? 2 : 1;
+  for (const std::string& name : *names) {
+    const Fd inner(::openat(directory, name.c_str(), kToDirectory));
+    const Fd file(inner.valid() ? -1 : ::openat(directory, name.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
+    if (inner.valid())
+      give_back_below(inner.get(), order, owner_of_packs, depth + 1);
+    else
+      give_back(file, order.user, owner_of_packs, own_names);
+  }
 }
 
 }  // namespace
 
-std::string folder_name(std::uint64_t request) {
-  return fmt::format("{:016x}", request);
+std::string folder_name(std::uint64_t request, const std::string& mount) {
+  return fmt::format("{:016x}{}", request, mount);
 }
 
 int write_text(int folder, const char* name, const std::string& text) {
@@ -108,17 +127,9 @@ Result<PublishOrder> order_in(int folder) {
   return decode(text);
 }
 
-void give_back(int directory, const PublishOrder& order) {
-  const nlink_t own_names = order.stays.ino != 0 ? 2 : 1;
-  const auto names = list_directory(Fd(::fcntl(directory, F_DUPFD_CLOEXEC, 0)), order.name);
-  if (!names.ok()) return;
-  for (const std::string& name : *names) {
-    const Fd inner(::openat(directory, name.c_str(), kToDirectory));
-    if (inner.valid())
-      give_back(inner.get(), order);
-    else
-      give_back(Fd(::openat(directory, name.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC)), order.user, own_names);
-  }
+void give_back(int directory, const PublishOrder& order, const std::string& store) {
+  if (::geteuid() != 0) return;
+  if (const auto packs = stat_file(store + "/packs"); packs.ok()) give_back_below(directory, order, packs->st_uid, 0);
 }
 
 int PublishFolder::open(int publishing) {
@@ -147,8 +158,13 @@ bool PublishFolder::holds(const PublishOrder& order) const {
   return !order.file || ::faccessat(content.get(), order.name.c_str(), F_OK, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
+// Its user may stop it. Nobody else can make anything where the draft lies until the publish is over.
 bool PublishFolder::ended() const {
-  if (child > 0 && ::waitpid(child, nullptr, WNOHANG) == 0) return false;
+  int status = 0;
+  const pid_t changed = child > 0 ? ::waitpid(child, &status, WNOHANG | WUNTRACED) : -1;
+  const bool is_stopped = changed > 0 && WIFSTOPPED(status);
+  if (is_stopped) ::kill(child, SIGKILL);
+  if (changed == 0 || is_stopped) return false;
   return ::flock(lock.get(), LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK;
 }
 

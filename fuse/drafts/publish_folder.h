@@ -18,8 +18,8 @@ inline constexpr char kOrder[] = "order";
 inline constexpr char kLock[] = "lock";
 inline constexpr char kAnswer[] = "answer";  // what the import printed
 
-// As the name of the folder; hexadecimal.
-std::string folder_name(std::uint64_t request);
+// The name of the folder: hexadecimal. The numbers of requests begin anew with each mount.
+std::string folder_name(std::uint64_t request, const std::string& mount = {});
 int write_text(int folder, const char* name, const std::string& text);
 Result<std::string> read_text(int folder, const char* name);
 // The import's answer; nothing if it ended before it had written all of it.
@@ -34,8 +34,8 @@ Fd leave_note(int directory, const char* name, mode_t mode, const std::string& t
 Result<PublishOrder> decode(const std::string& text);
 // That of a folder. Errc::permission: another user wrote it.
 Result<PublishOrder> order_in(int folder);
-// Files that became packs and are none any more are the user's again.
-void give_back(int directory, const PublishOrder& order);
+// Files that became packs and are none any more are the user's again. Only root gives files away.
+void give_back(int directory, const PublishOrder& order, const std::string& store);
 
 struct PublishFolder {
   Fd fd;
@@ -52,7 +52,7 @@ struct PublishFolder {
   int open_content(Fd& content) const;
   // Has the draft moved in?
   bool holds(const PublishOrder& order) const;
-  // Has the import ended?
+  // Has the import ended? One that was stopped is killed.
   bool ended() const;
 };
 

@@ -34,9 +34,8 @@ std::optional<PublishName> publish_name(std::string_view entry) {
 }
 
 int DraftPublisher::publish(PublishOrder order, const std::function<bool()>& pause) {
-  recover();
   PublishFolder folder;
-  folder.name = folder_name(order.request);
+  folder.name = folder_name(order.request, options_.mount);
   int failed = take(order, folder);
   if (failed == 0 && folder.over) return 0;
   if (failed == 0) failed = run(order, folder, pause);
@@ -52,8 +51,9 @@ int DraftPublisher::open_folder(const UserIds& user, PublishFolder& folder, bool
   if (!publishing.valid()) return -errno;
   made = ::mkdirat(publishing.get(), folder.name.c_str(), 0700) == 0;
   if (!made && errno != EEXIST) return -errno;
-  const int failed = folder.open(publishing.get());
-  return failed != 0 ? failed : folder.make_held(user);
+  if (const int failed = folder.open(publishing.get()); failed != 0) return failed;
+  if (::flock(folder.fd.get(), LOCK_SH) != 0) return -errno;  // as long as it is in work
+  return folder.make_held(user);
 }
 
 // A folder that is there is of the same request: a server before has begun it.
@@ -154,7 +154,7 @@ int DraftPublisher::put_back(const PublishOrder& order, PublishFolder& folder) {
   Fd content, dir;
   if (folder.holds(order) && folder.open_content(content) == 0) {
     static_cast<void>(::renameat(folder.fd.get(), kDraftFactsFile, content.get(), kDraftFactsFile));
-    if (::geteuid() == 0) give_back(content.get(), order);
+    give_back(content.get(), order, options_.store);
     const int from = order.file ? content.get() : folder.held.get();
     const std::string& name = order.name;
     const std::string inner = order.file ? name : kContent;
@@ -168,12 +168,13 @@ int DraftPublisher::put_back(const PublishOrder& order, PublishFolder& folder) {
       is_back = moves_to(name) || moves_to(other);
     }
     if (!is_back && (tree_.open_directory(kNewIno, dir) != 0 || !(moves_to(name) || moves_to(other)))) return -EIO;
+    const ActingAs user(order.user);  // another user's file may have this name
     if (order.file) ::renameat(from, kDraftErrorFile, dir.get(), (name + kDraftErrorFile).c_str());
   }
   return forget(folder);
 }
 
-void DraftPublisher::recover() {
+void DraftPublisher::recover(time_t now) {
   const Fd publishing(::openat(tree_.folder(), "publishing", O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW));
   if (!publishing.valid()) return;
   const auto names = list_directory(Fd(::fcntl(publishing.get(), F_DUPFD_CLOEXEC, 0)), "drafts/publishing");
@@ -183,8 +184,8 @@ void DraftPublisher::recover() {
     folder.name = name;
     struct stat st {};
     if (::fstatat(publishing.get(), name.c_str(), &st, AT_SYMLINK_NOFOLLOW) != 0) continue;
-    if (st.st_ctime + kForgottenAfterS > ::time(nullptr) || folder.open(publishing.get()) != 0) continue;
-    if (!folder.ended()) continue;
+    if (st.st_ctime + kForgottenAfterS > now || folder.open(publishing.get()) != 0) continue;
+    if (::flock(folder.fd.get(), LOCK_EX | LOCK_NB) != 0 || !folder.ended()) continue;
     const auto order = order_in(folder.fd.get());
     if (!order.ok()) {
       Fd content;

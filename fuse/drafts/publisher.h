@@ -5,15 +5,16 @@
 // fails, the draft comes back to its place, and what was wrong stands in its file .weft.error, or in NAME.weft.error
 // beside a draft that is a file.
 //
-// The id is the number of the kernel's request, and the import outlives a server that is killed. So the next server,
-// which the kernel asks again, waits for the same import and gives its answer: no rename publishes twice. A folder that
-// no request comes for is put back later, once its import has ended.
-// Each call returns 0, or an errno with a minus sign. Any thread.
+// The id is the number of the kernel's request and that of the mount, and the import outlives a server that is killed.
+// So the next server, which the kernel asks again, waits for the same import and gives its answer: no rename publishes
+// twice. A folder that no request comes for is put back later, once its import has ended. Each call returns 0, or an
+// errno with a minus sign. Any thread.
 #pragma once
 
 #include <sys/types.h>
 
 #include <cstdint>
+#include <ctime>
 #include <functional>
 #include <optional>
 #include <string>
@@ -58,6 +59,7 @@ struct PublisherOptions {
   std::string program;  // weft(1)
   bool trust_store = false;
   std::string durability = {};  // of versions that do not say it themselves; "": as import
+  std::string mount = {};       // no other mount has this id
 };
 
 struct PublishFolder;
@@ -71,16 +73,18 @@ class DraftPublisher {
 
   // Of a draft that stays, in `order.dir`. Its number takes the place of a request's.
   // Links its files into a folder: what becomes of the draft from now on does not matter. If it has no facts of its
-  // own, those of `order.dir` count. -EBUSY: somebody writes to it, or it is in another such folder.
-  int take_staying(PublishOrder& order, PublishFolder& folder);
+  // own, those of `order.dir` count. -EBUSY: somebody writes to it, or it is in another such folder. -EACCES: a
+  // directory in it is another user's. `waits`: for a short while, that writers close it.
+  int take_staying(PublishOrder& order, PublishFolder& folder, bool waits);
   // Publishes these links, once. On success kDraftPublishedFile in the draft names the version. If `pause` stops it,
   // the folder stays for a later server.
   int publish_staying(const PublishOrder& order, PublishFolder& folder, const std::function<bool()>& pause);
   // The folders that servers before have left.
   std::vector<std::pair<PublishOrder, PublishFolder>> taken_before();
 
-  // Puts back what servers before left behind, but for drafts that stay, and what the kernel may still ask for.
-  void recover();
+  // Puts back what servers before left behind, but for drafts that stay, what another server has in work, and what the
+  // kernel may still ask for at `now`.
+  void recover(time_t now);
 
  private:
   int take(PublishOrder& order, PublishFolder& folder);

@@ -47,11 +47,17 @@ class Links {
     struct stat st {};
     if (::fstatat(from, name.c_str(), &st, AT_SYMLINK_NOFOLLOW) != 0) return -errno;
     if (!S_ISDIR(st.st_mode)) return ::linkat(from, name.c_str(), to, name.c_str(), 0) == 0 ? 0 : -errno;
-    const Fd inner(::openat(from, name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+    const Fd inner = open_inner(from, name);
     if (!inner.valid()) return -errno;
     Fd made;
     if (const int failed = make_directory(to, name.c_str(), made); failed != 0) return failed;
     return make(inner.get(), made.get(), depth + 1);
+  }
+
+  // It may be another user's.
+  Fd open_inner(int from, const std::string& name) const {
+    const ActingAs user(order_.user);
+    return Fd(::openat(from, name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
   }
 
   const PublishOrder& order_;
@@ -72,11 +78,11 @@ int link_facts(int from, int content) {
 
 }  // namespace
 
-int DraftPublisher::take_staying(PublishOrder& order, PublishFolder& folder) {
+int DraftPublisher::take_staying(PublishOrder& order, PublishFolder& folder, bool waits) {
   order.request = kNoRequest | order.stays.ino;
   Fd draft;
   if (const int failed = tree_.open(order.stays.ino, O_RDONLY | O_DIRECTORY, draft); failed != 0) return failed;
-  if (!check_not_written(draft.get()).ok()) return -EBUSY;
+  if (!check_not_written(draft.get(), waits).ok()) return -EBUSY;
   folder.name = folder_name(order.request);
   bool made = false;
   if (const int failed = open_folder(order.user, folder, made); failed != 0) return failed;
@@ -157,7 +163,7 @@ void DraftPublisher::settle_staying(const PublishOrder& order, const PublishFold
   if (is_published(folder.fd.get())) {
     note_published(order.stays, folder);
   } else if (folder.open_content(content) == 0) {
-    if (::geteuid() == 0) give_back(content.get(), order);
+    give_back(content.get(), order, options_.store);
     if (tree_.open(order.stays.ino, O_RDONLY | O_DIRECTORY, draft) == 0)
       ::renameat(content.get(), kDraftErrorFile, draft.get(), kDraftErrorFile);
   }

@@ -119,7 +119,7 @@ int allocate(Server& server, int fd, int mode, off_t offset, off_t length) {
       keeps_size || end < offset || length == 0
           ? 0
           : server.draft_space->announce([&] { return growth_to(fd, end); },
-                                         [&] { return growth_to(fd, end) == 0 ? 0 : call(0, end - 1, 1); });
+                                         [&] { return growth_to(fd, end) == 0 ? 0 : call(mode, end - 1, 1); });
   return failed != 0 ? failed : call(mode, offset, length);
 }
 

@@ -13,7 +13,7 @@
 namespace weft {
 namespace {
 
-constexpr std::uint64_t kSharedLayout = 0x7765'6674'0000'0005;  // "weft", 5
+constexpr std::uint64_t kSharedLayout = 0x7765'6674'0000'0006;  // "weft", 6
 constexpr std::size_t kHeadBytes = 4096;
 constexpr std::size_t kBytes = kHeadBytes + limits::kOpenHandlesMax * sizeof(OpenSlot);  // touched pages alone count
 static_assert(sizeof(SharedHead) <= kHeadBytes);
@@ -42,6 +42,7 @@ Result<SharedState> SharedState::make() {
   WEFT_TRY(void* map, map_shared(memory.get()));
   SharedState state(std::move(memory), map);
   state.head().layout = kSharedLayout;
+  set_shared_text(state.head().mount_id, random_hex(8));
   return state;
 }
 

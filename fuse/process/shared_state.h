@@ -26,6 +26,7 @@ struct SharedHead {
   std::uint32_t generation;                  // servers started before this one
   std::uint32_t restarts;                    // of them, those that were lost
   std::uint32_t by_fusermount;               // 1: an ordinary user's mount
+  char mount_id[24];                         // no other mount has it
   char mount_device[32];                     // "major:minor" of the mount; empty: not known
   char last_loss[kSharedTextMax];            // why the last restart
   char passthrough_refused[kSharedTextMax];  // why passthrough is not even tried; empty: it is

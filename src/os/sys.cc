@@ -223,13 +223,27 @@ Status remove_file(const std::string& path) {
 
 namespace {
 
-Status remove_entry(int dir, const std::string& name, const std::string& where, dev_t device) {
+constexpr unsigned kRemovedDepthMax = 256;
+
+// Directories that lie deeper than that move up to the top before they are removed: whoever has made them does not
+// decide how much of the stack and how many descriptors that takes.
+struct Removal {
+  dev_t device;
+  int top = -1;
+  bool moved = false;
+};
+
+Status remove_entry(int dir, const std::string& name, const std::string& where, Removal& removal, unsigned depth) {
   struct stat st {};
   if (::fstatat(dir, name.c_str(), &st, AT_SYMLINK_NOFOLLOW) != 0) {
     return errno == ENOENT ? Status{} : Status{sys_error(errno, where)};
   }
   if (!S_ISDIR(st.st_mode)) return check(::unlinkat(dir, name.c_str(), 0), "unlink", where);
-  if (st.st_dev != device) return Error{Errc::busy, fmt::format("{}: something is mounted here", where)};
+  if (st.st_dev != removal.device) return Error{Errc::busy, fmt::format("{}: something is mounted here", where)};
+  if (depth == kRemovedDepthMax) {
+    removal.moved = true;
+    return check(::renameat(dir, name.c_str(), removal.top, random_hex(16).c_str()), "rename", where);
+  }
   int fd = ::openat(dir, name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
   if (fd < 0) return sys_error(errno, where);
   std::unique_ptr<DIR, int (*)(DIR*)> handle(::fdopendir(fd), ::closedir);
@@ -237,8 +251,10 @@ Status remove_entry(int dir, const std::string& name, const std::string& where, 
   while (const dirent* entry = ::readdir(handle.get())) {
     std::string child = entry->d_name;
     if (child == "." || child == "..") continue;
-    WEFT_CHECK(remove_entry(fd, child, fmt::format("{}/{}", where, child), device));
+    if (depth == 0) removal.top = fd;
+    WEFT_CHECK(remove_entry(fd, child, fmt::format("{}/{}", where, child), removal, depth + 1));
   }
+  if (depth == 0 && removal.moved) return {};  // there is more
   return check(::unlinkat(dir, name.c_str(), AT_REMOVEDIR), "rmdir", where);
 }
 
@@ -248,7 +264,12 @@ Status remove_tree_at(int directory, const std::string& name, const std::string&
   struct stat st {};
   if (::fstatat(directory, name.c_str(), &st, AT_SYMLINK_NOFOLLOW) != 0)
     return errno == ENOENT ? Status{} : Status{sys_error(errno, where)};
-  return remove_entry(directory, name, where, st.st_dev);
+  Removal removal{st.st_dev};
+  do {
+    removal.moved = false;
+    WEFT_CHECK(remove_entry(directory, name, where, removal, 0));
+  } while (removal.moved);
+  return {};
 }
 
 Status remove_tree(const std::string& path) {

@@ -1,6 +1,7 @@
 #include "packs/pack_writer.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -12,7 +13,6 @@
 
 #include "diskformat/pack_names.h"
 #include "diskformat/toc.h"
-#include "os/file_ops.h"
 #include "os/holes.h"
 #include "weft/run_list.h"
 
@@ -57,7 +57,9 @@ Result<std::unique_ptr<PackWriter>> PackWriter::take_in(const SafePath& director
   const nlink_t names_max = take == Take::share ? 2 : 1;
   WEFT_TRY(const struct stat st, stat_fd(fd, "a file to take"));
   WEFT_TRY(const struct stat home, stat_fd(temp_path.root().fd(), temp_path));
-  if (st.st_dev != home.st_dev || st.st_nlink > names_max || !not_written(fd)) return none;
+  if (st.st_dev != home.st_dev || st.st_nlink > names_max) return none;
+  auto lease = ReadLease::take(fd);
+  if (!lease) return none;
   SafePath path = temp_path / pack_name(id);
   if (!link_descriptor(fd, path + ".pack")) return none;
   auto own = open_descriptor(fd);
@@ -66,7 +68,7 @@ Result<std::unique_ptr<PackWriter>> PackWriter::take_in(const SafePath& director
     return none;
   }
   std::unique_ptr<PackWriter> pack(new PackWriter(id, std::move(own).value(), std::move(path), directory));
-  pack->taken_ = true;
+  pack->taken_ = std::move(lease);
   return pack;
 }
 
@@ -194,9 +196,20 @@ Status PackWriter::sync() {
   return {};
 }
 
+// From now on nobody else can open it to write. Who did before has broken the lease, even if he still waits for that.
+Status PackWriter::take_over() const {
+  WEFT_TRY(const struct stat before, stat_fd(fd_.get(), path_));
+  Status given = give_to_owner(fd_.get(), directory_);
+  if (given.ok() && taken_->holds()) return {};
+  if (::geteuid() == 0) static_cast<void>(::fchown(fd_.get(), before.st_uid, before.st_gid));
+  static_cast<void>(::fchmod(fd_.get(), before.st_mode & 07777U));
+  return given.ok() ? Error{Errc::busy, "a file that is to be published: somebody has opened it for writing meanwhile"}
+                    : std::move(given);
+}
+
 // The .toc first: a .pack without one would be an error, a .toc without its .pack is only litter.
 Status PackWriter::publish() {
-  if (taken_) WEFT_CHECK(give_to_owner(fd_.get(), directory_));
+  if (taken_) WEFT_CHECK(take_over());
   WEFT_CHECK(rename_new(path_ + ".toc", toc_in(directory_, id_)));
   return rename_new(path_ + ".pack", pack_in(directory_, id_));
 }

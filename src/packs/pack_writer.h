@@ -14,6 +14,7 @@
 
 #include "diskformat/pack_names.h"
 #include "diskformat/toc.h"
+#include "os/file_ops.h"
 #include "os/safe_path.h"
 #include "os/sys.h"
 #include "weft/publish.h"
@@ -49,7 +50,7 @@ class PackWriter {
 
   // The regular file `fd` itself, by one more name below the temporary directory, which it keeps if it is dropped. Null
   // where it cannot be: another file system or owner, or somebody can write to it. publish() gives it to the store's
-  // owner.
+  // owner; Errc::busy, and it stays as it is, if somebody has opened it for writing since.
   static Result<std::unique_ptr<PackWriter>> take_in(const SafePath& directory, const SafePath& temp_path, PackId id,
                                                      int fd, Take take);
   // The same, for a new pack of the store.
@@ -88,6 +89,7 @@ class PackWriter {
  private:
   PackWriter(PackId id, Fd fd, SafePath path, SafePath directory)
       : id_(id), fd_(std::move(fd)), path_(std::move(path)), directory_(std::move(directory)) {}
+  Status take_over() const;
   Status write_run(std::uint64_t offset, std::span<const std::byte> bytes);
   Status write_buffered(std::uint64_t offset, std::span<const std::byte> bytes);
   Status write_direct(std::uint64_t offset, std::span<const std::byte> bytes);
@@ -103,9 +105,9 @@ class PackWriter {
   Fd direct_;                // the same file with O_DIRECT; none where that cannot be
   bool past_cache_ = false;  // something went by direct_
   BlockBuffer bounce_;
-  std::uint64_t buffered_ = 0;  // bytes through the page cache so far
-  bool taken_ = false;          // it was a file of a user's
-  PackToc toc_;                 // but for its entries
+  std::uint64_t buffered_ = 0;      // bytes through the page cache so far
+  std::optional<ReadLease> taken_;  // it was a file of a user's
+  PackToc toc_;                     // but for its entries
   TocLines lines_;
   Fd toc_fd_;  // from begin_sync() to sync()
 };

@@ -6,6 +6,7 @@ import os
 import pathlib
 import signal
 import stat
+import threading
 
 import pytest
 
@@ -145,6 +146,27 @@ def test_the_order_of_a_publish_is_beyond_its_user(mount):
     assert (draft / "x").stat().st_size == 6 << 30
 
 
+def test_a_publish_that_its_user_stops_holds_up_nobody(mount):
+    """The kernel lets nobody else make a name in the directory until the rename is answered."""
+    draft = mount / "new/slow"
+    made = [(os.mkdir, draft), (write, draft / "x", b"x"), (os.truncate, draft / "x", 6 << 30)]
+    assert outcomes_as(ONE, made) == [0] * len(made)
+
+    def publish(companion):
+        companion.is_ready()
+        refused_by(errno.EIO, os.rename, draft, mount / "new/slow@")
+
+    with process_of(ONE, publish):
+        wait_until(lambda: import_of(ONE))
+        process = import_of(ONE)
+        assert outcomes_as(OTHER, [(os.open, process / "environ", os.O_RDONLY)]) == [errno.EACCES]
+        assert (process / "environ").read_bytes() == b"", "its user can read it"
+        os.kill(int(process.name), signal.SIGSTOP)
+        wait_until(lambda: not process.exists())
+        assert outcomes_as(OTHER, [(os.mkdir, mount / "new/own")]) == [0]
+    assert (draft / "x").stat().st_size == 6 << 30
+
+
 def test_who_may_write_to_a_directory_makes_no_namespace_of_it(mount):
     """It would become all users', so it takes its owner."""
     assert outcomes_as(ONE, [(os.mkdir, mount / "new/one"), (os.chmod, mount / "new/one", 0o777)]) == [0, 0]
@@ -192,3 +214,101 @@ def test_a_user_lists_a_namespace_first(mount):
     calls = [(os.mkdir, seen), (lambda: (seen / "saw").write_text("\n".join(os.listdir(mount / "new"))),)]
     assert outcomes_as(ONE, calls) == [0, 0]
     assert sorted((seen / "saw").read_text().split()) == ["org", "own"]
+
+
+def test_a_publish_that_fails_leaves_the_files_of_others_alone(mount):
+    """A directory may be open to all: who makes a file in it owns it, whatever becomes of the directory."""
+    draft = mount / "new/open"
+    assert outcomes_as(ONE, [(os.mkdir, draft), (os.chmod, draft, 0o777), (write, draft / "m.safetensors", b"bad")]) == [0] * 3
+
+    def keep(path):
+        path.mkdir(0o700)
+        (path / "secret").write_bytes(b"secret")
+        (path / "secret").chmod(0o600)
+
+    alone = draft / "secret"
+    assert outcomes_as(OTHER, [(write, alone, b"secret"), (os.chmod, alone, 0o600), (keep, draft / "their")]) == [0] * 3
+    assert outcomes_as(ONE, [(os.rename, draft, mount / "new/open@")])[0] != 0
+    assert outcomes_as(ONE, [(os.open, alone, os.O_RDONLY)]) == [errno.EACCES]
+    for path in (alone, draft / "their", draft / "their/secret"):
+        assert path.stat().st_uid == OTHER
+
+
+def test_nobody_can_write_to_what_he_has_published(mount):
+    """While the import reads, the user reaches his files by it: if he opens one to write, nothing is published."""
+    draft = mount / "new/slow"
+    content = os.urandom(1 << 20) * 512
+    made = [(os.mkdir, draft), (write, draft / "x", content), (os.chmod, draft / "x", 0o600)]
+    assert outcomes_as(ONE, made) == [0] * 3
+
+    def meddle(companion):
+        companion.is_ready()
+        wait_until(lambda: import_of(ONE))
+        file = import_of(ONE) / "cwd/x"
+        wait_until(lambda: os.stat(file).st_nlink == 2)  # it is a pack from now on
+        held = os.open(file, os.O_RDWR)
+        companion.is_over(wait=True)
+        os.pwrite(held, b"evil", 0)
+
+    with process_of(ONE, meddle):
+        outcome = outcomes_as(ONE, [(os.rename, draft, mount / "new/slow@")])
+    packs = [path for path in (mount.store.path / "packs").rglob("*.pack") if path.stat().st_size >= len(content)]
+    assert [path for path in packs if path.open("rb").read(4) == b"evil"] == []
+    assert outcome == [errno.EBUSY] and packs == []
+    assert (draft / "x").stat().st_uid == ONE and stat.S_IMODE((draft / "x").stat().st_mode) == 0o600
+    assert outcomes_as(ONE, [(os.rename, draft, mount / "new/slow@")]) == [0]
+    assert (mount.version("slow", 1) / "x").read_bytes() == b"evil" + content[4:]
+
+
+def test_a_note_replaces_no_file_of_another_user(mount):
+    """What is wrong with a file stands beside it, under a name that is perhaps somebody's."""
+    bad, theirs = mount / "new/bad.safetensors", mount / "new/bad.safetensors.weft.error"
+    assert outcomes_as(OTHER, [(write, theirs, b"theirs")]) == [0]
+    calls = [(write, bad, b"\x10\0\0\0\0\0\0\0{"), (os.rename, bad, mount / "new/m@")]
+    assert outcomes_as(ONE, calls) == [0, errno.EINVAL]
+    assert theirs.read_bytes() == b"theirs" and theirs.stat().st_uid == OTHER
+    assert bad.exists()
+
+
+def test_a_checkpoint_has_no_directory_of_another_user(mount):
+    """It would become readable by the links that are made of it."""
+    run, checkpoint = mount / "new/run", mount / "new/run/checkpoint-1"
+    facts = b'{"model": "run", "each": "checkpoint-*", "when": "done"}'
+    calls = [(os.mkdir, run), (write, run / ".weft.json", facts), (os.mkdir, checkpoint), (os.chmod, run, 0o755),
+             (os.chmod, checkpoint, 0o777)]
+    assert outcomes_as(ONE, calls) == [0] * len(calls)
+    calls = [(os.mkdir, checkpoint / "their", 0o700), (write, checkpoint / "their/secret", b"secret")]
+    assert outcomes_as(OTHER, calls) == [0, 0]
+    assert outcomes_as(ONE, [(write, checkpoint / "done", b"")]) == [0]
+    wait_until(lambda: (checkpoint / ".weft.error").exists() or (checkpoint / ".weft.published").exists())
+    assert "another user" in (checkpoint / ".weft.error").read_text()
+    assert not (mount / "models/run").exists()
+    assert outcomes_as(ONE, [(os.rename, checkpoint / "their", run / "their")]) == [errno.EACCES]
+    assert outcomes_as(OTHER, [(os.unlink, checkpoint / "their/secret"), (os.rmdir, checkpoint / "their")]) == [0, 0]
+    assert outcomes_as(ONE, [(write, checkpoint / "done", b"1")]) == [0]
+    wait_until(lambda: (checkpoint / ".weft.published").exists())
+
+
+def test_a_training_holds_up_no_other_user(mount):
+    """Each of its checkpoints is complete, and written to: the look at them would take a minute."""
+    run, own = mount / "new/run", mount / "new/own"
+    facts = b'{"model": "run", "each": "checkpoint-*", "when": "done"}'
+    def train(companion):
+        run.mkdir()
+        files = []
+        for number in range(300):
+            (run / f"checkpoint-{number}").mkdir()
+            files.append(open(run / f"checkpoint-{number}/x", "wb"))
+            (run / f"checkpoint-{number}/done").touch()
+        (run / ".weft.json").write_bytes(facts)
+        companion.is_ready()
+        companion.is_over(wait=True)
+
+    with process_of(ONE, train):
+        calls = [(os.mkdir, own), (write, own / "x", b"x"), (os.unlink, own / "x"), (os.rmdir, own)]
+        outcomes = []
+        other = threading.Thread(target=lambda: outcomes.extend(outcomes_as(OTHER, calls)))
+        other.start()
+        wait_until(lambda: outcomes)
+        other.join()
+        assert outcomes == [0] * len(calls)

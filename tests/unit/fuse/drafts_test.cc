@@ -2,9 +2,11 @@
 #include <doctest/doctest.h>
 #include <fcntl.h>
 #include <fmt/core.h>
+#include <sys/file.h>
 
 #include <atomic>
 #include <cerrno>
+#include <ctime>
 #include <filesystem>
 #include <span>
 #include <string>
@@ -142,6 +144,18 @@ TEST_CASE("drafts have a limit") {
   CHECK(space.write(1000, [] { return 0; }) == 0);
 }
 
+TEST_CASE("a second name takes no draft out of the count") {
+  const TempDir dir;
+  const auto tree = must(DraftTree::open(dir.path()));
+  const std::string file = dir.path() + "/drafts/tree/x";
+  write_file(file, "1234567");
+  REQUIRE(::link(file.c_str(), (dir.path() + "/other").c_str()) == 0);
+  CHECK(tree->bytes() == 0);  // a version's
+  if (::geteuid() != 0) return;
+  REQUIRE(::chown(file.c_str(), 64001, 64001) == 0);
+  CHECK(tree->bytes() == 7);
+}
+
 TEST_CASE("an open draft counts without a name") {
   const TempDir dir;
   const auto tree = must(DraftTree::open(dir.path()));
@@ -160,6 +174,25 @@ TEST_CASE("an open draft counts without a name") {
     open.file.reset();
     CHECK(space.announce([] { return 101; }, [] { return 0; }) == 0);
   }
+}
+
+TEST_CASE("a draft that a server before had open for writing stays written to") {
+  const TempDir dir;
+  const auto tree = must(DraftTree::open(dir.path()));
+  DraftFound made, found;
+  Fd fd;
+  REQUIRE(tree->make_directory(kNewIno, "a", 0755, made) == 0);
+  REQUIRE(tree->create(made.ino, "x", O_EXCL, 0644, found, fd) == 0);
+  bool before = false;
+  SUBCASE("until all have closed it") {
+    before = true;
+  }
+  SUBCASE("but no other one") {}
+  auto open = must(DraftFile::open(*tree, found.ino, before));
+  auto* file = static_cast<DraftFile*>(open.file.get());
+  file->writer_opened(std::move(fd));
+  file->writer_closed();
+  CHECK(not_written(file->backing_fd()) == !before);
 }
 
 TEST_CASE("who is refused holds up nobody for long") {
@@ -268,6 +301,48 @@ TEST_CASE("a server died before the file had moved in") {
   SUBCASE("and is gone by now") {
     CHECK(publisher.publish(order, [] { return true; }) == -ENOENT);
   }
+  CHECK(!std::filesystem::exists(folder));
+}
+
+TEST_CASE("the requests of two mounts have the same numbers") {
+  const TempDir dir;
+  const auto tree = must(DraftTree::open(dir.path()));
+  write_file(dir.path() + "/drafts/tree/x", "x");
+  const std::string folder = dir.path() + "/drafts/publishing/0000000000000007first";
+  std::filesystem::create_directories(folder + "/held");
+  write_file(folder + "/answer", R"({"version":1})");
+  PublishOrder order;
+  order.request = 7;
+  order.user = {::getuid(), ::getgid(), {}};
+  order.dir = kNewIno;
+  order.name = "x";
+  order.model = "m";
+  const auto publish = [&](const std::string& mount) {
+    return DraftPublisher(*tree, {dir.path(), "/bin/false", false, "", mount}).publish(order, [] { return true; });
+  };
+  CHECK(publish("first") == 0);  // by a server before
+  CHECK(publish("second") == -EIO);
+}
+
+TEST_CASE("a publish that was cut short is put back unless a server has it in work") {
+  const TempDir dir;
+  const auto tree = must(DraftTree::open(dir.path()));
+  const std::string folder = dir.path() + "/drafts/publishing/0000000000000007";
+  std::filesystem::create_directories(folder + "/held/content");
+  write_file(folder + "/order", R"({"dir":)" + std::to_string(kNewIno) + R"(,"name":"x","uid":0,"gid":0,"model":"m",)" +
+                                    R"("file":false,"stays":0,"written_ns":0})");
+  const Fd in_work = must(open_file(folder, O_RDONLY | O_DIRECTORY));
+  DraftPublisher publisher(*tree, {dir.path(), "/bin/false"});
+  const time_t later = ::time(nullptr) + 1000;
+  const auto is_back = [&] { return std::filesystem::exists(dir.path() + "/drafts/tree/x"); };
+  REQUIRE(::flock(in_work.get(), LOCK_SH) == 0);
+  publisher.recover(later);
+  CHECK(!is_back());
+  REQUIRE(::flock(in_work.get(), LOCK_UN) == 0);
+  publisher.recover(::time(nullptr));
+  CHECK(!is_back());
+  publisher.recover(later);
+  CHECK(is_back());
   CHECK(!std::filesystem::exists(folder));
 }
 

@@ -232,3 +232,16 @@ TEST_CASE("a path is a value that names its file in full") {
   CHECK(weft::rename_file(file, file.parent().held() / "renamed").ok());
   CHECK(read_text(w.dir / "in/sub/renamed") == "ours");
 }
+
+TEST_CASE("a tree is removed however deep it is") {
+  const TempDir dir;
+  constexpr int kDeep = 60'000;
+  const Fd home = must(weft::open_file(dir.path(), O_RDONLY | O_DIRECTORY));
+  for (int i = 0; i < kDeep; ++i) {  // from the inside out
+    REQUIRE(::mkdirat(home.get(), "next", 0700) == 0);
+    if (i > 0) REQUIRE(::renameat(home.get(), "top", home.get(), "next/inner") == 0);
+    REQUIRE(::renameat(home.get(), "next", home.get(), "top") == 0);
+  }
+  CHECK(weft::remove_tree(dir.path() + "/top").ok());
+  CHECK(::faccessat(home.get(), "top", F_OK, 0) != 0);
+}

@@ -89,6 +89,23 @@ TEST_CASE("a file that somebody can write to, or that has another name, is copie
   }
 }
 
+TEST_CASE("a file that somebody has opened for writing since it was taken becomes no pack") {
+  PackStore store;
+  const auto parts = model();
+  const Fd fd = store.source(join(parts));
+  {
+    auto import = store.begin();
+    const auto ids = add_given(*import, fd, parts);
+    must(import->seal());
+    CHECK(::open((store.dir / "source").c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC) < 0);
+    CHECK(errno == EWOULDBLOCK);
+    CHECK(import->place().error().code == Errc::busy);
+  }
+  CHECK(must(store.packs->list()).empty());
+  CHECK(links(fd) == 1);
+  CHECK(must(open_file(store.dir / "source", O_WRONLY)).valid());
+}
+
 TEST_CASE("a file may keep one other name") {
   PackStore store;
   const auto parts = model();
