@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 #include <sys/sysmacros.h>
 
+#include <algorithm>
 #include <array>
 #include <filesystem>
 #include <string_view>
