@@ -167,6 +167,25 @@ def test_a_publish_that_its_user_stops_holds_up_nobody(mount):
     assert (draft / "x").stat().st_size == 6 << 30
 
 
+def test_a_publish_holds_its_directories(mount):
+    """The kernel lets nobody else make a name in new/ meanwhile, but in each other directory."""
+    draft, own = mount / "new/slow", mount / "new/own"
+    made = [(os.mkdir, draft), (write, draft / "x", b"x"), (os.truncate, draft / "x", 6 << 30)]
+    assert outcomes_as(ONE, made) == [0] * len(made)
+    assert outcomes_as(OTHER, [(os.mkdir, own)]) == [0]
+
+    def publish(companion):
+        companion.is_ready()
+        os.rename(draft, mount / "new/slow@")
+
+    with process_of(ONE, publish):
+        wait_until(lambda: import_of(ONE))
+        assert outcomes_as(OTHER, [(os.mkdir, own / "m"), (write, own / "m/x", b"x")]) == [0, 0]
+        assert import_of(ONE), "it was over before"
+        assert outcomes_as(OTHER, [(os.mkdir, mount / "new/late")]) == [0]
+        assert (mount / "models/slow/1").exists()
+
+
 def test_who_may_write_to_a_directory_makes_no_namespace_of_it(mount):
     """It would become all users', so it takes its owner."""
     assert outcomes_as(ONE, [(os.mkdir, mount / "new/one"), (os.chmod, mount / "new/one", 0o777)]) == [0, 0]
