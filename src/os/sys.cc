@@ -390,6 +390,11 @@ void raise_file_limit() {
   ::setrlimit(RLIMIT_NOFILE, &limit);
 }
 
+bool are_many_open(int last_kept) {
+  rlimit limit{};
+  return ::getrlimit(RLIMIT_NOFILE, &limit) == 0 && static_cast<rlim_t>(last_kept) > limit.rlim_cur / 3;
+}
+
 Result<MappedFile> MappedFile::map(int fd, std::uint64_t size, std::string_view where) {
   MappedFile file;
   if (size == 0) return file;

@@ -99,6 +99,9 @@ std::string random_hex(std::size_t bytes);
 void survive_size_limit();
 // Raises the soft limit on open files to the hard one. Best effort.
 void raise_file_limit();
+// Are more than a third of the descriptors open that this process may have? By the number of the last one that it
+// opened to keep: the kernel gives the lowest.
+bool are_many_open(int last_kept);
 
 // A read-only shared mapping of a whole file; empty files map to an empty span.
 class MappedFile {

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "os/safe_path.h"
+#include "os/sys.h"
 #include "packs/blob_index.h"
 #include "packs/pack_writer.h"
 #include "weft/result.h"
@@ -41,6 +42,8 @@ class FreshBlobs {
   PackWriter* pack_of(std::size_t number) const { return packs_of_[number]; }  // null until it is placed
   std::span<const NewBlob> all() const { return blobs_; }
 
+  // Each keeps descriptors. With too many packs, files go to the mixed one.
+  bool may_have_more() const { return packs_.empty() || !are_many_open(packs_.back()->fd()); }
   Result<PackWriter*> new_pack();  // for one file
   // That is this file itself (PackWriter::take); null where it cannot be.
   Result<PackWriter*> taken(int fd, Take take);

@@ -81,7 +81,7 @@ Status Importer::start_file(Source& source, std::span<const Range> ranges, Take 
   file_ = FileState{};
   file_.ranges = ranges;
   file_.extents.resize(ranges.size());
-  file_.whole = source.size() >= kWholeFileMin;
+  file_.whole = source.size() >= kWholeFileMin && fresh_.may_have_more();
   file_.known_max = std::max(kKnownMin, source.size() / kKnownShare);
   if (file_.whole && take != Take::copy) WEFT_CHECK(try_take(source, take));
   return file_.whole && !file_.taken ? try_clone(source) : Status{};

@@ -114,6 +114,7 @@ Status add_file(Import& import, Draft& draft, File& file, Progress& progress) {
   progress.phase(fmt::format("reading {}", made_here ? where : draft.source.path));
   const bool given = draft.source.giver == opened.st_uid;
   if (given && draft.source.size >= kAssembledFileMin) draft.lease = ReadLease::take(fd.get());
+  if (draft.lease && are_many_open(draft.lease->fd())) draft.lease.reset();
   const Take given_as = draft.source.linked ? Take::share : Take::move;
   const std::size_t count = std::exchange(file.extents, {}).size();  // there may be millions: once is enough
   RecordScan scan(draft, fd.get());

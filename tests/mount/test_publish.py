@@ -196,6 +196,21 @@ def test_importing_a_good_file_again_repairs_what_is_damaged(store, tmp_path, la
     assert files_below(tmp_path / "out") == files_below(source)
 
 
+@pytest.mark.parametrize("words", [[], ["--move"]])
+def test_more_large_files_than_descriptors(words, store, tmp_path):
+    model = tmp_path / "model"
+    model.mkdir()
+    for number in range(150):
+        with open(model / f"x{number}", "wb") as file:
+            file.write(number.to_bytes(8, "little"))
+            file.truncate(1 << 20)
+    run(["prlimit", "--nofile=128:128", WEFT, "--store", store.path, "import", model, "--name", "m", *words])
+    with Mount(store, tmp_path / "mnt") as mount:
+        assert {name: content[:8] for name, content in files_below(mount / "models/m/1").items()} == {
+            f"x{number}": number.to_bytes(8, "little") for number in range(150)}
+    store.assert_sound()
+
+
 def test_an_import_reads_its_source_once(store, tmp_path):
     """Also where the shapes of all tensors are known and their content is not, and where large tensors begin alike."""
     def read_bytes(source, name):
