@@ -69,7 +69,7 @@ def mounted_on(machine, store, where):
     where.mkdir(exist_ok=True)
     run([*machine.inside, MOUNT_WEFT, store.path, where, "-o", "attr_timeout=1"])
     pids = Mount(store, where).server_pids()
-    inside = ["nsenter", f"--mount=/proc/{pids[0]}/ns/mnt"]
+    inside = ["nsenter", f"--mount=/proc/{pids[0]}/ns/mnt", f"--root=/proc/{pids[0]}/root"]
 
     def read(path):
         done = run([*inside, "cat", where / path], check=False, text=False)

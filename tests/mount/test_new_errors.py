@@ -26,7 +26,7 @@ except OSError as error:
 
 @pytest.fixture
 def mounted(tmp_path):
-    with Mount(Store(tmp_path / "store"), tmp_path / "mnt", "publish") as mount:
+    with Mount(Store(tmp_path / "store"), tmp_path / "mnt", "publish,drafts_max=64G") as mount:
         yield mount
 
 

@@ -49,7 +49,7 @@ def a_mount(tmp_path):
     """Both users may publish there, and org is a namespace that `weft import` made."""
     store = Store(tmp_path / "store")
     store.publish(write_model(tmp_path / "model", random_tensors(1, 4096, seed="users")), name="org/m")
-    with Mount(store, tmp_path / "mnt", "publish") as mount, \
+    with Mount(store, tmp_path / "mnt", "publish,drafts_max=64G") as mount, \
             Daemon(store, "--control-publish", ONE, "--control-publish", OTHER):
         mount.let_in()
         yield mount
