@@ -11,7 +11,7 @@ namespace {
 
 using Kind = ModelEvent::Kind;
 
-// What the events of one model say that were looked at, the last of them first.
+// The names of one model in its events so far. Events are looked at from the last to the first.
 struct Names {
   std::set<std::uint64_t> made;     // versions that the events publish, all of them from the beginning on
   std::set<std::uint64_t> removed;  // so far, as the others

@@ -23,7 +23,7 @@ inline constexpr char kDraftPublishedFile[] = ".weft.published";
 Result<std::optional<DraftFacts>> check_draft(int content, const std::function<bool()>& pause,
                                               std::size_t files_max = limits::kFilesPerVersionMax);
 
-// Errc::busy as check_draft(), after a short while or at once. Of the rest it looks at nothing that costs more.
+// Errc::busy as check_draft(), after a short while or at once. It makes none of the other checks.
 Status check_not_written(int content, bool waits);
 
 // Writes what is wrong into kDraftErrorFile and returns the errno, with a minus sign.

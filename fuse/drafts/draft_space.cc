@@ -23,7 +23,7 @@ std::uint64_t reserve_of(const DiskSpace& disk) {
   return std::min(limits::kDraftReserveMax, disk.total / limits::kDraftReservePart);
 }
 
-// What check() says if nothing can be refused yet.
+// check() returns this if it must count again before it may refuse.
 constexpr int kAskLater = 1;
 
 // The lock ends with this, and with the process.
@@ -90,7 +90,7 @@ bool DraftSpace::fits(std::uint64_t more) const {
   return since <= bytes_max_ && taken <= bytes_max_ - since && more <= bytes_max_ - since - taken;
 }
 
-// What was removed or published since a count may make the space. What is announced during one counts twice, perhaps.
+// Removals and publishes after a count may have made space. A size that is announced during a count may count twice.
 int DraftSpace::check(std::uint64_t more, const Request& request) {
   count_if_old();
   if (!fits(more)) {
@@ -106,7 +106,7 @@ int DraftSpace::check(std::uint64_t more, const Request& request) {
   return disk->available > kept && more <= disk->available - kept ? 0 : -ENOSPC;
 }
 
-// Who cannot be refused yet waits outside of his turn, so that others come first.
+// A request that needs another count waits for it outside of its turn, so that other requests come first.
 int DraftSpace::answer(Request request, const std::function<int(const Request&)>& one) {
   while (true) {
     {

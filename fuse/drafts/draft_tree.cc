@@ -355,7 +355,7 @@ int DraftTree::make_directory(Ino dir, const char* name, mode_t mode, DraftFound
   return found_at(directory.get(), dir, name, made);
 }
 
-// It gets its name once it is whole. What a process that died has left of one is used for the next.
+// The directory gets its name once it is whole. A directory that a dead process left without a name is used next.
 int DraftTree::share(Ino dir, const char* name, DraftFound& found) {
   Fd directory, turn, shared;
   if (const int failed = open_directory(dir, directory); failed != 0) return failed;
@@ -382,7 +382,7 @@ void DraftTree::share_directory(Ino dir) {
     struct stat facts {};
     if (!draft.valid() || ::fstat(draft.get(), &facts) != 0 || S_ISLNK(facts.st_mode)) continue;
     if (S_ISREG(facts.st_mode) && facts.st_nlink > 1) continue;  // it may be a pack of a version
-    static_cast<void>(::chmod(fmt::format("/proc/self/fd/{}", draft.get()).c_str(), facts.st_mode & 07700U));
+    static_cast<void>(::chmod(by_descriptor(draft.get()).c_str(), facts.st_mode & 07700U));
   }
   if (::fchown(fd.get(), root_st_.st_uid, root_st_.st_gid) == 0) static_cast<void>(::fchmod(fd.get(), kShared));
 }

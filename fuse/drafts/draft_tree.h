@@ -85,6 +85,7 @@ class DraftTree {
   // The store lies on overlayfs, where a mapping of a file is one of another file: nobody is told of a writer's then.
   bool hides_mappings() const { return hides_mappings_; }
   int folder() const { return folder_.get(); }  // STORE/drafts
+  uid_t owner_of_packs() const { return owner_of_packs_; }
 
  private:
   struct Place {

@@ -20,8 +20,8 @@ constexpr std::size_t kAnswerBytesMax = 1U << 20U;
 constexpr mode_t kPackMode = 0644;  // os/file_ops.h, give_to_owner()
 constexpr int kToDirectory = O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW;
 
-// What an import makes a pack of is the store owner's from then on, and all can read it. A file that has more names
-// than these may be a pack of a version. Any other one was another user's before.
+// An import gives the store's owner each file that becomes a pack, and makes it readable to all. A file with more names
+// than `own_names` may be a pack of a version. A file of any other user or mode was not given by the import.
 void give_back(const Fd& file, const UserIds& user, uid_t owner_of_packs, nlink_t own_names) {
   struct stat st {};
   if (!file.valid() || ::fstat(file.get(), &st) != 0 || st.st_uid != owner_of_packs) return;
@@ -127,9 +127,8 @@ Result<PublishOrder> order_in(int folder) {
   return decode(text);
 }
 
-void give_back(int directory, const PublishOrder& order, const std::string& store) {
-  if (::geteuid() != 0) return;
-  if (const auto packs = stat_file(store + "/packs"); packs.ok()) give_back_below(directory, order, packs->st_uid, 0);
+void give_back(int directory, const PublishOrder& order, uid_t owner_of_packs) {
+  if (::geteuid() == 0) give_back_below(directory, order, owner_of_packs, 0);
 }
 
 int PublishFolder::open(int publishing) {
@@ -158,7 +157,8 @@ bool PublishFolder::holds(const PublishOrder& order) const {
   return !order.file || ::faccessat(content.get(), order.name.c_str(), F_OK, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
-// Its user may stop it. Nobody else can make anything where the draft lies until the publish is over.
+// A user may stop his import. The directory of the draft is locked until the publish is over, so a stopped import is
+// killed.
 bool PublishFolder::ended() const {
   int status = 0;
   const pid_t changed = child > 0 ? ::waitpid(child, &status, WNOHANG | WUNTRACED) : -1;

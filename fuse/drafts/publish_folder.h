@@ -35,7 +35,7 @@ Result<PublishOrder> decode(const std::string& text);
 // That of a folder. Errc::permission: another user wrote it.
 Result<PublishOrder> order_in(int folder);
 // Files that became packs and are none any more are the user's again. Only root gives files away.
-void give_back(int directory, const PublishOrder& order, const std::string& store);
+void give_back(int directory, const PublishOrder& order, uid_t owner_of_packs);
 
 struct PublishFolder {
   Fd fd;

@@ -154,7 +154,7 @@ int DraftPublisher::put_back(const PublishOrder& order, PublishFolder& folder) {
   Fd content, dir;
   if (folder.holds(order) && folder.open_content(content) == 0) {
     static_cast<void>(::renameat(folder.fd.get(), kDraftFactsFile, content.get(), kDraftFactsFile));
-    give_back(content.get(), order, options_.store);
+    give_back(content.get(), order, tree_.owner_of_packs());
     const int from = order.file ? content.get() : folder.held.get();
     const std::string& name = order.name;
     const std::string inner = order.file ? name : kContent;

@@ -163,7 +163,7 @@ void DraftPublisher::settle_staying(const PublishOrder& order, const PublishFold
   if (is_published(folder.fd.get())) {
     note_published(order.stays, folder);
   } else if (folder.open_content(content) == 0) {
-    give_back(content.get(), order, options_.store);
+    give_back(content.get(), order, tree_.owner_of_packs());
     if (tree_.open(order.stays.ino, O_RDONLY | O_DIRECTORY, draft) == 0)
       ::renameat(content.get(), kDraftErrorFile, draft.get(), kDraftErrorFile);
   }

@@ -121,11 +121,17 @@ def import_of(user):
     return None
 
 
-def test_the_order_of_a_publish_is_beyond_its_user(mount):
-    """The import runs as the user, so he reaches the folder of his draft by it, and no further."""
+def slow_draft(mount):
+    """A draft of one user that takes seconds to publish."""
     draft = mount / "new/slow"
     made = [(os.mkdir, draft), (write, draft / "x", b"x"), (os.truncate, draft / "x", 6 << 30)]
     assert outcomes_as(ONE, made) == [0] * len(made)
+    return draft
+
+
+def test_the_order_of_a_publish_is_beyond_its_user(mount):
+    """The import runs as the user, so he reaches the folder of his draft by it, and no further."""
+    draft = slow_draft(mount)
 
     def publish(companion):
         companion.is_ready()
@@ -148,9 +154,7 @@ def test_the_order_of_a_publish_is_beyond_its_user(mount):
 
 def test_a_publish_that_its_user_stops_holds_up_nobody(mount):
     """The kernel lets nobody else make a name in the directory until the rename is answered."""
-    draft = mount / "new/slow"
-    made = [(os.mkdir, draft), (write, draft / "x", b"x"), (os.truncate, draft / "x", 6 << 30)]
-    assert outcomes_as(ONE, made) == [0] * len(made)
+    draft = slow_draft(mount)
 
     def publish(companion):
         companion.is_ready()
@@ -169,9 +173,7 @@ def test_a_publish_that_its_user_stops_holds_up_nobody(mount):
 
 def test_a_publish_holds_its_directories(mount):
     """The kernel lets nobody else make a name in new/ meanwhile, but in each other directory."""
-    draft, own = mount / "new/slow", mount / "new/own"
-    made = [(os.mkdir, draft), (write, draft / "x", b"x"), (os.truncate, draft / "x", 6 << 30)]
-    assert outcomes_as(ONE, made) == [0] * len(made)
+    draft, own = slow_draft(mount), mount / "new/own"
     assert outcomes_as(OTHER, [(os.mkdir, own)]) == [0]
 
     def publish(companion):

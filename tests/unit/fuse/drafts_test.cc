@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <ctime>
 #include <filesystem>
+#include <memory>
 #include <span>
 #include <string>
 #include <thread>
@@ -26,6 +27,19 @@ namespace weft {
 namespace {
 
 using namespace testing;
+
+// The file "x" in the directory "a" of new/, open for writing.
+struct NewDraft {
+  const TempDir dir;
+  const std::unique_ptr<DraftTree> tree = must(DraftTree::open(dir.path()));
+  DraftFound made, file;  // a, and x
+  Fd fd;
+
+  NewDraft() {
+    REQUIRE(tree->make_directory(kNewIno, "a", 0755, made) == 0);
+    REQUIRE(tree->create(made.ino, "x", O_EXCL, 0644, file, fd) == 0);
+  }
+};
 
 TEST_CASE("the name of a rename that publishes") {
   CHECK_FALSE(publish_name("m"));
@@ -114,15 +128,10 @@ TEST_CASE("a file that is a version's too is copied before it is changed") {
 }
 
 TEST_CASE("drafts have a limit") {
-  const TempDir dir;
-  const auto tree = must(DraftTree::open(dir.path()));
-  DraftSpace space(*tree, 1000);
-  DraftFound made, file;
-  Fd fd;
+  NewDraft draft;
+  DraftSpace space(*draft.tree, 1000);
   CHECK(space.admit() == 0);
-  REQUIRE(tree->make_directory(kNewIno, "a", 0755, made) == 0);
-  REQUIRE(tree->create(made.ino, "x", O_EXCL, 0644, file, fd) == 0);
-  const auto resize = [&](std::uint64_t bytes) { return ::ftruncate(fd.get(), static_cast<off_t>(bytes)); };
+  const auto resize = [&](std::uint64_t bytes) { return ::ftruncate(draft.fd.get(), static_cast<off_t>(bytes)); };
   const auto announce = [&](DraftSpace& to, std::uint64_t more, std::uint64_t bytes) {
     return to.announce([more] { return more; }, [&] { return resize(bytes); });
   };
@@ -136,10 +145,10 @@ TEST_CASE("drafts have a limit") {
   CHECK(space.write(0, [] { return -7; }) == -7);
   CHECK(space.write(1, [] { return 0; }) == -EDQUOT);
   SUBCASE("what was removed counts no more") {
-    CHECK(tree->remove(made.ino, "x", 0) == 0);
+    CHECK(draft.tree->remove(draft.made.ino, "x", 0) == 0);
   }
   SUBCASE("nor what a version has") {
-    CHECK(::linkat(tree->folder(), "tree/a/x", tree->folder(), "pack", 0) == 0);
+    CHECK(::linkat(draft.tree->folder(), "tree/a/x", draft.tree->folder(), "pack", 0) == 0);
   }
   CHECK(space.write(1000, [] { return 0; }) == 0);
 }
@@ -157,18 +166,13 @@ TEST_CASE("a second name takes no draft out of the count") {
 }
 
 TEST_CASE("an open draft counts without a name") {
-  const TempDir dir;
-  const auto tree = must(DraftTree::open(dir.path()));
-  DraftSpace space(*tree, 1000);
-  DraftFound made, found;
-  Fd fd;
-  REQUIRE(tree->make_directory(kNewIno, "a", 0755, made) == 0);
-  REQUIRE(tree->create(made.ino, "x", O_EXCL, 0644, found, fd) == 0);
-  auto open = must(DraftFile::open(*tree, found.ino, true));
-  REQUIRE(tree->remove(made.ino, "x", 0) == 0);
-  const auto resize = [&] { return ::ftruncate(fd.get(), 900); };
+  NewDraft draft;
+  DraftSpace space(*draft.tree, 1000);
+  auto open = must(DraftFile::open(*draft.tree, draft.file.ino, true));
+  REQUIRE(draft.tree->remove(draft.made.ino, "x", 0) == 0);
+  const auto resize = [&] { return ::ftruncate(draft.fd.get(), 900); };
   CHECK(space.announce([] { return 900; }, resize) == 0);
-  CHECK(tree->bytes() == 900);
+  CHECK(draft.tree->bytes() == 900);
   CHECK(space.announce([] { return 101; }, [] { return 0; }) == -EDQUOT);
   SUBCASE("until it is closed") {
     open.file.reset();
@@ -177,20 +181,15 @@ TEST_CASE("an open draft counts without a name") {
 }
 
 TEST_CASE("a draft that a server before had open for writing stays written to") {
-  const TempDir dir;
-  const auto tree = must(DraftTree::open(dir.path()));
-  DraftFound made, found;
-  Fd fd;
-  REQUIRE(tree->make_directory(kNewIno, "a", 0755, made) == 0);
-  REQUIRE(tree->create(made.ino, "x", O_EXCL, 0644, found, fd) == 0);
+  NewDraft draft;
   bool before = false;
   SUBCASE("until all have closed it") {
     before = true;
   }
   SUBCASE("but no other one") {}
-  auto open = must(DraftFile::open(*tree, found.ino, before));
+  auto open = must(DraftFile::open(*draft.tree, draft.file.ino, before));
   auto* file = static_cast<DraftFile*>(open.file.get());
-  file->writer_opened(std::move(fd));
+  file->writer_opened(std::move(draft.fd));
   file->writer_closed();
   CHECK(not_written(file->backing_fd()) == !before);
 }
