@@ -214,8 +214,12 @@ class Mount:
         if not is_mounted(self.path):
             return
         unmount_command = ["umount", self.path] if os.geteuid() == 0 else ["fusermount3", "-u", self.path]
-        # While something is announced the mount is busy, but not twice in a row.
-        if all(run(unmount_command, check=False).returncode != 0 for _ in range(2)):
+        # While something is announced the mount is busy, for a moment each time.
+        for _ in range(20):
+            if run(unmount_command, check=False).returncode == 0:
+                break
+            time.sleep(0.05)
+        else:
             run([*unmount_command[:-1], "-l" if os.geteuid() == 0 else "-z", self.path])
             raise AssertionError(f"{self.path} was busy when its test ended")
         wait_until(lambda: not self.server_pids(), seconds_max=30)  # until then the disk below is busy
