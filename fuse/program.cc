@@ -141,7 +141,7 @@ Status open_and_serve(const MountOptions& options, const ServerEnds& ends) {
   cold = make_cold_client(options.store, store->cluster().has_value());  // without a cluster nobody has more bytes
   const auto vfs = Vfs::make(*store, VfsOptions{"", cold.get(), options.cold, options.publish});
   const auto rights = make_publish_rights(options.store);
-  return serve(*vfs, *rights, options, ends);
+  return serve(*vfs, *rights, cold.get(), options, ends);
 }
 
 // Ends with its supervisor, and is killed by it: a signal from a terminal is the supervisor's affair.

@@ -73,7 +73,7 @@ Status serve_device(Server& server, int channel) {
 
 }  // namespace
 
-Status serve(Vfs& vfs, PublishRights& rights, const MountOptions& options, const ServerEnds& ends) {
+Status serve(Vfs& vfs, PublishRights& rights, ColdReads* cold, const MountOptions& options, const ServerEnds& ends) {
   const Fd channel(ends.channel);
   WEFT_TRY(SharedState shared, SharedState::attach(Fd(ends.state)));
   WEFT_CHECK(say(channel.get(), Say::opened));
@@ -85,7 +85,10 @@ Status serve(Vfs& vfs, PublishRights& rights, const MountOptions& options, const
   // Only now: the server before is at its end.
   Server server(vfs, rights, std::move(drafts), publishing(options, shared.head()), options, shared);
   server.device = message->device.release();
-  return serve_device(server, channel.get());
+  if (cold != nullptr) cold->on_wait([&log = server.requests] { log.alive(); });
+  Status served = serve_device(server, channel.get());
+  if (cold != nullptr) cold->on_wait({});
+  return served;
 }
 
 }  // namespace weft

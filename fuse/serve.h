@@ -3,6 +3,7 @@
 
 #include "fuse/process/options.h"
 #include "fuse/process/server_process.h"
+#include "weft/cold.h"
 #include "weft/publish.h"
 #include "weft/vfs.h"
 
@@ -12,6 +13,8 @@ namespace weft {
 // and are closed. How it is mounted goes to Vfs::set_mount_status. block_stop_signals() was called before any thread
 // was made: a stop signal is the supervisor's affair, and only when that is gone the server itself unmounts.
 // Errc::unsupported when the state that `ends` lead to is another program's.
-Status serve(Vfs& vfs, PublishRights& rights, const MountOptions& options, const ServerEnds& ends);
+// `cold` brings the bytes that are not local; null: nobody does. A request that waits for it does not count as one that
+// stands still.
+Status serve(Vfs& vfs, PublishRights& rights, ColdReads* cold, const MountOptions& options, const ServerEnds& ends);
 
 }  // namespace weft

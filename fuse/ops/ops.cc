@@ -7,6 +7,8 @@
 #include "fuse/kernel/errors.h"
 #include "fuse/ops/announce.h"
 #include "fuse/ops/draft_ops.h"
+#include "os/processes.h"
+#include "weft/cold.h"
 
 namespace weft {
 namespace {
@@ -14,6 +16,12 @@ namespace {
 void reply_error(fuse_req_t request, const Error& error) {
   if (is_fault(error.code)) log_warning("{}", error.message);
   fuse_reply_err(request, errno_of(error.code));
+}
+
+// A request of a process that is being killed ends at once. Any other signal leaves it: a read of a file is not interrupted
+// by a timer.
+bool is_wanted(fuse_req_t request) {
+  return fuse_req_interrupted(request) == 0 || !is_being_killed(fuse_req_ctx(request)->pid);
 }
 
 // A C callback around an operation: failures and exceptions become error replies. Operations do not throw after they
@@ -24,6 +32,7 @@ struct Answer;
 template <class... Args, Status (*Operation)(Server&, fuse_req_t, Args...)>
 struct Answer<Operation> {
   static void call(fuse_req_t request, Args... args) {
+    const ColdWait wait([request] { return is_wanted(request); });
     try {
       const Status status = Operation(*static_cast<Server*>(fuse_req_userdata(request)), request, args...);
       if (!status.ok()) reply_error(request, status.error());

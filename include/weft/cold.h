@@ -2,10 +2,12 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "weft/content.h"
@@ -44,8 +46,23 @@ struct ColdRange {
   bool all = false;
 };
 
-// Any thread. Every call takes bounded time while nothing moves: Errc::timed_out, Errc::unreachable when there is
-// nobody to ask; Errc::not_found when nobody has it, Errc::corrupt when nobody has it whole, Errc::no_space.
+// For its life, calls of ColdReads on this thread ask now and then while they wait whether anybody still wants their
+// answer. If not, they end with Errc::cancelled. One at a time on a thread.
+class ColdWait {
+ public:
+  explicit ColdWait(std::function<bool()> is_wanted) : is_wanted_(std::move(is_wanted)) { current_ = this; }
+  ~ColdWait() { current_ = nullptr; }
+  ColdWait(const ColdWait&) = delete;
+  ColdWait& operator=(const ColdWait&) = delete;
+  static bool is_wanted() { return current_ == nullptr || current_->is_wanted_(); }
+
+ private:
+  static inline thread_local const ColdWait* current_ = nullptr;
+  const std::function<bool()> is_wanted_;
+};
+
+// Any thread. A call waits while its bytes can come, however long that takes, and ends after a silence (weft/silence.h):
+// Errc::timed_out; Errc::unreachable when there is nobody to ask; Errc::not_found when nobody has it, Errc::corrupt when nobody has it whole, Errc::no_space.
 class ColdReads {
  public:
   virtual ~ColdReads() = default;
@@ -65,6 +82,8 @@ class ColdReads {
   virtual void trim() {}  // what came and is not wanted any more goes; to be called every few seconds
   // May be some seconds old.
   virtual ColdAdvice advice() { return {}; }
+  // `alive` is called now and then by threads that wait, while there is life in whoever brings the bytes; empty: nothing is.
+  virtual void on_wait(std::function<void()> /*alive*/) {}
 };
 
 // The cost of fetching a version, or some of its layers, before a reader asks for it.

@@ -5,14 +5,16 @@
 // heads of answers came from it, unchanged and once. What is read from a window is not authenticated: it is checked
 // against its digest by whoever uses it. Messages are encrypted, windows are not. Requests are hostile bytes all the
 // same: a node that holds the key may be broken. Threads: every call from any thread; calls to one peer run at once.
-// Waiting: every call returns by its deadline. Memory is bounded, whatever peers and strangers send: limits.h,
-// for each endpoint.
+// Waiting: progress decides (weft/silence.h). A call without an OnSign returns by its deadline. With one, a wait ends when
+// the peer has been silent for the caller's patience. Memory is bounded, whatever peers and strangers send: limits.h, for
+// each endpoint.
 // Lifetime: answers, landings and buffers are dropped before their exchange.
 #pragma once
 
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -21,6 +23,7 @@
 
 #include "weft/deadline.h"
 #include "weft/result.h"
+#include "weft/silence.h"
 #include "weft/transport.h"
 #include "weft/window_memory.h"
 
@@ -33,8 +36,10 @@ inline constexpr std::size_t kShortHeadBytesMax = 7U << 10U;
 inline constexpr std::size_t kAnswerWindowsMax = 64;          // of one answer
 inline constexpr std::uint64_t kAnswerBytesMax = 64U << 20U;  // in them
 inline constexpr std::size_t kLandingBufferBytes = 1U << 20U;
-// Windows of an answer are open for so long, at most: ask for no more than can be read in this time.
-inline constexpr std::chrono::milliseconds kWindowLease{5'000};
+
+// Called by the thread that waits, at each sign that the peer lives: other bytes or answers of it came, or the call is
+// queued there. False: the caller wants it no longer, and the wait ends with Errc::cancelled.
+using OnSign = std::function<bool()>;
 
 // Where an exchange can be called.
 struct Endpoint {
@@ -52,6 +57,7 @@ struct PeerAddress {
 struct PeerReply {
   std::vector<std::byte> head;                         // at most kHeadBytesMax
   std::vector<std::unique_ptr<WindowMemory>> windows;  // of the sizes that the asker is to read, at most
+  std::string subject = {};  // of the windows, for the log if their reader falls silent: "bert@1: model.safetensors"
 };
 
 // Whoever answers. On threads of the exchange, several at once; never on the transport's thread. May take time, as
@@ -80,13 +86,17 @@ class Answer {
   std::span<const std::byte> head() const;
   std::size_t windows() const;
   std::uint64_t length(std::size_t window) const;
-  // Until then the windows were open for sure. What comes later may be what withdrawn memory holds: zeros.
+  // The windows are open for sure until then; wait() puts it off. A byte that comes later may be one of withdrawn memory,
+  // which holds zeros.
   Deadline open_until() const;
   // Brings `length` bytes from `offset` of a window to `at` of the landing. Errc::permission when they are not in the
   // window, Errc::invalid when they do not fit into the landing, Errc::unreachable when the peer is gone. Several may
   // be in flight; drop none without having waited for it, if it can be helped: what it may still write to is set aside.
   Result<WindowRead> read(std::size_t window, std::uint64_t offset, std::shared_ptr<Landing> landing, std::size_t at,
                           std::size_t length);
+  // Waits for a read of this answer, and keeps the windows open meanwhile. Errc::timed_out if the peer was silent for
+  // `patience`.
+  Status wait(PendingRead& read, std::chrono::milliseconds patience, const OnSign& on_sign);
 
  private:
   std::unique_ptr<Impl> impl_;
@@ -170,8 +180,9 @@ class Exchange {
   // Connects when there is no session. Errc::unsupported: a provider that is none of endpoints(). Errc::timed_out at
   // the deadline; Errc::permission: whoever is at this address does not hold the cluster's key, or is another node;
   // Errc::busy: the peer has too much to do; else what its server said. A session that the peer no longer knows is made
-  // anew, once.
-  Result<Answer> call(const PeerAddress& peer, std::span<const std::byte> request, Deadline deadline);
+  // anew. With `on_sign` each sign of the peer's life puts the deadline off, to as long after it as it is away now.
+  Result<Answer> call(const PeerAddress& peer, std::span<const std::byte> request, Deadline deadline,
+                      const OnSign& on_sign = {});
 
   // Errc::busy when none was free by the deadline.
   Result<LandingBuffer> landing(Deadline deadline);

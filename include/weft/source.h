@@ -1,8 +1,8 @@
 // Where bytes can be had that are not on this node: the origin now, other nodes.
 //
 // Trust: none. A source returns bytes as a disk or a peer gave them. Only src/fetch/verified_source.h calls a source,
-// and it checks them. Threads: every call from any thread; calls may run at once. Waiting: every call returns by its
-// deadline, or as src/peers/README.md puts it off: Errc::timed_out. What it did may go on behind, on its own memory.
+// and it checks them. Threads: every call from any thread; calls may run at once. Waiting: a call returns by its deadline
+// with Errc::timed_out; signs of life put the deadline off (src/peers/README.md). Work may go on behind, on its own memory.
 // Errors: Errc::not_found: this source does not have it (now). Errc::unreachable: nobody is there to ask.
 // Errc::corrupt, Errc::io: it has it and cannot give it. After each of them the next source is asked.
 #pragma once
@@ -14,6 +14,7 @@
 #include <functional>
 #include <memory>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -60,6 +61,9 @@ inline std::vector<RunChunk> chunks_of(std::span<const ChunkRun> runs) {
 
 // So much is asked for at once, at most.
 inline constexpr std::uint64_t kSourceReadMax = 16U << 20U;
+
+// The giver of a chunk that came in parts from several givers, or from an earlier source.
+inline constexpr std::uint32_t kSeveralGivers = UINT32_MAX;
 
 // Bytes that a source has given, in memory that is theirs alone.
 struct SourceBytes {
@@ -112,14 +116,20 @@ struct CodedCounts {
   }
 };
 
+// The first bytes of all runs, which earlier sources gave before they fell silent.
+struct KeptBytes {
+  std::shared_ptr<const std::byte[]> memory;
+  std::size_t bytes = 0;
+};
+
 // What a source may make use of while it reads.
 struct ReadAid {
   // The caller can take others first: Errc::exists for what another node was just given, and will soon give itself;
   // Errc::busy while who has it gives to enough others.
   bool yields = false;
-  // To be called when some of the bytes have come: a read that goes on may then take as long again as `deadline` gave
-  // it at first. May be empty.
-  std::function<void()> moved;
+  // Called while the read waits, at each sign that its bytes can come. False: nobody wants them any more, and the read ends
+  // with Errc::cancelled. May be empty.
+  std::function<bool()> is_wanted;
   // Called when all have come and before they are verified: who gave them is free for others. May be empty.
   std::function<void()> came;
   std::vector<RunBase> bases = {};  // none, or one for each run
@@ -127,6 +137,11 @@ struct ReadAid {
   // the blob. Empty: no base has.
   std::function<bool(const RunBase& base, std::uint64_t chunk)> is_damaged = {};
   CodedCounts coded = {};  // set by who reads
+  // The version and the file, for messages: "bert@1: model.safetensors". May be empty.
+  std::string subject = {};
+  KeptBytes kept = {};  // a source goes on behind these bytes, and leaves what it has got when it fails
+  // A chunk that came in parts from several givers was wrong: each chunk comes from one giver now.
+  bool whole_chunks = false;
 };
 
 // Whether a source can read some runs at once, or without any the manifest, by what it knows without asking anybody.

@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -103,6 +104,10 @@ class Transport {
   virtual std::uint64_t pinned_bytes() const { return 0; }
   // Later sends and reads to it are refused; its reads in flight end with Errc::unreachable for those who wait.
   virtual void remove_peer(PeerId peer) = 0;
+
+  // How often a connection to the peer has ended: the peer may have restarted since. Nothing where the provider does not
+  // tell.
+  virtual std::optional<std::uint64_t> ends(PeerId /*peer*/) const { return {}; }
 
   // Queues a copy of a message of 1 to kMessageBytesMax bytes; to one peer they arrive whole, in order, at most once,
   // or are lost with the peer. Errc::busy when too many are unsent to this peer.

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "os/unix_socket.h"
+#include "weft/silence.h"
 
 namespace weft::control {
 namespace {
@@ -84,6 +85,10 @@ Status Client::receive() {
   const auto bytes = std::make_unique_for_overwrite<std::byte[]>(kReadBytes);
   WEFT_TRY(Received received, receive_some(socket_.get(), {bytes.get(), kReadBytes}));
   if (received.end) return Error{Errc::unreachable, "it ended or closed the connection"};
+  {
+    const std::lock_guard lock(mutex_);
+    heard_ = Clock::now();
+  }
   reader_.feed({bytes.get(), received.bytes}, std::move(received.fds));
   for (;;) {
     WEFT_TRY(std::optional<Message> message, reader_.next());
@@ -132,6 +137,24 @@ Status Client::send(const Draft& draft, std::vector<Fd> fds) {
     if (Clock::now() > until) return Error{Errc::timed_out, fmt::format("weftd at {} takes nothing", path_)};
     wait_for(socket_.get(), POLLOUT, kLook);
   }
+}
+
+Client::Clock::time_point Client::heard() {
+  const std::lock_guard lock(mutex_);
+  return heard_;
+}
+
+// For all that wait. Nobody waits for the answer: that something came is enough.
+void Client::ask_for_life() {
+  std::uint64_t id = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto now = Clock::now();
+    if (lost_ || now < std::max(heard_, asked_for_life_) + kSignEvery) return;
+    asked_for_life_ = now;
+    id = next_id_++;
+  }
+  static_cast<void>(send({id, MessageKind::request, kAliveRequest, "{}"}, {}));
 }
 
 bool Client::begin(Pending& pending) {
@@ -193,6 +216,9 @@ Result<Answer> Client::converse(Pending& pending, const CallOptions& options) {
   };
   auto give_up = [&] { static_cast<void>(send({pending.id, MessageKind::cancel}, {})); };
   auto until = options.patience.count() > 0 ? Clock::now() + options.patience : Clock::time_point::max();
+  const auto begun = Clock::now();
+  const bool asks = options.silence.count() > 0;
+  const auto longest = options.cancelled ? kLook : asks ? std::chrono::milliseconds(kSignEvery) : kLongLook;
   bool cancelled = false;
   for (;;) {
     if (!cancelled && options.cancelled && options.cancelled()) {
@@ -201,8 +227,15 @@ Result<Answer> Client::converse(Pending& pending, const CallOptions& options) {
       give_up();
     }
     const auto look = std::chrono::ceil<std::chrono::milliseconds>(until - Clock::now());
-    std::optional<Message> message = next(pending, std::clamp(look, kNoTime, options.cancelled ? kLook : kLongLook));
-    if (!message && Clock::now() < until) continue;
+    std::optional<Message> message = next(pending, std::clamp(look, kNoTime, longest));
+    const auto last = std::max(begun, heard());
+    const bool silent = asks && Clock::now() >= last + options.silence;
+    if (!message && Clock::now() < until && !silent) {
+      if (asks) ask_for_life();
+      if (!options.on_life || Clock::now() >= last + 2 * kSignEvery || options.on_life()) continue;
+      give_up();
+      return Error{Errc::cancelled, "no longer wanted"};
+    }
     if (!message) {
       give_up();
       return Error{Errc::timed_out, fmt::format("weftd at {} did not answer in time", path_)};

@@ -37,6 +37,11 @@ struct CallOptions {
   std::function<bool()> cancelled = {};
   std::chrono::milliseconds patience{
       0};  // for the answer; Errc::timed_out, and the daemon is told. 0: as long as it takes
+  // The daemon may be silent for so long: it is asked for a sign of life now and then. Errc::timed_out. 0: for ever.
+  std::chrono::milliseconds silence{0};
+  // With `silence`: called about every second while the daemon lives. False: the caller wants the answer no longer, which
+  // is Errc::cancelled at once.
+  std::function<bool()> on_life = {};
 };
 
 class Client {
@@ -71,6 +76,8 @@ class Client {
   Error lost(const Error& why) const;
   void end(const Error& why);
   Status send(const Draft& draft, std::vector<Fd> fds);
+  Clock::time_point heard();
+  void ask_for_life();
   bool begin(Pending& pending);  // false: the connection is lost
   void forget(const Pending& pending);
   Result<Answer> converse(Pending& pending, const CallOptions& options);
@@ -86,6 +93,8 @@ class Client {
   std::map<std::uint64_t, Pending*> in_flight_;  //
   std::set<std::uint64_t> begun_;                // by begin(), also when nobody wants it any more
   std::optional<Error> lost_;                    //
+  Clock::time_point heard_ = Clock::now();       // when the daemon last sent something
+  Clock::time_point asked_for_life_{};           //
 };
 
 class Client::Begun {

@@ -26,6 +26,9 @@
 
 namespace weft::control {
 
+// A request that every daemon answers at once: it lives.
+inline constexpr std::string_view kAliveRequest = "alive";
+
 inline constexpr std::string_view kSocketName = "weftd.sock";  // in the store's directory
 inline constexpr std::size_t kLengthBytes = 4;
 inline constexpr std::uint64_t kConnectionId = 0;  // of no request

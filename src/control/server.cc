@@ -13,7 +13,9 @@ Server::Server(std::string path, Fd listener, ServerOptions options)
     : path_(std::move(path)),
       listener_(std::move(listener)),
       options_(std::move(options)),
-      tally_(std::make_shared<Tally>()) {}
+      tally_(std::make_shared<Tally>()) {
+  on(std::string(kAliveRequest), Runs::at_once, [](const std::shared_ptr<Call>& call) { call->answer("{}"); });
+}
 
 Result<std::unique_ptr<Server>> Server::listen(const std::string& path, ServerOptions options) {
   WEFT_TRY(Fd listener, listen_unix(path, options.mode));

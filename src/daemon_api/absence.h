@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "weft/deadline.h"
+#include "weft/silence.h"
 
 namespace weft {
 
@@ -13,7 +14,7 @@ namespace weft {
 // thread.
 class Absence {
  public:
-  static constexpr std::chrono::milliseconds kWaitedFor{5'000};
+  static constexpr std::chrono::milliseconds kWaitedFor = kSilenceMax;
 
   // `expected`: a daemon is to come that nobody has reached yet.
   Absence(bool expected, Deadline now) : until_(expected ? now + kWaitedFor : now) {}

@@ -10,13 +10,11 @@
 #include "daemon_api/absence.h"
 #include "daemon_api/cold_wire.h"
 #include "weft/cold.h"
-#include "weft/deadline.h"
+#include "weft/silence.h"
 
 namespace weft {
 namespace {
 
-constexpr std::chrono::milliseconds kBusyMax{5'000};
-constexpr std::chrono::milliseconds kAnswerMax{15'000};  // the daemon gives up by itself before
 constexpr std::chrono::milliseconds kAdviceMax{500};
 constexpr std::chrono::milliseconds kAdviceKept{2'000};
 constexpr std::size_t kBegunKept = 4'096;
@@ -58,10 +56,18 @@ class ColdClient final : public ColdReads {
     if (now < ask_again_) return advice_;
     ask_again_ = now + kAdviceKept;
     auto client = link_.client();
-    auto answer = client.ok() ? ask(**client, "cold", "", kAdviceMax) : Result<control::Answer>(client.error());
+    control::CallOptions options;
+    options.patience = kAdviceMax;
+    auto answer =
+        client.ok() ? (*client)->call("cold", "", {}, options) : Result<control::Answer>(client.error());
     if (!answer.ok()) return advice_;
     if (const auto said = decode_fields<ColdAdvice>(answer->body); said.ok()) advice_ = *said;
     return advice_;
+  }
+
+  void on_wait(std::function<void()> alive) override {
+    const std::lock_guard lock(alive_mutex_);
+    alive_ = std::move(alive);
   }
 
  private:
@@ -70,7 +76,8 @@ class ColdClient final : public ColdReads {
     BegunBring(std::unique_ptr<control::Client::Begun> begun, Range range) : begun_(std::move(begun)), range_(range) {}
     Result<std::vector<Run>> take() override {
       control::CallOptions options;
-      options.patience = kAnswerMax;
+      options.silence = kSilenceMax;
+      options.on_life = [] { return ColdWait::is_wanted(); };
       WEFT_TRY(control::Answer answer, begun_->take(options));
       return decode_cold_pieces(answer.body, std::move(answer.fds), range_);
     }
@@ -87,32 +94,40 @@ class ColdClient final : public ColdReads {
     return begun_lately_.insert({what.version, what.file, what.range.offset}).second;
   }
 
-  // A request that a daemon left unanswered goes to the next daemon. One that is busy is asked again.
+  // The daemon itself gives up when its sources are silent. A request that a daemon left unanswered goes to the next
+  // daemon. One that is busy is asked again.
   Result<control::Answer> call(std::string_view name, const std::string& body) {
-    const Deadline busy_until = deadline_in(kBusyMax);
+    control::CallOptions options;
+    options.silence = kSilenceMax;
+    options.on_life = [alive = alive()] {
+      if (alive) alive();
+      return ColdWait::is_wanted();
+    };
     for (;;) {
       auto client = link_.client();
-      auto answer = client.ok() ? ask(**client, name, body, kAnswerMax) : Result<control::Answer>(client.error());
+      auto answer =
+          client.ok() ? (*client)->call(name, body, {}, options) : Result<control::Answer>(client.error());
       const bool nobody = !client.ok() || (!answer.ok() && (*client)->lost());
       if (!nobody) absence_.end();
       const auto now = std::chrono::steady_clock::now();
-      const bool busy = !answer.ok() && answer.error().code == Errc::busy && now < busy_until;
+      const bool busy = !answer.ok() && answer.error().code == Errc::busy;
+      if (busy && !options.on_life()) return Error{Errc::cancelled, "no longer wanted"};
       if (nobody ? absence_.is_over(now) : !busy) return answer;
       std::this_thread::sleep_for(control::kLinkPause);
     }
   }
 
-  static Result<control::Answer> ask(control::Client& client, std::string_view name, const std::string& body,
-                                     std::chrono::milliseconds patience) {
-    control::CallOptions options;
-    options.patience = patience;
-    return client.call(name, body, {}, options);
+  std::function<void()> alive() {
+    const std::lock_guard lock(alive_mutex_);
+    return alive_;
   }
 
   control::Link link_;
   Absence absence_;
   std::mutex begun_mutex_;
   std::set<std::tuple<VersionId, std::uint32_t, std::uint64_t>> begun_lately_;  // guarded by begun_mutex_
+  std::mutex alive_mutex_;
+  std::function<void()> alive_;  // guarded by alive_mutex_
   std::mutex advice_mutex_;
   ColdAdvice advice_;                                  // guarded by advice_mutex_
   std::chrono::steady_clock::time_point ask_again_{};  // guarded by advice_mutex_

@@ -21,6 +21,7 @@ constexpr std::size_t kInOrder = 16;         // units that are not worth another
 constexpr std::uint64_t kFilesForBatch = 3;  // of a group, that somebody asked for
 constexpr std::uint64_t kFilesForNextBatch = 16;
 constexpr std::uint64_t kPieceBytesMax = 64U << 20U;  // that an answer goes on behind its range
+constexpr auto kUsed = std::chrono::milliseconds(500);  // a transfer that is waited for says so that often
 
 std::size_t memory_bytes(const Manifest& manifest) {
   std::size_t bytes = sizeof manifest;
@@ -194,6 +195,8 @@ Status Fetcher::add_transfer(const Content& content, std::optional<std::uint32_t
   WEFT_TRY(auto hold, store_.hold_version(content.row.id));
   WEFT_TRY(auto transfer, Transfer::make(content.row.id, file, content.row.manifest, std::move(plan), std::move(pack),
                                          std::move(hold)));
+  transfer->subject = fmt::format("{}@{}", content.row.model_name, content.row.number);
+  if (file) transfer->subject += ": " + content.manifest.files[*file].path;
   transfer->bases = bases_for(content);
   expect_comparisons(*transfer);
   transfer->publisher = content.row.publisher;
@@ -314,30 +317,25 @@ void Fetcher::queue(std::vector<Part>& parts, const ColdRange& what) {
     if (!part.place.pack) want_ahead(part.home.transfer, part.units);
 }
 
-// Of the units that parts wait for since `begun`; nothing while it is open. `moved`: when their transfers last did.
-std::optional<Status> Fetcher::outcome(const std::vector<Part>& parts, Clock::time_point begun,
-                                       Clock::time_point& moved) const {
+// Of the units that parts wait for; nothing while it is open. A transfer that is waited for stays open.
+std::optional<Status> Fetcher::outcome(const std::vector<Part>& parts) const {
   if (ending_) return Status(Error{Errc::unreachable, "the daemon ends"});
-  // What is overdue for who waited before may come for this one.
-  const bool patient = Clock::now() < begun + options_.patience;
   bool all_here = true;
   for (const Part& part : parts) {
     if (part.place.pack) continue;
-    const Transfer& transfer = *part.home.transfer;
-    moved = std::max(moved, transfer.moved());
+    Transfer& transfer = *part.home.transfer;
+    transfer.use();
     for (std::size_t unit = part.units.first; unit < part.units.second; ++unit) {
       const UnitState state = transfer.state(unit);
-      // Running: it may still come.
-      const bool given_up = !patient && state == UnitState::queued && is_overdue(transfer, unit);
-      if (state == UnitState::failed || given_up) return Status(transfer.failure(unit));
+      if (state == UnitState::failed) return Status(transfer.failure(unit));
       all_here = all_here && state == UnitState::here;
     }
   }
   return all_here ? std::optional<Status>(Status()) : std::nullopt;
 }
 
+// Without a clock: each unit comes, or fails when its sources have been silent for long enough.
 Status Fetcher::wait_for(std::vector<Part>& parts, const ColdRange& what) {
-  const auto begun = Clock::now();
   std::unique_lock lock(mutex_);
   queue(parts, what);
   auto own = take_own(parts);
@@ -347,13 +345,9 @@ Status Fetcher::wait_for(std::vector<Part>& parts, const ColdRange& what) {
     run(std::move(*own));
     lock.lock();
   }
-  Clock::time_point moved = Clock::now();
   for (;;) {
-    if (const auto end = outcome(parts, begun, moved)) return *end;
-    const auto limit = moved + options_.patience;
-    if (Clock::now() >= limit)
-      return Error{Errc::timed_out, fmt::format("nothing arrived for {} ms", options_.patience.count())};
-    arrived_.wait_until(lock, limit);
+    if (const auto end = outcome(parts)) return *end;
+    arrived_.wait_for(lock, kUsed);
   }
 }
 

@@ -15,6 +15,7 @@
 #include <random>
 #include <span>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <unordered_map>
 #include <utility>
@@ -29,13 +30,14 @@
 #include "weft/cluster_store.h"
 #include "weft/cold.h"
 #include "weft/manifest.h"
+#include "weft/silence.h"
 #include "weft/source.h"
 
 namespace weft {
 
 struct FetchOptions {
   unsigned threads = 4;                       // that read and verify
-  std::chrono::milliseconds patience{5'000};  // with a transfer in which nothing arrives
+  std::chrono::milliseconds patience = kSilenceMax;  // with sources that are silent
   std::chrono::milliseconds kept{30'000};     // a transfer that nobody asks for is dropped after that
   std::chrono::milliseconds refused{2'000};   // a look that failed is not tried again so soon
   // Whether the node that published a version is in the cluster now. Any thread; empty: all of them are.
@@ -124,6 +126,7 @@ class Fetcher final : public ColdReads, public LocalBytes {
     std::span<const ChunkRun> runs;  // none: the manifest itself
     bool yields = false;             // as Task's, and the next
     bool young = false;
+    std::string_view subject = {};  // for the log: the version and the file
   };
   struct Home {
     std::shared_ptr<Transfer> transfer;
@@ -154,7 +157,7 @@ class Fetcher final : public ColdReads, public LocalBytes {
   void remember(VersionId version, const std::string& publisher, const Error& error, Clock::duration took);
   Status fetch_manifest(const VersionRow& row);
   Result<std::vector<std::byte>> await_manifest(const VersionRow& row);
-  Result<std::vector<std::byte>> ask_for_manifest(const Digest& digest, bool young);
+  Result<std::vector<std::byte>> ask_for_manifest(const VersionRow& row, bool young);
   Result<std::vector<Part>> parts_of(const Content& content, std::uint32_t file, Range range);
   Status find_homes(const Content& content, std::uint32_t file, std::vector<Part>& parts);
   void expect(const Content& content, const std::vector<Extent>& absent);
@@ -172,8 +175,7 @@ class Fetcher final : public ColdReads, public LocalBytes {
   void want_ahead(const std::shared_ptr<Transfer>& transfer, Units units);
   void want_batch(const std::shared_ptr<Transfer>& transfer, Units units);
   void want_neighbours(const Part& last, const ColdRange& what);
-  std::optional<Status> outcome(const std::vector<Part>& parts, Clock::time_point begun,
-                                Clock::time_point& moved) const;
+  std::optional<Status> outcome(const std::vector<Part>& parts) const;
   void queue(std::vector<Part>& parts, const ColdRange& what);
   static std::uint64_t bytes_here(const Part& part, Range range);
   void count_here(const std::vector<Part>& parts, Range range);
@@ -224,7 +226,7 @@ class Fetcher final : public ColdReads, public LocalBytes {
   void look_again();
   Result<std::vector<Digest>> move(const Task& task, const std::vector<ChunkRun>& runs);
   bool is_young(const Transfer& transfer) const;
-  bool is_overdue(const Transfer& transfer, std::size_t unit) const;
+  bool may_still_come(const Transfer& transfer, const Error& error) const;
   void ended(Task& task, const Result<std::vector<Digest>>& digests, Clock::time_point begun);
   Status put_in_pack(Transfer& transfer, std::uint64_t offset, std::span<const std::byte> bytes);
   template <class T>

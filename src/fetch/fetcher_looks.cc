@@ -81,7 +81,7 @@ Result<std::vector<std::byte>> Fetcher::await_manifest(const VersionRow& row) {
   for (auto pause = kPauseMin;; pause = std::min(2 * pause, kPauseMax)) {
     const bool there = is_there(row.publisher);
     const bool last = Clock::now() + pause >= until;
-    auto bytes = ask_for_manifest(row.manifest, there && !last);
+    auto bytes = ask_for_manifest(row, there && !last);
     if (bytes.ok() || bytes.error().code != Errc::not_found) return bytes;
     if (!there)
       return Error{Errc::absent, fmt::format("its manifest is not on this node, nobody who answers has it, and the "

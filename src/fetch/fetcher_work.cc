@@ -26,17 +26,16 @@ bool is_refusal(const Error& error) {
 
 }  // namespace
 
-// The first answer that verifies; else what the last source said. Waiters are more patient than all sources together.
-// Of a young version, bytes that a source lacks may be there in a moment: that is no failure of the source, and it
+// The first answer that verifies; else what the last source said. Sources share one patience. Of a young version, bytes that a source lacks may be there in a moment: that is no failure of the source, and it
 // outweighs what other sources say.
 template <class T>
 Result<T> Fetcher::from_any(const Request& request, const std::function<Result<T>(VerifiedSource&, Deadline)>& ask) {
   std::optional<Error> last;
   std::optional<Error> lacking;
-  const auto each = options_.patience * 8 / 10 / std::max<std::size_t>(1, sources_.size());
+  const auto each = options_.patience / std::max<std::size_t>(1, sources_.size());
   for (Source* source : ranked(request.manifest, request.runs)) {
     auto got = ask(source->source, Clock::now() + each);
-    if (got.ok() || (request.yields && is_refusal(got.error()))) return got;
+    if (got.ok() || (request.yields && is_refusal(got.error())) || got.error().code == Errc::cancelled) return got;
     const bool lacks = got.error().code == Errc::not_found;
     count(*source, 0, request.young && lacks ? nullptr : &got.error());
     if (lacks) lacking = got.error();
@@ -44,14 +43,15 @@ Result<T> Fetcher::from_any(const Request& request, const std::function<Result<T
   }
   if (request.young && lacking) return *std::move(lacking);
   if (!last) last = Error{Errc::unreachable, "there is nobody to ask for bytes that are not here"};
-  log_warning("{}", last->message);
+  log_warning("{}: {}", request.subject, last->message);
   return *std::move(last);
 }
 
-Result<std::vector<std::byte>> Fetcher::ask_for_manifest(const Digest& digest, bool young) {
-  return from_any<std::vector<std::byte>>({digest, {}, false, young}, [&](VerifiedSource& source, Deadline deadline) {
-    return source.manifest(digest, deadline);
-  });
+Result<std::vector<std::byte>> Fetcher::ask_for_manifest(const VersionRow& row, bool young) {
+  const std::string subject = fmt::format("{}@{}", row.model_name, row.number);
+  return from_any<std::vector<std::byte>>(
+      {row.manifest, {}, false, young, subject},
+      [&](VerifiedSource& source, Deadline deadline) { return source.manifest(row.manifest, deadline); });
 }
 
 // Writes, because a new mapping's pages would be cleared and allocated one by one before bytes come to them. Blocks of
@@ -91,11 +91,12 @@ Result<std::vector<Digest>> Fetcher::move(const Task& task, const std::vector<Ch
   const Range range = task.range();
   WEFT_CHECK(make_room(range.length));
   ReadAid aid{task.yields,
-              [&] {
+              [this] {
                 const std::lock_guard lock(mutex_);
-                transfer.move();
+                return !ending_;
               },
               [this] { look_again(); }};
+  aid.subject = transfer.subject;
   lend_bases(transfer.bases, runs, aid);
   Source* gave = nullptr;
   const auto ask = [&](VerifiedSource& source, Deadline deadline) {
@@ -105,10 +106,9 @@ Result<std::vector<Digest>> Fetcher::move(const Task& task, const std::vector<Ch
     begin_read(*gave);
     auto read = source.read(transfer.manifest, runs, deadline, aid);
     end_read(*gave, read.ok() ? range.length : 0, Clock::now() - begun);
-    aid.moved();
     return read;
   };
-  auto got = from_any<VerifiedBytes>({transfer.manifest, runs, task.yields, task.young}, ask);
+  auto got = from_any<VerifiedBytes>({transfer.manifest, runs, task.yields, task.young, transfer.subject}, ask);
   note_coded(transfer.bases, aid.coded);
   if (!got.ok()) return std::move(got).error();
   WEFT_CHECK(put_in_pack(transfer, range.offset, got->bytes.bytes()));
@@ -116,10 +116,10 @@ Result<std::vector<Digest>> Fetcher::move(const Task& task, const std::vector<Ch
   return std::move(got->digests);
 }
 
-// Whoever has it was silent for so long that nobody waits for it any more, though others give other parts of the file.
-bool Fetcher::is_overdue(const Transfer& transfer, std::size_t unit) const {
-  const auto late_since = transfer.late_since(unit);
-  return late_since && *late_since + options_.patience <= Clock::now();
+// While other parts of the file come, one whose sources were silent, or whose publisher has gone, is asked for again.
+bool Fetcher::may_still_come(const Transfer& transfer, const Error& error) const {
+  const bool is_away = error.code == Errc::not_found && !is_there(transfer.publisher);
+  return (was_silent(error) || is_away) && Clock::now() < transfer.arrived() + options_.patience;
 }
 
 // The task keeps its transfer open no longer than until a reader may hear that its bytes are here.
@@ -129,22 +129,16 @@ void Fetcher::ended(Task& task, const Result<std::vector<Digest>>& digests, Cloc
   if (task.dear) --dear_running_;
   if (task.same) --same_running_;
   if (digests.ok() && !task.same) rate_.arrived(task.range().length, begun, Clock::now());
-  // While others of the file come, this one is behind them on a slow link: it is asked for again.
-  const bool is_late = !digests.ok() && was_silent(digests.error()) && task.transfer->arrived() > begun;
   const bool yielded = !digests.ok() && task.yields && is_refusal(digests.error());
-  if (comes_later) task.transfer->ask_later();
-  if (comes_later) wake_.notify_one();  // this may be a reader's thread, which does not look for more
+  const bool is_late = !digests.ok() && !yielded && !comes_later && may_still_come(*task.transfer, digests.error());
+  if (comes_later || is_late) task.transfer->ask_later();
+  if (comes_later || is_late) wake_.notify_one();  // this may be a reader's thread, which does not look for more
   auto rest = digests.ok() ? std::span<const Digest>(*digests) : std::span<const Digest>();
   for (std::size_t unit = task.unit; unit < task.end; ++unit) {
     const std::uint64_t chunks = task.transfer->plan.units[unit].run.count;
-    if (yielded || comes_later) {
+    if (yielded || comes_later || is_late) {
       task.transfer->put_back(unit);
       (task.yields ? ahead_of(*task.transfer, unit) : wanted_).push_back({task.transfer, unit});
-      continue;
-    }
-    if (is_late && !is_overdue(*task.transfer, unit)) {
-      task.transfer->put_back_late(unit, digests.error());
-      wanted_.push_back({task.transfer, unit});
       continue;
     }
     if (!digests.ok() && !task.transfer->file && task.end - task.unit > 1) {

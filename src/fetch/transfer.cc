@@ -67,7 +67,7 @@ void Transfer::end(std::size_t unit) {
 
 void Transfer::fail(std::size_t unit, Error error) {
   end(unit);
-  units_[unit] = {UnitState::failed, std::move(error), {}};  // to be asked for anew, from others than the base
+  units_[unit] = {UnitState::failed, std::move(error)};  // to be asked for anew, from others than the base
 }
 
 void Transfer::put_back(std::size_t unit) {
@@ -88,15 +88,8 @@ void Transfer::part(std::size_t unit) {
   units_[unit].alone = true;
 }
 
-void Transfer::put_back_late(std::size_t unit, Error error) {
-  put_back(unit);
-  units_[unit].failure = std::move(error);
-  if (!units_[unit].late_since) units_[unit].late_since = Clock::now();
-}
-
 void Transfer::arrive(std::size_t unit, std::span<const Digest> digests) {
   units_[unit].state = UnitState::here;
-  units_[unit].late_since.reset();
   moved_ = arrived_ = Clock::now();
   end(unit);
   --missing_;

@@ -41,7 +41,8 @@ class Transfer {
   const std::unique_ptr<FetchPack> pack;
   const std::shared_ptr<const PackReader> reader;  // of the pack; keeps it in place
   std::shared_ptr<VersionBases> bases;             // set before the transfer is shared; null: its bytes come plain
-  std::string publisher;                           // set before it is shared, as the next
+  std::string publisher;                           // set before it is shared, as the next two
+  std::string subject;                             // "bert@1: model.safetensors", for messages
   Clock::time_point young_until{};                 // the publisher's index may lack its bytes, and soon have them
 
   // Errc as of opening the pack for readers.
@@ -58,7 +59,6 @@ class Transfer {
   // Nothing is asked for before that, which is a while from now on, and a longer one each time.
   void ask_later();
   Clock::time_point asked_from() const { return asked_from_; }
-  void put_back_late(std::size_t unit, Error error);  // the same, as who was asked was silent: that is counted
   // A request for several units of a group failed, as the bytes of one of them may be nowhere. Each comes with a
   // request of its own from now on.
   void part(std::size_t unit);
@@ -77,13 +77,10 @@ class Transfer {
   // The unit is to be copied from the base, which has all of it at the same place of the blob. No unit that runs.
   bool is_same(std::size_t unit) const { return units_[unit].same; }
   void set_same(std::size_t unit, bool same) { units_[unit].same = same; }
-  // When it was first put back so, without having come since.
-  std::optional<Clock::time_point> late_since(std::size_t unit) const { return units_[unit].late_since; }
   // Its bytes are in the pack's file. `digests` are of its chunks.
   void arrive(std::size_t unit, std::span<const Digest> digests);
 
-  void move() { moved_ = Clock::now(); }
-  Clock::time_point moved() const { return moved_; }      // when something last came, or this was made
+  Clock::time_point moved() const { return moved_; }      // when a unit last came, or this was made
   Clock::time_point arrived() const { return arrived_; }  // the last of its units; long ago when none has
   void use() { used_ = Clock::now(); }
   Clock::time_point used() const { return used_; }
@@ -122,7 +119,6 @@ class Transfer {
   struct Unit {
     UnitState state = UnitState::idle;
     Error failure;
-    std::optional<Clock::time_point> late_since;
     bool asked = false;
     bool alone = false;
     bool same = false;

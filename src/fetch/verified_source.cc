@@ -112,6 +112,10 @@ std::future<void> VerifiedSource::begin_proofs(const Digest& manifest, std::span
 bool VerifiedSource::blame(const SourceBytes& got, std::size_t at, std::size_t run, std::uint64_t number,
                            ReadAid& aid) {
   if (at >= got.givers.size()) return false;
+  if (got.givers[at] == kSeveralGivers) {  // the next try will tell which of them
+    aid.kept = {};
+    return aid.whole_chunks = true;
+  }
   if (!std::ranges::binary_search(got.coded, at)) return source_->refuted(got.givers[at]);
   ++aid.coded.failed;
   if (run < aid.bases.size() && aid.is_damaged && aid.is_damaged(aid.bases[run], number))

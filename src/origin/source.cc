@@ -63,7 +63,8 @@ class OriginReader {
     return dir.manifest(digest);
   }
   Result<std::vector<Digest>> chunks(const Digest& manifest, const ContentId& id);
-  Result<SourceBytes> read(const Digest& manifest, const std::vector<ChunkRun>& runs);
+  // Reads the bytes behind `kept`.
+  Result<SourceBytes> read(const Digest& manifest, const std::vector<ChunkRun>& runs, const KeptBytes& kept);
   // False: nothing that was kept had been used since the last time, so that another try would end as this one.
   bool forget();
 
@@ -79,8 +80,8 @@ class OriginReader {
   Result<std::optional<SourceBytes>> read_straight(BlobPlace place, std::size_t size);
   Status read_run(BlobPlace place, std::span<std::byte> out);
   Result<Stretches> stretches(const Places& places, const std::vector<ChunkRun>& runs) const;
-  Result<SourceBytes> read_stretches(const Stretches& stretches, std::size_t size);
-  Result<SourceBytes> read_once(const Places& places, const std::vector<ChunkRun>& runs);
+  Result<SourceBytes> read_stretches(const Stretches& stretches, std::size_t size, const KeptBytes& kept);
+  Result<SourceBytes> read_once(const Places& places, const std::vector<ChunkRun>& runs, const KeptBytes& kept);
   Result<std::vector<Digest>> chunks_once(const Places& places, const ContentId& id);
 
   const std::string path_;
@@ -215,38 +216,43 @@ Result<OriginReader::Stretches> OriginReader::stretches(const Places& places, co
   return out;
 }
 
-Result<SourceBytes> OriginReader::read(const Digest& manifest, const std::vector<ChunkRun>& runs) {
+Result<SourceBytes> OriginReader::read(const Digest& manifest, const std::vector<ChunkRun>& runs,
+                                       const KeptBytes& kept) {
   WEFT_TRY(const PlacesPointer places, this->places(manifest));
-  auto got = read_once(*places, runs);
+  auto got = read_once(*places, runs, kept);
   if (got.ok() || got.error().code == Errc::internal || !forget()) return got;
   WEFT_TRY(const PlacesPointer anew, this->places(manifest));
-  return read_once(*anew, runs);
+  return read_once(*anew, runs, kept);
 }
 
-Result<SourceBytes> OriginReader::read_once(const Places& places, const std::vector<ChunkRun>& runs) {
+Result<SourceBytes> OriginReader::read_once(const Places& places, const std::vector<ChunkRun>& runs,
+                                            const KeptBytes& kept) {
   WEFT_TRY(const auto stretches, this->stretches(places, runs));
   std::size_t size = 0;
   for (const auto& [place, length] : stretches) size += length;
   if (size > kSourceReadMax) return Error{Errc::internal, fmt::format("a read of {} bytes", size)};
-  WEFT_TRY(SourceBytes out, read_stretches(stretches, size));
-  std::size_t chunks = 0;
-  for (const ChunkRun& run : runs) chunks += run.count;
-  out.givers.assign(chunks, 0);  // there is but this one: what it keeps is refuted
+  WEFT_TRY(SourceBytes out, read_stretches(stretches, size, kept));
+  // There is but this one: what it keeps is refuted.
+  for (const RunChunk& chunk : chunks_of(runs)) out.givers.push_back(chunk.at < kept.bytes ? kSeveralGivers : 0);
   return out;
 }
 
-Result<SourceBytes> OriginReader::read_stretches(const Stretches& stretches, std::size_t size) {
-  if (stretches.size() == 1 && size >= kLarge) {
+Result<SourceBytes> OriginReader::read_stretches(const Stretches& stretches, std::size_t size, const KeptBytes& kept) {
+  if (stretches.size() == 1 && size >= kLarge && kept.bytes == 0) {
     WEFT_TRY(auto straight, read_straight(stretches[0].place, size));
     if (straight) return *std::move(straight);
   }
   SourceBytes out;
   out.memory = take_read_memory(size);
   out.size = size;
+  if (kept.bytes > 0) std::memcpy(out.memory.get(), kept.memory.get(), kept.bytes);
+  std::size_t skip = kept.bytes;
   std::span<std::byte> rest(out.memory.get(), size);
   for (const auto& [place, length] : stretches) {
-    WEFT_CHECK(read_run(place, rest.first(length)));
+    const std::size_t here = std::min<std::size_t>(skip, length);
+    if (here < length) WEFT_CHECK(read_run({place.pack, place.offset + here}, rest.first(length).subspan(here)));
     rest = rest.subspan(length);
+    skip -= here;
   }
   return out;
 }
@@ -268,13 +274,13 @@ class OriginSource final : public BlobSource {
                                              deadline);
   }
   Result<SourceBytes> read(const Digest& manifest, std::span<const ChunkRun> runs, Deadline deadline,
-                           ReadAid& /*aid*/) override {
+                           ReadAid& aid) override {
     std::uint64_t size = 0;
     for (const ChunkRun& run : runs) size += run.length();
     auto& calls = size < kLarge ? calls_ : large_reads_;
     return calls->call<SourceBytes>(
-        [reader = reader_, manifest, wanted = std::vector(runs.begin(), runs.end())] {
-          return reader->read(manifest, wanted);
+        [reader = reader_, manifest, wanted = std::vector(runs.begin(), runs.end()), kept = aid.kept] {
+          return reader->read(manifest, wanted, kept);
         },
         deadline);
   }

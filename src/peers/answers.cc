@@ -16,11 +16,14 @@
 namespace weft {
 namespace {
 
-// Where the bytes of an answer lie.
-std::vector<Run> segments_of(std::span<const ChunkRun> runs, std::vector<OpenPlace> places) {
+// Where the bytes of an answer lie; not those of the first run that the asker has.
+std::vector<Run> segments_of(const AskBytes& ask, std::vector<OpenPlace> places) {
   std::vector<Run> segments;
-  for (std::size_t i = 0; i < runs.size(); ++i)
-    append_run(segments, {segments.empty() ? 0 : end_of(segments.back()), runs[i].length(), std::move(places[i])});
+  places.front().offset += ask.skip;
+  for (std::size_t i = 0; i < ask.runs.size(); ++i) {
+    const std::uint64_t length = ask.runs[i].length() - (i == 0 ? ask.skip : 0);
+    append_run(segments, {segments.empty() ? 0 : end_of(segments.back()), length, std::move(places[i])});
+  }
   return segments;
 }
 
@@ -133,15 +136,19 @@ Result<PeerReply> PeerAnswers::give(std::string_view node, const AskBytes& ask) 
   WEFT_TRY(auto places, places_of(ask.runs));
   if (ask.bases.empty()) {
     WEFT_TRY(const auto gift, begin_gift(node, ask));
-    const auto segments = segments_of(ask.runs, std::move(places));
-    return reply_with(std::span<const Run>(segments), gift);
+    const auto segments = segments_of(ask, std::move(places));
+    WEFT_TRY(PeerReply reply, reply_with(std::span<const Run>(segments), gift));
+    reply.subject = ask.subject;
+    return reply;
   }
   WEFT_TRY(auto bases, bases_of(ask));
   CodedAnswer answer(coding_, ask, std::move(places), std::move(bases));
   answer.code();
   if (answer.is_all_coded()) return answer.reply(nullptr);  // too few bytes to spread over peers
   WEFT_TRY(const auto gift, begin_gift(node, ask));
-  return answer.reply(gift);
+  WEFT_TRY(PeerReply reply, answer.reply(gift));
+  reply.subject = ask.subject;
+  return reply;
 }
 
 }  // namespace weft

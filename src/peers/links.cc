@@ -12,7 +12,8 @@ constexpr unsigned kAsksMax = 5;                              // those that wait
 constexpr double kFast = 256U << 20U;                         // bytes a second
 constexpr auto kTurnWait = std::chrono::milliseconds(100);    // what is fast ends sooner
 constexpr auto kMembersAge = std::chrono::milliseconds(200);  // the list is copied no more often
-constexpr auto kFullRest = std::chrono::milliseconds(15);     // about half of what a chunk takes on a slow link
+constexpr auto kFullRestMin = std::chrono::milliseconds(15);  // about half of what a chunk takes at 200 Mbit/s
+constexpr auto kFullRestMax = std::chrono::milliseconds(120);
 constexpr auto kFullMax = std::chrono::seconds(2);            // then it is to give all the same
 constexpr auto kSilentRest = std::chrono::seconds(5);
 constexpr auto kWrongRest = std::chrono::seconds(60);
@@ -196,6 +197,7 @@ void PeerLinks::done(std::uint32_t number, std::uint64_t bytes, Clock::duration 
   if (bytes > 0) {
     link.moved_at = time_.now();
     link.full_since = {};
+    link.full_rest = {};
   }
   if (failure != nullptr) rest_after(link, *failure, time_.now() - took);
   changed_.notify_all();
@@ -223,11 +225,6 @@ void PeerLinks::moved(std::uint32_t number) {
   links_.at(nodes_.at(number)).moved_at = time_.now();
 }
 
-bool PeerLinks::moved_since(std::uint32_t number, Clock::time_point then) {
-  const std::lock_guard lock(mutex_);
-  return links_.at(nodes_.at(number)).moved_at > then;
-}
-
 bool PeerLinks::gave_since(const std::string& node, Clock::time_point then) {
   const std::lock_guard lock(mutex_);
   return link(node).moved_at > then;
@@ -238,7 +235,8 @@ void PeerLinks::full(std::uint32_t number) {
   Link& link = links_.at(nodes_.at(number));
   const auto now = time_.now();
   if (link.full_since == Clock::time_point{}) link.full_since = now;
-  link.full_until = now + kFullRest;
+  link.full_rest = std::clamp<Clock::duration>(2 * link.full_rest, kFullRestMin, kFullRestMax);
+  link.full_until = now + link.full_rest;
 }
 
 void PeerLinks::wire_moved(std::uint32_t number, std::uint64_t bytes, Clock::duration took) {

@@ -69,11 +69,11 @@ class PeerLinks {
   Turn turn(std::uint32_t number);
   // Something of a read came from it: while it gives to one, it is not silent to the others.
   void moved(std::uint32_t number);
-  bool moved_since(std::uint32_t number, Clock::time_point then);
-  bool gave_since(const std::string& node, Clock::time_point then);  // the same
+  bool gave_since(const std::string& node, Clock::time_point then);
   // `bytes` have come since take(), in so long; 0 and a failure: it rests when it was silent or wrong.
   void done(std::uint32_t number, std::uint64_t bytes, Clock::duration took, const Error* failure);
-  // It gives to enough others now, or what it was asked for is to come from others: it is busy, for a moment.
+  // It gives to enough others now, or what it was asked for is to come from others: it is busy, for a moment, which is
+  // longer each time until it gives something.
   void full(std::uint32_t number);
   // So many bytes came from its windows, in so long: plain or coded ones.
   void wire_moved(std::uint32_t number, std::uint64_t bytes, Clock::duration took);
@@ -97,6 +97,7 @@ class PeerLinks {
     Clock::time_point rests_until{};
     Clock::time_point full_until{};
     Clock::time_point full_since{};  // long ago: it has given something since
+    Clock::duration full_rest{};     // the last
     bool is_free(Clock::time_point now) const;
     Clock::time_point moved_at{};
   };

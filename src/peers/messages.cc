@@ -9,6 +9,7 @@
 
 #include "base/aligned.h"
 #include "base/limits.h"
+#include "base/text.h"
 #include "base/sha256.h"
 #include "peers_generated.h"
 
@@ -119,8 +120,10 @@ struct Packer {
     for (const AskedBase& base : ask.bases) bases.push_back(packed(base));
     const auto placed = builder.CreateVectorOfStructs(runs);
     const auto placed_bases = bases.empty() ? 0 : builder.CreateVectorOfStructs(bases);
-    return finish(wire::What::Read, wire::CreateRead(builder, placed, ask.yields, ask.waits, placed_bases,
-                                                     static_cast<std::uint8_t>(ask.effort), ask.must_code));
+    const auto subject = ask.subject.empty() ? 0 : builder.CreateString(ask.subject.substr(0, kSubjectBytesMax));
+    return finish(wire::What::Read,
+                  wire::CreateRead(builder, placed, ask.yields, ask.waits, placed_bases,
+                                   static_cast<std::uint8_t>(ask.effort), ask.must_code, ask.skip, subject));
   }
   flatbuffers::Offset<wire::Request> operator()(const Announce& announce) const {
     return finish(wire::What::Announce, wire::CreateAnnounce(builder, packed(builder, announce.had), announce.asks));
@@ -170,6 +173,10 @@ Result<PeerRequest> unpacked(const wire::Read& read) {
   ask.yields = read.yields();
   ask.waits = read.waits();
   WEFT_CHECK(unpack_bases(read, ask));
+  ask.skip = read.skip();
+  if (ask.skip > 0 && (!ask.bases.empty() || ask.skip >= std::min(kDigestChunk, ask.runs.front().length())))
+    return refused(fmt::format("{} bytes to skip", ask.skip));
+  if (read.subject() != nullptr) ask.subject = printable(read.subject()->string_view(), kSubjectBytesMax);
   return PeerRequest(std::move(ask));
 }
 

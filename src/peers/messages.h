@@ -52,7 +52,15 @@ struct AskBytes {
   std::vector<AskedBase> bases = {};
   CodingEffort effort = CodingEffort::none;  // another if and only if there are bases
   bool must_code = false;                    // Errc::absent if a base is not here
+  std::uint32_t skip = 0;                    // bytes of the first chunk that the asker has; 0 with bases
+  std::string subject = {};                  // for the log: the version and the file; at most kSubjectBytesMax
+  std::uint64_t length() const {             // of what is asked for
+    std::uint64_t bytes = 0;
+    for (const ChunkRun& run : runs) bytes += run.length();
+    return bytes - skip;
+  }
 };
+inline constexpr std::size_t kSubjectBytesMax = 256;
 struct Announce {
   std::vector<HadChunks> had;  // at most limits::kAnnouncedAtOnceMax
   bool asks = false;           // as AskHolders of the first, besides

@@ -16,7 +16,10 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 
 constexpr auto kTick = milliseconds(30);   // while something moves
-constexpr auto kAsked = milliseconds(60);  // between two questions about one manifest
+constexpr auto kAskedMin = milliseconds(60);  // between two questions about one manifest
+constexpr auto kAskedMax = milliseconds(1'000);
+constexpr int kPerChunk = 8;               // questions in the time that a chunk takes to come
+constexpr std::size_t kHoldersAtOnce = 8;  // whose news one question brings without a longer pause
 constexpr auto kActive = seconds(5);       // since something moved
 constexpr auto kMoving = seconds(2);       // of one manifest
 constexpr auto kBackup = seconds(1);       // between two tellings of the second directory
@@ -51,6 +54,8 @@ void PeerNews::expect(const Digest& manifest) {
   const auto map = parts_.view.chunks(manifest);
   const std::lock_guard lock(mutex_);
   active_ = Clock::now();
+  arrived_at_ = {};
+  gap_ = {};
   if (map) {
     if (!had_.contains(manifest) && had_.size() >= kManifestsMax) drop_one();
     Had& had = had_[manifest];
@@ -67,6 +72,8 @@ void PeerNews::arrived(const Digest& manifest, std::span<const ChunkRun> runs) {
   const auto found = had_.find(manifest);
   if (found == had_.end()) return;
   Had& had = found->second;
+  if (arrived_at_ != Clock::time_point{}) gap_ = active_ - arrived_at_;
+  arrived_at_ = active_;
   had.changed = had.moved = active_;
   if (!had.chunks) had.chunks.emplace(*had.map);
   for (const ChunkRun& run : runs)
@@ -139,11 +146,22 @@ void PeerNews::run() {
   }
 }
 
+// The pause between two questions about one manifest. News need not be fresher than a part of the time that a chunk takes
+// to come here, and news of many holders are long: on a slow link both would take the place of bytes.
+PeerNews::Clock::duration PeerNews::pace(Clock::time_point now) const {
+  const std::lock_guard lock(mutex_);
+  const bool began = arrived_at_ != Clock::time_point{};
+  const auto chunk = began ? std::max(gap_, now - arrived_at_) / kPerChunk : Clock::duration{};
+  const auto many = kAskedMin * static_cast<int>(holders_) / static_cast<int>(kHoldersAtOnce);
+  return std::clamp<Clock::duration>(std::max<Clock::duration>(chunk, many), kAskedMin, kAskedMax);
+}
+
 PeerNews::Turn PeerNews::turn() {
   const auto now = Clock::now();
+  const auto pace = this->pace(now);
   bool all_told = true;
-  auto to_ask = parts_.view.to_ask(kAsked);
-  for (const Digest& manifest : due(now)) {
+  auto to_ask = parts_.view.to_ask(std::chrono::ceil<milliseconds>(pace));
+  for (const Digest& manifest : due(now, pace / 2)) {
     const Told told = tell(manifest);
     all_told = all_told && told.all;
     if (told.heard) std::erase(to_ask, manifest);
@@ -156,11 +174,12 @@ PeerNews::Turn PeerNews::turn() {
   return Turn::moving;
 }
 
-std::vector<Digest> PeerNews::due(Clock::time_point now) {
+// `pause`: between two announcements of one manifest.
+std::vector<Digest> PeerNews::due(Clock::time_point now, Clock::duration pause) {
   std::vector<Digest> out;
   const std::lock_guard lock(mutex_);
   for (const auto& [manifest, had] : had_)
-    if (had.dirty || had.said + kSayAgain <= now || (had.backup_waits && had.backup_said + kBackup <= now))
+    if ((had.dirty && had.said + pause <= now) || had.said + kSayAgain <= now || (had.backup_waits && had.backup_said + kBackup <= now))
       out.push_back(manifest);
   return out;
 }
@@ -242,7 +261,11 @@ bool PeerNews::tell(const std::string& node, const HadChunks& news, bool& heard)
   return true;
 }
 
-std::vector<HadChunks> PeerNews::others_of(std::vector<HadChunks> had) const {
+std::vector<HadChunks> PeerNews::others_of(std::vector<HadChunks> had) {
+  {
+    const std::lock_guard lock(mutex_);
+    holders_ = had.size();
+  }
   std::erase_if(had, [this](const HadChunks& one) { return one.node == parts_.self; });
   return had;
 }

@@ -72,7 +72,8 @@ class PeerNews {
   void recall();
   Result<std::vector<Digest>> manifests_of_others() const;
   Turn turn();
-  std::vector<Digest> due(Clock::time_point now);
+  Clock::duration pace(Clock::time_point now) const;
+  std::vector<Digest> due(Clock::time_point now, Clock::duration pause);
   std::optional<HadChunks> news_of(const Digest& manifest);
   struct Told {
     bool all = true;     // who is to be told; else it is tried again
@@ -80,7 +81,7 @@ class PeerNews {
   };
   Told tell(const Digest& manifest);
   bool tell(const std::string& node, const HadChunks& news, bool& heard);
-  std::vector<HadChunks> others_of(std::vector<HadChunks> had) const;  // without this node
+  std::vector<HadChunks> others_of(std::vector<HadChunks> had);  // without this node
   bool backup_is_due(const Digest& manifest);
   ChunkSet survey(const ChunkMap& map) const;
   std::optional<std::vector<HadChunks>> holders(const std::string& node, const Digest& manifest, Deadline deadline);
@@ -90,11 +91,14 @@ class PeerNews {
   void drop_one();
 
   const PeerNewsParts parts_;
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   std::condition_variable wake_;
   std::map<Digest, Had> had_;                        // guarded by mutex_
   Clock::time_point active_{};                       // guarded by mutex_: when something last moved
   std::map<std::string, Clock::time_point> silent_;  // guarded by mutex_: until when a node is not asked
+  Clock::time_point arrived_at_{};                   // guarded by mutex_: when a chunk last came here
+  Clock::duration gap_{};                            // guarded by mutex_: between it and the one before
+  std::size_t holders_ = 0;                          // guarded by mutex_: in the last news
   bool ending_ = false;                              // guarded by mutex_
   bool sleeps_ = false;                              // guarded by mutex_: until somebody wakes it
   std::thread thread_;

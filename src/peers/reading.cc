@@ -23,15 +23,19 @@ class PeerSource::Reading {
         runs_(runs),
         aid_(aid) {
     for (const ChunkRun& run : runs) out_.size += run.length();
+    if (!runs.empty()) current_ = runs.front();
   }
 
   Result<SourceBytes> run() {
     if (out_.size > kSourceReadMax) return Error{Errc::internal, fmt::format("a read of {} bytes", out_.size)};
+    if (aid_.kept.bytes > 0) go_on();
     while (run_ < runs_.size()) {
-      const Status found = search_.run(&runs_[run_], [this](PeerSearch::Try& from) { return read_some(from); });
+      const Status found = search_.run(&current_, [this](PeerSearch::Try& from) { return read_some(from); });
       // No known peer has the base: plain bytes, then, of any of them.
       if (!found.ok() && search_.lacked_base() && std::exchange(must_code_, false)) continue;
-      if (!found.ok()) return found.error();
+      if (found.ok()) continue;
+      if (out_.memory && !aid_.whole_chunks) aid_.kept = {out_.memory, done_ + held_};
+      return found.error();
     }
     if (!keep_.empty())
       out_.proved = [&cache = source_.coding_.cache, keep = std::move(keep_)] {
@@ -47,7 +51,14 @@ class PeerSource::Reading {
     out_.memory = std::move(block.memory);
   }
 
-  // No more than is good to ask this peer for at once.
+  // Behind what an earlier source gave.
+  void go_on() {
+    place();
+    std::memcpy(out_.memory.get(), aid_.kept.memory.get(), aid_.kept.bytes);
+    keep(aid_.kept.bytes, kSeveralGivers);
+  }
+
+  // No more than is good to ask this peer for at once, from the first chunk on that is not all here.
   std::vector<ChunkRun> next_runs(const PeerLinks::Choice& peer) const {
     std::vector<ChunkRun> asked;
     std::uint64_t room = peer.bytes_max;
@@ -73,26 +84,26 @@ class PeerSource::Reading {
       asked.resize(1);
       read = read_from(from, asked);
     }
-    if (read.ok()) {
-      advance(asked, from);
-      return {};
-    }
+    if (read.ok() || run_ == runs_.size()) return {};
     if (target_.spoiled) leave_landing();
-    if (aid_.moved) aid_.moved();  // the reader waits for the next peer
     return read;
   }
 
   Status read_from(PeerSearch::Try& from, const std::vector<ChunkRun>& asked) {
-    from.bytes = 0;
     from.lacks_base = false;
-    for (const ChunkRun& run : asked) from.bytes += run.length();
-    AskBytes request{asked, from.may_refuse && from.peer.sought, from.may_refuse, {}, CodingEffort::none, false};
-    add_bases(from, request);
+    if (aid_.whole_chunks && held_giver_ != from.peer.number) held_ = 0;
+    AskBytes request{asked, from.may_refuse && from.peer.sought, from.may_refuse};
+    request.subject = aid_.subject;
+    request.skip = static_cast<std::uint32_t>(held_);
+    if (held_ == 0) add_bases(from, request);
+    from.bytes = request.length();
     if (request.bases.empty()) return ask(from, request);
     Status read = ask(from, request);
     from.lacks_base = !read.ok() && request.must_code && read.error().code == Errc::absent;
     if (read.ok() || !note_of_no_use(from, read.error())) return read;
-    return ask(from, {asked, request.yields, request.waits, {}, CodingEffort::none, false});
+    AskBytes plain{asked, request.yields, request.waits};
+    plain.subject = aid_.subject;
+    return ask(from, plain);
   }
 
   // True if plain bytes of the same peer may be of use. A peer that coded wrongly gives plain bytes from now on. A base
@@ -124,7 +135,7 @@ class PeerSource::Reading {
   }
 
   Status ask(const PeerSearch::Try& from, const AskBytes& request) {
-    WEFT_TRY(Answer answer, source_.call(from, request));
+    WEFT_TRY(Answer answer, source_.call(from, request, sign_of(from)));
     if (answer.windows() == 0) return bring(from, answer, request);
     const auto turn = source_.links_.turn(from.peer.number);
     return bring(from, answer, request);
@@ -133,27 +144,40 @@ class PeerSource::Reading {
   // Memory is taken once there is something to come to it.
   Status bring(const PeerSearch::Try& from, Answer& answer, const AskBytes& request) {
     if (!out_.memory) place();
-    if (!request.bases.empty()) return bring_given(from, answer, request);
-    return bring_into(from, answer, {out_.memory.get() + done_, from.bytes});
-  }
-
-  Status bring_into(const PeerSearch::Try& from, Answer& answer, std::span<std::byte> memory) {
-    target_.memory = memory;
-    PeerTarget part = target_;
-    part.at += done_;
-    Status read = read_timed(from, answer, part);
-    target_.spoiled = part.spoiled;
+    if (!request.bases.empty()) {
+      WEFT_CHECK(bring_given(from, answer, request));
+      keep(from.bytes, from.peer.number);
+      return {};
+    }
+    std::size_t came = 0;
+    Status read = bring_into(from, answer, {out_.memory.get() + done_ + held_, from.bytes}, came);
+    keep(came, from.peer.number);
     return read;
   }
 
-  Status read_timed(const PeerSearch::Try& from, Answer& answer, PeerTarget& target) {
-    const auto moved = [&] {
-      source_.links_.moved(from.peer.number);
+  // `came`: bytes from the start of `memory` that are there, also if the rest did not come.
+  Status bring_into(const PeerSearch::Try& from, Answer& answer, std::span<std::byte> memory, std::size_t& came) {
+    target_.memory = memory;
+    PeerTarget part = target_;
+    part.at += done_ + held_;
+    Status read = read_timed(from, answer, part);
+    target_.spoiled = part.spoiled;
+    came = part.came;
+    return read;
+  }
+
+  OnSign sign_of(const PeerSearch::Try& from) {
+    return [this, number = from.peer.number] {
+      source_.links_.moved(number);
       search_.came();
-      if (aid_.moved) aid_.moved();
+      return !aid_.is_wanted || aid_.is_wanted();
     };
+  }
+
+  Status read_timed(const PeerSearch::Try& from, Answer& answer, PeerTarget& target) {
     const auto begun = PeerLinks::Clock::now();
-    Status read = read_answer(source_.exchange_, answer, target, {from.patience, moved});
+    Status read = read_answer(source_.exchange_, answer, target,
+                              {source_.paces_.of(from.peer.number), from.patience, sign_of(from)});
     if (read.ok() && answer.windows() > 0)
       source_.links_.wire_moved(from.peer.number, target.memory.size(), PeerLinks::Clock::now() - begun);
     return read;
@@ -171,12 +195,13 @@ class PeerSource::Reading {
       return decode(request, given, rest, to);
     }
     if (given.coded_bytes == 0) {
-      WEFT_CHECK(bring_into(from, answer, to));
+      std::size_t came = 0;
+      WEFT_CHECK(bring_into(from, answer, to, came));
       return decode(request, given, to, to);
     }
     const std::size_t size = given.coded_bytes + given.plain_bytes;
     const ReadBlocks::Block block = source_.blocks_->take(size);
-    PeerTarget target{{block.memory.get(), size}, block.landing, 0, false};
+    PeerTarget target{{block.memory.get(), size}, block.landing};
     WEFT_CHECK(read_timed(from, answer, target));
     return decode(request, given, target.memory, to);
   }
@@ -192,15 +217,23 @@ class PeerSource::Reading {
     return {};
   }
 
-  void advance(const std::vector<ChunkRun>& asked, const PeerSearch::Try& from) {
-    for (const ChunkRun& run : asked) {
-      out_.givers.insert(out_.givers.end(), run.count, from.peer.number);
-      chunks_ += run.count;
-      if (chunks_ < runs_[run_].count) continue;
-      ++run_;
+  // So many bytes have come behind those that were here. A part of a chunk stays for the next peer.
+  void keep(std::size_t came, std::uint32_t giver) {
+    if (came == 0) return;
+    if (held_ == 0) held_giver_ = giver;
+    if (held_giver_ != giver) held_giver_ = kSeveralGivers;
+    held_ += came;
+    while (run_ < runs_.size()) {
+      const std::uint64_t length = ChunkRun{runs_[run_].id, runs_[run_].first + chunks_, 1}.length();
+      if (held_ < length) return;
+      out_.givers.push_back(held_giver_);
+      held_giver_ = giver;
+      held_ -= length;
+      done_ += length;
+      if (++chunks_ < runs_[run_].count) continue;
       chunks_ = 0;
+      if (++run_ < runs_.size()) current_ = runs_[run_];
     }
-    done_ += from.bytes;
   }
 
   // A read that was given up may still write to the old memory.
@@ -208,7 +241,7 @@ class PeerSource::Reading {
     const auto before = out_.memory;
     target_.spoiled = false;
     place();
-    std::memcpy(out_.memory.get(), before.get(), done_);
+    std::memcpy(out_.memory.get(), before.get(), done_ + held_);
   }
 
   PeerSource& source_;
@@ -221,8 +254,11 @@ class PeerSource::Reading {
   CodedRead::Keep keep_;
   bool must_code_ = true;     // a peer must, if others may have the base
   std::size_t run_ = 0;       // the next
+  ChunkRun current_;          // the same: what a search looks for, also after a part of its answer has come
   std::uint64_t chunks_ = 0;  // of it that are here
-  std::uint64_t done_ = 0;    // bytes
+  std::uint64_t done_ = 0;    // bytes of chunks that are here
+  std::uint64_t held_ = 0;    // bytes of the next chunk that are here
+  std::uint32_t held_giver_ = kSeveralGivers;  // of these bytes
 };
 
 Result<SourceBytes> PeerSource::read(const Digest& manifest, std::span<const ChunkRun> runs, Deadline deadline,

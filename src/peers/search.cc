@@ -12,10 +12,11 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr unsigned kFailuresMax = 3;               // of one thing that is wanted
-constexpr auto kBehindMax = milliseconds(10'000);  // that a peer may give other bytes only
-constexpr auto kShareMin = milliseconds(500);      // of the time, for one peer
-constexpr auto kBusyWait = milliseconds(20);       // between two looks at peers that are busy
+constexpr unsigned kFailuresMax = 3;           // of one thing that is wanted
+constexpr auto kShareMin = milliseconds(500);  // of the time, for one peer
+constexpr auto kBusyWait = milliseconds(20);   // between two looks at peers that are busy
+constexpr auto kPauseMin = milliseconds(100);  // before silent peers are asked again
+constexpr auto kPauseMax = milliseconds(1'000);
 
 }  // namespace
 
@@ -25,7 +26,6 @@ PeerSearch::PeerSearch(const PeerScene& scene, const Digest& manifest, Wanted wa
       wanted_(wanted),
       patience_(std::max(milliseconds(0), std::chrono::ceil<milliseconds>(deadline - scene.time.now()))),
       deadline_(deadline),
-      got_at_(scene.time.now()),
       may_refuse_(yields) {}
 
 void PeerSearch::came() {
@@ -39,7 +39,6 @@ milliseconds PeerSearch::left() const {
 // A peer that never answers leaves time for the others: for those that are known, and for those that directories name.
 milliseconds PeerSearch::share(const PeerLinks::Choice& peer) const {
   const milliseconds left = this->left();
-  if (failures_ + 1 == kFailuresMax) return left;
   return std::min(left, std::max(kShareMin, peer.last ? left * 3 / 4 : left / 2));
 }
 
@@ -66,6 +65,8 @@ std::vector<PeerCandidate> PeerSearch::candidates(const ChunkRun* run) {
 Status PeerSearch::run(const ChunkRun* run, const Attempt& attempt) {
   tried_.clear();
   failures_ = 0;
+  silent_.clear();
+  pause_ = kPauseMin;
   offers_ = false;
   lacked_base_ = comes_later_ = false;
   failure_.reset();
@@ -80,8 +81,17 @@ Status PeerSearch::run(const ChunkRun* run, const Attempt& attempt) {
       return failure_ ? *std::move(failure_) : no_peer(run);
     }
   }
-  if (failure_) return *std::move(failure_);
-  return Error{Errc::timed_out, fmt::format("peer: no answer in {} ms", patience_.count())};
+  return give_up();
+}
+
+Error PeerSearch::give_up() const {
+  const bool was_silent = !failure_ || failure_->code == Errc::timed_out || failure_->code == Errc::unreachable;
+  if (!was_silent || left().count() > 0) return *failure_;
+  const Errc code = failure_ ? failure_->code : Errc::timed_out;
+  const double seconds = std::chrono::duration<double>(patience_).count();
+  if (silent_.empty()) return Error{code, fmt::format("peers: nothing came for {:.0f} s", seconds)};
+  return Error{code,
+               fmt::format("peer {}: nothing came for {:.0f} s; the last try: {}", silent_, seconds, silence_)};
 }
 
 PeerSearch::Outcome PeerSearch::ask(const PeerLinks::Choice& peer, const ChunkRun* run, const Attempt& attempt) {
@@ -93,11 +103,19 @@ PeerSearch::Outcome PeerSearch::ask(const PeerLinks::Choice& peer, const ChunkRu
   if (status.ok()) {
     if (offers_) scene_.view.gave(manifest_, peer.node);
     may_refuse_ = false;  // what came would be lost
-    got_at_ = scene_.time.now();
     came();
     return Outcome::done;
   }
   const Error& error = status.error();
+  if (error.code == Errc::cancelled) {
+    failure_ = error;
+    return Outcome::refused;
+  }
+  if (error.code == Errc::busy && !one.may_refuse) {
+    scene_.links.full(peer.number);
+    came();
+    return Outcome::failed;
+  }
   note(error, peer.node);
   if (one.may_refuse && (error.code == Errc::busy || error.code == Errc::exists)) {
     scene_.links.full(peer.number);
@@ -109,7 +127,7 @@ PeerSearch::Outcome PeerSearch::ask(const PeerLinks::Choice& peer, const ChunkRu
     lacked_base_ = true;
     return Outcome::failed;
   }
-  note_failure(peer, error, run, begin);
+  note_failure(peer, error, run);
   return Outcome::failed;
 }
 
@@ -121,13 +139,12 @@ void PeerSearch::note(const Error& error, const std::string& node) {
   comes_later_ = comes_later_ || may_come;
 }
 
-void PeerSearch::note_failure(const PeerLinks::Choice& peer, const Error& error, const ChunkRun* run, Deadline begin) {
-  // The peer has more to give to this node than its link takes in this time: it is asked again.
-  const bool is_behind =
-      error.code == Errc::timed_out && begin <= got_at_ + kBehindMax && scene_.links.moved_since(peer.number, begin);
-  if (is_behind) return came();
+void PeerSearch::note_failure(const PeerLinks::Choice& peer, const Error& error, const ChunkRun* run) {
   tried_.push_back(peer.number);
-  if (error.code != Errc::not_found) {
+  if (error.code == Errc::timed_out || error.code == Errc::unreachable) {
+    silent_ = peer.node;
+    silence_ = error.message;
+  } else if (error.code != Errc::not_found) {
     ++failures_;
   } else if (wanted_ != Wanted::digests) {  // a peer without all digests of a blob may have chunks of it
     scene_.view.lacks(manifest_, run, peer.node);
@@ -152,8 +169,12 @@ bool PeerSearch::widen() {
     return true;
   }
   if (!std::exchange(offers_, true)) return true;
-  if (failures_ == 0) return false;
-  ++failures_;
+  if (failures_ == 0 && silent_.empty()) return false;
+  if (failures_ > 0) ++failures_;
+  if (!silent_.empty()) {
+    scene_.links.wait(std::min(deadline_, scene_.time.now() + pause_));
+    pause_ = std::min(2 * pause_, kPauseMax);
+  }
   tried_.clear();
   asked_ = offers_ = false;
   return true;

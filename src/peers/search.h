@@ -33,8 +33,9 @@ struct PeerScene {
 class PeerSearch {
  public:
   enum class Wanted : std::uint8_t { manifest, digests, bytes };
-  // `deadline` is the one of all tries. Only bytes that come put it off (came()), or a peer that gives other bytes to
-  // this node. With `yields`, a peer may refuse as ReadAid says, until something has come.
+  // `deadline` is the one of all tries. Signs of a peer's life put it off: bytes and the word that a request is queued
+  // (came()), a peer that gives other bytes to this node, and a peer that is busy. With `yields`, a peer may refuse as
+  // ReadAid says, until something has come.
   PeerSearch(const PeerScene& scene, const Digest& manifest, Wanted wanted, Deadline deadline, bool yields = false);
 
   // One peer is asked once.
@@ -54,7 +55,7 @@ class PeerSearch {
 
   // The last run() ended because the known peers lack the base that they must have.
   bool lacked_base() const { return lacked_base_; }
-  void came();  // bytes of what is wanted: the deadline is as far away again as at first
+  void came();  // a sign of life: the deadline is as far away again as at first
   bool may_have(const std::string& node, const ChunkRun& run) const;
 
  private:
@@ -64,7 +65,8 @@ class PeerSearch {
   bool widen();
   bool wait_for_busy(const ChunkRun* run);
   void note(const Error& error, const std::string& node);
-  void note_failure(const PeerLinks::Choice& peer, const Error& error, const ChunkRun* run, Deadline begin);
+  void note_failure(const PeerLinks::Choice& peer, const Error& error, const ChunkRun* run);
+  Error give_up() const;
   std::chrono::milliseconds left() const;
   std::chrono::milliseconds share(const PeerLinks::Choice& peer) const;
   Error no_peer(const ChunkRun* run) const;
@@ -74,12 +76,14 @@ class PeerSearch {
   const Wanted wanted_;
   const std::chrono::milliseconds patience_;  // between the start and the deadline at first
   Deadline deadline_;
-  Deadline got_at_;  // the start, or the last success
   bool may_refuse_;
   bool asked_ = false;  // the directory nodes
   // Since the last success.
   std::vector<std::uint32_t> tried_;
-  unsigned failures_ = 0;  // by other than that a peer has none
+  unsigned failures_ = 0;  // of peers that have it and cannot give it
+  std::string silent_;     // the last peer that did not answer; "": none
+  std::string silence_;    // how its last try ended
+  std::chrono::milliseconds pause_{};  // before silent peers are asked again
   bool offers_ = false;    // to every node
   bool lacked_base_ = false;
   bool comes_later_ = false;  // the publisher of a young version lacks it

@@ -25,38 +25,46 @@ PeerSource::PeerSource(Exchange& exchange, PeerView& view, PeerLinks& links, Pee
       coding_(coding),
       scene_{view, links, [&news](const Digest& manifest, Deadline deadline) { news.ask(manifest, deadline); }} {}
 
-Result<Answer> PeerSource::call(const PeerSearch::Try& to, const PeerRequest& request) {
+Result<Answer> PeerSource::call(const PeerSearch::Try& to, const PeerRequest& request, const OnSign& on_sign) {
   const auto address = links_.address(to.peer.node);
   if (!address) return Error{Errc::unreachable, fmt::format("peer {}: is no member any more", to.peer.node)};
-  return exchange_.call(*address, encode_request(request), deadline_in(to.patience));
+  return exchange_.call(*address, encode_request(request), deadline_in(to.patience), on_sign);
 }
 
-Result<std::vector<std::byte>> PeerSource::ask(const PeerSearch::Try& to, const PeerRequest& request) {
-  WEFT_TRY(Answer answer, call(to, request));
-  return answer_bytes(exchange_, answer, kSourceReadMax, {to.patience, {}});
+Result<std::vector<std::byte>> PeerSource::ask(PeerSearch& search, const PeerSearch::Try& to,
+                                               const PeerRequest& request) {
+  const auto on_sign = [&] {
+    links_.moved(to.peer.number);
+    search.came();
+    return true;
+  };
+  WEFT_TRY(Answer answer, call(to, request, on_sign));
+  return answer_bytes(exchange_, answer, kSourceReadMax, {paces_.of(to.peer.number), to.patience, on_sign});
 }
 
 Result<std::vector<std::byte>> PeerSource::manifest(const Digest& digest, Deadline deadline) {
   std::vector<std::byte> bytes;
+  PeerSearch search(scene_, digest, PeerSearch::Wanted::manifest, deadline);
   const auto read_all = [&](const PeerSearch::Try& from) -> Status {
     for (bytes.clear(); bytes.size() <= limits::kManifestMax;) {
-      WEFT_TRY(const auto part, ask(from, AskManifest{digest, bytes.size()}));
+      WEFT_TRY(const auto part, ask(search, from, AskManifest{digest, bytes.size()}));
       bytes.insert(bytes.end(), part.begin(), part.end());
       if (part.size() < kSourceReadMax) return {};
     }
     return Error{Errc::corrupt, "peer: a manifest without an end"};
   };
-  WEFT_CHECK(PeerSearch(scene_, digest, PeerSearch::Wanted::manifest, deadline).run(nullptr, read_all));
+  WEFT_CHECK(search.run(nullptr, read_all));
   return bytes;
 }
 
 Result<std::vector<Digest>> PeerSource::chunks(const Digest& manifest, const ContentId& id, Deadline deadline) {
   const ChunkRun whole{id, 0, chunk_count(id.length)};
   std::vector<Digest> digests;
+  PeerSearch search(scene_, manifest, PeerSearch::Wanted::digests, deadline);
   const auto read_all = [&](const PeerSearch::Try& from) -> Status {
     for (digests.clear(); digests.size() < whole.count;) {
       const std::uint64_t count = std::min(kDigestsAtOnceMax, whole.count - digests.size());
-      WEFT_TRY(const auto bytes, ask(from, AskChunks{{id, digests.size(), count}}));
+      WEFT_TRY(const auto bytes, ask(search, from, AskChunks{{id, digests.size(), count}}));
       WEFT_TRY(const auto part, decode_digests(bytes));
       if (part.size() != count)
         return Error{Errc::corrupt, fmt::format("peer: expected {} digests, got {}", count, part.size())};
@@ -64,7 +72,7 @@ Result<std::vector<Digest>> PeerSource::chunks(const Digest& manifest, const Con
     }
     return {};
   };
-  WEFT_CHECK(PeerSearch(scene_, manifest, PeerSearch::Wanted::digests, deadline).run(&whole, read_all));
+  WEFT_CHECK(search.run(&whole, read_all));
   return digests;
 }
 

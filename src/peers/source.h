@@ -10,6 +10,7 @@
 #include "peers/links.h"
 #include "peers/news.h"
 #include "peers/read_blocks.h"
+#include "peers/read_pace.h"
 #include "peers/search.h"
 #include "peers/view.h"
 #include "weft/exchange.h"
@@ -38,8 +39,8 @@ class PeerSource final : public BlobSource {
 
  private:
   class Reading;
-  Result<Answer> call(const PeerSearch::Try& to, const PeerRequest& request);
-  Result<std::vector<std::byte>> ask(const PeerSearch::Try& to, const PeerRequest& request);
+  Result<Answer> call(const PeerSearch::Try& to, const PeerRequest& request, const OnSign& on_sign);
+  Result<std::vector<std::byte>> ask(PeerSearch& search, const PeerSearch::Try& to, const PeerRequest& request);
 
   Exchange& exchange_;
   const std::shared_ptr<ReadBlocks> blocks_;
@@ -48,6 +49,7 @@ class PeerSource final : public BlobSource {
   PeerNews& news_;
   PeerCoding& coding_;
   const PeerScene scene_;
+  ReadPaces paces_;
 };
 
 }  // namespace weft

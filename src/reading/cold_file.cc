@@ -278,7 +278,7 @@ bool fetch_pays(std::uint64_t absent_bytes, std::uint64_t bytes_per_s) {
 }
 
 Status as_io(Status status) {
-  if (status.ok() || status.error().code == Errc::no_space) return status;
+  if (status.ok() || status.error().code == Errc::no_space || status.error().code == Errc::cancelled) return status;
   return Error{Errc::io, status.error().message};
 }
 

@@ -104,7 +104,7 @@ class Talk {
 Result<Frame> saying(Talk& talk, const Frame& answered, std::string_view what) {
   if (what == "again") return answered;
   if (what == "nonsense") return talk.sealed(testing::random_bytes(256, 1));
-  if (what == "backwards") return talk.sealed(net::KnownMessage{1, true});
+  if (what == "backwards") return talk.sealed(net::KnownMessage{1, 1, net::CallState::in_work});
   WEFT_TRY(Frame frame, talk.sealed(net::AskMessage{99}));
   if (what == "truncated")
     frame.resize(frame.size() - 1);

@@ -16,7 +16,7 @@ from weftlib import PATIENCE, environment, random_tensors, wait_until, write_mod
 
 pytestmark = pytest.mark.skipif(not can_make_networks(), reason="needs root, network name spaces and etcd")
 FILE = "model.safetensors"
-LEASE_SECONDS = 5
+LEASE_SECONDS = 10
 
 
 def slowly_from(cluster, *nodes, seed, rate="200mbit"):

@@ -21,6 +21,7 @@ class TappedTransport : public Transport {
   std::uint64_t pinned_bytes() const override { return below_->pinned_bytes(); }
   Result<PeerId> add_peer(std::span<const std::byte> address) override { return below_->add_peer(address); }
   void remove_peer(PeerId peer) override { below_->remove_peer(peer); }
+  std::optional<std::uint64_t> ends(PeerId peer) const override { return below_->ends(peer); }
   Status send(PeerId peer, std::span<const std::byte> message) override {
     return tap_(message) ? below_->send(peer, message) : Status{};
   }

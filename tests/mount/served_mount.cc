@@ -76,7 +76,7 @@ class NobodyPublishes final : public PublishRights {
   if (kernel == Kernel::without_passthrough) own.channel = take_passthrough_away(ends, pretender);
   const auto vfs = tree();
   NobodyPublishes rights;
-  ::_exit(serve(*vfs, rights, options, own).ok() ? 0 : 1);
+  ::_exit(serve(*vfs, rights, nullptr, options, own).ok() ? 0 : 1);
 }
 
 [[noreturn]] void run_supervisor(const Tree& tree, const MountOptions& options, Kernel kernel, int report) {

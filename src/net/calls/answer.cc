@@ -14,20 +14,14 @@ namespace {
 class CountedRead final : public PendingRead {
  public:
   CountedRead(WindowRead read, std::shared_ptr<CallLink> link, std::shared_ptr<AnswerReads> reads, std::size_t length)
-      : read_(std::move(read)), link_(std::move(link)), reads_(std::move(reads)), length_(length) {
-    link_->reading(1);
-  }
-  ~CountedRead() override {
-    if (!over_) link_->reading(-1);
-  }
+      : read_(std::move(read)), link_(std::move(link)), reads_(std::move(reads)), length_(length) {}
 
   Status wait(Clock::time_point deadline) override {
     Status status = read_->wait(deadline);
     const bool over = status.ok() || status.error().code != Errc::timed_out;
     if (over && !std::exchange(over_, true)) {
-      link_->reading(-1);
       reads_->end(status.ok() ? length_ : 0);
-      if (status.ok()) link_->heard();
+      if (status.ok()) link_->gave();
     }
     return status;
   }
@@ -71,11 +65,15 @@ AnswerReads::Clock::duration AnswerReads::busy() const {
 }  // namespace net
 
 Answer::Impl::Impl(std::shared_ptr<net::CallLink> link, net::AnswerMessage message, Deadline called)
-    : link_(std::move(link)), message_(std::move(message)), called_(called), opened_(!message_.windows.empty()) {}
+    : link_(std::move(link)),
+      message_(std::move(message)),
+      opened_(!message_.windows.empty()),
+      lease_(opened_ ? link_->lease(message_.id, called) : std::make_shared<net::WindowLease>(called)) {}
 
 // A window under a read that is still in flight is left to its lease: some providers end the connection over it.
 Answer::Impl::~Impl() {
   if (!opened_) return;
+  link_->drop_lease(message_.id);
   link_->record().read(reads_->bytes(), reads_->busy());
   if (!reads_->in_flight()) link_->done(message_.id, reads_->bytes());
 }
@@ -91,10 +89,28 @@ Result<WindowRead> Answer::Impl::read(std::size_t window, std::uint64_t offset, 
   return WindowRead(std::make_unique<net::CountedRead>(std::move(begun), link_, reads_, length));
 }
 
+// The questions that keep the windows open are also what the peer answers while its bytes take long.
+Status Answer::Impl::wait(PendingRead& read, std::chrono::milliseconds patience, const OnSign& on_sign) {
+  const auto begun = Deadline::clock::now();
+  for (auto sign = begun;;) {
+    link_->renew(message_.id, *lease_);
+    const Deadline gives_up = std::max(begun, link_->heard()) + patience;
+    Status status = read.wait(std::min(gives_up, Deadline::clock::now() + kSignEvery));
+    if (status.ok() || status.error().code != Errc::timed_out) return status;
+    const Deadline heard = link_->heard();
+    if (heard > sign && on_sign && !on_sign())
+      return Error{Errc::cancelled, fmt::format("peer {}: no longer wanted", link_->channel().node())};
+    sign = std::max(sign, heard);
+    if (Deadline::clock::now() >= std::max(begun, heard) + patience)
+      return Error{Errc::timed_out, fmt::format("peer {}: nothing came for {:.0f} s", link_->channel().node(),
+                                                std::chrono::duration<double>(patience).count())};
+  }
+}
+
 Status Answer::Impl::fetch_head(const LandingBuffer& buffer, Deadline deadline) {
   const auto length = static_cast<std::size_t>(message_.windows.front().length);
   WEFT_TRY(const WindowRead begun, read(0, 0, buffer.landing(), 0, length));
-  WEFT_CHECK(begun->wait(deadline));
+  WEFT_CHECK(wait(*begun, std::chrono::ceil<std::chrono::milliseconds>(deadline - Deadline::clock::now()), {}));
   if (Deadline::clock::now() > open_until())
     return Error{Errc::timed_out, fmt::format("peer {}: the head of an answer came too late", link_->channel().node())};
   const std::span<const std::byte> head = buffer.bytes().first(length);
@@ -130,6 +146,10 @@ std::uint64_t Answer::length(std::size_t window) const {
 Result<WindowRead> Answer::read(std::size_t window, std::uint64_t offset, std::shared_ptr<Landing> landing,
                                 std::size_t at, std::size_t length) {
   return impl_->read(window, offset, std::move(landing), at, length);
+}
+
+Status Answer::wait(PendingRead& read, std::chrono::milliseconds patience, const OnSign& on_sign) {
+  return impl_->wait(read, patience, on_sign);
 }
 
 }  // namespace weft

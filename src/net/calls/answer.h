@@ -40,10 +40,11 @@ class Answer::Impl {
   Impl& operator=(const Impl&) = delete;
 
   const net::AnswerMessage& message() const { return message_; }
-  // The lease began after the call.
-  Deadline open_until() const { return called_ + kWindowLease; }
+  Deadline open_until() const { return lease_->until(); }
   Result<WindowRead> read(std::size_t window, std::uint64_t offset, std::shared_ptr<Landing> landing, std::size_t at,
                           std::size_t length);
+  // As Answer::wait.
+  Status wait(PendingRead& read, std::chrono::milliseconds patience, const OnSign& on_sign);
   // Puts what the first window holds into the head's place. Errc::corrupt when it is not what the answer promised,
   // Errc::timed_out when it came after its window was open.
   Status fetch_head(const LandingBuffer& buffer, Deadline deadline);
@@ -51,8 +52,8 @@ class Answer::Impl {
  private:
   std::shared_ptr<net::CallLink> link_;
   net::AnswerMessage message_;
-  Deadline called_;
   bool opened_;  // windows, that the peer has to close
+  const std::shared_ptr<net::WindowLease> lease_;
   std::shared_ptr<net::AnswerReads> reads_ = std::make_shared<net::AnswerReads>();
 };
 

@@ -6,6 +6,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <string>
 #include <unordered_map>
 #include <vector>
 
@@ -45,21 +46,31 @@ class AnswerLink {
 
   // A call has come. False: it came before, or there are too many of it.
   bool begin(std::uint64_t call);
+  void work(std::uint64_t call);  // from now on it is being answered
   // Its windows are open. Gives them back when nobody wants them any more: it was given up, or the session is over.
-  std::optional<OpenWindows> answered(std::uint64_t call, AnswerMessage answer, OpenWindows windows);
-  // It is over: its windows, if it had any.
-  std::optional<OpenWindows> end(std::uint64_t call);
+  std::optional<OpenWindows> answered(std::uint64_t call, AnswerMessage answer, OpenWindows windows,
+                                      std::string subject);
+  // A call that is over.
+  struct Ended {
+    OpenWindows windows;  // none if it had none
+    std::string subject;
+  };
+  std::optional<Ended> end(std::uint64_t call);
   std::vector<OpenWindows> end_all();
 
-  // What to say when the caller asks about a call.
-  CallBody about(std::uint64_t call) const;
+  // Answers a question about a call, and keeps the windows of the call open.
+  CallBody about(const AskMessage& question);
+  // When the windows of a call are to be closed; nothing if it is over.
+  std::optional<Clock::time_point> open_until(std::uint64_t call) const;
   Clock::time_point used() const;
 
  private:
   struct Call {
+    CallState state = CallState::queued;
     AnswerMessage answer;  // when it is answered: it may have been lost
     OpenWindows windows;
-    bool is_answered = false;
+    std::string subject;  // of the windows
+    Clock::time_point open_until{};
   };
 
   Channel channel_;

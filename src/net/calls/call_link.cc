@@ -1,15 +1,12 @@
 #include "net/calls/call_link.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <utility>
 
 namespace weft::net {
 namespace {
-
-constexpr std::chrono::milliseconds kAskAfter{300};  // between a call, or the last question, and the next one
-// Of silence, while a call waits: a peer that lives answers questions at once, also when its answer takes long.
-constexpr std::chrono::milliseconds kLostAfter{1'500};
-constexpr std::chrono::milliseconds kLostReading{4'000};  // behind bytes on a link that many share
 
 // Of this thread: it waits for one call at a time. Who rings it may do so when the thread has ended.
 const std::shared_ptr<const Bell>& own_bell() {
@@ -19,7 +16,8 @@ const std::shared_ptr<const Bell>& own_bell() {
 
 }  // namespace
 
-CallLink::Outcome CallLink::call(std::span<const std::byte> request, Deadline deadline) {
+CallLink::Outcome CallLink::call(std::span<const std::byte> request, Deadline& deadline, Clock::duration patience,
+                                 const OnSign& on_sign) {
   std::uint64_t id = 0;
   Waiting* waiting = nullptr;
   {
@@ -30,16 +28,19 @@ CallLink::Outcome CallLink::call(std::span<const std::byte> request, Deadline de
     waiting = &waiting_[id];
     waiting->bell = own_bell();
   }
-  const Status sent =
-      channel_.send(CallMessage{id, {request.begin(), request.end()}}, std::min(deadline, Clock::now() + kLostAfter));
-  Outcome outcome = sent.ok() ? wait(id, *waiting, deadline) : Outcome{};
+  const Status sent = channel_.send(CallMessage{id, {request.begin(), request.end()}}, deadline);
+  Outcome outcome = sent.ok() ? wait(id, *waiting, deadline, patience, on_sign) : Outcome{};
   forget(id);
   return outcome;
 }
 
-CallLink::Outcome CallLink::wait(std::uint64_t call, Waiting& waiting, Deadline deadline) {
+CallLink::Outcome CallLink::wait(std::uint64_t call, Waiting& waiting, Deadline& deadline, Clock::duration patience,
+                                 const OnSign& on_sign) {
+  const auto begun = Clock::now();
+  auto sign = begun;
+  Clock::duration pause = kFirstSignAfter;
   std::unique_lock lock(mutex_);
-  for (auto ask_at = Clock::now() + kAskAfter;; ask_at = Clock::now() + kAskAfter) {
+  for (auto ask_at = begun + pause;; ask_at = Clock::now() + pause) {
     const auto until = std::min(deadline, ask_at);
     while (!waiting.outcome && !lost_ && Clock::now() < until) {
       lock.unlock();
@@ -47,15 +48,28 @@ CallLink::Outcome CallLink::wait(std::uint64_t call, Waiting& waiting, Deadline 
       lock.lock();
     }
     if (waiting.outcome) return std::move(*waiting.outcome);
-    const auto silence_max = reads_ > 0 ? kLostReading : kLostAfter;
-    if (lost_ || silence() >= silence_max) return {};
+    if (lost_ || is_silent()) return {};
+    const auto moved = std::max(gave_, waiting.queued);
+    const bool is_new = on_sign && moved > sign;
+    if (is_new) {
+      sign = moved;
+      deadline = std::max(deadline, moved + patience);
+    }
     const bool over = Clock::now() >= deadline;
+    const AskMessage question{call, ++waiting.questions, false};
     lock.unlock();
-    if (over) done(call, 0);
-    if (over) return {End::failed, {}, {Errc::timed_out, "peer " + channel_.node() + ": no answer in time"}};
-    static_cast<void>(channel_.send(AskMessage{call}));
+    if (is_new && !on_sign()) return give_up(call, Errc::cancelled);
+    if (over) return give_up(call, Errc::timed_out);
+    static_cast<void>(channel_.send(question));
+    pause = std::min<Clock::duration>(2 * pause, kSignEvery);
     lock.lock();
   }
+}
+
+CallLink::Outcome CallLink::give_up(std::uint64_t call, Errc code) {
+  done(call, 0);
+  if (code == Errc::cancelled) return {End::failed, {}, {code, "peer " + channel_.node() + ": no longer wanted"}};
+  return {End::failed, {}, {code, "peer " + channel_.node() + ": no answer in time"}};
 }
 
 void CallLink::forget(std::uint64_t call) {
@@ -69,6 +83,13 @@ CallLink::Clock::duration CallLink::silence() const {
   return silent_ + (Clock::now() - std::max(asked_, heard_));
 }
 
+// A peer that lives answers each question at once, also when its answer takes long.
+bool CallLink::is_silent() const {
+  const auto ends = channel_.transport().ends(channel_.peer());
+  const bool may_have_restarted = !ends || ends != ends_;
+  return silence() >= (may_have_restarted ? kRestartedAfter : kSilenceMax);
+}
+
 // When it is not sent, the windows of the call stay open until their lease ends.
 void CallLink::done(std::uint64_t call, std::uint64_t read_bytes) {
   static_cast<void>(channel_.send(DoneMessage{call, read_bytes}));
@@ -77,7 +98,11 @@ void CallLink::done(std::uint64_t call, std::uint64_t read_bytes) {
 Heard CallLink::receive(const FrameView& frame) {
   const auto payload = channel_.open(frame);
   if (!payload.ok()) return Heard::refused;
-  heard();
+  {
+    const std::lock_guard lock(mutex_);
+    heard_ = Clock::now();
+    silent_ = {};
+  }
   if (frame.header.kind != FrameKind::message) return Heard::closed;
   const auto body = decode_body(*payload);
   return body.ok() && take(*body) ? Heard::good : Heard::refused;
@@ -88,11 +113,24 @@ bool CallLink::take(const CallBody& body) {
     settle(answer->id, {End::answered, *answer, {}});
   else if (const auto* failure = std::get_if<FailureMessage>(&body))
     settle(failure->id, {End::failed, {}, failure->error});
-  else if (const auto* known = std::get_if<KnownMessage>(&body); known == nullptr)
+  else if (const auto* known = std::get_if<KnownMessage>(&body))
+    take(*known);
+  else
     return false;  // what only callers send
-  else if (!known->known)
-    settle(known->id, {End::again, {}, {}});
   return true;
+}
+
+void CallLink::take(const KnownMessage& known) {
+  std::shared_ptr<WindowLease> lease;
+  {
+    const std::lock_guard lock(mutex_);
+    if (const auto found = leases_.find(known.id); found != leases_.end()) lease = found->second.lock();
+    const auto waiting = waiting_.find(known.id);
+    if (waiting != waiting_.end() && known.state == CallState::queued) waiting->second.queued = Clock::now();
+  }
+  if (lease && known.state == CallState::answered) return lease->renewed(known.number);
+  if (lease) return lease->ended();
+  if (known.state == CallState::unknown) settle(known.id, {End::again, {}, {}});
 }
 
 // Nobody waits for a call that was given up: its end was said then, and an answer may come twice.
@@ -100,6 +138,7 @@ void CallLink::settle(std::uint64_t call, Outcome outcome) {
   std::shared_ptr<const Bell> bell;
   {
     const std::lock_guard lock(mutex_);
+    gave_ = Clock::now();
     const auto found = waiting_.find(call);
     if (found == waiting_.end() || found->second.outcome) return;
     found->second.outcome = std::move(outcome);
@@ -119,15 +158,32 @@ bool CallLink::lost() const {
   return lost_;
 }
 
-void CallLink::heard() {
+void CallLink::gave() {
   const std::lock_guard lock(mutex_);
-  heard_ = Clock::now();
+  heard_ = gave_ = Clock::now();
   silent_ = {};
 }
 
-void CallLink::reading(int more) {
+Deadline CallLink::heard() const {
   const std::lock_guard lock(mutex_);
-  reads_ += more;
+  return heard_;
+}
+
+std::shared_ptr<WindowLease> CallLink::lease(std::uint64_t call, Deadline called) {
+  auto lease = std::make_shared<WindowLease>(called);
+  const std::lock_guard lock(mutex_);
+  leases_[call] = lease;
+  return lease;
+}
+
+void CallLink::renew(std::uint64_t call, WindowLease& lease) {
+  const auto now = Clock::now();
+  if (lease.is_question_due(now)) static_cast<void>(channel_.send(AskMessage{call, lease.ask(now), true}));
+}
+
+void CallLink::drop_lease(std::uint64_t call) {
+  const std::lock_guard lock(mutex_);
+  leases_.erase(call);
 }
 
 }  // namespace weft::net

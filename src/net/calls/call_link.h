@@ -1,4 +1,5 @@
-// The caller's end of a session: its calls that wait for an answer. Any thread; receive() on the transport's.
+// The caller's end of a session: its calls that wait for an answer, and the answers whose windows it reads. Any thread;
+// receive() on the transport's.
 #pragma once
 
 #include <chrono>
@@ -11,6 +12,7 @@
 
 #include "net/calls/channel.h"
 #include "net/calls/peer_record.h"
+#include "net/calls/window_lease.h"
 #include "os/bell.h"
 #include "weft/exchange.h"
 
@@ -20,7 +22,7 @@ class CallLink {
  public:
   using Clock = std::chrono::steady_clock;
   CallLink(Transport& transport, PeerId peer, Session session, std::shared_ptr<PeerRecord> record)
-      : channel_(transport, peer, std::move(session)), record_(std::move(record)) {}
+      : channel_(transport, peer, std::move(session)), record_(std::move(record)), ends_(transport.ends(peer)) {}
 
   // How a call went, as far as this session can tell. `lost`: the session is no good, or the peer does not know it;
   // `again`: the peer does not know this call.
@@ -30,14 +32,19 @@ class CallLink {
     AnswerMessage answer;
     Error error;  // when it failed
   };
-  Outcome call(std::span<const std::byte> request, Deadline deadline);
+  // With `on_sign`, `deadline` is put off to `patience` after each sign of the peer's life.
+  Outcome call(std::span<const std::byte> request, Deadline& deadline, Clock::duration patience, const OnSign& on_sign);
   void done(std::uint64_t call, std::uint64_t read_bytes);
 
   Heard receive(const FrameView& frame);
   void lose();  // all its calls are lost
   bool lost() const;
-  void heard();            // a sign of life, such as a read that came
-  void reading(int more);  // so many more reads are in flight: behind them a message may be late
+  void gave();              // a read of a window ended well
+  Deadline heard() const;   // the last sign of life
+  // The windows of an answer: their reader asks for them to stay open.
+  std::shared_ptr<WindowLease> lease(std::uint64_t call, Deadline called);
+  void renew(std::uint64_t call, WindowLease& lease);
+  void drop_lease(std::uint64_t call);
 
   Channel& channel() { return channel_; }
   PeerRecord& record() { return *record_; }
@@ -46,22 +53,30 @@ class CallLink {
   struct Waiting {
     std::optional<Outcome> outcome;
     std::shared_ptr<const Bell> bell;  // of the thread that waits
+    std::uint64_t questions = 0;
+    Clock::time_point queued{};  // when the peer last said that the call is queued
   };
   void settle(std::uint64_t call, Outcome outcome);
   bool take(const CallBody& body);
-  Outcome wait(std::uint64_t call, Waiting& waiting, Deadline deadline);
+  void take(const KnownMessage& known);
+  Outcome wait(std::uint64_t call, Waiting& waiting, Deadline& deadline, Clock::duration patience,
+               const OnSign& on_sign);
+  Outcome give_up(std::uint64_t call, Errc code);
   void forget(std::uint64_t call);
   Clock::duration silence() const;  // with mutex_ held, while calls wait
+  bool is_silent() const;           // with mutex_ held: the session is no good
 
   Channel channel_;
   const std::shared_ptr<PeerRecord> record_;
+  const std::optional<std::uint64_t> ends_;  // of connections to the peer, when the session began
   mutable std::mutex mutex_;
-  std::unordered_map<std::uint64_t, Waiting> waiting_;  // guarded by mutex_, as all that follows
+  std::unordered_map<std::uint64_t, Waiting> waiting_;                       // guarded by mutex_, as all that follows
+  std::unordered_map<std::uint64_t, std::weak_ptr<WindowLease>> leases_;     // by call
   std::uint64_t next_call_ = 1;
   Clock::time_point heard_ = Clock::now();
+  Clock::time_point gave_{};     // when an answer or bytes last came
   Clock::time_point asked_{};    // since when calls wait
   Clock::duration silent_ = {};  // for which earlier ones waited since something was heard
-  int reads_ = 0;
   bool lost_ = false;
 };
 

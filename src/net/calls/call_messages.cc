@@ -40,11 +40,12 @@ Encoded encode(Builder& builder, const DoneMessage& done) {
 }
 
 Encoded encode(Builder& builder, const AskMessage& ask) {
-  return {wire::Body::Ask, wire::CreateAsk(builder, ask.id).Union()};
+  return {wire::Body::Ask, wire::CreateAsk(builder, ask.id, ask.number, ask.has_answer).Union()};
 }
 
 Encoded encode(Builder& builder, const KnownMessage& known) {
-  return {wire::Body::Known, wire::CreateKnown(builder, known.id, known.known).Union()};
+  const auto state = static_cast<std::uint8_t>(known.state);
+  return {wire::Body::Known, wire::CreateKnown(builder, known.id, known.number, state).Union()};
 }
 
 Result<CallBody> decode(const wire::Call& call) {
@@ -89,11 +90,13 @@ Result<CallBody> decode(const wire::Done& done) {
 }
 
 Result<CallBody> decode(const wire::Ask& ask) {
-  return CallBody(AskMessage{ask.id()});
+  return CallBody(AskMessage{ask.id(), ask.number(), ask.has_answer()});
 }
 
 Result<CallBody> decode(const wire::Known& known) {
-  return CallBody(KnownMessage{known.id(), known.known()});
+  if (known.state() > static_cast<std::uint8_t>(CallState::answered))
+    return Error{Errc::invalid, fmt::format("a call in state {}", known.state())};
+  return CallBody(KnownMessage{known.id(), known.number(), static_cast<CallState>(known.state())});
 }
 
 }  // namespace

@@ -34,10 +34,14 @@ struct DoneMessage {
 };
 struct AskMessage {
   std::uint64_t id = 0;
+  std::uint64_t number = 0;
+  bool has_answer = false;
 };
+enum class CallState : std::uint8_t { unknown, queued, in_work, answered };
 struct KnownMessage {
   std::uint64_t id = 0;
-  bool known = false;
+  std::uint64_t number = 0;
+  CallState state = CallState::unknown;
 };
 using CallBody = std::variant<CallMessage, AnswerMessage, FailureMessage, DoneMessage, AskMessage, KnownMessage>;
 

@@ -44,14 +44,15 @@ std::span<const Endpoint> Exchange::endpoints() const {
   return impl_->endpoints;
 }
 
-Result<Answer> Exchange::call(const PeerAddress& peer, std::span<const std::byte> request, Deadline deadline) {
+Result<Answer> Exchange::call(const PeerAddress& peer, std::span<const std::byte> request, Deadline deadline,
+                              const OnSign& on_sign) {
   const auto found = peer.provider.empty() ? impl_->endpoints.begin()
                                            : std::ranges::find(impl_->endpoints, peer.provider, &Endpoint::provider);
   if (found == impl_->endpoints.end())
     return Error{Errc::unsupported,
                  fmt::format("peer {}: this node has no endpoint of provider {}", peer.node, peer.provider)};
   const auto& end = impl_->ends[static_cast<std::size_t>(found - impl_->endpoints.begin())];
-  return end->outgoing().call(peer, request, deadline);
+  return end->outgoing().call(peer, request, deadline, on_sign);
 }
 
 Result<LandingBuffer> Exchange::landing(Deadline deadline) {

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/limits.h"
+#include "base/log.h"
 
 namespace weft::net {
 
@@ -82,7 +83,7 @@ void Incoming::keep_once(std::unique_lock<std::mutex>& lock) {
 }
 
 Incoming::Clock::time_point Incoming::next_due() const {
-  auto due = leases_.empty() ? Clock::time_point::max() : leases_.front().until;
+  auto due = leases_.empty() ? Clock::time_point::max() : leases_.begin()->first;
   for (const auto& [session, half] : half_open_) due = std::min(due, half.until);
   return due;
 }
@@ -99,21 +100,29 @@ void Incoming::end_due(std::unique_lock<std::mutex>& lock) {
     at = half_open_.erase(at);
   }
   std::vector<Lease> ended;
-  while (!leases_.empty() && leases_.front().until <= now) {
-    ended.push_back(std::move(leases_.front()));
-    leases_.pop_front();
+  while (!leases_.empty() && leases_.begin()->first <= now) {
+    ended.push_back(std::move(leases_.begin()->second));
+    leases_.erase(leases_.begin());
   }
   lock.unlock();
   unkept_ += strangers.size();
   for (const PeerId peer : strangers) transport_.remove_peer(peer);
-  for (const Lease& lease : ended) {
-    const LinkPtr link = lease.link.lock();
-    auto windows = link ? link->end(lease.call) : std::nullopt;
-    if (!windows || windows->count() == 0) continue;
-    ++lease_ends_;
-    withdraw(std::move(*windows));
-  }
+  for (const Lease& lease : ended)
+    if (const LinkPtr link = lease.link.lock()) end_lease(link, lease.call);
   lock.lock();
+}
+
+// If the reader has asked for the windows since, they stay open for longer.
+void Incoming::end_lease(const LinkPtr& link, std::uint64_t call) {
+  const auto until = link->open_until(call);
+  if (until && *until > Clock::now()) return lease(link, call, *until);
+  auto over = link->end(call);
+  if (!over || over->windows.count() == 0) return;
+  ++lease_ends_;
+  if (!over->subject.empty())
+    log_warning("peer {}: nothing came from it for {} s while it read {}", link->channel().node(),
+                kWindowLease.count() / 1000, over->subject);
+  withdraw(std::move(over->windows));
 }
 
 void Incoming::add_to(ExchangeFigures& figures) const {

@@ -43,13 +43,15 @@ class Incoming {
     Answerer answerer;
     PeerId peer = 0;
     Clock::time_point until;
+    bool proved = false;                            // the hello was made with the cluster's key
+    std::vector<std::byte> hello_tag;               // a caller that gets no welcome sends the same hello again
+    std::vector<std::byte> welcome;
   };
   struct Hello {
     std::vector<std::byte> frame;
     bool proved = false;  // made with the cluster's key
   };
   struct Lease {
-    Clock::time_point until;
     std::weak_ptr<AnswerLink> link;
     std::uint64_t call = 0;
   };
@@ -58,8 +60,10 @@ class Incoming {
   bool queue_hello(const FrameView& frame);
   bool confirm(const FrameView& frame);
   void welcome(const Hello& hello);
+  bool welcome_again(const FrameView& hello);
   bool admits(const EndpointAddress& address, bool proved);
-  void add_half_open(std::uint64_t session, Answerer answerer, PeerId peer);
+  void add_half_open(std::uint64_t session, HalfOpen half);
+  std::size_t count_half_open(bool proved) const;  // with mutex_ held
   void add_session(Session session, PeerId peer);
   void end(const LinkPtr& link);
   LinkPtr find(std::uint64_t session) const;
@@ -69,6 +73,7 @@ class Incoming {
   void keep_once(std::unique_lock<std::mutex>& lock);
   Clock::time_point next_due() const;
   void end_due(std::unique_lock<std::mutex>& lock);
+  void end_lease(const LinkPtr& link, std::uint64_t call);
 
   // Calls (incoming_calls.cc):
   Heard hear(const LinkPtr& link, const FrameView& frame);
@@ -78,7 +83,7 @@ class Incoming {
   void submitted();
   void answer(const LinkPtr& link, const CallMessage& call);
   Status give(const LinkPtr& link, std::uint64_t call, PeerReply reply);
-  void lease(const LinkPtr& link, std::uint64_t call);
+  void lease(const LinkPtr& link, std::uint64_t call, Clock::time_point until);
   Result<OpenWindows> open_windows(std::vector<std::unique_ptr<WindowMemory>> memory);
   void fail(const LinkPtr& link, std::uint64_t call, Error error);
   void done(const LinkPtr& link, const DoneMessage& done);
@@ -100,7 +105,7 @@ class Incoming {
   Newcomers newcomers_;
   std::unordered_map<std::uint64_t, LinkPtr> links_;  // by session
   std::map<std::string, std::uint64_t> session_of_;   // by node
-  std::deque<Lease> leases_;                          // the first to end first
+  std::multimap<Clock::time_point, Lease> leases_;    // by the time to look at them
   std::size_t windows_ = 0;
   std::uint64_t window_bytes_ = 0;
   std::size_t submitting_ = 0;  // calls to the workers, and those that the transport's threads answer

@@ -12,8 +12,6 @@
 namespace weft::net {
 namespace {
 
-constexpr std::chrono::milliseconds kSendPatience{2'000};  // the caller asks again for what it did not get
-
 Error too_much(std::string_view what) {
   return {Errc::busy, fmt::format("this node has too many {}", what)};
 }
@@ -51,7 +49,7 @@ bool Incoming::take(const LinkPtr& link, const CallBody& body) {
   else if (const auto* ended = std::get_if<DoneMessage>(&body))
     done(link, *ended);
   else if (const auto* ask = std::get_if<AskMessage>(&body))
-    static_cast<void>(link->channel().send(link->about(ask->id)));
+    static_cast<void>(link->channel().send(link->about(*ask)));
   else
     return false;  // what only those who answer send
   return true;
@@ -90,6 +88,7 @@ void Incoming::submitted() {
 }
 
 void Incoming::answer(const LinkPtr& link, const CallMessage& call) {
+  link->work(call.id);
   if (server_ == nullptr) return fail(link, call.id, {Errc::not_found, "this node answers no calls"});
   auto reply = server_->answer(link->channel().node(), call.request);
   if (!reply.ok()) return fail(link, call.id, std::move(reply).error());
@@ -101,21 +100,21 @@ Status Incoming::give(const LinkPtr& link, std::uint64_t call, PeerReply reply) 
   WEFT_TRY(OpenWindows windows, open_windows(std::move(reply.windows)));
   answer.windows = windows.remote();
   const bool lasts = windows.count() > 0;
-  if (auto unwanted = link->answered(call, answer, std::move(windows))) {
+  if (auto unwanted = link->answered(call, answer, std::move(windows), std::move(reply.subject))) {
     release(*std::move(unwanted));
     return {};
   }
-  if (lasts) lease(link, call);
+  if (lasts) lease(link, call, Clock::now() + kWindowLease);
   ++answers_;
-  static_cast<void>(link->channel().send(answer, Clock::now() + kSendPatience));
+  static_cast<void>(link->channel().send(answer, Clock::now() + kSilenceMax));
   if (!lasts) link->end(call);
   return {};
 }
 
-void Incoming::lease(const LinkPtr& link, std::uint64_t call) {
+void Incoming::lease(const LinkPtr& link, std::uint64_t call, Clock::time_point until) {
   const std::lock_guard lock(mutex_);
   if (leases_.empty()) wake_.notify_all();  // else an earlier end is waited for
-  leases_.push_back({Clock::now() + kWindowLease, link, call});
+  leases_.emplace(until, Lease{link, call});
 }
 
 Result<OpenWindows> Incoming::open_windows(std::vector<std::unique_ptr<WindowMemory>> memory) {
@@ -137,15 +136,15 @@ Result<OpenWindows> Incoming::open_windows(std::vector<std::unique_ptr<WindowMem
 
 void Incoming::fail(const LinkPtr& link, std::uint64_t call, Error error) {
   if (error.code == Errc::busy) ++busy_;
-  static_cast<void>(link->channel().send(FailureMessage{call, std::move(error)}, Clock::now() + kSendPatience));
+  static_cast<void>(link->channel().send(FailureMessage{call, std::move(error)}, Clock::now() + kSilenceMax));
   link->end(call);
 }
 
 void Incoming::done(const LinkPtr& link, const DoneMessage& done) {
-  auto windows = link->end(done.id);
-  if (!windows || windows->count() == 0) return;
-  served_bytes_ += std::min(done.read_bytes, windows->bytes());
-  release(*std::move(windows));
+  auto ended = link->end(done.id);
+  if (!ended || ended->windows.count() == 0) return;
+  served_bytes_ += std::min(done.read_bytes, ended->windows.bytes());
+  release(std::move(ended->windows));
 }
 
 bool Incoming::reserve(std::size_t windows, std::uint64_t bytes) {

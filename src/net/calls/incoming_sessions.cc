@@ -5,11 +5,18 @@
 #include "base/limits.h"
 #include "net/calls/incoming.h"
 #include "net/calls/outgoing.h"
+#include "weft/silence.h"
 
 namespace weft::net {
 namespace {
 
+// A caller that holds the key may be at the end of a slow link.
 constexpr std::chrono::milliseconds kHalfOpenFor{1'000};
+constexpr std::chrono::milliseconds kProvedHalfOpenFor = kSilenceMax;
+
+std::size_t half_open_max(bool proved) {
+  return proved ? limits::kPeerNewcomersMax : limits::kPeerHalfOpenMax;
+}
 
 }  // namespace
 
@@ -30,35 +37,56 @@ void Incoming::welcome(const Hello& hello) {
   const auto refuse = [this] { ++unkept_; };
   const auto frame = parse_frame(hello.frame);
   if (!frame.ok()) return refuse();
+  if (hello.proved && welcome_again(*frame)) return;
   const std::uint64_t session = random_session();
   auto answerer = Answerer::answer(identity_.with_session(session), *frame);
   if (!answerer.ok() || !admits(answerer->caller_address(), hello.proved)) return refuse();
   const auto peer = transport_.add_peer(answerer->caller_address());
   if (!peer.ok()) return refuse();
   const std::vector<std::byte> welcome = answerer->welcome();
-  add_half_open(session, std::move(*answerer), *peer);
+  const auto until = Clock::now() + (hello.proved ? kProvedHalfOpenFor : kHalfOpenFor);
+  add_half_open(session, {std::move(*answerer), *peer, until, hello.proved, {frame->tag.begin(), frame->tag.end()},
+                          welcome});
   static_cast<void>(transport_.send(*peer, welcome));
+}
+
+// True if this hello was answered already: the same welcome goes out again.
+bool Incoming::welcome_again(const FrameView& hello) {
+  const std::lock_guard lock(mutex_);
+  for (const auto& [session, half] : half_open_)
+    if (half.proved && std::ranges::equal(half.hello_tag, hello.tag)) {
+      static_cast<void>(transport_.send(half.peer, half.welcome));
+      return true;
+    }
+  return false;
 }
 
 // Strangers take nobody's place.
 bool Incoming::admits(const EndpointAddress& address, bool proved) {
   const std::lock_guard lock(mutex_);
-  return (proved || half_open_.size() < limits::kPeerHalfOpenMax) && newcomers_.admit(address, proved);
+  return (proved || count_half_open(false) < half_open_max(false)) && newcomers_.admit(address, proved);
+}
+
+std::size_t Incoming::count_half_open(bool proved) const {
+  return static_cast<std::size_t>(
+      std::ranges::count_if(half_open_, [proved](const auto& one) { return one.second.proved == proved; }));
 }
 
 // When there are too many, the oldest makes room: strangers cannot keep others out for longer than they flood.
-void Incoming::add_half_open(std::uint64_t session, Answerer answerer, PeerId peer) {
+void Incoming::add_half_open(std::uint64_t session, HalfOpen half) {
   std::optional<PeerId> pushed_out;
   {
     const std::lock_guard lock(mutex_);
-    if (half_open_.size() >= limits::kPeerHalfOpenMax) {
-      const auto oldest = std::min_element(half_open_.begin(), half_open_.end(), [](const auto& a, const auto& b) {
+    if (count_half_open(half.proved) >= half_open_max(half.proved)) {
+      const auto is_older = [proved = half.proved](const auto& a, const auto& b) {
+        if (a.second.proved != b.second.proved) return a.second.proved == proved;
         return a.second.until < b.second.until;
-      });
+      };
+      const auto oldest = std::ranges::min_element(half_open_, is_older);
       pushed_out = oldest->second.peer;
       half_open_.erase(oldest);
     }
-    half_open_.emplace(session, HalfOpen{std::move(answerer), peer, Clock::now() + kHalfOpenFor});
+    half_open_.emplace(session, std::move(half));
   }
   if (!pushed_out) return;
   ++unkept_;

@@ -13,8 +13,11 @@
 namespace weft::net {
 namespace {
 
-constexpr std::chrono::milliseconds kGreetAgain{500};  // a hello may be lost with a connection that just ended
-constexpr int kTries = 3;                              // of a call, with sessions or requests that were lost
+// A hello may be lost with a connection that just ended. The pause before it is sent again doubles: on a slow link the
+// welcome is on its way.
+constexpr std::chrono::milliseconds kGreetAgainMin{500};
+constexpr std::chrono::milliseconds kGreetAgainMax{4'000};
+constexpr int kTries = 3;  // of a call, with sessions or requests that were lost
 
 }  // namespace
 
@@ -27,19 +30,21 @@ std::uint64_t random_session() {
   }
 }
 
-Result<Answer> Outgoing::call(const PeerAddress& peer, std::span<const std::byte> request, Deadline deadline) {
+Result<Answer> Outgoing::call(const PeerAddress& peer, std::span<const std::byte> request, Deadline deadline,
+                              const OnSign& on_sign) {
   if (request.size() > kRequestBytesMax)
     return Error{Errc::invalid,
                  fmt::format("a request: expected at most {} bytes, got {}", kRequestBytesMax, request.size())};
   if (peer.node == identity_.node) return Error{Errc::invalid, "a call: to this node itself"};
   ++calls_;
+  const Clock::duration patience = deadline - Clock::now();
   for (int tries = 0; tries < kTries; ++tries) {
     WEFT_TRY(const std::shared_ptr<CallLink> link, link_to(peer, deadline));
     const Clock::time_point called = Clock::now();  // no lease of its windows began before
-    CallLink::Outcome outcome = link->call(request, deadline);
+    CallLink::Outcome outcome = link->call(request, deadline, patience, on_sign);
     if (outcome.end == CallLink::End::answered) {
       link->record().answered(Clock::now() - called);
-      return open_answer(link, std::move(outcome.answer), called, deadline);
+      return open_answer(link, std::move(outcome.answer), called, std::max(deadline, Clock::now() + patience));
     }
     if (outcome.end == CallLink::End::failed) {
       link->record().failed();
@@ -149,12 +154,12 @@ Result<Caller::Agreed> Outgoing::shake_hands(PeerId peer, std::uint64_t session,
 
 Result<std::vector<std::byte>> Outgoing::greet(PeerId peer, std::uint64_t session, const std::vector<std::byte>& hello,
                                                Deadline deadline) {
-  for (;;) {
+  for (auto pause = kGreetAgainMin;; pause = std::min(2 * pause, kGreetAgainMax)) {
     const Status sent = transport_.send(peer, hello);
     if (!sent.ok() && sent.error().code != Errc::busy) return sent.error();
     std::unique_lock lock(mutex_);
     Greeting& greeting = greetings_.at(session);
-    const auto until = std::min(deadline, Clock::now() + kGreetAgain);
+    const auto until = std::min(deadline, Clock::now() + pause);
     if (changed_.wait_until(lock, until, [&] { return !greeting.welcome.empty(); })) return std::move(greeting.welcome);
     if (Clock::now() >= deadline) return Error{Errc::timed_out, "no answer to a handshake in time"};
   }

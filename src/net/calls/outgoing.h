@@ -26,7 +26,9 @@ class Outgoing {
   Outgoing(Transport& transport, Identity identity, std::shared_ptr<LandingPool> landings)
       : transport_(transport), identity_(std::move(identity)), landings_(std::move(landings)) {}
 
-  Result<Answer> call(const PeerAddress& peer, std::span<const std::byte> request, Deadline deadline);
+  // As Exchange::call.
+  Result<Answer> call(const PeerAddress& peer, std::span<const std::byte> request, Deadline deadline,
+                      const OnSign& on_sign);
 
   // False: this frame is of none of our sessions, or was no good.
   bool receive(const FrameView& frame);

@@ -20,7 +20,7 @@
 
 namespace weft::net {
 
-inline constexpr std::uint16_t kWireVersion = 5;
+inline constexpr std::uint16_t kWireVersion = 6;
 
 // Who we are in a handshake.
 struct Self {

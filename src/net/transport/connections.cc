@@ -124,6 +124,11 @@ long Connections::post_receive(MessageOperation& receive) {
   return post_receive_on(connection->endpoint.get(), receive);
 }
 
+std::optional<std::uint64_t> Connections::ends(Route& route) const {
+  const std::lock_guard lock(mutex_);
+  return static_cast<Line&>(route).ends;
+}
+
 void Connections::completed(ConnectionId id, bool well, std::size_t received) {
   const std::lock_guard lock(mutex_);
   if (!well) events_due_ = true;  // they may say more

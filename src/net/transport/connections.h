@@ -41,6 +41,7 @@ class Connections final : public Wire {
   Result<std::shared_ptr<Route>> route(std::span<const std::byte> address) override;
   long post(Route& route, Operation& operation) override;
   long post_receive(MessageOperation& receive) override;
+  std::optional<std::uint64_t> ends(Route& route) const override;
   void completed(ConnectionId id, bool well, std::size_t received) override;
   void completed_own(const void* context, bool well) override;
   bool look() override;

@@ -6,6 +6,7 @@
 
 #include "base/limits.h"
 #include "net/transport/connections.h"
+#include "weft/silence.h"
 
 namespace weft::net {
 namespace {
@@ -14,11 +15,11 @@ using std::chrono::milliseconds;
 
 constexpr std::size_t kWatches = 1;  // receives that wake this thread when their connection ends
 constexpr auto kBetweenLooks = milliseconds(250);
-constexpr auto kConnectMax = milliseconds(2'000);  // then another attempt begins, without the pauses of this one
+// Another attempt begins then, without the pauses of this one. Behind a full queue of a slow link an answer takes seconds.
+constexpr auto kConnectMax = kSilenceMax / 2;
 constexpr auto kPulseEvery = milliseconds(2'000);
-constexpr auto kSilenceMax = milliseconds(6'000);  // of a peer that was sent a pulse
-constexpr auto kCallerSilenceMax = milliseconds(20'000);
-constexpr auto kCallerConnectMax = milliseconds(5'000);
+constexpr auto kCallerSilenceMax = 2 * kSilenceMax;
+constexpr auto kCallerConnectMax = kSilenceMax / 2;
 constexpr auto kUnusedMax = milliseconds(10'000);      // of a line that no peer of the transport needs any more
 constexpr auto kGoodAfter = milliseconds(1'000);       // a connection that held so long was none that fails at once
 constexpr auto kCompletionsMax = milliseconds(5'000);  // in which all completions of a closed connection were read
@@ -141,6 +142,7 @@ void Connections::close_broken() {
       if (line->connection && line->connection->broken && line->dialling) any_broken_ = true;
       if (!line->connection || !line->connection->broken || line->dialling) continue;
       const bool was_good = line->connection->up && line->connection->since + kGoodAfter < now;
+      if (line->connection->up) ++line->ends;
       if (was_good) line->failures = 0;
       if (!was_good) rest(*line, line->connection->failure);
       broken.push_back(std::move(line->connection));

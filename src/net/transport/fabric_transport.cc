@@ -136,6 +136,17 @@ void FabricTransport::remove_peer(PeerId peer) {
   end_reads(&peer, "it was removed");
 }
 
+std::optional<std::uint64_t> FabricTransport::ends(PeerId peer) const {
+  std::shared_ptr<Route> route;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto found = peers_.find(peer);
+    if (found == peers_.end()) return {};
+    route = found->second.route;
+  }
+  return wire_->ends(*route);
+}
+
 Status FabricTransport::send(PeerId peer, std::span<const std::byte> message) {
   WEFT_CHECK(check_message(message));
   {

@@ -36,6 +36,7 @@ class FabricTransport final : public Transport, private Wire::Owner {
   std::uint64_t pinned_bytes() const override;
   Result<PeerId> add_peer(std::span<const std::byte> address) override;
   void remove_peer(PeerId peer) override;
+  std::optional<std::uint64_t> ends(PeerId peer) const override;
   Status send(PeerId peer, std::span<const std::byte> message) override;
   bool after_receiving(std::function<void()> job) override;
   Result<std::unique_ptr<Window>> open_window(std::span<const std::byte> memory) override;

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <span>
 
 #include "net/transport/domain.h"
@@ -49,6 +50,8 @@ class Wire {
   // Any thread. 0; -FI_EAGAIN: not now; another error: not at all.
   virtual long post(Route& route, Operation& operation) = 0;
   virtual long post_receive(MessageOperation& receive) = 0;
+  // As Transport::ends. Any thread.
+  virtual std::optional<std::uint64_t> ends(Route& /*route*/) const { return {}; }
 
   // By the progress thread. A completion of an operation on this connection, or of one that is none of the transport's.
   virtual void completed(ConnectionId connection, bool well, std::size_t received) = 0;

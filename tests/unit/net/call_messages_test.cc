@@ -27,8 +27,14 @@ TEST_CASE("each message comes back as it was said, the largest within one frame"
   answer.head_hash = net::random_bytes();
   CHECK(back(answer).head_hash == answer.head_hash);
   CHECK(back(DoneMessage{9, 10}).read_bytes == 10);
-  CHECK(back(AskMessage{11}).id == 11);
-  CHECK(back(KnownMessage{12, true}).known);
+  const AskMessage ask = back(AskMessage{11, 13, true});
+  CHECK(ask.id == 11);
+  CHECK(ask.number == 13);
+  CHECK(ask.has_answer);
+  for (const CallState state : {CallState::unknown, CallState::queued, CallState::in_work, CallState::answered}) {
+    CHECK(back(KnownMessage{12, 14, state}).state == state);
+    CHECK(back(KnownMessage{12, 14, state}).number == 14);
+  }
 }
 
 TEST_CASE("what a peer says of its failure is one short line") {

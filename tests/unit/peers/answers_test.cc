@@ -158,6 +158,20 @@ TEST_CASE("bytes are given in the head when they are few, else in a window") {
   }
 }
 
+TEST_CASE("an answer begins behind the bytes that the asker has, and names for the log what is read") {
+  for (const std::size_t size : {std::size_t{500}, 3 * kDigestChunk + 7})
+    for (const std::uint32_t skip : {1U, 499U}) {
+      Answering node(size);
+      AskBytes ask{{{node.blob.id, 0, chunk_count(size)}}};
+      ask.skip = skip;
+      ask.subject = "bert@1: model.safetensors";
+      const auto reply = node.ask(ask);
+      REQUIRE(reply.ok());
+      CHECK(std::ranges::equal(joined(*reply), std::span(node.blob.bytes()).subspan(skip)));
+      CHECK(reply->subject == ask.subject);
+    }
+}
+
 TEST_CASE("a file that is shorter than it should be fails the one who asked") {
   Answering node(3 * kDigestChunk);
   REQUIRE(::truncate(node.blob.store.pack_path(1).c_str(), kDigestChunk) == 0);

@@ -137,8 +137,8 @@ TEST_CASE("who gives to one read is not silent to another") {
   const auto slow = of.take(kA, {});
   REQUIRE(slow);
   of.moved(slow->number);
-  CHECK(of.moved_since(slow->number, begin));
-  CHECK_FALSE(of.moved_since(slow->number, Clock::now()));
+  CHECK(of.gave_since(slow->node, begin));
+  CHECK_FALSE(of.gave_since(slow->node, Clock::now()));
   of.done(slow->number, 0, Clock::now() - begin + milliseconds(1), &kLate);
   CHECK(of.readiness(kA) == Readiness::ready);
 }

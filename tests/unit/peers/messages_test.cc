@@ -48,6 +48,13 @@ TEST_CASE("a request is what it was") {
   CHECK(bases.bases == coded.bases);
   CHECK(bases.effort == CodingEffort::dense);
   CHECK(bases.must_code);
+  AskBytes rest{bytes.runs};
+  rest.skip = 99;
+  rest.subject = "org/bert@1: a\nb";
+  const auto behind = std::get<AskBytes>(decode_request(encode_request(rest)).value());
+  CHECK(behind.skip == 99);
+  CHECK(behind.length() == 100 + 2 * kDigestChunk + 1 - 99);
+  CHECK(behind.subject == "org/bert@1: a\\x0ab");  // the log has one line for it
   const Announce announce{{{digest_of(3), "", 0, {}}, {digest_of(4), "", 2, {1, 0, 255}, true}}, true};
   const auto said = std::get<Announce>(decode_request(encode_request(announce)).value());
   CHECK(said.had == announce.had);
@@ -64,6 +71,7 @@ TEST_CASE("holders and digests are what they were") {
 
 TEST_CASE("the largest request fits into one message") {
   AskBytes ask;
+  ask.subject = std::string(2 * kSubjectBytesMax, 's');
   for (std::size_t i = 0; i < kRunsPerRequest; ++i) ask.runs.push_back(run_of(1 + i, 0, 1));
   CHECK(encode_request(ask).size() <= kRequestBytesMax);
   ask.runs.resize(limits::kBasesPerRequestMax);
@@ -92,6 +100,12 @@ TEST_CASE("what no request may say is refused") {
   CHECK(refused(AskBytes{{run_of(kSourceReadMax + 1, 0, 17)}}));
   CHECK(refused(AskBytes{std::vector<ChunkRun>(kRunsPerRequest + 1, run_of(100, 0, 1))}));
   CHECK(refused(AskChunks{run_of(0, 0, 1)}));
+  AskBytes skips{{run_of(100, 0, 1)}};
+  skips.skip = 100;  // nothing is left of the chunk
+  CHECK(refused(skips));
+  skips.runs = {run_of(3 * kDigestChunk, 0, 3)};
+  skips.skip = kDigestChunk;
+  CHECK(refused(skips));
   const auto with_bases = [](std::size_t runs, std::size_t bases, std::uint8_t width, unsigned effort) {
     return AskBytes{std::vector<ChunkRun>(runs, run_of(100, 0, 1)),
                     false,

@@ -210,18 +210,46 @@ TEST_CASE("that other peers have nothing does not hide why one that has it faile
   CHECK(it.asked.back() != 'a');
 }
 
-TEST_CASE("a peer that gives other bytes to this node is asked again, but not for ever") {
+TEST_CASE("the last error of a silent cluster names the peer, and how long nothing came") {
   World it;
-  it.does["a"] = [&it](PeerSearch::Try& one) {
-    it.time.pass(one.patience);
-    it.links.moved(one.peer.number);
-    it.time.pass(milliseconds(1));
-    return Status(Error{Errc::timed_out, "behind"});
+  it.does["a"] = [&it](PeerSearch::Try& one) { return it.silence(one); };
+  const Status status = it.search();
+  REQUIRE(!status.ok());
+  CHECK(status.error().message == "peer a: nothing came for 4 s; the last try: silent");
+}
+
+TEST_CASE("a peer that cannot be reached is tried until the deadline, and gives once it is back") {
+  World it;
+  const auto away = [&it](PeerSearch::Try& /*one*/) -> Status {
+    if (it.passed() < milliseconds(3'000)) return Error{Errc::unreachable, "nobody listens"};
+    return {};
   };
-  CHECK(code_of(it.search()) == Errc::timed_out);
-  CHECK(it.asked.substr(0, 4) == "aaaa");
-  CHECK(it.passed() > milliseconds(10'000));
-  CHECK(it.passed() < milliseconds(10'000) + 2 * kPatience);
+  it.does["a"] = away;
+  CHECK(it.search().ok());
+  CHECK(it.passed() >= milliseconds(3'000));
+  CHECK(it.passed() < kPatience);
+  it.does["a"] = [](PeerSearch::Try& /*one*/) { return Status(Error{Errc::unreachable, "nobody listens"}); };
+  const auto begin = it.time.now();
+  CHECK(code_of(it.search()) == Errc::unreachable);
+  CHECK(it.time.now() - begin == kPatience);
+}
+
+TEST_CASE("a busy peer is asked again for as long as it says so") {
+  World it;
+  it.does["a"] = [&it](PeerSearch::Try& /*one*/) -> Status {
+    if (it.passed() < 3 * kPatience) return Error{Errc::busy, "too many calls"};
+    return {};
+  };
+  CHECK(it.search().ok());
+  CHECK(it.passed() >= 3 * kPatience);
+  CHECK(it.asked.find_first_not_of('a') == std::string::npos);
+}
+
+TEST_CASE("a read that nobody wants any more ends at once") {
+  World it;
+  it.does["a"] = [](PeerSearch::Try& /*one*/) { return Status(Error{Errc::cancelled, "no longer wanted"}); };
+  CHECK(code_of(it.search()) == Errc::cancelled);
+  CHECK(it.asked == "a");
 }
 
 TEST_CASE("a peer that is busy with other reads is waited for while it gives to them") {

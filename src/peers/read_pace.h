@@ -1,0 +1,52 @@
+// The pace at which this node reads from one peer: a ReadWindow that all reads of the peer share. Any thread.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+
+#include "peers/read_window.h"
+
+namespace weft {
+
+class ReadPace {
+ public:
+  // The next piece of at most `left` bytes; nothing if the window is full. With `first` there is one in any case: no read
+  // waits for those of other threads.
+  std::optional<ReadWindow::Piece> ask(std::size_t left, bool first) {
+    const std::lock_guard lock(mutex_);
+    const std::size_t length = std::min(left, window_.piece());
+    if (!first && !window_.has_room(length)) return {};
+    return window_.ask(length, Deadline::clock::now());
+  }
+  void came(const ReadWindow::Piece& piece) {
+    const std::lock_guard lock(mutex_);
+    window_.came(piece, Deadline::clock::now());
+  }
+  void lost(const ReadWindow::Piece& piece) {
+    const std::lock_guard lock(mutex_);
+    window_.lost(piece);
+  }
+
+ private:
+  std::mutex mutex_;
+  ReadWindow window_;  // guarded by mutex_
+};
+
+// The paces of all peers, by their number in PeerLinks. Any thread.
+class ReadPaces {
+ public:
+  ReadPace& of(std::uint32_t peer) {
+    const std::lock_guard lock(mutex_);
+    auto& pace = paces_[peer];
+    if (!pace) pace = std::make_unique<ReadPace>();
+    return *pace;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::map<std::uint32_t, std::unique_ptr<ReadPace>> paces_;  // guarded by mutex_; none is forgotten: a cluster has few
+};
+
+}  // namespace weft
