@@ -1,7 +1,6 @@
 """What the parts of scripts/bench net share: nodes that read from each other, and the raw loop between the same hosts."""
 
 import contextlib
-import json
 import os
 import pathlib
 import resource
@@ -14,6 +13,7 @@ from measure import drop_caches, seconds
 
 TESTS = pathlib.Path(__file__).parents[1] / "tests"
 sys.path[:0] = [str(TESTS), str(TESTS / "cluster")]
+from clusterlib import Wire  # noqa: E402
 from nodes import Cluster  # noqa: E402
 from weftlib import WEFT, random_tensors, run, wait_until, write_model  # noqa: E402
 
@@ -180,17 +180,6 @@ def answers(host, port):
     """Whether somebody listens there."""
     script = f"import socket; socket.create_connection(('{host.address}', {port}), 1)"
     return subprocess.run([*host.inside, "python3", "-c", script], stderr=subprocess.DEVNULL, check=False).returncode == 0
-
-
-class Wire:
-    """What a host has sent and received since it is there."""
-
-    def __init__(self, host):
-        link = json.loads(run(["ip", "-n", host.space, "-s", "-j", "link", "show", "eth0"]).stdout)[0]
-        self.mtu = link["mtu"]
-        stats = link["stats64"]
-        self.sent, self.received = stats["tx"]["bytes"], stats["rx"]["bytes"]
-        self.received_packets = stats["rx"]["packets"]
 
 
 def peer_reads(node):

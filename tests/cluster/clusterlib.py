@@ -61,15 +61,41 @@ class Host:
         said = run(["ip", "-n", self.space, "-j", "link", "show", "dev", "eth0"]).stdout
         return json.loads(said)[0]["address"]
 
+    def ends(self):
+        """Both ends of the cable, each as its name space and device. A packet goes out through the first."""
+        return (self.space, "eth0"), (self.network.switch, self.port)
+
     def shape(self, rate, burst="256k", latency="50ms"):
         """Bounds what goes out of here and what comes in, as tc-tbf(8) says it: "1gbit"."""
-        for space, device in ((self.space, "eth0"), (self.network.switch, self.port)):
+        for space, device in self.ends():
             run(["tc", "-n", space, "qdisc", "replace", "dev", device, "root", "tbf", "rate", rate, "burst", burst,
                  "latency", latency])
 
     def unshape(self):
-        for space, device in ((self.space, "eth0"), (self.network.switch, self.port)):
+        for space, device in self.ends():
             run(["tc", "-n", space, "qdisc", "del", "dev", device, "root"])
+
+    def lose(self, permille):
+        """Drops this many of 1,000 packets in each direction, at random. 0 ends it.
+
+        Packets are dropped where they arrive: TCP is told at once of a packet that its own host drops, and of no other."""
+        for space, device in self.ends():
+            chain = f"netdev loss {device}"
+            run(["nsenter", f"--net=/run/netns/{space}", "nft",
+                 f"add table netdev loss; add chain {chain} {{ type filter hook ingress device {device} priority 0; }};"
+                 f"flush chain {chain};" + (f"add rule {chain} numgen random mod 1000 < {permille} drop" if permille
+                                            else f"delete chain {chain}")])
+
+
+class Wire:
+    """The bytes and packets that a host has sent and received since it was plugged in."""
+
+    def __init__(self, host):
+        link = json.loads(run(["ip", "-n", host.space, "-s", "-j", "link", "show", "eth0"]).stdout)[0]
+        self.mtu = link["mtu"]
+        stats = link["stats64"]
+        self.sent, self.received = stats["tx"]["bytes"], stats["rx"]["bytes"]
+        self.received_packets = stats["rx"]["packets"]
 
 
 class Network:
@@ -210,4 +236,4 @@ def can_make_networks():
     return False
 
 
-__all__ = ["Etcd", "Host", "Network", "can_make_networks"]
+__all__ = ["Etcd", "Host", "Network", "Wire", "can_make_networks"]

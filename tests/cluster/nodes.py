@@ -14,6 +14,7 @@ from weftlib import PATIENCE, Mount, Store, run, wait_until
 MESSAGES = ("weft_request_seconds_count", "weft_fetches_total", "weft_fetched_manifests_total")
 MODEL_FILE = "model.safetensors"  # of what write_model() writes
 SECONDS_MAX = 20 * PATIENCE  # within which everything ends well, or with a clear errno
+SILENCE_SECONDS = 10  # after the last byte or sign of life a read gives up: weft.7
 CLOSED_SECONDS_MAX = 1.5 * PATIENCE  # within which a stranger, or a session that hears nonsense, is closed: 1, and the asking
 
 
