@@ -146,7 +146,7 @@ def table_at_once(directory, args):
              for nodes, options, way in itertools.product(args.nodes, args.options, args.ways)]
     print(f"One holder, links as fast each way, {args.pairs} pairs that take turns. Seconds are from the start of the first "
           "reader to the end\nof the last one. Copies sent: bytes that the holder's interface sent while all read ÷ bytes of "
-          f"the model.\nA time with failed reads is not the time of the model.\n\n{HEAD}")
+          f"the model.\nWith failed reads, seconds and copies are not those of the model.\n\n{HEAD}")
     print_rows(directory, cases, args)
 
 
@@ -166,7 +166,8 @@ def print_rows(directory, cases, args, goal=None):
 
 def table_one_node(directory, args):
     print(f"One node and one holder, links as fast each way, default mount options, one file by cat, {ONE_NODE_TIMES} times "
-          "each.\nCopies sent: bytes that the holder's interface sent ÷ bytes of the file, the worst time.\n")
+          "each.\nCopies sent: bytes that the holder's interface sent ÷ bytes of the file, the worst time. With failed reads, "
+          "seconds and copies\nare not those of the file.\n")
     head = "| nodes, links | read | mount options | seconds: median | copies sent | failed reads | busy | goal | met |"
     print(head + "\n" + "|---" * (head.count("|") - 1) + "|")
     for mbit in args.links:
