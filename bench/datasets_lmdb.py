@@ -116,8 +116,8 @@ def ranks_row(sides, pairs):
 def run(build, directory, args):
     free_space_for(directory, 3 * args.records * RECORD_BYTES + 512 * MIB)
     paced = f", the disk held to {args.pace} MB/s" if args.pace else ""
-    print(f"An LMDB of {args.records} records of {RECORD_BYTES} bytes, `readahead=False`{paced}; peer: the native file. "
-          f"libfuse {measure.libfuse()}\n")
+    print(f"An LMDB of {args.records} records of {RECORD_BYTES} bytes, `readahead=False`, default mount options{paced}; peer: "
+          f"the native file. libfuse {measure.libfuse()}\n")
     with read_pace(directory, args.pace) if args.pace else contextlib.nullcontext():
         with contextlib.closing(Sides(build, directory, args.records)) as sides:
             print(PAIR_HEAD)

@@ -1,4 +1,5 @@
-"""Loads tensors as frameworks do, for the benches: reads lines `HOW PATH [NAME]`, answers each with its seconds.
+"""Loads tensors as frameworks do, for the benches: reads lines `HOW PATH [NAME]`, answers each with its seconds, or with
+`failed: REASON`.
 
 HOW: load_file   safetensors.torch.load_file, then the sum of every tensor
      in_order    safe_open, then each tensor in the file's order, summed
@@ -41,8 +42,11 @@ def main():
     for line in sys.stdin:
         how, *arguments = line.split()
         begin = time.perf_counter()
-        WAYS[how](*arguments)
-        print(f"{time.perf_counter() - begin:.6f}", flush=True)
+        try:
+            WAYS[how](*arguments)
+            print(f"{time.perf_counter() - begin:.6f}", flush=True)
+        except Exception as failure:  # pylint: disable=broad-except
+            print("failed:", " ".join(str(failure).split()), flush=True)
 
 
 if __name__ == "__main__":

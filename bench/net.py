@@ -5,6 +5,7 @@ import os
 import pathlib
 
 import measure
+import net_cases
 
 # Each part is a module net_<part>.py whose run(build, directory, args) prints its tables.
 PARTS = ["whole", "small", "tensor", "subset", "holders", "together", "origin", "sparse", "idle"]
@@ -20,6 +21,7 @@ def parse():
     parser.add_argument("--provider", default="net", help="of libfabric, on both sides")
     parser.add_argument("--gbit", type=float, help="of the giver's link, where a file is read whole; else nothing bounds it")
     parser.add_argument("only", nargs="*", choices=[*PARTS, []], metavar="PART", help=" ".join(PARTS))
+    net_cases.add_arguments(parser)
     return parser.parse_args()
 
 

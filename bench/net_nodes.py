@@ -15,7 +15,8 @@ TESTS = pathlib.Path(__file__).parents[1] / "tests"
 sys.path[:0] = [str(TESTS), str(TESTS / "cluster")]
 from clusterlib import Wire  # noqa: E402
 from nodes import Cluster  # noqa: E402
-from weftlib import WEFT, random_tensors, run, wait_until, write_model  # noqa: E402
+from user_mount import UserMount, options_text  # noqa: E402
+from weftlib import WEFT, random_tensors, run, safetensors_bytes, wait_until, write_model  # noqa: E402
 
 FILE = "model.safetensors"
 MIB = 1 << 20
@@ -31,40 +32,78 @@ def publish(cluster, node, path, name):
     return spec
 
 
-def forget(node):
-    """The node has no bytes of others any more, nor has the kernel; who can give them has them in memory. Nothing is on
-    its way to a disk: that would be the next reader's loss."""
-    wait_until(lambda: node.daemon.status()["fetched"]["transfers"] == 0, seconds_max=PATIENCE, pause=0.05)
-    node.store.weft("evict", "--all")
+def mounted(node, options=None):
+    """A mount of a node, with default options if none is given. A context."""
+    return UserMount(node.store, node.directory / "mnt", options)
+
+
+def shape(nodes, mbit):
+    """Bounds each node's link to so many Mbit/s each way. A fast link needs a larger burst to reach its rate."""
+    for node in nodes:
+        node.host.shape(f"{mbit}mbit", burst="2m" if mbit >= 1000 else "256k")
+
+
+def arrived(node):
+    """Bytes that the node has fetched since its daemon started."""
+    return node.fetched("peer") + node.fetched("origin")
+
+
+def wait_idle(*nodes, seconds_max=PATIENCE):
+    """Waits until no node fetches anything."""
+    for node in nodes:
+        wait_until(lambda node=node: node.daemon.status()["fetched"]["transfers"] == 0, seconds_max=seconds_max, pause=0.05)
+
+
+def forget(*nodes, seconds_max=PATIENCE):
+    """These nodes lose all fetched bytes, also in the page cache. The nodes and the origin that serve them have their packs
+    in memory. No write-back is left, because it would slow down the next reader."""
+    wait_idle(*nodes, seconds_max=seconds_max)
+    for node in nodes:
+        node.store.weft("evict", "--all")
     os.sync()
     drop_caches()
-    others = [other.directory / "store" for other in node.cluster.nodes if other is not node]
-    for giver in [*others, *filter(None, [node.cluster.origin])]:
-        for path in giver.rglob("*.pack"):
+    cluster = nodes[0].cluster
+    servers = [other.directory / "store" for other in cluster.nodes if other not in nodes]
+    for server in [*servers, *filter(None, [cluster.origin])]:
+        for path in server.rglob("*.pack"):
             if path.stat().st_size >= MIB:
                 warm(path)
 
 
 @contextlib.contextmanager
-def cold_mount(node, options=None, moves=0):
-    """A mount of a node that has no bytes of others. So many have to come before it ends: else nothing was measured."""
-    forget(node)
-    before = node.fetched("peer") + node.fetched("origin")
-    with node.mounted(options) as mount:
-        yield mount
-    wait_until(lambda: node.daemon.status()["fetched"]["transfers"] == 0, seconds_max=PATIENCE, pause=0.05)
+def cold_mounts(nodes, options=None, moves=0):
+    """Mounts of nodes that have no bytes of others. So many bytes have to arrive at each node before its mount ends, because
+    otherwise the bench has measured nothing."""
+    forget(*nodes)
+    before = [arrived(node) for node in nodes]
+    with contextlib.ExitStack() as stack:
+        yield [stack.enter_context(mounted(node, options)) for node in nodes]
+    wait_idle(*nodes)
     os.sync()
-    moved = node.fetched("peer") + node.fetched("origin") - before
-    if moved < moves:
-        raise RuntimeError(f"expected {moves} bytes to come, got {moved}: the node had them")
+    for node, had in zip(nodes, before):
+        if arrived(node) - had < moves:
+            raise RuntimeError(f"expected {moves} bytes to arrive, got {arrived(node) - had}: the node had them")
+
+
+@contextlib.contextmanager
+def cold_mount(node, options=None, moves=0):
+    """The same with one node."""
+    with cold_mounts([node], options, moves) as (mount,):
+        yield mount
 
 
 def warm(path):
     run(["cat", path], stdout=subprocess.DEVNULL)
 
 
-def cat(path):
-    return seconds("sh", "-c", 'exec cat "$1" >/dev/null', "sh", path)
+def cat(*paths):
+    """Seconds of reading the files one after the other."""
+    return seconds("sh", "-c", 'exec cat "$@" >/dev/null', "sh", *paths)
+
+
+def containers(directory):
+    """The safetensors files of a version, in order."""
+    return sorted(directory.glob("*.safetensors"))
 
 
 class Cores:
@@ -187,6 +226,21 @@ def peer_reads(node):
     return node.exchange()["read_bytes"]
 
 
+def write_shards(directory, tensors, count):
+    """A model directory: config.json, `count` safetensors shards, and their index as transformers writes it."""
+    directory.mkdir(parents=True)
+    (directory / "config.json").write_text('{"model_type": "plain"}\n')
+    names, weight_map = list(tensors), {}
+    for i in range(count):
+        shard = f"model-{i + 1:05}-of-{count:05}.safetensors"
+        part = names[i * len(names) // count:(i + 1) * len(names) // count]
+        (directory / shard).write_bytes(safetensors_bytes({name: tensors[name] for name in part}))
+        weight_map |= dict.fromkeys(part, shard)
+    index = {"metadata": {"total_size": sum(len(data) for _, _, data in tensors.values())}, "weight_map": weight_map}
+    (directory / f"{FILE}.index.json").write_text(json.dumps(index, indent=2) + "\n")
+    return directory
+
+
 def run_each(parts, directory, args):
     """part(its own new directory, args) for each."""
     for number, part in enumerate(parts):
@@ -195,6 +249,7 @@ def run_each(parts, directory, args):
         part(where, args)
 
 
-__all__ = ["Account", "Cluster", "Cores", "FILE", "MIB", "PATIENCE", "Raw", "WEFT", "Wire", "answers", "cat", "cold_mount",
-           "forget", "peer_reads", "publish", "random_tensors", "run", "run_each",
-           "time", "tree_seconds", "wait_until", "warm", "write_model"]
+__all__ = ["Account", "Cluster", "Cores", "FILE", "MIB", "PATIENCE", "Raw", "WEFT", "Wire", "answers", "arrived", "cat",
+           "cold_mount", "cold_mounts", "containers", "forget", "mounted", "options_text", "peer_reads", "publish",
+           "random_tensors", "run", "run_each", "shape", "time", "tree_seconds", "wait_idle", "wait_until", "warm",
+           "write_model", "write_shards"]

@@ -52,6 +52,7 @@ def run(_build, directory, args):
     rows = [(f"{LAYERS * each // MIB} MiB", whole, LAYERS * each), (f"5 % of it, {each // MIB} MiB by a view", subset, each),
             (f"{BLOCK} tensors of {BYTES} bytes by their views, one after the other", tensors, BLOCK * BYTES)]
     notes = []
+    print("Default mount options, one file, links not shaped: at full speed, so no read takes long enough for a time-out.\n")
     print(PAIR_HEAD)
     with contextlib.ExitStack() as stack:
         sides = [Side(directory / "peers", models, args.provider, stack),

@@ -55,7 +55,8 @@ class Copier:
 
 def run(_build, directory, args):
     tree = write_tree(directory / "tree")
-    print(f"{FILES} files of {BYTES_MIN} to {BYTES_MAX} bytes, cp -r; peer: the same from a mounted sshfs\n\n{PAIR_HEAD}")
+    print(f"{FILES} files of {BYTES_MIN} to {BYTES_MAX} bytes, cp -r, default mount options, links not shaped; peer: the same "
+          f"from a mounted sshfs\n\n{PAIR_HEAD}")
     (directory / "nodes").mkdir()
     with Cluster(directory / "nodes", peers=True) as cluster:
         one, two = (cluster.node("--provider", args.provider) for _ in range(2))

@@ -167,7 +167,8 @@ def ratio_row(name, ours, theirs, goal=None):
 def report(mtu, views, whole, h5, taken):
     asked = len(WANTED) * EACH
     allowed = 1.02 * asked + SPARE
-    print(f"{len(WANTED)} of {LAYERS} layers of {LAYERS * EACH // MIB} MiB, 1 Gbit/s, burst {BURST}, MTU {mtu}\n")
+    print(f"{len(WANTED)} of {LAYERS} layers of {LAYERS * EACH // MIB} MiB, default mount options, 1 Gbit/s, burst {BURST}, "
+          f"MTU {mtu}\n")
     print("| | median (95 % interval) | goal | met |\n|---|---|---|---|")
     row("bytes asked for", asked)
     for side, how in zip(views, ("one view after the other", "the views at once")):

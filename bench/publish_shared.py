@@ -78,9 +78,10 @@ def row_of(saved, tensors, changed, every, times, medians):
 
 def run(build, directory, args):
     medians = ours(build, directory, args)
-    print(f"{args.megabytes} MB saved through glusterfs, a brick on a host of its own, links of 1 Gbit/s, and a reader that looks "
-          "for it every so often; ratio of its time to weft's over links of 1 Gbit/s, and of 4. The limit is for a weft that "
-          "does nothing but move the changed bytes, and for a glusterfs that moves all of them twice and is polled.\n")
+    print(f"{args.megabytes} MB saved through glusterfs, with a brick on a host of its own and links of 1 Gbit/s, and a reader that "
+          "polls it.\nThe ratio is its time ÷ weft's, over links of 1 Gbit/s and of 4. weft publishes through a mount with options "
+          "publish,durability=memory,\nand reads through one with default options. The limit is for a weft that does nothing but "
+          "move the changed bytes, and for a glusterfs\nthat moves all of them twice and is polled.\n")
     print("| saved | poll | glusterfs | " + " | ".join(f"weft, {gbit} Gbit/s | ratio | limit" for gbit in LINKS) + " |")
     print("|---" * (3 + 3 * len(LINKS)) + "|", flush=True)
     with Cluster(directory, peers=True) as cluster:

@@ -74,7 +74,7 @@ class Area:
         self.store, self.mount = self.directory / "store", self.directory / "mnt"
         measure.run(self.weft, "--store", self.store, "init")
         self.mount.mkdir()
-        measure.run(build / "fuse/mount.weft", self.store, self.mount, "-o", "publish,drafts_max=1P",
+        measure.run(build / "fuse/mount.weft", self.store, self.mount, "-o", "publish",
             env={"PATH": f"{self.weft.parent}:/usr/sbin:/usr/bin:/sbin:/bin"})
         undo.callback(measure.run, "umount", self.mount)
         self.draft, self.native = self.mount / "new/m", self.directory / "native"
@@ -119,7 +119,7 @@ class Area:
 
 
 def measure_area(area, pairs, size):
-    print(f"\n{area.name}, {size // MIB} MiB\n\n{PAIR_HEAD}")
+    print(f"\n{area.name}, {size // MIB} MiB, mount options publish\n\n{PAIR_HEAD}")
     goal = 0.95 if area.name == "tmpfs" else None
     for name, way in WAYS.items():
         touch_memory(2 * size, area.directory)

@@ -6,6 +6,7 @@ import json
 import os
 import pathlib
 import shutil
+import signal
 import subprocess
 import time
 
@@ -63,6 +64,11 @@ def medians_in_turn(number, ours, native, way):
     return [sorted(times[path] for times in rounds)[1] for path in (ours, native)]
 
 
+def ending(returncode):
+    """How a program ended, by its return code."""
+    return signal.Signals(-returncode).name if returncode < 0 else f"exit status {returncode}"
+
+
 class Loader:
     """A Python that has torch loaded, and times what it is told to load."""
 
@@ -75,9 +81,12 @@ class Loader:
         self.process.stdin.flush()
 
     def wait(self):
+        """Its seconds. A RuntimeError says why it could not load."""
         line = self.process.stdout.readline()
         if not line:
-            raise RuntimeError("the loader failed")
+            raise RuntimeError(ending(self.process.wait()))
+        if line.startswith("failed"):
+            raise RuntimeError(line.strip())
         return float(line)
 
     def seconds(self, how, path, *name):

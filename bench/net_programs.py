@@ -1,0 +1,124 @@
+"""Programs that read files of a model, several at once. A read that fails is counted and does not end the bench."""
+
+import contextlib
+import os
+import subprocess
+import sys
+import threading
+import time
+
+from read_set import Loader, ending
+
+SECONDS_MAX = 1800  # a program that takes longer hangs: it is killed, and its read has failed
+
+
+class Cat:
+    """`cat` of files, one after the other. It goes on after a file that it cannot read."""
+
+    def __init__(self, _warm_up):
+        self.process = None
+
+    def prepare(self):
+        """There is nothing to prepare."""
+
+    wait_ready = prepare
+
+    def start(self, paths):
+        self.process = subprocess.Popen(["cat", *paths], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                                        stderr=subprocess.PIPE, text=True, env=os.environ | {"LC_ALL": "C"})
+
+    def failures(self):
+        """The reason of each failed read, after the program has ended."""
+        said = self.process.communicate()[1]
+        if self.process.returncode < 0:
+            return [ending(self.process.returncode)]
+        return [line.rsplit(": ", 1)[-1] for line in said.splitlines()]
+
+    def pids(self):
+        """Processes that run between two reads."""
+        return []
+
+    def kill(self):
+        if self.process and self.process.poll() is None:
+            self.process.kill()
+            self.process.communicate()
+
+
+class LoadFile:
+    """safetensors' load_file in a Python that has torch loaded before, and the sum of every tensor. `warm_up` is a local
+    file."""
+
+    def __init__(self, warm_up):
+        self.warm_up, self.loader, self.is_warm = warm_up, None, False
+
+    def prepare(self):
+        """Starts the Python, if none runs."""
+        if self.loader is None:
+            self.loader, self.is_warm = Loader(sys.executable), False
+            self.loader.start("load_file", self.warm_up)
+
+    def wait_ready(self):
+        """Waits until the Python has loaded torch."""
+        if not self.is_warm:
+            self.loader.wait()
+            self.is_warm = True
+
+    def start(self, paths):
+        self.loader.start("load_file", *paths)
+
+    def failures(self):
+        """The reason of each failed read. A page of the mapping that does not arrive ends the program with SIGBUS."""
+        try:
+            self.loader.wait()
+            return []
+        except RuntimeError as failure:
+            self.kill()  # the others still read, so a new Python starts later
+            return [str(failure)]
+
+    @property
+    def process(self):
+        return self.loader.process if self.loader else None
+
+    def pids(self):
+        return [self.process.pid]
+
+    def kill(self):
+        if self.loader:
+            self.process.kill()
+            self.loader.close()
+            self.loader = None
+
+
+@contextlib.contextmanager
+def programs(kind, count, warm_up):
+    """So many of Cat or LoadFile. They are killed at the end."""
+    with contextlib.ExitStack() as stack:
+        made = []
+        for _ in range(count):
+            made.append(kind(warm_up))
+            stack.callback(made[-1].kill)
+        yield made
+
+
+def get_ready(readers):
+    """Prepares all of them at the same time."""
+    for reader in readers:
+        reader.prepare()
+    for reader in readers:
+        reader.wait_ready()
+
+
+def read_at_once(readers, paths):
+    """Starts each program with its own list of files. Returns the seconds until the last one ends, and the reason of each
+    failed read."""
+    watchdog = threading.Timer(SECONDS_MAX, lambda: [reader.process.kill() for reader in readers if reader.process])
+    watchdog.daemon = True
+    watchdog.start()
+    try:
+        begin = time.perf_counter()
+        for reader, files in zip(readers, paths):
+            reader.start(files)
+        failures = [failure for reader in readers for failure in reader.failures()]
+        return time.perf_counter() - begin, failures
+    finally:
+        watchdog.cancel()
