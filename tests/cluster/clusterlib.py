@@ -16,8 +16,17 @@ from weftlib import run, wait_until
 ETCD = "/usr/bin/etcd"
 ETCD_PORT, ETCD_PEER_PORT = 2379, 2380
 PREFIX = "10.77.0."
+HOSTS_MAX = 254
+# The kernel keeps at most 1,024 addresses of neighbours that it has found by asking, for all name spaces together. Hosts of
+# a larger network are told the addresses of all others: those do not count.
+ASKING_HOSTS_MAX = 24
 START_SECONDS_MAX = 60
 counter = itertools.count(1)
+
+
+def hardware_address(number):
+    """Of the host with this number."""
+    return f"02:77:00:00:00:{number:02x}"
 
 
 class Host:
@@ -26,11 +35,13 @@ class Host:
     def __init__(self, network, number):
         self.network, self.address = network, f"{PREFIX}{number}"
         self.space, self.port = f"{network.name}-{number}", f"p{number}"
+        self.hardware_address = hardware_address(number)
 
     def up(self):
         switch = self.network.switch
         run(["ip", "netns", "add", self.space])
-        run(["ip", "-n", switch, "link", "add", self.port, "type", "veth", "peer", "name", "eth0", "netns", self.space])
+        run(["ip", "-n", switch, "link", "add", self.port, "type", "veth",
+             "peer", "name", "eth0", "address", self.hardware_address, "netns", self.space])
         run(["ip", "-n", switch, "link", "set", self.port, "master", "br0", "up"])
         run(["ip", "-n", self.space, "addr", "add", f"{self.address}/24", "dev", "eth0"])
         for device in ("lo", "eth0"):
@@ -57,9 +68,11 @@ class Host:
     def mend(self):
         run(["ip", "-n", self.network.switch, "link", "set", self.port, "master", "br0", "up"])
 
-    def hardware_address(self):
-        said = run(["ip", "-n", self.space, "-j", "link", "show", "dev", "eth0"]).stdout
-        return json.loads(said)[0]["address"]
+    def know_all(self):
+        """From now on this host asks nobody where the others are, also those that come later."""
+        lines = [f"neigh replace {PREFIX}{number} lladdr {hardware_address(number)} dev eth0 nud permanent"
+                 for number in range(1, HOSTS_MAX + 1)]
+        run(["ip", "-n", self.space, "-batch", "-"], stdin=None, input="\n".join(lines))
 
     def ends(self):
         """Both ends of the cable, each as its name space and device. A packet goes out through the first."""
@@ -124,16 +137,17 @@ class Network:
         host = Host(self, len(self.hosts) + 1)
         self.hosts.append(host)
         host.up()
+        if len(self.hosts) == ASKING_HOSTS_MAX + 1:
+            self.know_each_other()
+        elif len(self.hosts) > ASKING_HOSTS_MAX:
+            host.know_all()
         return host
 
     def know_each_other(self):
         """Hosts go on sending to one that is cut off, as through a router: nobody asks first who is there, which is how
         Linux learns soon that nobody is."""
         for host in self.hosts:
-            for other in self.hosts:
-                if other is not host:
-                    run(["ip", "-n", host.space, "neigh", "replace", other.address, "lladdr", other.hardware_address(),
-                         "dev", "eth0", "nud", "permanent"])
+            host.know_all()
 
     def __exit__(self, *exception):
         with contextlib.ExitStack() as every:  # also when somebody interrupts one
