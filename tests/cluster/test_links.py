@@ -104,12 +104,23 @@ class Swarm:
     @contextlib.contextmanager
     def holder_killed(self):
         """The time at which the holder's daemon is killed. It is back afterwards."""
+        before = {self.address_of_holder(reader) for reader in self.readers}
         killed = time.monotonic()
         self.holder.daemon.kill()
         try:
             yield killed
         finally:
             self.holder.daemon.start()
+            for reader in self.readers:
+                wait_until(lambda reader=reader: self.address_of_holder(reader) not in (None, *before), seconds_max=SECONDS_MAX,
+                           pause=0.05)
+
+    def address_of_holder(self, reader):
+        """The address of the holder's daemon, as the reader knows it; None if the holder is not in the cluster."""
+        for peer in reader.store.json("peers")["peers"]:
+            if peer["name"] == self.holder.directory.name:
+                return peer["address"]
+        return None
 
 
 @pytest.fixture(scope="module")
