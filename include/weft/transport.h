@@ -105,9 +105,13 @@ class Transport {
   // Later sends and reads to it are refused; its reads in flight end with Errc::unreachable for those who wait.
   virtual void remove_peer(PeerId peer) = 0;
 
-  // How often a connection to the peer has ended: the peer may have restarted since. Nothing where the provider does not
-  // tell.
+  // How often a connection to the peer has ended: the peer may have restarted since. Nothing where the provider does
+  // not tell.
   virtual std::optional<std::uint64_t> ends(PeerId /*peer*/) const { return {}; }
+
+  // Attempts to connect to the peer that failed, such as where nobody listens; grows. 0 where the provider does not
+  // tell.
+  virtual std::uint64_t failures(PeerId /*peer*/) const { return 0; }
 
   // Queues a copy of a message of 1 to kMessageBytesMax bytes; to one peer they arrive whole, in order, at most once,
   // or are lost with the peer. Errc::busy when too many are unsent to this peer.

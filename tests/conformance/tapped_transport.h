@@ -22,6 +22,7 @@ class TappedTransport : public Transport {
   Result<PeerId> add_peer(std::span<const std::byte> address) override { return below_->add_peer(address); }
   void remove_peer(PeerId peer) override { below_->remove_peer(peer); }
   std::optional<std::uint64_t> ends(PeerId peer) const override { return below_->ends(peer); }
+  std::uint64_t failures(PeerId peer) const override { return below_->failures(peer); }
   Status send(PeerId peer, std::span<const std::byte> message) override {
     return tap_(message) ? below_->send(peer, message) : Status{};
   }

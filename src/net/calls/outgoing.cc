@@ -17,7 +17,8 @@ namespace {
 // welcome is on its way.
 constexpr std::chrono::milliseconds kGreetAgainMin{500};
 constexpr std::chrono::milliseconds kGreetAgainMax{4'000};
-constexpr int kTries = 3;  // of a call, with sessions or requests that were lost
+constexpr std::uint64_t kConnectsMax = 2;  // that fail, until another peer is asked
+constexpr int kTries = 3;                  // of a call, with sessions or requests that were lost
 
 }  // namespace
 
@@ -154,6 +155,7 @@ Result<Caller::Agreed> Outgoing::shake_hands(PeerId peer, std::uint64_t session,
 
 Result<std::vector<std::byte>> Outgoing::greet(PeerId peer, std::uint64_t session, const std::vector<std::byte>& hello,
                                                Deadline deadline) {
+  const std::uint64_t failures = transport_.failures(peer);
   for (auto pause = kGreetAgainMin;; pause = std::min(2 * pause, kGreetAgainMax)) {
     const Status sent = transport_.send(peer, hello);
     if (!sent.ok() && sent.error().code != Errc::busy) return sent.error();
@@ -162,6 +164,7 @@ Result<std::vector<std::byte>> Outgoing::greet(PeerId peer, std::uint64_t sessio
     const auto until = std::min(deadline, Clock::now() + pause);
     if (changed_.wait_until(lock, until, [&] { return !greeting.welcome.empty(); })) return std::move(greeting.welcome);
     if (Clock::now() >= deadline) return Error{Errc::timed_out, "no answer to a handshake in time"};
+    if (transport_.failures(peer) >= failures + kConnectsMax) return Error{Errc::unreachable, "nobody listens there"};
   }
 }
 

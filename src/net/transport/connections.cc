@@ -129,6 +129,11 @@ std::optional<std::uint64_t> Connections::ends(Route& route) const {
   return static_cast<Line&>(route).ends;
 }
 
+std::uint64_t Connections::failures(Route& route) const {
+  const std::lock_guard lock(mutex_);
+  return static_cast<Line&>(route).failed;
+}
+
 void Connections::completed(ConnectionId id, bool well, std::size_t received) {
   const std::lock_guard lock(mutex_);
   if (!well) events_due_ = true;  // they may say more
@@ -254,6 +259,7 @@ Result<InfoPtr> Connections::info_for(const Line& line) const {
 
 void Connections::rest(Line& line, int failure) {
   line.failure = failure;
+  ++line.failed;
   const auto pause = kRestMin * (1U << std::min(line.failures++, 8));
   line.rests_until = Clock::now() + std::min<Clock::duration>(pause, kRestMax);
 }

@@ -42,6 +42,7 @@ class Connections final : public Wire {
   long post(Route& route, Operation& operation) override;
   long post_receive(MessageOperation& receive) override;
   std::optional<std::uint64_t> ends(Route& route) const override;
+  std::uint64_t failures(Route& route) const override;
   void completed(ConnectionId id, bool well, std::size_t received) override;
   void completed_own(const void* context, bool well) override;
   bool look() override;

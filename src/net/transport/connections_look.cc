@@ -6,7 +6,7 @@
 
 #include "base/limits.h"
 #include "net/transport/connections.h"
-#include "weft/silence.h"
+#include "weft/deadline.h"
 
 namespace weft::net {
 namespace {
@@ -15,7 +15,8 @@ using std::chrono::milliseconds;
 
 constexpr std::size_t kWatches = 1;  // receives that wake this thread when their connection ends
 constexpr auto kBetweenLooks = milliseconds(250);
-// Another attempt begins then, without the pauses of this one. Behind a full queue of a slow link an answer takes seconds.
+// Another attempt begins then, without the pauses of this one. Behind a full queue of a slow link an answer takes
+// seconds.
 constexpr auto kConnectMax = kSilenceMax / 2;
 constexpr auto kPulseEvery = milliseconds(2'000);
 constexpr auto kCallerSilenceMax = 2 * kSilenceMax;

@@ -136,15 +136,20 @@ void FabricTransport::remove_peer(PeerId peer) {
   end_reads(&peer, "it was removed");
 }
 
+std::shared_ptr<Route> FabricTransport::route_of(PeerId peer) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = peers_.find(peer);
+  return found == peers_.end() ? nullptr : found->second.route;
+}
+
 std::optional<std::uint64_t> FabricTransport::ends(PeerId peer) const {
-  std::shared_ptr<Route> route;
-  {
-    const std::lock_guard lock(mutex_);
-    const auto found = peers_.find(peer);
-    if (found == peers_.end()) return {};
-    route = found->second.route;
-  }
-  return wire_->ends(*route);
+  const auto route = route_of(peer);
+  return route ? wire_->ends(*route) : std::nullopt;
+}
+
+std::uint64_t FabricTransport::failures(PeerId peer) const {
+  const auto route = route_of(peer);
+  return route ? wire_->failures(*route) : 0;
 }
 
 Status FabricTransport::send(PeerId peer, std::span<const std::byte> message) {

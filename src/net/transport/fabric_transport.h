@@ -37,6 +37,7 @@ class FabricTransport final : public Transport, private Wire::Owner {
   Result<PeerId> add_peer(std::span<const std::byte> address) override;
   void remove_peer(PeerId peer) override;
   std::optional<std::uint64_t> ends(PeerId peer) const override;
+  std::uint64_t failures(PeerId peer) const override;
   Status send(PeerId peer, std::span<const std::byte> message) override;
   bool after_receiving(std::function<void()> job) override;
   Result<std::unique_ptr<Window>> open_window(std::span<const std::byte> memory) override;
@@ -57,6 +58,7 @@ class FabricTransport final : public Transport, private Wire::Owner {
   };
 
   Status start();
+  std::shared_ptr<Route> route_of(PeerId peer) const;  // null: not known, or removed
   void receive_on(ConnectionId connection, std::size_t count) override;
   void wake() override { fi_cq_signal(wire_->domain().queue.get()); }
   void close_registrations();

@@ -47,7 +47,8 @@ struct Line final : Route {
   int failure = 0;                         // libfabric's number of the last one
   Clock::time_point rests_until{};         // what is sent meanwhile fails at once
   Clock::time_point used = Clock::now();
-  std::uint64_t ends = 0;  // connections that were up and have ended
+  std::uint64_t ends = 0;    // connections that were up and have ended
+  std::uint64_t failed = 0;  // attempts to connect that failed
 };
 
 }  // namespace weft::net

@@ -50,8 +50,9 @@ class Wire {
   // Any thread. 0; -FI_EAGAIN: not now; another error: not at all.
   virtual long post(Route& route, Operation& operation) = 0;
   virtual long post_receive(MessageOperation& receive) = 0;
-  // As Transport::ends. Any thread.
+  // As Transport::ends and failures. Any thread.
   virtual std::optional<std::uint64_t> ends(Route& /*route*/) const { return {}; }
+  virtual std::uint64_t failures(Route& /*route*/) const { return 0; }
 
   // By the progress thread. A completion of an operation on this connection, or of one that is none of the transport's.
   virtual void completed(ConnectionId connection, bool well, std::size_t received) = 0;
