@@ -13,8 +13,8 @@ namespace weft {
 // and are closed. How it is mounted goes to Vfs::set_mount_status. block_stop_signals() was called before any thread
 // was made: a stop signal is the supervisor's affair, and only when that is gone the server itself unmounts.
 // Errc::unsupported when the state that `ends` lead to is another program's.
-// `cold` brings the bytes that are not local; null: nobody does. A request that waits for it does not count as one that
-// stands still.
+// `cold` fetches bytes of other nodes, and may be null. The supervisor does not take a request that waits for such
+// bytes for a stalled one.
 Status serve(Vfs& vfs, PublishRights& rights, ColdReads* cold, const MountOptions& options, const ServerEnds& ends);
 
 }  // namespace weft

@@ -18,8 +18,8 @@ void reply_error(fuse_req_t request, const Error& error) {
   fuse_reply_err(request, errno_of(error.code));
 }
 
-// A request of a process that is being killed ends at once. Any other signal leaves it: a read of a file is not interrupted
-// by a timer.
+// A request of a process that is being killed ends at once. Any other signal leaves it: a read of a file is not
+// interrupted by a timer.
 bool is_wanted(fuse_req_t request) {
   return fuse_req_interrupted(request) == 0 || !is_being_killed(fuse_req_ctx(request)->pid);
 }

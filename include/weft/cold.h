@@ -61,8 +61,9 @@ class ColdWait {
   const std::function<bool()> is_wanted_;
 };
 
-// Any thread. A call waits while its bytes can come, however long that takes, and ends after a silence (weft/silence.h):
-// Errc::timed_out; Errc::unreachable when there is nobody to ask; Errc::not_found when nobody has it, Errc::corrupt when nobody has it whole, Errc::no_space.
+// Any thread. A call waits while its bytes can come, however long that takes, and ends after a silence
+// (weft/deadline.h): Errc::timed_out; Errc::unreachable when there is nobody to ask; Errc::not_found when nobody has
+// it, Errc::corrupt when nobody has it whole, Errc::no_space.
 class ColdReads {
  public:
   virtual ~ColdReads() = default;
@@ -82,7 +83,8 @@ class ColdReads {
   virtual void trim() {}  // what came and is not wanted any more goes; to be called every few seconds
   // May be some seconds old.
   virtual ColdAdvice advice() { return {}; }
-  // `alive` is called now and then by threads that wait, while there is life in whoever brings the bytes; empty: nothing is.
+  // `alive` is called now and then by threads that wait, while there is life in whoever brings the bytes; empty:
+  // nothing is.
   virtual void on_wait(std::function<void()> /*alive*/) {}
 };
 

@@ -5,10 +5,9 @@
 // heads of answers came from it, unchanged and once. What is read from a window is not authenticated: it is checked
 // against its digest by whoever uses it. Messages are encrypted, windows are not. Requests are hostile bytes all the
 // same: a node that holds the key may be broken. Threads: every call from any thread; calls to one peer run at once.
-// Waiting: progress decides (weft/silence.h). A call without an OnSign returns by its deadline. With one, a wait ends when
-// the peer has been silent for the caller's patience. Memory is bounded, whatever peers and strangers send: limits.h, for
-// each endpoint.
-// Lifetime: answers, landings and buffers are dropped before their exchange.
+// Waiting: progress decides (weft/deadline.h). A call without an OnSign returns by its deadline. With one, a wait ends
+// when the peer has been silent for the caller's patience. Memory is bounded, whatever peers and strangers send:
+// limits.h, for each endpoint. Lifetime: answers, landings and buffers are dropped before their exchange.
 #pragma once
 
 #include <chrono>
@@ -23,7 +22,6 @@
 
 #include "weft/deadline.h"
 #include "weft/result.h"
-#include "weft/silence.h"
 #include "weft/transport.h"
 #include "weft/window_memory.h"
 
@@ -86,8 +84,8 @@ class Answer {
   std::span<const std::byte> head() const;
   std::size_t windows() const;
   std::uint64_t length(std::size_t window) const;
-  // The windows are open for sure until then; wait() puts it off. A byte that comes later may be one of withdrawn memory,
-  // which holds zeros.
+  // The windows are open for sure until then; wait() puts it off. A byte that comes later may be one of withdrawn
+  // memory, which holds zeros.
   Deadline open_until() const;
   // Brings `length` bytes from `offset` of a window to `at` of the landing. Errc::permission when they are not in the
   // window, Errc::invalid when they do not fit into the landing, Errc::unreachable when the peer is gone. Several may

@@ -1,10 +1,10 @@
 // Where bytes can be had that are not on this node: the origin now, other nodes.
 //
 // Trust: none. A source returns bytes as a disk or a peer gave them. Only src/fetch/verified_source.h calls a source,
-// and it checks them. Threads: every call from any thread; calls may run at once. Waiting: a call returns by its deadline
-// with Errc::timed_out; signs of life put the deadline off (src/peers/README.md). Work may go on behind, on its own memory.
-// Errors: Errc::not_found: this source does not have it (now). Errc::unreachable: nobody is there to ask.
-// Errc::corrupt, Errc::io: it has it and cannot give it. After each of them the next source is asked.
+// and it checks them. Threads: every call from any thread; calls may run at once. Waiting: a call returns by its
+// deadline with Errc::timed_out; signs of life put the deadline off (src/peers/README.md). Work may go on behind, on
+// its own memory. Errors: Errc::not_found: this source does not have it (now). Errc::unreachable: nobody is there to
+// ask. Errc::corrupt, Errc::io: it has it and cannot give it. After each of them the next source is asked.
 #pragma once
 
 #include <algorithm>
@@ -127,8 +127,8 @@ struct ReadAid {
   // The caller can take others first: Errc::exists for what another node was just given, and will soon give itself;
   // Errc::busy while who has it gives to enough others.
   bool yields = false;
-  // Called while the read waits, at each sign that its bytes can come. False: nobody wants them any more, and the read ends
-  // with Errc::cancelled. May be empty.
+  // Called while the read waits, at each sign that its bytes can come. False: nobody wants them any more, and the read
+  // ends with Errc::cancelled. May be empty.
   std::function<bool()> is_wanted;
   // Called when all have come and before they are verified: who gave them is free for others. May be empty.
   std::function<void()> came;

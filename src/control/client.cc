@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "os/unix_socket.h"
-#include "weft/silence.h"
+#include "weft/deadline.h"
 
 namespace weft::control {
 namespace {

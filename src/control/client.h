@@ -37,10 +37,11 @@ struct CallOptions {
   std::function<bool()> cancelled = {};
   std::chrono::milliseconds patience{
       0};  // for the answer; Errc::timed_out, and the daemon is told. 0: as long as it takes
-  // The daemon may be silent for so long: it is asked for a sign of life now and then. Errc::timed_out. 0: for ever.
+  // The longest silence of the daemon. While the call waits, the client asks the daemon for signs of life.
+  // Errc::timed_out. 0: for ever.
   std::chrono::milliseconds silence{0};
-  // With `silence`: called about every second while the daemon lives. False: the caller wants the answer no longer, which
-  // is Errc::cancelled at once.
+  // With `silence`: called about every second while the daemon lives. False: the caller wants the answer no longer,
+  // which is Errc::cancelled at once.
   std::function<bool()> on_life = {};
 };
 

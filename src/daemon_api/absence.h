@@ -6,7 +6,6 @@
 #include <optional>
 
 #include "weft/deadline.h"
-#include "weft/silence.h"
 
 namespace weft {
 

@@ -10,7 +10,7 @@
 #include "daemon_api/absence.h"
 #include "daemon_api/cold_wire.h"
 #include "weft/cold.h"
-#include "weft/silence.h"
+#include "weft/deadline.h"
 
 namespace weft {
 namespace {
@@ -58,8 +58,7 @@ class ColdClient final : public ColdReads {
     auto client = link_.client();
     control::CallOptions options;
     options.patience = kAdviceMax;
-    auto answer =
-        client.ok() ? (*client)->call("cold", "", {}, options) : Result<control::Answer>(client.error());
+    auto answer = client.ok() ? (*client)->call("cold", "", {}, options) : Result<control::Answer>(client.error());
     if (!answer.ok()) return advice_;
     if (const auto said = decode_fields<ColdAdvice>(answer->body); said.ok()) advice_ = *said;
     return advice_;
@@ -105,8 +104,7 @@ class ColdClient final : public ColdReads {
     };
     for (;;) {
       auto client = link_.client();
-      auto answer =
-          client.ok() ? (*client)->call(name, body, {}, options) : Result<control::Answer>(client.error());
+      auto answer = client.ok() ? (*client)->call(name, body, {}, options) : Result<control::Answer>(client.error());
       const bool nobody = !client.ok() || (!answer.ok() && (*client)->lost());
       if (!nobody) absence_.end();
       const auto now = std::chrono::steady_clock::now();

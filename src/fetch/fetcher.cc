@@ -20,8 +20,8 @@ constexpr std::uint64_t kUnitMax = kDigestChunk;
 constexpr std::size_t kInOrder = 16;         // units that are not worth another order
 constexpr std::uint64_t kFilesForBatch = 3;  // of a group, that somebody asked for
 constexpr std::uint64_t kFilesForNextBatch = 16;
-constexpr std::uint64_t kPieceBytesMax = 64U << 20U;  // that an answer goes on behind its range
-constexpr auto kUsed = std::chrono::milliseconds(500);  // a transfer that is waited for says so that often
+constexpr std::uint64_t kPieceBytesMax = 64U << 20U;    // that an answer goes on behind its range
+constexpr auto kUsed = std::chrono::milliseconds(500);  // between two uses that a waiting reader notes in its transfer
 
 std::size_t memory_bytes(const Manifest& manifest) {
   std::size_t bytes = sizeof manifest;

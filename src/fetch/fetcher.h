@@ -29,17 +29,17 @@
 #include "fetch/verified_source.h"
 #include "weft/cluster_store.h"
 #include "weft/cold.h"
+#include "weft/deadline.h"
 #include "weft/manifest.h"
-#include "weft/silence.h"
 #include "weft/source.h"
 
 namespace weft {
 
 struct FetchOptions {
-  unsigned threads = 4;                       // that read and verify
+  unsigned threads = 4;                              // that read and verify
   std::chrono::milliseconds patience = kSilenceMax;  // with sources that are silent
-  std::chrono::milliseconds kept{30'000};     // a transfer that nobody asks for is dropped after that
-  std::chrono::milliseconds refused{2'000};   // a look that failed is not tried again so soon
+  std::chrono::milliseconds kept{30'000};            // a transfer that nobody asks for is dropped after that
+  std::chrono::milliseconds refused{2'000};          // a look that failed is not tried again so soon
   // Whether the node that published a version is in the cluster now. Any thread; empty: all of them are.
   std::function<bool(const std::string& publisher)> is_there;
   // Where in a file that is wanted in any order this node begins, of 1: best another place for each node, so that those
@@ -126,7 +126,8 @@ class Fetcher final : public ColdReads, public LocalBytes {
     std::span<const ChunkRun> runs;  // none: the manifest itself
     bool yields = false;             // as Task's, and the next
     bool young = false;
-    std::string_view subject = {};  // for the log: the version and the file
+    std::string_view subject = {};                       // for the log: the version and the file
+    Clock::time_point until = Clock::time_point::max();  // no sign of life is waited for longer
   };
   struct Home {
     std::shared_ptr<Transfer> transfer;
@@ -227,6 +228,7 @@ class Fetcher final : public ColdReads, public LocalBytes {
   Result<std::vector<Digest>> move(const Task& task, const std::vector<ChunkRun>& runs);
   bool is_young(const Transfer& transfer) const;
   bool may_still_come(const Transfer& transfer, const Error& error) const;
+  Clock::time_point waited_until(const Task& task) const;
   void ended(Task& task, const Result<std::vector<Digest>>& digests, Clock::time_point begun);
   Status put_in_pack(Transfer& transfer, std::uint64_t offset, std::span<const std::byte> bytes);
   template <class T>

@@ -18,6 +18,7 @@ namespace {
 constexpr std::string_view kPack = "a pack of fetched bytes";
 constexpr std::size_t kAllocated = 1U << 20U;        // so many are written sooner where their blocks are there
 constexpr std::uint64_t kRoomForLists = 64U << 20U;  // of blocks
+constexpr auto kWaitMin = std::chrono::milliseconds(500);
 
 // Of what another node is to have first.
 bool is_refusal(const Error& error) {
@@ -26,13 +27,15 @@ bool is_refusal(const Error& error) {
 
 }  // namespace
 
-// The first answer that verifies; else what the last source said. Sources share one patience. Of a young version, bytes that a source lacks may be there in a moment: that is no failure of the source, and it
-// outweighs what other sources say.
+// The first answer that verifies; else what the last source said. Sources share one patience. Of a young version, bytes
+// that a source lacks may be there in a moment: that is no failure of the source, and it outweighs what other sources
+// say.
 template <class T>
 Result<T> Fetcher::from_any(const Request& request, const std::function<Result<T>(VerifiedSource&, Deadline)>& ask) {
   std::optional<Error> last;
   std::optional<Error> lacking;
-  const auto each = options_.patience / std::max<std::size_t>(1, sources_.size());
+  const auto left = std::clamp<Clock::duration>(request.until - Clock::now(), kWaitMin, options_.patience);
+  const auto each = left / static_cast<int>(std::max<std::size_t>(1, sources_.size()));
   for (Source* source : ranked(request.manifest, request.runs)) {
     auto got = ask(source->source, Clock::now() + each);
     if (got.ok() || (request.yields && is_refusal(got.error())) || got.error().code == Errc::cancelled) return got;
@@ -108,7 +111,8 @@ Result<std::vector<Digest>> Fetcher::move(const Task& task, const std::vector<Ch
     end_read(*gave, read.ok() ? range.length : 0, Clock::now() - begun);
     return read;
   };
-  auto got = from_any<VerifiedBytes>({transfer.manifest, runs, task.yields, task.young, transfer.subject}, ask);
+  auto got = from_any<VerifiedBytes>(
+      {transfer.manifest, runs, task.yields, task.young, transfer.subject, waited_until(task)}, ask);
   note_coded(transfer.bases, aid.coded);
   if (!got.ok()) return std::move(got).error();
   WEFT_CHECK(put_in_pack(transfer, range.offset, got->bytes.bytes()));
@@ -116,13 +120,22 @@ Result<std::vector<Digest>> Fetcher::move(const Task& task, const std::vector<Ch
   return std::move(got->digests);
 }
 
-// While other parts of the file come, one whose sources were silent, or whose publisher has gone, is asked for again.
+// True for a unit whose sources were silent or whose publisher has left the cluster, while other units of its file
+// arrive: the fetcher asks for the unit again.
 bool Fetcher::may_still_come(const Transfer& transfer, const Error& error) const {
   const bool is_away = error.code == Errc::not_found && !is_there(transfer.publisher);
   return (was_silent(error) || is_away) && Clock::now() < transfer.arrived() + options_.patience;
 }
 
 // The task keeps its transfer open no longer than until a reader may hear that its bytes are here.
+// The end of the wait for a task. Units that were put back have used up a part of the patience: they end with the
+// silence of their transfer.
+Fetcher::Clock::time_point Fetcher::waited_until(const Task& task) const {
+  const std::lock_guard lock(mutex_);
+  const Transfer& transfer = *task.transfer;
+  return transfer.was_put_back(task.unit) ? transfer.arrived() + options_.patience : Clock::time_point::max();
+}
+
 void Fetcher::ended(Task& task, const Result<std::vector<Digest>>& digests, Clock::time_point begun) {
   const bool comes_later = !digests.ok() && task.young && digests.error().code == Errc::not_found;
   const std::lock_guard lock(mutex_);
@@ -137,7 +150,7 @@ void Fetcher::ended(Task& task, const Result<std::vector<Digest>>& digests, Cloc
   for (std::size_t unit = task.unit; unit < task.end; ++unit) {
     const std::uint64_t chunks = task.transfer->plan.units[unit].run.count;
     if (yielded || comes_later || is_late) {
-      task.transfer->put_back(unit);
+      task.transfer->put_back(unit, is_late);
       (task.yields ? ahead_of(*task.transfer, unit) : wanted_).push_back({task.transfer, unit});
       continue;
     }

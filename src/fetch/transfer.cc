@@ -70,9 +70,10 @@ void Transfer::fail(std::size_t unit, Error error) {
   units_[unit] = {UnitState::failed, std::move(error)};  // to be asked for anew, from others than the base
 }
 
-void Transfer::put_back(std::size_t unit) {
+void Transfer::put_back(std::size_t unit, bool late) {
   end(unit);
   queue(unit);
+  units_[unit].late = units_[unit].late || late;
 }
 
 void Transfer::ask_later() {

@@ -55,7 +55,8 @@ class Transfer {
   void queue(std::size_t unit) { units_[unit].state = UnitState::queued; }
   void begin(std::size_t unit);
   void fail(std::size_t unit, Error error);
-  void put_back(std::size_t unit);  // it did not come, and is queued again
+  void put_back(std::size_t unit, bool late = false);  // it did not come, and is queued again; `late`: after a silence
+  bool was_put_back(std::size_t unit) const { return units_[unit].late; }
   // Nothing is asked for before that, which is a while from now on, and a longer one each time.
   void ask_later();
   Clock::time_point asked_from() const { return asked_from_; }
@@ -119,6 +120,7 @@ class Transfer {
   struct Unit {
     UnitState state = UnitState::idle;
     Error failure;
+    bool late = false;
     bool asked = false;
     bool alone = false;
     bool same = false;

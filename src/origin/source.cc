@@ -232,7 +232,7 @@ Result<SourceBytes> OriginReader::read_once(const Places& places, const std::vec
   for (const auto& [place, length] : stretches) size += length;
   if (size > kSourceReadMax) return Error{Errc::internal, fmt::format("a read of {} bytes", size)};
   WEFT_TRY(SourceBytes out, read_stretches(stretches, size, kept));
-  // There is but this one: what it keeps is refuted.
+  // The origin is the only giver: a wrong chunk makes it drop its open files and lists.
   for (const RunChunk& chunk : chunks_of(runs)) out.givers.push_back(chunk.at < kept.bytes ? kSeveralGivers : 0);
   return out;
 }
@@ -278,11 +278,9 @@ class OriginSource final : public BlobSource {
     std::uint64_t size = 0;
     for (const ChunkRun& run : runs) size += run.length();
     auto& calls = size < kLarge ? calls_ : large_reads_;
-    return calls->call<SourceBytes>(
-        [reader = reader_, manifest, wanted = std::vector(runs.begin(), runs.end()), kept = aid.kept] {
-          return reader->read(manifest, wanted, kept);
-        },
-        deadline);
+    return calls->call<SourceBytes>([reader = reader_, manifest, wanted = std::vector(runs.begin(), runs.end()),
+                                     kept = aid.kept] { return reader->read(manifest, wanted, kept); },
+                                    deadline);
   }
   bool refuted(std::uint32_t /*giver*/) override {
     const auto again =

@@ -16,7 +16,7 @@
 namespace weft {
 namespace {
 
-// Where the bytes of an answer lie; not those of the first run that the asker has.
+// The segments of packs that hold the bytes of an answer, without the bytes that the asker skips.
 std::vector<Run> segments_of(const AskBytes& ask, std::vector<OpenPlace> places) {
   std::vector<Run> segments;
   places.front().offset += ask.skip;

@@ -72,8 +72,8 @@ class PeerLinks {
   bool gave_since(const std::string& node, Clock::time_point then);
   // `bytes` have come since take(), in so long; 0 and a failure: it rests when it was silent or wrong.
   void done(std::uint32_t number, std::uint64_t bytes, Clock::duration took, const Error* failure);
-  // It gives to enough others now, or what it was asked for is to come from others: it is busy, for a moment, which is
-  // longer each time until it gives something.
+  // The peer refused a read because its upload slots are full or another node was just given the chunk. It counts as
+  // busy for a pause that doubles with each refusal, until the peer gives bytes again.
   void full(std::uint32_t number);
   // So many bytes came from its windows, in so long: plain or coded ones.
   void wire_moved(std::uint32_t number, std::uint64_t bytes, Clock::duration took);

@@ -9,8 +9,8 @@
 
 #include "base/aligned.h"
 #include "base/limits.h"
-#include "base/text.h"
 #include "base/sha256.h"
+#include "base/text.h"
 #include "peers_generated.h"
 
 namespace weft {

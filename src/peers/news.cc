@@ -15,10 +15,10 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-constexpr auto kTick = milliseconds(30);   // while something moves
+constexpr auto kTick = milliseconds(30);      // while something moves
 constexpr auto kAskedMin = milliseconds(60);  // between two questions about one manifest
 constexpr auto kAskedMax = milliseconds(1'000);
-constexpr int kPerChunk = 8;               // questions in the time that a chunk takes to come
+constexpr int kPerChunk = 8;               // questions to the directory while one chunk arrives
 constexpr std::size_t kHoldersAtOnce = 8;  // whose news one question brings without a longer pause
 constexpr auto kActive = seconds(5);       // since something moved
 constexpr auto kMoving = seconds(2);       // of one manifest
@@ -146,8 +146,8 @@ void PeerNews::run() {
   }
 }
 
-// The pause between two questions about one manifest. News need not be fresher than a part of the time that a chunk takes
-// to come here, and news of many holders are long: on a slow link both would take the place of bytes.
+// The pause between two questions about one manifest. News need not be fresher than a part of the time that a chunk
+// takes to come here, and news of many holders are long: on a slow link both would take the place of bytes.
 PeerNews::Clock::duration PeerNews::pace(Clock::time_point now) const {
   const std::lock_guard lock(mutex_);
   const bool began = arrived_at_ != Clock::time_point{};
@@ -179,7 +179,8 @@ std::vector<Digest> PeerNews::due(Clock::time_point now, Clock::duration pause) 
   std::vector<Digest> out;
   const std::lock_guard lock(mutex_);
   for (const auto& [manifest, had] : had_)
-    if ((had.dirty && had.said + pause <= now) || had.said + kSayAgain <= now || (had.backup_waits && had.backup_said + kBackup <= now))
+    if ((had.dirty && had.said + pause <= now) || had.said + kSayAgain <= now ||
+        (had.backup_waits && had.backup_said + kBackup <= now))
       out.push_back(manifest);
   return out;
 }

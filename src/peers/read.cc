@@ -12,9 +12,9 @@
 namespace weft {
 namespace {
 
-constexpr std::size_t kBuffersMax = 2;  // of the exchange, for one answer: there are few for all
+constexpr std::size_t kBuffersMax = 2;  // buffers of the exchange for one answer: all answers share a few
 constexpr std::size_t kInFlightMax = 64;
-// What is still in flight after a failure comes at once, or is given up.
+// After a failure, the wait for each read that is still in flight.
 constexpr std::chrono::milliseconds kFailedWait{20};
 
 Status check_size(const Answer& answer, std::size_t expected) {
@@ -29,7 +29,7 @@ Status check_size(const Answer& answer, std::size_t expected) {
                fmt::format("peer: expected {} bytes, got {}{}", expected, size, too_long ? " and more" : "")};
 }
 
-// A part of a window, and where it goes.
+// A part of a window, with its place in the target.
 struct Piece {
   std::size_t window = 0;
   std::uint64_t offset = 0;

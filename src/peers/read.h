@@ -19,7 +19,7 @@ struct PeerTarget {
   std::shared_ptr<Landing> landing;  // of that memory; null: it has none, and buffers of the exchange are used
   std::size_t at = 0;                // of the landing, where `memory` begins
   bool spoiled = false;              // a read that was given up may still write there
-  std::size_t came = 0;              // bytes from the start that are there, also if the rest did not come
+  std::size_t came = 0;              // bytes from the start that have arrived, also after a failure
 };
 
 struct PeerPatience {

@@ -12,8 +12,8 @@ namespace weft {
 
 class ReadPace {
  public:
-  // The next piece of at most `left` bytes; nothing if the window is full. With `first` there is one in any case: no read
-  // waits for those of other threads.
+  // The next piece of at most `left` bytes; nothing if the window is full. With `first` there is one in any case: no
+  // read waits for those of other threads.
   std::optional<ReadWindow::Piece> ask(std::size_t left, bool first) {
     const std::lock_guard lock(mutex_);
     const std::size_t length = std::min(left, window_.piece());

@@ -35,7 +35,7 @@ ReadWindow::Piece ReadWindow::ask(std::size_t length, Deadline now) {
   return {length, now, came_, on_wire_};
 }
 
-// As BBR samples it: all that came of the peer while the piece was on the wire.
+// Samples the delivery rate as BBR does: all bytes of the peer that arrived while the piece was on the wire.
 void ReadWindow::note_rate(const Piece& piece, Seconds took) {
   const double sample = static_cast<double>(came_ - piece.came_before) / std::max(took.count(), 1e-6);
   const double weight = std::clamp(took / kTells, kTellsMin, 1.0);

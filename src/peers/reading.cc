@@ -58,7 +58,7 @@ class PeerSource::Reading {
     keep(aid_.kept.bytes, kSeveralGivers);
   }
 
-  // No more than is good to ask this peer for at once, from the first chunk on that is not all here.
+  // The runs of the next request to this peer, from the first incomplete chunk on, within the peer's `bytes_max`.
   std::vector<ChunkRun> next_runs(const PeerLinks::Choice& peer) const {
     std::vector<ChunkRun> asked;
     std::uint64_t room = peer.bytes_max;
@@ -78,6 +78,7 @@ class PeerSource::Reading {
   }
 
   Status read_some(PeerSearch::Try& from) {
+    if (aid_.is_wanted && !aid_.is_wanted()) return Error{Errc::cancelled, "peers: the bytes are no longer wanted"};
     auto asked = next_runs(from.peer);
     Status read = read_from(from, asked);
     if (!read.ok() && read.error().code == Errc::not_found && asked.size() > 1) {  // it may have the first of them
@@ -155,7 +156,7 @@ class PeerSource::Reading {
     return read;
   }
 
-  // `came`: bytes from the start of `memory` that are there, also if the rest did not come.
+  // Sets `came` to the number of bytes at the start of `memory` that have arrived, also after a failure.
   Status bring_into(const PeerSearch::Try& from, Answer& answer, std::span<std::byte> memory, std::size_t& came) {
     target_.memory = memory;
     PeerTarget part = target_;
@@ -217,7 +218,7 @@ class PeerSource::Reading {
     return {};
   }
 
-  // So many bytes have come behind those that were here. A part of a chunk stays for the next peer.
+  // Adds `came` bytes of a giver to those that are held. A part of a chunk stays for the next peer.
   void keep(std::size_t came, std::uint32_t giver) {
     if (came == 0) return;
     if (held_ == 0) held_giver_ = giver;
@@ -252,12 +253,12 @@ class PeerSource::Reading {
   PeerTarget target_;
   std::vector<RunBase> bases_;  // of the runs that are asked for
   CodedRead::Keep keep_;
-  bool must_code_ = true;     // a peer must, if others may have the base
-  std::size_t run_ = 0;       // the next
-  ChunkRun current_;          // the same: what a search looks for, also after a part of its answer has come
-  std::uint64_t chunks_ = 0;  // of it that are here
-  std::uint64_t done_ = 0;    // bytes of chunks that are here
-  std::uint64_t held_ = 0;    // bytes of the next chunk that are here
+  bool must_code_ = true;  // a peer must, if others may have the base
+  std::size_t run_ = 0;    // the next
+  ChunkRun current_;  // a copy of the next run: the search looks for it, also after a part of an answer has arrived
+  std::uint64_t chunks_ = 0;                   // of it that are here
+  std::uint64_t done_ = 0;                     // bytes of chunks that are here
+  std::uint64_t held_ = 0;                     // bytes of the next chunk that are here
   std::uint32_t held_giver_ = kSeveralGivers;  // of these bytes
 };
 

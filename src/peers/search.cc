@@ -90,8 +90,7 @@ Error PeerSearch::give_up() const {
   const Errc code = failure_ ? failure_->code : Errc::timed_out;
   const double seconds = std::chrono::duration<double>(patience_).count();
   if (silent_.empty()) return Error{code, fmt::format("peers: nothing came for {:.0f} s", seconds)};
-  return Error{code,
-               fmt::format("peer {}: nothing came for {:.0f} s; the last try: {}", silent_, seconds, silence_)};
+  return Error{code, fmt::format("peer {}: nothing came for {:.0f} s; the last try: {}", silent_, seconds, silence_)};
 }
 
 PeerSearch::Outcome PeerSearch::ask(const PeerLinks::Choice& peer, const ChunkRun* run, const Attempt& attempt) {
@@ -142,7 +141,7 @@ void PeerSearch::note(const Error& error, const std::string& node) {
 void PeerSearch::note_failure(const PeerLinks::Choice& peer, const Error& error, const ChunkRun* run) {
   tried_.push_back(peer.number);
   if (error.code == Errc::timed_out || error.code == Errc::unreachable) {
-    silent_ = peer.node;
+    if (silent_.empty()) silent_ = peer.node;
     silence_ = error.message;
   } else if (error.code != Errc::not_found) {
     ++failures_;

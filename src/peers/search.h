@@ -80,11 +80,11 @@ class PeerSearch {
   bool asked_ = false;  // the directory nodes
   // Since the last success.
   std::vector<std::uint32_t> tried_;
-  unsigned failures_ = 0;  // of peers that have it and cannot give it
-  std::string silent_;     // the last peer that did not answer; "": none
-  std::string silence_;    // how its last try ended
+  unsigned failures_ = 0;              // of peers that hold the bytes and cannot serve them
+  std::string silent_;                 // the first peer that did not answer, which is the best candidate; "": none
+  std::string silence_;                // how the last try of a silent peer ended
   std::chrono::milliseconds pause_{};  // before silent peers are asked again
-  bool offers_ = false;    // to every node
+  bool offers_ = false;                // to every node
   bool lacked_base_ = false;
   bool comes_later_ = false;  // the publisher of a young version lacks it
   std::optional<Error> failure_;

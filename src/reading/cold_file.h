@@ -20,8 +20,8 @@ struct Cold {
   std::optional<ColdPolicy> policy;  // without: as `reads` advises
 };
 
-// Bytes that cannot be brought are Errc::io to their reader, but for a full disk and a reader that was killed. The message
-// stays.
+// Bytes that cannot be brought are Errc::io to their reader, but for a full disk and a reader that was killed. The
+// message stays.
 Status as_io(Status status);
 
 // Where a blob is in a published file, so that it can be asked for.

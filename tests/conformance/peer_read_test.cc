@@ -74,7 +74,7 @@ std::unique_ptr<Exchange> open_with(TransportWorld& world, const KeyFile& key) {
       }));
 }
 
-// A node that gives, and one whose reads of windows are of a kind.
+// A node that serves bytes, and one whose transport is of the given kind.
 template <class Kind>
 struct Reader {
   Result<Answer> ask_for(const std::string& what) { return ask(*late, at(*giver, "giver"), what); }

@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "base/limits.h"
-#include "weft/silence.h"
+#include "weft/deadline.h"
 
 namespace weft::net {
 

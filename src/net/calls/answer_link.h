@@ -60,7 +60,7 @@ class AnswerLink {
 
   // Answers a question about a call, and keeps the windows of the call open.
   CallBody about(const AskMessage& question);
-  // When the windows of a call are to be closed; nothing if it is over.
+  // The time at which the windows of a call close; nothing for a call that has ended.
   std::optional<Clock::time_point> open_until(std::uint64_t call) const;
   Clock::time_point used() const;
 

@@ -39,8 +39,8 @@ class CallLink {
   Heard receive(const FrameView& frame);
   void lose();  // all its calls are lost
   bool lost() const;
-  void gave();              // a read of a window ended well
-  Deadline heard() const;   // the last sign of life
+  void gave();             // a read of a window ended well
+  Deadline heard() const;  // the last sign of life
   // The windows of an answer: their reader asks for them to stay open.
   std::shared_ptr<WindowLease> lease(std::uint64_t call, Deadline called);
   void renew(std::uint64_t call, WindowLease& lease);
@@ -70,8 +70,8 @@ class CallLink {
   const std::shared_ptr<PeerRecord> record_;
   const std::optional<std::uint64_t> ends_;  // of connections to the peer, when the session began
   mutable std::mutex mutex_;
-  std::unordered_map<std::uint64_t, Waiting> waiting_;                       // guarded by mutex_, as all that follows
-  std::unordered_map<std::uint64_t, std::weak_ptr<WindowLease>> leases_;     // by call
+  std::unordered_map<std::uint64_t, Waiting> waiting_;                    // guarded by mutex_, as all that follows
+  std::unordered_map<std::uint64_t, std::weak_ptr<WindowLease>> leases_;  // by call
   std::uint64_t next_call_ = 1;
   Clock::time_point heard_ = Clock::now();
   Clock::time_point gave_{};     // when an answer or bytes last came

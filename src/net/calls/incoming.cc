@@ -112,7 +112,7 @@ void Incoming::end_due(std::unique_lock<std::mutex>& lock) {
   lock.lock();
 }
 
-// If the reader has asked for the windows since, they stay open for longer.
+// Closes the windows of a call, unless their reader has renewed the lease meanwhile.
 void Incoming::end_lease(const LinkPtr& link, std::uint64_t call) {
   const auto until = link->open_until(call);
   if (until && *until > Clock::now()) return lease(link, call, *until);

@@ -43,8 +43,8 @@ class Incoming {
     Answerer answerer;
     PeerId peer = 0;
     Clock::time_point until;
-    bool proved = false;                            // the hello was made with the cluster's key
-    std::vector<std::byte> hello_tag;               // a caller that gets no welcome sends the same hello again
+    bool proved = false;               // the hello was made with the cluster's key
+    std::vector<std::byte> hello_tag;  // a caller that gets no welcome sends the same hello again
     std::vector<std::byte> welcome;
   };
   struct Hello {

@@ -5,7 +5,7 @@
 #include "base/limits.h"
 #include "net/calls/incoming.h"
 #include "net/calls/outgoing.h"
-#include "weft/silence.h"
+#include "weft/deadline.h"
 
 namespace weft::net {
 namespace {
@@ -45,8 +45,8 @@ void Incoming::welcome(const Hello& hello) {
   if (!peer.ok()) return refuse();
   const std::vector<std::byte> welcome = answerer->welcome();
   const auto until = Clock::now() + (hello.proved ? kProvedHalfOpenFor : kHalfOpenFor);
-  add_half_open(session, {std::move(*answerer), *peer, until, hello.proved, {frame->tag.begin(), frame->tag.end()},
-                          welcome});
+  add_half_open(session,
+                {std::move(*answerer), *peer, until, hello.proved, {frame->tag.begin(), frame->tag.end()}, welcome});
   static_cast<void>(transport_.send(*peer, welcome));
 }
 

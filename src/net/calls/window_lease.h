@@ -6,7 +6,6 @@
 #include <mutex>
 
 #include "weft/deadline.h"
-#include "weft/silence.h"
 
 namespace weft::net {
 
@@ -23,7 +22,7 @@ class WindowLease {
     const std::lock_guard lock(mutex_);
     return now >= asked_at_ + kSignEvery;
   }
-  // Returns the number of a question that goes out now.
+  // Notes a question that the reader sends now, and returns its number.
   std::uint64_t ask(Deadline now) {
     const std::lock_guard lock(mutex_);
     asked_at_ = now;

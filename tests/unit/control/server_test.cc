@@ -2,6 +2,8 @@
 
 #include <doctest/doctest.h>
 #include <fcntl.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include <condition_variable>
@@ -83,6 +85,42 @@ TEST_CASE("requests of many threads run at once over one connection, and each ge
       return answer.ok() ? answer->body.number("n").value() : kCalls;
     }));
   for (std::uint64_t i = 0; i < kCalls; ++i) CHECK(answers[i].get() == i);
+}
+
+TEST_CASE("a request may take longer than a silence, as long as the daemon shows life") {
+  Served served;
+  served.server->on("slow", Runs::own_thread, [](const auto& call) {
+    std::this_thread::sleep_for(3s);
+    call->answer(number(7));
+  });
+  const auto client = served.start();
+  int signs = 0;
+  CallOptions options;
+  options.silence = 2s;
+  options.on_life = [&] { return ++signs > 0; };
+  const auto answer = client->call("slow", "", {}, options);
+  REQUIRE(answer.ok());
+  CHECK(*answer->body.number("n") == 7);
+  CHECK(signs > 0);
+  options.on_life = [] { return false; };
+  CHECK(client->call("slow", "", {}, options).error().code == Errc::cancelled);
+}
+
+TEST_CASE("a daemon that takes a request and then says nothing is given up after the silence") {
+  testing::TempDir dir;
+  const std::string path = dir / kSocketName;
+  const Fd listener(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  REQUIRE(path.size() < sizeof address.sun_path);
+  path.copy(address.sun_path, path.size());
+  REQUIRE(::bind(listener.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0);
+  REQUIRE(::listen(listener.get(), 1) == 0);
+  auto client = Client::connect(path);
+  REQUIRE(client.ok());
+  CallOptions options;
+  options.silence = 300ms;
+  CHECK((*client)->call("ask", "", {}, options).error().code == Errc::timed_out);
 }
 
 TEST_CASE("requests that come as one run at once, and those that wait hold up nobody") {
