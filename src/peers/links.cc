@@ -179,6 +179,16 @@ Readiness PeerLinks::readiness(std::span<const PeerCandidate> candidates) {
   return best;
 }
 
+bool PeerLinks::has_faster(std::span<const PeerCandidate> candidates, std::uint32_t number, double rate) {
+  const std::lock_guard lock(mutex_);
+  const auto now = time_.now();
+  return std::ranges::any_of(candidates, [&](const PeerCandidate& candidate) {
+    if (!can_be_asked(candidate, now)) return false;
+    const Link& other = link(candidate.node);
+    return other.number != number && other.is_free(now) && other.rate > kMuchSlower * rate;
+  });
+}
+
 PeerLinks::Busy PeerLinks::busy(std::span<const PeerCandidate> candidates, std::span<const std::uint32_t> tried) {
   const std::lock_guard lock(mutex_);
   Busy busy;

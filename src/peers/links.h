@@ -57,6 +57,8 @@ class PeerLinks {
   std::optional<Choice> take(std::span<const PeerCandidate> candidates, std::span<const std::uint32_t> tried,
                              Size size = Size::read);
   Readiness readiness(std::span<const PeerCandidate> candidates);
+  // True if another candidate can be asked now that has given much faster than `rate`, in bytes a second.
+  bool has_faster(std::span<const PeerCandidate> candidates, std::uint32_t number, double rate);
   // Whether take() can return a candidate later: one that was not tried is busy with other reads of this node.
   struct Busy {
     bool any = false;

@@ -24,6 +24,10 @@ class ReadPace {
     const std::lock_guard lock(mutex_);
     window_.came(piece, Deadline::clock::now());
   }
+  double rate() {  // bytes a second; 0: not known
+    const std::lock_guard lock(mutex_);
+    return window_.rate();
+  }
   void lost(const ReadWindow::Piece& piece) {
     const std::lock_guard lock(mutex_);
     window_.lost(piece);

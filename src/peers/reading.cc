@@ -19,6 +19,7 @@ class PeerSource::Reading {
  public:
   Reading(PeerSource& source, const Digest& manifest, std::span<const ChunkRun> runs, Deadline deadline, ReadAid& aid)
       : source_(source),
+        manifest_(manifest),
         search_(source.scene_, manifest, PeerSearch::Wanted::bytes, deadline, aid.yields),
         runs_(runs),
         aid_(aid) {
@@ -86,12 +87,15 @@ class PeerSource::Reading {
       read = read_from(from, asked);
     }
     if (read.ok() || run_ == runs_.size()) return {};
+    if (from.too_slow) from.bytes = came_;
     if (target_.spoiled) leave_landing();
     return read;
   }
 
   Status read_from(PeerSearch::Try& from, const std::vector<ChunkRun>& asked) {
-    from.lacks_base = false;
+    from.lacks_base = from.too_slow = false;
+    came_ = 0;
+    begun_ = PeerLinks::Clock::now();
     if (aid_.whole_chunks && held_giver_ != from.peer.number) held_ = 0;
     AskBytes request{asked, from.may_refuse && from.peer.sought, from.may_refuse};
     request.subject = aid_.subject;
@@ -135,7 +139,7 @@ class PeerSource::Reading {
     request.must_code = must_code_ && !from.peer.last;
   }
 
-  Status ask(const PeerSearch::Try& from, const AskBytes& request) {
+  Status ask(PeerSearch::Try& from, const AskBytes& request) {
     WEFT_TRY(Answer answer, source_.call(from, request, sign_of(from)));
     if (answer.windows() == 0) return bring(from, answer, request);
     const auto turn = source_.links_.turn(from.peer.number);
@@ -143,7 +147,7 @@ class PeerSource::Reading {
   }
 
   // Memory is taken once there is something to come to it.
-  Status bring(const PeerSearch::Try& from, Answer& answer, const AskBytes& request) {
+  Status bring(PeerSearch::Try& from, Answer& answer, const AskBytes& request) {
     if (!out_.memory) place();
     if (!request.bases.empty()) {
       WEFT_CHECK(bring_given(from, answer, request));
@@ -157,7 +161,7 @@ class PeerSource::Reading {
   }
 
   // Sets `came` to the number of bytes at the start of `memory` that have arrived, also after a failure.
-  Status bring_into(const PeerSearch::Try& from, Answer& answer, std::span<std::byte> memory, std::size_t& came) {
+  Status bring_into(PeerSearch::Try& from, Answer& answer, std::span<std::byte> memory, std::size_t& came) {
     target_.memory = memory;
     PeerTarget part = target_;
     part.at += done_ + held_;
@@ -175,17 +179,28 @@ class PeerSource::Reading {
     };
   }
 
-  Status read_timed(const PeerSearch::Try& from, Answer& answer, PeerTarget& target) {
+  // Plain bytes that have come are kept, so that another peer can go on with the rest.
+  bool is_too_slow(const PeerSearch::Try& from, ReadPace& pace) {
+    const double rate = pace.rate();
+    if (rate == 0 || PeerLinks::Clock::now() < begun_ + kSlowAfter) return false;
+    return source_.links_.has_faster(source_.view_.candidates(manifest_, &current_), from.peer.number, rate);
+  }
+
+  Status read_timed(PeerSearch::Try& from, Answer& answer, PeerTarget& target) {
     const auto begun = PeerLinks::Clock::now();
-    Status read = read_answer(source_.exchange_, answer, target,
-                              {source_.paces_.of(from.peer.number), from.patience, sign_of(from)});
+    ReadPace& pace = source_.paces_.of(from.peer.number);
+    const auto on_sign = [&, sign = sign_of(from)] {
+      from.too_slow = from.too_slow || is_too_slow(from, pace);
+      return sign() && !from.too_slow;
+    };
+    Status read = read_answer(source_.exchange_, answer, target, {pace, from.patience, on_sign});
     if (read.ok() && answer.windows() > 0)
       source_.links_.wire_moved(from.peer.number, target.memory.size(), PeerLinks::Clock::now() - begun);
     return read;
   }
 
   // If all chunks are plain, their windows go straight to their place.
-  Status bring_given(const PeerSearch::Try& from, Answer& answer, const AskBytes& request) {
+  Status bring_given(PeerSearch::Try& from, Answer& answer, const AskBytes& request) {
     WEFT_TRY(const GivenChunks given, decode_given(answer.head(), request));
     const std::span<std::byte> to(out_.memory.get() + done_, from.bytes);
     if (answer.windows() == 0) {
@@ -221,6 +236,7 @@ class PeerSource::Reading {
   // Adds `came` bytes of a giver to those that are held. A part of a chunk stays for the next peer.
   void keep(std::size_t came, std::uint32_t giver) {
     if (came == 0) return;
+    came_ += came;
     if (held_ == 0) held_giver_ = giver;
     if (held_giver_ != giver) held_giver_ = kSeveralGivers;
     held_ += came;
@@ -245,7 +261,10 @@ class PeerSource::Reading {
     std::memcpy(out_.memory.get(), before.get(), done_ + held_);
   }
 
+  static constexpr std::chrono::seconds kSlowAfter{1};  // until another peer may take over
+
   PeerSource& source_;
+  const Digest& manifest_;
   PeerSearch search_;
   const std::span<const ChunkRun> runs_;
   ReadAid& aid_;
@@ -257,6 +276,8 @@ class PeerSource::Reading {
   std::size_t run_ = 0;    // the next
   ChunkRun current_;  // a copy of the next run: the search looks for it, also after a part of an answer has arrived
   std::uint64_t chunks_ = 0;                   // of it that are here
+  std::uint64_t came_ = 0;                     // bytes of the request that goes on
+  PeerLinks::Clock::time_point begun_{};       // of that request
   std::uint64_t done_ = 0;                     // bytes of chunks that are here
   std::uint64_t held_ = 0;                     // bytes of the next chunk that are here
   std::uint32_t held_giver_ = kSeveralGivers;  // of these bytes

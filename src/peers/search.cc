@@ -97,8 +97,8 @@ PeerSearch::Outcome PeerSearch::ask(const PeerLinks::Choice& peer, const ChunkRu
   const auto begin = scene_.time.now();
   Try one{peer, share(peer), may_refuse_ && peer.waits};
   const Status status = attempt(one);
-  scene_.links.done(peer.number, status.ok() ? one.bytes : 0, scene_.time.now() - begin,
-                    status.ok() ? nullptr : &status.error());
+  const bool gave = status.ok() || one.too_slow;
+  scene_.links.done(peer.number, gave ? one.bytes : 0, scene_.time.now() - begin, gave ? nullptr : &status.error());
   if (status.ok()) {
     if (offers_) scene_.view.gave(manifest_, peer.node);
     may_refuse_ = false;  // what came would be lost
@@ -106,6 +106,10 @@ PeerSearch::Outcome PeerSearch::ask(const PeerLinks::Choice& peer, const ChunkRu
     return Outcome::done;
   }
   const Error& error = status.error();
+  if (one.too_slow) {
+    came();
+    return Outcome::failed;
+  }
   if (error.code == Errc::cancelled) {
     failure_ = error;
     return Outcome::refused;

@@ -45,6 +45,7 @@ class PeerSearch {
     bool may_refuse = false;             // the peer may answer with Errc::busy or Errc::exists
     std::uint64_t bytes = 0;             // that came, for the peer's rate; the attempt sets it
     bool lacks_base = false;             // the peer has the bytes, not the base that it must have; the attempt sets it
+    bool too_slow = false;  // another peer is much faster; the attempt sets it, and `bytes` to those that came
   };
   using Attempt = std::function<Status(Try&)>;
 

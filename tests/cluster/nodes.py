@@ -15,6 +15,7 @@ MESSAGES = ("weft_request_seconds_count", "weft_fetches_total", "weft_fetched_ma
 MODEL_FILE = "model.safetensors"  # of what write_model() writes
 SECONDS_MAX = 20 * PATIENCE  # within which everything ends well, or with a clear errno
 SILENCE_SECONDS = 10  # after the last byte or sign of life a read gives up: weft.7
+HALF_OPEN_SECONDS_MAX = 6.5 * PATIENCE  # within which a hello that was made with the key, and goes no further, is forgotten
 CLOSED_SECONDS_MAX = 1.5 * PATIENCE  # within which a stranger, or a session that hears nonsense, is closed: 1, and the asking
 
 

@@ -4,7 +4,7 @@ import contextlib
 import json
 import subprocess
 
-from nodes import CLOSED_SECONDS_MAX, MODEL_FILE, resident
+from nodes import HALF_OPEN_SECONDS_MAX, MODEL_FILE, resident
 from weftlib import BUILD, PATIENCE, environment, random_tensors, run, wait_until, write_model
 
 HOSTILE_PEER = BUILD / "tests/cluster/weft_hostile_peer"
@@ -61,7 +61,7 @@ def model_on(cluster, node, seed):
 
 def still_serves(cluster, node, reader, source, memory):
     """After whatever strangers sent: nothing is left of them, and an honest node is given everything."""
-    wait_until(lambda: node.exchange()["half_open"] == 0, seconds_max=CLOSED_SECONDS_MAX, pause=0.02)
+    wait_until(lambda: node.exchange()["half_open"] == 0, seconds_max=HALF_OPEN_SECONDS_MAX, pause=0.02)
     assert node.exchange()["windows"] == 0
     assert resident(node) < memory + MEMORY_MAX
     with reader.mounted() as mount:

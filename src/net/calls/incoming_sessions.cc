@@ -12,7 +12,7 @@ namespace {
 
 // A caller that holds the key may be at the end of a slow link.
 constexpr std::chrono::milliseconds kHalfOpenFor{1'000};
-constexpr std::chrono::milliseconds kProvedHalfOpenFor = kSilenceMax;
+constexpr std::chrono::milliseconds kProvedHalfOpenFor = kSilenceMax / 2;
 
 std::size_t half_open_max(bool proved) {
   return proved ? limits::kPeerNewcomersMax : limits::kPeerHalfOpenMax;
