@@ -82,6 +82,8 @@ Result<std::vector<std::byte>> Fetcher::await_manifest(const VersionRow& row) {
     const bool there = is_there(row.publisher);
     const bool last = Clock::now() + pause >= until;
     auto bytes = ask_for_manifest(row, there && !last);
+    if (!bytes.ok() && was_silent(bytes.error()))
+      return Error{bytes.error().code, fmt::format("its manifest is not on this node: {}", bytes.error().message)};
     if (bytes.ok() || bytes.error().code != Errc::not_found) return bytes;
     if (!there)
       return Error{Errc::absent, fmt::format("its manifest is not on this node, nobody who answers has it, and the "

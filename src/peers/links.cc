@@ -72,6 +72,7 @@ void PeerLinks::rest_after(Link& link, const Error& failure, Clock::time_point a
   const auto now = time_.now();
   if (failure.code == Errc::timed_out && link.moved_at > asked) return;  // it has more to give than its link takes
   const bool is_silent = failure.code == Errc::timed_out || failure.code == Errc::unreachable;
+  if (is_silent && link.silent_since == Clock::time_point{}) link.silent_since = std::max(asked, link.moved_at);
   if (!is_silent && failure.code != Errc::corrupt && failure.code != Errc::permission) return;
   link.rests_until = now + (failure.code == Errc::corrupt ? kWrongRest : kSilentRest);
 }
@@ -209,6 +210,7 @@ void PeerLinks::done(std::uint32_t number, std::uint64_t bytes, Clock::duration 
     link.full_since = {};
     link.full_rest = {};
   }
+  if (failure == nullptr) link.silent_since = {};
   if (failure != nullptr) rest_after(link, *failure, time_.now() - took);
   changed_.notify_all();
 }
@@ -232,7 +234,15 @@ void PeerLinks::end_turn(std::uint32_t number) {
 
 void PeerLinks::moved(std::uint32_t number) {
   const std::lock_guard lock(mutex_);
-  links_.at(nodes_.at(number)).moved_at = time_.now();
+  Link& link = links_.at(nodes_.at(number));
+  link.moved_at = time_.now();
+  link.silent_since = {};
+}
+
+PeerLinks::Clock::duration PeerLinks::silent_for(const std::string& node) {
+  const std::lock_guard lock(mutex_);
+  const Clock::time_point since = link(node).silent_since;
+  return since == Clock::time_point{} ? Clock::duration{} : time_.now() - since;
 }
 
 bool PeerLinks::gave_since(const std::string& node, Clock::time_point then) {

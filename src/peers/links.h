@@ -72,6 +72,8 @@ class PeerLinks {
   // Something of a read came from it: while it gives to one, it is not silent to the others.
   void moved(std::uint32_t number);
   bool gave_since(const std::string& node, Clock::time_point then);
+  // The time since the first request that the node did not answer; 0 if it has shown life since.
+  Clock::duration silent_for(const std::string& node);
   // `bytes` have come since take(), in so long; 0 and a failure: it rests when it was silent or wrong.
   void done(std::uint32_t number, std::uint64_t bytes, Clock::duration took, const Error* failure);
   // The peer refused a read because its upload slots are full or another node was just given the chunk. It counts as
@@ -102,6 +104,7 @@ class PeerLinks {
     Clock::duration full_rest{};     // the last
     bool is_free(Clock::time_point now) const;
     Clock::time_point moved_at{};
+    Clock::time_point silent_since{};  // long ago: the peer answers
   };
   // All with mutex_ held.
   Link& link(const std::string& node);

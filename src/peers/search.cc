@@ -78,7 +78,7 @@ Status PeerSearch::run(const ChunkRun* run, const Attempt& attempt) {
       if (outcome == Outcome::done) return {};
       if (outcome == Outcome::refused) break;
     } else if (!wait_for_busy(run) && (lacked_base_ || !widen())) {
-      return failure_ ? *std::move(failure_) : no_peer(run);
+      return failure_ ? give_up() : no_peer(run);
     }
   }
   return give_up();
@@ -86,9 +86,10 @@ Status PeerSearch::run(const ChunkRun* run, const Attempt& attempt) {
 
 Error PeerSearch::give_up() const {
   const bool was_silent = !failure_ || failure_->code == Errc::timed_out || failure_->code == Errc::unreachable;
-  if (!was_silent || left().count() > 0) return *failure_;
+  if (!was_silent) return *failure_;
   const Errc code = failure_ ? failure_->code : Errc::timed_out;
-  const double seconds = std::chrono::duration<double>(patience_).count();
+  const auto silence = silent_.empty() ? Deadline::duration{} : scene_.links.silent_for(silent_);
+  const double seconds = std::chrono::duration<double>(std::max<Deadline::duration>(silence, patience_)).count();
   if (silent_.empty()) return Error{code, fmt::format("peers: nothing came for {:.0f} s", seconds)};
   return Error{code, fmt::format("peer {}: nothing came for {:.0f} s; the last try: {}", silent_, seconds, silence_)};
 }
@@ -175,6 +176,7 @@ bool PeerSearch::widen() {
   if (failures_ == 0 && silent_.empty()) return false;
   if (failures_ > 0) ++failures_;
   if (!silent_.empty()) {
+    if (failures_ == 0 && scene_.links.silent_for(silent_) >= patience_) return false;  // and not only to this search
     scene_.links.wait(std::min(deadline_, scene_.time.now() + pause_));
     pause_ = std::min(2 * pause_, kPauseMax);
   }

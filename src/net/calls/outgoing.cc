@@ -17,8 +17,9 @@ namespace {
 // welcome is on its way.
 constexpr std::chrono::milliseconds kGreetAgainMin{500};
 constexpr std::chrono::milliseconds kGreetAgainMax{4'000};
-constexpr std::uint64_t kConnectsMax = 2;  // that fail, until another peer is asked
-constexpr int kTries = 3;                  // of a call, with sessions or requests that were lost
+constexpr std::chrono::milliseconds kConnectLook{100};  // also the least time that a line rests after a failure
+constexpr std::uint64_t kConnectsMax = 2;               // that fail, until another peer is asked
+constexpr int kTries = 3;                               // of a call, with sessions or requests that were lost
 
 }  // namespace
 
@@ -162,7 +163,10 @@ Result<std::vector<std::byte>> Outgoing::greet(PeerId peer, std::uint64_t sessio
     std::unique_lock lock(mutex_);
     Greeting& greeting = greetings_.at(session);
     const auto until = std::min(deadline, Clock::now() + pause);
-    if (changed_.wait_until(lock, until, [&] { return !greeting.welcome.empty(); })) return std::move(greeting.welcome);
+    const std::uint64_t failed = transport_.failures(peer);
+    while (greeting.welcome.empty() && Clock::now() < until && transport_.failures(peer) == failed)
+      changed_.wait_until(lock, std::min(until, Clock::now() + kConnectLook));
+    if (!greeting.welcome.empty()) return std::move(greeting.welcome);
     if (Clock::now() >= deadline) return Error{Errc::timed_out, "no answer to a handshake in time"};
     if (transport_.failures(peer) >= failures + kConnectsMax) return Error{Errc::unreachable, "nobody listens there"};
   }
