@@ -145,7 +145,7 @@ void Fetcher::ended(Task& task, const Result<std::vector<Digest>>& digests, Cloc
   const bool yielded = !digests.ok() && task.yields && is_refusal(digests.error());
   const bool is_late = !digests.ok() && !yielded && !comes_later && may_still_come(*task.transfer, digests.error());
   if (comes_later || is_late) task.transfer->ask_later();
-  if (comes_later || is_late) wake_.notify_one();  // this may be a reader's thread, which does not look for more
+  if (comes_later || is_late) wake_.notify_one();  // a worker looks at the queue: a reader's own thread does not
   auto rest = digests.ok() ? std::span<const Digest>(*digests) : std::span<const Digest>();
   for (std::size_t unit = task.unit; unit < task.end; ++unit) {
     const std::uint64_t chunks = task.transfer->plan.units[unit].run.count;

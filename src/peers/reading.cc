@@ -179,7 +179,7 @@ class PeerSource::Reading {
     };
   }
 
-  // Plain bytes that have come are kept, so that another peer can go on with the rest.
+  // True if another peer is known to be much faster than this one. The bytes that this peer delivered are kept.
   bool is_too_slow(const PeerSearch::Try& from, ReadPace& pace) {
     const double rate = pace.rate();
     if (rate == 0 || PeerLinks::Clock::now() < begun_ + kSlowAfter) return false;

@@ -46,7 +46,8 @@ Result<Answer> Outgoing::call(const PeerAddress& peer, std::span<const std::byte
     CallLink::Outcome outcome = link->call(request, deadline, patience, on_sign);
     if (outcome.end == CallLink::End::answered) {
       link->record().answered(Clock::now() - called);
-      return open_answer(link, std::move(outcome.answer), called, std::max(deadline, Clock::now() + patience));
+      if (on_sign) deadline = std::max(deadline, Clock::now() + patience);  // the answer is a sign of life
+      return open_answer(link, std::move(outcome.answer), called, deadline);
     }
     if (outcome.end == CallLink::End::failed) {
       link->record().failed();
