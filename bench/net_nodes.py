@@ -1,6 +1,7 @@
 """What the parts of scripts/bench net share: nodes that read from each other, and the raw loop between the same hosts."""
 
 import contextlib
+import json
 import os
 import pathlib
 import resource

@@ -95,7 +95,6 @@ class PeerSource::Reading {
   Status read_from(PeerSearch::Try& from, const std::vector<ChunkRun>& asked) {
     from.lacks_base = from.too_slow = false;
     came_ = 0;
-    begun_ = PeerLinks::Clock::now();
     if (aid_.whole_chunks && held_giver_ != from.peer.number) held_ = 0;
     AskBytes request{asked, from.may_refuse && from.peer.sought, from.may_refuse};
     request.subject = aid_.subject;
@@ -179,19 +178,11 @@ class PeerSource::Reading {
     };
   }
 
-  // True if another peer is known to be much faster than this one. The bytes that this peer delivered are kept.
-  bool is_too_slow(const PeerSearch::Try& from, ReadPace& pace) {
-    const double rate = pace.rate();
-    if (rate == 0 || PeerLinks::Clock::now() < begun_ + kSlowAfter) return false;
-    return source_.links_.has_faster(source_.view_.candidates(manifest_, &current_), from.peer.number, rate);
-  }
-
   Status read_timed(PeerSearch::Try& from, Answer& answer, PeerTarget& target) {
     const auto begun = PeerLinks::Clock::now();
     ReadPace& pace = source_.paces_.of(from.peer.number);
     const auto on_sign = [&, sign = sign_of(from)] {
-      from.too_slow = from.too_slow || is_too_slow(from, pace);
-      return sign() && !from.too_slow;
+      return sign() && !search_.is_too_slow(from, &current_, pace.rate());
     };
     Status read = read_answer(source_.exchange_, answer, target, {pace, from.patience, on_sign});
     if (read.ok() && answer.windows() > 0)
@@ -261,8 +252,6 @@ class PeerSource::Reading {
     std::memcpy(out_.memory.get(), before.get(), done_ + held_);
   }
 
-  static constexpr std::chrono::seconds kSlowAfter{1};  // until another peer may take over
-
   PeerSource& source_;
   const Digest& manifest_;
   PeerSearch search_;
@@ -277,7 +266,6 @@ class PeerSource::Reading {
   ChunkRun current_;  // a copy of the next run: the search looks for it, also after a part of an answer has arrived
   std::uint64_t chunks_ = 0;                   // of it that are here
   std::uint64_t came_ = 0;                     // bytes of the request that goes on
-  PeerLinks::Clock::time_point begun_{};       // of that request
   std::uint64_t done_ = 0;                     // bytes of chunks that are here
   std::uint64_t held_ = 0;                     // bytes of the next chunk that are here
   std::uint32_t held_giver_ = kSeveralGivers;  // of these bytes

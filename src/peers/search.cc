@@ -17,6 +17,8 @@ constexpr auto kShareMin = milliseconds(500);  // of the time, for one peer
 constexpr auto kBusyWait = milliseconds(20);   // between two looks at peers that are busy
 constexpr auto kPauseMin = milliseconds(100);  // before silent peers are asked again
 constexpr auto kPauseMax = milliseconds(1'000);
+constexpr auto kSlowAfter = milliseconds(1'000);  // until a faster peer may take over from one that sends
+constexpr auto kSlowLook = milliseconds(100);     // between two comparisons of the peer with others
 
 }  // namespace
 
@@ -97,6 +99,7 @@ Error PeerSearch::give_up() const {
 PeerSearch::Outcome PeerSearch::ask(const PeerLinks::Choice& peer, const ChunkRun* run, const Attempt& attempt) {
   const auto begin = scene_.time.now();
   Try one{peer, share(peer), may_refuse_ && peer.waits};
+  one.next_look = begin + kSlowAfter;
   const Status status = attempt(one);
   const bool gave = status.ok() || one.too_slow;
   scene_.links.done(peer.number, gave ? one.bytes : 0, scene_.time.now() - begin, gave ? nullptr : &status.error());
@@ -133,6 +136,13 @@ PeerSearch::Outcome PeerSearch::ask(const PeerLinks::Choice& peer, const ChunkRu
   }
   note_failure(peer, error, run);
   return Outcome::failed;
+}
+
+bool PeerSearch::is_too_slow(Try& from, const ChunkRun* run, double rate) const {
+  if (from.too_slow || rate == 0 || scene_.time.now() < from.next_look) return from.too_slow;
+  from.next_look = scene_.time.now() + kSlowLook;
+  from.too_slow = scene_.links.has_faster(scene_.view.candidates(manifest_, run), from.peer.number, rate);
+  return from.too_slow;
 }
 
 // What run() returns if no peer has it. A publisher that lacks bytes of a young version outweighs peers that fail: the

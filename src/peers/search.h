@@ -45,7 +45,9 @@ class PeerSearch {
     bool may_refuse = false;             // the peer may answer with Errc::busy or Errc::exists
     std::uint64_t bytes = 0;             // that came, for the peer's rate; the attempt sets it
     bool lacks_base = false;             // the peer has the bytes, not the base that it must have; the attempt sets it
-    bool too_slow = false;  // another peer is much faster; the attempt sets it, and `bytes` to those that came
+    bool too_slow =
+        false;             // another peer is much faster; is_too_slow() sets it, the attempt `bytes` to those that came
+    Deadline next_look{};  // when is_too_slow() compares the peer with others again
   };
   using Attempt = std::function<Status(Try&)>;
 
@@ -58,6 +60,10 @@ class PeerSearch {
   bool lacked_base() const { return lacked_base_; }
   void came();  // a sign of life: the deadline is as far away again as at first
   bool may_have(const std::string& node, const ChunkRun& run) const;
+  // True once another candidate is known to be much faster than this peer, which sends `rate` bytes a second (0: not
+  // known). The attempt then ends and keeps its bytes; the search goes on with the faster peer. False in the first
+  // second of a try.
+  bool is_too_slow(Try& from, const ChunkRun* run, double rate) const;
 
  private:
   enum class Outcome : std::uint8_t { done, refused, failed };
