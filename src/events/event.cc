@@ -11,7 +11,7 @@ bool is_below(std::string_view model, std::string_view prefix) {
   return model.starts_with(prefix) && (model.size() == prefix.size() || model[prefix.size()] == '/');
 }
 
-// One for each version that tags lead to now, in their order.
+// Returns an event for each version that changed tags lead to, in the order of the tags. Deleted tags share one event.
 std::vector<ModelEvent> tag_events(const Commit& commit) {
   std::vector<ModelEvent> events;
   for (const Commit::Tag& tag : commit.tags) {
@@ -27,7 +27,7 @@ std::vector<ModelEvent> tag_events(const Commit& commit) {
   return events;
 }
 
-// Not of tags.
+// Returns the event kind of a commit that is not of kind `tags`.
 ModelEvent::Kind kind_of(const Commit& commit) {
   switch (commit.kind) {
     case Commit::Kind::in_memory:

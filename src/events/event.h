@@ -1,4 +1,4 @@
-// What happened to a model, as users see it. Pure.
+// Events of models, as users see them. Pure.
 #pragma once
 
 #include <cstdint>
@@ -13,33 +13,33 @@
 namespace weft {
 
 struct ModelEvent {
-  // restart: the journal cannot tell what happened since the position that was asked for. Whoever follows looks at the
-  // present state, and goes on from this event's position.
-  // memory: the version that was just published is in memory alone. durable: it is on a disk now. lost: it was removed,
-  // as its bytes were lost.
+  // restart: the journal cannot list the changes since the position that was asked for. The follower reads the present
+  // state, and continues from this event's position.
+  // memory: the bytes of the version that was just published are in memory alone. durable: they are on a disk. lost:
+  // the version was removed because its bytes were lost.
   enum class Kind : std::uint8_t { publish, tag, remove, memory, durable, lost, restart };
   Kind kind = Kind::publish;
   std::string model;                            // "" for a restart
-  std::uint64_t version = 0;                    // 0: none, as for a tag that is deleted
-  std::vector<std::string> tags;                // that lead to the version, were changed, or went with the version
-  std::uint64_t bytes = 0;                      // publish: of the version's files
-  std::optional<std::uint64_t> new_bytes = {};  // publish: what it was the first to bring, where its content is local
-  std::string why = {};                         // lost
+  std::uint64_t version = 0;                    // 0: none, as for a deleted tag
+  std::vector<std::string> tags;                // tags that lead to the version, were changed, or were removed with it
+  std::uint64_t bytes = 0;                      // publish: size of the version's files
+  std::optional<std::uint64_t> new_bytes = {};  // publish: bytes that no earlier version has, if its content is local
+  std::string why = {};                         // lost: the reason
   std::uint64_t time_ns = 0;
-  std::uint64_t position = 0;  // of the journal: a place to follow on from
+  std::uint64_t position = 0;  // in the journal; a follower can continue from here
 };
 
 std::string_view name_of(ModelEvent::Kind kind);
 
-// The events of one record of the journal, at least one. All but the last have the position before the record, so
-// whoever goes on from it gets the whole record again.
+// Returns the events of one journal record. `before` is the position before the record. Only the last event has the
+// position after it, so a follower that continues from any other event receives the whole record again.
 std::vector<ModelEvent> events_of(const Commit& commit, std::uint64_t before);
 
-// One JSON object.
+// Writes the event as one JSON object.
 void write_event(JsonWriter& json, const ModelEvent& event);
 
-// Is it of a model that one of these prefixes names: the model itself, or the first part of its name ("org" or "org/"
-// of "org/m")? None: each model. A restart is of all.
+// True if one of the prefixes names the event's model: by its whole name, or by leading components ("org" or "org/" for
+// "org/m"). Without prefixes every model matches. A restart always matches.
 bool concerns(const ModelEvent& event, const std::vector<std::string>& prefixes);
 
 }  // namespace weft

@@ -36,7 +36,7 @@ Result<std::uint64_t> owned_bytes_of(Store& store, const ModelEvent& event) {
   return owned_bytes(renewed, version.id);
 }
 
-// A model's newest version comes first.
+// Visits the newest version of a model, then its other tagged versions.
 Status tell_model(Store& store, const ModelRow& model, std::uint64_t position,
                   const std::function<Status(ModelEvent)>& visit) {
   if (model.latest == 0) return {};
@@ -93,7 +93,7 @@ Status present_state(Store& store, const ModelEvent& restart, const std::functio
 }
 
 Result<EventFollower> EventFollower::begin(Store& store, std::optional<std::uint64_t> since) {
-  WEFT_TRY(auto watch, store.watch_commits());  // before the position: what comes between is told
+  WEFT_TRY(auto watch, store.watch_commits());  // before the position, or a commit between would be missed
   if (!since) {
     WEFT_TRY(since, journal_end(store));
   }

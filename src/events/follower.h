@@ -1,4 +1,4 @@
-// Follows a store: there is no other way.
+// Follows the events of a store. Every follower in weft uses this.
 #pragma once
 
 #include <chrono>
@@ -17,31 +17,31 @@ namespace weft {
 
 struct EventBatch {
   std::vector<ModelEvent> events;  // oldest first
-  std::uint64_t next = 0;          // where to read on; the position that was asked for where there is nothing
+  std::uint64_t next = 0;          // position to continue from; unchanged if there are no events
 };
 
-// What happened since `position`, of about a MiB of the journal at most. One `restart` where the journal cannot tell.
-// Any thread.
+// Returns the events since `position`, from about 1 MiB of the journal at a time. Returns a single `restart` if the
+// journal cannot list them. Any thread.
 Result<EventBatch> events_since(Store& store, std::uint64_t position);
 
-// Gives a publish its new_bytes, if its content is local by now. Best effort. Any thread.
+// Sets new_bytes of a publish event if the version's content is local. Best effort. Any thread.
 void add_new_bytes(Store& store, ModelEvent& event);
 
-// The state behind a restart, as events of its position: each model with its newest version, and other tagged versions.
-// May mix states of the store from the restart on: what follows repeats what came meanwhile.
+// Visits the state of the store after `restart` as events at its position: for each model its newest version, then
+// other tagged versions. The state may include commits after the restart. The journal events that follow repeat them.
 Status present_state(Store& store, const ModelEvent& restart, const std::function<Status(ModelEvent)>& visit);
 
-// A wait for commits and a position, together. One thread. Needs no daemon, and no right to write.
+// A position in the journal, and a watch for commits. Needs no daemon and no write access to the store. One thread.
 class EventFollower {
  public:
-  // From this position on; without one, from now on. `store` outlives it.
+  // Starts at position `since`, or at the end of the journal. `store` outlives the follower.
   static Result<EventFollower> begin(Store& store, std::optional<std::uint64_t> since = {});
 
-  // What came since the last call; a long history in parts. Nothing: wait() may be called.
+  // Returns the events since the last call; a long history takes several calls. If it returns none, call wait().
   Result<std::vector<ModelEvent>> next();
-  // Returns when next() may have more, at the latest after this time.
+  // Returns when next() may have more events, or after `time`.
   void wait(std::chrono::milliseconds time) const;
-  int fd() const { return watch_->fd(); }  // readable once next() may have more
+  int fd() const { return watch_->fd(); }  // readable when next() may have more events
   std::uint64_t position() const { return position_; }
 
  private:
