@@ -35,7 +35,7 @@ Result<std::span<const std::byte>> BundledBytes::of(const SmallFile& file) {
   if (file.bytes.length == 0) return std::span<const std::byte>();
   const std::vector<Extent>& extents = bundles_[file.bundle].extents;
   const auto behind = std::ranges::upper_bound(extents, file.bytes.offset, {}, &Extent::offset);
-  const Extent& extent = *std::prev(behind);  // the first begins at 0
+  const Extent& extent = *std::prev(behind);  // the first extent begins at 0
   const std::uint64_t at = file.bytes.offset - extent.offset;
   if (at > extent.id.length || file.bytes.length > extent.id.length - at)
     return Error{Errc::corrupt, fmt::format("{}: expected its bytes in one segment", file.path)};

@@ -1,4 +1,4 @@
-// The bytes of a data set's small files, verified: each segment of a bundle is read and hashed as a whole.
+// Reads the small files of a data set, verified: each segment of a bundle is read and hashed as a whole.
 #pragma once
 
 #include <cstddef>
@@ -15,14 +15,15 @@
 
 namespace weft {
 
-// One thread. Keeps the last few segments: files that follow one another mostly lie in one.
+// Caches the last few segments, because consecutive files mostly share one. One thread.
 class BundledBytes {
  public:
-  // `manifest` outlives this, and its version stays whole meanwhile.
+  // `manifest` outlives this object. The caller holds the version.
   BundledBytes(Store& store, const Manifest& manifest)
       : store_(store), bundles_(files_of(manifest, FileRole::bundle)) {}
 
-  // Valid until the next call. Errc::corrupt: the stored bytes are damaged, or the file lies in no one segment.
+  // Returns the bytes of a file, valid until the next call. Errc::corrupt: the stored bytes are damaged, or the file
+  // does not lie in one segment.
   Result<std::span<const std::byte>> of(const SmallFile& file);
 
  private:
@@ -34,7 +35,7 @@ class BundledBytes {
 
   Store& store_;
   const std::span<const File> bundles_;
-  std::list<Segment> known_;  // the latest first
+  std::list<Segment> known_;  // most recently used first
 };
 
 }  // namespace weft

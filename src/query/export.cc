@@ -16,10 +16,11 @@
 namespace weft {
 namespace {
 
-// Files whose blobs are looked up together: a look for each small file takes longer than its copy.
+// Most extents in a group of files whose blobs are looked up together. A lookup for each small file would take longer
+// than its copy.
 constexpr std::size_t kLookExtentsMax = 256;
 
-// The chunks of one file, copied and hashed by all threads of a pool.
+// Copies one file by chunks, and hashes them, on all threads of a pool.
 class FileCopy {
  public:
   FileCopy(const File& file, std::span<const OpenPlace> places, int out, std::string where, Progress& progress)
@@ -86,18 +87,18 @@ class FileCopy {
   }
 
   const File& file_;
-  std::span<const OpenPlace> places_;  // of the file's extents
+  std::span<const OpenPlace> places_;  // by extent of the file
   int out_;
   std::string where_;
   Progress& progress_;
   std::vector<Chunk> chunks_;
-  std::vector<Digest> digests_;  // of chunks_
+  std::vector<Digest> digests_;  // by index of chunks_
   std::atomic<bool> stop_ = false;
   std::mutex mutex_;
   Status status_;  // guarded by mutex_ while threads run
 };
 
-// The first files of `files`, as many as are looked up together.
+// Returns the first files of `files` that form one group: at most kLookExtentsMax extents, or one file.
 std::span<const File> next_group(std::span<const File> files) {
   std::size_t count = 0, extents = 0;
   while (count < files.size() && (count == 0 || extents + files[count].extents.size() <= kLookExtentsMax))
@@ -113,7 +114,8 @@ Result<std::vector<OpenPlace>> find_places(Store& store, std::span<const File> f
   if (places.ok()) return places;
   if (files.size() == 1)
     return Error{places.error().code, fmt::format("{}: {}", files.front().path, places.error().message)};
-  for (std::size_t i = 0; i < files.size(); ++i) WEFT_CHECK(find_places(store, files.subspan(i, 1)));  // names the file
+  // Look up each file alone, so that the error names the file.
+  for (std::size_t i = 0; i < files.size(); ++i) WEFT_CHECK(find_places(store, files.subspan(i, 1)));
   return places;
 }
 
@@ -122,7 +124,8 @@ class Exporter {
   Exporter(Store& store, std::string directory, ExportTarget target, Progress& progress)
       : store_(store), directory_(std::move(directory)), target_(std::move(target)), progress_(progress) {}
 
-  // `small`, by path, go between the others. They outlive this object.
+  // Writes the published files and the small files, merged by path. `small` is sorted by path. Both outlive this
+  // object.
   Status run(const Manifest& manifest, std::span<const SmallFile> small) {
     BundledBytes bundled(store_, manifest);
     std::span<const File> files = published_files(manifest);
@@ -180,7 +183,7 @@ class Exporter {
   ThreadPool pool_{0};
 };
 
-// Returns how many files.
+// Writes all files of the version. Returns their number.
 Result<std::uint64_t> export_files(Store& store, const Manifest& manifest, const std::string& directory,
                                    Progress& progress) {
   std::vector<SmallFile> small;

@@ -12,9 +12,9 @@ namespace {
 
 constexpr mode_t kDirectoryMode = 0755;
 constexpr mode_t kFileMode = 0644;
-constexpr mode_t kStageMode = 0700;  // its entries are out of other users' reach until they are published
+constexpr mode_t kStageMode = 0700;  // other users cannot reach its entries until they are published
 
-// "" for a path without a slash.
+// Returns the directory of a path; "" if the path has no slash.
 std::string_view parent_of(std::string_view path) {
   const auto slash = path.rfind('/');
   return slash == std::string_view::npos ? std::string_view() : path.substr(0, slash);
@@ -29,8 +29,8 @@ struct MadeDirectory {
   Inode inode;
 };
 
-// A directory that cannot be opened goes again. It is empty, and whoever can put another one in its place can remove
-// that one too.
+// Makes and opens a directory. If the open fails, removes the directory by its name. That is safe: rmdir removes only
+// an empty directory, and a user who has replaced ours can remove the replacement too.
 Result<MadeDirectory> make_directory_in(const Beneath& above, const std::string& name, mode_t mode) {
   WEFT_CHECK(above.make_directory(name, mode));
   auto opened = [&]() -> Result<MadeDirectory> {
@@ -100,7 +100,8 @@ Result<Fd> ExportTarget::create(std::string_view path) {
   return std::move(file.fd);
 }
 
-// In byte order all paths below one directory follow each other, so a directory that was left does not come again.
+// Makes and opens `directory` and its parents below stage_. In byte order the paths below one directory are
+// consecutive, so a directory that was left is not entered again.
 Status ExportTarget::enter(std::string_view directory) {
   while (!open_.empty() && !is_or_lies_below(directory, open_.back().path)) open_.pop_back();
   while (directory.size() > (open_.empty() ? 0 : open_.back().path.size())) {
@@ -120,13 +121,13 @@ Status ExportTarget::publish() {
   Status moved = move_entries();
   if (moved.ok()) moved = target_.sync();
   if (moved.ok() && parent_.valid()) moved = parent_.sync();
-  // The stage goes last: it takes the entries back if anything fails before.
+  // Remove the stage last: after a failure before this it takes the entries back.
   if (moved.ok()) moved = target_.remove(stage_name_, stage_inode_);
   if (!moved.ok()) {
     move_back();
     return moved;
   }
-  static_cast<void>(target_.sync());  // a stage that a power cut brings back is empty
+  static_cast<void>(target_.sync());  // best effort: after a power cut an empty stage may reappear
   published_ = true;
   return {};
 }
@@ -141,7 +142,7 @@ Status ExportTarget::move_entries() {
   return {};
 }
 
-// Best effort: the first failure is the one that is reported.
+// Moves the published entries back into the stage. Best effort: the caller reports the first failure.
 void ExportTarget::move_back() {
   for (const Made& one : moved_) {
     const std::string name(one.path);

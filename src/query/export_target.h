@@ -12,24 +12,25 @@ namespace weft {
 
 // Other users may own the directory and rename or replace everything in it at any time. So files are written in a
 // hidden directory of mode 0700 there, reached by descriptors alone, and publish() moves its entries into place.
-// Of what it made, the destructor removes what was not published, if each name still leads to the same inode.
+// Without a successful publish(), the destructor removes everything that this object made, if each name still leads to
+// the same inode.
 class ExportTarget {
  public:
-  // Makes the directory if it is not there. Errc::exists: it is not empty.
+  // Opens the directory, or makes it. Errc::exists: it is not empty.
   static Result<ExportTarget> open(const std::string& path);
   ExportTarget(ExportTarget&&) = default;
   ExportTarget& operator=(ExportTarget&&) = delete;
   ~ExportTarget();
 
-  // A new file with the directories above it. Paths are relative, come in byte order and outlive this object.
+  // Creates a file and its parent directories. Paths are relative, come in byte order and outlive this object.
   Result<Fd> create(std::string_view path);
-  // Makes everything durable with one sync of the file system, then visible. If it fails, nothing stays visible.
+  // Makes all files durable with one sync of the file system, then visible. After a failure no file stays visible.
   Status publish();
 
  private:
   ExportTarget() = default;
   struct Made {
-    std::string_view path;  // below stage_
+    std::string_view path;  // relative to stage_
     Inode inode;
   };
   struct Open {
@@ -43,16 +44,16 @@ class ExportTarget {
   void move_back();
   void remove_made() const;
 
-  Beneath parent_;    // of target_, if this object made target_
-  std::string name_;  // of target_ in parent_
+  Beneath parent_;    // the parent of target_; closed if target_ existed before
+  std::string name_;  // the name of target_ in parent_
   Beneath target_;
   Inode target_inode_;
-  std::string stage_name_;  // in target_
+  std::string stage_name_;  // the name of stage_ in target_
   Beneath stage_;
   Inode stage_inode_;
-  std::vector<Made> made_;   // in the order in which they were made
-  std::vector<Open> open_;   // the directory of the last file and those above it, from the top
-  std::vector<Made> moved_;  // entries of stage_ that are in target_ now
+  std::vector<Made> made_;   // files and directories in the order of their creation
+  std::vector<Open> open_;   // the directory of the last file and its parents, outermost first
+  std::vector<Made> moved_;  // entries of stage_ that were moved to target_
   bool published_ = false;
 };
 

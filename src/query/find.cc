@@ -25,7 +25,8 @@ FindSubject subject_of(const VersionRow& row, const ModelRow& model, std::vector
   return subject;
 }
 
-// One manifest for each outline: fine-tunes of one model are asked about with the manifest of the first of them.
+// Caches a manifest and a graph by outline (outline_of()). A query has one answer for all manifests of an outline, so
+// fine-tunes of a model share the first manifest that was loaded.
 class Outlines {
  public:
   explicit Outlines(Store& store) : store_(store) {}

@@ -19,7 +19,7 @@ class KinWalk {
   KinWalk(Store& store, KinWay way, std::size_t shown_max, std::uint64_t clock)
       : renewed_(store), way_(way), shown_max_(shown_max), clock_(clock) {}
 
-  // Later snapshots show what the clock of the first shows.
+  // The clock of the first snapshot bounds the walk, so that later snapshots add nothing.
   Result<GatheredKin> run(VersionId version) {
     WEFT_TRY(Snapshot * first, renewed_.get());
     clock_ = std::min(clock_, first->lineage_clock());
@@ -47,7 +47,7 @@ class KinWalk {
     out_.changed_ns = time_ns;
   }
 
-  // Of more than limits::kKinCountedMax children no others are visited.
+  // Queues the children of a version. Stops after limits::kKinCountedMax children, because the walk visits no more.
   Status find_children(VersionId id) {
     std::string from;
     std::size_t count = 0;
@@ -64,7 +64,7 @@ class KinWalk {
   Status visit(VersionId id) {
     WEFT_TRY(Snapshot * now, renewed_.get());
     auto row = now->version(id);
-    if (!row.ok() && row.error().code == Errc::not_found && visited_ > 0) return {};  // its record was lost
+    if (!row.ok() && row.error().code == Errc::not_found && visited_ > 0) return {};  // the journal lost its record
     if (!row.ok()) return std::move(row).error();
     if (row->born > clock_) return {};
     ++visited_;
@@ -110,7 +110,7 @@ Result<KinGraph> kin_of(Store& store, const VersionRow& version, KinWay way) {
 
 namespace {
 
-// By tensor ordinal: the version that first had the tensor's content, as "MODEL@NUMBER".
+// Returns, by tensor ordinal, the version that first had the tensor's content, as "MODEL@NUMBER".
 Result<std::vector<std::string>> owners_of(Store& store, const VersionRow& version) {
   Renewed renewed(store);
   WEFT_TRY(Snapshot * begin, renewed.get());

@@ -8,18 +8,18 @@
 
 namespace weft {
 
-// What was gathered is what a lineage clock (VersionRow::born, died) shows: the same at any later time, whatever was
-// published or removed meanwhile.
+// The relatives of a version at one tick of the lineage clock (VersionRow::born, died). Later publishes and removals do
+// not change the result for that tick.
 struct GatheredKin {
   KinGraph graph;
-  std::uint64_t clock = 0;       // of the last publish or removal that had a part in it
-  std::uint64_t changed_ns = 0;  // when that was
+  std::uint64_t clock = 0;       // tick of the last publish or removal in the graph
+  std::uint64_t changed_ns = 0;  // time of that publish or removal
 };
 
 inline constexpr std::uint64_t kClockNow = UINT64_MAX;
 
-// The nearest `shown_max` of at most limits::kKinCountedMax, breadth first, parents before children, older children
-// before younger. `clock`: publishes and removals after it have not happened.
+// Returns the nearest `shown_max` relatives of at most limits::kKinCountedMax, breadth first, parents before children,
+// older children before younger. Publishes and removals after the tick `clock` are ignored.
 Result<GatheredKin> gather_kin(Store& store, VersionId version, KinWay way, std::size_t shown_max,
                                std::uint64_t clock = kClockNow);
 

@@ -49,7 +49,7 @@ Result<VersionRow> find_row(Store& store, const std::string& spec) {
   return resolve_version(*snapshot, spec);
 }
 
-// The tensors of the vertices that both have.
+// Returns the stored tensors of the vertices in the common prefix, each with the name of the subject's tensor.
 std::vector<TakenTensor> taken(const ArchGraph& wanted, const ArchGraph& stored,
                                const std::vector<std::pair<std::uint32_t, std::uint32_t>>& prefix) {
   std::vector<TakenTensor> tensors;

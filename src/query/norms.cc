@@ -1,4 +1,4 @@
-// How far tensors moved between two versions: the one part of a diff that reads data.
+// Measures how far tensors moved between two versions. This is the only part of a diff that reads tensor data.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::size_t kPieceElements = 1U << 18U;
 
-// One changed tensor, both of whose sides can be measured.
+// A changed tensor that can be measured on both sides.
 struct Pair {
   std::size_t change = 0;  // index into ManifestDiff::tensors
   const Tensor* before = nullptr;
@@ -26,7 +26,7 @@ struct Pair {
   std::uint64_t elements = 0;
 };
 
-// A run of elements of one pair.
+// A run of elements of one pair, and its measured sums.
 struct Piece {
   std::size_t pair = 0;
   std::uint64_t first = 0;
@@ -124,7 +124,7 @@ class Measurement {
     return {};
   }
 
-  // In the order of the pieces: the same sums whatever the threads did.
+  // Adds up the pieces in their order, so that the sums do not depend on the scheduling of threads.
   Norms sums() const {
     std::vector<ChangeNorms> by_pair(pairs_.size());
     for (const Piece& piece : pieces_) {
