@@ -55,7 +55,7 @@ Outlook outlook_of(const LossSeries& series, const Question& question, const Cur
   return outlook;
 }
 
-// At the ends of epochs, which are counted from iteration 0.
+// Saves at the ends of epochs, which are counted from iteration 0.
 Saves epoch_saves(const Outlook& outlook, const Question& question) {
   Saves saves;
   const std::uint64_t epoch = *question.epoch;

@@ -10,7 +10,8 @@
 namespace weft::advise {
 namespace {
 
-// One field from the start of `text`, which moves behind it and behind its comma. None: the quotes do not close.
+// Removes one field from the start of `text` and returns it. The comma after it stays. Nothing: the quotes do not
+// close, or other text follows them.
 std::optional<std::string> take_field(std::string_view& text) {
   std::string field;
   if (!text.starts_with('"')) {

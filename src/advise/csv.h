@@ -1,4 +1,4 @@
-// Losses from a CSV file that a trainer writes, line by line, also while it still grows.
+// Reads losses from a CSV file of a trainer, line by line, also while the file grows.
 #pragma once
 
 #include <cstddef>
@@ -18,10 +18,11 @@ class CsvLosses {
  public:
   explicit CsvLosses(LossNames names) : names_(std::move(names)) {}
 
-  // The next bytes of the file. A line counts once its end is there. Errc::invalid names the line.
+  // Adds the next bytes of the file. A line counts once it is complete. Errc::invalid names the line.
   Status add(std::string_view bytes, LossSeries& into);
-  bool records_saves() const { return columns_ && columns_->save; }  // the file has a column for them
-  Status end(LossSeries& into);  // the last line may lack its end; there must have been a line of names
+  bool records_saves() const { return columns_ && columns_->save; }  // the file has a column for save times
+  // Call at the end of the file. The last line may lack its line end. Errc::invalid: there was no line of names.
+  Status end(LossSeries& into);
 
  private:
   struct Columns {
@@ -36,7 +37,7 @@ class CsvLosses {
 
   LossNames names_;
   std::optional<Columns> columns_;
-  std::string rest_;  // of a line whose end has not come
+  std::string rest_;  // the incomplete last line
   std::uint64_t lines_ = 0;
 };
 

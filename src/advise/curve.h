@@ -8,7 +8,7 @@
 
 namespace weft::advise {
 
-// exp3 is also the paper's Expd3, c - (c - a)*exp(-b*x): the same curves, written with another a.
+// exp3 is also the paper's Expd3, c - (c - a)*exp(-b*x): these are the same curves with another a.
 enum class CurveKind : std::uint8_t { exp2, exp3, lin2, pow3 };
 
 // With x = step - from:
@@ -28,6 +28,6 @@ struct Curve {
 };
 
 std::string_view name_of(CurveKind kind);
-std::optional<CurveKind> curve_kind(std::string_view name);  // "expd3" is exp3
+std::optional<CurveKind> curve_kind(std::string_view name);  // accepts "expd3" for exp3
 
 }  // namespace weft::advise

@@ -22,7 +22,7 @@ struct SamplesView {
   std::size_t size() const { return steps.size(); }
 };
 
-// The median of the loss at `i` and of its neighbours; near an end of fewer of them, as many on each side.
+// Returns the median of the loss at `i` and of two neighbours on each side, or of fewer on both sides near an end.
 double smoothed_at(std::span<const LossPoint> points, std::size_t i) {
   constexpr std::size_t kNeighbours = 2;
   const std::size_t reach = std::min({kNeighbours, i, points.size() - 1 - i});
@@ -33,7 +33,7 @@ double smoothed_at(std::span<const LossPoint> points, std::size_t i) {
   return *middle;
 }
 
-// Smoothed, and averaged in groups if there are too many.
+// Returns the smoothed losses, averaged in groups if there are more than limits::kLossesFittedMax.
 Samples samples_of(std::span<const LossPoint> points) {
   const std::size_t group = (points.size() + limits::kLossesFittedMax - 1) / limits::kLossesFittedMax;
   Samples samples;
@@ -52,8 +52,8 @@ Samples samples_of(std::span<const LossPoint> points) {
   return samples;
 }
 
-// Whether the later half lies below the earlier one by more than three standard errors. The noise is judged by the
-// differences of neighbours, which hardly know of the trend.
+// True if the later half lies below the earlier half by more than three standard errors. The noise is estimated from
+// the differences of neighbours, which the trend hardly affects.
 bool falls(std::span<const LossPoint> points) {
   const std::size_t half = points.size() / 2;
   double earlier = 0;
@@ -68,7 +68,7 @@ bool falls(std::span<const LossPoint> points) {
   return earlier - later > 3 * std::sqrt(2 * variance / static_cast<double>(half));
 }
 
-// y = scale * u + base by least squares.
+// The line y = scale * u + base, by least squares.
 struct Line {
   double scale = 0;
   double base = 0;
@@ -100,7 +100,8 @@ Line line_of(std::span<const double> u, std::span<const double> y, bool with_bas
   return line;
 }
 
-// A kind of curve is linear in all but b. For each b the rest is solved, so that only b has to be searched.
+// Fits one kind of curve. A curve is linear in all parameters but b: for each b the others are solved, so only b is
+// searched.
 class Search {
  public:
   Search(CurveKind kind, SamplesView samples) : kind_(kind), samples_(samples), x_(samples.size()), u_(samples.size()) {
@@ -133,7 +134,7 @@ class Search {
   }
 
  private:
-  // Of the logarithm of b: from nearly a straight line to a fall within a few losses.
+  // Bounds of log(b): from nearly a straight line to a fall within a few losses.
   std::pair<double, double> range() const {
     if (kind_ == CurveKind::pow3) return {std::log(0.01), std::log(10.0)};
     const double span = x_.back();
@@ -146,7 +147,7 @@ class Search {
     return line_of(u_, samples_.losses, kind_ != CurveKind::exp2);
   }
 
-  // The golden section between two bounds.
+  // Searches log(b) between two bounds by the golden section.
   double golden(double low, double high, int steps) {
     const double ratio = (std::sqrt(5.0) - 1) / 2;
     double left = high - ratio * (high - low);
@@ -172,7 +173,7 @@ class Search {
   CurveKind kind_;
   SamplesView samples_;
   double from_ = 0;
-  std::vector<double> x_;  // of pow3 its logarithm
+  std::vector<double> x_;  // steps from from_ on; their logarithms for pow3
   std::vector<double> u_;  // exp(-b * x)
 };
 

@@ -26,7 +26,7 @@ Result<std::optional<double>> number_if_any(std::string_view name, std::string_v
   return std::optional(number);
 }
 
-// "12", or "12.0" as a table of floats has it.
+// Parses "12", or "12.0" as a table of floats has it.
 Result<std::uint64_t> step_of(std::string_view name, std::string_view text) {
   const auto number = parse_real(text);
   const bool whole = number && *number >= 0 && *number <= static_cast<double>(limits::kTrainingStepMax) &&

@@ -14,15 +14,16 @@ namespace weft::advise {
 // One thread at a time.
 class LossSeries {
  public:
-  // A step that is not above the last one replaces this step and all later ones: the training went back to a
-  // checkpoint. Errc::invalid: a number that is not finite or exceeds its limit, or too many points.
+  // Adds a point. Points of the same and of later steps are removed: the training went back to a checkpoint.
+  // Errc::invalid: a number is not finite or exceeds its limit, or there are too many points.
   Status add(const LossPoint& point);
   void clear() { points_.clear(); }
 
   std::span<const LossPoint> points() const { return points_; }  // by step, each step once
   std::optional<std::uint64_t> last_save() const;                // the last step with save_s
 
-  // Means of what was recorded, without pauses: values above ten times the median. None below three values.
+  // Means of the recorded times. Values above ten times the median are pauses and do not count. Nothing if there are
+  // fewer than three values.
   std::optional<double> step_seconds() const;  // of one iteration, without saves
   std::optional<double> save_seconds() const;  // of one save
 

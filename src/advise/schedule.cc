@@ -11,12 +11,12 @@ std::uint32_t last_of(const Outlook& outlook) {
   return static_cast<std::uint32_t>(outlook.losses.size() - 1);
 }
 
-// Of the requests that come within `seconds`, whole ones, at most `most`.
+// Returns the number of whole requests within `seconds`, at most `most`.
 double requests_within(double seconds, const Timing& timing, double most) {
   return std::min(std::floor(seconds / timing.request_s), most);
 }
 
-// The schedules of least cost that end with a certain save.
+// Finds schedules of least cost that end with a given save.
 class BestSaves {
  public:
   explicit BestSaves(const Outlook& outlook)
@@ -30,8 +30,8 @@ class BestSaves {
 
   double without_saves() const { return losses_[0] * end_s_; }
 
-  // The cost in loss * seconds of the best schedule whose last save is `last`. A schedule with a save that no request
-  // meets seems to cost more than without this save, so that it is never the best of all.
+  // Returns the cost, in loss * seconds, of the best schedule whose last save is `last`. A save that no request meets
+  // counts as more costly than no save, so a schedule with such a save is never the best of all.
   double ending_with(std::uint32_t last) {
     end_loss_ = losses_[last];
     first_ = next_ = 0;
@@ -44,7 +44,7 @@ class BestSaves {
     return costs_[last] + end_loss_ * end_s_;
   }
 
-  // Of the last call of ending_with(), without saves that lower no loss.
+  // Returns the schedule of the last call of ending_with(), without saves that lower no loss.
   Saves saves(std::uint32_t last) const {
     Saves saves;
     for (std::uint32_t j = last; j != 0; j = before_[j])
@@ -56,21 +56,21 @@ class BestSaves {
  private:
   double live_s(std::uint32_t j) const { return j * timing_.step_s + timing_.load_s; }
 
-  // Of the line of the save `i`, over the next save: what both cost, but for the part that knows only the next one.
+  // The line of save `i` over the next save `j`: the cost of both, without the part that depends on `j` alone.
   double slope(std::uint32_t i) const { return losses_[i] * timing_.step_s; }
   double intercept(std::uint32_t i) const {
     return costs_[i] + losses_[i] * timing_.load_s + timing_.save_s * (losses_[i] - end_loss_);
   }
   double value(std::uint32_t i, std::uint32_t j) const { return intercept(i) + slope(i) * j; }
 
-  // Slopes fall and the arguments rise: a line that never is the lowest leaves from the back, one that no longer is
-  // from the front.
+  // Slopes fall and the arguments rise. So append() drops lines that are never the lowest from the back, and
+  // ending_with() drops outdated lines from the front.
   void append(std::uint32_t j, double cost) {
     costs_[j] = cost;
     while (next_ - first_ > 1 && !is_needed(hull_[next_ - 2], hull_[next_ - 1], j)) --next_;
     hull_[next_++] = j;
   }
-  // Whether b is below both neighbours anywhere.
+  // True if line b is below both of its neighbours somewhere.
   bool is_needed(std::uint32_t a, std::uint32_t b, std::uint32_t c) const {
     return (intercept(c) - intercept(a)) * (slope(a) - slope(b)) >
            (intercept(b) - intercept(a)) * (slope(a) - slope(c));
@@ -79,11 +79,11 @@ class BestSaves {
   const std::vector<double>& losses_;
   const Timing timing_;
   const std::uint32_t soonest_;
-  const double end_s_;  // when the last request comes
+  const double end_s_;  // time of the last request
   double end_loss_ = 0;
-  std::vector<double> costs_;          // of the best schedule up to a save
-  std::vector<std::uint32_t> before_;  // the save before it
-  std::vector<std::uint32_t> hull_;    // saves whose lines are the lowest somewhere, in [first_, next_)
+  std::vector<double> costs_;          // by last save: cost of the best schedule
+  std::vector<std::uint32_t> before_;  // by last save: the save before it
+  std::vector<std::uint32_t> hull_;    // [first_, next_): saves whose lines are the lowest somewhere
   std::size_t first_ = 0;
   std::size_t next_ = 0;
 };
