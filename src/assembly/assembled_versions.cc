@@ -1,4 +1,4 @@
-// Assembled files of whole versions: for `weft pin`, gc, imports.
+// Assembled files of whole versions, for `weft pin`, gc and imports.
 #include <algorithm>
 #include <mutex>
 
@@ -19,13 +19,13 @@ bool never() {
   return false;
 }
 
-// Files that have a pack of their own are read as they are.
+// True if the file has no pack of its own. A file with its own pack is read from that pack.
 Result<bool> is_composed(Store& store, const AssembledSource& source) {
   WEFT_TRY(const auto file, open_blobs(store, source.where, "", source.blobs));
   return file->backing_fd() < 0;
 }
 
-// The version's files that are large enough to be assembled.
+// Returns the version's files that are large enough to be assembled.
 Result<std::vector<AssembledSource>> large_files(Store& store, const VersionRow& row) {
   WEFT_TRY(const LoadedVersion version, load_version(store, row));
   std::vector<AssembledSource> sources;
@@ -35,7 +35,7 @@ Result<std::vector<AssembledSource>> large_files(Store& store, const VersionRow&
   return sources;
 }
 
-// Those of them that are worth assembling.
+// Returns the large files of a version that have no pack of their own.
 Result<std::vector<AssembledSource>> composed_files(Store& store, const VersionRow& row) {
   WEFT_TRY(auto files, large_files(store, row));
   std::vector<AssembledSource> sources;
@@ -53,7 +53,7 @@ Result<VersionRow> find_version(Store& store, std::string_view spec) {
 
 struct VersionFiles {
   std::set<PackId> ids;
-  bool complete = true;  // false: a version cannot be read, and keeps nothing
+  bool complete = true;  // false: a version could not be read, so `ids` lacks its files
 };
 
 VersionFiles files_of(Store& store, const std::vector<VersionRow>& rows) {
@@ -78,7 +78,7 @@ Result<std::set<PackId>> needed_files(Store& store) {
   return files_of(store, rows).ids;
 }
 
-// The files of pinned versions, for as long as the same versions are pinned: a version never changes.
+// Caches the files of pinned versions until other versions are pinned: a version never changes. Any thread.
 class PinnedFiles {
  public:
   explicit PinnedFiles(Store& store) : store_(store) {}
@@ -114,7 +114,7 @@ Status make_one(Store& store, AssembledPacks& packs, const AssembledSource& sour
   Status made = assemble_now(store, packs, source, block_bytes, source.size, cancelled, counts);
   report.made += counts.made;
   progress.advance(source.size);
-  // A process that makes it now will give it its name.
+  // The file is assembled already, or another process is making it.
   if (!made.ok() && (made.error().code == Errc::exists || made.error().code == Errc::busy)) return {};
   return made;
 }
@@ -153,7 +153,7 @@ Result<AssembledSweep> sweep_assembled(Store& store, bool dry_run) {
   return packs->sweep(&needed, dry_run);
 }
 
-// The note comes first: what is assembled of the version may not be evicted to make room for the rest.
+// Records the pin first, so that assembled files of the version are not evicted to make space for its other files.
 Result<PinReport> pin_version(Store& store, std::string_view spec, const RecordPin& record, Progress& progress) {
   WEFT_TRY(const VersionRow row, find_version(store, spec));
   WEFT_TRY(const VersionHold hold, store.hold_version(row.id));
@@ -196,7 +196,7 @@ void assemble_by_sharing(Store& store, const VersionRow& version) {
   const auto sources = composed_files(store, version);
   if (!sources.ok()) return log_info("not assembled: {}", sources.error().message);
   for (const AssembledSource& source : *sources) {
-    if (packs->find(source).ok()) continue;  // the mount verifies it if need be
+    if (packs->find(source).ok()) continue;  // the mount verifies it if necessary
     AssemblyCounts counts;
     const Status made = assemble_now(store, *packs, source, block_bytes, source.size / kCopiedShare, never, counts);
     if (!made.ok()) log_info("not assembled: {}", made.error().message);

@@ -22,17 +22,17 @@
 namespace weft {
 namespace {
 
-// A reader of a header or of one tensor is not worth the work: so much of a file has to be read first.
+// Share of a file that must be read before the file is assembled. A read of a header or of one tensor is not worth it.
 constexpr std::uint64_t kWantedShare = 8;  // an eighth
 constexpr std::uint64_t kWantedBytesMax = 64U << 20U;
-constexpr auto kReaderFirst = std::chrono::seconds(5);  // so long the one who has it open reads undisturbed
-// What could not be made is not tried again for a while.
+constexpr auto kReaderFirst = std::chrono::seconds(5);  // time that a reader of the file is undisturbed
+// Pause after a failed attempt.
 constexpr auto kRetryAfter = std::chrono::seconds(2);
 constexpr auto kBusyPause = std::chrono::milliseconds(50);
 constexpr std::uint64_t kAnyBytes = UINT64_MAX;
 constexpr int kNiceness = 19;
-constexpr int kIoWhoThread = 1;           // IOPRIO_WHO_PROCESS of 0: this thread
-constexpr int kIoLowest = (2 << 13) | 7;  // IOPRIO_CLASS_BE, its last level; idle might wait for ever
+constexpr int kIoWhoThread = 1;           // IOPRIO_WHO_PROCESS; id 0 is this thread
+constexpr int kIoLowest = (2 << 13) | 7;  // IOPRIO_CLASS_BE, lowest level; the idle class could wait for ever
 
 void lower_priority() {
   static_cast<void>(::setpriority(PRIO_PROCESS, static_cast<id_t>(::gettid()), kNiceness));
@@ -45,13 +45,15 @@ void add_number(Sha256& hash, std::uint64_t number) {
   hash.update(bytes);
 }
 
-// Of sharing blocks: packs on another file system, or blocks with rules of their own.
+// True for errors of block sharing that a copy avoids: packs on another file system, or restrictions of the file
+// system.
 bool is_odd(Errc code) {
   return code == Errc::invalid || code == Errc::unsupported || code == Errc::io;
 }
 
-// Counts what is read of a composed file, and asks once for its assembly: when its reader is done with it, so that they
-// need not share processors and disk, or goes on for long.
+// Counts the bytes read of a composed file, and requests its assembly once: when the file is closed after enough reads,
+// when it is read for long, or when all of it was read. So the reader and the assembly rarely compete for processors
+// and the disk.
 class WatchedFile final : public OpenFile {
  public:
   WatchedFile(std::shared_ptr<OpenFile> file, std::uint64_t wanted_after, std::function<void()> want)
@@ -114,7 +116,8 @@ AssembledSource assembled_source(const File& file, std::string where) {
 
 namespace {
 
-// What the .toc files of the runs' packs say of the file's blobs, each at its place in the file.
+// Returns the entries of the file's blobs from the .toc files of the runs' packs, each with the blob's offset in the
+// file.
 Result<std::vector<PackEntry>> entries_of(Store& store, const AssembledSource& source, std::span<const Run> runs) {
   std::map<PackId, PackToc> tocs;
   std::vector<PackEntry> entries;
@@ -136,7 +139,7 @@ Result<std::vector<PackEntry>> entries_of(Store& store, const AssembledSource& s
   return entries;
 }
 
-// The maker of one file.
+// Makes one assembled file.
 class Maker {
  public:
   Maker(AssembledPacks& packs, const AssembledSource& source, const std::vector<PackEntry>& entries,
@@ -146,7 +149,7 @@ class Maker {
   Status make(const FillPlan& plan) {
     WEFT_TRY(AssembledPart part, packs_.begin(source_, plan.copied_bytes));
     WEFT_CHECK(fill(part.writer->fd(), plan, source_.where, cancelled_));
-    // Shared blocks are those of the packs. Copied bytes are new bytes of the store, and are verified as all others.
+    // Shared blocks are those of the packs. If a large part of the file is copied, its new bytes are verified.
     if (plan.copied_bytes > plan.size / kCopiedShare)
       for (const PackEntry& entry : entries_)
         WEFT_CHECK(check_blob(part.writer->fd(), source_.where, entry, SilentProgress(cancelled_)));
@@ -214,7 +217,7 @@ void Assembly::stop() {
 std::shared_ptr<OpenFile> Assembly::open(const AssembledSource& source, const ReadAhead& ahead) {
   auto found = packs_->find(source);
   if (!found.ok() || !found->verified) return nullptr;
-  touch_file(found->pack->fd());  // only the order of eviction depends on it
+  touch_file(found->pack->fd());  // only the order of eviction depends on this time
   opened_.fetch_add(1, std::memory_order_relaxed);
   return open_pack(source.where, std::move(found->pack), ahead);
 }
@@ -223,7 +226,7 @@ std::shared_ptr<OpenFile> Assembly::watch(const std::shared_ptr<Assembly>& assem
                                           std::shared_ptr<const AssembledSource> source, Ino ino) {
   const bool there = assembly->packs_->find(*source).ok();
   if (!there && !assembly->writable_) return composed;
-  if (!there && assembly->block_bytes_ != 0) assembly->want(source, ino);  // blocks are shared in no time
+  if (!there && assembly->block_bytes_ != 0) assembly->want(source, ino);  // sharing blocks takes almost no time
   const std::uint64_t wanted_after = std::min(source->size / kWantedShare, kWantedBytesMax);
   return std::make_shared<WatchedFile>(std::move(composed), wanted_after,
                                        [assembly, source = std::move(source), ino] { assembly->want(source, ino); });
@@ -253,7 +256,7 @@ void Assembly::want(std::shared_ptr<const AssembledSource> source, Ino ino) {
   wake_.notify_one();
 }
 
-// Waits for one; nothing at the end.
+// Waits for a job. Returns nothing after stop().
 std::optional<Assembly::Job> Assembly::next() {
   std::unique_lock lock(mutex_);
   wake_.wait(lock, [this] { return stop_ || !jobs_.empty(); });
@@ -285,7 +288,7 @@ void Assembly::settle(Job job, const Status& made) {
     job.inos.merge(active_inos_);
     active_inos_.clear();
     if (stop_) return;
-    if (!there && made.error().code == Errc::busy) {  // another process makes it
+    if (!there && made.error().code == Errc::busy) {  // another process is making it
       jobs_.push_back(std::move(job));
       wake_.wait_for(lock, kBusyPause, [this] { return stop_.load(); });
       return;

@@ -1,5 +1,5 @@
-// One mount's part in assembling: a thread that does it in the background, at low priority, one file at a time.
-// Between processes one makes a file, the others wait for it.
+// Assembles files for one mount, on a background thread of low priority, one file at a time. Of several processes that
+// want one file, one makes it and the others wait.
 #pragma once
 
 #include <atomic>
@@ -27,46 +27,50 @@
 
 namespace weft {
 
-// Files of equal content have one id.
+// Returns the source of a published file. Files of equal content have one id. `where` starts messages.
 AssembledSource assembled_source(const File& file, std::string where);
-// The store's assembled files. `store` outlives them.
+// Returns the store's assembled files. `store` outlives them. `bytes_max` as in AssemblyOptions.
 std::unique_ptr<AssembledPacks> assembled_packs(Store& store, std::optional<std::uint64_t> bytes_max);
 
-// If the file system can share a file's blocks, only the ends of runs are copied: less than this share of the file.
+// If the file system can share a file's blocks, only the ends of runs are copied, which is less than this share of the
+// file.
 inline constexpr std::uint64_t kCopiedShare = 32;  // 1 / 32
 
 struct AssemblyCounts {
   std::uint64_t made = 0, cloned_bytes = 0, copied_bytes = 0;
 };
-// Makes the file now, on this thread; one that another boot has left is verified first. Errc::exists, busy, no_space as
-// AssembledPacks::begin; not_found: its bytes are gone; corrupt: its bytes are damaged in the packs; cancelled.
-// `copied_bytes_max`: Errc::unsupported if more of it could not be shared.
+// Assembles a file on this thread; a file that an earlier boot has left is verified instead. Errc::exists: the file is
+// assembled. Errc::busy, Errc::no_space as AssembledPacks::begin. Errc::not_found: a pack of its bytes is gone.
+// Errc::corrupt: its bytes are damaged in the packs. Errc::unsupported: more than `copied_bytes_max` bytes cannot be
+// shared. Errc::cancelled.
 Status assemble_now(Store& store, AssembledPacks& packs, const AssembledSource& source, std::uint64_t block_bytes,
                     std::uint64_t copied_bytes_max, const std::function<bool()>& cancelled, AssemblyCounts& counts);
 
-// Makes it of a file that has these bytes, without a copy (AssembledPacks::begin_with). The caller knows that it has.
+// Turns `fd`, a file with the bytes of `source`, into the assembled file without a copy (AssembledPacks::begin_with).
+// The caller guarantees that the bytes are equal.
 Status assemble_of(Store& store, AssembledPacks& packs, const AssembledSource& source, int fd, Take take);
 
 // Any thread.
 class Assembly {
  public:
-  // `tell` is called from the thread of this object for each inode that asked for a file that is there now.
+  // `tell` is called on this object's thread, for each inode that wanted a file, once the file is assembled.
   Assembly(Store& store, std::unique_ptr<AssembledPacks> packs, std::function<void(Ino)> tell);
   ~Assembly() { stop(); }
   Assembly(const Assembly&) = delete;
   Assembly& operator=(const Assembly&) = delete;
 
-  // The assembled file; nullptr if there is none that is verified.
+  // Returns the assembled file; nullptr if there is none or it is not verified.
   std::shared_ptr<OpenFile> open(const AssembledSource& source, const ReadAhead& ahead);
   bool has(const AssembledSource& source) const { return packs_->has(source); }
-  // `composed`, with its file made, or verified, once its reader is done with it: at once where that costs little.
+  // Returns `composed`, wrapped so that it requests its assembly, or the verification of its assembled file, when the
+  // reader has read enough and is done. If blocks can be shared, requests it at once.
   static std::shared_ptr<OpenFile> watch(const std::shared_ptr<Assembly>& assembly, std::shared_ptr<OpenFile> composed,
                                          std::shared_ptr<const AssembledSource> source, Ino ino);
   void want(std::shared_ptr<const AssembledSource> source, Ino ino);
-  // A file that is being made is given up; `tell` is not called any more. Not from `tell`.
+  // Ends the thread, and gives up the file that is being made. `tell` is not called afterwards. Not from `tell`.
   void stop();
 
-  // An object's members for .weft/status.
+  // Writes members of a JSON object for .weft/status.
   void write_status(JsonWriter& json) const;
 
  private:
@@ -86,19 +90,19 @@ class Assembly {
   const std::unique_ptr<AssembledPacks> packs_;
   const std::function<void(Ino)> tell_;
   const bool writable_;
-  const std::uint64_t block_bytes_;  // of a file system that can share blocks; else 0
+  const std::uint64_t block_bytes_;  // block size of a file system that can share blocks; else 0
   std::atomic<bool> stop_{false};
-  std::atomic<std::uint64_t> opened_{0};  // from assembled files
+  std::atomic<std::uint64_t> opened_{0};  // opens of assembled files
   mutable std::mutex mutex_;
   std::condition_variable wake_;
   std::deque<Job> jobs_;           // guarded by mutex_
   std::optional<PackId> active_;   // guarded by mutex_
-  std::set<Ino> active_inos_;      // guarded by mutex_; who asks for the active one meanwhile
+  std::set<Ino> active_inos_;      // guarded by mutex_; inodes that want the active file
   std::map<PackId, Time> failed_;  // guarded by mutex_
   AssemblyCounts counts_;          // guarded by mutex_
   std::uint64_t given_up_ = 0;     // guarded by mutex_
   std::string last_problem_;       // guarded by mutex_
-  std::mutex ending_;              // one thread joins
+  std::mutex ending_;              // held while a thread joins thread_
   std::thread thread_;
 };
 

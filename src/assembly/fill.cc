@@ -17,10 +17,10 @@
 namespace weft {
 namespace {
 
-// Written at once and at a multiple of itself, so that the page cache takes it in the largest folios it has: a mapping
-// of single pages is many times slower than one of large folios.
+// Size and alignment of writes. The page cache then takes them in its largest folios: a mapping of single pages is many
+// times slower than one of large folios.
 constexpr std::uint64_t kChunk = 4U << 20U;
-// Short enough that the sync at the end finds little to do.
+// Bytes between two starts of write-back: few enough that the sync at the end finds little to do.
 constexpr std::uint64_t kWritebackEvery = 64U << 20U;
 constexpr std::size_t kBufferAlign = 4096;
 
@@ -48,7 +48,7 @@ class Copier {
  private:
   std::span<std::byte> buffer(std::uint64_t from, std::uint64_t count) { return {buffer_.get() + from, count}; }
 
-  // Into the buffer, which holds the bytes from begin_ to end_ of the file, of one chunk.
+  // Appends bytes of a run to the buffer, which holds the bytes [begin_, end_) of the file. They lie in one chunk.
   Status take(const Run& run, std::uint64_t done, std::uint64_t count) {
     const std::uint64_t at = run.offset + done;
     if (at != end_ || at % kChunk == 0) WEFT_CHECK(flush());
@@ -76,10 +76,10 @@ class Copier {
   const std::function<bool()>& cancelled_;
   std::unique_ptr<std::byte, void (*)(void*)> buffer_;
   std::uint64_t begin_ = 0, end_ = 0;
-  std::uint64_t written_ = 0;  // since write-back was last started
+  std::uint64_t written_ = 0;  // bytes since write-back was last started
 };
 
-// The whole blocks of a run are shared, its ends copied.
+// Shares the whole blocks of a run and copies its ends.
 void add_run(FillPlan& plan, const Run& run, std::uint64_t block) {
   const auto copy = [&](std::uint64_t begin, std::uint64_t end) {
     if (begin == end) return;
@@ -125,7 +125,7 @@ Status fill(int out, const FillPlan& plan, const std::string& where, const std::
   }
   WEFT_CHECK(Copier(out, plan, where, cancelled).run());
   if (plan.clones.empty() || plan.copies.empty()) return {};
-  // Single pages between shared blocks would break up the readahead of all that follows them.
+  // Drop the pages: single pages between shared blocks would break up the read-ahead of everything after them.
   WEFT_CHECK(sync_file(out, where));
   drop_pages(out);
   return {};

@@ -1,5 +1,5 @@
-// Puts a file together from runs of packs: by sharing their blocks where the file system can and the offsets allow it,
-// by copying otherwise.
+// Fills a file with runs of packs. It shares their blocks if the file system can and the offsets allow it, and copies
+// the other bytes.
 #pragma once
 
 #include <cstdint>
@@ -14,22 +14,22 @@
 
 namespace weft {
 
-// How a file can be put together: every byte is in one of these runs.
+// How to fill a file: every byte is in one of these runs.
 struct FillPlan {
-  std::vector<Run> clones;  // whole blocks
-  std::vector<Run> copies;  // in order
+  std::vector<Run> clones;  // whole blocks to share
+  std::vector<Run> copies;  // runs to copy, by offset
   std::uint64_t copied_bytes = 0;
   std::uint64_t size = 0;
 };
-// `block_bytes`: of the file system, a power of two; 0: nothing can be shared.
+// `block_bytes` is the block size of the file system, a power of two; 0: it cannot share blocks.
 FillPlan plan_fill(std::span<const Run> runs, std::uint64_t block_bytes);
 
-// The block size of the file system of `directory` if its files can share blocks, else 0. Tried with files without a
-// name.
+// Returns the block size of the file system of `directory` if its files can share blocks, else 0. Tests this with
+// unnamed files.
 std::uint64_t sharing_block_bytes(const SafePath& directory);
 
-// Fills `out`, an empty file of plan.size bytes. Its pages in the page cache are whole and large afterwards, or none.
-// Asks `cancelled` every few MiB: Errc::cancelled.
+// Fills `out`, an empty file, up to plan.size bytes. Afterwards the page cache holds whole, large pages of it or none.
+// Polls `cancelled` every few MiB and then fails with Errc::cancelled.
 Status fill(int out, const FillPlan& plan, const std::string& where, const std::function<bool()>& cancelled);
 
 }  // namespace weft
