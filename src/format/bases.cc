@@ -1,5 +1,5 @@
-// Base models by name: the few keys of model cards and adapter configurations that say so. The front matter of a card
-// is YAML; of that no more is read than its top-level `base_model`, a plain or quoted text, or a list of them.
+// Names of base models that model cards and adapter configurations declare. A card's front matter is YAML. Only its
+// top-level `base_model` is read: a plain or quoted text, or a list of them.
 #include <algorithm>
 #include <optional>
 
@@ -27,8 +27,8 @@ void add_name(Names& names, std::string_view name) {
   if (std::ranges::find(names, name) == names.end()) names.emplace_back(name);
 }
 
-// A quoted text at the front of `text`, which is moved behind it. '' stands for ' in single quotes, a backslash for
-// the character after it in double ones.
+// Removes a quoted text from the front of `text` and returns its value. In single quotes, '' stands for '. In double
+// quotes, a backslash escapes the next character.
 std::optional<std::string> take_quoted(std::string_view& text) {
   const char quote = text.front();
   std::string out;
@@ -51,8 +51,8 @@ bool is_null(std::string_view plain) {
   return plain == "~" || plain == "null" || plain == "Null" || plain == "NULL";
 }
 
-// One scalar at the front of `text`, up to one of `ends` or a comment, "" for YAML's null; `text` is moved behind it.
-// Nothing for what is no scalar: maps, anchors, aliases, tags, blocks, broken quotes.
+// Removes one scalar from the front of `text`, up to one of `ends` or a comment, and returns it; "" for YAML's null.
+// Nothing for other values: maps, anchors, aliases, tags, blocks, broken quotes.
 std::optional<std::string> take_scalar(std::string_view& text, std::string_view ends) {
   text = trimmed(text);
   if (text.empty()) return std::nullopt;
@@ -87,7 +87,7 @@ class CardReader {
   }
 
  private:
-  // "- a" lines; blank lines and comments between them.
+  // Reads a list of "- a" lines, with blank lines and comments between them.
   void read_block() {
     for (; next_ < lines_.size(); ++next_) {
       std::string_view line = trimmed(lines_[next_]);
@@ -98,7 +98,7 @@ class CardReader {
     }
   }
 
-  // "[a, b]", over several lines too.
+  // Reads a list "[a, b]", which may span several lines.
   void read_flow(std::string_view first) {
     std::string text(first.substr(1));
     while (text.find(']') == std::string::npos && next_ < lines_.size()) text.append(" ").append(lines_[next_++]);
@@ -116,7 +116,7 @@ class CardReader {
   Names names_;
 };
 
-// What stands between the two lines of dashes; nothing when they are not there.
+// Returns the text between the two lines of dashes; "" if they are missing.
 std::string_view front_matter(std::string_view text) {
   if (text.starts_with("\xef\xbb\xbf")) text.remove_prefix(3);
   std::size_t begin = text.find('\n');
@@ -130,7 +130,7 @@ std::string_view front_matter(std::string_view text) {
   return {};
 }
 
-// Takes one text of the outermost object, and does not care about the rest.
+// Reads one text of the outermost object, and ignores all other values.
 class AdapterReader final : public JsonHandler {
  public:
   std::string name;
@@ -166,7 +166,7 @@ class AdapterReader final : public JsonHandler {
   bool wanted_ = false;
 };
 
-// The first `bytes_max` bytes; nothing when they cannot be read.
+// Returns the first `bytes_max` bytes; "" if they cannot be read.
 std::string text_of(ByteSource& source, std::uint64_t bytes_max) {
   std::string text(static_cast<std::size_t>(std::min(source.size(), bytes_max)), '\0');
   if (!source.read(0, std::as_writable_bytes(std::span(text))).ok()) return {};

@@ -1,4 +1,4 @@
-// The formats that there are. Each is stateless and lives for ever; formats.cc lists them.
+// The built-in formats. Each is stateless and lives as long as the process; formats.cc lists them.
 #pragma once
 
 #include "weft/format.h"

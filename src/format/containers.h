@@ -1,4 +1,4 @@
-// The kinds of containers that there are. Each is stateless and lives for ever; containers.cc lists them.
+// The built-in kinds of containers. Each is stateless and lives as long as the process; containers.cc lists them.
 #pragma once
 
 #include "weft/records.h"

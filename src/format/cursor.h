@@ -1,4 +1,4 @@
-// Reads a file's header front to back through one small window, so memory stays bounded whatever the header claims.
+// Reads a file's header front to back through one small window, so memory is bounded whatever the header claims.
 #pragma once
 
 #include <array>
@@ -12,7 +12,7 @@
 
 namespace weft {
 
-// An unsigned number of sizeof(T) bytes, little-endian.
+// Decodes an unsigned little-endian number of sizeof(T) bytes.
 template <class T>
 T load_le(const std::byte* bytes) {
   T value = 0;
@@ -20,7 +20,7 @@ T load_le(const std::byte* bytes) {
   return value;
 }
 
-// Errc::invalid, with the position, for what would lie past `end`. After an error only position() is of use.
+// A read past `end` is Errc::invalid, with the position. After an error only position() is valid.
 class HeaderCursor {
  public:
   static constexpr std::uint64_t kWindow = 64U << 10U;
@@ -33,7 +33,7 @@ class HeaderCursor {
 
   Status read(std::span<std::byte> out);
   Status skip(std::uint64_t count);
-  // Checks `count` against what remains before it allocates.
+  // Checks `count` against the remaining bytes before it allocates.
   Result<std::string> text(std::uint64_t count);
   template <class T>
   Result<T> number() {

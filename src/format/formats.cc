@@ -13,7 +13,7 @@
 namespace weft {
 namespace {
 
-// Bytes that are looked at to tell what a file is. Formats get the first few.
+// First bytes of a file that show its kind. Formats get the first kFormatHead of them.
 constexpr std::size_t kHead = kContainerHead;
 constexpr std::size_t kFormatHead = 16;
 
@@ -23,7 +23,7 @@ Result<std::vector<std::byte>> read_head(ByteSource& source, std::size_t count) 
   return head;
 }
 
-// A file that has none beside it.
+// A group of a single file.
 class LoneFile final : public FormatInput {
  public:
   LoneFile(std::string_view name, ByteSource& source) : name_(name), source_(source) {}
@@ -38,21 +38,21 @@ class LoneFile final : public FormatInput {
   ByteSource& source_;
 };
 
-// The first format that claims a file of this name with these first bytes.
+// Returns the first format that claims a file of this name with these first bytes; nullptr: none.
 const Format* claimant(Formats formats, std::string_view file_name, std::span<const std::byte> head) {
   auto it = std::find_if(formats.begin(), formats.end(),
                          [&](const Format* format) { return format->claims(file_name, head); });
   return it == formats.end() ? nullptr : *it;
 }
 
-// A container is opaque: its records are no tensors.
+// Returns the layout of an opaque file, which may be a container. Records of a container are not tensors.
 Layout container_layout(std::string_view file_name, std::span<const std::byte> head) {
   Layout layout;
   if (const ContainerFormat* format = container_format(file_name, head)) layout.format = format->name();
   return layout;
 }
 
-// A name is a promise: a file that breaks it is refused. First bytes alone may be chance (a text about GGUF begins with
+// A file whose name claims a format must parse. First bytes alone may match by chance (a text about GGUF begins with
 // "GGUF"): such a file is opaque if it does not parse.
 Result<Layout> parse_claimed(FormatInput& files, Formats formats) {
   if (const Format* format = claimant(formats, files.name(), {})) {

@@ -22,7 +22,7 @@ constexpr std::uint32_t kDefaultAlignment = 32;
 constexpr std::uint64_t kKeyBytesMin = 8 + 4 + 1;         // key length, value type, smallest value
 constexpr std::uint64_t kTensorBytesMin = 8 + 4 + 4 + 8;  // name length, dimension count, type, offset
 
-// Index is ggml's number of the type; nothing where ggml removed it.
+// By ggml's number of the type; nothing for a type that ggml removed.
 constexpr std::array<std::optional<DType>, 42> kElementTypes = {
     DType::f32,   DType::f16,   DType::q4_0,    DType::q4_1,   std::nullopt,   std::nullopt, DType::q5_0,
     DType::q5_1,  DType::q8_0,  DType::q8_1,    DType::q2_k,   DType::q3_k,    DType::q4_k,  DType::q5_k,
@@ -33,7 +33,7 @@ constexpr std::array<std::optional<DType>, 42> kElementTypes = {
 };
 
 enum class ValueType : std::uint32_t { u8, i8, u16, i16, u32, i32, f32, boolean, text, array, u64, i64, f64 };
-// Bytes of a value; of a text or array the fewest it can have.
+// Bytes of a value; for a text or an array, the least possible.
 constexpr std::array<std::uint64_t, 13> kValueBytes = {1, 1, 2, 2, 4, 4, 4, 1, 8, 12, 8, 8, 8};
 
 class GgufReader {
@@ -41,7 +41,7 @@ class GgufReader {
   explicit GgufReader(ByteSource& source) : cursor_(source, limits::kGgufHeaderMax), file_size_(source.size()) {}
 
   Result<Layout> read();
-  // What was being read, for messages: "metadata \"general.name\"".
+  // Returns the entry that is being read, for messages: "metadata \"general.name\"".
   std::string place() const;
 
  private:
@@ -72,7 +72,7 @@ class GgufReader {
   std::vector<std::string> keys_;
   At at_ = At::header;
   std::uint64_t index_ = 0;
-  std::string name_;  // of the key or tensor, once read
+  std::string name_;  // of the current key or tensor, once read
 };
 
 Error invalid(std::string message) {
@@ -97,7 +97,7 @@ Result<Layout> GgufReader::read() {
   for (index_ = 0; index_ < tensor_count_; ++index_) WEFT_CHECK(read_tensor());
   at_ = At::data;
   std::uint64_t begin = cursor_.position();
-  begin += std::min(padding_at(begin, alignment_), file_size_ - begin);  // a file of no data may end unpadded
+  begin += std::min(padding_at(begin, alignment_), file_size_ - begin);  // a file without data may end unpadded
   WEFT_TRY(layout_.tensors, place_tensors({begin, file_size_, alignment_}, std::move(tensors_)));
   layout_.format = "gguf";
   return std::move(layout_);
@@ -256,7 +256,7 @@ Status GgufReader::read_tensor() {
   return {};
 }
 
-// The file has the fastest dimension first.
+// Reads a shape. The file has the fastest dimension first.
 Result<Shape> GgufReader::read_shape() {
   WEFT_TRY(auto count, cursor_.number<std::uint32_t>());
   if (count > limits::kGgufDimensionsMax)

@@ -21,7 +21,7 @@ Status check_unique(const std::vector<RegionTensor>& tensors) {
   return {};
 }
 
-// The tensor must begin at the first aligned offset at or after `end`, where the one before it ends.
+// Checks that the tensor begins at the first aligned offset from `end` on, where the tensor before it ends.
 Status check_begin(const RegionTensor& one, const RegionTensor* before, std::uint64_t end, std::uint64_t alignment) {
   std::string expected = fmt::format("{}: expected data to begin at offset {}", tensor_label(one.tensor.name),
                                      end + padding_at(end, alignment));
@@ -44,7 +44,7 @@ Error broken(const FoundTensor& tensor, std::string_view what) {
   return Error{Errc::internal, fmt::format("{}: {}", tensor_label(tensor.name), what)};
 }
 
-// Bytes of memory that the tensor's parts must have together; none: the npy header says it, which nobody reads here.
+// Returns the bytes that all parts of a tensor must have together. Nothing for npy_other: only the npy header says it.
 Result<std::optional<std::uint64_t>> memory_of(const FoundTensor& tensor) {
   if (tensor.dtype == DType::npy_other) return std::optional<std::uint64_t>();
   auto bytes = tensor.strides.empty() ? tensor_bytes(tensor.dtype, tensor.shape)

@@ -1,4 +1,4 @@
-// What the formats share: the rules for where tensors lie, and for what is kept of a file's own metadata.
+// Rules that the formats share: where tensors lie, and which metadata of a file is kept.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace weft {
 
-// Where a file keeps tensor data: from `begin` to its end.
+// The part of a file with tensor data: from `begin` to the end of the file.
 struct DataRegion {
   std::uint64_t begin = 0;  // ≤ file_size
   std::uint64_t file_size = 0;
@@ -22,31 +22,31 @@ struct DataRegion {
 struct RegionTensor {
   FoundTensor tensor;        // without parts
   std::uint64_t offset = 0;  // bytes from the start of the region
-  std::uint64_t length = 0;  // bytes; 0 where a dimension is 0
+  std::uint64_t length = 0;  // bytes; 0 if a dimension is 0
 };
 
-// Sorts by (offset, length, name) and gives each tensor its part. Errc::invalid, naming the tensor, when a name occurs
-// twice, or when tensors overlap, leave a gap that is no padding, or do not end with the file.
+// Sorts tensors by (offset, length, name) and sets the part of each. Errc::invalid names the tensor: its name occurs
+// twice, it overlaps another, it leaves a gap that is not padding, or the file goes on after the last one.
 Result<std::vector<FoundTensor>> place_tensors(const DataRegion& region, std::vector<RegionTensor> tensors);
 
-// The promises of weft/format.h that need no file: of names, shapes, strides, and the lengths of parts. Errc::internal
-// names the tensor: the format is wrong, whatever the file says.
+// Checks the guarantees of weft/format.h that need no file: names, shapes, strides, and lengths of parts.
+// Errc::internal names the tensor: the format is wrong, whatever the file says.
 Status check_layout(const Layout& layout);
 
-// Bytes from `position` up to the next multiple of a power of two.
+// Returns the bytes from `position` to the next multiple of `alignment`, a power of two.
 constexpr std::uint64_t padding_at(std::uint64_t position, std::uint64_t alignment) {
   return (alignment - (position & (alignment - 1))) & (alignment - 1);
 }
 
 std::optional<std::string_view> find_duplicate(std::vector<std::string_view> keys);
 
-// Errc::invalid with what is wrong with a tensor's name, or its being one too many.
+// Errc::invalid: the name is too long or not UTF-8, or the file has too many tensors.
 Status check_tensor_name(std::string_view name, std::size_t tensors_before);
 
-// Appends to layout.metadata what limits.h lets it keep, and drops the rest.
+// Appends to layout.metadata if the limits allow it, else drops the entry.
 void keep_metadata(Layout& layout, std::string_view key, std::string_view value);
 
-// "tensor \"encoder.weight\"", printable whatever the name.
+// Returns "tensor \"encoder.weight\"", printable for any name.
 std::string tensor_label(std::string_view name);
 
 }  // namespace weft

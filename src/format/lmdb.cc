@@ -1,6 +1,6 @@
-// LMDB, data version 1, as a little-endian machine of 64 bits writes it: pages of one size, two of them meta pages, and
-// trees of branch and leaf pages. A value that does not fit its leaf has overflow pages of its own. Only the branches
-// and leaves of the newer meta page's trees are read, once the whole file is there.
+// LMDB, data version 1, as 64-bit little-endian machines write it: pages of one size, two of them meta pages, and trees
+// of branch and leaf pages. A value that does not fit into its leaf has overflow pages of its own. The scanner waits
+// for the whole file. It then reads the branches, leaves and overflow headers below the newer meta page.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -24,10 +24,10 @@ constexpr std::uint64_t kNoPage = UINT64_MAX;
 constexpr std::uint64_t kPageMin = 512, kPageMax = 65'536;
 constexpr std::uint64_t kNodeHeader = 8;
 constexpr std::uint64_t kDatabaseBytes = 48;
-constexpr unsigned kBranch = 1, kLeaf = 2, kOverflow = 4, kPageKinds = 15;  // of a page
-constexpr unsigned kBigData = 1, kSubData = 2, kDupData = 4;                // of a node
-constexpr unsigned kDupSort = 4;                                            // of a database
-constexpr std::size_t kFreeAt = 24, kMainAt = kFreeAt + kDatabaseBytes;     // in a meta page's payload
+constexpr unsigned kBranch = 1, kLeaf = 2, kOverflow = 4, kPageKinds = 15;  // flags of a page
+constexpr unsigned kBigData = 1, kSubData = 2, kDupData = 4;                // flags of a node
+constexpr unsigned kDupSort = 4;                                            // flags of a database
+constexpr std::size_t kFreeAt = 24, kMainAt = kFreeAt + kDatabaseBytes;     // offsets in a meta page's payload
 constexpr std::size_t kLastPageAt = kMainAt + kDatabaseBytes, kTxnAt = kLastPageAt + 8;
 
 template <class... Args>
@@ -51,7 +51,7 @@ struct Meta {
   Database main;
 };
 
-// One walk through the trees of one file.
+// Walks the trees of one file once.
 class LmdbWalk {
  public:
   LmdbWalk(ByteSource& source, RecordSink& sink) : source_(source), sink_(sink) {}
@@ -75,7 +75,7 @@ class LmdbWalk {
     if (version != kVersion)
       return Error{Errc::unsupported, fmt::format("expected data version {}, got {}", kVersion, version)};
     Meta meta;
-    meta.page_bytes = load_le<std::uint32_t>(payload.data() + kFreeAt);  // LMDB keeps it there
+    meta.page_bytes = load_le<std::uint32_t>(payload.data() + kFreeAt);  // LMDB's md_pad of the free-page database
     meta.main = load_database(payload.data() + kMainAt);
     meta.last_page = load_le<std::uint64_t>(payload.data() + kLastPageAt);
     meta.transaction = load_le<std::uint64_t>(payload.data() + kTxnAt);
@@ -84,14 +84,14 @@ class LmdbWalk {
     return meta;
   }
 
-  // LMDB itself opens no file of which one meta page is damaged.
+  // Both meta pages must be valid: LMDB itself does not open a file with a damaged one.
   Status read_metas() {
     WEFT_TRY(meta_, read_meta(0));
     WEFT_TRY(const Meta second, read_meta(meta_.page_bytes));
     if (second.page_bytes != meta_.page_bytes)
       return invalid("expected meta pages of one page size, got {} and {}", meta_.page_bytes, second.page_bytes);
     if (second.transaction > meta_.transaction) meta_ = second;
-    // A file may end within its last page's record, but each page that is used begins in it.
+    // A file may end within its last page, but each page in use begins within the file.
     const std::uint64_t pages = (source_.size() + meta_.page_bytes - 1) / meta_.page_bytes;
     if (meta_.last_page < 1 || meta_.last_page >= pages)
       return invalid("expected {} pages, got a file of {}", meta_.last_page, pages);
@@ -188,13 +188,13 @@ class LmdbWalk {
   ByteSource& source_;
   RecordSink& sink_;
   Meta meta_;
-  std::vector<bool> seen_;  // by page
+  std::vector<bool> seen_;  // by page number: the walk has used the page
 };
 
 class LmdbScanner final : public RecordScanner {
  public:
   explicit LmdbScanner(RecordSink& sink) : sink_(sink) {}
-  Status feed(std::span<const std::byte> /*bytes*/) override { return {}; }  // the tree may lie anywhere
+  Status feed(std::span<const std::byte> /*bytes*/) override { return {}; }  // a tree's pages may lie anywhere
   Status finish(ByteSource& source) override { return LmdbWalk(source, sink_).run(); }
 
  private:

@@ -1,5 +1,5 @@
-// npy 1.0, 2.0 and 3.0: magic, version, header length, header (a Python dict), then one array's elements. Arrays of
-// structured types and of Python objects are no tensor: such a file stays opaque.
+// npy 1.0, 2.0 and 3.0: magic, version, header length, header (a Python dict), then the elements of one array. Arrays
+// of structured types or of Python objects are not tensors: such a file is opaque.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -59,7 +59,8 @@ std::string_view tensor_name(std::string_view file_name) {
   return file_name;
 }
 
-// The order of elements in memory says nothing about arrays of fewer than two dimensions.
+// True if the dtype does not describe the array, so that the header's dict is kept. Fortran order makes no difference
+// below two dimensions.
 bool needs_descr(const NpyHeader& header, const NpyElement& element) {
   return element.dtype == DType::npy_other || (header.fortran_order && header.shape.size() > 1);
 }

@@ -19,7 +19,7 @@ bool is_letter(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
 }
 
-// Python literals, front to back.
+// Reads Python literals, front to back.
 class LiteralReader {
  public:
   explicit LiteralReader(std::string_view text) : text_(text) {}
@@ -184,7 +184,7 @@ Status read_member(LiteralReader& reader, NpyHeader& header, Seen& seen) {
   return {};
 }
 
-// "", "[ns]", "[25s]"
+// True for the unit of a time type: "", "[ns]", "[25s]".
 bool is_time_unit(std::string_view text) {
   if (text.empty()) return true;
   if (text.size() < 3 || text.front() != '[' || text.back() != ']') return false;
@@ -192,9 +192,9 @@ bool is_time_unit(std::string_view text) {
   return std::all_of(text.begin(), text.end(), [](char c) { return is_digit(c) || is_letter(c); });
 }
 
-// Types of numpy that DType has no name for; nothing when numpy does not have it either.
+// Returns a numpy type that DType has no name for; nothing if numpy does not have it.
 std::optional<NpyElement> other_element(char kind, std::string_view digits, std::string_view unit) {
-  constexpr std::uint64_t kElementBytesMax = 1U << 31U;  // numpy keeps element sizes in an int
+  constexpr std::uint64_t kElementBytesMax = 1U << 31U;  // numpy stores element sizes in an int
   auto element = [](std::uint64_t bytes) { return NpyElement{DType::npy_other, bytes, false}; };
   if (kind == 'O' || kind == 'T') return NpyElement{DType::npy_other, 0, true};
   auto count = parse_u64(digits);
@@ -241,7 +241,7 @@ Result<NpyHeader> parse_npy_header(std::string_view text) {
 }
 
 Result<NpyElement> parse_npy_descr(std::string_view descr) {
-  constexpr std::string_view kOrders = "<>|=";  // no order, and '=', are the order of the writer: little-endian
+  constexpr std::string_view kOrders = "<>|=";  // '|' is no order; '=' is the order of the writer: little-endian
   std::string_view type = descr;
   bool big_endian = type.starts_with('>');
   if (!type.empty() && kOrders.find(type[0]) != std::string_view::npos) type.remove_prefix(1);

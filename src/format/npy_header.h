@@ -17,15 +17,16 @@ struct NpyHeader {
   Shape shape;
 };
 
-// Views point into `text`. Errc::invalid for what is not such a dict alone, white space aside. No expression is
-// evaluated: strings without escapes, decimal integers (Python 2's L suffix too), True, False, None, lists, tuples.
+// Parses a text that is such a dict, apart from white space. Views point into `text`. Errc::invalid: any other text. No
+// expression is evaluated. Allowed are strings without escapes, decimal integers (also with Python 2's suffix L), True,
+// False, None, lists and tuples.
 Result<NpyHeader> parse_npy_header(std::string_view text);
 
-// What one element is, by its description.
+// The element type that a descr names.
 struct NpyElement {
-  DType dtype = DType::npy_other;  // npy_other too for plain types whose bytes are in big-endian order
+  DType dtype = DType::npy_other;  // also npy_other for plain types in big-endian order
   std::uint64_t bytes = 0;
-  bool pickled = false;  // Python objects: the file does not say how many bytes they take
+  bool pickled = false;  // Python objects, whose size the file does not say
 };
 Result<NpyElement> parse_npy_descr(std::string_view descr);
 

@@ -1,6 +1,6 @@
-// safetensors: 8 bytes header length, a JSON object {name: {dtype, shape, data_offsets}, "__metadata__": {text: text}},
-// then tensor data without gaps. Stricter than the reference implementation where its format page is: the header begins
-// with '{', and no key occurs twice.
+// safetensors: the header's length (8 bytes), a JSON object {name: {dtype, shape, data_offsets}, "__metadata__": {text:
+// text}}, then tensor data without gaps. Where the format's page is stricter than the reference implementation, so is
+// this reader: the header begins with '{', and no key occurs twice.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -208,7 +208,7 @@ Status HeaderReader::begin_metadata() {
 Status HeaderReader::begin_tensor(std::string_view name) {
   WEFT_CHECK(check_tensor_name(name, tensors_.size()));
   entry_ = {};
-  entry_.tensor.name = std::string(name);  // of its size: to assign it would leave room for more
+  entry_.tensor.name = std::string(name);  // has exactly its size; an assigned string may have spare capacity
   at_ = At::tensor_value;
   return {};
 }
@@ -225,7 +225,7 @@ Status HeaderReader::begin_field(std::string_view name) {
     seen = &entry_.has_offsets;
     at_ = At::offsets_value;
   } else {
-    skip_value();  // as the reference implementation, which knows no other keys and ignores them
+    skip_value();  // like the reference implementation, which ignores unknown keys
     return {};
   }
   if (*seen) return invalid(fmt::format("expected one \"{}\", got two", name));
@@ -299,7 +299,7 @@ class Safetensors final : public Format {
     if (!read.ok()) return Error{read.error().code, "header: " + read.error().message};
     WEFT_CHECK(check_metadata_keys(layout));
     const DataRegion data{kPrefix + header.size(), source.size(), 1};
-    std::string().swap(header);  // up to 100 MB, before the tensors are copied
+    std::string().swap(header);  // frees up to 100 MB before the tensors are copied
     WEFT_TRY(layout.tensors, place_tensors(data, reader.take_tensors()));
     return layout;
   }

@@ -1,4 +1,4 @@
-// A JsonHandler that refuses whatever its heir does not ask for, in words that say what was expected.
+// A JsonHandler that refuses every value that its subclass does not handle. The error says what was expected.
 #pragma once
 
 #include <cstddef>
@@ -25,24 +25,24 @@ class StrictHandler : public JsonHandler {
   Status boolean(bool value) final;
 
  protected:
-  // What the grammar wants where the reader stands: "a shape (an array) of tensor \"a\"".
+  // Returns what the grammar expects at this point: "a shape (an array) of tensor \"a\"".
   virtual std::string expected() const = 0;
   virtual Status on_begin_object() { return unexpected("an object"); }
   virtual Status on_begin_array() { return unexpected("an array"); }
-  virtual Status on_end() = 0;  // of an object or array that was begun
+  virtual Status on_end() = 0;  // at the end of an object or array
   virtual Status on_key(std::string_view name) = 0;
   virtual Status on_text(std::string_view value);
   virtual Status on_number(std::uint64_t value);
   virtual Status on_null() { return unexpected("null"); }
 
   Status unexpected(std::string_view got) const;
-  // The value that comes next is passed over, whatever it is. From on_key().
+  // Skips the next value, of any kind. Call from on_key().
   void skip_value() { skipping_ = true; }
 
  private:
   bool skip(int depth_change);
   bool skipping_ = false;
-  std::size_t depth_ = 0;  // within the value that is skipped
+  std::size_t depth_ = 0;  // nesting depth within the skipped value
 };
 
 }  // namespace weft

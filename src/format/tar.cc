@@ -1,5 +1,6 @@
-// tar: headers of 512 bytes, each followed by its member's bytes up to a multiple of 512, then a block of zeros. The
-// scanner follows the chain of headers, so that a tar within a tar is a member like others. Regular files are records.
+// tar: headers of 512 bytes, each followed by its member's bytes, padded to a multiple of 512, then a block of zeros.
+// The scanner follows the chain of headers, so a tar within a tar is a member like any other. Regular files are
+// records.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -43,7 +44,7 @@ class TarScanner final : public RecordScanner {
  private:
   enum class State { header, sparse_map, extra, padding, skipped, ended };
 
-  // Bytes of the state: those of a header, or of what says more of the next one.
+  // Keeps the bytes of a header, or of an extension of the next header: a long name or pax records.
   void keep(std::span<const std::byte> bytes) {
     if (state_ == State::header || state_ == State::sparse_map)
       std::memcpy(block_.data() + (kTarBlock - wanted_), bytes.data(), bytes.size());
@@ -73,7 +74,7 @@ class TarScanner final : public RecordScanner {
     return {};
   }
 
-  // Passes over the bytes after a header, or keeps them.
+  // Expects the bytes after a header, and then their padding.
   Status pass(State state, std::uint64_t bytes) {
     if (bytes > size_ - at_)
       return Error{Errc::invalid, fmt::format("expected {} bytes of a member at {}, got the end of the file at {}",
@@ -109,11 +110,11 @@ class TarScanner final : public RecordScanner {
     if (type_ == 'L') facts_.name = text;
     if (type_ == 'K') facts_.link = text;
     if (type_ == 'x') return parse_pax(extra_, facts_);
-    PaxFacts global;  // of times and owners, as programs write them; checked, and not used
+    PaxFacts global;  // times and owners, as programs write them; checked, and not used
     return type_ == 'g' ? parse_pax(extra_, global) : Status{};
   }
 
-  // Links and directories have no bytes, whatever their size says.
+  // Reports a member to the sink. Links and directories have no bytes, whatever their size says.
   Status take_member(const TarHeader& header, bool sparse) {
     const MemberPath member = member_path(header.name);
     if (type_ == '5') return pass(State::skipped, 0);
@@ -139,8 +140,8 @@ class TarScanner final : public RecordScanner {
     return sink_.record(record);
   }
 
-  // GNU's old sparse members have blocks of places between the header and the bytes. A byte of each says whether
-  // another one follows.
+  // GNU's old sparse members have map blocks between the header and the bytes. A byte of the header and of each map
+  // block says whether another block follows.
   static constexpr std::size_t kHeaderGoesOnAt = 482;
   static constexpr std::size_t kMapGoesOnAt = 504;
   Status pass_sparse(std::size_t goes_on_at) {
@@ -149,7 +150,7 @@ class TarScanner final : public RecordScanner {
     return {};
   }
 
-  // A volume label, or GNU's lists of directories and of parts of volumes.
+  // True for metadata of GNU tar: volume labels, directory lists, continued members and long names.
   static bool is_meta(char type) { return type == 'V' || type == 'M' || type == 'D' || type == 'N'; }
 
   Status take_link(const TarHeader& header, const MemberPath& member) {
@@ -166,7 +167,7 @@ class TarScanner final : public RecordScanner {
     return sink_.link(member.path, to.path);
   }
 
-  // Where a symbolic link at `path` leads, if it stays within the tar.
+  // Returns the target of a symbolic link at `path`; nothing if it leaves the tar.
   static std::optional<std::string> resolved(std::string_view path, std::string_view target) {
     std::vector<std::string_view> parts = split(path, '/');
     parts.pop_back();
@@ -187,13 +188,13 @@ class TarScanner final : public RecordScanner {
   RecordSink& sink_;
   State state_ = State::header;
   std::uint64_t wanted_ = kTarBlock;  // bytes until the state is complete
-  std::uint64_t at_ = 0;              // bytes that were fed and are used
-  std::uint64_t padding_ = 0;         // after the bytes of the state
+  std::uint64_t at_ = 0;              // offset of the next byte in the file
+  std::uint64_t padding_ = 0;         // padding after the bytes of the state
   std::array<std::byte, kTarBlock> block_{};
-  std::uint64_t sparse_bytes_ = 0;  // of a sparse member
-  char type_ = '0';                 // of the last header
-  std::string extra_;               // bytes of a header that says more of the next one
-  PaxFacts facts_;                  // of the next member
+  std::uint64_t sparse_bytes_ = 0;  // size of a sparse member
+  char type_ = '0';                 // type of the last header
+  std::string extra_;               // extension of the next header: a long name or pax records
+  PaxFacts facts_;                  // facts about the next member
 };
 
 class Tar final : public ContainerFormat {

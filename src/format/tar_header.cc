@@ -21,13 +21,13 @@ std::string_view raw(std::string_view block, Field field) {
   return block.substr(field.offset, field.length);
 }
 
-// Up to the first NUL.
+// Returns the field up to its first NUL.
 std::string_view text(std::string_view block, Field field) {
   const std::string_view all = raw(block, field);
   return all.substr(0, std::min(all.find('\0'), all.size()));
 }
 
-// Octal digits between blanks; or, with the highest bit set, a big-endian number, as GNU writes what is too large.
+// Parses octal digits between blanks or, if the highest bit is set, a big-endian number, as GNU writes large values.
 std::optional<std::uint64_t> number(std::string_view bytes) {
   const auto first = static_cast<unsigned char>(bytes.front());
   std::uint64_t value = 0;
@@ -49,7 +49,7 @@ std::optional<std::uint64_t> number(std::string_view bytes) {
   return value;
 }
 
-// Of all bytes, those of the checksum itself as blanks. Old programs added signed bytes.
+// True if the checksum is the sum of all bytes, with its own bytes as blanks. Old programs added signed bytes.
 bool checksum_holds(std::string_view block) {
   const std::optional<std::uint64_t> expected = number(raw(block, kChecksum));
   std::uint64_t plain = 0;
@@ -92,7 +92,7 @@ Result<std::optional<TarHeader>> parse_tar_header(std::span<const std::byte, kTa
   const std::string_view prefix = text(block, kPrefix);
   if (raw(block, kMagic) == std::string_view("ustar\0", 6) && !prefix.empty())
     header.name = std::string(prefix).append("/").append(header.name);
-  // What v7 wrote for a directory.
+  // v7 marks a directory by a slash at the end of its name.
   if (header.type == '0' && header.name.ends_with('/')) header.type = '5';
   return std::optional(std::move(header));
 }

@@ -15,30 +15,31 @@ namespace weft {
 inline constexpr std::size_t kTarBlock = 512;
 
 struct TarHeader {
-  std::string name;  // with the ustar prefix; any bytes but NUL
+  std::string name;  // includes the ustar prefix; any bytes but NUL
   std::string link;
   std::uint64_t size = 0;
   char type = '0';
 };
 
-// Nothing for a block of zeros, which ends a tar. Errc::invalid: the checksum or a number is wrong.
+// Parses a header. Nothing: a block of zeros, which ends a tar. Errc::invalid: the checksum or a number is wrong.
 Result<std::optional<TarHeader>> parse_tar_header(std::span<const std::byte, kTarBlock> block);
 
-// What pax records say of the next member.
+// Facts about the next member, from pax records.
 struct PaxFacts {
   std::optional<std::string> name;
   std::optional<std::string> link;
   std::optional<std::uint64_t> size;
   bool sparse = false;
 };
-// "LENGTH KEY=VALUE\n" records. Errc::invalid for what is none.
+// Parses "LENGTH KEY=VALUE\n" records into `facts`. Errc::invalid: any other text.
 Status parse_pax(std::string_view text, PaxFacts& facts);
 
-// The path below the directory where a tar is unpacked: "./a//b/" is "a/b". Nothing, and why, for what leaves it or
-// cannot be a path of weft: absolute, "..", empty, over-long, control characters, not UTF-8.
+// The path of a member below the directory where a tar is unpacked: "./a//b/" is "a/b". A name that leaves that
+// directory or cannot be a path of weft has a `why` instead: absolute, "..", empty, over-long, control characters, not
+// UTF-8.
 struct MemberPath {
   std::string path;
-  std::string_view why;  // "": `path` is one
+  std::string_view why;  // "": `path` is valid
 };
 MemberPath member_path(std::string_view name);
 

@@ -1,4 +1,4 @@
-// What every entry point does around a parser.
+// Steps around a parser that every entry point needs.
 #pragma once
 
 #include <string_view>
@@ -7,13 +7,13 @@
 
 namespace weft {
 
-// The error with "WHERE: " before its message, unless it names `where` already (a source that failed to read does).
+// Puts "WHERE: " before the error's message, unless it starts with `where` already (as a failed read of a source does).
 Error locate(std::string_view where, Error error);
 
-// Is it about the file's bytes, rather than about reading them?
+// True if the error is about the file's bytes, and not about reading them.
 bool is_malformed(const Error& error);
 
-// Errc::invalid when the file is a Git LFS pointer: the few lines that stand for a file not yet downloaded.
+// Errc::invalid if the file is a Git LFS pointer: a few lines that stand for a file that was not downloaded.
 Status refuse_lfs_pointer(ByteSource& source);
 
 }  // namespace weft
