@@ -21,7 +21,7 @@ constexpr std::uint64_t kPart = ContainerNumbers::share({});
 constexpr std::uint64_t kFirstPath = ContainerNumbers::path(0);
 constexpr std::string_view kNpy = ".npy";
 
-// By name.
+// The entries of a container's own directory, by name.
 constexpr std::array<std::pair<std::string_view, std::uint64_t>, 6> kEntries{
     {{"files", number_of(Fixed::files)},
      {"index.npy", number_of(Fixed::index_npy)},
@@ -34,13 +34,13 @@ bool is_share(std::uint64_t number) {
   return number >= ContainerNumbers::kFixed && number < kFirstPath;
 }
 
-// As it would be printed.
+// Parses a number that is written as it would be printed: without zeros or a sign before it.
 std::optional<std::uint64_t> plain_number(std::string_view text) {
   const auto number = parse_u64(text);
   return number && std::to_string(*number) == text ? number : std::nullopt;
 }
 
-// The name of a share or of a directory above it, by the directory that it is in; `in_order`: that is order/ itself.
+// Returns the share, or the directory of shares, with this name in `dir`. `in_order`: the directory is order/ itself.
 std::optional<ShareName> inner_share(ShareName dir, bool in_order, std::string_view name) {
   if (dir.parts) {
     if (!name.ends_with(kNpy)) return std::nullopt;
@@ -75,7 +75,7 @@ std::size_t components_in(std::string_view path) {
   return path.empty() ? 0 : 1 + static_cast<std::size_t>(std::ranges::count(path, '/'));
 }
 
-// The first components of a path; nothing if it has no more than these.
+// Returns the first `count` components of a path; nothing if the path has no more components than that.
 std::optional<std::string_view> first_components(std::string_view path, std::uint64_t count) {
   std::size_t end = path.find('/');
   for (; end != path.npos && count > 1; --count) end = path.find('/', end + 1);
@@ -91,7 +91,7 @@ bool ContainerDir::has(std::uint64_t entry) const {
   return true;
 }
 
-// An entry of the container's own directory, or that directory.
+// Returns the node of the container's own directory, or of one of its entries.
 Result<DatasetNode> ContainerDir::own_node(std::uint64_t number) const {
   const auto found = std::ranges::find(kEntries, number, &std::pair<std::string_view, std::uint64_t>::second);
   if (number != number_of(Fixed::dir) && (found == kEntries.end() || !has(number))) return no_node(number);

@@ -61,7 +61,7 @@ Result<std::uint64_t> count_nodes(const Manifest& manifest) {
 }
 
 std::uint64_t containers_max() {
-  return limits::kTreeNodesMax / ContainerNumbers::kShares - 1;  // the small files are one too
+  return limits::kTreeNodesMax / ContainerNumbers::kShares - 1;  // one is left for the small files
 }
 
 std::size_t DatasetNumbers::container_of(std::uint64_t number) const {

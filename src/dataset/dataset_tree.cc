@@ -13,7 +13,7 @@
 namespace weft {
 namespace {
 
-// What has a number (dataset/dataset_numbers.h).
+// The part of the numbering that a number lies in (dataset/dataset_numbers.h).
 enum class Area : std::uint8_t { none, tree, records, small, container };
 
 }  // namespace
@@ -36,7 +36,7 @@ struct DatasetTree::State {
     return number < kRootCount && number != kPublishedRoot ? Area::none : Area::tree;
   }
 
-  // nullptr: no file is small.
+  // Returns the file table; nullptr if the version has no small files.
   Result<DatasetTablePointer> small_table() const {
     if (!has_small_files()) return DatasetTablePointer();
     return tables(first_of(FileRole::file_table));
@@ -45,7 +45,7 @@ struct DatasetTree::State {
     return {*tree, small ? small->small_files() : nullptr, numbers.small()};
   }
   RecordDirs records() const { return {*tree, numbers}; }
-  // @files is the last container.
+  // Returns the tree of container `i`. @files is the last container.
   Result<ContainerDir> container(std::size_t i) const {
     const bool is_small = has_small_files() && i + 1 == numbers.containers();
     WEFT_TRY(DatasetTablePointer table,
@@ -68,7 +68,7 @@ std::uint64_t DatasetTree::size() const {
   return state_->numbers.end();
 }
 
-// Directories above the tables are answered without them.
+// Needs no table for nodes of the version's tree, directories of records/ and a container's own directory.
 Result<DatasetNode> DatasetTree::node(std::uint64_t number) const {
   const State& state = *state_;
   switch (state.area(number)) {

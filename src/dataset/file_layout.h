@@ -1,4 +1,4 @@
-// How a file table is laid out: a header, then sections, each from a multiple of 64 bytes on.
+// Layout of a file table: a header, then sections, each at a multiple of 64 bytes.
 #pragma once
 
 #include <cstdint>
@@ -18,20 +18,20 @@ struct FileTableHeader {
 inline constexpr std::uint64_t kFileTableHeaderBytes = 64;  // the rest is zeros
 static_assert(kFileTableMagic.size() + sizeof(FileTableHeader) <= kFileTableHeaderBytes);
 
-// Numbers of 32 bits. Of a directory's children none comes before those of an earlier directory.
+// 32-bit numbers. Rows are sorted by parent, so the children of a directory are consecutive.
 struct DirectoryRow {
   std::uint32_t parent = 0;
-  std::uint32_t name_end = 0;    // in the directories' names
-  std::uint32_t first_file = 0;  // of its own, or the next directory's
+  std::uint32_t name_end = 0;    // end of its name in directory_names
+  std::uint32_t first_file = 0;  // first file of this directory, or of the next one that has files
 };
 
-// Where the sections begin. Sizes are below 2^62, so nothing here wraps.
+// Offsets of the sections, bytes. Sizes are below 2^62, so no sum wraps.
 struct FileTableSections {
-  std::uint64_t directories = 0;      // a DirectoryRow each
-  std::uint64_t lines = 0;            // 8 bytes a directory: where the line of its first file begins in keys.txt
-  std::uint64_t ends = 0;             // 8 bytes a file: where its bytes end in the bundles
-  std::uint64_t name_ends = 0;        // 4 bytes a file: where its name ends in the files' names
-  std::uint64_t directory_names = 0;  // one after the other
+  std::uint64_t directories = 0;      // a DirectoryRow for each directory
+  std::uint64_t lines = 0;            // 8 bytes a directory: offset in keys.txt of the line of its first file
+  std::uint64_t ends = 0;             // 8 bytes a file: end of its bytes in the bundles
+  std::uint64_t name_ends = 0;        // 4 bytes a file: end of its name in file_names
+  std::uint64_t directory_names = 0;  // names without separators, as in file_names
   std::uint64_t file_names = 0;
   std::uint64_t end = 0;
 };

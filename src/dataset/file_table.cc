@@ -32,7 +32,7 @@ FileTable::Directory FileTable::directory(std::uint64_t number) const {
   const DirectoryRow now = row(number);
   const bool last = number + 1 == directories_;
   const std::uint64_t files_end = last ? files_ : row(number + 1).first_file;
-  // The children of all directories up to one: the root is its own parent, and nobody's child.
+  // Returns the end of the children of all directories up to one. The root is its own parent, but not a child.
   const auto children_end = [&](std::uint64_t up_to) {
     return 1 + first_that(directories_ - 1, [&](std::uint64_t i) { return row(i + 1).parent > up_to; });
   };
@@ -55,7 +55,7 @@ Range FileTable::range(std::uint64_t file) const {
   return {begin, number_at<std::uint64_t>(ends_at_, file) - begin};
 }
 
-// The last directory whose files begin at or before it: those before it that begin there have none.
+// Returns the last directory whose first_file is not after `file`. Earlier ones with the same first_file are empty.
 std::uint64_t FileTable::directory_of(std::uint64_t file) const {
   return first_that(directories_, [&](std::uint64_t i) { return row(i).first_file > file; }) - 1;
 }
@@ -116,7 +116,8 @@ bool FileTable::is_apart(std::string_view path) const {
   return true;
 }
 
-// The lines of a directory differ from its names by the path before each and the newline behind it.
+// Returns the offset of a file's line in keys.txt. Each line of a directory adds the same prefix and a newline to a
+// name.
 std::uint64_t FileTable::line_start(std::uint64_t file) const {
   const std::uint64_t number = directory_of(file);
   const std::uint64_t first = row(number).first_file;

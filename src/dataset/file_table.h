@@ -1,9 +1,10 @@
 // The table of the small files of a data set: their names, and where their bytes lie. It is one blob of a version, read
-// where it lies in memory and never decoded (dataset/file_layout.h). A file costs 12 bytes and its base name. Tables
-// are hostile when they come from another node.
+// in place from memory and never decoded (dataset/file_layout.h). A file costs 12 bytes and its base name. A table from
+// another node is untrusted.
 //
-// Directories are numbered breadth first: 0 is the root, and those of one directory follow one another, by name. Files
-// are numbered by directory, and in it by name. Their bytes follow one another in this order, in the version's bundles.
+// Directories are numbered breadth first from the root, 0. The children of a directory are consecutive, by name. Files
+// are numbered by directory, and by name within it. Their bytes follow one another in this order in the version's
+// bundles.
 #pragma once
 
 #include <cstddef>
@@ -25,13 +26,13 @@ namespace weft {
 struct DirectoryRow;
 class Sections;
 
-// Makes a table, directory by directory. Takes memory in proportion to it.
+// Builds a table, directory by directory. Uses memory in proportion to the table.
 class FileTableMaker {
  public:
-  // Directories in the order of their numbers, the root first. Errc::unsupported: names of more than 4 GiB together, or
-  // more than 2^32 files.
+  // Adds a directory. They come in the order of their numbers, the root first. Errc::unsupported: names of more than 4
+  // GiB together, or more than 2^32 files.
   Status directory(std::uint32_t parent, std::string_view name);
-  // Of a directory that was added. Files come in the order of theirs.
+  // Adds a file to an added directory. Files come in the order of their directories.
   Status file(std::uint32_t directory, std::string_view name, std::uint64_t bytes);
   std::uint64_t files() const { return ends_.size(); }
   std::uint32_t directories() const { return static_cast<std::uint32_t>(directories_.size()); }
@@ -55,38 +56,38 @@ class FileTableMaker {
 // A view of a table's bytes, which outlive it. Any thread.
 class FileTable {
  public:
-  // Errc::corrupt for what no FileTableMaker makes of paths that a version may have (check_file_path).
+  // Errc::corrupt: no FileTableMaker makes such a table from paths that a version may have (check_file_path).
   static Result<FileTable> check(std::span<const std::byte> bytes);
 
   std::uint64_t files() const { return files_; }
   std::uint64_t directories() const { return directories_; }
-  std::uint64_t bytes() const { return files_ == 0 ? 0 : end_of(range(files_ - 1)); }  // of all files together
+  std::uint64_t bytes() const { return files_ == 0 ? 0 : end_of(range(files_ - 1)); }  // size of all files together
 
   struct Directory {
-    std::uint64_t parent = 0;  // the root's is the root
+    std::uint64_t parent = 0;  // the root is its own parent
     std::uint64_t first_directory = 0, directories = 0;
     std::uint64_t first_file = 0, files = 0;
   };
   Directory directory(std::uint64_t number) const;  // number < directories()
   std::string_view directory_name(std::uint64_t number) const;
   std::string_view name(std::uint64_t file) const;  // file < files(), here and below
-  Range range(std::uint64_t file) const;            // in the bundles one after the other
+  Range range(std::uint64_t file) const;            // in the concatenated bundles
   std::uint64_t directory_of(std::uint64_t file) const;
-  std::string path_of(std::uint64_t directory) const;  // "" of the root, else "a/b"
+  std::string path_of(std::uint64_t directory) const;  // "" for the root, else "a/b"
   std::string file_path(std::uint64_t file) const;
 
   std::optional<std::uint64_t> find_directory(std::uint64_t in, std::string_view name) const;
   std::optional<std::uint64_t> find_file(std::uint64_t in, std::string_view name) const;
   std::optional<std::uint64_t> directory_at(std::string_view path) const;
-  // May another file have this path beside these? Not if a small file has it, or the path of a directory above it, or
-  // if a directory of small files has it.
+  // True if another file may have this path beside the small files: no small file has the path, or that of a directory
+  // above it, and no directory of small files has the path.
   bool is_apart(std::string_view path) const;
 
-  // keys.txt: the path of each file, a line each, in their order. `out` within its size.
+  // keys.txt: the path of each file, one per line, in the order of the files. `out` lies within its size.
   std::uint64_t keys_bytes() const;
   void read_keys(std::uint64_t offset, std::span<std::byte> out) const;
 
-  RowShares shares() const;  // the files as rows
+  RowShares shares() const;  // the rows are the files
 
  private:
   friend class FileTableCheck;
@@ -94,7 +95,7 @@ class FileTable {
   T number_at(std::uint64_t at, std::uint64_t index) const;
   DirectoryRow row(std::uint64_t directory) const;
   std::uint64_t lines_of(std::uint64_t directory) const;
-  std::pair<std::uint64_t, std::uint32_t> ends_of(std::uint64_t file) const;  // of its bytes, and of its name
+  std::pair<std::uint64_t, std::uint32_t> ends_of(std::uint64_t file) const;  // end of its bytes, end of its name
   std::uint64_t line_start(std::uint64_t file) const;
 
   std::span<const std::byte> bytes_;

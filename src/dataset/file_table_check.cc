@@ -59,7 +59,7 @@ class FileTableCheck {
 
   DirectoryRow row(std::uint64_t number) const { return table_.row(number); }
 
-  // After this every name and range can be asked for.
+  // Checks all offsets. Afterwards every name and range can be read.
   Status check_bounds() const {
     DirectoryRow last;
     for (std::uint64_t i = 0; i < header_.directories; ++i) {
@@ -126,7 +126,7 @@ class FileTableCheck {
   FileTableHeader header_;
   std::vector<std::uint64_t> prefixes_;  // bytes of the path before a name, by directory
   std::vector<std::uint8_t> depths_;     // components of the path, by directory
-  std::uint64_t line_ = 0;               // where the next line begins in keys.txt
+  std::uint64_t line_ = 0;               // offset of the next line in keys.txt
 };
 
 Result<FileTable> FileTable::check(std::span<const std::byte> bytes) {

@@ -62,7 +62,8 @@ std::vector<std::byte> FileTableMaker::make() {
   return out.take();
 }
 
-// A line is the directory's path with a slash, the name, and a newline.
+// Adds for each directory the offset in keys.txt of the line of its first file. A line is the directory's path with a
+// slash, the name, and a newline.
 void FileTableMaker::add_lines(Sections& out, std::uint64_t at) const {
   out.go_to(at);
   std::vector<std::uint64_t> prefix_bytes(directories_.size());

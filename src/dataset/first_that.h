@@ -5,7 +5,8 @@
 
 namespace weft {
 
-// The smallest of [0, count) for which `holds`, which is false and then true; else count.
+// Returns the smallest number of [0, count) for which `holds` is true, else `count`. `holds` is monotone: first false,
+// then true.
 template <class Holds>
 std::uint64_t first_that(std::uint64_t count, const Holds& holds) {
   std::uint64_t begin = 0;

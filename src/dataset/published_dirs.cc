@@ -90,8 +90,8 @@ Result<DatasetEntry> PublishedDirs::lookup(std::uint64_t number, std::string_vie
   return no_name(name);
 }
 
-// Three lists, each sorted by name: children in the version's tree, directories of the table, files of the table. A
-// place is an entry of one of them. The others go on behind its name.
+// Merges three lists, each sorted by name: children in the version's tree, directories of the table, files of the
+// table. A place is an entry of one list. The listing continues after the name of that entry in all three.
 class PublishedDirs::Listing {
  public:
   Listing(const PublishedDirs& dirs, const Dir& dir) : dirs_(dirs) {
@@ -117,7 +117,7 @@ class PublishedDirs::Listing {
     const std::uint64_t index = next_[*first];
     DatasetEntry out = entry(*first, index);
     out.behind = 1 + index * kLists + *first;
-    // A directory that both have is one entry.
+    // A directory that is in two lists is one entry.
     for (std::uint64_t list = 0; list < kLists; ++list)
       if (next_[list] < count(list) && name_in(list) == out.name) ++next_[list];
     return out;

@@ -1,5 +1,5 @@
-// What lies below datasets/NAME/V: the large published files, which the version's tree has, and the small ones, which
-// the file table has. A directory may have both.
+// The tree of datasets/NAME/V: the large published files, which are in the version's tree, and the small ones, which
+// are in the file table. A directory may have both.
 #pragma once
 
 #include <cstddef>
@@ -14,22 +14,22 @@
 
 namespace weft {
 
-// Numbers are those of the version. A directory that the version's tree has is known by its node there, also where the
-// file table has it too. One thread; the tree and the table outlive it.
+// Numbers are those of the version. A directory that is in the version's tree and in the file table has the number of
+// its node in the tree. One thread; the tree and the table outlive this object.
 class PublishedDirs {
  public:
-  // `small`: nullptr if no file is small. `first_small`: the number of directory 0 of its table.
+  // `small` is nullptr if there are no small files. `first_small` is the number of directory 0 of the file table.
   PublishedDirs(const VersionTree& tree, const SmallFiles* small, std::uint64_t first_small)
       : tree_(tree), small_(small), first_small_(first_small) {}
 
-  // `number` is below the tree's size, or `first_small` or more.
+  // `number` is below the tree's size, or at least `first_small`.
   Result<DatasetNode> node(std::uint64_t number) const;
   Result<std::uint64_t> parent(std::uint64_t dir) const;
   Result<DatasetEntry> lookup(std::uint64_t dir, std::string_view name) const;
   Result<DatasetPage> list(std::uint64_t dir, std::uint64_t from, std::size_t entries_max) const;
 
  private:
-  // In the version's tree, in the file table, or in both.
+  // A directory of the version's tree, of the file table, or of both.
   struct Dir {
     std::optional<std::uint32_t> node;
     std::optional<std::uint64_t> small;
@@ -47,9 +47,9 @@ class PublishedDirs {
   const std::uint64_t first_small_;
 };
 
-// The path of a node of the version's tree below its root: "" for the root.
+// Returns the path of a published node of the version's tree; "" for the root.
 std::string path_in_tree(const VersionTree& tree, std::uint32_t node);
-// The published node of a path; "" is the root.
+// Returns the published node of a path; "" is the root.
 std::optional<std::uint32_t> node_at(const VersionTree& tree, std::string_view path);
 
 }  // namespace weft

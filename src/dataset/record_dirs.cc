@@ -51,8 +51,8 @@ DatasetEntry RecordDirs::entry_of(const Dir& dir, std::size_t table) const {
   const std::size_t slash = rest.find('/');
   if (slash == rest.npos) return {numbers_.container(table), std::string(rest), {}, table + 1};
   std::string behind = dir.prefix + std::string(rest.substr(0, slash));
-  behind += static_cast<char>('/' + 1);                             // no path below the directory is as large
-  const auto node = tree_.lookup(dir.node, rest.substr(0, slash));  // of a container's path, which is a published file
+  behind += static_cast<char>('/' + 1);                             // sorts after all paths below the directory
+  const auto node = tree_.lookup(dir.node, rest.substr(0, slash));  // exists: it leads to a published file
   return {number_of_dir(node.value_or(kPublishedRoot)), std::string(rest.substr(0, slash)), {}, first_table(behind)};
 }
 
@@ -76,7 +76,7 @@ std::optional<std::size_t> RecordDirs::find(const Dir& dir, std::string_view nam
   return std::nullopt;
 }
 
-// A place is the number of the first table behind an entry. Small files come behind all tables.
+// A place is the number of the first table after an entry. @files comes after all tables.
 Result<DatasetPage> RecordDirs::list(std::uint64_t number, std::uint64_t from, std::size_t entries_max) const {
   WEFT_TRY(const Dir dir, directory(number));
   const auto is_here = [&](std::size_t table) {

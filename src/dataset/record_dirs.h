@@ -1,4 +1,4 @@
-// The directories of records/NAME/V above the containers: those that lead to a container that has a record table.
+// The directories of records/NAME/V that lead to containers with a record table.
 #pragma once
 
 #include <cstddef>
@@ -14,10 +14,10 @@
 
 namespace weft {
 
-inline constexpr std::string_view kSmallFilesName = "@files";  // what is published by this name comes first
+inline constexpr std::string_view kSmallFilesName = "@files";  // a published path of this name hides it
 
-// Numbers are those of the version. The manifest's record tables are sorted by path, so those below a directory follow
-// one another. One thread; the tree and the numbers outlive it.
+// Numbers are those of the version. The manifest's record tables are sorted by path, so the tables below a directory
+// are consecutive. One thread; the tree and the numbers outlive this object.
 class RecordDirs {
  public:
   RecordDirs(const VersionTree& tree, const DatasetNumbers& numbers);
@@ -30,17 +30,17 @@ class RecordDirs {
 
  private:
   struct Dir {
-    std::uint32_t node = 0;  // of the version's tree
+    std::uint32_t node = 0;  // in the version's tree
     std::string prefix;      // "" or "a/b/"
   };
 
   Result<Dir> directory(std::uint64_t number) const;
   std::uint64_t number_of_dir(std::uint32_t node) const;
   std::size_t first_table(std::string_view at_least) const;
-  // A record table of this container, or below this directory.
+  // Returns the record table of the container `name`, or the first table below the directory `name`.
   std::optional<std::size_t> find(const Dir& dir, std::string_view name) const;
   bool has_small_files() const { return numbers_.containers() > tables_.size(); }
-  // The entry of a directory that the record table at `table` lies below.
+  // Returns the entry of `dir` that is the container of `table`, or leads to it.
   DatasetEntry entry_of(const Dir& dir, std::size_t table) const;
   DatasetEntry small_files_entry() const;
 

@@ -1,4 +1,4 @@
-// How a record table is laid out: a header, then sections, each from a multiple of 64 bytes on.
+// Layout of a record table: a header, then sections, each at a multiple of 64 bytes.
 #pragma once
 
 #include <array>
@@ -12,8 +12,8 @@ namespace weft {
 
 inline constexpr std::string_view kRecordTableMagic = "WFRTAB01";
 inline constexpr std::uint64_t kRecordAlign = 64;
-inline constexpr std::uint64_t kRecordsSkippedListed = 1000;  // of the members that are left out
-inline constexpr std::size_t kRecordLinksChained = 8;         // a longer chain of links of a tar leads nowhere
+inline constexpr std::uint64_t kRecordsSkippedListed = 1000;  // lines of skipped.txt, at most
+inline constexpr std::size_t kRecordLinksChained = 8;         // longest chain of links in a tar that is resolved
 
 // Little-endian numbers of 64 bits, after the magic.
 struct RecordHeader {
@@ -29,14 +29,14 @@ struct RecordHeader {
 inline constexpr std::uint64_t kRecordHeaderBytes = 128;  // the rest is zeros
 static_assert(sizeof(RecordHeader) == 64);
 
-// Where the sections begin. Sizes are below 2^62, so nothing here wraps.
+// Offsets of the sections, bytes. Sizes are below 2^62, so no sum wraps.
 struct RecordSections {
   std::uint64_t index = 0;      // index.npy: its header, then 16 bytes a row
-  std::uint64_t rows = 0;       // of index.npy, behind its header
+  std::uint64_t rows = 0;       // the rows of index.npy, after its header
   std::uint64_t keys = 0;       // keys.txt
-  std::uint64_t path_ends = 0;  // 4 bytes a path: where it ends in the text
-  std::uint64_t path_rows = 0;  // 4 bytes a path
-  std::uint64_t path_text = 0;  // paths in order, one after the other
+  std::uint64_t path_ends = 0;  // 4 bytes a path: its end in path_text
+  std::uint64_t path_rows = 0;  // 4 bytes a path: its row
+  std::uint64_t path_text = 0;  // sorted paths, without separators
   std::uint64_t skipped = 0;    // skipped.txt
   std::uint64_t end = 0;
 };

@@ -37,13 +37,14 @@ std::uint64_t RecordTable::first_path(std::string_view at_least) const {
   return first_that(paths_, [&](std::uint64_t number) { return path(number) >= at_least; });
 }
 
-// `dir` is "" or ends with '/', and the path begins with it.
+// Returns the entry of `dir` that path `number` is, or lies below. `dir` is "" or ends with '/', and the path begins
+// with it.
 RecordTable::Entry RecordTable::entry_of(std::string_view dir, std::uint64_t number) const {
   const std::string_view whole = path(number);
   const std::size_t slash = whole.find('/', dir.size());
   if (slash == whole.npos) return {whole.substr(dir.size()), row_of(number), number, number + 1};
   std::string behind(whole.substr(0, slash));
-  behind += static_cast<char>('/' + 1);  // no path below the directory is as large
+  behind += static_cast<char>('/' + 1);  // sorts after all paths below the directory
   return {whole.substr(dir.size(), slash - dir.size()), std::nullopt, number, first_path(behind)};
 }
 

@@ -1,6 +1,5 @@
-// The record table of a container: which records it has, by position and by name. It is one blob of a version, read
-// where it lies in memory and never decoded (dataset/record_layout.h). Tables are hostile when they come from another
-// node.
+// The record table of a container: its records, by position and by name. It is one blob of a version, read in place
+// from memory and never decoded (dataset/record_layout.h). A table from another node is untrusted.
 #pragma once
 
 #include <cstddef>
@@ -20,7 +19,7 @@
 
 namespace weft {
 
-// Makes a table of what a scanner finds. Takes memory in proportion to it.
+// Builds a table from the records that a scanner finds. Uses memory in proportion to the table.
 class RecordTableMaker final : public RecordSink {
  public:
   explicit RecordTableMaker(std::uint64_t container_bytes) : container_bytes_(container_bytes) {}
@@ -29,8 +28,8 @@ class RecordTableMaker final : public RecordSink {
   Status link(std::string_view name, std::string_view target) override;
   Status left_out(std::string_view name, std::string_view why) override;
 
-  // Once. `with_files`: the names are paths, and files/ shows the records. Of equal names the last one counts, as when
-  // a tar is unpacked; a file in the place of a directory is left out.
+  // Call once. `with_files`: the names are paths, and files/ shows the records. Of records with one name the last
+  // counts, as when a tar is unpacked. A file whose path is also a directory is left out.
   Result<std::vector<std::byte>> make(bool with_files);
 
  private:
@@ -42,9 +41,9 @@ class RecordTableMaker final : public RecordSink {
   struct Link {
     std::string name;
     std::string target;
-    std::uint64_t behind = 0;  // the offset of the record before it
+    std::uint64_t behind = 0;  // offset of the record before the link
   };
-  using Paths = std::map<std::string, std::uint64_t, std::less<>>;  // to a row
+  using Paths = std::map<std::string, std::uint64_t, std::less<>>;  // from path to row
 
   Paths find_paths();
   void add_links(Paths& paths);
@@ -61,33 +60,33 @@ class RecordTableMaker final : public RecordSink {
 // A view of a table's bytes, which outlive it. Any thread.
 class RecordTable {
  public:
-  // Errc::corrupt for what no RecordTableMaker makes.
+  // Errc::corrupt: no RecordTableMaker makes such a table.
   static Result<RecordTable> check(std::span<const std::byte> bytes);
 
   std::uint64_t container_bytes() const { return container_bytes_; }
   std::uint64_t size() const { return rows_; }
   Range row(std::uint64_t number) const;                // number < size(); by offset
-  std::uint64_t left_out() const { return left_out_; }  // members that are no records
+  std::uint64_t left_out() const { return left_out_; }  // members that are not records
   bool has_files() const { return has_files_; }
 
-  // Where the files that show the table lie in it.
+  // The ranges of the table that are shown as files.
   Range index_npy() const { return index_; }      // [('offset', '<u8'), ('length', '<u8')]
-  Range keys_txt() const { return keys_; }        // the name of each row, a line each; %XX for what is no text, and '%'
+  Range keys_txt() const { return keys_; }        // one name per line; %XX for '%' and bytes that are not text
   Range skipped_txt() const { return skipped_; }  // "NAME<tab>WHY" of the first members that were left out
 
   // An entry of a directory below files/.
   struct Entry {
     std::string_view name;
     std::optional<std::uint64_t> row;  // none: a directory
-    std::uint64_t first = 0;           // its number among all paths, or that of the first path below it
-    std::uint64_t next = 0;            // where the directory's next entry begins
+    std::uint64_t first = 0;           // index of its path, or of the first path below the directory
+    std::uint64_t next = 0;            // `from` of the directory's next entry
   };
-  std::uint64_t paths() const { return paths_; }      // of files, in order
+  std::uint64_t paths() const { return paths_; }      // number of paths of files, which are sorted
   std::string_view path(std::uint64_t number) const;  // number < paths(), here and below
   std::uint64_t row_of(std::uint64_t number) const;
-  // `dir` is "" or a path. Nothing for what is not there.
+  // Returns the entry `name` of `dir`, which is "" or a path; nothing if it does not exist.
   std::optional<Entry> lookup(std::string_view dir, std::string_view name) const;
-  // The entry of `dir` that begins at `from`: 0 for the first, then Entry::next. Nothing at the end.
+  // Returns the entry of `dir` at `from`: 0 for the first entry, then Entry::next. Nothing at the end.
   std::optional<Entry> entry_at(std::string_view dir, std::uint64_t from) const;
 
   RowShares shares() const;

@@ -28,7 +28,7 @@ bool is_plain(std::string_view text) {
   return true;
 }
 
-// Lines of plain text; a tab may stand in one.
+// True if the text is `count` lines of plain text, each with at most one tab.
 bool are_lines(std::string_view text, std::uint64_t count) {
   if (!text.empty() && text.back() != '\n') return false;
   std::uint64_t lines = 0;
@@ -72,7 +72,7 @@ class RecordTableCheck {
     if (bytes.size() < kRecordHeaderBytes || text_at(bytes, {0, kRecordTableMagic.size()}) != kRecordTableMagic)
       return broken("expected its magic and a header");
     std::memcpy(&header_, bytes.data() + kRecordTableMagic.size(), sizeof header_);
-    constexpr std::uint64_t kMax = 1ULL << 40U;  // of each, so that sums do not wrap
+    constexpr std::uint64_t kMax = 1ULL << 40U;  // bound of each number, so that no sum wraps
     if (header_.rows > limits::kRecordsPerContainerMax || header_.paths > kMax || header_.keys_bytes > kMax ||
         header_.path_bytes > UINT32_MAX || header_.skipped_bytes > kMax || header_.has_files > 1 ||
         header_.container_bytes > limits::kVersionBytesMax)
@@ -132,7 +132,7 @@ class RecordTableCheck {
     return {};
   }
 
-  // A directory of a path is no path itself. Those that it shares with the path before were looked up with that one.
+  // No directory of a path is a path itself. Directories that the previous path has too were checked with it.
   Status check_path(std::uint64_t number) const {
     const std::string_view path = table_.path(number);
     const std::string_view before = number == 0 ? std::string_view() : table_.path(number - 1);

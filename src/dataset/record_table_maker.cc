@@ -12,12 +12,14 @@
 namespace weft {
 namespace {
 
-// A container spends so much on a record at least. Names may be said again by sub-databases, but not without bound.
+// A container uses at least kRecordBytesMin bytes for a record. Records of a sub-database repeat its name, so their
+// names may be longer than the container, within a bound.
 constexpr std::uint64_t kRecordBytesMin = 8;
 constexpr std::uint64_t kRecordsSpare = 4096;
 constexpr std::uint64_t kNamesSpare = 1U << 20U;
 
-// One line: %XX for '%', what steers a terminal, and bytes that are no UTF-8.
+// Returns the name as one line. %XX stands for '%', for characters that steer a terminal, and for bytes that are not
+// UTF-8.
 std::string line_of(std::string_view name) {
   std::string out;
   while (!name.empty()) {
@@ -62,7 +64,7 @@ RecordTableMaker::Paths RecordTableMaker::find_paths() {
   return paths;
 }
 
-// Links may lead to links: a round for each step of the longest chain that counts.
+// Adds links to `paths`. A link may lead to another link: each round resolves one step of the chains.
 void RecordTableMaker::add_links(Paths& paths) {
   auto left = std::move(links_);
   for (std::size_t round = 0; round < kRecordLinksChained && !left.empty(); ++round) {
@@ -73,7 +75,7 @@ void RecordTableMaker::add_links(Paths& paths) {
         later.push_back(std::move(link));
         continue;
       }
-      const auto own = paths.find(link.name);  // a record that comes behind the link takes its place
+      const auto own = paths.find(link.name);  // a later record of this name replaces the link
       if (own == paths.end() || rows_[own->second].offset <= link.behind)
         paths.insert_or_assign(std::move(link.name), found->second);
     }
@@ -84,7 +86,7 @@ void RecordTableMaker::add_links(Paths& paths) {
   for (const Link& link : left) static_cast<void>(left_out(link.name, "a link to what is no record"));
 }
 
-// A path that is the directory of another one.
+// Leaves out each path that is a directory of another path.
 void RecordTableMaker::drop_covered(Paths& paths) {
   for (auto one = paths.begin(); one != paths.end();) {
     const std::string inside = one->first + "/";

@@ -9,13 +9,13 @@
 namespace weft {
 namespace {
 
-// A sequence that a seed decides, the same on every machine (SplitMix64).
+// Pseudo-random numbers (SplitMix64). A seed gives the same sequence on every machine.
 class Dice {
  public:
-  // `skipped` numbers of the sequence are passed over.
+  // Skips the first `skipped` numbers of the sequence.
   explicit Dice(std::uint64_t seed, std::uint64_t skipped = 0) : state_(seed + skipped * kStep) {}
 
-  // Below `bound`, which is far below 2^64.
+  // Returns a number below `bound`, which is far below 2^64.
   std::uint64_t below(std::uint64_t bound) {
     state_ += kStep;
     std::uint64_t value = state_;
@@ -25,7 +25,7 @@ class Dice {
     return value % bound;
   }
 
-  // Takes a number for each item but one.
+  // Uses one number less than there are items.
   void shuffle(std::span<std::uint64_t> items) {
     for (std::size_t i = items.size(); i > 1; --i) std::swap(items[i - 1], items[below(i)]);
   }
@@ -50,7 +50,7 @@ std::pair<std::uint64_t, std::uint64_t> RowShares::part(std::uint64_t parts, std
 }
 
 RowOrder RowShares::order(std::uint64_t seed, std::uint64_t parts, std::uint64_t r) const {
-  // Segments that have rows, so that the shares are even.
+  // Only segments with rows count, so that the shares are even.
   std::vector<std::uint64_t> begins;
   for (std::uint64_t next = 0; next < rows_;) {
     begins.push_back(next);
@@ -70,7 +70,7 @@ RowOrder RowShares::order(std::uint64_t seed, std::uint64_t parts, std::uint64_t
   return order;
 }
 
-// The windows before it have taken a number for each of their rows but one each.
+// Skips the numbers that the windows before it use: for each window one number less than it has rows.
 std::vector<std::uint64_t> RowOrder::window(std::size_t number) const {
   std::vector<std::uint64_t> rows;
   const std::size_t begin = number * kWindow;

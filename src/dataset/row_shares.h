@@ -1,5 +1,5 @@
-// Shares of the rows of a table: what part/ and order/ show of records. A row is a run of bytes of a whole, and rows
-// are in the order of their offsets.
+// Shares of the rows of a table, as part/ and order/ show them. A row is a run of bytes of a whole, such as a
+// container. Rows are in the order of their offsets.
 #pragma once
 
 #include <cstddef>
@@ -11,14 +11,14 @@
 
 namespace weft {
 
-// One rank's share of an order. Takes 16 bytes of memory for each segment; the rows of a window are made when they are
-// asked for. Lives on without the table; any thread.
+// One rank's share of a shuffled order. Uses 16 bytes of memory for each segment, and computes the rows of a window
+// when they are read. Does not need the table; any thread.
 class RowOrder {
  public:
   static constexpr std::size_t kWindow = 16;  // segments
 
   std::uint64_t size() const { return segments_.empty() ? 0 : segments_.back().end; }
-  // The rows from place `first` of the order on; `out` is within its size.
+  // Reads the rows from place `first` of the share on. `out` lies within its size.
   void read(std::uint64_t first, std::span<std::uint64_t> out) const;
   std::vector<std::uint64_t> rows() const;
   std::size_t memory_bytes() const { return segments_.capacity() * sizeof(Segment); }
@@ -27,31 +27,31 @@ class RowOrder {
   friend class RowShares;
   struct Segment {
     std::uint64_t first_row = 0;
-    std::uint64_t end = 0;  // in the order
+    std::uint64_t end = 0;  // place in the share after its last row
   };
   std::uint64_t begin_of(std::size_t segment) const { return segment == 0 ? 0 : segments_[segment - 1].end; }
   std::vector<std::uint64_t> window(std::size_t number) const;
 
   std::vector<Segment> segments_;  // each has rows
-  std::uint64_t seed_ = 0;         // of the windows
+  std::uint64_t seed_ = 0;         // seed of the windows
 };
 
 class RowShares {
  public:
-  // `offset_of` a row below `rows`. The whole has so many bytes.
+  // `offset_of` returns the offset of a row. `bytes` is the size of the whole.
   RowShares(std::uint64_t rows, std::uint64_t bytes, std::function<std::uint64_t(std::uint64_t)> offset_of)
       : rows_(rows), bytes_(bytes), offset_of_(std::move(offset_of)) {}
 
-  // The rows that begin in part r of `parts` equal parts of the whole: [first, second). Each row is in one part.
-  // r < parts.
+  // Returns the rows that begin in part r of `parts` equal parts of the whole: [first, second). Each row is in one
+  // part. r < parts.
   std::pair<std::uint64_t, std::uint64_t> part(std::uint64_t parts, std::uint64_t r) const;
-  // Rank r's share of an order of all rows that follows from the seed: segments of kSegment bytes, or kSegmentRows,
-  // shuffled and dealt evenly, and rows shuffled within kWindow segments. The ranks' shares are all rows, each once. r
-  // < parts.
+  // Returns rank r's share of an order of all rows that the seed determines. Segments of kSegment bytes, or of
+  // kSegmentRows, are shuffled and dealt evenly. Then the rows are shuffled within windows of kWindow segments. The
+  // shares of all ranks have each row once. r < parts.
   RowOrder order(std::uint64_t seed, std::uint64_t parts, std::uint64_t r) const;
 
   static constexpr std::uint64_t kSegment = 4U << 20U;
-  static constexpr std::uint64_t kSegmentRows = 65'536;  // at most: a window is made as a whole
+  static constexpr std::uint64_t kSegmentRows = 65'536;  // at most, because a window is computed as a whole
   static constexpr std::size_t kWindow = RowOrder::kWindow;
 
  private:

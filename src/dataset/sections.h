@@ -1,4 +1,4 @@
-// Bytes that are put one after the other, in sections of a table.
+// Writes the sections of a table.
 #pragma once
 
 #include <algorithm>
@@ -15,14 +15,14 @@ class Sections {
  public:
   explicit Sections(std::uint64_t bytes) : bytes_(bytes) {}
 
-  void go_to(std::uint64_t at) { at_ = at; }  // where the next section begins
+  void go_to(std::uint64_t at) { at_ = at; }  // starts the next section at this offset
   void add(std::span<const std::byte> bytes) {
     std::ranges::copy(bytes, bytes_.begin() + static_cast<std::ptrdiff_t>(at_));
     at_ += bytes.size();
   }
   void add(std::string_view text) { add(std::as_bytes(std::span(text))); }
   template <class T>
-  void add_number(T number) {  // or a struct of numbers, without padding
+  void add_number(T number) {  // also a struct of numbers, without padding
     add(std::as_bytes(std::span(&number, 1)));
   }
   std::vector<std::byte> take() { return std::move(bytes_); }

@@ -21,7 +21,7 @@ std::string header_of(std::uint64_t rows) {
 }
 
 // Fills `out` from `offset` of `header` ‖ number 0 ‖ number 1 ‖ …, each 8 bytes, little-endian. `fill(first, numbers)`
-// gives the numbers from one on.
+// writes the numbers from index `first` on.
 template <class Fill>
 void read_numbers(const std::string& header, std::uint64_t offset, std::span<std::byte> out, const Fill& fill) {
   if (offset < header.size()) {

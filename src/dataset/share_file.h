@@ -1,4 +1,4 @@
-// The .npy file of a share of a container's rows.
+// Makes the .npy file of a share of a container's rows.
 #pragma once
 
 #include <memory>
@@ -9,7 +9,7 @@
 
 namespace weft {
 
-// `name` has a rank. The file needs no table any more.
+// `name` has a rank. The file stays valid without the table.
 MadeFile make_share_file(const RowShares& shares, const ShareName& name);
 
 }  // namespace weft

@@ -16,7 +16,7 @@ Error misfit(std::string_view what) {
   return {Errc::corrupt, fmt::format("table of a data set: {}", what)};
 }
 
-// Files of a role are sorted by path.
+// Returns a file's index in the manifest. Files of a role are sorted by path.
 std::optional<std::uint32_t> find_file(const Manifest& manifest, FileRole role, std::string_view path) {
   const std::span<const File> files = files_of(manifest, role);
   const auto found = std::ranges::lower_bound(files, path, {}, &File::path);
@@ -24,7 +24,7 @@ std::optional<std::uint32_t> find_file(const Manifest& manifest, FileRole role, 
   return static_cast<std::uint32_t>(&*found - manifest.files.data());
 }
 
-// No small file reaches from one bundle into the next.
+// Checks that each small file lies in one bundle.
 Status check_borders(const SmallFiles& small) {
   for (const std::uint64_t border : small.bundle_ends) {
     const std::uint64_t file =

@@ -15,11 +15,11 @@
 
 namespace weft {
 
-// The small files of a version, and the files of the manifest that have their bytes.
+// The file table of a version, and the bundles with the bytes of its files.
 struct SmallFiles {
   FileTable table;
-  std::uint32_t first_bundle = 0;          // the bundles follow one another in the manifest
-  std::vector<std::uint64_t> bundle_ends;  // among the bytes of all bundles, ascending
+  std::uint32_t first_bundle = 0;          // index in the manifest; bundles are consecutive
+  std::vector<std::uint64_t> bundle_ends;  // ends of the bundles in their concatenated bytes, ascending
 
   DatasetNode node(std::uint64_t file) const;  // file < table.files()
 };
@@ -27,8 +27,8 @@ struct SmallFiles {
 // The records of a container.
 struct ContainerRecords {
   RecordTable table;
-  std::uint32_t table_file = 0;  // of the manifest, as the next
-  std::uint32_t container = 0;   // a published file
+  std::uint32_t table_file = 0;  // index of the record table in the manifest
+  std::uint32_t container = 0;   // index of the container, a published file
 };
 
 class DatasetTable {
@@ -37,15 +37,15 @@ class DatasetTable {
   DatasetTable(Content content, std::shared_ptr<const void> keeper)
       : content_(std::move(content)), keeper_(std::move(keeper)) {}
 
-  const SmallFiles* small_files() const { return std::get_if<SmallFiles>(&content_); }  // nullptr: it is the other
+  const SmallFiles* small_files() const { return std::get_if<SmallFiles>(&content_); }  // nullptr: it is a record table
   const ContainerRecords* records() const { return std::get_if<ContainerRecords>(&content_); }
 
  private:
   const Content content_;
-  const std::shared_ptr<const void> keeper_;  // of the bytes that the content is a view of
+  const std::shared_ptr<const void> keeper_;  // owns the table's bytes
 };
 
-// The numbers in the manifest of a published file and of a record table, by their path.
+// Returns the index in the manifest of the published file, or of the record table, with this path.
 std::optional<std::uint32_t> find_published(const Manifest& manifest, std::string_view path);
 std::optional<std::uint32_t> find_table(const Manifest& manifest, std::string_view path);
 
