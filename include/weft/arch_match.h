@@ -1,4 +1,4 @@
-// The question which versions have an architecture like this one, to the index (archindex/match.h).
+// A query to the index for versions with a similar architecture (archindex/match.h).
 #pragma once
 
 #include <cstddef>
@@ -14,14 +14,14 @@ namespace weft {
 
 struct MatchQuery {
   std::vector<ArchItem> items;
-  std::string metric;     // decides between versions that share as much; "" for none
-  bool smallest = false;  // of the metric's values the smallest is best, not the largest
+  std::string metric;     // orders versions that share equally many items; "" for none
+  bool smallest = false;  // the smallest value of the metric is best, not the largest
   std::size_t top = 10;
   std::optional<VersionId> except;
 };
 struct MatchHit {
   VersionId version = 0;
-  std::uint64_t shared = 0;  // items
+  std::uint64_t shared = 0;  // number of items in common with the query
 };
 
 }  // namespace weft

@@ -1,6 +1,6 @@
-// Assembled files: packs that hold one published file each whose bytes lie in several packs, so that the kernel can
-// read it without us. A cache in the store's directory, shared by all processes of a store and written by mounts,
-// imports and `weft pin`: nothing durable depends on it.
+// Assembled files: packs with one published file each, whose bytes lie in several other packs. The kernel can read such
+// a file without weft. They are a cache in the store's directory, shared by all processes of the store, and written by
+// mounts, imports and `weft pin`. Nothing durable depends on it.
 #pragma once
 
 #include <cstdint>
@@ -18,56 +18,57 @@
 
 namespace weft {
 
-// Smaller files are read through us as fast as they can be opened.
+// Smaller files are not assembled: a read through weft takes no longer than an open.
 inline constexpr std::uint64_t kAssembledFileMin = 1U << 20U;
 
 struct AssemblyOptions {
-  // The bound on the sizes of all assembled files together, bytes; 0: none are made. Without: what the store says
+  // Bound on the size of all assembled files together, bytes; 0: none are made. Without it, the bound of the store
   // (set_assembly_max), else a tenth of its file system. Files that share blocks with packs count in full too.
   std::optional<std::uint64_t> bytes_max;
 };
 
 struct AssembledUsage {
   std::uint64_t files = 0, bytes = 0;
-  std::uint64_t pinned_files = 0, pinned_bytes = 0;  // of these, of pinned versions
-  std::uint64_t parts = 0;                           // being made, or left by a process that died
+  std::uint64_t pinned_files = 0, pinned_bytes = 0;  // of these, files of pinned versions
+  std::uint64_t parts = 0;                           // unfinished files, also of dead processes
   std::uint64_t bytes_max = 0;
 };
 
 struct AssembledSweep {
-  std::uint64_t files = 0, bytes = 0;  // removed
-  std::uint64_t parts = 0;             // left by processes that died
+  std::uint64_t files = 0, bytes = 0;  // removed files
+  std::uint64_t parts = 0;             // unfinished files of dead processes
 };
 
 AssembledUsage assembled_usage(Store& store);
-// gc's part: removes what no live version needs, what dead processes left, and what is above the bound.
+// Part of gc: removes files that no live version needs, leftovers of dead processes, and files above the bound.
 Result<AssembledSweep> sweep_assembled(Store& store, bool dry_run);
 
 struct PinReport {
-  std::uint64_t files = 0, bytes = 0;  // in several packs, so that there is something to assemble
-  std::uint64_t made = 0;              // of these files, made now
+  std::uint64_t files = 0, bytes = 0;  // files in several packs, which can be assembled
+  std::uint64_t made = 0;              // of these, files assembled by this call
 };
-// Records that a version is pinned, or is not: Store::pin(), or the daemon's.
+// Records that a version is pinned or not, by Store::pin() or through the daemon.
 using RecordPin = std::function<Status(const VersionRow& version, bool pinned)>;
-// Pins a version and assembles its files now. If that fails, also with Errc::no_space when they do not fit the bound
-// beside what is pinned, the version is not pinned by it. Files of a pinned version are not evicted.
+// Pins a version and assembles its files. Files of a pinned version are not evicted. If the assembly fails, the version
+// is left as it was, pinned or not; Errc::no_space: its files do not fit the bound beside other pinned files.
 Result<PinReport> pin_version(Store& store, std::string_view spec, const RecordPin& record, Progress& progress);
 
-// The bound of all mounts that name none; takes effect at once.
+// Sets the bound of all mounts that have none of their own. Takes effect at once.
 Status set_assembly_max(Store& store, std::uint64_t bytes_max);
 
-// After a publish: assembles the version's files where the file system can share their blocks, so that not even their
-// first open waits. Does nothing elsewhere. What fails here is no failure of the publish.
+// Call after a publish. If the file system can share the blocks of the version's files, assembles them, so that not
+// even their first open waits. Else does nothing. Errors do not fail the publish.
 void assemble_by_sharing(Store& store, const VersionRow& version);
 
-// A file that a publish was given (weft/publish.h, Take), and that did not become a pack.
+// A file that was given to a publish (weft/publish.h, Take), and did not become a pack.
 struct GivenFile {
-  std::string path;  // in the version
-  int fd = -1;       // stays the caller's
+  std::string path;  // path in the version
+  int fd = -1;       // owned by the caller
   Take take = Take::move;
 };
-// After a publish: those of them that lie in several packs become assembled files as they lie, without a copy, so that
-// their first open is by passthrough. The caller knows that nobody has written to them since they were read. As above.
+// Call after a publish. Turns each of these files that lies in several packs into an assembled file, without a copy, so
+// that its first open is by passthrough. The caller guarantees that nobody has written to the files since they were
+// read. Errors do not fail the publish.
 void assemble_given(Store& store, const VersionRow& version, std::span<const GivenFile> files);
 
 }  // namespace weft

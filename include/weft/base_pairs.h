@@ -1,4 +1,4 @@
-// Which blob of another version each blob of a version is best coded against (src/model/base_pairs.cc). Pure.
+// Chooses for each blob of a version the best base among the blobs of another version (src/model/base_pairs.cc). Pure.
 #pragma once
 
 #include <cstdint>
@@ -10,19 +10,19 @@
 namespace weft {
 
 struct BasePair {
-  ContentId base;          // of the same length as the blob, and other content
+  ContentId base;          // has the length of the blob and another content
   std::uint8_t width = 1;  // bytes of an element: 1, 2, 4 or 8 (base/chunk_codec.h)
   bool operator==(const BasePair&) const = default;
 };
 
-// By the blob of the child.
+// From a blob of the child to its base.
 using BasePairs = std::unordered_map<ContentId, BasePair>;
 
-inline constexpr std::uint64_t kPairedBytesMin = 4096;  // of a blob; a shorter one is not worth a base
+inline constexpr std::uint64_t kPairedBytesMin = 4096;  // bytes; a base does not pay for a shorter blob
 
-// Pairs the tensors that have one name, type and shape in both versions, in whatever file. A tensor of the file with
-// the child's path comes first. Of the other extents it pairs those at one offset, of one length, in files of one path
-// and size. Blobs that both versions have are not in it.
+// Pairs the tensors that have one name, type and shape in both versions, in any file. Prefers a tensor of the file with
+// the child's path. Pairs other extents if their offset and length are equal, in files of one path and size. Leaves out
+// blobs that the parent has.
 BasePairs pair_bases(const Manifest& child, const Manifest& parent);
 
 }  // namespace weft

@@ -1,4 +1,4 @@
-// Bytes that this node's store knows and has not (weft/cluster_store.h), and who brings them.
+// Access to the bytes of versions that are not on this node (weft/cluster_store.h).
 #pragma once
 
 #include <cstdint>
@@ -18,36 +18,36 @@
 
 namespace weft {
 
-// How a file is read whose bytes are not all here.
+// How to read a file with absent bytes.
 enum class ColdPolicy : std::uint8_t {
-  automatic,  // as `fetch` where that takes no longer than streaming would: small files, and fast sources (fetch_pays)
-  stream,     // each read brings what it reads, and a little ahead of readers who go on
-  fetch,      // the first open brings all of it; then it is read as a native file
+  automatic,  // as `fetch` if that takes no longer than streaming: for small files and fast sources (fetch_pays)
+  stream,     // each read fetches its bytes, and reads ahead a little for sequential readers
+  fetch,      // the first open fetches all bytes; then the file is read like a native one
 };
 
 std::string_view name_of(ColdPolicy policy);  // "auto", "stream", "fetch"
 std::optional<ColdPolicy> cold_policy_named(std::string_view name);
 
-// What who brings bytes knows of how they are best read.
+// The daemon's advice on how to read remote bytes.
 struct ColdAdvice {
-  ColdPolicy policy = ColdPolicy::automatic;  // of the node
-  std::uint64_t bytes_per_s = 0;              // at which bytes came lately; 0: not known
+  ColdPolicy policy = ColdPolicy::automatic;  // configured on the node
+  std::uint64_t bytes_per_s = 0;              // recent rate of remote bytes; 0: not known
 };
-// Whether one who opens a file waits for so many bytes that are not here, where they come at such a rate.
+// True if an open should wait for so many absent bytes, which arrive at this rate.
 bool fetch_pays(std::uint64_t absent_bytes, std::uint64_t bytes_per_s);
 
-// What to bring: a range of a published file. With `ahead`, so many bytes behind it are begun with, not waited for. Who
-// wants all of these says so: then they come in any order, such as suits nodes that begin with one file at once.
+// A range of a published file to fetch. Also starts to fetch `ahead` bytes after it, without waiting. `all`: the reader
+// wants all these bytes, so they may come in any order, which suits nodes that start with one file at once.
 struct ColdRange {
   VersionId version = 0;
-  std::uint32_t file = 0;  // number in its manifest
+  std::uint32_t file = 0;  // index in its manifest
   Range range;
   std::uint64_t ahead = 0;
   bool all = false;
 };
 
-// For its life, calls of ColdReads on this thread ask now and then while they wait whether anybody still wants their
-// answer. If not, they end with Errc::cancelled. One at a time on a thread.
+// While it lives, calls of ColdReads on this thread poll `is_wanted` during waits. If it returns false, they end with
+// Errc::cancelled. One at a time per thread.
 class ColdWait {
  public:
   explicit ColdWait(std::function<bool()> is_wanted) : is_wanted_(std::move(is_wanted)) { current_ = this; }
@@ -61,42 +61,41 @@ class ColdWait {
   const std::function<bool()> is_wanted_;
 };
 
-// Any thread. A call waits while its bytes can come, however long that takes, and ends after a silence
-// (weft/deadline.h): Errc::timed_out; Errc::unreachable when there is nobody to ask; Errc::not_found when nobody has
-// it, Errc::corrupt when nobody has it whole, Errc::no_space.
+// Fetches absent bytes and manifests. Any thread. A call waits as long as its bytes can arrive, and ends after a
+// silence (weft/deadline.h) with Errc::timed_out. Errc::unreachable: there is no source. Errc::not_found: no source has
+// the bytes. Errc::corrupt: no source has them undamaged. Errc::no_space.
 class ColdReads {
  public:
   virtual ~ColdReads() = default;
-  // Gives a bare version its content; fine when it has it.
+  // Gives a bare version its content. Does nothing if it has it.
   virtual Status look(VersionId version) = 0;
-  // Returns where the range lies, verified: runs of the published file that touch and cover it, in order. They may
-  // begin before it and go on behind it. Two callers who want one byte cause one transfer of it.
+  // Fetches a range. Returns verified runs of the published file that cover it, adjacent and in order. They may extend
+  // beyond the range. If two callers want one byte, it is transferred once.
   virtual Result<std::vector<Run>> bring(const ColdRange& what) = 0;
-  // What bring() does, begun: who will want it soon has something else to do before. Dropped, it is wanted no longer.
+  // A bring() in flight, for a caller that has other work first. Destroyed, it is cancelled.
   class Begun {
    public:
     virtual ~Begun() = default;
-    virtual Result<std::vector<Run>> take() = 0;  // once; waits
+    virtual Result<std::vector<Run>> take() = 0;  // call once; waits
   };
-  // Does not wait for it. Null where that cannot be done, or not now: bring() is for it then.
+  // Starts a bring() without waiting. nullptr if that is not possible, or not now: call bring() then.
   virtual std::unique_ptr<Begun> begin(const ColdRange& /*what*/) { return nullptr; }
-  virtual void trim() {}  // what came and is not wanted any more goes; to be called every few seconds
-  // May be some seconds old.
+  virtual void trim() {}  // drops state of finished fetches; call every few seconds
+  // Returns the daemon's advice, which may be some seconds old.
   virtual ColdAdvice advice() { return {}; }
-  // `alive` is called now and then by threads that wait, while there is life in whoever brings the bytes; empty:
-  // nothing is.
+  // Sets a function that waiting threads call from time to time while the daemon shows signs of life. Empty: none.
   virtual void on_wait(std::function<void()> /*alive*/) {}
 };
 
-// The cost of fetching a version, or some of its layers, before a reader asks for it.
+// Report of a fetch of a version, or of some of its layers, ahead of readers.
 struct FetchReport {
   std::uint64_t files = 0;
-  std::uint64_t bytes = 0;        // that were asked for
-  std::uint64_t moved_bytes = 0;  // of these, those that were not here
+  std::uint64_t bytes = 0;        // requested bytes
+  std::uint64_t moved_bytes = 0;  // of these, bytes that were not local
 };
 
-// Asks the daemon that serves the store at `store_path`. While a daemon that was there is away, calls wait some seconds
-// for it; then they fail at once until it is back. `expected`: the first one is waited for too.
+// Makes a client of the daemon that serves the store at `store_path`. If the daemon goes away, calls wait some seconds
+// for it. Later calls fail at once until it is back. `expected`: calls also wait for the first daemon.
 std::unique_ptr<ColdReads> make_cold_client(const std::string& store_path, bool expected);
 
 }  // namespace weft

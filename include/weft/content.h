@@ -1,4 +1,4 @@
-// The names of content. The bytes of an extent are named by their length and the root of their tree SHA-256.
+// The names of content. The name of an extent is its length and the root of its tree SHA-256.
 #pragma once
 
 #include <array>
@@ -29,13 +29,13 @@ struct ContentId {
   auto operator<=>(const ContentId&) const = default;
 };
 
-// Extents of a published file are in order and touch: the first is at 0, each begins where the previous one ends, none
-// is empty.
+// The extents of a published file are adjacent and in order: the first is at 0, each begins where the previous one
+// ends, none is empty.
 struct Extent {
   std::uint64_t offset = 0;
   ContentId id;
-  // XXH3-64 of the first min(length, kExtentHeadBytes) bytes. It finds the content in a pack that lost its table of
-  // contents, and is no part of an identity.
+  // XXH3-64 of the first min(length, kExtentHeadBytes) bytes. Finds the content in a pack that has lost its table of
+  // contents. Not part of the identity.
   std::uint64_t head = 0;
   bool operator==(const Extent&) const = default;
 };
@@ -56,7 +56,7 @@ std::optional<Digest> digest_from_hex(std::string_view hex);
 template <>
 struct std::hash<weft::ContentId> {
   std::size_t operator()(const weft::ContentId& id) const noexcept {
-    std::size_t root = 0;  // a part of a SHA-256 is as good a hash as any
+    std::size_t root = 0;  // any part of a SHA-256 is a good hash
     std::memcpy(&root, id.root.bytes.data(), sizeof root);
     return root ^ (id.length * 0x9e3779b97f4a7c15ULL);
   }

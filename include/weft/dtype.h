@@ -1,6 +1,6 @@
-// Element types of tensors: the union of what safetensors, npy and GGUF name. Numbers are stored in manifests: never
-// renumber, only append. A type has blocks (block_elements logical elements in block_bytes bytes); plain types have one
-// element a block. Sources: safetensors README, numpy.lib.format, ggml.h (block sizes of GGUF quantised types).
+// Element types of tensors: all types of safetensors, npy and GGUF. Their numbers are stored in manifests: never
+// renumber, only append. A type has blocks (block_elements logical elements in block_bytes bytes); a plain type has one
+// element per block. Sources: safetensors README, numpy.lib.format, ggml.h (block sizes of GGUF quantised types).
 #pragma once
 
 #include <cstdint>
@@ -64,7 +64,7 @@ enum class DType : std::uint8_t {
   mxfp4,
   nvfp4,
   q1_0,
-  // npy types without another name keep their numpy descr in FoundTensor::descr.
+  // Any other npy type. Its numpy descr is in FoundTensor::descr.
   npy_other = 255,
 };
 
@@ -73,10 +73,10 @@ struct DTypeInfo {
   std::string_view name;         // weft's name, upper case as safetensors writes it ("F32", "Q4_0")
   std::uint32_t block_elements;  // 1 for plain types
   std::uint32_t block_bytes;
-  std::string_view npy_descr;  // little-endian numpy descr; "|V2" and the like where numpy has no such type
+  std::string_view npy_descr;  // little-endian numpy descr; "|V2" and the like if numpy lacks the type
 };
 
-// nullptr for a number or name that is not in the table.
+// nullptr if the number or name is not in the table.
 const DTypeInfo* dtype_info(DType type);
 const DTypeInfo* dtype_by_name(std::string_view name);
 std::span<const DTypeInfo> all_dtypes();
@@ -84,17 +84,18 @@ std::span<const DTypeInfo> all_dtypes();
 using Shape = std::vector<std::uint64_t>;    // outermost (slowest) dimension first; empty is a scalar
 using Strides = std::vector<std::uint64_t>;  // for each dimension of a shape, in elements
 
-// Elements of a shape, or nothing when the product does not fit in 64 bits.
+// Returns the number of elements of a shape; nothing if it does not fit in 64 bits.
 std::optional<std::uint64_t> element_count(std::span<const std::uint64_t> shape);
-// Bytes of a tensor; an error when the product wraps, or the elements do not fill whole blocks.
+// Returns the bytes of a tensor. Fails if they do not fit in 64 bits, or if the elements do not fill whole blocks.
 Result<std::uint64_t> tensor_bytes(DType type, std::span<const std::uint64_t> shape);
-// Bytes of memory from the first element to the end of the last one; 0 when there are no elements. Errc::invalid: not
-// one stride for each dimension, a type of packed elements, an unknown type, or 2^63 bytes and more.
+// Returns the bytes of memory from the first element to the end of the last one; 0 if there are no elements.
+// Errc::invalid: the strides do not match the dimensions in number, the type is packed or unknown, or the result is
+// 2^63 or more.
 Result<std::uint64_t> strided_bytes(DType type, std::span<const std::uint64_t> shape,
                                     std::span<const std::uint64_t> strides);
-// The strides that say the same as none.
+// Returns the strides of C order, which mean the same as no strides.
 Strides c_strides(std::span<const std::uint64_t> shape);
-// "[768, 3072]"
+// Returns text such as "[768, 3072]".
 std::string shape_text(std::span<const std::uint64_t> shape);
 
 }  // namespace weft

@@ -1,5 +1,5 @@
-// Patterns over versions: what `weft find` takes (weft-find.7 is the grammar). A query is text of a user: parsing is
-// bounded, and its errors name the column.
+// Patterns over versions, as `weft find` takes them (weft-find.7 has the grammar). A query is text from a user: parsing
+// is bounded, and errors name the column.
 #pragma once
 
 #include <cstdint>
@@ -16,17 +16,17 @@
 
 namespace weft {
 
-// What a query is asked about.
+// The version that a query is matched against.
 struct FindSubject {
   std::string model;
   std::uint64_t version = 0;
   std::uint64_t time_ns = 0;
-  std::uint64_t bytes = 0;  // of its files
+  std::uint64_t bytes = 0;  // size of its files
   std::string message;
-  std::vector<std::string> tags;                             // with "latest" where it is
+  std::vector<std::string> tags;                             // includes "latest" if it is the newest version
   std::vector<std::string> parents;                          // "model@number"
-  std::vector<std::pair<std::string, std::string>> metrics;  // as they were given
-  const Manifest* manifest = nullptr;                        // may be null where Query::needs_manifest() is false
+  std::vector<std::pair<std::string, std::string>> metrics;  // as published
+  const Manifest* manifest = nullptr;                        // may be null unless Query::needs_manifest()
   const ArchGraph* graph = nullptr;                          // of the manifest
 };
 
@@ -48,7 +48,8 @@ class Query {
   std::unique_ptr<Node> root_;
 };
 
-// '*' any run, '?' any one byte, '[a-z]' and '[!a-z]' one of a set, '\' takes the next byte as it is. Whole text.
+// True if the whole text matches. '*' is any run, '?' any one byte, '[a-z]' and '[!a-z]' one byte of a set; '\' quotes
+// the next byte.
 bool glob_matches(std::string_view pattern, std::string_view text);
 
 }  // namespace weft

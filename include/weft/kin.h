@@ -1,5 +1,5 @@
-// Kin of a version as a graph, and what is drawn of it: trees of text, a log, DOT, SVG. Differences of two manifests.
-// Pure and deterministic; no program is called.
+// The relatives of a version as a graph, and drawings of it: trees of text, a log, DOT, SVG. Differences of two
+// manifests. Pure and deterministic; calls no program.
 #pragma once
 
 #include <cstddef>
@@ -18,25 +18,26 @@
 namespace weft {
 
 struct KinVersion {
-  std::uint64_t id = 0;  // VersionId: a larger one was published later, and edges go from smaller to larger
+  std::uint64_t id = 0;  // VersionId: larger if published later; edges go from smaller to larger
   VersionFacts facts;    // parents by id
   std::uint64_t bytes = 0;
   std::uint64_t tensors = 0;
   std::uint64_t tensor_bytes = 0;
-  std::uint64_t removed_ns = 0;  // 0: it is there
+  std::uint64_t removed_ns = 0;  // 0: not removed
 };
 
 enum class KinWay : std::uint8_t { ancestors, descendants, both };
 
-// Nearest first; versions[0] is the one that it is about. At least one.
+// Nearest first, at least one. versions[0] is the version that the graph is about.
 struct KinGraph {
   std::vector<KinVersion> versions;
-  std::uint64_t left_out = 0;  // kin that were counted and are not here
-  bool uncounted = false;      // and there are more that nobody counted
+  std::uint64_t left_out = 0;  // relatives beyond the bound: counted, not listed
+  bool uncounted = false;      // there are more that were not counted
 };
 
-// versions[0] on the first line, what it came from (or what came from it) below. The only parent (child) of a version
-// stands straight below it, several are branches, the first one first; what was drawn before is referred to.
+// Draws versions[0] on the first line, and its ancestors (descendants) below. The only parent (child) of a version is
+// straight below it. Several are branches, the first one first. A version that appears again refers to its first
+// drawing.
 std::string draw_ancestors(const KinGraph& kin);
 std::string draw_descendants(const KinGraph& kin);
 std::string render_log(const KinGraph& kin);  // newest first
@@ -45,36 +46,36 @@ std::string kin_json(const KinGraph& kin);
 std::string kin_dot(const KinGraph& kin);
 std::string kin_svg(const KinGraph& kin);
 
-// How a tensor is called in tensors/, without ".npy": "<escaped name>", or "@<escaped file>/<escaped name>" where its
-// file is set aside. By ordinal (VersionTree::tensor_ordinal). Errc::invalid as VersionTree::build.
+// Returns the names of the tensors in tensors/, without ".npy": "<escaped name>", or "@<escaped file>/<escaped name>"
+// if the file is set aside. By ordinal (VersionTree::tensor_ordinal). Errc::invalid as VersionTree::build.
 Result<std::vector<std::string>> tensor_labels(const Manifest& manifest);
 
-// A line for each tensor: label, MODEL@NUMBER of the version that first had its content, bytes. By ordinal.
+// Returns a line for each tensor: label, MODEL@NUMBER of the version that first had its content, bytes. By ordinal.
 std::string render_owners(const Manifest& manifest, std::span<const std::string> labels,
                           std::span<const std::string> owners);
 
 enum class Change : std::uint8_t { same, changed, added, removed };
 
-// Of two sides, `before` and `after`; a tensor is known by its label. `same` says that type, shape and content are.
+// A tensor in the manifests `before` and `after`, identified by its label. `same`: type, shape and content are equal.
 struct TensorChange {
   Change change = Change::same;
   std::string label;
-  std::optional<TensorRef> before;  // none when added
-  std::optional<TensorRef> after;   // none when removed
-  std::string also;                 // added: the label under which `before` has this content; "" when it has not
+  std::optional<TensorRef> before;  // none if added
+  std::optional<TensorRef> after;   // none if removed
+  std::string also;                 // added: the label of this content in `before`, or ""
 };
 struct FileChange {
   Change change = Change::same;
   std::string path;
 };
 struct ManifestDiff {
-  std::vector<TensorChange> tensors;  // those of `after` in its order, then those that were removed
-  std::vector<FileChange> files;      // by path; a file of other bytes has changed
+  std::vector<TensorChange> tensors;  // tensors of `after` in its order, then removed ones
+  std::vector<FileChange> files;      // by path; `changed` means other bytes
 };
 Result<ManifestDiff> diff_manifests(const Manifest& before, const Manifest& after);
 
-// How far a tensor moved: of its elements as numbers, ‖before‖₂, ‖after − before‖₂ and the largest |after − before|,
-// over those elements that are finite on both sides.
+// How far a tensor moved: ‖before‖₂, ‖after − before‖₂ and the largest |after − before| of its elements as numbers,
+// over the elements that are finite on both sides.
 struct ChangeNorms {
   double before = 0;
   double difference = 0;
@@ -82,7 +83,7 @@ struct ChangeNorms {
   std::uint64_t not_finite = 0;  // elements left out
 };
 
-// Two versions side by side. `norms` by index into diff.tensors, or empty; what has none there is not measured.
+// Two versions side by side. `norms` is by index into diff.tensors, or empty; a tensor without norms was not measured.
 struct DiffSides {
   std::string before_name, after_name;
   const Manifest& before;

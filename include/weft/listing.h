@@ -1,7 +1,7 @@
-// Walks of a store's rows, however many there are. A walk reads a page by key, ends its snapshot, hands the rows out,
-// and goes on behind the last key in another snapshot. So whoever takes the rows may print, wait or look up more. A
-// walk may mix states: it hands out each row that is there all the while exactly once, and one that comes or goes
-// perhaps.
+// Walks over any number of rows of a store. A walk reads a page by key, ends its snapshot, hands out the rows, and
+// continues after the last key in another snapshot. So the receiver of the rows may print, wait or look up more. A walk
+// may mix states. It hands out each row that exists during the whole walk exactly once. A row that is added or deleted
+// meanwhile may be missing.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +26,7 @@ class PagedListing {
  public:
   PagedListing(Store& store, Read read) : store_(store), read_(std::move(read)) {}
 
-  // The next rows, under no snapshot any more; nothing at the end.
+  // Returns the next rows, after the end of their snapshot; nothing at the end.
   Result<std::optional<std::vector<Row>>> next() {
     if (ended_) return std::optional<std::vector<Row>>();
     WEFT_TRY(const auto snapshot, store_.snapshot());
@@ -71,7 +71,7 @@ inline auto list_children(Store& store, VersionId version) {
                           [version](Snapshot& now, std::string_view from) { return now.children(version, from); });
 }
 
-// Calls visit(row) for all rows of a listing, until one returns an error.
+// Calls visit(row) for all rows of a listing. Stops at the first error and returns it.
 template <class Listing, class Visit>
 Status each_row(Listing listing, const Visit& visit) {
   for (;;) {
@@ -97,7 +97,7 @@ Status each_child(Store& store, VersionId version, const Visit& visit) {  // by 
   return each_row(list_children(store, version), visit);
 }
 
-// By id.
+// Returns the pinned versions, by id.
 inline Result<std::vector<VersionId>> pinned_versions(Store& store) {
   std::vector<VersionId> pinned;
   for (;;) {
@@ -109,7 +109,7 @@ inline Result<std::vector<VersionId>> pinned_versions(Store& store) {
   }
 }
 
-// The tags of a version, by name.
+// Returns the tags of a version, by name.
 inline Result<std::vector<std::string>> tags_of(Renewed& renewed, const VersionRow& version) {
   std::vector<std::string> tags;
   std::string from;
@@ -123,7 +123,7 @@ inline Result<std::vector<std::string>> tags_of(Renewed& renewed, const VersionR
   return tags;
 }
 
-// The bytes that the files of a version own together; 0 while the version is bare.
+// Returns the bytes that the files of a version own together; 0 while the version is bare.
 inline Result<std::uint64_t> owned_bytes(Renewed& renewed, VersionId version) {
   std::uint64_t bytes = 0;
   std::string from;

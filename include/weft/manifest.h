@@ -1,6 +1,6 @@
-// A manifest says what a version's content is and nothing else: files, their extents, their tensors, the architecture
-// that these make. It is named by the
-// SHA-256 of its encoded bytes, so the encoding is canonical: equal manifests encode to equal bytes.
+// A manifest describes the content of a version and nothing else: its files, their extents and tensors, and the
+// architecture of these. Its name is the SHA-256 of its encoded bytes, so the encoding is canonical: equal manifests
+// encode to equal bytes.
 #pragma once
 
 #include <cstddef>
@@ -22,7 +22,7 @@ namespace weft {
 
 inline constexpr std::uint32_t kNoExtent = 0xffffffffU;
 
-// Bytes of an extent.
+// A run of bytes of an extent.
 struct TensorRun {
   std::uint32_t file = 0;    // index into Manifest::files
   std::uint32_t extent = 0;  // index into its extents
@@ -31,46 +31,46 @@ struct TensorRun {
   bool operator==(const TensorRun&) const = default;
 };
 
-// Most tensors are one extent of their file, in C order. A tensor that is not is *scattered*: it has runs, which are
-// its memory as FoundTensor::parts are. Tensors that overlap lie in one extent, which is all of them together.
+// Most tensors are one extent of their file, in C order. Any other tensor is *scattered*: it has runs, which are its
+// memory, as FoundTensor::parts are. Tensors that overlap lie in one extent, which spans all of them.
 struct Tensor {
   std::string name;
   DType dtype = DType::u8;
   Shape shape;
-  std::uint32_t extent = kNoExtent;  // index into File::extents; kNoExtent for a tensor of no bytes, or a scattered one
+  std::uint32_t extent = kNoExtent;  // index into File::extents; kNoExtent if the tensor is empty or scattered
   std::string descr;                 // as FoundTensor::descr
-  std::vector<TensorRun> runs = {};  // of a scattered tensor
-  Strides strides = {};              // as FoundTensor::strides; only of a scattered tensor, and not those of C order
+  std::vector<TensorRun> runs = {};  // only for a scattered tensor
+  Strides strides = {};              // as FoundTensor::strides; only for a scattered tensor that is not in C order
 
   bool scattered() const { return !runs.empty(); }
   bool operator==(const Tensor&) const = default;
 };
 
-// The role of a file of a manifest. All but the published ones are of data sets, and no listing has them.
+// The role of a file of a manifest. Only data sets have files of other roles than `published`. No listing shows these.
 enum class FileRole : std::uint8_t {
   published,
   bundle,        // the bytes of small published files
-  file_table,    // which these are (dataset/file_table.h)
+  file_table,    // names and sizes of the small files (dataset/file_table.h)
   record_table,  // the records of a container (dataset/record_table.h)
 };
 
 struct File {
-  // Relative, '/'-separated, no empty, "." or ".." component. Of a record table the container's; of a bundle and of the
-  // file table "".
+  // Relative, '/'-separated, no empty, "." or ".." component. For a record table: the container's path. For a bundle
+  // and the file table: "".
   std::string path;
   std::uint64_t size = 0;
   std::string format;  // as Layout::format
   std::vector<Extent> extents;
-  std::vector<Tensor> tensors;  // names are unique; extents ascend, and those of tied tensors are equal
+  std::vector<Tensor> tensors;  // names are unique; extents ascend, and tied tensors have the same one
   std::vector<std::pair<std::string, std::string>> metadata;
   FileRole role = FileRole::published;
   bool operator==(const File&) const = default;
 };
 
 struct Manifest {
-  // By role. Published files, sorted by path, bytewise; no path is another's or its directory. Bundles, whose bytes one
-  // after the other are the small files in the table's order. The file table: one where there are bundles, else none.
-  // Record tables by path.
+  // By role. Published files, sorted by path, bytewise; no path is another's or its directory. Then bundles: their
+  // bytes, concatenated, are the small files in the order of the table. Then the file table, if there are bundles. Then
+  // record tables, by path.
   std::vector<File> files;
   Architecture architecture = {};
   VersionKind kind = VersionKind::model;  // a data set has no tensors
@@ -81,36 +81,37 @@ std::span<const File> files_of(const Manifest& manifest, FileRole role);
 inline std::span<const File> published_files(const Manifest& manifest) {
   return files_of(manifest, FileRole::published);
 }
-// A file of a data set that is no larger, and no container, is small: it lies in one segment, an extent of a bundle.
+// A file of a data set is small if it is no larger than this and not a container. One segment, which is an extent of a
+// bundle, contains it.
 inline constexpr std::uint64_t kSmallFileMax = (4U << 20U) - 1;
 inline constexpr std::uint64_t kSegmentMax = 4U << 20U;
-// A file of a data set that has records was read as no container for this reason, which stands in its metadata.
+// Metadata key of a file that claims to be a container and could not be read as one. The value is the reason.
 inline constexpr std::string_view kNoRecords = "no records";
 
-// Encodes to a FlatBuffer (src/model/manifest.fbs). Errc::invalid for what decode_manifest would refuse: a promise
-// broken, or more than limits::kManifestMax bytes.
+// Encodes to a FlatBuffer (src/model/manifest.fbs). Errc::invalid: decode_manifest would refuse the result, because it
+// breaks a guarantee or exceeds limits::kManifestMax bytes.
 Result<std::vector<std::byte>> encode_manifest(const Manifest& manifest);
 
-// The same without a copy: `use` is given the bytes, which live no longer than the call.
+// Encodes without a copy: `use` receives the bytes, which are valid during the call.
 Status encode_manifest(const Manifest& manifest, const std::function<Status(std::span<const std::byte>)>& use);
 
-// Everything that the comments above promise is checked; hostile bytes give Errc::corrupt.
+// Checks all guarantees of the comments above. Errc::corrupt: the bytes break one.
 Result<Manifest> decode_manifest(std::span<const std::byte> bytes);
 
-std::uint64_t logical_bytes(const Manifest& manifest);  // of all published files, the small ones too
-// SHA-256 of all that a manifest says but for bytes and sizes of files: paths, formats, names, types and shapes of
-// tensors, architecture. A query (find.h) gives one answer for all manifests of one outline.
+std::uint64_t logical_bytes(const Manifest& manifest);  // of all published files, small ones included
+// Returns a SHA-256 of the manifest without bytes and sizes of files: paths, formats, names, types and shapes of
+// tensors, architecture. A query (find.h) has one answer for all manifests of one outline.
 Digest outline_of(const Manifest& manifest);
 std::size_t tensor_count(const Manifest& manifest);
-std::uint64_t parameter_count(const Manifest& manifest);  // elements of all tensors; UINT64_MAX when they do not fit
-// Bytes of the tensor's elements in C order: its extent's length; 0 when it has none.
+std::uint64_t parameter_count(const Manifest& manifest);  // elements of all tensors; UINT64_MAX if they do not fit
+// Returns the bytes of the tensor's elements in C order; 0 if there are none.
 std::uint64_t stored_bytes(const File& file, const Tensor& tensor);
-// What the tensor's bytes are, whatever the tensor is called: its extent's id. The id of a scattered one has their
-// length and a digest of the contents of its runs; no blob has it. Length 0: no bytes.
+// Returns the content id of the tensor's bytes, without regard to its name: the id of its extent. The id of a scattered
+// tensor is the length of its elements and a digest of the contents of its runs; no blob has it. Length 0: no bytes.
 ContentId tensor_content(const Manifest& manifest, const File& file, const Tensor& tensor);
 
-// A published path: see File::path; each component at most 255 bytes, valid UTF-8 without control characters, at most
-// 4,000 bytes and 64 components in all.
+// Checks a published path: see File::path; each component at most 255 bytes, valid UTF-8 without control characters, at
+// most 4,000 bytes and 64 components in all.
 Status check_file_path(std::string_view path);
 
 }  // namespace weft

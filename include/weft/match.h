@@ -1,4 +1,4 @@
-// Which stored versions share most with an architecture, and which fit a pattern.
+// Finds the stored versions that share most with an architecture, or that match a pattern.
 #pragma once
 
 #include <cstdint>
@@ -17,21 +17,21 @@
 
 namespace weft {
 
-// What is to be matched: a version of the store, files that are not published, or a graph by itself.
+// The subject of a match: a version of the store, files that are not published, or a graph alone.
 struct MatchSubject {
   ArchGraph graph;
   std::optional<VersionId> version;
 };
-// "MODEL[@V]"; or a directory, a model file, or a file *.json with what graph_json() writes: what names no version of
-// the store, or begins with '.' or '/', or ends with '/' or ".json", is a path.
+// Reads "MODEL[@V]", or a path: a directory, a model file, or a file *.json with the output of graph_json(). The
+// argument is a path if it names no version of the store, begins with '.' or '/', or ends with '/' or ".json".
 Result<MatchSubject> match_subject(Store& store, const std::string& argument, Progress& progress);
 
 struct MatchOptions {
   std::size_t top = 10;
-  std::string metric;     // decides between versions that share as much
+  std::string metric;     // orders versions that share equally many layers
   bool smallest = false;  // its smallest value is best
 };
-// A tensor of the subject, and that of the stored version which can be taken for it: type and shape are the same.
+// A tensor of the subject, and the tensor of the stored version that can replace it: type and shape are equal.
 struct TakenTensor {
   std::string name;
   std::string from;
@@ -45,11 +45,11 @@ struct Match {
   std::uint64_t vertices = 0;  // of the stored version
   std::vector<TakenTensor> tensors;
 };
-// Best first; the subject's own version is not among them.
+// Returns the best versions first, without the subject's own version.
 Result<std::vector<Match>> find_matches(Store& store, const MatchSubject& subject, const MatchOptions& options);
 
-// Calls found(row) for the live versions that the query is true of, by model name and number, under no snapshot; an
-// error that it returns ends the search.
+// Calls found(row) for the live versions that match the query, by model name and number, outside of any snapshot. An
+// error of `found` ends the search.
 Status find_versions(Store& store, const Query& query, Progress& progress,
                      const std::function<Status(const VersionRow&)>& found);
 

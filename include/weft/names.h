@@ -11,23 +11,23 @@
 
 namespace weft {
 
-// The grammar of names, and why a name is refused (one line). Model: components of [A-Za-z0-9._+-], each starting with
-// a letter or digit, at most 96 bytes, joined by '/', at most 200 bytes in all; no component may be "latest" or all
-// digits. Tag: one such component, but not "versions.tsv", a file that stands beside the tags in lineage/.
-// MODEL[@V]: V a number, a tag or "latest".
+// Check names against the grammar; the error says why a name is refused (one line). Model: components of
+// [A-Za-z0-9._+-], each starting with a letter or digit, at most 96 bytes, joined by '/', at most 200 bytes in all; no
+// component may be "latest" or all digits. Tag: one such component, but not "versions.tsv", a file beside the tags in
+// lineage/. MODEL[@V]: V is a number, a tag or "latest".
 Status check_model_name(std::string_view name);
 Status check_tag_name(std::string_view tag);
 
-// The rules for names in keys and records that come from other nodes and files. The grammar above is stricter.
+// Rules for names in keys and records that come from other nodes and files. The grammar above is stricter.
 Status check_key_component(std::string_view text, std::string_view what);  // `what`: "model's name"
 Status check_key_tag(std::string_view tag);
 Status check_key_name(std::string_view name);
 
-// What a version is. Models and data sets share the names: all versions of one name are of one kind.
+// The kind of a version. Models and data sets share the names, and all versions of one name are of one kind.
 enum class VersionKind : std::uint8_t { model, dataset };
 std::string_view kind_name(VersionKind kind);  // "model", "data set"
 
-// "a/b/c" -> "a/b", "c"; "c" -> "", "c".
+// Splits a name at its last slash: "a/b/c" -> "a/b", "c"; "c" -> "", "c".
 std::pair<std::string_view, std::string_view> split_name(std::string_view name);
 
 struct VersionSpec {
@@ -40,8 +40,8 @@ std::string spec_of(std::string_view model, std::uint64_t number);  // "org/bert
 
 inline constexpr std::string_view kVersionsTable = "versions.tsv";
 
-// The directory that the Hugging Face hub's cache has for a model or a data set: "models--org--bert" for "org/bert",
-// "datasets--org--c4" for "org/c4". Nothing for a name that the hub refuses: more than one '/', a '+', "--", "..", a
+// Returns the directory of a model or a data set in the Hugging Face hub's cache: "models--org--bert" for "org/bert",
+// "datasets--org--c4" for "org/c4". Nothing if the hub refuses the name: more than one '/', a '+', "--", "..", a
 // component that ends in '-' or '.', or ".git" at the end (huggingface_hub, validate_repo_id).
 std::optional<std::string> hub_name(std::string_view name, VersionKind kind);
 struct HubName {

@@ -1,4 +1,4 @@
-// What the programs do: publish, export, look up. Joins format, model and store.
+// Operations of the programs: publish, export, look up. Combines formats, models and the store.
 #pragma once
 
 #include <cstdint>
@@ -23,89 +23,91 @@
 
 namespace weft {
 
-// "MODEL[@V]" against a snapshot: V a number, a tag, "latest" or nothing (latest). Removed versions are not_found; the
-// message names what there is.
+// Resolves "MODEL[@V]" in a snapshot: V is a number, a tag, "latest" or nothing (latest). Errc::not_found also for a
+// removed version; the message lists the existing ones.
 Result<VersionRow> resolve_version(Snapshot& snapshot, std::string_view spec);
 
-// The same, but a number may be that of a removed version.
+// Like resolve_version(), but also accepts the number of a removed version.
 Result<VersionRow> resolve_or_tombstone(Snapshot& snapshot, std::string_view spec);
 
-// The nearest kin of a version, removed ones too: of one way up to limits::kKinCountedMax, of both (by edges of either
-// way, so with siblings) up to limits::kKinDrawnMax.
+// Returns the nearest relatives of a version, removed ones included: at most limits::kKinCountedMax in one direction,
+// or limits::kKinDrawnMax in both. Both directions means edges of either direction, so it includes siblings.
 Result<KinGraph> kin_of(Store& store, const VersionRow& version, KinWay way);
-// As lineage/owners.tsv.
+// Returns the content of lineage/owners.tsv.
 Result<std::string> owners_text(Store& store, const VersionRow& version);
-// Of the tensors that changed, are of float types on both sides, and kept their shape. Reads them by all threads; their
-// packs stay locked meanwhile.
+// Measures the tensors that changed, have float types on both sides, and kept their shape. Reads them on all threads.
+// Their packs stay open meanwhile.
 Result<Norms> measure_norms(Store& store, const DiffSides& sides, const ManifestDiff& diff, Progress& progress);
 
-// A version's manifest; one that is not here is fetched first, as Store::look does. Messages name the version.
+// Returns a version's manifest. If it is not local, it is fetched first, as Store::look does. Messages name the
+// version.
 Result<std::shared_ptr<const ManifestReader>> manifest_of(Store& store, const VersionRow& row);
 
-// The same, decoded: enough for what shows no tree.
+// Returns the decoded manifest, for callers that need no tree.
 Result<Manifest> load_manifest(Store& store, const VersionRow& row);
 
 // A version's manifest and tree, read from the store.
 struct LoadedVersion {
   VersionRow row;
   std::shared_ptr<const VersionTree> tree;  // tree->manifest()
-  VersionHold hold;                         // the version stays whole while this is used
+  VersionHold hold;                         // keeps the version whole
 };
 Result<LoadedVersion> load_version(Store& store, const VersionRow& row);
 VersionFacts facts_of(const VersionRow& row);
 
-// A small file of a data set: the manifest has its bytes and not its name (FileRole::bundle).
+// A small file of a data set. The manifest has its bytes but not its name (FileRole::bundle).
 struct SmallFile {
   std::string path;
-  std::size_t bundle = 0;  // among files_of(manifest, FileRole::bundle)
-  Range bytes;             // of the bundle
+  std::size_t bundle = 0;  // index into files_of(manifest, FileRole::bundle)
+  Range bytes;             // in the bundle
 };
-// Each in the file table's order. Files without bytes may name a bundle that is not there.
+// Visits the small files in the order of the file table. An empty file may have an index beyond the last bundle.
 Status each_small_file(Store& store, const Manifest& manifest, const std::function<Status(const SmallFile&)>& visit);
 
-// Read from the tables of a version that is local.
+// Reads the facts from the tables of a local version.
 Result<DatasetFacts> dataset_facts(Store& store, const Manifest& manifest);
 
-// The store's view of a manifest: what publish and fsck --rebuild need. Takes its lists, which may be long, out of it.
-// Errc::invalid where VersionTree::build() fails.
+// Returns the store's view of a manifest, which publish and fsck --rebuild need. Moves the possibly long lists out of
+// it. Errc::invalid: VersionTree::build() fails.
 Result<VersionContent> content_of(Manifest manifest);
 ContentDecoder content_decoder();
 
-// A parent is found when it shares more than this part of the version's tensor bytes: most of them.
+// A version is found as a parent if it shares more than this part of the new version's tensor bytes.
 inline constexpr double kFindParentPart = 0.5;
 
 struct ImportOptions {
   std::vector<std::string> paths;  // files, or directories whose contents go to the version's root
   std::string name;
-  bool dataset = false;  // the version is one of a data set: its files are not cut into tensors, small ones are bundled
-  // MODEL[@V]: the version has this one's files, and the safetensors files of `paths` hold only the tensors that
-  // differ; other files take the place of those of their path. "": `paths` are the version.
+  bool dataset = false;  // publish a data set: files are not cut into tensors, small ones are bundled
+  // MODEL[@V]: the version inherits the files of this one. The safetensors files of `paths` hold only the tensors that
+  // differ, and other files replace those of their path. "": `paths` are the whole version.
   std::string inherit;
-  // The files become the store's where the file system lets them, instead of being copied; the caller removes them.
+  // The store takes over the files if the file system allows it, instead of copying them. The caller removes them.
   bool move = false;
-  bool linked = false;  // with `move`: each may have one other name, which stays; nobody writes by it
-  // Durability::memory needs a weftd, which takes the version to the disk; a process alone publishes to the disk.
+  bool linked = false;  // with `move`: each may have one other hard link, which stays; nobody writes through it
+  // Durability::memory needs a weftd, which writes the version to the disk. A process without one publishes to the
+  // disk.
   Durability durability = Durability::local;
-  bool add = false;                  // inheriting: tensors and files that the base lacks, other types and shapes
+  bool add = false;  // with `inherit`: allow tensors and files that the base lacks, other types and shapes
   std::vector<std::string> parents;  // MODEL[@V]
-  // When neither these nor the files name a stored parent: how large a part of the tensor bytes a version must share to
-  // be taken for one, from 0 to 1. None: nobody is looked for.
+  // If neither `parents` nor the files name a stored parent: the part of the tensor bytes, from 0 to 1, that a version
+  // must share to become the parent. None: no search.
   std::optional<double> find_parent = kFindParentPart;
   std::vector<std::string> tags;
   std::string message;
   std::vector<std::pair<std::string, std::string>> metrics;
-  std::uint64_t keep = 0;  // untagged versions older than so many of the model are removed afterwards; 0: none is
+  std::uint64_t keep = 0;  // afterwards, remove untagged versions older than the newest `keep`; 0: none
 };
 struct ImportReport {
   PublishOutcome outcome;
   std::uint64_t files = 0;
   std::uint64_t tensors = 0;
   std::uint64_t logical_bytes = 0;
-  std::uint64_t records = 0;          // of a data set's containers
-  std::vector<std::string> left_out;  // lines on files that a data set leaves out
-  std::uint64_t mounted_files = 0;    // published files of this store, given by a mount of it: not read
+  std::uint64_t records = 0;          // in a data set's containers
+  std::vector<std::string> left_out;  // a line for each file that a data set leaves out
+  std::uint64_t mounted_files = 0;    // files of `paths` that a mount of this store shows: not read
 };
-// An import whose every check that needs neither the store nor the files' content is passed.
+// An import that has passed every check that needs neither the store nor the files' content.
 class PreparedImport {
  public:
   struct State;
@@ -118,23 +120,23 @@ class PreparedImport {
  private:
   std::unique_ptr<State> state_;
 };
-// Finds the files and reads their headers, once. `store_path` need not be there yet.
+// Finds the files and reads their headers, once. The store in `store_path` need not exist yet.
 Result<PreparedImport> prepare_import(const ImportOptions& options, const std::string& store_path, Progress& progress);
-// Makes the version of what was imported; empty: Import::publish.
+// Publishes an import; empty: Import::publish.
 using Publish = std::function<Result<PublishOutcome>(Import&, const PublishRequest&)>;
-// All or nothing. Bad input, a changing source, a full disk, a cancel: an error, and the store is as it was. Of what
-// is inherited nothing is read, but a config.json where the architecture has to be found anew.
+// All or nothing: after bad input, a changing source, a full disk or a cancel, it returns an error and the store is
+// unchanged. Reads no inherited bytes, except a config.json if the architecture must be computed again.
 Result<ImportReport> run_import(Store& store, PreparedImport import, Progress& progress, const Publish& publish = {});
-Result<ImportReport> import_paths(Store& store, const ImportOptions& options, Progress& progress);  // both
+// Calls prepare_import() and run_import().
+Result<ImportReport> import_paths(Store& store, const ImportOptions& options, Progress& progress);
 
 struct ExportReport {
   std::uint64_t files = 0;
   std::uint64_t bytes = 0;
 };
-// Writes the published files below `directory`, which must be empty or not there (its parent must be there). Every
-// extent is verified against its digest on the way. The files appear by rename once all are durable. A failed or
-// cancelled export removes the inodes that it made and nothing else, whatever other users rename or replace below
-// `directory` meanwhile.
+// Writes the published files below `directory`, which is empty or does not exist (but its parent does). Verifies every
+// extent against its digest. The files appear by rename once all are durable. A failed or cancelled export removes the
+// inodes that it made and nothing else, whatever other users rename or replace below `directory` meanwhile.
 Result<ExportReport> export_version(Store& store, std::string_view spec, const std::string& directory,
                                     Progress& progress);
 

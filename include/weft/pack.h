@@ -1,4 +1,4 @@
-// Bytes of a store that are open: packs (packs/packs.h), places in them, manifests (catalog/manifests.h).
+// Open bytes of a store: packs (packs/packs.h), places in them, manifests (catalog/manifests.h).
 #pragma once
 
 #include <cstddef>
@@ -10,32 +10,32 @@
 
 namespace weft {
 
-// Bytes of a pack, open: they stay readable and the same while this lives, whatever gc does. Any thread.
+// An open pack. Its bytes stay readable and unchanged while this lives, whatever gc does. Any thread.
 class PackReader {
  public:
   virtual ~PackReader() = default;
-  virtual int fd() const = 0;  // O_RDONLY; for pread, mmap, passthrough; stays the reader's
+  virtual int fd() const = 0;  // O_RDONLY; for pread, mmap, passthrough; owned by this object
   virtual std::uint64_t size() const = 0;
   virtual PackId id() const = 0;
-  // All of it as memory (os/file_map.h), while this lives; null where it cannot be had.
+  // Returns the whole pack as memory (os/file_map.h), valid while this lives; nullptr if it cannot be mapped.
   virtual const std::byte* map() const = 0;
 };
 
-// Where an extent's bytes are, in a pack that is open.
+// The place of an extent's bytes in an open pack.
 struct OpenPlace {
   std::shared_ptr<const PackReader> pack;
   std::uint64_t offset = 0;
 };
 
-// A manifest's bytes, verified by their digest; they stay readable while this lives.
+// The bytes of a manifest, verified by their digest, and readable while this lives.
 class ManifestReader {
  public:
   virtual ~ManifestReader() = default;
   virtual std::span<const std::byte> bytes() const = 0;
 };
 
-// Keeps a version whole while it lives, also when the version is removed and gc runs: its manifest, inodes and bytes.
-// Any thread; the last copy lets go.
+// Keeps a version whole while it lives: its manifest, inodes and bytes, also if the version is removed and gc runs. Any
+// thread; the last copy releases the version.
 using VersionHold = std::shared_ptr<const void>;
 
 }  // namespace weft

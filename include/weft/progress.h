@@ -1,4 +1,4 @@
-// How long work reports itself, and how it learns that the user wants it to stop.
+// Progress reports and cancellation of long work.
 #pragma once
 
 #include <cstdint>
@@ -12,20 +12,20 @@ namespace weft {
 class Progress {
  public:
   virtual ~Progress() = default;
-  virtual void total(std::uint64_t bytes) = 0;    // what is to be done, once known; may grow
-  virtual void advance(std::uint64_t bytes) = 0;  // so much more is done
+  virtual void total(std::uint64_t bytes) = 0;    // size of the work, once known; may grow
+  virtual void advance(std::uint64_t bytes) = 0;  // this much more is done
   virtual void phase(std::string_view what) = 0;  // "hashing model.safetensors"
   virtual bool cancelled() const = 0;             // polled at least once every few MiB
 };
 
-// How a wait for what another process holds, a lock of the store, ends before its time, and is told of. Each may be
-// empty. Called from any thread; they do not block.
+// Cancels or reports a wait for a lock of the store that another process holds. Each function may be empty. Called from
+// any thread; must not block.
 struct Patience {
   std::function<bool()> cancelled;
-  std::function<void(std::string_view)> waiting;  // once, when it takes longer; names the holder where it is known
+  std::function<void(std::string_view)> waiting;  // called once if the wait is long; names the holder if known
 };
 
-// Reports nowhere. Asks whether to stop; without a question it never does.
+// Reports nothing. Polls `cancelled`; without it, the work is never cancelled.
 class SilentProgress final : public Progress {
  public:
   explicit SilentProgress(std::function<bool()> cancelled = {}) : cancelled_(std::move(cancelled)) {}
@@ -38,7 +38,7 @@ class SilentProgress final : public Progress {
   const std::function<bool()> cancelled_;
 };
 
-// One that never stops.
+// Returns a Progress that reports nothing and never cancels.
 Progress& no_progress();
 
 }  // namespace weft

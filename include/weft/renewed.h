@@ -11,14 +11,14 @@
 
 namespace weft {
 
-// Holds a snapshot for at most limits::kRowsPerSnapshot rows, and then takes another, which shows a later state. One
-// thread. The snapshot ends with the object.
+// Holds a snapshot for at most limits::kRowsPerSnapshot rows, and then takes another one, of a later state. One thread.
+// The snapshot ends with the object.
 class Renewed {
  public:
   explicit Renewed(Store& store) : store_(store) {}
 
-  // A snapshot in which the caller reads at most so many rows; it is good until the next call. What an earlier one said
-  // may not be true any more.
+  // Returns a snapshot in which the caller reads at most `rows` rows; it is valid until the next call. Rows of an
+  // earlier snapshot may be outdated.
   Result<Snapshot*> get(std::size_t rows = 1) {
     if (snapshot_ && rows_ + rows > limits::kRowsPerSnapshot) end();
     if (!snapshot_) {
@@ -27,7 +27,7 @@ class Renewed {
     rows_ += rows;
     return snapshot_.get();
   }
-  // Before output, a wait, or the work of others.
+  // Call before output, a wait, or work of others.
   void end() {
     snapshot_.reset();
     rows_ = 0;

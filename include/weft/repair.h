@@ -1,4 +1,4 @@
-// Which published files a damaged blob belongs to, and where its bytes can be had again.
+// Finds the published files that a damaged blob belongs to, and other copies of its bytes.
 #pragma once
 
 #include <cstddef>
@@ -21,26 +21,26 @@ struct AffectedFile {
   std::string model;
   std::uint64_t number = 0;
   std::string path;
-  std::vector<std::string> tensors;  // the first of them; none if only bytes between tensors are damaged
+  std::vector<std::string> tensors;  // the first few; none if only bytes between tensors are damaged
   std::uint64_t more_tensors = 0;
 
   std::string text() const;  // "org/m@3 model.safetensors (tensor x)"
 };
 struct AffectedFiles {
   std::vector<AffectedFile> files;  // by model, number and path
-  std::uint64_t more = 0;           // files that are left out
+  std::uint64_t more = 0;           // files beyond `count_max`
 };
-// The files that contain these blobs. A version whose manifest is not here, or cannot be read, is left out: fsck names
-// it.
+// Returns the files that contain these blobs. Leaves out a version whose manifest is not local or cannot be read; fsck
+// names it.
 Result<AffectedFiles> affected_files(Store& store, std::span<const DamagedBlob> blobs, std::size_t count_max);
 
-// Takes a blob from `fd` at `offset` and verifies it. Errc::corrupt, Errc::io: it is not there; other errors end the
+// Verifies and takes a blob from `fd` at `offset`. Errc::corrupt, Errc::io: this is not the blob; other errors end the
 // search.
 using TakeBlob = std::function<Status(const ContentId& id, int fd, std::uint64_t offset, std::string_view where)>;
 
-// Searches each PATH for the blobs and offers what may be them. A PATH is a store, an origin, a published file, or a
-// directory that has published files below it; a file is taken for a published one if it has its size. Returns the
-// blobs that were found nowhere. Errc::not_found: a PATH is not there.
+// Searches each PATH for the blobs and offers possible copies to `take`. A PATH is a store, an origin, a published
+// file, or a directory with published files below it; a file counts as published if it has the size of one. Returns the
+// blobs that were not found. Errc::not_found: a PATH does not exist.
 Result<std::vector<DamagedBlob>> search_blobs(Store& store, std::vector<DamagedBlob> blobs,
                                               std::span<const std::string> paths, const TakeBlob& take,
                                               Progress& progress);

@@ -1,6 +1,6 @@
-// A store that is made from what an origin keeps (store/restore.cc). Until finish() there is no store: what was laid
-// down is known by a mark in tmp/ and found again by the next who restores from the same origin into the same
-// directory. For one thread, which holds the directory's lock; one at a time.
+// Makes a store from the contents of an origin (store/restore.cc). There is no store until finish(). A mark in tmp/
+// identifies the copied data, so that the next restore from the same origin into the same directory continues with it.
+// For one thread, which holds the directory's lock; one at a time.
 #pragma once
 
 #include <cstddef>
@@ -27,25 +27,27 @@ struct PackToc;  // diskformat/toc.h
 
 class StoreRestore {
  public:
-  // In a directory that is empty, not there, or holds what an earlier one left, of the origin of this id. Errors as
-  // Store::create.
+  // Starts in a directory that is empty, does not exist, or has the remains of an earlier restore from the origin with
+  // this id. Errors as Store::create.
   static Result<StoreRestore> begin(const std::string& store_path, std::string_view origin, const Patience& patience);
   StoreRestore(StoreRestore&& other) noexcept;
   ~StoreRestore();
 
-  // Whether this pack is there, with these blobs at least; one that has not all of them is taken away.
+  // True if this pack is there and lists these blobs at least. Deletes a pack that lacks some of them.
   Result<bool> has_pack(const PackToc& toc) const;
-  // A new file below tmp/ for a pack; add_pack() puts it where packs are, with the blobs that `toc` lists.
+  // Returns the path of a new pack file below tmp/. add_pack() moves the file to the packs, with the blobs that `toc`
+  // lists.
   SafePath pack_file() const;
   Status add_pack(const SafePath& file, const PackToc& toc) const;
-  Status keep_packs(const std::set<PackId>& packs) const;  // takes others away, which an earlier one had needed
+  Status keep_packs(const std::set<PackId>& packs) const;  // deletes the others, which an earlier attempt needed
   Status add_manifest(const Digest& digest, std::span<const std::byte> bytes) const;
 
-  // The index, of nothing but these changes: versions of one model by number, none twice. What they need is there.
-  // `packs` of a version are those whose blobs nobody before it brought. Problems: what cannot be, one line each.
+  // Fills the index with these changes alone: versions of one model by number, none twice. Their packs and manifests
+  // are in place. `packs` of a version lists only packs with blobs that earlier versions lack. Returns impossible
+  // changes, one line each.
   Result<std::vector<std::string>> take(std::span<const MirrorChange> changes, const ContentDecoder& decode,
                                         Progress& progress) const;
-  Status finish() const;  // now it is a store
+  Status finish() const;  // turns the directory into a store
 
  private:
   explicit StoreRestore(Maker maker);

@@ -1,5 +1,5 @@
-// Result<T>: a value or an Error. The only way failures travel inside weft; exceptions do not cross a function that
-// returns a Result, and errno is translated where the system call is made (os/sys.h).
+// Result<T>: a value or an Error. All failures inside weft are returned this way; exceptions do not cross a function
+// that returns a Result, and errno is translated where the system call is made (os/sys.h).
 #pragma once
 
 #include <cstdint>
@@ -10,26 +10,26 @@
 
 namespace weft {
 
-// What kind of failure. fuse/ maps each to one errno, the command line to one exit code.
+// The kind of a failure. fuse/ maps each to one errno, the command line to one exit code.
 enum class Errc : std::uint8_t {
   invalid,      // bad input: a malformed file, name, option
-  not_found,    // the named thing is not there
-  exists,       // the named thing is there already
+  not_found,    // the named object does not exist
+  exists,       // the named object exists already
   permission,   // the system refused (EACCES, EPERM)
   no_space,     // the disk or a quota is full
-  busy,         // held by somebody else; trying again later can help
+  busy,         // held by another user of it; a later attempt may succeed
   corrupt,      // stored bytes do not verify
   io,           // the system failed to read or write
-  unsupported,  // another format, a file system or kernel that cannot do it
+  unsupported,  // another format, or a feature that the file system or kernel lacks
   changed,      // a source changed while it was read
   cancelled,    // the user asked to stop
-  read_only,    // a write to what can only be read
+  read_only,    // a write to a read-only object
   is_dir,
   not_dir,
-  timed_out,    // no answer within the time that was given
-  unreachable,  // a peer or service that cannot be talked to now
-  absent,       // bytes that are known and not on this node
-  internal,     // a bug of ours
+  timed_out,    // no answer in time
+  unreachable,  // a peer or service that does not respond now
+  absent,       // known bytes that are not on this node
+  internal,     // a bug in weft
 };
 
 // `message` is one line for the user: what, where, expected, got. No trailing newline or full stop.

@@ -1,4 +1,4 @@
-// A run of bytes of a file that is a run of one pack.
+// A run of bytes of a file that is also a run of one pack.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@ inline bool goes_on(const Run& last, const Run& next) {
          last.place.offset + last.length == next.place.offset;
 }
 
-// The part of a run between two offsets of the file, which lie in it.
+// Returns the part of a run between two offsets of the file that lie in it.
 inline Run part_of(const Run& run, std::uint64_t begin, std::uint64_t end) {
   return {begin, end - begin, {run.place.pack, run.place.offset + (begin - run.offset)}};
 }

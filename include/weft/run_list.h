@@ -26,12 +26,12 @@ std::uint64_t end_of(const AnyRun& run) {
   return run.offset + length_of(run);
 }
 
-// Whether two runs are one. Other kinds of runs have a function of this name beside them.
+// True if `next` continues `last`, so that both are one run. Other kinds of runs have their own overload.
 inline bool goes_on(const Range& last, const Range& next) {
   return end_of(last) == next.offset;
 }
 
-// Makes the last run longer if `run` goes on where it ends, else appends `run`. Returns whether it did the former.
+// Extends the last run if `run` continues it, else appends `run`. Returns true if it extended a run.
 template <class AnyRun>
 bool append_run(std::vector<AnyRun>& runs, AnyRun run) {
   if (runs.empty() || !goes_on(runs.back(), run)) {
@@ -42,14 +42,14 @@ bool append_run(std::vector<AnyRun>& runs, AnyRun run) {
   return true;
 }
 
-// The first run that ends behind `offset`: the one that has this byte, or else the next one.
+// Returns the first run that ends after `offset`: the run that has this byte, or else the next one.
 template <class Runs>
 auto run_at(Runs& runs, std::uint64_t offset) {
   return std::upper_bound(runs.begin(), runs.end(), offset,
                           [](std::uint64_t at, const auto& run) { return at < end_of(run); });
 }
 
-// The numbers of the runs that overlap a range: [first, second).
+// Returns the indexes [first, second) of the runs that overlap a range.
 template <class Runs>
 std::pair<std::size_t, std::size_t> runs_in(const Runs& runs, Range range) {
   const auto first = run_at(runs, range.offset);
@@ -64,7 +64,7 @@ bool overlaps_any(const Runs& runs, Range range) {
   return first < end;
 }
 
-// The range that two ranges share. Its length is 0 if they share nothing.
+// Returns the common part of two ranges. Its length is 0 if there is none.
 inline Range overlap(Range a, Range b) {
   const std::uint64_t begin = std::max(a.offset, b.offset);
   const std::uint64_t end = std::min(end_of(a), end_of(b));

@@ -1,10 +1,11 @@
-// Where bytes can be had that are not on this node: the origin now, other nodes.
+// Sources of bytes that are not on this node: the origin, and other nodes.
 //
 // Trust: none. A source returns bytes as a disk or a peer gave them. Only src/fetch/verified_source.h calls a source,
 // and it checks them. Threads: every call from any thread; calls may run at once. Waiting: a call returns by its
-// deadline with Errc::timed_out; signs of life put the deadline off (src/peers/README.md). Work may go on behind, on
-// its own memory. Errors: Errc::not_found: this source does not have it (now). Errc::unreachable: nobody is there to
-// ask. Errc::corrupt, Errc::io: it has it and cannot give it. After each of them the next source is asked.
+// deadline with Errc::timed_out; signs of life move the deadline (src/peers/README.md). Work may continue afterwards,
+// in its own memory. Errors: Errc::not_found: this source does not have the bytes (now). Errc::unreachable: nobody
+// answers. Errc::corrupt, Errc::io: the source has the bytes and cannot read them. After each of these errors the
+// caller tries the next source.
 #pragma once
 
 #include <algorithm>
@@ -27,24 +28,24 @@
 
 namespace weft {
 
-// Whole chunks (weft/content.h) of one blob: `count` from number `first` on; at least one.
+// Whole chunks (weft/content.h) of one blob: `count` chunks from number `first` on; at least one.
 struct ChunkRun {
   ContentId id;
   std::uint64_t first = 0;
   std::uint64_t count = 1;
 
-  std::uint64_t offset() const { return first * kDigestChunk; }  // of the blob; bytes
+  std::uint64_t offset() const { return first * kDigestChunk; }  // in the blob, bytes
   std::uint64_t length() const {
     const std::uint64_t end = (first + count) * kDigestChunk;
     return (end < id.length ? end : id.length) - offset();
   }
 };
 
-// One chunk of some runs.
+// One chunk of a list of runs.
 struct RunChunk {
-  std::size_t run = 0;      // its number
-  std::uint64_t chunk = 0;  // number in the blob
-  std::size_t at = 0;       // in the bytes of all runs, one after the other
+  std::size_t run = 0;      // index of its run
+  std::uint64_t chunk = 0;  // its number in the blob
+  std::size_t at = 0;       // offset in the concatenated bytes of all runs
   std::size_t length = 0;
 };
 inline std::vector<RunChunk> chunks_of(std::span<const ChunkRun> runs) {
@@ -59,49 +60,49 @@ inline std::vector<RunChunk> chunks_of(std::span<const ChunkRun> runs) {
   return out;
 }
 
-// So much is asked for at once, at most.
+// Largest request to a source, bytes.
 inline constexpr std::uint64_t kSourceReadMax = 16U << 20U;
 
-// The giver of a chunk that came in parts from several givers, or from an earlier source.
+// The giver of a chunk that came in parts, from several givers or partly from an earlier source.
 inline constexpr std::uint32_t kSeveralGivers = UINT32_MAX;
 
-// Bytes that a source has given, in memory that is theirs alone.
+// The bytes that a source returned, in memory of their own.
 struct SourceBytes {
   std::shared_ptr<std::byte[]> memory;
   std::size_t size = 0;
-  std::vector<std::uint32_t> givers;    // of each chunk, for refuted(); empty when the source has but one
-  std::vector<std::size_t> coded = {};  // the numbers of the chunks that were coded against ReadAid::bases, in order
-  std::function<void()> proved = {};    // to be called if all digests are right; may be empty
+  std::vector<std::uint32_t> givers;    // of each chunk, for refuted(); empty if the source is the only giver
+  std::vector<std::size_t> coded = {};  // indexes of chunks that were coded against ReadAid::bases, ascending
+  std::function<void()> proved = {};    // call if all digests are right; may be empty
   std::span<const std::byte> bytes() const { return {memory.get(), size}; }
 };
 
-// What the reader holds at the place of a run: the same chunks of a blob of the same length, locked. A source may give
+// The reader's base for a run: the same chunks of another blob of the same length, in an open pack. A source may send
 // the difference instead of the bytes (base/chunk_codec.h).
 struct RunBase {
   ContentId id;
   std::uint8_t width = 0;  // bytes of an element: 1, 2, 4 or 8
-  OpenPlace place;         // of the run's first chunk; no pack: the run has no base
+  OpenPlace place;         // of the run's first chunk; without a pack the run has no base
 };
 
-// Nodes hear of a version before the index of its publisher has its bytes. What that node lacks may be there in a
-// moment, for so long from `now_ns` on, by the clocks of both.
+// Returns for how long after `now_ns` the publisher may still lack bytes of its new version. Nodes hear of a version
+// before its publisher's index has the blobs. Compares the clocks of two nodes.
 inline std::chrono::nanoseconds youth_left(const VersionRow& version, std::uint64_t now_ns) {
   constexpr std::uint64_t kYouth = 30'000'000'000;  // ns
   const std::uint64_t age = std::max(now_ns, version.time_ns) - std::min(now_ns, version.time_ns);
   return std::chrono::nanoseconds(kYouth - std::min(age, kYouth));
 }
 
-// How chunks with a base came.
+// Counts of chunks that have a base.
 struct CodedCounts {
-  std::uint64_t asked = 0;        // chunks
-  std::uint64_t coded = 0;        // of them, that came coded
-  std::uint64_t plain = 0;        // of them, that came plain
-  std::uint64_t failed = 0;       // that came coded and were of no use: they came again, plain
-  std::uint64_t asked_bytes = 0;  // of the chunks
-  std::uint64_t given_bytes = 0;  // that came for them
-  std::uint64_t same_bytes = 0;   // of chunks that the base has too: nobody was asked for these
-  std::uint64_t elements = 0;     // of coded chunks, and of samples of plain ones
-  std::uint64_t changed = 0;      // of these, that differ from the base
+  std::uint64_t asked = 0;        // requested chunks
+  std::uint64_t coded = 0;        // of these, chunks that came coded
+  std::uint64_t plain = 0;        // of these, chunks that came plain
+  std::uint64_t failed = 0;       // coded chunks that were unusable, and came again plain
+  std::uint64_t asked_bytes = 0;  // bytes of the requested chunks
+  std::uint64_t given_bytes = 0;  // bytes that were transferred for them
+  std::uint64_t same_bytes = 0;   // bytes of chunks that equal their base, and were not requested
+  std::uint64_t elements = 0;     // elements of coded chunks, and of samples of plain ones
+  std::uint64_t changed = 0;      // of these, elements that differ from the base
   CodedCounts& operator+=(const CodedCounts& other) {
     asked += other.asked;
     coded += other.coded;
@@ -116,47 +117,47 @@ struct CodedCounts {
   }
 };
 
-// The first bytes of all runs, which earlier sources gave before they fell silent.
+// The first bytes of all runs, from earlier sources that fell silent.
 struct KeptBytes {
   std::shared_ptr<const std::byte[]> memory;
   std::size_t bytes = 0;
 };
 
-// What a source may make use of while it reads.
+// Options of a read, and state that its attempts share.
 struct ReadAid {
-  // The caller can take others first: Errc::exists for what another node was just given, and will soon give itself;
-  // Errc::busy while who has it gives to enough others.
+  // True if the caller can fetch other chunks first. A source may then refuse: Errc::exists for chunks that another
+  // node received a moment ago and will soon serve, Errc::busy while their holders serve enough other nodes.
   bool yields = false;
-  // Called while the read waits, at each sign that its bytes can come. False: nobody wants them any more, and the read
+  // Called during the wait, at each sign that the bytes can come. False: no reader wants them any more, and the read
   // ends with Errc::cancelled. May be empty.
   std::function<bool()> is_wanted;
-  // Called when all have come and before they are verified: who gave them is free for others. May be empty.
+  // Called when the last byte has arrived, before verification: the giver's upload slot is free. May be empty.
   std::function<void()> came;
   std::vector<RunBase> bases = {};  // none, or one for each run
-  // A coded chunk has a wrong digest: whether the base of this run has other bytes than it should have in this chunk of
-  // the blob. Empty: no base has.
+  // Called if a coded chunk has a wrong digest. Returns true if the base of this run is damaged in this chunk of the
+  // blob. Empty: no base is damaged.
   std::function<bool(const RunBase& base, std::uint64_t chunk)> is_damaged = {};
-  CodedCounts coded = {};  // set by who reads
-  // The version and the file, for messages: "bert@1: model.safetensors". May be empty.
+  CodedCounts coded = {};  // set by the source
+  // Version and file, for messages: "bert@1: model.safetensors". May be empty.
   std::string subject = {};
-  KeptBytes kept = {};  // a source goes on behind these bytes, and leaves what it has got when it fails
-  // A chunk that came in parts from several givers was wrong: each chunk comes from one giver now.
+  KeptBytes kept = {};  // a source continues after these bytes; if it fails, it stores here what it has
+  // Each chunk must come from one giver, because a chunk that came in parts from several givers was wrong.
   bool whole_chunks = false;
 };
 
-// Whether a source can read some runs at once, or without any the manifest, by what it knows without asking anybody.
-// Dear: it can, but others are about to have them too, and would take them from each other.
+// A guess without a message: can a source send some runs (or the manifest, if there are none) at once? dear: it can,
+// but other nodes are fetching the same bytes and will soon serve them.
 enum class Readiness : std::uint8_t { ready, dear, busy, lacking };
 
 class BlobSource {
  public:
   virtual ~BlobSource() = default;
-  virtual std::string_view name() const = 0;  // "origin"; for messages and counts
+  virtual std::string_view name() const = 0;  // "origin"; for messages and counters
 
   virtual Result<std::vector<std::byte>> manifest(const Digest& digest, Deadline deadline) = 0;
-  // The digests of all chunks of a blob that the version of this manifest has.
+  // Returns the digests of all chunks of a blob in the version with this manifest.
   virtual Result<std::vector<Digest>> chunks(const Digest& manifest, const ContentId& id, Deadline deadline) = 0;
-  // The bytes of these runs, one after the other; kSourceReadMax in all at most.
+  // Returns the concatenated bytes of these runs, at most kSourceReadMax.
   virtual Result<SourceBytes> read(const Digest& manifest, std::span<const ChunkRun> runs, Deadline deadline,
                                    ReadAid& aid) = 0;
   Result<SourceBytes> read(const Digest& manifest, std::span<const ChunkRun> runs, Deadline deadline) {
@@ -164,21 +165,21 @@ class BlobSource {
     return read(manifest, runs, deadline, none);
   }
 
-  // These blobs of a version are about to be read; without its manifest, that is about to be. May wait a little.
+  // Announces a read of these blobs of a version; without `manifest`, a read of the manifest. May wait a little.
   virtual void expect(const VersionRow& /*version*/, const Manifest* /*manifest*/,
                       std::span<const ContentId> /*blobs*/) {}
-  // These have come from somewhere, and are verified.
+  // Announces that these runs have arrived, from any source, and are verified.
   virtual void arrived(const Digest& /*manifest*/, std::span<const ChunkRun> /*runs*/) {}
   virtual Readiness readiness(const Digest& /*manifest*/, std::span<const ChunkRun> /*runs*/) {
     return Readiness::ready;
   }
-  // How many may have a run, by what it knows without asking anybody: what few have is best brought first.
+  // Returns how many nodes may have a run, as a guess without a message. Rare runs are best fetched first.
   virtual std::size_t givers(const Digest& /*manifest*/, const ChunkRun& /*run*/) { return 1; }
-  // It makes use of ReadAid::bases.
+  // True if the source uses ReadAid::bases.
   virtual bool codes() const { return false; }
-  // A chunk came coded and was wrong, and its base is sound: who gave it gives plain bytes from now on.
+  // A coded chunk was wrong although its base is intact. The giver sends plain bytes from now on.
   virtual void miscoded(std::uint32_t /*giver*/) {}
-  // A chunk that came was wrong: who gave it is not asked again for a while. False: there is nobody else to ask.
+  // A chunk was wrong. The giver is skipped for a while. False: there is no other giver.
   virtual bool refuted(std::uint32_t /*giver*/) { return false; }
 };
 

@@ -1,7 +1,7 @@
-// The store of one node: an LMDB index, packs of bytes, manifests, a journal. weft-store.5 describes what is on disk.
+// The store of one node: an LMDB index, packs of bytes, manifests, a journal. weft-store.5 describes its files.
 //
 // Processes: any number read, one writes at a time (commits are short; the long part of an import, reading, hashing and
-// writing packs, runs beside others). A reader never waits for a writer.
+// writing packs, runs in parallel). A reader never waits for a writer.
 // Threads: Store, Snapshot::… from any thread; one Snapshot or Import is used by one thread at a time.
 // Durability: publish, tag, remove return after their journal record and packs are on disk.
 #pragma once
@@ -42,109 +42,110 @@ struct ScrubOptions;    // scrub.h
 struct ScrubReport;     // scrub.h
 
 struct CreateOptions {
-  Patience patience = {};  // with another who makes a store there
-  std::string group = {};  // may read the store too: new files belong to it; "": the group of the maker
+  Patience patience = {};  // for another process that makes a store there
+  std::string group = {};  // may read the store too; new files belong to it; "": the maker's group
 };
 struct OpenOptions {
-  bool write = false;                     // publish, tag, remove, gc, fsck --rebuild
+  bool write = false;                     // for publish, tag, remove, gc, fsck --rebuild
   ContentDecoder decode;                  // needed to write: a journal that is ahead of the index is replayed
-  std::uint64_t map_bytes = 1ULL << 30U;  // of the index at first; it grows by itself
-  std::uint64_t reader_wait_ms = 10'000;  // how long a commit waits for a reader that does not end its snapshot
-  Patience patience = {};                 // with other writers, gc and fsck
-  // A descriptor of open_versions_file() whose open file description other processes have too: what is held through it
-  // stays locked when this process ends. -1: the store opens the file itself. Stays the caller's.
+  std::uint64_t map_bytes = 1ULL << 30U;  // initial size of the index's map, which grows by itself
+  std::uint64_t reader_wait_ms = 10'000;  // how long a commit waits for a reader that keeps its snapshot
+  Patience patience = {};                 // for other writers, gc and fsck
+  // A descriptor of open_versions_file() that shares its open file description with other processes. Its locks stay
+  // when this process ends. -1: the store opens the file itself. Owned by the caller.
   int open_versions = -1;
-  // Brings the content of a version whose manifest is not here (Snapshot::is_bare); empty: nobody does. Any thread.
+  // Fetches the content of a version whose manifest is not local (Snapshot::is_bare); empty: that is not possible. Any
+  // thread.
   std::function<Status(VersionId)> look = {};
 };
 
 class Fd;        // os/sys.h
 class SafePath;  // os/safe_path.h
 
-// The index's file, which every store has, open for reading.
+// Opens the index file, which every store has, for reading.
 Result<Fd> index_file(const std::string& store_path);
-// The file in which versions are locked while they are open; whoever may read the store can read it.
+// Opens the file in which open versions are locked. Every reader of the store can read it.
 Result<Fd> open_versions_file(const std::string& store_path);
 
 class Store {
  public:
   virtual ~Store() = default;
 
-  // Makes an empty store in `path` (a directory that is empty or not there). Errc::exists, Errc::unsupported (network
-  // file system, by name).
+  // Makes an empty store in `path`, a directory that is empty or does not exist. Errc::exists, Errc::unsupported
+  // (network file system, by name).
   static Status create(const std::string& path, const CreateOptions& options = {});
-  // Errc::not_found: no store. Errc::unsupported: another format, network file system. Errc::corrupt: the index does
-  // not open; the message says `weft fsck --rebuild`. To write: Errc::busy while a daemon has it, by name;
-  // Errc::read_only when it belongs to a cluster.
+  // Errc::not_found: no store. Errc::unsupported: another format, network file system. Errc::corrupt: the index cannot
+  // be opened; the message says `weft fsck --rebuild`. For writing: Errc::busy while a daemon has the store, by name;
+  // Errc::read_only if it belongs to a cluster.
   static Result<std::unique_ptr<Store>> open(const std::string& path, const OpenOptions& options);
-  // Rebuilds an index that may not even open, and mends what can be: one copy of the journal from the other, tables of
-  // contents of packs. `decode` as in fsck().
+  // Rebuilds an index, even one that cannot be opened, and repairs what it can: one copy of the journal from the other,
+  // and tables of contents of packs. `decode` as in fsck().
   static Result<FsckReport> rebuild(const std::string& path, const ContentDecoder& decode, Progress& progress,
                                     const RebuildOptions& options);
   static Result<FsckReport> rebuild(const std::string& path, const ContentDecoder& decode, Progress& progress);
-  // Takes away a store that nothing was ever published to and that nobody else has open. False: it stays. Its directory
-  // stays too, empty, unless `with_directory`.
+  // Removes a store to which nothing was ever published and which no other process has open. False: it stays. Its empty
+  // directory stays too, unless `with_directory`.
   static Result<bool> remove_unused(std::unique_ptr<Store> store, bool with_directory);
 
   virtual const StoreInfo& info() const = 0;
   virtual const std::string& path() const = 0;
-  virtual const SafePath& directory() const = 0;                      // the same, for files below it
-  virtual const std::optional<ClusterIdentity>& cluster() const = 0;  // as it was when the store was opened or joined
+  virtual const SafePath& directory() const = 0;                      // path() for access to files below it
+  virtual const std::optional<ClusterIdentity>& cluster() const = 0;  // as of open() or join()
 
   virtual Result<std::unique_ptr<Snapshot>> snapshot() = 0;
-  // The state that a snapshot taken now would show, for a fraction of what one costs: what was true of that state is
-  // true still.
+  // Returns the state that a snapshot would show now, at a fraction of its cost. Facts from a snapshot of an equal
+  // state are still true.
   virtual Result<IndexState> state() = 0;
-  // Walk the index in many snapshots, so that what they say may be of no one state. Not for hot paths.
+  // Walks the index in many snapshots, so the counts may mix states. Not for hot paths.
   virtual Result<StoreCounts> counts() = 0;
   virtual Result<std::uint64_t> open_removed() = 0;  // as StoreCounts::open_removed
-  // A version whose hold keeps this view: a live one if there is one. Errc::not_found.
+  // Returns a version that holds this tensor view, a live one if possible. Errc::not_found.
   virtual Result<VersionId> keeper(const InodeRow& view) = 0;
-  // What was committed since the state whose Snapshot::journal_end() is `from`, or from a Commit's position on; about
-  // a MiB of the journal at once. Errc::invalid when the journal does not reach so far, `from` is no end of a record in
-  // it, or it was repaired since.
+  // Returns the commits since the state whose Snapshot::journal_end() is `from`, or since a Commit's position; about 1
+  // MiB of the journal at a time. Errc::invalid: the journal does not reach so far, `from` is not the end of a record,
+  // or the journal was repaired since.
   virtual Result<CommitBatch> commits(std::uint64_t from) = 0;
   virtual Result<std::unique_ptr<CommitWatch>> watch_commits() = 0;
 
-  // Opens the pack that holds `id`. The bytes are there while OpenPlace lives.
+  // Opens the pack that holds `id`. Its bytes are there while OpenPlace lives.
   virtual Result<OpenPlace> open_blob(const ContentId& id) = 0;
-  // The same where a state of the index had it, without another look: what a state of the index says of a pack stays
-  // true as long as the pack is there. Fails when it is gone, or does not list the blob there.
+  // Opens a place that a state of the index had, without another lookup: the place stays true as long as its pack
+  // exists. Fails if the pack is gone or does not list the blob there.
   virtual Result<OpenPlace> open_place(const ContentId& id, const BlobPlace& place) = 0;
   virtual Result<std::shared_ptr<const ManifestReader>> open_manifest(const Digest& digest) = 0;
-  // Errc::not_found: there is no such version, or it was removed and gc has taken its content. Else all of it stays
-  // while the hold lives.
+  // Errc::not_found: there is no such version, or it was removed and gc has freed its content. Otherwise all of it
+  // stays while the hold lives.
   virtual Result<VersionHold> hold_version(VersionId version) = 0;
-  // With OpenOptions::open_versions, in a process that takes the place of another: holds what that one held, and lets
-  // go of all else that was locked through this description. Before any hold_version().
+  // For a process that replaces another one, with OpenOptions::open_versions: holds the versions that the other held,
+  // and releases all other locks of this description. Call before any hold_version().
   virtual Result<std::vector<VersionHold>> take_over_holds(std::span<const VersionId> versions) = 0;
-  // Gives a bare version its content, as OpenOptions::look does; fine when it has it, or is not live. Errc::absent:
-  // there is nobody to ask. Not while this thread holds a Snapshot.
+  // Gives a bare version its content, as OpenOptions::look does. No effect on a version that has content or is not
+  // live. Errc::absent: that is not possible. Not while this thread holds a Snapshot.
   virtual Status look(VersionId version) = 0;
 
-  // Durability::memory: its publish does not wait until the bytes are on the disk (ClusterStore::settle_version()); all
-  // others do.
+  // With Durability::memory the publish does not wait until the bytes are on the disk (ClusterStore::settle_version()).
   virtual Result<std::unique_ptr<Import>> begin_import(Durability durability) = 0;
-  // Moves or makes a tag; `number` must be live. An empty optional deletes it.
+  // Makes or moves a tag; `number` must be live. Without a number, deletes the tag.
   virtual Status set_tag(std::string_view model, std::string_view tag, std::optional<std::uint64_t> number) = 0;
-  // The names of these versions go at once, their tags with them; their bytes stay until gc. One commit takes the first
-  // of them, as many as may hold the other writers up; returns how many. Errc::not_found: the first is not there.
+  // Removes the names of these versions and their tags; their bytes stay until gc. One commit removes only as many of
+  // the first versions as delay other writers for a short time. Returns their number. Errc::not_found: the first does
+  // not exist.
   virtual Result<std::size_t> remove_versions(std::span<const VersionName> versions) = 0;
   Status remove_version(std::string_view model, std::uint64_t number) {
     const VersionName version{std::string(model), number};
     WEFT_CHECK(remove_versions({&version, 1}));
     return {};
   }
-  // The bytes that this node has of a pinned version are not evicted: fetched packs, assembled files. Journaled; goes
-  // with the version.
+  // Pins a version, or removes its pin. Local bytes of a pinned version are not evicted: fetched packs, assembled
+  // files. Journaled; ends with the version.
   virtual Status pin(std::string_view model, std::uint64_t number, bool pinned) = 0;
   virtual Result<GcReport> gc(const GcOptions& options, Progress& progress) = 0;
-  // Compares index, packs, manifests and journal. Read-only unless rebuild.
+  // Compares index, packs, manifests and journal. Read-only without rebuild.
   virtual Result<FsckReport> fsck(const FsckOptions& options, const ContentDecoder& decode, Progress& progress) = 0;
   // Errc::read_only: the store was opened for reading.
   virtual Result<std::unique_ptr<BlobRepair>> begin_repair() = 0;
-  // Reads packs from where the last run stopped (scrub.h). Records that in STORE/scrub if this process may write there.
-  // When `progress` is cancelled, it stops after the blob that it is at, as when its time is over.
+  // Reads packs from where the last run stopped (scrub.h). Records the position in STORE/scrub if this process may
+  // write there. If `progress` is cancelled or the time is over, it stops after the current blob.
   virtual Result<ScrubReport> scrub(const ScrubOptions& options, Progress& progress) = 0;
 };
 

@@ -19,8 +19,8 @@
 
 namespace weft {
 
-// A change of this numbering needs a new format of stores and registries, which keep how many nodes a version has.
-// Nodes are numbered in this order:
+// A change of this numbering needs a new format of stores and registries, because they store the number of nodes of a
+// version. Nodes are numbered in this order:
 //   - kPublishedRoot, kLayersRoot, kTensorsRoot: the version's directories in models/, layers/ and tensors/;
 //   - published directories and files, in path order, a directory before the first file below it;
 //   - below tensors/: the plain views, then for each file that is set aside its @<file>/ and the views in it;
@@ -45,14 +45,14 @@ enum class NodeKind : std::uint8_t {
 
 struct Node {
   NodeKind kind = NodeKind::dir;
-  std::uint32_t parent = 0;  // a root's parent is the root itself
+  std::uint32_t parent = 0;  // a root is its own parent
   std::string name;
   std::uint32_t file = 0;
   std::uint32_t tensor = 0;  // index within the file
   std::uint32_t layer = 0;   // index into VersionTree::layers()
 };
 
-// One directory of layers/: dotted prefix, the tensors directly in it, and all tensors below it, in manifest order.
+// A directory of layers/: its dotted prefix, the tensors directly in it, and all tensors below it, in manifest order.
 struct TensorRef {
   std::uint32_t file = 0;
   std::uint32_t tensor = 0;
@@ -67,12 +67,12 @@ struct Layer {
 // Immutable after build; any thread.
 class VersionTree {
  public:
-  // Errc::invalid when a tensor's escaped name does not fit into NAME_MAX with its suffix, when a file has two tensors
-  // of one name, and when names are so deep that the tree would be out of proportion to the manifest
-  // (limits::kTreeEntriesPerTensor). Content ids are not looked at.
+  // Errc::invalid: a tensor's escaped name and its suffix do not fit into NAME_MAX, a file has two tensors of one name,
+  // or names are so deep that the tree would be out of proportion to the manifest (limits::kTreeEntriesPerTensor).
+  // Content ids are ignored.
   static Result<std::shared_ptr<const VersionTree>> build(std::shared_ptr<const Manifest> manifest);
 
-  // How many nodes build() would make, without making them. Fails as build() does.
+  // Returns how many nodes build() would make, without making them. Fails as build() does.
   static Result<std::uint64_t> count(const Manifest& manifest);
 
   const Manifest& manifest() const { return *manifest_; }
@@ -80,48 +80,49 @@ class VersionTree {
   const Node& node(std::uint32_t index) const { return nodes_[index]; }  // index < size()
   std::span<const std::uint32_t> children(std::uint32_t dir) const;      // sorted by name, bytewise
   std::optional<std::uint32_t> lookup(std::uint32_t dir, std::string_view name) const;
-  std::uint32_t node_of_file(std::uint32_t file) const { return node_of_file_[file]; }  // its node below models/
+  std::uint32_t node_of_file(std::uint32_t file) const { return node_of_file_[file]; }  // of the file in models/
   std::span<const Layer> layers() const { return layers_; }
-  // Which layer of the manifest's architecture has tensors directly in this one; none for most that only hold others.
+  // Returns the layer of the manifest's architecture with tensors directly in this one; nothing for most layers that
+  // only contain others.
   std::optional<std::uint32_t> vertex_of(std::uint32_t layer) const;
-  const std::vector<Digest>& vertex_ids() const;  // of the architecture; made when first asked for
-  // Position of a tensor among all tensors of the manifest, in (file, tensor) order: the index into
+  const std::vector<Digest>& vertex_ids() const;  // of the architecture; computed at the first call
+  // Returns the position of a tensor among all tensors of the manifest, in (file, tensor) order: the index into
   // LocalRow::view_inos.
   std::uint32_t tensor_ordinal(std::uint32_t file, std::uint32_t tensor) const { return first_tensor_[file] + tensor; }
-  std::size_t memory_bytes() const;  // what this and its manifest keep, about
+  std::size_t memory_bytes() const;  // memory of this and its manifest, about
 
  private:
   friend class TreeBuilder;
   static constexpr std::uint32_t kNoVertex = 0xffffffffU;
   std::shared_ptr<const Manifest> manifest_;
   std::vector<Node> nodes_;
-  std::vector<std::uint32_t> child_list_;                          // all directories' children, one after the other
+  std::vector<std::uint32_t> child_list_;                          // children of all directories, concatenated
   std::vector<std::pair<std::uint32_t, std::uint32_t>> child_of_;  // per node: begin, end in child_list_
   std::vector<Layer> layers_;
   std::vector<std::uint32_t> node_of_file_;
   std::vector<std::uint32_t> first_tensor_;
-  std::vector<std::uint32_t> vertex_of_tensor_;  // by ordinal; kNoVertex
+  std::vector<std::uint32_t> vertex_of_tensor_;  // by ordinal; kNoVertex: none
   mutable std::once_flag ids_made_;
   mutable std::vector<Digest> ids_;
 };
 
-// The bytes of a view's .npy header (version 1.0 or 2.0, padded to 64 bytes) that go before the tensor's raw bytes.
-// Types that numpy lacks get |V<block bytes> and the shape in blocks; a last dimension that is not whole blocks gives
-// one dimension of |V1 bytes.
+// Returns the .npy header of a view (version 1.0 or 2.0, padded to 64 bytes), which precedes the tensor's raw bytes. A
+// type that numpy lacks becomes |V<block bytes>, with the shape in blocks. If the last dimension is not whole blocks,
+// the shape is one dimension of |V1 bytes.
 std::string npy_header(DType dtype, std::span<const std::uint64_t> shape, std::string_view descr);
 
-// What a layer's container holds, in the order of its bytes: the tensors of the subtree that safetensors can hold,
-// larger elements first (as the reference serializer does: every tensor is aligned to its element), else in manifest
-// order. The container is safetensors_header() of these, then their stored bytes one after the other.
+// Returns the tensors of a layer's container, in the order of their bytes: those of the subtree that safetensors can
+// hold, larger elements first (like the reference serializer, so that every tensor is aligned to its element), else in
+// manifest order. The container is the safetensors_header() of these tensors, then their stored bytes.
 std::vector<TensorRef> container_tensors(const VersionTree& tree, std::uint32_t layer);
-// A safetensors header (8-byte length included, padded to 8 bytes) for these tensors in this order, with full names.
-// All of them must be such as safetensors can hold.
+// Returns a safetensors header (8-byte length included, padded to 8 bytes) for these tensors in this order, with full
+// names. safetensors must be able to hold all of them.
 std::string safetensors_header(const Manifest& manifest, std::span<const TensorRef> tensors);
 bool safetensors_can_hold(DType dtype);
 bool safetensors_can_hold(const Tensor& tensor);  // its dtype; one extent, in C order, little-endian (no descr)
 
-// Reversible, for names of tensors and layers (weft.7): '%', '/', control characters (NUL and DEL too) and a leading
-// '@' become %XX, the empty name "%-", "." and ".." %2E and %2E%2E. Nothing else changes.
+// Reversible escapes for names of tensors and layers (weft.7): '%', '/', control characters (NUL and DEL too) and a
+// leading '@' become %XX, the empty name "%-", "." and ".." %2E and %2E%2E. Nothing else changes.
 std::string escape_component(std::string_view raw);
 std::optional<std::string> unescape_component(std::string_view escaped);
 
@@ -136,18 +137,18 @@ struct VersionFacts {
   std::vector<ParentRef> parents;
   std::vector<std::string> elsewhere;  // parents by name that are not stored
 };
-// Facts about a data set that its tables say, and its manifest does not.
+// Facts about a data set that are in its tables and not in its manifest.
 struct ContainerFacts {
-  const File* file = nullptr;            // of the manifest
-  std::optional<std::uint64_t> records;  // none: it was read as no container
-  std::uint64_t left_out = 0;            // members that are no records
-  std::string why_none;                  // if there are no records
+  const File* file = nullptr;            // in the manifest
+  std::optional<std::uint64_t> records;  // none: it was not read as a container
+  std::uint64_t left_out = 0;            // members that are not records
+  std::string why_none;                  // the reason if there are no records
 };
 struct DatasetFacts {
   std::uint64_t small_files = 0;
   std::vector<ContainerFacts> containers;
 };
-// `dataset` is of a data set, and empty for a model. Neither small files nor records are listed.
+// `dataset` has the facts of a data set, and is empty for a model. Neither small files nor records are listed.
 std::string render_info_json(const VersionFacts& facts, const Manifest& manifest, const DatasetFacts& dataset = {});
 std::string render_layer_json(const VersionTree& tree, std::uint32_t layer);
 std::string render_readme();

@@ -1,4 +1,4 @@
-// The content of a version, as the store needs it: blobs/content.cc reads it from a manifest, whose format the store
+// The content of a version, as the store needs it. blobs/content.cc reads it from a manifest, whose format the store
 // does not know.
 #pragma once
 
@@ -14,12 +14,13 @@
 
 namespace weft {
 
-// What the index knows of an architecture: a set of items, each with those that must be there for it to be there. The
-// larger two sets' intersection, the more two architectures have in common from their inputs on. Ordered by the length
-// of the longest path to an item. blobs/arch_items.h makes it of vertices; equal architectures give equal lists.
+// An item of an architecture in the index. An architecture is a set of items, each with the items that it depends on.
+// The more items two sets have in common, the more the two architectures share from their inputs on. Items are sorted
+// by the length of the longest path to them. blobs/arch_items.h makes them from vertices; equal architectures give
+// equal lists.
 struct ArchItem {
   Digest id;
-  std::vector<std::uint32_t> inputs;  // positions of items before it, ascending
+  std::vector<std::uint32_t> inputs;  // indexes of earlier items, ascending
 };
 
 inline constexpr std::uint32_t kLinksOfView = 2;  // one in tensors/, one in layers/
@@ -29,8 +30,8 @@ struct VersionContent {
     std::vector<Extent> extents;
   };
   std::vector<FileContent> files;
-  std::vector<ViewKey> views;    // by tensor ordinal; of each tensor the mount shows kLinksOfView entries
-  std::uint64_t tree_nodes = 0;  // inode numbers to set aside
+  std::vector<ViewKey> views;    // by tensor ordinal; the mount shows kLinksOfView entries of each
+  std::uint64_t tree_nodes = 0;  // inode numbers to reserve
   std::uint64_t logical_bytes = 0;
   VersionKind kind = VersionKind::model;
   std::vector<ArchItem> architecture;  // distinct ids

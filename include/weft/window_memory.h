@@ -1,10 +1,10 @@
-// Memory that a peer may read for a while: bytes that cannot change under it, mapped read-only.
+// Memory that a peer may read for a while: immutable bytes, mapped read-only.
 //
-// Any thread. A read that is under way when its window closes may still be answered from this place. So memory whose
-// reader has not said that it is done is withdrawn before it goes: its pages and its file are let go, and its addresses
-// are kept from other use, so that what is sent late is zeros rather than somebody else's bytes. Sent it must be: where
-// libfabric's net (1.17) cannot read what it sends, it leaves the rest out and goes on, and from then on the peer takes
-// every message for what is left of this one.
+// Any thread. A read in progress when its window closes may still be answered from these addresses. So memory whose
+// reader has not reported its end is withdrawn before it is destroyed: its pages and its file are released, and its
+// addresses stay reserved. A late read then sends zeros and not other data of this process. It must send something: if
+// libfabric's net (1.17) cannot read its source, it skips these bytes and continues, and the peer takes every later
+// message for the rest of this one.
 #pragma once
 
 #include <cstddef>
@@ -18,12 +18,12 @@ namespace weft {
 
 class WindowMemory {
  public:
-  // [offset, offset + length) of a file, at least one byte; it must not shrink meanwhile. All of it is read first: what
-  // the file does not have, or its disk does not give, is an error here. `owner` (such as a lock on it) is kept for as
-  // long as the memory. The descriptor is not.
+  // Maps [offset, offset + length) of a file, at least one byte. The file must not shrink meanwhile. Reads all of it
+  // first, so that bytes that are missing or unreadable are an error here. Keeps `owner` (such as a lock on the file)
+  // as long as the memory, but not the descriptor.
   static Result<std::unique_ptr<WindowMemory>> of_file(int fd, std::uint64_t offset, std::size_t length,
                                                        std::shared_ptr<const void> owner);
-  // A copy of these bytes, at least one. Errc::busy when there are copies of limits::kWindowCopiesMax bytes.
+  // Copies these bytes, at least one. Errc::busy: copies take limits::kWindowCopiesMax bytes already.
   static Result<std::unique_ptr<WindowMemory>> of_bytes(std::span<const std::byte> bytes);
 
   ~WindowMemory();
@@ -32,8 +32,8 @@ class WindowMemory {
 
   std::span<const std::byte> bytes() const { return bytes_; }
   bool is_file() const { return is_file_; }
-  // Nobody of this process may use bytes() any more, nor call this twice. The addresses of the last
-  // limits::kWithdrawnMax are kept.
+  // Call once, when no code of this process uses bytes() any more. The addresses of the last limits::kWithdrawnMax stay
+  // reserved.
   void withdraw();
 
  private:
@@ -43,7 +43,7 @@ class WindowMemory {
   Status read_in() const;
   static Result<std::span<std::byte>> map(int fd, std::uint64_t offset, std::size_t length);
 
-  std::span<std::byte> mapped_;  // whole pages; empty when withdrawn
+  std::span<std::byte> mapped_;  // whole pages; empty after withdraw()
   std::span<const std::byte> bytes_;
   std::shared_ptr<const void> owner_;
   const bool is_file_;
