@@ -22,17 +22,17 @@
 namespace weft {
 namespace {
 
-constexpr std::uint64_t kBoundShare = 10;  // of the file system, where nobody names a bound
-constexpr std::uint64_t kFreeShare = 20;   // of the file system stays free
+constexpr std::uint64_t kBoundShare = 10;  // default limit: 1 / 10 of the file system
+constexpr std::uint64_t kFreeShare = 20;   // 1 / 20 of the file system stays free
 constexpr std::size_t kBoundTextMax = 32;  // bytes
-constexpr mode_t kLockMode = 0600;         // users who may only read the store must not hold up those who change it
+constexpr mode_t kLockMode = 0600;         // users who may only read the store must not block its writers
 constexpr auto kLockWaitMax = std::chrono::seconds(10);
 
 DiskSpace space_of(const SafePath& directory) {
   return disk_space(directory.root().fd()).value_or(DiskSpace());
 }
 
-// The bytes that eviction of the file gives back to the disk: all of them if the file system cannot tell.
+// Returns the disk bytes that eviction of the file frees; all of its bytes if the file system does not tell.
 std::uint64_t own_bytes(const SafePath& path, std::uint64_t size) {
   const auto fd = open_file(path, O_RDONLY);
   const auto own = fd.ok() ? unshared_bytes(fd->get()) : std::nullopt;
@@ -76,7 +76,7 @@ Result<Fd> AssembledPacks::open_lock() const {
   return open_file(path() / "lock", O_RDWR | O_CREAT, kLockMode);
 }
 
-// Changes of the directory are short. A process that holds the lock for longer must not hold up a mount.
+// Changes of the directory take little time. A process that keeps the lock longer must not block a mount.
 Result<Fd> AssembledPacks::lock() const {
   using Clock = std::chrono::steady_clock;
   WEFT_TRY(Fd fd, open_lock());
@@ -107,7 +107,7 @@ Result<AssembledPacks::Found> AssembledPacks::find(const AssembledSource& file) 
   WEFT_TRY(const auto listing, dir_.listing(file.id));
   if (pack->size() != file.size || !lists_all(*listing, file))
     return Error{Errc::corrupt, fmt::format("{}: {} is another file", file.where, pack_in(path(), file.id))};
-  // The .toc that was read belongs to this .pack if the .pack still has its name.
+  // If the .pack still has its name, the .toc that was read belongs to it.
   if (!is_linked(*pack)) return Error{Errc::not_found, fmt::format("{}: just evicted", file.where)};
   if (!options_.boot.empty() && listing->boot() == options_.boot) return Found{std::move(pack), true};
   const auto whole = judged(*pack);
@@ -202,8 +202,8 @@ Result<std::vector<CachedPack>> AssembledPacks::entries(const std::set<PackId>& 
   return packs_by_use(path(), list(), pinned);
 }
 
-// The caller has locked the directory. If this file shares blocks, so may the others, and the disk gets only their own
-// blocks back.
+// Evicts files until one of `bytes` fits. The caller has locked the directory. If this file shares blocks, the stored
+// ones may share theirs too. Eviction then frees only the blocks that are not shared.
 Status AssembledPacks::make_room(std::uint64_t bytes, std::uint64_t disk_bytes) {
   remove_stale(false);
   WEFT_TRY(const std::set<PackId> kept, pinned());
@@ -226,7 +226,7 @@ Status AssembledPacks::make_room(std::uint64_t bytes, std::uint64_t disk_bytes) 
       Errc::no_space,
       fmt::format("{}: no space for {} (the bound is {}, {} of it taken, and a part of the disk stays free)", path(),
                   human_bytes(bytes), human_bytes(bound), human_bytes(taken))};
-  if (!within_bound(movable) || !on_disk(given_back)) return full;  // nothing goes in vain
+  if (!within_bound(movable) || !on_disk(given_back)) return full;  // evict nothing if that does not suffice
   for (const CachedPack& pack : packs) {
     if (within_bound(0) && on_disk(0)) return {};
     const bool helps = !within_bound(0) || pack.disk_bytes > 0;
@@ -235,7 +235,7 @@ Status AssembledPacks::make_room(std::uint64_t bytes, std::uint64_t disk_bytes) 
   return within_bound(0) && on_disk(0) ? Status{} : full;
 }
 
-// What is there and is not this file is damaged, or one half of a file.
+// A stored pair that find() rejects is damaged or half removed, so it is removed first.
 Result<AssembledPart> AssembledPacks::begin_part(const AssembledSource& file, std::uint64_t disk_bytes) {
   if (find(file).ok()) return Error{Errc::exists, fmt::format("{}: assembled already", file.where)};
   AssembledPart part;
@@ -250,7 +250,7 @@ Result<AssembledPart> AssembledPacks::begin_with(const AssembledSource& file, in
   WEFT_TRY(AssembledPart part, begin_part(file, 0));
   WEFT_TRY(part.writer, PackWriter::take_in(path(), part.temp->path(), file.id, fd, take));
   if (part.writer) {
-    part.writer->keep_in_memory();  // nothing durable depends on it, and its publisher waits
+    part.writer->keep_in_memory();  // nothing durable depends on it, and the publisher waits
     return part;
   }
   return Error{Errc::unsupported, fmt::format("{}: the file that has it cannot become the assembled one", file.where)};
@@ -317,7 +317,7 @@ std::uint64_t AssembledPacks::remove_stale(bool dry_run) const {
   return removed;
 }
 
-// One half of a file whose other half is missing.
+// Removes the .pack or .toc of a file whose other half is missing.
 void AssembledPacks::remove_litter() const {
   const auto names = list_directory(path());
   if (!names.ok()) return;

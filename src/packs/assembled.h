@@ -2,15 +2,15 @@
 //   <id>.pack   a published file whose bytes lie in several packs of the store, as one
 //   <id>.toc    its blobs and their chunk digests, copied from the .toc files of those packs, and the boot id under
 //               which the file was last verified
-//   tmp/<id>/   a file that is being made, with the lock of its maker
-//   bytes_max   the bound of mounts that name none, in decimal
+//   tmp/<id>/   a file that is being assembled, with the lock of the process that assembles it
+//   bytes_max   the size limit for mounts that set none, in decimal
 //   lock        locked exclusively for each change of this directory
 // The id is the beginning of a SHA-256 over the file's blobs, and counts only if the .toc lists them. The .toc appears
-// first and the .pack last; when a file is evicted, the .pack goes first. Readers hold no lock: their descriptor keeps
-// the bytes of a file that is evicted meanwhile. Any process may die at any moment.
+// first and the .pack last. Eviction removes the .pack first. Readers hold no lock: their open descriptor keeps the
+// bytes of an evicted file readable. Any process may die at any moment.
 //
-// A power failure may leave other bytes in a file than were written. A file of another boot is therefore verified
-// before it is used, and deleted if it does not verify.
+// After a power failure a file may hold other bytes than were written. So a file of an earlier boot is verified before
+// it is used, and deleted if it is damaged.
 #pragma once
 
 #include <atomic>
@@ -39,18 +39,18 @@
 
 namespace weft {
 
-// A published file as assembling sees it.
+// A published file that can be assembled.
 struct AssembledSource {
   PackId id = 0;
   std::uint64_t size = 0;
-  std::vector<ContentId> blobs;  // the file is these, one after the other
-  std::string where;             // starts messages
+  std::vector<ContentId> blobs;  // in file order, without gaps
+  std::string where;             // for messages
 };
 
-// A file that is being made. Destroyed without AssembledPacks::finish, it goes.
+// A file that is being assembled. Unless AssembledPacks::finish() takes it, the destructor deletes the file.
 struct AssembledPart {
   std::unique_ptr<TempArea> temp;
-  std::unique_ptr<PackWriter> writer;  // its file has its full size from the start
+  std::unique_ptr<PackWriter> writer;  // the file has its full size from the start
 };
 
 // Any thread.
@@ -58,53 +58,53 @@ class AssembledPacks {
  public:
   struct Options {
     std::optional<std::uint64_t> bytes_max;            // as AssemblyOptions::bytes_max
-    std::function<Result<std::set<PackId>>()> pinned;  // files of pinned versions; empty: none
+    std::function<Result<std::set<PackId>>()> pinned;  // packs of pinned versions; an empty function: none
     std::string boot = boot_id();
   };
   explicit AssembledPacks(const SafePath& store_path) : AssembledPacks(store_path, {}) {}
   AssembledPacks(const SafePath& store_path, Options options);
 
   const SafePath& path() const { return dir_.path(); }
-  bool writable() const;  // this process may change the directory
+  bool writable() const;  // true if this process may change the directory
 
   struct Found {
     std::shared_ptr<const OpenPack> pack;
-    bool verified = false;  // under this boot; otherwise nobody may read it before verify()
+    bool verified = false;  // under this boot; if not, call verify() before any read
   };
-  // Errc::not_found. Errc::corrupt: what is there is not this file.
+  // Errc::not_found. Errc::corrupt: the stored file has other bytes.
   Result<Found> find(const AssembledSource& file) const;
-  bool has(const AssembledSource& file) const;  // and it is verified
-  // Reads and hashes a file that another boot has left. Errc::corrupt: it is damaged, and deleted if this process may
+  bool has(const AssembledSource& file) const;  // true if the file is stored and verified
+  // Reads and hashes a file of an earlier boot. Errc::corrupt: the file is damaged, and deleted if this process may
   // change the directory.
   Status verify(const AssembledSource& file, const Progress& progress);
 
-  // Space for a file, and the right to make it. Errc::exists: it is there. Errc::busy: another process makes it.
-  // Errc::no_space: the file would pass the bound after the eviction of all that may go, or leave the disk nearly full.
-  // `disk_bytes`: how much of the file will take disk space of its own.
+  // Makes space for a file and reserves its id. Errc::exists: already assembled. Errc::busy: another process assembles
+  // it. Errc::no_space: even after all possible evictions the file would exceed the size limit or leave the disk nearly
+  // full. `disk_bytes`: how much new disk space the file will take.
   Result<AssembledPart> begin(const AssembledSource& file, std::uint64_t disk_bytes);
-  // The same with a file that has these bytes, and becomes the assembled file as it lies (PackWriter::take_in).
-  // Errc::unsupported where it cannot.
+  // The same for a file `fd` that already has these bytes: that file itself becomes the assembled file
+  // (PackWriter::take_in). Errc::unsupported if it cannot.
   Result<AssembledPart> begin_with(const AssembledSource& file, int fd, Take take);
   // Lists the blobs, makes the file durable and gives it its name.
   Status finish(AssembledPart part, std::vector<PackEntry> entries);
 
-  Status set_bytes_max(std::uint64_t bytes_max);  // for all who name no bound; evicts down to it
+  Status set_bytes_max(std::uint64_t bytes_max);  // for mounts that set no limit; evicts files above it
   std::uint64_t bytes_max() const;
   AssembledUsage usage() const;
-  // Removes what dead makers left, all files that are not `needed`, and what is above the bound. With `dry_run` nothing
-  // goes.
+  // Removes the temporary files of dead processes, the files that are not in `needed` (nullptr: all are needed), and
+  // the least recently used files above the size limit. A dry run only counts them.
   Result<AssembledSweep> sweep(const std::set<PackId>* needed, bool dry_run);
-  std::vector<PackId> list() const;  // of files that have both parts
+  std::vector<PackId> list() const;  // files with both .pack and .toc
   const PackDir& dir() const { return dir_; }
-  // Deletes the file that the reader has open, which is damaged. False: it stays.
+  // Deletes the damaged file that `pack` has open. False if it could not be deleted.
   bool remove(const OpenPack& pack);
-  // How many files this object evicted, and how many it found damaged.
+  // Counts of this object: evicted files, damaged files.
   std::uint64_t evicted() const { return evicted_.load(std::memory_order_relaxed); }
   std::uint64_t damaged() const { return damaged_.load(std::memory_order_relaxed); }
 
  private:
   struct Judged {
-    std::shared_ptr<const OpenPack> pack;  // kept open, so that its inode stays its own
+    std::shared_ptr<const OpenPack> pack;  // open, so that the inode number is not reused
     bool whole = false;
   };
   Result<AssembledPart> begin_part(const AssembledSource& file, std::uint64_t disk_bytes);
@@ -128,7 +128,7 @@ class AssembledPacks {
   const Options options_;
   std::atomic<std::uint64_t> evicted_{0}, damaged_{0};
   mutable std::mutex mutex_;
-  std::map<PackId, Judged> judged_;  // guarded by mutex_; what verify() found and could not write down
+  std::map<PackId, Judged> judged_;  // guarded by mutex_; results that verify() could not write to the .toc
 };
 
 }  // namespace weft

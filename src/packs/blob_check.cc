@@ -19,7 +19,7 @@ Error differs(std::string_view where, const PackEntry& entry, std::uint64_t at, 
                                           to_hex(entry.id.root), entry.id.length, entry.offset, what, at)};
 }
 
-// `bytes` are of the blob at `done`, a chunk's beginning.
+// Verifies the chunks in `bytes`, which begin at `done` in the blob, a multiple of kDigestChunk.
 Status check_chunks(std::span<const std::byte> bytes, std::uint64_t done, std::string_view where,
                     const PackEntry& entry) {
   std::vector<Digest> digests(chunk_count(bytes.size()));

@@ -1,4 +1,4 @@
-// Reading blobs back and comparing them with what their pack's .toc says.
+// Reads blobs and compares them with the .toc of their pack.
 #pragma once
 
 #include <cstddef>
@@ -15,15 +15,16 @@ namespace weft {
 
 using BlobSink = std::function<Status(std::uint64_t offset_in_blob, std::span<const std::byte> bytes)>;
 
-// Reads all of a blob on this thread and checks its chunk digests and their root. Each piece goes to `sink`, if any,
-// when its own digest has been checked. Errc::corrupt, Errc::cancelled.
+// Reads a whole blob on this thread and verifies its chunk digests and their root. Each piece goes to `sink`, if any,
+// after its own digest was verified. Errc::corrupt, Errc::cancelled.
 Status check_blob(int fd, std::string_view where, const PackEntry& entry, const Progress& progress,
                   const BlobSink& sink = {});
 
-// Whether the entry's chunk digests give the root that it claims.
+// True if the entry's chunk digests give the root in its id.
 bool root_agrees(const PackEntry& entry);
 
-// XXH3-64 of the first MiB of a larger blob (tables.h); 0 for a smaller one, and when it cannot be read.
+// Returns the hint of a blob (index/blobs.h): XXH3-64 of its first MiB. 0 if the blob is no longer than that or cannot
+// be read.
 std::uint64_t hint_of(int fd, std::uint64_t offset, std::uint64_t length);
 
 }  // namespace weft

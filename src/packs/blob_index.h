@@ -1,4 +1,4 @@
-// What packs, imports and gc ask of the index, and what they give it. The room `index` is not among what they know.
+// The interface through which packs, imports and gc read and change the index. They do not know the folder `index`.
 #pragma once
 
 #include <cstddef>
@@ -17,48 +17,49 @@
 
 namespace weft {
 
-// A new blob of an import and where it will be once the import's packs are in place.
+// A new blob of an import, and its place once the import's packs are placed.
 struct NewBlob {
   ContentId id;
   BlobPlace place;
   std::uint64_t hint = 0;
-  bool replaces = false;  // the copy that the index names is damaged
+  bool replaces = false;  // the indexed copy is damaged
 };
 
-// What packs and gc ask of one state of the index. One thread.
+// One state of the index, for reading. One thread.
 class BlobIndex {
  public:
   virtual ~BlobIndex() = default;
-  // Of a blob whose bytes are here.
+  // The place of a local blob.
   virtual Result<std::optional<BlobPlace>> find(const ContentId& id) = 0;
-  // Content of this length that may begin with the bytes that the hint is of (tables.h).
+  // Known content of this length whose first MiB probably has this hash (index/blobs.h).
   virtual Result<std::optional<ContentId>> hinted(std::uint64_t length, std::uint64_t hint) = 0;
-  virtual Result<bool> is_held(const ContentId& id) = 0;                             // does a live version need it?
-  virtual Result<bool> is_absent(const ContentId& id) = 0;                           // does one, and it is not here?
-  virtual Result<std::optional<BlobPlace>> find_manifest(const Digest& digest) = 0;  // in a pack, that a version needs
-  virtual Result<std::uint64_t> in_pack(PackId pack) = 0;  // blobs or manifests that it has in this pack
-  virtual Result<std::vector<VersionId>> unreaped() = 0;   // removed versions that a reader may have open
-  // Packs that gc has to look at, and those in which it has left dead bytes: the first that are not below `from`.
+  virtual Result<bool> is_held(const ContentId& id) = 0;    // a version holds it
+  virtual Result<bool> is_absent(const ContentId& id) = 0;  // needed by a version, but not local
+  virtual Result<std::optional<BlobPlace>> find_manifest(const Digest& digest) = 0;  // in a pack
+  virtual Result<std::uint64_t> in_pack(PackId pack) = 0;                            // count of blobs or manifests
+  virtual Result<std::vector<VersionId>> unreaped() = 0;  // removed versions that a reader may have open
+  // The packs that gc has to look at, and the packs with dead bytes that gc left in place. Both return the first
+  // `count_max` packs with ids of at least `from`.
   virtual Result<std::vector<NotedPack>> queued(PackId from, std::size_t count_max) = 0;
   virtual Result<std::vector<NotedPack>> left_dead(PackId from, std::size_t count_max) = 0;
 };
 
-// A write transaction: lost unless commit() is called.
+// A write transaction. Without commit() the destructor discards the changes.
 class BlobWriter : public BlobIndex {
  public:
-  virtual Status put(const ContentId& id, const BlobPlace& place) = 0;  // new or moved
-  virtual Status erase(const ContentId& id, std::uint64_t hint) = 0;    // must not be held
+  virtual Status put(const ContentId& id, const BlobPlace& place) = 0;  // adds a blob, or moves it
+  virtual Status erase(const ContentId& id, std::uint64_t hint) = 0;    // Errc::internal if a version holds it
   virtual Status put_manifest(const Digest& digest, const BlobPlace& place,
-                              std::uint64_t length) = 0;  // of one that is needed
+                              std::uint64_t length) = 0;  // no effect if no version needs the manifest
   virtual Status looked(const PackLook& look) = 0;
   virtual Status commit() = 0;
 };
 
-// How the pack side opens transactions.
+// Opens transactions for packs, imports and gc.
 class IndexAccess {
  public:
   virtual ~IndexAccess() = default;
-  virtual Result<std::unique_ptr<BlobIndex>> read() = 0;    // short: see Snapshot
+  virtual Result<std::unique_ptr<BlobIndex>> read() = 0;    // keep it short: see Snapshot
   virtual Result<std::unique_ptr<BlobWriter>> write() = 0;  // waits for the writer lock
 };
 

@@ -24,11 +24,11 @@
 namespace weft {
 namespace {
 
-constexpr std::uint64_t kDeadShare = 5;  // a pack with more than 1 / 5 dead is rewritten on every file system
-// Small packs of one kind are merged once there are so many. A merged pack is small as long as it is below kMergedMax.
-// The pack of a file (kWholeFileMin and more) is read as that file, and stays as it is.
+constexpr std::uint64_t kDeadShare = 5;  // a pack with more than 1 / 5 dead bytes is rewritten on every file system
+// If there are this many small packs of one kind, they are merged. A merged pack counts as small below kMergedMax. The
+// pack of one whole file has at least kWholeFileMin live bytes, so it is not merged and is still read as that file.
 constexpr std::size_t kSmallPacksMin = 16;
-constexpr std::size_t kSmallGroup = 256;  // so many into one
+constexpr std::size_t kSmallGroup = 256;  // at most this many packs into one
 constexpr std::uint64_t kSmallLive = 512U << 10U;
 constexpr std::uint64_t kMergedMax = 16U << 20U;
 
@@ -37,7 +37,7 @@ struct Kept {
   PackId id = 0;
   std::uint64_t listed = 0, live = 0;  // bytes
   std::uint64_t dead_blobs = 0;
-  bool merged = false;  // or of manifests
+  bool merged = false;  // by gc, or a pack of manifests
   bool is_small() const { return live < (merged ? kMergedMax : kSmallLive); }
   std::uint64_t dead() const { return listed - live; }
 };
@@ -55,8 +55,8 @@ void add_to(RewriteGroup& group, const Kept& pack) {
   group.dead_bytes += pack.dead();
 }
 
-// Those of the small packs, by size, that are merged. A pack is, if it is no larger than all smaller ones together: so
-// few remain, and a blob is copied once for each time that its pack doubles.
+// Returns how many of the small packs, sorted by size, to merge. After the first kSmallPacksMin, a pack is merged if it
+// is no larger than all smaller ones together. So few packs remain, and a blob is copied only when its pack doubles.
 std::size_t count_to_merge(std::span<const Kept> small) {
   std::size_t count = 0;
   for (std::uint64_t live = 0; count < small.size(); ++count) {
@@ -99,7 +99,7 @@ class Collector {
  private:
   using Numbers = std::map<PackId, std::uint64_t>;
   using ReadNotes = Result<std::vector<NotedPack>> (BlobIndex::*)(PackId from, std::size_t count_max);
-  // What is noted of a pack in the end, if it is still there.
+  // The note that settle() writes for a pack that still exists.
   struct Outlook {
     bool again = false;
     std::uint64_t dead_bytes = 0;
@@ -124,17 +124,17 @@ class Collector {
   const CollectContext& context_;
   std::vector<PackId> dead_;
   std::vector<Kept> kept_;
-  Numbers queued_, left_dead_;  // before this gc
+  Numbers queued_, left_dead_;  // as noted before this gc
   std::map<PackId, Outlook> looked_;
   std::optional<bool> shares_blocks_;
 };
 
-// A rebuild did not find all that the pack had listed. What is not listed any more may be what versions miss.
+// True if a rebuild left PACK.toc.lost: unlisted bytes of the pack may be blobs that versions miss.
 bool Collector::lost_some(PackId pack) const {
   return stat_file(context_.packs.toc_file(pack) + ".lost").ok();
 }
 
-// Left for the next gc.
+// True if the pack must be left for the next gc.
 bool Collector::is_busy(const PackToc& toc) {
   const auto& relied_on = context_.input.is_relied_on;
   const bool busy = (relied_on && relied_on(toc)) || is_being_filled(context_.packs, toc.pack);
@@ -153,7 +153,7 @@ Result<Collector::Numbers> Collector::noted(ReadNotes read) {
   }
 }
 
-// All that the index says gc has to look at, or all that there are.
+// Looks at the packs that the index has queued or, on a walk, at all packs.
 Status Collector::look_at_all() {
   WEFT_TRY(queued_, noted(&BlobIndex::queued));
   WEFT_TRY(left_dead_, noted(&BlobIndex::left_dead));
@@ -179,13 +179,13 @@ void Collector::leave(PackId pack, bool again, std::uint64_t dead_bytes) {
   context_.report.dead_bytes += dead_bytes;
 }
 
-// Without the writer lock: what is done about the pack is decided again with it.
+// Looks at a pack without the writer lock. Each decision is checked again under the lock.
 Status Collector::look(PackId pack) {
   auto toc = context_.packs.toc(pack);
   if (!toc.ok()) {
-    leave(pack, true, 0);  // settle() sees whether it is gone
+    leave(pack, true, 0);  // settle() finds out whether the pack is gone
     WEFT_TRY(const bool there, is_there(context_.packs.pack_file(pack)));
-    if (there) log_warning("gc: {}", toc.error().message);  // fsck's business; nothing is removed for want of a .toc
+    if (there) log_warning("gc: {}", toc.error().message);  // fsck repairs it; without its .toc nothing is removed
     return {};
   }
   WEFT_TRY(const JudgedPack judged, look_at_pack(context_.index, context_.unreaped, *toc));
@@ -200,7 +200,7 @@ Status Collector::look(PackId pack) {
     keep(*toc, judged);
     return {};
   }
-  leave(pack, true, 0);  // unless it goes
+  leave(pack, true, 0);  // unless it is deleted
   if (!dry_run()) {
     dead_.push_back(pack);
     return {};
@@ -213,8 +213,8 @@ Status Collector::look(PackId pack) {
   return {};
 }
 
-// A cached pack with live blobs is never rewritten, since the new pack would be this node's own: eviction deletes it.
-// Nor is one whose bytes may not be on the disk (unsynced.h).
+// A cached pack with live blobs is not rewritten, since the new pack would not be cached any more; eviction deletes
+// cached packs. An unsynced pack is not rewritten either (unsynced.h).
 void Collector::keep(const PackToc& toc, const JudgedPack& judged) {
   const Kept pack{toc.pack, total_bytes(toc.entries), total_bytes(judged.live),
                   judged.unheld.size() + judged.unlisted.size(),
@@ -223,7 +223,7 @@ void Collector::keep(const PackToc& toc, const JudgedPack& judged) {
   leave(toc.pack, judged.open != 0 || (!toc.cached && pack.is_small()), pack.dead());
 }
 
-// What stays to be done about a pack is noted; nothing: the index says so already.
+// Returns the note to write for a pack. Nothing if the index has it already.
 Result<std::optional<PackLook>> Collector::outlook_of(PackId pack) const {
   const Outlook& outlook = looked_.at(pack);
   WEFT_TRY(const bool there, is_there(context_.packs.pack_file(pack)));
@@ -267,8 +267,9 @@ Status Collector::delete_dead() {
   return {};
 }
 
-// Of a pack with many blobs the rows go in batches, and the pack with the last of them. False: it is needed again. What
-// is erased by then stays so: nobody needed it.
+// Erases the rows of a pack with many blobs in batches, all but the last batch, which goes together with the pack.
+// False if the pack cannot be deleted, for example because a blob is needed again. Rows erased until then stay erased:
+// no version needed them.
 Result<bool> Collector::erase_all_but_last(PackId pack) {
   auto toc = context_.packs.toc(pack);
   if (!toc.ok()) return false;
@@ -286,15 +287,15 @@ Result<bool> Collector::erase_all_but_last(PackId pack) {
   return true;
 }
 
-// One batch of packs, the first at least. The rows go first: a reader that does not find the file of a row looks at the
-// index again.
+// Deletes a batch of packs, at least the first, and returns how many packs it has judged. Rows go before files: a
+// reader that does not find the file looks at the index again.
 Result<std::size_t> Collector::delete_some(std::span<const PackId> packs) {
   WEFT_TRY(std::unique_ptr<BlobWriter> index, context_.index.write());
   WEFT_CHECK(context_.unreaped.look(*index));
   std::vector<PackId> erased;
   std::size_t done = 0;
   for (std::size_t rows = 0; done < std::min(packs.size(), limits::kBatchItems); ++done) {
-    auto toc = context_.packs.toc(packs[done]);  // again: a fetch may have added to it
+    auto toc = context_.packs.toc(packs[done]);  // read again: a fetch may have added blobs
     if (!toc.ok()) continue;
     rows += toc->entries.size();
     if (done > 0 && rows > limits::kBatchRows) break;
@@ -324,7 +325,7 @@ void Collector::count_freed(const JudgedPack& judged) {
   context_.report.bytes_freed += total_bytes(judged.unheld) + total_bytes(judged.unlisted);
 }
 
-// Do two files of this store share blocks after a copy? Then a rewritten pack takes no space for what it shares.
+// True if copies within this store share blocks. Then a rewritten pack takes no space for its shared blocks.
 bool Collector::shares_blocks() {
   const auto probe = [this]() -> Result<bool> {
     WEFT_TRY(const auto temp, TempArea::make(context_.packs.store_path()));
@@ -350,7 +351,7 @@ std::vector<RewriteGroup> Collector::plan() {
   plan_kind(PackKind::blobs, groups);
   plan_kind(PackKind::manifests, groups);
   for (const RewriteGroup& group : groups)
-    for (const PackId pack : group.packs) looked_[pack].again = true;  // unless it goes
+    for (const PackId pack : group.packs) looked_[pack].again = true;  // unless it is rewritten
   return groups;
 }
 
@@ -370,7 +371,8 @@ void Collector::plan_kind(PackKind kind, std::vector<RewriteGroup>& groups) {
     if (is_worth_rewriting(pack)) add_to(groups.emplace_back(), pack);
 }
 
-// Of these files of packs/ tables of contents without their pack, and what is left of one that was being replaced.
+// Returns the litter among these names of packs/: each .toc without a .pack, and each .toc.new of an interrupted
+// replacement.
 Result<std::vector<std::string>> Collector::orphans(std::span<const std::string> names) {
   std::vector<std::string> orphans;
   for (const std::string& name : names) {
@@ -383,8 +385,7 @@ Result<std::vector<std::string>> Collector::orphans(std::span<const std::string>
   return orphans;
 }
 
-// Decided again under the writer lock, which every process that places a pack holds: a file without its other half is
-// litter then.
+// Checks again under the writer lock. Every process that places a pack holds that lock, so a lone file is litter then.
 Status Collector::clear_orphans() {
   WEFT_TRY(const std::vector<std::string> names, list_directory(context_.packs.path()));
   WEFT_TRY(const std::vector<std::string> likely, orphans(names));
@@ -415,7 +416,7 @@ Result<std::uint64_t> clear_temporaries(const SafePath& store_path, bool dry_run
   return count;
 }
 
-// A version whose manifest is lost cannot be read, so nothing is kept for it.
+// A version whose manifest is lost cannot be read, so none of its blobs are kept.
 Status UnreapedContent::look(BlobIndex& index) {
   WEFT_TRY(const std::vector<VersionId> versions, index.unreaped());
   for (const VersionId version : versions) {
@@ -440,7 +441,7 @@ Result<JudgedPack> judge_pack(BlobIndex& index, const UnreapedContent& unreaped,
   return judged;
 }
 
-// Rows that come or go meanwhile are not lost.
+// The smallest count of all states is used, so that rows that others add or erase meanwhile do not count as lost.
 Result<JudgedPack> look_at_pack(IndexAccess& index, const UnreapedContent& unreaped, const PackToc& toc) {
   JudgedPack judged;
   std::uint64_t counted_least = UINT64_MAX;

@@ -1,4 +1,4 @@
-// Garbage collection of packs, and its parts. One gc of a store runs at a time.
+// Garbage collection of packs. At most one gc of a store runs at a time.
 #pragma once
 
 #include <cstdint>
@@ -20,29 +20,31 @@ namespace weft {
 
 struct CollectInput {
   GcOptions options;
-  // All packs are looked at, and not only those that the index says: a process that died may have left packs.
+  // Look at all packs, not only at those queued in the index: a dead process may have left packs that the index does
+  // not know.
   bool walk = true;
-  // Packs that are looked at in any case: publishes that a registry decides on have brought them, and the index does
-  // not know them yet.
+  // More packs to look at: prepared publishes have placed them, but the index does not know them yet.
   std::vector<PackId> also = {};
-  // Might a publish that a registry decides on need this pack, though the index does not say so? Under the writer lock.
+  // True if a prepared publish may need the pack although the index does not say so. gc acts on a pack only after a
+  // call under the writer lock.
   std::function<bool(const PackToc&)> is_relied_on = {};
-  // What a removed version needs that is not reaped. Errc::not_found, Errc::corrupt: its manifest is lost.
+  // Returns the blobs of a removed version that is not reaped yet. Errc::not_found, Errc::corrupt: its manifest is
+  // lost.
   std::function<Result<std::vector<ContentId>>(VersionId)> content_of = {};
 };
-// Temporaries of processes that died. Returns how many there are; `dry_run`: none goes.
+// Removes the temporary directories of dead processes and returns their number. A dry run only counts them.
 Result<std::uint64_t> clear_temporaries(const SafePath& store_path, bool dry_run);
-// Frees what no version needs. Packs in which nothing is live are deleted first; then packs with dead blobs are
-// rewritten. Temporaries of processes that died go too.
+// Frees the space of blobs that no version needs. Deletes packs without live blobs first, then rewrites packs with dead
+// blobs. Removes the temporary directories of dead processes too.
 Status collect_packs(Packs& packs, IndexAccess& index, const CollectInput& input, Progress& progress, GcReport& report);
 
-// What removed versions need that are not reaped: a reader may have them open. One thread.
+// The blobs of removed versions that are not reaped yet: a reader may have such a version open. One thread.
 class UnreapedContent {
  public:
   using ContentOf = std::function<Result<std::vector<ContentId>>(VersionId)>;
   explicit UnreapedContent(ContentOf content_of) : content_of_(std::move(content_of)) {}
 
-  // Adds what this state of the index has. A version that was removed after an earlier look is found by the next one.
+  // Adds the unreaped versions of this state of the index. Call it again to include versions that were removed since.
   Status look(BlobIndex& index);
   bool has(const ContentId& id) const { return ids_.contains(id); }
 
@@ -52,38 +54,38 @@ class UnreapedContent {
   std::unordered_set<ContentId> ids_;
 };
 
-// A pack's blobs by whether a version needs them at this place.
+// The blobs of a pack, sorted by whether a version needs them in this pack.
 struct JudgedPack {
   std::vector<PackEntry> live;
   std::vector<PackEntry> unheld;    // indexed here, needed by no version
-  std::vector<PackEntry> unlisted;  // in no index: an import died between finish and publish; a manifest is not needed
-  std::uint64_t moved = 0;          // entries whose blob is indexed elsewhere
-  std::uint64_t open = 0;           // of the live ones, those that only versions need which are not reaped
-  // The index has more blobs in the pack than the table of contents and the index's own rows show: rows are lost, and a
-  // blob of `unlisted` may be one that versions need.
+  std::vector<PackEntry> unlisted;  // not indexed: the import died before its publish, or no version needs the manifest
+  std::uint64_t moved = 0;          // entries whose blob is indexed in another place
+  std::uint64_t open = 0;           // number of `live` blobs that only unreaped versions need
+  // The index counts more blobs in the pack than the .toc and the index's own rows show. So rows are lost, and versions
+  // may need blobs of `unlisted`.
   bool lost_rows = false;
   std::size_t indexed() const { return live.size() + unheld.size(); }
   bool all_live() const { return unheld.empty() && unlisted.empty() && moved == 0; }
 };
 Result<JudgedPack> judge_pack(BlobIndex& index, const UnreapedContent& unreaped, const PackToc& toc);
-// The same in as many states of the index as it takes, for a first look.
+// The same without the writer lock, for a first look. Reads a large pack in several states of the index.
 Result<JudgedPack> look_at_pack(IndexAccess& index, const UnreapedContent& unreaped, const PackToc& toc);
 
 std::uint64_t total_bytes(const std::vector<PackEntry>& entries);
 
-// Does a writer fill the pack at this moment? It may list more blobs than its .toc did a moment ago. True for a pack
-// that cannot be asked, false for one that is gone.
+// True if a writer is filling the pack, so that its .toc may list more blobs soon. True also if that is unknown, false
+// if the pack is gone.
 bool is_being_filled(const Packs& packs, PackId pack);
-// The .pack first: a .toc alone is litter, a .pack alone would be damage.
+// Removes the .pack first: a .toc alone is litter, a .pack alone would be damage.
 Status remove_pack(const Packs& packs, PackId pack);
 
-// Packs whose live blobs go into one new pack.
+// Packs whose live blobs are copied into one new pack.
 struct RewriteGroup {
   std::vector<PackId> packs;
   std::uint64_t live_bytes = 0;
-  std::uint64_t dead_blobs = 0, dead_bytes = 0;  // that go
+  std::uint64_t dead_blobs = 0, dead_bytes = 0;  // to be freed
 };
-// What the collection of one store shares between its parts.
+// The state that the parts of one gc run share.
 struct CollectContext {
   Packs& packs;
   IndexAccess& index;
@@ -92,8 +94,8 @@ struct CollectContext {
   GcReport& report;
   UnreapedContent& unreaped;
 };
-// The groups one by one, those that need the least space first. A full disk ends it without an error: the report says
-// what the rest needs.
+// Rewrites the groups one by one, those with the fewest live bytes first. A full disk is no error: the report then
+// names the packs that wait and the space that they need.
 Status rewrite_packs(const CollectContext& context, std::vector<RewriteGroup> groups);
 
 }  // namespace weft

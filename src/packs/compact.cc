@@ -1,5 +1,5 @@
-// gc's second pass: the live blobs of some packs are copied into a new one, the index is pointed there, the old packs
-// go. Readers that have an old pack open keep it.
+// gc's second pass: copies the live blobs of some packs into a new one, points the index there, and deletes the old
+// packs. Readers keep the old packs that they have open.
 #include <fcntl.h>
 
 #include <algorithm>
@@ -21,10 +21,10 @@
 namespace weft {
 namespace {
 
-// A row of the index that is to go to the new pack, or to go.
+// An index row to be pointed to the new pack, or to be erased.
 struct Move {
   ContentId id;
-  Digest manifest;  // in packs of manifests
+  Digest manifest;  // for packs of manifests
   std::uint64_t hint = 0;
   BlobPlace from;
   std::optional<BlobPlace> to;  // none: no version needed it when the pack was copied
@@ -32,8 +32,8 @@ struct Move {
 
 struct OldPack {
   PackId id = 0;
-  std::size_t moves_end = 0;                 // its moves come before this one
-  std::uint64_t freed = 0, freed_bytes = 0;  // that go with it
+  std::size_t moves_end = 0;                 // end of the pack's rows in moves_
+  std::uint64_t freed = 0, freed_bytes = 0;  // freed with the pack
   std::uint64_t dead_bytes = 0;
 };
 
@@ -61,7 +61,7 @@ class Rewrite {
   std::unique_ptr<PackWriter> fresh_;
   std::vector<OldPack> old_;
   std::vector<Move> moves_;
-  std::uint64_t bytes_before_ = 0;  // of disk, of the packs that went
+  std::uint64_t bytes_before_ = 0;  // disk bytes of the deleted packs
 };
 
 Status Rewrite::run(const RewriteGroup& group) {
@@ -76,7 +76,7 @@ Status Rewrite::run(const RewriteGroup& group) {
   return replace();
 }
 
-// A pack that became busy, cached or damaged since it was looked at is left out. Damage is fsck's business.
+// Copies the live blobs of a pack. Leaves the pack out if it is gone, cached by now, or damaged; fsck repairs damage.
 Status Rewrite::copy(PackId pack) {
   auto toc = context_.packs.toc(pack);
   if (!toc.ok() || toc->cached) return {};
@@ -122,7 +122,7 @@ Result<PackEntry> Rewrite::copy_entry(int fd, std::string_view where, const Pack
   return PackEntry{entry.id, at, entry.chunks, entry.hint};
 }
 
-// All of it is read and checked. Whole blocks are shared with the old pack where the file system can, not written.
+// Copies a blob and verifies all of it. Shares whole blocks with the old pack if the file system can.
 Status Rewrite::copy_blob(int fd, std::string_view where, const PackEntry& entry, std::uint64_t at) {
   const std::uint64_t head = (kPackBlock - entry.offset % kPackBlock) % kPackBlock;
   Range shared{head, 0};
@@ -143,7 +143,7 @@ Status Rewrite::copy_blob(int fd, std::string_view where, const PackEntry& entry
   return check_blob(fd, where, entry, context_.progress, sink);
 }
 
-// The new pack is in its place before the index names it.
+// Places the new pack, before the index names it.
 Status Rewrite::place() {
   WEFT_TRY(const std::unique_ptr<BlobWriter> lock, context_.index.write());
   Status placed = fresh_->publish();
@@ -152,7 +152,8 @@ Status Rewrite::place() {
   return placed;
 }
 
-// In batches. Between two of them the index names blobs in the new pack and in old ones, and all of them are there.
+// Updates the index in batches and deletes the old packs. Between two batches the index names blobs in the new pack and
+// in old ones, all of which exist.
 Status Rewrite::replace() {
   std::size_t pack = 0;
   for (std::size_t at = 0; pack < old_.size();) {
@@ -166,9 +167,9 @@ Status Rewrite::replace() {
   return {};
 }
 
-// Moves the rows from `first` on, and deletes the packs that the index names no more, `pack` and those behind it. They
-// go while the lock is held, so that whoever fills or evicts a pack sees all or nothing. Returns where the next batch
-// begins.
+// Moves a batch of rows, from `first` on. Deletes the packs, from `pack` on, that the index does not name any more,
+// still under the writer lock, so that fetches and evictions see the pack complete or not at all. Returns the first row
+// of the next batch.
 Result<std::size_t> Rewrite::replace_some(std::size_t first, std::size_t& pack) {
   WEFT_TRY(const std::unique_ptr<BlobWriter> index, context_.index.write());
   WEFT_CHECK(context_.unreaped.look(*index));
@@ -190,7 +191,7 @@ Result<std::size_t> Rewrite::replace_some(std::size_t first, std::size_t& pack) 
   return at;
 }
 
-// Somebody fills it or relies on it, or it is gone or cached by now: it stays as it is.
+// True if the pack must stay: a fetch fills it, a publish relies on it, or it is gone or cached by now.
 Result<bool> Rewrite::is_busy(PackId pack) const {
   const auto toc = context_.packs.toc(pack);
   if (!toc.ok() || toc->cached) return true;
@@ -200,7 +201,8 @@ Result<bool> Rewrite::is_busy(PackId pack) const {
   return busy;
 }
 
-// What was dead when the pack was copied, and is needed again, stays where it is.
+// Points a row to the new pack or erases it. A blob that was dead when the pack was copied, and is needed again, stays
+// in the old pack.
 Status Rewrite::move(BlobWriter& index, const Move& move, OldPack& old) {
   WEFT_TRY(const auto place, manifests() ? index.find_manifest(move.manifest) : index.find(move.id));
   if (place != move.from) return {};

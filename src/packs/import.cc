@@ -13,7 +13,7 @@
 namespace weft {
 namespace {
 
-// "Nothing large is known" of a file: at most so much of it.
+// A file gets no pack of its own if more bytes of it are known than kKnownMin and than 1 / kKnownShare of its size.
 constexpr std::uint64_t kKnownMin = 64U << 10U;
 constexpr std::uint64_t kCopyStep = 4 * kDigestChunk;
 constexpr std::uint64_t kKnownShare = 200;  // 1 / 200 = 0.5 %
@@ -50,7 +50,7 @@ Importer::Importer(const SafePath& store_path, IndexAccess& index, ImportTuning 
 Result<std::vector<Extent>> Importer::add(int fd, std::string_view where, std::span<const Range> ranges,
                                           Progress& progress, Take take, const SeenBytes& seen) {
   if (spent_) return Error{Errc::internal, fmt::format("{}: this import has failed or is finished", where)};
-  spent_ = true;  // until it is known to have gone well
+  spent_ = true;  // reset on success
   WEFT_TRY(Source source, Source::open(fd, where, progress, tuning_.after_read));
   if (seen) source.show_to(seen);
   WEFT_TRY(std::vector<Extent> extents, add_file(source, ranges, take));
@@ -72,7 +72,7 @@ Result<std::vector<Extent>> Importer::add_file(Source& source, std::span<const R
   }
   WEFT_CHECK(resolve_all());
   WEFT_CHECK(finish_file());
-  if (file_.taken) WEFT_CHECK(source.look_again());  // its names changed
+  if (file_.taken) WEFT_CHECK(source.look_again());  // take_in() added a name, which changed the ctime
   WEFT_CHECK(source.check_unchanged());
   return std::move(file_.extents);
 }
@@ -87,7 +87,8 @@ Status Importer::start_file(Source& source, std::span<const Range> ranges, Take 
   return file_.whole && !file_.taken ? try_clone(source) : Status{};
 }
 
-// A second name makes the file the pack, if the file turns out to be new. Nobody can write to it, so nobody changes it.
+// Links the file as the pack, in case it is new. A lease detects writers: publish() fails if a process has opened the
+// file for writing.
 Status Importer::try_take(const Source& source, Take take) {
   WEFT_TRY(PackWriter * pack, fresh_.taken(source.fd(), take));
   if (pack == nullptr) return {};
@@ -96,7 +97,7 @@ Status Importer::try_take(const Source& source, Take take) {
   return {};
 }
 
-// The file is not the pack after all, because much of it is known: what is new in it goes to the mixed pack.
+// Much of the file is known after all, so the file does not become a pack: moves its new blobs to the mixed pack.
 Status Importer::leave_taken() {
   for (const std::size_t number : fresh_.numbers_in(*file_.own)) {
     const ContentId& id = fresh_.id(number);
@@ -109,8 +110,8 @@ Status Importer::leave_taken() {
   return fresh_.drop(file_.own);
 }
 
-// Where the file system shares blocks, the clone is the pack, if the file turns out to be new, and in any case nobody
-// changes it while we read. (copy_file_range without sharing would gain nothing: the bytes must come by here anyway.)
+// Clones the file if the file system shares blocks. The clone becomes the pack if the file is new, and it cannot change
+// while it is read. (copy_file_range without sharing would gain nothing: the bytes must be read for hashing anyway.)
 Status Importer::try_clone(Source& source) {
   if (no_clones_from_ == source.device()) return {};
   WEFT_TRY(PackWriter * pack, fresh_.new_pack());
@@ -165,7 +166,7 @@ Status Importer::finish_file() {
   return loose ? file_.own->prune() : Status{};
 }
 
-// The little that is known is copied from where it is, so that the pack equals the file.
+// Copies the few known ranges from their stored copies, so that the pack equals the file.
 Status Importer::fill_gaps() {
   if (!file_.gaps.empty()) WEFT_CHECK(ring_.wait_writing());
   for (const Gap& gap : file_.gaps) {

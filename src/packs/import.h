@@ -1,15 +1,15 @@
-// The pack side of one import: reads sources, finds what is known, writes what is new below tmp/.
+// The pack side of one import: reads sources, finds known content, and writes new content below tmp/.
 //
-// The calling thread reads the source, once, into windows; a pool computes the SHA-256 trees and compares known content
-// with the stored bytes, and a thread writes. So every byte is hashed in the buffer that it is written from, and a
-// source that changes cannot slip in.
+// The calling thread reads each source once, into windows. A pool computes the SHA-256 trees and compares known content
+// with the stored bytes. One more thread writes. So every byte is hashed in the buffer that it is written from, and a
+// source that changes meanwhile cannot add unhashed bytes.
 //  · Extents that fit a window are hashed and looked up by their root. Known ones are compared with the stored bytes.
-//  · A larger one is streamed. If a hint finds content that may be the same, its bytes are compared as they are read,
-//    else written. If the root of a written one turns out to be known, the stored bytes are read and hashed, and what
-//    was written is dropped.
-// Known content whose stored bytes differ from the source's, or cannot be read, is damaged: it is stored anew, and the
-// commit gives the blob its new place.
-// A file of which little is known is stored as it is, in a pack of its own; all else goes into one mixed pack.
+//  · A larger extent is streamed. If a hint finds a candidate, the bytes are compared with it as they are read.
+//    Otherwise they are written. If the root of a written extent is known after all, the stored bytes are read and
+//    hashed, and the written copy is dropped.
+// If the stored bytes of known content cannot be read, or differ from the source's, they are damaged. The import then
+// stores the content again, and the commit gives the blob its new place. A file with few known bytes becomes a pack of
+// its own, unchanged. Everything else goes into one mixed pack.
 #pragma once
 
 #include <deque>
@@ -33,61 +33,61 @@
 
 namespace weft {
 
-// Smaller files are not worth a pack of their own; gc would merge such packs at once.
+// Smaller files get no pack of their own: gc would merge such packs at once.
 inline constexpr std::uint64_t kWholeFileMin = 1U << 20U;
 
 struct ImportTuning {
   std::size_t window_bytes = 16U << 20U;  // a multiple of kDigestChunk
   std::size_t windows = 4;
-  unsigned threads = 0;          // 0: one for each CPU
+  unsigned threads = 0;          // 0: one per CPU
   Source::Hook after_read = {};  // for tests
-  Patience patience = {};        // with a gc that is at a pack
-  bool in_memory = false;        // PackWriter::keep_in_memory(); not where the kernel does not tell its boot
+  Patience patience = {};        // not read by Importer
+  bool in_memory = false;        // PackWriter::keep_in_memory(); ignored if the kernel does not tell the boot id
 };
 
-// A range of a file that is known, and where its bytes are; none: among the fresh blobs.
+// A range of the file with known content. `stored`: the stored copy; none: the content is among the fresh blobs.
 struct Gap {
   std::size_t range = 0;
   std::optional<Twin> stored;
 };
 
-// What add() knows of the file that it is at.
+// The state of add() for the current file.
 struct FileState {
   std::span<const Range> ranges;
-  std::vector<Extent> extents;  // by range
-  bool whole = false;           // so far stored as it is
+  std::vector<Extent> extents;  // one per range
+  bool whole = false;           // so far the file becomes a separate pack
   bool cloned = false;          // `own` has all its bytes already
-  bool taken = false;           // `own` is the file itself: its bytes stay as they are
+  bool taken = false;           // `own` is the file itself, whose bytes must not change
   bool loose = false;           // `own` has bytes that it does not list
   PackWriter* own = nullptr;
-  std::uint64_t known_max = 0;  // more known bytes than this: not whole
+  std::uint64_t known_max = 0;  // with more known bytes than this, `whole` becomes false
   std::uint64_t known = 0;      // bytes
-  std::vector<Gap> gaps;        // that `own` lacks
+  std::vector<Gap> gaps;        // ranges that `own` lacks
 };
 
-// By extent of a window: its number among the fresh blobs if it is new.
+// For each extent of a window its number among the fresh blobs; none if it is known.
 using Claims = std::vector<std::optional<std::size_t>>;
 
-// A window of extents on its way: its bytes are hashed, then looked up and compared with the stored ones.
+// A filled window. Its bytes are hashed, then looked up, then compared with the stored ones.
 struct FilledWindow {
   ImportWindow* window = nullptr;
   bool looked_up = false;
-  std::vector<StoredBlob> stored;  // by extent, once looked up
+  std::vector<StoredBlob> stored;  // by extent; empty before the lookup
 };
 
-// One thread calls it; it uses others. What was not placed when it is destroyed is removed.
+// Called by one thread; it uses others. The destructor removes packs that were not placed.
 class Importer {
  public:
   static Result<std::unique_ptr<Importer>> begin(const SafePath& store_path, IndexAccess& index, ImportTuning tuning);
 
   Result<std::vector<Extent>> add(int fd, std::string_view where, std::span<const Range> ranges, Progress& progress,
                                   Take take = Take::copy, const SeenBytes& seen = {});
-  // Makes the packs durable, still below tmp/: begins, forgets what only further files need, and waits. After a failure
-  // of these or the next only destruction is left.
+  // Makes the packs durable, still below tmp/. begin_seal() starts that and frees the memory that only add() needs;
+  // seal() waits. After an error of these or of place(), only destruction is allowed.
   Status begin_seal();
   Status seal();
-  // Moves them to packs/. The caller holds the writer lock from here until the index has new_blobs(), or has what else
-  // keeps gc from them.
+  // Moves the packs to packs/. The caller holds the writer lock, and keeps it until the index has new_blobs() or
+  // something else protects the packs from gc.
   Status place();
   Status finish() {
     WEFT_CHECK(seal());
@@ -95,12 +95,13 @@ class Importer {
   }
   std::span<const NewBlob> new_blobs() const { return fresh_.all(); }
   bool in_memory() const { return in_memory_; }
-  std::uint64_t shared_bytes() const { return shared_bytes_; }  // logical bytes given to add() that were known
-  // Opens the packs that this content is in, for as long as this lives.
+  std::uint64_t shared_bytes() const { return shared_bytes_; }  // logical bytes given to add() whose content was known
+  // Opens the packs that hold this content. They stay open as long as this object lives.
   Status hold(std::span<const ContentId> ids);
-  // After seal(), under the writer lock: content that this import shares and that gc has freed since it was looked up.
+  // Call after seal(), under the writer lock: returns shared content that gc has freed since it was looked up.
   Result<std::vector<ContentId>> lost() { return known_.lost(); }
-  // Without the lock: stores it anew, from packs that this import has open, and durably. It is among new_blobs() then.
+  // Call without the writer lock: copies this content from packs that the import has open into a new, durable pack. The
+  // copies are then among new_blobs().
   Status store_again(std::span<const ContentId> ids);
   bool holds(PackId pack) const { return known_.holds(pack); }
 
@@ -118,7 +119,7 @@ class Importer {
   Status copy_again(const ContentId& id, PackWriter& pack);
   void note_gap(std::size_t range, std::optional<Twin> stored);
 
-  // Extents that fit a window (import_batch.cc).
+  // import_batch.cc: extents that fit a window.
   Result<std::size_t> add_batch(Source& source, std::size_t first);
   Status look_up_hashed();
   Status resolve_ready();
@@ -129,7 +130,7 @@ class Importer {
   Claims claim_new(const FilledWindow& filled);
   Status write_new(ImportWindow& window, const Claims& claims);
 
-  // Larger ones (import_large.cc).
+  // import_large.cc: larger extents.
   Status add_large(Source& source, std::size_t range);
   Result<std::optional<Candidate>> find_candidate(std::uint64_t length, std::uint64_t hint);
   enum class Stored : std::uint8_t { unknown, intact, damaged };
@@ -144,14 +145,14 @@ class Importer {
   std::unique_ptr<TempArea> temp_;
   const bool in_memory_;
   KnownBlobs known_;
-  OpenPlace candidate_;  // the stored blob that find_candidate() answered with last
+  OpenPlace candidate_;  // the stored blob that find_candidate() returned last
   FreshBlobs fresh_;
-  std::deque<FilledWindow> unresolved_;  // oldest first. Before the ring, which waits for the jobs that use it
+  std::deque<FilledWindow> unresolved_;  // oldest first. Declared before ring_, whose destructor waits for jobs on them
   ThreadPool pool_;
-  ThreadPool writer_{1};  // a file takes one write at a time: more threads would only wait for one another
+  ThreadPool writer_{1};  // one thread: a file takes one write at a time
   WindowRing ring_;
   FileState file_;
-  std::optional<std::uint64_t> no_clones_from_;  // a device
+  std::optional<std::uint64_t> no_clones_from_;  // a device without reflinks to the store
   bool spent_ = false;
   bool sealing_ = false;
   std::uint64_t shared_bytes_ = 0;

@@ -5,13 +5,13 @@
 namespace weft {
 namespace {
 
-// Less is written sooner than another thread is awake.
+// Writing less than this takes less time than waking another thread.
 constexpr std::size_t kWriteAheadMin = 64U << 10U;
-// Extents are compared in one job up to so many, or so many bytes.
+// The limits of one compare job.
 constexpr std::size_t kCompareExtents = 256;
 constexpr std::size_t kCompareBytes = 1U << 20U;
 
-// Neighbours in the window that are neighbours in the pack too: written together.
+// A run of extents that are adjacent in the window and in the pack, for one write.
 struct Run {
   PackWriter* pack = nullptr;
   std::uint64_t offset = 0;
@@ -30,7 +30,7 @@ struct Run {
 
 }  // namespace
 
-// While a window is filled, the one before is compared: no thread waits for the stages of one window in turn.
+// Compares the previous window while this one is filled, so that the threads work on several windows at once.
 Result<std::size_t> Importer::add_batch(Source& source, std::size_t first) {
   WEFT_CHECK(look_up_hashed());
   while (!unresolved_.empty() && unresolved_.front().window == &ring_.next()) WEFT_CHECK(resolve_oldest());
@@ -43,7 +43,7 @@ Result<std::size_t> Importer::add_batch(Source& source, std::size_t first) {
   return count;
 }
 
-// Before this thread waits or reads, so that the others have comparing to do meanwhile.
+// Called before this thread waits or reads, so that the pool has compare jobs meanwhile.
 Status Importer::look_up_hashed() {
   for (FilledWindow& filled : unresolved_)
     if (!filled.looked_up && filled.window->hashing.idle()) WEFT_CHECK(look_up(filled));
@@ -67,7 +67,7 @@ Status Importer::resolve_all() {
 Status Importer::resolve_oldest() {
   if (!unresolved_.front().looked_up) WEFT_CHECK(look_up(unresolved_.front()));
   ImportWindow& window = *unresolved_.front().window;
-  WEFT_CHECK(window.hashing.wait());  // until all is compared
+  WEFT_CHECK(window.hashing.wait());  // for all compare jobs
   const Claims claims = claim_new(unresolved_.front());
   unresolved_.pop_front();
   for (const WindowExtent& extent : window.extents)
@@ -86,7 +86,7 @@ Status Importer::look_up(FilledWindow& filled) {
   return {};
 }
 
-// Once the jobs are done, what is known has a place only if the bytes there are the window's.
+// Starts the compare jobs. They clear the place of each known blob whose stored bytes differ from the window's.
 void Importer::start_comparing(FilledWindow& filled) {
   const auto compare = [&filled](std::size_t first, std::size_t last) {
     for (std::size_t i = first; i < last; ++i) {

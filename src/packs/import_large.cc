@@ -20,7 +20,7 @@ Status Importer::add_large(Source& source, std::size_t range) {
                   [&] { return next_spot(range); }};
   WEFT_TRY(Streamed seen, stream(ring_, source, plan));
   file_.extents[range] = {here.offset, seen.id, seen.head};
-  // Beside the lists of so many extents the windows need not be full too: small extents hardly fill them.
+  // The lists of so many extents take much memory, so free the windows: small extents use little of them.
   if (file_.ranges.size() > kManyExtents) WEFT_CHECK(ring_.shed());
   if (!seen.spot) {
     if (!fresh_.find(seen.id)) known_.share(seen.id, candidate_);
@@ -52,7 +52,8 @@ Result<std::optional<Candidate>> Importer::find_candidate(std::uint64_t length, 
   return std::optional(Candidate{*id, {place.pack->fd(), place.offset}});
 }
 
-// Of content that had to be written, because no stored bytes were found that are equal to it.
+// Returns whether the store has this content. Called after the content was written because no equal stored bytes were
+// found.
 Result<Importer::Stored> Importer::stored_state(const Streamed& seen) {
   if (fresh_.find(seen.id)) return Stored::intact;
   WEFT_TRY(const std::vector<StoredBlob> stored, known_.look_up(std::span(&seen.id, 1)));
@@ -76,11 +77,11 @@ bool Importer::is_intact(const OpenPlace& place, const Streamed& seen) {
   return intact;
 }
 
-// The bytes of known content that were written for nothing.
+// Drops bytes that were written although their content is known.
 void Importer::drop_written(std::size_t range, const PackSpot& spot) {
   note_known(range);
   if (spot.pack == file_.own)
-    file_.loose = true;  // they make the file whole, or are pruned
+    file_.loose = true;  // finish_file() keeps them as part of the file, or prunes them
   else
     spot.pack->give_back(spot.offset);
 }

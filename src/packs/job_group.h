@@ -1,4 +1,4 @@
-// Jobs on a pool that are waited for together.
+// A group of pool jobs with one wait for all of them.
 #pragma once
 
 #include <condition_variable>
@@ -13,7 +13,7 @@
 
 namespace weft {
 
-// run() and wait() are called by one thread, which is none of the pool's.
+// run() and wait() belong to one thread outside of the pool.
 class JobGroup {
  public:
   explicit JobGroup(ThreadPool& pool) : pool_(pool) {}
@@ -32,7 +32,7 @@ class JobGroup {
     std::lock_guard lock(mutex_);
     return left_ == 0;
   }
-  // The first failure since the last wait.
+  // Waits for all jobs. Returns the first failure since the last wait.
   Status wait() {
     std::unique_lock lock(mutex_);
     done_.wait(lock, [this] { return left_ == 0; });

@@ -3,11 +3,11 @@
 namespace weft {
 namespace {
 
-constexpr int kAttempts = 16;  // an attempt fails if gc moved a blob between two looks, or if a pack is lost
+constexpr int kAttempts = 16;  // an attempt fails if gc moves a blob meanwhile, or if a pack is lost
 
 }  // namespace
 
-// Returns the packs that must be open before it can say.
+// Looks all ids up. Returns packs to open before the next attempt; none: `out` is complete.
 Result<std::vector<PackId>> KnownBlobs::try_look_up(std::span<const ContentId> ids, std::vector<StoredBlob>& out) {
   std::vector<PackId> missing;
   WEFT_TRY(std::unique_ptr<BlobIndex> index, index_.read());
@@ -21,12 +21,12 @@ Result<std::vector<PackId>> KnownBlobs::try_look_up(std::span<const ContentId> i
       continue;
     }
     Status there = pack->second->check_place(ids[i], place->offset);
-    if (!there.ok() && there.error().code == Errc::not_found) {  // removed before its .toc was read: look again
+    if (!there.ok() && there.error().code == Errc::not_found) {  // removed before its .toc was read: try again
       held_.erase(pack);
       missing.push_back(place->pack);
       continue;
     }
-    // Errc::absent: nobody has judged yet what another boot has left of the pack (unsynced.h).
+    // Errc::absent: the pack is of an earlier boot and not verified yet (unsynced.h).
     const bool unread = !there.ok() && (there.error().code == Errc::corrupt || there.error().code == Errc::absent);
     if (!there.ok() && !unread) return std::move(there).error();
     if (there.ok()) out[i].place = {pack->second, place->offset};
@@ -40,7 +40,7 @@ Status KnownBlobs::hold(std::span<const PackId> packs) {
     auto pack = packs_.open(id);
     if (!pack.ok() && pack.error().code == Errc::not_found) continue;  // gc has compacted it, or it is lost
     if (!pack.ok()) return pack.error();
-    (*pack)->prepare();  // now, with no transaction open
+    (*pack)->prepare();  // reads the .toc while no transaction is open
     held_.emplace(id, std::move(pack).value());
   }
   return {};
@@ -62,7 +62,7 @@ Result<std::vector<ContentId>> KnownBlobs::lost() {
   for (const auto& [id, place] : shared_) {
     WEFT_TRY(const std::optional<BlobPlace> now, index->find(id));
     if (now) continue;
-    WEFT_TRY(const bool absent, index->is_absent(id));  // evicted: the versions that need it can be relied on
+    WEFT_TRY(const bool absent, index->is_absent(id));  // evicted: the publish can rely on versions that hold it
     if (!absent) lost.push_back(id);
   }
   return lost;

@@ -1,5 +1,5 @@
-// What of an import's content is in the store already, and the packs that it is in, open: gc may free such content, if
-// no version needs it, until the import commits. The import then stores it anew, from the open packs.
+// The content of an import that the store already has, and the open packs that hold it. Until the import commits, gc
+// may free such content if no version needs it. The import then stores it again, from the open packs.
 #pragma once
 
 #include <cstdint>
@@ -14,26 +14,26 @@
 
 namespace weft {
 
-// What the index says of one blob.
+// The index entry of one blob.
 struct StoredBlob {
   bool known = false;
-  OpenPlace place;  // no pack: the bytes are not where the index says
+  OpenPlace place;  // without a pack: the indexed place is not readable
 };
 
-// One thread. Each pack it ever answered with stays open for as long as this lives.
+// One thread. Each pack that look_up() returned stays open as long as this object lives.
 class KnownBlobs {
  public:
   KnownBlobs(Packs& packs, IndexAccess& index) : packs_(packs), index_(index) {}
 
-  // The answer is of one or more states of the index that were read after the packs had been opened.
+  // The results come from one state of the index that was read after their packs were opened.
   Result<std::vector<StoredBlob>> look_up(std::span<const ContentId> ids);
-  // The content that a hint (tables.h) leads to, if the index knows such content.
+  // Returns the known content with this hint (index/blobs.h), if any.
   Result<std::optional<ContentId>> hinted(std::uint64_t length, std::uint64_t hint);
   bool holds(PackId pack) const { return held_.contains(pack); }
 
-  // Notes that the import shares this content, which look_up() found there.
+  // Records that the import shares this content, at a place that look_up() returned.
   void share(const ContentId& id, const OpenPlace& place) { shared_.emplace(id, place); }
-  // What is shared and no longer in the index. With the writer lock held it stays so.
+  // Returns shared content that is not in the index any more. Under the writer lock the answer stays true.
   Result<std::vector<ContentId>> lost();
   const OpenPlace& place_of(const ContentId& shared) const { return shared_.at(shared); }
   void unshare(const ContentId& id) { shared_.erase(id); }

@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::uint64_t kRecordMax = kRecordHeader + limits::kPackedManifestMax;
 
-// The length of the record that stands there; nothing where none does.
+// Returns the length of the record at the start of `bytes`; nothing if there is no valid record.
 std::optional<std::uint64_t> length_of_record(std::span<const std::byte> bytes) {
   if (bytes.size() < kRecordHeader || record_kind(bytes) != RecordKind::packed_manifest) return std::nullopt;
   const auto length = record_length(bytes.first(std::min<std::uint64_t>(bytes.size(), kRecordMax)));
@@ -45,11 +45,11 @@ Result<std::vector<std::byte>> read_manifest(int fd, std::uint64_t offset, std::
                            where, length, to_hex(digest), offset)};
 }
 
-// Behind damage the next record is looked for byte by byte.
+// Inside damaged bytes it tries each offset for the next record.
 Result<std::vector<PackEntry>> scan_manifests(int fd, std::uint64_t size, std::string_view where) {
   std::vector<PackEntry> entries;
   std::vector<std::byte> window;
-  std::uint64_t begin = 0;  // of the window
+  std::uint64_t begin = 0;  // offset of the window in the pack
   for (std::uint64_t at = 0; at + kRecordHeader < size;) {
     const std::uint64_t wanted = std::min(kRecordMax, size - at);
     if (at < begin || at + wanted > begin + window.size()) {

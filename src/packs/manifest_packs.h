@@ -1,6 +1,6 @@
 // Packs of manifests. Each manifest is the payload of a record (diskformat/record.h), and the records follow one
-// another. So such a pack can be read without its table of contents. An entry of the .toc is a manifest alone: it has
-// one chunk, whose digest is that of the manifest.
+// another. So such a pack can be read without its .toc. A .toc entry names one manifest, without the record's header,
+// as one chunk whose digest is the manifest's.
 #pragma once
 
 #include <cstddef>
@@ -16,10 +16,10 @@
 
 namespace weft {
 
-// Writes it behind what the pack has. Returns the entry, which the caller lists.
+// Appends a manifest to the pack. Returns its entry, which the caller must list.
 Result<PackEntry> write_manifest(PackWriter& pack, const Digest& digest, std::span<const std::byte> bytes);
 
-// Reads a manifest back. Errc::corrupt: these bytes are not the manifest.
+// Reads a manifest. Errc::corrupt: the bytes there are not this manifest.
 Result<std::vector<std::byte>> read_manifest(int fd, std::uint64_t offset, std::uint64_t length, const Digest& digest,
                                              std::string_view where);
 
@@ -27,7 +27,7 @@ inline const Digest& manifest_digest(const PackEntry& entry) {
   return entry.chunks.front();
 }
 
-// All manifests that are whole in a pack of `size` bytes, by offset.
+// Returns the entries of all undamaged manifests in a pack of `size` bytes, by offset.
 Result<std::vector<PackEntry>> scan_manifests(int fd, std::uint64_t size, std::string_view where);
 
 }  // namespace weft

@@ -19,9 +19,9 @@
 namespace weft {
 namespace {
 
-// Often enough that the last fsync finds little to do, seldom enough that the disk sees long runs.
+// Often enough that the last fsync has little to write, rarely enough that the disk gets long runs.
 constexpr std::uint64_t kWritebackEvery = 32U << 20U;
-// Shorter writes are better gathered by the page cache.
+// The page cache handles shorter writes better.
 constexpr std::size_t kDirectMin = 1U << 20U;
 constexpr std::size_t kBounceBytes = 1U << 20U;
 
@@ -105,7 +105,7 @@ Status PackWriter::write_direct(std::uint64_t offset, std::span<const std::byte>
     std::span<const std::byte> piece = aligned(bytes);
     Status written = write_exact(direct_.get(), offset, piece, path_);
     if (!written.ok() && (written.error().code == Errc::invalid || written.error().code == Errc::unsupported)) {
-      direct_.reset();  // a file system with rules of its own
+      direct_.reset();  // this file system has other alignment rules
       return write_buffered(offset, bytes);
     }
     WEFT_CHECK(std::move(written));
@@ -116,7 +116,7 @@ Status PackWriter::write_direct(std::uint64_t offset, std::span<const std::byte>
   return {};
 }
 
-// The bytes, or their beginning in a buffer as O_DIRECT wants it.
+// Returns the bytes themselves if they are aligned for O_DIRECT, else their beginning, copied into an aligned buffer.
 std::span<const std::byte> PackWriter::aligned(std::span<const std::byte> bytes) {
   if (reinterpret_cast<std::uintptr_t>(bytes.data()) % kPackBlock == 0) return bytes;
   if (!bounce_) bounce_ = make_block_buffer(kBounceBytes);
@@ -153,7 +153,7 @@ Status PackWriter::set_size(std::uint64_t size) {
   return {};
 }
 
-// Whole blocks alone: to zero parts of blocks would be to write, with reflinks to a new place.
+// Frees whole blocks only: zeroing a part of a block is a write, and breaks the sharing of a cloned block.
 Status PackWriter::prune() {
   lines_.sort();
   WEFT_CHECK(set_size(listed_end()));
@@ -167,7 +167,7 @@ Status PackWriter::prune() {
   return {};
 }
 
-// Of a listing that is in order.
+// Call after lines_.sort().
 std::uint64_t PackWriter::listed_end() const {
   return end_of(lines_.blob(lines_.size() - 1));
 }
@@ -188,15 +188,16 @@ Status PackWriter::begin_sync() {
 Status PackWriter::sync() {
   if (!toc_fd_.valid()) WEFT_CHECK(begin_sync());
   if (!in_memory_) WEFT_CHECK(sync_file(fd_.get(), path_));
-  // The few pages that went through the page cache are alone there: whoever maps the file next would get small folios
-  // around them, at a tenth of the speed.
+  // Drops the few cached pages of a file written by O_DIRECT. A later mapping would otherwise get small folios around
+  // them, at a tenth of the speed.
   if (past_cache_) drop_pages(fd_.get());
   WEFT_CHECK(sync_file(toc_fd_.get(), path_ + ".toc"));
   toc_fd_.reset();
   return {};
 }
 
-// From now on nobody else can open it to write. Who did before has broken the lease, even if he still waits for that.
+// Changes the owner, so that no new writer can open the file. An earlier writer has broken the lease, even if its
+// open() still waits; holds() tells.
 Status PackWriter::take_over() const {
   WEFT_TRY(const struct stat before, stat_fd(fd_.get(), path_));
   Status given = give_to_owner(fd_.get(), directory_);
@@ -207,7 +208,7 @@ Status PackWriter::take_over() const {
                     : std::move(given);
 }
 
-// The .toc first: a .pack without one would be an error, a .toc without its .pack is only litter.
+// The .toc goes first: a .pack without .toc would be damage, a .toc without .pack is only litter.
 Status PackWriter::publish() {
   if (taken_) WEFT_CHECK(take_over());
   WEFT_CHECK(rename_new(path_ + ".toc", toc_in(directory_, id_)));

@@ -1,4 +1,4 @@
-// A pack that is being written.
+// Writes a new pack.
 #pragma once
 
 #include <cstddef>
@@ -22,13 +22,13 @@
 
 namespace weft {
 
-// Blobs of this size and more lie in a mixed pack as they lie in their file, modulo kPackBlock, so that a file that is
-// put together from packs, and a pack that gc rewrites, can share their blocks. It costs a block on average, two at
-// most: below 1 %.
+// A mixed pack keeps the alignment of blobs of this size and more: their offset modulo kPackBlock is that in their
+// source file. So assembled files and rewritten packs can share their blocks. That costs one block per blob on average
+// and two at most, below 1 %.
 inline constexpr std::uint64_t kPackBlock = 4096;
 inline constexpr std::uint64_t kAlignedBlobMin = 1U << 20U;
 
-// Memory that begins at a multiple of kPackBlock.
+// Memory aligned to kPackBlock.
 struct BlockDelete {
   void operator()(std::byte* bytes) const { ::operator delete[](bytes, std::align_val_t{kPackBlock}); }
 };
@@ -37,54 +37,56 @@ inline BlockBuffer make_block_buffer(std::size_t bytes) {
   return BlockBuffer(new (std::align_val_t{kPackBlock}) std::byte[bytes]);
 }
 
-// One new pack below a temporary directory. write() and the rest may be called by two threads, each by one at a time.
+// One new pack in a temporary directory. One thread may call write() while another one calls the other functions.
 //
-// Long writes go past the page cache (O_DIRECT) where the file system can: it saves a copy and the page cache's work,
-// more than hashing costs, leaves nothing to wait for at the end, and a publish does not push out what others read.
+// Long writes bypass the page cache (O_DIRECT) if the file system can. That saves a copy and page cache work, which
+// cost more than hashing. It leaves little to sync at the end, and a publish does not evict other processes' pages.
 class PackWriter {
  public:
   static Result<std::unique_ptr<PackWriter>> create(const SafePath& store_path, const SafePath& temp_path,
                                                     PackKind kind = PackKind::blobs);
-  // For a directory of packs, with this id.
+  // A pack with this id for a directory of packs.
   static Result<std::unique_ptr<PackWriter>> create_in(const SafePath& directory, const SafePath& temp_path, PackId id);
 
-  // The regular file `fd` itself, by one more name below the temporary directory, which it keeps if it is dropped. Null
-  // where it cannot be: another file system or owner, or somebody can write to it. publish() gives it to the store's
-  // owner; Errc::busy, and it stays as it is, if somebody has opened it for writing since.
+  // Turns the regular file `fd` itself into the pack, by a second name in the temporary directory. Null if that is
+  // impossible: another file system or owner, too many names, or a writer has the file open. publish() gives the file
+  // to the store's owner. It fails with Errc::busy, and restores the owner, if a process has opened the file for
+  // writing since.
   static Result<std::unique_ptr<PackWriter>> take_in(const SafePath& directory, const SafePath& temp_path, PackId id,
                                                      int fd, Take take);
-  // The same, for a new pack of the store.
+  // The same, with a new id for a pack of the store.
   static Result<std::unique_ptr<PackWriter>> take(const SafePath& store_path, const SafePath& temp_path, int fd,
                                                   Take take);
 
   PackId id() const { return id_; }
   int fd() const { return fd_.get(); }
   const SafePath& where() const { return path_; }
-  bool empty() const { return lines_.empty(); }  // before begin_sync()
+  bool empty() const { return lines_.empty(); }  // valid before begin_sync()
 
-  // Without a copy if bytes and offset are congruent modulo kPackBlock. Blocks of zeros stay holes (holes.h).
+  // Copies nothing if the memory address and the offset are congruent modulo kPackBlock. Blocks of zeros become holes
+  // (holes.h).
   Status write(std::uint64_t offset, std::span<const std::byte> bytes);
-  // Mixed packs: the place of the next blob, which lies at `like` in its file, or in the pack where it was.
+  // For mixed packs: reserves the place of the next blob. `like` is the blob's offset in its source file or old pack.
   std::uint64_t reserve(std::uint64_t length, std::uint64_t like);
-  // Takes back the last reservation, at `offset`. What was written there is overwritten or cut off.
+  // Undoes the last reservation, at `offset`. Bytes written there are overwritten or cut off.
   void give_back(std::uint64_t offset);
-  PackEntry take_entry(const ContentId& id);  // a listed blob that lies elsewhere from now on
-  void list(const PackEntry& entry);          // a blob that is, or will be, written at entry.offset
+  PackEntry take_entry(const ContentId& id);  // removes a listed blob, to be moved to another place
+  void list(const PackEntry& entry);          // a blob that is or will be written at entry.offset
   Status set_size(std::uint64_t size);
   void set_merged() { toc_.merged = true; }
   void set_boot(std::string boot) { toc_.boot = std::move(boot); }
-  // The bytes go to the page cache, and sync() does not wait for them to be on the disk: the .toc says so, by its boot
-  // (unsynced.h). Before the first write().
+  // Writes only to the page cache: sync() does not wait for the disk, and the .toc names this boot (unsynced.h). Call
+  // before the first write().
   void keep_in_memory();
-  // Gives back blocks before, between and behind the listed blobs.
+  // Frees the blocks before, between and after the listed blobs.
   Status prune();
 
-  // Ends writing: .pack and .toc are under way to the disk. What a file system commits at once costs one wait then: all
-  // that is to be durable is begun before the first sync().
+  // Ends writing and starts to write .pack and .toc to the disk. Begin all files before the first sync(): a file system
+  // may commit them together, for one wait.
   Status begin_sync();
-  Status sync();     // both are durable, still under the temporary directory; begins where nobody has
-  Status publish();  // both appear in the directory, which the caller syncs
-  Status unlink();   // for one that turned out empty
+  Status sync();     // makes both files durable, still in the temporary directory; calls begin_sync() if needed
+  Status publish();  // moves both files to the directory; the caller syncs the directory
+  Status unlink();   // for a pack that stayed empty
 
  private:
   PackWriter(PackId id, Fd fd, SafePath path, SafePath directory)
@@ -101,13 +103,13 @@ class PackWriter {
   SafePath directory_;
   std::uint64_t end_ = 0;
   bool in_memory_ = false;
-  bool cut_ = false;         // bytes behind the last blob are to go
-  Fd direct_;                // the same file with O_DIRECT; none where that cannot be
-  bool past_cache_ = false;  // something went by direct_
+  bool cut_ = false;         // sync cuts off the bytes after the last blob
+  Fd direct_;                // the same file with O_DIRECT; none if the file system has no O_DIRECT
+  bool past_cache_ = false;  // some bytes were written by direct_
   BlockBuffer bounce_;
-  std::uint64_t buffered_ = 0;      // bytes through the page cache so far
-  std::optional<ReadLease> taken_;  // it was a file of a user's
-  PackToc toc_;                     // but for its entries
+  std::uint64_t buffered_ = 0;      // bytes written through the page cache
+  std::optional<ReadLease> taken_;  // for a pack that was a user's file
+  PackToc toc_;                     // without entries
   TocLines lines_;
   Fd toc_fd_;  // from begin_sync() to sync()
 };

@@ -17,7 +17,7 @@
 namespace weft {
 namespace {
 
-// A blob moves when gc rewrites its pack: once in a great while, so that losing the race this often means damage.
+// A lookup fails if gc moves the blob meanwhile. That is rare, so this many failures in a row mean damage.
 constexpr int kMoves = 16;
 
 bool is_of_this_boot(const PackListing& listing) {
@@ -44,21 +44,21 @@ class PackFile final : public OpenPack {
   const Fd fd_;
   const std::uint64_t size_;
   const std::shared_ptr<TocCache> tocs_;
-  const FileMap map_;  // of that descriptor
+  const FileMap map_;  // maps fd_
   mutable std::mutex mutex_;
-  mutable std::shared_ptr<const PackListing> listing_;  // guarded by mutex_; a pack forgets nothing
+  mutable std::shared_ptr<const PackListing> listing_;  // guarded by mutex_; a pack never drops a listed blob
 };
 
 Result<std::shared_ptr<const PackListing>> PackFile::listing() const {
   std::lock_guard lock(mutex_);
   if (!listing_) {
     WEFT_TRY(listing_, tocs_->listing(id_));
-    if (listing_->cached()) touch_file(fd_.get());  // evicted are those that nobody opened for longest
+    if (listing_->cached()) touch_file(fd_.get());  // eviction takes the packs first that were not opened for longest
   }
   return listing_;
 }
 
-// A cached pack may list more by now.
+// Reads the .toc of a cached pack again if it does not list the blob: a fetch may have added it.
 Result<std::shared_ptr<const PackListing>> PackFile::listing_with(const ContentId& id, std::uint64_t offset) const {
   WEFT_TRY(auto listed, listing());
   if (!listed->cached() || listed->has(id, offset)) return listed;
@@ -67,7 +67,7 @@ Result<std::shared_ptr<const PackListing>> PackFile::listing_with(const ContentI
   return listing_;
 }
 
-// A pack that was only in memory before the machine stopped may be torn. It is none until it is judged (unsynced.h).
+// A pack that was only in memory when the machine stopped may be damaged. Reads fail until it is verified (unsynced.h).
 Status PackFile::check_boot() const {
   std::lock_guard lock(mutex_);
   if (!listing_ || is_of_this_boot(*listing_)) return {};

@@ -1,12 +1,13 @@
-// Packs: files that hold blobs, each with a table of contents beside it. Packs of STORE/packs are described here, those
-// of STORE/cache in assembled.h.
+// Packs: files that hold blobs, each with a table of contents beside it. This comment describes the packs of
+// STORE/packs; assembled.h describes those of STORE/cache.
 //   packs/<id>.pack   bytes only: a published file as it is, or blobs one after the other
 //   packs/<id>.toc    one record: the pack's size, its blobs (id, offset) and their chunk digests
-// Ids are random, 16 hex digits, and never used again; files appear by rename, whole and durable. A range that the .toc
-// lists is written once and never changes, so readers need no lock: a pack that is open stays readable, also after gc
-// or an eviction has unlinked it. A reader that does not find the file looks at the index again, which gc changes
-// first. A cached pack grows: it has its size from the start, and its .toc is replaced when more of it has come. Its
-// writer holds an exclusive lock on the .pack meanwhile, and gc and eviction leave it alone.
+// Ids are random, 16 hex digits, and never reused. Files appear by rename, complete and durable. A range that the .toc
+// lists is written once and never changes. So readers need no lock: an open pack stays readable after gc or eviction
+// has unlinked it. gc changes the index before it removes a file, so a reader that does not find the file looks at the
+// index again. A cached pack is filled step by step: it has its full size from the start, and its .toc is replaced when
+// more blobs are complete. Meanwhile the writer holds an exclusive lock on the .pack, and gc and eviction skip the
+// pack.
 #pragma once
 
 #include <cstdint>
@@ -32,13 +33,13 @@ struct CachedPack;
 class PackListing;
 class TocCache;
 
-// A pack that is open. Any thread.
+// An open pack. Any thread.
 class OpenPack : public PackReader {
  public:
-  // Errc::corrupt, with what to do about it: the pack does not list this blob there, or ends before. Errc::not_found:
-  // the pack was removed before its table of contents was read.
+  // Checks that the pack lists this blob at this offset and is long enough. Errc::corrupt if not; the message names the
+  // repair. Errc::not_found: the pack was removed before its .toc was read.
   virtual Status check_place(const ContentId& id, std::uint64_t offset) const = 0;
-  virtual void prepare() const = 0;  // reads the .toc now, so that check_place() waits for no disk
+  virtual void prepare() const = 0;  // reads the .toc now, so that check_place() does not wait for the disk
 };
 
 // A directory of packs. Any thread.
@@ -51,14 +52,14 @@ class PackDir {
   SafePath pack_file(PackId pack) const;
   SafePath toc_file(PackId pack) const;
 
-  // not_found when it is gone. Those who hold one pack at a time share one reader.
+  // Errc::not_found if the pack is gone. Concurrent holders of a pack share one reader.
   Result<std::shared_ptr<const OpenPack>> open(PackId pack);
-  Result<std::shared_ptr<const OpenPack>> open_alone(PackId pack) const;  // a reader that nobody shares
+  Result<std::shared_ptr<const OpenPack>> open_alone(PackId pack) const;  // a reader that is not shared
   Result<std::vector<PackId>> list() const;
   Result<PackToc> toc(PackId pack) const;
-  // What the .toc that is there now lists. Those read lately are kept.
+  // Returns the blobs in the current .toc. Recently read listings are cached.
   Result<std::shared_ptr<const PackListing>> listing(PackId pack) const;
-  // The SHA-256 of each chunk of a blob. Errc::not_found when the pack lists another, or none, at this place.
+  // The SHA-256 of each chunk of a blob. Errc::not_found: the pack does not list this blob at this place.
   Result<std::vector<Digest>> chunks(const ContentId& id, const BlobPlace& place) const;
 
  private:
@@ -68,11 +69,10 @@ class PackDir {
   const std::shared_ptr<TocCache> tocs_;
 };
 
-// Blobs of these packs as their tables of contents say; packs that are gone give none.
+// Returns the blobs that the .toc files of these packs list. Skips packs that are gone.
 Result<std::vector<NewBlob>> blobs_of(const PackDir& packs, std::span<const PackId> ids);
 
-// Which packs of a directory may be evicted, and in which order: those of `ids` that are there, least recently used
-// first.
+// Returns those packs of `ids` that exist in the directory, least recently used first: the order of eviction.
 Result<std::vector<CachedPack>> packs_by_use(const SafePath& directory, std::span<const PackId> ids,
                                              const std::set<PackId>& pinned);
 
@@ -83,7 +83,7 @@ class Packs : public PackDir {
 
   const SafePath& store_path() const { return store_path_; }
 
-  Result<OpenPlace> open_blob(const ContentId& id);                           // find, open
+  Result<OpenPlace> open_blob(const ContentId& id);                           // looks the blob up and opens its pack
   Result<OpenPlace> open_place(const ContentId& id, const BlobPlace& place);  // as Store::open_place()
   using PackDir::chunks;
   Result<std::vector<Digest>> chunks(const ContentId& id);  // as ClusterStore::chunks()

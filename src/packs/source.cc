@@ -35,7 +35,7 @@ Result<Source> Source::open(int fd, std::string_view where, Progress& progress, 
 
 Status Source::read(std::uint64_t offset, std::span<std::byte> out) {
   if (progress_->cancelled()) return Error{Errc::cancelled, fmt::format("{}: stopped", where_)};
-  // A hole reaches to the end of the file, so a file that was cut is read, and shows it.
+  // The end of the file is always read: beyond the end of a file that was cut, has_no_data() would see a hole.
   if (sparse_ && offset + out.size() < size() && has_no_data(reading_, offset, out.size())) {
     std::ranges::fill(out, std::byte{0});
   } else {

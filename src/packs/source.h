@@ -1,4 +1,4 @@
-// A file on its way into the store.
+// A file that is read into the store.
 #pragma once
 
 #include <sys/stat.h>
@@ -16,11 +16,11 @@
 
 namespace weft {
 
-// One thread. The descriptor stays the caller's.
+// One thread. The caller owns the descriptor.
 class Source {
  public:
   using Hook = std::function<void(std::uint64_t offset)>;
-  // Errc::invalid: no regular file. `after_read`, if any, is called after each read.
+  // Errc::invalid: not a regular file. `after_read`, if any, is called after each read.
   static Result<Source> open(int fd, std::string_view where, Progress& progress, Hook after_read);
 
   const std::string& where() const { return where_; }
@@ -28,14 +28,15 @@ class Source {
   std::uint64_t device() const { return before_.st_dev; }
   int fd() const { return fd_; }
   void show_to(SeenBytes seen) { show_to_ = std::move(seen); }
-  void read_from(int clone) { reading_ = clone; }  // a file with the same bytes that nobody changes
+  void read_from(int clone) { reading_ = clone; }  // a file with the same bytes that no process changes
 
-  // All of `out`. Holes of a sparse file are not read. A file that became shorter is Errc::changed. Asks whether to
-  // stop: Errc::cancelled. Bytes that are read for the first time count as progress.
+  // Fills `out`. Skips the holes of a sparse file. Errc::changed: the file became shorter. Errc::cancelled. Bytes that
+  // are read for the first time count as progress.
   Status read(std::uint64_t offset, std::span<std::byte> out);
-  // Names that this process gave it, and took, are no change. Errc::changed as below.
+  // Accepts the new ctime after this process has added and removed names of the file. Errc::changed if the size or
+  // mtime differ.
   Status look_again();
-  // Errc::changed when size or times differ from what they were at open().
+  // Errc::changed if the size or the times differ from those at open() or look_again().
   Status check_unchanged() const;
 
  private:
@@ -47,8 +48,8 @@ class Source {
   Progress* progress_;
   Hook after_read_;
   SeenBytes show_to_;
-  bool sparse_;             // it takes fewer blocks than its size
-  std::uint64_t seen_ = 0;  // progress was told of the bytes before this
+  bool sparse_;             // uses fewer blocks than its size needs
+  std::uint64_t seen_ = 0;  // bytes before this are counted as progress
 };
 
 }  // namespace weft

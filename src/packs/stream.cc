@@ -15,7 +15,7 @@ namespace {
 constexpr std::size_t kCompareStep = 128U << 10U;
 constexpr std::size_t kCopyStep = 4U << 20U;
 
-// One extent on its way. The jobs that it starts write to it: it waits for them before it goes.
+// The streaming of one extent. Its jobs write to this object, so the destructor waits for them.
 class Passage {
  public:
   Passage(WindowRing& ring, Source& source, const StreamPlan& plan)
@@ -30,7 +30,7 @@ class Passage {
   struct Slice {
     ImportWindow* window = nullptr;
     std::span<const std::byte> bytes;
-    std::uint64_t at = 0;  // in the extent
+    std::uint64_t at = 0;  // offset in the extent
   };
   Result<ImportWindow*> take_window();
   Status read_slice(ImportWindow& window, std::uint64_t at);
@@ -47,8 +47,8 @@ class Passage {
   std::uint64_t hint_ = 0, head_ = 0;
   std::optional<Candidate> candidate_;
   std::atomic<bool> differs_{false};
-  std::uint64_t equal_ = 0;    // bytes from the beginning on that equal the candidate's and are in no window any more
-  std::deque<Slice> waiting_;  // the slices behind them, while they may be equal
+  std::uint64_t equal_ = 0;    // count of first bytes that equal the candidate's and are in no window any more
+  std::deque<Slice> waiting_;  // later slices, kept while the extent may equal the candidate
   std::optional<PackSpot> spot_;
 };
 
@@ -91,7 +91,8 @@ Status Passage::begin(std::span<const std::byte> first) {
   return candidate_ ? Status{} : begin_writing();
 }
 
-// The window's former slice is lost afterwards: by then its bytes equal the candidate's, or all are being written.
+// Returns the next window, whose old slice is overwritten. By then that slice equals the candidate's bytes, or writing
+// has begun.
 Result<ImportWindow*> Passage::take_window() {
   WEFT_TRY(ImportWindow * window, ring_.take());
   if (differs_ && !spot_) {
@@ -105,7 +106,7 @@ Result<ImportWindow*> Passage::take_window() {
   return window;
 }
 
-// Jobs on the slice start as its bytes come.
+// Reads one slice and starts jobs on each part as soon as it was read.
 Status Passage::read_slice(ImportWindow& window, std::uint64_t at) {
   const std::size_t size = std::min<std::uint64_t>(window.capacity(), plan_.range.length - at);
   const std::span<std::byte> slice = window.space().subspan(plan_.range.offset % kPackBlock, size);
@@ -132,7 +133,7 @@ Result<Streamed> Passage::run() {
   }
   WEFT_CHECK(ring_.wait_hashing());
   const ContentId id{plan_.range.length, tree_root(plan_.range.length, chunks_)};
-  // Equal bytes of another root: the stored bytes are damaged, and so is the source.
+  // If the bytes are equal and the root is not, the stored bytes are damaged and so is the source.
   if (!spot_ && (differs_ || candidate_->id != id)) WEFT_CHECK(begin_writing());
   return Streamed{id, std::move(chunks_), hint_, head_, candidate_, spot_};
 }

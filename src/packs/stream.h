@@ -1,5 +1,5 @@
-// An extent that is larger than a window, passed through the windows slice by slice. Its bytes are read from the source
-// once: they are hashed, and either compared with stored bytes or written.
+// Streams an extent that is larger than a window through the windows, slice by slice. Each byte is read from the source
+// once, hashed, and either compared with stored bytes or written.
 #pragma once
 
 #include <cstddef>
@@ -21,13 +21,13 @@ namespace weft {
 class WindowRing {
  public:
   WindowRing(ThreadPool& hashers, ThreadPool& writer, std::size_t count, std::size_t capacity);
-  ImportWindow& next() { return *windows_[next_]; }  // what take() will give
-  Result<ImportWindow*> take();                      // when the jobs on its former content are done
-  Status wait_hashing();                             // of all windows
+  ImportWindow& next() { return *windows_[next_]; }  // the window that take() returns next
+  Result<ImportWindow*> take();                      // waits for the jobs on the window's old content
+  Status wait_hashing();                             // for all windows
   Status wait_writing();
-  bool writing_idle();  // what was to be written is
-  Status shed();        // waits for all jobs, and gives back the windows' memory until it is used again
-  Status end();         // waits for writing, and gives back the windows' memory: there is no take() after it
+  bool writing_idle();  // true if no writes are pending
+  Status shed();        // waits for all jobs, and frees the windows' memory until their next use
+  Status end();         // waits for writes, and frees the windows; take() is not allowed after it
 
  private:
   std::vector<std::unique_ptr<ImportWindow>> windows_;
@@ -39,28 +39,28 @@ struct Twin {
   int fd = -1;
   std::uint64_t offset = 0;
 };
-// Bytes that cannot be read equal none.
+// False if the bytes cannot be read.
 bool equals_twin(std::span<const std::byte> bytes, const Twin& twin);
 
-// Where an extent goes in a pack.
+// The place of an extent in a pack.
 struct PackSpot {
   PackWriter* pack = nullptr;
   std::uint64_t offset = 0;
-  bool is_there = false;  // the pack has the bytes already: it is a clone of the source
+  bool is_there = false;  // the pack is a clone of the source and has the bytes already
 };
-// Writes `length` bytes of the twin there. No writes to that pack are on their way.
+// Copies `length` bytes of the twin there. The pack must have no pending writes.
 Status copy_twin(const Twin& from, std::uint64_t length, const PackSpot& to);
 
-// Content that may be that of an extent.
+// Stored content that may equal an extent.
 struct Candidate {
   ContentId id;
   Twin twin;
 };
 struct StreamPlan {
   Range range;
-  // Content with this length and hint (tables.h). Called once, after the extent's first MiB was read.
+  // Returns content with this length and hint (index/blobs.h). Called once, after the first MiB of the extent was read.
   std::function<Result<std::optional<Candidate>>(std::uint64_t hint)> find;
-  // Where the extent is to be written. Called once, as soon as it is known not to be the candidate's.
+  // Returns the place to write the extent to. Called once, as soon as the extent is known to differ from the candidate.
   std::function<Result<PackSpot>()> spot;
 };
 struct Streamed {
@@ -69,11 +69,11 @@ struct Streamed {
   std::uint64_t hint = 0;
   std::uint64_t head = 0;  // Extent::head
   std::optional<Candidate> candidate;
-  // Where it was written; the writes may go on. None: the candidate's bytes and root are the extent's.
+  // The place that the extent is written to; writes may be pending. None: the extent equals the candidate.
   std::optional<PackSpot> spot;
 };
-// Passes the extent. If its bytes turn out to differ from the candidate's, those before the difference are copied from
-// the stored bytes, which were equal, and the others are written from the windows.
+// Streams the extent. If it turns out to differ from the candidate, the bytes before the difference are copied from the
+// stored bytes, and the others are written from the windows.
 Result<Streamed> stream(WindowRing& ring, Source& source, const StreamPlan& plan);
 
 }  // namespace weft

@@ -18,10 +18,10 @@ Result<Fd> lock_directory(const SafePath& path) {
 
 }  // namespace
 
-// Between mkdir and the lock a collector can take the directory for a dead one; whoever has the lock of a file that is
-// still there is the owner.
+// Between mkdir and the lock, another process can mistake the directory for a stale one and remove it. The owner is the
+// process that locks a lock file which still exists.
 Result<Fd> TempArea::claim(const SafePath& path) {
-  WEFT_CHECK(make_directory(path, 0700));  // nobody else opens, and so locks, what is not placed yet
+  WEFT_CHECK(make_directory(path, 0700));  // mode 0700: no other user can open and lock it before it is placed
   WEFT_TRY(Fd fd, lock_directory(path));
   WEFT_TRY(struct stat st, stat_fd(fd.get(), path));
   if (st.st_nlink == 0) return Error{Errc::busy, fmt::format("{}: taken for a dead one", path)};

@@ -1,4 +1,4 @@
-// A directory below tmp/ for one running import or gc. A lock tells whether its owner lives.
+// A temporary directory of one running import or gc. A lock in it shows that its owner is alive.
 #pragma once
 
 #include <memory>
@@ -13,9 +13,9 @@ namespace weft {
 class TempArea {
  public:
   static Result<std::unique_ptr<TempArea>> make(const SafePath& store_path);
-  // The directory `path` itself, whose parent is there. Errc::busy: its owner lives.
+  // Makes the directory `path`; its parent exists. Errc::busy: it has an owner that is alive.
   static Result<std::unique_ptr<TempArea>> make_at(const SafePath& path);
-  ~TempArea();  // removes it with all that is in it
+  ~TempArea();  // removes the directory and its content
   TempArea(const TempArea&) = delete;
   TempArea& operator=(const TempArea&) = delete;
 
@@ -28,8 +28,8 @@ class TempArea {
   Fd lock_;
 };
 
-// Takes over the directory `path` if its owner died, and removes it. False: the owner lives. With `dry_run` nothing
-// goes.
+// Removes the directory `path` if its owner is dead. False: the owner is alive, or there is no directory. A dry run
+// removes nothing.
 Result<bool> remove_if_stale(const SafePath& path, bool dry_run);
 
 }  // namespace weft

@@ -56,7 +56,7 @@ Result<std::shared_ptr<const PackListing>> TocCache::listing(PackId pack) {
 }
 
 Result<std::vector<Digest>> TocCache::chunks(const ContentId& id, const BlobPlace& place) {
-  // A pack goes on listing what it has listed: an entry that was kept is right, also of a pack that has grown.
+  // A pack keeps listing what it has listed, so a cached entry is valid even if the pack has grown.
   if (const auto known = known_.find(place.pack); known && known->whole)
     if (const PackEntry* entry = find_entry(*known->whole, id, place.offset)) return entry->chunks;
   WEFT_TRY(const auto now, read(place.pack, true));

@@ -1,4 +1,4 @@
-// What the .toc files of a directory of packs say, of those read lately.
+// A cache of the .toc files of a directory of packs.
 #pragma once
 
 #include <sys/stat.h>
@@ -15,9 +15,9 @@
 
 namespace weft {
 
-// Where blobs lie, in little memory: every open pack keeps it, and a place that the index names counts only when it is
-// listed. An index page of another day verifies row by row, and may name a place where the blob is not. Immutable; any
-// thread.
+// The places of a pack's blobs, in a compact form that every open pack keeps. A place from the index counts only if the
+// pack's .toc lists it: the rows of a stale index page have valid checksums and may still name wrong places. Immutable;
+// any thread.
 class PackListing {
  public:
   explicit PackListing(const PackToc& toc);
@@ -28,7 +28,7 @@ class PackListing {
   std::size_t memory_bytes() const { return blobs_.size() * sizeof(Blob); }
 
  private:
-  // A fingerprint in place of the whole id: this is against mistakes, not against forgers, who could write the .toc.
+  // A fingerprint instead of the id is enough against mistakes. An attacker who can write the .toc needs no collision.
   struct Blob {
     std::uint64_t offset;
     std::uint64_t fingerprint;
@@ -39,21 +39,21 @@ class PackListing {
   std::string boot_;
 };
 
-// At most some 64 MiB. Any thread.
+// Takes at most about 64 MiB. Any thread.
 class TocCache {
  public:
   explicit TocCache(SafePath directory) : directory_(std::move(directory)) {}
-  // Of the .toc that is there now; under the pack's lock it stays so.
+  // Returns the listing of the current .toc. Under the pack's lock it stays current.
   Result<std::shared_ptr<const PackListing>> listing(PackId pack);
   // As PackDir::chunks.
   Result<std::vector<Digest>> chunks(const ContentId& id, const BlobPlace& place);
 
  private:
-  // One .toc as it was when its file had this state.
+  // A .toc as it was read when its file had the state `file`.
   struct Known {
     struct stat file {};
     std::shared_ptr<const PackListing> listing;
-    std::shared_ptr<const PackToc> whole;  // null until a peer asks for digests: most packs of a node are only read
+    std::shared_ptr<const PackToc> whole;  // null until a peer asks for digests: most packs are only read locally
   };
   Result<std::shared_ptr<const Known>> read(PackId pack, bool whole);
 

@@ -15,7 +15,7 @@
 namespace weft {
 namespace {
 
-// Larger pieces hold up others' syncs for longer, and smaller ones make the whole slower.
+// Larger pieces delay other processes' syncs, smaller ones slow down the whole.
 constexpr std::uint64_t kPiece = 16U << 20U;  // bytes
 
 Status write_pieces(int fd, std::uint64_t size, const FlushPace& pace) {
@@ -26,7 +26,7 @@ Status write_pieces(int fd, std::uint64_t size, const FlushPace& pace) {
   return pace();
 }
 
-// Takes the entries whose bytes are not there any more out of `toc`.
+// Removes the entries whose bytes are damaged from `toc` and returns them.
 Result<std::vector<PackEntry>> take_lost(int fd, PackToc& toc, const SafePath& where, const FlushPace& pace) {
   std::vector<PackEntry> lost, whole;
   std::uint64_t since = 0;
@@ -47,7 +47,7 @@ Result<std::vector<PackEntry>> take_lost(int fd, PackToc& toc, const SafePath& w
 }
 
 Result<std::vector<PackEntry>> make_durable(const SafePath& path, PackToc& toc, const FlushPace& pace) {
-  auto fd = open_file(path, O_RDONLY);  // a sync needs no more, and who holds a lease is not asked to give it up
+  auto fd = open_file(path, O_RDONLY);  // read-only: enough for a sync, and does not break a lease on the file
   if (!fd.ok() && fd.error().code == Errc::not_found) return std::exchange(toc.entries, {});
   if (!fd.ok()) return std::move(fd).error();
   WEFT_TRY(const struct stat st, stat_fd(fd->get(), path));

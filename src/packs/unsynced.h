@@ -1,7 +1,7 @@
-// Packs whose bytes may be in the page cache alone: those of versions that were published into memory (Viper, ICPP
-// 2024: a checkpoint is served before it reaches a disk). The .toc of such a pack, which is durable, names the boot of
-// the machine under which it was written. While that boot lasts the pack is as good as any: a process that dies takes
-// no page with it. Under another boot nobody reads the pack (Errc::absent) until it was judged.
+// Unsynced packs: packs of versions that were published into memory, whose bytes may be only in the page cache (Viper,
+// ICPP 2024: a checkpoint is served before it reaches a disk). The .toc of such a pack is durable and names the boot
+// under which the pack was written. During that boot the pack is as good as any other, since pages survive the death of
+// a process. Under a later boot, reads fail with Errc::absent until settle_pack() has verified the pack.
 #pragma once
 
 #include <functional>
@@ -16,11 +16,11 @@ namespace weft {
 
 Result<bool> is_unsynced(const PackDir& packs, PackId pack);
 
-// Makes it an ordinary pack. Bytes of this boot are written to the disk in pieces, so that other syncs wait for one
-// piece at most. Bytes of another boot are read and hashed: the blobs that have other bytes are lost, and the .toc
-// lists them no more. `forget` takes them out of the index first, while nobody reads the pack: a reader who found one
-// in the index of before would have the wrong bytes. Fine when the pack is ordinary already, or gone. One caller at a
-// time for a pack; gc leaves such packs alone.
+// Turns an unsynced pack into an ordinary one. Bytes of this boot are written to the disk in pieces, so that other
+// syncs wait for at most one piece. Bytes of an earlier boot are read and hashed: damaged blobs are lost, and removed
+// from the .toc. `forget` removes them from the index before that, while reads of the pack still fail. Otherwise a
+// reader that found the blob in an older state of the index would read wrong bytes. No effect if the pack is ordinary
+// or gone. One caller per pack at a time; gc does not rewrite unsynced packs.
 using ForgetLost = std::function<Status(std::span<const PackEntry>)>;
 Status settle_pack(const PackDir& packs, PackId pack, const FlushPace& pace, const ForgetLost& forget);
 

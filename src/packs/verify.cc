@@ -1,5 +1,5 @@
-// fsck of packs, beside writers and gc. A pack that gc has removed is no problem. The index, a pack and its .toc are
-// not read at one moment, so a finding counts only if a second look, at all three again, finds it too.
+// fsck of packs while writers and gc run. A pack that gc removes meanwhile is no problem. The index, a pack and its
+// .toc are read at different moments, so a finding counts only if a second look at all three confirms it.
 // Assembled files are packs that no index names.
 #include "packs/verify.h"
 
@@ -24,10 +24,10 @@
 namespace weft {
 namespace {
 
-// Larger blobs are shared between threads by chunks, smaller ones as a whole.
+// The chunks of larger blobs are read by several threads. A smaller blob is read by one.
 constexpr std::uint64_t kLargeBlob = 64U << 20U;
 
-// A pack that goes loses first its .pack, then its .toc.
+// True if the pack was removed meanwhile: its .pack goes before its .toc.
 bool is_gone(const PackReader& pack) {
   auto st = stat_fd(pack.fd(), "pack");
   return st.ok() && st->st_nlink == 0;
@@ -35,7 +35,7 @@ bool is_gone(const PackReader& pack) {
 
 class Verifier {
  public:
-  // Without an index the rows of blobs are not looked at.
+  // `index`: nullptr to skip the rows of blobs.
   Verifier(const PackDir& packs, IndexAccess* index, bool data, Progress& progress, FsckReport& report,
            VerifyPace* pace = nullptr)
       : packs_(packs), index_(index), data_(data), progress_(progress), report_(report), pace_(pace) {}
@@ -63,10 +63,10 @@ class Verifier {
   FsckReport& report_;
   VerifyPace* const pace_;
   ThreadPool pool_{0};
-  std::mutex mutex_;  // guards problems_ and failure_ while threads read
+  std::mutex mutex_;  // guards problems_, damaged_ and failure_ while threads read
   std::vector<std::string> problems_;
   std::vector<DamagedBlob> damaged_;
-  std::vector<PackEntry> used_;  // of the pack that look() was at: entries whose bytes count
+  std::vector<PackEntry> used_;  // the entries whose bytes count, of the pack that look() read last
   Status failure_;
 };
 
@@ -80,7 +80,7 @@ void Verifier::damaged(const PackToc& toc, const PackEntry& entry, std::string l
   damaged_.push_back({entry.id, {toc.pack, entry.offset}, std::move(line)});
 }
 
-// Records what the check of a blob's bytes returned: damage is a finding, any other error ends the run.
+// Records the result of a blob's check. Damage is a finding; any other error ends the run.
 void Verifier::note(const Status& status, const PackToc& toc, const PackEntry& entry) {
   if (status.ok()) return;
   if (status.error().code == Errc::corrupt || status.error().code == Errc::io)
@@ -89,7 +89,7 @@ void Verifier::note(const Status& status, const PackToc& toc, const PackEntry& e
   if (failure_.ok()) failure_ = status;
 }
 
-// The bytes of an open pack do not change: the second look is at the records alone, and at which bytes still count.
+// The bytes of an open pack do not change. So the second look reads only the records, and which entries still count.
 Status Verifier::verify(PackId id) {
   problems_.clear();
   damaged_.clear();
@@ -108,7 +108,7 @@ Status Verifier::verify(PackId id) {
     if (std::ranges::none_of(used_, counts)) continue;
     report_.problems.push_back(blob.what);
     const bool manifest = index_ != nullptr && kind_of_pack(id) == PackKind::manifests;
-    if (!manifest) report_.damaged.push_back(blob);  // a repair is of blobs
+    if (!manifest) report_.damaged.push_back(blob);  // manifests are not repaired this way
   }
   return {};
 }
@@ -138,8 +138,8 @@ Status Verifier::look(PackId id, bool data) {
   return pace_ != nullptr ? check_at_pace(**pack, *toc, used_) : check_data(**pack, *toc, used_);
 }
 
-// A blob that lies behind the end of its pack is damaged; if the blobs are read, the read finds it. A pack that lost
-// only what the index has elsewhere, or nowhere, is whole enough.
+// A blob of `used` beyond the end of its pack is damaged; with `data` the read finds that. A pack that lost only other
+// bytes is fine.
 void Verifier::check_size(const PackReader& pack, const PackToc& toc, const std::vector<PackEntry>& used, bool data) {
   const std::string line = fmt::format("{}: expected {} bytes, got {}", where(toc.pack), toc.size, pack.size());
   if (pack.size() > toc.size) return problem(line);
@@ -159,12 +159,12 @@ bool Verifier::check_shape(const PackToc& toc) {
   return true;
 }
 
-// Returns the entries whose bytes count: not those of blobs that the index has elsewhere.
+// Returns the entries whose bytes count: all but those of blobs that the index names elsewhere.
 Result<std::vector<PackEntry>> Verifier::check_rows(const PackToc& toc) {
   std::vector<PackEntry> used;
   for (std::size_t i = 0; i < toc.entries.size();) {
     auto opened = index_->read();
-    if (!opened.ok() && opened.error().code == Errc::corrupt) return toc.entries;  // told by the comparison
+    if (!opened.ok() && opened.error().code == Errc::corrupt) return toc.entries;  // compare_indexes() reports it
     WEFT_TRY(std::unique_ptr<BlobIndex> index, std::move(opened));
     for (std::size_t end = std::min(i + limits::kRowsPerSnapshot, toc.entries.size()); i < end; ++i) {
       WEFT_TRY(const bool counts, check_row(*index, toc, toc.entries[i]));
@@ -174,8 +174,8 @@ Result<std::vector<PackEntry>> Verifier::check_rows(const PackToc& toc) {
   return used;
 }
 
-// A blob that the index does not know, or has elsewhere, is garbage that gc takes; unless somebody needs it. Returns
-// false if the index has it elsewhere: the copy here may be one that was damaged, and replaced.
+// Returns false if the index names the blob in another pack: this copy may be a damaged one that was replaced. A blob
+// without a row is garbage for gc, unless a version needs it.
 Result<bool> Verifier::check_row(BlobIndex& index, const PackToc& toc, const PackEntry& entry) {
   const bool manifest = kind_of_pack(toc.pack) == PackKind::manifests;
   auto place = manifest ? index.find_manifest(manifest_digest(entry)) : index.find(entry.id);
@@ -189,9 +189,9 @@ Result<bool> Verifier::check_row(BlobIndex& index, const PackToc& toc, const Pac
     problem(fmt::format("{}: the index has blob {} at {}, the pack at {}; run `weft fsck --rebuild`", where,
                         to_hex(entry.id.root), (*place)->offset, entry.offset));
   if (*place) return (*place)->pack == toc.pack;
-  if (manifest) return false;  // no version needs it, or it is a file still
+  if (manifest) return false;  // no version needs it, or the index names its file
   auto absent = index.is_absent(entry.id);
-  if (absent.ok() && *absent) return true;  // of a publish on its way, or of an eviction that was cut off: gc takes it
+  if (absent.ok() && *absent) return true;  // a publish is running, or an eviction was interrupted: garbage for gc
   auto held = index.is_held(entry.id);
   if (!held.ok() && held.error().code != Errc::corrupt) return std::move(held).error();
   if (!held.ok()) problem(held.error().message);
@@ -227,7 +227,7 @@ Status Verifier::check_data(const PackReader& pack, const PackToc& toc, const st
   return std::exchange(failure_, Status{});
 }
 
-// Chunks are shared between threads. The first damaged one tells of the blob.
+// Several threads read the blob's chunks. Only the first damaged chunk is reported.
 void Verifier::check_large(const PackReader& pack, const PackToc& toc, const PackEntry& entry) {
   const SafePath name = where(toc.pack);
   std::vector<Status> found(entry.chunks.size());
@@ -302,11 +302,12 @@ Status verify_assembled(AssembledPacks& assembled, bool data, DamagedFiles damag
     if (pace != nullptr && pace->over) return {};
     if (pace == nullptr && progress.cancelled())
       return Error{Errc::cancelled, fmt::format("{}: fsck stopped", assembled.path())};
-    const auto pack = assembled.dir().open_alone(id);  // only this file is deleted, and not one that replaces it
+    // kept open, so that only this file is deleted and not one that replaces it
+    const auto pack = assembled.dir().open_alone(id);
     const std::size_t before = report.problems.size();
     const std::size_t blobs = report.damaged.size();
     WEFT_CHECK(verifier.verify(id));
-    report.damaged.resize(blobs);  // no repair is due: the file can be assembled again
+    report.damaged.resize(blobs);  // no repair needed: the file can be assembled again
     if (report.problems.size() == before) continue;
     const bool gone = may_delete && pack.ok() && assembled.remove(**pack);
     const std::string_view stays = may_delete ? "; it may be deleted" : "; kept until the rest is repaired";

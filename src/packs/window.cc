@@ -8,12 +8,12 @@
 namespace weft {
 namespace {
 
-// Pieces are hashed in one job up to so many, or so many bytes.
+// The limit of pieces per hash job.
 constexpr std::size_t kJobPieces = 1024;
-// Less is hashed sooner than another thread is awake.
+// Hashing less than this takes less time than waking another thread.
 constexpr std::size_t kJobBytesMin = 64U << 10U;
 
-// Of a chunk of zeros: sparse files have many.
+// The digest of a chunk of zeros, which sparse files have many of.
 const Digest& digest_of_zeros() {
   static const Digest digest = sha256(std::vector<std::byte>(kDigestChunk));
   return digest;
@@ -85,7 +85,7 @@ void ImportWindow::hash_ready(std::size_t filled) {
     }
     bool enough = bytes >= job_bytes || next_piece_ - first == kJobPieces || next_piece_ == pieces_.size();
     if (!enough) {
-      next_piece_ = first;  // more will come
+      next_piece_ = first;  // wait for more bytes
       return;
     }
     if (bytes < kJobBytesMin) {

@@ -1,5 +1,5 @@
-// The buffers of an import: each holds some consecutive extents, or a slice of one large extent, while it is hashed and
-// written. There are a few of fixed size: they bound the importer's memory whatever it reads.
+// The buffers of an import. A window holds consecutive extents, or a slice of one large extent, while they are hashed
+// and written. A few windows of fixed size bound the importer's memory.
 #pragma once
 
 #include <cstddef>
@@ -17,15 +17,15 @@
 
 namespace weft {
 
-// One read; also the unit of cancelling.
+// The size of one read, and the unit of cancelling.
 inline constexpr std::size_t kReadStep = kDigestChunk;
 inline constexpr std::size_t kWindowExtentsMax = 32768;
-// So much of one content is hashed best in one job.
+// Returns the best size of one hash job, in bytes.
 std::size_t hash_job_bytes();
 
 struct WindowExtent {
-  std::size_t range = 0;  // which of the file's ranges
-  std::size_t at = 0;     // where its bytes are in the window
+  std::size_t range = 0;  // index of the file's range
+  std::size_t at = 0;     // offset of its bytes in the window
   ContentId id;
   std::vector<Digest> chunks;
 };
@@ -36,8 +36,8 @@ class ImportWindow {
       : capacity_(capacity), hashing(hashers), writing(writer) {}
 
   std::size_t capacity() const { return capacity_; }
-  // A block more than the capacity, so that content may begin anywhere in the first: where it is congruent to its
-  // place in the pack, writing needs no copy.
+  // The window's memory: one block more than the capacity. So content can start at any offset within the first block,
+  // and needs no copy for writing if that offset is congruent to its place in the pack.
   std::span<std::byte> space() {
     if (!space_) space_ = make_block_buffer(capacity_ + kPackBlock);
     return {space_.get(), capacity_ + kPackBlock};
@@ -46,12 +46,12 @@ class ImportWindow {
     return space().subspan(extent.at, extent.id.length);
   }
 
-  void forget_space() { space_.reset(); }  // when no jobs use it
+  void forget_space() { space_.reset(); }  // only while no jobs use it
 
-  // How many of these ranges, from the first on, go into one window.
+  // Returns how many ranges, from the first on, fit into one window.
   std::size_t count_fitting(std::span<const Range> ranges) const;
-  // Reads the ranges on this thread and computes their SHA-256 trees on the pool; ids are complete after finish_ids().
-  // Ranges are consecutive and fit; `first` is the number of the first.
+  // Reads the ranges on this thread and hashes them on the pool; finish_ids() completes the ids. The ranges are
+  // consecutive and fit; `first` is the number of the first.
   Status fill(Source& source, std::span<const Range> ranges, std::size_t first);
   Status finish_ids();
 
@@ -70,10 +70,10 @@ class ImportWindow {
   std::size_t capacity_;
   BlockBuffer space_;
   std::vector<Piece> pieces_;
-  std::size_t next_piece_ = 0;  // not given to the pool yet
+  std::size_t next_piece_ = 0;  // the first piece that no job has yet
 
  public:
-  // Last, so that they are destroyed, which waits for their jobs, before what the jobs use.
+  // Last members: destroyed first, they wait for their jobs, which use the members above.
   JobGroup hashing;
   JobGroup writing;
 };
