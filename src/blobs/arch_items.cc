@@ -27,10 +27,10 @@ Digest copy_id(const Digest& id, std::uint64_t before) {
 struct Draft {
   Digest id;
   std::uint64_t level = 0;
-  std::vector<std::uint32_t> inputs;  // drafts
+  std::vector<std::uint32_t> inputs;  // indices of drafts
 };
 
-// One for each vertex, in their order; those of `first_of` stand for all that are like them.
+// Returns one draft per vertex, in the order of the vertices. As an input, the first of equal vertices stands for all.
 std::vector<Draft> drafts_of(const ArchGraph& graph, std::span<const Digest> ids) {
   struct Known {
     std::uint32_t first, last;

@@ -1,4 +1,4 @@
-// An architecture as the index takes it.
+// Turns an architecture into the items that the index stores.
 #pragma once
 
 #include <span>
@@ -10,9 +10,10 @@
 
 namespace weft {
 
-// One item for each vertex: the id of the first that nothing tells apart, for each further one SHA-256("weft-copy-1" ‖
-// id ‖ number of copies before it, 8 bytes little-endian), which needs the one before. So sets of items share as many
-// as their graphs have in common. Ordered by the length of the longest path to them, then by id.
+// Returns one item per vertex. Of equal vertices, the first gets the vertex's id. Each further one gets
+// SHA-256("weft-copy-1" ‖ id ‖ number of copies before it, 8 bytes little-endian), with the previous copy as its input.
+// So two sets of items have as many items in common as their graphs have vertices. Ordered by the length of the longest
+// path to the item, then by id.
 std::vector<ArchItem> items_of(const ArchGraph& graph, std::span<const Digest> ids);
 
 }  // namespace weft

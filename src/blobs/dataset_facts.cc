@@ -34,7 +34,7 @@ Status each_small_file(Store& store, const Manifest& manifest, const std::functi
   WEFT_TRY(const FileTable table, FileTable::check(bytes));
   const std::span<const File> bundles = files_of(manifest, FileRole::bundle);
   std::size_t bundle = 0;
-  std::uint64_t start = 0;  // of the bundle, among the bytes of all
+  std::uint64_t start = 0;  // offset of the bundle in the concatenation of all bundles
   for (std::uint64_t directory = 0; directory < table.directories(); ++directory) {
     const FileTable::Directory dir = table.directory(directory);
     const std::string path = table.path_of(directory);

@@ -1,4 +1,4 @@
-// A pack by an open descriptor: what has it open, locked or lent, keeps it.
+// A pack as an open descriptor, which keeps the pack open and holds its lock, if any.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,7 @@ class HeldPack final : public PackReader {
   Fd fd_;
   std::uint64_t size_;
   PackId id_;
-  FileMap map_;  // last: of that descriptor
+  FileMap map_;  // maps fd_, so it comes last
 };
 
 }  // namespace weft

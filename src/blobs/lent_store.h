@@ -1,4 +1,4 @@
-// A store as a thread has it that may be left behind when its owner ends.
+// A store lent to a thread that may outlive the store's owner.
 #pragma once
 
 #include <mutex>
@@ -15,15 +15,15 @@ class LentStore {
  public:
   explicit LentStore(Store& store) : store_(&store) {}
 
-  // What `work` returns, given the store; Errc::cancelled once it was taken back. `work` keeps nothing of the store but
-  // what outlives it, and calls nothing that may hang.
+  // Returns work(store), or Errc::cancelled after take_back(). `work` must not hang, and may keep only objects that
+  // outlive the store.
   template <class Work>
   auto use(const Work& work) const -> std::invoke_result_t<Work, Store&> {
     const std::shared_lock lock(mutex_);
     if (store_ == nullptr) return Error{Errc::cancelled, "the daemon ends"};
     return work(*store_);
   }
-  // Waits for those that use it.
+  // Waits until all calls of use() have returned.
   void take_back() {
     const std::lock_guard lock(mutex_);
     store_ = nullptr;

@@ -20,7 +20,7 @@ Result<std::shared_ptr<const ManifestReader>> manifest_of(Store& store, const Ve
 
 namespace {
 
-// The caller holds the version.
+// The caller has a hold of the version.
 Result<Manifest> decoded_manifest_of(Store& store, const VersionRow& row) {
   WEFT_TRY(const auto reader, manifest_of(store, row));
   auto manifest = decode_manifest(reader->bytes());

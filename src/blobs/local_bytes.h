@@ -1,4 +1,4 @@
-// Bytes that this node can give to others, as its daemon knows them.
+// The local bytes that a daemon can serve to its peers.
 #pragma once
 
 #include <cstddef>
@@ -17,13 +17,14 @@ namespace weft {
 class LocalBytes {
  public:
   virtual ~LocalBytes() = default;
-  // Where each of these runs lies, verified: in the store, or in a pack that is being filled. Without a pack: not here.
+  // Returns the place of each run, verified: in the store, or in a pack that is being filled. A run that is not local
+  // gets no pack.
   virtual Result<std::vector<OpenPlace>> here(std::span<const ChunkRun> runs) = 0;
-  // Of all chunks of a blob that is here, or on its way. Errc::not_found.
+  // Returns the digests of all chunks of a blob that is local or being fetched. Errc::not_found.
   virtual Result<std::vector<Digest>> digests(const ContentId& id) = 0;
 };
 
-// LocalBytes::here() for runs that need not exist anywhere: one that cannot be opened has no pack.
+// LocalBytes::here() for runs that may not exist: a run that cannot be opened gets no pack.
 inline std::vector<OpenPlace> here_if_any(LocalBytes& bytes, std::span<const ChunkRun> runs) {
   if (auto all = bytes.here(runs); all.ok()) return *std::move(all);
   std::vector<OpenPlace> places(runs.size());

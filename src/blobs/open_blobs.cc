@@ -7,11 +7,11 @@
 namespace weft {
 namespace {
 
-// gc may move blobs between a look and a lock; it does not do so for ever.
+// gc may move a blob between lookup and open. It does not do that endlessly.
 constexpr int kLockRoundsMax = 16;
 
-// Places of blobs, found pack by pack. A place seen in a snapshot that was taken after its pack was locked is sure: gc
-// moves nothing out of a locked pack.
+// Opens blobs pack by pack. A place in an open pack is valid in any later state of the index, since a pack never
+// changes or drops the blobs that it lists.
 class BlobLocker {
  public:
   enum class Absent : bool { refused, left };
@@ -29,11 +29,11 @@ class BlobLocker {
     }
     return Error{Errc::busy, "the packs of this file keep moving"};
   }
-  // That the places are true in: a blob that was locked in an earlier round is where it was.
+  // The state of the index at the last lookup. Places of earlier rounds are still valid then.
   const IndexState& state() const { return state_; }
 
  private:
-  // Fills in what lies in locked packs; returns the other packs, each with one of its blobs.
+  // Sets the places of blobs in open packs. Returns the other packs, each with the index of one of its blobs.
   Result<std::map<PackId, std::size_t>> look() {
     std::map<PackId, std::size_t> to_lock;
     Renewed renewed(store_);
@@ -70,10 +70,10 @@ class BlobLocker {
   const Absent absent_;
   std::vector<OpenPlace> places_;
   std::map<PackId, std::shared_ptr<const PackReader>> packs_;
-  IndexState state_;  // when the last look began
+  IndexState state_;  // at the start of the last lookup
 };
 
-// The places that were found before, if there was no commit since; else nothing.
+// Returns the cached runs if there was no commit since they were found, else nothing.
 Result<std::vector<Run>> recall(Store& store, std::span<const ContentId> blobs, std::uint64_t offset,
                                 Remembered known) {
   const auto found = known.places->find(known.file);
@@ -85,7 +85,7 @@ Result<std::vector<Run>> recall(Store& store, std::span<const ContentId> blobs, 
     auto& pack = packs[run.place.pack];
     if (!pack) {
       auto locked = store.open_place(blobs[run.first], run.place);
-      if (!locked.ok()) return std::vector<Run>();  // a later look says why
+      if (!locked.ok()) return std::vector<Run>();  // the following lookup reports the error
       pack = std::move(locked->pack);
     }
     runs.push_back({offset, run.length, {pack, run.place.offset}});

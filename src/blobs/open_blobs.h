@@ -1,4 +1,4 @@
-// Blobs held where they are: gc moves nothing out of a locked pack.
+// Opens blobs. An open pack keeps its bytes readable, even if gc moves its blobs to another pack.
 #pragma once
 
 #include <chrono>
@@ -16,16 +16,16 @@
 
 namespace weft {
 
-// Where the blobs of some files were, so that opening a file again does not look each of them up. Any thread.
+// Caches the places of files' blobs, so that another open of a file needs no lookup for each blob. Any thread.
 class KnownPlaces {
  public:
   struct Run {
-    std::size_t first = 0;     // of the file's blobs that lie there one after the other
-    std::uint64_t length = 0;  // of them all
+    std::size_t first = 0;     // index of its first blob among the file's blobs
+    std::uint64_t length = 0;  // bytes of all its blobs
     BlobPlace place;
   };
   struct Places {
-    IndexState state;  // that they are true in
+    IndexState state;  // the state of the index that has these places
     std::size_t blobs = 0;
     std::vector<Run> runs;
   };
@@ -40,19 +40,20 @@ class KnownPlaces {
   LruCache<Places> places_{4U << 20U};
 };
 
-// Whose blobs these are, and where that is remembered.
+// The cache for open_runs() and the file whose blobs are opened.
 struct Remembered {
-  KnownPlaces* places = nullptr;  // nullptr: nowhere
+  KnownPlaces* places = nullptr;  // nullptr: no cache
   Ino file = 0;
 };
 
-// Each blob's place, all locked at once; equal packs are one PackReader. Errc::not_found when a blob is gone,
-// Errc::absent when it is known and not here.
+// Opens all blobs and returns their places. Blobs of one pack share one PackReader. Errc::not_found: a blob is gone.
+// Errc::absent: a blob is known but not local.
 Result<std::vector<OpenPlace>> open_blobs(Store& store, std::span<const ContentId> blobs);
-// The same, but those that are absent are left without a pack.
+// The same, but an absent blob gets a place without a pack.
 Result<std::vector<OpenPlace>> open_present_blobs(Store& store, std::span<const ContentId> blobs);
 
-// As open_blobs(), of a file that is these blobs from `offset` on.
+// Opens a file that consists of these blobs from `offset` on. Returns its runs, each in one pack. Errors as
+// open_blobs().
 Result<std::vector<Run>> open_runs(Store& store, std::span<const ContentId> blobs, std::uint64_t offset,
                                    Remembered known);
 

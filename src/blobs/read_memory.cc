@@ -13,8 +13,8 @@
 namespace weft {
 namespace {
 
-constexpr std::size_t kAsked = 4U << 20U;  // what is good to ask for at once
-// And where it does not begin and end with a block.
+constexpr std::size_t kAsked = 4U << 20U;  // a good request size, bytes
+// A request that is not block-aligned needs one more block at each end.
 static_assert(kReadBlockBytes == kAsked + 2 * kDirectBlock);
 constexpr std::size_t kBlock = kReadBlockBytes;
 constexpr std::size_t kLarge = kReadBlockBytesMin;
@@ -43,7 +43,7 @@ class Kept {
     {
       const std::lock_guard lock(mutex_);
       if (!blocks_.empty()) {
-        Block last = std::move(blocks_.back());  // the one that the CPU still has
+        Block last = std::move(blocks_.back());  // last freed: most likely still in the CPU's caches
         blocks_.pop_back();
         return last;
       }
@@ -68,7 +68,7 @@ class Kept {
 };
 
 Kept& kept() {
-  static auto* const all = new Kept;  // for as long as the process: a read that was given up may end late
+  static auto* const all = new Kept;  // never destroyed: an abandoned read may end late
   return *all;
 }
 

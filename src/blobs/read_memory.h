@@ -1,4 +1,4 @@
-// Memory that sources read into, used again: fresh memory costs the kernel about as much as the bytes that come.
+// Reusable memory for reads from sources. Fresh memory costs the kernel about as much time as receiving the bytes.
 #pragma once
 
 #include <cstddef>
@@ -6,15 +6,15 @@
 
 namespace weft {
 
-// Memory of so many bytes is of the second size, and taken again.
+// Requests of at least kReadBlockBytesMin get a block of kReadBlockBytes, which is reused.
 inline constexpr std::size_t kReadBlockBytesMin = 256U << 10U;
 inline constexpr std::size_t kReadBlockBytes = (4U << 20U) + 2 * 4096U;
 
-// So much at least, not cleared. Large memory begins at a page, comes from what was given back lately, and is kept for
-// the next when the last owner goes. Any thread.
+// Returns at least `size` bytes, not cleared. Memory of kReadBlockBytesMin and more is page-aligned. Up to
+// kReadBlockBytes it comes from a pool of blocks, and returns there when its last owner is gone. Any thread.
 std::shared_ptr<std::byte[]> take_read_memory(std::size_t size);
 
-// What is kept for the next goes back to the machine: nothing is read now.
+// Frees the blocks in the pool. For times without reads.
 void drop_read_memory();
 
 }  // namespace weft

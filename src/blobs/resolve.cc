@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::size_t kNamesShown = 8;
 
-// "a, b, c and 12 more". `all`: there are no others than these.
+// Returns "a, b, c and 12 more". `all`: no other names exist.
 std::string some_of(const std::vector<std::string>& names, bool all) {
   std::string text;
   for (std::size_t i = 0; i < std::min(names.size(), kNamesShown); ++i) text += (i == 0 ? "" : ", ") + names[i];
@@ -19,7 +19,7 @@ std::string some_of(const std::vector<std::string>& names, bool all) {
   return text;
 }
 
-// "1 to 4", "7": runs of live numbers.
+// Returns the runs of live numbers, as "1 to 4" or "7".
 std::vector<std::string> live_runs(const std::vector<VersionRow>& versions) {
   std::vector<std::pair<std::uint64_t, std::uint64_t>> runs;
   for (const VersionRow& row : versions) {
@@ -36,7 +36,7 @@ std::vector<std::string> live_runs(const std::vector<VersionRow>& versions) {
   return names;
 }
 
-// These errors name what the first page of a listing shows: a large store is not walked for a message.
+// The messages of these errors list names from the first page only: a large store is not walked for a message.
 Error no_model(Snapshot& snapshot, const std::string& name) {
   const auto models = snapshot.models();
   if (!models.ok()) return models.error();
