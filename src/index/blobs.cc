@@ -24,7 +24,7 @@ Result<std::uint64_t> bits_of(Txn& txn, const Entry& entry) {
   return *bits;
 }
 
-// Walks the rows of a blob's group and calls visit(holder) for each that has the blob, until it returns false.
+// Calls visit(holder) for each holder of the blob, in order, until it returns false.
 template <class Visit>
 Status each_holder(Txn& txn, const FoundBlob& blob, const Visit& visit) {
   if (blob.row.number == 0) return {};
@@ -39,7 +39,7 @@ Status each_holder(Txn& txn, const FoundBlob& blob, const Visit& visit) {
   return {};
 }
 
-// The same from the last row to the first.
+// The same in reverse order.
 template <class Visit>
 Status each_holder_backwards(Txn& txn, const FoundBlob& blob, const Visit& visit) {
   const std::string prefix = key_of(group_of(blob.row.number));

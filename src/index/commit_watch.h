@@ -1,5 +1,5 @@
-// Commits as the file system tells of them: LMDB writes its file with write(2), which inotify sees whoever does it, and
-// a rebuild renames a new file into place.
+// Watches an index for commits by inotify. LMDB commits with write(2), which inotify reports for every process. A
+// rebuild renames a new file into place.
 #pragma once
 
 #include <memory>

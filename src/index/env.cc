@@ -26,7 +26,7 @@ Status create_empty(const SafePath& path, mode_t mode) {
   return fd.ok() ? Status{} : Status{std::move(fd).error()};
 }
 
-// An index that is not there, or not whole, is damage to everybody above.
+// Callers treat a missing or incomplete index as damage.
 Error not_open(Error error) {
   if (error.code != Errc::not_found) return error;
   return Error{Errc::corrupt, error.message + "; run `weft fsck --rebuild`"};
@@ -34,8 +34,8 @@ Error not_open(Error error) {
 
 }  // namespace
 
-// A shared lock of any user stops the writer that wants the file exclusively. So the files that writers lock
-// exclusively for long are the owner's, and those that readers lock are the group's.
+// Any user who can open a file can lock it, shared, and so block a writer that needs it exclusively. So only the owner
+// can open the files that writers lock exclusively for long. The group can open those that readers lock.
 Status Env::create_locks(const SafePath& dir) {
   WEFT_CHECK(create_empty(dir / "readers", 0640));
   WEFT_CHECK(OpenVersions::create(dir));
@@ -73,7 +73,7 @@ Result<std::shared_ptr<const Mapping>> Env::current() {
   return remap(std::max(options_.map_bytes, mapping_->map_bytes()));
 }
 
-// Another process made the file larger than our map: maps it as it is now, with room.
+// Another process made the file larger than this map: maps it again, with space to grow.
 Result<std::shared_ptr<const Mapping>> Env::enlarge(const std::shared_ptr<const Mapping>& small,
                                                     std::uint64_t map_bytes) {
   std::lock_guard lock(mutex_);
@@ -100,7 +100,7 @@ Result<IndexState> Env::state() {
 Result<WriterLock> Env::lock_writer(const SafePath& dir, const Patience& patience) {
   const SafePath path = dir / "writer";
   auto fd = open_file(path, O_RDWR);
-  const bool fixed = !fd.ok() && fd.error().code == Errc::read_only;  // fsck where nobody here can write
+  const bool fixed = !fd.ok() && fd.error().code == Errc::read_only;  // fsck of a read-only file system
   if (fixed) fd = open_file(path, O_RDONLY);
   if (!fd.ok()) return not_open(std::move(fd).error());
   WEFT_CHECK(fixed ? wait_for_lock(fd->get(), LockKind::shared, patience, path)

@@ -1,7 +1,7 @@
-// LMDB as this store uses it: one environment of named tables, read and write transactions over byte strings, locks of
-// our own (generation.h). Only mapping.h includes lmdb.h.
+// The store's use of LMDB: one environment with named tables, read and write transactions over byte strings, and locks
+// of our own (generation.h). Only mapping.h includes lmdb.h.
 //
-// Threads: an Env from any; a transaction from one at a time. Transactions outlive their Env.
+// Threads: any thread may use an Env; one thread at a time uses a transaction. Transactions may outlive their Env.
 #pragma once
 
 #include <cstdint>
@@ -30,13 +30,13 @@ struct Entry {
   Bytes key, value;  // valid until the transaction ends or writes
 };
 
-// data.mdb as it is mapped now, with its tables open. Immutable; a larger or newer file gets another Mapping, and this
-// one goes with its last transaction.
+// A memory map of data.mdb with its tables open. Immutable: after data.mdb was replaced or has outgrown the map, new
+// transactions use another Mapping. The old one is destroyed with its last transaction.
 class Mapping;
 
 class Txn;
 
-// Ends before its transaction does, and does not outlive a move of it.
+// Must be destroyed before its transaction ends or is moved.
 class Cursor {
  public:
   ~Cursor();
@@ -46,30 +46,30 @@ class Cursor {
         table_(other.table_),
         last_(std::move(other.last_)) {}
   Cursor& operator=(Cursor&&) = delete;
-  Result<std::optional<Entry>> seek(Bytes key);         // the first entry with this key or a later one
-  Result<std::optional<Entry>> seek_exact(Bytes key);   // the first entry with this key
-  Result<std::optional<Entry>> seek_before(Bytes key);  // the last entry with an earlier key
-  // The first of the key's values that is not below `value`; tables that keep sets.
+  Result<std::optional<Entry>> seek(Bytes key);         // the first entry at or after this key
+  Result<std::optional<Entry>> seek_exact(Bytes key);   // the first entry of exactly this key
+  Result<std::optional<Entry>> seek_before(Bytes key);  // the last entry before this key
+  // For tables that keep sets: the key's first value that is at or after `value`.
   Result<std::optional<Entry>> seek_value(Bytes key, Bytes value);
-  Result<std::optional<Entry>> next();         // also from one value of a key to the next
+  Result<std::optional<Entry>> next();         // the next value of the key or the next key
   Result<std::optional<Entry>> next_of_key();  // the key's next value
-  // The key's values from that at which the cursor stands on, as far as they lie on one page: one behind the other, and
-  // it stands at the last of them then. Empty where the key has one value only.
+  // Returns the key's values from the current one to the end of its page, concatenated. Moves the cursor to the last of
+  // them. Empty if the key has one value only.
   Result<Bytes> rest_of_page();
-  Result<std::uint64_t> count_of_key();  // of its values, where the cursor stands on a key
+  Result<std::uint64_t> count_of_key();  // values of the current key
 
  private:
   friend class Txn;
   Cursor(MDB_cursor* cursor, Txn* txn, Table table) : cursor_(cursor), txn_(txn), table_(table) {}
   Result<std::optional<Entry>> move(int operation, Bytes key);
-  Result<std::optional<Entry>> step(int operation);  // forward, or it is damage: pages may lead in a circle
+  Result<std::optional<Entry>> step(int operation);  // Errc::corrupt if the key does not grow: pages may form a loop
   MDB_cursor* cursor_;
   Txn* txn_;
   Table table_;
-  std::pair<std::string, std::string> last_;  // key and, in a table of sorted values, value
+  std::pair<std::string, std::string> last_;  // key and, in a table of sets, value
 };
 
-// A transaction: one state of all tables. Destroyed, it is over; a write transaction without commit() leaves no trace.
+// A transaction: one state of all tables. The destructor ends it; a write transaction without commit() changes nothing.
 class Txn {
  public:
   ~Txn();
@@ -78,21 +78,21 @@ class Txn {
 
   std::uint64_t id() const { return id_; }
   IndexState state() const;
-  const std::string& path() const;  // of data.mdb, for messages
+  const std::string& path() const;  // path of data.mdb, for messages
 
   Result<std::optional<Bytes>> get(Table table, Bytes key);
   Result<Cursor> cursor(Table table);
-  Result<std::uint64_t> count(Table table);  // entries
+  Result<std::uint64_t> count(Table table);  // number of entries
 
-  // In a write transaction only. Tables of one value a key replace it; others keep a sorted set of values.
+  // Only in write transactions. put() replaces the value of a key; in tables that keep sets, it adds a value.
   Status put(Table table, Bytes key, Bytes value);
-  Status erase(Table table, Bytes key);                     // with all its values; fine when it is not there
-  Status erase_value(Table table, Bytes key, Bytes value);  // fine when it is not there
-  Status commit();                                          // durable; the transaction is over, also when it fails
-  // A crash of the machine may leave the state before it, until the next commit() or Env::sync().
+  Status erase(Table table, Bytes key);                     // erases all values of the key, if any
+  Status erase_value(Table table, Bytes key, Bytes value);  // no effect if there is none
+  Status commit();                                          // durable; ends the transaction, also on failure
+  // Until the next commit() or Env::sync(), a crash of the machine may undo this commit.
   Status commit_lazily();
   void abort();
-  // The map was too small for this transaction: Env::grow(), then do it all again.
+  // True if the map was too small for this transaction: call Env::grow() and repeat the transaction.
   bool map_full() const { return map_full_; }
 
  private:
@@ -100,7 +100,7 @@ class Txn {
   friend class Env;
   Txn(std::shared_ptr<const Mapping> mapping, MDB_txn* txn, Generations::Hold hold, bool writes);
   template <class Call>
-  int run(Call&& call);  // of LMDB, in a guard
+  int run(Call&& call);  // calls LMDB inside a fault guard
   Error failed(int code, std::string_view what);
   Status end_commit(int code);
   std::shared_ptr<const Mapping> mapping_;
@@ -108,11 +108,11 @@ class Txn {
   MDB_txn* txn_ = nullptr;
   std::uint64_t id_ = 0;
   bool writes_ = false;
-  bool broken_ = false;  // a call met damage: LMDB's state of it is no more to be trusted
+  bool broken_ = false;  // a call found damage: LMDB's state of the transaction is unreliable
   bool map_full_ = false;
 };
 
-// Held by the one writer of an index; ends with the object.
+// The lock of the index's only writer. Released with the object.
 class WriterLock {
  public:
   explicit WriterLock(Fd fd) : fd_(std::move(fd)) {}
@@ -131,35 +131,36 @@ struct EnvOptions {
 
 class Env {
  public:
-  // Makes the files of an empty index in the directory `dir`, which exists; leaves those that are there.
+  // Creates the files of an empty index in the existing directory `dir`. Keeps files that exist.
   static Status create(const SafePath& dir);
   static Status create_locks(const SafePath& dir);
-  // Errc::corrupt when it does not open.
+  // Errc::corrupt: the index cannot be opened.
   static Result<std::unique_ptr<Env>> open(const SafePath& dir, const EnvOptions& options);
 
   Result<Txn> read();
-  Result<IndexState> state();  // that read() would show
-  // In the order in which they ask (queue.h). Waits, as all, no longer than options.patience.
+  Result<IndexState> state();  // the state that read() would show
+  // Waits for the writer lock, as long as the patience allows. Writers get it in the order of their requests (queue.h).
   Result<WriterLock> lock_writer();
   static Result<WriterLock> lock_writer(const SafePath& dir, const Patience& patience);
   Result<bool> lock_alone() { return generations_->lock_alone(); }
-  // Errc::busy: a reader did not end its transaction in time.
+  // Errc::busy: a reader of an old state did not end its transaction in time.
   Result<Txn> write(const WriterLock& lock);
-  // Doubles the map. For the holder of the lock, without an open write transaction.
+  // Doubles the map. The caller has no open write transaction.
   Status grow(const WriterLock& lock);
-  // Begins anew from the file, as the next transaction after a failed commit does by itself.
+  // Opens the file again. After a failed commit the next transaction does so anyway.
   Status reopen();
   Status sync();
-  // A walk of a large index leaves its pages in this process's memory: they leave it, and stay in the page cache.
+  // Drops the index pages from this process's memory, for example after a walk of a large index. They stay in the page
+  // cache.
   void unload_pages();
-  // body in a transaction, once more with a larger map as often as it takes; then commits.
+  // Runs `body` in a transaction and commits. If the map is full, doubles it and runs `body` again.
   Status write(const WriterLock& lock, const std::function<Status(Txn&)>& body);
 
  private:
   Env(SafePath dir, const EnvOptions& options, std::shared_ptr<Generations> generations)
       : dir_(std::move(dir)), options_(options), generations_(std::move(generations)) {}
-  Result<std::shared_ptr<const Mapping>> current();                       // maps anew when data.mdb was replaced
-  Result<std::shared_ptr<const Mapping>> remap(std::uint64_t map_bytes);  // under mutex_
+  Result<std::shared_ptr<const Mapping>> current();                       // opens a replaced data.mdb
+  Result<std::shared_ptr<const Mapping>> remap(std::uint64_t map_bytes);  // the caller holds mutex_
   Result<std::shared_ptr<const Mapping>> enlarge(const std::shared_ptr<const Mapping>& small, std::uint64_t map_bytes);
 
   const SafePath dir_;

@@ -8,8 +8,8 @@
 namespace weft {
 namespace {
 
-constexpr std::string_view kLook = "look";  // gc has to look at the pack; the value is the transaction that says so
-constexpr std::string_view kDead = "dead";  // bytes that gc has left in the pack
+constexpr std::string_view kLook = "look";  // gc has to look at the pack; value: the transaction that queued it
+constexpr std::string_view kDead = "dead";  // value: bytes that gc has left in the pack
 constexpr std::string_view kWalked = "walked";
 
 Result<std::vector<NotedPack>> noted_packs(Txn& txn, std::string_view note, PackId from, std::size_t count_max) {

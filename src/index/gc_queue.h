@@ -1,5 +1,5 @@
-// What gc remembers, so that it does not walk all packs: those that it has to look at, and the dead bytes of those that
-// it looked at and left. A pack is queued when it comes, and when something of it dies.
+// gc's notes in the index, which spare it a walk of all packs: the packs to look at, and the dead bytes in packs that
+// it left. A pack is queued when it is added, and when one of its blobs dies.
 #pragma once
 
 #include <cstddef>
@@ -13,15 +13,15 @@
 
 namespace weft {
 
-Status queue_pack(Txn& txn, PackId pack);  // pack 0: nothing
-// The first that are not below `from`, in order.
+Status queue_pack(Txn& txn, PackId pack);  // no effect for pack 0
+// Return the first `count_max` packs with ids of at least `from`, in order.
 Result<std::vector<NotedPack>> queued_packs(Txn& txn, PackId from, std::size_t count_max);
 Result<std::vector<NotedPack>> packs_left_dead(Txn& txn, PackId from, std::size_t count_max);
 Status take_look(Txn& txn, const PackLook& look);
 
-// Whether gc has looked at all packs since the machine booted, as it does when a process may have died and left some
-// that the index does not know. `boot`: a hash of the boot's id; 0: unknown.
+// True if gc has looked at all packs during this boot of the machine. It must do so if a process may have died and left
+// packs that the index does not know. `boot`: a hash of the boot id; 0: unknown, the result is false.
 Result<bool> has_walked(Txn& txn, std::uint64_t boot);
-Status note_walked(Txn& txn, std::uint64_t boot);  // 0: it has not
+Status note_walked(Txn& txn, std::uint64_t boot);  // 0: no walk was completed
 
 }  // namespace weft

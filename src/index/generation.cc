@@ -44,7 +44,7 @@ Result<bool> Generations::lock_alone() {
   return false;
 }
 
-// Polls rather than blocks: a writer that waited in the kernel would keep new readers of the byte out.
+// Polls and does not block: a writer that waits in the kernel would keep out new readers of the byte.
 Status Generations::wait_byte(int fd, LockKind kind, unsigned byte) const {
   auto end = Clock::now() + std::chrono::milliseconds(wait_ms_);
   auto pause = std::chrono::microseconds(50);

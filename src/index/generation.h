@@ -1,17 +1,18 @@
-// Which states of the index are being read, told by locks alone. LMDB's own reader table (MDB_NOLOCK turns it off)
-// knows readers by process id, which collides between containers, keeps entries of the dead, and must be writable by
-// readers.
+// Tracks by locks alone which states of the index have readers. LMDB's own reader table, which MDB_NOLOCK turns off,
+// identifies readers by process id. Process ids collide between containers, entries of dead processes stay, and readers
+// need write permission.
 //
-// `index/readers` has one lock byte for even and one for odd transactions, taken as open-file-description locks: they
-// ask for no right to write, know no process ids, and go when their holder dies. A third byte is held, shared, by each
-// process that has the index open, so that a store is not taken away under anybody.
-//   A reader of state T holds byte T % 2, shared. It reads the last transaction's number T, locks, begins, and looks
-//   whether it got T; if not, it lets go and tries again.
-//   The writer of transaction W, before it begins, takes byte W % 2 exclusively once, and lets go.
-// Why that is enough. Transaction W overwrites the meta page of W-2, and pages that W-2 or earlier freed, which only
-// states up to W-3 show. Readers of W-2 hold byte W % 2, so there are none when the writer has had it; readers of W-4
-// and earlier held it before W-2 began. A reader that locks byte W % 2 after that has read T ≤ W-2 too long ago: W-1 is
-// committed, it sees another number than T and lets go. New readers take byte (W-1) % 2 and are not waited for.
+// `index/readers` has one lock byte for even and one for odd transactions. The locks are open-file-description locks:
+// they need no write permission and no process ids, and end with their holder. A third byte is locked, shared, by each
+// process that has the index open, so that no other process removes the store.
+//   A reader of state T holds byte T % 2, shared. It reads the number T of the last transaction, locks, begins, and
+//   checks that it got T. If not, it unlocks and tries again.
+//   The writer of transaction W, before it begins, locks byte W % 2 exclusively once, and unlocks it.
+// Why that is enough: transaction W overwrites the meta page of state W-2, and pages that W-2 or earlier transactions
+// freed, which only states up to W-3 show. Readers of W-2 hold byte W % 2, so none is left when the writer has had the
+// byte. In the same way, the writers of W-1 and W-2 have waited for the readers of W-3 and W-4, and so on. A reader
+// that locks byte W % 2 later has read a T ≤ W-2 that is out of date. W-1 is committed, so the reader gets another
+// number than T and unlocks. New readers lock byte (W-1) % 2, and the writer does not wait for them.
 #pragma once
 
 #include <array>
@@ -28,14 +29,15 @@
 
 namespace weft {
 
-// The lock bytes of one index as one process uses them. Any thread.
+// The lock bytes of one index for one process. Any thread.
 class Generations : public std::enable_shared_from_this<Generations> {
  public:
-  // `index_dir` has a file "readers". wait_ms bounds every wait, then Errc::busy; so does patience, Errc::cancelled.
+  // `index_dir` has a file "readers". A wait ends after wait_ms with Errc::busy, or with `patience` with
+  // Errc::cancelled.
   static Result<std::shared_ptr<Generations>> open(const SafePath& index_dir, bool write, std::uint64_t wait_ms,
                                                    Patience patience = {});
 
-  // Keeps the lock of a state; lets go when destroyed.
+  // Holds the lock of a state until destroyed.
   class Hold {
    public:
     Hold() = default;
@@ -53,9 +55,10 @@ class Generations : public std::enable_shared_from_this<Generations> {
   };
 
   Result<Hold> hold(std::uint64_t transaction);
-  // For the writer of `transaction`: waits until nobody reads the state two before it.
+  // For the writer of `transaction`: waits until the state two transactions before it has no readers.
   Status drain(std::uint64_t transaction);
-  // True: no other process has the index open, and none opens it while this lives. For one that writes.
+  // Only if opened for writing. True if no other process has the index open; then none can open it as long as this
+  // object lives.
   Result<bool> lock_alone();
 
  private:
@@ -69,8 +72,8 @@ class Generations : public std::enable_shared_from_this<Generations> {
   void release(unsigned parity);
 
   const SafePath path_;
-  const Fd readers_;  // one description for all snapshots of the process, counted
-  const Fd writer_;   // another one: a process's own readers exclude its writer, too
+  const Fd readers_;  // one file description for all snapshots of the process; its locks are counted
+  const Fd writer_;   // another description, so that readers of this process exclude its writer too
   const std::uint64_t wait_ms_;
   const Patience patience_;
   std::mutex mutex_;

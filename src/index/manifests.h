@@ -1,5 +1,5 @@
-// Manifests in the index: how many versions need each of them, and where it lies if it is in a pack. A manifest without
-// a row is one that no version needs.
+// Manifest rows of the index: how many versions need a manifest, and its place if it is in a pack. A manifest that no
+// version needs has no row.
 #pragma once
 
 #include <optional>
@@ -12,14 +12,14 @@
 
 namespace weft {
 
-// The content id that a manifest has in a pack.
+// The content id of a manifest in a pack.
 ContentId packed_manifest_id(const Digest& digest, std::uint64_t length);
 
 Result<std::optional<ManifestRow>> find_manifest(Txn& txn, const Digest& digest);
-Status need_manifest(Txn& txn, const Digest& digest);           // one version more needs it
-Result<bool> release_manifest(Txn& txn, const Digest& digest);  // one less; true: none is left, and the row goes
+Status need_manifest(Txn& txn, const Digest& digest);           // one version more
+Result<bool> release_manifest(Txn& txn, const Digest& digest);  // one less; true: the row is erased
 Status erase_manifest(Txn& txn, const Digest& digest, const ManifestRow& row);
-// It lies there from now on. A manifest without a row gets one that no version needs yet, as a rebuild makes them.
+// Sets the manifest's place. A manifest without a row gets one with no versions, for rebuilds.
 Status place_manifest(Txn& txn, const Digest& digest, const BlobPlace& place, std::uint64_t length);
 
 }  // namespace weft

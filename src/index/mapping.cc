@@ -11,15 +11,15 @@ namespace {
 
 constexpr unsigned kFlags = MDB_NOSUBDIR | MDB_NOLOCK | MDB_NOTLS;
 constexpr int kReadAttempts = 1000;
-// A page of a larger index is read alone. The kernel would read as much around it as the disk is set to, up to some MiB
-// each time, of which a search in a large index needs no more than that page.
+// A larger index is mapped without kernel read-ahead. That would read up to some MiB around each page, but a search in
+// a large index needs only the page.
 constexpr std::int64_t kReadAroundMax = 256 << 20;
 
 unsigned table_flags(std::size_t table) {
   return keeps_sets(static_cast<Table>(table)) ? MDB_DUPSORT | MDB_DUPFIXED : 0U;
 }
 
-// LMDB ends the process when this returns.
+// If this returned, LMDB would end the process.
 void on_assert(MDB_env* /*env*/, const char* /*message*/) {
   escape_fault_guard();
 }
@@ -29,7 +29,7 @@ std::uint64_t next_serial() {
   return ++last;
 }
 
-// How far the map must reach for LMDB to take it; it rounds up what is too small for the file.
+// Rounds a map size up to a multiple that LMDB accepts. LMDB itself raises a size that is too small for the file.
 std::uint64_t rounded(std::uint64_t bytes) {
   constexpr std::uint64_t kUnit = 1U << 16U;
   return (bytes + kUnit - 1) / kUnit * kUnit;
@@ -89,7 +89,7 @@ void Mapping::unload_pages() const {
   unload_mapped(info.me_mapaddr, info.me_mapsize);
 }
 
-// LMDB opens its file by a path: that of a descriptor which was opened below the store, and checked.
+// LMDB opens a file by its path. It gets the path of a descriptor that was opened below the store and checked.
 Status Mapping::open_env(const OpenedFile& file, unsigned flags, std::uint64_t map_bytes) {
   WEFT_TRY(const std::string by_descriptor, path_of_descriptor(file.fd.get(), path_));
   int code = mdb_env_create(&env_);
@@ -168,7 +168,7 @@ Result<std::shared_ptr<const Mapping>> Mapping::open(const SafePath& path, const
     mdb_txn_abort(handle.txn);
     return Error(std::move(status).error());
   }
-  mdb_txn_commit(handle.txn);  // keeps the handles; a read transaction has nothing else to commit
+  mdb_txn_commit(handle.txn);  // commit instead of abort, which keeps the table handles
   return std::shared_ptr<const Mapping>(std::move(mapping));
 }
 

@@ -1,4 +1,4 @@
-// One opened environment of LMDB. Included by env.cc, mapping.cc and txn.cc only.
+// One open LMDB environment. Only env.cc, mapping.cc and txn.cc include this file.
 #pragma once
 
 #include <lmdb.h>
@@ -18,11 +18,12 @@
 
 namespace weft {
 
-// The one place where LMDB's codes become errors.
+// The only translation of LMDB's codes into errors.
 Error lmdb_error(int code, std::string_view path, std::string_view what);
 
-// LMDB trusts its file: what a damaged page makes of it, a fault or a failed assertion, comes back as MDB_CORRUPTED.
-// What it was doing is left as it is: end the transaction by Mapping::spoil(), not by LMDB.
+// Calls LMDB inside a fault guard. LMDB trusts its file, so a damaged page may cause a fault or a failed assertion: the
+// result is then MDB_CORRUPTED. The interrupted call leaves LMDB's state undefined, so end the transaction by
+// Mapping::spoil(), not by LMDB.
 template <class Call>
 int call_lmdb(Call&& call) {
   int code = 0;
@@ -36,7 +37,7 @@ struct ReadHandle {
 
 class Mapping {
  public:
-  // Opens all tables.
+  // Opens the file and all tables.
   static Result<std::shared_ptr<const Mapping>> open(const SafePath& path, const EnvOptions& options,
                                                      std::uint64_t map_bytes, Generations& generations);
   static Status create(const SafePath& path);
@@ -50,15 +51,15 @@ class Mapping {
   std::uint64_t map_bytes() const;
   std::uint64_t last_transaction() const;
   void unload_pages() const;
-  std::uint64_t serial() const { return serial_; }  // of this process's mappings; transactions begin anew in a new file
+  std::uint64_t serial() const { return serial_; }  // unique in this process; a new file restarts transaction numbers
   bool is_of(const struct stat& st) const { return st.st_dev == device_ && st.st_ino == inode_; }
 
-  // After a commit that failed LMDB refuses all further writes, and after a fault it can be trusted with nothing: the
-  // next transaction begins with a new Mapping. `leak` keeps the memory that a broken transaction may point into.
+  // Makes the next transaction open a new Mapping: after a failed commit LMDB refuses all writes, and after a fault its
+  // state is undefined. `leak` keeps the memory that a broken transaction may point into.
   void spoil(bool leak) const;
   bool spoiled() const { return spoiled_; }
 
-  // A read transaction under its lock. MDB_MAP_RESIZED comes back as code.
+  // Begins a read transaction and locks its state. Sets `code` to LMDB's code, for example MDB_MAP_RESIZED.
   Result<ReadHandle> begin_read(Generations& generations, int& code) const;
 
  private:

@@ -12,7 +12,7 @@
 namespace weft {
 namespace {
 
-constexpr VersionId kVersionEnd = VersionId{1} << 62U;  // far above all that are given, and a place that files can have
+constexpr VersionId kVersionEnd = VersionId{1} << 62U;  // above all version ids, and still a valid file offset
 
 SafePath path_in(const SafePath& index_dir) {
   return index_dir / "open";
@@ -99,7 +99,7 @@ Result<std::vector<VersionHold>> OpenVersions::take_over(std::span<const Version
   return holds;
 }
 
-// By a description of its own: that of a hold does not see its own locks.
+// Opens a new description: the description of a hold does not see its own locks.
 Result<bool> OpenVersions::is_open(VersionId version) const {
   WEFT_TRY(const Fd fd, open_file(path_, O_RDONLY));
   return excluded(fd.get(), LockKind::exclusive, {version, 1}, path_);

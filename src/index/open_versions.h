@@ -1,8 +1,9 @@
-// index/open: the versions that somebody reads for long. Byte V of the file, which has none, stands for version V. A
-// reader has a shared open-file-description lock on it; gc reaps a removed version only with the exclusive one, so that
-// all that the version needs stays whole for as long as a reader has it, whatever became of its name.
+// index/open: locks on versions that are open for long. The file is empty; byte V stands for version V. A reader holds
+// a shared open-file-description lock on it. gc reaps a removed version only with the exclusive lock, so that the
+// version's content stays complete as long as a reader has it open, even if its name is gone.
 //
-// A reader locks, and then looks whether the version is still there. gc locks, and then takes it out of the index.
+// A reader locks first, and then checks that the version still exists. gc locks first, and then erases it from the
+// index.
 #pragma once
 
 #include <cstdint>
@@ -26,26 +27,26 @@ namespace weft {
 // Any thread.
 class OpenVersions : public std::enable_shared_from_this<OpenVersions> {
  public:
-  // Makes the file; fine when it is there.
+  // Creates the file if it does not exist.
   static Status create(const SafePath& index_dir);
   static Result<Fd> open_file_in(const SafePath& index_dir);
-  // `inherited`: a description of the file that is other processes' too; it is not closed with this. -1: none. Then
-  // this has one of its own, and its locks end with it.
+  // `inherited`: a descriptor of this file whose description is shared with other processes. It is duplicated, so the
+  // caller keeps it, and its locks outlive this object. -1: the object opens its own description, whose locks end with
+  // it.
   static Result<std::shared_ptr<OpenVersions>> open(const SafePath& index_dir, int inherited);
 
-  // Errc::busy: gc reaps it at this moment. A description has one lock for all who hold a byte through it: they are
-  // counted here.
+  // Errc::busy: gc is reaping the version. A description has one lock per byte, so holders in this process are counted.
   Result<VersionHold> hold(VersionId version);
-  // Whether one who holds it knows that it was there once it was locked; the caller holds it. Later holders then need
-  // not look.
+  // True if a current holder has checked that the version exists, so that other holders need not. The caller holds the
+  // version.
   bool is_sure(VersionId version) const;
   void make_sure(VersionId version);
   // As Store::take_over_holds.
   Result<std::vector<VersionHold>> take_over(std::span<const VersionId> versions);
-  // Whether anybody holds it, through whichever description.
+  // True if any process holds the version, through any description.
   Result<bool> is_open(VersionId version) const;
 
-  // For gc and rebuilds, which take away what nobody has open.
+  // For gc and rebuilds, which erase versions that are not open.
   class Claims;
   Result<Claims> begin_claims() const;
 
@@ -65,10 +66,10 @@ class OpenVersions : public std::enable_shared_from_this<OpenVersions> {
   std::map<VersionId, Held> held_;  // guarded by mutex_
 };
 
-// Versions that nobody has open, nor will while this lives. One thread.
+// Versions that are not open and cannot be opened as long as this object lives. One thread.
 class OpenVersions::Claims {
  public:
-  // False: somebody has it open. Says of one version always the same.
+  // False if a reader has the version open. Repeated calls return the same answer.
   Result<bool> claim(VersionId version);
 
  private:

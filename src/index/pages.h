@@ -1,4 +1,4 @@
-// Walks of tables that have more rows than one transaction may read (limits::kRowsPerSnapshot).
+// Walks tables with more rows than one transaction may read (limits::kRowsPerSnapshot).
 #pragma once
 
 #include <cstddef>
@@ -16,23 +16,24 @@
 
 namespace weft {
 
-// Calls visit(entry) for the first `rows_max` entries whose keys begin with `prefix`, behind the key `from`; "": from
-// the first. Returns the last key that was visited, and "" where no entry follows it. Not for tables that keep sets.
+// Calls visit(entry) for the first `rows_max` entries with keys that begin with `prefix` and come after the key `from`
+// ("" starts at the first). Returns the last visited key, or "" if no entry follows it. Not for tables that keep sets.
 Result<std::string> visit_page(Txn& txn, Table table, Bytes prefix, Bytes from,
                                const std::function<Status(const Entry&)>& visit,
                                std::size_t rows_max = limits::kRowsPerSnapshot);
 
-// All of these entries, in as many transactions as it takes. An entry that comes or goes meanwhile may be visited.
+// Calls visit(txn, entry) for all entries with this prefix, in several transactions. Entries that are added or erased
+// meanwhile may or may not be visited.
 Status visit_all(Env& env, Table table, Bytes prefix, const std::function<Status(Txn&, const Entry&)>& visit);
 
-// All ids of a note, in as many transactions as it takes.
+// Returns all ids of a note, read in several transactions.
 Result<std::vector<std::uint64_t>> all_noted(Env& env, std::string_view note);
 
-// A read transaction for a walk of many single lookups, as Renewed is a snapshot. One thread.
+// A read transaction for a walk of many single lookups; the counterpart of Renewed. One thread.
 class RenewedTxn {
  public:
   explicit RenewedTxn(Env& env) : env_(env) {}
-  // One in which the caller reads at most so many rows; it is good until the next call.
+  // Returns a transaction for reading at most `rows` rows. It is valid until the next call.
   Result<Txn*> get(std::size_t rows = 1);
   void end();
 

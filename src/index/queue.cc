@@ -11,11 +11,11 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr auto kLongestPause = std::chrono::microseconds(2'000);  // a commit takes longer
+constexpr auto kLongestPause = std::chrono::microseconds(2'000);  // shorter than a commit
 constexpr auto kStoppedAfter = std::chrono::seconds(1);
 constexpr LockRange kDoor{0, 1};
 
-// 0: nobody waits. A lock that reaches to the end of all files is none of ours.
+// Returns 0 if no writer waits. A lock without an end belongs to another program.
 Result<std::uint64_t> last_ticket(int fd, std::string_view path) {
   for (std::uint64_t last = 0;;) {
     WEFT_TRY(const auto held, excluding_lock(fd, LockKind::exclusive, {last + 1, 0}, path));

@@ -1,9 +1,9 @@
-// Who waits for the writer lock of an index, in order: a writer that asks for it again at once, as gc does between its
-// batches, gets it after all who asked before.
+// A fair queue for the writer lock of an index. A writer that requests the lock again at once, as gc does between its
+// batches, gets it after all writers that requested it before.
 //
-// `index/queue` has no bytes, only open-file-description locks. Whoever waits holds one byte of it, his ticket: the
-// byte behind the last that anybody holds. Byte 0 is held for the moment in which a ticket is taken. The writer lock is
-// for whoever has the first ticket, and his ticket goes when he has it. A ticket ends with its process.
+// `index/queue` is empty and used only for open-file-description locks. A waiting writer holds one byte, its ticket:
+// the byte after the last held one. Byte 0 is locked while a ticket is taken. The writer with the lowest ticket takes
+// the writer lock and then releases its ticket. A ticket ends with its process.
 #pragma once
 
 #include <cstdint>
@@ -16,14 +16,14 @@
 
 namespace weft {
 
-// A place in the queue, until it is destroyed. One thread.
+// A ticket, held until destroyed. One thread.
 class QueueTicket {
  public:
-  // Makes the file if it is not there.
+  // Creates the file if it does not exist.
   static Result<QueueTicket> take(const SafePath& index_dir, const Patience& patience);
 
   std::uint64_t number() const { return number_; }
-  // Whether nobody who waits has an earlier one.
+  // True if no waiting writer has an earlier ticket.
   Result<bool> is_first() const;
 
  private:
@@ -34,8 +34,8 @@ class QueueTicket {
   std::uint64_t number_;
 };
 
-// Locks `writer`, the file `index/writer`, exclusively, when all who asked before had it. Errors as wait_for_lock. One
-// who has the first ticket and does not take the lock, because his process was stopped, is passed over after a second.
+// Locks `writer`, the file `index/writer`, exclusively, in the order of requests. Errors as wait_for_lock(). If the
+// first writer in the queue does not take the free lock for a second, because its process was stopped, it is skipped.
 Status wait_for_writer(const SafePath& index_dir, int writer, const Patience& patience);
 
 }  // namespace weft

@@ -1,4 +1,4 @@
-// A directory with an empty index that goes with the object: what a rebuild fills, and fsck compares with.
+// A temporary directory with an empty index. A rebuild fills it, and fsck compares it with the store's index.
 #pragma once
 
 #include <memory>
@@ -18,7 +18,7 @@ class ScratchIndex {
   ScratchIndex& operator=(ScratchIndex&&) = delete;
   Env& env() { return *env_; }
   const SafePath& dir() const { return dir_; }
-  Status close();  // syncs; the files stay until the end
+  Status close();  // syncs and closes the index; the files stay until destruction
 
  private:
   explicit ScratchIndex(SafePath dir) : dir_(std::move(dir)) {}
@@ -26,7 +26,7 @@ class ScratchIndex {
   std::unique_ptr<Env> env_;
 };
 
-// Of rebuilds that died. Under the writer lock.
+// Removes the directories of dead rebuilds. The caller holds the writer lock.
 Status remove_stale_scratch(const SafePath& index_dir);
 
 }  // namespace weft

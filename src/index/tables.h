@@ -1,4 +1,4 @@
-// Typed access to the index: rows in and out of a transaction, each checked against its checksum, table and key.
+// Typed rows of the index. Each row is checked against its checksum, table and key.
 #pragma once
 
 #include <cstddef>
@@ -20,7 +20,7 @@
 
 namespace weft {
 
-// "STORE/index/data.mdb: WHAT; run `weft fsck --rebuild`"
+// Returns the error "STORE/index/data.mdb: WHAT; run `weft fsck --rebuild`".
 Error damaged(Txn& txn, std::string_view what);
 
 Result<std::vector<std::byte>> open_row(Txn& txn, Table table, Bytes key, Bytes value, RecordKind kind);
@@ -40,7 +40,7 @@ Result<std::optional<Row>> find_row(Txn& txn, Table table, Bytes key) {
   return std::optional<Row>(std::move(row));
 }
 
-// A row that another row promises: its absence is damage.
+// Reads a row that another row refers to. If it is missing, the index is damaged.
 template <class Row>
 Result<Row> need_row(Txn& txn, Table table, Bytes key) {
   WEFT_TRY(std::optional<Row> row, find_row<Row>(txn, table, key));
@@ -53,7 +53,7 @@ Status put(Txn& txn, Table table, Bytes key, const Row& row) {
   return put_row(txn, table, key, record_kind_of<Row>(), encode_row(row));
 }
 
-// Calls visit(entry) for all entries whose keys begin with `prefix`, in order, until it returns an error.
+// Calls visit(entry) for all entries whose keys begin with `prefix`, in order. An error of `visit` ends the walk.
 Status each_entry(Txn& txn, Table table, Bytes prefix, const std::function<Status(const Entry&)>& visit);
 
 Result<Counters> get_counters(Txn& txn);
@@ -63,28 +63,29 @@ Result<std::optional<InodeRow>> find_inode(Txn& txn, Ino ino);
 Result<std::optional<VersionRow>> find_version(Txn& txn, ModelId model, std::uint64_t number);
 Result<std::optional<ModelRow>> find_model(Txn& txn, std::string_view name);
 
-// What is noted of single versions, in `meta`: the key of a note is its name and the version's id.
-// Live and bare, or a rebuild could not read its content: it has no holders, so gc must not judge by them.
+// Notes about single versions, in the table `meta`. The key is the note's name and the version's id.
+// kIncomplete: a live version without content: bare, or a rebuild could not read its manifest. It holds no blobs, so gc
+// must not run.
 inline constexpr std::string_view kIncomplete = "incomplete";
-inline constexpr std::string_view kUnsaved = "unsaved";  // published here, and not at the origin yet
+inline constexpr std::string_view kUnsaved = "unsaved";  // published here, missing at the origin
 inline constexpr std::string_view kPinned = "pinned";
 inline constexpr std::string_view kInMemory = "memory";  // VersionNote::in_memory
-// Of id 0: some version was. Dead blobs of it may lie in packs that are not on the disk, after it is removed.
+// With id 0: some version was ever in memory. After its removal, dead blobs of it may still be in unsynced packs.
 inline constexpr std::string_view kMemoryUsed = "used memory";
-inline constexpr std::string_view kUnreaped = "unreaped";  // removed, and gc has not given its content back yet
-// Removed, and it is still a holder of what it held; the value says how much of that is given back (giving_back.h).
+inline constexpr std::string_view kUnreaped = "unreaped";  // removed, but gc has not reaped it yet
+// Removed, but still a holder of its blobs. The value is the number of steps that were given back (giving_back.h).
 inline constexpr std::string_view kGivingBack = "giving";
-// A publish has it under way (catalog/taking.h); the value says how many steps it has taken.
+// A publish is taking its content in parts (catalog/taking.h). The value is the number of steps taken.
 inline constexpr std::string_view kTaking = "taking";
-// Not of versions, of packs: it is cached; it was, until a publish needed it.
+// Notes about packs. kCached: may be evicted. kPromoted: was cached until a publish needed it.
 inline constexpr std::string_view kCached = "cached";
 inline constexpr std::string_view kPromoted = "promoted";
 
 std::string note_key(std::string_view note, std::uint64_t id);
 Status put_note(Txn& txn, std::string_view note, std::uint64_t id);
-Status erase_note(Txn& txn, std::string_view note, std::uint64_t id);  // fine when it is not there
+Status erase_note(Txn& txn, std::string_view note, std::uint64_t id);  // no effect if there is none
 Result<bool> has_note(Txn& txn, std::string_view note, std::uint64_t id);
-// The first `count_max` ids from `from` on.
+// Returns the first `count_max` ids from `from` on.
 Result<std::vector<std::uint64_t>> noted(Txn& txn, std::string_view note, std::uint64_t from, std::size_t count_max);
 
 inline Result<bool> is_incomplete(Txn& txn, VersionId version) {

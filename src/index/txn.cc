@@ -10,7 +10,7 @@
 namespace weft {
 namespace {
 
-constexpr std::size_t kKeyMax = 511;  // LMDB's, as Debian builds it
+constexpr std::size_t kKeyMax = 511;  // LMDB's limit in Debian's build
 
 MDB_val to_val(Bytes bytes) {
   return {bytes.size(), const_cast<char*>(bytes.data())};
@@ -22,7 +22,8 @@ bool possible_key(Bytes key) {
   return !key.empty() && key.size() <= kKeyMax;
 }
 
-// What LMDB answers may lie anywhere, be any number of bytes long: whoever reads it later does so without a guard.
+// Reads a result's bytes inside the fault guard, since later readers have no guard. In a damaged file, LMDB's result
+// may have any address and length.
 __attribute__((no_sanitize("address", "thread"))) void touch(const MDB_val& val) {
   constexpr std::size_t kPage = 4096;
   const auto* bytes = static_cast<const volatile char*>(val.mv_data);
@@ -30,9 +31,9 @@ __attribute__((no_sanitize("address", "thread"))) void touch(const MDB_val& val)
   if (val.mv_size > 0) static_cast<void>(bytes[val.mv_size - 1]);
 }
 
-// LMDB calls a write that came out short an I/O error.
+// LMDB reports a short write as an I/O error.
 bool disk_is_full(MDB_env* env) {
-  constexpr std::uint64_t kNext = 1U << 20U;  // more than one of its writes
+  constexpr std::uint64_t kNext = 1U << 20U;  // more than one write of LMDB
   mdb_filehandle_t fd = -1;
   struct statvfs fs {};
   return mdb_env_get_fd(env, &fd) == 0 && ::fstatvfs(fd, &fs) == 0 && fs.f_bavail * fs.f_frsize < kNext;
@@ -137,7 +138,7 @@ Status Txn::commit() {
   return end_commit(run([&] { return mdb_txn_commit(txn_); }));
 }
 
-// The page that names the new state is written and not synced; the pages that it leads to are.
+// Writes the meta page, which names the new state, without a sync. The pages that it refers to are synced.
 Status Txn::commit_lazily() {
   MDB_env* env = mapping_->env();
   mdb_env_set_flags(env, MDB_NOMETASYNC, 1);
@@ -220,7 +221,7 @@ Result<std::optional<Entry>> Cursor::next_of_key() {
   return step(MDB_NEXT_DUP);
 }
 
-// LMDB gives the page from its first value on.
+// LMDB returns all values of the page, so those before the cursor's must be skipped.
 Result<Bytes> Cursor::rest_of_page() {
   MDB_val k{};
   MDB_val v{};
@@ -234,7 +235,7 @@ Result<Bytes> Cursor::rest_of_page() {
   if (page.empty()) return page;
   const std::size_t each = last_.second.size();
   if (each == 0 || page.size() % each != 0) return txn_->failed(MDB_CORRUPTED, table_name(table_));
-  std::size_t at = 0;  // mostly it is the first
+  std::size_t at = 0;  // the cursor is mostly at the first value
   for (std::size_t end = page.starts_with(last_.second) ? 0 : page.size() / each; at < end;) {
     const std::size_t middle = at + (end - at) / 2;
     if (page.substr(middle * each, each) < last_.second)
