@@ -1,4 +1,4 @@
-// The index as packs and gc see it.
+// Implements the index interface of packs and gc.
 #include <functional>
 #include <utility>
 #include <vector>
@@ -22,7 +22,7 @@ Result<std::optional<BlobPlace>> place_of_manifest(Txn& txn, const Digest& diges
   return row && row->packed() ? std::optional(row->place) : std::nullopt;
 }
 
-// One that no version needs any more stays without a row.
+// No effect for a manifest without a row, which no version needs.
 Status move_manifest(Txn& txn, const Digest& digest, const BlobPlace& place, std::uint64_t length) {
   WEFT_TRY(const std::optional<ManifestRow> row, find_manifest(txn, digest));
   return row ? place_manifest(txn, digest, place, length) : Status{};
@@ -33,7 +33,8 @@ Result<bool> blob_is_absent(Txn& txn, const ContentId& id) {
   return blob && blob->row.absent();
 }
 
-// Dead is what says so itself and has no holder: a lost row of one table alone frees nothing.
+// A blob is dead only if it is marked dead and has no holder. So the loss of a row in one of the two tables frees
+// nothing.
 Result<bool> blob_is_held(Txn& txn, const ContentId& id) {
   WEFT_TRY(std::optional<FoundBlob> blob, find_blob(txn, id));
   if (!blob) return false;
@@ -91,8 +92,8 @@ class TxnBlobIndex final : public BlobIndex {
   Txn txn_;
 };
 
-// Remembers its writes: when the map must grow they are done again. Nothing else writes meanwhile, so they mean the
-// same.
+// Records its writes and repeats them after the map had to grow. The writer lock is held meanwhile, so they have the
+// same effect.
 class TxnBlobWriter final : public BlobWriter {
  public:
   TxnBlobWriter(Env& env, WriterLock lock, Txn txn) : env_(env), lock_(std::move(lock)), txn_(std::move(txn)) {}
@@ -183,7 +184,7 @@ Result<std::unique_ptr<BlobIndex>> StoreImpl::read() {
 Result<std::unique_ptr<BlobWriter>> StoreImpl::write() {
   WEFT_TRY(WriterLock lock, lock_writer());
   WEFT_TRY(Txn txn, env_->write(lock));
-  if (cluster()) WEFT_CHECK(check_judgeable(txn));  // a bare version may have come since gc began
+  if (cluster()) WEFT_CHECK(check_judgeable(txn));  // a bare version may have been added since gc began
   return make_blob_writer(*env_, std::move(lock), std::move(txn));
 }
 

@@ -1,4 +1,4 @@
-// weft fsck: the index is compared with what packs, manifests and journal make of it.
+// weft fsck: compares the index with the packs, the manifests and the journal.
 #include <filesystem>
 #include <set>
 
@@ -49,8 +49,8 @@ std::uint64_t steps_taken(Env& env, VersionId version) {
 
 }  // namespace
 
-// Another index is made as the journal and the packs are now, and follows writers until the two are compared. gc and
-// rebuilds wait meanwhile: no manifest goes, and no removed version is reaped.
+// Builds a second index from the journal and the packs, which follows the writers until both are compared. gc and
+// rebuilds wait meanwhile, so no manifest is removed and no removed version is reaped.
 Status StoreImpl::check_index(const ContentDecoder& decode, Progress& progress, FsckReport& report) {
   progress.phase("comparing the index");
   const auto lock = [this]() -> Result<WriterLock> {
@@ -74,7 +74,7 @@ Status StoreImpl::check_index(const ContentDecoder& decode, Progress& progress, 
   if (cluster()) input.node = cluster()->node;
   FsckReport made;
   WEFT_TRY(const std::string left, left_taking());
-  if (!left.empty()) made.problems.push_back(left);  // so the content is not compared
+  if (!left.empty()) made.problems.push_back(left);  // makes has_content() false
   WEFT_TRY(const auto rebuilder, Rebuilder::begin(scratch.env(), input, progress, made));
   auto filled = rebuilder->fill();
   Status status = filled.ok() ? Status{} : Status{std::move(filled).error()};
@@ -92,7 +92,7 @@ Status StoreImpl::check_index(const ContentDecoder& decode, Progress& progress, 
   return status;
 }
 
-// Blobs that the index names in packs that are gone.
+// Reports held blobs whose pack is missing.
 Status StoreImpl::find_missing(FsckReport& report) {
   WEFT_TRY(const std::vector<PackId> there, packs_.list());
   const std::set<PackId> packs(there.begin(), there.end());
@@ -106,7 +106,7 @@ Status StoreImpl::find_missing(FsckReport& report) {
     WEFT_TRY(const std::unique_ptr<BlobIndex> now, read());
     WEFT_TRY(const std::optional<BlobPlace> place, now->find(blob.id));
     const SafePath path = pack_path(path_, blob.place.pack);
-    if (place != blob.place || stat_file(path).ok()) continue;  // gc or an eviction moved it meanwhile
+    if (place != blob.place || stat_file(path).ok()) continue;  // moved or evicted meanwhile
     WEFT_TRY(const bool held, now->is_held(blob.id));
     if (!held) continue;
     blob.what = fmt::format("{}: is missing, with blob {} of {} bytes", path, to_hex(blob.id.root), blob.id.length);
@@ -116,7 +116,7 @@ Status StoreImpl::find_missing(FsckReport& report) {
   return {};
 }
 
-// Manifests that the index names in packs that are gone, or that cannot be read there nor as files.
+// Reports manifests whose pack is missing and that cannot be read from a file either.
 Status StoreImpl::find_missing_manifests(FsckReport& report) {
   WEFT_TRY(const std::vector<PackId> there, packs_.list());
   const std::set<PackId> packs(there.begin(), there.end());

@@ -1,5 +1,5 @@
-// Journaled commits: an event is applied, its record made durable, then the index commits. A crash between the two is
-// made good by the next writer.
+// Journaled commits: applies an event, makes its record durable, then commits the index. If the process dies in
+// between, the next writer replays the record.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -75,8 +75,8 @@ Status StoreImpl::commit_once(Txn& txn, const Events& events, Durable durable) {
   return settle();
 }
 
-// A commit failed after its records were journaled. Unless it took hold all the same, the records go. If that cannot be
-// found out or done, the next writer may replay them, and the error says so.
+// Undoes a commit that failed after its records were journaled: cuts the records off, unless the index has committed
+// after all. If that fails or is unknown, the next writer may replay the records; the error says so.
 Status StoreImpl::undo(std::uint64_t journal_end, const Status& failure) {
   const auto reached = [&]() -> Result<std::uint64_t> {
     WEFT_CHECK(env_->reopen());
@@ -100,8 +100,8 @@ Status StoreImpl::catch_up(const WriterLock& lock) {
     return Error{Errc::corrupt,
                  fmt::format("{}: expected at least {} bytes, got {}: records were lost; run `weft fsck --rebuild`",
                              journal_.path(), counters.journal_end, size)};
-  // A record behind the last mark is of a commit that failed or was cut short before it was acknowledged. It is not
-  // replayed: its writer may have answered with an error.
+  // A record after the last mark belongs to a commit that was not acknowledged. It is not replayed: its writer may have
+  // reported an error.
   WEFT_TRY(std::optional<Counters> mark, journal_.mark());
   const std::uint64_t end = mark ? std::max(mark->journal_end, counters.journal_end) : size;
   WEFT_TRY(JournalTail tail, journal_.read(counters.journal_end, end));
@@ -121,7 +121,7 @@ Status StoreImpl::replay(const WriterLock& lock, const JournaledEvent& journaled
   });
 }
 
-// How a version of a registry, or of this store alone, is taken.
+// Returns the flags of a version's PublishInput, which depend on its publisher: a registry's node or this store alone.
 PublishInput StoreImpl::input_of(const VersionRow& version) const {
   PublishInput input;
   input.absent = !version.publisher.empty();
@@ -150,7 +150,7 @@ Status StoreImpl::replay(Txn& txn, const AdoptionEvent& event) {
   return apply_adoption(txn, event, input);
 }
 
-// A rebuild writes this event last, and an index that has applied it.
+// A rebuild writes this event last, with an index that has applied it. So a replay of it is an error.
 Status StoreImpl::replay(Txn& txn, const RepairEvent& /*event*/) const {
   return damaged(txn, "a rebuild that repaired the journal did not come to its end");
 }
@@ -168,7 +168,7 @@ Result<std::size_t> StoreImpl::remove(Txn& txn, const RemovalEvent& event) {
     WEFT_CHECK(apply_removal(txn, event, nullptr));
     return std::size_t{1};
   }
-  if (version.tensors > limits::kBatchRows) {  // its manifest need not be read while others wait
+  if (version.tensors > limits::kBatchRows) {  // gc reads its manifest later, so that no writer waits for that
     WEFT_CHECK(apply_removal(txn, event, nullptr, 0));
     return std::size_t{1};
   }

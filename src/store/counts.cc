@@ -1,4 +1,4 @@
-// What walks the whole index, in many transactions.
+// Queries that walk the whole index in many transactions.
 #include <algorithm>
 
 #include <fmt/core.h>
@@ -11,16 +11,16 @@
 namespace weft {
 namespace {
 
-constexpr std::size_t kHoldersAtOnce = 64;  // that are looked at in one transaction, each with all its views
+constexpr std::size_t kHoldersAtOnce = 64;  // holders read in one transaction, each with all its views
 
-// Packs on disk, outside of the index.
+// Counts the pack files on disk, without the index.
 Status count_packs(const SafePath& store_path, StoreCounts& counts) {
   const SafePath dir = store_path / "packs";
   WEFT_TRY(std::vector<std::string> names, list_directory(dir));
   for (const std::string& name : names) {
     if (!name.ends_with(".pack")) continue;
     auto st = stat_file(dir / name);
-    if (!st.ok()) continue;  // gc just removed it
+    if (!st.ok()) continue;  // removed by gc meanwhile
     ++counts.packs;
     counts.pack_disk_bytes += static_cast<std::uint64_t>(st->st_blocks) * 512;
   }
@@ -36,7 +36,8 @@ Status visit_rows(Env& env, Table table, const Visit& visit) {
   });
 }
 
-// Only it has the views that it had first. 0: none.
+// Returns the version that a large publish is adding (catalog/taking.h); 0: none. Views that it adds belong to no other
+// version.
 Result<VersionId> version_under_way(Env& env) {
   WEFT_TRY(Txn txn, env.read());
   WEFT_TRY(const std::optional<UnderWay> taking, find_under_way(txn));
@@ -88,7 +89,7 @@ Result<bool> has_view(Txn& txn, VersionId version, Ino view) {
   return local && std::ranges::find(local->view_inos, view) != local->view_inos.end();
 }
 
-// The first live version that holds the view's bytes and has the view.
+// Returns the first live version that holds the view's bytes and has the view.
 Result<std::optional<VersionId>> holder_with(Env& env, const InodeRow& view) {
   for (std::optional<Holder> from = Holder{}; from;) {
     WEFT_TRY(Txn txn, env.read());
@@ -123,8 +124,8 @@ Result<std::uint64_t> StoreImpl::open_removed() {
   }
 }
 
-// Mostly the first version that had it. The last look, at all versions, is for views of removed versions alone, and for
-// tensors without bytes, which have no holders.
+// Returns a version that has the view, live if possible. Usually that is the first version that had it. Only views of
+// removed versions, and tensors without bytes, which have no holders, need the final walk of all versions.
 Result<VersionId> StoreImpl::keeper(const InodeRow& view) {
   {
     WEFT_TRY(Txn txn, env_->read());

@@ -1,5 +1,5 @@
-// The cache of fetched packs: what is in it, and making room. A pack leaves the index first, then the disk: what the
-// index names is always there.
+// The cache of fetched packs: lists and evicts packs. A pack leaves the index before the disk, so the index names only
+// packs that exist.
 #include <algorithm>
 #include <set>
 
@@ -29,7 +29,7 @@ Status take_out(Txn& txn, const PackToc& toc) {
 
 }  // namespace
 
-// Packs that this version's blobs lie in; none while it is bare.
+// Adds the packs that hold the version's blobs; none for a bare version.
 Status StoreImpl::add_packs_of(VersionId id, std::set<PackId>& packs) {
   Digest manifest;
   {
@@ -69,16 +69,16 @@ Result<bool> StoreImpl::is_needed_by_open(const PackToc& toc, UnreapedContent& o
   return std::ranges::any_of(toc.entries, [&](const PackEntry& entry) { return open.has(entry.id); });
 }
 
-// False: it is being filled, or a removed version that is open needs it, whose bytes could not be fetched again. The
-// index goes first, the files while the writer lock is held: whoever begins to fill the pack looks for both with that
-// lock.
+// False if the pack stays: it is being filled, or an open removed version needs its bytes, which no peer could send
+// again. The index changes before the files are deleted, all under the writer lock. A fetch that resumes a pack checks
+// both under that lock.
 Result<bool> StoreImpl::evict_pack(PackId pack, UnreapedContent& open) {
   WEFT_TRY(WriterLock lock, lock_writer());
   if (is_being_filled(packs_, pack)) return false;
   auto toc = packs_.toc(pack);
-  if (!toc.ok() && toc.error().code == Errc::not_found) return true;  // gc was here
+  if (!toc.ok() && toc.error().code == Errc::not_found) return true;  // gc has deleted it
   if (!toc.ok()) return std::move(toc).error();
-  if (!toc->cached) {  // a publish took it for its own, and died before the index said so
+  if (!toc->cached) {  // promoted by a publish that died before the index recorded it
     WEFT_CHECK(env_->write(lock, [pack](Txn& txn) { return erase_note(txn, kCached, pack); }));
     return false;
   }
@@ -93,7 +93,7 @@ Result<EvictReport> StoreImpl::evict(const EvictOptions& options) {
   WEFT_TRY(std::vector<CachedPack> packs, cached_packs());
   std::set<PackId> wanted;
   if (options.version) WEFT_CHECK(add_packs_of(*options.version, wanted));
-  // Of one that is closed while this goes on, what it needed may stay for now.
+  // If a removed version is closed during the eviction, its packs may stay until the next one.
   UnreapedContent open([this](VersionId version) { return extents_of_open(version); });
   EvictReport report;
   for (const CachedPack& pack : packs) report.kept_bytes += pack.disk_bytes;

@@ -36,7 +36,7 @@ Status check_blob_at(const FetchedBlob& blob, std::uint64_t size, PackId pack) {
                                           to_hex(blob.id.root))};
 }
 
-// Those that somebody needs and nobody has here. Content that is twice in the batch counts once.
+// Returns entries for the absent blobs that versions need. Duplicate content counts once.
 Result<std::vector<PackEntry>> missing_of(Txn& txn, std::span<const FetchedBlob> blobs) {
   std::vector<PackEntry> entries;
   for (const FetchedBlob& blob : blobs) {
@@ -82,7 +82,7 @@ Result<std::unique_ptr<FetchPack>> CachedPackWriter::resume(const SafePath& stor
   pack->id_ = id;
   WEFT_TRY(pack->fd_, open_file(path, O_RDWR));
   WEFT_CHECK(lock_fd(pack->fd_.get(), LockKind::exclusive, LockWait::no, path));
-  // With the writer lock, which gc and eviction hold from their look at the pack's lock until the pack is gone.
+  // gc and eviction hold the writer lock from their check of the pack's lock until the pack is deleted.
   WEFT_TRY(const WriterLock lock_held, pack->lock_());
   WEFT_TRY(struct stat st, stat_fd(pack->fd_.get(), path));
   if (st.st_nlink == 0) return Error{Errc::not_found, fmt::format("{}: it was just evicted", path)};
@@ -93,7 +93,8 @@ Result<std::unique_ptr<FetchPack>> CachedPackWriter::resume(const SafePath& stor
   return std::unique_ptr<FetchPack>(std::move(pack));
 }
 
-// A reader may have open what the index does not name any more, and what was written once is not written again.
+// Errc::invalid if the index does not name all listed blobs. A reader may have their bytes open, so a fetch must not
+// write the same ranges again.
 Status CachedPackWriter::check_whole(const PackToc& toc) const {
   WEFT_TRY(Txn txn, env_.read());
   for (const PackEntry& entry : toc.entries) {
@@ -104,7 +105,7 @@ Status CachedPackWriter::check_whole(const PackToc& toc) const {
   return {};
 }
 
-// As it is now: a publish may have taken the pack for its own.
+// Reads the current .toc: a publish may have promoted the pack.
 Result<PackToc> CachedPackWriter::listed() const {
   if (temp_) return PackToc{id_, size_, {}, true};
   return read_toc_of(store_path_, id_);

@@ -1,5 +1,5 @@
-// Filling a cached pack. Until its first blobs come it lies below tmp/; then it is placed, and its .toc is replaced
-// with each batch, under the writer lock, before the index names what it lists.
+// Fills a cached pack. The pack lies below tmp/ until its first blobs are added. Then it is placed, and each batch
+// replaces its .toc, under the writer lock, before the index names the new blobs.
 #pragma once
 
 #include <functional>
@@ -21,7 +21,7 @@ namespace weft {
 
 class CachedPackWriter final : public FetchPack {
  public:
-  using LockWriter = std::function<Result<WriterLock>()>;  // with the index brought up to the journal
+  using LockWriter = std::function<Result<WriterLock>()>;  // also replays the journal into the index
   static Result<std::unique_ptr<FetchPack>> create(const SafePath& store_path, Env& env, LockWriter lock,
                                                    std::uint64_t size);
   static Result<std::unique_ptr<FetchPack>> resume(const SafePath& store_path, Env& env, LockWriter lock, PackId pack);
@@ -43,9 +43,9 @@ class CachedPackWriter final : public FetchPack {
   const LockWriter lock_;
   PackId id_ = 0;
   std::uint64_t size_ = 0;
-  Fd fd_;                           // under an exclusive lock, which keeps gc and eviction away
-  std::unique_ptr<TempArea> temp_;  // until it is placed
-  std::mutex mutex_;                // add() is one at a time; guards temp_
+  Fd fd_;                           // locked exclusively, so that gc and eviction skip the pack
+  std::unique_ptr<TempArea> temp_;  // null once the pack is placed
+  std::mutex mutex_;                // serializes add(); guards temp_
 };
 
 }  // namespace weft

@@ -1,4 +1,4 @@
-// The history of commits, as the journal has it: for who follows it here, and for who keeps it elsewhere.
+// The history of commits in the journal, for followers of this store and for the origin.
 #include <algorithm>
 #include <utility>
 #include <variant>
@@ -12,12 +12,12 @@
 namespace weft {
 namespace {
 
-// Collects what events mean for followers. One without a place in the history of commits says so here.
+// Collects the commits that followers see. Each event type has an overload, also those that are not commits.
 class Commits {
  public:
   explicit Commits(std::uint64_t position) : position_(position) {}
 
-  // The record ends at `position`.
+  // `journaled.end` becomes the position of the commits.
   void add(JournaledEvent journaled) {
     position_ = journaled.end;
     std::visit([this](auto& event) { take(event); }, journaled.event);
@@ -56,9 +56,9 @@ class Commits {
   std::uint64_t position_;
 };
 
-constexpr std::uint64_t kBatchBytes = 1U << 20U;  // of the journal; more where a record is larger
+constexpr std::uint64_t kBatchBytes = 1U << 20U;  // bytes of the journal per batch; one record may be larger
 
-// By the origin's id, which a file says.
+// The key has a hash of the origin's id: a file contains that id, so it may have any length.
 constexpr std::string_view kTold = "told";
 std::string told_key(std::string_view origin) {
   return std::string(kTold) + digest_key(sha256(std::as_bytes(std::span(origin))));
@@ -80,7 +80,7 @@ void add(std::vector<Said>& said, RemovalEvent event) {
   said.emplace_back(MirroredRemoval{std::move(event.model), event.number, event.time_ns, std::move(event.lost)});
 }
 
-// Of this node alone: an origin has no use for them.
+// The origin does not need events that concern only this node.
 void add(std::vector<Said>& /*said*/, const RepairEvent& /*event*/) {}
 void add(std::vector<Said>& /*said*/, const AdoptionEvent& /*event*/) {}
 void add(std::vector<Said>& /*said*/, const NoteEvent& /*event*/) {}
@@ -94,8 +94,8 @@ std::vector<Said> said_by(std::vector<JournaledEvent> events) {
 
 }  // namespace
 
-// From `from` to `end`, which a state of the index has as its journal's end, about kBatchBytes at once: at least one
-// record, if there is one. JournalTail::end is where to go on.
+// Returns about kBatchBytes of records from `from` on, and at least one if there is any before `end`, the journal end
+// of some index state. The next call starts at JournalTail::end.
 Result<JournalTail> StoreImpl::some_events(std::uint64_t from, std::uint64_t end) {
   for (std::uint64_t bytes = kBatchBytes;; bytes *= 2) {
     const bool all = end - from <= bytes;
@@ -132,7 +132,7 @@ Result<std::unique_ptr<CommitWatch>> StoreImpl::watch_commits() {
 
 Result<SaidBatch> StoreImpl::said(std::uint64_t from) {
   WEFT_TRY(const std::uint64_t end, journal_end());
-  if (from > end) from = 0;  // of a journal that was cut since
+  if (from > end) from = 0;  // the journal was cut since
   if (from == end) return SaidBatch{{}, end};
   WEFT_TRY(JournalTail tail, some_events(from, end));
   const std::uint64_t next = tail.events.empty() ? end : tail.events.back().end;

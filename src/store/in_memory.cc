@@ -1,5 +1,6 @@
-// Versions that were published into memory: what they need to be durable, and what they have lost when the machine has
-// stopped before. They become durable in the order in which they came, so that none is before those that it is made of.
+// Versions that were published into memory: what must reach the disk to make them durable, and what was lost if the
+// machine stopped before. They become durable in the order of their publishes, so that each comes after the versions
+// that it shares content with.
 #include "store/in_memory.h"
 
 #include <algorithm>
@@ -17,7 +18,7 @@ namespace {
 
 constexpr std::size_t kHoldersAsked = 8;
 
-// Blobs that equal one another count once for each use: looking twice costs less than a set.
+// Visits a blob once per use: repeated lookups cost less than a set of visited blobs.
 template <class Visit>
 Status each_blob(const VersionContent& content, const Visit& visit) {
   for (const VersionContent::FileContent& file : content.files)
@@ -74,7 +75,8 @@ Result<StoreImpl::Events> StoreImpl::note(Txn& txn, const VersionRow& version, V
   return Events{*std::move(event)};
 }
 
-// Of what it brings itself nothing need be in the index yet.
+// True if the version needs bytes that are only in memory. Blobs that the publish itself brings need not be in the
+// index.
 Result<bool> StoreImpl::relies_on_memory(Txn& txn, const PublishRequest& request) {
   WEFT_TRY(const bool used, has_note(txn, kMemoryUsed, 0));
   if (!used) return false;
@@ -85,7 +87,7 @@ Result<bool> StoreImpl::relies_on_memory(Txn& txn, const PublishRequest& request
   return !use.unsynced().empty() || use.waits();
 }
 
-// What a pack of another boot has lost is nowhere on this node from now on.
+// Removes from the index the blobs that a pack of an earlier boot has lost.
 Status StoreImpl::forget_lost(PackId pack, std::span<const PackEntry> lost) {
   for (std::span<const PackEntry> rest = lost; !rest.empty();) {
     const auto some = rest.first(std::min(rest.size(), limits::kBatchRows));

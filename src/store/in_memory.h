@@ -1,4 +1,4 @@
-// What of a version's content is not on a disk yet, or nowhere.
+// Finds the content of a version that is not on a disk, or is lost.
 #pragma once
 
 #include <map>
@@ -16,12 +16,12 @@ class MemoryUse {
  public:
   explicit MemoryUse(const PackDir& packs) : packs_(packs) {}
 
-  // A blob of this version. If it is not here, older live versions may have it.
+  // Adds a blob of this version. If the blob is not local, an older live version must have it.
   Status see(Txn& txn, const ContentId& id, VersionId version);
 
-  const std::set<PackId>& unsynced() const { return unsynced_; }  // packs here that are not on the disk
-  bool waits() const { return waits_; }  // some is not here, and with versions that are in memory themselves
-  bool lost() const { return lost_; }    // some is not here, and no other version has it
+  const std::set<PackId>& unsynced() const { return unsynced_; }  // local packs that are not on the disk
+  bool waits() const { return waits_; }  // a blob is not local, and the live versions that hold it are in memory only
+  bool lost() const { return lost_; }    // a blob is not local, and no older live version holds it
 
  private:
   Status see(PackId pack);

@@ -1,4 +1,4 @@
-// A store joins a cluster, and then goes by its registry: names by its word, content by what is adopted.
+// Joins a cluster and mirrors its registry. Names come from the registry, content from adopt().
 #include <map>
 
 #include <fmt/core.h>
@@ -71,12 +71,13 @@ Result<MirrorOutcome> StoreImpl::take(const WriterLock& lock, std::span<const Mi
     WEFT_CHECK(count_revision(txn, revision));
     return events;
   };
-  // What is restored nobody tells again.
+  // A restore has no registry that would repeat its changes, so they are made durable first.
   WEFT_CHECK(commit_with_spare(lock, make, cluster() ? Durable::after_shown : Durable::before_shown));
   return outcome;
 }
 
-// A batch without events leaves no record: a rebuild begins at an earlier revision, and is told the same again.
+// A batch without events leaves no journal record. After a rebuild the store has an earlier revision, and the registry
+// sends the batch again.
 Status StoreImpl::keep_revision(const WriterLock& lock, std::uint64_t revision) {
   {
     WEFT_TRY(Txn txn, env_->read());
@@ -124,7 +125,7 @@ Result<Digest> StoreImpl::manifest_of(const Adoption& adoption) {
 Status StoreImpl::adopt(std::span<const Adoption> versions) {
   std::vector<Digest> manifests;
   std::vector<VersionContent> contents;
-  WEFT_TRY(WriterLock lock, lock_writer());  // keeps gc from manifests that no version needs yet
+  WEFT_TRY(WriterLock lock, lock_writer());  // so that gc keeps manifests that no version needs yet
   for (const Adoption& adoption : versions) {
     WEFT_TRY(Digest manifest, manifest_of(adoption));
     if (!adoption.manifest.empty()) WEFT_CHECK(manifests_.put(manifest, adoption.manifest));
@@ -164,7 +165,7 @@ Result<std::vector<VersionId>> StoreImpl::own_versions(Txn& txn) const {
   return own;
 }
 
-// The notes come first: of who is stopped in between the origin is still the one before.
+// Writes the notes first: if the process dies in between, the previous origin is still the origin.
 Status StoreImpl::set_origin(const std::string& uuid) {
   WEFT_TRY(WriterLock lock, lock_writer());
   const Status noted = env_->write(lock, [&](Txn& txn) -> Status {
@@ -187,7 +188,8 @@ Status StoreImpl::check_clustered() const {
   return Error{Errc::invalid, fmt::format("{}: it belongs to no cluster", path_)};
 }
 
-// What it has may come from a registry, when it lost its STORE/cluster; versions of its own have no place in one.
+// A store with versions of its own cannot join a cluster. Versions of a registry are allowed: the store may have lost
+// its STORE/cluster.
 Status StoreImpl::check_joinable(const WriterLock& /*lock*/) {
   WEFT_TRY(Txn txn, env_->read());
   return each_entry(txn, Table::versions, {}, [&](const Entry& entry) -> Status {

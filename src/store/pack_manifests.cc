@@ -1,6 +1,5 @@
-// gc: manifests that are files go into packs. A new pack is in its place before the index names it, and the index names
-// it before the files go. Whatever a crash leaves, each manifest is there once at least, and the next gc removes the
-// rest.
+// gc: moves manifests from files into packs. It places the new pack before the index names it, and removes the files
+// only after that. So each manifest exists at least once after a crash, and the next gc removes the duplicates.
 #include <algorithm>
 #include <utility>
 
@@ -18,11 +17,11 @@ namespace weft {
 
 namespace {
 
-constexpr std::size_t kFilesMin = 16;  // fewer stay files: a pack has two
+constexpr std::size_t kFilesMin = 16;  // fewer stay files: a pack is two files itself
 
 }  // namespace
 
-// Files of manifests that versions need, without those that a publish relies on which the registry decides on.
+// Returns the needed manifests that are files, without those that a prepared publish relies on.
 Result<std::vector<Digest>> StoreImpl::loose_manifests() {
   WEFT_TRY(const std::vector<Digest> all, manifests_.list());
   std::vector<Digest> loose;
@@ -38,7 +37,8 @@ Result<std::vector<Digest>> StoreImpl::loose_manifests() {
   return loose;
 }
 
-// Only gc lets a manifest go from a pack, and one gc runs at a time. A file whose pack is damaged stays.
+// Removes the files of manifests that are readable in a pack. Only gc removes manifests from packs and one gc runs at a
+// time, so this needs no lock. If the pack is damaged, the file stays.
 Status StoreImpl::drop_packed_files(std::span<const Digest> manifests) {
   for (const Digest& digest : manifests) {
     std::optional<ManifestRow> row;
@@ -52,7 +52,7 @@ Status StoreImpl::drop_packed_files(std::span<const Digest> manifests) {
   return {};
 }
 
-// A file whose bytes are damaged is fsck's business.
+// Leaves damaged files to fsck.
 Status StoreImpl::pack_some(std::span<const Digest> manifests) {
   WEFT_TRY(const std::unique_ptr<TempArea> temp, TempArea::make(path_));
   WEFT_TRY(const auto pack, PackWriter::create(path_, temp->path(), PackKind::manifests));

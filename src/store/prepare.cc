@@ -67,7 +67,8 @@ Result<std::pair<std::string, std::uint64_t>> holder_of(Txn& txn, const ContentI
   WEFT_TRY(const std::vector<Holder> holders, some_holders(txn, blob, kHoldersAsked));
   for (const auto& [holder, file] : holders) {
     WEFT_TRY(const VersionRow version, need_row<VersionRow>(txn, Table::versions, key_of(holder)));
-    if (!version.removed) return std::pair(version.model_name, version.number);  // a large one may be until gc
+    // a large version stays a holder until gc
+    if (!version.removed) return std::pair(version.model_name, version.number);
   }
   return Error{Errc::invalid, fmt::format("an extent of {} bytes with digest {} is not in the store any more",
                                           id.length, to_hex(id.root))};

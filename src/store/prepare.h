@@ -1,4 +1,4 @@
-// A publish up to the point where a registry decides.
+// Prepares a publish, up to the decision of the registry.
 #pragma once
 
 #include <memory>
@@ -19,20 +19,20 @@ namespace weft {
 
 class Importer;
 
-// What there is of a prepared publish besides its packs.
+// The parts of a prepared publish, without its packs.
 struct PreparedParts {
   MirroredVersion record;
   std::vector<std::pair<std::string, std::uint64_t>> relies_on;
-  Promotion promotion;  // what it made this node's own
+  Promotion promotion;  // the packs and the manifest that it relies on
 };
 
-// Where a version's content is, of one state of the index.
+// The versions and packs that a new version's content relies on, in one state of the index.
 struct Reliance {
-  std::vector<std::pair<std::string, std::uint64_t>> versions;  // live holders of what is not here, or not held
-  std::set<PackId> held;                                        // packs that were here before
-  std::set<PackId> cached;                                      // of these, those that are only cached so far
+  std::vector<std::pair<std::string, std::uint64_t>> versions;  // live holders of blobs that have no open local pack
+  std::set<PackId> held;                                        // older packs that the import has open
+  std::set<PackId> cached;                                      // those of `held` that are cached
 };
-// Errc::invalid: content that is neither among `fresh` nor known.
+// Errc::invalid: a blob is neither among `fresh` nor in the index.
 Result<Reliance> reliance_of(Txn& txn, const VersionContent& content, std::span<const NewBlob> fresh,
                              const Importer& import);
 

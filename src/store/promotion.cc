@@ -18,7 +18,7 @@ namespace weft {
 
 namespace {
 
-constexpr auto kUnsureFor = std::chrono::seconds(60);  // longer than a registry takes to decide, and to be mirrored
+constexpr auto kUnsureFor = std::chrono::seconds(60);  // more than the registry's decision and the mirror take
 
 }  // namespace
 
@@ -78,8 +78,8 @@ bool Reliances::is_needed(const Digest& manifest) const {
   return at != manifest_uses_.end() && at->second.is_needed();
 }
 
-// First their tables of contents say so, then the index: whatever a crash leaves, they are not evicted. All that the
-// publish relies on is young again, so that the next daemon's gc leaves it to the registry for a while.
+// Changes the .toc files first, then the index: after a crash in between, the packs are not evicted either. Touches all
+// packs that the publish relies on, so that the gc of a restarted daemon keeps them until the registry has decided.
 Status StoreImpl::promote(const WriterLock& lock, const Promotion& promotion) {
   for (const PackId pack : promotion.held)
     if (const auto toc = open_file(toc_path(path_, pack), O_RDONLY); toc.ok()) touch_file(toc->get());
@@ -101,7 +101,7 @@ Status StoreImpl::promote(const WriterLock& lock, const Promotion& promotion) {
   });
 }
 
-// The other way round, for the same reason: an index that knows of it before the table of contents does evicts nothing.
+// Changes the index first, then the .toc files: after a crash in between, nothing is evicted.
 Status StoreImpl::make_cached(const WriterLock& lock, const std::set<PackId>& packs) {
   std::vector<PackToc> tocs;
   for (const PackId pack : packs) {
@@ -127,7 +127,7 @@ Status StoreImpl::make_cached(const WriterLock& lock, const std::set<PackId>& pa
   return sync_directory(path_ / "packs");
 }
 
-// What another publish has relied on since then stays this node's own; gc judges later.
+// Packs that a later publish relies on stay promoted; gc decides about them later.
 void StoreImpl::give_back(const Promotion& promotion) {
   const auto given = [&]() -> Status {
     if (promotion.cached.empty()) return {};
@@ -162,7 +162,7 @@ Result<bool> StoreImpl::make_evictable(PackId pack) {
 namespace {
 
 constexpr std::size_t kHoldersAtOnce = 256;
-constexpr std::size_t kPacksAtOnce = 256;  // that one writer lock judges
+constexpr std::size_t kPacksAtOnce = 256;  // packs judged under one writer lock
 
 using IsOwn = std::function<Result<bool>(VersionId version)>;
 
@@ -179,7 +179,7 @@ Result<bool> is_held_here(RenewedTxn& now, const FoundBlob& blob, const IsOwn& i
   return false;
 }
 
-// Whether a version that was published here needs any of its blobs.
+// True if a version of this node needs any blob of the pack.
 Result<bool> is_needed_here(RenewedTxn& now, const PackToc& toc, const IsOwn& is_own) {
   for (const PackEntry& entry : toc.entries) {
     WEFT_TRY(Txn * txn, now.get());
@@ -193,7 +193,8 @@ Result<bool> is_needed_here(RenewedTxn& now, const PackToc& toc, const IsOwn& is
 
 }  // namespace
 
-// Of these packs. Whoever had the bytes before keeps them for as long as any version needs them.
+// Returns those of these packs that were promoted although no version of this node needs them. They can become cached
+// again: the nodes that own the bytes keep them as long as any version needs them.
 Result<std::set<PackId>> StoreImpl::promoted_in_vain(std::span<const PackId> packs) {
   std::map<VersionId, bool> own;
   RenewedTxn now(*env_);
@@ -214,8 +215,8 @@ Result<std::set<PackId>> StoreImpl::promoted_in_vain(std::span<const PackId> pac
   return in_vain;
 }
 
-// Of publishes that died before the registry decided, and of versions that are gone. Looked for without the writer
-// lock, and decided again with it.
+// Makes promoted packs cached again if their publish died before the registry decided, or their versions are gone.
+// Looks without the writer lock and checks again under it.
 Status StoreImpl::give_back_unneeded(bool walk) {
   if (!cluster()) return {};
   WEFT_TRY(const std::vector<PackId> all, walk ? packs_.list() : all_noted(*env_, kPromoted));

@@ -1,4 +1,4 @@
-// Packs that were cached and that a publish made this node's own, and the way back, when nothing came of it.
+// Promotion: a publish turns cached packs into packs of this node. If the publish fails, they become cached again.
 #pragma once
 
 #include <chrono>
@@ -13,26 +13,27 @@
 
 namespace weft {
 
-// What one prepared publish needs that is here, until the index has its version.
+// The local packs and the manifest that a prepared publish relies on, until the index has its version.
 struct Promotion {
-  std::set<PackId> held;     // packs that were here before it
-  std::set<PackId> cached;   // of these, those that were cached
-  std::set<PackId> brought;  // packs that came with it
+  std::set<PackId> held;     // packs that were in the store before
+  std::set<PackId> cached;   // those of `held` that were cached
+  std::set<PackId> brought;  // packs of this publish
   Digest manifest;
-  std::uint64_t number = 0;  // of its Reliances; 0: none yet
+  std::uint64_t number = 0;  // from Reliances::add(); 0: not added yet
 };
 
-// Which packs and manifests prepared publishes of this process rely on. In a cluster one process writes to the store,
-// so that gc and eviction need no other word of them. Any thread.
+// The packs and manifests that prepared publishes of this process rely on. Only one process writes to a store in a
+// cluster, so gc and eviction need no other source. Any thread.
 class Reliances {
  public:
   using Clock = std::chrono::steady_clock;
-  // By the number that it gives, the publish is known. Under the writer lock, as the look that gc and eviction take.
+  // Adds a publish and returns its number. Called under the writer lock, which gc also holds when it decides.
   std::uint64_t add(const Promotion& promotion);
-  // `sure`: the index has the version, or it was not published. Else the registry may still bring it, for a while.
+  // `sure`: the index has the version, or the registry refused it. If not, the registry may still publish it within
+  // kUnsureFor.
   void end(const Promotion& promotion, bool sure);
   bool is_last(PackId pack, std::uint64_t number) const;
-  std::vector<PackId> packs() const;  // that publishes rely on, or did
+  std::vector<PackId> packs() const;  // including those of recently ended publishes
   bool is_needed(PackId pack) const;
   bool is_needed(const Digest& manifest) const;
 

@@ -1,4 +1,4 @@
-// What changes a store: publish, tags, removal.
+// Publishing, tags and removal of versions.
 #include <algorithm>
 
 #include <fmt/core.h>
@@ -46,7 +46,7 @@ std::vector<TagWish> wishes_of(const std::vector<std::string>& tags, std::uint64
   return wishes;
 }
 
-// The event if it changes anything, applied.
+// Applies the tag changes. Returns their event; none if nothing changes.
 Result<std::vector<Event>> apply_wishes(Txn& txn, std::string_view model, const std::vector<TagWish>& wishes) {
   WEFT_TRY(TagsEvent event, plan_tags(txn, model, wishes));
   if (event.changes.empty()) return std::vector<Event>();
@@ -54,7 +54,7 @@ Result<std::vector<Event>> apply_wishes(Txn& txn, std::string_view model, const 
   return std::vector<Event>{std::move(event)};
 }
 
-// Does the index know these packs? Only when it was rebuilt after they came.
+// True if the index knows any of these packs. That happens only after a rebuild.
 bool any_indexed(Txn& txn, std::span<const NewBlob> blobs) {
   return std::any_of(blobs.begin(), blobs.end(), [&txn](const NewBlob& blob) {
     auto found = find_blob(txn, blob.id);
@@ -110,7 +110,7 @@ Result<std::unique_ptr<Import>> StoreImpl::begin_import(Durability durability) {
   return std::unique_ptr<Import>(std::make_unique<StoreImport>(*this, std::move(packs)));
 }
 
-// The packs and the manifest wait for the disk together.
+// Packs and manifest share one wait for the disk.
 Result<SealedManifest> StoreImpl::seal(const GiveManifest& manifest, Importer& packs) const {
   WEFT_CHECK(packs.begin_seal());
   SealedManifest sealed;
@@ -128,15 +128,15 @@ Result<SealedManifest> StoreImpl::seal(const GiveManifest& manifest, Importer& p
   return sealed;
 }
 
-// All renames come before the first sync of a directory, because that sync writes the other renames too.
+// All renames come before the first directory sync, because that sync writes the other renames too.
 Status StoreImpl::place(SealedManifest manifest, Importer& packs) const {
   WEFT_CHECK(manifests_.place(std::move(manifest.staged), manifest.digest, kept()));
   WEFT_CHECK(packs.place());
   return manifests_.sync();
 }
 
-// The writer lock, at a moment when the store has all that the import shares with it. Each round makes what gc has
-// freed meanwhile the import's own, so that this ends.
+// Takes the writer lock while the store has all content that the import shares with it. If gc has freed shared content
+// meanwhile, the import stores it again and retries. Each round leaves less shared content, so the loop ends.
 Result<WriterLock> StoreImpl::lock_with_shared(Importer& packs) {
   for (;;) {
     std::vector<ContentId> lost;
@@ -219,7 +219,7 @@ Result<PublishOutcome> StoreImpl::commit_publish(const PublishRequest& request, 
   return outcome;
 }
 
-// Best effort: what is wrong, the transaction says.
+// Preloads index pages for the publish. Best effort: the transaction itself reports errors.
 void StoreImpl::foresee(const PublishRequest& request) const {
   auto txn = env_->read();
   if (!txn.ok()) return;
@@ -229,8 +229,8 @@ void StoreImpl::foresee(const PublishRequest& request) const {
   static_cast<void>(foresee_architecture(*txn, version, request.content.architecture));
 }
 
-// Points the index to new copies of blobs whose stored copy an import found damaged. As with a compaction, the journal
-// does not record it: a rebuild that finds two copies takes the one that verifies.
+// Points the index to new copies of blobs whose stored copy an import found damaged. The journal does not record that,
+// as for a compaction: if a rebuild finds two copies, it takes the one that verifies.
 Status StoreImpl::replace_damaged(const WriterLock& lock, std::span<const NewBlob> new_blobs) {
   if (std::ranges::none_of(new_blobs, &NewBlob::replaces)) return {};
   return env_->write(lock, [&](Txn& txn) -> Status {
@@ -243,10 +243,10 @@ Status StoreImpl::replace_damaged(const WriterLock& lock, std::span<const NewBlo
   });
 }
 
-// What a publish that did not come about has put in place. Not while the journal may name it. Best effort: gc takes
-// what is left.
+// Removes the packs of a publish that failed or made no version, unless the journal may name them. Best effort: gc
+// removes the rest.
 void StoreImpl::discard(std::span<const NewBlob> blobs) {
-  auto lock = env_->lock_writer();  // as the journal is: a replay may be what failed
+  auto lock = env_->lock_writer();  // without a replay of the journal, which may be what failed
   if (!lock.ok()) return;
   auto txn = env_->read();
   if (!txn.ok()) return;
@@ -266,7 +266,7 @@ Status StoreImpl::set_tag(std::string_view model, std::string_view tag, std::opt
   return commit_with_spare(lock, [&](Txn& txn) { return apply_wishes(txn, model, {{std::string(tag), number}}); });
 }
 
-// One that is not there, as another process removed it just now, ends the batch: the next begins with it.
+// If a version was removed meanwhile, the batch ends before it, and the next batch begins with it.
 Result<std::size_t> StoreImpl::remove_versions(std::span<const VersionName> versions) {
   WEFT_CHECK(check_alone());
   versions = versions.first(std::min(versions.size(), limits::kBatchItems));

@@ -1,4 +1,5 @@
-// The publish of a large version: it takes its content in parts (catalog/taking.h), and others write between them.
+// Publishes a large version: takes its content in parts (catalog/taking.h), so that other writers can commit in
+// between.
 #include <algorithm>
 
 #include <fmt/core.h>
@@ -14,14 +15,14 @@ bool is_large(const VersionContent& content) {
   return rows_of(content) > limits::kBatchRows;
 }
 
-// Keeps gc from what the version brings, and others from what they do not know, until its commit.
+// Locks out gc, fsck and other large publishes until the commit: they do not know the version's content yet.
 Result<Fd> StoreImpl::lock_for_taking() {
   WEFT_TRY(Fd collector, lock_collector(path_, LockKind::exclusive, options_.patience));
   WEFT_CHECK(give_up_taking(no_progress()));
   return collector;
 }
 
-// Lets others write before it goes on.
+// Releases the writer lock for a moment, so that other writers can commit.
 Status StoreImpl::end_part(Placed& placed) {
   placed.lock.reset();
   if (hooks_.after_part) hooks_.after_part();
@@ -29,10 +30,10 @@ Status StoreImpl::end_part(Placed& placed) {
   return {};
 }
 
-// Nothing, if the newest version is the same.
+// Takes the version's content in parts. Nothing if the newest version has the same manifest.
 Result<std::optional<TakenContent>> StoreImpl::take_content(const PublishRequest& request, const Digest& manifest,
                                                             Placed& placed, std::uint64_t& new_bytes) {
-  placed.lock.reset();  // to sort millions of blobs and views takes seconds
+  placed.lock.reset();  // sorting millions of blobs and views takes seconds
   ContentTaking taking(request.content, placed.new_blobs);
   WEFT_TRY(placed.lock, lock_writer());
   const auto write = [&](const std::function<Result<std::uint64_t>(Txn&)>& part) -> Status {
@@ -60,8 +61,8 @@ Result<std::optional<TakenContent>> StoreImpl::take_content(const PublishRequest
   return std::optional(taking.taken());
 }
 
-// Of a publish that came to nothing. The caller holds the collector's lock, so that none is under way. Whatever part of
-// it fails, the next who calls this goes on.
+// Undoes the parts of a large publish that ended before its commit. The caller holds the collector's lock, so no large
+// publish is running. After an error, the next call continues.
 Status StoreImpl::give_up_taking(Progress& progress) {
   std::optional<UnderWay> left;
   {
@@ -73,7 +74,7 @@ Status StoreImpl::give_up_taking(Progress& progress) {
   const ContentTaking taking(content, {});
   for (bool more = true; more;) {
     if (progress.cancelled()) return Error{Errc::cancelled, fmt::format("{}: stopped", path_)};
-    WEFT_TRY(const WriterLock lock, lock_writer());  // a record that was journaled makes the version live first
+    WEFT_TRY(const WriterLock lock, lock_writer());  // replays the journal: a journaled commit makes the version live
     WEFT_CHECK(env_->write(lock, [&](Txn& txn) -> Status {
       WEFT_TRY(const std::optional<UnderWay> now, find_under_way(txn));
       more = now && now->steps > limits::kBatchRows;
@@ -85,7 +86,7 @@ Status StoreImpl::give_up_taking(Progress& progress) {
   return {};
 }
 
-// Before a check, where this may write.
+// For fsck: undoes an unfinished large publish if this process may write.
 Status StoreImpl::give_up_left(Progress& progress) {
   {
     WEFT_TRY(Txn txn, env_->read());
@@ -96,7 +97,8 @@ Status StoreImpl::give_up_left(Progress& progress) {
   return give_up_taking(progress);
 }
 
-// Nothing of it is lost: what it took is given back by the next who may write.
+// Returns a problem line if a large publish ended before its commit, else "". Nothing is lost: gc or the next large
+// publish undoes its parts.
 Result<std::string> StoreImpl::left_taking() {
   WEFT_TRY(Txn txn, env_->read());
   WEFT_TRY(const std::optional<UnderWay> left, find_under_way(txn));

@@ -1,4 +1,5 @@
-// gc: removed versions give back what only they need, once nobody uses them; then packs are collected.
+// gc: reaps removed versions that are not open, which frees the content that only they need. Then it collects the
+// packs.
 #include <algorithm>
 #include <set>
 
@@ -21,20 +22,20 @@ namespace weft {
 
 namespace {
 
-// 0: the kernel does not tell.
+// Returns a hash of the boot id; 0 if the kernel does not tell.
 std::uint64_t this_boot() {
   const std::string boot = boot_id();
   return boot.empty() ? 0 : xxh3_64(std::as_bytes(std::span(boot)));
 }
 
-// What one batch releases.
+// The results of one batch.
 struct Released {
   std::size_t versions = 0;
   std::size_t rows = 0;
-  std::vector<Digest> manifests;  // that no version needs any more
+  std::vector<Digest> manifests;  // manifests that lost their last version
 };
 
-// All but the inodes of its tensors.
+// Erases the rows of a version, all but the inodes of its tensors.
 Status forget_version(Txn& txn, const VersionRow& version, const LocalRow& local, Released& released) {
   WEFT_CHECK(txn.erase(Table::inodes, key_of(local.ino_base)));
   WEFT_CHECK(txn.erase(Table::locals, key_of(version.id)));
@@ -49,7 +50,7 @@ Status forget_version(Txn& txn, const VersionRow& version, const LocalRow& local
 Status release_version(Txn& txn, VersionId id, Released& released) {
   WEFT_TRY(const bool unreaped, has_note(txn, kUnreaped, id));
   WEFT_TRY(const auto giving_back, steps_given_back(txn, id));
-  if (!unreaped || giving_back) return {};  // reap_noted() does it, if not this time
+  if (!unreaped || giving_back) return {};  // reap_noted() releases it, maybe in a later gc
   WEFT_TRY(const VersionRow version, need_row<VersionRow>(txn, Table::versions, key_of(id)));
   WEFT_TRY(const LocalRow local, need_row<LocalRow>(txn, Table::locals, key_of(version.id)));
   released.rows += 2 * local.view_inos.size() + 1;
@@ -64,7 +65,7 @@ Result<std::vector<VersionId>> some_unreaped(Env& env, VersionId from) {
 
 }  // namespace
 
-// Large versions, batch by batch: what they held first, and the inodes once nobody has them open.
+// Reaps large versions in batches: first the content that they hold, then, if they are not open, their inodes.
 Status StoreImpl::reap_noted(OpenVersions::Claims& claims, Progress& progress, GcReport& report) {
   for (VersionId from = 0;;) {
     VersionRow version;
@@ -122,7 +123,7 @@ Status StoreImpl::remove_released(std::span<const Digest> manifests) const {
   return {};
 }
 
-// One batch of these versions. Returns where the next begins.
+// Reaps one batch of these versions. Returns the id from which the next batch continues.
 Result<VersionId> StoreImpl::reap_some(std::span<const VersionId> versions, OpenVersions::Claims& claims,
                                        GcReport& report) {
   WEFT_TRY(const WriterLock lock, lock_writer());
@@ -154,7 +155,7 @@ Result<VersionId> StoreImpl::count_reapable(std::span<const VersionId> versions,
   return versions.back() + 1;
 }
 
-// A removed version is not reaped while somebody has it open.
+// Reaps the removed versions that are not open.
 Status StoreImpl::reap(const GcOptions& options, Progress& progress, GcReport& report) {
   WEFT_TRY(OpenVersions::Claims claims, open_versions_->begin_claims());
   if (!options.dry_run) WEFT_CHECK(reap_noted(claims, progress, report));
@@ -165,8 +166,8 @@ Status StoreImpl::reap(const GcOptions& options, Progress& progress, GcReport& r
   }
 }
 
-// Of these manifests those that no version needs. A publish places its manifest under the writer lock and keeps the
-// lock until its commit, so what is found without the lock is only likely.
+// Returns those of these manifests that no version needs. Without the writer lock the result is only a guess: a publish
+// places its manifest under that lock and commits before it releases the lock.
 Result<std::vector<Digest>> StoreImpl::unneeded(std::span<const Digest> manifests) {
   std::vector<Digest> unneeded;
   RenewedTxn now(*env_);
@@ -179,7 +180,7 @@ Result<std::vector<Digest>> StoreImpl::unneeded(std::span<const Digest> manifest
   return unneeded;
 }
 
-// Manifests of publishes that failed, or died before their commit.
+// Removes manifests of publishes that failed or died before their commit.
 Status StoreImpl::remove_orphans(const GcOptions& options, GcReport& report) {
   {
     WEFT_TRY(const WriterLock lock, lock_writer());
@@ -199,8 +200,8 @@ Status StoreImpl::remove_orphans(const GcOptions& options, GcReport& report) {
   return {};
 }
 
-// In a cluster every removal that this state knows came after all that was published before it, so that what these
-// versions need is held here, as soon as none of them is bare.
+// gc must know the content of all live versions. In a cluster the mirrored revision includes every version that was
+// published before a mirrored removal. So their content is held here once none of them is bare.
 Status StoreImpl::check_judgeable(Txn& txn) {
   WEFT_TRY(std::vector<VersionId> incomplete, noted(txn, kIncomplete, 0, 1));
   if (incomplete.empty()) return {};
@@ -239,14 +240,14 @@ Result<std::vector<ContentId>> StoreImpl::extents_of(VersionId id) {
   return extents;
 }
 
-// Nothing of one that nobody has open.
+// Returns the version's blobs while a reader has it open, else nothing.
 Result<std::vector<ContentId>> StoreImpl::extents_of_open(VersionId id) {
   WEFT_TRY(const bool open, open_versions_->is_open(id));
   return open ? extents_of(id) : Result<std::vector<ContentId>>(std::vector<ContentId>());
 }
 
-// Whether gc has to look at all packs. A process that died may have left some that the index does not know: it leaves
-// temporaries too, unless the machine stopped. Until the walk has come to its end, the next gc walks too.
+// True if gc has to look at all packs. A dead process may have left packs that the index does not know. It also leaves
+// temporary files, unless the machine stopped. The next gc walks too if this walk is interrupted.
 Result<bool> StoreImpl::begin_walk(const GcOptions& options) {
   WEFT_TRY(const std::uint64_t stale, clear_temporaries(path_, true));
   bool walked = false;
@@ -278,7 +279,7 @@ Status StoreImpl::collect(const GcOptions& options, Progress& progress, GcReport
   if (!options.dry_run) WEFT_CHECK(pack_manifests(progress));
   if (!options.dry_run) WEFT_CHECK(give_back_unneeded(walk));
   CollectInput input{options, walk, reliances_.packs()};
-  // A dry run has reaped nothing, and tells of what would be freed: all but what is open.
+  // A dry run has reaped nothing. It counts content of removed versions as dead unless they are open.
   const bool only_open = options.dry_run;
   input.content_of = [this, only_open](VersionId version) {
     return only_open ? extents_of_open(version) : extents_of(version);
@@ -292,8 +293,8 @@ Status StoreImpl::collect(const GcOptions& options, Progress& progress, GcReport
   return end_walk(this_boot());
 }
 
-// On a full disk it begins again with the space that is kept for it: every step of a gc may be the last. However it
-// ends, that space is kept again for the next.
+// On a full disk, gc starts again with the spare space, since each of its steps may need some. Afterwards the spare
+// space is allocated again.
 Result<GcReport> StoreImpl::gc(const GcOptions& options, Progress& progress) {
   if (!options_.write) return Error{Errc::read_only, fmt::format("{}: opened for reading", path_)};
   WEFT_TRY(Fd collector, lock_collector(path_, LockKind::exclusive, options_.patience));

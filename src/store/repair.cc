@@ -1,4 +1,4 @@
-// Repair of damaged and missing blobs: their bytes go into a new pack, and the index names them there.
+// Repairs damaged and missing blobs: writes them into a new pack and points the index there.
 #include <algorithm>
 #include <utility>
 
@@ -47,7 +47,7 @@ Status StoreImpl::commit_repair(std::span<const NewBlob> blobs, const std::funct
   return replace_damaged(lock, blobs);
 }
 
-// False also if the pack is gone or does not list the blob there.
+// True if the stored blob verifies. False also if the pack is missing or does not list the blob.
 Result<bool> StoreImpl::is_intact(const ContentId& id, const BlobPlace& place) {
   auto pack = packs_.open(place.pack);
   if (!pack.ok() && pack.error().code == Errc::not_found) return false;

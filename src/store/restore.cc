@@ -18,7 +18,7 @@ namespace weft {
 namespace {
 
 constexpr std::uint64_t kMarkMax = 4096;
-constexpr std::size_t kChangesAtOnce = 256;  // of one commit, with the content of these versions in memory
+constexpr std::size_t kChangesAtOnce = 256;  // per commit; the content of these versions is in memory
 
 SafePath mark_path(const SafePath& path) {
   return path / "tmp/restoring";
@@ -28,7 +28,7 @@ bool says(std::span<const std::byte> mark, std::string_view origin) {
   return std::ranges::equal(mark, std::as_bytes(std::span(origin)));
 }
 
-// A mark that is whole is not written again: cut short by a kill, it would make what is here another's.
+// Writes the mark, unless it is complete: if a kill interrupted a rewrite, the restore could not be resumed.
 Status put_mark(const SafePath& path, std::string_view origin) {
   WEFT_CHECK(make_directories(path / "tmp"));
   const auto mark = read_file(mark_path(path), kMarkMax);
@@ -39,7 +39,7 @@ Status put_mark(const SafePath& path, std::string_view origin) {
   return sync_directory(path / "tmp");
 }
 
-// Left by one that was killed before its mark was whole: nothing but that is here.
+// True if the directory has nothing but the beginning of a restore that was killed before its mark was complete.
 bool is_hardly_begun(const SafePath& path, std::string_view origin) {
   auto names = list_directory(path);
   if (names.ok()) std::erase(*names, "maker.lock");
@@ -51,7 +51,7 @@ bool is_hardly_begun(const SafePath& path, std::string_view origin) {
          says(*mark, origin.substr(0, mark->size()));
 }
 
-// Empty, or left by one that restored from this origin and did not come to its end.
+// OK if the directory is empty or has an unfinished restore from this origin.
 Status check_ours(const SafePath& path, std::string_view origin) {
   const Status unused = check_unused(path);
   if (unused.ok() || check_is_store(path).ok()) return unused;
@@ -62,7 +62,7 @@ Status check_ours(const SafePath& path, std::string_view origin) {
   return Error{Errc::exists, fmt::format("{}: another origin was being restored here; empty it first", path)};
 }
 
-// Of a copy that was cut off.
+// Removes the temporary files of interrupted copies.
 Status remove_leftovers(const SafePath& path) {
   WEFT_TRY(const auto names, list_directory(path / "tmp"));
   for (const std::string& name : names)
@@ -115,7 +115,7 @@ Status StoreRestore::add_pack(const SafePath& file, const PackToc& toc) const {
   WEFT_CHECK(rename_file(file, pack_path(path(), toc.pack)));
   const SafePath contents = pack_file();
   WEFT_CHECK(write_toc(contents, toc));
-  return rename_file(contents, toc_path(path(), toc.pack));  // last: a pack that has one is whole
+  return rename_file(contents, toc_path(path(), toc.pack));  // last: a pack with a .toc is complete
 }
 
 Status StoreRestore::keep_packs(const std::set<PackId>& packs) const {

@@ -1,4 +1,4 @@
-// weft scrub: reads the packs and the assembled files of a store bit by bit, as fsck does, at a bounded rate.
+// weft scrub: reads the packs and assembled files of a store in small runs, as fsck does, at a bounded rate.
 #include "weft/scrub.h"
 
 #include <algorithm>
@@ -16,7 +16,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Sleeps so that the bytes read since the first call are no more than the rate allows.
+// Sleeps so that the average rate since construction stays within the limit.
 class Pace {
  public:
   explicit Pace(std::uint64_t bytes_per_s) : bytes_per_s_(std::max<std::uint64_t>(bytes_per_s, 1)) {}
@@ -48,13 +48,13 @@ void add(ScrubPass& pass, const FsckReport& found) {
 Result<ScrubReport> StoreImpl::scrub(const ScrubOptions& options, Progress& progress) {
   ScrubReport report;
   auto before = read_scrub_state(path_);
-  if (before.ok()) report.state = *std::move(before);  // of a damaged note nothing is known: the pass begins again
+  if (before.ok()) report.state = *std::move(before);  // if the state file is damaged, a new pass begins
   if (!report.state.now) report.state.now = ScrubPass{now_ns(), 0, 0, 0, 0, 0, {}};
   Pace rate(options.bytes_per_s);
   VerifyPace pace;
   pace.from = report.state.next;
   pace.have_read = [&rate](std::uint64_t bytes) { rate.have_read(bytes); };
-  bool any = false;  // a run reads a blob at least, so that each comes nearer to the end
+  bool any = false;  // each run reads at least one blob, so that the pass makes progress
   pace.is_over = [&]() {
     const bool over = progress.cancelled() || (any && options.run_for && rate.age() >= *options.run_for);
     any = true;
@@ -81,7 +81,7 @@ Result<ScrubReport> StoreImpl::scrub(const ScrubOptions& options, Progress& prog
   report.complete = !pace.over;
   if (report.complete) {
     report.state.now->ended_ns = now_ns();
-    ScrubState done;  // the next pass begins with the first pack
+    ScrubState done;  // the next pass starts at the first pack
     done.last = std::move(report.state.now);
     report.state = std::move(done);
   }

@@ -1,6 +1,6 @@
-// Commits of what a registry has told: readers see them before they are durable (Durable::after_shown). Records are in
-// the .log by then and pages of the index on the disk, so that whoever kills this process takes nothing away. A machine
-// that stops in that moment may keep an index that is ahead of its journal; the last mark tells.
+// Commits of a registry's changes: readers see them before they are durable (Durable::after_shown). At that time the
+// records are in the .log and the index pages were written, so the death of this process loses nothing. If the machine
+// stops then, the index may be ahead of the journal; the last mark shows that.
 #include <algorithm>
 
 #include <fmt/core.h>
@@ -26,7 +26,7 @@ Status StoreImpl::settle() {
   return {};
 }
 
-// What an earlier daemon has left to settle(); nothing when the last mark covers it.
+// Returns the commits that an earlier daemon did not settle(); nothing if the last mark covers the index.
 Result<std::optional<StoreImpl::Shown>> StoreImpl::shown() const {
   Shown shown;
   {
@@ -41,7 +41,8 @@ Result<std::optional<StoreImpl::Shown>> StoreImpl::shown() const {
   return std::optional(shown);
 }
 
-// False: the journal has lost some of it, and ends where it is whole now.
+// Settles the commits of an earlier daemon. False: the journal has lost some of them, and was cut off before the
+// damage.
 Result<bool> StoreImpl::settle_shown() {
   if (!cluster()) return true;
   WEFT_TRY(const WriterLock lock, env_->lock_writer());
@@ -61,11 +62,11 @@ Result<bool> StoreImpl::settle_shown() {
   return true;
 }
 
-// For fsck, after a machine has stopped and before the daemon starts again.
+// For fsck, if the machine has stopped and the daemon has not run since.
 Status StoreImpl::look_at_stopped(FsckReport& report) const {
   if (!cluster()) return {};
   const auto alone = lock_against_daemon(path_);
-  if (!alone.ok() && alone.error().code == Errc::busy) return {};  // the daemon has settled it
+  if (!alone.ok() && alone.error().code == Errc::busy) return {};  // the running daemon has settled its commits
   WEFT_TRY(const WriterLock lock, Env::lock_writer(path_ / "index", options_.patience));
   const auto shown = this->shown();
   if (shown.ok() && *shown && (*shown)->whole < (*shown)->counters.journal_end)
@@ -76,7 +77,7 @@ Status StoreImpl::look_at_stopped(FsckReport& report) const {
   return {};
 }
 
-// The registry tells again what is behind the revision that the rebuilt index has.
+// Rebuilds an index that is ahead of its journal. The registry then sends the changes after the rebuilt revision again.
 Status StoreImpl::rebuild_shown(const SafePath& path, const OpenOptions& options) {
   if (!options.decode) return {};
   log_warning(

@@ -18,7 +18,7 @@ Result<Row> or_not_found(Result<std::optional<Row>> row, std::string_view what) 
   return std::move(**row);
 }
 
-// "": from the first on.
+// Parses the start of a listing; nothing for "", the beginning.
 Result<std::optional<std::uint64_t>> number_in(std::string_view from) {
   if (from.empty()) return std::optional<std::uint64_t>();
   const auto number = parse_u64(from);
@@ -26,7 +26,7 @@ Result<std::optional<std::uint64_t>> number_in(std::string_view from) {
   return number;
 }
 
-// As Page::next, of a key whose last part is a number, or a name.
+// Return Page::next for a key that ends with a number or with a name.
 std::string number_behind(Bytes key, std::size_t offset) {
   return key.empty() ? std::string() : std::to_string(number_at(key, offset));
 }
@@ -137,7 +137,7 @@ class TxnSnapshot final : public Snapshot {
 
   Txn txn_;
   const Counters counters_;
-  const std::string node_;  // of its cluster; "": it has none
+  const std::string node_;  // this node's uuid; "" without a cluster
 };
 
 Result<Durability> TxnSnapshot::durability(const VersionRow& version) {
@@ -171,7 +171,7 @@ Result<NamespaceEntry> TxnSnapshot::namespace_entry(std::string_view prefix, std
   return entry_of(component, row);
 }
 
-// Numbers are given out without gaps and kept for ever: a gap is damage.
+// A model's numbers have no gaps and are never reused, so a gap is damage.
 Result<Page<VersionRow>> TxnSnapshot::versions(ModelId model, std::string_view from, std::size_t rows_max) {
   WEFT_TRY(const std::optional<std::uint64_t> begin, number_in(from));
   Page<VersionRow> page;
@@ -226,7 +226,7 @@ Result<std::uint64_t> TxnSnapshot::owned_bytes(VersionId id, std::uint32_t file)
   WEFT_TRY(std::optional<NumberRow> owned, find_row<NumberRow>(txn_, Table::owned, file_key(id, file)));
   if (owned) return owned->value;
   WEFT_TRY(VersionRow row, version(id));
-  if (row.removed) return std::uint64_t{0};  // what it owned went to others, or is dead
+  if (row.removed) return std::uint64_t{0};  // other versions own its bytes, or they are dead
   return Error{Errc::not_found, fmt::format("version of id {} has no file {}", id, file)};
 }
 
@@ -249,12 +249,12 @@ Result<std::optional<VersionId>> TxnSnapshot::first_with(ModelId model, std::spa
   return std::optional(number_at(entry->key, prefix.size()));
 }
 
-// One row of each revision is read, whatever the number of its versions.
+// Reads one row per revision, however many versions have it.
 Result<Page<VersionId>> TxnSnapshot::distinct(ModelId model, std::string_view from, std::size_t rows_max) {
   WEFT_TRY(const std::optional<std::uint64_t> begin, number_in(from));
   Page<VersionId> page;
   const std::string prefix = key_of(model);
-  std::string last;  // model and revision
+  std::string last;  // key prefix: model and revision
   if (begin) {
     WEFT_TRY(const VersionRow row, version(*begin));
     last = revision_key(model, row.manifest, *begin).substr(0, sizeof model + kRevisionBytes);

@@ -59,7 +59,7 @@ Result<std::unique_ptr<StoreImpl>> StoreImpl::open_as_daemon(const std::string& 
   WEFT_TRY(std::unique_ptr<StoreImpl> store, open());
   auto whole = store->settle_shown();
   if (!whole.ok() && whole.error().code != Errc::corrupt) return std::move(whole).error();
-  if (!whole.ok() || *whole) return store;  // who uses a damaged index will say so
+  if (!whole.ok() || *whole) return store;  // uses of a damaged index report it
   const SafePath directory = store->directory();
   store.reset();
   WEFT_CHECK(rebuild_shown(directory, writing));
@@ -69,7 +69,7 @@ Result<std::unique_ptr<StoreImpl>> StoreImpl::open_as_daemon(const std::string& 
 Result<std::unique_ptr<StoreImpl>> StoreImpl::open_held(const SafePath& path, const OpenOptions& options,
                                                         CommitHooks hooks, Holds holds) {
   WEFT_TRY(StoreIdentity identity, read_identity(path));
-  if (options.write) {  // a maker that was killed between its two last steps left one of the two files
+  if (options.write) {  // a killed maker may have left only one of the two files
     WEFT_TRY(const std::vector<std::string> mended, mend_identity(path, identity));
     for (const std::string& file : mended) log_warning("{}: it was damaged or gone, and is written again", file);
   }
@@ -80,7 +80,7 @@ Result<std::unique_ptr<StoreImpl>> StoreImpl::open_held(const SafePath& path, co
   env_options.reader_wait_ms = options.reader_wait_ms;
   env_options.patience = options.patience;
   auto env = Env::open(path / "index", env_options);
-  if (!env.ok()) WEFT_CHECK(check_is_store(path));  // another process may have taken it away just now
+  if (!env.ok()) WEFT_CHECK(check_is_store(path));  // another process may just have removed the store
   if (!env.ok()) return std::move(env).error();
   std::unique_ptr<StoreImpl> store(new StoreImpl(path, std::move(identity.info), options, std::move(hooks),
                                                  std::move(env).value(), std::move(holds)));
@@ -102,7 +102,7 @@ Result<std::unique_ptr<StoreImpl>> StoreImpl::open_unfinished(const SafePath& pa
   return store;
 }
 
-// Locked first: gc, which takes the local row of a removed version away, has the lock before it does.
+// Locks the version before it reads the row: gc locks, too, before it erases the local row of a removed version.
 Result<VersionHold> StoreImpl::hold_version(VersionId version) {
   const auto gone = [&] { return Error{Errc::not_found, fmt::format("version of id {}: it was removed", version)}; };
   auto held = open_versions_->hold(version);

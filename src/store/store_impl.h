@@ -1,5 +1,5 @@
-// The store as its own parts see it. Tests drive it by hand: hooks between the steps of a commit, publish without
-// packs.
+// The store's implementation, for the other files of this folder. Tests use it directly: with hooks between the steps
+// of a commit, and to publish without an import.
 #pragma once
 
 #include <atomic>
@@ -42,15 +42,15 @@
 
 namespace weft {
 
-// Called by the writer of a journaled commit, for tests that end it there.
+// Called during a journaled commit, for tests that kill the process there.
 struct CommitHooks {
-  std::function<void()> before_journal;  // applied, nothing durable
+  std::function<void()> before_journal;  // events applied, nothing durable
   std::function<void()> after_journal;   // the record is durable, the index is not
   std::function<void()> after_commit;
-  std::function<void()> after_part;  // of a large publish (catalog/taking.h): durable, and the writer lock is free
+  std::function<void()> after_part;  // of a large publish (catalog/taking.h): the part is durable, the writer lock free
 };
 
-// A manifest that a publish has made durable, and has not given its name yet.
+// A manifest that a publish has made durable under a temporary name.
 struct SealedManifest {
   Digest digest;
   StagedManifest staged;
@@ -64,7 +64,8 @@ class StoreImpl final : public ClusterStore, public IndexAccess {
   static Result<std::unique_ptr<StoreImpl>> open_as_daemon(const std::string& path, const OpenOptions& options,
                                                            CommitHooks hooks = {});
 
-  // Of a directory that is laid out, and no store yet: whoever makes it, under its lock. To write.
+  // Opens a store that is still being made: its directory is laid out, and the caller holds the maker's lock. For
+  // writing.
   static Result<std::unique_ptr<StoreImpl>> open_unfinished(const SafePath& path, const OpenOptions& options);
 
   const StoreInfo& info() const override { return info_; }
@@ -125,46 +126,48 @@ class StoreImpl final : public ClusterStore, public IndexAccess {
   Result<std::unique_ptr<BlobIndex>> read() override;
   Result<std::unique_ptr<BlobWriter>> write() override;
 
-  // The commit of an import that is sealed.
+  // Commits a sealed import.
   Result<PublishOutcome> publish(const PublishRequest& request, SealedManifest manifest, Importer& packs);
-  // The same of blobs in packs that are in packs/ already, durable and locked.
+  // The same for blobs whose packs are already in packs/, durable and locked.
   Result<PublishOutcome> publish(const PublishRequest& request, std::span<const NewBlob> new_blobs);
-  // A publish that a registry decides on, up to there.
+  // Prepares a publish, up to the decision of the registry.
   Result<std::unique_ptr<PreparedPublish>> prepare(const PublishRequest& request, SealedManifest manifest,
                                                    std::unique_ptr<Importer> packs);
-  // Makes what a publish brings durable, under names that mean nothing.
+  // Makes the packs and the manifest of a publish durable under temporary names.
   Result<SealedManifest> seal(const GiveManifest& manifest, Importer& packs) const;
-  // Takes back what a publish that failed has put into packs/. Its manifest is gc's: another publish may need it.
+  // Removes the packs of a failed publish from packs/. gc removes its manifest, which another publish may need.
   void discard(std::span<const NewBlob> blobs);
   void give_back(const Promotion& promotion);
-  void published(const Promotion& promotion);  // or, when the index lacks it, perhaps
+  void published(const Promotion& promotion);  // stays relied on for a while if the index lacks the version
 
-  // Places the packs of a repair and points the index to their blobs. `place` runs under the writer lock.
+  // Places the packs of a repair and points the index to their blobs. Calls `place` under the writer lock.
   Status commit_repair(std::span<const NewBlob> blobs, const std::function<Status()>& place);
 
-  // The writer lock, with the index brought up to the journal.
+  // Waits for the writer lock and replays the journal into the index.
   Result<WriterLock> lock_writer();
   Env& env() { return *env_; }
-  // As mirror(), for a store of its own that is made from an origin: packs bring their blobs, whoever published them,
-  // and nothing may be missing.
+  // As mirror(), for a store without a cluster that is restored from an origin: local packs add their blobs, whoever
+  // published them, and no content may be missing.
   Result<MirrorOutcome> restore(std::span<const MirrorChange> changes);
-  // Removes all files of a store that nothing was published to and that only this object has open; false: it stays.
+  // Deletes the files of an unused store: no commit was ever made, and no other process has it open. False: the store
+  // stays.
   Result<bool> remove_unused();
 
  private:
-  // Makes events and applies them to the transaction; none when there is nothing to do. Run again when the map grows.
+  // Makes events and applies them to the transaction. No events: there is nothing to commit. Called again after the map
+  // has grown.
   using Events = std::vector<Event>;
   using MakeEvents = std::function<Result<Events>(Txn&)>;
-  // after_shown: of what a registry has, and tells again. Readers see it at once; then it is made durable, before
-  // anybody else may write.
+  // after_shown: for changes that the registry can repeat. Readers see them at once. They become durable before another
+  // writer can commit.
   enum class Durable : std::uint8_t { before_shown, after_shown };
   struct Unsettled {
-    std::uint64_t begin = 0;  // of the journal
+    std::uint64_t begin = 0;  // start of the records in the journal
     Counters counters;
   };
 
   struct Holds {
-    Fd writes;  // daemon.lock, of who writes
+    Fd writes;  // daemon.lock, locked by each process that writes
   };
   StoreImpl(SafePath path, StoreInfo info, const OpenOptions& options, CommitHooks hooks, std::unique_ptr<Env> env,
             Holds holds);
@@ -172,11 +175,11 @@ class StoreImpl final : public ClusterStore, public IndexAccess {
                                                       CommitHooks hooks, Holds holds);
   Result<std::uint64_t> journal_end();
   Result<JournalTail> some_events(std::uint64_t from, std::uint64_t end);
-  Status check_alone() const;  // no registry decides on names
+  Status check_alone() const;  // Errc::read_only: the store belongs to a cluster.
   Status check_clustered() const;
   Status check_joinable(const WriterLock& lock);
   Status commit(const WriterLock& lock, const MakeEvents& make, Durable durable = Durable::before_shown);
-  // For what leads to more room.
+  // For commits that free space: if the disk is full, uses the spare space.
   Status commit_with_spare(const WriterLock& lock, const MakeEvents& make, Durable durable = Durable::before_shown);
   Status commit_once(Txn& txn, const Events& events, Durable durable);
   void unsettle(const Unsettled& shown);
@@ -186,20 +189,20 @@ class StoreImpl final : public ClusterStore, public IndexAccess {
   Status forget_lost(PackId pack, std::span<const PackEntry> lost);
   Status settle_packs(const std::set<PackId>& packs, const FlushPace& pace);
   struct Shown {
-    Counters mark, counters;  // durable in the journal, and of the index
-    std::uint64_t whole = 0;  // up to where the journal is
+    Counters mark, counters;  // of the journal's last durable mark, and of the index
+    std::uint64_t whole = 0;  // the journal is undamaged up to here
   };
   Result<std::optional<Shown>> shown() const;
   Result<bool> settle_shown();
   Status look_at_stopped(FsckReport& report) const;
   static Status rebuild_shown(const SafePath& path, const OpenOptions& options);
   Status undo(std::uint64_t journal_end, const Status& failure);
-  // Gives the files that seal() made their names. The caller holds the writer lock: a publish that gives up waiting for
-  // it has left nothing there.
+  // Gives the sealed files their final names. The caller holds the writer lock, so a publish that gives up waiting for
+  // the lock leaves nothing in place.
   Status place(SealedManifest manifest, Importer& packs) const;
-  // What a publish has put in place, and the writer lock that keeps it there until the commit.
+  // The placed blobs of a publish, and the writer lock that protects them until the commit.
   struct Placed {
-    std::optional<WriterLock> lock;  // none only while a large publish lets others write
+    std::optional<WriterLock> lock;  // empty only while a large publish lets others write
     std::span<const NewBlob> new_blobs;
     bool in_memory = false;
   };
@@ -207,7 +210,7 @@ class StoreImpl final : public ClusterStore, public IndexAccess {
                                      const std::function<Result<Placed>()>& place);
   Result<PublishOutcome> commit_publish(const PublishRequest& request, const Digest& manifest,
                                         const std::function<Result<Placed>()>& place);
-  // Large versions (publish_parts.cc).
+  // publish_parts.cc: large versions.
   Result<Fd> lock_for_taking();
   Result<std::optional<TakenContent>> take_content(const PublishRequest& request, const Digest& manifest,
                                                    Placed& placed, std::uint64_t& new_bytes);
@@ -226,7 +229,7 @@ class StoreImpl final : public ClusterStore, public IndexAccess {
   Status replay(Txn& txn, const PublishEvent& event);
   Status replay(Txn& txn, const TagsEvent& event) const { return apply_tags(txn, event); }
   Status replay(Txn& txn, const RemovalEvent& event);
-  Result<std::size_t> remove(Txn& txn, const RemovalEvent& event);  // the rows of its content
+  Result<std::size_t> remove(Txn& txn, const RemovalEvent& event);  // returns the erased rows, about
   Status replay(Txn& txn, const RepairEvent& event) const;
   Status replay(Txn& txn, const AdoptionEvent& event);
   Status replay(Txn& txn, const NoteEvent& event) const { return apply_note(txn, event); }
@@ -244,7 +247,7 @@ class StoreImpl final : public ClusterStore, public IndexAccess {
   Status keep_revision(const WriterLock& lock, std::uint64_t revision);
   Result<Events> adopt_all(Txn& txn, std::span<const Adoption> versions, std::span<const VersionContent> contents);
   Result<Digest> manifest_of(const Adoption& adoption);
-  Result<std::vector<VersionId>> own_versions(Txn& txn) const;  // live ones
+  Result<std::vector<VersionId>> own_versions(Txn& txn) const;  // live versions of this node
   bool is_own(const VersionRow& version) const { return cluster() && version.publisher == cluster()->node; }
   PublishInput input_of(const VersionRow& version) const;
   Result<VersionContent> content_of(const Digest& manifest);
@@ -258,7 +261,8 @@ class StoreImpl final : public ClusterStore, public IndexAccess {
   Result<std::vector<Digest>> unneeded(std::span<const Digest> manifests);
   Result<std::vector<ContentId>> extents_of(VersionId id);
   Result<std::vector<ContentId>> extents_of_open(VersionId id);
-  // In a cluster: left by a daemon before this one, so lately that the registry may still take what relies on it.
+  // In a cluster: true if an earlier daemon left the file so recently that the registry may still accept a publish that
+  // needs it.
   bool is_left_young(const SafePath& path) const { return cluster() && is_young(path, opened_ns_); }
   Status check_collectable(const GcOptions& options);
   Status check_judgeable(Txn& txn);
@@ -269,7 +273,7 @@ class StoreImpl final : public ClusterStore, public IndexAccess {
   Status find_missing_manifests(FsckReport& report);
   Result<bool> is_intact(const ContentId& id, const BlobPlace& place);
   Status check_index(const ContentDecoder& decode, Progress& progress, FsckReport& report);
-  // Moves manifests that are files into packs (pack_manifests.cc).
+  // pack_manifests.cc: moves manifests from files into packs.
   Status pack_manifests(Progress& progress);
   Result<std::vector<Digest>> loose_manifests();
   Status drop_packed_files(std::span<const Digest> manifests);
@@ -279,28 +283,28 @@ class StoreImpl final : public ClusterStore, public IndexAccess {
   const SafePath path_;
   const StoreInfo info_;
   const std::optional<ClusterIdentity> alone_;
-  std::optional<ClusterIdentity> cluster_;  // set once, before
-  std::atomic<bool> clustered_ = false;     // is: other threads ask while join() runs
+  std::optional<ClusterIdentity> cluster_;  // set once, before clustered_
+  std::atomic<bool> clustered_ = false;     // atomic: other threads read it during join()
   const OpenOptions options_;
   const CommitHooks hooks_;
   const Holds holds_;
   const std::unique_ptr<Env> env_;
-  std::shared_ptr<OpenVersions> open_versions_;  // set once, before
+  std::shared_ptr<OpenVersions> open_versions_;  // set once, when the store is opened
   const Journal journal_;
   Packs packs_;
   const Manifests manifests_;
   const std::uint64_t opened_ns_ = now_ns();
   Reliances reliances_;
-  bool walked_ = false;                 // gc has looked at all packs; of the one gc that runs
-  std::mutex settling_;                 // behind the writer lock
+  bool walked_ = false;                 // gc has looked at all packs since the store was opened. Only one gc runs
+  std::mutex settling_;                 // locked after the writer lock
   std::optional<Unsettled> unsettled_;  // guarded by settling_
 };
 
-// The packs that these lie in, each once.
+// Returns the ids of the packs that hold these blobs, without duplicates.
 std::vector<PackId> pack_ids(std::span<const NewBlob> blobs);
-Status check_request(const PublishRequest& request);  // that it is within bounds
-std::size_t rows_of(const VersionContent& content);   // of the index, about
-bool is_large(const VersionContent& content);         // more than one batch
+Status check_request(const PublishRequest& request);  // Errc::invalid: a limit is exceeded
+std::size_t rows_of(const VersionContent& content);   // index rows, approximately
+bool is_large(const VersionContent& content);         // more rows than one batch
 
 std::unique_ptr<BlobIndex> make_blob_index(Txn txn);
 std::unique_ptr<BlobWriter> make_blob_writer(Env& env, WriterLock lock, Txn txn);
