@@ -8,7 +8,7 @@
 namespace weft {
 namespace {
 
-constexpr std::size_t kPartBytes = 1800;  // two to a page, with what stands around them and some inputs more
+constexpr std::size_t kPartBytes = 1800;  // two rows fit a page, with their headers and the inputs of the last item
 
 std::string part_key(Bytes key, std::size_t part) {
   return std::string(key) + static_cast<char>(part >> 8U) + static_cast<char>(part);
@@ -19,7 +19,7 @@ void append_number(std::vector<std::uint8_t>& out, std::uint32_t value) {
   out.push_back(static_cast<std::uint8_t>(value));
 }
 
-// Reads what append_number() wrote; past the end, or for too large a number, it fails from then on.
+// Decodes the numbers of append_number(). A read past the end or a number above UINT32_MAX sets failed().
 class Numbers {
  public:
   explicit Numbers(std::span<const std::uint8_t> bytes) : bytes_(bytes) {}

@@ -15,7 +15,7 @@ namespace {
 
 using Orders = std::vector<ArchOrder>;
 
-// The best place of a class in each order that any of its versions is in.
+// Returns the best place of a class in each order that contains one of its versions.
 Result<Orders> best_places(Txn& txn, Bytes class_key) {
   Orders best;
   WEFT_TRY(Cursor cursor, txn.cursor(Table::arch_versions));
@@ -30,7 +30,7 @@ Result<Orders> best_places(Txn& txn, Bytes class_key) {
   }
 }
 
-// How many classes have an item, up to two; of one class, which.
+// The number of classes that have an item (2 means two or more), and the key of the class if it is one.
 struct Owners {
   unsigned count = 0;
   std::string only;
@@ -41,9 +41,9 @@ class ClassRows {
   ClassRows(Txn& txn, std::string key, ArchClass of, Orders best)
       : txn_(txn), key_(std::move(key)), class_(std::move(of)), best_(std::move(best)), levels_(levels_of(class_)) {}
 
-  // Rows of all open items, and of those of others that this opens.
+  // Adds rows for all open items of the class, and for the items of other classes that it opens.
   Status add() {
-    std::vector<bool> shared(class_.size());  // with another class: behind all of an item's inputs it is open
+    std::vector<bool> shared(class_.size());  // by item: another class has it. An item with shared inputs only is open
     for (std::size_t item = 0; item < class_.size(); ++item) {
       if (!std::ranges::all_of(class_.inputs[item], [&](std::uint32_t input) { return shared[input]; })) continue;
       WEFT_TRY(Owners before, owners(class_.id(item)));
@@ -54,7 +54,7 @@ class ClassRows {
     return {};
   }
 
-  // From the outputs on, so that an item is still open when its rows go.
+  // Removes the rows from the outputs to the inputs: is_open() depends on the rows of an item's inputs.
   Status remove() {
     for (std::size_t item = class_.size(); item-- > 0;) {
       WEFT_TRY(bool open, is_open(item));
@@ -66,10 +66,10 @@ class ClassRows {
     return {};
   }
 
-  // Reads where add() will write.
+  // Reads the pages that add() will write to.
   Status foresee_add() {
     std::vector<bool> shared(class_.size());
-    std::map<std::string, std::string, std::less<>> opened;  // items to the class that will have a row for them
+    std::map<std::string, std::string, std::less<>> opened;  // item -> class whose row add() will insert for it
     for (std::size_t item = 0; item < class_.size(); ++item) {
       if (!std::ranges::all_of(class_.inputs[item], [&](std::uint32_t input) { return shared[input]; })) continue;
       WEFT_TRY(Owners before, owners(class_.id(item)));
@@ -85,7 +85,7 @@ class ClassRows {
     return {};
   }
 
-  // As foresee_add(), of replace().
+  // Reads the pages that replace() will write to.
   Status foresee_replace() {
     for (std::size_t item = 0; item < class_.size(); ++item) {
       WEFT_TRY(bool open, is_open(item));
@@ -94,7 +94,7 @@ class ClassRows {
     return {};
   }
 
-  // Its best versions are others now.
+  // Replaces the best versions of the class in the rows of its open items.
   Status replace(const Orders& gone, const Orders& come) {
     for (std::size_t item = 0; item < class_.size(); ++item) {
       WEFT_TRY(bool open, is_open(item));
@@ -156,7 +156,7 @@ class ClassRows {
     return {};
   }
 
-  // For the items of another class that have this one as an input.
+  // Calls visit(class, item) for each item of class `other` that has `input` among its inputs.
   Status of_others(const std::string& other, Bytes input, const Visit& visit) {
     if (!other_ || other_->key_ != other) {
       WEFT_TRY(ClassRows rows, read(txn_, other));
@@ -170,7 +170,8 @@ class ClassRows {
     return {};
   }
 
-  // Where LMDB inserts, and the first value of the set, at which it looks on the way.
+  // Reads the pages that an insert of the item's rows will use: the first value of each key, which LMDB visits on the
+  // way, and the insert position.
   Status look(std::size_t item) {
     WEFT_TRY(Cursor cursor, txn_.cursor(Table::arch_items));
     for (const ArchOrder& order : best_) {
@@ -192,7 +193,7 @@ class ClassRows {
   ArchClass class_;
   Orders best_;
   std::vector<std::uint32_t> levels_;
-  std::unique_ptr<ClassRows> other_;  // read last: where two classes share much, it is asked for item by item
+  std::unique_ptr<ClassRows> other_;  // cache of of_others(), which visits the same class for many items in a row
 };
 
 Status put_version(Txn& txn, Bytes class_key, const Orders& orders) {
@@ -211,7 +212,7 @@ Status erase_version(Txn& txn, Bytes class_key, const Orders& orders) {
   return {};
 }
 
-// Where put_version() will write is in memory then.
+// Reads the pages that put_version() will write to.
 Status look_at_versions(Txn& txn, Bytes class_key, const Orders& orders) {
   WEFT_TRY(Cursor cursor, txn.cursor(Table::arch_versions));
   for (const ArchOrder& order : orders)
@@ -219,7 +220,8 @@ Status look_at_versions(Txn& txn, Bytes class_key, const Orders& orders) {
   return {};
 }
 
-// The best places that go, and those that come, once the versions of these orders are there too.
+// Returns the places that change when a version with `orders` joins a class: its new best places and those they
+// replace.
 Orders replaced_by(const Orders& best, const Orders& orders) {
   Orders changed;
   for (const ArchOrder& order : orders) {
@@ -231,7 +233,7 @@ Orders replaced_by(const Orders& best, const Orders& orders) {
   return changed;
 }
 
-// Those of `a` that `b` has not.
+// Returns the entries of `a` that `b` lacks.
 Orders without(const Orders& a, const Orders& b) {
   auto same = [](const ArchOrder& x, const ArchOrder& y) { return x.suffix == y.suffix && x.place == y.place; };
   Orders left;

@@ -1,10 +1,10 @@
-// What a publish and a removal do to the index of architectures.
+// Updates the index of architectures when a version is published or removed.
 //
-// An item is *open* when every input of it is in two classes or more; only open items of a class have rows, so that a
-// class costs about as many as it shares with others, whatever its size. This loses nothing: where a query and a class
-// agree on an item, all its inputs are in both; if one of these is in no other class, the walk down from the inputs
-// meets that class, alone, at the first such item, and looks at it as a whole. Which rows there are follows from the
-// live versions alone, not from the order in which they came.
+// An item is *open* if each of its inputs occurs in two or more classes. Only the open items of a class have rows, so a
+// class costs about as many rows as it shares items with other classes, whatever its size. No match is lost: a query
+// and a class that share an item also share all its inputs. If one of those inputs occurs in no other class, the walk
+// of a query (query.h) meets that class as the only owner of the first such item, and compares the class as a whole.
+// The set of rows depends on the live versions only, not on the order of their publishes.
 #pragma once
 
 #include <span>
@@ -17,10 +17,9 @@
 namespace weft {
 
 Status add_architecture(Txn& txn, const VersionRow& version, std::span<const ArchItem> items);
-// Changes nothing: reads in a transaction of its own what add_architecture() will. Pages that are not in memory are
-// waited for here, with nobody waiting for the writer, rather than there. The id need not be that which the version
-// gets.
+// Reads the pages that add_architecture() will use, in an earlier transaction, and changes nothing. Page faults then
+// happen here, where no thread waits for the writer. `version.id` need not be the final id.
 Status foresee_architecture(Txn& txn, const VersionRow& version, std::span<const ArchItem> items);
-Status remove_architecture(Txn& txn, const VersionRow& version);  // fine when it has none
+Status remove_architecture(Txn& txn, const VersionRow& version);  // no error if it has none
 
 }  // namespace weft

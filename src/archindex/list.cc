@@ -5,7 +5,7 @@
 namespace weft {
 namespace {
 
-constexpr std::size_t kFirstRows = 16;  // four times as many each further time
+constexpr std::size_t kFirstRows = 16;  // rows of the first read; each further read takes four times as many
 constexpr std::size_t kMostRows = 16'384;
 
 bool may_have(const ListedRow& row, const AskedItem& item) {
@@ -46,7 +46,7 @@ Result<std::uint64_t> ArchList::read(Txn& txn, std::vector<Head>& heads) {
   return rows;
 }
 
-// Classes without the metric are in no list of its order: theirs are read after all others.
+// Ends the list, or switches to the order without a metric: the metric's order lacks the classes without the metric.
 void ArchList::move_on(bool ended) {
   const bool all = read_ >= classes_;
   if (!ended && !all) return;
@@ -94,7 +94,8 @@ Result<std::optional<std::uint64_t>> ArchList::ask(Txn& txn, ListedRow& row) con
   return std::optional(bound_of(row));
 }
 
-// Whatever needs an item is in fewer classes, or in the same.
+// Returns the rarest item that the class may have but is not known to have. Ties go to the later item: classes that
+// have an item also have its inputs.
 const AskedItem* ArchList::rarest_doubtful(const ListedRow& row) const {
   const AskedItem* rarest = nullptr;
   for (std::size_t i = 0; i < asked_.size(); ++i) {

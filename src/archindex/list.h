@@ -1,5 +1,5 @@
-// The classes that have one item, as a match reads them: in the order of the metric, some at a time, each with a bound
-// of what it may share.
+// The classes that have one item. A search reads them some rows at a time, in the order of the metric, and gets for
+// each class an upper bound of the items that it shares with the query.
 #pragma once
 
 #include <cstdint>
@@ -11,57 +11,58 @@
 
 namespace weft {
 
-// Versions with the metric come first, then those without.
+// Rank of a version in a search: versions with the metric come first, then versions without.
 struct ArchRank {
   bool without_metric = false;
   ArchPlace place;
   auto operator<=>(const ArchRank&) const = default;
 };
 
-// Of so many items that are asked for at most, a row can say which its class has.
+// If a list has at most this many query items, a row records with one bit each which of them its class has.
 inline constexpr std::size_t kToldApart = 64;
 
-// An item that is asked for, as it stands to that of a list.
+// A query item in relation to the item of a list.
 struct AskedItem {
   Bytes key;
-  std::uint64_t classes = 0;  // that have it
-  std::uint64_t marks = 0;    // of a class that has both
-  std::uint64_t needs = 0;    // itself and what is upstream, by place among the first kToldApart
-  bool is_beside = false;     // else a class that has that of the list has this too
+  std::uint64_t classes = 0;  // number of classes that have it
+  std::uint64_t marks = 0;    // set in the row of each class that has both items
+  std::uint64_t needs = 0;    // bits of the item and of its upstream, by position among the first kToldApart
+  bool is_beside = false;     // false for the list's item and its upstream, which each class of the list has
 };
 
-// A row of a list, and what is known of its class beyond its marks.
+// A row of a list, with the results of the lookups for its class.
 struct ListedRow {
   ArchRank rank;
   std::uint64_t marks = 0;
-  std::uint64_t has = 0;    // as AskedItem::needs
-  std::uint64_t lacks = 0;  // these and what needs them
+  std::uint64_t has = 0;    // items that the class has: bits as in AskedItem::needs
+  std::uint64_t lacks = 0;  // items that the class lacks; it also lacks the items that need them
 };
 
 class ArchList {
  public:
-  // Of an item that so many classes have. `order` is that of the metric, "" for none. `asked` has inputs first.
+  // The list of `item`, which `classes` classes have. `order` is the order of the metric, "" for none. `asked` lists
+  // inputs before the items that need them.
   ArchList(Bytes item, std::string order, std::uint64_t classes, std::vector<AskedItem> asked);
 
   struct Head {
     std::uint64_t bound = 0;
     ArchRank rank;
   };
-  // Reads some rows, more each further time. Returns how many; `heads` gets those that are now the first of their
-  // bound.
+  // Reads the next rows, more on each call, and returns their number. Appends to `heads` the rows that became the first
+  // of their bound.
   Result<std::uint64_t> read(Txn& txn, std::vector<Head>& heads);
-  // Nothing of it that is not read yet comes before; none: all is read.
+  // No unread row ranks before this. Empty once all rows are read.
   const std::optional<ArchRank>& next() const { return next_; }
-  // Takes away the first row with this bound; `next` gets the one after it.
+  // Removes and returns the first row with this bound; `next` receives the row after it.
   ListedRow take_first(std::uint64_t bound, std::optional<Head>& next);
 
-  // Whether the class has one more of the items that it seems to have, the rarest; none: nothing is left to ask, or
-  // there are too many items to tell them apart. Returns how many it may have now.
+  // Looks up the rarest item that the row's class seems to have, records the result in the row and returns the new
+  // bound. Empty if no item is in doubt, or if the list has more than kToldApart items.
   Result<std::optional<std::uint64_t>> ask(Txn& txn, ListedRow& row) const;
 
  private:
   struct Piece {
-    std::uint64_t first = 0;  // among all rows that were read
+    std::uint64_t first = 0;  // number of its first row among all rows read
     Bytes rows;
     bool without_metric = false;
   };
@@ -70,7 +71,7 @@ class ArchList {
     std::vector<std::uint32_t> rows;
     std::size_t first = 0;
   };
-  // So many items that a class can have only where its marks are all these.
+  // Number of query items with the same marks: a class that lacks one of the marks has none of these items.
   struct Needed {
     std::uint64_t marks = 0;
     std::uint64_t items = 0;
@@ -91,9 +92,9 @@ class ArchList {
   std::optional<ArchRank> next_;
   std::optional<ItemPlaces> places_;
   std::size_t read_at_once_ = 0;
-  std::uint64_t read_ = 0;  // in this order
+  std::uint64_t read_ = 0;  // rows read in the current order
   std::vector<Piece> pieces_;
-  std::uint32_t rows_read_ = 0;  // in both orders
+  std::uint32_t rows_read_ = 0;  // rows read in both orders
   std::vector<Rows> rows_;
 };
 

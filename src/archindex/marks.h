@@ -1,9 +1,9 @@
-// What the place of a class under one of its items says of its other items: 64 *marks*, one set by each item *beside*
-// that one. Where an item's mark is missing the item is, so most classes that have one item and not another are told
-// apart on the spot.
+// Each row of a class under one of its items carries 64 *marks*, a Bloom filter of its other items: each item *beside*
+// that item sets one mark. If the mark of an item is missing, the class lacks the item. So a search rejects most
+// classes that have one item and lack another without a lookup.
 //
-// Beside an item stand those that do not need it and that it does not need, with fewer than kMarkedLevels levels
-// between them. That depends on the two items alone, not on the class: an id names all that is upstream.
+// Two items are beside each other if neither needs the other and their levels differ by less than kMarkedLevels. This
+// depends on the two items only, not on the class: an id covers the whole upstream of its item.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +22,8 @@ inline bool are_near(std::uint32_t level, std::uint32_t other) {
   return level < other + kMarkedLevels && other < level + kMarkedLevels;
 }
 
-// `levels` as levels_of() has them. All marks where too many items are near: they would tell nothing.
+// Returns the marks of the row under `item`, with `levels` = levels_of(of). If too many items are near, returns all
+// marks: hardly one would be missing.
 std::uint64_t marks_beside(const ArchClass& of, std::span<const std::uint32_t> levels, std::size_t item);
 
 }  // namespace weft

@@ -1,18 +1,20 @@
 // Exact top-K by best-first search.
 //
-// Classes that stand alone behind the common items (query.h) are compared as a whole. Every other class shares
-// with the query a set of common items that is closed upstream. The lists of these items are opened one by one: of the
-// items that no other of the *rest* needs, that which fewest classes have. It then leaves the rest, so a class that no
-// opened list has shares no more than the rest holds; the search ends when that is less than what was found. Lists are
-// short where much is shared, and so those that many classes are in are seldom opened.
+// A class that alone has an item of the query (query.h) is compared as a whole. Every other class shares with the query
+// a set of common items that is closed upstream. The search opens the lists of these items one by one: among the items
+// that no other item of the *rest* needs, it takes the one in the fewest classes. The item then leaves the rest, so a
+// class in no opened list shares at most the items of the rest. The search ends once the best versions found share more
+// items than the rest holds. Items with a large upstream are in few classes and are opened first, so long lists are
+// seldom opened.
 //
-// A list is read some rows at a time, in the order of the metric (list.h). By the marks of a row its class shares
-// at most the items of the rest that lack none of theirs; only where this may be the best is the class itself looked
-// at. So each row is read once at most, whatever branches come together. Marks may be set by other items: where that
-// has been so before, some of the items that a class seems to have are looked up first.
+// A list is read some rows at a time, in the order of the metric (list.h). The marks of a row give an upper bound: its
+// class can share only those items of the rest whose marks are all set. The class itself is compared only if the bound
+// may make it the best. So each row is read at most once, even where branches of the graph merge. A mark may be set by
+// another item: the first classes are compared on trust, for later rows some of the items that the class seems to have
+// are looked up first.
 //
-// Where marks tell nothing, too many classes would be looked at: after so many steps all classes of all common items
-// are counted instead.
+// If the marks exclude little, too many classes would be compared: after `steps_max` steps all classes of all common
+// items are counted instead.
 #include "archindex/match.h"
 
 #include <algorithm>
@@ -28,21 +30,22 @@
 namespace weft {
 namespace {
 
-constexpr std::uint64_t kItemsOfAStep = 64;  // that are compared with those of a class
+constexpr std::uint64_t kItemsOfAStep = 64;  // items compared per step
 constexpr std::uint64_t kRowsOfAStep = 128;
-constexpr std::uint64_t kLookedAtOnTrust = 2;  // classes
-constexpr unsigned kAskedOfARow = 2;
+constexpr std::uint64_t kLookedAtOnTrust = 2;  // classes compared before lookups for rows begin
+constexpr unsigned kAskedOfARow = 2;           // lookups without effect on a row's bound before its class is compared
 
-// What is left to look at: none of it shares more than `bound`, and what shares as much comes from `from` on.
+// An entry of the queue: an open part of the search. Its classes share at most `bound` items; versions that share
+// exactly `bound` rank at `from` or later.
 struct Open {
   enum class What : std::uint8_t { rest, list, row, doubted, found };
   std::uint64_t bound = 0;
   ArchRank from;
   What what = What::rest;
-  std::size_t which = 0;  // of the lists, also for a row; of what is doubted; of the classes found
+  std::size_t which = 0;  // index into lists_ (list and row), doubted_ or found_
 };
 
-// A row whose class is looked at only when it still seems to be the best.
+// A row in doubt: its class is compared only if it still seems to be the best after some lookups.
 struct Doubted {
   std::size_t list = 0;
   std::uint64_t bound = 0;
@@ -143,8 +146,9 @@ class Matcher {
     return doubt(doubted_.size() - 1);
   }
 
-  // Looking an item up costs less than the class. Of the two rows of a class with the metric, that of no order comes
-  // behind the other here too: both are asked the same.
+  // Looks up some items of the row's class, which is cheaper than to compare the class. A class with the metric has two
+  // rows in a list, one in the metric's order and a plain one. Equal lookups give both rows equal bounds, so the plain
+  // row stays behind the other in the queue.
   Status doubt(std::size_t which) {
     Doubted& doubted = doubted_[which];
     if (looked_at_.contains(doubted.row.rank.place.version)) return {};
@@ -161,8 +165,8 @@ class Matcher {
     return look_at_class(doubted.row.rank);
   }
 
-  // The row is its class's best: in the order of the metric, or without it where no version of the class has it. One
-  // that has it was seen there.
+  // Compares the class of a row, unless that was done before. The row names the best version of its class: the plain
+  // row of a class with the metric comes after its row in the metric's order, where the class was compared.
   Status look_at_class(const ArchRank& rank) {
     if (!looked_at_.insert(rank.place.version).second) return {};
     WEFT_TRY(std::string key, need_class_of(txn_, rank.place.version));
@@ -190,7 +194,7 @@ class Matcher {
     return push_version({shared, first_rank(), Open::What::found, found(key)});
   }
 
-  // The class again, at its next version from `next.from` on.
+  // Queues a found class at its first version that ranks at `next.from` or later.
   Status push_version(Open next) {
     const std::string& key = found_[next.which];
     WEFT_TRY(Cursor cursor, txn_.cursor(Table::arch_versions));
@@ -224,7 +228,8 @@ class Matcher {
     return push_version(open);
   }
 
-  // In place of lists: how many common items each class has. One version stands for a class, the same in all rows.
+  // Replaces the lists by a count of the common items of each class. Reads the order without a metric, in which one
+  // version, the earliest, represents its class in all rows.
   Status count_all() {
     std::vector<Open> classes;
     for (; !queue_.empty(); queue_.pop())
@@ -247,7 +252,7 @@ class Matcher {
     return {};
   }
 
-  // The counted classes that may come next.
+  // Queues the counted classes that share at least as many items as the first entry of the queue may.
   Status add_counted() {
     for (; counts_ && next_counted_ < counts_->size(); ++next_counted_) {
       const auto& [version, shared] = (*counts_)[next_counted_];
@@ -266,16 +271,16 @@ class Matcher {
   std::vector<CommonItem> common_;
   ArchRest rest_{{}};
   std::vector<ArchList> lists_;
-  std::vector<ArchList::Head> heads_;  // of what was read last
+  std::vector<ArchList::Head> heads_;  // of the last read_list()
   std::vector<Doubted> doubted_;
   std::unordered_set<VersionId> looked_at_;
-  std::vector<std::string> found_;  // keys of classes
+  std::vector<std::string> found_;  // class keys
   std::unordered_set<std::string> seen_;
   std::priority_queue<Open, std::vector<Open>, Worse> queue_;
   std::vector<MatchHit> hits_;
   std::uint64_t steps_left_;
   MatchWork work_;
-  std::optional<std::vector<std::pair<VersionId, std::uint64_t>>> counts_;  // what classes share, most first
+  std::optional<std::vector<std::pair<VersionId, std::uint64_t>>> counts_;  // shared items by class, most first
   std::size_t next_counted_ = 0;
 };
 

@@ -1,4 +1,4 @@
-// The best matches of a query, out of the index of architectures.
+// Finds the versions that share the most items with a query, using the index of architectures.
 #pragma once
 
 #include <vector>
@@ -10,15 +10,16 @@
 
 namespace weft {
 
-// What a match had to look at.
+// Cost of a match.
 struct MatchWork {
-  std::uint64_t items = 0;    // of the query, in the index
-  std::uint64_t places = 0;   // of classes that have one of them
-  std::uint64_t asked = 0;    // items that such a class seemed to have
-  std::uint64_t classes = 0;  // as a whole
+  std::uint64_t items = 0;    // query items looked up in the index
+  std::uint64_t places = 0;   // rows read: classes that have such an item
+  std::uint64_t asked = 0;    // lookups of an item that a class seemed to have
+  std::uint64_t classes = 0;  // classes compared as a whole
 };
 
-// Takes about steps_max steps of a search, and where that does not end, looks at all classes that share anything.
+// Returns the best matches. A search that does not end within about `steps_max` steps counts the shared items of all
+// classes instead. `work`, if not null, receives the cost.
 Result<std::vector<MatchHit>> match_architectures(Txn& txn, const MatchQuery& query,
                                                   std::uint64_t steps_max = limits::kMatchStepsMax,
                                                   MatchWork* work = nullptr);

@@ -53,7 +53,7 @@ class Walk {
 
   Txn& txn_;
   std::span<const ArchItem> query_;
-  std::vector<std::optional<std::uint32_t>> common_of_;  // of each item of the query
+  std::vector<std::optional<std::uint32_t>> common_of_;  // by query item: index in found_.items
   CommonItems found_;
 };
 
@@ -79,7 +79,7 @@ ArchList ArchRest::open(const std::string& order) {
   return list;
 }
 
-// Of the items that no other of the rest needs.
+// Returns the item in the fewest classes among those that no other item of the rest needs.
 std::vector<std::uint32_t>::iterator ArchRest::rarest_last() {
   std::vector<bool> needed(common_.size());
   for (std::uint32_t item : items_)
@@ -90,7 +90,7 @@ std::vector<std::uint32_t>::iterator ArchRest::rarest_last() {
   return rarest;
 }
 
-// The rest, as a class under `item` may have it.
+// Describes each item of the rest in relation to `item`, the item of the list.
 std::vector<AskedItem> ArchRest::asked_beside(std::uint32_t item) const {
   std::vector<bool> upstream(item + 1);
   upstream[item] = true;
@@ -118,7 +118,7 @@ WantedItems::WantedItems(std::span<const ArchItem> items) : slots_(std::bit_ceil
   for (const ArchItem& item : items) slot_of(arch_key(item)) = arch_key(item);
 }
 
-// Ids are digests: any bytes of them are as good as a hash.
+// Returns the slot of the key, or the free slot for it. Ids are digests, so any of their bytes serve as a hash.
 Bytes& WantedItems::slot_of(Bytes key) {
   std::uint32_t hash = 0;
   std::memcpy(&hash, key.data() + 1, sizeof hash);
@@ -127,7 +127,7 @@ Bytes& WantedItems::slot_of(Bytes key) {
   return slots_[at];
 }
 
-// What is shared has an input on the level before that is shared: where a whole level has none, nothing follows.
+// A shared item has a shared input one level below, so the walk ends once a whole level has no shared item.
 Result<SharedItems> shared_with(Txn& txn, const WantedItems& wanted, Bytes class_key) {
   SharedItems found;
   WEFT_CHECK(each_part(txn, class_key, [&](const ArchPart& part) -> Result<bool> {

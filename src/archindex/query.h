@@ -1,5 +1,5 @@
-// The items of a query: which of them a class has, which of them other architectures have too, and of these the rest
-// whose lists are not open yet.
+// The items of a query: its *common* items, the *rest* of these whose lists are not open yet, and a comparison with one
+// class.
 #pragma once
 
 #include <cstdint>
@@ -14,32 +14,33 @@
 
 namespace weft {
 
-// An item that two classes or more have.
+// A query item that two or more classes have.
 struct CommonItem {
   Bytes key;                  // views the query
-  std::uint64_t classes = 0;  // that have it: two or more
-  std::uint32_t level = 0;    // of levels_of()
+  std::uint64_t classes = 0;  // number of classes that have it, at least 2
+  std::uint32_t level = 0;    // as in levels_of()
   std::vector<std::uint32_t> inputs;
 };
 struct CommonItems {
-  std::vector<CommonItem> items;  // inputs before what needs them
-  std::set<std::string> alone;    // keys of classes that are the only ones to have an item behind those
+  std::vector<CommonItem> items;  // inputs before the items that need them
+  std::set<std::string> alone;    // keys of the classes that alone have an item whose inputs are common
   std::uint64_t looked_up = 0;
 };
 
-// Walks the query's items from the inputs on. At an item that one class has the walk ends, and that class is one of
-// `alone` (index.h says why this finds it); no other class shares more than common items.
+// Walks the query from its inputs. If one class alone has an item, the walk ends there and the class is added to
+// `alone` (index.h explains why no match is lost). All other classes share common items only.
 Result<CommonItems> find_common_items(Txn& txn, std::span<const ArchItem> query);
 
-Bytes arch_key(const ArchItem& item);  // views it
+Bytes arch_key(const ArchItem& item);  // views `item`
 
 // The common items whose lists are not open yet.
 class ArchRest {
  public:
-  // Views the items; those of a list view the query.
+  // `common` must outlive this object, and the query must outlive the lists.
   explicit ArchRest(std::span<const CommonItem> common);
   std::size_t size() const { return items_.size(); }
-  // Takes away that which fewest classes have of those that no other of the rest needs. There must be one.
+  // Removes an item from the rest and returns its list: among the items that no other item of the rest needs, the one
+  // in the fewest classes. The rest must not be empty.
   ArchList open(const std::string& order);
 
  private:
@@ -50,7 +51,7 @@ class ArchRest {
   std::vector<std::uint32_t> items_;  // inputs first
 };
 
-// The keys of a query's items, half of its slots in use. Views the query.
+// Hash set of the keys of a query's items, at most half full. Views the query.
 class WantedItems {
  public:
   explicit WantedItems(std::span<const ArchItem> items);

@@ -27,14 +27,14 @@ std::string checksum(Bytes key, Bytes value) {
   return key_of(xxh3_64(std::as_bytes(std::span(value)), seed_of(key))).substr(0, kCheckBytes);
 }
 
-// As number_at(), of bytes that are known to be there.
+// Like number_at(), without a bounds check.
 std::uint64_t load(const char* bytes) {
   std::uint64_t value = 0;
   std::memcpy(&value, bytes, sizeof value);
   return be64toh(value);
 }
 
-// The value has kCheckBytes more than `bytes`.
+// True if the checksum after the first `bytes` bytes is correct. The value must be kCheckBytes longer than `bytes`.
 bool is_checked(std::uint64_t seed, Bytes value, std::size_t bytes) {
   const std::uint64_t hash = htobe64(xxh3_64(std::as_bytes(std::span(value.substr(0, bytes))), seed));
   return std::memcmp(&hash, value.data() + bytes, kCheckBytes) == 0;
