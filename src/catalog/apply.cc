@@ -108,7 +108,7 @@ Status remove_from_model(Txn& txn, ModelRow& model, std::uint64_t removed, std::
   return put(txn, Table::models, model.name, model);
 }
 
-// A reaped version has no local part.
+// Removes what only this node has of a version. A reaped version has no such rows.
 Status remove_local(Txn& txn, VersionId version, const VersionContent* content,
                     std::optional<std::uint64_t> given_back) {
   WEFT_TRY(std::optional<LocalRow> local, find_row<LocalRow>(txn, Table::locals, key_of(version)));
@@ -117,7 +117,7 @@ Status remove_local(Txn& txn, VersionId version, const VersionContent* content,
   WEFT_TRY(bool incomplete, is_incomplete(txn, version));
   if (incomplete) {
     local->blobs.clear();
-    local->view_inos.clear();  // it is not counted in any view, nor will be when it is reaped
+    local->view_inos.clear();  // an incomplete version is not counted in any view, so gc must not subtract it
     WEFT_CHECK(put(txn, Table::locals, key_of(version), *local));
     return erase_note(txn, kIncomplete, version);
   }
@@ -132,7 +132,7 @@ Status remove_local(Txn& txn, VersionId version, const VersionContent* content,
   return note_given_back(txn, version, steps);
 }
 
-// The version has taken its content (taking.h), and its blobs are known.
+// Completes a version that has taken its content (taking.h); its blobs are in the index already.
 Result<std::uint64_t> end_taking(Txn& txn, const VersionRow& version, const PublishInput& input) {
   WEFT_CHECK(erase_note(txn, kTaking, version.id));
   if (input.content == nullptr) return Error{Errc::internal, "a version that has its content, without the content"};
@@ -188,7 +188,7 @@ Status apply_adoption(Txn& txn, const AdoptionEvent& event, const PublishInput& 
   local.blobs = event.blobs;
   if (input.content != nullptr) local.outline = input.content->outline;
   WEFT_CHECK(put(txn, Table::locals, key_of(event.version), local));
-  if (input.content == nullptr) return {};  // a rebuild could not read it: the numbers stay for when it is back
+  if (input.content == nullptr) return {};  // the rebuild could not read the manifest; keep the numbers for later
   WEFT_CHECK(add_content(txn, {event.version, event.published_ns}, local, input));
   WEFT_TRY(VersionRow version, need_row<VersionRow>(txn, Table::versions, key_of(event.version)));
   WEFT_CHECK(add_architecture(txn, version, input.content->architecture));

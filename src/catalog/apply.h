@@ -1,4 +1,4 @@
-// What an event does to the index. One function an event, the same for a fresh commit, a replay and a rebuild.
+// Applies journal events to the index: one function per event, the same for a fresh commit, a replay and a rebuild.
 #pragma once
 
 #include <cstdint>
@@ -19,53 +19,54 @@
 
 namespace weft {
 
-// The first publish that had a tensor view.
+// The first publish that contained a tensor view.
 struct FirstView {
   VersionId version = 0;
   std::uint64_t time_ns = 0;
 };
 
 struct PublishInput {
-  const VersionContent* content = nullptr;  // none: a rebuild could not read it, or it is reaped
-  bool reaped = false;                      // the version is removed and its content given back
+  const VersionContent* content = nullptr;  // null: a rebuild could not read the manifest, or `reaped`
+  bool reaped = false;                      // the version is removed, and gc has released its content
   std::span<const NewBlob> new_blobs;
-  bool absent = false;  // blobs that the index lacks become rows without a place; false: they are refused
-  bool own = false;     // this node is its publisher, by a registry
-  // Rebuild: where a view first appeared, by inode; and the count of its blobs that are in no pack here.
+  bool absent = false;  // adds blobs that the index lacks as absent ones; false: Errc::invalid for them
+  bool own = false;     // a registry names this node as the publisher
+  // For a rebuild: the first publish of each view, by inode, and a counter of blobs that no local pack has.
   const std::unordered_map<Ino, FirstView>* first_views = nullptr;
   std::uint64_t* missing_extents = nullptr;
 };
 
-// Returns the bytes of blobs that the index did not have. A version that has taken its content already (taking.h) gets
-// none again.
+// Adds a version. Returns the total size of blobs new to the index. Skips the content if the version has taken it
+// already (taking.h).
 Result<std::uint64_t> apply_publish(Txn& txn, const PublishEvent& event, const PublishInput& input);
 Status apply_tags(Txn& txn, const TagsEvent& event);
-// Of a version that is not bare any more, or removed and reaped, it changes nothing.
+// Gives a bare version its content. Only counts numbers if the version is not bare, or was removed and reaped.
 Status apply_adoption(Txn& txn, const AdoptionEvent& event, const PublishInput& input);
 Status apply_note(Txn& txn, const NoteEvent& event);
-std::string_view note_name(VersionNote note);  // in the index (tables.h)
-// `content` of the version; not looked at when is_incomplete(), when it is reaped, or for no steps. So many steps of
-// what it held are given back and noted (giving_back.h); kAllHeld: all, without a note; nothing: as a removal does.
+std::string_view note_name(VersionNote note);  // the note's name in the index (tables.h)
+// Removes a version. `content` is not used if the version is_incomplete() or reaped, or if `given_back` is 0. The first
+// `given_back` steps of its content are released and noted (giving_back.h). kAllHeld releases all of them without a
+// note; without a value, the size of the version decides between all and none.
 Status apply_removal(Txn& txn, const RemovalEvent& event, const VersionContent* content,
                      std::optional<std::uint64_t> given_back = {});
 
-// What a rebuild decided: numbers go on behind what may have been given.
+// Applies the decisions of a rebuild: raises the counters above every number that may have been used.
 Status apply_repair(Txn& txn, const RepairEvent& event);
-Status raise_counters(Txn& txn, const Counters& floors);  // next numbers, to these at least
-// Numbers below the model's next that no version has say so.
+Status raise_counters(Txn& txn, const Counters& floors);  // raises the next numbers to at least these
+// Marks the version numbers below the model's next one that no version has as lost.
 Status fill_numbers(Txn& txn, const ModelRow& model);
 
-// Rows for these blobs, dead until versions hold them. Returns the bytes of those that the index did not have.
+// Adds rows for these blobs, dead until a version holds them. Returns the total size of blobs new to the index.
 Result<std::uint64_t> add_blobs(Txn& txn, std::span<const NewBlob> blobs);
-// Adds a blob's row, dead until a version holds it. Returns whether its bytes are new: a row that has a place stays as
-// it is.
+// Adds a blob's row, dead until a version holds it, or gives an absent blob its place. Returns false if nothing
+// changed: the index has the blob with a place, or `place` is empty.
 Result<bool> add_blob(Txn& txn, const ContentId& id, const BlobPlace& place);
 
-// Its bytes are here no more: absent where somebody needs it, else unknown.
+// Records that the bytes are lost: the blob becomes absent if a version holds it, else its row is deleted.
 Status forget_place(Txn& txn, const FoundBlob& blob);
 
 Status mark_dead(Txn& txn, Bytes blob_key);
-Status count_revision(Txn& txn, std::uint64_t revision);  // of the registry, from now on
+Status count_revision(Txn& txn, std::uint64_t revision);  // stores the registry's revision
 Status bump_sequence(Txn& txn);
 
 }  // namespace weft

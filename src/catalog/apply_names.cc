@@ -18,7 +18,8 @@ Status put_inode(Txn& txn, InodeKind kind, Ino ino, ModelId model, std::string_v
   return put(txn, Table::inodes, key_of(ino), inode);
 }
 
-// A name appeared in the directory, or went. models/ and hub/ get their row with the first change.
+// Updates a directory's time after a name in it appeared or disappeared. models/ and hub/ have no row before their
+// first change.
 Status touch_directory(Txn& txn, Ino ino, std::uint64_t time_ns) {
   WEFT_TRY(std::optional<InodeRow> row, find_row<InodeRow>(txn, Table::inodes, key_of(ino)));
   if (!row) {
@@ -40,13 +41,13 @@ Status touch_hub(Txn& txn, const ModelRow& model, std::uint64_t time_ns) {
   return hub_name(model.name, model.kind) ? touch_directory(txn, kHubIno, time_ns) : Status{};
 }
 
-// How many models, or data sets, show at or below a name.
+// Returns the number of visible models, or data sets, at or below a name.
 std::uint64_t count_of(const NameRow& row, VersionKind kind) {
   return kind == VersionKind::dataset ? row.datasets : row.live - row.datasets;
 }
 
-// Shows a name in its directory, or counts one more model or data set below it. models/ and datasets/ show the name
-// from the first of their kind on, and share the time of the directory.
+// Shows a name in its directory, or counts one more model or data set below it. models/ shows a name if it has models,
+// datasets/ if it has data sets; the directory has one time for both.
 Status show(Txn& txn, std::string_view path, const NameRow& added, std::uint64_t time_ns) {
   auto [prefix, component] = split_name(path);
   std::string key = name_key(prefix, component);
@@ -110,7 +111,7 @@ Result<ModelRow> make_model(Txn& txn, const PublishEvent& event) {
   return model;
 }
 
-// Numbers that may have been given by a journal that is lost.
+// Marks the numbers between the model's next one and `number` as lost: a lost part of the journal may have used them.
 Status skip_numbers(Txn& txn, const ModelRow& model, std::uint64_t number) {
   for (std::uint64_t lost = model.next_number; lost < number; ++lost)
     WEFT_CHECK(put(txn, Table::numbers, key_of(model.id, lost), NumberRow{kLostVersion}));
@@ -164,7 +165,7 @@ Status set_tag(Txn& txn, ModelRow& model, const TagRow& tag) {
   return put_inode(txn, InodeKind::tag_link, tag.ino, model.id, tag.name);
 }
 
-// The row of its inode stays: who lists a model's tags may stand at this one.
+// Keeps the row of the tag's inode: a reader that lists the model's tags may have stopped at this one.
 Status delete_tag(Txn& txn, ModelRow& model, std::string_view name) {
   const std::string key = tag_key(model.id, name);
   WEFT_TRY(const std::optional<TagRow> known, find_row<TagRow>(txn, Table::tags, key));

@@ -1,4 +1,4 @@
-// The part of an event that is about names: models and their directories, what a listing shows, tags.
+// The effects of an event on names: models and their directories, listings, tags.
 #pragma once
 
 #include <cstdint>
@@ -12,16 +12,16 @@
 
 namespace weft {
 
-// The model of a publish: made, shown, and its numbers counted.
+// Creates the model of a publish if it is new, shows it in listings, and advances its counters.
 Status advance_model(Txn& txn, const PublishEvent& event);
-Status hide_model(Txn& txn, const ModelRow& model, std::uint64_t time_ns);  // it has no live version any more
-void note_change(ModelRow& model, std::uint64_t time_ns);                   // a publish, a tag or a removal
+Status hide_model(Txn& txn, const ModelRow& model, std::uint64_t time_ns);  // after its last live version is removed
+void note_change(ModelRow& model, std::uint64_t time_ns);                   // after a publish, a tag or a removal
 
 Status set_tags_of(Txn& txn, const PublishEvent& event);
-// The caller stores the model's row afterwards: it counts the tags.
+// The caller must store `model` afterwards: it counts the tags.
 Status set_tag(Txn& txn, ModelRow& model, const TagRow& tag);
 Status delete_tag(Txn& txn, ModelRow& model, std::string_view name);
-// That lead to a version, by name; all of them are deleted.
+// tags_of() returns the tags that lead to a version, sorted by name; delete_tags_of() deletes them.
 Result<std::vector<std::string>> tags_of(Txn& txn, ModelId model, std::uint64_t number);
 Status delete_tags_of(Txn& txn, ModelRow& model, std::uint64_t number);
 

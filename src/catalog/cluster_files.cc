@@ -23,7 +23,7 @@ SafePath lock_path(const SafePath& store_path) {
   return store_path / "daemon.lock";
 }
 
-// By a temporary of its own: two of these files may be written at once.
+// Each file has its own temporary: two of them may be written at the same time.
 Status write_whole(const SafePath& store_path, const std::string& name, std::span<const std::byte> record) {
   const SafePath temporary = store_path / ("tmp/" + name);
   {

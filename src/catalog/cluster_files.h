@@ -1,5 +1,5 @@
-// STORE/cluster, which says whose store it is, STORE/origin, which says where its bytes went, and STORE/daemon.lock,
-// which keeps other writers out while a daemon runs.
+// Three files of a store: STORE/cluster identifies its cluster and node, STORE/origin the origin that has its bytes,
+// and STORE/daemon.lock excludes other writers while a daemon runs.
 #pragma once
 
 #include <optional>
@@ -13,19 +13,19 @@
 
 namespace weft {
 
-// None: a store of its own.
+// Returns nothing if the store belongs to no cluster.
 Result<std::optional<ClusterIdentity>> read_cluster(const SafePath& store_path);
 Status write_cluster(const SafePath& store_path, const ClusterIdentity& identity);  // durable
 
-// The id of the origin that the store knows; "": of none yet.
+// Returns the id of the store's origin; "" if it has none yet.
 Result<std::string> read_origin(const SafePath& store_path);
 Status write_origin(const SafePath& store_path, const std::string& uuid);  // durable
 
-// Held for as long as one writes. Errc::busy, with its name, while a daemon has the store.
+// A writer holds the lock while it writes. Errc::busy, with the daemon's name, while a daemon has the store.
 Result<Fd> lock_against_daemon(const SafePath& store_path);
 Result<Fd> lock_as_daemon(const SafePath& store_path, const Patience& patience);
 
-// All these files, of a store that is taken away.
+// Deletes the three files, when the store is deleted.
 Status remove_cluster_files(const SafePath& store_path);
 
 }  // namespace weft

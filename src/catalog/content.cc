@@ -10,14 +10,15 @@
 namespace weft {
 namespace {
 
-// A blob that versions hold keeps its number: rows of holders go by it.
+// Numbers a blob. A blob that a version holds keeps its number: rows of holders refer to it.
 Status take_number(Txn& txn, FoundBlob& blob, std::uint64_t number) {
   if (blob.row.number == number) return {};
   WEFT_TRY(const std::optional<Holder> holder, first_holder(txn, blob));
   return holder ? Status{} : number_blob(txn, blob, number);
 }
 
-// The blob's row, with this number. Counts one that is on this node in no pack.
+// Returns the blob's row, with this number. Adds an absent row if the index has none and `input` permits it. Counts a
+// blob that no local pack has.
 Result<FoundBlob> known_blob(Txn& txn, const BlobUse& use, std::uint64_t number, const PublishInput& input) {
   const ContentId& id = *use.blob;
   WEFT_TRY(std::optional<FoundBlob> blob, find_blob(txn, id));
@@ -43,8 +44,8 @@ Status take_owned(Txn& txn, const Holder& holder, std::uint64_t bytes) {
   return put(txn, Table::owned, owned_key(holder), owned);
 }
 
-// The first holder owns the bytes: a new version owns those that nobody held, or that only later ones hold, which a
-// mirror learned of before. Counts them in `owned`.
+// The first holder of a blob owns its bytes. A new version owns a blob if no version holds it, or only later versions,
+// which a mirror may learn of earlier. Adds the bytes to `owned`.
 Status own(Txn& txn, VersionId version, const FoundBlob& blob, std::uint64_t& owned) {
   const std::uint64_t bytes = blob_length(blob.key);
   WEFT_TRY(std::optional<Holder> owner, first_holder(txn, blob));
@@ -60,7 +61,7 @@ FirstView first_view(const ContentOwner& owner, const PublishInput& input, Ino i
   return found == input.first_views->end() ? here : found->second;
 }
 
-// The version that a publish has under way (taking.h), or 0.
+// Returns the version of a publish in progress (taking.h), or 0.
 Result<VersionId> under_way(Txn& txn) {
   WEFT_TRY(const std::vector<VersionId> taking, noted(txn, kTaking, 0, 1));
   return taking.empty() ? 0 : taking.front();
@@ -73,8 +74,8 @@ struct NewLinks {
   VersionId under_way = 0;
 };
 
-// So many entries more show this view. A version that is under way may come to nothing: whoever comes before its commit
-// had the view first.
+// Adds links to a view. A version in progress may be abandoned, so a version that commits before it becomes the view's
+// first version.
 Status add_view(Txn& txn, const ViewKey& view, const NewLinks& more) {
   const std::string key = view_key(view);
   WEFT_TRY(const std::optional<NumberRow> known, find_row<NumberRow>(txn, Table::views, key));
@@ -98,7 +99,7 @@ Status add_view(Txn& txn, const ViewKey& view, const NewLinks& more) {
   return put(txn, Table::inodes, key_of(more.ino), row);
 }
 
-// The blobs of a version get their rows, the numbers that the journal has for them, and this holder.
+// Makes the version a holder of all its blobs, with the numbers that the journal has for them.
 Status add_blobs_of(Txn& txn, const ContentOwner& owner, const ContentUses& uses, const LocalRow& local,
                     const PublishInput& input) {
   std::vector<std::uint64_t> numbers = numbers_in(local.blobs);

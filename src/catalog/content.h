@@ -1,4 +1,4 @@
-// The part of a version that only its content decides: who holds which blob, who owns which bytes, links of views.
+// Index rows that depend only on a version's content: holders of blobs, owners of bytes, links of views.
 #pragma once
 
 #include <cstdint>
@@ -11,27 +11,29 @@
 
 namespace weft {
 
-// Who gets content.
+// The version that receives content.
 struct ContentOwner {
   VersionId version = 0;
   std::uint64_t time_ns = 0;
 };
-// All of it, with these inode numbers of its tree and views.
+// Adds the whole content, with the inode and blob numbers of `local`.
 Status add_content(Txn& txn, const ContentOwner& owner, const LocalRow& local, const PublishInput& input);
 
-// Some of it (taking.h).
-// The blobs of these places, with the numbers that `numbers` has for them by place. A blob that versions hold keeps its
-// own, which `numbers` has afterwards. Adds to `owned`, by file, the bytes that the version owns from now on.
+// The next three add parts of the content (taking.h).
+//
+// Makes the version a holder of the blobs of these places. `numbers` has their numbers by place; a blob that a version
+// holds keeps its own number, which is written back to `numbers`. Adds the bytes that the version owns as a result to
+// `owned`, by file.
 Status take_blobs(Txn& txn, VersionId version, const ContentUses& uses, std::span<const std::uint32_t> places,
                   const PublishInput& input, std::vector<std::uint64_t>& numbers,
                   std::map<std::uint32_t, std::uint64_t>& owned);
-// The views of these ordinals, each the first of its kind, with inodes by ordinal.
+// Adds the views of these ordinals, each the first of its equals. `inos` has their inodes by ordinal.
 Status take_views(Txn& txn, const ContentOwner& owner, const ContentUses& uses, std::span<const std::uint32_t> views,
                   const std::vector<Ino>& inos, const PublishInput& input);
 Status put_owned(Txn& txn, const Holder& holder, std::uint64_t bytes);
 
-// The parts that a removal shares (giving_back.h): counts bytes that a holder owns from now on; Errc::corrupt where a
-// manifest does not fit the version's numbers.
+// Shared with a removal (giving_back.h). add_owned() adds to the bytes that a holder owns. check_shape() returns
+// Errc::corrupt if a manifest does not fit the version's numbers.
 Status add_owned(Txn& txn, const Holder& holder, std::uint64_t bytes);
 Status check_shape(Txn& txn, const LocalRow& local, const VersionContent& content);
 

@@ -16,7 +16,8 @@
 namespace weft {
 namespace {
 
-// A blob that is not here is known only as long as somebody needs it.
+// Handles a blob without holders: deletes the row of an absent blob, marks a local blob dead and queues its pack for
+// gc.
 Status bury(Txn& txn, const FoundBlob& blob) {
   if (blob.row.absent()) return erase_blob(txn, blob);
   WEFT_CHECK(queue_pack(txn, blob.row.place.pack));
@@ -40,7 +41,7 @@ GivingBack::GivingBack(VersionId version, const LocalRow& local, const VersionCo
   std::sort(views_.begin(), views_.end());
 }
 
-// The next holder inherits what the version owned; a blob without one is dead.
+// The next holder of a blob inherits the bytes that the version owned; without one the blob is buried.
 Status let_go(Txn& txn, VersionId version, const ContentUses& uses, std::span<const std::uint32_t> places) {
   struct Found {
     FoundBlob blob;
@@ -50,7 +51,7 @@ Status let_go(Txn& txn, VersionId version, const ContentUses& uses, std::span<co
   std::map<std::uint32_t, BlobNumbers> held;
   for (const std::uint32_t place : places) {
     WEFT_TRY(auto blob, find_blob(txn, uses.blob(place)));
-    if (!blob) continue;  // of a store that lost it
+    if (!blob) continue;  // the store has lost the blob
     WEFT_TRY(const std::optional<Holder> owner, first_holder(txn, *blob));
     if (!owner) return damaged(txn, fmt::format("version {} is no holder of its own blob", version));
     for (const BlobUse& use : uses.of_blob(place)) held[use.file].insert(blob->row.number);
@@ -85,7 +86,7 @@ Status remove_links(Txn& txn, Ino ino, std::uint64_t links) {
 
 Status release_view(Txn& txn, Ino ino) {
   WEFT_TRY(std::optional<InodeRow> inode, find_row<InodeRow>(txn, Table::inodes, key_of(ino)));
-  if (!inode) return {};  // of a version whose content could not be read
+  if (!inode) return {};  // the version's content could not be read
   if (inode->view_versions > 1) {
     --inode->view_versions;
     return put(txn, Table::inodes, key_of(ino), *inode);

@@ -18,9 +18,9 @@
 namespace weft {
 namespace {
 
-// The two marks at the beginning of the copy.
-constexpr std::uint64_t kMarkMax = 512;  // bytes of its record
+constexpr std::uint64_t kMarkMax = 512;  // largest record of a mark, bytes
 
+// The two marks at the beginning of the .copy; empty if damaged.
 using Marks = std::array<std::optional<Counters>, 2>;
 
 Result<Marks> read_marks(int fd, std::string_view where) {
@@ -49,20 +49,20 @@ Status write_mark(int fd, std::size_t slot, const Counters& counters, std::strin
   return write_exact(fd, slot * kMarkBlock, seal_record(RecordKind::counters, encode_row(counters)), where);
 }
 
-// The mark that reaches furthest; none where neither verifies.
+// Returns the mark with the larger journal_end; nothing if both are damaged.
 Result<std::optional<Counters>> last_mark(int fd, std::string_view where) {
   WEFT_TRY(Marks marks, read_marks(fd, where));
   return reach(marks[0]) >= reach(marks[1]) && marks[0] ? marks[0] : marks[1];
 }
 
-// Over the other one, so that a write that is torn leaves the last.
+// Overwrites the older mark, so that a torn write leaves the last one intact.
 Status put_mark(int fd, const Counters& counters, std::string_view where) {
   WEFT_TRY(Marks marks, read_marks(fd, where));
   bool first = !marks[0] || (marks[1] && reach(marks[0]) < reach(marks[1]));
   return write_mark(fd, first ? 0 : 1, counters, where);
 }
 
-// No mark reaches past `journal_end` any more; what they say of numbers stays.
+// Lowers the journal_end of marks to at most this; their other counters stay.
 Status pull_marks_back(int fd, std::uint64_t journal_end, std::string_view where) {
   WEFT_TRY(Marks marks, read_marks(fd, where));
   for (std::size_t i = 0; i < marks.size(); ++i) {
@@ -84,7 +84,7 @@ using Span = std::span<const std::byte>;
 
 constexpr std::uint64_t kUnloadBytes = 8U << 20U;
 
-// One of the two files. One that is not there is empty.
+// One of the two files, mapped. A missing file counts as empty.
 class JournalCopy {
  public:
   static Result<JournalCopy> open(const SafePath& path, std::uint64_t header, std::uint64_t end);
@@ -100,7 +100,7 @@ class JournalCopy {
  private:
   SafePath path_;
   MappedFile file_;
-  Span bytes_;  // of the records
+  Span bytes_;  // the records
 };
 
 Result<JournalCopy> JournalCopy::open(const SafePath& path, std::uint64_t header, std::uint64_t end) {
@@ -122,7 +122,8 @@ struct Found {
   Span record;
 };
 
-// The record that stands here, if one does. Errc::unsupported: one of another version of weft.
+// Returns the record at offset `at`; nothing if there is no intact one. Errc::unsupported: the record is of another
+// version of weft.
 Result<std::optional<Found>> record_at(const JournalCopy& copy, std::uint64_t at) {
   Span bytes = copy.from(at);
   std::optional<std::size_t> length = looks_like_event(bytes) ? record_length(bytes) : std::nullopt;
@@ -155,7 +156,7 @@ class JournalReading {
   JournalState state_;
 };
 
-// Always true.
+// Passes a record to the visitor. Always true.
 Result<bool> JournalReading::pass_on(Found found, std::uint64_t at) {
   state_.end = at + found.record.size();
   WEFT_CHECK(visit_({std::move(found.event), at, state_.end}));
@@ -168,7 +169,8 @@ void JournalReading::note(const JournalCopy& damaged, std::uint64_t at, std::siz
                   damaged.path(), length, at));
 }
 
-// Whether a record stands here in one of the copies. A copy that ends too early was not written yet.
+// Visits the record at `at`, from whichever copy is intact. False if neither has one. A .copy that ends before the
+// record is not damaged: the record was not copied yet.
 Result<bool> JournalReading::step(std::uint64_t at) {
   WEFT_TRY(std::optional<Found> found, record_at(log_, at));
   if (found) {
@@ -191,7 +193,7 @@ Result<std::optional<std::uint64_t>> JournalReading::next_record(std::uint64_t a
   return std::optional<std::uint64_t>();
 }
 
-// Unmaps the pages that were read. They stay in the page cache, and no longer count as memory of this process.
+// Unmaps the pages that were read, so that they do not count as memory of this process. They stay in the page cache.
 void JournalReading::unload(std::uint64_t end) const {
   log_.unload(end);
   copy_.unload(end);
@@ -236,7 +238,7 @@ Status Journal::create() {
 
 Result<std::uint64_t> Journal::size() const {
   auto st = stat_file(path_);
-  if (!st.ok() && st.error().code == Errc::not_found) return std::uint64_t{0};  // lost: the copy may have it
+  if (!st.ok() && st.error().code == Errc::not_found) return std::uint64_t{0};  // lost; the .copy may be intact
   if (!st.ok()) return std::move(st).error();
   return static_cast<std::uint64_t>(st->st_size);
 }
@@ -248,7 +250,8 @@ Result<std::optional<Counters>> Journal::mark() const {
   return last_mark(copy->get(), copy_path_);
 }
 
-// A writer that died has written to the .log alone. The marks' blocks are written out, so that a mark needs no room.
+// Copies records that a writer that died had written only to the .log. Writes out the blocks of the marks first, so
+// that a mark needs no new space.
 Status Journal::fill_copy(int copy, std::uint64_t end) const {
   WEFT_TRY(struct stat st, stat_fd(copy, copy_path_));
   auto size = static_cast<std::uint64_t>(st.st_size);
@@ -269,7 +272,7 @@ Status Journal::write_copy(std::uint64_t at, std::span<const std::byte> record, 
   WEFT_TRY(Fd copy, open_file(copy_path_, O_RDWR | O_CREAT));
   WEFT_CHECK(fill_copy(copy.get(), at));
   WEFT_CHECK(write_exact(copy.get(), kMarksBytes + at, record, copy_path_));
-  marked = true;  // or in part, from here on
+  marked = true;  // perhaps in part, if this fails
   WEFT_CHECK(put_mark(copy.get(), counters, copy_path_));
   return sync_file(copy.get(), copy_path_);
 }
@@ -282,7 +285,7 @@ Status Journal::write(std::span<const std::byte> record, const Counters& counter
   return status;
 }
 
-// Written once more: a sync that fails may have dropped what it was to write.
+// Writes the records again before the sync: an earlier failed sync may have dropped their dirty pages.
 Status Journal::settle(std::uint64_t begin, const Counters& counters) const {
   if (begin >= counters.journal_end) return {};
   WEFT_TRY(Fd log, open_file(path_, O_RDWR));
@@ -302,7 +305,7 @@ Status Journal::append(std::span<const std::byte> record, const Counters& counte
   bool marked = false;
   if (status.ok()) status = write_copy(at, record, counters, marked);
   if (status.ok()) return {};
-  // Without a mark no writer replays a record that could not be cut off.
+  // Without a mark no writer replays the record, even if the truncation fails.
   if (const Status cut = truncate(at); !cut.ok() && marked) return not_known(status.error());
   return status;
 }
@@ -348,7 +351,7 @@ Status Journal::mend(std::uint64_t end, const Counters& counters) const {
   auto whole = JournalReading(log, copy, 0, even_out).run();
   if (!whole.ok()) return std::move(whole).error();
   WEFT_CHECK(put_mark(copy_fd.get(), counters, copy_path_));
-  WEFT_CHECK(put_mark(copy_fd.get(), counters, copy_path_));  // both: the one before may be damaged
+  WEFT_CHECK(put_mark(copy_fd.get(), counters, copy_path_));  // once per slot: the older mark may be damaged
   WEFT_CHECK(sync_file(copy_fd.get(), copy_path_));
   WEFT_CHECK(sync_file(log_fd.get(), path_));
   return sync_directory(dir_);

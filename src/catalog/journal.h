@@ -1,10 +1,11 @@
-// The journal: records, appended by the writer and durable before the index commits, but for what a registry tells
-// again (settle.cc). It is kept twice, so that a damaged record is not a lost one:
+// The journal: records that the writer appends and makes durable before the index commits, except changes that a
+// registry would send again (settle.cc). It has two copies, so that a damaged record can be repaired:
 //   <n>.log    the records, one after the other
 //   <n>.copy   two blocks of 4096 bytes, each with a mark; then the same bytes again
-// A mark says how far the journal was whole and what numbers were given by then. It is made durable together with the
-// copy, before the index commits: a journal that ends earlier has lost its tail, and numbers go on after the mark. A
-// record behind both the index and the last mark is of a commit that was never acknowledged, and is cut off.
+// A mark records the end of the journal and the counters at that time. It becomes durable together with the copy,
+// before the index commits. A journal that ends before its mark has lost its tail, and new numbers continue after the
+// mark's. A record beyond both the index and the last mark belongs to a commit that was never acknowledged, and is
+// truncated.
 #pragma once
 
 #include <cstddef>
@@ -23,52 +24,52 @@
 namespace weft {
 
 inline constexpr std::uint64_t kMarkBlock = 4096;
-inline constexpr std::uint64_t kMarksBytes = 2 * kMarkBlock;  // of the .copy; the records follow
+inline constexpr std::uint64_t kMarksBytes = 2 * kMarkBlock;  // header of the .copy; the records follow
 
 struct JournaledEvent {
   Event event;
-  std::uint64_t begin = 0;  // of its record
+  std::uint64_t begin = 0;  // offsets of its record
   std::uint64_t end = 0;
 };
 
-// The state of the bytes behind a given position.
+// The state of the journal after a given offset.
 struct JournalState {
-  std::vector<Range> gaps;          // bytes that are no record in either copy, with records behind them
-  std::vector<std::string> damage;  // of one copy, which the other makes good
-  std::uint64_t end = 0;            // where the last whole record ends; what follows is not whole
-  std::uint64_t size = 0;           // of the longer copy
+  std::vector<Range> gaps;          // damaged in both copies, with intact records after them
+  std::vector<std::string> damage;  // messages: records damaged in one copy and intact in the other
+  std::uint64_t end = 0;            // end of the last intact record
+  std::uint64_t size = 0;           // size of the longer copy
 };
 struct JournalTail : JournalState {
   std::vector<JournaledEvent> events;
 };
 
-// The error of a commit that may be replayed all the same: it says so.
+// Returns `failure` with the remark that a replay may still apply the commit.
 Error not_known(const Error& failure);
 
-// Threads: under the writer lock, or of bytes that a snapshot's counters promise.
+// Threads: the caller holds the writer lock, or reads only bytes below journal_end of a snapshot's counters.
 class Journal {
  public:
   explicit Journal(const SafePath& store_path);
 
   Status create();
-  Result<std::uint64_t> size() const;  // of the .log
-  // Reads from `begin` to `end` or the end of the files, and gives each record to `visit`, in order, until that fails.
+  Result<std::uint64_t> size() const;  // size of the .log
+  // Reads from `begin` to `end` or the end of the files, and passes each record to `visit`, in order, until that fails.
   using Visit = std::function<Status(JournaledEvent)>;
   Result<JournalState> each(std::uint64_t begin, std::uint64_t end, const Visit& visit) const;
-  // The same, with all records in memory: for a short tail.
+  // Like each(), but returns all records in memory: for a short tail.
   Result<JournalTail> read(std::uint64_t begin, std::uint64_t end = UINT64_MAX) const;
-  // The last mark, as counters; none where both are lost or damaged.
+  // Returns the counters of the last mark; nothing if both marks are lost or damaged.
   Result<std::optional<Counters>> mark() const;
-  // Appends at counters.journal_end - record.size(), the end of what is whole, and syncs. When it fails no writer
-  // replays the record, or the error is not_known().
+  // Appends a record at counters.journal_end - record.size(), the end of the intact records, and syncs. After an error
+  // no writer replays the record, unless the error is not_known().
   Status append(std::span<const std::byte> record, const Counters& counters) const;
-  // The same in two steps: into the .log, where it outlives this process; then what is in the .log from `begin` on is
-  // made durable, in both copies. The second may be done again until it goes well.
+  // append() in two steps. write() writes to the .log, where the record survives a crash of this process. settle()
+  // makes the records of the .log from `begin` on durable in both copies, and can be retried after an error.
   Status write(std::span<const std::byte> record, const Counters& counters) const;
   Status settle(std::uint64_t begin, const Counters& counters) const;
   Status truncate(std::uint64_t size) const;
-  // Makes the two copies equal up to `end`, record for record, and the last mark that of `counters`. For fsck
-  // --rebuild.
+  // Repairs each copy from the other, record by record, up to `end`, and writes `counters` to both marks. For a
+  // rebuild, and for a .log that lost its end.
   Status mend(std::uint64_t end, const Counters& counters) const;
   const SafePath& path() const { return path_; }
 
@@ -77,8 +78,8 @@ class Journal {
   Status write_copy(std::uint64_t at, std::span<const std::byte> record, const Counters& counters, bool& marked) const;
 
   SafePath dir_;
-  SafePath path_;       // of the .log
-  SafePath copy_path_;  // of the .copy
+  SafePath path_;       // the .log
+  SafePath copy_path_;  // the .copy
 };
 
 }  // namespace weft

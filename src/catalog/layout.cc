@@ -36,7 +36,7 @@ constexpr std::array<std::string_view, 6> kDirectories = {"index", "packs", "man
 SafePath identity_path(const SafePath& path) {
   return path / "weft-store";
 }
-// The same record again, for a store whose file weft-store is damaged or gone.
+// A second copy of the record, for a store whose file weft-store is damaged or missing.
 SafePath identity_copy_path(const SafePath& path) {
   return path / "journal/weft-store";
 }
@@ -73,8 +73,8 @@ Result<StoreInfo> read_identity_file(const SafePath& file) {
   return decode_row<StoreInfo>(payload, file);
 }
 
-// What the directories of a store hold before the file weft-store is there. They hold nothing else then: whoever has a
-// directory of another kind with such a name keeps it.
+// The only files in the directories of a store before the file weft-store exists. A directory with any other file does
+// not belong to a store and is kept.
 constexpr std::array<std::pair<std::string_view, std::string_view>, 12> kFirstFiles = {
     {{"index", "data.mdb"},
      {"index", "lock.mdb"},
@@ -93,8 +93,8 @@ bool is_first_file(std::string_view directory, std::string_view name) {
   return std::ranges::find(kFirstFiles, std::pair(directory, name)) != kFirstFiles.end();
 }
 
-// Left by a maker that was killed before it wrote the file weft-store: directories of a store, with the files that are
-// made first. A store that has lost that file has a journal or packs, and a restore has its mark in tmp/.
+// True if a creation was killed before it wrote the file weft-store: only a store's directories, with kFirstFiles. A
+// store that has lost that file has journal records or packs, and a restore has its mark in tmp/.
 bool is_hardly_made(const SafePath& path, const std::vector<std::string>& names) {
   for (const std::string& name : names) {
     if (name == "daemon.lock") continue;
@@ -109,13 +109,13 @@ bool is_hardly_made(const SafePath& path, const std::vector<std::string>& names)
   return size.ok() && *size == 0 && mark.ok() && (!*mark || (*mark)->journal_end == 0);
 }
 
-// Files that are made below belong to the group of their directory.
+// Gives the directory to a group. Files created below inherit the group.
 Status share_directory(const SafePath& path, const std::string& group) {
   WEFT_TRY(const Fd dir, open_directory(path));
   return give_to_group(dir.get(), group, path);
 }
 
-// Whatever the umask was: readers of the group lock these.
+// Makes the lock files readable for the group, whatever the umask was: readers of the group lock them.
 Status share_locks(const SafePath& path) {
   for (const SafePath& file : {path / "index/readers", path / "index/open"}) {
     WEFT_TRY(const Fd lock, open_file(file, O_RDWR));
@@ -124,8 +124,8 @@ Status share_locks(const SafePath& path) {
   return {};
 }
 
-// Root does what a store tells it to, and a store that others can write to tells what they want. Group bits stand for
-// what an access control list grants, too.
+// Refuses root a store that other users can write to: with the store's content they could control what root does. The
+// group bits also cover the grants of an access control list.
 Status check_writers(const SafePath& path) {
   if (::geteuid() != 0 || trusts_all_owners()) return {};
   std::vector<SafePath> directories = {path};
@@ -144,7 +144,8 @@ Status check_writers(const SafePath& path) {
   return {};
 }
 
-// `whole` was read a moment ago; "": neither was.
+// Returns the identity files that are damaged or missing. `whole` is known to be intact and is not read; "" if neither
+// is.
 Result<std::vector<SafePath>> find_damaged(const SafePath& path, const std::string& whole) {
   std::vector<SafePath> damaged;
   for (const SafePath& file : {identity_copy_path(path), identity_path(path)}) {
@@ -157,7 +158,7 @@ Result<std::vector<SafePath>> find_damaged(const SafePath& path, const std::stri
   return damaged;
 }
 
-// f_type as statfs(2), linux/magic.h and the file systems' own sources give it.
+// f_type values from statfs(2), linux/magic.h and the sources of the file systems.
 constexpr std::array<std::pair<unsigned long, std::string_view>, 21> kUnsuitable = {{
     {0x6969, "nfs"},        {0x517B, "smb"},          {0xFF534D42, "cifs"},  {0xFE534D42, "smb2"},
     {0x01021997, "9p"},     {0x0BD00BD0, "lustre"},   {0x47504653, "gpfs"},  {0x00C36400, "ceph"},
@@ -169,7 +170,7 @@ constexpr std::array<std::pair<unsigned long, std::string_view>, 21> kUnsuitable
 
 constexpr std::uint64_t kSpareBytes = 4U << 20U;
 constexpr std::uint64_t kSmallest = 16U << 10U;
-constexpr std::uint64_t kShare = 64;  // of the file system, at most 1 / 64
+constexpr std::uint64_t kShare = 64;  // the spare takes at most 1/64 of the file system
 
 SafePath spare_path(const SafePath& store_path) {
   return store_path / "index/spare";
@@ -192,7 +193,7 @@ Status lay_out(const SafePath& path) {
   WEFT_CHECK(create_index(path / "index"));
   for (std::string_view name : kDirectories) WEFT_CHECK(sync_directory(path / name));
   make_spare(path);
-  WEFT_CHECK(lock_against_daemon(path));  // makes the lock
+  WEFT_CHECK(lock_against_daemon(path));  // creates the lock file
   return {};
 }
 
@@ -215,7 +216,7 @@ Result<SafePath> open_store_directory(const std::string& path) {
   return opened;
 }
 
-// The holder before may have taken the store away, and the lock file with it, and its directory as well.
+// Repeats if the previous holder deleted the store together with the lock file or the directory.
 Result<Maker> lock_maker(const std::string& path, const Patience& patience) {
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
     WEFT_CHECK(make_directories(path));
@@ -234,12 +235,12 @@ Result<Maker> lock_maker(const std::string& path, const Patience& patience) {
 
 Status create_store(const std::string& path, const CreateOptions& options) {
   const bool was_there = stat_file(path).ok();
-  WEFT_TRY(const Maker maker, lock_maker(path, options.patience));  // who comes second finds a store
+  WEFT_TRY(const Maker maker, lock_maker(path, options.patience));  // the second of two processes finds a store
   const SafePath& store = maker.directory;
   Status status = check_file_system(store);
   if (status.ok()) status = check_unused(store);
   if (status.ok()) {
-    status = remove_store(store);  // what a maker that was killed has left
+    status = remove_store(store);  // left by a killed creation
     if (status.ok() && !options.group.empty()) status = share_directory(store, options.group);
     if (status.ok()) status = lay_out(store);
     if (status.ok() && !options.group.empty()) status = share_locks(store);
@@ -262,8 +263,8 @@ Status remove_maker_lock(const SafePath& path) {
   return remove_file(path / kMakerLock);
 }
 
-// The file weft-store is the last that a maker writes: without it, a directory that holds nothing else than a maker
-// leaves is no store, though the copy of the file is there.
+// A creation writes the file weft-store last. So a directory that holds only leftovers of a creation is no store, even
+// if the copy of that file is among them.
 Status check_is_store(const SafePath& path) {
   auto identity = stat_file(identity_path(path));
   if (!identity.ok() && is_gone(identity.error())) {
@@ -342,7 +343,7 @@ Status check_file_system(const SafePath& directory) {
                            directory, *name)};
 }
 
-// On a full disk the spare takes what is free, which is what it has just been, or what gc has freed.
+// On a full disk the spare takes the free space: the space that release_spare() freed before, or space from gc.
 void make_spare(const SafePath& store_path) {
   const SafePath path = spare_path(store_path);
   struct statvfs fs {};

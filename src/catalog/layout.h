@@ -1,4 +1,4 @@
-// The directory that is a store: making it, opening it, and telling whether a path is one.
+// The directory of a store: creates it, opens it, and checks whether a path is a store.
 #pragma once
 
 #include <optional>
@@ -14,55 +14,59 @@
 
 namespace weft {
 
-// The store's directory, by which everything below it is reached: with the owner rule of beneath.h. Errc::not_found
-// where there is no store. Errc::permission: this is root, and users other than the store's owner can write to it.
+// Opens the store's directory, from which all paths below it are reached, with the owner rule of beneath.h.
+// Errc::not_found: there is no store. Errc::permission: this process is root, and other users than the store's owner
+// can write to the store.
 Result<SafePath> open_store_directory(const std::string& path);
-// The same for a rebuild, which also takes a directory whose files of the identity are both gone.
+// Like open_store_directory(), for a rebuild: also accepts a directory in which both identity files are missing.
 Result<SafePath> open_damaged_store(const std::string& path);
 
-// As Store::create.
+// See Store::create.
 Status create_store(const std::string& path, const CreateOptions& options);
-// Errc::not_found where there is no store.
+// Errc::not_found if there is no store.
 Status check_is_store(const SafePath& path);
-// The directory, and its maker.lock, locked by the process that makes the store or takes it away. The directory is made
-// when it is not there. Errc::permission as open_store_directory().
+// The directory and its locked maker.lock. A process that creates or deletes the store holds the lock. lock_maker()
+// creates the directory if it is missing. Errc::permission as open_store_directory().
 struct Maker {
   SafePath directory;
   Fd lock;
 };
 Result<Maker> lock_maker(const std::string& path, const Patience& patience);
-Status remove_maker_lock(const SafePath& path);  // by its holder, when there is no store after all
-// The parts of making one: that nothing is there; all but the file weft-store; that, the last step.
+Status remove_maker_lock(const SafePath& path);  // by its holder, if there is no store
+// The steps of a creation. check_unused() checks that the directory is empty except for leftovers of a killed creation,
+// lay_out() creates everything but the file weft-store, and make_store() writes that file last.
 Status check_unused(const SafePath& path);
 Status lay_out(const SafePath& path);
 Status make_store(const SafePath& path);
-Status remove_store(const SafePath& path);  // leaves the directory
-// What a store says of itself, and in which file: STORE/weft-store, or else its copy in journal/.
+Status remove_store(const SafePath& path);  // keeps the directory itself
+// A store's identity, and the file it was read from: STORE/weft-store, or else the copy in journal/.
 struct StoreIdentity {
   StoreInfo info;
-  std::string file;  // "" of one that is made anew
+  std::string file;  // "" for a new identity
 };
-// Checks also that the store lies where one can. Errors as Store::open.
+// Reads the identity, and checks that the file system is suitable. Errors as Store::open.
 Result<StoreIdentity> read_identity(const SafePath& path);
-// The same, for a rebuild. If both files are damaged or gone and the journal has records, the store gets a new id: no
-// content depends on the old one.
+// Like read_identity(), for a rebuild. If both files are damaged or missing and the journal has records, returns a new
+// identity: no content depends on the old id.
 Result<StoreIdentity> recover_identity(const SafePath& path);
-// Which of the two files are damaged or gone; mend_identity() writes these again, and reads the other file alone.
+// Returns which of the two files are damaged or missing. mend_identity() rewrites these from `identity` and returns
+// them.
 Result<std::vector<std::string>> damaged_identities(const SafePath& path);
 Result<std::vector<std::string>> mend_identity(const SafePath& path, const StoreIdentity& identity);
 
-// On which file systems a store may lie: an index is a shared memory map, and locks must be seen by all who use it. The
-// name of a network or user-space file system with this statfs f_type; nothing for any other.
+// Returns the name of a network or user-space file system with this statfs f_type; nothing for any other. A store needs
+// a local file system: its index is a shared memory map, and all processes must see its locks.
 std::optional<std::string_view> unsuitable_file_system(unsigned long f_type);
 
-// Errc::unsupported, by name, when `directory`, that of a Beneath, lies on one.
+// Errc::unsupported, with the name, if `directory` is on such a file system. `directory` must be a root, not a path
+// below.
 Status check_file_system(const SafePath& directory);
 
-// Room that is kept for what makes room: on a disk that others have filled, removing a version still needs a record in
-// the journal and pages of the index. Both best effort, under the writer lock. STORE/index/spare takes 4 MiB, less on
-// small disks.
+// Reserves disk space for operations that free space: on a full disk, the removal of a version still needs a journal
+// record and index pages. Both functions are best effort and need the writer lock. STORE/index/spare takes 4 MiB, less
+// on small disks.
 void make_spare(const SafePath& store_path);
-// Gives the room to whoever asks next. False: there was none.
+// Frees the reserved space. False if there was none.
 bool release_spare(const SafePath& store_path);
 
 }  // namespace weft

@@ -18,7 +18,7 @@ namespace weft {
 namespace {
 
 constexpr std::string_view kTemporary = "new-";
-constexpr int kMoves = 16;  // of a manifest from one pack to another, while it is opened; more means damage
+constexpr int kMoves = 16;  // attempts to open a manifest that gc moves meanwhile; after that, it is damaged
 
 class MappedManifest final : public ManifestReader {
  public:
@@ -48,7 +48,7 @@ StagedManifest::~StagedManifest() {
   if (fd_.valid()) static_cast<void>(remove_file(path_));
 }
 
-// Its bytes are read where they lie from then on.
+// Writes the file and maps it: bytes() reads from the map.
 Status StagedManifest::write(std::span<const std::byte> bytes) {
   WEFT_CHECK(append_exact(fd_.get(), bytes, path_));
   WEFT_TRY(MappedFile file, MappedFile::map(fd_.get(), bytes.size(), path_));
@@ -104,8 +104,8 @@ Result<std::shared_ptr<const ManifestReader>> Manifests::open_file_of(const Dige
   return std::shared_ptr<const ManifestReader>(std::make_shared<MappedManifest>(std::move(file)));
 }
 
-// gc may move it between the looks at the index and at the files. A file is read where its pack is damaged: somebody
-// has put it back.
+// Repeats if gc moves the manifest between the lookups in the index and in the files. If the pack is damaged, a repair
+// may have written the file again.
 Result<std::shared_ptr<const ManifestReader>> Manifests::open(const Digest& digest) const {
   for (int attempt = 1;; ++attempt) {
     WEFT_TRY(const std::optional<ManifestRow> row, packed_row(digest));
@@ -132,12 +132,12 @@ Result<StagedManifest> Manifests::stage(const Digest& digest, std::span<const st
 Result<StagedManifest> Manifests::write_staged(std::span<const std::byte> bytes) const {
   const SafePath temporary = dir_ / fmt::format("{}{}", kTemporary, random_hex(8));
   WEFT_TRY(Fd fd, open_file(temporary, O_RDWR | O_CREAT | O_EXCL));
-  StagedManifest written(temporary, std::move(fd), nullptr);  // it goes if this fails
+  StagedManifest written(temporary, std::move(fd), nullptr);  // deletes the file on an error
   WEFT_CHECK(written.write(bytes));
   return written;
 }
 
-// A gc may have taken what was staged for a left-over of a process that died, or what was there.
+// Writes the manifest again if gc deleted the staged file as a leftover, or the manifest that existed at stage().
 Status Manifests::place(StagedManifest staged, const Digest& digest, Kept kept) const {
   if (has(digest, kept)) return {};
   if (staged.place(path_of(digest)).ok()) return {};
@@ -162,7 +162,7 @@ Status Manifests::write_file_of(const Digest& digest, std::span<const std::byte>
 }
 
 Status Manifests::put(const Digest& digest, std::span<const std::byte> bytes) const {
-  if (has(digest, Kept::anywhere)) return sync();  // who renamed it may have died before this
+  if (has(digest, Kept::anywhere)) return sync();  // its writer may have died before the sync
   return write_file_of(digest, bytes);
 }
 
@@ -190,7 +190,7 @@ Result<std::vector<Digest>> Manifests::mend() const {
   WEFT_TRY(const std::vector<Digest> names, list());
   for (const Digest& name : names) {
     auto bytes = read_file(path_of(name), limits::kManifestMax);
-    if (!bytes.ok() && bytes.error().code != Errc::invalid) return std::move(bytes).error();  // not: too large
+    if (!bytes.ok() && bytes.error().code != Errc::invalid) return std::move(bytes).error();  // invalid: too large
     if (!bytes.ok()) continue;
     if (const Digest got = sha256(*bytes); got != name) strays.emplace(got, std::move(*bytes));
   }

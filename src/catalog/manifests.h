@@ -1,6 +1,6 @@
-// Manifests by their digest. A publish makes each a file, manifests/<sha256>, which never changes. gc moves small ones
-// into packs (packs/manifest_packs.h): the index has the new place before the file goes. A reader that has one open
-// keeps it.
+// Manifests by digest. A publish writes each as a file, manifests/<sha256>, which never changes. gc moves small ones
+// into packs (packs/manifest_packs.h): the index has the new place before the file is deleted. An open manifest stays
+// readable.
 #pragma once
 
 #include <cstddef>
@@ -23,8 +23,8 @@
 
 namespace weft {
 
-// A manifest on its way to its place: written under a name that means nothing, and removed with this unless it is
-// placed; or it was there already.
+// A staged manifest: a temporary file, deleted by the destructor unless it was placed. Or a manifest that existed
+// already; then no file was staged.
 class StagedManifest {
  public:
   StagedManifest() = default;
@@ -42,47 +42,48 @@ class StagedManifest {
 
  private:
   SafePath path_;
-  Fd fd_;  // none: nothing was staged, or it is placed
+  Fd fd_;  // invalid if nothing was staged, or after place()
   std::shared_ptr<const ManifestReader> bytes_;
 };
 
-// Manifests in packs, and the index that says where.
+// The packs that may hold manifests, and the index that has their places.
 struct PackedManifests {
   PackDir& packs;
   Env& index;
 };
 
-// Where a publish needs a manifest to be. A publish that a registry decides on relies on it before any row of the index
-// does, so a place in a pack does not keep it.
+// The form in which a publish needs a manifest. A publish that a registry decides on needs a file: no index row refers
+// to the manifest yet, so gc may delete its copy in a pack.
 enum class Kept : std::uint8_t { anywhere, as_file };
 
 // Any thread.
 class Manifests {
  public:
-  // Without `packed` it knows files alone.
+  // Without `packed`, finds manifests in files only.
   explicit Manifests(const SafePath& store_path, std::optional<PackedManifests> packed = {})
       : dir_((store_path / "manifests").held()), packed_(packed) {}
 
   Status create() const;
-  // From its pack, or else its file. Errc::not_found; Errc::corrupt when its bytes are not what its name says.
+  // Opens a manifest in its pack, or else its file. Errc::not_found; Errc::corrupt if its bytes do not match the
+  // digest.
   Result<std::shared_ptr<const ManifestReader>> open(const Digest& digest) const;
   Result<std::shared_ptr<const ManifestReader>> open_packed(const Digest& digest, const ManifestRow& row) const;
   Result<std::shared_ptr<const ManifestReader>> open_file_of(const Digest& digest) const;
-  // Makes sure that its bytes are there, durably. Under the writer lock, against gc. A file that is there already is
+  // Stores a manifest durably, unless it is stored already. Under the writer lock, against gc. Makes an existing file
   // young again (is_young()).
   Status put(const Digest& digest, std::span<const std::byte> bytes) const;
-  // put() in two steps, so that it shares its waits for the disk with what else a publish makes durable: begun here by
-  // anyone, to be synced by the caller, then placed under the writer lock. sync() ends it.
+  // put() in steps, so that a publish can combine the disk syncs. stage() may run in any thread. The caller then syncs
+  // the staged manifest, calls place() under the writer lock, and last sync().
   Result<StagedManifest> stage(const Digest& digest, std::span<const std::byte> bytes, Kept kept) const;
   Status place(StagedManifest staged, const Digest& digest, Kept kept) const;
   Status sync() const;
-  Result<std::vector<Digest>> list() const;  // those that are files
+  Result<std::vector<Digest>> list() const;  // only those in files
   SafePath path_of(const Digest& digest) const { return dir_ / to_hex(digest); }
-  Status remove(const Digest& digest) const;  // the file; for gc
-  // Gives manifests that lie under the names of others their own names. Under the writer lock, for a rebuild. Returns
-  // those that are whole again.
+  Status remove(const Digest& digest) const;  // deletes the file; for gc
+  // Repairs manifests whose bytes lie in the file of another manifest: writes them under their own name. Under the
+  // writer lock, for a rebuild. Returns the repaired manifests.
   Result<std::vector<Digest>> mend() const;
-  // Removes what put() left when its process died; returns how many. Under the writer lock.
+  // Deletes temporary files left by a process that died, and returns their number. Under the writer lock.
   Result<std::uint64_t> remove_temporaries(bool dry_run) const;
 
  private:

@@ -39,7 +39,7 @@ Status check_bounds(const MirroredVersion& change) {
   return {};
 }
 
-// A record that says other than its manifest is not believed: such a version stays bare.
+// True if the record agrees with the manifest. If not, the version stays bare.
 bool agrees(const MirroredVersion& change, const VersionContent& content) {
   return content.tree_nodes == change.tree_nodes && content.logical_bytes == change.version.logical_bytes &&
          content.views.size() == change.version.tensors && content.kind == change.version.kind;
@@ -123,7 +123,8 @@ Result<PublishEvent> Mirroring::plan(const MirroredVersion& change, const Versio
   return event;
 }
 
-// Packs of this node that are damaged by now are named; what they had is absent.
+// Returns the blobs of the change's packs. If a pack of this node is damaged, reports it and returns none: its blobs
+// become absent.
 std::vector<NewBlob> Mirroring::brought_by(const MirroredVersion& change) {
   auto blobs = sources_.blobs(change.packs);
   if (blobs.ok()) return std::move(blobs).value();
@@ -155,11 +156,12 @@ Status Mirroring::publish(const MirroredVersion& change) {
   const VersionRow version = event.version;
   WEFT_CHECK(add(std::move(event)));
   if (!change.version.removed) return {};
-  --outcome_.applied;  // it counts once
+  --outcome_.applied;  // publish and removal count as one change
   return remove(version, change.version.removed_ns, change.version.lost);
 }
 
-// The version that a change is about. A change of what is not here, or of a name that none can have, means nothing.
+// Returns the live version that a change refers to; nothing if the version is unknown or its name invalid. Such changes
+// have no effect.
 Result<std::optional<VersionRow>> Mirroring::live(const std::string& model_name, std::uint64_t number) {
   std::optional<VersionRow> none;
   if (Status status = check_key_name(model_name); !status.ok()) {
@@ -172,7 +174,7 @@ Result<std::optional<VersionRow>> Mirroring::live(const std::string& model_name,
   return version && !version->removed ? std::move(version) : none;
 }
 
-// It counts as one change with the publish or the removal beside it.
+// Does not count as a change of its own: a publish or a removal accompanies it.
 Status Mirroring::note_memory(const VersionRow& version, bool in_memory) {
   WEFT_TRY(std::optional<NoteEvent> event, plan_note(txn_, version, VersionNote::in_memory, in_memory));
   if (!event) return {};

@@ -1,4 +1,4 @@
-// One batch of a registry's changes, made into events and applied to a transaction.
+// Converts one batch of registry changes to events and applies them in a transaction.
 #pragma once
 
 #include <functional>
@@ -14,17 +14,17 @@
 
 namespace weft {
 
-// What a batch asks of the store besides its index.
+// The inputs of a batch from the store, other than the index.
 struct MirrorSources {
-  // Of a manifest that is here; nullptr when it is not, or says nothing that can be read. Lives as long as the batch.
+  // Returns the content of a local manifest, nullptr if it is not local or not readable. Valid as long as the batch.
   std::function<const VersionContent*(const Digest& manifest)> content;
   std::function<Result<std::vector<NewBlob>>(std::span<const PackId> packs)> blobs;
-  std::string node;  // uuid of this one
-  // No registry is mirrored, but a store of its own made from an origin.
+  std::string node;  // uuid of this node
+  // True if a store without a cluster is restored from an origin.
   bool restores = false;
 };
 
-// Under the writer lock. After an error the transaction is spent.
+// Under the writer lock. After an error the transaction cannot be used.
 class Mirroring {
  public:
   Mirroring(Txn& txn, const MirrorSources& sources, MirrorOutcome& outcome)

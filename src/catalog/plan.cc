@@ -29,7 +29,7 @@ Result<Ino> tag_ino(Txn& txn, ModelId model, const std::string& tag, Allocator& 
   return row ? row->ino : inos.one();
 }
 
-// A parent that was found, and removed since, is none.
+// Leaves out a parent that weft itself found, if it was removed meanwhile. A declared parent must be live.
 Result<std::vector<ParentRef>> plan_parents(Txn& txn, const std::vector<ParentRef>& wanted) {
   std::vector<ParentRef> parents;
   for (const ParentRef& parent : wanted) {

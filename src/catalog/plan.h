@@ -1,4 +1,4 @@
-// Makes events: checks what is asked for against the index and gives out numbers. Under the writer lock.
+// Plans events: checks requests against the index and allocates numbers. Under the writer lock.
 #pragma once
 
 #include <cstdint>
@@ -20,26 +20,28 @@ namespace weft {
 
 struct TakenContent;
 
-// Errc::exists or invalid when the model's name would hide another's, Errc::not_found for a parent that is not live.
-// The first gives what is said of the version: all but its numbers.
+// Errc::exists if the model's name would hide another's or has another kind, Errc::invalid if it is no valid name,
+// Errc::not_found for a parent that is not live. plan_version() returns the version's row without its numbers.
 Result<VersionRow> plan_version(Txn& txn, const PublishRequest& request, const Digest& manifest);
-// `taken`: the version has its content already (taking.h).
+// `taken` is set if the version has taken its content already (taking.h).
 Result<PublishEvent> plan_publish(Txn& txn, const PublishRequest& request, const Digest& manifest,
                                   std::vector<PackId> packs, const TakenContent* taken = nullptr);
-// An empty number deletes the tag. Errc::not_found. Changes that are so already are left out.
+// A wish without a number deletes the tag. Errc::not_found: no such model, version or tag. Omits wishes that change
+// nothing.
 using TagWish = std::pair<std::string, std::optional<std::uint64_t>>;
 Result<TagsEvent> plan_tags(Txn& txn, std::string_view model, const std::vector<TagWish>& wishes);
 Result<RemovalEvent> plan_removal(Txn& txn, std::string_view model, std::uint64_t number);
-// Nothing if the note is so already.
+// Returns nothing if the note would not change.
 Result<std::optional<NoteEvent>> plan_note(Txn& txn, const VersionRow& version, VersionNote note, bool set);
 
-// The live version of that number. Errc::not_found, with what was asked for.
+// Returns the live version with that number. Errc::not_found names the model and the number.
 Result<VersionRow> live_version(Txn& txn, std::string_view model, std::uint64_t number);
-// The newest live version, if it has this content.
+// Returns the newest live version if it has this manifest.
 Result<std::optional<VersionRow>> newest_with(Txn& txn, std::string_view model, const Digest& manifest);
 
-// The parts of a plan, for those who make events of what a registry tells.
-// Gives out what the counters have next; apply_publish moves the counters themselves.
+// The parts of a plan, also for events that mirror a registry.
+//
+// Allocates inode numbers from next_ino on. apply_publish() advances the counters themselves.
 class Allocator {
  public:
   explicit Allocator(const Counters& counters) : next_(counters.next_ino) {}
@@ -49,8 +51,8 @@ class Allocator {
     next_ += count;
     return base;
   }
-  Ino next() const { return next_; }  // what one() would give
-  // Errc::unsupported if the store has given out all numbers of a mount.
+  Ino next() const { return next_; }  // the next result of one()
+  // Errc::unsupported if the store has used all inode numbers of a mount.
   Status check_room() const;
 
  private:
@@ -60,19 +62,20 @@ class Allocator {
 // Errc::unsupported if the event's version or model has an id above limits::kIdMax.
 Status check_ids(const VersionRow& version);
 Status check_hides_none(Txn& txn, std::string_view name);
-// Errc::exists: the name is one of another kind, also if all its versions are removed.
+// Errc::exists: the name has another kind, even if all its versions are removed.
 Status check_kind(Txn& txn, std::string_view name, VersionKind kind);
 
-// Numbers of the event's model, known or new, by its name; the version's is the model's next.
+// Sets the numbers of the event's model, existing or new, and the version's number, which is the model's next.
 Status plan_model(Txn& txn, PublishEvent& event, const Counters& counters, Allocator& inos);
 Status plan_directories(Txn& txn, PublishEvent& event, Allocator& inos);
 Status plan_tags_of(Txn& txn, PublishEvent& event, std::vector<std::string> tags, Allocator& inos);
-// By tensor ordinal: of a view that the index knows the one it has, else that of `given`, numbers that this version's
-// views had before its manifest was lost, if there are any.
+// Returns the inode of each view, by tensor ordinal. A view in the index keeps its inode. Other views get their inode
+// of `given`, which the version had before its manifest was lost, or a new inode if `given` is empty.
 Result<std::vector<Ino>> plan_views(Txn& txn, const VersionContent& content, Allocator& inos,
                                     const std::vector<Ino>& given = {});
 
-// The numbers of its blobs (LocalRow::blobs): of a blob that has one that, else one of `given`, as above, or the next.
+// Returns the numbers of the blobs (LocalRow::blobs). A blob with a number keeps it. Other blobs get their number of
+// `given`, as in plan_views(), or new numbers from `next` on.
 Result<std::vector<Range>> plan_blobs(Txn& txn, const VersionContent& content, std::uint64_t next,
                                       const std::vector<Range>& given = {});
 std::vector<std::uint64_t> numbers_in(const std::vector<Range>& runs);

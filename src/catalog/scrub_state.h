@@ -1,4 +1,4 @@
-// STORE/scrub, a text of JSON: what the scrubs of a store have found, and where the next one goes on.
+// STORE/scrub, a JSON text: the results of a store's scrubs, and the position where the next one continues.
 #pragma once
 
 #include <cstddef>
@@ -10,11 +10,11 @@
 
 namespace weft {
 
-inline constexpr std::size_t kScrubLinesMax = 100;  // lines of a pass that are kept
+inline constexpr std::size_t kScrubLinesMax = 100;  // lines stored per pass
 
-// Durable, and whole or not at all.
-Result<ScrubState> read_scrub_state(const SafePath& store_path);  // as that of scrub.h
+// Writes are durable and atomic.
+Result<ScrubState> read_scrub_state(const SafePath& store_path);  // see scrub.h
 Status write_scrub_state(const SafePath& store_path, const ScrubState& state);
-Status remove_scrub_state(const SafePath& store_path);  // fine when it is not there
+Status remove_scrub_state(const SafePath& store_path);  // no error if it is missing
 
 }  // namespace weft

@@ -1,4 +1,4 @@
-// The steps in which a version takes its content, or gives it back: those of one kind stand together.
+// Steps in which a version takes its content or releases it. Steps of one kind are contiguous.
 #pragma once
 
 #include <algorithm>
@@ -10,8 +10,8 @@
 
 namespace weft {
 
-// Those of one kind among the steps from `from` to `end`, as numbers of that kind: so many steps of other kinds come
-// before it, and it has `count`.
+// Returns the steps of one kind among the steps from `from` to `end`, as indices within that kind. The kind has `count`
+// steps, after `before` steps of other kinds.
 struct StepRange {
   std::size_t first = 0;
   std::size_t count = 0;
@@ -30,7 +30,7 @@ std::span<const Step> steps_of(const std::vector<Step>& steps, std::size_t befor
   return std::span(steps).subspan(range.first, range.count);
 }
 
-// Where the steps of a kind are the numbers from 0 on.
+// Returns the same steps as a list of indices within the kind.
 inline std::vector<std::uint32_t> numbers_of(std::size_t count, std::size_t before, std::uint64_t from,
                                              std::uint64_t end) {
   const StepRange range = steps_of_kind(count, before, from, end);

@@ -23,7 +23,7 @@ Status note_taken(Txn& txn, VersionId version, std::uint64_t steps) {
   return put(txn, Table::meta, note_key(kTaking, version), NumberRow{steps});
 }
 
-// By the beginnings of their keys: views that share one come in any order, but always the same.
+// Returns the distinct views, sorted by the first 8 bytes of their keys, and by ordinal among equals.
 std::vector<std::uint32_t> views_by_key(const ContentUses& uses) {
   std::vector<std::pair<std::uint64_t, std::uint32_t>> keyed;
   std::vector<std::uint32_t> views = uses.distinct_views();
@@ -82,7 +82,7 @@ std::vector<NewBlob> ContentTaking::brought_among(std::span<const std::uint32_t>
   return found;
 }
 
-// Blobs that the content does not name.
+// Returns the blobs in the version's packs that its content does not name.
 std::vector<NewBlob> ContentTaking::brought_in_vain() const {
   std::vector<NewBlob> found;
   auto named = blobs_.begin();
@@ -94,8 +94,8 @@ std::vector<NewBlob> ContentTaking::brought_in_vain() const {
   return found;
 }
 
-// Its blobs get numbers that follow one another, whatever publishes come between the steps. If it dies, gc has to look
-// at the packs that came with it.
+// Reserves consecutive numbers for all blobs, whatever publishes run between the steps. Queues the version's packs for
+// gc, in case the publish dies.
 Result<std::uint64_t> ContentTaking::begin(Txn& txn, VersionRow version) {
   WEFT_TRY(Counters counters, get_counters(txn));
   version.id = counters.next_version++;
@@ -132,7 +132,7 @@ Status ContentTaking::take_views_of(Txn& txn, std::span<const std::uint32_t> vie
 
 Result<std::uint64_t> ContentTaking::take_blobs_of(Txn& txn, std::span<const std::uint32_t> places) {
   WEFT_TRY(const std::uint64_t new_bytes, add_blobs(txn, brought_among(places)));
-  for (const std::uint32_t place : places) {  // as plan_blobs()
+  for (const std::uint32_t place : places) {  // like plan_blobs()
     WEFT_TRY(const std::optional<FoundBlob> known, find_blob(txn, uses_.blob(place)));
     if (known && known->row.number != 0) numbers_[place] = known->row.number;
   }

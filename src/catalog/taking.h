@@ -1,11 +1,11 @@
-// A large version takes its content in parts, each a transaction of its own, so that others write between them and no
-// transaction is large. The commit that makes the version live (apply_publish) then has little left to do.
+// A large version takes its content in steps, over several transactions: other writers get their turn between them, and
+// no transaction is large. The commit that makes the version live (apply_publish) then has little work left.
 //
-// Until that commit the index has the row of the version as a removed one without a model or number, so that no list
-// has it, and the note kTaking with the number of steps that it has taken. The journal has no record of it: one that
-// dies before its commit gives back what it has taken, and then nothing is left of it but a hole in the ids. The caller
-// holds the collector's lock from before the packs are placed until the commit: gc would take what nobody needs yet,
-// and fsck knows of no version under way. So there is one at a time.
+// Until that commit the index has the version's row, marked as removed and without a model or number, so that no list
+// shows it, and the note kTaking with the number of steps taken. The journal has no record of the version. If the
+// publish dies before its commit, the steps are undone, and only a hole in the ids remains. The caller holds the
+// collector's lock from before the packs are placed until the commit, since gc would collect content that no version
+// holds yet, and fsck does not know versions in progress. Therefore a store has at most one version in progress.
 #pragma once
 
 #include <cstddef>
@@ -24,39 +24,39 @@
 
 namespace weft {
 
-// The version that is under way, or that a dead publish has left. find_under_way() gives nothing if there is none.
+// The version in progress, or one that a dead publish has left. find_under_way() returns nothing if there is none.
 struct UnderWay {
   VersionRow version;
-  std::uint64_t steps = 0;  // taken
+  std::uint64_t steps = 0;  // steps taken
 };
 Result<std::optional<UnderWay>> find_under_way(Txn& txn);
 
-// What the commit of the version records.
+// The numbers that the version's commit records.
 struct TakenContent {
   VersionId version = 0;
   std::uint64_t time_ns = 0;
-  std::vector<Ino> view_inos;  // as LocalRow's
+  std::vector<Ino> view_inos;  // as in LocalRow
   std::vector<Range> blobs;
 };
 
-// One step is a view, a file or a blob. The order is by the content alone: by the keys of the index, so that steps that
-// follow one another change pages that stand together. A step that failed is taken again. One thread; the content and
-// the blobs stay the caller's, unchanged.
+// The steps of one version: each takes a view, a file or a blob. The order depends on the content only. It follows the
+// keys of the index, so that consecutive steps change neighbouring pages. A failed step can be repeated. One thread;
+// `content` and `brought` must outlive this object, unchanged.
 class ContentTaking {
  public:
-  // `brought`: blobs that come with the version. None to give back.
+  // `brought`: the blobs in the packs of the version. Empty for give_back().
   ContentTaking(const VersionContent& content, std::span<const NewBlob> brought);
 
   std::uint64_t steps() const { return views_.size() + files() + blobs_.size(); }
-  // Gives the version, which plan_version() made, its id and its row. Returns new bytes, as take().
+  // Allocates the id of the version, a result of plan_version(), and adds its row. Returns new bytes as take() does.
   Result<std::uint64_t> begin(Txn& txn, VersionRow version);
-  // Takes these steps; those before are taken. Returns the bytes of blobs that the index did not have.
+  // Takes the steps from `from` to `end`, after all earlier steps. Returns the total size of blobs new to the index.
   Result<std::uint64_t> take(Txn& txn, std::uint64_t from, std::uint64_t end);
-  // After the last step. Once.
+  // Call once, after the last step.
   TakenContent taken();
 
-  // Of a version that comes to nothing: gives back these steps; those behind are given back. Without steps, its row
-  // goes.
+  // Undoes the steps from `from` to `end` of an abandoned version; later ones must be undone already. If `from` is 0,
+  // also deletes the version's row.
   Status give_back(Txn& txn, VersionId version, std::uint64_t from, std::uint64_t end) const;
 
  private:
@@ -67,14 +67,14 @@ class ContentTaking {
   Result<std::uint64_t> take_blobs_of(Txn& txn, std::span<const std::uint32_t> places);
 
   const ContentUses uses_;
-  std::vector<std::uint32_t> views_;  // ordinals, by key
-  std::vector<std::uint32_t> blobs_;  // places, by key
+  std::vector<std::uint32_t> views_;  // ordinals, sorted by key
+  std::vector<std::uint32_t> blobs_;  // places, sorted by key
   const std::span<const NewBlob> brought_;
-  std::vector<std::uint32_t> by_id_;  // numbers of `brought_`
+  std::vector<std::uint32_t> by_id_;  // indices into brought_, sorted by id
   VersionId version_ = 0;
   std::uint64_t time_ns_ = 0;
-  std::vector<Ino> view_inos_;          // by ordinal
-  std::vector<std::uint64_t> numbers_;  // of blobs, by place
+  std::vector<Ino> view_inos_;          // inodes of views, by ordinal
+  std::vector<std::uint64_t> numbers_;  // blob numbers, by place
 };
 
 }  // namespace weft

@@ -16,7 +16,7 @@ std::vector<BlobUse> blob_uses(const VersionContent& content) {
   for (std::uint32_t file = 0; file < content.files.size(); ++file)
     for (const Extent& extent : content.files[file].extents)
       uses.push_back({&extent.id, static_cast<std::uint32_t>(uses.size()), file});
-  // Equal blobs come together, the first of them first; each takes the position of the first.
+  // Sorts equal blobs together, and gives each the position of its first use.
   std::sort(uses.begin(), uses.end(), [](const BlobUse& a, const BlobUse& b) {
     return *a.blob != *b.blob ? *a.blob < *b.blob : a.place < b.place;
   });

@@ -1,4 +1,4 @@
-// What a version's content names, each blob and each view once. Numbers of blobs and inodes of views go by it.
+// The blobs and views that a version's content names, each once. Blob numbers and view inodes follow this order.
 #pragma once
 
 #include <cstddef>
@@ -11,14 +11,14 @@
 
 namespace weft {
 
-// A blob that a file of a version names. A blob that it names twice is one use.
+// A blob that a file of a version names. A file that names a blob twice has one use of it.
 struct BlobUse {
-  const ContentId* blob = nullptr;  // of the content
-  std::uint32_t place = 0;  // of the blob among the version's: they are in the order in which it first names them
+  const ContentId* blob = nullptr;  // points into the content
+  std::uint32_t place = 0;  // index of the blob in the version's blobs, in the order in which it first names them
   std::uint32_t file = 0;
 };
 
-// The content stays the caller's, unchanged, for as long as this is used.
+// `content` must outlive this object, unchanged.
 class ContentUses {
  public:
   explicit ContentUses(const VersionContent& content);
@@ -26,21 +26,21 @@ class ContentUses {
   const VersionContent& content() const { return content_; }
   std::uint32_t blob_count() const { return static_cast<std::uint32_t>(begins_.size() - 1); }
   const ContentId& blob(std::uint32_t place) const { return *uses_[begins_[place]].blob; }
-  // By file.
+  // Returns the uses of a blob, sorted by file.
   std::span<const BlobUse> of_blob(std::uint32_t place) const {
     return std::span(uses_).subspan(begins_[place], begins_[place + 1] - begins_[place]);
   }
-  // Of the views that equal one another, the first; by tensor ordinal.
+  // Returns the first view that equals this one. Views are tensor ordinals.
   std::uint32_t first_alike(std::size_t view) const { return first_[view]; }
-  // The ordinals of the views that are the first of their kind, ascending.
+  // Returns the views that equal no earlier one, ascending.
   std::vector<std::uint32_t> distinct_views() const;
-  // The entries that the mount shows of a view and of those that equal it; 0: it equals one before it.
+  // Returns the number of directory entries in the mount for a view and all its equals; 0 if it equals an earlier view.
   std::uint32_t links(std::size_t view) const { return links_[view]; }
 
  private:
   const VersionContent& content_;
-  std::vector<BlobUse> uses_;          // by place, then by file
-  std::vector<std::uint32_t> begins_;  // of each blob's uses, and the end
+  std::vector<BlobUse> uses_;          // sorted by place, then by file
+  std::vector<std::uint32_t> begins_;  // index of each blob's first use, and the end
   std::vector<std::uint32_t> first_, links_;
 };
 
