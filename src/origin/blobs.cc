@@ -66,7 +66,7 @@ Status OriginBlobs::look_where_said(PackId pack, const std::vector<Said>& blobs,
   return {};
 }
 
-// What the bytes themselves prove, blob by blob.
+// Computes a table of contents from the pack's bytes: the blobs whose digests match at their recorded offsets.
 Result<PackToc> OriginBlobs::read_again(PackId pack, const std::vector<Said>& blobs, Progress& progress) const {
   PackToc toc;
   toc.pack = pack;
@@ -79,7 +79,7 @@ Result<PackToc> OriginBlobs::read_again(PackId pack, const std::vector<Said>& bl
   }
   std::ranges::sort(toc.entries, {}, &PackEntry::offset);
   std::uint64_t end = 0;
-  std::erase_if(toc.entries, [&end](const PackEntry& entry) {  // as no table of contents has them
+  std::erase_if(toc.entries, [&end](const PackEntry& entry) {  // entries of a table must not overlap
     const bool overlaps = entry.offset < end;
     if (!overlaps) end = entry.offset + entry.id.length;
     return overlaps;

@@ -1,5 +1,5 @@
-// From which pack of an origin each blob is taken: where it is said to lie, and where that turns out not to have it
-// whole, from any other pack that lists it. For one thread.
+// Chooses the pack of an origin from which each blob is read: the recorded one, or any other pack that lists the blob
+// if the recorded one does not have it intact. For one thread.
 #pragma once
 
 #include <map>
@@ -21,29 +21,31 @@ namespace weft {
 class OriginBlobs {
  public:
   struct Found {
-    PackId pack = 0;    // that it is taken from
-    bool lost = false;  // no pack has it whole
+    PackId pack = 0;    // the pack to read it from
+    bool lost = false;  // no pack has it intact
   };
   using Blob = std::pair<const ContentId, Found>;
 
   explicit OriginBlobs(const OriginDir& origin) : origin_(origin) {}
 
-  // It lives as long as this does. No place: nobody says where it lies.
+  // Adds a blob to locate. `said`: its recorded place, empty if unknown. The result lives as long as this object.
   const Blob* want(const ContentId& id, const std::optional<BlobPlace>& said);
-  // Something is wrong, and these blobs are therefore looked for elsewhere; one line.
+  // Records a fault, one line of text, that affects these blobs. The next look() searches those without a pack
+  // everywhere.
   void fault(std::string what, std::vector<ContentId> blobs);
-  // Looks for what nothing is known of yet: where it is said to lie, then in all packs. A table of contents that cannot
-  // be read is made again of the bytes. Errc::cancelled.
+  // Locates all blobs without a pack: first at the recorded places, then in all packs. If a table of contents cannot be
+  // read, it is computed again from the pack's bytes. Errc::cancelled.
   Status look(Progress& progress);
 
-  // Their tables of contents with the blobs that are taken from them, by offset, and sizes up to the last one.
+  // Returns the packs to read, each with a table of contents of only the blobs to read from it, sorted by offset; its
+  // size ends at the last of these blobs.
   const std::map<PackId, PackToc>& packs() const { return packs_; }
-  // Packs that more blobs are taken from since this was asked last.
+  // Returns the packs that have got more blobs since the last call.
   std::set<PackId> take_grown() { return std::exchange(grown_, {}); }
-  // These turned out not to be whole in that pack: the next look() is for others.
+  // Records that these blobs are damaged in that pack: the next look() locates them in other packs.
   void not_whole(PackId pack, std::string what, const std::vector<ContentId>& blobs);
 
-  // Faults with which a blob was lost, each told once; and those, so far, with which none was.
+  // take_losses() returns the faults that lost a blob, each once; mended() returns all faults so far that lost none.
   std::vector<std::string> take_losses();
   std::vector<std::string> mended() const;
 
@@ -52,7 +54,7 @@ class OriginBlobs {
     std::string what;
     std::vector<ContentId> blobs;
   };
-  using Said = std::pair<ContentId, std::uint64_t>;  // and its offset
+  using Said = std::pair<ContentId, std::uint64_t>;  // a blob and its recorded offset
   bool is_lost(const ContentId& id) const { return wanted_.at(id).lost; }
   Status look_where_said(PackId pack, const std::vector<Said>& blobs, Progress& progress);
   Result<PackToc> read_again(PackId pack, const std::vector<Said>& blobs, Progress& progress) const;
@@ -62,9 +64,9 @@ class OriginBlobs {
 
   const OriginDir& origin_;
   std::map<ContentId, Found> wanted_;
-  std::map<PackId, std::vector<Said>> said_;        // not looked at yet
-  std::set<ContentId> astray_;                      // not where they are said to be
-  std::set<std::pair<PackId, ContentId>> refuted_;  // what is not whole there, whatever the pack lists
+  std::map<PackId, std::vector<Said>> said_;        // recorded places not checked yet
+  std::set<ContentId> astray_;                      // blobs missing at their recorded place
+  std::set<std::pair<PackId, ContentId>> refuted_;  // blobs damaged in a pack that may list them
   std::map<PackId, PackToc> packs_;
   std::set<PackId> grown_;
   std::vector<Fault> faults_;

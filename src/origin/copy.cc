@@ -66,7 +66,7 @@ class PackCopy {
     return {};
   }
 
-  // So that the sync at the end is short, and other nodes' reads wait behind little.
+  // Starts writeback early, so that the final sync is short and reads of other nodes do not queue behind it.
   void write_behind(std::uint64_t end) {
     if (end < started_ + kWritebackEvery) return;
     start_writeback(to_, started_, end - started_);
@@ -82,7 +82,7 @@ class PackCopy {
   const int from_;
   const int to_;
   const SafePath& path_;
-  std::vector<ContentId>* const bad_;  // null: the first is an error
+  std::vector<ContentId>* const bad_;  // null: the first damaged blob is an error
   std::vector<std::byte> buffer_;
   std::uint64_t started_ = 0;
 };

@@ -1,4 +1,4 @@
-// Copies of packs on their way to an origin, or from there.
+// Copies packs to an origin and from one.
 #pragma once
 
 #include <string>
@@ -11,14 +11,15 @@
 
 namespace weft {
 
-// Makes `path`, a new file of toc.size bytes that has the blobs of `toc` where they lie in `pack`, and holes between;
-// synced. What is read is checked against the digests in `toc`, those against the blobs' roots: Errc::corrupt. With
-// `damaged` such a blob, or one that cannot be read, is listed there, and the others go on: nobody may believe the copy
-// of it. Errc::cancelled. Memory: some MiB.
+// Writes and syncs `path`, a new file of toc.size bytes with the blobs of `toc` at their offsets in `pack` and holes
+// between them. Verifies the bytes against the chunk digests in `toc`, and these against the blob's root:
+// Errc::corrupt. With `damaged`, a blob that is corrupt or unreadable is added to that list instead and the copy
+// continues; the blob's bytes in the copy are not valid. Errc::cancelled. Memory: some MiB.
 Status copy_pack(const PackToc& toc, int pack, const SafePath& path, Progress& progress,
                  std::vector<ContentId>* damaged = nullptr);
 
-// This blob as a pack's table of contents lists it, from the bytes at `offset`. Errc::corrupt: they are another's.
+// Returns the entry of this blob for a table of contents, computed from the bytes at `offset`. Errc::corrupt: the bytes
+// are not this blob's.
 Result<PackEntry> hash_blob(int pack, const ContentId& id, std::uint64_t offset, const Progress& progress);
 
 }  // namespace weft

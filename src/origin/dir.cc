@@ -64,8 +64,8 @@ Result<OriginDir> OriginDir::open(const std::string& path, std::string_view clus
   return dir;
 }
 
-// If several nodes make one origin at once, the first gives it its name. It does so by a link, as file systems of many
-// nodes have no rename that leaves alone what is there.
+// If several nodes create an origin at the same time, the first one sets its id. weft-origin appears by a hard link:
+// shared file systems have no rename that fails if the target exists.
 Status OriginDir::lay_out(std::string_view cluster) const {
   WEFT_TRY(const SafePath origin, directory());
   for (const std::string_view name : kFolders) WEFT_CHECK(make_directories(origin / name));
@@ -105,7 +105,8 @@ Result<OriginDir> OriginDir::open_existing(const std::string& path) {
   return OriginDir(path, *info);
 }
 
-// An empty directory where a file system is not mounted, most often: what is published would go to nobody.
+// A directory without an origin is most often the mount point of an unmounted file system. Publishes written there
+// would reach no other node.
 Result<OriginDir> OriginDir::open_known(const std::string& path, std::string_view uuid, std::string_view cluster) {
   auto dir = open_existing(path);
   const bool none = !dir.ok() && dir.error().code == Errc::not_found && stat_file(path).ok();
@@ -119,8 +120,8 @@ Result<OriginDir> OriginDir::open_known(const std::string& path, std::string_vie
                            none ? "none" : "the origin " + printable(dir->uuid()))};
 }
 
-// Opened for each call: a directory that stays open would keep the file system of an origin from being unmounted, and
-// the process from seeing what is mounted there later.
+// Opens the directory for each call: an open directory would keep the origin's file system from being unmounted, and
+// would hide from this process a file system that is mounted there later.
 Result<SafePath> OriginDir::directory() const {
   WEFT_TRY(Beneath directory, Beneath::open(path_));
   return SafePath(std::move(directory));
@@ -145,7 +146,7 @@ Status OriginDir::put(const std::string& folder, const std::string& name, std::s
   return put;
 }
 
-// A file below tmp/, whole and synced.
+// Writes and syncs a file below tmp/, and returns its path.
 Result<SafePath> OriginDir::write_fresh(const SafePath& origin, std::span<const std::byte> bytes) const {
   SafePath path = fresh(origin);
   WEFT_TRY(const Fd fd, open_file(path, O_WRONLY | O_CREAT | O_EXCL));

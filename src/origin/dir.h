@@ -1,15 +1,15 @@
-// The files of an origin (man weft-store.5), by plain system calls: any of them may hang as long as the file system
-// does. Another user may own the directory: no link in it is followed, and nothing but regular files is opened. Files
-// of several owners lie there, as several nodes write at once: names are unique or name their content, and files appear
-// by rename, whole and synced; nothing is locked, changed or removed, but that `weft restore --registry` gives
-// weft-origin another cluster. Any thread.
+// The files of an origin (man weft-store.5), accessed by plain system calls: each call may hang as long as the file
+// system does. Another user may own the directory, so no link in it is followed and only regular files are opened.
+// Several nodes write at the same time, perhaps as different users: file names are unique or derived from the content,
+// and files appear by rename, complete and synced. Nothing is locked, changed or deleted, except that `weft restore
+// --registry` changes the cluster in weft-origin. Any thread.
 //
-//   weft-origin              which origin this is, and of which cluster
-//   packs/<id>.pack, .toc    as in a store; the .toc last
+//   weft-origin              the id of the origin, and its cluster
+//   packs/<id>.pack, .toc    as in a store; the .toc is written last
 //   manifests/<sha256>       as in a store
-//   places/<sha256>          where the blobs of this manifest lie
-//   journal/<time>-<hash>    what was said, one record each: versions, and with endings .tag and .rm tags and removals
-//   tmp/                     what is being written
+//   places/<sha256>          the places of all blobs of this manifest
+//   journal/<time>-<hash>    one record each: a version, or with the ending .tag or .rm a change of a tag or a removal
+//   tmp/                     files being written
 #pragma once
 
 #include <cstddef>
@@ -39,39 +39,41 @@ std::string origin_toc_name(const std::string& origin, PackId pack);
 
 class OriginDir {
  public:
-  // The origin of this cluster. `path` must be a directory; what is missing of the layout is made. Errc::unsupported:
+  // Opens the origin of this cluster in the directory `path`, and creates it if there is none. Errc::unsupported:
   // another format. Errc::changed: the origin of another cluster.
   static Result<OriginDir> open(const std::string& path, std::string_view cluster);
 
-  // Only to read: makes nothing. Errc::not_found: no origin is there.
+  // Opens an origin for reading, and creates nothing. Errc::not_found: there is no origin.
   static Result<OriginDir> open_existing(const std::string& path);
 
-  // The one of this id, or with "" any: makes nothing. Errc::changed: none is there, or another, or another cluster's.
+  // Opens the origin with this id, or any if `uuid` is empty, and creates nothing. Errc::changed: the directory has no
+  // origin, another one, or one of another cluster.
   static Result<OriginDir> open_known(const std::string& path, std::string_view uuid, std::string_view cluster);
 
   const std::string& path() const { return path_; }
   const std::string& uuid() const { return info_.uuid; }
   const std::string& cluster() const { return info_.cluster; }
-  // It is this cluster's from now on: nodes of the one that it belonged to are refused.
+  // Changes the origin's cluster. Nodes of the previous cluster are refused afterwards.
   Status take_over(std::string_view cluster);
 
-  // Reading. Errc::not_found when it is not there (yet), Errc::corrupt when it is not what its name says.
+  // Reading. Errc::not_found if the file is missing (yet), Errc::corrupt if its bytes do not match its name.
   Result<std::vector<std::byte>> manifest(const Digest& digest) const;
   Result<Places> places(const Digest& manifest) const;
-  Result<std::vector<Digest>> placed() const;              // the manifests of all places
-  Result<std::vector<std::string>> said() const;           // names of the journal's records, by time
+  Result<std::vector<Digest>> placed() const;              // manifests with a file in places/
+  Result<std::vector<std::string>> said() const;           // names of the journal's records, sorted by time
   Result<SaidRecord> said(const std::string& name) const;  // errors as decode_said()
-  Result<std::vector<PackId>> packs() const;               // that have a table of contents
+  Result<std::vector<PackId>> packs() const;               // packs with a table of contents
   Result<PackToc> toc(PackId pack) const;
   Result<Fd> open_pack(PackId pack) const;
 
-  // Writing; each is fine when it is there already.
-  // `toc` says which bytes of `pack`, a descriptor of a pack of a store, are copied; they are verified on the way.
-  // Those that the origin's pack has already stay as they are: its .toc may list more than this one.
+  // Writing. No error if the file exists already; then it stays as it is.
+  //
+  // Copies the blobs that `toc` lists from `pack`, a descriptor of a store's pack, and verifies them. An existing .toc
+  // of the origin may list more blobs than this one.
   Status put_pack(const PackToc& toc, int pack, Progress& progress) const;
   Status put_manifest(const Digest& digest, std::span<const std::byte> bytes) const;
   Status put_places(const Places& places) const;
-  Status put_said(const Said& said, std::string_view cluster) const;  // of this cluster's registry
+  Status put_said(const Said& said, std::string_view cluster) const;  // `cluster`: of the registry; used for tags only
 
   Result<OriginTotals> totals() const;
 

@@ -25,13 +25,13 @@ namespace {
 
 constexpr std::size_t kHoldersAsked = 8;
 
-// A blob, and the manifests of versions that have it.
+// A blob, and the manifests of versions that hold it.
 struct Needed {
   ContentId id;
   std::vector<Digest> manifests;
 };
 
-// What the origin says that it has. It may hang: called on a thread that can be left behind.
+// Checks in the origin's files which blobs it has. A call may hang, so it runs on a thread that can be abandoned.
 class OriginHas {
  public:
   explicit OriginHas(OriginDir origin) : origin_(std::move(origin)) {}
@@ -60,7 +60,7 @@ class OriginHas {
     return toc;
   }
 
-  // null when it cannot be had.
+  // Returns a value that is read once and then cached; null if it cannot be read.
   template <class Key, class Value, class Read>
   static const Value* known(std::map<Key, std::optional<Value>>& all, const Key& key, const Read& read) {
     auto [at, fresh] = all.try_emplace(key);
@@ -147,14 +147,14 @@ class HandOver {
                              deadline_in(options_.patience));
   }
 
-  // Nothing when it must stay, whatever the origin has.
+  // Returns the blobs in a pack that versions hold. Nothing if the node must keep the pack in any case.
   Result<std::optional<std::vector<Needed>>> needed_of(const PackToc& toc) {
     std::vector<Needed> blobs;
     Renewed renewed(store_);
     for (const PackEntry& entry : toc.entries) {
       WEFT_TRY(Snapshot * snapshot, renewed.get(4 * kHoldersAsked));
       const auto place = snapshot->find_blob(entry.id);
-      if (!place.ok()) return std::optional<std::vector<Needed>>();  // a publish that is not in the index yet, or dead
+      if (!place.ok()) return std::optional<std::vector<Needed>>();  // of a running or dead publish
       if (place->pack != toc.pack) continue;
       WEFT_TRY(auto holders, snapshot->some_holders(entry.id, kHoldersAsked));
       Needed blob{entry.id, {}};

@@ -1,4 +1,4 @@
-// Bytes that this node must keep, and that the origin has as well, become cache here.
+// Turns packs that this node must keep into cache, if the origin has their bytes too.
 #pragma once
 
 #include <chrono>
@@ -14,13 +14,13 @@ namespace weft {
 
 struct HandOverOptions {
   std::string origin;
-  std::optional<VersionId> version;            // only packs with blobs of this one
-  std::chrono::milliseconds patience{10'000};  // with the origin, for a pack
+  std::optional<VersionId> version;            // only packs with blobs of this version
+  std::chrono::milliseconds patience{10'000};  // longest wait for the origin, per pack
   std::function<bool()> cancelled = [] { return false; };
 };
-// A pack becomes cache when every blob in it that a version needs lies at the origin, by what that says, in a pack of
-// the right size. Others stay, and so do those with blobs that a publish has just brought or relied on, or of versions
-// that are not taken to the origin yet. Errc::timed_out: the origin does not answer. Errc::cancelled.
+// Turns a pack into cache if, according to the origin's files, the origin has every blob in it that a version needs, in
+// packs of the right size. A pack stays if a publish has just brought or used its blobs, or if a version with blobs in
+// it is not saved at the origin yet. Errc::timed_out: the origin does not answer. Errc::cancelled.
 Result<HandOverReport> hand_over(ClusterStore& store, const HandOverOptions& options);
 
 }  // namespace weft

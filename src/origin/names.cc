@@ -18,8 +18,8 @@ namespace {
 
 using Name = OriginNames::Name;
 
-constexpr std::size_t kTimeDigits = 16;                             // that a record's name begins with
-constexpr std::uint64_t kClocksDifferMax = 300ULL * 1'000'000'000;  // ns, between two nodes
+constexpr std::size_t kTimeDigits = 16;                             // hex digits of the time in a record's name
+constexpr std::uint64_t kClocksDifferMax = 300ULL * 1'000'000'000;  // ns between the clocks of two nodes
 
 class NameReading {
  public:
@@ -29,7 +29,7 @@ class NameReading {
     WEFT_TRY(const auto records, origin_.said());
     for (const std::string& name : records) {
       if (progress.cancelled()) return Error{Errc::cancelled, "interrupted"};
-      if (name.starts_with('.')) continue;  // of a file system that keeps what is open and gone
+      if (name.starts_with('.')) continue;  // NFS keeps deleted open files as .nfs*
       auto record = origin_.said(name);
       if (!record.ok()) {
         unread_.emplace_back(name, std::move(record).error());
@@ -47,7 +47,7 @@ class NameReading {
  private:
   Status take(const std::string& name, SaidRecord record) {
     const std::string path = fmt::format("{}/journal/{}", origin_.path(), printable(name));
-    if (const auto* removal = std::get_if<MirroredRemoval>(&record.said)) add(*removal);  // whatever its name is
+    if (const auto* removal = std::get_if<MirroredRemoval>(&record.said)) add(*removal);  // even with a wrong name
     if (said_name(record.said, record.cluster) != name)
       return Error{Errc::corrupt,
                    fmt::format("{}: expected a record named {}", path, said_name(record.said, record.cluster))};
@@ -67,9 +67,10 @@ class NameReading {
     if (removal.time_ns < at->second.time_ns) at->second = removal;
   }
 
-  // The name of a removal is made of the version's and the time: who knows the version has lost nothing.
+  // Recovers damaged removals. The name of a removal record consists of the time and a hash of the version's name, so
+  // it identifies any version that is known.
   void settle_unread() {
-    std::map<std::string, Name> by_name;  // without the time
+    std::map<std::string, Name> by_name;  // record name without the time -> version
     if (!unread_.empty())
       for (const auto& [version, row] : names_.versions) {
         const std::string name = said_name(MirroredRemoval{version.first, version.second}, {});
@@ -107,7 +108,7 @@ class NameReading {
   static const std::string& model_of(const MirroredTag& tag) { return tag.model; }
   static const std::string& model_of(const MirroredRemoval& removal) { return removal.model; }
 
-  // Numbers of the store that wrote it mean nothing here.
+  // Adds a version without its ids, which are valid only in the store that wrote the record.
   Status add(VersionRow row, const std::string& path) {
     row.id = row.model = row.born = row.died = 0;
     row.removed = false;
@@ -154,12 +155,12 @@ class NameReading {
 
   const OriginDir& origin_;
   OriginNames& names_;
-  std::vector<std::pair<std::string, Error>> unread_;                            // records, by name
-  std::map<Name, MirroredRemoval> removed_;                                      // the first that was said of each
+  std::vector<std::pair<std::string, Error>> unread_;                            // damaged records: name and error
+  std::map<Name, MirroredRemoval> removed_;                                      // the earliest removal of each version
   std::map<std::pair<std::string, std::string>, std::vector<SaidRecord>> tags_;  // by model and tag
 };
 
-// Depth first, without recursion: chains may be as long as there are versions.
+// Sorts topologically, depth first. Without recursion: a chain of parents may contain all versions.
 class Ordering {
  public:
   explicit Ordering(const std::map<Name, VersionRow>& versions) : versions_(versions) {}
@@ -180,7 +181,7 @@ class Ordering {
   };
 
   void begin(const VersionRow* row) {
-    if (row == nullptr || !seen_.try_emplace(row).second) return;  // done, or it is its own ancestor
+    if (row == nullptr || !seen_.try_emplace(row).second) return;  // visited, or its own ancestor
     Visit visit{row, {}};
     for (const ParentRef& parent : row->parents) visit.before.push_back(find({parent.model, parent.number}));
     const auto at = versions_.find({row->model_name, row->number});

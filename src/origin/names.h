@@ -1,4 +1,4 @@
-// What an origin's journal says, put together: which versions there are, which of them are gone, where tags stand.
+// The catalog according to an origin's journal: all versions, the removed ones among them, and the tags.
 #pragma once
 
 #include <map>
@@ -15,21 +15,21 @@ namespace weft {
 
 struct OriginNames {
   using Name = std::pair<std::string, std::uint64_t>;  // model, number
-  std::map<Name, VersionRow> versions;                 // tombstones too
-  std::vector<MirroredTag> tags;                       // as they stood last, of live versions
-  std::vector<std::string> problems;                   // records that are damaged, missing, or contradict
-  std::vector<std::string> mended;                     // damaged, and all they said is known from their names
+  std::map<Name, VersionRow> versions;                 // including tombstones
+  std::vector<MirroredTag> tags;                       // latest state, of live versions
+  std::vector<std::string> problems;                   // damaged, missing or contradictory records
+  std::vector<std::string> mended;                     // damaged records, recovered from their names
 };
 
-// Errc::cancelled; damage of single records is a problem, not an error. No version that some record removes is live,
-// however damaged that is: the name of a removal tells which version it means.
+// Reads the journal. Errc::cancelled. A damaged record is a problem, not an error. A version with a removal record is
+// never live, even if the record is damaged: the name of the record identifies the version.
 Result<OriginNames> read_names(const OriginDir& origin, Progress& progress);
 
-// Of records of one tag, as several nodes wrote them, the last: by their times, which may differ as clocks do; between
-// two of about one time the registry's revision knows better, if it is of one registry.
+// Returns the newest of the records of one tag, which several nodes wrote. Records are ordered by time. Node clocks
+// differ, so records of about the same time are ordered by registry revision, if both are of one registry.
 MirroredTag last_of(std::vector<SaidRecord> records);
 
-// In an order in which they may have come: by time, numbers of one model ascending, parents first.
+// Returns the versions in a possible order of their publishes: by time, numbers of a model ascending, parents first.
 std::vector<const VersionRow*> in_order(const std::map<OriginNames::Name, VersionRow>& versions);
 
 }  // namespace weft

@@ -23,11 +23,11 @@
 namespace weft {
 namespace {
 
-constexpr std::size_t kHoldersAtEachEnd = 32;  // of a blob that are looked at
+constexpr std::size_t kHoldersAtEachEnd = 32;  // holders of a blob to use, from each end of the list
 constexpr std::size_t kTensorsNamed = 3;
-constexpr std::size_t kEntriesMax = 1U << 20U;  // of a directory that are searched
+constexpr std::size_t kEntriesMax = 1U << 20U;  // searched in a directory tree
 
-// A published file that has a blob.
+// A published file that contains a blob.
 struct Use {
   VersionRow version;
   const Manifest* manifest = nullptr;
@@ -39,7 +39,7 @@ class ManifestCache {
  public:
   explicit ManifestCache(Store& store) : store_(store) {}
 
-  // Null if the manifest is not here or cannot be read.
+  // Returns null if the manifest is not on this node or cannot be read.
   const Manifest* of(const VersionRow& version) {
     const auto [at, fresh] = known_.try_emplace(version.manifest);
     if (!fresh) return at->second.get();
@@ -74,7 +74,7 @@ Result<std::vector<Use>> uses_of(Store& store, ManifestCache& manifests, const C
   return uses;
 }
 
-// Does a tensor of `file` lie in the blob, where that is an extent of the file in use?
+// True if a tensor of `file` has bytes in the blob `id` of use.file.
 bool lies_in(const Use& use, const File& file, const Tensor& tensor, const ContentId& id) {
   if (tensor.extent != kNoExtent) return &file == use.file && file.extents[tensor.extent].id == id;
   return std::ranges::any_of(tensor.runs, [&](const TensorRun& run) {
@@ -123,8 +123,8 @@ class Search {
   const TakeBlob& take_;
   Progress& progress_;
   ManifestCache manifests_;
-  std::map<std::uint64_t, std::vector<Place>> places_;  // by the size of the published file
-  std::set<Digest> of_manifests_;                       // of versions that have these blobs
+  std::map<std::uint64_t, std::vector<Place>> places_;  // by size of the published file
+  std::set<Digest> of_manifests_;                       // manifests of versions that hold these blobs
 };
 
 Status Search::look_for_files() {
@@ -190,7 +190,7 @@ Status Search::search_directory(const std::string& path) {
   return code ? sys_error(code.value(), path) : Status{};
 }
 
-// Another store has a blob where its index says.
+// Offers the blobs of another store, at the places in its index.
 Status Search::search_store(const std::string& path) {
   OpenOptions options;
   options.decode = content_decoder();

@@ -1,4 +1,4 @@
-// A store made again from its origin.
+// Restores a store, or a registry, from an origin.
 #include <algorithm>
 #include <cstring>
 #include <map>
@@ -26,9 +26,9 @@
 namespace weft {
 namespace {
 
-// What a live version's manifest asks of the store.
+// The content that a live version's manifest needs.
 struct Needs {
-  std::vector<const OriginBlobs::Blob*> blobs;  // each once
+  std::vector<const OriginBlobs::Blob*> blobs;  // distinct
   std::uint64_t tree_nodes = 0;
 };
 
@@ -65,7 +65,7 @@ class Restoring {
       if (auto* version = std::get_if<MirroredVersion>(&change)) {
         version->packs.clear();
         version->version.publisher = publisher();
-        if (version->version.removed) version->tree_nodes = 1;  // a registry has none without; nobody numbers them
+        if (version->version.removed) version->tree_nodes = 1;  // a registry requires one; it stays unused
       }
     tell_mended();
     out.report = report_;
@@ -106,7 +106,7 @@ class Restoring {
   OriginBlobs blobs_{origin_};
 };
 
-// A tombstone says the most that is still true of a version whose bytes are gone.
+// Turns a version whose bytes are lost into a tombstone, which keeps everything else that is known of it.
 void Restoring::lose(VersionRow& row, std::string_view why) {
   tell(fmt::format("{}: {}", spec_of(row.model_name, row.number), why));
   row.removed = true;
@@ -154,7 +154,7 @@ void Restoring::tell_mended() {
   for (std::string& mended : blobs_.mended()) report_.mended.push_back(std::move(mended));
 }
 
-// The origin's id in the form of a node's: no node has it.
+// Returns the origin's id in the form of a node id. No node has this id.
 std::string Restoring::publisher() const {
   const Digest digest = sha256(std::as_bytes(std::span(origin_.uuid())));
   Uuid uuid;
@@ -174,7 +174,7 @@ Status Restoring::look_at_versions() {
   return {};
 }
 
-// Versions that need what no pack has whole.
+// Turns versions into tombstones if they need blobs that no pack has intact.
 Status Restoring::lose_incomplete() {
   const auto losses = blobs_.take_losses();
   if (losses.empty()) return {};
@@ -195,7 +195,7 @@ std::uint64_t bytes_of(const PackToc& toc) {
   return bytes;
 }
 
-// What a pack turns out not to have whole makes others grow.
+// Copies packs until all blobs are copied. If a blob is damaged in one pack, another pack is copied with more blobs.
 Status Restoring::copy_packs(const StoreRestore& store) {
   std::uint64_t bytes = 0;
   std::set<PackId> grown = blobs_.take_grown();

@@ -29,7 +29,7 @@ constexpr std::size_t kPlacesBytesMax = 64U << 20U;
 constexpr std::size_t kTocsBytesMax = 64U << 20U;
 constexpr std::size_t kOpenPacksMax = 64;
 constexpr auto kForgetPatience = std::chrono::seconds(1);
-constexpr std::size_t kLarge = 1U << 20U;  // a read of so many leaves no pages behind, and waits for its turn
+constexpr std::size_t kLarge = 1U << 20U;  // reads of this size leave no cached pages and have their own threads
 
 std::uint64_t key_of(const Digest& digest) {
   std::uint64_t key = 0;
@@ -39,7 +39,7 @@ std::uint64_t key_of(const Digest& digest) {
 
 struct OpenPack {
   Fd fd;
-  Fd direct;  // not valid where there is no such way
+  Fd direct;  // for O_DIRECT; invalid if unsupported
 };
 
 // A run of bytes of one pack.
@@ -52,8 +52,9 @@ bool goes_on(const Stretch& last, const Stretch& next) {
   return last.place.pack == next.place.pack && last.place.offset + last.length == next.place.offset;
 }
 
-// One origin as its readers share it. What it keeps may be of before a repair, or of a mount that is gone: after a read
-// that went wrong all of it is opened anew. Everything here may hang; it is called on threads that can be left behind.
+// Reads from one origin; shared by all threads. Its cached descriptors and tables may predate a repair or a remount, so
+// it drops them all after a failed read and tries again. Every call may hang: callers use threads that can be
+// abandoned.
 class OriginReader {
  public:
   explicit OriginReader(std::string path) : path_(std::move(path)) {}
@@ -63,9 +64,10 @@ class OriginReader {
     return dir.manifest(digest);
   }
   Result<std::vector<Digest>> chunks(const Digest& manifest, const ContentId& id);
-  // Reads the bytes behind `kept`.
+  // Returns the bytes of the runs: the first ones from `kept`, the rest from the origin.
   Result<SourceBytes> read(const Digest& manifest, const std::vector<ChunkRun>& runs, const KeptBytes& kept);
-  // False: nothing that was kept had been used since the last time, so that another try would end as this one.
+  // Drops everything cached. False if none of it was used since the last call: then a retry would fail like the last
+  // try.
   bool forget();
 
  private:
@@ -170,7 +172,7 @@ Result<std::vector<Digest>> OriginReader::chunks_once(const Places& places, cons
 }
 
 bool OriginReader::forget() {
-  std::map<PackId, PackPointer> closed;  // without the lock: that may hang
+  std::map<PackId, PackPointer> closed;  // closed without the lock: close may hang
   {
     const std::lock_guard lock(mutex_);
     closed.swap(open_);
@@ -180,8 +182,8 @@ bool OriginReader::forget() {
   return used_kept_.exchange(false);
 }
 
-// What would only pass through the page cache: this node reads it from its store from now on. Nothing where that cannot
-// be done, or where the page cache has it.
+// Reads with O_DIRECT, not through the page cache: this node later reads the bytes from its own store. Nothing if that
+// is impossible, or if the page cache has the bytes.
 Result<std::optional<SourceBytes>> OriginReader::read_straight(BlobPlace place, std::size_t size) {
   WEFT_TRY(const PackPointer pack, this->pack(place.pack));
   std::optional<SourceBytes> out;
@@ -199,13 +201,13 @@ Status OriginReader::read_run(BlobPlace place, std::span<std::byte> out) {
   const int fd = pack->fd.get();
   const std::string where = origin_pack_name(path_, place.pack);
   WEFT_TRY(const std::size_t got, read_some(fd, place.offset, out, where));
-  // The next bytes come into these pages: fresh ones cost more.
+  // The next read reuses these pages, which is cheaper than fresh ones.
   if (out.size() >= kLarge) forget_pages(fd, place.offset, out.size());
   if (got == out.size()) return {};
   return Error{Errc::corrupt, fmt::format("{}: expected {} bytes at {}, got {}", where, out.size(), place.offset, got)};
 }
 
-// Runs that go on where the one before ends are one read.
+// Converts runs to places in packs. Adjacent runs become one read.
 Result<OriginReader::Stretches> OriginReader::stretches(const Places& places, const std::vector<ChunkRun>& runs) const {
   Stretches out;
   for (const ChunkRun& run : runs) {
@@ -232,7 +234,7 @@ Result<SourceBytes> OriginReader::read_once(const Places& places, const std::vec
   for (const auto& [place, length] : stretches) size += length;
   if (size > kSourceReadMax) return Error{Errc::internal, fmt::format("a read of {} bytes", size)};
   WEFT_TRY(SourceBytes out, read_stretches(stretches, size, kept));
-  // The origin is the only giver: a wrong chunk makes it drop its open files and lists.
+  // The origin is the only giver: after a wrong chunk, refuted() drops its open files and tables.
   for (const RunChunk& chunk : chunks_of(runs)) out.givers.push_back(chunk.at < kept.bytes ? kSeveralGivers : 0);
   return out;
 }
@@ -290,7 +292,7 @@ class OriginSource final : public BlobSource {
 
  private:
   std::shared_ptr<BoundedCalls> calls_;
-  std::shared_ptr<BoundedCalls> large_reads_;  // few at once: they come one after the other instead of all late
+  std::shared_ptr<BoundedCalls> large_reads_;  // few threads: reads finish one by one instead of all late
   std::shared_ptr<OriginReader> reader_;       // shared with calls that hang
 };
 

@@ -16,7 +16,7 @@
 namespace weft {
 namespace {
 
-// Of a blob's other versions, so many are asked where it lies at the origin.
+// Number of a blob's holders, from each end, whose places at the origin are searched for it.
 constexpr std::size_t kHoldersAsked = 8;
 
 std::vector<ContentId> blobs_of(const Manifest& manifest) {
@@ -26,10 +26,10 @@ std::vector<ContentId> blobs_of(const Manifest& manifest) {
   return {blobs.begin(), blobs.end()};
 }
 
-// Other versions that have a blob.
+// Other versions that hold a blob.
 struct Others {
   std::vector<Digest> manifests;
-  bool elsewhere = false;  // some were published on another node, which brings it to the origin
+  bool elsewhere = false;  // a version of another node holds the blob; that node copies it to the origin
 };
 
 Result<Others> others_with(Store& store, const ContentId& id, const VersionRow& but) {
@@ -59,7 +59,7 @@ class Staging {
       WEFT_TRY(const Manifest manifest, decode_manifest(reader->bytes()));
       WEFT_CHECK(put_content(blobs_of(manifest)));
       WEFT_CHECK(origin_.put_places(places_));
-      WEFT_CHECK(origin_.put_manifest(row_.manifest, reader->bytes()));  // who finds it finds all that it names
+      WEFT_CHECK(origin_.put_manifest(row_.manifest, reader->bytes()));  // last: all that it names exists now
     }
     return origin_.put_said(row_, {});
   }
@@ -90,7 +90,7 @@ class Staging {
     return {};
   }
 
-  // Where this blob lies at the origin already.
+  // Returns the place of a blob that the origin already has.
   Result<std::optional<BlobPlace>> at_origin(const ContentId& id, const OpenPlace& here) {
     if (here.pack) {
       const PackToc* toc = toc_of(here.pack->id());
@@ -108,7 +108,8 @@ class Staging {
                                    row_.number, id.length, to_hex(id.root))};
   }
 
-  // Blobs that no live version of another node has: one that was removed since may have brought them to the origin.
+  // Searches the places of all manifests for blobs that no live version of another node holds: a removed version may
+  // have brought them to the origin.
   Status look_everywhere(std::vector<std::size_t> lost) {
     if (lost.empty()) return {};
     WEFT_TRY(const auto manifests, origin_.placed());
@@ -134,7 +135,7 @@ class Staging {
     return nowhere(id, Errc::absent);
   }
 
-  // The origin's; null when it has none.
+  // toc_of() and places_of() return the origin's copy; null if it has none.
   const PackToc* toc_of(PackId pack) {
     auto [at, fresh] = tocs_.try_emplace(pack);
     if (fresh)
@@ -148,10 +149,11 @@ class Staging {
     return at->second ? &*at->second : nullptr;
   }
 
-  // A pack goes there as it is; where one of its name is there that lacks some of these blobs, they go in a new one.
+  // Copies a pack as it is. If the origin has a pack with this id that lacks some of these blobs, copies them into a
+  // new pack.
   Status put_pack(const PackReader& pack, const std::vector<std::size_t>& members) {
     WEFT_TRY(PackToc toc, read_toc_of(store_path_, pack.id()));
-    toc.cached = toc.promoted = false;  // there it is for good
+    toc.cached = toc.promoted = false;  // an origin keeps its packs
     if (toc_of(pack.id()) != nullptr) {
       toc.pack = new_pack_id(PackKind::blobs);
       std::erase_if(toc.entries, [&](const PackEntry& entry) {
@@ -177,7 +179,7 @@ class Staging {
   Progress& progress_;
   LookedFor& looked_for_;
   Places places_;
-  Others others_;  // with the blob that was looked for last
+  Others others_;  // other holders of the blob that at_origin() searched last
   std::map<PackId, std::optional<PackToc>> tocs_;
   std::map<Digest, std::optional<Places>> known_;
 };

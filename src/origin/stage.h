@@ -1,4 +1,4 @@
-// Takes a version to the origin.
+// Copies a version to the origin.
 #pragma once
 
 #include <cstddef>
@@ -11,15 +11,16 @@
 
 namespace weft {
 
-// Blobs that are neither here nor at one origin, each with how many manifests had places there when it was looked for
-// in all of them: nothing goes from there, so with as many it is not looked for again.
+// Negative cache: blobs found neither on this node nor at the origin, with the number of manifests that had places at
+// the origin at that time. Nothing is ever deleted at an origin, so a blob is searched again only if that number has
+// grown.
 using LookedFor = std::map<ContentId, std::size_t>;
 
-// Everything that the version needs is at the origin, durably, when it returns: packs that are not there yet, the
-// manifest, where its blobs lie, what was said of it. Errc::not_found: a blob is neither here nor at the origin yet,
-// because another node is still to write it. Errc::absent: nobody is known that would. Errc::cancelled. Bytes are
-// verified on the way; progress is told of those that move. Many nodes may do so at once, for the same version too. It
-// may hang in the origin's file system; a store that is taken back meanwhile is not touched any more: Errc::cancelled.
+// Copies to the origin everything that the version needs and the origin lacks, durably: packs, the manifest, the places
+// of its blobs, and its journal record. Errc::not_found: this node lacks a blob that another node has not written to
+// the origin yet. Errc::absent: no node is known that would write the blob. Errc::cancelled. Verifies all bytes;
+// `progress` counts the copied ones. Several nodes may copy at the same time, also the same version. May hang in the
+// origin's file system. If the store is taken back meanwhile, it is not used again: Errc::cancelled.
 Status stage_version(const LentStore& store, const OriginDir& origin, const VersionRow& row, Progress& progress,
                      LookedFor& looked_for);
 

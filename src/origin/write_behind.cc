@@ -25,45 +25,45 @@ namespace {
 
 constexpr std::size_t kSavesBetweenTelling = 64;
 constexpr auto kTick = std::chrono::milliseconds(100);
-constexpr auto kPauseMin = std::chrono::milliseconds(500);  // after a failure; doubled with each that follows
+constexpr auto kPauseMin = std::chrono::milliseconds(500);  // after a failure; doubles with each further one
 constexpr auto kPauseMax = std::chrono::milliseconds(30'000);
 constexpr auto kEndWait = std::chrono::milliseconds(2'000);
 
 }  // namespace
 
-// Shared with the thread, which may outlive its owner.
+// Shared with the thread, which may outlive the WriteBehind.
 struct WriteBehind::State final : public Progress {
   State(ClusterStore& of, std::string path) : whole(of), store(of), origin_path(std::move(path)) {}
 
-  ClusterStore& whole;  // only while `store` is used
+  ClusterStore& whole;  // use only inside store.use()
   LentStore store;
   const std::string origin_path;
-  VersionId untried = 0;  // the thread's: nobody has tried this one or those behind
-  LookedFor looked_for;   // the thread's
+  VersionId untried = 0;  // only the thread uses this: versions from here on have not been tried
+  LookedFor looked_for;   // only the thread uses this
   std::atomic<bool> ending = false;
   std::atomic<std::uint64_t> bytes_written = 0;
   mutable std::mutex mutex;
   std::condition_variable changed;
-  bool look = true;                // all below guarded by mutex
-  bool ended = false;              // the thread
-  std::multiset<VersionId> first;  // somebody waits for these
+  bool look = true;                // this and all members below are guarded by mutex
+  bool ended = false;              // the thread has ended
+  std::multiset<VersionId> first;  // versions that callers wait for
   struct Lost {
     std::uint64_t round = 0;
     std::string why;
   };
-  std::map<VersionId, Lost> lost;  // that lack bytes which nobody brings
+  std::map<VersionId, Lost> lost;  // versions that lack bytes which no known node would write
   std::string active;
   std::uint64_t saved = 0;
-  std::uint64_t records = 0;          // of the journal, that went there
-  std::optional<std::uint64_t> told;  // the end of what the origin has of the journal; none: not asked yet
+  std::uint64_t records = 0;          // journal records written
+  std::optional<std::uint64_t> told;  // journal offset up to which the origin has the events; empty: not read yet
   std::string problem;
-  std::string logged;               // of the round before
-  std::uint64_t rounds = 0;         // that have begun
-  std::uint64_t refused_round = 0;  // the latest that found another origin than the one that is known
-  std::size_t takers = 0;           // that wait for another origin to be taken
-  bool take_new = false;            // the next round takes what it finds for the origin
-  std::uint64_t taken_round = 0;    // the latest that did so, and
-  Status taken;                     // how that ended
+  std::string logged;               // problem of the previous round
+  std::uint64_t rounds = 0;         // rounds begun
+  std::uint64_t refused_round = 0;  // latest round that found an unknown origin, or none
+  std::size_t takers = 0;           // callers in take_new_origin()
+  bool take_new = false;            // the next round adopts the origin that it finds
+  std::uint64_t taken_round = 0;    // latest round that tried to adopt one
+  Status taken;                     // result of that round
 
   void total(std::uint64_t /*bytes*/) override {}
   void advance(std::uint64_t bytes) override { bytes_written += bytes; }
@@ -99,7 +99,7 @@ struct WriteBehind::State final : public Progress {
     });
   }
 
-  // Where this node's bytes are, and go. A store that knows no origin yet makes one where there is none.
+  // Opens the store's origin. A store without an origin adopts the one in the directory, or creates it there.
   Result<OriginDir> origin() {
     WEFT_TRY(const std::string cluster, this->cluster());
     WEFT_TRY(const std::string known, store.use([&](Store&) { return whole.origin(); }));
@@ -108,7 +108,7 @@ struct WriteBehind::State final : public Progress {
     return take(std::move(dir));
   }
 
-  // Not once nobody waits for it any more, as when the directory answers late.
+  // Adopts the origin in the directory, unless all callers have stopped waiting because the directory answered late.
   Result<OriginDir> new_origin() {
     WEFT_TRY(const std::string cluster, this->cluster());
     WEFT_TRY(OriginDir dir, OriginDir::open(origin_path, cluster));
@@ -148,10 +148,10 @@ struct WriteBehind::State final : public Progress {
   }
 
   struct Round {
-    std::set<VersionId> waited_for;  // that were tried
-    VersionId again = 0;             // the next that failed in a round before, of which
-    VersionId end = 0;               // all are below this
-    bool reached = true;             // the origin
+    std::set<VersionId> waited_for;  // versions that callers wait for, tried in this round
+    VersionId again = 0;             // next version to retry after a failure in an earlier round
+    VersionId end = 0;               // all versions to retry are below this
+    bool reached = true;             // the origin could be opened
   };
 
   Status save(VersionId version, Round& round) {
@@ -172,7 +172,8 @@ struct WriteBehind::State final : public Progress {
     return store.use([&](Store&) { return whole.saved(std::span(&version, 1)); });
   }
 
-  // Somebody waits for it; else nobody has tried it; else it failed in a round before, and may do so for ever.
+  // Returns the next version to save: one that a caller waits for, else one not tried yet, else one that failed in an
+  // earlier round and may fail again forever.
   Result<std::optional<VersionId>> next(Round& round) {
     while (const auto waited_for = next_waited_for(round)) {
       WEFT_TRY(const bool waits, is_unsaved(*waited_for));
@@ -196,7 +197,8 @@ struct WriteBehind::State final : public Progress {
     return {};
   }
 
-  // One round over what is unsaved; the first failure, if any: others may succeed all the same.
+  // Tries to save each unsaved version once. Returns the first failure, and goes on after it: other versions may
+  // succeed.
   Status round() {
     Status worst;
     const auto note = [&worst](const Status& done) {
@@ -207,7 +209,7 @@ struct WriteBehind::State final : public Progress {
       WEFT_TRY(const auto version, next(round));
       if (!version) return worst;
       note(save_and_count(*version, round));
-      if (!round.reached) return worst;  // the others would fail as well
+      if (!round.reached) return worst;  // other versions would fail as well
       if (tried % kSavesBetweenTelling == 0) note(tell());
     }
     return {};
@@ -240,8 +242,8 @@ struct WriteBehind::State final : public Progress {
     return told;
   }
 
-  // Takes what this node heard of names, from anybody, to the origin's journal: records are named by what they say, so
-  // one that another node was faster with is there already.
+  // Writes all catalog events that this node knows, its own and those of other nodes, to the origin's journal. A
+  // record's name is derived from its content, so a record that another node wrote first exists already.
   Status tell() {
     WEFT_TRY(const std::uint64_t end, journal_end());
     std::optional<std::uint64_t> from = told_so_far();
@@ -253,7 +255,7 @@ struct WriteBehind::State final : public Progress {
     }
     while (*from != end && !ending) {
       WEFT_TRY(from, tell_some(origin, *from));
-      if (*from > end) return {};  // more came meanwhile
+      if (*from > end) return {};  // new events arrived meanwhile
     }
     return {};
   }
@@ -276,7 +278,7 @@ struct WriteBehind::State final : public Progress {
     changed.notify_all();
   }
 
-  Error not_yet() const {  // with the mutex held
+  Error not_yet() const {  // call with the mutex held
     return Error{Errc::cancelled, problem.empty() ? "not at the origin yet" : "not at the origin yet: " + problem};
   }
 
@@ -293,8 +295,8 @@ struct WriteBehind::State final : public Progress {
     return rounds;
   }
 
-  // Until `is_done`. Of what only somebody can mend, as `failure` with the mutex held too, it is told at once, by a
-  // round that began after `asked`.
+  // Waits until `is_done`. A failure that only an administrator can repair ends the wait at once: an unknown origin,
+  // seen by a round that began after `asked`, or an error of `failure`, which is called with the mutex held.
   Status wait_until(std::uint64_t asked, const std::function<Result<bool>()>& is_done,
                     const std::function<Status()>& failure, const std::function<bool()>& cancelled) {
     std::unique_lock lock(mutex);

@@ -1,7 +1,7 @@
-// Takes what this node publishes to the origin, in the background, in the daemon, and what it hears of names: versions,
-// tags and removals of all nodes, so that no record is lost with the node that made it. What is still to be done is
-// what the store calls unsaved, and not told: it outlives the process. The store knows which origin that is about, the
-// first that was met: what is at another does not count.
+// A background thread of the daemon that copies this node's publishes to the origin. It also writes the catalog events
+// of all nodes (versions, tags, removals) to the origin's journal, so that no record is lost with its node. The store
+// records the remaining work, the unsaved versions and the events not told, so a restart continues it. The store also
+// records the id of the origin, the first one that it met; content at another origin does not count.
 #pragma once
 
 #include <chrono>
@@ -16,32 +16,33 @@
 namespace weft {
 
 struct WriteBehindStatus {
-  std::uint64_t waiting = 0;        // versions
+  std::uint64_t waiting = 0;        // unsaved versions
   std::string active;               // "model@1"; "" while nothing moves
   std::uint64_t bytes_written = 0;  // since the start
   std::uint64_t versions_saved = 0;
-  std::uint64_t records_written = 0;  // of what was said
-  std::string problem;                // why the last try failed; "" when it did not
+  std::uint64_t records_written = 0;  // journal records
+  std::string problem;                // why the last try failed; "" if it succeeded
 };
 
 // Any thread.
 class WriteBehind {
  public:
-  // `store` outlives this. The directory need not answer, or be there: it is tried again and again.
+  // `store` must outlive this object. If the directory is missing or does not answer, the thread retries.
   WriteBehind(ClusterStore& store, std::string origin_path);
-  // Takes some seconds at most: a thread that hangs in the origin's file system is left behind, without the store.
+  // Takes a few seconds at most. A thread that hangs in the origin's file system is abandoned, and cannot use the
+  // store.
   ~WriteBehind();
   WriteBehind(const WriteBehind&) = delete;
   WriteBehind& operator=(const WriteBehind&) = delete;
 
-  void look_again();  // something was published, tagged or removed; without it, it is seen within half a minute
-  // Until all that is unsaved now and all that was said, or this version, is at the origin. Errc::cancelled.
-  // Errc::changed: another origin is there than the one that the store knows, or none. Errc::absent: a version lacks
-  // bytes, and nobody is known that would bring them; the others are there.
+  void look_again();  // call after a publish, tag or removal; without a call, changes are seen within half a minute
+  // wait() returns once all versions and events of this moment are at the origin, wait_for() once this version is.
+  // Errc::cancelled. Errc::changed: the directory has no origin, or not the one that the store knows. Errc::absent: a
+  // version lacks bytes that no known node would write; the others are at the origin.
   Status wait(const std::function<bool()>& cancelled);
   Status wait_for(VersionId version, const std::function<bool()>& cancelled);
-  // Takes what is in the directory now for the origin from now on, made where there is none: all that this node
-  // published and heard goes there. Errc::cancelled.
+  // Makes the origin in the directory the store's origin, and creates it if there is none. All publishes of this node
+  // and all events that it knows are then written there. Errc::cancelled.
   Status take_new_origin(const std::function<bool()>& cancelled);
   WriteBehindStatus status() const;
 
