@@ -1,4 +1,4 @@
-// Base64 as RFC 4648 has it: the standard alphabet, padded.
+// Base64 according to RFC 4648: standard alphabet, with padding.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,8 @@
 namespace weft {
 
 std::string to_base64(std::span<const std::byte> bytes);
-// Nothing for what to_base64() does not write: other characters, white space, missing padding, bits that say nothing.
+// Returns nothing for text that to_base64() does not write: other characters, white space, missing padding, unused bits
+// that are set.
 std::optional<std::vector<std::byte>> from_base64(std::string_view text);
 
 }  // namespace weft

@@ -1,4 +1,5 @@
-// The registry of a node in a cluster: changes go to etcd, and are over when the mirror has brought them back.
+// The registry of a node in a cluster. A change goes to etcd, and is complete once the mirror has applied it to the
+// local store.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -18,9 +19,9 @@
 namespace weft {
 namespace {
 
-constexpr auto kLeaveMax = std::chrono::milliseconds(500);  // for requests that are under way at the end
+constexpr auto kLeaveMax = std::chrono::milliseconds(500);  // for requests in flight at shutdown
 constexpr auto kFirstTryMax = std::chrono::seconds(5);
-constexpr auto kMirrorMax = std::chrono::seconds(20);  // until what etcd has taken shows here
+constexpr auto kMirrorMax = std::chrono::seconds(20);  // until a change committed in etcd is in the local store
 
 Status check_store(ClusterStore& store) {
   if (store.cluster()) return {};
@@ -70,7 +71,7 @@ class ClusterRegistry final : public Registry {
     WEFT_TRY(std::uint64_t revision, names_.remove_version(model, number, why));
     return shown(spec_of(model, number), revision);
   }
-  // One by one: each is a transaction of etcd.
+  // Removes one version per call: each removal is an etcd transaction.
   Result<std::size_t> remove_versions(std::span<const VersionName> versions) override {
     if (versions.empty()) return std::size_t{0};
     WEFT_CHECK(remove_version(versions.front().model, versions.front().number));
@@ -102,7 +103,7 @@ class ClusterRegistry final : public Registry {
   void changed() const {
     if (options_.changed) options_.changed();
   }
-  // What is done without the mirror would not be seen here: it fails at once, and nothing is done.
+  // Errc::unreachable if the mirror is not connected: a change would not show on this node, so none is made.
   Status check_connected() const;
   Status shown(std::string_view what, std::uint64_t revision);
   using Facts = std::shared_ptr<const EtcdNames::Facts>;
@@ -120,7 +121,7 @@ class ClusterRegistry final : public Registry {
   Mirror mirror_;
 };
 
-// Just started, or when a watch has just ended, it is not known yet.
+// Waits for the mirror's first try to connect after a start or the end of a watch: until then the state is unknown.
 Status ClusterRegistry::check_connected() const {
   mirror_.wait_until_tried(Clock::now() + kFirstTryMax);
   RegistryStatus status;
@@ -162,7 +163,7 @@ Result<PublishOutcome> ClusterRegistry::outcome_of(const PublishDecision& decisi
   return outcome;
 }
 
-// Of the model, as far as this node knows; 0: it knows nothing of it.
+// Returns the model's next number in the local store; 0 if the store does not have the model.
 Result<std::uint64_t> ClusterRegistry::next_number(const std::string& model) {
   WEFT_TRY(std::unique_ptr<Snapshot> snapshot, store_.snapshot());
   auto row = snapshot->model(model);
@@ -170,7 +171,7 @@ Result<std::uint64_t> ClusterRegistry::next_number(const std::string& model) {
   return row.error().code == Errc::not_found ? Result<std::uint64_t>(0) : std::move(row).error();
 }
 
-// Null where etcd is to be asked.
+// Returns the facts for a publish from the local store and cached heads; null if they must be read from etcd.
 ClusterRegistry::Facts ClusterRegistry::recall(const std::string& model) {
   auto snapshot = store_.snapshot();
   if (!snapshot.ok()) return nullptr;
@@ -197,7 +198,7 @@ Result<PublishOutcome> ClusterRegistry::publish(Import& import, const PublishReq
   WEFT_TRY(wish.number_min, next_number(request.model));
   if (asked.valid()) ahead = asked.get();
   auto decision = names_.publish(wish, std::move(ahead));
-  // Without an answer it may yet be published: what it brought stays, for the mirror or for gc.
+  // Without an answer the version may still get published: keep its content, for the mirror or for gc.
   if (!decision.ok() && decision.error().code == Errc::timed_out) prepared->keep();
   if (!decision.ok()) return std::move(decision).error();
   if (decision->made) prepared->keep();

@@ -10,8 +10,8 @@
 namespace weft {
 namespace {
 
-// A peer that is cut off closes nothing: a connection that is idle is probed each second after three, and one whose
-// data is not acknowledged ends after six.
+// A peer that loses its network does not close its connections. So an idle connection is probed every second after 3 s,
+// and a connection whose data is not acknowledged ends after 6 s.
 constexpr int kIdleSeconds = 3;
 constexpr int kProbeSeconds = 1;
 constexpr int kProbes = 3;
@@ -73,7 +73,7 @@ void curl_prepare(CURL* handle, const HttpOptions& options) {
 
 CurlHeaders curl_headers(const std::string& token, const std::string& header) {
   curl_slist* list = curl_slist_append(nullptr, "Content-Type: application/json");
-  list = curl_slist_append(list, "Expect:");  // no wait for a go-ahead before bodies over a megabyte
+  list = curl_slist_append(list, "Expect:");  // sends bodies over 1 MB without waiting for "100 Continue"
   if (!token.empty()) list = curl_slist_append(list, ("Authorization: " + token).c_str());
   if (!header.empty()) list = curl_slist_append(list, header.c_str());
   return CurlHeaders(list);

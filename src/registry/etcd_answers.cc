@@ -1,4 +1,4 @@
-// Answers of etcd's gateway from text.
+// Decodes the answers of etcd's JSON gateway.
 #include <fmt/core.h>
 
 #include "base/json_value.h"
@@ -21,12 +21,12 @@ Result<JsonValue> parse(std::string_view text, std::string_view where) {
   return root;
 }
 
-// Reads members of one object; what is left out is zero or empty, what has another type is refused.
+// Reads the members of one object. A missing member is zero or empty; a member of another type is an error.
 class Members {
  public:
   Members(const JsonValue& object, std::string_view where) : object_(object), where_(where) {}
 
-  // 64-bit numbers are strings, smaller ones are not; both are taken. Revisions and ids are never negative here.
+  // Accepts strings too: etcd writes 64-bit numbers as strings. Revisions and ids are never negative.
   Status number(std::string_view name, std::uint64_t& out) const {
     const JsonValue* value = find(name);
     if (value == nullptr) return {};
@@ -58,7 +58,7 @@ class Members {
     if (!decoded) return wrong(where_, fmt::format("base64 as \"{}\"", name));
     return std::move(*decoded);
   }
-  Result<const JsonValue*> object(std::string_view name) const {  // nullptr: left out
+  Result<const JsonValue*> object(std::string_view name) const {  // nullptr if missing
     const JsonValue* value = find(name);
     if (value != nullptr && value->object() == nullptr) return wrong(where_, fmt::format("an object as \"{}\"", name));
     return value;
@@ -129,7 +129,7 @@ Result<Event> read_event(const JsonValue& value, std::string_view where) {
   return event;
 }
 
-// A stream's {"result": …}.
+// Returns the result of a stream's message, {"result": …}.
 Result<const JsonValue*> read_result(const JsonValue& root, std::string_view text, std::string_view where) {
   Members members(root, where);
   if (root.find("error") != nullptr) return error_of(0, text, where);
@@ -221,7 +221,7 @@ Result<WatchAnswer> decode_watch(std::string_view line, std::string_view where) 
 
 namespace {
 
-// gRPC's status codes, of which etcd uses these.
+// The gRPC status codes that etcd uses.
 enum : std::uint64_t {
   kCanceled = 1,
   kUnknown = 2,
@@ -240,8 +240,8 @@ enum : std::uint64_t {
 
 constexpr int kRequestTimeout = 408;
 
-// Said before a change is proposed to the members. What else is unavailable, as a server that stops or a transport that
-// closes, may be so behind that.
+// Errors from before a change is proposed to the etcd members. Other UNAVAILABLE errors, such as a stopping server or a
+// closed transport, may come after the proposal.
 constexpr std::string_view kNotProposed[] = {"etcdserver: no leader", "etcdserver: not capable",
                                              "all SubConns are in TransientFailure"};
 

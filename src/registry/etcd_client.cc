@@ -10,25 +10,25 @@
 namespace weft::etcd {
 namespace {
 
-// A member that has lost the others ends the watch, as it would say nothing new.
+// With this header, an etcd member that loses its leader ends the watch, which would receive nothing new.
 constexpr const char* kNeedsLeader = "Grpc-Metadata-hasleader: true";
-constexpr auto kFirstLineMax = std::chrono::seconds(5);  // of a watch
+constexpr auto kFirstLineMax = std::chrono::seconds(5);  // until the first answer of a watch
 
 HttpOptions http_options(const EtcdOptions& options) {
   return {options.ca, options.cert, options.key, options.connect_max, limits::kEtcdAnswerMax};
 }
 
-bool gives_way(Errc code) {  // another endpoint may do better
+bool gives_way(Errc code) {  // another endpoint may answer
   return code == Errc::unreachable || code == Errc::timed_out || code == Errc::io;
 }
 
-// After these a change was not made for sure, but for Errc::no_space: see error_of().
+// True for errors after which a change was certainly not made. The exception is Errc::no_space: see error_of().
 bool is_refusal(Errc code) {
   return code == Errc::unreachable || code == Errc::invalid || code == Errc::permission || code == Errc::busy ||
          code == Errc::changed || code == Errc::no_space;
 }
 
-// The login's failure is not the request's: that was never sent.
+// Converts an error of the login to one of the request, which was never sent.
 Error not_sent(Error error) {
   if (error.code == Errc::timed_out || error.code == Errc::io) error.code = Errc::unreachable;
   return error;
@@ -97,11 +97,12 @@ std::string Client::token() const {
   return token_;
 }
 
-// A token names an index of etcd's log, and a request with it waits until the member has reached that. A cluster that
-// is restored from a snapshot begins its log anew, so that such a request gets no answer. The next one logs in again.
+// Drops a token, so that the next request logs in again. A token contains an index of etcd's log, and an etcd member
+// delays a request until its log has reached the index. An etcd cluster restored from a snapshot starts a new log, so a
+// request with an old token gets no answer.
 void Client::drop_token(const std::string& token) {
   std::lock_guard lock(mutex_);
-  if (token_ == token) token_.clear();  // another thread may have a newer one
+  if (token_ == token) token_.clear();  // another thread may have renewed it
 }
 
 std::string Client::endpoint() const {
@@ -123,7 +124,7 @@ Result<std::string> Client::post(std::size_t endpoint, std::string_view path, co
 
 Status Client::log_in(std::size_t endpoint, Clock::time_point deadline) {
   constexpr std::string_view kPath = "/v3/auth/authenticate";
-  // etcd refuses a login that comes with an old token.
+  // etcd refuses a login request that carries an old token.
   WEFT_TRY(std::string text, post(endpoint, kPath, encode_login(options_.user, options_.password), "", deadline));
   WEFT_TRY(std::string token, decode_login(text, url(endpoint, kPath)));
   std::lock_guard lock(mutex_);
@@ -153,7 +154,7 @@ Result<std::string> Client::call(std::string_view path, const std::string& body,
     std::size_t endpoint = (first + i) % count;
     auto left = end - Clock::now();
     if (i > 0 && left <= Clock::duration::zero()) break;
-    // One that hangs leaves the others their part of the time, where another may be asked after it.
+    // If the request may be repeated, an endpoint that hangs uses only its share of the time.
     auto share = repeat == Repeat::safe ? left / static_cast<long>(count - i) : left;
     auto answer = call_endpoint(endpoint, path, body, Clock::now() + share);
     if (answer.ok()) preferred_ = endpoint;
@@ -211,7 +212,7 @@ Result<std::unique_ptr<WatchStream>> Client::watch_at(std::size_t endpoint, cons
   return watch;
 }
 
-// A range that is asked for first finds an endpoint that answers.
+// Tries only the preferred endpoint. Callers make a range request before, which finds an endpoint that answers.
 Result<std::unique_ptr<WatchStream>> Client::watch(const Keys& keys, std::uint64_t revision) {
   std::size_t endpoint = preferred_;
   auto watch = watch_at(endpoint, keys, revision);

@@ -1,9 +1,9 @@
-// Requests to an etcd of several endpoints: one that does not answer gives way to the next, a login that has expired or
-// gets no answer is done again. Any thread.
+// Client of an etcd with several endpoints. If an endpoint does not answer, the client uses the next one. It logs in
+// again after a login has expired, or after a request with it got no answer. Any thread.
 //
-// Errors as etcd_wire.h's error_of() and http.h. Errc::unreachable: nothing was done. Errc::timed_out: a transaction
-// may have been done, whatever the reason that its answer is not known; it is not sent twice, as who sent it must look
-// first.
+// Errors are those of error_of() in etcd_wire.h and of http.h. Errc::unreachable: nothing was done. Errc::timed_out: a
+// transaction may have been executed, but its answer is unknown for some reason. The client does not send it twice: the
+// caller must first read the result.
 #pragma once
 
 #include <atomic>
@@ -21,23 +21,23 @@
 
 namespace weft::etcd {
 
-// What is committed from a revision on, as it is committed. For one thread, but wake().
+// A watch: receives commits from a revision on, as they are made. For one thread, except wake().
 class WatchStream {
  public:
   using Clock = HttpStream::Clock;
   WatchStream(std::unique_ptr<HttpStream> lines, std::string where, std::size_t endpoint);
-  // Nothing when none came until the deadline or wake(). Errc::unreachable: the stream is over. Errc::changed: the
-  // revision asked for is compacted. The parts of one revision come as one answer.
+  // Returns nothing if no answer arrives before the deadline or wake(). Errc::unreachable: the stream has ended.
+  // Errc::changed: the requested revision is compacted. Fragments of one revision are joined into one answer.
   Result<std::optional<WatchAnswer>> next(Clock::time_point deadline);
   void wake() { lines_->wake(); }
-  std::size_t endpoint() const { return endpoint_; }  // that brings it, as Client counts
+  std::size_t endpoint() const { return endpoint_; }  // index in EtcdOptions::endpoints
 
  private:
   Result<std::optional<WatchAnswer>> decode(std::string_view line);
   std::unique_ptr<HttpStream> lines_;
   std::string where_;
   const std::size_t endpoint_;
-  std::optional<WatchAnswer> part_;  // of a revision that is not whole yet
+  std::optional<WatchAnswer> part_;  // fragments of an incomplete revision
 };
 
 class Client {
@@ -45,7 +45,7 @@ class Client {
   using Clock = HttpClient::Clock;
   explicit Client(EtcdOptions options);
 
-  // Errc::invalid: options that cannot be.
+  // Errc::invalid for unusable options.
   static Status check(const EtcdOptions& options);
 
   Result<RangeAnswer> range(const RangeQuery& range);
@@ -53,19 +53,20 @@ class Client {
   Result<LeaseAnswer> grant_lease(std::uint64_t ttl_s);
   Result<LeaseAnswer> keep_alive(std::uint64_t lease);
   Status revoke_lease(std::uint64_t lease);
-  // Everything about `keys` from `revision` on.
+  // Watches all changes of `keys` from `revision` on.
   Result<std::unique_ptr<WatchStream>> watch(const Keys& keys, std::uint64_t revision);
 
-  std::string endpoint() const;  // the one that answered last
+  std::string endpoint() const;  // the endpoint that answered last
   std::uint64_t requests() const { return requests_; }
-  // Requests go elsewhere by now: its endpoint did not answer one. A watch that hangs ends by nothing else.
+  // True if requests use another endpoint than the watch, because the watch's endpoint did not answer one. A watch that
+  // hangs gives no other sign.
   bool has_left(const WatchStream& watch) const { return watch.endpoint() != preferred_; }
-  void try_next();  // begins with another endpoint: this one answers, and knows nothing new
+  void try_next();  // later requests start with the next endpoint
   void stop(Clock::duration grace) { http_.stop(grace); }
-  bool stopped() const { return http_.stopped(); }  // no request goes out any more
+  bool stopped() const { return http_.stopped(); }  // no more requests are sent
 
  private:
-  enum class Repeat : std::uint8_t { never, safe };  // what may have been done may be sent again
+  enum class Repeat : std::uint8_t { never, safe };  // safe: may be sent again after a missing answer
   Result<std::string> call(std::string_view path, const std::string& body, Repeat repeat);
   Result<std::string> call_endpoint(std::size_t endpoint, std::string_view path, const std::string& body,
                                     Clock::time_point deadline);
@@ -79,7 +80,7 @@ class Client {
 
   const EtcdOptions options_;
   HttpClient http_;
-  std::atomic<std::size_t> preferred_{0};  // an index into endpoints
+  std::atomic<std::size_t> preferred_{0};  // index in options_.endpoints
   std::atomic<std::uint64_t> requests_{0};
   mutable std::mutex mutex_;
   std::string token_;  // guarded by mutex_

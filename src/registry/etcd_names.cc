@@ -17,16 +17,16 @@ using etcd::RangeQuery;
 using etcd::Relation;
 using etcd::Target;
 
-constexpr auto kPause = std::chrono::milliseconds(50);  // after an answer that was lost
-constexpr std::size_t kTagsAtOnce = 100;                // deleted by one transaction
+constexpr auto kPause = std::chrono::milliseconds(50);  // after a lost answer
+constexpr std::size_t kTagsAtOnce = 100;                // tags deleted by one transaction
 constexpr std::uint64_t kTagsReadMax = 10'000;
 
 Error no_version(std::string_view model, std::uint64_t number) {
   return Error{Errc::not_found, fmt::format("{}: no such version in the cluster", spec_of(model, number))};
 }
 
-// Runs `attempt` until it gives a value, which it does not when a race is lost. It is told whether an answer to an
-// earlier one was lost: what it then finds done was done by that.
+// Runs `attempt` until it returns a value; after a lost race it returns none. Its argument is true if the answer of an
+// earlier attempt was lost: then that attempt may have made a change that is found done.
 template <class Attempt>
 Result<std::uint64_t> until_won(const etcd::Client& client, std::chrono::milliseconds retry_max, std::string_view what,
                                 const Attempt& attempt) {
@@ -66,7 +66,7 @@ Result<RegistryMeta> EtcdNames::agree(std::string_view own, etcd::Header& header
     etcd::Txn txn;
     txn.compares.push_back({{key, {}}, Target::version, Relation::equal, 0});
     txn.then.emplace_back(etcd::Put{key, seal(RegistryMeta{kRegistryFormat, random_uuid(), now_ns()}, bound(key)), 0});
-    WEFT_CHECK(client_.txn(txn));  // whoever won, the next look tells
+    WEFT_CHECK(client_.txn(txn));  // the next read shows which node won
   }
 }
 
@@ -75,7 +75,7 @@ std::vector<std::byte> EtcdNames::ours() {
   return ours_;
 }
 
-// What was known of heads is of an etcd that may have gone: another's revisions may be the same by chance.
+// Stores the registry's identity and drops cached heads: those of another registry may have equal revisions by chance.
 void EtcdNames::found_ours(std::vector<std::byte> value) {
   const std::lock_guard lock(mutex_);
   ours_ = std::move(value);
@@ -89,7 +89,8 @@ Status EtcdNames::check_ours(std::span<const etcd::KeyValue> found, std::span<co
                            found.empty() ? "nothing" : "another cluster", keys_.meta())};
 }
 
-// An etcd that began anew meanwhile has not what others rely on, and what it is told may be lost with it.
+// Runs a transaction only in the registry that agree() found. A registry that was recreated meanwhile lacks the
+// versions that the change depends on, and may lose the change.
 Result<etcd::TxnAnswer> EtcdNames::change(etcd::Txn txn) {
   const std::vector<std::byte> ours = this->ours();
   const etcd::Keys meta{keys_.meta(), {}};
@@ -117,7 +118,7 @@ Result<std::optional<std::uint64_t>> EtcdNames::try_set_tag(std::string_view mod
   std::uint64_t known_revision = 0;
   if (!known.items.empty()) {
     known_revision = known.items[0].mod_revision;
-    auto value = open_tag(known.items[0].value, bound(key));  // one that does not verify is replaced
+    auto value = open_tag(known.items[0].value, bound(key));  // a value that does not verify is replaced
     if (value.ok() && value->number == number) return std::optional(known_revision);
   }
   etcd::Txn txn;
@@ -146,7 +147,7 @@ Result<std::uint64_t> EtcdNames::set_tag(std::string_view model, std::string_vie
   });
 }
 
-// Keys of tags that say this number. One that does not verify says nothing.
+// Returns the keys of the tags that lead to this number. Skips values that do not verify.
 Result<std::vector<std::string>> EtcdNames::tags_at(const etcd::RangeAnswer& tags, std::uint64_t number) {
   std::vector<std::string> keys;
   for (const etcd::KeyValue& item : tags.items) {
@@ -156,7 +157,8 @@ Result<std::vector<std::string>> EtcdNames::tags_at(const etcd::RangeAnswer& tag
   return keys;
 }
 
-// Nothing when a tag was set since it was read. More tags than one transaction takes go in several.
+// Returns nothing if a tag was set after the read, or if the version has more tags than one transaction can delete:
+// then it deletes some of the tags, and the next attempt continues.
 Result<std::optional<std::uint64_t>> EtcdNames::try_remove(std::string_view model, std::uint64_t number,
                                                            std::string_view lost, bool may_be_done) {
   const std::string key = keys_.version(model, number);
@@ -176,8 +178,8 @@ Result<std::optional<std::uint64_t>> EtcdNames::try_remove(std::string_view mode
   etcd::Txn txn;
   txn.compares.push_back({{key, {}}, Target::mod_revision, Relation::equal, item.mod_revision});
   txn.compares.push_back({keys_.tags_of(model), Target::mod_revision, Relation::less, facts.header.revision + 1});
-  // Mirrors are told in this order. The removal comes first, so that they take its tags with it, as a store alone does,
-  // and do not tell of a version that is lost that it reached a disk.
+  // Mirrors receive the changes in this order. The removal is first: so a mirror deletes the tags with the version, as
+  // a single store does, and never reports that a lost version is on a disk.
   if (all) {
     RegistryTombstone tombstone;
     WEFT_TRY(tombstone.version, open_version(item.value, bound(key)));

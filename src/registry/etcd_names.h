@@ -1,5 +1,5 @@
-// Changes of names in etcd: each is one transaction that holds only while what was read before it still does. Two nodes
-// that change one model at once are told apart by the revision of its head; who loses reads again. Any thread.
+// Changes of names in etcd. Each is one transaction, which compares the keys that were read for it. If two nodes change
+// a model at the same time, the revision of the model's head decides, and the loser reads again. Any thread.
 #pragma once
 
 #include <chrono>
@@ -23,53 +23,55 @@
 namespace weft {
 
 struct PublishWish {
-  MirroredVersion version;          // number 0: it is given here
-  std::vector<std::string> tags;    // to set to it
-  std::vector<VersionName> relies;  // must live when it is published
-  std::uint64_t number_min = 0;  // this node knows of numbers before it: a registry set back gives none of them again
+  MirroredVersion version;          // number 0: publish() allocates it
+  std::vector<std::string> tags;    // tags to set on the version
+  std::vector<VersionName> relies;  // versions that must be live at the publish
+  std::uint64_t number_min = 0;     // this node has lower numbers, which a registry set back must not use again
 };
 
 struct PublishDecision {
   std::uint64_t number = 0;
   bool made = false;           // false: the newest live version, `number`, has this content already
-  std::uint64_t revision = 0;  // a mirror that is so far shows it, with its tags
+  std::uint64_t revision = 0;  // a mirror at this revision shows the version with its tags
 };
 
 class EtcdNames {
  public:
-  // `retry_max`: how long a change is tried again, after lost races and answers that did not come.
+  // `retry_max`: how long a change is retried after lost races and missing answers.
   EtcdNames(etcd::Client& client, const RegistryKeys& keys, std::chrono::milliseconds retry_max)
       : client_(client), keys_(keys), retry_max_(retry_max) {}
 
-  // Agrees on what the cluster is: made by the first node that comes and is of none yet (`own` is ""). Errc::not_found:
-  // there is none, and this node's is `own`: its registry was lost, or is elsewhere. From then on each change is made
-  // in the registry that was found, or fails in the same way.
+  // Reads the identity of the cluster. If there is none, a node without a cluster (`own` is "") creates it; a node of
+  // cluster `own` fails with Errc::not_found: its registry was lost, or this is the wrong etcd. Later changes fail in
+  // the same way unless they reach the registry found here.
   Result<RegistryMeta> agree(std::string_view own, etcd::Header& header);
 
-  // What a publish of the model is decided by, read while it is still being prepared; null where that fails.
+  // Reads the facts that decide a publish of the model, while the publish is still being prepared; null after an error.
   struct Facts;  // etcd_publish.cc
   std::shared_ptr<const Facts> foresee(const std::string& model);
-  // The same without a message, of a model that was published here before: `newest` is its newest live version, and
-  // `next_number` that of its next, as the mirror has them; null unless these go with the head that etcd had last, as
-  // far as anybody here knows.
+  // Like foresee(), without a request, for a model that this node has published before. `newest` is its newest live
+  // version and `next_number` its next number in the mirror. Null unless `next_number` matches the newest head of the
+  // model that this node has seen.
   std::shared_ptr<const Facts> recall(const std::string& model, std::uint64_t next_number, const VersionRow& newest);
-  // The watch brought this head.
+  // Records a head that the watch has received.
   void saw_head(const std::string& model, const etcd::Event& event);
-  // Errc::not_found: `relies` or what a tag says is gone; Errc::exists: the name would hide another model's. `ahead`
-  // may be null; where it is out of date by now, it is read again.
+  // Publishes a version. Errc::not_found: a version of `relies`, or one to be tagged, was removed. Errc::exists: the
+  // name would hide another model's. `ahead` may be null, or out of date; the facts are then read again.
   Result<PublishDecision> publish(const PublishWish& wish, std::shared_ptr<const Facts> ahead = nullptr);
-  // The revision. An empty number deletes the tag.
+  // Returns the revision of the change. Deletes the tag if there is no number.
   Result<std::uint64_t> set_tag(std::string_view model, std::string_view tag, std::optional<std::uint64_t> number);
-  // `lost`: why, if its bytes were lost.
+  // `lost`: the reason, if the version's bytes were lost.
   Result<std::uint64_t> remove_version(std::string_view model, std::uint64_t number, std::string_view lost = {});
-  // Its bytes are on a disk. The revision; fine when that is known, or there is no such version.
+  // Records that the version's bytes are on a disk, and returns the revision. No error if that is recorded already or
+  // the version does not exist.
   Result<std::uint64_t> keep_version(std::string_view model, std::uint64_t number);
-  // As Registry::bring_back().
+  // See Registry::bring_back().
   Result<bool> bring_back(const MirrorChange& change, bool look);
-  // No number before `next_number` is given again: somebody here knows it, and a registry that was set back does not.
+  // Raises the model's next number to at least `next_number`. A registry that was set back would otherwise use numbers
+  // again that this node's store has.
   Status raise(const std::string& model, std::uint64_t next_number);
-  // A revision newer than all that was committed before the call; the watch brings it. `node` is ours.
-  // It says `value`, that no other says.
+  // Puts `value`, which must be unique, as the barrier of `node`, this node. Returns the revision, which is newer than
+  // all earlier commits; the watch receives it.
   Result<std::uint64_t> barrier(std::string_view node, std::string_view value);
 
  private:
@@ -106,8 +108,8 @@ class EtcdNames {
   const RegistryKeys& keys_;
   const std::chrono::milliseconds retry_max_;
   std::mutex mutex_;
-  std::map<std::string, KnownHead> heads_;  // of models that were published here; guarded by mutex_
-  std::vector<std::byte> ours_;             // what the registry says it is; empty: not agreed on yet; guarded by mutex_
+  std::map<std::string, KnownHead> heads_;  // of models that this node published; guarded by mutex_
+  std::vector<std::byte> ours_;             // value of the key meta; empty before agree(); guarded by mutex_
 };
 
 }  // namespace weft

@@ -1,4 +1,4 @@
-// Publishing: read what decides, then one transaction that compares all of it.
+// Publishing: reads the facts, then runs one transaction that compares them all.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -11,19 +11,19 @@
 
 namespace weft {
 
-// What a publish is decided by, all of one revision.
+// The facts that decide a publish, all of one revision.
 struct EtcdNames::Facts {
   etcd::Header header;
   RegistryHead head;
-  std::uint64_t head_revision = 0;      // 0: there is no such model yet
-  std::uint64_t removals_revision = 0;  // of the newest removal
-  std::uint64_t newest = 0;             // live; 0: none
+  std::uint64_t head_revision = 0;      // 0: the model does not exist yet
+  std::uint64_t removals_revision = 0;  // revision of the newest removal
+  std::uint64_t newest = 0;             // newest live number; 0: none
   std::uint64_t newest_revision = 0;
   MirroredVersion newest_version;
-  VersionRow tried;                  // what the number that was asked for is given to, live or removed
-  std::uint64_t tried_revision = 0;  // 0: to nothing
+  VersionRow tried;                  // the version that has the tried number, live or removed
+  std::uint64_t tried_revision = 0;  // 0: no version has the number
 
-  // Nobody else publishes in this node's name, and it publishes once a nanosecond.
+  // True if the tried number belongs to this publish: no other publish has the same node and time.
   bool tried_is_ours(const VersionRow& row) const {
     return tried_revision != 0 && tried.manifest == row.manifest && tried.publisher == row.publisher &&
            tried.time_ns == row.time_ns;
@@ -38,8 +38,8 @@ using etcd::RangeQuery;
 using etcd::Relation;
 using etcd::Target;
 
-constexpr std::size_t kFixedCompares = 2;  // removals, and which registry it is
-constexpr std::size_t kHeadsMax = 4'096;   // that are remembered
+constexpr std::size_t kFixedCompares = 2;  // the keys r and meta
+constexpr std::size_t kHeadsMax = 4'096;   // cached heads
 constexpr auto kPause = std::chrono::milliseconds(50);
 
 RangeQuery one(std::string key, bool keys_only = false) {
@@ -83,7 +83,7 @@ Error gave_up(std::string_view model, bool unsure) {
 
 }  // namespace
 
-// What does not verify is not ours.
+// Reads the version with the tried number. Skips values that do not verify: this publish cannot have written them.
 void EtcdNames::read_tried(const etcd::RangeAnswer& live, const etcd::RangeAnswer& removed, Facts& facts) {
   if (!live.items.empty()) {
     auto version = open_version(live.items[0].value, bound(live.items[0].key));
@@ -98,7 +98,7 @@ void EtcdNames::read_tried(const etcd::RangeAnswer& live, const etcd::RangeAnswe
   }
 }
 
-// One transaction. `tried`: a number to look at too, unless it is 0.
+// Reads all facts in one transaction. `tried`: also read the version with this number, unless it is 0.
 Result<EtcdNames::Facts> EtcdNames::read_facts(const std::string& model, std::uint64_t tried) {
   std::vector<std::string> ancestors = ancestors_of(model);
   etcd::Txn txn;
@@ -184,7 +184,8 @@ void EtcdNames::saw_head(const std::string& model, const etcd::Event& event) {
   remember(model, *head, event.item.mod_revision);
 }
 
-// What was read ahead decides at most once, and never that nothing is to be done: that version may be gone by now.
+// Returns the prefetched facts once, then reads them. Prefetched facts do not decide that the newest version has this
+// content already, since that version may be removed by now.
 Result<EtcdNames::Facts> EtcdNames::facts_for(const PublishWish& wish, std::shared_ptr<const Facts>& ahead,
                                               std::uint64_t tried) {
   const auto known = std::exchange(ahead, nullptr);
@@ -194,7 +195,8 @@ Result<EtcdNames::Facts> EtcdNames::facts_for(const PublishWish& wish, std::shar
   return facts;
 }
 
-// Names what is gone; the transaction itself proves that nothing goes meanwhile.
+// Errc::not_found names a version that is missing. The publish transaction itself checks that none is removed
+// meanwhile.
 Status EtcdNames::check_relies(std::span<const VersionName> relies) {
   while (!relies.empty()) {
     auto some = relies.first(std::min(relies.size(), limits::kEtcdOpsMax));
@@ -208,7 +210,7 @@ Status EtcdNames::check_relies(std::span<const VersionName> relies) {
   return {};
 }
 
-// The newest version has this content: it is the one, only its tags may be new.
+// Sets the tags on the newest version, which has this content already.
 Result<PublishDecision> EtcdNames::repeat(const PublishWish& wish, const Facts& facts) {
   PublishDecision decision{facts.newest, false, facts.newest_revision};
   for (const std::string& tag : wish.tags) {
@@ -218,7 +220,7 @@ Result<PublishDecision> EtcdNames::repeat(const PublishWish& wish, const Facts& 
   return decision;
 }
 
-// Nothing when a race is lost. `tried` is set to the number.
+// Returns nothing after a lost race. Sets `tried` to the number.
 Result<std::optional<PublishDecision>> EtcdNames::try_publish(const PublishWish& wish, const Facts& facts,
                                                               std::uint64_t& tried) {
   const std::string& model = wish.version.version.model_name;
@@ -272,17 +274,18 @@ Result<PublishDecision> EtcdNames::publish(const PublishWish& wish, std::shared_
   const VersionRow& row = wish.version.version;
   WEFT_CHECK(check_tags(wish));
   const auto end = Clock::now() + retry_max_;
-  // The last number is enough: another is tried once the head has moved, and then the one before is decided.
+  // The last number suffices: another one is tried only after the head has moved, when the outcome of the last is
+  // known.
   std::uint64_t tried = 0;
-  bool unsure = false;           // a transaction of ours may have been done, or may yet be
-  std::optional<Error> refused;  // the last was, and may have been done all the same: the next look tells
+  bool unsure = false;           // the outcome of an earlier transaction is unknown
+  std::optional<Error> refused;  // no_space of the last transaction, which may have been executed: the next read shows
   for (;;) {
     const bool foreseen = ahead != nullptr;
     auto facts = facts_for(wish, ahead, tried);
     if (!facts.ok() && !unsure && !refused) return std::move(facts).error();
     if (!facts.ok() && facts.error().code == Errc::cancelled) break;
-    // An answer may be lost, and the transaction sent again, below this: what is ours is known by what it says. Others
-    // may have published after it, or removed it.
+    // An answer may get lost, and a lower layer may repeat the transaction. So this publish is recognized by its
+    // content. Other nodes may meanwhile have published newer versions, or removed this one.
     if (facts.ok() && facts->tried_is_ours(row)) return PublishDecision{tried, true, facts->tried_revision};
     if (facts.ok() && facts->newest_is(row.manifest)) return repeat(wish, *facts);
     if (facts.ok() && refused && !unsure) return std::move(*refused);

@@ -1,4 +1,4 @@
-// Names of a registry that was lost, put into one that begins anew.
+// Restores the names of a lost registry into a new one.
 #include <fmt/core.h>
 
 #include <thread>
@@ -12,12 +12,12 @@
 
 namespace weft {
 
-// What the registry says of a version that is to come back, of one revision.
+// The registry's state of a version to restore, at one revision.
 struct EtcdNames::Returning {
   std::uint64_t revision = 0;
   RegistryHead head;
-  std::uint64_t head_revision = 0;  // 0: there is no such model yet
-  bool there = false;               // the version, live or removed
+  std::uint64_t head_revision = 0;  // 0: the model does not exist yet
+  bool there = false;               // the registry has the version, live or removed
 };
 
 namespace {
@@ -69,7 +69,7 @@ Result<EtcdNames::Returning> EtcdNames::read_returning(const MirroredVersion& ve
   return now;
 }
 
-// Nothing when a race is lost.
+// Returns nothing after a lost race.
 Result<std::optional<bool>> EtcdNames::try_bring_back(const MirroredVersion& version, bool look) {
   const VersionRow& row = version.version;
   const std::string& model = row.model_name;
@@ -80,7 +80,7 @@ Result<std::optional<bool>> EtcdNames::try_bring_back(const MirroredVersion& ver
   const std::string key = row.removed ? keys_.tombstone(model, row.number) : keys_.version(model, row.number);
   const RegistryHead head{std::max(now.head.next_number, row.number + 1),
                           now.head_revision == 0 ? row.time_ns : now.head.created_ns, row.kind};
-  // A whole list has it behind what came back before it.
+  // With the current revision a tombstone sorts after the versions restored before it (RegistryList).
   std::vector<std::byte> value =
       row.removed ? seal(RegistryTombstone{version, now.revision}, bound(key)) : seal(version, bound(key));
   if (value.size() > limits::kRegistryRecordMax)
@@ -97,7 +97,7 @@ Result<std::optional<bool>> EtcdNames::try_bring_back(const MirroredVersion& ver
   return answer.succeeded ? std::optional(true) : std::nullopt;
 }
 
-// One that is set stays where the registry has it.
+// A tag that the registry has already stays unchanged.
 Result<std::optional<bool>> EtcdNames::try_bring_back(const MirroredTag& tag, bool look) {
   const std::string key = keys_.tag(tag.model, tag.name);
   if (look) return std::optional(true);
@@ -131,7 +131,7 @@ Status EtcdNames::raise(const std::string& model, std::uint64_t next_number) {
   return Error{Errc::busy, fmt::format("{}: others publish it all the time", model)};
 }
 
-// An answer that was lost is no matter: what was done is found to be there.
+// Lost answers need no special case: a retry finds the change in the registry.
 Result<bool> EtcdNames::bring_back(const MirrorChange& change, bool look) {
   const auto attempt = [&](const auto& one) -> Result<std::optional<bool>> {
     if constexpr (requires { try_bring_back(one, look); })

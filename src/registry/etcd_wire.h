@@ -1,10 +1,11 @@
-// etcd v3 as its JSON gateway speaks it: requests to text, answers from text. Pure.
+// The protocol of etcd v3's JSON gateway: encodes requests and decodes answers. Pure.
 //
 // Paths are /v3/kv/range, /v3/kv/txn, /v3/watch, /v3/lease/grant, …; all are POST. Keys and values are base64, 64-bit
-// numbers are decimal strings, and what is zero or empty is left out. Each message of a stream is one line,
-// {"result": …} or {"error": …}. (etcd's rpc.proto; tried with etcd 3.4.23.)
-// Answers are hostile: bounded before they are parsed (limits::kEtcdAnswerMax), of the types that are expected or
-// refused.
+// numbers are decimal strings, and zero or empty members are omitted. A message of a stream is one line, {"result": …}
+// or {"error": …}. (etcd's rpc.proto; tried with etcd 3.4.23.)
+//
+// Answers may be hostile: their size is bounded before they are parsed (limits::kEtcdAnswerMax), and members of an
+// unexpected type are refused.
 #pragma once
 
 #include <cstddef>
@@ -26,19 +27,19 @@ struct KeyValue {
   std::uint64_t mod_revision = 0;
 };
 
-// Keys from `begin` to before `end`; "" as the end: `begin` alone.
+// The keys from `begin` to before `end`; only the key `begin` if `end` is empty.
 struct Keys {
   std::string begin;
   std::string end;
 };
-Keys prefixed(std::string prefix);  // all that begin so; not empty, and not of bytes 0xff alone
+Keys prefixed(std::string prefix);  // all keys with this prefix, which must have a byte other than 0xff
 
 struct RangeQuery {
   Keys keys;
-  std::uint64_t limit = 0;     // 0: none
-  std::uint64_t revision = 0;  // 0: now
+  std::uint64_t limit = 0;     // 0: no limit
+  std::uint64_t revision = 0;  // 0: the current one
   bool keys_only = false;
-  bool last_first = false;  // by key; with a limit
+  bool last_first = false;  // descending by key; for use with a limit
 };
 struct Put {
   std::string key;
@@ -50,16 +51,16 @@ struct Delete {
 };
 using Op = std::variant<RangeQuery, Put, Delete>;
 
-// Numbers are 0 of a key that is not there; no value equals its.
+// A missing key has version and mod_revision 0, and equals no value.
 enum class Target : std::uint8_t { version, mod_revision, value };
 enum class Relation : std::uint8_t { equal, greater, less };
-// Holds when it holds for every key of the range; for a range without keys, when it holds for 0.
+// True if every key of the range satisfies it. A range without keys is compared as one missing key.
 struct Compare {
   Keys keys;
   Target target = Target::version;
   Relation relation = Relation::equal;
   std::uint64_t number = 0;
-  std::vector<std::byte> value = {};  // Target::value
+  std::vector<std::byte> value = {};  // for Target::value
 };
 struct Txn {
   std::vector<Compare> compares;
@@ -78,56 +79,56 @@ struct RangeAnswer {
 struct TxnAnswer {
   Header header;
   bool succeeded = false;
-  std::vector<RangeAnswer> ranges;  // one for each op, empty but for a RangeQuery; none when it did not succeed
+  std::vector<RangeAnswer> ranges;  // one per op, empty except for a RangeQuery; none if the compares failed
 };
 struct LeaseAnswer {
   Header header;
   std::uint64_t id = 0;
-  std::uint64_t ttl_s = 0;  // 0: there is no such lease any more
+  std::uint64_t ttl_s = 0;  // 0: the lease does not exist
 };
 
 struct Event {
   bool deleted = false;
-  KeyValue item;  // of a deleted key without a value
+  KeyValue item;  // without a value if the key was deleted
 };
 struct WatchAnswer {
   Header header;
   bool created = false;
   bool canceled = false;
-  bool fragment = false;        // more of the same revision follows
-  std::uint64_t compacted = 0;  // canceled, because the revision asked for is older than this
-  std::string reason;           // canceled
+  bool fragment = false;        // more events of the same revision follow
+  std::uint64_t compacted = 0;  // not 0: canceled, because the requested revision is older than this
+  std::string reason;           // why it was canceled
   std::vector<Event> events;
 };
 
 std::string encode(const RangeQuery& range);
 std::string encode(const Txn& txn);
-std::string encode_watch(const Keys& keys, std::uint64_t start_revision);  // fragments allowed
+std::string encode_watch(const Keys& keys, std::uint64_t start_revision);  // requests fragments
 std::string encode_lease_grant(std::uint64_t ttl_s);
 std::string encode_lease_id(std::uint64_t id);
 std::string encode_login(std::string_view user, std::string_view password);
 
-// Errc::io for what is no such answer. `where` starts messages.
+// Errc::io if the text is no such answer. `where` starts error messages.
 Result<RangeAnswer> decode_range(std::string_view text, std::string_view where);
-// An answer for `ops` of the request.
+// `ops` is the number of operations in the request.
 Result<TxnAnswer> decode_txn(std::string_view text, std::size_t ops, std::string_view where);
 Result<LeaseAnswer> decode_lease_grant(std::string_view text, std::string_view where);
 Result<LeaseAnswer> decode_keep_alive(std::string_view line, std::string_view where);
-Result<std::string> decode_login(std::string_view text, std::string_view where);  // the token
-// A line of a watch. An {"error": …} is returned as error_of() says.
+Result<std::string> decode_login(std::string_view text, std::string_view where);  // returns the token
+// Decodes a line of a watch. An {"error": …} becomes an error as in error_of().
 Result<WatchAnswer> decode_watch(std::string_view line, std::string_view where);
 
-// What a failed request was answered, {"code": …, "message": …}, as an Error:
-// Errc::changed       the revision asked for is compacted, or has not come yet
-// Errc::unreachable   nothing was done: no leader
-// Errc::timed_out     it may have been done, or may yet be
+// Converts the answer to a failed request, {"code": …, "message": …}, to an Error:
+// Errc::changed       the requested revision is compacted, or in the future
+// Errc::unreachable   the request was not executed: no leader
+// Errc::timed_out     the request may have been executed, or may still be
 // Errc::permission    wrong user, password, or rights; see is_stale_login()
-// Errc::no_space      etcd's database is full; what filled it may have been done, the next look tells
+// Errc::no_space      etcd's database is full; the change that filled it may have been made, the next read shows
 // Errc::busy          too many requests
-// Errc::invalid       everything else that etcd refuses, an answer larger than it sends too
+// Errc::invalid       all other refusals, also of an answer that is too large to send
 Error error_of(int http_status, std::string_view text, std::string_view where);
-// A token that has expired, or is of a time before the rights changed: another login may help.
+// True if the token has expired, or is older than a change of the rights: a new login may help.
 bool is_stale_login(const Error& error);
-bool is_too_large(const Error& error);  // ask for less at a time
+bool is_too_large(const Error& error);  // retry with a smaller limit
 
 }  // namespace weft::etcd

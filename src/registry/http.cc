@@ -9,7 +9,7 @@
 namespace weft {
 namespace {
 
-constexpr std::size_t kIdleMax = 8;  // connections that are kept
+constexpr std::size_t kIdleMax = 8;  // idle connections to keep
 
 struct Receiver {
   std::string body;
@@ -23,7 +23,7 @@ std::size_t receive(char* bytes, std::size_t size, std::size_t count, void* user
   return size * count;
 }
 
-// Called at least once a second.
+// Aborts a request after stop(). libcurl calls this at least once a second.
 int check_stop(void* user, curl_off_t, curl_off_t, curl_off_t, curl_off_t) {
   return static_cast<const HttpClient*>(user)->stopped() ? 1 : 0;
 }

@@ -1,4 +1,4 @@
-// POST over HTTP or HTTPS, as etcd's gateway takes it. Only user of libcurl (in the .cc files).
+// POST requests over HTTP or HTTPS, for etcd's gateway. The only user of libcurl (in the .cc files).
 #pragma once
 
 #include <atomic>
@@ -16,9 +16,9 @@
 namespace weft {
 
 struct HttpOptions {
-  std::string ca, cert, key;  // as EtcdOptions
+  std::string ca, cert, key;  // as in EtcdOptions
   std::chrono::milliseconds connect_max{1'000};
-  std::size_t answer_max = 0;  // bytes of an answer, or of a line of a stream
+  std::size_t answer_max = 0;  // largest answer, or line of a stream, in bytes
 };
 
 struct HttpAnswer {
@@ -26,7 +26,7 @@ struct HttpAnswer {
   std::string body;
 };
 
-// The answer of one POST that comes in lines for as long as it lasts. For one thread, but wake().
+// The answer to one POST, as a stream of lines that may never end. For one thread, except wake().
 class HttpStream {
  public:
   using Clock = std::chrono::steady_clock;
@@ -34,12 +34,12 @@ class HttpStream {
   HttpStream(const HttpStream&) = delete;
   HttpStream& operator=(const HttpStream&) = delete;
 
-  // The next whole line, without its end; nothing when none came until the deadline or wake(). Errc::unreachable: the
-  // stream has ended, or its peer answers no more (noticed within some seconds, also when nobody closes the
-  // connection). Errc::io: a line longer than answer_max.
+  // Returns the next complete line, without its end; nothing if none arrives before the deadline or wake().
+  // Errc::unreachable: the stream has ended, or the peer is dead (noticed within some seconds, even if the connection
+  // is not closed). Errc::io: a line longer than answer_max.
   Result<std::optional<std::string>> next(Clock::time_point deadline);
-  int status() const;  // of HTTP; 0 before the first line
-  void wake();         // any thread: next() returns soon
+  int status() const;  // HTTP status; 0 before the first line
+  void wake();         // any thread: makes next() return soon
 
  private:
   friend class HttpClient;
@@ -58,14 +58,14 @@ class HttpStream {
   const std::unique_ptr<Curl> curl_;
   std::atomic<bool> woken_{false};
   std::string buffer_;
-  std::size_t begin_ = 0;                    // of the first line in buffer_ that is not taken
-  std::size_t newline_ = std::string::npos;  // its end, if it is whole
+  std::size_t begin_ = 0;                    // start of the first unread line in buffer_
+  std::size_t newline_ = std::string::npos;  // end of that line, if it is complete
   std::size_t tail_ = 0;                     // bytes after the last line end
   bool too_long_ = false;
   bool ended_ = false;
 };
 
-// Keeps connections between requests. Any thread. Follows no redirection and asks no proxy.
+// Keeps connections open between requests. Any thread. Follows no redirects and uses no proxy.
 class HttpClient {
  public:
   using Clock = std::chrono::steady_clock;
@@ -74,15 +74,15 @@ class HttpClient {
   HttpClient(const HttpClient&) = delete;
   HttpClient& operator=(const HttpClient&) = delete;
 
-  // `token` goes as the Authorization header, unless it is empty. Errc::unreachable: nothing was sent.
-  // Errc::timed_out: it may have been received, and no whole answer came. Errc::io: one larger than answer_max.
+  // Sends `token` as the Authorization header, unless it is empty. Errc::unreachable: nothing was sent.
+  // Errc::timed_out: the peer may have received it, but sent no complete answer. Errc::io: an answer over answer_max.
   // Errc::permission: certificates. Errc::cancelled: after stop().
   Result<HttpAnswer> post(const std::string& url, std::string_view body, const std::string& token,
                           Clock::time_point deadline);
-  // `header`, "Name: value", goes too, unless it is empty.
+  // Sends `header`, "Name: value", too, unless it is empty.
   Result<std::unique_ptr<HttpStream>> stream(const std::string& url, std::string_view body, const std::string& token,
                                              const std::string& header = {});
-  // Requests under way and later ones end after `grace`, streams are the caller's.
+  // Ends all requests, also later ones, once `grace` has passed. Streams are not affected: the caller ends them.
   void stop(Clock::duration grace);
   bool stopped() const;
 

@@ -9,7 +9,7 @@
 namespace weft {
 namespace {
 
-constexpr std::size_t kBufferKept = 1U << 20U;  // of one that had to be larger once
+constexpr std::size_t kBufferKept = 1U << 20U;  // a larger buffer is shrunk once its content fits
 
 }  // namespace
 
@@ -75,7 +75,8 @@ std::size_t HttpStream::receive(char* bytes, std::size_t size, std::size_t count
   return self.too_long_ ? 0 : size * count;
 }
 
-// No line may be longer than answer_max; whole lines that wait are bounded by what one call of libcurl receives.
+// Bounds an incomplete line by answer_max. Unread complete lines are bounded by the bytes that one libcurl call
+// receives.
 void HttpStream::take_bytes(std::string_view bytes) {
   std::size_t old = buffer_.size();
   buffer_ += bytes;
@@ -112,7 +113,7 @@ Status HttpStream::transfer() {
   return {};
 }
 
-// What came after the last line end is a line too: errors come without one.
+// Returns the bytes after the last line end as a line: etcd sends errors without a line end.
 Result<std::optional<std::string>> HttpStream::end() {
   if (!buffer_.empty()) return std::optional<std::string>(std::exchange(buffer_, {}));
   if (curl_->result == CURLE_OK) return Error{Errc::unreachable, fmt::format("{}: the stream has ended", url_)};

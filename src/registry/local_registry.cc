@@ -1,4 +1,4 @@
-// The registry of one node: its store.
+// The registry of a node without a cluster: its store.
 #include "os/sys.h"
 #include "weft/registry.h"
 #include "weft/snapshot.h"

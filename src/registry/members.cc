@@ -62,7 +62,7 @@ void Membership::begin(Member self) {
   thread_ = std::thread([this] { run(); });
 }
 
-// A lease that etcd does not know any more has taken its key with it.
+// Renews the lease. If the lease has expired, its key is gone too, so takes a new lease and puts the key again.
 Status Membership::renew() {
   if (lease_ != 0) {
     WEFT_TRY(etcd::LeaseAnswer answer, client_.keep_alive(lease_));

@@ -16,7 +16,8 @@
 namespace weft {
 namespace {
 
-// Of one commit. The index keeps the memory of the largest: some 12 KiB a change; other writers wait for it.
+// Changes per commit. The index keeps the memory of the largest commit, about 12 KiB per change. Other writers wait for
+// the commit.
 constexpr std::size_t kChangesAtOnce = limits::kBatchItems;
 constexpr std::size_t kChangesUntrimmed = 1'024;
 constexpr auto kFirstPause = std::chrono::milliseconds(100);
@@ -105,7 +106,8 @@ Status Mirror::session() {
   return status;
 }
 
-// From the mark on: what came between it and `known` was none of ours.
+// True if the mirror can follow etcd from its mark, without a list: etcd's history contains the mark. Revisions between
+// the mark and `known` did not change this cluster.
 Result<bool> Mirror::goes_on(std::uint64_t known, const etcd::Header& header) {
   mark_ = mark_file_.read();
   if (!mark_ || mark_->known != known || known == 0 || known > header.revision) return false;
@@ -117,7 +119,8 @@ Result<bool> Mirror::goes_on(std::uint64_t known, const etcd::Header& header) {
   return false;
 }
 
-// A barrier before it is the mark of what is read. An etcd that takes none is followed without.
+// Reads the whole registry, then follows it. A barrier put before becomes the mark. If etcd refuses the barrier, the
+// mirror follows without a mark.
 Status Mirror::begin_anew() {
   keep_mark(std::nullopt, 0);
   std::optional<MirrorMark> mark;
@@ -128,12 +131,12 @@ Status Mirror::begin_anew() {
   else if (const Errc code = revision.error().code; code != Errc::no_space && code != Errc::permission)
     return revision.error();
   WEFT_TRY(const std::uint64_t listed, read_list());
-  malloc_trim(0);  // a list of a hundred thousand versions is some 50 MB, once
+  malloc_trim(0);  // a list of 100,000 versions takes about 50 MB, once
   keep_mark(std::move(mark), listed);
   return follow(listed + 1);
 }
 
-// One that cannot be kept is missed when the node comes again: it reads the list then.
+// Stores the mark. If that fails, the node reads the whole registry at its next start.
 void Mirror::keep_mark(std::optional<MirrorMark> mark, std::uint64_t known) {
   mark_ = std::move(mark);
   if (mark_) {
@@ -175,8 +178,8 @@ Status Mirror::read_members() {
   return {};
 }
 
-// Nodes that do not know what a registry set back has lost would give its numbers again. One that refuses, as for want
-// of space, refuses their publishes too.
+// Raises the next numbers of models that a registry set back has partly lost: other nodes would use the numbers again.
+// If etcd refuses, for lack of space for instance, it refuses their publishes too, so the mirror goes on.
 Status Mirror::raise(const RegistryList& list) {
   for (const auto& [model, next_number] : list.ahead()) {
     if (ending()) return Error{Errc::cancelled, "stopped"};
@@ -188,7 +191,8 @@ Status Mirror::raise(const RegistryList& list) {
   return {};
 }
 
-// The store keeps its revision until all of the list is in: broken off, it is read again.
+// Reads the whole registry and applies the differences. The store keeps its revision until the last commit, so that the
+// list is read again after an interruption.
 Result<std::uint64_t> Mirror::read_list() {
   RegistryList list(parts_.keys, [this](const Error& error) { refuse(error); });
   WEFT_CHECK(list.read(parts_.client));
@@ -213,7 +217,8 @@ Result<std::uint64_t> Mirror::read_list() {
   return list.revision();
 }
 
-// Members are read no earlier than where the watch begins: who came in between would never be told of.
+// Watches the registry from revision `from` on. Reads the members at that revision or later: the watch would never
+// report a member that joined in between.
 Status Mirror::follow(std::uint64_t from) {
   WEFT_CHECK(read_members());
   {
@@ -224,9 +229,9 @@ Status Mirror::follow(std::uint64_t from) {
   set_connected(true, {});
   {
     std::lock_guard lock(mutex_);
-    if (ending_) return Error{Errc::cancelled, "stopped"};  // whoever said so had no watch to wake
+    if (ending_) return Error{Errc::cancelled, "stopped"};  // end() had no watch to wake
     watch_ = watch.get();
-    suspicion_.clear();  // this one was answered just now
+    suspicion_.clear();  // etcd has just answered
   }
   Status status = receive(*watch);
   std::lock_guard lock(mutex_);
@@ -236,14 +241,14 @@ Status Mirror::follow(std::uint64_t from) {
 
 Status Mirror::receive(etcd::WatchStream& watch) {
   for (std::size_t untrimmed = 0;;) {
-    // Who comes back after a while hears of all that was missed in a moment.
+    // A node that was offline receives all missed changes at once: returns the memory that they took.
     if (untrimmed >= kChangesUntrimmed) {
       malloc_trim(0);
       untrimmed = 0;
     }
     Batch batch;
     auto wait = Clock::now() + kWatchWait;
-    // All that has come by now is one commit: while it syncs, more comes.
+    // Collects everything that has arrived for one commit. During its sync more arrives.
     while (batch.changes.size() < kChangesAtOnce) {
       WEFT_TRY(std::optional<etcd::WatchAnswer> answer, watch.next(wait));
       if (!answer) break;
@@ -265,12 +270,12 @@ Status Mirror::receive(etcd::WatchStream& watch) {
 void Mirror::read_event(const etcd::Event& event, Batch& batch) {
   auto key = parts_.keys.parse(event.item.key);
   if (!key.ok()) return refuse(key.error());
-  // A head says no more than a number: that of another history may be the same.
+  // A head is no mark: two histories may contain equal heads.
   if (key->kind != KeyKind::head && key->kind != KeyKind::member) keep_newest(batch.mark, event);
   switch (key->kind) {
     case KeyKind::version:
     case KeyKind::tombstone:
-      if (event.deleted) return;  // a version's end comes with its tombstone
+      if (event.deleted) return;  // its tombstone reports the removal
       break;
     case KeyKind::tag:
       if (!event.deleted) break;
@@ -289,7 +294,7 @@ void Mirror::read_event(const etcd::Event& event, Batch& batch) {
     default:
       return;
   }
-  // A tombstone whole: that of a version that was brought back as a removed one is the first that is heard of it.
+  // Decodes a tombstone with its version: a version that was restored as removed is unknown to the store.
   auto change = decode_change(parts_.keys, event.item.key, event.item.value, true);
   if (!change.ok()) return refuse(change.error());
   if (auto* tag = std::get_if<MirroredTag>(&*change)) tag->revision = event.item.mod_revision;
@@ -307,7 +312,8 @@ void Mirror::read_member(const etcd::Event& event, const RegistryKey& key, Batch
   batch.members = members_.put(event.item.mod_revision, std::move(member).value()) || batch.members;
 }
 
-// Of a batch that is more than one commit: how many are in. What one transaction changed stays together.
+// Commits all but the last part of a large batch, and returns the number of changes committed. Changes of one etcd
+// transaction stay in one commit.
 Result<std::size_t> Mirror::apply_all_but_last(const Batch& batch) {
   const std::span<const MirrorChange> changes(batch.changes);
   std::size_t from = 0;
@@ -353,7 +359,7 @@ void Mirror::set_applied(std::uint64_t revision) {
 void Mirror::set_connected(bool connected, const std::string& trouble) {
   {
     std::lock_guard lock(mutex_);
-    tried_ = connected || !status_.connected;  // where the last watch ended, the next try says whether etcd can be had
+    tried_ = connected || !status_.connected;  // after the end of a watch, the next try shows whether etcd answers
     wake_.notify_all();
     bool same = status_.connected == connected && status_.trouble == trouble;
     if (same) return;
@@ -370,7 +376,7 @@ void Mirror::set_connected(bool connected, const std::string& trouble) {
 
 void Mirror::refuse(const Error& error) {
   std::lock_guard lock(mutex_);
-  // Whoever fills a registry with rubbish does not fill the log.
+  // A registry full of bad values must not fill the log.
   if (++status_.refused <= limits::kRegistryRefusalsMax) log_warning("registry: refused: {}", error.message);
   auto& refusals = status_.refusals;
   if (refusals.size() == limits::kRegistryRefusalsMax) refusals.erase(refusals.begin());

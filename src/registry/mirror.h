@@ -1,10 +1,9 @@
-// Keeps a store the mirror of the registry: a thread that reads what is committed in etcd and takes it over, in order,
-// many changes in one commit. It resumes where the store stands; where etcd has forgotten what came after that (a
-// compaction) or was set back, also when it has come as far again by now, it reads the whole and takes over what
-// differs. While etcd does not answer it tries
-// again, and the store's last state stands.
+// Keeps a store a mirror of the registry. A thread receives the commits in etcd and applies them to the store in order,
+// many changes in one commit. It resumes at the store's revision. If etcd has compacted the revisions after that, or
+// was restored from an older backup, even if its revisions have caught up since, the thread reads the whole registry
+// and applies the differences. While etcd does not answer, the thread retries and the store keeps its last state.
 //
-// A value that does not verify is left out and told of; it never stops the rest.
+// A value that does not verify is skipped and reported; it never stops the others.
 #pragma once
 
 #include <atomic>
@@ -34,8 +33,8 @@ namespace weft {
 class Mirror {
  public:
   using Clock = std::chrono::steady_clock;
-  // `agreed` is called when the store has become one of the cluster, and whenever the registry is followed again, from
-  // the mirror's thread; `changed` as ClusterOptions. All outlive this.
+  // The mirror's thread calls `agreed` after the store has joined the cluster, and at each reconnection. `changed` is
+  // as in ClusterOptions. All parts must outlive the mirror.
   struct Parts {
     ClusterStore& store;
     etcd::Client& client;
@@ -46,15 +45,15 @@ class Mirror {
   };
   explicit Mirror(Parts parts);
   ~Mirror() { end(); }
-  void begin();  // once
-  void end();    // waits for the thread, and for nobody else
-  // Any thread: whether etcd answered a request. Where it does not, or another endpoint than that of the watch does,
-  // the mirror looks, and begins again.
+  void begin();  // call once
+  void end();    // waits only for the thread
+  // Any thread. `answers`: whether etcd answered a request. If it did not, or if another endpoint than the watch's did,
+  // the mirror ends its session and reconnects.
   void hear(bool answers);
 
-  // Until the store has everything up to `revision`. Errc::timed_out.
+  // Waits until the store has everything up to `revision`. Errc::timed_out.
   Status wait_for(std::uint64_t revision, Clock::time_point deadline);
-  void wait_until_tried(Clock::time_point deadline) const;  // to connect, for the first time
+  void wait_until_tried(Clock::time_point deadline) const;  // waits for a try after the start or the last watch
   std::vector<Member> members() const { return members_.list(); }
   void fill(RegistryStatus& status) const;
 
@@ -65,19 +64,19 @@ class Mirror {
   Status read_members();
   Result<bool> goes_on(std::uint64_t known, const etcd::Header& header);
   Status begin_anew();
-  Result<std::uint64_t> read_list();  // the revision that it is of
+  Result<std::uint64_t> read_list();  // returns the revision of the list
   void keep_mark(std::optional<MirrorMark> mark, std::uint64_t known);
   Status raise(const RegistryList& list);
   Status follow(std::uint64_t from);
   Status receive(etcd::WatchStream& watch);
-  // What one or more answers of the watch say, to be taken over as one.
+  // Changes from one or more answers of the watch, committed together.
   struct Batch {
     std::vector<MirrorChange> changes;
-    std::vector<std::uint64_t> revisions;  // of each
+    std::vector<std::uint64_t> revisions;  // revision of each change
     std::uint64_t revision = 0;
     std::optional<MirrorMark> mark;
-    bool barrier = false;  // ours is among it
-    bool members = false;  // some came or went
+    bool barrier = false;  // contains this node's barrier
+    bool members = false;  // members joined or left
     void add(MirrorChange change, std::uint64_t of) {
       changes.push_back(std::move(change));
       revisions.push_back(of);
@@ -89,28 +88,28 @@ class Mirror {
   Status apply(Batch& batch);
   Status apply(std::span<const MirrorChange> changes, std::uint64_t revision);
   void set_applied(std::uint64_t revision);
-  void suspect(std::string why);  // mutex_ is held
+  void suspect(std::string why);  // call with mutex_ held
   void set_connected(bool connected, const std::string& trouble);
   void refuse(const Error& error);
-  bool pause(std::chrono::milliseconds time);  // false: it is time to end
+  bool pause(std::chrono::milliseconds time);  // false if the thread must end
   bool ending() const;
 
   const Parts parts_;
   MemberList members_;
-  std::string node_;                // ours; of the thread
-  bool joined_ = false;             // of the thread
-  std::uint64_t etcd_ = 0;          // its own id; of the thread
-  std::optional<MirrorMark> mark_;  // of the thread: that of the state that the store has
-  MarkFile mark_file_;              // of the thread
+  std::string node_;                // this node's id; only the thread uses this and the next four
+  bool joined_ = false;             // the store belongs to the cluster
+  std::uint64_t etcd_ = 0;          // etcd's cluster id
+  std::optional<MirrorMark> mark_;  // mark of the store's state
+  MarkFile mark_file_;
 
   mutable std::mutex mutex_;
   mutable std::condition_variable wake_;
   bool ending_ = false;                 // guarded by mutex_
-  std::string suspicion_;               // guarded by mutex_: why the session is to end; empty: it is not
-  bool tried_ = false;                  // guarded by mutex_: since the last watch ended
+  std::string suspicion_;               // guarded by mutex_: reason to end the session; empty: none
+  bool tried_ = false;                  // guarded by mutex_: a try to connect has ended since the last watch
   std::uint64_t applied_ = 0;           // guarded by mutex_
   RegistryStatus status_;               // guarded by mutex_
-  etcd::WatchStream* watch_ = nullptr;  // guarded by mutex_: the one that runs
+  etcd::WatchStream* watch_ = nullptr;  // guarded by mutex_: the running watch
   std::thread thread_;
 };
 

@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::uint64_t kFileBytesMax = 65'536;
 
-// The key as it was at a revision; nothing where it was not there.
+// Returns the key at a revision (0: the current one); nothing if it did not exist.
 Result<std::optional<etcd::KeyValue>> at_revision(etcd::Client& client, const std::string& key,
                                                   std::uint64_t revision) {
   WEFT_TRY(etcd::RangeAnswer answer, client.range({{key, {}}, 0, revision, false, false}));
@@ -62,7 +62,7 @@ std::optional<MirrorMark> MarkFile::read() const {
   return mark.ok() ? std::optional(std::move(mark).value()) : std::nullopt;
 }
 
-// In place: half of one does not verify.
+// Writes in place: a torn write does not verify.
 Status MarkFile::write(const std::optional<MirrorMark>& mark) {
   if (!fd_.valid()) {
     WEFT_TRY(fd_, open_file(path_, O_WRONLY | O_CREAT));

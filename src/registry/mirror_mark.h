@@ -1,6 +1,7 @@
-// Which history a store's mirror is of: the newest change of the registry that it took over, kept in STORE/registry.
-// An etcd that was set back goes on to revisions that nodes know, with other changes: a revision alone does not tell.
-// The file is not synced. Who finds none, or one of another state of the store, reads the whole registry.
+// Identifies the history of etcd that a store mirrors, by the newest registry change that the store applied. The mark
+// is in STORE/registry. A revision does not suffice: an etcd that was set back reaches the same revisions again with
+// other changes. The file is not synced. If it is missing, or belongs to another state of the store, the mirror reads
+// the whole registry.
 #pragma once
 
 #include <cstdint>
@@ -17,24 +18,25 @@
 namespace weft {
 
 struct MirrorMark {
-  std::uint64_t known = 0;      // Snapshot::registry_revision() of the state that it is of
-  std::uint64_t etcd = 0;       // etcd's own id of its cluster
-  std::uint64_t revision = 0;   // of the change
-  std::string key;              // which was put,
-  std::optional<Digest> value;  // the SHA-256 of this, or deleted
+  std::uint64_t known = 0;      // Snapshot::registry_revision() of the store's state
+  std::uint64_t etcd = 0;       // etcd's cluster id
+  std::uint64_t revision = 0;   // revision of the change
+  std::string key;              // the changed key
+  std::optional<Digest> value;  // SHA-256 of the value put; empty if the key was deleted
 };
 
-// A later change takes the place of an earlier one; of one revision, what was put says more than what was deleted.
+// Makes the event the mark if it is newer. Of events of one revision a put is preferred: it identifies more than a
+// deletion.
 void keep_newest(std::optional<MirrorMark>& mark, const etcd::Event& event);
 
-// Whether etcd's history up to the mark is that of the mark. False also where etcd has forgotten it.
+// True if etcd's history contains the mark. False also if etcd has compacted that revision.
 Result<bool> is_of(etcd::Client& client, const MirrorMark& mark);
 
 // For one thread.
 class MarkFile {
  public:
   explicit MarkFile(SafePath path) : path_(std::move(path)) {}
-  std::optional<MirrorMark> read() const;  // nothing also where it cannot be read
+  std::optional<MirrorMark> read() const;  // nothing if it is missing or unreadable
   Status write(const std::optional<MirrorMark>& mark);
 
  private:

@@ -1,19 +1,18 @@
 // The keys of a cluster in etcd, below PREFIX/CLUSTER/:
 //
-//   meta                         what the cluster is: made once, never changed
-//   m/<model>                    its next number; stays when all versions are removed: numbers are never given twice
+//   meta                         the identity of the cluster: created once, never changed
+//   m/<model>                    a head: the model's next number. Never deleted, so that no number is used twice
 //   v/<model>@<number>           a version; deleted by its removal
-//   x/<model>@<number>           a removed version
-//   d/<model>@<number>           its bytes are in its publisher's memory alone: made with the version, deleted when
-//   they
-//                                are on a disk, or with it
+//   x/<model>@<number>           a tombstone: a removed version
+//   d/<model>@<number>           a version whose bytes are only in its publisher's memory: put with the version,
+//                                deleted with it, or once the bytes are on a disk
 //   t/<model>@<tag>              a tag
 //   n/<node>                     a member, under its lease
-//   b/<node>                     put to learn when the watch has come so far; the value is random
+//   b/<node>                     a barrier: put to learn when the watch has received it; the value is random
 //   r                            put by every removal
 //
-// A number is 16 hexadecimal digits, so that keys sort as numbers do. '@' stands in no model's name and sorts behind
-// '/': the versions of a model and of the models below it lie apart. Pure.
+// A number is 16 hexadecimal digits, so that keys sort by number. '@' occurs in no model name and sorts after '/', so
+// the versions of a model are separate from those of the models below it. Pure.
 #pragma once
 
 #include <cstdint>
@@ -42,7 +41,7 @@ class RegistryKeys {
   static Status check(std::string_view prefix, std::string_view cluster);
 
   etcd::Keys all() const { return etcd::prefixed(root_); }
-  etcd::Keys all(KeyKind kind) const;  // version, tombstone, memory, tag, member
+  etcd::Keys all(KeyKind kind) const;  // `kind` is version, tombstone, memory, tag or member
   std::string meta() const { return root_ + "meta"; }
   std::string removals() const { return root_ + "r"; }
   std::string head(std::string_view model) const;
@@ -53,12 +52,13 @@ class RegistryKeys {
   std::string member(std::string_view node) const { return root_ + "n/" + std::string(node); }
   std::string barrier(std::string_view node) const { return root_ + "b/" + std::string(node); }
   etcd::Keys versions_of(std::string_view model) const;
-  etcd::Keys versions_below(std::string_view model) const;  // of models MODEL/…
+  etcd::Keys versions_below(std::string_view model) const;  // versions of models MODEL/…
   etcd::Keys tags_of(std::string_view model) const;
 
-  // What a value is bound to: the key below PREFIX/CLUSTER/, so that a cluster can be copied below another prefix.
+  // Returns the part of a key to which its value is bound: the path below PREFIX/CLUSTER/. So a cluster can be copied
+  // to another prefix.
   std::string_view bound(std::string_view key) const { return key.substr(root_.size()); }
-  // Errc::invalid: a key that is none of these, a name that none can have; the message says what is wrong.
+  // Errc::invalid for an unknown key or an invalid name; the message says what is wrong.
   Result<RegistryKey> parse(std::string_view key) const;
 
  private:

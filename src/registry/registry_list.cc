@@ -12,7 +12,7 @@
 namespace weft {
 namespace {
 
-constexpr std::uint64_t kPageMost = 2'000;  // keys of one answer; fewer when their values are large
+constexpr std::uint64_t kPageMost = 2'000;  // keys per answer; fewer if their values are large
 
 MirroredVersion named(MirroredVersion version, RegistryKey key) {
   version.version.model_name = std::move(key.model);
@@ -53,7 +53,7 @@ Result<MirrorChange> decode_change(const RegistryKeys& keys, std::string_view ke
 Status RegistryList::read(etcd::Client& client) {
   items_.clear();
   revision_ = 0;
-  // d/, t/, v/, x/: in the order of keys
+  // In key order: d/, t/, v/, x/. keep() requires that.
   for (KeyKind kind : {KeyKind::memory, KeyKind::tag, KeyKind::version, KeyKind::tombstone})
     WEFT_CHECK(read_kind(client, kind));
   return {};
@@ -110,7 +110,7 @@ void RegistryList::compare_tag(const std::string& model, const TagRow& tag) {
   if (find(keys_.tag(model, tag.name)) == nullptr) gone_.push_back(MirroredTag{model, tag.name, 0, 0, revision_});
 }
 
-// Few versions are in memory at a time.
+// Compares the versions that are in memory. One list suffices, since such versions are few.
 Status RegistryList::compare_memory(Store& store) {
   WEFT_TRY(const std::unique_ptr<Snapshot> snapshot, store.snapshot());
   WEFT_TRY(const std::vector<VersionId> noted, snapshot->in_memory(0, SIZE_MAX));
@@ -144,10 +144,10 @@ Status RegistryList::compare(Store& store) {
   for (Item& item : items_) {
     if (item.here) continue;
     auto tombstone = open_tombstone(item.value, keys_.bound(item.key));
-    if (tombstone.ok()) item.revision = tombstone->revision;  // of a version that comes removed: when it came
+    if (tombstone.ok()) item.revision = tombstone->revision;  // for a version unknown to the store: its publish
   }
   std::stable_sort(items_.begin(), items_.end(), [this](const Item& a, const Item& b) {
-    const auto comes_after = [this](const Item& item) {  // a version: its tags, and that it is in memory
+    const auto comes_after = [this](const Item& item) {  // tags and d/ keys come after their version
       const std::string_view key = keys_.bound(item.key);
       return key.starts_with("t/") || key.starts_with("d/");
     };

@@ -1,5 +1,5 @@
-// The whole of a registry at one revision, and what of it a store does not know yet: for a store that is new, or was
-// away for longer than etcd keeps what happened. For one thread.
+// The whole registry at one revision, and its differences from a store: for a new store, or one that was offline for
+// longer than etcd keeps its history. For one thread.
 #pragma once
 
 #include <cstddef>
@@ -20,53 +20,54 @@
 
 namespace weft {
 
-// Named by its key, and why. Called by the thread that reads.
+// Receives each refused value, with its key and the reason. Called by the thread that reads.
 using RefusalSink = std::function<void(const Error&)>;
 
 class RegistryList {
  public:
   RegistryList(const RegistryKeys& keys, RefusalSink refused) : keys_(keys), refused_(std::move(refused)) {}
 
-  // Versions, removed ones and tags, in pages. Errc::changed: compacted meanwhile; read again.
+  // Reads versions, tombstones and tags, in pages. Errc::changed: the revision was compacted meanwhile; read again.
   Status read(etcd::Client& client);
   std::uint64_t revision() const { return revision_; }
   std::size_t size() const { return items_.size(); }
 
-  // Leaves out what the store has, adds the tags that it has and the registry has not, and puts the rest in the order
-  // in which it happened. Live versions that the registry does not know are told of as refused: nobody removed them.
-  // Only the caller changes the store meanwhile.
+  // Drops the items that the store has, adds deletions for tags and memory notes that only the store has, and sorts the
+  // rest in the order of the changes. Live versions that only the store has are reported as refused: no node removed
+  // them. Only the caller may change the store meanwhile.
   Status compare(Store& store);
-  // After compare(): models of which the store knows versions, live or removed, that the registry does not, each with
-  // its next number as the store has it.
+  // After compare(): models with versions, live or removed, that the registry lacks, and their next numbers in the
+  // store.
   std::span<const std::pair<std::string, std::uint64_t>> ahead() const { return ahead_; }
-  // The next `count_max` of what compare() left, decoded; empty when there are no more.
+  // Returns up to `count_max` further differences, decoded; empty at the end.
   std::vector<MirrorChange> take(std::size_t count_max);
 
  private:
   struct Item {
-    std::uint64_t revision = 0;  // when it happened
+    std::uint64_t revision = 0;  // revision of the change
     std::string key;
     std::vector<std::byte> value;
-    bool known = false;  // to the store
-    bool here = false;   // a removed version that the store has live: its removal alone is news
+    bool known = false;  // the store has it
+    bool here = false;   // a tombstone of a version that the store has: only the removal may be new
   };
   Status read_kind(etcd::Client& client, KeyKind kind);
   void keep(etcd::KeyValue item);
   Item* find(std::string_view key);
-  bool compare_version(const VersionRow& row);  // false: the registry does not know it
+  bool compare_version(const VersionRow& row);  // false if the registry lacks it
   Status compare_memory(Store& store);
   void compare_tag(const std::string& model, const TagRow& tag);
 
   const RegistryKeys& keys_;
   const RefusalSink refused_;
   std::uint64_t revision_ = 0;
-  std::vector<Item> items_;         // by key until compare(), then by revision
-  std::vector<MirrorChange> gone_;  // tags, and what is in memory no more
+  std::vector<Item> items_;         // sorted by key until compare(), then by revision
+  std::vector<MirrorChange> gone_;  // deletions of tags, and versions that have left memory
   std::vector<std::pair<std::string, std::uint64_t>> ahead_;
   std::size_t next_ = 0;
 };
 
-// What a value of the registry says; of a tombstone the removal, unless `whole`: the version, removed.
+// Decodes a value of the registry. A tombstone becomes a MirroredRemoval, or with `whole` a MirroredVersion that is
+// removed.
 Result<MirrorChange> decode_change(const RegistryKeys& keys, std::string_view key, std::span<const std::byte> value,
                                    bool whole);
 

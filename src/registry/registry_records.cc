@@ -17,7 +17,7 @@ namespace {
 
 namespace wire = registry_records;
 
-constexpr std::string_view kMarkName = "mark";  // what that of the mirror is bound to
+constexpr std::string_view kMarkName = "mark";  // instead of a key: the mirror's mark is bound to this
 
 std::uint64_t seed_of(std::string_view bound) {
   return xxh3_64(std::as_bytes(std::span(bound)));
@@ -33,7 +33,7 @@ Error refused(std::string_view bound, std::string_view why) {
   return Error{Errc::corrupt, fmt::format("registry key {}: {}", printable(bound), why)};
 }
 
-// The payload, which owns what the table is read from.
+// An opened value. `payload` owns the memory of `table`.
 template <class Table>
 struct Opened {
   std::vector<std::byte> payload;
@@ -97,7 +97,7 @@ Result<MirroredVersion> unpack(const wire::Version& table, std::string_view boun
   row.tensors = table.tensors();
   row.tensor_bytes = table.tensor_bytes();
   row.kind = table.dataset() ? VersionKind::dataset : VersionKind::model;
-  for (ParentRef& parent : row.parents) parent.id = 0;  // a store's own
+  for (ParentRef& parent : row.parents) parent.id = 0;  // ids are local to a store
   version.tree_nodes = table.tree_nodes();
   version.packs = flat::numbers(table.packs());
   row.publisher = flat::text(table.publisher());

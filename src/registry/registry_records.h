@@ -1,6 +1,6 @@
-// Values of the registry's keys: FlatBuffers (registry.fbs), sealed as the store's records are and bound to their key.
-// Pure. What does not verify, or says what no weft says, is Errc::corrupt (Errc::unsupported: another version of weft
-// wrote it), named by `key`.
+// Values of the registry's keys: FlatBuffers (registry.fbs), sealed like the store's records and bound to their key.
+// Pure. Errc::corrupt, with the key: the value does not verify, or has content that weft never writes.
+// Errc::unsupported: another version of weft wrote it.
 #pragma once
 
 #include <cstddef>
@@ -28,12 +28,12 @@ struct RegistryMeta {
 struct RegistryHead {
   std::uint64_t next_number = 1;
   std::uint64_t created_ns = 0;
-  std::optional<VersionKind> kind = {};  // of its versions; nothing: nobody has told
+  std::optional<VersionKind> kind = {};  // kind of the model's versions; empty if unknown
 };
 
 struct RegistryTombstone {
   MirroredVersion version;     // version.removed and .removed_ns are set
-  std::uint64_t revision = 0;  // at which it was published
+  std::uint64_t revision = 0;  // revision of its publish
 };
 
 struct RegistryTag {
@@ -44,7 +44,7 @@ struct RegistryTag {
 // `bound` is RegistryKeys::bound() of the key.
 std::vector<std::byte> seal(const RegistryMeta& meta, std::string_view bound);
 std::vector<std::byte> seal(const RegistryHead& head, std::string_view bound);
-// Tags are keys of their own; model_name and number are in the key.
+// Without the tags, which have keys of their own, and without model_name and number, which are in the key.
 std::vector<std::byte> seal(const MirroredVersion& version, std::string_view bound);
 std::vector<std::byte> seal(const RegistryTombstone& tombstone, std::string_view bound);
 std::vector<std::byte> seal(const RegistryTag& tag, std::string_view bound);
@@ -58,7 +58,7 @@ Result<RegistryTombstone> open_tombstone(std::span<const std::byte> value, std::
 Result<RegistryTag> open_tag(std::span<const std::byte> value, std::string_view bound);
 Result<Member> open_member(std::span<const std::byte> value, std::string_view bound);
 
-// Of the file STORE/registry.
+// The content of the file STORE/registry.
 std::vector<std::byte> seal(const MirrorMark& mark);
 Result<MirrorMark> open_mark(std::span<const std::byte> bytes);
 
