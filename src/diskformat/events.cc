@@ -1,4 +1,4 @@
-// Events in bytes and out of them. Every number of a journal is checked before anybody counts on from it.
+// Encodes and decodes events. Each number from a journal is checked, because counters continue from the largest.
 #include "diskformat/events.h"
 
 #include <algorithm>
@@ -116,7 +116,7 @@ NamedInodes unpack(const flatbuffers::Vector<flat::Offset<records::NamedInode>>*
   return out;
 }
 
-// Counters go on after these numbers.
+// Counters continue after these numbers.
 bool small(std::uint64_t ino) {
   return ino <= limits::kStoredInoMax;
 }
@@ -124,7 +124,7 @@ bool small_id(std::uint64_t id) {
   return id <= limits::kIdMax;
 }
 
-// A list of blobs is as long as a manifest can be, whatever a damaged record says.
+// True if the blob numbers are in bounds, and no more than the largest manifest can list.
 bool can_be_numbers(const std::vector<Range>& blobs) {
   std::uint64_t count = 0;
   for (const Range& run : blobs) {

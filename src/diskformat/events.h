@@ -1,5 +1,6 @@
-// What the journal records: each event is all that the index cannot make up again, names, numbers, times and inode
-// numbers included. An event is made under the writer lock, journaled, then applied; a replay applies it the same way.
+// The events of the journal. An event holds all facts of a change that the index cannot derive: names, numbers, times,
+// inode numbers. The store makes an event under the writer lock, journals it, then applies it. A replay applies it the
+// same way.
 #pragma once
 
 #include <cstddef>
@@ -26,23 +27,23 @@ struct NamedInode {
 
 struct PublishEvent {
   std::uint64_t sequence = 0;
-  VersionRow version;            // never removed
-  std::vector<NamedInode> tags;  // to set to it
+  VersionRow version;            // `removed` is never set
+  std::vector<NamedInode> tags;  // tags that the publish sets to the version
   Ino model_ino = 0;
   Ino latest_ino = 0;
-  std::vector<NamedInode> directories;  // namespace paths above its model: no record needs an earlier one
+  std::vector<NamedInode> directories;  // all namespace paths above the model, so that no record needs an earlier one
   std::uint64_t model_created_ns = 0;
   LocalRow local;
-  std::vector<PackId> packs;   // that came with it: their blobs may be missing from the index in a replay
-  std::uint64_t revision = 0;  // of the registry; the last event of a commit has it, others 0
-  bool bare = false;           // its manifest is not here: an adoption brings the content
-  // It was gone before this store heard of it.
+  std::vector<PackId> packs;   // new packs of the publish; in a replay the index may lack their blobs
+  std::uint64_t revision = 0;  // registry revision, in the last event of a commit; 0 in the others
+  bool bare = false;           // the manifest is not local: an AdoptionEvent adds the content
+  // True if the version was removed before this store received it.
   bool was_removed() const { return bare && local.ino_count == 0; }
 };
 
 struct TagChange {
   std::string name;
-  std::uint64_t number = 0;  // 0: the tag goes
+  std::uint64_t number = 0;  // 0 deletes the tag
   Ino ino = 0;
 };
 
@@ -52,7 +53,7 @@ struct TagsEvent {
   std::uint64_t time_ns = 0;
   std::vector<TagChange> changes;
   std::uint64_t revision = 0;
-  std::uint64_t changed_at = 0;  // revision of the registry; 0: none, or it does not tell
+  std::uint64_t changed_at = 0;  // registry revision of the change; 0: unknown, or no registry
 };
 
 struct RemovalEvent {
@@ -61,11 +62,11 @@ struct RemovalEvent {
   std::uint64_t number = 0;
   std::uint64_t time_ns = 0;
   std::uint64_t revision = 0;
-  std::string lost;                    // why, of a version whose bytes were lost; "": somebody removed it
-  std::vector<std::string> tags = {};  // that led to the version: they go with it
+  std::string lost;                    // reason, if the version's bytes were lost; "" if a user removed it
+  std::vector<std::string> tags = {};  // tags of the version, deleted with it
 };
 
-// A bare version gets its content. It repeats what the publish says: no record needs an earlier one.
+// Adds the content of a bare version. Repeats fields of its PublishEvent, so that no record needs an earlier one.
 struct AdoptionEvent {
   std::uint64_t sequence = 0;
   VersionId version = 0;
@@ -76,10 +77,10 @@ struct AdoptionEvent {
   std::vector<Range> blobs;  // as LocalRow::blobs
 };
 
-// What is noted of a live version until it is taken back. Stored: never renumber, only append.
+// A flag of a live version, set and cleared by a NoteEvent. Stored: never renumber, only append.
 enum class VersionNote : std::uint8_t {
   pinned = 1,     // its bytes are not evicted
-  in_memory = 2,  // its bytes are not known to be on a disk: they go if its publisher's machine stops
+  in_memory = 2,  // its bytes may be on no disk yet: they are lost if the publisher's machine stops
 };
 
 struct NoteEvent {
@@ -87,37 +88,38 @@ struct NoteEvent {
   VersionNote note = VersionNote::pinned;
   std::string model;
   std::uint64_t number = 0;
-  bool set = false;  // false: it is taken back
+  bool set = false;  // false: the note is cleared
   std::uint64_t time_ns = 0;
   std::uint64_t revision = 0;
 };
 
-// What a rebuild decided about a part of the journal that is lost for good, so that the next one agrees.
+// Smallest number for the next version of a model.
 struct NumberFloor {
   std::string model;
   std::uint64_t next_number = 0;
 };
+// The decisions of a rebuild about a lost part of the journal. The next rebuild reads them and decides the same.
 struct RepairEvent {
   std::uint64_t sequence = 0;
   std::uint64_t time_ns = 0;
-  std::vector<Range> gaps;          // of the journal
+  std::vector<Range> gaps;          // byte ranges of the journal without records
   std::uint64_t lost_versions = 0;  // publishes without a record, all repairs together
   std::vector<NumberFloor> models;
-  Counters counters;              // floors: what was given before is below
+  Counters counters;              // floors: numbers and ids in use before are smaller
   std::vector<std::string> lost;  // lines for the user
 };
 
 using Event = std::variant<PublishEvent, TagsEvent, RemovalEvent, RepairEvent, AdoptionEvent, NoteEvent>;
 
-// A whole record, for this place of the journal: a copy of it elsewhere is no record.
+// Returns the record of an event for offset `place` of the journal. A reader of the journal ignores it anywhere else.
 std::vector<std::byte> encode_event(const Event& event, std::uint64_t place);
 struct PlacedEvent {
   Event event;
   std::uint64_t place = 0;
 };
-// Errc::unsupported: a kind of event that this version of weft does not know, or another version of the record.
+// Errc::unsupported: the kind of event, or the record's format version, is unknown to this version of weft.
 Result<PlacedEvent> decode_event(std::span<const std::byte> record, std::string_view where);
 std::uint64_t event_sequence(const Event& event);
-void set_revision(Event& event, std::uint64_t revision);  // of an event that has one: a registry can bring it
+void set_revision(Event& event, std::uint64_t revision);  // no effect on adoptions and repairs
 
 }  // namespace weft

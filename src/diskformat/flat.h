@@ -1,4 +1,4 @@
-// What the codecs of rows and events share. Included by codec .cc files only.
+// FlatBuffers helpers of the codecs of rows and events. Included by codec .cc files only.
 #pragma once
 
 #include <algorithm>
@@ -36,7 +36,7 @@ inline Error bad(std::string_view where, std::string_view what) {
   return Error{Errc::corrupt, fmt::format("{}: {}; run `weft fsck --rebuild`", where, what)};
 }
 
-// The verified root of a payload; nullptr when the bytes are not such a table.
+// Returns the verified root of a payload; nullptr if the bytes are no such table.
 template <class Table>
 const Table* root(std::span<const std::byte> payload) {
   flatbuffers::Verifier verifier(reinterpret_cast<const std::uint8_t*>(payload.data()), payload.size());
@@ -58,7 +58,7 @@ inline Digest unpack(const records::Digest& digest) {
   return out;
 }
 
-// "": none.
+// Nothing if `text` is no uuid, as "" is.
 inline std::optional<records::Uuid> pack_uuid(std::string_view text) {
   std::optional<Uuid> uuid = parse_uuid(text);
   return uuid ? std::optional(records::Uuid(uuid->high, uuid->low)) : std::nullopt;

@@ -4,7 +4,7 @@
 #include <xxhash.h>
 #include <algorithm>
 #if defined(__x86_64__)
-#include <xxh_x86dispatch.h>  // the same names: by AVX2 or AVX-512 where the CPU has them, three times as fast
+#include <xxh_x86dispatch.h>  // redefines the XXH3 names to use AVX2 or AVX-512 if available, three times as fast
 #endif
 
 namespace weft {

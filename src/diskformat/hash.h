@@ -1,4 +1,4 @@
-// XXH3-64: the checksum of records, and the hint that finds known content early (tables.h). It is never part of an
+// XXH3-64: the checksum of records, and the hint that finds known content early (index/blobs.h). It is never part of an
 // identity: bytes with a given XXH3 are easily made. The only includer of libxxhash's headers is hash.cc.
 #pragma once
 
@@ -12,9 +12,9 @@
 namespace weft {
 
 std::uint64_t xxh3_64(std::span<const std::byte> bytes);
-// A second part whose hash covers a first: xxh3_64(rest, xxh3_64(first)).
+// With a seed, the hash of one part can cover another part too: xxh3_64(rest, xxh3_64(first)).
 std::uint64_t xxh3_64(std::span<const std::byte> bytes, std::uint64_t seed);
-// The same of bytes that come in pieces.
+// Computes xxh3_64 of bytes that arrive in pieces.
 class Xxh3 {
  public:
   Xxh3();
@@ -22,13 +22,13 @@ class Xxh3 {
   Xxh3(const Xxh3&) = delete;
   Xxh3& operator=(const Xxh3&) = delete;
   void add(std::span<const std::byte> bytes);
-  std::uint64_t value() const;  // of all so far
+  std::uint64_t value() const;  // hash of all bytes added so far
 
  private:
   struct State;
   std::unique_ptr<State> state_;
 };
-// Extent::head of content that begins with these bytes; all of it, or at least kExtentHeadBytes.
+// Returns Extent::head. `content` is the whole content, or at least its first kExtentHeadBytes bytes.
 std::uint64_t head_of(std::span<const std::byte> content);
 
 }  // namespace weft

@@ -11,7 +11,7 @@
 namespace weft {
 namespace {
 
-// Of literals: each ends with a NUL.
+// Views of literals, so that each name ends with a NUL.
 constexpr std::array<std::string_view, kTableCount> kNames = {
     "meta",       "models",       "model_ids", "names",     "dirs",          "versions", "numbers",
     "tags",       "version_tags", "locals",    "owned",     "blobs",         "holders",  "dead",

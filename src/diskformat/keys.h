@@ -1,4 +1,4 @@
-// Keys of the index: numbers are big-endian, so that LMDB's bytewise order is theirs.
+// Keys of the index. Numbers are big-endian, so that LMDB's bytewise order is the numeric order.
 #pragma once
 
 #include <cstdint>
@@ -40,7 +40,7 @@ enum class Table : std::uint8_t {
   packs,
 };
 inline constexpr std::size_t kTableCount = 25;
-bool keeps_sets(Table table);  // a sorted set of values a key, all of one size
+bool keeps_sets(Table table);  // true if each key has a sorted set of values of equal size
 std::string_view table_name(Table table);
 
 using Bytes = std::string_view;
@@ -55,21 +55,21 @@ std::string blob_key(const ContentId& id);  // length, root
 std::string hint_key(std::uint64_t length, std::uint64_t hint);
 std::string digest_key(const Digest& digest);
 Digest digest_of(Bytes digest_key);
-// Of `revisions`: model, the first kRevisionBytes of its manifest's digest, version. The table has a row for each live
-// version, so that the versions of one model with one content stand together, the oldest first.
+// Key of `revisions`: model, the first kRevisionBytes of the manifest's digest, version. The table has a row for each
+// live version, so that versions of a model with equal content are adjacent, the oldest first.
 inline constexpr std::size_t kRevisionBytes = 20;
 std::string revision_key(ModelId model, const Digest& manifest, VersionId version);
-std::string view_key(const ViewKey& view);  // a SHA-256 of all of it: two views never share one
+std::string view_key(const ViewKey& view);  // SHA-256 of all fields: two views never share a key
 
 std::uint64_t number_at(Bytes key, std::size_t offset);  // 0 past the end
 std::uint32_t file_at(Bytes key, std::size_t offset);
 std::uint64_t blob_length(Bytes blob_key);
 ContentId blob_id(Bytes blob_key);
 
-// A row of `holders`: group of blobs, version and file; and which blobs of the group the file holds, a bit for each,
-// with a checksum that is bound to the key.
+// A row of `holders`. Key: group of blobs, version, file. Value: one bit for each blob of the group that the file
+// holds, and a checksum that is bound to the key.
 using Holder = std::pair<VersionId, std::uint32_t>;  // version, file
-inline constexpr std::uint64_t kBlobsPerGroup = 64;  // by their numbers
+inline constexpr std::uint64_t kBlobsPerGroup = 64;  // group = blob number / 64
 std::string held_key(std::uint64_t group, const Holder& holder);
 Holder holder_at(Bytes held_key);
 std::string encode_held(Bytes held_key, std::uint64_t bits);

@@ -1,4 +1,4 @@
-// What gc notes of packs in the index (index/gc_queue.h).
+// The notes that gc keeps about packs in the index (index/gc_queue.h).
 #pragma once
 
 #include <cstdint>
@@ -8,19 +8,19 @@
 
 namespace weft {
 
-// A pack and a number that is noted of it. In the queue: when it was queued. Of dead bytes: so many.
+// A pack and its noted number. In gc's queue: the transaction that queued the pack. Else: its dead bytes.
 struct NotedPack {
   PackId pack = 0;
   std::uint64_t value = 0;
 };
 
-// What a look at a pack has found.
+// The result of gc's look at a pack.
 struct PackLook {
   PackId pack = 0;
-  std::optional<std::uint64_t> queued;  // when, as the look found it; it stays queued if that has changed
-  bool again = false;                   // the next gc has to look at it, too
-  std::uint64_t dead_bytes = 0;         // that stay there
-  bool gone = false;                    // the pack, for good: ids are not used again
+  std::optional<std::uint64_t> queued;  // queue entry before the look; if it has changed since, the pack stays queued
+  bool again = false;                   // the next gc must look at the pack too
+  std::uint64_t dead_bytes = 0;         // dead bytes that gc left in the pack
+  bool gone = false;                    // the pack is deleted for good: ids are not reused
 };
 
 }  // namespace weft

@@ -11,8 +11,7 @@
 
 namespace weft {
 
-// Ids are random. The highest bit is set in those of packs of manifests, and in no others, so that the name alone tells
-// what a pack holds.
+// Ids are random. The highest bit is set exactly if the pack holds manifests, so that the name alone shows the kind.
 enum class PackKind : std::uint8_t { blobs, manifests };
 PackId new_pack_id(PackKind kind);
 PackKind kind_of_pack(PackId pack);
@@ -23,9 +22,9 @@ SafePath pack_path(const SafePath& store_path, PackId pack);
 SafePath toc_path(const SafePath& store_path, PackId pack);
 SafePath pack_in(const SafePath& directory, PackId pack);
 SafePath toc_in(const SafePath& directory, PackId pack);
-// What a rebuild kept of a table of contents that it could not recover whole.
+// A damaged table of contents that a rebuild kept, because it could not recover all entries.
 SafePath lost_toc_path(const SafePath& store_path, PackId pack);
-// "0123456789abcdef.pack" with the suffix ".pack": its id; nothing for other names.
+// Returns the id in a name such as "0123456789abcdef.pack", with the suffix ".pack"; nothing for other names.
 std::optional<PackId> pack_of_name(std::string_view name, std::string_view suffix);
 
 }  // namespace weft

@@ -1,5 +1,5 @@
-// Where the blobs of one manifest lie: places/<sha256 of the manifest> of an origin, one record. Only user of its
-// schema (in the .cc).
+// The locations of the blobs of one manifest at an origin: one record, places/<sha256 of the manifest>. Only user of
+// its schema (in the .cc).
 #pragma once
 
 #include <cstddef>
@@ -17,13 +17,14 @@ namespace weft {
 
 struct Places {
   Digest manifest;
-  std::vector<std::pair<ContentId, BlobPlace>> blobs;  // by id, each once
+  std::vector<std::pair<ContentId, BlobPlace>> blobs;  // ordered by id, each once
 
   std::optional<BlobPlace> find(const ContentId& id) const;
 };
 
 std::vector<std::byte> encode_places(const Places& places);
-// Errc::corrupt: not a whole record, another manifest's, blobs out of order, empty, or past the end of any file.
+// Errc::corrupt: not a whole record, a record of another manifest, or blobs that are out of order, empty or beyond the
+// largest offset.
 Result<Places> decode_places(std::span<const std::byte> bytes, const Digest& manifest, std::string_view where);
 
 }  // namespace weft

@@ -38,14 +38,14 @@ Header read_header(std::span<const std::byte> bytes) {
           get_le<std::uint16_t>(at + 14)};
 }
 
-// All but the checksum.
+// Writes all header fields except the checksum.
 void put_header(std::byte* at, RecordKind kind, std::size_t payload_bytes) {
   put_le(at + 8, static_cast<std::uint32_t>(payload_bytes));
   put_le(at + 12, static_cast<std::uint16_t>(kind));
   put_le(at + 14, kRecordVersion);
 }
 
-// The whole record's length if its header promises no more than there is and the checksum agrees.
+// Returns the length of the whole record; nothing if `bytes` is shorter or the checksum is wrong.
 std::optional<std::size_t> verified_length(std::span<const std::byte> bytes, std::uint64_t seed) {
   if (bytes.size() < kRecordHeader) return {};
   Header header = read_header(bytes);

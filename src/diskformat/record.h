@@ -1,7 +1,7 @@
-// The envelope of everything that the store keeps besides the bytes of packs (weft-store.5):
-//   checksum u64 (XXH3-64 of all that follows) · payload length u32 · kind u16 · format version u16 · payload
-// little-endian, the payload a FlatBuffer. A record inside the index is bound to its table and key, which are hashed
-// first: a value that lies under a wrong key does not verify.
+// The envelope of all stored data except the bytes of packs (weft-store.5):
+//   checksum u64 (XXH3-64 of the remaining bytes) · payload length u32 · kind u16 · format version u16 · payload
+// Numbers are little-endian; the payload is a FlatBuffer. The checksum of a record in the index covers its table and
+// key first, so that a value under a wrong key does not verify.
 #pragma once
 
 #include <array>
@@ -18,19 +18,19 @@
 namespace weft {
 
 inline constexpr std::size_t kRecordHeader = 16;    // bytes
-inline constexpr std::uint16_t kRecordVersion = 1;  // of records that we write; others are refused
-inline constexpr std::uint32_t kStoreFormat = 11;   // of the store as a whole, in STORE/weft-store
+inline constexpr std::uint16_t kRecordVersion = 1;  // format version of a record; readers reject all others
+inline constexpr std::uint32_t kStoreFormat = 11;   // format of the whole store, in STORE/weft-store
 
 // Stored: never renumber, only append.
 enum class RecordKind : std::uint16_t {
   identity = 1,  // STORE/weft-store
   toc = 2,       // packs/<id>.toc
-  places = 3,    // of an origin: places/<manifest>
-  origin = 4,    // of an origin: weft-origin
+  places = 3,    // ORIGIN/places/<manifest>
+  origin = 4,    // ORIGIN/weft-origin, STORE/origin
   cluster = 5,   // STORE/cluster
-  said_tag = 6,  // of an origin: journal/<time>-<hash>.tag
+  said_tag = 6,  // ORIGIN/journal/<time>-<hash>.tag
   said_removal = 7,
-  packed_manifest = 8,  // in a pack of manifests: the payload is a manifest
+  packed_manifest = 8,  // a manifest, in a pack of manifests
   publish = 16,         // journal: 16 to 31
   tags = 17,
   removal = 18,
@@ -61,15 +61,15 @@ enum class RecordKind : std::uint16_t {
   registry_mark,  // STORE/registry
 };
 
-// `seed` is 0, or the hash of what the record is bound to.
+// Returns a whole record. `seed` is the hash of the table and key that the record is bound to; 0: it is not bound.
 std::vector<std::byte> seal_record(RecordKind kind, std::span<const std::byte> payload, std::uint64_t seed = 0);
 
-// Seals a record whose payload comes in pieces, so that it need not be in memory as a whole.
+// Seals a record whose payload arrives in pieces, so that the whole payload need not be in memory.
 class PiecewiseRecord {
  public:
   PiecewiseRecord(RecordKind kind, std::uint32_t payload_bytes);
   void add(std::span<const std::byte> piece) { hash_.add(piece); }
-  // What stands before the payload; after the last piece.
+  // Returns the header of the record. Call after the last piece.
   std::array<std::byte, kRecordHeader> header() const;
 
  private:
@@ -77,16 +77,16 @@ class PiecewiseRecord {
   Xxh3 hash_;
 };
 
-// The payload, in memory that is aligned for FlatBuffers. Errc::corrupt: not one whole record of this kind, or its
-// checksum is wrong. Errc::unsupported: another version.
+// Returns the payload, in memory that is aligned for FlatBuffers. Errc::corrupt: the bytes are not one whole record of
+// this kind, or the checksum is wrong. Errc::unsupported: another format version.
 Result<std::vector<std::byte>> open_record(RecordKind kind, std::span<const std::byte> record, std::string_view where,
                                            std::uint64_t seed = 0);
 
-// For files of many records: the whole length of the record that `bytes` begins with, if it is all there and verifies
-// (of whatever kind and version).
+// For files of many records: returns the length, with header, of the record at the start of `bytes`. Nothing if the
+// record is truncated or its checksum is wrong. Its kind and format version do not matter.
 std::optional<std::size_t> record_length(std::span<const std::byte> bytes);
-// Whether the header of a journal's record may stand here: few places look so, and it costs no hash to tell.
+// True if `bytes` may begin with a record of the journal. A cheap filter before record_length(): it computes no hash.
 bool looks_like_event(std::span<const std::byte> bytes);
-RecordKind record_kind(std::span<const std::byte> record);  // of a record that record_length() accepted
+RecordKind record_kind(std::span<const std::byte> record);  // call only if record_length() accepted the record
 
 }  // namespace weft

@@ -1,5 +1,5 @@
 // The index's rows and the FlatBuffers that hold them. Each row type has one specialisation of encode_row and
-// decode_row; what decode_row returns is within the bounds of base/limits.h.
+// decode_row.
 #pragma once
 
 #include <cstddef>
@@ -22,30 +22,30 @@ struct Counters {
   VersionId next_version = 1;
   ModelId next_model = 1;
   Ino next_ino = kFirstStoredIno;
-  std::uint64_t journal_end = 0;  // bytes of the journal that the index has seen
+  std::uint64_t journal_end = 0;  // bytes of the journal that are applied to the index
   std::uint64_t lineage_clock = 0;
-  std::uint64_t number_floor = 0;       // numbers up to here may have been given to models that the journal lost
-  std::uint64_t registry_revision = 0;  // up to which all of the registry is known
+  std::uint64_t number_floor = 0;       // the journal may have lost models with version numbers up to this
+  std::uint64_t registry_revision = 0;  // the store has all changes of the registry up to this revision
   std::uint64_t next_blob = 1;
 };
 
-// Which origin a directory is, or a store knows.
+// Identity of an origin, in the origin's directory and in a store that uses the origin.
 struct OriginInfo {
   std::uint32_t format = kOriginFormat;
   std::string uuid;
-  std::string cluster;  // whose it is
+  std::string cluster;  // id of the cluster that owns the origin
   std::uint64_t created_ns = 0;
 };
 
-// In `numbers`: the journal lost what this number was.
+// Value in `numbers` if the journal lost the version of this number.
 inline constexpr VersionId kLostVersion = 0;
 
-// A row of `names`: what a listing of models/ or datasets/ shows.
+// A row of `names`: an entry in a listing of models/ or datasets/.
 struct NameRow {
-  bool is_model = false;  // or a data set
+  bool is_model = false;  // a model or a data set, not only a prefix of names
   Ino ino = 0;
   std::uint64_t live = 0;      // models and data sets at or below this name that have a live version
-  std::uint64_t datasets = 0;  // of these
+  std::uint64_t datasets = 0;  // the data sets among `live`
 };
 
 struct ModelNameRow {
@@ -59,19 +59,19 @@ struct NumberRow {
 
 struct BlobRow {
   BlobPlace place;
-  std::uint64_t number = 0;  // index/blobs.h; 0: no version has held it yet
+  std::uint64_t number = 0;  // see index/blobs.h; 0: no version has held the blob yet
   bool absent() const { return place.pack == 0; }
 };
 
-// A manifest that versions need. It lies at a place in a pack, or it is a file of its own.
+// A manifest that versions need. It is stored in a pack of manifests or as a separate file.
 struct ManifestRow {
-  std::uint64_t versions = 0;  // that need it
-  BlobPlace place;             // pack 0: a file
-  std::uint64_t length = 0;    // where it is in a pack: bytes, at most limits::kPackedManifestMax
+  std::uint64_t versions = 0;  // count of versions that need the manifest
+  BlobPlace place;             // pack 0: a separate file
+  std::uint64_t length = 0;    // bytes in the pack, at most limits::kPackedManifestMax; unused for a file
   bool packed() const { return place.pack != 0; }
 };
 
-// The content that a hint leads to (BlobIndex::hinted).
+// The content that a hint points to (BlobIndex::hinted). The hint and the length are the key.
 struct HintRow {
   Digest root;
 };

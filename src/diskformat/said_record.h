@@ -1,5 +1,6 @@
-// The records of an origin's journal: one file each, named by its time and what it says, so that all nodes that heard
-// the same write one file. Only user of its schema (in the .cc).
+// The records of an origin's journal, one file each. The file name is a time and a hash of the subject (model and
+// number; for a tag all fields), so that all nodes that received one event write one file. Only user of its schema (in
+// the .cc).
 #pragma once
 
 #include <cstddef>
@@ -13,16 +14,16 @@
 
 namespace weft {
 
-// "<time>-<hash>", of a tag with ".tag" behind it, of a removal with ".rm".
+// Returns the file name: "<time>-<hash>" for a version, with the suffix ".tag" for a tag, ".rm" for a removal.
 std::string said_name(const Said& said, std::string_view cluster);
 std::vector<std::byte> encode_said(const Said& said, std::string_view cluster);
 
 struct SaidRecord {
   Said said;
-  std::string cluster;  // of a tag
+  std::string cluster;  // id of the cluster that set a tag; "" for versions and removals
 };
-// Names, numbers and texts are within their bounds. Errc::corrupt: not one whole record, or an impossible one;
-// Errc::unsupported: of a kind, or a version, that this weft does not know.
+// Names, numbers and texts of the result are within their bounds. Errc::corrupt: not one whole record, of another kind,
+// or with impossible values. Errc::unsupported: another format version.
 Result<SaidRecord> decode_said(std::span<const std::byte> bytes, std::string_view where);
 
 }  // namespace weft

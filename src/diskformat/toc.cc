@@ -46,7 +46,7 @@ Error corrupt(std::string_view where, std::string_view what) {
   return Error{Errc::corrupt, fmt::format("{}: {}", where, what)};
 }
 
-// Moves each entry's share out of the one list of digests.
+// Copies to each entry its chunk digests, which the record has in one list.
 Status deal_chunks(PackToc& toc, const flatbuffers::Vector<const records::ChunkDigest*>* chunks,
                    std::string_view where) {
   const std::uint64_t size = chunks == nullptr ? 0 : chunks->size();
@@ -119,7 +119,7 @@ void TocLines::sort() {
 
 namespace {
 
-// The entries of a table of contents as a lines gives them.
+// Presents the entries of a PackToc with the interface of TocLines.
 class EntriesOf {
  public:
   explicit EntriesOf(const PackToc& toc) : toc_(toc) {}
@@ -134,8 +134,8 @@ class EntriesOf {
   const PackToc& toc_;
 };
 
-// Writes the record piece by piece. The two lists stand behind the rest of the FlatBuffer, which is made with empty
-// ones and led to these:
+// Writes the record piece by piece. FlatBuffers builds the table with empty lists; the two real lists are appended, and
+// the table's offsets are changed to point to them:
 //   rest, a multiple of 8 · 4 bytes of zeros · count u32 · entries · count u32 · chunk digests
 template <class Entries>
 class TocEncoder {
@@ -191,7 +191,7 @@ class TocEncoder {
     return rest;
   }
 
-  // Offsets of a FlatBuffer count from where they stand.
+  // Sets an offset of the table. Offsets of a FlatBuffer are relative to their own position.
   static void lead(std::vector<std::byte>& rest, flatbuffers::voffset_t field, std::uint64_t to) {
     auto* bytes = reinterpret_cast<std::uint8_t*>(rest.data());
     auto* table = flatbuffers::GetMutableRoot<flatbuffers::Table>(bytes);
@@ -264,7 +264,7 @@ Result<PackToc> decode_toc(std::span<const std::byte> bytes, std::string_view wh
   return toc;
 }
 
-// FlatBuffers lays structs at multiples of their alignment from the end of the buffer, which is aligned itself.
+// FlatBuffers puts structs at multiples of their alignment, so each step is one alignment.
 std::vector<PlacedBlob> salvage_toc(std::span<const std::byte> bytes, PackId pack) {
   std::vector<PlacedBlob> blobs;
   constexpr std::size_t kStep = alignof(records::TocEntry);

@@ -6,7 +6,7 @@
 
 namespace weft {
 
-// By hand: each row of a mirror names its publisher, and fmt took an eighth of the time that reading one takes.
+// Without fmt, which took an eighth of the time to read a row: each row of a mirror names its publisher.
 std::string uuid_text(const Uuid& uuid) {
   std::string text = "00000000-0000-0000-0000-000000000000";
   std::size_t at = text.size();

@@ -14,7 +14,7 @@ struct Uuid {
 };
 
 std::string uuid_text(const Uuid& uuid);
-std::optional<Uuid> parse_uuid(std::string_view text);  // as uuid_text() writes it, nothing else
+std::optional<Uuid> parse_uuid(std::string_view text);  // accepts only the format of uuid_text()
 std::string random_uuid();                              // version 4
 
 }  // namespace weft
