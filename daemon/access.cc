@@ -15,7 +15,7 @@
 namespace weft {
 namespace {
 
-constexpr std::size_t kEntryBytes = 64U << 10U;  // of the system's files of users and groups
+constexpr std::size_t kEntryBytes = 64U << 10U;  // largest entry of the user and group databases
 
 template <class Entry, class Lookup>
 bool known(Entry& entry, Lookup lookup, const std::string& name) {
@@ -30,7 +30,7 @@ std::optional<std::uint32_t> id_of(const std::string& text) {
   return static_cast<std::uint32_t>(*number);
 }
 
-// A number, or a name that `lookup` knows, into `ids`.
+// Adds to `ids` the number `name`, or the id that `lookup` finds for the name.
 template <class Entry, class Lookup, class Id>
 Status add(const std::string& name, std::string_view kind, Lookup lookup, Id Entry::*id, std::set<Id>& ids) {
   Entry entry{};

@@ -1,4 +1,5 @@
-// Who may ask the daemon for what. By default root and the user that the daemon runs as; others are configured.
+// Access control for requests. Root and the daemon's user may send all requests; the configuration grants rights to
+// other users and groups.
 #pragma once
 
 #include <sys/types.h>
@@ -18,10 +19,10 @@ struct Grant {
   std::set<gid_t> groups;
 };
 
-// "alice", "1000": users; "@ml", "@100": groups. Errc::invalid for a name that the system does not know.
+// Parses users ("alice", "1000") and groups ("@ml", "@100"). Errc::invalid: a name that the system does not know.
 Result<Grant> parse_grant(std::span<const std::string> who);
 
-// Errc::permission, with who it is and what it may not.
+// Errc::permission, with the user and the action in the message, if `peer` lacks the right. `what` is the action.
 Status check_access(const Grant& grant, const PeerCredentials& peer, std::string_view what);
 
 }  // namespace weft

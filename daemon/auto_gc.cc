@@ -8,9 +8,9 @@
 namespace weft {
 namespace {
 
-constexpr std::size_t kHeldMax = 10'000;          // removed versions; beyond, the oldest stays no longer
-constexpr std::chrono::seconds kLookAtSpace{10};  // while something is held: a publisher fills a disk in minutes
-constexpr std::chrono::seconds kAgain{60};        // after a gc that failed
+constexpr std::size_t kHeldMax = 10'000;          // held versions; beyond, the oldest hold ends
+constexpr std::chrono::seconds kLookAtSpace{10};  // between checks of space; a publisher can fill a disk in minutes
+constexpr std::chrono::seconds kAgain{60};        // longest pause after a failed gc
 
 }  // namespace
 
@@ -60,7 +60,7 @@ void AutoGc::release() {
   take();
 }
 
-// One that gc takes meanwhile cannot be held any more.
+// A version that gc frees during `look` cannot be held again.
 void AutoGc::look_without(const std::function<void()>& look) {
   std::deque<Held> all = take();
   for (Held& held : all) held.hold.reset();
@@ -72,7 +72,7 @@ void AutoGc::look_without(const std::function<void()>& look) {
   }
 }
 
-// Lets go of what has been held for long enough.
+// Ends expired holds, or all holds if space is short. True if gc should run.
 bool AutoGc::due(Time now) {
   bool any = std::exchange(soon_, false) || now >= next_;
   if (!held_.empty() && actions_.space_is_short()) {

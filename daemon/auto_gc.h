@@ -1,6 +1,6 @@
-// gc that weftd runs by itself. A version that a user has removed stays for a while, unless space is short: until then
-// it is held as if somebody had it open. A version that a publish with `keep` has removed is freed at once. gc also
-// runs once in each such while, for versions that other nodes have removed. Any thread.
+// gc that weftd runs by itself. A version that a user removed is held for gc_delay, as if a reader had it open; if
+// space is short, all holds end. A version that a publish with `keep` removed is freed at once. gc also runs once per
+// gc_delay, for versions that other nodes removed. Any thread.
 #pragma once
 
 #include <chrono>
@@ -17,16 +17,16 @@ namespace weft {
 
 struct HeldVersions {
   std::uint64_t versions = 0;
-  std::chrono::seconds next_release{0};  // until the first of them goes
+  std::chrono::seconds next_release{0};  // time until the first hold ends
 };
 
 class AutoGc {
  public:
   struct Actions {
-    std::function<std::chrono::seconds()> delay;  // as it is configured now
+    std::function<std::chrono::seconds()> delay;  // returns the current gc_delay
     std::function<bool()> space_is_short;
     std::function<Result<VersionHold>(VersionId)> hold;
-    std::function<Status(const std::function<bool()>& cancelled)> collect;  // an error: it is tried again
+    std::function<Status(const std::function<bool()>& cancelled)> collect;  // runs gc; retried after an error
   };
   explicit AutoGc(Actions actions) : actions_(std::move(actions)) {}
   ~AutoGc() { stop(); }
@@ -34,15 +34,15 @@ class AutoGc {
   AutoGc& operator=(const AutoGc&) = delete;
 
   void start();
-  void stop();  // a gc that runs is given up
-  // The version is removed, and stays for a while.
+  void stop();  // cancels a running gc
+  // Keeps `hold` on a removed version for gc_delay.
   void removed(VersionId version, VersionHold hold);
-  // Versions are removed, and go at once.
+  // Runs gc soon, to free removed versions that are not held.
   void collect_soon();
   HeldVersions held();
-  // All that is held goes with the next gc.
+  // Ends all holds, so that the next gc frees these versions.
   void release();
-  // Holds nothing while `look` runs, which tells what release() and a gc would free.
+  // Runs `look` without the holds, so that a dry run reports what gc would free after release(). Then holds again.
   void look_without(const std::function<void()>& look);
 
  private:
@@ -60,7 +60,7 @@ class AutoGc {
   const Actions actions_;
   std::mutex mutex_;
   std::condition_variable wake_;
-  std::deque<Held> held_;  // guarded by mutex_, as those below; the oldest first
+  std::deque<Held> held_;  // oldest first; guarded by mutex_, as the three below
   Time next_{};
   bool soon_ = false;
   bool stop_ = false;

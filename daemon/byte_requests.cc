@@ -1,4 +1,4 @@
-// What mounts and the command line ask about bytes.
+// Requests of mounts and of the command line about bytes.
 #include <fmt/core.h>
 
 #include "control/call.h"
@@ -29,7 +29,7 @@ Result<ColdAdvice> cold(control::Call& /*call*/, const Nothing& /*request*/, Byt
   return bytes.fetcher.advice();
 }
 
-// Answers by itself: descriptors go with it.
+// Sends its answer itself, because serve() cannot send descriptors.
 void bring(control::Call& call, Bytes& bytes) {
   auto answer = [&]() -> Result<ColdAnswer> {
     WEFT_TRY(const ColdRange what, decode_fields<ColdRange>(call.body()));
@@ -67,7 +67,7 @@ Result<EvictReport> evict(control::Call& call, const EvictRequest& request, Byte
   return report;
 }
 
-// What has become cache may be more than that has room for.
+// Turns packs whose blobs are at the origin into cache, then applies cache_max.
 Result<HandOverReport> make_cache(control::Call& call, Bytes& bytes, std::optional<VersionId> version) {
   HandOverOptions options;
   options.origin = bytes.config.get()->origin;
@@ -78,7 +78,7 @@ Result<HandOverReport> make_cache(control::Call& call, Bytes& bytes, std::option
   return report;
 }
 
-// A damaged blob is stored again: from the descriptor that the client sent, else from the origin or a peer.
+// Stores a damaged blob again, from the file that the client sent, or else from the origin or a peer.
 Result<Nothing> repair(control::Call& call, const RepairRequest& request, Bytes& bytes) {
   WEFT_CHECK(check_access(bytes.config.get()->gc, call.peer(), "repair blobs"));
   CallProgress progress(call);

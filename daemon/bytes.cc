@@ -21,10 +21,10 @@ std::vector<std::shared_ptr<BlobSource>> sources_of(const Config& config, const 
   return sources;
 }
 
-// With the origin alone two parts are being read, and while two are hashed and written, two wait for their turn: with
-// fewer the disk rests whenever two reads have ended together.
+// With the origin as the only source, two threads read, two hash and write, and two wait to read. With fewer threads
+// the origin's disk would be idle whenever two reads end together.
 constexpr unsigned kThreadsAlone = 6;
-constexpr unsigned kThreadsWithPeers = 8;  // several peers, a few reads of each
+constexpr unsigned kThreadsWithPeers = 8;  // several peers, with a few reads from each
 constexpr std::size_t kLooksAtOnce = 256;
 
 FetchPolicy policy_of(const Config& config) {
@@ -35,7 +35,7 @@ FetchPolicy policy_of(const Config& config) {
   return policy;
 }
 
-// While the registry is away nobody is known to have gone.
+// True if the node is a member, or if the registry is not connected and members are unknown.
 bool is_member(const Registry& registry, const std::string& node) {
   if (!registry.status().connected) return true;
   const auto members = registry.members();
@@ -72,8 +72,8 @@ std::uint64_t saved_bytes(const CodedCounts& counts) {
   return counts.same_bytes + counts.asked_bytes - std::min(counts.asked_bytes, counts.given_bytes);
 }
 
-// Counts the chunks that this node asked for as differences, and those that it coded. Adds how much of the last version
-// that had a base was the same in it, and the share of elements that changed.
+// Writes the counts of chunks that this node requested as differences, and of chunks that it coded for peers. For the
+// last version that was fetched with a base: the bytes equal to the base, and the share of changed elements.
 void write_sparse(JsonWriter& json, const Bytes& bytes, const FetchStatus& fetched) {
   json.key("sparse").begin_object().member("asked", fetched.coded.asked).member("coded", fetched.coded.coded);
   json.member("plain", fetched.coded.plain).member("failed", fetched.coded.failed);

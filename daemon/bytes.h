@@ -1,4 +1,4 @@
-// The bytes of this node: what is fetched for its mounts, and taken to the origin for others.
+// Moves the bytes of this node: fetches them for its mounts, and writes published ones to the origin.
 #pragma once
 
 #include <functional>
@@ -20,27 +20,27 @@
 namespace weft {
 
 struct Bytes {
-  // `config.origin` may be "": then nothing is fetched from there or taken there.
-  // `others` is null for a node alone; all outlive this.
+  // `config.origin` is "" for a node without an origin, and `others` is null for a node without peers. All arguments
+  // outlive this.
   Bytes(ClusterStore& of, LiveConfig& live, const Registry& registry, Peers* others);
   ~Bytes();
 
-  void configure();  // takes over what `config` says now
+  void configure();  // applies the current `config`
 
-  // Brings the manifests of all versions that are known by name alone: only then it is known what they need.
+  // Fetches the manifests of all bare versions. Without a manifest, gc does not know which blobs a version needs.
   Status look_at_all(const std::function<bool()>& cancelled);
 
   ClusterStore& store;
   LiveConfig& config;
   Peers* peers;
-  const std::shared_ptr<Repairs> repairs = std::make_shared<Repairs>();  // of what the fetcher finds damaged
+  const std::shared_ptr<Repairs> repairs = std::make_shared<Repairs>();  // for damaged blobs that the fetcher finds
   Fetcher fetcher;
   std::unique_ptr<WriteBehind> behind;  // null without an origin
 };
 
-// look, bring, cold, prefetch, pin, evict, repair, stage_out, origin. `bytes` outlives the server.
+// Adds the requests look, bring, cold, prefetch, pin, evict, repair, stage_out and origin. `bytes` outlives the server.
 void serve_bytes(control::Server& server, Bytes& bytes);
 void add_byte_figures(Figures& figures, Bytes& bytes);
-void write_bytes_status(JsonWriter& json, Bytes& bytes);  // members of an object
+void write_bytes_status(JsonWriter& json, Bytes& bytes);  // adds members to the open object
 
 }  // namespace weft

@@ -1,4 +1,4 @@
-// Progress of a request, told to its client.
+// Reports the progress of a request to its client.
 #pragma once
 
 #include <atomic>
@@ -12,7 +12,7 @@
 
 namespace weft {
 
-// At most ten times a second, and left out while the client does not keep up.
+// Sends at most ten events per second, and none while the client is slow to receive. Any thread.
 class CallProgress final : public Progress {
  public:
   explicit CallProgress(control::Call& call) : call_(call) {}

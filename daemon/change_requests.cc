@@ -13,9 +13,9 @@
 namespace weft {
 namespace {
 
-constexpr auto kCatchUpMax = std::chrono::seconds(10);  // for the registry, before gc
+constexpr auto kCatchUpMax = std::chrono::seconds(10);  // longest wait for the registry before gc
 
-// What is said of names goes to the origin too, soon.
+// Wakes the write-behind thread: it writes the change to the origin.
 void changed(const DaemonParts& parts) {
   if (parts.bytes.behind) parts.bytes.behind->look_again();
 }
@@ -28,7 +28,7 @@ Result<VersionName> tag(control::Call& call, const TagRequest& request, DaemonPa
   return tagged;
 }
 
-// Removed versions stay for a while.
+// Holds versions that are about to be removed for gc_delay.
 void hold(DaemonParts& parts, std::span<const VersionName> versions) {
   for (const VersionName& version : versions) {
     const auto row = version_of(parts.store, spec_of(version.model, version.number));
@@ -37,7 +37,7 @@ void hold(DaemonParts& parts, std::span<const VersionName> versions) {
   }
 }
 
-// Each removal is told as it happens: what comes after may fail.
+// Reports each removal when it is done, because a later one may fail.
 Result<Nothing> remove(control::Call& call, const RemoveRequest& request, DaemonParts& parts) {
   WEFT_CHECK(check_access(parts.config.get()->remove, call.peer(), "remove versions"));
   const RemoveSome remove_some = [&](std::span<const VersionName> versions) {
@@ -72,7 +72,7 @@ Result<GcOutcome> collect(control::Call& call, const GcOptions& request, DaemonP
 
 }  // namespace
 
-// gc judges by a state of the registry that is newer than every removal before the request.
+// Waits for the registry first, so that gc sees every removal that was committed before the request.
 Result<GcOutcome> collect_all(DaemonParts& parts, const GcOptions& request, const std::function<bool()>& cancelled,
                               Progress& progress) {
   GcOptions options = request;

@@ -16,14 +16,14 @@ namespace weft {
 namespace {
 
 constexpr std::string_view kCacheMax = "20G";
-constexpr std::uint64_t kMemoryShare = 4;  // of this machine's memory
+constexpr std::uint64_t kMemoryShare = 4;  // memory_max is a quarter of this machine's memory
 constexpr std::string_view kDrainSeconds = "30";
 constexpr std::uint64_t kDrainSecondsMax = 3600;
 constexpr std::string_view kGcDelay = "1h";
 constexpr std::string_view kDraftsKeep = "7d";
 constexpr std::uint64_t kTimeMax = 100ULL * 365 * 86'400;  // seconds
 
-// Typed looks at values, each with its default.
+// Returns settings as values of a type, or their defaults.
 class Values {
  public:
   explicit Values(const SettingValues& values) : values_(values) {}

@@ -19,26 +19,26 @@ struct Config {
   std::string name, provider, key_file, origin;
   ListenAddress listen;
   std::uint64_t cache_max = 0;   // bytes
-  std::uint64_t memory_max = 0;  // bytes that versions may leave in memory alone
+  std::uint64_t memory_max = 0;  // bytes of new versions that may exist only in memory
   std::string cold, sparse;
-  std::vector<std::string> follow;  // models, and first parts of names
+  std::vector<std::string> follow;  // models and prefixes of model names
   std::uint16_t metrics_port = 0;
   std::chrono::seconds drain{0};
   std::chrono::seconds gc_delay{0}, drafts_keep{0};
   std::string log_file, log_level;
-  EtcdOptions etcd;  // without endpoints: this node alone
+  EtcdOptions etcd;  // no endpoints: a node without a cluster
   Grant publish, remove, gc;
 
   bool clustered() const { return !etcd.endpoints.empty(); }
 };
 
-// Defaults for what is not given. Errc::invalid, with where it was said.
+// Checks `values` and adds the defaults. Errc::invalid, with the file and line or the option in the message.
 Result<Config> make_config(const SettingValues& values);
 
-// What holds after a reread: the keys that are reread as they are in `after`, the others as they were.
+// Returns the settings after a reload: reloadable keys from `after`, the others from `before`.
 SettingValues reread_values(const SettingValues& before, const SettingValues& after);
 
-// Keys that differ and are not reread: the daemon has to be started anew for them.
+// Returns the changed keys that are not reloadable. They take effect when the daemon restarts.
 std::vector<std::string> need_restart(const SettingValues& before, const SettingValues& after);
 
 }  // namespace weft

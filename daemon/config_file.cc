@@ -1,4 +1,4 @@
-// weft.conf as toml. Only user of tomlplusplus.
+// Reads weft.conf, a TOML file. Only user of tomlplusplus.
 #include <fmt/core.h>
 
 #include "base/text.h"
@@ -64,7 +64,7 @@ class Reader {
     return {};
   }
 
-  // Numbers are good where texts are: ids of users, sizes in bytes.
+  // Accepts numbers for texts: ids of users, sizes in bytes.
   Status take_scalar(const toml::node& node, const Setting& setting, SettingValue& value) const {
     if (setting.kind == SettingKind::yes_or_no) {
       const auto* yes = node.as_boolean();

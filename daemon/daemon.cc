@@ -24,7 +24,7 @@
 namespace weft {
 namespace {
 
-constexpr auto kGrace = std::chrono::seconds(10);  // for requests to end once they are cancelled
+constexpr auto kGrace = std::chrono::seconds(10);  // time for cancelled requests to end
 
 sigset_t stop_signals() {
   sigset_t set;
@@ -33,14 +33,14 @@ sigset_t stop_signals() {
   return set;
 }
 
-constexpr std::uint64_t kShortPart = 20;  // less than this part of the file system is free
+constexpr std::uint64_t kShortPart = 20;  // space is short if less than 1/20 of the file system is free
 
 bool is_short_of_space(const Store& store) {
   const auto space = disk_space(store.directory().root().fd());
   return space && space->available < space->total / kShortPart;
 }
 
-// SIGTERM or SIGINT has come. SIGHUP before the start is over means nothing.
+// True if SIGTERM or SIGINT is pending. Discards pending SIGHUPs, which have no effect during startup.
 bool told_to_stop() {
   const sigset_t set = stop_signals();
   const timespec now{};
@@ -54,7 +54,7 @@ class Daemon {
   Daemon(const DaemonOptions& options, SettingValues values, Config config)
       : options_(options), values_(std::move(values)), config_(std::move(config)) {}
 
-  // The registry's threads go after what they tell.
+  // Ends the calls to memory_, which is destroyed before the registry's threads end.
   ~Daemon() { tell(nullptr); }
   Daemon(const Daemon&) = delete;
   Daemon& operator=(const Daemon&) = delete;
@@ -95,7 +95,7 @@ class Daemon {
     bytes_ = std::make_unique<Bytes>(*store_, config_, *registry_, peers_.get());
     memory_ = std::make_unique<FlushBehind>(*store_, *registry_, config_.get()->name, config_.get()->memory_max);
     tell(memory_.get());
-    memory_->look_again();  // what came before it was there
+    memory_->look_again();  // for changes that arrived before memory_ was set
     auto_gc_ = std::make_unique<AutoGc>(gc_actions());
     parts_.emplace(DaemonParts{*store_, *registry_, config_, figures_, *bytes_, *memory_, *auto_gc_, now_ns()});
     add_node_figures(figures_, *parts_, *server_);
@@ -130,7 +130,7 @@ class Daemon {
   Status open_store() {
     if (config_.get()->trust_store) trust_all_owners();
     Patience patience;
-    // The store keeps this; once the daemon serves, signals are its main thread's.
+    // The store keeps this callback. After startup only the main thread handles signals.
     patience.cancelled = [this] {
       if (starting_ && told_to_stop()) stopped_ = true;
       return stopped_.load();
@@ -170,7 +170,7 @@ class Daemon {
     return cluster_registry(*store_, std::move(options));
   }
 
-  // What cannot be taken over is said, and everything stays as it was.
+  // Reloads the configuration. After an error, logs it and keeps the old configuration.
   void reread() {
     say("RELOADING=1");
     if (const Status taken = take_over(); taken.ok())
@@ -180,7 +180,7 @@ class Daemon {
     say("READY=1");
   }
 
-  // What runs by keys that are not reread goes by them as they were: so does all that is said of them.
+  // Settings that need a restart keep their old values, in the running parts and in the status.
   Status take_over() {
     WEFT_TRY(const SettingValues values, gather_settings(options_));
     WEFT_CHECK(make_config(values));
@@ -211,15 +211,15 @@ class Daemon {
   LiveConfig config_;
   Figures figures_;
   std::atomic<bool> starting_ = true;
-  std::atomic<bool> stopped_ = false;  // before it served
+  std::atomic<bool> stopped_ = false;  // a signal ended the startup
   std::unique_ptr<ClusterStore> store_;
   std::unique_ptr<Registry> registry_;
-  std::unique_ptr<Peers> peers_;  // null for a node alone, and for one without peers
+  std::unique_ptr<Peers> peers_;  // null without a cluster, and for the provider "none"
   std::unique_ptr<Bytes> bytes_;
   std::unique_ptr<FlushBehind> memory_;
   std::mutex telling_;
-  FlushBehind* told_ = nullptr;     // of what the registry changes; guarded by telling_
-  std::unique_ptr<Follow> follow_;  // null for a node alone, which has all bytes
+  FlushBehind* told_ = nullptr;     // called after changes of the registry; guarded by telling_
+  std::unique_ptr<Follow> follow_;  // null without a cluster: then all bytes are local
   std::unique_ptr<AutoGc> auto_gc_;
   std::optional<DaemonParts> parts_;
   std::unique_ptr<control::Server> server_;
@@ -241,7 +241,7 @@ Result<bool> run_daemon(const DaemonOptions& options) {
   WEFT_TRY(SettingValues values, gather_settings(options));
   WEFT_TRY(Config config, make_config(values));
   WEFT_CHECK(log_setup(config.log_file, config.log_level, "weftd"));
-  // On the heap, so that what hangs can be left behind.
+  // On the heap, so that it can be leaked if requests hang, whose threads still use it.
   auto daemon = std::make_unique<Daemon>(options, std::move(values), std::move(config));
   auto drained = daemon->run();
   if (drained.ok() && !*drained) static_cast<void>(daemon.release());

@@ -1,4 +1,4 @@
-// weftd at work: the store, the registry, the control socket, until it is told to end.
+// Runs weftd: opens the store, the registry and the control socket, and serves until a signal ends it.
 #pragma once
 
 #include <functional>
@@ -12,15 +12,15 @@ namespace weft {
 
 struct DaemonOptions {
   std::string config_file;  // "" for none
-  SettingValues flags;      // override what the file says
+  SettingValues flags;      // override the file
   std::string notify_socket;
 };
 
-// File, then flags. Errc::invalid.
+// Returns the settings of the file, overridden by the flags. Errc::invalid.
 Result<SettingValues> gather_settings(const DaemonOptions& options);
 
-// Runs until SIGTERM or SIGINT. These and SIGHUP must be blocked in the process's threads before. `false`: some
-// requests hung and were left; the process must end without destroying anything.
+// Runs until SIGTERM or SIGINT. The caller blocks these and SIGHUP in all threads first. `false`: some requests still
+// hang; the process must exit without running destructors.
 Result<bool> run_daemon(const DaemonOptions& options);
 
 }  // namespace weft

@@ -1,4 +1,4 @@
-// Figures that the daemon tells of itself, as Prometheus reads them (text format 0.0.4).
+// Metrics of the daemon, in Prometheus' text format 0.0.4.
 #pragma once
 
 #include <array>
@@ -20,13 +20,13 @@ class Figures {
     std::vector<std::pair<std::string, std::string>> labels;
     double value = 0;
   };
-  // Asked at each look; must be quick and not call this object.
+  // Called by each text(). Must be quick, and must not call this object.
   using Read = std::function<std::vector<Sample>()>;
-  // `type` is "counter" or "gauge". Before the first look.
+  // Adds a metric; `type` is "counter" or "gauge". Call before the first text().
   void add(std::string name, std::string type, std::string help, Read read);
   void add(std::string name, std::string type, std::string help, std::function<double()> read);
 
-  // A request of the control socket has ended: into weft_request_seconds and weft_requests_failed_total.
+  // Counts a finished request of the control socket in weft_request_seconds and weft_requests_failed_total.
   void request_ended(std::string_view name, std::chrono::nanoseconds took, bool failed);
   std::uint64_t requests() const;
 
@@ -35,7 +35,7 @@ class Figures {
  private:
   static constexpr std::array kBuckets = {0.001, 0.01, 0.1, 1.0, 10.0, 100.0};  // seconds
   struct Requests {
-    std::array<std::uint64_t, kBuckets.size()> within{};  // that took no longer
+    std::array<std::uint64_t, kBuckets.size()> within{};  // requests that took at most kBuckets[i]
     std::uint64_t count = 0, failed = 0;
     double seconds = 0;
   };

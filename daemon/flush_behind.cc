@@ -13,15 +13,15 @@ namespace weft {
 namespace {
 
 constexpr auto kTick = std::chrono::milliseconds(100);
-constexpr auto kPause = std::chrono::seconds(1);    // before what did not succeed is tried again
-constexpr auto kHoldMax = std::chrono::seconds(5);  // publishes hold up one piece no longer, or one after the other
-                                                    // would keep all from the disk
+constexpr auto kPause = std::chrono::seconds(1);    // before the next round while versions are left in memory
+constexpr auto kHoldMax = std::chrono::seconds(5);  // longest delay of a piece by publishes; without a bound, a series
+                                                    // of publishes would stop all flushes
 
 }  // namespace
 
 FlushBehind::FlushBehind(ClusterStore& store, Registry& registry, std::string node, std::uint64_t bytes_max)
     : store_(store), registry_(registry), node_(std::move(node)), bytes_max_(bytes_max) {
-  if (const auto waiting = look(); waiting.ok()) show(*waiting);  // else run() says what is wrong
+  if (const auto waiting = look(); waiting.ok()) show(*waiting);  // else run() reports the error
   thread_ = std::thread([this] { run(); });
 }
 
@@ -78,7 +78,7 @@ Status FlushBehind::pace() {
   return ending_ ? Status(Error{Errc::cancelled, "the daemon ends"}) : Status{};
 }
 
-// The versions of this node that are in memory, oldest first.
+// Returns the versions of this node that are in memory, oldest first.
 Result<std::vector<FlushBehind::Waiting>> FlushBehind::look() {
   std::vector<Waiting> waiting;
   {
@@ -95,7 +95,7 @@ Result<std::vector<FlushBehind::Waiting>> FlushBehind::look() {
   return waiting;
 }
 
-// With mutex_, or before there is a thread.
+// Sets status_ from the result of look(). Call with mutex_ held, or before the thread starts.
 void FlushBehind::show(const std::vector<Waiting>& waiting) {
   status_.versions = waiting.size();
   status_.oldest_ns = waiting.empty() ? 0 : waiting.front().row.time_ns;
@@ -115,13 +115,14 @@ Status FlushBehind::lose(const VersionRow& version) {
       fmt::format("lost: it was only in the memory of {} when that machine stopped", node_.empty() ? "a node" : node_);
   log_error("{}: {}", spec_of(version.model_name, version.number), why);
   const Status lost = registry_.lose_version(version.model_name, version.number, why);
-  if (!lost.ok() && lost.error().code != Errc::not_found) return lost;  // it may be removed by now
+  if (!lost.ok() && lost.error().code != Errc::not_found) return lost;  // not_found: a user has removed it meanwhile
   const std::lock_guard lock(mutex_);
   ++status_.lost;
   return {};
 }
 
-// Whether it stays in memory.
+// Flushes a version and reports the result to the registry. True if the version waits for versions in the memory of
+// other nodes.
 Result<bool> FlushBehind::settle(const VersionRow& version) {
   WEFT_TRY(const MemoryState state, store_.settle_version(version.id, [this] { return pace(); }));
   if (state == MemoryState::kept) WEFT_CHECK(keep(version));
@@ -129,7 +130,7 @@ Result<bool> FlushBehind::settle(const VersionRow& version) {
   return state == MemoryState::waits;
 }
 
-// The first failure, if any: others may succeed all the same.
+// Flushes all versions in memory. After an error it continues with the next version; returns the first error.
 Status FlushBehind::round() {
   std::uint64_t seen = 0;
   {

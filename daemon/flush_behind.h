@@ -1,8 +1,8 @@
-// Takes versions that were published into memory to the disk, in the background, and tells the registry when all of a
-// version is there (Viper, ICPP 2024: "memory-first" updates with a flush behind). The page cache is the memory: a
-// flush writes the pages of packs that are served already, so that there is no second copy. Versions go oldest first,
-// and what they are made of before them. After the machine has stopped, a version that is not whole any more is
-// removed, and its record says why.
+// Writes versions that were published into memory to the disk, in the background, and reports each complete version to
+// the registry (Viper, ICPP 2024: "memory-first" updates with a flush behind). The memory is the page cache: a flush
+// writes the pages of packs that are already served, so there is no second copy. The oldest version is flushed first,
+// with the blobs of this node that it needs. After a crash of the machine, a version that lost bytes is removed, with
+// the reason in its record.
 #pragma once
 
 #include <chrono>
@@ -21,29 +21,31 @@
 namespace weft {
 
 struct FlushStatus {
-  std::uint64_t versions = 0;   // of this node that are in memory
-  std::uint64_t bytes = 0;      // of their packs that may not be on the disk
-  std::uint64_t oldest_ns = 0;  // when the oldest of them was published; 0: there is none
-  std::uint64_t kept = 0;       // since the start: versions that reached the disk
-  std::uint64_t lost = 0;       // and those that were lost when the machine stopped before
-  std::string problem;          // why the last try failed; "" when it did not
+  std::uint64_t versions = 0;   // versions of this node in memory
+  std::uint64_t bytes = 0;      // unsynced bytes of their packs
+  std::uint64_t oldest_ns = 0;  // publish time of the oldest of these versions; 0: no version is in memory
+  std::uint64_t kept = 0;       // versions that reached the disk since the start
+  std::uint64_t lost = 0;       // versions found lost since the start, after a crash of the machine
+  std::string problem;          // error of the last round; "" if it succeeded
 };
 
 // Any thread.
 class FlushBehind {
  public:
   using Cancelled = std::function<bool()>;
-  // `node` names this one in what is said of lost versions. `bytes_max`: unsynced bytes, at most. All outlive this.
+  // `node` is this node's name in the records of lost versions. `bytes_max` bounds the unsynced bytes. `store` and
+  // `registry` outlive this.
   FlushBehind(ClusterStore& store, Registry& registry, std::string node, std::uint64_t bytes_max);
-  ~FlushBehind();  // when the piece that is being written is on the disk
+  ~FlushBehind();  // waits until the current piece is on the disk
   FlushBehind(const FlushBehind&) = delete;
   FlushBehind& operator=(const FlushBehind&) = delete;
 
   void set_max(std::uint64_t bytes_max);
-  // The registry has told of versions. Versions of this node may be among them that are in memory.
+  // Call after changes of the registry: they may contain versions of this node that are in memory.
   void look_again();
 
-  // A publish while it runs. No piece is begun meanwhile, for some seconds at most: its own syncs wait for none.
+  // A running publish. While it lives, but only for some seconds, no piece is flushed, so that the publish's own syncs
+  // do not wait.
   class Publish {
    public:
     Publish(Publish&& other) noexcept : owner_(other.owner_), bytes_(other.bytes_) { other.owner_ = nullptr; }
@@ -55,13 +57,13 @@ class FlushBehind {
     friend class FlushBehind;
     Publish(FlushBehind* owner, std::uint64_t bytes) : owner_(owner), bytes_(bytes) {}
     FlushBehind* owner_;
-    std::uint64_t bytes_;  // that it may leave unsynced
+    std::uint64_t bytes_;  // most bytes that the publish leaves unsynced
   };
-  // Begins one that brings at most so many bytes. To be in memory it waits until there is room for them; one that is
-  // larger than the bound is not in memory. Errc::cancelled.
+  // Begins a publish of at most `bytes` bytes. A publish into memory waits until its bytes fit within the bound. If
+  // `bytes` exceeds the whole bound, in_memory() of the result is false. Errc::cancelled.
   Result<Publish> begin_publish(std::uint64_t bytes, bool in_memory, const Cancelled& cancelled);
 
-  // Until the version is not in memory any more. Errc::absent: it was lost. Errc::cancelled.
+  // Waits until the version is on the disk or removed. Errc::absent: the version was lost. Errc::cancelled.
   Status wait_for(VersionId version, const Cancelled& cancelled);
   FlushStatus status();
 
@@ -69,7 +71,7 @@ class FlushBehind {
   using Clock = std::chrono::steady_clock;
   struct Waiting {
     VersionRow row;
-    std::uint64_t bytes = 0;  // unsynced
+    std::uint64_t bytes = 0;  // unsynced bytes
   };
   void run();
   Result<std::vector<Waiting>> look();
@@ -88,12 +90,12 @@ class FlushBehind {
   std::mutex mutex_;
   std::condition_variable changed_;
   bool ending_ = false;  // all below are guarded by mutex_
-  bool look_ = true;     // something was published since the last look began
+  bool look_ = true;     // versions were published since the last look began
   std::uint64_t bytes_max_;
-  unsigned publishing_ = 0;     // publishes that run
-  std::uint64_t promised_ = 0;  // bytes that these may leave unsynced
-  std::uint64_t fresh_ = 0;     // the same of those that ended since the last look began
-  FlushStatus status_;          // of the last look, and since
+  unsigned publishing_ = 0;     // running publishes
+  std::uint64_t promised_ = 0;  // bytes that running publishes may leave unsynced
+  std::uint64_t fresh_ = 0;     // bytes of publishes that ended after the last look began
+  FlushStatus status_;          // of the last look, updated by each flushed version
   std::thread thread_;
 };
 

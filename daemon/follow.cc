@@ -27,7 +27,7 @@ bool Follow::is_followed(const ModelEvent& event) const {
   return event.kind == ModelEvent::Kind::publish && !config->follow.empty() && concerns(event, config->follow);
 }
 
-// A version that cannot be fetched now is fetched when somebody reads it.
+// Fetches a version. After an error it does not retry: a reader fetches the version later.
 void Follow::fetch(const ModelEvent& event) {
   const std::string name = spec_of(event.model, event.version);
   SilentProgress progress([this] { return ending_.load(); });
@@ -56,7 +56,7 @@ void Follow::wait(int commits) const {
   if (fds[0].revents != 0) changed_.clear();
 }
 
-// Returns when no model is followed any more. If several versions of a model came meanwhile, it fetches the newest.
+// Fetches new versions until no model is followed. If several versions of a model are waiting, fetches the newest one.
 Status Follow::follow() {
   WEFT_TRY(EventFollower follower, EventFollower::begin(store_));
   WEFT_CHECK(fetch_newest());

@@ -1,5 +1,5 @@
-// The setting follow: new versions of these models are fetched as the registry tells of them, before anybody reads
-// them.
+// Implements the setting `follow`: fetches new versions of these models when the registry reports them, before the
+// first read.
 #pragma once
 
 #include <atomic>
@@ -15,13 +15,14 @@ namespace weft {
 
 class Follow {
  public:
-  // Fetches the newest versions first. Sleeps while nothing is followed. Both outlive this.
+  // Starts the thread. It first fetches the newest version of each followed model; it sleeps while no model is
+  // followed. Both arguments outlive this.
   Follow(ClusterStore& store, Bytes& bytes) : store_(store), bytes_(bytes), thread_([this] { run(); }) {}
   ~Follow();
   Follow(const Follow&) = delete;
   Follow& operator=(const Follow&) = delete;
 
-  void configure() { changed_.ring(); }  // takes over what the configuration says now
+  void configure() { changed_.ring(); }  // applies the current configuration
 
  private:
   void run();
@@ -34,7 +35,7 @@ class Follow {
 
   ClusterStore& store_;
   Bytes& bytes_;
-  const Bell changed_;  // the configuration, or ending_
+  const Bell changed_;  // rung after a change of the configuration or of ending_
   std::atomic<bool> ending_ = false;
   std::thread thread_;
 };

@@ -1,4 +1,4 @@
-// Publishing for a client, which finds the files and opens each as it is needed, with its own rights.
+// Publishes for a client. The client lists the files and opens each one on request, with its own rights.
 #include <fmt/core.h>
 #include <unistd.h>
 
@@ -20,10 +20,10 @@
 namespace weft {
 namespace {
 
-// A client that is stopped, or whose file system hangs, is not waited for longer.
+// Longest wait for a client that is stopped, or whose file system hangs.
 constexpr auto kClientPatience = std::chrono::minutes(5);
 
-// The files of a client, one question at a time.
+// Asks the client for its files, one question at a time.
 class ClientFiles {
  public:
   explicit ClientFiles(control::Call& call) : call_(call) {}
@@ -54,7 +54,8 @@ class ClientFiles {
   control::Call& call_;
 };
 
-// Of a base that another node brought: without it the import fails, where it is needed, and says why.
+// Fetches the config files of an inherited version from its node. After an error, the import itself fails if it needs
+// them.
 void bring_base(DaemonParts& parts, const std::string& base) {
   if (base.empty()) return;
   const auto row = version_of(parts.store, base);
@@ -69,8 +70,8 @@ std::uint64_t bytes_of(std::span<const SourceFile> files) {
   return bytes;
 }
 
-// A version that relies on versions in memory is in memory too. If its client wants it on the disk, the answer waits
-// until it is there.
+// Publishes the files. A version that depends on versions in memory is in memory too. If the client asks for a durable
+// version, returns only when it is on the disk.
 Result<ImportReport> publish(ImportOptions options, std::vector<SourceFile> files, Progress& progress,
                              DaemonParts& parts) {
   const bool to_memory = options.durability == Durability::memory;
@@ -90,7 +91,7 @@ Result<ImportReport> publish(ImportOptions options, std::vector<SourceFile> file
   return report;
 }
 
-// The version is published, whatever becomes of the older ones.
+// Removes older versions as `keep` demands. Errors are logged only: the new version is published.
 void displace(const control::Call& call, const VersionRow& newest, std::uint64_t keep, DaemonParts& parts) {
   if (keep == 0) return;
   const Status may = check_access(parts.config.get()->remove, call.peer(), "remove versions");
@@ -125,7 +126,7 @@ Result<ImportReport> import(control::Call& call, const ImportRequest& request, D
   return report;
 }
 
-// A mount asks for the users who write into its new/.
+// Checks whether a user may publish. A mount asks this for users that write into its new/.
 Result<Nothing> may_publish(control::Call& call, const MayPublishRequest& request, DaemonParts& parts) {
   PeerCredentials user = call.peer();
   const bool of_others = user.uid == 0 || user.uid == ::geteuid();

@@ -1,4 +1,4 @@
-// The configuration that holds now; SIGHUP puts another in its place. Any thread.
+// The current configuration, which SIGHUP replaces. Any thread.
 #pragma once
 
 #include <memory>

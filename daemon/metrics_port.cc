@@ -18,7 +18,7 @@
 namespace weft {
 namespace {
 
-constexpr auto kAcceptPause = std::chrono::milliseconds(100);  // out of descriptors
+constexpr auto kAcceptPause = std::chrono::milliseconds(100);  // after a failed accept, as without free descriptors
 
 int milliseconds_until(Deadline deadline) {
   const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
@@ -68,7 +68,7 @@ MetricsPort::~MetricsPort() {
   thread_.join();
 }
 
-// The clients are served before new ones come in, so that one whose request has arrived is not dropped for them.
+// Serves the clients before it accepts new ones, so that no client with a received request is dropped for a new one.
 void MetricsPort::run() {
   while (!ending_) {
     std::vector<pollfd> ready = {{bell_.fd(), POLLIN, 0}, {listener_.get(), POLLIN, 0}};
@@ -107,7 +107,7 @@ bool MetricsPort::receive(Client& client) const {
   return client.answer.empty() || send(client);
 }
 
-// False: all is sent, or nobody takes it.
+// Sends more of the answer. False if all is sent, or if the client has closed.
 bool MetricsPort::send(Client& client) {
   const auto sent = send_some(client.socket.get(), std::as_bytes(std::span(client.answer)));
   if (!sent.ok()) return false;

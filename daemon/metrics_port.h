@@ -1,5 +1,5 @@
-// GET /metrics over HTTP, for Prometheus, on the loopback interface only. Several clients at once, so that a silent one
-// keeps no other waiting; none for longer than `patience`.
+// Serves GET /metrics over HTTP to Prometheus, on the loopback interface only. Serves several clients at once, so that
+// an idle one delays no other. Each client is dropped after `patience`.
 #pragma once
 
 #include <atomic>
@@ -28,29 +28,29 @@ class MetricsPort {
   MetricsPort& operator=(const MetricsPort&) = delete;
 
  private:
-  // A client whose request arrives, or whose answer goes out.
+  // A client that is sending its request, or receiving the answer.
   struct Client {
     Fd socket;
     Deadline deadline;
     std::string request;
-    std::string answer;  // what is still to be sent; "" while the request is not whole
+    std::string answer;  // unsent rest; "" while the request is incomplete
   };
   MetricsPort(Fd listener, std::function<std::string()> text, std::chrono::milliseconds patience);
   void run();
   void accept();
-  bool serve(Client& client) const;  // false: it is done, or gone
+  bool serve(Client& client) const;  // false: the client is done or has closed
   bool receive(Client& client) const;
   static bool send(Client& client);
   const Fd listener_;
   const std::function<std::string()> text_;
-  const std::chrono::milliseconds patience_;  // with a client, for its whole request
+  const std::chrono::milliseconds patience_;  // for one client, from accept to the end of the answer
   const Bell bell_;
   std::atomic<bool> ending_ = false;
-  std::list<Client> clients_;  // of the thread, by age
+  std::list<Client> clients_;  // oldest first; used only by thread_
   std::thread thread_;
 };
 
-// The whole answer to the beginning of a request; "" while its first line is not whole.
+// Returns the whole answer to a request, of which the first line decides; "" while the first line is incomplete.
 std::string http_answer(std::string_view request, const std::function<std::string()>& text);
 
 }  // namespace weft

@@ -1,4 +1,4 @@
-// Tells systemd how the daemon does (sd_notify(3)); nothing where nobody asked for it.
+// Reports the daemon's state to systemd (sd_notify(3)).
 #pragma once
 
 #include <string>
@@ -6,7 +6,8 @@
 
 namespace weft {
 
-// `state` is "READY=1", "STOPPING=1", "STATUS=…", lines of such. `socket` is $NOTIFY_SOCKET; empty: nobody asked.
+// Sends `state`: lines such as "READY=1", "STOPPING=1" or "STATUS=…". `socket` is $NOTIFY_SOCKET; does nothing if it is
+// empty.
 void notify(const std::string& socket, std::string_view state);
 
 }  // namespace weft

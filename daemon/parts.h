@@ -1,5 +1,5 @@
-// What the daemon's requests work on, and the groups of requests. Each serve_…() sets the handlers of its requests;
-// what it is given outlives the server.
+// The parts of the daemon that request handlers use, and the groups of requests. Each serve_…() sets the handlers of
+// its requests; its arguments outlive the server.
 #pragma once
 
 #include <string>
@@ -28,7 +28,7 @@ struct DaemonParts {
 };
 
 void serve_imports(control::Server& server, DaemonParts& parts);  // import
-// gc as a client asks for it. Errc::busy: the store does not know all of the registry yet.
+// Runs gc. Errc::busy: the store lacks changes of the registry, or manifests of live versions.
 Result<GcOutcome> collect_all(DaemonParts& parts, const GcOptions& request, const std::function<bool()>& cancelled,
                               Progress& progress);
 
@@ -36,7 +36,7 @@ void serve_changes(control::Server& server, DaemonParts& parts);  // tag, rm, gc
 void serve_restore(control::Server& server, DaemonParts& parts);  // restore
 void serve_status(control::Server& server, DaemonParts& parts);   // status, peers, metrics
 
-// The figures that every daemon has.
+// Adds the metrics of the control socket, the registry, memory and scrub.
 void add_node_figures(Figures& figures, DaemonParts& parts, const control::Server& server);
 std::string status_json(DaemonParts& parts, const control::Server& server);
 

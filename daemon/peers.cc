@@ -12,7 +12,7 @@
 namespace weft {
 namespace {
 
-// Of this node in its cluster, also when it is not in it yet.
+// Returns this node's id in the cluster, also before it has joined.
 std::string node_id(const Store& store) {
   return store.cluster() ? store.cluster()->node : store.info().uuid;
 }
@@ -32,7 +32,8 @@ Peers::Peers(ClusterStore& store)
       view_(store, self_),
       links_([this] { return reachable(); }, steady_time(), is_over_tcp) {}
 
-// Members by the best provider that both have: transports of different ones do not understand each other.
+// Returns the members that share a provider with this node, each with the best common one. Different providers cannot
+// talk to each other.
 std::vector<Member> Peers::reachable() {
   const Registry* registry = registry_;
   if (registry == nullptr) return {};
@@ -62,7 +63,7 @@ Result<std::unique_ptr<Peers>> Peers::open(ClusterStore& store, const Config& co
   options.node = peers->self_;
   options.key_file = config.key_file;
   options.server = &peers->answers_;
-  options.threads += GivingNow::kWaitingMax;  // who waits for a turn holds up nobody else
+  options.threads += GivingNow::kWaitingMax;  // calls that wait for an upload slot must not delay other calls
   WEFT_TRY(peers->exchange_, Exchange::open(options));
   peers->news_ = std::make_unique<PeerNews>(
       PeerNewsParts{store, peers->self_, peers->directory_, peers->view_, peers->links_, *peers->exchange_});

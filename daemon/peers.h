@@ -1,4 +1,4 @@
-// Other nodes' daemons: what they may read here, and what is read from them.
+// The daemons of other nodes: serves their reads, and reads from them.
 #pragma once
 
 #include <atomic>
@@ -25,20 +25,20 @@ namespace weft {
 
 class Peers {
  public:
-  // Listens, and turns away every call until answers().begin(). Null for the provider "none". Errc::invalid,
-  // Errc::permission: no key that nobody else can read; Errc::unsupported: a store without digests. `store` outlives
-  // this.
+  // Listens, and rejects every call until answers().begin(). Null for the provider "none". Errc::invalid,
+  // Errc::permission: no usable key file, or other users can read it. Errc::unsupported: no such provider on this host.
+  // `store` outlives this.
   static Result<std::unique_ptr<Peers>> open(ClusterStore& store, const Config& config);
   ~Peers();
 
   Exchange& exchange() const { return *exchange_; }
-  // From 0 to 1, another for each node that is a member now.
+  // Returns this node's rank among the reachable members as a fraction of 0 to 1, another value on each node.
   double share();
   PeerAnswers& answers() { return answers_; }
   std::shared_ptr<BlobSource> source() const { return source_; }
   CodedCache::Figures coded() const { return coding_.cache.figures(); }
   void evicted() { news_->look_again(); }
-  // Whose members are the peers; outlives this.
+  // Sets the registry whose members are the peers. `registry` outlives this.
   void join(const Registry& registry) { registry_ = &registry; }
 
  private:
@@ -46,7 +46,7 @@ class Peers {
   std::vector<Member> reachable();
   const std::string self_;
   std::mutex mutex_;
-  std::set<std::string> unlike_;  // guarded by mutex_; nodes without a provider of ours, which the log has named
+  std::set<std::string> unlike_;  // logged nodes without a common provider; guarded by mutex_
   std::atomic<const Registry*> registry_ = nullptr;
   PeerDirectory directory_;
   PeerCoding coding_;
@@ -59,6 +59,6 @@ class Peers {
 };
 
 void add_peer_figures(Figures& figures, const Peers& peers);
-void write_peers_status(JsonWriter& json, const Peers& peers);  // members of an object
+void write_peers_status(JsonWriter& json, const Peers& peers);  // adds members to the open object
 
 }  // namespace weft

@@ -50,7 +50,7 @@ const Setting* setting_of_option(std::string_view option) {
   return nullptr;
 }
 
-// The words of the command line, one after the other.
+// Parses the command line.
 class Parser {
  public:
   explicit Parser(std::span<const char* const> words) : words_(words) {}
@@ -104,7 +104,7 @@ class Parser {
   CommandLine line_;
 };
 
-// Before any thread is made: they inherit it.
+// Call before any thread starts, because threads inherit the mask.
 void block_signals() {
   sigset_t set;
   ::sigemptyset(&set);

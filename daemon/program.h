@@ -7,7 +7,7 @@
 
 namespace weft {
 
-// The exit code: 0 ended as told, 1 failed, 2 bad usage.
+// Returns the exit code: 0 after a clean shutdown, 1 after a failure, 2 for bad usage.
 int run_weftd(std::span<const char* const> arguments, const std::string& notify_socket, std::ostream& out,
               std::ostream& err);
 

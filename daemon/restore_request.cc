@@ -1,4 +1,4 @@
-// The names of a registry that was lost, brought back from the origin.
+// Restores the names of a lost registry from the origin.
 #include <algorithm>
 #include <chrono>
 #include <set>
@@ -18,7 +18,7 @@ namespace weft {
 namespace {
 
 constexpr auto kCatchUpMax = std::chrono::seconds(10);
-constexpr std::size_t kLinesMax = 200;  // of one kind, in the answer
+constexpr std::size_t kLinesMax = 200;  // lines of each list in the answer
 
 const std::string& model_of(const MirrorChange& change) {
   if (const auto* version = std::get_if<MirroredVersion>(&change)) return version->version.model_name;
@@ -35,7 +35,7 @@ class Returning {
         report_(std::move(found.report)),
         progress_(progress) {}
 
-  // A model of which the registry has another version is left as it is, all of it.
+  // Restores all models, except those that conflict with the registry: they are skipped whole.
   Result<RestoreReport> run() {
     WEFT_CHECK(look());
     WEFT_CHECK(bring_back());
@@ -97,7 +97,7 @@ class Returning {
   std::set<std::string> conflicts_;
 };
 
-// Who may publish and remove may do so.
+// Requires the rights to publish and to remove.
 Result<RestoreReport> restore(control::Call& call, const RestoreRequest& request, DaemonParts& parts) {
   const auto config = parts.config.get();
   WEFT_CHECK(check_access(config->publish, call.peer(), "restore the registry"));

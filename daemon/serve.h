@@ -1,4 +1,4 @@
-// Handlers of requests whose bodies and answers have fields().
+// Registers handlers of requests whose bodies and answers have fields().
 #pragma once
 
 #include <memory>
@@ -11,7 +11,7 @@
 
 namespace weft {
 
-void fail(control::Call& call, const Error& error);  // and logs it
+void fail(control::Call& call, const Error& error);  // logs the error and answers with it
 
 // `parts` outlives the server.
 template <class Request, class Answer, class Parts>

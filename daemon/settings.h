@@ -1,6 +1,5 @@
-// What can be configured: one table for the file, the command line and --help. A setting's key is its name in
-// weft.conf, with the name of its table before a dot; its option on the command line has dashes for dots and
-// underscores.
+// The settings: one table for the file, the command line and --help. A setting's key is its name in weft.conf, after
+// the name of its TOML table and a dot. Its option on the command line has dashes in place of dots and underscores.
 #pragma once
 
 #include <cstdint>
@@ -22,20 +21,20 @@ struct Setting {
   SettingKind kind = SettingKind::text;
   std::string_view placeholder;
   std::string_view help;
-  bool reread = false;  // by SIGHUP
+  bool reread = false;  // SIGHUP reloads this setting
 };
 std::span<const Setting> settings();
 const Setting* find_setting(std::string_view key);
 std::string option_of(const Setting& setting);  // "--etcd-endpoints"
 
-// By key; texts as they were written. A text or number has one, a list any number.
+// The unparsed texts of a setting: one for a text or a number, any number for a list.
 struct SettingValue {
   std::vector<std::string> texts;
   std::string where;  // "weft.conf:12" or the option: for messages
 };
-using SettingValues = std::map<std::string, SettingValue, std::less<>>;
+using SettingValues = std::map<std::string, SettingValue, std::less<>>;  // by Setting::key
 
-// A toml file. Errc::invalid with the line: not toml, unknown keys, values of another kind.
+// Reads a TOML file. Errc::invalid, with the line: bad syntax, unknown keys, values of another kind.
 Result<SettingValues> read_config_file(const std::string& path);
 
 }  // namespace weft

@@ -1,4 +1,4 @@
-// What the daemon says of itself, to anybody who may connect.
+// Status of the daemon, for every user who may connect.
 #include <unistd.h>
 
 #include <algorithm>
@@ -24,7 +24,7 @@ void write_registry(JsonWriter& json, const Registry& registry) {
   json.end_array().end_object();
 }
 
-// Versions that only the memory of another node has yet. `away`: of those, the ones whose node is no member now.
+// Versions that exist only in the memory of other nodes. `away`: those whose node is no member.
 struct Elsewhere {
   std::uint64_t versions = 0, away = 0;
   std::uint64_t oldest_ns = 0;
