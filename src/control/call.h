@@ -1,4 +1,4 @@
-// A request as the daemon's handler has it.
+// A request, for its handler in the daemon.
 #pragma once
 
 #include <atomic>
@@ -20,11 +20,11 @@ namespace weft::control {
 
 class Connection;
 
-// Any thread may answer, also long after the handler has returned: who keeps the Call keeps the request open. Dropped
-// without an answer it fails as Errc::internal.
+// Any thread may answer, also long after the handler has returned: the request is open as long as the Call lives. If
+// the Call is destroyed without an answer, the request fails with Errc::internal.
 class Call {
  public:
-  // `ended` is called once, when the Call goes, with what came of it.
+  // The destructor calls `ended` with this Call, after the request has its result.
   Call(std::shared_ptr<Connection> connection, Message request, std::function<void(const Call&)> ended);
   ~Call();
   Call(const Call&) = delete;
@@ -35,27 +35,28 @@ class Call {
   const JsonValue& body() const { return request_.body; }
   std::vector<Fd> take_fds() { return std::move(request_.fds); }
 
-  // The client has closed or cancelled, or the daemon ends. Cheap: to be polled.
+  // True if the client has closed or cancelled, or if the daemon ends. Cheap enough to poll.
   bool cancelled() const { return cancelled_.load(std::memory_order_relaxed); }
-  // Called once by the thread that learns of it; at once where it is so already. Must not block.
+  // Calls `tell` once when the request is cancelled, on the thread that cancels it; at once if it is cancelled already.
+  // `tell` must not block.
   void on_cancel(std::function<void()> tell);
 
-  // An event; bodies are the JSON of an object. Errc::cancelled when nobody wants it any more, Errc::invalid when it
-  // does not fit into a message.
+  // Sends an event; `body` is the JSON of an object. Errc::cancelled: the request is cancelled or answered.
+  // Errc::invalid: the event does not fit into a message.
   Status event(std::string_view body, std::vector<Fd> fds = {});
-  // The same, left out while the client does not keep up: progress.
+  // Sends an event that may be dropped, such as progress. Drops it while the client is slow to receive.
   void hint(std::string_view body);
-  // What the client sends in answer to events, in order. Errc::cancelled, Errc::timed_out.
+  // Returns the client's next reply to the events, in order. Errc::cancelled, Errc::timed_out.
   Result<Message> next(std::chrono::milliseconds timeout);
 
-  // The first of these ends the request; later ones do nothing.
+  // The first answer() or fail() ends the request; later calls do nothing.
   void answer(std::string_view body, std::vector<Fd> fds = {});
   void fail(const Error& error);
   bool failed() const { return failed_; }
-  // Nothing is answered: another request has this one's number.
+  // Ends the Call without an answer, because its id belongs to another request in flight.
   void abandon() { answered_ = true; }
 
-  // From the connection's thread.
+  // Called by the thread that receives from the connection.
   void deliver(Message more);
   void cancel();
 
@@ -70,7 +71,7 @@ class Call {
   std::mutex mutex_;
   std::condition_variable arrived_;
   std::deque<Message> more_;                 // guarded by mutex_
-  bool overrun_ = false;                     // guarded by mutex_: more came than is kept
+  bool overrun_ = false;                     // guarded by mutex_: the client sent more than limits::kControlUnreadMax
   std::vector<std::function<void()>> tell_;  // guarded by mutex_
 };
 

@@ -16,20 +16,20 @@ namespace weft::control {
 namespace {
 
 constexpr std::size_t kReadBytes = 64U << 10U;
-constexpr auto kLook = std::chrono::milliseconds(50);          // how often options.cancelled is asked
-constexpr auto kLongLook = std::chrono::milliseconds(60'000);  // else
+constexpr auto kLook = std::chrono::milliseconds(50);          // interval of calls of options.cancelled
+constexpr auto kLongLook = std::chrono::milliseconds(60'000);  // longest wait in one step without options.cancelled
 constexpr auto kNoTime = std::chrono::milliseconds(0);
-constexpr auto kSendPatience = std::chrono::seconds(30);    // for a daemon that does not take what we send
-constexpr std::size_t kBegunMax = 16;                       // they may stay in the socket until somebody receives
-constexpr auto kCancelPatience = std::chrono::seconds(60);  // for its answer after a cancel
+constexpr auto kSendPatience = std::chrono::seconds(30);    // longest wait for a daemon that does not receive
+constexpr std::size_t kBegunMax = 16;                       // begun requests; the socket buffers their answers
+constexpr auto kCancelPatience = std::chrono::seconds(60);  // longest wait for the answer after a cancel
 
 }  // namespace
 
 // A request that waits for its answer. Guarded by the client's mutex_.
 struct Client::Pending {
   std::uint64_t id = 0;
-  std::condition_variable changed;  // a message, or somebody has to receive
-  bool waits = false;               // for that
+  std::condition_variable changed;  // a message has arrived, or the caller must receive for all
+  bool waits = false;               // the caller waits on `changed`
   std::deque<Message> messages;
 };
 
@@ -40,7 +40,7 @@ Result<std::unique_ptr<Client>> Client::connect(const std::string& socket_path) 
 
 Client::~Client() = default;
 
-// Where nobody waits, nobody has seen it end.
+// Polls the socket if no caller is receiving: then no caller has seen the connection end.
 bool Client::lost() {
   std::unique_lock lock(mutex_);
   if (!lost_ && !receiving_) receive_until(lock, nullptr, Clock::now());
@@ -65,7 +65,7 @@ std::optional<Message> Client::next(Pending& pending, std::chrono::milliseconds 
   return message;
 }
 
-// For all, until this one has something; the next of those that wait goes on.
+// Receives for all callers until `pending` has a message, then hands over to another waiting caller.
 void Client::receive_until(std::unique_lock<std::mutex>& lock, const Pending* pending, Clock::time_point until) {
   receiving_ = true;
   do {
@@ -102,12 +102,13 @@ void Client::deliver(Message message) {
   const std::lock_guard lock(mutex_);
   if (message.kind != MessageKind::event) begun_.erase(message.id);
   const auto found = in_flight_.find(message.id);
-  if (found == in_flight_.end()) return;  // given up
+  if (found == in_flight_.end()) return;  // abandoned request
   found->second->messages.push_back(std::move(message));
   found->second->changed.notify_one();
 }
 
-// Errc::busy is the daemon's own: it takes no more connections of this user, and did nothing.
+// Returns the error of all calls on a lost connection. Errc::busy comes from the daemon: it accepts no more connections
+// of this user, and executed nothing.
 Error Client::lost(const Error& why) const {
   return {why.code == Errc::busy ? Errc::busy : Errc::unreachable,
           fmt::format("weftd at {} did not answer: {}", path_, why.message)};
@@ -144,7 +145,7 @@ Client::Clock::time_point Client::heard() {
   return heard_;
 }
 
-// For all that wait. Nobody waits for the answer: that something came is enough.
+// Asks for a sign of life on behalf of all callers. No caller waits for the answer: any received byte counts.
 void Client::ask_for_life() {
   std::uint64_t id = 0;
   {
@@ -176,7 +177,7 @@ Result<Answer> Client::call(std::string_view name, std::string_view body, std::v
   if (!begin(pending)) return Error{Errc::unreachable, fmt::format("weftd at {}: the connection is lost", path_)};
   const std::size_t fd_count = fds.size();
   Status sent = send({pending.id, MessageKind::request, name, body, fd_count}, std::move(fds));
-  // If the daemon has closed, what it sent before says why.
+  // If the daemon has closed the connection, converse() returns the error that the daemon sent before.
   const bool over = !sent.ok() && sent.error().code != Errc::unreachable;
   Result<Answer> answer = over ? Result<Answer>(std::move(sent).error()) : converse(pending, options);
   forget(pending);

@@ -1,5 +1,5 @@
-// A program's end of the control socket. Any number of threads may have requests in flight over one client. It has no
-// thread of its own: one of those that wait for answers receives for all.
+// A program's end of the control socket. Any number of threads may have requests in flight over one client. The client
+// has no thread: one of the callers that wait for answers receives for all.
 #pragma once
 
 #include <chrono>
@@ -31,38 +31,42 @@ using SendMore = std::function<Status(std::string_view body, std::vector<Fd> fds
 using OnEvent = std::function<Status(Message& event, const SendMore& more)>;
 
 struct CallOptions {
-  // Events, on the thread that calls. An Error gives the request up and is what call() returns.
+  // Called for each event, on the caller's thread. An Error cancels the request, and call() returns that error.
   OnEvent on_event = {};
-  // Polled. True: the daemon is told, and its answer waited for, which may be that it is done all the same.
+  // Polled. If it returns true, the client cancels the request and waits for the answer: the daemon may have finished
+  // the request before.
   std::function<bool()> cancelled = {};
-  std::chrono::milliseconds patience{
-      0};  // for the answer; Errc::timed_out, and the daemon is told. 0: as long as it takes
-  // The longest silence of the daemon. While the call waits, the client asks the daemon for signs of life.
-  // Errc::timed_out. 0: for ever.
+  // Longest wait for the answer. Then the client cancels the request and returns Errc::timed_out. 0: no limit.
+  std::chrono::milliseconds patience{0};
+  // Longest silence of the daemon, else Errc::timed_out. During the wait the client asks the daemon for signs of life.
+  // 0: no limit.
   std::chrono::milliseconds silence{0};
-  // With `silence`: called about every second while the daemon lives. False: the caller wants the answer no longer,
-  // which is Errc::cancelled at once.
+  // With `silence`: called about every second while the daemon lives. If it returns false, the client cancels the
+  // request and returns Errc::cancelled at once.
   std::function<bool()> on_life = {};
 };
 
 class Client {
  public:
-  // Errc::not_found: none has the store; Errc::unreachable: none answers now; Errc::permission.
+  // Errc::not_found: there is no socket, so no daemon has the store. Errc::unreachable: no daemon listens.
+  // Errc::permission.
   static Result<std::unique_ptr<Client>> connect(const std::string& socket_path);
   ~Client();  // no call() may be running
   Client(const Client&) = delete;
   Client& operator=(const Client&) = delete;
 
-  // `body` is the JSON of an object, or empty. The daemon's error as it is; Errc::busy also when the daemon takes no
-  // more connections of this user. Errc::unreachable when the connection is lost: whether the daemon did what was asked
-  // is then not known.
+  // Sends a request and returns the answer, or the daemon's error. `body` is the JSON of an object, or empty.
+  // Errc::busy also if the daemon accepts no more connections of this user. Errc::unreachable if the connection is
+  // lost: the daemon may have executed the request or not.
   Result<Answer> call(std::string_view name, std::string_view body, std::vector<Fd> fds = {},
                       const CallOptions& options = {});
-  bool lost();  // for good: connect anew; drops what has come and nobody waits for any more
+  // True if the connection is lost for good: connect again. Also receives, and drops, answers of abandoned requests.
+  bool lost();
 
-  // A request whose answer is taken later, or never. One thread at a time.
+  // A request in flight. The caller waits for the answer later, or drops it. One thread at a time.
   class Begun;
-  // Null when it cannot be sent, or too many of these have no answer yet.
+  // Sends a request without waiting for its answer. Null if it cannot be sent, or if too many begun requests have no
+  // answer yet.
   static std::unique_ptr<Begun> begin(const std::shared_ptr<Client>& client, std::string_view name,
                                       std::string_view body);
 
@@ -85,17 +89,17 @@ class Client {
 
   const Fd socket_;
   const std::string path_;
-  MessageReader reader_;  // of the thread that receives
+  MessageReader reader_;  // used only by the receiving thread
   std::mutex send_mutex_;
   SendQueue queue_;  // guarded by send_mutex_
   std::mutex mutex_;
-  bool receiving_ = false;                       // guarded by mutex_, as all below: some thread is
-  std::uint64_t next_id_ = 1;                    //
-  std::map<std::uint64_t, Pending*> in_flight_;  //
-  std::set<std::uint64_t> begun_;                // by begin(), also when nobody wants it any more
-  std::optional<Error> lost_;                    //
-  Clock::time_point heard_ = Clock::now();       // when the daemon last sent something
-  Clock::time_point asked_for_life_{};           //
+  bool receiving_ = false;  // a thread is receiving; guarded by mutex_, as all below
+  std::uint64_t next_id_ = 1;
+  std::map<std::uint64_t, Pending*> in_flight_;
+  std::set<std::uint64_t> begun_;  // ids of begin() without an answer, abandoned ones included
+  std::optional<Error> lost_;
+  Clock::time_point heard_ = Clock::now();  // time of the daemon's last byte
+  Clock::time_point asked_for_life_{};
 };
 
 class Client::Begun {
@@ -104,7 +108,7 @@ class Client::Begun {
   ~Begun();
   Begun(const Begun&) = delete;
   Begun& operator=(const Begun&) = delete;
-  // As call(). Once.
+  // Waits for the answer, as call() does. Call at most once.
   Result<Answer> take(const CallOptions& options = {});
 
  private:
@@ -112,14 +116,14 @@ class Client::Begun {
   const std::unique_ptr<Pending> pending_;
 };
 
-// A client that is made when it is first needed, and anew after the daemon was away. Any thread.
+// Connects a Client on first use, and again after the connection was lost. Any thread.
 class Link {
  public:
   explicit Link(std::string socket_path) : path_(std::move(socket_path)) {}
-  // As Client::connect(). After a failure the next try is not made before kLinkPause is over; the failure is told
-  // again.
+  // Returns the connected client, or the error of Client::connect(). For kLinkPause after a failure, returns the same
+  // error without another attempt.
   Result<std::shared_ptr<Client>> client();
-  bool is_there();  // one that was made, and is not lost; makes none
+  bool is_there();  // true if a client is connected; does not connect
 
  private:
   const std::string path_;

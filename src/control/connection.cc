@@ -12,7 +12,7 @@ namespace weft::control {
 namespace {
 
 constexpr std::size_t kReadBytes = 64U << 10U;
-// So many reads in a row; then others have their turn.
+// Reads in a row from one connection, before other connections are served.
 constexpr int kReadsAtOnce = 16;
 
 }  // namespace
@@ -20,7 +20,7 @@ constexpr int kReadsAtOnce = 16;
 Status Connection::receive(const std::function<Status(Message)>& take) {
   const std::lock_guard lock(receiving_);
   if (over_) return {};
-  bool whole = false;  // a message has ended
+  bool whole = false;  // a whole message has arrived
   Status received = receive_now([&](Message message) {
     whole = true;
     return take(std::move(message));
@@ -46,7 +46,7 @@ Status Connection::receive_now(const std::function<Status(Message)>& take) {
       if (!message) break;
       WEFT_CHECK(take(std::move(*message)));
     }
-    if (received.bytes < kReadBytes) return {};  // where there is more, arm() tells of it
+    if (received.bytes < kReadBytes) return {};  // arm() reports later bytes
   }
   return {};
 }
@@ -71,7 +71,7 @@ Status Connection::flush() {
   return queue_.flush(fd());
 }
 
-// Also of one that was broken off: who is told of it sees the end.
+// Also arms a connection after break_off(), so that the thread that gets the event sees the end.
 void Connection::arm() {
   const std::lock_guard lock(mutex_);
   poller_->arm(fd(), name_, queue_.empty() ? EPOLLIN : EPOLLIN | EPOLLOUT);

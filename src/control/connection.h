@@ -1,4 +1,4 @@
-// One connection as the daemon has it. One thread at a time receives; any thread sends.
+// A client's connection, in the daemon. One thread at a time receives; any thread sends.
 #pragma once
 
 #include <chrono>
@@ -22,7 +22,8 @@ namespace weft::control {
 class Connection {
  public:
   using Clock = std::chrono::steady_clock;
-  // The poller tells of it by this name, once it was added there. `share` is what its user holds as long as it lives.
+  // `name` identifies the connection in the poller's events; the caller adds it to the poller. `share` is the user's
+  // share for this connection, held as long as it lives.
   Connection(Fd socket, PeerCredentials peer, std::shared_ptr<void> share, std::shared_ptr<const Poller> poller,
              std::uint64_t name)
       : share_(std::move(share)),
@@ -35,28 +36,28 @@ class Connection {
   std::uint64_t name() const { return name_; }
   const PeerCredentials& peer() const { return peer_; }
 
-  // Who was told of it by the poller.
-  // Hands what has arrived to `take`, message by message. An Error, once: the connection is over.
+  // Only for the thread that got the poller's event:
+  // Passes each received message to `take`. Returns an Error, once, when the connection is over.
   Status receive(const std::function<Status(Message)>& take);
-  // Errc::exists for the id of one that is in flight, Errc::busy for too many.
+  // Adds a call in flight. Errc::exists: a call in flight has this id. Errc::busy: too many calls.
   Status add(std::uint64_t id, const std::shared_ptr<Call>& call);
-  std::shared_ptr<Call> find(std::uint64_t id);  // null: not in flight (any more)
+  std::shared_ptr<Call> find(std::uint64_t id);  // null if no call in flight has this id
   Status flush();
-  // Somebody is told of it again: when there is something to receive, or room for what has to be sent.
+  // Asks the poller for the next event: bytes to receive, or space for unsent bytes.
   void arm();
-  // Cancels what is in flight. The socket closes with the last reference.
+  // Cancels the calls in flight. The socket closes with the last reference.
   void close();
 
-  // Any thread.
+  // Any thread:
   void cancel_all();
   void forget(std::uint64_t id);
-  // What the socket does not take at once is sent when it does. Above limits::kControlQueueMax the
-  // connection is broken off: nobody reads there.
+  // Sends a frame, or queues the part that does not fit into the socket. Ends the connection if the queue exceeds
+  // limits::kControlQueueMax: the client does not read.
   void send(std::string frame, std::vector<Fd> fds);
-  bool keeps_up();
-  // When the message began of which a part has arrived; nothing when there is none.
+  bool keeps_up();  // false while bytes are queued, or after the end
+  // Returns the arrival time of the first byte of an incomplete message; nothing if there is none.
   std::optional<Clock::time_point> part_since();
-  // Ends it: the thread that is told of it next sees the end.
+  // Shuts the socket down: the next receive() returns an error.
   void break_off();
 
  private:
@@ -68,7 +69,7 @@ class Connection {
   const PeerCredentials peer_;
   const std::shared_ptr<const Poller> poller_;
   const std::uint64_t name_;
-  std::mutex receiving_;  // before mutex_
+  std::mutex receiving_;  // locked before mutex_
   MessageReader reader_;  // guarded by receiving_
   bool over_ = false;     // guarded by receiving_
   std::mutex mutex_;

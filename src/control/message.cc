@@ -18,7 +18,7 @@ namespace {
 constexpr std::size_t kErrorTextMax = 16U << 10U;
 constexpr std::size_t kNameMax = 64;
 
-// Kinds that are said by a member that is true; the others' members are texts.
+// Kinds whose JSON member is `true`. The members of the other kinds are texts.
 constexpr std::array<std::pair<MessageKind, std::string_view>, 4> kFlags = {{
     {MessageKind::more, "more"},
     {MessageKind::cancel, "cancel"},

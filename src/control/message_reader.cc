@@ -15,7 +15,8 @@ void MessageReader::feed(std::span<const std::byte> bytes, std::vector<Fd> fds) 
   std::move(fds.begin(), fds.end(), std::back_inserter(fds_));
 }
 
-// A read of a socket ends with the bytes that descriptors came with, so that the last message of a feed counts them.
+// Returns nothing, or an error if descriptors are left. A read from a socket ends behind the bytes that carried
+// descriptors, so they belong to the last message of a feed.
 Result<std::optional<Message>> MessageReader::none_yet() const {
   if (fds_.empty()) return std::optional<Message>();
   return Error{Errc::invalid, fmt::format("a connection: {} descriptors without the end of a message", fds_.size())};

@@ -1,4 +1,4 @@
-// Messages out of a stream of bytes and descriptors. Pure, bounded, for one thread.
+// Splits a stream of bytes and descriptors into messages. Pure, bounded, for one thread.
 #pragma once
 
 #include <cstddef>
@@ -13,19 +13,18 @@ namespace weft::control {
 
 class MessageReader {
  public:
-  // Takes bytes and descriptors that were received together.
+  // Adds bytes and descriptors that were received together.
   void feed(std::span<const std::byte> bytes, std::vector<Fd> fds);
-  // Returns the next whole message, or nothing while there is none; the caller calls it until then after each feed().
-  // Errc::invalid: the bytes are no message, or descriptors came without the end of a message that counts them. The
-  // stream is of no use from there on.
+  // Returns the next whole message, or nothing. After each feed(), call it until it returns nothing. Errc::invalid: the
+  // bytes are no message, or descriptors arrived without the end of their message. Then the stream is unusable.
   Result<std::optional<Message>> next();
-  bool has_part() const { return bytes_.size() > at_; }  // the first bytes of a message that is not whole
+  bool has_part() const { return bytes_.size() > at_; }  // true if an incomplete message is buffered
 
  private:
   Result<std::optional<Message>> none_yet() const;
   std::string bytes_;
-  std::size_t at_ = 0;   // where the next message begins
-  std::vector<Fd> fds_;  // came with the newest bytes
+  std::size_t at_ = 0;   // start of the next message
+  std::vector<Fd> fds_;  // received with the newest bytes
 };
 
 }  // namespace weft::control

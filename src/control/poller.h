@@ -1,5 +1,5 @@
-// Which sockets have something to do: any number of threads wait, and each thing is told to one of them, which asks for
-// the next by arm(). No thread has to be woken to wait in place of one that has gone to work. Any thread.
+// Reports events of sockets (epoll). Any number of threads wait. Each event goes to one of them, and arm() enables the
+// next event of that socket. So a thread can work on an event without waking another thread first. Any thread.
 #pragma once
 
 #include <sys/epoll.h>
@@ -25,19 +25,19 @@ class Poller {
     ::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, over_.fd(), &event);
   }
 
-  // `name` is not 0. Nothing is told of it before arm().
+  // Adds a socket without events; arm() enables them. `name` is not 0.
   bool add(int fd, std::uint64_t name) const { return change(EPOLL_CTL_ADD, fd, name, 0); }
-  // The next of these events is told, once; what is there already, now.
+  // Enables one report of the next of these events. A pending event is reported at once.
   void arm(int fd, std::uint64_t name, std::uint32_t events) const { change(EPOLL_CTL_MOD, fd, name, events); }
   void remove(int fd) const { ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, fd, nullptr); }
 
-  // Until there is something; an event without a name when there is not, or when it is over.
+  // Waits for an event. Returns an event with name 0 after end(), or if a signal interrupts the wait.
   Event wait() const {
     epoll_event event{};
     if (::epoll_wait(epoll_.get(), &event, 1, -1) != 1) return {};
     return {event.data.u64, event.events};
   }
-  // All that wait return, now and from now on.
+  // Makes all current and later calls of wait() return.
   void end() const { over_.ring(); }
 
  private:

@@ -18,7 +18,7 @@ Status SendQueue::flush(int socket) {
     std::vector<int> fds;
     auto rest = std::as_bytes(std::span(frame.text)).subspan(frame.sent);
     if (!frame.fds.empty() && rest.size() > 1)
-      rest = rest.first(rest.size() - 1);  // they go with the last byte
+      rest = rest.first(rest.size() - 1);  // the descriptors go with the last byte
     else
       for (const Fd& fd : frame.fds) fds.push_back(fd.get());
     WEFT_TRY(const std::size_t sent, send_some(socket, rest, fds));

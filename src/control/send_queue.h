@@ -1,4 +1,4 @@
-// Messages on their way into a socket that takes what it has room for. For one thread at a time.
+// Unsent messages of a non-blocking socket. For one thread at a time.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +14,7 @@ namespace weft::control {
 class SendQueue {
  public:
   void push(std::string frame, std::vector<Fd> fds);
-  // Sends until the socket is full or nothing is left. Errc::unreachable: nobody is there any more.
+  // Sends until the socket is full or the queue is empty. Errc::unreachable: the other end has closed.
   Status flush(int socket);
   bool empty() const { return frames_.empty(); }
   std::size_t bytes() const { return bytes_; }
@@ -23,7 +23,7 @@ class SendQueue {
   struct Frame {
     std::string text;
     std::size_t sent = 0;
-    std::vector<Fd> fds;  // until the last byte is sent
+    std::vector<Fd> fds;  // sent with the last byte
   };
   std::deque<Frame> frames_;
   std::size_t bytes_ = 0;

@@ -1,4 +1,4 @@
-// The daemon's end of the control socket: takes connections, hands requests to handlers.
+// The daemon's end of the control socket: accepts connections and passes requests to handlers.
 #pragma once
 
 #include <atomic>
@@ -16,29 +16,31 @@
 
 namespace weft::control {
 
-// Where a handler runs: while its connection is received from, for one that never waits (it may keep the Call, and
-// another thread answers it), or on a thread that does nothing else meanwhile. Several at once, either way.
+// The thread that runs a handler. at_once: the thread that receives from the connection. Such a handler must not wait,
+// but may keep the Call for another thread to answer. own_thread: a thread for this request alone. Handlers of both
+// kinds run concurrently.
 enum class Runs : std::uint8_t { at_once, own_thread };
 using Handler = std::function<void(const std::shared_ptr<Call>&)>;
 
 struct ServerOptions {
-  mode_t mode = 0666;  // of the socket: each handler looks at who asks
-  // Called by any thread when a request has ended: its name ("other" for unknown ones), how long it took, whether it
+  mode_t mode = 0666;  // mode of the socket: every user may connect, and each handler checks the user's rights
+  // Called by any thread after each request, with its name ("other" for unknown requests), its duration, and true if it
   // failed.
   std::function<void(std::string_view, std::chrono::nanoseconds, bool)> observe = {};
-  // For a message, from its first byte to its last; then its connection ends.
+  // Longest time from the first to the last byte of a message. Then the server ends the connection.
   std::chrono::milliseconds message_patience = std::chrono::seconds(limits::kControlMessageSecondsMax);
-  // Who is at the other end of a connection.
+  // Returns the credentials of a connection's client.
   std::function<Result<PeerCredentials>(int)> who = peer_credentials;
 };
 
-// Threads: some that wait for requests, and one for each request whose handler has its own: mostly the one that
-// received it, so that nobody has to be woken in between.
+// Several threads wait for requests. An own_thread handler mostly runs on the thread that received its request, so that
+// no other thread must be woken; other threads wait meanwhile.
 class Server {
  public:
-  // The caller holds the lock that says that nobody else listens there. Handlers are set before start().
+  // Listens at `path`. The caller holds the lock of the store's daemon, so that no other server listens there. Set all
+  // handlers before start().
   static Result<std::unique_ptr<Server>> listen(const std::string& path, ServerOptions options);
-  ~Server();  // ends all; waits for handlers
+  ~Server();  // closes all connections and waits for all handlers
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
 
@@ -46,8 +48,8 @@ class Server {
   void start();
   std::size_t connections() const { return connection_count_; }
 
-  // Takes no more connections and requests; gives those that run `patience` to end, cancels them then, and gives them
-  // `grace` more. False: some hang all the same, and this object cannot be destroyed in bounded time.
+  // Stops accepting connections and requests. Waits `patience` for running requests, then cancels them and waits
+  // `grace` more. False: some requests still run, and the destructor may wait for them without bound.
   bool drain(std::chrono::milliseconds patience, std::chrono::milliseconds grace);
 
  private:
@@ -55,16 +57,16 @@ class Server {
     Runs runs = Runs::own_thread;
     Handler handler;
   };
-  // A request for a handler that has its own thread.
+  // A request for an own_thread handler.
   struct Job {
     const Route* route = nullptr;
     std::shared_ptr<Call> call;
-    std::shared_ptr<void> share;  // of the handlers that run, until it has ended
+    std::shared_ptr<void> share;  // the user's share of running handlers, held until the handler returns
   };
   class Tally;
   class Loop;
   Server(std::string path, Fd listener, ServerOptions options);
-  // From `connection`; what is to be run then is put behind `jobs`.
+  // Handles a message from `connection`. Appends to `jobs` the request for an own_thread handler, if it is one.
   Status take(const std::shared_ptr<Connection>& connection, Message message, std::vector<Job>& jobs);
   Status begin(const std::shared_ptr<Connection>& connection, Message request, std::vector<Job>& jobs);
   void queue(const Route& route, std::shared_ptr<Call> call, std::vector<Job>& jobs);
@@ -77,7 +79,7 @@ class Server {
   UserShares shares_;
   std::atomic<bool> draining_ = false;
   std::atomic<std::size_t> connection_count_ = 0;
-  std::unique_ptr<Loop> loop_;  // once it has started
+  std::unique_ptr<Loop> loop_;  // null before start()
 };
 
 }  // namespace weft::control

@@ -18,11 +18,11 @@
 namespace weft::control {
 namespace {
 
-constexpr auto kAcceptPause = std::chrono::milliseconds(100);  // out of descriptors: others have to end first
-constexpr std::uint64_t kListener = 1;                         // names; connections have higher ones
+constexpr auto kAcceptPause = std::chrono::milliseconds(100);  // after a failed accept, as without free descriptors
+constexpr std::uint64_t kListener = 1;                         // poller name; connections have larger ones
 constexpr std::uint64_t kTimer = 2;
-constexpr auto kWarningPause = std::chrono::seconds(1);  // between connections that the log names
-constexpr unsigned kWaitingMax = 8;                      // threads that are kept for the next requests
+constexpr auto kWarningPause = std::chrono::seconds(1);  // between logged warnings about connections
+constexpr unsigned kWaitingMax = 8;                      // idle threads kept for the next requests
 
 }  // namespace
 
@@ -67,7 +67,8 @@ void Server::Loop::end() {
   server_.tally_->wait_threads();
 }
 
-// It handles `first`, where there is one, before it waits. std::system_error: there can be no more threads.
+// Starts a thread. It runs `first`, unless that is empty, before it waits for events. Throws std::system_error if no
+// thread can start.
 void Server::Loop::begin_thread(Job first) {
   server_.tally_->thread_begins();
   try {
@@ -101,7 +102,7 @@ void Server::Loop::work(Job first) {
   }
 }
 
-// Somebody waits in its place. False: nobody can.
+// Makes sure that another thread waits for events while this one runs handlers. False if no thread can start.
 bool Server::Loop::go_to_work() {
   const std::lock_guard lock(mutex_);
   if (waiting_ > 1) {
@@ -117,7 +118,7 @@ bool Server::Loop::go_to_work() {
   }
 }
 
-// False: enough others wait.
+// Counts this thread as waiting again. False if enough threads wait: this one ends.
 bool Server::Loop::come_back() {
   const std::lock_guard lock(mutex_);
   if (waiting_ >= kWaitingMax) return false;
@@ -125,7 +126,7 @@ bool Server::Loop::come_back() {
   return true;
 }
 
-// The last by this thread, the others by new ones.
+// Runs the first job on this thread, and the others on new threads.
 void Server::Loop::run(std::vector<Job>& jobs) {
   while (jobs.size() > 1) {
     Job job = std::move(jobs.back());
@@ -141,7 +142,7 @@ void Server::Loop::run(std::vector<Job>& jobs) {
   jobs.clear();
 }
 
-// What is called has ended when its handler is said to have.
+// Counts the handler as running until it has returned, also if it has answered earlier.
 void Server::Loop::run(const Job& job) {
   server_.tally_->handler_begins();
   job.route->handler(job.call);
@@ -162,14 +163,14 @@ void Server::Loop::serve(const Poller::Event& event, std::vector<Job>& jobs) {
   remove(connection);
 }
 
-// The timer rings when this message is late, or before.
+// Makes the timer expire when the incomplete message is late, or earlier.
 void Server::Loop::expect_rest() {
   const std::lock_guard lock(mutex_);
   if (!timer_set_) timer_.set(server_.options_.message_patience);
   timer_set_ = true;
 }
 
-// Breaks off the connections whose message is late, and sets the timer for the next.
+// Ends the connections whose message is late, and sets the timer for the next one.
 void Server::Loop::end_unfinished() {
   timer_.clear();
   const auto now = Connection::Clock::now();
@@ -191,14 +192,14 @@ void Server::Loop::end_unfinished() {
   poller_->arm(timer_.fd(), kTimer, EPOLLIN);
 }
 
-// Some at once; then other connections have their turn.
+// Accepts some connections, then returns, so that other events are handled.
 void Server::Loop::accept() {
   for (std::size_t i = 0; i < limits::kControlAcceptsAtOnceMax; ++i)
     if (!accept_one()) break;
   if (!server_.draining_) poller_->arm(server_.listener_.get(), kListener, EPOLLIN);
 }
 
-// False: no more now.
+// False if no connection is waiting, or after a failure.
 bool Server::Loop::accept_one() {
   if (server_.draining_) return false;
   auto socket = accept_unix(server_.listener_.get());
@@ -225,7 +226,7 @@ void Server::Loop::admit(Fd socket) {
   made->arm();
 }
 
-// Accepted and closed at once, so that the connections of others behind it do not wait.
+// Closes a connection with an error. It was accepted first, so that connections queued behind it do not wait.
 void Server::Loop::refuse(Fd socket, const PeerCredentials& peer) {
   const std::string why = fmt::format("weftd: user {}, or all users, have too many connections", peer.uid);
   const std::string frame = encode_error(kConnectionId, {Errc::busy, why});
@@ -233,7 +234,7 @@ void Server::Loop::refuse(Fd socket, const PeerCredentials& peer) {
   warn(peer, why);
 }
 
-// A user who makes connections in a row cannot fill the log.
+// Logs a warning, but at most one per kWarningPause, so that no user can fill the log with connections.
 void Server::Loop::warn(const PeerCredentials& peer, std::string_view why) {
   const auto now = Connection::Clock::now();
   {

@@ -1,5 +1,5 @@
-// The threads of a Server: each waits for any socket, receives from it, and handles what it received, while others wait
-// in its place.
+// The threads of a Server. Each waits for an event of any socket, receives, and runs the handlers of the requests,
+// while other threads wait for the next event.
 #pragma once
 
 #include <condition_variable>
@@ -16,7 +16,7 @@
 
 namespace weft::control {
 
-// What is going on. Outlives the server.
+// Counts requests, handlers and threads. Outlives the server.
 class Server::Tally {
  public:
   void call_begins() { change(calls_, 1); }
@@ -25,16 +25,16 @@ class Server::Tally {
   void handler_ends() { change(handlers_, -1); }
   void thread_begins() { change(threads_, 1); }
   void thread_ends() { change(threads_, -1); }
-  bool wait_idle(std::chrono::milliseconds timeout);  // for requests and handlers to end
+  bool wait_idle(std::chrono::milliseconds timeout);  // waits until no request and no handler is left
   void wait_threads();
 
  private:
   void change(long& count, long by);
   std::mutex mutex_;
   std::condition_variable changed_;
-  long calls_ = 0;     // guarded by mutex_, as the next two; requests that are not ended
-  long handlers_ = 0;  // that run
-  long threads_ = 0;   // that there are
+  long calls_ = 0;     // open requests; guarded by mutex_, as the next two
+  long handlers_ = 0;  // running own_thread handlers
+  long threads_ = 0;   // existing threads
 };
 
 class Server::Loop {
@@ -68,12 +68,12 @@ class Server::Loop {
   const std::shared_ptr<const Poller> poller_ = std::make_shared<const Poller>();
   std::atomic<bool> ending_ = false;
   std::mutex mutex_;
-  unsigned waiting_ = 0;                                              // guarded by mutex_, as all below: threads
+  unsigned waiting_ = 0;  // waiting threads; guarded by mutex_, as all below
   std::map<std::uint64_t, std::shared_ptr<Connection>> connections_;  // by name
   std::uint64_t next_name_ = 0;
-  std::chrono::steady_clock::time_point next_warning_;  // of a connection that the log may name
+  std::chrono::steady_clock::time_point next_warning_;  // no earlier warning about a connection is logged
   bool timer_set_ = false;
-  const Timer timer_;  // rings when the first message that is not whole is late
+  const Timer timer_;  // expires when the oldest incomplete message is late, or earlier
 };
 
 }  // namespace weft::control

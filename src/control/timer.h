@@ -1,4 +1,4 @@
-// A descriptor that becomes readable after a while, once. Any thread.
+// A descriptor that becomes readable once, after a set time. Any thread.
 #pragma once
 
 #include <sys/timerfd.h>

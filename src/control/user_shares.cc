@@ -12,9 +12,9 @@ namespace weft::control {
 namespace {
 
 struct Bound {
-  std::size_t each_max;    // of one user that is neither root nor the daemon's own
-  std::size_t others_max;  // of all these users
-  std::size_t max;         // of all users
+  std::size_t each_max;    // for one user that is neither root nor the daemon's user
+  std::size_t others_max;  // for all such users together
+  std::size_t max;         // for all users
 };
 
 // By UserShares::Kind.
@@ -59,8 +59,8 @@ struct UserShares::Ledger {
 
   std::mutex mutex;
   Counts all{};                  // guarded by mutex, as the next two
-  Counts others{};               // of users that are not administrators
-  std::map<uid_t, Counts> each;  // of each of these
+  Counts others{};               // of all users except administrators
+  std::map<uid_t, Counts> each;  // of each user except administrators
 };
 
 UserShares::UserShares() : ledger_(std::make_shared<Ledger>()) {}

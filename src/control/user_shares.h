@@ -1,6 +1,6 @@
-// What the users of a machine hold of one daemon: connections, running handlers, and descriptors that came with
-// messages. Each user has a share of each, and all users together leave a part to root and to the daemon's own user, so
-// that no user can keep the others or the administrator out.
+// Limits the daemon's resources that each user of the machine holds: connections, running handlers, and received
+// descriptors. There is a limit for each user, and one for all users, which leaves a reserve to root and the daemon's
+// user. So no user can lock out other users or the administrator.
 #pragma once
 
 #include <sys/types.h>
@@ -16,8 +16,8 @@ class UserShares {
   enum class Kind : std::uint8_t { connection, handler, descriptor };
   UserShares();
 
-  // Takes `count` of them for a user, who holds them until the last copy of the returned pointer goes, which may
-  // outlive this. Null: the user, or all users but root, would hold more than limits.h allows. Any thread.
+  // Allots `count` of a kind to a user, until the last copy of the returned pointer is destroyed, which may outlive
+  // this. Null if the user, or all users without root, would exceed a limit of base/limits.h. Any thread.
   std::shared_ptr<void> take(Kind kind, uid_t user, std::size_t count = 1);
 
  private:
