@@ -1,4 +1,4 @@
-// How long readers wait for a daemon that does not answer.
+// The time that readers wait for a daemon that does not answer.
 #pragma once
 
 #include <chrono>
@@ -9,21 +9,21 @@
 
 namespace weft {
 
-// A daemon that restarts is waited for. One that stays away is waited for once, and not again by every reader. Any
+// Readers wait while a daemon restarts. If it stays away, they wait kWaitedFor once, and not again for each read. Any
 // thread.
 class Absence {
  public:
   static constexpr std::chrono::milliseconds kWaitedFor = kSilenceMax;
 
-  // `expected`: a daemon is to come that nobody has reached yet.
+  // `expected`: readers also wait for the first daemon. If false, they wait only for a daemon that has answered before.
   Absence(bool expected, Deadline now) : until_(expected ? now + kWaitedFor : now) {}
 
-  // The daemon answered: its next absence is a new one.
+  // Call when the daemon answers. Its next absence is a new one.
   void end() {
     const std::lock_guard lock(mutex_);
     until_.reset();
   }
-  // The daemon does not answer now. Returns whether it has been waited for long enough.
+  // Call when the daemon does not answer. True if readers have waited long enough.
   bool is_over(Deadline now) {
     const std::lock_guard lock(mutex_);
     if (!until_) until_ = now + kWaitedFor;

@@ -11,7 +11,7 @@
 namespace weft {
 namespace {
 
-// Each once, in the order of the specs.
+// Returns the versions of the specs, each once, in the order of the specs.
 Result<std::vector<VersionName>> versions_to_remove(Store& store, const RemoveRequest& request) {
   std::vector<VersionName> names;
   std::unordered_set<VersionId> known;
@@ -31,7 +31,7 @@ Status check_model(Store& store, std::string_view model) {
   WEFT_TRY(const auto snapshot, store.snapshot());
   const auto row = snapshot->model(model);
   if (row.ok()) return {};
-  WEFT_CHECK(resolve_version(*snapshot, model));  // its error says which models there are
+  WEFT_CHECK(resolve_version(*snapshot, model));  // its error message lists the existing models
   return row.error();
 }
 

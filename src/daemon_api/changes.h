@@ -1,5 +1,5 @@
-// Changes of names, and gc, as requests describe them: weftd makes them for its clients, and the command line by itself
-// while no weftd runs.
+// Executes the requests that change names, and gc. weftd executes them for its clients; without a weftd, the command
+// line executes them itself.
 #pragma once
 
 #include <chrono>
@@ -16,29 +16,29 @@
 
 namespace weft {
 
-// As resolve_version, in a snapshot of its own.
+// Returns resolve_version() in a new snapshot.
 Result<VersionRow> version_of(Store& store, std::string_view spec);
 
-// Store::set_tag, or the registry's.
+// Store::set_tag or Registry::set_tag.
 using SetTag = std::function<Status(std::string_view model, std::string_view tag, std::optional<std::uint64_t> number)>;
-// The version that is tagged now; number 0 after a deletion.
+// Sets or deletes a tag. Returns the tagged version; number 0 after a deletion.
 Result<VersionName> change_tag(Store& store, const TagRequest& request, const SetTag& set);
 
-// Store::remove_versions, or the registry's.
+// Store::remove_versions or Registry::remove_versions.
 using RemoveSome = std::function<Result<std::size_t>(std::span<const VersionName> versions)>;
-// Removes each version once, in the order of the specs: MODEL@V, or with `all` every live version of MODEL. Nothing is
-// removed unless all are found. Calls `removed` for each as it is gone: what comes after may fail.
+// Removes each version once, in the order of the specs: MODEL@V, or with `all` every live version of MODEL. Removes
+// nothing unless all are found. Calls `removed` after each removal, because a later one may fail.
 Status remove_versions(Store& store, const RemoveRequest& request, const RemoveSome& remove,
                        const std::function<Status(const VersionName&)>& removed);
 
-// Versions of the model that have no tag and are older than the newest `keep` of it.
+// Returns the live versions of the model that have no tag and are older than its newest `keep` versions.
 Result<std::vector<VersionName>> versions_to_displace(Store& store, ModelId model, std::uint64_t keep);
-// Removes these; `remove` as above. Returns how many.
+// Removes versions_to_displace() and returns their number; nothing for `keep` 0.
 Result<std::size_t> displace_versions(Store& store, ModelId model, std::uint64_t keep, const RemoveSome& remove);
 
 Status change_pin(Store& store, const PinRequest& request);
 
-// gc of the store, then of the assembled files, then of drafts that nobody has written to for so long.
+// Runs gc of the store, then of assembled files, then of drafts that were not written for `drafts_kept`.
 Result<GcOutcome> collect_garbage(Store& store, const GcOptions& options, std::chrono::seconds drafts_kept,
                                   Progress& progress);
 

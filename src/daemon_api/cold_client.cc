@@ -42,14 +42,14 @@ class ColdClient final : public ColdReads {
     return begun ? std::make_unique<BegunBring>(std::move(begun), what.range) : nullptr;
   }
 
-  // Also what nobody waits for holds descriptors, and so packs, until it is received.
+  // Receives answers that no reader waits for: until then they hold descriptors, and so packs.
   void trim() override {
     static_cast<void>(link_.is_there());
     const std::lock_guard lock(begun_mutex_);
     begun_lately_.clear();
   }
 
-  // Who opens a file is not kept waiting for this: without an answer the last one stands.
+  // Returns the last advice if the daemon does not answer within kAdviceMax, so that an open does not wait longer.
   ColdAdvice advice() override {
     const std::lock_guard lock(advice_mutex_);
     const auto now = std::chrono::steady_clock::now();
@@ -86,15 +86,15 @@ class ColdClient final : public ColdReads {
     const Range range_;
   };
 
-  // Who opens again what came a moment ago finds it in the kernel's memory, and reads nothing.
+  // False if this range was prefetched lately: the page cache has it.
   bool is_new(const ColdRange& what) {
     const std::lock_guard lock(begun_mutex_);
     if (begun_lately_.size() >= kBegunKept) begun_lately_.clear();
     return begun_lately_.insert({what.version, what.file, what.range.offset}).second;
   }
 
-  // The daemon itself gives up when its sources are silent. A request that a daemon left unanswered goes to the next
-  // daemon. One that is busy is asked again.
+  // Sends a request and waits for the answer. The daemon fails the request if its sources are silent. If a daemon ends
+  // without an answer, the next daemon gets the request. If a daemon is busy, the request is repeated.
   Result<control::Answer> call(std::string_view name, const std::string& body) {
     control::CallOptions options;
     options.silence = kSilenceMax;

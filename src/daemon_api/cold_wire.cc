@@ -17,14 +17,14 @@
 namespace weft {
 namespace {
 
-constexpr std::size_t kPiecesMax = 8192;  // of one answer; who wants more asks again
+constexpr std::size_t kPiecesMax = 8192;  // pieces of one answer; the mount requests the rest again
 
 using Packs = std::vector<std::shared_ptr<const PackReader>>;
 
-// A row of numbers each.
+// Encoded as a row of numbers, as WirePack is.
 struct WirePiece {
-  std::uint64_t offset = 0, length = 0;  // of the published file
-  std::uint64_t place = 0, pack = 0;     // in the pack of that number
+  std::uint64_t offset = 0, length = 0;  // range of the published file
+  std::uint64_t place = 0, pack = 0;     // offset in the pack, and index of the pack in the answer
 };
 void fields(JsonFields& f, WirePiece& m) {
   f("offset", m.offset, limits::kVersionBytesMax)("length", m.length)("place", m.place)("pack", m.pack);
@@ -65,7 +65,8 @@ Result<Run> piece_of(const WirePiece& piece, const Packs& packs) {
   return Run{piece.offset, piece.length, {pack, piece.place}};
 }
 
-// The first pieces, as many as lie in the packs that go into one message. `packs` receives those packs.
+// Returns the first pieces, as many as one message holds with the descriptors of their packs. Adds those packs to
+// `packs`.
 std::vector<WirePiece> wire_pieces(const std::vector<Run>& pieces, Packs& packs) {
   std::vector<WirePiece> wire;
   for (const Run& piece : pieces) {

@@ -1,9 +1,9 @@
-// What a mount and the daemon say to each other about bytes that are not here: requests of the control socket.
+// The requests of mounts to the daemon for bytes that are not local, over the control socket:
 //   look   {"version"}                                            answer {}
 //   bring  {"version", "file", "offset", "length", "ahead", "all"} answer {"pieces": [[offset, length, place, pack]…],
 //                                                                 "packs": [[id, size]…]}, a descriptor for each pack
 //   cold   {}                                                     answer {"policy", "bytes_per_s"}
-// Pure: text in, values out, every byte checked.
+// "pack" is an index into "packs", "place" an offset in that pack. Pure: text in, values out, every byte checked.
 #pragma once
 
 #include <optional>
@@ -31,7 +31,8 @@ struct ColdAnswer {
   std::vector<Fd> fds;
 };
 Result<ColdAnswer> encode_cold_pieces(const std::vector<Run>& pieces);
-// Errc::invalid: what no daemon would say about this range.
+// Returns the pieces, which cover the start of `range` without gaps. Errc::invalid: they do not, or a piece is outside
+// of its pack.
 Result<std::vector<Run>> decode_cold_pieces(const JsonValue& body, std::vector<Fd> fds, Range range);
 
 }  // namespace weft

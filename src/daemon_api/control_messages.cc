@@ -12,7 +12,7 @@ namespace weft {
 namespace {
 
 constexpr std::size_t kFilesBytesMax = limits::kControlMessageMax / 2;
-constexpr std::size_t kFilesAtOnceMax = limits::kControlValuesMax / 8;  // each is an array of four
+constexpr std::size_t kFilesAtOnceMax = limits::kControlValuesMax / 8;  // a file is an array of four values
 
 struct FileList {
   std::vector<SourceFile> files;

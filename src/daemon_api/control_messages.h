@@ -1,6 +1,6 @@
-// The bodies of control messages that the command line and the daemon exchange (control/message.h frames them). Each
-// has one list of its members, fields(), by which encode_fields() writes it and decode_fields() reads it. What comes
-// from the other end is hostile until it is decoded so.
+// The bodies of control messages between the command line and the daemon (control/message.h frames them). Each has one
+// list of its members, fields(), which encode_fields() writes and decode_fields() reads. Bodies from the other end are
+// hostile until they are decoded.
 //
 //   request    body             events                          answer
 //   import     ImportRequest    ImportQuestion, ProgressEvent   ImportReport
@@ -50,15 +50,15 @@ inline void fields(JsonFields& f, VersionName& m) {
   f("model", m.model)("version", m.number);
 }
 
-// The paths stay with the client: the daemon asks for the files.
+// Begins an import of `files` files. The client keeps their paths; the daemon asks for the files with ImportQuestion.
 struct ImportRequest {
   ImportOptions options;
   std::uint64_t files = 0;
 };
 void fields(JsonFields& f, ImportRequest& m);
 
-// Either a list of the files from that number on, answered with encode_files(), or one of them, open: answered with its
-// descriptor, or with an OpenFailure.
+// `files`: asks for the list of files from this index on; the reply is encode_files(). `open`: asks for the descriptor
+// of the file with this index; the reply has it, or is an OpenFailure. Exactly one is set.
 struct ImportQuestion {
   std::optional<std::uint64_t> files, open;
 };
@@ -71,19 +71,19 @@ struct OpenFailure {
 };
 void fields(JsonFields& f, OpenFailure& m);
 
-// As many of the files from `first` on as one message holds, at least one.
+// Encodes as many files, from index `first` on, as one message holds; at least one.
 std::string encode_files(std::span<const SourceFile> files, std::size_t first);
-// Appends to `files`, which gets no longer than `count`.
+// Appends the decoded files to `files`. Errc::invalid: no file, or more than `count` files in all.
 Status decode_files(const JsonValue& body, std::size_t count, std::vector<SourceFile>& files);
 
-void shown_fields(JsonFields& f, ImportReport& m);  // what `weft import --json` prints of it
+void shown_fields(JsonFields& f, ImportReport& m);  // the members that `weft import --json` prints
 inline void fields(JsonFields& f, ImportReport& m) {
   shown_fields(f, m);
   f("version_tensors", m.outcome.version.tensors);
 }
 
 struct TagRequest {
-  std::string spec;  // the model alone, to delete a tag
+  std::string spec;  // MODEL[@V]; to delete a tag, MODEL
   std::string tag;
   bool gone = false;
 };
@@ -91,13 +91,13 @@ inline void fields(JsonFields& f, TagRequest& m) {
   f("spec", m.spec)("tag", m.tag)("delete", m.gone);
 }
 
-// Of another user than the one who asks, if that is root or the daemon's user.
 struct GroupId {
   gid_t gid = 0;
 };
 inline void fields(JsonFields& f, GroupId& m) {
   f("gid", m.gid);
 }
+// Asks whether a user may publish. Root and the daemon's user may ask about other users.
 struct MayPublishRequest {
   uid_t uid = 0;
   gid_t gid = 0;
@@ -122,13 +122,13 @@ inline void fields(JsonFields& f, GcOptions& m) {
 struct GcOutcome {
   GcReport report;
   AssembledSweep swept;
-  std::vector<OldDraft> drafts{};  // that are gone, or would be
+  std::vector<OldDraft> drafts{};  // removed drafts; with `dry_run`, those that gc would remove
 };
 void fields(JsonFields& f, GcOutcome& m);
 
 struct PrefetchRequest {
   std::string spec;
-  std::string layers;  // "": all
+  std::string layers;  // "": all layers
 };
 inline void fields(JsonFields& f, PrefetchRequest& m) {
   f("spec", m.spec)("layers", m.layers, limits::kTensorNameMax);
@@ -147,7 +147,7 @@ inline void fields(JsonFields& f, PinRequest& m) {
 }
 
 struct EvictRequest {
-  std::string spec;  // "": of all versions
+  std::string spec;  // "": all versions
   std::uint64_t bytes_max = 0;
   bool dry_run = false;
 };
@@ -161,7 +161,7 @@ inline void fields(JsonFields& f, EvictReport& m) {
 }
 
 struct StageOutRequest {
-  std::string spec;  // "": all of this node
+  std::string spec;  // "": all versions of this node
   bool evictable = false, new_origin = false;
 };
 inline void fields(JsonFields& f, StageOutRequest& m) {
@@ -174,7 +174,7 @@ inline void fields(JsonFields& f, HandOverReport& m) {
 
 struct RepairRequest {
   ContentId blob;
-  std::uint64_t offset = 0;  // where it begins in the file whose descriptor comes with the request, if one does
+  std::uint64_t offset = 0;  // offset of the blob in the file that the client sends, if any
 };
 void fields(JsonFields& f, RepairRequest& m);
 
@@ -193,7 +193,7 @@ inline void fields(JsonFields& f, RestoreReport& m) {
 struct OriginReport {
   std::string path;
   OriginTotals totals;
-  std::uint64_t waiting = 0;  // versions that are still to be written there
+  std::uint64_t waiting = 0;  // versions that this node has not written to the origin yet
 };
 inline void fields(JsonFields& f, OriginReport& m) {
   f("path", m.path)("packs", m.totals.packs)("bytes", m.totals.bytes)("manifests", m.totals.manifests);

@@ -14,10 +14,10 @@
 namespace weft {
 namespace {
 
-constexpr mode_t kShared = 01777;  // of new/ itself, and of a namespace
+constexpr mode_t kShared = 01777;  // mode of new/ and of its namespaces
 
 struct Entry {
-  std::int64_t written = 0;  // seconds since 1970, the newest of all that lies in it
+  std::int64_t written = 0;  // newest change of a file in the draft, seconds since 1970
   std::uint64_t bytes = 0;
   bool in_use = false;
 };
@@ -48,7 +48,7 @@ void look_at(int directory, const std::string& name, unsigned depth, Entry& entr
 
 using Visit = std::function<void(int directory, const std::string& name, const std::string& path)>;
 
-// new/ itself, then the namespaces in it.
+// Visits the drafts of a directory and of the namespaces in it.
 void each_draft(const Fd& directory, uid_t owner, const std::string& above, unsigned depth, const Visit& visit) {
   const auto names = list_directory(Fd(::fcntl(directory.get(), F_DUPFD_CLOEXEC, 0)), above);
   if (!names.ok() || depth > limits::kPathComponentsMax) return;
@@ -91,7 +91,7 @@ Result<std::vector<OldDraft>> old_drafts(const std::string& store_path, std::chr
   return find(store_path, kept, [](int, const std::string&, const std::string&) {});
 }
 
-// A draft leaves new/ whole, before anything of it is removed.
+// Moves each draft out of new/ before it deletes the files.
 Result<std::vector<OldDraft>> remove_old_drafts(const std::string& store_path, std::chrono::seconds kept) {
   const Fd folder(::open((store_path + "/drafts").c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW));
   return find(store_path, kept, [&](int directory, const std::string& name, const std::string& path) {

@@ -1,4 +1,4 @@
-// Drafts of a mount's new/ that nobody has written to for long: gc removes them.
+// Abandoned drafts in new/ of the mounts, which gc removes.
 #pragma once
 
 #include <chrono>
@@ -16,16 +16,16 @@ inline constexpr std::chrono::seconds kDraftsKept = std::chrono::hours(7 * 24);
 struct OldDraft {
   std::string path;  // below new/
   std::uint64_t bytes = 0;
-  std::uint64_t unwritten_s = 0;  // for how long nobody has written to it
+  std::uint64_t unwritten_s = 0;  // seconds since the last change
 };
 inline void fields(JsonFields& f, OldDraft& m) {
   f("path", m.path)("bytes", m.bytes)("unwritten_seconds", m.unwritten_s);
 }
 
-// Those that nobody has written to for so long; nothing where the store has no drafts, or this user may not look at
-// them. A draft is a directory or a file of new/, or of a namespace in it.
+// Returns the drafts that were not changed for `kept` and have no file open for writing. Empty if the store has no
+// drafts, or if this user may not read them. A draft is a directory or file in new/, or in a namespace of new/.
 Result<std::vector<OldDraft>> old_drafts(const std::string& store_path, std::chrono::seconds kept);
-// Removes them, unless somebody has a file of one open for writing. Returns those that are gone.
+// Removes old_drafts() and returns them.
 Result<std::vector<OldDraft>> remove_old_drafts(const std::string& store_path, std::chrono::seconds kept);
 
 }  // namespace weft
