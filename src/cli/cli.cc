@@ -16,13 +16,13 @@ namespace {
 
 constexpr std::string_view kVersionText = "weft " WEFT_VERSION "\n";
 
-constexpr std::size_t kErrorBytesMax = 8192;  // two paths and what is said of them
+constexpr std::size_t kErrorBytesMax = 8192;  // enough for a message with two paths
 
 constexpr std::string_view kStoreHelp = "the directory of the store; `weft --help` has the default";
 
-// Arguments before and after the subcommand's name, which may have --store and the like on both sides.
+// The arguments, split at the subcommand's name. Options such as --store may precede or follow the name.
 struct Words {
-  std::string command;  // "" when there is none
+  std::string command;  // "" if there is none
   std::vector<std::string> rest;
 };
 
@@ -40,7 +40,7 @@ Words find_command(const std::vector<std::string>& args) {
   return words;
 }
 
-// Insertions, deletions, replacements and swaps of neighbours that make `a` of `b`.
+// Returns the number of insertions, deletions, replacements and swaps of neighbours that turn `b` into `a`.
 std::size_t edit_distance(std::string_view a, std::string_view b) {
   std::vector<std::vector<std::size_t>> cost(a.size() + 1, std::vector<std::size_t>(b.size() + 1));
   std::iota(cost[0].begin(), cost[0].end(), 0);
@@ -56,7 +56,7 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
   return cost[a.size()][b.size()];
 }
 
-// The subcommand that was meant, when that is obvious; "" otherwise.
+// Returns the subcommand that a mistyped name probably means; "" if that is not obvious.
 std::string_view meant(std::string_view name, const std::vector<std::unique_ptr<Command>>& commands) {
   constexpr std::pair<std::string_view, std::string_view> kOtherNames[] = {
       {"list", "ls"},     {"show", "info"},   {"remove", "rm"},      {"delete", "rm"},       {"publish", "import"},
@@ -114,7 +114,7 @@ class Program {
     return kExitUsage;
   }
 
-  // `weft --help`, `weft --version`, `weft help [COMMAND]`, or nothing to do.
+  // Handles `weft --help`, `weft --version`, `weft help [COMMAND]`, and usage errors without a subcommand.
   int without_command(const Words& words) const {
     auto given = [&](std::string_view a, std::string_view b) {
       return std::any_of(words.rest.begin(), words.rest.end(),
@@ -183,7 +183,7 @@ class Program {
     bool help = false;
     declare(command, options, context, help);
     Status usage = options.parse(args);
-    // A call for help is answered also where something required is missing.
+    // Print the help even if required arguments are missing.
     auto asks_help = [](const std::string& word) { return word == "--help" || word == "-h"; };
     if (help || (!usage.ok() && std::any_of(args.begin(), args.end(), asks_help)))
       return print(command_help(info, options));
@@ -214,7 +214,7 @@ class Program {
     return kExitFailed;
   }
 
-  // Output that nobody got is a failure, such as a full disk behind stdout.
+  // Returns kExitFailed if standard output could not be written, for example to a full disk.
   int finish(int code) const {
     environment_.out.flush();
     if (environment_.out.good()) return code;

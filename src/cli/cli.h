@@ -8,7 +8,8 @@
 
 namespace weft {
 
-// `args` without the program's name. Returns the exit code: kExit… above, or 128 + the signal that stopped it.
+// Runs `weft` with `args`, without the program's name. Returns the exit code: kExit… of environment.h, or 128 + the
+// signal that stopped it.
 int run_weft(const std::vector<std::string>& args, const CliEnvironment& environment);
 
 }  // namespace weft

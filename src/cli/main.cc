@@ -22,7 +22,8 @@ std::optional<std::string> variable(const std::string& name) {
   return value == nullptr ? std::nullopt : std::optional<std::string>(value);
 }
 
-// What a large import forgets goes back to the system: lists of a million tensors would stay in the heap.
+// Makes malloc return large freed blocks to the system. Else the lists of a large import, with a million tensors, would
+// stay in the heap.
 void keep_memory_small() {
   ::mallopt(M_MMAP_THRESHOLD, 256 << 10);
   ::mallopt(M_TRIM_THRESHOLD, 256 << 10);

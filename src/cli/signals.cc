@@ -9,7 +9,7 @@ namespace weft {
 namespace {
 
 std::atomic<int> interrupted = 0;
-static_assert(std::atomic<int>::is_always_lock_free);  // a handler may store it
+static_assert(std::atomic<int>::is_always_lock_free);  // required in a signal handler
 
 extern "C" void on_interrupt(int signal) {
   interrupted.store(signal);
@@ -52,7 +52,7 @@ void catch_interrupts() {
     struct sigaction now {};
     ::sigaction(signal, nullptr, &now);
     if (now.sa_handler != SIG_IGN)
-      handle(signal, on_interrupt, SA_RESTART | static_cast<int>(SA_RESETHAND));  // nohup stays
+      handle(signal, on_interrupt, SA_RESTART | static_cast<int>(SA_RESETHAND));  // keeps an ignored SIGHUP (nohup)
   }
 }
 

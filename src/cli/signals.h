@@ -1,21 +1,21 @@
-// Signals of the process: what asks to stop, and what a damaged index raises.
+// Signals of the process: interrupts, memory faults of a damaged index, closed pipes.
 #pragma once
 
 #include <atomic>
 
 namespace weft {
 
-// The SIGINT, SIGTERM or SIGHUP that arrived after catch_interrupts(); 0 while none did.
+// Returns the SIGINT, SIGTERM or SIGHUP that arrived after catch_interrupts(); 0 if none did.
 const std::atomic<int>& interrupt_signal();
 
-// From now on those set interrupt_signal(); a second one ends the process at once.
+// Makes the first of these signals set interrupt_signal(). A second one of the same number ends the process at once.
 void catch_interrupts();
 
-// A fault in memory means that the mapped index is damaged (LMDB does not check it): says so and exits 1. Left to the
-// sanitizers where the program is built with them.
+// Makes a memory fault print that the index looks damaged, and exit 1: LMDB does not check its mapped pages. Does
+// nothing in a build with sanitizers, which report faults themselves.
 void explain_faults();
 
-// A closed pipe ends the process quietly, also where the parent had it ignored.
+// Makes a closed pipe end the process quietly, even if the parent process ignored SIGPIPE.
 void die_of_closed_pipes();
 
 }  // namespace weft

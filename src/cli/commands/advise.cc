@@ -160,7 +160,7 @@ class AdviseCommand final : public Command {
     return kExitDone;
   }
 
-  // The newest model is taken for saved if no save is recorded.
+  // Returns the iteration of the last recorded save; the newest iteration if no save is recorded.
   static std::uint64_t last_save(const LossSource& source, const advise::LossSeries& series) {
     if (series.points().empty()) return 0;
     const std::uint64_t newest = series.points().back().step;

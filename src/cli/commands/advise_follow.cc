@@ -35,8 +35,8 @@ Result<std::uint64_t> AdviseFollower::next_save() {
   return steps.empty() ? 0 : steps.front();
 }
 
-// Before the first recorded save, the model of the first loss is taken for saved. A source that records no saves is
-// taken to save whenever it was advised to.
+// Updates last_save_. Before the first recorded save, assumes that the model was saved at the newest loss of the first
+// call. If the source records no saves, assumes that the training follows the advice.
 void AdviseFollower::look_for_saves() {
   const std::uint64_t newest = series_.points().back().step;
   std::uint64_t now = std::min(last_save_.value_or(newest), newest);

@@ -1,4 +1,4 @@
-// `weft advise --follow`.
+// Implements `weft advise --follow`.
 #pragma once
 
 #include <cstdint>
@@ -12,15 +12,15 @@
 
 namespace weft {
 
-// What was asked for, but for what the losses say.
+// The question of the command line, without the facts that the losses add.
 struct AdviseAsked {
-  advise::Question question;  // without `last_save` and `timing`; `requests` come from the first known save on
+  advise::Question question;  // without `last_save` and `timing`; `requests` counts from the first known save
   advise::GivenTimes times;
   advise::ScheduleKind followed = advise::ScheduleKind::best;
 };
 
-// Prints the next iteration to save after whenever it changes, 0 when no further save pays, until the source ends.
-// Errc::cancelled: a signal came. Losses that give no advice yet are waited for; a remark says why.
+// Prints the next iteration to save after whenever it changes, 0 if no further save pays, until the source ends. If the
+// losses do not suffice for advice yet, prints a note with the reason and waits for more. Errc::cancelled: interrupted.
 class AdviseFollower {
  public:
   AdviseFollower(const Context& context, LossSource& source, const AdviseAsked& asked)
@@ -38,9 +38,9 @@ class AdviseFollower {
   LossSource& source_;
   const AdviseAsked asked_;
   advise::LossSeries series_;
-  std::optional<std::uint64_t> first_;      // the first of last_save_
-  std::optional<std::uint64_t> last_save_;  // recorded, or else taken for granted
-  std::uint64_t saves_ = 0;                 // after first_
+  std::optional<std::uint64_t> first_;      // first value of last_save_
+  std::optional<std::uint64_t> last_save_;  // iteration of the last save, recorded or assumed
+  std::uint64_t saves_ = 0;                 // number of saves after first_
   std::uint64_t shown_ = 0;
   std::string reason_;
 };

@@ -1,4 +1,4 @@
-// What `weft advise` prints without --follow.
+// The output of `weft advise` without --follow.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@ struct AdviseShown {
   const advise::LossSeries& series;
   const advise::Question& question;
   const advise::Advice& advice;
-  advise::ScheduleKind kind;  // whose saves are listed
+  advise::ScheduleKind kind;  // the schedule whose saves are listed
 };
 
 std::string advise_text(const AdviseShown& shown);

@@ -22,7 +22,7 @@
 namespace weft {
 namespace {
 
-constexpr std::chrono::milliseconds kLook{200};  // how long a signal may wait
+constexpr std::chrono::milliseconds kLook{200};  // longest wait before the interrupt is checked
 
 class ModelLosses final : public LossSource {
  public:
@@ -44,7 +44,7 @@ class ModelLosses final : public LossSource {
   RecordedSaves saves() const override { return RecordedSaves::each; }
 
  private:
-  // Since the last read, or it was never read.
+  // True if the model has changed since the last read, or was never read.
   Result<bool> has_changed() {
     bool changed = std::exchange(unread_, false);
     while (follower_) {
@@ -57,7 +57,7 @@ class ModelLosses final : public LossSource {
   }
 
   std::unique_ptr<Store> store_;
-  std::optional<EventFollower> follower_;  // none: nobody follows
+  std::optional<EventFollower> follower_;  // only with `follow`
   ModelRow model_;
   advise::LossNames names_;
   bool unread_ = true;
@@ -65,7 +65,7 @@ class ModelLosses final : public LossSource {
 
 class FileLosses final : public LossSource {
  public:
-  // An invalid `fd`: standard input.
+  // Reads standard input if `fd` is invalid.
   FileLosses(const Context& context, Fd fd, const std::string& path, advise::LossNames names)
       : context_(context),
         file_(std::move(fd)),
@@ -91,7 +91,7 @@ class FileLosses final : public LossSource {
       read_bytes_ += got;
       WEFT_CHECK(named(csv_.add({reinterpret_cast<const char*>(bytes.data()), got}, series)));
     }
-    return true;  // a pipe that is empty now
+    return true;  // a pipe that is open and empty
   }
 
   void wait() override {
@@ -128,7 +128,7 @@ class FileLosses final : public LossSource {
   std::string where_;
   advise::LossNames names_;
   advise::CsvLosses csv_;
-  bool grows_ = false;  // a regular file that is followed: it has no end
+  bool grows_ = false;  // a followed regular file: its end is not final
   std::uint64_t read_bytes_ = 0;
 };
 

@@ -1,4 +1,4 @@
-// Where `weft advise` reads losses from.
+// The sources of losses for `weft advise`.
 #pragma once
 
 #include <cstdint>
@@ -13,26 +13,26 @@
 
 namespace weft {
 
-// each: every point is of a saved model. some: those with save_s are. none: the source cannot say.
+// each: every point belongs to a saved model. some: points with save_s do. none: the source records no saves.
 enum class RecordedSaves : std::uint8_t { each, some, none };
 
 // One thread.
 class LossSource {
  public:
   virtual ~LossSource() = default;
-  // Brings the series up to date. True: there may be more later, so wait() and read again.
+  // Updates the series. True if more losses may follow: call wait(), then read() again.
   virtual Result<bool> read(advise::LossSeries& series) = 0;
-  // Returns once there may be more, at the latest some tenths of a second later.
+  // Waits for more losses, but at most some tenths of a second.
   virtual void wait() = 0;
   virtual RecordedSaves saves() const = 0;
 };
 
-// `follow`: read() says that there may be more, always for a model and a regular file, until its end for a pipe.
+// With `follow`, read() of a model or a regular file is always true, and read() of a pipe until the pipe's end.
 
-// The versions of a model, in the order of their numbers, removed ones too.
+// Reads the versions of a model, in the order of their numbers, removed versions included.
 Result<std::unique_ptr<LossSource>> losses_of_model(const Context& context, std::string_view model,
                                                     advise::LossNames names, bool follow);
-// A file; "-": standard input. A regular file that is followed and became shorter is read anew.
+// Reads a CSV file, or standard input if `path` is "-". A followed regular file that became shorter is read again.
 Result<std::unique_ptr<LossSource>> losses_of_csv(const Context& context, const std::string& path,
                                                   advise::LossNames names, bool follow);
 

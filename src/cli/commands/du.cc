@@ -40,7 +40,7 @@ constexpr CommandInfo kInfo = {
 
 struct Usage {
   std::uint64_t logical = 0, owned = 0, shared = 0;  // bytes
-  std::uint64_t unknown = 0;                         // versions of which only the first is known
+  std::uint64_t unknown = 0;                         // versions with only `logical` known
   void add(const Usage& other) {
     logical += other.logical;
     owned += other.owned;
@@ -53,7 +53,7 @@ bool is_out_of_reach(Errc code) {
   return code == Errc::absent || code == Errc::unreachable || code == Errc::timed_out;
 }
 
-// A version that is removed meanwhile owns nothing.
+// Returns the usage of a version. Fetches its manifest if it is bare; `unknown` is 1 if that is impossible now.
 Result<Usage> usage_of(Store& store, Renewed& renewed, const VersionRow& row) {
   Usage usage;
   usage.logical = row.logical_bytes;
@@ -61,7 +61,7 @@ Result<Usage> usage_of(Store& store, Renewed& renewed, const VersionRow& row) {
   WEFT_TRY(const bool bare, now->is_bare(row.id));
   if (bare) {
     renewed.end();
-    const Status looked = store.look(row.id);  // fetches its manifest
+    const Status looked = store.look(row.id);  // fetches the manifest
     if (!looked.ok() && !is_out_of_reach(looked.error().code)) return looked.error();
     usage.unknown = looked.ok() ? 0 : 1;
     if (!looked.ok()) return usage;
@@ -76,7 +76,7 @@ void write_usage(JsonWriter& json, const Usage& usage) {
   json.member("shared_bytes", usage.shared);
 }
 
-// What the store holds besides the files of versions.
+// Bytes of the store that belong to no file of a version.
 struct Rest {
   std::uint64_t assembled_bytes = 0, dead_bytes = 0;
 };
@@ -160,7 +160,7 @@ class DuCommand final : public Command {
     return total;
   }
 
-  // Prints after each page of versions, under no snapshot.
+  // Prints after each page of versions, without a snapshot.
   Result<Usage> measure_model(ListingOutput& out, Store& store, const ModelRow& model) const {
     Usage total;
     out.json.begin_object().member("model", model.name).key("versions").begin_array();

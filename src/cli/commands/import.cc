@@ -133,7 +133,7 @@ class ImportCommand final : public Command {
   }
 
  private:
-  // What was published; what the import left out stays. Best effort: the version is there.
+  // Removes the published source files. Errors are only noted, because the version is published.
   void remove_sources(const Context& context) const {
     const auto sources = gather_sources(import_.paths, context.store_path());
     if (!sources.ok()) return;

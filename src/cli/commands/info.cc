@@ -48,7 +48,7 @@ Result<Figures> figures_of(Store& store, const VersionRow& row) {
   return figures;
 }
 
-// "98 F32, 6 I64"
+// Returns the tensor counts by type, such as "98 F32, 6 I64".
 std::string dtypes_of(const Manifest& manifest) {
   std::map<std::string_view, std::uint64_t> counts;
   for (const File& file : manifest.files)
@@ -60,7 +60,7 @@ std::string dtypes_of(const Manifest& manifest) {
   return joined(words, ", ");
 }
 
-// "train.tar: 1000 records in a tar"
+// Returns a text such as "train.tar: 1000 records (tar)".
 std::string container_text(const ContainerFacts& container) {
   if (!container.records) return fmt::format("{}: no records: {}", container.file->path, container.why_none);
   std::string text =
@@ -110,7 +110,7 @@ std::string text_of(const VersionEntry& version, const Manifest& manifest, const
 constexpr std::string_view kTreesOfModels[] = {"models", "layers", "tensors", "lineage"};
 constexpr std::string_view kTreesOfDatasets[] = {"datasets", "records", "lineage"};
 
-// A line for each tree that shows the version, in each mount of the store.
+// Returns a line with the version's path for each tree of each mount of the store.
 std::string places_of(const Store& store, const VersionRow& row) {
   std::string text;
   const auto mounts = mounts_of(store.path());

@@ -34,7 +34,7 @@ constexpr CommandInfo kInfo = {
     .interrupted = "",
 };
 
-// Of another node of the cluster `here` is one of: which, as `weft peers` names nodes too.
+// Returns "in memory", with the id of the publishing node if that is another node of the cluster.
 std::string memory_mark(const VersionRow& row, const std::optional<ClusterIdentity>& here) {
   if (!here || row.publisher == here->node) return "in memory";
   return "in memory of node " + printable(row.publisher);
@@ -80,7 +80,7 @@ class LogCommand final : public Command {
   }
 
  private:
-  // A page at a time, from the newest number down.
+  // Prints page by page, from the newest number down.
   static Result<int> run_model(const Context& context, Store& store, const ModelRow& model) {
     JsonWriter json;
     json.begin_object().member("model", model.name).key("versions").begin_array();
@@ -107,7 +107,7 @@ class LogCommand final : public Command {
     context.json ? context.print_json_part(json.take()) : context.print("{}", text);
   }
 
-  // The versions from `begin` to before `end`, the newest first.
+  // Returns the versions with numbers from `begin` up to but excluding `end`, newest first.
   static Result<std::vector<VersionEntry>> versions_between(Store& store, const ModelRow& model, std::uint64_t begin,
                                                             std::uint64_t end) {
     std::vector<VersionEntry> out;

@@ -72,7 +72,7 @@ class LsCommand final : public Command {
     return std::optional(std::move(*row));
   }
 
-  // All models, or those whose names begin with the argument.
+  // Lists all models, or those whose names begin with the argument.
   Result<int> list_models(const Context& context, Store& store) const {
     ListingOutput out(context, names_,
                       {{"MODEL"},
@@ -97,7 +97,7 @@ class LsCommand final : public Command {
       renewed.end();
       if (any) out.print();
     }
-    if (!any && !spec_.empty()) WEFT_CHECK(version_entry(store, spec_));  // its error says what there is
+    if (!any && !spec_.empty()) WEFT_CHECK(version_entry(store, spec_));  // its error message lists the models
     out.json.end_array().end_object();
     out.end();
     return kExitDone;
@@ -202,7 +202,7 @@ class LsCommand final : public Command {
     return kExitDone;
   }
 
-  // All that were published, by path.
+  // Returns all published files, bundled small ones included, ordered by path.
   static Result<std::vector<File>> listed_files(Store& store, const Manifest& manifest) {
     const std::span<const File> published = published_files(manifest);
     std::vector<File> files(published.begin(), published.end());

@@ -33,7 +33,7 @@ constexpr CommandInfo kInfo = {
     .interrupted = "",
 };
 
-constexpr std::chrono::seconds kPatience{10};  // with a mount that is there
+constexpr std::chrono::seconds kPatience{10};  // longest wait for the status of a live mount
 
 class MountCommand final : public Command {
  public:
@@ -74,8 +74,8 @@ class MountCommand final : public Command {
     if (!model)
       context.print("the store has no model yet; try: weft import PATH --name MODEL\n");
     else
-      context.print("try: ls {}/{}/{}/latest\n", directory_,
-                    model->kind == VersionKind::model ? "layers" : "datasets", model->name);
+      context.print("try: ls {}/{}/{}/latest\n", directory_, model->kind == VersionKind::model ? "layers" : "datasets",
+                    model->name);
     return {};
   }
 
@@ -106,7 +106,7 @@ class MountCommand final : public Command {
     return kExitDone;
   }
 
-  // The server leaves this directory, so a relative path would lead elsewhere.
+  // Returns an absolute path: the server changes its working directory, so a relative path would be wrong.
   static Result<std::string> absolute_store(const Context& context) {
     WEFT_CHECK(context.open_to_read());
     std::error_code error;

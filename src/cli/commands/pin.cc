@@ -32,7 +32,7 @@ Result<int> unpin(const Context& context, const std::string& spec) {
   return kExitDone;
 }
 
-// In a cluster the version's bytes come first.
+// Pins a version and assembles its files. In a cluster, fetches the version's bytes first.
 Result<PinReport> pin(const Context& context, const std::string& spec) {
   WEFT_TRY(const auto writer, context.writer());
   WEFT_TRY(const auto store, context.open_to_read());

@@ -35,7 +35,7 @@ constexpr CommandInfo kInfo = {
     .interrupted = "the next scrub continues where this one stopped",
 };
 
-// The I/O priority is of Linux, and glibc has no function for it.
+// Sets the idle I/O priority of Linux, for which glibc has no function.
 void read_when_idle() {
   constexpr int kWhoProcess = 1;
   constexpr int kClassIdle = 3;

@@ -43,7 +43,7 @@ constexpr std::chrono::seconds kDay = std::chrono::hours(24);
 
 struct MountStatus {
   std::string directory;
-  std::string json;  // "" when the mount does not answer with JSON
+  std::string json;  // "" if the mount does not answer with JSON
   std::vector<std::string> lines;
 };
 
@@ -63,27 +63,27 @@ MountStatus ask(const WeftMount& mount) {
   return status;
 }
 
-// Versions whose bytes a disk does not have yet.
+// Versions whose bytes are not on a disk yet.
 struct InMemory {
   std::uint64_t versions = 0;
   VersionRow oldest;
 };
 
 struct Facts {
-  std::string store;  // absolute
+  std::string store;  // absolute path
   StoreInfo info;
   StoreCounts counts;
-  InMemory in_memory, in_memory_elsewhere;  // of this node; of other nodes of its cluster
+  InMemory in_memory, in_memory_elsewhere;  // versions of this node, and of other nodes of its cluster
   AssembledUsage assembled;
-  std::optional<ScrubPass> scrub;  // the last complete one
-  std::uint64_t free_bytes = 0;    // of the store's file system, for this user
+  std::optional<ScrubPass> scrub;  // the last complete pass
+  std::uint64_t free_bytes = 0;    // on the store's file system, for this user
   std::vector<MountStatus> mounts;
   DaemonStatus daemon;
-  std::vector<OldDraft> drafts;  // that gc removes within a day
+  std::vector<OldDraft> drafts;  // drafts that gc removes within a day
   std::chrono::seconds drafts_kept{0};
 };
 
-// A number that the daemon says, by name, in one of its objects if `object` names one. Nothing: it says none.
+// Returns the number `name` of the daemon's status, inside `object` unless that is "". Nothing if there is none.
 std::optional<std::uint64_t> said(const DaemonStatus& daemon, std::string_view object, std::string_view name) {
   const auto json = JsonValue::parse(daemon.json);
   if (!json.ok()) return {};
@@ -198,7 +198,7 @@ std::string in_memory_text(const Facts& facts) {
   return text;
 }
 
-// What is there of removed versions, and why.
+// Returns the lines about removed versions: held by weftd, open in readers, lost.
 std::string removed_text(const Facts& facts) {
   std::string text;
   const StoreCounts& counts = facts.counts;

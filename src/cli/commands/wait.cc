@@ -20,7 +20,7 @@ namespace weft {
 namespace {
 
 constexpr int kExitTimedOut = 124;     // as timeout(1)
-constexpr double kTimeoutMax_s = 2e6;  // poll(2) takes no more milliseconds
+constexpr double kTimeoutMax_s = 2e6;  // fits the milliseconds of poll(2), an int
 
 using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
@@ -94,7 +94,8 @@ class WaitCommand final : public Command {
     return std::optional(milliseconds(static_cast<std::int64_t>(std::ceil(*seconds * 1000))));
   }
 
-  // Each commit of the store asks for it: the errors of resolve_version(), which name what there is, take longer.
+  // Returns the wanted version, if it exists already. Called after each commit of the store, so it checks the model
+  // first: the error messages of resolve_version(), which list the existing versions, cost more.
   Result<std::optional<VersionRow>> find(Store& store, std::uint64_t newer_than) const {
     WEFT_TRY(const auto snapshot, store.snapshot());
     WEFT_TRY(const VersionSpec spec, parse_version_spec(spec_));
@@ -112,7 +113,7 @@ class WaitCommand final : public Command {
   }
 
   Result<int> arrived(const Context& context, Store& store, const VersionRow& row) const {
-    // Without a cluster, all bytes of a version are here.
+    // Without a cluster, all bytes of a version are local.
     if (here_ && store.cluster())
       WEFT_CHECK(call_daemon<FetchReport>(context, "prefetch", PrefetchRequest{spec_of(row), ""}));
     const std::string path = mounted_path(store, row.model_name, row.number);
@@ -124,7 +125,7 @@ class WaitCommand final : public Command {
     } else {
       context.print("{}{}{}\n", spec_of(row), path.empty() ? "" : "  ", path);
     }
-    context.environment().out.flush();  // the kernel takes milliseconds to end the watch
+    context.environment().out.flush();  // before the watch ends, which takes the kernel milliseconds
     return kExitDone;
   }
 

@@ -23,7 +23,7 @@ using Variables = std::vector<std::pair<const char*, std::string>>;
 
 [[noreturn]] void run_shell(const std::string& command, const Variables& variables, pid_t parent) {
   ::prctl(PR_SET_PDEATHSIG, SIGTERM);
-  if (::getppid() != parent) ::_exit(1);  // it has ended before that
+  if (::getppid() != parent) ::_exit(1);  // the parent ended before prctl()
   for (const auto& [name, value] : variables) ::setenv(name, value.c_str(), 1);
   ::execl("/bin/sh", "sh", "-c", command.c_str(), nullptr);
   ::_exit(127);

@@ -1,4 +1,4 @@
-// The command of `weft watch --exec`: one at a time, and of what came meanwhile the newest.
+// Runs the command of `weft watch --exec`: one at a time, and only for the newest of the events that arrived meanwhile.
 #pragma once
 
 #include <sys/types.h>
@@ -14,19 +14,18 @@
 
 namespace weft {
 
-// One thread. The command is run by /bin/sh, for publishes and for tags that lead to a version, and ends with this
-// process.
+// One thread. /bin/sh runs the command, for publishes and for tags that are set. The command ends with this process.
 class WatchHook {
  public:
-  // "": there is none. `context` and `store` outlive this.
+  // Runs nothing if `command` is "". `context` and `store` outlive this.
   WatchHook(const Context& context, std::string command, Store& store)
       : context_(context), command_(std::move(command)), store_(store) {}
 
-  // Replaces what waits of the same model, or of the same tags of it.
+  // Queues an event. Replaces a queued publish of the same model, or a queued event of the same tags of the model.
   void add(const ModelEvent& event);
-  // Starts what waits, unless something runs; notes the end of what ran.
+  // Handles the end of a finished command. Starts the next queued one, unless a command is running.
   Status look();
-  int fd() const { return running_ ? running_->ended.get() : -1; }  // readable once look() has something to do
+  int fd() const { return running_ ? running_->ended.get() : -1; }  // readable when the running command has ended
 
  private:
   struct Running {

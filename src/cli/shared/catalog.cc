@@ -13,7 +13,7 @@ Result<ModelRow> model_row(Store& store, std::string_view name) {
   WEFT_TRY(const auto snapshot, store.snapshot());
   auto row = snapshot->model(name);
   if (row.ok() || row.error().code != Errc::not_found) return row;
-  WEFT_CHECK(resolve_version(*snapshot, name));  // its error says which models there are
+  WEFT_CHECK(resolve_version(*snapshot, name));  // its error message lists the existing models
   return row;
 }
 

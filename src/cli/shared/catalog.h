@@ -1,4 +1,4 @@
-// Models and versions with their tags, as the commands show them.
+// Reads models, and versions with their tags, for display by the commands.
 #pragma once
 
 #include <string>
@@ -16,14 +16,14 @@ struct VersionEntry {
   VersionRow row;
   std::vector<std::string> tags;  // sorted
   bool latest = false;
-  Durability durability = Durability::local;  // of a live one
+  Durability durability = Durability::local;  // only set for a live version
 };
 
-Result<ModelRow> model_row(Store& store, std::string_view name);  // Errc::not_found says which models there are
+Result<ModelRow> model_row(Store& store, std::string_view name);  // Errc::not_found lists the existing models
 Result<VersionEntry> version_entry(Store& store, std::string_view spec);
 
 std::string spec_of(const VersionRow& row);  // "bert-base@2"
-// One object: what there is to say about a version but for its content.
+// Writes one object with the facts of a version, except its files and tensors.
 void write_version(JsonWriter& json, const VersionEntry& version);
 
 }  // namespace weft

@@ -1,4 +1,4 @@
-// A subcommand: declares what it takes, checks it, runs. Each has a file of its own; commands.h lists them.
+// A subcommand: declares its options and arguments, checks them, runs. Each has its own file; commands.h lists them.
 #pragma once
 
 #include <memory>
@@ -15,8 +15,8 @@ struct CommandInfo {
   std::string_view summary;      // one line, no full stop
   std::string_view description;  // paragraphs, each line ended
   std::string_view examples;     // lines, each ended
-  std::string_view json;         // what --json prints; "" for a command that has none
-  std::string_view interrupted;  // what Ctrl-C leaves; "" for a command that is over too soon to have a progress bar
+  std::string_view json;         // format of the --json output; "" if the command has no --json
+  std::string_view interrupted;  // state after Ctrl-C, for the message; "" for a short command without a progress bar
 };
 
 class Command {
@@ -24,8 +24,8 @@ class Command {
   virtual ~Command() = default;
   virtual const CommandInfo& info() const = 0;
   virtual void declare(OptionSet& options) = 0;
-  virtual Status check_usage() const { return {}; }  // what the parser cannot know; a failure exits 2
-  virtual Result<int> run(Context& context) = 0;     // the exit code
+  virtual Status check_usage() const { return {}; }  // checks that the parser cannot do; a failure exits 2
+  virtual Result<int> run(Context& context) = 0;     // returns the exit code
 };
 
 }  // namespace weft

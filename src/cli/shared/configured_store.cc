@@ -27,7 +27,7 @@ std::string_view without(std::string_view text, std::string_view outer) {
 
 }  // namespace
 
-// Keys that are in no table come before the first table.
+// Reads up to the first table, because top-level keys precede all tables.
 std::optional<std::string> configured_value(const std::string& config_file, std::string_view key) {
   const auto bytes = read_file(config_file, kConfigFileMax);
   if (!bytes.ok()) return {};

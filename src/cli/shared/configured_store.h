@@ -1,4 +1,4 @@
-// What a machine's weft.conf says.
+// Reads settings from the machine's weft.conf, for the command line.
 #pragma once
 
 #include <chrono>
@@ -10,14 +10,14 @@
 
 namespace weft {
 
-// Returns the value of a key that is in no table, as `store` and `origin`; or nothing if there is no such file, or none
-// that this user may read, or it has no such key. weftd reads the file as toml; the command line only needs these keys,
-// and is built where no toml library is.
+// Returns the value of a top-level key such as `store` or `origin`. Nothing if the file does not exist, has no such
+// key, or is not readable for this user. weftd parses the file as TOML; the command line needs only these keys, and
+// builds without a TOML library.
 std::optional<std::string> configured_value(const std::string& config_file, std::string_view key);
-// The same, and nothing if the file is for another store than that of this directory.
+// Returns configured_value(), or nothing if the file configures a store in another directory.
 std::optional<std::string> configured_for(const std::string& config_file, const std::string& store_path,
                                           std::string_view key);
-// How long drafts stay that nobody writes to: `drafts_keep`, or its default. Errc::invalid: it is no time.
+// Returns `drafts_keep`, the time after which gc removes unwritten drafts, or its default. Errc::invalid: not a time.
 Result<std::chrono::seconds> configured_drafts_keep(const std::string& config_file, const std::string& store_path);
 
 }  // namespace weft

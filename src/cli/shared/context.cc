@@ -19,7 +19,7 @@
 namespace weft {
 namespace {
 
-// The first part of the path that is not there; "" when all are.
+// Returns the topmost directory of the path that does not exist; "" if all exist.
 std::string first_missing(const std::string& path) {
   for (std::size_t slash = path.find('/', 1);; slash = path.find('/', slash + 1)) {
     std::string prefix = path.substr(0, slash);
@@ -34,7 +34,8 @@ using Clock = std::chrono::steady_clock;
 constexpr auto kDaemonPatience = std::chrono::seconds(10);
 constexpr auto kLook = std::chrono::milliseconds(50);
 
-// What connecting says where no daemon listens. What the store's directory refuses, opening the store says too.
+// True for an error of connecting that means that no daemon listens. Errc::permission is one of them, because opening
+// the store will report it.
 bool means_none(Errc code) {
   return code == Errc::not_found || code == Errc::not_dir || code == Errc::unreachable || code == Errc::permission;
 }
@@ -69,7 +70,8 @@ bool Context::trusts_store() const {
   return trust_store || configured_for(environment_.config_file, store_path(), "trust_store") == "true";
 }
 
-// One that has the store and does not listen begins or ends: a moment later it answers, or is gone.
+// A daemon that holds the lock and does not listen is starting or ending. Retries until it listens or releases the
+// lock.
 Result<std::unique_ptr<control::Client>> Context::daemon() const {
   const std::string store = store_path();
   for (const auto until = Clock::now() + kDaemonPatience;; std::this_thread::sleep_for(kLook)) {
@@ -134,7 +136,7 @@ Status Context::check_may_create(const Error& none) const {
                            environment_.config_file, printable(*configured))};
 }
 
-// Others may make it at the same time, or take it away again: who finds none makes one, who finds one takes it.
+// Alternates between opening and creating, because other processes may create or remove the store at the same time.
 Result<Context::OpenedStore> Context::open_or_create() const {
   constexpr int kAttempts = 8;
   Error last;
@@ -163,7 +165,7 @@ void Context::unmake(OpenedStore opened) const {
   std::error_code code;
   for (std::filesystem::path path = without_slashes(store_path()); path.string().size() > opened.first_made.size();) {
     path = path.parent_path();
-    if (!std::filesystem::remove(path, code)) return;  // somebody put something there
+    if (!std::filesystem::remove(path, code)) return;  // the directory is in use
   }
 }
 

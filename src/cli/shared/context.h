@@ -1,4 +1,4 @@
-// What a running subcommand has at hand.
+// The environment of a running subcommand: common options, the store, its daemon, output.
 #pragma once
 
 #include <fmt/core.h>
@@ -31,43 +31,44 @@ class Context {
 
   const CliEnvironment& environment() const { return environment_; }
 
-  // --store, WEFT_STORE, or /var/lib/weft for root and $XDG_DATA_HOME/weft (~/.local/share/weft) for others.
+  // Returns --store, WEFT_STORE, or the default: /var/lib/weft for root, $XDG_DATA_HOME/weft (~/.local/share/weft) for
+  // other users.
   std::string store_path() const;
-  // --trust-store, or weft.conf says so of this store.
+  // True for --trust-store, or if weft.conf sets trust_store for this store.
   bool trusts_store() const;
-  // The daemon that has the store; null when none runs, and this process may write to the store itself. Waits some
-  // seconds for one that begins or ends.
+  // Connects to the store's daemon. Null if none runs; then this process may write to the store itself. Waits some
+  // seconds for a daemon that is starting or ending.
   Result<std::unique_ptr<control::Client>> daemon() const;
-  Result<std::unique_ptr<control::Client>> need_daemon() const;  // Errc::unreachable when none runs
-  // What writes to the store: that daemon, or else this process.
+  Result<std::unique_ptr<control::Client>> need_daemon() const;  // Errc::unreachable if no daemon runs
+  // Returns the writer of the store: through the daemon, or in this process if no daemon runs.
   Result<std::unique_ptr<StoreWriter>> writer() const;
-  // Asks it; Ctrl-C is passed on. Where the connection is lost, the message says that the outcome is not known.
+  // Sends a request. Ctrl-C cancels it. If the connection is lost, the error message says that the outcome is unknown.
   Result<control::Answer> ask(control::Client& daemon, std::string_view request, std::string_view body,
                               control::CallOptions options = {}) const;
   Result<std::unique_ptr<Store>> open_to_read() const { return open(false); }
   Result<std::unique_ptr<Store>> open_to_write() const { return open(true); }
-  // Makes the store first, and says so, where nothing or an empty directory is. Errc::not_found instead if this
-  // machine's weft.conf names a store: the disk that it lies on may not be mounted, and a store in its place would be
-  // nobody's.
+  // Opens the store to write. If there is none, or an empty directory, creates a store and prints a note.
+  // Errc::not_found if this machine's weft.conf names a store: its disk may not be mounted, and a store in its
+  // place would be unused.
   struct OpenedStore {
     std::unique_ptr<Store> store;
-    bool made = false;       // now; by us
-    std::string first_made;  // the first directory that had to be made for it; "" when all were there
+    bool made = false;       // open_or_create() has created the store
+    std::string first_made;  // topmost directory that was created for it; "" if all existed
   };
   Result<OpenedStore> open_or_create() const;
-  // Takes a store away that was made for nothing, with the directories that were; not if others have come to use it.
+  // Removes a store that open_or_create() has created, and its new directories, if it is unused. Else does nothing.
   void unmake(OpenedStore opened) const;
-  Patience patience() const;  // until the environment's interrupt; waits are told of unless --quiet
-  Status create(const CreateOptions& options) const;  // with the parent directories
+  Patience patience() const;  // waits until the environment's interrupt; prints a note for each wait unless --quiet
+  Status create(const CreateOptions& options) const;  // also creates the parent directories
 
   ProgressBar progress() const;  // shown on a terminal unless --quiet; cancelled by the environment's interrupt
 
-  // What names, messages and metrics hold cannot steer the terminal.
+  // Prints text. Escapes control characters, so that names, messages and metrics cannot control the terminal.
   template <class... Args>
   void print(fmt::format_string<Args...> format, Args&&... args) const {
     environment_.out << printable_lines(fmt::format(format, std::forward<Args>(args)...));
   }
-  // For programs that read fields ended by NUL. The text itself steers no terminal.
+  // Prints a field that ends with NUL, for programs. Escapes control characters as print() does.
   void print_field(std::string_view text) const { environment_.out << printable_lines(text) << '\0'; }
   void print_json(const JsonWriter& json_value) const { print_json(json_value.text()); }
   void print_json_part(std::string_view json_text) const { environment_.out << json_text; }
@@ -77,7 +78,7 @@ class Context {
  private:
   Result<std::unique_ptr<Store>> open(bool write) const;
   Status check_may_create(const Error& none) const;
-  Status look(VersionId version) const;  // the daemon is asked for a version's manifest
+  Status look(VersionId version) const;  // makes the daemon fetch a version's manifest
   const CliEnvironment& environment_;
 };
 

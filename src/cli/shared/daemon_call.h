@@ -1,4 +1,4 @@
-// Requests to the daemon of the store, of messages with fields().
+// Sends requests to the store's daemon, whose bodies and answers have fields().
 #pragma once
 
 #include <functional>
@@ -10,7 +10,7 @@
 
 namespace weft {
 
-// For ProgressEvents of one request.
+// Returns a handler that shows the ProgressEvents of one request.
 control::OnEvent shown_by(Progress& progress);
 
 template <class Answer, class Request>
@@ -22,7 +22,7 @@ Result<Answer> call_daemon(const Context& context, control::Client& daemon, std:
   return decode_fields<Answer>(answer.body);
 }
 
-// For what only a daemon can do: Errc::unreachable when none runs. Its progress is shown.
+// Sends a request that only a daemon can execute, and shows its progress. Errc::unreachable: no daemon runs.
 template <class Answer, class Request>
 Result<Answer> call_daemon(const Context& context, std::string_view name, const Request& request) {
   WEFT_TRY(const auto daemon, context.need_daemon());

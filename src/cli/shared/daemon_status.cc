@@ -15,7 +15,7 @@ std::string scalar_text(const JsonValue& value) {
   return "";
 }
 
-// Of objects that have names: "fetched peer bytes: 1024".
+// Adds a line for each member of the named objects in an array: "fetched peer bytes: 1024".
 void add_named(const JsonValue& value, const std::string& prefix, std::vector<std::string>& lines) {
   if (value.array() == nullptr) return;
   for (const JsonValue& one : *value.array()) {
@@ -27,7 +27,7 @@ void add_named(const JsonValue& value, const std::string& prefix, std::vector<st
   }
 }
 
-// One level of objects is taken apart: "registry kind: etcd".
+// Adds a line for each member; a member of an inner object becomes "registry kind: etcd".
 void add_lines(const JsonValue& value, const std::string& prefix, std::vector<std::string>& lines) {
   const JsonValue::Object* members = value.object();
   if (members == nullptr) return;

@@ -1,4 +1,4 @@
-// What a store's daemon says of itself.
+// The status of a store's daemon.
 #pragma once
 
 #include <chrono>
@@ -11,8 +11,8 @@ namespace weft {
 
 struct DaemonStatus {
   bool runs = false;
-  std::string json;                // "" when it does not answer
-  std::vector<std::string> lines;  // "key: value"; those that say nothing are left out
+  std::string json;                // "" if the daemon does not answer
+  std::vector<std::string> lines;  // "key: value", without empty values
 };
 DaemonStatus ask_daemon(const Context& context, std::chrono::milliseconds patience);
 

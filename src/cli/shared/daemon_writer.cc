@@ -1,4 +1,5 @@
-// A daemon has the store: it writes. This process opens the files that it publishes, with its own rights.
+// The StoreWriter for a store with a daemon. The daemon writes; this process opens the files to publish, with its own
+// rights.
 #include <fcntl.h>
 
 #include <utility>
@@ -16,13 +17,13 @@ namespace {
 
 Status send_file(const SourceFile& file, const control::SendMore& more) {
   auto fd = file.open ? file.open() : open_to_read(file.where);
-  if (!fd.ok()) return more(encode_fields(OpenFailure{fd.error()}), {});  // the import ends by the daemon's word
+  if (!fd.ok()) return more(encode_fields(OpenFailure{fd.error()}), {});  // the daemon then fails the import
   std::vector<Fd> fds;
   fds.push_back(std::move(fd).value());
   return more("{}", std::move(fds));
 }
 
-// Answers what the daemon asks while it imports these files.
+// Returns a handler for the daemon's questions about these files, and for its progress.
 control::OnEvent answered_with(const std::vector<SourceFile>& files, Progress& progress) {
   return [&files, shown = shown_by(progress)](control::Message& event, const control::SendMore& more) -> Status {
     WEFT_TRY(const ImportQuestion question, decode_fields<ImportQuestion>(event.body));
@@ -70,7 +71,7 @@ class DaemonWriter final : public StoreWriter {
     return {};
   }
 
-  // The daemon asks the origin and the peers.
+  // Sends copies that are found below `from`. For the other blobs, the daemon asks the origin and the peers.
   Result<std::vector<std::string>> repair(Store& store, const std::vector<DamagedBlob>& damaged,
                                           std::vector<std::string> from) override {
     ProgressBar bar = context_.progress();

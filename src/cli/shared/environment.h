@@ -1,4 +1,4 @@
-// What `weft` would take from its process: streams, the terminal, the environment, signals. A test makes its own.
+// The process environment of `weft`: streams, terminal, environment variables, signals. Tests pass their own.
 #pragma once
 
 #include <atomic>
@@ -17,16 +17,15 @@ struct CliEnvironment {
   std::ostream& out;
   std::ostream& err;
   bool err_is_terminal = false;
-  std::function<unsigned()> columns = [] { return 80U; };  // of that terminal, now
+  std::function<unsigned()> columns = [] { return 80U; };  // returns the current width of the terminal
   std::function<std::optional<std::string>(const std::string&)> variable = [](const std::string&) {
     return std::optional<std::string>();
   };
   bool is_root = false;
-  std::string config_file = "/etc/weft/weft.conf";  // of this machine's weftd
-  std::string program_directory = {};               // where this program lies; "" when that is not known
-  // The number of the signal that asks to stop; 0 while none does.
-  const std::atomic<int>& interrupt;
-  std::function<void()> catch_interrupts = [] {};  // called before work that cleans up after itself
+  std::string config_file = "/etc/weft/weft.conf";  // configuration of this machine's weftd
+  std::string program_directory = {};               // directory of this program; "" if unknown
+  const std::atomic<int>& interrupt;                // number of the signal that interrupts; 0 before
+  std::function<void()> catch_interrupts = [] {};   // called before work that must clean up after an interrupt
 };
 
 }  // namespace weft

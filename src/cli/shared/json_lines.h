@@ -1,4 +1,4 @@
-// Lists of lines in what commands print as JSON.
+// Writes lists of lines to the JSON output of commands.
 #pragma once
 
 #include <string>

@@ -12,8 +12,7 @@
 
 namespace weft {
 
-// The caller holds no snapshot while it prints, and no more than a page is in memory: a reader may take long. One
-// thread.
+// Holds one page in memory. Call print() without a snapshot, because the reader of the output may be slow. One thread.
 class ListingOutput {
  public:
   enum class Form : std::uint8_t { table, json, names };
@@ -25,7 +24,7 @@ class ListingOutput {
                              : Form::table) {}
 
   Form form() const { return form_; }
-  // Prints what was added since the last call, and forgets it.
+  // Prints the rows that were added since the last call, and drops them.
   void print() {
     const std::string piece = json.take();
     const std::string page = table.take_page();
@@ -38,10 +37,10 @@ class ListingOutput {
     if (form_ == Form::json) context_.print_json_part("\n");
   }
 
-  // Only the one of the form is printed.
+  // print() writes only the member that belongs to form().
   TextTable table;
   JsonWriter json;
-  std::string names;  // each in a line
+  std::string names;  // one per line
 
  private:
   const Context& context_;

@@ -1,4 +1,4 @@
-// No daemon has the store: this process writes to it.
+// The StoreWriter for a store without a daemon: this process writes.
 #include <filesystem>
 #include <optional>
 #include <utility>
@@ -16,14 +16,14 @@
 namespace weft {
 namespace {
 
-// The origin of this machine's weft.conf, if a directory is there.
+// Returns the origin of this machine's weft.conf, if that directory exists.
 std::optional<std::string> known_origin(const Context& context) {
   const auto origin = configured_for(context.environment().config_file, context.store_path(), "origin");
   std::error_code none;
   return origin && std::filesystem::is_directory(*origin, none) ? origin : std::nullopt;
 }
 
-// A version in memory needs somebody who takes it to the disk.
+// Replaces Durability::memory: only a weftd writes versions in memory to the disk later.
 ImportOptions to_disk(ImportOptions options) {
   options.durability = Durability::local;
   return options;
@@ -33,7 +33,7 @@ class LocalWriter final : public StoreWriter {
  public:
   explicit LocalWriter(const Context& context) : context_(context) {}
 
-  // What would fail in any case makes no store.
+  // Prepares the import before it creates a store, so that an invalid import creates none.
   Result<ImportReport> import(const ImportOptions& options) override {
     if (options.durability == Durability::memory)
       context_.note("no daemon runs for this store: the version goes to the disk, as with --durability local");
@@ -98,8 +98,8 @@ class LocalWriter final : public StoreWriter {
   }
 
  private:
-  // A version is no more durable than those that it relies on: what a weftd that has ended left in memory goes to the
-  // disk first.
+  // Opens the store after writing to the disk all versions that an ended weftd left in memory. A version is only as
+  // durable as the versions that it relies on.
   Result<Context::OpenedStore> open_on_disk() const {
     WEFT_TRY(Context::OpenedStore opened, context_.open_or_create());
     WEFT_TRY(const bool in_memory, any_in_memory(*opened.store));
@@ -115,7 +115,7 @@ class LocalWriter final : public StoreWriter {
     return !in_memory.empty();
   }
 
-  // It may have found bytes there that a removed version has left.
+  // Makes a version durable that has reused blobs of a removed version in memory. Errc::absent: they were lost.
   Status keep(std::unique_ptr<Store> opened, VersionId version) const {
     WEFT_TRY(const bool in_memory, any_in_memory(*opened));
     if (!in_memory) return {};
@@ -126,14 +126,14 @@ class LocalWriter final : public StoreWriter {
     return row.lost.empty() ? Status{} : Status{Error{Errc::absent, row.lost}};
   }
 
-  // All that is in memory. Closes the store, which it opens as a daemon does.
+  // Writes all versions in memory to the disk. Closes the store, and opens it as a daemon does.
   Status take_to_disk(std::unique_ptr<Store> opened) const {
     opened.reset();
     WEFT_TRY(const auto store, open_as_daemon());
     return settle_memory(*store);
   }
 
-  // What a publish has displaced gives its space back at once.
+  // Removes the versions that `keep` displaces, and frees their space at once.
   static Status displace(Store& store, ModelId model, std::uint64_t keep, Progress& progress) {
     WEFT_TRY(const std::size_t count, displace_versions(store, model, keep, [&](std::span<const VersionName> versions) {
                return store.remove_versions(versions);
@@ -142,7 +142,7 @@ class LocalWriter final : public StoreWriter {
     return {};
   }
 
-  // As a daemon opens it: none can begin meanwhile.
+  // Opens the store with the daemon's lock, so that no daemon can start meanwhile.
   Result<std::unique_ptr<ClusterStore>> open_as_daemon() const {
     OpenOptions options;
     options.decode = content_decoder();

@@ -14,16 +14,18 @@
 
 namespace weft {
 
-// `name` beside this program or in the sbin beside its directory, then along PATH, then in /usr/sbin and /sbin.
+// Looks for the program `name` beside this program, in the sbin beside its directory, along PATH, in /usr/sbin and in
+// /sbin.
 std::optional<std::string> find_program(const CliEnvironment& environment, const std::string& name);
 
-// `words`: the program's path, then its arguments. Runs it and waits: its exit code, or 128 + the signal that ended it.
+// Runs a program and waits for it. `words`: its path, then its arguments. Returns its exit code, or 128 + the signal
+// that ended it.
 Result<int> run_program(std::vector<std::string> words);
-// The same, with the program's stderr in `errors` (up to 4 KiB) and not on ours.
+// Stores the program's stderr in `errors` (up to 4 KiB); it does not appear on this process's stderr.
 Result<int> run_program(std::vector<std::string> words, std::string& errors);
-// The directory of a version in models/ or datasets/ of a mount of the store; "" where it is not mounted.
+// Returns the directory of a version in models/ or datasets/ of a mount of the store; "" if the store is not mounted.
 std::string mounted_path(Store& store, std::string_view model, std::uint64_t number);
-// Runs it in place of this process; returns only when that fails.
+// Replaces this process by the program (exec). Returns only after a failure.
 Error become_program(std::vector<std::string> words);
 
 }  // namespace weft

@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::size_t kHelpColumns = 80;
 
-// `text` in lines that end before kHelpColumns, all but the first indented.
+// Wraps `text` at kHelpColumns and indents all lines except the first.
 std::string wrapped(std::string_view text, std::size_t indent) {
   std::istringstream words{std::string(text)};
   std::string out;
@@ -34,7 +34,7 @@ std::string wrapped(std::string_view text, std::size_t indent) {
   return out;
 }
 
-// "-f,--force" as people read it.
+// Formats "-f,--force" for the help as "-f, --force".
 std::string shown(std::string names) {
   auto comma = names.find(',');
   return comma == std::string::npos ? "    " + names : names.replace(comma, 1, ", ");
@@ -86,7 +86,7 @@ void OptionSet::takes_value(const std::string& names) {
   for (std::string_view name : split(names, ',')) value_options_.emplace(name);
 }
 
-// "--tag=x" as "--tag" "x": CLI11 would take "--tag=" for an option whose value is the next word.
+// Splits "--tag=x" into "--tag" and "x": CLI11 reads an empty value "--tag=" as an option with the next word as value.
 std::vector<std::string> OptionSet::with_values_apart(std::vector<std::string> args) const {
   std::vector<std::string> words;
   for (std::size_t i = 0; i < args.size(); ++i) {
@@ -108,11 +108,11 @@ std::vector<std::string> OptionSet::with_values_apart(std::vector<std::string> a
 
 Status OptionSet::parse(std::vector<std::string> args) {
   args = with_values_apart(std::move(args));
-  std::reverse(args.begin(), args.end());  // CLI11 takes them from the back
+  std::reverse(args.begin(), args.end());  // CLI11 parses from the back
   try {
     parser_->app.parse(std::move(args));
   } catch (const CLI::Error& error) {
-    // A mistyped option is said before what is missing: it may be what is missing.
+    // Report a mistyped option before a missing argument: the argument may be missing because of the typo.
     for (const std::string& word : parser_->app.remaining())
       if (word.size() > 1 && word.starts_with('-')) return Error{Errc::invalid, fmt::format("unknown option {}", word)};
     return Error{Errc::invalid, error.what()};

@@ -1,4 +1,4 @@
-// What a subcommand takes, declared once: parsed from it, and shown by --help from it. CLI11 stays in options.cc.
+// The options and arguments of a subcommand, declared once for the parser and for --help. CLI11 stays in options.cc.
 #pragma once
 
 #include <memory>
@@ -22,12 +22,12 @@ class OptionSet {
 
   // Targets must live until parse() has returned.
   void argument(const std::string& name, std::string& into, Need need, std::string_view help);
-  // required: one or more; optional: any number
+  // Any number of arguments; at least one if required.
   void arguments(const std::string& name, std::vector<std::string>& into, Need need, std::string_view help);
   void flag(const std::string& names, bool& into, std::string_view help);  // "-f,--force"
   void value(const std::string& names, const std::string& placeholder, std::string& into, std::string_view help);
   void values(const std::string& names, const std::string& placeholder, std::vector<std::string>& into,
-              std::string_view help);  // may be given again and again
+              std::string_view help);  // the option may be repeated
 
   Status parse(std::vector<std::string> args);  // Errc::invalid: a usage error
   std::string usage() const;                    // "weft import [options] PATH…"
@@ -47,7 +47,7 @@ class OptionSet {
   std::string positionals_;
   std::vector<Row> arguments_;
   std::vector<Row> options_;
-  std::set<std::string> value_options_;  // "-n", "--name": what is followed by a value
+  std::set<std::string> value_options_;  // options with a value, such as "-n" and "--name"
   std::unique_ptr<Parser> parser_;
 };
 

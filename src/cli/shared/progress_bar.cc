@@ -27,7 +27,7 @@ std::string rate(const ProgressState& state) {
   return human_bytes(static_cast<std::uint64_t>(static_cast<double>(state.done) / state.seconds)) + "/s";
 }
 
-// "45% [====      ]" with a bar of `width` cells.
+// Returns "45% [====      ]" with a bar of `width` cells.
 std::string bar(const ProgressState& state, std::size_t width) {
   double share = std::min(1.0, static_cast<double>(state.done) / static_cast<double>(state.total));
   auto full = static_cast<std::size_t>(share * static_cast<double>(width));
@@ -43,7 +43,7 @@ std::string figures(const ProgressState& state) {
   return text;
 }
 
-// A prefix of whole characters, at most `columns` of them.
+// Returns the first `columns` characters of UTF-8 text.
 std::string cut(std::string_view text, std::size_t columns) {
   std::size_t end = 0;
   for (std::size_t shown = 0; end < text.size(); ++end) {

@@ -1,4 +1,4 @@
-// A progress bar on a terminal: what is done, bytes, rate, time left. Redrawn at most ten times a second.
+// A progress bar on a terminal, with phase, bytes, rate and time left. Redrawn at most ten times a second.
 #pragma once
 
 #include <atomic>
@@ -17,19 +17,19 @@ namespace weft {
 struct ProgressState {
   std::string phase;
   std::uint64_t done = 0;   // bytes
-  std::uint64_t total = 0;  // bytes; 0: not known
+  std::uint64_t total = 0;  // bytes; 0: unknown
   double seconds = 0;       // since the first byte
 };
 
-// One line of at most `columns` columns.
+// Returns one line of less than `columns` columns.
 std::string progress_line(const ProgressState& state, unsigned columns);
 
 class ProgressBar final : public Progress {
  public:
-  // `out` null: nothing is shown. `interrupt` not 0: cancelled.
+  // Draws nothing if `out` is null. A nonzero `interrupt` makes cancelled() true.
   ProgressBar(std::ostream* out, std::function<unsigned()> columns, const std::atomic<int>& interrupt)
       : out_(out), columns_(std::move(columns)), interrupt_(interrupt) {}
-  ~ProgressBar() override;  // takes its line off the terminal
+  ~ProgressBar() override;  // clears the line
   ProgressBar(const ProgressBar&) = delete;
   ProgressBar& operator=(const ProgressBar&) = delete;
 
@@ -51,7 +51,7 @@ class ProgressBar final : public Progress {
   std::atomic<Clock::rep> next_draw_ = 0;
   std::mutex mutex_;
   std::string phase_;        // guarded by mutex_
-  Clock::time_point start_;  // guarded by mutex_; of the last draw before the first byte
+  Clock::time_point start_;  // time of the last draw before the first byte; guarded by mutex_
   bool drawn_ = false;       // guarded by mutex_
 };
 

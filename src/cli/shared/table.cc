@@ -56,7 +56,7 @@ std::string joined(const std::vector<std::string>& words, std::string_view separ
 }
 
 std::string first_of(const std::vector<std::string>& words, std::uint64_t count) {
-  constexpr std::size_t kMore = 12;  // of " +1234 more"
+  constexpr std::size_t kMore = 12;  // width of " +1234 more"
   std::string text;
   std::uint64_t shown = 0;
   for (const std::string& word : words) {

@@ -1,4 +1,4 @@
-// Aligned columns for people.
+// Text tables with aligned columns.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,7 @@
 
 namespace weft {
 
-// A cell that is wider makes no other cell of its column wider.
+// Cells wider than this do not widen the column.
 inline constexpr std::size_t kColumnWidthMax = 80;
 
 enum class Align : unsigned char { left, right };
@@ -24,11 +24,11 @@ class TextTable {
   };
   explicit TextTable(std::vector<Column> columns) : columns_(std::move(columns)) {}
 
-  void row(std::vector<std::string> cells) { rows_.push_back(std::move(cells)); }  // one for each column
+  void row(std::vector<std::string> cells) { rows_.push_back(std::move(cells)); }  // one cell for each column
   bool empty() const { return rows_.empty(); }
-  std::string text() const { return lines(true); }  // with a line of titles, each line ended; no trailing blanks
-  // The rows since the last call, for a listing that is printed page by page: each page has columns of its own widths.
-  // Only the first has titles. "" if there are no rows.
+  std::string text() const { return lines(true); }  // a line of titles, then the rows, without trailing blanks
+  // Returns and drops the rows, for a listing in pages. Each page has its own column widths; only the first page has
+  // titles. "" if there are no rows.
   std::string take_page();
 
  private:
@@ -39,7 +39,8 @@ class TextTable {
 };
 
 std::string joined(const std::vector<std::string>& words, std::string_view separator);
-// Of `count` words the first ones, as many as are in `words` and fit into a cell: "a b +3 more". At least one.
+// Returns as many of `words` as fit into a cell, at least one, and the number of the other words: "a b +3 more". There
+// are `count` words in all, of which `words` has the first.
 std::string first_of(const std::vector<std::string>& words, std::uint64_t count);
 std::string count_of(std::uint64_t count, std::string_view thing);  // "1 file", "3 files"
 

@@ -15,7 +15,7 @@
 namespace weft {
 namespace {
 
-constexpr timeval kPatience{90, 0};  // longer than the supervisor's with the new program
+constexpr timeval kPatience{90, 0};  // longer than the supervisor waits for the new program
 constexpr std::string_view kDone = ".";
 
 Result<Fd> connect_to(const std::string& control) {

@@ -1,4 +1,4 @@
-// Asking the supervisor of a mount to go on with another program.
+// Upgrades a mount: asks its supervisor to replace the server by another program.
 #pragma once
 
 #include <string>
@@ -7,7 +7,8 @@
 
 namespace weft {
 
-// `control`: the abstract name of its socket; `program`: an absolute path. Returns when the new program serves.
+// `control` is the abstract name of the supervisor's socket, `program` an absolute path. Returns when the new program
+// serves the mount.
 Status ask_for_upgrade(const std::string& control, const std::string& program);
 
 }  // namespace weft

@@ -1,5 +1,5 @@
-// What commands change in a store: this process does it, or the daemon that has the store. Context::writer() chooses.
-// What takes long shows its progress.
+// The changes that commands make to a store, executed by the store's daemon or by this process. Context::writer()
+// chooses. Long operations show their progress.
 #pragma once
 
 #include <functional>
@@ -16,16 +16,15 @@ namespace weft {
 class StoreWriter {
  public:
   virtual ~StoreWriter() = default;
-  // As import_paths. The store is made when there is none, and goes again if the import fails.
+  // Imports as import_paths() does. Without a daemon, creates a missing store, and removes it if the import fails.
   virtual Result<ImportReport> import(const ImportOptions& options) = 0;
   virtual Result<VersionName> tag(const TagRequest& request) = 0;
-  // `removed` is called for each version as it is removed: what comes after may fail.
+  // Calls `removed` after each removal, because a later one may fail.
   virtual Status remove(const RemoveRequest& request, const std::function<void(const VersionName&)>& removed) = 0;
   virtual Result<GcOutcome> collect(const GcOptions& options) = 0;
   virtual Status pin(const PinRequest& request) = 0;
-  // Looks for each blob below the paths first, then at the origin, then on peers, which only a daemon asks. `store` is
-  // open to read. Returns what is wrong with the blobs that stay damaged, and why they do: lines that begin with
-  // DamagedBlob::what.
+  // Repairs each blob from the `from` paths, else from the origin, else from peers (through a daemon only). `store` is
+  // open to read. Returns a line for each blob that stays damaged: DamagedBlob::what, then the reason.
   virtual Result<std::vector<std::string>> repair(Store& store, const std::vector<DamagedBlob>& damaged,
                                                   std::vector<std::string> from) = 0;
 };
