@@ -22,10 +22,10 @@ namespace weft {
 namespace {
 
 constexpr std::size_t kLinesPerTable = 10;
-constexpr std::size_t kNotedMax = 1024;   // rows that are looked at again together
-constexpr std::size_t kRowsPerLock = 64;  // of these, while writers wait
+constexpr std::size_t kNotedMax = 1024;   // differing rows that are judged again together
+constexpr std::size_t kRowsPerLock = 64;  // rows judged per lock, while writers wait
 constexpr int kRoundsBeforeLock = 3;
-constexpr unsigned kPagesLoaded = 32;  // then what was compared leaves this process's memory
+constexpr unsigned kPagesLoaded = 32;  // calls of read_page() before this process drops the mapped pages
 
 std::string readable(Bytes key) {
   bool text = !key.empty();
@@ -36,7 +36,7 @@ std::string readable(Bytes key) {
   return hex;
 }
 
-// A row by its key, and in a table that keeps sets by its value.
+// Identifies a row by its key, and in a table that keeps sets also by its value.
 struct RowKey {
   std::string key, value;
 };
@@ -56,9 +56,9 @@ struct ListedBlob {
   BlobPlace place;
 };
 
-// What is wrong with a row that differs. If `unless` is given, nothing is if the pack lists this blob there.
+// The problem of a row that differs. If `unless` is set and its pack lists this blob there, there is no problem.
 struct Finding {
-  std::string_view what;  // "": nothing
+  std::string_view what;  // "": no problem
   std::optional<ListedBlob> unless = {};
 };
 
@@ -67,11 +67,11 @@ struct Transactions {
   Txn& want;
 };
 
-// Part of a table: the rows whose keys begin with `prefix`. `judge` looks at a row that is not the same in both.
+// Part of a table: the rows whose keys begin with `prefix`. `judge` decides about a row that differs.
 struct Subject {
   Table table;
   std::string_view prefix;
-  bool content;  // follows from manifests
+  bool content;  // the rows are derived from manifests
   Result<Finding> (*judge)(Transactions txns, const RowKey& key, const Pair& row);
 };
 
@@ -79,20 +79,20 @@ Result<Finding> as_it_is(Transactions /*txns*/, const RowKey& /*key*/, const Pai
   return Finding{difference(row)};
 }
 
-// A note that the index has no more: a version was saved, and no record says so.
+// A missing note is fine: saving a version at the origin deletes its note, and the journal has no record of that.
 Result<Finding> fine_if_missing(Transactions /*txns*/, const RowKey& /*key*/, const Pair& row) {
   return row.have ? Finding{difference(row)} : Finding{};
 }
 
-// No record has a version that a publish has begun and not ended.
+// A version in the index alone is fine during its publish: the journal has no record of it yet.
 Result<Finding> judge_version(Transactions txns, const RowKey& key, const Pair& row) {
   WEFT_TRY(const bool taking, has_note(txns.have, kTaking, number_at(key.key, 0)));
   return taking && !row.want ? Finding{} : Finding{difference(row)};
 }
 
-// What is not here may lie in a pack all the same: of a publish that is on its way, or of an eviction that was cut off.
-// A place that only the index names was fetched or repaired meanwhile, if its pack lists the blob. Rows that gc erased
-// come back from a .toc that it had no time to rewrite: as dead ones.
+// Three differences are fine. A blob that the index has as absent may be in a pack, of a running publish or of an
+// interrupted eviction. A place that only the index has is of a later fetch or repair, if the pack lists the blob. A
+// row that gc erased may be back, as a dead blob, from a .toc that gc had no time to rewrite.
 Result<Finding> judge_blob(Transactions txns, const RowKey& key, const Pair& row) {
   if (!row.have) {
     WEFT_TRY(const std::optional<Bytes> dead, txns.want.get(Table::dead, key.key));
@@ -107,8 +107,8 @@ Result<Finding> judge_blob(Transactions txns, const RowKey& key, const Pair& row
   return row.want ? Finding{} : Finding{difference(row)};
 }
 
-// A manifest may lie in two packs, or in a pack and as a file, if a gc was cut off. One that is a file in the index,
-// and that packs list, was read from one of the two.
+// Different places of a manifest are fine: an interrupted gc leaves a manifest in two packs, or in a pack and a file.
+// If the index has it in a pack, that pack must list it.
 Result<Finding> judge_manifest(Transactions txns, const RowKey& key, const Pair& row) {
   if (!row.have || !row.want) return Finding{difference(row)};
   WEFT_TRY(const auto mine, row_from<ManifestRow>(txns.have, Table::manifests, row.have->key, row.have->value));
@@ -118,7 +118,7 @@ Result<Finding> judge_manifest(Transactions txns, const RowKey& key, const Pair&
   return Finding{difference(row), ListedBlob{packed_manifest_id(digest_of(key.key), mine.length), mine.place}};
 }
 
-// A dead blob that only one of the indexes knows is a matter of the table of blobs.
+// A dead blob that only one index has is judged in the table `blobs`, and fine here.
 Result<Finding> judge_dead(Transactions txns, const RowKey& key, const Pair& row) {
   WEFT_TRY(const std::optional<Bytes> mine, txns.have.get(Table::blobs, key.key));
   WEFT_TRY(const std::optional<Bytes> made, txns.want.get(Table::blobs, key.key));
@@ -144,7 +144,7 @@ constexpr Subject kSubjects[] = {
     {Table::meta, kUnreaped, false, as_it_is},
     {Table::meta, kGivingBack, true, as_it_is},
     {Table::meta, kUnsaved, false, fine_if_missing},
-    // Tables of contents say first which packs are cached: a publish that died may have made one its own.
+    // Judged by look_at_cached(): a publish that died may have promoted a pack in its table of contents only.
     {Table::meta, kCached, false, nullptr},
     {Table::owned, "", true, as_it_is},
     {Table::holders, "", true, as_it_is},
@@ -156,10 +156,10 @@ constexpr Subject kSubjects[] = {
     {Table::arch_items, "", true, as_it_is},
     {Table::blobs, "", true, judge_blob},
     {Table::dead, "", true, judge_dead},
-    {Table::packs, "", true, nullptr},  // each count is compared with the rows of the index itself
+    {Table::packs, "", true, nullptr},  // judged by look_at_count()
 };
 
-// The first row behind `after`, or the subject's first.
+// Returns the first row after `after`, or the subject's first row.
 Result<std::optional<Entry>> begin_behind(Cursor& cursor, const Subject& subject, const std::optional<RowKey>& after) {
   if (!after) return cursor.seek(subject.prefix);
   if (!keeps_sets(subject.table)) {
@@ -181,7 +181,7 @@ Result<std::optional<Entry>> find_entry(Txn& txn, Table table, const RowKey& row
   return entry && entry->value == row.value ? entry : std::nullopt;
 }
 
-// The rows of a subject in one index, from a place on.
+// Iterates over the rows of a subject in one index, from the row after `after`.
 class Rows {
  public:
   static Result<Rows> begin(Txn& txn, const Subject& subject, const std::optional<RowKey>& after) {
@@ -231,13 +231,13 @@ class SubjectComparison {
   const ComparedIndexes& indexes_;
   const Subject& subject_;
   FsckReport& report_;
-  std::optional<RowKey> last_;  // compared so far
+  std::optional<RowKey> last_;  // last compared row
   bool more_ = true;
   std::vector<RowKey> noted_;
   std::size_t lines_ = 0;
 };
 
-// The rows that come next: the same one, or the one that the other index lacks.
+// Returns the next row: from both indexes, or from the one index that has it.
 Pair SubjectComparison::pair_of(const Rows& have, const Rows& want) const {
   const std::optional<Entry>& a = have.here();
   const std::optional<Entry>& b = want.here();
@@ -260,7 +260,8 @@ Status SubjectComparison::note(Transactions txns, const Entry& at, const Pair& r
   return {};
 }
 
-// Compares the next rows, in one state of each index. The index may be ahead of the one that was made.
+// Compares the next rows in one snapshot of each index, and notes those that differ. The index may be newer than the
+// rebuilt one.
 Status SubjectComparison::read_page() {
   WEFT_TRY(Txn have_txn, indexes_.have.read());
   WEFT_TRY(Txn want_txn, indexes_.want.read());
@@ -280,7 +281,7 @@ Status SubjectComparison::read_page() {
   return {};
 }
 
-// The cached note of a pack that is cached, and in which the index names blobs, may not be missing.
+// Reports a missing `cached` note of a cached pack in which the index places blobs.
 Result<std::string_view> SubjectComparison::look_at_cached(const RowKey& row) const {
   const PackId pack = number_at(row.key, kCached.size());
   const auto toc = indexes_.packs.toc(pack);
@@ -295,7 +296,7 @@ Result<std::string_view> SubjectComparison::look_at_cached(const RowKey& row) co
   return std::string_view();
 }
 
-// Where the index has an entry of this pack.
+// Returns the place in the index of an entry of this pack; nothing if the index lacks it.
 Result<std::optional<BlobPlace>> place_of(Txn& index, PackId pack, const PackEntry& entry) {
   if (kind_of_pack(pack) == PackKind::manifests) {
     WEFT_TRY(const std::optional<ManifestRow> row, find_manifest(index, manifest_digest(entry)));
@@ -305,7 +306,8 @@ Result<std::optional<BlobPlace>> place_of(Txn& index, PackId pack, const PackEnt
   return blob ? std::optional(blob->row.place) : std::nullopt;
 }
 
-// How many blobs or manifests the index counts in a pack, and how many of those that the pack lists it has there.
+// Compares the count of a pack's blobs or manifests in the index with the number of listed ones that the index places
+// there.
 Result<std::string_view> SubjectComparison::look_at_count(const RowKey& row) const {
   const PackId pack = number_at(row.key, 0);
   const auto toc = indexes_.packs.toc(pack);
@@ -319,7 +321,7 @@ Result<std::string_view> SubjectComparison::look_at_count(const RowKey& row) con
   return count == counted ? std::string_view() : std::string_view("differs");
 }
 
-// What is wrong with this row now; "": nothing.
+// Judges a row in the current state of both indexes. Returns the problem; "" if there is none.
 Result<std::string_view> SubjectComparison::look(const RowKey& row) const {
   if (subject_.judge == nullptr) return subject_.table == Table::packs ? look_at_count(row) : look_at_cached(row);
   Finding finding;
@@ -337,7 +339,7 @@ Result<std::string_view> SubjectComparison::look(const RowKey& row) const {
   return listed ? std::string_view() : finding.what;
 }
 
-// Rows that writers have changed meanwhile agree once the other index has caught up.
+// Drops noted rows that agree after the rebuilt index has caught up: writers had changed them.
 Status SubjectComparison::drop_agreeing() {
   WEFT_CHECK(indexes_.follow());
   std::vector<RowKey> left;
@@ -349,7 +351,7 @@ Status SubjectComparison::drop_agreeing() {
   return {};
 }
 
-// Only the state that no writer changes can tell.
+// Judges some noted rows under the writer lock, where no writer changes them, and reports the problems.
 Status SubjectComparison::judge_locked() {
   WEFT_TRY(const WriterLock lock, indexes_.lock());
   WEFT_CHECK(indexes_.follow());
@@ -394,7 +396,8 @@ Status SubjectComparison::run() {
   return {};
 }
 
-// Counters only grow, and those of the index are read last.
+// Reports counters of the index that are below the rebuilt ones. Counters only grow, so those of the index are read
+// last.
 Status compare_counters(const ComparedIndexes& indexes, FsckReport& report) {
   const auto read = [](Env& env) -> Result<Counters> {
     WEFT_TRY(Txn txn, env.read());

@@ -1,4 +1,4 @@
-// Compares an index with one that was made anew from packs, manifests and journal, while writers go on with the first.
+// Compares an index with one that was rebuilt from packs, manifests and journal, while writers keep changing the first.
 #pragma once
 
 #include <functional>
@@ -15,18 +15,17 @@ struct ComparedIndexes {
   Env& have;
   Env& want;
   const PackDir& packs;
-  // Replays into `want` what the journal of `have` has by now.
+  // Replays into `want` the records that the journal of `have` has gained.
   std::function<Status()> follow;
-  // Nobody changes `have` while the lock lives.
+  // Returns the writer lock of `have`.
   std::function<Result<WriterLock>()> lock;
-  // Whether `want` has the content of all versions. If not, only names, versions and tags are compared.
+  // True if `want` has the content of all versions. If not, only names, versions and tags are compared.
   std::function<bool()> has_content;
   const Progress& progress;
 };
 
-// A line in report.problems for each row that differs (of many in one table, the first few). No snapshot is held for
-// longer than some thousand rows take. A row that differs is looked at again under the lock, which is held only for so
-// long.
+// Adds a line to report.problems for each row that differs, at most a few lines per table. Renews its snapshots after
+// some thousand rows. Judges a row that differs again under the lock, which it holds for a few rows at a time.
 Status compare_indexes(const ComparedIndexes& indexes, FsckReport& report);
 
 }  // namespace weft

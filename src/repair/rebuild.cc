@@ -15,7 +15,8 @@
 namespace weft {
 namespace {
 
-// A rebuilt index counts on from where the old one cannot have been: commits of gc are not in the journal.
+// Added to the sequence number of a rebuilt index, so that it exceeds that of the old index: gc counts its commits too,
+// and they are not in the journal.
 constexpr std::uint64_t kSequenceStep = 1ULL << 32U;
 
 Error stopped() {
@@ -42,7 +43,7 @@ Rebuilder::Rebuilder(Env& env, WriterLock lock, const RebuildInput& input, Progr
       survey_(input.journal.path().str(), input.index ? input.index : mark),
       replay_(env, lock_, input, survey_, report) {}
 
-// Reads the whole journal, and reports what is damaged or lost.
+// Reads the whole journal, and reports damage and losses.
 Result<JournalState> Rebuilder::survey() {
   const std::uint64_t end = input_.index ? input_.index->journal_end : UINT64_MAX;
   WEFT_TRY(JournalState state, input_.journal.each(0, end, [this](const JournaledEvent& event) -> Status {
@@ -60,7 +61,7 @@ Result<JournalState> Rebuilder::survey() {
   return state;
 }
 
-// All content that live versions need.
+// Returns the extents that all versions need, except reaped versions.
 Result<WantedExtents> Rebuilder::wanted() const {
   WantedExtents wanted;
   std::unordered_set<ContentId> here;
@@ -92,7 +93,7 @@ Status Rebuilder::replay_all() {
   return replay_.flush();
 }
 
-// A number whose record was lost is never given again, and says so by naming no version.
+// Adds a row without a version for each number whose record is lost, so that the number is not reused.
 Status Rebuilder::fill_gaps() {
   std::string last;
   do {
@@ -113,7 +114,7 @@ Status Rebuilder::fill_gaps() {
   return {};
 }
 
-// Packs list manifests that no version needs any more.
+// Erases the manifests that packs list and no version needs.
 Status Rebuilder::drop_unneeded_manifests() {
   std::string last;
   do {
@@ -134,7 +135,8 @@ Status Rebuilder::drop_unneeded_manifests() {
   return {};
 }
 
-// What was given before by a journal that says no more of it is not given again.
+// Completes the index and sets its counters. The journal's mark raises them above all numbers that lost records may
+// have used, so that no number is used twice.
 Status Rebuilder::finish() {
   WEFT_CHECK(fill_gaps());
   WEFT_CHECK(drop_unneeded_manifests());

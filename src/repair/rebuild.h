@@ -1,4 +1,4 @@
-// Making the index again from packs, manifests and journal.
+// Rebuilds the index from packs, manifests and journal.
 #pragma once
 
 #include <cstdint>
@@ -22,25 +22,25 @@
 namespace weft {
 
 struct RebuildOutcome {
-  std::uint64_t journal_end = 0;      // of what is whole
-  std::optional<RepairEvent> repair;  // the journal has lost something; with accept_loss the index goes by this
+  std::uint64_t journal_end = 0;      // end of the last readable record
+  std::optional<RepairEvent> repair;  // set if the journal has lost records; replayed only with accept_loss
   FoundPacks packs;
   std::uint64_t missing = 0;  // extents that versions need and no pack has
-  // The rebuilt index would replace knowledge that it does not have: a pack that lost its table of contents may hold
-  // the missing extents.
+  // True if the rebuild would lose data: records of the journal, or missing extents that may be in a pack that has lost
+  // its table of contents.
   bool loses() const { return repair.has_value() || (missing != 0 && !packs.remade.empty()); }
 };
 
-// Fills an empty index and changes nothing else. Damaged input gets a line in the report and is left out. Every other
-// error, for example of an open that failed for want of descriptors, ends it. One thread. It has the index to itself.
+// Fills an empty index and changes nothing else. Damaged input gets a line in the report and is left out. Any other
+// error, such as a lack of file descriptors, ends the rebuild. One thread, with exclusive use of the index.
 class Rebuilder {
  public:
   static Result<std::unique_ptr<Rebuilder>> begin(Env& env, const RebuildInput& input, Progress& progress,
                                                   FsckReport& report);
   Result<RebuildOutcome> fill();
-  // After fill(), for fsck: replays what the journal has had since then, up to `journal_end`.
+  // For fsck, after fill(): replays the later records of the journal, up to `journal_end`.
   Status follow(std::uint64_t journal_end);
-  std::uint64_t journal_end() const { return end_; }  // of what is replayed
+  std::uint64_t journal_end() const { return end_; }  // end of the replayed records
 
  private:
   Rebuilder(Env& env, WriterLock lock, const RebuildInput& input, Progress& progress, FsckReport& report,
@@ -63,11 +63,11 @@ class Rebuilder {
   std::uint64_t end_ = 0;
 };
 
-// As Store::rebuild.
+// Implements Store::rebuild.
 Result<FsckReport> rebuild_store(const SafePath& path, const ContentDecoder& decode, const RebuildOptions& options,
                                  Progress& progress);
 
-// index/gc: gc and rebuild hold it exclusively, fsck shared. Taken before the writer lock.
+// Locks index/gc. gc and rebuild hold it exclusively, fsck shared. Lock it before the writer lock.
 Result<Fd> lock_collector(const SafePath& store_path, LockKind kind, const Patience& patience);
 
 }  // namespace weft

@@ -1,4 +1,4 @@
-// What an index is made from again.
+// The input of a rebuild of the index.
 #pragma once
 
 #include <cstdint>
@@ -22,39 +22,40 @@
 
 namespace weft {
 
-// What a new index is made from, and how much of it.
+// The sources and options of a rebuild.
 struct RebuildInput {
   const Journal& journal;
   const Manifests& manifests;
   Packs& packs;
   const ContentDecoder& decode;
   bool accept_loss = false;  // losses are accepted and reported as lost, not as problems
-  bool mend = false;         // looks for what damaged packs and tables of contents should have
-  bool data = false;         // with mend: reads all blobs that live versions need, to find what is damaged
-  // fsck: the counters of the index that it looks at, which say how far the journal goes. Writers go on meanwhile.
+  bool mend = false;         // repair: search for the content of damaged packs and tables of contents
+  bool data = false;         // with mend: read all blobs that live versions need, to find damaged ones
+  // For fsck: the counters of the index under test. They bound the journal, to which writers keep appending.
   std::optional<Counters> index = {};
-  // Removed versions that are not reaped: those that somebody has open, or for fsck those of the index. Says of one
-  // version always the same.
+  // True for a removed version that is not reaped: a reader has it open, or for fsck, the index under test has it. The
+  // answer for a version never changes.
   std::function<bool(VersionId)> unreaped = {};
-  // fsck, to get what is there: the places that blobs have.
+  // For fsck: returns the blob's row in the index under test, so that the rebuild chooses the same place.
   std::function<std::optional<FoundBlob>(const ContentId&)> known = {};
-  // For packs whose table of contents is damaged or gone: the places in them that an older index names.
+  // Returns the places that an older index has in packs whose table of contents is damaged or gone.
   std::function<Result<std::map<PackId, std::vector<PlacedBlob>>>(const std::set<PackId>&)> placed = {};
-  std::string node = {};  // uuid of this one, of a store in a cluster
-  // For fsck: how many steps of what an unreaped version held are given back (catalog/giving_back.h). Empty: all.
+  std::string node = {};  // uuid of this node, if the store is in a cluster
+  // For fsck: returns the number of finished steps that release the content of an unreaped version
+  // (catalog/giving_back.h). Empty: all steps are finished.
   std::function<std::uint64_t(VersionId)> given_back = {};
 };
 
-// Whether this node published the version, by a registry.
+// True if this node published the version through a registry.
 bool is_own(const RebuildInput& input, const VersionRow& version);
-// A version of another node may lack extents here: they are fetched when they are read.
+// True for a version of another node: it may lack local extents, which are fetched when they are read.
 bool may_lack(const RebuildInput& input, const VersionRow& version);
 Result<VersionContent> read_content(const RebuildInput& input, const VersionRow& version);
 
-// Whether stored bytes are damaged or gone. Any other error says only that they could not be read just now.
+// True if the error means that stored bytes are damaged or gone. Any other error may be temporary.
 bool is_damage(const Error& error);
 
-// A record that cannot be applied is a problem of the store and gets a line. An error of the system is returned.
+// Adds "WHAT: message" to the problems of the report if `status` is damage. Returns any other error.
 Status tell(FsckReport& report, Status status, const std::string& what);
 
 }  // namespace weft

@@ -22,14 +22,14 @@
 namespace weft {
 namespace {
 
-// Of one transaction. Its changed pages are in memory until it commits: each blob changes a few of them.
+// Limits of one transaction. Its changed pages stay in memory until the commit, and each blob changes a few pages.
 constexpr std::size_t kPacksMax = 1000;
 constexpr std::size_t kBlobsMax = 8192;
 
-// A pack that does not hold what its table of contents says: without one, shorter, or with other bytes.
+// A pack that does not match its table of contents: there is none, or the pack is shorter or has other bytes.
 struct Suspect {
-  PackToc toc;        // as it stands; empty if it cannot be read
-  bool mute = false;  // it cannot be read
+  PackToc toc;        // the table of contents as stored; empty if it is unreadable
+  bool mute = false;  // the table of contents is unreadable
 };
 
 std::vector<PlacedBlob> rows_of(const PackToc& toc) {
@@ -38,7 +38,7 @@ std::vector<PlacedBlob> rows_of(const PackToc& toc) {
   return rows;
 }
 
-// The entries of `before` that `now` lacks and that overlap none of its entries.
+// Returns `before` with those entries only that fit into the pack and overlap no entry of `now`.
 PackToc rest_of(const PackToc& before, const PackToc& now) {
   PackToc rest = before;
   std::erase_if(rest.entries, [&now](const PackEntry& entry) {
@@ -101,20 +101,20 @@ class PackIndexer {
   Progress& progress_;
   FsckReport& report_;
   ThreadPool pool_{0};
-  std::unordered_set<ContentId> needed_;  // what live versions need
-  std::vector<PackToc> waiting_;          // to be indexed
+  std::unordered_set<ContentId> needed_;  // blobs that versions need; empty unless the run reads data
+  std::vector<PackToc> waiting_;          // packs to be indexed by flush()
   std::size_t waiting_blobs_ = 0;
-  std::vector<PackToc> cached_;  // after the others: what is this node's own counts first
+  std::vector<PackToc> cached_;  // indexed last, so that the node's own packs take precedence
   std::vector<Suspect> suspects_;
-  std::vector<PackToc> unread_;   // packs in which no version needs anything, of a run that reads data
-  std::vector<PackToc> damaged_;  // the entries that were not found again
+  std::vector<PackToc> unread_;   // packs without needed blobs; only if the run reads data
+  std::vector<PackToc> damaged_;  // entries of suspects whose blobs were not found
   FoundPacks found_;
-  std::vector<PackToc> strays_;  // whole tables of contents under the name of another pack
+  std::vector<PackToc> strays_;  // undamaged tables of contents that are stored under another pack's name
   const PackDir assembled_;
 };
 
-// Two packs may have one blob: when they were compacted, or imported at once. One that verifies is chosen; for fsck,
-// that which the index names.
+// Indexes one blob. Two packs may have it, after a compaction or concurrent imports. Then chooses a copy that verifies,
+// or for fsck, the copy of the index under test.
 Status PackIndexer::add_entry(Txn& txn, PackId pack, const PackEntry& entry) {
   BlobPlace place{pack, entry.offset};
   WEFT_CHECK(put_hint(txn, entry.id, entry.hint));
@@ -145,7 +145,7 @@ Status PackIndexer::add(PackToc toc) {
   return waiting_.size() < kPacksMax && waiting_blobs_ < kBlobsMax ? Status{} : flush();
 }
 
-// After it, the index shows all packs that were added.
+// Commits the waiting packs to the index.
 Status PackIndexer::flush() {
   const std::vector<PackToc> packs = std::exchange(waiting_, {});
   waiting_blobs_ = 0;
@@ -159,7 +159,7 @@ Status PackIndexer::flush() {
   });
 }
 
-// Indexes packs that are whole and sets the others aside.
+// Indexes the undamaged packs and sets the others aside.
 Status PackIndexer::sort_packs() {
   WEFT_TRY(std::vector<PackId> packs, input_.packs.list());
   for (PackId pack : packs) {
@@ -169,8 +169,8 @@ Status PackIndexer::sort_packs() {
   return {};
 }
 
-// For fsck: returns whether a blob that may be needed lies behind the end of a pack that is cut short. A rebuild looks
-// for such blobs elsewhere, and names those that it does not find.
+// For fsck: true if a truncated pack has lost a blob that may be needed. A rebuild searches such blobs in other packs,
+// and reports those that it does not find.
 bool PackIndexer::has_lost(const PackToc& toc, std::uint64_t size) const {
   return std::ranges::any_of(toc.entries, [&](const PackEntry& entry) {
     if (entry.offset + entry.id.length <= size) return false;
@@ -205,7 +205,8 @@ Status PackIndexer::sort_pack(PackId pack) {
   return {};
 }
 
-// A pack of manifests says itself what it holds. A run that reads data, or a lost table of contents, goes by that.
+// Indexes a pack of manifests. Its records identify the manifests, so the pack is scanned if the run reads data or if
+// the table of contents is damaged.
 Status PackIndexer::sort_manifests(PackId pack, Result<PackToc> toc, const struct stat& st) {
   const auto size = static_cast<std::uint64_t>(st.st_size);
   if (!toc.ok() && !is_damage(toc.error())) return std::move(toc).error();
@@ -224,7 +225,7 @@ Status PackIndexer::sort_manifests(PackId pack, Result<PackToc> toc, const struc
   return {};
 }
 
-// No version needs them yet. Of a manifest in two packs, one is as good as the other.
+// Adds manifests to the index, without versions that need them. If two packs have a manifest, either place will do.
 Status PackIndexer::place_manifests(PackId pack, std::span<const PackEntry> entries, std::uint64_t size) {
   while (!entries.empty()) {
     const auto batch = entries.first(std::min(kBlobsMax, entries.size()));
@@ -245,7 +246,8 @@ bool PackIndexer::needs_any(const PackToc& toc) const {
   return std::ranges::any_of(toc.entries, [this](const PackEntry& entry) { return needed_.contains(entry.id); });
 }
 
-// Two .toc files may have changed places.
+// Adds a suspect without a readable table of contents. If its .toc belongs to another pack, because two files were
+// swapped, keeps that one as a stray.
 Status PackIndexer::note_mute(PackId pack, const Error& error) {
   if (!is_damage(error)) return error;
   suspects_.push_back({PackToc{pack, 0, {}}, true});
@@ -256,8 +258,8 @@ Status PackIndexer::note_mute(PackId pack, const Error& error) {
   return {};
 }
 
-// Reads what live versions need of it. A disk that does not give the bytes is a problem, and no reason to look for them
-// elsewhere in the pack.
+// Reads and verifies the needed blobs of a pack. An I/O error is reported, but the pack counts as intact: a search of
+// the pack would not find the bytes elsewhere.
 Result<bool> PackIndexer::is_intact(const PackToc& toc) {
   std::vector<const PackEntry*> entries;
   for (const PackEntry& entry : toc.entries)
@@ -280,7 +282,7 @@ Result<bool> PackIndexer::is_intact(const PackToc& toc) {
   return intact;
 }
 
-// fsck looks for nothing: it takes what a table of contents says and the pack is long enough for.
+// For fsck, which does not search packs: indexes those entries of the suspects that fit into their packs.
 Status PackIndexer::add_fitting() {
   for (Suspect& suspect : suspects_) {
     if (suspect.mute) continue;
@@ -294,7 +296,7 @@ Status PackIndexer::add_fitting() {
   return flush();
 }
 
-// The blobs that are in the pack, all of them read and hashed.
+// Returns a table of contents with the verified blobs of the pack.
 Result<PackToc> PackIndexer::rescue_pack(const Suspect& suspect, std::vector<PlacedBlob> known, WantedBlobs& wanted) {
   const PackId pack = suspect.toc.pack;
   WEFT_TRY(const std::vector<PlacedBlob> rows, salvaged_rows(input_.packs, pack));
@@ -309,14 +311,14 @@ Result<PackToc> PackIndexer::rescue_pack(const Suspect& suspect, std::vector<Pla
   return toc;
 }
 
-// Two packs may have changed places: each holds what the other's table of contents says.
+// Returns the entries of all suspects. If two packs were swapped, each has the blobs that the other's entries list.
 std::vector<PlacedBlob> PackIndexer::rows_of_suspects() const {
   std::vector<PlacedBlob> rows;
   for (const Suspect& suspect : suspects_) std::ranges::copy(rows_of(suspect.toc), std::back_inserter(rows));
   return rows;
 }
 
-// Adds the extents that no pack has whole, as far as the packs are indexed.
+// Adds to `missing` those wanted extents that no indexed pack has.
 Status PackIndexer::add_missing(const std::vector<Extent>& wanted, WantedBlobs& missing) {
   WEFT_TRY(Txn txn, env_.read());
   for (const Extent& extent : wanted) {
@@ -334,7 +336,7 @@ Result<std::map<PackId, std::vector<PlacedBlob>>> PackIndexer::known_places() {
   return input_.placed(mute);
 }
 
-// Damaged blobs stay listed where they were: a repair needs to know of them.
+// Indexes damaged blobs at their old places, because a repair needs the places, and reports the needed ones.
 Status PackIndexer::add_damaged() {
   for (const PackToc& toc : damaged_) {
     WEFT_CHECK(add(toc));
@@ -351,7 +353,8 @@ Status PackIndexer::add_damaged() {
   return {};
 }
 
-// What is missing of versions of other nodes is fetched when it is read, and not looked for.
+// Copies blobs that no pack has from assembled files into a new pack; null if there are none. `wanted` excludes the
+// versions of other nodes, whose blobs are fetched when they are read.
 Result<std::unique_ptr<RepairPack>> PackIndexer::rescue_from_assembled(const std::vector<Extent>& wanted) {
   WantedBlobs missing;
   WEFT_CHECK(add_missing(wanted, missing));
@@ -382,7 +385,8 @@ Status PackIndexer::rescue_suspect(const Suspect& suspect, std::vector<PlacedBlo
   return {};
 }
 
-// No pack has changed places with one in which no version needs anything: that would be a suspect.
+// Indexes the unread packs by their tables of contents. Call without suspects: a pack that was swapped with an unread
+// one would be a suspect.
 Status PackIndexer::trust_unread() {
   for (PackToc& toc : std::exchange(unread_, {})) {
     if (toc.cached)
@@ -394,7 +398,8 @@ Status PackIndexer::trust_unread() {
   return {};
 }
 
-// A suspect may have changed places with a pack in which no version needs anything.
+// Searches the suspects for wanted blobs, then the unread packs, with which a suspect may have been swapped, then the
+// assembled files.
 Status PackIndexer::rescue(const WantedExtents& wanted) {
   progress_.phase("looking for blobs in damaged packs");
   WantedBlobs blobs;

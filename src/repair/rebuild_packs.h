@@ -1,4 +1,4 @@
-// Rebuild: what lies where.
+// The part of a rebuild that locates blobs in packs.
 #pragma once
 
 #include <functional>
@@ -16,19 +16,19 @@
 
 namespace weft {
 
-// What the search for blobs found. The index names it, and nothing of it is in place yet.
+// The results of the search for blobs. The rebuilt index refers to them; no file is in packs/ yet.
 struct FoundPacks {
-  std::vector<PackToc> remade;        // tables of contents that were damaged or gone
-  std::unique_ptr<RepairPack> fresh;  // blobs that assembled files alone had whole; null if there are none
+  std::vector<PackToc> remade;        // recovered tables of contents, which were damaged or gone
+  std::unique_ptr<RepairPack> fresh;  // blobs that only assembled files had undamaged; null if there are none
 };
 
-// The content that versions need, each once: of those whose bytes must be here, and of those of other nodes, which
-// fetch it when it is read.
+// The extents that versions need, each once. `here`: of versions whose bytes must be local. `elsewhere`: of versions of
+// other nodes, whose bytes are fetched when they are read.
 struct WantedExtents {
   std::vector<Extent> here, elsewhere;
 };
 
-// Indexes the blobs of all packs, dead until a version holds them.
+// Indexes the blobs of all packs. They are dead until a version holds them.
 Result<FoundPacks> index_packs(Env& env, const WriterLock& lock, const RebuildInput& input,
                                const std::function<Result<WantedExtents>()>& wanted, Progress& progress,
                                FsckReport& report);

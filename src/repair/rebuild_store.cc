@@ -1,4 +1,4 @@
-// The rebuild of a store on the disk: a new index takes the place of the old one, and the journal goes with it.
+// Rebuilds a store on the disk: replaces the index by a new one, and adapts packs and journal to it.
 #include <fcntl.h>
 
 #include <utility>
@@ -20,7 +20,7 @@
 namespace weft {
 namespace {
 
-// Packs need an index only to look blobs up, which a rebuild does not.
+// Packs need an index only to look up blobs, which a rebuild does not do.
 class NoIndex final : public IndexAccess {
  public:
   Result<std::unique_ptr<BlobIndex>> read() override { return Error{Errc::internal, "no index while it is rebuilt"}; }
@@ -32,8 +32,8 @@ Result<RebuildOutcome> filled(Env& env, const RebuildInput& input, Progress& pro
   return rebuilder->fill();
 }
 
-// What the rebuild has decided goes into the journal before the index goes by it: who dies between the two leaves a
-// repair that the old index cannot follow, and that says so. Both copies are whole afterwards.
+// Truncates the journal after its last readable record, appends the repair, and repairs both copies. Call before the
+// new index is in place. If the process dies in between, the old index does not match the journal and reports that.
 Status settle_journal(const Journal& journal, Env& env, const RebuildOutcome& outcome) {
   WEFT_TRY(WriterLock lock, env.lock_writer());
   WEFT_CHECK(journal.truncate(outcome.journal_end));
@@ -48,7 +48,7 @@ Status settle_journal(const Journal& journal, Env& env, const RebuildOutcome& ou
   return journal.mend(counters.journal_end, counters);
 }
 
-// The places in these packs that the old index names. Rows that cannot be read are left out.
+// Returns the places in these packs according to the old index. Skips unreadable rows.
 Result<std::map<PackId, std::vector<PlacedBlob>>> old_places(const SafePath& index_dir, const std::set<PackId>& packs) {
   std::map<PackId, std::vector<PlacedBlob>> places;
   auto env = Env::open(index_dir, {});
@@ -66,8 +66,8 @@ Result<std::map<PackId, std::vector<PlacedBlob>>> old_places(const SafePath& ind
   return places;
 }
 
-// Keeps what is left of a table of contents beside the new one, for a later repair. An empty file stands for one that
-// is gone. The file of an earlier loss stays: it knows more.
+// Keeps the damaged table of contents as PACK.toc.lost for a later repair; an empty file if the table is gone. Keeps
+// the file of an earlier loss, which lists more.
 Status keep_lost_toc(const SafePath& path, PackId pack) {
   const SafePath kept = lost_toc_path(path, pack);
   Status linked = link_file(toc_path(path, pack), kept);
@@ -91,7 +91,7 @@ Status put_packs(const SafePath& path, const RebuildOutcome& outcome) {
   return found.remade.empty() ? Status{} : sync_directory(path / "packs");
 }
 
-// Of damaged assembled files, what versions need is in packs by now.
+// Removes damaged assembled files. Packs have the needed blobs already.
 Status drop_damaged_assembled(const SafePath& path, Progress& progress, FsckReport& report) {
   AssembledPacks assembled(path);
   FsckReport found;

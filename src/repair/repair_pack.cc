@@ -39,7 +39,7 @@ Status RepairPack::add(const ContentId& id, int fd, std::uint64_t offset, std::s
   return {};
 }
 
-// The bytes are hashed in the buffer that they are written from.
+// Copies and verifies a blob. Hashes the bytes in the buffer from which they are written.
 Result<PackEntry> RepairPack::copy(const ContentId& id, int fd, std::uint64_t offset, std::uint64_t to,
                                    std::string_view where, const Progress& progress) {
   PackEntry entry{id, to, std::vector<Digest>(chunk_count(id.length)), 0};

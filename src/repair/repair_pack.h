@@ -1,5 +1,5 @@
-// A new pack of blobs whose stored bytes are damaged or missing, copied from where they are whole. It lies below tmp/
-// until it is placed; destroyed before that, it leaves nothing behind. One thread.
+// A new pack for blobs whose stored bytes are damaged or missing, copied from undamaged sources. It is below tmp/ until
+// place(); without place(), the destructor removes it. One thread.
 #pragma once
 
 #include <cstddef>
@@ -26,10 +26,10 @@ class RepairPack {
 
   PackId id() const { return pack_->id(); }
   std::span<const NewBlob> blobs() const { return blobs_; }
-  // Reads the blob at `offset` of `fd`. Errc::corrupt: these bytes are not the blob. `where` starts messages.
+  // Copies the blob at `offset` of `fd`. Errc::corrupt: these bytes are not the blob. `where` starts error messages.
   Status add(const ContentId& id, int fd, std::uint64_t offset, std::string_view where, const Progress& progress);
-  Status sync();   // the pack is durable, still below tmp/
-  Status place();  // after sync(): it appears in packs/
+  Status sync();   // makes the pack durable, still below tmp/
+  Status place();  // moves the pack to packs/; call after sync()
 
  private:
   RepairPack(SafePath store_path, std::unique_ptr<TempArea> temp, std::unique_ptr<PackWriter> pack)

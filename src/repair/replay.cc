@@ -13,10 +13,10 @@
 namespace weft {
 namespace {
 
-// Of one transaction. Its changed pages are in memory until it commits: each tensor changes a few of them.
+// Limits of one transaction. Its changed pages stay in memory until the commit, and each tensor changes a few pages.
 constexpr std::size_t kRecordsMax = 1000;
 constexpr std::size_t kTensorsMax = 8192;
-constexpr unsigned kTransactionsLoaded = 8;  // then the pages that they touched leave this process's memory
+constexpr unsigned kTransactionsLoaded = 8;  // transactions before this process drops the mapped pages
 
 std::string label(const VersionRow& version) {
   return fmt::format("{}@{}", version.model_name, version.number);
@@ -31,7 +31,7 @@ struct TensorCount {
   }
 };
 
-// "m@2", of a record that brings content.
+// Returns the version, such as "m@2", of a record that adds content; "" for other records.
 struct BroughtBy {
   std::string operator()(const PublishEvent& event) const { return label(event.version); }
   std::string operator()(const AdoptionEvent& event) const { return fmt::format("{}@{}", event.model, event.number); }
@@ -53,7 +53,8 @@ Status JournalReplay::add(JournaledEvent event) {
   return waiting_.size() < kRecordsMax && tensors_ < kTensorsMax ? Status{} : flush();
 }
 
-// A record that cannot be applied takes back the whole transaction. All of them are then applied alone.
+// Applies the queued records in one transaction. If one of them cannot be applied, the transaction is rolled back, and
+// each record gets its own transaction.
 Status JournalReplay::flush() {
   if (waiting_.empty()) return {};
   const std::vector<JournaledEvent> events = std::exchange(waiting_, {});
@@ -66,7 +67,7 @@ Status JournalReplay::flush() {
   return {};
 }
 
-// If the content cannot be applied, the version comes back without it.
+// Applies one record. If the content cannot be applied, applies the record without it.
 Status JournalReplay::apply_alone(const JournaledEvent& journaled) {
   Status status = apply({&journaled, 1}, Content::read);
   if (status.ok() || status.error().code != Errc::corrupt) return status;
@@ -93,7 +94,7 @@ Status JournalReplay::apply(std::span<const JournaledEvent> events, Content cont
   return {};
 }
 
-// Nothing if the manifest is damaged or gone.
+// Returns the content of a version; nothing if the manifest is damaged or gone.
 Result<std::optional<VersionContent>> JournalReplay::content_of(const VersionRow& version, Found& found) const {
   auto content = read_content(input_, version);
   if (content.ok()) return std::optional(std::move(*content));
@@ -102,7 +103,7 @@ Result<std::optional<VersionContent>> JournalReplay::content_of(const VersionRow
   return std::optional<VersionContent>();
 }
 
-// A later version with these views does not have them first.
+// Records the first version of these views, whose content is left out, so that no later version counts as the first.
 void JournalReplay::pass_over(std::span<const Ino> views, const FirstView& first) {
   for (const Ino view : views) first_views_.try_emplace(view, first);
 }
@@ -130,7 +131,7 @@ Status JournalReplay::replay(Txn& txn, const PublishEvent& event, Content conten
   if (!read) pass_over(event.local.view_inos, {version.id, version.time_ns});
   auto applied = apply_publish(txn, event, input);
   if (!applied.ok()) return std::move(applied).error();
-  // A removed version is there for readers that have it open, and may have been removed because its bytes were lost.
+  // A removed version is kept only for readers that have it open, and may have been removed because bytes were lost.
   if (may_lack(input_, version) || survey_.is_removed(version.model_name, version.number)) return {};
   found.missing += missing;
   if (missing != 0 && version.publisher.empty())
@@ -138,7 +139,7 @@ Status JournalReplay::replay(Txn& txn, const PublishEvent& event, Content conten
   return {};
 }
 
-// Of a version that went again and is reaped, nothing is left to adopt.
+// Reads content only for an incomplete version. A reaped version is not incomplete and needs none.
 Status JournalReplay::replay(Txn& txn, const AdoptionEvent& event, Content content, Found& found) {
   WEFT_TRY(const std::optional<VersionRow> version, find_row<VersionRow>(txn, Table::versions, key_of(event.version)));
   WEFT_TRY(const bool incomplete, is_incomplete(txn, event.version));
@@ -169,7 +170,7 @@ Status JournalReplay::replay(Txn& txn, const RemovalEvent& event, Content /*cont
   return apply_removal(txn, event, read ? &*read : nullptr, given_back);
 }
 
-// A tag that was set to a lost version is where it was set to after that, or nowhere.
+// A change that sets a tag to a lost version deletes the tag instead.
 Status JournalReplay::replay(Txn& txn, TagsEvent event, Content /*content*/, Found& /*found*/) {
   for (TagChange& change : event.changes)
     if (change.number != 0 && survey_.is_lost(event.model, change.number)) change.number = 0;

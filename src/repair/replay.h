@@ -1,4 +1,4 @@
-// Applies the records of a journal to an index that is rebuilt, many in one transaction.
+// Applies the records of a journal to a rebuilt index, many in one transaction.
 #pragma once
 
 #include <cstddef>
@@ -20,23 +20,23 @@
 
 namespace weft {
 
-// Records come in the order of the journal. A record that cannot be applied gets a line in the report, and changes
-// nothing. One thread. `lock`, `input`, `survey` and `report` stay the caller's.
+// Add records in the order of the journal. A record that cannot be applied gets a line in the report, and changes
+// nothing. One thread. All arguments outlive this.
 class JournalReplay {
  public:
   JournalReplay(Env& env, const WriterLock& lock, const RebuildInput& input, const JournalSurvey& survey,
                 FsckReport& report)
       : env_(env), lock_(lock), input_(input), survey_(survey), report_(report) {}
 
-  // Applies the records that wait, if they are enough for a transaction.
+  // Queues a record. Applies the queue if it is large enough for a transaction.
   Status add(JournaledEvent event);
-  Status flush();  // applies all that wait
-  // From here on, packs that come with a publish are not in the index yet.
+  Status flush();  // applies all queued records
+  // Call if the index lacks the new packs of later publishes.
   void expect_packs() { packs_known_ = false; }
   std::uint64_t missing() const { return missing_; }  // extents that versions need and no pack has
 
  private:
-  // What a transaction has found, and reports if it commits.
+  // The findings of a transaction, reported after its commit.
   struct Found {
     std::vector<std::string> problems;
     std::uint64_t published = 0, removed = 0, missing = 0;
@@ -59,14 +59,14 @@ class JournalReplay {
   const JournalSurvey& survey_;
   FsckReport& report_;
   std::vector<JournaledEvent> waiting_;
-  std::size_t tensors_ = 0;  // of those that wait
+  std::size_t tensors_ = 0;  // tensors of the queued records
   unsigned transactions_ = 0;
   bool packs_known_ = true;
-  std::unordered_map<Ino, FirstView> first_views_;  // of versions whose content is left out
+  std::unordered_map<Ino, FirstView> first_views_;  // views of versions whose content is left out
   std::uint64_t missing_ = 0;
 };
 
-// Whether the index has given back the version's content.
+// True if the version is removed and gc has released its content.
 bool is_reaped(const RebuildInput& input, const JournalSurvey& survey, const VersionRow& version);
 
 }  // namespace weft

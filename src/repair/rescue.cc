@@ -24,18 +24,18 @@ namespace weft {
 namespace {
 
 constexpr std::uint64_t kStep = 4 * kDigestChunk;
-// The search may hash this many times the pack's size and some. Bytes that repeat, as zeros do, have the head of many
-// blobs at each offset; all other content costs one hash of a blob.
+// The search hashes at most kEffort times the pack's size, plus kEffortMin bytes. Repeated bytes such as zeros match
+// the heads of many blobs at each offset. Other content costs about one hash per blob.
 constexpr std::uint64_t kEffort = 64;
 constexpr std::uint64_t kEffortMin = 256U << 20U;
 
-// A pack's bytes as a sliding window, so that a search reads each of them once.
+// A sliding window over a pack's bytes, so that a search reads each byte once.
 class PackWindow {
  public:
   PackWindow(const PackReader& pack, std::string where)
       : pack_(pack), where_(std::move(where)), buffer_(kStep + kExtentHeadBytes) {}
 
-  // `length` bytes at `at`, at most kExtentHeadBytes; valid until the next call.
+  // Returns `length` bytes at offset `at`, at most kExtentHeadBytes; valid until the next call.
   Result<std::span<const std::byte>> at(std::uint64_t at, std::uint64_t length) {
     if (at < begin_ || at + length > begin_ + filled_) {
       begin_ = at;
@@ -83,10 +83,10 @@ class PackRescue {
   std::vector<std::byte> buffer_;
   std::vector<PackEntry> entries_;  // by offset
   std::vector<std::uint64_t> head_lengths_;
-  std::uint64_t effort_;  // bytes that may still be hashed
+  std::uint64_t effort_;  // remaining bytes to hash
 };
 
-// Whether no entry overlaps these bytes, and the pack has them.
+// True if the pack has these bytes and no entry overlaps them.
 bool PackRescue::is_free(std::uint64_t at, std::uint64_t length) const {
   if (length == 0 || at > pack_.size() || length > pack_.size() - at) return false;
   return !overlaps_any(entries_, {at, length});
@@ -103,7 +103,7 @@ Result<std::vector<Digest>> PackRescue::chunks_of(std::uint64_t at, std::uint64_
   return chunks;
 }
 
-// True if the blob's bytes lie there: then it is an entry.
+// Adds an entry and returns true if the blob's bytes are at its offset.
 Result<bool> PackRescue::try_blob(const PlacedBlob& blob) {
   if (!is_free(blob.offset, blob.id.length)) return false;
   WEFT_TRY(std::vector<Digest> chunks, chunks_of(blob.offset, blob.id.length));
@@ -123,7 +123,7 @@ Status PackRescue::take_known(std::span<const PlacedBlob> known) {
   return {};
 }
 
-// The first offset from `at` on that is no hole, rounded down to a block.
+// Returns the first offset from `at` on that is not in a hole, rounded down to a block.
 Result<std::uint64_t> PackRescue::next_data(std::uint64_t at) const {
   const off_t data = ::lseek(pack_.fd(), static_cast<off_t>(at), SEEK_DATA);
   if (data < 0 && errno == ENXIO) return pack_.size();
@@ -131,7 +131,7 @@ Result<std::uint64_t> PackRescue::next_data(std::uint64_t at) const {
   return std::max(at, static_cast<std::uint64_t>(data) / kPackBlock * kPackBlock);
 }
 
-// The length of the blob that was found at this offset; 0: none.
+// Returns the length of the wanted blob at this offset; 0 if there is none.
 Result<std::uint64_t> PackRescue::try_heads(std::uint64_t at, std::uint64_t end) {
   for (auto length = head_lengths_.rbegin(); length != head_lengths_.rend(); ++length) {
     if (*length > end - at) continue;
@@ -147,7 +147,8 @@ Result<std::uint64_t> PackRescue::try_heads(std::uint64_t at, std::uint64_t end)
   return std::uint64_t{0};
 }
 
-// A hole is tried at its blocks only: a blob in it is all zeros, so that one place is as good as another.
+// Searches a range without entries. In a hole it tries only block boundaries: a blob there is all zeros, so any offset
+// will do.
 Status PackRescue::search_gap(std::uint64_t at, std::uint64_t end) {
   while (at < end && !wanted_.empty()) {
     if (progress_.cancelled()) return Error{Errc::cancelled, "stopped"};
@@ -175,7 +176,7 @@ Status PackRescue::search() {
   return {};
 }
 
-// Mounts may evict an assembled file at any moment: one that is gone is passed over.
+// Copies wanted blobs from assembled files. Mounts may evict a file at any moment, so a missing file is skipped.
 class AssembledRescue {
  public:
   AssembledRescue(const PackDir& packs, WantedBlobs& wanted, RepairPack& fresh, const Progress& progress)
@@ -194,7 +195,7 @@ class AssembledRescue {
   const Progress& progress_;
 };
 
-// The rows of its table of contents; not verified.
+// Returns the rows of the file's table of contents; the blobs are not verified.
 Result<std::vector<PlacedBlob>> AssembledRescue::listed(PackId id) const {
   const auto toc = packs_.toc(id);
   if (!toc.ok()) return is_damage(toc.error()) ? salvaged_rows(packs_, id) : toc.error();

@@ -1,6 +1,6 @@
-// Recovers the table of contents of a pack that lost it. What is known of the pack is tried first: rows of its damaged
-// .toc, and places that the old index names. Then the rest of its bytes is searched for content that versions need.
-// Every blob that a recovered table lists was read and hashed.
+// Recovers a lost table of contents of a pack. It first tries the known places of blobs: rows of the damaged .toc, and
+// places of the old index. Then it searches the remaining bytes for content that versions need. Each blob of a
+// recovered table was read and hashed.
 #pragma once
 
 #include <cstdint>
@@ -23,28 +23,28 @@ class WantedBlobs {
   void erase(const ContentId& id);
   bool contains(const ContentId& id) const { return heads_.contains(id); }
   bool empty() const { return blobs_ == 0; }
-  // The content whose first bytes, `length` of them, have this head; the longest first.
+  // Returns the blobs whose first `length` bytes have the hash `head` (Extent::head), the longest blob first.
   std::span<const ContentId> find(std::uint64_t length, std::uint64_t head) const;
-  // The lengths of heads that find() knows, ascending: at most kExtentHeadBytes of them.
+  // Returns the lengths for which find() has blobs, ascending; at most kExtentHeadBytes lengths.
   std::vector<std::uint64_t> head_lengths() const;
 
  private:
   using ByHead = std::unordered_map<std::uint64_t, std::vector<ContentId>>;
-  std::map<std::uint64_t, ByHead> by_length_;           // of the head
-  std::unordered_map<ContentId, std::uint64_t> heads_;  // to erase by id
+  std::map<std::uint64_t, ByHead> by_length_;           // by length of the head, bytes
+  std::unordered_map<ContentId, std::uint64_t> heads_;  // head of each blob, for erase()
   std::size_t blobs_ = 0;
 };
 
-// The table of contents that this pack may have had. Content that it lists is erased from `wanted`. Errc::io and the
-// like: the pack could not be read now.
+// Returns a recovered table of contents, and erases its blobs from `wanted`. `known` are unverified places. Errc::io
+// and similar errors: the pack could not be read.
 Result<PackToc> rescue_toc(const PackDir& packs, PackId pack, std::span<const PlacedBlob> known, WantedBlobs& wanted,
                            const Progress& progress);
-// The entries of this pack that are whole in its damaged .toc, to be verified; none if there is no .toc.
+// Returns the undamaged entries of the pack's damaged .toc, whose blobs are not verified; none if there is no .toc.
 Result<std::vector<PlacedBlob>> salvaged_rows(const PackDir& packs, PackId pack);
 
 class RepairPack;
-// Copies blobs into `fresh` that an assembled file has whole, by its table of contents or wherever they lie in it, and
-// erases them from `wanted`.
+// Copies wanted blobs from assembled files into `fresh`, and erases them from `wanted`. Uses the tables of contents of
+// the files, then searches their bytes.
 Status rescue_assembled(const PackDir& assembled, WantedBlobs& wanted, RepairPack& fresh, const Progress& progress);
 
 }  // namespace weft

@@ -12,9 +12,9 @@
 namespace weft {
 namespace {
 
-constexpr std::size_t kNamesMax = 1000;  // lost numbers that are told one by one
+constexpr std::size_t kNamesMax = 1000;  // lost numbers that are listed one by one
 
-// "the publish of m@2": so that a gap has neighbours.
+// Returns a text such as "the publish of m@2", to name the neighbours of a gap.
 struct Label {
   std::string operator()(const PublishEvent& event) const {
     return fmt::format("the publish of {}@{}", event.version.model_name, event.version.number);
@@ -127,7 +127,7 @@ void JournalSurvey::tell_gap(const Gap& gap) {
                   where_, gap.range.length, gap.range.offset, gap.before, gap.after));
 }
 
-// Numbers below the largest that somebody names, without the record of a publish. Returns how many.
+// Reports the numbers up to the largest known one of each model that have no record of a publish. Returns their count.
 std::uint64_t JournalSurvey::tell_numbers() {
   std::uint64_t count = 0;
   for (const auto& [name, model] : models_)
@@ -159,14 +159,14 @@ void JournalSurvey::tell_unnamed(std::uint64_t count) {
   losses_.push_back(fmt::format("{}: {} publishes more are lost, of models that no other record names", where_, count));
 }
 
-// Any model may have had the publishes that no record names, so all numbers go on behind so many.
+// Plans the repair. Any model may have had the publishes that no record names, so each model skips `unnamed` numbers.
 void JournalSurvey::plan_repair(std::uint64_t lost, std::uint64_t unnamed) {
   RepairEvent repair;
   repair.sequence = sequence_ + 1;
   repair.time_ns = now_ns();
   for (const Gap& gap : gaps_)
     if (gap.range.offset < end_)
-      repair.gaps.push_back(gap.range);  // the repair itself will lie where the last record ends
+      repair.gaps.push_back(gap.range);  // the repair itself is written at the end of the last record
   repair.lost_versions = lost;
   for (const auto& [name, model] : models_) {
     std::uint64_t next = std::max(model.named_max + 1, model.floor) + unnamed;
@@ -178,8 +178,8 @@ void JournalSurvey::plan_repair(std::uint64_t lost, std::uint64_t unnamed) {
   repair_ = std::move(repair);
 }
 
-// Version ids have no holes but those of large publishes that died (catalog/taking.h): they tell how many publishes are
-// lost, at most, also those that no other record names.
+// Version ids are consecutive, except after large publishes that died (catalog/taking.h). So missing ids are an upper
+// bound of the lost publishes, including those that no other record names.
 Status JournalSurvey::settle(const Journal& journal, std::uint64_t expected_end) {
   std::erase_if(gaps_, [this](const Gap& gap) { return is_settled(gap); });
   if (expected_end > end_) gaps_.push_back({{end_, expected_end - end_}, label_, "the end"});

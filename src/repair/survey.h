@@ -1,4 +1,4 @@
-// What the journal says as a whole, before its events are replayed: what was removed in the end, and what is lost.
+// Reads the whole journal before its events are replayed, and finds all removed versions and all losses.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@
 
 namespace weft {
 
-// Numbers as runs of consecutive ones: a model of many versions takes little memory.
+// A set of numbers, stored as runs of consecutive numbers, so that a model with many versions needs little memory.
 class NumberSet {
  public:
   void add(std::uint64_t number);
@@ -26,34 +26,34 @@ class NumberSet {
   std::vector<Range> runs_;
 };
 
-// Sees all records in the order of the journal. Its memory grows with the models and not with the versions.
+// Needs all records in the order of the journal. Its memory grows with the number of models, not of versions.
 class JournalSurvey {
  public:
-  // `floors`: numbers below these were given, as the mark of the journal or the index says.
+  // `floors`: numbers and ids below these are in use, according to the mark of the journal or to the index.
   JournalSurvey(std::string where, const std::optional<Counters>& floors);
   void see(const JournaledEvent& journaled);
-  // After the last record: finds out what is lost. `expected_end`: where the journal should end. Reads the tags again
-  // if something is lost.
+  // Call after the last record. Computes what the damaged journal lost. `expected_end` is the expected end of the
+  // journal. Reads the tags again if records are lost.
   Status settle(const Journal& journal, std::uint64_t expected_end);
 
   bool is_removed(const std::string& model, std::uint64_t number) const;
-  // It was published, and the record of that is lost, now or since a repair.
+  // True if the record of the version's publish is lost, also if a repair has accepted the loss.
   bool is_lost(const std::string& model, std::uint64_t number) const;
 
-  // One line for each thing that is lost and that no repair has settled, by name where one is known.
+  // Returns a line for each loss that no repair has accepted, with the version's name if it is known.
   const std::vector<std::string>& losses() const { return losses_; }
-  // What going on without them means; none when nothing is lost.
+  // Returns the repair that accepts these losses; nothing if no record is lost.
   const std::optional<RepairEvent>& repair() const { return repair_; }
 
  private:
   struct Model {
     NumberSet published, removed;
-    std::uint64_t named_max = 0;  // by any record
-    std::uint64_t floor = 1;      // numbers from here on were free after the last repair
+    std::uint64_t named_max = 0;  // largest number in any record
+    std::uint64_t floor = 1;      // smallest free number after the last repair
   };
   struct Gap {
     Range range;
-    std::string before, after;  // labels of its neighbours
+    std::string before, after;  // labels of the neighbouring records
   };
   void see(const PublishEvent& event);
   void see(const TagsEvent& event);
@@ -74,12 +74,12 @@ class JournalSurvey {
   NumberSet versions_;
   std::vector<Gap> gaps_;
   std::vector<Range> settled_;
-  std::uint64_t end_ = 0;                // of the last record
-  std::string label_ = "the beginning";  // of the last record
+  std::uint64_t end_ = 0;                // end of the last record
+  std::string label_ = "the beginning";  // label of the last record
   Counters counters_;                    // floors
   std::uint64_t sequence_ = 0;
-  std::uint64_t lost_before_ = 0;  // publishes, of settled gaps
-  bool any_loss_ = false;          // now, or settled
+  std::uint64_t lost_before_ = 0;  // lost publishes that a repair has accepted
+  bool any_loss_ = false;          // records are lost, accepted or not
   std::vector<std::string> losses_;
   std::optional<RepairEvent> repair_;
 };
