@@ -13,7 +13,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 constexpr std::chrono::milliseconds kLook{1};
-constexpr std::chrono::milliseconds kLongest{60'000};  // of one wait
+constexpr std::chrono::milliseconds kLongest{60'000};  // the longest single poll(2)
 
 }  // namespace
 
@@ -24,7 +24,7 @@ Bell::Bell() {
   rings_ = Fd(ends[1]);
 }
 
-// When the pipe is full, it has rung.
+// A full pipe needs no further byte: its reader is woken anyway.
 void Bell::ring() const {
   const char one = 1;
   if (rings_.valid()) static_cast<void>(!::write(rings_.get(), &one, sizeof one));

@@ -1,6 +1,6 @@
-// Wakes threads that wait for what another does: the one way in which a thread of weft is woken by a descriptor. It is
-// a pipe, because the kernel lets the reader of a pipe go on where the writer runs. A waiter on a condition variable or
-// an eventfd is often woken on a processor that sleeps, and that takes longer than what was waited for.
+// Wakes threads that wait for another thread. weft wakes a thread by a descriptor in no other way. A Bell is a pipe,
+// because the kernel lets the reader of a pipe run on the writer's processor. A waiter on a condition variable or an
+// eventfd often wakes on an idle processor, which takes longer than the work that it waited for.
 #pragma once
 
 #include <chrono>
@@ -9,18 +9,18 @@
 
 namespace weft {
 
-// Any thread, unless a member says otherwise.
+// Any thread may call any member, unless the member says otherwise.
 class Bell {
  public:
   Bell();
-  bool valid() const { return hears_.valid(); }  // false: descriptors have run out
+  bool valid() const { return hears_.valid(); }  // false: no descriptors were free
 
   void ring() const;  // never waits
-  // One thread. Returns once the bell has rung since the last wait, at most at `until`. It may return for no reason,
-  // and does so again and again if the bell is not valid.
+  // One thread. Returns once the bell has rung since the last wait, at the latest at `until`. The call may return early
+  // without a ring; if the bell is not valid, it does so every time.
   void wait(std::chrono::steady_clock::time_point until) const;
 
-  // For poll(2) and its like: readable from a ring until clear(). All who wait for it see it.
+  // For poll(2) and the like: readable from a ring until clear(). Every thread that polls it sees the ring.
   int fd() const { return hears_.get(); }
   void clear() const;
 

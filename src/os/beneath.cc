@@ -47,14 +47,14 @@ Result<Beneath> Beneath::open_owned(const std::string& path) {
   return Beneath(std::move(fd), path, st.st_uid);
 }
 
-// The group is the directory's, as it is now.
+// Gives a new file to the owner, with the directory's current group. Does nothing unless this process is root.
 Status Beneath::give(int fd, const std::string& path) const {
   if (!owner_ || *owner_ == 0 || ::geteuid() != 0) return {};
   WEFT_TRY(const struct stat st, stat_fd(fd_.get(), path_));
   return check(::fchown(fd, *owner_, st.st_gid), "chown", where(path));
 }
 
-// Damage to whoever may only read a store, and no more than a wrong argument elsewhere.
+// With an owner rule the error is damage, as readers of a store see it; without one it is only a wrong argument.
 Error Beneath::refused(const std::string& path, std::string_view why) const {
   return {owner_ ? Errc::corrupt : Errc::invalid, fmt::format("{}: {}", where(path), why)};
 }
@@ -88,7 +88,7 @@ Result<Beneath> Beneath::directory(const std::string& path) const {
   return Beneath(std::move(fd), where(path), owner_);
 }
 
-// Truncation would come before the look at the kind of file and at its owner.
+// Truncates last: O_TRUNC would empty the file before its kind and its owner are checked.
 Result<OpenedFile> Beneath::open_there(const std::string& path, int flags) const {
   const int kept = flags & ~(O_TRUNC | O_CREAT);
   OpenedFile opened;
@@ -110,7 +110,7 @@ Result<OpenedFile> Beneath::create(const std::string& path, int flags, mode_t mo
   WEFT_TRY(made.fd, open_at(path, flags | O_CREAT | O_EXCL, mode));
   const Status given = give(made.fd.get(), path);
   auto st = given.ok() ? stat_fd(made.fd.get(), where(path)) : Result<struct stat>(given.error());
-  if (!st.ok()) {  // the caller does not learn of the file, and could not remove it
+  if (!st.ok()) {  // the caller gets no descriptor and could not remove the file
     const auto at = leaf(path);
     if (at.ok()) static_cast<void>(::unlinkat(at->directory, at->name.c_str(), 0));
     return std::move(st).error();
@@ -119,7 +119,7 @@ Result<OpenedFile> Beneath::create(const std::string& path, int flags, mode_t mo
   return made;
 }
 
-// A file that is there is looked at before anything happens to it; one that is made here is this process's own.
+// Checks an existing file before it changes the file. A file that create() makes is this process's own.
 Result<OpenedFile> Beneath::open_with_stat(const std::string& path, int flags, mode_t mode) const {
   if ((flags & O_CREAT) == 0) return open_there(path, flags);
   if ((flags & O_EXCL) != 0) return create(path, flags, mode);
@@ -150,7 +150,7 @@ Result<Fd> Beneath::open_socket(const std::string& path) const {
   return std::move(found.fd);
 }
 
-// A descriptor without a file is changed by way of its entry in /proc or with AT_EMPTY_PATH.
+// fchown(2) refuses an O_PATH descriptor, so the owner is changed with AT_EMPTY_PATH.
 Result<Fd> Beneath::open_made_socket(const std::string& path) const {
   WEFT_TRY(OpenedFile found, find_socket(path));
   if (found.st.st_uid != ::geteuid() || found.st.st_nlink != 1) return refused(path, "expected a socket just made");
@@ -191,7 +191,7 @@ Result<struct stat> Beneath::stat(const std::string& path) const {
   return st;
 }
 
-// A descriptor of its own has a position of its own.
+// Opens the directory again, because a listing needs its own read position.
 Result<std::vector<std::string>> Beneath::list(const std::string& path) const {
   WEFT_TRY(Fd directory, open_at(path, O_RDONLY | O_DIRECTORY, 0));
   return list_directory(std::move(directory), where(path));

@@ -1,10 +1,10 @@
-// Files below a directory in which other users may rename, replace and link things while this process works there.
+// Files below a directory in which other users may rename, replace and link files while this process works there.
 //
 // A Beneath holds the directory by a descriptor. The kernel resolves every path from that descriptor: it follows no
 // symbolic link in any component and reaches nothing outside the directory, whatever is renamed meanwhile (openat2 with
-// RESOLVE_BENEATH and RESOLVE_NO_SYMLINKS, Linux 5.6). Where a system call cannot be told this, the directory that the
-// last name lies in is opened so, and the call gets its descriptor and that name alone. safe_path.h has paths on top of
-// it that are values.
+// RESOLVE_BENEATH and RESOLVE_NO_SYMLINKS, Linux 5.6). For a system call without such flags, the parent directory is
+// opened this way, and the call gets the parent's descriptor and the last name alone. safe_path.h builds paths as
+// values on it.
 #pragma once
 
 #include <sys/stat.h>
@@ -20,7 +20,7 @@
 
 namespace weft {
 
-// The inode that a name led to. A later comparison tells if the name still leads there.
+// The inode that a name led to. Compare it later to see whether the name still leads to the same inode.
 struct Inode {
   dev_t device = 0;
   ino_t number = 0;
@@ -33,60 +33,60 @@ struct OpenedFile {
   struct stat st {};
 };
 
-// The owner rule is off for the rest of this process: `--trust-store` (weft.7). Before threads start.
+// Turns the owner rule off for the rest of this process: `--trust-store` (weft.7). Call it before threads start.
 void trust_all_owners();
 bool trusts_all_owners();
 
-// Any thread may use a Beneath; it does not change after it was opened. Paths are relative and may have several
-// components; "." is the directory itself. Errors name the full path as the user knows it. Errc::invalid, or
-// Errc::corrupt below a directory with an owner rule: a symbolic link, a path that leads out of the directory, a file
-// that is no regular file, or a file of another owner.
+// Any thread may use a Beneath; it does not change after open(). Paths are relative and may have several components;
+// "." is the directory itself. Errors name the full path as the user knows it. Errc::invalid, or Errc::corrupt with an
+// owner rule: a symbolic link, a path that leads out of the directory, a file that is not regular, or a file of another
+// owner.
 class Beneath {
  public:
-  // Follows links in `path`, once: it is a path by which the user named the directory.
+  // Follows links in `path`, once: the user named the directory by this path.
   static Result<Beneath> open(const std::string& path);
-  // With the owner rule: a file is opened only if it belongs to the owner of this directory. What root makes below it
-  // is given to that owner, and other users make nothing.
+  // With the owner rule: a file is opened only if it belongs to the owner of this directory. Files that root creates
+  // below the directory are given to that owner; other users cannot create any.
   static Result<Beneath> open_owned(const std::string& path);
   Beneath() = default;  // no directory
 
-  // The directory `path` below this one, with the same owner rule.
+  // Returns the directory `path` below this one, with the same owner rule.
   Result<Beneath> directory(const std::string& path) const;
-  // A regular file. Anything else is refused, and opening a FIFO or device does not wait and has no effect on it.
+  // Opens a regular file and refuses anything else. Opening a FIFO or a device does not wait and has no effect on it.
   Result<Fd> open_file(const std::string& path, int flags, mode_t mode = 0644) const;
   Result<OpenedFile> open_with_stat(const std::string& path, int flags, mode_t mode = 0644) const;
-  // A socket, without a connection to it (O_PATH). Checked as a file is.
+  // Returns an O_PATH descriptor of a socket, without a connection. The owner rule applies as to a file.
   Result<Fd> open_socket(const std::string& path) const;
-  // One that this process has just made: now it belongs to the owner.
+  // Opens a socket that this process has just made, and gives it to the owner.
   Result<Fd> open_made_socket(const std::string& path) const;
   Result<Fd> open_directory(const std::string& path) const;
   Result<std::vector<std::byte>> read_file(const std::string& path, std::uint64_t bytes_max) const;
   Status make_directory(const std::string& path, mode_t mode) const;     // Errc::exists if the name is taken
-  Result<struct stat> stat(const std::string& path) const;               // of a link, the link
+  Result<struct stat> stat(const std::string& path) const;               // does not follow a link
   Result<std::vector<std::string>> list(const std::string& path) const;  // names, sorted, without "." and ".."
   Result<std::vector<std::string>> list() const { return list("."); }
-  // From here to a path below another directory of the same file system.
+  // Each of these leads from a path below this directory to one below `other`, on the same file system.
   Status rename(const std::string& from, const Beneath& other, const std::string& to) const;
   Status rename_new(const std::string& from, const Beneath& other, const std::string& to) const;  // Errc::exists
   Status link(const std::string& from, const Beneath& other, const std::string& to) const;        // Errc::exists
-  Status unlink(const std::string& path) const;       // fine when it is not there
-  Status remove_tree(const std::string& path) const;  // does not cross mounts; fine when it is not there
-  // Removes a file or link, or an empty directory, if `path` still leads to `inode`; else does nothing. If another user
-  // swaps the name between the comparison and the removal, the removal takes an entry of this directory that the same
+  Status unlink(const std::string& path) const;       // fine if it is absent
+  Status remove_tree(const std::string& path) const;  // does not cross mounts; fine if the path is absent
+  // Removes a file, a link or an empty directory if `path` still leads to `inode`; else does nothing. If another user
+  // swaps the name between the comparison and the removal, the call removes an entry of this directory that the same
   // user could have removed, never an entry elsewhere.
   Status remove(const std::string& path, Inode inode) const;
-  Status sync(const std::string& path) const;  // the names in the directory `path`
+  Status sync(const std::string& path) const;  // syncs the names in the directory `path`
   Status sync() const { return sync("."); }
-  Status sync_file_system() const;  // all that was written to its file system, also by others
+  Status sync_file_system() const;  // syncfs(2): covers data of other processes too
 
   bool valid() const { return fd_.valid(); }
   int fd() const { return fd_.get(); }
   const std::string& path() const { return path_; }
-  std::optional<uid_t> owner() const { return owner_; }  // with the owner rule alone
+  std::optional<uid_t> owner() const { return owner_; }  // set only with the owner rule
 
  private:
   struct Leaf {
-    Fd held;  // none: the directory is this one
+    Fd held;  // empty: the directory is this one
     int directory = -1;
     std::string name;
   };
@@ -100,7 +100,7 @@ class Beneath {
   Result<OpenedFile> create(const std::string& path, int flags, mode_t mode) const;
   Result<OpenedFile> find_socket(const std::string& path) const;
   Status check_owner(const struct stat& st, const std::string& path) const;
-  Status give(int fd, const std::string& path) const;  // to the owner, what this process has made
+  Status give(int fd, const std::string& path) const;  // gives a new file to the owner
   Result<Leaf> leaf(const std::string& path) const;
 
   Fd fd_;

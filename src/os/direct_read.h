@@ -1,5 +1,5 @@
-// Reading large parts of a file past the page cache: the disk writes into the reader's own memory, and no pages are
-// made and copied. Any thread.
+// Reads large parts of a file past the page cache: the disk writes into the caller's memory, without cached pages and
+// without a copy. Any thread.
 #pragma once
 
 #include <cstddef>
@@ -11,10 +11,10 @@
 
 namespace weft {
 
-// What offsets, sizes and memory are multiples of: as much as any disk wants.
+// Alignment of offsets, sizes and memory in direct reads; enough for every disk.
 inline constexpr std::uint64_t kDirectBlock = 4096;
 
-// The whole blocks around [offset, offset + length).
+// The blocks that contain [offset, offset + length).
 struct DirectBlocks {
   std::uint64_t begin = 0;
   std::uint64_t length = 0;
@@ -25,12 +25,12 @@ constexpr DirectBlocks direct_blocks(std::uint64_t offset, std::uint64_t length)
   return {begin, end - begin};
 }
 
-// The file of `fd` once more, to be read so. Not valid where its file system has no such way, nor in user space (FUSE):
-// there it spares nothing, and what the kernel reads ahead would be missed.
+// Opens the file of `fd` again for direct reads. Returns an invalid Fd if the file system cannot, or if it is a FUSE
+// file system: there direct reads save nothing, and the kernel's readahead would be missing.
 Fd open_direct(int fd);
 
-// Whole blocks, by a descriptor of open_direct(); fewer bytes at the end of the file. Nothing when that fails: a read
-// in the ordinary way says why, or has them.
+// Reads whole blocks through a descriptor of open_direct(); fewer bytes only at the end of the file. Returns nothing on
+// an error: the caller then makes an ordinary read, which succeeds or reports the error.
 std::optional<std::size_t> read_direct(int fd, std::uint64_t offset, std::span<std::byte> blocks);
 
 }  // namespace weft

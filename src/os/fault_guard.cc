@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::array<int, 2> kSignals = {SIGSEGV, SIGBUS};
 
-// ThreadSanitizer's own handler, which calls ours, blocks all signals meanwhile: there the jump undoes it.
+// ThreadSanitizer calls these handlers from its own, with all signals blocked; then the jump must restore the mask.
 #ifdef __SANITIZE_THREAD__
 constexpr int kSaveMask = 1;
 #else
@@ -22,8 +22,8 @@ thread_local sigjmp_buf* innermost = nullptr;
 
 std::array<struct sigaction, kSignals.size()> before{};
 
-// The instruction runs again under the handler of before, so that a core or a sanitizer's report shows the right place.
-// A signal that somebody sent has no instruction to run again.
+// Restores the earlier handler. The faulting instruction runs again under it, so that a core or a sanitizer's report
+// shows the right place. A signal of kill(2) has no such instruction and is raised again.
 void hand_back(int signal, bool sent) {
   for (std::size_t i = 0; i < kSignals.size(); ++i)
     if (kSignals[i] == signal) ::sigaction(signal, &before[i], nullptr);
@@ -31,7 +31,7 @@ void hand_back(int signal, bool sent) {
 }
 
 extern "C" void on_guarded_fault(int signal, siginfo_t* info, void* /*context*/) {
-  const bool sent = info->si_code <= 0;  // as sigaction(2) says of kill(2) and the like
+  const bool sent = info->si_code <= 0;  // sigaction(2): the codes of kill(2) and the like
   if (innermost != nullptr && !sent) siglongjmp(*innermost, 1);
   hand_back(signal, sent);
 }
@@ -39,7 +39,7 @@ extern "C" void on_guarded_fault(int signal, siginfo_t* info, void* /*context*/)
 void install() {
   struct sigaction action {};
   action.sa_sigaction = on_guarded_fault;
-  action.sa_flags = SA_SIGINFO | SA_NODEFER | SA_ONSTACK;  // no mask to put back after the jump
+  action.sa_flags = SA_SIGINFO | SA_NODEFER | SA_ONSTACK;  // no signal mask to restore after the jump
   ::sigemptyset(&action.sa_mask);
   for (std::size_t i = 0; i < kSignals.size(); ++i) ::sigaction(kSignals[i], &action, &before[i]);
 }

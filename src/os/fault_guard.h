@@ -1,8 +1,8 @@
-// Faults of C code over mapped files whose bytes are damaged: a library that trusts its file (LMDB) meets a wild offset
-// and would take the process with it.
+// Survives faults of C code in mapped files with damaged bytes. A library that trusts its file (LMDB) would follow a
+// wild offset, and the fault would end the process.
 //
-// The first guard of a process installs handlers of SIGSEGV and SIGBUS, for good. A fault outside of every guard goes
-// to the handlers that were there before: it is nobody's damage, but a bug.
+// The first guard of a process installs handlers of SIGSEGV and SIGBUS for good. A fault outside of every guard goes to
+// the earlier handlers: it is a bug and not a damaged file.
 #pragma once
 
 #include <type_traits>
@@ -13,16 +13,16 @@ namespace fault_guard {
 bool run(void (*body)(void*), void* argument);
 }
 
-// Runs `body`. False: a fault, or escape_fault_guard(), ended it in the middle. It is left as by longjmp: what it has
-// begun stays as it is, so that it must call C code only and hold nothing that a destructor would let go. Any thread;
-// costs nanoseconds.
+// Runs `body`. Returns false if a fault or escape_fault_guard() ended it early. Control then leaves `body` as by
+// longjmp, without cleanup: `body` must call C code only and own no object with a destructor. Any thread; costs
+// nanoseconds.
 template <class Body>
 bool survive_faults(Body&& body) {
   using Plain = std::remove_reference_t<Body>;
   return fault_guard::run([](void* it) { (*static_cast<Plain*>(it))(); }, &body);
 }
 
-// For a library's hook of failed assertions: leaves the guard that this thread is in; returns when it is in none.
+// For a library's hook of failed assertions. Leaves the innermost guard of this thread, or returns if there is none.
 void escape_fault_guard();
 
 }  // namespace weft

@@ -18,8 +18,8 @@ namespace weft {
 namespace {
 
 constexpr auto kLongestPause = std::chrono::milliseconds(50);
-constexpr auto kQuiet = std::chrono::seconds(1);  // shorter waits are not worth a word
-constexpr std::size_t kNoteMax = 64;              // bytes of the holder's note in the file
+constexpr auto kQuiet = std::chrono::seconds(1);  // shorter waits are not reported
+constexpr std::size_t kNoteMax = 64;              // size of the note that names the holder
 
 std::string held_by(int fd) {
   std::string holder = lock_holder(fd);
@@ -32,8 +32,8 @@ std::string read_note(int fd) {
   return got.ok() ? std::string(note.data(), *got) : std::string();
 }
 
-// Best effort: a note that is missing costs a name in a message. A note that is right already is not written again, so
-// that a lock that is taken for each commit adds nothing to what the commit syncs.
+// Best effort: without a note, a message lacks the holder's name. A correct note is not written again, so that a lock
+// taken for each commit adds nothing to the bytes that the commit syncs.
 void write_note(int fd) {
   const std::string note =
       fmt::format("{} {}\n", ::getpid(), std::string_view(program_invocation_short_name).substr(0, kNoteMax / 2));
@@ -51,7 +51,7 @@ Status lock_and_note(int fd, LockKind kind, LockWait wait, std::string_view wher
 
 std::string lock_holder(int fd) {
   const auto exclusively = excluded(fd, LockKind::shared, {}, "lock");
-  if (!exclusively.ok() || !*exclusively) return "";  // the note is of an earlier holder
+  if (!exclusively.ok() || !*exclusively) return "";  // the note names an earlier holder
   const std::string note = read_note(fd);
   const std::size_t space = note.find(' ');
   if (space == std::string::npos || !note.ends_with('\n')) return "";
@@ -80,7 +80,7 @@ Status LockPolling::pause() {
   return {};
 }
 
-// Polls where it can be ended.
+// Polls if the wait can be cancelled.
 Status wait_for_lock(int fd, LockKind kind, const Patience& patience, std::string_view where) {
   if (!patience.cancelled) return lock_and_note(fd, kind, LockWait::yes, where);
   for (LockPolling polling(fd, patience, where, kLongestPause);;) {
@@ -92,7 +92,7 @@ Status wait_for_lock(int fd, LockKind kind, const Patience& patience, std::strin
 
 namespace {
 
-// As struct flock has it: a length of 0 reaches to the end of all files.
+// Converts to struct flock, in which a length of 0 reaches to the largest possible offset.
 struct flock words_of(short type, LockRange range) {
   struct flock words {};
   words.l_type = type;

@@ -1,4 +1,4 @@
-// Locks of the store's lock files: waiting for one that another process holds, and naming that process.
+// Locks of the store's lock files: waits for a lock that another process holds, and names that process.
 #pragma once
 
 #include <chrono>
@@ -13,19 +13,19 @@
 
 namespace weft {
 
-// Waits for the lock as long as it takes. Errc::cancelled, with the holder where it is known, when `patience` ends. Who
-// gets a lock exclusively writes its process id and program into the file, so that others can name it.
+// Waits for the lock, without a time limit. Errc::cancelled, with the holder if it is known, when `patience` ends the
+// wait. A process that gets an exclusive lock writes its id and its program into the file, so that others can name it.
 Status wait_for_lock(int fd, LockKind kind, const Patience& patience, std::string_view where);
-// The same without waiting. Errc::busy names the holder where it is known.
+// As wait_for_lock(), without waiting. Errc::busy names the holder if it is known.
 Status try_lock(int fd, LockKind kind, std::string_view where);
 
-// One wait for a lock that is polled for: a signal that comes just before fcntl(2) blocks would not wake it. `fd` is of
-// the file that is waited for. For one thread.
+// One polling wait for a lock, in one thread. fcntl(2) cannot block here: it would miss a signal that arrives just
+// before it. `fd` is a descriptor of the lock file.
 class LockPolling {
  public:
   LockPolling(int fd, const Patience& patience, std::string_view where, std::chrono::microseconds longest_pause)
       : fd_(fd), patience_(patience), where_(where), longest_pause_(longest_pause) {}
-  // After a look that found it held. Errc::cancelled as wait_for_lock.
+  // Call it after an attempt that found the lock held. Errc::cancelled as in wait_for_lock().
   Status pause();
 
  private:
@@ -39,12 +39,12 @@ class LockPolling {
   bool told_ = false;
 };
 
-// "process 1234 (weft)", of the one that holds the lock of this file exclusively. "" when nobody does, when only shared
-// locks are held, which have no name, or when the file does not say.
+// Returns the exclusive holder of this file's lock, as "process 1234 (weft)". Returns "" if no process holds the lock
+// exclusively, or if the file names none; shared holders leave no name.
 std::string lock_holder(int fd);
 
-// Locks of byte ranges, which are the open file description's (fcntl F_OFD_*): copies of a descriptor share them, also
-// in other processes, and they end with the last copy. A file need not be as long as its locked bytes.
+// Locks of byte ranges (fcntl F_OFD_*). They belong to the open file description: copies of a descriptor share them,
+// also in other processes, and they end with the last copy. The locked bytes may lie past the end of the file.
 struct LockRange {
   std::uint64_t first = 0;
   std::uint64_t count = 0;  // 0: all bytes from `first` on
@@ -53,9 +53,9 @@ struct LockRange {
 // is open for writing, a shared one a descriptor that is open for reading. A lock of the same description is replaced.
 Status lock_bytes(int fd, LockKind kind, LockRange range, std::string_view where);
 Status unlock_bytes(int fd, LockRange range, std::string_view where);
-// Whether a lock of this kind would be refused. Takes none, so nobody else meets it; any descriptor will do.
+// True if a lock of this kind would be refused. Takes no lock, so no other process meets one. Any descriptor will do.
 Result<bool> excluded(int fd, LockKind kind, LockRange range, std::string_view where);
-// One of the locks that would refuse it, whichever.
+// Returns an arbitrary lock that would refuse this one; nothing if none would.
 Result<std::optional<LockRange>> excluding_lock(int fd, LockKind kind, LockRange range, std::string_view where);
 
 }  // namespace weft

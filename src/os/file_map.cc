@@ -32,7 +32,7 @@ const std::byte* FileMap::map() const {
   void* const at = ::mmap(nullptr, size_, PROT_READ, MAP_SHARED, fd_, 0);
   if (at == MAP_FAILED) return nullptr;
   maps.fetch_add(1, std::memory_order_relaxed);
-  ::madvise(at, size_, MADV_RANDOM);  // a fault reads what was asked for and nothing around it
+  ::madvise(at, size_, MADV_RANDOM);  // a fault reads its own page and no others
   return static_cast<const std::byte*>(at);
 }
 

@@ -1,4 +1,4 @@
-// A file as memory.
+// A file mapped into memory.
 #pragma once
 
 #include <cstddef>
@@ -7,16 +7,16 @@
 
 namespace weft {
 
-// Maps a file once somebody asks for it. Any thread. A page that the disk does not give, or that lies behind the file's
-// end, raises SIGBUS where a program looks at it; the kernel, given it by writev(2), answers EFAULT.
+// Maps a file on first use. Any thread. A page that the disk cannot read, or that lies past the end of the file, raises
+// SIGBUS when a program reads it, and makes writev(2) fail with EFAULT.
 class FileMap {
  public:
-  FileMap(int fd, std::uint64_t size) : fd_(fd), size_(size) {}  // `fd` stays the caller's
+  FileMap(int fd, std::uint64_t size) : fd_(fd), size_(size) {}  // the caller owns `fd`
   ~FileMap();
   FileMap(const FileMap&) = delete;
   FileMap& operator=(const FileMap&) = delete;
 
-  // Null where it cannot be mapped, or so many files are that the process might run out of mappings.
+  // Returns null if the file cannot be mapped, or if so many are that the process might run out of mappings.
   const std::byte* bytes() const;
 
  private:
@@ -28,8 +28,8 @@ class FileMap {
   mutable const std::byte* bytes_ = nullptr;
 };
 
-// Puts mapped pages into the page table: who is given them next, needs no fault. False where one cannot be had (also
-// before Linux 5.14).
+// Adds mapped pages to the page table, so that their next use needs no fault. Returns false if a page cannot be read
+// (always before Linux 5.14).
 bool make_present(const std::byte* bytes, std::uint64_t length);
 
 }  // namespace weft

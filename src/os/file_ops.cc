@@ -43,7 +43,8 @@ bool link_descriptor(int fd, const SafePath& to) {
   return ::linkat(AT_FDCWD, from->c_str(), directory->get(), name.c_str(), AT_SYMLINK_FOLLOW) == 0;
 }
 
-// By an open file of its own: not_written() takes a lease of the caller's, and drops it. No signal tells of a writer.
+// Takes the lease on an open file description of its own: not_written() takes and drops a lease on the caller's. No
+// signal reports a writer.
 std::optional<ReadLease> ReadLease::take(int fd) {
   auto own = open_descriptor(fd);
   if (!own.ok() || ::fcntl(own->get(), F_SETLEASE, F_RDLCK) != 0) return std::nullopt;
@@ -91,7 +92,7 @@ std::string read_line(const Result<Fd>& fd, std::size_t bytes_max) {
   return line;
 }
 
-// A process ends with the boot that it runs in.
+// Cached, because a process does not outlive its boot.
 const std::string& boot_id() {
   static const std::string id = read_line(open_file("/proc/sys/kernel/random/boot_id", O_RDONLY), kBootTextMax);
   return id;

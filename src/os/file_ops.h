@@ -1,5 +1,5 @@
-// System calls about where the bytes of large files are. Most are hints or shortcuts: where the file system cannot, the
-// caller goes on without.
+// System calls about the storage of large files. Most are hints or shortcuts: if the file system does not support one,
+// the caller goes on without it.
 #pragma once
 
 #include <sys/stat.h>
@@ -16,54 +16,55 @@
 
 namespace weft {
 
-// Makes `to` share all blocks of `from`. False: not here (another file system, no reflinks).
+// Makes `to` share all blocks of `from`. False if it cannot: another file system, or one without reflinks.
 bool clone_file(int from, int to);
-// Makes `length` bytes at `to_offset` share the blocks of those at `from_offset`; all multiples of the block size.
+// Makes `length` bytes at `to_offset` share the blocks at `from_offset`. All three are multiples of the block size.
 Status clone_range(int from, std::uint64_t from_offset, std::uint64_t length, int to, std::uint64_t to_offset,
                    std::string_view where);
-// A file that is open gets a second name. False: not here (another file system, another owner).
+// Gives an open file a second name. False if it cannot: another file system, or another owner.
 bool link_descriptor(int fd, const SafePath& to);
-// While it lives, nobody can have opened the file for writing, or mapped it so, without that it tells. Who tries to is
-// kept waiting for it, by the kernel, for some seconds.
+// A lease on a file that has no writer. After another program opens the file for writing, holds() is false. The kernel
+// delays that program's open(2) for some seconds, or until the lease is dropped.
 class ReadLease {
  public:
-  // Nothing: somebody writes to it now, or it cannot be told.
+  // Returns nothing if a writer has the file open, or if that cannot be found out.
   static std::optional<ReadLease> take(int fd);
   bool holds() const;
-  int fd() const { return fd_.get(); }  // to read
+  int fd() const { return fd_.get(); }  // open for reading
 
  private:
   explicit ReadLease(Fd fd) : fd_(std::move(fd)) {}
   Fd fd_;
 };
-// The same file, opened anew to read.
+// Opens the same file again, for reading.
 Result<Fd> open_descriptor(int fd);
-// A file becomes that of the owner of a directory, with the mode of what is made there.
+// Gives a file the mode 0644 and, if this process is root, the owner and the group of `directory`.
 Status give_to_owner(int fd, const SafePath& directory);
-// Lets the page cache forget the pages of a file that are not dirty.
+// Drops the clean pages of a file from the page cache.
 void drop_pages(int fd);
 // Starts writing dirty pages to disk without waiting for them, so that a later fsync is short.
 void start_writeback(int fd, std::uint64_t offset, std::uint64_t length);
 // Writes the dirty pages of a range to disk and waits for them. A sync of the file makes them durable.
 void write_back(int fd, std::uint64_t offset, std::uint64_t length);
-// The file will be read from front to back, once.
+// Tells the kernel that the file will be read once, from front to back.
 void advise_sequential(int fd);
-// Of the file system that a file or directory lies on. Nothing where it does not tell.
+// The space of the file system that holds a file or directory; nothing if the file system does not report it.
 struct DiskSpace {
-  std::uint64_t total = 0, available = 0;  // bytes; available to users that are not root
+  std::uint64_t total = 0, available = 0;  // bytes; `available` to users other than root
 };
 std::optional<DiskSpace> disk_space(int fd);
-// Bytes of disk that the file takes.
+// Returns the bytes of disk that the file takes.
 std::uint64_t allocated_bytes(const struct stat& st);
-// Of those, what no other file shares. Nothing where the file system cannot tell.
+// Returns the bytes of disk that this file shares with no other; nothing if the file system cannot tell.
 std::optional<std::uint64_t> unshared_bytes(int fd);
-// Its first `bytes_max` bytes without the last newline; "" if they cannot be read. Files of the kernel have no size.
+// Returns the first `bytes_max` bytes without the last newline; "" if they cannot be read. It is for the kernel's
+// files, which report no size.
 std::string read_line(const Result<Fd>& fd, std::size_t bytes_max);
-// The id of this boot of the machine; "" if the kernel does not tell.
+// The id of the machine's current boot; "" if the kernel does not report it.
 const std::string& boot_id();
-void touch_file(int fd);  // its modification time is now; best effort
-// Placed or touched within the last minute, and before this time: what a publisher that died has left a registry may
-// still take, its last request being on its way.
+void touch_file(int fd);  // sets the modification time to now; best effort
+// True if the file was placed or touched before `before_ns` and within the last minute. A publisher that died may have
+// left it, and the registry may still commit that publish: its last request may be in flight.
 bool is_young(const SafePath& path, std::uint64_t before_ns);
 
 }  // namespace weft

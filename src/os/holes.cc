@@ -20,7 +20,7 @@ void append(std::vector<Range>& runs, std::uint64_t begin, std::uint64_t end) {
 
 }  // namespace
 
-// Most data differs in the first byte.
+// The first byte decides for most data.
 bool is_zero(std::span<const std::byte> bytes) {
   return bytes.empty() ||
          (bytes.front() == std::byte{0} && std::memcmp(bytes.data(), bytes.data() + 1, bytes.size() - 1) == 0);
@@ -33,9 +33,9 @@ bool has_no_data(int fd, std::uint64_t offset, std::uint64_t length) {
 
 std::vector<Range> data_runs(std::uint64_t offset, std::span<const std::byte> bytes) {
   std::vector<Range> runs;
-  std::uint64_t data = 0;                                                 // begin of the run that is open
-  std::uint64_t zeros = (kHoleBlock - offset % kHoleBlock) % kHoleBlock;  // begin of the zeros before `at`
-  zeros = std::min<std::uint64_t>(zeros, bytes.size());                   // a part of a block stays data
+  std::uint64_t data = 0;                                                 // start of the current run
+  std::uint64_t zeros = (kHoleBlock - offset % kHoleBlock) % kHoleBlock;  // start of the zeros before `at`
+  zeros = std::min<std::uint64_t>(zeros, bytes.size());                   // a partial block counts as data
   std::uint64_t at = zeros;
   const auto close = [&] {
     if (at - zeros < kHoleMin) return;

@@ -1,4 +1,4 @@
-// Sparse packs: whole blocks of zeros take no disk. A hole reads as the zeros that it stands for.
+// Sparse packs: whole blocks of zeros take no disk space. A hole reads as zeros.
 #pragma once
 
 #include <cstddef>
@@ -17,15 +17,14 @@ inline constexpr std::uint64_t kHoleMin = 64U << 10U;  // a shorter hole would c
 
 bool is_zero(std::span<const std::byte> bytes);
 
-// The file has a hole in all of the range. False where the file system does not tell: it reports all of a file as data.
+// True if the whole range is a hole. False if the file system reports no holes: it calls the whole file data.
 bool has_no_data(int fd, std::uint64_t offset, std::uint64_t length);
 
-// The runs of `bytes` that are data, where `bytes` go to `offset` of a file; the runs' offsets are of `bytes`. What is
-// left out is whole blocks of zeros, kHoleMin bytes or more in a row.
+// Returns the runs of `bytes` that hold data, as offsets in `bytes`, which go to `offset` of a file. Whole blocks of
+// zeros are left out, in stretches of at least kHoleMin bytes.
 std::vector<Range> data_runs(std::uint64_t offset, std::span<const std::byte> bytes);
 
-// The runs that have to be written so that the file reads as `bytes` there: zeros are left out only where the file has
-// no data.
+// Returns the runs to write so that the file reads as `bytes` at `offset`. Zeros are left out only over a hole.
 std::vector<Range> runs_to_write(int fd, std::uint64_t offset, std::span<const std::byte> bytes);
 
 // Makes the file at least `size` bytes long.

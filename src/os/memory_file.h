@@ -1,4 +1,4 @@
-// A file that lies in memory and in no directory.
+// Files in memory, without a name in any directory (memfd).
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,7 @@ namespace weft {
 
 Result<Fd> memory_file(const std::string& name);  // empty; `name` is for messages
 Result<Fd> memory_file(const std::string& name, std::span<const std::byte> bytes);
-// What a program wrote into it, from the beginning, at most 4096 bytes; "" if it cannot be read.
+// Returns the first 4096 bytes that a program wrote into the file; "" if it cannot be read.
 std::string message_in(const Fd& file);
 
 }  // namespace weft

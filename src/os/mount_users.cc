@@ -18,7 +18,8 @@ namespace {
 
 constexpr std::size_t kNamedMax = 5;
 
-// An empty mask asks only for what the kernel itself knows, in a mount that keeps this user out too.
+// True if the link leads into the mount. An empty mask makes statx(2) answer from the kernel's own facts, also in a
+// mount that this user may not enter.
 bool leads_to(const std::string& link, const WeftMount& mount) {
   struct statx facts {};
   return ::statx(AT_FDCWD, link.c_str(), AT_STATX_DONT_SYNC | AT_NO_AUTOMOUNT, 0, &facts) == 0 &&
@@ -30,7 +31,7 @@ std::string text_of(const std::string& path) {
   return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
 }
 
-// /proc/PID/maps writes a device as two hexadecimal numbers.
+// True if the process maps a file of the mount. /proc/PID/maps writes a device as two hexadecimal numbers.
 bool maps_from(const std::string& process, const WeftMount& mount) {
   const auto parts = split(mount.device, ':');
   if (parts.size() != 2) return false;

@@ -14,8 +14,8 @@ struct MountUser {
   std::string command;
 };
 
-// Other processes with an open file, a mapping, the working directory or the root in this mount, by pid. Only root sees
-// the processes of all users. The mount itself is asked nothing, so a server that does not answer holds up nobody.
+// Returns the other processes that use this mount, by pid: an open file, a mapping, the working directory or the root.
+// Only root sees the processes of all users. No request reaches the mount's server, so a hung server delays nothing.
 std::vector<MountUser> mount_users(const WeftMount& mount);
 
 // "python3 (pid 7), bash (pid 9) and 2 more", without control characters; "" for no users.

@@ -19,7 +19,7 @@ namespace {
 
 constexpr std::size_t kStatusMax = 1U << 20U;
 
-// mountinfo writes blanks and backslashes as \ooo.
+// Decodes the \ooo escapes by which mountinfo writes blanks and backslashes.
 std::string unescaped(std::string_view text) {
   auto octal = [](char c) { return c >= '0' && c <= '7'; };
   std::string out;
@@ -41,7 +41,7 @@ Result<std::string> real_path(const std::string& path) {
   return real.string();
 }
 
-// Collects the members of one object in a mount's status, and checks on the way that it is JSON.
+// Collects the members of one object of a mount's status. parse_json() checks meanwhile that the status is JSON.
 class MemberReader final : public JsonHandler {
  public:
   explicit MemberReader(std::string_view wanted) : wanted_(wanted) {}

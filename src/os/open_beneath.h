@@ -1,6 +1,6 @@
-// How a path is opened below a directory in which other users may rename and link things meanwhile: the kernel resolves
-// it, and it leads to nothing outside the directory (openat2 with RESOLVE_BENEATH, Linux 5.6). Beneath (beneath.h) and
-// the drafts of a mount are made of it.
+// Opens a path below a directory in which other users may rename and link files meanwhile. The kernel resolves the path
+// and does not let it lead outside of the directory (openat2 with RESOLVE_BENEATH, Linux 5.6). Beneath (beneath.h) and
+// the drafts of a mount are built on it.
 #pragma once
 
 #include <sys/types.h>
@@ -10,13 +10,13 @@
 namespace weft {
 
 enum class Resolve : std::uint8_t {
-  no_links,            // no component is a symbolic link; the last one may be with O_PATH | O_NOFOLLOW, which opens it
-  no_links_no_mounts,  // and all lies on the directory's file system
-  links_within,        // links are followed as long as they stay below the directory
+  no_links,            // no component is a symbolic link; O_PATH | O_NOFOLLOW opens a link as the last component
+  no_links_no_mounts,  // as no_links, and the path crosses no mount point
+  links_within,        // follows links that stay below the directory
 };
 
-// A descriptor (O_CLOEXEC is set), or an errno with a minus sign. -EAGAIN: something was renamed again and again
-// meanwhile, or the file has a lease. `mode` is that of a file that O_CREAT makes.
+// Returns a descriptor with O_CLOEXEC, or a negative errno. -EAGAIN: other processes renamed something during every
+// attempt, or the file has a lease. `mode` is the mode of a file that O_CREAT creates.
 int open_beneath(int directory, const char* path, int flags, mode_t mode, Resolve resolve);
 
 }  // namespace weft

@@ -15,7 +15,7 @@
 namespace weft {
 namespace {
 
-// cachestat(2), which C libraries do not know yet. Its number is the same on every architecture.
+// cachestat(2), for which C libraries have no function yet. Its number is the same on every architecture.
 constexpr long kCachestat = 451;
 struct CachestatRange {
   std::uint64_t offset;
@@ -32,26 +32,26 @@ struct Cachestat {
 constexpr std::uint64_t kPiece = 2U << 20U;
 constexpr std::uint64_t kPieceMin = 128U << 10U;
 
-// That [offset, offset + length) lies in.
+// Returns the number of pages that contain [offset, offset + length).
 std::uint64_t pages_of(std::uint64_t offset, std::uint64_t length) {
   return (offset % page_bytes() + length + page_bytes() - 1) / page_bytes();
 }
 
-// An entry of a page table spans as much (x86-64, arm64 with small pages).
+// True if the processor's large pages have kLargePage bytes (x86-64, arm64 with small pages).
 bool has_large_pages() {
   std::uint64_t size = 0;
   return std::ifstream("/sys/kernel/mm/transparent_hugepage/hpage_pmd_size") >> size && size == kLargePage;
 }
 
-// The last of a file may be shorter.
+// True if the range is a whole large page. The last large page of a file may be shorter.
 bool is_large_page(int fd, std::uint64_t offset, std::uint64_t length) {
   if (offset % kLargePage != 0 || length == kLargePage) return offset % kLargePage == 0;
   const auto facts = stat_fd(fd, "the page cache");
   return facts.ok() && offset + length >= static_cast<std::uint64_t>(facts->st_size);
 }
 
-// A fault in a mapping that asks for huge pages reads the whole large page around it. With random access the fault
-// reads nothing more, and it leaves no mark that the page was used (page_use.h); MADV_POPULATE_READ would leave one.
+// Reads one large page by a fault in a mapping that asks for huge pages. With random access the fault reads nothing
+// more, and it leaves no mark that the page was used (page_use.h); MADV_POPULATE_READ would leave one.
 bool bring_in_large(int fd, std::uint64_t offset) {
   const std::size_t size = page_bytes();
   void* const map = ::mmap(nullptr, size, PROT_READ, MAP_SHARED, fd, static_cast<off_t>(offset));
@@ -81,8 +81,8 @@ bool all_cached(int fd, std::uint64_t offset, std::uint64_t length) {
   return present.ok() && *present >= pages_of(offset, length);
 }
 
-// The kernel cuts one request short at the device's readahead or largest transfer, whichever is more: what is missing
-// after a call is asked for again, in smaller pieces.
+// The kernel cuts a request short at the device's readahead or at its largest transfer, whichever is more. So the loop
+// requests the missing bytes again, in smaller pieces.
 void start_reading(int fd, std::uint64_t offset, std::uint64_t length) {
   std::uint64_t piece = kPiece;
   const std::uint64_t end = offset + length;
@@ -97,9 +97,8 @@ void start_reading(int fd, std::uint64_t offset, std::uint64_t length) {
   }
 }
 
-// A large page takes the place of none that is there: where some are, the missing ones are brought in beside them.
-// Where the first is, a reader is at it: the kernel reads ahead of them already, and both together make small pages of
-// it.
+// Cached small pages prevent a large one: the kernel reads only the missing pages beside them. A cached first page
+// shows a reader whose readahead is active; both together would make small pages of the rest.
 void bring_in(int fd, std::uint64_t offset, std::uint64_t length) {
   static const bool large_pages = has_large_pages();
   const auto present = cached_pages(fd, offset, length);

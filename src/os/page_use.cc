@@ -13,9 +13,9 @@
 namespace weft {
 namespace {
 
-// Of an entry of /proc/self/pagemap.
+// The frame number in an entry of /proc/self/pagemap.
 constexpr std::uint64_t kFrameMask = (std::uint64_t{1} << 55U) - 1;
-// Of an entry of /proc/kpageflags.
+// Flags in an entry of /proc/kpageflags.
 constexpr std::uint64_t kReferenced = 1U << 2U;
 constexpr std::uint64_t kActive = 1U << 6U;
 constexpr std::uint64_t kMapped = 1U << 11U;
@@ -38,8 +38,8 @@ std::optional<std::uint64_t> entry(const Fd& file, std::uint64_t index) {
   return value;
 }
 
-// A read by the processor through a mapping with random access leaves no mark once the mapping is gone.
-// madvise(MADV_POPULATE_READ) does.
+// Reads one byte of the page. Through a mapping with random access, the read leaves no mark once the mapping is gone;
+// madvise(MADV_POPULATE_READ) would leave one.
 bool touch(const void* page) {
   return survive_faults([page] { static_cast<void>(*static_cast<const volatile char*>(page)); });
 }
@@ -69,7 +69,7 @@ bool page_use_seen() {
   return seen;
 }
 
-// The kernel may give the frame to another file between the two looks. Then the answer is about that file's page.
+// The kernel may reuse the frame for another file between the two lookups; the answer is then about that file's page.
 bool page_used(int fd, std::uint64_t offset) {
   if (!page_use_seen()) return false;
   const std::size_t size = page_bytes();

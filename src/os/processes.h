@@ -5,8 +5,8 @@
 
 namespace weft {
 
-// Whether a thread has a SIGKILL to act on, as after a signal whose default ends the process. False also if /proc does
-// not tell.
+// True if a SIGKILL is pending for the thread, as after a signal whose default action ends the process. False also if
+// /proc cannot be read.
 bool is_being_killed(pid_t thread);
 
 }  // namespace weft

@@ -1,4 +1,4 @@
-// Where weft's programs find each other.
+// How weft's programs find each other.
 #pragma once
 
 #include <optional>
@@ -6,10 +6,10 @@
 
 namespace weft {
 
-// `name` beside the program that lies in `own_directory`, in the bin/ or sbin/ beside that, along `path` (as $PATH), in
-// /usr/sbin or /sbin. "" for an own directory that is not known.
+// Returns the path of program `name`. Searches `own_directory`, the bin/ and sbin/ beside it, the directories of `path`
+// (as $PATH), /usr/sbin and /sbin. Pass "" if the own directory is unknown.
 std::optional<std::string> find_program(const std::string& name, const std::string& own_directory,
                                         const std::string& path);
-std::string own_program_directory();  // "" when it is not known
+std::string own_program_directory();  // "" if unknown
 
 }  // namespace weft

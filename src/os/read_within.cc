@@ -16,8 +16,8 @@
 namespace weft {
 namespace {
 
-// The child's whole life: system calls alone, as after a fork of a process with threads. Its exit code is 0 when it
-// passed on all there is.
+// The body of the child process. It makes system calls only, as it must after a fork of a process with threads. Exits
+// with 0 unless a read or a write failed.
 [[noreturn]] void pass_on(const char* path, std::size_t bytes_max, int to) {
   const int from = ::open(path, O_RDONLY | O_CLOEXEC);
   char buffer[4096];
@@ -30,7 +30,7 @@ namespace {
   ::_exit(got < 0 ? 1 : 0);
 }
 
-// What comes out of the pipe until it is closed. False: it was not closed in time.
+// Appends everything from the pipe until the child closes it. Returns false at the deadline.
 bool collect(int from, std::chrono::steady_clock::time_point deadline, std::string& text) {
   for (;;) {
     auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
@@ -59,7 +59,7 @@ Result<std::string> read_file_within(const std::string& path, std::size_t bytes_
   std::string text;
   if (!collect(from.get(), deadline, text)) {
     ::kill(child, SIGKILL);
-    ::waitpid(child, nullptr, WNOHANG);  // it may be out of reach until the file answers
+    ::waitpid(child, nullptr, WNOHANG);  // the child may hang in the kernel until the file answers
     return Error{Errc::busy, fmt::format("{}: expected an answer within {} ms, got none", path, limit.count())};
   }
   int status = 0;

@@ -109,7 +109,7 @@ Result<std::string> path_of_descriptor(int fd, std::string_view where) {
 
 }  // namespace weft
 
-// The header names it with fmt/core.h alone, which is what all includers of the header compile.
+// The definition of format() needs fmt/format.h. The header includes only fmt/core.h, which compiles faster.
 template auto fmt::formatter<fmt::string_view, char, void>::format<fmt::format_context>(const fmt::string_view&,
                                                                                         fmt::format_context&) const
     -> decltype(std::declval<fmt::format_context&>().out());

@@ -1,5 +1,5 @@
-// Paths below a directory that is held by a descriptor (beneath.h), as values. The functions are those of sys.h by name
-// and effect, and none of them follows a link or leaves the directory.
+// Paths below a directory that is held by a descriptor (beneath.h), as values. The functions have the names and effects
+// of those in sys.h, and none of them follows a link or leaves the directory.
 #pragma once
 
 #include <fmt/core.h>
@@ -15,19 +15,20 @@
 
 namespace weft {
 
-// Any thread. Where text is wanted it is the full path as the user knows it.
+// Any thread. As text, a SafePath is the full path that the user knows.
 class SafePath {
  public:
-  SafePath() = default;  // no directory: a place to assign to
+  SafePath() = default;  // no directory; assign one before use
   explicit SafePath(std::shared_ptr<const Beneath> root) : root_(std::move(root)), full_(root_->path()) {}
   explicit SafePath(Beneath root) : SafePath(std::make_shared<const Beneath>(std::move(root))) {}
-  // As Beneath::open_owned.
+  // As Beneath::open_owned().
   static Result<SafePath> open_owned(const std::string& directory);
 
   SafePath operator/(std::string_view below) const;
-  SafePath operator+(std::string_view suffix) const;  // "packs/1" + ".toc"; not of the directory itself
-  SafePath parent() const;                            // not of the directory itself
-  // The same path, if it is a directory, held by a descriptor of its own: names in it are reached by one system call.
+  SafePath operator+(std::string_view suffix) const;  // "packs/1" + ".toc"; not for the directory itself
+  SafePath parent() const;                            // not for the directory itself
+  // Returns the same path with a descriptor of its own if it is a directory: names in it then resolve in one system
+  // call.
   SafePath held() const;
 
   const std::string& str() const { return full_; }
@@ -43,10 +44,10 @@ class SafePath {
 Result<Fd> open_file(const SafePath& path, int flags, mode_t mode = 0644);
 Result<OpenedFile> open_with_stat(const SafePath& path, int flags, mode_t mode = 0644);
 Result<Fd> open_directory(const SafePath& path);
-Result<struct stat> stat_file(const SafePath& path);  // of a link, the link
+Result<struct stat> stat_file(const SafePath& path);  // does not follow a link
 Status sync_directory(const SafePath& path);
 Status make_directory(const SafePath& path, mode_t mode = 0755);
-Status make_directories(const SafePath& path, mode_t mode = 0755);  // without parents; fine when it is there
+Status make_directories(const SafePath& path, mode_t mode = 0755);  // without parents; fine if it exists
 Status rename_file(const SafePath& from, const SafePath& to);
 Status rename_new(const SafePath& from, const SafePath& to);
 Status link_file(const SafePath& from, const SafePath& to);
@@ -55,8 +56,8 @@ Status remove_tree(const SafePath& path);
 Result<std::vector<std::string>> list_directory(const SafePath& path);
 Result<std::vector<std::byte>> read_file(const SafePath& path, std::uint64_t bytes_max);
 
-// "/proc/self/fd/N", for what takes paths alone. The descriptor stays open until the path was used. Errc::unsupported:
-// /proc is not there.
+// Returns "/proc/self/fd/N", for system calls that take paths only. The descriptor must stay open until the path was
+// used. Errc::unsupported if /proc is not mounted.
 Result<std::string> path_of_descriptor(int fd, std::string_view where);
 
 }  // namespace weft

@@ -23,7 +23,7 @@
 namespace weft {
 namespace {
 
-// One read or write system call moves at most this; Linux itself stops a little below 2 GiB.
+// The most bytes of one read or write system call; Linux itself stops a little below 2 GiB.
 constexpr std::size_t kCallMax = 1U << 30U;
 
 template <class Call>
@@ -225,8 +225,8 @@ namespace {
 
 constexpr unsigned kRemovedDepthMax = 256;
 
-// Directories that lie deeper than that move up to the top before they are removed: whoever has made them does not
-// decide how much of the stack and how many descriptors that takes.
+// One removal of a tree. Directories at kRemovedDepthMax are moved to the top before they are removed. So the user
+// who made them cannot make the removal use more stack or descriptors.
 struct Removal {
   dev_t device;
   int top = -1;
@@ -254,7 +254,7 @@ Status remove_entry(int dir, const std::string& name, const std::string& where, 
     if (depth == 0) removal.top = fd;
     WEFT_CHECK(remove_entry(fd, child, fmt::format("{}/{}", where, child), removal, depth + 1));
   }
-  if (depth == 0 && removal.moved) return {};  // there is more
+  if (depth == 0 && removal.moved) return {};  // moved directories remain: the caller repeats the removal
   return check(::unlinkat(dir, name.c_str(), AT_REMOVEDIR), "rmdir", where);
 }
 

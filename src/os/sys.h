@@ -1,4 +1,4 @@
-// System calls as Results: each failure names the path and what was tried. errno is translated here and nowhere else.
+// System calls as Results: each failure names the path and the operation. errno is translated only here.
 #pragma once
 
 #include <sys/stat.h>
@@ -42,65 +42,66 @@ class Fd {
   int fd_ = -1;
 };
 
-// "WHAT: strerror" with the Errc that fits `error_number`.
+// Returns "WHAT: strerror" with the matching Errc.
 Error sys_error(int error_number, std::string_view what);
 Errc errc_of(int error_number);
 
-// All take paths as the user knows them; all retry EINTR. Every descriptor is close-on-exec.
+// These functions take paths as the user knows them and retry EINTR. Every descriptor is close-on-exec.
 Result<Fd> open_file(const std::string& path, int flags, mode_t mode = 0644);
-// Gives a directory to the group of this name: it may read there, and what is made below belongs to it.
+// Gives a directory to the group of this name: the group may read it, and entries made below belong to the group.
 Status give_to_group(int directory, const std::string& group, std::string_view where);
 Status set_mode(int fd, mode_t mode, std::string_view where);
 Result<struct stat> stat_file(const std::string& path);  // follows links
 Result<struct stat> stat_fd(int fd, std::string_view where);
 Status read_exact(int fd, std::uint64_t offset, std::span<std::byte> out, std::string_view where);  // short: Errc::io
 Result<std::size_t> read_some(int fd, std::uint64_t offset, std::span<std::byte> out,
-                              std::string_view where);  // short only at the end
+                              std::string_view where);  // fewer bytes only at the end
 Result<std::size_t> read_next(int fd, std::span<std::byte> out,
                               std::string_view where);  // read(2) at the file position; 0 at the end
 Status write_exact(int fd, std::uint64_t offset, std::span<const std::byte> bytes, std::string_view where);
 Status append_exact(int fd, std::span<const std::byte> bytes, std::string_view where);  // write(2) at the file position
 Status sync_file(int fd, std::string_view where);
-Status sync_data(int fd, std::string_view where);  // and what it takes to read it; not times
+Status sync_data(int fd, std::string_view where);  // with the metadata that reading needs, without times
 Status sync_directory(const std::string& path);
-Status make_directory(const std::string& path, mode_t mode = 0755);    // Errc::exists when it is there
-Status make_directories(const std::string& path, mode_t mode = 0755);  // with parents; fine when it is there
+Status make_directory(const std::string& path, mode_t mode = 0755);    // Errc::exists if the path is taken
+Status make_directories(const std::string& path, mode_t mode = 0755);  // with parents; fine if it exists
 Status rename_file(const std::string& from, const std::string& to);
 Status rename_new(const std::string& from, const std::string& to);  // Errc::exists rather than replace
 Status link_file(const std::string& from, const std::string& to);   // a second name; Errc::exists
-Status remove_file(const std::string& path);                        // fine when it is not there
+Status remove_file(const std::string& path);                        // fine if it is absent
 Status remove_tree(const std::string& path);                        // does not follow links or cross mounts
 Status remove_tree_at(int directory, const std::string& name, const std::string& where);  // as remove_tree
 Result<std::vector<std::string>> list_directory(const std::string& path);  // names, sorted, without "." and ".."
 Result<std::vector<std::string>> list_directory(Fd directory, const std::string& where);
 Result<std::vector<std::byte>> read_file(const std::string& path, std::uint64_t bytes_max);
-// The bytes of a file that is open, as `st` tells its size.
+// Reads an open file whose size is in `st`. Errc::invalid if that is more than `bytes_max`.
 Result<std::vector<std::byte>> read_whole(int fd, const struct stat& st, std::uint64_t bytes_max,
                                           std::string_view where);
-Status allocate(int fd, std::uint64_t offset, std::uint64_t length, std::string_view where);  // blocks, not bytes
+// Reserves disk blocks and keeps the size of the file.
+Status allocate(int fd, std::uint64_t offset, std::uint64_t length, std::string_view where);
 Status punch_hole(int fd, std::uint64_t offset, std::uint64_t length, std::string_view where);
 
 enum class LockKind : std::uint8_t { shared, exclusive };
 enum class LockWait : std::uint8_t { no, yes };
-// An open-file-description lock on the whole file. A shared one needs a descriptor that is open for reading, an
-// exclusive one a descriptor that is open for writing. Errc::busy when it is held and wait is no. The lock ends when
-// the last copy of the descriptor is closed.
+// Takes an open-file-description lock on the whole file. A shared lock needs a descriptor that is open for reading, an
+// exclusive lock one that is open for writing. Errc::busy if the lock is held and `wait` is no. The lock ends when the
+// last copy of the descriptor is closed.
 Status lock_fd(int fd, LockKind kind, LockWait wait, std::string_view where);
 Status unlock_fd(int fd, std::string_view where);
 
-// Does nobody have the file open for writing, or mapped shared and writable? True as well where that cannot be told:
-// not this user's file, or a file system that has no leases.
+// True if no program has the file open for writing or mapped shared and writable. True also if that is unknown: the
+// file is another user's, or the file system has no leases.
 bool not_written(int fd);
 
-std::uint64_t now_ns();  // real time
+std::uint64_t now_ns();  // CLOCK_REALTIME
 std::uint64_t nanoseconds(const timespec& time);
 std::string random_hex(std::size_t bytes);
-// A write past the limit on file sizes (RLIMIT_FSIZE) fails with EFBIG from now on, and does not end the process.
+// After this call a write past the limit on file sizes (RLIMIT_FSIZE) fails with EFBIG and does not end the process.
 void survive_size_limit();
 // Raises the soft limit on open files to the hard one. Best effort.
 void raise_file_limit();
-// Are more than a third of the descriptors open that this process may have? By the number of the last one that it
-// opened to keep: the kernel gives the lowest.
+// True if more than a third of the descriptors that this process may have are open. Judges by the number of the newest
+// kept descriptor: the kernel assigns the lowest free number.
 bool are_many_open(int last_kept);
 
 // A read-only shared mapping of a whole file; empty files map to an empty span.

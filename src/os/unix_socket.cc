@@ -27,7 +27,7 @@ auto retry(Call call) {
   }
 }
 
-// The directory of a socket and its name there.
+// Opens the directory of a socket and returns the path of the socket below it.
 Result<SafePath> place_of(const std::string& path) {
   const auto slash = path.rfind('/');
   if (slash == std::string::npos) return Error{Errc::invalid, fmt::format("{}: expected a directory", path)};
@@ -35,7 +35,7 @@ Result<SafePath> place_of(const std::string& path) {
   return directory / path.substr(slash + 1);
 }
 
-// An address is at most 107 bytes long; through a descriptor any path can be named.
+// A socket address holds at most 107 bytes. `shown` leads through a descriptor, so that `path` may be of any length.
 Result<sockaddr_un> address_of(const std::string& shown, std::string_view path) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
@@ -45,8 +45,8 @@ Result<sockaddr_un> address_of(const std::string& shown, std::string_view path) 
   return address;
 }
 
-// Sets the mode of a socket that bind(2) has just made, before anybody connects. chmod(2) and chown(2) by name could
-// meet what another user put in its place; a socket of this process with a second name is somebody else's.
+// Sets the mode of a socket after bind(2) and before listen(2). chmod(2) and chown(2) by name could reach a file that
+// another user put there. If that file is another socket of this process, it has a second name and is refused.
 Status open_to(const SafePath& place, mode_t mode) {
   WEFT_TRY(const Fd made, place.root().open_made_socket(place.relative()));
   WEFT_TRY(const std::string path, path_of_descriptor(made.get(), place));
@@ -54,7 +54,7 @@ Status open_to(const SafePath& place, mode_t mode) {
   return {};
 }
 
-// The answers of a daemon decide what this process does next, so a third user's daemon is refused.
+// The daemon's answers decide what this process does next, so a daemon of a third user is refused.
 Status check_peer(int socket, const SafePath& place) {
   WEFT_TRY(const PeerCredentials peer, peer_credentials(socket));
   if (peer.uid == 0 || peer.uid == place.root().owner() || trusts_all_owners()) return {};
@@ -81,7 +81,7 @@ Error gone(std::string_view what) {
   return Error{Errc::unreachable, fmt::format("{}: the other end is gone", what)};
 }
 
-// Room for the descriptors of one message, aligned as the kernel wants it.
+// Space for the descriptors of one message, aligned as the kernel requires.
 struct Control {
   alignas(cmsghdr) std::array<char, CMSG_SPACE(kFdsAtOnceMax * sizeof(int))> bytes{};
 };
@@ -148,7 +148,7 @@ Result<PeerCredentials> peer_credentials(int socket) {
   if (::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &who, &size) != 0) return sys_error(errno, "SO_PEERCRED");
   PeerCredentials peer{who.pid, who.uid, who.gid, {}};
   socklen_t bytes = 0;
-  // Asked with no room, the kernel says how much there is.
+  // With an empty buffer, the kernel reports the size that it needs.
   if (::getsockopt(socket, SOL_SOCKET, SO_PEERGROUPS, nullptr, &bytes) == 0 || errno != ERANGE) return peer;
   peer.groups.resize(bytes / sizeof(gid_t));
   if (::getsockopt(socket, SOL_SOCKET, SO_PEERGROUPS, peer.groups.data(), &bytes) != 0)
@@ -183,7 +183,7 @@ Result<std::size_t> send_some(int socket, std::span<const std::byte> bytes, std:
   }
   ssize_t sent = retry([&] { return ::sendmsg(socket, &message, MSG_NOSIGNAL | MSG_DONTWAIT); });
   if (sent >= 0) return static_cast<std::size_t>(sent);
-  // ETOOMANYREFS: descriptors in flight up to the limit; they are taken off as they are received.
+  // ETOOMANYREFS: too many descriptors are in flight; the number falls as the receiver takes them.
   if (would_block(errno) || errno == ENOBUFS || errno == ETOOMANYREFS) return std::size_t{0};
   if (errno == EPIPE || errno == ECONNRESET) return gone("send");
   return sys_error(errno, "send");

@@ -16,7 +16,7 @@
 namespace weft {
 namespace {
 
-// Addresses that nothing else may be mapped to, the oldest first. Any thread.
+// Withdrawn addresses, the oldest first, kept so that nothing else is mapped there. Any thread.
 class Withdrawn {
  public:
   void keep(std::span<std::byte> mapped) {
@@ -32,7 +32,7 @@ class Withdrawn {
   std::deque<std::span<std::byte>> kept_;  // guarded by mutex_
 };
 
-// What a copy takes of the memory that is for all of them, until it goes.
+// Counts the bytes of one copy against kWindowCopiesMax, for its lifetime.
 class CopyRoom {
  public:
   static Result<std::shared_ptr<const CopyRoom>> take(std::size_t bytes) {
@@ -51,7 +51,7 @@ class CopyRoom {
 };
 
 Withdrawn& withdrawn() {
-  static auto* const kept = new Withdrawn;  // for as long as the process: late reads end with it
+  static auto* const kept = new Withdrawn;  // never freed: late reads may come until the process ends
   return *kept;
 }
 
@@ -68,7 +68,7 @@ Result<std::span<std::byte>> WindowMemory::map(int fd, std::uint64_t offset, std
 Status WindowMemory::read_in() const {
   if (::madvise(mapped_.data(), mapped_.size(), MADV_POPULATE_READ) == 0) return {};
   Error failed = sys_error(errno, fmt::format("a window: reading {} bytes in", mapped_.size()));
-  if (failed.code == Errc::invalid) return {};  // Linux before 5.14: a disk that fails is met where they are sent
+  if (failed.code == Errc::invalid) return {};  // Linux before 5.14: a disk error shows when the bytes are sent
   return failed;
 }
 
@@ -94,7 +94,7 @@ WindowMemory::~WindowMemory() {
   if (!mapped_.empty()) ::munmap(mapped_.data(), mapped_.size());
 }
 
-// The kernel's page of zeros: a late read of it takes neither memory nor the file.
+// Maps the kernel's page of zeros over the memory: a late read then uses neither memory nor the file.
 void WindowMemory::withdraw() {
   const std::span<std::byte> mapped = std::exchange(mapped_, {});
   void* const nothing =
