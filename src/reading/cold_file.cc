@@ -18,23 +18,23 @@
 namespace weft {
 namespace {
 
-// What FUSE gives a reader at best: from a faster source it is better to wait for all.
+// The best throughput of FUSE. From a faster source it is better to fetch the whole file first.
 constexpr std::uint64_t kFuseBytesPerS = 2U << 30U;
-constexpr std::uint64_t kFetchedWhole = 8U << 20U;  // where nothing is known of the source
+constexpr std::uint64_t kFetchedWhole = 8U << 20U;  // if the rate of the source is unknown
 constexpr std::uint64_t kFetchedAlways = 1U << 20U;
-constexpr auto kWaited = std::chrono::seconds(1);  // long enough for an error to stand
-constexpr std::uint64_t kBegunMax = 64U << 10U;    // of a view, on its way while its opener comes back to read it
-constexpr std::uint64_t kWaitsPerS = 20;           // a wait of 50 ms is about that for a part
-// A reader who goes on is preceded by twice what it has read in a row, from the first to the last.
+constexpr auto kWaited = std::chrono::seconds(1);  // an error after such a wait reaches the reader
+constexpr std::uint64_t kBegunMax = 64U << 10U;    // views up to this size are requested at open
+constexpr std::uint64_t kWaitsPerS = 20;           // a part takes about 50 ms; so may the whole file
+// Read-ahead of a sequential reader: twice the bytes that it has read in a row, from kAheadMin to kAheadMax.
 constexpr std::uint64_t kAheadMin = 2U << 20U;
 constexpr std::uint64_t kAheadMax = 64U << 20U;
 constexpr std::uint64_t kFetchStep = 16U << 20U;
 
-// Bytes of a published file that follow each other there and here.
+// A run of this file that is contiguous in one pack or, if absent, in one published file.
 struct ColdRun {
   std::uint64_t offset = 0;  // in this file
   std::uint64_t length = 0;
-  OpenPlace place;  // without a pack: it was not here when the file was opened
+  OpenPlace place;  // no pack: the run was absent when the file was opened
   BlobHome home;
 };
 
@@ -46,10 +46,10 @@ bool goes_on(const ColdRun& last, const ColdRun& next) {
          home.offset + last.length == next.home.offset;
 }
 
-// Where bytes of one published file have been brought to. Any thread.
+// The places of the fetched bytes of one published file. Any thread.
 class Brought {
  public:
-  // The piece that has this byte.
+  // Returns the piece that contains this byte.
   std::optional<Run> find(std::uint64_t offset) const {
     const std::lock_guard lock(mutex_);
     const auto at = run_at(pieces_, offset);
@@ -65,14 +65,14 @@ class Brought {
   }
 
  private:
-  // Each answer of the daemon brings a descriptor of its own: one of each pack is enough.
+  // Each answer of the daemon brings another descriptor of a pack: keeps one for each pack.
   const std::shared_ptr<const PackReader>& known(const std::shared_ptr<const PackReader>& pack) {
     const auto same = [&pack](const auto& one) { return one->id() == pack->id(); };
     if (const auto found = std::ranges::find_if(packs_, same); found != packs_.end()) return *found;
     return packs_.emplace_back(pack);
   }
 
-  // Adds only what is new of a piece.
+  // Adds the part of a piece that is not known yet.
   void insert(const Run& piece) {
     auto at = run_at(pieces_, piece.offset);
     std::uint64_t begin = piece.offset;
@@ -88,7 +88,7 @@ class Brought {
   }
 
   mutable std::mutex mutex_;
-  std::vector<Run> pieces_;  // by offset; guarded by mutex_, as is the next
+  std::vector<Run> pieces_;  // by offset; guarded by mutex_, as is packs_
   std::vector<std::shared_ptr<const PackReader>> packs_;
 };
 
@@ -102,7 +102,7 @@ class ColdFile final : public OpenFile {
     size_ += blob.id.length;
   }
 
-  // Everything that was not here.
+  // Fetches all absent bytes.
   Status bring_all() {
     for (const ColdRun& run : runs_) {
       if (run.place.pack) continue;
@@ -114,12 +114,12 @@ class ColdFile final : public OpenFile {
     }
     return {};
   }
-  // The only run, which is not here: whoever reads it first takes it.
+  // Requests the only run, which is absent, without a wait. The first reader takes the bytes.
   void begin_all() {
     const ColdRun& run = runs_.front();
     begun_ = cold_.reads->begin({run.home.version, run.home.file, {run.home.offset, run.length}, 0, false});
   }
-  // What lies behind who reads comes too, however little that has read. Before it is used.
+  // Reads ahead to the end of the file from the first read on. Call it before the file is used.
   void bring_rest() { rest_too_ = true; }
   std::uint64_t absent_bytes() const {
     std::uint64_t bytes = 0;
@@ -132,10 +132,10 @@ class ColdFile final : public OpenFile {
   Result<MemoryParts> in_memory(std::uint64_t offset, std::size_t count) override;
   int backing_fd() const override;
   ReadMode mode() const override { return mode_; }
-  void stream() { mode_ = ReadMode::streamed; }  // before it is used
+  void stream() { mode_ = ReadMode::streamed; }  // call it before the file is used
 
  private:
-  // A range of the published file that `run` is of.
+  // Fetches a range of the published file that contains `run`.
   Status bring(const ColdRun& run, Range range, std::uint64_t ahead, bool all) {
     auto pieces = cold_.reads->bring({run.home.version, run.home.file, range, ahead, all});
     if (!pieces.ok()) return as_io(Error{pieces.error().code, fmt::format("{}: {}", where_, pieces.error().message)});
@@ -143,7 +143,7 @@ class ColdFile final : public OpenFile {
     return {};
   }
   Status take_begun(const ColdRun& run);
-  // on_part(pack, offset in it, length) for each part of a run, in order; what is not here is brought.
+  // Calls on_part(pack, offset in it, length) for each part of a run, in order. Fetches absent bytes.
   template <class OnPart>
   Status each_piece(const ColdRun& run, std::uint64_t within, std::size_t length, std::uint64_t ahead,
                     const OnPart& on_part);
@@ -162,12 +162,12 @@ class ColdFile final : public OpenFile {
   bool rest_too_ = false;
   std::vector<ColdRun> runs_;  // in order, touching, from head_.size() to size_
   mutable std::mutex mutex_;
-  std::map<std::pair<VersionId, std::uint32_t>, Brought> brought_;  // guarded by mutex_: the map, not what is in it
+  std::map<std::pair<VersionId, std::uint32_t>, Brought> brought_;  // mutex_ guards the map, not its values
   ReadsInARow reads_;
   std::unique_ptr<ColdReads::Begun> begun_;  // guarded by mutex_
 };
 
-// A reader who jumps moves what it reads; one who goes on, more and more ahead of it.
+// Returns how many bytes to fetch behind a read: none after a jump, more and more for a sequential reader.
 std::uint64_t ColdFile::ahead_of(std::uint64_t offset, std::uint64_t length) {
   const std::uint64_t in_a_row = reads_.note(offset, length);
   if (rest_too_) return size_;
@@ -175,7 +175,7 @@ std::uint64_t ColdFile::ahead_of(std::uint64_t offset, std::uint64_t length) {
   return ahead < kAheadMin ? 0 : ahead;
 }
 
-// Where it had failed before anybody waited for it, it is asked for again.
+// Takes the result of begin_all(), once. An error that took less than kWaited is dropped: the caller fetches again.
 Status ColdFile::take_begun(const ColdRun& run) {
   std::unique_ptr<ColdReads::Begun> begun;
   {
@@ -246,7 +246,7 @@ Result<MemoryParts> ColdFile::in_memory(std::uint64_t offset, std::size_t count)
                       });
 }
 
-// The file that its bytes were brought to, when that is this file.
+// Returns the file of the pack that the bytes were fetched into, if it equals this file.
 int ColdFile::backing_fd() const {
   if (!head_.empty() || runs_.size() != 1 || runs_.front().place.pack || runs_.front().home.offset != 0) return -1;
   const std::lock_guard lock(mutex_);
@@ -257,7 +257,7 @@ int ColdFile::backing_fd() const {
   return piece->place.pack->size() == size_ ? piece->place.pack->fd() : -1;
 }
 
-// What the mount's options leave open, the node says.
+// The mount's options decide first, then the node's advice.
 ColdAdvice advice_for(const Cold& cold) {
   const bool decided = cold.policy && *cold.policy != ColdPolicy::automatic;
   ColdAdvice advice = decided ? ColdAdvice() : cold.reads->advice();

@@ -1,4 +1,4 @@
-// Open files some of whose bytes are not on this node: read as they come.
+// Open files with bytes that are not on this node: they are fetched while the file is read.
 #pragma once
 
 #include <cstdint>
@@ -14,41 +14,41 @@
 
 namespace weft {
 
-// Who brings what is not here, and how.
+// How the absent bytes of a file are fetched.
 struct Cold {
-  ColdReads* reads = nullptr;        // outlives what is opened; none: what is not here cannot be read
-  std::optional<ColdPolicy> policy;  // without: as `reads` advises
+  ColdReads* reads = nullptr;        // outlives the open files; null: absent bytes cannot be read
+  std::optional<ColdPolicy> policy;  // empty: `reads` advises
 };
 
-// Bytes that cannot be brought are Errc::io to their reader, but for a full disk and a reader that was killed. The
-// message stays.
+// Converts the error of a fetch to Errc::io for the reader, with the same message. A full disk and a killed reader keep
+// their codes.
 Status as_io(Status status);
 
-// Where a blob is in a published file, so that it can be asked for.
+// The place of a blob in a published file, by which it can be fetched.
 struct BlobHome {
   VersionId version = 0;
   std::uint32_t file = 0;
   std::uint64_t offset = 0;  // bytes
 };
 
-// Of a file of tensors that lacks so much, what comes is given to its readers straight (ReadMode::streamed): what
-// fits into a few requests is better kept by the kernel.
+// A file of tensors that lacks at least so many bytes passes them straight to its readers (ReadMode::streamed). Fewer
+// absent bytes fit into a few requests, and are better kept in the page cache.
 inline constexpr std::uint64_t kStreamedMin = 8U << 20U;
 
-// Part of a file: a blob, and where it can be had if it is not here.
+// Part of a file: a blob, and where it can be fetched if it is absent.
 struct ColdBlob {
   ContentId id;
   BlobHome home;
 };
 
-// Who reads a file: tensors are read in large parts, or mapped; of others nothing is known.
+// The readers of a file: tensors are read in large parts, or mapped; nothing is known about readers of other files.
 enum class ReadFor : bool { anything, tensors };
 
-// The file `head` ‖ blob 0 ‖ blob 1 ‖ …; what is here is locked. By the policy it may be brought here first, so that
-// backing_fd() is all of it where it became one file.
+// Opens the file `head` ‖ blob 0 ‖ blob 1 ‖ …, and locks its local blobs. If the policy says so, fetches the absent
+// blobs first. If they all become one file, backing_fd() returns it.
 Result<std::shared_ptr<OpenFile>> open_cold(Store& store, const Cold& cold, std::string where, std::string head,
                                             std::span<const ColdBlob> blobs, ReadFor read_for = ReadFor::anything);
-// The same of one blob that was not here a moment ago.
+// As open_cold(), for one blob that was absent a moment ago.
 Result<std::shared_ptr<OpenFile>> open_absent_blob(const Cold& cold, std::string where, std::string head,
                                                    const ColdBlob& blob);
 

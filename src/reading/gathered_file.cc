@@ -53,7 +53,8 @@ class GatheredFile final : public OpenFile {
     return {};
   }
 
-  // Where the byte at `offset` of the elements in C order is in the memory, and how many bytes follow it there as here.
+  // Returns the place in the memory of the byte at `offset` of the elements in C order, with the number of bytes that
+  // are contiguous in both orders.
   Range piece_at(std::uint64_t offset) const {
     std::uint64_t element = offset / tensor_.element_bytes;
     const std::uint64_t within = offset % tensor_.element_bytes;

@@ -1,4 +1,4 @@
-// An .npy file of a tensor whose bytes lie here and there in published files.
+// An .npy file of a tensor whose bytes are scattered over published files.
 #pragma once
 
 #include <cstdint>
@@ -12,14 +12,14 @@
 
 namespace weft {
 
-// The tensor's memory is bytes of open files, one run after the other. Without strides its elements lie there in C
-// order; else as FoundTensor (weft/format.h) says. Runs and strides fit the shape: a manifest was checked.
+// The tensor's memory is a sequence of runs of open files. Without strides the elements lie there in C order; with
+// strides, as FoundTensor (weft/format.h) defines. Runs and strides fit the shape, because the manifest was checked.
 struct GatheredTensor {
   struct Run {
-    std::uint64_t offset = 0;  // in the memory
+    std::uint64_t offset = 0;  // in the tensor's memory
     std::uint64_t length = 0;
     std::shared_ptr<OpenFile> file;
-    std::uint64_t at = 0;  // in the file
+    std::uint64_t at = 0;  // offset in `file`
   };
 
   void add(std::shared_ptr<OpenFile> file, Range range);
@@ -31,7 +31,7 @@ struct GatheredTensor {
   std::uint64_t element_bytes = 1;
 };
 
-// The file `head` ‖ elements in C order.
+// Opens the file `head` ‖ elements in C order.
 std::shared_ptr<OpenFile> open_gathered(GatheredTensor tensor);
 
 }  // namespace weft

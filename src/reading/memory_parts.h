@@ -1,4 +1,4 @@
-// Where the bytes of an open file lie in memory.
+// The bytes of an open file as parts that lie in memory (OpenFile::in_memory()).
 #pragma once
 
 #include <cstddef>
@@ -14,12 +14,12 @@
 
 namespace weft {
 
-// Adds bytes of a pack, mapped and in the page table. Errc::absent when they are not in the page cache: those are read
-// by read(), since a fault brings single pages.
+// Adds bytes of a pack, mapped and in the page table. Errc::absent if they are not in the page cache: read() reads
+// larger parts than page faults would.
 Status add_present(MemoryParts& parts, const PackReader& pack, std::uint64_t offset, std::size_t length);
 
-// As OpenFile::in_memory(), for each_part(): `add(parts, run, within, length)` adds bytes of a run, and gives
-// Errc::absent where they do not lie in memory.
+// Implements OpenFile::in_memory() by each_part(). `add(parts, run, within, length)` adds bytes of a run, and returns
+// Errc::absent if they do not lie in memory; the result is then empty.
 template <class Run, class Add>
 Result<MemoryParts> memory_parts(std::string_view head, const std::vector<Run>& runs, std::uint64_t offset,
                                  std::size_t count, const Add& add) {

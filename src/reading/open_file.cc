@@ -24,7 +24,7 @@ class BlobFile final : public OpenFile {
     for (const Run& run : runs_) read_exactly_from_now_on(run.place.pack->fd());
   }
 
-  void read_ahead(const ReadAhead& ahead);  // before it is used
+  void read_ahead(const ReadAhead& ahead);  // call it before the file is used
 
   std::uint64_t size() const override { return size_; }
   Result<std::size_t> read(std::uint64_t offset, std::span<std::byte> out) override;
@@ -40,7 +40,7 @@ class BlobFile final : public OpenFile {
   std::string head_;
   const std::uint64_t size_;
   const std::vector<Run> runs_;                  // in order, touching, from head_.size() to size_
-  std::unique_ptr<Prefetcher::Watch> prefetch_;  // last, as the next: they use the packs' descriptors
+  std::unique_ptr<Prefetcher::Watch> prefetch_;  // last, as is read_on_: both use the packs' descriptors
   std::unique_ptr<ReadOn> read_on_;
 };
 

@@ -1,4 +1,4 @@
-// Open files of the mounted tree: bytes in memory, then blobs, one after the other.
+// Open files of the mounted tree: bytes in memory, followed by blobs.
 #pragma once
 
 #include <cstdint>
@@ -15,21 +15,21 @@
 
 namespace weft {
 
-// Who reads ahead in a file, and where its tensors begin, ascending. Nothing is read ahead where one of them is
-// missing, but for a file of one tensor, where somebody reads on.
+// The read-ahead of a file: a prefetcher, and the offsets of the tensors, ascending. Without a prefetcher or without
+// borders nothing is read ahead. But a file of one tensor needs no borders: its sequential readers are read ahead of.
 struct ReadAhead {
   Prefetcher* prefetcher = nullptr;  // outlives the file
   std::vector<std::uint64_t> borders;
-  bool one_tensor = false;  // no borders then
+  bool one_tensor = false;  // then without borders
 };
 
-// The file `head` ‖ blob 0 ‖ blob 1 ‖ …; none of the blobs is empty. `where` starts messages. What it needs it keeps:
-// neither the store's index nor the version is asked again.
+// Opens the file `head` ‖ blob 0 ‖ blob 1 ‖ …; none of the blobs is empty. `where` starts error messages. The file
+// needs neither the store's index nor the version after the open.
 Result<std::shared_ptr<OpenFile>> open_blobs(Store& store, std::string where, std::string head,
                                              std::span<const ContentId> blobs, const ReadAhead& ahead = {},
                                              Remembered known = {});
 
-// A file that is all of one pack.
+// Opens a whole pack as a file.
 std::shared_ptr<OpenFile> open_pack(std::string where, std::shared_ptr<const PackReader> pack, const ReadAhead& ahead);
 
 std::shared_ptr<OpenFile> open_text(std::string text, ReadMode mode = ReadMode::cached);

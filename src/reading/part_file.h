@@ -1,4 +1,4 @@
-// A file that is a part of another one.
+// A file that is a part of another file.
 #pragma once
 
 #include <memory>
@@ -8,7 +8,7 @@
 
 namespace weft {
 
-// `part` lies within `whole`.
+// Opens `part` of `whole`, which must contain it.
 std::shared_ptr<OpenFile> open_part(std::shared_ptr<OpenFile> whole, Range part);
 
 }  // namespace weft

@@ -12,8 +12,8 @@
 namespace weft {
 namespace {
 
-// Each reader brings in a large page, and all of them together a whole window. If a reader of the file comes upon a
-// page that is not on its way yet, the kernel reads ahead in small pages.
+// Each thread brings in one large page, and all together a whole window. If a reader of the file reaches a page that is
+// not being read yet, the kernel reads ahead in small pages.
 constexpr unsigned kReaders = 32;
 constexpr std::size_t kLeftMax = 64;  // files that are watched after their last close
 
@@ -36,8 +36,8 @@ void Prefetcher::Watch::told(std::uint64_t offset, std::uint64_t length) {
   if (file_->told(offset, length)) owner_.wake_at({});
 }
 
-// Opening a file that is all in memory wakes no thread, and the opener does not look through the file either: readers
-// need the processors, and may wait for this one.
+// Opening a file that is all in memory wakes no thread. The opener does not scan the file either: readers need the
+// processors, and may wait for this thread.
 void Prefetcher::Watch::begin() {
   owner_.wake_at(file_->begin(Clock::now()));
 }
@@ -84,7 +84,7 @@ std::shared_ptr<PrefetchedFile> Prefetcher::take_oldest_left() {
 void Prefetcher::start() {
   if (thread_.joinable()) return;
   timer_ = Fd(::timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC));
-  if (!timer_.valid()) return;  // too many descriptors, or too many threads: nothing is read ahead until there is one
+  if (!timer_.valid()) return;  // without a free descriptor or thread nothing is read ahead; the next watch() retries
   readers_ = std::make_unique<ThreadPool>(kReaders);
   try {
     thread_ = std::thread([this] { run(); });
@@ -93,7 +93,7 @@ void Prefetcher::start() {
   }
 }
 
-// Parts are submitted while no lock is held: if the pool has no threads, this thread brings them in.
+// Submits parts without a lock, because a pool without threads runs them in this thread.
 Prefetcher::Clock::time_point Prefetcher::step(const std::shared_ptr<PrefetchedFile>& watched, Clock::time_point now) {
   const PrefetchedFile::Step step = watched->step(now);
   for (const auto& part : step.parts) readers_->submit([watched, part] { watched->bring_in(part); });
@@ -104,7 +104,7 @@ void Prefetcher::wake_at(Clock::time_point when) {
   const std::lock_guard lock(mutex_);
   if (when >= wakes_at_ || !timer_.valid()) return;
   wakes_at_ = when;
-  const auto at = std::max(when.time_since_epoch(), std::chrono::nanoseconds(1));  // 0 would disarm it
+  const auto at = std::max(when.time_since_epoch(), std::chrono::nanoseconds(1));  // 0 would disarm the timer
   const auto seconds = std::chrono::floor<std::chrono::seconds>(at);
   itimerspec expiry{};
   expiry.it_value = {static_cast<time_t>(seconds.count()), static_cast<long>((at - seconds).count())};

@@ -1,6 +1,6 @@
 // Reads ahead in containers that are open or were just closed, each around its reader (prefetch_window.h). One thread
-// looks how far readers are, and other threads wait for the disk. If nobody reads, the first thread wakes once a second
-// at most; if there is nothing to watch, it sleeps. Any thread.
+// follows the readers, and other threads wait for the disk. While no reader moves, the first thread wakes at most once
+// a second; without a watched file it sleeps. Any thread.
 #pragma once
 
 #include <chrono>
@@ -22,17 +22,18 @@ class Prefetcher {
   using Clock = std::chrono::steady_clock;
 
  public:
-  // One open file that is read ahead in, until this is destroyed. Then its descriptors are not used any more. If reads
-  // are not reported, a mapping may outlive the file's last close (loaders map and close), and its readers go on. The
-  // prefetcher then precedes them by a descriptor of its own, as long as they move, and ten seconds longer.
+  // Reads ahead in one open file until destroyed. The file's descriptors are not used afterwards. If reads are not
+  // reported, a mapping may outlive the file's last close (loaders map and close), and its readers go on. Then the
+  // prefetcher reads ahead of them through a descriptor of its own, while they move and for ten seconds more.
   class Watch {
    public:
     ~Watch();
     Watch(const Watch&) = delete;
     Watch& operator=(const Watch&) = delete;
-    // A reader opened the file. Brings in its beginning, unless another reader moved in it lately.
+    // Call it after a reader has opened the file. Brings in the beginning, unless another reader moved in the file
+    // lately.
     void begin();
-    void told(std::uint64_t offset, std::uint64_t length);  // somebody reads here
+    void told(std::uint64_t offset, std::uint64_t length);  // reports a read
 
    private:
     friend class Prefetcher;
@@ -42,11 +43,11 @@ class Prefetcher {
   };
 
   Prefetcher() = default;
-  ~Prefetcher();  // after every Watch
+  ~Prefetcher();  // destroy every Watch first
   Prefetcher(const Prefetcher&) = delete;
   Prefetcher& operator=(const Prefetcher&) = delete;
 
-  // Nothing is brought in before begin() or told().
+  // Brings in nothing before begin() or told().
   std::unique_ptr<Watch> watch(PrefetchSubject subject);
 
  private:
@@ -54,18 +55,18 @@ class Prefetcher {
   void wake_at(Clock::time_point when);
   void start();  // under mutex_
   Clock::time_point step(const std::shared_ptr<PrefetchedFile>& watched,
-                         Clock::time_point now);                             // when it is due again
-  std::shared_ptr<PrefetchedFile> rejoined(const PrefetchSubject& subject);  // under mutex_; nullptr: it was not left
-  void drop_over();                                                          // of left_
-  std::shared_ptr<PrefetchedFile> take_oldest_left();  // under mutex_; nullptr: they are not too many
+                         Clock::time_point now);                             // returns when the next step is due
+  std::shared_ptr<PrefetchedFile> rejoined(const PrefetchSubject& subject);  // under mutex_; nullptr: not in left_
+  void drop_over();                                                          // removes ended files from left_
+  std::shared_ptr<PrefetchedFile> take_oldest_left();                        // under mutex_; nullptr: left_ is not full
 
-  std::mutex mutex_;                                       // before a file's own
+  std::mutex mutex_;                                       // locked before a file's own mutex
   std::vector<std::shared_ptr<PrefetchedFile>> watched_;   // each has a Watch; guarded by mutex_
-  std::vector<std::shared_ptr<PrefetchedFile>> left_;      // none has a Watch any more; guarded by mutex_
-  Clock::time_point wakes_at_ = Clock::time_point::max();  // guarded by mutex_: when timer_ goes off at the latest
-  Fd timer_;                                               // of the clock that steady_clock is
+  std::vector<std::shared_ptr<PrefetchedFile>> left_;      // closed files, without a Watch; guarded by mutex_
+  Clock::time_point wakes_at_ = Clock::time_point::max();  // guarded by mutex_: the latest time at which timer_ fires
+  Fd timer_;                                               // CLOCK_MONOTONIC, as steady_clock
   bool ending_ = false;                                    // guarded by mutex_
-  std::unique_ptr<ThreadPool> readers_;                    // made with the first watch, as the thread is
+  std::unique_ptr<ThreadPool> readers_;                    // created with the first watch, as is thread_
   std::thread thread_;
 };
 

@@ -1,4 +1,4 @@
-// What is read ahead in. Plain data.
+// A file to read ahead in. Plain data.
 #pragma once
 
 #include <cstdint>
@@ -6,7 +6,7 @@
 
 namespace weft {
 
-// [offset, offset + length) of a file is what lies in `fd` from fd_offset on.
+// The bytes [offset, offset + length) of a file, which lie in `fd` from fd_offset on.
 struct FilePiece {
   std::uint64_t offset = 0;
   std::uint64_t length = 0;
@@ -14,11 +14,11 @@ struct FilePiece {
   std::uint64_t fd_offset = 0;
 };
 
-// Pieces are in order and touch, from pieces[0].offset to the file's end.
+// Pieces are in order and contiguous, from pieces[0].offset to the file's end.
 struct PrefetchSubject {
   std::vector<FilePiece> pieces;
   std::vector<std::uint64_t> borders;  // where tensors begin, ascending
-  bool reads_seen = false;             // every read is told; else the page cache is watched
+  bool reads_seen = false;             // every read is reported; else the page cache is watched
 };
 
 }  // namespace weft

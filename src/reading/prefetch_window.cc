@@ -29,8 +29,8 @@ void PrefetchWindow::reach(std::uint64_t offset) {
   while (!wires_.empty() && wires_.front() < reader_) wires_.pop_front();
 }
 
-// A reader that jumped to a tensor may want only this tensor. So the window goes no further than its first size behind
-// the tensor, until the reader is well past the tensor's end.
+// A reader that jumped to a tensor may want only this tensor. So the window ends at most window_first behind the
+// tensor, until the reader is well past the tensor's end.
 std::optional<Range> PrefetchWindow::advance(const IsUsed& is_used) {
   for (std::size_t i = wires_.size(); i-- > 0;) {
     if (!is_used(wires_[i])) continue;
@@ -42,13 +42,13 @@ std::optional<Range> PrefetchWindow::advance(const IsUsed& is_used) {
   if (begin_ > 0 && reader_ <= tensor_end_ + shape_.wire_gap)
     target = std::min(target, tensor_end_ + shape_.window_first);
   if (target >= size_) return fill(size_);
-  const std::uint64_t stride = room_ / 4;  // small requests come in small pages
+  const std::uint64_t stride = room_ / 4;  // small requests would bring small pages
   if (target == ahead && target < front_ + stride) return {};
   return fill(target / shape_.stride_unit * shape_.stride_unit);
 }
 
 // Loaders may look at the first page of each tensor before they read any. So the next wire is the beginning of a
-// tensor, if one lies about that far.
+// tensor, if a tensor begins near the regular distance.
 std::uint64_t PrefetchWindow::next_wire(std::uint64_t last) const {
   const std::uint64_t gap = shape_.wire_gap;
   const auto behind = std::upper_bound(borders_.begin(), borders_.end(), last + gap + gap / 8);
@@ -69,7 +69,7 @@ std::optional<Range> PrefetchWindow::fill(std::uint64_t target) {
 }
 
 // Returns the first of borders [first, end) that is in the page cache and was not seen there before, and marks all such
-// borders as seen. One look passes over a whole half that no reader touched.
+// borders as seen. One query skips a whole half that no reader touched.
 std::optional<std::size_t> PrefetchWindow::touched(const AnyCached& any_cached, std::size_t first, std::size_t end) {
   while (first < end && seen_[first]) ++first;
   while (first < end && seen_[end - 1]) --end;

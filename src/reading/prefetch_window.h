@@ -1,10 +1,10 @@
-// Decides where to read ahead of a reader whose reads nobody reports: the reader of a mapping, or of a handle that the
-// kernel serves. Some pages of the ranges that the window asks for, some MiB apart, are wires. A wire that the reader
-// used (os/page_use.h) tells how far the reader is. A page that is merely cached tells nothing, since the kernel reads
-// ahead of the reader by itself, up to twice the device's read_ahead_kb.
+// Decides where to read ahead of a reader whose reads are not reported: the reader of a mapping, or of a handle that
+// the kernel serves. Some pages of the ranges that the window asks for, some MiB apart, are wires. A wire that the
+// reader used (os/page_use.h) tells how far the reader is. A page that is merely cached tells nothing, since the kernel
+// reads ahead of the reader by itself, up to twice the device's read_ahead_kb.
 //
-// The class is pure. It learns through functions what was used and what is cached, and returns the range to bring in.
-// It is for one thread.
+// The class is pure: functions tell it which pages were used and which are cached, and it returns the range to bring
+// in. It is for one thread.
 #pragma once
 
 #include <cstdint>
@@ -18,9 +18,9 @@
 namespace weft {
 
 struct PrefetchShape {
-  std::uint64_t window_max = 64U << 20U;    // ahead of the reader
+  std::uint64_t window_max = 64U << 20U;    // bytes ahead of the reader
   std::uint64_t window_first = 16U << 20U;  // the size of the window after an open or a jump; it doubles with each wire
-  std::uint64_t wire_gap = 8U << 20U;       // between wires, about
+  std::uint64_t wire_gap = 8U << 20U;       // distance of two wires, about
   std::uint64_t wire_first = 1U << 20U;     // from the window's beginning to the first wire
   std::uint64_t stride_unit = 2U << 20U;    // the window grows by multiples of a large page
   std::uint64_t page = 4096;
@@ -36,21 +36,21 @@ class PrefetchWindow {
   // `borders`: where tensors begin, ascending, below `size`.
   PrefetchWindow(std::uint64_t size, std::vector<std::uint64_t> borders, const PrefetchShape& shape);
 
-  // Looks which wires the reader has reached. Returns the range to bring in now, or nothing if the reader stands.
+  // Checks which wires the reader has reached. Returns the range to bring in, or nothing if the window is large enough.
   std::optional<Range> advance(const IsUsed& is_used);
-  // True if a tensor outside of the window was touched since the last call. The window then starts anew at this tensor.
+  // True if a tensor outside of the window was touched since the last call. The window then restarts at this tensor.
   bool jumped(const AnyCached& any_cached);
-  // Marks tensors that have left the page cache as untouched, so that jumped() reports them again. Each call goes
-  // through the next `tensors` tensors.
+  // Marks tensors that have left the page cache as untouched, so that jumped() reports them again. Each call checks the
+  // next `tensors` tensors.
   void look_anew(const AnyCached& any_cached, std::size_t tensors = SIZE_MAX);
-  // Starts the window anew at the beginning of the file.
+  // Restarts the window at the beginning of the file.
   void restart(const AnyCached& any_cached);
-  // A reader reported a read of [offset, offset + length).
+  // Reports a read of [offset, offset + length).
   void told(std::uint64_t offset, std::uint64_t length);
 
   bool begun() const { return front_ > 0; }
   std::uint64_t reader() const { return reader_; }  // the reader is here or further
-  // Nothing is left to bring in ahead of the reader.
+  // True if nothing is left to bring in ahead of the reader.
   bool at_end() const { return front_ >= size_; }
   const std::vector<std::uint64_t>& borders() const { return borders_; }
 
@@ -65,15 +65,15 @@ class PrefetchWindow {
   const std::uint64_t size_;
   const std::vector<std::uint64_t> borders_;
   const PrefetchShape shape_;
-  std::vector<bool> seen_;        // by border: its page was cached, or ours to bring in
-  std::size_t anew_next_ = 0;     // of seen_, for look_anew()
-  bool looked_ = false;           // seen_ is filled in
-  std::uint64_t begin_ = 0;       // where the window was set up
-  std::uint64_t tensor_end_ = 0;  // of the tensor there
+  std::vector<bool> seen_;        // per border: its page was cached, or the window covered it
+  std::size_t anew_next_ = 0;     // next index into seen_ for look_anew()
+  bool looked_ = false;           // jumped() was called, so seen_ is filled in
+  std::uint64_t begin_ = 0;       // where the window started
+  std::uint64_t tensor_end_ = 0;  // end of the tensor at begin_
   std::uint64_t reader_ = 0;      // the reader is here or further
   std::uint64_t front_ = 0;       // [begin_, front_) was brought in
   std::uint64_t marked_ = 0;      // seen_ covers everything before this
-  std::uint64_t room_ = 0;        // how far ahead of the reader the window may go
+  std::uint64_t room_ = 0;        // how far the window may reach ahead of the reader
   std::uint64_t wire_next_ = 0;
   std::deque<std::uint64_t> wires_;  // ascending, not yet reached
 };

@@ -12,17 +12,17 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr auto kPollReading = 1ms;     // while the reader moves: 2 MiB at 2 GB/s
-constexpr auto kReadingLasts = 100ms;  // since a reader was last seen to move
+constexpr auto kReadingLasts = 100ms;  // a reader counts as moving for so long after its last move
 constexpr auto kPollIdle = 1s;
-constexpr int kPausePart = 8;  // after that, the pause is this part of the time since the reader moved
+constexpr int kPausePart = 8;  // afterwards, the pause is this part of the time since the last move
 constexpr auto kLookForJumps = 2ms;
-constexpr auto kLookAnew = 2s;                 // a tensor that has left memory since then counts as untouched
-constexpr std::size_t kTensorsLookedAt = 500;  // in one step: half a millisecond
-constexpr auto kSeemsToRest = 100ms;           // until a file that seems to be all in memory is looked through
-constexpr auto kRest = 250ms;                  // until a file that was all in memory is looked through again
-constexpr int kLooksApart = 100;               // and this often what the look took: 1.2 ms for 256 MiB in single pages
-constexpr std::uint64_t kLookedThrough = 64U << 20U;  // in one step; 0.2 ms for small pages
-constexpr std::size_t kComingMax = 64;  // large pages, two windows: a reader that jumps about outruns the disk
+constexpr auto kLookAnew = 2s;                 // interval of look_anew()
+constexpr std::size_t kTensorsLookedAt = 500;  // in one step, which takes half a millisecond
+constexpr auto kSeemsToRest = 100ms;           // until a file that seems to be all in memory is scanned
+constexpr auto kRest = 250ms;                  // pause between two scans of a file in memory
+constexpr int kLooksApart = 100;               // plus 100 times the scan itself: 1.2 ms for 256 MiB in small pages
+constexpr std::uint64_t kLookedThrough = 64U << 20U;  // scanned in one step: 0.2 ms for small pages
+constexpr std::size_t kComingMax = 64;  // large pages, two windows: a reader with many jumps outruns the disk
 constexpr std::uint64_t kWithoutWires = std::uint64_t{1} << 62U;
 
 PrefetchShape shape_for(bool reads_told) {
@@ -53,7 +53,7 @@ void PrefetchedFile::enter(State state, Clock::time_point due) {
   due_ = due;
 }
 
-// begin() is called in the opener's request, so it only guesses whether all is in memory.
+// Runs in the opener's request, so it only guesses whether all of the file is in memory.
 PrefetchedFile::Clock::time_point PrefetchedFile::begin(Clock::time_point now) {
   const std::lock_guard lock(mutex_);
   const bool is_read = window_.begun() && now - moved_ < kReadingLasts;
@@ -90,7 +90,7 @@ PrefetchedFile::Step PrefetchedFile::step(Clock::time_point now) {
   return step;
 }
 
-// Each step looks at a part of the file, and the next step is due at once, so that other files have their turn.
+// Scans a part of the file in each step. The next step is due at once, so that other files have their turn between.
 void PrefetchedFile::look_through(Clock::time_point now) {
   if (state_ == State::resting) {
     looked_ = 0;
@@ -103,8 +103,8 @@ void PrefetchedFile::look_through(Clock::time_point now) {
   enter(State::resting, now + kRest + kLooksApart * (Clock::now() - look_began_));
 }
 
-// The opener may have read the first pages by now. So the last page of the first window decides whether the window
-// starts at the file's beginning, or goes on where it is.
+// The opener may have read the first pages already. So the last page of the first window decides: if it is cached, the
+// window goes on where it is, else it restarts at the file's beginning.
 void PrefetchedFile::start(Clock::time_point now) {
   due_ = now + kPollReading;
   if (!coming_.empty()) return;
@@ -117,7 +117,7 @@ void PrefetchedFile::start(Clock::time_point now) {
   enter(State::following, now);
 }
 
-// Returns the parts to bring in now, which are in coming_ then.
+// Returns the parts to bring in now, after adding them to coming_.
 std::vector<PrefetchedFile::Part> PrefetchedFile::follow(Clock::time_point now) {
   due_ = now + kPollReading;
   if (coming_.size() >= kComingMax) {
@@ -139,7 +139,7 @@ std::vector<PrefetchedFile::Part> PrefetchedFile::follow(Clock::time_point now) 
   return parts;
 }
 
-// bring_in() maps a page for a moment, which is no use of it.
+// True if a reader used the page of a wire. bring_in() maps a page for a moment, so pages in coming_ do not count.
 bool PrefetchedFile::is_used(std::uint64_t wire) const {
   const auto page = pages_.page_at(wire);
   if (!page) return false;
@@ -156,7 +156,7 @@ PrefetchedFile::Clock::time_point PrefetchedFile::next_look(Clock::time_point no
   return now + std::min<Clock::duration>(still / kPausePart, kPollIdle);
 }
 
-// A file of many tensors takes longer to look through, and is looked through less often.
+// A file of many tensors takes longer to check, and is checked less often.
 bool PrefetchedFile::look_for_jump(Clock::time_point now) {
   const bool jumped = window_.jumped(any_cached());
   jumps_due_ = now + kLookForJumps + 20 * (Clock::now() - now);
@@ -184,14 +184,14 @@ void PrefetchedFile::end() {
   idle_.wait(lock, [this] { return working_ == 0; });
 }
 
-// Parts that are on their way use the descriptor of before. So the file is held before it is read ahead, or while
-// nothing is on its way.
+// Opens the file again for the prefetcher. Parts in flight use the caller's descriptor, so the switch is possible only
+// while none is in flight.
 bool PrefetchedFile::hold() {
   if (pages_.held() || reads_told_ || !coming_.empty()) return pages_.held();
   return pages_.hold();
 }
 
-// A loader that maps a file may have closed it before the first step.
+// Calls hold() too: a loader that maps a file may have closed it before the first step.
 bool PrefetchedFile::leave(Clock::time_point now) {
   const std::lock_guard lock(mutex_);
   if (state_ == State::fresh || state_ == State::resting || served_ || !hold()) return false;
@@ -217,10 +217,11 @@ PrefetchedFile::Clock::time_point PrefetchedFile::last_sign() const {
   return std::max(moved_, left_since_.value_or(moved_));
 }
 
-// A file that was deleted from the store is not opened any more, and its readers are few.
+// True if read-ahead is of no more use. A file that was deleted from the store is never opened again and has few
+// readers.
 bool PrefetchedFile::is_left_alone(Clock::time_point now) const {
   if (now - last_sign() >= kLeftFor || pages_.held_is_deleted()) return true;
-  // Nothing of a small file is left to bring in: its reader was faster than the first look at it.
+  // Nothing of a small file is left to bring in: its reader was faster than the first step.
   return now - moved_ >= kReadingLasts && pages_.size() <= kLookedThrough && pages_.all_cached({0, pages_.size()});
 }
 

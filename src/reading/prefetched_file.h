@@ -1,18 +1,18 @@
-// One file that is read ahead in: whether anything of it can be brought in, how far its readers are, and what is on its
-// way. Any thread.
+// A file to read ahead in: whether parts of it are missing, how far its readers are, and which parts are in flight. Any
+// thread.
 //
-//   state      what is known of the file
+//   state      meaning
 //   fresh      no reader has begun
-//   starting   something is missing; as soon as nothing is on its way, the window is set up
+//   starting   pages are missing; as soon as no part is in flight, the window is set up
 //   following  the window goes ahead of the readers (prefetch_window.h)
-//   resting    all of it is in memory, or seems to be. Nothing can be brought in, and its readers need the processors
-//   looking    goes through the file, to learn whether all of it is in memory
-//   over       no descriptor is used any more
+//   resting    all of the file is in memory, or seems to be: nothing to bring in, and readers need the processors
+//   looking    scans the file, to find out whether all of it is in memory
+//   over       all descriptors are out of use
 //
 //   from                  to                    when
-//   fresh                 resting | starting    begin(): whether something is missing is guessed from a few pages
+//   fresh                 resting | starting    begin(): guesses from a few pages whether any page is missing
 //   fresh                 following             told(): a reader began without an open
-//   starting              following             nothing is on its way; pages on their way would count as cached
+//   starting              following             no part is in flight; pages in flight would count as cached
 //   resting               looking               it has rested for a while
 //   looking               resting | starting    all pages were found in memory | a page was missing
 //   any but over          resting | starting    begin(), unless a reader moved lately: it has precedence
@@ -41,27 +41,27 @@ class PrefetchedFile {
   using Part = SubjectPages::Part;
   enum class State { fresh, starting, following, resting, looking, over };
   struct Step {
-    std::vector<Part> parts;  // each to be brought in, by bring_in()
-    Clock::time_point due;    // when to ask again
+    std::vector<Part> parts;  // pass each to bring_in()
+    Clock::time_point due;    // when to call step() again
   };
 
-  // The subject's descriptors are the caller's. They are used until end(), or until leave() is true.
+  // The caller owns the subject's descriptors. They are used until end(), or until leave() returns true.
   explicit PrefetchedFile(PrefetchSubject subject);
 
-  Clock::time_point begin(Clock::time_point now);         // somebody opened the file; returns when step() is due
-  bool told(std::uint64_t offset, std::uint64_t length);  // somebody reads here; true: step() is due now, and was not
-  Step step(Clock::time_point now);                       // what to bring in now
+  Clock::time_point begin(Clock::time_point now);         // a reader opened the file; returns when step() is due
+  bool told(std::uint64_t offset, std::uint64_t length);  // a reader reads here; true: step() became due by this
+  Step step(Clock::time_point now);                       // returns the parts to bring in now
   void bring_in(const Part& part);                        // does nothing once the file is over
-  void end();                                             // when it returns, no descriptor is used any more
+  void end();                                             // after it returns, no descriptor is used
 
-  // The file's last descriptor is closed, but a mapping of it may be left, whose readers nobody reports. The file is
-  // watched on, by a descriptor of its own, as long as they move, and kLeftFor longer. False: end() it. A file whose
-  // reads are reported is not watched on.
+  // Call it when the file's last descriptor is closed. A mapping may remain, with readers that nobody reports. So the
+  // file stays watched through a descriptor of its own, while they move and kLeftFor longer. Returns false
+  // if the caller must call end(). A file whose reads are reported does not stay watched.
   static constexpr auto kLeftFor = std::chrono::seconds(10);
   bool leave(Clock::time_point now);
-  // The rest is for a file that was left.
-  bool rejoin(const PrefetchSubject& subject);  // it is open again; false: it is over, or this is another file
-  Clock::time_point left_since() const;         // or when its readers last moved, if that was later
+  // The remaining members are for a file after leave().
+  bool rejoin(const PrefetchSubject& subject);  // the file is open again; false: over, or `subject` is another file
+  Clock::time_point left_since() const;         // or when its readers last moved, if later
   bool is_over() const { return state() == State::over; }
 
   State state() const;
@@ -79,19 +79,19 @@ class PrefetchedFile {
   Clock::time_point last_sign() const;
   bool is_left_alone(Clock::time_point now) const;
 
-  // Guards all members below. Callers of private functions hold it. A thread that needs Prefetcher's mutex too takes
-  // that one first.
+  // Guards all members below. Callers of private functions hold it. A thread that needs Prefetcher's mutex too locks
+  // that mutex first.
   mutable std::mutex mutex_;
-  std::condition_variable idle_;  // working_ is 0
+  std::condition_variable idle_;  // signalled when working_ is 0
   SubjectPages pages_;
   PrefetchWindow window_;
   State state_ = State::fresh;
-  Clock::time_point due_ = Clock::time_point::max();  // of step()
+  Clock::time_point due_ = Clock::time_point::max();  // when step() is due
 
-  // Three facts hold in any state, and none of them changes with the state.
-  const bool reads_told_;  // every read is told, so the page cache need not be watched for readers
-  bool served_ = false;    // a read was told: the kernel keeps the file open while it is mapped
-  std::optional<Clock::time_point> left_since_;  // its last descriptor is closed
+  // These three members do not depend on the state.
+  const bool reads_told_;  // every read is reported, so the page cache need not be watched for readers
+  bool served_ = false;    // a read was reported: the kernel keeps such a file open while it is mapped
+  std::optional<Clock::time_point> left_since_;  // when its last descriptor was closed
 
   std::vector<Part> coming_;
   unsigned working_ = 0;               // threads in bring_in()
@@ -99,7 +99,7 @@ class PrefetchedFile {
   std::uint64_t looked_ = 0;           // looking: everything before this is in memory
   Clock::time_point look_began_{};     // looking: when it began
   Clock::time_point jumps_due_{};      // following: when to look for jumps again
-  Clock::time_point look_anew_due_{};  // following: when to forget what has left memory
+  Clock::time_point look_anew_due_{};  // following: when to call look_anew() again
 };
 
 }  // namespace weft

@@ -5,7 +5,8 @@
 namespace weft {
 namespace {
 
-// More than the kernel reads around a fault in a mapping (the mount's readahead, 4 MiB).
+// A reader is sequential after so many bytes: more than the kernel reads around a fault in a mapping (the mount's
+// readahead, 4 MiB).
 constexpr std::uint64_t kRowMin = 8U << 20U;
 
 }  // namespace
@@ -22,8 +23,8 @@ bool ReadOn::told(std::uint64_t offset, std::uint64_t length) {
   return true;
 }
 
-// Large pages hold nothing but the run. The kernel marks them, to read ahead where read(2) meets them, and that is
-// beyond the run: so all that was asked for is brought, and nothing of it has to be read.
+// Brings in large pages within the run only. The kernel puts readahead marks on large pages: read(2) on a marked page
+// reads ahead past the run. So the whole request is brought in, and the caller needs no read(2).
 void ReadOn::bring(const Run& run, std::uint64_t within, std::uint64_t length, bool reads_on) {
   const int fd = run.place.pack->fd();
   const std::uint64_t run_end = run.place.offset + run.length;
@@ -39,7 +40,7 @@ void ReadOn::bring(const Run& run, std::uint64_t within, std::uint64_t length, b
   if (!all_cached(fd, at, length)) blind_.store(true, std::memory_order_relaxed);
 }
 
-// Before that there was nobody to tell.
+// Reports this read to the new watch, because told() had none yet.
 void ReadOn::begin(std::uint64_t offset, std::uint64_t length) {
   std::call_once(begun_, [&] {
     watch_ = prefetcher_.watch({pieces_of(runs_), {}, true});

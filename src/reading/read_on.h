@@ -1,5 +1,5 @@
-// Prefetching for files of which often a part is wanted, as of those with one tensor: it begins where somebody reads
-// on.
+// Read-ahead for files of which readers often want a part only, such as files of one tensor. It starts when a reader
+// reads sequentially.
 #pragma once
 
 #include <atomic>
@@ -14,23 +14,24 @@
 
 namespace weft {
 
-// The runs of an open file, for who reads ahead in it.
+// Returns the runs of an open file as pieces for a PrefetchSubject.
 std::vector<FilePiece> pieces_of(const std::vector<Run>& runs);
 
-// One open file, whose requests are brought into the page cache to be answered from there. Any thread.
+// Brings the requested bytes of one open file into the page cache, so that a request is answered from memory. Any
+// thread.
 class ReadOn {
  public:
-  static constexpr std::uint64_t kSizeMin = 16U << 20U;  // of a file that is worth it
+  static constexpr std::uint64_t kSizeMin = 16U << 20U;  // smaller files are not read ahead
 
-  // Both outlive this.
+  // `prefetcher` and `runs` outlive this object.
   ReadOn(Prefetcher& prefetcher, const std::vector<Run>& runs) : prefetcher_(prefetcher), runs_(runs) {}
 
-  // [offset, offset + length) of the file is asked for. True: by one who reads on.
+  // Reports a request for [offset, offset + length) of the file. Returns true if its reader reads sequentially.
   bool told(std::uint64_t offset, std::uint64_t length);
-  // Brings [within, within + length) of a run, not all of which is in memory, and what lies ahead for one who reads on.
-  // Best effort.
+  // Brings in [within, within + length) of a run that is not all in memory. For a sequential reader, brings in the
+  // bytes ahead too. Best effort.
   void bring(const Run& run, std::uint64_t within, std::uint64_t length, bool reads_on);
-  // Some of the file may have been brought in large pages, which read(2) had better not meet.
+  // True if parts of the file may be cached as large pages, on which read(2) would read far ahead.
   bool in_large_pages() const { return live_.load(std::memory_order_relaxed) != nullptr; }
 
  private:
@@ -39,9 +40,9 @@ class ReadOn {
   Prefetcher& prefetcher_;
   const std::vector<Run>& runs_;
   ReadsInARow reads_;
-  std::atomic<bool> blind_ = false;  // the kernel does not say what is in the page cache
+  std::atomic<bool> blind_ = false;  // the kernel does not report which pages are cached
   std::once_flag begun_;
-  std::atomic<Prefetcher::Watch*> live_ = nullptr;  // watch_, once it is there
+  std::atomic<Prefetcher::Watch*> live_ = nullptr;  // watch_, once it exists
   std::unique_ptr<Prefetcher::Watch> watch_;
 };
 

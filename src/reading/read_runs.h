@@ -1,4 +1,4 @@
-// Reading a file that is bytes in memory, then runs of packs.
+// Reads a file that is bytes in memory, followed by runs of packs.
 #pragma once
 
 #include <algorithm>
@@ -14,9 +14,9 @@
 
 namespace weft {
 
-// Goes through [offset, offset + count) of `head` ‖ run 0 ‖ run 1 ‖ …, which must reach so far: calls on_head(part of
-// it), then on_run(run, within, length) for each. A run has its `offset` in the file and its `length`; they touch, from
-// head.size() on.
+// Visits [offset, offset + count) of `head` ‖ run 0 ‖ run 1 ‖ …, which must contain it. Calls on_head(part of `head`)
+// and then on_run(run, within, length) for each run. A run has its `offset` in the file and its `length`; runs are
+// contiguous, from head.size() on.
 template <class Run, class OnHead, class OnRun>
 Status each_part(std::string_view head, const std::vector<Run>& runs, std::uint64_t offset, std::size_t count,
                  const OnHead& on_head, const OnRun& on_run) {
@@ -37,7 +37,7 @@ Status each_part(std::string_view head, const std::vector<Run>& runs, std::uint6
   return {};
 }
 
-// Fills `rest` from there on. `read(run, within, out)` reads from `within` of a run.
+// Fills `rest` with the bytes from `offset` on. `read(run, within, out)` reads from offset `within` of a run.
 template <class Run, class Read>
 Status read_runs(std::string_view head, const std::vector<Run>& runs, std::uint64_t offset, std::span<std::byte> rest,
                  const Read& read) {

@@ -1,4 +1,4 @@
-// How much of a file its reader has read in a row.
+// Counts how many bytes of a file are read in a row.
 #pragma once
 
 #include <algorithm>
@@ -7,12 +7,12 @@
 
 namespace weft {
 
-// Any thread. A read elsewhere begins a row anew, and so does one that leaves most of it out; so do two readers in turn
-// who are apart.
+// Any thread. A row restarts at a read elsewhere, and at a read after which less than half of the row's span would be
+// read. Two readers far apart restart each other's row.
 class ReadsInARow {
  public:
-  // Returns the bytes of its row, this read included: what was asked for twice counts at most as what lies between the
-  // row's ends.
+  // Returns the bytes of the row, including this read. Bytes that were requested twice count at most up to the row's
+  // span.
   std::uint64_t note(std::uint64_t offset, std::uint64_t length) {
     const std::lock_guard lock(mutex_);
     const std::uint64_t end = offset + length;
@@ -27,11 +27,11 @@ class ReadsInARow {
   }
 
  private:
-  // The kernel's reads of one reader overtake each other by so much.
+  // The kernel may reorder the reads of one reader by so many bytes.
   static constexpr std::uint64_t kDisorder = 8U << 20U;
 
   std::mutex mutex_;
-  std::uint64_t begin_ = 0;  // guarded by mutex_, as are the following
+  std::uint64_t begin_ = 0;  // guarded by mutex_, as are end_ and asked_
   std::uint64_t end_ = 0;
   std::uint64_t asked_ = 0;
 };

@@ -16,7 +16,7 @@
 namespace weft {
 namespace {
 
-// The file as a scanner reads it; given up when the file is closed.
+// Reads the file for a scanner; fails once the file is closed.
 class ScannedFile final : public ByteSource {
  public:
   ScannedFile(OpenFile& file, const std::atomic<bool>& closing) : file_(file), closing_(closing) {}
@@ -66,7 +66,7 @@ class RecordFile final : public OpenFile {
     return pages == nullptr ? std::nullopt : pages->around(offset);
   }
 
-  // Past the page cache of the backing file: the pages are kept once, as those of this file.
+  // Reads past the page cache of the backing file: each page is cached once, as a page of this file.
   Result<std::size_t> read_record(std::uint64_t offset, std::span<std::byte> out) override {
     if (direct_.valid())
       if (const auto got = read_direct(direct_.get(), offset, out)) return *got;
@@ -77,7 +77,8 @@ class RecordFile final : public OpenFile {
   using Clock = std::chrono::steady_clock;
   static constexpr std::chrono::milliseconds kScanAwaited{200};
 
-  // Whoever copies the file, or reads it in order, asks for no record.
+  // Starts the scan at the first request for a record. A program that copies the file, or reads it in order, makes
+  // none.
   void begin() {
     deadline_ = Clock::now() + kScanAwaited;
     scan_ = std::thread([this] {
@@ -110,11 +111,11 @@ class RecordFile final : public OpenFile {
   std::atomic<bool> closing_{false};
   std::once_flag begun_;
   RecordPages pages_;
-  std::atomic<const RecordPages*> ready_{nullptr};  // pages_, once it is there
+  std::atomic<const RecordPages*> ready_{nullptr};  // pages_, once it is filled
   std::mutex mutex_;
   std::condition_variable done_;
   bool scanned_ = false;        // guarded by mutex_
-  Clock::time_point deadline_;  // of who waits for it; set once
+  Clock::time_point deadline_;  // until then readers wait for the scan; set once
   std::thread scan_;
 };
 

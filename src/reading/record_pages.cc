@@ -9,7 +9,7 @@
 namespace weft {
 namespace {
 
-// [first, second) of the pages that a record has bytes in.
+// Returns [first, second): the pages that contain bytes of a record.
 std::pair<std::uint64_t, std::uint64_t> pages_of(Range record) {
   return {record.offset / RecordPages::kPage, (end_of(record) + RecordPages::kPage - 1) / RecordPages::kPage};
 }
@@ -62,8 +62,7 @@ RecordPages RecordPages::of(RecordRows rows) {
   return pages;
 }
 
-// The last record that begins at or before the page is the only one that may have it: the pages of records that are
-// taken do not overlap.
+// Only the last record that begins at or before the page can contain it: the pages of taken records do not overlap.
 std::optional<Range> RecordPages::in_rows(std::uint64_t page) const {
   const auto numbers = std::views::iota(std::uint64_t{0}, rows_.count);
   const auto behind =

@@ -1,5 +1,5 @@
-// Which pages of a file hold one record together: what a reader that maps the file and asks for the first of them will
-// ask for next.
+// The pages that hold one record of a file. A reader that maps the file and touches the record's first page will touch
+// the others next.
 #pragma once
 
 #include <cstdint>
@@ -14,19 +14,19 @@
 
 namespace weft {
 
-// Immutable. Scanned ones take 8 bytes of memory for each record; rows are looked at where they are.
+// Immutable. Scanned records take 8 bytes of memory each; rows are read in place.
 class RecordPages {
  public:
   static constexpr std::uint64_t kPage = 4096;
-  static constexpr std::uint64_t kBytesMax = 4U << 20U;  // larger records are left out, as those within a page are
+  static constexpr std::uint64_t kBytesMax = 4U << 20U;  // larger records are left out, as are records within one page
 
-  // Scans a container. Records whose pages overlap those of an earlier one are left out. Fails as RecordScanner does.
+  // Scans a container. Leaves out records whose pages overlap those of an earlier record. Fails as RecordScanner does.
   static Result<RecordPages> scan(const ContainerFormat& format, ByteSource& file);
   static RecordPages of(RecordRows rows);
 
-  // The whole pages of the record that has this byte. The last page may reach behind the end of the file.
+  // Returns the whole pages of the record that contains this byte. The last page may reach past the end of the file.
   std::optional<Range> around(std::uint64_t offset) const;
-  std::size_t count() const { return records_.size(); }  // of scanned ones
+  std::size_t count() const { return records_.size(); }  // scanned records only
 
  private:
   friend class RecordPagesMaker;
@@ -35,8 +35,8 @@ class RecordPages {
   static std::uint64_t packed(std::uint64_t page, std::uint64_t pages) { return page << kCountBits | pages; }
   std::optional<Range> in_rows(std::uint64_t page) const;
 
-  RecordRows rows_;                     // of such as have rows
-  std::vector<std::uint64_t> records_;  // the first page and how many, ascending
+  RecordRows rows_;                     // set by of() only
+  std::vector<std::uint64_t> records_;  // packed(first page, number of pages), ascending
 };
 
 }  // namespace weft

@@ -80,7 +80,7 @@ void SubjectPages::add_missing(const Range& range, std::vector<Part>& parts) con
   });
 }
 
-// A new open file description does not share the locks of the caller's.
+// Opens the file again: a new open file description does not share the locks of the caller's.
 bool SubjectPages::hold() {
   if (held() || pieces_.size() != 1) return held();
   held_ = Fd(::open(("/proc/self/fd/" + std::to_string(pieces_.front().fd)).c_str(), O_RDONLY | O_CLOEXEC));
