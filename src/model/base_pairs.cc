@@ -8,7 +8,8 @@
 namespace weft {
 namespace {
 
-// A complex number is two real ones. Blocks of quantized elements are bytes to the coder.
+// Returns the element width in bytes for the coder. A complex number is two real ones; blocks of quantized elements are
+// coded as bytes.
 std::uint8_t width_of(DType type) {
   if (type == DType::c64) return 4;
   if (type == DType::c128) return 8;
@@ -61,7 +62,7 @@ class Pairing {
     return add(file.extents[tensor.extent].id, other_file->extents[other->extent].id, width_of(tensor.dtype));
   }
 
-  // Both are in order of their offsets.
+  // Pairs extents at equal offsets. Both lists are in order of their offsets.
   void pair_places(const File& file, const File& other) {
     auto at = other.extents.begin();
     for (const Extent& extent : file.extents) {
@@ -71,7 +72,7 @@ class Pairing {
     }
   }
 
-  // True if the blob has a base now.
+  // Pairs a blob with a base of the same length. Returns false if the two cannot be paired.
   bool add(const ContentId& blob, const ContentId& base, std::uint8_t width) {
     if (blob.length != base.length || blob.length < kPairedBytesMin) return false;
     if (blob.root != base.root) pairs_.try_emplace(blob, BasePair{base, width});
@@ -89,7 +90,7 @@ BasePairs pair_bases(const Manifest& child, const Manifest& parent) {
   Pairing pairing(parent);
   for (const File& file : child.files) pairing.pair(file);
   BasePairs pairs = pairing.take();
-  // What the parent has needs no base.
+  // The parent's own blobs need no base.
   for (const File& file : parent.files)
     for (const Extent& extent : file.extents) pairs.erase(extent.id);
   return pairs;

@@ -1,5 +1,4 @@
-// Tensors by the names that tensors/ gives them, and what became of them
-// between two manifests.
+// Labels of tensors, as in tensors/, and the differences of two manifests by label.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -13,7 +12,7 @@
 namespace weft {
 namespace {
 
-// Tensors of a manifest by label.
+// The tensors of a manifest by label.
 struct Side {
   const Manifest& manifest;
   std::vector<std::string> labels;
@@ -63,7 +62,7 @@ void diff_tensors(const Side& before, const Side& after, ManifestDiff& diff) {
       diff.tensors.push_back({Change::removed, before.labels[i], before.refs[i], std::nullopt, ""});
 }
 
-constexpr std::string_view kSmallFiles = "@files";  // as records/ calls them
+constexpr std::string_view kSmallFiles = "@files";  // their name in records/
 
 bool has_small_files(const Manifest& manifest) {
   return !files_of(manifest, FileRole::file_table).empty();
@@ -73,7 +72,7 @@ bool have_equal_files(const Manifest& a, const Manifest& b, FileRole role) {
   return std::ranges::equal(files_of(a, role), files_of(b, role), {}, &File::extents, &File::extents);
 }
 
-// The small files of data sets are compared as one: the manifests do not name them.
+// Compares all small files of a data set as one, because the manifests do not name them.
 void diff_small_files(const Manifest& before, const Manifest& after, ManifestDiff& diff) {
   const bool was = has_small_files(before), is = has_small_files(after);
   if (!was && !is) return;
@@ -83,7 +82,7 @@ void diff_small_files(const Manifest& before, const Manifest& after, ManifestDif
   diff.files.push_back({change, std::string(kSmallFiles)});
 }
 
-// Published files are sorted by path.
+// Merges both lists: published files are sorted by path.
 void diff_files(const Manifest& before, const Manifest& after, ManifestDiff& diff) {
   const std::span<const File> from = published_files(before), to = published_files(after);
   auto a = from.begin();

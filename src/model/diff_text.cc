@@ -1,4 +1,4 @@
-// A ManifestDiff for people, and as JSON.
+// Renders a ManifestDiff as text and as JSON.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -46,7 +46,7 @@ std::string type_text(const Tensor& tensor) {
   return fmt::format("{} {}", info == nullptr ? "?" : info->name, shape_text(tensor.shape));
 }
 
-// Of the side that has it; the new one of two.
+// Returns the tensor after the change, or before it if the tensor was removed.
 Of shown(const DiffSides& sides, const TensorChange& one) {
   return one.after ? of(sides.after, *one.after) : of(sides.before, *one.before);
 }

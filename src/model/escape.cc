@@ -58,7 +58,7 @@ std::optional<std::string> unescape_component(std::string_view escaped) {
     raw += *byte;
     i += 2;
   }
-  // One name has one escape: other spellings (lower-case digits, escapes without need) are none.
+  // Each name has exactly one escape: other spellings (lower-case digits, needless escapes) are refused.
   if (escape_component(raw) != escaped) return std::nullopt;
   return raw;
 }

@@ -12,14 +12,13 @@ constexpr int kPlaceSweeps = 120;
 // A node, or a waypoint of an edge.
 struct Vertex {
   std::size_t layer = 0;
-  std::size_t order = 0;  // in its layer
+  std::size_t order = 0;  // position in its layer
   double across = 0;
   bool waypoint = false;
-  std::vector<std::uint32_t> before, after;  // neighbours in the layers beside
+  std::vector<std::uint32_t> before, after;  // neighbours in the adjacent layers
 };
 
-// Pairs i < j with values[i] > values[j], by a Fenwick tree; values are below
-// `bound`.
+// Returns the number of pairs i < j with values[i] > values[j], by a Fenwick tree. All values are below `bound`.
 std::size_t inversions(const std::vector<std::size_t>& values, std::size_t bound) {
   std::vector<std::size_t> tree(bound + 1, 0);
   std::size_t count = 0;
@@ -47,8 +46,8 @@ class Layouter {
  private:
   using Layer = std::vector<std::uint32_t>;
 
-  // Each node as early as its predecessors let it, then those that nothing
-  // precedes right before what follows them.
+  // Puts each node right after its last predecessor. Then moves nodes without predecessors right before their first
+  // successor.
   void make_layers() {
     layer_of_.assign(graph_.nodes, 0);
     std::vector<std::vector<std::uint32_t>> out(graph_.nodes);
@@ -99,8 +98,8 @@ class Layouter {
     }
   }
 
-  // What stands below a root stays together from the start: trees then need no
-  // crossing at all.
+  // Orders the vertices by a walk from each root, so that everything below a root is together: trees then have no
+  // crossings.
   void order_by_walk() {
     std::vector<bool> seen(vertices_.size(), false);
     std::vector<Layer> ordered(layers_.size());
@@ -179,8 +178,7 @@ class Layouter {
     return (a + b) / 2;
   }
 
-  // The middle of its neighbours, those that make a long edge straight counting
-  // more.
+  // Returns the mean position of the neighbours and its weight. Neighbours that make a long edge straight weigh more.
   std::pair<double, double> wish(const Vertex& vertex) const {
     double sum = 0;
     double weight = 0;
@@ -196,8 +194,7 @@ class Layouter {
     return {sum / weight, weight};
   }
 
-  // Least squares to the wishes, in order and with gaps: pools neighbours whose
-  // wishes are in each other's way.
+  // Places a layer by least squares to the wishes, in order and with gaps: pools neighbours whose wishes conflict.
   void place_layer(const Layer& layer) {
     struct Pool {
       double sum, weight;

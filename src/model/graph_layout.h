@@ -1,8 +1,6 @@
-// Places of a directed acyclic graph's nodes in layers, so that edges all go
-// one way, cross seldom, and lie straight. The method of Sugiyama et al.
-// (1981): layers by longest path, waypoints where an edge passes a layer, order
-// within layers by barycentres, positions by least squares under that order.
-// Deterministic.
+// Layered layout of a directed acyclic graph: all edges go one way, cross seldom, and lie straight. The method of
+// Sugiyama et al. (1981): layers by longest path, waypoints where an edge passes a layer, order within layers by
+// barycentres, positions by least squares under that order. Deterministic.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +12,7 @@ namespace weft {
 
 struct GraphEdges {
   std::size_t nodes = 0;
-  std::vector<std::pair<std::uint32_t, std::uint32_t>> edges;  // from, to; no cycles, none twice
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> edges;  // from, to; no cycles, no duplicates
 };
 
 struct LayoutPoint {
@@ -24,13 +22,12 @@ struct LayoutPoint {
 
 struct GraphLayout {
   std::vector<LayoutPoint> nodes;
-  std::vector<std::vector<LayoutPoint>> edges;  // from the one end by waypoints to the other, a point for each
-                                                // layer
+  std::vector<std::vector<LayoutPoint>> edges;  // from start to end by waypoints: one point per layer
   std::size_t layers = 0;
   double breadth = 0;  // the largest `across`
 };
 
-// `waypoint_gap`: how far a waypoint keeps from its neighbours, of a node's 1.
+// `waypoint_gap`: the space that a waypoint takes in its layer; a node takes 1.
 GraphLayout layered_layout(const GraphEdges& graph, double waypoint_gap = 0.5);
 
 }  // namespace weft

@@ -46,7 +46,7 @@ class Composer {
   }
 
  private:
-  // A base's file that is laid out anew.
+  // A file of the base that gets a new layout.
   struct Rewrite {
     std::map<std::uint32_t, PlacedTensor> changed;  // by index in the base's file
     std::vector<PlacedTensor> added;
@@ -108,8 +108,7 @@ class Composer {
     return {};
   }
 
-  // The base's one safetensors file, or the one that is called as the given
-  // one.
+  // Returns the only safetensors file of the base, or the one with the path of the given file.
   Result<std::uint32_t> file_for(const File& given, const Tensor& tensor, const std::string& place) const {
     std::vector<std::uint32_t> choices;
     for (std::uint32_t file = 0; file < in_.base.files.size(); ++file) {
@@ -139,8 +138,7 @@ class Composer {
     return {};
   }
 
-  // transformers opens the shards by the index: a tensor that is not in it
-  // would not be there.
+  // Refuses new tensors without a new index: transformers opens the shards by the index and would not find them.
   Status check_index() const {
     if (std::ranges::none_of(rewritten_, [](const Rewrite& one) { return !one.added.empty(); })) return {};
     for (const File& file : in_.base.files) {
@@ -174,8 +172,8 @@ class Composer {
     return {};
   }
 
-  // A manifest leaves out metadata that is very long or very much: then our
-  // header would lack it.
+  // Refuses a file whose metadata the manifest holds only in part, because it is very long: a header that weft writes
+  // would lack the rest.
   Status check_metadata(const File& file, std::vector<PlacedTensor> tensors) const {
     const std::uint64_t kept = lay_out_safetensors(file.path, std::move(tensors), file.metadata).header.size();
     const std::uint64_t had = file.extents.empty() ? 0 : file.extents.front().id.length;
@@ -188,13 +186,13 @@ class Composer {
 
   const InheritInput& in_;
   Manifest out_;
-  std::vector<Rewrite> rewritten_;                            // by file of out_
+  std::vector<Rewrite> rewritten_;                            // one for each file of out_
   std::map<std::string_view, std::vector<TensorRef>> homes_;  // by tensor name
-  std::set<std::string_view> seen_;                           // tensors that were given
+  std::set<std::string_view> seen_;                           // names of the given tensors
   std::vector<std::pair<std::string, std::string>> headers_;
 };
 
-// Runs name files and extents by number, which a composed manifest changes.
+// Refuses scattered tensors: their runs name files and extents by number, and a composed manifest changes the numbers.
 Status refuse_scattered(const Manifest& manifest, std::string_view name) {
   for (const File& file : manifest.files)
     for (const Tensor& tensor : file.tensors)

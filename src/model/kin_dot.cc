@@ -1,4 +1,4 @@
-// Kin as a graph for other programs.
+// Kin as a DOT graph, for other programs.
 #include <fmt/core.h>
 
 #include "base/text.h"

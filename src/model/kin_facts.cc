@@ -26,13 +26,13 @@ std::string facts_line(const KinVersion& version) {
   return fmt::format("{} · {}", day(version.facts.time_ns), human_bytes(version.bytes));
 }
 
-// How much of a child's tensor bytes its parent has, 0 to 1.
+// Returns the share of a child's tensor bytes that the parent has, 0 to 1.
 double part_of(const ParentRef& edge, const KinVersion& child) {
   if (child.tensor_bytes == 0) return 0;
   return std::min(1.0, static_cast<double>(edge.same_bytes) / static_cast<double>(child.tensor_bytes));
 }
 
-// Never "100 %" of what is not all, nor "0 %" of what is something.
+// Rounds to whole percent. A part below the whole is never "100 %", and a part above zero is never "0 %".
 std::string percent(double part) {
   double rounded = std::round(part * 100);
   if (part < 1) rounded = std::min(rounded, 99.0);

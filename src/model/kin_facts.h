@@ -1,4 +1,4 @@
-// What the drawings of a KinGraph share: its edges, and facts in a few words.
+// Shared by the drawings of a KinGraph: its edges, and short texts of its facts.
 #pragma once
 
 #include <cstdint>
@@ -23,9 +23,9 @@ class KinIndex {
     auto found = by_id_.find(id);
     return found == by_id_.end() ? std::nullopt : std::optional(found->second);
   }
-  // Indices, as the graph has them.
+  // Returns indices into KinGraph::versions.
   const std::vector<std::uint32_t>& children(std::uint32_t version) const { return children_[version]; }
-  // nullptr when it is no parent of the child.
+  // Returns nullptr if `parent` is no parent of `child`.
   const ParentRef* edge(std::uint32_t parent, std::uint32_t child) const {
     for (const ParentRef& ref : kin_.versions[child].facts.parents)
       if (ref.id == kin_.versions[parent].id) return &ref;
@@ -43,19 +43,18 @@ inline std::string name_of(const KinVersion& version) {
 }
 
 struct KinEdge {
-  std::uint32_t parent, child;  // indices
-  const ParentRef* ref;         // of the graph
+  std::uint32_t parent, child;  // indices into KinGraph::versions
+  const ParentRef* ref;         // owned by the graph
 };
-std::vector<KinEdge> edges_of(const KinGraph& kin);  // between versions that it holds
+std::vector<KinEdge> edges_of(const KinGraph& kin);  // edges between versions of the graph
 
-std::string title_of(const KinGraph& kin);          // "Lineage of bert@2"
-std::string count_line(const KinGraph& kin);        // "3 versions", "the nearest 40 of 300 versions"
-std::string left_out_text(const KinGraph& kin);     // "and 12 more", "and at least 10000 more";
-                                                    // "" when all kin are here
+std::string title_of(const KinGraph& kin);    // "Lineage of bert@2"
+std::string count_line(const KinGraph& kin);  // "3 versions", "the nearest 40 of 300 versions"
+// Returns "and 12 more" or "and at least 10000 more"; "" if no kin were left out.
+std::string left_out_text(const KinGraph& kin);
 std::string facts_line(const KinVersion& version);  // "2024-05-01 · 87.4 MiB"
 double part_of(const ParentRef& edge,
-               const KinVersion& child);  // of the child's tensor bytes, 0 to 1
-std::string percent(double part);         // never "100 %" of what is not all, nor "0 %"
-                                          // of what is something
+               const KinVersion& child);  // share of the child's tensor bytes, 0 to 1
+std::string percent(double part);         // "100 %" only for the whole, "0 %" only for nothing
 
 }  // namespace weft

@@ -10,13 +10,13 @@ namespace weft {
 namespace {
 
 constexpr double kPageShape = 1.4;     // width to height
-constexpr double kStrip = 2.5;         // so much off a page's shape, a picture is a strip
+constexpr double kStrip = 2.5;         // a picture that is so many times wider or higher than a page is a strip
 constexpr double kGapAcrossDown = 26;  // between cards of a layer
 constexpr double kGapAcrossRight = 18;
 constexpr double kGapRows = 40;
-constexpr double kTip = 1;  // an arrow ends before its card
+constexpr double kTip = 1;  // an arrow ends so far before its card
 
-// Between two layers, for edges and their labels: the farther these go to the side, the more.
+// Returns the space between two layers, for edges and labels: more if the edges go farther to the side.
 double gap(bool down, double aside) {
   return down ? std::clamp(aside * 0.14, 56.0, 120.0) : std::clamp(aside * 0.3, 88.0, 240.0);
 }
@@ -32,7 +32,8 @@ double oddness(Spot size) {
   return std::abs(std::log(size.x / size.y / kPageShape));
 }
 
-// How far along and across a curve has come at `t`, of 1: it leaves and arrives along.
+// Returns how far a curve has come at `t` along its main direction; across_at() returns how far across. Both go from 0
+// to 1. The curve starts and ends along its main direction.
 double along_at(double t) {
   return 1.5 * t * (1 - t) * (1 - t) + 1.5 * t * t * (1 - t) + t * t * t;
 }
@@ -79,7 +80,7 @@ Spot KinGeometry::lay_out(Way way) {
   return {most.x - least.x, most.y - least.y};
 }
 
-// Left upper and right lower corner of all cards and edges.
+// Returns the upper left and the lower right corner of all cards and edges.
 std::pair<Spot, Spot> KinGeometry::extent() const {
   constexpr double kFar = std::numeric_limits<double>::max();
   Spot least{kFar, kFar};
@@ -110,7 +111,8 @@ void KinGeometry::space_layers() {
     along_[layer] = along_[layer - 1] + card_along(down) + gap(down, aside[layer]);
 }
 
-// A row goes on straight below the card that the one before ends with.
+// True if a row may end after this layer. The next row starts straight below the row's last card, so both layers must
+// have one card each.
 bool KinGeometry::may_break_after(std::size_t layer) const {
   return layer + 1 < layout_.layers && crowd_[layer] == 1 && crowd_[layer + 1] == 1;
 }
@@ -131,7 +133,7 @@ void KinGeometry::break_rows() {
   place_rows();
 }
 
-// A row begins below the card that the one before ends with, and goes back.
+// Places each row below the last card of the previous row, in the opposite direction.
 void KinGeometry::place_rows() {
   const std::size_t rows = row_.back() + 1;
   std::vector<double> least(rows, std::numeric_limits<double>::max());
@@ -185,7 +187,7 @@ std::string KinGeometry::path(std::size_t edge) const {
     const auto [from, to, down] = piece(points[i - 1], points[i], i + 1 == points.size());
     const Spot a = down ? Spot{from.x, (from.y + to.y) / 2} : Spot{(from.x + to.x) / 2, from.y};
     const Spot b = down ? Spot{to.x, a.y} : Spot{a.x, to.y};
-    // Between two pieces straight past the cards of the layer.
+    // The line between two pieces runs straight past the cards of the layer.
     text += fmt::format("{}{:.1f} {:.1f} C{:.1f} {:.1f} {:.1f} {:.1f} {:.1f} {:.1f}", text.empty() ? "M" : " L", from.x,
                         from.y, a.x, a.y, b.x, b.y, to.x, to.y);
   }

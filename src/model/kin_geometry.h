@@ -1,4 +1,4 @@
-// Where the cards and edges of a KinGraph's picture lie. All in pixels, from the picture's left upper corner.
+// The places of the cards and edges in a KinGraph's picture, in pixels from the picture's upper left corner.
 #pragma once
 
 #include <cstdint>
@@ -14,27 +14,27 @@ struct Spot {
   double x = 0, y = 0;
 };
 
-// Layers downwards, to the right, or to the right in rows that turn at the margin: whichever gives a picture nearest to
+// Arranges the layers downwards, to the right, or in rows that turn at the margin: the way whose picture is nearest to
 // a page's shape.
 class KinGeometry {
  public:
   static constexpr double kCardWidth = 218;
   static constexpr double kCardHeight = 54;
 
-  // `top_left` is where the drawing begins; a picture that is narrower than `width_min` has it in the middle.
+  // `top_left` is where the drawing begins. A picture that is narrower than `width_min` is centred.
   KinGeometry(const GraphEdges& graph, Spot top_left, double width_min);
 
   double width() const { return size_.x; }  // margins on both sides included
   double bottom() const { return top_left_.y + size_.y; }
-  Spot card(std::uint32_t node) const { return corner(layout_.nodes[node]); }  // its left upper corner
-  std::string path(std::size_t edge) const;                                    // of an SVG
-  // The middle of a label so wide and high, on the edge's last piece: as near to its end as an arrow lets it for 0,
-  // from there on for up to 1.
+  Spot card(std::uint32_t node) const { return corner(layout_.nodes[node]); }  // its upper left corner
+  std::string path(std::size_t edge) const;                                    // SVG path data
+  // Returns the middle of a label of this size on the edge's last piece. If `back` is 0, the label is as near to the
+  // end as the arrow allows; up to 1, it moves back from there.
   Spot label(std::size_t edge, Spot size, double back) const;
 
  private:
   enum class Way { down, right, rows };
-  // One piece of an edge, from the side of a card or waypoint to that of the next.
+  // One piece of an edge, from the side of a card or waypoint to the side of the next one.
   struct Piece {
     Spot from, to;
     bool down = false;  // leaves and arrives vertically
@@ -56,10 +56,10 @@ class KinGeometry {
   Spot top_left_;
   Spot size_;
   Way way_ = Way::down;
-  std::vector<std::size_t> crowd_;  // cards and waypoints, by layer
-  std::vector<double> along_;       // where a layer begins
+  std::vector<std::size_t> crowd_;  // number of cards and waypoints, by layer
+  std::vector<double> along_;       // start of each layer
   std::vector<std::size_t> row_;    // by layer
-  std::vector<Spot> shift_;         // of a row: added to what is in it
+  std::vector<Spot> shift_;         // by row: offset of its cards and edges
 };
 
 }  // namespace weft

@@ -1,4 +1,4 @@
-// Kin as a picture.
+// Kin as an SVG picture.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -20,8 +20,7 @@ constexpr double kTextLeft = 22;  // in a card
 constexpr double kTextRight = 10;
 constexpr double kNameSize = 12;
 
-// Colours of model series, in the order of their appearance; then again from
-// the front.
+// Colours of model series, in the order of their appearance; then from the front again.
 constexpr std::string_view kColours[] = {"#2563eb", "#d97706", "#059669", "#9333ea", "#dc2626",
                                          "#0891b2", "#ca8a04", "#db2777", "#4f46e5", "#65a30d"};
 
@@ -42,7 +41,7 @@ std::string escaped(std::string_view text) {
   return out;
 }
 
-// Of a bold letter, as a part of the font's size: those of DejaVu and Verdana, which are wide.
+// Returns the width of a bold letter as a fraction of the font size, for DejaVu and Verdana, which are wide fonts.
 double letter_width(char c) {
   constexpr std::string_view kNarrow = "fijlrt.,:;/|()[]-' ";
   constexpr std::string_view kWide = "mwMW@%+";
@@ -51,7 +50,7 @@ double letter_width(char c) {
   return c >= 'A' && c <= 'Z' ? 0.82 : 0.72;
 }
 
-// The end of a name tells more than its beginning: "…minilm-finetuned@12".
+// Returns a name that fits the card, cut at its beginning: the end says more. "…minilm-finetuned@12"
 std::string short_name(const KinVersion& version) {
   std::string name = name_of(version);
   const double room = (KinGeometry::kCardWidth - kTextLeft - kTextRight) / kNameSize;
@@ -131,7 +130,8 @@ class SvgDrawing {
         escaped(edge_text(*edge.ref, kin_.versions[edge.child].tensors)));
   }
 
-  // Near the child, or halfway where several edges come together at it; elsewhere when another label is there.
+  // Returns a place for an edge's label: near the child, or halfway if several edges meet there. If another label is in
+  // the way, returns another place.
   Spot free_label(std::size_t index, Spot size) {
     constexpr double kAlone[] = {0, 0.2, 0.35, 0.5, 0.65};
     constexpr double kMerged[] = {0.35, 0.2, 0.5, 0.1, 0.65};
@@ -235,7 +235,7 @@ class SvgDrawing {
   const KinGeometry geometry_;
   const double height_;
   std::vector<std::string> series_;
-  std::vector<Spot> labels_;  // middles of those that are drawn
+  std::vector<Spot> labels_;  // middles of the drawn labels
   std::string out_;
 };
 

@@ -1,4 +1,4 @@
-// Kin as text: trees, the log, JSON.
+// Kin as text: trees, a log, JSON.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -11,10 +11,10 @@
 namespace weft {
 namespace {
 
-constexpr std::size_t kNameWidthMax = 64;  // wider ones push the facts of their line aside
+constexpr std::size_t kNameWidthMax = 64;  // wider names push the facts of their line aside
 constexpr std::size_t kIndentMax = 200;    // columns; deeper branches are named and not followed
 
-// Columns of a terminal: code points, near enough for names and branches.
+// Returns the columns of a text on a terminal: counts code points, which is exact enough for names and branches.
 std::size_t columns(std::string_view text) {
   return static_cast<std::size_t>(std::ranges::count_if(text, [](char c) { return (c & 0xc0) != 0x80; }));
 }
@@ -25,7 +25,7 @@ std::string facts_text(const KinVersion& version) {
   return text;
 }
 
-// Draws downwards from a version: what `next` gives stands below it.
+// Draws a tree downwards from versions[0]; next_of() returns the entries below a version.
 class TreeDrawing {
  public:
   enum class Way { ancestors, descendants };
@@ -54,16 +54,16 @@ class TreeDrawing {
     std::string name;
     std::string facts;
   };
-  // What stands below a version: one that is here, or a name alone.
+  // An entry below a version: another version of the graph, or only a name.
   struct Next {
     std::optional<std::uint32_t> version;
     std::string name;
     std::string edge;
   };
-  // A branch that is still to be drawn, the topmost of the stack first.
+  // A branch that is still to be drawn; the top of the stack is drawn first.
   struct Branch {
     Next next;
-    std::string prefix;  // before the branch's first line, and before those that follow
+    std::string prefix;  // before the first line of the branch; `rest`: before its other lines
     std::string rest;
   };
 
@@ -77,7 +77,7 @@ class TreeDrawing {
     }
   }
 
-  // Goes straight down as long as there is one way.
+  // Draws a branch straight down until it ends or splits.
   void draw_branch(Branch branch, std::vector<Branch>& stack) {
     for (;;) {
       if (!draw_line(branch)) return;
@@ -89,7 +89,7 @@ class TreeDrawing {
     }
   }
 
-  // Whether what is below it is to be drawn too.
+  // Adds a line. Returns true if the entries below it must be drawn too.
   bool draw_line(const Branch& branch) {
     const Next& next = branch.next;
     Line line{branch.prefix + next.name, ""};

@@ -14,13 +14,13 @@ namespace {
 
 constexpr std::uint64_t kNodesPerLayer = 3;  // directory, layer.json, container
 
-// "a.b.c" -> "a.b.", "c" -> "". With the dot, the layer of an empty name differs from the root.
+// "a.b.c" -> "a.b.", "c" -> "". The dot tells the layer of an empty name from the root.
 std::string_view prefix_of(std::string_view name) {
   return name.substr(0, name.rfind('.') + 1);
 }
 
-// The layers that tensors' names make, without what lies in them: a version may have millions, and most callers only
-// count them.
+// The layers that the names of tensors make, without their tensors: a version may have millions, and most callers only
+// count layers.
 class LayerNames {
  public:
   struct Node {
@@ -36,7 +36,7 @@ class LayerNames {
 
   const std::vector<Node>& nodes() const { return nodes_; }
 
-  // The layer that the tensor is directly in.
+  // Adds the layers of a tensor's name. Returns the layer that directly contains the tensor.
   Result<std::uint32_t> add(TensorRef ref) {
     const Tensor& tensor = manifest_.files[ref.file].tensors[ref.tensor];
     const std::size_t layers_before = nodes_.size();
@@ -79,7 +79,7 @@ class LayerNames {
     return layer;
   }
 
-  // Its own, or the free one where it belongs.
+  // Returns the slot of this prefix, or the free slot where it belongs.
   std::size_t slot_of(std::string_view prefix) const {
     std::size_t slot = std::hash<std::string_view>{}(prefix) & (slots_.size() - 1);
     while (slots_[slot] != 0 && nodes_[slots_[slot] - 1].prefix != prefix) slot = (slot + 1) & (slots_.size() - 1);
@@ -106,7 +106,7 @@ class LayerNames {
   const Manifest& manifest_;
   std::uint64_t& entries_left_;
   std::vector<Node> nodes_;
-  std::vector<std::uint32_t> slots_;  // by the hash of the prefix: layers + 1; 0: free. At most half full
+  std::vector<std::uint32_t> slots_;  // hash table by prefix: layer + 1, or 0 if free; at most half full
 };
 
 template <class Visit>

@@ -11,7 +11,7 @@
 namespace weft {
 namespace {
 
-// What a tensor is, whatever it is called.
+// The identity of a tensor, apart from its name.
 struct Content {
   ContentId id;
   const Tensor* tensor;

@@ -42,7 +42,7 @@ std::uint64_t logical_bytes(const Manifest& manifest) {
 
 namespace {
 
-// Feeds a digest with values whose ends can be told.
+// Feeds a digest with values. A length precedes each text, so that the ends of values are unambiguous.
 class Outline {
  public:
   void add(std::uint64_t number) { digest_.update(std::as_bytes(std::span(&number, 1))); }
@@ -81,7 +81,7 @@ Digest outline_of(const Manifest& manifest) {
   outline.add(std::uint64_t{manifest.files.size()});
   for (const File& file : manifest.files) outline.add(file);
   const auto architecture = encode_unchecked(Manifest{{}, manifest.architecture});
-  if (!architecture.ok()) return {};  // it is smaller than the manifest, which could be encoded
+  if (!architecture.ok()) return {};  // cannot fail: the whole manifest was encoded before
   outline.add(std::span(*architecture));
   return outline.finish();
 }

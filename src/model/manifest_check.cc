@@ -45,7 +45,7 @@ Status check_shape(const Tensor& tensor) {
   return {};
 }
 
-// The tensor's bytes are what its type and shape say; npy_other's dict is not read here.
+// Checks that the tensor has as many bytes as its type and shape require. The dict of npy_other is not read here.
 Status check_length(const File& file, const Tensor& tensor) {
   if (tensor.extent != kNoExtent && tensor.extent >= file.extents.size())
     return broken("expected an extent below {}, got {}", file.extents.size(), tensor.extent);
@@ -56,7 +56,7 @@ Status check_length(const File& file, const Tensor& tensor) {
   return {};
 }
 
-// Bytes of all runs.
+// Returns the bytes of all runs.
 Result<std::uint64_t> check_runs(const Manifest& manifest, const Tensor& tensor) {
   std::uint64_t bytes = 0;
   const std::uint64_t unit = tensor.strides.empty() ? 1 : dtype_info(tensor.dtype)->block_bytes;
@@ -73,7 +73,7 @@ Result<std::uint64_t> check_runs(const Manifest& manifest, const Tensor& tensor)
   return bytes;
 }
 
-// One way to say a thing: a run that is a whole extent of the tensor's own file, in C order, is no run.
+// Refuses a second encoding of one thing: a whole extent of the tensor's own file, in C order, must not be a run.
 Status check_canonical(const Manifest& manifest, const File& file, const Tensor& tensor) {
   if (tensor.extent != kNoExtent) return broken("expected runs or an extent, got both");
   if (!tensor.strides.empty() && tensor.strides == c_strides(tensor.shape))
@@ -163,8 +163,8 @@ std::size_t common_prefix(std::string_view a, std::string_view b) {
   return static_cast<std::size_t>(std::ranges::mismatch(a, b).in1 - a.begin());
 }
 
-// `earlier` are the files before this one, sorted: a directory of its path that is one of them stands among them.
-// Directories that it shares with the last of them have been checked with that one.
+// Checks a path against `earlier`, the sorted files before this one: no earlier file may be a directory of the path.
+// Directories that the path shares with the last earlier file were checked with that file.
 Status check_place(std::span<const File> earlier, const File& file) {
   WEFT_CHECK(check_file_path(file.path));
   if (earlier.empty()) return {};
@@ -180,7 +180,7 @@ Status check_place(std::span<const File> earlier, const File& file) {
   return {};
 }
 
-// Positions of tensors first: a graph is made of them.
+// Checks the positions of tensors first, because graph_of() relies on them.
 Status check_architecture(const Manifest& manifest) {
   const Architecture& architecture = manifest.architecture;
   std::size_t tensors = tensor_count(manifest);
@@ -200,7 +200,7 @@ Status check_architecture(const Manifest& manifest) {
   return {};
 }
 
-// Tensors may lie in extents of any file, so all extents are checked first.
+// Checks all extents first, because tensors may lie in extents of any file.
 Status check_contents(const Manifest& manifest) {
   for (const File& file : manifest.files)
     if (Status status = check_extents(file); !status.ok())
@@ -211,7 +211,7 @@ Status check_contents(const Manifest& manifest) {
   return {};
 }
 
-// Record tables come by path, and each is of a published file.
+// Checks that record tables are sorted by path, and that each belongs to a published file.
 Status check_tables(const Manifest& manifest) {
   const std::span<const File> published = published_files(manifest);
   std::string_view last;
@@ -225,7 +225,7 @@ Status check_tables(const Manifest& manifest) {
   return {};
 }
 
-// What only a data set has.
+// Checks the roles of files, and which of them a model or a data set may have.
 Status check_kind(const Manifest& manifest) {
   const auto roles = std::span(manifest.files);
   if (!std::ranges::is_sorted(roles, {}, &File::role) || (!roles.empty() && roles.back().role > FileRole::record_table))

@@ -1,4 +1,4 @@
-// The promises of weft/manifest.h, checked.
+// Checks the promises of weft/manifest.h.
 #pragma once
 
 #include "weft/manifest.h"
@@ -6,7 +6,7 @@
 
 namespace weft {
 
-// Errc::invalid names the file, the tensor or extent, what was expected and what is there.
+// Errc::invalid names the file, the tensor or extent, the expected value and the actual one.
 Status check_manifest(const Manifest& manifest);
 
 }  // namespace weft

@@ -17,7 +17,7 @@ using flatbuffers::Offset;
 using flatbuffers::String;
 using flatbuffers::Vector;
 
-// An upper bound of the bytes that each takes, its offset in a vector and its padding included.
+// Upper bounds for the bytes of a table and a string, with its offset in a vector and its padding.
 constexpr std::uint64_t kTableBytes = 96;
 constexpr std::uint64_t kStringBytes = 12;
 
@@ -51,13 +51,13 @@ fb::Run to_fb(const TensorRun& run) {
   return {run.file, run.extent, run.offset, run.length};
 }
 
-// Puts values into one buffer. The order of calls decides the bytes: it is part of the canonical form.
+// Writes a manifest into one buffer. The order of calls decides the bytes: it is part of the canonical form.
 class Encoder {
  public:
-  // A buffer of this size is not copied while it fills. What is not used of it takes no memory.
+  // A buffer of this size is not copied while it fills. Its unused pages take no memory.
   explicit Encoder(std::uint64_t bytes_max) : builder_(bytes_max) {}
 
-  // Valid as long as this.
+  // The result is valid as long as the encoder.
   std::span<const std::byte> encode(const Manifest& manifest) {
     std::vector<Offset<fb::File>> files;
     files.reserve(manifest.files.size());
@@ -144,8 +144,8 @@ class Encoder {
   FlatBufferBuilder builder_;
 };
 
-// Copies a verified buffer out. A hostile one may point to the same string or vector many times, and so be small but
-// decode to much: every byte that is copied is paid for from the buffer's size. What we write shares nothing and pays.
+// Copies a verified buffer out. A small hostile buffer may refer to one string or vector many times and decode to much
+// memory. So each copied byte is deducted from the buffer's size. Buffers of Encoder share nothing and pass.
 class Decoder {
  public:
   explicit Decoder(std::uint64_t bytes) : budget_(bytes) {}
@@ -169,7 +169,7 @@ class Decoder {
     return true;
   }
 
-  // The verifier has checked the alignment of a vector's length, but not that of wider items.
+  // The verifier has checked the alignment of a vector's length, but not of wider items.
   template <class T, class Out, class Convert>
   void copy_list(const Vector<T>* from, std::vector<Out>& to, Convert convert) {
     constexpr std::uint64_t kItemBytes = flatbuffers::IndirectHelper<T>::element_stride;
@@ -254,7 +254,7 @@ class Decoder {
   const char* fault_ = nullptr;
 };
 
-// A table takes 8 bytes at least: the offset that leads to it, and the one to its vtable.
+// A table takes at least 8 bytes: the offset that refers to it, and the offset of its vtable.
 bool verify(std::span<const std::uint8_t> bytes) {
   constexpr flatbuffers::uoffset_t kDepthMax = 8;
   flatbuffers::Verifier verifier(bytes.data(), bytes.size(), kDepthMax,

@@ -1,4 +1,4 @@
-// The bytes of a manifest, without the promises of weft/manifest.h (manifest_check.h has those).
+// The bytes of a manifest, without the checks of manifest_check.h.
 #pragma once
 
 #include <cstddef>
@@ -13,14 +13,14 @@
 
 namespace weft {
 
-// Errc::invalid when it could be larger than `bytes_max`.
+// Errc::invalid if the bytes could be more than `bytes_max`.
 Result<std::vector<std::byte>> encode_unchecked(const Manifest& manifest,
                                                 std::uint64_t bytes_max = limits::kManifestMax);
 
 Status encode_unchecked(const Manifest& manifest, const std::function<Status(std::span<const std::byte>)>& use,
                         std::uint64_t bytes_max = limits::kManifestMax);
 
-// Errc::corrupt for what is no manifest buffer. Takes memory in proportion to `bytes`; they need not be aligned.
+// Errc::corrupt if `bytes` are no manifest buffer. Takes memory in proportion to `bytes`, which need not be aligned.
 Result<Manifest> decode_unchecked(std::span<const std::byte> bytes);
 
 }  // namespace weft

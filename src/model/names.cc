@@ -10,7 +10,7 @@
 namespace weft {
 namespace {
 
-// The first control character of UTF-8.
+// Returns the first control character of a UTF-8 text.
 std::optional<char32_t> control_in(std::string_view text) {
   while (!text.empty()) {
     const CodePoint c = first_code_point(text);

@@ -10,9 +10,9 @@ namespace {
 
 constexpr std::string_view kMagic = "\x93NUMPY";
 constexpr std::size_t kAlign = 64;
-constexpr std::size_t kShortLengthMax = 0xffff;  // what version 1.0 can say
+constexpr std::size_t kShortLengthMax = 0xffff;  // of version 1.0
 
-// As Python writes a tuple: (), (3,), (3, 4).
+// Returns a shape as Python writes a tuple: (), (3,), (3, 4).
 std::string tuple_text(std::span<const std::uint64_t> shape) {
   std::string text = "(";
   for (std::size_t i = 0; i < shape.size(); ++i) text += fmt::format("{}{}", i == 0 ? "" : ", ", shape[i]);
@@ -41,7 +41,7 @@ std::string_view without_padding(std::string_view dict) {
   return dict.substr(0, last == std::string_view::npos ? 0 : last + 1);
 }
 
-// Version 3.0 says that the dict is UTF-8, 1.0 and 2.0 that it is Latin-1.
+// True if the dict needs version 3.0, which is UTF-8. Versions 1.0 and 2.0 are Latin-1.
 bool needs_utf8(std::string_view dict) {
   return valid_utf8(dict) && std::any_of(dict.begin(), dict.end(), [](char c) { return c < 0; });
 }

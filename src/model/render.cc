@@ -14,7 +14,7 @@ std::string_view digits_off(std::string_view text) {
   return text.substr(std::min(text.find_first_not_of("0123456789"), text.size()));
 }
 
-// As RFC 8259 writes numbers, so that metrics are numbers to jq.
+// True for a number as RFC 8259 writes it, so that metrics are numbers to jq.
 bool is_json_number(std::string_view text) {
   if (text.starts_with('-')) text.remove_prefix(1);
   std::string_view rest = digits_off(text);
@@ -58,7 +58,7 @@ std::string file_line(const File& file) {
   return json.end_object().take();
 }
 
-// The runs of a scattered tensor, by their offsets in published files.
+// Writes the runs of a scattered tensor by their offsets in published files.
 void write_runs(JsonWriter& json, const Manifest& manifest, const Tensor& tensor) {
   json.key("runs").begin_array();
   for (const TensorRun& run : tensor.runs) {
@@ -124,7 +124,7 @@ Totals totals_of(const Manifest& manifest, std::span<const TensorRef> tensors) {
   return totals;
 }
 
-// The layers right below a layer, in manifest order.
+// Returns the layers right below a layer, in manifest order.
 std::vector<std::uint32_t> inner_layers(const VersionTree& tree, std::uint32_t layer) {
   std::vector<std::uint32_t> inner;
   for (std::uint32_t index : tree.children(tree.layers()[layer].dir)) {
@@ -135,7 +135,7 @@ std::vector<std::uint32_t> inner_layers(const VersionTree& tree, std::uint32_t l
   return inner;
 }
 
-// "architecture" of info.json: what is known without its layers one by one.
+// Writes "architecture" of info.json: a summary, without the single layers.
 void write_architecture(JsonWriter& json, const Architecture& architecture, const std::vector<Digest>& ids) {
   json.key("architecture");
   if (architecture.layers.empty()) {
@@ -158,7 +158,7 @@ void write_inputs(JsonWriter& line, const ArchLayer& layer) {
   line.end_array().member("summed", layer.summed).end_object();
 }
 
-// "graph" of info.json: a line for each vertex. What else is known of one is in its layer.json.
+// Writes "graph" of info.json: a line for each vertex. Its other facts are in its layer.json.
 void write_graph(JsonWriter& json, const Architecture& architecture, const std::vector<Digest>& ids) {
   json.key("graph");
   if (architecture.layers.size() > limits::kInfoVerticesMax) {
@@ -177,7 +177,7 @@ void write_graph(JsonWriter& json, const Architecture& architecture, const std::
   json.end_array();
 }
 
-// The vertex that a layer is, in layer.json.
+// Writes the vertex of a layer into its layer.json.
 void write_vertex(JsonWriter& json, const VersionTree& tree, std::uint32_t vertex) {
   const std::vector<ArchLayer>& layers = tree.manifest().architecture.layers;
   const ArchLayer& layer = layers[vertex];

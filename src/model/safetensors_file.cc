@@ -8,8 +8,7 @@
 namespace weft {
 namespace {
 
-// The order of Dtype in the reference implementation
-// (safetensors/src/tensor.rs).
+// The order of Dtype in the reference implementation (safetensors/src/tensor.rs).
 constexpr DType kTypes[] = {DType::boolean,     DType::f4,      DType::f6_e2m3, DType::f6_e3m2, DType::u8,
                             DType::i8,          DType::f8_e5m2, DType::f8_e4m3, DType::f8_e8m0, DType::f8_e4m3fnuz,
                             DType::f8_e5m2fnuz, DType::i16,     DType::u16,     DType::f16,     DType::bf16,

@@ -1,6 +1,5 @@
-// A whole safetensors file, laid out as the reference implementation's
-// save_file() does: tensors by element type, larger types first, then by name;
-// a compact header, padded with blanks to 8 bytes.
+// A whole safetensors file in the layout of the reference implementation's save_file(): tensors by element type, larger
+// types first, then by name; a compact header, padded with blanks to 8 bytes.
 #pragma once
 
 #include <string>
@@ -12,14 +11,13 @@
 namespace weft {
 
 struct PlacedTensor {
-  Tensor tensor;  // its extent's index is not read
-  Extent extent;  // of its bytes; its offset is not read. The length is 0 for a tensor of no bytes
+  Tensor tensor;  // the index of its extent is not read
+  Extent extent;  // its bytes; the offset is not read. The length is 0 for a tensor of no bytes
 };
 
-// All of them such as safetensors can hold; names are unique.
+// The tensors are such as safetensors can hold; names are unique.
 struct SafetensorsFile {
-  std::string header;  // the bytes of the first extent, whose id has nothing but
-                       // its length
+  std::string header;  // the bytes of the first extent, whose id has only its length
   File file;
 };
 SafetensorsFile lay_out_safetensors(std::string path, std::vector<PlacedTensor> tensors,

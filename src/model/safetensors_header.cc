@@ -7,7 +7,7 @@
 namespace weft {
 namespace {
 
-// What an element must be aligned to; packed types (two in a byte and the like) to nothing.
+// Returns the alignment of an element in bytes; 1 for packed types (two in a byte and the like).
 std::uint32_t alignment(DType dtype) {
   const DTypeInfo& info = *dtype_info(dtype);
   return info.block_elements == 1 ? info.block_bytes : 1;
@@ -29,7 +29,7 @@ std::string framed_safetensors_header(std::string text) {
   return header + text;
 }
 
-// Part of how nodes are numbered (weft/tree.h): it decides which layers have a container.
+// Part of the numbering of nodes (weft/tree.h): it decides which layers have a container.
 bool safetensors_can_hold(DType dtype) {
   return dtype < DType::q4_0 && dtype != DType::c128 && dtype_info(dtype) != nullptr;
 }

@@ -8,9 +8,9 @@
 
 namespace weft {
 
-// "name":{"dtype":…,"shape":…,"data_offsets":[…]}, a member of the header; `range` from the end of the header on.
+// Writes a member of the header, "name":{"dtype":…,"shape":…,"data_offsets":[…]}. `range` counts from the header's end.
 void write_safetensors_entry(JsonWriter& json, const Tensor& tensor, Range range);
-// The length in 8 bytes, the text, blanks up to a multiple of 8.
+// Returns the length in 8 bytes, the text, and blanks up to a multiple of 8.
 std::string framed_safetensors_header(std::string text);
 
 }  // namespace weft

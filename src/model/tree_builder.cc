@@ -106,7 +106,7 @@ Status TreeBuilder::add_scope_layers(const Scope& scope, std::uint32_t dir) {
   return {};
 }
 
-// What belongs to a layer whose directory is there: layer.json in it, the container beside it.
+// Adds layer.json in the layer's directory, and the container beside the directory.
 void TreeBuilder::add_layer(PlannedLayer& planned, std::uint32_t dir) {
   auto layer = static_cast<std::uint32_t>(tree_->layers_.size());
   tree_->nodes_[dir].layer = layer;
@@ -125,7 +125,7 @@ void TreeBuilder::number_tensors() {
     tree_->first_tensor_.push_back(next);
     next += static_cast<std::uint32_t>(file.tensors.size());
   }
-  // A tensor is of the first layer that uses it; those that are tied to it come later.
+  // A tensor belongs to the first layer that uses it; layers tied to that one come later.
   auto& vertex_of = tree_->vertex_of_tensor_;
   vertex_of.assign(next, VersionTree::kNoVertex);
   const std::vector<ArchLayer>& layers = manifest().architecture.layers;
@@ -134,7 +134,7 @@ void TreeBuilder::number_tensors() {
       if (position < next && vertex_of[position] == VersionTree::kNoVertex) vertex_of[position] = vertex;
 }
 
-// Sorts the nodes below the roots by parent (counting), then each directory's by name.
+// Sorts the nodes below the roots by parent (counting sort), then the children of each directory by name.
 void TreeBuilder::link_children() {
   auto& nodes = tree_->nodes_;
   auto& ranges = tree_->child_of_;

@@ -1,4 +1,4 @@
-// Makes a VersionTree. The order of its add_…() calls is the order of node numbers that weft/tree.h promises.
+// Builds a VersionTree. The order of its add_…() calls is the order of node numbers that weft/tree.h promises.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 
 namespace weft {
 
-// build() once.
+// Call build() once.
 class TreeBuilder {
  public:
   explicit TreeBuilder(std::shared_ptr<const Manifest> manifest);

@@ -1,4 +1,4 @@
-// The nodes of a tree by the plans that the builder follows.
+// Counts the nodes of a tree by the builder's plans.
 #include <algorithm>
 #include <string_view>
 
@@ -10,14 +10,14 @@
 namespace weft {
 namespace {
 
-// The part of both paths up to the last '/' that ends a common directory.
+// Returns the common part of both paths up to the last '/'.
 std::string_view common_directory(std::string_view a, std::string_view b) {
   const auto [end, other] = std::ranges::mismatch(a, b);
   const auto common = static_cast<std::size_t>(end - a.begin());
   return a.substr(0, a.substr(0, common).rfind('/') + 1);
 }
 
-// Paths are sorted, so a directory is new where the path before has another one in its place.
+// Counts files and directories. Paths are sorted, so a directory is new if the previous path has another in its place.
 std::uint64_t published_nodes(const Manifest& manifest) {
   std::uint64_t nodes = 0;
   std::string_view before;
@@ -30,7 +30,7 @@ std::uint64_t published_nodes(const Manifest& manifest) {
 }
 
 std::uint64_t layer_nodes(const LayerCount& count) {
-  return 2 * count.layers - 1 + count.containers;  // the root's directory is there
+  return 2 * count.layers - 1 + count.containers;  // the root's directory exists already
 }
 
 }  // namespace

@@ -25,7 +25,7 @@ Status check_view_name(const File& file, const Tensor& tensor) {
                            printable(tensor.name), limits::kNameMax, bytes)};
 }
 
-// Sorted.
+// Returns the names of a file's tensors, sorted.
 Result<std::vector<std::string_view>> names_of(const File& file) {
   std::vector<std::string_view> names;
   names.reserve(file.tensors.size());
@@ -51,12 +51,12 @@ Result<Scope> aside(const File& file, std::uint32_t index) {
 
 }  // namespace
 
-// The names of files in the plain place become a set only once another file has tensors: a set of a million names takes
-// more memory than the names.
+// The names of plain files enter the set only once another file has tensors: a set of a million names takes more memory
+// than the names.
 Result<std::vector<Scope>> plan_scopes(const Manifest& manifest) {
   std::vector<Scope> scopes(1);
   Names taken;
-  std::vector<std::string_view> before;  // of the last file in the plain place, not in `taken` yet
+  std::vector<std::string_view> before;  // names of the last plain file, not in `taken` yet
   for (std::uint32_t i = 0; i < manifest.files.size(); ++i) {
     const File& file = manifest.files[i];
     WEFT_TRY(std::vector<std::string_view> names, names_of(file));

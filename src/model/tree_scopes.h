@@ -1,5 +1,5 @@
-// Which tensors of a version share one naming: those of the plain files together, and those of each file that is set
-// aside, because a name in it is taken, by themselves.
+// Scopes: groups of tensors that share one naming. The plain files together are one scope. Each file that is set aside,
+// because a name in it is taken, is a scope of its own.
 #pragma once
 
 #include <cstdint>
@@ -12,12 +12,12 @@
 namespace weft {
 
 struct Scope {
-  std::string dir;                   // "@<escaped path>"; "" for the plain place
+  std::string dir;                   // "@<escaped path>"; "" for the plain scope
   std::vector<std::uint32_t> files;  // indices, ascending
 };
 
-// The plain place first (it may be empty), then the files that are set aside. Errc::invalid as VersionTree::build says,
-// but for depth.
+// Returns the plain scope first (it may be empty), then the files that are set aside. Errc::invalid as
+// VersionTree::build(), except for depth.
 Result<std::vector<Scope>> plan_scopes(const Manifest& manifest);
 
 }  // namespace weft

@@ -16,7 +16,7 @@ const File* find_file(const Manifest& manifest, const std::string& path) {
   return at != manifest.files.end() && at->path == path ? &*at : nullptr;
 }
 
-// "a/b/" -> "a/"; "a/" -> "".
+// Returns the outer directory: "a/b/" -> "a/"; "a/" -> "".
 std::string outer(std::string_view directory) {
   return std::string(directory.substr(0, directory.substr(0, directory.size() - 1).rfind('/') + 1));
 }
@@ -34,7 +34,7 @@ class ArchitectureReader {
   }
 
  private:
-  // Of the nearest directory that has one, for GGUF the file's own.
+  // Returns the config of the nearest directory that has one; for GGUF, the metadata of the file.
   Result<ArchConfig> config_of(const ArchComponent& component) {
     const File& first = manifest_.files[component.files[0]];
     if (first.format == "gguf") return config_of_metadata(first);

@@ -19,7 +19,7 @@ bool one_of(std::string_view words, std::string_view word) {
   return !word.empty() && std::ranges::find(all, word) != all.end();
 }
 
-// Does `name` read as `pattern`, where "{}" is a number?
+// True if `name` matches `pattern`, in which "{}" stands for a number.
 bool matches(std::string_view pattern, std::string_view name) {
   std::size_t hole = pattern.find("{}");
   if (hole == std::string_view::npos) return pattern == name;
@@ -50,7 +50,7 @@ bool ignored(const ArchTable& table, std::string_view name) {
   return false;
 }
 
-// "heads=num_attention_heads|n_head:12 …"
+// Returns the parameters of a spec: "heads=num_attention_heads|n_head:12 …"
 ArchParams params_of(std::string_view spec, const ArchConfig& config) {
   ArchParams params;
   for (std::string_view item : split(spec, ' ')) {
@@ -149,7 +149,7 @@ class Builder {
     return true;
   }
 
-  // The output layer of a model that uses its embedding for it.
+  // Adds the output layer of a model that reuses its embedding.
   bool add_tied(const ArchRow& row, std::string_view label, std::vector<Index> inputs) {
     std::optional<Index> from = find_label(row.tied);
     if (!from || inputs.empty() || !ties()) return true;
@@ -164,7 +164,7 @@ class Builder {
   }
 
   bool ties() const {
-    if (config_value(config_, "general.architecture")) return true;  // GGUF: no output layer means this
+    if (config_value(config_, "general.architecture")) return true;  // GGUF without an output layer is tied
     std::string tied = config_value(config_, "tie_word_embeddings").value_or(table_.ties_by_default ? "true" : "false");
     std::string classes = config_value(config_, "architectures").value_or("");
     constexpr std::string_view kWithHead[] = {"LMHead", "ForCausalLM", "ForConditionalGeneration", "ForMaskedLM",
@@ -233,7 +233,8 @@ class Builder {
     layers_.push_back(std::move(layer));
   }
 
-  // Layers that the table does not know follow its last; one inside a block would change what that computes.
+  // Appends layers that the table does not know. Fails if one is inside a block: it would change what the block
+  // computes.
   bool add_rest() {
     for (std::size_t i = 0; i < named_.size(); ++i) {
       if (used_[i]) continue;

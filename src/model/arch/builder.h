@@ -1,4 +1,4 @@
-// Lays a table of architectures over the layers of a model.
+// Matches the table of an architecture with the layers of a model.
 #pragma once
 
 #include <optional>
@@ -11,13 +11,14 @@
 
 namespace weft {
 
-// The table that the config names; nullptr: none.
+// Returns the table that the config names; nullptr if there is none.
 const ArchTable* table_for(const ArchConfig& config);
 
-// Nothing when the layers are not such as the table says: one that it needs is missing, or a block has one more.
+// Returns the layers as the table connects them. Returns nothing if they do not match the table: a required layer is
+// missing, or a block has an unknown one.
 std::optional<std::vector<ArchLayer>> fit(const ArchTable& table, std::span<const NamedTensor> tensors,
                                           const ArchConfig& config);
-// Each layer after the one before.
+// Returns a chain of layers: each follows the previous one.
 std::vector<ArchLayer> in_sequence(std::span<const NamedTensor> tensors);
 
 }  // namespace weft

@@ -16,7 +16,7 @@ std::string escaped(std::string_view text) {
   return out;
 }
 
-// "linear [768, 3072] F32"
+// Returns a short description: "linear [768, 3072] F32"
 std::string facts_of(const GraphVertex& vertex) {
   std::string text = vertex.kind;
   const GraphTensor* main = nullptr;

@@ -1,4 +1,4 @@
-// The JSON of a graph, as `weft info --graph json` writes it and `weft match` takes it.
+// The JSON of a graph, as `weft info --graph json` writes it and `weft match` reads it.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -29,7 +29,7 @@ std::string vertex_line(const GraphVertex& vertex, const Digest& id) {
   return json.take();
 }
 
-// Where in the document a value stands; everything below an unknown key is passed over.
+// The place of a value in the document. Everything below an unknown key is skipped.
 enum class At {
   top,
   family,
@@ -170,7 +170,7 @@ class GraphReader final : public JsonHandler {
     return {};
   }
 
-  // at_ is where the next value of the innermost container goes: for a list the list itself.
+  // at_ is the place of the next value in the innermost container: in a list, the list itself.
   Status push(At at) {
     seen_ = true;
     stack_.push_back(at);

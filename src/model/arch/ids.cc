@@ -8,7 +8,7 @@
 namespace weft {
 namespace {
 
-// What is hashed, as text: lengths lead, so that no two different vertices read the same.
+// The text that is hashed. Lengths lead, so that two different vertices never make the same text.
 class Words {
  public:
   void clear() { text_.clear(); }
@@ -83,7 +83,7 @@ Digest graph_id(std::span<const Digest> ids) {
 
 std::vector<std::pair<std::uint32_t, std::uint32_t>> common_prefix(std::span<const Digest> a,
                                                                    std::span<const Digest> b) {
-  std::map<Digest, std::vector<std::uint32_t>> left;  // of b, last first
+  std::map<Digest, std::vector<std::uint32_t>> left;  // positions in b, the last first
   for (std::size_t i = b.size(); i > 0; --i) left[b[i - 1]].push_back(static_cast<std::uint32_t>(i - 1));
   std::vector<std::pair<std::uint32_t, std::uint32_t>> pairs;
   for (std::uint32_t i = 0; i < a.size(); ++i) {

@@ -15,7 +15,7 @@ bool digit(char c) {
   return c >= '0' && c <= '9';
 }
 
-// "model-00001-of-00005.safetensors" -> "model.safetensors"
+// Removes the number of a shard: "model-00001-of-00005.safetensors" -> "model.safetensors"
 std::string without_shard(std::string_view name) {
   std::size_t of = name.rfind("-of-");
   if (of == std::string_view::npos || of == 0) return std::string(name);
@@ -27,7 +27,7 @@ std::string without_shard(std::string_view name) {
   return std::string(name.substr(0, begin)) + std::string(name.substr(end));
 }
 
-// What old checkpoints call the parameters of a norm.
+// Returns the role of a tensor: the last part of its name, but for the names that old checkpoints use in a norm.
 std::string_view role_of(std::string_view last) {
   if (last == "gamma") return "weight";
   if (last == "beta") return "bias";
@@ -46,7 +46,7 @@ std::string_view without_zeros(std::string_view digits) {
 
 }  // namespace
 
-// Numbers of any length; equal but for leading zeros, the texts decide.
+// Compares numbers of any length. Names that differ only in leading zeros are compared as text.
 bool numeric_less(std::string_view a, std::string_view b) {
   std::size_t i = 0;
   std::size_t j = 0;

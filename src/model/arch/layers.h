@@ -1,4 +1,4 @@
-// The leaf layers that tensor names speak of, before anything is known about their order.
+// The leaf layers that the names of tensors describe, before their order is known.
 #pragma once
 
 #include <cstdint>
@@ -13,10 +13,10 @@
 
 namespace weft {
 
-// Files that together are one model: those of one directory and one name but for "-00001-of-00005", or the npy files of
-// a directory.
+// Files that together are one model: files of one directory with equal names apart from "-00001-of-00005", or the npy
+// files of a directory.
 struct ArchComponent {
-  std::string directory;             // "" or with its slash
+  std::string directory;             // "" or with a slash at the end
   std::vector<std::uint32_t> files;  // indices into the manifest
 };
 std::vector<ArchComponent> components_of(const Manifest& manifest);
@@ -28,15 +28,15 @@ struct NamedTensor {
 std::vector<NamedTensor> tensors_of(const Manifest& manifest, const ArchComponent& component);
 
 struct NamedLayer {
-  std::string_view name;                                     // up to the last dot; all of it where there is none
-  std::vector<std::pair<std::string, NamedTensor>> tensors;  // by role: what stands after the dot
+  std::string_view name;                                     // the tensors' name up to the last dot, or all of it
+  std::vector<std::pair<std::string, NamedTensor>> tensors;  // by role: the name after the dot
 };
-// In the order of their names, where runs of digits count as numbers. Of more than limits::kArchLayersMax only one more
-// than these: who has so many has no architecture.
+// Returns the layers in the order of their names, where runs of digits count as numbers. Returns at most
+// limits::kArchLayersMax + 1 layers: a model with more than the limit has no architecture.
 std::vector<NamedLayer> layers_of(std::span<const NamedTensor> tensors,
                                   const std::function<bool(std::string_view)>& ignored);
 
-// What a layer must be by its tensors alone: "linear", "norm", "conv_2d", …
+// Returns the kind that a layer's tensors suggest: "linear", "norm", "conv_2d", …
 std::string_view guessed_kind(const NamedLayer& layer);
 
 bool numeric_less(std::string_view a, std::string_view b);

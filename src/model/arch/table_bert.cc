@@ -1,4 +1,4 @@
-// BERT and its kin with the same layers: names as transformers and llama.cpp (GGUF) write them.
+// BERT and relatives with the same layers, with the names of transformers and llama.cpp (GGUF).
 #include "model/arch/table.h"
 
 namespace weft {

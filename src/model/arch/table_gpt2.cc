@@ -1,4 +1,4 @@
-// GPT-2: names as transformers (whose Conv1D keeps weights as [in, out]) and llama.cpp (GGUF) write them.
+// GPT-2, with the names of transformers (whose Conv1D keeps weights as [in, out]) and llama.cpp (GGUF).
 #include "model/arch/table.h"
 
 namespace weft {

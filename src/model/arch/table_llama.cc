@@ -1,5 +1,5 @@
-// Llama and its kin with the same layers: names as transformers and llama.cpp (GGUF) write them. llama.cpp permutes the
-// rows of Llama's query and key, so what looks the same there is not: `rope` says which it is.
+// Llama and relatives with the same layers, with the names of transformers and llama.cpp (GGUF). llama.cpp permutes the
+// rows of Llama's query and key, so layers of one shape may differ: `rope` tells them apart.
 #include "model/arch/table.h"
 
 namespace weft {

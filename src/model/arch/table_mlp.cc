@@ -1,4 +1,4 @@
-// A plain perceptron: one layer after the other, as their numbers say.
+// A plain perceptron: a chain of layers, ordered by number.
 #include "model/arch/table.h"
 
 namespace weft {

@@ -1,5 +1,5 @@
-// T5: names as transformers and llama.cpp (GGUF) write them. The bias of relative positions stands in block 0 and is
-// used by all of its side.
+// T5, with the names of transformers and llama.cpp (GGUF). The bias of relative positions is in block 0 and serves all
+// blocks of its side.
 #include "model/arch/table.h"
 
 namespace weft {

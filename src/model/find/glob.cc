@@ -5,7 +5,7 @@
 namespace weft {
 namespace {
 
-// One of a set of bytes; `at` stands after the '['. False also where the set does not end.
+// Matches one byte with a set; `at` is behind the '['. False also if the set does not end.
 bool in_set(std::string_view pattern, std::size_t& at, char c) {
   bool negated = at < pattern.size() && pattern[at] == '!';
   if (negated) ++at;
@@ -24,7 +24,7 @@ bool in_set(std::string_view pattern, std::size_t& at, char c) {
   return found != negated;
 }
 
-// One byte of text against the pattern at `at`, which moves on when it fits.
+// Matches one byte of text with the pattern at `at`, which moves on if the byte fits.
 bool byte_fits(std::string_view pattern, std::size_t& at, char c) {
   std::size_t next = at + 1;
   bool fits = false;
@@ -43,7 +43,7 @@ bool byte_fits(std::string_view pattern, std::size_t& at, char c) {
 
 }  // namespace
 
-// The last '*' is where to try again: earlier ones need not be.
+// On a mismatch, retries from the last '*': earlier ones need no retry.
 bool glob_matches(std::string_view pattern, std::string_view text) {
   std::size_t p = 0;
   std::size_t t = 0;

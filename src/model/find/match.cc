@@ -31,7 +31,7 @@ bool needs(const Node& node) {
          std::ranges::any_of(node.inner, needs);
 }
 
-// Whether any of a version's values of a field is as the test says; `!=` is that none is equal.
+// True if any value of this field passes the test.
 template <class Test>
 bool any_text(const FindSubject& subject, FindField field, const Test& test) {
   auto any = [&](const auto& items, auto text) {
@@ -68,7 +68,7 @@ bool any_text(const FindSubject& subject, FindField field, const Test& test) {
 }
 
 bool text_holds(const FindFact& fact, const FindSubject& subject) {
-  // A parent may be named without its number.
+  // A parent may be named without its number. `!=` holds if no value is equal.
   auto equal = [&](std::string_view text) {
     bool bare = fact.field == FindField::parent && fact.text.find('@') == std::string::npos;
     return (bare ? text.substr(0, text.rfind('@')) : text) == fact.text;
@@ -127,7 +127,7 @@ std::optional<double> number_in(const FindFact& fact, const FindSubject& subject
   }
 }
 
-// A version without the metric is neither above nor below anything, nor equal, nor unequal.
+// A version without the metric fails every comparison, `!=` too.
 bool fact_holds(const FindFact& fact, const FindSubject& subject) {
   if (fact.field <= FindField::file) return text_holds(fact, subject);
   if (fact.field == FindField::time) return compares(subject.time_ns, fact.op, fact.time_ns);
@@ -174,12 +174,12 @@ bool layer_fits(const GraphVertex& vertex, const LayerPattern& pattern) {
 
 }  // namespace
 
-// Layer by layer of the path: which vertices can be its last so far. Vertices stand after their inputs.
+// Finds, for each layer of the path, the vertices that can be its end so far. Vertices come after their inputs.
 bool has_path(const ArchGraph& graph, const FindPath& path) {
   std::vector<bool> ends;
   for (const LayerPattern& pattern : path.layers) {
     std::vector<bool> next(graph.vertices.size());
-    std::vector<bool> below(graph.vertices.size());  // something upstream is an end
+    std::vector<bool> below(graph.vertices.size());  // a vertex upstream is an end
     bool any = false;
     for (std::size_t i = 0; i < graph.vertices.size(); ++i) {
       const GraphVertex& vertex = graph.vertices[i];

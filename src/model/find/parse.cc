@@ -61,7 +61,7 @@ class Parser {
     return Error{Errc::invalid, fmt::format("column {}: expected {}, got {}", column_of(at), what, got)};
   }
 
-  // Counted in characters, as whoever looks at the text does.
+  // Counts characters, as a user who reads the text does.
   std::size_t column_of(std::size_t at) const {
     auto starts_character = [](char c) { return (static_cast<unsigned char>(c) & 0xc0U) != 0x80; };
     return 1 + static_cast<std::size_t>(std::ranges::count_if(text_.substr(0, at), starts_character));
@@ -97,7 +97,7 @@ class Parser {
 
   Result<Node> any(std::size_t depth) { return joined(Node::Kind::any, depth); }
 
-  // a or b or c; inside, a and b and c.
+  // Parses "a or b or c", with "a and b and c" inside.
   Result<Node> joined(Node::Kind kind, std::size_t depth) {
     Node node;
     node.kind = kind;
@@ -175,7 +175,7 @@ class Parser {
     return expected("=, !=, <, <=, >, >= or ~");
   }
 
-  // 'quoted' (a doubled quote stands for one), or up to the next space or parenthesis.
+  // Parses 'quoted' (a doubled quote stands for one), or everything up to the next space or parenthesis.
   Result<std::string> value_text() {
     if (at_ >= text_.size()) return expected("a value");
     char quote = text_[at_];
@@ -214,7 +214,7 @@ class Parser {
     return {};
   }
 
-  // has linear[3072,768] -> linear[768,3072] --> layer_norm
+  // Parses a path: has linear[3072,768] -> linear[768,3072] --> layer_norm
   Result<Node> path() {
     Node node;
     node.kind = Node::Kind::path;

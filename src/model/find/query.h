@@ -24,21 +24,21 @@ enum class FindField : std::uint8_t {
   layer,
   tensor,
   dtype,
-  file,  // texts
+  file,  // up to here: texts
   version,
   bytes,
   parameters,
   layers,
   tensors,
   files,
-  metric,  // numbers
+  metric,  // up to here: numbers
   time,    // nanoseconds
 };
 
 // "layers >= 12", "metric.loss < 0.3", "tensor ~ '*.bias'"
 struct FindFact {
   FindField field = FindField::model;
-  std::string metric;  // its name
+  std::string metric;  // name of the metric
   FindOp op = FindOp::equal;
   std::string text;
   double number = 0;
@@ -48,11 +48,11 @@ struct FindFact {
 // One layer of a path: "linear[768,*]:F32{act=gelu}@encoder.*"
 struct LayerPattern {
   std::string kind;                                                // glob
-  std::optional<std::vector<std::optional<std::uint64_t>>> shape;  // of one of its tensors; none: any size
-  std::string dtype;                                               // of one of its tensors; "": any
+  std::optional<std::vector<std::optional<std::uint64_t>>> shape;  // shape of one of its tensors; none: any
+  std::string dtype;                                               // type of one of its tensors; "": any
   std::vector<std::pair<std::string, std::string>> params;         // values are globs
   std::string name;                                                // glob; "": any
-  bool far = false;  // somewhere after the layer before it, not right after
+  bool far = false;  // anywhere after the previous layer, not only right after it
 };
 
 struct FindPath {

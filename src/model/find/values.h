@@ -1,4 +1,4 @@
-// Values of a query.
+// Parses the values of a query.
 #pragma once
 
 #include <cstdint>
@@ -7,9 +7,9 @@
 
 namespace weft {
 
-// A number and what may follow it: K, M, G, T (thousands) or Ki, Mi, Gi, Ti (1024s).
+// Parses a number and its optional unit: K, M, G, T (thousands) or Ki, Mi, Gi, Ti (1024s).
 std::optional<double> find_number(std::string_view text);
-// "2026-11-21", "2026-11-21T16:30", "2026-11-21T16:30:05Z": UTC, as nanoseconds since 1970.
+// Parses "2026-11-21", "2026-11-21T16:30", "2026-11-21T16:30:05Z": UTC, as nanoseconds since 1970.
 std::optional<std::uint64_t> find_time(std::string_view text);
 
 }  // namespace weft
