@@ -1,11 +1,11 @@
-// What the verifier of FlatBuffers leaves to its callers: whether structs lie where their numbers may be read.
+// A check that FlatBuffers' verifier leaves to its callers: whether structs are aligned for the numbers in them.
 #pragma once
 
 #include <cstdint>
 
 namespace weft {
 
-// `structs` is a flatbuffers::Vector of them.
+// `structs` is a flatbuffers::Vector of Struct.
 template <class Struct, class Vector>
 bool lies_aligned(const Vector& structs) {
   return reinterpret_cast<std::uintptr_t>(structs.Data()) % alignof(Struct) == 0;

@@ -1,4 +1,4 @@
-// The words of a program's command line as exec and posix_spawn take them. Pure.
+// Converts the words of a command line for exec and posix_spawn. Pure.
 #pragma once
 
 #include <string>

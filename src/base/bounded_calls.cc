@@ -18,19 +18,19 @@ struct Job {
   std::function<void()> run;
   Deadline deadline;
   bool done = false;
-  bool given_up = false;          // nobody waits for it
-  std::condition_variable ended;  // its caller alone is woken: others would only get in the next job's way
+  bool given_up = false;          // its caller has stopped waiting
+  std::condition_variable ended;  // wakes only this job's caller: others would delay the next job
 };
 
 }  // namespace
 
-// Shared with the threads, which may outlive their owner.
+// The state that a BoundedCalls shares with its threads, which may outlive it.
 struct BoundedCalls::State {
   std::string what;
   unsigned threads_max = 1;
   std::mutex mutex;
-  std::condition_variable wake;     // a job, or the end
-  std::condition_variable settled;  // for the end: a job is done, or a thread has gone
+  std::condition_variable wake;     // a job is queued, or ending
+  std::condition_variable settled;  // for the destructor: a job is done, or a thread has ended
   std::deque<std::shared_ptr<Job>> jobs;
   std::vector<std::shared_ptr<Job>> running;
   unsigned threads = 0;
@@ -62,7 +62,7 @@ struct BoundedCalls::State {
       running.push_back(job);
       lock.unlock();
       job->run();
-      job->run = nullptr;  // what it holds goes without the lock
+      job->run = nullptr;  // destroys the job's objects without the lock
       lock.lock();
       std::erase(running, job);
       job->done = true;

@@ -1,6 +1,6 @@
-// Calls that may never return, such as those on files of a mount whose server hangs, on threads that are left behind
-// then. A thread that the kernel does not let go keeps its process from ending, so there are few of them: while all of
-// them hang, calls fail at once.
+// Calls that may never return, such as calls on files of a mount whose server hangs. They run on threads that are left
+// behind if they hang. A thread stuck in the kernel keeps its process from ending, so there are few threads: while all
+// of them hang, calls fail at once.
 #pragma once
 
 #include <functional>
@@ -19,12 +19,12 @@ class BoundedCalls {
  public:
   // `what` starts messages.
   BoundedCalls(std::string what, unsigned threads_max);
-  ~BoundedCalls();  // waits for no call that is past its deadline
+  ~BoundedCalls();  // does not wait for calls past their deadline
   BoundedCalls(const BoundedCalls&) = delete;
   BoundedCalls& operator=(const BoundedCalls&) = delete;
 
-  // What `job` returns. Errc::timed_out at the deadline, and at once while every thread is past one. A job that nobody
-  // waits for any more may still run: what it uses is its own.
+  // Returns the result of `job`. Errc::timed_out at the deadline, and at once while every thread is past its deadline.
+  // An abandoned job may still run, so it must own everything that it uses.
   template <class T>
   Result<T> call(std::function<Result<T>()> job, Deadline deadline) {
     auto outcome = std::make_shared<std::optional<Result<T>>>();

@@ -1,4 +1,4 @@
-// Times and texts in short, for lines that people read.
+// Short forms of times and texts, for lines that people read.
 #pragma once
 
 #include <cstdint>

@@ -18,10 +18,10 @@ enum Codec : std::uint8_t { kSame, kSparse, kPlanes };
 
 constexpr std::size_t kHead = 4;        // bytes before the sizes
 constexpr std::size_t kStreamsMax = 9;  // gaps, and one for each byte of an element
-constexpr int kLevel = 1;               // of zstd: higher levels are slower and no smaller on these streams
+constexpr int kLevel = 1;               // level of zstd: higher levels are slower and no smaller on these streams
 constexpr std::size_t kLine = 64;       // bytes that are compared at once
 constexpr std::uint8_t kGapMore = 255;
-constexpr double kSparseShareMax = 1.0 / 6;  // of changed elements: more of them move faster as plain bytes
+constexpr double kSparseShareMax = 1.0 / 6;  // share of changed elements: with more of them, plain bytes are faster
 constexpr std::size_t kSampleParts = 16;
 constexpr std::size_t kSampleWhole = 64U << 10U;  // shorter chunks are compared whole
 
@@ -38,7 +38,7 @@ void store(std::byte* at, T value) {
   std::memcpy(at, &value, sizeof value);
 }
 
-// Two's complement to a sign in the lowest bit, and back.
+// Moves the sign of a two's complement number to the lowest bit, and back.
 template <class T>
 T fold(T d) {
   return static_cast<T>((d << 1U) ^ (T{0} - (d >> (sizeof(T) * 8 - 1))));
@@ -48,7 +48,7 @@ T unfold(T f) {
   return static_cast<T>((f >> 1U) ^ (T{0} - (f & 1U)));
 }
 
-// Memory that keeps its size from chunk to chunk and is never cleared.
+// A buffer that keeps its size from chunk to chunk and is never cleared.
 class Room {
  public:
   std::uint8_t* take(std::size_t bytes) {
@@ -69,7 +69,7 @@ struct Stream {
   std::size_t size = 0;
 };
 
-// Calls `work` with an unsigned integer of this width, which is_coding_width().
+// Calls `work` with an unsigned integer of this width. is_coding_width() holds for the width.
 template <class Work>
 auto with_width(std::size_t width, const Work& work) {
   if (width == 1) return work(std::uint8_t{});
@@ -104,7 +104,7 @@ struct ChunkCoder::State {
     ZSTD_freeDCtx(decompress);
   }
 
-  // The streams of each codec, for elements of type T.
+  // These two fill the streams of a codec, for elements of type T.
   template <class T>
   bool find_changes(Bytes base, Bytes now);
   template <class T>
@@ -121,11 +121,11 @@ struct ChunkCoder::State {
   template <class T>
   Decoded apply_planes(std::span<std::byte> chunk);
 
-  ZSTD_CCtx* compress = nullptr;  // each is made when it is first needed
+  ZSTD_CCtx* compress = nullptr;  // both are created on first use
   ZSTD_DCtx* decompress = nullptr;
   Room raw, out;
   std::array<Stream, kStreamsMax> streams;  // in `raw`
-  std::size_t count = 0;                    // of streams
+  std::size_t count = 0;                    // number of streams
 };
 
 namespace {
@@ -136,7 +136,7 @@ Error refused(std::string_view why) {
 
 }  // namespace
 
-// False if more than half of the elements changed.
+// Splits the changes into streams. Returns false if more than half of the elements changed.
 template <class T>
 bool ChunkCoder::State::find_changes(Bytes base, Bytes now) {
   constexpr std::size_t kStep = kLine / sizeof(T);
@@ -148,7 +148,7 @@ bool ChunkCoder::State::find_changes(Bytes base, Bytes now) {
   for (std::size_t p = 0; p < sizeof(T); ++p) values[p] = memory + gaps_most + p * most;
   std::size_t gaps = 0;
   std::size_t found = 0;
-  std::size_t next = 0;  // the element behind the last change
+  std::size_t next = 0;  // the element after the last change
   for (std::size_t first = 0; first < elements; first += kStep) {
     const std::size_t end = std::min(elements, first + kStep);
     if (end == first + kStep && !line_differs(&base[first * sizeof(T)], &now[first * sizeof(T)])) continue;
@@ -188,7 +188,7 @@ void ChunkCoder::State::split_planes(Bytes base, Bytes now) {
   }
 }
 
-// Nothing if that takes `bytes_max` or more. A stream that zstd cannot shrink stays raw.
+// Returns the coded chunk, or nothing if it would take `bytes_max` or more. A stream that zstd cannot shrink stays raw.
 std::optional<std::vector<std::byte>> ChunkCoder::State::write(Codec codec, std::size_t width, std::size_t bytes_max) {
   if (compress == nullptr) compress = ZSTD_createCCtx();
   if (compress == nullptr) return {};
@@ -226,7 +226,7 @@ std::optional<std::vector<std::byte>> ChunkCoder::State::encode(Bytes base, Byte
   return write(kPlanes, sizeof(T), now.size());
 }
 
-// The streams, checked against what a coder can have written for so many elements.
+// Decodes the streams. Their sizes are first checked against the largest that a coder writes for so many elements.
 Status ChunkCoder::State::read(Codec codec, std::size_t width, Bytes coded, std::size_t elements) {
   const std::size_t head = kHead + count * 2 * sizeof(std::uint32_t);
   if (count != (codec == kSparse ? 1 + width : width)) return refused(fmt::format("{} streams", count));

@@ -39,8 +39,8 @@ constexpr bool is_coding_width(std::size_t width) {
   return width == 1 || width == 2 || width == 4 || width == 8;
 }
 
-// The share of elements that differ, from 0 to 1, by a sample of 1/16 of the chunk. Both have the same length, which
-// is a multiple of `width`.
+// Returns the share of elements that differ, from 0 to 1, by a sample of 1/16 of the chunk. `base` and `now` have the
+// same length, a multiple of `width`.
 double changed_share(std::span<const std::byte> base, std::span<const std::byte> now, std::size_t width);
 
 // One thread at a time. Holds at most 6 MiB of memory, whatever the input is.
@@ -51,14 +51,15 @@ class ChunkCoder {
   ChunkCoder(const ChunkCoder&) = delete;
   ChunkCoder& operator=(const ChunkCoder&) = delete;
 
-  // The coded form of `now`. Nothing if plain bytes are better: the lengths differ, are no multiple of `width` or more
-  // than kDigestChunk; `effort` does not allow the work; the coded form is not shorter than the plain bytes.
+  // Returns the coded form of `now`. Returns nothing if plain bytes are better: the lengths differ, are no multiple of
+  // `width` or more than kDigestChunk; `effort` does not allow the work; the coded form is not shorter than the plain
+  // bytes.
   std::optional<std::vector<std::byte>> encode(std::span<const std::byte> base, std::span<const std::byte> now,
                                                std::size_t width, CodingEffort effort);
 
   struct Decoded {
-    std::uint64_t elements = 0;  // of the chunk
-    std::uint64_t changed = 0;   // that differ from the base
+    std::uint64_t elements = 0;  // elements of the chunk
+    std::uint64_t changed = 0;   // elements that differ from the base
   };
   // Turns the base in `chunk` into the chunk that `coded` describes. Errc::corrupt: not a coded chunk of this length
   // and width; `chunk` then holds any bytes.

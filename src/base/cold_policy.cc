@@ -6,7 +6,7 @@
 namespace weft {
 namespace {
 
-constexpr std::array<std::string_view, 3> kPolicies{"auto", "stream", "fetch"};  // as ColdPolicy
+constexpr std::array<std::string_view, 3> kPolicies{"auto", "stream", "fetch"};  // in the order of ColdPolicy
 
 }  // namespace
 

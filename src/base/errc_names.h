@@ -1,4 +1,4 @@
-// The kinds of failure as words: what one program tells another, and JSON says.
+// Names for the kinds of failure, in messages between programs and in JSON.
 #pragma once
 
 #include <optional>

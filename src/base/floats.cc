@@ -13,7 +13,7 @@ namespace {
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-// How a small float is laid out: sign, exponent, mantissa. Sources: IEEE 754; "FP8 Formats for Deep Learning" (E4M3 has
+// The layout of a small float: sign, exponent, mantissa. Sources: IEEE 754; "FP8 Formats for Deep Learning" (E4M3 has
 // no infinity and one NaN); the FNUZ types have no negative zero, whose code is their one NaN.
 enum class Special : std::uint8_t { ieee, one_nan, fnuz };
 struct Small {

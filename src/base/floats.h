@@ -8,10 +8,10 @@
 
 namespace weft {
 
-// f16, bf16, f32, f64 and the 8-bit floats: types of one element a block whose elements are numbers with a fraction.
+// True for f16, bf16, f32, f64 and the 8-bit floats: types with one element per block that can be a fraction.
 bool is_float(DType type);
 
-// `bytes`: whole little-endian elements, as many as `out` has room for. Every value is exact; a NaN stays one.
+// `bytes` holds whole little-endian elements, one for each element of `out`. Every value is exact; a NaN stays a NaN.
 void to_doubles(DType type, std::span<const std::byte> bytes, std::span<double> out);
 
 }  // namespace weft

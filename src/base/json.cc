@@ -36,7 +36,8 @@ void append_escaped(std::string& out, char c) {
     out += c;
 }
 
-// Terminals show JSON too. All characters that control a terminal are in the basic plane, so one escape holds each.
+// Terminals show JSON too, so control characters are escaped. All of them are in the basic plane: one escape holds
+// each.
 void append_utf8(std::string& out, std::string_view text) {
   while (!text.empty()) {
     const CodePoint c = first_code_point(text);
@@ -50,7 +51,7 @@ void append_utf8(std::string& out, std::string_view text) {
   }
 }
 
-// Adapts JsonHandler to nlohmann's SAX interface, whose names and bools these are.
+// Adapts JsonHandler to nlohmann's SAX interface, which prescribes these names and bools.
 class Sax {
  public:
   using number_integer_t = std::int64_t;

@@ -1,5 +1,5 @@
-// JSON: a writer that keeps order and escapes, and a streaming reader that bounds depth and sees duplicate keys.
-// Only user of nlohmann::json (in the .cc).
+// JSON: a writer that keeps the order and escapes text, and a streaming reader that bounds the depth and reports
+// duplicate keys. The only user of nlohmann::json (in the .cc).
 #pragma once
 
 #include <cstddef>
@@ -53,7 +53,7 @@ class JsonWriter {
 
 std::string json_quote(std::string_view text);
 
-// Receives a document in order. Return an Error to stop.
+// Receives a document in order. A handler returns an Error to stop.
 class JsonHandler {
  public:
   virtual ~JsonHandler() = default;
@@ -70,8 +70,8 @@ class JsonHandler {
   virtual Status null() = 0;
 };
 
-// Errc::invalid with the byte position for what is not JSON, not UTF-8, deeper than `depth_max`, or followed by more
-// than white space. Memory: no more than the longest string in it.
+// Errc::invalid with the byte position if the text is not JSON, is not UTF-8, is deeper than `depth_max`, or is
+// followed by more than white space. Takes memory for the longest string only.
 Status parse_json(std::string_view text, std::size_t depth_max, JsonHandler& handler);
 
 }  // namespace weft

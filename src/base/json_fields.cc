@@ -69,7 +69,7 @@ JsonFields& JsonFields::operator()(std::string_view name, bool& value) {
   return scalar(name, kJsonFlag, &JsonValue::flag, value);
 }
 
-// A whole number is read as a real one too: it is written without a fraction.
+// Accepts a whole number too, because a value without a fraction is written as one.
 JsonFields& JsonFields::operator()(std::string_view name, double& value) {
   if (in_ == nullptr) return key(name).value(value), *this;
   const JsonValue* found = next(name);

@@ -1,7 +1,7 @@
 // The members of a JSON object that one program writes and another reads, listed once for both. A message M has
 //   void fields(JsonFields& f, M& m) { f("name", m.name)("size", m.size, kSizeMax); }
-// in its namespace; encode_fields() and decode_fields() do the rest. What is read is hostile: a member that is missing,
-// of another kind or above its bound is Errc::invalid, and names itself.
+// in its namespace; encode_fields() and decode_fields() do the rest. The input is hostile: Errc::invalid names a member
+// that is missing, of another kind or above its bound.
 #pragma once
 
 #include <cstddef>
@@ -39,10 +39,10 @@ class JsonFields {
   template <class M>
   JsonFields& operator()(std::string_view name, std::vector<M>& messages, Form form = Form::object);
   template <class T>
-  JsonFields& operator()(std::string_view name, std::optional<T>& value);  // left out, or null, when there is none
+  JsonFields& operator()(std::string_view name, std::optional<T>& value);  // absent or null if empty
 
-  JsonFields& refuse(std::string message);  // what the members say together cannot be
-  // The first refusal; a row of more elements than the list is one.
+  JsonFields& refuse(std::string message);  // for members that contradict each other
+  // Returns the first refusal. A row with more elements than there are fields is refused too.
   Status status() const;
 
  private:
@@ -55,13 +55,13 @@ class JsonFields {
   void item(M& message, Form form, const JsonValue* read);
 
   JsonWriter* const out_ = nullptr;
-  const JsonValue* const in_ = nullptr;  // null: writes
+  const JsonValue* const in_ = nullptr;  // null: this object writes
   const Form form_;
   std::size_t row_at_ = 0;
   std::optional<Error> refused_;
 };
 
-// The members alone, of an object or a row that has begun.
+// Writes only the members, into an object or a row that has begun.
 template <class M>
 void write_fields(JsonWriter& json, M message, JsonFields::Form form = JsonFields::Form::object) {
   JsonFields list(json, form);

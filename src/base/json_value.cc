@@ -48,10 +48,10 @@ class Builder final : public JsonHandler {
   Status null() override { return scalar(JsonValue{}); }
 
  private:
-  // An array or object whose end has not come yet.
+  // An array or object whose end was not read yet.
   struct Open {
     bool object = false;
-    std::string name;  // of the member that comes next
+    std::string name;  // name of the next member
     JsonValue::Array items;
     JsonValue::Object members;
   };

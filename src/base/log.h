@@ -1,5 +1,5 @@
-// Messages for whoever runs a long-lived program: stderr or a file, one line each with time and level. The command
-// line's own output does not go here. Only user of spdlog (in the .cc).
+// Messages of a long-running program to its administrator: stderr or a file, one line each with time and level. The
+// command line's own output does not go here. The only user of spdlog (in the .cc).
 #pragma once
 
 #include <fmt/core.h>
@@ -13,11 +13,11 @@ namespace weft {
 
 enum class LogLevel : unsigned char { debug, info, warning, error };
 
-// Stays one line: line ends and what else steers a terminal are written as printable() does (base/text.h).
+// Writes one line: line ends and other characters that control a terminal are escaped by printable() (base/text.h).
 void log_line(LogLevel level, std::string_view line);
 // `path` empty: stderr. Levels: "debug", "info", "warning", "error".
 Status log_setup(const std::string& path, std::string_view level, std::string_view program);
-// Another level from now on; any thread.
+// Changes the level; any thread.
 Status log_set_level(std::string_view level);
 void log_flush();
 

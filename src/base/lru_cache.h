@@ -1,5 +1,5 @@
-// A cache bounded by bytes and, where somebody asks, by age, that forgets what was used longest ago. The latest entry
-// stays, however large. Any thread.
+// A cache bounded by bytes and, if its owner calls drop_unused(), by age. Drops the least recently used entries. The
+// newest entry stays, however large. Any thread.
 #pragma once
 
 #include <chrono>
@@ -48,7 +48,7 @@ class LruCache {
     while (!entries_.empty()) drop(entries_.begin());
   }
 
-  // Forgets also the latest, when it was not used for so long.
+  // Drops all entries that were not used for `age`, the newest too.
   void drop_unused(std::chrono::steady_clock::duration age) {
     const std::lock_guard lock(mutex_);
     const auto end = Clock::now() - age;
@@ -74,7 +74,7 @@ class LruCache {
   const std::size_t bytes_max_;
   mutable std::mutex mutex_;
   std::size_t bytes_ = 0;                 // guarded by mutex_
-  std::list<Entry> entries_;              // guarded by mutex_; the latest first
+  std::list<Entry> entries_;              // guarded by mutex_; the most recently used first
   std::unordered_map<Key, Place> index_;  // guarded by mutex_
 };
 

@@ -21,7 +21,7 @@ Error refused(std::string_view what, std::string_view whole, const std::string& 
   return Error{Errc::invalid, fmt::format("{} \"{}\": {}", what, printable(whole), why)};
 }
 
-// The rule that `component` breaks and what was got; empty when it keeps all.
+// Returns the rule that `component` breaks, with the actual text; "" if it breaks none.
 std::string component_fault(std::string_view component) {
   if (component.empty()) return "expected a name, got an empty one";
   if (component.size() > limits::kModelComponentMax)

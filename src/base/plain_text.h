@@ -1,4 +1,4 @@
-// Texts that people write about versions: messages, metrics, names of base models.
+// Texts that users write about versions: messages, metrics, names of base models.
 #pragma once
 
 #include <cstdint>

@@ -9,7 +9,7 @@
 
 namespace weft {
 
-// Fetching the algorithm costs a lock and a lookup in OpenSSL 3; once is enough.
+// EVP_MD_fetch() costs a lock and a lookup in OpenSSL 3, so it is called once.
 static const EVP_MD* sha256_md() {
   static const EVP_MD* md = EVP_MD_fetch(nullptr, "SHA256", nullptr);
   return md;

@@ -1,5 +1,5 @@
-// SHA-256 of many messages: by AVX-512 while many are left, then two by two with the SHA instructions, and by libcrypto
-// where the CPU has neither.
+// SHA-256 of many messages: by AVX-512 while many messages are left, then in pairs by the SHA instructions. By
+// libcrypto if the CPU has neither.
 #include <algorithm>
 #include <cstring>
 #include <utility>
@@ -14,10 +14,10 @@ namespace {
 
 constexpr std::size_t kBlock = 64;
 
-// A message on its way.
+// A message whose digest is not finished.
 struct Running {
-  std::span<const std::byte> rest;  // from a block's beginning on
-  std::uint64_t length = 0;         // of the whole message, in bytes
+  std::span<const std::byte> rest;  // begins at a block
+  std::uint64_t length = 0;         // bytes of the whole message
   Digest* digest = nullptr;
   Sha256State state = kSha256Start;
 
@@ -25,7 +25,7 @@ struct Running {
   void advance(std::size_t blocks) { rest = rest.subspan(blocks * kBlock); }
 };
 
-// All lanes are fed the same number of blocks; those without a message work on another's for nothing.
+// Feeds the same number of blocks to all lanes. Lanes without a message repeat the work of another.
 void update_wide(std::span<Running* const> messages, std::size_t blocks) {
   Sha256WideState states;
   std::array<const std::byte*, kSha256WideLanes> data;
@@ -53,12 +53,12 @@ void update_alone(Running& message, std::size_t blocks) {
     Running* only = &message;
     return update_wide(std::span(&only, 1), blocks);
   }
-  Running idle = message;  // it takes no time of its own
+  Running idle = message;  // the second lane costs no time
   update_pair(message, idle, blocks);
 }
 
-// Keeps the lanes full of the messages, the longest first, until no more than `leave` have whole blocks left: so few
-// are faster in another way.
+// Keeps the lanes full, the longest messages first, until at most `leave` messages have whole blocks left: other
+// methods are faster for so few.
 void run_wide(std::span<Running> longest_first, std::size_t leave) {
   std::vector<Running*> lanes;
   for (std::size_t next = 0;;) {
@@ -80,7 +80,7 @@ void run_pairs(std::span<Running> messages) {
   for (std::size_t i = 0; i + 1 < left.size(); i += 2) update_pair(*left[i], *left[i + 1], left[i + 1]->blocks());
 }
 
-// What is left, and the padding.
+// Feeds the remaining blocks and the padding.
 void finish(Running& message) {
   update_alone(message, message.blocks());
   std::array<std::byte, 2 * kBlock> tail{};
@@ -94,7 +94,7 @@ void finish(Running& message) {
     message.digest->bytes[i] = static_cast<std::uint8_t>(message.state[i / 4] >> (24U - 8U * (i % 4)));
 }
 
-// As many messages as the other way does in the time of sixteen.
+// Returns how many messages the other method hashes in the time of sixteen lanes.
 std::size_t too_few_for_wide() {
   return sha256_lanes_usable() ? kSha256WideLanes / 2 : kSha256WideLanes / 8;
 }

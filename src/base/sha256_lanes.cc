@@ -7,14 +7,14 @@
 
 #include <utility>
 
-// For the functions below alone: whoever calls them has asked the CPU.
+// Only for the functions below, whose callers have checked the CPU.
 #define WEFT_SHA __attribute__((target("sha,sse4.1,ssse3")))
 #define WEFT_SHA_INLINE __attribute__((target("sha,sse4.1,ssse3"), always_inline)) inline
 
 namespace weft {
 namespace {
 
-// The state in the order that the instructions want, and the last 16 words of the message schedule.
+// The state in the order of the instructions, and the last 16 words of the message schedule.
 struct Lane {
   __m128i abef;
   __m128i cdgh;

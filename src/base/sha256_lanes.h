@@ -1,5 +1,5 @@
-// SHA-256 of two messages at once by the x86 SHA instructions. One message alone leaves the unit idle half of the time,
-// each step waiting for the one before; two take turns in it, and each is as fast as it would be alone.
+// SHA-256 of two messages at once by the x86 SHA instructions. One message leaves the unit idle half of the time,
+// because each step waits for the previous one. Two messages take turns, and each is as fast as alone.
 #pragma once
 
 #include <cstddef>
@@ -8,10 +8,10 @@
 
 namespace weft {
 
-// Does this build and this CPU have the instructions?
+// True if this build and this CPU have the instructions.
 bool sha256_lanes_usable();
 
-// Feeds `blocks` blocks of 64 bytes from `a` and `b` to the two states. Only when usable.
+// Feeds `blocks` blocks of 64 bytes from `a` and `b` to the two states. Call it only if usable.
 void sha256_lanes_update(Sha256State& state_a, const std::byte* a, Sha256State& state_b, const std::byte* b,
                          std::size_t blocks);
 

@@ -8,7 +8,7 @@
 
 #include "base/sha256_rounds.h"
 
-// For the functions below alone: whoever calls them has asked the CPU.
+// Only for the functions below, whose callers have checked the CPU.
 #define WEFT_WIDE __attribute__((target("avx512f")))
 #define WEFT_WIDE_INLINE __attribute__((target("avx512f"), always_inline)) inline
 
@@ -17,7 +17,7 @@ namespace {
 
 using Words = __m512i;  // one word of each lane
 
-// What _mm512_ternarylogic_epi32 computes of its three operands, as a truth table.
+// Truth tables of three operands, for _mm512_ternarylogic_epi32.
 constexpr int kXor = 0x96;
 constexpr int kFirstChooses = 0xca;
 constexpr int kMajority = 0xe8;
@@ -36,7 +36,7 @@ WEFT_WIDE_INLINE Words big_endian(Words x) {
   return _mm512_ternarylogic_epi32(odd_bytes, _mm512_ror_epi32(x, 8), _mm512_rol_epi32(x, 8), kFirstChooses);
 }
 
-// Sixteen rows of sixteen words to columns, in three steps: words, pairs of words, quarters of a register.
+// These three transpose sixteen rows of sixteen words: words, then pairs of words, then quarters of a register.
 template <std::size_t... I>
 WEFT_WIDE_INLINE void interleave_words(Words* rows, std::index_sequence<I...>) {
   auto step = [rows](std::size_t i) WEFT_WIDE {
@@ -72,7 +72,7 @@ WEFT_WIDE_INLINE void gather_quarters(Words* rows, std::index_sequence<I...>) {
   (step(I), ...);
 }
 
-// words[i]: the i-th word of each lane's block.
+// Loads one block per lane. words[i]: the i-th word of each lane's block.
 template <std::size_t... I>
 WEFT_WIDE_INLINE void load_blocks(Words* words, const std::array<const std::byte*, kSha256WideLanes>& data,
                                   std::size_t offset, std::index_sequence<I...>) {
@@ -83,7 +83,7 @@ WEFT_WIDE_INLINE void load_blocks(Words* words, const std::array<const std::byte
   ((words[I] = big_endian(words[I])), ...);
 }
 
-// Instead of moving the state's words on by one each round, their places move.
+// Renames the words of the state in each round, instead of moving them by one.
 template <std::size_t Round>
 WEFT_WIDE_INLINE void one_round(Words* state, Words* words) {
   const auto at = [state](std::size_t word) WEFT_WIDE -> Words& { return state[(word - Round) % 8]; };

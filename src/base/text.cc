@@ -11,7 +11,7 @@
 namespace weft {
 namespace {
 
-// Length of the well-formed UTF-8 sequence at the start of `text`; 0 if there is none.
+// Returns the length of the well-formed UTF-8 sequence at the start of `text`; 0 if there is none.
 std::size_t utf8_sequence(std::string_view text) {
   auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
   auto tail = [&](std::size_t i, unsigned low = 0x80, unsigned high = 0xbf) {

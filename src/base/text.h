@@ -1,4 +1,4 @@
-// Small things about text.
+// Helpers for text.
 #pragma once
 
 #include <cstdint>
@@ -17,23 +17,24 @@ struct CodePoint {
 };
 CodePoint first_code_point(std::string_view text);
 bool is_control(char32_t c);  // C0, DEL and C1
-// True for control characters, line separators, and the marks that change the direction in which text is shown: with
-// any of them a name or message could write over other text of a terminal.
+// True for control characters, line separators, and marks that change the direction of text: with any of them a name or
+// message could overwrite other text on a terminal.
 bool steers_terminal(char32_t c);
 
-bool all_digits(std::string_view text);                                      // false when empty
-int hex_value(char digit);                                                   // -1 when it is none
+bool all_digits(std::string_view text);                                      // false if empty
+int hex_value(char digit);                                                   // -1 for any other character
 std::vector<std::string_view> split(std::string_view text, char separator);  // keeps empty pieces; at least one piece
 std::optional<std::uint64_t> parse_u64(std::string_view text);               // decimal digits only, no sign, no wrap
 std::optional<double> parse_real(std::string_view text);                     // the whole text; no NaN; -0 is 0
 std::string human_bytes(std::uint64_t bytes);                                // "86.7 MiB"
 std::string utc_time(std::uint64_t time_ns);                                 // "2024-05-01T12:00:00Z"
-// Seconds, at most so many: "90", "90s", "15m", "2h", "1d".
+// Parses a time in seconds, at most `seconds_max`: "90", "90s", "15m", "2h", "1d".
 std::optional<std::uint64_t> parse_time(std::string_view text, std::uint64_t seconds_max);
 std::optional<std::uint64_t> parse_bytes(std::string_view text);  // "0", "4096", "20G": powers of 1024, KMGTP
-// For messages: characters that steer a terminal and bytes that are not UTF-8 as \xNN, at most `bytes_max` of the text.
+// Returns text for messages: characters that control a terminal and bytes that are not UTF-8 become \xNN. Cuts the text
+// at `bytes_max`.
 std::string printable(std::string_view text, std::size_t bytes_max = 120);
-// The whole text in the same way, with its line ends and tabs.
+// Escapes the whole text in the same way, but keeps its line ends and tabs.
 std::string printable_lines(std::string_view text);
 
 }  // namespace weft

@@ -45,8 +45,8 @@ void ThreadPool::submit(std::function<void()> job) {
     std::lock_guard lock(mutex_);
     if (waiting_ > jobs_.size() || start_thread()) jobs_.push_back(std::exchange(job, nullptr));
   }
-  if (job) return job();  // the system gives no thread at all
-  wake_.notify_one();     // who is woken finds the mutex free
+  if (job) return job();  // no thread could be started
+  wake_.notify_one();     // after the unlock, because the woken thread needs the mutex
 }
 
 void ThreadPool::run() {

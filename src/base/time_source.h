@@ -1,4 +1,4 @@
-// The time that a class sees, and how it waits: the steady clock, or one that a test moves.
+// A clock and its waits: the steady clock, or a clock that a test moves.
 #pragma once
 
 #include <chrono>
@@ -14,7 +14,7 @@ class TimeSource {
  public:
   virtual ~TimeSource() = default;
   virtual Deadline now() const { return Deadline::clock::now(); }
-  // Until `wake` is notified, at most until then. It may return for no reason.
+  // Waits until `wake` is notified, at the latest until `until`. May return early without a reason.
   virtual void wait(std::condition_variable& wake, std::unique_lock<std::mutex>& lock, Deadline until) const {
     wake.wait_until(lock, until);
   }
