@@ -3,7 +3,7 @@
 namespace weft {
 namespace {
 
-// On average one in kSegmentMin bytes; the same everywhere (FNV-1a, mixed as SplitMix64 does).
+// True for one file in kSegmentMin bytes, on average. The same on all machines (FNV-1a, mixed as in SplitMix64).
 bool begins_segment(std::string_view name, std::uint64_t bytes) {
   std::uint64_t hash = 0xcbf29ce484222325ULL;
   for (const char c : name) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3ULL;
@@ -56,8 +56,8 @@ class Plan {
   const FileTable& table_;
   std::vector<Bundle> bundles_;
   Bundle bundle_;
-  std::uint64_t segment_ = 0;    // bytes of it so far
-  std::uint64_t next_file_ = 0;  // behind the last one that was added
+  std::uint64_t segment_ = 0;    // bytes of the open segment
+  std::uint64_t next_file_ = 0;  // number after the last added file
 };
 
 }  // namespace

@@ -9,7 +9,7 @@
 namespace weft {
 namespace {
 
-// Sorted; those that overlap are one.
+// Sorts the runs and unites those that overlap.
 std::vector<Range> united(std::vector<Range> runs) {
   std::ranges::sort(runs);
   std::vector<Range> out;
@@ -36,7 +36,7 @@ Result<std::vector<Range>> cut_file(std::uint64_t size, std::vector<Range> runs)
       return Error{Errc::internal,
                    fmt::format("expected tensors within {} bytes, got {} bytes at {}", size, run.length, run.offset)};
   std::vector<Range> ranges;
-  std::uint64_t end = 0;  // of what is cut so far
+  std::uint64_t end = 0;  // end of the last range
   for (const Range& run : united(std::move(runs))) {
     if (run.offset > end) ranges.push_back({end, run.offset - end});
     ranges.push_back(run);

@@ -11,14 +11,14 @@
 
 namespace weft {
 
-// The ranges of a file of `size` bytes: in order, touching, covering the file, none empty. Each run is in one range:
-// runs that overlap, as those of tied tensors do, are one range together. Errc::internal: a run leaves the file.
+// Returns the ranges of a file of `size` bytes: in order, touching, covering the file, none empty. Each run is in one
+// range: overlapping runs, such as those of tied tensors, share a range. Errc::internal: a run leaves the file.
 Result<std::vector<Range>> cut_file(std::uint64_t size, std::vector<Range> runs);
 
-// Where the parts of a layout lie among the files that are published: the main file, then Layout::others.
+// Numbers of the published files that hold the parts of a layout: the main file, then Layout::others.
 using PartFiles = std::vector<std::uint32_t>;
 
-// A tensor as a manifest has it. Its parts are runs that `cuts`, by file, were made for.
+// Returns the tensor for a manifest. The parts of `found` are runs that `cuts`, by file, were made for.
 Tensor place_tensor(FoundTensor found, const PartFiles& files, std::span<const std::vector<Range>> cuts);
 
 }  // namespace weft

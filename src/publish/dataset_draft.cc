@@ -19,7 +19,7 @@
 namespace weft {
 namespace {
 
-// So many extents go into a manifest.
+// The number of extents that fit into a manifest.
 constexpr std::uint64_t kSegmentsMax = limits::kManifestMax / 64;
 
 std::vector<Range> segments_of(std::uint64_t size) {
@@ -102,7 +102,7 @@ class DatasetDraft {
     WEFT_TRY(const FileTable table, FileTable::check(bytes));
     WEFT_CHECK(check_apart(table, published));
     WEFT_CHECK(keep(draft, bytes));
-    draft.ranges = {{0, bytes.size()}};  // one blob: a mount reads it where it lies
+    draft.ranges = {{0, bytes.size()}};  // one blob: a mount reads it in place
     files_.small_files = table.files();
     std::vector<Bundle> plan = plan_bundles(table);
     const bool alike = std::ranges::equal(
@@ -112,7 +112,7 @@ class DatasetDraft {
     return {};
   }
 
-  // What was checked is what is stored, whatever a client gives the next time.
+  // Keeps the checked bytes for the import: a client might send other bytes at the next open().
   static Status keep(Draft& table, std::span<const std::byte> bytes) {
     WEFT_TRY(Fd fd, memory_file(table.source.where, bytes));
     table.source.open = [kept = std::make_shared<const Fd>(std::move(fd))] { return open_descriptor(kept->get()); };

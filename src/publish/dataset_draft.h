@@ -1,4 +1,4 @@
-// A data set before and while its content is read (draft.h).
+// The draft of a data set: its files before and while their content is read (draft.h).
 #pragma once
 
 #include <vector>
@@ -12,7 +12,7 @@
 
 namespace weft {
 
-// As draft_files(). The sources are as gather_dataset() gives them, maybe in another process: what they say is checked.
+// As draft_files(). gather_dataset() found the sources, perhaps in another process: so they are checked.
 Result<DraftFiles> draft_dataset(std::vector<SourceFile> sources, Progress& progress);
 // Imports the record table of a container that was read, if it has one, and appends its file to `tables`.
 Status add_record_table(Import& import, DraftFiles& files, Draft& container, std::vector<File>& tables,

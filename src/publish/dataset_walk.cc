@@ -13,13 +13,13 @@
 namespace weft {
 namespace {
 
-// A file or directory that a directory of the data set has.
+// An entry in a directory of the data set: a file or a directory.
 struct Entry {
   std::string name;
   mode_t mode = 0;
   std::uint64_t bytes = 0;
-  std::uint32_t path = 0;  // which PATH it came from
-  bool is_path = false;    // it is that PATH itself
+  std::uint32_t path = 0;  // number of the PATH that it came from
+  bool is_path = false;    // the entry is the PATH itself
 };
 
 bool named_as_container(std::string_view name) {
@@ -32,7 +32,7 @@ Result<struct stat> stat_entry(int directory, const std::string& name, const std
   return st;
 }
 
-// Breadth first, as the file table has them.
+// Walks breadth first, in the order of the file table.
 class DatasetWalk {
  public:
   DatasetWalk(std::span<const std::string> paths, const struct stat* store) : store_(store) {
@@ -75,7 +75,7 @@ class DatasetWalk {
     return add(number, path, entries);
   }
 
-  // Which PATH a directory is below: that of its first component.
+  // Returns the number of the PATH that a directory is below: the PATH of its first component.
   std::uint32_t source_of(const std::string& path) const {
     const std::string_view name = std::string_view(path).substr(0, path.find('/'));
     const auto found = std::ranges::lower_bound(top_names_, name);
@@ -171,7 +171,7 @@ class DatasetWalk {
 
   const struct stat* store_;
   SmallFilePlaces places_;
-  std::vector<std::string> top_names_;  // of the root's directories, in their order
+  std::vector<std::string> top_names_;  // names of the root's directories, in their order
   FileTableMaker small_;
   std::vector<SourceFile> files_;
   std::vector<std::string> left_out_;

@@ -1,4 +1,4 @@
-// Which files a publish of a data set takes, without a row in memory for each small one.
+// Finds the files for a publish of a data set, without an entry in memory for each small one.
 #pragma once
 
 #include <memory>
@@ -12,14 +12,14 @@
 namespace weft {
 
 struct DatasetSources {
-  // By role, then path: files of their own, bundles in their order, and the file table (weft/manifest.h). The last two
-  // are files in memory, which open() makes: bundles each once, in order.
+  // Sorted by role, then path: files of their own, bundles in their order, and the file table (weft/manifest.h). open()
+  // makes bundles and table as files in memory; open each bundle once, in order.
   std::vector<SourceFile> files;
-  std::vector<std::string> left_out;  // a line each
+  std::vector<std::string> left_out;  // one line per file
 };
 
-// `paths` as gather_sources() takes them, and refuses them; two of them may not have a directory of one name. A
-// lock.mdb beside a data.mdb is left out. Takes about 100 bytes a small file.
+// Accepts and refuses `paths` as gather_sources() does; also refuses two directories of one name. Leaves out a lock.mdb
+// beside a data.mdb. Takes about 100 bytes of memory per small file.
 Result<DatasetSources> gather_dataset(std::span<const std::string> paths, const std::string& store_path);
 
 }  // namespace weft

@@ -16,13 +16,13 @@
 namespace weft {
 namespace {
 
-// What a format found in a source, and where its parts lie among the sources.
+// The layout of a source, and the numbers of the sources that hold its parts.
 struct Found {
   Layout layout;
   PartFiles files;
 };
 
-// A source that a format has looked into from another one: it must be the same file when it is read.
+// A source that a format opened while it parsed another source. The file must not change until its content is read.
 struct Glimpse {
   std::uint32_t source = 0;
   struct stat seen {};
@@ -32,7 +32,7 @@ class HeaderReading {
  public:
   HeaderReading(std::span<Draft> drafts, Formats formats) : drafts_(drafts), formats_(formats) {}
 
-  // Parses the next source, and fills in the rest of its draft.
+  // Parses the next source and fills in the rest of its draft.
   Status add_next() {
     const std::size_t number = found_.size();
     Draft& draft = drafts_[number];
@@ -55,7 +55,7 @@ class HeaderReading {
     return {};
   }
 
-  // Once all are added: cuts the files, whose tensors may lie in one another.
+  // Call it after the last add_next(). Cuts the files, because tensors of one file may lie in another.
   Result<std::vector<File>> files() {
     for (const Glimpse& one : glimpses_)
       WEFT_CHECK(check_unchanged(drafts_[one.source].source.where, one.seen, drafts_[one.source].seen));
@@ -107,7 +107,7 @@ Status add_file(Import& import, Draft& draft, File& file, Progress& progress) {
   const std::string& where = draft.source.where;
   struct stat opened {};
   WEFT_TRY(Fd fd, open_source(draft.source, opened));
-  const bool made_here = draft.source.role != FileRole::published;  // a file in memory
+  const bool made_here = draft.source.role != FileRole::published;  // made in memory by this process
   if (made_here) draft.seen = opened;
   WEFT_CHECK(check_unchanged(where, draft.seen, opened));
   if (draft.ranges.empty()) return RecordScan(draft, fd.get()).finish(file);
@@ -116,7 +116,7 @@ Status add_file(Import& import, Draft& draft, File& file, Progress& progress) {
   if (given && draft.source.size >= kAssembledFileMin) draft.lease = ReadLease::take(fd.get());
   if (draft.lease && are_many_open(draft.lease->fd())) draft.lease.reset();
   const Take given_as = draft.source.linked ? Take::share : Take::move;
-  const std::size_t count = std::exchange(file.extents, {}).size();  // there may be millions: once is enough
+  const std::size_t count = std::exchange(file.extents, {}).size();  // there may be millions: not kept twice
   RecordScan scan(draft, fd.get());
   WEFT_TRY(auto extents,
            import.add(fd.get(), where, draft.ranges, given ? given_as : Take::copy, progress, scan.seen()));
@@ -130,7 +130,7 @@ Status add_file(Import& import, Draft& draft, File& file, Progress& progress) {
   return {};
 }
 
-// A program of another release may cut a file at other places.
+// True if both files are cut at the same places. Another release may have cut the stored file elsewhere.
 bool cut_alike(const File& stored, const File& drafted) {
   return std::ranges::equal(stored.extents, drafted.extents, [](const Extent& a, const Extent& b) {
     return a.offset == b.offset && a.id.length == b.id.length;

@@ -28,33 +28,33 @@ struct Draft {
   struct stat seen {};
   std::vector<Range> ranges;
   std::map<std::string, std::string> shard_index;
-  std::optional<ReadLease> lease;              // of one that is given, since before it was read
-  std::vector<std::string> bases;              // models that it names as those that this one was made from
-  const ContainerFormat* container = nullptr;  // of a data set's file that claims to be one
-  std::vector<std::byte> records;              // its record table, until that is imported; none: it has no records
+  std::optional<ReadLease> lease;              // lease on a given file, taken before the first read
+  std::vector<std::string> bases;              // models that the file names as its bases
+  const ContainerFormat* container = nullptr;  // set if a data set's file claims to be a container
+  std::vector<std::byte> records;              // its record table until the import; empty: no records
 };
 
-// Drafts and what they are: manifest.files[i] is drafts[i]; its ids lack digests until add_content().
+// Drafts and their manifest: manifest.files[i] belongs to drafts[i]. Its ids lack digests until add_content().
 struct DraftFiles {
   std::vector<Draft> drafts;
   Manifest manifest;
-  std::uint64_t small_files = 0;  // of a data set, in its bundles
-  std::uint64_t records = 0;      // of its containers
+  std::uint64_t small_files = 0;  // in the bundles of a data set
+  std::uint64_t records = 0;      // in its containers
 };
 
-// The manifest that a publish of these files would make, but for the hashes of its extents. The store at `store_path`
-// may not be among them.
+// Returns the manifest that a publish of these files would make, without the digests of its extents. The store at
+// `store_path` must not be among the files.
 Result<Manifest> draft_manifest(const std::vector<std::string>& paths, const std::string& store_path,
                                 Progress& progress);
 
 Error cancelled_import();
 Result<DraftFiles> draft_files(std::vector<SourceFile> sources, Progress& progress, Formats formats = all_formats());
-Result<std::string> read_source(const Draft& draft);  // the whole of a small one
+Result<std::string> read_source(const Draft& draft);  // the whole text of a small file
 Result<Architecture> draft_architecture(const DraftFiles& files);
-// The indices of shards among the drafts, against the version that they will be in.
+// Checks the shard indices among the drafts against the version that will contain them.
 Status check_shard_indices(const DraftFiles& files, const Manifest& version);
-// Reads all files once, fills in the ids, and adds the record tables of containers to the manifest. Files that
-// `mounted` knows are not read. Returns how many these are.
+// Reads all files once, fills in the ids, and adds the record tables of containers to the manifest. Does not read files
+// that `mounted` knows; returns their number.
 Result<std::uint64_t> add_content(Import& import, DraftFiles& files, MountedFiles& mounted, Progress& progress);
 
 }  // namespace weft

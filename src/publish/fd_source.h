@@ -1,4 +1,4 @@
-// A file on disk as a format sees it.
+// A file on disk as the source of a format.
 #pragma once
 
 #include <fmt/core.h>
@@ -26,7 +26,7 @@ class FdSource final : public ByteSource {
   }
 
  private:
-  int fd_;  // the caller's
+  int fd_;  // owned by the caller
   std::uint64_t size_;
   std::string where_;
 };

@@ -65,7 +65,7 @@ class Walk {
   const struct stat* store_;
 };
 
-// `files` sorted by path.
+// Refuses equal paths, and a file where another needs a directory. `files` are sorted by path.
 Status check_paths_apart(std::span<const SourceFile> files) {
   auto at_or_after = [&](const std::string& path) {
     return std::lower_bound(files.begin(), files.end(), path,

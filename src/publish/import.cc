@@ -46,7 +46,7 @@ Status check_metrics(const std::vector<std::pair<std::string, std::string>>& met
   return {};
 }
 
-// Everything that is said about the version; its content and parents come later.
+// Returns a request with the checked names and texts of the version; its content and parents are set later.
 Result<PublishRequest> describe(const ImportOptions& options) {
   WEFT_CHECK(check_model_name(options.name));
   WEFT_CHECK(check_text("message", options.message, limits::kMessageMax, TextLines::many));
@@ -63,7 +63,7 @@ Result<PublishRequest> describe(const ImportOptions& options) {
   return request;
 }
 
-// What is inherited from comes first.
+// Returns the version that is inherited from, if any, then the declared parents.
 std::vector<std::string> all_parents(const ImportOptions& options) {
   std::vector<std::string> parents = options.parents;
   if (!options.inherit.empty()) parents.insert(parents.begin(), options.inherit);
@@ -77,12 +77,12 @@ Status check_description(const ImportOptions& options) {
   return request.ok() ? Status{} : Status{std::move(request).error()};
 }
 
-// What was prepared; the whole version and what it says are made of it.
+// The prepared files, and everything else from which run_import() makes the version.
 struct PreparedImport::State {
   PublishRequest request;
   std::vector<std::string> parents;
   std::optional<double> find_parent;
-  bool inherits = false;  // from the first of the parents
+  bool inherits = false;  // from parents[0]
   bool add = false;
   std::vector<std::string> left_out;
   Durability durability = Durability::local;
@@ -141,7 +141,7 @@ Result<PreparedImport> prepare_import(const ImportOptions& options, const std::s
 
 namespace {
 
-// The whole version, before and after its content is read: of the given files, and of what they inherit.
+// The whole version, before and after its content is read: the given files and the inherited ones.
 class Whole {
  public:
   static Result<Whole> begin(Store& store, PreparedImport::State& state, const VersionRow* base) {
@@ -151,7 +151,7 @@ class Whole {
     return whole;
   }
 
-  // Every check that needs no hashing. Files that inherit nothing were checked when they were prepared.
+  // Makes all checks that need no hashing. Files that inherit nothing were checked in prepare_sources().
   Result<Architecture> check(Store& store) const {
     if (!inheritance_) return files_.manifest.architecture;
     WEFT_TRY(const Inherited draft, inheritance_->whole(files_));
@@ -160,7 +160,7 @@ class Whole {
     return inheritance_->architecture(store, draft, files_);
   }
 
-  // Once: a manifest may be large, so that of the files is not copied.
+  // Call it once: it moves the manifest, which may be large.
   Result<Inherited> take() {
     return inheritance_ ? inheritance_->whole(files_) : Result<Inherited>(Inherited{std::move(files_.manifest), {}});
   }
@@ -171,7 +171,7 @@ class Whole {
   std::optional<Inheritance> inheritance_;
 };
 
-// Of the files that were given, those that nobody has written to since they were read.
+// Returns the given files to which no program has written since they were read.
 std::vector<GivenFile> unwritten(const DraftFiles& files) {
   std::vector<GivenFile> given;
   for (const Draft& draft : files.drafts)
@@ -180,13 +180,13 @@ std::vector<GivenFile> unwritten(const DraftFiles& files) {
   return given;
 }
 
-// The version as the store takes it. Its manifest may be large: it is on the disk before the content is made of it, and
-// gone afterwards.
+// Makes the version's content from its manifest. The manifest may be large: it is on the disk before the content takes
+// memory, and freed afterwards.
 Status describe_content(Import& import, PublishRequest& request, ImportReport& report, Manifest manifest) {
   report.files = published_files(manifest).size();
   report.tensors = tensor_count(manifest);
   report.logical_bytes = logical_bytes(manifest);
-  malloc_trim(0);  // what was freed while a million tensors were read lies between what is kept
+  malloc_trim(0);  // memory that was freed while a million tensors were read lies between used blocks
   WEFT_CHECK(import.seal([&manifest](const auto& use) { return encode_manifest(manifest, use); }));
   WEFT_TRY(request.content, content_of(std::move(manifest)));
   return {};

@@ -10,10 +10,10 @@ namespace weft {
 class Inheritance {
  public:
   static Result<Inheritance> begin(Store& store, const VersionRow& base, bool add);
-  // The whole version, of the base and the files that are given. The same call before and after their ids have digests.
+  // Returns the whole version: the base with the given files. Their ids need no digests.
   Result<Inherited> whole(const DraftFiles& given) const;
-  // Of the whole: the base's, unless a file or a tensor's type or shape is another; then a config.json that is
-  // inherited is read.
+  // Returns the architecture of the whole version: the base's, unless a file, or a tensor's type or shape, differs.
+  // Then it is computed again, which reads an inherited config.json.
   Result<Architecture> architecture(Store& store, const Inherited& whole, const DraftFiles& given) const;
 
  private:
@@ -22,7 +22,7 @@ class Inheritance {
   bool add_;
 };
 
-// Gives the headers of ours to the import, and the version their ids.
+// Adds the headers that weft wrote to the import, and their ids to the version.
 Status add_headers(Import& import, Inherited& version, Progress& progress);
 
 }  // namespace weft

@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::array<std::string_view, 3> kGenerated = {"layers", "tensors", "lineage"};
 
-// "0:52"
+// Parses a device such as "0:52".
 std::optional<dev_t> device_of(std::string_view text) {
   const auto parts = split(text, ':');
   if (parts.size() != 2) return std::nullopt;
@@ -26,7 +26,7 @@ std::optional<dev_t> device_of(std::string_view text) {
   return makedev(static_cast<unsigned>(*high), static_cast<unsigned>(*low));
 }
 
-// The path below the mount that shows it; nothing if no weft mount does.
+// A path below the weft mount that shows it.
 struct BelowMount {
   std::string mount;
   std::string below;

@@ -17,14 +17,14 @@
 
 namespace weft {
 
-// One thread. Versions whose files were found stay whole while this lives.
+// One thread. The versions of the files that were found stay whole while this object lives.
 class MountedFiles {
  public:
-  // The mounts that this process sees now.
+  // Looks up the mounts of the store that this process sees.
   static MountedFiles of(Store& store);
 
-  // The published file that `seen` is of; nullptr if it is another file, or of a removed version. Valid while this
-  // lives.
+  // Returns the published file that `seen` belongs to; nullptr if it is another file, or of a removed version. Valid
+  // while this object lives.
   Result<const File*> find(const struct stat& seen);
 
  private:
@@ -32,13 +32,13 @@ class MountedFiles {
   Result<const LoadedVersion*> version(VersionId id);
 
   Store& store_;
-  std::vector<dev_t> devices_;  // of the mounts
+  std::vector<dev_t> devices_;  // devices of the mounts
   std::map<VersionId, LoadedVersion> versions_;
 };
 
-// A version's directory in layers/, tensors/ or lineage/ of a weft mount stands for the version's published files:
-// returns their directory in models/. Any other path returns as it is. Errc::invalid for another directory of
-// generated files.
+// Returns the directory that a publish takes for `path`. A version's directory in layers/, tensors/ or lineage/ of a
+// weft mount stands for its directory in models/. Any other path is returned unchanged. Errc::invalid for another
+// directory of generated files.
 Result<std::string> published_path(const std::string& path);
 
 }  // namespace weft

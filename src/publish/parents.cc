@@ -14,11 +14,11 @@
 namespace weft {
 namespace {
 
-// Bytes that versions hold of another one's largest tensors, as far as some of each tensor's holders tell.
+// Counts the bytes of a version's largest tensors that other versions hold, by some of each tensor's holders.
 class Tally {
  public:
-  // The best of all, then the best by those tensors alone whose holders are all known: of a tensor that most versions
-  // hold not every holder is looked at, and it says little.
+  // Returns the best versions by all tensors, and the best by those tensors alone whose holders are all known. A tensor
+  // that most versions hold says little, and not all of its holders are read.
   std::set<VersionId> best(std::size_t count_max) const {
     std::set<VersionId> out;
     add_best(&Bytes::all, count_max, out);
@@ -62,12 +62,12 @@ class Tally {
 
   Status count_holders(Snapshot& snapshot, const ContentId& id) {
     auto holders = snapshot.some_holders(id, limits::kKinHoldersMax);
-    if (!holders.ok() && holders.error().code == Errc::not_found) return {};  // new
+    if (!holders.ok() && holders.error().code == Errc::not_found) return {};  // a new blob
     if (!holders.ok()) return std::move(holders).error();
     const bool rare = holders->size() < 2 * limits::kKinHoldersMax;
     VersionId last = 0;
     for (const auto& [version, file] : *holders) {
-      if (version == last) continue;  // another file of the same
+      if (version == last) continue;  // another file of the same version
       last = version;
       bytes_[version].all += id.length;
       if (rare) bytes_[version].rare += id.length;
@@ -129,7 +129,7 @@ class Settler {
     return std::ranges::any_of(parents_.refs, [&](const ParentRef& ref) { return ref.model == model; });
   }
 
-  // A name of a stored model, or MODEL@V; anything else is a name that we do not have.
+  // `base` names a stored model, or is MODEL@V; any other name counts as not stored here.
   Status add_base(const std::string& base) {
     const auto spec = parse_version_spec(base);
     if (spec.ok() && has_parent_of(spec->model)) return {};
@@ -173,7 +173,7 @@ class Settler {
       for (const VersionId id : tally.best(limits::kKinComparedMax)) {
         WEFT_TRY(Snapshot * now, renewed.get());
         WEFT_TRY(VersionRow row, now->version(id));
-        if (!row.removed) rows.push_back(std::move(row));  // a large one may be a holder until gc
+        if (!row.removed) rows.push_back(std::move(row));  // a large removed version may be a holder until gc
       }
     }
     for (VersionRow& row : rows) {

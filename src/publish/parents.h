@@ -1,4 +1,5 @@
-// The parents of a version that is being published: those that somebody declares, or else the one that is found.
+// The parents of a version that is being published: the declared ones, or else a stored version that shares its
+// tensors.
 #pragma once
 
 #include <optional>
@@ -11,23 +12,26 @@
 
 namespace weft {
 
-// MODEL[@V] texts; each must be there. Each version once.
+// Returns the versions that MODEL[@V] texts name, each once. All of them must exist.
 Result<std::vector<VersionRow>> resolve_parents(Store& store, const std::vector<std::string>& specs);
 
 struct ParentWishes {
   std::vector<VersionRow> declared;
-  std::vector<std::string> bases;   // names that the version's files give; need not be stored
-  std::optional<double> find_part;  // of the version's tensor bytes, when nobody declares a parent; none: do not look
+  std::vector<std::string> bases;  // models that the version's files name; need not be stored
+  // If neither `declared` nor `bases` give a parent: the share of the version's tensor bytes that a found parent must
+  // exceed. Empty: no search.
+  std::optional<double> find_part;
 };
 
 struct Parents {
-  std::vector<ParentRef> refs;         // with what they share
+  std::vector<ParentRef> refs;         // with the tensors and bytes that they share
   std::vector<std::string> elsewhere;  // bases that are not stored here
 };
 
-// Of a base, the version that shares most bytes with `child`, the newest when none does; a base whose model is among
-// the declared ones adds nothing. A found parent shares more than `find_part`; of several that share the same, the
-// newest version of the model `child_name`, else the oldest. Removed versions are nobody's parent.
+// Returns the parents. The parent of a base is the model's version that shares most bytes with `child`, or its newest
+// version if none shares any. A base whose model is among the declared parents adds nothing. A found parent shares more
+// than `find_part`; of several that share the same, it is the newest version of the model `child_name`, else the
+// oldest. Removed versions are never parents.
 Result<Parents> settle_parents(Store& store, const std::string& child_name, const Manifest& child,
                                const ParentWishes& wishes);
 

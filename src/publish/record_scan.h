@@ -13,14 +13,14 @@
 
 namespace weft {
 
-// One thread. Does nothing for a draft that is no container.
+// One thread. Does nothing for a draft without a container.
 class RecordScan {
  public:
-  // `fd` is the draft's file, open; both outlive the scan.
+  // `fd` is the open file of the draft; both outlive the scan.
   RecordScan(Draft& draft, int fd);
 
   SeenBytes seen();
-  // After all bytes were seen: gives the draft its record table, or the file the reason why it has none.
+  // Call it after all bytes were seen. Stores the record table in the draft, or in `file` the reason why there is none.
   Status finish(File& file);
 
  private:

@@ -33,7 +33,7 @@ bool is_shard_index(std::string_view path) {
 
 Status check_shards(std::string_view where, std::string_view path, const std::map<std::string, std::string>& index,
                     const Manifest& manifest) {
-  std::string directory(path.substr(0, path.rfind('/') + 1));  // npos + 1 is 0: none
+  std::string directory(path.substr(0, path.rfind('/') + 1));  // npos + 1 is 0: no directory
   std::unordered_map<std::string_view, Names> shards;
   for (const auto& [tensor, shard] : index) {
     auto known = shards.find(shard);

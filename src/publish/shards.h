@@ -1,4 +1,4 @@
-// The index of a sharded safetensors model against the shards that are published with it.
+// Checks the index of a sharded safetensors model against the shards that are published with it.
 #pragma once
 
 #include <map>
@@ -12,8 +12,8 @@ namespace weft {
 
 bool is_shard_index(std::string_view path);
 
-// `index`: tensor -> shard, as parse_safetensors_index gives it, of the file at `path` in `manifest`. Each shard must
-// be there, beside the index, and hold the tensors that the index says. Messages start with `where`.
+// `index`: tensor -> shard, from parse_safetensors_index(), of the file at `path` in `manifest`. Each shard must be in
+// the index's directory and hold the tensors that the index lists for it. Messages start with `where`.
 Status check_shards(std::string_view where, std::string_view path, const std::map<std::string, std::string>& index,
                     const Manifest& manifest);
 

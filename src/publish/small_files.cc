@@ -13,15 +13,15 @@
 namespace weft {
 namespace {
 
-constexpr unsigned kReaders = 8;  // a cold disk has its queue filled; a warm one needs no more than CPUs
+constexpr unsigned kReaders = 8;                   // fills the queue of a cold disk; cached files need only CPUs
 constexpr std::size_t kBufferBytes = 256U << 10U;  // stays in a CPU's cache between reading and writing
 
-// Gathers what is read, and writes it in large parts.
+// Collects bytes and writes them in large parts.
 class BundleWriter {
  public:
   BundleWriter(int to, std::uint64_t at) : to_(to), at_(at), buffer_(kBufferBytes) {}
 
-  // The bytes of an open file.
+  // Appends the bytes of an open file.
   Status take(int from, std::uint64_t bytes, const std::string& where) {
     for (std::uint64_t done = 0; done < bytes;) {
       if (used_ == buffer_.size()) WEFT_CHECK(flush());
@@ -50,7 +50,7 @@ class BundleWriter {
   std::size_t used_ = 0;
 };
 
-// Opens the files of one directory after the other.
+// Opens the files of one directory after another.
 class DirectoryFiles {
  public:
   DirectoryFiles(const FileTable& table, const SmallFilePlaces& places) : table_(table), places_(places) {}
@@ -87,7 +87,7 @@ class DirectoryFiles {
   const FileTable& table_;
   const SmallFilePlaces& places_;
   std::uint64_t number_ = 0;
-  std::uint64_t end_ = 0;  // of its files
+  std::uint64_t end_ = 0;  // number after the directory's last file
   std::string path_;
   Fd directory_;
 };
@@ -137,7 +137,7 @@ Result<Fd> BundleReader::open(std::size_t number) {
   return bundle;
 }
 
-// Each reader takes a run of files of about as many bytes.
+// Each thread reads a run of files of about equal bytes.
 Result<Fd> BundleReader::read(std::size_t number) {
   const Bundle& bundle = bundles_[number];
   WEFT_TRY(Fd fd, memory_file(fmt::format("bundle {}", number)));

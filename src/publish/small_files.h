@@ -1,5 +1,5 @@
-// The small files of a data set on their way into its bundles: read here, with this process's rights, into files in
-// memory, which an import takes like any others.
+// Reads the small files of a data set into bundles: with this process's rights, and into files in memory, which an
+// import reads like any others.
 #pragma once
 
 #include <cstddef>
@@ -17,20 +17,20 @@
 
 namespace weft {
 
-// Where the files of a file table lie on disk.
+// The places on disk of the files in a file table.
 struct SmallFilePlaces {
   std::vector<std::string> paths;  // PATHs of the command line
-  std::vector<std::uint32_t> top;  // by directory of the root, from number 1 on: which of the paths it is below
+  std::vector<std::uint32_t> top;  // by directory of the root, from number 1 on: its index in `paths`
   struct RootFile {
     std::uint32_t path = 0;
-    bool is_path = false;  // it is that PATH, and lies not in it
+    bool is_path = false;  // the file is the PATH itself
   };
   std::vector<RootFile> root_files;                                           // by file of the root
-  std::string directory(const FileTable& table, std::uint64_t number) const;  // not the root
+  std::string directory(const FileTable& table, std::uint64_t number) const;  // not for the root
   std::string root_file(std::uint64_t file, const std::string& name) const;
 };
 
-// Each bundle once, in order; while one is used the next is read. Threads: one caller.
+// Reads each bundle once, in order; reads the next one while one is used. One calling thread.
 class BundleReader {
  public:
   // `table` is a file table that this process made.
@@ -41,8 +41,8 @@ class BundleReader {
 
   std::span<const std::byte> table_bytes() const { return bytes_; }
   const std::vector<Bundle>& bundles() const { return bundles_; }
-  // The bytes of bundles()[number], or of the table. Errc::changed: a file is not as it was found. An error of a file
-  // is that of the bundle.
+  // Returns the bytes of bundles()[number], or of the table. Errc::changed if a file differs from the file that the
+  // walk found. The error of a file fails its bundle.
   Result<Fd> open(std::size_t number);
   Result<Fd> open_table() const;
 
@@ -54,7 +54,7 @@ class BundleReader {
   const FileTable table_;
   const SmallFilePlaces places_;
   const std::vector<Bundle> bundles_;
-  std::future<Result<Fd>> ahead_;  // of bundle ahead_number_
+  std::future<Result<Fd>> ahead_;  // reads bundle ahead_number_
   std::size_t ahead_number_ = 0;
 };
 

@@ -1,4 +1,4 @@
-// The files of a publish as a format sees them from one of them.
+// A file of a publish and the files beside it, as the input of a format.
 #pragma once
 
 #include <sys/stat.h>
@@ -19,22 +19,22 @@ namespace weft {
 
 class SourceGroup final : public FormatInput {
  public:
-  // A file that the format has asked for, open.
+  // A file that the format has opened.
   struct Beside {
     Fd fd;
     struct stat seen {};
     std::unique_ptr<FdSource> bytes;
   };
 
-  // `all` are sorted by path and outlive the group, as `main`, the open file of all[number], does.
+  // `all` are sorted by path. They outlive the group, as does `main`, the open file of all[number].
   SourceGroup(std::span<const Draft> all, std::size_t number, ByteSource& main);
 
   std::string_view name() const override;
   ByteSource& main() override { return main_; }
   Result<ByteSource*> beside(std::string_view path) override;
-  // By number among `all`.
+  // The files that the format has opened, by number among `all`.
   const std::map<std::uint32_t, Beside>& opened() const { return opened_; }
-  // The number of a file that beside() takes. Errc::not_found.
+  // Returns the number of the file that beside() opens for `path`. Errc::not_found.
   Result<std::uint32_t> number_of(std::string_view path) const;
 
  private:
