@@ -26,7 +26,7 @@ void VfsAssembly::start_nothing(std::string reason) {
   reason_ = std::move(reason);
 }
 
-// Files that are open may outlast it, and what they ask for.
+// Keeps assembly_: open files and their requests may outlast stop().
 void VfsAssembly::stop() {
   const auto assembly = current();
   if (assembly) assembly->stop();
@@ -37,7 +37,7 @@ std::shared_ptr<Assembly> VfsAssembly::current() const {
   return assembly_;
 }
 
-// A file with a pack of its own is not assembled: it is not looked for among those that are.
+// A file that is a pack of its own is not assembled, so no assembled file is searched for.
 Result<std::shared_ptr<OpenFile>> VfsAssembly::open(const PublishedFile& file, Remembered known,
                                                     Prefetcher* prefetcher) {
   const AssembledSource& source = *file.source;

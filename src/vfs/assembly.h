@@ -1,4 +1,4 @@
-// What a mounted tree knows of assembled files: whether any are made, and if not, why. Any thread.
+// The assembled files of a mounted tree: whether files are assembled and, if not, why. Any thread.
 #pragma once
 
 #include <atomic>
@@ -16,11 +16,11 @@
 
 namespace weft {
 
-// What opening a published file needs, and takes long to find out from its version: kept from one open to the next.
+// Facts for opening a published file. They are slow to compute from the version, so they are cached between opens.
 struct PublishedFile {
   std::shared_ptr<const AssembledSource> source;
-  std::vector<std::uint64_t> borders;         // where its tensors begin, ascending
-  mutable std::atomic<bool> has_pack{false};  // it was a pack of its own when it was last opened
+  std::vector<std::uint64_t> borders;         // offsets of its tensors, ascending
+  mutable std::atomic<bool> has_pack{false};  // at the last open the file was a pack of its own
 };
 
 class VfsAssembly {
@@ -31,11 +31,12 @@ class VfsAssembly {
   void start_nothing(std::string reason);
   void stop();
 
-  // `file`, which is `known.file`, as one file if there is one, else composed of its blobs, and assembled later.
+  // Opens `file`, which is `known.file`: as one file if it is assembled, else composed of its blobs, and assembled
+  // later.
   Result<std::shared_ptr<OpenFile>> open(const PublishedFile& file, Remembered known, Prefetcher* prefetcher);
   bool has(const AssembledSource& source) const;
 
-  // The member "assembly" of .weft/status.
+  // Writes the member "assembly" of .weft/status.
   void write_status(JsonWriter& json) const;
 
  private:
@@ -45,7 +46,7 @@ class VfsAssembly {
   Store& store_;
   mutable std::mutex mutex_;
   std::shared_ptr<Assembly> assembly_;                  // guarded by mutex_
-  std::string reason_ = "the mount is not set up yet";  // guarded by mutex_; why there is none
+  std::string reason_ = "the mount is not set up yet";  // guarded by mutex_; why assembly_ is empty
 };
 
 }  // namespace weft

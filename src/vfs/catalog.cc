@@ -53,7 +53,7 @@ Result<DirPage> Catalog::list(const MountInode& dir, ListPlace from) {
   return dir.row.kind == InodeKind::model_dir ? list_model(dir, from) : list_namespace(dir, from);
 }
 
-// By name.
+// Lists by name.
 Result<DirPage> Catalog::list_namespace(const MountInode& dir, ListPlace from) {
   const std::string& prefix = dir.row.name;
   const InoKind tree = kind_of(dir.ino);
@@ -72,7 +72,7 @@ Result<DirPage> Catalog::list_namespace(const MountInode& dir, ListPlace from) {
   return page.take();
 }
 
-// Versions by number, `latest`, tags by name.
+// Lists versions by number, `latest`, and tags by name.
 Result<DirPage> Catalog::list_model(const MountInode& dir, ListPlace from) {
   enum Part : unsigned { kVersions = 1, kLink, kTags, kTable };
   const ModelId model = dir.row.model;

@@ -1,7 +1,7 @@
 // The directories that name versions, in each of the trees models/, layers/, tensors/, datasets/, records/ and
 // lineage/: namespaces, models and data sets, `latest` and tags. Their entries change with each publish, tag and
-// removal. A listing is read in pages, and may mix what is there before and after a commit; every other answer is of
-// one snapshot. tree_look.h answers for their entries.
+// removal. A listing is read in pages, and may mix the states before and after a commit; every other answer is of one
+// snapshot. tree_look.h computes the attributes of their entries.
 #pragma once
 
 #include <string>
@@ -18,7 +18,7 @@ class Catalog final : public Subtree {
  public:
   Catalog(Store& store, VersionsTable& table) : store_(store), table_(table) {}
 
-  // models/ or hub/, as long as the index has no row of it: the namespace "".
+  // Returns the row of models/ or hub/ while the index has none: the namespace "".
   static InodeRow top(Ino stored);
 
   Result<Attr> attr(const MountInode& inode) override;
@@ -33,7 +33,7 @@ class Catalog final : public Subtree {
   Result<DirPage> list_model(const MountInode& dir, ListPlace from);
 
   Store& store_;
-  VersionsTable& table_;  // the entry of a model in lineage/ that is no version
+  VersionsTable& table_;  // for versions.tsv in the models of lineage/
 };
 
 }  // namespace weft

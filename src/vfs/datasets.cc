@@ -34,7 +34,8 @@ std::uint64_t number_in(const TreeVersion& version, const MountInode& inode) {
   return inode.ino - version.local.ino_base;
 }
 
-// Small files have blocks of their own. Other parts are views of a file that is counted already.
+// Returns the blocks of a node. A small file has blocks of its own. Other parts are views of a file that counts its
+// blocks.
 std::uint64_t blocks_of(const Manifest& manifest, const DatasetNode& node, std::uint64_t size) {
   const bool is_small = node.kind == Kind::part && manifest.files[node.file].role == FileRole::bundle;
   return is_small ? (size + kBlockBytes - 1) / kBlockBytes : std::min<std::uint64_t>(size, 1);

@@ -1,5 +1,5 @@
-// What lies in a version of a data set (weft/dataset_tree.h): published files at datasets/, records at records/. A
-// large published file is that of Versions. Any thread.
+// The nodes of a data set's version (weft/dataset_tree.h): published files below datasets/, records below records/.
+// Versions serves the large published files. Any thread.
 #pragma once
 
 #include <chrono>
@@ -31,7 +31,7 @@ class Datasets final : public Subtree {
 
  private:
   static constexpr std::chrono::seconds kKeptFor{10};
-  static constexpr std::size_t kSourcesMax = 64;  // each has some descriptors
+  static constexpr std::size_t kSourcesMax = 64;  // each holds some descriptors
   static constexpr std::size_t kMadeBytesMax = 16U << 20U;
 
   using Version = std::shared_ptr<const TreeVersion>;
@@ -39,14 +39,14 @@ class Datasets final : public Subtree {
     std::shared_ptr<OpenFile> file;
   };
 
-  // Of a node that is no published file.
+  // For a node that is no published file.
   Result<Attr> attr_of(const Version& version, std::uint64_t number, const DatasetNode& node);
   Result<std::shared_ptr<const MadeFile>> made(const Version& version, std::uint64_t number);
   Result<std::shared_ptr<OpenFile>> source(const Version& version, std::uint32_t file);
 
   Versions& versions_;
-  LruCache<Source> sources_{kSourcesMax};   // files that others are parts of
-  LruCache<MadeFile> made_{kMadeBytesMax};  // by inode number: a stat and an open make an order once
+  LruCache<Source> sources_{kSourcesMax};   // whole files, of which nodes are parts
+  LruCache<MadeFile> made_{kMadeBytesMax};  // by inode number: stat and open compute a file once
 };
 
 }  // namespace weft

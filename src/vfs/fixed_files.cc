@@ -46,7 +46,7 @@ Result<const FixedEntry*> find_directory(Ino ino) {
   return entry;
 }
 
-// Other subtrees own these directories. Only their names are here.
+// True for directories that other subtrees own. Only their names are here.
 bool is_foreign(const FixedEntry& entry) {
   return entry.ino == kHubIno || entry.ino == kModelsIno || (entry.ino >= kFirstStoredIno && entry.ino != kNewIno);
 }
@@ -119,7 +119,7 @@ Result<std::string> FixedFiles::status_text() {
   return json.take() + "\n";
 }
 
-// A file below .weft has another text each time. What events has is a stream, which fuse/state/event_feed.h reads.
+// Returns the present text of a file below .weft. The file events is a stream, which fuse/state/event_feed.h reads.
 Result<std::string> FixedFiles::changing_text(Ino ino) {
   if (ino == kEventsIno) return std::string();
   if (ino == kStatusIno) return status_text();

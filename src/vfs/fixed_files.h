@@ -1,4 +1,4 @@
-// README, .weft and its files: what every mount has, whatever is stored. Any thread.
+// README, .weft and the files of .weft: every mount has them, whatever the store contains. Any thread.
 #pragma once
 
 #include <functional>
@@ -14,12 +14,12 @@
 
 namespace weft {
 
-// What the store's daemon says of itself. A daemon that hangs costs half a second for each question.
+// Reports of the store's daemon on itself. A daemon that hangs costs half a second per question.
 class DaemonTexts {
  public:
   explicit DaemonTexts(const std::string& store_path);
   std::string status();   // JSON; "null" if no daemon answers
-  std::string peers();    // the same, as text of its own
+  std::string peers();    // as status(), with a line end
   std::string metrics();  // Prometheus text; a comment if no daemon answers
 
  private:

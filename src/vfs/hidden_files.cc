@@ -19,7 +19,7 @@ std::string where_of(const VersionRow& version, const File& file) {
   return fmt::format("{}@{}: {} {}", version.model_name, version.number, what, printable(file.path));
 }
 
-// The file by which what is kept of it is found: ids are below 2^32 (numbers.h), and so are the files of a manifest.
+// Returns the cache key of a file. Ids of versions are below 2^32 (numbers.h), and so are the files of a manifest.
 std::uint64_t key_of(const VersionRow& version, std::uint32_t file) {
   return version.id << 32U | file;
 }
@@ -29,15 +29,15 @@ Status read_all(OpenFile& file, std::uint64_t offset, std::span<std::byte> out) 
   return got == out.size() ? Status{} : Status(Error{Errc::io, "a table ended early"});
 }
 
-// All of a file in memory.
+// A whole file in memory.
 struct Loaded {
   std::span<const std::byte> bytes;
   std::shared_ptr<const void> keeper;
-  std::size_t memory = 0;  // that was taken for it
+  std::size_t memory = 0;  // bytes allocated for it
 };
 
-// Where it lies, if that is one run of pages, all of which can be had: they are read first, so that a disk that does
-// not give them is an error here.
+// Maps the file; returns nothing if its bytes are not contiguous in memory. Reads all bytes first, so that a disk error
+// is reported here and not as SIGBUS.
 Result<Loaded> load_mapped(const std::shared_ptr<OpenFile>& file) {
   std::vector<std::byte> step(std::min<std::uint64_t>(kReadStep, file->size()));
   for (std::uint64_t at = 0; at < file->size(); at += step.size())

@@ -1,4 +1,4 @@
-// The files of a data set's manifest that no listing has: bundles of small files, and tables. Any thread.
+// The files of a data set's manifest that no listing shows: bundles of small files, and tables. Any thread.
 #pragma once
 
 #include <array>
@@ -20,10 +20,10 @@ class HiddenFiles {
  public:
   HiddenFiles(Store& store, const Cold& cold) : store_(store), cold_(cold) {}
 
-  // A file of the version's manifest, local or not.
+  // Opens a file of the version's manifest, local or remote.
   Result<std::shared_ptr<OpenFile>> open(const VersionRow& version, const Manifest& manifest, std::uint32_t file);
-  // A table, checked. It is used where it lies in the page cache, or else copied, and kept for a while. A disk that
-  // fails after the check ends the process by SIGBUS, as it does for any mapped file.
+  // Returns a checked table. Uses the table in place in the page cache, or else a copy, and caches it for a while. A
+  // disk that fails after the check ends the process by SIGBUS, as for any mapped file.
   Result<DatasetTablePointer> table(const VersionRow& version, const Manifest& manifest, std::uint32_t file);
   void drop_unused(std::chrono::steady_clock::duration age) {
     tables_.drop_unused(age);
@@ -31,14 +31,14 @@ class HiddenFiles {
   }
 
  private:
-  // Each table has a descriptor and a mapping, so it counts as so much at least.
+  // The least size of a table in the cache: each table has a descriptor and a mapping.
   static constexpr std::size_t kTableBytesMin = 64U << 10U;
 
   Store& store_;
   const Cold cold_;
   KnownPlaces places_;
   LruCache<DatasetTable> tables_{16U << 20U};
-  std::array<std::mutex, 16> loading_;  // of some tables each: a table is loaded once at a time
+  std::array<std::mutex, 16> loading_;  // each guards the loading of some tables, so that none is loaded twice
 };
 
 }  // namespace weft

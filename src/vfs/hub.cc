@@ -16,7 +16,7 @@
 namespace weft {
 namespace {
 
-constexpr std::size_t kHashBytes = 20;  // as a Git commit, which the hub names snapshots by
+constexpr std::size_t kHashBytes = 20;  // as a Git commit hash, which names snapshots in the hub
 constexpr std::size_t kHashDigits = 2 * kHashBytes;
 constexpr std::string_view kMain = "main";
 
@@ -41,7 +41,7 @@ Result<ModelRow> model_of_dir(Snapshot& snapshot, Ino model_ino) {
 // The version that a file in refs/ names.
 struct Target {
   VersionRow version;
-  std::uint64_t time_ns = 0;  // since when
+  std::uint64_t time_ns = 0;  // when the file began to name it
 };
 
 Result<Target> target_of_tag(Snapshot& snapshot, ModelId model, const TagRow& tag) {
@@ -92,7 +92,7 @@ Result<Attr> lookup_ref(Snapshot& snapshot, const ModelRow& model, std::string_v
   return ref_attr(ino_of(InoKind::hub_number, version.id), version.time_ns);
 }
 
-// `main`, tags by name, versions by number.
+// Lists `main`, tags by name, and versions by number.
 Result<DirPage> list_refs(Store& store, const ModelRow& model, ListPlace from) {
   enum Part : unsigned { kMainRef = 1, kTags, kNumbers };
   PageMaker page(store, from);
@@ -133,7 +133,7 @@ Result<Attr> lookup_snapshot(Snapshot& snapshot, const ModelRow& model, std::str
   return name == hash_of(version.manifest) ? Result<Attr>(snapshot_attr(version)) : no_entry(name);
 }
 
-// By digest.
+// Lists by digest.
 Result<DirPage> list_snapshots(Store& store, const ModelRow& model, ListPlace from) {
   PageMaker page(store, from);
   const auto read = [&](Snapshot& now, std::string_view next, std::size_t rows_max) {
@@ -146,7 +146,8 @@ Result<DirPage> list_snapshots(Store& store, const ModelRow& model, ListPlace fr
   return page.take();
 }
 
-// hub/models--…, refs/ or snapshots/. The first keeps its two entries while the model is there.
+// Returns the attributes of hub/models--…, refs/ or snapshots/. The first keeps its two entries as long as the model
+// exists.
 Attr model_attr(InoKind kind, const ModelRow& model) {
   const bool top = kind == InoKind::hub_model;
   Attr attr = directory_attr(ino_of(kind, model.ino), top ? model.created_ns : model.changed_ns);
@@ -159,7 +160,8 @@ Attr model_attr(InoKind kind, const ModelRow& model) {
 constexpr std::array<std::pair<std::string_view, InoKind>, 2> kParts{
     {{"refs", InoKind::hub_refs}, {"snapshots", InoKind::hub_snapshots}}};
 
-// A published file keeps its number. A directory of models/ or datasets/ has another in hub/.
+// Converts attributes for hub/. A published file keeps its number; a directory of models/ or datasets/ gets another
+// one.
 Attr in_hub(Attr attr) {
   if (attr.type == FileType::directory) attr.ino = ino_of(InoKind::hub_dir, attr.ino);
   return attr;
@@ -268,7 +270,7 @@ Result<DirPage> Hub::list(const MountInode& dir, ListPlace from) {
   return page_of(std::move(parts), from);
 }
 
-// By the names of models.
+// Lists by the names of models.
 Result<DirPage> Hub::list_models(ListPlace from) {
   PageMaker page(store_, from);
   const auto read = [](Snapshot& now, std::string_view next, std::size_t rows_max) {

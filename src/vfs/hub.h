@@ -1,5 +1,5 @@
-// hub/: the models and data sets by the layout of the Hugging Face hub's cache (huggingface_hub, file_download.py), so
-// that a library that is told HF_HUB_CACHE=<mount>/hub finds them by name, offline:
+// hub/: the models and data sets in the layout of the Hugging Face hub's cache (huggingface_hub, file_download.py). A
+// library with HF_HUB_CACHE=<mount>/hub finds them by name, offline:
 //
 //   hub/models--<org>--<model>/refs/<revision>         40 hex digits, without a newline
 //   hub/models--<org>--<model>/snapshots/<40 digits>/  the published files, which are those of models/
@@ -7,7 +7,7 @@
 //
 // A revision is `main` (the tag main, or else the newest version), a tag, or a version's number. The digits are the
 // first ones of the digest of a version's manifest, so versions with the same content share a snapshot. It shows the
-// files of the oldest of them. Only those whose names the hub takes are here (weft/names.h).
+// files of the oldest of them. hub/ shows only models and data sets whose names the hub accepts (weft/names.h).
 #pragma once
 
 #include <memory>
@@ -22,9 +22,9 @@
 
 namespace weft {
 
-// Whether a version's files stand in hub/ too.
+// True if a version's files are in hub/ too.
 Result<bool> is_in_hub(Snapshot& snapshot, const TreeVersion& version);
-// The directory in hub/ of a published directory, by its number there.
+// Returns the number in hub/ of a published directory, which has number `published` in its own tree.
 Ino hub_dir_ino(const TreeVersion& version, Ino published);
 
 // Any thread.
@@ -40,13 +40,13 @@ class Hub final : public Subtree {
 
  private:
   Result<DirPage> list_models(ListPlace from);
-  // A directory of models/ or datasets/, and what answers for it there.
+  // A directory of models/ or datasets/, and the subtree that serves it.
   struct PublishedDir {
     Subtree* subtree = nullptr;
     MountInode inode;
     std::shared_ptr<const TreeVersion> version;
   };
-  Result<PublishedDir> published(Ino ino);  // that a snapshot, or a directory in it, shows
+  Result<PublishedDir> published(Ino ino);  // the directory that `ino`, a snapshot or a directory in it, shows
 
   Store& store_;
   Versions& versions_;

@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::string_view kEscapedSlash = "%2F";
 
-// From lineage/<version>/<parents or children>/ to models/<other> or datasets/<other>.
+// Returns the path from lineage/<version>/<parents or children>/ to models/<other> or datasets/<other>.
 std::string target_between(const VersionRow& version, const VersionRow& other) {
   std::string out;
   const auto depth = 4 + std::count(version.model_name.begin(), version.model_name.end(), '/');
@@ -91,7 +91,7 @@ Result<KinEntry> find_kin(Snapshot& snapshot, const VersionRow& version, Kin kin
   return edge;
 }
 
-// Of the first limits::kKinCountedMax.
+// Reads the first limits::kKinCountedMax entries.
 Result<std::uint64_t> kin_changed_ns(Store& store, const VersionRow& version, Kin kin) {
   std::uint64_t changed_ns = version.time_ns;
   std::string from;
@@ -101,7 +101,7 @@ Result<std::uint64_t> kin_changed_ns(Store& store, const VersionRow& version, Ki
     WEFT_TRY(Page<VersionId> page, kin_ids(*snapshot, version, kin, from, limits::kRowsPerSnapshot / 2));
     for (const VersionId id : page.rows) {
       const auto edge = kin_entry(*snapshot, version, kin, id);
-      if (!edge.ok() && edge.error().code == Errc::not_found) continue;  // its record may be lost
+      if (!edge.ok() && edge.error().code == Errc::not_found) continue;  // its record is lost
       if (!edge.ok()) return edge.error();
       if (kin == Kin::child) changed_ns = std::max(changed_ns, edge->other.time_ns);
       if (edge->other.removed) changed_ns = std::max(changed_ns, edge->other.removed_ns);

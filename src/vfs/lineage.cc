@@ -9,7 +9,7 @@
 namespace weft {
 namespace {
 
-// The entries of lineage/<model>/<version>/ whose numbers do not change. The files of kin come beside them.
+// The entries of lineage/<model>/<version>/ with constant numbers. Kin files are listed beside them.
 struct FixedEntry {
   std::string_view name;
   LineageEntry entry;
@@ -48,7 +48,8 @@ Result<VersionRow> Lineage::version(VersionId id) {
   return snapshot->version(id);
 }
 
-// The entries of a version's directory keep their names. Those of kin lead to other files after a change.
+// The names in a version's directory are constant. But those of kin files lead to other files after a change, so the
+// entries are not lasting.
 Result<Attr> Lineage::dir_attr(const VersionRow& version, LineageEntry entry) {
   Attr attr = version_dir_attr(version, lineage_ino(entry, version.id));
   attr.lasting_entries = false;
@@ -115,8 +116,8 @@ Result<DirPage> Lineage::list(const MountInode& dir, ListPlace from) {
   return page_of(std::move(entries), from);
 }
 
-// Of names alone: the size of a text takes rendering it, and the time of children/ takes all children. A file of kin
-// stands by the number that it has if the latest change of the store was one of its kin.
+// Returns names and numbers only: the size of a text requires its rendering, and the time of children/ requires all
+// children. A kin file gets the number that it has if the latest change of the store concerned its kin.
 Result<std::vector<DirEntry>> Lineage::list_version(const VersionRow& version) {
   std::vector<DirEntry> out;
   for (const FixedEntry& fixed : kEntries)
@@ -129,7 +130,7 @@ Result<std::vector<DirEntry>> Lineage::list_version(const VersionRow& version) {
   return out;
 }
 
-// By age. The attributes of a diff take two manifests and are left to a lookup.
+// Lists by age. The attributes of a diff require two manifests, so only a lookup returns them.
 Result<DirPage> Lineage::list_edges(const VersionRow& version, LineageEntry dir, ListPlace from) {
   const Kin kin = kin_in(dir);
   PageMaker page(store_, from);

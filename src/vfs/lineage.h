@@ -1,6 +1,6 @@
-// lineage/<model>/<version>/ and what lies in it: texts (lineage_texts.h), and parents/, children/ and diff/, which
-// have an entry for each live parent or child (kin_links.h). A listing shows also those texts that cannot be rendered
-// now, and renders none.
+// lineage/<model>/<version>/ and its contents: texts (lineage_texts.h), and parents/, children/ and diff/, which have
+// an entry for each live parent or child (kin_links.h). A listing renders no text. So it also shows texts that cannot
+// be rendered now.
 #pragma once
 
 #include <memory>
@@ -33,7 +33,7 @@ class Lineage final : public Subtree {
   Result<Ino> parent(const MountInode& inode) override;
   Result<std::string> readlink(const MountInode& inode) override;
   Result<std::shared_ptr<OpenFile>> open(const MountInode& inode) override;
-  // Files of kin come from what stays of removed versions too, so they need none.
+  // Kin files need no versions: they are drawn from records, which removed versions keep.
   Result<FileVersions> versions(const MountInode& inode) override;
 
  private:

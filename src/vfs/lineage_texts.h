@@ -1,8 +1,8 @@
-// The texts of lineage/<model>/<version>/: info.json, owners.tsv, diff/<parent>, and the files that are drawn from the
-// version's kin: ancestors, descendants, log, graph.svg. A file of kin shows another text after kin were published or
-// removed. It then has another inode number, which a lookup gives from then on, so the bytes of one number never
-// change: the kernel may keep them, and a reader that has the file open goes on reading what it opened. The bytes
-// follow from the number alone, also after a restart.
+// The texts of lineage/<model>/<version>/: info.json, owners.tsv, diff/<parent>, and the kin files, which are drawn
+// from the version's kin: ancestors, descendants, log, graph.svg. The text of a kin file changes when kin are published
+// or removed. The file then has another inode number, which later lookups return. So the bytes of one number never
+// change: the kernel may cache them, and a reader with the file open keeps the text that it opened. The bytes follow
+// from the number alone, also after a restart.
 #pragma once
 
 #include <cstdint>
@@ -21,10 +21,10 @@ namespace weft {
 
 struct LineageText {
   std::string text;
-  std::uint64_t time_ns = 0;  // when it became as it is
+  std::uint64_t time_ns = 0;  // of the last change
 };
 
-// Files of kin, by KinFileNumber::file.
+// Names of the kin files, by KinFileNumber::file.
 inline constexpr unsigned kKinFileCount = 4;
 std::string_view kin_file_name(unsigned file);
 
@@ -34,8 +34,8 @@ class LineageTexts {
   using Text = std::shared_ptr<const LineageText>;
   LineageTexts(Store& store, Versions& versions) : store_(store), versions_(versions) {}
 
-  Result<Text> find(Ino ino);  // of a kin_file, a diff, or the lineage_entry of info.json or owners.tsv
-  // The number that a file of kin has by what is published and removed now.
+  Result<Text> find(Ino ino);  // for a kin_file, a diff, or a lineage_entry (info.json, owners.tsv)
+  // Returns the present number of a kin file, which the latest publish or removal of its kin determines.
   Result<Ino> current(VersionId version, unsigned file);
 
  private:
@@ -47,7 +47,7 @@ class LineageTexts {
   Result<std::string> render_info(const VersionRow& version);
 
   Store& store_;
-  Versions& versions_;  // the tables of data sets
+  Versions& versions_;  // for the tables of data sets
   LruCache<LineageText> texts_{8U << 20U};
 };
 

@@ -1,10 +1,10 @@
-// The inode numbers of the mount: which subtree a number belongs to, and what it stands for there. All ranges are here.
+// The inode numbers of the mount: the subtree that a number belongs to, and its meaning there. All ranges are here.
 // fuse/state/node_id.h has bit 63. If bit 62 is set, the number is a KinFileNumber. Otherwise bits 57 to 61 hold an
 // InoKind, and the bits below hold its payload:
 //
 //   stored                     the number itself: fixed (weft/vfs.h), or given by the store's counter
-//   layers, tensors, lineage, datasets, records   the stored number of the directory or link that names versions: of a
-//                              model the one in models/ at the same place; of a data set no other tree shows it
+//   layers, tensors, lineage, datasets, records   the stored number of a directory or link that names versions. For a
+//                              model, models/ has this number itself at the same place; for a data set, no tree has it
 //   lineage_entry              a LineageEntry (8 bits) and a version
 //   parent_link, child_link, diff   the position in the child's list of parents (8 bits) and the child version
 //   versions_table             a model
@@ -46,11 +46,11 @@ enum class InoKind : std::uint8_t {
   hub_number,
   hub_snapshot,
   hub_dir,
-  draft,          // of new/ (weft/vfs.h)
-  kin_file = 32,  // not in the kind's bits: bit 62
+  draft,          // entries of new/ (weft/vfs.h)
+  kin_file = 32,  // marked by bit 62, not by the kind's bits
 };
 
-// A version's directory in lineage/, and those of its entries whose numbers do not change.
+// A version's directory in lineage/, and its entries with constant numbers.
 enum class LineageEntry : std::uint8_t { dir, info, owners, parents, children, diff };
 
 inline constexpr unsigned kInoKindShift = 57;
@@ -64,7 +64,7 @@ static_assert(limits::kParentsMax <= 256);
 constexpr Ino ino_of(InoKind kind, std::uint64_t payload) {
   return Ino{static_cast<std::uint8_t>(kind)} << kInoKindShift | payload;
 }
-// The same for two parts, the lower of which is the id of a version or model.
+// The same from two parts; the lower one is the id of a version or model.
 constexpr Ino ino_of(InoKind kind, std::uint64_t high, std::uint64_t id) {
   return ino_of(kind, high << kIdBits | id);
 }
@@ -73,7 +73,7 @@ static_assert(kNewIno == ino_of(InoKind::draft, 0) && kDraftNumberBits == kInoKi
 
 constexpr InoKind kind_of(Ino ino) {
   if ((ino & kKinFileBit) != 0) return InoKind::kin_file;
-  return static_cast<InoKind>(ino >> kInoKindShift & 31U);  // may be none of the enum's: a number that nobody gave
+  return static_cast<InoKind>(ino >> kInoKindShift & 31U);  // no enumerator if no mount assigns the number
 }
 constexpr std::uint64_t payload_of(Ino ino) {
   return ino & kInoPayloadMask;
@@ -85,7 +85,7 @@ constexpr std::uint64_t id_of(Ino ino) {
   return ino & limits::kIdMax;
 }
 
-// The greatest high part of a number with an id.
+// Returns the largest high part of a number with an id.
 constexpr std::uint64_t high_max(InoKind kind) {
   switch (kind) {
     case InoKind::lineage_entry:
@@ -102,19 +102,19 @@ constexpr bool has_id(InoKind kind) {
   return high_max(kind) != 0 || kind == InoKind::versions_table || kind == InoKind::hub_number ||
          kind == InoKind::hub_snapshot;
 }
-// False for a number that no mount gives. Otherwise each part of it counts, so no two numbers stand for the same.
+// False for a number that no mount assigns. Each part of the other numbers counts, so no two numbers mean the same.
 constexpr bool is_possible(Ino ino) {
   return !has_id(kind_of(ino)) || high_of(ino) <= high_max(kind_of(ino));
 }
 
-// A generated file of lineage/ that changes when kin are published or removed. It then has another number, so the bytes
-// of one number stay as they are.
+// A kin file of lineage/, which changes when kin are published or removed. The changed file has another number, so the
+// bytes of one number are constant.
 struct KinFileNumber {
   unsigned file = 0;        // 2 bits
   VersionId version = 0;    // 32 bits
-  std::uint64_t clock = 0;  // of the last change that the file shows; its low kKinClockBits
+  std::uint64_t clock = 0;  // low kKinClockBits of the clock at the last change that the file shows
 };
-// A number comes back after 2^28 publishes and removals. A file that stays open for so long may change then.
+// A number recurs after 2^28 publishes and removals. A file that stays open for so long may change then.
 inline constexpr unsigned kKinClockBits = 28;
 inline constexpr std::uint64_t kKinClockMask = (std::uint64_t{1} << kKinClockBits) - 1;
 
@@ -122,7 +122,7 @@ constexpr Ino ino_of(const KinFileNumber& number) {
   return kKinFileBit | Ino{number.file & 3U} << (kIdBits + kKinClockBits) | number.version << kKinClockBits |
          (number.clock & kKinClockMask);
 }
-// The whole clock of a number: the latest tick up to `now` that has the number's low bits.
+// Returns the whole clock of a number: the latest tick up to `now` that has the number's low bits.
 constexpr std::uint64_t clock_of(const KinFileNumber& number, std::uint64_t now) {
   const std::uint64_t age = (now - number.clock) & kKinClockMask;
   return now < age ? 0 : now - age;

@@ -1,4 +1,5 @@
-// Makes a page of a directory that changes, out of the rows of one or more tables, one part of the listing for each.
+// Builds a page of a directory that changes, from the rows of one or more tables. Each table is one part of the
+// listing.
 #pragma once
 
 #include <cstddef>
@@ -17,12 +18,11 @@ class PageMaker {
  public:
   PageMaker(Store& store, ListPlace from) : store_(store), from_(from) {}
 
-  // The rows of one table, as far as there is room:
-  //   Result<std::string> behind(Snapshot&, std::uint64_t number)   what the table calls the entry of that place
+  // Adds the rows of one table, as far as the page has room:
+  //   Result<std::string> behind(Snapshot&, std::uint64_t number)   returns the table's key for the entry of that place
   //   Result<Page<Row>> read(Snapshot&, std::string_view from, std::size_t rows_max)
-  //   Result<DirEntry> entry(Snapshot&, const Row&)   reads at most kRowsPerEntry - 1 rows; leaves out what is
-  //   not_found
-  // There may be any number of rows without an entry, so a snapshot ends with each page of rows.
+  //   Result<DirEntry> entry(Snapshot&, const Row&)   reads at most kRowsPerEntry - 1 rows; not_found: no entry
+  // Any number of rows may have no entry, so each page of rows has a snapshot of its own.
   template <class Behind, class Read, class MakeEntry>
   Status add(unsigned part, const Behind& behind, const Read& read, const MakeEntry& entry) {
     if (part < part_of(from_)) return {};
@@ -39,14 +39,14 @@ class PageMaker {
     }
     return {};
   }
-  // The only entry of its part.
+  // Adds the only entry of a part.
   template <class MakeEntry>  // Result<DirEntry> entry(Snapshot&)
   Status add_one(unsigned part, const MakeEntry& entry) {
     if (part <= part_of(from_) || room() == 0) return {};
     WEFT_TRY(const auto snapshot, store_.snapshot());
     return add(entry(*snapshot));
   }
-  // After the last part.
+  // Call it after the last part.
   DirPage take() {
     page_.last = room() > 0;
     return std::move(page_);
@@ -64,11 +64,11 @@ class PageMaker {
   DirPage page_;
 };
 
-// For PageMaker::add(): what tables call the entry of a place.
+// For PageMaker::add(): the key of a table for the entry of a place.
 inline Result<std::string> number_behind(Snapshot&, std::uint64_t number) {
   return std::to_string(number);
 }
-// By the stored number of a directory or a link. Its row stays when nobody finds it by name any more.
+// By the stored number of a directory or a link, whose row outlives its name.
 inline Result<std::string> name_behind(Snapshot& snapshot, std::uint64_t number) {
   WEFT_TRY(InodeRow row, snapshot.inode(number));
   return std::move(row.name);

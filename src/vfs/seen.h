@@ -1,5 +1,5 @@
-// Keeps what the index said of inodes, and of names that may change, until the next commit: opening a path again needs
-// no other look at it. Any thread.
+// Caches the index's rows of inodes, and names that may change, until the next commit: opening a path again does not
+// read the index. Any thread.
 #pragma once
 
 #include <chrono>
@@ -17,7 +17,7 @@
 namespace weft {
 
 struct SeenInode {
-  IndexState state;  // that it is true of
+  IndexState state;  // the index had the row in this state
   InodeRow row;
   Attr attr;
 };
@@ -26,7 +26,7 @@ class Seen {
  public:
   explicit Seen(Store& store) : store_(store) {}
 
-  // nullptr: nothing is known that is true still.
+  // Returns nullptr if the cache has no row for the present state of the index.
   std::shared_ptr<const SeenInode> inode(Ino ino) { return current(inodes_.find(ino)); }
   void put(Ino ino, SeenInode seen) {
     const std::size_t bytes = kEntryBytes + seen.row.name.size();
@@ -49,7 +49,7 @@ class Seen {
   }
 
  private:
-  static constexpr std::size_t kBytesMax = 512U << 10U;  // of either
+  static constexpr std::size_t kBytesMax = 512U << 10U;  // of each cache
   static constexpr std::size_t kEntryBytes = 512;
 
   struct SeenName {

@@ -1,6 +1,6 @@
-// One kind of directory of the mount, with what lies in it. StoreVfs (vfs.cc) finds the subtree that an inode number
-// belongs to and hands the operation over; start reading there. A new kind of directory is a new class with these
-// methods and one line in StoreVfs::owner_of().
+// One kind of directory of the mount, with its contents. StoreVfs (vfs.cc) finds the subtree of an inode number and
+// passes the operation on; start reading there. A new kind of directory is a new class with these methods and one line
+// in StoreVfs::owner_of().
 #pragma once
 
 #include <cstddef>
@@ -19,19 +19,19 @@ namespace weft {
 
 struct MountInode {
   Ino ino = 0;
-  // The index's row of the stored number that this one is or stands on (numbers.h).
+  // The index's row of the stored number that `ino` is or contains (numbers.h).
   InodeRow row{};
   std::optional<IndexState> state{};  // the index had the row in this state
-  std::optional<Attr> attr{};         // the attributes in that state, if they are known already
+  std::optional<Attr> attr{};         // the attributes in that state, if known
 };
 
-// A page of a listing. The attributes of an entry take at most kRowsPerEntry rows of the index, so that a page takes as
-// many as one snapshot may read.
+// A page of a listing. The attributes of an entry take at most kRowsPerEntry rows of the index, so that a page reads no
+// more rows than one snapshot allows.
 inline constexpr std::size_t kRowsPerEntry = 4;
 inline constexpr std::size_t kEntriesPerPage = limits::kRowsPerSnapshot / kRowsPerEntry;
 
-// A place says to which part of its directory an entry belongs (from 1 on, in the order of the listing), and by a
-// number which of them it is.
+// The place of an entry: the part of the directory (from 1 on, in the order of the listing), and the entry's number in
+// that part.
 constexpr ListPlace place_of(unsigned part, std::uint64_t number) {
   return kFirstPlace * part + number;
 }
@@ -49,11 +49,11 @@ class Subtree {
 
   virtual Result<Attr> attr(const MountInode& inode) = 0;
   virtual Result<std::shared_ptr<OpenFile>> open(const MountInode& inode) = 0;
-  // By default the inode is no directory.
+  // By default Errc::not_dir.
   virtual Result<Attr> lookup(const MountInode& dir, std::string_view name);
   virtual Result<DirPage> list(const MountInode& dir, ListPlace from);
   virtual Result<Ino> parent(const MountInode& dir);
-  // By default the inode is no link.
+  // By default Errc::invalid.
   virtual Result<std::string> readlink(const MountInode& inode);
   // The versions that an open file needs to stay readable. By default none.
   virtual Result<FileVersions> versions(const MountInode& inode);
@@ -70,15 +70,15 @@ Error not_a_directory(Ino ino);
 Error is_a_directory(Ino ino);
 Error is_a_link(Ino ino);
 
-// Attributes that subtrees share. Directories do not count their subdirectories: a link count of 1 says so.
+// Attributes that subtrees share. The link count of a directory is 1: subdirectories are not counted.
 Attr directory_attr(Ino ino, std::uint64_t mtime_ns);
 Attr version_dir_attr(const VersionRow& version, Ino ino);
-// A file of the mount's own, whose text has so many bytes.
+// For a generated text of so many bytes.
 Attr text_attr(Ino ino, std::uint64_t mtime_ns, std::size_t bytes);
 Attr link_attr(Ino ino, std::uint64_t mtime_ns, std::size_t target_bytes);
 DirEntry bare_entry(std::string name, Ino ino, FileType type);
 
-// A page of a short directory, from all its entries; the places are theirs in this order, which never changes.
+// Returns a page of a short directory that has the entries `all`. Their order, which never changes, gives the places.
 DirPage page_of(std::vector<DirEntry> all, ListPlace from);
 
 }  // namespace weft

@@ -1,4 +1,4 @@
-// What the index says of directories and links that name versions: models and data sets, versions, `latest` and tags.
+// Reads the index for directories and links that name versions: models and data sets, versions, `latest` and tags.
 #pragma once
 
 #include <optional>
@@ -14,16 +14,17 @@ namespace weft {
 
 inline constexpr std::string_view kLatest = "latest";
 
-// The kind of versions that a tree shows, which is stored for models/; nothing: both.
+// Returns the kind of versions that a tree shows, or nothing for both kinds. InoKind::stored is the tree models/.
 std::optional<VersionKind> kind_in(InoKind tree);
 
-// A version's own directory in `tree`.
+// Returns a version's own directory in `tree`.
 Ino version_dir_ino(InoKind tree, VersionId version, const LocalRow& local);
 
-// The tag that a link's row stands for. Rows stay when their tags go, and a tag that is made anew has another.
+// Returns the tag of a link's row. A row outlives its tag; if the tag is set again, it has another row:
+// Errc::not_found.
 Result<TagRow> tag_of(Snapshot& snapshot, const InodeRow& link);
 
-// Answers for one of the trees, from one snapshot. An answer about a row that the caller has takes at most
+// Answers for one of the trees, from one snapshot. An answer about a row that the caller has reads at most
 // kRowsPerEntry - 1 other rows.
 class TreeLook {
  public:

@@ -36,7 +36,7 @@ Status check_fits(const TreeVersion& version) {
                            version.local.ino_count, version.local.view_inos.size())};
 }
 
-// A published file has a place in models/, and one in hub/ if its version's snapshot is there.
+// Returns the link count of a published file: 1 for models/, and 1 for hub/ if its version's snapshot is there.
 Result<std::uint64_t> links_of_files(Snapshot& snapshot, const TreeVersion& version) {
   WEFT_TRY(const bool in_hub, is_in_hub(snapshot, version));
   return std::uint64_t{in_hub ? 2U : 1U};
@@ -69,7 +69,7 @@ Result<std::shared_ptr<const TreeVersion>> Versions::read(VersionId id) {
   WEFT_TRY(auto loaded, load_version(store_, version->row));
   version->tree = std::move(loaded.tree);
   if (version->tree->manifest().kind == VersionKind::dataset) {
-    // The tree knows the tables by this, and neither the version's number nor its row ever changes.
+    // The function may keep the row: neither a version's id nor its row ever changes.
     auto tables = [this, row = version->row, tree = version->tree](std::uint32_t file) {
       return hidden_files_.table(row, tree->manifest(), file);
     };
@@ -81,12 +81,12 @@ Result<std::shared_ptr<const TreeVersion>> Versions::read(VersionId id) {
   return std::shared_ptr<const TreeVersion>(std::move(version));
 }
 
-// Without a lock: it may take its time, and others go on meanwhile.
+// Fetches the manifest of a bare version. Takes no lock, because it may last long and other opens go on meanwhile.
 Status Versions::look(VersionId id) {
   {
     WEFT_TRY(const auto snapshot, store_.snapshot());
     const auto bare = snapshot->is_bare(id);
-    if (!bare.ok() || !*bare) return {};  // what else is wrong shows when it is read
+    if (!bare.ok() || !*bare) return {};  // read() reports any other error
   }
   if (cold_.reads == nullptr) return Error{Errc::absent, fmt::format("version {}: its manifest is not here", id)};
   return as_io(cold_.reads->look(id));
@@ -117,7 +117,7 @@ Result<TreeNode> Versions::node(const MountInode& inode) {
   return TreeNode{std::move(version), static_cast<std::uint32_t>(inode.ino - base)};
 }
 
-// All but what add_changing() adds.
+// Returns all attributes but those that add_changing() sets.
 Attr Versions::fixed_attr(const TreeNode& node) {
   const Node& n = node.node();
   Attr attr = version_dir_attr(node.version->row, node.ino());
@@ -186,7 +186,7 @@ Result<std::vector<Attr>> Versions::attrs_of(const std::shared_ptr<const TreeVer
   if (nodes.empty()) return attrs;
   attrs.reserve(nodes.size());
   for (const std::uint32_t node : nodes)
-    attrs.push_back(fixed_attr({version, node}));  // may render: before the snapshot
+    attrs.push_back(fixed_attr({version, node}));  // may render, so it precedes the snapshot
   WEFT_TRY(const auto snapshot, store_.snapshot());
   WEFT_TRY(const std::uint64_t file_links, links_of_files(*snapshot, *version));
   for (std::size_t i = 0; i < nodes.size(); ++i)
@@ -194,7 +194,7 @@ Result<std::vector<Attr>> Versions::attrs_of(const std::shared_ptr<const TreeVer
   return attrs;
 }
 
-// A version's directory never changes: a place is a number of children.
+// A version's directory never changes, so a place is the number of children before it.
 Result<DirPage> Versions::list(const MountInode& inode, ListPlace from) {
   WEFT_TRY(const TreeNode dir, node(inode));
   if (dir.node().kind != NodeKind::dir) return Error{Errc::not_dir, dir.where() + ": not a directory"};

@@ -1,6 +1,6 @@
 // The nodes of a version's trees (weft/tree.h): its published files in models/, its layers in layers/, and its tensors
-// in tensors/. Of a data set the large published files are here, and all else in Datasets. A node's attributes come in
-// two parts: what follows from the manifest, and what a snapshot says (owned bytes, link counts). Any thread.
+// in tensors/. For a data set, only the large published files are here; Datasets has the rest. A node's attributes have
+// two parts: facts of the manifest, and facts of a snapshot (owned bytes, link counts). Any thread.
 #pragma once
 
 #include <atomic>
@@ -29,14 +29,14 @@
 
 namespace weft {
 
-// A version as it is kept in memory; holds no lock of the store. Immutable but for sizes.
+// A version as it is cached; holds no lock of the store. Immutable except for sizes.
 struct TreeVersion {
   VersionRow row;
   LocalRow local;
   std::shared_ptr<const VersionTree> tree;
-  std::shared_ptr<const DatasetTree> dataset;  // nullptr: it is one of a model
-  bool hub_takes = false;                      // the model's name can stand in hub/
-  // By node: the size of a generated file once somebody asked, else 0 (none is empty).
+  std::shared_ptr<const DatasetTree> dataset;  // nullptr for a model
+  bool hub_takes = false;                      // the hub accepts the model's name
+  // By node: the size of a generated file after its first use, else 0 (no generated file is empty).
   mutable std::vector<std::atomic<std::uint64_t>> sizes;
 };
 
@@ -46,14 +46,14 @@ struct TreeNode {
   std::uint32_t index = 0;
 
   const Node& node() const { return version->tree->node(index); }
-  const File& file() const;   // of a published file
+  const File& file() const;   // of a published file or a view
   std::string where() const;  // for messages
   Ino ino() const;
 };
 
 class Versions final : public Subtree {
  public:
-  // `prefetcher` outlives what is opened here.
+  // `prefetcher` outlives the files that are opened here.
   Versions(Store& store, Prefetcher& prefetcher, const Cold& cold)
       : store_(store), prefetcher_(prefetcher), cold_(cold) {}
 
@@ -67,14 +67,14 @@ class Versions final : public Subtree {
   Result<std::vector<Place>> places(const MountInode& inode) override;
 
   Result<std::shared_ptr<const TreeVersion>> load(VersionId id);
-  // The same as attr(), of nodes below the roots, in their order.
+  // As attr(), for nodes below the roots, in their order.
   Result<std::vector<Attr>> attrs_of(const std::shared_ptr<const TreeVersion>& version,
                                      std::span<const std::uint32_t> nodes);
-  // The directory in a tree that has the version's own directory there.
+  // Returns the directory of `tree` that contains the version's own directory.
   Result<Ino> name_dir(const TreeVersion& version, InoKind tree);
   Result<std::shared_ptr<OpenFile>> open_node(const TreeNode& node);
   HiddenFiles& hidden_files() { return hidden_files_; }
-  // A scattered tensor of the version as an .npy file.
+  // Opens a scattered tensor of the version as an .npy file.
   Result<std::shared_ptr<OpenFile>> open_scattered(const std::shared_ptr<const TreeVersion>& version,
                                                    const Tensor& tensor);
   void read_by_record(bool on) { by_record_ = on; }

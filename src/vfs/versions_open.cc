@@ -140,7 +140,7 @@ Result<std::shared_ptr<OpenFile>> Versions::open_absent(const TreeNode& node) {
 Result<std::shared_ptr<OpenFile>> Versions::open_published(const TreeNode& node) {
   WEFT_TRY(auto file, assembly_.open(*published(node), {&places_, node.ino()}, &prefetcher_));
   if (!by_record_ || node.file().format != kLmdbFormat || !reads_by_record(*file)) return file;
-  // Without its table the file is scanned: its bytes can be read all the same.
+  // If its table cannot be read, the file is scanned for records.
   auto rows = node.version->dataset ? node.version->dataset->rows(node.node().file) : std::optional<RecordRows>();
   return open_by_record(std::move(file), rows.ok() ? *std::move(rows) : std::nullopt);
 }

@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::string_view kHead = "version\ttime\tbytes\tnew_bytes\ttags\tmetrics\tparents\tmessage\n";
 
-// A tab or a line break within a cell would end it, and other control characters would steer a terminal.
+// Escapes a cell: a tab or a line break would end it, and other control characters would control a terminal.
 std::string cell(std::string_view text) {
   std::string out;
   for (const char c : text) {

@@ -1,5 +1,5 @@
 // lineage/<model>/versions.tsv: a line for each live version of a model, oldest first. Its text changes with each
-// publish, tag and removal, and when bytes go from one owner to another, so each open renders it anew.
+// publish, tag and removal, and when bytes get another owner, so each open renders it again.
 #pragma once
 
 #include <memory>

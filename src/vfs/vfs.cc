@@ -97,7 +97,7 @@ class StoreVfs final : public Vfs {
   Seen seen_{store_};
 };
 
-// One line for each kind of number.
+// One case for each kind of number.
 Result<StoreVfs::Owned> StoreVfs::owner_of(Ino ino) {
   if (!is_possible(ino)) return no_inode(ino);
   switch (kind_of(ino)) {
@@ -126,7 +126,7 @@ Result<StoreVfs::Owned> StoreVfs::owner_of(Ino ino) {
     case InoKind::hub_snapshot:
     case InoKind::hub_dir:
       return Owned{&hub_, {ino}};
-    case InoKind::draft:  // fuse/drafts has it
+    case InoKind::draft:  // served by fuse/drafts
       break;
   }
   return no_inode(ino);
@@ -146,15 +146,15 @@ Result<StoreVfs::Owned> StoreVfs::owner_of_stored(Ino ino) {
   return Owned{&catalog_, std::move(inode)};
 }
 
-// A directory or link that names versions, as a tree other than models/ shows it.
+// For a directory or link that names versions, in a tree other than models/.
 Result<StoreVfs::Owned> StoreVfs::owner_of_name(Ino ino) {
   WEFT_TRY(MountInode inode, indexed(ino));
   if (inode.row.kind == InodeKind::version || inode.row.kind == InodeKind::view) return no_inode(ino);
-  if (payload_of(ino) == kHubIno) return no_inode(ino);  // hub/ is no such tree, and has a row of the index
+  if (payload_of(ino) == kHubIno) return no_inode(ino);  // hub/ has a row in the index, but is no such tree
   return Owned{&catalog_, std::move(inode)};
 }
 
-// By the stored number that `ino` is or stands on.
+// Reads the index's row of the stored number that `ino` is or contains.
 Result<MountInode> StoreVfs::indexed(Ino ino) {
   if (const auto known = seen_.inode(ino)) return MountInode{ino, known->row, known->state, known->attr};
   const Ino stored = payload_of(ino);
@@ -165,7 +165,7 @@ Result<MountInode> StoreVfs::indexed(Ino ino) {
   return MountInode{ino, row.ok() ? std::move(row).value() : Catalog::top(stored), snapshot->state(), {}};
 }
 
-// The kernel keeps names that last. Others are kept here until the next commit.
+// The kernel caches lasting names. Other names are cached here until the next commit.
 Result<Attr> StoreVfs::lookup(Ino parent, std::string_view name) {
   if (const auto known = seen_.name(parent, name)) return *known;
   WEFT_TRY(const Owned dir, owner_of(parent));
@@ -184,7 +184,7 @@ Result<Attr> StoreVfs::getattr(Ino ino) {
   return attr_of(owned);
 }
 
-// The attributes may be of a later state than the row. Nothing finds them under the row's state then.
+// The attributes may be newer than the row's state. Then seen_ never returns them, because that state is past.
 Result<Attr> StoreVfs::attr_of(const Owned& owned) {
   const MountInode& inode = owned.inode;
   if (inode.attr) return *inode.attr;
@@ -224,7 +224,7 @@ Result<std::uint64_t> StoreVfs::position() {
   return snapshot->journal_end();
 }
 
-// Events of one record have the position before it, but for the last.
+// All events of a record but the last carry the position before it, so their lines are joined with those of the last.
 Result<std::vector<EventLines>> StoreVfs::events(std::uint64_t position) {
   WEFT_TRY(EventBatch batch, events_since(store_, position));
   std::vector<EventLines> out;
@@ -244,7 +244,7 @@ Result<std::vector<EventLines>> StoreVfs::events(std::uint64_t position) {
 
 }  // namespace
 
-// NOLINTBEGIN(performance-unnecessary-value-param): who overrides them keeps what is given
+// NOLINTBEGIN(performance-unnecessary-value-param): overriding functions keep the arguments
 void Vfs::assemble(const AssemblyOptions&, std::function<void(Ino)>) {}
 void Vfs::assemble_nothing(std::string) {}
 // NOLINTEND(performance-unnecessary-value-param)

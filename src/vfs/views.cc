@@ -46,7 +46,7 @@ Result<std::shared_ptr<OpenFile>> Views::open(const MountInode& inode) {
   return opened;
 }
 
-// No blob has the bytes of a scattered tensor: a version that has it says where they are.
+// No blob has the bytes of a scattered tensor: the manifest of a version with this tensor has their places.
 Result<std::shared_ptr<OpenFile>> Views::open_scattered(const InodeRow& row) {
   WEFT_TRY(const VersionId keeper, store_.keeper(row));
   WEFT_TRY(const auto version, versions_.load(keeper));
@@ -65,7 +65,7 @@ Result<std::shared_ptr<OpenFile>> Views::open_local(const InodeRow& row) {
   return open_blobs(store_, where(row), head_of(row.view), blobs, {&prefetcher_, {}, true});
 }
 
-// Many versions may show the view. The one that owns its bytes says where they lie in a published file.
+// Many versions may show the view. The manifest of the version that owns its bytes has their place in a published file.
 Result<std::shared_ptr<OpenFile>> Views::open_absent(const InodeRow& row) {
   const ContentId& id = row.view.content;
   std::optional<std::pair<VersionId, std::uint32_t>> owner;

@@ -1,4 +1,4 @@
-// Tensor views: .npy files, one inode for each (content, element type, shape), whatever version shows them.
+// Tensor views: .npy files. All versions share one inode for each (content, element type, shape).
 #pragma once
 
 #include <memory>
@@ -12,7 +12,7 @@ namespace weft {
 
 class Views final : public Subtree {
  public:
-  // `prefetcher` reads ahead in what is opened here, and outlives it.
+  // `prefetcher` reads ahead in the files that are opened here, and outlives them.
   Views(Store& store, Prefetcher& prefetcher, Versions& versions, const Cold& cold)
       : store_(store), prefetcher_(prefetcher), versions_(versions), cold_(cold) {}
 
