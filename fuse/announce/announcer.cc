@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::chrono::milliseconds kForEver{-1};
 
-// Of "major:minor".
+// Parses "major:minor".
 std::optional<dev_t> device_of(std::string_view text) {
   const auto colon = text.find(':');
   if (colon == std::string_view::npos) return std::nullopt;

@@ -1,4 +1,4 @@
-// The life of the announcer: follows the store, and performs what happens until its mount is gone.
+// The announcer's main loop: follows the store and announces each change until the mount is gone.
 #pragma once
 
 #include "fuse/process/options.h"
@@ -8,7 +8,7 @@
 
 namespace weft {
 
-// Returns when the mount is gone; its supervisor kills it otherwise. The process has one thread.
+// Returns success when the mount is gone. The supervisor may kill the process before. The process has one thread.
 Status announce(Store& store, const MountOptions& options, SharedHead& head);
 
 }  // namespace weft

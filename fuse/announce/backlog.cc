@@ -11,15 +11,15 @@ namespace {
 
 using Kind = ModelEvent::Kind;
 
-// The names of one model in its events so far. Events are looked at from the last to the first.
+// The names of one model in the events walked so far. The walk goes from the last event to the first.
 struct Names {
-  std::set<std::uint64_t> made;     // versions that the events publish, all of them from the beginning on
-  std::set<std::uint64_t> removed;  // so far, as the others
+  std::set<std::uint64_t> made;     // versions that any of the events publishes, filled in before the walk
+  std::set<std::uint64_t> removed;  // versions whose removal the walk has met
   std::set<std::string> tags;
   bool published = false;
 };
 
-// The tags of the event that no later event changes.
+// Returns the tags of the event that no later event changes.
 std::vector<std::string> last_tags(Names& names, const ModelEvent& event) {
   std::vector<std::string> last;
   for (const std::string& tag : event.tags)
@@ -27,7 +27,7 @@ std::vector<std::string> last_tags(Names& names, const ModelEvent& event) {
   return last;
 }
 
-// Looks at events, the last one first.
+// Collects the last changes. Expects events in reverse order.
 class LastChanges {
  public:
   explicit LastChanges(const std::vector<ModelEvent>& events) {
@@ -64,14 +64,15 @@ class LastChanges {
     AnnouncedChange& change = changes_.emplace_back(AnnouncedChange{event, *names.made.begin()});
     change.event.tags = last_tags(names, event);
   }
-  // Its tags went with it, though it may have had none before these events.
+  // A removal deletes the version's tags. If these events also published the version, only that is announced: the tags
+  // may have led to an older version before.
   void removed(Names& names, const ModelEvent& event) {
     names.removed.insert(event.version);
     if (names.made.contains(event.version)) return tagged(names, event, 0);
     AnnouncedChange& change = changes_.emplace_back(AnnouncedChange{event, 0});
     change.event.tags = last_tags(names, event);
   }
-  // `version`: that the tags lead to; 0: to none.
+  // `version`: target of the tags; 0 if the tags were deleted.
   void tagged(Names& names, const ModelEvent& event, std::uint64_t version) {
     std::vector<std::string> tags = last_tags(names, event);
     if (tags.empty()) return;

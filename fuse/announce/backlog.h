@@ -1,4 +1,4 @@
-// Which of many events are announced: those that the last state of each name comes from. Pure.
+// Reduces a long list of events to the events that determine the final state of each name. Pure functions.
 #pragma once
 
 #include <cstdint>
@@ -10,14 +10,15 @@ namespace weft {
 
 struct AnnouncedChange {
   ModelEvent event;
-  std::uint64_t first = 0;  // publish: the oldest version of the model that is announced by this change
+  std::uint64_t first = 0;  // publish: the oldest version of the model that this change announces
 };
 
-// All of them.
+// Returns one change per event.
 std::vector<AnnouncedChange> each_change_of(const std::vector<ModelEvent>& events);
 
-// In their order: each model's newest publish, the last change of each tag, and each removal of a version that was
-// there before these events. A version that came and went, and one that a newer one followed, are left out.
+// Returns, in the order of the events: the newest publish of each model, the last change of each tag, and each removal
+// of a version that existed before these events. A version that the events both publish and remove is left out, and so
+// is a version that a newer one of its model follows.
 std::vector<AnnouncedChange> last_changes_of(const std::vector<ModelEvent>& events);
 
 }  // namespace weft

@@ -16,11 +16,12 @@
 namespace weft {
 namespace {
 
-// The kernel knows a name for some time if somebody has looked it up, and then does not ask whether it is there.
+// Tries of a mkdir. While the kernel has the name in its cache it answers EEXIST without asking the server. The lookup
+// of kExpire + name makes the kernel forget it.
 constexpr int kTries = 20;
 constexpr std::chrono::milliseconds kPause{1};
 
-// While it lives the server knows what is to come.
+// Announces to the server what the next system call is for, while this object lives.
 class Intent {
  public:
   Intent(AnnounceWords& words, Announcing what) : words_(words) { words_.intent = what; }
@@ -36,12 +37,12 @@ int errno_if(bool failed) {
   return failed ? errno : 0;
 }
 
-// The mount is not there: it was unmounted, its connection is over, or another file system lies there.
+// True if the mount is gone: unmounted, its connection aborted, or hidden by another file system.
 bool is_gone(int failed) {
   return failed == ENOTCONN || failed == ECONNABORTED || failed == ESTALE || failed == ENODEV;
 }
 
-// It is not so any more, or it is announced already.
+// True if the change is obsolete or already visible.
 bool is_passed_over(int failed) {
   return failed == ENOENT || failed == EEXIST || failed == EBUSY || failed == ENOTDIR;
 }
@@ -52,7 +53,7 @@ Error gone(const std::string& path) {
 
 }  // namespace
 
-// 0, or an errno.
+// Returns 0 or an errno.
 int Performer::change(int directory, const Announcement& announcement) {
   const Intent announced(words_, announcement.kind);
   const char* name = announcement.name.c_str();
@@ -86,7 +87,7 @@ int Performer::act(int directory, const Announcement& announcement) {
 Status Performer::perform(const Announcement& announcement) {
   const std::string path = mount_ + "/" + announcement.directory;
   const Fd directory(::open(path.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW));
-  if (!directory.valid()) return is_gone(errno) ? Status(gone(path)) : Status();  // the model is gone again
+  if (!directory.valid()) return is_gone(errno) ? Status(gone(path)) : Status();  // the model was removed again
   WEFT_TRY(const auto facts, stat_fd(directory.get(), path));
   if (facts.st_dev != device_) return gone(path);
   const int failed = act(directory.get(), announcement);

@@ -1,4 +1,4 @@
-// Performs announcements through the mount. One thread, which the words name.
+// Performs announcements through the mount. For the one thread whose pid AnnounceWords holds.
 #pragma once
 
 #include <sys/types.h>
@@ -13,12 +13,12 @@ namespace weft {
 
 class Performer {
  public:
-  // `directory`: of the mount, whose files have this device. `words` outlive this.
+  // `directory` is the mount point, `device` the device number of its files. `words` outlive this.
   Performer(std::string directory, dev_t device, AnnounceWords& words)
       : mount_(std::move(directory)), device_(device), words_(words) {}
 
-  // What is not so any more is passed over. Errc::not_found: the mount is no longer there. Keeps nothing open, so that
-  // the mount can be unmounted in between.
+  // Skips an announcement that is obsolete or already visible. Errc::not_found: the mount is gone. Keeps no file open
+  // between calls, so that the mount can be unmounted.
   Status perform(const Announcement& announcement);
 
  private:

@@ -22,7 +22,7 @@ using Plan = std::vector<Announcement>;
 
 constexpr std::string_view kLatest = "latest";
 
-// nullopt: there was never such a model.
+// Returns the row of a model, or nullopt if no model ever had this name.
 Result<std::optional<ModelRow>> model_of(Snapshot& snapshot, const std::string& name) {
   auto model = snapshot.model(name);
   if (model.ok()) return std::optional(std::move(*model));
@@ -30,14 +30,14 @@ Result<std::optional<ModelRow>> model_of(Snapshot& snapshot, const std::string& 
   return std::move(model).error();
 }
 
-// The directory of the mount that is a model's, a data set's, or that of a namespace of such.
+// Returns the directory in the mount of a model, of a data set, or of a namespace at `path`.
 std::string directory_of(const ModelRow& model, std::string_view path) {
   std::string directory(model.kind == VersionKind::dataset ? "datasets" : "models");
   if (!path.empty()) directory.append("/").append(path);
   return directory;
 }
 
-// Did the model's directory come with its version `first`? So it did if no older version is there.
+// True if the model's directory appeared with version `first`, that is, if no older version is live.
 Result<bool> came_with(Snapshot& snapshot, const ModelRow& model, std::uint64_t first) {
   if (first == 1) return true;
   WEFT_TRY(const auto page, snapshot.versions(model.id, std::to_string(first - 1)));
@@ -49,7 +49,7 @@ void append(Plan& plan, Plan more) {
   std::ranges::move(more, std::back_inserter(plan));
 }
 
-// Each model's `latest` once, behind all else: other nodes' tags may come behind their version.
+// Moves each model's `latest` to the end, once. Tags set by other nodes may arrive after their version.
 void put_latest_last(Plan& plan) {
   const auto is_latest = [](const Announcement& step) {
     return step.kind == Kind::replacement && step.name == kLatest;
@@ -62,14 +62,14 @@ void put_latest_last(Plan& plan) {
   append(plan, std::move(latest));
 }
 
-// Finds out which model a namespace came with. Rows are read once for all models that are asked about, and only until
-// the answer is known.
+// Finds out which model a namespace appeared with. Rows are read once for all models in question, and only until the
+// answer is known.
 class NamespaceWalk {
  public:
   NamespaceWalk(std::string_view path, VersionKind kind) : prefix_(std::string(path) + '/'), kind_(kind) {}
 
-  // True if no older model of this kind shows in the namespace. Other models that came in the same moment do not count:
-  // of several models, exactly one is the first.
+  // True if no older model of this kind is visible in the namespace. So of several models that appear at the same
+  // moment, exactly one is the first.
   Result<bool> is_first(Renewed& renewed, ModelId model) {
     while (!ended_ && oldest_ >= model) WEFT_CHECK(read_page(renewed));
     return oldest_ >= model;
@@ -89,7 +89,7 @@ class NamespaceWalk {
   const std::string prefix_;
   const VersionKind kind_;
   std::string from_;
-  ModelId oldest_ = std::numeric_limits<ModelId>::max();  // of the models that show and were read so far
+  ModelId oldest_ = std::numeric_limits<ModelId>::max();  // smallest id of the visible models read so far
   bool ended_ = false;
 };
 
@@ -106,7 +106,7 @@ class Planner {
  private:
   struct Facts {
     ModelRow model;
-    bool came = false;  // the model's directory comes with the version that the change publishes
+    bool came = false;  // true if the model's directory appears with the version that the change publishes
   };
   Result<std::optional<Facts>> facts_of(const AnnouncedChange& change);
   Status add_publish(const ModelEvent& event, const Facts& facts);
@@ -120,10 +120,10 @@ class Planner {
   Renewed renewed_;
   Plan plan_;
   std::set<std::pair<std::string, std::string>> gone_;  // directories and names whose removal is planned
-  std::map<std::string, NamespaceWalk> walks_;          // by directory of the mount
+  std::map<std::string, NamespaceWalk> walks_;          // by directory in the mount
 };
 
-// Does nothing that shows in a namespace remain, of the model's kind?
+// True if nothing of the model's kind is visible in the namespace.
 Result<bool> Planner::is_gone(std::string_view path, const ModelRow& model) {
   const auto [prefix, name] = split_name(path);
   WEFT_TRY(Snapshot * now, renewed_.get());
@@ -133,13 +133,13 @@ Result<bool> Planner::is_gone(std::string_view path, const ModelRow& model) {
   return (model.kind == VersionKind::dataset ? entry->datasets : entry->models) == 0;
 }
 
-// Did the namespace come with the model?
+// True if the namespace appeared with this model.
 Result<bool> Planner::is_first(std::string_view path, const ModelRow& model) {
   NamespaceWalk& walk = walks_.try_emplace(directory_of(model, path), path, model.kind).first->second;
   return walk.is_first(renewed_, model.id);
 }
 
-// The directories that came or went with the model, from the top: its own, and its namespaces.
+// Returns the directories that appear or vanish with the model, outermost first: its namespaces and its own.
 Result<Plan> Planner::directories_of(const ModelRow& model, Kind kind) {
   Plan plan;
   for (std::string_view path = model.name; !path.empty();) {
@@ -184,7 +184,7 @@ Status Planner::add_removal(const ModelEvent& event, const ModelRow& model) {
   return {};
 }
 
-// Nothing: there was never such a model.
+// Returns nullopt if no model ever had this name.
 Result<std::optional<Planner::Facts>> Planner::facts_of(const AnnouncedChange& change) {
   renewed_.end();  // one snapshot at a time
   WEFT_TRY(const auto snapshot, store_.snapshot());
@@ -219,7 +219,7 @@ Status Planner::add(const AnnouncedChange& change) {
   return {};
 }
 
-// Nothing is known of what happened before a restart: all that is there is announced.
+// Returns the present state as publish events. Used after a `restart` event: the journal does not say what came before.
 Result<std::vector<AnnouncedChange>> all_there(Store& store, const ModelEvent& restart) {
   std::vector<AnnouncedChange> all;
   WEFT_CHECK(present_state(store, restart, [&all](ModelEvent event) -> Status {

@@ -1,4 +1,4 @@
-// What to perform for events. Pure, but for what is asked of the store.
+// Turns events into announcements. Pure except for reads of the store.
 #pragma once
 
 #include <cstddef>
@@ -12,24 +12,24 @@
 
 namespace weft {
 
-// One change of a directory of models/ or datasets/.
+// One change of a directory below models/ or datasets/.
 struct Announcement {
   using Kind = Announcing;
   Kind kind = Kind::nothing;
-  std::string directory;  // of the mount: "models", "datasets/org"
+  std::string directory;  // relative to the mount point: "models", "datasets/org"
   std::string name;
   bool operator==(const Announcement&) const = default;
 };
 
-// More events than these are the backlog of a mount that was away, or of a node that joined: their last changes alone
-// are announced (backlog.h).
+// More events than this are a backlog: the mount was away, or the node has just joined the cluster. Only the last
+// change of each name is announced then (backlog.h).
 inline constexpr std::size_t kAnnouncedEachMax = 256;
 
-// Models of a namespace that are read at a time, to find out which of them came first.
+// Rows per page when the planner looks for the oldest model of a namespace.
 inline constexpr std::size_t kAnnouncedPageRows = 256;
 
-// In the order in which they are to be performed: a version comes before its tags, and `latest` last. Errors are those
-// of reading the store.
+// Returns the announcements in the order in which to perform them: a version before its tags, `latest` last. Fails if
+// reading the store fails.
 Result<std::vector<Announcement>> announcements_of(Store& store, const std::vector<ModelEvent>& events);
 
 }  // namespace weft
