@@ -1,4 +1,4 @@
-// Where weft's failures become errno values.
+// Maps weft's error codes to errno values.
 #pragma once
 
 #include "weft/result.h"
@@ -7,7 +7,7 @@ namespace weft {
 
 int errno_of(Errc code);
 
-// Faults of the store or of ours, as opposed to answers that callers expect (not there, read-only).
+// True for faults of the store or of weft, false for answers that callers expect (not found, read-only).
 bool is_fault(Errc code);
 
 }  // namespace weft

@@ -26,7 +26,7 @@ kernel::InHeader header_of(const void* request) {
   return header;
 }
 
-// Of a request of so many bytes; 0 if it is no FUSE_POLL, or asks for no notification.
+// Returns the poll handle of a request of `length` bytes; 0 if it is no FUSE_POLL or asks for no notification.
 std::uint64_t poll_handle_of(const void* request, std::size_t length) {
   if (header_of(request).opcode != kernel::kOpPoll) return 0;
   kernel::PollIn poll{};
@@ -49,8 +49,9 @@ bool has_flag2(const InitWords& words, std::uint32_t flag2) {
   return (init.flags & kernel::kInitExt) != 0 && (init.flags2 & flag2) != 0;
 }
 
-// A request that a dying thread has copied by half is answered with EIO by the kernel; present pages need no fault, and
-// without a fault it is copied wholly. Two pages are more than any request that gets another answer than a refusal.
+// Touches the first two pages of the read buffer. If a dying thread faults while the kernel copies a request, the
+// kernel answers that request with EIO. Present pages cause no fault. Two pages hold every request but large writes to
+// drafts.
 void touch(void* buffer, std::size_t size) {
   auto* bytes = static_cast<volatile std::byte*>(buffer);
   for (std::size_t at = 0; at < std::min(size, 2 * kPageBytes); at += kPageBytes) bytes[at] = std::byte{};
@@ -103,7 +104,7 @@ ssize_t InitExchange::read(int device, void* buffer, std::size_t size) {
     std::memcpy(buffer, words_.request, length);
     return static_cast<ssize_t>(length);
   }
-  over_.wait(false, std::memory_order_acquire);  // libfuse refuses with EIO what comes before FUSE_INIT
+  over_.wait(false, std::memory_order_acquire);  // libfuse answers EIO to requests before FUSE_INIT
   touch(buffer, size);
   const ssize_t got = ::read(device, buffer, size);
   if (got < static_cast<ssize_t>(sizeof(kernel::InHeader))) return got;
@@ -137,8 +138,8 @@ bool InitExchange::is_init_reply(std::span<const iovec> parts) const {
   return header.unique == init_unique_ && header.error == 0;
 }
 
-// A server that was killed after its answer left, and before it could say so, leaves a request that the kernel does not
-// know any more (ENOENT).
+// ENOENT is success: an earlier server was killed after it had sent the reply and before it set `answered`, so the
+// kernel does not know the request any more.
 ssize_t InitExchange::answer_init(int device, std::span<const iovec> parts) {
   kernel::InitOut reply{};
   std::memcpy(&reply, parts[1].iov_base, sizeof reply);

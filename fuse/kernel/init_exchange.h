@@ -1,7 +1,7 @@
-// What goes between kernel and libfuse, as it goes by. FUSE_INIT comes once in the life of a mount, so its supervisor
-// reads and keeps it, and each server is given it as its first request: the answer of the first goes to the kernel,
-// with passthrough agreed on (libfuse has an API for that from 3.17 on); later ones are swallowed, and the kernel is
-// asked to send again what was under way. Any thread.
+// Intercepts the traffic between the kernel and libfuse. FUSE_INIT comes once per mount, so the supervisor reads and
+// keeps it, and each server gets it as its first request. The reply of the first server goes to the kernel, with
+// passthrough negotiated (libfuse has an API for that since 3.17). Replies of later servers are dropped; instead the
+// kernel is asked to resend unanswered requests. Any thread.
 #pragma once
 
 #include <sys/types.h>
@@ -22,25 +22,25 @@ namespace weft {
 
 inline constexpr std::size_t kInitBytesMax = 256;
 
-// Lies in shared memory.
+// In shared memory.
 struct InitWords {
-  std::uint32_t stack_depth;  // that passthrough is asked for with; 0: not wanted
+  std::uint32_t stack_depth;  // stack depth to request for passthrough; 0: passthrough is not wanted
   std::uint32_t length;
   std::byte request[kInitBytesMax];
-  kernel::InitOut reply;                // what the kernel was told
-  std::atomic<std::uint32_t> answered;  // 1: it was
+  kernel::InitOut reply;                // the reply that the kernel received
+  std::atomic<std::uint32_t> answered;  // 1: the kernel has received it
 };
 
-// Reads FUSE_INIT from a device that was just mounted.
+// Reads FUSE_INIT from a freshly mounted device.
 Status keep_init(int device, InitWords& words);
-// Does the kernel send again what a dead server left unanswered (Linux 6.9 and newer)? Else no server can follow
-// another.
+// True if the kernel resends the requests that a dead server left unanswered (Linux 6.9). Without that, no server can
+// follow another.
 bool can_resend(const InitWords& words);
 
-// Can what is open direct be mapped as well as other files? So it was agreed on with the kernel (Linux 6.6 and newer).
+// True if the kernel agreed that files open with direct I/O can be mapped like other files (Linux 6.6).
 bool maps_direct_files(const InitWords& words);
 
-// Does the kernel open directories by itself once that is not implemented (Linux 5.1 and newer)?
+// True if the kernel opens directories itself once a server answers ENOSYS (Linux 5.1).
 bool opens_directories(const InitWords& words);
 
 class InitExchange {
@@ -48,13 +48,13 @@ class InitExchange {
   // All outlive this.
   InitExchange(InitWords& words, Passthrough& passthrough, RequestLog& log);
 
-  // As read(2) and writev(2) of the device. No destructor is pending where read() waits: libfuse cancels threads there.
+  // Like read(2) and writev(2) on the device. read() waits without a pending destructor: libfuse cancels threads there.
   ssize_t read(int device, void* buffer, std::size_t size);
   ssize_t write(int device, std::span<const iovec> parts);
 
-  // Rings for good when the kernel has the answer to FUSE_INIT, so that the mount answers requests. A server that would
-  // find out by a request of its own could wait for ever: if automount mounts, the walk to the mount point waits for
-  // automount, and automount waits for the server.
+  // Rings permanently when the kernel has the reply to FUSE_INIT, so that the mount answers requests. A server must not
+  // find out by a request of its own, which could wait for ever: if automount mounts, the walk to the mount point waits
+  // for automount, and automount waits for the server.
   const Bell& answered() const { return answered_; }
 
  private:
@@ -71,14 +71,14 @@ class InitExchange {
   const Bell answered_;
 };
 
-// The number of the request that this thread is answering: unique for the mount, the same when the kernel sends the
-// request again after a restart of the server.
+// The number of the request that this thread answers. Unique for the mount, and the same if the kernel resends the
+// request after a restart of the server.
 std::uint64_t current_request();
 
-// Of the FUSE_POLL that this thread is answering: what the kernel calls the file by that it wants to be told of, which
-// stays the same while the file is open; 0 if it does not. libfuse keeps it to itself.
+// The kernel's poll handle of the FUSE_POLL that this thread answers; 0 if the kernel asks for no notification. It
+// is constant while the file is open; libfuse does not expose it.
 std::uint64_t current_poll_handle();
-// Whoever waits for this file by poll(2) asks again. Any thread.
+// Makes the processes that poll(2) this file ask again. Any thread.
 Status notify_poll(int device, std::uint64_t poll_handle);
 
 }  // namespace weft

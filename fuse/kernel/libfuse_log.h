@@ -1,11 +1,11 @@
-// What libfuse complains about: it has no other way to say why something failed. Any thread.
+// Captures libfuse's messages, the only place where it says why something failed. Any thread.
 #pragma once
 
 #include <string>
 
 namespace weft {
 
-// From now on its messages go to the log.
+// Redirects libfuse's messages to the log.
 void keep_libfuse_messages();
 std::string last_libfuse_message();
 

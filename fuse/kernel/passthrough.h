@@ -1,6 +1,5 @@
-// FUSE passthrough without libfuse's help (it has an API from 3.17 on): the kernel reads a backing file of ours by
-// itself. The feature is agreed on in FUSE_INIT (init_exchange.h); then backing files are registered by ioctl.
-// Any thread.
+// FUSE passthrough without libfuse's API, which exists since 3.17: the kernel itself reads a backing file of ours. The
+// feature is negotiated in FUSE_INIT (init_exchange.h). Backing files are then registered by ioctl. Any thread.
 #pragma once
 
 #include <atomic>
@@ -16,14 +15,14 @@ namespace weft {
 class Passthrough {
  public:
   void refuse(std::string reason);
-  void agree() { agreed_.store(true, std::memory_order_release); }  // kernel and we, in FUSE_INIT
+  void agree() { agreed_.store(true, std::memory_order_release); }  // the kernel agreed, in FUSE_INIT
 
-  // Once agreed on, registers `file`, one of the store, to see that it works, and notes why not.
+  // If agreed, registers `file`, one of the store's, as a test, and records the reason if that fails.
   void probe(int device, const Result<Fd>& file);
   bool active() const { return active_.load(std::memory_order_acquire); }
-  std::string reason() const;  // why it is not active
+  std::string reason() const;  // why passthrough is not active
 
-  // A backing id for `fd`, valid until close(). One inode has one id at a time.
+  // Returns a backing id for `fd`, valid until close(). An inode has one id at a time.
   static Result<std::int32_t> open(int device, int fd);
   static void close(int device, std::int32_t backing_id);
 

@@ -1,5 +1,5 @@
-// The parts of the kernel's FUSE protocol (7.40) that libfuse 3.14 and older kernel headers do not know. Layouts and
-// numbers are those of Linux's include/uapi/linux/fuse.h.
+// Parts of the kernel's FUSE protocol (7.40) that libfuse 3.14 and older kernel headers lack. Layouts and numbers are
+// those of Linux's include/uapi/linux/fuse.h.
 #pragma once
 
 #include <sys/ioctl.h>
@@ -9,7 +9,7 @@
 
 namespace weft {
 
-inline constexpr std::size_t kReadBytesMax = 1U << 20U;  // of one request: what kernels allow without fs.fuse settings
+inline constexpr std::size_t kReadBytesMax = 1U << 20U;  // per request: the kernel's limit without fs.fuse settings
 
 }  // namespace weft
 
@@ -24,7 +24,7 @@ inline constexpr std::uint32_t kOpPoll = 40;
 inline constexpr std::uint32_t kOpBatchForget = 42;
 inline constexpr std::int32_t kNotifyPoll = 1;               // in OutHeader::error, with unique 0
 inline constexpr std::int32_t kNotifyResend = 7;             // in OutHeader::error, with unique 0
-inline constexpr std::uint64_t kUniqueResend = 1ULL << 63U;  // in InHeader::unique: sent once before
+inline constexpr std::uint64_t kUniqueResend = 1ULL << 63U;  // in InHeader::unique: the kernel sends this request again
 
 struct InHeader {
   std::uint32_t length;
@@ -91,15 +91,15 @@ struct InitOut {
 static_assert(sizeof(InitOut) == 64);
 
 inline constexpr std::uint32_t kNoOpendirFlag = 1U << 29U;  // FUSE_NO_OPENDIR_SUPPORT
-inline constexpr std::uint32_t kInitExt = 1U << 30U;        // in flags: flags2 counts
-// Bit 36, FUSE_DIRECT_IO_ALLOW_MMAP: a file that is open with direct io (.weft/status, versions.tsv, hub/…/refs) can be
-// mapped with MAP_SHARED. Each new mapping drops the pages of earlier ones and so shows the text of now. Before
-// Linux 6.6 such an mmap(2) fails with ENODEV; read(2) and MAP_PRIVATE work on every kernel.
+inline constexpr std::uint32_t kInitExt = 1U << 30U;        // in flags: flags2 is valid
+// Bit 36, FUSE_DIRECT_IO_ALLOW_MMAP: a file open with direct I/O (.weft/status, versions.tsv, hub/…/refs) can be mapped
+// with MAP_SHARED. Each new mapping drops the pages of earlier ones, so it shows the current text. Before Linux 6.6
+// such an mmap(2) fails with ENODEV; read(2) and MAP_PRIVATE work on every kernel.
 inline constexpr std::uint32_t kDirectMapsFlag2 = 1U << 4U;
 inline constexpr std::uint32_t kPassthroughFlag2 = 1U << 5U;  // bit 37 of the 64-bit flags
-inline constexpr std::uint32_t kHasResendFlag2 = 1U << 7U;    // bit 39: the kernel knows kNotifyResend
+inline constexpr std::uint32_t kHasResendFlag2 = 1U << 7U;    // bit 39: the kernel supports kNotifyResend
 
-// A notification is a reply to no request (unique 0), with its code in the place of the error.
+// A notification is a reply with unique 0. Its code takes the place of the error.
 
 struct Attr {
   std::uint64_t ino, size, blocks, atime, mtime, ctime;

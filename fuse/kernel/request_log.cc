@@ -7,7 +7,7 @@
 namespace weft {
 namespace {
 
-// Requests have even numbers.
+// Request numbers are even.
 std::size_t first_place(std::uint64_t request) {
   return static_cast<std::size_t>(request / 2) % kRunningMax;
 }
