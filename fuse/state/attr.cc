@@ -4,14 +4,14 @@ namespace weft {
 namespace {
 
 constexpr double kLastingSeconds = 86400;
-// A model or a version may come or go, and the change is to show within 100 ms. Until then a reader of many files of a
-// version is not asked for the version's name again, and the attributes of a listing answer the stat(2) calls after it.
-// Links may lead elsewhere, and a generated file may have other bytes, so the kernel asks for their names each time. No
-// name is kept until a notification takes it back: the kernel would take the lock of its directory, wait there for
-// lookups, and never let go of a server that is killed meanwhile.
+// A model or version may come or go, and the mount shows that within 100 ms. Until then, a reader of many files of a
+// version causes no lookup of the version's name, and the attributes of a listing answer the stat(2) calls after it.
+// Links may change their target, and generated files their bytes, so the kernel looks up their names each time. No name
+// is cached until a notification: invalidating takes the lock of the directory and waits there for lookups, and a
+// server killed meanwhile would never end.
 constexpr double kChangingSeconds = 0.05;
 constexpr std::uint64_t kNanoseconds = 1'000'000'000;
-constexpr blksize_t kReadAtOnce = 4096;  // by who has no reason for more
+constexpr blksize_t kReadAtOnce = 4096;  // bytes; no reason for larger reads
 
 timespec to_timespec(std::uint64_t time_ns) {
   timespec time{};
@@ -21,13 +21,13 @@ timespec to_timespec(std::uint64_t time_ns) {
 }
 
 double name_timeout_s(const Attr& attr) {
-  if (attr.owner) return 0;  // a draft: whoever may write to it may do so behind this mount
+  if (attr.owner) return 0;  // a draft: other mounts may write to it
   if (attr.lasting_name) return kLastingSeconds;
   return attr.type == FileType::directory ? kChangingSeconds : 0;
 }
 
-// Where the kernel checks modes, it asks the server for the announcer's changes only if its user may write to the
-// directory. Every user who may enter a directory may ask to change it, and each of them but the announcer gets EROFS.
+// If the kernel checks modes, it passes the announcer's changes on only if the announcer's user may write to the
+// directory. So each user who may enter a directory may also write to it; all but the announcer then get EROFS.
 mode_t mode_of_directory(const MountOptions& options) {
   const mode_t mode = 0555U & ~options.umask;
   return options.announce && options.modes_restrict() ? mode | ((mode & 0111U) << 1U) : mode;

@@ -1,4 +1,4 @@
-// Attributes and directory entries as FUSE wants them, and how long the kernel may believe them.
+// Attributes and directory entries in FUSE's form, and how long the kernel may cache them.
 #pragma once
 
 #include <sys/stat.h>
@@ -10,7 +10,7 @@ namespace weft {
 struct stat to_stat(const Attr& attr, const MountOptions& options);
 double attr_timeout_s(const Attr& attr, const MountOptions& options);
 fuse_entry_param to_entry(const Attr& attr, const MountOptions& options);
-// "Not there", to be remembered.
+// A negative entry, which the kernel caches.
 fuse_entry_param absent_entry();
 mode_t mode_of(FileType type, const MountOptions& options);
 

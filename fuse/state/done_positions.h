@@ -1,5 +1,5 @@
-// For which directories some work was done, and at which position of the tree (weft/vfs.h): at the same one it need not
-// be done again. Any thread.
+// The tree position (weft/vfs.h) at which some work was last done for each directory. Only a new position requires the
+// work again. Any thread.
 #pragma once
 
 #include <cstdint>

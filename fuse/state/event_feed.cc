@@ -13,7 +13,7 @@
 
 namespace weft {
 
-// Whoever polls asks again, and is then known to this server.
+// Makes pollers ask again, so that this server records them.
 void EventFeed::start(int device) {
   device_ = device;
   const std::vector<std::uint64_t> handles = files_.streams();
@@ -59,12 +59,12 @@ Result<const std::vector<EventLines>*> EventFeed::lines_from(std::uint64_t posit
   return &*lines_;
 }
 
-// Whole lines, as many as fit; a part of one only where not even the first fits.
+// Returns as many whole lines as fit. Returns a part of a line only if not even the first line fits.
 Result<std::optional<EventFeed::Piece>> EventFeed::piece_at(const Read& read) {
   const auto place = files_.stream_place(read.handle, read.offset);
   if (!place) return Error{Errc::io, ".weft/events: it is not open"};
   StreamPlace from = *place;
-  std::uint64_t done = read.offset - from.offset;  // bytes of the lines there that the reader has
+  std::uint64_t done = read.offset - from.offset;  // bytes of these lines that the reader already has
   for (;;) {
     WEFT_TRY(const auto* lines, lines_from(from.position));
     Piece piece{{}, from};
@@ -87,7 +87,7 @@ Result<std::optional<EventFeed::Piece>> EventFeed::piece_at(const Read& read) {
   }
 }
 
-// False: there is nothing to read yet.
+// False if there is nothing to read yet.
 bool EventFeed::answer(const Read& read) {
   const auto piece = piece_at(read);
   if (!piece.ok()) {
@@ -103,8 +103,8 @@ bool EventFeed::answer(const Read& read) {
   return true;
 }
 
-// Registered before it waits: libfuse calls interrupt() at once if the interrupt was there first, and that finds
-// nothing.
+// Registers interrupt() before the read waits: libfuse calls it at once if the interrupt came first, and then it finds
+// nothing to remove.
 void EventFeed::read(fuse_req_t request, std::uint64_t request_number, std::uint64_t handle, std::uint64_t offset,
                      std::size_t size, bool wait) {
   const Read read{request, handle, offset, size};
@@ -128,7 +128,7 @@ void EventFeed::interrupt(fuse_req_t request, void* feed) {
   fuse_reply_err(request, EINTR);
 }
 
-// An error is to be read, too.
+// True if a read would not wait. An error counts: the read reports it.
 bool EventFeed::has_lines(std::uint64_t handle) {
   const auto place = files_.stream_place(handle);
   if (!place) return true;

@@ -1,6 +1,6 @@
-// The readers of .weft/events. A read that finds nothing is kept and answered when something comes, so no thread that
-// serves waits. Where each reader is stands in the table of open files, so a new server goes on: no line is lost or
-// comes twice, because the kernel keeps the offset of each reader and sends an unanswered read again.
+// The readers of .weft/events. A read that finds no event is kept and answered when one arrives, so that no serving
+// thread waits. The place of each reader is in the table of open files, so that a new server goes on there. No line is
+// lost or repeated: the kernel keeps the offset of each reader and resends an unanswered read.
 #pragma once
 
 #define FUSE_USE_VERSION 314
@@ -24,7 +24,7 @@
 
 namespace weft {
 
-// Any thread, but for start() and stop().
+// Any thread, except for start() and stop().
 class EventFeed {
  public:
   // All outlive this.
@@ -33,18 +33,18 @@ class EventFeed {
   EventFeed(const EventFeed&) = delete;
   EventFeed& operator=(const EventFeed&) = delete;
 
-  // Before the first request: goes on with the readers that a server before had. `device` outlives this.
+  // Call before the first request. Takes over the readers of an earlier server. `device` outlives this.
   void start(int device);
-  // Reads that wait end as interrupted. While the session lives.
+  // Answers waiting reads with EINTR. Call while the session lives.
   void stop();
 
-  // Of an open handle: it reads what comes from now on. Fine to be repeated.
+  // Call when `handle` was opened: it reads events from now on. May be repeated.
   Status opened(std::uint64_t handle);
-  // Answers the request, now or later; `request_number` is current_request(). Without `wait`: with EAGAIN if there is
-  // nothing.
+  // Answers the request, now or later. `request_number` is current_request(). Without `wait` it answers EAGAIN if there
+  // is no event.
   void read(fuse_req_t request, std::uint64_t request_number, std::uint64_t handle, std::uint64_t offset,
             std::size_t size, bool wait);
-  // Can it be read now? If not, and `poll_handle` is not 0, the kernel is told when it can.
+  // True if `handle` can be read now. If not, the kernel is notified by `poll_handle` when it can; 0: no notification.
   bool readable(std::uint64_t handle, std::uint64_t poll_handle);
 
  private:
@@ -76,10 +76,10 @@ class EventFeed {
   int device_ = -1;
   const Bell ended_;
   std::mutex mutex_;
-  std::unique_ptr<CommitWatch> commits_;  // guarded by mutex_; made with the first reader
-  std::thread thread_;                    // the same
+  std::unique_ptr<CommitWatch> commits_;  // guarded by mutex_; created with the first reader
+  std::thread thread_;                    // guarded by mutex_; created with the first reader
   std::vector<Read> waiting_;             // guarded by mutex_
-  // What the tree said last, for all who read on from there; guarded by mutex_.
+  // The events last read from the tree, shared by all readers at that position; guarded by mutex_.
   std::uint64_t lines_position_ = 0;
   std::optional<std::vector<EventLines>> lines_;
   bool stopped_ = false;  // guarded by mutex_

@@ -6,7 +6,7 @@
 
 namespace weft {
 
-// Kernels before 6.2 cannot expire a name: they forget it.
+// Kernels before 6.2 cannot expire a name, so the name is invalidated.
 void SessionCache::expire_name(Ino dir, const std::string& name) {
   if (fuse_lowlevel_notify_expire_entry(session_, dir, name.c_str(), name.size(), FUSE_LL_EXPIRE_ONLY) == -ENOSYS)
     fuse_lowlevel_notify_inval_entry(session_, dir, name.c_str(), name.size());

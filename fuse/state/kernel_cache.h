@@ -1,5 +1,5 @@
-// What the kernel remembers of a mount, and how to make it forget. Each call takes locks of the kernel: forgetting a
-// name waits for lookups in its directory, which wait for the threads that serve. So never from such a thread.
+// The kernel's caches of a mount, and how to invalidate them. Each call takes kernel locks: invalidating a name waits
+// for lookups in its directory, and those wait for serving threads. So a serving thread must not call it.
 #pragma once
 
 #define FUSE_USE_VERSION 314
@@ -14,20 +14,20 @@
 
 namespace weft {
 
-// Forgetting what the kernel does not know is fine. Any thread but one that serves.
+// Invalidating what the kernel has not cached is harmless. Any thread except serving threads.
 class KernelCache {
  public:
   virtual ~KernelCache() = default;
-  // The name is looked up anew at its next use. What stands on it (a working directory below) stays.
+  // The kernel looks the name up again at its next use. Users of the old entry (a working directory below it) keep it.
   virtual void expire_name(Ino dir, const std::string& name) = 0;
   virtual void forget_pages(Ino ino, std::uint64_t offset, std::uint64_t length) = 0;
 };
 
-// Puts pages into the cache. A thread that serves may do it, by the rule of record_reads.h. Any thread.
+// Stores pages in the page cache. Serving threads may call it, by the rule of record_reads.h. Any thread.
 class PageStore {
  public:
   virtual ~PageStore() = default;
-  // 0, or a negative errno: ENOENT when the kernel does not know the node.
+  // Returns 0 or a negative errno: ENOENT if the kernel does not know the node.
   virtual int store_pages(std::uint64_t node, std::uint64_t offset, std::span<const std::byte> bytes) = 0;
 };
 
@@ -40,7 +40,7 @@ class SessionPages final : public PageStore {
   fuse_session* session_;
 };
 
-// Of a libfuse session, which outlives this.
+// The caches of a libfuse session, which outlives this.
 class SessionCache final : public KernelCache {
  public:
   explicit SessionCache(fuse_session* session) : session_(session) {}

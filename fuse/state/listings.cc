@@ -43,7 +43,8 @@ Result<std::shared_ptr<const ListingPage>> make_page(Vfs& vfs, Ino dir, ListPlac
 
 }  // namespace
 
-// A reader who stands at the end of a page goes on in one that is not older.
+// Returns the page with the entry after `place`, if any. A reader at the end of a page continues in one that is not
+// older.
 Listings::Found Listings::known(const Pages& pages, ListPlace place, std::uint64_t position) {
   std::uint64_t oldest = 0;
   for (const auto& listing : pages) {

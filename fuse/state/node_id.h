@@ -1,6 +1,6 @@
-// What the kernel calls an inode by. Two node ids lead to each inode of ours, with the same st_ino: the kernel refuses
-// to open one cached and passed through at once, and a mapping keeps it open for days; so when a file that is open
-// through us gets a backing file, new openers are led to the other. Either says by itself what it is, to any server.
+// The kernel's number of an inode. Each inode has two node ids with the same st_ino. The kernel refuses to open one
+// node both cached and by passthrough, and a mapping may keep a node open for days. So when a file that is open cached
+// gets a backing file, new openers are sent to the other node. Any server can decode either id without state.
 #pragma once
 
 #include "weft/vfs.h"
@@ -20,10 +20,10 @@ constexpr NodeId second_node(Ino ino) {
 
 struct Server;
 
-// The node that a name leads to: one that can be opened in the best way there is.
+// Returns the node for a lookup: the one that allows the best way of reading.
 NodeId choose_node(Server& server, const Attr& attr);
-// Names of this inode that lead to a node that is open cached are looked up anew. Of one that is not open the kernel
-// drops what it has cached of it: else the next open by passthrough would wait for that.
+// Expires the names of an inode if one of its nodes is open cached, so that lookups choose a node again. Otherwise
+// drops its cached pages: a later open by passthrough would wait for that.
 void reconsider_node(Server& server, Ino ino);
 
 }  // namespace weft

@@ -6,7 +6,7 @@
 namespace weft {
 namespace {
 
-constexpr std::uint64_t kDroppedAtOnce = 32U << 20U;  // bytes of pages; a few milliseconds
+constexpr std::uint64_t kDroppedAtOnce = 32U << 20U;  // bytes of pages per task; takes a few milliseconds
 
 }  // namespace
 

@@ -1,5 +1,5 @@
-// The thread that makes the kernel forget names and pages of files that can be read in a better way now (kernel_cache.h
-// says why it is a thread of its own).
+// The thread that invalidates names and pages in the kernel when a file gets a better way of reading. kernel_cache.h
+// says why it is a separate thread.
 #pragma once
 
 #include <condition_variable>
@@ -25,13 +25,13 @@ class Notifier {
   Notifier& operator=(const Notifier&) = delete;
 
   void start(std::unique_ptr<KernelCache> cache);
-  // Waits for the thread. Once no server answers any more it may hang until the connection is over: unmount first.
+  // Joins the thread. After the server's last reply the thread may hang until the connection ends, so unmount first.
   void stop();
 
-  // The kernel forgets soon after. These return at once and may be called from threads that serve. A request before
-  // start() is done after it.
-  void invalidate_entry(Ino dir, std::string name);  // the name is looked up anew; it may lead elsewhere
-  // All pages of a file of that size; in parts, so that no other request waits for long.
+  // The invalidation happens soon after. These return at once, and serving threads may call them. Requests made before
+  // start() are carried out after it.
+  void invalidate_entry(Ino dir, std::string name);  // the name is looked up again; it may lead to another node
+  // Drops all pages of a file of `size` bytes, in parts, so that no other task waits long.
   void drop_pages(Ino ino, std::uint64_t size);
 
  private:

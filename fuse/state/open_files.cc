@@ -26,7 +26,7 @@ OpenFiles::OpenFiles(Vfs& vfs, DraftTree* drafts, Passthrough& passthrough, Open
   take_over_holds();
 }
 
-// Those of the server before, of what is still open; what it held beside these goes.
+// Takes over the previous server's holds of versions that are still open. Its other holds are released.
 void OpenFiles::take_over_holds() {
   std::vector<VersionId> versions;
   std::vector<Entry*> holders;
@@ -78,17 +78,18 @@ Result<Opened> OpenFiles::open_new(Ino ino, bool written) {
   return DraftFile::open(*drafts_, ino, written);
 }
 
-// A file that changes is opened anew for each opener; the others once.
+// Opens the entry's file unless it is open. A changing file is opened again for each opener.
 Status OpenFiles::fill(NodeId node, Entry& entry) {
   if (entry.file && entry.file->mode() != ReadMode::changing) return {};
-  // A server before has opened it: perhaps for writers, whose writes come here.
+  // An earlier server opened the file, perhaps for writers. Their writes arrive here.
   const bool written = entry.answered && entry.answer.way == ReadWay::direct;
   WEFT_TRY(Opened opened, open_new(ino_of(node), written));
   const OpenAnswer answer = entry.answered ? entry.answer : choose(*opened.file);
   const std::lock_guard lock(mutex_);
   entry.file = std::move(opened.file);
   entry.attr = opened.attr;
-  if (!entry.answered || entry.holds.empty()) {  // else by another version, perhaps, than the table says
+  // A reopened file may be of another version than the table says; the table's versions and holds stay then.
+  if (!entry.answered || entry.holds.empty()) {
     entry.versions = opened.versions;
     entry.holds = std::move(opened.holds);
   }
@@ -124,7 +125,7 @@ Result<OpenAnswer> OpenFiles::open(NodeId node, std::uint64_t handle) {
   return answer;
 }
 
-// What enter() counted, and nothing else knows of.
+// Undoes enter() after a failed open, which is not in the table.
 void OpenFiles::leave(NodeId node) {
   std::shared_ptr<Entry> last;
   {
@@ -166,7 +167,7 @@ Result<std::shared_ptr<OpenFile>> OpenFiles::find(NodeId node) {
   const std::lock_guard opening(entry->opening);
   if (!entry->file) {
     Status filled = fill(node, *entry);
-    // It was open before, so it cannot be a name that leads nowhere.
+    // It was open before, so ENOENT would be wrong.
     if (!filled.ok() && filled.error().code == Errc::not_found) return Error{Errc::changed, filled.error().message};
     WEFT_CHECK(filled);
     entry->file->opened();
@@ -223,7 +224,7 @@ void OpenFiles::set_poll_handle(std::uint64_t handle, std::uint64_t poll_handle)
   table_.set_poll_handle(handle, poll_handle);
 }
 
-// The kernel gives out backing ids in rising order: one more shows which the killed server can have got.
+// The kernel assigns backing ids in ascending order, so a new id bounds those that the killed server can have got.
 void OpenFiles::close_stray_ids() {
   for (const OpenTable::Retired& retired : table_.retired()) {
     if (retired.backing_id > 0) Passthrough::close(device_, retired.backing_id);

@@ -1,7 +1,7 @@
-// The nodes that are open now. All opens of one node at one time share one OpenFile, and one backing id or none: the
-// kernel refuses a node that is open passthrough and otherwise at once, or a mapping of it. Straight and cached go
-// together. An OpenTable keeps what a new server must know of the open nodes. An open node holds its versions, so
-// that each server can open it again, whatever was removed and collected. Any thread.
+// The open nodes. All opens of a node share one OpenFile, and one backing id or none: the kernel refuses to open or map
+// a node both by passthrough and otherwise. Opens with ReadWay::straight and ReadWay::cached can coexist. An OpenTable
+// holds the state of the open nodes that a new server needs. An open node holds its versions, so that each server can
+// open it again after a removal and gc. Any thread.
 #pragma once
 
 #include <cstdint>
@@ -24,62 +24,62 @@ namespace weft {
 struct OpenAnswer {
   ReadWay way = ReadWay::cached;
   std::int32_t backing_id = 0;
-  bool joined = false;                 // it was open already, and is read as before
-  std::shared_ptr<OpenFile> opened{};  // to be told so once the kernel has this answer
+  bool joined = false;                 // the node was already open and is read as before
+  std::shared_ptr<OpenFile> opened{};  // call opened() on it after the reply
 };
 
 class OpenFiles {
  public:
-  // `drafts`: null where nothing is published. All outlive this.
+  // `drafts`: null if the mount does not publish. All outlive this.
   OpenFiles(Vfs& vfs, DraftTree* drafts, Passthrough& passthrough, OpenTable& table, const InitWords& agreed);
 
-  // The device that backing ids belong to; before the first open.
+  // Sets the device that backing ids belong to. Call before the first open.
   void set_device(int device) { device_ = device; }
 
-  // Opens `node` as `handle`; each success is paid back by one close(). A handle that is open already gets its answer
-  // again, one that is not open closes without effect.
+  // Opens `node` as `handle`. Each success needs one close(). A handle that is already open gets the same answer;
+  // closing one that is not open has no effect.
   Result<OpenAnswer> open(NodeId node, std::uint64_t handle);
   void close(NodeId node, std::uint64_t handle);
 
-  // nullptr when it is not open. What is open since before this server's time is opened here when it is first asked
-  // for, and an error says why that failed.
+  // Returns nullptr if the node is not open. A node that an earlier server opened is opened here on first use, and may
+  // fail.
   Result<std::shared_ptr<OpenFile>> find(NodeId node);
-  // What an inode was when it was opened: it may be gone from the store by now.
+  // Returns the attributes of an inode as of its open. The store may not have it any more.
   std::optional<Attr> attr(NodeId node) const;
-  // Is it open, and what is read and mapped of it comes from us, for as long as it is?
+  // True if the node is open and its reads and mappings are served by this process for as long as it is open.
   bool is_served(NodeId node) const;
-  // The kernel's page cache asks for bytes of it: it is mapped. A mapping of one that is open straight drops all pages
-  // of it, so whoever opens it from now on, and may map it too, is read cached.
+  // Call on a READ for the page cache: the file is mapped. A mapping of a file open straight drops all its cached
+  // pages, so later opens, which may map it too, are cached.
   void mapped(NodeId node);
-  // Of open handles of .weft/events: OpenTable's. streams() lists them.
+  // Stream state of open handles of .weft/events, as in OpenTable. streams() lists the handles.
   std::vector<std::uint64_t> streams() const;
   std::optional<StreamPlace> stream_place(std::uint64_t handle, std::uint64_t offset = StreamSlot::kNoPlace - 1) const;
   void set_stream_place(std::uint64_t handle, std::uint64_t read_at, const StreamPlace& place);
   std::uint64_t poll_handle(std::uint64_t handle) const;
   void set_poll_handle(std::uint64_t handle, std::uint64_t poll_handle);
-  // What the kernel would not pass through, and why at first.
+  // Opens that the kernel refused to pass through, and the first reason.
   struct Refused {
     std::uint64_t opens = 0;
     std::string problem = {};
   };
   Refused refused() const;
 
-  // After a restart, before any request is served: closes the backing ids that a killed server left over.
+  // Call after a restart, before any request is served. Closes the backing ids that a killed server left behind.
   void close_stray_ids();
-  // After a restart: opens what is open, so that its packs are locked again.
+  // Call after a restart. Opens the open nodes, so that their packs are locked again.
   void reopen();
 
  private:
   struct Entry {
     std::uint64_t opens = 0;         // guarded by OpenFiles::mutex_
-    std::mutex opening;              // before OpenFiles::mutex_; one thread opens, the others wait for it
-    std::shared_ptr<OpenFile> file;  // written under both, so either suffices to read; the rest alike
+    std::mutex opening;              // locked before OpenFiles::mutex_; one thread opens, the others wait
+    std::shared_ptr<OpenFile> file;  // this and the fields below: written with both locks held, read with either
     Attr attr;
     FileVersions versions{};
     std::vector<VersionHold> holds;
     OpenAnswer answer;
-    bool answered = false;  // the kernel may know `answer`: it stays while the inode is open
-    bool mapped = false;    // straight becomes cached for those who join
+    bool answered = false;  // the kernel may know `answer`, so it is fixed while the inode is open
+    bool mapped = false;    // opens that join get cached instead of straight
   };
   void take_over_holds();
   std::shared_ptr<Entry> enter(NodeId node);

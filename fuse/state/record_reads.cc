@@ -20,7 +20,7 @@ void RecordReads::end(const std::pair<NodeId, std::uint64_t>& key) {
   storing_.erase(key);
 }
 
-// ENOENT: the kernel knows the file no more. ENOMEM: not now.
+// ENOENT: the kernel has forgotten the file. ENOMEM: a temporary failure.
 bool RecordReads::store(PageStore& pages, NodeId node, std::uint64_t offset, std::span<const std::byte> bytes) {
   if (bytes.empty()) return true;
   const int failed = -pages.store_pages(node, offset, bytes);

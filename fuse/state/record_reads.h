@@ -1,11 +1,11 @@
-// Faults inside a record of a mapped file. The kernel asks for one page. The whole record is read at once instead, and
-// its other pages are stored in the page cache before the answer, so that they cause no fault.
+// Page faults inside a record of a mapped file. The kernel asks for one page. The server reads the whole record, and
+// stores its other pages in the page cache before it replies, so that they cause no fault.
 //
-// Storing pages waits for pages that are locked. A page is locked while a READ of it waits for its answer, and that
-// READ may still be queued. The rule that keeps this from being a deadlock:
-//  · a record is stored by one thread at a time; a READ within a record that is being stored is answered plainly;
+// Storing a page waits if the page is locked. A page is locked while a READ of it waits for its reply, and that READ
+// may still be queued. The rule that prevents a deadlock:
+//  · one thread at a time stores a record; a READ within a record that is being stored is answered plainly;
 //  · a plain answer never stores, so it waits for no page;
-//  · those who store are far fewer than the threads that serve, so one is always there for the plain answers.
+//  · storing threads are far fewer than serving threads, so one is always left for plain answers.
 #pragma once
 
 #include <array>
@@ -26,10 +26,10 @@ namespace weft {
 // Any thread.
 class RecordReads {
  public:
-  static constexpr std::size_t kStorersMax = 32;          // at once
-  static constexpr std::uint64_t kAskedMax = 16U << 10U;  // larger READs come from a reader that reads on
+  static constexpr std::size_t kStorersMax = 32;          // concurrent records
+  static constexpr std::uint64_t kAskedMax = 16U << 10U;  // bytes; a larger READ comes from a sequential reader
 
-  // A record that is this thread's to store, until it is destroyed.
+  // The right of this thread to store a record, while it lives.
   class Turn {
    public:
     Turn(RecordReads& reads, std::pair<NodeId, std::uint64_t> key) : reads_(&reads), key_(key) {}
@@ -44,11 +44,11 @@ class RecordReads {
     std::pair<NodeId, std::uint64_t> key_;
   };
 
-  // None while another thread stores this record, or enough others store: the READ is answered plainly.
+  // Returns nullopt if another thread stores this record, or if kStorersMax do. The READ is then answered plainly.
   std::optional<Turn> begin(NodeId node, Range record);
 
-  // The bytes of a file from `offset` on become pages of the kernel's. A kernel that refuses this is asked no more:
-  // false, once, says that files are to be opened in another way from now on.
+  // Stores the bytes of a file from `offset` on in the kernel's page cache. If the kernel refuses that, begin() returns
+  // nothing any more. Returns false only at the first refusal: the caller then has files opened in another way.
   bool store(PageStore& pages, NodeId node, std::uint64_t offset, std::span<const std::byte> bytes);
   bool works() const { return works_.load(std::memory_order_relaxed); }
 
@@ -57,7 +57,7 @@ class RecordReads {
 
   std::atomic<bool> works_{true};
   std::mutex mutex_;
-  std::set<std::pair<NodeId, std::uint64_t>> storing_;  // guarded by mutex_; nodes and where the records begin
+  std::set<std::pair<NodeId, std::uint64_t>> storing_;  // guarded by mutex_; nodes and record offsets
 };
 
 }  // namespace weft

@@ -1,4 +1,4 @@
-// What every operation needs: the tree, the options, and what is open. One for the life of a mount.
+// The state that every operation needs: the tree, the options and the open files. One per server process.
 #pragma once
 
 #define FUSE_USE_VERSION 314
@@ -25,7 +25,7 @@
 
 namespace weft {
 
-inline constexpr unsigned kReadAheadKilobytes = 4096;  // of the mount: four such requests ahead of a reader
+inline constexpr unsigned kReadAheadKilobytes = 4096;  // readahead of the mount: four READ requests
 
 struct Server {
   Server(Vfs& tree, PublishRights& publish_rights, std::unique_ptr<DraftTree> draft_tree,
@@ -39,7 +39,7 @@ struct Server {
 
   Vfs& vfs;
   PublishRights& rights;
-  const std::unique_ptr<DraftTree> drafts;  // null: nothing is published
+  const std::unique_ptr<DraftTree> drafts;  // null if the mount does not publish
   std::optional<DraftSpace> draft_space{};
   std::optional<DraftPublisher> publisher{};
   std::optional<Checkpoints> checkpoints{};
@@ -52,14 +52,14 @@ struct Server {
   OpenFiles open_files{vfs, drafts.get(), passthrough, open_table, shared.head().init};
   EventFeed events{vfs, open_files, requests};
   Listings listings;
-  DonePositions namespaces{};  // of models/, in the directories of new/
+  DonePositions namespaces{};  // namespaces of models/ were created in these directories of new/
   Notifier notifier;
   RecordReads record_reads;
-  std::unique_ptr<PageStore> pages{};  // of the session, while it serves
+  std::unique_ptr<PageStore> pages{};  // of the session; null when it does not serve
   int device = -1;                     // /dev/fuse of this mount
 };
 
-// The table of operations; each lives in a file of its own, op_*.cc.
+// The table of operations (fuse/ops).
 extern const fuse_lowlevel_ops kOperations;
 
 }  // namespace weft
