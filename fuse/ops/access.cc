@@ -6,7 +6,7 @@
 
 namespace weft {
 
-// Asked only where the kernel does not check modes by itself: then everybody may read everything (see session.cc).
+// Called only if the kernel does not check modes: everybody may read everything then (MountOptions::modes_restrict()).
 Status op_access(Server& server, fuse_req_t request, fuse_ino_t node, int mask) {
   if ((mask & W_OK) != 0) {
     fuse_reply_err(request, EROFS);

@@ -19,7 +19,7 @@ bool is_there(Server& server, fuse_ino_t dir, std::string_view name) {
   return server.vfs.lookup(ino_of(dir), name).ok();
 }
 
-// An inode of the announcer's alone, with the attributes of another. Its name is asked for again at once.
+// Replies with an inode that only the announcer sees, with the attributes of another one. The kernel does not cache it.
 Status reply_stand_in(Server& server, fuse_req_t request, const Attr& attr) {
   fuse_entry_param entry = to_entry(attr, server.options);
   entry.ino = second_node(attr.ino);
@@ -39,7 +39,7 @@ Status reply_directory(Server& server, fuse_req_t request, fuse_ino_t dir) {
   return reply_stand_in(server, request, attr);
 }
 
-// Done, if `so`: else the announcer is late.
+// Replies with success if the change has happened, else with ENOENT: the announcement is obsolete.
 Status reply_done(Server& server, fuse_req_t request, bool so) {
   if (!is_announcer(server, request)) return not_the_announcer();
   fuse_reply_err(request, so ? 0 : ENOENT);

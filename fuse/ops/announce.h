@@ -1,4 +1,5 @@
-// What the announcer asks (fuse/kernel/announcing.h): nothing is changed, and it is told that it changed what is so.
+// The announcer's operations (fuse/kernel/announcing.h). They change nothing, and report success if the change has
+// already happened.
 #pragma once
 
 #include "fuse/state/server.h"
@@ -8,10 +9,11 @@ namespace weft {
 
 bool is_announcer(const Server& server, fuse_req_t request);
 
-// A LOOKUP of the announcer's, of a name that it is about to change. False: it is a lookup as any other.
+// Handles a LOOKUP by the announcer. True: replied, because the announcer is about to change `name`. False: answer it
+// as any other lookup.
 Result<bool> announced_lookup(Server& server, fuse_req_t request, fuse_ino_t dir, std::string_view name);
 
-// Of others they are writes to published files: Errc::read_only.
+// For other processes these are writes to published files: Errc::read_only.
 Status announced_mkdir(Server& server, fuse_req_t request, fuse_ino_t dir, const char* name, mode_t mode);
 Status announced_rmdir(Server& server, fuse_req_t request, fuse_ino_t dir, const char* name);
 Status announced_unlink(Server& server, fuse_req_t request, fuse_ino_t dir, const char* name);

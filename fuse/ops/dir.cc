@@ -6,14 +6,14 @@
 namespace weft {
 namespace {
 
-// Directory entries of one reply, packed as the kernel wants them.
+// Directory entries of one reply, in the kernel's format.
 class EntryBuffer {
  public:
-  // `attributes`: those of the entries are of now.
+  // `attributes`: the entries' attributes are current.
   EntryBuffer(Server& server, fuse_req_t request, std::size_t size, bool attributes)
       : server_(server), request_(request), bytes_(size), attributes_(attributes) {}
 
-  // False when it does not fit any more.
+  // False if the entry does not fit.
   bool add(const DirEntry& entry) {
     struct stat facts {};
     facts.st_ino = entry.attr.ino;
@@ -24,14 +24,14 @@ class EntryBuffer {
   bool add_plus(const DirEntry& entry) {
     fuse_entry_param facts = to_entry(entry.attr, server_.options);
     facts.ino = choose_node(server_, entry.attr);
-    if (!entry.attr_known || !attributes_) facts.ino = 0;  // the kernel then takes the name, inode and type alone
+    if (!entry.attr_known || !attributes_) facts.ino = 0;  // the kernel then uses only name, inode and type
     return took(fuse_add_direntry_plus(request_, here(), room(), entry.name.c_str(), &facts, next_of(entry)));
   }
 
   void reply() { fuse_reply_buf(request_, bytes_.data(), used_); }
 
  private:
-  // Where a later call goes on.
+  // The offset at which a later call continues.
   static off_t next_of(const DirEntry& entry) { return static_cast<off_t>(entry.place); }
   char* here() { return bytes_.data() + used_; }
   std::size_t room() const { return bytes_.size() - used_; }
@@ -50,8 +50,8 @@ class EntryBuffer {
 
 using AddEntry = bool (EntryBuffer::*)(const DirEntry&);
 
-// The end of names that change. The kernel keeps a listing that ends with no bytes; so few it passes over, and it asks
-// for the listing again when somebody else wants it.
+// Ends a listing whose names may change. The kernel would cache a listing that ends with an empty reply. It ignores a
+// reply of this few bytes, and asks again for the next reader.
 constexpr char kEndNotKept[8] = {};
 
 Status reply_entries(Server& server, fuse_req_t request, fuse_ino_t dir, size_t size, off_t offset, AddEntry add) {
@@ -71,8 +71,8 @@ Status reply_entries(Server& server, fuse_req_t request, fuse_ino_t dir, size_t 
 
 }  // namespace
 
-// Nothing is to be known of open directories: the kernel is told to open them by itself from now on, and then keeps
-// what they list, as far as reply_entries() lets it.
+// Keeps no state for open directories. ENOSYS tells the kernel to open directories itself. It then caches their
+// listings as far as reply_entries() allows.
 Status op_opendir(Server& server, fuse_req_t request, fuse_ino_t dir, fuse_file_info* file) {
   if (opens_directories(server.shared.head().init)) {
     fuse_reply_err(request, ENOSYS);

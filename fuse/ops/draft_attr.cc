@@ -1,4 +1,4 @@
-// Files of new/: their attributes, and their sizes.
+// Attributes and sizes of files in new/.
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <sys/time.h>
@@ -14,7 +14,7 @@
 namespace weft {
 namespace {
 
-constexpr off_t kTailMax = off_t{64} << 20U;  // of a file, that is cut off at once
+constexpr off_t kTailMax = off_t{64} << 20U;  // bytes; a longer tail is freed before the truncation
 
 int stat_draft(Server& server, fuse_ino_t node, DraftFound& found) {
   found.ino = ino_of(node);
@@ -38,19 +38,19 @@ timespec time_to_set(int to_set, int given, int now, const timespec& time) {
   return (to_set & given) != 0 ? time : timespec{0, UTIME_OMIT};
 }
 
-// 0 of what cannot be looked at: changing it fails.
+// Returns 0 if the file cannot be examined: the change itself fails then.
 off_t size_of(int fd) {
   struct stat st {};
   return ::fstat(fd, &st) == 0 ? st.st_size : 0;
 }
 
-// Of what an act makes `size` bytes long, or longer.
+// Bytes by which a file grows if a change makes it at least `size` bytes long.
 std::uint64_t growth_to(int fd, off_t size) {
   const off_t now = size_of(fd);
   return size > now ? static_cast<std::uint64_t>(size - now) : 0;
 }
 
-// What the program has open; else opened anew, with the rights of the calling thread.
+// Returns the program's open descriptor, else opens one with the rights of the calling thread.
 int descriptor_to_change(Server& server, fuse_ino_t node, const fuse_file_info* file, std::shared_ptr<const Fd>& out) {
   if (file != nullptr)
     if (const auto open = open_draft(server, node); open.ok())
@@ -64,8 +64,8 @@ int descriptor_to_change(Server& server, fuse_ino_t node, const fuse_file_info* 
   return failed;
 }
 
-// Giving back many blocks takes a while, in which others who announce a size should not have to wait. Where the file
-// system cannot do it beforehand, they do.
+// Frees the blocks of a long tail before a truncation. Freeing many blocks takes a while, and other announcements of a
+// size should not wait for it. If the file system cannot punch holes, they wait.
 void give_back_tail(int fd, off_t size) {
   const off_t now = size_of(fd);
   if (now - size > kTailMax)
@@ -107,8 +107,8 @@ int set_attributes(Server& server, const UserIds& user, fuse_ino_t node, const s
   return failed != 0 ? failed : acting_as(user, [&] { return set_times(server, ino, wanted, to_set); });
 }
 
-// The last byte makes the file as long as it becomes; its other blocks, which may take a while, need no announcement.
-// If they do not fit, the file stays so long, as some file systems leave it.
+// Allocating the last byte sets the file's size, which is announced. Allocating the remaining blocks may be slow, so it
+// comes after the announcement. If they do not fit, the file keeps its new size, as on some file systems.
 int allocate(Server& server, int fd, int mode, off_t offset, off_t length) {
   const off_t end = offset + length;
   const bool keeps_size = (mode & FALLOC_FL_KEEP_SIZE) != 0;
@@ -178,7 +178,8 @@ Status draft_fallocate(Server& server, fuse_req_t request, fuse_ino_t node, int 
   WEFT_TRY(const auto open, open_draft(server, node));
   WEFT_TRY(const auto fd, open->writable());
   const bool punches = mode == (FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE);
-  const bool known = mode == 0 || mode == FALLOC_FL_ZERO_RANGE || punches;  // others leave space that does not count
+  // other modes leave space that does not count
+  const bool known = mode == 0 || mode == FALLOC_FL_ZERO_RANGE || punches;
   fuse_reply_err(request, known ? -allocate(server, fd->get(), mode, offset, length) : EOPNOTSUPP);
   return {};
 }

@@ -1,4 +1,4 @@
-// Files of new/ that are open.
+// Open files of new/.
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -18,7 +18,7 @@ bool is_for_writing(const fuse_file_info* file) {
   return (file->flags & O_ACCMODE) != O_RDONLY;
 }
 
-// A checkpoint may be published between the first look and the open: then the second look sees it.
+// Opens a file for a user. A checkpoint may be published between the first own_draft() and the open, so it runs again.
 int try_to_open(Server& server, const UserIds& user, Ino ino, int flags, Fd& fd) {
   const bool empties = (flags & O_TRUNC) != 0;
   const int way = flags & O_ACCMODE;
@@ -50,7 +50,7 @@ kernel::Attr kernel_attr(const struct stat& st) {
   return out;
 }
 
-// libfuse 3.14 has no backing id in its reply.
+// Replies to a create. libfuse 3.14 cannot send a backing id.
 int reply_created(fuse_req_t request, const DraftFound& made, fuse_file_info* file, const OpenAnswer& answer) {
   const fuse_entry_param entry = entry_of_draft(made);
   if (answer.way != ReadWay::passthrough) {
@@ -69,7 +69,8 @@ int reply_created(fuse_req_t request, const DraftFound& made, fuse_file_info* fi
   return fuse_reply_buf(request, reinterpret_cast<const char*>(&out), sizeof out);
 }
 
-// Before the kernel is told of the open: what it opens by itself then is a writer's too.
+// Registers a writer. Called before the reply, at which the kernel opens the file for writing itself: no check in
+// between may find the file unwritten.
 Status note_writer(Server& server, fuse_ino_t node, const fuse_file_info* file, Fd fd) {
   if (!is_for_writing(file)) return {};
   WEFT_TRY(const auto open, open_draft(server, node));
@@ -93,7 +94,7 @@ Status draft_release(Server& server, fuse_req_t request, fuse_ino_t node, fuse_f
   return {};
 }
 
-// The user's rights are asked for by opening it as he wants it; what is kept open is shared by all who have it open.
+// Checks the user's rights by an open with the user's flags. All openers share the descriptor that is kept.
 Status draft_open(Server& server, fuse_req_t request, fuse_ino_t node, fuse_file_info* file) {
   Fd tried;
   if (is_for_writing(file) && answered_failure(request, server.draft_space->admit())) return {};

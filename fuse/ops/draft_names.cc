@@ -1,4 +1,4 @@
-// Names of new/: looking them up, listing them, making and removing them.
+// Names in new/: lookup, listing, creation and removal.
 #include <fcntl.h>
 
 #include <cerrno>
@@ -23,7 +23,7 @@ Status reply_done(fuse_req_t request, int failed) {
   return {};
 }
 
-// Without a daemon: those who may write to the store.
+// Without a daemon, the users who may write to the store may publish.
 int may_write_store(const std::string& store) {
   for (const char* directory : {"/index", "/packs"})
     if (::faccessat(AT_FDCWD, (store + directory).c_str(), W_OK | X_OK, AT_EACCESS) != 0) return -EACCES;
@@ -38,7 +38,7 @@ std::size_t add_name(fuse_req_t request, char* to, std::size_t room, const char*
   return fuse_add_direntry(request, to, room, name, &facts, next);
 }
 
-// The kernel takes the name, inode and type alone: what may change is asked for when it is wanted.
+// Adds only name, inode and type: the kernel asks for attributes, which may change, when it needs them.
 std::size_t add_bare_entry(fuse_req_t request, char* to, std::size_t room, const char* name, const DraftFound& found,
                            off_t next) {
   fuse_entry_param entry = entry_of_draft(found);
@@ -46,7 +46,7 @@ std::size_t add_bare_entry(fuse_req_t request, char* to, std::size_t room, const
   return fuse_add_direntry_plus(request, to, room, name, &entry, next);
 }
 
-// So few bytes the kernel passes over; with none it would keep the listing (dir.cc).
+// The kernel ignores so few bytes. It would cache a listing that ends with an empty reply (dir.cc).
 constexpr char kEndNotKept[8] = {};
 
 Status reply_list(Server& server, fuse_req_t request, fuse_ino_t dir, size_t size, off_t offset, AddOne add) {
@@ -71,7 +71,7 @@ Status reply_list(Server& server, fuse_req_t request, fuse_ino_t dir, size_t siz
 
 }  // namespace
 
-// A new draft. A daemon that does not answer is asked again by the rename.
+// A new draft needs the right to publish. If the daemon does not answer, the rename checks that right.
 int may_begin(Server& server, fuse_req_t request, Ino dir) {
   if (!server.drafts->is_shared(dir)) return 0;
   const UserIds user = user_of(request);
@@ -109,7 +109,7 @@ struct stat stat_of_draft(const DraftFound& found) {
   return out;
 }
 
-// Nothing is kept: another mount of the store may change it.
+// The kernel caches nothing: another mount of the store may change the draft.
 fuse_entry_param entry_of_draft(const DraftFound& found) {
   fuse_entry_param entry{};
   entry.ino = found.ino;

@@ -1,4 +1,4 @@
-// Namespaces of models/ in new/. Each is a directory there that all users share.
+// Namespaces of models/ in new/. Each is a directory that all users share.
 #include <algorithm>
 #include <cerrno>
 #include <string>

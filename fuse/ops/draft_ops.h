@@ -1,4 +1,4 @@
-// The operations of new/ (fuse/drafts). As in ops.h; an errno of the kernel's is answered as it is.
+// The operations of new/ (fuse/drafts), called as those in ops.h. An errno of the kernel is passed on unchanged.
 #pragma once
 
 #include <functional>
@@ -43,36 +43,37 @@ Status draft_fsyncdir(Server& server, fuse_req_t request, fuse_ino_t dir, int da
 Status draft_fallocate(Server& server, fuse_req_t request, fuse_ino_t node, int mode, off_t offset, off_t length,
                        fuse_file_info* file);
 
-// Second names, devices and attributes of a user's own: programs do without.
+// Hard links, devices and user xattrs are refused: programs do without them.
 Status draft_mknod(Server& server, fuse_req_t request, fuse_ino_t dir, const char* name, mode_t mode, dev_t device);
 Status draft_link(Server& server, fuse_req_t request, fuse_ino_t node, fuse_ino_t dir, const char* name);
 Status draft_setxattr(Server& server, fuse_req_t request, fuse_ino_t node, const char* name, const char* value,
                       size_t size, int flags);
 Status draft_removexattr(Server& server, fuse_req_t request, fuse_ino_t node, const char* name);
 
-// The user whose request it is, and this thread with his rights.
+// The user who sent the request, and the calling thread with that user's rights.
 UserIds user_of(fuse_req_t request);
 ActingAs acting_for(fuse_req_t request);
 int acting_as(const UserIds& user, const std::function<int()>& act);
 
-// A file that is open; it may have no name any more.
+// Returns an open file, even if it has no name any more.
 Result<std::shared_ptr<DraftFile>> open_draft(Server& server, fuse_ino_t node);
-// As DraftTree::own(), with the rights of the user; what is copied counts.
+// As DraftTree::own(), with the user's rights. Copied bytes count against drafts_max.
 int own_draft(Server& server, const UserIds& user, Ino ino, bool empty);
 
-// May the user begin a draft in `dir`? 0, or an errno with a minus sign.
+// Checks whether the user may begin a draft in `dir`. Returns 0 or a negative errno.
 int may_begin(Server& server, fuse_req_t request, Ino dir);
 
-// Makes the directory of the namespace NAME of models/ in the shared directory `dir`, with the rights of this process.
+// Creates the directory of namespace NAME of models/ in the shared directory `dir`, with the rights of this process.
 // -ENOENT: models/ has no such namespace.
 int share_namespace(Server& server, Ino dir, const char* name, DraftFound& found);
-// Makes those that are missing, so that a listing of `dir` has them: once after each commit. They stay. Best effort.
+// Creates all missing namespace directories, so that a listing of `dir` shows them. Runs once after each commit. The
+// directories are never removed. Best effort.
 void share_namespaces(Server& server, Ino dir);
 
-// Entries and attributes, as the kernel has them.
+// Attributes and entries of drafts in FUSE's form.
 struct stat stat_of_draft(const DraftFound& found);
 fuse_entry_param entry_of_draft(const DraftFound& found);
-// Answers with the errno, unless it is 0. True: it did.
+// Replies with the errno if `failed` is not 0. True if it replied.
 bool answered_failure(fuse_req_t request, int failed);
 
 }  // namespace weft

@@ -1,4 +1,4 @@
-// Renames in new/. One to a name with an @ publishes (fuse/drafts/publisher.h).
+// Renames in new/. A rename to a name with an @ publishes (fuse/drafts/publisher.h).
 #include <cerrno>
 #include <string>
 
@@ -8,7 +8,8 @@
 namespace weft {
 namespace {
 
-// The directory becomes a namespace, which all users share: so it is one already, or the user's own.
+// Checks whether the user may publish into `dir`. That makes it a namespace, which all users share: so it must be one
+// already, or belong to the user.
 int may_name_in(Server& server, const UserIds& user, Ino dir) {
   if (user.uid == 0 || server.drafts->is_shared(dir)) return 0;
   struct stat st {};
@@ -28,10 +29,10 @@ Status publish(Server& server, fuse_req_t request, PublishOrder order) {
   return {};
 }
 
-// What a rename publishes; nothing where it is a rename like any other: a name with an @ may be a file's own.
+// True if the rename publishes, and fills `order`. Else it is an ordinary rename: a file's own name may have an @.
 bool is_publish(Server& server, Ino dir, const char* name, Ino new_dir, const PublishName& to, PublishOrder& order) {
   DraftFound draft;
-  const bool there = server.drafts->lookup(dir, name, draft) == 0;  // if not, a server before has taken it, perhaps
+  const bool there = server.drafts->lookup(dir, name, draft) == 0;  // maybe an earlier server took the draft
   if (there && S_ISREG(draft.st.st_mode) && !server.drafts->is_shared(new_dir)) return false;
   order.dir = dir;
   order.to = new_dir;

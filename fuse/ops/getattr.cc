@@ -3,7 +3,7 @@
 namespace weft {
 namespace {
 
-// A file that is open outlives its version: it answers as it was opened once the store has forgotten it.
+// Returns the attributes of a node. An open file whose version the store has forgotten keeps those of its open.
 Result<Attr> attr_of(Server& server, NodeId node) {
   auto attr = server.vfs.getattr(ino_of(node));
   if (attr.ok() || attr.error().code != Errc::not_found) return attr;

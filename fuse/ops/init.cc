@@ -11,7 +11,7 @@ void op_init(void*, fuse_conn_info* connection) {
   connection->want = (connection->want | (connection->capable & wanted)) & ~unwanted;
   connection->max_read = kReadBytesMax;
   connection->max_write = kReadBytesMax;
-  // Many: reads that wait for other nodes must not keep those that need nobody.
+  // Large, so that reads that wait for other nodes do not hold up local reads.
   connection->max_background = 512;
   connection->congestion_threshold = 384;
 }

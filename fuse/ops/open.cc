@@ -20,7 +20,7 @@ int reply_open(fuse_req_t request, fuse_file_info* file, ReadWay way) {
   return fuse_reply_open(request, file);
 }
 
-// No seeking: the offset says how much of the stream its reader has.
+// Seeking is disabled: the offset says how much of the stream the reader has.
 Status open_stream(Server& server, NodeId node, fuse_file_info* file) {
   file->nonseekable = 1;
   Status opened = server.events.opened(file->fh);
@@ -42,11 +42,12 @@ Status op_open(Server& server, fuse_req_t request, fuse_ino_t node, fuse_file_in
   WEFT_TRY(const OpenAnswer answer, server.open_files.open(node, handle));
   file->fh = handle;
   if (ino_of(node) == kEventsIno) WEFT_CHECK(open_stream(server, node, file));
-  // A node that was open before its file was assembled keeps new openers from it: the next ones go by the other.
+  // The node was open before its file was assembled, so this open cannot use passthrough. Later opens get the other
+  // node.
   const bool served = answer.way == ReadWay::cached || answer.way == ReadWay::straight;
   if (answer.joined && served && server.vfs.assembled(ino_of(node))) reconsider_node(server, ino_of(node));
   const int sent = send_opened(request, file, answer);
-  if (sent == -ENOENT) server.open_files.close(node, handle);  // the opener was interrupted: no release will come
+  if (sent == -ENOENT) server.open_files.close(node, handle);  // the opener was interrupted: no release follows
   if (answer.opened) answer.opened->opened();
   return {};
 }

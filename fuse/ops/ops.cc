@@ -18,13 +18,13 @@ void reply_error(fuse_req_t request, const Error& error) {
   fuse_reply_err(request, errno_of(error.code));
 }
 
-// A request of a process that is being killed ends at once. Any other signal leaves it: a read of a file is not
-// interrupted by a timer.
+// False if the requesting process is being killed: the request then ends at once. Other signals do not interrupt it, so
+// a timer does not interrupt a read.
 bool is_wanted(fuse_req_t request) {
   return fuse_req_interrupted(request) == 0 || !is_being_killed(fuse_req_ctx(request)->pid);
 }
 
-// A C callback around an operation: failures and exceptions become error replies. Operations do not throw after they
+// Wraps an operation as a C callback: failures and exceptions become error replies. Operations do not throw after they
 // have replied.
 template <auto Operation>
 struct Answer;
@@ -44,8 +44,8 @@ struct Answer<Operation> {
   }
 };
 
-// The operation of new/ where the first number is one of a draft, else the other. An EROFS is what programs expect of a
-// file system that is mounted to read, whoever asks.
+// Calls the operation of new/ if the node is a draft, else the plain one. For published files every user gets EROFS, as
+// programs expect of a read-only file system.
 template <auto Plain, auto OfDraft>
 struct Either;
 
@@ -87,7 +87,7 @@ fuse_lowlevel_ops make_operations() {
   fuse_lowlevel_ops ops{};
   ops.init = op_init;
   ops.lookup = Either<op_lookup, draft_lookup>::call;
-  ops.forget = forget;  // inode numbers say by themselves what they are: nothing is counted
+  ops.forget = forget;  // node ids need no state, so lookups are not counted
   ops.forget_multi = forget_multi;
   ops.getattr = Either<op_getattr, draft_getattr>::call;
   ops.access = Either<op_access, draft_access>::call;

@@ -1,5 +1,5 @@
-// The operations. Each answers `request` itself when it returns success; a failure is turned into the error reply, and
-// an exception too, in one place (ops.cc). errno's numbers appear where an operation's answer is a number of its own.
+// The operations. An operation that returns success has answered `request` itself. ops.cc turns failures and exceptions
+// into error replies, in one place. Operations use errno values only for replies that no Errc stands for.
 #pragma once
 
 #include "fuse/state/attr.h"
@@ -17,13 +17,13 @@ Status op_readlink(Server& server, fuse_req_t request, fuse_ino_t ino);
 Status op_statfs(Server& server, fuse_req_t request, fuse_ino_t ino);
 
 Status op_open(Server& server, fuse_req_t request, fuse_ino_t ino, fuse_file_info* file);
-// Answers an open whose handle is in `file`. Returns what libfuse says of the sending.
+// Replies to an open whose handle is in `file`. Returns the result of libfuse's send.
 int send_opened(fuse_req_t request, fuse_file_info* file, const OpenAnswer& answer);
 Status op_release(Server& server, fuse_req_t request, fuse_ino_t ino, fuse_file_info* file);
 Status op_read(Server& server, fuse_req_t request, fuse_ino_t ino, size_t size, off_t offset, fuse_file_info* file);
 Status op_lseek(Server& server, fuse_req_t request, fuse_ino_t ino, off_t offset, int whence, fuse_file_info* file);
 
-// Since it is here the kernel asks of every file that somebody polls; all but .weft/events are ready.
+// Because of this operation the kernel asks on poll(2) of any file. All files but .weft/events are always ready.
 Status op_poll(Server& server, fuse_req_t request, fuse_ino_t ino, fuse_file_info* file, fuse_pollhandle* handle);
 
 Status op_opendir(Server& server, fuse_req_t request, fuse_ino_t dir, fuse_file_info* file);

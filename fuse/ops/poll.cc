@@ -6,7 +6,7 @@
 namespace weft {
 
 Status op_poll(Server& server, fuse_req_t request, fuse_ino_t node, fuse_file_info* file, fuse_pollhandle* handle) {
-  if (handle != nullptr) fuse_pollhandle_destroy(handle);  // current_poll_handle() outlives this server
+  if (handle != nullptr) fuse_pollhandle_destroy(handle);  // not needed: current_poll_handle() outlives this server
   constexpr unsigned kReady = POLLIN | POLLRDNORM | POLLOUT | POLLWRNORM;
   constexpr unsigned kReadable = POLLIN | POLLRDNORM;
   const bool stream = ino_of(node) == kEventsIno;

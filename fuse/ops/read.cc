@@ -17,10 +17,11 @@
 namespace weft {
 namespace {
 
-// To look for these in memory, and to map them, takes longer than to copy them once more.
+// Below this size, copying is cheaper than mapping.
 constexpr std::size_t kCopiedMax = 16U << 10U;
 
-// One copy, the kernel's. What cannot be had any more it makes EIO of by itself.
+// Replies from mapped memory: the kernel makes the only copy. If a page cannot be read, the reader gets EIO from the
+// kernel.
 void reply_from_memory(fuse_req_t request, std::span<const std::span<const std::byte>> parts) {
   std::array<iovec, limits::kReadPartsMax> vectors{};
   std::ranges::transform(parts, vectors.begin(), [](std::span<const std::byte> part) {
@@ -29,19 +30,19 @@ void reply_from_memory(fuse_req_t request, std::span<const std::span<const std::
   fuse_reply_iov(request, vectors.data(), static_cast<int>(parts.size()));
 }
 
-// The kernel reads what is open, and what was until a moment ago.
+// Returns the file of a node. A READ may still arrive a moment after the close; then the file is opened again.
 Result<std::shared_ptr<OpenFile>> open_file_of(Server& server, NodeId node) {
   WEFT_TRY(auto file, server.open_files.find(node));
   if (file) return file;
   return server.vfs.open(ino_of(node));
 }
 
-// Into the rest of a record's pages goes what READs of them would answer; into `answer` what this one asks for.
+// Collects the reply to a READ inside a record, and stores the record's other bytes in the page cache.
 class RecordAnswer {
  public:
   RecordAnswer(Server& server, NodeId node, Range asked) : server_(server), node_(node), asked_(asked) {}
 
-  // Bytes of the record, in order.
+  // Adds the next bytes of the record.
   void add(std::uint64_t offset, std::span<const std::byte> bytes) {
     const Range mine = overlap(asked_, {offset, bytes.size()});
     if (mine.length == 0) return store(offset, bytes);
@@ -67,8 +68,8 @@ class RecordAnswer {
   std::size_t filled_ = 0;
 };
 
-// Answers a fault inside a record, and stores the record's other pages before (record_reads.h). False: this READ is to
-// be answered plainly.
+// Answers a page fault inside a record, after storing the record's other pages (record_reads.h). False: the caller
+// answers this READ plainly.
 bool reply_record(Server& server, fuse_req_t request, NodeId node, OpenFile& file, Range asked) {
   if (asked.length > RecordReads::kAskedMax || !server.pages) return false;
   const std::optional<Range> record = file.record_at(asked.offset);
@@ -100,7 +101,7 @@ Status op_read(Server& server, fuse_req_t request, fuse_ino_t node, size_t size,
   }
   WEFT_TRY(const auto file, open_file_of(server, node));
   if (file->mode() == ReadMode::streamed && info->lock_owner == 0)
-    server.open_files.mapped(node);  // read(2) has an owner
+    server.open_files.mapped(node);  // only read(2) has an owner
   const auto at = static_cast<std::uint64_t>(offset);
   if (reply_record(server, request, node, *file, {at, size})) return {};
   const auto in_memory = [&] { return file->in_memory(at, std::min(size, kReadBytesMax)); };
@@ -118,7 +119,7 @@ Status op_read(Server& server, fuse_req_t request, fuse_ino_t node, size_t size,
   return {};
 }
 
-// No file has holes: all of it is data, and the only hole is at its end.
+// Published files have no holes except the implicit hole at end of file.
 Status op_lseek(Server& server, fuse_req_t request, fuse_ino_t node, off_t offset, int whence, fuse_file_info*) {
   WEFT_TRY(const auto file, open_file_of(server, node));
   const auto size = static_cast<off_t>(file->size());

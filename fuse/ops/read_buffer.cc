@@ -17,13 +17,13 @@ struct Registry {
   std::vector<Buffer*> buffers;  // guarded by mutex
 };
 
-// Never destroyed: threads may end after everything else.
+// Never destroyed: threads may outlive static objects.
 Registry& registry() {
   static Registry* const all = new Registry;
   return *all;
 }
 
-// Pages come with their first use.
+// A buffer of one thread. Its pages are allocated on first use.
 class Buffer {
  public:
   Buffer() : memory_(::mmap(nullptr, kReadBytesMax, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)) {
@@ -49,7 +49,7 @@ class Buffer {
     if (lock.owns_lock() && memory_ != MAP_FAILED) ::madvise(memory_, kReadBytesMax, MADV_DONTNEED);
   }
 
-  std::mutex mutex;  // after Registry::mutex: who uses it holds it
+  std::mutex mutex;  // locked after Registry::mutex; held while the buffer is in use
 
  private:
   void* const memory_;

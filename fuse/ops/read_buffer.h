@@ -1,5 +1,5 @@
-// Where answers are put together that cannot be given from where their bytes lie. Each thread that serves has one; at
-// rest their memory goes back to the system. Any thread.
+// Buffers for replies that cannot be sent from the place where their bytes are. Each serving thread has one. Their
+// memory is freed when the mount is idle. Any thread.
 #pragma once
 
 #include <cstddef>
@@ -8,11 +8,11 @@
 
 namespace weft {
 
-// The calling thread's buffer, its own until this is destroyed; one at a time.
+// The calling thread's buffer, in use while this lives. One per thread at a time.
 class ReadBuffer {
  public:
   ReadBuffer();
-  // kReadBytesMax; nothing where the system has no memory.
+  // Has kReadBytesMax bytes; empty if the system has no memory.
   std::span<std::byte> bytes() const { return bytes_; }
 
  private:
@@ -20,7 +20,7 @@ class ReadBuffer {
   std::span<std::byte> bytes_;
 };
 
-// Gives back the memory of all that are not in use.
+// Frees the memory of all buffers that are not in use.
 void trim_read_buffers();
 
 }  // namespace weft

@@ -13,8 +13,8 @@
 namespace weft {
 namespace {
 
-constexpr unsigned kThreadsIdle = 16;  // they wait for the disk more than they compute
-constexpr unsigned kThreadsMax = 512;  // reads that wait for other nodes must not keep those that need nobody
+constexpr unsigned kThreadsIdle = 16;  // minimum; threads wait for the disk more than they compute
+constexpr unsigned kThreadsMax = 512;  // reads that wait for other nodes must not hold up local reads
 
 ssize_t read_request(int device, void* buffer, size_t size, void* server) {
   return static_cast<Server*>(server)->exchange.read(device, buffer, size);

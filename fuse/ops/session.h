@@ -11,13 +11,13 @@ namespace weft {
 
 class Session {
  public:
-  // `server` outlives this. Serves server.device, which is closed with this.
+  // Serves server.device, and closes it when destroyed. `server` outlives this.
   explicit Session(Server& server) : server_(server) {}
 
   Status make();
-  // Blocks until the mount is gone or stop() was called and a signal interrupted this thread.
+  // Blocks until the mount is gone, or until stop() was called and a signal interrupts this thread.
   Status loop();
-  // To be used while this lives.
+  // These must not outlive the session.
   std::unique_ptr<KernelCache> kernel_cache() { return std::make_unique<SessionCache>(session_.get()); }
   std::unique_ptr<PageStore> pages() { return std::make_unique<SessionPages>(session_.get()); }
   void stop() { fuse_session_exit(session_.get()); }

@@ -5,7 +5,7 @@
 namespace weft {
 namespace {
 
-// The protocol of both calls: size 0 asks for the length, too small a buffer is ERANGE.
+// Replies to either call: size 0 asks for the length, and too small a buffer gets ERANGE.
 void reply_sized(fuse_req_t request, std::string_view value, std::size_t size) {
   if (size == 0)
     fuse_reply_xattr(request, value.size());
@@ -17,7 +17,7 @@ void reply_sized(fuse_req_t request, std::string_view value, std::size_t size) {
 
 }  // namespace
 
-// Off by default: the kernel remembers ENOSYS and asks no more, which spares `ls -l` a request for each file.
+// Disabled by default: the kernel remembers ENOSYS and does not ask again, which saves `ls -l` a request per file.
 Status op_getxattr(Server& server, fuse_req_t request, fuse_ino_t node, const char* name, size_t size) {
   if (!server.options.xattr) {
     fuse_reply_err(request, ENOSYS);
