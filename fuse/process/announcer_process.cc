@@ -16,8 +16,8 @@ namespace weft {
 namespace {
 
 constexpr std::chrono::seconds kEndPatience{1};
-constexpr std::chrono::seconds kPause{1};             // from one that is lost to the next
-constexpr std::chrono::seconds kPauseWithReason{30};  // the same where it ended by itself: it has said why
+constexpr std::chrono::seconds kPause{1};             // after a loss, before the next start
+constexpr std::chrono::seconds kPauseWithReason{30};  // after an exit with an error message
 
 }  // namespace
 
@@ -52,7 +52,7 @@ void AnnouncerProcess::look() {
   if (!exit_ && Clock::now() >= next_start_) start();
 }
 
-// Its pid may be another process's as soon as it is waited for.
+// The pid is cleared first: after waitpid() it may belong to another process.
 void AnnouncerProcess::take_end() {
   words_->pid = 0;
   int status = 0;

@@ -1,4 +1,4 @@
-// The announcer of a mount (fuse/announce) as its supervisor holds it.
+// The announcer of a mount (fuse/announce), seen from its supervisor.
 #pragma once
 
 #include <sys/types.h>
@@ -14,31 +14,31 @@
 
 namespace weft {
 
-// Forks an announcer that takes the memory of SharedState, and returns its pid.
+// Forks an announcer that attaches the memory of SharedState, and returns its pid.
 using AnnouncerLauncher = std::function<Result<pid_t>(int state)>;
 
-// Runs `program` as `mount.weft STORE DIR … --announce=STATE`; none where the options say nothing of it.
+// Runs `program` as `mount.weft STORE DIR … --announce=STATE`. An empty launcher if options.announce is not set.
 AnnouncerLauncher announcer_launcher(const std::string& program, const MountOptions& options);
 
-// One that is wanted is started, and once it is lost another one, after a pause. One thread.
+// Starts the announcer if one is wanted, and starts it again after a pause if it ends. One thread.
 class AnnouncerProcess {
  public:
   using Clock = std::chrono::steady_clock;
 
-  // An empty launcher: none is wanted.
+  // An empty launcher: no announcer is wanted.
   explicit AnnouncerProcess(AnnouncerLauncher launcher) : launcher_(std::move(launcher)) {}
   ~AnnouncerProcess() { stop(); }
   AnnouncerProcess(const AnnouncerProcess&) = delete;
   AnnouncerProcess& operator=(const AnnouncerProcess&) = delete;
 
-  // From now on it is to run: the mount answers. `words` and `state` outlive this.
+  // Call when the mount answers requests: starts the announcer. `words` and `state` outlive this.
   void begin(AnnounceWords& words, int state);
   void look();
-  // Kills it. It may wait for an answer of the mount; then it ends as that comes, or the mount goes.
+  // Kills the announcer. An announcer that waits for a reply ends with that reply, or with the mount.
   void stop();
 
-  int exit_fd() const { return exit_ ? exit_->get() : -1; }  // readable once it has ended
-  std::optional<Clock::time_point> next_look() const;        // look() then; nothing: when exit_fd() says so
+  int exit_fd() const { return exit_ ? exit_->get() : -1; }  // readable once the announcer has ended
+  std::optional<Clock::time_point> next_look() const;        // when to call look(); nullopt: when exit_fd() is readable
 
  private:
   void start();

@@ -15,7 +15,7 @@
 namespace weft {
 namespace {
 
-constexpr char kReady = '\0';  // The child writes this when the mount answers, or else its error.
+constexpr char kReady = '\0';  // the child writes this when the mount answers, or else its error
 constexpr std::size_t kMessageMax = 4096;
 
 void leave_session() {

@@ -1,4 +1,4 @@
-// Going to the background, with a parent that waits for the outcome.
+// Runs work in a background process whose parent waits for the outcome.
 #pragma once
 
 #include <functional>
@@ -11,8 +11,8 @@ namespace weft {
 // caller's session and terminal. Until then it stays in the caller's process group: automount and systemd mount from
 // their own group, and the kernel makes a process of any other group that walks to an autofs mount point wait until
 // the mount is there. So mount(2) has to come before `ready`.
-// Returns in the parent alone: success when the child has called `ready`, else the child's error.
-// The caller has one thread.
+// Returns only in the parent: success once the child has called `ready`, else the child's error.
+// The calling process has one thread.
 Status run_in_background(const std::function<Status(const std::function<void()>& ready)>& work);
 
 }  // namespace weft

@@ -1,5 +1,5 @@
-// What supervisor and server say to each other: whole messages over a pair of sockets, one letter and a text, and the
-// device. Either end sees when the other is gone.
+// Messages between supervisor and server over a pair of sockets. A message is one letter, a text, and possibly the
+// device. Either end notices when the other one is gone.
 #pragma once
 
 #include <optional>
@@ -12,11 +12,11 @@
 namespace weft {
 
 enum class Say : char {
-  opened = 'o',  // server: the store is open; give me the device
+  opened = 'o',  // server: the store is open; send me the device
   ready = 'r',   // server: the mount answers
   failed = 'e',  // server: I end, for the reason in the text
-  stop = 's',    // server: somebody asked me to stop
-  device = 'd',  // supervisor: here it is
+  stop = 's',    // server: I was asked to stop
+  device = 'd',  // supervisor: the device is attached
 };
 
 struct Message {
@@ -32,7 +32,7 @@ struct ChannelEnds {
 Result<ChannelEnds> make_channel();
 
 Status say(int channel, Say what, std::string_view text = "", int device = -1);
-// Waits for one. nullopt: the other end is gone.
+// Waits for a message. nullopt: the other end is gone.
 Result<std::optional<Message>> hear(int channel);
 
 }  // namespace weft

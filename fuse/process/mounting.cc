@@ -19,7 +19,7 @@
 namespace weft {
 namespace {
 
-// The mount that shows at `directory`; nullopt also where no list of mounts can be read.
+// Returns the mount on top at `directory`; nullopt if there is none or the list of mounts cannot be read.
 std::optional<WeftMount> mount_at(const std::string& directory) {
   const auto mounts = weft_mounts();
   if (!mounts.ok()) return std::nullopt;
@@ -28,12 +28,12 @@ std::optional<WeftMount> mount_at(const std::string& directory) {
 
 Result<Fd> mount_ourselves(const MountOptions& options, SharedHead& head) {
   WEFT_TRY(Fd device, open_fuse_device());
-  head.init.stack_depth = on_overlayfs(options.store) ? 2 : 1;  // before: the mount answers nothing yet
+  head.init.stack_depth = on_overlayfs(options.store) ? 2 : 1;  // before the mount: it answers nothing yet
   WEFT_CHECK(mount_device(device.get(), options));
   return device;
 }
 
-// Points stderr at `file` while it lives.
+// Redirects the process's stderr to `file` while it lives.
 class StderrTo {
  public:
   explicit StderrTo(int file) : before_(::fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 0)) { ::dup2(file, STDERR_FILENO); }
@@ -45,7 +45,7 @@ class StderrTo {
   const Fd before_;
 };
 
-// Why fusermount3 did not mount, and what the user can do. `errors` is what it wrote to stderr.
+// Returns why fusermount3 did not mount, and what the user can do. `errors` is its stderr.
 std::string fusermount_problem(const std::string& errors) {
   std::string text = joined_lines(errors);
   if (text.find("user_allow_other") != std::string::npos)
@@ -55,7 +55,7 @@ std::string fusermount_problem(const std::string& errors) {
   return text;
 }
 
-// One thread: stderr is the process's.
+// Needs a process with one thread: it redirects stderr.
 Result<Fd> mount_by_fusermount(const MountOptions& options, SharedHead& head, std::string_view why) {
   WEFT_TRY(const Fd errors, memory_file("stderr of fusermount3"));
   const auto mount = [&options, &errors] {
@@ -81,7 +81,7 @@ Result<Fd> mount_either_way(const MountOptions& options, SharedHead& head) {
   return otherwise.ok() ? std::move(otherwise) : std::move(mounted);
 }
 
-// "major:minor" of the one mount at `directory` that was not there before; "" if that cannot be told.
+// Returns "major:minor" of the only mount at `directory` that is not in `before`; "" if that is ambiguous.
 std::string new_device(const std::string& directory, const std::vector<WeftMount>& before) {
   const auto after = weft_mounts();
   if (!after.ok()) return "";
@@ -123,8 +123,8 @@ void unmount(const MountOptions& options, const SharedHead& head) {
     force_unmount(options.directory);
 }
 
-// While the connection lives its number is not given to another file system. So the file that was opened before the
-// look at the connection is the mount's.
+// While the connection lives, its device number is not reused. So a file opened before the check of the connection
+// belongs to this mount.
 Status set_read_ahead(int device, const SharedHead& head, unsigned kilobytes) {
   const std::string number = shared_text(head.mount_device);
   if (number.empty()) return Error{Errc::unsupported, "the device number of this mount is not known"};

@@ -1,4 +1,4 @@
-// How a mount comes up and goes away: by mount(2) as root, which passthrough needs, else by fusermount3.
+// Mounting and unmounting: by mount(2) as root, which passthrough needs, else by fusermount3.
 #pragma once
 
 #include "fuse/process/options.h"
@@ -8,20 +8,20 @@
 
 namespace weft {
 
-// Mounts at options.directory and returns the device. How it was done, and FUSE_INIT, go to `head`.
+// Mounts at options.directory and returns the device. Stores FUSE_INIT and the way of mounting in `head`.
 Result<Fd> mount_new(const MountOptions& options, SharedHead& head);
 
-// Takes the mount away, also while it is used; who has files open gets ENOTCONN or ECONNABORTED. Nothing happens when
-// what shows at the directory is no longer this mount.
+// Unmounts, even while the mount is in use; processes with open files get ENOTCONN or ECONNABORTED. Does nothing unless
+// this mount is the one visible at the directory.
 void unmount(const MountOptions& options, const SharedHead& head);
 
-// Sets the readahead of the mount's own super block, by the number that mount_new() found. What shows at the directory
-// does not count: after `umount -l` that is another file system.
+// Sets the readahead of the mount's super block, found by the device number that mount_new() stored. The path is no
+// use: after `umount -l` another file system is there.
 Status set_read_ahead(int device, const SharedHead& head, unsigned kilobytes);
 
-// Has the kernel ended the connection (the mount is gone, or was aborted)?
+// True if the kernel has ended the connection: the mount is gone or was aborted.
 bool disconnected(int device);
-// Do requests wait to be read?
+// True if requests wait to be read.
 bool requests_wait(int device);
 
 }  // namespace weft

@@ -22,13 +22,13 @@ namespace {
 
 constexpr char kType[] = "fuse.weft";
 
-constexpr std::chrono::seconds kPatience{5};  // with a mount that is there
+constexpr std::chrono::seconds kPatience{5};  // for the status of an existing mount
 
 bool server_is_gone(const std::string& path) {
   return ::access(path.c_str(), F_OK) != 0 && errno == ENOTCONN;
 }
 
-// What is wrong with the mount at `path`, so that it may be cleared; empty when nothing is.
+// Returns why the mount at `path` counts as abandoned and may be cleared; empty if it does not.
 Result<std::string> why_abandoned(const std::string& path) {
   const auto status = read_mount_status(path, kPatience);
   if (!status.ok() && status.error().code == Errc::busy)
@@ -38,7 +38,7 @@ Result<std::string> why_abandoned(const std::string& path) {
   return std::string(processes.ok() && processes->supervisor_pid == 0 ? "whose supervisor was gone" : "");
 }
 
-// Who has files open there goes on reading them where a server is left.
+// Clears an abandoned mount, and returns a message about it. If its server still runs, processes with open files go on.
 Result<std::string> clear_abandoned(const std::string& path) {
   const auto mounts = weft_mounts();
   const auto mount = mounts.ok() ? top_mount(*mounts, path) : std::nullopt;
@@ -59,14 +59,14 @@ Error problem(const std::string& directory, const Error& error) {
   return {error.code, fmt::format("mount point {}: {}", directory, error.message)};
 }
 
-// A name in this directory; "" if it is empty or cannot be listed.
+// Returns the name of an entry of this directory; "" if it is empty or cannot be listed.
 std::string name_in(const std::string& directory) {
   std::error_code error;
   const std::filesystem::directory_iterator first(directory, error);
   return error || first == std::filesystem::directory_iterator() ? "" : first->path().filename().string();
 }
 
-// A comma would end libfuse's option, a backslash is its escape.
+// Escapes commas, which would end libfuse's option, and backslashes.
 std::string escape_option(std::string_view text) {
   std::string out;
   for (const char c : text) {
@@ -104,8 +104,8 @@ Status mount_device(int device, const MountOptions& options) {
   const std::string data = fmt::format("fd={},rootmode=40000,user_id={},group_id={},max_read={}{}{}", device,
                                        ::getuid(), ::getgid(), kReadBytesMax, options.allow_other ? ",allow_other" : "",
                                        options.modes_restrict() ? ",default_permissions" : "");
-  // Read-only by its super block too, unless it announces: else the kernel forgets the time of access with each read by
-  // passthrough, and asks for all attributes again at the next fstat(2).
+  // The super block is read-only unless the mount announces. On a writable one, each passthrough read invalidates the
+  // cached access time, and the next fstat(2) asks the server for all attributes.
   unsigned long flags = MS_NOSUID | MS_NODEV | (options.announce ? 0 : MS_RDONLY);
   if (options.no_exec) flags |= MS_NOEXEC;
   if (::mount(options.store.c_str(), options.directory.c_str(), kType, flags, data.c_str()) == 0) return {};

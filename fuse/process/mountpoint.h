@@ -1,4 +1,4 @@
-// mount(2) and what surrounds it.
+// mount(2), and the checks and options around it.
 #pragma once
 
 #include <string>
@@ -9,21 +9,21 @@
 namespace weft {
 
 struct Mountpoint {
-  std::string path;     // real
-  std::string cleared;  // what had to be cleared away first, for the user; usually empty
+  std::string path;     // real path
+  std::string cleared;  // message about an abandoned mount that was cleared first; usually empty
 };
-// Checks that `directory` can be mounted on. An error says why it cannot, and what to do: it does not exist, is no
-// directory, has a live weft mount already, or holds files and `non_empty` is not set. A weft mount whose server or
-// supervisor is gone is taken away.
+// Checks that `directory` can be mounted on, after clearing a weft mount whose server or supervisor is gone. The error
+// says what is wrong and what to do: the directory does not exist, is no directory, has a live weft mount, or holds
+// files and `non_empty` is not set.
 Result<Mountpoint> usable_mountpoint(const std::string& directory, bool non_empty);
 
 Result<Fd> open_fuse_device();
-// As root: mounts `device` at options.directory, both absolute; shown as `options.store on options.directory type
-// fuse.weft`.
+// As root: mounts `device` at options.directory. Store and directory are absolute paths. The mount is shown as
+// `options.store on options.directory type fuse.weft`.
 Status mount_device(int device, const MountOptions& options);
-// Options for fuse_open_channel, which mounts by fusermount3.
+// Returns the options for fuse_open_channel(), which mounts by fusermount3.
 std::string fusermount_options(const MountOptions& options);
-// Takes a mount of ours away, also while it is used; who has files open gets ENOTCONN or ECONNABORTED.
+// Unmounts a mount of ours, even while it is in use; processes with open files get ENOTCONN or ECONNABORTED.
 void force_unmount(const std::string& directory);
 void unmount_by_fusermount(const std::string& directory);
 

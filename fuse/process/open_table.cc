@@ -9,7 +9,7 @@ namespace {
 
 enum SlotState : std::uint32_t { kFree = 0, kOpen = 1, kRetired = 2 };
 
-constexpr std::size_t kKeptBytes = 64U << 10U;  // of slots that are free: to give back so few is not worth the call
+constexpr std::size_t kKeptBytes = 64U << 10U;  // of free slots; not worth a call below
 
 }  // namespace
 
@@ -88,7 +88,7 @@ std::optional<StreamPlace> OpenTable::place(std::uint64_t handle, std::uint64_t 
   return last;
 }
 
-// A place whose offset is there already only moves over what has no bytes.
+// If a place has this offset already, only its position changes: the reader skipped records without text.
 void OpenTable::set_place(std::uint64_t handle, std::uint64_t read_at, const StreamPlace& place) {
   const auto found = places_.find(handle);
   if (found == places_.end()) return;
@@ -133,7 +133,7 @@ void OpenTable::finish(const Retired& retired) {
   release_slot(retired.slot);
 }
 
-// With the last slot the memory of many goes back to the system.
+// If that was the last slot in use, frees the memory of all.
 void OpenTable::release_slot(std::uint32_t slot) {
   slots_[slot].state.store(kFree, std::memory_order_release);
   free_.push_back(slot);

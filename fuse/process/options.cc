@@ -15,7 +15,7 @@
 namespace weft {
 namespace {
 
-// What mount(8) and fstab may say of any file system, and means nothing more here.
+// Options that mount(8) and fstab allow for any file system. They have no effect here.
 constexpr std::array kIgnored{"ro",         "rw",         "auto",   "noauto",     "user",       "nouser",
                               "users",      "owner",      "group",  "nofail",     "_netdev",    "nosuid",
                               "nodev",      "exec",       "dev",    "suid",       "defaults",   "relatime",
@@ -27,7 +27,7 @@ constexpr std::uint64_t kSecondsMax = 86400;
 constexpr std::string_view kServe = "--serve=";
 constexpr std::string_view kSupervise = "--supervise=";
 constexpr std::string_view kAnnounce = "--announce=";
-constexpr std::string_view kLogFile = "--log-file=";  // as the option log=, of a path that may have a comma
+constexpr std::string_view kLogFile = "--log-file=";  // as option log=, for paths with a comma
 
 bool ignored(std::string_view option) {
   return option.empty() || option.starts_with("x-") || option.starts_with("X-") || option.starts_with("comment=") ||
@@ -150,14 +150,14 @@ Status set_option(MountOptions& options, std::string_view option, bool sloppy) {
   return status;
 }
 
-// The command line split up, before -o is looked into (a later -s concerns an earlier -o).
+// The command line split into words, before -o is parsed (a later -s applies to an earlier -o).
 struct Words {
   std::vector<std::string_view> positional;
   std::vector<std::string_view> option_lists;
   bool foreground = false;
   bool sloppy = false;
   std::optional<Action> other;
-  std::string_view inherited;  // numbers, of --serve, --supervise and --announce
+  std::string_view inherited;  // the word --serve=…, --supervise=… or --announce=…
   std::string_view log_file;
 };
 
@@ -228,7 +228,7 @@ Status set_places(MountOptions& options, const std::vector<std::string_view>& po
   return {};
 }
 
-// "--serve=3,4,5" and the like.
+// Parses "--serve=3,4,5" and the like.
 Status set_inherited(CommandLine& line, std::string_view word) {
   if (word.empty()) return {};
   std::vector<int*> places = {&line.announced_state};
@@ -269,7 +269,7 @@ Result<CommandLine> parse_command_line(std::span<const char* const> arguments, c
   WEFT_CHECK(set_places(options, words.positional, caller));
   for (const std::string_view list : words.option_lists)
     for (const std::string_view option : split(list, ',')) WEFT_CHECK(set_option(options, option, words.sloppy));
-  // The server of an ordinary user writes with the rights of that user, whoever asks: drafts would not be private.
+  // The server of an ordinary user writes with that user's rights for every caller, so drafts would not be private.
   if (options.publish && options.allow_other && caller.uid != 0)
     return usage(
         "publish with allow_other needs root; mount without allow_other, and each user with a mount of their own");

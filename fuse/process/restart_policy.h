@@ -1,4 +1,4 @@
-// When a lost server is followed by another, and when that is no use. Pure: the supervisor measures, this decides.
+// Decides whether a lost server is followed by another one. Pure: the supervisor measures, this decides.
 #pragma once
 
 #include <chrono>
@@ -9,21 +9,21 @@ namespace weft {
 
 // The end of one server.
 struct Loss {
-  bool killed = false;                 // by SIGKILL: somebody else's doing, or the kernel was out of memory
-  bool ready = false;                  // it had come to answer requests
+  bool killed = false;                 // by SIGKILL: from outside, or by the kernel's out-of-memory killer
+  bool ready = false;                  // it had begun to answer requests
   std::uint64_t answered = 0;          // requests since it started
-  std::vector<std::uint64_t> running;  // numbers of the requests that it left unanswered, in rising order
+  std::vector<std::uint64_t> running;  // numbers of its unanswered requests, in ascending order
 };
 
 class RestartPolicy {
  public:
-  static constexpr unsigned kFaultsMax = 5;  // in a row, of servers that got nowhere
+  static constexpr unsigned kFaultsMax = 5;  // consecutive servers without progress
   static constexpr unsigned kKillsMax = 100;
 
-  // Counts a loss. A server got nowhere when it answered nothing, or when a request that was under way at the loss
-  // before is under way again: it is what kills them. False: give up.
+  // Counts a loss. A server made no progress if it never answered a request, or if a request that was running at the
+  // previous loss is running again: that request kills servers. False: give up.
   bool go_on(const Loss& loss);
-  // To wait before the next server starts: nothing after a loss by chance, longer with each one that got nowhere.
+  // How long to wait before the next server starts: 0 after a chance loss, longer with each server without progress.
   std::chrono::milliseconds pause() const;
 
  private:
@@ -32,11 +32,11 @@ class RestartPolicy {
   std::vector<std::uint64_t> running_;
 };
 
-// Does a server stand still? It does when work waits and nothing at all was finished for `limit`.
+// Detects a stalled server: work waits, and no request was finished for `limit`.
 class StallWatch {
  public:
   using Clock = std::chrono::steady_clock;
-  explicit StallWatch(std::chrono::seconds limit) : limit_(limit) {}  // 0: it never does
+  explicit StallWatch(std::chrono::seconds limit) : limit_(limit) {}  // 0: no server ever counts as stalled
 
   bool stalled(Clock::time_point now, std::uint64_t finished, bool work_waits);
   void restart(Clock::time_point now) { since_ = now; }

@@ -32,7 +32,7 @@ void leave_terminal(const MountOptions& options) {
   ::dup2(messages, STDERR_FILENO);
 }
 
-// In the child.
+// Runs in the child.
 [[noreturn]] void exec_self(const std::string& program, const MountOptions& options, std::vector<char*>& words,
                             std::span<const int> inherited, int report) {
   for (const int fd : inherited) inherit(fd);
@@ -43,7 +43,7 @@ void leave_terminal(const MountOptions& options) {
   ::_exit(127);
 }
 
-// The first word of a line of /proc/PID/status.
+// Returns the first word of a field of /proc/PID/status.
 std::string process_field(pid_t pid, std::string_view name) {
   std::ifstream file(fmt::format("/proc/{}/status", pid));
   for (std::string key, word, rest; file >> key >> word && std::getline(file, rest);)

@@ -1,5 +1,5 @@
-// What the servers of one mount hand on to each other: memory that all of them and their supervisor map. It holds no
-// pointers, and its layout has a version: a server refuses one that it does not know.
+// The state that the servers of a mount pass on: memory mapped by all of them and by their supervisor. It holds no
+// pointers, and its layout has a version: a server refuses a layout that it does not know.
 #pragma once
 
 #include <cstddef>
@@ -21,31 +21,31 @@ inline constexpr std::size_t kSharedTextMax = 192;
 
 struct SharedHead {
   std::uint64_t layout;  // kSharedLayout
-  // Written by the supervisor before a server starts. Texts end with a zero byte.
+  // Written by the supervisor before a server starts. Texts are zero-terminated.
   std::int32_t supervisor_pid;
   std::uint32_t generation;                  // servers started before this one
-  std::uint32_t restarts;                    // of them, those that were lost
-  std::uint32_t by_fusermount;               // 1: an ordinary user's mount
-  char mount_id[24];                         // no other mount has it
-  char mount_device[32];                     // "major:minor" of the mount; empty: not known
-  char last_loss[kSharedTextMax];            // why the last restart
-  char passthrough_refused[kSharedTextMax];  // why passthrough is not even tried; empty: it is
+  std::uint32_t restarts;                    // servers that were lost before this one
+  std::uint32_t by_fusermount;               // 1: mounted by fusermount3
+  char mount_id[24];                         // unique among mounts
+  char mount_device[32];                     // "major:minor" of the mount; empty: unknown
+  char last_loss[kSharedTextMax];            // reason of the last restart
+  char passthrough_refused[kSharedTextMax];  // why passthrough is not tried; empty: it is tried
   char control[kSharedTextMax];              // the supervisor's socket for `weft mount --upgrade`
   InitWords init;
   // Written by servers.
   OpenTableHead opens;
-  AnnounceWords announce;  // by the supervisor and the announcer too
+  AnnounceWords announce;  // also by the supervisor and the announcer
   RequestWords requests;
 };
 
-// Cuts what is too long.
+// Truncates `text` to fit.
 void set_shared_text(std::span<char> to, std::string_view text);
 std::string shared_text(std::span<const char> from);
 
 class SharedState {
  public:
   static Result<SharedState> make();
-  // Errc::unsupported when another layout lies there.
+  // Errc::unsupported if the memory has another layout.
   static Result<SharedState> attach(Fd memory);
 
   SharedState(SharedState&& other) noexcept;

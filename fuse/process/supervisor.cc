@@ -101,7 +101,7 @@ Status Supervisor::resume(const InheritedEnds& inherited) {
   return supervise();
 }
 
-// Before anything is mounted: who cannot serve says so to who mounts, and leaves no trace.
+// Runs before the mount, so that a server that cannot serve reports its error to the mounting user and leaves no trace.
 Result<ServerProcess> Supervisor::open_store_first() {
   WEFT_TRY(auto server, ServerProcess::start(launcher_, state_->fd(), open_versions_.get()));
   std::array<pollfd, 3> events{pollfd{server.channel(), POLLIN, 0}, pollfd{server.exit_fd(), POLLIN, 0},
@@ -191,7 +191,7 @@ void Supervisor::look_at_current() {
 void Supervisor::hear_current() {
   const auto message = hear(current_->process.channel());
   if (!message.ok() || !message->has_value()) {
-    current_->deaf = true;  // it is about to end
+    current_->deaf = true;  // it is about to exit
     return;
   }
   switch ((*message)->what) {
@@ -221,7 +221,7 @@ void Supervisor::server_is_ready() {
 void Supervisor::give_device() {
   current_->phase = Phase::given_device;
   if (const Status said = say(current_->process.channel(), Say::device, "", device_.get()); !said.ok())
-    log_warning("{}", said.error().message);  // its end is seen elsewhere
+    log_warning("{}", said.error().message);  // a server that ended is noticed elsewhere
 }
 
 Loss Supervisor::describe_loss(int wait_status) const {
@@ -240,7 +240,7 @@ void Supervisor::lost(int wait_status) {
   }
   if (ended_well(wait_status)) return stop("the server's end");
   log_error("{}", reason);
-  if (!taken_over_.empty()) {  // the next one is of our own program again
+  if (!taken_over_.empty()) {  // the next server runs our own program again
     taken_over_.clear();
     reply_upgrade(client_.get(), "the new program's " + reason);
     client_.reset();
@@ -269,7 +269,8 @@ void Supervisor::start_next() {
   current_.emplace(Current{std::move(server).value(), Phase::starting, requests().finished()});
 }
 
-// What cannot be killed waits inside the kernel for a disk: another server may get on all the same, a third would not.
+// A server that survives SIGKILL hangs in the kernel on a disk. A second server may work all the same. If that one
+// stalls too, a third server would not help, so it is not killed.
 void Supervisor::look_for_stall() {
   if (!current_ || stopping_) return;
   const bool work_waits = current_->phase != Phase::ready || requests_wait(device_.get()) ||
@@ -293,7 +294,7 @@ void Supervisor::stop(std::string_view why) {
 
 void Supervisor::give_up(std::string reason) {
   outcome_ = Error{Errc::internal, fmt::format("{}: unmounted: {}", options_.directory, reason)};
-  // In the background whoever ran this logs it; in the foreground it goes to stderr.
+  // In the background, the caller logs this error; in the foreground it goes to stderr.
   if (options_.foreground && !options_.log_file.empty()) log_error("{}", outcome_.error().message);
   if (!options_.foreground) ::syslog(LOG_DAEMON | LOG_ERR, "mount.weft: %s", outcome_.error().message.c_str());
   unmount(options_, state_->head());

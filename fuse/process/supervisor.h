@@ -1,7 +1,7 @@
-// The process that holds a mount: it keeps /dev/fuse and what servers hand on to each other, starts a server, and when
-// that is lost another one on the same device, so that open files go on. Of the store it has the file of open versions
-// alone, and hands it on: the servers' locks there are the open file description's, and so outlive each server. It
-// reads nothing of a store, so nothing that is wrong there can hurt it.
+// The process that holds a mount. It keeps /dev/fuse and the state that servers pass on, starts a server, and starts
+// another one on the same device if that is lost, so that open files continue. Of the store it holds only the file of
+// open versions, which it passes to the servers: their locks on it belong to the open file description, and so outlive
+// each server. It reads nothing in a store, so a damaged store cannot crash it.
 #pragma once
 
 #include <chrono>
@@ -20,21 +20,22 @@
 
 namespace weft {
 
-// SIGTERM, SIGINT and SIGHUP are blocked; they come to whoever asks by signalfd(2). To be called before threads start.
+// Blocks SIGTERM, SIGINT and SIGHUP, which are then read by signalfd(2). Call before any thread starts.
 void block_stop_signals();
 Result<Fd> open_stop_signals();
 
 // One thread.
 class Supervisor {
  public:
-  // `open_versions`: the store's file of them. None, where there is none: then what servers hold ends with each.
-  // `announcer`: empty where nothing is announced.
+  // `open_versions`: the store's file of open versions. Invalid if there is none: each server's holds then end with it.
+  // `announcer`: empty if the mount does not announce.
   Supervisor(MountOptions options, Launcher launcher, Fd open_versions, AnnouncerLauncher announcer = {});
 
-  // Mounts and stays until the mount is gone, or a stop signal comes: then it unmounts. An error when it cannot mount,
-  // or gives up: then the mount is taken away, so that nobody waits for it. `ready` is called when the mount answers.
+  // Mounts, and returns when the mount is gone or after a stop signal, on which it unmounts. Fails if it cannot mount,
+  // or if it gives up on servers; it unmounts then too, so that no process waits for the mount. Calls `ready` when the
+  // mount answers.
   Status run(const std::function<void()>& ready);
-  // The same from where another program left off.
+  // Resumes a mount that another program held, and goes on like run().
   Status resume(const InheritedEnds& inherited);
 
  private:
@@ -43,11 +44,11 @@ class Supervisor {
   struct Current {
     ServerProcess process;
     Phase phase = Phase::starting;
-    std::uint64_t finished_before = 0;  // requests of earlier servers
+    std::uint64_t finished_before = 0;  // requests finished by earlier servers
     bool deaf = false;                  // its end of the channel is closed
-    std::string failure = {};           // what it said before its end
+    std::string failure = {};           // the failure that it reported
   };
-  struct Candidate {  // a server of another program, that is to follow the current one
+  struct Candidate {  // a server of another program, to replace the current one
     ServerProcess process;
     std::string program;
     Fd client;
@@ -91,11 +92,11 @@ class Supervisor {
   Fd signals_;
   std::optional<UpgradeDoor> door_;
   AnnouncerProcess announcer_;
-  std::optional<Current> current_;       // nullopt: lost, the next starts at next_start_
-  std::optional<ServerProcess> undead_;  // was killed, and waits inside the kernel
+  std::optional<Current> current_;       // nullopt: lost; the next one starts at next_start_
+  std::optional<ServerProcess> undead_;  // a killed server that still hangs in the kernel
   std::optional<Candidate> candidate_;
-  std::string taken_over_;  // the program of a candidate that has become current_, until it is ready
-  Fd client_;               // who asked for it
+  std::string taken_over_;  // program of the candidate that became current_, until it is ready
+  Fd client_;               // the upgrade's client
   RestartPolicy policy_;
   StallWatch stall_;
   Clock::time_point next_start_{};

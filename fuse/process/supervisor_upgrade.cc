@@ -1,5 +1,5 @@
-// Another program under a live mount: its server first shows that it can open the store, then takes the place of the
-// current one as after a loss; at last the supervisor becomes that program too.
+// Upgrade of a live mount to another program. A server of the new program first shows that it can open the store. Then
+// it replaces the current server as after a loss. At last the supervisor executes the new program too.
 #include <fmt/core.h>
 #include <fmt/format.h>
 #include <poll.h>
@@ -31,7 +31,7 @@ void Supervisor::look_at_upgrades() {
   if (auto request = door_->answer()) consider(std::move(*request));
 }
 
-// Why no upgrade can begin now; empty when it can.
+// Returns why no upgrade can begin; empty if one can.
 std::string Supervisor::objection() const {
   if (candidate_ || !taken_over_.empty()) return "another upgrade is under way";
   if (stopping_ || !current_ || current_->phase != Phase::ready) return "the mount is not serving just now";
@@ -66,7 +66,7 @@ void Supervisor::drop_candidate(const std::string& why) {
   candidate_.reset();
 }
 
-// The current server may have been lost meanwhile; then nobody has to go.
+// The current server may have been lost meanwhile: then there is none to kill.
 void Supervisor::take_over() {
   if (current_) {
     current_->process.kill();
@@ -80,7 +80,7 @@ void Supervisor::take_over() {
   give_device();
 }
 
-// Everything that is kept lies in descriptors. When it fails, the new server goes on under the old supervisor.
+// Executes the new program: all state is in descriptors. If that fails, the new server continues under this supervisor.
 void Supervisor::become(const std::string& program, Fd client) {
   const std::array<int, 6> kept{device_.get(), state_->fd(), open_versions_.get(), current_->process.channel(),
                                 door_->fd(),   client.get()};
@@ -89,7 +89,7 @@ void Supervisor::become(const std::string& program, Fd client) {
   words.push_back(fmt::format("--supervise={},{}", fmt::join(kept, ","), current_->process.pid()));
   std::vector<char*> argv = argv_of(words);
   log_info("upgrading {} to {}", options_.directory, program);
-  announcer_.stop();  // the new program has its own
+  announcer_.stop();  // the new program starts its own
   log_flush();
   for (const int fd : kept) inherit(fd);
   ::execv(program.c_str(), argv.data());

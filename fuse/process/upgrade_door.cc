@@ -15,7 +15,7 @@
 namespace weft {
 namespace {
 
-constexpr timeval kPatience{1, 0};  // for who connects and says nothing
+constexpr timeval kPatience{1, 0};  // for a client that connects and sends nothing
 
 bool may_enter(int client) {
   ucred who{};
@@ -26,7 +26,7 @@ bool may_enter(int client) {
 
 }  // namespace
 
-// The kernel picks a free name where none is given.
+// Without a name in the address, the kernel picks a free one.
 Result<UpgradeDoor> UpgradeDoor::make() {
   Fd listener(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   sockaddr_un address{};
@@ -62,7 +62,7 @@ std::optional<UpgradeRequest> UpgradeDoor::answer() const {
 }
 
 void reply_upgrade(int client, std::string_view problem) {
-  // A message of no bytes would look like the end: a success is a full stop.
+  // An empty message would look like the end of the connection, so success is ".".
   const std::string_view text = problem.empty() ? std::string_view(".") : problem;
   if (::send(client, text.data(), text.size(), MSG_NOSIGNAL | MSG_DONTWAIT) < 0) log_warning("nobody waits");
 }

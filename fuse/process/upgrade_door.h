@@ -1,5 +1,5 @@
-// Where `weft mount --upgrade` knocks: a socket with an abstract name. One message is the path of a program, the answer
-// is "." when it serves the mount, else it says why not. Only root and the supervisor's own user are let in.
+// The socket for `weft mount --upgrade`, with an abstract name. The request is the path of a program. The reply is "."
+// once that program serves the mount, else the reason why not. Only root and the supervisor's user may connect.
 #pragma once
 
 #include <optional>
@@ -23,7 +23,7 @@ class UpgradeDoor {
 
   int fd() const { return listener_.get(); }
   Result<std::string> name() const;  // without the leading zero byte
-  // Whoever knocked, when it is somebody that is let in and asks for something.
+  // Accepts a client. Returns its request, or nothing if it has no access or sends none.
   std::optional<UpgradeRequest> answer() const;
 
  private:
