@@ -9,7 +9,7 @@
 namespace weft {
 namespace {
 
-// Of this thread alone. The C library's setgroups() would set those of all threads.
+// Sets the groups of this thread only. The C library's setgroups() sets those of all threads.
 void set_groups(const std::vector<gid_t>& groups) {
   ::syscall(SYS_setgroups, groups.size(), groups.data());
 }

@@ -1,15 +1,16 @@
-// The rights of a calling thread: those of the user whose request it serves. As the kernel checks these for each
-// thread, what the thread does in the drafts is allowed, owned and counted as if the user had done it.
+// The rights of a thread that serves a request: those of the requesting user. The kernel checks rights per thread, so
+// the thread's accesses to drafts are allowed, owned and counted as the user's own.
 #pragma once
 
 #include "weft/publish.h"
 
 namespace weft {
 
-// With the groups that a login of this user has.
+// Returns the ids of a user, with the groups that a login gets.
 UserIds with_groups(uid_t uid, gid_t gid);
 
-// While it lives, this thread acts on files as that user. Only root can do so; any other server serves its own user.
+// Lets this thread access files as `user` while it lives. Does nothing unless the process is root: then the server
+// serves its own user only.
 class ActingAs {
  public:
   explicit ActingAs(const UserIds& user);

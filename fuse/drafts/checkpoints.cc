@@ -17,9 +17,9 @@
 namespace weft {
 namespace {
 
-constexpr std::chrono::seconds kBusyAgain{3};  // a mapping that goes tells nobody
+constexpr std::chrono::seconds kBusyAgain{3};  // the end of a mapping raises no event
 constexpr std::chrono::seconds kRecoverEvery{60};
-constexpr std::chrono::seconds kFailedAgain{60};  // an origin or a registry that does not answer, a full disk
+constexpr std::chrono::seconds kFailedAgain{60};  // after an origin or registry did not answer, or the disk was full
 
 bool may_pass(int failed) {
   return failed == -EHOSTUNREACH || failed == -ETIMEDOUT || failed == -ENOSPC || failed == -EDQUOT;
@@ -91,7 +91,7 @@ void Checkpoints::look_on() {
   }
 }
 
-// Of this directory, or of one that it lies in.
+// True if a look at this directory, or at one above it, is due or running. Called with mutex_ held.
 bool Checkpoints::wanted(Ino dir) {
   const Time now = std::chrono::steady_clock::now();
   do {
@@ -101,7 +101,7 @@ bool Checkpoints::wanted(Ino dir) {
   return false;
 }
 
-// Where no directory above belongs to a training, nobody waits for a look at another user's.
+// Outside of any training, does not wait for a look at another user's directory.
 void Checkpoints::wait_for_look(Ino dir) {
   std::unique_lock lock(mutex_);
   if (!wanted(dir)) return;
@@ -155,14 +155,14 @@ void Checkpoints::look_below(Ino dir, unsigned depth) {
   for (const Ino ino : below) look_below(ino, depth + 1);
 }
 
-// As a checkpoint, and as the directory of some.
+// Looks at `dir` as a checkpoint, and as a directory of checkpoints.
 void Checkpoints::look(Ino dir) {
   Ino above = 0;
   std::string path;
   Training training;
   found_busy_ = false;
   DraftFound found{dir, {}};
-  if (tree_.stat(dir, found.st) != 0 || tree_.path(dir, path) != 0) return;  // it is gone
+  if (tree_.stat(dir, found.st) != 0 || tree_.path(dir, path) != 0) return;  // it was removed
   if (dir != kNewIno && tree_.parent(dir, above) == 0 && open_training(above, training))
     consider(training, found, path.substr(path.rfind('/') + 1));
   if (!open_training(dir, training)) return;
@@ -202,7 +202,7 @@ bool Checkpoints::complete(const Training& training, int checkpoint, std::uint64
          nanoseconds(published.st_mtim) != written_ns;
 }
 
-// Nobody publishes by a file of his what belongs to another user.
+// A user's .weft.json must not publish what belongs to another user.
 void Checkpoints::consider(const Training& training, const DraftFound& checkpoint, const std::string& name) {
   if (!S_ISDIR(checkpoint.st.st_mode) || checkpoint.st.st_uid != training.owner) return;
   if (::fnmatch(training.facts.each->pattern.c_str(), name.c_str(), FNM_PERIOD) != 0) return;
@@ -210,7 +210,7 @@ void Checkpoints::consider(const Training& training, const DraftFound& checkpoin
   std::uint64_t written_ns = 0;
   struct stat now {};
   if (tree_.open(checkpoint.ino, O_RDONLY | O_DIRECTORY, fd) != 0 || ::fstat(fd.get(), &now) != 0) return;
-  if (now.st_uid != training.owner) return;  // it has another directory's number
+  if (now.st_uid != training.owner) return;  // the number belongs to another directory by now
   if (complete(training, fd.get(), written_ns)) take(training, checkpoint, fd.get(), written_ns);
 }
 

@@ -1,14 +1,14 @@
-// Directories of new/ whose subdirectories are published by themselves, while a training writes them. `.weft.json` in
-// such a directory says which, and when: {"model": "org/m", "each": "checkpoint-*", "when": "trainer_state.json"}.
+// Publishes the subdirectories of a directory in new/ while a training writes them. `.weft.json` in that directory says
+// which ones, and when: {"model": "org/m", "each": "checkpoint-*", "when": "trainer_state.json"}.
 //
-// A subdirectory is complete when its file `when` is there and nobody has any file of it open for writing. Then its
-// files become a version, and stay where they are: readers, a training that resumes, and the removal of old checkpoints
-// go on. kDraftPublishedFile in it names the version, and has the time of the file `when`: if that is written again,
-// the next version follows. If a publish fails, kDraftErrorFile says why.
+// A subdirectory is complete when its file `when` exists and no file in it is open for writing. Its files then become a
+// version and stay where they are: readers, a resumed training and the removal of old checkpoints are not disturbed.
+// kDraftPublishedFile in it names the version, and has the mtime of the file `when`: if that file is written again, the
+// next version follows. If a publish fails, kDraftErrorFile says why.
 //
-// One thread looks for checkpoints that are complete, first of all through the whole tree for what a server before has
-// left, and links their files into folders. Another one publishes these, one after the other. The first one also puts
-// back what other publishes have left, now and then.
+// One thread looks for complete checkpoints, starting with the whole tree for those that an earlier server left, and
+// links their files into folders. Another thread publishes these folders in turn. The first thread also calls
+// DraftPublisher::recover() from time to time.
 #pragma once
 
 #include <chrono>
@@ -36,10 +36,10 @@ class Checkpoints {
   Checkpoints& operator=(const Checkpoints&) = delete;
 
   void start();
-  void stop();  // a publish that runs is given up
-  // Something in this directory was written and closed, or came there.
+  void stop();  // cancels a running publish
+  // Call when a file in this directory was written and closed, or was moved there.
   void changed(Ino dir);
-  // Before something in this directory is removed: waits for the look that changed() has asked for.
+  // Call before an entry of this directory is removed: waits for the look that changed() has requested.
   void wait_for_look(Ino dir);
 
  private:
@@ -48,7 +48,7 @@ class Checkpoints {
     PublishOrder order;
     PublishFolder folder;
   };
-  struct Training {  // a directory, and what its .weft.json says
+  struct Training {  // a directory and its .weft.json
     Ino ino = 0;
     Fd fd;
     DraftFacts facts;
@@ -77,8 +77,8 @@ class Checkpoints {
   Ino looking_at_ = 0;       // guarded by mutex_
   std::deque<Job> jobs_;     // guarded by mutex_
   bool stop_ = false;        // guarded by mutex_
-  bool found_busy_ = false;  // of looks_ alone; one checkpoint at least, in this look: then it waits for no other
-  std::set<Ino> refused_;    // of looks_ alone; directories whose .weft.json was malformed at the last look
+  bool found_busy_ = false;  // for looks_ only; a checkpoint of this look was busy: the look waits for no other one
+  std::set<Ino> refused_;    // for looks_ only; directories whose .weft.json was malformed at the last look
   std::thread looks_, publishes_;
 };
 

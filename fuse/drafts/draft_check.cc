@@ -60,7 +60,7 @@ class Walk {
     return wait_for_writers(file.get(), path);
   }
 
-  // A link within the draft is followed; this process may read what the user may not.
+  // Allows links within the draft only: this process may read what the user may not.
   Status look_at_link(const std::string& path) const {
     const Fd target(open_beneath(root_, path.c_str(), O_PATH, 0, Resolve::links_within));
     struct stat st {};
@@ -82,7 +82,8 @@ class Walk {
     return {};
   }
 
-  // The ranks of a distributed checkpoint that ran on other nodes wrote into the new/ of their own.
+  // Refuses a distributed checkpoint with missing parts: its ranks on other nodes wrote into the new/ of their own
+  // node.
   static Status check_distributed(int directory, const std::vector<std::string>& names, const std::string& below) {
     const auto is_part = [](const std::string& name) { return name.ends_with(".distcp"); };
     const auto part = std::ranges::find_if(names, is_part);

@@ -1,5 +1,5 @@
-// What a draft must be so that it can be published, beyond what an import asks: nobody writes to it any more, and no
-// link leads out of it.
+// Checks of a draft before a publish, beyond those of an import: no file is open for writing, and no link leads out of
+// the draft.
 #pragma once
 
 #include <cstddef>
@@ -13,20 +13,20 @@
 namespace weft {
 
 inline constexpr char kDraftErrorFile[] = ".weft.error";
-// Of a checkpoint that stays where it is: the version that it is too.
+// In a published checkpoint: the name of its version.
 inline constexpr char kDraftPublishedFile[] = ".weft.published";
 
-// `content` is the draft's directory. Errc::busy: a file is open for writing or mapped shared and writable (waits for a
-// second: the kernel tells of a close a little later); Errc::invalid: what no version can have, and more entries than
-// `files_max`. Nothing: the draft has no kDraftFactsFile. `pause` as DraftPublisher::publish. Takes kDraftErrorFile and
-// kDraftPublishedFile away.
+// Checks the draft in the directory `content` and returns its facts, or nothing if it has no kDraftFactsFile.
+// Errc::busy: a file stays open for writing, or mapped shared and writable, for a second (the kernel reports a close a
+// little late). Errc::invalid: content that no version can have, or more than `files_max` entries. `pause` as in
+// DraftPublisher::publish(). Deletes kDraftErrorFile and kDraftPublishedFile.
 Result<std::optional<DraftFacts>> check_draft(int content, const std::function<bool()>& pause,
                                               std::size_t files_max = limits::kFilesPerVersionMax);
 
-// Errc::busy as check_draft(), after a short while or at once. It makes none of the other checks.
+// Checks for writers only. Errc::busy as check_draft(), after a short wait if `waits`.
 Status check_not_written(int content, bool waits);
 
-// Writes what is wrong into kDraftErrorFile and returns the errno, with a minus sign.
+// Writes the error into kDraftErrorFile and returns its errno, negative.
 int refuse(int content, const Error& error);
 
 }  // namespace weft

@@ -121,7 +121,7 @@ Result<std::optional<DraftFacts>> read_draft_facts(int content) {
   return std::optional(std::move(facts).value());
 }
 
-// Its log is a list of objects: those with a loss, and those with an eval_loss.
+// The log is a list of objects: some with a loss, others with an eval_loss.
 std::vector<std::pair<std::string, std::string>> trainer_metrics(int content) {
   std::vector<std::pair<std::string, std::string>> metrics;
   const auto text = read_small(content, "trainer_state.json", limits::kTrainerStateMax);

@@ -1,4 +1,4 @@
-// `.weft.json`: what a draft says of the version that it becomes.
+// `.weft.json`: facts about the version that a draft becomes.
 #pragma once
 
 #include <cstdint>
@@ -11,10 +11,10 @@
 
 namespace weft {
 
-// Of a directory whose subdirectories are published one by one (checkpoints.h).
+// Settings of a directory whose subdirectories are published one by one (checkpoints.h).
 struct EachCheckpoint {
   std::string model;
-  std::string pattern;  // of their names, as fnmatch(3)
+  std::string pattern;  // of their names, for fnmatch(3)
   std::string when;     // the file that a program writes last
 };
 
@@ -31,11 +31,12 @@ struct DraftFacts {
 
 inline constexpr char kDraftFactsFile[] = ".weft.json";
 
-// Hostile text, at most limits::kDraftFactsMax bytes.
+// Parses hostile text of at most limits::kDraftFactsMax bytes.
 Result<DraftFacts> parse_draft_facts(const std::string& text);
-// Of the directory `content`; nothing if it has no such file.
+// Reads the facts of the directory `content`; nothing if it has no such file.
 Result<std::optional<DraftFacts>> read_draft_facts(int content);
-// What transformers' Trainer last wrote into the log of trainer_state.json in `content`; empty where it has none.
+// Returns the last metrics that transformers' Trainer logged in trainer_state.json in `content`; empty if there are
+// none.
 std::vector<std::pair<std::string, std::string>> trainer_metrics(int content);
 
 }  // namespace weft

@@ -1,5 +1,5 @@
-// An open file of new/. Reads, writes and mappings go to the file itself: by the kernel alone where it passes them
-// through, else by these calls. Any thread.
+// An open file of new/. Reads, writes and mappings go to the file itself: in the kernel by passthrough, or by these
+// calls. Any thread.
 #pragma once
 
 #include <memory>
@@ -13,18 +13,18 @@ namespace weft {
 
 class DraftFile final : public OpenFile {
  public:
-  // Shared by all who have it open. `tree` outlives it. `written`: as if somebody wrote to it, until all have closed
-  // it.
+  // Opens a file. All openers share one DraftFile. `tree` outlives it. `written`: the file counts as open for writing
+  // until all have closed it.
   static Result<Opened> open(DraftTree& tree, Ino ino, bool written);
   ~DraftFile() override;
   DraftFile(const DraftFile&) = delete;
   DraftFile& operator=(const DraftFile&) = delete;
 
-  // Somebody opens it for writing, by `fd`. One such descriptor stays open as long as there are writers: whether there
-  // are any is asked of the kernel (draft_check.h), and readers make no draft busy.
+  // Registers a writer with descriptor `fd`. One such descriptor stays open while there are writers: draft_check.h asks
+  // the kernel whether a file has writers. Readers do not make a draft busy.
   void writer_opened(Fd fd);
   void writer_closed();
-  // A descriptor to change it by.
+  // Returns a descriptor for changes.
   Result<std::shared_ptr<const Fd>> writable() const;
 
   std::uint64_t size() const override;
@@ -36,11 +36,11 @@ class DraftFile final : public OpenFile {
  private:
   DraftFile(DraftTree& tree, Fd fd, bool written);
   DraftTree& tree_;
-  const Fd fd_;         // to read
-  const bool written_;  // by writers that this server does not know of
+  const Fd fd_;         // for reads
+  const bool written_;  // writers may exist that this server does not know
   mutable std::mutex mutex_;
   std::shared_ptr<const Fd> writable_;  // guarded by mutex_
-  std::uint64_t writers_ = 0;           // guarded by mutex_; that this server knows of
+  std::uint64_t writers_ = 0;           // guarded by mutex_; writers known to this server
 };
 
 Attr attr_of_draft(const DraftFound& found);

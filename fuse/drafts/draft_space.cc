@@ -17,7 +17,7 @@ namespace weft {
 namespace {
 
 constexpr std::chrono::seconds kOld{1};
-constexpr int kPause = 10;  // times as long as counting takes
+constexpr int kPause = 10;  // factor: a count is old after this many durations of counting
 
 std::uint64_t reserve_of(const DiskSpace& disk) {
   return std::min(limits::kDraftReserveMax, disk.total / limits::kDraftReservePart);
@@ -26,7 +26,7 @@ std::uint64_t reserve_of(const DiskSpace& disk) {
 // check() returns this if it must count again before it may refuse.
 constexpr int kAskLater = 1;
 
-// The lock ends with this, and with the process.
+// The turn among all threads and mounts. The lock ends with this object, or with the process.
 class Turn {
  public:
   Turn(std::mutex& threads, int fd) : one_(threads), fd_(fd) {
@@ -44,7 +44,7 @@ class Turn {
   const int fd_;
 };
 
-// The file is that of the folder's owner, whose servers use it too.
+// Opens kDraftSpaceFile. It belongs to the folder's owner, whose servers use it too.
 Fd open_space(int folder) {
   Fd fd(::openat(folder, kDraftSpaceFile, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600));
   struct stat st {};
@@ -63,15 +63,15 @@ DraftSpace::DraftSpace(DraftTree& tree, std::optional<std::uint64_t> bytes_max)
   bytes_max_ = bytes_max.value_or(disk ? disk->total / 4 : UINT64_MAX);
 }
 
-// Whatever the file holds: what counts is by how much it grows.
+// The value itself has no meaning; only its growth counts.
 std::uint64_t DraftSpace::announced() const {
   std::uint64_t bytes = 0;
   const bool read = file_.valid() && ::pread(file_.get(), &bytes, sizeof bytes, 0) == sizeof bytes;
   return read ? bytes : 0;
 }
 
-// An announcement is noted once it is done: one that is noted before this reads it is counted, one that is noted
-// afterwards adds to it.
+// An announcement is noted once it is done. One noted before this read is part of the count; one noted afterwards adds
+// to it.
 void DraftSpace::count() {
   const auto begin = Clock::now();
   announced_ = announced();
@@ -90,7 +90,8 @@ bool DraftSpace::fits(std::uint64_t more) const {
   return since <= bytes_max_ && taken <= bytes_max_ - since && more <= bytes_max_ - since - taken;
 }
 
-// Removals and publishes after a count may have made space. A size that is announced during a count may count twice.
+// Counts again before a refusal: removals and publishes may have made space. A size announced during a count may count
+// twice.
 int DraftSpace::check(std::uint64_t more, const Request& request) {
   count_if_old();
   if (!fits(more)) {
@@ -106,7 +107,7 @@ int DraftSpace::check(std::uint64_t more, const Request& request) {
   return disk->available > kept && more <= disk->available - kept ? 0 : -ENOSPC;
 }
 
-// A request that needs another count waits for it outside of its turn, so that other requests come first.
+// Requests that need another count wait for it outside of their turn, so that other requests come first.
 int DraftSpace::answer(Request request, const std::function<int(const Request&)>& one) {
   while (true) {
     {

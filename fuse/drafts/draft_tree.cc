@@ -21,14 +21,14 @@ namespace weft {
 namespace {
 
 constexpr mode_t kShared = 01777;
-constexpr char kNextShared[] = "namespace";  // in the folder: a directory that is about to get its name
+constexpr char kNextShared[] = "namespace";  // in folder(): a shared directory that is not named yet
 
 int result_of(long outcome) {
   return outcome < 0 ? -errno : 0;
 }
 
 int open_beneath(int directory, const char* path, int flags, Fd& out) {
-  const int always = O_NOFOLLOW | ((flags & O_PATH) != 0 ? 0 : O_NOCTTY);  // O_PATH takes few others
+  const int always = O_NOFOLLOW | ((flags & O_PATH) != 0 ? 0 : O_NOCTTY);  // O_PATH allows few other flags
   const int fd = weft::open_beneath(directory, path, flags | always, 0, Resolve::no_links_no_mounts);
   if (fd < 0) return fd;
   out = Fd(fd);
@@ -44,12 +44,12 @@ bool is_overlay(int fd) {
   return ::fstatfs(fd, &facts) == 0 && facts.f_type == OVERLAYFS_SUPER_MAGIC;
 }
 
-// A file without a name, which goes with its process, gets one.
+// Names a file that was made without a name (O_TMPFILE), which would vanish with its process.
 int name_it(int fd, int directory, const char* name) {
   return result_of(::linkat(AT_FDCWD, by_descriptor(fd).c_str(), directory, name, AT_SYMLINK_FOLLOW));
 }
 
-// The blocks of the original where they can be shared.
+// Copies content. Shares the blocks of the original if the file system can.
 int copy_content(int from, int to, std::uint64_t bytes) {
   if (clone_file(from, to)) return 0;
   for (std::uint64_t done = 0; done < bytes;) {
@@ -93,8 +93,8 @@ DraftTree::DraftTree(Fd folder, Fd root, const struct stat& st, uid_t owner_of_p
       owner_of_packs_(owner_of_packs),
       hides_mappings_(is_overlay(root_.get())) {}
 
-// A pack of a version has a name there. A user's file may have two names too: he gives them by the process that
-// publishes it.
+// True if a file counts as a draft's. A pack of a version has a second name in packs/. A user's file counts even with
+// two names: the user can give it a second one through the process that publishes it.
 bool DraftTree::counts(const struct stat& st) const {
   return S_ISREG(st.st_mode) && (st.st_nlink == 1 || st.st_uid != owner_of_packs_);
 }
@@ -143,7 +143,7 @@ int DraftTree::reach(Ino ino, int flags, Fd& fd, struct stat& st) {
   return number_of(st) == ino ? 0 : -ESTALE;
 }
 
-// Another mount of this store may have moved it.
+// Opens a file. Another mount of this store may have moved it: then the whole tree is searched.
 int DraftTree::open_there(Ino ino, int flags, Fd& fd, struct stat& st) {
   const int first = reach(ino, flags, fd, st);
   if (first != -ESTALE) return first;
@@ -152,7 +152,8 @@ int DraftTree::open_there(Ino ino, int flags, Fd& fd, struct stat& st) {
   return second == -ESTALE ? -ENOENT : second;
 }
 
-// With the rights of this process: whoever asks needs none to find a number again.
+// Returns the bytes of all drafts below a directory, and caches their places. Call with the rights of this process: a
+// user needs none for a number to be found again.
 std::uint64_t DraftTree::look_through(int directory, Ino dir, unsigned depth) {
   if (depth == limits::kPathComponentsMax) return 0;
   Fd copy;
@@ -247,7 +248,7 @@ int DraftTree::list(Ino dir, off_t offset, const AddEntry& add) {
       found.ino = dir;
       found.st = st;
     } else if (found_at(directory, dir, entry->d_name, found) != 0) {
-      continue;  // it went meanwhile
+      continue;  // removed meanwhile
     }
     if (!add(name, found, entry->d_off)) return 0;
     errno = 0;
@@ -278,7 +279,8 @@ mode_t DraftTree::allowed(Ino dir, mode_t mode) {
   return is_shared(dir) ? mode & 0700U : mode;
 }
 
-// Another name: a version's. Once gc has deleted the version, the file is still the store owner's.
+// True if the file belongs to a version: it has another name. After gc has deleted the version, the file is still the
+// store owner's.
 bool DraftTree::is_others(const Fd& file, const struct stat& st) const {
   if (!S_ISREG(st.st_mode)) return false;
   if (st.st_nlink > 1) return true;
@@ -330,14 +332,14 @@ int DraftTree::create(Ino dir, const char* name, int flags, mode_t mode, DraftFo
   Fd directory;
   if (const int failed = open_directory(dir, directory); failed != 0) return failed;
   const mode_t final_mode = allowed(dir, mode & 07777U);
-  const mode_t first_mode = final_mode | S_IRUSR | S_IWUSR;  // it is opened for both below
+  const mode_t first_mode = final_mode | S_IRUSR | S_IWUSR;  // the open below needs both
   const int wanted = O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC | O_NOCTTY | (flags & O_EXCL);
   fd = Fd(::openat(directory.get(), name, wanted, first_mode));
   if (!fd.valid()) return -errno;
   if (const int failed = found_at(directory.get(), dir, name, made); failed != 0) return failed;
   if ((flags & O_EXCL) != 0) return 0;
   const bool empties = (flags & O_TRUNC) != 0;
-  if (const int failed = own(made.ino, empties); failed != 0) return failed;  // somebody made it meanwhile
+  if (const int failed = own(made.ino, empties); failed != 0) return failed;  // another process made it meanwhile
   return empties ? result_of(::ftruncate(fd.get(), 0)) : 0;
 }
 
@@ -355,7 +357,7 @@ int DraftTree::make_directory(Ino dir, const char* name, mode_t mode, DraftFound
   return found_at(directory.get(), dir, name, made);
 }
 
-// The directory gets its name once it is whole. A directory that a dead process left without a name is used next.
+// The directory gets its name once it is complete. A nameless one that a dead process left is used next.
 int DraftTree::share(Ino dir, const char* name, DraftFound& found) {
   Fd directory, turn, shared;
   if (const int failed = open_directory(dir, directory); failed != 0) return failed;

@@ -1,10 +1,9 @@
-// The files below new/, which are the files below STORE/drafts/tree, one to one. Every call is the kernel's own on
-// these files: with the rights of the calling thread (caller.h), and with its answer, so that a program sees what it
-// would see on the file system that the store lies on. Each call returns 0, or an errno with a minus sign.
+// The files below new/, which are those below STORE/drafts/tree. Each call is a system call on these files, with the
+// rights of the calling thread (caller.h) and with the kernel's answer: a program sees what it would see on the store's
+// file system. Each call returns 0 or a negative errno.
 //
-// A number (weft/vfs.h) holds the inode number of the file. The tree remembers where each number lies. What it does not
-// know, or finds elsewhere, it looks for in the whole tree: so a new server knows the numbers that another one gave.
-// Any thread.
+// A number (weft/vfs.h) holds the inode number of the file. The tree caches the place of each number. If a number is
+// unknown or has moved, it searches the whole tree: so a new server can use the numbers of an earlier one. Any thread.
 #pragma once
 
 #include <sys/stat.h>
@@ -32,57 +31,57 @@ struct DraftFound {
 
 class DraftTree {
  public:
-  // Makes the folder, which its owner alone can enter by path, and `new/` in it, which all can write to.
+  // Creates STORE/drafts, which only its owner can enter by path, and the tree in it, which all users can write to.
   static Result<std::unique_ptr<DraftTree>> open(const std::string& store);
 
   int lookup(Ino dir, const char* name, DraftFound& found);
   int stat(Ino ino, struct stat& st);
   int read_link(Ino ino, std::string& target);
-  // The entries from `offset` on, which the file system gave with an entry before; 0: all. `add` returns false when it
-  // has enough. "." and ".." are among them.
+  // Lists the entries after `offset`, which the file system gave with an earlier entry; 0: all. `add` returns false
+  // when it has enough. "." and ".." are included.
   using AddEntry = std::function<bool(std::string_view name, const DraftFound& entry, off_t next)>;
   int list(Ino dir, off_t offset, const AddEntry& add);
   int access(Ino ino, int mask);
 
-  // For reading or writing as `flags` say; never makes a file.
+  // Opens a file for reading or writing as `flags` say; never creates one.
   int open(Ino ino, int flags, Fd& fd);
-  // In new/ itself and in the folder of a namespace, what is made is its maker's alone, whatever `mode` says.
+  // Creates a file. In new/ and in namespaces, only its maker gets access, whatever `mode` says.
   int create(Ino dir, const char* name, int flags, mode_t mode, DraftFound& made, Fd& fd);
-  // A file of a checkpoint may be one of a version too (checkpoints.h): it has another name elsewhere, or is the
-  // store's. Before it is changed, its name gets a file of the user's: a copy, or an empty one. 0: it is the user's
-  // own. -ESTALE: it is now, and the kernel looks it up again.
+  // Makes a file the user's own before a change. A file of a checkpoint may belong to a version too (checkpoints.h): it
+  // has another hard link, or is the store's. Its name then gets a new file of the user: a copy, or an empty one if
+  // `empty`. 0: the file was the user's own. -ESTALE: it was replaced, and the kernel looks it up again.
   int own(Ino ino, bool empty);
-  std::uint64_t bytes_to_copy(Ino ino);  // by own()
-  // Once what create() made is open: gives it the mode that was asked for.
+  std::uint64_t bytes_to_copy(Ino ino);  // bytes that own() would copy
+  // Call once the result of create() is open: sets the requested mode.
   int finish_creating(Ino dir, mode_t mode, DraftFound& made);
   int make_directory(Ino dir, const char* name, mode_t mode, DraftFound& made);
   int make_link(Ino dir, const char* name, const char* target, DraftFound& made);
-  int remove(Ino dir, const char* name, int flags);  // AT_REMOVEDIR
+  int remove(Ino dir, const char* name, int flags);  // AT_REMOVEDIR or 0
   int rename(Ino dir, const char* name, Ino new_dir, const char* new_name, unsigned flags);
 
   // These change the file itself. They follow no link.
   int set_mode(Ino ino, mode_t mode);
-  int set_owner(Ino ino, uid_t uid, gid_t gid);  // -1: as it is
+  int set_owner(Ino ino, uid_t uid, gid_t gid);  // -1: unchanged
   int set_times(Ino ino, const timespec times[2]);
 
-  // All users share new/ itself and the folders of namespaces. The calling thread may make such a folder. What has
-  // its name stays as it is.
+  // All users share new/ itself and the directories of namespaces. share() creates such a directory if the calling
+  // thread may; an existing entry of that name stays.
   bool is_shared(Ino dir);
   int share(Ino dir, const char* name, DraftFound& found);
-  // Makes one of a directory that somebody has made; the drafts in it become their makers' alone. Best effort.
+  // Makes an existing directory a shared one. The drafts in it become their makers' alone. Best effort.
   void share_directory(Ino dir);
 
   int parent(Ino ino, Ino& dir);
-  // From new/ down: "org/m"; "" of new/ itself.
+  // The path from new/ down, as "org/m"; "" for new/ itself.
   int path(Ino ino, std::string& out);
-  // A file that is open here, by this descriptor, from opened() to closed(): it counts even if it loses its name.
+  // Registers a file that is open here by this descriptor, until closed(): it counts even if it loses its name.
   void opened(int fd);
   void closed(int fd);
-  // The sizes of all files that are no version's, together. With the rights of this process.
+  // The total size of all files that belong to no version. Call with the rights of this process.
   std::uint64_t bytes();
-  // A held directory, by which names in it are reached.
+  // Opens a directory with O_PATH, to access its entries.
   int open_directory(Ino ino, Fd& fd);
-  // The store lies on overlayfs, where a mapping of a file is one of another file: nobody is told of a writer's then.
+  // True if the store is on overlayfs. A mapping there is one of another file, so a writer's mapping is not detected.
   bool hides_mappings() const { return hides_mappings_; }
   int folder() const { return folder_.get(); }  // STORE/drafts
   uid_t owner_of_packs() const { return owner_of_packs_; }

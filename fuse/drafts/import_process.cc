@@ -37,8 +37,8 @@ std::vector<std::string> words_of(const ImportCommandLine& line) {
   return words;
 }
 
-// In the child of a process with threads: system calls alone. A user can read the environment of his processes: he
-// gets nothing of root's.
+// Runs in the child of a process with threads: system calls only. Users can read the environment of their processes, so
+// the import does not get root's.
 [[noreturn]] void become(const char* program, char* const* words, const UserIds& user, const ImportEnds& ends) {
   sigset_t none;
   ::sigemptyset(&none);

@@ -1,4 +1,4 @@
-// `weft import` as a process of its own, with the rights of the user who publishes.
+// `weft import` as a separate process, with the rights of the publishing user.
 #pragma once
 
 #include <sys/types.h>
@@ -17,12 +17,12 @@ struct ImportCommandLine {
   std::string store;
   std::string model;
   std::string tag;
-  bool linked = false;  // what it publishes are links, and the files stay
+  bool linked = false;  // publish hard links; the files stay
   bool trust_store = false;
   DraftFacts facts;
 };
 
-// All stay the caller's. The process holds `lock`, an open file, locked (flock(2)) until it ends.
+// The descriptors stay the caller's. The process holds a flock(2) on `lock` until it ends.
 struct ImportEnds {
   int content = -1;  // its working directory, which it publishes
   int answer = -1;   // its standard output: one JSON object

@@ -17,11 +17,12 @@ namespace weft {
 namespace {
 
 constexpr std::size_t kAnswerBytesMax = 1U << 20U;
-constexpr mode_t kPackMode = 0644;  // os/file_ops.h, give_to_owner()
+constexpr mode_t kPackMode = 0644;  // as give_to_owner() in os/file_ops.h sets it
 constexpr int kToDirectory = O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW;
 
-// An import gives the store's owner each file that becomes a pack, and makes it readable to all. A file with more names
-// than `own_names` may be a pack of a version. A file of any other user or mode was not given by the import.
+// Gives a file back to the user if an import has turned it into a pack: import gives packs to the store's owner and
+// makes them readable to all. Files with more than `own_names` names may be packs of a version and stay. So do files of
+// another owner or mode, which no import has changed.
 void give_back(const Fd& file, const UserIds& user, uid_t owner_of_packs, nlink_t own_names) {
   struct stat st {};
   if (!file.valid() || ::fstat(file.get(), &st) != 0 || st.st_uid != owner_of_packs) return;
@@ -30,7 +31,7 @@ void give_back(const Fd& file, const UserIds& user, uid_t owner_of_packs, nlink_
 }
 
 void give_back_below(int directory, const PublishOrder& order, uid_t owner_of_packs, unsigned depth) {
-  if (depth > limits::kPathComponentsMax) return;  // no import was there
+  if (depth > limits::kPathComponentsMax) return;  // deeper than any import reads
   const auto names = list_directory(Fd(::fcntl(directory, F_DUPFD_CLOEXEC, 0)), order.name);
   if (!names.ok()) return;
   const nlink_t own_names = order.stays.ino != 0 ? 2 : 1;
@@ -111,7 +112,7 @@ Result<PublishOrder> decode(const std::string& text) {
   WEFT_TRY(const std::uint64_t gid, json.number("gid"));
   order.user.uid = static_cast<uid_t>(uid);
   order.user.gid = static_cast<gid_t>(gid);
-  // A draft that stays is found by its number.
+  // A draft that stays is identified by its number.
   const bool is_name =
       !order.name.empty() && order.name != "." && order.name != ".." && order.name.find('/') == std::string::npos;
   if (order.stays.ino == 0 && !is_name)
@@ -157,8 +158,8 @@ bool PublishFolder::holds(const PublishOrder& order) const {
   return !order.file || ::faccessat(content.get(), order.name.c_str(), F_OK, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
-// A user may stop his import. The directory of the draft is locked until the publish is over, so a stopped import is
-// killed.
+// A user may stop an import by a signal. The draft's directory stays locked until the publish ends, so a stopped import
+// is killed.
 bool PublishFolder::ended() const {
   int status = 0;
   const pid_t changed = child > 0 ? ::waitpid(child, &status, WNOHANG | WUNTRACED) : -1;

@@ -23,7 +23,7 @@ namespace weft {
 namespace {
 
 constexpr std::chrono::milliseconds kPauseMin{1}, kPauseMax{20};
-constexpr time_t kForgottenAfterS = 120;  // the kernel asks a new server at once
+constexpr time_t kForgottenAfterS = 120;  // the kernel resends to a new server at once
 
 }  // namespace
 
@@ -52,11 +52,11 @@ int DraftPublisher::open_folder(const UserIds& user, PublishFolder& folder, bool
   made = ::mkdirat(publishing.get(), folder.name.c_str(), 0700) == 0;
   if (!made && errno != EEXIST) return -errno;
   if (const int failed = folder.open(publishing.get()); failed != 0) return failed;
-  if (::flock(folder.fd.get(), LOCK_SH) != 0) return -errno;  // as long as it is in work
+  if (::flock(folder.fd.get(), LOCK_SH) != 0) return -errno;  // held while the folder is in use
   return folder.make_held(user);
 }
 
-// A folder that is there is of the same request: a server before has begun it.
+// An existing folder belongs to the same request: an earlier server began it.
 int DraftPublisher::take(PublishOrder& order, PublishFolder& folder) {
   bool made = false;
   if (const int failed = open_folder(order.user, folder, made); failed != 0) return failed;
@@ -69,7 +69,7 @@ int DraftPublisher::take(PublishOrder& order, PublishFolder& folder) {
   return folder.over ? 0 : move_in(order, folder);
 }
 
-// The user's rights decide whether the draft goes. The order is there before the draft is.
+// The user's rights decide whether the draft may move. The order is written before the draft moves.
 int DraftPublisher::move_in(PublishOrder& order, const PublishFolder& folder) {
   Fd dir;
   if (const int failed = look_at(order, dir); failed != 0) return failed;
@@ -78,7 +78,7 @@ int DraftPublisher::move_in(PublishOrder& order, const PublishFolder& folder) {
   if (order.file && ::mkdirat(folder.held.get(), kContent, 0700) != 0 && errno != EEXIST) return -errno;
   const std::string to = order.file ? std::string(kContent) + "/" + order.name : kContent;
   if (::renameat2(dir.get(), order.name.c_str(), folder.held.get(), to.c_str(), RENAME_NOREPLACE) != 0) return -errno;
-  if (order.file) ::unlinkat(dir.get(), (order.name + kDraftErrorFile).c_str(), 0);  // of an attempt before
+  if (order.file) ::unlinkat(dir.get(), (order.name + kDraftErrorFile).c_str(), 0);  // of an earlier attempt
   return 0;
 }
 
@@ -111,7 +111,7 @@ int DraftPublisher::run(const PublishOrder& order, PublishFolder& folder, const 
     const auto child = start_import(line, order.user, {content.get(), answer.get(), folder.lock.get()});
     if (!child.ok()) return refuse(content.get(), child.error());
     folder.child = *child;
-    // The child has the lock by the same open file. Another one tells when it ends.
+    // The child holds the lock through its open file description. A second one tells when the child ends.
     folder.lock = Fd(::openat(folder.fd.get(), kLock, O_RDWR | O_CLOEXEC | O_NOFOLLOW));
   }
   auto time = kPauseMin;
@@ -124,7 +124,7 @@ int DraftPublisher::run(const PublishOrder& order, PublishFolder& folder, const 
     asked = true;
   }
   const auto answer = said_in(folder.fd.get());
-  if (!answer && asked) return -EINTR;  // it was stopped before it could say anything
+  if (!answer && asked) return -EINTR;  // it was cancelled before it wrote an answer
   if (!answer)
     return refuse(content.get(), Error{Errc::io, options_.program + ": it did not run, or ended without an answer"});
   if (answer->find("error") == nullptr) return 0;
@@ -134,10 +134,11 @@ int DraftPublisher::run(const PublishOrder& order, PublishFolder& folder, const 
                                      message.ok() ? *message : "the import failed"});
 }
 
-// The folder stays for a while with the answer: the kernel may ask for it again.
+// The folder and the answer stay for a while: the kernel may resend the request.
 int DraftPublisher::finish(const PublishOrder& order, PublishFolder& folder) {
   log_info("{} published by user {}", order.model, order.user.uid);
-  if (order.to != 0 && !tree_.is_shared(order.to)) tree_.share_directory(order.to);  // it is a namespace from now on
+  // the directory is a namespace from now on
+  if (order.to != 0 && !tree_.is_shared(order.to)) tree_.share_directory(order.to);
   const Status gone = remove_tree_at(folder.held.get(), kContent, "drafts/publishing/" + folder.name);
   if (!gone.ok()) log_warning("{}", gone.error().message);
   return 0;
@@ -149,7 +150,7 @@ int DraftPublisher::forget(const PublishFolder& folder) {
   return gone.ok() ? 0 : -EIO;
 }
 
-// Another draft may have its name by now: then it gets one that nobody has.
+// If another draft has taken the name, the draft gets a unique one.
 int DraftPublisher::put_back(const PublishOrder& order, PublishFolder& folder) {
   Fd content, dir;
   if (folder.holds(order) && folder.open_content(content) == 0) {
@@ -164,7 +165,7 @@ int DraftPublisher::put_back(const PublishOrder& order, PublishFolder& folder) {
     };
     bool is_back = false;
     if (tree_.open_directory(order.dir, dir) == 0) {
-      const ActingAs user(order.user);  // whose right to write there may be gone, or never was
+      const ActingAs user(order.user);  // this user may lack the right to write to `dir`
       is_back = moves_to(name) || moves_to(other);
     }
     if (!is_back && (tree_.open_directory(kNewIno, dir) != 0 || !(moves_to(name) || moves_to(other)))) return -EIO;

@@ -1,14 +1,13 @@
-// The rename that publishes a draft: `mv new/org/m new/org/m@prod`.
+// Publishes a draft on a rename: `mv new/org/m new/org/m@prod`.
 //
-// The draft moves to STORE/drafts/publishing/<id>/content, where nobody else reaches it. `weft import` then publishes
-// it as any other directory, with the rights of the user who renamed it and through the daemon if there is one. If that
-// fails, the draft comes back to its place, and what was wrong stands in its file .weft.error, or in NAME.weft.error
-// beside a draft that is a file.
+// The draft moves to STORE/drafts/publishing/<id>/content, where no other user can reach it. `weft import` publishes it
+// like any directory, with the rights of the renaming user, and through the daemon if there is one. If that fails, the
+// draft moves back. The error is in its file .weft.error, or in NAME.weft.error beside a draft that is a file.
 //
-// The id is the number of the kernel's request and that of the mount, and the import outlives a server that is killed.
-// So the next server, which the kernel asks again, waits for the same import and gives its answer: no rename publishes
-// twice. A folder that no request comes for is put back later, once its import has ended. Each call returns 0, or an
-// errno with a minus sign. Any thread.
+// The id consists of the kernel's request number and the mount's id, and the import outlives a killed server. The
+// kernel resends the request to the next server, which waits for the same import and returns its answer: so no rename
+// publishes twice. A folder whose request never comes again is put back later, once its import has ended. Each call
+// returns 0 or a negative errno. Any thread.
 #pragma once
 
 #include <sys/types.h>
@@ -36,19 +35,19 @@ struct PublishName {
 };
 std::optional<PublishName> publish_name(std::string_view entry);
 
-// A draft that stays where it is: a checkpoint (checkpoints.h). Its files are links to those that are published.
+// A checkpoint: a draft that stays where it is (checkpoints.h). The published files are hard links to its files.
 struct StayingDraft {
-  Ino ino = 0;                   // 0: the draft goes
-  std::uint64_t written_ns = 0;  // of the file that was written last: kDraftPublishedFile gets this time
+  Ino ino = 0;                   // 0: the draft moves
+  std::uint64_t written_ns = 0;  // mtime of the file written last; kDraftPublishedFile gets it
 };
 
 struct PublishOrder {
-  std::uint64_t request = 0;  // the kernel's number, which it uses once
+  std::uint64_t request = 0;  // the kernel's number, never reused
   UserIds user;
-  Ino dir = 0;        // where the draft lies
-  Ino to = 0;         // where its new name would lie; 0: in no directory of new/
+  Ino dir = 0;        // directory of the draft
+  Ino to = 0;         // directory of its new name; 0: none in new/
   std::string name;   // in `dir`
-  bool file = false;  // and no directory; publish() finds that out
+  bool file = false;  // the draft is a file, not a directory; set by publish()
   std::string model;
   std::string tag;
   StayingDraft stays;
@@ -58,8 +57,8 @@ struct PublisherOptions {
   std::string store;
   std::string program;  // weft(1)
   bool trust_store = false;
-  std::string durability = {};  // of versions that do not say it themselves; "": as import
-  std::string mount = {};       // no other mount has this id
+  std::string durability = {};  // of versions whose facts name none; "": the default of import
+  std::string mount = {};       // the mount's id, unique
 };
 
 struct PublishFolder;
@@ -68,22 +67,22 @@ class DraftPublisher {
  public:
   DraftPublisher(DraftTree& tree, PublisherOptions options) : tree_(tree), options_(std::move(options)) {}
 
-  // `pause` is called some times a second while the import runs; false: the user does not want it any more.
+  // Publishes a draft. `pause` is called several times a second while the import runs; false: the user has cancelled.
   int publish(PublishOrder order, const std::function<bool()>& pause);
 
-  // Of a draft that stays, in `order.dir`. Its number takes the place of a request's.
-  // Links its files into a folder: what becomes of the draft from now on does not matter. If it has no facts of its
-  // own, those of `order.dir` count. -EBUSY: somebody writes to it, or it is in another such folder. -EACCES: a
-  // directory in it is another user's. `waits`: for a short while, that writers close it.
+  // For a draft that stays, in `order.dir`. Its number replaces a request number. Links its files into a folder, so
+  // that later changes of the draft do not matter. A draft without facts gets those of `order.dir`. -EBUSY: a file is
+  // open for writing, or the draft is in such a folder already. -EACCES: a directory in it belongs to another user.
+  // `waits`: waits a short while for writers.
   int take_staying(PublishOrder& order, PublishFolder& folder, bool waits);
-  // Publishes these links, once. On success kDraftPublishedFile in the draft names the version. If `pause` stops it,
+  // Publishes these links, once. On success kDraftPublishedFile in the draft names the version. If `pause` cancels it,
   // the folder stays for a later server.
   int publish_staying(const PublishOrder& order, PublishFolder& folder, const std::function<bool()>& pause);
-  // The folders that servers before have left.
+  // Returns the folders that earlier servers left.
   std::vector<std::pair<PublishOrder, PublishFolder>> taken_before();
 
-  // Puts back what servers before left behind, but for drafts that stay, what another server has in work, and what the
-  // kernel may still ask for at `now`.
+  // Puts back the drafts that earlier servers left. Skips checkpoints, folders in use by another server, and those
+  // whose request the kernel may still resend at `now`.
   void recover(time_t now);
 
  private:

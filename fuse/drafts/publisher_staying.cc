@@ -1,4 +1,4 @@
-// Checkpoints that are published and stay where they are.
+// Publishes checkpoints, which stay where they are.
 #include <fcntl.h>
 #include <fmt/core.h>
 #include <sys/file.h>
@@ -16,10 +16,10 @@
 namespace weft {
 namespace {
 
-constexpr std::uint64_t kNoRequest = 1ULL << 63U;  // of the kernel has this bit
+constexpr std::uint64_t kNoRequest = 1ULL << 63U;  // no request number of the kernel has this bit
 constexpr int kAttempts = 3;
 
-// The directory's files get second names in `to`, and its directories are made anew, as the user's.
+// Copies a directory into `to`: files as hard links, directories as new ones that belong to the user.
 class Links {
  public:
   explicit Links(const PublishOrder& order) : order_(order) {}
@@ -54,7 +54,7 @@ class Links {
     return make(inner.get(), made.get(), depth + 1);
   }
 
-  // It may be another user's.
+  // Opens a directory with the user's rights: it may be another user's.
   Fd open_inner(int from, const std::string& name) const {
     const ActingAs user(order_.user);
     return Fd(::openat(from, name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
@@ -63,7 +63,7 @@ class Links {
   const PublishOrder& order_;
 };
 
-// As if nothing had been tried.
+// Resets a folder to its state before the import.
 void begin_again(PublishFolder& folder) {
   Fd content;
   if (folder.open_content(content) == 0) ::renameat(folder.fd.get(), kDraftFactsFile, content.get(), kDraftFactsFile);
@@ -100,10 +100,10 @@ int DraftPublisher::link_in(const PublishOrder& order, const PublishFolder& fold
   if (const int failed = links.make_directory(folder.held.get(), kContent, to); failed != 0) return failed;
   if (const int failed = links.make(from.get(), to.get()); failed != 0) return failed;
   if (const int failed = link_facts(directory.get(), to.get()); failed != 0) return failed;
-  return write_text(folder.fd.get(), kOrder, encode(order));  // last: it makes the folder whole
+  return write_text(folder.fd.get(), kOrder, encode(order));  // written last: it marks the folder as complete
 }
 
-// A training that removes the checkpoint meanwhile changes the times of its files, once.
+// Retries on ESTALE: a training that removes the checkpoint meanwhile changes the times of its files, once.
 int DraftPublisher::publish_staying(const PublishOrder& order, PublishFolder& folder,
                                     const std::function<bool()>& pause) {
   int failed = -ESTALE;
@@ -140,7 +140,7 @@ std::vector<std::pair<PublishOrder, PublishFolder>> DraftPublisher::taken_before
 void DraftPublisher::note_published(const StayingDraft& draft, const PublishFolder& folder) {
   const auto said = said_in(folder.fd.get());
   Fd directory;
-  if (!said || tree_.open(draft.ino, O_RDONLY | O_DIRECTORY, directory) != 0) return;  // removed meanwhile
+  if (!said || tree_.open(draft.ino, O_RDONLY | O_DIRECTORY, directory) != 0) return;  // it was removed meanwhile
   const auto model = said->text("model");
   const auto version = said->number("version");
   ::unlinkat(directory.get(), kDraftErrorFile, 0);
@@ -157,7 +157,7 @@ void DraftPublisher::note_published(const StayingDraft& draft, const PublishFold
   log_info("{} published from a checkpoint", text.substr(0, text.size() - 1));
 }
 
-// Its import has ended. Says in the draft what became of it, and removes the links.
+// Call after the import has ended. Notes the outcome in the draft, and removes the links.
 void DraftPublisher::settle_staying(const PublishOrder& order, const PublishFolder& folder) {
   Fd content, draft;
   if (is_published(folder.fd.get())) {

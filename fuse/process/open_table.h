@@ -62,7 +62,7 @@ static_assert(std::atomic<std::uint32_t>::is_always_lock_free);
 // The head of the table, in shared memory. Zero bytes are an empty table.
 struct OpenTableHead {
   std::atomic<std::uint32_t> slots_used;         // all slots from here on are free
-  std::atomic<std::int32_t> backing_id_settled;  // ids up to this one: each is recorded or closed
+  std::atomic<std::int32_t> backing_id_settled;  // every id up to this number is recorded or closed
 };
 
 class OpenTable {
