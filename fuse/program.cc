@@ -34,11 +34,11 @@
 namespace weft {
 namespace {
 
-// Exit codes as mount(8) gives them, which passes ours on.
+// Exit codes that mount(8) defines. It passes ours on.
 constexpr int kUsage = 1;
 constexpr int kMountFailed = 32;
 
-constexpr char kOwnProgram[] = "/proc/self/exe";  // also when its file was replaced
+constexpr char kOwnProgram[] = "/proc/self/exe";  // valid even if the file was replaced
 
 Caller this_caller() {
   const char* store = std::getenv("WEFT_STORE");
@@ -49,7 +49,7 @@ bool is_or_lies_below(const std::string& path, const std::string& directory) {
   return path == directory || directory == "/" || path.starts_with(directory + '/');
 }
 
-// A server that looks for its store through its own mount waits for itself, and for ever.
+// A server that reached its store through its own mount would wait for itself for ever.
 Status check_apart(const MountOptions& options) {
   if (!is_or_lies_below(options.store, options.directory) && !is_or_lies_below(options.directory, options.store))
     return {};
@@ -58,7 +58,7 @@ Status check_apart(const MountOptions& options) {
                                           options.directory, options.store)};
 }
 
-// Paths must still lead there from "/".
+// Makes all paths valid from "/", the working directory of the background process.
 Status settle_paths(MountOptions& options, std::ostream& err) {
   const std::unique_ptr<char, void (*)(void*)> store(::realpath(options.store.c_str(), nullptr), std::free);
   if (!store) return sys_error(errno, "store " + options.store);
@@ -75,7 +75,7 @@ Status settle_paths(MountOptions& options, std::ostream& err) {
   return {};
 }
 
-// In the background stderr is somebody's terminal: the outcome goes there, messages do not.
+// Sets up signals and logging. In the background stderr may be a terminal: only the outcome goes there, no messages.
 Status set_up_process(const MountOptions& options) {
   block_stop_signals();
   ::prctl(PR_SET_NAME, "mount.weft");
@@ -83,7 +83,7 @@ Status set_up_process(const MountOptions& options) {
   return log_setup(nowhere ? "/dev/null" : options.log_file, options.log_level, "mount.weft");
 }
 
-// If there is no such file, what a store says that lacks it, or a directory that is no store, is clearer.
+// Returns the store's file of open versions. If the file is missing, the error of Store::open() is clearer.
 Result<Fd> open_versions_of(const std::string& store) {
   auto fd = open_versions_file(store);
   if (fd.ok() || fd.error().code != Errc::not_found) return fd;
@@ -91,7 +91,7 @@ Result<Fd> open_versions_of(const std::string& store) {
   return opened.ok() ? std::move(fd).error() : opened.error();
 }
 
-// Drafts lie in the store, and a version is made of them there.
+// Drafts are files in the store, and are published there, so the user needs write access.
 Status check_may_publish(const MountOptions& options) {
   if (!options.publish || ::faccessat(AT_FDCWD, options.store.c_str(), W_OK | X_OK, AT_EACCESS) == 0) return {};
   const Error why = sys_error(errno, "this user cannot write to the store " + options.store);
@@ -121,7 +121,7 @@ Status go_on_supervising(const MountOptions& options, const InheritedEnds& inher
       .resume(inherited);
 }
 
-// Sixteen threads would each keep a heap of their own, and large lists would stay in it.
+// Limits malloc: sixteen threads would each keep an arena, and large lists would stay allocated.
 void keep_memory_small() {
   ::mallopt(M_ARENA_MAX, 2);
   ::mallopt(M_MMAP_THRESHOLD, 256 << 10);
@@ -133,18 +133,19 @@ Status open_and_serve(const MountOptions& options, const ServerEnds& ends) {
   WEFT_CHECK(set_up_process(options));
   keep_memory_small();
   raise_file_limit();
-  std::unique_ptr<ColdReads> cold;  // made before anybody looks
+  std::unique_ptr<ColdReads> cold;  // set before `look` is called
   OpenOptions reading;
   reading.open_versions = ends.open;
   reading.look = [&cold](VersionId version) { return cold->look(version); };
   WEFT_TRY(const auto store, Store::open(options.store, reading));
-  cold = make_cold_client(options.store, store->cluster().has_value());  // without a cluster nobody has more bytes
+  cold = make_cold_client(options.store, store->cluster().has_value());  // without a cluster no node has more bytes
   const auto vfs = Vfs::make(*store, VfsOptions{"", cold.get(), options.cold, options.publish});
   const auto rights = make_publish_rights(options.store);
   return serve(*vfs, *rights, cold.get(), options, ends);
 }
 
-// Ends with its supervisor, and is killed by it: a signal from a terminal is the supervisor's affair.
+// Runs the announcer. It is killed by its supervisor, or dies with it; a signal from a terminal is left to the
+// supervisor.
 Status announce_store(const MountOptions& options, int state) {
   keep_private(state);
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -156,7 +157,7 @@ Status announce_store(const MountOptions& options, int state) {
   return announced;
 }
 
-// The supervisor hears why a server ends.
+// Serves, and reports a failure to the supervisor.
 Status serve_store(const MountOptions& options, const ServerEnds& ends) {
   const Fd channel(::fcntl(ends.channel, F_DUPFD_CLOEXEC, 0));
   Status served = open_and_serve(options, ends);

@@ -6,7 +6,7 @@
 
 namespace weft {
 
-// `arguments` without the program's name. Returns the exit status: 0 mounted, 1 failed, 2 bad usage.
+// `arguments` exclude the program's name. Returns the exit status for mount(8): 0 mounted, 1 wrong usage, 32 failed.
 int run_mount(std::span<const char* const> arguments, std::ostream& out, std::ostream& err);
 
 }  // namespace weft

@@ -18,7 +18,7 @@
 namespace weft {
 namespace {
 
-// A later server must have settled passthrough before the first request.
+// Settles passthrough in a later server. Runs before the first request.
 void go_on(Server& server) {
   if (server.shared.head().init.answered == 0) return;
   if ((server.shared.head().init.reply.flags2 & kernel::kPassthroughFlag2) == 0) return;
@@ -27,7 +27,7 @@ void go_on(Server& server) {
   server.passthrough.probe(server.device, index_file(server.options.store));
 }
 
-// The mount is there and nobody serves it: what waits for the kernel would wait for ever.
+// Exits without cleanup: nothing serves the mount, so threads that wait for the kernel would never end.
 [[noreturn]] void end_at_once(int channel, const Error& error) {
   log_error("{}", error.message);
   log_flush();
@@ -78,11 +78,11 @@ Status serve(Vfs& vfs, PublishRights& rights, ColdReads* cold, const MountOption
   WEFT_TRY(SharedState shared, SharedState::attach(Fd(ends.state)));
   WEFT_CHECK(say(channel.get(), Say::opened));
   WEFT_TRY(auto message, hear(channel.get()));
-  if (!message) return {};  // it did not come to a mount
+  if (!message) return {};  // the mount failed
   if (message->what != Say::device || !message->device.valid())
     return Error{Errc::internal, "the supervisor gave no device"};
   WEFT_TRY(auto drafts, open_drafts(options));
-  // Only now: the server before is at its end.
+  // Not earlier: the previous server may have run until the device came.
   Server server(vfs, rights, std::move(drafts), publishing(options, shared.head()), options, shared);
   server.device = message->device.release();
   if (cold != nullptr) cold->on_wait([&log = server.requests] { log.alive(); });

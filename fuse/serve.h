@@ -1,4 +1,4 @@
-// One server: serves a tree on the device that its supervisor gives it.
+// A server: serves a tree on the device that its supervisor passes on.
 #pragma once
 
 #include "fuse/process/options.h"
@@ -10,11 +10,10 @@
 namespace weft {
 
 // Serves `vfs` until the mount is gone. options.store and options.directory are real paths; `ends` are this process's,
-// and are closed. How it is mounted goes to Vfs::set_mount_status. block_stop_signals() was called before any thread
-// was made: a stop signal is the supervisor's affair, and only when that is gone the server itself unmounts.
-// Errc::unsupported when the state that `ends` lead to is another program's.
-// `cold` fetches bytes of other nodes, and may be null. The supervisor does not take a request that waits for such
-// bytes for a stalled one.
+// and are closed. Passes the mount's status to Vfs::set_mount_status. Call block_stop_signals() before any thread
+// starts: a stop signal is passed to the supervisor, and the server unmounts only if the supervisor is gone.
+// Errc::unsupported if the state behind `ends` has another program's layout. `cold` fetches bytes of other nodes, and
+// may be null. The supervisor does not take a request that waits for such bytes for a stalled one.
 Status serve(Vfs& vfs, PublishRights& rights, ColdReads* cold, const MountOptions& options, const ServerEnds& ends);
 
 }  // namespace weft

@@ -23,7 +23,7 @@
 namespace weft {
 namespace {
 
-constexpr int kWakeSignal = SIGUSR1;  // does nothing but interrupt a system call
+constexpr int kWakeSignal = SIGUSR1;  // only interrupts a system call
 constexpr int kWakeEveryMs = 20;
 constexpr int kLookEveryMs = 5000;
 constexpr unsigned kIdleLooksMax = 4;
@@ -32,7 +32,7 @@ void ignore_signal(int) {}
 
 void install_signal_actions() {
   struct sigaction action {};
-  action.sa_handler = ignore_signal;  // without SA_RESTART: what it interrupts returns
+  action.sa_handler = ignore_signal;  // without SA_RESTART: interrupted calls return
   ::sigaction(kWakeSignal, &action, nullptr);
   action.sa_handler = SIG_IGN;
   ::sigaction(SIGPIPE, &action, nullptr);
@@ -73,7 +73,7 @@ Status Watcher::start() {
   WEFT_TRY(signals_, open_stop_signals());
   if (!ended_.valid() || !server_.exchange.answered().valid())
     return Error{Errc::io, "a pipe cannot be made: no file descriptor is left"};
-  publish_status();  // a request may come before set_up() is done
+  publish_status();  // requests may come before set_up() is done
   thread_ = std::thread([this] { run(); });
   return {};
 }
@@ -89,13 +89,13 @@ void Watcher::join() {
 void Watcher::publish_status() {
   server_.vfs.set_mount_status([this, members = status_members(server_, read_ahead_, channel_ >= 0)] {
     const RequestLog& log = server_.requests;
-    // The counters have one width: a read of the status raises them, and its size was told before.
+    // The counters have a fixed width: reading the status raises them, but its size was reported before.
     return fmt::format(R"({}, "requests": {:<20}, "reads": {:<20}, "writes": {:<20})", members, log.begun(),
                        log.reads(), log.writes());
   });
 }
 
-// False if the loop has ended before the mount could answer.
+// False if the loop ended before the mount could answer.
 bool Watcher::wait_for_init() const {
   std::array<pollfd, 2> events{pollfd{ended_.fd(), POLLIN, 0}, pollfd{server_.exchange.answered().fd(), POLLIN, 0}};
   while (::poll(events.data(), events.size(), -1) < 0) {
@@ -117,7 +117,7 @@ void Watcher::set_up() {
   if (!say(channel_, Say::ready).ok()) lose_supervisor();
 }
 
-// What is committed from here on is announced: whoever mounts may watch at once.
+// Commits from here on are announced, so a process may watch as soon as the mount answers.
 void Watcher::begin_announcing() {
   AnnounceWords& words = server_.shared.head().announce;
   if (!server_.options.announce || words.begun != 0) return;
@@ -127,7 +127,7 @@ void Watcher::begin_announcing() {
   words.begun = 1;
 }
 
-// Only the kernel reads an assembled file faster than its parts.
+// Assembling only pays off with passthrough: the kernel reads an assembled file faster than its parts.
 void Watcher::assemble() {
   if (!server_.passthrough.active()) return server_.vfs.assemble_nothing(server_.passthrough.reason());
   server_.vfs.assemble({server_.options.assembly_cache_max}, [this](Ino ino) { reconsider_node(server_, ino); });
@@ -139,7 +139,7 @@ void Watcher::lose_supervisor() {
   publish_status();
 }
 
-// False when it is time to end.
+// False if the server should end.
 bool Watcher::take_signals() {
   signalfd_siginfo signal{};
   if (::read(signals_.get(), &signal, sizeof signal) != sizeof signal) return true;
@@ -148,7 +148,7 @@ bool Watcher::take_signals() {
   return false;
 }
 
-// Memory goes back while nothing is asked, until what was kept for a while has gone too.
+// Trims caches. While the mount is idle, returns memory to the system for some looks, until the caches have expired.
 void Watcher::rest() {
   server_.vfs.trim();
   server_.listings.trim();
@@ -162,7 +162,7 @@ void Watcher::rest() {
   ::malloc_trim(0);
 }
 
-// The loop may be just about to sleep: it is woken until it has seen the request.
+// Ends the loop. Interrupts its thread until the loop has ended: it may be about to sleep.
 void Watcher::end_loop() {
   session_.stop();
   pollfd ended{ended_.fd(), POLLIN, 0};
@@ -179,7 +179,7 @@ void Watcher::run() {
     const int count = ::poll(events.data(), events.size(), kLookEveryMs);
     if (events[0].revents != 0) return;
     if (events[1].revents != 0 && !take_signals()) return end_loop();
-    if (events[2].revents != 0) lose_supervisor();  // it has nothing more to say
+    if (events[2].revents != 0) lose_supervisor();  // nothing more comes from it
     if (count == 0) rest();
   }
 }

@@ -1,5 +1,5 @@
-// What a server does beside serving, on a thread of its own: sets the mount up once it answers, passes signals on to
-// the supervisor, notices its end, and gives memory back when nothing is asked.
+// A server's background thread. It completes the setup once the mount answers, passes signals to the supervisor,
+// notices the supervisor's end, and frees memory when the mount is idle.
 #pragma once
 
 #include <pthread.h>
@@ -17,7 +17,7 @@ namespace weft {
 
 class Watcher {
  public:
-  // All outlive this. To be made by the thread that will loop; `channel` leads to the supervisor.
+  // All outlive this. Construct it in the thread that will loop; `channel` leads to the supervisor.
   Watcher(Session& session, Server& server, int channel)
       : session_(session), server_(server), channel_(channel), loop_thread_(::pthread_self()) {}
   ~Watcher() { join(); }
@@ -45,11 +45,11 @@ class Watcher {
   int channel_;  // -1: the supervisor is gone
   pthread_t loop_thread_;
   Fd signals_;
-  const Bell ended_;  // never cleared: it is heard for good
+  const Bell ended_;  // rings permanently once the loop has ended
   Status read_ahead_;
-  std::uint64_t begun_ = 0;  // requests, when last looked at
+  std::uint64_t begun_ = 0;  // requests begun at the last look
   unsigned idle_looks_ = 0;
-  std::uint64_t refused_ = 0;  // opens, as the status says
+  std::uint64_t refused_ = 0;  // refused opens in the published status
   std::thread thread_;
 };
 
