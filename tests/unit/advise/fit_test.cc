@@ -71,7 +71,7 @@ TEST_CASE("spikes do not move the curve") {
   const Curve curve{CurveKind::exp3, 2.2, 1 / 300.0, 0.35, 0};
   auto points = points_of(curve, 1000, 0, 0.001, 1);
   for (std::size_t i = 7; i < points.size(); i += 50) points[i].loss = 100;
-  // The noise is judged by the losses as they are, spikes included.
+  // The noise is estimated from the raw losses, including spikes.
   CHECK(!fit_losses(points, 3000, CurveKind::exp3).ok());
   for (std::size_t i = 7; i < points.size(); i += 50) points[i].loss = 4;
   const FitReport report = fit_losses(points, 3000, CurveKind::exp3).value();
@@ -93,7 +93,7 @@ TEST_CASE("a run without a trend gives no advice") {
   CHECK(refusal(points_of(flat, 100, 0, 0, 1)) == "the loss does not fall by more than its noise");
   const Curve rising{CurveKind::lin2, 0.1, 1, 0, 0};
   CHECK(refusal(points_of(rising, 100, 0, 0, 1)) == "the loss does not fall by more than its noise");
-  // A straight line that meets zero before the end is not believed.
+  // A straight line that reaches zero before the end is rejected.
   const Curve steep{CurveKind::lin2, -0.01, 1.2, 0, 0};
   CHECK(refusal(points_of(steep, 100, 0, 0, 1), CurveKind::lin2) == "no falling curve lin2 fits the losses");
 }

@@ -22,7 +22,7 @@ std::uint64_t whole(Random& random, std::uint64_t low, std::uint64_t high) {
   return std::uniform_int_distribution<std::uint64_t>(low, high)(random);
 }
 
-// Seconds in 64ths, so that all sums and comparisons are exact.
+// A random time in multiples of 1/64 s, so that all sums and comparisons are exact.
 double exact_seconds(Random& random, std::uint64_t low, std::uint64_t high) {
   return static_cast<double>(whole(random, low, high)) / 64;
 }
@@ -48,10 +48,10 @@ Saves some_saves(Random& random, const Outlook& outlook) {
   return saves;
 }
 
-// Lets the trainer run, save and load event by event, and asks the model that is live for each request.
+// Simulates the trainer event by event: runs, saves and loads. Each request gets the model that is live at its time.
 double simulated_loss(const Outlook& outlook, const Saves& saves) {
   const Timing& timing = outlook.timing;
-  std::vector<std::pair<double, double>> live;  // since when, with which loss
+  std::vector<std::pair<double, double>> live;  // load time and new loss of each saved model
   double clock = 0;
   std::size_t next = 0;
   for (std::uint32_t j = 1; j < outlook.losses.size(); ++j) {
@@ -72,7 +72,7 @@ double simulated_loss(const Outlook& outlook, const Saves& saves) {
   return sum;
 }
 
-// The paper's algorithm 1, request by request: each interval begins with a request's full time.
+// The paper's algorithm 1, per request. Each interval begins with the full time of a request.
 double simulated_paper_loss(const Outlook& outlook, const Saves& saves) {
   const Timing& timing = outlook.timing;
   double sum = 0;
@@ -86,7 +86,7 @@ double simulated_paper_loss(const Outlook& outlook, const Saves& saves) {
   return sum + static_cast<double>(left) * outlook.losses[before];
 }
 
-// The least cumulative loss of all schedules, with whole requests: by iteration and number of saves.
+// The least cumulative loss of all schedules with whole requests. Dynamic program over iterations and numbers of saves.
 double least_loss(const Outlook& outlook) {
   const Timing& timing = outlook.timing;
   const auto n = static_cast<std::uint32_t>(outlook.losses.size());
@@ -126,7 +126,7 @@ Outlook random_outlook(Random& random, std::size_t count_max, std::uint64_t requ
   return outlook;
 }
 
-// Requests outlast the training by so much of its time, or end within it.
+// Requests that last 0.3 to 3 times as long as the training.
 Outlook timed_outlook(Random& random, std::size_t count_max) {
   Outlook outlook;
   outlook.losses = falling_losses(random, whole(random, 8, count_max));
@@ -167,7 +167,7 @@ TEST_CASE("the fixed interval is the best of all by the paper's count") {
       Saves saves;
       for (std::uint32_t j = interval; j < outlook.losses.size(); j += interval)
         if (j >= outlook.soonest) saves.push_back(j);
-      if (interval < outlook.soonest) continue;  // its phase is another one: see below
+      if (interval < outlook.soonest) continue;  // this schedule starts at another phase: see below
       if (const double loss = simulated_paper_loss(outlook, saves); loss < least * (1 - 1e-12)) {
         least = loss;
         best = interval;
@@ -237,7 +237,7 @@ TEST_CASE("saves that cost nothing are made after each iteration, and none that 
   outlook.timing.load_s = 1000;
   CHECK(best_saves(outlook).empty());
   outlook.timing.load_s = 0;
-  outlook.requests = 35;  // until 3.5 s
+  outlook.requests = 35;  // they end at 3.5 s
   CHECK(best_saves(outlook) == Saves{1, 2, 3});
 }
 
@@ -256,7 +256,7 @@ TEST_CASE("the greedy schedule saves when the loss has fallen by more than the t
   points[0].loss = 4;
   points[1].loss = 3;
   points[2].loss = 6;
-  CHECK(greedy_threshold(points) == doctest::Approx(2 + 1));  // of 1 and 3
+  CHECK(greedy_threshold(points) == doctest::Approx(2 + 1));  // mean + standard deviation of the changes 1 and 3
 }
 
 TEST_CASE("the largest outlook of the limits is counted without overflow") {

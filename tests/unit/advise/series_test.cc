@@ -70,7 +70,7 @@ TEST_CASE("times are means without pauses, of three values at least") {
   CHECK(!series.save_seconds());
   CHECK(series.last_save() == 20);
   must(series.add({30, 1, 110.0, 3.0}));  // 2 s after a save of 4 s
-  must(series.add({40, 1, 9110.0, {}}));  // a night
+  must(series.add({40, 1, 9110.0, {}}));  // a pause over night
   must(series.add({50, 1, {}, {}}));
   must(series.add({60, 1, 9111.0, {}}));
   CHECK(series.step_seconds() == doctest::Approx((0.1 + 0.1 + 0.2) / 3));

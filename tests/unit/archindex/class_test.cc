@@ -29,7 +29,7 @@ ArchItem item(unsigned name, std::vector<std::uint32_t> inputs) {
   return {sha256(as_bytes(std::to_string(name))), std::move(inputs)};
 }
 
-// Pairs of layers, one of which leads on.
+// A class of pairs of layers. One layer of each pair feeds the next pair.
 ArchClass deep(unsigned pairs) {
   std::vector<ArchItem> items = {item(0, {})};
   for (unsigned i = 0; i < pairs; ++i) {
@@ -49,7 +49,7 @@ std::size_t parts_of(Txn& txn, Bytes key, std::size_t most) {
 }  // namespace
 
 TEST_CASE("a class is read as it was written, in parts that fit into a page twice, and goes without a trace") {
-  constexpr std::size_t kNodeMax = 2038;  // LMDB's, with its own 8 bytes
+  constexpr std::size_t kNodeMax = 2038;  // LMDB's limit, including its own 8 bytes
   Index index;
   Txn txn = must(index.env->write(*index.lock));
   for (unsigned pairs : {0U, 1U, 40U, 44U, 45U, 300U}) {

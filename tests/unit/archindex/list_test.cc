@@ -15,7 +15,7 @@ namespace {
 
 const std::string kItem(20, 'i');
 
-// The set of one item, of so many places, between those of two others.
+// An index in which kItem has `count` places. Its neighbours in the table are items with one place each.
 struct Places {
   explicit Places(std::uint64_t count) {
     must(Env::create(safe(dir.path())));
@@ -102,7 +102,7 @@ TEST_CASE("rows come first that may share most, in their order, and what they ar
   Places places(0);
   const std::string other(20, 'o');
   const std::string third(20, 't');
-  // Of three classes, each has all marks; the second has the other item, the third both.
+  // All three classes have every mark. `other` is in the second and third class, `third` in the third one.
   for (VersionId version : {1U, 2U, 3U}) places.put(kItem, {{0, version}, ~0ULL});
   for (VersionId version : {2U, 3U}) places.put(other, {{0, version}, ~0ULL});
   places.put(third, {{0, 3}, ~0ULL});

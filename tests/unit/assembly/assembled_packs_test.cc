@@ -27,7 +27,7 @@ namespace {
 
 constexpr std::uint64_t kHalf = 20;
 
-// A file of two blobs, whose bytes say its number.
+// A file of two blobs. Its number determines its bytes.
 struct Numbered {
   explicit Numbered(unsigned char number, std::uint64_t size = 2 * kHalf) {
     source.id = number;
@@ -98,7 +98,7 @@ bool has(const AssembledPacks& packs, unsigned char number) {
   return packs.has(Numbered(number).source);
 }
 
-// When a file was last used, in seconds.
+// Sets the time of the last use of a file, in seconds.
 void use_at(const Directory& directory, unsigned char number, time_t seconds) {
   const timespec times[2] = {{seconds, 0}, {seconds, 0}};
   REQUIRE(::utimensat(AT_FDCWD, directory.pack(number).c_str(), times, 0) == 0);
@@ -113,7 +113,7 @@ void flip(const std::string& path, std::uint64_t offset) {
   REQUIRE(write_exact(fd->get(), offset, byte, path).ok());
 }
 
-// Runs `act` in a process of another user, who may only read the directory; false where that cannot be.
+// Runs `act` as another user who may only read the directory, and returns the result. Without root it returns true.
 bool as_reader(const Directory& directory, const std::function<bool()>& act) {
   if (::geteuid() != 0) return true;
   constexpr uid_t kNobody = 65534;
@@ -125,7 +125,7 @@ bool as_reader(const Directory& directory, const std::function<bool()>& act) {
   return WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
-// Runs `act` in a process that is killed before its system call number `calls`. False: it made fewer.
+// Runs `act` in a process that is killed before its system call number `calls`. False if it makes fewer calls.
 bool killed_at(unsigned calls, const std::function<void()>& act) {
   const pid_t child = ::fork();
   if (child == 0) {
@@ -136,7 +136,7 @@ bool killed_at(unsigned calls, const std::function<void()>& act) {
   }
   int status = 0;
   ::waitpid(child, &status, 0);
-  for (unsigned stop = 0; stop <= 2 * calls; ++stop) {  // a stop before each call and one behind
+  for (unsigned stop = 0; stop <= 2 * calls; ++stop) {  // a stop before and after each call
     ::ptrace(PTRACE_SYSCALL, child, nullptr, nullptr);
     ::waitpid(child, &status, 0);
     if (WIFEXITED(status)) return false;
@@ -167,7 +167,7 @@ TEST_CASE("an assembled file is found by its blobs once it is finished") {
   CHECK(begin_error(*packs, 1, 40) == Errc::exists);
   CHECK(packs->find(Numbered(2).source).error().code == Errc::not_found);
   Numbered other(2);
-  other.source.id = 1;  // ids of 64 bits may meet
+  other.source.id = 1;  // a collision of 64-bit ids
   CHECK(packs->find(other.source).error().code == Errc::corrupt);
   other = Numbered(1, 41);
   CHECK(packs->find(other.source).error().code == Errc::corrupt);
@@ -200,7 +200,7 @@ TEST_CASE("a file of another boot is not used before all of it is verified, and 
   CHECK(has(*packs, 1));
   CHECK(has(*directory.open(100), 1));
   CHECK_FALSE(has(*directory.open(100, "a third boot"), 1));
-  CHECK_FALSE(has(*directory.open(100, ""), 1));  // the kernel does not tell which boot this is
+  CHECK_FALSE(has(*directory.open(100, ""), 1));  // the kernel does not report a boot id
   const auto toc = read_toc(directory.toc(1));
   REQUIRE(toc.ok());
   CHECK(toc->boot == "this boot");
@@ -329,7 +329,7 @@ TEST_CASE("what was used longest ago makes room, but not what is pinned") {
   CHECK(packs->usage().bytes == 160);
   CHECK(packs->usage().pinned_files == 1);
   CHECK(packs->usage().pinned_bytes == 40);
-  // Its reader keeps the bytes of a file that was evicted.
+  // An open file keeps the bytes of an evicted pack readable.
   std::vector<std::byte> bytes(40);
   REQUIRE(read_exact(open->pack->fd(), 0, bytes, "evicted").ok());
   CHECK(bytes == Numbered(1).bytes);
@@ -370,7 +370,7 @@ TEST_CASE("who adds a file goes by a bound of its own") {
   const auto wide = directory.open(100), narrow = directory.open(50);
   make(*wide, 1);
   make(*wide, 2);
-  CHECK(narrow->usage().bytes == 80);  // nothing goes before it adds one
+  CHECK(narrow->usage().bytes == 80);  // nothing is evicted before it adds a file
   CHECK(begin_error(*narrow, 3, 60) == Errc::no_space);
   CHECK(wide->usage().bytes == 80);
   make(*narrow, 4, 50);
@@ -460,9 +460,9 @@ TEST_CASE("a process that holds the directory's lock for long does not hold up a
 }
 
 TEST_CASE("a file is planned as whole blocks to share and ends to copy") {
-  const std::vector<Run> runs{{0, 100, {nullptr, 8192}},         // less than a block
-                              {100, 10000, {nullptr, 100}},      // alike: 100..4096, 4096..8192, 8192..10100
-                              {10100, 9000, {nullptr, 40000}}};  // not alike
+  const std::vector<Run> runs{{0, 100, {nullptr, 8192}},         // shorter than a block
+                              {100, 10000, {nullptr, 100}},      // same alignment: 100..4096, 4096..8192, 8192..10100
+                              {10100, 9000, {nullptr, 40000}}};  // other alignment
   const FillPlan plan = plan_fill(runs, 4096);
   REQUIRE(plan.clones.size() == 1);
   CHECK(plan.clones[0].offset == 4096);

@@ -22,7 +22,7 @@ namespace {
 
 constexpr std::uint64_t kMiB = 1U << 20U;
 
-// 8 MiB in 8 tensors; `seed` decides the first two, the others are the same in all.
+// 8 MiB in 8 tensors. `seed` determines the first two; the others are the same in all variants.
 void write_variant(const std::string& directory, std::uint64_t seed) {
   std::vector<NamedTensor> tensors;
   for (unsigned i = 0; i < 8; ++i)
@@ -31,7 +31,7 @@ void write_variant(const std::string& directory, std::uint64_t seed) {
   write_file(directory + "/model.safetensors", safetensors_file(tensors));
 }
 
-// A store with a model in one pack, and one derived from it.
+// A store with a model in one pack, and a model derived from it.
 struct Derived : Fixture {
   Derived() {
     write_variant(dir / "base", 1);
@@ -39,7 +39,7 @@ struct Derived : Fixture {
     publish({dir / "base"}, "base");
     row = publish({dir / "derived"}, "derived").outcome.version;
     content = read_text(dir / "derived/model.safetensors");
-    REQUIRE(assembled(0)->sweep(nullptr, false).ok());  // made where the file system shares blocks
+    REQUIRE(assembled(0)->sweep(nullptr, false).ok());  // if the file system shares blocks, the file exists already
     const auto version = load_version(*store, row);
     REQUIRE(version.ok());
     source = assembled_source(version->tree->manifest().files[0], "derived@1");
@@ -47,7 +47,7 @@ struct Derived : Fixture {
   std::unique_ptr<AssembledPacks> assembled(std::optional<std::uint64_t> bytes_max = {}) const {
     return assembled_packs(*store, bytes_max);
   }
-  // As `boot` left it. Then one of its bytes is another, if `damaged`.
+  // Assembles the file under the boot id `boot`. If `damaged`, flips one of its bytes then.
   void assemble_under(const std::string& boot, bool damaged) {
     AssembledPacks::Options options;
     options.boot = boot;
@@ -84,7 +84,7 @@ bool never() {
   return false;
 }
 
-// Waits for inodes to be told of.
+// Records the inodes that the tree reports, and waits for them.
 struct Told {
   std::mutex mutex;
   std::condition_variable changed;
@@ -173,7 +173,7 @@ TEST_CASE("a composed file that is read gets an assembled one") {
     CHECK(as_text(bytes) == store.content);
     REQUIRE(told.wait_for(ino));
     CHECK(vfs->assembled(ino));
-    CHECK((*composed)->backing_fd() == -1);  // stays as it was opened
+    CHECK((*composed)->backing_fd() == -1);  // an open file stays as it was opened
   }
   const auto places = vfs->places(ino);
   REQUIRE(places.ok());
@@ -186,7 +186,7 @@ TEST_CASE("a composed file that is read gets an assembled one") {
   REQUIRE(file.ok());
   REQUIRE((*file)->backing_fd() >= 0);
   CHECK(read_all((*file)->backing_fd(), store.content.size()) == store.content);
-  // An open file keeps its bytes when it is evicted.
+  // An open file stays readable after its eviction.
   REQUIRE(set_assembly_max(*store.store, 0).ok());
   CHECK(assembled_usage(*store.store).files == 0);
   CHECK(read_all((*file)->backing_fd(), store.content.size()) == store.content);
@@ -199,7 +199,8 @@ TEST_CASE("a composed file that is read gets an assembled one") {
 
 TEST_CASE("a reader who is at it is not disturbed: the file is made when they close it") {
   Derived store;
-  if (sharing_block_bytes(store.store->directory()) != 0) return;  // made at once, it costs nothing
+  // with block sharing it is assembled at once, at no cost
+  if (sharing_block_bytes(store.store->directory()) != 0) return;
   Told told;
   const auto vfs = Vfs::make(*store.store, VfsOptions{});
   vfs->assemble(AssemblyOptions{}, told.teller());
@@ -285,7 +286,7 @@ TEST_CASE("what does not fit is not pinned") {
   CHECK(must(must(store.store->snapshot())->pinned(0, SIZE_MAX)).empty());
   REQUIRE(store.store->pin("derived", 1, true).ok());
   CHECK(pin_version(*store.store, "derived", store.pins(), no_progress()).error().code == Errc::no_space);
-  CHECK(must(must(store.store->snapshot())->pinned(0, SIZE_MAX)).size() == 1);  // it was before
+  CHECK(must(must(store.store->snapshot())->pinned(0, SIZE_MAX)).size() == 1);  // the version pinned before
 }
 
 TEST_CASE("a file that another boot has left is read from its packs until it is verified") {

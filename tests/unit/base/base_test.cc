@@ -26,7 +26,7 @@ TEST_CASE("many SHA-256 at once are those of each alone") {
     sha256_each(some, digests);
     for (std::size_t i = 0; i < some.size(); ++i) CHECK(digests[i] == sha256(some[i]));
   };
-  for (std::size_t skip : {0, 1, 2}) check(std::span(views).subspan(skip));  // odd and even counts, other neighbours
+  for (std::size_t skip : {0, 1, 2}) check(std::span(views).subspan(skip));  // odd and even counts, other pairings
   for (std::size_t count = 1; count < 40; ++count) check(std::span(views).last(count));
 }
 

@@ -13,7 +13,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// Holds whoever comes, until it is opened.
+// Blocks callers until it is opened.
 class Gate {
  public:
   void pass() {
@@ -46,7 +46,7 @@ std::function<Result<int>()> through(const std::shared_ptr<Gate>& gate) {
   };
 }
 
-// Leaves one more call that hangs: one that no thread came to in its time is tried again.
+// Leaves one more hanging call. A call that no thread picked up before its deadline is repeated.
 void hang(BoundedCalls& calls, const std::shared_ptr<Gate>& gate) {
   const int before = gate->waiting();
   while (gate->waiting() == before)

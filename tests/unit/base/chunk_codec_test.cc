@@ -15,7 +15,7 @@ using Bytes = std::vector<std::byte>;
 
 constexpr std::size_t kHead = 4;
 
-// Adds 1 or takes 1 from so many of 1,000 elements.
+// Adds 1 to, or subtracts 1 from, about `per_mille` of 1,000 elements.
 Bytes changed(Bytes bytes, std::size_t width, unsigned per_mille, std::uint64_t seed) {
   std::mt19937_64 random(seed);
   for (std::size_t at = 0; at + width <= bytes.size(); at += width) {
@@ -39,7 +39,7 @@ Bytes with_size(Bytes coded, std::size_t at, std::uint32_t size) {
   return coded;
 }
 
-// A sparse chunk of width 1 with these raw streams.
+// Returns a coded sparse chunk of width 1 with these raw streams.
 Bytes sparse_chunk(const Bytes& gaps, const Bytes& values) {
   Bytes coded(kHead + 16);
   coded[0] = coded[1] = std::byte{1};
@@ -172,7 +172,7 @@ TEST_CASE("A gap past the end, and values that do not match the gaps, are refuse
     return coder.decode(sparse_chunk(gaps, values), 1, out).ok();
   };
   const auto b = [](unsigned value) { return static_cast<std::byte>(value); };
-  CHECK(decodes({b(255), b(255), b(255), b(234)}, {b(2)}));  // element 999, the last
+  CHECK(decodes({b(255), b(255), b(255), b(234)}, {b(2)}));  // the gap leads to element 999, the last
   CHECK(out.back() == static_cast<std::byte>(static_cast<unsigned>(base.back()) + 1));
   CHECK(!decodes({b(255), b(255), b(255), b(235)}, {b(2)}));
   CHECK(!decodes({b(255), b(255), b(255), b(255), b(0)}, {b(2)}));
@@ -187,7 +187,8 @@ TEST_CASE("A stream that grows beyond its chunk is refused before it is decompre
   ChunkCoder coder;
   const Bytes zeros(kDigestChunk);
   const Bytes ones(kDigestChunk, std::byte{1});
-  // Planes of one value: 1 MiB from a few bytes. The same frame for a shorter chunk is a bomb.
+  // Byte planes of one value compress 1 MiB into a few bytes. The same frame for a shorter chunk is a decompression
+  // bomb.
   const Bytes bomb = *coder.encode(zeros, ones, 1, CodingEffort::dense);
   CHECK(bomb.size() < 200);
   Bytes small(4096);
@@ -195,7 +196,7 @@ TEST_CASE("A stream that grows beyond its chunk is refused before it is decompre
   CHECK(!coder.decode(with_size(bomb, 0, 4096), 1, small).ok());
 }
 
-// WEFT_CODEC_CHUNKS is how many chunks the campaign damages.
+// WEFT_CODEC_CHUNKS: how many chunks are damaged.
 TEST_CASE("Damaged coded chunks never read or write out of bounds, and what decodes wrong has another SHA-256") {
   const std::uint64_t seed = testing::test_seed();
   INFO("seed ", seed);
@@ -218,7 +219,7 @@ TEST_CASE("Damaged coded chunks never read or write out of bounds, and what deco
         bad[random() % 2 == 0 ? random() % bad.size() : random() % std::min<std::size_t>(bad.size(), 40)] =
             static_cast<std::byte>(random());
       if (random() % 8 == 0) bad.resize(random() % (bad.size() + 1));
-      // Of exactly this size: a sanitizer sees a byte too many.
+      // A buffer of exactly this size: a sanitizer notices any byte beyond it.
       const auto out = std::make_unique<std::byte[]>(now.size());
       const std::span<std::byte> bytes(out.get(), now.size());
       std::ranges::copy(base, bytes.begin());

@@ -12,7 +12,7 @@ using Pair = std::pair<std::size_t, std::size_t>;
 // [10, 20), [20, 25), [40, 50)
 const std::vector<Range> kRuns{{10, 10}, {20, 5}, {40, 10}};
 
-// A run that goes on only in its own colour.
+// A run that merges only with runs of its own colour.
 struct Coloured {
   std::uint64_t offset = 0;
   std::uint64_t length = 0;

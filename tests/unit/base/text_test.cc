@@ -9,7 +9,7 @@ using namespace weft;
 
 namespace {
 
-// As UTF-8: C1 controls, marks of direction, line separators.
+// Control characters in UTF-8: C1 controls, direction marks, line separators.
 constexpr std::string_view kSteering[] = {
     "\xc2\x80",     "\xc2\x9b",     "\xc2\x9f",     "\xd8\x9c",     "\xe2\x80\x8e", "\xe2\x80\x8f",
     "\xe2\x80\xa8", "\xe2\x80\xa9", "\xe2\x80\xaa", "\xe2\x80\xab", "\xe2\x80\xac", "\xe2\x80\xad",
@@ -21,10 +21,10 @@ TEST_CASE("text for terminals: what steers one is written as bytes") {
   CHECK(printable("größe 重み → ‖Δ‖") == "größe 重み → ‖Δ‖");
   CHECK(printable("a\x1b[1m\n\x7f") == "a\\x1b[1m\\x0a\\x7f");
   CHECK(printable("a\xff\xc3") == "a\\xff\\xc3");
-  CHECK(printable("\xc2\xa0") == "\xc2\xa0");  // the first after C1
+  CHECK(printable("\xc2\xa0") == "\xc2\xa0");  // the first character after C1
   for (std::string_view one : kSteering) {
     std::string shown;
-    for (char c : one) shown += printable({&c, 1});  // no UTF-8 by itself
+    for (char c : one) shown += printable({&c, 1});  // a single byte is no UTF-8
     CHECK(printable(one) == shown);
     CHECK(printable_lines(one) == shown);
   }

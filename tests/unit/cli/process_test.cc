@@ -1,4 +1,4 @@
-// What only a process of its own can show: signals, closed pipes, exit codes as a shell sees them.
+// Tests that need a process: signals, closed pipes, exit codes as a shell sees them.
 #include <doctest/doctest.h>
 #include <fcntl.h>
 #include <spawn.h>
@@ -20,7 +20,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// The weft program, its stderr in a file.
+// The weft program, with its stderr in a file.
 class Process {
  public:
   Process(std::vector<std::string> words, const std::string& err) {
@@ -44,7 +44,7 @@ class Process {
   Process& operator=(const Process&) = delete;
 
   void send(int signal) const { ::kill(pid_, signal); }
-  int wait() {  // the exit code, or 128 + the signal that ended it
+  int wait() {  // returns the exit code, or 128 + the signal that ended it
     int status = 0;
     REQUIRE(::waitpid(pid_, &status, 0) == pid_);
     pid_ = 0;
@@ -55,11 +55,11 @@ class Process {
   pid_t pid_ = 0;
 };
 
-// A store, and an import that takes a while and has begun to read.
+// A store, and a slow import that has begun to read.
 struct LongImport {
   LongImport() {
     weft::Fd fd = std::move(weft::open_file(dir / "large", O_RDWR | O_CREAT)).value();
-    for (off_t chunk = 0; chunk < 8192; ++chunk)  // almost all holes, and no MiB is zeros alone
+    for (off_t chunk = 0; chunk < 8192; ++chunk)  // mostly holes, but no MiB is all zeros
       REQUIRE(::pwrite(fd.get(), "x", 1, chunk << 20) == 1);
     REQUIRE(Process({"init", "--store", dir / "store"}, dir / "err").wait() == 0);
     import = std::make_unique<Process>(

@@ -1,4 +1,4 @@
-// Runs the command line in this process, with streams, variables and signals of the test's own.
+// Runs the command line in this process, with the test's own streams, variables and signals.
 #pragma once
 
 #include <atomic>

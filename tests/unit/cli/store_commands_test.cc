@@ -17,7 +17,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// JSON as "path: value" pairs, such as "versions.0.number" -> "1".
+// Flattens JSON into "path: value" pairs, such as "versions.0.number" -> "1".
 class Flat final : public weft::JsonHandler {
  public:
   std::map<std::string, std::string> values;
@@ -98,7 +98,7 @@ struct World {
     return outcome.err;
   }
 
-  // bert@1, and bert@2 made from it.
+  // Publishes bert@1, and bert@2 derived from it.
   void publish_two() {
     write_model("a", 1);
     write_model("b", 2);
@@ -180,7 +180,7 @@ TEST_CASE("where a weft.conf names a store, import makes none") {
   World w;
   w.write_model("a", 1);
   w.cli.config_file = w.dir / "weft.conf";
-  fs::create_directories(w.dir / "store");  // where nothing is mounted
+  fs::create_directories(w.dir / "store");  // no store in it
   for (const char* text : {"store = '/srv/weft'\n", "# ours\nname = 'n'\n\"store\"=\"/srv/weft\" # here\n[etcd]\n"}) {
     write_file(w.dir / "weft.conf", text);
     const std::string refused = w.failed({"import", w.dir / "a", "--name", "m"});

@@ -1,4 +1,4 @@
-// Clients that do not keep to the protocol, or mean harm: the others are served all the same.
+// Hostile and misbehaving clients: all other clients are served as usual.
 #include <doctest/doctest.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -19,7 +19,7 @@ using namespace std::chrono_literals;
 struct Served {
   testing::TempDir dir;
   std::atomic<bool> overrun = false;
-  std::unique_ptr<Server> server;  // goes first: its handlers use the others
+  std::unique_ptr<Server> server;  // destroyed first: its handlers use the members above
 
   Served() {
     server = std::move(Server::listen(dir / kSocketName, {})).value();
@@ -41,7 +41,7 @@ struct Served {
   }
 };
 
-// Sends all, or until the other end has had enough.
+// Sends all bytes, or until the other end closes.
 void send_all(int socket, std::string_view bytes) {
   while (!bytes.empty()) {
     auto sent = send_some(socket, testing::as_bytes(bytes));
@@ -51,7 +51,7 @@ void send_all(int socket, std::string_view bytes) {
   }
 }
 
-// What comes until the other end closes.
+// Reads until the other end closes. False if it does not close within 30 s of the last byte.
 bool closed(int socket) {
   std::array<std::byte, 4096> bytes{};
   while (wait_for(socket, POLLIN, 30s)) {
@@ -105,7 +105,7 @@ TEST_CASE("descriptors that no message counts end the connection") {
   CHECK(served.answers());
 }
 
-// A server whose clients are the users that the test says, one after the other.
+// A server that takes its clients for users that the test names, one after the other.
 struct Users {
   testing::TempDir dir;
   std::atomic<uid_t> next = 0;
@@ -139,7 +139,7 @@ struct Users {
   }
   ~Users() { held.clear(); }
 
-  // Returns when the server has looked who it is.
+  // Connects as `user`. Returns when the server has read the peer's user id.
   int connect(uid_t user) {
     next = user;
     const std::uint64_t before = looked;
@@ -153,7 +153,7 @@ struct Users {
     if (!client.ok()) return client.error();
     return (*client)->call(request, "", {}, {.patience = 30s});
   }
-  // Sends with as many descriptors; whether they were taken: a handler keeps them.
+  // Sends a request with `count` descriptors. True if the server accepted them and a handler keeps them.
   bool keep_fds(int socket, std::uint64_t id, std::size_t count) {
     const Fd null = std::move(open_file("/dev/null", O_RDONLY)).value();
     const std::vector<int> fds(count, null.get());
@@ -178,7 +178,7 @@ TEST_CASE("a user with all connections that one may have keeps out neither other
   for (std::size_t i = 0; i < limits::kControlConnectionsMax; ++i) {
     const int socket = users.connect(kAlice);
     static_cast<void>(send_some(socket, testing::as_bytes(five)));
-    // The first are taken and stay, the others are told why not and closed.
+    // The first connections are accepted and stay. Each later one gets an error and is closed.
     if (i >= limits::kControlConnectionsEachMax) CHECK(closed(socket));
   }
   CHECK(users.server->connections() == limits::kControlConnectionsEachMax);
@@ -213,7 +213,7 @@ TEST_CASE("a message that does not end in time ends its connection, one that say
   const std::string request = *encode_message({1, MessageKind::request, "ask"});
   const int stops = users.connect(kAlice);
   send_all(stops, request + request.substr(0, 5));
-  // A byte now and then does not make it last longer.
+  // A byte now and then does not extend the time limit.
   const int drips = users.connect(kAlice);
   bool over = false;
   for (std::size_t i = 0; i < request.size() - 1 && !over; ++i) {
@@ -251,7 +251,7 @@ TEST_CASE("requests of a user that last long leave threads to others and to root
     for (std::uint64_t id = 0; id < limits::kControlRunningEachMax + 1; ++id)
       requests += *encode_message({id, MessageKind::request, "wait"});
     send_all(socket, requests);
-    CHECK(wait_for(socket, POLLIN, 30s));  // at least the last is refused
+    CHECK(wait_for(socket, POLLIN, 30s));  // the last request, if no other, is refused
     if (user == 5000) CHECK(users.ask(kBob, "run").ok());
   }
   CHECK(users.ask(kBob, "run").error().code == Errc::busy);

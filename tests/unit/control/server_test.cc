@@ -21,7 +21,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// A daemon in this process.
+// A control server in this process.
 struct Served {
   testing::TempDir dir;
   std::string path = dir / kSocketName;
@@ -69,7 +69,7 @@ TEST_CASE("requests of many threads run at once over one connection, and each ge
   std::mutex mutex;
   std::vector<std::shared_ptr<Call>> waiting;
   Served served;
-  // Answers in the other order once all are there.
+  // Answers in reverse order once all requests have arrived.
   constexpr std::size_t kCalls = 64;
   served.server->on("wait", Runs::at_once, [&](const std::shared_ptr<Call>& call) {
     const std::lock_guard lock(mutex);
@@ -278,7 +278,7 @@ TEST_CASE("an answer may be taken later, or never") {
   const auto answer = first->take();
   REQUIRE(answer.ok());
   CHECK(*answer->body.number("n") == 1);
-  CHECK(Client::begin(client, "ask", number(4)));  // what nobody took is gone
+  CHECK(Client::begin(client, "ask", number(4)));  // an answer that nobody received is discarded
 }
 
 TEST_CASE("so many answers may be out, and the end of the daemon fails each") {

@@ -67,7 +67,7 @@ TEST_CASE("HTTP: one page, and nothing before the first line is whole") {
   CHECK(http_answer(std::string(10'000, 'x'), page).starts_with("HTTP/1.1 431 "));
 }
 
-// A client of the port, which sends what it is told to.
+// An HTTP client that sends what the test says.
 class Client {
  public:
   explicit Client(std::uint16_t port) : fd_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
@@ -143,7 +143,7 @@ TEST_CASE("HTTP: a client that sends nothing does not keep the port from ending"
   REQUIRE(served.ok());
   const Client silent(port);
   CHECK(silent.send("G"));
-  std::this_thread::sleep_for(100ms);  // it is being served
+  std::this_thread::sleep_for(100ms);  // the server is reading its request
   const auto begun = std::chrono::steady_clock::now();
   served->reset();
   CHECK(std::chrono::steady_clock::now() - begun < 3s);

@@ -18,10 +18,10 @@ namespace weft::testing {
 namespace {
 
 using Names = std::vector<std::string>;
-using Contents = std::map<std::string, std::string>;  // path to content; of a directory "/"
+using Contents = std::map<std::string, std::string>;  // path to content; "/" for a directory
 using Kind = DatasetNode::Kind;
 
-// A data set in memory. Its tables are those of the manifest, and checked each time that they are asked for.
+// A data set in memory. Its tables match the manifest, and are checked each time they are requested.
 struct Held {
   explicit Held(MadeDataset dataset) : made(std::move(dataset)) {
     tree = must(VersionTree::build(std::make_shared<const Manifest>(made.manifest)));
@@ -77,7 +77,7 @@ struct Held {
     }
   }
 
-  // All that listings lead to, with what looking up, going up and asking for a node say of it.
+  // Returns all entries that listings show, and checks lookup, parent and node of each.
   Contents walk(std::uint64_t root, std::size_t step) const {
     Contents out;
     std::set<std::uint64_t> numbers{root};
@@ -113,7 +113,7 @@ struct Held {
   mutable int asked = 0;
 };
 
-// The files, with their directories.
+// Adds the directories of the files.
 Contents with_directories(const Contents& files) {
   Contents out = files;
   for (const auto& [path, content] : files)

@@ -38,7 +38,7 @@ std::string text_of(const Bytes& bytes, Range range) {
   return std::string(as_text(std::span(bytes).subspan(range.offset, range.length)));
 }
 
-// What stands in a directory: "name=row" of a file, "name/" of a directory.
+// The entries of a directory: "name=row" for a file, "name/" for a directory.
 Names list(const RecordTable& table, std::string_view dir) {
   Names names;
   for (std::uint64_t from = 0;;) {
@@ -123,9 +123,9 @@ TEST_CASE("of a link and a member of one name the later one counts") {
   RecordTableMaker maker(10'000);
   must(maker.record({"x", 100, 10}));
   must(maker.link("a", "x"));
-  must(maker.record({"a", 300, 20}));  // takes the link's place
+  must(maker.record({"a", 300, 20}));  // replaces the link
   must(maker.record({"b", 500, 30}));
-  must(maker.link("b", "x"));  // takes the member's place
+  must(maker.link("b", "x"));  // replaces the member
   const Bytes bytes = made(std::move(maker));
   CHECK(list(must(RecordTable::check(bytes)), "") == Names{"a=1", "b=0", "x=0"});
 }
@@ -197,7 +197,7 @@ TEST_CASE("an order deals all rows out evenly, by the seed") {
       CHECK_FALSE(std::ranges::is_sorted(rows));
       CHECK(rows.size() >= 3000 / parts - 60);
       seen.insert(rows.begin(), rows.end());
-      // A window of segments is read before the next one.
+      // The rows of one window of segments come before those of the next.
       std::set<std::uint64_t> window;
       for (std::size_t i = 0; i < std::min<std::size_t>(rows.size(), 400); ++i)
         window.insert(table.row(rows[i]).offset / kSegment);
@@ -205,7 +205,7 @@ TEST_CASE("an order deals all rows out evenly, by the seed") {
     }
     CHECK(seen.size() == 3000);
   }
-  // The same on every machine and in every release.
+  // The order is the same on every machine and in every release.
   const auto rows = table.shares().order(7, 100, 3).rows();
   CHECK(rows.size() == 30);
   CHECK(std::vector(rows.begin(), rows.begin() + 3) == std::vector<std::uint64_t>{1288, 1265, 1277});

@@ -1,4 +1,4 @@
-// Events as commits give them, and as JSON.
+// Events made from commits, and their JSON.
 #include <doctest/doctest.h>
 
 #include "events/event.h"

@@ -27,7 +27,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// A version of one file, whose bytes a twin has and the store has not.
+// A version of one file. Its bytes are in a twin source and not in the store.
 struct Away {
   BlobStore store;
   std::shared_ptr<TwinSource> twin = std::make_shared<TwinSource>();
@@ -54,7 +54,7 @@ struct Away {
     twin->put_manifest(sha256(*manifest), *manifest);
     version = store.add_version(sha256(*manifest), "", time_ns);
   }
-  // The next version: each blob has other bytes from this offset of its own on.
+  // Replaces the version by its next one. Each blob has new bytes from its offset in `offsets` on.
   void change(const std::vector<std::uint64_t>& offsets) {
     const std::string before = std::exchange(bytes, "");
     const auto extents = std::exchange(file.extents, {});
@@ -68,7 +68,7 @@ struct Away {
   Result<std::vector<Run>> bring(Fetcher& fetcher, Range range, std::uint64_t ahead = 0) const {
     return fetcher.bring({version, 0, range, ahead});
   }
-  // What the pieces say, which must cover the range.
+  // Returns the bytes of the pieces, which must cover the range.
   std::string text(const std::vector<Run>& pieces, Range range) const {
     std::string out(range.length, '?');
     REQUIRE(!pieces.empty());
@@ -88,7 +88,7 @@ struct Away {
   }
 };
 
-// A version of many small files, each one blob.
+// A version of many small files of one blob each. Its bytes are in a twin source and not in the store.
 struct AwayTree {
   BlobStore store;
   std::shared_ptr<TwinSource> twin = std::make_shared<TwinSource>();
@@ -117,7 +117,7 @@ struct AwayTree {
     const auto bytes = as_bytes(texts[file]);
     twin->lose({bytes.size(), tree_sha256(bytes)});
   }
-  // The bytes of a file, as they were brought.
+  // Fetches a file and returns its bytes.
   std::string text(Fetcher& fetcher, std::uint32_t file) const {
     const auto pieces = fetcher.bring({version, file, {0, texts[file].size()}, 0});
     REQUIRE_MESSAGE(pieces.ok(), (pieces.ok() ? "" : pieces.error().message));
@@ -136,7 +136,7 @@ std::size_t open_descriptors() {
   return names->size();
 }
 
-// A twin whose reads go another way.
+// Base class of sources that read from a twin in their own way.
 class TwinsReads : public BlobSource {
  public:
   explicit TwinsReads(std::shared_ptr<TwinSource> twin) : twin_(std::move(twin)) {}
@@ -151,7 +151,7 @@ class TwinsReads : public BlobSource {
   const std::shared_ptr<TwinSource> twin_;
 };
 
-// A twin that everybody asks: it refuses each chunk once to who can wait.
+// A contended source: refuses each chunk once if the caller can wait.
 class SoughtSource final : public TwinsReads {
  public:
   using TwinsReads::TwinsReads;
@@ -183,7 +183,7 @@ class SoughtSource final : public TwinsReads {
   std::set<std::pair<ContentId, std::uint64_t>> seen_;  // guarded by mutex_
 };
 
-// A twin that takes its time for each read.
+// A source that pauses before each read.
 class SlowSource final : public TwinsReads {
  public:
   SlowSource(std::shared_ptr<TwinSource> twin, std::chrono::milliseconds pause)
@@ -199,7 +199,7 @@ class SlowSource final : public TwinsReads {
   const std::chrono::milliseconds pause_;
 };
 
-// A twin that has too much to do for one of its blobs.
+// A source that is too busy to send one of its blobs.
 class BusySource final : public TwinsReads {
  public:
   BusySource(std::shared_ptr<TwinSource> twin, const ContentId& id) : TwinsReads(std::move(twin)), id_(id) {}
@@ -218,7 +218,7 @@ class BusySource final : public TwinsReads {
   const ContentId id_;
 };
 
-// A twin whose bytes cannot be had.
+// A source that cannot be read.
 class BrokenSource final : public TwinsReads {
  public:
   using TwinsReads::TwinsReads;
@@ -232,7 +232,7 @@ class BrokenSource final : public TwinsReads {
   std::atomic<int> asked = 0;
 };
 
-// A twin whose bytes come when it was asked for their digests, and not before.
+// A source that sends no bytes before it was asked for their digests.
 class ProvesFirst final : public TwinsReads {
  public:
   using TwinsReads::TwinsReads;
@@ -253,8 +253,7 @@ class ProvesFirst final : public TwinsReads {
   int fails = 0;
 };
 
-// A twin of which each read takes all its time, and the first gives a wrong byte. Another of its givers has the right
-// one.
+// A source whose reads last until their deadline. The first giver sends a wrong byte; later ones send the right bytes.
 class LateAndWrongFirst final : public TwinsReads {
  public:
   using TwinsReads::TwinsReads;
@@ -273,7 +272,7 @@ class LateAndWrongFirst final : public TwinsReads {
   std::vector<Deadline> deadlines;
 };
 
-// A twin that does not end telling others what has come until it is told to.
+// A source whose arrived() blocks until end() is called.
 class TellsSlowly final : public TwinsReads {
  public:
   using TwinsReads::TwinsReads;
@@ -290,7 +289,7 @@ class TellsSlowly final : public TwinsReads {
   std::shared_future<void> told_ = may_end_.get_future().share();
 };
 
-// Bytes that each of two sources gave, one after the other asked for all chunks of a file.
+// Fetches a file chunk by chunk and returns how many bytes each of two sources sent.
 std::pair<std::uint64_t, std::uint64_t> given_by(std::chrono::milliseconds cheap, std::chrono::milliseconds other) {
   Away away(std::vector<std::size_t>(60, kDigestChunk));
   FetchOptions one_by_one;
@@ -310,7 +309,7 @@ std::uint64_t bytes_of(std::span<const ChunkRun> runs) {
   return bytes;
 }
 
-// How many of these runs it would give to others.
+// Returns how many of these runs the fetcher would serve to other nodes.
 std::size_t given_of(Fetcher& fetcher, std::span<const ChunkRun> runs) {
   const auto places = fetcher.here(runs);
   REQUIRE(places.ok());
@@ -445,7 +444,7 @@ TEST_CASE("a source that fails does not hide that the publisher of a new version
   away.publish(now_ns());
   const auto broken = std::make_shared<BrokenSource>(away.twin);
   std::vector<std::shared_ptr<BlobSource>> sources = {away.twin, broken};
-  std::size_t number = 0;  // of the publisher
+  std::size_t number = 0;  // index of the publisher in `sources`
   SUBCASE("it is unreachable") {}
   SUBCASE("it cannot read") {
     broken->error = Errc::io;
@@ -474,7 +473,7 @@ TEST_CASE("bytes of a new version that never come are one failure") {
   away.twin->lose(away.file.extents.front().id);
   away.publish(now_ns());
   FetchOptions options;
-  options.patience = 1s;  // much longer than the pauses between two tries
+  options.patience = 1s;  // much longer than the pause between two attempts
   Fetcher fetcher(away.store, {away.twin}, options);
   const auto none = away.bring(fetcher, {0, away.file.size});
   REQUIRE(!none.ok());
@@ -551,7 +550,7 @@ TEST_CASE("what nobody waits for is let go, with what has come in the store") {
 
 TEST_CASE("a pack whose bytes have come is let go at once, whatever waits in line for them") {
   for (int round = 0; round < 20; ++round) {
-    Away away(std::vector<std::size_t>(400, 2'000));  // many units a request
+    Away away(std::vector<std::size_t>(400, 2'000));  // many units per request
     Fetcher fetcher(away.store, {away.twin}, {});
     REQUIRE(away.bring(fetcher, {0, away.file.size}).ok());
     fetcher.let_go();
@@ -628,7 +627,7 @@ TEST_CASE("what does not verify is neither told to others nor given to them, wha
     CHECK(away.bring(fetcher, {2 * kDigestChunk, 10}).ok());
     CHECK(given_of(fetcher, std::span(&runs[1], 1)) == 0);
     CHECK(given_of(fetcher, runs) == 2);
-  }  // all is told when it ends
+  }  // the destructor announces the rest
   CHECK(bytes_of(away.twin->announced()) == kDigestChunk + 300);
   for (const ChunkRun& run : away.twin->announced()) CHECK_FALSE((run.id == large && run.first + run.count > 1));
 }
@@ -712,7 +711,7 @@ TEST_CASE("digests of a blob of several chunks are asked for while its bytes com
   CHECK(first->asked == 1);
   const ChunkRun small{away.file.extents[1].id, 0, 1};
   CHECK(source.read({}, std::span(&small, 1), deadline_in(5s)).ok());
-  CHECK(first->asked == 1);  // its root is its proof
+  CHECK(first->asked == 1);  // a blob of one chunk is verified by its root
 }
 
 TEST_CASE("digests that were asked for in vain while bytes came are asked for again when they have come") {
@@ -731,7 +730,7 @@ TEST_CASE("a source that turns out to be much faster is asked before a cheaper o
   CHECK(fast > slow);
   const auto [cheap, slower] = given_by(0ms, 100ms);
   CHECK(cheap > slower);
-  CHECK(slower > 0);  // it was looked at
+  CHECK(slower > 0);  // its speed was measured
 }
 
 TEST_CASE("a source that hangs costs a bounded wait, and is asked again when it is back") {
@@ -780,7 +779,7 @@ TEST_CASE("what came too late for one reader may come for the next, who waits as
   std::this_thread::sleep_for(100ms);
   CHECK(away.bring(fetcher, {1000, 10}).ok());
   CHECK(!first.get().ok());
-  std::this_thread::sleep_for(options.patience / 2);  // by now it is overdue
+  std::this_thread::sleep_for(options.patience / 2);  // it is overdue by now
   auto second = std::async(std::launch::async, [&] { return away.bring(fetcher, {0, 10}); });
   CHECK(second.wait_for(50ms) == std::future_status::timeout);
   busy->busy = false;
@@ -807,11 +806,11 @@ TEST_CASE("a look that failed fails again at once, until it is worth another") {
   const auto failures = [&] { return fetcher.status().sources.at(0).failures; };
   CHECK(fetcher.look(away.version).error().code == Errc::absent);
   const auto first = asked();
-  CHECK(first > 1);  // it waits for the publisher
+  CHECK(first > 1);  // repeated while the publisher may lack the manifest
   CHECK(failures() == 1);
   for (int i = 0; i < 10; ++i) CHECK(fetcher.look(away.version).error().code == Errc::absent);
   CHECK(asked() == first);
-  there = false;  // that is news, and there is nobody to wait for any more
+  there = false;  // the publisher left: one more attempt, without waiting
   CHECK(fetcher.look(away.version).error().message.find("is away") != std::string::npos);
   CHECK(asked() == first + 1);
   CHECK(failures() == 2);

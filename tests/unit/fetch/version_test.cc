@@ -5,7 +5,7 @@
 namespace weft::testing {
 namespace {
 
-// Each tensor lies in an extent of 10 bytes of its own.
+// Each tensor has an extent of 10 bytes of its own.
 File file_of(const std::vector<std::string>& names) {
   File file;
   for (const std::string& name : names) {
@@ -45,7 +45,7 @@ TEST_CASE("a tensor of several runs is wanted in every file that it lies in") {
   CHECK(wanted_ranges(manifest, "a") == std::vector<Ranges>{{{0, 10}}, {}});
 }
 
-// A matcher that tries every place for every '*' would not return.
+// A matcher that backtracks over every '*' would take for ever.
 TEST_CASE("a pattern of many '*' is matched in bounded time") {
   const File file = file_of({std::string(4000, 'a')});
   std::string pattern;

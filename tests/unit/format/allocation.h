@@ -1,4 +1,4 @@
-// Counts what operator new hands out in this executable.
+// Counts the allocations by operator new in this executable.
 #pragma once
 
 #include <cstddef>
@@ -6,8 +6,8 @@
 namespace weft::testing {
 
 struct Allocations {
-  std::size_t largest = 0;  // bytes of one
-  std::size_t total = 0;    // bytes of all, freed or not
+  std::size_t largest = 0;  // bytes of the largest allocation
+  std::size_t total = 0;    // bytes of all allocations, freed or not
 };
 void reset_allocations();
 Allocations allocations();  // since the last reset, all threads

@@ -27,7 +27,7 @@ Names adapter(const std::string& text) {
   return named_bases("adapter_config.json", source);
 }
 
-// Broken in ways that must neither fail nor name anything.
+// Malformed cards: they must neither fail nor name a base.
 const char* const kNonsense[] = {
     "base_model: {a: b}\n",        "base_model: &anchor a\n",  "base_model: *alias\n",
     "base_model: !!str a\n",       "base_model: |\n  a\n",     "base_model: >\n  a\n",
@@ -60,7 +60,7 @@ TEST_CASE("a model card names its base models") {
 
 TEST_CASE("a card without front matter, or with nonsense in it, names nothing") {
   CHECK(card("").empty());
-  CHECK(card("---\nbase_model: a\n").empty());  // no end
+  CHECK(card("---\nbase_model: a\n").empty());  // the front matter has no end
   CHECK(card("# Title\n---\nbase_model: a\n---\n").empty());
   CHECK(card("---").empty());
   for (const std::string lines : kNonsense) {

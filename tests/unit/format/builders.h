@@ -1,4 +1,4 @@
-// Files of each format, well-formed or not, as strings of bytes.
+// Builds files of each format, well-formed or malformed, as strings of bytes.
 #pragma once
 
 #include <cstdint>
@@ -23,12 +23,12 @@ inline std::string le64(std::uint64_t value) {
   return little_endian(value, 8);
 }
 
-// Length, header text as it is, data.
+// Returns the length, the header text as given, and the data.
 std::string safetensors_raw(std::string_view header, std::string_view data = "");
 // {"dtype":…,"shape":…,"data_offsets":…}
 std::string entry(std::string_view dtype, std::string_view shape, std::string_view offsets);
 
-// Writes what it is told, also nonsense. Numbers of value and element types are the format's own.
+// Writes a GGUF file from whatever it is given, valid or not. Value and element types are the format's own numbers.
 class GgufBuilder {
  public:
   explicit GgufBuilder(std::uint32_t version = 3) : version_(version) {}
@@ -42,8 +42,8 @@ class GgufBuilder {
   GgufBuilder& key_count(std::uint64_t count) { return keys_ = count, *this; }
   GgufBuilder& magic(std::string_view bytes) { return magic_ = bytes, *this; }
 
-  std::string header() const;  // up to the padding
-  // Padded to `alignment`, then the data.
+  std::string header() const;  // without the padding
+  // Returns the header, padded to `alignment`, and the data.
   std::string file(std::string_view data, std::uint64_t alignment = 32) const;
 
  private:
@@ -54,23 +54,23 @@ class GgufBuilder {
   std::string metadata_;
   std::string infos_;
 };
-std::string gguf_text(std::string_view text);  // length and bytes
+std::string gguf_text(std::string_view text);  // length, then bytes
 
 std::string npy_raw(std::string_view header, std::string_view data = "", unsigned major = 1);
-// A header as numpy writes it; `descr` with its quotes, `shape` with its parentheses.
+// Returns a header as numpy writes it, with `descr` in quotes and `shape` in parentheses.
 std::string npy_dict(std::string_view descr, std::string_view shape, bool fortran_order = false);
 
-// parse_file with "dir/NAME" as the place. good() fails the test when the file is refused, bad() when it is not; bad()
-// also checks that the message is one line that begins with the place.
+// These call parse_file with "dir/NAME" as the place. good() fails the test if the file is refused, bad() if it is
+// accepted. bad() also checks that the message is one line that begins with the place.
 Layout good(std::string_view file_name, std::string_view file);
 Error bad(std::string_view file_name, std::string_view file);
-// Is `part` in the message?
+// True if the message contains `part`.
 bool says(const Error& error, std::string_view part);
 
-// The one part of a tensor of a single file; a tensor of no bytes has none.
+// Returns the range of a tensor in a single file. A tensor without bytes has none.
 Range range_of(const FoundTensor& tensor);
 
-// What weft/format.h promises of every Layout, and what holds of files that have none beside them.
+// Checks the guarantees of weft/format.h for every Layout, and those for a single file.
 void check_layout(const Layout& layout, std::uint64_t file_size);
 
 }  // namespace weft::testing

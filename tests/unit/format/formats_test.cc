@@ -1,4 +1,4 @@
-// What holds for every format.
+// Properties of every format.
 #include <doctest/doctest.h>
 #include <fmt/core.h>
 
@@ -18,7 +18,7 @@ struct Sample {
   std::string bytes;
 };
 
-// One small well-formed file of each format, none ending in padding.
+// One small well-formed file of each format, none with padding at its end.
 std::vector<Sample> samples() {
   std::string safetensors = safetensors_file(
       {{"a", "F32", {2, 3}, random_bytes(24, 1)}, {"b", "U8", {3}, random_bytes(3, 2)}}, R"({"format":"pt"})");
@@ -33,7 +33,7 @@ std::vector<Sample> samples() {
           {"s.npy", npy_raw(npy_dict("'<U3'", "(2,)"), std::string(24, 'x'))}};
 }
 
-// Fails, as a disk does, once it has answered so many reads.
+// A source that fails, as a disk does, after `good_reads` reads.
 class BrokenSource final : public ByteSource {
  public:
   BrokenSource(std::string_view bytes, unsigned good_reads) : whole_(bytes), good_reads_(good_reads) {}
@@ -49,7 +49,7 @@ class BrokenSource final : public ByteSource {
   unsigned good_reads_;
 };
 
-// A file of any size that is zeros but for its first bytes.
+// A file of any size that is all zeros after its head.
 class SparseSource final : public ByteSource {
  public:
   SparseSource(std::string head, std::uint64_t size) : head_(std::move(head)), size_(size) {}

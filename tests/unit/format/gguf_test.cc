@@ -26,7 +26,7 @@ Error foreign(const std::string& file) {
   CHECK(error.code == Errc::unsupported);
   return error;
 }
-// An array value: element type, count, what follows.
+// Returns an array value: element type, count, values.
 std::string array(std::uint32_t type, std::uint64_t count, std::string_view values) {
   return le32(type) + le64(count) + std::string(values);
 }

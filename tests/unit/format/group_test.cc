@@ -1,4 +1,4 @@
-// Formats that look at a group of files.
+// Formats that parse a group of files.
 #include <doctest/doctest.h>
 
 #include <map>

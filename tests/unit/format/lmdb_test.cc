@@ -20,7 +20,7 @@ void ok(int rc) {
   REQUIRE_MESSAGE(rc == 0, mdb_strerror(rc));
 }
 
-// A data.mdb that LMDB itself writes: `values` in the main database, or in a named one.
+// A data.mdb written by LMDB itself, with `values` in the main database or in a named one.
 class Written {
  public:
   explicit Written(const std::string& path) {
@@ -49,7 +49,7 @@ class Written {
   MDB_env* env_ = nullptr;
 };
 
-// Values of `sizes` bytes, in turn.
+// Returns `count` random values. Their sizes cycle through `sizes`.
 Values many(std::size_t count, const std::vector<std::size_t>& sizes, std::uint64_t seed) {
   Values values;
   for (std::size_t i = 0; i < count; ++i) {
@@ -150,7 +150,7 @@ TEST_CASE("lmdb: damaged and hostile files are refused") {
   CHECK(bad(file.substr(0, file.size() / 2)).message.find("got a file of") != std::string::npos);
 }
 
-// The main database's root, in the newer meta page.
+// Damages the root of the main database in the newer meta page.
 TEST_CASE("lmdb: a root that leads to itself, to a value, or outside is refused") {
   const std::string file = file_of(many(2000, {100, 6000}, 5));
   const auto txn = [&file](std::size_t page) {

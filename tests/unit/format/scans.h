@@ -1,4 +1,4 @@
-// What a scanner finds, kept.
+// A sink that keeps the results of a scan.
 #pragma once
 
 #include <string>
@@ -35,10 +35,10 @@ class KeptRecords final : public RecordSink {
 
   std::vector<One> records;
   Pairs links;
-  Pairs others;  // that were left out, and why
+  Pairs others;  // skipped members, and why
 };
 
-// Feeds the file in parts of so many bytes.
+// Feeds the file to a scanner in parts of `part` bytes.
 Status scan(const ContainerFormat& format, std::string_view file, std::size_t part, RecordSink& sink);
 
 }  // namespace weft::testing

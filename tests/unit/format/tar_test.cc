@@ -22,7 +22,7 @@ struct Member {
   char type = '0';
   std::string link = {};
   std::string prefix = {};
-  std::string size = {};  // as it stands in the header; none: that of the data
+  std::string size = {};  // the size field of the header; empty: the size of the data
 };
 
 std::string sealed(std::string block) {

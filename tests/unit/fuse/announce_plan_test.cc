@@ -1,4 +1,4 @@
-// What the announcer performs for events.
+// The announcements planned for events.
 #include <doctest/doctest.h>
 
 #include "events/follower.h"
@@ -12,7 +12,7 @@ namespace {
 
 using Lines = std::vector<std::string>;
 
-// "creation models/org/m 1"
+// Returns lines such as "creation models/org/m 1".
 Lines plan_of(Store& store, const std::vector<ModelEvent>& events) {
   Lines lines;
   const auto plan = announcements_of(store, events).value();
@@ -35,7 +35,7 @@ std::uint64_t end_of(Store& store) {
   return store.snapshot().value()->journal_end();
 }
 
-// More changes than are announced each: of a tag that no test looks at.
+// Makes more events than are announced one by one. They set and delete a tag that no test checks.
 void make_backlog(Store& store, const std::string& model) {
   for (std::size_t i = 0; i <= kAnnouncedEachMax / 2; ++i) {
     REQUIRE(store.set_tag(model, "other", 1).ok());
@@ -135,7 +135,7 @@ TEST_CASE("a namespace comes with its first model, however many models it has") 
   }
   std::ranges::move(latest, std::back_inserter(created));
   CHECK(plan_of(*store, events_from(*store, 0)) == created);
-  // Alone, the oldest model is the last that the namespace lists.
+  // The event of the oldest model alone. The namespace lists this model last.
   const auto events = events_from(*store, 0);
   CHECK(plan_of(*store, {events.front()}) == Lines{"creation models org", "creation models/org z",
                                                    "creation models/org/z 1", "replacement models/org/z latest"});

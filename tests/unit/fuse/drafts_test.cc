@@ -1,4 +1,4 @@
-// What the names and facts of drafts say, and the tree that they lie in.
+// Names and facts of drafts, and the tree of drafts.
 #include <doctest/doctest.h>
 #include <fcntl.h>
 #include <fmt/core.h>
@@ -28,11 +28,11 @@ namespace {
 
 using namespace testing;
 
-// The file "x" in the directory "a" of new/, open for writing.
+// The file "x", open for writing, in the directory "a" of new/.
 struct NewDraft {
   const TempDir dir;
   const std::unique_ptr<DraftTree> tree = must(DraftTree::open(dir.path()));
-  DraftFound made, file;  // a, and x
+  DraftFound made, file;  // of a, and of x
   Fd fd;
 
   NewDraft() {
@@ -49,7 +49,7 @@ TEST_CASE("the name of a rename that publishes") {
   CHECK(plain->name == "m");
   CHECK(plain->tag.empty());
   CHECK(publish_name("m@prod")->tag == "prod");
-  CHECK(publish_name("m@a@b")->tag == "a@b");  // which the import refuses
+  CHECK(publish_name("m@a@b")->tag == "a@b");  // the import refuses this tag
 }
 
 TEST_CASE("facts of a draft") {
@@ -159,7 +159,7 @@ TEST_CASE("a second name takes no draft out of the count") {
   const std::string file = dir.path() + "/drafts/tree/x";
   write_file(file, "1234567");
   REQUIRE(::link(file.c_str(), (dir.path() + "/other").c_str()) == 0);
-  CHECK(tree->bytes() == 0);  // a version's
+  CHECK(tree->bytes() == 0);  // it counts as a version's
   if (::geteuid() != 0) return;
   REQUIRE(::chown(file.c_str(), 64001, 64001) == 0);
   CHECK(tree->bytes() == 7);
@@ -258,7 +258,7 @@ TEST_CASE("mounts of one store share the limit of drafts") {
   REQUIRE(tree->make_directory(kNewIno, "a", 0755, made) == 0);
   REQUIRE(tree->create(made.ino, "x", O_EXCL, 0644, file, fd) == 0);
   DraftSpace space(*tree, 1000), other(*other_tree, 1000);
-  CHECK(other.admit() == 0);  // it has counted
+  CHECK(other.admit() == 0);  // takes the first count
   const auto size_to = [&](std::uint64_t bytes) {
     return [&fd, bytes] { return ::ftruncate(fd.get(), static_cast<off_t>(bytes)); };
   };
@@ -319,7 +319,7 @@ TEST_CASE("the requests of two mounts have the same numbers") {
   const auto publish = [&](const std::string& mount) {
     return DraftPublisher(*tree, {dir.path(), "/bin/false", false, "", mount}).publish(order, [] { return true; });
   };
-  CHECK(publish("first") == 0);  // by a server before
+  CHECK(publish("first") == 0);  // as an earlier server answered it
   CHECK(publish("second") == -EIO);
 }
 

@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::uint64_t kInitUnique = 2;
 
-// The kernel's end, and ours, of what stands for /dev/fuse.
+// A socket pair in place of /dev/fuse: the kernel's end and ours.
 struct Device {
   Device() {
     std::array<int, 2> ends{};
@@ -60,7 +60,7 @@ InitRequest init_request(std::uint32_t flags2) {
   return request;
 }
 
-// Words that outlive servers, as after mounting.
+// Fills the words as a supervisor does after mounting. They outlive servers.
 void mount(InitWords& words, const Device& device, std::uint32_t flags2, std::uint32_t stack_depth) {
   const InitRequest request = init_request(flags2);
   REQUIRE(::send(device.kernel.get(), &request, sizeof request, 0) == sizeof request);
@@ -70,7 +70,7 @@ void mount(InitWords& words, const Device& device, std::uint32_t flags2, std::ui
 
 struct OneServer {
   OneServer(InitWords& words, RequestWords& requests) : log(requests), exchange(words, passthrough, log) {}
-  // What libfuse does with FUSE_INIT.
+  // Answers FUSE_INIT as libfuse does.
   void answer_init(const Device& device) {
     InitRequest request{};
     REQUIRE(exchange.read(device.ours.get(), &request, sizeof request) == sizeof request);
@@ -136,7 +136,7 @@ TEST_CASE("what the first server did not agree on, the next one does without") {
   RequestWords requests{};
   mount(words, device, kernel::kDirectMapsFlag2, 0);
   OneServer(words, requests).answer_init(device);
-  words.reply.flags2 = 0;  // as a program that does not know of it leaves it
+  words.reply.flags2 = 0;  // the reply of an old program without the flag
   OneServer(words, requests).answer_init(device);
   CHECK_FALSE(maps_direct_files(words));
 }

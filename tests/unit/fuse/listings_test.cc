@@ -37,7 +37,7 @@ struct Fixture {
     REQUIRE(found.ok());
     return std::move(found).value();
   }
-  // The next entries, at most so many, as the kernel asks for them; none at the end.
+  // Returns the next entries, at most `count_max`, as the kernel requests them; none at the end.
   std::vector<DirEntry> next(Ino dir, ListPlace& place, std::size_t count_max) {
     const Listings::Found found = find(dir, place);
     const auto& entries = found.listing->page.entries;

@@ -14,7 +14,7 @@
 namespace weft {
 namespace {
 
-// What the kernel was made to forget, in order.
+// The kernel's invalidations, in order.
 class Forgotten {
  public:
   void add(std::string what) {
@@ -22,7 +22,7 @@ class Forgotten {
     all_.push_back(std::move(what));
     changed_.notify_all();
   }
-  // All so far, once these are among it.
+  // Waits until `wanted` is among the invalidations, and returns all so far.
   std::vector<std::string> wait_for(const std::multiset<std::string>& wanted) {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [&] {

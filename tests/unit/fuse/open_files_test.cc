@@ -12,7 +12,7 @@
 namespace weft {
 namespace {
 
-// One mount's state, and the servers that follow each other on it.
+// The state of one mount, and its successive servers.
 struct Mounted {
   Mounted() : state(SharedState::make().value()) {
     tree.add_file("a", "text");
@@ -103,7 +103,7 @@ TEST_CASE("who joins when it is mapped is read cached, until all have closed it;
   OneServer server(mounted);
   REQUIRE(server.files.open(mounted.coming, 2)->way == ReadWay::straight);
   server.files.mapped(mounted.coming);
-  server.files.mapped(mounted.file);  // it is not open
+  server.files.mapped(mounted.file);  // not open
   CHECK(server.files.open(mounted.coming, 4)->way == ReadWay::cached);
   CHECK(server.files.open(mounted.coming, 2)->way == ReadWay::straight);
   server.files.close(mounted.coming, 2);

@@ -27,7 +27,7 @@ OpenTable table_of(const SharedState& state) {
   return {state.head().opens, state.slots()};
 }
 
-// Every field follows from the handle, so that a record written by halves shows.
+// All fields follow from the handle, so that a half-written record is noticed.
 OpenRecord record_of(std::uint64_t handle) {
   const auto way = static_cast<ReadWay>(handle % 3);
   return {handle, handle * 7 + 1, way, static_cast<std::int32_t>(handle % 1000), {handle + 1, handle + 2}};
@@ -41,7 +41,7 @@ void check_record(const OpenRecord& record) {
   CHECK(record.versions == expected.versions);
 }
 
-// Opens and closes for ever; what it has done it says in `last_added`.
+// Opens and closes handles for ever, and stores the last one in `last_added`.
 [[noreturn]] void churn(const SharedState& state, std::uint64_t first, std::atomic<std::uint64_t>& last_added) {
   OpenTable table = table_of(state);
   std::mt19937_64 random(first);
@@ -69,7 +69,7 @@ TEST_CASE("a table gives back what was added, and a new server finds it") {
   OpenTable table = table_of(state);
   for (std::uint64_t handle = 2; handle < 200; handle += 2) REQUIRE(table.add(record_of(handle)));
   table.remove(100);
-  table.remove(101);  // not there: nothing happens
+  table.remove(101);  // not in the table: no effect
   CHECK(table.size() == 98);
   CHECK_FALSE(table.find(100).has_value());
   const OpenTable next = table_of(state);
@@ -85,13 +85,13 @@ TEST_CASE("where a reader of a stream is outlives a server, also one killed whil
     REQUIRE(table.add(record_of(3)));
     CHECK_FALSE(table.place(3));
     table.set_place(3, StreamSlot::kNoPlace, {0, 100});
-    table.set_place(3, 0, {0, 110});  // past what has no bytes
+    table.set_place(3, 0, {0, 110});  // skips records without text
     CHECK(table.place(3)->position == 110);
     table.set_place(3, 0, {50, 200});
-    CHECK(table.place(3, 0)->position == 110);  // a read that the kernel sends again
+    CHECK(table.place(3, 0)->position == 110);  // the kernel resends this read
     CHECK(table.place(3, 49)->position == 110);
     CHECK(table.place(3, 50)->position == 200);
-    table.set_place(3, 0, {60, 210});  // the same, with more
+    table.set_place(3, 0, {60, 210});  // the same read, with more lines
     CHECK(table.place(3, 59)->position == 110);
     CHECK(table.place(3, 60)->position == 210);
     table.set_place(3, 60, {90, 300});
@@ -103,7 +103,7 @@ TEST_CASE("where a reader of a stream is outlives a server, also one killed whil
   CHECK(next.place(3)->position == 300);
   CHECK(next.place(3, 60)->position == 210);
   CHECK(next.poll_handle(3) == 17);
-  state.slots()[0].places[0].offset = StreamSlot::kNoPlace;  // it was about to write one of the two
+  state.slots()[0].places[0].offset = StreamSlot::kNoPlace;  // killed while it wrote one of the two places
   CHECK(next.place(3));
   next.remove(3);
   REQUIRE(next.add(record_of(5)));
@@ -138,7 +138,7 @@ TEST_CASE("a full table refuses, and an empty one gives its memory back") {
   CHECK_FALSE(table.add(record_of(9999)));
   for (std::uint64_t handle = 1; handle <= slots.size(); ++handle) table.remove(handle);
   CHECK(head.slots_used == 0);
-  CHECK(slots[0].handle == 0);  // the page is a fresh one
+  CHECK(slots[0].handle == 0);  // a fresh page of zeros
   CHECK(table.add(record_of(1)));
   ::munmap(map, bytes);
 }

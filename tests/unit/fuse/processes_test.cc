@@ -1,4 +1,4 @@
-// The supervisor's parts: what it says to servers, how they start and end, who may ask for an upgrade.
+// Parts of the supervisor: messages to servers, their start and end, requests for upgrades.
 #include <doctest/doctest.h>
 #include <fcntl.h>
 #include <sys/socket.h>
@@ -104,7 +104,7 @@ TEST_CASE("who asks for an upgrade names a program and gets an answer") {
   REQUIRE(door.ok());
   const auto name = door->name();
   REQUIRE(name.ok());
-  CHECK_FALSE(door->answer().has_value());  // nobody there
+  CHECK_FALSE(door->answer().has_value());  // no client
   const Fd client = knock(*name);
   REQUIRE(::send(client.get(), "/sbin/x", 7, 0) == 7);
   const auto request = door->answer();
@@ -115,7 +115,7 @@ TEST_CASE("who asks for an upgrade names a program and gets an answer") {
   CHECK(::recv(client.get(), answer, sizeof answer, 0) == 2);
   CHECK(std::string(answer) == "no");
   const Fd silent = knock(*name);
-  CHECK_FALSE(door->answer().has_value());  // after a second
+  CHECK_FALSE(door->answer().has_value());  // gives up after a second
   const Fd relative = knock(*name);
   REQUIRE(::send(relative.get(), "x", 1, 0) == 1);
   CHECK_FALSE(door->answer().has_value());

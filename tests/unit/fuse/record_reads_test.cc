@@ -60,7 +60,7 @@ TEST_CASE("a kernel that stores no pages is asked once") {
   }
   pages.answer = -ENOSYS;
   CHECK_FALSE(reads.store(pages, 7, 0, bytes));
-  CHECK(reads.store(pages, 7, 0, bytes));  // it was said
+  CHECK(reads.store(pages, 7, 0, bytes));  // the refusal is reported once
   CHECK_FALSE(reads.works());
   CHECK_FALSE(reads.begin(7, {0, 8192}));
 }

@@ -62,8 +62,8 @@ TEST_CASE("a server stands still when work waits and nothing is finished") {
   watch.restart(start);
   CHECK_FALSE(watch.stalled(start + seconds(59), 0, true));
   CHECK(watch.stalled(start + seconds(60), 0, true));
-  CHECK_FALSE(watch.stalled(start + seconds(61), 1, true));    // one was finished
-  CHECK_FALSE(watch.stalled(start + seconds(120), 1, false));  // nothing to do
+  CHECK_FALSE(watch.stalled(start + seconds(61), 1, true));    // a request was finished
+  CHECK_FALSE(watch.stalled(start + seconds(120), 1, false));  // no work waits
   CHECK_FALSE(watch.stalled(start + seconds(179), 1, true));
   CHECK(watch.stalled(start + seconds(180), 1, true));
 }

@@ -172,7 +172,7 @@ TEST_CASE("a Llama as GGUF") {
   CHECK(input_names(made, "blk.1.ffn_down") == "blk.1.ffn_gate blk.1.ffn_up");
   CHECK(input_names(made, "blk.1.ffn_norm") == "add");
   CHECK(input_names(made, "output") == "output_norm");
-  // What a head count changes begins at the first attention.
+  // The head count changes all ids from the first attention on.
   const ArchGraph heads = gguf_graph(weights(all), {{"general.architecture", "llama"},
                                                     {"llama.attention.head_count", "4"},
                                                     {"llama.attention.layer_norm_rms_epsilon", "1e-05"}});
@@ -255,7 +255,7 @@ TEST_CASE("what matters of the config is in the ids, what does not is not") {
   CHECK(shared(base, bert_graph("", 1, R"({"model_type": "bert", "num_attention_heads": 2, "vocab_size": 1})")) ==
         base.vertices.size());
   ArchGraph heads = bert_graph("", 1, R"({"model_type": "bert", "num_attention_heads": 4})");
-  CHECK(shared(base, heads) == 4 + 3);  // up to query, key and value
+  CHECK(shared(base, heads) == 4 + 3);  // all layers before query, key and value
   ArchGraph act = bert_graph("", 1, R"({"model_type": "bert", "num_attention_heads": 2, "hidden_act": "relu"})");
   CHECK(shared(base, act) == 4 + 6);
 }

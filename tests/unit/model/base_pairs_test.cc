@@ -16,7 +16,7 @@ struct Spec {
   Shape shape = {512, 1024};
 };
 
-// Tensors one behind the other; the id of each is its length and seed.
+// Consecutive tensors. The content id of each follows from its length and seed.
 File file_of(const std::string& path, const std::vector<Spec>& specs) {
   File file{path, 0, "safetensors", {}, {}, {}};
   for (const Spec& spec : specs) {

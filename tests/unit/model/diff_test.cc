@@ -12,7 +12,7 @@ using testing::content;
 using testing::file_of;
 using testing::opaque;
 
-// Each tensor's content by a number.
+// A manifest. A number determines the content of each tensor.
 Manifest of(std::vector<std::pair<testing::Spec, std::uint64_t>> tensors, std::uint64_t config = 1) {
   std::vector<testing::Spec> specs;
   for (auto& [spec, seed] : tensors) specs.push_back(spec);

@@ -10,7 +10,7 @@ namespace {
 using testing::file_of;
 using testing::tree_of;
 
-// The dict of a version 1.0 header, after its form has been checked.
+// Checks the form of a version 1.0 header, and returns its dict.
 std::string dict_of(const std::string& header) {
   REQUIRE(header.size() % 64 == 0);
   REQUIRE(header.substr(0, 8) == std::string("\x93NUMPY\x01\x00", 8));

@@ -16,7 +16,7 @@ using testing::content;
 using testing::file_of;
 using testing::opaque;
 
-// A file as the reference implementation writes it; contents by number.
+// A file in the layout of the reference implementation. A number determines the content of each tensor.
 File laid_out(const std::string& path, const std::vector<std::pair<testing::Spec, std::uint64_t>>& tensors) {
   std::vector<PlacedTensor> placed;
   for (const auto& [spec, seed] : tensors)

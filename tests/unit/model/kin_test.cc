@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::uint64_t kDay = 86'400'000'000'000;
 
-// Versions by id; parents by (id, tensors that are the same of 10).
+// Versions by id. Parents are pairs of an id and a number of equal tensors, out of 10.
 class Family {
  public:
   KinVersion& add(std::uint64_t id, const std::string& model, std::uint64_t number,
@@ -38,7 +38,7 @@ class Family {
     }
     return kin.versions.back();
   }
-  // Puts the version first that the graph is about.
+  // Puts the subject of the graph first.
   const KinGraph& about(std::uint64_t id) {
     auto at = std::ranges::find(kin.versions, id, &KinVersion::id);
     std::rotate(kin.versions.begin(), at, at + 1);
@@ -61,7 +61,7 @@ std::vector<std::string> first_words(const std::string& text) {
 
 using Lines = std::vector<std::string>;
 
-// A reader of the XML that we write: tags nest, attributes are quoted, what must be escaped is.
+// True if the XML is well-formed: tags nest, attributes are quoted, special characters are escaped.
 bool well_formed(const std::string& xml) {
   std::vector<std::string> open;
   for (std::size_t at = 0; at < xml.size();) {
@@ -146,7 +146,7 @@ TEST_CASE("deep and broad kin are drawn without recursion or endless columns") {
   f.add(1, "m", 1);
   for (std::uint64_t i = 2; i <= 5000; ++i) f.add(i, "m", i, {{i - 1, 5}});
   CHECK(first_words(draw_ancestors(f.about(5000))).size() == 5000);
-  Family merges;  // each a merge of the two before it
+  Family merges;  // each merges the previous two
   merges.add(1, "m", 1);
   merges.add(2, "m", 2, {{1, 5}});
   for (std::uint64_t i = 3; i <= 500; ++i) merges.add(i, "m", i, {{i - 1, 5}, {i - 2, 5}});
@@ -202,8 +202,8 @@ TEST_CASE("graphs of 1, 3, 30 and 40 of 300 versions: a card for each, edges wit
     std::string svg = kin_svg(f.about(count));
     CHECK(well_formed(svg));
     CHECK(count_of(svg, "<g><title>") == count);
-    CHECK(count_of(svg, "stroke-width=\"2.4\" marker") == 1);  // the legend's
-    CHECK(count_of(svg, "fill=\"#eff6ff\"") == 1);             // the one that it is about
+    CHECK(count_of(svg, "stroke-width=\"2.4\" marker") == 1);  // of the legend
+    CHECK(count_of(svg, "fill=\"#eff6ff\"") == 1);             // of the graph's subject
     CHECK((svg.find("the nearest 40 of 300 versions") != std::string::npos) == (count == 40));
     CHECK(svg == kin_svg(f.kin));
   }

@@ -1,4 +1,4 @@
-// Bytes that nobody of ours wrote.
+// Hostile and damaged bytes as manifests.
 #include <doctest/doctest.h>
 
 #include <random>
@@ -19,7 +19,7 @@ std::vector<std::byte> sample() {
   return encode_manifest(manifest).value();
 }
 
-// Either refused as corrupt in one line, or a manifest that keeps every promise.
+// Checks that the bytes are refused as corrupt with a message of one line, or that they are a valid manifest.
 void check_survives(std::span<const std::byte> bytes) {
   auto manifest = decode_manifest(bytes);
   if (!manifest.ok()) {
@@ -39,7 +39,7 @@ TEST_CASE("bytes that are no manifest are refused") {
     CHECK(manifest.error().code == Errc::corrupt);
   }
   auto other = sample();
-  other[7] = std::byte{'1'};  // the identifier's last byte
+  other[7] = std::byte{'1'};  // last byte of the file identifier
   CHECK_FALSE(decode_manifest(other).ok());
 }
 
@@ -76,7 +76,7 @@ TEST_CASE("so does random damage") {
   }
 }
 
-// A FlatBuffer put together by hand: numbers are appended, forward offsets filled in when their target is reached.
+// A FlatBuffer built by hand. Numbers are appended; a forward offset is set once its target is reached.
 class RawBuffer {
  public:
   std::size_t u32(std::uint32_t value) { return number(value, 4); }
@@ -98,12 +98,12 @@ class RawBuffer {
   std::vector<std::byte> bytes_;
 };
 
-// A manifest with one file in which `uses` tensors are all the same table, whose name has `name_bytes`.
+// A manifest with one file, in which all `uses` tensors are one table. Its name has `name_bytes` bytes.
 std::vector<std::byte> repeated_tensor(std::uint32_t uses, std::uint32_t name_bytes) {
   RawBuffer raw;
   std::size_t root = raw.u32(0);
   raw.text("WFM4");
-  for (std::uint32_t word : {6, 8, 4, 0}) raw.u16(word);  // vtable: its size, the table's, files at 4; padding
+  for (std::uint32_t word : {6, 8, 4, 0}) raw.u16(word);  // vtable: its size, table size, files at 4; padding
   raw.point_here(root);
   raw.u32(8);
   std::size_t files = raw.u32(0);
@@ -135,7 +135,7 @@ std::vector<std::byte> repeated_tensor(std::uint32_t uses, std::uint32_t name_by
 TEST_CASE("a small buffer that says the same again and again is refused by what it holds") {
   auto one = decode_manifest(repeated_tensor(1, 4000));
   REQUIRE_FALSE(one.ok());
-  CHECK(one.error().message.find("unknown element type") != std::string::npos);  // read, then judged
+  CHECK(one.error().message.find("unknown element type") != std::string::npos);  // decoded, then refused
   auto names = decode_manifest(repeated_tensor(400, 4000));
   REQUIRE_FALSE(names.ok());
   CHECK(names.error().message.find("says more than it holds") != std::string::npos);

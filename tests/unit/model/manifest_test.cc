@@ -82,7 +82,7 @@ TEST_CASE("sums") {
   CHECK(stored_bytes(manifest.files[4], manifest.files[4].tensors[0]) == 0);
 }
 
-// What `spoil` makes of a good manifest is refused on both ways, for the reason `why`.
+// Checks that a good manifest changed by `spoil` is refused, with `why`, both by the encoder and by the decoder.
 void check_refused(std::string_view why, const std::function<void(Manifest&)>& spoil) {
   CAPTURE(why);
   Manifest manifest;

@@ -18,24 +18,25 @@ struct Spec {
   std::string descr = {};
 };
 
-// A content id of this length; ids with different seeds differ.
+// Returns a content id of this length. Different seeds give different ids.
 ContentId content(std::uint64_t length, std::uint64_t seed);
 
-// A file of a header extent and then one for each tensor that has bytes; npy_other has 24 of them.
+// A file with a header extent and one extent per tensor that has bytes. A tensor of type npy_other has 24 bytes.
 File file_of(std::string path, const std::vector<Spec>& tensors, std::string format = "safetensors");
 File opaque(std::string path, std::uint64_t size = 10);
 File named(std::string path, std::initializer_list<const char*> tensors);  // file_of, all F32 [2, 3]
 
-// A config.json, and a model.safetensors of a BERT with `layers` layers: tensors and names as transformers writes them.
+// A config.json and the model.safetensors of a BERT with `layers` layers, with tensors named as transformers names
+// them.
 Manifest bert(unsigned layers);
 
-// Throws what build() refuses.
+// Builds a tree. Throws the error of build().
 std::shared_ptr<const VersionTree> tree_of(Manifest manifest);
-// How many views show each tensor, by ordinal.
+// Returns the number of views of each tensor, by ordinal.
 std::vector<std::uint32_t> entries_of(const VersionTree& tree);
-// The path of a node: "models", "layers" or "tensors", and its names below that root.
+// Returns the path of a node: "models", "layers" or "tensors", then the names below that root.
 std::string path_of(const VersionTree& tree, std::uint32_t node);
-// Follows a path; throws when it is not there.
+// Returns the node at a path. Throws if it does not exist.
 std::uint32_t at(const VersionTree& tree, std::string_view path);
 bool has(const VersionTree& tree, std::string_view path);
 

@@ -8,7 +8,7 @@
 namespace weft {
 namespace {
 
-// Refused as invalid, in one line that holds `why`.
+// Checks that the status is Errc::invalid with a message of one line that contains `why`.
 void check_refused(const Status& status, std::string_view why) {
   REQUIRE_FALSE(status.ok());
   CHECK(status.error().code == Errc::invalid);

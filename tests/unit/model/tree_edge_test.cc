@@ -1,4 +1,4 @@
-// Names that clash, need escapes, or do not fit.
+// Names that collide, need escapes, or are too long.
 #include <doctest/doctest.h>
 
 #include <algorithm>

@@ -34,7 +34,7 @@ std::string_view kind_name(NodeKind kind) {
   return "?";
 }
 
-// One line for each node in the order of their numbers.
+// Returns one line per node, in the order of their numbers.
 std::string listing(const VersionTree& tree) {
   std::string text;
   for (std::uint32_t i = 0; i < tree.size(); ++i)

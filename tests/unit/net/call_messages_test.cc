@@ -48,7 +48,7 @@ TEST_CASE("messages that are out of bounds are refused") {
   CHECK(!decode_body({}).ok());
   CHECK(!decode_body(random_bytes(100, 3)).ok());
   CHECK(!decode_body(encode_body(CallMessage{1, random_bytes(kRequestBytesMax + 1, 1)})).ok());
-  CHECK(!decode_body(encode_body(AnswerMessage{1, {}, net::random_bytes(), {}})).ok());  // a long head in no window
+  CHECK(!decode_body(encode_body(AnswerMessage{1, {}, net::random_bytes(), {}})).ok());  // a long head without a window
   CHECK(!decode_body(encode_body(AnswerMessage{1, {}, net::random_bytes(), {{0, 1, kHeadBytesMax + 1}}})).ok());
   AnswerMessage many{1, {}, {}, std::vector<RemoteWindow>(kAnswerWindowsMax + 2)};
   CHECK(!decode_body(encode_body(many)).ok());

@@ -1,4 +1,4 @@
-// Connections of a transport end, and are made anew.
+// Connections of a transport that end and are replaced.
 #include <arpa/inet.h>
 #include <doctest/doctest.h>
 #include <netinet/in.h>
@@ -19,7 +19,7 @@ using Clock = std::chrono::steady_clock;
 
 namespace {
 
-constexpr auto kPatience = 20s;  // what a broken transport would cost
+constexpr auto kPatience = 20s;  // how long a broken transport makes a test wait
 constexpr std::byte kMessage{7};
 
 std::unique_ptr<Transport> open(const char* provider, std::uint16_t port, Transport::Receiver receiver) {
@@ -39,7 +39,7 @@ sockaddr_in socket_address(const Transport& transport) {
   return address;
 }
 
-// Sends until something has come: messages are lost with their connection.
+// Sends until a message arrives: messages are lost with their connection.
 bool is_reached(Transport& from, PeerId to, const std::atomic<int>& came) {
   const int before = came;
   for (const auto end = Clock::now() + kPatience; came == before && Clock::now() < end;

@@ -88,7 +88,7 @@ TEST_CASE("what is said cannot be changed on the way") {
     const auto view = parse_frame(welcome);
     if (!view.ok()) continue;
     const auto agreed = caller.welcomed(*view);
-    // Padding of the encoding, and the header's unused fields, say nothing.
+    // The padding of the encoding and the unused fields of the header carry no information.
     if (agreed.ok()) CHECK(answerer->confirmed(view_of(agreed->confirm)).ok());
   }
 }

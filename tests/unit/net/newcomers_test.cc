@@ -17,7 +17,7 @@ EndpointAddress address(std::size_t number) {
   return out;
 }
 
-// How many of so many addresses, from this one on, are admitted.
+// Returns how many of 1,000 addresses, from number `first` on, are admitted.
 std::size_t admitted(Newcomers& newcomers, std::size_t first, bool proved, Newcomers::Clock::time_point now) {
   std::size_t count = 0;
   for (std::size_t i = 0; i < 1000; ++i)

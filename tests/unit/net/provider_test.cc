@@ -6,7 +6,7 @@
 namespace weft::net {
 namespace {
 
-// A list, as fi_getinfo returns it.
+// A list in the form that fi_getinfo() returns.
 InfoPtr list_of(std::initializer_list<std::uint32_t> protocols) {
   InfoPtr list;
   fi_info** end = nullptr;

@@ -18,7 +18,7 @@ TEST_CASE("windows are open for a lease from the call on, and for another from e
   CHECK(lease.is_question_due(kCalled + kSignEvery));
   const auto number = lease.ask(kCalled + seconds(3));
   CHECK_FALSE(lease.is_question_due(kCalled + seconds(3)));
-  CHECK(lease.until() == kCalled + kWindowLease);  // the question may be lost
+  CHECK(lease.until() == kCalled + kWindowLease);  // the question may get lost
   lease.renewed(number);
   CHECK(lease.until() == kCalled + seconds(3) + kWindowLease);
 }

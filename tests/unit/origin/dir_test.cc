@@ -21,7 +21,7 @@ struct LocalPack {
   std::string file;
 };
 
-// Blobs of these sizes with a hole before each.
+// Makes a pack of blobs of these sizes, each after a hole of 4 KiB.
 LocalPack make_pack(const std::string& file, PackId id, const std::vector<std::size_t>& sizes) {
   LocalPack pack{{id, 0, {}}, file};
   std::string bytes;
@@ -91,7 +91,7 @@ TEST_CASE("a pack that is put at an origin is there byte for byte, with its tabl
   const auto toc = origin.toc(0xabc);
   REQUIRE(toc.ok());
   CHECK(toc->entries.size() == 3);
-  CHECK(put(origin, pack).ok());  // again
+  CHECK(put(origin, pack).ok());  // a repeated put succeeds
   CHECK(std::filesystem::is_empty(origin.path() + "/tmp"));
 }
 

@@ -1,4 +1,4 @@
-// Records of an origin's journal: read when they are hostile, and put together.
+// Records of an origin's journal: parsing, also of hostile bytes, and merging.
 #include "origin/names.h"
 
 #include <doctest/doctest.h>
@@ -46,7 +46,7 @@ bool decodes(const Said& said) {
 TEST_CASE("what was said is read as it was written, under a name that all nodes give it") {
   VersionRow row = version("org/model", 3, 5, {});
   row.message = "text";
-  VersionRow elsewhere = row;  // as another node has it
+  VersionRow elsewhere = row;  // the same version on another node
   elsewhere.id = 77;
   elsewhere.born = 99;
   CHECK(said_name(row, "one") == said_name(elsewhere, "one"));
@@ -99,9 +99,9 @@ TEST_CASE("records that are cut, of impossible names and numbers, or of an unkno
 TEST_CASE("of a tag's records the last counts, whatever clocks say within minutes") {
   CHECK(last({tag(1, 10, 1), tag(2, 20, 2), tag(0, 21, 3)}) == 0);
   CHECK(last({tag(0, 21, 3), tag(2, 20, 2), tag(1, 10, 1)}) == 0);
-  CHECK(last({tag(1, kMinute, 1), tag(2, 1, 2)}) == 2);                // the second node's clock is behind
-  CHECK(last({tag(1, 10 * kMinute, 1), tag(2, 1, 2)}) == 1);           // a registry that was set back
-  CHECK(last({tag(1, kMinute, 1, "two"), tag(2, 1, 2, "one")}) == 1);  // of another registry
+  CHECK(last({tag(1, kMinute, 1), tag(2, 1, 2)}) == 2);                // the clock of the second node is slow
+  CHECK(last({tag(1, 10 * kMinute, 1), tag(2, 1, 2)}) == 1);           // the registry was reset
+  CHECK(last({tag(1, kMinute, 1, "two"), tag(2, 1, 2, "one")}) == 1);  // the records are of two registries
   CHECK(last({tag(2, 1, 9), tag(1, kMinute, 7), tag(0, kMinute + 1, 8)}) == 2);
 }
 
@@ -110,7 +110,7 @@ TEST_CASE("versions come by time, numbers of a model ascending, parents first") 
   CHECK(order_of({version("a", 1, 1, {{"b", 2, true, 0, 0, 0}}), version("b", 1, 9, {}), version("b", 2, 8, {})}) ==
         "b1 b2 a1 ");
   CHECK(order_of({version("a", 1, 1, {{"b", 1, true, 0, 0, 0}}), version("b", 1, 2, {{"a", 1, true, 0, 0, 0}})}) ==
-        "b1 a1 ");  // in a circle
+        "b1 a1 ");  // a cycle of parents
   std::vector<VersionRow> chain;
   for (std::uint64_t i = 1; i <= 100'000; ++i) chain.push_back(version("m", i, 1'000'000 - i, {}));
   CHECK(order_of(chain).starts_with("m1 m2 m3 "));

@@ -1,4 +1,4 @@
-// A store is made again from an origin, and from a damaged one.
+// Restores a store from an origin, also from a damaged one.
 #include <doctest/doctest.h>
 
 #include <filesystem>
@@ -20,7 +20,7 @@ namespace {
 
 constexpr std::string_view kCluster = "00000000-0000-4000-8000-00000000000a";
 
-// An origin as nodes of a cluster leave it: models a (1 to 3, 2 removed) and org/b (1), with tags.
+// An origin as the nodes of a cluster leave it: models a (versions 1 and 3; 2 is removed) and org/b (1), with tags.
 struct Left {
   Fixture node;
   TempDir dir;
@@ -71,8 +71,8 @@ struct Left {
     const auto snapshot = must(node.store->snapshot());
     return must(origin.places(must(snapshot->version(1)).manifest)).blobs[0].second.pack;
   }
-  std::string first_pack() const { return pack_path(target, pack_of_first()); }  // that was restored
-  PackToc toc_of_newest() const {                                                // of the pack that org/b@1 alone has
+  std::string first_pack() const { return pack_path(target, pack_of_first()); }  // of the restored store
+  PackToc toc_of_newest() const {                                                // of the pack that only org/b@1 uses
     const auto snapshot = must(node.store->snapshot());
     const VersionRow row = must(snapshot->version(must(snapshot->model("org/b")).id, 1));
     for (const auto& [id, where] : must(origin.places(row.manifest)).blobs) {
@@ -151,7 +151,7 @@ TEST_CASE("damaged bytes are named and refused; with leave to lose them what nee
   const auto snapshot = must(left.node.store->snapshot());
   const auto places = must(left.origin.places(row_of(*snapshot, "org/b", 1).manifest));
   const auto before = must(left.origin.places(row_of(*snapshot, "a", 3).manifest));
-  for (const auto& [id, place] : places.blobs)  // of the one tensor that org/b alone has
+  for (const auto& [id, place] : places.blobs)  // in the one tensor that only org/b has
     if (id.length == 16384 && !before.find(id)) flip(pack_path(left.dir.path(), place.pack), place.offset + 100);
   const RestoreReport refused = left.restore();
   CHECK(refused.refused);
@@ -220,7 +220,7 @@ TEST_CASE("what is damaged in one pack of an origin and whole in another is take
   const Left left;
   const PackToc toc = must(left.origin.toc(left.pack_of_first()));
   const std::string pack = pack_path(left.dir.path(), toc.pack);
-  PackToc twin = toc;  // another node published the same
+  PackToc twin = toc;  // the pack of another node that published the same files
   twin.pack = 0x77;
   left.add_pack(twin, read_text(pack));
   std::string expected = "are damaged; found whole all the same";
@@ -370,7 +370,7 @@ TEST_CASE("an interrupted restore is no store, and goes on where it was") {
   write_file(other_pack, "bytes");
   const auto inode = must(stat_file(left.first_pack())).st_ino;
   CHECK(left.restore().problems.empty());
-  CHECK(must(stat_file(left.first_pack())).st_ino == inode);  // it was not copied again
+  CHECK(must(stat_file(left.first_pack())).st_ino == inode);  // the pack was not copied again
   CHECK(!std::filesystem::exists(other_pack));
   CHECK(std::filesystem::is_empty(left.target + "/tmp"));
   left.check_sound();

@@ -1,4 +1,4 @@
-// Large reads of an origin on a disk; what every source does is in tests/conformance.
+// Large reads from an origin on a disk. tests/conformance covers the behaviour common to all sources.
 #include "weft/origin.h"
 
 #include <doctest/doctest.h>
@@ -25,7 +25,7 @@ using namespace std::chrono_literals;
 
 constexpr std::size_t kSize = (5U << 20U) + 1234;
 
-// One version of one file at an origin, whose large extent lies behind its header.
+// An origin with one version of one file, which has a large extent after its header.
 struct LargeFile {
   Fixture node;
   TempDir dir;

@@ -41,7 +41,7 @@ struct Staged {
     REQUIRE_MESSAGE(staged.ok(), (staged.ok() ? "" : staged.error().message));
     return progress.bytes_done;
   }
-  // Everything of a version, from the origin alone.
+  // Reads and verifies all bytes of a version from the origin.
   void check_whole(const VersionRow& row) const {
     VerifiedSource source(origin_source(origin.path()));
     const auto manifest = source.manifest(row.manifest, deadline_in(10s));

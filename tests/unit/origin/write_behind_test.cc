@@ -1,4 +1,5 @@
-// What a node hears of names goes to the origin: once, also after a restart, and not while it hangs.
+// The journal of an origin gets each catalog event once, also after a restart. A hanging origin does not block the
+// node.
 #include "origin/write_behind.h"
 
 #include <doctest/doctest.h>
@@ -66,7 +67,7 @@ struct Told {
     CHECK(must(store->mirror(changes, revision)).problems.empty());
   }
   std::vector<VersionId> unsaved() const { return must(must(store->snapshot())->unsaved(0, SIZE_MAX)); }
-  // Everything that is not there yet; how many records that was.
+  // Writes all missing records, and returns their number.
   std::uint64_t tell() const {
     WriteBehind behind(*store, origin);
     must(behind.wait(kNever));
@@ -78,7 +79,7 @@ struct Told {
     REQUIRE(!waited.ok());
     return waited.error();
   }
-  // As where its file system is not mounted.
+  // Replaces the origin by an empty directory, as if its file system were not mounted.
   void put_away(const std::string& to) const {
     std::filesystem::rename(origin, to);
     must(make_directory(origin));
@@ -142,7 +143,7 @@ TEST_CASE("where the origin was that is known, none and another are refused, and
     CHECK_MESSAGE(none.message.find(part) != std::string::npos, none.message);
   CHECK(std::filesystem::is_empty(told.origin));
   const std::string other = must(OriginDir::open(told.origin, kCluster)).uuid();
-  told.open();  // also after a restart
+  told.open();  // the store still knows the first origin after a restart
   CHECK(told.refusal().message.find("got the origin " + other) != std::string::npos);
   CHECK(told.records().empty());
   std::filesystem::remove_all(told.origin);
@@ -174,7 +175,7 @@ TEST_CASE("the origin of another cluster is refused by name, until it is taken o
   CHECK(told.tell() == 2);
   CHECK(must(told.store->origin()) == theirs.uuid());
   CHECK(must(OriginDir::open_existing(told.origin)).cluster() == kCluster);
-  // And once it is known, when the others took it back.
+  // The error is the same for a known origin, after the other cluster took it back.
   must(theirs.take_over("a third"));
   must(theirs.take_over("another cluster"));
   told.hear({MirroredRemoval{"a", 2, 70}}, 4);
@@ -202,7 +203,7 @@ TEST_CASE("another origin is not taken once who asked for it has gone") {
   auto hangs = std::make_unique<HangingFile>(hanging);
   told.hear({heard("a", 2)}, 3);
   WriteBehind behind(*told.store, told.origin);
-  std::this_thread::sleep_for(200ms);  // it hangs there by then
+  std::this_thread::sleep_for(200ms);  // by now it hangs in the first read
   const auto end = std::chrono::steady_clock::now() + 300ms;
   const auto late = [end] { return std::chrono::steady_clock::now() > end; };
   CHECK(behind.take_new_origin(late).error().code == Errc::cancelled);
@@ -231,7 +232,8 @@ TEST_CASE("a new origin makes all that this node published unsaved again, also w
 TEST_CASE("versions that cannot get there keep no others waiting, whether somebody waits for them or not") {
   Told told;
   std::vector<MirrorChange> changes;
-  for (std::uint64_t number = 1; number <= 70; ++number) changes.emplace_back(own("stuck", number));  // by no manifest
+  // of a manifest that does not exist
+  for (std::uint64_t number = 1; number <= 70; ++number) changes.emplace_back(own("stuck", number));
   for (const std::uint64_t number : {1001, 1002}) changes.emplace_back(own("other", number));
   told.hear(changes, 3);
   const OriginDir origin = must(OriginDir::open(told.origin, kCluster));

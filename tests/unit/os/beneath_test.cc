@@ -57,7 +57,7 @@ TEST_CASE("what of a path is followed is the caller's choice, and never leads ou
   for (const Resolve resolve : {Resolve::no_links, Resolve::no_links_no_mounts}) {
     CHECK(open("sub/file", O_RDONLY, resolve) == 0);
     CHECK(open("name", O_RDONLY, resolve) == -ELOOP);
-    CHECK(open("name", O_PATH | O_NOFOLLOW, resolve) == 0);  // the link itself
+    CHECK(open("name", O_PATH | O_NOFOLLOW, resolve) == 0);  // opens the link itself
   }
   CHECK(open("name", O_RDONLY, Resolve::links_within) == 0);
   for (const Resolve resolve : {Resolve::no_links, Resolve::no_links_no_mounts, Resolve::links_within}) {
@@ -119,7 +119,7 @@ TEST_CASE("only the inode that is meant is removed") {
   CHECK(read_text(w.dir / "in/sub/file") == "another's");
   CHECK(sub.remove("other", file).ok());
   CHECK_FALSE(fs::exists(w.dir / "in/sub/other"));
-  CHECK(sub.remove("other", file).ok());  // gone already
+  CHECK(sub.remove("other", file).ok());  // it is already gone
   CHECK(w.in.remove("sub", directory).error().code == Errc::exists);
   fs::remove(w.dir / "in/sub/file");
   CHECK(w.in.remove("sub", directory).ok());
@@ -160,7 +160,7 @@ TEST_CASE("calls on a path of several components follow no link on the way") {
 TEST_CASE("files below a directory are made, renamed, linked and removed") {
   World w;
   CHECK(w.in.open_file("sub/new", O_WRONLY | O_CREAT).ok());
-  CHECK(w.in.open_file("sub/new", O_WRONLY | O_CREAT).ok());  // that which is there
+  CHECK(w.in.open_file("sub/new", O_WRONLY | O_CREAT).ok());  // opens the existing file
   CHECK(w.in.make_directory("sub/deep", 0755).ok());
   CHECK(w.in.make_directory("sub/deep", 0755).error().code == Errc::exists);
   CHECK(w.in.rename("sub/file", w.in, "sub/new").ok());
@@ -237,7 +237,7 @@ TEST_CASE("a tree is removed however deep it is") {
   const TempDir dir;
   constexpr int kDeep = 60'000;
   const Fd home = must(weft::open_file(dir.path(), O_RDONLY | O_DIRECTORY));
-  for (int i = 0; i < kDeep; ++i) {  // from the inside out
+  for (int i = 0; i < kDeep; ++i) {  // from the innermost directory outwards
     REQUIRE(::mkdirat(home.get(), "next", 0700) == 0);
     if (i > 0) REQUIRE(::renameat(home.get(), "top", home.get(), "next/inner") == 0);
     REQUIRE(::renameat(home.get(), "next", home.get(), "top") == 0);

@@ -16,7 +16,7 @@ using namespace weft;
 
 namespace {
 
-// A page of a file that ends before it.
+// A mapped page past the end of its file.
 class PastTheEnd {
  public:
   PastTheEnd() : fd_(::memfd_create("short", 0)), page_(::mmap(nullptr, 4096, PROT_READ, MAP_SHARED, fd_, 0)) {}
@@ -31,7 +31,7 @@ class PastTheEnd {
   void* page_;
 };
 
-// Of a page that may not be read: a null pointer would be UBSan's to report.
+// Reads a page that is not readable. UBSan would report a null pointer.
 void wild_read() {
   void* page = ::mmap(nullptr, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   static_cast<void>(*static_cast<volatile char*>(page));
@@ -62,7 +62,7 @@ TEST_CASE("guards nest, and an assertion's hook leaves the innermost") {
   });
   CHECK_FALSE(inner);
   CHECK_FALSE(outer);
-  escape_fault_guard();  // in no guard: nothing
+  escape_fault_guard();  // outside of any guard: no effect
 }
 
 TEST_CASE("threads are guarded each for itself") {
@@ -94,6 +94,7 @@ TEST_CASE("a fault outside of every guard is fatal as before") {
   int status = 0;
   ::waitpid(pid, &status, 0);
   CHECK(WIFEXITED(status));
-  // The handler of before gets it; installed by an earlier test's guard, ours hands back to what was there then.
+  // The previous handler gets the signal. If an earlier test's guard installed ours, ours passes it to the handler
+  // before it.
   CHECK((WEXITSTATUS(status) == 42 || WIFSIGNALED(status)));
 }

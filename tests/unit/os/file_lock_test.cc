@@ -45,8 +45,9 @@ TEST_CASE("who looks for a lock takes none") {
   CHECK(lock_bytes(a.get(), LockKind::shared, {3, 1}, "f").ok());
   CHECK(is_excluded(b, LockKind::exclusive, {3, 1}));
   CHECK_FALSE(is_excluded(b, LockKind::shared, {3, 1}));
-  CHECK_FALSE(is_excluded(a, LockKind::exclusive, {3, 1}));                                 // its own description's
-  CHECK(lock_bytes(b.get(), LockKind::exclusive, {4, 1}, "f").error().code != Errc::busy);  // not open for writing
+  CHECK_FALSE(is_excluded(a, LockKind::exclusive, {3, 1}));  // the lock is of the same open file description
+  // `b` is not open for writing
+  CHECK(lock_bytes(b.get(), LockKind::exclusive, {4, 1}, "f").error().code != Errc::busy);
 }
 
 TEST_CASE("locks of bytes outlive a process that shares their description, and end with its last copy") {

@@ -41,9 +41,9 @@ TEST_CASE("only whole blocks of zeros, many in a row, are left out") {
   REQUIRE(runs.size() == 1);
   CHECK(runs[0].offset == 300'000 / kHoleBlock * kHoleBlock);
   CHECK(runs[0].length == kHoleBlock);
-  bytes[300'000 + kHoleMin / 2] = std::byte{1};  // too near for a hole between them
+  bytes[300'000 + kHoleMin / 2] = std::byte{1};  // too close for a hole in between
   CHECK(data_runs(0, bytes).size() == 1);
-  runs = data_runs(100, bytes);  // the first and the last block are no whole ones
+  runs = data_runs(100, bytes);  // the first and last block are incomplete
   REQUIRE(runs.size() == 3);
   CHECK(runs[0].offset == 0);
   CHECK(runs[0].length == kHoleBlock - 100);

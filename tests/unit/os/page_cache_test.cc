@@ -27,7 +27,7 @@ std::uint64_t pages(int fd, std::uint64_t offset, std::uint64_t length) {
   return *found;
 }
 
-// What was asked for may still be on its way.
+// Waits until the pages are cached: reads may still be running.
 bool comes_in(int fd, std::uint64_t offset, std::uint64_t length) {
   for (int i = 0; i < 1000; ++i) {
     if (pages(fd, offset, length) * page_bytes() >= length) return true;
@@ -45,25 +45,25 @@ TEST_CASE("what is brought in is what was asked for, and nothing beside it") {
     MESSAGE("not tried: no page of a file can be dropped here");
     return;
   }
-  bring_in(fd.get(), 2 * kMiB, 2 * kMiB);  // a large page where there are such
+  bring_in(fd.get(), 2 * kMiB, 2 * kMiB);  // a large page, if the kernel supports them
   CHECK(comes_in(fd.get(), 2 * kMiB, 2 * kMiB));
   CHECK(pages(fd.get(), 0, 2 * kMiB) == 0);
   CHECK(pages(fd.get(), 4 * kMiB, kSize - 4 * kMiB) == 0);
 
-  bring_in(fd.get(), 4 * kMiB + 8192, kMiB);  // a part of one
+  bring_in(fd.get(), 4 * kMiB + 8192, kMiB);  // a part of a large page
   CHECK(comes_in(fd.get(), 4 * kMiB + 8192, kMiB));
   CHECK(pages(fd.get(), 4 * kMiB, 2 * kMiB) * page_bytes() == kMiB);
 
-  bring_in(fd.get(), 4 * kMiB, 2 * kMiB);  // what is missing of one
+  bring_in(fd.get(), 4 * kMiB, 2 * kMiB);  // the missing rest of a large page
   CHECK(comes_in(fd.get(), 4 * kMiB, 2 * kMiB));
 
   start_reading(fd.get(), 0, 4096);
   CHECK(comes_in(fd.get(), 0, 4096));
-  bring_in(fd.get(), 0, 2 * kMiB);  // somebody reads there
+  bring_in(fd.get(), 0, 2 * kMiB);  // a reader is active there
   std::this_thread::sleep_for(std::chrono::milliseconds(50));
   CHECK(pages(fd.get(), 0, 2 * kMiB) == 4096 / page_bytes());
 
-  bring_in(fd.get(), 6 * kMiB, kSize - 6 * kMiB);  // the last one
+  bring_in(fd.get(), 6 * kMiB, kSize - 6 * kMiB);  // the last large page
   CHECK(comes_in(fd.get(), 6 * kMiB, kSize - 6 * kMiB));
 }
 
@@ -78,6 +78,6 @@ TEST_CASE("what is forgotten leaves the page cache, and nothing beside it") {
   read_exactly_from_now_on(fd.get());
   REQUIRE(read_exact(fd.get(), 0, bytes, "file").ok());
   forget_pages(fd.get(), kMiB, 2 * kMiB);
-  CHECK(pages(fd.get(), kMiB, 2 * kMiB) < 2 * kMiB / page_bytes() / 4);  // of a large page a part stays
+  CHECK(pages(fd.get(), kMiB, 2 * kMiB) < 2 * kMiB / page_bytes() / 4);  // a large page may keep a part
   CHECK(pages(fd.get(), 0, kMiB / 2) * page_bytes() == kMiB / 2);
 }

@@ -41,7 +41,7 @@ TEST_CASE("reading a page or mapping it is a use, bringing it in and looking at 
   for (const std::uint64_t page : {0 * kMiB, 1 * kMiB, 2 * kMiB, 4 * kMiB, 6 * kMiB}) {
     CAPTURE(page);
     CHECK_FALSE(page_used(fd.get(), page));
-    CHECK_FALSE(page_used(fd.get(), page));  // nor is looking at it
+    CHECK_FALSE(page_used(fd.get(), page));  // page_used() itself is no use
   }
 
   std::byte byte{};

@@ -1,4 +1,4 @@
-// Whether anybody can have written to a file for some time.
+// Read leases: they tell whether a file can have been written to.
 #include <doctest/doctest.h>
 #include <fcntl.h>
 
@@ -21,7 +21,7 @@ TEST_CASE("a lease ends when somebody opens the file for writing") {
   CHECK(lease->holds());
   const Fd reader = must(open_file(dir / "x", O_RDONLY));
   CHECK(lease->holds());
-  // It does not wait, and the lease is broken all the same.
+  // The writer does not wait, but its open breaks the lease.
   CHECK_FALSE(Fd(::open((dir / "x").c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC)).valid());
   CHECK_FALSE(lease->holds());
 }

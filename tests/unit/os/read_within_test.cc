@@ -26,7 +26,7 @@ TEST_CASE("a file that is not there is an error") {
 
 TEST_CASE("a file that never answers is given up") {
   TempDir dir;
-  REQUIRE(::mkfifo((dir / "fifo").c_str(), 0600) == 0);  // nobody will ever write to it
+  REQUIRE(::mkfifo((dir / "fifo").c_str(), 0600) == 0);  // no process ever writes to it
   auto text = read_file_within(dir / "fifo", 10, milliseconds(20));
   REQUIRE_FALSE(text.ok());
   CHECK(text.error().code == Errc::busy);

@@ -18,7 +18,7 @@ namespace {
 
 using testing::must;
 
-// What the kernel reads there, as it does for a peer; nothing when it cannot.
+// Reads 16 bytes through the kernel, as a read for a peer does. Empty if the kernel cannot read them.
 std::string read_at(const std::byte* at) {
   std::string into(16, '?');
   const iovec local{into.data(), into.size()};

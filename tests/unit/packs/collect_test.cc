@@ -69,7 +69,7 @@ TEST_CASE("a pack that is more than a fifth dead is rewritten, and living blobs 
   CHECK(store.fsck().clean());
   report = store.gc();
   CHECK(report.packs_deleted + report.packs_compacted + report.disk_bytes_freed == 0);
-  auto again = store.publish(parts);  // what was freed comes anew
+  auto again = store.publish(parts);  // the freed blobs are stored again
   CHECK(again == ids);
   CHECK(store.new_blobs.size() == 4);
   CHECK(store.holds(again, parts));
@@ -112,7 +112,7 @@ TEST_CASE("many tiny packs become one") {
   CHECK(store.pack_files().size() == 2);
   CHECK(store.holds(ids, parts));
   Bytes bytes(parts[3].size());
-  must(read_exact(used.pack->fd(), used.offset, bytes, "pack"));  // it was open, and is gone
+  must(read_exact(used.pack->fd(), used.offset, bytes, "pack"));  // the deleted pack is still open
   CHECK(bytes == parts[3]);
   CHECK(store.fsck().clean());
 }
@@ -146,7 +146,7 @@ TEST_CASE("a pack that lost its end keeps no other from being compacted") {
 
 namespace {
 
-// Whether two files in this directory share blocks after a copy: then gc rewrites every pack that has dead blobs.
+// True if two files in this directory share blocks after a copy. gc then rewrites each pack that has dead blobs.
 bool shares_blocks(const PackStore& store) {
   write_file(store.dir / "from", std::string(kPackBlock, 'x'));
   const Fd from = must(open_file(store.dir / "from", O_RDONLY));
@@ -154,7 +154,7 @@ bool shares_blocks(const PackStore& store) {
   return clone_file(from.get(), to.get());
 }
 
-// Runs something once, when a blob is read.
+// Calls a function once, when a blob is read.
 class AtFirstRead final : public Progress {
  public:
   explicit AtFirstRead(std::function<void()> run) : run_(std::move(run)) {}
@@ -162,7 +162,7 @@ class AtFirstRead final : public Progress {
   void advance(std::uint64_t) override {}
   void phase(std::string_view) override {}
   bool cancelled() const override {
-    if (++polls_ == 3) run_();  // before each of two passes over packs it is asked once
+    if (++polls_ == 3) run_();  // polls before it: one for each of the two passes over packs
     return false;
   }
 
@@ -184,7 +184,7 @@ TEST_CASE("a pack with few dead blobs waits, is told of, and is rewritten on dem
     CHECK(report.packs_compacted + report.blobs_freed == 0);
     CHECK(report.dead_bytes == ids[4].length);
     CHECK(store.pack_files() == before);
-    CHECK(store.index.state().places.contains(ids[4]));  // an import may take it up
+    CHECK(store.index.state().places.contains(ids[4]));  // an import may reuse the blob
   }
   const GcReport foreseen = store.collect({{true, 0, true}});
   CHECK(foreseen.packs_compacted == 1);
@@ -237,7 +237,7 @@ TEST_CASE("a pack that is being filled, or that a publish relies on, is left alo
     CHECK(store.collect(input).busy_packs == 1);
   }
   CHECK(store.pack_files().size() == 2);
-  const Fd reader = must(open_file(pack_path(store.path, pack), O_RDONLY));  // of any user who may read it
+  const Fd reader = must(open_file(pack_path(store.path, pack), O_RDONLY));  // a reader's lock: any user could hold one
   must(lock_fd(reader.get(), LockKind::shared, LockWait::no, "pack"));
   CHECK(store.gc().packs_deleted == 1);
 }
@@ -320,9 +320,9 @@ TEST_CASE("gc leaves a pack alone of which the index has lost rows") {
   const auto parts = tensors(6, 600 * kKiB, 1);
   const auto ids = store.publish(parts);
   store.index.lose(ids[0]);
-  store.index.release(std::vector(ids.begin() + 1, ids.begin() + 4));  // half of it is dead
+  store.index.release(std::vector(ids.begin() + 1, ids.begin() + 4));  // half of the pack is dead
   CHECK(store.gc().packs_compacted == 0);
-  store.index.release(std::vector(ids.begin() + 4, ids.end()));  // and now all that is known
+  store.index.release(std::vector(ids.begin() + 4, ids.end()));  // all blobs that the index knows are dead
   CHECK(store.gc().packs_deleted == 0);
   CHECK(store.pack_files().size() == 2);
 }

@@ -21,7 +21,7 @@ TEST_CASE("the new blobs of an import are found by their content, however many t
   CHECK(fresh.find_hinted(id(77).length, 77) == 77);
   CHECK(fresh.all().size() == 10'000);
 
-  // A second claim of the same content is another blob; the first one is found.
+  // A second claim of the same content makes another blob. find() returns the first one.
   CHECK(fresh.claim(id(5), 0, false) == 10'000);
   CHECK(fresh.find(id(5)) == 5);
 }

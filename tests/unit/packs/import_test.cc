@@ -23,7 +23,7 @@ Bytes part(std::size_t bytes, std::uint64_t seed) {
   return random_bytes(bytes, seed);
 }
 
-// Header, tensors that fit a window of 2 MiB, some that do not, odd lengths.
+// A header, tensors that fit into a window of 2 MiB, tensors that do not, and odd lengths.
 std::vector<Bytes> model(std::uint64_t seed) {
   return {part(3001, seed),     part(700 * kKiB, seed + 1),     part(17, seed + 2),      part(3 * kMiB + 5, seed + 3),
           part(kMiB, seed + 4), part(900 * kKiB + 1, seed + 5), part(5 * kMiB, seed + 6)};
@@ -172,7 +172,7 @@ void flip(const std::string& path, std::uint64_t offset) {
   must(write_exact(fd.get(), offset, byte, path));
 }
 
-// Adds a file and checks that no byte of it is read twice.
+// Adds a file and checks that each byte is read once.
 std::vector<ContentId> add_reading_once(PackStore& store, Importer& import, const std::vector<Bytes>& parts,
                                         std::multiset<std::uint64_t>& reads) {
   reads.clear();
@@ -200,14 +200,14 @@ TEST_CASE("an import reads its source once, whatever the store has") {
   auto parts = model(1);
   CHECK(publish(parts) == parts.size());
   CHECK(publish(parts) == 0);
-  parts[3] = part(parts[3].size(), 9);  // the shape is known, the content is not
+  parts[3] = part(parts[3].size(), 9);  // known length, new content
   CHECK(publish(parts) == 1);
-  parts[6].back() ^= std::byte{1};  // begins like known content
+  parts[6].back() ^= std::byte{1};  // its head equals that of known content
   CHECK(publish(parts) == 1);
   Bytes little = part(20 * kKiB, 5);
   CHECK(publish({little}) == 1);
   auto whole = model(100);
-  whole.insert(whole.begin() + 2, little);  // stored as it is, known part included
+  whole.insert(whole.begin() + 2, little);  // stored whole, including the known part
   CHECK(publish(whole) == whole.size() - 1);
 }
 
@@ -236,7 +236,7 @@ TEST_CASE("holes of a source are not read, and are zeros all the same") {
     CHECK(extents[i].id == identity(parts[i]));
     ids.push_back(extents[i].id);
   }
-  CHECK(reads <= 12);  // of 35 MiB, a MiB each
+  CHECK(reads <= 12);  // of 1 MiB each, for a file of 35 MiB
   store.index.publish(import->new_blobs(), ids);
   CHECK(store.holds(ids, parts));
 }
@@ -253,7 +253,7 @@ TEST_CASE("content that begins like stored content is another content") {
     CHECK(store.new_blobs.size() == 1);
     CHECK(store.holds({one[1], two[1]}, {first, second}));
     CHECK(store.publish({second, first}) == std::vector{two[1], one[1]});
-    CHECK(store.new_blobs.size() <= 1);  // the hint leads to one of them: the other one is written, and dropped
+    CHECK(store.new_blobs.size() <= 1);  // the hint leads to one of the two: the other is written, then dropped
     CHECK(store.fsck().clean());
   }
 }
@@ -277,7 +277,7 @@ TEST_CASE("a hint that is missing or wrong changes nothing but the way") {
   CHECK(store.new_blobs.empty());
   CHECK(store.shared_bytes == large.size());
   CHECK(store.disk_bytes() == before);
-  // What was written for nothing leaves no room between others.
+  // Bytes that were written in vain leave no gap between other blobs.
   auto more = store.publish({part(5000, 3), large, part(6000, 4)});
   CHECK(store.holds(more, {part(5000, 3), large, part(6000, 4)}));
   CHECK(store.disk_bytes() <= before + 32 * kKiB);
@@ -305,7 +305,7 @@ TEST_CASE("content whose stored bytes are damaged is stored anew") {
         CHECK(store.new_blobs[0].id == ids[hurt]);
         CHECK(store.new_blobs[0].replaces);
         CHECK(store.holds(ids, parts));
-        CHECK(store.fsck().clean());  // the damaged copy is dead
+        CHECK(store.fsck().clean());  // the damaged copy is not live
         CHECK(store.gc().bytes_freed == 0);
         CHECK(store.holds(ids, parts));
       }
@@ -415,7 +415,7 @@ TEST_CASE("an import that is stopped, fails or is dropped leaves nothing") {
     finished = added.ok();
     if (!finished) CHECK(added.error().code == Errc::cancelled);
   }
-  CHECK(stops > 5);  // every read asks
+  CHECK(stops > 5);  // each read polls for cancellation
   {
     auto import = store.begin();
     must(store.add(*import, parts));
@@ -441,7 +441,7 @@ TEST_CASE("what an import relies on is locked until the import goes") {
   PackStore store;
   auto parts = model(1);
   auto ids = store.publish(parts);
-  store.index.release(ids);  // removed meanwhile
+  store.index.release(ids);  // the version was removed meanwhile
   auto import = store.begin();
   CHECK(must(store.add(*import, parts)) == ids);
   CHECK(import->new_blobs().empty());

@@ -1,4 +1,4 @@
-// A store's packs over an index in memory.
+// The packs of a store over an index in memory.
 #pragma once
 
 #include <doctest/doctest.h>
@@ -53,7 +53,7 @@ inline std::vector<ContentId> ids_of(const std::vector<Extent>& extents) {
   return ids;
 }
 
-// Small windows, so that files of a few MiB go through every path.
+// Small windows, so that files of a few MiB reach every code path.
 inline ImportTuning small_windows() {
   return {.window_bytes = 2U << 20U, .windows = 2, .threads = 2, .after_read = {}};
 }
@@ -67,7 +67,7 @@ struct PackStore {
   std::unique_ptr<Importer> begin(ImportTuning tuning = small_windows()) {
     return must(Importer::begin(safe(path), index, std::move(tuning)));
   }
-  // A source file with these bytes, opened.
+  // Writes and opens a source file with these bytes.
   Fd source(const Bytes& bytes, const std::string& name = "source") {
     write_file(dir / name, as_text(bytes));
     return must(open_file(dir / name, O_RDONLY));
@@ -77,7 +77,7 @@ struct PackStore {
     WEFT_TRY(const std::vector<Extent> extents, import.add(fd.get(), "source", ranges_of(parts), no_progress()));
     return ids_of(extents);
   }
-  // A whole publish of one file. `new_bytes` is what it added.
+  // Publishes a file and returns its content ids.
   std::vector<ContentId> publish(const std::vector<Bytes>& parts) {
     auto import = begin();
     auto ids = must(add(*import, parts));
@@ -86,8 +86,8 @@ struct PackStore {
     shared_bytes = import->shared_bytes();
     return ids;
   }
-  // As a store commits: what gc has freed of the shared content is stored again, then all appears under the writer
-  // lock.
+  // Commits as a store does: stores shared content again that gc has freed, then makes all content visible under the
+  // writer lock.
   void commit(Importer& import, const std::string& who, const std::vector<ContentId>& ids) {
     must(import.seal());
     for (;;) {

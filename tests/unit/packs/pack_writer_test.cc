@@ -15,7 +15,7 @@ using namespace weft::testing;
 
 namespace {
 
-// Pages of a file that are in the page cache.
+// Returns how many pages of a file are in the page cache.
 std::size_t cached_pages(int fd, std::size_t size) {
   void* map = ::mmap(nullptr, size, PROT_READ, MAP_SHARED, fd, 0);
   REQUIRE(map != MAP_FAILED);
@@ -26,7 +26,7 @@ std::size_t cached_pages(int fd, std::size_t size) {
       std::count_if(pages.begin(), pages.end(), [](auto page) { return (page & 1U) != 0; }));
 }
 
-// A tmpfs takes O_DIRECT, and is its own cache.
+// True if O_DIRECT works and bypasses the cache. A tmpfs accepts O_DIRECT, but is its own page cache.
 bool can_bypass_cache(const TempDir& dir) {
   struct statfs fs {};
   if (::statfs(dir.path().c_str(), &fs) != 0 || fs.f_type == TMPFS_MAGIC) return false;
@@ -44,7 +44,7 @@ TEST_CASE("a pack that was written past the page cache leaves no stray pages in 
   must(make_directories(dir / "packs"));
   const Bytes bytes = random_bytes((3U << 20U) + 700, 1);
   auto pack = must(PackWriter::create(safe(dir.path()), safe(dir.path())));
-  must(pack->write(0, bytes));  // whole blocks go past the cache, the last 700 bytes do not
+  must(pack->write(0, bytes));  // whole blocks bypass the cache, the last 700 bytes do not
   CHECK(cached_pages(pack->fd(), bytes.size()) > 0);
   pack->list({{bytes.size(), tree_sha256(bytes)}, 0, {}});
   must(pack->sync());

@@ -1,4 +1,4 @@
-// Imports, removals, gc and fsck at once, over one index; run it under TSan.
+// Runs imports, removals, gc and fsck concurrently over one index. Meant to run under TSan.
 #include <atomic>
 #include <random>
 #include <thread>
@@ -12,7 +12,7 @@ namespace {
 
 constexpr int kRounds = 30;
 
-// Content comes from a small pool, so that imports meet one another's blobs, living and dying.
+// Draws content from a small pool, so that imports share blobs, live or dead.
 Bytes pooled(std::mt19937_64& random) {
   std::uint64_t seed = random() % 40;
   return random_bytes(seed % 4 == 0 ? (1U << 20U) + 100000 * seed : 500 + 3000 * seed, seed);
@@ -24,7 +24,7 @@ void import_and_remove(PackStore& store, const std::string& name, std::uint64_t 
   for (int round = 0; round < kRounds; ++round) {
     std::vector<Bytes> parts;
     for (std::size_t i = 1 + random() % 6; i > 0; --i) parts.push_back(pooled(random));
-    parts.push_back(random_bytes(100 + random() % 2000, random()));  // somebody's own
+    parts.push_back(random_bytes(100 + random() % 2000, random()));  // of this import alone
     Fd fd = store.source(join(parts), name);
     auto import = store.begin();
     auto ids = ids_of(must(import->add(fd.get(), name, ranges_of(parts), no_progress())));

@@ -1,4 +1,4 @@
-// Files that are given to an import, and become packs as they lie.
+// Imports that take over files and turn them into packs.
 #include <doctest/doctest.h>
 #include <fcntl.h>
 #include <unistd.h>
@@ -53,7 +53,7 @@ TEST_CASE("of a file that is known in part only the rest is stored, and it stays
   CHECK(links(fd) == 1);
   store.commit(*import, "", ids);
   CHECK(store.holds(ids, parts));
-  CHECK(store.pack_files().size() == before + 2);  // .pack and .toc
+  CHECK(store.pack_files().size() == before + 2);  // a .pack and a .toc
   Bytes left(join(parts).size());
   must(read_exact(fd.get(), 0, left, "given"));
   CHECK(left == join(parts));
@@ -111,7 +111,7 @@ TEST_CASE("a file may keep one other name") {
   const auto parts = model();
   const Fd fd = store.source(join(parts));
   REQUIRE(::link((store.dir / "source").c_str(), (store.dir / "other").c_str()) == 0);
-  const nlink_t links_then = 3;  // with the pack, or without
+  const nlink_t links_then = 3;  // three names, whether the pack is one of them or not
   SUBCASE("one") {}
   SUBCASE("and not two") {
     REQUIRE(::link((store.dir / "source").c_str(), (store.dir / "third").c_str()) == 0);

@@ -63,7 +63,7 @@ TEST_CASE("fsck finds a pack that is short, a .toc that is missing, damaged or a
   std::size_t findings = 1;
   SUBCASE("short") {
     REQUIRE(::truncate(pack_path(store.path, pack).c_str(), kMiB) == 0);
-    findings = 2;  // one for each blob that lies behind the end
+    findings = 2;  // one for each blob past the end
   }
   SUBCASE("missing") {
     must(remove_file(toc));

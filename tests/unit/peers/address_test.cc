@@ -34,7 +34,7 @@ TEST_CASE("a pair uses the first provider of its own that the member has too") {
   CHECK(reached("verbs", "10.0.0.8:1", tcp).empty());
   CHECK(reached("none", "", both).empty());
   CHECK(reached("", "10.0.0.8:2", both) == " 10.0.0.8:2");
-  CHECK(reached("verbs,net", "10.0.0.8:1", tcp).empty());  // hostile: fewer addresses than providers
+  CHECK(reached("verbs,net", "10.0.0.8:1", tcp).empty());  // a hostile member: fewer addresses than providers
 }
 
 TEST_CASE("where to listen") {

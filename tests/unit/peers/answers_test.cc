@@ -22,7 +22,7 @@
 namespace weft::testing {
 namespace {
 
-// Runs of one blob, which begins somewhere in a file.
+// Serves runs of one blob, which is at some offset of its file.
 class OneBlob final : public LocalBytes {
  public:
   explicit OneBlob(std::vector<std::byte> bytes) : bytes_(std::move(bytes)) {
@@ -59,7 +59,7 @@ class OneBlob final : public LocalBytes {
   const std::vector<std::byte> bytes_;
 };
 
-// Two blobs of one length, the second with one byte in 200 changed.
+// Two blobs of equal length. In the second one, one byte in `every` differs.
 class TwoBlobs final : public LocalBytes {
  public:
   explicit TwoBlobs(std::size_t size, unsigned every = 200) : base(random_bytes(size, 1)) {
@@ -82,7 +82,7 @@ class TwoBlobs final : public LocalBytes {
   std::unique_ptr<OneBlob> now;
 };
 
-// Answers of a node with two blobs, decoded.
+// A node with two blobs, and a decoder of its replies.
 struct Coding {
   explicit Coding(std::size_t size, unsigned every = 200) : blobs(size, every) { answers.begin(blobs); }
   ~Coding() { answers.end(); }
@@ -94,7 +94,7 @@ struct Coding {
             CodingEffort::sparse,
             must_code};
   }
-  // The chunks, each decoded against the base; how many came coded.
+  // Decodes each chunk against the base and checks it. Returns how many chunks were coded.
   std::size_t check(const PeerReply& reply, const AskBytes& asked) {
     const GivenChunks given = must(decode_given(reply.head, asked));
     std::vector<std::byte> bytes(reply.head.begin() + static_cast<std::ptrdiff_t>(given.head_bytes()),
@@ -192,7 +192,7 @@ TEST_CASE("chunks with a base that is here come coded, in the head or in one win
     Coding node(size);
     const AskBytes asked = node.ask(node.blobs.base.id.root);
     const PeerReply reply = must(node.give(asked));
-    CHECK(node.check(reply, asked) >= chunk_count(size) - 1);  // seven bytes are not worth it
+    CHECK(node.check(reply, asked) >= chunk_count(size) - 1);  // a chunk of seven bytes is not coded
     CHECK(reply.windows.size() <= 2);
     CHECK(joined(reply).size() < size / 10);
     CHECK(node.coding.cache.figures().coded >= chunk_count(size) - 1);
@@ -245,7 +245,7 @@ TEST_CASE("coded chunks keep within their bytes, and what is not worth it is not
     cache.put({{}, {}, chunk, 2}, std::make_shared<const std::vector<std::byte>>(1000));
   CHECK(cache.figures().bytes <= 10'000);
   CHECK(cache.find_or({{}, {}, 0, 2}, [] { return nullptr; }) == nullptr);
-  CHECK(cache.find_or({{}, {}, 99, 1}, [] { return nullptr; }) == nullptr);  // of another width
+  CHECK(cache.find_or({{}, {}, 99, 1}, [] { return nullptr; }) == nullptr);  // of another element width
   CHECK(cache.find_or({{}, {}, 99, 2}, [] { return nullptr; }) != nullptr);
   CHECK(cache.figures().plain == 2);
 }
@@ -271,7 +271,7 @@ TEST_CASE("who can take others first is not given what another node was just giv
   CHECK_FALSE(ask("one", 0, 2, true));
   CHECK_FALSE(ask("one", 1, 1, true));
   CHECK(ask("two", 1, 2, true) == Errc::exists);
-  CHECK_FALSE(ask("two", 2, 1, true));  // what was refused was not noted as given
+  CHECK_FALSE(ask("two", 2, 1, true));  // the refused chunk did not count as sent
   CHECK_FALSE(ask("two", 1, 2, false));
   given.clear();
   CHECK_FALSE(ask("one", 2, 1, true));

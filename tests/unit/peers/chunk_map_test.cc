@@ -18,7 +18,7 @@ ContentId blob(std::uint64_t name, std::uint64_t length) {
   return id;
 }
 
-// Two files; the first blob of the second is one of the first's.
+// A manifest of two files. The first blob of the second file is in the first file too.
 Manifest two_files(std::uint64_t large) {
   const ContentId a = blob(1, large);
   const ContentId b = blob(2, 100);

@@ -53,7 +53,7 @@ TEST_CASE("differences are asked of who is slower than coding them, and of nobod
       for (int i = 0; i < 50; ++i) of.wire_moved(0, bytes_a_ms * 100, milliseconds(100));
     };
     CHECK(effort() == (is_hardware ? CodingEffort::none : CodingEffort::sparse));
-    of.wire_moved(0, 100, milliseconds(100));  // too little to tell
+    of.wire_moved(0, 100, milliseconds(100));  // too few bytes for an estimate
     CHECK(effort() == (is_hardware ? CodingEffort::none : CodingEffort::sparse));
     moves(12'000'000);
     CHECK(effort() == (is_hardware ? CodingEffort::none : CodingEffort::sparse));
@@ -102,7 +102,7 @@ TEST_CASE("a fast peer is asked for more than is read of it at a time") {
   });
   one.reset();
   while (!has_turn) std::this_thread::sleep_for(milliseconds(1));
-  const auto fifth = of.turn(peer);  // nobody ends: it is given all the same
+  const auto fifth = of.turn(peer);  // granted although no turn ended
   ended = true;
   fourth.join();
 }

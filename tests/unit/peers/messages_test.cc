@@ -54,7 +54,7 @@ TEST_CASE("a request is what it was") {
   const auto behind = std::get<AskBytes>(decode_request(encode_request(rest)).value());
   CHECK(behind.skip == 99);
   CHECK(behind.length() == 100 + 2 * kDigestChunk + 1 - 99);
-  CHECK(behind.subject == "org/bert@1: a\\x0ab");  // the log has one line for it
+  CHECK(behind.subject == "org/bert@1: a\\x0ab");  // newlines are escaped for the log
   const Announce announce{{{digest_of(3), "", 0, {}}, {digest_of(4), "", 2, {1, 0, 255}, true}}, true};
   const auto said = std::get<Announce>(decode_request(encode_request(announce)).value());
   CHECK(said.had == announce.had);
@@ -101,7 +101,7 @@ TEST_CASE("what no request may say is refused") {
   CHECK(refused(AskBytes{std::vector<ChunkRun>(kRunsPerRequest + 1, run_of(100, 0, 1))}));
   CHECK(refused(AskChunks{run_of(0, 0, 1)}));
   AskBytes skips{{run_of(100, 0, 1)}};
-  skips.skip = 100;  // nothing is left of the chunk
+  skips.skip = 100;  // skips the whole chunk
   CHECK(refused(skips));
   skips.runs = {run_of(3 * kDigestChunk, 0, 3)};
   skips.skip = kDigestChunk;
@@ -165,7 +165,7 @@ TEST_CASE("a message that is cut short or changed is refused or another message"
 }
 
 TEST_CASE("runs that do not lie where numbers may be read are refused") {
-  // The seed misaligned_runs of peers_fuzz.
+  // The input misaligned_runs of peers_fuzz.
   alignas(16) constexpr std::uint8_t kBytes[] = {
       16, 0, 0, 0, 0, 0, 0, 0, 8, 0, 14, 0,  7, 0, 8, 0, 8, 0, 0, 0,   0, 0, 0, 3, 12, 0, 0, 0, 0, 0, 6, 0, 8,
       0,  4, 0, 6, 0, 0, 0, 8, 0, 0, 0,  0,  0, 0, 0, 2, 0, 0, 0, 100, 0, 0, 0, 0, 0,  0, 0, 7, 7, 7, 7, 7, 7,

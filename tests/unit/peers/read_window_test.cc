@@ -14,9 +14,9 @@ using std::chrono::milliseconds;
 using std::chrono::nanoseconds;
 using Seconds = std::chrono::duration<double>;
 
-constexpr double kMbit = 1e6 / 8;  // bytes a second
+constexpr double kMbit = 1e6 / 8;  // bytes per second
 
-// A link that sends what is asked for in order, on a clock of its own, to some readers that always want more.
+// A simulated link. It sends requests in order to some readers, which always want more, on its own clock.
 class Link {
  public:
   Link(double rate, milliseconds delay, std::size_t readers = 1) : rate_(rate), delay_(delay), windows_(readers) {}
@@ -36,7 +36,7 @@ class Link {
     }
     now_ = end;
   }
-  // Bytes that came since the last call, as a part of what the link could have sent in that time.
+  // Returns the bytes that arrived since the last call, as a share of what the link could have sent.
   double use() {
     const Seconds time = now_ - since_;
     const double used = static_cast<double>(came_) / (time.count() * rate_);
@@ -47,7 +47,7 @@ class Link {
   }
   void set_rate(double rate) { rate_ = rate; }
   void pass(Deadline::duration time) { now_ += time; }
-  milliseconds longest() const { return duration_cast<milliseconds>(longest_); }  // that a piece was on the wire
+  milliseconds longest() const { return duration_cast<milliseconds>(longest_); }  // time of a piece on the wire
   const ReadWindow& window(std::size_t reader = 0) const { return windows_[reader]; }
   ReadWindow& window_of(std::size_t reader) { return windows_[reader]; }
   Deadline now() const { return now_; }
@@ -89,7 +89,8 @@ TEST_CASE("a link is used nearly whole, and no piece is on the wire for more tha
     for (const milliseconds delay : {milliseconds(0), milliseconds(2), milliseconds(50)}) {
       CAPTURE(mbit);
       CAPTURE(delay.count());
-      if (mbit * static_cast<double>(delay.count()) > 100'000) continue;  // more than kBytesMax is under way
+      // that would need more than kBytesMax in flight
+      if (mbit * static_cast<double>(delay.count()) > 100'000) continue;
       Link link(mbit * kMbit, delay);
       link.run(milliseconds(5'000));
       link.use();
@@ -149,7 +150,7 @@ TEST_CASE("a link that becomes slow is noticed within the bytes that were on the
 
 TEST_CASE("a burst that a buffer on the way takes at once does not open the window for good") {
   Link link(1e9, milliseconds(0));
-  link.run(milliseconds(1));  // some hundred KiB, at a speed that the link does not have
+  link.run(milliseconds(1));  // some hundred KiB, faster than the link is
   link.set_rate(1 * kMbit);
   link.run(milliseconds(20'000));
   link.use();
@@ -183,7 +184,7 @@ TEST_CASE("a piece that was lost makes room for another") {
   window.lost(second);
   CHECK(window.has_room(window.piece()));
   window.lost(first);
-  CHECK(window.has_room(ReadWindow::kBytesMax));  // nothing is on the wire
+  CHECK(window.has_room(ReadWindow::kBytesMax));  // no piece is on the wire
 }
 
 }  // namespace weft::testing

@@ -23,7 +23,7 @@ constexpr milliseconds kPatience(4'000);
 const Error kLacks{Errc::not_found, "not here"};
 const Error kWrong{Errc::io, "its disk fails"};
 
-// A cluster of "a" to "d", of which "a" published a version, and what they do when they are asked.
+// A cluster of nodes "a" to "d". "a" has published a version. `does` says how each node reacts to a request.
 struct World {
   World() {
     row.id = 1;
@@ -31,13 +31,13 @@ struct World {
     row.publisher = "a";
     view.expect(row, nullptr, {});
   }
-  // The nodes have all of the version, as a directory says.
+  // A directory reports that these nodes hold the whole version.
   void have(const std::vector<std::string>& nodes) {
     std::vector<HadChunks> had;
     for (const std::string& node : nodes) had.push_back({row.manifest, node, 0, {}});
     view.heard(row.manifest, had);
   }
-  // An answer that never comes.
+  // A request without an answer.
   Status silence(const PeerSearch::Try& one) {
     time.pass(one.patience);
     return Error{Errc::timed_out, "silent"};
@@ -68,8 +68,8 @@ struct World {
                                                {"d", "", "127.0.0.1:4", "", 1}};
                   },
                   time};
-  std::map<std::string, std::function<Status(PeerSearch::Try&)>> does;  // others have nothing
-  std::string asked;                                                    // nodes, in order; "?": the directories
+  std::map<std::string, std::function<Status(PeerSearch::Try&)>> does;  // nodes without an entry hold nothing
+  std::string asked;  // nodes in the order of requests; "?": the directories
   std::function<void()> directories = [] {};
   const PeerScene scene{view, links,
                         [this](const Digest& /*manifest*/, Deadline /*deadline*/) {
@@ -105,7 +105,7 @@ TEST_CASE("a search asks one known peer after the other, and nobody else once on
 
 TEST_CASE("what the publisher of a new version lacks is not found, whatever other peers say") {
   for (const bool young : {false, true})
-    for (int round = 0; round < 20; ++round) {  // peers that are known from the start are asked in any order
+    for (int round = 0; round < 20; ++round) {  // known peers are asked in random order
       const bool known = round > 0;
       World it;
       it.row.time_ns = young ? now_ns() : 0;
@@ -156,7 +156,7 @@ TEST_CASE("bytes that come put the deadline off") {
             .ok());
   CHECK(it.passed() > 2 * kPatience);
   it.does["a"] = gives;
-  CHECK(search.run(&it.run, it.attempt()).ok());  // there is time for what follows
+  CHECK(search.run(&it.run, it.attempt()).ok());  // enough time is left for it
 }
 
 TEST_CASE(
@@ -167,7 +167,7 @@ TEST_CASE(
   CHECK(it.asked.substr(0, 2) == "a?");
   CHECK(it.asked.back() == 'd');
   const auto known = it.view.candidates(it.row.manifest, &it.run);
-  REQUIRE(known.size() == 1);  // "a" said that it has none
+  REQUIRE(known.size() == 1);  // "a" has answered that it holds none
   CHECK(known[0].node == "d");
   it.asked.clear();
   CHECK(it.search().ok());
@@ -190,7 +190,7 @@ TEST_CASE("a peer that failed is asked again when all others have been, and its 
     int times = 0;
     it.does["a"] = [&times](PeerSearch::Try& /*one*/) { return ++times == 1 ? Status(kWrong) : Status(); };
     CHECK(it.search(wanted).ok());
-    CHECK(it.asked.size() == 6);  // every node, the directories, and "a" again
+    CHECK(it.asked.size() == 6);  // each node, the directories, and "a" again
     it.does["a"] = fails;
     it.asked.clear();
     CHECK(code_of(it.search(wanted)) == Errc::io);
@@ -262,7 +262,7 @@ TEST_CASE("a peer that is busy with other reads is waited for while it gives to 
   CHECK(code_of(it.search()) == Errc::timed_out);
   CHECK(it.asked.empty());
   CHECK(it.passed() == kPatience);
-  CHECK(it.search(Wanted::manifest).ok());  // a question is small
+  CHECK(it.search(Wanted::manifest).ok());  // a small request is sent to a busy peer
   it.links.moved(reads[0].number);
   it.time.pass(milliseconds(2'000));
   const auto begin = it.time.now();

@@ -17,7 +17,7 @@ ContentId blob(std::uint64_t name, std::uint64_t length) {
   return {length, sha256(random_bytes(8, name))};
 }
 
-// What is known of one version that "publisher" made, of a blob of four chunks and one of one.
+// The view of a version by "publisher", with one blob of four chunks and one of one chunk.
 struct Viewed {
   BlobStore store;
   PeerView view{store, "self"};
@@ -126,7 +126,7 @@ TEST_CASE("who first had a blob is asked for it, and for it alone") {
   CHECK(it.of({it.large, 0, 4}) ==
         std::vector<std::pair<std::string, Kind>>{{"first", Kind::first}, {"publisher", Kind::first}});
   CHECK(it.of({it.small, 0, 1}) == std::vector<std::pair<std::string, Kind>>{{"publisher", Kind::first}});
-  // Who has that version has the blob: its holders are asked for too.
+  // The holders of that version hold the blob too, so they are looked up as well.
   const auto to_ask = it.view.to_ask(std::chrono::milliseconds(0));
   CHECK(std::ranges::find(to_ask, base) != to_ask.end());
   it.view.heard(base, {{base, "whole", 0, {}}});

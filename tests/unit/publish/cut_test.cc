@@ -53,7 +53,7 @@ TEST_CASE("a tensor that is a whole range of its own file has an extent, another
   const Tensor plain = place({"t", DType::u8, {8}, {{0, 4, 8}}, {}, ""});
   CHECK(plain.extent == 1);
   CHECK_FALSE(plain.scattered());
-  CHECK(place({"t", DType::u8, {2, 4}, {{0, 4, 8}}, {4, 1}, ""}).extent == 1);  // C order said twice
+  CHECK(place({"t", DType::u8, {2, 4}, {{0, 4, 8}}, {4, 1}, ""}).extent == 1);  // C order, given explicitly
   CHECK(place({"t", DType::u8, {0}, {}, {}, ""}).extent == weft::kNoExtent);
   const Tensor strided = place({"t", DType::u8, {4, 2}, {{0, 4, 8}}, {1, 4}, ""});
   CHECK(strided.extent == weft::kNoExtent);

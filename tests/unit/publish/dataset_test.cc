@@ -1,4 +1,4 @@
-// Data sets: what is gathered, how small files are bundled, what a version of one is.
+// Publishes of data sets: gathering, bundles of small files, the resulting version.
 #include <doctest/doctest.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -68,7 +68,7 @@ Files exported(Fixture& f, const std::string& spec) {
   return read_all(to);
 }
 
-// A tar with plain members, as GNU tar writes it.
+// A tar of plain members in GNU tar's format.
 std::string tar_of(const Files& members) {
   std::string tar;
   for (const auto& [name, content] : members) {

@@ -164,5 +164,5 @@ TEST_CASE("a file that was written to, replaced or turned into a fifo has change
 
   REQUIRE(::unlink(path.c_str()) == 0);
   REQUIRE(::mkfifo(path.c_str(), 0600) == 0);
-  CHECK(weft::open_source(source, after).error().code == Errc::changed);  // and does not wait for a writer
+  CHECK(weft::open_source(source, after).error().code == Errc::changed);  // without waiting for a writer of the fifo
 }

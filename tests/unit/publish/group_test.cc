@@ -1,4 +1,4 @@
-// Files of a format that looks at several of them: what is published of their tensors.
+// Publishes of a format that parses several files: the tensors of each.
 #include <doctest/doctest.h>
 
 #include "fakes/node_fixture.h"
@@ -30,7 +30,7 @@ TEST_CASE("tied, strided and chunked tensors are published with the file that th
   Fixture f;
   const auto manifest =
       published(f, "tied F32 4 - a.bin:8:16\nagain F32 2,2 - a.bin:8:16\npart U8 4 - a.bin:20:8 .:0:0\n");
-  REQUIRE_FALSE(manifest.ok());  // a part is empty
+  REQUIRE_FALSE(manifest.ok());  // one part is empty
   const auto good = published(f,
                               "own U8 8 - .:0:4 a.bin:50:4\ntied F32 4 - a.bin:8:16\nagain F32 2,2 1,2 a.bin:8:16\n"
                               "part U8 8 - a.bin:20:8\nlast U8 10 - a.bin:90:10\n");

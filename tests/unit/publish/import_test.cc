@@ -169,7 +169,7 @@ TEST_CASE("a source that changes while it is read is refused, and the store is a
     std::string same = weft::testing::read_text(file);
     progress.on_phase = [&, same](std::string_view what) {
       if (what != "reading model.safetensors") return;
-      ::usleep(20'000);  // the clock of the file system ticks more slowly than ours
+      ::usleep(20'000);  // the file system's clock is coarser than ours
       write_file(file, same);
     };
   }
@@ -202,7 +202,7 @@ TEST_CASE("a file that may not be read is named") {
   REQUIRE(::chmod(f.dir.path().c_str(), 0755) == 0);
   REQUIRE(::chmod((f.dir / "m/empty.txt").c_str(), 0) == 0);
   bool root = ::geteuid() == 0;
-  if (root) REQUIRE(::seteuid(65534) == 0);  // root reads everything
+  if (root) REQUIRE(::seteuid(65534) == 0);  // root may read any file
   auto report = f.import({f.dir / "m"}, "m");
   if (root) REQUIRE(::seteuid(0) == 0);
   refuse(report, Errc::permission, "m/empty.txt: Permission denied");

@@ -9,7 +9,7 @@ using namespace weft::testing;
 namespace {
 
 struct Family : Fixture {
-  // `parts` tensors of 4 KiB, each with content of its own number.
+  // Writes tensors of 4 KiB. Each element of `parts` determines the content of one tensor.
   void write(const std::string& name, const std::vector<std::uint64_t>& parts) {
     std::vector<NamedTensor> tensors;
     for (std::size_t i = 0; i < parts.size(); ++i)
@@ -56,7 +56,7 @@ TEST_CASE("the version that shares most bytes is found, if it shares more than t
   f.publish_parts("far", {1, 2, 7, 8});
   f.publish_parts("other", {11, 12, 13, 14});
   CHECK(edges(f.publish_parts("child", {1, 2, 3, 9})) == "base@1 found 3 12288\n");
-  CHECK(edges(f.publish_parts("half", {11, 12, 21, 22})).empty());  // not more than half
+  CHECK(edges(f.publish_parts("half", {11, 12, 21, 22})).empty());  // shares no more than half
   f.find_part = 0.49;
   CHECK(edges(f.publish_parts("less", {13, 14, 23, 24})) == "other@1 found 2 8192\n");
   f.find_part = 0;
@@ -87,7 +87,7 @@ TEST_CASE("the nearest is found in a long chain whose common tensors have very m
   std::vector<std::uint64_t> parts = {1, 2, 3, 4, 5, 6, 7, 8};
   std::vector<std::vector<std::uint64_t>> chain;
   for (std::uint64_t n = 0; n < 300; ++n) {
-    parts[n % 4] = 1000 + n;  // four change in turn, four never do
+    parts[n % 4] = 1000 + n;  // four parts change in turn, the others stay
     chain.push_back(parts);
     f.publish_parts("chain", parts, n == 0 ? std::vector<std::string>{} : std::vector<std::string>{"chain"});
   }
@@ -112,7 +112,7 @@ TEST_CASE("cards and adapters declare parents that are stored; other names are k
     write_file(f.dir / "source/README.md", "---\nbase_model: " + card + "\n---\n");
     return edges(f.publish_parts(name, {1, 2, 3, 10}, parents));
   };
-  CHECK(publish("a", "org/base") == "org/base@1 declared 3 12288\n");  // the version that shares most
+  CHECK(publish("a", "org/base") == "org/base@1 declared 3 12288\n");  // the version that shares the most
   CHECK(publish("b", "[org/base@2, not/here, ../../x, org/near]") ==
         "org/base@2 declared 0 0\norg/near@1 declared 3 12288\nelsewhere not/here\nelsewhere ../../x\n");
   CHECK(publish("c", "org/base", {"org/base@2"}) == "org/base@2 declared 0 0\n");
@@ -130,14 +130,14 @@ TEST_CASE("who names itself or its child as a base makes no circle") {
     write_file(f.dir / "source/README.md", "---\nbase_model: " + base + "\n---\n");
     return f.publish_parts(name, parts);
   };
-  CHECK(edges(publish("self", {1, 2}, "self")) == "elsewhere self\n");  // nothing else has that name yet
+  CHECK(edges(publish("self", {1, 2}, "self")) == "elsewhere self\n");  // no other version has that name yet
   CHECK(edges(publish("self", {1, 3}, "self")) == "self@1 declared 1 4096\n");
   CHECK(edges(publish("self", {1, 4}, "self@3")).ends_with("elsewhere self@3\n"));
   f.find_part = std::nullopt;
   CHECK(edges(publish("left", {5, 6}, "right")) == "elsewhere right\n");
   CHECK(edges(publish("right", {5, 7}, "left")) == "left@1 declared 1 4096\n");
   CHECK(edges(publish("left", {5, 8}, "right")) == "right@1 declared 1 4096\n");
-  // Whatever is declared, a parent was published before its child.
+  // A parent is always older than its child, whatever a card declares.
   for (const auto& one : std::vector<std::pair<std::string, unsigned>>{
            {"self", 1}, {"self", 2}, {"self", 3}, {"left", 1}, {"right", 1}, {"left", 2}}) {
     CAPTURE(one.first);

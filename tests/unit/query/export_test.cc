@@ -28,7 +28,7 @@ weft::Result<weft::ExportReport> export_to(Fixture& f, const std::string& spec, 
   return weft::export_version(*f.store, spec, directory, weft::no_progress());
 }
 
-// One bit of each pack's middle.
+// Flips one bit in the middle of each pack.
 void damage_packs(const std::string& store) {
   for (const auto& entry : fs::directory_iterator(store + "/packs")) {
     if (entry.path().extension() != ".pack" || entry.file_size() == 0) continue;
@@ -107,7 +107,7 @@ TEST_CASE("a cancelled export removes what it made") {
 
 namespace {
 
-// Moves each directory below `directory` aside and puts a link to `to` in its place, as its owner can at any time.
+// Replaces each directory below `directory` by a link to `to`, as its owner can at any time.
 void swap_directories(const std::string& directory, const std::string& to) {
   std::vector<fs::path> entries;
   for (const auto& entry : fs::directory_iterator(directory))

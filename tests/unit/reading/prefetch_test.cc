@@ -36,7 +36,7 @@ PrefetchSubject subject_of(const Fd& fd, bool reads_seen) {
   return {{{0, kSize, fd.get(), 0}}, {8, 4 * kMiB, 16 * kMiB}, reads_seen};
 }
 
-// A mapping by which the kernel reads no page but those that are touched.
+// A mapping for which the kernel reads only the pages that are touched.
 class MappedFile {
  public:
   MappedFile(const Fd& fd, std::uint64_t size)
@@ -59,13 +59,13 @@ void read_byte(const Fd& fd, std::uint64_t offset) {
   REQUIRE(::pread(fd.get(), &byte, 1, static_cast<off_t>(offset)) == 1);
 }
 
-// Keeps a file in memory. Without the lock the machine may take pages out of it at any time.
+// Keeps a file in memory. Without mlock(2) the kernel may drop its pages at any time.
 class KeptInMemory {
  public:
   explicit KeptInMemory(const Fd& fd)
       : fd_(fd.get()), map_(::mmap(nullptr, kSize, PROT_READ, MAP_SHARED | MAP_POPULATE, fd_, 0)) {
     REQUIRE(map_ != MAP_FAILED);
-    static_cast<void>(::mlock(map_, kSize));  // an ordinary user may not lock as much
+    static_cast<void>(::mlock(map_, kSize));  // fails if the user's limit is too low
   }
   ~KeptInMemory() { ::munmap(map_, kSize); }
   KeptInMemory(const KeptInMemory&) = delete;
@@ -82,7 +82,7 @@ class KeptInMemory {
   void* map_;
 };
 
-// Sees one stretch of [from, to) after the other in memory. The machine may take other pages out of memory meanwhile.
+// Waits until each large page of [from, to) has been cached once. The kernel may drop earlier ones meanwhile.
 bool comes_in(const Fd& fd, std::uint64_t from, std::uint64_t to) {
   for (int i = 0; i < 1000; ++i) {
     if (!cached_pages(fd.get(), from, to - from).ok()) return true;
@@ -93,7 +93,7 @@ bool comes_in(const Fd& fd, std::uint64_t from, std::uint64_t to) {
   return false;
 }
 
-// A new file of make_file() is not in memory, unless the file system is in memory itself.
+// True if a new file of make_file() is not cached. On a file system in memory it always is.
 bool can_be_cold(const Fd& fd) {
   const auto pages = cached_pages(fd.get(), 0, kSize);
   if (pages.ok() && *pages == 0) return true;
@@ -156,7 +156,7 @@ TEST_CASE("a file goes from one state to another as readers come, its pages come
     }
     now += 2ms;
   };
-  // The longest pause between two steps, and what looking through the file took, are over.
+  // Later than the longest pause between two steps, and than a look through the file takes.
   const auto step_later = [&] {
     now += 60s;
     step();
@@ -179,13 +179,13 @@ TEST_CASE("a file goes from one state to another as readers come, its pages come
   step();
   CHECK(file.state() == State::resting);
   step_later();
-  CHECK(file.state() == State::resting);  // it was looked through
+  CHECK(file.state() == State::resting);  // the look through the file is over
 
   kept.drop(0, kSize);
   brought = 0;
   step_later();
   CHECK(file.state() == State::following);
-  CHECK(brought > 15 * kMiB);  // the window starts at the beginning, as nothing of it is left
+  CHECK(brought > 15 * kMiB);  // the window starts at the beginning: none of it is cached any more
 
   REQUIRE(file.leave(now));
   CHECK(file.state() == State::following);
@@ -194,7 +194,7 @@ TEST_CASE("a file goes from one state to another as readers come, its pages come
   CHECK(file.state() == State::fresh);
   file.told(0, kMiB);
   CHECK(file.state() == State::following);
-  CHECK_FALSE(file.leave(now));  // its reads are told
+  CHECK_FALSE(file.leave(now));  // its reads are reported
   file.end();
   CHECK(file.is_over());
   brought = 0;
@@ -213,7 +213,7 @@ TEST_CASE("an opener does not take the window from a reader") {
   const auto now = PrefetchedFile::Clock::now();
   file.begin(now);
   CHECK(file.state() == State::following);
-  file.begin(now + 200ms);  // nobody reads any more
+  file.begin(now + 200ms);  // the reader has stopped
   CHECK(file.state() != State::following);
 }
 
@@ -232,7 +232,7 @@ TEST_CASE("readers of mappings and by read(2) are followed by the pages that the
     PrefetchedFile file({{{0, kLong, fd.get(), 0}}, {8}, false});
     auto now = PrefetchedFile::Clock::now();
     file.begin(now);
-    std::uint64_t front = 0;  // everything before it was brought in
+    std::uint64_t front = 0;  // everything before it was prefetched
     std::uint64_t missed = 0;
     std::uint64_t ahead_max = 0;
     for (std::uint64_t reader = 0; reader < kLong; reader += page_bytes()) {

@@ -14,7 +14,7 @@ namespace {
 constexpr std::uint64_t kMiB = 1U << 20U;
 constexpr std::uint64_t kSize = 1024 * kMiB;
 
-// A page cache that remembers which pages are in it, and which of them a reader used.
+// A page cache that records which pages it has, and which of them a reader has used.
 class Cache {
  public:
   void bring_in(const std::optional<Range>& range) {
@@ -23,7 +23,7 @@ class Cache {
     add(pages_, range->offset, range->offset + range->length);
     filled += range->length;
   }
-  // A reader uses all of [from, to): the kernel brings in what is missing.
+  // Reads [from, to) as a reader does: the kernel adds the missing pages.
   void read(std::uint64_t from, std::uint64_t to) {
     kernel_reads(from, to);
     add(used_, from, to);
@@ -102,7 +102,7 @@ TEST_CASE("the window goes before a reader, never further than its size, to the 
   for (std::uint64_t reader = 0; reader < kSize; reader += kMiB / 2) {
     cache.read(reader, reader + kMiB / 2);
     const auto wanted = window.advance(cache.use());
-    if (wanted) CHECK(wanted->offset == std::exchange(asked, wanted->offset + wanted->length));  // nothing is left out
+    if (wanted) CHECK(wanted->offset == std::exchange(asked, wanted->offset + wanted->length));  // without gaps
     cache.bring_in(wanted);
     CHECK(cache.front() <= reader + 65 * kMiB);
     if (reader > 16 * kMiB && reader < kSize - 64 * kMiB) ahead_min = std::min(ahead_min, cache.front() - reader);
@@ -180,7 +180,7 @@ TEST_CASE("what the kernel reads ahead by itself is no sign that a reader goes o
 
 TEST_CASE("jumps in a file of many tensors are found in few looks") {
   Cache cache;
-  PrefetchWindow window(kSize, borders_every(kMiB / 16), {});  // 16384
+  PrefetchWindow window(kSize, borders_every(kMiB / 16), {});  // 16,384 tensors
   cache.bring_in(window.advance(cache.use()));
   CHECK_FALSE(window.jumped(cache.look()));
   cache.looks = 0;
@@ -261,7 +261,7 @@ TEST_CASE("who begins anew gets the file's beginning again") {
   const auto wanted = window.advance(later.use());
   REQUIRE(wanted);
   CHECK(wanted->offset == 0);
-  CHECK_FALSE(window.jumped(later.look()));  // what is left from before is no jump
+  CHECK_FALSE(window.jumped(later.look()));  // pages left from an earlier reader are no jump
 }
 
 }  // namespace weft::testing

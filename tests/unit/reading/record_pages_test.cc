@@ -7,7 +7,7 @@
 namespace weft::testing {
 namespace {
 
-// A container whose records are what the test says.
+// A container with the records that the test names.
 class Given final : public ContainerFormat {
  public:
   bool names_are_paths() const override { return false; }

@@ -1,4 +1,4 @@
-// What comes back from an etcd that is none, is hostile, or hangs.
+// The client against servers that are no etcd, hostile, or hanging.
 #include <doctest/doctest.h>
 
 #include <unistd.h>
@@ -36,7 +36,7 @@ Txn a_put() {
   return txn;
 }
 
-// The error of one request to a server that answers so.
+// Returns the error of a request to a server with this answer.
 Errc range_error(const std::string& raw_answer) {
   HttpServer server([&](int fd, auto&, auto&) { send_text(fd, raw_answer); });
   Client client(options_for({server.endpoint()}));
@@ -100,7 +100,7 @@ TEST_CASE("client: nobody there is unreachable; a change that got no answer may 
   CHECK(Clock::now() - begun < 5s);
   CHECK(received == 1);
   CHECK(client.range(kFoo).error().code == Errc::timed_out);
-  CHECK(received == 3);  // reading may be asked of both
+  CHECK(received == 3);  // a read may be sent to both endpoints
 }
 
 TEST_CASE("client: a change is sent on only where it was refused for sure, whatever else comes back") {

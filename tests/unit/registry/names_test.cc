@@ -1,4 +1,4 @@
-// Changes of names against a real etcd: numbers, races, what is relied on, what a name may hide.
+// Changes of names in a real etcd: numbers, races, versions that a publish relies on, names that would hide others.
 #include <doctest/doctest.h>
 
 #include <atomic>
@@ -19,7 +19,7 @@ using namespace std::chrono_literals;
 
 namespace {
 
-// One etcd for the tests of this file; each test has a cluster of its own.
+// One etcd for all tests of this file. Each test has its own cluster in it.
 EtcdProcess& shared_etcd() {
   static EtcdProcess etcd;
   return etcd;
@@ -86,7 +86,7 @@ TEST_CASE("names: numbers go up, equal content over the newest makes no version,
   CHECK_FALSE(same->made);
   CHECK(same->number == 2);
   CHECK(tag_of(c, "a", "best") == 2);
-  CHECK(must_publish(c, wish("a", 1)) == 3);  // over another one it does
+  CHECK(must_publish(c, wish("a", 1)) == 3);  // with another version in between, it does
   CHECK(must_publish(c, wish("b", 1)) == 1);
 }
 
@@ -95,7 +95,7 @@ TEST_CASE("names: what was read ahead may be out of date") {
   auto ahead = c.names.foresee("early");
   REQUIRE(ahead != nullptr);
   CHECK(must_publish(c, wish("early", 1)) == 1);
-  auto second = c.names.publish(wish("early", 2), ahead);  // it says that there is no such model
+  auto second = c.names.publish(wish("early", 2), ahead);  // `ahead` says that the model does not exist
   REQUIRE(second.ok());
   CHECK(second->made);
   CHECK(second->number == 2);
@@ -104,7 +104,7 @@ TEST_CASE("names: what was read ahead may be out of date") {
   CHECK_FALSE(same->made);
   ahead = c.names.foresee("early");
   REQUIRE(c.names.remove_version("early", 2).ok());
-  auto again = c.names.publish(wish("early", 2), ahead);  // it says that there is nothing to do
+  auto again = c.names.publish(wish("early", 2), ahead);  // `ahead` says that there is nothing to publish
   REQUIRE(again.ok());
   CHECK(again->made);
   CHECK(again->number == 3);
@@ -204,7 +204,7 @@ TEST_CASE("names: one model's name hides no other's while that one shows") {
   CHECK(must_publish(c, wish("org/bert/large", 1)) == 1);
   CHECK(c.names.publish(wish("org/bert", 1)).error().code == Errc::exists);
   REQUIRE(c.names.remove_version("org/bert/large", 1).ok());
-  CHECK(must_publish(c, wish("org/bert", 1)) == 2);  // no number twice
+  CHECK(must_publish(c, wish("org/bert", 1)) == 2);  // no number is used twice
 }
 
 TEST_CASE("names: tags move, go, and go with their version") {
@@ -378,7 +378,7 @@ TEST_CASE("names: numbers that a node knows are not given again by a registry th
 
 namespace {
 
-// Between a node and an etcd: hands on what it is sent, and answers `count` changes otherwise than etcd did.
+// A proxy between a node and an etcd. It forwards each request, and replaces the answers to `count` changes.
 struct Liar {
   Liar(const std::string& endpoint, std::string lie)
       : http({{}, {}, {}, 1s, limits::kEtcdAnswerMax}), server([this, endpoint, lie](int fd, auto& path, auto& body) {
@@ -394,7 +394,7 @@ struct Liar {
         }) {}
   HttpClient http;
   std::atomic<int> count{1};
-  std::function<void()> meanwhile;  // before it lies
+  std::function<void()> meanwhile;  // runs before a false answer
   HttpServer server;
 };
 
@@ -403,7 +403,7 @@ const std::string kLies[] = {
     http_answer(503, R"({"code":14,"message":"transport is closing"})"),
     http_answer(408, R"({"code":1,"message":"context canceled"})"),
     http_answer(429, R"({"code":8,"message":"etcdserver: mvcc: database space exceeded"})"),
-    http_answer(200, R"({"header":{"revision":"1"}})"),  // as to the second of two that were sent
+    http_answer(200, R"({"header":{"revision":"1"}})"),  // the answer to the second of two identical changes
     http_answer(200, std::string(limits::kEtcdAnswerMax + 1, ' ')),
 };
 
@@ -476,7 +476,7 @@ TEST_CASE("names: a change is not tried again once the client has stopped") {
 }
 
 TEST_CASE("names: a publish that a full etcd refuses says so") {
-  EtcdProcess etcd({"--quota-backend-bytes", "16384"});  // its first pages are more
+  EtcdProcess etcd({"--quota-backend-bytes", "16384"});  // smaller than an empty database
   Cluster c(options_for(etcd));
   static_cast<void>(c.names.publish(wish("a", 1)));
   CHECK(c.names.publish(wish("b", 2)).error().code == Errc::no_space);

@@ -52,7 +52,7 @@ TEST_CASE("keys: each kind comes back, and lies where its range looks") {
   CHECK(keys.parse(keys.meta())->kind == KeyKind::meta);
 
   auto in = [](const etcd::Keys& range, const std::string& key) { return range.begin <= key && key < range.end; };
-  // A model of the form of a number below another is not among the other's versions.
+  // A model whose name looks like a version number below `a` is not among the versions of `a`.
   const std::string below = keys.version("a/000000000000000b", 1);
   CHECK(in(keys.versions_of("a"), keys.version("a", 1)));
   CHECK_FALSE(in(keys.versions_of("a"), below));

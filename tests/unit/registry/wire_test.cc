@@ -102,7 +102,7 @@ TEST_CASE("wire: what etcd refuses is told apart by what helps") {
   CHECK(code(11, "etcdserver: mvcc: required revision is a future revision") == Errc::changed);
   CHECK(code(14, "etcdserver: request timed out") == Errc::timed_out);
   CHECK(code(14, "etcdserver: no leader") == Errc::unreachable);
-  // Said also of what was proposed, and may be done yet.
+  // Also returned for a proposed change, which may still be applied.
   for (const char* unsure : {"etcdserver: server stopped", "etcdserver: leader changed", "transport is closing",
                              "etcdserver: request timed out, possibly due to connection lost", "what comes later"})
     CHECK(code(14, unsure) == Errc::timed_out);

@@ -1,4 +1,4 @@
-// What a rebuild takes from assembled files, and what becomes of those that are damaged.
+// Rebuilds that use assembled files, and the fate of damaged assembled files.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -34,7 +34,7 @@ void flip(const std::string& path, std::uint64_t offset) {
   write_file(path, bytes);
 }
 
-// A store with the versions m@1 of the contents 1 and 2, and n@1 of 3; one assembled file has all three.
+// A store with the versions m@1 (contents 1 and 2) and n@1 (content 3), and one assembled file of all three.
 struct AssembledStore : TestStore {
   AssembledStore() {
     auto store = open_store(path);
@@ -115,7 +115,7 @@ TEST_CASE("a rebuild that refuses a loss leaves no pack of what it found") {
     write_file(toc_path(test.path, pack_of(*store, 3)), "damaged");
     flip(pack_path(test.path, pack_of(*store, 3)), 0);
   }
-  flip(test.assembled_pack(), content_id(1).length + content_id(2).length);  // 3 is nowhere
+  flip(test.assembled_pack(), content_id(1).length + content_id(2).length);  // no copy of 3 is left
   const auto packs = list_directory(test.path + "/packs").value();
   CHECK(test.rebuild().refused);
   CHECK(list_directory(test.path + "/packs").value() == packs);
@@ -128,7 +128,7 @@ TEST_CASE("a rebuild that refuses a loss leaves no pack of what it found") {
 
 TEST_CASE("fsck keeps a damaged assembled file while the store needs a repair, and a rebuild deletes it") {
   AssembledStore test;
-  flip(test.assembled_pack(), 0);  // 1, which the pack has
+  flip(test.assembled_pack(), 0);  // content 1, which the pack holds too
   flip(pack_path(test.path, test.pack), test.offset);
   const FsckReport found = open_store(test.path)->fsck({}, decode, no_progress()).value();
   REQUIRE(found.problems.size() == 2);

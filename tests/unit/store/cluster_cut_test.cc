@@ -1,4 +1,5 @@
-// What a daemon that died between two steps leaves, made by hand: every such state is whole, and the next run mends it.
+// States that a daemon leaves if it dies between two steps, made by hand. Each of them is valid, and the next run
+// repairs it.
 #include <doctest/doctest.h>
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -33,7 +34,7 @@ std::uint64_t absent(Store& store) {
   return must(store.counts()).absent_blobs;
 }
 
-// a@1 of the contents 1 and 2, adopted.
+// Mirrors and adopts a@1 with the contents 1 and 2.
 void know(ClusterStore& store) {
   mirror(store, {record("a", 1, {{1, 2}})}, 1);
   must(adopt(store, "a", 1, {{1, 2}}));
@@ -52,7 +53,7 @@ TEST_CASE("fetched blobs that were listed and never indexed are fetched again, o
   know(*test.store);
   fetch(*test.store, {1});
   auto fetching = must(test.store->fetch_pack(1002));
-  // Its .toc and .pack appear; the index never hears of them.
+  // Its .toc and .pack appear, but are not indexed.
   const PackId cut = fetching->id();
   write_file(pack_path(test.path, cut), as_text(content_bytes(2)));
   must(write_toc(toc_path(test.path, cut), PackToc{cut, 1002, {{content_id(2), 0, fetched(2, 0).chunks, 0}}, true}));
@@ -92,12 +93,11 @@ TEST_CASE("a pack that a publish took for its own is never evicted, though the i
   set_cached(test.path, pack, false);
   CHECK(fsck(*test.store) == std::vector<std::string>{});
   CHECK(must(test.store->evict({})).packs == 0);
-  CHECK(must(test.store->cached_packs()).empty());  // now it did
+  CHECK(must(test.store->cached_packs()).empty());  // the index was corrected
   CHECK(absent(*test.store) == 0);
   CHECK(fsck(*test.store) == std::vector<std::string>{});
   set_cached(test.path, pack, true);
-  const auto problems =
-      fsck(*test.store);  // never to be evicted, though its table of contents says so: no harm, but told
+  const auto problems = fsck(*test.store);  // its .toc says `cached`, but it is never evicted: harmless, and reported
   REQUIRE(problems.size() == 1);
   CHECK(problems[0].find("note cached") != std::string::npos);
 }
@@ -168,7 +168,7 @@ TEST_CASE("a prepared publish is whole under its names, and only the journal log
     CHECK(must(test.store->open_manifest(record.version.manifest))->bytes().size() > 0);
     CHECK(must(read_toc_of(test.path, record.packs[0])).entries.size() == 2);
   }
-  CHECK(names("packs") == packs);                            // nobody kept it
+  CHECK(names("packs") == packs);                            // no caller kept the publish
   CHECK(names("manifests").size() == manifests.size() + 1);  // another publish may need it: gc decides
   CHECK(names("tmp").empty());
 }

@@ -1,4 +1,4 @@
-// Random operations on a store in a cluster, compared with the slow and obvious way after each.
+// Random operations on a store in a cluster. After each one the store is compared with a naive model.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -125,8 +125,8 @@ class Run {
       version.number = next_number(version.model);
       changes.emplace_back(record(version.model, version.number, version.files));
       versions_.push_back(version);
-      // The content may be here already: as that of another version that somebody has looked at. A manifest that nobody
-      // needs any more, and one of a publish that was given up, may stay a while.
+      // The manifest may be local already, if another version with the same content was adopted. A manifest without
+      // versions, also that of an abandoned publish, may stay for a while.
       const std::vector<std::byte> manifest = manifest_of(version.files);
       versions_.back().adopted = is_here(manifest);
       CHECK((versions_.back().adopted || !manifests_.contains(manifest)));
@@ -166,7 +166,7 @@ class Run {
     for (unsigned n = 0; n < kContents; ++n)
       if (version.needs(n) && (!is_held(n) || below(2) == 0)) read.push_back(n);
     auto prepared = must(prepare(*cluster_.store, version.model, version.files, read));
-    if (below(4) == 0) return;  // given up: nothing of it stays, and what was cached is so again
+    if (below(4) == 0) return;  // abandoned: no trace of it stays, and its promoted packs are cached again
     own_cached(version);
     prepared->keep();
     MirroredVersion change = prepared->record();
@@ -217,7 +217,7 @@ class Run {
     });
   }
 
-  // As if the origin had it all.
+  // Acts as if the origin had all packs.
   void hand_over_one() {
     std::vector<PackId> own;
     for (const std::string& name : must(list_directory(cluster_.path + "/packs")))
@@ -251,7 +251,7 @@ class Run {
     make_old();
     must(cluster_.store->gc({false, revision_, true}, no_progress()));
     give_back_promoted();
-    // A cached pack goes when nothing in it is live, and is never rewritten.
+    // gc deletes a cached pack without live blobs, and never rewrites one.
     std::erase_if(cached_, [&](const auto& pack) {
       return std::ranges::none_of(pack.second, [&](unsigned n) { return is_held(n); });
     });
@@ -264,16 +264,16 @@ class Run {
     manifests_ = std::move(needed);
   }
 
-  // As if the last publish were long ago. A daemon that was just started leaves for a minute what the daemon before it
-  // may have asked the registry for.
+  // Acts as if the last publish were long ago. For a minute after its start, a daemon keeps packs that its predecessor
+  // may have asked the registry to publish.
   void make_old() {
     const auto long_ago = std::filesystem::file_time_type::clock::now() - std::chrono::hours(1);
     for (const std::string& name : must(list_directory(cluster_.path + "/packs")))
       std::filesystem::last_write_time(cluster_.path + "/packs/" + name, long_ago);
   }
 
-  // A pack that a publish of this node took from the cache is cached again when no version of this node needs it. A
-  // pack that gc wrote is none of these.
+  // A pack that a publish promoted from the cache is cached again when no version of this node needs it. That excludes
+  // packs that gc has written.
   void give_back_promoted() {
     std::erase_if(promoted_, [&](const auto& pack) {
       const bool needed = std::ranges::any_of(pack.second, [&](unsigned n) { return is_held_as_own(n); });
@@ -295,7 +295,7 @@ class Run {
       CHECK(must(Store::rebuild(cluster_.path, decode, no_progress())).problems == std::vector<std::string>{});
     }
     cluster_.open();
-    // Revisions that changed nothing left no record: they are told again.
+    // Revisions without changes left no record, so they are mirrored again.
     if (rebuilt) CHECK(mirror(*cluster_.store, {}, revision_).empty());
   }
 
@@ -335,7 +335,7 @@ class Run {
     }
   }
 
-  // Whether it is absent.
+  // True if the content is absent.
   bool compare_content(Snapshot& snapshot, unsigned n) {
     CAPTURE(n);
     auto place = snapshot.find_blob(content_id(n));
@@ -364,10 +364,10 @@ class Run {
   std::mt19937_64 random_;
   std::uint64_t revision_ = 0;
   std::vector<Naive> versions_;  // in the registry's order
-  std::set<unsigned> present_;   // contents that are here
+  std::set<unsigned> present_;   // local contents
   PacksByContent cached_;
-  PacksByContent promoted_;                     // that were cached
-  std::set<std::vector<std::byte>> manifests_;  // that are here
+  PacksByContent promoted_;                     // formerly cached packs
+  std::set<std::vector<std::byte>> manifests_;  // local manifests
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-// A store in a cluster, driven by hand: versions come as a registry would tell of them.
+// A store in a cluster, driven by hand: the test delivers versions as a registry would.
 #pragma once
 
 #include <memory>
@@ -14,23 +14,23 @@ namespace weft::testing {
 inline constexpr std::string_view kHere = "00000000-0000-4000-8000-000000000001";
 inline constexpr std::string_view kElsewhere = "00000000-0000-4000-8000-000000000002";
 
-// What kElsewhere has published.
+// A version that kElsewhere has published.
 MirroredVersion record(std::string_view model, std::uint64_t number, const Files& files);
-// Returns the problems. Throws when it fails.
+// Mirrors the changes and returns the problems. Throws on failure.
 std::vector<std::string> mirror(ClusterStore& store, const std::vector<MirrorChange>& changes, std::uint64_t revision);
 Status adopt(ClusterStore& store, std::string_view model, std::uint64_t number, const Files& files);
 
-// Fetches these contents, one behind the other, into a cached pack. Throws when it fails.
+// Fetches these contents into a cached pack, one after the other. Throws on failure.
 PackId fetch(ClusterStore& store, const std::vector<unsigned>& contents);
 void write_content(FetchPack& pack, unsigned content, std::uint64_t offset);
 FetchedBlob fetched(unsigned content, std::uint64_t offset);
 
-// Imports the contents `read`, and prepares a version of `files`, which may have others too.
+// Imports the contents `read`, and prepares a version of `files`, which may have further contents.
 Result<std::unique_ptr<PreparedPublish>> prepare(ClusterStore& store, std::string_view model, const Files& files,
                                                  const std::vector<unsigned>& read,
                                                  Durability durability = Durability::local);
 
-// Of the cluster "test", as its node kHere.
+// A store of node kHere in the cluster "test".
 struct TestCluster {
   TestCluster();
   void open(CommitHooks hooks = {});
@@ -40,7 +40,7 @@ struct TestCluster {
   std::unique_ptr<StoreImpl> store;
 };
 
-// What a reader of the content gets.
+// True if a reader gets the right bytes of the content.
 inline bool reads_well(Store& store, unsigned content) {
   auto place = store.open_blob(content_id(content));
   if (!place.ok()) return false;

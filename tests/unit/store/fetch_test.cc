@@ -31,14 +31,14 @@ void set_age(const std::string& path, time_t seconds) {
   REQUIRE(::utimensat(AT_FDCWD, path.c_str(), times, 0) == 0);
 }
 
-// a@1 and b@1, adopted, with nothing here.
+// Mirrors and adopts a@1 and b@1. None of their contents is local.
 void know_two(ClusterStore& store) {
   mirror(store, {record("a", 1, {{1, 2}, {3}}), record("b", 1, {{3, 4}})}, 1);
   must(adopt(store, "a", 1, {{1, 2}, {3}}));
   must(adopt(store, "b", 1, {{3, 4}}));
 }
 
-// Own version `number` of `model`, as the registry tells of it.
+// Returns the registry's record of this node's version `number`.
 MirroredVersion own(const PreparedPublish& prepared, std::uint64_t number) {
   MirroredVersion change = prepared.record();
   change.version.number = number;
@@ -61,12 +61,13 @@ TEST_CASE("blobs that are fetched are found, in batches, beside readers of what 
   write_content(*pack, 2, 1001);
   CHECK(must(pack->add(std::vector{fetched(3, 2003), fetched(2, 1001)})) == 2);
   for (unsigned content : {1U, 2U, 3U}) CHECK(reads_well(*test.store, content));
-  CHECK(must(pack->add(std::vector{fetched(2, 1001), fetched(9, 3006)})) == 0);  // here already; nobody's
+  // One is indexed already. No version needs the other.
+  CHECK(must(pack->add(std::vector{fetched(2, 1001), fetched(9, 3006)})) == 0);
   const PackId id = pack->id();
   pack.reset();
   CHECK(must(test.store->counts()).absent_blobs == 1);
   CHECK(fsck(*test.store) == std::vector<std::string>{});
-  // Another run of the daemon goes on where it was.
+  // The next run of the daemon resumes the pack.
   test.close();
   test.open();
   CHECK(test.store->resume_fetch(id + 1).error().code == Errc::not_found);
@@ -74,7 +75,7 @@ TEST_CASE("blobs that are fetched are found, in batches, beside readers of what 
   CHECK(pack->size() == 4100);
   mirror(*test.store, {record("c", 1, {{5}})}, 2);
   must(adopt(*test.store, "c", 1, {{5}}));
-  CHECK(pack->add(std::vector{fetched(5, 2004)}).error().code == Errc::invalid);  // over the bytes of another
+  CHECK(pack->add(std::vector{fetched(5, 2004)}).error().code == Errc::invalid);  // overlaps another blob
   CHECK(pack->add(std::vector{fetched(5, 3500)}).error().code == Errc::invalid);  // past the end
   FetchedBlob forged = fetched(5, 0);
   forged.chunks[0].bytes[0] ^= 1U;
@@ -112,7 +113,7 @@ TEST_CASE("what was used least lately is evicted first; what is pinned or being 
   CHECK(order == std::vector{second, third, fourth, first});
   must(test.store->pin("c", 1, true));
   auto filler = must(test.store->resume_fetch(second));
-  const OpenPlace reader = must(test.store->open_blob(content_id(3)));  // the pack was used just now, too
+  const OpenPlace reader = must(test.store->open_blob(content_id(3)));  // the pack has just been used
   CHECK(must(test.store->cached_packs()).front().id == third);
   const std::uint64_t one = must(test.store->cached_packs()).front().disk_bytes;
   EvictReport dry = must(test.store->evict({3 * one, {}, true}));
@@ -135,7 +136,7 @@ TEST_CASE("what was used least lately is evicted first; what is pinned or being 
   VersionId b = test.store->snapshot().value()->version(2, 1).value().id;
   CHECK(must(test.store->evict({0, b, false})).packs == 1);
   CHECK(place_of(*test.store, 3).error().code == Errc::absent);
-  std::vector<std::byte> bytes(content_id(3).length);  // a reader that has the pack open keeps it
+  std::vector<std::byte> bytes(content_id(3).length);  // a reader with an open pack keeps its bytes
   must(read_exact(reader.pack->fd(), reader.offset, bytes, "pack"));
   CHECK(bytes == content_bytes(3));
   must(test.store->pin("c", 1, false));
@@ -155,7 +156,7 @@ TEST_CASE("what came with a publish is this node's own, and what it inherits fro
   CHECK(prepared->new_bytes() == 1007);
   CHECK(prepared->record().packs.size() == 1);
   CHECK(prepared->record().version.publisher == kHere);
-  REQUIRE(prepared->relies_on().size() == 1);  // the content 4 is not here
+  REQUIRE(prepared->relies_on().size() == 1);  // content 4 is not local
   CHECK(prepared->relies_on()[0] == std::pair<std::string, std::uint64_t>{"b", 1});
   CHECK(must(test.store->cached_packs()).size() == 1);
   CHECK(must(read_toc_of(test.path, cached)).cached == false);
@@ -205,7 +206,7 @@ TEST_CASE("gc gives back what a publish that died has promoted, when no version 
   const PackId lost = fetch(*test.store, {1, 2});
   const PackId used = fetch(*test.store, {3});
   auto dies = must(prepare(*test.store, "d", {{1, 7}}, {7}));
-  dies->keep();  // as if nobody had come to take it back
+  dies->keep();  // as if no process had undone it
   dies.reset();
   auto lives = must(prepare(*test.store, "e", {{3, 8}}, {8}));
   lives->keep();
@@ -213,7 +214,7 @@ TEST_CASE("gc gives back what a publish that died has promoted, when no version 
   lives.reset();
   for (const PackId pack : {lost, used}) set_age(toc_path(test.path, pack), 3600);
   must(test.store->gc({false, 2}, no_progress()));
-  CHECK(must(test.store->cached_packs()).empty());  // the registry may yet take what this process has asked for
+  CHECK(must(test.store->cached_packs()).empty());  // the registry may still accept this process's publish
   test.close();
   test.open();
   must(test.store->gc({true, 2}, no_progress()));
@@ -241,7 +242,7 @@ TEST_CASE("an import stores what is not here, though a version has it") {
   mirror(*test.store, {own(*prepared, 1)}, 2);
   CHECK(reads_well(*test.store, 3));
   CHECK(must(test.store->cached_packs()).empty());
-  CHECK(test.store->snapshot().value()->owner(content_id(3)).value()->first == 1);  // a@1 had it first
+  CHECK(test.store->snapshot().value()->owner(content_id(3)).value()->first == 1);  // a@1 is the first holder
   CHECK(fsck(*test.store) == std::vector<std::string>{});
   CHECK(prepare(*test.store, "d", {{99}}, {}).error().code == Errc::invalid);
 }
@@ -261,7 +262,7 @@ TEST_CASE("a publish that is given up leaves nothing; one that may have been tak
     prepared->keep();
   }
   test.close();
-  test.open();  // the daemon died, and its last word may still reach the registry: gc leaves it for a while
+  test.open();  // the daemon died, but its request may still reach the registry: gc keeps the pack for a while
   CHECK(must(test.store->gc({false, 1}, no_progress())).packs_deleted == 0);
   CHECK(must(list_directory(test.path + "/packs")).size() == 2);
   CHECK(must(list_directory(test.path + "/manifests")).size() == 3);
@@ -274,9 +275,9 @@ TEST_CASE("a publish that is given up leaves nothing; one that may have been tak
   const PackId pack = lost->record().packs.at(0);
   set_age(toc_path(test.path, pack), 3600);
   set_age(test.path + "/manifests/" + to_hex(lost->record().version.manifest), 3600);
-  CHECK(must(test.store->gc({false, 2}, no_progress())).busy_packs == 1);  // while it is prepared
+  CHECK(must(test.store->gc({false, 2}, no_progress())).busy_packs == 1);  // it is being prepared
   lost.reset();
-  CHECK(must(test.store->gc({false, 2}, no_progress())).busy_packs == 1);  // and while the registry may yet take it
+  CHECK(must(test.store->gc({false, 2}, no_progress())).busy_packs == 1);  // the registry may still take it
   test.close();
   test.open();
   GcReport report = must(test.store->gc({false, 2}, no_progress()));
@@ -332,7 +333,7 @@ TEST_CASE("a blob that a fetch adds while gc looks at its pack is kept") {
   auto pack = must(test.store->fetch_pack(4100));
   write_content(*pack, 1, 0);
   CHECK(must(pack->add(std::vector{fetched(1, 0)})) == 1);
-  mirror(*test.store, {MirroredRemoval{"a", 1, 1}}, 2);  // 1 is dead now, 3 is not
+  mirror(*test.store, {MirroredRemoval{"a", 1, 1}}, 2);  // content 1 is dead, content 3 is live
   must(test.store->gc({false, 2}, no_progress()));
   write_content(*pack, 3, 2003);
   CHECK(must(pack->add(std::vector{fetched(3, 2003)})) == 1);
@@ -361,7 +362,7 @@ TEST_CASE("gc judges only what it knows all of") {
   CHECK(report.blobs_freed == 1);
   CHECK(reads_well(*test.store, 1));
   CHECK(place_of(*test.store, 2).error().code == Errc::not_found);
-  // A version that comes while gc runs ends it, too.
+  // A version that arrives while gc runs stops it, too.
   mirror(*test.store, {MirroredRemoval{"e", 1, 1}, record("f", 1, {{1}, {6}})}, 8);
   CHECK(test.store->write().error().code == Errc::busy);
   CHECK(fsck(*test.store) == std::vector<std::string>{});

@@ -1,4 +1,4 @@
-// Following a store by its journal.
+// Follows a store by its journal.
 #include <doctest/doctest.h>
 
 #include "events/follower.h"
@@ -11,7 +11,7 @@ namespace {
 
 using Kind = ModelEvent::Kind;
 
-// "publish m 1 tag,tag"
+// Returns texts such as "publish m 1 tag tag".
 std::vector<std::string> texts_of(const std::vector<ModelEvent>& events) {
   std::vector<std::string> texts;
   for (const ModelEvent& event : events) {

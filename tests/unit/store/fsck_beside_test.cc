@@ -1,5 +1,5 @@
-// fsck beside writers: it holds them up for moments only, takes nothing that they do for damage, and finds the damage
-// that is there.
+// fsck during writes: it blocks writers for moments only, reports none of their changes as damage, and finds real
+// damage.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -25,14 +25,14 @@ namespace {
 
 using Lines = std::vector<std::string>;
 
-// Gives up as soon as it has to wait, for the lock or for a reader of an old state.
+// Opens a store whose writes fail as soon as they have to wait, for the lock or for a reader of an old state.
 std::unique_ptr<StoreImpl> open_impatient(const std::string& path) {
   OpenOptions options = write_options();
   options.patience.cancelled = [] { return true; };
   return open_store(path, options);
 }
 
-// Acts now and then while fsck compares the index, on the thread of fsck.
+// Acts from time to time while fsck compares the index, on the thread of fsck.
 class Interrupting final : public Progress {
  public:
   Interrupting(unsigned count, std::function<void(unsigned)> act) : count_(count), act_(std::move(act)) {}

@@ -1,4 +1,4 @@
-// A store whose counters reach what the inode numbers of a mount hold (limits::kStoredInoMax, limits::kIdMax).
+// A store whose counters reach the limits of the inode numbers of a mount (limits::kStoredInoMax, limits::kIdMax).
 #include <doctest/doctest.h>
 
 #include <filesystem>
@@ -12,7 +12,7 @@ using namespace weft::testing;
 
 namespace {
 
-// As if so many numbers had been given.
+// Raises the counters, as if these numbers were in use.
 void raise(StoreImpl& store, const Counters& floors) {
   const WriterLock lock = must(store.lock_writer());
   must(store.env().write(lock, [&](Txn& txn) { return raise_counters(txn, floors); }));

@@ -1,4 +1,4 @@
-// gc looks at the packs that the index says, and walks all of them only after a process may have died.
+// gc reads only the packs that the index has queued. It scans all packs only after a process may have died.
 #include <doctest/doctest.h>
 #include <sys/inotify.h>
 #include <unistd.h>
@@ -20,7 +20,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Counts how often files of these directories are opened.
+// Counts opens of files in these directories.
 class OpenCount {
  public:
   explicit OpenCount(const std::string& store) : fd_(::inotify_init1(IN_NONBLOCK)) {
@@ -59,7 +59,7 @@ struct SettledStore {
   std::size_t packs() const {
     return static_cast<std::size_t>(std::distance(fs::directory_iterator(test.path + "/packs"), {}));
   }
-  // Places a copy of a pack that the index does not name, as a process that died may leave it.
+  // Places a copy of a pack that the index does not name, as a dead process may leave it.
   void leave_pack() const {
     for (const auto& entry : fs::directory_iterator(test.path + "/packs")) {
       const auto pack = pack_of_name(entry.path().filename().string(), ".toc");
@@ -103,7 +103,7 @@ TEST_CASE("a removal leads gc to the packs that it leaves dead bytes in") {
   const GcReport first = of.gc();
   CHECK(first.versions_reaped == 1);
   CHECK(first.dead_bytes == content_id(100).length);
-  CHECK(of.gc().dead_bytes == first.dead_bytes);  // told of, though no file is read for it
+  CHECK(of.gc().dead_bytes == first.dead_bytes);  // reported without reading a file
   CHECK(of.gc({.all = true}).dead_bytes == 0);
   CHECK(of.gc().dead_bytes == 0);
   must(of.store->remove_version("small", 1));

@@ -1,4 +1,4 @@
-// Removal of versions that hold more than one batch of blobs.
+// Removal of versions with more blobs than one batch.
 #include <doctest/doctest.h>
 
 #include <string>
@@ -14,9 +14,9 @@ using namespace weft::testing;
 
 namespace {
 
-constexpr unsigned kMany = limits::kBatchRows + 100;  // blobs, and as many views
+constexpr unsigned kMany = limits::kBatchRows + 100;  // number of blobs and of views
 
-// Says that it is cancelled once it was asked so often.
+// Cancels after `asked` polls.
 class CancelledAt final : public Progress {
  public:
   explicit CancelledAt(int asked) : left_(asked) {}
@@ -84,7 +84,7 @@ TEST_CASE("a gc that ends between two batches leaves a sound store, and the next
   CHECK(of.steps() == limits::kBatchRows);
   CHECK(of.is_sound());
 
-  // The first and the last step are of blobs that another version takes now.
+  // Another version takes the blobs of the first and of the last step.
   const VersionRow other = must_publish(*of.store, "n", {{0, kMany - 1}}).version;
   CHECK(of.is_sound());
   const FsckOptions rebuild{.rebuild = true};

@@ -1,4 +1,4 @@
-// Versions that are published into memory: what a machine that stops takes with it, and how that is told.
+// Versions published into memory: what a stop of the machine loses, and how that is reported.
 #include <doctest/doctest.h>
 
 #include <fcntl.h>
@@ -50,7 +50,7 @@ std::string boot_of(const std::string& path, PackId pack) {
   return must(read_toc(safe_file(toc_path(path, pack)))).boot;
 }
 
-// As if the machine had stopped: the pack says another boot, and perhaps has other bytes.
+// Acts as if the machine had stopped: gives the pack another boot id, and damages it if `torn`.
 void stop_machine(const std::string& path, PackId pack, bool torn) {
   const SafePath toc_file = safe_file(toc_path(path, pack));
   PackToc toc = must(read_toc(toc_file));
@@ -84,16 +84,16 @@ TEST_CASE("a version in memory is served, and becomes an ordinary one") {
   REQUIRE(rebuilt.ok());
   CHECK(rebuilt->problems.empty());
   const auto store = open_store(test.path);
-  REQUIRE(in_memory(*store).size() == 1);  // the journal has it
+  REQUIRE(in_memory(*store).size() == 1);  // from the journal
   const VersionId version = in_memory(*store).front();
   CHECK(must(store->settle_version(version, no_pace)) == MemoryState::kept);
   CHECK(boot_of(test.path, pack_of(*store, 1)).empty());
   CHECK(must(store->unsynced_bytes(version)) == 0);
-  CHECK(in_memory(*store).size() == 1);  // until it is said
+  CHECK(in_memory(*store).size() == 1);  // until keep_version()
   must(store->keep_version("m", 1));
   CHECK(in_memory(*store).empty());
   CHECK(reads_well(*store, 2));
-  must(store->keep_version("m", 1));  // again
+  must(store->keep_version("m", 1));  // a repeated call succeeds
 }
 
 TEST_CASE("what was in memory when the machine stopped is read by nobody until it was looked at") {
@@ -120,13 +120,13 @@ TEST_CASE("what was in memory when the machine stopped is read by nobody until i
     CHECK(store->open_blob(content_id(1)).error().code == Errc::absent);
     CHECK(must(store->settle_version(version.id, no_pace)) == MemoryState::lost);
     CHECK(store->open_blob(content_id(1)).error().code == Errc::absent);
-    CHECK(reads_well(*store, 2));  // what is whole stays
+    CHECK(reads_well(*store, 2));  // undamaged content stays
     must(store->lose_version("m", 1, "the machine stopped"));
     const VersionRow row = must(must(store->snapshot())->version(version.id));
     CHECK(row.removed);
     CHECK(row.lost == "the machine stopped");
     CHECK(in_memory(*store).empty());
-    const std::vector<Said> said = must(store->said(0)).said;  // for an origin
+    const std::vector<Said> said = must(store->said(0)).said;  // events for an origin
     REQUIRE(std::holds_alternative<MirroredRemoval>(said.back()));
     CHECK(std::get<MirroredRemoval>(said.back()).lost == "the machine stopped");
     const StoreCounts counts = must(store->counts());
@@ -174,7 +174,7 @@ TEST_CASE(
   PackId pack = 0;
   VersionRow version;
   std::vector<unsigned> contents = {1};
-  bool shared = false;  // with a version that stays
+  bool shared = false;  // a version that stays has the content too
   SUBCASE("all is lost") {}
   SUBCASE("some is lost") {
     contents = {1, 2};
@@ -191,7 +191,7 @@ TEST_CASE(
     stop_machine(test.path, pack, true);
     const SafePath toc_file = safe_file(toc_path(test.path, pack));
     const PackToc toc = must(read_toc(toc_file));
-    must(store->gc({}, no_progress()));  // so that the next gc looks only at the packs that are noted for it
+    must(store->gc({}, no_progress()));  // the next gc then looks only at the packs that are queued
     CHECK(must(store->settle_version(version.id, no_pace)) == MemoryState::lost);
     must(replace_toc(toc_file, toc));
   }
@@ -216,7 +216,7 @@ TEST_CASE("what is made of a version in memory is in memory too") {
   const VersionId sharing = publish_in_memory(*store, "n", {2, 3}, Durability::local).version.id;
   const VersionId other = publish_in_memory(*store, "o", {4}, Durability::local).version.id;
   CHECK(in_memory(*store) == std::vector{first, sharing});
-  CHECK(must(store->settle_version(sharing, no_pace)) == MemoryState::kept);  // with the packs that it shares
+  CHECK(must(store->settle_version(sharing, no_pace)) == MemoryState::kept);  // its shared packs are synced as well
   CHECK(boot_of(test.path, pack_of(*store, 1)).empty());
   must(store->keep_version("n", 1));
   CHECK(in_memory(*store) == std::vector{first});
@@ -271,7 +271,7 @@ TEST_CASE("in a cluster a version waits for those of other nodes that it is made
   MirroredVersion child;
   {
     const auto prepared = must(prepare(*test.store, "child", {{1, 3}}, {3}));
-    CHECK(prepared->record().in_memory);  // though its own bytes are on the disk
+    CHECK(prepared->record().in_memory);  // its own bytes are on disk
     child = prepared->record();
     child.version.number = 1;
     child.version.publisher = kHere;

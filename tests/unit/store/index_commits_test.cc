@@ -1,4 +1,4 @@
-// The history of commits, and how one hears of them.
+// The history of commits, and the notification of new ones.
 #include <doctest/doctest.h>
 
 #include <algorithm>

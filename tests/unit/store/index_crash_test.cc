@@ -1,4 +1,4 @@
-// Writers that die, journals that end in the middle, an index that is damaged.
+// Writers that die, truncated journals, and a damaged index.
 #include <doctest/doctest.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -22,7 +22,7 @@ namespace {
 
 using Operation = std::function<void(StoreImpl&)>;
 
-// Runs it in a child that is killed at one of the steps of the commit.
+// Runs an operation in a child that is killed at one of the steps of the commit.
 bool killed_at(const std::string& path, std::function<void()> CommitHooks::*step, const Operation& operation) {
   int status = in_child([&] {
     CommitHooks hooks;
@@ -49,7 +49,7 @@ const std::map<std::string, Operation>& operations() {
   return all;
 }
 
-// Any write brings the index up to the journal.
+// Applies the journal to the index, as any write does.
 void catch_up(const std::string& path) {
   CHECK(open_store(path)->lock_writer().ok());
 }
@@ -119,7 +119,7 @@ TEST_CASE("a record that is not whole is cut off") {
   std::string before = dump(*open_store(test.path));
   must_publish(*open_store(test.path), "m", {{7}});
   std::string longer = read_text(journal);
-  // As if the machine had stopped while the last record was written: the index of before, a part of the record.
+  // Acts as if the machine had stopped during the write of the last record: the old index, and a part of the record.
   for (std::size_t length : {whole.size() + 1, whole.size() + 20, longer.size() - 1}) {
     TestStore other;
     fill(*open_store(other.path));
@@ -170,7 +170,7 @@ TEST_CASE("two writing processes take turns, and nothing is lost") {
 
 namespace {
 
-// Every answer that a whole index gives, one line each, under the question.
+// All answers of an undamaged index, one line each, by question.
 using Answers = std::map<std::string, std::string>;
 
 template <class Rows, class Line>
@@ -215,10 +215,11 @@ Answers ask(Snapshot& snapshot) {
   return answers;
 }
 
-// What a damaged index says: nothing that was never so. A pointer that damage turns to a page of an older state finds
-// that state's rows, and they verify: LMDB keeps no proof of their age.
+// True if a damaged index gives no answer that was never true. Damage may redirect a pointer to a page of an older
+// state. Its rows verify, since LMDB stores no proof of their age.
 bool tells_no_lies(const std::string& path, const Answers& truth) {
-  for (int number : {SIGABRT, SIGFPE, SIGILL}) ::signal(number, SIG_DFL);  // not a sanitizer's; faults are the guard's
+  // Takes these signals from sanitizers. The fault guard handles SIGSEGV and SIGBUS.
+  for (int number : {SIGABRT, SIGFPE, SIGILL}) ::signal(number, SIG_DFL);
   rlimit none{0, 0};
   ::setrlimit(RLIMIT_CORE, &none);
   ::alarm(20);
@@ -282,7 +283,7 @@ TEST_CASE("a damaged index says nothing that was never so") {
   }
   CHECK(lies == 0);
   CHECK(died == 0);
-  // All of it can be made again.
+  // A rebuild recovers everything.
   REQUIRE(Store::rebuild(test.path, decode, no_progress()).value().problems.empty());
   CHECK(Store::open(test.path, {}).value()->snapshot().value()->models().value().rows.size() == 10);
 }

@@ -1,4 +1,4 @@
-// LMDB's hazards, each met on purpose.
+// Provokes LMDB's hazards one by one.
 #include <doctest/doctest.h>
 #include <fcntl.h>
 #include <grp.h>
@@ -22,7 +22,7 @@ using namespace weft::testing;
 
 namespace {
 
-// A child process and a pipe each way, to take turns.
+// A child process and a pipe in each direction, to take turns.
 class Partner {
  public:
   explicit Partner(const std::function<bool(Partner&)>& body) {
@@ -31,7 +31,7 @@ class Partner {
     pid_ = ::fork();
     REQUIRE(pid_ >= 0);
     if (pid_ != 0) {
-      ::close(to_parent_[1]);  // so that its death is seen
+      ::close(to_parent_[1]);  // so that the death of the child is noticed
       return;
     }
     child_ = true;
@@ -85,7 +85,7 @@ std::uint64_t index_bytes(const std::string& store) {
   return std::filesystem::file_size(store + "/index/data.mdb");
 }
 
-// A store on a small disk that only this process sees, with version 1 of m. For a child process of root.
+// A store with m@1 on a small disk that only this process sees. For a child process of root.
 class SmallDisk {
  public:
   SmallDisk(const TempDir& dir, std::uint64_t bytes, const Files& content)
@@ -95,7 +95,7 @@ class SmallDisk {
     store = open_store(path);
     must_publish(*store, "m", content);
   }
-  // Leaves so many bytes free; fewer when the disk has fewer.
+  // Fills the disk up to `room` free bytes, or fewer if it has fewer.
   void fill(std::uint64_t room) {
     clear();
     const std::uint64_t free = std::filesystem::space(path).available;
@@ -112,7 +112,7 @@ class SmallDisk {
   const std::string filler_;
 };
 
-// What a full disk refuses, and leaves nothing of. True: it was refused; false: there was room.
+// Publishes on a full disk. True if the publish failed and left no trace, false if there was space.
 bool refused_without_trace(SmallDisk& disk, const Files& files) {
   const std::string before = dump(*disk.store);
   const auto outcome = publish(*disk.store, "m", files);
@@ -137,7 +137,7 @@ TEST_CASE("the map grows under a reader of another process, and the reader follo
     options.map_bytes = 1U << 20U;
     auto store = Store::open(test.path, options).value();
     if (!parent.tell() || !parent.hear()) return false;
-    auto snapshot = store->snapshot().value();  // the file is larger than this process's map now
+    auto snapshot = store->snapshot().value();  // the file outgrew this process's map
     auto model = snapshot->model("m").value();
     LocalRow local = snapshot->local(snapshot->version(model.id, 1).value().id).value();
     return local.view_inos.size() == 9000 && snapshot->some_holders(content_id(8999), 1000).value().size() == 1;
@@ -181,7 +181,7 @@ TEST_CASE("a killed reader leaves nothing behind") {
     auto theirs = Store::open(test.path, {}).value();
     auto snapshot = theirs->snapshot().value();
     parent.tell();
-    return parent.hear();  // for ever
+    return parent.hear();  // waits for ever
   });
   REQUIRE(reader.hear());
   reader.kill();
@@ -201,7 +201,7 @@ TEST_CASE("a reader that does not end makes commits fail rather than the index g
     return parent.hear() && snapshot->model("m").value().latest == 1;
   });
   REQUIRE(reader.hear());
-  CHECK(publish(*store, "m", {{1}}).ok());  // the state before may be read while one is written
+  CHECK(publish(*store, "m", {{1}}).ok());  // a reader may hold the previous state during one write
   std::uint64_t bytes = index_bytes(test.path);
   std::string before = dump(*store);
   for (unsigned n = 2; n < 5; ++n) {
@@ -226,7 +226,7 @@ TEST_CASE("readers that follow one another never stop a writer") {
   auto read = [&] {
     auto theirs = Store::open(test.path, {}).value();
     auto held = theirs->snapshot().value();
-    while (!done) held = theirs->snapshot().value();  // the next before the last is let go
+    while (!done) held = theirs->snapshot().value();  // gets the next snapshot before it releases the last one
   };
   std::thread one(read);
   std::thread two(read);
@@ -243,7 +243,7 @@ TEST_CASE("two containers read and write one store at once") {
     auto store = open_store(test.path);
     must_publish(*store, "m", {{0}});
   }
-  // Each child is process 1 of its own namespace, as in a container.
+  // Each child is process 1 of its own pid namespace, as in a container.
   auto container = [&](const std::function<bool()>& body) {
     return in_child(
         [&] { return ::unshare(CLONE_NEWPID) == 0 && exited(in_child([&] { return ::getpid() == 1 && body(); })); });
@@ -307,7 +307,7 @@ TEST_CASE("every step of a commit meets a full disk") {
   TempDir dir;
   CHECK(exited(in_child([&] {
     SmallDisk disk(dir, 4U << 20U, many(0, 100));
-    // From no room at all to enough: the manifest, the journal, and the pages of the index run out in turn.
+    // From no space to enough. The manifest, the journal and the pages of the index run out of space in turn.
     for (unsigned room = 0; room < 120; ++room) {
       disk.fill(room * 4096ULL);
       Files files = many(0, 100);
@@ -321,7 +321,7 @@ TEST_CASE("every step of a commit meets a full disk") {
 TEST_CASE("network file systems are refused by name") {
   CHECK(unsuitable_file_system(0x6969) == "nfs");
   CHECK(unsuitable_file_system(0xFF534D42) == "cifs");
-  CHECK(unsuitable_file_system(0xFFFFFFFFFF534D42) == "cifs");  // sign-extended, as statfs gives it
+  CHECK(unsuitable_file_system(0xFFFFFFFFFF534D42) == "cifs");  // sign-extended, as statfs() returns it
   CHECK(unsuitable_file_system(0x0BD00BD0) == "lustre");
   CHECK(unsuitable_file_system(0x65735546) == "fuse");
   for (unsigned long local :
@@ -336,7 +336,7 @@ TEST_CASE("after a commit that failed the same process goes on") {
   CHECK(exited(in_child([&] {
     SmallDisk disk(dir, 4U << 20U, many(0, 100));
     disk.fill(0);
-    // A commit that has no journal: as gc and the replay of a record make them.
+    // A commit without a journal record, like those of gc and of a replay.
     auto write = [&] {
       WriterLock lock = must(disk.store->lock_writer());
       return disk.store->env().write(lock, [](Txn& txn) -> Status {

@@ -30,7 +30,7 @@ struct Index {
     must(Env::create(safe(dir.path())));
     EnvOptions options;
     options.write = true;
-    options.reader_wait_ms = 0;  // a reader that a commit would wait for fails it
+    options.reader_wait_ms = 0;  // a commit fails if it has to wait for a reader
     env = must(Env::open(safe(dir.path()), options));
     change([](Txn& txn) -> Status {
       for (std::size_t i = 0; i < kMany; ++i) WEFT_CHECK(txn.put(Table::meta, key_at(i), "value"));
@@ -90,7 +90,7 @@ TEST_CASE("a walk visits once what is there all the while, also where its last r
   must(visit_all(*index.env, Table::meta, "k", [&](Txn&, const Entry& entry) -> Status {
     ++visits[std::string(entry.key)];
     if (++seen != kRows) return {};
-    index.change([](Txn& txn) -> Status {  // the key at which the page ends, one behind it, and new ones
+    index.change([](Txn& txn) -> Status {  // erases the last key of the page and the next one, and adds new keys
       WEFT_CHECK(txn.erase(Table::meta, key_at(kRows - 1)));
       WEFT_CHECK(txn.erase(Table::meta, key_at(kRows)));
       WEFT_CHECK(txn.put(Table::meta, key_at(10) + "new", "value"));

@@ -27,7 +27,7 @@ class Index {
   SafePath path() const { return safe(dir_.path()); }
   WriterLock lock() const { return must(Env::lock_writer(path(), {})); }
 
-  // Until somebody waits with this ticket.
+  // Waits until a process waits with this ticket.
   void await_ticket(std::uint64_t number) const {
     const Fd queue = must(open_file(path() / "queue", O_RDONLY));
     while (!must(excluded(queue.get(), LockKind::exclusive, {number, 1}, "queue"))) std::this_thread::yield();
@@ -37,7 +37,7 @@ class Index {
   TempDir dir_;
 };
 
-// A process of its own that takes a ticket and keeps it.
+// A process that takes a ticket and keeps it.
 class OtherWaiter {
  public:
   explicit OtherWaiter(const Index& index) : pid_(::fork()) {
@@ -76,7 +76,7 @@ TEST_CASE("writers get the lock in the order in which they asked, and who had it
       index.await_ticket(others.size());
     }
   }
-  write('e');  // at once, as gc does
+  write('e');  // right after the first lock, as gc does
   for (std::thread& other : others) other.join();
   CHECK(order == "abcde");
 }

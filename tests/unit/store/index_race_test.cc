@@ -1,4 +1,4 @@
-// Several at once on one store, and what a death between two steps leaves to the others.
+// Concurrent processes on one store, and states that one of them leaves if it dies between two steps.
 #include <doctest/doctest.h>
 #include <fcntl.h>
 #include <sys/wait.h>
@@ -29,7 +29,7 @@ bool publish_and_remove(StoreImpl& store, const std::string& model) {
   return made.ok() && store.remove_version(model, made->version.number).ok();
 }
 
-// Runs it in that many children, which begin together; returns what waitpid says of each.
+// Runs `body` in `count` children that start together. Returns their wait statuses.
 std::vector<int> all_at_once(unsigned count, const std::function<int(unsigned child)>& body) {
   int gate[2];
   REQUIRE(::pipe(gate) == 0);
@@ -40,7 +40,7 @@ std::vector<int> all_at_once(unsigned count, const std::function<int(unsigned ch
     if (pid == 0) {
       char byte = 0;
       ::close(gate[1]);
-      static_cast<void>(!::read(gate[0], &byte, 1));  // until all ends are closed
+      static_cast<void>(!::read(gate[0], &byte, 1));  // returns when all write ends are closed
       ::_exit(body(child));
     }
     children.push_back(pid);
@@ -91,7 +91,7 @@ TEST_CASE("content that is reaped and published again at once: neither waits for
 
 namespace {
 
-// Imports a file of this content as a user does, and publishes it.
+// Imports a file of this content like a user, and publishes it.
 struct Importing {
   explicit Importing(const TestStore& test) : store(open_store(test.path)), file(test.dir / random_hex(4)) {
     write_file(file, as_text(content_bytes(kContent)));
@@ -184,7 +184,7 @@ TEST_CASE("gc leaves the packs of a publish that is in the journal and not in th
   REQUIRE(WIFSIGNALED(status));
   auto store = open_store(test.path);
   Packs packs(safe(test.path), *store);
-  GcReport report;  // of a gc that was past its first steps when the publisher died
+  GcReport report;  // of a gc that had finished its first steps when the publisher died
   REQUIRE(collect_packs(packs, *store, {}, no_progress(), report).ok());
   REQUIRE(store->lock_writer().ok());
   CHECK(store->snapshot().value()->model("m").value().latest == 2);

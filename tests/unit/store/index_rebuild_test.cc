@@ -13,7 +13,8 @@ using namespace weft::testing;
 
 namespace {
 
-// A life with all that leaves traces: namespaces, parents, tags that move, removals of first, middle and last holders.
+// A history with all kinds of records: namespaces, parents, moved tags, removals of the first, a middle and the last
+// holder.
 void live(StoreImpl& store) {
   must_publish(store, "org/a", {{1, 2}, {3}}, {{}, {"first"}});
   must_publish(store, "org/a", {{1, 4}, {3}}, {{{"org/a", 1, false, 2, 300}}, {}, {"meta/else", "other one"}});
@@ -50,14 +51,14 @@ TEST_CASE("a deleted index comes back with everything, and nothing that was remo
     live(*store);
     if (collected) {
       CHECK(store->gc({}, no_progress()).value().versions_reaped == 3);
-      must_publish(*store, "deep/er/c", {{8}});  // as it was once: new inodes
+      must_publish(*store, "deep/er/c", {{8}});  // a name that existed before gets new inodes
     }
     std::string before = dump(*store, false);
     std::uint64_t sequence = store->snapshot().value()->sequence();
     store.reset();
     std::filesystem::remove_all(test.path + "/index");
     CHECK(rebuilt(test.path) == before);
-    CHECK(rebuilt(test.path) == before);  // and again
+    CHECK(rebuilt(test.path) == before);  // a second rebuild gives the same
     store = open_store(test.path);
     CHECK(store->snapshot().value()->sequence() > sequence);
     CHECK(fsck(*store) == std::vector<std::string>{});

@@ -72,7 +72,7 @@ TEST_CASE("a state has one name until the next commit, and none has it again") {
   REQUIRE(writer->remove_version("m", 1).ok());
   look();
   writer.reset();
-  REQUIRE(Store::rebuild(test.path, decode, no_progress()).ok());  // another file, whose transactions begin anew
+  REQUIRE(Store::rebuild(test.path, decode, no_progress()).ok());  // a new file whose transaction numbers restart
   look();
 }
 
@@ -138,7 +138,7 @@ TEST_CASE("equal content is not published twice, and its tags are set all the sa
   CHECK(again.new_bytes == 0);
   CHECK(store->snapshot().value()->tag(again.version.model, "good").value().number == 1);
   must_publish(*store, "m", {{2}});
-  CHECK(must_publish(*store, "m", {{1}}).version.number == 3);  // not the newest: a version of its own
+  CHECK(must_publish(*store, "m", {{1}}).version.number == 3);  // the newest version differs, so this is a new one
 }
 
 TEST_CASE("a name that would hide another is refused") {
@@ -172,7 +172,7 @@ TEST_CASE("a removed version goes, keeps its number, and passes on what it owned
   CHECK(snapshot->owned_bytes(snapshot->version(model.id, 2).value().id, 1).value() == 1001);
   ModelRow other = snapshot->model("x/y").value();
   CHECK(snapshot->owned_bytes(snapshot->version(other.id, 1).value().id, 0).value() == 1002);
-  CHECK(snapshot->local(first.id).ok());  // until gc: files that are open go on
+  CHECK(snapshot->local(first.id).ok());  // kept until gc, for open files
   CHECK(store->counts().value().dead_bytes == 0);
   snapshot.reset();
 
@@ -251,7 +251,7 @@ TEST_CASE("parents that somebody declares must be live; children say so, tombsto
   CHECK(row.parents[0].same_bytes == 100);
   CHECK(row.tensors == 2);
   CHECK(row.born == 2);
-  CHECK(row.died == 5);  // four publishes came before
+  CHECK(row.died == 5);  // after four publishes
   CHECK(snapshot->version(parent).value().died == 6);
 }
 
@@ -329,7 +329,7 @@ TEST_CASE("a blob moves, and only a dead one can be erased") {
     REQUIRE(writer->commit().ok());
   }
   CHECK(store->snapshot().value()->find_blob(content_id(1)).value().offset == 8);
-  { CHECK(store->write().value()->put(content_id(1), {9, 9}).ok()); }  // not committed
+  { CHECK(store->write().value()->put(content_id(1), {9, 9}).ok()); }  // destroyed without a commit
   CHECK(store->snapshot().value()->find_blob(content_id(1)).value().offset == 8);
   ContentId twin = content_id(1);
   twin.root.bytes.fill(0xee);
@@ -367,7 +367,7 @@ TEST_CASE("an import's bytes come back, and one that is not published leaves not
   std::vector<std::byte> back(40'000);
   REQUIRE(read_exact(place.pack->fd(), place.offset, back, "pack").ok());
   CHECK(std::equal(back.begin(), back.end(), bytes.begin() + 60'000));
-  // A publish that fails gives its packs back.
+  // A failed publish deletes its packs.
   std::size_t files = list_directory(test.path + "/packs").value().size();
   auto other = random_bytes(50'000, 2);
   write_file(test.dir / "other", as_text(other));

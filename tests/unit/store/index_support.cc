@@ -43,7 +43,7 @@ ContentId content_id(unsigned n) {
 
 namespace {
 
-// A chain for each file: where two versions have files that begin alike, their architectures share what is alike.
+// Returns one chain of items per file. Chains of files with equal beginnings share the items of that beginning.
 std::vector<ArchItem> make_architecture(const Files& files) {
   std::vector<ArchItem> items;
   std::map<std::string, std::uint32_t> known;
@@ -126,7 +126,7 @@ std::vector<unsigned> new_contents(StoreImpl& store, const Files& files) {
   return fresh;
 }
 
-// The blobs that the store lacks, in a pack of their own.
+// Writes the contents that the store lacks into a new pack.
 std::vector<NewBlob> write_pack(StoreImpl& store, const Files& files) {
   PackToc toc;
   toc.pack = new_pack_id(PackKind::blobs);
@@ -141,7 +141,7 @@ std::vector<NewBlob> write_pack(StoreImpl& store, const Files& files) {
   if (blobs.empty()) return blobs;
   toc.size = bytes.size();
   if (!write_toc(toc_path(store.path(), toc.pack), toc).ok()) throw std::runtime_error("write_toc");
-  // As packs appear: whole.
+  // Renames the complete pack into place, as packs appear in a store.
   const std::string unplaced = fmt::format("{}/tmp/{:x}", store.path(), toc.pack);
   write_file(unplaced, bytes);
   std::filesystem::rename(unplaced, pack_path(store.path(), toc.pack));
@@ -294,7 +294,7 @@ bool exited(int status, int code) {
 
 bool mount_tmpfs(const std::string& path, std::uint64_t bytes) {
   if (::unshare(CLONE_NEWNS) != 0) return false;
-  // In a chroot "/" is no mount point, and EINVAL says so; what is above it is not ours to change.
+  // In a chroot "/" is no mount point, hence EINVAL. The mount above it is not ours to change.
   if (::mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0 && errno != EINVAL) return false;
   return ::mount("tmpfs", path.c_str(), "tmpfs", 0, fmt::format("size={}", bytes).c_str()) == 0;
 }

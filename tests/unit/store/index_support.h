@@ -1,4 +1,4 @@
-// A store driven by hand: contents are numbers, a manifest is a line of text, packs are written by the test.
+// A store driven by hand: contents are numbers, a manifest is a line of text, and the test writes the packs.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ using Files = std::vector<std::vector<unsigned>>;
 
 std::vector<std::byte> content_bytes(unsigned n);
 ContentId content_id(unsigned n);
-VersionContent make_content(const Files& files);  // one view a distinct extent, two links each
+VersionContent make_content(const Files& files);  // one view per distinct extent, two links each
 std::vector<std::byte> manifest_of(const Files& files);
 Result<VersionContent> decode(std::span<const std::byte> manifest);
 
@@ -36,22 +36,22 @@ Result<PublishOutcome> publish(StoreImpl& store, std::string_view model, const F
                                const PublishArgs& args = {});
 PublishOutcome must_publish(StoreImpl& store, std::string_view model, const Files& files, const PublishArgs& args = {});
 
-// Makes an assembled file of these contents, one behind the other.
+// Makes an assembled file of these contents in this order.
 void assemble(const std::string& store_path, const std::vector<unsigned>& contents, PackId id);
 
-// Everything that a snapshot tells, as text. `local`: what is of removed versions only until gc, too.
+// Returns all that a snapshot shows, as text. `local`: includes facts about removed versions that last until gc.
 std::string dump(Store& store, bool local = true);
 
-bool readable(const CommitWatch& watch);  // there was a commit
+bool readable(const CommitWatch& watch);  // True after a commit
 
-// Runs it in a child process; returns what waitpid says. An exception or false ends the child with 1.
+// Runs `body` in a child process and returns its wait status. An exception or false makes it exit with 1.
 int in_child(const std::function<bool()>& body);
 bool exited(int status, int code = 0);
 
-// A new private mount namespace with a tmpfs of `bytes` on `path`. For a child process of root.
+// Makes a private mount namespace with a tmpfs of `bytes` on `path`. For a child process of root.
 bool mount_tmpfs(const std::string& path, std::uint64_t bytes);
 
-// A store in a directory that goes with the object.
+// A store in a temporary directory.
 struct TestStore {
   TestStore();
   TempDir dir;

@@ -1,4 +1,4 @@
-// What is left of a journal that is damaged: in one copy, in both, in the middle, at its end.
+// Damaged journals: in one copy or both, in the middle or at the end.
 #include <doctest/doctest.h>
 
 #include <filesystem>
@@ -18,7 +18,7 @@ using namespace weft::testing;
 
 namespace {
 
-// A store whose journal and index are damaged by hand, with the places of its records.
+// A store with the places of its records, whose journal and index the test damages.
 struct DamagedStore : TestStore {
   std::string log() const { return path + "/journal/0000000000000001.log"; }
   std::string copy() const { return path + "/journal/0000000000000001.copy"; }
@@ -35,7 +35,7 @@ struct DamagedStore : TestStore {
     flip_log(at);
     flip_copy(at);
   }
-  // Both files end here, the mark stays.
+  // Truncates both files here. The mark stays.
   void cut(std::uint64_t size) const {
     std::filesystem::resize_file(log(), size);
     std::filesystem::resize_file(copy(), kMarksBytes + size);
@@ -53,7 +53,7 @@ bool says(const std::vector<std::string>& lines, std::string_view what) {
   return false;
 }
 
-// Publishes, tags and removals, in namespaces; where each record begins.
+// Makes publishes, tags and removals, in namespaces. Returns the offset of each record.
 std::vector<std::uint64_t> live(const DamagedStore& test) {
   auto store = open_store(test.path);
   std::vector<std::uint64_t> begins;
@@ -82,7 +82,7 @@ TEST_CASE("a record that is damaged in one copy is whole in the other") {
       std::vector<std::uint64_t> begins = live(test);
       std::string before = test.state();
       std::string journal = read_text(test.log());
-      std::uint64_t at = begins[record] + 8 + record * 5;  // in lengths, kinds and payloads
+      std::uint64_t at = begins[record] + 8 + record * 5;  // hits lengths, kinds and payloads
       log ? test.flip_log(at) : test.flip_copy(at);
       CHECK(test.fsck().size() == 1);
       test.lose_index();
@@ -134,7 +134,7 @@ TEST_CASE("a record that is lost in both copies is not given up in silence") {
     std::string after = test.state();
     CHECK(test.fsck() == std::vector<std::string>{});
     test.lose_index();
-    report = test.rebuild();  // the journal remembers what was decided
+    report = test.rebuild();  // the journal remembers the accepted loss
     CHECK(report.rebuilt);
     CHECK(report.lost.empty());
     CHECK(test.state() == after);
@@ -145,8 +145,8 @@ TEST_CASE("a record that is lost in both copies is not given up in silence") {
 TEST_CASE("what comes behind a lost record stays, and what is lost is named") {
   DamagedStore test;
   std::vector<std::uint64_t> begins = live(test);
-  test.flip_both(begins[1] + 40);  // org/a@2, which is removed later
-  test.flip_both(begins[2] + 40);  // b@1, with a tag
+  test.flip_both(begins[1] + 40);  // the record of org/a@2, which is removed later
+  test.flip_both(begins[2] + 40);  // the record of b@1 with its tag
   FsckReport report = test.rebuild(true);
   CHECK(says(report.lost, "org/a@2"));
   CHECK(says(report.lost, "b@1"));
@@ -234,7 +234,7 @@ TEST_CASE("a record that was never whole is no loss") {
   live(test);
   std::string before = test.state();
   std::string journal = read_text(test.log());
-  write_file(test.log(), journal + journal.substr(0, 50));  // a writer died while it wrote
+  write_file(test.log(), journal + journal.substr(0, 50));  // a writer died during the write
   test.lose_index();
   FsckReport report = test.rebuild();
   CHECK(report.rebuilt);

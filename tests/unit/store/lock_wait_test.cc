@@ -1,4 +1,4 @@
-// Waiting for others: every wait can be ended, and leaves the store as it was.
+// Waits for other processes: each can be cancelled, and leaves the store unchanged.
 #include <doctest/doctest.h>
 #include <fcntl.h>
 #include <unistd.h>
@@ -19,7 +19,7 @@ using namespace weft::testing;
 
 namespace {
 
-// Gives up as soon as it is asked whether it does.
+// Options of a writer that gives up at once.
 OpenOptions impatient() {
   OpenOptions options = write_options();
   options.patience.cancelled = [] { return true; };
@@ -57,10 +57,10 @@ TEST_CASE("who holds a lock is told to who gives up") {
   CHECK(status.error().message.find(fmt::format("process {} (", ::getpid())) != std::string::npos);
   CHECK(lock_holder(waiting.get()).starts_with(fmt::format("process {} (", ::getpid())));
   held.reset();
-  CHECK(lock_holder(waiting.get()).empty());  // what the file says is of the past
+  CHECK(lock_holder(waiting.get()).empty());  // the file names a past holder
   CHECK(wait_for_lock(waiting.get(), LockKind::shared, patience, "the lock").ok());
   Fd third = open_file(dir / "lock", O_RDWR).value();
-  CHECK(lock_holder(third.get()).empty());  // a shared lock has no name
+  CHECK(lock_holder(third.get()).empty());  // holders of shared locks are not named
   Status refused = try_lock(third.get(), LockKind::exclusive, "the lock");
   REQUIRE(refused.error().code == Errc::busy);
   CHECK(refused.error().message.find("another process") != std::string::npos);
@@ -111,7 +111,7 @@ TEST_CASE("a publish, a tag, a removal, gc, fsck and a rebuild give up waiting f
   }
   import.reset();
   CHECK(dump(*store) == before);
-  CHECK(files_of(test.path).find(".pack") == files_of(test.path).rfind(".pack"));  // that of m@1 alone
+  CHECK(files_of(test.path).find(".pack") == files_of(test.path).rfind(".pack"));  // only the pack of m@1
   CHECK(list_directory(test.path + "/tmp").value().empty());
   CHECK(store->set_tag("m", "t", 1).ok());
 }
@@ -173,7 +173,7 @@ TEST_CASE("a directory in which a maker was killed becomes a store, one that hol
     CHECK(open_store(path)->snapshot().ok());
     std::filesystem::remove_all(path);
   }
-  REQUIRE(Store::create(path, {}).ok());  // killed between its two last steps
+  REQUIRE(Store::create(path, {}).ok());  // killed between the last two steps
   std::filesystem::remove(path + "/weft-store");
   CHECK(Store::open(path, {}).error().code == Errc::not_found);
   CHECK(Store::open(path, write_options()).error().code == Errc::not_found);

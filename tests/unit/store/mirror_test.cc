@@ -91,7 +91,7 @@ TEST_CASE("a manifest that is not the version's is refused, and so is one that i
   CHECK(test.store->snapshot().value()->bare_versions(0, 9).value().size() == 2);
   REQUIRE(adopt(*test.store, "m", 1, {{1}}).ok());
   std::string before = dump(*test.store);
-  REQUIRE(adopt(*test.store, "m", 1, {{1}}).ok());  // again: nothing
+  REQUIRE(adopt(*test.store, "m", 1, {{1}}).ok());  // repeated: no effect
   CHECK(dump(*test.store) == before);
   CHECK(test.store->snapshot().value()->bare_versions(0, 9).value() ==
         std::vector<VersionId>{version_of(*test.store, "m", 2).id});
@@ -160,7 +160,7 @@ TEST_CASE("versions that were removed before are known by name, and numbers that
   CHECK(snapshot->local(row.id).error().code == Errc::not_found);
   CHECK(snapshot->model(row.model).value().latest == 3);
   snapshot.reset();
-  // A number that was told of late still gets its place.
+  // A number that is mirrored late still gets its place.
   CHECK(mirror(*test.store, {record("m", 1, {{1}})}, 10).empty());
   CHECK(version_of(*test.store, "m", 1).message == "by the registry");
   CHECK(model_of(*test.store, "m").latest == 3);
@@ -191,7 +191,7 @@ TEST_CASE("whoever is adopted first, the earliest version owns the bytes") {
   CHECK(fsck(*test.store) == std::vector<std::string>{});
   mirror(*test.store, {MirroredRemoval{"a", 1, 5}}, 2);
   CHECK(owned(2, 0) == 2005);
-  // The last to need a blob that is not here takes it along.
+  // The last version that needs an absent blob removes its row.
   mirror(*test.store, {MirroredRemoval{"a", 2, 5}, MirroredRemoval{"a", 3, 5}}, 3);
   CHECK(test.store->snapshot().value()->find_blob(content_id(2)).error().code == Errc::not_found);
   CHECK(test.store->counts().value().blobs == 0);
@@ -222,7 +222,7 @@ TEST_CASE("a deleted index of a mirror comes back as it was") {
   test.open();
   CHECK(test.store->snapshot().value()->registry_revision() == 5);
   CHECK(fsck(*test.store) == std::vector<std::string>{});
-  // Adoption goes on where it was.
+  // Adoption continues after the rebuild.
   REQUIRE(adopt(*test.store, "a", 2, {{2, 3}}).ok());
   REQUIRE(test.store->saved(std::vector<VersionId>{3}).ok());
   CHECK(test.store->snapshot().value()->unsaved(0, 9).value().empty());
@@ -243,14 +243,14 @@ TEST_CASE("a batch that was cut off leaves a revision before it") {
       return store->mirror(changes, 7).ok();
     })));
     test.open();
-    // The next writer cuts off a record that no mark covers: the registry sends the changes again.
+    // The next writer truncates a record that no mark covers. The registry then resends the changes.
     CHECK(test.store->gc({false, 3}, no_progress()).error().code == Errc::busy);
     auto snapshot = test.store->snapshot().value();
     CHECK(snapshot->registry_revision() == 3);
     CHECK(snapshot->model("a").value().latest == 1);
     CHECK_FALSE(snapshot->version(1, 1).value().removed);
   }
-  // Part of a batch's records on disk is not the batch: the revision comes with the last of them.
+  // A part of a batch's records is not the batch: only the last record carries the revision.
   TestCluster test;
   mirror(*test.store, {record("a", 1, {{1}})}, 3);
   std::uint64_t begin = test.store->snapshot().value()->journal_end();
@@ -258,8 +258,8 @@ TEST_CASE("a batch that was cut off leaves a revision before it") {
   CHECK(test.store->commits(begin).value().commits.size() == 2);
 }
 
-// What a machine that stops right behind a commit that has shown may leave of the journal: `kept` bytes of the new
-// records in the .log, none in the copy, the mark of before.
+// Acts as if the machine stopped right after a commit became visible. `left` returns what remains of the .log. The copy
+// has none of the new records, and the mark is the old one.
 void stop_machine(const std::string& path, const std::vector<MirrorChange>& changes, std::uint64_t revision,
                   const std::function<std::string(const std::string& before, const std::string& after)>& left) {
   const std::string log = path + "/journal/0000000000000001.log";
@@ -270,7 +270,7 @@ void stop_machine(const std::string& path, const std::vector<MirrorChange>& chan
   CHECK(exited(in_child([&] {
     return StoreImpl::open_as_daemon(path, write_options(), hooks).value()->mirror(changes, revision).ok();
   })));
-  CHECK(read_text(copy) == copy_before);  // it showed before that
+  CHECK(read_text(copy) == copy_before);  // the commit became visible before
   const std::string text = left(log_before, read_text(log));
   write_file(log, text);
 }
@@ -300,7 +300,8 @@ TEST_CASE("an index that is ahead of its journal is made anew, and told again") 
       [](const std::string& before, const std::string&) { return before; },
       [](const std::string& before, const std::string& after) { return after.substr(0, before.size() + 30); },
       [](const std::string&, const std::string& after) { return after.substr(0, after.size() - 1); },
-      [](const std::string& before, const std::string& after) {  // the first page of them is lost, the end is there
+      // The first page of the new records is lost, their end is not.
+      [](const std::string& before, const std::string& after) {
         return before + std::string(50, '\0') + after.substr(before.size() + 50);
       }};
   for (std::size_t i = 0; i < std::size(lefts); ++i) {
@@ -314,7 +315,7 @@ TEST_CASE("an index that is ahead of its journal is made anew, and told again") 
     REQUIRE(!told.empty());
     CHECK(told[0].find("weftd makes it anew when it starts") != std::string::npos);
     test.open();
-    if (i != 2) CHECK(dump(*test.store, false) == before);  // there, two of the three records are whole
+    if (i != 2) CHECK(dump(*test.store, false) == before);  // else two of the three records are intact
     CHECK(test.store->snapshot().value()->registry_revision() == 3);
     CHECK(fsck(*test.store) == std::vector<std::string>{});
     CHECK(mirror(*test.store, changes, 7).empty());
@@ -334,7 +335,7 @@ TEST_CASE("an older revision is kept when the registry is another") {
 
 TEST_CASE("a store that belongs to a cluster is its daemon's") {
   TestCluster test;
-  // Another writer is told who has it.
+  // Another writer gets an error that names the holder.
   auto second = Store::open(test.path, write_options());
   REQUIRE(second.error().code == Errc::busy);
   CHECK(second.error().message.find("a daemon has it") != std::string::npos);
@@ -362,11 +363,11 @@ TEST_CASE("a daemon waits for a library that writes, and says so") {
   options.patience.cancelled = [&] { return !told.empty(); };
   CHECK(StoreImpl::open_as_daemon(test.path, options).error().code == Errc::cancelled);
   CHECK(told.find("daemon.lock, which another process holds") != std::string::npos);
-  CHECK(open_store(test.path));  // two libraries are no trouble
+  CHECK(open_store(test.path));  // two libraries may be open at once
   library.reset();
   auto daemon = StoreImpl::open_as_daemon(test.path, write_options()).value();
   CHECK(!daemon->cluster());
   CHECK(daemon->mirror({}, 1).error().code == Errc::invalid);
-  CHECK(must_publish(*daemon, "a", {{1}}).made);  // of its own, it publishes as ever
+  CHECK(must_publish(*daemon, "a", {{1}}).made);  // the daemon itself may still publish
   CHECK(daemon->join({"test", std::string(kHere)}).error().code == Errc::unsupported);
 }

@@ -1,4 +1,4 @@
-// Versions that somebody has open: gc, rebuilds and evictions leave all of them whole.
+// Versions that are open: gc, rebuilds and evictions leave all their content in place.
 #include <doctest/doctest.h>
 #include <fcntl.h>
 
@@ -16,7 +16,7 @@ std::vector<std::string> fsck(StoreImpl& store) {
   return store.fsck({}, decode, no_progress()).value().problems;
 }
 
-// Does something when gc comes to the packs: what is to be reaped is reaped by then.
+// Calls a function when gc comes to the packs, after it has reaped versions.
 class AtPacks final : public Progress {
  public:
   explicit AtPacks(std::function<void()> work) : work_(std::move(work)) {}
@@ -31,7 +31,7 @@ class AtPacks final : public Progress {
   std::function<void()> work_;
 };
 
-// A version with packs of its own, as an import makes them.
+// Publishes a version with packs of its own, as an import makes them.
 VersionRow import_version(StoreImpl& store, const TestStore& test, const std::string& model, const Files& files) {
   auto import = store.begin_import(Durability::local).value();
   for (const std::vector<unsigned>& file : files) {

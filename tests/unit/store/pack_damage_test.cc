@@ -1,4 +1,4 @@
-// What a rebuild finds again in packs that are damaged, and what a damaged index may not make of whole ones.
+// Rebuilds from damaged packs, and a damaged index over undamaged packs.
 #include <doctest/doctest.h>
 
 #include <fcntl.h>
@@ -59,7 +59,7 @@ void put_place(StoreImpl& store, unsigned content, const BlobPlace& place) {
               .ok());
 }
 
-// Imports and publishes m@1, of one file of contents 1 and 2, once more.
+// Imports and publishes m@1 again: one file of the contents 1 and 2.
 PublishOutcome import_again(TestStore& test, StoreImpl& store) {
   auto import = store.begin_import(Durability::local).value();
   std::vector<std::byte> bytes = content_bytes(1);
@@ -82,7 +82,7 @@ void flip(const std::string& path, std::uint64_t offset) {
   write_file(path, bytes);
 }
 
-// The bytes of packs, tables of contents and manifests, by path.
+// Returns the bytes of packs, tables of contents and manifests, by path.
 std::map<std::string, std::string> files_of(const std::string& path) {
   std::map<std::string, std::string> files;
   for (const char* directory : {"/packs", "/manifests"})
@@ -91,11 +91,11 @@ std::map<std::string, std::string> files_of(const std::string& path) {
   return files;
 }
 
-// Makes every open of a file that does not wait fail, until it goes: another open file has a lease on it.
+// Holds a lease on a file, so that non-blocking opens of it fail.
 class Unopenable {
  public:
   explicit Unopenable(const std::string& path) : lease_(::open(path.c_str(), O_RDWR | O_CLOEXEC)) {
-    ::signal(SIGIO, SIG_IGN);  // tells the holder that somebody wants the file
+    ::signal(SIGIO, SIG_IGN);  // requests the release of the lease
     REQUIRE(::fcntl(lease_.get(), F_SETLEASE, F_WRLCK) == 0);
   }
 
@@ -236,13 +236,13 @@ TEST_CASE("blobs are found behind what no version needs any more") {
   CHECK(rebuild(test.path).problems == std::vector<std::string>{});
   auto store = open_store(test.path);
   CHECK(reads(*store, 1));
-  CHECK(reads(*store, 10));  // at no multiple of 4096, and behind unknown bytes
+  CHECK(reads(*store, 10));  // its offset is no multiple of 4096, and unknown bytes precede it
 }
 
 namespace {
 
-// A store with removed versions, derived ones, packs that gc rewrote, and contents that several files share. Returns
-// the contents that live versions need.
+// Makes a store with removed and derived versions, packs rewritten by gc, and contents shared by files. Returns the
+// contents of live versions.
 std::set<unsigned> make_history(StoreImpl& store, std::mt19937_64& random) {
   std::map<std::pair<std::string, std::uint64_t>, Files> live;
   unsigned next = 1;
@@ -270,7 +270,7 @@ std::set<unsigned> make_history(StoreImpl& store, std::mt19937_64& random) {
   return needed;
 }
 
-// Returns what it did to the table of contents.
+// Damages a table of contents. Returns a description of the damage.
 std::string damage_toc(const std::string& path, const std::string& other, std::mt19937_64& random) {
   std::string bytes = read_text(path);
   switch (random() % 5) {
@@ -450,7 +450,8 @@ TEST_CASE("a place counts only where the pack lists that blob") {
     REQUIRE_FALSE(place.ok());
     CHECK(place.error().code == Errc::corrupt);
     CHECK(place.error().message.find("weft fsck --rebuild") != std::string::npos);
-    // An import that brings the same again relies on no such row either, and puts it right, though it adds no version.
+    // An import of the same content does not rely on such a row either. It corrects the row, although it makes no
+    // version.
     CHECK_FALSE(import_again(test, *store).made);
     CHECK(reads(*store, 1));
     CHECK(store->fsck({}, decode, no_progress()).value().clean());
@@ -477,7 +478,7 @@ TEST_CASE("importing the good file again replaces damaged bytes for good") {
   const BlobPlace old = store->snapshot().value()->find_blob(content_id(2)).value();
   flip(pack_path(test.path, old.pack), old.offset + 3);
   CHECK_FALSE(reads(*store, 2));
-  CHECK_FALSE(import_again(test, *store).made);  // the version is there already
+  CHECK_FALSE(import_again(test, *store).made);  // the version exists already
   CHECK(reads(*store, 2));
   CHECK(pack_of(*store, 2) != old.pack);
   CHECK(store->fsck({}, decode, no_progress()).value().clean());

@@ -107,7 +107,7 @@ TEST_CASE("a removed version gives its manifest back") {
   PackedStore of;
   of.gc();
   for (unsigned n = 0; n < kVersions / 2; ++n) must(of.store->remove_version("m", n + 1));
-  CHECK(of.reads_all());  // until gc
+  CHECK(of.reads_all());  // they stay until gc
   CHECK(of.is_sound());
   const GcReport report = of.gc();
   CHECK(report.versions_reaped == kVersions / 2);

@@ -1,4 +1,4 @@
-// Publishes of versions that take their content in parts.
+// Publishes of versions whose content takes several transactions.
 #include <doctest/doctest.h>
 #include <fcntl.h>
 #include <sys/wait.h>
@@ -20,8 +20,8 @@ using namespace weft::testing;
 
 namespace {
 
-constexpr unsigned kMany = limits::kBatchRows + 100;  // blobs, and as many views
-constexpr int kParts = 4;                             // the first gives the version its id
+constexpr unsigned kMany = limits::kBatchRows + 100;  // number of blobs and of views
+constexpr int kParts = 4;                             // the first part gives the version its id
 
 Files large_files() {
   std::vector<unsigned> contents;
@@ -29,7 +29,7 @@ Files large_files() {
   return {contents};
 }
 
-// A store with one small version, whose content the large one has too.
+// A store with one small version. The large version has its content too.
 struct Ground {
   Ground() { must_publish(*open_store(test.path), "small", {{5, 6}}); }
   TestStore test;
@@ -46,7 +46,7 @@ bool is_under_way(StoreImpl& store) {
   return must(find_under_way(txn)).has_value();
 }
 
-// What readers see, but for the bytes that are stored.
+// Returns what readers see, except the stored bytes.
 std::string shown(StoreImpl& store) {
   auto snapshot = must(store.snapshot());
   std::string out;
@@ -58,7 +58,7 @@ std::string shown(StoreImpl& store) {
          std::to_string(counts.views) + "\n";
 }
 
-// Publishes the large version in a child that is killed after so many parts.
+// Publishes the large version in a child that is killed after `parts` parts.
 bool killed_after(const std::string& path, int parts, const std::function<void(StoreImpl&)>& between = {}) {
   const int status = in_child([&] {
     std::unique_ptr<StoreImpl> store;

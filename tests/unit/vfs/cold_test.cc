@@ -1,4 +1,4 @@
-// The tree of a node that knows a version by name alone: a manifest and bytes come when somebody looks.
+// The tree of a node without local content: the manifest and bytes of a version are fetched on demand.
 #include <doctest/doctest.h>
 #include <fcntl.h>
 
@@ -15,7 +15,7 @@
 namespace weft::testing {
 namespace {
 
-// Lends what another node's store has.
+// Fetches from the store of another node.
 class Lender final : public ColdReads {
  public:
   Lender(Fixture& near, ClusterStore& far) : near_(near), far_(far) {}
@@ -78,7 +78,7 @@ class Lender final : public ColdReads {
   int looks = 0;
   ColdAdvice advised;
   std::vector<Range> asked;
-  std::vector<std::uint64_t> ends;  // of what is brought, and read ahead
+  std::vector<std::uint64_t> ends;  // ends of the ranges fetched and prefetched
   Status answers;
 
  private:
@@ -86,7 +86,7 @@ class Lender final : public ColdReads {
   ClusterStore& far_;
 };
 
-// Brings one file, by another descriptor of it each time, as a daemon does.
+// Fetches one file through a new descriptor each time, as a daemon does.
 class FileLender final : public ColdReads {
  public:
   explicit FileLender(std::string path) : path_(std::move(path)) {}
@@ -205,7 +205,7 @@ TEST_CASE("the small files and the records of a data set are read where its bund
   CHECK(far.read("lineage/set/1/info.json").ok());
   far.lender->answers = Error{Errc::unreachable, "nobody is there"};
   far.vfs->trim();
-  CHECK(far.read("datasets/set/1/b").ok());  // what came is kept for some seconds
+  CHECK(far.read("datasets/set/1/b").ok());  // fetched bytes stay in memory for some seconds
 }
 
 TEST_CASE("owned bytes go to an earlier version once its content is known") {
@@ -403,7 +403,7 @@ TEST_CASE("without a policy of its own a mount follows what is advised, from one
   };
   CHECK(asked_for(ColdPolicy::stream) == 100);
   CHECK(asked_for(ColdPolicy::fetch) == size);
-  CHECK(asked_for(ColdPolicy::automatic) == size);  // it is small
+  CHECK(asked_for(ColdPolicy::automatic) == size);  // the file is small
 }
 
 TEST_CASE("what nobody brings is an input/output error, and says why") {

@@ -10,7 +10,7 @@ namespace weft::testing {
 namespace {
 
 struct HubFixture : VfsFixture {
-  // The first 40 hex digits of the digest of a version's manifest.
+  // Returns the first 40 hex digits of the digest of a version's manifest.
   std::string hash(std::string_view spec) const { return to_hex(must(resolve(spec)).manifest).substr(0, 40); }
   std::string ref(const std::string& name) { return read_path(*vfs, "hub/models--org--m/refs/" + name); }
 };

@@ -1,4 +1,4 @@
-// lineage/<model>/: texts, links to kin, and the table of versions.
+// lineage/<model>/: texts, links to relatives, and the table of versions.
 #include <doctest/doctest.h>
 
 #include <map>
@@ -86,7 +86,7 @@ TEST_CASE("what a lineage file's number reads as never changes, also after a res
   CHECK(seen.size() == 12);
   f.publish_model("kid", 3, {"mid", "base"});
   look();
-  CHECK(seen.size() == 12 + 4);  // descendants and graph.svg of both
+  CHECK(seen.size() == 12 + 4);  // plus descendants and graph.svg of both
   f.publish_model("stranger", 4);
   look();
   CHECK(seen.size() == 16);
@@ -148,7 +148,7 @@ TEST_CASE("versions.tsv has a line for each live version, and changes with each 
   CHECK(table[1][6].empty());
   CHECK(table[2][0] == "2");
   CHECK(table[2][2] == table[1][2]);
-  CHECK(table[2][3] == "16384");  // the one tensor that differs
+  CHECK(table[2][3] == "16384");  // bytes of the one tensor that differs
   CHECK(table[2][4] == "best,prod");
   CHECK(table[2][6] == "org/m@1");
   must(f.store->set_tag("org/m", "best", 1));
@@ -159,7 +159,7 @@ TEST_CASE("versions.tsv has a line for each live version, and changes with each 
   table = lines();
   REQUIRE(table.size() == 2);
   CHECK(table[1][0] == "2");
-  CHECK(table[1][3] == table[1][2]);  // what it shared is its own now
+  CHECK(table[1][3] == table[1][2]);  // the formerly shared bytes are its own
 }
 
 TEST_CASE("a tab or a line break in a cell of versions.tsv is escaped") {

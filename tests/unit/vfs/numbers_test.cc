@@ -1,4 +1,4 @@
-// The ranges of inode numbers are disjoint and hold what they have to.
+// Tests that the ranges of inode numbers are disjoint and large enough.
 #include "vfs/numbers.h"
 
 #include <doctest/doctest.h>
@@ -27,7 +27,7 @@ constexpr std::uint64_t kStoredExtremes[] = {
 constexpr std::uint64_t kIdExtremes[] = {1, 2, (1ULL << 31U) - 1, 1ULL << 31U, limits::kIdMax - 1, limits::kIdMax};
 constexpr std::uint64_t kClockExtremes[] = {0, 1, kKinClockMask - 1, kKinClockMask};
 
-// Numbers with what they stand for. Each may be given once.
+// Inode numbers and their meanings. No number may be added twice.
 class Given {
  public:
   void add(Ino ino, std::string what) {
@@ -118,7 +118,7 @@ TEST_CASE("each kind of number is tested, and no bits of a kind are those of a k
   std::array<bool, 32> tested{};
   for (const InoKind kind : kStoredKinds) tested.at(static_cast<std::size_t>(kind)) = true;
   for (const InoKind kind : kIdKinds) tested.at(static_cast<std::size_t>(kind)) = true;
-  // The kinds are numbered without a gap, so one that is missing here leaves one, or is the last.
+  // The kinds are numbered without a gap. A kind missing here would leave a gap, or be the last one.
   CHECK(std::ranges::is_partitioned(tested, [](bool is) { return is; }));
   CHECK(std::ranges::count(tested, true) == static_cast<int>(InoKind::hub_dir) + 1);
   for (Ino bits = 0; bits < 32; ++bits) CHECK(kind_of(bits << kInoKindShift) != InoKind::kin_file);
@@ -131,9 +131,9 @@ TEST_CASE("the clock in a kin file's number names the latest tick with its low b
     CHECK(number.clock < turn);
     for (const std::uint64_t age : {std::uint64_t{0}, std::uint64_t{1}, std::uint64_t{1000}, turn - 1})
       CHECK(clock_of(number, born + age) == born);
-    CHECK(clock_of(number, born + turn) == born + turn);  // the number comes back
+    CHECK(clock_of(number, born + turn) == born + turn);  // the number is reused
   }
-  CHECK(clock_of(KinFileNumber{0, 1, 6}, 5) == 0);  // a tick that was not yet
+  CHECK(clock_of(KinFileNumber{0, 1, 6}, 5) == 0);  // a tick in the future
 }
 
 }  // namespace weft

@@ -56,7 +56,7 @@ std::string random_text(std::size_t count, std::uint64_t seed) {
   return std::string(as_text(random_bytes(count, seed)));
 }
 
-// What in_memory() gives, put together; it may be looked at here, since nothing takes it away meanwhile.
+// Concatenates the parts of in_memory(). No page is dropped during the test, so reading them is safe.
 std::string in_memory(OpenFile& file, std::uint64_t offset, std::size_t size) {
   std::string text;
   const auto parts = file.in_memory(offset, size);
@@ -69,7 +69,7 @@ Fd file_of(const BlobStore& store, PackId pack) {
   return must(open_file(store.pack_path(pack), O_RDONLY));
 }
 
-// False where pages cannot be dropped.
+// Drops the cached pages of a pack. False if that is impossible.
 bool drop_cached(const BlobStore& store, PackId pack) {
   const Fd fd = file_of(store, pack);
   REQUIRE(::fdatasync(fd.get()) == 0);

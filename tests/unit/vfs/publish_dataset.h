@@ -1,4 +1,4 @@
-// Publishes a data set that was made by hand.
+// Publishes a synthetic data set.
 #pragma once
 
 #include <fcntl.h>
@@ -13,7 +13,7 @@
 
 namespace weft::testing {
 
-// `area` is a directory that the test may write to.
+// `area`: a directory for temporary files.
 inline void publish_dataset(Store& store, const TempDir& area, const std::string& name, const DatasetSpec& spec,
                             const std::vector<std::string>& tags = {}) {
   MadeDataset made = make_dataset(spec);

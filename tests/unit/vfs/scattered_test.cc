@@ -1,4 +1,4 @@
-// Views of tensors that are not one whole extent: tied, strided, chunked, in other files.
+// Views of tensors that are not one whole extent: tied, strided, chunked, or in other files.
 #include <doctest/doctest.h>
 
 #include "fakes/pieces_format.h"
@@ -33,7 +33,7 @@ Status publish_pieces(VfsFixture& f, const std::string& name, const std::string&
   return {};
 }
 
-// The bytes behind the npy header, read whole and, to compare, from every offset for some bytes.
+// Returns the bytes after the npy header. Compares a whole read with short reads from every offset.
 std::string data_of(Vfs& vfs, std::string_view path) {
   const auto file = must(vfs.open(ino_at(vfs, path)));
   const std::string all = read_all(*file);

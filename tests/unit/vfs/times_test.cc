@@ -1,4 +1,4 @@
-// mtimes: a directory has the time when a name last appeared or went in it, or a name in it changed.
+// mtimes. A directory has the time at which an entry last appeared, vanished or changed.
 #include <doctest/doctest.h>
 
 #include <map>
@@ -44,7 +44,7 @@ struct TimesFixture : VfsFixture {
       if (const auto attr = walk(*vfs, path); attr.ok()) out[path] = attr->mtime_ns;
     return out;
   }
-  // Names that the operation changed, of those that were there before and after.
+  // Returns the paths whose times the operation changed, of those that existed before and after it.
   template <class Operation>
   Names changed_by(Operation operation) {
     const Times before = times();
@@ -91,7 +91,8 @@ TEST_CASE("a directory changes when a name appears or goes in it, a model's also
   CHECK(f.changed_by([&] { f.publish_model("org/other", 3); }) == in_each_tree({"/org"}, {"hub"}));
   CHECK(f.changed_by([&] { f.publish_model("org/other", 4); }).empty());
   CHECK(f.changed_by([&] { f.publish_model("top", 5); }) == in_each_tree({""}, {"hub"}));
-  CHECK(f.changed_by([&] { f.publish_model("new/space/x", 6); }) == in_each_tree({""}, {}));  // no name for the hub
+  // the hub cannot show this name
+  CHECK(f.changed_by([&] { f.publish_model("new/space/x", 6); }) == in_each_tree({""}, {}));
 }
 
 TEST_CASE("the last version of a model takes its names away, and its next one brings them back") {

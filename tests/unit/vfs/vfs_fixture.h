@@ -1,4 +1,4 @@
-// The mounted tree of a store in a directory of the test's own, without FUSE.
+// The tree of a store in a temporary directory, without FUSE.
 #pragma once
 
 #include <doctest/doctest.h>
@@ -18,7 +18,7 @@
 
 namespace weft::testing {
 
-// Follows no links. "" is the root.
+// Looks up a path without following links. "" is the root.
 inline Result<Attr> walk(Vfs& vfs, std::string_view path) {
   Result<Attr> attr = vfs.getattr(kRootIno);
   if (path.empty()) return attr;
@@ -49,7 +49,7 @@ inline std::string read_path(Vfs& vfs, std::string_view path) {
   return read_ino(vfs, ino_at(vfs, path));
 }
 
-// Page by page, by name. No entry comes twice, and none at the place of another.
+// Lists a directory page by page, by name. Checks that no entry comes twice and no two have the same place.
 inline std::vector<DirEntry> list_all(Vfs& vfs, Ino dir) {
   std::map<std::string, DirEntry> all;
   std::set<ListPlace> places;
@@ -84,7 +84,7 @@ struct VfsFixture : Fixture {
   VfsFixture() { restart(); }
   void restart() { vfs = Vfs::make(*store, VfsOptions{}); }
 
-  // `seed` decides the first tensor alone (write_model).
+  // Publishes a model. `seed` determines the content of the first tensor only (write_model).
   void publish_model(const std::string& name, std::uint64_t seed, const std::vector<std::string>& parents = {},
                      const std::vector<std::string>& tags = {}) {
     const std::string source = dir / (name + std::to_string(seed));

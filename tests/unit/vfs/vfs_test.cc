@@ -20,14 +20,14 @@ namespace {
 
 using Visit = std::function<void(const std::string& path, const Attr& attr)>;
 
-// Visits everything below `dir`, and compares on the way what the operations say of each entry.
+// Visits all entries below `dir`, and checks that the operations agree on each.
 void visit(Vfs& vfs, Ino dir, const std::string& path, const Visit& what) {
   for (const DirEntry& entry : list_all(vfs, dir)) {
     const std::string here = path + "/" + entry.name;
     CAPTURE(here);
     const Attr looked_up = must(vfs.lookup(dir, entry.name));
     const Attr asked = must(vfs.getattr(looked_up.ino));
-    const Attr listed = must(vfs.getattr(entry.attr.ino));  // it may have another number of the same file
+    const Attr listed = must(vfs.getattr(entry.attr.ino));  // another number may lead to the same file
     if (entry.attr_known) CHECK(looked_up.ino == entry.attr.ino);
     CHECK(listed.size == looked_up.size);
     CHECK(listed.mtime_ns == looked_up.mtime_ns);
@@ -229,7 +229,7 @@ TEST_CASE("a published file is one inode in models/ and hub/, and counts both pl
   VfsFixture f;
   f.publish_model("org/m", 1);
   f.publish_model("org/m", 2);
-  f.publish_model("a/b/c", 3);  // the hub has no such names
+  f.publish_model("a/b/c", 3);  // the hub cannot show this name
   std::map<Ino, std::uint64_t> seen, said;
   visit(*f.vfs, kRootIno, "", [&](const std::string& path, const Attr& attr) {
     if (attr.type != FileType::regular || !path.ends_with("model.safetensors")) return;
@@ -306,7 +306,7 @@ TEST_CASE("what was asked before is answered alike until the next commit, whoeve
   for (int time = 0; time < 2; ++time) {
     CHECK(ask("models/m/1").type == FileType::directory);
     CHECK(best() == "1");
-    CHECK(blocks() == 1);  // m brought its bytes
+    CHECK(blocks() == 1);  // m owns its bytes
   }
   const std::uint64_t tagged_ns = ask("models/m/best").mtime_ns;
   f.publish_model("m", 2, {}, {"best"});
@@ -314,7 +314,7 @@ TEST_CASE("what was asked before is answered alike until the next commit, whoeve
   CHECK(best() == "2");
   REQUIRE(f.store->remove_version("m", 1).ok());
   CHECK(walk(*vfs, "models/m/1").error().code == Errc::not_found);
-  CHECK(blocks() > 1);  // they are n's now
+  CHECK(blocks() > 1);  // n owns them after the removal
   REQUIRE(f.store->remove_version("m", 2).ok());
   CHECK(walk(*vfs, "models/m").error().code == Errc::not_found);
 }
