@@ -1,4 +1,4 @@
-// Exchanges that have a second endpoint, for nodes without the provider of the first.
+// Exchanges with a second endpoint, for nodes that lack the provider of the first.
 #include <atomic>
 
 #include "exchange_support.h"
@@ -8,7 +8,7 @@ namespace {
 
 using namespace conformance;
 
-// A transport under a provider's name of its own.
+// A transport with a provider name of its own.
 class NamedTransport final : public TappedTransport {
  public:
   NamedTransport(std::string name, std::unique_ptr<Transport> below, Tap tap)
@@ -19,7 +19,7 @@ class NamedTransport final : public TappedTransport {
   const std::string name_;
 };
 
-// Messages that one node has sent over each provider.
+// Counts a node's outgoing messages, by provider.
 struct Sent {
   std::atomic<int> by_first{0}, by_tcp{0};
 };
@@ -40,7 +40,7 @@ ExchangeOptions options_of(const std::string& node, const KeyFile& key, PeerServ
   return options;
 }
 
-// Over the world's provider, named "first", and over TCP.
+// Opens an exchange over the world's provider, under the name "first", and over TCP.
 std::unique_ptr<Exchange> open_both(TransportWorld& world, const ExchangeOptions& options, Sent& sent) {
   const auto first = [&world](Transport::Receiver receiver) { return world.open(std::move(receiver)); };
   const auto tcp = [](Transport::Receiver receiver) { return open_over("auto-tcp", std::move(receiver)); };
@@ -62,7 +62,7 @@ void check_reads(Exchange& from, const PeerAddress& to, const std::vector<std::b
   CHECK(*got == content);
 }
 
-// The twin's landings are its own.
+// Runs a check in all worlds but the twin's, whose landings work with the twin only.
 void in_every_fabric_world(void (*check)(TransportWorld&)) {
   for (const auto& world : transport_worlds()) {
     CAPTURE(world->name());

@@ -1,4 +1,4 @@
-// What weft/exchange.h promises when others do not mean well, vanish, or stop.
+// The guarantees of weft/exchange.h against hostile, vanishing and stopped peers.
 #include <netinet/in.h>
 
 #include <algorithm>
@@ -19,7 +19,7 @@ using namespace std::chrono_literals;
 using testing::as_text;
 using testing::random_bytes;
 
-// What somebody on the wire can keep. Any thread.
+// Records messages, as an eavesdropper could. Any thread.
 class Recording {
  public:
   Tap tap() {
@@ -39,7 +39,7 @@ class Recording {
   std::vector<std::vector<std::byte>> kept_;
 };
 
-// Sends what it likes to a node.
+// Sends arbitrary messages to a node.
 class Attacker {
  public:
   Attacker(TransportWorld& world, const Exchange& victim)
@@ -86,7 +86,7 @@ TEST_CASE("who answers at an address must be the node that was asked for") {
   });
 }
 
-// One call from a to b was overheard, by somebody who can send to b.
+// An attacker has overheard a call from a to b, and can send to b.
 struct Overheard {
   explicit Overheard(TransportWorld& world)
       : a(open_node(world, key, "a", nullptr, recording.tap())),
@@ -109,8 +109,8 @@ TEST_CASE("a session that is sent again gets no answer, and ends") {
     CHECK(comes_true([&] { return on.b->figures().refused > 0; }));
     CHECK(comes_true([&] { return on.b->figures().half_open == 0; }));
     CHECK(on.server.answered == 1);
-    REQUIRE(ask(*on.a, at(*on.b, "b"), "echo").ok());  // by a new session
-    CHECK(on.server.answered >= 2);                    // twice, if its answer was late
+    REQUIRE(ask(*on.a, at(*on.b, "b"), "echo").ok());  // in a new session
+    CHECK(on.server.answered >= 2);                    // the server is called twice if its answer is late
   });
 }
 
@@ -122,14 +122,14 @@ TEST_CASE("whatever strangers send, memory is bounded and others are answered") 
       for (std::size_t cut = 1; cut < message.size(); cut += 13) on.attacker.send(std::span(message).first(cut));
     net::Identity nobody{net::Secret(), "nobody", on.attacker.address()};
     for (unsigned i = 0; i < 300; ++i) {
-      nobody.address.back() = static_cast<std::byte>(i);  // most of them are nowhere
+      nobody.address.back() = static_cast<std::byte>(i);  // most of these addresses do not exist
       on.attacker.send(net::Caller(nobody.with_session(i + 1)).hello());
       CHECK(on.b->figures().half_open <= 64);
     }
     CHECK(ask(*on.a, at(*on.b, "b"), "echo").ok());
     CHECK(on.b->figures().refused > 100);
     CHECK(comes_true([&] { return on.b->figures().half_open == 0; }));
-    CHECK(on.server.answered >= 2);  // twice, if its answer was late
+    CHECK(on.server.answered >= 2);  // the server is called twice if its answer is late
   });
 }
 
@@ -154,7 +154,7 @@ TEST_CASE("windows that nobody closes end with their lease, and give nothing any
   });
 }
 
-// Two nodes that have a session, the second of which dies, saying nothing, and is opened once more at its address.
+// Two nodes with a session. The second node dies silently and is opened again at its address.
 struct OpenedAnew {
   explicit OpenedAnew(std::string of) : provider(std::move(of)) {
     a = open("a");
@@ -224,7 +224,7 @@ TEST_CASE("nobody at an address costs the caller its deadline, and no more") {
   });
 }
 
-// The twin network's stop is that of a process.
+// A network of twins that can stop a node, as SIGSTOP stops a process.
 struct Stoppable {
   net::TwinNetwork network;
   KeyFile key;
@@ -254,7 +254,7 @@ TEST_CASE("a peer that is stopped costs a deadline, its buffers are set aside, a
     CHECK(read->wait(Clock::now() + 50ms).error().code == Errc::timed_out);
   }
   CHECK(a->figures().buffers_aside == 1);
-  CHECK(a->landing(soon()).ok());  // another one
+  CHECK(a->landing(soon()).ok());  // another buffer
   CHECK(ask(*a, at(*b, "b"), "echo", Clock::now() + 100ms).error().code == Errc::timed_out);
   const auto begun = Clock::now();
   CHECK(!ask(*a, at(*b, "b"), "echo", begun + 3s).ok());

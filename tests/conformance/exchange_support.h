@@ -1,4 +1,4 @@
-// What the tests of exchanges share: a server whose answers are as the request says, keys, nodes.
+// Shared by the tests of exchanges: a server that answers as the request says, keys, nodes.
 #pragma once
 
 #include <doctest/doctest.h>
@@ -19,21 +19,21 @@
 namespace weft::conformance {
 
 using Clock = std::chrono::steady_clock;
-inline constexpr std::chrono::seconds kPatience{10};  // what a broken exchange would cost
+inline constexpr std::chrono::seconds kPatience{10};  // how long a broken exchange makes a test wait
 
 inline Deadline soon() {
   return Clock::now() + kPatience;
 }
 
-// Looks until it holds. Waits are for what a working exchange does by itself.
+// Polls until the condition holds; false after kPatience. A working exchange needs no help to get there.
 inline bool comes_true(const std::function<bool()>& holds) {
   for (const auto end = soon(); Clock::now() < end; std::this_thread::sleep_for(std::chrono::milliseconds(5)))
     if (holds()) return true;
   return holds();
 }
 
-// Answers "echo TEXT", "bytes" (a window on `content`), "file" (one on a file of it), "head" (`content` as the head),
-// "fail", and "wait" (until release() is called).
+// Answers "echo TEXT", "bytes" (a window on `content`), "file" (a window on a file with `content`), "head" (`content`
+// as the head), "fail", and "wait" (after release() is called).
 class ScriptedServer final : public PeerServer {
  public:
   std::vector<std::byte> content = testing::random_bytes(300'000, 11);
@@ -73,7 +73,7 @@ class ScriptedServer final : public PeerServer {
   bool released_ = false;  // guarded by mutex_
 };
 
-// A file with a cluster's key.
+// A file with the key of a cluster.
 class KeyFile {
  public:
   explicit KeyFile(char letter = 'k') : path_(directory_ / "key") {
@@ -111,7 +111,7 @@ inline Result<Answer> ask(Exchange& from, const PeerAddress& peer, std::string_v
   return from.call(peer, testing::as_bytes(request), deadline);
 }
 
-// All of an answer's window, through buffers of the exchange.
+// Reads a whole window of an answer, through landing buffers of the exchange.
 Result<std::vector<std::byte>> read_all(Exchange& exchange, Answer& answer, std::size_t window = 0);
 
 }  // namespace weft::conformance

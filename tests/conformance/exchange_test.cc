@@ -1,4 +1,4 @@
-// What weft/exchange.h promises among nodes that mean well, held against every transport.
+// The guarantees of weft/exchange.h among well-behaved nodes, for every transport.
 #include "weft/exchange.h"
 
 #include <algorithm>
@@ -30,7 +30,7 @@ TEST_CASE("a call brings its answer, and each end knows who the other is") {
       CHECK(as_text(back->head()) == "b two");
     }
     const ExchangeFigures figures = a->figures();
-    CHECK(figures.sessions == 2);  // one each way, however many calls
+    CHECK(figures.sessions == 2);  // one in each direction, whatever the number of calls
     CHECK(figures.calls == 3);
     CHECK(figures.answers == 3);
     REQUIRE(figures.peers.size() == 1);
@@ -116,7 +116,7 @@ TEST_CASE("a long head comes whole, an error as it was said, and too long a requ
     CHECK(ask(*a, at(*b, "b"), std::string(kRequestBytesMax + 1, 'x')).error().code == Errc::invalid);
     CHECK(ask(*a, at(*b, "b"), std::string(kRequestBytesMax, 'x')).ok());
     CHECK(ask(*a, at(*a, "a"), "echo").error().code == Errc::invalid);
-    CHECK(ask(*b, at(*a, "a"), "echo").error().code == Errc::not_found);  // a answers nobody
+    CHECK(ask(*b, at(*a, "a"), "echo").error().code == Errc::not_found);  // a has no server
   });
 }
 
@@ -155,7 +155,7 @@ TEST_CASE("a request, or an answer, that is lost on the way is asked for again")
     auto a = open_node(world, key, "a", nullptr, lossy);
     auto b = open_node(world, key, "b", &server, lossy);
     REQUIRE(ask(*a, at(*b, "b"), "echo").ok());
-    for (const int lost : {1, 2}) {  // the request; the answer to it
+    for (const int lost : {1, 2}) {  // loses the request, then the answer
       sent = 0;
       lose_at = lost;
       auto answer = ask(*a, at(*b, "b"), "bytes");
@@ -177,7 +177,7 @@ TEST_CASE("what takes long is waited for until the deadline, and no longer") {
     const auto begun = Clock::now();
     CHECK(ask(*a, at(*b, "b"), "wait", begun + 2500ms).error().code == Errc::timed_out);
     CHECK(Clock::now() - begun >= 2500ms);
-    CHECK(a->figures().handshakes == 1);  // it answered all the while that it is there
+    CHECK(a->figures().handshakes == 1);  // b stayed alive, so no second handshake
     server.release();
     CHECK(ask(*a, at(*b, "b"), "wait").ok());
     CHECK(server.answered == 3);

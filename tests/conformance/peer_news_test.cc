@@ -1,4 +1,4 @@
-// Who tells whom what is here: over exchanges of twins, to a node whose directory answers or does not.
+// Announcements of local chunks, over exchanges of twins, to a directory node that answers or does not.
 #include "peers/news.h"
 
 #include <algorithm>
@@ -16,7 +16,7 @@
 namespace weft::conformance {
 namespace {
 
-// Keeps a directory and has nothing else to give.
+// A node that only keeps a directory.
 class DirectoryNode final : public PeerServer {
  public:
   Result<PeerReply> answer(std::string_view node, std::span<const std::byte> request) override {
@@ -35,13 +35,13 @@ class DirectoryNode final : public PeerServer {
       return PeerReply{encode_holders(directory.find(ask->manifest)), {}};
     return Error{Errc::not_found, "this node has no bytes"};
   }
-  // Indices into PeerRequest, as they came.
+  // Indices into PeerRequest, in the order of arrival.
   std::vector<std::size_t> kinds() const {
     const std::lock_guard lock(mutex_);
     return kinds_;
   }
   std::atomic<bool> fails = false;
-  std::atomic<bool> holds = false;  // it answers later
+  std::atomic<bool> holds = false;  // delays its answers
   PeerDirectory directory;
 
  private:
@@ -54,7 +54,7 @@ std::size_t index_of() {
   return PeerRequest(T{}).index();
 }
 
-// A cluster of "self", whose news they are, and "other". Both keep the directory of every manifest.
+// A cluster of "self", the node under test, and "other". Both are directory nodes of every manifest.
 struct World {
   World() {
     row.id = 1;
@@ -66,13 +66,13 @@ struct World {
     return {{"other", "", endpoint_text(other->endpoints().front().address), "", 0},
             {"self", "", endpoint_text(self->endpoints().front().address), "", 0}};
   }
-  // Chunks of the blob have come for a reader of the version.
+  // Reports chunks of the blob as arrived for a reader of the version.
   void arrive(std::uint64_t first, std::uint64_t count) {
     news.expect(row.manifest);
     const ChunkRun run{blob, first, count};
     news.arrived(row.manifest, std::span(&run, 1));
   }
-  // What the other node knows of this one.
+  // Returns the chunks that the other node records for this one.
   std::optional<HadChunks> known() {
     const auto had = other_node.directory.find(row.manifest);
     return had.size() == 1 ? std::optional(had.front()) : std::nullopt;

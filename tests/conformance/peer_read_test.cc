@@ -1,4 +1,4 @@
-// What is read of an answer whose windows end meanwhile.
+// Reads of an answer whose windows end meanwhile.
 #include "peers/read.h"
 
 #include <algorithm>
@@ -13,7 +13,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// Its reads end when the windows that they are of have.
+// A transport whose reads finish only after their windows have ended.
 class LateReads final : public TappedTransport {
  public:
   explicit LateReads(std::unique_ptr<Transport> below) : TappedTransport(std::move(below), [](auto) { return true; }) {}
@@ -40,7 +40,7 @@ class LateReads final : public TappedTransport {
   };
 };
 
-// So many reads come, later ones never do.
+// A transport that finishes kCome reads and none after them.
 class FewReads final : public TappedTransport {
  public:
   static constexpr int kCome = 2;
@@ -74,7 +74,7 @@ std::unique_ptr<Exchange> open_with(TransportWorld& world, const KeyFile& key) {
       }));
 }
 
-// A node that serves bytes, and one whose transport is of the given kind.
+// A node that serves bytes, and one with a transport of class Kind.
 template <class Kind>
 struct Reader {
   Result<Answer> ask_for(const std::string& what) { return ask(*late, at(*giver, "giver"), what); }

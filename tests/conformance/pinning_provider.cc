@@ -23,7 +23,7 @@ namespace {
 
 constexpr int kEveryBit = FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY | FI_MR_ENDPOINT;
 
-// What a test registered. libfabric's own is behind that of a window, under the same key.
+// A registration by a transport. A window also has a registration of libfabric, `real`, under the same key.
 struct Region {
   fid_mr mr{};
   fid_domain* domain = nullptr;
@@ -31,14 +31,14 @@ struct Region {
   const std::byte* begin = nullptr;
   std::size_t size = 0;
   std::uint64_t access = 0;
-  const fid* endpoint = nullptr;  // that it is bound to
+  const fid* endpoint = nullptr;  // endpoint that it is bound to
   bool enabled = false;
 };
 
-// Of every endpoint of this process. Any thread.
+// The registrations of all endpoints of this process. Any thread.
 struct Regions {
   std::mutex mutex;
-  std::map<const void*, Region*> by_descriptor;  // guarded by mutex, as all that follows
+  std::map<const void*, Region*> by_descriptor;  // guarded by mutex, like all fields below
   std::map<std::uint64_t, std::uint64_t> base_of_key;
   std::mt19937_64 keys{std::random_device{}()};
 };
@@ -47,7 +47,7 @@ Regions& regions() {
   return all;
 }
 
-// net's own operations, equal for all of its objects; and ours, which take their place.
+// The operations of net, equal for all of its objects, and ours, which replace them.
 struct Operations {
   fi_ops_mr* memory = nullptr;
   fi_ops_msg* messages = nullptr;
@@ -59,7 +59,7 @@ Operations net_own;
 std::atomic<int> closed_too_early{0};
 std::atomic<int> for_reads{0};
 
-// May [memory, +length) be used for this, by its descriptor?
+// True if the descriptor permits this access to [memory, +length).
 bool is_registered(const void* descriptor, const void* memory, std::size_t length, std::uint64_t access) {
   Regions& all = regions();
   const std::lock_guard lock(all.mutex);
@@ -72,7 +72,7 @@ bool is_registered(const void* descriptor, const void* memory, std::size_t lengt
   return inside && region.enabled && (region.access & access) == access;
 }
 
-// Whether these addresses show pages of a file.
+// True if the address is in a mapping of a file.
 bool is_file(const void* memory) {
   const auto at = reinterpret_cast<std::uintptr_t>(memory);
   std::ifstream maps("/proc/self/maps");
@@ -142,7 +142,7 @@ fi_ops region_ops{sizeof(fi_ops), close_region, bind_region, enable_region, null
 
 int register_region(fid* fid, const void* memory, std::size_t length, std::uint64_t access, std::uint64_t offset,
                     std::uint64_t key, std::uint64_t flags, fid_mr** out, void* /*context*/) {
-  if (length == 0 || offset != 0 || key != 0 || flags != 0) return -FI_EINVAL;  // the key is the provider's to choose
+  if (length == 0 || offset != 0 || key != 0 || flags != 0) return -FI_EINVAL;  // the provider chooses the key
   if (is_file(memory)) return -FI_EFAULT;
   if (!has_pages(memory, length)) return -FI_EINVAL;
   if (access == FI_READ) ++for_reads;
@@ -174,7 +174,7 @@ ssize_t receive_registered(fid_ep* endpoint, void* memory, std::size_t length, v
   return net_own.messages->recv(endpoint, memory, length, nullptr, from, context);
 }
 
-// Of a key that nobody has: somewhere in a window that is none.
+// Returns an address as an offset in its window. An unknown key leaves it unchanged, which is in no window.
 std::uint64_t offset_of(std::uint64_t address, std::uint64_t key) {
   Regions& all = regions();
   const std::lock_guard lock(all.mutex);
@@ -188,7 +188,7 @@ ssize_t read_registered(fid_ep* endpoint, void* memory, std::size_t length, void
   return net_own.reads->read(endpoint, memory, length, nullptr, from, offset_of(address, key), key, context);
 }
 
-// Hardware refuses it, and keeps the endpoint.
+// Counts endpoints closed with memory bound to them. Hardware refuses such a close.
 int close_endpoint(fid* fid) {
   Regions& all = regions();
   {

@@ -1,6 +1,6 @@
-// libfabric's net as a provider for hardware would have it: every mr_mode bit is asked for, and what does not honour it
-// fails. Local memory has to be registered for what is done with it; keys are the provider's, and known once memory is
-// bound to the endpoint and enabled; windows are read by address; pages have to be there; those of a file are refused.
+// libfabric's net provider with the demands of hardware: it requires every mr_mode bit, and fails calls that ignore
+// one. Local memory must be registered for its use. The provider chooses the keys, which are known once memory is bound
+// to the endpoint and enabled. Windows are read by address. Pages must be present; pages of a file are refused.
 #pragma once
 
 #include <memory>
@@ -9,12 +9,12 @@
 
 namespace weft::conformance {
 
-// Endpoints of one process alone reach each other.
+// Opens a transport that reaches endpoints of the same process only.
 Result<std::unique_ptr<Transport>> open_pinning_transport(Transport::Receiver receiver);
 
-// How often memory was registered for reads to land in, by all endpoints so far.
+// Returns how often any endpoint has registered memory for reads.
 int registrations_for_reads();
-// Those that memory was still bound to.
+// Returns how many endpoints were closed while memory was bound to them.
 int endpoints_closed_too_early();
 
 }  // namespace weft::conformance

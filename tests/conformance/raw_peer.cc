@@ -15,7 +15,7 @@ namespace weft::conformance {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-constexpr std::chrono::seconds kPatience{10};  // what a broken transport would cost
+constexpr std::chrono::seconds kPatience{10};  // how long a broken transport makes a test wait
 
 }  // namespace
 
@@ -23,7 +23,7 @@ RawPeer::RawPeer(const std::string& provider, const std::string& host, const Tra
   auto info = testing::must(net::find_provider(provider, FI_EP_MSG, host, 0));
   info->caps = FI_MSG | FI_RMA;
   info->tx_attr->caps = info->rx_attr->caps = 0;
-  info->dest_addr = std::malloc(victim.address().size());  // fi_freeinfo frees it
+  info->dest_addr = std::malloc(victim.address().size());  // freed by fi_freeinfo()
   info->dest_addrlen = victim.address().size();
   std::memcpy(info->dest_addr, victim.address().data(), victim.address().size());
   domain_ = testing::must(net::Domain::open(std::move(info)));
@@ -38,7 +38,7 @@ RawPeer::RawPeer(const std::string& provider, const std::string& host, const Tra
   net::Event event;
   for (const auto end = Clock::now() + kPatience; event.kind != FI_CONNECTED && Clock::now() < end;) {
     fi_cq_data_entry none{};
-    fi_cq_read(domain_->queue.get(), &none, 1);  // makes progress
+    fi_cq_read(domain_->queue.get(), &none, 1);  // drives progress
     if (!net::read_event(events_.get(), 0, event)) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
   REQUIRE(event.kind == FI_CONNECTED);
@@ -47,7 +47,7 @@ RawPeer::RawPeer(const std::string& provider, const std::string& host, const Tra
 bool RawPeer::write(const RemoteWindow& window, std::span<std::byte> bytes) {
   const auto registration = testing::must(net::Registration::make(*domain_, bytes, FI_SEND | FI_RECV | FI_WRITE));
   fi_context2 context{};
-  // Delivered: TCP's providers would tell as soon as the bytes are in a socket.
+  // With FI_DELIVERY_COMPLETE: TCP providers otherwise report completion once the bytes are in a socket.
   const iovec from{bytes.data(), bytes.size()};
   const fi_rma_iov to{window.address, bytes.size(), window.key};
   void* descriptor = registration.descriptor();

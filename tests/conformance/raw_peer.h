@@ -1,4 +1,4 @@
-// Somebody who connects to a transport with libfabric, and does to its windows what no transport of ours does.
+// A libfabric peer that connects to a transport and writes to its windows, which no transport of ours does.
 #pragma once
 
 #include <memory>
@@ -11,12 +11,12 @@
 
 namespace weft::conformance {
 
-// Of a provider that has connections. Not thread-safe.
+// For providers with connections. Not thread-safe.
 class RawPeer {
  public:
-  // Connects to `victim`; fails the test if that is not possible.
+  // Connects to `victim`; fails the test if it cannot.
   RawPeer(const std::string& provider, const std::string& host, const Transport& victim);
-  // Writes these bytes to the beginning of the window. False: it was refused.
+  // Writes these bytes to the start of the window. False if the write was refused.
   bool write(const RemoteWindow& window, std::span<std::byte> bytes);
 
  private:

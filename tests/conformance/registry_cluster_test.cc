@@ -1,4 +1,4 @@
-// What only several nodes can show: mirrors over a real etcd that is killed, compacted, forgets, or is lied to.
+// Clusters of several nodes: mirrors of a real etcd that is killed, compacted, reset, or tampered with.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -69,8 +69,8 @@ TEST_CASE("cluster: a model that was published here before is published without 
   must(publish(*a, "m", {1}));
   const std::uint64_t before = a->registry().status().requests;
   for (unsigned content : {2, 3, 4, 5, 6, 7, 8, 9}) must(publish(*a, "m", {content}));
-  CHECK(a->registry().status().requests - before < 16);  // one each, and a few that keep the lease
-  // What others did since is heard of, or found out by losing to it.
+  CHECK(a->registry().status().requests - before < 16);  // one per publish, and a few for the lease
+  // Changes by other nodes arrive by the watch, or show by a failed transaction.
   for (unsigned content = 10; content < 20; content += 2) {
     must(publish(*b, "m", {content}));
     must(publish(*a, "m", {content + 1}));
@@ -78,14 +78,14 @@ TEST_CASE("cluster: a model that was published here before is published without 
   REQUIRE(b->registry().remove_version("m", 19).ok());
   must(publish(*a, "m", {30}));
   CHECK(names_of(a->store()).find("m@20") != std::string::npos);
-  // Equal content over the newest makes no version, also over what another node has removed.
+  // Equal content makes no version if it is the newest, even if another node has removed a newer one.
   auto same = publish(*a, "m", {30});
   must(same);
   CHECK(!same->made);
   CHECK(same->version.number == 20);
 }
 
-// Names of the records that an origin would get from this node.
+// Returns the names of the records that this node would write to an origin.
 std::set<std::string> told_by(RegistryNode& node) {
   auto batch = static_cast<ClusterStore&>(node.store()).said(0);
   if (!batch.ok()) FAIL(batch.error().message);
@@ -114,7 +114,7 @@ TEST_CASE("cluster: all nodes say the same of what they heard, by watch or by a 
   REQUIRE(shows(*late, "m@2 m:best=2"));
   const auto all = told_by(*a);
   const auto some = told_by(*late);
-  CHECK(some.size() == 4);  // not where the tags were before
+  CHECK(some.size() == 4);  // without the former targets of tags
   CHECK(std::includes(all.begin(), all.end(), some.begin(), some.end()));
 }
 
@@ -184,14 +184,14 @@ TEST_CASE("cluster: a node that ends while its watch begins waits for nothing") 
     std::this_thread::sleep_for(round * std::chrono::microseconds(250));
     const auto begun = std::chrono::steady_clock::now();
     a.reset();
-    REQUIRE(std::chrono::steady_clock::now() - begun < std::chrono::seconds(20));  // a watch waits for a minute
+    REQUIRE(std::chrono::steady_clock::now() - begun < std::chrono::seconds(20));  // a watch lasts a minute
   }
 }
 
 TEST_CASE("cluster: a node that was away goes on where it stood") {
   World world;
   auto a = world.node("a");
-  world.node("b");  // knows the cluster
+  world.node("b");  // joins once, so it knows the cluster
   must(publish(*a, "m", {1}, {}));
   auto b = world.node("b");
   REQUIRE(shows(*b, "m@1"));
@@ -201,7 +201,7 @@ TEST_CASE("cluster: a node that was away goes on where it stood") {
   b = world.node("b");
   CHECK(shows(*b, "m@1 m@2 m:x=2"));
   CHECK(b->registry().status().lists == 0);
-  // Where nothing tells which history that was, it reads the whole.
+  // If the node does not know which history it has mirrored, it reads the whole list.
   b.reset();
   testing::write_file(world.dir / "b/registry", "rubbish");
   b = world.node("b");
@@ -265,7 +265,7 @@ TEST_CASE("cluster: a node that was away for longer than etcd keeps reads the wh
   b = world.node("b");
   CHECK(shows(*b, "brief@2 m@1 m@2 m:moves=2 m:stays=1"));
   CHECK(b->registry().status().lists == 1);
-  // What came and went meanwhile is known as removed.
+  // Versions that were published and removed meanwhile are tombstones.
   auto snapshot = b->store().snapshot().value();
   CHECK(snapshot->version(snapshot->model("brief")->id, 1)->removed);
   CHECK(snapshot->version(snapshot->model("gone")->id, 1)->removed);
@@ -289,7 +289,7 @@ TEST_CASE("cluster: a new node reads the whole, in the order in which it happene
   CHECK(row.parents[0].id == snapshot->version(snapshot->model("z")->id, 1)->id);
 }
 
-// Its next session reads the list: it has come back to an etcd that was set back.
+// Waits until the node's next session reads the list, because its etcd was reset.
 struct ReadsList {
   explicit ReadsList(RegistryNode& node) : node_(node), lists_(node.registry().status().lists) {}
   bool wait() {
@@ -323,7 +323,7 @@ TEST_CASE("cluster: an etcd that was set back gives no number again, and what is
   world.etcd.set_back();
   REQUIRE(first.wait());
   REQUIRE(second.wait());
-  // By one that knows nothing of the second version, and by those that do.
+  // Published by a node that does not know the second version, and by the nodes that do.
   for (std::uint64_t number = 3; number < 6; ++number) {
     auto late = world.node("late");
     RegistryNode* const nodes[] = {late.get(), a.get(), b.get()};
@@ -339,7 +339,7 @@ TEST_CASE("cluster: an etcd that was set back gives no number again, and what is
     CHECK(manifest_of(a->store(), "m", number) == manifest_of(b->store(), "m", number));
 }
 
-// `lose`: what both nodes know last, and the registry loses.
+// `lose` makes the last change that both nodes know and the registry then loses.
 void check_set_back(const std::function<Status(RegistryNode&)>& lose) {
   World world;
   auto a = world.node("a");
@@ -360,7 +360,7 @@ void check_set_back(const std::function<Status(RegistryNode&)>& lose) {
   b = world.node("b");
   CHECK(shows(*b, names_of(a->store())));
   CHECK(b->registry().status().lists == 1);
-  // From then on it goes on again.
+  // Afterwards the mirror continues without a list.
   b.reset();
   must(publish(*a, "m", {30}));
   b = world.node("b");
@@ -378,7 +378,7 @@ TEST_CASE("cluster: an etcd that was set back is noticed also when it has come a
       [](RegistryNode& node) { return node.registry().set_tag("m", "t", std::nullopt); },
       [](RegistryNode& node) { return node.registry().remove_version("other", 1); },
   };
-  std::vector<std::future<void>> checks;  // each waits most of the time
+  std::vector<std::future<void>> checks;  // each mostly waits
   for (const auto& lose : lost) checks.push_back(std::async(std::launch::async, check_set_back, lose));
   for (auto& check : checks) check.get();
 }
@@ -390,7 +390,7 @@ TEST_CASE("cluster: a publish that this node cannot show as it is fails") {
   must(publish(*a, "m", {1}));
   must(publish(*a, "other", {2}));
   REQUIRE(shows(*b, "m@1 other@1"));
-  // The registry says other content of a version than this node has.
+  // The registry's record of a version names other content than this node's.
   RegistryKeys keys(world.options.prefix, world.options.cluster);
   etcd::Client client(world.options);
   const std::string key = keys.version("m", 1);

@@ -1,4 +1,4 @@
-// What weft/registry.h promises, held against every registry.
+// The guarantees of weft/registry.h, for every registry.
 #include "weft/registry.h"
 
 #include <doctest/doctest.h>
@@ -19,7 +19,7 @@ using conformance::registry_worlds;
 using conformance::RegistryNode;
 using namespace std::chrono_literals;
 
-// Runs the case in each world.
+// Runs the body in each world.
 void in_each(const std::function<void(RegistryNode&)>& body) {
   for (const auto& world : registry_worlds()) {
     CAPTURE(world.name);
@@ -118,7 +118,7 @@ TEST_CASE("registry: a model's name hides no other's while that one shows") {
 
 TEST_CASE("registry: many at once lose nothing") {
   in_each([](RegistryNode& node) {
-    for (unsigned i = 1; i <= 12; ++i) testing::content_id(i);  // made once: threads only look them up
+    for (unsigned i = 1; i <= 12; ++i) testing::content_id(i);  // cached before the threads use them
     std::vector<std::thread> threads;
     std::mutex mutex;
     std::set<std::uint64_t> numbers;

@@ -41,7 +41,7 @@ EtcdProcess& shared_etcd() {
   return etcd;
 }
 
-// Alone in a cluster.
+// A node alone in its cluster.
 class LoneNode final : public RegistryNode {
  public:
   LoneNode() : node_(dir_ / "store", etcd_options(shared_etcd(), "lone" + std::to_string(++count_))) {}

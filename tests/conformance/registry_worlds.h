@@ -1,4 +1,4 @@
-// The registries that there are, each with a store of its own behind it.
+// The registry implementations, each with a store of its own.
 #pragma once
 
 #include <functional>
@@ -13,7 +13,7 @@
 
 namespace weft::conformance {
 
-// A store and its registry, as weftd has them. Contents are numbers (unit/store/index_support.h).
+// A store and its registry, as in weftd. Contents are numbers (unit/store/index_support.h).
 class RegistryNode {
  public:
   virtual ~RegistryNode() = default;
@@ -23,14 +23,14 @@ class RegistryNode {
 
 struct RegistryWorld {
   std::string name;
-  std::function<std::unique_ptr<RegistryNode>()> node;  // of an empty registry
+  std::function<std::unique_ptr<RegistryNode>()> node;  // makes a node with an empty registry
 };
 std::vector<RegistryWorld> registry_worlds();
 
-// A cluster of an etcd of its own, and nodes that come and go.
+// A node of a cluster with its own etcd. A test may destroy and reopen it.
 class ClusterNode final : public RegistryNode {
  public:
-  // Over the store in `directory`, which is made where there is none. Waits until it is connected, unless told not to.
+  // Opens the store in `directory`, or creates it. With `wait`, returns once the node is connected.
   ClusterNode(const std::string& directory, EtcdOptions options, bool wait = true);
   ~ClusterNode() override;
   Store& store() override { return *store_; }
@@ -44,12 +44,12 @@ class ClusterNode final : public RegistryNode {
 
 EtcdOptions etcd_options(const testing::EtcdProcess& etcd, const std::string& cluster = "main");
 
-// As Import and Registry::publish: one file of these contents, published.
+// Imports one file of these contents and publishes it.
 Result<PublishOutcome> publish(RegistryNode& node, const std::string& model, const std::vector<unsigned>& contents,
                                PublishRequest request = {});
-// Live versions and tags as text, in order: "a@1 a@2 a:best=2".
+// Returns the live versions and tags as text, in order: "a@1 a@2 a:best=2".
 std::string names_of(Store& store);
-// Polls until it holds; false when it does not within a generous time.
+// Polls until the condition holds. False if it does not within 20 s.
 bool eventually(const std::function<bool()>& holds);
 
 }  // namespace weft::conformance

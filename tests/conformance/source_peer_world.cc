@@ -1,5 +1,4 @@
-// A peer as a source: over exchanges of twins, from a daemon that answers as a twin source does, whatever happens to
-// it.
+// A peer as a source, over exchanges of twins. The peer's daemon answers as a twin source does, including all damage.
 #include "exchange_support.h"
 #include "fakes/blob_store.h"
 #include "fakes/twin_source.h"

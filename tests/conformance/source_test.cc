@@ -1,4 +1,4 @@
-// What every source promises (weft/source.h), and that nothing of what one gives is used unchecked.
+// The guarantees of weft/source.h for every source. Also tests that unverified bytes of a source are never used.
 #include <doctest/doctest.h>
 
 #include <functional>
@@ -15,7 +15,7 @@ using namespace std::chrono_literals;
 
 constexpr std::size_t kLarge = 3 * kDigestChunk + 12345;
 
-// A version of four blobs, one of them of several chunks.
+// A version of four blobs, one of several chunks.
 struct Published {
   SourceWorld& world;
   std::vector<std::byte> manifest = testing::random_bytes(1000, 1);

@@ -1,4 +1,4 @@
-// A source in memory, and sources that give what one has.
+// A world with a source in memory, and one with a peer that serves such a source.
 #pragma once
 
 #include <memory>

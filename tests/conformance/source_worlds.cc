@@ -29,7 +29,7 @@ class OriginWorld final : public SourceWorld {
   std::string name() const override { return "origin"; }
   std::shared_ptr<BlobSource> source() override { return origin_source(path_); }
 
-  // Each blob in a pack of its own, but that the small ones share one.
+  // Puts each large blob into a pack of its own, and all small blobs into one pack.
   void put(std::vector<std::byte> manifest, const std::vector<Blob>& blobs) override {
     const auto dir = OriginDir::open(path_, "cluster");
     REQUIRE(dir.ok());
@@ -65,7 +65,7 @@ class OriginWorld final : public SourceWorld {
   bool damage(const Blob& blob, Damage what) override {
     const PackId pack = pack_of_.at(blob.id);
     const std::string file = pack_path(path_, pack);
-    if (what == Damage::oversized) return false;  // a file gives what is asked for, or less
+    if (what == Damage::oversized) return false;  // a read of a file cannot return too much
     if (what == Damage::lost) REQUIRE(remove_file(file).ok());
     if (what == Damage::short_bytes) std::filesystem::resize_file(file, std::filesystem::file_size(file) - 1);
     if (what == Damage::wrong_byte || what == Damage::forged_digests) flip_last(blob, file);

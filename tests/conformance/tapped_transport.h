@@ -1,4 +1,4 @@
-// A transport whose sends can be seen, kept and swallowed on their way out.
+// A transport whose outgoing messages a test can record or drop.
 #pragma once
 
 #include <functional>
@@ -11,7 +11,7 @@ namespace weft::conformance {
 
 class TappedTransport : public Transport {
  public:
-  // False swallows the message: it is lost, as with a connection. Any thread.
+  // Called for each outgoing message. False drops it, as a lost connection would. Any thread.
   using Tap = std::function<bool(std::span<const std::byte> message)>;
   TappedTransport(std::unique_ptr<Transport> below, Tap tap) : below_(std::move(below)), tap_(std::move(tap)) {}
 

@@ -1,5 +1,5 @@
-// What weft/transport.h promises, held against every transport. Memory of windows is declared before the transports: it
-// has to outlive them.
+// The guarantees of weft/transport.h, for every transport. Memory of windows is declared before the transports, because
+// it has to outlive them.
 #include "weft/transport.h"
 
 #include <doctest/doctest.h>
@@ -30,9 +30,9 @@ using testing::random_bytes;
 using Clock = PendingRead::Clock;
 using namespace std::chrono_literals;
 
-constexpr auto kPatience = 10s;  // what a broken transport would cost; a working one answers at once
+constexpr auto kPatience = 10s;  // how long a broken transport makes a test wait; a working one answers at once
 
-// Messages as they came. Any thread.
+// Received messages in order. Any thread.
 class Inbox {
  public:
   Transport::Receiver receiver() {
@@ -56,7 +56,7 @@ class Inbox {
   std::vector<std::vector<std::byte>> messages_;
 };
 
-// Sends as fast as the transport takes it.
+// Sends a message, and repeats it while the transport is busy.
 void send_surely(Transport& from, PeerId to, std::span<const std::byte> message) {
   const auto deadline = Clock::now() + kPatience;
   for (;;) {
@@ -164,7 +164,7 @@ TEST_CASE("what a receiver leaves for later takes its time, while others are rec
     CHECK(ran == left);
     CHECK(in_vain == 0);
     CHECK(left < kMessages);
-    CHECK_FALSE(two->after_receiving([] {}));  // by somebody else
+    CHECK_FALSE(two->after_receiving([] {}));  // called outside of a receiver
   });
 }
 
@@ -221,7 +221,7 @@ TEST_CASE("a read brings the window's bytes to their place and touches nothing e
 TEST_CASE("many reads are in flight at once, from several threads") {
   in_every_world([](TransportWorld& world) {
     constexpr std::size_t kPiece = 64U << 10U;
-    constexpr std::size_t kPieces = 600;  // more than a provider takes at once
+    constexpr std::size_t kPieces = 600;  // more than a provider accepts at once
     const auto source = random_bytes(kPiece * kPieces, 3);
     auto holder = world.open({});
     auto reader = world.open({});
@@ -318,7 +318,7 @@ TEST_CASE("a wrong key, a range past the window and a closed window give nothing
       CHECK(std::all_of(target.memory->begin(), target.memory->end(), [](std::byte b) { return b == std::byte{0}; }));
     }
     Target target(*reader, 8192);
-    // A provider may drop the connection over a bad key; it makes a new one.
+    // A provider may drop the connection after a bad key. It connects again.
     const auto deadline = Clock::now() + kPatience;
     Status again = read_now(*reader, peer, remote, 0, target, 0, 8192);
     for (; !again.ok() && Clock::now() < deadline; std::this_thread::sleep_for(10ms))
@@ -340,7 +340,7 @@ TEST_CASE("a window is read only: whoever has its key cannot write to it") {
     conformance::RawPeer writer(provider, conformance::test_host(), *holder);
     CHECK_FALSE(writer.write((*window)->remote(), forged));
     CHECK(memory == content);
-    // Others are not in the way of it.
+    // Other peers are not affected.
     const auto reader = conformance::open_over(provider, {});
     Target target(*reader, 4096);
     REQUIRE(read_now(*reader, peer_of(*reader, *holder), (*window)->remote(), 0, target, 0, 4096).ok());
@@ -382,7 +382,7 @@ TEST_CASE("keys of windows are not to be guessed from one another") {
       windows.push_back(std::move(*window));
     }
     std::sort(keys.begin(), keys.end());
-    const std::uint64_t apart = world.makes_keys() ? 1U << 20U : 0;  // hardware gives what it likes (weftd.8)
+    const std::uint64_t apart = world.makes_keys() ? 1U << 20U : 0;  // hardware chooses its own keys (weftd.8)
     for (std::size_t i = 1; i < keys.size(); ++i) CHECK(keys[i] - keys[i - 1] > apart);
   });
 }
@@ -397,7 +397,7 @@ TEST_CASE("memory that is withdrawn while it is being sent keeps no later messag
     std::promise<void> go_on;
     auto holder = world.open({});
     auto reader = world.open([&, heard = false](std::span<const std::byte> message) mutable {
-      if (!std::exchange(heard, true)) {  // until it goes on, nothing more is taken off the socket
+      if (!std::exchange(heard, true)) {  // until it continues, nothing is read from the socket
         hears.set_value();
         go_on.get_future().wait();
       }
@@ -411,7 +411,7 @@ TEST_CASE("memory that is withdrawn while it is being sent keeps no later messag
     hears.get_future().wait();
     Target target(*reader, kMoreThanASocketTakes);
     auto pending = reader->read(to_holder, (*window)->remote(), 0, target.landing, 0, kMoreThanASocketTakes);
-    std::this_thread::sleep_for(200ms);  // it is being sent, and cannot be sent whole
+    std::this_thread::sleep_for(200ms);  // by now a part is sent and the socket is full
     window->reset();
     (*memory)->withdraw();
     go_on.set_value();
@@ -470,7 +470,7 @@ TEST_CASE("a transport without work does not use the processor") {
     };
     const long before = used_us();
     std::this_thread::sleep_for(1s);
-    CHECK(used_us() - before < 300'000);  // spinning would take all of the second
+    CHECK(used_us() - before < 300'000);  // a busy loop would use the whole second
   });
 }
 
@@ -490,7 +490,7 @@ TEST_CASE("a provider that cannot be waited for, or is not to be used, is refuse
   }
 }
 
-// Hardware, then the newer of libfabric's two providers over TCP.
+// Hardware first, then the newer one of libfabric's two providers over TCP.
 TEST_CASE("providers are tried from the best on, and sockets never") {
   const std::vector<std::string_view> expected{"verbs", "efa", "cxi", "psm3", "psm2", "net", "tcp"};
   const auto order = net::provider_order();

@@ -12,27 +12,28 @@
 
 namespace weft::conformance {
 
-// Where transports that can reach each other are opened.
+// Opens transports that can reach each other.
 class TransportWorld {
  public:
   virtual ~TransportWorld() = default;
   virtual std::string name() const = 0;
-  virtual bool makes_keys() const { return true; }  // weft does, and not the hardware
+  virtual bool makes_keys() const { return true; }  // true if weft chooses the keys, false if the hardware does
   virtual std::unique_ptr<Transport> open(Transport::Receiver receiver) = 0;
 };
 
-// The twin's, one for each of libfabric's providers that works over loopback (net and tcp), and net with what hardware
-// demands.
-// WEFT_TEST_PROVIDER in the environment: that provider alone, at the address WEFT_TEST_HOST, as on RDMA devices.
+// Returns the twin's world, one for each libfabric provider that works over loopback (net and tcp), and net with the
+// demands of hardware. With WEFT_TEST_PROVIDER in the environment: only that provider, at the address WEFT_TEST_HOST,
+// as for RDMA devices.
 std::vector<std::unique_ptr<TransportWorld>> transport_worlds();
-// Those of them that are providers with connections; a transport over one, and the address that it is at.
+// The providers of these worlds that use connections. open_over() opens a transport over one, test_host() is its
+// address.
 std::vector<const char*> providers_with_connections();
 std::unique_ptr<Transport> open_over(const std::string& provider, Transport::Receiver receiver);
 std::string test_host();
-// That "auto" is to choose.
+// Returns the provider that "auto" should choose.
 std::string best_provider();
 
-// What fails tells in which one.
+// Runs a check in each world. A failure names the world.
 inline void in_every_world(void (*check)(TransportWorld&)) {
   for (const auto& world : transport_worlds()) {
     CAPTURE(world->name());
@@ -40,7 +41,7 @@ inline void in_every_world(void (*check)(TransportWorld&)) {
   }
 }
 
-// The same, for a check that waits for the clock most of the time.
+// Runs a check in all worlds concurrently, for checks that mostly wait.
 inline void in_every_world_at_once(void (*check)(TransportWorld&)) {
   const auto worlds = transport_worlds();
   std::vector<std::future<void>> checks;
