@@ -1,5 +1,5 @@
-// A store that holds blobs and little else: packs are files of a directory of its own, places can be moved, blobs and
-// manifests of versions may be absent, and fetched. What only a store with more can answer is Errc::unsupported.
+// A store of blobs. Packs are files in a directory of its own, places can be changed, and blobs and manifests of
+// versions may be absent and fetched. Calls that need more of a store return Errc::unsupported.
 #pragma once
 
 #include <atomic>
@@ -23,23 +23,23 @@ class BlobStore final : public ClusterStore {
   // Makes a pack of these bytes.
   PackId add_pack(std::string_view bytes);
   std::string pack_path(PackId pack) const { return directory_ / std::to_string(pack); }
-  // Names `length` bytes at `offset` of a pack; ids are made up from `name`.
+  // Adds a blob: `length` bytes at `offset` of a pack. Returns an id derived from `name`.
   ContentId add_blob(std::uint64_t name, PackId pack, std::uint64_t offset, std::uint64_t length);
   void move_blob(const ContentId& id, PackId pack, std::uint64_t offset);
   void forget_blob(const ContentId& id);
 
-  // A version of this manifest; bare until it is adopted. Its blobs are absent where they are not added.
+  // Adds a version with this manifest, bare until it is adopted. Blobs that were not added are absent.
   VersionId add_version(const Digest& manifest, std::string_view publisher = "", std::uint64_t time_ns = 0);
-  void own(const ContentId& id, VersionId first);  // the version that first had it
+  void own(const ContentId& id, VersionId first);  // sets the first holder of a blob
   void add_absent(const ContentId& id);
-  Status no_room;               // what adding fetched blobs fails with
-  std::size_t adds() const;     // how often fetched blobs were added
-  std::atomic<int> filled = 0;  // packs that are being filled now
+  Status no_room;               // returned by adds of fetched blobs
+  std::size_t adds() const;     // number of adds of fetched blobs
+  std::atomic<int> filled = 0;  // number of packs that are being filled
 
   std::function<void()> before_lock = [] {};  // called by open_blob()
-  std::atomic<int> locks = 0;                 // how often open_blob() was called
-  std::atomic<int> snapshots = 0;             // how often snapshot() was
-  std::atomic<int> looks = 0;                 // how often a snapshot was asked for a blob
+  std::atomic<int> locks = 0;                 // number of open_blob() calls
+  std::atomic<int> snapshots = 0;             // number of snapshot() calls
+  std::atomic<int> looks = 0;                 // number of lookups of blobs in snapshots
 
   const StoreInfo& info() const override { return info_; }
   const std::string& path() const override { return directory_.path(); }
@@ -100,7 +100,7 @@ class BlobStore final : public ClusterStore {
   std::optional<ClusterIdentity> cluster_;
   PackId packs_ = 0;
   std::uint64_t sequence_ = 0;
-  mutable std::mutex mutex_;                  // of what follows
+  mutable std::mutex mutex_;                  // guards the fields below
   std::map<ContentId, BlobPlace> places_;     // pack 0: absent
   std::map<VersionId, VersionRow> versions_;  // by number
   std::map<ContentId, VersionId> owners_;

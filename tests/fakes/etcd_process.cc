@@ -36,7 +36,7 @@ Fd listening_socket(std::uint16_t& port) {
   return fd;
 }
 
-// Both at once, so that they differ.
+// Reserves both ports at once, so that they differ.
 std::pair<std::uint16_t, std::uint16_t> free_ports() {
   std::pair<std::uint16_t, std::uint16_t> ports;
   Fd first = listening_socket(ports.first);
@@ -109,14 +109,14 @@ void EtcdProcess::start() {
                                      "default=" + peer_,
                                      "--log-level",
                                      "error",
-                                     "--heartbeat-interval",  // it has no rival to wait for
+                                     "--heartbeat-interval",  // there is no other member to wait for
                                      "10",
                                      "--election-timeout",
                                      "100"};
   arguments.insert(arguments.end(), arguments_.begin(), arguments_.end());
   pid_ = start_program(kServer, arguments, dir_ / "log");
   auto end = std::chrono::steady_clock::now() + kStartMax;
-  // It accepts connections before it answers them. A client that is refused would try again after a second.
+  // etcd accepts connections before it answers. A refused client would only retry after a second.
   while (!takes_connections(port_) || !run_control({"endpoint", "health"})) {
     if (::waitpid(pid_, nullptr, WNOHANG) == pid_ || std::chrono::steady_clock::now() > end)
       throw std::runtime_error("etcd does not start: " + read_text(dir_ / "log"));
@@ -155,7 +155,7 @@ void EtcdProcess::set_back() {
 
 void EtcdProcess::pause() {
   ::kill(pid_, SIGSTOP);
-  ::waitpid(pid_, nullptr, WUNTRACED);  // on a busy machine it answers for a while before it stops
+  ::waitpid(pid_, nullptr, WUNTRACED);  // a busy machine may delay the stop
 }
 
 void EtcdProcess::resume() {

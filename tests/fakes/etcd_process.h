@@ -1,5 +1,5 @@
-// A real etcd on loopback for one test: its data in a temporary directory, ended with the object, or with the test's
-// process. For one thread.
+// A real etcd on loopback for one test. Its data is in a temporary directory. It ends with the object, or with the
+// test's process. For one thread.
 #pragma once
 
 #include <sys/types.h>
@@ -13,26 +13,26 @@ namespace weft::testing {
 
 class EtcdProcess {
  public:
-  // `arguments` beside those for addresses and data. Throws when there is no etcd or it does not come up.
-  enum class Wire { plain, tls };  // tls: it asks for a client's certificate too
+  // `arguments` are added to those for addresses and data. Throws if etcd is not installed or does not start.
+  enum class Wire { plain, tls };  // tls: the server requires a client certificate too
   explicit EtcdProcess(std::vector<std::string> arguments = {}, Wire wire = Wire::plain);
   ~EtcdProcess() { kill(); }
   EtcdProcess(const EtcdProcess&) = delete;
   EtcdProcess& operator=(const EtcdProcess&) = delete;
 
   const std::string& endpoint() const { return endpoint_; }
-  // Of tls: the certificate of server and client, which signs itself, and its key.
+  // With tls: the self-signed certificate of server and client, and its key.
   std::string certificate() const { return dir_ / "cert.pem"; }
   std::string key() const { return dir_ / "key.pem"; }
 
-  void kill();      // SIGKILL; what it has said to have stored stays
+  void kill();      // SIGKILL; acknowledged writes survive
   void restart();   // with the same data and address
-  void forget();    // kills it and removes its data
-  void save();      // a copy of its data, for set_back()
-  void set_back();  // restarts it with the data of save()
-  void pause();     // SIGSTOP: accepts connections, answers nothing
+  void forget();    // kills it and deletes its data
+  void save();      // copies its data for set_back()
+  void set_back();  // restarts it with the copy of save()
+  void pause();     // SIGSTOP: it accepts connections and answers nothing
   void resume();
-  // Runs etcdctl with these arguments against it.
+  // Runs etcdctl with these arguments on this etcd.
   void control(const std::vector<std::string>& arguments) const;
 
  private:

@@ -1,4 +1,4 @@
-// An HTTP server on loopback that answers what a test says, byte for byte: good answers and bad ones.
+// An HTTP server on loopback whose answers a test determines byte for byte, valid or not.
 #pragma once
 
 #include <atomic>
@@ -15,14 +15,14 @@ namespace weft::testing {
 
 class HttpServer {
  public:
-  // Called for each request with its path and body, on a thread of its connection; it writes to `fd` what it likes, and
-  // the connection is closed when it returns. `stopping` turns true when the server ends.
+  // Called for each request with its path and body, on a thread of its connection. It writes any bytes to `fd`; the
+  // connection is closed when it returns. `stopping` becomes true when the server ends.
   using Answer = std::function<void(int fd, const std::string& path, const std::string& body)>;
   explicit HttpServer(Answer answer);
   ~HttpServer();
   std::string endpoint() const { return "http://127.0.0.1:" + std::to_string(port_); }
   bool stopping() const { return stopping_; }
-  std::string last_head() const;  // of a request, its fields among it
+  std::string last_head() const;  // request line and fields of the last request
 
  private:
   void accept_all();
@@ -34,11 +34,11 @@ class HttpServer {
   mutable std::mutex mutex_;
   std::string head_;  // guarded by mutex_
   std::thread acceptor_;
-  std::vector<std::thread> connections_;  // of the acceptor
+  std::vector<std::thread> connections_;  // used by the acceptor only
 };
 
 void send_text(int fd, const std::string& text);
-// A whole answer with this status and body.
+// Returns a whole response with this status and body.
 std::string http_answer(int status, const std::string& body);
 
 }  // namespace weft::testing

@@ -1,5 +1,5 @@
-// A clock that stands still until the test moves it, or until something waits: a wait takes no time, and ends at its
-// deadline.
+// A clock that only advances when the test moves it, or when a thread waits: a wait takes no real time and advances it
+// to the deadline.
 #pragma once
 
 #include <atomic>
@@ -17,7 +17,7 @@ class ManualTime final : public TimeSource {
   void pass(Deadline::duration time) { passed_ += time.count(); }
 
  private:
-  // Some years after the epoch of the steady clock: a time point of 0 means never.
+  // Starts years after the epoch of the steady clock: a time point of 0 means never.
   mutable std::atomic<Deadline::rep> passed_ = Deadline::duration(std::chrono::hours(100'000)).count();
 };
 

@@ -1,5 +1,5 @@
-// An index in memory: a state behind a mutex; transactions work on copies. Any thread; writers one at a time. The
-// thread that has the writer lock may take it again.
+// An index in memory: a state behind a mutex. Transactions work on copies. Any thread; one writer at a time. The thread
+// that holds the writer lock may lock it again.
 #pragma once
 
 #include <algorithm>
@@ -22,11 +22,11 @@ class MemoryIndex final : public IndexAccess {
  public:
   struct State {
     std::map<ContentId, BlobPlace> places;
-    std::map<Digest, BlobPlace> manifests;                               // in packs, that somebody needs
+    std::map<Digest, BlobPlace> manifests;                               // manifests in packs, needed by a version
     std::map<std::pair<std::uint64_t, std::uint64_t>, ContentId> hints;  // by length and hint
-    std::map<std::string, std::set<ContentId>> holders;                  // by who holds: a version, say
+    std::map<std::string, std::set<ContentId>> holders;                  // by holder, such as a version
     std::vector<VersionId> unreaped;
-    std::multiset<PackId> lost;  // packs of rows that are counted and gone
+    std::multiset<PackId> lost;  // packs of lost rows, which still count
 
     bool is_held(const ContentId& id) const {
       for (const auto& [who, ids] : holders)
@@ -46,7 +46,7 @@ class MemoryIndex final : public IndexAccess {
 
   std::unique_lock<std::recursive_mutex> lock_writer() { return std::unique_lock(writer_); }
 
-  // As a publish does: new blobs that nobody put meanwhile, or that replace damaged ones, and all of `needed` held.
+  // Publishes: adds new blobs that are not there yet, or that replace damaged ones, and holds all of `needed`.
   void publish(std::span<const NewBlob> fresh, std::span<const ContentId> needed) { publish_for("", fresh, needed); }
   void publish_for(const std::string& who, std::span<const NewBlob> fresh, std::span<const ContentId> needed) {
     change([&](State& state) {
@@ -72,7 +72,7 @@ class MemoryIndex final : public IndexAccess {
   void forget(const ContentId& id) {
     change([&](State& state) { state.places.erase(id); });
   }
-  // As damage does: the row is gone, and the pack's count of rows is not.
+  // Loses a row as damage does: the row count of its pack stays.
   void lose(const ContentId& id) {
     change([&](State& state) {
       state.lost.insert(state.places.at(id).pack);
@@ -164,7 +164,7 @@ class MemoryIndex final : public IndexAccess {
     state_ = std::move(next);
   }
 
-  std::recursive_mutex writer_;  // taken before mutex_
+  std::recursive_mutex writer_;  // locked before mutex_
   mutable std::mutex mutex_;
   std::shared_ptr<const State> state_ = std::make_shared<State>();  // guarded by mutex_
 };

@@ -189,7 +189,8 @@ Result<std::shared_ptr<OpenFile>> MemoryVfs::open(Ino ino) {
   Fd backing;
   if (!inode->backing.empty()) {
     WEFT_TRY(backing, open_file(inode->backing, O_RDONLY));
-    if (content.empty()) content = std::string(inode->attr.size, '?');  // bytes that differ: reads must not come to us
+    // Other bytes than the backing file's, so that a read by the server is noticed.
+    if (content.empty()) content = std::string(inode->attr.size, '?');
   }
   Meeting* const meeting = inode->meeting ? &meeting_ : nullptr;
   return std::shared_ptr<OpenFile>(

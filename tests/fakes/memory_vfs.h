@@ -1,4 +1,4 @@
-// A tree in memory behind weft::Vfs: to test the FUSE server without a store.
+// A Vfs tree in memory, to test the FUSE server without a store.
 #pragma once
 
 #include <atomic>
@@ -14,34 +14,34 @@
 
 namespace weft::testing {
 
-// Where reads wait for each other.
+// A point where two concurrent reads wait for each other.
 struct Meeting {
   std::mutex mutex;
   std::condition_variable came;
-  int inside = 0;    // guarded by mutex, as is the next
-  bool met = false;  // two were
+  int inside = 0;    // guarded by mutex, like `met`
+  bool met = false;  // two reads were there
 };
 
-// Filled by one thread first, then read by any; commits at any time.
+// Filled by one thread, then read by any. commit() may be called at any time.
 class MemoryVfs final : public Vfs {
  public:
   MemoryVfs();
 
-  // Parents are made. `path` is relative to the root.
+  // Creates the parents. `path` is relative to the root.
   void add_file(const std::string& path, std::string content);
-  // Wholly the file `backing`. The server gives other bytes, unless add_file() said which ones it has.
+  // Adds a file whose backing file is `backing`. The server's own reads return other bytes, unless add_file() gave it
+  // content.
   void add_backed_file(const std::string& path, const std::string& backing);
-  void add_streamed_file(const std::string& path, std::string content);  // says that its bytes come from elsewhere
-  void add_meeting(const std::string& path, std::string content);  // a read waits for another, 10 s; then Errc::io
+  void add_streamed_file(const std::string& path, std::string content);  // with ReadMode::streamed
+  void add_meeting(const std::string& path, std::string content);  // a read waits 10 s for a second read, else Errc::io
   void add_link(const std::string& path, std::string target);
-  void add_counter(
-      const std::string& path);  // reads as the numbers of opens and of lookups before, and the mount's status
-  void make_lasting(const std::string& path);  // names and attributes below stay as they are
+  void add_counter(const std::string& path);   // content: the counts of opens and lookups, and the mount's status
+  void make_lasting(const std::string& path);  // names and attributes below never change
 
-  void commit() { ++position_; }  // also while others read; the tree stays as it is
+  void commit() { ++position_; }  // may run during reads; the tree is unchanged
 
-  std::size_t entries_per_page = 1000;   // of a listing
-  std::atomic<std::uint64_t> listed{0};  // pages
+  std::size_t entries_per_page = 1000;   // entries per page of a listing
+  std::atomic<std::uint64_t> listed{0};  // pages listed
 
   std::atomic<std::uint64_t> lookups{0};
   std::atomic<std::uint64_t> reads{0};

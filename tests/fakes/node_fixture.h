@@ -1,4 +1,4 @@
-// A store in a directory of the test's own, and what is published into it.
+// A store in a temporary directory, and helpers that publish into it.
 #pragma once
 
 #include <doctest/doctest.h>
@@ -14,7 +14,7 @@
 
 namespace weft::testing {
 
-// Calls back where a test wants to do something in the middle of work.
+// Calls a function of the test during an operation.
 class HookProgress final : public Progress {
  public:
   std::function<void(std::string_view)> on_phase = [](std::string_view) {};
@@ -46,14 +46,14 @@ struct Fixture {
     return import_paths(*store, options, no_progress());
   }
 
-  // Fails the test when it is not published.
+  // Publishes, and fails the test on an error.
   ImportReport publish(const std::vector<std::string>& paths, const std::string& name) {
     auto report = import(paths, name);
     if (!report.ok()) FAIL(report.error().message);
     return *report;
   }
 
-  // Everything that a failed operation must leave as it was.
+  // Counters that a failed operation must leave unchanged.
   std::string state() const {
     auto snapshot = store->snapshot();
     REQUIRE(snapshot.ok());
@@ -74,7 +74,8 @@ struct Fixture {
   std::unique_ptr<Store> store;
 };
 
-// A small model: three tensors, a config in a directory, an empty file. `seed` decides the first tensor alone.
+// Writes a small model: three tensors, a config in a directory, and an empty file. `seed` determines the first tensor
+// only.
 inline void write_model(const std::string& directory, std::uint64_t seed) {
   write_file(directory + "/model.safetensors",
              safetensors_file({{"encoder.0.weight", "F32", {64, 64}, random_bytes(16384, seed)},

@@ -1,7 +1,7 @@
-// A format of the tests' own, whose tensors may be tied, strided, chunked, and in other files. A .pieces file is lines:
+// A format for tests, whose tensors may be tied, strided, chunked, or in other files. A .pieces file consists of lines:
 //   NAME TYPE ROWS,COLUMNS STRIDES FILE:OFFSET:LENGTH...
-// STRIDES is "-" for none, FILE is "." for the .pieces file itself. Of the lines of a file, those with earlier bytes
-// come first. Bytes after a line "data" are the file's own data.
+// STRIDES is "-" for none. FILE is "." for the .pieces file itself. Lines are sorted by the offsets of their bytes in a
+// file. The bytes after a line "data" are the file's own data.
 #pragma once
 
 #include <algorithm>

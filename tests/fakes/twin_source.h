@@ -1,4 +1,4 @@
-// A source in memory, and what can go wrong with one.
+// A source in memory that can be damaged.
 #pragma once
 
 #include <condition_variable>
@@ -29,17 +29,17 @@ class TwinSource final : public BlobSource {
     bool hangs = false;
   };
   void put_manifest(const Digest& digest, std::vector<std::byte> bytes);
-  std::pair<Digest, std::vector<std::byte>> lose_manifest();  // the only one
+  std::pair<Digest, std::vector<std::byte>> lose_manifest();  // there must be one
   void put(const ContentId& id, std::vector<std::byte> bytes);
   void change(const ContentId& id, const std::function<void(Stored&)>& change);
   void lose(const ContentId& id);
-  void add_to_answers(std::size_t bytes);  // so many more than were asked for
-  void let_go();                           // nothing hangs any more
+  void add_to_answers(std::size_t bytes);  // answers have `bytes` extra bytes
+  void let_go();                           // ends all hanging reads
   void vanish();
 
   std::uint64_t reads() const;
   std::uint64_t bytes_read() const;
-  std::vector<ChunkRun> announced() const;  // that have arrived(), in no order
+  std::vector<ChunkRun> announced() const;  // runs passed to arrived(), unordered
 
  private:
   Result<Stored> find(const ContentId& id, Deadline deadline);

@@ -23,12 +23,12 @@ namespace {
 using NodeId = std::uint64_t;
 constexpr std::size_t kUnsentPerPeerMax = 32;
 
-// A message, or a read of a window, on its way to a node.
+// A message to a node, or a read of one of its windows, in flight.
 struct Parcel {
   NodeId from = 0;
-  PeerId peer = 0;  // what the sender calls the receiver
+  PeerId peer = 0;  // the sender's id of the receiver
   std::vector<std::byte> message;
-  std::shared_ptr<ReadOutcome> outcome;  // of a read, as all that follows
+  std::shared_ptr<ReadOutcome> outcome;  // this and the fields below: of a read
   RemoteWindow window;
   std::uint64_t offset = 0;
   LandingUse landing;
@@ -59,7 +59,7 @@ EndpointAddress address_of(NodeId id) {
 struct TwinNetwork::State {
   std::mutex mutex;
   std::condition_variable changed;
-  std::map<NodeId, Node> nodes;  // guarded by mutex, as all that follows
+  std::map<NodeId, Node> nodes;  // guarded by mutex, like the fields below
   std::mt19937_64 random{std::random_device{}()};
   NodeId next = 1;
 };
@@ -108,7 +108,7 @@ class TwinTransport final : public Transport {
 
  private:
   void run();
-  // With the network's mutex held:
+  // Called with the network's mutex held:
   Result<Node*> node_of(PeerId peer);
   void answer(const Node& self, Parcel& parcel);
   void count_read(const Parcel& parcel, bool done);
@@ -118,7 +118,7 @@ class TwinTransport final : public Transport {
   const std::string provider_ = "twin";
   const EndpointAddress address_;
   const Receiver receiver_;
-  std::map<PeerId, NodeId> peers_;  // guarded by the network's mutex, as the next
+  std::map<PeerId, NodeId> peers_;  // guarded by the network's mutex, like next_peer_
   PeerId next_peer_ = 1;
   std::thread thread_;
 };
@@ -158,7 +158,7 @@ void TwinTransport::run() {
   }
 }
 
-// One-sided: what happens here needs nothing of the node but its windows.
+// Carries out a one-sided read: it uses only the windows of this node.
 void TwinTransport::answer(const Node& self, Parcel& parcel) {
   const auto window = self.windows.find(parcel.window.key);
   const bool allowed = window != self.windows.end() && parcel.offset <= window->second.size() &&
@@ -215,7 +215,7 @@ Result<Node*> TwinTransport::node_of(PeerId peer) {
   return node == network_->nodes.end() ? nullptr : &node->second;
 }
 
-// To a peer that is not there a message is lost, as on a network.
+// A message to a missing peer gets lost, as on a network.
 Status TwinTransport::send(PeerId peer, std::span<const std::byte> message) {
   WEFT_CHECK(check_message(message));
   {

@@ -1,5 +1,4 @@
-// A transport inside one process: the twin of the one over libfabric, for tests that need no network, and whose peers
-// can be made to fall silent or die.
+// An in-process twin of the libfabric transport, for tests without a network. Its peers can be stopped, or die.
 #pragma once
 
 #include <memory>
@@ -8,7 +7,7 @@
 
 namespace weft::net {
 
-// What twins are connected by. Any thread.
+// Connects twins. Any thread.
 class TwinNetwork {
  public:
   TwinNetwork();
@@ -16,9 +15,9 @@ class TwinNetwork {
   TwinNetwork(const TwinNetwork&) = delete;
   TwinNetwork& operator=(const TwinNetwork&) = delete;
 
-  // A transport of this network; the network lives on for as long as one of its transports does.
+  // Opens a transport on this network. The network lives as long as any of its transports.
   std::unique_ptr<Transport> open(Transport::Receiver receiver);
-  // As a stopped process: what is sent to it, and read from it, stays in flight until it goes on.
+  // Stops a node like a process: messages to it and reads from it stay in flight until go_on().
   void stop(const EndpointAddress& address);
   void go_on(const EndpointAddress& address);
 
