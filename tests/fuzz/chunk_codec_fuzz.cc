@@ -1,5 +1,5 @@
-// Coded chunks, as a peer can send them. The input is the width as a power of two (1 byte), the chunk's length (2
-// bytes), and the coded chunk; the base is a pattern. The input as two halves is a base and a chunk to code.
+// Hostile coded chunks from peers. The input is the width as a power of two (1 byte), the chunk's length (2 bytes), and
+// the coded chunk; the base is a pattern. The two halves of the input also serve as a base and a chunk to encode.
 #include <algorithm>
 #include <vector>
 

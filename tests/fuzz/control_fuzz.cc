@@ -1,4 +1,4 @@
-// Bytes from the control socket, as any program of the machine can send them. The first byte says how the rest is cut.
+// Bytes from the control socket, which any local program can send. The first byte determines how the rest is split.
 #include "control/message_reader.h"
 
 #include <algorithm>
@@ -10,7 +10,7 @@ namespace {
 
 using namespace weft;
 
-// A message that was understood can be said again.
+// A parsed message encodes and parses to the same message.
 void require_again(const control::Message& message) {
   if (message.kind == control::MessageKind::error) return;
   const auto frame = control::encode_message({message.id, message.kind, message.name, {}, message.fd_count});
@@ -20,7 +20,7 @@ void require_again(const control::Message& message) {
                    "and is the same");
 }
 
-// Every message of the stream, until it ends or breaks the rules.
+// Reads all messages of the stream. False if the stream violates the protocol.
 bool take(control::MessageReader& reader) {
   for (;;) {
     const auto message = reader.next();

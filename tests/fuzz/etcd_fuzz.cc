@@ -1,5 +1,4 @@
-// What etcd's gateway may send: answers and lines of streams as anybody writes them, keys, and sealed values of any
-// content.
+// Hostile data from etcd's gateway: answers, lines of streams, keys, and sealed values with any content.
 #include <algorithm>
 
 #include "diskformat/hash.h"

@@ -1,5 +1,4 @@
-// Checks a file table, and asks one that is accepted for all that it has. Seeds are tables as FileTableMaker makes
-// them.
+// Checks a file table and reads all of an accepted one. Seeds are tables made by FileTableMaker.
 #include <string>
 #include <vector>
 

@@ -1,4 +1,4 @@
-// Parses a query, and asks it of a model. Seeds are queries.
+// Parses a query and runs it on a model. Seeds are queries.
 #include "fuzzing.h"
 #include "weft/find.h"
 

@@ -1,4 +1,4 @@
-// Frames from the network: the envelope, each message of a handshake, as anybody can send them, and those of a session.
+// Frames from the network: the header, the handshake messages that any sender can forge, and the messages of a session.
 #include "net/session/frame.h"
 
 #include "fuzzing.h"

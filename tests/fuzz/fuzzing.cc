@@ -12,7 +12,7 @@
 namespace weft::fuzzing {
 namespace {
 
-// Of a file that has none beside it, and whose tensors do not overlap.
+// Checks a tensor of a single file whose tensors do not overlap.
 void require_tensor(const FoundTensor& tensor, const TensorPart& part, std::uint64_t end, std::uint64_t file_size) {
   require(tensor.parts.empty() || part.offset >= end, "tensors are sorted and do not overlap");
   require(part.file == 0 && part.offset <= file_size && part.length <= file_size - part.offset,

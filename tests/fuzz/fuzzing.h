@@ -1,4 +1,4 @@
-// What the fuzz targets share.
+// Shared by the fuzz targets.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,7 @@
 
 namespace weft::fuzzing {
 
-// The fuzzer's input as a file. Aborts when it is asked for bytes past its end: parsers check sizes first.
+// The fuzzer's input as a file. Aborts on a read past its end: parsers must check sizes first.
 class Input final : public ByteSource {
  public:
   Input(const std::uint8_t* data, std::size_t size) : bytes_(data, size) {}
@@ -22,14 +22,14 @@ class Input final : public ByteSource {
   std::span<const std::uint8_t> bytes_;
 };
 
-// Aborts when `holds` is false.
+// Aborts if `holds` is false.
 void require(bool holds, std::string_view promise);
-// An error's message is one line and begins with the place.
+// Aborts unless the error's message is one line that begins with the place.
 void require_clear(const Error& error, std::string_view where);
-// Scans the input as a container and requires all that weft/records.h promises. The first byte says in what parts the
-// rest is fed.
+// Scans the input as a container and checks all guarantees of weft/records.h. The first byte determines the parts in
+// which the rest is fed.
 void fuzz_container(const ContainerFormat& format, const std::uint8_t* data, std::size_t size);
-// Parses the input as a file of this name and requires all that weft/format.h promises.
+// Parses the input as a file of this name and checks all guarantees of weft/format.h.
 void fuzz_format(std::string_view file_name, const std::uint8_t* data, std::size_t size);
 
 }  // namespace weft::fuzzing

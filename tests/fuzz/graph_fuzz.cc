@@ -1,4 +1,5 @@
-// Parses a graph. One that is accepted comes back from its own JSON, with the same ids. Seeds are graphs and configs.
+// Parses a graph. An accepted graph survives a round trip through its JSON with the same ids. Seeds are graphs and
+// configs.
 #include "fuzzing.h"
 #include "model/arch/config.h"
 #include "weft/arch.h"

@@ -1,4 +1,4 @@
-// Scans a LMDB file. Seeds are written by make_corpus.py.
+// Scans an LMDB file. Seeds are written by make_corpus.py.
 #include "format/containers.h"
 #include "fuzzing.h"
 

@@ -1,5 +1,5 @@
-// Decodes a manifest. One that is accepted keeps its promises: it encodes, comes back equal, and has a tree unless its
-// names do not fit. Seeds are manifests as encode_manifest() writes them.
+// Decodes a manifest. An accepted manifest encodes, decodes to an equal one, and has a tree unless its names do not
+// fit. Seeds are manifests written by encode_manifest().
 #include <memory>
 
 #include "fuzzing.h"

@@ -1,4 +1,4 @@
-// Requests and answers of other daemons, as anybody who holds the cluster's key can send them.
+// Requests and answers of other daemons, which any holder of the cluster's key can forge.
 #include "fuzzing.h"
 #include "peers/address.h"
 #include "peers/messages.h"

@@ -1,12 +1,12 @@
-// Checks a record table, and asks one that is accepted for all that it has. Seeds are tables as RecordTableMaker makes
-// them (tests/unit/dataset/record_table_test.cc).
+// Checks a record table and reads all of an accepted one. Seeds are tables made by RecordTableMaker
+// (tests/unit/dataset/record_table_test.cc).
 #include "dataset/record_table.h"
 #include "fuzzing.h"
 
 namespace weft::fuzzing {
 namespace {
 
-// All paths below `dir`, each once.
+// Counts the paths below `dir`, and checks each.
 std::uint64_t count_paths(const RecordTable& table, const std::string& dir, std::uint64_t from) {
   std::uint64_t count = 0;
   for (auto entry = table.entry_at(dir, from); entry; entry = table.entry_at(dir, entry->next)) {
