@@ -107,7 +107,7 @@ Result<PeerReply> HostileAnswers::spoiled(PeerReply reply) const {
   return reply;
 }
 
-// The last byte of the coded chunks: they still decode, or do not.
+// Changes the last byte of the coded chunks, which then decode to other bytes or do not decode.
 Result<PeerReply> HostileAnswers::miscoded(PeerReply reply) {
   if (reply.windows.empty()) {
     reply.head.back() ^= std::byte{1};

@@ -1,4 +1,4 @@
-// A node that holds the cluster's key and has the bytes, and gives something else.
+// A node that holds the cluster's key and the bytes, and serves something else.
 #pragma once
 
 #include <memory>
@@ -12,18 +12,18 @@
 
 namespace weft::hostile {
 
-// What is wrong with its answers:
-//   none       nothing
-//   wrong      one byte of what was asked for
-//   short, long  a byte too few, or too many
-//   much       64 MiB more than was asked for
-//   gone       the windows: nobody can read them
-//   silent     no answer to who asks for bytes
-//   miscoded, mistabled  a coded chunk, or the table of what is given; plain bytes are right
-//   digests, manifest, holders  the answer to who asks for these is other bytes
+// Faults of its answers:
+//   none       no fault
+//   wrong      one byte of the requested bytes is wrong
+//   short, long  one byte too few, or one too many
+//   much       additional windows of 1 MiB, up to 63 windows
+//   gone       windows that cannot be read
+//   silent     requests for bytes are answered too late, after 30 s
+//   miscoded, mistabled  a wrong byte in a coded chunk, or in the table of the answer; plain bytes are right
+//   digests, manifest, holders  random bytes as the answer to this request
 bool is_fault(std::string_view name);
 
-// What a store has, also when no daemon runs. Any thread.
+// The bytes of a store, served without a daemon. Any thread.
 class StoredBytes final : public LocalBytes {
  public:
   explicit StoredBytes(Store& store) : store_(store) {}
@@ -58,7 +58,7 @@ class HostileAnswers final : public PeerServer {
   PeerAnswers answers_;
 };
 
-// Tells peers of windows that are not there.
+// A transport that reports windows with wrong keys.
 class NoWindows final : public conformance::TappedTransport {
  public:
   explicit NoWindows(std::unique_ptr<Transport> below) : TappedTransport(std::move(below), [](auto) { return true; }) {}

@@ -28,7 +28,7 @@ Result<std::unique_ptr<Transport>> transport_to(const Victim& victim, Transport:
   return open_fabric_transport({victim.provider, victim.host, 0, std::move(receiver)});
 }
 
-// Sends what it likes.
+// Sends arbitrary messages to a daemon.
 class Stranger {
  public:
   Stranger(std::unique_ptr<Transport> transport, PeerId peer) : transport_(std::move(transport)), peer_(peer) {}
@@ -45,7 +45,7 @@ class Stranger {
     }
     return Error{Errc::timed_out, "the victim takes no messages"};
   }
-  // What was taken is sent: closed earlier, it would be lost.
+  // Waits until all accepted messages are sent: closing the transport earlier would lose them.
   Status flush() const {
     for (const Deadline end = deadline_in(kPatience); Deadline::clock::now() < end; std::this_thread::sleep_for(1ms))
       if (transport_->counters().messages_sent >= sent_) return {};
@@ -60,7 +60,7 @@ class Stranger {
   std::size_t sent_ = 0;
 };
 
-// What a node of the cluster sends, for somebody on the wire. Any thread.
+// Records what a node of the cluster sends, as an eavesdropper could. Any thread.
 class Overheard {
  public:
   Overheard(const Victim& victim, const std::string& key_file) : victim_(victim) {
@@ -81,7 +81,7 @@ class Overheard {
     return {};
   }
   void close() { exchange_.reset(); }
-  // An answer whose bytes were read, as a node does it.
+  // Sends a request and reads the bytes of its answer, as a node does.
   Status ask(const PeerRequest& request) {
     WEFT_TRY(Answer answer, exchange_->call(victim_.peer, encode_request(request), deadline_in(kPatience)));
     for (std::size_t window = 0; window < answer.windows(); ++window) {
@@ -105,7 +105,7 @@ class Overheard {
   std::unique_ptr<Exchange> exchange_;
 };
 
-// Of everything that this store has of one version: its manifest, and the first chunk of each large blob.
+// Returns requests for one version of this store: its manifest, its holders, and the first chunk of each large blob.
 Result<std::vector<PeerRequest>> requests_for(Store& has) {
   WEFT_TRY(const auto snapshot, has.snapshot());
   WEFT_TRY(const auto models, snapshot->models());
@@ -126,13 +126,13 @@ Frame hello_from(const EndpointAddress& address, std::uint64_t session, const ne
   return net::Caller({key, "nobody", address, session}).hello();
 }
 
-// Where nobody is.
+// Returns an unused address.
 EndpointAddress elsewhere(EndpointAddress address, std::size_t number) {
   if (address.size() > 7) address[7] = static_cast<std::byte>(100 + number % 100);
   return address;
 }
 
-// The same, another for each number: a port and a host of a socket address.
+// Returns another unused address for each number: another port and host of a socket address.
 EndpointAddress far_elsewhere(EndpointAddress address, std::size_t number) {
   if (address.size() < 8) return address;
   address[2] = static_cast<std::byte>(8 + number / 256 % 128);

@@ -1,4 +1,4 @@
-// What somebody sends who holds no key, but reaches a daemon, and may have overheard others.
+// Attacks by a sender without the cluster's key, who can reach a daemon and may have overheard other nodes.
 #pragma once
 
 #include <cstddef>
@@ -13,26 +13,26 @@ namespace weft::hostile {
 struct Victim {
   PeerAddress peer;
   std::string provider;
-  std::string host;  // ours
+  std::string host;  // address of this node
 };
 
 struct Sent {
-  std::size_t frames = 0;         // that were overheard, or made
-  std::size_t messages = 0;       // sent without the key
-  std::size_t answers = 0;        // to who holds the key, whose session was overheard
-  std::size_t answers_after = 0;  // to the same, by the sessions that it made anew
+  std::size_t frames = 0;         // frames overheard or made
+  std::size_t messages = 0;       // messages sent without the key
+  std::size_t answers = 0;        // answers to the holder of the key, in the overheard session
+  std::size_t answers_after = 0;  // answers to the holder of the key, in new sessions
 };
 
-// A session of somebody who holds the key, with bytes that are asked for and read, and all that it sent once more:
-// while it lives, and `times` after its end. The first call after each must be answered: by a new session.
+// Runs a session of a holder of the key, which requests and reads bytes. Sends all of its frames again while the
+// session lives, and `times` times after its end. The holder's later calls must be answered, in new sessions.
 Result<Sent> replay(const Victim& victim, const std::string& key_file, Store& has, std::size_t times);
 
-// `count` messages each of: random bytes; beginnings of a true hello; hellos with a flipped bit; hellos from addresses
-// where nobody is; frames of each kind for sessions that nobody has.
+// Sends `count` messages of each kind: random bytes; prefixes of a valid hello; hellos with a flipped bit; hellos from
+// unused addresses; frames of each kind for unknown sessions.
 Result<Sent> noise(const Victim& victim, std::size_t count);
 
-// `count` hellos that name an address each where nobody is, slowly enough to be heard all. Made with the cluster's key,
-// as who has overheard many can say them again, or with another where `key_file` is empty.
+// Sends `count` hellos, each from another unused address, slowly enough that all are received. They are made with the
+// cluster's key, like overheard hellos that are sent again, or with another key if `key_file` is empty.
 Result<Sent> crowd(const Victim& victim, const std::string& key_file, std::size_t count);
 
 }  // namespace weft::hostile

@@ -1,13 +1,15 @@
-// A peer that means no good, for tests against real daemons.
-//   weft_hostile_peer serve FAULT STORE KEY PROVIDER HOST PORT   as the node that the store belongs to
-//   (hostile_answers.h);
-//                                                                 says "ready", and ends with its input
-//   weft_hostile_peer replay TIMES STORE KEY PROVIDER HOST NODE ADDRESS    (hostile_frames.h), with the daemon NODE
-//   there; weft_hostile_peer noise COUNT PROVIDER HOST ADDRESS                    say what they sent, as JSON
-//   weft_hostile_peer crowd COUNT KEY PROVIDER HOST ADDRESS       (hostile_frames.h), KEY may be empty; the same
-//   weft_hostile_peer close WHAT KEY PROVIDER HOST NODE ADDRESS   (hostile_session.h)  says how soon, as JSON
-//   weft_hostile_peer greet PROVIDER HOST ADDRESS   with a key that is not the cluster's (hostile_session.h)
-// HOST is ours; STORE has what may be asked for. Exit code 1, and why, for what does not work.
+// A hostile peer, for tests against real daemons.
+//   weft_hostile_peer serve FAULT STORE KEY PROVIDER HOST PORT
+//     serves STORE as the node it belongs to, with a fault (hostile_answers.h); prints "ready", ends with its input
+//   weft_hostile_peer replay TIMES STORE KEY PROVIDER HOST NODE ADDRESS
+//   weft_hostile_peer noise COUNT PROVIDER HOST ADDRESS
+//   weft_hostile_peer crowd COUNT KEY PROVIDER HOST ADDRESS
+//     attack the daemon NODE at ADDRESS (hostile_frames.h), print what they sent as JSON; KEY of crowd may be empty
+//   weft_hostile_peer close WHAT KEY PROVIDER HOST NODE ADDRESS
+//     ends a session (hostile_session.h), prints how soon as JSON
+//   weft_hostile_peer greet PROVIDER HOST ADDRESS
+//     sends a hello with a key that is not the cluster's (hostile_session.h)
+// HOST is the address of this process. STORE has the requested content. Exit code 1 and a message on an error.
 #include <cstdio>
 #include <cstdlib>
 #include <span>
@@ -55,7 +57,7 @@ Status serve(Words words) {
   std::fflush(stdout);
   while (std::getchar() != EOF) {
   }
-  std::_Exit(0);  // nobody waits for those who are silent
+  std::_Exit(0);  // no wait for threads with silent answers
 }
 
 Status tell(const Result<Sent>& outcome) {

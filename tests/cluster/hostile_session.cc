@@ -23,11 +23,11 @@ using Frame = std::vector<std::byte>;
 using namespace std::chrono_literals;
 
 constexpr auto kPatience = 10s;
-constexpr auto kSilence = 300ms;  // in which an answer would have come
+constexpr auto kSilence = 300ms;  // an answer would come within this time
 constexpr std::array<std::string_view, 5> kSayings{"garbled", "truncated", "again", "nonsense", "backwards"};
 constexpr std::uint64_t kOurSession = 1;
 
-// The frames that come, in their order.
+// Received frames in order.
 class Ear {
  public:
   Transport::Receiver receiver() {
@@ -57,7 +57,7 @@ Error silence() {
   return {Errc::timed_out, "the daemon says nothing"};
 }
 
-// One end of a session, with nothing that a daemon does to keep it.
+// One end of a session, without the means by which a daemon keeps it alive.
 class Talk {
  public:
   Status open(const Victim& victim, const net::Secret& key) {
@@ -77,7 +77,7 @@ class Talk {
   Status say(std::span<const std::byte> frame) {
     return net::send_frame(*transport_, peer_, frame, deadline_in(kPatience));
   }
-  // The kind of the next frame of this session; nothing when there is none.
+  // Returns the kind of the next frame of this session; nothing if none comes.
   Result<std::optional<net::FrameKind>> heard(std::chrono::milliseconds patience) {
     const auto next = ear_.next(patience);
     if (!next) return std::optional<net::FrameKind>();
@@ -86,7 +86,7 @@ class Talk {
     static_cast<void>(payload);
     return std::optional(frame.header.kind);
   }
-  // A question that every daemon answers in an open session: what became of a call.
+  // Sends a question about a call, which every daemon answers in an open session.
   Result<Frame> ask() {
     WEFT_TRY(Frame question, sealed(net::AskMessage{++asked_}));
     WEFT_CHECK(say(question));
@@ -94,7 +94,7 @@ class Talk {
   }
 
  private:
-  Ear ear_;  // outlives the transport, whose thread speaks into it
+  Ear ear_;  // outlives the transport, whose thread calls it
   std::unique_ptr<Transport> transport_;
   PeerId peer_{};
   std::optional<net::Session> session_;
