@@ -17,7 +17,7 @@ GraphVertex random_vertex(Random& random, std::uint32_t earlier) {
   if (below(random, 4) == 0) vertex.params.emplace_back("act", below(random, 2) == 0 ? "relu" : "gelu");
   vertex.tensors.push_back({"weight", "any name " + std::to_string(random()), DType::f32, {4, 2 + below(random, 2)}});
   if (earlier == 0) return vertex;
-  if (below(random, 12) == 0) return vertex;  // another input of the model
+  if (below(random, 12) == 0) return vertex;  // an input vertex
   vertex.inputs.push_back(below(random, 3) == 0 ? static_cast<std::uint32_t>(below(random, earlier)) : earlier - 1);
   while (below(random, 4) == 0 && vertex.inputs.size() < 4)
     vertex.inputs.push_back(static_cast<std::uint32_t>(below(random, earlier)));

@@ -1,4 +1,4 @@
-// The index of architectures against a scan over all graphs that never looks at an id.
+// The index of architectures compared with a scan over all graphs, which uses no ids.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -21,7 +21,7 @@ namespace {
 
 constexpr unsigned kRounds = 1200;
 
-// The four tables alone, in a transaction that is never committed.
+// The four tables, in a transaction that is never committed.
 struct Index {
   Index() {
     must(Env::create(safe(dir.path())));
@@ -63,7 +63,7 @@ void publish(Txn& txn, const Stored& stored) {
   must(add_architecture(txn, stored.row, items(stored.graph)));
 }
 
-// Whoever looks ahead meets no damage and leaves no trace.
+// Checks that foresee_architecture() succeeds and changes no row.
 void foresee(Txn& txn, const Stored& stored) {
   const std::string before = rows(txn);
   VersionRow row = stored.row;
@@ -143,7 +143,7 @@ class Round {
     }
   }
 
-  // Whatever has come and gone, the rows are those of what is there.
+  // Checks that the rows are those of the present versions, independent of earlier changes.
   void check_rows(Txn& fresh) const {
     for (const auto& [id, stored] : all_) publish(fresh, stored);
     CHECK(rows(txn_) == rows(fresh));
@@ -202,7 +202,7 @@ TEST_CASE("ids agree with a walk over both graphs") {
   }
 }
 
-// Ones that differ late share much, by skips also behind what differs.
+// Graphs that differ late share many vertices. Skips make that so even after the first difference.
 TEST_CASE("ids of deep graphs with long skips agree with a walk, and the index with a scan") {
   std::uint64_t seed = test_seed();
   Index index;
@@ -246,7 +246,7 @@ TEST_CASE("the index answers as a scan does, and its rows are those of what is s
   }
 }
 
-// Each item is then in many classes, some of them without the metric: its list is read in several parts, in two orders.
+// Each item is in many classes, some without the metric. Its list is read in several parts and in two orders.
 TEST_CASE("of many classes that share branches the best come first, whatever the metric") {
   constexpr std::uint64_t kBranches = 12;
   std::uint64_t seed = test_seed();
@@ -279,7 +279,7 @@ TEST_CASE("of many classes that share branches the best come first, whatever the
   }
 }
 
-// Lists are then of many pages, and marks of 40 items leave few unset: what a class seems to have is looked up.
+// Lists take many pages, and marks of 40 items have few zero bits, so possible items of a class are looked up.
 TEST_CASE("of long lists of classes with deep branches the best come first, whatever comes and goes") {
   constexpr std::uint64_t kBranches = 14;
   constexpr std::uint64_t kVersions = 900;
@@ -330,8 +330,8 @@ TEST_CASE("of long lists of classes with deep branches the best come first, what
   CHECK(asked > 0);
 }
 
-// A class is then several rows of the index, of which a match reads as many as something is shared in; a class alone
-// shares far more than what others have too.
+// A class has several rows in the index. A match reads rows of a class only as far as items are shared. One class
+// shares far more items than the others.
 TEST_CASE("deep classes of several parts are compared as far as they are the same") {
   constexpr std::uint64_t kDepth = 400;
   std::uint64_t seed = test_seed();
@@ -369,7 +369,7 @@ TEST_CASE("deep classes of several parts are compared as far as they are the sam
   CHECK(rows(txn).empty());
 }
 
-// Sets of branches that several classes have all of are then more than could ever be looked at, one by one.
+// There are far too many sets of branches common to several classes to examine each set.
 TEST_CASE("many branches that hardly come together are matched all the same") {
   constexpr std::uint64_t kBranches = 60;
   std::uint64_t seed = test_seed();

@@ -1,4 +1,4 @@
-// What a store should be, the slow and obvious way: everything in memory, every answer computed from scratch.
+// A naive model of a store: everything is in memory, and each answer is computed from scratch.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@
 
 namespace weft::reference {
 
-// A tensor is a run of bytes with a type and a shape; a file is its tensors one after the other.
+// A tensor is a run of bytes with a type and a shape. A file is a sequence of tensors.
 struct NaiveTensor {
   std::string bytes;
   std::uint8_t dtype = 0;
@@ -27,7 +27,7 @@ struct NaiveFile {
 };
 using NaiveContent = std::vector<NaiveFile>;
 
-// A text that holds a NaiveContent, for want of a manifest.
+// Encodes a NaiveContent as text, which serves as the manifest.
 std::string encode(const NaiveContent& content);
 std::optional<NaiveContent> decode(const std::string& text);
 
@@ -36,17 +36,17 @@ struct NaiveVersion {
   std::uint64_t number = 0;
   NaiveContent content;
   std::vector<std::pair<std::string, std::uint64_t>> parents;
-  std::vector<ParentRef> parent_refs;  // the same with all that is said about them
+  std::vector<ParentRef> parent_refs;  // the same parents with all facts about them
   std::vector<std::string> elsewhere;
   std::string message;
   bool removed = false;
-  std::uint64_t born = 0;  // publishes and removals, counted together
+  std::uint64_t born = 0;  // number of publishes and removals before it
   std::uint64_t died = 0;
 };
 
 class NaiveStore {
  public:
-  // The number of the version that has this content now, and whether it is new.
+  // Returns the number of the version with this content, and whether it is new.
   std::pair<std::uint64_t, bool> publish(NaiveVersion version);
   void remove(const std::string& model, std::uint64_t number);
   void set_tag(const std::string& model, const std::string& tag, std::uint64_t number) { tags_[model][tag] = number; }
@@ -58,9 +58,9 @@ class NaiveStore {
   std::uint64_t latest(const std::string& model) const;  // 0: none
   const std::map<std::string, std::uint64_t>& tags(const std::string& model) { return tags_[model]; }
   std::uint64_t unique_bytes() const;
-  // Bytes that file `file` of versions()[index] was the first living one to bring.
+  // Returns the bytes of which this file, number `file` of versions()[index], is the first live holder.
   std::uint64_t owned_bytes(std::size_t index, std::size_t file) const;
-  // In how many places the live versions show this tensor.
+  // Returns the number of places in which live versions show this tensor.
   std::uint64_t view_links(const NaiveTensor& tensor) const;
 
  private:

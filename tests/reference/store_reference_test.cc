@@ -1,4 +1,4 @@
-// Random operations on a real store, compared with NaiveStore after each.
+// Random operations on a real store. After each one the store is compared with NaiveStore.
 #include <doctest/doctest.h>
 #include <fcntl.h>
 #include <fmt/core.h>
@@ -94,7 +94,7 @@ class Run {
  private:
   std::uint64_t below(std::uint64_t n) { return random_() % n; }
 
-  // Sizes around every threshold that the store may have.
+  // Returns content of a random size, near all thresholds of a store.
   std::string random_content(std::size_t i) {
     static constexpr std::uint64_t kSizes[] = {1,      7,      100,     4095,      4096,           4097,
                                                65'000, 70'000, 300'000, 1U << 20U, (1U << 20U) + 1};
@@ -168,7 +168,7 @@ class Run {
     }
     auto import = must(store_->begin_import(Durability::local));
     for (const NaiveFile& file : version.content) add_file(*import, file);
-    if (below(10) == 0) return;  // given up: nothing may remain of it
+    if (below(10) == 0) return;  // abandoned: no trace of it may stay
 
     PublishRequest request;
     request.model = version.model;
@@ -257,7 +257,7 @@ class Run {
     CHECK(listed(snapshot, "") == naive_.live_models());
   }
 
-  // What a walk of models/ finds.
+  // Returns the models that a walk of models/ finds.
   std::vector<std::string> listed(Snapshot& snapshot, const std::string& prefix) {
     std::vector<std::string> names;
     auto entries = snapshot.namespace_entries(prefix);
