@@ -8,7 +8,7 @@
 namespace weft::bench {
 namespace {
 
-constexpr std::uint64_t kSizes = 6;  // of 16 units each
+constexpr std::uint64_t kSizes = 6;  // multiples of 16 units
 constexpr std::uint64_t kChoices = 1 + kSizes * 5;
 constexpr const char* kActivations[] = {"linear", "swish", "relu", "tanh", "sigmoid"};
 

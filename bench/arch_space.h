@@ -1,5 +1,6 @@
-// Random samples of the two spaces that EvoStore's artifact draws its models from: chains of dense layers, and the same
-// with skip connections. Input 32, output 1; each layer one of 31: none, or 16 to 96 units with one of 5 activations.
+// Random samples of the two spaces from which EvoStore's artifact draws its models: chains of dense layers, and chains
+// with skip connections. Input 32, output 1. Each layer has 31 choices: none, or 16 to 96 units with one of 5
+// activations.
 #pragma once
 
 #include <cstdint>
@@ -16,8 +17,8 @@ struct Space {
   bool skips = false;
 };
 
-// The sample `number` of the space. Each of up to three earlier outputs is added to a layer's output with probability
-// 1/2, through a dense layer of its own where there are such, then comes an activation.
+// Returns sample `number` of the space. With skips, each of up to three earlier outputs is added to a layer's output
+// with probability 1/2, through a dense layer of its own. Then comes an activation.
 ArchGraph sample(const Space& space, std::uint64_t number);
 std::vector<ArchItem> items_of_sample(const Space& space, std::uint64_t number);
 

@@ -1,12 +1,12 @@
-// What a cluster's registry costs:
-//   cluster_registry fill ENDPOINT CLUSTER VERSIONS MODELS   puts so many versions into etcd, many a transaction
-//   cluster_registry mirror ENDPOINT CLUSTER STORE           a new store becomes the mirror of all of it
-//   cluster_registry local STORE VERSIONS MODELS             a store of one node gets so many, one by one
-//   cluster_registry list STORE STORE N                      N times, in turn: all rows of each are read
-//   cluster_registry latency ENDPOINT CLUSTER STORE STORE N  N times each: a value that is put reaches a watch; what
-//                                                            one node publishes, and a tag that it sets, show in the
-//                                                            other's index
-// Prints JSON; times in seconds. A published version is one file of 1 KB whose bytes are new.
+// Measures the registry of a cluster:
+//   cluster_registry fill ENDPOINT CLUSTER VERSIONS MODELS   puts VERSIONS versions into etcd, many per transaction
+//   cluster_registry mirror ENDPOINT CLUSTER STORE           makes a new store mirror the whole registry
+//   cluster_registry local STORE VERSIONS MODELS             publishes as many into a single node's store, one by one
+//   cluster_registry list STORE STORE N                      reads all rows of each store, N times in turn
+//   cluster_registry latency ENDPOINT CLUSTER STORE STORE N  measures N times each: from a put to a watch's event; from
+//                                                            a publish, and from setting a tag, to the other node's
+//                                                            index
+// Prints JSON; times in seconds. A published version is one file of 1 KB of new bytes.
 #include <fcntl.h>
 #include <fmt/core.h>
 #include <fmt/ranges.h>
@@ -63,7 +63,7 @@ EtcdOptions etcd_options(const std::string& endpoint, const std::string& cluster
   return options;
 }
 
-// A manifest here is the extent of the one file.
+// The manifest of this bench is the extent of its only file.
 VersionContent content_of(const Extent& whole) {
   VersionContent content;
   content.files.push_back({{whole}});
@@ -79,7 +79,7 @@ Result<VersionContent> decode(std::span<const std::byte> manifest) {
   return content_of(whole);
 }
 
-// What an ordinary version says: a message, metrics, a parent.
+// Returns a typical version record: a message, metrics, a parent.
 MirroredVersion ordinary(std::mt19937_64& random, const std::string& model, std::uint64_t number) {
   MirroredVersion version;
   VersionRow& row = version.version;
@@ -119,7 +119,7 @@ void fill(const std::string& endpoint, const std::string& cluster, std::uint64_t
   fmt::print("{{\"versions\":{},\"value_bytes\":{}}}\n", versions, value_bytes);
 }
 
-// A node as weftd has it.
+// A node with a store and a registry, as in weftd.
 class Node {
  public:
   Node(const std::string& directory, const EtcdOptions& etcd) {
@@ -137,7 +137,7 @@ class Node {
 
   ClusterStore& store() { return *store_; }
   Registry& registry() { return *registry_; }
-  // Looks again after each change of the index, as a mount does.
+  // Waits until `holds`. Checks again after each commit to the index, as a mount does.
   void wait_shown(const std::function<bool()>& holds) {
     while (!holds()) {
       pollfd changed{watch_->fd(), POLLIN, 0};
@@ -145,7 +145,7 @@ class Node {
       watch_->clear();
     }
   }
-  // Looks again when the registry says something.
+  // Waits until `holds`. Checks again after each notification by the registry.
   void wait(const std::function<bool()>& holds) {
     std::unique_lock lock(mutex_);
     while (!holds())
@@ -193,7 +193,7 @@ void mirror(const std::string& endpoint, const std::string& cluster, const std::
       rows);
 }
 
-// The same versions as fill() says, published here; without content.
+// Publishes the versions of fill() into a local store, without content.
 void publish_locally(const std::string& directory, std::uint64_t versions, std::uint64_t models) {
   must(Store::create(directory, {}));
   OpenOptions options;
@@ -230,10 +230,10 @@ void compare_lists(const std::string& first, const std::string& second, std::uin
              fmt::join(took[1], ","));
 }
 
-// From before the put to when another connection's watch has it.
+// Returns the time from before a put until the watch of another connection reports it.
 double put_to_watch(etcd::Client& client, etcd::WatchStream& watch, const std::string& key) {
   etcd::Txn txn;
-  txn.then.emplace_back(etcd::Put{key, std::vector<std::byte>(400), 0});  // as large as a version's record
+  txn.then.emplace_back(etcd::Put{key, std::vector<std::byte>(400), 0});  // the size of a version's record
   double seconds = 0;
   auto begin = Clock::now();
   std::thread watcher([&] {
@@ -250,8 +250,8 @@ double put_to_watch(etcd::Client& client, etcd::WatchStream& watch, const std::s
 }
 
 struct Published {
-  double shown = 0;     // from before the import to when the other node's index has it
-  double returned = 0;  // to when the publisher's call is over
+  double shown = 0;     // from before the import until the other node's index shows it
+  double returned = 0;  // until the publisher's call returns
 };
 
 Published publish_to_visible(Node& from, Node& to, int fd, std::span<const std::byte> bytes) {
@@ -285,7 +285,7 @@ Published publish_to_visible(Node& from, Node& to, int fd, std::span<const std::
   return times;
 }
 
-// From before the call to when the other node's index has it: the registry and the mirror alone, no bytes.
+// Returns the time from before the call until the other node's index shows the tag: registry and mirror only, no bytes.
 double tag_to_visible(Node& from, Node& to, std::uint64_t number) {
   auto tagged = [&] {
     auto snapshot = must(to.store().snapshot());

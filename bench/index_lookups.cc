@@ -1,5 +1,5 @@
-// How fast the index answers: index_lookups STORE BLOBS makes a store whose index has so many blobs (places only, no
-// bytes), then looks random ones up from a fresh process state. Prints JSON.
+// Measures lookups in the index. `index_lookups STORE BLOBS` makes a store whose index has BLOBS blobs (places only, no
+// bytes), and looks up random blobs, after a warm-up. Prints JSON.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -15,9 +15,9 @@ namespace {
 using namespace weft;
 using Clock = std::chrono::steady_clock;
 
-constexpr std::uint64_t kBatch = 10'000;     // blobs a commit
-constexpr std::uint64_t kLookups = 400'000;  // in all
-constexpr std::uint64_t kPerSnapshot = 64;   // lookups under one snapshot, about what a small publish asks
+constexpr std::uint64_t kBatch = 10'000;     // blobs per commit
+constexpr std::uint64_t kLookups = 400'000;  // in total
+constexpr std::uint64_t kPerSnapshot = 64;   // lookups per snapshot, about as many as a small publish
 
 ContentId blob_id(std::uint64_t i) {
   std::mt19937_64 random(i);

@@ -1,21 +1,21 @@
-// Match against EvoStore's baseline:
+// Measures match against EvoStore's baseline:
 //
 //   lineage_match fill STORE LAYERS seq|skip COUNT
-//     makes the index of a store hold samples 0 to COUNT; goes on where it was ended
+//     fills the index of a store with samples 0 to COUNT - 1; resumes an interrupted fill
 //   lineage_match query STORE LAYERS seq|skip CLIENTS N W
-//     each client asks N times, after W times of which nothing is told
+//     each client sends N queries, after W queries that are not measured
 //   lineage_match work STORE LAYERS seq|skip N
-//     what the same N queries of one client have to look at, and the least time that each takes of three
+//     rows that the same N queries of one client read, and the least of three times of each
 //   lineage_match add STORE LAYERS seq|skip N
-//     publishes N more, one by one
+//     publishes N more samples, one by one
 //   lineage_match redis-fill SOCKET LAYERS seq|skip COUNT
 //   lineage_match redis-query SOCKET LAYERS seq|skip CLIENTS N lock|free
 //
-// Before all that, --cpu: times are those of the thread on the processor, for a machine that others use too.
-// The queries are samples that are not stored, the same for both. Prints JSON; times in microseconds.
+// With --cpu before the command, times are CPU times of the thread, for a machine with other load. Index and baseline
+// get the same queries, all for samples that are not stored. Prints JSON; times in microseconds.
 //
-// fill writes the index alone, by the code that a publish runs, many versions a transaction and synced once: no
-// manifests, no packs.
+// fill only writes the index, with the code of a publish, many versions per transaction and synced once: no manifests,
+// no packs.
 #include <fmt/core.h>
 #include <fmt/ranges.h>
 #include <sys/mman.h>
@@ -49,7 +49,7 @@ namespace {
 using namespace weft;
 using namespace weft::bench;
 
-// The clock on the wall, or with --cpu that of the thread.
+// The monotonic clock, or with --cpu the CPU clock of the thread.
 struct Clock {
   using duration = std::chrono::nanoseconds;
   using rep = duration::rep;
@@ -64,10 +64,10 @@ struct Clock {
   }
 };
 
-constexpr std::uint64_t kFirstQuery = 1ULL << 40U;  // of samples that nobody stores
-constexpr std::uint64_t kFirstWarm = 1ULL << 41U;   // of others
-constexpr std::uint64_t kBatch = 500;               // versions a transaction
-constexpr std::uint64_t kMapBytes = 1ULL << 36U;    // of a fill: more than it needs
+constexpr std::uint64_t kFirstQuery = 1ULL << 40U;  // first sample of queries; never stored
+constexpr std::uint64_t kFirstWarm = 1ULL << 41U;   // first sample of unmeasured queries
+constexpr std::uint64_t kBatch = 500;               // versions per transaction
+constexpr std::uint64_t kMapBytes = 1ULL << 36U;    // map size for a fill; larger than it needs
 
 template <class T>
 T must(Result<T> result) {
@@ -107,7 +107,7 @@ VersionRow version_row(std::uint64_t number) {
   return row;
 }
 
-// Keys and values of the four tables, without what LMDB puts around them.
+// Returns the bytes of keys and values of the four tables, without LMDB's overhead.
 std::uint64_t row_bytes(Env& env) {
   Txn txn = must(env.read());
   std::uint64_t bytes = 0;
@@ -168,7 +168,7 @@ void fill(const std::string& path, const Space& space, std::uint64_t count) {
       count, seconds, each(static_cast<double>(row_bytes(*env))), each(file));
 }
 
-// What a client asks with: a sample's number to the items shared by the best match, and how long that took.
+// Answers a query: maps a sample's number to the number of items shared by the best match, and the time it took.
 struct Answer {
   std::uint64_t shared = 0;
   double us = 0;
@@ -212,14 +212,14 @@ MatchQuery query_of(const Space& space, std::uint64_t number) {
   return query;
 }
 
-// Of the index, so that the disk is no part of what is measured: some machines write out what was not asked for lately.
+// Locks the index in memory, so that disk reads are not measured: some machines swap out what was not used lately.
 void keep_in_memory() {
   if (::mlockall(MCL_CURRENT) == 0) return;
   std::fprintf(stderr, "lineage_match: the index cannot be locked in memory: %s\n", std::strerror(errno));
   std::exit(1);
 }
 
-// From a snapshot to the best version; the ids of the query are made before, as the baseline's names are.
+// Measures from the snapshot to the best version. The ids of the query are computed before, like the baseline's names.
 void query(const std::string& path, const Space& space, unsigned clients, std::uint64_t each, std::uint64_t warm) {
   ask_all(clients, each, warm, [&]() -> Ask {
     std::shared_ptr<StoreImpl> store = open(path, false);
@@ -233,21 +233,22 @@ void query(const std::string& path, const Space& space, unsigned clients, std::u
   });
 }
 
-// Of this thread: pages of the index that were not in memory.
+// Returns the page faults of this thread that needed the disk.
 long disk_faults() {
   rusage use{};
   getrusage(RUSAGE_THREAD, &use);
   return use.ru_majflt;
 }
 
-// As a publish, before it waits for the writer.
+// Touches index pages as a publish does before it waits for the writer lock.
 Status foresee(StoreImpl& store, VersionRow row, std::span<const ArchItem> items) {
   WEFT_TRY(Txn txn, store.env().read());
   row.id = UINT64_MAX;
   return foresee_architecture(txn, row, items);
 }
 
-// Whole publishes, of versions without files, and the architecture's part of them, before the transaction and inside.
+// Publishes versions without files. Measures the architecture's part, before and inside of the transaction, and the
+// commit.
 void add(const std::string& path, const Space& space, std::uint64_t count) {
   auto store = open(path, true);
   const std::uint64_t from = versions_in(store->env());
@@ -284,8 +285,8 @@ void add(const std::string& path, const Space& space, std::uint64_t count) {
       quantile(commits, 0.99));
 }
 
-// Rows of the index: the items that are looked up, places of classes, items that classes seem to have, classes. Of all
-// queries in turn three times: what takes long each time is the query's.
+// Counts the index rows read: items, places of classes, lookups of possible items, classes. Runs all queries three
+// times in turn; the least time of a query excludes chance delays.
 void work(const std::string& path, const Space& space, std::uint64_t count) {
   constexpr unsigned kTimes = 3;
   auto store = open(path, false);

@@ -1,8 +1,8 @@
-// Stores for the bench of lineage.
-//   lineage_tree chain STORE DEPTH      publishes a chain of so many versions of "chain", as an import does
-//   lineage_tree manifests STORE        "big@1" and "big@2": 300 tensors, 7 billion parameters of BF16, 30 of them
-//                                       changed. Manifests, records and index are real; the index knows places of the
-//                                       bytes, which were never written and which nothing here reads.
+// Makes stores for the lineage bench:
+//   lineage_tree chain STORE DEPTH      publishes a chain of DEPTH versions of "chain", as an import does
+//   lineage_tree manifests STORE        publishes "big@1" and "big@2": 300 tensors, 7 billion parameters of BF16, 30
+//                                       tensors changed. Manifests, records and index are real. The index has
+//                                       places for the bytes, which were never written and are never read.
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
@@ -35,7 +35,7 @@ std::string tensor_name(std::uint64_t i) {
   return fmt::format("model.layers.{}.{}.weight", i / 10, i % 10);
 }
 
-// One tensor of many changes in each version.
+// Writes a model of 8 tensors. Each version changes another one of them.
 Status write_link(const std::string& path, std::uint64_t number) {
   std::vector<PlacedTensor> tensors;
   for (std::uint64_t i = 0; i < 8; ++i) {

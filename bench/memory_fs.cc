@@ -1,6 +1,6 @@
-// A file system on libfuse that shows one file from memory, as fast as libfuse lets it: memory_fs FILE DIR
-// The peer for files that are read through FUSE: requests, readahead, threads and flags are those of mount.weft. Stays
-// in the foreground until it is unmounted. The file is DIR/file.
+// A file system on libfuse that serves one file from memory, as fast as libfuse allows: memory_fs FILE DIR
+// The baseline for reads through FUSE: requests, readahead, threads and flags are those of mount.weft. Stays in the
+// foreground until it is unmounted. The file is DIR/file.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
@@ -76,7 +76,7 @@ Status load(const std::string& path) {
   return read_exact(file.get(), 0, content, path);
 }
 
-// The file system's own readahead. The stat waits until a thread of the loop serves it.
+// Sets the readahead of this file system. Its stat(2) waits until a thread of the loop serves it.
 Status set_read_ahead(const std::string& directory) {
   struct stat facts {};
   if (::stat(directory.c_str(), &facts) != 0) return sys_error(errno, directory);

@@ -1,10 +1,11 @@
-// The raw loop that reads through weft are held against: fi_read on one connection, one thread, nothing else.
+// The raw read loop that weft's reads are compared with: fi_read on one connection, in one thread.
 //   net_raw serve PROVIDER HOST FILE
-//       opens FILE to be read, prints one line that says where, and serves until its standard input ends
+//       serves reads of FILE until its standard input ends; prints the line WHERE
 //   net_raw read PROVIDER HOST INTO BLOCK DEPTH BYTES WHERE…
-//       reads BYTES in blocks, so many at a time. INTO is `memory`, `map:FILE` (a mapped new file), `write:FILE`
-//       (pwrite of each block), and with `+sha256` at its end, such as `memory+sha256`, all of it is hashed after that,
-//       on all cores. Prints: seconds, user + system seconds of this process, microseconds of the median block
+//       reads BYTES in blocks of BLOCK bytes, DEPTH at a time. INTO is `memory`, `map:FILE` (a mapped new file) or
+//       `write:FILE` (pwrite of each block). With the suffix `+sha256`, as in `memory+sha256`, all bytes are hashed
+//       afterwards on all cores. Prints seconds, user + system seconds of this process, and the
+//       microseconds of the median block
 #include <fcntl.h>
 #include <rdma/fi_errno.h>
 #include <sys/mman.h>
@@ -82,7 +83,7 @@ Status serve(const std::string& provider, const std::string& host, const std::st
   return served;
 }
 
-// One end of the loop.
+// The reading end: keeps `depth` reads in flight.
 class Loop {
  public:
   struct Options {
@@ -230,7 +231,7 @@ Status read(const std::vector<std::string>& words) {
   first.into = "memory";
   first.bytes = first.block = 1;
   first.depth = 1;
-  Loop before(*end, first);  // what is measured does not begin with the first read of a connection
+  Loop before(*end, first);  // a warm-up: the first read on a connection is not measured
   WEFT_CHECK(before.prepare());
   WEFT_CHECK(before.run());
   Loop loop(*end, options);

@@ -11,7 +11,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr int kTurnMs = 100;
-constexpr int kConnectingMs = 1;  // events have to be looked for
+constexpr int kConnectingMs = 1;  // the event queue has to be polled
 constexpr std::chrono::seconds kPatience{10};
 
 }  // namespace
@@ -34,7 +34,7 @@ Result<std::unique_ptr<RawEnd>> RawEnd::connected(const std::string& provider, c
                                                   std::span<const std::byte> address) {
   WEFT_TRY(net::InfoPtr info, net::find_provider(provider, FI_EP_MSG, host, 0));
   std::free(info->dest_addr);
-  info->dest_addr = std::malloc(address.size());  // fi_freeinfo frees it
+  info->dest_addr = std::malloc(address.size());  // freed by fi_freeinfo()
   if (info->dest_addr == nullptr) return Error{Errc::internal, "no memory"};
   info->dest_addrlen = address.size();
   std::memcpy(info->dest_addr, address.data(), address.size());
@@ -62,7 +62,7 @@ Result<fid_ep*> RawEnd::add(fi_info& info) {
 Status RawEnd::await_connection() {
   for (const auto end = Clock::now() + kPatience; Clock::now() < end;) {
     fi_cq_data_entry none{};
-    fi_cq_sread(domain_->queue.get(), &none, 1, nullptr, kConnectingMs);  // makes progress
+    fi_cq_sread(domain_->queue.get(), &none, 1, nullptr, kConnectingMs);  // drives progress
     net::Event event;
     if (!net::read_event(events_.get(), 0, event)) continue;
     if (event.kind == FI_CONNECTED) return {};

@@ -1,4 +1,4 @@
-// One end of the raw loop: connections of libfabric (FI_EP_MSG), as weft makes them, and nothing around them.
+// One end of the raw loop: libfabric connections (FI_EP_MSG) made like weft's, without weft's protocol.
 #pragma once
 
 #include <memory>
@@ -12,20 +12,20 @@
 
 namespace weft::bench {
 
-// Not thread-safe. What is registered with its domain ends before it.
+// Not thread-safe. Memory registered with domain() must be released before this is destroyed.
 class RawEnd {
  public:
-  // Of a provider that has connections: verbs, net, tcp. Errc::unsupported.
+  // Listens. Needs a provider with connections: verbs, net, tcp. Errc::unsupported for others.
   static Result<std::unique_ptr<RawEnd>> listening(const std::string& provider, const std::string& host);
-  // Returns when it is connected. Errc::unreachable, Errc::timed_out.
+  // Connects and waits for the connection. Errc::unreachable, Errc::timed_out.
   static Result<std::unique_ptr<RawEnd>> connected(const std::string& provider, const std::string& host,
                                                    std::span<const std::byte> address);
 
   net::Domain& domain() { return *domain_; }
-  const EndpointAddress& address() const { return listener_->address(); }  // of one that listens
-  fid_ep* endpoint() { return endpoints_.front().get(); }                  // of one that is connected
+  const EndpointAddress& address() const { return listener_->address(); }  // of a listening end
+  fid_ep* endpoint() { return endpoints_.front().get(); }                  // of a connected end
 
-  // Of one that listens: accepts who calls and serves who reads, for 0.1 s at most.
+  // Listening end: accepts connections and serves reads, for 0.1 s at most.
   Status serve_a_while();
 
  private:
@@ -37,7 +37,7 @@ class RawEnd {
   net::FidPtr<fid_eq> events_;
   std::unique_ptr<net::Listener> listener_;
   std::vector<net::FidPtr<fid_ep>> endpoints_;
-  std::size_t new_ = 0;  // accepted, and not connected yet
+  std::size_t new_ = 0;  // accepted, but not connected yet
 };
 
 }  // namespace weft::bench

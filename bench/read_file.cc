@@ -1,7 +1,7 @@
-// Reads a file as loaders do and says how long it took: read_file HOW READERS FILE
-// HOW is `read` (read(2), 1 MiB a call), `mmap` (one byte of every page, in order) or `touch` (one byte of the page in
-// the middle of a mapping). READERS processes read the whole file at once. Prints the seconds from before their first
-// open to after their last byte.
+// Reads a file as loaders do and measures the time: read_file HOW READERS FILE
+// HOW is `read` (read(2), 1 MiB per call), `mmap` (one byte of each page, in order) or `touch` (one byte in the middle
+// of a mapping). READERS processes read the whole file at once. Prints the seconds from before the first open to after
+// the last byte.
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/wait.h>

@@ -14,7 +14,7 @@ namespace weft::bench {
 namespace {
 
 constexpr std::uint64_t kPipelineMax = 10'000;
-constexpr std::chrono::milliseconds kLockPause{100};  // between two tries, as redis-py has it
+constexpr std::chrono::milliseconds kLockPause{100};  // between two attempts, as in redis-py
 
 std::string_view text(const redisReply& reply) {
   return {reply.str, reply.len};
@@ -86,7 +86,7 @@ void RedisBaseline::give(const std::string& lock) {
            lock, token_});
 }
 
-// The first reader keeps writers out; the token of that lock is the readers' together.
+// The first reader locks writers out. All readers share the token of that lock.
 void RedisBaseline::begin_reading() {
   take("metadata_lock:r");
   if (command({"INCR", "metadata_lock:b"}).value->integer == 1)

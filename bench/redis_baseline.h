@@ -1,5 +1,5 @@
-// EvoStore's baseline, as its artifact has it (nas/transfer_learning/transfer_methods/_redis.py), on hiredis: a set of
-// model ids, a list of layer names for each, a readers-writer lock of three keys. A query reads every list.
+// EvoStore's baseline as in its artifact (nas/transfer_learning/transfer_methods/_redis.py), on hiredis: a set of model
+// ids, a list of layer names for each, and a readers-writer lock of three keys. A query reads all lists.
 #pragma once
 
 #include <cstdint>
@@ -13,16 +13,16 @@ namespace weft::bench {
 
 class RedisBaseline {
  public:
-  explicit RedisBaseline(const std::string& socket);  // throws when nobody answers
+  explicit RedisBaseline(const std::string& socket);  // throws if redis does not answer
   ~RedisBaseline();
   RedisBaseline(const RedisBaseline&) = delete;
   RedisBaseline& operator=(const RedisBaseline&) = delete;
 
-  // Adds a model, without the lock and pipelined; flush() waits for all of them.
+  // Adds a model, pipelined and without the lock. flush() waits for all of them.
   void store(const std::string& id, const std::vector<std::string>& names);
   void flush();
 
-  // The largest number of names that a model has in common with these; that model's counts go up.
+  // Returns the largest number of names that a model shares with these, and increments that model's counts.
   std::uint64_t best_match(const std::vector<std::string>& names, bool locked);
 
  private:
@@ -37,7 +37,7 @@ class RedisBaseline {
 
   redisContext* context_;
   std::string token_;
-  std::uint64_t waiting_ = 0;  // replies
+  std::uint64_t waiting_ = 0;  // outstanding replies
 };
 
 }  // namespace weft::bench

@@ -1,9 +1,9 @@
 // scale_fill SHAPE STORE COUNT   publishes COUNT versions as `weft import` does
-//   models   m0000001@1 …: a model for each version; two tensors, of which all versions share one
-//   chain    chain@1 …: each version is the child of the one before; two tensors, of which all versions share one
-//   second   second@1 …: the same in another model, with tensors of its own
+//   models   m0000001@1 …: one model per version; two tensors, one of them common to all versions
+//   chain    chain@1 …: each version is the child of the previous one; two tensors, one of them common to all
+//   second   second@1 …: the same in another model, with other tensors
 //   fan      base@1 with 100 tensors; ft/t0000001@1 …: its children, each with 3 other tensors
-// Each version has the metric loss, between 0 and 1. Makes the store if there is none.
+// Each version has the metric loss, between 0 and 1. Creates the store if it does not exist.
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
@@ -22,9 +22,9 @@ using namespace weft;
 constexpr std::uint64_t kTensorBytes = 64;
 constexpr std::uint64_t kFanTensors = 100;
 constexpr std::uint64_t kFanChanged = 3;
-constexpr std::uint64_t kFresh = 1'000'000;  // the first seed that no base has
+constexpr std::uint64_t kFresh = 1'000'000;  // first seed that is not in a base
 
-// The version's tensors by the seeds of their content.
+// The seeds of the version's tensors.
 struct Version {
   std::string model;
   std::vector<std::string> parents;
@@ -57,7 +57,7 @@ Status write_source(const std::string& path, const std::vector<std::uint64_t>& s
   }
   std::ofstream out(path, std::ios::binary | std::ios::trunc);
   out << lay_out_safetensors("model.safetensors", tensors, {}).header;
-  for (const std::uint64_t seed : seeds) {  // the layout's order: fewer than 101 names, of one type
+  for (const std::uint64_t seed : seeds) {  // in the order of the layout: at most 100 names of one type
     std::mt19937_64 random(seed);
     for (std::uint64_t word = 0; word < kTensorBytes / 8; ++word) {
       const std::uint64_t value = random();
