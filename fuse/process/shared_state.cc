@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::uint64_t kSharedLayout = 0x7765'6674'0000'0006;  // "weft", 6
 constexpr std::size_t kHeadBytes = 4096;
-constexpr std::size_t kBytes = kHeadBytes + limits::kOpenHandlesMax * sizeof(OpenSlot);  // touched pages alone count
+constexpr std::size_t kBytes = kHeadBytes + limits::kOpenHandlesMax * sizeof(OpenSlot);  // only used pages take memory
 static_assert(sizeof(SharedHead) <= kHeadBytes);
 
 Result<void*> map_shared(int fd) {
