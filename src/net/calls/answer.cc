@@ -10,7 +10,7 @@ namespace weft {
 namespace net {
 namespace {
 
-// A read that its answer knows of.
+// A read that reports its end to the AnswerReads of its answer.
 class CountedRead final : public PendingRead {
  public:
   CountedRead(WindowRead read, std::shared_ptr<CallLink> link, std::shared_ptr<AnswerReads> reads, std::size_t length)
@@ -70,7 +70,8 @@ Answer::Impl::Impl(std::shared_ptr<net::CallLink> link, net::AnswerMessage messa
       opened_(!message_.windows.empty()),
       lease_(opened_ ? link_->lease(message_.id, called) : std::make_shared<net::WindowLease>(called)) {}
 
-// A window under a read that is still in flight is left to its lease: some providers end the connection over it.
+// While a read is in flight, leaves the windows open until their lease ends: closing a window under a read makes some
+// providers end the connection.
 Answer::Impl::~Impl() {
   if (!opened_) return;
   link_->drop_lease(message_.id);
@@ -89,7 +90,7 @@ Result<WindowRead> Answer::Impl::read(std::size_t window, std::uint64_t offset, 
   return WindowRead(std::make_unique<net::CountedRead>(std::move(begun), link_, reads_, length));
 }
 
-// The questions that keep the windows open are also what the peer answers while its bytes take long.
+// The questions that keep the windows open also bring signs of life of the peer while its bytes take long.
 Status Answer::Impl::wait(PendingRead& read, std::chrono::milliseconds patience, const OnSign& on_sign) {
   const auto begun = Deadline::clock::now();
   for (auto sign = begun;;) {

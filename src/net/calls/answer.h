@@ -1,4 +1,4 @@
-// What an Answer is made of.
+// The implementation of Answer.
 #pragma once
 
 #include <memory>
@@ -10,7 +10,8 @@
 
 namespace weft::net {
 
-// The reads of one answer: how many are in flight, and what came. Outlives the answer with its reads. Any thread.
+// Counts the reads of one answer that are in flight, and the bytes read. The reads share it with the answer, so it may
+// outlive the answer. Any thread.
 class AnswerReads {
  public:
   using Clock = std::chrono::steady_clock;
@@ -18,7 +19,7 @@ class AnswerReads {
   void end(std::uint64_t bytes);
   bool in_flight() const;
   std::uint64_t bytes() const;
-  Clock::duration busy() const;  // while any was in flight
+  Clock::duration busy() const;  // total time with reads in flight
 
  private:
   mutable std::mutex mutex_;
@@ -45,14 +46,14 @@ class Answer::Impl {
                           std::size_t length);
   // As Answer::wait.
   Status wait(PendingRead& read, std::chrono::milliseconds patience, const OnSign& on_sign);
-  // Puts what the first window holds into the head's place. Errc::corrupt when it is not what the answer promised,
-  // Errc::timed_out when it came after its window was open.
+  // Reads the head from the first window, and drops that window. Errc::corrupt if the head does not match its hash,
+  // Errc::timed_out if it arrived after the window's lease.
   Status fetch_head(const LandingBuffer& buffer, Deadline deadline);
 
  private:
   std::shared_ptr<net::CallLink> link_;
   net::AnswerMessage message_;
-  bool opened_;  // windows, that the peer has to close
+  bool opened_;  // the answer has windows, which the peer has to close
   const std::shared_ptr<net::WindowLease> lease_;
   std::shared_ptr<net::AnswerReads> reads_ = std::make_shared<net::AnswerReads>();
 };

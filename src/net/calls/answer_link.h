@@ -1,4 +1,4 @@
-// The answering end of a session: the calls that came by it, and the windows that are open for them. Any thread.
+// The answering end of a session: the peer's calls, and the windows opened for them. Any thread.
 #pragma once
 
 #include <chrono>
@@ -15,7 +15,7 @@
 
 namespace weft::net {
 
-// Windows that were opened for one answer, with the memory below them.
+// The windows of one answer, with their memory.
 class OpenWindows {
  public:
   OpenWindows() = default;
@@ -23,17 +23,18 @@ class OpenWindows {
   OpenWindows& operator=(OpenWindows&&) = default;
   ~OpenWindows() = default;
 
-  // A copy of the memory is opened where it is a file's and the provider takes none of these, as hardware may not.
+  // Opens a window on `memory`. If that is mapped from a file and the provider rejects mapped files, as hardware may,
+  // opens a window on a copy.
   Status open(Transport& transport, std::unique_ptr<WindowMemory> memory);
   std::vector<RemoteWindow> remote() const;
   std::size_t count() const { return windows_.size(); }
   std::uint64_t bytes() const { return bytes_; }
-  // The reader may still be reading: nothing else comes to these addresses.
+  // Closes the windows although their reader may still be reading. The addresses are not reused.
   void withdraw();
 
  private:
   std::vector<std::unique_ptr<WindowMemory>> memory_;
-  std::vector<std::unique_ptr<Window>> windows_;  // closed before their memory goes
+  std::vector<std::unique_ptr<Window>> windows_;  // closed before memory_
   std::uint64_t bytes_ = 0;
 };
 
@@ -44,15 +45,16 @@ class AnswerLink {
 
   Channel& channel() { return channel_; }
 
-  // A call has come. False: it came before, or there are too many of it.
+  // Adds a call. False if it is known already, the peer has too many calls, or the session is over.
   bool begin(std::uint64_t call);
-  void work(std::uint64_t call);  // from now on it is being answered
-  // Its windows are open. Gives them back when nobody wants them any more: it was given up, or the session is over.
+  void work(std::uint64_t call);  // marks the call as in work
+  // Keeps the answer and the open windows of a call. Returns the windows if they are unwanted, because the caller gave
+  // up or the session is over.
   std::optional<OpenWindows> answered(std::uint64_t call, AnswerMessage answer, OpenWindows windows,
                                       std::string subject);
-  // A call that is over.
+  // A call that has ended.
   struct Ended {
-    OpenWindows windows;  // none if it had none
+    OpenWindows windows;  // may be empty
     std::string subject;
   };
   std::optional<Ended> end(std::uint64_t call);
@@ -67,7 +69,7 @@ class AnswerLink {
  private:
   struct Call {
     CallState state = CallState::queued;
-    AnswerMessage answer;  // when it is answered: it may have been lost
+    AnswerMessage answer;  // kept because its message may be lost
     OpenWindows windows;
     std::string subject;  // of the windows
     Clock::time_point open_until{};

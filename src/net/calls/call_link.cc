@@ -8,7 +8,8 @@
 namespace weft::net {
 namespace {
 
-// Of this thread: it waits for one call at a time. Who rings it may do so when the thread has ended.
+// Returns this thread's bell: a thread waits for one call at a time. It is shared, because another thread may ring it
+// after this thread has ended.
 const std::shared_ptr<const Bell>& own_bell() {
   thread_local const std::shared_ptr<const Bell> bell = std::make_shared<const Bell>();
   return bell;
@@ -78,19 +79,20 @@ void CallLink::forget(std::uint64_t call) {
   if (waiting_.empty()) silent_ = silence();
 }
 
-// Also of calls that were given up before it was long enough: who makes none but short ones learns of it all the same.
+// Returns the time that calls have waited since the last sign of life. It includes calls that gave up earlier, so that
+// a series of short calls detects a silent peer too.
 CallLink::Clock::duration CallLink::silence() const {
   return silent_ + (Clock::now() - std::max(asked_, heard_));
 }
 
-// A peer that lives answers each question at once, also when its answer takes long.
+// A live peer replies to each question at once, also if the call itself takes long.
 bool CallLink::is_silent() const {
   const auto ends = channel_.transport().ends(channel_.peer());
   const bool may_have_restarted = !ends || ends != ends_;
   return silence() >= (may_have_restarted ? kRestartedAfter : kSilenceMax);
 }
 
-// When it is not sent, the windows of the call stay open until their lease ends.
+// If the message cannot be sent, the windows stay open until their lease ends.
 void CallLink::done(std::uint64_t call, std::uint64_t read_bytes) {
   static_cast<void>(channel_.send(DoneMessage{call, read_bytes}));
 }
@@ -116,7 +118,7 @@ bool CallLink::take(const CallBody& body) {
   else if (const auto* known = std::get_if<KnownMessage>(&body))
     take(*known);
   else
-    return false;  // what only callers send
+    return false;  // a message that only callers send
   return true;
 }
 
@@ -133,7 +135,7 @@ void CallLink::take(const KnownMessage& known) {
   if (known.state == CallState::unknown) settle(known.id, {End::again, {}, {}});
 }
 
-// Nobody waits for a call that was given up: its end was said then, and an answer may come twice.
+// Sets the outcome of a call, unless its caller has given up or has an outcome: an answer may come twice.
 void CallLink::settle(std::uint64_t call, Outcome outcome) {
   std::shared_ptr<const Bell> bell;
   {

@@ -1,5 +1,5 @@
-// The caller's end of a session: its calls that wait for an answer, and the answers whose windows it reads. Any thread;
-// receive() on the transport's.
+// The calling end of a session: calls that wait for an answer, and leases of answers' windows. Any thread; receive()
+// only on the transport's.
 #pragma once
 
 #include <chrono>
@@ -24,24 +24,24 @@ class CallLink {
   CallLink(Transport& transport, PeerId peer, Session session, std::shared_ptr<PeerRecord> record)
       : channel_(transport, peer, std::move(session)), record_(std::move(record)), ends_(transport.ends(peer)) {}
 
-  // How a call went, as far as this session can tell. `lost`: the session is no good, or the peer does not know it;
-  // `again`: the peer does not know this call.
+  // How a call ended. `lost`: the session is dead, or the peer does not know it. `again`: the peer does not know this
+  // call.
   enum class End : std::uint8_t { answered, failed, lost, again };
   struct Outcome {
     End end = End::lost;
     AnswerMessage answer;
-    Error error;  // when it failed
+    Error error;  // if it failed
   };
-  // With `on_sign`, `deadline` is put off to `patience` after each sign of the peer's life.
+  // With `on_sign`, each sign of the peer's life extends `deadline` to `patience` after the sign.
   Outcome call(std::span<const std::byte> request, Deadline& deadline, Clock::duration patience, const OnSign& on_sign);
   void done(std::uint64_t call, std::uint64_t read_bytes);
 
   Heard receive(const FrameView& frame);
-  void lose();  // all its calls are lost
+  void lose();  // ends all waiting calls as lost
   bool lost() const;
-  void gave();             // a read of a window ended well
-  Deadline heard() const;  // the last sign of life
-  // The windows of an answer: their reader asks for them to stay open.
+  void gave();             // records that a read of a window succeeded
+  Deadline heard() const;  // the time of the last sign of life
+  // Leases of the windows of an answer. renew() asks the peer to keep them open, if a question is due.
   std::shared_ptr<WindowLease> lease(std::uint64_t call, Deadline called);
   void renew(std::uint64_t call, WindowLease& lease);
   void drop_lease(std::uint64_t call);
@@ -52,9 +52,9 @@ class CallLink {
  private:
   struct Waiting {
     std::optional<Outcome> outcome;
-    std::shared_ptr<const Bell> bell;  // of the thread that waits
+    std::shared_ptr<const Bell> bell;  // of the waiting thread
     std::uint64_t questions = 0;
-    Clock::time_point queued{};  // when the peer last said that the call is queued
+    Clock::time_point queued{};  // when the peer last reported the call as queued
   };
   void settle(std::uint64_t call, Outcome outcome);
   bool take(const CallBody& body);
@@ -64,19 +64,19 @@ class CallLink {
   Outcome give_up(std::uint64_t call, Errc code);
   void forget(std::uint64_t call);
   Clock::duration silence() const;  // with mutex_ held, while calls wait
-  bool is_silent() const;           // with mutex_ held: the session is no good
+  bool is_silent() const;           // with mutex_ held: the session counts as dead
 
   Channel channel_;
   const std::shared_ptr<PeerRecord> record_;
-  const std::optional<std::uint64_t> ends_;  // of connections to the peer, when the session began
+  const std::optional<std::uint64_t> ends_;  // Transport::ends of the peer when the session began
   mutable std::mutex mutex_;
-  std::unordered_map<std::uint64_t, Waiting> waiting_;                    // guarded by mutex_, as all that follows
+  std::unordered_map<std::uint64_t, Waiting> waiting_;                    // guarded by mutex_, as the members below
   std::unordered_map<std::uint64_t, std::weak_ptr<WindowLease>> leases_;  // by call
   std::uint64_t next_call_ = 1;
   Clock::time_point heard_ = Clock::now();
-  Clock::time_point gave_{};     // when an answer or bytes last came
+  Clock::time_point gave_{};     // when an answer or bytes last arrived
   Clock::time_point asked_{};    // since when calls wait
-  Clock::duration silent_ = {};  // for which earlier ones waited since something was heard
+  Clock::duration silent_ = {};  // time that earlier calls waited since heard_
   bool lost_ = false;
 };
 

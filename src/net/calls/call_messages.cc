@@ -71,7 +71,7 @@ Result<CallBody> decode(const wire::Answer& answer) {
   return CallBody(std::move(out));
 }
 
-// What goes on to logs and users is one line of text, whatever the peer sent.
+// Returns a peer's text as one printable line, because it goes to logs and users.
 std::string one_line(const flatbuffers::String* text) {
   std::string out = text == nullptr ? "" : text->str().substr(0, kErrorTextMax);
   for (char& c : out)

@@ -1,4 +1,4 @@
-// What the frames of a session carry, as values. Decoding checks all that wire.fbs and exchange.h promise.
+// The messages in the frames of a session, as values. Decoding checks every rule of wire.fbs and exchange.h.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,7 @@ struct CallMessage {
 struct AnswerMessage {
   std::uint64_t id = 0;
   std::vector<std::byte> head;
-  std::optional<Bytes32> head_hash;  // then the head is what the first window holds
+  std::optional<Bytes32> head_hash;  // if set, the first window holds the head
   std::vector<RemoteWindow> windows;
 };
 struct FailureMessage {
@@ -45,9 +45,9 @@ struct KnownMessage {
 };
 using CallBody = std::variant<CallMessage, AnswerMessage, FailureMessage, DoneMessage, AskMessage, KnownMessage>;
 
-inline constexpr std::size_t kWindowMessageBytes = 40;  // that a window takes in an answer, at most
+inline constexpr std::size_t kWindowMessageBytes = 40;  // encoded size of a window, at most
 
-// At most kPayloadBytesMax bytes, when requests and heads are within exchange.h's bounds; messages of errors are cut.
+// Returns at most kPayloadBytesMax bytes if requests and heads respect the limits of exchange.h. Error texts are cut.
 std::vector<std::byte> encode_body(const CallBody& body);
 Result<CallBody> decode_body(std::span<const std::byte> payload);
 

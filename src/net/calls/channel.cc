@@ -7,7 +7,7 @@
 namespace weft::net {
 namespace {
 
-// Tries again while the transport has too much unsent.
+// Calls `send` again while the transport has too many unsent messages.
 Status until_taken(const std::function<Status()>& send, Deadline deadline) {
   constexpr std::chrono::milliseconds kPause{1};
   for (;;) {

@@ -1,4 +1,4 @@
-// An open session and the way to its other end. Any thread.
+// A session, and the transport's peer that it talks to. Any thread.
 #pragma once
 
 #include <atomic>
@@ -15,32 +15,32 @@
 
 namespace weft::net {
 
-// Sends a frame as soon as the transport takes it. Errc::timed_out.
+// Sends a frame as soon as the transport accepts it. Errc::timed_out at the deadline.
 Status send_frame(Transport& transport, PeerId peer, std::span<const std::byte> frame, Deadline deadline);
 
-// What came of a frame: after `closed`, by the other end, and `refused`, the session is over.
+// The result of a received frame. The session is over after `closed` (the other end closed it) and `refused` (invalid).
 enum class Heard : std::uint8_t { good, closed, refused };
 
 class Channel {
  public:
-  // `peer` is this channel's own, and removed with it. `transport` outlives it.
+  // The channel owns `peer`, and removes it when it ends. `transport` outlives the channel.
   Channel(Transport& transport, PeerId peer, Session session)
       : transport_(transport), peer_(peer), number_(session.ends().ours), session_(std::move(session)) {}
   ~Channel() { transport_.remove_peer(peer_); }
   Channel(const Channel&) = delete;
   Channel& operator=(const Channel&) = delete;
 
-  const std::string& node() const { return session_.ends().node; }  // theirs, proved
-  std::uint64_t number() const { return number_; }                  // that frames to us name
+  const std::string& node() const { return session_.ends().node; }  // the peer's, proved
+  std::uint64_t number() const { return number_; }                  // in frames to this node
   PeerId peer() const { return peer_; }
   Transport& transport() const { return transport_; }
 
-  // Errc::busy while too much is unsent.
+  // Errc::busy if too many messages are unsent.
   Status send(const CallBody& body) { return send(FrameKind::message, encode_body(body)); }
   Status send(const CallBody& body, Deadline deadline);
   void say_close() { static_cast<void>(send(FrameKind::close, {})); }
 
-  // The payload of a frame that names this session. Errc::permission.
+  // Returns the payload of a frame that names this session. Errors as Session::open.
   Result<std::vector<std::byte>> open(const FrameView& frame);
 
  private:
@@ -49,8 +49,8 @@ class Channel {
   Transport& transport_;
   const PeerId peer_;
   const std::uint64_t number_;
-  std::mutex mutex_;  // what is sealed first is sent first: counters grow on the way
-  Session session_;   // guarded by mutex_, but for its ends
+  std::mutex mutex_;  // frames are sent in the order of sealing, so counters grow
+  Session session_;   // guarded by mutex_, except its ends
 };
 
 }  // namespace weft::net

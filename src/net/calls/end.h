@@ -19,11 +19,11 @@ class End {
   End(const End&) = delete;
   End& operator=(const End&) = delete;
 
-  // Makes the transport. What others send before begin() is lost.
+  // Makes the transport. Messages that arrive before begin() are dropped.
   Status listen(const MakeTransport& make);
   // Once, after listen(). `landings` belong to this transport, or to one that ends after it.
   void begin(const ExchangeOptions& options, const Secret& key, std::shared_ptr<LandingPool> landings);
-  void close();  // waits for answers that are being made; then nothing is heard any more
+  void close();  // waits for answers in work; afterwards messages are dropped
 
   Transport& transport() const { return *transport_; }
   Outgoing& outgoing() { return *outgoing_; }

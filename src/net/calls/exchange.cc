@@ -17,7 +17,7 @@ struct Exchange::Impl {
 
   std::vector<Endpoint> endpoints;
   std::vector<std::unique_ptr<net::End>> ends;  // in the order of endpoints
-  std::shared_ptr<net::LandingPool> landings;   // of the first end; all read into them
+  std::shared_ptr<net::LandingPool> landings;   // of the first end; all ends read into them
 };
 
 Status Exchange::Impl::add_end(const ExchangeOptions& options, const net::Secret& key, const net::MakeTransport& make) {
@@ -30,7 +30,7 @@ Status Exchange::Impl::add_end(const ExchangeOptions& options, const net::Secret
   return {};
 }
 
-// The first end has registered what the others may still read into, so it ends last.
+// The first end has registered the landings, which the other ends may still read into. So it ends last.
 Exchange::Impl::~Impl() {
   for (const auto& end : ends) end->close();
   if (landings) landings->close();

@@ -1,4 +1,4 @@
-// Exchanges over transports that are given, such as twins.
+// Opens exchanges over given transports, such as in-memory twins.
 #pragma once
 
 #include <functional>
@@ -11,7 +11,7 @@ namespace weft::net {
 
 using MakeTransport = std::function<Result<std::unique_ptr<Transport>>(Transport::Receiver receiver)>;
 
-// As Exchange::open, over the transport that `make` makes, and after it those that `further` make.
+// As Exchange::open, with an end over the transport that `make` makes, then one for each of `further`.
 Result<std::unique_ptr<Exchange>> open_exchange(const ExchangeOptions& options, const MakeTransport& make,
                                                 const std::vector<MakeTransport>& further = {});
 

@@ -1,4 +1,4 @@
-// The hash of a head that is read from a window: what a read brings is not authenticated, the hash in the answer is.
+// The hash of a head that is read from a window. Bytes of a window are not authenticated; the answer with the hash is.
 #pragma once
 
 #include <span>

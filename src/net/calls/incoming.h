@@ -1,5 +1,5 @@
-// The calls that other nodes make: their handshakes, their sessions, and the windows that are open for them. Any
-// thread; receive() on the transport's.
+// The calls that other nodes make: their handshakes, their sessions, and the windows opened for them. Any thread;
+// receive() only on the transport's.
 #pragma once
 
 #include <atomic>
@@ -27,13 +27,13 @@ class Incoming {
  public:
   // `transport` and `server` outlive this; `server` may be null.
   Incoming(Transport& transport, Identity identity, PeerServer* server, unsigned threads);
-  ~Incoming();  // close() came before
+  ~Incoming();  // calls close()
   Incoming(const Incoming&) = delete;
   Incoming& operator=(const Incoming&) = delete;
 
-  // False: this frame is of none of our sessions, or was no good.
+  // False if the frame is of no incoming session, or is invalid.
   bool receive(const FrameView& frame);
-  void close();  // waits for answers that are being made; then closes all windows and sessions
+  void close();  // waits for answers in work; then closes all windows and sessions
   void add_to(ExchangeFigures& figures) const;
 
  private:
@@ -68,7 +68,7 @@ class Incoming {
   void end(const LinkPtr& link);
   LinkPtr find(std::uint64_t session) const;
 
-  // What takes time, or is due at a time:
+  // The keeper thread: replies to hellos, ends leases and half-open handshakes:
   void keep();
   void keep_once(std::unique_lock<std::mutex>& lock);
   Clock::time_point next_due() const;
@@ -96,19 +96,19 @@ class Incoming {
   const Identity identity_;
   PeerServer* const server_;
   std::atomic<std::uint64_t> answers_{0}, busy_{0}, handshakes_{0}, lease_ends_{0}, served_bytes_{0}, unkept_{0};
-  std::atomic<std::size_t> calls_{0};  // that wait or are being answered
+  std::atomic<std::size_t> calls_{0};  // queued or in work
 
   mutable std::mutex mutex_;
   std::condition_variable wake_;
-  std::deque<Hello> hellos_;                               // guarded by mutex_, as all that follows
+  std::deque<Hello> hellos_;                               // guarded by mutex_, as the members below
   std::unordered_map<std::uint64_t, HalfOpen> half_open_;  // by session
   Newcomers newcomers_;
   std::unordered_map<std::uint64_t, LinkPtr> links_;  // by session
   std::map<std::string, std::uint64_t> session_of_;   // by node
-  std::multimap<Clock::time_point, Lease> leases_;    // by the time to look at them
+  std::multimap<Clock::time_point, Lease> leases_;    // by the time of their next check
   std::size_t windows_ = 0;
   std::uint64_t window_bytes_ = 0;
-  std::size_t submitting_ = 0;  // calls to the workers, and those that the transport's threads answer
+  std::size_t submitting_ = 0;  // calls being passed to workers, or answered by the transport's threads
   bool ending_ = false;
   std::thread keeper_;
   std::optional<ThreadPool> workers_;

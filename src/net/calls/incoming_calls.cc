@@ -1,5 +1,5 @@
-// Calls of others: heard on the transport's thread, and answered there when another hears in its place, else on
-// workers.
+// Calls of other nodes. The transport's thread that receives a call also answers it, if another thread can receive in
+// its place. Else a worker answers.
 #include <fmt/core.h>
 
 #include <numeric>
@@ -16,7 +16,7 @@ Error too_much(std::string_view what) {
   return {Errc::busy, fmt::format("this node has too many {}", what)};
 }
 
-// A head that is too long for its message goes into the first window.
+// Returns the answer's message with its head. A head that is too long for the message goes into the first window.
 Result<AnswerMessage> place_head(std::uint64_t call, PeerReply& reply) {
   AnswerMessage answer;
   answer.id = call;
@@ -51,7 +51,7 @@ bool Incoming::take(const LinkPtr& link, const CallBody& body) {
   else if (const auto* ask = std::get_if<AskMessage>(&body))
     static_cast<void>(link->channel().send(link->about(*ask)));
   else
-    return false;  // what only those who answer send
+    return false;  // a message that only the answering end sends
   return true;
 }
 
@@ -62,7 +62,7 @@ void Incoming::begin(const LinkPtr& link, const CallMessage& call) {
   static_cast<void>(link->channel().send(FailureMessage{call.id, too_much("calls to answer")}));
 }
 
-// Not with mutex_ held: who is woken would wait for it.
+// Starts the work without mutex_, because the woken thread would wait for it.
 void Incoming::submit(const LinkPtr& link, const CallMessage& call) {
   {
     const std::lock_guard lock(mutex_);
@@ -113,7 +113,7 @@ Status Incoming::give(const LinkPtr& link, std::uint64_t call, PeerReply reply) 
 
 void Incoming::lease(const LinkPtr& link, std::uint64_t call, Clock::time_point until) {
   const std::lock_guard lock(mutex_);
-  if (leases_.empty()) wake_.notify_all();  // else an earlier end is waited for
+  if (leases_.empty()) wake_.notify_all();  // otherwise the keeper wakes for an earlier end
   leases_.emplace(until, Lease{link, call});
 }
 
@@ -161,7 +161,7 @@ void Incoming::uncount(std::size_t windows, std::uint64_t bytes) {
   window_bytes_ -= bytes;
 }
 
-// A window counts until nobody can read it any more.
+// Closes windows, and only then subtracts them: a window counts while it can be read.
 void Incoming::release(OpenWindows windows) {
   const std::size_t count = windows.count();
   const std::uint64_t bytes = windows.bytes();

@@ -1,4 +1,4 @@
-// How others come to a session here: hello, welcome, confirm.
+// Handshakes that other nodes start: hello, welcome, confirm.
 #include <algorithm>
 #include <utility>
 
@@ -10,7 +10,7 @@
 namespace weft::net {
 namespace {
 
-// A caller that holds the key may be at the end of a slow link.
+// How long a handshake may stay half open. A caller that holds the key gets more time, for a slow link.
 constexpr std::chrono::milliseconds kHalfOpenFor{1'000};
 constexpr std::chrono::milliseconds kProvedHalfOpenFor = kSilenceMax / 2;
 
@@ -20,7 +20,8 @@ std::size_t half_open_max(bool proved) {
 
 }  // namespace
 
-// Answering one takes two multiplications on a curve: not on the transport's thread.
+// Queues a hello for the keeper thread: the reply takes two multiplications on a curve, too long for the transport's
+// thread.
 bool Incoming::queue_hello(const FrameView& frame) {
   Hello hello{frame.bytes(), is_proved(identity_.cluster_key, frame)};
   const std::size_t waiting_max = hello.proved ? limits::kPeerHellosMax : limits::kPeerStrangersMax;
@@ -50,7 +51,7 @@ void Incoming::welcome(const Hello& hello) {
   static_cast<void>(transport_.send(*peer, welcome));
 }
 
-// True if this hello was answered already: the same welcome goes out again.
+// True if this hello was answered already. Sends the same welcome again.
 bool Incoming::welcome_again(const FrameView& hello) {
   const std::lock_guard lock(mutex_);
   for (const auto& [session, half] : half_open_)
@@ -61,7 +62,7 @@ bool Incoming::welcome_again(const FrameView& hello) {
   return false;
 }
 
-// Strangers take nobody's place.
+// True if a hello may be answered. An unproved hello never displaces another handshake.
 bool Incoming::admits(const EndpointAddress& address, bool proved) {
   const std::lock_guard lock(mutex_);
   return (proved || count_half_open(false) < half_open_max(false)) && newcomers_.admit(address, proved);
@@ -72,7 +73,8 @@ std::size_t Incoming::count_half_open(bool proved) const {
       std::ranges::count_if(half_open_, [proved](const auto& one) { return one.second.proved == proved; }));
 }
 
-// When there are too many, the oldest makes room: strangers cannot keep others out for longer than they flood.
+// Adds a half-open handshake. If there are too many, drops the oldest. So strangers lock out other callers only during
+// a flood.
 void Incoming::add_half_open(std::uint64_t session, HalfOpen half) {
   std::optional<PeerId> pushed_out;
   {
@@ -115,7 +117,8 @@ bool Incoming::confirm(const FrameView& frame) {
   return true;
 }
 
-// A node that makes a session anew has lost the one before. When there are too many, the longest unused goes.
+// Adds a session. It replaces the node's previous session, which the node has lost. If there are too many sessions, the
+// least recently used one ends.
 void Incoming::add_session(Session session, PeerId peer) {
   auto link = std::make_shared<AnswerLink>(transport_, peer, std::move(session));
   LinkPtr before;

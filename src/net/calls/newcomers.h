@@ -1,5 +1,5 @@
-// Who may be answered that said hello. To answer is to connect to the address that the hello names, and where nobody
-// is that lasts for minutes: only so many addresses are in doubt at once. One thread at a time.
+// Limits the replies to hellos from unknown addresses. A reply connects to the address that the hello names, and if no
+// host is there, that takes minutes. So the number of addresses in doubt is limited. One thread at a time.
 #pragma once
 
 #include <chrono>
@@ -16,10 +16,10 @@ class Newcomers {
   // Longer than Linux tries to connect.
   static constexpr std::chrono::seconds kInDoubt{150};
 
-  // Whether a hello that names this address may be answered. `proved`: it was made with the cluster's key. Of others
-  // few are answered, so that a node with another key is told so.
+  // True if a hello that names this address may be answered. `proved`: it was made with the cluster's key. A few
+  // unproved hellos are answered too, so that a node with another key gets an error.
   bool admit(const EndpointAddress& address, bool proved, Clock::time_point now = Clock::now());
-  // Somebody who holds the key has answered from there: it is no newcomer any more, whatever others fill the room with.
+  // Call when a holder of the key has confirmed from this address. Later hellos from this address are always admitted.
   void settled(const EndpointAddress& address, Clock::time_point now = Clock::now());
 
  private:
@@ -30,7 +30,7 @@ class Newcomers {
   std::size_t count(bool proved) const;
 
   std::map<EndpointAddress, Doubt> doubts_;
-  std::map<EndpointAddress, Clock::time_point> known_;  // since when
+  std::map<EndpointAddress, Clock::time_point> known_;  // with the time of settled()
 };
 
 }  // namespace weft::net

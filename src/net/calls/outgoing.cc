@@ -13,13 +13,14 @@
 namespace weft::net {
 namespace {
 
-// A hello may be lost with a connection that just ended. The pause before it is sent again doubles: on a slow link the
-// welcome is on its way.
+// A hello may be lost with a connection that just ended, so it is sent again. The pause doubles, because on a slow link
+// the welcome may be on its way.
 constexpr std::chrono::milliseconds kGreetAgainMin{500};
 constexpr std::chrono::milliseconds kGreetAgainMax{4'000};
-constexpr std::chrono::milliseconds kConnectLook{100};  // also the least time that a line rests after a failure
-constexpr std::uint64_t kConnectsMax = 2;               // that fail, until another peer is asked
-constexpr int kTries = 3;                               // of a call, with sessions or requests that were lost
+// Pause between checks for failed attempts; a line's shortest rest.
+constexpr std::chrono::milliseconds kConnectLook{100};
+constexpr std::uint64_t kConnectsMax = 2;  // failed attempts after which a handshake gives up
+constexpr int kTries = 3;                  // of a call whose sessions or requests are lost
 
 }  // namespace
 
@@ -42,7 +43,7 @@ Result<Answer> Outgoing::call(const PeerAddress& peer, std::span<const std::byte
   const Clock::duration patience = deadline - Clock::now();
   for (int tries = 0; tries < kTries; ++tries) {
     WEFT_TRY(const std::shared_ptr<CallLink> link, link_to(peer, deadline));
-    const Clock::time_point called = Clock::now();  // no lease of its windows began before
+    const Clock::time_point called = Clock::now();  // the lease of its windows began after this
     CallLink::Outcome outcome = link->call(request, deadline, patience, on_sign);
     if (outcome.end == CallLink::End::answered) {
       link->record().answered(Clock::now() - called);
@@ -70,7 +71,7 @@ Result<Answer> Outgoing::open_answer(std::shared_ptr<CallLink> link, AnswerMessa
   return Answer(std::move(impl));
 }
 
-// The session to a peer; whoever comes first makes it, the others wait for that one.
+// Returns the session to a peer. The first caller makes it; concurrent callers wait for that one.
 Result<std::shared_ptr<CallLink>> Outgoing::link_to(const PeerAddress& address, Deadline deadline) {
   const Clock::time_point begun = Clock::now();
   std::unique_lock lock(mutex_);
@@ -81,7 +82,7 @@ Result<std::shared_ptr<CallLink>> Outgoing::link_to(const PeerAddress& address, 
     if (changed_.wait_until(lock, deadline) == std::cv_status::timeout)
       return Error{Errc::timed_out, fmt::format("peer {}: no session in time", address.node)};
     const auto now = peers_.find(address.node);
-    if (now == peers_.end()) continue;  // forgotten: it is tried anew
+    if (now == peers_.end()) continue;  // the entry was dropped: try again
     const Peer& known = now->second;
     if (!known.connecting && known.failed_at >= begun && known.address == address.address) return known.failure;
   }
@@ -91,7 +92,7 @@ Result<std::shared_ptr<CallLink>> Outgoing::link_to(const PeerAddress& address, 
   const auto record = peer.record;
   const auto old = std::exchange(peer.link, nullptr);
   lock.unlock();
-  if (old) drop(old);  // it has moved
+  if (old) drop(old);  // lost, or the peer has another address
   auto made = connect(address, record, deadline);
   if (!made.ok()) record->failed();
   lock.lock();
@@ -106,7 +107,7 @@ Result<std::shared_ptr<CallLink>> Outgoing::link_to(const PeerAddress& address, 
   return made;
 }
 
-// With mutex_ held. Who was called once and is gone is forgotten when there are too many.
+// Returns the entry of a peer, new or known. Drops entries without a session if there are too many. With mutex_ held.
 Outgoing::Peer& Outgoing::peer_of(const PeerAddress& address) {
   if (peers_.size() >= limits::kPeerSessionsMax)
     std::erase_if(peers_, [](const auto& entry) { return !entry.second.link && !entry.second.connecting; });
@@ -204,7 +205,7 @@ void Outgoing::drop(const std::shared_ptr<CallLink>& link) {
   }
   link->channel().say_close();
   link->lose();
-  // Its reads end now, though answers may still hold it.
+  // The link's reads end now, although answers may still hold the link.
   transport_.remove_peer(link->channel().peer());
 }
 

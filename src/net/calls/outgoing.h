@@ -1,5 +1,4 @@
-// The calls that this node makes: sessions to others, made when they are needed. Any thread; receive() on the
-// transport's.
+// The calls that this node makes, with sessions that are made on demand. Any thread; receive() only on the transport's.
 #pragma once
 
 #include <atomic>
@@ -30,9 +29,9 @@ class Outgoing {
   Result<Answer> call(const PeerAddress& peer, std::span<const std::byte> request, Deadline deadline,
                       const OnSign& on_sign);
 
-  // False: this frame is of none of our sessions, or was no good.
+  // False if the frame is of no outgoing session, or is invalid.
   bool receive(const FrameView& frame);
-  void close();  // all sessions
+  void close();  // ends all sessions
   void add_to(ExchangeFigures& figures) const;
 
  private:
@@ -68,12 +67,12 @@ class Outgoing {
 
   mutable std::mutex mutex_;
   std::condition_variable changed_;
-  std::map<std::string, Peer> peers_;  // guarded by mutex_, as all that follows; by node
+  std::map<std::string, Peer> peers_;  // guarded by mutex_, as the members below; by node
   std::unordered_map<std::uint64_t, std::shared_ptr<CallLink>> links_;  // by session
   std::unordered_map<std::uint64_t, Greeting> greetings_;               // by session
 };
 
-// A number for a session: random, not 0.
+// Returns a random session number, not 0.
 std::uint64_t random_session();
 
 }  // namespace weft::net

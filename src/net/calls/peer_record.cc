@@ -3,8 +3,8 @@
 namespace weft::net {
 namespace {
 
-constexpr double kNewest = 0.3;                        // its share of a moving average
-constexpr std::uint64_t kRateBytesMin = 64ULL << 10U;  // less says more of the latency than of the rate
+constexpr double kNewest = 0.3;                        // weight of the newest sample in a moving average
+constexpr std::uint64_t kRateBytesMin = 64ULL << 10U;  // smaller reads measure latency, not the rate
 
 void average(double& value, double newest) {
   value = value == 0 ? newest : (1 - kNewest) * value + kNewest * newest;

@@ -1,4 +1,4 @@
-// What is known of a peer by calling it. Any thread.
+// Statistics of the calls to one peer. Any thread.
 #pragma once
 
 #include <chrono>
@@ -16,9 +16,9 @@ class PeerRecord {
 
   void answered(std::chrono::duration<double> after);
   void failed();
-  // So many bytes came while reads of one answer were in flight for so long.
+  // Records that `bytes` of one answer were read, with reads in flight for `in`.
   void read(std::uint64_t bytes, std::chrono::duration<double> in);
-  PeerFigures figures() const;  // but for `connected`
+  PeerFigures figures() const;  // without `connected`
 
  private:
   mutable std::mutex mutex_;

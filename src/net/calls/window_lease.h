@@ -1,4 +1,4 @@
-// How long the windows of one answer are open, as their reader knows. Any thread.
+// The lease of the windows of one answer, as their reader knows it. Any thread.
 #pragma once
 
 #include <chrono>
@@ -22,14 +22,14 @@ class WindowLease {
     const std::lock_guard lock(mutex_);
     return now >= asked_at_ + kSignEvery;
   }
-  // Notes a question that the reader sends now, and returns its number.
+  // Records a question that the reader sends now, and returns its number.
   std::uint64_t ask(Deadline now) {
     const std::lock_guard lock(mutex_);
     asked_at_ = now;
     return ++number_;
   }
-  // The peer has answered this question, so its lease began anew after the question was sent. Only the last question
-  // counts: the times of earlier ones are not kept.
+  // The peer has answered this question, so it restarted the lease after the question was sent. Only the last question
+  // counts, because the times of earlier ones are not kept.
   void renewed(std::uint64_t number) {
     const std::lock_guard lock(mutex_);
     if (number == number_) until_ = asked_at_ + kWindowLease;

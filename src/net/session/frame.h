@@ -1,9 +1,9 @@
 // The envelope of every message between daemons, all numbers little-endian:
 //   magic "WFT1" · kind u8 · zero u8 · epoch u16 · session u64 · counter u64 · payload · tag (16 bytes)
-// In a session the payload is encrypted with the sender's key, the counter being the nonce (ChaCha20-Poly1305, RFC
-// 8439), and `tag` authenticates all before it. A handshake is not encrypted: the tag of a hello is made with the
-// cluster's key; of its other frames it is zero, and what they say is proved inside. The whole fits into one message of
-// the transport. Pure: bytes in, views out. Every byte is hostile.
+// In a session the payload is encrypted with the sender's key and the counter as nonce (ChaCha20-Poly1305, RFC 8439),
+// and `tag` authenticates all bytes before it. Handshake frames are not encrypted. The tag of a hello is made with the
+// cluster's key. The tags of welcome and confirm are zero, because these frames hold proofs in their payload. A frame
+// fits into one message of the transport. Pure: bytes in, views out. Every byte is hostile.
 #pragma once
 
 #include <array>
@@ -27,27 +27,27 @@ enum class FrameKind : std::uint8_t { hello = 1, welcome = 2, confirm = 3, messa
 struct FrameHeader {
   FrameKind kind = FrameKind::message;
   std::uint16_t epoch = 0;    // of the session's keys
-  std::uint64_t session = 0;  // the receiver's number for it; 0 in a hello
-  std::uint64_t counter = 0;  // grows with each frame of a session and direction; 0 in a handshake
+  std::uint64_t session = 0;  // the receiver's number of the session; 0 in a hello
+  std::uint64_t counter = 0;  // grows with each frame of a direction; 0 in a handshake
 };
 
 using FrameTag = std::array<std::byte, kFrameTagBytes>;
 
 struct FrameView {
   FrameHeader header;
-  std::span<const std::byte> payload;        // as it came
+  std::span<const std::byte> payload;        // as received; encrypted, in a session
   std::span<const std::byte> authenticated;  // header and payload
   std::span<const std::byte> tag;
 
-  std::vector<std::byte> bytes() const;  // of the whole frame, copied
+  std::vector<std::byte> bytes() const;  // a copy of the whole frame
 };
 
-// A frame with a tag of zeros. The payload is at most kPayloadBytesMax.
+// Returns a frame with a tag of zeros. `payload` has at most kPayloadBytesMax bytes.
 std::vector<std::byte> make_frame(const FrameHeader& header, std::span<const std::byte> payload);
-// Where its tag goes.
+// The tag's place in a frame.
 std::span<std::byte> tag_of(std::span<std::byte> frame);
 
-// Errc::invalid for anything that make_frame would not make. Views into `bytes`.
+// Splits a frame; the views point into `bytes`. Errc::invalid if its size, magic, kind or zero byte is wrong.
 Result<FrameView> parse_frame(std::span<const std::byte> bytes);
 
 }  // namespace weft::net

@@ -9,7 +9,7 @@
 namespace weft::net {
 namespace {
 
-// All that was said before the proofs, as both sides know it.
+// The hello and the welcome without its proof, as both sides know them. Proofs and session keys are derived from these.
 class Transcript {
  public:
   Transcript(std::span<const std::byte> hello_payload, WelcomeMessage welcome) : hello_(hello_payload) {

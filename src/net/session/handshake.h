@@ -1,11 +1,12 @@
-// How two daemons prove to each other that they hold the cluster's key, and agree on the keys of a session:
+// The handshake: two daemons prove to each other that they hold the cluster's key, and agree on the keys of a session:
 //   caller -> hello: nonce, X25519 key, address     answerer -> welcome: nonce, X25519 key, proof
 //   caller -> confirm: proof                        then frames of the session, both ways
-// A hello's tag says that its maker held the cluster's key, and no more: it may be sent again by anybody.
-// The proofs are keyed with the cluster's key over all that was said, with a purpose for each side, so none can be sent
-// back or again. The session's keys come from the cluster's key and the X25519 agreement together: who learns the
-// cluster's key later can neither read nor forge frames of an earlier session, and who breaks X25519 still lacks the
-// cluster's key. Pure: frames in, frames out; one thread at a time. Who drives it bounds how many run and how long.
+// A hello's tag proves only that its maker held the cluster's key: anyone may replay a hello.
+// A proof is a hash of hello and welcome under the cluster's key, with a different purpose for each side, so that a
+// proof can be neither reflected nor replayed. The session's keys are derived from the cluster's key and the X25519
+// agreement together. An attacker who learns the cluster's key later can neither read nor forge frames of an earlier
+// session, and one who breaks X25519 still lacks the cluster's key. Pure: frames in, frames out; one thread at a time.
+// The caller limits concurrency and run time.
 #pragma once
 
 #include <cstdint>
@@ -22,26 +23,26 @@ namespace weft::net {
 
 inline constexpr std::uint16_t kWireVersion = 6;
 
-// Who we are in a handshake.
+// This node's side of one handshake.
 struct Self {
   Secret cluster_key;
   std::string node;           // 1 to limits::kNodeIdMax bytes
   EndpointAddress address;    // at most limits::kEndpointAddressMax bytes
-  std::uint64_t session = 0;  // our number for the session: random, not 0
+  std::uint64_t session = 0;  // this node's number of the session: random, not 0
 };
 
 class Caller {
  public:
   explicit Caller(Self self);
-  // The frame to begin with.
+  // The first frame to send.
   const std::vector<std::byte>& hello() const { return hello_; }
 
   struct Agreed {
     Session session;
-    std::vector<std::byte> confirm;  // the frame to answer with
+    std::vector<std::byte> confirm;  // the frame to send next
   };
-  // Errc::permission: the other does not hold the key, or it is this node itself. Errc::unsupported: another wire
-  // version. Errc::invalid: no welcome.
+  // Checks a welcome and makes the session. Errc::permission: the answerer does not hold the key, or is this node
+  // itself. Errc::unsupported: another wire version. Errc::invalid: not a welcome to this hello.
   Result<Agreed> welcomed(const FrameView& welcome) const;
 
  private:
@@ -50,17 +51,18 @@ class Caller {
   std::vector<std::byte> hello_;
 };
 
-// Whether it was made, as it is, by somebody who holds the key, now or long ago.
+// True if this hello was made, and is unchanged, by a holder of the key. It may be a replay.
 bool is_proved(const Secret& cluster_key, const FrameView& hello);
 
 class Answerer {
  public:
-  // Errc::invalid for what is no hello. The caller may be anybody until it confirms.
+  // Answers a hello. The caller is unproved until it confirms. Errc::invalid: not a hello. Errc::unsupported: another
+  // wire version. Errc::permission: its X25519 key is of low order.
   static Result<Answerer> answer(const Self& self, const FrameView& hello);
 
   const std::vector<std::byte>& welcome() const { return welcome_; }
   const EndpointAddress& caller_address() const { return caller_address_; }
-  // Errc::permission: the caller does not hold the key.
+  // Makes the session. Errc::permission: the caller does not hold the key.
   Result<Session> confirmed(const FrameView& confirm) const;
 
  private:

@@ -9,7 +9,7 @@
 namespace weft::net {
 namespace {
 
-// What hello and welcome have in common.
+// Checks the fields that hello and welcome share.
 template <class Table>
 Status check_opening(const Table& message, std::string_view what) {
   if (message->version() != kWireVersion)

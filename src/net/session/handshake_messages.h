@@ -1,4 +1,4 @@
-// The messages of a handshake as values. Decoding checks all that wire.fbs and handshake.h promise.
+// The messages of a handshake as values. Decoding checks every rule of wire.fbs and handshake.h.
 #pragma once
 
 #include <cstdint>

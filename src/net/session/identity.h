@@ -1,4 +1,4 @@
-// Who this end of every handshake is.
+// This node's identity in handshakes.
 #pragma once
 
 #include <string>

@@ -21,7 +21,7 @@ const unsigned char* raw(const std::byte* bytes) {
   return reinterpret_cast<const unsigned char*>(bytes);
 }
 
-// sodium_init fails only where the system has no randomness: nothing here may go on then.
+// Aborts if sodium_init fails, which happens only if the system has no randomness.
 void need_sodium() {
   static const bool ready = sodium_init() >= 0;
   if (!ready) sodium_misuse();

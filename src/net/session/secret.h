@@ -1,6 +1,6 @@
-// Keys and what is made with them. Includes libsodium in the .cc alone.
+// Keys, and the hashes and encryption that use them. Only the .cc includes libsodium.
 //
-// All of it is BLAKE2b with a key (RFC 7693), X25519 (RFC 7748), and ChaCha20-Poly1305 (RFC 8439), which encrypts.
+// Hashes are keyed BLAKE2b (RFC 7693), key agreement is X25519 (RFC 7748), encryption is ChaCha20-Poly1305 (RFC 8439).
 #pragma once
 
 #include <array>
@@ -17,7 +17,7 @@ namespace weft::net {
 
 inline constexpr std::size_t kSecretBytes = 32;
 
-// A key in memory: wiped when it goes.
+// A key in memory. The destructor wipes it.
 class Secret {
  public:
   Secret() = default;
@@ -33,31 +33,32 @@ class Secret {
 
 using Bytes32 = std::array<std::byte, 32>;
 
-// The cluster's key, from a file of 32 to 4,096 bytes that only its owner can read. Errc::permission: others can read
-// it, or it belongs to somebody else; Errc::invalid: its size.
+// Reads the cluster's key from a file of 32 to 4,096 bytes. Errc::permission if its mode gives access to group or
+// others, or its owner is neither this user nor root. Errc::invalid for another size, or not a regular file.
 Result<Secret> read_cluster_key(const std::string& path);
 
-// What all `parts` say, under a key and a purpose: equal only where all of them are. Parts cannot run into each other.
+// Returns the hash of `purpose` and `parts` under a key. Each part is hashed with its length, so no two lists of parts
+// hash alike.
 Bytes32 keyed_hash(const Secret& key, std::string_view purpose, std::span<const std::span<const std::byte>> parts);
 Secret derive(const Secret& key, std::string_view purpose, std::span<const std::span<const std::byte>> parts);
 bool equal_in_constant_time(std::span<const std::byte> a, std::span<const std::byte> b);
 Bytes32 random_bytes();
 
 inline constexpr std::size_t kSealBytes = 16;
-// Encrypts `text` in its place; `seal` is what proves it and `beside`, which stays as it is. No number is used twice
+// Encrypts `text` in place. `seal` authenticates it and `beside`, which stays plain. A number must not be used twice
 // with one key.
 void seal_text(const Secret& key, std::uint64_t number, std::span<const std::byte> beside, std::span<std::byte> text,
                std::span<std::byte, kSealBytes> seal);
-// What was sealed. Errc::permission: not under this key and number, or changed since.
+// Returns the plain text. Errc::permission if it was not sealed under this key and number, or was changed since.
 Result<std::vector<std::byte>> open_text(const Secret& key, std::uint64_t number, std::span<const std::byte> beside,
                                          std::span<const std::byte> text, std::span<const std::byte, kSealBytes> seal);
 
-// A pair for one handshake.
+// A key pair for one handshake.
 class EphemeralKey {
  public:
   EphemeralKey();
   const Bytes32& public_part() const { return public_; }
-  // Errc::permission when `theirs` is a point of low order: the shared secret would be known to all.
+  // Errc::permission if `theirs` is a point of low order: the shared secret would be public.
   Result<Secret> agree(const Bytes32& theirs) const;
 
  private:

@@ -30,7 +30,7 @@ Result<std::vector<std::byte>> Session::seal(FrameKind kind, std::span<const std
   return frame;
 }
 
-// The next epoch's key is tried, and kept only when the tag is right: nobody else can make the keys roll.
+// Tries the next epoch's key, and keeps it only if the tag is right. So only the peer can make the keys roll.
 Result<std::vector<std::byte>> Session::open(const FrameView& frame) {
   const bool rolls =
       frame.header.epoch == static_cast<std::uint16_t>(receiving_.epoch() + 1) && frame.header.epoch != 0;

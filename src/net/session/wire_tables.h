@@ -1,4 +1,4 @@
-// Messages of wire.fbs in bytes, and back: what every kind of them needs.
+// Helpers that encode and decode the messages of wire.fbs.
 #pragma once
 
 #include <flatbuffers/flatbuffers.h>
@@ -46,7 +46,7 @@ inline std::vector<std::byte> finished(flatbuffers::FlatBufferBuilder& builder) 
   return {bytes.begin(), bytes.end()};
 }
 
-// A payload as a table, verified, in memory that is aligned for it.
+// A payload as a verified table, copied to aligned memory.
 template <class Table>
 class Decoded {
  public:
@@ -63,7 +63,7 @@ class Decoded {
   const Table* operator->() const { return flatbuffers::GetRoot<Table>(bytes()); }
 
  private:
-  static constexpr unsigned kTablesMax = 80;  // an answer with all the windows that one may have
+  static constexpr unsigned kTablesMax = 80;  // enough for an answer with kAnswerWindowsMax windows
   const std::uint8_t* bytes() const { return reinterpret_cast<const std::uint8_t*>(memory_.data()); }
   std::vector<std::uint64_t> memory_;
 };

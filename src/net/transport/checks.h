@@ -1,4 +1,4 @@
-// What every transport checks before anything leaves.
+// Argument checks that every transport makes before it queues a message or a read.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +10,7 @@
 namespace weft::net {
 
 Status check_message(std::span<const std::byte> message);
-// Errc::permission when the range is not in the window, Errc::invalid when it does not fit into the landing.
+// Errc::permission if the range is not in the window, Errc::invalid if it does not fit into the landing.
 Status check_read(const RemoteWindow& window, std::uint64_t offset, const Landing& landing, std::size_t at,
                   std::size_t length);
 

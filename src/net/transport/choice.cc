@@ -1,4 +1,4 @@
-// Chooses the provider of a transport, and says which ones it passed over.
+// Chooses the provider of a transport, and reports the providers that it passed over.
 #include <fmt/core.h>
 #include <linux/capability.h>
 #include <sys/resource.h>
@@ -24,9 +24,8 @@ namespace {
 
 constexpr std::string_view kAuto = "auto", kAutoTcp = "auto-tcp";
 
-// libfabric reads its settings at the first fi_getinfo. Its cache keeps memory registered, for any access, after it was
-// closed: with the cache a peer could write to windows, and read them when they are closed. Its providers over TCP keep
-// messages with tags, of which there are none among ours, for later, and crash over it.
+// Disables libfabric's registration cache. libfabric reads this setting at the first fi_getinfo. The cache keeps memory
+// registered, for any access, after a registration was closed: a peer could write to windows, and read closed ones.
 void prepare_libfabric() {
   static std::once_flag once;
   std::call_once(once, [] { ::setenv("FI_MR_CACHE_MONITOR", "disabled", 1); });
@@ -38,7 +37,7 @@ bool may_lock_any_memory() {
   return ::syscall(SYS_capget, &header, sets.data()) == 0 && (sets[0].effective & (1U << CAP_IPC_LOCK)) != 0;
 }
 
-// Hardware reads and writes locked memory alone. With a low limit the transport would start, and then reach nobody.
+// Hardware reads and writes only locked memory. With a low limit the transport would start, but reach no peer.
 Status check_locked_memory_limit() {
   rlimit limit{};
   if (::getrlimit(RLIMIT_MEMLOCK, &limit) != 0 || limit.rlim_cur >= limits::kLockedMemoryMin || may_lock_any_memory())
@@ -69,7 +68,7 @@ Result<std::unique_ptr<Transport>> open_with(const std::string& provider, const 
   return net::FabricTransport::open(std::move(wire), options.receiver, std::move(passed_over));
 }
 
-// The RDMA devices of this host, such as "mlx5_0, mlx5_1".
+// Returns the RDMA devices of this host, such as "mlx5_0, mlx5_1".
 std::string rdma_devices() {
   std::string names;
   std::error_code none;

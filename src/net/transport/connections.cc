@@ -13,10 +13,10 @@
 namespace weft::net {
 namespace {
 
-constexpr std::size_t kPosted = 64;   // operations on a connection
-constexpr std::size_t kReceives = 4;  // the most on a connection
+constexpr std::size_t kPosted = 64;   // operations in flight on a connection
+constexpr std::size_t kReceives = 4;  // posted on a connection, at most
 constexpr std::size_t kSharedReceives = 64;
-constexpr std::size_t kDiallers = 4;  // verbs blocks them for up to 2 s where nobody answers
+constexpr std::size_t kDiallers = 4;  // threads; verbs blocks one for up to 2 s if the peer does not answer
 constexpr auto kRestMin = std::chrono::milliseconds(100), kRestMax = std::chrono::milliseconds(500);
 
 void forget_port(void* address) {
@@ -37,7 +37,8 @@ Result<std::unique_ptr<Connections>> Connections::open(InfoPtr info) {
   return made;
 }
 
-// Without a receive context libfabric's net (1.17) crashes at a message with a tag, which anybody may send.
+// Makes one receive context for all connections. Without it libfabric's net (1.17) crashes on a message with a tag,
+// which any host may send.
 Status Connections::share_receives() {
   WEFT_TRY(receives_, make_fid<fid_ep>("a receive context", [this](fid_ep** out) {
              return fi_srx_context(domain_->domain.get(), domain_->info->rx_attr, out, nullptr);
@@ -52,7 +53,7 @@ Connections::~Connections() {
   close();
 }
 
-// Several peers of the transport may be one line.
+// Half of the queue, because several peers of the transport may share one line.
 std::size_t Connections::posted_max() const {
   return domain_->info->tx_attr->size / 2;
 }
@@ -136,7 +137,7 @@ std::uint64_t Connections::failures(Route& route) const {
 
 void Connections::completed(ConnectionId id, bool well, std::size_t received) {
   const std::lock_guard lock(mutex_);
-  if (!well) events_due_ = true;  // they may say more
+  if (!well) events_due_ = true;  // the event may have the error number
   Connection* const connection = find(id);
   if (connection == nullptr) return;
   if (!well) return break_off(*connection);
@@ -185,7 +186,7 @@ void Connections::drop(Connection& connection) {
   if (!connection.up) count_new(connection, -1);
 }
 
-// The progress thread closes it.
+// Marks a connection for closing; the progress thread closes it.
 void Connections::break_off(Connection& connection, int failure) {
   if (connection.failure == 0) connection.failure = failure;
   connection.broken = any_broken_ = true;
@@ -243,7 +244,7 @@ void Connections::dial(Line& line) {
   break_off(*line.connection, -failed);
 }
 
-// From this node's host, at any port, to the peer.
+// Returns the info of an endpoint that connects from this node's host, at any port, to the peer.
 Result<InfoPtr> Connections::info_for(const Line& line) const {
   InfoPtr info(fi_dupinfo(domain_->info.get()));
   void* const to = std::malloc(line.address.size());  // fi_freeinfo frees it
@@ -252,7 +253,7 @@ Result<InfoPtr> Connections::info_for(const Line& line) const {
   std::free(info->dest_addr);
   info->dest_addr = to;
   info->dest_addrlen = line.address.size();
-  info->rx_attr->size = 1;  // it learns of its end by that, and receives nothing
+  info->rx_attr->size = 1;  // gets no message, and fails when the connection ends
   if (info->src_addr != nullptr) forget_port(info->src_addr);
   return info;
 }

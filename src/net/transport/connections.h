@@ -1,9 +1,10 @@
-// Connections of our own (FI_EP_MSG) to all peers: of verbs, net and tcp. They are made when there is something to
-// send, kept alive, and made anew after a pause that grows when they fail. A peer is usable again within 5 s of the end
-// of whatever was in the way.
+// A wire of connections (FI_EP_MSG) to all peers, for the providers verbs, net and tcp. A connection is made when there
+// is something to send, and kept alive. A failed connection is replaced after a pause that grows with each failure. A
+// peer is usable again within 5 s after the cause of the failure has gone.
 //
-// Why not libfabric's reliable datagrams over verbs and tcp (ofi_rxm): 1.17 keeps a connection that is in error, so a
-// peer that was out of reach for long stays so; and it crashes when a peer disconnects at the wrong moment.
+// Why not libfabric's reliable datagrams over verbs and tcp (ofi_rxm): version 1.17 keeps a connection that is in
+// error, so a peer that was unreachable for a long time stays unreachable. It also crashes if a peer disconnects at the
+// wrong moment.
 #pragma once
 
 #include <atomic>
@@ -52,11 +53,11 @@ class Connections final : public Wire {
 
   Status share_receives();
   Result<std::unique_ptr<Connection>> make(fi_info& info, Line* line);
-  // A dialler's:
+  // Called by a dialler thread:
   void run_dialler();
   void dial(Line& line);
   Result<InfoPtr> info_for(const Line& line) const;
-  // The progress thread's (connections_look.cc):
+  // Called by the progress thread (connections_look.cc):
   void accept_callers();
   void accept(fi_info& caller);
   void read_events();
@@ -77,25 +78,25 @@ class Connections final : public Wire {
 
   std::unique_ptr<Domain> domain_;
   FidPtr<fid_eq> events_;    // of all connections
-  FidPtr<fid_ep> receives_;  // for all connections, with providers over TCP
+  FidPtr<fid_ep> receives_;  // receive context of all connections; null unless the provider is over TCP
   std::unique_ptr<Listener> listener_;
   Owner* owner_ = nullptr;
-  bool events_due_ = true;  // the progress thread's, as the next two
+  bool events_due_ = true;  // used by the progress thread only, as the next two
   Clock::time_point looked_at_{};
-  std::deque<std::unique_ptr<Connection>> closed_;  // kept until no completion can name them any more
+  std::deque<std::unique_ptr<Connection>> closed_;  // kept until all their completions have been read
 
   mutable std::mutex mutex_;
-  std::map<EndpointAddress, std::shared_ptr<Line>> lines_;       // guarded by mutex_, as all that follows
-  std::map<ConnectionId, std::unique_ptr<Connection>> callers_;  // that others have made
+  std::map<EndpointAddress, std::shared_ptr<Line>> lines_;       // guarded by mutex_, as the members below
+  std::map<ConnectionId, std::unique_ptr<Connection>> callers_;  // made by other nodes
   std::unordered_map<ConnectionId, Connection*> by_id_;
   std::unordered_map<const fid*, Connection*> by_endpoint_;
   ConnectionId next_ = 1;
-  std::atomic<std::size_t> new_{0};  // connections that were never up; changed with mutex_ held
-  std::size_t half_open_ = 0;        // those of them that others have made
+  std::atomic<std::size_t> new_{0};  // connections that are not up yet; changed with mutex_ held
+  std::size_t half_open_ = 0;        // the part of new_ that other nodes have made
   bool any_broken_ = false;
   std::deque<std::shared_ptr<Line>> to_dial_;
   bool ending_ = false;
-  std::condition_variable changed_;  // there is a line to dial, or the end
+  std::condition_variable changed_;  // to_dial_ or ending_ has changed
   std::vector<std::thread> diallers_;
 };
 

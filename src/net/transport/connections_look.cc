@@ -1,4 +1,4 @@
-// The progress thread looks after connections between completions: callers, events, keep-alive, broken connections.
+// The work of the progress thread on connections, between completions: callers, events, keep-alive, broken connections.
 #include <rdma/fi_errno.h>
 
 #include <algorithm>
@@ -13,17 +13,17 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr std::size_t kWatches = 1;  // receives that wake this thread when their connection ends
+constexpr std::size_t kWatches = 1;  // receives that fail, and so wake this thread, when their connection ends
 constexpr auto kBetweenLooks = milliseconds(250);
-// Another attempt begins then, without the pauses of this one. Behind a full queue of a slow link an answer takes
-// seconds.
+// After this time a new attempt starts, without the growing pauses that TCP makes in the old one. Behind a full queue
+// of a slow link an answer takes seconds.
 constexpr auto kConnectMax = kSilenceMax / 2;
 constexpr auto kPulseEvery = milliseconds(2'000);
 constexpr auto kCallerSilenceMax = 2 * kSilenceMax;
 constexpr auto kCallerConnectMax = kSilenceMax / 2;
-constexpr auto kUnusedMax = milliseconds(10'000);      // of a line that no peer of the transport needs any more
-constexpr auto kGoodAfter = milliseconds(1'000);       // a connection that held so long was none that fails at once
-constexpr auto kCompletionsMax = milliseconds(5'000);  // in which all completions of a closed connection were read
+constexpr auto kUnusedMax = milliseconds(10'000);  // a line without peers of the transport is kept for so long
+constexpr auto kGoodAfter = milliseconds(1'000);   // a connection that was up for so long is replaced without a pause
+constexpr auto kCompletionsMax = milliseconds(5'000);  // all completions of a closed connection are read within
 
 }  // namespace
 
@@ -64,8 +64,8 @@ void Connections::accept(fi_info& caller) {
   break_off(connection);
 }
 
-// The caller that has said nothing for longest goes when there are too many; if it is a peer, it comes back.
-// False: too many have called that are not connected yet.
+// Makes room for another caller: if there are too many, closes the connection whose last message is the oldest. A peer
+// would reconnect. False if too many callers are half open.
 bool Connections::make_room() {
   const std::lock_guard lock(mutex_);
   if (half_open_ >= limits::kPeerConnectionsHalfOpenMax) return false;
@@ -118,7 +118,7 @@ void Connections::keep_alive(Connection& connection, Clock::time_point now) {
   if (now < connection.pulsed + kPulseEvery) return;
   const iovec no_bytes{&connection.pulse, connection.number};
   const fi_msg nothing{&no_bytes, nullptr, 1, FI_ADDR_UNSPEC, &connection.pulse, connection.number};
-  // TCP's providers would tell as soon as the message is in a socket.
+  // FI_DELIVERY_COMPLETE, because providers over TCP otherwise complete a send once the message is in a socket.
   const long failed =
       fi_sendmsg(connection.endpoint.get(), &nothing, FI_COMPLETION | FI_DELIVERY_COMPLETE | FI_REMOTE_CQ_DATA);
   connection.pulsing = failed == 0;
@@ -132,7 +132,7 @@ void Connections::look_at_callers(Clock::time_point now) {
     if (now - caller->heard > (caller->up ? kCallerSilenceMax : kCallerConnectMax)) break_off(*caller);
 }
 
-// What was in flight on a connection ends when it is closed.
+// Closes broken connections, which ends their operations in flight.
 void Connections::close_broken() {
   std::vector<std::unique_ptr<Connection>> broken;
   {

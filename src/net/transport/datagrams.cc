@@ -50,7 +50,7 @@ Status Datagrams::make_endpoint() {
   return {};
 }
 
-// A peer's share of the endpoint's room, so that a peer that does not answer leaves some to the others.
+// A quarter of the endpoint's queue, so that a peer that does not answer leaves space for others.
 std::size_t Datagrams::posted_max() const {
   return std::max<std::size_t>(4, domain_->info->tx_attr->size / 4);
 }
@@ -71,7 +71,7 @@ long Datagrams::post(Route& route, Operation& operation) {
   return post_to(endpoint(), static_cast<DatagramRoute&>(route).address(), operation);
 }
 
-// The endpoint lives as long as there are receives: what failed is tried again.
+// Reports each failure as -FI_EAGAIN, so that the caller tries again: the endpoint outlives its receives.
 long Datagrams::post_receive(MessageOperation& receive) {
   return post_receive_on(endpoint(), receive) == 0 ? 0 : -FI_EAGAIN;
 }

@@ -1,4 +1,4 @@
-// One endpoint of reliable datagrams for all peers: of providers that have no connections (efa, cxi, psm).
+// A wire of one reliable-datagram endpoint for all peers, for providers without connections (efa, cxi, psm).
 #pragma once
 
 #include <memory>

@@ -10,7 +10,7 @@
 namespace weft::net {
 namespace {
 
-constexpr std::size_t kQueueEntries = 8192;  // rxe, for one, has at most 32,767
+constexpr std::size_t kQueueEntries = 8192;  // rxe, for example, allows at most 32,767
 constexpr std::size_t kBlockBuffers = 32;
 
 Result<std::uint64_t> random_key(std::size_t key_bytes) {
@@ -20,10 +20,11 @@ Result<std::uint64_t> random_key(std::size_t key_bytes) {
   return key_bytes >= sizeof key ? key : key & ((std::uint64_t{1} << (8 * key_bytes)) - 1);
 }
 
-// Memory that was asked for and never written to has none. That of windows has been read in (weft/window_memory.h).
+// Touches each page: fresh memory has no physical pages to register. Window memory needs no touch, because it has been
+// read in (weft/window_memory.h).
 void take_pages(std::span<const std::byte> memory) {
   const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
-  auto* const bytes = const_cast<volatile std::byte*>(memory.data());  // ours to write to: something will land there
+  auto* const bytes = const_cast<volatile std::byte*>(memory.data());  // writable: it is a landing or a message buffer
   for (std::size_t at = 0; at < memory.size(); at += page) bytes[at] = bytes[at];
   if (!memory.empty()) bytes[memory.size() - 1] = bytes[memory.size() - 1];
 }

@@ -1,4 +1,4 @@
-// What all endpoints of a transport share, the memory that is registered with it, and the buffers of messages.
+// The libfabric objects that all endpoints of a transport share, memory registration, and message buffers.
 #pragma once
 
 #include <rdma/fi_cm.h>
@@ -19,13 +19,13 @@
 
 namespace weft::net {
 
-// One for all peers, so a window can be read on any connection by who knows its key. libfabric's verbs provider has
-// nothing narrower (1.17, and its main branch of August 2026): it makes no memory windows (ibv_alloc_mw), and a
-// protection domain (ibv_alloc_pd) only with a fid_domain, which has completion queues of its own. One for each peer
-// would mean a queue, message buffers and a registration of each window for each peer. Members are closed from the last
-// to the first.
+// One domain serves all peers, so a peer that knows the key of a window can read it over any connection. libfabric's
+// verbs provider has nothing narrower (1.17, and its main branch of August 2026): it makes no memory windows
+// (ibv_alloc_mw), and a protection domain (ibv_alloc_pd) only with a fid_domain, which has completion queues of its
+// own. A domain for each peer would mean a queue, message buffers and a registration of each window for each peer.
+// Members are closed from the last to the first.
 struct Domain {
-  // Errc::unsupported when its completion queue cannot be waited for on a descriptor.
+  // Errc::unsupported if its completion queue has no descriptor to wait on.
   static Result<std::unique_ptr<Domain>> open(InfoPtr info);
 
   bool needs(std::uint64_t mr_mode) const { return (info->domain_attr->mr_mode & static_cast<int>(mr_mode)) != 0; }
@@ -35,25 +35,25 @@ struct Domain {
   FidPtr<fid_fabric> fabric;
   FidPtr<fid_domain> domain;
   FidPtr<fid_cq> queue;
-  std::atomic<std::uint64_t> registered{0};     // bytes that are registered now
-  std::atomic<std::uint64_t> registrations{0};  // that were ever made
+  std::atomic<std::uint64_t> registered{0};     // bytes currently registered
+  std::atomic<std::uint64_t> registrations{0};  // total since the start
   fid_ep* bound_to = nullptr;  // the endpoint that memory is bound to, if the provider needs FI_MR_ENDPOINT
 };
 
-// The address of an endpoint, or of one that listens.
+// Returns the local address of an endpoint, active or listening.
 Result<EndpointAddress> address_of(fid& endpoint);
 
-// Closes a region, and counts its bytes no more. The domain outlives it.
+// Closes a memory region and subtracts its bytes from Domain::registered. The domain outlives the region.
 struct CloseRegion {
   Domain* domain = nullptr;
   std::size_t bytes = 0;
   void operator()(fid_mr* region) const;
 };
 
-// Memory that libfabric knows. Without a registration where the provider needs none for local use.
+// Memory that is registered with libfabric. Empty if the provider needs no registration for local access.
 class Registration {
  public:
-  // `access`: FI_SEND | FI_RECV, FI_READ (reads land here) or FI_REMOTE_READ (peers read here, by a random key).
+  // `access`: FI_SEND | FI_RECV, FI_READ (a landing) or FI_REMOTE_READ (a window, with a random key).
   static Result<Registration> make(Domain& domain, std::span<const std::byte> memory, std::uint64_t access);
   Registration() = default;
 
@@ -71,12 +71,12 @@ struct MessageBuffer {
   void* descriptor = nullptr;
 };
 
-// Message buffers, registered in blocks when they are first needed, and kept. Not thread-safe.
+// A pool of message buffers. It grows in registered blocks, as needed, and never shrinks. Not thread-safe.
 class MessageBuffers {
  public:
   MessageBuffers(Domain& domain, std::size_t most) : domain_(domain), most_(most) {}
 
-  // Nothing when all are taken, or memory cannot be registered.
+  // Nothing if all buffers are in use, or memory cannot be registered.
   std::optional<MessageBuffer> take();
   void give_back(const MessageBuffer& buffer) { free_.push_back(buffer); }
   void close_registrations();

@@ -17,7 +17,7 @@ Result<FidPtr<fid_eq>> open_events(fid_fabric* fabric, fi_wait_obj wait) {
 }
 
 bool read_event(fid_eq* queue, int patience_ms, Event& event) {
-  alignas(fi_eq_cm_entry) std::array<std::byte, 512> room{};  // with what the other end may have sent along
+  alignas(fi_eq_cm_entry) std::array<std::byte, 512> room{};  // includes data of the other end
   const ssize_t length = patience_ms > 0 ? fi_eq_sread(queue, &event.kind, room.data(), room.size(), patience_ms, 0)
                                          : fi_eq_read(queue, &event.kind, room.data(), room.size(), 0);
   if (length == -FI_EAVAIL) {

@@ -1,4 +1,4 @@
-// libfabric's objects as owners, and its codes as Errors.
+// Owning pointers for libfabric's objects, and its error codes as Errors.
 #pragma once
 
 #include <rdma/fabric.h>
@@ -12,7 +12,7 @@
 
 namespace weft::net {
 
-// Closes any of libfabric's objects.
+// Closes an object of libfabric of any type.
 struct CloseFid {
   template <class Object>
   void operator()(Object* object) const {
@@ -22,10 +22,11 @@ struct CloseFid {
 template <class Object>
 using FidPtr = std::unique_ptr<Object, CloseFid>;
 
-// "WHAT: what libfabric says", with the Errc that fits. `code` is negative, as libfabric's calls return it.
+// Returns an error "WHAT: TEXT" with libfabric's text of `code` and the Errc that fits. `code` may have either sign:
+// libfabric's calls return negative numbers, its queues positive ones.
 Error fabric_error(long code, std::string_view what);
 
-// Calls one of libfabric's makers, such as fi_domain, and owns what it made.
+// Calls a libfabric function that makes an object, such as fi_domain, and owns the object.
 template <class Object, class Make>
 Result<FidPtr<Object>> make_fid(std::string_view what, Make make) {
   Object* made = nullptr;

@@ -1,4 +1,4 @@
-// The threads of a FabricTransport: read completions, hand out messages, post what had to wait.
+// The threads of a FabricTransport: they read completions, pass messages to the receiver, and post waiting operations.
 #include <fmt/core.h>
 #include <rdma/fi_errno.h>
 
@@ -12,8 +12,8 @@
 namespace weft::net {
 namespace {
 
-constexpr int kSleepMs = 1000;   // at most: a lost wake-up costs no more
-constexpr int kRetryMsMax = 64;  // where libfabric said "later", and nothing else will wake us
+constexpr int kSleepMs = 1000;   // bounds the cost of a lost wake-up
+constexpr int kRetryMsMax = 64;  // between attempts after -FI_EAGAIN, which no event ends
 constexpr std::size_t kCompletionsAtOnce = 64;
 
 }  // namespace
@@ -38,7 +38,7 @@ bool FabricTransport::after_receiving(std::function<void()> job) {
   return true;
 }
 
-// Until the end, or until there is a job.
+// Makes progress until the transport ends or a job is queued.
 void FabricTransport::make_progress() {
   std::array<fi_cq_data_entry, kCompletionsAtOnce> entries;
   while (!ending_) {
@@ -69,7 +69,7 @@ void FabricTransport::make_changes() {
 }
 
 void FabricTransport::between_progress(const std::function<void()>& change) {
-  std::unique_lock lock(changing_);  // also of changes that nobody else makes
+  std::unique_lock lock(changing_);  // also while this thread runs `change` itself
   if (!progresses_ || std::this_thread::get_id() == progress_thread_) return change();
   Change mine{change};
   changes_.push_back(&mine);
@@ -141,7 +141,7 @@ void FabricTransport::post_receive(std::shared_ptr<MessageOperation> operation) 
     receive_buffers_.give_back(receive.buffer);
 }
 
-// True when nothing has to be tried again.
+// Posts the waiting receives and operations. True if none has to be tried again.
 bool FabricTransport::submit_waiting() {
   for (auto& receive : std::exchange(unposted_receives_, {})) post_receive(std::move(receive));
   const std::lock_guard lock(mutex_);
@@ -151,7 +151,8 @@ bool FabricTransport::submit_waiting() {
          std::all_of(peers_.begin(), peers_.end(), [](const auto& peer) { return peer.second.waiting.empty(); });
 }
 
-// The thread may sleep by now: what waits is tried again by nobody else, not even when a connection is made.
+// Wakes the progress thread if the operation has to wait: only that thread tries it again, and a new connection alone
+// does not wake it.
 void FabricTransport::submit(Peer& peer, std::shared_ptr<Operation> operation) {
   const bool posted = peer.waiting.empty() && post(peer, operation);
   if (!posted) peer.waiting.push_back(std::move(operation));
@@ -172,7 +173,7 @@ bool FabricTransport::post(Peer& peer, const std::shared_ptr<Operation>& operati
   return true;
 }
 
-// The end of a send or a read: counted, its buffer given back, its waiter told.
+// Ends a send or a read: counts it, and returns the send's buffer or wakes the waiter of the read.
 void FabricTransport::end(Operation& operation, Status outcome) {
   if (operation.kind == OperationKind::send) {
     send_buffers_.give_back(static_cast<MessageOperation&>(operation).buffer);

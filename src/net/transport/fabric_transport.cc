@@ -59,7 +59,7 @@ Status FabricTransport::start() {
   return {};
 }
 
-// Endpoints go before the buffers of what is still in flight: until then libfabric may write to them.
+// Endpoints are closed before the buffers of operations in flight are freed: until then libfabric may write to them.
 FabricTransport::~FabricTransport() {
   ending_ = true;
   wake();
@@ -73,7 +73,8 @@ FabricTransport::~FabricTransport() {
   peers_.clear();
 }
 
-// Memory that is bound to an endpoint is closed before it.
+// Closes the registrations of landings and message buffers. Memory that is bound to an endpoint must be closed before
+// the endpoint.
 void FabricTransport::close_registrations() {
   const auto close = [](Operation& operation) {
     if (operation.kind == OperationKind::read) static_cast<ReadOperation&>(operation).landing().registration().close();
@@ -103,7 +104,7 @@ std::uint64_t FabricTransport::pinned_bytes() const {
   return wire_->domain().needs(FI_MR_LOCAL) ? wire_->domain().registered.load() : 0;
 }
 
-// Addresses of one provider are of one length; socket addresses also begin with the same family.
+// All addresses of a provider have the same length. Socket addresses also begin with the same family.
 Status FabricTransport::check_address(std::span<const std::byte> address) const {
   const EndpointAddress& own = wire_->address();
   const std::uint32_t format = wire_->domain().info->addr_format;

@@ -1,5 +1,6 @@
-// The transport over libfabric: posts operations, and reads their completions on a thread of its own. Two threads take
-// turns at that: who has heard a call goes on with it at once, where to wake another for it would take longer.
+// The transport over libfabric: posts operations, and reads their completions on threads of its own. Two threads take
+// turns. The thread that has received a call can answer it at once (after_receiving) while the other reads completions;
+// to wake a worker would take longer.
 #pragma once
 
 #include <array>
@@ -23,8 +24,8 @@ class FabricTransport final : public Transport, private Wire::Owner {
  public:
   static Result<std::unique_ptr<Transport>> open(std::unique_ptr<Wire> wire, Receiver receiver,
                                                  std::vector<PassedOver> passed_over = {});
-  // Runs it while no progress is made, and returns when it is done. What windows peers may read changes there alone:
-  // libfabric 1.17's net looks a key up without the lock that registering and closing memory take.
+  // Runs `change` while no thread makes progress, and returns when it is done. Windows are opened and closed only
+  // there: libfabric 1.17's net looks up a key without the lock that registering and closing memory take.
   void between_progress(const std::function<void()>& change);
   FabricTransport(std::unique_ptr<Wire> wire, Receiver receiver, std::vector<PassedOver> passed_over);
   ~FabricTransport() override;
@@ -48,8 +49,8 @@ class FabricTransport final : public Transport, private Wire::Owner {
                                             std::size_t length) override;
 
  private:
-  // Operations to one peer go out in order. What libfabric does not take yet waits here, so a peer that does not answer
-  // holds up nobody else.
+  // Operations to one peer go out in order. Those that libfabric cannot take yet wait here, so that a peer that does
+  // not answer delays no other peer.
   struct Peer {
     std::shared_ptr<Route> route;
     std::deque<std::shared_ptr<Operation>> waiting;
@@ -58,14 +59,14 @@ class FabricTransport final : public Transport, private Wire::Owner {
   };
 
   Status start();
-  std::shared_ptr<Route> route_of(PeerId peer) const;  // null: not known, or removed
+  std::shared_ptr<Route> route_of(PeerId peer) const;  // null: unknown or removed
   void receive_on(ConnectionId connection, std::size_t count) override;
   void wake() override { fi_cq_signal(wire_->domain().queue.get()); }
   void close_registrations();
   Status check_address(std::span<const std::byte> address) const;
   // fabric_progress.cc:
   void run();
-  // The progress thread's:
+  // Called by the progress thread:
   void make_progress();
   void make_changes();
   void drain_error();
@@ -77,20 +78,20 @@ class FabricTransport final : public Transport, private Wire::Owner {
 
   // With mutex_ held:
   void submit(Peer& peer, std::shared_ptr<Operation> operation);
-  bool post(Peer& peer, const std::shared_ptr<Operation>& operation);  // false: not now
+  bool post(Peer& peer, const std::shared_ptr<Operation>& operation);  // false: try again later
   void end(Operation& operation, Status outcome);
 
   const std::unique_ptr<Wire> wire_;
   const std::string provider_;
   const Receiver receiver_;
   const std::vector<PassedOver> passed_over_;
-  const bool needs_progress_;        // the provider moves only when it is called
-  std::mutex turn_;                  // whose it is, makes progress
-  std::atomic<int> standing_by_{0};  // threads that wait for it
+  const bool needs_progress_;        // the provider makes progress only when it is called
+  std::mutex turn_;                  // its holder is the progress thread
+  std::atomic<int> standing_by_{0};  // threads that wait for turn_
   MessageBuffers receive_buffers_;   // guarded by turn_, as the next three
   std::vector<std::shared_ptr<MessageOperation>> unposted_receives_;
   int retry_ms_ = 1;
-  std::function<void()> job_;  // of who has the turn, which ends with it
+  std::function<void()> job_;  // the progress thread releases turn_, then runs it
 
   mutable std::mutex mutex_;
   MessageBuffers send_buffers_;                                            // guarded by mutex_
@@ -105,7 +106,7 @@ class FabricTransport final : public Transport, private Wire::Owner {
   std::mutex changing_;
   std::condition_variable changed_;
   std::deque<Change*> changes_;          // guarded by changing_
-  std::atomic<bool> progresses_{false};  // the thread will make what is put there
+  std::atomic<bool> progresses_{false};  // a progress thread will run changes_
   std::atomic<std::thread::id> progress_thread_{};
   std::atomic<bool> ending_{false};
   std::array<std::thread, 2> threads_;

@@ -1,4 +1,4 @@
-// Memory that reads land in, and who still reads into it.
+// Landings with a count of the reads that may still write to them.
 #pragma once
 
 #include <atomic>
@@ -11,7 +11,7 @@
 
 namespace weft::net {
 
-// The part of a landing that every transport has. Any thread.
+// The base of the landings of every transport. Any thread.
 class CountedLanding : public Landing {
  public:
   CountedLanding(std::span<std::byte> memory, std::shared_ptr<const void> owner)
@@ -26,7 +26,7 @@ class CountedLanding : public Landing {
   std::atomic<int> uses_{0};
 };
 
-// Held by each read that may write to the landing, from before it is asked for until it is over.
+// A counted use of a landing. A read holds a use from before it is posted until its end.
 class LandingUse {
  public:
   LandingUse() = default;

@@ -34,7 +34,8 @@ const std::shared_ptr<Landing>& LandingBuffer::landing() const {
 namespace net {
 namespace {
 
-constexpr std::chrono::milliseconds kLook{20};  // at what is set aside: nobody tells when a read is over
+// Pause between checks of the buffers set aside, because the end of their reads is not signalled.
+constexpr std::chrono::milliseconds kLook{20};
 
 }  // namespace
 

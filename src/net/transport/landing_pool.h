@@ -1,4 +1,4 @@
-// Buffers that reads land in, registered once and lent out one at a time. Any thread.
+// A pool of landing buffers, registered once and lent out one at a time. Any thread.
 #pragma once
 
 #include <condition_variable>
@@ -13,14 +13,14 @@ namespace weft::net {
 
 class LandingPool : public std::enable_shared_from_this<LandingPool> {
  public:
-  // `transport` outlives all that is lent.
+  // `transport` outlives all lent buffers.
   explicit LandingPool(Transport& transport) : transport_(transport) {}
 
-  // Errc::busy when none was free by the deadline.
+  // Errc::busy if no buffer was free by the deadline.
   Result<LandingBuffer> take(Deadline deadline);
   void give_back(std::shared_ptr<Landing> buffer);
   std::size_t aside() const;
-  void close();  // keeps none any more: the transport ends
+  void close();  // drops the buffers that are not lent; call it before the transport ends
 
  private:
   // With mutex_ held:
@@ -31,8 +31,8 @@ class LandingPool : public std::enable_shared_from_this<LandingPool> {
   Transport& transport_;
   mutable std::mutex mutex_;
   std::condition_variable freed_;
-  std::vector<std::shared_ptr<Landing>> free_;   // guarded by mutex_, as all that follows
-  std::vector<std::shared_ptr<Landing>> aside_;  // a read that was given up may still write to them
+  std::vector<std::shared_ptr<Landing>> free_;   // guarded by mutex_, as the members below
+  std::vector<std::shared_ptr<Landing>> aside_;  // an abandoned read may still write to these
   std::size_t lent_ = 0;
 };
 

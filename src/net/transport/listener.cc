@@ -10,7 +10,7 @@
 namespace weft::net {
 namespace {
 
-constexpr int kSleepMs = 1000;  // at most: a lost wake-up costs no more
+constexpr int kSleepMs = 1000;  // bounds the cost of a lost wake-up
 
 }  // namespace
 

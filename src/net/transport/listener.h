@@ -1,5 +1,5 @@
-// Where others connect to. It has a fabric object of its own: with libfabric's net, waiting for callers would otherwise
-// wake up for all traffic.
+// The listening endpoint of a node. It has a fabric object of its own: with libfabric's net, a thread that waits for
+// callers on a shared object would wake up for all traffic.
 #pragma once
 
 #include <atomic>
@@ -15,7 +15,7 @@ namespace weft::net {
 
 class Listener {
  public:
-  // Listens at the address of `info`; `called` is run, on a thread of the listener's, when take() has something.
+  // Listens at the address of `info`. The listener's thread runs `called` when take() has a new caller.
   static Result<std::unique_ptr<Listener>> open(const fi_info& info, std::function<void()> called);
   explicit Listener(std::function<void()> called) : called_(std::move(called)) {}
   ~Listener();
@@ -23,7 +23,7 @@ class Listener {
   Listener& operator=(const Listener&) = delete;
 
   const EndpointAddress& address() const { return address_; }
-  // Callers that wait: what an endpoint is made of that accepts one. Any thread.
+  // Takes the waiting callers. Each info makes the endpoint that accepts its caller. Any thread.
   std::vector<InfoPtr> take();
   void reject(const fi_info& caller);
 

@@ -1,5 +1,5 @@
-// What is in flight. The transport owns each operation, with its buffer, from before it is posted until its completion
-// has been read or the endpoint is closed: nothing that libfabric may still write to can be freed.
+// Operations in flight. The transport owns each operation, with its buffer, from before it is posted until its
+// completion has been read or the endpoint is closed. So no memory is freed that libfabric may still write to.
 #pragma once
 
 #include <rdma/fabric.h>
@@ -14,7 +14,7 @@
 
 namespace weft::net {
 
-// Of a connection; not reused in one transport. 0: of none.
+// The number of a connection, never reused in one transport. 0: no connection.
 using ConnectionId = std::uint32_t;
 
 enum class OperationKind : std::uint8_t { receive, send, read };
@@ -25,18 +25,18 @@ struct Operation {
   Operation(const Operation&) = delete;
   Operation& operator=(const Operation&) = delete;
 
-  fi_context2 context{};  // libfabric's while it is in flight; its address is the operation's name
+  fi_context2 context{};  // libfabric's while in flight; completions name its address
   const OperationKind kind;
-  PeerId peer = 0;              // of sends and reads
-  ConnectionId connection = 0;  // that it was posted on, or of a receive for all: that its message came by
+  PeerId peer = 0;              // of a send or a read
+  ConnectionId connection = 0;  // the operation's connection; 0 for a shared receive
 };
 
 // A message that is being received or sent.
 struct MessageOperation final : Operation {
   MessageOperation(OperationKind what, MessageBuffer memory) : Operation(what), buffer(memory) {}
   const MessageBuffer buffer;
-  std::size_t length = 0;  // of a message to send
-  std::uint32_t data = 0;  // that comes along: the number that the other end gave to the connection
+  std::size_t length = 0;  // of a message to send, in bytes
+  std::uint32_t data = 0;  // sent along: the ConnectionId at the other end; 0: none
 };
 
 class FabricLanding final : public CountedLanding {

@@ -20,12 +20,12 @@ InfoPtr wanted(const std::string& provider, fi_ep_type type) {
   InfoPtr hints(fi_allocinfo());
   if (!hints) return hints;
   hints->caps = FI_MSG | FI_RMA | FI_READ | FI_REMOTE_READ;
-  hints->mode = FI_CONTEXT | FI_CONTEXT2;  // every operation brings room for either
+  hints->mode = FI_CONTEXT | FI_CONTEXT2;  // each operation has space for either context
   hints->ep_attr->type = type;
   hints->domain_attr->mr_mode = FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY | FI_MR_ENDPOINT;
   hints->domain_attr->threading = FI_THREAD_SAFE;
   hints->domain_attr->resource_mgmt = FI_RM_ENABLED;
-  hints->tx_attr->msg_order = FI_ORDER_SAS;  // messages arrive in the order in which they were sent
+  hints->tx_attr->msg_order = FI_ORDER_SAS;  // messages arrive in the order of sending
   hints->rx_attr->msg_order = FI_ORDER_SAS;
   hints->fabric_attr->prov_name = ::strdup(provider.c_str());
   return hints;
@@ -54,7 +54,7 @@ Result<InfoPtr> find_provider(const std::string& provider, fi_ep_type type, cons
   const InfoPtr hints = wanted(provider, type);
   if (!hints) return Error{Errc::internal, "libfabric: no memory"};
   const std::string service = std::to_string(port);
-  const bool by_host = provider != "shm";  // its addresses are names of its own
+  const bool by_host = provider != "shm";  // its addresses are names, not hosts
   fi_info* found = nullptr;
   const int failed = fi_getinfo(FI_VERSION(1, 17), by_host ? host.c_str() : nullptr,
                                 by_host ? service.c_str() : nullptr, by_host ? FI_SOURCE : 0, hints.get(), &found);

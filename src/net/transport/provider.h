@@ -1,4 +1,4 @@
-// Which libfabric provider a transport uses, and whether it can do what transport.h promises.
+// Finds libfabric providers that can do what weft/transport.h promises.
 #pragma once
 
 #include <rdma/fabric.h>
@@ -18,16 +18,17 @@ struct FreeInfo {
 };
 using InfoPtr = std::unique_ptr<fi_info, FreeInfo>;
 
-// Best first. `sockets` and `udp` are never taken.
+// The providers to try, best first. `sockets` and `udp` are never used.
 std::span<const std::string_view> provider_order();
-// FI_EP_MSG of those that have connections, else FI_EP_RDM.
+// FI_EP_MSG for providers with connections, else FI_EP_RDM.
 fi_ep_type endpoint_type(std::string_view provider);
 
-// The first of a list that is of no iWARP device, or null. With iWARP libfabric opens the memory that reads land in to
+// Returns the first entry of a list that is not of an iWARP device, or null. With iWARP, libfabric opens landings to
 // writes from the network.
 const fi_info* first_usable(const fi_info* found);
 
-// The first usable of what libfabric offers under this provider's name, as transport.h needs it. Errc::unsupported.
+// Returns the first usable entry that libfabric offers for this provider with the capabilities that weft/transport.h
+// needs. Errc::unsupported if there is none.
 Result<InfoPtr> find_provider(const std::string& provider, fi_ep_type type, const std::string& host,
                               std::uint16_t port);
 

@@ -1,4 +1,4 @@
-// How a read ends, and who waits for it. Any thread.
+// The outcome of a read, shared by the transport and the waiting caller. Any thread.
 #pragma once
 
 #include <condition_variable>
@@ -11,7 +11,7 @@ namespace weft::net {
 
 class ReadOutcome {
  public:
-  bool finish(Status outcome);  // the first one counts; false when it was over already
+  bool finish(Status outcome);  // the first call counts; false if the read was over
   Status wait(PendingRead::Clock::time_point deadline);
   void set_aside();
   bool is_set_aside() const;
@@ -24,7 +24,7 @@ class ReadOutcome {
   Status outcome_;          // guarded by mutex_
 };
 
-// The waiter's handle on a read.
+// The caller's handle on a read.
 class AwaitedRead final : public PendingRead {
  public:
   explicit AwaitedRead(std::shared_ptr<ReadOutcome> outcome) : outcome_(std::move(outcome)) {}

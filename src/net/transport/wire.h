@@ -1,4 +1,4 @@
-// How operations go to peers: over connections (connections.h), or over one endpoint of reliable datagrams
+// Carries operations to peers: over connections (connections.h), or over one endpoint of reliable datagrams
 // (datagrams.h). A FabricTransport owns a wire, and drives it on its progress thread.
 #pragma once
 
@@ -13,7 +13,7 @@
 
 namespace weft::net {
 
-// Leads to one peer. Dropped before its wire.
+// The way to one peer. Dropped before its wire.
 class Route {
  public:
   Route() = default;
@@ -27,9 +27,10 @@ class Wire {
   class Owner {
    public:
     virtual ~Owner() = default;
-    // Posts so many receives: on a connection, or 0: for all. By the progress thread alone.
+    // Posts `count` receives on a connection; 0: for all connections. Called inside start(), then by the progress
+    // thread alone.
     virtual void receive_on(ConnectionId connection, std::size_t count) = 0;
-    virtual void wake() = 0;  // the progress thread; any thread
+    virtual void wake() = 0;  // wakes the progress thread; any thread
   };
 
   virtual ~Wire() = default;
@@ -39,29 +40,30 @@ class Wire {
 
   virtual std::size_t half_open() const { return 0; }  // as in TransportCounters; any thread
 
-  // From now on others reach this node. `owner` outlives the wire's close().
+  // Makes this node reachable. `owner` outlives close().
   virtual Status start(Owner& owner) = 0;
-  // Ends its own threads; then close() ends all endpoints: libfabric writes to no memory any more.
+  // Ends the wire's threads. Then close() closes all endpoints, so that libfabric writes to no memory of theirs.
   virtual void stop() = 0;
   virtual void close() = 0;
 
-  // Any thread. The address was checked (FabricTransport). Errc::invalid: the provider does not take it.
+  // Any thread. FabricTransport has checked the address. Errc::invalid if the provider rejects it.
   virtual Result<std::shared_ptr<Route>> route(std::span<const std::byte> address) = 0;
-  // Any thread. 0; -FI_EAGAIN: not now; another error: not at all.
+  // Any thread. Returns 0, -FI_EAGAIN (try again later), or another error, which is final.
   virtual long post(Route& route, Operation& operation) = 0;
   virtual long post_receive(MessageOperation& receive) = 0;
   // As Transport::ends and failures. Any thread.
   virtual std::optional<std::uint64_t> ends(Route& /*route*/) const { return {}; }
   virtual std::uint64_t failures(Route& /*route*/) const { return 0; }
 
-  // By the progress thread. A completion of an operation on this connection, or of one that is none of the transport's.
+  // Reports a completion of an operation on a connection; completed_own(): of an operation that the wire itself posted.
+  // Called by the progress thread, as look().
   virtual void completed(ConnectionId connection, bool well, std::size_t received) = 0;
   virtual void completed_own(const void* context, bool well) = 0;
-  // Between completions: what happens with time. True: it wants to be called again soon.
+  // Does timed work between completions. True if it should be called again soon.
   virtual bool look() = 0;
 };
 
-// fi_send, with data if there is some, or fi_read of an operation.
+// Posts a send, with the operation's `data` if it is not 0, or a read.
 long post_to(fid_ep* endpoint, fi_addr_t peer, Operation& operation);
 long post_receive_on(fid_ep* endpoint, MessageOperation& receive);
 
