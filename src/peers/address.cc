@@ -39,7 +39,7 @@ std::string host_text(int family, const void* address) {
   return ::inet_ntop(family, address, text.data(), text.size()) == nullptr ? "" : text.data();
 }
 
-// "HOST:PORT", "[HOST]:PORT", or a host alone.
+// Parses "HOST:PORT", "[HOST]:PORT", or a host alone.
 std::optional<ListenAddress> split_host(std::string_view text) {
   ListenAddress out;
   std::string_view port;
@@ -70,7 +70,7 @@ std::optional<EndpointAddress> from_hex(std::string_view digits) {
   return out.empty() ? std::nullopt : std::optional(out);
 }
 
-// The parts between commas.
+// Returns the parts between commas.
 std::vector<std::string_view> parts_of(std::string_view text) {
   std::vector<std::string_view> parts;
   for (;;) {

@@ -1,6 +1,6 @@
 // Addresses of transports as text, for the registry and for people: "10.0.0.7:4711", "[fe80::1]:4711", or "x" and hex
-// digits for what is no internet address. A node with several has lists with commas: "verbs,net" of providers, and of
-// addresses as many.
+// digits for any other address. A node with several endpoints has comma-separated lists: of providers, "verbs,net", and
+// of as many addresses.
 #pragma once
 
 #include <optional>
@@ -14,16 +14,17 @@
 namespace weft {
 
 std::string endpoint_text(std::span<const std::byte> address);
-// Nothing for what is none, nor for hex digits of an address that endpoint_text() writes otherwise.
+// Nothing if the text is no address, or is hex digits of an address that endpoint_text() writes otherwise.
 std::optional<EndpointAddress> parse_endpoint(std::string_view text);
 
 std::string providers_text(std::span<const Endpoint> endpoints);
 std::string addresses_text(std::span<const Endpoint> endpoints);
-// The member as this node can reach it: with the first provider of `own` that it has too, and the address of that. A
-// member without any provider is returned as it is. Nothing: they have no provider in common.
+// Returns the member as this node can reach it: with the first provider of `own` that the member has too, and the
+// address for that provider. A member without any provider is returned unchanged. Nothing if they have no provider in
+// common.
 std::optional<Member> reached_by(Member member, std::span<const Endpoint> own);
 
-// What weftd's `listen` says: "", "HOST", "HOST:PORT", "[HOST]:PORT". Without a host the loopback; port 0: any.
+// The setting `listen` of weftd: "", "HOST", "HOST:PORT", "[HOST]:PORT". The default host is the loopback; port 0: any.
 struct ListenAddress {
   std::string host = "127.0.0.1";
   std::uint16_t port = 0;

@@ -16,7 +16,7 @@
 namespace weft {
 namespace {
 
-// The segments of packs that hold the bytes of an answer, without the bytes that the asker skips.
+// Returns the pack segments that hold the bytes of an answer, without the bytes that the asker skips.
 std::vector<Run> segments_of(const AskBytes& ask, std::vector<OpenPlace> places) {
   std::vector<Run> segments;
   places.front().offset += ask.skip;
@@ -27,7 +27,7 @@ std::vector<Run> segments_of(const AskBytes& ask, std::vector<OpenPlace> places)
   return segments;
 }
 
-// Few bytes lie in the answer's head, others in a window.
+// Puts up to kShortHeadBytesMax bytes into the head of a reply, and more into a window.
 Result<PeerReply> reply_with(std::vector<std::byte> bytes) {
   if (bytes.size() <= kShortHeadBytesMax) return PeerReply{std::move(bytes), {}};
   PeerReply reply;
@@ -92,7 +92,7 @@ Result<PeerReply> PeerAnswers::give(const AskChunks& ask) {
   return reply_with(encode_digests(std::span(digests).subspan(ask.run.first, ask.run.count)));
 }
 
-// Of all runs, which must be here.
+// Returns the places of all runs. Errc::not_found if a run is not local.
 Result<std::vector<OpenPlace>> PeerAnswers::places_of(std::span<const ChunkRun> runs) const {
   WEFT_TRY(auto places, bytes_->here(runs));
   for (std::size_t i = 0; i < places.size(); ++i)
@@ -102,7 +102,7 @@ Result<std::vector<OpenPlace>> PeerAnswers::places_of(std::span<const ChunkRun> 
   return places;
 }
 
-// Of the bases that are here.
+// Returns the places of the bases. A base that is not local has no pack, or is Errc::absent with `must_code`.
 Result<std::vector<OpenPlace>> PeerAnswers::bases_of(const AskBytes& ask) const {
   std::vector<OpenPlace> places(ask.runs.size());
   std::vector<ChunkRun> runs;
@@ -121,7 +121,8 @@ Result<std::vector<OpenPlace>> PeerAnswers::bases_of(const AskBytes& ask) const 
   return places;
 }
 
-// Errc::exists, Errc::busy: who asks can have it from elsewhere, or later.
+// Takes an upload slot. Errc::exists: another node was just given the chunks, and can pass them on. Errc::busy: too
+// many calls wait for a slot.
 Result<std::shared_ptr<const void>> PeerAnswers::begin_gift(std::string_view node, const AskBytes& ask) {
   if (!given_.give(node, ask.runs, ask.yields && giving_.is_busy()))
     return Error{Errc::exists, fmt::format("chunks of the blob {} were just given to another node",
@@ -144,7 +145,7 @@ Result<PeerReply> PeerAnswers::give(std::string_view node, const AskBytes& ask) 
   WEFT_TRY(auto bases, bases_of(ask));
   CodedAnswer answer(coding_, ask, std::move(places), std::move(bases));
   answer.code();
-  if (answer.is_all_coded()) return answer.reply(nullptr);  // too few bytes to spread over peers
+  if (answer.is_all_coded()) return answer.reply(nullptr);  // so few bytes need no upload slot
   WEFT_TRY(const auto gift, begin_gift(node, ask));
   WEFT_TRY(PeerReply reply, answer.reply(gift));
   reply.subject = ask.subject;

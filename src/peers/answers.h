@@ -1,4 +1,4 @@
-// Answers what other daemons ask of this one: manifests, digests, bytes that are here and verified, who has what.
+// Answers the requests of other daemons: manifests, digests, local verified bytes, announcements, holders of chunks.
 #pragma once
 
 #include <cstddef>
@@ -22,13 +22,13 @@ namespace weft {
 // Any thread.
 class PeerAnswers final : public PeerServer {
  public:
-  // These outlive it.
+  // The arguments outlive this.
   PeerAnswers(Store& store, PeerDirectory& directory, PeerCoding& coding)
       : store_(store), directory_(directory), coding_(coding) {}
 
-  // From now on it answers; before, and after end(), every call is Errc::unreachable.
+  // Starts to answer. Before begin() and after end() every call fails with Errc::unreachable.
   void begin(LocalBytes& bytes);
-  void end();  // waits for answers that are being made; they use `bytes`
+  void end();  // waits for answers in work, which use `bytes`
 
   Result<PeerReply> answer(std::string_view node, std::span<const std::byte> request) override;
 

@@ -1,5 +1,5 @@
-// The chunks of a manifest in one order, so that a few bytes can say which of them a node has: through all distinct
-// blobs as they first appear, file by file. Pure.
+// Numbers the chunks of a manifest, so that a bit map can list the chunks that a node has. The order goes through all
+// distinct blobs as they first appear, file by file. Pure.
 #pragma once
 
 #include <cstdint>
@@ -18,11 +18,11 @@ class ChunkMap {
  public:
   explicit ChunkMap(const Manifest& manifest);
   std::uint64_t chunks() const { return chunks_; }
-  // So many chunks stand behind one bit: more than one where the bits would not fit into an announcement.
+  // Chunks for each bit: more than one if the bits would not fit into an announcement.
   std::uint32_t chunks_per_bit() const { return chunks_per_bit_; }
-  std::optional<std::uint64_t> number_of(const ContentId& id) const;  // of the blob's first chunk
+  std::optional<std::uint64_t> number_of(const ContentId& id) const;  // number of the blob's first chunk
   const std::unordered_map<ContentId, std::uint64_t>& blobs() const { return first_; }
-  // Whether `had` says that all of the run is there. False for bits that are none of this manifest's.
+  // True if `had` lists all chunks of the run. False if its bits do not fit this manifest.
   bool has(const HadChunks& had, const ChunkRun& run) const;
 
  private:
@@ -31,7 +31,7 @@ class ChunkMap {
   std::uint32_t chunks_per_bit_ = 1;
 };
 
-// Which chunks of a manifest are here.
+// The local chunks of a manifest.
 class ChunkSet {
  public:
   explicit ChunkSet(const ChunkMap& map) : bits_(map.chunks()) {}
@@ -39,7 +39,7 @@ class ChunkSet {
   void add(const ChunkSet& other);  // of the same map
   bool all() const { return count_ == bits_.size(); }
   bool none() const { return count_ == 0; }
-  // As it is told to others.
+  // Returns the set as an announcement.
   HadChunks told(const Digest& manifest, const ChunkMap& map) const;
 
  private:

@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::string_view kWhere = "a pack that a peer reads";
 
-// With a window.
+// The pack and the owner that a window keeps.
 using Kept = std::pair<std::shared_ptr<const void>, std::shared_ptr<const void>>;
 
 std::uint64_t size_of(std::span<const Run> segments) {
@@ -57,7 +57,7 @@ OpenPlace CodedAnswer::place_in(const std::vector<OpenPlace>& places, const RunC
   return {run.pack, run.offset + (chunk.chunk - ask_.runs[chunk.run].first) * kDigestChunk};
 }
 
-// Null also if a disk does not give the bytes: who reads them plain meets the error.
+// Returns the coded chunk; null if plain bytes are better, or the disk fails: the plain read then reports the error.
 CodedCache::Bytes CodedAnswer::code(const RunChunk& chunk) {
   if (!desk_) desk_ = coding_.desk();
   const std::span<std::byte> base(desk_->base.get(), chunk.length);

@@ -14,8 +14,8 @@
 
 namespace weft {
 
-// The bytes of `segments`, one after the other, in windows on their packs with `owner`. If they are few or too many
-// segments, in one window on a copy.
+// Returns windows on the packs of `segments`, one for each, which keep `owner`. If the bytes are few, or the segments
+// too many, returns one window on a copy.
 Result<std::vector<std::unique_ptr<WindowMemory>>> windows_on(std::span<const Run> segments,
                                                               const std::shared_ptr<const void>& owner);
 Result<std::vector<std::byte>> copy_of(std::span<const Run> segments);
@@ -23,13 +23,14 @@ Result<std::vector<std::byte>> copy_of(std::span<const Run> segments);
 // For one thread.
 class CodedAnswer {
  public:
-  // `places`: of the runs, all here. `bases`: of their bases; without a pack: not here. `coding` outlives this.
+  // `places`: of the runs, all local. `bases`: of their bases; a base that is not local has no pack. `coding` outlives
+  // this.
   CodedAnswer(PeerCoding& coding, const AskBytes& ask, std::vector<OpenPlace> places, std::vector<OpenPlace> bases);
 
-  // Codes what is worth it.
+  // Codes each chunk for which coding pays.
   void code();
   bool is_all_coded() const { return plain_.empty(); }
-  // `owner` is kept for as long as windows on packs.
+  // Windows on packs keep `owner`.
   Result<PeerReply> reply(const std::shared_ptr<const void>& owner) const;
 
  private:
@@ -39,10 +40,10 @@ class CodedAnswer {
   PeerCoding& coding_;
   const AskBytes& ask_;
   const std::vector<OpenPlace> places_, bases_;
-  std::shared_ptr<CodingDesk> desk_;  // once a chunk is coded
-  std::vector<std::uint32_t> sizes_;  // given of each chunk
+  std::shared_ptr<CodingDesk> desk_;  // null until a chunk is coded
+  std::vector<std::uint32_t> sizes_;  // bytes given of each chunk
   std::vector<CodedCache::Bytes> coded_;
-  std::vector<Run> plain_;  // the chunks that are given plain
+  std::vector<Run> plain_;  // the plain chunks
 };
 
 }  // namespace weft

@@ -5,7 +5,7 @@
 namespace weft {
 namespace {
 
-constexpr std::size_t kEntryBytes = 256;  // of the cache's own tables, for each chunk
+constexpr std::size_t kEntryBytes = 256;  // table memory of the cache for each chunk
 
 }  // namespace
 

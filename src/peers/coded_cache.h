@@ -47,15 +47,15 @@ class CodedCache {
   using Bytes = std::shared_ptr<const std::vector<std::byte>>;
   explicit CodedCache(std::size_t bytes_max = limits::kCodedCacheMax) : chunks_(bytes_max) {}
 
-  // The coded chunk, or what `code` returns: null if plain bytes are better, which is not remembered. While one thread
-  // codes a chunk, others wait for it.
+  // Returns the cached chunk, or the result of `code`: null if plain bytes are better, which is not cached. While one
+  // thread codes a chunk, other threads wait for it.
   Bytes find_or(const CodedKey& key, const std::function<Bytes()>& code);
   void put(const CodedKey& key, Bytes coded);
 
   struct Figures {
-    std::uint64_t bytes = 0;  // in memory now
+    std::uint64_t bytes = 0;  // in memory
     std::uint64_t coded = 0;  // chunks that were coded here
-    std::uint64_t found = 0;  // chunks that were in memory when somebody wanted them
+    std::uint64_t found = 0;  // chunks that were found in memory
     std::uint64_t plain = 0;  // chunks for which plain bytes were better
   };
   Figures figures() const;
@@ -68,19 +68,19 @@ class CodedCache {
   Figures figures_;
 };
 
-// A coder with room for a chunk and its base.
+// A coder with buffers for a chunk and its base.
 struct CodingDesk {
   ChunkCoder coder;
   std::unique_ptr<std::byte[]> base = std::make_unique_for_overwrite<std::byte[]>(kDigestChunk);
   std::unique_ptr<std::byte[]> chunk = std::make_unique_for_overwrite<std::byte[]>(kDigestChunk);
 };
 
-// What giving and taking coded chunks have in common. Any thread.
+// The cache and the coders that answers and reads share. Any thread.
 class PeerCoding {
  public:
   CodedCache cache;
 
-  // For the caller alone. Dropped, it is kept for the next caller, limits::kCodersKeptMax of them.
+  // Returns a desk for this caller only. A dropped desk is kept for the next caller; limits::kCodersKeptMax are kept.
   std::shared_ptr<CodingDesk> desk();
 
  private:

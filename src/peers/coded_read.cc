@@ -25,7 +25,7 @@ Status CodedRead::decode(const RunChunk& chunk, std::span<const std::byte> coded
   return {};
 }
 
-// Why a chunk was not coded: the share of its elements that changed. One chunk of an answer tells enough.
+// Measures why a chunk was not coded: the share of its elements that changed. One chunk of an answer is enough.
 void CodedRead::sample(const RunChunk& chunk, std::span<const std::byte> plain) {
   const std::span<std::byte> base(desk_->base.get(), chunk.length);
   const std::uint8_t width = ask_.bases[chunk.run].width;

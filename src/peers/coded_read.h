@@ -1,4 +1,4 @@
-// Turns what a peer gave of chunks with bases into the chunks.
+// Decodes a peer's answer to a request with bases.
 #pragma once
 
 #include <cstddef>
@@ -14,20 +14,20 @@
 
 namespace weft {
 
-// Of one answer; for one thread.
+// For one answer and one thread.
 class CodedRead {
  public:
-  // All outlive this. `bases`: one for each run of `ask`, as the asker holds them.
+  // The arguments outlive this. `bases`: this node's base for each run of `ask`.
   CodedRead(PeerCoding& coding, const AskBytes& ask, std::span<const RunBase> bases, const GivenChunks& given)
       : coding_(coding), ask_(ask), bases_(bases), given_(given) {}
 
-  // `from`: the coded chunks, then the plain ones. `to`: the bytes of all runs. Errc::corrupt: a chunk that does not
-  // decode. Errc::io: a base that cannot be read.
+  // `from`: the coded chunks, then the plain ones. `to`: the bytes of all runs. Errc::corrupt if a chunk does not
+  // decode, Errc::io if a base cannot be read.
   Status place(std::span<const std::byte> from, std::span<std::byte> to);
 
   const CodedCounts& counts() const { return counts_; }
-  const std::vector<std::size_t>& coded() const { return coded_; }  // numbers of chunks
-  // To be kept for other peers once the chunks are verified.
+  const std::vector<std::size_t>& coded() const { return coded_; }  // numbers of the coded chunks
+  // Coded chunks to cache for other peers, once the chunks are verified.
   using Keep = std::vector<std::pair<CodedKey, CodedCache::Bytes>>;
   Keep take_keep() { return std::move(keep_); }
 

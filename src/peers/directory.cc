@@ -39,7 +39,7 @@ void PeerDirectory::drop_old(Holders& holders, Clock::time_point now) {
   });
 }
 
-// What nobody has said again goes; when all of it was said a moment ago, any.
+// Drops announcements that were not repeated. If too many are left, drops arbitrary manifests.
 void PeerDirectory::make_room(Clock::time_point now) {
   for (auto at = holders_.begin(); at != holders_.end();) {
     drop_old(at->second, now);

@@ -1,5 +1,5 @@
-// Who has which chunks of which manifests, as nodes announce it to the one whose turn it is: soft state, bounded, that
-// is forgotten when it is not said again.
+// The directory of chunk holders that this node keeps from the announcements of other nodes. Soft state: bounded, and
+// dropped if an announcement is not repeated.
 #pragma once
 
 #include <chrono>
@@ -15,8 +15,8 @@
 
 namespace weft {
 
-// The nodes that keep the directory of a manifest, the first one first: by rendezvous hashing, so that a node that
-// comes or goes moves few manifests. At most `count_max`.
+// Returns the nodes that keep the directory of a manifest, at most `count_max`, in the order of preference. It uses
+// rendezvous hashing, so that few manifests move if a node joins or leaves.
 std::vector<std::string> directory_nodes(const Digest& manifest, std::span<const std::string> nodes,
                                          std::size_t count_max);
 
@@ -24,12 +24,12 @@ std::vector<std::string> directory_nodes(const Digest& manifest, std::span<const
 class PeerDirectory {
  public:
   using Clock = std::chrono::steady_clock;
-  static constexpr std::chrono::seconds kKept{30};   // after it was announced
-  static constexpr std::chrono::seconds kMoving{3};  // unless it says so again
+  static constexpr std::chrono::seconds kKept{30};   // after an announcement
+  static constexpr std::chrono::seconds kMoving{3};  // after an announcement that sets `moving`
   static constexpr std::size_t kManifestsMax = 100'000;
   static constexpr std::size_t kBytesMax = 32U << 20U;  // of bits
 
-  // Takes the place of what this node said of this manifest before. Bits that have no room are not kept.
+  // Replaces the node's previous announcement of this manifest. Dropped if the manifest has kHoldersMax other holders.
   void put(std::string_view node, HadChunks had, Clock::time_point now = Clock::now());
   std::vector<HadChunks> find(const Digest& manifest, Clock::time_point now = Clock::now());
   std::size_t manifests() const;

@@ -32,7 +32,7 @@ bool GivenLately::given_to_other(std::string_view node, const ChunkRun& run, Clo
   return false;
 }
 
-// When all of it is new, none is kept: they are given once more.
+// Drops expired records. If too many are left, drops all, so that some chunks are uploaded twice.
 void GivenLately::drop_old(Clock::time_point now) {
   std::erase_if(given_, [now](const auto& one) { return one.second.at + kFor <= now; });
   if (given_.size() >= kChunksMax) given_.clear();

@@ -1,5 +1,5 @@
-// Which chunks were given to whom a moment ago: who can take others first is told to, and has these from that node
-// soon.
+// Recent uploads by chunk. If a peer can take chunks in any order, it is refused a chunk that another peer just
+// received: it can soon fetch that chunk from the other peer.
 #pragma once
 
 #include <chrono>
@@ -22,10 +22,10 @@ class GivenLately {
   static constexpr std::chrono::milliseconds kFor{2'000};
   static constexpr std::size_t kChunksMax = 4096;
 
-  // Notes that they are given to this node. False when it yields, and another node was given some of them: nothing is
-  // noted then.
+  // Records an upload to `node`. False, without a record, if `node` yields and another node was just given one of the
+  // chunks.
   bool give(std::string_view node, std::span<const ChunkRun> runs, bool yields, Clock::time_point now = Clock::now());
-  // They were not, after all.
+  // Removes the record of an upload that did not take place.
   void forget(std::string_view node, std::span<const ChunkRun> runs);
   std::size_t chunks() const;
 
@@ -34,7 +34,7 @@ class GivenLately {
     std::string node;
     Clock::time_point at;
   };
-  using Chunk = std::pair<Digest, std::uint64_t>;  // a blob's root, its chunk
+  using Chunk = std::pair<Digest, std::uint64_t>;  // a blob's root, the chunk's number
   bool given_to_other(std::string_view node, const ChunkRun& run, Clock::time_point now) const;
   void drop_old(Clock::time_point now);
 

@@ -20,7 +20,7 @@ struct GivingNow::Ticket {
   const std::list<Gift>::iterator gift;
 };
 
-// A node that is alone never waits for itself.
+// True if all slots are in use, not only by `node`: a single peer never waits for itself.
 bool GivingNow::Gifts::is_full_for(std::string_view node) const {
   const auto now_is = Clock::now();
   const auto counts = [now_is](const Gift& gift) { return gift.begun + kCounts > now_is; };

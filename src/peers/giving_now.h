@@ -1,5 +1,5 @@
-// To whom this node gives bytes now. Few at a time: what many read at once comes to all of them late, and nobody has
-// any of it to give on.
+// Upload slots. With many parallel uploads every peer finishes late, and none has a chunk to pass on, so there are few
+// slots. A gift is an upload that holds a slot.
 #pragma once
 
 #include <chrono>
@@ -18,18 +18,18 @@ namespace weft {
 class GivingNow {
  public:
   using Clock = std::chrono::steady_clock;
-  static constexpr std::size_t kAtOnceMax =
-      4;  // gifts, while who can wait asks: some of their time they are on the way
+  static constexpr std::size_t kAtOnceMax = 4;  // slots; a gift uses the link only for a part of its time
   static constexpr std::size_t kBusy = 2;
-  static constexpr std::size_t kWaitingMax = 4;  // calls; each holds a thread
-  // So long a call waits, and so long a gift counts, whether its taker says that it is over or not.
+  static constexpr std::size_t kWaitingMax = 4;  // waiting calls; each holds a thread
+  // The longest wait of a call for a slot, and the longest time that a gift counts, also if its peer does not report
+  // the end.
   static constexpr std::chrono::milliseconds kWaits{300};
   static constexpr std::chrono::milliseconds kCounts{1'000};
 
-  // A gift to this node, that goes on for as long as what is returned, which may outlive this. While others have enough
-  // of them, who can wait does so, in turn. Null when too many wait.
+  // Begins a gift to `node`, which ends when the returned pointer is dropped; the pointer may outlive this. If `waits`,
+  // the call first waits in turn, up to kWaits, while the slots are full. Null if too many calls wait.
   std::shared_ptr<const void> begin(std::string_view node, bool waits);
-  // What it gives now takes all its time.
+  // True if the current gifts fill this node's link.
   bool is_busy() const;
   std::size_t waiting() const;
 
@@ -42,7 +42,7 @@ class GivingNow {
     std::mutex mutex;
     std::condition_variable ended;
     std::list<Gift> now;                            // guarded by mutex
-    std::list<std::thread::id> waiting;             // guarded by mutex; in turn
+    std::list<std::thread::id> waiting;             // guarded by mutex; in the order of arrival
     bool is_full_for(std::string_view node) const;  // with the mutex held
   };
   struct Ticket;

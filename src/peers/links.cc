@@ -7,31 +7,31 @@
 namespace weft {
 namespace {
 
-constexpr unsigned kReadsMax = 3;                             // of one peer at a time
-constexpr unsigned kAsksMax = 5;                              // those that wait included, of one that is fast
-constexpr double kFast = 256U << 20U;                         // bytes a second
-constexpr auto kTurnWait = std::chrono::milliseconds(100);    // what is fast ends sooner
-constexpr auto kMembersAge = std::chrono::milliseconds(200);  // the list is copied no more often
+constexpr unsigned kReadsMax = 3;                             // reads of one peer at a time
+constexpr unsigned kAsksMax = 5;                              // requests to a fast peer, waiting ones included
+constexpr double kFast = 256U << 20U;                         // bytes a second of a fast peer
+constexpr auto kTurnWait = std::chrono::milliseconds(100);    // reads of a fast peer end sooner
+constexpr auto kMembersAge = std::chrono::milliseconds(200);  // between copies of the member list
 constexpr auto kFullRestMin = std::chrono::milliseconds(15);  // about half of what a chunk takes at 200 Mbit/s
 constexpr auto kFullRestMax = std::chrono::milliseconds(120);
-constexpr auto kFullMax = std::chrono::seconds(2);  // then it is to give all the same
+constexpr auto kFullMax = std::chrono::seconds(2);  // of refusals; then the peer must serve
 constexpr auto kSilentRest = std::chrono::seconds(5);
 constexpr auto kWrongRest = std::chrono::seconds(60);
 constexpr double kNewest = 0.3;       // weight of the newest measurement
-constexpr double kUnknownRate = 1e9;  // who was never asked is tried
-constexpr double kMuchSlower = 3;     // less is chance
-constexpr double kFirstCosts = 1.5;   // everybody asks the first holder
-constexpr double kSoughtCosts = 6;    // and just now they do
-// What is asked of a peer and on its way delays its answers: no more of its time than this, and little before its rate
-// is known. A link that others begin to use too gives a fraction of what it gave.
+constexpr double kUnknownRate = 1e9;  // so that a peer without a rate is tried
+constexpr double kMuchSlower = 3;     // a smaller factor is noise
+constexpr double kFirstCosts = 1.5;   // every node asks the first holder
+constexpr double kSoughtCosts = 6;    // the same while other nodes are fetching
+// Requested bytes delay the peer's other answers. So all requests to a peer take at most this much of its time, and
+// little before its rate is known: a link that other nodes start to use falls to a fraction of its rate.
 constexpr double kAtOnceSeconds = 0.4;
 constexpr std::uint64_t kFirstBytes = kDigestChunk;
-// Coded chunks pay where the wire is slower than coding. Over TCP a sparse difference takes less work than its plain
-// bytes at any rate; hardware moves plain bytes without work.
+// Coded chunks pay if the wire is slower than the coder. Over TCP a sparse difference takes less work than plain bytes
+// at any rate. Hardware moves plain bytes without CPU work.
 constexpr double kSparsePays = 3e9;                    // bytes a second of hardware, below which sparse differences pay
-constexpr double kDensePays = 0.3e9;                   // the same of dense ones, over any wire
-constexpr double kKept = 0.9;                          // of what earlier reads told of the wire
-constexpr std::uint64_t kTellsWireRate = 256U << 10U;  // fewer bytes tell the latency
+constexpr double kDensePays = 0.3e9;                   // the same for dense differences, over any wire
+constexpr double kKept = 0.9;                          // weight of earlier reads in the wire's rate
+constexpr std::uint64_t kTellsWireRate = 256U << 10U;  // smaller reads measure latency
 
 double cost_of(PeerCandidate::Kind kind) {
   if (kind == PeerCandidate::Kind::sought) return kSoughtCosts;
@@ -70,7 +70,7 @@ std::vector<std::string> PeerLinks::nodes() {
 
 void PeerLinks::rest_after(Link& link, const Error& failure, Clock::time_point asked) const {
   const auto now = time_.now();
-  if (failure.code == Errc::timed_out && link.moved_at > asked) return;  // it has more to give than its link takes
+  if (failure.code == Errc::timed_out && link.moved_at > asked) return;  // the link is saturated, not silent
   const bool is_silent = failure.code == Errc::timed_out || failure.code == Errc::unreachable;
   if (is_silent && link.silent_since == Clock::time_point{}) link.silent_since = std::max(asked, link.moved_at);
   if (!is_silent && failure.code != Errc::corrupt && failure.code != Errc::permission) return;
@@ -98,7 +98,7 @@ double PeerLinks::rate_of(const Link& link) {
   return link.rate > 0 ? link.rate : kUnknownRate;
 }
 
-// Members that were not tried: those that do not rest, or all of them if each of them rests.
+// Returns the untried members among the candidates: those that do not rest, or all if each one rests.
 std::vector<std::pair<PeerLinks::Link*, PeerCandidate::Kind>> PeerLinks::askable(
     std::span<const PeerCandidate> candidates, std::span<const std::uint32_t> tried) {
   std::vector<std::pair<Link*, PeerCandidate::Kind>> out;
@@ -112,7 +112,8 @@ std::vector<std::pair<PeerLinks::Link*, PeerCandidate::Kind>> PeerLinks::askable
   return out;
 }
 
-// Of equals any: what all take in one order, all want from one node at one time.
+// Returns the candidate of the lowest cost. Ties are broken at random, or all nodes would ask the same peer at the same
+// time.
 PeerLinks::Link* PeerLinks::best_of(std::span<const PeerCandidate> candidates, std::span<const std::uint32_t> tried,
                                     Size size) {
   const auto now = time_.now();

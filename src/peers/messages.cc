@@ -55,7 +55,7 @@ Result<ChunkRun> unpacked(const wire::Run& run) {
   return out;
 }
 
-// The bytes as a table, in memory that is aligned for it.
+// A verified table, copied to aligned memory.
 template <class Table>
 class Verified {
  public:
@@ -140,7 +140,7 @@ struct Packer {
   }
 };
 
-// Of a request whose runs are read.
+// Decodes the bases of a request into `ask`, whose runs are decoded already.
 Status unpack_bases(const wire::Read& read, AskBytes& ask) {
   const std::size_t count = read.bases() == nullptr ? 0 : read.bases()->size();
   if (read.effort() > static_cast<std::uint8_t>(CodingEffort::dense)) return refused("an unknown effort");
@@ -220,7 +220,7 @@ Result<std::vector<HadChunks>> decode_holders(std::span<const std::byte> bytes) 
 
 std::vector<std::byte> encode_given(std::span<const std::uint32_t> sizes) {
   std::vector<std::byte> out(sizes.size_bytes());
-  if (!out.empty()) std::memcpy(out.data(), sizes.data(), out.size());  // of none, neither has an address
+  if (!out.empty()) std::memcpy(out.data(), sizes.data(), out.size());  // pointers of empty ranges may be null
   return out;
 }
 

@@ -1,5 +1,5 @@
-// What daemons ask each other, as values. Decoding checks everything that is promised here and in peers.fbs: the bytes
-// are hostile. Pure.
+// The requests and answers of daemons as values. Decoding checks every rule of this file and of peers.fbs, because the
+// bytes are hostile. Pure.
 #pragma once
 
 #include <cstddef>
@@ -16,18 +16,18 @@
 
 namespace weft {
 
-// What fits into one request, whatever its runs are.
+// The number of runs that fit into one request, whatever their values.
 inline constexpr std::size_t kRunsPerRequest = 90;
 
 inline constexpr std::uint64_t kDigestsAtOnceMax = kSourceReadMax / sizeof(Digest);
 
-// What a node has of a manifest's chunks (peers/chunk_map.h).
+// The chunks of a manifest that a node has (peers/chunk_map.h).
 struct HadChunks {
   Digest manifest;
-  std::string node;                  // "" in announcements: who calls
+  std::string node;                  // "" in announcements: the caller
   std::uint32_t chunks_per_bit = 0;  // 0: it has all of them
-  std::vector<std::uint8_t> bits;    // at most limits::kAnnouncedBytesMax; empty when it has all
-  bool moving = false;               // more of them are coming to it now
+  std::vector<std::uint8_t> bits;    // at most limits::kAnnouncedBytesMax; empty if it has all
+  bool moving = false;               // the node is fetching more of them
   bool operator==(const HadChunks&) const = default;
 };
 
@@ -45,16 +45,16 @@ struct AskedBase {
 };
 struct AskBytes {
   std::vector<ChunkRun> runs;  // 1 to kRunsPerRequest of non-empty blobs, kSourceReadMax bytes in all at most
-  bool yields = false;         // Errc::exists when another node was given some of them a moment ago
-  bool waits = false;          // Errc::busy while enough others are given something
-  // None, or one for each of at most limits::kBasesPerRequestMax runs, of the run's length. With them the head begins
-  // with a table (decode_given), and chunks may come coded.
+  bool yields = false;         // Errc::exists if another node was just given some of them
+  bool waits = false;          // waits for an upload slot; Errc::busy if too many do
+  // Empty, or a base for each run, whose blob has the same length; then limits::kBasesPerRequestMax runs at most. With
+  // bases, the head of the answer begins with a table (decode_given), and chunks may come coded.
   std::vector<AskedBase> bases = {};
-  CodingEffort effort = CodingEffort::none;  // another if and only if there are bases
-  bool must_code = false;                    // Errc::absent if a base is not here
+  CodingEffort effort = CodingEffort::none;  // `none` exactly if there are no bases
+  bool must_code = false;                    // Errc::absent if a base is not local
   std::uint32_t skip = 0;                    // bytes of the first chunk that the asker has; 0 with bases
   std::string subject = {};                  // for the log: the version and the file; at most kSubjectBytesMax
-  std::uint64_t length() const {             // of what is asked for
+  std::uint64_t length() const {             // requested bytes
     std::uint64_t bytes = 0;
     for (const ChunkRun& run : runs) bytes += run.length();
     return bytes - skip;
@@ -63,7 +63,7 @@ struct AskBytes {
 inline constexpr std::size_t kSubjectBytesMax = 256;
 struct Announce {
   std::vector<HadChunks> had;  // at most limits::kAnnouncedAtOnceMax
-  bool asks = false;           // as AskHolders of the first, besides
+  bool asks = false;           // also asks for the holders of the first manifest
 };
 struct AskHolders {
   Digest manifest;
@@ -71,14 +71,14 @@ struct AskHolders {
 using PeerRequest = std::variant<AskManifest, AskChunks, AskBytes, Announce, AskHolders>;
 
 std::vector<std::byte> encode_request(const PeerRequest& request);
-// Errc::invalid for what is no request, and for one of a kind that this weft does not know.
+// Errc::invalid if the bytes are no request, or one of an unknown kind.
 Result<PeerRequest> decode_request(std::span<const std::byte> bytes);
 
 // The answer to AskHolders.
 std::vector<std::byte> encode_holders(std::span<const HadChunks> had);
 Result<std::vector<HadChunks>> decode_holders(std::span<const std::byte> bytes);
 
-// The bytes given of each chunk, with which the head of an answer to AskBytes with bases begins.
+// The table at the start of the head of an answer to AskBytes with bases: how many bytes each chunk takes.
 struct GivenChunks {
   std::vector<std::uint32_t> sizes;  // of each chunk of the runs: its length for plain bytes, less if it is coded
   std::uint64_t coded_bytes = 0;     // of all coded chunks
@@ -89,7 +89,7 @@ std::vector<std::byte> encode_given(std::span<const std::uint32_t> sizes);
 // Errc::corrupt: a table that ends early, a size of 0 or above the chunk's, a coded chunk of a run without a base.
 Result<GivenChunks> decode_given(std::span<const std::byte> head, const AskBytes& ask);
 
-// The answer to AskChunks: plain bytes. Errc::corrupt: no whole number of digests.
+// The answer to AskChunks: the digests as plain bytes. Errc::corrupt if these are no whole number of digests.
 std::vector<std::byte> encode_digests(std::span<const Digest> digests);
 Result<std::vector<Digest>> decode_digests(std::span<const std::byte> bytes);
 

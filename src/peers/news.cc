@@ -15,20 +15,20 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-constexpr auto kTick = milliseconds(30);      // while something moves
+constexpr auto kTick = milliseconds(30);      // between turns while chunks arrive
 constexpr auto kAskedMin = milliseconds(60);  // between two questions about one manifest
 constexpr auto kAskedMax = milliseconds(1'000);
 constexpr int kPerChunk = 8;               // questions to the directory while one chunk arrives
-constexpr std::size_t kHoldersAtOnce = 8;  // whose news one question brings without a longer pause
-constexpr auto kActive = seconds(5);       // since something moved
-constexpr auto kMoving = seconds(2);       // of one manifest
-constexpr auto kBackup = seconds(1);       // between two tellings of the second directory
-constexpr auto kSayAgain = seconds(10);    // before others forget it
-constexpr auto kSettled = seconds(30);     // nothing came for so long: what is here may have been evicted
+constexpr std::size_t kHoldersAtOnce = 8;  // more in an answer lengthen the pause
+constexpr auto kActive = seconds(5);       // after the last chunk, of any manifest
+constexpr auto kMoving = seconds(2);       // after the last chunk of one manifest
+constexpr auto kBackup = seconds(1);       // between two announcements to the second directory node
+constexpr auto kSayAgain = seconds(10);    // before directories drop an announcement
+constexpr auto kSettled = seconds(30);     // after the last chunk, local chunks may have been evicted
 constexpr auto kPatience = milliseconds(500);
-constexpr auto kSilentRest = seconds(2);   // who did not answer is not asked for so long
-constexpr std::size_t kDirectories = 2;    // that are told of one manifest
-constexpr std::size_t kManifestsMax = 64;  // that are told of
+constexpr auto kSilentRest = seconds(2);   // pause after a node did not answer
+constexpr std::size_t kDirectories = 2;    // directory nodes of one manifest
+constexpr std::size_t kManifestsMax = 64;  // announced manifests
 
 }  // namespace
 
@@ -43,7 +43,7 @@ PeerNews::~PeerNews() {
   thread_.join();
 }
 
-// What nothing came of for longest.
+// Drops the manifest whose last chunk is the oldest.
 void PeerNews::drop_one() {
   const auto oldest = std::min_element(
       had_.begin(), had_.end(), [](const auto& a, const auto& b) { return a.second.changed < b.second.changed; });
@@ -93,7 +93,8 @@ void PeerNews::look_again() {
   if (sleeps_) wake_.notify_all();
 }
 
-// The newest first; what this node has published itself is known to be here.
+// Returns the local manifests that other nodes published, newest first, kManifestsMax at most. Versions of this node
+// need no announcement, because their records name the publisher.
 Result<std::vector<Digest>> PeerNews::manifests_of_others() const {
   std::vector<std::pair<VersionId, Digest>> found;
   Renewed renewed(parts_.store);
@@ -113,7 +114,7 @@ Result<std::vector<Digest>> PeerNews::manifests_of_others() const {
   return out;
 }
 
-// What an earlier run of this daemon brought is told too: nobody else remembers it.
+// Adds the manifests of chunks that an earlier run of this daemon fetched: directories have dropped them.
 void PeerNews::recall() {
   const auto digests = manifests_of_others();
   if (!digests.ok()) return log_warning("what is here is not told to peers: {}", digests.error().message);
@@ -146,8 +147,8 @@ void PeerNews::run() {
   }
 }
 
-// The pause between two questions about one manifest. News need not be fresher than a part of the time that a chunk
-// takes to come here, and news of many holders are long: on a slow link both would take the place of bytes.
+// Returns the pause between two questions about one manifest. News need not be fresher than a part of the time that a
+// chunk takes to arrive, and news of many holders are long: on a slow link both would take bandwidth from chunks.
 PeerNews::Clock::duration PeerNews::pace(Clock::time_point now) const {
   const std::lock_guard lock(mutex_);
   const bool began = arrived_at_ != Clock::time_point{};
@@ -174,7 +175,7 @@ PeerNews::Turn PeerNews::turn() {
   return Turn::moving;
 }
 
-// `pause`: between two announcements of one manifest.
+// Returns the manifests to announce now. `pause`: between two announcements of one manifest.
 std::vector<Digest> PeerNews::due(Clock::time_point now, Clock::duration pause) {
   std::vector<Digest> out;
   const std::lock_guard lock(mutex_);
@@ -185,7 +186,7 @@ std::vector<Digest> PeerNews::due(Clock::time_point now, Clock::duration pause) 
   return out;
 }
 
-// Of blobs that are in the index.
+// Returns the chunks of all blobs in the index.
 ChunkSet PeerNews::survey(const ChunkMap& map) const {
   ChunkSet chunks(map);
   Renewed renewed(parts_.store);
@@ -197,7 +198,8 @@ ChunkSet PeerNews::survey(const ChunkMap& map) const {
   return chunks;
 }
 
-// What is told: nothing when none of it is here, nor was, or it has made room for another meanwhile.
+// Returns the announcement of a manifest. Nothing if no chunk is local or expected and none was announced, or if the
+// entry was dropped.
 std::optional<HadChunks> PeerNews::news_of(const Digest& manifest) {
   std::shared_ptr<const ChunkMap> map;
   bool look = false;
@@ -216,7 +218,7 @@ std::optional<HadChunks> PeerNews::news_of(const Digest& manifest) {
   const auto known = had_.find(manifest);
   if (known == had_.end()) return {};
   Had& had = known->second;
-  if (!here && !had.chunks) return {};  // it began anew, and is due again
+  if (!here && !had.chunks) return {};  // look_again() reset it, and it is due again
   if (here && had.chunks && !settled) here->add(*had.chunks);
   if (here) had.chunks = std::move(here);
   had.dirty = false;
@@ -229,7 +231,8 @@ std::optional<HadChunks> PeerNews::news_of(const Digest& manifest) {
   return told;
 }
 
-// The second of them hears of it now and then: it is asked only where the first is silent.
+// Announces a manifest to its directory nodes. The second one gets news less often, because it is asked only if the
+// first is silent.
 PeerNews::Told PeerNews::tell(const Digest& manifest) {
   const auto news = news_of(manifest);
   if (!news) return {};
@@ -245,7 +248,7 @@ PeerNews::Told PeerNews::tell(const Digest& manifest) {
   return told;
 }
 
-// In answer it says who else has some; where it knows nobody, others are asked too.
+// Announces to one directory node. Its answer lists other holders, unless an earlier node has listed some.
 bool PeerNews::tell(const std::string& node, const HadChunks& news, bool& heard) {
   std::vector<HadChunks> had;
   if (node == parts_.self) {
@@ -293,7 +296,7 @@ void PeerNews::ask(const Digest& manifest, Deadline deadline) {
   if (all) parts_.view.heard(manifest, *std::move(all));
 }
 
-// One is enough, while somebody is known.
+// Asks the directory nodes of a manifest, until one lists holders.
 void PeerNews::ask_some(const Digest& manifest) {
   bool nobody = false;
   for (const std::string& node : nodes_for(manifest)) {
@@ -304,7 +307,7 @@ void PeerNews::ask_some(const Digest& manifest) {
   if (nobody) parts_.view.heard(manifest, {});
 }
 
-// As this directory node says it; nothing when it does not.
+// Returns the holders that one directory node lists; nothing if it does not answer.
 std::optional<std::vector<HadChunks>> PeerNews::holders(const std::string& node, const Digest& manifest,
                                                         Deadline deadline) {
   if (node == parts_.self) return others_of(parts_.directory.find(manifest));
@@ -314,14 +317,16 @@ std::optional<std::vector<HadChunks>> PeerNews::holders(const std::string& node,
   return had.ok() ? std::optional(others_of(std::move(had).value())) : std::nullopt;
 }
 
-// Who published it has the most to do: what it is asked waits behind what it gives.
+// Returns the directory nodes of a manifest. Leaves out the publisher if there are others, because its answers would
+// wait behind its uploads.
 std::vector<std::string> PeerNews::nodes_for(const Digest& manifest) const {
   auto nodes = parts_.links.nodes();
   if (nodes.size() > kDirectories) std::erase(nodes, parts_.view.publisher(manifest));
   return directory_nodes(manifest, nodes, kDirectories);
 }
 
-// Returns nothing if the node does not answer. A node that did not answer in kPatience is left alone for a while.
+// Returns nothing if the node does not answer. A node that did not answer within kPatience is left alone for
+// kSilentRest.
 std::optional<std::vector<std::byte>> PeerNews::call(const std::string& node, const PeerRequest& request,
                                                      Deadline deadline) {
   const auto address = parts_.links.address(node);

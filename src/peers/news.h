@@ -1,5 +1,5 @@
-// Tells directory nodes which chunks are here as they come, and hears from them who else has what is being read: many
-// small calls, by one thread that sleeps while nothing moves.
+// Announces arriving chunks to directory nodes, and asks them for other holders of the versions being read. One thread
+// makes many small calls, and sleeps while no chunks arrive.
 #pragma once
 
 #include <chrono>
@@ -36,36 +36,36 @@ struct PeerNewsParts {
 // Any thread.
 class PeerNews {
  public:
-  explicit PeerNews(PeerNewsParts parts);  // which outlive it
-  ~PeerNews();                             // waits for a call that is under way: a second at most
+  explicit PeerNews(PeerNewsParts parts);  // the parts outlive this
+  ~PeerNews();                             // waits for a call in flight: a second at most
   PeerNews(const PeerNews&) = delete;
   PeerNews& operator=(const PeerNews&) = delete;
 
-  // A version is being read: what is here of it is told, who else has it is asked for.
+  // Call when a version is read: announces its local chunks, and asks for other holders.
   void expect(const Digest& manifest);
   void arrived(const Digest& manifest, std::span<const ChunkRun> runs);
-  // Something may have gone: what is here is looked at again, and said, also that there is nothing any more.
+  // Call after an eviction: surveys the local chunks again, and announces the result, also if none is left.
   void look_again();
-  // Asks all nodes that keep the directory of it who has it: one of them may have restarted, or lie.
+  // Asks all directory nodes of a manifest for its holders, because one of them may have restarted, or lie.
   void ask(const Digest& manifest, Deadline deadline);
 
  private:
   using Clock = std::chrono::steady_clock;
   struct Had {
     std::shared_ptr<const ChunkMap> map;
-    std::optional<ChunkSet> chunks;  // none: it is not known yet what is here
+    std::optional<ChunkSet> chunks;  // none: not surveyed yet
     bool dirty = true;
-    bool told = false;  // of any chunk
+    bool told = false;  // a chunk was announced, or is expected
     Clock::time_point said{};
     Clock::time_point changed = Clock::now();
-    Clock::time_point moved{};  // when more was last expected or came
+    Clock::time_point moved{};  // when a chunk last arrived or was expected
     Clock::time_point backup_said{};
-    bool backup_waits = false;  // to be told
+    bool backup_waits = false;  // the second directory node lacks the last news
   };
 
   enum class Turn : std::uint8_t {
     moving,
-    untold,  // nothing moves, but somebody who is to be told did not answer
+    untold,  // no chunk arrives, but a directory node did not answer
     still,
   };
   void run();
@@ -76,12 +76,12 @@ class PeerNews {
   std::vector<Digest> due(Clock::time_point now, Clock::duration pause);
   std::optional<HadChunks> news_of(const Digest& manifest);
   struct Told {
-    bool all = true;     // who is to be told; else it is tried again
-    bool heard = false;  // who else has some
+    bool all = true;     // all directory nodes have the news; else they are sent again
+    bool heard = false;  // an answer listed other holders
   };
   Told tell(const Digest& manifest);
   bool tell(const std::string& node, const HadChunks& news, bool& heard);
-  std::vector<HadChunks> others_of(std::vector<HadChunks> had);  // without this node
+  std::vector<HadChunks> others_of(std::vector<HadChunks> had);  // returns `had` without this node
   bool backup_is_due(const Digest& manifest);
   ChunkSet survey(const ChunkMap& map) const;
   std::optional<std::vector<HadChunks>> holders(const std::string& node, const Digest& manifest, Deadline deadline);
@@ -94,13 +94,13 @@ class PeerNews {
   mutable std::mutex mutex_;
   std::condition_variable wake_;
   std::map<Digest, Had> had_;                        // guarded by mutex_
-  Clock::time_point active_{};                       // guarded by mutex_: when something last moved
-  std::map<std::string, Clock::time_point> silent_;  // guarded by mutex_: until when a node is not asked
-  Clock::time_point arrived_at_{};                   // guarded by mutex_: when a chunk last came here
-  Clock::duration gap_{};                            // guarded by mutex_: between it and the one before
-  std::size_t holders_ = 0;                          // guarded by mutex_: in the last news
+  Clock::time_point active_{};                       // guarded by mutex_: when a chunk last arrived or was expected
+  std::map<std::string, Clock::time_point> silent_;  // guarded by mutex_: nodes left alone, and until when
+  Clock::time_point arrived_at_{};                   // guarded by mutex_: when a chunk last arrived
+  Clock::duration gap_{};                            // guarded by mutex_: time between the last two chunks
+  std::size_t holders_ = 0;                          // guarded by mutex_: listed in the last answer
   bool ending_ = false;                              // guarded by mutex_
-  bool sleeps_ = false;                              // guarded by mutex_: until somebody wakes it
+  bool sleeps_ = false;                              // guarded by mutex_: the thread must be woken
   std::thread thread_;
 };
 

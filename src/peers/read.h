@@ -1,4 +1,4 @@
-// Reading what a peer's answer gives, into memory of ours.
+// Reads the bytes of a peer's answer into local memory.
 #pragma once
 
 #include <chrono>
@@ -13,27 +13,27 @@
 
 namespace weft {
 
-// Where an answer's bytes go.
+// The destination of an answer's bytes.
 struct PeerTarget {
-  std::span<std::byte> memory;       // exactly as many as are expected
-  std::shared_ptr<Landing> landing;  // of that memory; null: it has none, and buffers of the exchange are used
-  std::size_t at = 0;                // of the landing, where `memory` begins
-  bool spoiled = false;              // a read that was given up may still write there
+  std::span<std::byte> memory;       // exactly as long as the expected bytes
+  std::shared_ptr<Landing> landing;  // of `memory`; null: read through buffers of the exchange
+  std::size_t at = 0;                // offset of `memory` in the landing
+  bool spoiled = false;              // an abandoned read may still write to `memory`
   std::size_t came = 0;              // bytes from the start that have arrived, also after a failure
 };
 
 struct PeerPatience {
   ReadPace& pace;                      // of the peer
-  std::chrono::milliseconds patience;  // with a peer that is silent
-  OnSign on_sign;                      // also called when bytes have come; may be empty
+  std::chrono::milliseconds patience;  // with a silent peer
+  OnSign on_sign;                      // also called when bytes arrive; may be empty
 };
 
-// All bytes of the answer: its head where it has no windows, else its windows, one after the other. Errc::corrupt when
-// these are not as many as `target` expects, Errc::timed_out also for bytes that came later than their windows were
-// open: the peer is slow, whatever they are. Errc::cancelled: `on_sign` said so.
+// Reads all bytes of an answer: its head if it has no windows, else its windows in order. Errc::corrupt if their size
+// is not that of `target`. Errc::timed_out also for bytes that arrive after the windows' lease: the peer is slow, and
+// the bytes may be zeros. Errc::cancelled: `on_sign` returned false.
 Status read_answer(Exchange& exchange, Answer& answer, PeerTarget& target, const PeerPatience& patience);
 
-// The same, of an answer whose size is not known before: `bytes_max` at most.
+// Returns the bytes of an answer of unknown size, `bytes_max` at most.
 Result<std::vector<std::byte>> answer_bytes(Exchange& exchange, Answer& answer, std::uint64_t bytes_max,
                                             const PeerPatience& patience);
 

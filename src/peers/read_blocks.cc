@@ -34,7 +34,8 @@ ReadBlocks::Block ReadBlocks::make(std::size_t size) const {
   return block;
 }
 
-// A block that a read may still write to goes when that read is over.
+// Keeps a block for the next read, unless enough memory is pinned. Drops a block that an abandoned read may still write
+// to; that read owns the memory too.
 void ReadBlocks::give_back(Block block) {
   const std::lock_guard lock(mutex_);
   if (exchange_ == nullptr || !block.landing->idle()) return;

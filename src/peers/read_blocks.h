@@ -1,5 +1,5 @@
-// Memory that is read into from peers, with its registration. Hardware takes long to register memory: where it has to
-// be, blocks are kept, registered, for the next read.
+// Memory blocks for reads from peers, with their registrations. Hardware takes long to register memory, so registered
+// blocks are kept for the next read.
 #pragma once
 
 #include <cstddef>
@@ -16,14 +16,14 @@ class ReadBlocks : public std::enable_shared_from_this<ReadBlocks> {
  public:
   struct Block {
     std::shared_ptr<std::byte[]> memory;
-    std::shared_ptr<Landing> landing;  // of that memory; null if it cannot be registered
+    std::shared_ptr<Landing> landing;  // of `memory`; null if it cannot be registered
   };
-  // Until close(), `exchange` outlives this.
+  // `exchange` must live until close().
   explicit ReadBlocks(Exchange& exchange) : exchange_(&exchange) {}
 
-  // At least so many bytes.
+  // Returns a block of at least `size` bytes.
   Block take(std::size_t size);
-  void close();  // keeps none any more
+  void close();  // drops the kept blocks, and keeps no others
 
  private:
   Block make(std::size_t size) const;
@@ -31,7 +31,7 @@ class ReadBlocks : public std::enable_shared_from_this<ReadBlocks> {
 
   std::mutex mutex_;
   Exchange* exchange_;       // guarded by mutex_, as the next; null after close()
-  std::vector<Block> kept_;  // all of kReadBlockBytes
+  std::vector<Block> kept_;  // each of kReadBlockBytes
 };
 
 }  // namespace weft

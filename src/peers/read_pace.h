@@ -12,8 +12,8 @@ namespace weft {
 
 class ReadPace {
  public:
-  // The next piece of at most `left` bytes; nothing if the window is full. With `first` there is one in any case: no
-  // read waits for those of other threads.
+  // Returns the next piece of at most `left` bytes; nothing if the window is full. With `first` it always returns a
+  // piece, so that no read waits for reads of other threads.
   std::optional<ReadWindow::Piece> ask(std::size_t left, bool first) {
     const std::lock_guard lock(mutex_);
     const std::size_t length = std::min(left, window_.piece());
@@ -24,7 +24,7 @@ class ReadPace {
     const std::lock_guard lock(mutex_);
     window_.came(piece, Deadline::clock::now());
   }
-  double rate() {  // bytes a second; 0: not known
+  double rate() {  // bytes a second; 0: unknown
     const std::lock_guard lock(mutex_);
     return window_.rate();
   }
@@ -50,7 +50,7 @@ class ReadPaces {
 
  private:
   std::mutex mutex_;
-  std::map<std::uint32_t, std::unique_ptr<ReadPace>> paces_;  // guarded by mutex_; none is forgotten: a cluster has few
+  std::map<std::uint32_t, std::unique_ptr<ReadPace>> paces_;  // guarded by mutex_; never removed, as a cluster has few
 };
 
 }  // namespace weft

@@ -13,8 +13,8 @@
 
 namespace weft {
 
-// Goes forward through the runs. Each request is for as much as its peer gives at a good rate, from the first byte on
-// that is missing.
+// Works through the runs in order. Each request starts at the first missing byte, and asks for as much as its peer
+// serves at a good rate.
 class PeerSource::Reading {
  public:
   Reading(PeerSource& source, const Digest& manifest, std::span<const ChunkRun> runs, Deadline deadline, ReadAid& aid)
@@ -32,7 +32,7 @@ class PeerSource::Reading {
     if (aid_.kept.bytes > 0) go_on();
     while (run_ < runs_.size()) {
       const Status found = search_.run(&current_, [this](PeerSearch::Try& from) { return read_some(from); });
-      // No known peer has the base: plain bytes, then, of any of them.
+      // No known peer has the base: ask any of them for plain bytes.
       if (!found.ok() && search_.lacked_base() && std::exchange(must_code_, false)) continue;
       if (found.ok()) continue;
       if (out_.memory && !aid_.whole_chunks) aid_.kept = {out_.memory, done_ + held_};
@@ -52,14 +52,15 @@ class PeerSource::Reading {
     out_.memory = std::move(block.memory);
   }
 
-  // Behind what an earlier source gave.
+  // Continues after the bytes that an earlier source gave.
   void go_on() {
     place();
     std::memcpy(out_.memory.get(), aid_.kept.memory.get(), aid_.kept.bytes);
     keep(aid_.kept.bytes, kSeveralGivers);
   }
 
-  // The runs of the next request to this peer, from the first incomplete chunk on, within the peer's `bytes_max`.
+  // Returns the runs of the next request to this peer, from the first incomplete chunk on, within the peer's
+  // `bytes_max`.
   std::vector<ChunkRun> next_runs(const PeerLinks::Choice& peer) const {
     std::vector<ChunkRun> asked;
     std::uint64_t room = peer.bytes_max;
@@ -82,7 +83,7 @@ class PeerSource::Reading {
     if (aid_.is_wanted && !aid_.is_wanted()) return Error{Errc::cancelled, "peers: the bytes are no longer wanted"};
     auto asked = next_runs(from.peer);
     Status read = read_from(from, asked);
-    if (!read.ok() && read.error().code == Errc::not_found && asked.size() > 1) {  // it may have the first of them
+    if (!read.ok() && read.error().code == Errc::not_found && asked.size() > 1) {  // the peer may have the first run
       asked.resize(1);
       read = read_from(from, asked);
     }
@@ -110,8 +111,8 @@ class PeerSource::Reading {
     return ask(from, plain);
   }
 
-  // True if plain bytes of the same peer may be of use. A peer that coded wrongly gives plain bytes from now on. A base
-  // that cannot be read is none.
+  // True if plain bytes of the same peer may help. A peer that coded wrongly is asked for plain bytes from then on. If
+  // a base cannot be read, all bases are dropped.
   bool note_of_no_use(const PeerSearch::Try& from, const Error& error) {
     if (error.code != Errc::corrupt && error.code != Errc::io) return false;
     ++aid_.coded.failed;
@@ -120,7 +121,7 @@ class PeerSource::Reading {
     return true;
   }
 
-  // Those that are here, of the runs that are asked for.
+  // Adds the local bases of the requested runs to the request.
   void add_bases(const PeerSearch::Try& from, AskBytes& request) {
     if (aid_.bases.empty() || from.peer.effort == CodingEffort::none) return;
     bases_.clear();
@@ -145,7 +146,7 @@ class PeerSource::Reading {
     return bring(from, answer, request);
   }
 
-  // Memory is taken once there is something to come to it.
+  // Reads an answer into out_. Memory is allocated only when the first answer has arrived.
   Status bring(PeerSearch::Try& from, Answer& answer, const AskBytes& request) {
     if (!out_.memory) place();
     if (!request.bases.empty()) {
@@ -159,7 +160,8 @@ class PeerSource::Reading {
     return read;
   }
 
-  // Sets `came` to the number of bytes at the start of `memory` that have arrived, also after a failure.
+  // Reads an answer into `memory`. Sets `came` to the number of bytes at its start that have arrived, also after a
+  // failure.
   Status bring_into(PeerSearch::Try& from, Answer& answer, std::span<std::byte> memory, std::size_t& came) {
     target_.memory = memory;
     PeerTarget part = target_;
@@ -190,7 +192,7 @@ class PeerSource::Reading {
     return read;
   }
 
-  // If all chunks are plain, their windows go straight to their place.
+  // Reads an answer to a request with bases. If all chunks are plain, the windows are read directly into place.
   Status bring_given(PeerSearch::Try& from, Answer& answer, const AskBytes& request) {
     WEFT_TRY(const GivenChunks given, decode_given(answer.head(), request));
     const std::span<std::byte> to(out_.memory.get() + done_, from.bytes);
@@ -224,7 +226,7 @@ class PeerSource::Reading {
     return {};
   }
 
-  // Adds `came` bytes of a giver to those that are held. A part of a chunk stays for the next peer.
+  // Adds `came` bytes of a giver to the held bytes. The next peer continues behind a partial chunk.
   void keep(std::size_t came, std::uint32_t giver) {
     if (came == 0) return;
     came_ += came;
@@ -244,7 +246,7 @@ class PeerSource::Reading {
     }
   }
 
-  // A read that was given up may still write to the old memory.
+  // Moves the received bytes to new memory, because an abandoned read may still write to the old.
   void leave_landing() {
     const auto before = out_.memory;
     target_.spoiled = false;
@@ -259,16 +261,16 @@ class PeerSource::Reading {
   ReadAid& aid_;
   SourceBytes out_;
   PeerTarget target_;
-  std::vector<RunBase> bases_;  // of the runs that are asked for
+  std::vector<RunBase> bases_;  // of the runs of the request
   CodedRead::Keep keep_;
-  bool must_code_ = true;  // a peer must, if others may have the base
-  std::size_t run_ = 0;    // the next
+  bool must_code_ = true;  // require coded chunks while another peer may have the base
+  std::size_t run_ = 0;    // number of the next run
   ChunkRun current_;  // a copy of the next run: the search looks for it, also after a part of an answer has arrived
-  std::uint64_t chunks_ = 0;                   // of it that are here
-  std::uint64_t came_ = 0;                     // bytes of the request that goes on
-  std::uint64_t done_ = 0;                     // bytes of chunks that are here
-  std::uint64_t held_ = 0;                     // bytes of the next chunk that are here
-  std::uint32_t held_giver_ = kSeveralGivers;  // of these bytes
+  std::uint64_t chunks_ = 0;                   // complete chunks of that run
+  std::uint64_t came_ = 0;                     // bytes of the current request
+  std::uint64_t done_ = 0;                     // bytes of complete chunks
+  std::uint64_t held_ = 0;                     // bytes of the next chunk, which is partial
+  std::uint32_t held_giver_ = kSeveralGivers;  // the giver of the held bytes
 };
 
 Result<SourceBytes> PeerSource::read(const Digest& manifest, std::span<const ChunkRun> runs, Deadline deadline,

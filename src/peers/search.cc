@@ -12,12 +12,12 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr unsigned kFailuresMax = 3;           // of one thing that is wanted
-constexpr auto kShareMin = milliseconds(500);  // of the time, for one peer
-constexpr auto kBusyWait = milliseconds(20);   // between two looks at peers that are busy
+constexpr unsigned kFailuresMax = 3;           // of one run()
+constexpr auto kShareMin = milliseconds(500);  // the least time for one peer
+constexpr auto kBusyWait = milliseconds(20);   // between two checks of busy peers
 constexpr auto kPauseMin = milliseconds(100);  // before silent peers are asked again
 constexpr auto kPauseMax = milliseconds(1'000);
-constexpr auto kSlowAfter = milliseconds(1'000);  // until a faster peer may take over from one that sends
+constexpr auto kSlowAfter = milliseconds(1'000);  // before a faster peer may replace a sending peer
 constexpr auto kSlowLook = milliseconds(100);     // between two comparisons of the peer with others
 
 }  // namespace
@@ -38,7 +38,8 @@ milliseconds PeerSearch::left() const {
   return std::max(milliseconds(0), std::chrono::ceil<milliseconds>(deadline_ - scene_.time.now()));
 }
 
-// A peer that never answers leaves time for the others: for those that are known, and for those that directories name.
+// Returns the time for one peer: a part of what is left, so that a peer that never answers leaves time for other known
+// peers, and for peers that directories name.
 milliseconds PeerSearch::share(const PeerLinks::Choice& peer) const {
   const milliseconds left = this->left();
   return std::min(left, std::max(kShareMin, peer.last ? left * 3 / 4 : left / 2));
@@ -54,7 +55,7 @@ Error PeerSearch::no_peer(const ChunkRun* run) const {
   return Error{Errc::not_found, fmt::format("no peer has blob {}", to_hex(run->id.root))};
 }
 
-// If all known candidates were silent or wrong a moment ago, directories may name others.
+// Returns the candidates to ask. If all known ones were silent or wrong a moment ago, asks directories for others.
 std::vector<PeerCandidate> PeerSearch::candidates(const ChunkRun* run) {
   if (offers_) return scene_.view.others(manifest_, run, scene_.links.nodes());
   auto known = scene_.view.candidates(manifest_, run);
@@ -105,7 +106,7 @@ PeerSearch::Outcome PeerSearch::ask(const PeerLinks::Choice& peer, const ChunkRu
   scene_.links.done(peer.number, gave ? one.bytes : 0, scene_.time.now() - begin, gave ? nullptr : &status.error());
   if (status.ok()) {
     if (offers_) scene_.view.gave(manifest_, peer.node);
-    may_refuse_ = false;  // what came would be lost
+    may_refuse_ = false;  // a refusal would lose the bytes received
     came();
     return Outcome::done;
   }
@@ -145,8 +146,8 @@ bool PeerSearch::is_too_slow(Try& from, const ChunkRun* run, double rate) const 
   return from.too_slow;
 }
 
-// What run() returns if no peer has it. A publisher that lacks bytes of a young version outweighs peers that fail: the
-// search is worth another try soon.
+// Keeps the error that run() returns. A publisher that lacks bytes of a young version outweighs peers that fail:
+// another search may soon succeed.
 void PeerSearch::note(const Error& error, const std::string& node) {
   const bool may_come = error.code == Errc::not_found && scene_.view.may_come(manifest_, node);
   if (!failure_ || may_come || (error.code != Errc::not_found && !comes_later_)) failure_ = error;
@@ -165,7 +166,7 @@ void PeerSearch::note_failure(const PeerLinks::Choice& peer, const Error& error,
   }
 }
 
-// True if a candidate is busy with other reads of this node: it can be asked when one of them is over.
+// If a candidate is busy with other reads of this node, waits a moment for one of them to end, and returns true.
 bool PeerSearch::wait_for_busy(const ChunkRun* run) {
   const auto busy = scene_.links.busy(candidates(run), tried_);
   if (!busy.any) return false;
@@ -174,8 +175,9 @@ bool PeerSearch::wait_for_busy(const ChunkRun* run) {
   return true;
 }
 
-// True if there are more peers to ask: those that directory nodes name, every node, and last those that failed before.
-// A version can have bytes of another version whose manifest is not here, so that no directory is known for them.
+// True if there are more peers to ask: those that directory nodes name, then every node, and last those that failed
+// before. Every node, because a version can share bytes with a version whose manifest is not local, and whose directory
+// is therefore unknown.
 bool PeerSearch::widen() {
   if (!asked_) {
     asked_ = true;
@@ -186,7 +188,8 @@ bool PeerSearch::widen() {
   if (failures_ == 0 && silent_.empty()) return false;
   if (failures_ > 0) ++failures_;
   if (!silent_.empty()) {
-    if (failures_ == 0 && scene_.links.silent_for(silent_) >= patience_) return false;  // and not only to this search
+    // Silent to all of this node's reads, not only to this search.
+    if (failures_ == 0 && scene_.links.silent_for(silent_) >= patience_) return false;
     scene_.links.wait(std::min(deadline_, scene_.time.now() + pause_));
     pause_ = std::min(2 * pause_, kPauseMax);
   }

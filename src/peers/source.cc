@@ -12,7 +12,7 @@
 namespace weft {
 namespace {
 
-constexpr auto kExpectMax = std::chrono::seconds(1);  // for directory nodes to answer
+constexpr auto kExpectMax = std::chrono::seconds(1);  // wait for directory nodes
 
 }  // namespace
 
@@ -79,7 +79,7 @@ Result<std::vector<Digest>> PeerSource::chunks(const Digest& manifest, const Con
 void PeerSource::expect(const VersionRow& version, const Manifest* manifest, std::span<const ContentId> blobs) {
   view_.expect(version, manifest, blobs);
   news_.expect(version.manifest);
-  // The publisher needs no directory. If it is away, other nodes may have the version.
+  // The publisher is known without a directory. If it is away, a directory may name other holders.
   if (links_.readiness(view_.candidates(version.manifest, nullptr)) == Readiness::lacking)
     news_.ask(version.manifest, deadline_in(kExpectMax));
 }

@@ -1,4 +1,4 @@
-// Other nodes of the cluster as a source of bytes: whoever has them, the best first, several at once.
+// Other nodes of the cluster as a source of bytes. The best holder is asked first, and several at once.
 #pragma once
 
 #include <memory>
@@ -20,7 +20,7 @@ namespace weft {
 
 class PeerSource final : public BlobSource {
  public:
-  // All outlive this.
+  // The arguments outlive this.
   PeerSource(Exchange& exchange, PeerView& view, PeerLinks& links, PeerNews& news, PeerCoding& coding);
   ~PeerSource() override { blocks_->close(); }
 

@@ -19,7 +19,7 @@ constexpr auto kExpectedFor = std::chrono::seconds(30);
 
 }  // namespace
 
-// Those that nobody reads any more go first.
+// Returns the entry of a manifest. If there are too many, drops the one that was expected longest ago.
 PeerView::Known& PeerView::entry(const Digest& manifest) {
   if (known_.size() >= kKnownMax && !known_.contains(manifest)) {
     const auto oldest = std::min_element(known_.begin(), known_.end(), [](const auto& a, const auto& b) {
@@ -30,8 +30,8 @@ PeerView::Known& PeerView::entry(const Digest& manifest) {
   return known_[manifest];
 }
 
-// Of blobs that another version had first: its manifest, and who published it. A parent's record is here also where its
-// manifest is not.
+// Finds, for blobs that another version had first, that version's manifest and publisher, and the publishers of parents
+// that share bytes. The record of a parent is local even if its manifest is not.
 Status PeerView::find_owners(const VersionRow& version, std::span<const ContentId> blobs, Known& known,
                              std::map<Digest, std::string>& others) {
   Renewed renewed(store_);
@@ -56,7 +56,7 @@ void PeerView::expect(const VersionRow& version, const Manifest* manifest, std::
   std::map<Digest, std::string> others;
   std::shared_ptr<const ChunkMap> chunks = this->chunks(version.manifest);
   if (!chunks && manifest != nullptr) chunks = std::make_shared<const ChunkMap>(*manifest);
-  // What the owner map cannot tell, directories may.
+  // A failure here is harmless: directories may name the holders.
   static_cast<void>(find_owners(version, blobs, fresh, others));
   const auto now = time_.now();
   const std::lock_guard lock(mutex_);
@@ -86,7 +86,7 @@ std::string PeerView::publisher(const Digest& manifest) const {
   return found == known_.end() ? "" : found->second.publisher;
 }
 
-// Unless it is this node, or has said that it lacks it, or is there already.
+// Adds a candidate, unless it is this node, has replied that it lacks `what`, or is in `out` already.
 void PeerView::put(const std::string& node, PeerCandidate::Kind kind, const Digest& what,
                    std::vector<PeerCandidate>& out) const {
   const auto lacking = lacking_.find({node, what});
@@ -108,7 +108,8 @@ void PeerView::add(const Known& known, const Digest& what, const ChunkRun* run, 
   for (const std::string& node : known.gave) put(node, PeerCandidate::Kind::first, what, out);
 }
 
-// Who has the version's own manifest has its blobs; who had a blob first comes before who published the version.
+// Holders of the version's own manifest hold its blobs too. Holders of the version that had the blob first come before
+// them.
 std::vector<PeerCandidate> PeerView::candidates(const Digest& manifest, const ChunkRun* run) {
   std::vector<PeerCandidate> out;
   const std::lock_guard lock(mutex_);
@@ -146,7 +147,7 @@ void PeerView::gave(const Digest& manifest, const std::string& node) {
   gave.push_back(node);
 }
 
-// Who has said something new since it lacked something may have it by now.
+// A node that announced something new may have received the bytes that it lacked, so its lacks are dropped.
 void PeerView::heard(const Digest& manifest, std::vector<HadChunks> had) {
   const std::lock_guard lock(mutex_);
   const auto found = known_.find(manifest);

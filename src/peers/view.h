@@ -1,6 +1,7 @@
-// What this node believes about who has what: by version records and the owner map who first had it, by what directory
-// nodes say who has it now. Beliefs: whoever is asked may answer otherwise. Never asks anybody itself.
-// The owner map tells of versions whose manifests are here; what a version has from others is found without theirs.
+// The replica map: nodes that probably hold chunks. Version records and the owner map name the node that had a blob
+// first, and directory nodes name the current holders. A node may turn out to hold less. Sends no messages.
+// The owner map covers versions whose manifests are local. For bytes of other versions, others() names the publishers
+// of the parents.
 #pragma once
 
 #include <chrono>
@@ -23,8 +24,9 @@
 
 namespace weft {
 
-// Who may have some bytes. In the order in which equals are asked: those who are fetching them too, others who have
-// all, and last who everybody would ask: `sought` while others are fetching the same.
+// A node that may hold some bytes. `part` and `whole` are expected to hold these chunks, or all of the manifest.
+// `first` is a node that every other node would ask too, such as the publisher; `sought` is that publisher while other
+// nodes are fetching. PeerLinks ranks equally fast peers by kind: `part` and `whole`, then `first`, then `sought`.
 struct PeerCandidate {
   enum class Kind : std::uint8_t { part, whole, first, sought };
   std::string node;
@@ -40,44 +42,44 @@ class PeerView {
 
   // As BlobSource::expect.
   void expect(const VersionRow& version, const Manifest* manifest, std::span<const ContentId> blobs);
-  // Never this node itself. Without a run: of the manifest's own bytes.
+  // Returns the nodes that may hold a run, or without a run the manifest's own bytes. Never this node itself.
   std::vector<PeerCandidate> candidates(const Digest& manifest, const ChunkRun* run);
-  // Those of `nodes` that have not said that they lack it, when none of candidates() has it: who published a version
-  // that this one shares bytes with, then any.
+  // Returns nodes to ask if none of candidates() has the bytes: publishers of parents that share bytes with the
+  // version, then `nodes`. Leaves out nodes that have replied that they lack the bytes.
   std::vector<PeerCandidate> others(const Digest& manifest, const ChunkRun* run, std::span<const std::string> nodes);
-  // One of others() gave it, and may well have more of the version: one of candidates() from now on.
+  // Records that a node of others() gave bytes, so that candidates() returns this node for the rest of the version.
   void gave(const Digest& manifest, const std::string& node);
 
-  // What a directory node said; takes the place of what was said of that manifest before.
+  // Replaces the known holders of a manifest by the answer of a directory node.
   void heard(const Digest& manifest, std::vector<HadChunks> had);
-  // It said that it has not what candidates() promised; null: the manifest's bytes.
+  // The node replied that it lacks a run that candidates() expected of it; null: the manifest's bytes.
   void lacks(const Digest& manifest, const ChunkRun* run, const std::string& node);
 
-  // The node published the version a moment ago: what it lacks may be there soon.
+  // True if the node published the version a moment ago, so that it may soon have the bytes that it lacks.
   bool may_come(const Digest& manifest, const std::string& node) const;
 
-  // Another node was just given it, and is left to bring it: it is not dear, for a moment, but busy.
+  // A peer refused this run, because another node just received it. For kYieldsFor the run counts as busy, not dear.
   void yield(const ChunkRun& run);
   bool yielded(const ChunkRun& run) const;
 
-  // Manifests whose holders are worth asking for now: those of versions that were expected lately, and of versions
-  // that had blobs of them first; those that were asked for in the last `age` are left out.
+  // Returns the manifests whose holders are worth asking for: of versions that were expected lately, and of versions
+  // that had their blobs first. Leaves out manifests returned within the last `age`.
   std::vector<Digest> to_ask(std::chrono::milliseconds age);
-  std::shared_ptr<const ChunkMap> chunks(const Digest& manifest) const;  // null: not known
-  std::string publisher(const Digest& manifest) const;                   // "": not known
+  std::shared_ptr<const ChunkMap> chunks(const Digest& manifest) const;  // null: unknown
+  std::string publisher(const Digest& manifest) const;                   // "": unknown
 
  private:
-  // Of one manifest.
+  // The knowledge about one manifest.
   struct Known {
     std::string publisher;  // of the version
     std::shared_ptr<const ChunkMap> chunks;
     std::unordered_map<ContentId, Digest> inherited;  // blob -> manifest of the version that had it first
-    std::vector<std::string> kin;                     // publishers of parents that it shares bytes with
-    std::vector<std::string> gave;                    // as gave()
+    std::vector<std::string> kin;                     // publishers of parents that share bytes with it
+    std::vector<std::string> gave;                    // nodes reported by gave()
     std::vector<HadChunks> had;
-    Clock::time_point asked = Clock::time_point::min();  // for its holders
-    Clock::time_point expected{};                        // lately, by a reader
-    Clock::time_point young_until{};                     // what its publisher lacks may be there in a moment
+    Clock::time_point asked = Clock::time_point::min();  // when its holders were last asked for
+    Clock::time_point expected{};                        // when a reader last expected it
+    Clock::time_point young_until{};                     // until then its publisher may still lack bytes
   };
   using Lack = std::pair<std::string, Digest>;  // a node, and a blob's root or a manifest
   void put(const std::string& node, PeerCandidate::Kind kind, const Digest& what,
