@@ -1,4 +1,4 @@
-// What is asked for: which of it is here, which is on its way, which has to be begun.
+// Splits a request into local extents, transfers in flight, and transfers to start.
 #include "fetch/fetcher.h"
 
 #include <algorithm>
@@ -17,11 +17,11 @@ namespace weft {
 namespace {
 
 constexpr std::uint64_t kUnitMax = kDigestChunk;
-constexpr std::size_t kInOrder = 16;         // units that are not worth another order
-constexpr std::uint64_t kFilesForBatch = 3;  // of a group, that somebody asked for
+constexpr std::size_t kInOrder = 16;         // up to so many units are fetched in order
+constexpr std::uint64_t kFilesForBatch = 3;  // requested in a group, before its batches are read ahead
 constexpr std::uint64_t kFilesForNextBatch = 16;
-constexpr std::uint64_t kPieceBytesMax = 64U << 20U;    // that an answer goes on behind its range
-constexpr auto kUsed = std::chrono::milliseconds(500);  // between two uses that a waiting reader notes in its transfer
+constexpr std::uint64_t kPieceBytesMax = 64U << 20U;    // the longest run of an answer, with bytes behind its range
+constexpr auto kUsed = std::chrono::milliseconds(500);  // between two marks of use by a waiting reader
 
 std::size_t memory_bytes(const Manifest& manifest) {
   std::size_t bytes = sizeof manifest;
@@ -30,7 +30,7 @@ std::size_t memory_bytes(const Manifest& manifest) {
   return bytes;
 }
 
-// Nothing lies in the pack where these do in their file. Files that begin alike have other bytes later.
+// True if the pack is free at the offsets of all missing extents. Files with a common prefix can differ later.
 bool has_room(const PackToc& toc, std::span<const Extent> absent) {
   return std::ranges::none_of(absent, [&toc](const Extent& extent) {
     return overlaps_any(toc.entries, {extent.offset, extent.id.length});
@@ -77,7 +77,7 @@ Result<std::shared_ptr<const Fetcher::Content>> Fetcher::content(VersionId versi
   return std::shared_ptr<const Content>(std::move(made));
 }
 
-// What is here is locked; of the rest it is known where it will be.
+// Returns the extents of a range. Local ones are locked; each missing one has a transfer.
 Result<std::vector<Fetcher::Part>> Fetcher::parts_of(const Content& content, std::uint32_t file, Range range) {
   const File& published = content.manifest.files[file];
   const auto [first, end] = runs_in(published.extents, range);
@@ -87,7 +87,7 @@ Result<std::vector<Fetcher::Part>> Fetcher::parts_of(const Content& content, std
     parts.push_back({published.extents[i], {}, {}, {}});
     blobs.push_back(published.extents[i].id);
   }
-  // On its way first, here next: what leaves the one has come to the other.
+  // Check transfers before the index: a finished blob enters the index before it leaves its transfer.
   {
     const std::lock_guard lock(mutex_);
     for (Part& part : parts) set_home(part, content.row.id, file);
@@ -132,8 +132,8 @@ void Fetcher::expect(const Content& content, const std::vector<Extent>& absent) 
   for (const auto& source : sources_) source->source.unverified().expect(content.row, &content.manifest, blobs);
 }
 
-// Begins a transfer of the file's blobs that are neither here nor on their way. Those of the small files of its group
-// come into the same pack.
+// Begins a transfer of the file's blobs that are neither local nor in a transfer. A small file shares the transfer, and
+// the pack, with the files of its group.
 Status Fetcher::begin_transfer(const Content& content, std::uint32_t file) {
   limit_open();
   if (!is_grouped(content.manifest.files[file])) return begin_file(content, file);
@@ -158,7 +158,8 @@ Status Fetcher::begin_file(const Content& content, std::uint32_t file) {
   return add_transfer(content, file, plan_fetch(absent, kUnitMax), std::move(pack));
 }
 
-// False: all that is absent is of one file. Its pack is better laid out as the file.
+// Begins a transfer of a group. False if the missing blobs belong to a single file, whose pack is better laid out as
+// the file.
 Result<bool> Fetcher::begin_group(const Content& content, FileGroup group) {
   std::vector<std::pair<std::uint32_t, Extent>> unknown;
   {
@@ -208,7 +209,8 @@ Status Fetcher::add_transfer(const Content& content, std::optional<std::uint32_t
   return {};
 }
 
-// One that has a part of this file already, and nothing else, goes on being filled: once it is complete it is the file.
+// Returns the pack to fill. Reuses a pack that already holds a part of this file, and nothing else: the finished pack
+// has the layout of the file.
 Result<std::unique_ptr<FetchPack>> Fetcher::pack_for(const File& file, std::span<const OpenPlace> places,
                                                      std::span<const Extent> absent) {
   for (std::size_t i = 0; i < places.size(); ++i) {
@@ -230,13 +232,13 @@ Result<std::unique_ptr<FetchPack>> Fetcher::pack_for(const File& file, std::span
   return store_.fetch_pack(file.size);
 }
 
-// The units of a part that a range needs.
+// Returns the units of a part that a range needs.
 std::pair<std::size_t, std::size_t> Fetcher::units_of(const Part& part, Range range) {
   const Range wanted = overlap(range, {part.extent.offset, part.extent.id.length});
   return units_in(part.home.transfer->plan, {part.home.offset + (wanted.offset - part.extent.offset), wanted.length});
 }
 
-// Also a unit that waits to be read ahead: now it comes first.
+// Queues a unit for a waiting reader. A unit that is queued for read-ahead gets a second, earlier entry.
 void Fetcher::want(const std::shared_ptr<Transfer>& transfer, std::size_t unit) {
   const UnitState state = transfer->state(unit);
   if (state == UnitState::here || state == UnitState::running) return;
@@ -264,8 +266,8 @@ void Fetcher::want_batch(const std::shared_ptr<Transfer>& transfer, Units units)
   }
 }
 
-// Of a file, what lies behind the range. Of a group, the batches at the file: from the reader's third file on its own
-// batch, and once the reader goes on the next one.
+// Queues read-ahead. In a file: the bytes behind the range. In a group: the batch at the range, from the
+// kFilesForBatch-th file on, and the next batch, from the kFilesForNextBatch-th file on.
 void Fetcher::want_neighbours(const Part& last, const ColdRange& what) {
   const auto& transfer = last.home.transfer;
   if (transfer->file) {
@@ -279,7 +281,7 @@ void Fetcher::want_neighbours(const Part& last, const ColdRange& what) {
   if (files >= kFilesForNextBatch) want_batch(transfer, next_batch(transfer->plan, last.units.first));
 }
 
-// Of a part that is asked for now.
+// Returns the local bytes of a requested part, as FetchStatus::local counts them. Marks its units as asked for.
 std::uint64_t Fetcher::bytes_here(const Part& part, Range range) {
   const Range wanted = overlap(range, {part.extent.offset, part.extent.id.length});
   if (part.place.pack) return wanted.length;
@@ -313,11 +315,12 @@ void Fetcher::queue(std::vector<Part>& parts, const ColdRange& what) {
   }
   if (!parts.empty() && !parts.back().place.pack) want_neighbours(parts.back(), what);
   if (!what.all) return;
-  for (const Part& part : parts)  // those of other transfers
+  for (const Part& part : parts)  // also parts in other transfers than the last part's
     if (!part.place.pack) want_ahead(part.home.transfer, part.units);
 }
 
-// Of the units that parts wait for; nothing while it is open. A transfer that is waited for stays open.
+// Returns the outcome of the units of `parts`; nothing while units are missing. Marks their transfers as used, so that
+// these stay open.
 std::optional<Status> Fetcher::outcome(const std::vector<Part>& parts) const {
   if (ending_) return Status(Error{Errc::unreachable, "the daemon ends"});
   bool all_here = true;
@@ -334,7 +337,8 @@ std::optional<Status> Fetcher::outcome(const std::vector<Part>& parts) const {
   return all_here ? std::optional<Status>(Status()) : std::nullopt;
 }
 
-// Without a clock: each unit comes, or fails when its sources have been silent for long enough.
+// Waits for the units of `parts`, without a deadline of its own: each unit arrives, or fails once its sources have been
+// silent for long enough.
 Status Fetcher::wait_for(std::vector<Part>& parts, const ColdRange& what) {
   std::unique_lock lock(mutex_);
   queue(parts, what);
@@ -351,7 +355,8 @@ Status Fetcher::wait_for(std::vector<Part>& parts, const ColdRange& what) {
   }
 }
 
-// Where the file and the transfer's file are one, all that is there of the units, and of those that follow.
+// Returns the run of a part in a transfer. If the pack has the file's layout there, the run consists of whole units,
+// and goes on over arrived units that follow.
 Run Fetcher::here_of(const Part& part, Range range) const {
   const Transfer& transfer = *part.home.transfer;
   if (part.home.offset != part.extent.offset) {
@@ -366,7 +371,7 @@ Run Fetcher::here_of(const Part& part, Range range) const {
     if (transfer.state(unit) != UnitState::here) break;
     end += units[unit].length;
   }
-  // Another file may go on otherwise where this extent ends.
+  // Another file may have other bytes behind this extent.
   if (!part.home.same_file) end = std::min(end, part.extent.offset + part.extent.id.length);
   return {begin, end - begin, {transfer.reader, begin}};
 }

@@ -1,5 +1,5 @@
-// Brings bytes to this node for whoever asks, in the daemon: one transfer of a chunk for any number of readers, from
-// the cheapest source that has it, verified before anybody reads it, into cached packs of the store.
+// Fetches bytes to this node, in the daemon. Any number of readers share one transfer of a chunk. It comes from the
+// cheapest source that has it, is verified before it is read, and goes into a cached pack of the store.
 #pragma once
 
 #include <chrono>
@@ -36,25 +36,25 @@
 namespace weft {
 
 struct FetchOptions {
-  unsigned threads = 4;                              // that read and verify
-  std::chrono::milliseconds patience = kSilenceMax;  // with sources that are silent
-  std::chrono::milliseconds kept{30'000};            // a transfer that nobody asks for is dropped after that
-  std::chrono::milliseconds refused{2'000};          // a look that failed is not tried again so soon
-  // Whether the node that published a version is in the cluster now. Any thread; empty: all of them are.
+  unsigned threads = 4;                              // workers, which read and verify
+  std::chrono::milliseconds patience = kSilenceMax;  // with silent sources
+  std::chrono::milliseconds kept{30'000};            // an unused transfer is dropped after this time
+  std::chrono::milliseconds refused{2'000};          // a failed look is not repeated within this time
+  // True if the publisher of a version is in the cluster now. Any thread; empty: always true.
   std::function<bool(const std::string& publisher)> is_there;
-  // Where in a file that is wanted in any order this node begins, of 1: best another place for each node, so that those
-  // which begin at once soon have parts for each other. Empty: at its begin. Called with the Fetcher's lock held.
+  // The start of a background fetch, as a fraction of the file. Each node should return another value, so that nodes
+  // that start together soon have different chunks to exchange. Empty: 0. Called with the Fetcher's lock held.
   std::function<double()> first;
-  // Stored bytes of this blob are damaged, as was found when they were the base of others. Any thread; it does not
-  // wait. Empty: the log alone says so.
+  // Called if stored bytes of a blob turn out to be damaged while they serve as a base. Any thread; must not wait.
+  // Empty: damage is only logged.
   std::function<void(const ContentId& id)> damaged;
 };
 
-// What may change while bytes move.
+// The settings that may change while bytes move.
 struct FetchPolicy {
-  std::uint64_t cache_max = UINT64_MAX;  // bytes of disk for fetched bytes
+  std::uint64_t cache_max = UINT64_MAX;  // disk space for fetched bytes
   ColdPolicy cold = ColdPolicy::automatic;
-  bool sparse = true;  // chunks may come as differences from versions that are here
+  bool sparse = true;  // chunks may come as differences from local versions
 };
 
 struct SourceCount {
@@ -62,14 +62,14 @@ struct SourceCount {
   std::uint64_t reads = 0, bytes = 0, failures = 0;
 };
 struct FetchStatus {
-  // What requests asked for that was here already, not what else they were told of, and chunks that were copied from
-  // another version. Bytes that were read ahead count where they came from, for the one who asks for them first.
+  // Requested bytes that were local, and chunks copied from a base. Bytes outside of the requested range do not count.
+  // The first request for prefetched bytes does not count either: they count under their source.
   SourceCount local{"local"};
   std::vector<SourceCount> sources;
-  std::uint64_t transfers = 0;  // packs that are being filled
-  std::uint64_t waiting = 0;    // units that are asked for
-  std::uint64_t manifests = 0;  // brought
-  std::string problem;          // the last, "" for none
+  std::uint64_t transfers = 0;  // packs being filled
+  std::uint64_t waiting = 0;    // queued units
+  std::uint64_t manifests = 0;  // fetched
+  std::string problem;          // the last error, "" for none
   CodedCounts coded;            // of all versions
   struct Coded {
     std::string version, base;  // "bert@2" and "bert@1"
@@ -80,7 +80,7 @@ struct FetchStatus {
 
 class Fetcher final : public ColdReads, public LocalBytes {
  public:
-  // `sources` from the cheapest on: one that turns out to be much faster than those before it is asked first; `store`
+  // `sources`: the cheapest first. A source that proves much faster than cheaper sources is asked before these. `store`
   // outlives this.
   Fetcher(ClusterStore& store, const std::vector<std::shared_ptr<BlobSource>>& sources, const FetchOptions& options);
   ~Fetcher() override;  // takes no longer than `patience`
@@ -93,12 +93,12 @@ class Fetcher final : public ColdReads, public LocalBytes {
   void set_policy(const FetchPolicy& policy);
   Result<std::vector<OpenPlace>> here(std::span<const ChunkRun> runs) override;
   Result<std::vector<Digest>> digests(const ContentId& id) override;
-  // Puts what was brought of a version into the store's index, durably.
+  // Puts the fetched bytes of a version into the store's index, durably.
   Status settle(VersionId version);
-  // What has come is in the index, and what nobody waits for is held no longer: it may be evicted.
+  // Indexes everything that has arrived and closes idle transfers, so that eviction can take their packs.
   void let_go();
   FetchStatus status() const;
-  // Of disk that fetched bytes take, also those in no index yet; as it was at most a second ago.
+  // Returns the disk space of fetched packs in bytes, indexed or not; at most one second old.
   std::uint64_t cache_bytes();
 
  private:
@@ -112,29 +112,29 @@ class Fetcher final : public ColdReads, public LocalBytes {
   struct Task {
     std::shared_ptr<Transfer> transfer;
     std::size_t unit = 0;
-    std::size_t end = 0;  // once it runs: of the units from `unit` on that are moved as one; they touch
-    bool dear = false;    // once it runs: it is taken from who others take theirs from too
-    bool yields = false;  // once it runs: nobody waits for it, others may be first
-    bool same = false;    // once it runs: its units are the same in the base
-    bool young = false;   // once it runs: what sources lack of it may be there in a moment
+    std::size_t end = 0;  // once running: units [unit, end) move together; adjacent in the pack
+    bool dear = false;    // once running: other nodes ask its source for the same
+    bool yields = false;  // once running: no reader waits; other nodes may go first
+    bool same = false;    // once running: its units equal the base
+    bool young = false;   // once running: sources may soon have the bytes that they lack
     Range range() const;
     std::vector<ChunkRun> runs() const;
   };
-  // One thing that the sources are asked for.
+  // One request to the sources.
   struct Request {
     const Digest& manifest;
     std::span<const ChunkRun> runs;  // none: the manifest itself
-    bool yields = false;             // as Task's, and the next
+    bool yields = false;             // as in Task, also the next
     bool young = false;
     std::string_view subject = {};                       // for the log: the version and the file
-    Clock::time_point until = Clock::time_point::max();  // no sign of life is waited for longer
+    Clock::time_point until = Clock::time_point::max();  // the latest end of the wait for signs of life
   };
   struct Home {
     std::shared_ptr<Transfer> transfer;
-    std::uint64_t offset = 0;  // of the blob in the transfer's pack
-    bool same_file = false;    // the pack is laid out as the file that is asked for
+    std::uint64_t offset = 0;  // of the blob, in the transfer's pack
+    bool same_file = false;    // the pack has the layout of the requested file
   };
-  // An extent of a range that is asked for: here, or on its way.
+  // An extent of a requested range: local, or in a transfer.
   struct Part {
     Extent extent;
     OpenPlace place;
@@ -145,11 +145,11 @@ class Fetcher final : public ColdReads, public LocalBytes {
   using Queue = std::deque<Task>;
 
   Result<std::shared_ptr<const Content>> content(VersionId version);
-  // fetcher_looks.cc: manifests of versions that are known by name alone.
+  // fetcher_looks.cc: manifests of bare versions, which are known by name alone.
   struct FailedLook {
     Error error;
     std::string publisher;
-    bool was_there = false;  // that node
+    bool was_there = false;  // the publisher was in the cluster
     Clock::time_point until;
   };
   bool is_there(const std::string& publisher) const { return !options_.is_there || options_.is_there(publisher); }
@@ -244,14 +244,14 @@ class Fetcher final : public ColdReads, public LocalBytes {
   void drop_idle();
   void limit_open();
 
-  // fetcher_room.cc: the cache's bound is kept before bytes come.
-  Status make_room(std::uint64_t bytes);  // for a unit that runs
+  // fetcher_room.cc: keeps the cache within its bound.
+  Status make_room(std::uint64_t bytes);  // for a running unit
   bool is_queued(const std::shared_ptr<Transfer>& transfer) const;
   void let_go_of_idle();
   void hurry_complete();
   struct CacheUse {
-    std::uint64_t listed = 0;    // bytes of disk
-    std::uint64_t unlisted = 0;  // of packs that are being filled and in no index yet
+    std::uint64_t listed = 0;    // disk bytes of packs in the index
+    std::uint64_t unlisted = 0;  // disk bytes of packs that are not in the index yet
     std::uint64_t total() const { return listed + unlisted; }
   };
   Result<CacheUse> cache_use();
@@ -263,32 +263,32 @@ class Fetcher final : public ColdReads, public LocalBytes {
   const FetchOptions options_;
   std::vector<std::unique_ptr<Source>> sources_;
   LruCache<Content> contents_{64U << 20U};
-  std::mutex planning_;  // before mutex_: transfers are begun one at a time
+  std::mutex planning_;  // locked before mutex_; held to begin a transfer
   struct Choice {
     VersionId version = 0;
     Clock::time_point until{};
     std::shared_ptr<VersionBases> bases;
   };
-  Choice chosen_;           // guarded by planning_: the last
-  std::mutex making_room_;  // before mutex_
+  Choice chosen_;           // guarded by planning_: the last choice
+  std::mutex making_room_;  // locked before mutex_
   mutable std::mutex mutex_;
-  std::condition_variable wake_;     // a task, or the end
-  std::condition_variable arrived_;  // a unit, or blobs in the index
+  std::condition_variable wake_;     // a task was queued, or the end
+  std::condition_variable arrived_;  // units arrived, or blobs entered the index
   std::condition_variable keeper_;
   Queue wanted_, ahead_;  // all below guarded by mutex_
-  Queue same_;            // what waits like ahead_, and is the same in the base
+  Queue same_;            // as ahead_, for units that equal the base
   unsigned dear_running_ = 0;
   unsigned same_running_ = 0;
-  bool one_looks_ = false;  // some worker
+  bool one_looks_ = false;  // a worker polls for a free source
   std::minstd_rand random_{std::random_device{}()};
-  std::vector<std::shared_ptr<Transfer>> transfers_;  // their state too
+  std::vector<std::shared_ptr<Transfer>> transfers_;  // and their state
   std::unordered_map<ContentId, Home> homes_;         // blobs that are not in the index yet
   std::map<VersionId, std::shared_future<Status>> looking_;
   std::map<VersionId, FailedLook> failed_looks_;
   FetchPolicy policy_;
-  std::uint64_t room_ = 0;          // that the cache surely has
-  bool over_ = false;               // it may have more than its bound
-  Clock::time_point full_until_{};  // nobody waits for room again so soon
+  std::uint64_t room_ = 0;          // bytes that fit into the cache without eviction
+  bool over_ = false;               // the cache may exceed its bound
+  Clock::time_point full_until_{};  // the end of the last wait for space (make_room)
   RateMeter rate_;
   SourceCount local_{"local"};
   CodedCounts coded_;
@@ -296,9 +296,9 @@ class Fetcher final : public ColdReads, public LocalBytes {
   std::uint64_t manifests_ = 0;
   std::string problem_;
   bool ending_ = false;
-  std::mutex looking_at_use_;                // before mutex_
+  std::mutex looking_at_use_;                // locked before mutex_
   std::uint64_t cache_bytes_ = 0;            // guarded by looking_at_use_, as is the next
-  std::optional<Clock::time_point> use_of_;  // when it was so
+  std::optional<Clock::time_point> use_of_;  // when cache_bytes_ was measured
   std::vector<std::thread> workers_;
   std::thread keeping_;
 };

@@ -1,5 +1,5 @@
-// The base of a version while its bytes come, which is a version whose tensors this node has: chunks may come as
-// differences from it, and those that are the same in both are not asked for (fetcher_same.cc).
+// Chooses the base of a version that is being fetched: a local version whose tensors resemble it. Chunks may come as
+// differences from the base, and equal chunks are not requested (fetcher_same.cc).
 #include <algorithm>
 #include <utility>
 
@@ -15,8 +15,8 @@
 namespace weft {
 namespace {
 
-constexpr std::size_t kCandidatesMax = 8;  // versions that are looked at
-constexpr std::uint64_t kNumbersMax = 64;  // numbers of versions of the model, each way
+constexpr std::size_t kCandidatesMax = 8;  // versions to examine
+constexpr std::uint64_t kNumbersMax = 64;  // version numbers to try in each direction
 constexpr auto kChoiceHolds = std::chrono::seconds(2);
 
 std::string name_of(const VersionRow& row) {
@@ -25,8 +25,8 @@ std::string name_of(const VersionRow& row) {
 
 }  // namespace
 
-// Live versions of the same model whose manifests are here, the nearest before the version first, then those behind it;
-// then its parents.
+// Returns candidates for the base: live versions with local manifests. Earlier versions of the same model come first,
+// the nearest first, then later ones, then the parents.
 Result<std::vector<VersionId>> Fetcher::base_candidates(const VersionRow& row) {
   std::vector<VersionId> out;
   WEFT_TRY(const auto snapshot, store_.snapshot());
@@ -46,7 +46,7 @@ Result<std::vector<VersionId>> Fetcher::base_candidates(const VersionRow& row) {
   return out;
 }
 
-// At least half of the bytes of the bases are here, or on their way.
+// True if at least half of the bytes of the bases are local or in a transfer.
 bool Fetcher::has_most_of(const BasePairs& pairs) {
   std::uint64_t all = 0;
   std::uint64_t local = 0;
@@ -67,7 +67,8 @@ bool Fetcher::has_most_of(const BasePairs& pairs) {
   return all > 0 && 2 * local >= all;
 }
 
-// With planning_ held. Null: no version will do. Transfers of one version that begin soon after each other share it.
+// Returns the bases of a version; null if no candidate is good enough. Transfers of one version share them if they
+// begin within kChoiceHolds. With planning_ held.
 std::shared_ptr<VersionBases> Fetcher::bases_for(const Content& content) {
   {
     const std::lock_guard lock(mutex_);
@@ -94,7 +95,7 @@ std::shared_ptr<VersionBases> Fetcher::bases_for(const Content& content) {
   return chosen_.bases;
 }
 
-// Before the transfer is shared.
+// Marks the blobs to compare with a base. Call it before the transfer is shared.
 void Fetcher::expect_comparisons(Transfer& transfer) const {
   for (std::size_t blob = 0; transfer.bases && blob < transfer.plan.blobs.size(); ++blob) {
     const ContentId& id = transfer.plan.blobs[blob].id;
@@ -102,7 +103,7 @@ void Fetcher::expect_comparisons(Transfer& transfer) const {
   }
 }
 
-// The places of the runs' bases. A run without a base, or whose base is not here, has a place without a pack.
+// Returns the places of the runs' bases. If a run has no base, or its base is not local, the place has no pack.
 std::vector<RunBase> Fetcher::places_of(std::span<const std::optional<BasePair>> pairs,
                                         std::span<const ChunkRun> runs) {
   std::vector<RunBase> out(runs.size());
@@ -119,7 +120,7 @@ std::vector<RunBase> Fetcher::places_of(std::span<const std::optional<BasePair>>
   return out;
 }
 
-// The bases of the runs that are here, locked until the read is over.
+// Adds the local bases of the runs to `aid`, locked until the read is over.
 void Fetcher::lend_bases(const std::shared_ptr<VersionBases>& bases, std::span<const ChunkRun> runs, ReadAid& aid) {
   if (!bases || std::ranges::none_of(sources_, [](const auto& one) { return one->source.unverified().codes(); }))
     return;
@@ -138,7 +139,8 @@ void Fetcher::lend_bases(const std::shared_ptr<VersionBases>& bases, std::span<c
   };
 }
 
-// Whether a chunk of a base has the bytes that its digest names. `base.place` is where the first chunk of the run lies.
+// True if a chunk of a base matches its digest. The chunk is looked up, because `base.place` is that of a run's first
+// chunk.
 bool Fetcher::is_sound(const RunBase& base, std::uint64_t chunk) {
   const ChunkRun run{base.id, chunk, 1};
   const auto digests = this->digests(base.id);

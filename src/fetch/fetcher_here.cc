@@ -1,4 +1,4 @@
-// What this node can give to others: what is in the store, and what has come of transfers that go on.
+// The bytes that this node can serve to peers: those of the store, and those that running transfers have fetched.
 #include <utility>
 
 #include "blobs/open_blobs.h"
@@ -6,7 +6,7 @@
 
 namespace weft {
 
-// Where a run lies in a transfer, if all of it has come.
+// Returns the place of a run in a transfer, if all of the run has arrived. With mutex_ held.
 OpenPlace Fetcher::arrived(const ChunkRun& run) const {
   const auto home = homes_.find(run.id);
   if (home == homes_.end()) return {};

@@ -1,4 +1,4 @@
-// What the files of the Fetcher share.
+// Definitions that the files of the Fetcher share.
 #pragma once
 
 #include "fetch/fetcher.h"
@@ -10,13 +10,13 @@ inline bool was_silent(const Error& error) {
   return error.code == Errc::timed_out || error.code == Errc::unreachable;
 }
 
-// Guarded by Fetcher::mutex_, but for `source`.
+// Guarded by Fetcher::mutex_, except `source`.
 struct Fetcher::Source {
   explicit Source(std::shared_ptr<BlobSource> from) : source(std::move(from)) {}
   VerifiedSource source;
   SourceCount count;
   SourceRate rate;
-  Clock::time_point rests_until{};  // it did not answer a moment ago
+  Clock::time_point rests_until{};  // asked last until then, after a silence
 };
 
 }  // namespace weft

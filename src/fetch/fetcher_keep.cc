@@ -1,4 +1,4 @@
-// What becomes of bytes that have arrived: a thread that puts whole blobs into the store's index, many at a time.
+// The thread that adds complete blobs to the store's index, many at a time.
 #include <algorithm>
 #include <utility>
 
@@ -13,11 +13,11 @@
 namespace weft {
 namespace {
 
-// Each time costs two syncs, and a sync takes the disk from what is being read: best when nothing comes any more. What
-// is lost when the daemon dies is fetched again.
+// Each batch costs two syncs, which compete with readers for the disk, so the thread waits until nothing arrives. Bytes
+// that are lost when the daemon dies are fetched again.
 constexpr std::uint64_t kAddBytes = 2U << 30U;
-constexpr auto kAddAfter = std::chrono::seconds(1);   // that nothing has come of any file
-constexpr auto kAddLatest = std::chrono::seconds(5);  // that nothing has come of its own
+constexpr auto kAddAfter = std::chrono::seconds(1);   // since the last unit of any transfer
+constexpr auto kAddLatest = std::chrono::seconds(5);  // since the last unit of the transfer
 constexpr auto kTick = std::chrono::milliseconds(250);
 constexpr auto kUnread = std::chrono::seconds(1);
 constexpr auto kCloseWait = std::chrono::seconds(2);
@@ -30,7 +30,7 @@ std::shared_ptr<Transfer> Fetcher::due() {
   for (const auto& transfer : transfers_) moved = std::max(moved, transfer->moved());
   for (const auto& transfer : transfers_) {
     if (transfer->whole_bytes() == 0 || transfer->adding) continue;
-    const bool full = !transfer->file && transfer->complete();  // of a group nothing more comes
+    const bool full = !transfer->file && transfer->complete();  // a complete group gets no more units
     if (ending_ || full || transfer->hurries() || transfer->whole_bytes() >= kAddBytes || moved + kAddAfter <= now ||
         transfer->moved() + kAddLatest <= now)
       return transfer;
@@ -54,7 +54,8 @@ void Fetcher::add_whole(Transfer& transfer, std::unique_lock<std::mutex>& lock) 
   arrived_.notify_all();
 }
 
-// Its readers keep what they have; what is missing is begun anew by who asks next.
+// Drops transfers that are complete or unused. Their readers keep the runs they have; the next request for a missing
+// blob begins a new transfer.
 void Fetcher::drop_idle() {
   const auto now = Clock::now();
   std::erase_if(transfers_, [&](const std::shared_ptr<Transfer>& transfer) {
@@ -69,8 +70,8 @@ void Fetcher::drop_idle() {
   if (transfers_.empty()) drop_read_memory();
 }
 
-// Keeps the number of open transfers, and so of descriptors, within its bound: ends those that are complete or that
-// nobody reads. If readers need all of them, there are more for as long as that lasts.
+// Keeps the number of open transfers, and so of descriptors, within its bound: closes complete and unread ones. While
+// readers use all of them, the bound is exceeded.
 void Fetcher::limit_open() {
   std::unique_lock lock(mutex_);
   for (const auto until = Clock::now() + kCloseWait; transfers_.size() >= kOpenTransfersMax && !ending_;) {

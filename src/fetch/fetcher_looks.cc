@@ -1,5 +1,5 @@
-// Manifests of versions that are known by name alone: each is brought once, for all who ask. A look that failed is not
-// tried again at once: whoever walks over many such versions would wait for each of them, each time.
+// Manifests of bare versions, which are known by name alone. Each manifest is fetched once for all callers. A failed
+// look is not repeated at once, because a walk over many bare versions would wait for each of them, each time.
 #include <utility>
 
 #include <fmt/core.h>
@@ -10,9 +10,9 @@
 namespace weft {
 namespace {
 
-constexpr auto kPauseMin = std::chrono::milliseconds(10);  // before a manifest that is not there is asked for again
+constexpr auto kPauseMin = std::chrono::milliseconds(10);  // before a missing manifest is requested again
 constexpr auto kPauseMax = std::chrono::milliseconds(640);
-constexpr std::size_t kFailuresMax = 4096;  // that are remembered
+constexpr std::size_t kFailuresMax = 4096;  // failed looks to remember
 
 }  // namespace
 
@@ -39,7 +39,7 @@ Status Fetcher::look(VersionId version) {
   return looked;
 }
 
-// Nothing when its manifest is here.
+// Returns the record of a bare version; nothing if its manifest is local.
 Result<std::optional<VersionRow>> Fetcher::bare_version(VersionId version) {
   WEFT_TRY(const auto snapshot, store_.snapshot());
   WEFT_TRY(const bool bare, snapshot->is_bare(version));
@@ -48,7 +48,7 @@ Result<std::optional<VersionRow>> Fetcher::bare_version(VersionId version) {
   return std::optional(std::move(row));
 }
 
-// A moment ago, and its publisher has neither come nor gone since.
+// Returns the error of a recent look, if its publisher has neither joined nor left the cluster since.
 std::optional<Error> Fetcher::failed_before(VersionId version) {
   std::optional<FailedLook> failed;
   {
@@ -64,7 +64,8 @@ std::optional<Error> Fetcher::failed_before(VersionId version) {
   return {};
 }
 
-// For as long as it took, too: whoever asks again and again waits half of the time at most.
+// Records a failed look, for as long as it took if that is longer than `refused`. So a caller that repeats it spends at
+// most half of its time waiting.
 void Fetcher::remember(VersionId version, const std::string& publisher, const Error& error, Clock::duration took) {
   const bool there = is_there(publisher);
   const auto now = Clock::now();
@@ -74,8 +75,8 @@ void Fetcher::remember(VersionId version, const std::string& publisher, const Er
   failed_looks_[version] = {error, publisher, there, now + std::max<Clock::duration>(options_.refused, took)};
 }
 
-// A version is known by name before its publisher has taken it to the sources: who looks at once waits for that, but
-// not for a publisher that is away.
+// Fetches a manifest. Nodes hear of a version before its publisher has given the manifest to the sources. An early look
+// waits for that, but not if the publisher is away.
 Result<std::vector<std::byte>> Fetcher::await_manifest(const VersionRow& row) {
   const auto until = Clock::now() + options_.patience;
   for (auto pause = kPauseMin;; pause = std::min(2 * pause, kPauseMax)) {

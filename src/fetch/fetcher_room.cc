@@ -1,5 +1,5 @@
-// Keeps fetched bytes within the cache's bound. Room is made before they come; what is open or pinned stays, and so a
-// reader may find none.
+// Keeps fetched bytes within the cache's bound. Space is made before bytes arrive. Open and pinned packs stay, so a
+// reader may find no space.
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -14,7 +14,7 @@
 namespace weft {
 namespace {
 
-// Made at once beyond what is asked for, as a part of the bound: looking for what to evict costs as much for a little.
+// Eviction frees this part of the bound in addition, because the search for packs to evict costs as much for few bytes.
 constexpr std::uint64_t kSpareParts = 16;
 constexpr std::uint64_t kSpareMax = 256U << 20U;
 constexpr auto kIdle = std::chrono::seconds(1);
@@ -44,7 +44,8 @@ Result<Fetcher::CacheUse> Fetcher::cache_use() {
   return use;
 }
 
-// Looking at many packs takes a while. Where it fails, as it was before.
+// The value is kept for kUseRemembered, because the survey of many packs takes a while. If the survey fails, returns
+// the last value.
 std::uint64_t Fetcher::cache_bytes() {
   const std::lock_guard one_looks(looking_at_use_);
   const auto now = Clock::now();
@@ -55,7 +56,7 @@ std::uint64_t Fetcher::cache_bytes() {
   return cache_bytes_;
 }
 
-// Of units that run, and may not be on the disk yet.
+// Returns the bytes of running units, which may not have disk blocks yet.
 std::uint64_t Fetcher::coming_bytes() {
   const std::lock_guard lock(mutex_);
   std::uint64_t bytes = 0;
@@ -68,7 +69,7 @@ bool Fetcher::is_queued(const std::shared_ptr<Transfer>& transfer) const {
   return std::ranges::any_of(wanted_, of_it) || std::ranges::any_of(ahead_, of_it) || std::ranges::any_of(same_, of_it);
 }
 
-// A transfer in which nothing moves keeps its pack open; who goes on begins another.
+// Drops idle transfers, because they keep their packs open. A reader that returns begins a new one.
 void Fetcher::let_go_of_idle() {
   const std::lock_guard lock(mutex_);
   drop_past();
@@ -77,7 +78,7 @@ void Fetcher::let_go_of_idle() {
   drop_idle();
 }
 
-// What is in no index yet cannot be evicted.
+// Asks the keeper thread to index complete transfers, because only indexed packs can be evicted. With mutex_ held.
 void Fetcher::hurry_complete() {
   for (const auto& transfer : transfers_)
     if (transfer->complete()) transfer->hurry();
@@ -103,7 +104,7 @@ void Fetcher::let_go() {
   drop_idle();
 }
 
-// What the cache has afterwards.
+// Evicts packs until `bytes` more fit into the cache. Returns the bytes that the cache then has.
 Result<std::uint64_t> Fetcher::evict_for(std::uint64_t bytes) {
   let_go_of_idle();
   WEFT_TRY(const CacheUse use, cache_use());
@@ -121,7 +122,8 @@ Result<std::uint64_t> Fetcher::evict_for(std::uint64_t bytes) {
   return report.kept_bytes + use.unlisted;
 }
 
-// What has just been closed goes in a moment. Who has found no room lets others try once.
+// Reserves space for `bytes`. Waits up to kRoomPatience, because packs that were just closed can soon be evicted. After
+// a failure, later calls try once without a wait, for kFullRemembered.
 Status Fetcher::make_room(std::uint64_t bytes) {
   const std::lock_guard one_at_a_time(making_room_);
   for (;;) {
@@ -157,7 +159,7 @@ void Fetcher::set_policy(const FetchPolicy& policy) {
   keeper_.notify_one();
 }
 
-// After the bound has changed: until what was open is closed.
+// Evicts down to a changed bound. The keeper thread repeats it until the packs in excess are closed.
 void Fetcher::stay_within_cache() {
   const auto used = evict_for(0);
   if (!used.ok()) log_warning("the cache keeps more than its bound: {}", used.error().message);

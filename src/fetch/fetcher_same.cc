@@ -1,5 +1,5 @@
-// Chunks that a blob and its base have alike, at one place of both: their digests say so, once the first chunk of the
-// blob has come with its proof. They are copied on this node, and verified like all others. Nobody is asked for them.
+// Chunks that are equal in a blob and its base, at the same offset. Their digests are compared once the first chunk of
+// the blob has arrived with its proof. Equal chunks are copied locally, without a source, and verified like all others.
 #include <algorithm>
 #include <functional>
 #include <iterator>
@@ -13,7 +13,7 @@
 namespace weft {
 namespace {
 
-// Moves the tasks for which `goes` holds to the end of another line, in their order.
+// Moves the tasks for which `goes` is true to the end of another queue, in their order.
 template <class Queue, class Goes>
 void move_tasks(Queue& from, Queue& to, const Goes& goes) {
   const auto moved = std::stable_partition(from.begin(), from.end(), std::not_fn(goes));
@@ -33,7 +33,7 @@ std::optional<Fetcher::Task> Fetcher::take_same() {
   return {};
 }
 
-// The blobs whose first chunk this task has brought.
+// Compares the blobs whose first chunk this task has fetched.
 void Fetcher::compare(const Task& task) {
   Transfer& transfer = *task.transfer;
   std::vector<std::size_t> blobs;
@@ -47,7 +47,8 @@ void Fetcher::compare(const Task& task) {
   for (const std::size_t blob : blobs) compare(task.transfer, blob);
 }
 
-// A base that is still on its way is not waited for: its chunks come as differences as far as it is here.
+// Compares a blob with its base, and marks the equal units. Does not wait for a base that is still being fetched:
+// chunks come as differences, as far as their base is local.
 void Fetcher::compare(const std::shared_ptr<Transfer>& transfer, std::size_t blob) {
   const Extent& extent = transfer->plan.blobs[blob];
   VerifiedSource::Proof ours;
@@ -75,7 +76,8 @@ void Fetcher::compare(const std::shared_ptr<Transfer>& transfer, std::size_t blo
   move_tasks(ahead_, same_, [&](const Task& one) { return one.transfer == transfer && transfer->is_same(one.unit); });
 }
 
-// Returns the digests of the chunks; nothing if a base is not here any more, or is damaged.
+// Reads the chunks of a task from their bases. Returns the digests of the chunks; nothing if a base is missing or
+// damaged.
 std::optional<std::vector<Digest>> Fetcher::read_base(const Task& task, const std::vector<ChunkRun>& runs,
                                                       std::span<std::byte> to) {
   VersionBases& bases = *task.transfer->bases;
@@ -107,7 +109,7 @@ std::optional<std::vector<Digest>> Fetcher::read_base(const Task& task, const st
   return expected;
 }
 
-// Returns what read_base() does.
+// Copies the units of a task from their bases to the pack. Returns the result of read_base().
 Result<std::optional<std::vector<Digest>>> Fetcher::copy_same(const Task& task, const std::vector<ChunkRun>& runs) {
   Transfer& transfer = *task.transfer;
   const Range range = task.range();
@@ -128,7 +130,7 @@ Result<std::optional<std::vector<Digest>>> Fetcher::copy_same(const Task& task, 
   return digests;
 }
 
-// The base is of no use: the other chunks of these blobs are fetched from the sources.
+// Gives up the base of a task's blobs: their chunks are fetched from the sources.
 void Fetcher::leave_same(const Task& task) {
   Transfer& transfer = *task.transfer;
   const std::lock_guard lock(mutex_);

@@ -1,4 +1,4 @@
-// Which source is asked first: the cheapest, as they were given, unless another turns out to be much faster.
+// Ranks the sources: the cheapest first, in the order of the constructor, unless another turns out to be much faster.
 #include <algorithm>
 #include <utility>
 
@@ -7,15 +7,16 @@
 namespace weft {
 namespace {
 
-// A source that did not answer is asked after the others for so long.
+// A source that did not answer is asked last for this time.
 constexpr auto kRest = std::chrono::seconds(5);
-constexpr double kMuchFaster = 2;                // than a cheaper one
-constexpr double kWorthAsking = 0.25;            // of the rate of a cheaper one that has too much to do
-constexpr std::uint64_t kLookBytes = 1U << 20U;  // a read of so many tells how fast a source is
+constexpr double kMuchFaster = 2;                // times the rate of a cheaper source
+constexpr double kWorthAsking = 0.25;            // of the rate of a busy cheaper source
+constexpr std::uint64_t kLookBytes = 1U << 20U;  // a read of this size measures a source's rate
 
 }  // namespace
 
-// A cheaper source gives way to one that is ready and much faster, and to any good one while it has too much to do.
+// True if a cheaper source gives way to a ready one: that one is much faster, or the cheaper one is busy and less than
+// four times as fast.
 bool Fetcher::gives_way(const Source& cheaper, Readiness readiness, const Source& other) {
   const double rate = cheaper.rate.bytes_per_s();
   const double others = other.rate.bytes_per_s();
@@ -23,7 +24,8 @@ bool Fetcher::gives_way(const Source& cheaper, Readiness readiness, const Source
   return others > rate * (readiness == Readiness::ready ? kMuchFaster : kWorthAsking);
 }
 
-// Those that did not answer a moment ago, or have nothing as far as is known, come last.
+// Returns the sources in the order to ask them. Sources that recently did not answer, or probably lack the bytes, come
+// last.
 std::vector<Fetcher::Source*> Fetcher::ranked(const Digest& manifest, std::span<const ChunkRun> runs) {
   std::vector<std::pair<Source*, Readiness>> order;
   std::uint64_t bytes = 0;
@@ -45,14 +47,15 @@ std::vector<Fetcher::Source*> Fetcher::ranked(const Digest& manifest, std::span<
   return out;
 }
 
-// Of whoever would be asked first; nobody is for what the base has too.
+// Returns the readiness of the source that would be asked first. A unit that equals its base needs no source, and is
+// always ready.
 Readiness Fetcher::readiness_of(const std::shared_ptr<Transfer>& transfer, std::size_t unit) const {
   if (transfer->is_same(unit)) return Readiness::ready;
   const ChunkRun& run = transfer->plan.units[unit].run;
   const auto now = Clock::now();
   if (transfer->asked_from() > now) return Readiness::busy;
   const Source* cheapest = nullptr;
-  Readiness first = Readiness::ready;  // who is asked all the same will say why not
+  Readiness first = Readiness::ready;  // if all sources lack the chunk: ask anyway, for the error
   for (const auto& source : sources_) {
     if (source->rests_until > now) continue;
     const Readiness readiness = source->source.unverified().readiness(transfer->manifest, std::span(&run, 1));

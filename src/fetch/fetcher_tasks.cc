@@ -1,4 +1,4 @@
-// Which of what is wanted is asked for next: in order, but for what nobody has time for now.
+// Schedules queued units: in order, but skips units whose sources are busy.
 #include <algorithm>
 #include <utility>
 
@@ -7,15 +7,16 @@
 namespace weft {
 namespace {
 
-constexpr auto kLookAgain = std::chrono::milliseconds(20);  // whether somebody has time for what waits
-constexpr std::size_t kLookedMax = 64;                      // of what waits
+constexpr auto kLookAgain = std::chrono::milliseconds(20);  // between polls for a free source
+constexpr std::size_t kLookedMax = 64;                      // queued units to examine
 constexpr std::uint64_t kTaskBytesMax = 4U << 20U;          // a good size for one request
 constexpr std::size_t kTaskUnitsMax = 80;
-constexpr std::size_t kPartsMin = 4;                // of what is left: some are verified and written while others come
-constexpr std::uint64_t kOwnBytesMax = 64U << 10U;  // of a unit that who waits for it moves itself
-constexpr std::size_t kOwnUnitsMax = 1;             // of all that is wanted
-constexpr auto kShared = std::chrono::seconds(1);   // a file, after some of it was dear
-constexpr unsigned kDearMax = 1;                    // reads at a time of what others are fetching too
+// The least number of tasks for the queued units: some are verified and written while others arrive.
+constexpr std::size_t kPartsMin = 4;
+constexpr std::uint64_t kOwnBytesMax = 64U << 10U;  // the largest unit that its reader moves itself
+constexpr std::size_t kOwnUnitsMax = 1;             // the longest queue for that
+constexpr auto kShared = std::chrono::seconds(1);   // a file counts as shared after a dear unit
+constexpr unsigned kDearMax = 1;                    // running tasks with dear units
 
 }  // namespace
 
@@ -31,8 +32,8 @@ std::vector<ChunkRun> Fetcher::Task::runs() const {
   return out;
 }
 
-// One looks again whether there is time for what waits; it wakes the next before it goes to work. One copies what the
-// base has while others ask for what it has not; they all copy when there is nothing else.
+// Returns the next task; nothing at the end. One worker polls for a free source, and wakes the next one before it
+// starts to work. One worker copies chunks from the base while others fetch; all copy if nothing else is left.
 std::optional<Fetcher::Task> Fetcher::next() {
   std::unique_lock lock(mutex_);
   for (;;) {
@@ -71,7 +72,7 @@ std::optional<Fetcher::Task> Fetcher::take_own(const std::vector<Part>& parts) {
   return take(wanted_, at, Readiness::ready);
 }
 
-// The first that a source has time for.
+// Takes the first wanted unit that has a free source.
 std::optional<Fetcher::Task> Fetcher::take_wanted() {
   std::size_t at = 0;
   for (std::size_t looked = 0; at < wanted_.size() && looked < kLookedMax; ++looked) {
@@ -83,8 +84,8 @@ std::optional<Fetcher::Task> Fetcher::take_wanted() {
   return {};
 }
 
-// Among what may come in any order, what need not be taken from who everybody asks comes first. Of a file that others
-// fetch too anything may be next: what all take in one order, all want from one node at one time.
+// Takes the next unit of a background fetch. Units that an uncontended source can give come first. If other nodes fetch
+// the same file, the choice is random among the rarest, so that the nodes do not all ask one node for the same chunk.
 std::optional<Fetcher::Task> Fetcher::take_ahead() {
   std::vector<std::size_t> ready;
   std::vector<std::size_t> dear;
@@ -92,8 +93,8 @@ std::optional<Fetcher::Task> Fetcher::take_ahead() {
   for (std::size_t looked = 0; at < ahead_.size() && looked < kLookedMax; ++looked) {
     if (dropped(ahead_, at)) continue;
     const Task& task = ahead_[at];
-    // Who else fetches a file is known once something of it has come, and what its blobs have in common with their
-    // bases once something of each has.
+    // Other nodes that fetch the file are known after its first unit, and the chunks that a blob shares with its base
+    // after the blob's first unit.
     const bool waits = task.transfer->begins() || task.transfer->awaits_comparison(task.unit);
     const Readiness readiness = waits ? Readiness::busy : readiness_of(task.transfer, task.unit);
     if (readiness == Readiness::dear) {
@@ -114,7 +115,7 @@ std::optional<Fetcher::Task> Fetcher::take_ahead() {
   return take_dear(dear);
 }
 
-// What most others have comes from somebody later too.
+// Returns the queued unit that the fewest nodes have, ties broken at random. Common chunks can be fetched later.
 std::size_t Fetcher::rarest(const std::vector<std::size_t>& ready) {
   std::size_t best = 0;
   std::size_t lowest = 0;
@@ -132,7 +133,8 @@ std::size_t Fetcher::rarest(const std::vector<std::size_t>& ready) {
   return best;
 }
 
-// Where this node began it goes on; then anywhere, so that nodes seldom take the same at one time.
+// Takes a contended unit: the next one in this node's sequence, or else a random one, so that nodes rarely take the
+// same unit at the same time.
 std::optional<Fetcher::Task> Fetcher::take_dear(const std::vector<std::size_t>& dear) {
   if (dear.empty() || dear_running_ >= kDearMax) return {};
   const auto goes_on =
@@ -145,14 +147,15 @@ std::optional<Fetcher::Task> Fetcher::take_dear(const std::vector<std::size_t>& 
   return task;
 }
 
-// It was asked for twice, and goes.
+// Drops a queue entry whose unit was queued twice and is being fetched or has arrived. False if the unit is still
+// queued.
 bool Fetcher::dropped(Queue& queue, std::size_t at) {
   if (queue[at].transfer->state(queue[at].unit) == UnitState::queued) return false;
   queue.erase(queue.begin() + static_cast<std::ptrdiff_t>(at));
   return true;
 }
 
-// The same for all of them at once: as long as they wait in line, they keep their transfers open.
+// Drops all such entries, because they keep their transfers open.
 void Fetcher::drop_past() {
   const auto past = [](const Task& task) { return task.transfer->state(task.unit) != UnitState::queued; };
   std::erase_if(wanted_, past);
@@ -168,8 +171,8 @@ Fetcher::Task Fetcher::take_from_ahead(std::size_t at, Readiness readiness) {
 
 namespace {
 
-// Where a task with this unit begins. Of a group, the queued units before it in its batch come with it, so that whoever
-// reads backwards needs no more requests.
+// Returns the first unit of a task with this unit. In a group, the queued units before it in its batch come along, so
+// that a reader that goes backwards needs no more requests.
 std::size_t begin_of(const Transfer& transfer, std::size_t unit) {
   if (transfer.file || transfer.is_alone(unit)) return unit;
   const std::size_t first = batch_of(transfer.plan, unit).first;
@@ -188,13 +191,14 @@ Fetcher::Task Fetcher::take(Queue& queue, std::size_t at, Readiness readiness) {
   while (goes_on(task, readiness)) transfer.begin(task.end++);
   task.same = transfer.is_same(task.unit);
   if (task.same) ++same_running_;
-  if (task.end <= wanted) queue.push_front({task.transfer, wanted});  // the source is not ready for all before it
+  if (task.end <= wanted) queue.push_front({task.transfer, wanted});  // the source is not ready for all earlier units
   if (!transfer.follows || transfer.follows == task.unit) transfer.follows = task.end;
   return task;
 }
 
-// What follows is asked for with it, where that is wanted too; not much until it is known who else fetches it, and what
-// the base has.
+// True if the next unit can join this task: it is queued and adjacent, and the task stays small enough. A task has one
+// chunk while other nodes fetch the file, and until the first unit of the transfer has arrived: before, the fetcher
+// does not know which nodes fetch the file too, and which chunks equal the base.
 bool Fetcher::goes_on(const Task& task, Readiness readiness) const {
   const Transfer& transfer = *task.transfer;
   const auto& units = transfer.plan.units;

@@ -1,4 +1,4 @@
-// What moves bytes: threads that take units, ask sources, and write what verified.
+// The workers: they take tasks, ask sources, and write verified bytes.
 #include <fcntl.h>
 
 #include <algorithm>
@@ -16,20 +16,20 @@ namespace weft {
 namespace {
 
 constexpr std::string_view kPack = "a pack of fetched bytes";
-constexpr std::size_t kAllocated = 1U << 20U;        // so many are written sooner where their blocks are there
-constexpr std::uint64_t kRoomForLists = 64U << 20U;  // of blocks
+constexpr std::size_t kAllocated = 1U << 20U;        // longer runs are written faster into allocated blocks
+constexpr std::uint64_t kRoomForLists = 64U << 20U;  // space for lists of blocks
 constexpr auto kWaitMin = std::chrono::milliseconds(500);
 
-// Of what another node is to have first.
+// True if the peer refused, because another node is served first.
 bool is_refusal(const Error& error) {
   return error.code == Errc::busy || error.code == Errc::exists;
 }
 
 }  // namespace
 
-// The first answer that verifies; else what the last source said. Sources share one patience. Of a young version, bytes
-// that a source lacks may be there in a moment: that is no failure of the source, and it outweighs what other sources
-// say.
+// Returns the first verified answer, or else the error of the last source that did not merely lack the bytes. Sources
+// share one patience. If a source lacks bytes of a young version, it may have them soon. That does not count as a
+// failure of the source, and outweighs the errors of other sources.
 template <class T>
 Result<T> Fetcher::from_any(const Request& request, const std::function<Result<T>(VerifiedSource&, Deadline)>& ask) {
   std::optional<Error> last;
@@ -57,9 +57,9 @@ Result<std::vector<std::byte>> Fetcher::ask_for_manifest(const VersionRow& row, 
       [&](VerifiedSource& source, Deadline deadline) { return source.manifest(row.manifest, deadline); });
 }
 
-// Writes, because a new mapping's pages would be cleared and allocated one by one before bytes come to them. Blocks of
-// zeros stay holes. Long runs are allocated first; if that fails, the write reports why. Near the cache's bound nothing
-// is allocated ahead: blocks that are allocated run by run need more extents.
+// Writes bytes to the pack. It does not map the file, because pages of a new mapping are cleared and allocated one by
+// one. Blocks of zeros stay holes. Long runs are allocated first; if that fails, the write reports why. Near the
+// cache's bound nothing is allocated ahead: blocks that are allocated run by run need more extents.
 Status Fetcher::put_in_pack(Transfer& transfer, std::uint64_t offset, std::span<const std::byte> bytes) {
   bool allocates = false;
   {
@@ -75,12 +75,13 @@ Status Fetcher::put_in_pack(Transfer& transfer, std::uint64_t offset, std::span<
   return {};
 }
 
-// Other nodes hear of a version before the index of its publisher has its bytes.
+// True while the publisher may still lack bytes: other nodes hear of a version before the index of its publisher has
+// its bytes.
 bool Fetcher::is_young(const Transfer& transfer) const {
   return Clock::now() < transfer.young_until && is_there(transfer.publisher);
 }
 
-// While some bytes are verified and written, the next come.
+// Wakes a worker to fetch the next bytes while this thread verifies and writes.
 void Fetcher::look_again() {
   {
     const std::lock_guard lock(mutex_);
@@ -127,15 +128,16 @@ bool Fetcher::may_still_come(const Transfer& transfer, const Error& error) const
   return (was_silent(error) || is_away) && Clock::now() < transfer.arrived() + options_.patience;
 }
 
-// The task keeps its transfer open no longer than until a reader may hear that its bytes are here.
-// The end of the wait for a task. Units that were put back have used up a part of the patience: they end with the
-// silence of their transfer.
+// Returns the end of the wait for a task. Late units have used up a part of the patience, so they wait only until their
+// transfer has been silent for `patience`.
 Fetcher::Clock::time_point Fetcher::waited_until(const Task& task) const {
   const std::lock_guard lock(mutex_);
   const Transfer& transfer = *task.transfer;
   return transfer.was_put_back(task.unit) ? transfer.arrived() + options_.patience : Clock::time_point::max();
 }
 
+// Sets the outcome of a task's units. Releases the transfer before readers can see the outcome, so that the task does
+// not keep it open.
 void Fetcher::ended(Task& task, const Result<std::vector<Digest>>& digests, Clock::time_point begun) {
   const bool comes_later = !digests.ok() && task.young && digests.error().code == Errc::not_found;
   const std::lock_guard lock(mutex_);
@@ -145,7 +147,8 @@ void Fetcher::ended(Task& task, const Result<std::vector<Digest>>& digests, Cloc
   const bool yielded = !digests.ok() && task.yields && is_refusal(digests.error());
   const bool is_late = !digests.ok() && !yielded && !comes_later && may_still_come(*task.transfer, digests.error());
   if (comes_later || is_late) task.transfer->ask_later();
-  if (comes_later || is_late) wake_.notify_one();  // a worker looks at the queue: a reader's own thread does not
+  // A worker must look at the queue, because a reader's thread does not.
+  if (comes_later || is_late) wake_.notify_one();
   auto rest = digests.ok() ? std::span<const Digest>(*digests) : std::span<const Digest>();
   for (std::size_t unit = task.unit; unit < task.end; ++unit) {
     const std::uint64_t chunks = task.transfer->plan.units[unit].run.count;
@@ -182,7 +185,7 @@ void Fetcher::run(Task task) {
   } else {
     task.young = is_young(*task.transfer);
     digests = move(task, runs);
-    if (digests.ok()) compare(task);  // while its units still run, others of the blob wait for that
+    if (digests.ok()) compare(task);  // while its units run: other units of the blob wait for it
   }
   ended(task, digests, begun);
   arrived_.notify_all();

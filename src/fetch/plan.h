@@ -1,5 +1,5 @@
-// Which blobs of a version are fetched into one pack, where they lie in it, and in which pieces they come. A piece
-// holds no byte of a blob that nobody asked for.
+// The plan of a transfer: the blobs of a version that are fetched into one pack, their offsets in it, and their units.
+// A unit has bytes of one requested blob only.
 //
 // A large file has a pack of its own that is laid out as the file is, so that the finished pack can be read by
 // passthrough. Small files share packs: a pack holds the blobs of a group of files, one after the other. Pure.
@@ -19,11 +19,11 @@ namespace weft {
 inline constexpr std::uint64_t kGroupedFileMax = 1U << 20U;  // bytes; a larger file has a pack of its own
 inline constexpr std::size_t kGroupBlobsMax = 4096;
 inline constexpr std::uint64_t kGroupBytesMax = 64U << 20U;
-// A batch of a group comes with one request.
+// A batch of a group is fetched with one request.
 inline constexpr std::size_t kBatchUnitsMax = 80;
 inline constexpr std::uint64_t kBatchBytesMax = 1U << 20U;
 
-// Chunks of one blob that follow each other, or all of a small one.
+// Consecutive chunks of one blob, or a small blob.
 struct FetchUnit {
   std::uint64_t offset = 0;  // of the pack
   std::uint64_t length = 0;
@@ -38,10 +38,10 @@ struct FetchPlan {
   std::uint64_t size() const { return blobs.empty() ? 0 : blobs.back().offset + blobs.back().id.length; }
 };
 
-// A pack that is laid out as a file. `absent`: its extents to fetch, by offset. No unit is longer than `unit_max`, a
-// multiple of kDigestChunk.
+// Returns the plan of a pack that is laid out as a file. `absent`: its extents to fetch, by offset. No unit is longer
+// than `unit_max`, a multiple of kDigestChunk.
 FetchPlan plan_fetch(std::span<const Extent> absent, std::uint64_t unit_max);
-// A pack of small files' blobs, one after the other in the order of `absent`.
+// Returns the plan of a pack of small files' blobs, one after the other in the order of `absent`.
 FetchPlan plan_group(std::span<const Extent> absent, std::uint64_t unit_max);
 
 // Files that share a pack: those of [first, end) of the manifest that are smaller than kGroupedFileMax.
@@ -49,17 +49,18 @@ struct FileGroup {
   std::uint32_t first = 0;
   std::uint32_t end = 0;
 };
-// By number of file. A group has at most kGroupBlobsMax blobs and kGroupBytesMax bytes, or one file.
+// Returns the groups of small files, by number of file. A group has at most kGroupBlobsMax blobs and kGroupBytesMax
+// bytes, or one file.
 std::vector<FileGroup> group_files(const Manifest& manifest);
 bool is_grouped(const File& file);
-// The group that has this file, which is_grouped().
+// Returns the group of a file that is_grouped().
 FileGroup group_of(std::span<const FileGroup> groups, std::uint32_t file);
 
-// The units of the batch that has this unit, and of the batch behind it: [first, second). Of a group's plan.
+// Returns the units of the batch that has this unit, and of the batch behind it: [first, second). For plans of groups.
 std::pair<std::size_t, std::size_t> batch_of(const FetchPlan& plan, std::size_t unit);
 std::pair<std::size_t, std::size_t> next_batch(const FetchPlan& plan, std::size_t unit);
 
-// The numbers of the units that overlap a range of the pack: [first, second).
+// Returns the numbers of the units that overlap a range of the pack: [first, second).
 std::pair<std::size_t, std::size_t> units_in(const FetchPlan& plan, Range range);
 
 }  // namespace weft

@@ -4,12 +4,12 @@ namespace weft {
 namespace {
 
 constexpr auto kStretch = std::chrono::milliseconds(50);
-constexpr double kWeight = 0.5;  // of the newest stretch
+constexpr double kWeight = 0.5;  // of the newest stretch in the moving average
 
 }  // namespace
 
 void RateMeter::arrived(std::uint64_t bytes, Clock::time_point begun, Clock::time_point now) {
-  if (begun > last_) {  // nothing was under way since the last came
+  if (begun > last_) {  // no read was in flight after the last arrival
     begin_ = begun;
     bytes_ = 0;
   }

@@ -16,7 +16,7 @@ namespace {
 constexpr std::uint64_t kStep = 32U << 20U;
 constexpr std::size_t kHoldersAtEachEnd = 4;
 
-// A published file that has the blob.
+// A place of the blob in a published file.
 struct Holder {
   VersionId version = 0;
   std::uint32_t file = 0;
@@ -62,7 +62,7 @@ Status fetch(Store& store, Fetcher& fetcher, const ContentId& id, const Holder& 
   return {};
 }
 
-// A fetched blob is cache. A blob that this node must keep is copied to a pack that is none.
+// Copies a fetched blob, which is cache, to a pack that this node keeps.
 Status keep(ClusterStore& store, const ContentId& id, Progress& progress) {
   WEFT_TRY(const OpenPlace fetched, store.open_blob(id));
   WEFT_TRY(const auto repair, store.begin_repair());

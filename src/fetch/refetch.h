@@ -1,4 +1,4 @@
-// Repair of a damaged blob by the daemon: the store forgets the damaged bytes, and the fetcher brings the blob again.
+// Repair of a damaged blob by the daemon: the store forgets the damaged bytes, and the fetcher fetches the blob again.
 #pragma once
 
 #include "fetch/fetcher.h"
@@ -7,9 +7,9 @@
 
 namespace weft {
 
-// Fetches the blob from peers or the origin, in the order of all fetches. If the damaged bytes were this node's own,
-// the new ones are too. Fine if the stored bytes are whole, or no version needs them. If nobody can give the blob, the
-// store is as it was; the error is that of the fetch.
+// Fetches the blob from peers or the origin, in the order of all fetches. If the damaged bytes were this node's own and
+// not cache, the new ones are too. Succeeds at once if the stored bytes are whole, or no version needs them. If no
+// source has the blob, the store stays unchanged, and the error is that of the fetch.
 Status refetch_blob(ClusterStore& store, Fetcher& fetcher, const ContentId& id, Progress& progress);
 
 }  // namespace weft

@@ -1,4 +1,4 @@
-// Blobs that were found damaged while they were read, fetched again one after the other.
+// Fetches blobs again that were found damaged during reads, one after the other.
 #pragma once
 
 #include <condition_variable>
@@ -21,8 +21,8 @@ class Repairs {
 
   // Both outlive end().
   void begin(ClusterStore& store, Fetcher& fetcher);
-  void end();  // waits for the repair that goes on; others are dropped
-  // Fine before begin() and after end(). Dropped if too many wait: a scrub finds it.
+  void end();  // waits for the running repair, and drops the queued ones
+  // Queues a repair. Allowed before begin() and after end(). Dropped if too many wait: a scrub will find the damage.
   void add(const ContentId& id);
 
  private:

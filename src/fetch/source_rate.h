@@ -1,4 +1,4 @@
-// How fast a source gives, by the reads of it that were large enough to tell. Not for several threads.
+// The rate of a source, measured by its large reads. Not thread-safe.
 #pragma once
 
 #include <chrono>
@@ -9,7 +9,7 @@ namespace weft {
 class SourceRate {
  public:
   void begin() { ++running_; }
-  // One read of those that began; no bytes: it failed.
+  // Ends a read that began; 0 bytes: it failed.
   void end(std::uint64_t bytes, std::chrono::duration<double> took) {
     const double at_once = running_--;
     if (bytes < kTells || took.count() <= 0) return;
@@ -18,17 +18,17 @@ class SourceRate {
     others_ = 0;
     look_after_ = kLookAfter;
   }
-  // Another source was read instead of this.
+  // Another source was read instead.
   void passed_over() { ++others_; }
 
-  double bytes_per_s() const { return rate_; }  // of all its reads together; 0: not known
-  // It is to be read once, to know what it gives by now.
+  double bytes_per_s() const { return rate_; }  // of all its reads together; 0: unknown
+  // True if the source should be read once to measure its current rate.
   bool is_due() const { return others_ >= look_after_; }
 
  private:
   static constexpr std::uint64_t kTells = 256U << 10U;
   static constexpr double kNewest = 0.2;
-  static constexpr std::uint64_t kLookFirst = 16;  // reads of others
+  static constexpr std::uint64_t kLookFirst = 16;  // reads of other sources
   static constexpr std::uint64_t kLookAfter = 128;
   unsigned running_ = 0;
   double rate_ = 0;

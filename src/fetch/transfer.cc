@@ -17,7 +17,8 @@ namespace {
 constexpr auto kPauseMin = std::chrono::milliseconds(10);
 constexpr auto kPauseMax = std::chrono::milliseconds(320);
 
-// A descriptor of its own: read-only, and open for as long as somebody reads, also after the FetchPack is gone.
+// Returns a reader of the pack with its own read-only descriptor, which stays open for readers after the FetchPack is
+// gone.
 Result<std::shared_ptr<const PackReader>> reader_of(const FetchPack& pack) {
   const std::string path = fmt::format("/proc/self/fd/{}", pack.fd());
   WEFT_TRY(Fd fd, open_file(path, O_RDONLY));
@@ -67,7 +68,7 @@ void Transfer::end(std::size_t unit) {
 
 void Transfer::fail(std::size_t unit, Error error) {
   end(unit);
-  units_[unit] = {UnitState::failed, std::move(error)};  // to be asked for anew, from others than the base
+  units_[unit] = {UnitState::failed, std::move(error)};  // a new request asks the sources, not the base
 }
 
 void Transfer::put_back(std::size_t unit, bool late) {
@@ -78,7 +79,7 @@ void Transfer::put_back(std::size_t unit, bool late) {
 
 void Transfer::ask_later() {
   const auto now = Clock::now();
-  if (asked_from_ > now) return;  // another unit has said so
+  if (asked_from_ > now) return;  // another unit has delayed it already
   pause_ = std::clamp<Clock::duration>(2 * pause_, kPauseMin, kPauseMax);
   asked_from_ = now + pause_;
 }

@@ -1,6 +1,6 @@
-// A pack that is being filled with blobs of one version, each at its place: one published file, or a group of small
-// ones. Knows which of its units are here and which blobs are whole. It has no thread and no lock: its owner guards it,
-// except for the members that say otherwise.
+// A pack that is being filled with blobs of one version: those of one published file, or of a group of small ones.
+// Tracks which units have arrived, and which blobs are complete. It has no thread and no lock: its owner guards it,
+// except for members that say otherwise.
 #pragma once
 
 #include <chrono>
@@ -25,7 +25,8 @@
 
 namespace weft {
 
-// Transfers that a Fetcher keeps open, each with three descriptors, unless readers need more of them at one time.
+// The number of transfers that a Fetcher keeps open, each with three descriptors, unless readers use more at the same
+// time.
 inline constexpr std::size_t kOpenTransfersMax = 40;
 
 enum class UnitState : std::uint8_t { idle, queued, running, here, failed };
@@ -33,19 +34,19 @@ enum class UnitState : std::uint8_t { idle, queued, running, here, failed };
 class Transfer {
  public:
   using Clock = std::chrono::steady_clock;
-  // What does not change; any thread.
+  // Constant once the transfer is shared; any thread.
   const VersionId version;
-  const std::optional<std::uint32_t> file;  // that the pack is laid out as; none: a group's blobs
+  const std::optional<std::uint32_t> file;  // the file whose layout the pack has; none: a group
   const Digest manifest;
   const FetchPlan plan;
   const std::unique_ptr<FetchPack> pack;
-  const std::shared_ptr<const PackReader> reader;  // of the pack; keeps it in place
+  const std::shared_ptr<const PackReader> reader;  // of the pack, which it keeps in place
   std::shared_ptr<VersionBases> bases;             // set before the transfer is shared; null: its bytes come plain
   std::string publisher;                           // set before it is shared, as the next two
   std::string subject;                             // "bert@1: model.safetensors", for messages
-  Clock::time_point young_until{};                 // the publisher's index may lack its bytes, and soon have them
+  Clock::time_point young_until{};                 // until then the publisher's index may lack its bytes
 
-  // Errc as of opening the pack for readers.
+  // Fails if the pack cannot be opened for readers.
   static Result<std::shared_ptr<Transfer>> make(VersionId version, std::optional<std::uint32_t> file,
                                                 const Digest& manifest, FetchPlan plan, std::unique_ptr<FetchPack> pack,
                                                 VersionHold hold);
@@ -55,65 +56,66 @@ class Transfer {
   void queue(std::size_t unit) { units_[unit].state = UnitState::queued; }
   void begin(std::size_t unit);
   void fail(std::size_t unit, Error error);
-  void put_back(std::size_t unit, bool late = false);  // it did not come, and is queued again; `late`: after a silence
+  void put_back(std::size_t unit, bool late = false);  // queues a running unit again; `late`: after a silence
   bool was_put_back(std::size_t unit) const { return units_[unit].late; }
-  // Nothing is asked for before that, which is a while from now on, and a longer one each time.
+  // Delays the next request of this transfer, until asked_from(). The delay doubles with each call.
   void ask_later();
   Clock::time_point asked_from() const { return asked_from_; }
-  // A request for several units of a group failed, as the bytes of one of them may be nowhere. Each comes with a
-  // request of its own from now on.
+  // Call for each unit if a request for several units of a group failed, because one of them may be lost everywhere.
+  // Each unit then gets a request of its own.
   void part(std::size_t unit);
   bool is_alone(std::size_t unit) const { return units_[unit].alone; }
-  // A blob with a base is compared with it once, when the first of its chunks has come with the digests of all. Until
-  // then `is_uncompared`, and only one of its units is asked for.
+  // A blob with a base is compared with it once, after its first chunk has arrived with the digests of all chunks.
+  // Before, is_uncompared() is true, and only one unit of the blob is requested.
   void expect_comparison(std::size_t blob) { blobs_[blob].uncompared = true; }
   bool is_uncompared(std::size_t unit) const { return blobs_[plan.units[unit].blob].uncompared; }
   bool awaits_comparison(std::size_t unit) const {
     return is_uncompared(unit) && blobs_[plan.units[unit].blob].busy > 0;
   }
-  // The digests that its chunks are to have; none: they are not known, or there is nothing to compare them with.
+  // Ends the comparison of a blob. `expected`: the digests of all its chunks; empty if unknown.
   void compared(std::size_t blob, std::vector<Digest> expected);
-  // Those of this unit's chunks, of a blob that was compared, until the unit is here.
+  // Returns the expected digests of a unit's chunks. The blob must be compared, and have missing units.
   std::vector<Digest> expected(std::size_t unit) const;
-  // The unit is to be copied from the base, which has all of it at the same place of the blob. No unit that runs.
+  // True if the unit equals the base at the same offset of the blob, and is copied from there. Set it for no running
+  // unit.
   bool is_same(std::size_t unit) const { return units_[unit].same; }
   void set_same(std::size_t unit, bool same) { units_[unit].same = same; }
-  // Its bytes are in the pack's file. `digests` are of its chunks.
+  // Records that the bytes of a unit are in the pack's file. `digests` are those of its chunks.
   void arrive(std::size_t unit, std::span<const Digest> digests);
 
-  Clock::time_point moved() const { return moved_; }      // when a unit last came, or this was made
-  Clock::time_point arrived() const { return arrived_; }  // the last of its units; long ago when none has
+  Clock::time_point moved() const { return moved_; }      // when a unit last arrived, or this was made
+  Clock::time_point arrived() const { return arrived_; }  // when a unit last arrived; zero: none has
   void use() { used_ = Clock::now(); }
   Clock::time_point used() const { return used_; }
-  bool busy() const { return busy_ > 0; }  // units that run
+  bool busy() const { return busy_ > 0; }  // units are running
   bool begins() const { return busy_ > 0 && arrived_ == Clock::time_point{}; }
   std::uint64_t busy_bytes() const { return busy_bytes_; }
-  bool complete() const { return missing_ == 0; }  // every unit is here
+  bool complete() const { return missing_ == 0; }  // every unit has arrived
 
-  // A reader asks for this file of the group. Returns how many times readers asked for another file than before.
+  // Records that a reader asks for this file of the group. Returns how often the requested file has changed.
   std::uint64_t note_file(std::uint32_t number) {
     if (last_file_ != number) ++files_asked_;
     last_file_ = number;
     return files_asked_;
   }
   bool was_asked(std::size_t unit) const { return units_[unit].asked; }
-  // Somebody asks for it; whether somebody did before.
+  // Marks the unit as requested by a reader. Returns true if it was marked before.
   bool ask(std::size_t unit) { return std::exchange(units_[unit].asked, true); }
 
-  // Blobs that are whole and not in the index yet.
+  // Complete blobs that are not in the index yet.
   std::uint64_t whole_bytes() const { return whole_bytes_; }
   std::vector<FetchedBlob> take_whole();
 
-  void let_go() { used_ = {}; }    // it may be dropped at once
-  void hurry() { hurry_ = true; }  // what is whole is to be put into the index now
+  void let_go() { used_ = {}; }    // allows the Fetcher to drop it at once
+  void hurry() { hurry_ = true; }  // asks for its complete blobs to be indexed now
   bool hurries() const { return hurry_; }
-  std::mutex writing;  // to the pack's file: its own lock is waited for spinning
-  // Other nodes fetch it too, as was seen a moment ago.
+  std::mutex writing;  // held for a write to the pack's file, because waiters on the kernel's lock spin
+  // True if other nodes were seen to fetch the file, a moment ago.
   bool is_shared() const { return shared_until > Clock::now(); }
   Clock::time_point shared_until{};
-  std::optional<std::size_t> follows;  // the unit behind those that were asked for in order from the first on
-  bool adding = false;                 // some of its blobs are just being put there
-  Status settled;                      // how that last went
+  std::optional<std::size_t> follows;  // the next unit in the sequence of requests
+  bool adding = false;                 // some of its blobs are being indexed
+  Status settled;                      // the result of the last indexing
 
  private:
   void end(std::size_t unit);
@@ -126,16 +128,16 @@ class Transfer {
     bool same = false;
   };
   struct Blob {
-    std::vector<Digest> chunks;  // that have come; once the blob was compared, that all are to have
+    std::vector<Digest> chunks;  // digests: of arrived chunks; after the comparison, of all
     std::uint64_t missing = 0;   // chunks
-    std::size_t busy = 0;        // units that run
+    std::size_t busy = 0;        // running units
     bool uncompared = false;
   };
   Transfer(VersionId of, std::optional<std::uint32_t> number, const Digest& named, FetchPlan planned,
            std::unique_ptr<FetchPack> into, std::shared_ptr<const PackReader> readers, VersionHold hold);
   std::optional<std::uint32_t> last_file_;
   std::uint64_t files_asked_ = 0;
-  const VersionHold hold_;  // while its bytes come, gc leaves the version whole
+  const VersionHold hold_;  // keeps the version from gc during the transfer
   std::vector<Unit> units_;
   std::vector<Blob> blobs_;
   std::vector<FetchedBlob> whole_;

@@ -10,8 +10,8 @@
 namespace weft {
 namespace {
 
-constexpr int kTriesMax = 3;                         // of a source that has other bytes to give than wrong ones
-constexpr std::size_t kProofDigestsMax = 1U << 18U;  // 8 MiB: of blobs of 256 GiB
+constexpr int kTriesMax = 3;                         // if another giver may have the right bytes
+constexpr std::size_t kProofDigestsMax = 1U << 18U;  // 8 MiB, for 256 GiB of blobs
 
 }  // namespace
 
@@ -40,7 +40,7 @@ VerifiedSource::Proof VerifiedSource::known_proof(const ContentId& id) {
   return known == proofs_.end() ? nullptr : known->second;
 }
 
-// By one reader of several that need it.
+// Returns the chunk digests of a blob. If several readers need them, one requests them.
 Result<VerifiedSource::Proof> VerifiedSource::proof(const Digest& manifest, const ContentId& id, Deadline deadline) {
   {
     std::unique_lock lock(mutex_);
@@ -74,7 +74,7 @@ Result<VerifiedSource::Proof> VerifiedSource::ask_for_proof(const Digest& manife
   return made;
 }
 
-// The first chunk that is not what it should be.
+// Returns the first chunk with a wrong digest; nothing if all chunks are right.
 Result<std::optional<VerifiedSource::Wrong>> VerifiedSource::check(const Digest& manifest, const ChunkRun& run,
                                                                    std::span<const Digest> digests, Deadline deadline) {
   if (chunk_count(run.id.length) == 1) {
@@ -89,8 +89,8 @@ Result<std::optional<VerifiedSource::Wrong>> VerifiedSource::check(const Digest&
       Wrong{static_cast<std::size_t>(differs - digests.begin()), wrong(run.id, "other bytes in place")});
 }
 
-// On their way while bytes come: behind those they would wait for all that is under way. What fails is asked for again
-// by who needs it.
+// Requests chunk digests in parallel with the bytes, because behind them they would wait for all bytes in flight. A
+// failed request is repeated by the reader that needs it.
 std::future<void> VerifiedSource::begin_proofs(const Digest& manifest, std::span<const ChunkRun> runs,
                                                Deadline deadline) {
   std::vector<ContentId> unproven;
@@ -104,15 +104,16 @@ std::future<void> VerifiedSource::begin_proofs(const Digest& manifest, std::span
         if (!proof(manifest, id, deadline).ok()) return;
     });
   } catch (const std::system_error&) {
-    return {};  // no thread for it
+    return {};  // no thread left; check() requests the proofs
   }
 }
 
-// Of chunk `at` of all, chunk `number` of the blob of `run`. True if another read may bring the right bytes.
+// Blames the giver of a wrong chunk, or its base. The chunk is number `at` of all, and `number` of the blob of `run`.
+// True if another read may return the right bytes.
 bool VerifiedSource::blame(const SourceBytes& got, std::size_t at, std::size_t run, std::uint64_t number,
                            ReadAid& aid) {
   if (at >= got.givers.size()) return false;
-  if (got.givers[at] == kSeveralGivers) {  // the next try will tell which of them
+  if (got.givers[at] == kSeveralGivers) {  // the next try tells the wrong giver
     aid.kept = {};
     return aid.whole_chunks = true;
   }
@@ -125,13 +126,14 @@ bool VerifiedSource::blame(const SourceBytes& got, std::size_t at, std::size_t r
   return true;
 }
 
-// When bytes have come, there is as long again as at first: for the proofs, and for another peer if they are wrong.
+// Reads and verifies once. The full patience starts again when the bytes have arrived, for the proofs. Sets `again` if
+// another try may succeed.
 Result<VerifiedBytes> VerifiedSource::read_once(const Digest& manifest, std::span<const ChunkRun> runs,
                                                 Deadline::duration patience, ReadAid& aid, bool& again) {
   Deadline deadline = Deadline::clock::now() + patience;
   std::uint64_t wanted = 0;
   for (const ChunkRun& run : runs) wanted += run.length();
-  const std::future<void> proofs = begin_proofs(manifest, runs, deadline);  // they end before this does
+  const std::future<void> proofs = begin_proofs(manifest, runs, deadline);  // its destructor waits for them
   WEFT_TRY(SourceBytes got, source_->read(manifest, runs, deadline, aid));
   if (aid.came) aid.came();
   deadline = Deadline::clock::now() + patience;

@@ -1,6 +1,5 @@
-// A source whose every answer is checked before anybody sees it: manifests against their digest, chunks against
-// digests that make their blob's root, sizes against what was asked for. Any
-// thread.
+// A source whose answers are verified before they are returned: manifests against their digest, chunks against digests
+// that hash to their blob's root, sizes against the request. Any thread.
 #pragma once
 
 #include <condition_variable>
@@ -21,10 +20,10 @@ namespace weft {
 
 struct VerifiedBytes {
   SourceBytes bytes;
-  std::vector<Digest> digests;  // of its chunks, run after run
+  std::vector<Digest> digests;  // of all chunks, run after run
 };
 
-// The digests of all chunks of all runs, whose bytes follow each other.
+// Returns the digests of all chunks of all runs. `bytes` holds the runs one after the other.
 std::vector<Digest> digests_of(std::span<const ChunkRun> runs, std::span<const std::byte> bytes);
 
 class VerifiedSource {
@@ -32,7 +31,7 @@ class VerifiedSource {
   explicit VerifiedSource(std::shared_ptr<BlobSource> source) : source_(std::move(source)) {}
 
   std::string_view name() const { return source_->name(); }
-  // As BlobSource; Errc::corrupt when what comes is not what was asked for.
+  // As BlobSource; Errc::corrupt if the bytes do not verify.
   Result<std::vector<std::byte>> manifest(const Digest& digest, Deadline deadline);
   Result<VerifiedBytes> read(const Digest& manifest, std::span<const ChunkRun> runs, Deadline deadline, ReadAid& aid);
   Result<VerifiedBytes> read(const Digest& manifest, std::span<const ChunkRun> runs, Deadline deadline) {
@@ -42,7 +41,8 @@ class VerifiedSource {
   BlobSource& unverified() const { return *source_; }
 
   using Proof = std::shared_ptr<const std::vector<Digest>>;
-  // Of all chunks of a blob of several that was read lately; else null.
+  // Returns the digests of all chunks of a blob, if they were requested lately; else null. A blob of one chunk has
+  // none.
   Proof known_proof(const ContentId& id);
 
  private:
@@ -50,7 +50,7 @@ class VerifiedSource {
   Result<Proof> ask_for_proof(const Digest& manifest, const ContentId& id, Deadline deadline);
   std::future<void> begin_proofs(const Digest& manifest, std::span<const ChunkRun> runs, Deadline deadline);
   struct Wrong {
-    std::size_t chunk = 0;  // of the run
+    std::size_t chunk = 0;  // number in the run
     Error error;
   };
   Result<std::optional<Wrong>> check(const Digest& manifest, const ChunkRun& run, std::span<const Digest> digests,
@@ -62,9 +62,9 @@ class VerifiedSource {
 
   const std::shared_ptr<BlobSource> source_;
   std::mutex mutex_;
-  std::unordered_map<ContentId, Proof> proofs_;  // guarded by mutex_; of blobs that are being read now
+  std::unordered_map<ContentId, Proof> proofs_;  // guarded by mutex_; of blobs that were read lately
   std::size_t proof_digests_ = 0;                // guarded by mutex_; in all of them
-  std::unordered_set<ContentId> asked_;          // guarded by mutex_; whose proof somebody asks for
+  std::unordered_set<ContentId> asked_;          // guarded by mutex_; blobs whose proof is being requested
   std::condition_variable answered_;
 };
 

@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::uint64_t kStep = 32U << 20U;
 
-// The name of the tensor, or of a layer above it.
+// True if the pattern matches the name of a tensor, or of a layer above it.
 bool matches(std::string_view pattern, std::string_view name) {
   if (glob_matches(pattern, name)) return true;
   for (std::size_t dot = name.find('.'); dot != std::string_view::npos; dot = name.find('.', dot + 1))
@@ -27,7 +27,7 @@ bool matches(std::string_view pattern, std::string_view name) {
 
 using Extents = std::set<std::uint32_t>;
 
-// By file: extents that only tensors which nobody wants have.
+// Returns, by file, the extents that only unwanted tensors have.
 std::vector<Extents> unwanted_extents(const Manifest& manifest, const std::string& layers) {
   std::vector<Extents> all(manifest.files.size());
   std::vector<Extents> wanted(manifest.files.size());

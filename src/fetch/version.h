@@ -1,4 +1,4 @@
-// Brings a version, or some of its layers, to this node before anybody reads it.
+// Fetches a version, or some of its layers, before it is read.
 #pragma once
 
 #include <cstdint>
@@ -11,16 +11,17 @@
 
 namespace weft {
 
-// By file: the runs that hold the tensors `layers` names, and what lies between tensors. `layers` is a pattern, as
-// glob_matches() takes it, for the name of a tensor or of any layer above it ("encoder.layer.[0-3]"); "" means all.
+// Returns, by file, the ranges of the tensors that `layers` matches, and of all bytes outside of tensors. `layers` is a
+// pattern, as glob_matches() takes it, for the name of a tensor or of any layer above it ("encoder.layer.[0-3]"); ""
+// means all.
 std::vector<std::vector<Range>> wanted_ranges(const Manifest& manifest, const std::string& layers);
 
-// All of the version that is wanted is in the store when it returns. Errc::cancelled: what has come stays.
-// Errc::not_found: no tensor is named so.
+// Fetches the wanted ranges of a version into the store and its index. Errc::cancelled: the bytes fetched so far stay.
+// Errc::not_found: no tensor or layer matches.
 Result<FetchReport> fetch_version(Store& store, Fetcher& fetcher, const VersionRow& row, const std::string& layers,
                                   Progress& progress);
 
-// Brings what an import that inherits from the version may read of it: its config.json, one in a directory too.
+// Fetches the files that an import may read if it inherits from the version: every config.json, in any directory.
 Status fetch_configs(Store& store, Fetcher& fetcher, const VersionRow& row);
 
 }  // namespace weft

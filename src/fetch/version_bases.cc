@@ -3,12 +3,12 @@
 namespace weft {
 namespace {
 
-constexpr std::uint64_t kTells = 32U << 20U;  // bytes of chunks that tell how a version codes
+constexpr std::uint64_t kTells = 32U << 20U;  // requested bytes before coding is judged
 constexpr double kShareMax = 0.7;             // of the plain bytes: above it, coding is not worth the work
 
 }  // namespace
 
-// With mutex_.
+// Returns the base of a blob, unless it is damaged. With mutex_ held.
 std::optional<BasePair> VersionBases::sound(const ContentId& blob) const {
   const auto found = pairs_.find(blob);
   if (found == pairs_.end() || left_out_.contains(found->second.base)) return {};

@@ -1,4 +1,4 @@
-// The version that another version is coded against while its bytes come, and how that goes.
+// The bases of a version: blobs of another version that its chunks are coded against, with statistics.
 #pragma once
 
 #include <mutex>
@@ -22,13 +22,13 @@ class VersionBases {
   const std::string& version() const { return version_; }
   const std::string& base() const { return base_; }
 
-  // The base of a blob. Nothing if it has none, or if its base is damaged.
+  // Returns the base of a blob; nothing without a base, or if the base is damaged.
   std::optional<BasePair> find(const ContentId& blob) const;
-  // The same, to code against. Nothing too if coded chunks of this version turned out to be not much shorter than plain
+  // As find(), for coding. Nothing also if coded chunks of this version turned out to be not much shorter than plain
   // ones.
   std::optional<BasePair> find_to_code(const ContentId& blob) const;
   void note(const CodedCounts& counts);
-  // This base has other bytes than it should have. True the first time.
+  // Leaves out a damaged base. True the first time.
   bool leave_out(const ContentId& base);
   CodedCounts counts() const;
 
@@ -38,7 +38,7 @@ class VersionBases {
   const BasePairs pairs_;
   mutable std::mutex mutex_;
   CodedCounts counts_;                        // guarded by mutex_, as the next
-  std::unordered_set<ContentId> left_out_{};  // bases
+  std::unordered_set<ContentId> left_out_{};  // damaged bases
 };
 
 }  // namespace weft
