@@ -94,7 +94,7 @@ class Flight {
     return {};
   }
 
-  // Waits for all, also after a failure: only what is over writes no more.
+  // Waits for all reads, also after a failure: a read that has not ended may still write to its memory.
   Status finish(Status status) {
     while (!reads_.empty()) {
       Status one = finish_oldest(status.ok());

@@ -24,7 +24,7 @@ namespace {
 
 using Tree = std::function<std::unique_ptr<Vfs>()>;
 
-// What the kernel offered lies in the memory that supervisor and server share.
+// Clears a flag of the INIT request that the kernel sent, in the memory that supervisor and server share.
 void take_away(std::uint32_t flag2, InitWords& words) {
   kernel::InitIn init{};
   std::memcpy(&init, words.request + sizeof(kernel::InHeader), sizeof init);
