@@ -1,4 +1,4 @@
-// Sources of bytes that are not on this node: the origin, and other nodes.
+// Sources of bytes that are not on this node: the origin (origin/source.cc), and other nodes (peers/source.cc).
 //
 // Trust: none. A source returns bytes as a disk or a peer gave them. Only src/fetch/verified_source.h calls a source,
 // and it checks them. Threads: every call from any thread; calls may run at once. Waiting: a call returns by its

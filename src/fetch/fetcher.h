@@ -1,5 +1,5 @@
-// Fetches bytes to this node, in the daemon. Any number of readers share one transfer of a chunk. It comes from the
-// cheapest source that has it, is verified before it is read, and goes into a cached pack of the store.
+// Fetches bytes to this node, in the daemon. Any number of readers share one transfer of a chunk. The
+// fetcher takes the chunk from the cheapest source, verifies it, and stores it in a cached pack.
 #pragma once
 
 #include <chrono>

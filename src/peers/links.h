@@ -83,7 +83,7 @@ class PeerLinks {
   void wire_moved(std::uint32_t number, std::uint64_t bytes, Clock::duration took);
   void plain_only(std::uint32_t number);  // its coded chunks were wrong: never ask for more
   void refuted(std::uint32_t number);     // its bytes were wrong: it rests for kWrongRest
-  // Waits until a request is done, at most until the deadline.
+  // Waits for the end of a request, at most until the deadline.
   void wait(Deadline deadline);
 
  private:

@@ -25,7 +25,7 @@
 namespace weft {
 
 // A node that may hold some bytes. `part` and `whole` are expected to hold these chunks, or all of the manifest.
-// `first` is a node that every other node would ask too, such as the publisher; `sought` is that publisher while other
+// `first` is the first choice of all nodes, such as the publisher; `sought` is that publisher while other
 // nodes are fetching. PeerLinks ranks equally fast peers by kind: `part` and `whole`, then `first`, then `sought`.
 struct PeerCandidate {
   enum class Kind : std::uint8_t { part, whole, first, sought };
