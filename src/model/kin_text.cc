@@ -7,6 +7,7 @@
 #include "base/json.h"
 #include "base/text.h"
 #include "model/kin_facts.h"
+#include "weft/lineage.h"
 
 namespace weft {
 namespace {
