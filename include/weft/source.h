@@ -145,9 +145,9 @@ struct ReadAid {
   bool whole_chunks = false;
 };
 
-// A guess without a message: can a source send some runs (or the manifest, if there are none) at once? dear: it can,
-// but other nodes are fetching the same bytes and will soon serve them.
-enum class Readiness : std::uint8_t { ready, dear, busy, lacking };
+// A guess without a message: can a source send some runs (or the manifest, if there are none) at once? contended: it
+// can, but other nodes are fetching the same bytes and will soon serve them.
+enum class Readiness : std::uint8_t { ready, contended, busy, lacking };
 
 class BlobSource {
  public:

@@ -175,8 +175,8 @@ Readiness PeerLinks::readiness(std::span<const PeerCandidate> candidates) {
     const bool is_free = link(candidate.node).is_free(now);
     const bool is_sought = candidate.kind == PeerCandidate::Kind::sought;
     if (is_free && !is_sought) return Readiness::ready;
-    if (is_free && is_sought) best = Readiness::dear;
-    if (best == Readiness::lacking) best = is_free ? Readiness::dear : Readiness::busy;
+    if (is_free && is_sought) best = Readiness::contended;
+    if (best == Readiness::lacking) best = is_free ? Readiness::contended : Readiness::busy;
   }
   return best;
 }

@@ -58,7 +58,8 @@ class PeerView {
   // True if the node published the version a moment ago, so that it may soon have the bytes that it lacks.
   bool may_come(const Digest& manifest, const std::string& node) const;
 
-  // A peer refused this run, because another node just received it. For kYieldsFor the run counts as busy, not dear.
+  // A peer refused this run, because another node just received it. For kYieldsFor the run counts as busy, not
+  // contended.
   void yield(const ChunkRun& run);
   bool yielded(const ChunkRun& run) const;
 

@@ -166,7 +166,7 @@ class SoughtSource final : public TwinsReads {
     return got;
   }
   Readiness readiness(const Digest& /*manifest*/, std::span<const ChunkRun> /*runs*/) override {
-    return Readiness::dear;
+    return Readiness::contended;
   }
   std::atomic<int> at_once = 0;
   std::atomic<int> refused = 0;

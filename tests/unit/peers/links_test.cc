@@ -160,13 +160,13 @@ TEST_CASE("who everybody asks is left to others while somebody else has it") {
   PeerLinks of = links();
   const std::vector<PeerCandidate> sought = {{"b", PeerCandidate::Kind::sought}};
   const std::vector<PeerCandidate> either = {{"a", PeerCandidate::Kind::part}, {"b", PeerCandidate::Kind::sought}};
-  CHECK(of.readiness(sought) == Readiness::dear);
+  CHECK(of.readiness(sought) == Readiness::contended);
   CHECK(of.readiness(either) == Readiness::ready);
   const auto peer = of.take(either, {});
   REQUIRE(peer);
   CHECK(peer->node == "a");
   while (const auto more = of.take(kA, {})) CHECK(more->node == "a");
-  CHECK(of.readiness(either) == Readiness::dear);
+  CHECK(of.readiness(either) == Readiness::contended);
   const auto first = of.take(either, std::span(&peer->number, 1));
   REQUIRE(first);
   CHECK(first->node == "b");
