@@ -48,7 +48,7 @@ class PeerLinks {
     std::string node;
     std::uint32_t number = 0;                  // the peer's number in this object
     std::uint64_t bytes_max = 0;               // the best size of a request to it
-    bool sought = false;                       // PeerCandidate::Kind::sought
+    bool contended = false;                    // PeerCandidate::Kind::contended_first
     bool waits = true;                         // the peer may refuse; false after kFullMax of refusals
     CodingEffort effort = CodingEffort::none;  // for chunks with a base
     bool last = true;                          // no other candidate is an untried member

@@ -158,9 +158,10 @@ TEST_CASE("who has too much to do may be waited for, and later only while it giv
 
 TEST_CASE("who everybody asks is left to others while somebody else has it") {
   PeerLinks of = links();
-  const std::vector<PeerCandidate> sought = {{"b", PeerCandidate::Kind::sought}};
-  const std::vector<PeerCandidate> either = {{"a", PeerCandidate::Kind::part}, {"b", PeerCandidate::Kind::sought}};
-  CHECK(of.readiness(sought) == Readiness::contended);
+  const std::vector<PeerCandidate> contended = {{"b", PeerCandidate::Kind::contended_first}};
+  const std::vector<PeerCandidate> either = {{"a", PeerCandidate::Kind::part},
+                                             {"b", PeerCandidate::Kind::contended_first}};
+  CHECK(of.readiness(contended) == Readiness::contended);
   CHECK(of.readiness(either) == Readiness::ready);
   const auto peer = of.take(either, {});
   REQUIRE(peer);
@@ -213,7 +214,8 @@ TEST_CASE("of peers that are about as fast each is asked") {
 
 TEST_CASE("who everybody asks is asked all the same where others are very slow") {
   PeerLinks of = links();
-  const std::vector<PeerCandidate> either = {{"a", PeerCandidate::Kind::part}, {"b", PeerCandidate::Kind::sought}};
+  const std::vector<PeerCandidate> either = {{"a", PeerCandidate::Kind::part},
+                                             {"b", PeerCandidate::Kind::contended_first}};
   of.done(of.take(kA, {})->number, 1'000, milliseconds(1'000), nullptr);
   CHECK(of.take(either, {})->node == "b");
 }
