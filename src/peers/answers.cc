@@ -124,12 +124,12 @@ Result<std::vector<OpenPlace>> PeerAnswers::bases_of(const AskBytes& ask) const 
 // Takes an upload slot. Errc::exists: another node was just given the chunks, and can pass them on. Errc::busy: too
 // many calls wait for a slot.
 Result<std::shared_ptr<const void>> PeerAnswers::begin_gift(std::string_view node, const AskBytes& ask) {
-  if (!given_.give(node, ask.runs, ask.yields && giving_.is_busy()))
+  if (!recent_.record(node, ask.runs, ask.yields && giving_.is_busy()))
     return Error{Errc::exists, fmt::format("chunks of the blob {} were just given to another node",
                                            to_hex(ask.runs.front().id.root))};
   auto gift = giving_.begin(node, ask.waits);
   if (gift) return gift;
-  given_.forget(node, ask.runs);
+  recent_.forget(node, ask.runs);
   return Error{Errc::busy, "this node gives to enough others now"};
 }
 

@@ -11,9 +11,9 @@
 #include "blobs/local_bytes.h"
 #include "peers/coded_cache.h"
 #include "peers/directory.h"
-#include "peers/given_lately.h"
 #include "peers/giving_now.h"
 #include "peers/messages.h"
+#include "peers/recent_uploads.h"
 #include "weft/exchange.h"
 #include "weft/store.h"
 
@@ -45,7 +45,7 @@ class PeerAnswers final : public PeerServer {
   PeerCoding& coding_;
   std::shared_mutex gate_;
   LocalBytes* bytes_ = nullptr;  // guarded by gate_
-  GivenLately given_;
+  RecentUploads recent_;
   GivingNow giving_;
 };
 
