@@ -3,8 +3,8 @@
 
 #include <algorithm>
 
-#include "base/brief.h"
 #include "base/json.h"
+#include "base/short_text.h"
 #include "base/text.h"
 #include "model/kin_facts.h"
 #include "weft/lineage.h"

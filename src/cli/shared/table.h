@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "base/brief.h"
+#include "base/short_text.h"
 
 namespace weft {
 
