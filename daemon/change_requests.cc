@@ -37,7 +37,7 @@ void hold(DaemonParts& parts, std::span<const VersionName> versions) {
   }
 }
 
-// Reports each removal when it is done, because a later one may fail.
+// Reports each removal at once, because a later removal may fail.
 Result<Nothing> remove(control::Call& call, const RemoveRequest& request, DaemonParts& parts) {
   WEFT_CHECK(check_access(parts.config.get()->remove, call.peer(), "remove versions"));
   const RemoveSome remove_some = [&](std::span<const VersionName> versions) {

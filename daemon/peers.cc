@@ -63,7 +63,7 @@ Result<std::unique_ptr<Peers>> Peers::open(ClusterStore& store, const Config& co
   options.node = peers->self_;
   options.key_file = config.key_file;
   options.server = &peers->answers_;
-  options.threads += GivingNow::kWaitingMax;  // calls that wait for an upload slot must not delay other calls
+  options.threads += UploadSlots::kWaitingMax;  // calls that wait for an upload slot must not delay other calls
   WEFT_TRY(peers->exchange_, Exchange::open(options));
   peers->news_ = std::make_unique<PeerNews>(
       PeerNewsParts{store, peers->self_, peers->directory_, peers->view_, peers->links_, *peers->exchange_});

@@ -1,4 +1,4 @@
-// What tests of every folder share.
+// Helpers for the tests of all folders.
 #pragma once
 
 #include <cstddef>

@@ -64,8 +64,8 @@ int descriptor_to_change(Server& server, fuse_ino_t node, const fuse_file_info* 
   return failed;
 }
 
-// Frees the blocks of a long tail before a truncation. Freeing many blocks takes a while, and other announcements of a
-// size should not wait for it. If the file system cannot punch holes, they wait.
+// Frees the blocks of a long tail before a truncation. Freeing many blocks takes long, and other size announcements
+// should not wait for it. If the file system cannot punch holes, they wait.
 void give_back_tail(int fd, off_t size) {
   const off_t now = size_of(fd);
   if (now - size > kTailMax)

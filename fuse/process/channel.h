@@ -1,5 +1,5 @@
 // Messages between supervisor and server over a pair of sockets. A message is one letter, a text, and possibly the
-// device. Either end notices when the other one is gone.
+// device. Each end notices when the peer's process ends.
 #pragma once
 
 #include <optional>

@@ -9,7 +9,7 @@
 
 #include <algorithm>
 
-#include "base/brief.h"
+#include "base/short_text.h"
 #include "fuse/kernel/libfuse_log.h"
 #include "fuse/process/mountpoint.h"
 #include "fuse/process/server_process.h"

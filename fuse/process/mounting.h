@@ -11,8 +11,8 @@ namespace weft {
 // Mounts at options.directory and returns the device. Stores FUSE_INIT and the way of mounting in `head`.
 Result<Fd> mount_new(const MountOptions& options, SharedHead& head);
 
-// Unmounts, even while the mount is in use; processes with open files get ENOTCONN or ECONNABORTED. Does nothing unless
-// this mount is the one visible at the directory.
+// Unmounts, even while the mount is in use; processes with open files get ENOTCONN or ECONNABORTED. Changes nothing
+// unless the directory shows this mount.
 void unmount(const MountOptions& options, const SharedHead& head);
 
 // Sets the readahead of the mount's super block, found by the device number that mount_new() stored. The path is no

@@ -1,6 +1,6 @@
-// Architectures: the layers of a model and their connections, without regard to names. A manifest holds an
-// Architecture, which refers to the manifest's tensors. An ArchGraph stands alone. The id of a vertex covers the vertex
-// and everything upstream of it, so two models share a prefix exactly as far as their ids agree.
+// Architectures (model/arch/architecture.cc): the layers of a model and their connections, without regard to names. A
+// manifest holds an Architecture, which refers to the manifest's tensors. An ArchGraph stands alone. The id of a vertex
+// covers the vertex and everything upstream of it, so two models share a prefix exactly as far as their ids agree.
 #pragma once
 
 #include <compare>

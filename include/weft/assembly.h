@@ -1,6 +1,6 @@
-// Assembled files: packs with one published file each, whose bytes lie in several other packs. The kernel can read such
-// a file without weft. They are a cache in the store's directory, shared by all processes of the store, and written by
-// mounts, imports and `weft pin`. Nothing durable depends on it.
+// Assembled files (assembly/assembled_versions.cc): packs with one published file each, whose bytes lie in several
+// other packs. The kernel can read such a file without weft. They are a cache in the store's directory, shared by all
+// processes of the store, and written by mounts, imports and `weft pin`. Nothing durable depends on it.
 #pragma once
 
 #include <cstdint>

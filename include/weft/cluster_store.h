@@ -1,5 +1,5 @@
-// The part of a store that only a cluster uses: the mirror of the registry, and the cache of bytes that other nodes
-// own. Only the node's daemon writes to such a store, through this interface.
+// The part of a store that only a cluster uses (store/mirror.cc, store/fetch_pack.cc): the mirror of the registry, and
+// the cache of bytes that other nodes own. Only the node's daemon writes to such a store, through this interface.
 //
 // Three things can be missing in it. A version is *bare* if this node has not fetched its manifest: it has names,
 // times, sizes and inode numbers, and gets its content from adopt(). A blob is *absent* if versions need it and no

@@ -1,4 +1,4 @@
-// Access to the bytes of versions that are not on this node (weft/cluster_store.h).
+// Access to the bytes of versions that are not on this node (daemon_api/cold_client.cc).
 #pragma once
 
 #include <cstdint>
@@ -78,7 +78,7 @@ class ColdReads {
     virtual ~Begun() = default;
     virtual Result<std::vector<Run>> take() = 0;  // call once; waits
   };
-  // Starts a bring() without waiting. nullptr if that is not possible, or not now: call bring() then.
+  // Starts a bring() without waiting. nullptr if the source cannot start one now: call bring() then.
   virtual std::unique_ptr<Begun> begin(const ColdRange& /*what*/) { return nullptr; }
   virtual void trim() {}  // drops state of finished fetches; call every few seconds
   // Returns the daemon's advice, which may be some seconds old.

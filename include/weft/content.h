@@ -1,4 +1,4 @@
-// The names of content. The name of an extent is its length and the root of its tree SHA-256.
+// The names of content (base/content.cc). The name of an extent is its length and the root of its tree SHA-256.
 #pragma once
 
 #include <array>

@@ -1,6 +1,7 @@
-// The trees that users see of one version of a data set: the published files at datasets/, and the records at records/.
-// A pure function of the manifest and its tables; a table is read only for facts that the manifest lacks. Node i of a
-// version has the inode number (version's ino_base + i). dataset/dataset_numbers.h defines the nodes.
+// The trees that users see of one version of a data set (dataset/dataset_tree.cc): the published files at datasets/,
+// and the records at records/. A pure function of the manifest and its tables; a table is read only for facts that the
+// manifest lacks. Node i of a version has the inode number (version's ino_base + i). dataset/dataset_numbers.h defines
+// the nodes.
 #pragma once
 
 #include <cstddef>

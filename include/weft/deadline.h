@@ -1,4 +1,4 @@
-// Deadlines of waits.
+// Deadlines of waits (header only).
 //
 // Progress decides how long a wait for bytes of other nodes lasts. Such a wait ends when the peer, the source or the
 // daemon has been silent for kSilenceMax, and never because an answer takes long. A byte, an answer, and the message

@@ -1,6 +1,7 @@
-// Element types of tensors: all types of safetensors, npy and GGUF. Their numbers are stored in manifests: never
-// renumber, only append. A type has blocks (block_elements logical elements in block_bytes bytes); a plain type has one
-// element per block. Sources: safetensors README, numpy.lib.format, ggml.h (block sizes of GGUF quantised types).
+// Element types of tensors (base/dtype.cc): all types of safetensors, npy and GGUF. Their numbers are stored in
+// manifests: never renumber, only append. A type has blocks (block_elements logical elements in block_bytes bytes); a
+// plain type has one element per block. Sources: safetensors README, numpy.lib.format, ggml.h (block sizes of GGUF
+// quantised types).
 #pragma once
 
 #include <cstdint>

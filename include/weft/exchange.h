@@ -1,5 +1,5 @@
-// Authenticated calls between the daemons of a cluster. A call has a request and an answer. The answer may open windows
-// on the peer's memory, which the caller then reads one-sided (weft/transport.h).
+// Authenticated calls between the daemons of a cluster (net/calls/exchange.cc). A call has a request and an answer. The
+// answer may open windows on the peer's memory, which the caller then reads one-sided (weft/transport.h).
 //
 // Trust: both ends of a call have proved that they hold the cluster's key, and which node they are. Requests and heads
 // of answers come from that node, unchanged and once. The bytes of a window are not authenticated: their reader checks

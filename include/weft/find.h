@@ -1,5 +1,5 @@
-// Patterns over versions, as `weft find` takes them (weft-find.7 has the grammar). A query is text from a user: parsing
-// is bounded, and errors name the column.
+// Patterns over versions (model/find/parse.cc), as `weft find` takes them (weft-find.7 has the grammar). A query is
+// text from a user: parsing is bounded, and errors name the column.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// A format is a pure function from a group of files to tensors. No later code depends on formats. Each implementation
-// is one file in src/format/, is listed in src/format/formats.cc, and is fuzzed.
+// A format is a pure function from a group of files to tensors (format/formats.cc). No later code depends on formats.
+// Each implementation is one file in src/format/, is listed in formats.cc, and is fuzzed.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
-// The relatives of a version as a graph, and drawings of it: trees of text, a log, DOT, SVG. Differences of two
-// manifests. Pure and deterministic; calls no program.
+// The relatives of a version as a graph (model/kin_facts.cc), and drawings of it: trees of text, a log, DOT, SVG.
+// Differences of two manifests. Pure and deterministic; calls no program.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,6 @@
 #include <utility>
 #include <vector>
 
-#include "weft/lineage.h"
 #include "weft/manifest.h"
 #include "weft/tree.h"
 

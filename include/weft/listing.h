@@ -1,7 +1,7 @@
-// Walks over any number of rows of a store. A walk reads a page by key, ends its snapshot, hands out the rows, and
-// continues after the last key in another snapshot. So the receiver of the rows may print, wait or look up more. A walk
-// may mix states. It hands out each row that exists during the whole walk exactly once. A row that is added or deleted
-// meanwhile may be missing.
+// Walks over any number of rows of a store (header only). A walk reads a page by key, ends its snapshot, hands out the
+// rows, and continues after the last key in another snapshot. So the receiver of the rows may print, wait or look up
+// more. A walk may mix states. It hands out each row that exists during the whole walk exactly once. A row that is
+// added or deleted meanwhile may be missing.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
-// A manifest describes the content of a version and nothing else: its files, their extents and tensors, and the
-// architecture of these. Its name is the SHA-256 of its encoded bytes, so the encoding is canonical: equal manifests
-// encode to equal bytes.
+// A manifest (model/manifest.cc) describes the content of a version and nothing else: its files, their extents and
+// tensors, and the architecture of these. Its name is the SHA-256 of its encoded bytes, so the encoding is canonical:
+// equal manifests encode to equal bytes.
 #pragma once
 
 #include <cstddef>

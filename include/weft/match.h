@@ -1,4 +1,5 @@
-// Finds the stored versions that share most with an architecture, or that match a pattern.
+// Finds the stored versions that share most with an architecture (query/match.cc), or that match a pattern
+// (query/find.cc).
 #pragma once
 
 #include <cstdint>

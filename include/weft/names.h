@@ -1,4 +1,4 @@
-// The names of models, tags and versions.
+// The names of models, tags and versions (base/names.cc).
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,5 @@
-// Operations of the programs: publish, export, look up. Combines formats, models and the store.
+// Operations of the programs: publish (publish/import.cc), export (query/export.cc), look up (blobs/resolve.cc).
+// Combines formats, models and the store.
 #pragma once
 
 #include <cstdint>

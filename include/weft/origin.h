@@ -1,4 +1,5 @@
-// The origin: a directory on the site's parallel file system that holds everything durably (man weft-store.5).
+// The origin (origin/dir.cc): a directory on the site's parallel file system that holds everything durably (man
+// weft-store.5).
 #pragma once
 
 #include <chrono>

@@ -1,4 +1,4 @@
-// Progress reports and cancellation of long work.
+// Progress reports and cancellation of long work (base/progress.cc).
 #pragma once
 
 #include <cstdint>

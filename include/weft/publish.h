@@ -14,7 +14,6 @@
 #include <vector>
 
 #include "weft/content.h"
-#include "weft/lineage.h"
 #include "weft/result.h"
 #include "weft/store_rows.h"
 #include "weft/version_content.h"

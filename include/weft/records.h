@@ -1,6 +1,6 @@
-// Containers: files of a data set with many records, which a loader reads one by one. A record is a named run of the
-// file's bytes. A scanner finds the records of one container. It is pure, lives in src/format/, and is fuzzed, because
-// the bytes are untrusted.
+// Containers (format/tar.cc, format/lmdb.cc): files of a data set with many records, which a loader reads one by one. A
+// record is a named run of the file's bytes. A scanner finds the records of one container. It is pure, lives in
+// src/format/, and is fuzzed, because the bytes are untrusted.
 #pragma once
 
 #include <cstddef>

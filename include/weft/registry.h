@@ -1,6 +1,7 @@
-// The registry of models, versions and tags. On one node it is the store itself. In a cluster it is etcd, and the store
-// of every node mirrors it. So a lookup needs no message, and mirrored versions stay usable without etcd. In weftd,
-// publishes, tags and removals go through this interface; reads go to the store (weft-registry.7).
+// The registry of models, versions and tags. On one node it is the store itself (registry/local_registry.cc). In a
+// cluster it is etcd (registry/cluster_registry.cc), and the store of every node mirrors it. So a lookup needs no
+// message, and mirrored versions stay usable without etcd. In weftd, publishes, tags and removals go through this
+// interface; reads go to the store (weft-registry.7).
 //
 // Threads: every call from any thread; calls may run at once. Destroyed after all calls are over; that ends its threads
 // within a second or two.

@@ -1,4 +1,4 @@
-// A snapshot for a walk of many single lookups.
+// A snapshot for a walk of many single lookups (header only).
 #pragma once
 
 #include <cstddef>

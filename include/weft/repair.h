@@ -1,4 +1,4 @@
-// Finds the published files that a damaged blob belongs to, and other copies of its bytes.
+// Finds the published files that a damaged blob belongs to, and other copies of its bytes (origin/repair.cc).
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
-// Result<T>: a value or an Error. All failures inside weft are returned this way; exceptions do not cross a function
-// that returns a Result, and errno is translated where the system call is made (os/sys.h).
+// Result<T>: a value or an Error (header only). All failures inside weft are returned this way; exceptions do not cross
+// a function that returns a Result, and errno is translated where the system call is made (os/sys.h).
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// A run of bytes of a file that is also a run of one pack.
+// A run of bytes of a file that is also a run of one pack (header only).
 #pragma once
 
 #include <cstdint>

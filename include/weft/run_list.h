@@ -1,5 +1,5 @@
-// Lists of runs of bytes: ranges, extents, entries of a pack, or anything else that has an offset, and a length or a
-// ContentId. The runs of a list are in order of their offsets, and none overlaps another.
+// Lists of runs of bytes (header only): ranges, extents, entries of a pack, or anything else that has an offset, and a
+// length or a ContentId. The runs of a list are in order of their offsets, and none overlaps another.
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Sources of bytes that are not on this node: the origin, and other nodes.
+// Sources of bytes that are not on this node: the origin (origin/source.cc), and other nodes (peers/source.cc).
 //
 // Trust: none. A source returns bytes as a disk or a peer gave them. Only src/fetch/verified_source.h calls a source,
 // and it checks them. Threads: every call from any thread; calls may run at once. Waiting: a call returns by its
@@ -145,9 +145,9 @@ struct ReadAid {
   bool whole_chunks = false;
 };
 
-// A guess without a message: can a source send some runs (or the manifest, if there are none) at once? dear: it can,
-// but other nodes are fetching the same bytes and will soon serve them.
-enum class Readiness : std::uint8_t { ready, dear, busy, lacking };
+// A guess without a message: can a source send some runs (or the manifest, if there are none) at once? contended: it
+// can, but other nodes are fetching the same bytes and will soon serve them.
+enum class Readiness : std::uint8_t { ready, contended, busy, lacking };
 
 class BlobSource {
  public:

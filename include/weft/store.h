@@ -1,4 +1,5 @@
-// The store of one node: an LMDB index, packs of bytes, manifests, a journal. weft-store.5 describes its files.
+// The store of one node (store/store.cc): an LMDB index, packs of bytes, manifests, a journal. weft-store.5 describes
+// its files.
 //
 // Processes: any number read, one writes at a time (commits are short; the long part of an import, reading, hashing and
 // writing packs, runs in parallel). A reader never waits for a writer.

@@ -1,4 +1,4 @@
-// Rows of a store's index, as its users see them.
+// Rows of a store's index, as its users see them (header only).
 #pragma once
 
 #include <compare>
@@ -9,7 +9,6 @@
 
 #include "weft/content.h"
 #include "weft/dtype.h"
-#include "weft/lineage.h"
 #include "weft/names.h"
 
 namespace weft {
@@ -57,6 +56,21 @@ struct ModelRow {
   std::uint64_t live = 0;        // number of live versions
   std::uint64_t tags = 0;
   VersionKind kind = VersionKind::model;  // of all its versions
+};
+
+// An edge from a version to a parent. The parent was published earlier, so there are no cycles.
+struct ParentRef {
+  std::string model;
+  std::uint64_t number = 0;
+  // True if the parent was declared (--parent, a model card, an adapter's configuration), false if it was found by
+  // shared bytes.
+  bool declared = true;
+  // Tensors of the child that the parent has too: with equal content, element type and shape, under any name.
+  std::uint64_t same_tensors = 0;
+  std::uint64_t same_bytes = 0;
+  VersionId id = 0;  // 0 before a store has the version, or if its journal lost the parent
+
+  bool verified() const { return same_tensors > 0; }
 };
 
 struct VersionRow {

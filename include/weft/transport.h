@@ -1,4 +1,5 @@
-// Moves bytes between nodes: small messages in both directions, and one-sided reads of memory that a peer has opened.
+// Moves bytes between nodes (net/transport/fabric_transport.cc): small messages in both directions, and one-sided reads
+// of memory that a peer has opened.
 //
 // Trust: none. Messages may come from anybody who reaches the endpoint, and a read returns the contents of the peer's
 // memory. Sessions authenticate messages, digests verify bytes (weftd.8).
@@ -48,9 +49,9 @@ class Window {
   virtual RemoteWindow remote() const = 0;
 };
 
-// Local memory that reads write into, registered once for any number of reads. It is kept, with its owner, until the
-// last read into it is over, also an abandoned one. Transports over TCP register no landings: they also read into those
-// of another transport of this process, which ends after them.
+// Local memory that reads write into, registered once for any number of reads. The transport keeps the
+// landing and its owner until the last read into it ends, also an abandoned one. Transports over TCP register no
+// landings: they also read into those of another transport of this process, which ends after them.
 class Landing {
  public:
   virtual ~Landing() = default;

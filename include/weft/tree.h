@@ -1,7 +1,7 @@
-// The trees that users see of one version: its published files, its layers, and its tensors. A pure, deterministic
-// function of the manifest. Node i of a version has the inode number (version's ino_base + i). Tensor views are the
-// exception: all views of equal (content, dtype, shape) share one inode. Node numbers never change, because inode
-// numbers hold them.
+// The trees that users see of one version (model/tree.cc): its published files, its layers, and its tensors. A pure,
+// deterministic function of the manifest. Node i of a version has the inode number (version's ino_base + i). Tensor
+// views are the exception: all views of equal (content, dtype, shape) share one inode. Node numbers never change,
+// because inode numbers hold them.
 #pragma once
 
 #include <cstdint>
@@ -13,9 +13,9 @@
 #include <string_view>
 #include <vector>
 
-#include "weft/lineage.h"
 #include "weft/manifest.h"
 #include "weft/result.h"
+#include "weft/store_rows.h"
 
 namespace weft {
 

@@ -1,5 +1,5 @@
-// The mounted tree without FUSE: what each inode is, contains and reads as. fuse/ is a thin shell around it. Stateless:
-// an inode number is valid after a restart too, as long as its version exists. Threads: any.
+// The mounted tree without FUSE (vfs/vfs.cc): what each inode is, contains and reads as. fuse/ is a thin shell around
+// it. Stateless: an inode number is valid after a restart too, as long as its version exists. Threads: any.
 #pragma once
 
 #include <array>

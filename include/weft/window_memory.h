@@ -1,4 +1,4 @@
-// Memory that a peer may read for a while: immutable bytes, mapped read-only.
+// Memory that a peer may read for a while (os/window_memory.cc): immutable bytes, mapped read-only.
 //
 // Any thread. A read in progress when its window closes may still be answered from these addresses. So memory whose
 // reader has not reported its end is withdrawn before it is destroyed: its pages and its file are released, and its

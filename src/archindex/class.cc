@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/sha256.h"
-#include "diskformat/flat.h"
+#include "diskformat/flatbuffer_codec.h"
 
 namespace weft {
 namespace {

@@ -165,7 +165,7 @@ class Matcher {
     return look_at_class(doubted.row.rank);
   }
 
-  // Compares the class of a row, unless that was done before. The row names the best version of its class: the plain
+  // Compares the class of a row, once per class. The row names the best version of its class: the plain
   // row of a class with the metric comes after its row in the metric's order, where the class was compared.
   Status look_at_class(const ArchRank& rank) {
     if (!looked_at_.insert(rank.place.version).second) return {};

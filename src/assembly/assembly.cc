@@ -174,12 +174,12 @@ Status assemble_now(Store& store, AssembledPacks& packs, const AssembledSource& 
   WEFT_TRY(const auto entries, entries_of(store, source, runs));
   Maker maker(packs, source, entries, cancelled);
   FillPlan plan = plan_fill(runs, block_bytes);
-  const Error dear{Errc::unsupported, fmt::format("{}: its blocks cannot be shared", source.where)};
-  if (plan.copied_bytes > copied_bytes_max) return dear;
+  const Error unshared{Errc::unsupported, fmt::format("{}: its blocks cannot be shared", source.where)};
+  if (plan.copied_bytes > copied_bytes_max) return unshared;
   Status made = maker.make(plan);
   if (!made.ok() && !plan.clones.empty() && is_odd(made.error().code)) {
     plan = plan_fill(runs, 0);
-    if (plan.copied_bytes > copied_bytes_max) return dear;
+    if (plan.copied_bytes > copied_bytes_max) return unshared;
     made = maker.make(plan);
   }
   WEFT_CHECK(made);

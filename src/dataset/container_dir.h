@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "dataset/dataset_numbers.h"
-#include "dataset/table.h"
+#include "dataset/dataset_table.h"
 #include "weft/dataset_tree.h"
 
 namespace weft {

@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "base/limits.h"
-#include "dataset/first_that.h"
+#include "dataset/binary_search.h"
 #include "weft/dataset_tree.h"
 #include "weft/tree.h"
 

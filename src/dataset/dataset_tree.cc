@@ -5,10 +5,10 @@
 
 #include "dataset/container_dir.h"
 #include "dataset/dataset_numbers.h"
+#include "dataset/dataset_table.h"
 #include "dataset/errors.h"
 #include "dataset/published_dirs.h"
 #include "dataset/record_dirs.h"
-#include "dataset/table.h"
 
 namespace weft {
 namespace {

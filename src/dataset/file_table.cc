@@ -4,8 +4,8 @@
 #include <cstring>
 
 #include "base/text.h"
+#include "dataset/binary_search.h"
 #include "dataset/file_layout.h"
-#include "dataset/first_that.h"
 
 namespace weft {
 

@@ -1,6 +1,6 @@
 #include "dataset/file_layout.h"
 #include "dataset/file_table.h"
-#include "dataset/sections.h"
+#include "dataset/table_sections.h"
 
 namespace weft {
 namespace {

@@ -5,8 +5,8 @@
 #include <span>
 
 #include "base/text.h"
+#include "dataset/binary_search.h"
 #include "dataset/errors.h"
-#include "dataset/first_that.h"
 
 namespace weft {
 

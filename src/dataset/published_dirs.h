@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-#include "dataset/table.h"
+#include "dataset/dataset_table.h"
 #include "weft/dataset_tree.h"
 #include "weft/tree.h"
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "dataset/first_that.h"
+#include "dataset/binary_search.h"
 #include "dataset/record_layout.h"
 
 namespace weft {

@@ -7,7 +7,7 @@
 #include "base/text.h"
 #include "dataset/record_layout.h"
 #include "dataset/record_table.h"
-#include "dataset/sections.h"
+#include "dataset/table_sections.h"
 
 namespace weft {
 namespace {

@@ -4,7 +4,7 @@
 #include <numeric>
 #include <span>
 
-#include "dataset/first_that.h"
+#include "dataset/binary_search.h"
 
 namespace weft {
 namespace {

@@ -51,7 +51,7 @@ class RowShares {
   RowOrder order(std::uint64_t seed, std::uint64_t parts, std::uint64_t r) const;
 
   static constexpr std::uint64_t kSegment = 4U << 20U;
-  static constexpr std::uint64_t kSegmentRows = 65'536;  // at most, because a window is computed as a whole
+  static constexpr std::uint64_t kSegmentRows = 65'536;  // maximum, because a window is computed as a whole
   static constexpr std::size_t kWindow = RowOrder::kWindow;
 
  private:

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "diskformat/flat.h"
+#include "diskformat/flatbuffer_codec.h"
 #include "diskformat/record.h"
 
 namespace weft {

@@ -1,7 +1,7 @@
 #include "diskformat/rows.h"
 
 #include "base/limits.h"
-#include "diskformat/flat.h"
+#include "diskformat/flatbuffer_codec.h"
 
 namespace weft {
 

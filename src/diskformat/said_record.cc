@@ -8,7 +8,7 @@
 #include "base/limits.h"
 #include "base/plain_text.h"
 #include "base/sha256.h"
-#include "diskformat/flat.h"
+#include "diskformat/flatbuffer_codec.h"
 #include "diskformat/record.h"
 #include "diskformat/rows.h"
 #include "said_generated.h"

@@ -10,7 +10,7 @@
 
 #include <fmt/core.h>
 
-#include "base/aligned.h"
+#include "base/alignment.h"
 #include "base/limits.h"
 #include "base/sha256.h"
 #include "diskformat/hash.h"

@@ -1,5 +1,5 @@
-// Fetches bytes to this node, in the daemon. Any number of readers share one transfer of a chunk. It comes from the
-// cheapest source that has it, is verified before it is read, and goes into a cached pack of the store.
+// Fetches bytes to this node, in the daemon. Any number of readers share one transfer of a chunk. The
+// fetcher takes the chunk from the cheapest source, verifies it, and stores it in a cached pack.
 #pragma once
 
 #include <chrono>
@@ -112,11 +112,11 @@ class Fetcher final : public ColdReads, public LocalBytes {
   struct Task {
     std::shared_ptr<Transfer> transfer;
     std::size_t unit = 0;
-    std::size_t end = 0;  // once running: units [unit, end) move together; adjacent in the pack
-    bool dear = false;    // once running: other nodes ask its source for the same
-    bool yields = false;  // once running: no reader waits; other nodes may go first
-    bool same = false;    // once running: its units equal the base
-    bool young = false;   // once running: sources may soon have the bytes that they lack
+    std::size_t end = 0;     // once running: units [unit, end) move together; adjacent in the pack
+    bool contended = false;  // once running: other nodes ask its source for the same
+    bool yields = false;     // once running: no reader waits; other nodes may go first
+    bool same = false;       // once running: its units equal the base
+    bool young = false;      // once running: sources may soon have the bytes that they lack
     Range range() const;
     std::vector<ChunkRun> runs() const;
   };
@@ -215,7 +215,7 @@ class Fetcher final : public ColdReads, public LocalBytes {
   std::optional<Task> take_wanted();
   std::optional<Task> take_ahead();
   std::size_t rarest(const std::vector<std::size_t>& ready);
-  std::optional<Task> take_dear(const std::vector<std::size_t>& dear);
+  std::optional<Task> take_contended(const std::vector<std::size_t>& contended);
   Task take(Queue& queue, std::size_t at, Readiness readiness);
   Task take_from_ahead(std::size_t at, Readiness readiness);
   static bool dropped(Queue& queue, std::size_t at);
@@ -277,7 +277,7 @@ class Fetcher final : public ColdReads, public LocalBytes {
   std::condition_variable keeper_;
   Queue wanted_, ahead_;  // all below guarded by mutex_
   Queue same_;            // as ahead_, for units that equal the base
-  unsigned dear_running_ = 0;
+  unsigned contended_running_ = 0;
   unsigned same_running_ = 0;
   bool one_looks_ = false;  // a worker polls for a free source
   std::minstd_rand random_{std::random_device{}()};

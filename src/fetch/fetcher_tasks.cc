@@ -15,8 +15,8 @@ constexpr std::size_t kTaskUnitsMax = 80;
 constexpr std::size_t kPartsMin = 4;
 constexpr std::uint64_t kOwnBytesMax = 64U << 10U;  // the largest unit that its reader moves itself
 constexpr std::size_t kOwnUnitsMax = 1;             // the longest queue for that
-constexpr auto kShared = std::chrono::seconds(1);   // a file counts as shared after a dear unit
-constexpr unsigned kDearMax = 1;                    // running tasks with dear units
+constexpr auto kShared = std::chrono::seconds(1);   // a file counts as shared after a contended unit
+constexpr unsigned kContendedMax = 1;               // running tasks with contended units
 
 }  // namespace
 
@@ -78,7 +78,7 @@ std::optional<Fetcher::Task> Fetcher::take_wanted() {
   for (std::size_t looked = 0; at < wanted_.size() && looked < kLookedMax; ++looked) {
     if (dropped(wanted_, at)) continue;
     const Readiness readiness = readiness_of(wanted_[at].transfer, wanted_[at].unit);
-    if (readiness == Readiness::ready || readiness == Readiness::dear) return take(wanted_, at, readiness);
+    if (readiness == Readiness::ready || readiness == Readiness::contended) return take(wanted_, at, readiness);
     ++at;
   }
   return {};
@@ -88,7 +88,7 @@ std::optional<Fetcher::Task> Fetcher::take_wanted() {
 // the same file, the choice is random among the rarest, so that the nodes do not all ask one node for the same chunk.
 std::optional<Fetcher::Task> Fetcher::take_ahead() {
   std::vector<std::size_t> ready;
-  std::vector<std::size_t> dear;
+  std::vector<std::size_t> contended;
   std::size_t at = 0;
   for (std::size_t looked = 0; at < ahead_.size() && looked < kLookedMax; ++looked) {
     if (dropped(ahead_, at)) continue;
@@ -97,9 +97,9 @@ std::optional<Fetcher::Task> Fetcher::take_ahead() {
     // after the blob's first unit.
     const bool waits = task.transfer->begins() || task.transfer->awaits_comparison(task.unit);
     const Readiness readiness = waits ? Readiness::busy : readiness_of(task.transfer, task.unit);
-    if (readiness == Readiness::dear) {
+    if (readiness == Readiness::contended) {
       task.transfer->shared_until = Clock::now() + kShared;
-      dear.push_back(at);
+      contended.push_back(at);
     }
     if (readiness == Readiness::ready) ready.push_back(at);
     if (readiness == Readiness::ready && !task.transfer->is_shared()) break;
@@ -112,7 +112,7 @@ std::optional<Fetcher::Task> Fetcher::take_ahead() {
     if (task.transfer->state(task.unit) != UnitState::queued || task.transfer->awaits_comparison(task.unit)) continue;
     if (readiness_of(task.transfer, task.unit) == Readiness::ready) return take_from_ahead(any, Readiness::ready);
   }
-  return take_dear(dear);
+  return take_contended(contended);
 }
 
 // Returns the queued unit that the fewest nodes have, ties broken at random. Common chunks can be fetched later.
@@ -135,15 +135,15 @@ std::size_t Fetcher::rarest(const std::vector<std::size_t>& ready) {
 
 // Takes a contended unit: the next one in this node's sequence, or else a random one, so that nodes rarely take the
 // same unit at the same time.
-std::optional<Fetcher::Task> Fetcher::take_dear(const std::vector<std::size_t>& dear) {
-  if (dear.empty() || dear_running_ >= kDearMax) return {};
-  const auto goes_on =
-      std::ranges::find_if(dear, [this](std::size_t at) { return ahead_[at].transfer->follows == ahead_[at].unit; });
-  const std::size_t at = goes_on != dear.end() ? *goes_on : dear[random_() % dear.size()];
+std::optional<Fetcher::Task> Fetcher::take_contended(const std::vector<std::size_t>& contended) {
+  if (contended.empty() || contended_running_ >= kContendedMax) return {};
+  const auto goes_on = std::ranges::find_if(
+      contended, [this](std::size_t at) { return ahead_[at].transfer->follows == ahead_[at].unit; });
+  const std::size_t at = goes_on != contended.end() ? *goes_on : contended[random_() % contended.size()];
   ahead_[at].transfer->follows = ahead_[at].unit;
-  Task task = take_from_ahead(at, Readiness::dear);
-  task.dear = true;
-  ++dear_running_;
+  Task task = take_from_ahead(at, Readiness::contended);
+  task.contended = true;
+  ++contended_running_;
   return task;
 }
 

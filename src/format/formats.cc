@@ -6,7 +6,7 @@
 #include "base/text.h"
 #include "format/builtin.h"
 #include "format/layout.h"
-#include "format/where.h"
+#include "format/parse_errors.h"
 #include "weft/format.h"
 #include "weft/records.h"
 

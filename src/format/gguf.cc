@@ -12,7 +12,7 @@
 #include "format/builtin.h"
 #include "format/cursor.h"
 #include "format/layout.h"
-#include "format/where.h"
+#include "format/parse_errors.h"
 
 namespace weft {
 namespace {

@@ -5,8 +5,8 @@
 #include "base/text.h"
 #include "format/cursor.h"
 #include "format/layout.h"
+#include "format/parse_errors.h"
 #include "format/strict_json.h"
-#include "format/where.h"
 
 namespace weft {
 namespace {

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "diskformat/pack_look.h"
+#include "diskformat/pack_notes.h"
 #include "index/env.h"
 #include "weft/result.h"
 #include "weft/store_rows.h"

@@ -7,6 +7,7 @@
 #include "base/text.h"
 #include "model/kin_facts.h"
 #include "model/kin_geometry.h"
+#include "weft/lineage.h"
 
 namespace weft {
 namespace {

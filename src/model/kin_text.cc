@@ -3,10 +3,11 @@
 
 #include <algorithm>
 
-#include "base/brief.h"
 #include "base/json.h"
+#include "base/short_text.h"
 #include "base/text.h"
 #include "model/kin_facts.h"
+#include "weft/lineage.h"
 
 namespace weft {
 namespace {

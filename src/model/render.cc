@@ -5,6 +5,7 @@
 #include "base/json.h"
 #include "base/limits.h"
 #include "base/text.h"
+#include "weft/lineage.h"
 #include "weft/tree.h"
 
 namespace weft {

@@ -19,7 +19,7 @@
 #include <string_view>
 #include <vector>
 
-#include "diskformat/places.h"
+#include "diskformat/origin_places.h"
 #include "diskformat/rows.h"
 #include "diskformat/said_record.h"
 #include "diskformat/toc.h"

@@ -19,8 +19,8 @@ struct HandOverOptions {
   std::function<bool()> cancelled = [] { return false; };
 };
 // Turns a pack into cache if, according to the origin's files, the origin has every blob in it that a version needs, in
-// packs of the right size. A pack stays if a publish has just brought or used its blobs, or if a version with blobs in
-// it is not saved at the origin yet. Errc::timed_out: the origin does not answer. Errc::cancelled.
+// packs of the right size. A pack stays owned if a recent publish stored or reused its blobs, or if the origin lacks a
+// version with blobs in it. Errc::timed_out: the origin does not answer. Errc::cancelled.
 Result<HandOverReport> hand_over(ClusterStore& store, const HandOverOptions& options);
 
 }  // namespace weft

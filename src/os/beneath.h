@@ -65,7 +65,7 @@ class Beneath {
   Result<struct stat> stat(const std::string& path) const;               // does not follow a link
   Result<std::vector<std::string>> list(const std::string& path) const;  // names, sorted, without "." and ".."
   Result<std::vector<std::string>> list() const { return list("."); }
-  // Each of these leads from a path below this directory to one below `other`, on the same file system.
+  // Source: a path below this directory. Target: a path below `other`, on the same file system.
   Status rename(const std::string& from, const Beneath& other, const std::string& to) const;
   Status rename_new(const std::string& from, const Beneath& other, const std::string& to) const;  // Errc::exists
   Status link(const std::string& from, const Beneath& other, const std::string& to) const;        // Errc::exists

@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "diskformat/pack_look.h"
+#include "diskformat/pack_notes.h"
 #include "weft/content.h"
 #include "weft/result.h"
 #include "weft/store_rows.h"

@@ -1,5 +1,5 @@
 // Packs of manifests. Each manifest is the payload of a record (diskformat/record.h), and the records follow one
-// another. So such a pack can be read without its .toc. A .toc entry names one manifest, without the record's header,
+// another. So a reader of the pack needs no .toc. A .toc entry names one manifest, without the record's header,
 // as one chunk whose digest is the manifest's.
 #pragma once
 

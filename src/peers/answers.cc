@@ -36,13 +36,13 @@ Result<PeerReply> reply_with(std::vector<std::byte> bytes) {
   return reply;
 }
 
-Result<PeerReply> reply_with(std::span<const Run> segments, const std::shared_ptr<const void>& gift) {
+Result<PeerReply> reply_with(std::span<const Run> segments, const std::shared_ptr<const void>& upload) {
   if (segments.empty() || end_of(segments.back()) <= kShortHeadBytesMax) {
     WEFT_TRY(auto bytes, copy_of(segments));
     return reply_with(std::move(bytes));
   }
   PeerReply reply;
-  WEFT_TRY(reply.windows, windows_on(segments, gift));
+  WEFT_TRY(reply.windows, windows_on(segments, upload));
   return reply;
 }
 
@@ -123,22 +123,22 @@ Result<std::vector<OpenPlace>> PeerAnswers::bases_of(const AskBytes& ask) const 
 
 // Takes an upload slot. Errc::exists: another node was just given the chunks, and can pass them on. Errc::busy: too
 // many calls wait for a slot.
-Result<std::shared_ptr<const void>> PeerAnswers::begin_gift(std::string_view node, const AskBytes& ask) {
-  if (!given_.give(node, ask.runs, ask.yields && giving_.is_busy()))
+Result<std::shared_ptr<const void>> PeerAnswers::begin_upload(std::string_view node, const AskBytes& ask) {
+  if (!recent_.record(node, ask.runs, ask.yields && slots_.is_busy()))
     return Error{Errc::exists, fmt::format("chunks of the blob {} were just given to another node",
                                            to_hex(ask.runs.front().id.root))};
-  auto gift = giving_.begin(node, ask.waits);
-  if (gift) return gift;
-  given_.forget(node, ask.runs);
+  auto upload = slots_.begin(node, ask.waits);
+  if (upload) return upload;
+  recent_.forget(node, ask.runs);
   return Error{Errc::busy, "this node gives to enough others now"};
 }
 
 Result<PeerReply> PeerAnswers::give(std::string_view node, const AskBytes& ask) {
   WEFT_TRY(auto places, places_of(ask.runs));
   if (ask.bases.empty()) {
-    WEFT_TRY(const auto gift, begin_gift(node, ask));
+    WEFT_TRY(const auto upload, begin_upload(node, ask));
     const auto segments = segments_of(ask, std::move(places));
-    WEFT_TRY(PeerReply reply, reply_with(std::span<const Run>(segments), gift));
+    WEFT_TRY(PeerReply reply, reply_with(std::span<const Run>(segments), upload));
     reply.subject = ask.subject;
     return reply;
   }
@@ -146,8 +146,8 @@ Result<PeerReply> PeerAnswers::give(std::string_view node, const AskBytes& ask) 
   CodedAnswer answer(coding_, ask, std::move(places), std::move(bases));
   answer.code();
   if (answer.is_all_coded()) return answer.reply(nullptr);  // so few bytes need no upload slot
-  WEFT_TRY(const auto gift, begin_gift(node, ask));
-  WEFT_TRY(PeerReply reply, answer.reply(gift));
+  WEFT_TRY(const auto upload, begin_upload(node, ask));
+  WEFT_TRY(PeerReply reply, answer.reply(upload));
   reply.subject = ask.subject;
   return reply;
 }

@@ -11,9 +11,9 @@
 #include "blobs/local_bytes.h"
 #include "peers/coded_cache.h"
 #include "peers/directory.h"
-#include "peers/given_lately.h"
-#include "peers/giving_now.h"
 #include "peers/messages.h"
+#include "peers/recent_uploads.h"
+#include "peers/upload_slots.h"
 #include "weft/exchange.h"
 #include "weft/store.h"
 
@@ -38,15 +38,15 @@ class PeerAnswers final : public PeerServer {
   Result<PeerReply> give(std::string_view node, const AskBytes& ask);
   Result<std::vector<OpenPlace>> places_of(std::span<const ChunkRun> runs) const;
   Result<std::vector<OpenPlace>> bases_of(const AskBytes& ask) const;
-  Result<std::shared_ptr<const void>> begin_gift(std::string_view node, const AskBytes& ask);
+  Result<std::shared_ptr<const void>> begin_upload(std::string_view node, const AskBytes& ask);
 
   Store& store_;
   PeerDirectory& directory_;
   PeerCoding& coding_;
   std::shared_mutex gate_;
   LocalBytes* bytes_ = nullptr;  // guarded by gate_
-  GivenLately given_;
-  GivingNow giving_;
+  RecentUploads recent_;
+  UploadSlots slots_;
 };
 
 }  // namespace weft

@@ -48,7 +48,7 @@ class PeerLinks {
     std::string node;
     std::uint32_t number = 0;                  // the peer's number in this object
     std::uint64_t bytes_max = 0;               // the best size of a request to it
-    bool sought = false;                       // PeerCandidate::Kind::sought
+    bool contended = false;                    // PeerCandidate::Kind::contended_first
     bool waits = true;                         // the peer may refuse; false after kFullMax of refusals
     CodingEffort effort = CodingEffort::none;  // for chunks with a base
     bool last = true;                          // no other candidate is an untried member
@@ -83,7 +83,7 @@ class PeerLinks {
   void wire_moved(std::uint32_t number, std::uint64_t bytes, Clock::duration took);
   void plain_only(std::uint32_t number);  // its coded chunks were wrong: never ask for more
   void refuted(std::uint32_t number);     // its bytes were wrong: it rests for kWrongRest
-  // Waits until a request is done, at most until the deadline.
+  // Waits for the end of a request, at most until the deadline.
   void wait(Deadline deadline);
 
  private:

@@ -7,7 +7,7 @@
 #include <flatbuffers/flatbuffers.h>
 #include <fmt/core.h>
 
-#include "base/aligned.h"
+#include "base/alignment.h"
 #include "base/limits.h"
 #include "base/sha256.h"
 #include "base/text.h"

@@ -45,7 +45,7 @@ struct AskedBase {
 };
 struct AskBytes {
   std::vector<ChunkRun> runs;  // 1 to kRunsPerRequest of non-empty blobs, kSourceReadMax bytes in all at most
-  bool yields = false;         // Errc::exists if another node was just given some of them
+  bool yields = false;         // Errc::exists if another node just received some chunks
   bool waits = false;          // waits for an upload slot; Errc::busy if too many do
   // Empty, or a base for each run, whose blob has the same length; then limits::kBasesPerRequestMax runs at most. With
   // bases, the head of the answer begins with a table (decode_given), and chunks may come coded.

@@ -46,7 +46,7 @@ class PeerNews {
   void arrived(const Digest& manifest, std::span<const ChunkRun> runs);
   // Call after an eviction: surveys the local chunks again, and announces the result, also if none is left.
   void look_again();
-  // Asks all directory nodes of a manifest for its holders, because one of them may have restarted, or lie.
+  // Asks all directory nodes of a manifest for its holders, because one directory may have restarted, or lie.
   void ask(const Digest& manifest, Deadline deadline);
 
  private:

@@ -3,8 +3,8 @@
 namespace weft {
 namespace {
 
-constexpr std::chrono::duration<double> kTells{0.1};  // a piece that took so long tells the rate alone
-constexpr double kTellsMin = 1.0 / 16;                // the weight of one that came at once
+constexpr std::chrono::duration<double> kTells{0.1};  // a piece this slow determines the rate alone
+constexpr double kTellsMin = 1.0 / 16;                // the weight of an instant piece
 constexpr std::chrono::seconds kShortestKept{10};
 constexpr double kPieceSeconds = 0.001;
 constexpr std::size_t kRound = 4096;

@@ -97,7 +97,7 @@ class PeerSource::Reading {
     from.lacks_base = from.too_slow = false;
     came_ = 0;
     if (aid_.whole_chunks && held_giver_ != from.peer.number) held_ = 0;
-    AskBytes request{asked, from.may_refuse && from.peer.sought, from.may_refuse};
+    AskBytes request{asked, from.may_refuse && from.peer.contended, from.may_refuse};
     request.subject = aid_.subject;
     request.skip = static_cast<std::uint32_t>(held_);
     if (held_ == 0) add_bases(from, request);

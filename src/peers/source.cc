@@ -91,7 +91,7 @@ void PeerSource::arrived(const Digest& manifest, std::span<const ChunkRun> runs)
 Readiness PeerSource::readiness(const Digest& manifest, std::span<const ChunkRun> runs) {
   const ChunkRun* run = runs.empty() ? nullptr : &runs.front();
   const Readiness readiness = links_.readiness(view_.candidates(manifest, run));
-  return readiness == Readiness::dear && run != nullptr && view_.yielded(*run) ? Readiness::busy : readiness;
+  return readiness == Readiness::contended && run != nullptr && view_.yielded(*run) ? Readiness::busy : readiness;
 }
 
 std::size_t PeerSource::givers(const Digest& manifest, const ChunkRun& run) {

@@ -95,16 +95,16 @@ void PeerView::put(const std::string& node, PeerCandidate::Kind kind, const Dige
 }
 
 void PeerView::add(const Known& known, const Digest& what, const ChunkRun* run, std::vector<PeerCandidate>& out) const {
-  bool sought = false;
+  bool contended = false;
   for (const HadChunks& had : known.had) {
     if (had.node == known.publisher) continue;
-    sought = sought || (had.moving && had.node != self_);
+    contended = contended || (had.moving && had.node != self_);
     if (had.chunks_per_bit == 0)
       put(had.node, PeerCandidate::Kind::whole, what, out);
     else if (run != nullptr && known.chunks && known.chunks->has(had, *run))
       put(had.node, PeerCandidate::Kind::part, what, out);
   }
-  put(known.publisher, sought ? PeerCandidate::Kind::sought : PeerCandidate::Kind::first, what, out);
+  put(known.publisher, contended ? PeerCandidate::Kind::contended_first : PeerCandidate::Kind::first, what, out);
   for (const std::string& node : known.gave) put(node, PeerCandidate::Kind::first, what, out);
 }
 

@@ -25,10 +25,10 @@
 namespace weft {
 
 // A node that may hold some bytes. `part` and `whole` are expected to hold these chunks, or all of the manifest.
-// `first` is a node that every other node would ask too, such as the publisher; `sought` is that publisher while other
-// nodes are fetching. PeerLinks ranks equally fast peers by kind: `part` and `whole`, then `first`, then `sought`.
+// `first` is the first choice of all nodes, such as the publisher; `contended_first` is that publisher while other
+// nodes are fetching. PeerLinks ranks equally fast peers by kind, in this order.
 struct PeerCandidate {
-  enum class Kind : std::uint8_t { part, whole, first, sought };
+  enum class Kind : std::uint8_t { part, whole, first, contended_first };
   std::string node;
   Kind kind = Kind::first;
 };
@@ -58,7 +58,8 @@ class PeerView {
   // True if the node published the version a moment ago, so that it may soon have the bytes that it lacks.
   bool may_come(const Digest& manifest, const std::string& node) const;
 
-  // A peer refused this run, because another node just received it. For kYieldsFor the run counts as busy, not dear.
+  // A peer refused this run, because another node just received it. For kYieldsFor the run counts as busy, not
+  // contended.
   void yield(const ChunkRun& run);
   bool yielded(const ChunkRun& run) const;
 

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "base/limits.h"
+#include "weft/lineage.h"
 #include "weft/node.h"
 #include "weft/renewed.h"
 

@@ -6,9 +6,10 @@
 #include <string>
 #include <vector>
 
-#include "weft/lineage.h"
+#include "weft/manifest.h"
 #include "weft/result.h"
 #include "weft/store.h"
+#include "weft/store_rows.h"
 
 namespace weft {
 

@@ -5,7 +5,7 @@
 #include "base/limits.h"
 #include "base/plain_text.h"
 #include "base/text.h"
-#include "diskformat/flat.h"
+#include "diskformat/flatbuffer_codec.h"
 #include "diskformat/hash.h"
 #include "diskformat/record.h"
 #include "diskformat/uuid.h"

@@ -246,7 +246,7 @@ Status StoreImpl::replace_damaged(const WriterLock& lock, std::span<const NewBlo
 // Removes the packs of a publish that failed or made no version, unless the journal may name them. Best effort: gc
 // removes the rest.
 void StoreImpl::discard(std::span<const NewBlob> blobs) {
-  auto lock = env_->lock_writer();  // without a replay of the journal, which may be what failed
+  auto lock = env_->lock_writer();  // without a replay of the journal: the replay may have failed
   if (!lock.ok()) return;
   auto txn = env_->read();
   if (!txn.ok()) return;

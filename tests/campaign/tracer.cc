@@ -64,7 +64,7 @@ void set_registers(pid_t thread, bool skip, long result) {
 std::string read_text(pid_t thread, std::uint64_t address) {
   char text[256] = {};
   iovec here{text, sizeof text - 1};
-  // A path may end right before memory that is not there: ask for less, then.
+  // A path may end right before unmapped memory. Then a shorter read succeeds.
   for (size_t length = sizeof text - 1; length > 0; length /= 2) {
     iovec there{reinterpret_cast<void*>(address), length};  // NOLINT(performance-no-int-to-ptr)
     if (process_vm_readv(thread, &here, 1, &there, 1, 0) > 0) break;

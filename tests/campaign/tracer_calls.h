@@ -1,4 +1,4 @@
-// What the tracer knows of system calls: which can fail for a file's sake, and which argument is a path.
+// The system calls that the tracer can make fail: those with a file, and the index of the path argument.
 #pragma once
 
 #include <array>

@@ -4,12 +4,23 @@ import pytest
 from weftlib import TOP, run
 
 GOOD = {
-    "src/model/README.md": "# Models\n",
+    "src/model/README.md": "# Models\n\nIt knows: base. Pure.\n",
     "src/model/CMakeLists.txt": "weft_library(model tree.cc)\n",
     "src/model/tree.cc": '#include "model/tree.h"\n\n#include "base/text.h"\n',
     "src/model/tree.h": "#pragma once\n",
+    "tests/unit/model/CMakeLists.txt": "weft_test(unit_model SOURCES tree_test.cc)\n",
+    "tests/unit/model/tree_test.cc": "\n",
 }
 SPACE = "#pragma once\nnamespace weft {{\n{}\n}}  // namespace weft\n"
+METHODS = "".join(f"  int f{n}(int a, std::function<void()> b = [] {{}}) const {{ return a; }}\n" for n in range(41))
+LARGE = SPACE.format(f"class Large {{\n{METHODS}}};")
+SPREAD = {f"src/model/part{n}.cc": SPACE[len("#pragma once\n"):].format(f"int Wide::f{n}() {{ return 0; }}")
+          for n in range(3)}
+SPREAD |= {"src/model/tree.h": SPACE.format("struct Wide {\n  int f0(), f1(), f2();\n};"),
+           "src/model/CMakeLists.txt": "weft_library(model tree.cc part0.cc part1.cc part2.cc)\n"}
+CALLS = "#pragma once\ninline int f() { return ::getpid() + x::y() + ::getppid(); }  // ::getuid()\n"
+RIDDLE = "#pragma once\n// It is what they have of it when those that had it before give\n// it to another one.\n"
+HEADLESS = "#pragma once\nint a;  // Whoever opens the model reads its tensors.\n"
 MAP = "## Folders\n\n    {}/ x\n\n## Limits\n"
 # What is changed -> what is said about it.
 BROKEN = {
@@ -26,6 +37,20 @@ BROKEN = {
     "crowded folder": ({f"src/model/x{n}.h": "#pragma once\n" for n in range(45)}, "src/model: 47 files"),
     "folder that README.md does not list": ({"README.md": MAP.format("include/weft")}, "src/model"),
     "folder that is not there": ({"README.md": MAP.format("src/model/ x\n    src/none")}, "src/none"),
+    "large class": ({"src/model/tree.h": LARGE}, "weft::Large: 41 methods"),
+    "class in many sources": (SPREAD, "weft::Wide: methods in 3 sources"),
+    "system call": ({"src/model/tree.h": CALLS}, "tree.h:2: ::getpid"),
+    "comment that names nothing": ({"src/model/tree.h": RIDDLE}, "tree.h:2: a comment names nothing: It is"),
+    "comment without its subject": ({"src/model/tree.h": HEADLESS}, "tree.h:2: a comment begins without its subject"),
+    "schema's comment": ({"src/model/tree.fbs": "// What the model is, and which layers it has.\n"}, "tree.fbs:1"),
+    "room without unit tests": ({"src/store/table.h": "#pragma once\n"}, "src/store: no folder tests/unit/store"),
+    "contract without its source": ({"include/weft/x.h": "// Trees.\n#pragma once\n"}, "include/weft/x.h:1"),
+    "contract whose source is gone": ({"include/weft/x.h": "// Trees (model/gone.cc).\n#pragma once\n"}, "x.h:1"),
+    "README that knows too much": ({"src/model/README.md": "It knows: base, os.\n"}, "It knows: base."),
+    "README that does not say what it knows": ({"src/model/README.md": "# Models\n"}, "It knows: base."),
+    "too high an allowance": ({"src/model/tree.h": CALLS, "scripts/allowed": "calls src/model/tree.h 3\n"}, "2 left"),
+    "too low an allowance": ({"src/model/tree.h": CALLS, "scripts/allowed": "calls src/model/tree.h 1\n"}, "getppid"),
+    "allowance without a case": ({"scripts/allowed": "methods weft::Gone 50\n"}, "none left"),
     "glob": ({"src/model/CMakeLists.txt": "file(GLOB S *.cc)\nweft_library(model tree.cc)\n"}, "globbed"),
 }
 
@@ -47,13 +72,40 @@ def test_good(tmp_path):
 
 def test_types_that_nobody_else_can_name_may_be_called_alike(tmp_path):
     hidden = SPACE.format("namespace {\nstruct Table {};\n}  // namespace\nstruct Row::Table {};\nstruct Table;")
-    assert layout_of(tmp_path, GOOD | {"src/model/tree.h": hidden, "src/store/README.md": "# The store\n",
-                                       "src/store/table.h": SPACE.format("struct Table {};")}).returncode == 0
+    table = {"src/model/table.h": SPACE.format("struct Table {};")}
+    assert layout_of(tmp_path, GOOD | table | {"src/model/tree.h": hidden}).returncode == 0
 
 
 def test_comments_and_texts_may_name_errno(tmp_path):
     text = '#pragma once\n// ENOENT /* EIO */\n/* EPERM\nEIO */ const char* t = "EROFS // x";\n'
     assert layout_of(tmp_path, GOOD | {"src/model/tree.h": text}).returncode == 0
+
+
+def test_what_counts_as_no_method_and_as_no_call(tmp_path):
+    """Data, friends, types, annotations, deleted and defaulted functions; methods and names of other classes."""
+    free = ("  Large(const Large&) = delete;\n  Large& operator=(Large&&) = default;\n  friend void g(Large&);\n"
+            "  using F = int (*)(int);\n  int (*p)(int) = nullptr;\n  std::map<int, void()> m{f(1), {2}};\n"
+            "  std::mutex mutex WEFT_GUARDED_BY(f());\n  struct Row { int f(); };\n  enum class E { a, b };\n")
+    large = LARGE.replace("  int f0(", free + "  // int f0(").replace("::getpid", "getpid")
+    text = large.replace("// namespace", "\ninline int f(int a) { return weft::g() + a::b(); }\n// namespace")
+    assert layout_of(tmp_path, GOOD | {"src/model/tree.h": text}).returncode == 0
+
+
+def test_constructors_and_operators_are_methods(tmp_path):
+    more = ("  Large() : a_{1}, b_(2) { f(); }\n  ~Large();\n  bool operator()(int a) const;\n"
+            "  operator bool() const { return a_; }\n")
+    text = LARGE.replace("class Large {\n", "class Large final : public X<int> {\n public:\n" + more)
+    assert "weft::Large: 45 methods" in layout_of(tmp_path, GOOD | {"src/model/tree.h": text}).stdout
+
+
+def test_allowances(tmp_path):
+    """What is listed passes, and --lower leaves what is left of the list."""
+    (tmp_path / "scripts").mkdir()
+    listed = tmp_path / "scripts/allowed"
+    listed.write_text("# Why.\ncalls src/model/tree.h 3\nmethods weft::Gone 50\n")
+    assert layout_of(tmp_path, GOOD | {"src/model/tree.h": CALLS}).returncode == 1
+    assert run([TOP / "scripts/layout", "--lower", tmp_path], check=False).returncode == 0
+    assert listed.read_text() == "# Why.\ncalls src/model/tree.h 2\n"
 
 
 @pytest.mark.parametrize("change, word", BROKEN.values(), ids=BROKEN.keys())

@@ -246,7 +246,7 @@ TEST_CASE("the index answers as a scan does, and its rows are those of what is s
   }
 }
 
-// Each item is in many classes, some without the metric. Its list is read in several parts and in two orders.
+// Each item belongs to many classes, some without the metric. Its list is read in several parts and in two orders.
 TEST_CASE("of many classes that share branches the best come first, whatever the metric") {
   constexpr std::uint64_t kBranches = 12;
   std::uint64_t seed = test_seed();

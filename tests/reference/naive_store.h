@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "weft/lineage.h"
+#include "weft/store_rows.h"
 
 namespace weft::reference {
 

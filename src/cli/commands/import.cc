@@ -7,6 +7,7 @@
 #include "cli/shared/table.h"
 #include "cli/shared/writer.h"
 #include "publish/gather.h"
+#include "weft/lineage.h"
 #include "weft/node.h"
 
 namespace weft {

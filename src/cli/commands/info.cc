@@ -7,6 +7,7 @@
 #include "cli/shared/table.h"
 #include "os/mounts.h"
 #include "weft/dtype.h"
+#include "weft/lineage.h"
 #include "weft/listing.h"
 #include "weft/node.h"
 

@@ -6,7 +6,7 @@
 #include <system_error>
 #include <vector>
 
-#include "base/brief.h"
+#include "base/short_text.h"
 #include "cli/commands/commands.h"
 #include "cli/shared/mounts.h"
 #include "os/mount_users.h"

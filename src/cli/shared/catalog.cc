@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include "base/text.h"
+#include "weft/lineage.h"
 #include "weft/listing.h"
 #include "weft/manifest.h"
 #include "weft/node.h"

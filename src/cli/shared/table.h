@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "base/brief.h"
+#include "base/short_text.h"
 
 namespace weft {
 
@@ -39,7 +39,7 @@ class TextTable {
 };
 
 std::string joined(const std::vector<std::string>& words, std::string_view separator);
-// Returns as many of `words` as fit into a cell, at least one, and the number of the other words: "a b +3 more". There
+// Returns as many of `words` as fit into a cell, at least one, and counts the omitted words: "a b +3 more". There
 // are `count` words in all, of which `words` has the first.
 std::string first_of(const std::vector<std::string>& words, std::uint64_t count);
 std::string count_of(std::uint64_t count, std::string_view thing);  // "1 file", "3 files"

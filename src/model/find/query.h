@@ -52,7 +52,7 @@ struct LayerPattern {
   std::string dtype;                                               // type of one of its tensors; "": any
   std::vector<std::pair<std::string, std::string>> params;         // values are globs
   std::string name;                                                // glob; "": any
-  bool far = false;  // anywhere after the previous layer, not only right after it
+  bool far = false;  // at any distance after the previous layer; false: next to it
 };
 
 struct FindPath {

@@ -48,8 +48,8 @@ class AnswerLink {
   // Adds a call. False if it is known already, the peer has too many calls, or the session is over.
   bool begin(std::uint64_t call);
   void work(std::uint64_t call);  // marks the call as in work
-  // Keeps the answer and the open windows of a call. Returns the windows if they are unwanted, because the caller gave
-  // up or the session is over.
+  // Keeps the answer and the open windows of a call. Returns the windows if nobody reads them, because the caller
+  // abandoned the call or the session ended.
   std::optional<OpenWindows> answered(std::uint64_t call, AnswerMessage answer, OpenWindows windows,
                                       std::string subject);
   // A call that has ended.

@@ -7,7 +7,7 @@
 
 #include "base/limits.h"
 #include "base/log.h"
-#include "net/calls/end.h"
+#include "net/calls/exchange_end.h"
 
 namespace weft {
 

@@ -107,7 +107,7 @@ Result<std::shared_ptr<CallLink>> Outgoing::link_to(const PeerAddress& address, 
   return made;
 }
 
-// Returns the entry of a peer, new or known. Drops entries without a session if there are too many. With mutex_ held.
+// Returns the entry of a peer, new or known. If the table is full, drops entries without a session. With mutex_ held.
 Outgoing::Peer& Outgoing::peer_of(const PeerAddress& address) {
   if (peers_.size() >= limits::kPeerSessionsMax)
     std::erase_if(peers_, [](const auto& entry) { return !entry.second.link && !entry.second.connecting; });

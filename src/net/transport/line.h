@@ -34,8 +34,8 @@ struct Connection {
 };
 
 // A line carries this node's messages to one peer, and its reads there, over a connection that this node made. The
-// peer's messages come over a connection that the peer made. So neither end has to trust a claim of who the other is,
-// and two nodes that connect to each other at the same time do not collide.
+// peer's messages come over a connection that the peer made. So neither end relies on an unproven identity, and two
+// nodes can connect to each other at the same time without a collision.
 struct Line final : Route {
   using Clock = std::chrono::steady_clock;
   explicit Line(EndpointAddress to) : address(std::move(to)) {}

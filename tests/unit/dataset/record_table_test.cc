@@ -205,7 +205,7 @@ TEST_CASE("an order deals all rows out evenly, by the seed") {
     }
     CHECK(seen.size() == 3000);
   }
-  // The order is the same on every machine and in every release.
+  // The order is equal on all machines and in all releases.
   const auto rows = table.shares().order(7, 100, 3).rows();
   CHECK(rows.size() == 30);
   CHECK(std::vector(rows.begin(), rows.begin() + 3) == std::vector<std::uint64_t>{1288, 1265, 1277});

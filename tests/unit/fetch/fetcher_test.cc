@@ -152,10 +152,10 @@ class TwinsReads : public BlobSource {
 };
 
 // A contended source: refuses each chunk once if the caller can wait.
-class SoughtSource final : public TwinsReads {
+class ContendedSource final : public TwinsReads {
  public:
   using TwinsReads::TwinsReads;
-  std::string_view name() const override { return "sought"; }
+  std::string_view name() const override { return "contended"; }
   Result<SourceBytes> read(const Digest& manifest, std::span<const ChunkRun> runs, Deadline deadline,
                            ReadAid& aid) override {
     const int now = ++reads_;
@@ -166,7 +166,7 @@ class SoughtSource final : public TwinsReads {
     return got;
   }
   Readiness readiness(const Digest& /*manifest*/, std::span<const ChunkRun> /*runs*/) override {
-    return Readiness::dear;
+    return Readiness::contended;
   }
   std::atomic<int> at_once = 0;
   std::atomic<int> refused = 0;
@@ -654,14 +654,14 @@ TEST_CASE("where the first source is silent the next gives, in bounded time") {
 
 TEST_CASE("what others fetch too is taken little by little, and what was given to another comes later") {
   Away away({6 * kDigestChunk, 2 * kDigestChunk});
-  const auto sought = std::make_shared<SoughtSource>(away.twin);
-  Fetcher fetcher(away.store, {sought}, {});
+  const auto contended = std::make_shared<ContendedSource>(away.twin);
+  Fetcher fetcher(away.store, {contended}, {});
   const Range all{0, away.file.size};
   const auto pieces = fetcher.bring({away.version, 0, all, 0, true});
   REQUIRE_MESSAGE(pieces.ok(), (pieces.ok() ? "" : pieces.error().message));
   CHECK(away.text(*pieces, all) == away.bytes);
-  CHECK(sought->refused == 8);
-  CHECK(sought->at_once == 1);
+  CHECK(contended->refused == 8);
+  CHECK(contended->at_once == 1);
   CHECK(away.twin->bytes_read() == away.file.size);
   CHECK(fetcher.status().sources.at(0).failures == 0);
 }

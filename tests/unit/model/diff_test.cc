@@ -4,6 +4,7 @@
 
 #include "unit/model/models.h"
 #include "weft/kin.h"
+#include "weft/lineage.h"
 
 namespace weft {
 namespace {

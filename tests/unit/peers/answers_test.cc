@@ -283,11 +283,11 @@ TEST_CASE("who can wait is given nothing while enough others are, and what it is
     return node.answers.answer(who, encode_request(AskBytes{{{node.blob.id, first, 1}}, yields, waits}));
   };
   std::vector<Result<PeerReply>> given;
-  for (std::size_t i = 0; i < GivingNow::kAtOnceMax; ++i) given.push_back(ask("one", 0, false, true));
+  for (std::size_t i = 0; i < UploadSlots::kAtOnceMax; ++i) given.push_back(ask("one", 0, false, true));
   for (const auto& reply : given) REQUIRE(reply.ok());
   std::atomic<std::size_t> refused = 0;
   std::vector<std::thread> askers;
-  for (std::size_t i = 0; i < 3 * GivingNow::kWaitingMax; ++i)
+  for (std::size_t i = 0; i < 3 * UploadSlots::kWaitingMax; ++i)
     askers.emplace_back([&] {
       const auto reply = ask("two", 1, false, true);
       if (!reply.ok() && reply.error().code == Errc::busy) ++refused;

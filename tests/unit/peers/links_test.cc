@@ -158,15 +158,16 @@ TEST_CASE("who has too much to do may be waited for, and later only while it giv
 
 TEST_CASE("who everybody asks is left to others while somebody else has it") {
   PeerLinks of = links();
-  const std::vector<PeerCandidate> sought = {{"b", PeerCandidate::Kind::sought}};
-  const std::vector<PeerCandidate> either = {{"a", PeerCandidate::Kind::part}, {"b", PeerCandidate::Kind::sought}};
-  CHECK(of.readiness(sought) == Readiness::dear);
+  const std::vector<PeerCandidate> contended = {{"b", PeerCandidate::Kind::contended_first}};
+  const std::vector<PeerCandidate> either = {{"a", PeerCandidate::Kind::part},
+                                             {"b", PeerCandidate::Kind::contended_first}};
+  CHECK(of.readiness(contended) == Readiness::contended);
   CHECK(of.readiness(either) == Readiness::ready);
   const auto peer = of.take(either, {});
   REQUIRE(peer);
   CHECK(peer->node == "a");
   while (const auto more = of.take(kA, {})) CHECK(more->node == "a");
-  CHECK(of.readiness(either) == Readiness::dear);
+  CHECK(of.readiness(either) == Readiness::contended);
   const auto first = of.take(either, std::span(&peer->number, 1));
   REQUIRE(first);
   CHECK(first->node == "b");
@@ -213,7 +214,8 @@ TEST_CASE("of peers that are about as fast each is asked") {
 
 TEST_CASE("who everybody asks is asked all the same where others are very slow") {
   PeerLinks of = links();
-  const std::vector<PeerCandidate> either = {{"a", PeerCandidate::Kind::part}, {"b", PeerCandidate::Kind::sought}};
+  const std::vector<PeerCandidate> either = {{"a", PeerCandidate::Kind::part},
+                                             {"b", PeerCandidate::Kind::contended_first}};
   of.done(of.take(kA, {})->number, 1'000, milliseconds(1'000), nullptr);
   CHECK(of.take(either, {})->node == "b");
 }

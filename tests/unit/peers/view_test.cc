@@ -63,12 +63,12 @@ TEST_CASE("who has a part is asked for that part, this node never") {
   CHECK(it.of({it.small, 0, 1}).size() == 2);
 }
 
-TEST_CASE("who published a version is sought while others fetch it") {
+TEST_CASE("the publisher of a version is contended while other nodes fetch it") {
   Viewed it;
   const std::vector<std::pair<std::string, Kind>> first{{"publisher", Kind::first}};
-  const std::vector<std::pair<std::string, Kind>> sought{{"publisher", Kind::sought}};
+  const std::vector<std::pair<std::string, Kind>> contended{{"publisher", Kind::contended_first}};
   it.view.heard(it.row.manifest, {{it.row.manifest, "part", 1, {0}, true}});
-  CHECK(it.of({it.large, 0, 1}) == sought);
+  CHECK(it.of({it.large, 0, 1}) == contended);
   it.view.heard(it.row.manifest, {{it.row.manifest, "part", 1, {0}, false}, {it.row.manifest, "self", 1, {0}, true}});
   CHECK(it.of({it.large, 0, 1}) == first);
 }

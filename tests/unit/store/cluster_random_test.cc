@@ -125,8 +125,8 @@ class Run {
       version.number = next_number(version.model);
       changes.emplace_back(record(version.model, version.number, version.files));
       versions_.push_back(version);
-      // The manifest may be local already, if another version with the same content was adopted. A manifest without
-      // versions, also that of an abandoned publish, may stay for a while.
+      // The manifest may be local already, if another version with the same content was adopted. The store may
+      // keep a manifest without versions for a while, also the manifest of an abandoned publish.
       const std::vector<std::byte> manifest = manifest_of(version.files);
       versions_.back().adopted = is_here(manifest);
       CHECK((versions_.back().adopted || !manifests_.contains(manifest)));

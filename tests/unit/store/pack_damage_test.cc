@@ -450,7 +450,7 @@ TEST_CASE("a place counts only where the pack lists that blob") {
     REQUIRE_FALSE(place.ok());
     CHECK(place.error().code == Errc::corrupt);
     CHECK(place.error().message.find("weft fsck --rebuild") != std::string::npos);
-    // An import of the same content does not rely on such a row either. It corrects the row, although it makes no
+    // An import of the same content does not trust such a row either. It corrects the row, although it makes no
     // version.
     CHECK_FALSE(import_again(test, *store).made);
     CHECK(reads(*store, 1));

@@ -16,30 +16,30 @@
 namespace weft {
 
 // Any thread.
-class GivenLately {
+class RecentUploads {
  public:
   using Clock = std::chrono::steady_clock;
   static constexpr std::chrono::milliseconds kFor{2'000};
   static constexpr std::size_t kChunksMax = 4096;
 
-  // Records an upload to `node`. False, without a record, if `node` yields and another node was just given one of the
+  // Records an upload to `node`. False, without a record, if `node` yields and another node just received one of the
   // chunks.
-  bool give(std::string_view node, std::span<const ChunkRun> runs, bool yields, Clock::time_point now = Clock::now());
+  bool record(std::string_view node, std::span<const ChunkRun> runs, bool yields, Clock::time_point now = Clock::now());
   // Removes the record of an upload that did not take place.
   void forget(std::string_view node, std::span<const ChunkRun> runs);
   std::size_t chunks() const;
 
  private:
-  struct Given {
+  struct Upload {
     std::string node;
     Clock::time_point at;
   };
   using Chunk = std::pair<Digest, std::uint64_t>;  // a blob's root, the chunk's number
-  bool given_to_other(std::string_view node, const ChunkRun& run, Clock::time_point now) const;
+  bool is_at_other(std::string_view node, const ChunkRun& run, Clock::time_point now) const;
   void drop_old(Clock::time_point now);
 
   mutable std::mutex mutex_;
-  std::map<Chunk, Given> given_;  // guarded by mutex_
+  std::map<Chunk, Upload> uploads_;  // guarded by mutex_
 };
 
 }  // namespace weft

@@ -1,4 +1,4 @@
-#include "net/calls/end.h"
+#include "net/calls/exchange_end.h"
 
 #include <utility>
 

@@ -1,10 +1,10 @@
-#include "diskformat/places.h"
+#include "diskformat/origin_places.h"
 
 #include <algorithm>
 
 #include <fmt/core.h>
 
-#include "base/aligned.h"
+#include "base/alignment.h"
 #include "base/limits.h"
 #include "diskformat/record.h"
 #include "places_generated.h"

@@ -1,4 +1,4 @@
-#include "dataset/table.h"
+#include "dataset/dataset_table.h"
 
 #include <fmt/core.h>
 
@@ -6,7 +6,7 @@
 #include <optional>
 
 #include "base/text.h"
-#include "dataset/first_that.h"
+#include "dataset/binary_search.h"
 #include "weft/run_list.h"
 
 namespace weft {

@@ -16,8 +16,8 @@
 #include "diskformat/uuid.h"
 #include "records_generated.h"
 #include "weft/content.h"
-#include "weft/lineage.h"
 #include "weft/result.h"
+#include "weft/store_rows.h"
 
 namespace weft::flat {
 

@@ -1,5 +1,5 @@
 // Upload slots. With many parallel uploads every peer finishes late, and none has a chunk to pass on, so there are few
-// slots. A gift is an upload that holds a slot.
+// slots.
 #pragma once
 
 #include <chrono>
@@ -15,39 +15,39 @@
 namespace weft {
 
 // Any thread.
-class GivingNow {
+class UploadSlots {
  public:
   using Clock = std::chrono::steady_clock;
-  static constexpr std::size_t kAtOnceMax = 4;  // slots; a gift uses the link only for a part of its time
+  static constexpr std::size_t kAtOnceMax = 4;  // slots; an upload uses the link only for a part of its time
   static constexpr std::size_t kBusy = 2;
   static constexpr std::size_t kWaitingMax = 4;  // waiting calls; each holds a thread
-  // The longest wait of a call for a slot, and the longest time that a gift counts, also if its peer does not report
+  // The longest wait of a call for a slot, and the longest time that an upload counts, also if its peer does not report
   // the end.
   static constexpr std::chrono::milliseconds kWaits{300};
   static constexpr std::chrono::milliseconds kCounts{1'000};
 
-  // Begins a gift to `node`, which ends when the returned pointer is dropped; the pointer may outlive this. If `waits`,
-  // the call first waits in turn, up to kWaits, while the slots are full. Null if too many calls wait.
+  // Begins an upload to `node`, which ends when the returned pointer is dropped; the pointer may outlive this. If
+  // `waits`, the call first waits in turn, up to kWaits, while the slots are full. Null if too many calls wait.
   std::shared_ptr<const void> begin(std::string_view node, bool waits);
-  // True if the current gifts fill this node's link.
+  // True if the current uploads fill this node's link.
   bool is_busy() const;
   std::size_t waiting() const;
 
  private:
-  struct Gift {
+  struct Upload {
     std::string node;
     Clock::time_point begun;
   };
-  struct Gifts {
+  struct Uploads {
     std::mutex mutex;
     std::condition_variable ended;
-    std::list<Gift> now;                            // guarded by mutex
+    std::list<Upload> now;                          // guarded by mutex
     std::list<std::thread::id> waiting;             // guarded by mutex; in the order of arrival
     bool is_full_for(std::string_view node) const;  // with the mutex held
   };
   struct Ticket;
 
-  const std::shared_ptr<Gifts> gifts_ = std::make_shared<Gifts>();
+  const std::shared_ptr<Uploads> uploads_ = std::make_shared<Uploads>();
 };
 
 }  // namespace weft

@@ -1,4 +1,4 @@
-#include "base/brief.h"
+#include "base/short_text.h"
 
 #include <algorithm>
 
