@@ -130,7 +130,7 @@ Result<std::shared_ptr<const void>> PeerAnswers::begin_gift(std::string_view nod
   auto gift = giving_.begin(node, ask.waits);
   if (gift) return gift;
   given_.forget(node, ask.runs);
-  return Error{Errc::busy, "this node gives to enough others now"};
+  return Error{Errc::busy, "this node has no free upload slot"};
 }
 
 Result<PeerReply> PeerAnswers::give(std::string_view node, const AskBytes& ask) {
