@@ -14,7 +14,7 @@ ContentId blob(std::uint64_t name, std::uint64_t chunks) {
 
 }  // namespace
 
-TEST_CASE("what was given a moment ago is left to who has it, for a moment") {
+TEST_CASE("a chunk that was sent a moment ago is refused to other yielding nodes") {
   GivenLately given;
   const auto begin = GivenLately::Clock::now();
   const ChunkRun run{blob(1, 4), 1, 2};
@@ -25,7 +25,7 @@ TEST_CASE("what was given a moment ago is left to who has it, for a moment") {
   CHECK_FALSE(given.give("one", std::span(&overlapping, 1), true, begin + GivenLately::kFor));
 }
 
-TEST_CASE("chunks of another blob, and those beside, were not given") {
+TEST_CASE("other chunks and other blobs are not refused") {
   GivenLately given;
   const ChunkRun run{blob(1, 4), 1, 1};
   const ChunkRun before{blob(1, 4), 0, 1};
@@ -35,7 +35,7 @@ TEST_CASE("chunks of another blob, and those beside, were not given") {
   CHECK(given.give("two", std::span(&other, 1), true));
 }
 
-TEST_CASE("what was not given after all is anybody's again") {
+TEST_CASE("a chunk whose upload failed is not refused") {
   GivenLately given;
   const ChunkRun run{blob(1, 4), 1, 2};
   CHECK(given.give("one", std::span(&run, 1), true));
@@ -45,7 +45,7 @@ TEST_CASE("what was not given after all is anybody's again") {
   CHECK(given.give("two", std::span(&run, 1), true));
 }
 
-TEST_CASE("no more is remembered than has room") {
+TEST_CASE("the memory of sent chunks is bounded") {
   GivenLately given;
   for (std::uint64_t i = 0; i < 3 * GivenLately::kChunksMax; ++i) {
     const ChunkRun run{blob(1, 4 * GivenLately::kChunksMax), i, 1};

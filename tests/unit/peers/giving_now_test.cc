@@ -21,14 +21,14 @@ std::vector<Gift> gifts(GivingNow& giving, std::string_view node, std::size_t co
 
 }  // namespace
 
-TEST_CASE("who is alone never waits, nor does who cannot") {
+TEST_CASE("a single requester never waits, nor does one that cannot") {
   GivingNow giving;
   const auto own = gifts(giving, "one", 3 * GivingNow::kAtOnceMax);
   for (const Gift& gift : own) CHECK(gift);
   CHECK(giving.begin("two", false));
 }
 
-TEST_CASE("who can wait is given to when another gift ends, in turn") {
+TEST_CASE("a waiting requester gets the next free upload slot") {
   GivingNow giving;
   auto others = gifts(giving, "one", GivingNow::kAtOnceMax);
   const auto begin = GivingNow::Clock::now();
@@ -45,7 +45,7 @@ TEST_CASE("who can wait is given to when another gift ends, in turn") {
   CHECK(giving.waiting() == 0);
 }
 
-TEST_CASE("no more wait than there are threads for, and none for long") {
+TEST_CASE("the number of waiting requesters and their wait are bounded") {
   GivingNow giving;
   const auto others = gifts(giving, "one", GivingNow::kAtOnceMax);
   std::atomic<std::size_t> given = 0;
@@ -59,7 +59,7 @@ TEST_CASE("no more wait than there are threads for, and none for long") {
   CHECK(giving.waiting() == 0);
 }
 
-TEST_CASE("what is given now is known, also when its taker outlives who gave") {
+TEST_CASE("running uploads are counted, and may outlive the counter") {
   Gift last;
   {
     GivingNow giving;
