@@ -150,10 +150,10 @@ Result<Config> make_config(const SettingValues& given) {
   return config;
 }
 
-SettingValues reread_values(const SettingValues& before, const SettingValues& after) {
+SettingValues reloaded_values(const SettingValues& before, const SettingValues& after) {
   SettingValues values;
   for (const Setting& setting : settings()) {
-    const SettingValues& from = setting.reread ? after : before;
+    const SettingValues& from = setting.reloadable ? after : before;
     if (const auto found = from.find(setting.key); found != from.end()) values.insert(*found);
   }
   return values;
@@ -164,7 +164,8 @@ std::vector<std::string> need_restart(const SettingValues& before, const Setting
   const Values new_values(after);
   std::vector<std::string> keys;
   for (const Setting& setting : settings())
-    if (!setting.reread && old_values.list(setting.key) != new_values.list(setting.key)) keys.emplace_back(setting.key);
+    if (!setting.reloadable && old_values.list(setting.key) != new_values.list(setting.key))
+      keys.emplace_back(setting.key);
   return keys;
 }
 

@@ -36,7 +36,7 @@ struct Config {
 Result<Config> make_config(const SettingValues& values);
 
 // Returns the settings after a reload: reloadable keys from `after`, the others from `before`.
-SettingValues reread_values(const SettingValues& before, const SettingValues& after);
+SettingValues reloaded_values(const SettingValues& before, const SettingValues& after);
 
 // Returns the changed keys that are not reloadable. They take effect when the daemon restarts.
 std::vector<std::string> need_restart(const SettingValues& before, const SettingValues& after);

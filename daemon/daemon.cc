@@ -68,7 +68,7 @@ class Daemon {
       int signal = 0;
       if (::sigwait(&set, &signal) != 0) continue;
       if (signal != SIGHUP) break;
-      reread();
+      reload();
     }
     return stop();
   }
@@ -171,12 +171,12 @@ class Daemon {
   }
 
   // Reloads the configuration. After an error, logs it and keeps the old configuration.
-  void reread() {
+  void reload() {
     say("RELOADING=1");
     if (const Status taken = take_over(); taken.ok())
-      log_info("configuration reread");
+      log_info("configuration reloaded");
     else
-      log_error("configuration not reread: {}", taken.error().message);
+      log_error("configuration not reloaded: {}", taken.error().message);
     say("READY=1");
   }
 
@@ -184,9 +184,9 @@ class Daemon {
   Status take_over() {
     WEFT_TRY(const SettingValues values, gather_settings(options_));
     WEFT_CHECK(make_config(values));
-    WEFT_TRY(Config config, make_config(reread_values(values_, values)));
+    WEFT_TRY(Config config, make_config(reloaded_values(values_, values)));
     for (const std::string& key : need_restart(values_, values))
-      log_warning("{} differs; weftd has to be started anew for it", key);
+      log_warning("{} has changed; restart weftd to apply it", key);
     static_cast<void>(log_set_level(config.log_level));
     config_.set(std::move(config));
     bytes_->configure();

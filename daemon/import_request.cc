@@ -131,7 +131,7 @@ Result<Nothing> may_publish(control::Call& call, const MayPublishRequest& reques
   PeerCredentials user = call.peer();
   const bool of_others = user.uid == 0 || user.uid == ::geteuid();
   if (!of_others && request.uid != user.uid)
-    return Error{Errc::permission, "weftd: what another user may do is told to root alone"};
+    return Error{Errc::permission, "weftd: only root may ask for the rights of another user"};
   if (of_others) {
     user = {user.pid, request.uid, request.gid, {}};
     for (const GroupId group : request.groups) user.groups.push_back(group.gid);

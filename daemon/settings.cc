@@ -25,7 +25,7 @@ constexpr std::array kSettings = {
     Setting{"metrics_port", number, "PORT", "loopback port that serves /metrics (default: 0, none)", false},
     Setting{"drain_seconds", number, "SECONDS", "time for running requests after SIGTERM", true},
     Setting{"gc_delay", text, "TIME", "how long removed versions stay, such as 1h", true},
-    Setting{"drafts_keep", text, "TIME", "how long drafts stay that nobody writes to, such as 7d", true},
+    Setting{"drafts_keep", text, "TIME", "how long unchanged drafts stay, such as 7d", true},
     Setting{"log_file", text, "FILE", "the log file (default: standard error)", false},
     Setting{"log_level", text, "LEVEL", "debug, info, warning or error", true},
     Setting{"etcd.endpoints", list, "URL", "an etcd endpoint of the cluster, such as http://host:2379", false},

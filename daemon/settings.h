@@ -21,7 +21,7 @@ struct Setting {
   SettingKind kind = SettingKind::text;
   std::string_view placeholder;
   std::string_view help;
-  bool reread = false;  // SIGHUP reloads this setting
+  bool reloadable = false;  // SIGHUP reloads this setting
 };
 std::span<const Setting> settings();
 const Setting* find_setting(std::string_view key);

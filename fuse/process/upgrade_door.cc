@@ -64,7 +64,8 @@ std::optional<UpgradeRequest> UpgradeDoor::answer() const {
 void reply_upgrade(int client, std::string_view problem) {
   // An empty message would look like the end of the connection, so success is ".".
   const std::string_view text = problem.empty() ? std::string_view(".") : problem;
-  if (::send(client, text.data(), text.size(), MSG_NOSIGNAL | MSG_DONTWAIT) < 0) log_warning("nobody waits");
+  if (::send(client, text.data(), text.size(), MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
+    log_warning("the program that asked for the upgrade has ended");
 }
 
 }  // namespace weft

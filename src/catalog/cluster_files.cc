@@ -75,7 +75,7 @@ Result<Fd> lock_against_daemon(const SafePath& store_path) {
   if (status.ok()) return fd;
   if (status.error().code != Errc::busy) return std::move(status).error();
   const std::string holder = lock_holder(fd.get());
-  return Error{Errc::busy, fmt::format("{}: a daemon has it{}: only that writes to it", store_path,
+  return Error{Errc::busy, fmt::format("{}: a daemon runs on it{}: only the daemon writes to it", store_path,
                                        holder.empty() ? "" : ", " + holder)};
 }
 

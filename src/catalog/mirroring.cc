@@ -194,7 +194,7 @@ Status Mirroring::remove(const VersionRow& version, std::uint64_t time_ns, const
   const VersionContent* content = incomplete || !local ? nullptr : sources_.content(version.manifest);
   if (!incomplete && local && content == nullptr)
     return refuse(name_of(version.model_name, version.number),
-                  "it is removed, but its manifest cannot be read: nobody can tell what it held; run `weft fsck`");
+                  "it is removed, but its manifest cannot be read, so its content is unknown; run `weft fsck`");
   WEFT_TRY(Counters counters, get_counters(txn_));
   RemovalEvent event;
   event.sequence = counters.sequence + 1;

@@ -20,7 +20,7 @@ Call::Call(std::shared_ptr<Connection> connection, Message request, std::functio
     : connection_(std::move(connection)), request_(std::move(request)), ended_(std::move(ended)) {}
 
 Call::~Call() {
-  if (!answered_) fail({Errc::internal, fmt::format("weftd: nobody answered the request \"{}\"", name())});
+  if (!answered_) fail({Errc::internal, fmt::format("weftd: no answer to the request \"{}\"", name())});
   if (ended_) ended_(*this);
 }
 
@@ -55,7 +55,7 @@ Result<Message> Call::next(std::chrono::milliseconds timeout) {
   std::unique_lock lock(mutex_);
   const bool there = arrived_.wait_for(lock, timeout, [this] { return !more_.empty() || cancelled_ || overrun_; });
   if (cancelled_) return not_wanted();
-  if (overrun_) return Error{Errc::invalid, fmt::format("{}: more was sent than was asked for", name())};
+  if (overrun_) return Error{Errc::invalid, fmt::format("{}: the client sent too much unread data", name())};
   if (!there) return Error{Errc::timed_out, fmt::format("{}: the client does not answer", name())};
   Message message = std::move(more_.front());
   more_.pop_front();

@@ -117,7 +117,7 @@ Result<std::vector<Run>> decode_cold_pieces(const JsonValue& body, std::vector<F
     WEFT_TRY(Run piece, piece_of(one, packs));
     const bool touches = pieces.empty() ? piece.offset <= range.offset && range.offset < end_of(piece)
                                         : piece.offset == end_of(pieces.back());
-    if (piece.length == 0 || !touches) return odd("pieces that do not cover what was asked for");
+    if (piece.length == 0 || !touches) return odd("pieces that do not cover the requested range");
     pieces.push_back(std::move(piece));
   }
   if (pieces.empty() && range.length > 0) return odd("no piece");

@@ -87,12 +87,12 @@ Result<std::vector<std::byte>> Fetcher::await_manifest(const VersionRow& row) {
       return Error{bytes.error().code, fmt::format("its manifest is not on this node: {}", bytes.error().message)};
     if (bytes.ok() || bytes.error().code != Errc::not_found) return bytes;
     if (!there)
-      return Error{Errc::absent, fmt::format("its manifest is not on this node, nobody who answers has it, and the "
+      return Error{Errc::absent, fmt::format("its manifest is not on this node, no node that answers has it, and the "
                                              "node that published it ({}) is away",
                                              row.publisher)};
     if (last)
       return Error{Errc::absent,
-                   fmt::format("its manifest is not on this node, and nobody has it yet: {}", bytes.error().message)};
+                   fmt::format("its manifest is not on this node, and no node has it yet: {}", bytes.error().message)};
     std::unique_lock lock(mutex_);
     if (ending_) return bytes;
     arrived_.wait_for(lock, pause);

@@ -45,7 +45,7 @@ Result<T> Fetcher::from_any(const Request& request, const std::function<Result<T
     if (!last || last->code == Errc::unreachable || !lacks) last = got.error();
   }
   if (request.young && lacking) return *std::move(lacking);
-  if (!last) last = Error{Errc::unreachable, "there is nobody to ask for bytes that are not here"};
+  if (!last) last = Error{Errc::unreachable, "no source is available for bytes that are not on this node"};
   log_warning("{}: {}", request.subject, last->message);
   return *std::move(last);
 }

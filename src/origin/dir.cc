@@ -162,7 +162,7 @@ Result<std::vector<std::byte>> OriginDir::manifest(const Digest& digest) const {
   const SafePath path = origin / "manifests" / to_hex(digest);
   WEFT_TRY(auto bytes, read_file(path, limits::kManifestMax));
   if (sha256(bytes) == digest) return bytes;
-  return Error{Errc::corrupt, fmt::format("{}: its bytes are not what its name says", path)};
+  return Error{Errc::corrupt, fmt::format("{}: its bytes do not match the digest in its name", path)};
 }
 
 Result<Places> OriginDir::places(const Digest& manifest) const {

@@ -100,8 +100,8 @@ class NameReading {
 
   static std::string_view lost_with(std::string_view name) {
     if (name.ends_with(".rm")) return "it removed no version that the origin has a record of";
-    if (name.ends_with(".tag")) return "a change of a tag is lost: it may be where it was before";
-    return "what it said is lost; if it was a removal, that version is not removed";
+    if (name.ends_with(".tag")) return "a change of a tag is lost: the tag may point to an earlier version";
+    return "its content is lost; if it was a removal, the version is not removed";
   }
 
   static const std::string& model_of(const VersionRow& row) { return row.model_name; }
@@ -146,7 +146,7 @@ class NameReading {
       if (last.number == 0) continue;
       const auto version = names_.versions.find({last.model, last.number});
       if (version == names_.versions.end())
-        names_.problems.push_back(fmt::format("{}: tag {} is at it, and its record is not at the origin",
+        names_.problems.push_back(fmt::format("{}: tag {} points to it, and its record is not at the origin",
                                               spec_of(last.model, last.number), last.name));
       else if (!version->second.removed)
         names_.tags.push_back(std::move(last));

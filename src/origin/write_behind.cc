@@ -349,7 +349,7 @@ WriteBehind::~WriteBehind() {
     state_->changed.notify_all();
     state_->changed.wait_for(lock, kEndWait, [this] { return state_->ended; });
     if (!state_->ended)
-      log_warning("the origin does not answer: what is not there yet goes there after the next start");
+      log_warning("the origin does not answer: the remaining versions are written after the next start");
   }
   state_->store.take_back();
 }

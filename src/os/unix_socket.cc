@@ -126,7 +126,7 @@ Result<Fd> connect_unix(const std::string& path) {
     return fd;
   }
   if (errno == ECONNREFUSED || would_block(errno))
-    return Error{Errc::unreachable, fmt::format("{}: nobody answers", path)};
+    return Error{Errc::unreachable, fmt::format("{}: no process answers", path)};
   return sys_error(errno, path);
 }
 

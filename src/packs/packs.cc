@@ -73,8 +73,8 @@ Status PackFile::check_boot() const {
   if (!listing_ || is_of_this_boot(*listing_)) return {};
   WEFT_TRY(listing_, tocs_->listing(id_));
   if (is_of_this_boot(*listing_)) return {};
-  return Error{Errc::absent, fmt::format("pack {}: it was only in memory when the machine stopped, and nobody has "
-                                         "looked yet whether it is whole",
+  return Error{Errc::absent, fmt::format("pack {}: it was only in memory when the machine stopped, and has not "
+                                         "been verified yet",
                                          pack_name(id_))};
 }
 

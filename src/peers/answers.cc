@@ -130,7 +130,7 @@ Result<std::shared_ptr<const void>> PeerAnswers::begin_upload(std::string_view n
   auto upload = slots_.begin(node, ask.waits);
   if (upload) return upload;
   recent_.forget(node, ask.runs);
-  return Error{Errc::busy, "this node gives to enough others now"};
+  return Error{Errc::busy, "this node has no free upload slot"};
 }
 
 Result<PeerReply> PeerAnswers::give(std::string_view node, const AskBytes& ask) {

@@ -117,7 +117,7 @@ Result<std::vector<Digest>> PeerNews::manifests_of_others() const {
 // Adds the manifests of chunks that an earlier run of this daemon fetched: directories have dropped them.
 void PeerNews::recall() {
   const auto digests = manifests_of_others();
-  if (!digests.ok()) return log_warning("what is here is not told to peers: {}", digests.error().message);
+  if (!digests.ok()) return log_warning("local content cannot be announced to peers: {}", digests.error().message);
   for (const Digest& digest : *digests) {
     const auto bytes = parts_.store.open_manifest(digest);
     if (!bytes.ok()) continue;

@@ -98,7 +98,7 @@ class DatasetDraft {
     static std::mutex one_at_a_time;  // a table may be large
     const std::lock_guard lock(one_at_a_time);
     WEFT_TRY(const std::vector<std::byte> bytes, read_table(draft.source));
-    if (bytes.size() != draft.source.size) return unlike("a table of the size that was said");
+    if (bytes.size() != draft.source.size) return unlike("a table of the announced size");
     WEFT_TRY(const FileTable table, FileTable::check(bytes));
     WEFT_CHECK(check_apart(table, published));
     WEFT_CHECK(keep(draft, bytes));

@@ -198,7 +198,7 @@ Result<Run> ColdFile::piece_at(const ColdRun& run, std::uint64_t at, std::uint64
   const std::uint64_t now = std::min(length, rest);
   WEFT_CHECK(bring(run, {at, now}, std::min(ahead, rest - now), false));
   if (auto piece = brought.find(at)) return *std::move(piece);
-  return Error{Errc::internal, where_ + ": what was brought is not there"};
+  return Error{Errc::internal, where_ + ": the fetched bytes are missing"};
 }
 
 template <class OnPart>

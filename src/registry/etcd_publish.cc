@@ -63,8 +63,8 @@ Error hides(std::string_view name, std::string_view other) {
 }
 
 Error gone(const VersionName& name) {
-  return Error{Errc::not_found, fmt::format("{}: this version is not in the cluster any more, and what is published "
-                                            "here relies on it",
+  return Error{Errc::not_found, fmt::format("{}: this version is not in the cluster any more, and the new version "
+                                            "needs its bytes",
                                             spec_of(name.model, name.number))};
 }
 
@@ -76,8 +76,8 @@ Status check_tags(const PublishWish& wish) {
 
 Error gave_up(std::string_view model, bool unsure) {
   if (!unsure) return Error{Errc::busy, fmt::format("{}: others publish it all the time; try again", model)};
-  return Error{Errc::timed_out, fmt::format("{}: etcd did not say whether it took this version; it shows if it did, "
-                                            "else publish it again",
+  return Error{Errc::timed_out, fmt::format("{}: etcd did not say whether it took this version; if `weft ls` does not "
+                                            "list it, publish it again",
                                             model)};
 }
 
@@ -249,8 +249,8 @@ Result<std::optional<PublishDecision>> EtcdNames::try_publish(const PublishWish&
   std::string key = keys_.version(model, number);
   std::vector<std::byte> value = seal(wish.version, bound(key));
   if (value.size() > limits::kRegistryRecordMax)
-    return Error{Errc::invalid, fmt::format("{}: what is said about it takes {} bytes; expected at most {}", model,
-                                            value.size(), limits::kRegistryRecordMax)};
+    return Error{Errc::invalid, fmt::format("{}: its metadata takes {} bytes; expected at most {}", model, value.size(),
+                                            limits::kRegistryRecordMax)};
   txn.then.emplace_back(etcd::Put{head_key, seal(head, bound(head_key)), 0});
   txn.then.emplace_back(etcd::Put{key, std::move(value), 0});
   if (wish.version.in_memory) {

@@ -84,7 +84,7 @@ Result<std::optional<bool>> EtcdNames::try_bring_back(const MirroredVersion& ver
   std::vector<std::byte> value =
       row.removed ? seal(RegistryTombstone{version, now.revision}, bound(key)) : seal(version, bound(key));
   if (value.size() > limits::kRegistryRecordMax)
-    return Error{Errc::invalid, fmt::format("{}: what is said about it takes {} bytes; expected at most {}",
+    return Error{Errc::invalid, fmt::format("{}: its metadata takes {} bytes; expected at most {}",
                                             spec_of(model, row.number), value.size(), limits::kRegistryRecordMax)};
   etcd::Txn txn;
   txn.compares.push_back({{head_key, {}}, Target::mod_revision, Relation::equal, now.head_revision});

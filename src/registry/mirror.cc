@@ -387,7 +387,7 @@ Status Mirror::wait_for(std::uint64_t revision, Clock::time_point deadline) {
   std::unique_lock lock(mutex_);
   const std::uint64_t before = applied_;
   if (wake_.wait_until(lock, deadline, [&] { return applied_ >= revision || ending_; }) && !ending_) return {};
-  if (applied_ == before) suspect("what etcd has taken does not arrive");
+  if (applied_ == before) suspect("a change that etcd accepted does not arrive");
   return Error{Errc::timed_out, fmt::format("the registry is at revision {}, and this node only at {}{}{}", revision,
                                             applied_, status_.trouble.empty() ? "" : ": ", status_.trouble)};
 }

@@ -99,7 +99,7 @@ bool RegistryList::compare_version(const VersionRow& row) {
     live->known = said.ok() && said->version.manifest == row.manifest && !row.removed;
   } else {
     if (!row.removed)
-      refused_(Error{Errc::not_found, fmt::format("{}: it is here, and the registry knows nothing of it",
+      refused_(Error{Errc::not_found, fmt::format("{}: this store has it, and the registry does not",
                                                   spec_of(row.model_name, row.number))});
     return false;
   }

@@ -47,7 +47,7 @@ Result<Opened<Table>> open(RecordKind kind, std::span<const std::byte> value, st
   if (!payload.ok()) return refused(bound, fmt::format("its value of {} bytes does not verify", value.size()));
   Opened<Table> opened{std::move(payload).value(), nullptr};
   opened.table = flat::root<Table>(opened.payload);
-  if (opened.table == nullptr) return refused(bound, "its value is not the table that it should be");
+  if (opened.table == nullptr) return refused(bound, "its value is not of the type that its key requires");
   return opened;
 }
 
@@ -215,7 +215,7 @@ Result<Member> open_member(std::span<const std::byte> value, std::string_view bo
       {}, flat::text(table.name()), flat::text(table.address()), flat::text(table.provider()), table.since_ns()};
   for (const std::string* text : {&member.name, &member.address, &member.provider})
     if (text->size() > limits::kEndpointAddressMax || !plain_text(*text, TextLines::one))
-      return refused(bound, "a member that says what none says");
+      return refused(bound, "the facts of a member are out of bounds");
   return member;
 }
 

@@ -219,8 +219,8 @@ Status PackIndexer::sort_manifests(PackId pack, Result<PackToc> toc, const struc
   WEFT_CHECK(place_manifests(pack, found, size));
   PackToc made{pack, size, std::move(found)};
   if (toc.ok() && has_all(*toc, made)) return {};
-  report_.repaired.push_back(fmt::format("pack {}: its table of contents is made again with {} manifests",
-                                         pack_name(pack), made.entries.size()));
+  report_.repaired.push_back(
+      fmt::format("pack {}: its table of contents is rebuilt with {} manifests", pack_name(pack), made.entries.size()));
   found_.remade.push_back(std::move(made));
   return {};
 }
@@ -379,8 +379,8 @@ Status PackIndexer::rescue_suspect(const Suspect& suspect, std::vector<PlacedBlo
   PackToc all = with_entries(toc, rest.entries);
   if (!rest.entries.empty()) damaged_.push_back(std::move(rest));
   if (!suspect.mute && has_all(suspect.toc, toc)) return {};
-  report_.repaired.push_back(fmt::format("pack {}: its table of contents is made again with {} blobs",
-                                         pack_name(all.pack), all.entries.size()));
+  report_.repaired.push_back(
+      fmt::format("pack {}: its table of contents is rebuilt with {} blobs", pack_name(all.pack), all.entries.size()));
   found_.remade.push_back(std::move(all));
   return {};
 }

@@ -122,7 +122,7 @@ bool JournalSurvey::is_settled(const Gap& gap) const {
 
 void JournalSurvey::tell_gap(const Gap& gap) {
   losses_.push_back(
-      fmt::format("{}: {} bytes at {} are whole in neither copy: what was said after {} and before {} is "
+      fmt::format("{}: {} bytes at {} are whole in neither copy: the records after {} and before {} are "
                   "lost, tags and removals too",
                   where_, gap.range.length, gap.range.offset, gap.before, gap.after));
 }

@@ -91,7 +91,7 @@ TEST_CASE("a pair reads over the endpoint that the caller names, into memory of 
   });
 }
 
-TEST_CASE("a node that has TCP alone reads from one that has more, and is read from") {
+TEST_CASE("a node with TCP alone and a node with more providers read from each other") {
   in_every_fabric_world([](TransportWorld& world) {
     const KeyFile key;
     ScriptedServer server;

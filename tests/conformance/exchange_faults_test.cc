@@ -56,7 +56,7 @@ class Attacker {
   PeerId peer_;
 };
 
-TEST_CASE("a node with another key is told nothing and asked for nothing, and leaves nothing behind") {
+TEST_CASE("a node with another key gets no answer, and its requests leave no state") {
   in_every_world_at_once([](TransportWorld& world) {
     const KeyFile key;
     const KeyFile other('o');
@@ -72,7 +72,7 @@ TEST_CASE("a node with another key is told nothing and asked for nothing, and le
   });
 }
 
-TEST_CASE("who answers at an address must be the node that was asked for") {
+TEST_CASE("a call fails if another node answers at the address") {
   in_every_world([](TransportWorld& world) {
     const KeyFile key;
     ScriptedServer server;
@@ -114,7 +114,7 @@ TEST_CASE("a session that is sent again gets no answer, and ends") {
   });
 }
 
-TEST_CASE("whatever strangers send, memory is bounded and others are answered") {
+TEST_CASE("hostile messages do not use unbounded memory or block other callers") {
   in_every_world_at_once([](TransportWorld& world) {
     Overheard on(world);
     for (unsigned i = 0; i < 50; ++i) on.attacker.send(random_bytes(1 + i * 160, i));
@@ -133,7 +133,7 @@ TEST_CASE("whatever strangers send, memory is bounded and others are answered") 
   });
 }
 
-TEST_CASE("windows that nobody closes end with their lease, and give nothing any more") {
+TEST_CASE("windows that are not closed end with their lease") {
   in_every_world_at_once([](TransportWorld& world) {
     const KeyFile key;
     ScriptedServer server;
@@ -189,7 +189,7 @@ struct OpenedAnew {
   PeerAddress peer;
 };
 
-TEST_CASE("a session that the other end lost is made anew") {
+TEST_CASE("a session that the peer lost is replaced") {
   for (const char* provider : {"net", "tcp;ofi_rxm"}) {
     CAPTURE(provider);
     OpenedAnew on(provider);
@@ -199,7 +199,7 @@ TEST_CASE("a session that the other end lost is made anew") {
   }
 }
 
-TEST_CASE("a session that the other end lost is made anew, also for calls that all give up early") {
+TEST_CASE("a session that the peer lost is replaced, also for calls with short deadlines") {
   for (const char* provider : {"net", "tcp;ofi_rxm"}) {
     CAPTURE(provider);
     OpenedAnew on(provider);
@@ -207,7 +207,7 @@ TEST_CASE("a session that the other end lost is made anew, also for calls that a
   }
 }
 
-TEST_CASE("nobody at an address costs the caller its deadline, and no more") {
+TEST_CASE("a call to an address without a node ends at its deadline") {
   in_every_world_at_once([](TransportWorld& world) {
     const KeyFile key;
     auto a = open_node(world, key, "a", nullptr);

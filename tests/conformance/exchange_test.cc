@@ -82,7 +82,7 @@ TEST_CASE("bytes of a file are given by every provider, also by one that takes n
   });
 }
 
-TEST_CASE("memory that nobody has written to is read into all the same") {
+TEST_CASE("untouched memory can be the target of a read") {
   in_every_world([](TransportWorld& world) {
     const KeyFile key;
     ScriptedServer server;
@@ -99,7 +99,7 @@ TEST_CASE("memory that nobody has written to is read into all the same") {
   });
 }
 
-TEST_CASE("a long head comes whole, an error as it was said, and too long a request not at all") {
+TEST_CASE("a long head arrives complete, an error unchanged, and a request beyond the limit is refused") {
   in_every_world([](TransportWorld& world) {
     const KeyFile key;
     ScriptedServer server;
@@ -145,7 +145,7 @@ TEST_CASE("many threads call and read at once") {
   });
 }
 
-TEST_CASE("a request, or an answer, that is lost on the way is asked for again") {
+TEST_CASE("a lost request or answer is repeated") {
   in_every_world([](TransportWorld& world) {
     const KeyFile key;
     ScriptedServer server;
@@ -167,7 +167,7 @@ TEST_CASE("a request, or an answer, that is lost on the way is asked for again")
   });
 }
 
-TEST_CASE("what takes long is waited for until the deadline, and no longer") {
+TEST_CASE("a call waits for a slow answer until its deadline, and no longer") {
   in_every_world_at_once([](TransportWorld& world) {
     const KeyFile key;
     ScriptedServer server;
@@ -184,7 +184,7 @@ TEST_CASE("what takes long is waited for until the deadline, and no longer") {
   });
 }
 
-TEST_CASE("more calls than a node takes are turned away, and it goes on") {
+TEST_CASE("calls beyond a node's limit are refused, and the node continues") {
   in_every_world([](TransportWorld& world) {
     const KeyFile key;
     ScriptedServer server;
@@ -228,7 +228,7 @@ TEST_CASE("buffers are registered once, however much is read into them") {
   });
 }
 
-TEST_CASE("buffers are few: who wants one more waits for one, until the deadline") {
+TEST_CASE("a caller waits for a free buffer until its deadline") {
   in_every_world([](TransportWorld& world) {
     const KeyFile key;
     auto a = open_node(world, key, "a", nullptr);

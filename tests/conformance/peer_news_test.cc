@@ -97,7 +97,7 @@ struct World {
   PeerNews news{{store, "self", directory, view, links, *self}};
 };
 
-TEST_CASE("what has come is told to the directories, here and elsewhere") {
+TEST_CASE("arrived chunks are announced to the local and remote directory nodes") {
   World it;
   it.arrive(1, 2);
   REQUIRE(comes_true([&] { return it.knows(0b0110); }));
@@ -105,14 +105,14 @@ TEST_CASE("what has come is told to the directories, here and elsewhere") {
   CHECK(comes_true([&] { return it.directory.find(it.row.manifest).size() == 1; }));
 }
 
-TEST_CASE("that more is about to come is told before any has") {
+TEST_CASE("an expected fetch is announced before its first chunk arrives") {
   World it;
   it.news.expect(it.row.manifest);
   REQUIRE(comes_true([&] { return it.knows(0); }));
   CHECK(it.known()->moving);
 }
 
-TEST_CASE("a directory that could not be told is told when it answers again") {
+TEST_CASE("a failed announcement is repeated when the directory node answers again") {
   World it;
   it.other_node.fails = true;
   it.arrive(0, 1);
@@ -125,7 +125,7 @@ TEST_CASE("a directory that could not be told is told when it answers again") {
   CHECK(comes_true([&] { return it.knows(0b0001); }));
 }
 
-TEST_CASE("what makes room for others while a directory takes its time is told no more, and the others are") {
+TEST_CASE("while a directory node is slow, old announcements are dropped in favour of newer ones") {
   World it;
   it.other_node.holds = true;
   VersionRow row = it.row;
@@ -141,7 +141,7 @@ TEST_CASE("what makes room for others while a directory takes its time is told n
   CHECK(comes_true([&] { return !it.other_node.directory.find(row.manifest).empty(); }));
 }
 
-TEST_CASE("that nothing is here any more is told too") {
+TEST_CASE("an eviction of all chunks is announced too") {
   World it;
   it.arrive(1, 2);
   REQUIRE(comes_true([&] { return it.knows(0b0110); }));
@@ -149,7 +149,7 @@ TEST_CASE("that nothing is here any more is told too") {
   CHECK(comes_true([&] { return it.knows(0); }));
 }
 
-TEST_CASE("who needs a holder hears what every directory knows") {
+TEST_CASE("a search for holders collects the answers of all directory nodes") {
   World it;
   it.directory.put("third", {it.row.manifest, "", 0, {}});
   it.other_node.directory.put("fourth", {it.row.manifest, "", 0, {}});
@@ -159,7 +159,7 @@ TEST_CASE("who needs a holder hears what every directory knows") {
     CHECK(std::ranges::find(known, node, &PeerCandidate::node) != known.end());
 }
 
-TEST_CASE("where all who are known gave wrong bytes, others are asked for before them") {
+TEST_CASE("if all known holders sent wrong bytes, the directories are asked for other holders first") {
   World it;
   PeerCoding coding;
   PeerSource source(*it.self, it.view, it.links, it.news, coding);

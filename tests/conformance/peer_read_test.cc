@@ -117,7 +117,7 @@ TEST_CASE("the bytes that came before a peer fell silent are known, however smal
                    reader.server.content.begin()));
 }
 
-TEST_CASE("a read that nobody wants any more ends at its next sign of life") {
+TEST_CASE("a cancelled read ends at its next sign of life") {
   Reader<FewReads> reader;
   auto answer = testing::must(reader.ask_for("bytes"));
   std::vector<std::byte> memory(reader.server.content.size());

@@ -97,7 +97,7 @@ std::set<std::string> told_by(RegistryNode& node) {
   return names;
 }
 
-TEST_CASE("cluster: all nodes say the same of what they heard, by watch or by a list") {
+TEST_CASE("cluster: all nodes reach the same state, by the watch or by a list") {
   World world;
   auto a = world.node("a");
   auto b = world.node("b");
@@ -188,7 +188,7 @@ TEST_CASE("cluster: a node that ends while its watch begins waits for nothing") 
   }
 }
 
-TEST_CASE("cluster: a node that was away goes on where it stood") {
+TEST_CASE("cluster: a node that was away continues from its revision") {
   World world;
   auto a = world.node("a");
   world.node("b");  // joins once, so it knows the cluster
@@ -208,7 +208,7 @@ TEST_CASE("cluster: a node that was away goes on where it stood") {
   CHECK(b->registry().status().lists == 1);
 }
 
-TEST_CASE("cluster: a node that was away takes over more than goes into one commit, and goes on from there") {
+TEST_CASE("cluster: a node that was away applies changes beyond the size of one commit, and then follows the watch") {
   World world;
   auto a = world.node("a");
   must(publish(*a, "m", {1}));
@@ -368,7 +368,7 @@ void check_set_back(const std::function<Status(RegistryNode&)>& lose) {
   CHECK(b->registry().status().lists == 0);
 }
 
-TEST_CASE("cluster: an etcd that was set back is noticed also when it has come as far again") {
+TEST_CASE("cluster: a set-back etcd is detected also when it has reached the old revision again") {
   const std::function<Status(RegistryNode&)> lost[] = {
       [](RegistryNode& node) {
         auto outcome = publish(node, "m", {2});

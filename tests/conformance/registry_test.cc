@@ -135,7 +135,7 @@ TEST_CASE("registry: many at once lose nothing") {
   });
 }
 
-TEST_CASE("registry: gc after catching up frees what nobody needs, and no more") {
+TEST_CASE("registry: gc after catch_up() frees only unneeded bytes") {
   in_each([](RegistryNode& node) {
     REQUIRE(publish(node, "a", {1, 2}).ok());
     REQUIRE(publish(node, "b", {2, 3}).ok());

@@ -61,7 +61,7 @@ bool same(const SourceBytes& got, const std::vector<std::byte>& expected) {
 
 }  // namespace
 
-TEST_CASE("a source gives manifests, and says which it has not") {
+TEST_CASE("a source returns a manifest, and Errc::not_found for one that it lacks") {
   in_each_world([](Published& it) {
     const auto source = it.world.source();
     CHECK(source->manifest(it.digest, deadline_in(10s)).value() == it.manifest);
@@ -142,7 +142,7 @@ TEST_CASE("chunks beside a damaged one are still given") {
   });
 }
 
-TEST_CASE("what a source has lost is not found there") {
+TEST_CASE("a read of bytes that the source has lost fails with Errc::not_found") {
   in_each_world([](Published& it) {
     REQUIRE(it.world.damage(it.large, Damage::lost));
     const ChunkRun run = all_of(it.large);
@@ -150,7 +150,7 @@ TEST_CASE("what a source has lost is not found there") {
   });
 }
 
-TEST_CASE("a source that hangs costs the wait that was given, and other reads go on beside it") {
+TEST_CASE("a hanging source costs the given deadline and does not block other reads") {
   in_each_world([](Published& it) {
     it.world.hang(it.large);
     const auto source = it.world.source();
@@ -162,7 +162,7 @@ TEST_CASE("a source that hangs costs the wait that was given, and other reads go
   });
 }
 
-TEST_CASE("a source that is gone says so") {
+TEST_CASE("a read from a vanished source fails") {
   in_each_world([](Published& it) {
     it.world.vanish();
     const auto source = it.world.source();
@@ -172,7 +172,7 @@ TEST_CASE("a source that is gone says so") {
   });
 }
 
-TEST_CASE("runs that no blob has are refused before anybody is asked") {
+TEST_CASE("runs outside their blob are refused without a request") {
   in_each_world([](Published& it) {
     VerifiedSource source(it.world.source());
     for (const ChunkRun& run : {ChunkRun{it.large.id, 4, 1}, ChunkRun{it.large.id, 3, 2}, ChunkRun{it.large.id, 0, 0},

@@ -139,7 +139,7 @@ TEST_CASE("a receiver may answer, and several peers talk at once") {
   });
 }
 
-TEST_CASE("what a receiver leaves for later takes its time, while others are received; it runs once, or is refused") {
+TEST_CASE("a deferred task of a receiver does not block other messages, and runs once or is refused") {
   in_every_world([](TransportWorld& world) {
     constexpr std::size_t kMessages = 4;
     std::promise<void> all_came;
@@ -348,7 +348,7 @@ TEST_CASE("a window is read only: whoever has its key cannot write to it") {
   }
 }
 
-TEST_CASE("memory that is not mapped any more, and its window closed, gives nothing") {
+TEST_CASE("unmapped memory with a closed window cannot be read") {
   in_every_world([](TransportWorld& world) {
     constexpr std::size_t kSize = 1U << 16U;
     auto memory = WindowMemory::of_bytes(random_bytes(kSize, 1));
@@ -369,7 +369,7 @@ TEST_CASE("memory that is not mapped any more, and its window closed, gives noth
   });
 }
 
-TEST_CASE("keys of windows are not to be guessed from one another") {
+TEST_CASE("the key of a window cannot be derived from the keys of other windows") {
   in_every_world([](TransportWorld& world) {
     const auto source = random_bytes(4096, 5);
     auto holder = world.open({});
@@ -387,7 +387,7 @@ TEST_CASE("keys of windows are not to be guessed from one another") {
   });
 }
 
-TEST_CASE("memory that is withdrawn while it is being sent keeps no later message from its reader") {
+TEST_CASE("memory withdrawn during a send does not block later messages") {
   in_every_world([](TransportWorld& world) {
     constexpr std::size_t kMoreThanASocketTakes = 48U << 20U;
     auto memory = WindowMemory::of_bytes(random_bytes(kMoreThanASocketTakes, 1));

@@ -182,7 +182,7 @@ TEST_CASE("without passthrough in the kernel a backed file is read through the s
   CHECK((as_text(bytes) == big_text()));
 }
 
-TEST_CASE("a file that changes is read anew at each open") {
+TEST_CASE("a file that changes is read again at each open") {
   const auto mount = mount_small();
   REQUIRE(mount.started().ok());
   const std::string first = read_text(mount / "status");
@@ -307,7 +307,7 @@ TEST_CASE("a lost server is followed by another") {
   CHECK(mount.wait() == 0);
 }
 
-TEST_CASE("where the kernel does not send again what a lost server left, the mount ends") {
+TEST_CASE("if the kernel cannot resend requests of a lost server, the mount ends") {
   ServedMount mount([] { return small_tree(""); }, {}, Kernel::without_resend);
   REQUIRE(mount.started().ok());
   const Fd file(::open((mount / "models/m/1/big.bin").c_str(), O_RDONLY | O_CLOEXEC));

@@ -125,7 +125,7 @@ def test_sigterm_gives_up_what_does_not_end(store, tmp_path):
     store.assert_sound()
 
 
-def test_sighup_rereads(store, tmp_path):
+def test_sighup_reloads(store, tmp_path):
     config = tmp_path / "weft.conf"
     config.write_text("cold = 'auto'\n")
     with Daemon(store, config=config) as daemon:
@@ -135,14 +135,14 @@ def test_sighup_rereads(store, tmp_path):
         daemon.hears("RELOADING=1")
         daemon.wait_ready()
         assert daemon.status()["cold"] == "fetch"
-        assert "name differs; weftd has to be started anew for it" in daemon.said()
+        assert "name has changed; restart weftd to apply it" in daemon.said()
         assert daemon.status()["name"] == name  # by which it runs
         config.write_text("cold = 'warm'\n")
         daemon.signal(signal.SIGHUP)
         daemon.hears("RELOADING=1")
         daemon.wait_ready()
         assert daemon.status()["cold"] == "fetch"
-        assert "configuration not reread" in daemon.said()
+        assert "configuration not reloaded" in daemon.said()
 
 
 def test_killed_at_any_moment_of_an_import(store, tmp_path):

@@ -247,7 +247,7 @@ TEST_CASE("the index answers as a scan does, and its rows are those of what is s
 }
 
 // Each item belongs to many classes, some without the metric. Its list is read in several parts and in two orders.
-TEST_CASE("of many classes that share branches the best come first, whatever the metric") {
+TEST_CASE("match lists the best classes first among many that share branches, for each metric") {
   constexpr std::uint64_t kBranches = 12;
   std::uint64_t seed = test_seed();
   INFO("WEFT_TEST_SEED=", seed);
@@ -280,7 +280,7 @@ TEST_CASE("of many classes that share branches the best come first, whatever the
 }
 
 // Lists take many pages, and marks of 40 items have few zero bits, so possible items of a class are looked up.
-TEST_CASE("of long lists of classes with deep branches the best come first, whatever comes and goes") {
+TEST_CASE("match lists the best classes first in long lists with deep branches, after publishes and removals") {
   constexpr std::uint64_t kBranches = 14;
   constexpr std::uint64_t kVersions = 900;
   std::uint64_t seed = test_seed();
@@ -370,7 +370,7 @@ TEST_CASE("deep classes of several parts are compared as far as they are the sam
 }
 
 // There are far too many sets of branches common to several classes to examine each set.
-TEST_CASE("many branches that hardly come together are matched all the same") {
+TEST_CASE("architectures with many rarely joined branches are matched") {
   constexpr std::uint64_t kBranches = 60;
   std::uint64_t seed = test_seed();
   INFO("WEFT_TEST_SEED=", seed);

@@ -123,7 +123,7 @@ class DuCommand final : public Command {
     if (context.json)
       context.print_json(encode_fields(report));
     else
-      context.print("{}  {} of {}, {} in {}; {} of this node not there yet\n", printable(report.path),
+      context.print("{}  {} of {}, {} in {}; {} of this node not written yet\n", printable(report.path),
                     count_of(totals.versions, "version"), count_of(totals.manifests, "manifest"),
                     human_bytes(totals.bytes), count_of(totals.packs, "pack"), report.waiting);
     return kExitDone;

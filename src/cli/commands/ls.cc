@@ -25,8 +25,8 @@ constexpr CommandInfo kInfo = {
         "versions, newest last. If the argument is the first part of names (org for\n"
         "org/bert), lists the models below it. With MODEL@V, lists the files of that\n"
         "version, and with --tensors their tensors. MODEL@latest is the newest version.\n"
-        "Of many tags, a line shows the first ones and how many more there are; --json\n"
-        "has them all.\n",
+        "If a version has many tags, its line shows the first ones and the number of the\n"
+        "others. --json has them all.\n",
     .examples =
         "weft ls\n"
         "weft ls bert\n"

@@ -26,8 +26,8 @@ constexpr CommandInfo kInfo = {
         "\n"
         "--exec runs CMD by /bin/sh for each publish, and for each tag that leads to a\n"
         "version, with WEFT_EVENT, WEFT_MODEL, WEFT_VERSION, WEFT_TAGS and WEFT_PATH, the\n"
-        "version's directory in a mount. One CMD runs at a time. Of the events of a model\n"
-        "that came meanwhile, it is run for the newest alone. The version is not held: if\n"
+        "version's directory in a mount. One CMD runs at a time. If several events of one\n"
+        "model come meanwhile, CMD runs for the newest alone. The version is not held: if\n"
         "it is removed while CMD runs, files that CMD has not opened are gone.\n",
     .examples =
         "weft watch org --json\n"

@@ -117,8 +117,8 @@ Status Answer::Impl::fetch_head(const LandingBuffer& buffer, Deadline deadline) 
   const std::span<const std::byte> head = buffer.bytes().first(length);
   message_.head.assign(head.begin(), head.end());
   if (net::head_hash(message_.head) != *message_.head_hash)
-    return Error{Errc::corrupt, fmt::format("peer {}: the head of an answer is not what it said it would be",
-                                            link_->channel().node())};
+    return Error{Errc::corrupt,
+                 fmt::format("peer {}: checksum mismatch in the head of an answer", link_->channel().node())};
   message_.windows.erase(message_.windows.begin());
   return {};
 }

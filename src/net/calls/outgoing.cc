@@ -170,7 +170,8 @@ Result<std::vector<std::byte>> Outgoing::greet(PeerId peer, std::uint64_t sessio
       changed_.wait_until(lock, std::min(until, Clock::now() + kConnectLook));
     if (!greeting.welcome.empty()) return std::move(greeting.welcome);
     if (Clock::now() >= deadline) return Error{Errc::timed_out, "no answer to a handshake in time"};
-    if (transport_.failures(peer) >= failures + kConnectsMax) return Error{Errc::unreachable, "nobody listens there"};
+    if (transport_.failures(peer) >= failures + kConnectsMax)
+      return Error{Errc::unreachable, "no daemon listens there"};
   }
 }
 

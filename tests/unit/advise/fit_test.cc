@@ -48,7 +48,7 @@ TEST_CASE("the parameters of noisy curves of each kind are found within 5 %") {
   check_recovered({CurveKind::pow3, 5.0, 0.5, 0.4, 0}, 5000, 0.01, seed);
 }
 
-TEST_CASE("the kind of a curve is found by what it predicts") {
+TEST_CASE("the kind of a curve is chosen by its predictions") {
   for (const Curve& curve : {Curve{CurveKind::exp3, 2.2, 1 / 300.0, 0.35, 0}, Curve{CurveKind::exp2, 3.0, 0.003, 0, 0},
                              Curve{CurveKind::lin2, -0.0005, 2.5, 0, 0}, Curve{CurveKind::pow3, 5.0, 0.5, 0.4, 0}}) {
     const auto points = points_of(curve, 1000, 0, 0, 1);

@@ -75,7 +75,7 @@ TEST_CASE("a class is read as it was written, in parts that fit into a page twic
   }
 }
 
-TEST_CASE("a class of which a part is lost is damage, and so is one that is not there") {
+TEST_CASE("a class that is missing, or lacks a part, is reported as damage") {
   Index index;
   Txn txn = must(index.env->write(*index.lock));
   ArchClass of = deep(300);
@@ -117,7 +117,7 @@ TEST_CASE("marks are those of items beside one, neither upstream nor downstream 
   CHECK(marks_beside(of, levels, 12) == 0);
 }
 
-TEST_CASE("where very many items are near, nothing is known of them") {
+TEST_CASE("all marks are set if very many items are near") {
   std::vector<ArchItem> items = {item(0, {})};
   for (unsigned i = 1; i < 1100; ++i) items.push_back(item(i, {0}));
   ArchClass of = class_of(items);

@@ -67,7 +67,7 @@ TEST_CASE("places come in order, however many at a time, and those of no other i
   }
 }
 
-TEST_CASE("the rest of a page begins where the cursor stands, and the walk goes on behind it") {
+TEST_CASE("the rest of a page begins at the cursor, and the walk continues after it") {
   Places places(1000);
   for (std::size_t from : {0U, 1U, 100U, 144U, 145U, 500U, 998U, 999U}) {
     INFO("from ", from);
@@ -98,7 +98,7 @@ TEST_CASE("a place whose checksum is wrong is damage") {
   CHECK(has_item_place(*places.txn, kItem, places.all[300].place).error().code == Errc::corrupt);
 }
 
-TEST_CASE("rows come first that may share most, in their order, and what they are asked of tells marks from items") {
+TEST_CASE("rows are sorted by how much they may share; queries tell marks from items") {
   Places places(0);
   const std::string other(20, 'o');
   const std::string third(20, 't');

@@ -176,7 +176,7 @@ TEST_CASE("an assembled file is found by its blobs once it is finished") {
   CHECK(directory.names() == std::set<std::string>{pack_name(1) + ".pack", pack_name(1) + ".toc"});
 }
 
-TEST_CASE("a part that is not finished goes") {
+TEST_CASE("an unfinished part is deleted") {
   Directory directory;
   const auto packs = directory.open(100);
   CHECK(packs->begin(Numbered(1).source, 0).ok());
@@ -184,7 +184,7 @@ TEST_CASE("a part that is not finished goes") {
   CHECK(packs->usage().parts == 0);
 }
 
-TEST_CASE("a file of another boot is not used before all of it is verified, and then by all") {
+TEST_CASE("an assembled file of an earlier boot is used only after a full verification, then by all processes") {
   Directory directory;
   make(*directory.open(100, "another boot"), 1);
   const auto packs = directory.open(100);
@@ -312,7 +312,7 @@ TEST_CASE("a process that is killed at any system call leaves both parts of a fi
   CHECK_FALSE(check());
 }
 
-TEST_CASE("what was used longest ago makes room, but not what is pinned") {
+TEST_CASE("the least recently used assembled files are evicted, but not pinned ones") {
   Directory directory;
   const auto packs = directory.open(160);
   for (unsigned char i = 1; i <= 4; ++i) make(*packs, i);
@@ -338,7 +338,7 @@ TEST_CASE("what was used longest ago makes room, but not what is pinned") {
   CHECK(packs->usage().files == 3);
 }
 
-TEST_CASE("nothing is evicted while nobody knows what is pinned") {
+TEST_CASE("nothing is evicted while the pins are unknown") {
   Directory directory;
   AssembledPacks::Options options;
   options.bytes_max = 50;
@@ -365,7 +365,7 @@ TEST_CASE("files that are being made count") {
   CHECK(other->begin(Numbered(3, 40).source, 0).ok());
 }
 
-TEST_CASE("who adds a file goes by a bound of its own") {
+TEST_CASE("each process that adds an assembled file applies its own bound") {
   Directory directory;
   const auto wide = directory.open(100), narrow = directory.open(50);
   make(*wide, 1);
@@ -389,7 +389,7 @@ TEST_CASE("the disk is not filled, and what shares its blocks is not evicted in 
   CHECK(packs->evicted() == 0);
 }
 
-TEST_CASE("the bound of the store holds for those who name none") {
+TEST_CASE("a process without a bound uses the bound of the store") {
   Directory directory;
   const auto packs = directory.open({});
   CHECK(packs->bytes_max() > 0);
@@ -426,7 +426,7 @@ TEST_CASE("parts of makers that died go when the next one needs room") {
   CHECK(packs->usage().parts == 0);
 }
 
-TEST_CASE("a sweep removes what nobody needs, and leaves what is not its own") {
+TEST_CASE("a sweep removes unneeded assembled files and leaves foreign files") {
   Directory directory;
   const auto packs = directory.open(100);
   for (unsigned char i = 1; i <= 2; ++i) make(*packs, i);

@@ -128,7 +128,7 @@ TEST_CASE("an assembled file is byte for byte the published one") {
   CHECK(assemble_now(*store.store, *packs, store.source, 0, UINT64_MAX, never, counts).error().code == Errc::exists);
 }
 
-TEST_CASE("what cannot be assembled leaves nothing") {
+TEST_CASE("a failed assembly leaves no files") {
   Derived store;
   AssemblyCounts counts;
   const auto attempt = [&](const std::unique_ptr<AssembledPacks>& packs, const std::function<bool()>& cancelled) {
@@ -197,7 +197,7 @@ TEST_CASE("a composed file that is read gets an assembled one") {
   vfs->stop_assembling();
 }
 
-TEST_CASE("a reader who is at it is not disturbed: the file is made when they close it") {
+TEST_CASE("a file with an open reader is assembled after the reader has closed it") {
   Derived store;
   // with block sharing it is assembled at once, at no cost
   if (sharing_block_bytes(store.store->directory()) != 0) return;
@@ -234,7 +234,7 @@ TEST_CASE("a file of one pack is never assembled") {
   CHECK(assembled_usage(*store.store).files == 0);
 }
 
-TEST_CASE("where nothing can be assembled files are read as before, and the status says why") {
+TEST_CASE("without assembly, files are read from their packs, and the status gives the reason") {
   Derived store;
   const auto vfs = Vfs::make(*store.store, VfsOptions{});
   SUBCASE("switched off") {
@@ -279,7 +279,7 @@ TEST_CASE("a pinned version is assembled at once, and stays until it is unpinned
   CHECK(pin_version(*store.store, "nobody", store.pins(), no_progress()).error().code == Errc::not_found);
 }
 
-TEST_CASE("what does not fit is not pinned") {
+TEST_CASE("a version that exceeds the bound is not pinned") {
   Derived store;
   REQUIRE(set_assembly_max(*store.store, kMiB).ok());
   CHECK(pin_version(*store.store, "derived", store.pins(), no_progress()).error().code == Errc::no_space);

@@ -15,7 +15,7 @@
 using namespace weft;
 using namespace weft::testing;
 
-TEST_CASE("many SHA-256 at once are those of each alone") {
+TEST_CASE("a batch of SHA-256 equals the single digests") {
   std::vector<std::vector<std::byte>> messages;
   for (std::size_t length = 0; length < 300; ++length) messages.push_back(random_bytes(length, length));
   for (std::size_t length : {100'000, 7, 65'536, 65'537, 1'048'576, 1'048'575, 64})

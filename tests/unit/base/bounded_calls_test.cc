@@ -63,7 +63,7 @@ TEST_CASE("a bounded call returns what its job does, value or error") {
   CHECK(failed.error().code == Errc::io);
 }
 
-TEST_CASE("a call that hangs is given up, others go on beside it, and when all hang the next fails at once") {
+TEST_CASE("a hanging call is abandoned and does not block others; if all hang, the next call fails at once") {
   const auto gate = std::make_shared<Gate>();
   BoundedCalls calls("disk", 2);
   hang(calls, gate);

@@ -23,7 +23,7 @@ TEST_CASE("members are found by name and kind") {
   CHECK(value.find("d")->find("b") == nullptr);
 }
 
-TEST_CASE("what is there in another kind is an error that names it; what is not there may have a default") {
+TEST_CASE("a member of another type is an error that names it; a missing member can have a default") {
   const JsonValue value = parsed(R"({"a": "1", "n": null})");
   const auto number = value.number("a");
   REQUIRE(!number.ok());
@@ -34,7 +34,7 @@ TEST_CASE("what is there in another kind is an error that names it; what is not 
   CHECK(!value.number_or("a", 7).ok());
 }
 
-TEST_CASE("what is twice, too deep or too much is refused") {
+TEST_CASE("duplicate members, deep nesting and too many values are refused") {
   CHECK(JsonValue::parse(R"({"a": 1, "b": 2, "a": 3})").error().message == "JSON: the member \"a\" is there twice");
   CHECK(!JsonValue::parse("[[[1]]]", {2, 10}).ok());
   CHECK(JsonValue::parse("[[1]]", {2, 3}).ok());

@@ -43,7 +43,7 @@ TEST_CASE("putting a key again replaces its value and its bytes") {
   CHECK(*cache.find(1) == 2);
 }
 
-TEST_CASE("what was not used for a while is dropped, the latest too") {
+TEST_CASE("entries unused for a time are dropped, including the latest") {
   LruCache<int> cache(100);
   cache.put(1, std::make_shared<const int>(1), 10);
   cache.put(2, std::make_shared<const int>(2), 10);

@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::size_t kLarge = 4U << 20U;
 
-TEST_CASE("memory that was given back is taken again, and no two have the same at one time") {
+TEST_CASE("released read memory is reused, and never by two holders at once") {
   drop_read_memory();
   std::set<std::byte*> first;
   {
@@ -27,7 +27,7 @@ TEST_CASE("memory that was given back is taken again, and no two have the same a
   CHECK(other != again);
 }
 
-TEST_CASE("all of the memory can be written to, whatever was asked for") {
+TEST_CASE("read memory of any size is writable to its end") {
   for (const std::size_t size : {std::size_t{1}, std::size_t{300'000}, kLarge, 4 * kLarge}) {
     const auto memory = take_read_memory(size);
     std::fill_n(memory.get(), size, std::byte{7});

@@ -29,7 +29,7 @@ TEST_CASE("without a total there is no share and no time left") {
   CHECK(line == "1.0 KiB  512 B/s");
 }
 
-TEST_CASE("more than the total is not more than all") {
+TEST_CASE("progress beyond the total shows 100 %") {
   CHECK(progress_line({"", 30, 20, 0.0}, 80).starts_with("100% ["));
 }
 
@@ -58,7 +58,7 @@ TEST_CASE("a bar is redrawn seldom, from any thread, and taken away at the end")
   CHECK(text.ends_with("\r\x1b[K"));
 }
 
-TEST_CASE("where there is no terminal nothing is shown") {
+TEST_CASE("without a terminal the bar shows nothing") {
   std::atomic<int> interrupt = 0;
   weft::ProgressBar bar(
       nullptr, [] { return 80U; }, interrupt);

@@ -158,7 +158,7 @@ TEST_CASE("the store is --store before or after the command, WEFT_STORE, or the 
   CHECK(fs::exists(w.dir / "after"));
 }
 
-TEST_CASE("what is no store is not made one") {
+TEST_CASE("import makes no store of a directory with other files, nor after invalid options") {
   World w;
   w.write_model("a", 1);
   w.failed({"import", w.dir / "a", "--name", "3"});
@@ -176,7 +176,7 @@ TEST_CASE("what is no store is not made one") {
   CHECK(w.done({"ls", "--store", w.dir / "deep/er/store"}).out.empty());
 }
 
-TEST_CASE("where a weft.conf names a store, import makes none") {
+TEST_CASE("import makes no store if weft.conf names one") {
   World w;
   w.write_model("a", 1);
   w.cli.config_file = w.dir / "weft.conf";
@@ -230,7 +230,7 @@ TEST_CASE("ls shows models, versions, files, tensors, names") {
   CHECK(json["files.1.tensors.0.bytes"] == "2048");
 }
 
-TEST_CASE("log and info tell what was said about a version") {
+TEST_CASE("log and info print the message, tags and metrics of a version") {
   World w;
   w.publish_two();
   std::string log = w.done({"log", "bert"}).out;

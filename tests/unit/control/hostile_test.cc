@@ -207,7 +207,7 @@ TEST_CASE("all users together leave places to root") {
   CHECK(users.ask(0, "ask").ok());
 }
 
-TEST_CASE("a message that does not end in time ends its connection, one that says nothing stays") {
+TEST_CASE("an incomplete message ends its connection after a time; an idle connection stays") {
   Users users(200ms);
   const int silent = users.connect(kAlice);
   const std::string request = *encode_message({1, MessageKind::request, "ask"});
@@ -228,7 +228,7 @@ TEST_CASE("a message that does not end in time ends its connection, one that say
   CHECK(users.server->connections() == 1);
 }
 
-TEST_CASE("a user holds so many descriptors in the daemon and no more, by however many connections") {
+TEST_CASE("the descriptors of one user are bounded over all connections") {
   Users users;
   std::size_t taken = 0;
   for (std::size_t i = 0; i < 8; ++i)
@@ -271,7 +271,7 @@ TEST_CASE("more messages than a handler takes are not kept") {
   CHECK(served.answers());
 }
 
-TEST_CASE("who reads no answers is broken off when too many wait for it") {
+TEST_CASE("a client that does not read is disconnected when too many answers wait") {
   const std::string big = "{\"x\":\"" + std::string(900'000, 'x') + "\"}";
   testing::TempDir dir;
   std::atomic<int> taken = 0;

@@ -31,7 +31,7 @@ std::vector<Fd> some_fds(std::size_t count) {
   return fds;
 }
 
-TEST_CASE("a message comes back as it was made") {
+TEST_CASE("a message survives encoding") {
   const Message request = parsed({7, MessageKind::request, "tag", R"({"model": "bert"})", 2});
   CHECK(request.id == 7);
   CHECK(request.kind == MessageKind::request);
@@ -57,7 +57,7 @@ TEST_CASE("an error keeps its code and is one line") {
   CHECK(!errc_named("none of them"));
 }
 
-TEST_CASE("what is no message is refused") {
+TEST_CASE("text that is no message is refused") {
   for (const std::string_view text :
        {"", "[]", "{}", R"({"id": 1})", R"({"id": -1, "cancel": true})", R"({"id": 1, "cancel": false})",
         R"({"id": 1, "cancel": true, "more": true})", R"({"id": 1, "request": ""})", R"({"id": 1, "request": 5})",
@@ -68,7 +68,7 @@ TEST_CASE("what is no message is refused") {
   CHECK(!parse_message(R"({"id": 1, "request": ")" + name + R"("})").ok());
 }
 
-TEST_CASE("what would not fit is not sent") {
+TEST_CASE("a message beyond the limits is not encoded") {
   const std::string body = "{\"a\": \"" + std::string(limits::kControlMessageMax, 'x') + "\"}";
   CHECK(encode_message({1, MessageKind::event, {}, body}).error().code == Errc::invalid);
   CHECK(!encode_message({1, MessageKind::event, {}, {}, kFdsAtOnceMax + 1}).ok());
@@ -127,7 +127,7 @@ TEST_CASE("descriptors that do not come with the end of a message that counts th
   CHECK(reader.next().error().code == Errc::invalid);
 }
 
-TEST_CASE("what is sent with descriptors is received so, also through a socket that is full now and then") {
+TEST_CASE("messages keep their descriptors, also through a socket whose buffer fills up") {
   auto [ours, theirs] = std::move(unix_pair()).value();
   SendQueue queue;
   const std::string body = R"({"x": ")" + std::string(300'000, 'x') + R"("})";

@@ -43,7 +43,7 @@ std::string number(std::uint64_t value) {
   return "{\"n\":" + std::to_string(value) + "}";
 }
 
-TEST_CASE("a request is answered, with who asked") {
+TEST_CASE("a handler sees the user id of the caller") {
   Served served;
   served.server->on("who", Runs::own_thread, [](const auto& call) { call->answer(number(call->peer().uid)); });
   const auto client = served.start();
@@ -52,7 +52,7 @@ TEST_CASE("a request is answered, with who asked") {
   CHECK(*answer->body.number("n") == ::geteuid());
 }
 
-TEST_CASE("a handler's error comes as it is; an unknown request, and one that nobody answers, are errors") {
+TEST_CASE("a handler's error is passed on; unknown and unanswered requests are errors") {
   Served served;
   served.server->on("fail", Runs::at_once, [](const auto& call) { call->fail({Errc::exists, "it is there"}); });
   served.server->on("drop", Runs::at_once, [](const auto&) {});
@@ -106,7 +106,7 @@ TEST_CASE("a request may take longer than a silence, as long as the daemon shows
   CHECK(client->call("slow", "", {}, options).error().code == Errc::cancelled);
 }
 
-TEST_CASE("a daemon that takes a request and then says nothing is given up after the silence") {
+TEST_CASE("a call to a silent daemon ends after the silence limit") {
   testing::TempDir dir;
   const std::string path = dir / kSocketName;
   const Fd listener(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
@@ -123,7 +123,7 @@ TEST_CASE("a daemon that takes a request and then says nothing is given up after
   CHECK((*client)->call("ask", "", {}, options).error().code == Errc::timed_out);
 }
 
-TEST_CASE("requests that come as one run at once, and those that wait hold up nobody") {
+TEST_CASE("requests of one message run at once, and waiting ones do not block others") {
   constexpr std::size_t kCalls = 40;
   std::mutex mutex;
   std::condition_variable changed;
@@ -211,7 +211,7 @@ struct Waiting {
   }
 };
 
-TEST_CASE("a client that gives up is waited for, and its handler learns of it") {
+TEST_CASE("a cancelled call is reported to its handler, and the server waits for the handler") {
   Waiting waiting;
   Served served;
   served.server->on("wait", Runs::own_thread, [&](const auto& call) { waiting.handle(call); });
@@ -263,7 +263,7 @@ TEST_CASE("a server that ends waits for what runs, then cancels it") {
   CHECK(!Client::connect(served.path).ok());
 }
 
-TEST_CASE("an answer may be taken later, or never") {
+TEST_CASE("a caller may receive an answer later, or never") {
   Served served;
   served.server->on("ask", Runs::at_once, [](const auto& call) { call->answer(number(*call->body().number("n"))); });
   const std::shared_ptr<Client> client = served.start();
@@ -281,7 +281,7 @@ TEST_CASE("an answer may be taken later, or never") {
   CHECK(Client::begin(client, "ask", number(4)));  // an answer that nobody received is discarded
 }
 
-TEST_CASE("so many answers may be out, and the end of the daemon fails each") {
+TEST_CASE("the number of calls in flight is bounded, and all fail when the daemon ends") {
   Served served;
   std::mutex mutex;
   std::vector<std::shared_ptr<Call>> calls;
@@ -303,7 +303,7 @@ TEST_CASE("so many answers may be out, and the end of the daemon fails each") {
   CHECK(!Client::begin(client, "wait", ""));
 }
 
-TEST_CASE("a daemon that goes fails what waits for it, and a link finds the next one") {
+TEST_CASE("the end of a daemon fails waiting calls, and a link connects to the next daemon") {
   std::promise<void> began;
   Served served;
   served.server->on("wait", Runs::own_thread, [&](const std::shared_ptr<Call>& call) {
@@ -331,7 +331,7 @@ TEST_CASE("a daemon that goes fails what waits for it, and a link finds the next
   CHECK(answered);
 }
 
-TEST_CASE("what ends is told of, by name, and whether it failed") {
+TEST_CASE("the observer receives each call's name and outcome") {
   testing::TempDir dir;
   std::mutex mutex;
   std::multiset<std::string> told;

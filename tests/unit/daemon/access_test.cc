@@ -20,7 +20,7 @@ bool may(const Grant& grant, const PeerCredentials& peer) {
   return status.ok();
 }
 
-TEST_CASE("root and the daemon's own user may; nobody else unless named") {
+TEST_CASE("root, the daemon's user and named users have access") {
   CHECK(may({}, {1, 0, 0, {}}));
   CHECK(may({}, {1, ::geteuid(), kSomebody, {}}));
   CHECK(!may({}, {1, kSomebody, 0, {0}}));
@@ -36,7 +36,7 @@ TEST_CASE("users and groups by number and by name") {
   CHECK(grant({"@root"}).groups.contains(0));
 }
 
-TEST_CASE("who is not known is no grant") {
+TEST_CASE("an unknown user or group is no grant") {
   for (const std::string who : {"", "@", "no-such-user-here", "@no-such-group-here", "4294967295", "-1"}) {
     CAPTURE(who);
     CHECK(parse_grant(std::vector<std::string>{who}).error().code == Errc::invalid);

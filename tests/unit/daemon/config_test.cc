@@ -16,7 +16,7 @@ Result<Config> config_of(std::string_view text) {
   return make_config(values);
 }
 
-TEST_CASE("what is left out has defaults") {
+TEST_CASE("missing settings have defaults") {
   const auto config = config_of("store = '/s'");
   REQUIRE(config.ok());
   CHECK(config->store == "/s");
@@ -88,14 +88,14 @@ TEST_CASE("mistakes are named with their line") {
   }
 }
 
-TEST_CASE("what a new configuration needs a restart for") {
+TEST_CASE("need_restart() lists changed settings that are not reloadable") {
   const SettingValues before = {{"store", {{"/s"}, ""}}, {"cold", {{"auto"}, ""}}};
   const SettingValues after = {{"store", {{"/t"}, ""}}, {"cold", {{"fetch"}, ""}}, {"origin", {{"/o"}, ""}}};
   CHECK(need_restart(before, after) == std::vector<std::string>{"store", "origin"});
   CHECK(need_restart(before, before).empty());
 }
 
-TEST_CASE("after a reread what is not reread is as it was") {
+TEST_CASE("a reload keeps the settings that are not reloadable") {
   const SettingValues before = {{"store", {{"/s"}, ""}},
                                 {"origin", {{"/o"}, ""}},
                                 {"cold", {{"auto"}, ""}},
@@ -106,7 +106,7 @@ TEST_CASE("after a reread what is not reread is as it was") {
                                {"cold", {{"fetch"}, ""}},
                                {"etcd.endpoints", {{"http://b:2379"}, ""}},
                                {"metrics_port", {{"9464"}, ""}}};
-  const auto config = make_config(reread_values(before, after));
+  const auto config = make_config(reloaded_values(before, after));
   REQUIRE(config.ok());
   CHECK(config->origin == "/o");
   CHECK(config->etcd.endpoints == std::vector<std::string>{"http://a:2379"});

@@ -105,7 +105,7 @@ std::uint16_t free_port() {
   return ntohs(address.sin_port);
 }
 
-TEST_CASE("HTTP: a client that sends a little now and then has so much time in all, and keeps nobody for longer") {
+TEST_CASE("HTTP: a slow client has a bounded total time, and other clients do not wait for it") {
   const std::uint16_t port = free_port();
   const auto served = MetricsPort::open(
       port, [] { return std::string("a 1\n"); }, 300ms);
@@ -124,7 +124,7 @@ TEST_CASE("HTTP: a client that sends a little now and then has so much time in a
   trickle.join();
 }
 
-TEST_CASE("HTTP: silent clients, however many, keep nobody waiting") {
+TEST_CASE("HTTP: silent clients do not block others") {
   const std::uint16_t port = free_port();
   const auto served = MetricsPort::open(
       port, [] { return std::string("a 1\n"); }, 600s);

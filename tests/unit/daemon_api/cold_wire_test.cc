@@ -25,7 +25,7 @@ Errc refused(const std::string& text, std::size_t descriptors, Range range = {0,
 
 }  // namespace
 
-TEST_CASE("a range to bring travels as it is") {
+TEST_CASE("a ColdRange survives encoding") {
   const ColdRange what{7, 3, {1ULL << 40U, 99}, 1U << 20U};
   const auto got = decode_fields<ColdRange>(parsed(encode_fields(what)));
   REQUIRE(got.ok());

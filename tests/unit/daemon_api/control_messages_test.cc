@@ -31,7 +31,7 @@ std::string refusal(const std::string& text) {
 
 }  // namespace
 
-TEST_CASE("an import travels as it is, but for its paths") {
+TEST_CASE("an ImportRequest survives encoding, except its paths") {
   ImportOptions options;
   options.paths = {"/secret"};
   options.name = "org/m";

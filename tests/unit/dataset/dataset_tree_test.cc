@@ -197,7 +197,7 @@ TEST_CASE("a directory that has large and small files is one directory") {
   CHECK(must(held.dataset_tree->list(kPublishedRoot, UINT64_MAX, 9)).entries.empty());
 }
 
-TEST_CASE("what a table does not say is known without it") {
+TEST_CASE("entries above the tables are answered without a table") {
   const Held held(tars());
   must(held.dataset_tree->node(kPublishedRoot));
   must(held.dataset_tree->node(kRecordsRoot));

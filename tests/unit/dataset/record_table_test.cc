@@ -119,7 +119,7 @@ TEST_CASE("the last of equal names counts, and a link is another name") {
   CHECK(text_of(bytes, table.skipped_txt()).find("lost\ta link to what is no record\n") != std::string::npos);
 }
 
-TEST_CASE("of a link and a member of one name the later one counts") {
+TEST_CASE("of a link and a member with one name the later one counts") {
   RecordTableMaker maker(10'000);
   must(maker.record({"x", 100, 10}));
   must(maker.link("a", "x"));

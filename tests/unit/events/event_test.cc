@@ -50,7 +50,7 @@ TEST_CASE("a version whose bytes were lost says why") {
         R"("position":400})");
 }
 
-TEST_CASE("a version is in memory, and then on a disk") {
+TEST_CASE("events of a version that is in memory, then durable") {
   const auto memory = events_of({Commit::Kind::in_memory, "m", 2, {}, 0, 18, 400}, 300);
   const auto durable = events_of({Commit::Kind::on_disk, "m", 2, {}, 0, 19, 500}, 400);
   REQUIRE(memory.size() == 1);

@@ -325,7 +325,7 @@ FetchOptions quick() {
 
 }  // namespace
 
-TEST_CASE("what is brought is what the source has, wherever a range begins and ends") {
+TEST_CASE("fetched bytes equal the source's, at any range") {
   Away away({100, 5 * kDigestChunk + 17, 70'000, 3, kDigestChunk});
   Fetcher fetcher(away.store, {away.twin}, {});
   for (const Range range : {Range{0, 1}, Range{90, 100}, Range{3 * kDigestChunk, 2 * kDigestChunk}, Range{99, 1},
@@ -347,7 +347,7 @@ TEST_CASE("a range moves its own chunks alone, and each once") {
   CHECK(away.twin->bytes_read() == away.file.size);
 }
 
-TEST_CASE("chunks that the base has too are copied here, and nobody is asked for them") {
+TEST_CASE("chunks equal to the base are copied locally, without a request to a source") {
   constexpr std::uint64_t kChunks = 40, kSame = 30;
   Away away({kChunks * kDigestChunk + 5});
   std::atomic<int> damaged = 0;
@@ -385,7 +385,7 @@ TEST_CASE("chunks that the base has too are copied here, and nobody is asked for
   CHECK(damaged == damages);
 }
 
-TEST_CASE("of each blob of a file one chunk comes before it is known what its base has") {
+TEST_CASE("one chunk of each blob is fetched before its common chunks with the base are known") {
   constexpr std::uint64_t kBlobs = 6, kChunks = 9, kSame = 7;
   Away away(std::vector<std::size_t>(kBlobs, kChunks * kDigestChunk));
   Fetcher fetcher(away.store, {away.twin}, {});
@@ -403,7 +403,7 @@ TEST_CASE("of each blob of a file one chunk comes before it is known what its ba
   CHECK(away.twin->bytes_read() - before >= kBlobs * (kChunks - kSame) * kDigestChunk);
 }
 
-TEST_CASE("a base that is on its way is not waited for") {
+TEST_CASE("a base that is still being fetched is not used") {
   Away away({20 * kDigestChunk});
   Fetcher fetcher(away.store, {away.twin}, {});
   REQUIRE(away.bring(fetcher, {0, 12 * kDigestChunk}).ok());
@@ -499,7 +499,7 @@ TEST_CASE("many readers of one missing range cause one transfer") {
   CHECK(fetcher.status().sources.at(0).bytes == away.file.size);
 }
 
-TEST_CASE("what is asked for and here already is local, but for who asks first for what was read ahead") {
+TEST_CASE("local bytes count as local; prefetched bytes count once, under their source") {
   Away away({4 * kDigestChunk, 1'000});
   const Range all{0, away.file.size};
   {
@@ -518,7 +518,7 @@ TEST_CASE("what is asked for and here already is local, but for who asks first f
   CHECK(later.status().local.reads == 1);
 }
 
-TEST_CASE("what was brought is put into the store, and the pack is the file") {
+TEST_CASE("fetched bytes are added to the store in a pack that is laid out as the file") {
   Away away({3 * kDigestChunk, 500});
   {
     Fetcher fetcher(away.store, {away.twin}, {});
@@ -536,7 +536,7 @@ TEST_CASE("what was brought is put into the store, and the pack is the file") {
   CHECK(away.text(away.bring(later, all).value(), all) == away.bytes);
 }
 
-TEST_CASE("what nobody waits for is let go, with what has come in the store") {
+TEST_CASE("let_go() closes idle transfers and keeps their complete blobs in the store") {
   Away away({3 * kDigestChunk, 5 * kDigestChunk});
   Fetcher fetcher(away.store, {away.twin}, {});
   REQUIRE(away.bring(fetcher, {0, 4 * kDigestChunk}).ok());
@@ -559,7 +559,7 @@ TEST_CASE("a pack whose bytes have come is let go at once, whatever waits in lin
   }
 }
 
-TEST_CASE("a pack whose bytes have come is let go while others are told of them") {
+TEST_CASE("a complete pack is closed while its chunks are still being announced") {
   Away away({3 * kDigestChunk});
   const auto telling = std::make_shared<TellsSlowly>(away.twin);
   Fetcher fetcher(away.store, {telling}, {});
@@ -597,7 +597,7 @@ TEST_CASE("a blob that is twice in a file moves once") {
   CHECK(twice.twin->bytes_read() == away.file.size);
 }
 
-TEST_CASE("bytes that do not verify are given to nobody, and the next source is asked") {
+TEST_CASE("bytes that do not verify are not served, and the next source is asked") {
   Away away({2 * kDigestChunk, 300});
   const auto bad = std::make_shared<TwinSource>();
   for (const Extent& extent : away.file.extents) {
@@ -615,7 +615,7 @@ TEST_CASE("bytes that do not verify are given to nobody, and the next source is 
   CHECK(fetcher.status().sources.at(0).failures > 0);
 }
 
-TEST_CASE("what does not verify is neither told to others nor given to them, what verifies is") {
+TEST_CASE("only verified chunks are announced and served") {
   Away away({2 * kDigestChunk, 300});
   const ContentId large = away.file.extents[0].id;
   const std::vector<ChunkRun> runs{{large, 0, 1}, {large, 1, 1}, {away.file.extents[1].id, 0, 1}};
@@ -632,7 +632,7 @@ TEST_CASE("what does not verify is neither told to others nor given to them, wha
   for (const ChunkRun& run : away.twin->announced()) CHECK_FALSE((run.id == large && run.first + run.count > 1));
 }
 
-TEST_CASE("where the first source is silent the next gives, in bounded time") {
+TEST_CASE("if the first source is silent, the next one is used in bounded time") {
   Away away({2 * kDigestChunk, 300});
   const auto silent = std::make_shared<TwinSource>();
   for (const Extent& extent : away.file.extents) {
@@ -652,7 +652,7 @@ TEST_CASE("where the first source is silent the next gives, in bounded time") {
   CHECK(fetcher.status().sources.at(1).bytes == away.file.size);
 }
 
-TEST_CASE("what others fetch too is taken little by little, and what was given to another comes later") {
+TEST_CASE("contended chunks are fetched in small requests, and refused ones are retried later") {
   Away away({6 * kDigestChunk, 2 * kDigestChunk});
   const auto contended = std::make_shared<ContendedSource>(away.twin);
   Fetcher fetcher(away.store, {contended}, {});
@@ -666,8 +666,7 @@ TEST_CASE("what others fetch too is taken little by little, and what was given t
   CHECK(fetcher.status().sources.at(0).failures == 0);
 }
 
-TEST_CASE(
-    "that all has come is told before it is verified, also where it does not verify, and not of a read that failed") {
+TEST_CASE("ReadAid::came is called before the verification, and not for a failed read") {
   Away away({2 * kDigestChunk});
   VerifiedSource source(away.twin);
   const std::vector<ChunkRun> runs{{away.file.extents[0].id, 0, 2}};
@@ -714,7 +713,7 @@ TEST_CASE("digests of a blob of several chunks are asked for while its bytes com
   CHECK(first->asked == 1);  // a blob of one chunk is verified by its root
 }
 
-TEST_CASE("digests that were asked for in vain while bytes came are asked for again when they have come") {
+TEST_CASE("a failed request for digests is repeated after the bytes have arrived") {
   Away away({2 * kDigestChunk});
   const auto first = std::make_shared<ProvesFirst>(away.twin);
   first->fails = 1;
@@ -725,7 +724,7 @@ TEST_CASE("digests that were asked for in vain while bytes came are asked for ag
   CHECK(first->reads == 1);
 }
 
-TEST_CASE("a source that turns out to be much faster is asked before a cheaper one") {
+TEST_CASE("a much faster source is preferred to a cheaper one") {
   const auto [slow, fast] = given_by(100ms, 0ms);
   CHECK(fast > slow);
   const auto [cheap, slower] = given_by(0ms, 100ms);
@@ -767,7 +766,7 @@ TEST_CASE("a part whose source is silent is waited for while other parts of the 
   CHECK(away.bring(fetcher, {0, 10}).ok());
 }
 
-TEST_CASE("what came too late for one reader may come for the next, who waits as long") {
+TEST_CASE("a unit that timed out for one reader gets the full patience for the next one") {
   Away away({1000, 1000}), same({1000, 1000});
   const ContentId late = away.file.extents[0].id;
   away.twin->change(late, [](auto& stored) { stored.hangs = true; });
@@ -820,7 +819,7 @@ TEST_CASE("a look that failed fails again at once, until it is worth another") {
   CHECK(fetcher.look(away.version).ok());
 }
 
-TEST_CASE("a look that failed is tried again after a while") {
+TEST_CASE("a failed look is retried after a pause") {
   Away away({1000});
   const auto manifest = away.twin->lose_manifest();
   FetchOptions options = quick();

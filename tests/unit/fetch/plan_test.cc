@@ -61,7 +61,7 @@ TEST_CASE("units of a range are those that overlap it") {
   CHECK(units_in(plan, {200 * kDigestChunk, 1}) == Pair(4, 4));
 }
 
-TEST_CASE("whatever is absent, the units are its chunks, each once, in place") {
+TEST_CASE("a plan's units are the chunks of the absent extents, each once, at their offsets") {
   const std::uint64_t seed = test_seed();
   CAPTURE(seed);
   std::mt19937_64 random(seed);
@@ -126,7 +126,7 @@ TEST_CASE("small files of a version make groups of bounded size, and large ones 
   CHECK(end == manifest.files.size());
 }
 
-TEST_CASE("a group's blobs lie one after the other, each once") {
+TEST_CASE("a group's plan places each blob once, one after the other") {
   const FetchPlan plan = plan_group(
       std::vector{extent(0, 10, 1), extent(10, 20, 2), extent(0, 5, 3), extent(0, 10, 1), extent(7, 30, 4)}, kUnit);
   REQUIRE(plan.blobs.size() == 4);

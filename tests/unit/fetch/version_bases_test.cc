@@ -20,7 +20,7 @@ CodedCounts came(std::uint64_t asked_mib, std::uint64_t given_mib) {
 
 }  // namespace
 
-TEST_CASE("a base that is damaged is no base any more") {
+TEST_CASE("a damaged base is left out") {
   VersionBases bases("m@2", "m@1", {{id(11), {id(1), 2}}, {id(12), {id(2), 4}}});
   CHECK(bases.find(id(11)) == BasePair{id(1), 2});
   CHECK(!bases.find(id(1)));

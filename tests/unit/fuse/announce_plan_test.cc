@@ -105,7 +105,7 @@ TEST_CASE("tags") {
   CHECK(plan_of(*store, events_from(*store, begin)) == Lines{"replacement models/m prod", "deletion models/m prod"});
 }
 
-TEST_CASE("models that come at once bring their namespace once, and those that go at once take it") {
+TEST_CASE("several new models announce their namespace once, and their removals remove it once") {
   TestStore test;
   const auto store = open_store(test.path);
   must_publish(*store, "org/m", {{1}});
@@ -142,7 +142,7 @@ TEST_CASE("a namespace comes with its first model, however many models it has") 
   CHECK(plan_of(*store, {events.back()}).front() == fmt::format("creation models/org m{:03}", kAnnouncedPageRows));
 }
 
-TEST_CASE("of many models that go at once each goes once, and their namespace too") {
+TEST_CASE("many removals at once announce each model and the namespace once") {
   TestStore test;
   const auto store = open_store(test.path);
   constexpr std::size_t kModels = kAnnouncedEachMax / 2 + 1;
@@ -161,7 +161,7 @@ TEST_CASE("of many models that go at once each goes once, and their namespace to
   CHECK(plan_of(*store, events) == removals);
 }
 
-TEST_CASE("a model that comes back brings its directory, also if a newer version is there by now") {
+TEST_CASE("a republished model announces its directory, also if a newer version follows") {
   TestStore test;
   const auto store = open_store(test.path);
   must_publish(*store, "m", {{1}});
@@ -193,7 +193,7 @@ TEST_CASE("a backlog leads to the newest version and the last state of each tag"
                                          "replacement models/m latest", "replacement models/n latest"});
 }
 
-TEST_CASE("a backlog leads to the removals of what was there before it") {
+TEST_CASE("a backlog announces the removals of earlier versions and tags") {
   TestStore test;
   const auto store = open_store(test.path);
   for (unsigned i = 1; i <= 3; ++i) must_publish(*store, "m", {{i}}, {{}, {fmt::format("of{}", i)}});
@@ -228,7 +228,7 @@ TEST_CASE("the backlog of a node that joins has the directories of all models") 
                                          "replacement models/org/m latest", "replacement models/org/n latest"});
 }
 
-TEST_CASE("after a restart all that is there is announced") {
+TEST_CASE("after a restart all versions and tags are announced") {
   TestStore test;
   const auto store = open_store(test.path);
   must_publish(*store, "m", {{1}}, {{}, {"old"}});

@@ -144,10 +144,10 @@ TEST_CASE("drafts have a limit") {
   CHECK(space.announce([] { return 0; }, [] { return -7; }) == -7);
   CHECK(space.write(0, [] { return -7; }) == -7);
   CHECK(space.write(1, [] { return 0; }) == -EDQUOT);
-  SUBCASE("what was removed counts no more") {
+  SUBCASE("a removed file is not counted") {
     CHECK(draft.tree->remove(draft.made.ino, "x", 0) == 0);
   }
-  SUBCASE("nor what a version has") {
+  SUBCASE("a published file is not counted") {
     CHECK(::linkat(draft.tree->folder(), "tree/a/x", draft.tree->folder(), "pack", 0) == 0);
   }
   CHECK(space.write(1000, [] { return 0; }) == 0);
@@ -194,7 +194,7 @@ TEST_CASE("a draft that a server before had open for writing stays written to") 
   CHECK(not_written(file->backing_fd()) == !before);
 }
 
-TEST_CASE("who is refused holds up nobody for long") {
+TEST_CASE("refused writers do not delay other writers") {
   const TempDir dir;
   const auto tree = must(DraftTree::open(dir.path()));
   DraftSpace space(*tree, 1000);
@@ -224,14 +224,14 @@ TEST_CASE("a directory that all users share") {
   CHECK(tree->is_shared(found.ino));
   CHECK(tree->share(kNewIno, "org", again) == 0);
   CHECK(again.ino == found.ino);
-  SUBCASE("what a process that died has left becomes the next") {
+  SUBCASE("the directory that a dead process left is used next") {
     ::mkdirat(tree->folder(), "namespace", 0700);
     REQUIRE(::fchmodat(tree->folder(), "namespace", 0700, 0) == 0);
     CHECK(tree->share(found.ino, "below", again) == 0);
     CHECK((again.st.st_mode & 07777U) == 01777U);
     CHECK(::faccessat(tree->folder(), "namespace", F_OK, 0) != 0);
   }
-  SUBCASE("what has its name stays as it is") {
+  SUBCASE("an existing directory keeps its mode") {
     REQUIRE(tree->make_directory(kNewIno, "mine", 0700, found) == 0);
     CHECK(tree->share(kNewIno, "mine", again) == 0);
     CHECK(again.ino == found.ino);
@@ -345,7 +345,7 @@ TEST_CASE("a publish that was cut short is put back unless a server has it in wo
   CHECK(!std::filesystem::exists(folder));
 }
 
-TEST_CASE("a draft has at most as many files as a version") {
+TEST_CASE("a draft with more files than a version may have is refused") {
   const TempDir dir;
   std::filesystem::create_directory(dir / "deep");
   for (const char* name : {"a", "b", "deep/c"}) write_file(dir / name, "x");

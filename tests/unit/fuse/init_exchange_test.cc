@@ -130,7 +130,7 @@ TEST_CASE("that files open direct are mapped is agreed on where the kernel offer
   }
 }
 
-TEST_CASE("what the first server did not agree on, the next one does without") {
+TEST_CASE("a later server uses only the features that the first one negotiated") {
   const Device device;
   InitWords words{};
   RequestWords requests{};
@@ -141,7 +141,7 @@ TEST_CASE("what the first server did not agree on, the next one does without") {
   CHECK_FALSE(maps_direct_files(words));
 }
 
-TEST_CASE("a server that was killed before it answered is followed by one that does") {
+TEST_CASE("the next server answers FUSE_INIT if its predecessor died before the reply") {
   const Device device;
   InitWords words{};
   RequestWords requests{};

@@ -76,7 +76,7 @@ TEST_CASE_FIXTURE(Fixture, "a listing has each entry once, however little is ask
   }
 }
 
-TEST_CASE_FIXTURE(Fixture, "each place leads on to the entries behind it, also in a server that knows nothing of it") {
+TEST_CASE_FIXTURE(Fixture, "a listing continues behind each place, also in a new server") {
   ListPlace place = 0;
   std::size_t left = kEntries + 2;
   for (auto one = next(model, place, 1); !one.empty(); one = next(model, place, 1)) {
@@ -98,7 +98,7 @@ TEST_CASE_FIXTURE(Fixture, "a beginning shows each commit") {
   CHECK(rest_of(model, 0, 100).size() == kEntries + 3);
 }
 
-TEST_CASE_FIXTURE(Fixture, "who reads on finds nothing that is older than what he comes from") {
+TEST_CASE_FIXTURE(Fixture, "a continued listing is not older than its first part") {
   ListPlace older = 0, later = 0;
   REQUIRE(next(model, older, 100).size() == kPerPage + 2);
   REQUIRE(next(model, older, 3).size() == 3);
@@ -111,7 +111,7 @@ TEST_CASE_FIXTURE(Fixture, "who reads on finds nothing that is older than what h
   CHECK(rest_of(model, older, 100).size() >= kEntries - kPerPage - 3);
 }
 
-TEST_CASE_FIXTURE(Fixture, "attributes are of now where no commit came since") {
+TEST_CASE_FIXTURE(Fixture, "attributes of a listing are current until the next commit") {
   CHECK(find(version, 0).current);
   ListPlace place = 0;
   REQUIRE(next(version, place, 1).size() == 1);

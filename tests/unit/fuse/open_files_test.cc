@@ -83,7 +83,7 @@ TEST_CASE("two nodes lead to one inode, and are opened apart") {
   CHECK(is_open(server.files, second));
 }
 
-TEST_CASE("what comes from elsewhere is read straight where such files can be mapped, else cached") {
+TEST_CASE("a remote file is read uncached if the kernel can map such files, else cached") {
   Mounted mounted;
   OneServer server(mounted);
   CHECK(server.files.open(mounted.coming, 2)->way == ReadWay::cached);
@@ -97,7 +97,7 @@ TEST_CASE("what comes from elsewhere is read straight where such files can be ma
   CHECK_FALSE(server.files.is_served(mounted.status));
 }
 
-TEST_CASE("who joins when it is mapped is read cached, until all have closed it; who was there stays") {
+TEST_CASE("an open of a mapped streamed file is cached until all have closed it; earlier opens stay") {
   Mounted mounted;
   mounted.agree_on_maps();
   OneServer server(mounted);
@@ -176,7 +176,7 @@ TEST_CASE("a new server keeps the way of reading, and the backing id, that the k
   CHECK(answer->backing_id == 5);
 }
 
-TEST_CASE("what cannot be opened is not counted") {
+TEST_CASE("a failed open is not counted") {
   Mounted mounted;
   OneServer server(mounted);
   CHECK_FALSE(server.files.open(12345, 2).ok());

@@ -78,7 +78,7 @@ TEST_CASE("a table gives back what was added, and a new server finds it") {
   CHECK(next.find(198)->ino == record_of(198).ino);
 }
 
-TEST_CASE("where a reader of a stream is outlives a server, also one killed while it says so") {
+TEST_CASE("the position of an event reader survives the server, also if it is killed while it writes the position") {
   const SharedState state = make_state();
   {
     OpenTable table = table_of(state);
@@ -111,7 +111,7 @@ TEST_CASE("where a reader of a stream is outlives a server, also one killed whil
   CHECK(next.poll_handle(5) == 0);
 }
 
-TEST_CASE("what a killed server retired is left to the next to close") {
+TEST_CASE("the next server closes the backing ids that a killed server retired") {
   const SharedState state = make_state();
   OpenTable table = table_of(state);
   REQUIRE(table.add({4, 9, ReadWay::passthrough, 17, {}}));

@@ -138,7 +138,7 @@ TEST_CASE("options become words that give the same options, whoever calls") {
   }
 }
 
-TEST_CASE("what a supervisor hands on") {
+TEST_CASE("the options --serve, --supervise and --announce pass descriptors on") {
   const auto serve = parse({"/s", "/d", "--serve=3,4,5"});
   REQUIRE(serve.ok());
   CHECK(serve->action == Action::serve);

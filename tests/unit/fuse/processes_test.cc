@@ -99,7 +99,7 @@ TEST_CASE("a program that cannot be run says why") {
   CHECK(server->wait(kServerEndPatience).has_value());
 }
 
-TEST_CASE("who asks for an upgrade names a program and gets an answer") {
+TEST_CASE("an upgrade request names a program and receives a reply") {
   const auto door = UpgradeDoor::make();
   REQUIRE(door.ok());
   const auto name = door->name();

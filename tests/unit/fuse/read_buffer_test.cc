@@ -23,7 +23,7 @@ bool any_resident(std::span<std::byte> bytes) {
 
 }  // namespace
 
-TEST_CASE("memory of a buffer that is not in use goes back, and comes again") {
+TEST_CASE("the pages of an unused read buffer are freed, and the buffer is reused") {
   std::span<std::byte> bytes;
   {
     const ReadBuffer buffer;
@@ -41,7 +41,7 @@ TEST_CASE("memory of a buffer that is not in use goes back, and comes again") {
   again.bytes()[0] = std::byte{1};
 }
 
-TEST_CASE("each thread has its own, which goes with it") {
+TEST_CASE("each thread has its own read buffer, freed with the thread") {
   const ReadBuffer mine;
   const std::byte* theirs = nullptr;
   std::thread([&] { theirs = ReadBuffer().bytes().data(); }).join();

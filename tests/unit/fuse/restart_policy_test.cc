@@ -25,7 +25,7 @@ TEST_CASE("servers that are killed at work are followed for ever") {
   }
 }
 
-TEST_CASE("servers that end before they serve are given up after a few") {
+TEST_CASE("the supervisor gives up after a few servers that end before they serve") {
   RestartPolicy policy;
   const Loss early{false, false, 0, {}};
   for (unsigned i = 1; i < RestartPolicy::kFaultsMax; ++i) CHECK(policy.go_on(early));
@@ -40,7 +40,7 @@ TEST_CASE("one request that ends each server is given up, though others are answ
   CHECK_FALSE(policy.go_on(crashed({8})));
 }
 
-TEST_CASE("a server that got on makes up for those before") {
+TEST_CASE("a server that served requests resets the count of failures") {
   RestartPolicy policy;
   for (int round = 0; round < 10; ++round) {
     CHECK(policy.go_on({false, false, 0, {}}));

@@ -126,7 +126,7 @@ TEST_CASE("a BERT has its edges, whatever its prefix") {
   CHECK(vertex_ids(graph) == vertex_ids(bert_graph("bert.", 2)));
 }
 
-TEST_CASE("GGUF says the same in other words") {
+TEST_CASE("GGUF gives the same graph as safetensors") {
   File file = file_of("m.gguf", gguf_bert_tensors(2), "gguf");
   file.metadata = {{"general.architecture", "bert"},
                    {"bert.attention.head_count", "2"},
@@ -230,7 +230,7 @@ TEST_CASE("a T5 as GGUF") {
   CHECK(input_names(made, "output") == "dec.output_norm");
 }
 
-TEST_CASE("a change is in the layer and in all after it, and nowhere else") {
+TEST_CASE("a changed layer changes the ids of itself and its successors only") {
   Manifest base = with_config({file_of("model.safetensors", bert_tensors("", 3))});
   ArchGraph before = graph(base, kBertConfig);
   for (const char* changed : {"embeddings.position_embeddings", "encoder.layer.1.attention.self.value",
@@ -250,7 +250,7 @@ TEST_CASE("a change is in the layer and in all after it, and nowhere else") {
   }
 }
 
-TEST_CASE("what matters of the config is in the ids, what does not is not") {
+TEST_CASE("ids depend only on the parts of the config that affect the layers") {
   ArchGraph base = bert_graph("", 1);
   CHECK(shared(base, bert_graph("", 1, R"({"model_type": "bert", "num_attention_heads": 2, "vocab_size": 1})")) ==
         base.vertices.size());
@@ -260,7 +260,7 @@ TEST_CASE("what matters of the config is in the ids, what does not is not") {
   CHECK(shared(base, act) == 4 + 6);
 }
 
-TEST_CASE("an id is the same for ever") {
+TEST_CASE("ids of vertices are stable") {
   ArchGraph chain{"sequence",
                   {{"linear", "a", {{"act", "relu"}}, {{"weight", "a.weight", DType::f32, {2, 3}}}, {}, false},
                    {"linear", "b", {}, {}, {0}, false}}};
@@ -377,7 +377,7 @@ TEST_CASE("a graph comes back from its JSON") {
   CHECK(graph_dot(graph).starts_with("digraph"));
 }
 
-TEST_CASE("a graph that is none is refused") {
+TEST_CASE("invalid graph JSON is refused") {
   for (const char* text :
        {"", "3", "[]", "{\"vertices\": {}}", "{\"vertices\": [1]}", "{\"vertices\": [{}]}",
         R"({"vertices": [{"kind": "a", "inputs": [0]}]})", R"({"vertices": [{"kind": "a", "inputs": [-1]}]})",

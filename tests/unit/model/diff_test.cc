@@ -64,7 +64,7 @@ TEST_CASE("a diff tells tensors that are the same, changed, added and removed") 
   CHECK(measured.find("24 B  ‖Δ‖ 1  ‖Δ‖/‖a‖ 0.5  max|Δ| 0.5  3 not finite\n") != std::string::npos);
 }
 
-TEST_CASE("equal versions have nothing but what is the same") {
+TEST_CASE("a diff of equal versions has only unchanged tensors") {
   Manifest a = of({{{"x"}, 1}, {{"y"}, 2}});
   ManifestDiff d = diff(a, a);
   for (const TensorChange& one : d.tensors) CHECK(one.change == Change::same);

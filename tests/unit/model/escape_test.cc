@@ -16,7 +16,7 @@ TEST_CASE("ordinary names need no escapes") {
     CHECK(escape_component(name) == name);
 }
 
-TEST_CASE("what cannot be a file name is escaped") {
+TEST_CASE("names that cannot be file names are escaped") {
   CHECK(escape_component("") == "%-");
   CHECK(escape_component(".") == "%2E");
   CHECK(escape_component("..") == "%2E%2E");

@@ -61,7 +61,7 @@ TEST_CASE("changed tensors take the place of those of their name, and the header
   CHECK(made.manifest == whole);
 }
 
-TEST_CASE("what the base lacks is refused, with what was expected and what there is") {
+TEST_CASE("a tensor that the base lacks is refused, with the expected and the given tensor") {
   Case c;
   SUBCASE("name") {
     c.given = {{laid_out("part.safetensors", {{{"z"}, 9}})}};
@@ -107,7 +107,7 @@ TEST_CASE("what the base lacks is refused, with what was expected and what there
   }
 }
 
-TEST_CASE("with add the header is laid out anew, as if the whole had been written") {
+TEST_CASE("with `add` the header is laid out as for a new file") {
   Case c;
   c.add = true;
   c.given = {{opaque("notes.txt"), laid_out("p.safetensors", {{{"b", DType::bf16}, 8}, {{"new", DType::u8, {5}}, 9}})}};
@@ -146,7 +146,7 @@ TEST_CASE("shards keep their places; what is added needs a shard's name and an i
   CHECK(c.made().manifest == whole);
 }
 
-TEST_CASE("a header whose metadata is not all kept is not laid out anew") {
+TEST_CASE("a header with unknown metadata is not laid out again") {
   Case c;
   c.base.files[1].extents[0].id.length += 70'000;
   c.add = true;

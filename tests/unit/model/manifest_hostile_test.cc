@@ -132,7 +132,7 @@ std::vector<std::byte> repeated_tensor(std::uint32_t uses, std::uint32_t name_by
   return raw.take();
 }
 
-TEST_CASE("a small buffer that says the same again and again is refused by what it holds") {
+TEST_CASE("a small buffer with many references to one table is refused") {
   auto one = decode_manifest(repeated_tensor(1, 4000));
   REQUIRE_FALSE(one.ok());
   CHECK(one.error().message.find("unknown element type") != std::string::npos);  // decoded, then refused

@@ -38,7 +38,7 @@ std::vector<std::byte> encoded(const Manifest& manifest) {
   return std::move(bytes).value();
 }
 
-TEST_CASE("a manifest comes back as it was") {
+TEST_CASE("a manifest survives encoding") {
   for (const Manifest& manifest : {Manifest{}, varied(), bert(12)}) {
     auto back = decode_manifest(encoded(manifest));
     REQUIRE(back.ok());

@@ -51,7 +51,7 @@ TEST_CASE("published names that the trees also have clash with nothing") {
   }
 }
 
-TEST_CASE("a name can be both a tensor and a layer") {
+TEST_CASE("a tensor and a layer can share a name") {
   auto tree = tree_of({{named("m", {"a", "a.b", "a.b.c"})}});
   for (const char* path : {"layers/a.npy", "layers/a/b.npy", "layers/a/b/c.npy", "layers/a/b.safetensors",
                            "tensors/a.npy", "tensors/a.b.npy", "tensors/a.b.c.npy"})

@@ -42,7 +42,7 @@ std::string listing(const VersionTree& tree) {
   return text;
 }
 
-TEST_CASE("the numbers of nodes, for ever") {
+TEST_CASE("node numbers are stable") {
   auto tree = tree_of({{opaque("1_Pooling/config.json"), opaque("config.json"),
                         named("model.fp16.safetensors", {"enc.0.w", "enc.0.b", "head", "enc.norm"}),
                         named("model.safetensors", {"enc.0.w", "x.y"})}});

@@ -37,7 +37,7 @@ TEST_CASE("each message comes back as it was said, the largest within one frame"
   }
 }
 
-TEST_CASE("what a peer says of its failure is one short line") {
+TEST_CASE("a peer's error message is cut to one short line") {
   const auto failure = back(FailureMessage{1, {Errc::busy, "a\nb\x1b[2J" + std::string(100'000, 'x')}});
   CHECK(failure.error.code == Errc::busy);
   CHECK(failure.error.message.size() == 1024);

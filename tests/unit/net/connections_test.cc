@@ -96,7 +96,7 @@ TEST_CASE("reads of a peer that is gone end as unreachable, and landings become 
   }
 }
 
-TEST_CASE("callers that say nothing keep nobody else from being heard") {
+TEST_CASE("silent connections do not block other callers") {
   for (const char* provider : {"net", "tcp"}) {
     CAPTURE(provider);
     std::atomic<int> came = 0;

@@ -9,7 +9,7 @@
 namespace weft::net {
 namespace {
 
-TEST_CASE("a frame comes back as it was made") {
+TEST_CASE("a frame survives encoding") {
   const auto payload = testing::random_bytes(100, 1);
   const auto frame = make_frame({FrameKind::message, 7, 0x1122334455667788, 42}, payload);
   const auto view = parse_frame(frame);

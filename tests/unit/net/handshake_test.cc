@@ -42,7 +42,7 @@ TEST_CASE("two daemons with one key agree, and know who and where the other is")
   CHECK(agreed->session.open(view_of(*back)).ok());
 }
 
-TEST_CASE("another key is found out by both sides") {
+TEST_CASE("both sides detect another key") {
   const Caller caller(self(some_key(), "node-a", 11));
   const Secret key = some_key();
   const auto answerer = Answerer::answer(self(key, "node-b", 22), view_of(caller.hello()));
@@ -54,7 +54,7 @@ TEST_CASE("another key is found out by both sides") {
   CHECK(answerer->confirmed(view_of(guess)).error().code == Errc::permission);
 }
 
-TEST_CASE("a recorded handshake is worth nothing to who plays it again") {
+TEST_CASE("a replayed handshake gives no session") {
   const Secret key = some_key();
   const Caller caller(self(key, "node-a", 11));
   const auto first = Answerer::answer(self(key, "node-b", 22), view_of(caller.hello()));
@@ -68,7 +68,7 @@ TEST_CASE("a recorded handshake is worth nothing to who plays it again") {
   CHECK(later.welcomed(view_of(first->welcome())).error().code == Errc::permission);
 }
 
-TEST_CASE("what is said cannot be changed on the way") {
+TEST_CASE("a changed byte of a handshake is detected") {
   const Secret key = some_key();
   const Caller caller(self(key, "node-a", 11));
   const std::size_t end = caller.hello().size() - kFrameTagBytes;
@@ -93,7 +93,7 @@ TEST_CASE("what is said cannot be changed on the way") {
   }
 }
 
-TEST_CASE("a hello proves that its maker holds the key, as long as it is what was said") {
+TEST_CASE("a hello proves that its sender holds the key, and any change breaks the proof") {
   const Secret key = some_key();
   const Caller caller(self(key, "node-a", 11));
   CHECK(is_proved(key, view_of(caller.hello())));

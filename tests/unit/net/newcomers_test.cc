@@ -25,7 +25,7 @@ std::size_t admitted(Newcomers& newcomers, std::size_t first, bool proved, Newco
   return count;
 }
 
-TEST_CASE("of those who hold the key so many are answered where nobody was heard, of strangers few") {
+TEST_CASE("newcomers with the key are admitted up to one limit, strangers up to a smaller one") {
   Newcomers newcomers;
   const auto now = Newcomers::Clock::now();
   CHECK(admitted(newcomers, 0, false, now) == limits::kPeerStrangersMax);
@@ -45,7 +45,7 @@ TEST_CASE("one address is one, however often it is named, and none once somebody
   CHECK(newcomers.admit(address(2), true, now));
 }
 
-TEST_CASE("where somebody was heard before is no newcomer, until a thousand others were") {
+TEST_CASE("a known address is no newcomer until it leaves the table") {
   Newcomers newcomers;
   const auto now = Newcomers::Clock::now();
   newcomers.settled(address(1), now);

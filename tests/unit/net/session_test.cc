@@ -31,7 +31,7 @@ std::vector<std::byte> sealed(Session& session, std::string_view text) {
   return *frame;
 }
 
-TEST_CASE("what one side seals the other opens, both ways") {
+TEST_CASE("each side opens the frames that the other sealed") {
   Pair pair = make_pair();
   for (int i = 0; i < 10; ++i) {
     const auto there = sealed(pair.a, "ping");
@@ -42,7 +42,7 @@ TEST_CASE("what one side seals the other opens, both ways") {
   }
 }
 
-TEST_CASE("who sees frames does not see what they say, nor that two say the same") {
+TEST_CASE("frames reveal neither their content nor that two are equal") {
   Pair pair = make_pair();
   const std::string_view text = "the key of a window";
   const auto first = sealed(pair.a, text);

@@ -143,7 +143,7 @@ TEST_CASE("places out of order, empty or beyond any file do not verify") {
     CHECK(!decode_places(std::span(record).first(cut), manifest, "test").ok());
 }
 
-TEST_CASE("what an origin holds can be counted, and one that is not there says so") {
+TEST_CASE("origin_totals() counts the files of an origin, and fails if there is none") {
   const TempDir temp;
   REQUIRE(make_directory(temp / "origin").ok());
   const OriginDir origin = must_open(temp / "origin");

@@ -43,7 +43,7 @@ bool decodes(const Said& said) {
 
 }  // namespace
 
-TEST_CASE("what was said is read as it was written, under a name that all nodes give it") {
+TEST_CASE("an origin record survives encoding, and all nodes give it one name") {
   VersionRow row = version("org/model", 3, 5, {});
   row.message = "text";
   VersionRow elsewhere = row;  // the same version on another node
@@ -96,7 +96,7 @@ TEST_CASE("records that are cut, of impossible names and numbers, or of an unkno
   CHECK(!decode_said(seal_record(RecordKind::said_tag, as_bytes("not a table")), "test").ok());
 }
 
-TEST_CASE("of a tag's records the last counts, whatever clocks say within minutes") {
+TEST_CASE("the last record of a tag counts, even if clocks differ by minutes") {
   CHECK(last({tag(1, 10, 1), tag(2, 20, 2), tag(0, 21, 3)}) == 0);
   CHECK(last({tag(0, 21, 3), tag(2, 20, 2), tag(1, 10, 1)}) == 0);
   CHECK(last({tag(1, kMinute, 1), tag(2, 1, 2)}) == 2);                // the clock of the second node is slow

@@ -171,7 +171,7 @@ TEST_CASE("damaged bytes are named and refused; with leave to lose them what nee
   left.check_sound();
 }
 
-TEST_CASE("what is missing at an origin is named, one line each, before anything is made") {
+TEST_CASE("a restore names each missing file before it creates anything") {
   const Left left;
   const auto snapshot = must(left.node.store->snapshot());
   std::string expected;
@@ -216,7 +216,7 @@ TEST_CASE("what is missing at an origin is named, one line each, before anything
   left.check_sound();
 }
 
-TEST_CASE("what is damaged in one pack of an origin and whole in another is taken from there") {
+TEST_CASE("a restore replaces a damaged blob from another pack of the origin") {
   const Left left;
   const PackToc toc = must(left.origin.toc(left.pack_of_first()));
   const std::string pack = pack_path(left.dir.path(), toc.pack);
@@ -250,7 +250,7 @@ TEST_CASE("what is damaged in one pack of an origin and whole in another is take
   left.check_sound();
 }
 
-TEST_CASE("what is whole in no pack of an origin is lost, however often it is there") {
+TEST_CASE("a blob that is damaged in all packs of an origin is lost") {
   const Left left;
   PackToc twin = left.toc_of_newest();
   std::string bytes = read_text(pack_path(left.dir.path(), twin.pack));
@@ -265,7 +265,7 @@ TEST_CASE("what is whole in no pack of an origin is lost, however often it is th
   left.check_sound();
 }
 
-TEST_CASE("where a table of contents or the places cannot be read, the bytes tell") {
+TEST_CASE("a restore without a table of contents or places scans the packs") {
   for (const bool places : {false, true})
     for (const bool rubbish : {false, true}) {
       const Left left;
@@ -322,7 +322,7 @@ TEST_CASE("a removal that cannot be read removes all the same: no version comes 
   left.check_sound();
 }
 
-TEST_CASE("a removal of nothing that is known, and a record whose name tells nothing, are named") {
+TEST_CASE("a restore names removals of unknown versions and records with invalid names") {
   const Left left;
   std::string name, expected;
   SUBCASE("a removal") {
@@ -335,11 +335,11 @@ TEST_CASE("a removal of nothing that is known, and a record whose name tells not
   }
   SUBCASE("a tag") {
     name = "0000000000000001-0123456789abcdef.tag";
-    expected = "a change of a tag is lost: it may be where it was before";
+    expected = "a change of a tag is lost: the tag may point to an earlier version";
   }
   SUBCASE("no name at all") {
     name = "17";
-    expected = "what it said is lost; if it was a removal, that version is not removed";
+    expected = "its content is lost; if it was a removal, the version is not removed";
   }
   write_file(left.dir / ("journal/" + name), "rubbish");
   const RestoreReport refused = left.restore();
@@ -348,7 +348,7 @@ TEST_CASE("a removal of nothing that is known, and a record whose name tells not
   CHECK(left.restore(true).versions == 3);
 }
 
-TEST_CASE("a number that only a removal names is not given again") {
+TEST_CASE("a number known only from a removal is not used again") {
   const Left left;
   left.say(MirroredRemoval{"a", 9, 1});
   CHECK(!left.restore(true).refused);
@@ -356,7 +356,7 @@ TEST_CASE("a number that only a removal names is not given again") {
   CHECK(must(must(store->snapshot())->model("a")).next_number == 10);
 }
 
-TEST_CASE("an interrupted restore is no store, and goes on where it was") {
+TEST_CASE("an interrupted restore leaves no store, and continues at the next call") {
   const Left left;
   HookProgress progress;
   progress.on_phase = [&](std::string_view phase) { progress.cancel = phase == "copying manifests"; };
@@ -387,7 +387,7 @@ TEST_CASE("a pack that an earlier try has copied in part is copied whole") {
   left.check_sound();
 }
 
-TEST_CASE("where no origin is, or a store is already, nothing is made") {
+TEST_CASE("a restore without an origin, or into a store, creates nothing") {
   const TempDir temp;
   CHECK(restore_store(temp / "none", temp / "store", {}, no_progress()).error().code == Errc::not_found);
   CHECK(restore_store(temp.path(), temp / "store", {}, no_progress()).error().code == Errc::not_found);

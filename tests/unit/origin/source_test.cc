@@ -87,7 +87,7 @@ TEST_CASE("large reads bring the bytes that lie there, wherever they begin and e
   CHECK(test.cached() == 0);
 }
 
-TEST_CASE("what the page cache has is read from there") {
+TEST_CASE("bytes in the page cache are read from there") {
   const LargeFile test;
   std::vector<std::byte> all(test.size());
   REQUIRE(read_exact(test.pack.get(), 0, all, "pack").ok());
@@ -104,7 +104,7 @@ TEST_CASE("a pack that was cut short at the origin is told, also by a large read
   CHECK(got.error().code == Errc::corrupt);
 }
 
-TEST_CASE("what was repaired at the origin by another file is read, where the one of before had been open") {
+TEST_CASE("a read uses a replaced origin file after the open one turned out damaged") {
   const LargeFile test;
   const std::string file = test.pack_file();
   const std::string whole = read_text(file);

@@ -59,7 +59,7 @@ struct Staged {
 
 }  // namespace
 
-TEST_CASE("a version that was taken to the origin can be read from there alone") {
+TEST_CASE("a staged version can be read from the origin alone") {
   Staged test;
   const VersionRow row = test.publish(1, "model");
   CHECK(test.stage(row) > 0);
@@ -95,7 +95,7 @@ TEST_CASE("two nodes may take equal content there, each its own way") {
   one.check_whole(theirs);
 }
 
-TEST_CASE("a version that was interrupted on its way is not there, and comes whole the next time") {
+TEST_CASE("an interrupted staging leaves no version, and the next one completes it") {
   Staged test;
   const VersionRow row = test.publish(1, "model");
   HookProgress cancelled;

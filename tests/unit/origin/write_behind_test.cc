@@ -110,7 +110,7 @@ TEST_CASE("versions, tags and removals of all nodes go to the origin's journal, 
   CHECK(told.records().size() == 6);
 }
 
-TEST_CASE("after a restart only what is new goes there, and to an origin that is taken for a new one everything") {
+TEST_CASE("after a restart only new changes are written; a new origin receives everything") {
   Told told;
   told.hear({heard("a", 1), heard("a", 2)}, 3);
   CHECK(told.tell() == 2);
@@ -128,7 +128,7 @@ TEST_CASE("after a restart only what is new goes there, and to an origin that is
   CHECK(behind.status().records_written == 3);
 }
 
-TEST_CASE("where the origin was that is known, none and another are refused, and nothing is put there") {
+TEST_CASE("a missing or another origin at the known path is refused, and nothing is written there") {
   Told told;
   told.hear({heard("a", 1)}, 2);
   CHECK(told.tell() == 1);
@@ -152,7 +152,7 @@ TEST_CASE("where the origin was that is known, none and another are refused, and
   CHECK(told.records().size() == 2);
 }
 
-TEST_CASE("the origin of another cluster is refused by name, until it is taken over") {
+TEST_CASE("the origin of another cluster is refused by name until take_new_origin()") {
   Told told;
   told.hear({heard("a", 1), heard("a", 2)}, 3);
   OriginDir theirs = must(OriginDir::open(told.origin, "another cluster"));
@@ -193,7 +193,7 @@ TEST_CASE("a store that published before it had an origin makes one") {
   CHECK(must(told.store->origin()) == must(OriginDir::open_existing(told.origin)).uuid());
 }
 
-TEST_CASE("another origin is not taken once who asked for it has gone") {
+TEST_CASE("a cancelled take_new_origin() has no effect") {
   Told told;
   told.hear({heard("a", 1)}, 2);
   CHECK(told.tell() == 1);
@@ -252,7 +252,7 @@ TEST_CASE("versions that cannot get there keep no others waiting, whether somebo
   CHECK(told.unsaved().size() == 70);
 }
 
-TEST_CASE("what another node has said already is left as it is") {
+TEST_CASE("records that another node has written are not written again") {
   Told one;
   Told two;
   for (const Told* node : {&one, &two})
@@ -263,7 +263,7 @@ TEST_CASE("what another node has said already is left as it is") {
   CHECK(one.records().size() == 3);
 }
 
-TEST_CASE("an index that is made anew says it all again, and changes nothing by it") {
+TEST_CASE("after a rebuild all records are written again, without a change at the origin") {
   Told told;
   told.hear({heard("a", 1), MirroredTag{"a", "t", 1, 9, 2}}, 3);
   CHECK(told.tell() == 2);

@@ -44,7 +44,7 @@ struct World {
 
 }  // namespace
 
-TEST_CASE("what of a path is followed is the caller's choice, and never leads out") {
+TEST_CASE("the caller chooses which links of a path are followed, and none leads outside") {
   World w;
   fs::create_symlink("sub/file", w.dir / "in/name");
   fs::create_symlink("../outside/secret", w.dir / "in/out");
@@ -96,7 +96,7 @@ TEST_CASE("only regular files are opened, and others are left as they are") {
   CHECK(read_text(w.dir / "in/sub/file").empty());
 }
 
-TEST_CASE("a directory that was swapped for a link is still the one that was opened") {
+TEST_CASE("an open directory stays the same if its name is replaced by a link") {
   World w;
   auto sub = w.in.directory("sub");
   REQUIRE(sub.ok());
@@ -179,7 +179,7 @@ TEST_CASE("files below a directory are made, renamed, linked and removed") {
   CHECK(w.in.list().value().empty());
 }
 
-TEST_CASE("a link is removed, and what it leads to stays") {
+TEST_CASE("remove_tree() removes a link and keeps its target") {
   World w;
   fs::create_directory_symlink(w.dir / "outside", w.dir / "in/sub/way");
   CHECK(w.in.remove_tree("sub").ok());
@@ -203,7 +203,7 @@ TEST_CASE("a truncating open of a link or of another owner's file changes nothin
   CHECK(read_text(w.dir / "outside/secret") == "root's");
 }
 
-TEST_CASE("what root makes below the directory of another user is that user's") {
+TEST_CASE("files that root makes below another user's directory belong to that user") {
   if (::geteuid() != 0) return;
   World w;
   REQUIRE(::chown((w.dir / "in").c_str(), 65534, 65533) == 0);

@@ -57,7 +57,7 @@ TEST_CASE("blocks are read up to the end of the file, and leave no pages behind"
   CHECK(*cached_pages(fd.get(), 0, kSize) == 0);
 }
 
-TEST_CASE("what cannot be read past the page cache is nothing, and no error") {
+TEST_CASE("read_direct() returns nothing, without an error, if O_DIRECT is impossible") {
   TempDir dir;
   auto opened = open_file(dir / "only-written", O_WRONLY | O_CREAT);
   REQUIRE(opened.ok());

@@ -35,7 +35,7 @@ TEST_CASE("locks of bytes exclude the same bytes of another description alone") 
   CHECK(lock_bytes(writer.get(), LockKind::exclusive, kAll, "f").ok());
 }
 
-TEST_CASE("who looks for a lock takes none") {
+TEST_CASE("is_excluded() takes no lock") {
   TempDir dir;
   write_file(dir / "f", "");
   Fd a = open_file(dir / "f", O_RDONLY).value();

@@ -21,7 +21,7 @@ TEST_CASE("a file is mapped once, and has its bytes") {
   CHECK(make_present(map.bytes() + 3, 7));
 }
 
-TEST_CASE("what cannot be mapped is nothing") {
+TEST_CASE("a failed mapping is null") {
   const TempDir dir;
   write_file(dir / "file", "");
   const Fd fd = must(open_file(dir / "file", O_RDONLY));

@@ -51,7 +51,7 @@ TEST_CASE("only whole blocks of zeros, many in a row, are left out") {
   CHECK(data_runs(0, random_bytes(500'000, 1)).size() == 1);
 }
 
-TEST_CASE("what was written reads as it was given, also over what was there before") {
+TEST_CASE("writes with holes read back equal, also over older bytes") {
   const std::uint64_t seed = test_seed();
   CAPTURE(seed);
   std::mt19937_64 random(seed);

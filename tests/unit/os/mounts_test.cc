@@ -41,7 +41,7 @@ TEST_CASE("the users of a mount are named in one line") {
   CHECK(describe_users(std::vector<MountUser>(7, {1, "a"})).ends_with("a (pid 1) and 2 more"));
 }
 
-TEST_CASE("what a status says of a mount's processes") {
+TEST_CASE("mount_processes() reads the process ids of a mount's status") {
   const auto processes = mount_processes(kStatus);
   REQUIRE(processes.ok());
   CHECK(processes->server_pid == 7);

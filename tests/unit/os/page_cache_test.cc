@@ -38,7 +38,7 @@ bool comes_in(int fd, std::uint64_t offset, std::uint64_t length) {
 
 }  // namespace
 
-TEST_CASE("what is brought in is what was asked for, and nothing beside it") {
+TEST_CASE("bring_in() reads the requested range and nothing else") {
   TempDir dir;
   const Fd fd = cold_file(dir, kSize);
   if (!fd.valid()) {
@@ -67,7 +67,7 @@ TEST_CASE("what is brought in is what was asked for, and nothing beside it") {
   CHECK(comes_in(fd.get(), 6 * kMiB, kSize - 6 * kMiB));
 }
 
-TEST_CASE("what is forgotten leaves the page cache, and nothing beside it") {
+TEST_CASE("forget_pages() drops the requested range and nothing else") {
   TempDir dir;
   const Fd fd = cold_file(dir, kSize);
   if (!fd.valid()) {

@@ -26,7 +26,7 @@ TEST_CASE("a lease ends when somebody opens the file for writing") {
   CHECK_FALSE(lease->holds());
 }
 
-TEST_CASE("there is no lease of a file that somebody writes") {
+TEST_CASE("a file with a writer has no lease") {
   const TempDir dir;
   write_file(dir / "x", "x");
   const Fd fd = must(open_file(dir / "x", O_RDONLY));

@@ -17,14 +17,14 @@ TEST_CASE("a file is read as far as it is wanted") {
   CHECK(read_file_within(dir / "file", 5000, milliseconds(60'000)).value() == text.substr(0, 5000));
 }
 
-TEST_CASE("a file that is not there is an error") {
+TEST_CASE("a missing file is an error") {
   TempDir dir;
   auto text = read_file_within(dir / "none", 10, milliseconds(60'000));
   REQUIRE_FALSE(text.ok());
   CHECK(text.error().code == Errc::io);
 }
 
-TEST_CASE("a file that never answers is given up") {
+TEST_CASE("a read of a hanging file ends after its limit") {
   TempDir dir;
   REQUIRE(::mkfifo((dir / "fifo").c_str(), 0600) == 0);  // no process ever writes to it
   auto text = read_file_within(dir / "fifo", 10, milliseconds(20));

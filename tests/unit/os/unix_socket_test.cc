@@ -33,7 +33,7 @@ TEST_CASE("a path longer than an address of a socket can be listened at and conn
   CHECK(peer->gid == ::getegid());
 }
 
-TEST_CASE("a socket that nobody listens at any more is told from one that never was, and its place is taken") {
+TEST_CASE("a socket without a listener is Errc::unreachable, and a new listener replaces it") {
   const testing::TempDir dir;
   const std::string path = dir / "s.sock";
   { REQUIRE(listen_unix(path, 0600).ok()); }
@@ -69,7 +69,7 @@ TEST_CASE("descriptors arrive with the bytes they were sent with") {
   CHECK(testing::as_text(content) == "hello");
 }
 
-TEST_CASE("an end that is gone and one that has nothing yet are told apart") {
+TEST_CASE("a closed peer and an empty socket are distinguished") {
   auto pair = unix_pair();
   std::array<std::byte, 4> bytes{};
   CHECK(receive_some(pair->first.get(), bytes)->later);

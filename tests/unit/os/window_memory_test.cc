@@ -55,7 +55,7 @@ TEST_CASE("a window of a file that has less is an error, not a window whose read
   CHECK(owner.use_count() == 1);
 }
 
-TEST_CASE("what is withdrawn is let go, and its addresses hold zeros and nothing new") {
+TEST_CASE("a withdrawn window releases its memory, and its addresses read as zeros") {
   const std::string zeros(16, '\0');
   auto owner = std::make_shared<int>(1);
   const testing::TempDir directory;
@@ -75,7 +75,7 @@ TEST_CASE("what is withdrawn is let go, and its addresses hold zeros and nothing
   }
 }
 
-TEST_CASE("copies take no more memory than there is for them, and give it back") {
+TEST_CASE("copies for windows stay within their memory bound") {
   constexpr std::size_t kEach = 32U << 20U;
   const std::vector<std::byte> bytes(kEach);
   for (int round = 0; round < 2; ++round) {

@@ -33,7 +33,7 @@ std::vector<T> every(std::size_t step, const std::vector<T>& all, bool chosen) {
 
 }  // namespace
 
-TEST_CASE("a pack that nobody needs goes") {
+TEST_CASE("gc deletes a pack without live blobs") {
   PackStore store;
   auto ids = store.publish(tensors(5, 500 * kKiB, 1));
   CHECK(store.gc().blobs_freed == 0);
@@ -201,7 +201,7 @@ TEST_CASE("a pack with few dead blobs waits, is told of, and is rewritten on dem
   CHECK(store.fsck().clean());
 }
 
-TEST_CASE("what is open or mapped keeps every byte, whatever gc does with the pack") {
+TEST_CASE("open and mapped packs keep their bytes during gc") {
   PackStore store;
   const auto parts = tensors(8, 300 * kKiB, 1);
   const auto ids = store.publish(parts);
@@ -242,7 +242,7 @@ TEST_CASE("a pack that is being filled, or that a publish relies on, is left alo
   CHECK(store.gc().packs_deleted == 1);
 }
 
-TEST_CASE("a pack stays when a dead blob of it is taken up while it is copied") {
+TEST_CASE("gc keeps a pack if a dead blob of it is used again during the copy") {
   PackStore store;
   const auto parts = tensors(6, 600 * kKiB, 1);
   const auto ids = store.publish(parts);
@@ -273,7 +273,7 @@ TEST_CASE("a gc that died before it unlinked the old pack is made good by the ne
   CHECK(store.holds({ids[3], ids[4], ids[5]}, {parts[3], parts[4], parts[5]}));
 }
 
-TEST_CASE("what a removed version needs is kept until it is reaped") {
+TEST_CASE("gc keeps the blobs of a removed version until it is reaped") {
   PackStore store;
   const auto parts = tensors(4, 600 * kKiB, 1);
   const auto ids = store.publish(parts);
@@ -299,7 +299,7 @@ TEST_CASE("packs that an import placed without a publish are garbage") {
   CHECK(store.pack_files().empty());
 }
 
-TEST_CASE("temporaries of the dead go, those of the living stay") {
+TEST_CASE("gc removes temporary files of dead processes only") {
   PackStore store;
   auto import = store.begin();
   must(store.add(*import, tensors(3, kMiB, 1)));

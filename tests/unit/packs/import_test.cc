@@ -70,7 +70,7 @@ TEST_CASE("a new file becomes a pack that equals it") {
   CHECK(store.fsck().clean());
 }
 
-TEST_CASE("what is known is not stored again") {
+TEST_CASE("known content is not stored again") {
   PackStore store;
   auto parts = model(1);
   auto first = store.publish(parts);
@@ -101,7 +101,7 @@ TEST_CASE("a derived file adds its new bytes and no more blocks than they need")
   CHECK(store.fsck().clean());
 }
 
-TEST_CASE("a file with a little that is known is stored whole all the same") {
+TEST_CASE("a file with little known content is stored whole") {
   PackStore store;
   Bytes little = part(20 * kKiB, 5);
   store.publish({little});
@@ -266,10 +266,10 @@ TEST_CASE("a hint that is missing or wrong changes nothing but the way") {
   SUBCASE("it leads to other content") {
     store.index.hint(large.size(), hint, ids[1]);
   }
-  SUBCASE("it leads to content that is not there") {
+  SUBCASE("the hint names content that the store lacks") {
     store.index.hint(large.size(), hint, {large.size(), {}});
   }
-  SUBCASE("it is not there") {
+  SUBCASE("the hint names a blob that the store lacks") {
     store.index.hint(large.size(), hint, {1, {}});
   }
   const std::uint64_t before = store.disk_bytes();
@@ -284,7 +284,7 @@ TEST_CASE("a hint that is missing or wrong changes nothing but the way") {
   CHECK(store.fsck().clean());
 }
 
-TEST_CASE("content whose stored bytes are damaged is stored anew") {
+TEST_CASE("damaged content is stored again") {
   const std::vector<Bytes> parts = model(1);
   const std::vector<Range> ranges = ranges_of(parts);
   for (std::size_t hurt : {std::size_t{1}, std::size_t{2}, std::size_t{3}, std::size_t{6}})
@@ -311,7 +311,7 @@ TEST_CASE("content whose stored bytes are damaged is stored anew") {
       }
 }
 
-TEST_CASE("content is stored anew when its pack is short or lost") {
+TEST_CASE("content of a truncated or lost pack is stored again") {
   PackStore store;
   auto parts = model(1);
   auto ids = store.publish(parts);
@@ -437,7 +437,7 @@ TEST_CASE("progress counts each byte of the source once") {
   CHECK(count.done == join(parts).size());
 }
 
-TEST_CASE("what an import relies on is locked until the import goes") {
+TEST_CASE("packs that an import shares stay until the import ends") {
   PackStore store;
   auto parts = model(1);
   auto ids = store.publish(parts);

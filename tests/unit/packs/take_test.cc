@@ -41,7 +41,7 @@ TEST_CASE("a file of which nothing is known becomes the pack") {
   CHECK(must(stat_file(pack_path(store.path, packs[0]))).st_ino == must(stat_fd(fd.get(), "given")).st_ino);
 }
 
-TEST_CASE("of a file that is known in part only the rest is stored, and it stays as it is") {
+TEST_CASE("a given file with known content is copied in part and left unchanged") {
   PackStore store;
   auto parts = model();
   store.publish(parts);
@@ -71,7 +71,7 @@ TEST_CASE("an import that fails gives the file back") {
   CHECK(store.temporaries().empty());
 }
 
-TEST_CASE("a file that somebody can write to, or that has another name, is copied") {
+TEST_CASE("a given file with a writer or a second name is copied") {
   PackStore store;
   const auto parts = model();
   const Fd fd = store.source(join(parts));

@@ -31,7 +31,7 @@ bool same(const PackToc& a, const PackToc& b) {
 
 }  // namespace
 
-TEST_CASE("a .toc comes back as it was written") {
+TEST_CASE("a .toc survives encoding") {
   PackToc toc = sample();
   CHECK(same(must(decode_toc(encode_toc(toc), "x.toc")), toc));
 }

@@ -148,7 +148,7 @@ std::vector<std::byte> joined(const PeerReply& reply) {
 
 }  // namespace
 
-TEST_CASE("bytes are given in the head when they are few, else in a window") {
+TEST_CASE("few bytes are sent in the head, more in a window") {
   for (const std::size_t size : {std::size_t{500}, 3 * kDigestChunk + 7}) {
     Answering node(size);
     const auto reply = node.ask(AskBytes{{{node.blob.id, 0, chunk_count(size)}}});
@@ -172,13 +172,13 @@ TEST_CASE("an answer begins behind the bytes that the asker has, and names for t
     }
 }
 
-TEST_CASE("a file that is shorter than it should be fails the one who asked") {
+TEST_CASE("a request for bytes of a truncated pack fails") {
   Answering node(3 * kDigestChunk);
   REQUIRE(::truncate(node.blob.store.pack_path(1).c_str(), kDigestChunk) == 0);
   CHECK(!node.ask(AskBytes{{{node.blob.id, 0, 3}}}).ok());
 }
 
-TEST_CASE("what is not here is said to be not here") {
+TEST_CASE("a request for absent content fails with Errc::not_found") {
   Answering node(500);
   ContentId other = node.blob.id;
   other.root.bytes[0] ^= 1;
@@ -203,7 +203,7 @@ TEST_CASE("chunks with a base that is here come coded, in the head or in one win
   }
 }
 
-TEST_CASE("chunks come plain if their base is not here or if most of them changed") {
+TEST_CASE("chunks are sent plain if the base is absent or most elements changed") {
   for (const std::size_t size : {std::size_t{5000}, std::size_t{3 * kDigestChunk}}) {
     Coding node(size, 2);
     const AskBytes unlike = node.ask(node.blobs.base.id.root);
@@ -258,7 +258,7 @@ TEST_CASE("digests of chunks are those of the run") {
   CHECK(decode_digests(reply->head).value() == std::vector<Digest>(all.begin() + 1, all.end()));
 }
 
-TEST_CASE("who can take others first is not given what another node was just given, while there is much to give") {
+TEST_CASE("a yielding requester is refused chunks that another node received a moment ago") {
   Answering node(3 * kDigestChunk);
   std::vector<PeerReply> given;
   const auto ask = [&](std::string_view who, std::uint64_t first, std::uint64_t count, bool yields) {
@@ -277,7 +277,7 @@ TEST_CASE("who can take others first is not given what another node was just giv
   CHECK_FALSE(ask("one", 2, 1, true));
 }
 
-TEST_CASE("who can wait is given nothing while enough others are, and what it is refused counts as not given") {
+TEST_CASE("a waiting requester is refused while all upload slots are in use, and its chunks count as not sent") {
   Answering node(3 * kDigestChunk);
   const auto ask = [&](std::string_view who, std::uint64_t first, bool yields, bool waits) {
     return node.answers.answer(who, encode_request(AskBytes{{{node.blob.id, first, 1}}, yields, waits}));
@@ -298,7 +298,7 @@ TEST_CASE("who can wait is given nothing while enough others are, and what it is
   CHECK(ask("two", 2, true, false).ok());
 }
 
-TEST_CASE("who announces and asks hears in answer who has it") {
+TEST_CASE("the answer to an announcement with a question lists the holders") {
   Answering node(500);
   const Digest manifest = sha256(node.blob.bytes());
   const auto reply = node.ask(Announce{{{manifest, "", 1, {1}, true}}, true});
@@ -306,7 +306,7 @@ TEST_CASE("who announces and asks hears in answer who has it") {
   CHECK(decode_holders(reply->head).value() == std::vector<HadChunks>{{manifest, "asker", 1, {1}, true}});
 }
 
-TEST_CASE("what a node announces is told to those who ask who has it") {
+TEST_CASE("a directory node returns announced holders") {
   Answering node(500);
   const Digest manifest = sha256(node.blob.bytes());
   REQUIRE(node.ask(Announce{{{manifest, "", 0, {}}}}).ok());

@@ -40,7 +40,7 @@ TEST_CASE("each distinct blob's chunks have numbers of their own, in the order o
   CHECK(!map.number_of(blob(4, 100)));
 }
 
-TEST_CASE("what is told of a set is what is in it") {
+TEST_CASE("ChunkSet::told() encodes exactly the chunks of the set") {
   const ChunkMap map(two_files(3 * kDigestChunk + 1));
   ChunkSet set(map);
   CHECK(set.none());
@@ -72,7 +72,7 @@ TEST_CASE("a large manifest's bits fit, and say less rather than too much") {
   CHECK(!map.has(had, {blob(1, large), 4, 2}));
 }
 
-TEST_CASE("bits that are none of this manifest's say nothing") {
+TEST_CASE("bits of another manifest's layout are ignored") {
   const ChunkMap map(two_files(3 * kDigestChunk));
   const ChunkRun run{blob(3, 2 * kDigestChunk), 0, 2};
   CHECK(!map.has({{}, "", 2, {255, 255}}, run));

@@ -19,7 +19,7 @@ Digest manifest(std::uint64_t name) {
 
 }  // namespace
 
-TEST_CASE("a directory tells what was announced, until it is old") {
+TEST_CASE("a directory returns announcements until they expire") {
   PeerDirectory directory;
   const auto begin = Clock::now();
   directory.put("one", {manifest(1), "", 1, {3}}, begin);
@@ -33,7 +33,7 @@ TEST_CASE("a directory tells what was announced, until it is old") {
   CHECK(directory.find(manifest(1), begin + 2 * PeerDirectory::kKept).empty());
 }
 
-TEST_CASE("who fetches something is said to for a moment, unless it says so again") {
+TEST_CASE("the flag `moving` of an announcement expires unless it is repeated") {
   PeerDirectory directory;
   const auto begin = Clock::now();
   directory.put("one", {manifest(1), "", 1, {3}, true}, begin);

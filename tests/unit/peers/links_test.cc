@@ -29,7 +29,7 @@ PeerLinks links(const TimeSource& time = steady_time()) {
 
 }  // namespace
 
-TEST_CASE("little is asked of a peer before its rate is known, then a part of a second's worth") {
+TEST_CASE("requests to a peer are small until its rate is known, then a part of a second's bytes") {
   PeerLinks of = links();
   const auto first = of.take(kA, {});
   REQUIRE(first);
@@ -41,7 +41,7 @@ TEST_CASE("little is asked of a peer before its rate is known, then a part of a 
   CHECK(second->bytes_max < 32U << 20U);
 }
 
-TEST_CASE("differences are asked of who is slower than coding them, and of nobody who coded wrongly") {
+TEST_CASE("differences are requested from peers slower than the coding, and not from peers that coded wrongly") {
   for (const bool is_hardware : {false, true}) {
     PeerLinks of([] { return kMembers; }, steady_time(), [is_hardware](std::string_view) { return !is_hardware; });
     const auto effort = [&of] {
@@ -78,7 +78,7 @@ TEST_CASE("a peer has few reads at a time, and answers questions besides") {
   CHECK(of.take(kA, {}));
 }
 
-TEST_CASE("a fast peer is asked for more than is read of it at a time") {
+TEST_CASE("a fast peer gets more requests than it sends at one time") {
   PeerLinks of = links();
   const auto first = of.take(kA, {});
   REQUIRE(first);
@@ -107,7 +107,7 @@ TEST_CASE("a fast peer is asked for more than is read of it at a time") {
   fourth.join();
 }
 
-TEST_CASE("a peer is fast by what it gives now") {
+TEST_CASE("a peer's speed is that of its latest reads") {
   PeerLinks of = links();
   for (int i = 0; i < 20; ++i) {
     const auto one = of.take(kA, {});
@@ -119,7 +119,7 @@ TEST_CASE("a peer is fast by what it gives now") {
   CHECK(asked == 3);
 }
 
-TEST_CASE("who is silent rests, and is asked only where nobody else is there") {
+TEST_CASE("a silent peer is used only if there is no other") {
   PeerLinks of = links();
   const auto asked = of.take(kA, {});
   REQUIRE(asked);
@@ -131,7 +131,7 @@ TEST_CASE("who is silent rests, and is asked only where nobody else is there") {
   CHECK(of.take(kBoth, std::span(&other, 1))->node == "a");
 }
 
-TEST_CASE("who gives to one read is not silent to another") {
+TEST_CASE("a peer that sends to one read is not silent for another") {
   PeerLinks of = links();
   const auto begin = Clock::now();
   const auto slow = of.take(kA, {});
@@ -143,7 +143,7 @@ TEST_CASE("who gives to one read is not silent to another") {
   CHECK(of.readiness(kA) == Readiness::ready);
 }
 
-TEST_CASE("who has too much to do may be waited for, and later only while it gives") {
+TEST_CASE("a busy peer is waited for only while it sends bytes") {
   PeerLinks of = links();
   const auto begin = Clock::now();
   const auto asked = of.take(kA, {});
@@ -156,7 +156,7 @@ TEST_CASE("who has too much to do may be waited for, and later only while it giv
   of.done(asked->number, 0, milliseconds(1), nullptr);
 }
 
-TEST_CASE("who everybody asks is left to others while somebody else has it") {
+TEST_CASE("a contended peer is avoided while another peer has the chunk") {
   PeerLinks of = links();
   const std::vector<PeerCandidate> contended = {{"b", PeerCandidate::Kind::contended_first}};
   const std::vector<PeerCandidate> either = {{"a", PeerCandidate::Kind::part},
@@ -173,7 +173,7 @@ TEST_CASE("who everybody asks is left to others while somebody else has it") {
   CHECK(first->node == "b");
 }
 
-TEST_CASE("who gives to enough others is busy for a moment, and may refuse no more when it does so for long") {
+TEST_CASE("a full peer is busy for a moment; after repeated refusals it may not refuse") {
   const ManualTime time;
   PeerLinks of = links(time);
   const auto asked = of.take(kA, {});
@@ -197,7 +197,7 @@ TEST_CASE("who gives to enough others is busy for a moment, and may refuse no mo
   CHECK_FALSE(waits);
 }
 
-TEST_CASE("of peers that are about as fast each is asked") {
+TEST_CASE("peers of similar speed are all asked") {
   PeerLinks of = links();
   std::set<std::string> asked;
   for (const std::uint64_t bytes : {10U << 20U, 20U << 20U}) {
@@ -212,7 +212,7 @@ TEST_CASE("of peers that are about as fast each is asked") {
   CHECK(asked.size() == 2);
 }
 
-TEST_CASE("who everybody asks is asked all the same where others are very slow") {
+TEST_CASE("a contended peer is used if the others are very slow") {
   PeerLinks of = links();
   const std::vector<PeerCandidate> either = {{"a", PeerCandidate::Kind::part},
                                              {"b", PeerCandidate::Kind::contended_first}};
@@ -220,7 +220,7 @@ TEST_CASE("who everybody asks is asked all the same where others are very slow")
   CHECK(of.take(either, {})->node == "b");
 }
 
-TEST_CASE("who does not have something does not rest for it") {
+TEST_CASE("a peer that lacks bytes is not penalised") {
   PeerLinks of = links();
   const Error lacks{Errc::not_found, "not here"};
   const auto asked = of.take(kA, {});

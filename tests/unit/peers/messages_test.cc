@@ -27,7 +27,7 @@ bool same(const ChunkRun& a, const ChunkRun& b) {
 
 }  // namespace
 
-TEST_CASE("a request is what it was") {
+TEST_CASE("a request survives encoding") {
   const auto manifest = decode_request(encode_request(AskManifest{digest_of(1), 17}));
   REQUIRE(manifest.ok());
   CHECK(std::get<AskManifest>(*manifest).digest == digest_of(1));
@@ -61,7 +61,7 @@ TEST_CASE("a request is what it was") {
   CHECK(said.asks);
 }
 
-TEST_CASE("holders and digests are what they were") {
+TEST_CASE("holders and digests survive encoding") {
   const std::vector<HadChunks> had{{digest_of(3), "one", 0, {}}, {digest_of(3), "two", 1, {170}}};
   CHECK(decode_holders(encode_holders(had)).value() == had);
   const std::vector<Digest> digests{digest_of(1), digest_of(2)};
@@ -85,7 +85,7 @@ TEST_CASE("the largest request fits into one message") {
   CHECK(encode_request(whole).size() <= kRequestBytesMax);
 }
 
-TEST_CASE("what no request may say is refused") {
+TEST_CASE("requests beyond the limits are refused") {
   const auto refused = [](const PeerRequest& request) {
     const auto decoded = decode_request(encode_request(request));
     return !decoded.ok() && decoded.error().code == Errc::invalid;
@@ -134,7 +134,7 @@ TEST_CASE("what no request may say is refused") {
   CHECK(!decode_request(std::vector<std::byte>(64)).ok());
 }
 
-TEST_CASE("a table of given bytes says no more than the chunks have, and coded only where there is a base") {
+TEST_CASE("sizes of sent chunks are bounded by the chunk, and coded chunks need a base") {
   const AskBytes ask{{run_of(100, 0, 1), run_of(2 * kDigestChunk + 1, 1, 2)},
                      false,
                      false,
@@ -164,7 +164,7 @@ TEST_CASE("a message that is cut short or changed is refused or another message"
   }
 }
 
-TEST_CASE("runs that do not lie where numbers may be read are refused") {
+TEST_CASE("misaligned runs are refused") {
   // The input misaligned_runs of peers_fuzz.
   alignas(16) constexpr std::uint8_t kBytes[] = {
       16, 0, 0, 0, 0, 0, 0, 0, 8, 0, 14, 0,  7, 0, 8, 0, 8, 0, 0, 0,   0, 0, 0, 3, 12, 0, 0, 0, 0, 0, 6, 0, 8,

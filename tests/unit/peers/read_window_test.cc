@@ -160,7 +160,7 @@ TEST_CASE("a burst that a buffer on the way takes at once does not open the wind
   CHECK(link.use() > 0.8);
 }
 
-TEST_CASE("after a pause a peer is read from as at first") {
+TEST_CASE("after a pause the window of a peer starts again") {
   ReadWindow window;
   Deadline now = Deadline(std::chrono::hours(1));
   for (int i = 0; i < 200; ++i) {

@@ -93,7 +93,7 @@ Errc code_of(const Status& status) {
 
 }  // namespace
 
-TEST_CASE("a search asks one known peer after the other, and nobody else once one gives") {
+TEST_CASE("a search asks known peers in turn and ends at the first that sends") {
   for (const Wanted wanted : {Wanted::manifest, Wanted::digests, Wanted::bytes}) {
     World it;
     it.have({"b"});
@@ -103,7 +103,7 @@ TEST_CASE("a search asks one known peer after the other, and nobody else once on
   }
 }
 
-TEST_CASE("what the publisher of a new version lacks is not found, whatever other peers say") {
+TEST_CASE("bytes that the publisher of a new version lacks are Errc::not_found, even if other peers fail") {
   for (const bool young : {false, true})
     for (int round = 0; round < 20; ++round) {  // known peers are asked in random order
       const bool known = round > 0;
@@ -159,8 +159,7 @@ TEST_CASE("bytes that come put the deadline off") {
   CHECK(search.run(&it.run, it.attempt()).ok());  // enough time is left for it
 }
 
-TEST_CASE(
-    "where no known peer has it, directories are asked, then every node, and one that gives is known from then on") {
+TEST_CASE("without a known holder, directories and then all nodes are asked; a sender is remembered") {
   World it;
   it.does["d"] = gives;
   CHECK(it.search().ok());
@@ -174,7 +173,7 @@ TEST_CASE(
   CHECK(it.asked == "d");
 }
 
-TEST_CASE("what no node has is not found, and costs each node one question") {
+TEST_CASE("bytes that no node has are Errc::not_found after one question to each node") {
   for (const Wanted wanted : {Wanted::manifest, Wanted::digests, Wanted::bytes}) {
     World it;
     CHECK(code_of(it.search(wanted)) == Errc::not_found);
@@ -184,7 +183,7 @@ TEST_CASE("what no node has is not found, and costs each node one question") {
   }
 }
 
-TEST_CASE("a peer that failed is asked again when all others have been, and its failure is what is said") {
+TEST_CASE("a failed peer is asked again last, and its error is reported") {
   for (const Wanted wanted : {Wanted::manifest, Wanted::digests, Wanted::bytes}) {
     World it;
     int times = 0;
@@ -198,7 +197,7 @@ TEST_CASE("a peer that failed is asked again when all others have been, and its 
   }
 }
 
-TEST_CASE("that other peers have nothing does not hide why one that has it failed") {
+TEST_CASE("the error of a failed holder is reported, not that other peers lack the bytes") {
   World it;
   it.does["a"] = fails;
   for (const std::string node : {"b", "c", "d"})
@@ -234,7 +233,7 @@ TEST_CASE("a peer that cannot be reached is tried until the deadline, and gives 
   CHECK(it.time.now() - begin == kPatience);
 }
 
-TEST_CASE("a busy peer is asked again for as long as it says so") {
+TEST_CASE("a busy peer is asked again while it answers that it is busy") {
   World it;
   it.does["a"] = [&it](PeerSearch::Try& /*one*/) -> Status {
     if (it.passed() < 3 * kPatience) return Error{Errc::busy, "too many calls"};
@@ -245,14 +244,14 @@ TEST_CASE("a busy peer is asked again for as long as it says so") {
   CHECK(it.asked.find_first_not_of('a') == std::string::npos);
 }
 
-TEST_CASE("a read that nobody wants any more ends at once") {
+TEST_CASE("a cancelled read ends at once") {
   World it;
   it.does["a"] = [](PeerSearch::Try& /*one*/) { return Status(Error{Errc::cancelled, "no longer wanted"}); };
   CHECK(code_of(it.search()) == Errc::cancelled);
   CHECK(it.asked == "a");
 }
 
-TEST_CASE("a peer that is busy with other reads is waited for while it gives to them") {
+TEST_CASE("a search waits for a peer that is sending to other reads") {
   World it;
   const auto known = it.view.candidates(it.row.manifest, &it.run);
   std::vector<PeerLinks::Choice> reads;
@@ -292,7 +291,7 @@ TEST_CASE("a peer may refuse once, before anything has come") {
   }
 }
 
-TEST_CASE("a peer that was silent is asked before nodes of which nothing is known") {
+TEST_CASE("a silent holder is asked before unknown nodes") {
   World it;
   it.have({"b"});
   const auto first = it.links.take(std::vector<PeerCandidate>{{"b", PeerCandidate::Kind::whole}}, {});

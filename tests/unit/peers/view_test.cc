@@ -41,7 +41,7 @@ struct Viewed {
 
 }  // namespace
 
-TEST_CASE("who published a version has it, where nobody says more") {
+TEST_CASE("the publisher is the holder of a version without announcements") {
   Viewed it;
   CHECK(it.of({it.large, 0, 4}) == std::vector<std::pair<std::string, Kind>>{{"publisher", Kind::first}});
   const auto of_manifest = it.view.candidates(it.row.manifest, nullptr);
@@ -50,7 +50,7 @@ TEST_CASE("who published a version has it, where nobody says more") {
   CHECK(it.view.candidates(sha256({}), nullptr).empty());
 }
 
-TEST_CASE("who has a part is asked for that part, this node never") {
+TEST_CASE("a partial holder is a candidate for its part, and this node never is") {
   Viewed it;
   it.view.heard(it.row.manifest, {{it.row.manifest, "part", 1, {0b00011}},
                                   {it.row.manifest, "self", 0, {}},
@@ -63,7 +63,7 @@ TEST_CASE("who has a part is asked for that part, this node never") {
   CHECK(it.of({it.small, 0, 1}).size() == 2);
 }
 
-TEST_CASE("the publisher of a version is contended while other nodes fetch it") {
+TEST_CASE("the publisher is contended while other nodes fetch the version") {
   Viewed it;
   const std::vector<std::pair<std::string, Kind>> first{{"publisher", Kind::first}};
   const std::vector<std::pair<std::string, Kind>> contended{{"publisher", Kind::contended_first}};
@@ -73,7 +73,7 @@ TEST_CASE("the publisher of a version is contended while other nodes fetch it") 
   CHECK(it.of({it.large, 0, 1}) == first);
 }
 
-TEST_CASE("who lacked something may have it once it says something new") {
+TEST_CASE("a peer that lacked a chunk is a candidate again after a new announcement") {
   Viewed it;
   const ChunkRun run{it.large, 0, 1};
   const HadChunks before{it.row.manifest, "part", 1, {0b01}};
@@ -85,14 +85,14 @@ TEST_CASE("who lacked something may have it once it says something new") {
   CHECK(it.of(run).size() == 2);
 }
 
-TEST_CASE("what was left to another node is for that chunk alone") {
+TEST_CASE("yielding a chunk to another node affects that chunk alone") {
   Viewed it;
   it.view.yield({it.large, 1, 1});
   CHECK(it.view.yielded({it.large, 1, 1}));
   CHECK_FALSE(it.view.yielded({it.large, 2, 1}));
 }
 
-TEST_CASE("who lacks a blob is not asked for it again for a while, and for others it is") {
+TEST_CASE("a peer that lacks a blob is left out for that blob for a while") {
   Viewed it;
   const ChunkRun run{it.large, 0, 1};
   it.view.lacks(it.row.manifest, &run, "publisher");
@@ -110,14 +110,14 @@ TEST_CASE("a node whose own version is read asks others") {
   CHECK(it.of({it.large, 0, 1}).size() == 1);
 }
 
-TEST_CASE("holders are asked for while somebody reads, and not too often") {
+TEST_CASE("directories are asked while a version is read, at a bounded rate") {
   Viewed it;
   CHECK(it.view.to_ask(std::chrono::hours(1)) == std::vector<Digest>{it.row.manifest});
   CHECK(it.view.to_ask(std::chrono::hours(1)).empty());
   CHECK(it.view.to_ask(std::chrono::milliseconds(0)).size() == 1);
 }
 
-TEST_CASE("who first had a blob is asked for it, and for it alone") {
+TEST_CASE("the first publisher of a blob is a candidate for that blob alone") {
   Viewed it;
   const Digest base = sha256(random_bytes(8, 98));
   it.store.own(it.large, it.store.add_version(base, "first"));
@@ -134,14 +134,14 @@ TEST_CASE("who first had a blob is asked for it, and for it alone") {
   CHECK(it.of({it.small, 0, 1}).size() == 1);
 }
 
-TEST_CASE("a version that had its own blobs first asks nobody else for them") {
+TEST_CASE("a version's own blobs are requested from its publisher alone") {
   Viewed it;
   it.store.own(it.large, it.row.id);
   it.view.expect(it.row, &it.manifest, std::vector{it.large});
   CHECK(it.of({it.large, 0, 4}) == std::vector<std::pair<std::string, Kind>>{{"publisher", Kind::first}});
 }
 
-TEST_CASE("what nobody is known to have is offered to all, first to who published what it shares bytes with") {
+TEST_CASE("without a known holder all nodes are candidates, publishers of parents first") {
   Viewed it;
   const std::vector<std::string> nodes{"self", "a", "parent", "publisher"};
   const ChunkRun run{it.large, 0, 1};
@@ -161,7 +161,7 @@ TEST_CASE("what nobody is known to have is offered to all, first to who publishe
   CHECK(it.view.others(sha256({}), nullptr, nodes).size() == 3);
 }
 
-TEST_CASE("who gave what nobody had named is asked for the rest of that version") {
+TEST_CASE("a node that sent unannounced bytes is a candidate for the version's other bytes") {
   Viewed it;
   const ChunkRun run{it.large, 0, 1};
   it.view.gave(it.row.manifest, "a");

@@ -152,7 +152,7 @@ TEST_CASE("small files of several paths, links and files in the root") {
   CHECK(twice.error().code == Errc::invalid);
 }
 
-TEST_CASE("what no data set may have is refused, and lock.mdb is left out") {
+TEST_CASE("invalid files of a data set are refused, and lock.mdb is left out") {
   Fixture f;
   write_all(f.dir / "lmdb", {{"data.mdb", "no lmdb"}, {"lock.mdb", "x"}});
   const auto report = must(import_set(f, {f.dir / "lmdb"}));
@@ -195,7 +195,7 @@ TEST_CASE("a client's file whose extents no manifest can hold is refused before 
   CHECK(weft::draft_dataset({huge}, weft::no_progress()).error().code == Errc::unsupported);
 }
 
-TEST_CASE("a name is of one kind") {
+TEST_CASE("a name belongs to models or to data sets, not to both") {
   Fixture f;
   write_all(f.dir / "d", {{"a", "1"}});
   must(import_set(f, {f.dir / "d"}, "n"));

@@ -77,7 +77,7 @@ TEST_CASE("links to regular files are followed, also where PATH is a link to a d
   CHECK((*sources)[0].size == 7);
 }
 
-TEST_CASE("what is neither file nor directory is refused, by name") {
+TEST_CASE("a source that is neither file nor directory is refused by name") {
   TempDir dir;
   write_file(dir / "m/a", "1");
   write_file(dir / "other/b", "1");

@@ -86,7 +86,7 @@ TEST_CASE("parents are resolved, each once") {
   refuse(weft::import_paths(*f.store, options, weft::no_progress()), Errc::not_found, "parent: base@7 is not there");
 }
 
-TEST_CASE("what is said about a version is checked before anything is read") {
+TEST_CASE("the description of a version is checked before any file is read") {
   Fixture f;
   ImportOptions options;
   options.paths = {f.dir / "not there"};
@@ -154,7 +154,7 @@ TEST_CASE("a shard index that does not fit its shards is refused") {
   f.publish({f.dir / "m"}, "m");
 }
 
-TEST_CASE("a source that changes while it is read is refused, and the store is as it was") {
+TEST_CASE("a source that changes during the import is refused, and the store is unchanged") {
   Fixture f;
   write_model(f.dir / "m", 1);
   std::string before = f.state();

@@ -65,7 +65,7 @@ TEST_CASE("the version that shares most bytes is found, if it shares more than t
   CHECK(edges(f.publish_parts("none", {1, 2, 3, 41})).empty());
 }
 
-TEST_CASE("of equals the newest version of the same model is found, else the oldest") {
+TEST_CASE("of equal candidates the newest version of the model is the parent, else the oldest version") {
   Family f;
   f.publish_parts("a", {1, 2, 3, 4});
   f.publish_parts("b", {1, 2, 3, 5}, {"a"});
@@ -124,7 +124,7 @@ TEST_CASE("cards and adapters declare parents that are stored; other names are k
   CHECK(edges(f.publish_parts("adapter", {77})).find("org/base@2 declared 0 0\n") != std::string::npos);
 }
 
-TEST_CASE("who names itself or its child as a base makes no circle") {
+TEST_CASE("a model card that names its own model or a child makes no cycle") {
   Family f;
   auto publish = [&](const std::string& name, const std::vector<std::uint64_t>& parts, const std::string& base) {
     write_file(f.dir / "source/README.md", "---\nbase_model: " + base + "\n---\n");

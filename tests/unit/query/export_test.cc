@@ -167,7 +167,7 @@ TEST_CASE("a failed export removes only its own inodes") {
   CHECK(left.begin()->second == "another's");
 }
 
-TEST_CASE("nothing of an export is to be seen before all of it is there") {
+TEST_CASE("an export appears at once, when it is complete") {
   Fixture f;
   write_model(f.dir / "a", 1);
   f.publish({f.dir / "a"}, "m");

@@ -103,7 +103,7 @@ bool can_be_cold(const Fd& fd) {
 
 }  // namespace
 
-TEST_CASE("a watched file is brought in before those who tell where they read") {
+TEST_CASE("a watched file is read ahead before files with reported reads") {
   TempDir dir;
   const Fd fd = make_file(dir / "file");
   Prefetcher prefetcher;
@@ -140,7 +140,7 @@ TEST_CASE("a file that seemed to be all in memory at a glance is looked through"
   CHECK(comes_in(fd, 10 * kMiB, 14 * kMiB));
 }
 
-TEST_CASE("a file goes from one state to another as readers come, its pages come and go, and it is closed") {
+TEST_CASE("the state transitions of a prefetched file") {
   using State = PrefetchedFile::State;
   using namespace std::chrono_literals;
   TempDir dir;
@@ -202,7 +202,7 @@ TEST_CASE("a file goes from one state to another as readers come, its pages come
   CHECK(brought == 0);
 }
 
-TEST_CASE("an opener does not take the window from a reader") {
+TEST_CASE("an open does not reset a running reader's window") {
   using State = PrefetchedFile::State;
   using std::chrono_literals::operator""ms;
   TempDir dir;

@@ -67,7 +67,7 @@ void read_to_end(PrefetchWindow& window, Cache& cache) {
 
 }  // namespace
 
-TEST_CASE("who looks at the first page of each tensor, and no other, is preceded to the end") {
+TEST_CASE("a reader of the first page of each tensor is read ahead to the end") {
   for (const std::uint64_t tensor : {kMiB, 4 * kMiB, 7 * kMiB}) {
     CAPTURE(tensor);
     Cache cache;
@@ -82,7 +82,7 @@ TEST_CASE("who looks at the first page of each tensor, and no other, is preceded
   }
 }
 
-TEST_CASE("an opened file has its beginning brought in, and no more while nobody reads") {
+TEST_CASE("an opened file is read ahead by one window only, without a reader") {
   Cache cache;
   PrefetchWindow window(kSize, borders_every(4 * kMiB), {});
   cache.bring_in(window.advance(cache.use()));
@@ -112,7 +112,7 @@ TEST_CASE("the window goes before a reader, never further than its size, to the 
   CHECK(cache.front() == kSize);
 }
 
-TEST_CASE("what is cached already is passed over") {
+TEST_CASE("cached parts are skipped") {
   Cache cache;
   cache.read(0, kSize / 2);
   PrefetchWindow window(kSize, borders_every(4 * kMiB), {});
@@ -121,7 +121,7 @@ TEST_CASE("what is cached already is passed over") {
   CHECK(cache.front() <= kSize / 2 + 64 * kMiB);
 }
 
-TEST_CASE("a tensor far away that is touched draws the window there, and little is brought in behind it") {
+TEST_CASE("a touched tensor far away moves the window, with little read-ahead") {
   Cache cache;
   PrefetchWindow window(kSize, borders_every(32 * kMiB), {});
   cache.bring_in(window.advance(cache.use()));
@@ -139,7 +139,7 @@ TEST_CASE("a tensor far away that is touched draws the window there, and little 
   CHECK(cache.filled <= (32 + 16) * kMiB);
 }
 
-TEST_CASE("who reads on behind a tensor that drew the window is preceded by a whole window again") {
+TEST_CASE("a reader that continues after a jump gets a full window again") {
   Cache cache;
   PrefetchWindow window(kSize, borders_every(32 * kMiB), {});
   cache.bring_in(window.advance(cache.use()));
@@ -157,7 +157,7 @@ TEST_CASE("who reads on behind a tensor that drew the window is preceded by a wh
   CHECK(ahead_max <= 65 * kMiB);
 }
 
-TEST_CASE("what the kernel reads ahead by itself is no sign that a reader goes on behind its tensor") {
+TEST_CASE("the kernel's own read-ahead does not count as a sequential reader") {
   for (const std::uint64_t kernel_ahead : {kMiB / 4, 4 * kMiB, 8 * kMiB, 12 * kMiB}) {
     CAPTURE(kernel_ahead);
     Cache cache;
@@ -227,7 +227,7 @@ TEST_CASE("a file smaller than the first window is brought in whole") {
   CHECK(window.at_end());
 }
 
-TEST_CASE("what was touched and has left the page cache is noticed when it is touched again") {
+TEST_CASE("a second touch of a tensor that left the page cache is detected") {
   Cache cache;
   PrefetchWindow window(kSize, borders_every(4 * kMiB), {});
   read_to_end(window, cache);
@@ -249,7 +249,7 @@ TEST_CASE("what was touched and has left the page cache is noticed when it is to
   CHECK(wanted->offset / kMiB == 400);
 }
 
-TEST_CASE("who begins anew gets the file's beginning again") {
+TEST_CASE("restart() reads ahead from the start of the file") {
   Cache cache;
   PrefetchWindow window(kSize, borders_every(4 * kMiB), {});
   CHECK_FALSE(window.begun());

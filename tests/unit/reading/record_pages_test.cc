@@ -43,7 +43,7 @@ RecordPages pages_of(std::vector<Range> records) {
 
 }  // namespace
 
-TEST_CASE("the pages of a record are found from any of its bytes, and no others") {
+TEST_CASE("around() returns a record's pages for each of its bytes and no others") {
   const RecordPages pages = pages_of({{100'000, 5000}, {4096 * 3 + 16, 10'000}});
   CHECK(pages.count() == 2);
   const Range first{4096 * 3, 4096 * 3};

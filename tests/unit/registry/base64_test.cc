@@ -7,7 +7,7 @@
 using namespace weft;
 using namespace weft::testing;
 
-TEST_CASE("base64: what is written comes back, and nothing else is taken") {
+TEST_CASE("base64: encoding is reversible, and other text is refused") {
   for (std::size_t size : {0, 1, 2, 3, 4, 255, 1000}) {
     auto bytes = random_bytes(size, size + 1);
     CHECK(from_base64(to_base64(bytes)).value() == bytes);

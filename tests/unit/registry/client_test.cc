@@ -55,7 +55,7 @@ std::string stream_head() {
 
 }  // namespace
 
-TEST_CASE("client: an answer comes, and the next endpoint gives it when one does not") {
+TEST_CASE("client: if an endpoint does not answer, the next one is used") {
   HttpServer server([](int fd, auto& path, auto& body) {
     CHECK(path == "/v3/kv/range");
     CHECK(body == encode(kFoo));
@@ -103,7 +103,7 @@ TEST_CASE("client: nobody there is unreachable; a change that got no answer may 
   CHECK(received == 3);  // a read may be sent to both endpoints
 }
 
-TEST_CASE("client: a change is sent on only where it was refused for sure, whatever else comes back") {
+TEST_CASE("client: a change goes to the next endpoint only after a definite refusal") {
   const std::string stopped = R"({"code":14,"message":"etcdserver: server stopped"})";
   const std::string no_leader = R"({"code":14,"message":"etcdserver: no leader"})";
   auto sent = [](const std::string& raw_answer, Errc expected) {

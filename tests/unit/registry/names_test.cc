@@ -226,7 +226,7 @@ TEST_CASE("names: tags move, go, and go with their version") {
   CHECK_FALSE(tag_of(c, "a", "best"));
 }
 
-TEST_CASE("names: a value that does not verify stops its model, by its key, and no other") {
+TEST_CASE("names: a value that does not verify blocks only its own model, and the error names the key") {
   Cluster c;
   must_publish(c, wish("bad", 1));
   must_publish(c, wish("good", 1));
@@ -257,7 +257,7 @@ TEST_CASE("names: all nodes agree on what the cluster is") {
   CHECK(ids.begin()->size() == 36);
 }
 
-TEST_CASE("names: nothing is changed in a registry that is another than the one agreed on") {
+TEST_CASE("names: no change is made in a registry that was replaced") {
   Cluster c;
   etcd::Header header;
   REQUIRE(c.names.agree("", header).ok());

@@ -82,7 +82,7 @@ TEST_CASE("keys: what no weft puts is refused and named") {
   for (const char* cluster : {"", "a/b", "..", "a b"}) CHECK_FALSE(RegistryKeys::check("/weft", cluster).ok());
 }
 
-TEST_CASE("records: what is said comes back") {
+TEST_CASE("records: facts survive encoding") {
   const MirroredVersion in = sample();
   auto out = open_version(seal(in, "v/a@1"), "v/a@1");
   REQUIRE(out.ok());
@@ -141,7 +141,7 @@ TEST_CASE("records: a value that is changed, cut, or under another key does not 
   }
 }
 
-TEST_CASE("records: whole ones that say what no weft says are refused") {
+TEST_CASE("records: intact records with impossible facts are refused") {
   auto refused = [](auto change) {
     MirroredVersion version = sample();
     change(version);

@@ -68,7 +68,7 @@ TEST_CASE("wire: answers, with what is zero left out") {
   CHECK(compacted->compacted == 3);
 }
 
-TEST_CASE("wire: what is no such answer is refused, whatever it is") {
+TEST_CASE("wire: malformed answers are refused") {
   const std::string header = R"({"header":{"revision":"7"},)";
   for (const std::string& bad :
        {std::string(), std::string("{"), std::string("[]"), std::string("7"), std::string("{}"),

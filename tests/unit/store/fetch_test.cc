@@ -84,7 +84,7 @@ TEST_CASE("blobs that are fetched are found, in batches, beside readers of what 
   CHECK(fsck(*test.store) == std::vector<std::string>{});
 }
 
-TEST_CASE("a pack that nothing came into leaves nothing") {
+TEST_CASE("an empty fetch pack leaves no file") {
   TestCluster test;
   know_two(*test.store);
   auto pack = must(test.store->fetch_pack(1U << 20U));
@@ -95,7 +95,7 @@ TEST_CASE("a pack that nothing came into leaves nothing") {
   CHECK(must(list_directory(test.path + "/tmp")).empty());
 }
 
-TEST_CASE("what was used least lately is evicted first; what is pinned or being filled stays") {
+TEST_CASE("the least recently used packs are evicted first; pinned packs and packs being filled stay") {
   TestCluster test;
   know_two(*test.store);
   mirror(*test.store, {record("c", 1, {{5}})}, 2);
@@ -147,7 +147,7 @@ TEST_CASE("what was used least lately is evicted first; what is pinned or being 
   CHECK(fsck(*test.store) == std::vector<std::string>{});
 }
 
-TEST_CASE("what came with a publish is this node's own, and what it inherits from the cache becomes so") {
+TEST_CASE("a publish owns its new packs and the cached packs that it inherits from") {
   TestCluster test;
   know_two(*test.store);
   const PackId cached = fetch(*test.store, {1, 2});
@@ -178,7 +178,7 @@ TEST_CASE("what came with a publish is this node's own, and what it inherits fro
   CHECK(dump(*test.store, false) == before);
 }
 
-TEST_CASE("what a publish inherits from the cache is cached again when it is given up, but for what another needs") {
+TEST_CASE("an abandoned publish makes its packs cached again, except those that another publish needs") {
   TestCluster test;
   know_two(*test.store);
   const PackId one = fetch(*test.store, {1, 2});
@@ -247,7 +247,7 @@ TEST_CASE("an import stores what is not here, though a version has it") {
   CHECK(prepare(*test.store, "d", {{99}}, {}).error().code == Errc::invalid);
 }
 
-TEST_CASE("a publish that is given up leaves nothing; one that may have been taken stays for the mirror") {
+TEST_CASE("an abandoned publish leaves nothing; one with an unknown outcome stays for the mirror") {
   TestCluster test;
   know_two(*test.store);
   must(prepare(*test.store, "d", {{7}}, {7})).reset();
@@ -287,7 +287,7 @@ TEST_CASE("a publish that is given up leaves nothing; one that may have been tak
   CHECK(fsck(*test.store) == std::vector<std::string>{});
 }
 
-TEST_CASE("a publish that is given up takes no manifest from another one of the same bytes") {
+TEST_CASE("an abandoned publish keeps a manifest that another publish shares") {
   TestCluster test;
   know_two(*test.store);
   auto first = must(prepare(*test.store, "d", {{7}}, {7}));

@@ -80,7 +80,7 @@ TEST_CASE("a position that the journal does not know restarts, and the present s
   CHECK(texts_of(present) == Texts{"publish m 2 prod", "tag m 1 old older", "publish n 1"});
 }
 
-TEST_CASE("the bytes that a version was the first to bring are told") {
+TEST_CASE("an event has the version's new bytes") {
   TestStore test;
   const auto store = open_store(test.path);
   must_publish(*store, "m", {{1}});

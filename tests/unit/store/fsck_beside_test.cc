@@ -84,7 +84,7 @@ void tamper(StoreImpl& store, const std::function<Status(Txn&)>& change) {
 
 }  // namespace
 
-TEST_CASE("while fsck compares the index, a writer that waits for nobody publishes, tags and removes") {
+TEST_CASE("a writer is not blocked while fsck compares the index") {
   TestStore test;
   auto store = open_store(test.path);
   fill(*store);
@@ -128,7 +128,7 @@ TEST_CASE("fsck finds damaged rows beside a writer") {
   }
 }
 
-TEST_CASE("of many rows of one table that differ, fsck tells the first few") {
+TEST_CASE("fsck reports the first few of many wrong rows of one table") {
   TestStore test;
   auto store = open_store(test.path);
   fill(*store);

@@ -87,7 +87,7 @@ TEST_CASE("a gc with nothing to do opens as few files, however many versions the
   CHECK(many.files_of_idle_gc() == opened);
 }
 
-TEST_CASE("a gc with nothing to do commits nothing") {
+TEST_CASE("an idle gc makes no commit") {
   SettledStore of(40);
   const IndexState before = must(of.store->state());
   of.gc();
@@ -111,7 +111,7 @@ TEST_CASE("a removal leads gc to the packs that it leaves dead bytes in") {
   CHECK(of.gc().dead_bytes == 0);
 }
 
-TEST_CASE("gc walks all packs after a process died, and when it is told to") {
+TEST_CASE("gc looks at all packs after a process died, and if told to") {
   SettledStore of(40);
   const std::size_t packs = of.packs();
   of.leave_pack();

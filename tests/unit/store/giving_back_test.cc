@@ -61,7 +61,7 @@ struct LargeVersion {
 
 }  // namespace
 
-TEST_CASE("what a large removed version held stays until gc gives it back") {
+TEST_CASE("the content of a large removed version stays held until gc releases it") {
   LargeVersion of;
   CHECK(must(must(of.store->snapshot())->version(of.large.id)).removed);
   CHECK(of.steps() == 0);

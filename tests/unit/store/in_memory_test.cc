@@ -96,7 +96,7 @@ TEST_CASE("a version in memory is served, and becomes an ordinary one") {
   must(store->keep_version("m", 1));  // a repeated call succeeds
 }
 
-TEST_CASE("what was in memory when the machine stopped is read by nobody until it was looked at") {
+TEST_CASE("a pack that was in memory when the machine stopped is not read before it is verified") {
   TestStore test;
   PackId pack = 0;
   VersionRow version;
@@ -142,7 +142,7 @@ TEST_CASE("what was in memory when the machine stopped is read by nobody until i
     CHECK(again.number == 2);
     CHECK(reads_well(*store, 1));
   }
-  SUBCASE("it is published again before anybody has looked") {
+  SUBCASE("it is published again before the verification") {
     stop_machine(test.path, pack, true);
     const auto store = open_store(test.path);
     publish_in_memory(*store, "n", {1, 2}, Durability::local);
@@ -209,7 +209,7 @@ TEST_CASE(
   CHECK(checked->problems == std::vector<std::string>());
 }
 
-TEST_CASE("what is made of a version in memory is in memory too") {
+TEST_CASE("a version that shares bytes with a version in memory is in memory too") {
   TestStore test;
   const auto store = open_store(test.path);
   const VersionId first = publish_in_memory(*store, "m", {1, 2}).version.id;
@@ -223,7 +223,7 @@ TEST_CASE("what is made of a version in memory is in memory too") {
   CHECK(must(must(store->snapshot())->durability(must(must(store->snapshot())->version(other)))) == Durability::local);
 }
 
-TEST_CASE("what takes dead blobs that are only in memory is in memory too") {
+TEST_CASE("a version that uses dead blobs in memory is in memory too") {
   TestStore test;
   const auto store = open_store(test.path);
   publish_in_memory(*store, "m", {1});

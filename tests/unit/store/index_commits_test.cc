@@ -79,7 +79,7 @@ TEST_CASE("a long history is read in parts") {
   CHECK(parts > 1);
 }
 
-TEST_CASE("a history that is not there is refused") {
+TEST_CASE("commits() refuses positions outside the journal") {
   TestStore test;
   auto store = open_store(test.path);
   must_publish(*store, "m", {{1, 2}});

@@ -76,7 +76,7 @@ TEST_CASE("a writer that dies before the journal has done nothing") {
   }
 }
 
-TEST_CASE("what a dead writer journaled, the next writer brings about") {
+TEST_CASE("the next writer replays the journal of a dead writer") {
   for (const auto& named : operations()) {
     CAPTURE(named.first);
     const Operation& operation = named.second;
@@ -92,7 +92,7 @@ TEST_CASE("what a dead writer journaled, the next writer brings about") {
   }
 }
 
-TEST_CASE("what was committed is heard of and stays when its writer dies") {
+TEST_CASE("a commit is durable and reported although its writer died") {
   for (const auto& named : operations()) {
     CAPTURE(named.first);
     const Operation& operation = named.second;
@@ -252,7 +252,7 @@ void damage(std::string& bytes, std::mt19937_64& random) {
 
 }  // namespace
 
-TEST_CASE("a damaged index says nothing that was never so") {
+TEST_CASE("a damaged index gives an error or a true answer") {
   TestStore test;
   Answers truth;
   {
@@ -288,7 +288,7 @@ TEST_CASE("a damaged index says nothing that was never so") {
   CHECK(Store::open(test.path, {}).value()->snapshot().value()->models().value().rows.size() == 10);
 }
 
-TEST_CASE("an index that is not one says how it can be made again") {
+TEST_CASE("the error of an invalid index names the command that rebuilds it") {
   TestStore test;
   fill(*open_store(test.path));
   std::string data = test.path + "/index/data.mdb";

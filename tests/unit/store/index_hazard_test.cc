@@ -330,7 +330,7 @@ TEST_CASE("network file systems are refused by name") {
   CHECK(check_file_system(must(SafePath::open_owned("/proc"))).ok());
 }
 
-TEST_CASE("after a commit that failed the same process goes on") {
+TEST_CASE("a process continues after a failed commit") {
   if (::getuid() != 0) return;
   TempDir dir;
   CHECK(exited(in_child([&] {

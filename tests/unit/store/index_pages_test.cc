@@ -83,7 +83,7 @@ TEST_CASE("a table that ends with a page has no page more") {
   CHECK(next.empty());
 }
 
-TEST_CASE("a walk visits once what is there all the while, also where its last row goes") {
+TEST_CASE("a walk visits each lasting row once, also if its last row is deleted") {
   const Index index;
   std::map<std::string, int> visits;
   std::size_t seen = 0;
@@ -118,7 +118,7 @@ TEST_CASE("a renewed transaction shows one state for a page of rows, and a later
   for (int i = 0; i < 4; ++i) index.change([](Txn& txn) { return txn.put(Table::meta, "b", "value"); });
 }
 
-TEST_CASE("whoever takes the rows of a listing holds no snapshot") {
+TEST_CASE("a visitor of listed rows runs without a snapshot") {
   TestStore test;
   OpenOptions options = write_options();
   options.reader_wait_ms = 0;

@@ -59,7 +59,7 @@ class OtherWaiter {
 
 }  // namespace
 
-TEST_CASE("writers get the lock in the order in which they asked, and who had it waits behind them") {
+TEST_CASE("writers get the lock in the order of their requests, the last holder at the end") {
   const Index index;
   std::mutex mutex;
   std::string order;
@@ -100,7 +100,7 @@ TEST_CASE("a ticket is behind all that are held, and ends with its process") {
   CHECK(must(QueueTicket::take(index.path(), {})).number() == 1);
 }
 
-TEST_CASE("a stopped process that is first in the queue keeps nobody from a lock that it does not take") {
+TEST_CASE("a stopped first writer in the queue does not block the others") {
   const Index index;
   const OtherWaiter other(index);
   index.await_ticket(1);

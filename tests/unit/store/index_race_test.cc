@@ -58,7 +58,7 @@ std::vector<std::string> fsck(StoreImpl& store) {
 
 }  // namespace
 
-TEST_CASE("of several that make a store at once, one does, and its store stays whole") {
+TEST_CASE("one of several processes that create a store at once succeeds, and the store is sound") {
   for (int round = 0; round < 10; ++round) {
     TempDir dir;
     std::string path = dir / "store";
@@ -229,7 +229,7 @@ TEST_CASE("a publish that is refused leaves no packs, whatever it is refused for
   CHECK(list_directory(test.path + "/tmp").value().empty());
 }
 
-TEST_CASE("fsck tells of a row that names a place where its blob is not") {
+TEST_CASE("fsck reports a row that places a blob wrongly") {
   for (BlobPlace wrong : {BlobPlace{0xdead, 0}, BlobPlace{0, 8}}) {
     TestStore test;
     auto store = open_store(test.path);

@@ -65,7 +65,7 @@ TEST_CASE("a deleted index comes back with everything, and nothing that was remo
   }
 }
 
-TEST_CASE("numbers go on after a rebuild, none is given twice") {
+TEST_CASE("numbers continue after a rebuild without reuse") {
   TestStore test;
   auto store = open_store(test.path);
   live(*store);
@@ -82,7 +82,7 @@ TEST_CASE("numbers go on after a rebuild, none is given twice") {
   CHECK(store->snapshot().value()->local(next.id).value().ino_base > ino);
 }
 
-TEST_CASE("an open store goes on with an index that was made anew") {
+TEST_CASE("an open store continues with a rebuilt index") {
   TestStore test;
   auto reader = Store::open(test.path, {}).value();
   auto store = open_store(test.path);

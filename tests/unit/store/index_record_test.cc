@@ -118,7 +118,7 @@ TEST_CASE("fsck of a store without the lock of gc says what to do") {
   CHECK(Store::open(test.path, {}).value()->fsck({}, decode, no_progress()).value().clean());
 }
 
-TEST_CASE("a store of another format is refused as such, also by a rebuild, which leaves it as it is") {
+TEST_CASE("a store of another format is refused by name, and a rebuild leaves it unchanged") {
   TestStore test;
   must_publish(*open_store(test.path), "m", {{1}});
   StoreInfo info = Store::open(test.path, {}).value()->info();

@@ -40,7 +40,7 @@ TEST_CASE("a store is made once, in an empty directory") {
   CHECK(a->info().uuid != c->info().uuid);
 }
 
-TEST_CASE("what is no store says so") {
+TEST_CASE("opening a path that is no store fails") {
   TempDir dir;
   auto store = Store::open(dir / "nothing", {});
   REQUIRE_FALSE(store.ok());
@@ -49,7 +49,7 @@ TEST_CASE("what is no store says so") {
   CHECK(Store::open(dir / "file", {}).error().code == Errc::not_found);
 }
 
-TEST_CASE("a state has one name until the next commit, and none has it again") {
+TEST_CASE("the state of an index is constant until the next commit, and never recurs") {
   TestStore test;
   auto writer = open_store(test.path);
   auto reader = Store::open(test.path, {}).value();
@@ -255,7 +255,7 @@ TEST_CASE("parents that somebody declares must be live; children say so, tombsto
   CHECK(snapshot->version(parent).value().died == 6);
 }
 
-TEST_CASE("of many holders only those at the ends") {
+TEST_CASE("some_holders() returns holders from both ends") {
   TestStore test;
   auto store = open_store(test.path);
   std::vector<VersionId> ids;

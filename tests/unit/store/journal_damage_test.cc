@@ -112,7 +112,7 @@ TEST_CASE("either file of the journal alone is enough") {
   }
 }
 
-TEST_CASE("a record that is lost in both copies is not given up in silence") {
+TEST_CASE("a rebuild refuses to drop a record that is lost in both copies") {
   for (std::size_t record = 0; record < 7; ++record) {
     CAPTURE(record);
     DamagedStore test;
@@ -142,7 +142,7 @@ TEST_CASE("a record that is lost in both copies is not given up in silence") {
   }
 }
 
-TEST_CASE("what comes behind a lost record stays, and what is lost is named") {
+TEST_CASE("records after a lost one stay, and the lost ones are named") {
   DamagedStore test;
   std::vector<std::uint64_t> begins = live(test);
   test.flip_both(begins[1] + 40);  // the record of org/a@2, which is removed later
@@ -243,7 +243,7 @@ TEST_CASE("a record that was never whole is no loss") {
   CHECK(read_text(test.log()) == journal);
 }
 
-TEST_CASE("a record that was copied to another place says nothing there") {
+TEST_CASE("a record at another offset is ignored") {
   DamagedStore test;
   std::vector<std::uint64_t> begins = live(test);
   std::string before = test.state();
@@ -256,7 +256,7 @@ TEST_CASE("a record that was copied to another place says nothing there") {
   CHECK(test.state() == before);
 }
 
-TEST_CASE("a journal with an event of a kind that is not known is refused and stays as it is") {
+TEST_CASE("a journal with an unknown kind of event is refused and unchanged") {
   DamagedStore test;
   live(test);
   {

@@ -43,7 +43,7 @@ std::string files_of(const std::string& path) {
 
 }  // namespace
 
-TEST_CASE("who holds a lock is told to who gives up") {
+TEST_CASE("a timed-out wait for a lock names its holder") {
   TempDir dir;
   write_file(dir / "lock", "");
   Fd held = locked(dir / "lock");
@@ -125,7 +125,7 @@ TEST_CASE("gc and fsck give up waiting for one another") {
   CHECK(store->fsck({}, decode, no_progress()).error().code == Errc::cancelled);
 }
 
-TEST_CASE("who makes a store gives up waiting for another who does, and finds it made") {
+TEST_CASE("creating a store waits for another creator, and fails if it then exists") {
   TempDir dir;
   std::string path = dir / "store";
   REQUIRE(make_directory(path).ok());
@@ -139,7 +139,7 @@ TEST_CASE("who makes a store gives up waiting for another who does, and finds it
   CHECK(Store::create(path, options).error().code == Errc::exists);
 }
 
-TEST_CASE("a store that nothing was published to can be taken away, and by nobody else's leave") {
+TEST_CASE("an unused store can be removed unless another process has it open") {
   TempDir dir;
   std::string path = dir / "store";
   REQUIRE(Store::create(path, {}).ok());

@@ -34,7 +34,7 @@ VersionRow version_of(Store& store, std::string_view name, std::uint64_t number)
 
 }  // namespace
 
-TEST_CASE("a mirrored version is listed with all that its record says, and is bare until it is adopted") {
+TEST_CASE("a mirrored version is listed with its record's facts, and is bare until adopt()") {
   TestCluster test;
   MirroredVersion change = record("org/a", 1, {{1, 2}, {3}});
   change.version.parents = {{"org/a", 7, true, 2, 300}};
@@ -80,7 +80,7 @@ TEST_CASE("a mirrored version is listed with all that its record says, and is ba
   CHECK(fsck(*test.store) == std::vector<std::string>{});
 }
 
-TEST_CASE("a manifest that is not the version's is refused, and so is one that its record does not describe") {
+TEST_CASE("adopt() refuses another version's manifest and one that contradicts the record") {
   TestCluster test;
   MirroredVersion lie = record("m", 2, {{4}});
   lie.version.logical_bytes += 1;
@@ -141,7 +141,7 @@ TEST_CASE("a hostile record is refused by name and stops nothing") {
   CHECK(mirror(*test.store, {record("a", 1, {{1}})}, 4).empty());
 }
 
-TEST_CASE("versions that were removed before are known by name, and numbers that nobody tells of are none") {
+TEST_CASE("earlier removed versions are known by name, and unknown numbers are ignored") {
   TestCluster test;
   MirroredVersion gone = record("m", 2, {{2}});
   gone.version.removed = true;
@@ -170,7 +170,7 @@ TEST_CASE("versions that were removed before are known by name, and numbers that
   CHECK(rebuilt(test.path) == before);
 }
 
-TEST_CASE("whoever is adopted first, the earliest version owns the bytes") {
+TEST_CASE("the earliest version owns shared bytes, in any order of adoption") {
   TestCluster test;
   mirror(*test.store, {record("a", 1, {{1, 2}}), record("a", 2, {{2, 3}}), record("a", 3, {{3}, {2}})}, 1);
   auto owned = [&](std::uint64_t number, std::uint32_t file) {
@@ -275,7 +275,7 @@ void stop_machine(const std::string& path, const std::vector<MirrorChange>& chan
   write_file(log, text);
 }
 
-TEST_CASE("what a mirror shows it keeps when it dies before it is durable") {
+TEST_CASE("changes that a mirror has shown survive its death before the sync") {
   TestCluster test;
   mirror(*test.store, {record("a", 1, {{1}})}, 3);
   test.close();
@@ -293,7 +293,7 @@ TEST_CASE("what a mirror shows it keeps when it dies before it is durable") {
   CHECK(rebuilt(test.path) == before);
 }
 
-TEST_CASE("an index that is ahead of its journal is made anew, and told again") {
+TEST_CASE("an index that is ahead of its journal is rebuilt, and the registry sends the changes again") {
   const std::vector<MirrorChange> changes = {record("a", 2, {{2}}), record("a", 3, {{3}}), MirroredRemoval{"a", 1, 4}};
   using Left = std::function<std::string(const std::string&, const std::string&)>;
   const Left lefts[] = {
@@ -338,7 +338,7 @@ TEST_CASE("a store that belongs to a cluster is its daemon's") {
   // Another writer gets an error that names the holder.
   auto second = Store::open(test.path, write_options());
   REQUIRE(second.error().code == Errc::busy);
-  CHECK(second.error().message.find("a daemon has it") != std::string::npos);
+  CHECK(second.error().message.find("a daemon runs on it") != std::string::npos);
   CHECK(Store::rebuild(test.path, decode, no_progress()).error().code == Errc::busy);
   CHECK(Store::open(test.path, {}).ok());
   CHECK(test.store->set_tag("a", "x", 1).error().code == Errc::read_only);

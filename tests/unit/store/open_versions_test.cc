@@ -142,7 +142,7 @@ TEST_CASE("a removed version is held as long as gc has not come") {
   CHECK(store->hold_version(version.id + 1).error().code == Errc::not_found);
 }
 
-TEST_CASE("what a process held through a description that it inherited outlives it, until the next lets go") {
+TEST_CASE("holds through an inherited file description outlive the process, until the next one releases them") {
   TestStore test;
   auto store = open_store(test.path);
   const VersionRow kept = import_version(*store, test, "m", {{1}});
@@ -193,7 +193,7 @@ TEST_CASE("a rebuild keeps removed versions that are open") {
   CHECK(fsck(*store) == std::vector<std::string>{});
 }
 
-TEST_CASE("a view is kept by a version that has it, a live one before a removed one") {
+TEST_CASE("keeper() returns a version with the view, a live one if possible") {
   TestStore test;
   auto store = open_store(test.path);
   const VersionRow first = import_version(*store, test, "m", {{1}});

@@ -221,7 +221,7 @@ TEST_CASE("a pack without its table of contents is searched for what versions ne
   }
 }
 
-TEST_CASE("blobs are found behind what no version needs any more") {
+TEST_CASE("a rebuild finds blobs after unneeded ones") {
   TestStore test;
   PackId pack = 0;
   {
@@ -373,7 +373,7 @@ TEST_CASE("manifests that changed places are sorted out") {
   CHECK(state(test.path) == before);
 }
 
-TEST_CASE("of two copies of a blob a rebuild takes the undamaged one, and a damaged one stays listed") {
+TEST_CASE("a rebuild uses the intact copy of a blob, and keeps a damaged one listed") {
   TestStore test;
   auto store = open_store(test.path);
   must_publish(*store, "m", {{1}, {2}});
@@ -412,7 +412,7 @@ TEST_CASE("versions that a lost pack hurts are named") {
   CHECK_FALSE(reads(*store, 2));
 }
 
-TEST_CASE("of two packs with one blob the whole one is taken") {
+TEST_CASE("a rebuild uses the intact one of two packs with one blob") {
   for (bool cut : {true, false})
     for (PackId other : {PackId{1}, PackId{UINT64_MAX}}) {  // sorted before and after
       CAPTURE(cut);

@@ -140,7 +140,7 @@ TEST_CASE("a publish shares a manifest that is in a pack") {
   CHECK(of.is_sound());
 }
 
-TEST_CASE("what a gc that died has left, the next one takes") {
+TEST_CASE("the next gc completes the work of one that died") {
   PackedStore of;
   SUBCASE("files of manifests that are in a pack") {
     fs::copy(of.test.path + "/manifests", of.test.dir / "saved");

@@ -173,7 +173,7 @@ TEST_CASE("a check of what a dead publish left finds a sound store, and a rebuil
   CHECK(is_sound(*store));
 }
 
-TEST_CASE("what others published beside a dead publish is theirs") {
+TEST_CASE("publishes beside an abandoned large publish keep their content") {
   const Ground ground;
   for (int parts = 1; parts <= kParts; ++parts) {
     CAPTURE(parts);

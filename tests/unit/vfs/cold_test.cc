@@ -221,7 +221,7 @@ TEST_CASE("owned bytes go to an earlier version once its content is known") {
   CHECK(far.find("models/other/1/model.safetensors")->blocks < before->blocks);
 }
 
-TEST_CASE("files, views and layers that are not here read as they do where they are, by every policy") {
+TEST_CASE("remote files, tensors and layers read as local ones, with each policy") {
   for (const ColdPolicy policy : {ColdPolicy::automatic, ColdPolicy::stream, ColdPolicy::fetch}) {
     const Far far(policy);
     const auto there = Vfs::make(*far.near.store, {});
@@ -268,7 +268,7 @@ TEST_CASE("a small view is on its way once it is open, and whoever reads it firs
   }
 }
 
-TEST_CASE("what is fetched first, large, or a file is not begun at its opening; what nobody took is asked to go") {
+TEST_CASE("only small tensor files start a fetch at open; unused fetches are cancelled") {
   for (const ColdPolicy policy : {ColdPolicy::stream, ColdPolicy::fetch}) {
     const Far far(policy);
     far.lender->begins = true;
@@ -281,7 +281,7 @@ TEST_CASE("what is fetched first, large, or a file is not begun at its opening; 
   }
 }
 
-TEST_CASE("what is read ahead of a view's reader ends where the view does") {
+TEST_CASE("read-ahead of a tensor file ends at its end") {
   constexpr std::size_t kTensor = 8U << 20U;
   constexpr std::size_t kStep = 1U << 20U;
   Far far;
@@ -329,7 +329,7 @@ TEST_CASE("a view that is better fetched whole moves nothing at its opening, and
   }
 }
 
-TEST_CASE("a large file of tensors that comes while it is read is streamed, and given where it lies in memory") {
+TEST_CASE("a large file of tensors is streamed while it is fetched, from mapped memory") {
   Far far;
   const std::string path = far.near.dir / "large/model.safetensors";
   const auto tensor = random_bytes(12U << 20U, 1);
@@ -367,7 +367,7 @@ TEST_CASE("a large file of tensors that comes while it is read is streamed, and 
   CHECK(refused.error().code == Errc::io);
 }
 
-TEST_CASE("what was fetched whole is read as a native file, however many answers brought it") {
+TEST_CASE("a completely fetched file is read by passthrough, also if several answers brought it") {
   Far far;
   const std::string path = far.near.dir / "large/model.safetensors";
   const auto tensor = random_bytes(40U << 20U, 1);
@@ -406,7 +406,7 @@ TEST_CASE("without a policy of its own a mount follows what is advised, from one
   CHECK(asked_for(ColdPolicy::automatic) == size);  // the file is small
 }
 
-TEST_CASE("what nobody brings is an input/output error, and says why") {
+TEST_CASE("a failed fetch is Errc::io with the reason") {
   const Far far;
   REQUIRE(far.find("models/model/1/model.safetensors").ok());
   far.lender->answers = Error{Errc::unreachable, "the cable is out"};

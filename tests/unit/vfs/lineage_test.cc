@@ -64,7 +64,7 @@ TEST_CASE("a version with many parents has a link, a diff and a number for each"
   }
 }
 
-TEST_CASE("what a lineage file's number reads as never changes, also after a restart") {
+TEST_CASE("the bytes of a lineage inode never change, also after a restart") {
   VfsFixture f;
   f.publish_model("base", 1);
   f.publish_model("mid", 2, {"base"});

@@ -91,7 +91,7 @@ struct NumberRange {
 
 }  // namespace
 
-TEST_CASE("each number says what it stands for, up to 2^32 versions, and no two are the same") {
+TEST_CASE("inode numbers of all kinds are distinct and reversible, up to 2^32 versions") {
   Given given;
   for (const InoKind kind : kStoredKinds) add_stored(given, kind);
   for (const InoKind kind : kIdKinds) add_ids(given, kind);

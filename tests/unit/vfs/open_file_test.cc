@@ -79,7 +79,7 @@ bool drop_cached(const BlobStore& store, PackId pack) {
 
 }  // namespace
 
-TEST_CASE("what is in the page cache is given where it lies") {
+TEST_CASE("cached bytes are answered from mapped memory") {
   BlobStore store;
   const PackId a = store.add_pack(random_text(20'000, 1));
   const PackId b = store.add_pack(random_text(9'000, 2));
@@ -95,14 +95,14 @@ TEST_CASE("what is in the page cache is given where it lies") {
       CHECK(in_memory(*file, from, size) == expected.substr(from, size));
   CHECK(in_memory(*file, 18'005, 1).empty());
   CHECK(in_memory(*file, UINT64_MAX, 1).empty());
-  SUBCASE("what is not, is read") {
+  SUBCASE("uncached bytes are read") {
     if (!drop_cached(store, b)) return;
     CHECK(in_memory(*file, 0, 9005) == expected.substr(0, 9005));
     CHECK(in_memory(*file, 0, 9006).empty());
     CHECK(read_range(*file, 0, 100'000) == expected);
     CHECK(in_memory(*file, 0, 100'000) == expected);
   }
-  SUBCASE("what is cut off is not given, and reading it fails") {
+  SUBCASE("a truncated pack is not mapped, and a read fails") {
     REQUIRE(::truncate(store.pack_path(b).c_str(), 4096) == 0);
     CHECK(in_memory(*file, 0, 100'000).empty());
     std::vector<std::byte> bytes(100'000);
@@ -110,7 +110,7 @@ TEST_CASE("what is in the page cache is given where it lies") {
   }
 }
 
-TEST_CASE("a read of many small parts is not given where it lies") {
+TEST_CASE("a read of many small parts is copied") {
   BlobStore store;
   const PackId pack = store.add_pack(random_text(10'000, 3));
   std::vector<ContentId> blobs;
@@ -122,7 +122,7 @@ TEST_CASE("a read of many small parts is not given where it lies") {
   CHECK(in_memory(*file, 1, bytes).size() == bytes);
 }
 
-TEST_CASE("who reads on in a file of one tensor is read ahead of, up to its end") {
+TEST_CASE("a sequential reader of a tensor file is read ahead, up to the end of the tensor") {
   constexpr std::size_t kMiB = 1U << 20U;
   constexpr std::size_t kBegin = 5000;
   constexpr std::size_t kLength = 30 * kMiB;
@@ -138,16 +138,16 @@ TEST_CASE("who reads on in a file of one tensor is read ahead of, up to its end"
     return;
   }
   const auto cached = [&](std::size_t from, std::size_t to) { return must(cached_pages(fd.get(), from, to - from)); };
-  SUBCASE("one request brings no more than itself") {
+  SUBCASE("one request reads no more than its range") {
     CHECK(in_memory(*file, 8 * kMiB, kMiB) == all.substr(kBegin + 8 * kMiB, kMiB));
     CHECK(cached(0, all.size()) <= kMiB / page_bytes() + 2);
   }
-  SUBCASE("a few here and there bring no more either") {
+  SUBCASE("a few scattered requests read no more than their ranges") {
     for (std::size_t at = 0; at < kLength; at += 3 * kMiB) CHECK(in_memory(*file, at, 4096).size() == 4096);
     CHECK(cached(0, all.size()) <= 2 * (kLength / kMiB));
     CHECK_FALSE(file->better_in_memory());
   }
-  SUBCASE("several in a row bring all of it") {
+  SUBCASE("several sequential requests read the whole tensor") {
     for (std::size_t at = 0; at < 10 * kMiB; at += kMiB)
       CHECK(in_memory(*file, at, kMiB) == all.substr(kBegin + at, kMiB));
     for (int i = 0; i < 1000 && !all_cached(fd.get(), kBegin, kLength); ++i)
@@ -230,7 +230,7 @@ TEST_CASE("places are remembered until the next commit, and their packs locked e
   CHECK_FALSE(open_blobs(store, "test", "", blobs, {}, {&places, 7}).ok());
 }
 
-TEST_CASE("a blob that is gone is named by its file") {
+TEST_CASE("the error of an absent blob names its file") {
   BlobStore store;
   const ContentId a = store.add_blob(1, store.add_pack("AAAA"), 0, 4);
   store.forget_blob(a);

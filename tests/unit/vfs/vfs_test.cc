@@ -170,7 +170,7 @@ TEST_CASE("links lead to the newest version and to tags, and follow at once") {
   CHECK(walk(*f.vfs, "models/m/prod").error().code == Errc::not_found);
 }
 
-TEST_CASE("names that are nearly there are not") {
+TEST_CASE("similar names are Errc::not_found") {
   VfsFixture f;
   f.publish_model("m", 1);
   for (const std::string name : {"0", "01", "2", "1 ", "99999999999999999999", "Latest", "x", ""})
@@ -288,7 +288,7 @@ TEST_CASE("a removed version is gone by name, and what is open stays readable th
   CHECK(read_path(*f.vfs, "models/m/2/model.safetensors") == f.source_text("m", 2, "model.safetensors"));
 }
 
-TEST_CASE("what was asked before is answered alike until the next commit, whoever makes it, and then as it is") {
+TEST_CASE("answers are constant until the next commit of any process, and then current") {
   VfsFixture f;
   f.publish_model("m", 1, {}, {"best"});
   f.publish_model("n", 1);
@@ -354,7 +354,7 @@ TEST_CASE("blocks add up to the bytes that the store keeps") {
   CHECK(blocks * 512 <= counts.blob_bytes + files * 512);
 }
 
-TEST_CASE("a large directory comes in pages, each of which goes on behind an entry that may be gone") {
+TEST_CASE("a page of a large directory continues after an entry that may have gone") {
   VfsFixture f;
   const std::size_t count = kEntriesPerPage + 50;
   const auto name = [](std::size_t i) { return fmt::format("m{:04}", i); };
@@ -394,7 +394,7 @@ TEST_CASE("a large directory comes in pages, each of which goes on behind an ent
   CHECK(names_in(*f.vfs, "models/org").size() == count - 3);
 }
 
-TEST_CASE("a tag that is made anew is not the one that went") {
+TEST_CASE("a tag that is set again has another inode number") {
   VfsFixture f;
   f.publish_model("m", 1, {}, {"a", "b", "c"});
   const Ino model = ino_at(*f.vfs, "models/m");
@@ -411,7 +411,7 @@ TEST_CASE("a tag that is made anew is not the one that went") {
   CHECK(must(walk(*f.vfs, "models/m/b")).ino != before.ino);
 }
 
-TEST_CASE("a number of another tree that would be hub/ is nobody's") {
+TEST_CASE("an impossible number of hub/ is no inode") {
   VfsFixture f;
   for (const InoKind tree : {InoKind::layers, InoKind::tensors, InoKind::lineage}) {
     CHECK(f.vfs->getattr(ino_of(tree, kHubIno)).error().code == Errc::not_found);
