@@ -90,7 +90,7 @@ Manifest big(std::uint64_t changed) {
 
 Status publish(StoreImpl& store, const Manifest& manifest) {
   {
-    WEFT_TRY(auto writer, store.write());
+    WEFT_TRY(auto writer, store.parts().blobs.write());
     std::uint64_t place = 0;
     for (const Extent& extent : manifest.files[0].extents) {
       WEFT_TRY(const auto known, writer->find(extent.id));

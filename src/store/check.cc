@@ -4,6 +4,7 @@
 
 #include <fmt/core.h>
 
+#include "catalog/cluster_files.h"
 #include "catalog/giving_back.h"
 #include "catalog/layout.h"
 #include "diskformat/pack_names.h"
@@ -54,24 +55,24 @@ std::uint64_t steps_taken(Env& env, VersionId version) {
 Status StoreImpl::check_index(const ContentDecoder& decode, Progress& progress, FsckReport& report) {
   progress.phase("comparing the index");
   const auto lock = [this]() -> Result<WriterLock> {
-    WEFT_TRY(WriterLock held, Env::lock_writer(path_ / "index", options_.patience));
-    if (options_.write) WEFT_CHECK(catch_up(held));
+    WEFT_TRY(WriterLock held, Env::lock_writer(parts_.path / "index", parts_.options.patience));
+    if (parts_.options.write) WEFT_CHECK(parts_.index.catch_up(held));
     return held;
   };
   const auto counters = [this]() -> Result<Counters> {
-    WEFT_TRY(Txn txn, env_->read());
+    WEFT_TRY(Txn txn, parts_.index.read());
     return get_counters(txn);
   };
   WEFT_CHECK(lock());
-  WEFT_TRY(const SafePath parent, scratch_parent(path_, options_.write));
+  WEFT_TRY(const SafePath parent, scratch_parent(parts_.path, parts_.options.write));
   WEFT_TRY(ScratchIndex scratch, ScratchIndex::make(parent));
-  const Manifests manifests(path_, PackedManifests{packs_, scratch.env()});
-  RebuildInput input{journal_, manifests, packs_, decode};
+  const Manifests manifests(parts_.path, PackedManifests{parts_.packs, scratch.env()});
+  RebuildInput input{parts_.index.journal(), manifests, parts_.packs, decode};
   WEFT_TRY(input.index, counters());
-  input.unreaped = [this](VersionId version) { return has_local(*env_, version); };
-  input.given_back = [this](VersionId version) { return steps_taken(*env_, version); };
-  input.known = [this](const ContentId& id) { return known_blob(*env_, id); };
-  if (cluster()) input.node = cluster()->node;
+  input.unreaped = [this](VersionId version) { return has_local(parts_.index.env(), version); };
+  input.given_back = [this](VersionId version) { return steps_taken(parts_.index.env(), version); };
+  input.known = [this](const ContentId& id) { return known_blob(parts_.index.env(), id); };
+  if (parts_.cluster.joined()) input.node = parts_.cluster.identity()->node;
   FsckReport made;
   WEFT_TRY(const std::string left, left_taking());
   if (!left.empty()) made.problems.push_back(left);  // makes has_content() false
@@ -85,7 +86,8 @@ Status StoreImpl::check_index(const ContentDecoder& decode, Progress& progress, 
   FsckReport compared;
   const auto has_content = [&made] { return made.problems.empty(); };
   if (status.ok())
-    status = compare_indexes({*env_, scratch.env(), packs_, follow, lock, has_content, progress}, compared);
+    status = compare_indexes({parts_.index.env(), scratch.env(), parts_.packs, follow, lock, has_content, progress},
+                             compared);
   report.versions += made.versions;
   for (const FsckReport* part : {&made, &compared})
     report.problems.insert(report.problems.end(), part->problems.begin(), part->problems.end());
@@ -94,18 +96,18 @@ Status StoreImpl::check_index(const ContentDecoder& decode, Progress& progress, 
 
 // Reports held blobs whose pack is missing.
 Status StoreImpl::find_missing(FsckReport& report) {
-  WEFT_TRY(const std::vector<PackId> there, packs_.list());
+  WEFT_TRY(const std::vector<PackId> there, parts_.packs.list());
   const std::set<PackId> packs(there.begin(), there.end());
   std::vector<DamagedBlob> missing;
-  WEFT_CHECK(visit_all(*env_, Table::blobs, {}, [&](Txn& txn, const Entry& entry) -> Status {
+  WEFT_CHECK(visit_all(parts_.index.env(), Table::blobs, {}, [&](Txn& txn, const Entry& entry) -> Status {
     WEFT_TRY(const BlobRow blob, row_from<BlobRow>(txn, Table::blobs, entry.key, entry.value));
     if (!blob.absent() && !packs.contains(blob.place.pack)) missing.push_back({blob_id(entry.key), blob.place, ""});
     return {};
   }));
   for (DamagedBlob& blob : missing) {
-    WEFT_TRY(const std::unique_ptr<BlobIndex> now, read());
+    WEFT_TRY(const std::unique_ptr<BlobIndex> now, parts_.blobs.read());
     WEFT_TRY(const std::optional<BlobPlace> place, now->find(blob.id));
-    const SafePath path = pack_path(path_, blob.place.pack);
+    const SafePath path = pack_path(parts_.path, blob.place.pack);
     if (place != blob.place || stat_file(path).ok()) continue;  // moved or evicted meanwhile
     WEFT_TRY(const bool held, now->is_held(blob.id));
     if (!held) continue;
@@ -118,43 +120,58 @@ Status StoreImpl::find_missing(FsckReport& report) {
 
 // Reports manifests whose pack is missing and that cannot be read from a file either.
 Status StoreImpl::find_missing_manifests(FsckReport& report) {
-  WEFT_TRY(const std::vector<PackId> there, packs_.list());
+  WEFT_TRY(const std::vector<PackId> there, parts_.packs.list());
   const std::set<PackId> packs(there.begin(), there.end());
   std::vector<Digest> missing;
-  WEFT_CHECK(visit_all(*env_, Table::manifests, {}, [&](Txn& txn, const Entry& entry) -> Status {
+  WEFT_CHECK(visit_all(parts_.index.env(), Table::manifests, {}, [&](Txn& txn, const Entry& entry) -> Status {
     WEFT_TRY(const auto row, row_from<ManifestRow>(txn, Table::manifests, entry.key, entry.value));
     if (row.packed() && !packs.contains(row.place.pack)) missing.push_back(digest_of(entry.key));
     return {};
   }));
   for (const Digest& digest : missing) {
-    const auto manifest = manifests_.open(digest);
+    const auto manifest = parts_.manifests.open(digest);
     if (!manifest.ok())
       report.problems.push_back(fmt::format("manifest {}: {}", to_hex(digest), manifest.error().message));
   }
   return {};
 }
 
+// For fsck, if the machine has stopped and the daemon has not run since.
+Status StoreImpl::look_at_stopped(FsckReport& report) {
+  if (!parts_.cluster.joined()) return {};
+  const auto alone = lock_against_daemon(parts_.path);
+  if (!alone.ok() && alone.error().code == Errc::busy) return {};  // the running daemon has settled its commits
+  WEFT_TRY(const WriterLock lock, Env::lock_writer(parts_.path / "index", parts_.options.patience));
+  const auto lost = parts_.index.lost_by_stop();
+  if (lost.ok() && *lost != 0)
+    report.problems.push_back(fmt::format(
+        "{}: the machine stopped before the last {} bytes of its journal were written, and the index is ahead of it; "
+        "weftd makes it anew when it starts, and the registry tells again what is missing",
+        parts_.path, *lost));
+  return {};
+}
+
 Result<FsckReport> StoreImpl::fsck(const FsckOptions& options, const ContentDecoder& decode, Progress& progress) {
   FsckReport report;
-  if (options.rebuild && !options_.write) return Error{Errc::read_only, fmt::format("{}: opened for reading", path_)};
+  if (options.rebuild) WEFT_CHECK(parts_.check_writable());
   if (options.rebuild) {
-    WEFT_TRY(report, rebuild_store(path_, decode, {options.accept_loss, options_.patience}, progress));
+    WEFT_TRY(report, rebuild_store(parts_.path, decode, {options.accept_loss, parts_.options.patience}, progress));
   } else {
     WEFT_CHECK(give_up_left(progress));
-    WEFT_TRY(Fd collector, lock_collector(path_, LockKind::shared, options_.patience));
+    WEFT_TRY(Fd collector, lock_collector(parts_.path, LockKind::shared, parts_.options.patience));
     WEFT_CHECK(look_at_stopped(report));
-    WEFT_TRY(const std::vector<std::string> identities, damaged_identities(path_));
+    WEFT_TRY(const std::vector<std::string> identities, damaged_identities(parts_.path));
     for (const std::string& file : identities)
       report.problems.push_back(file + ": it is damaged or gone; run `weft fsck --rebuild`");
     Status status = check_index(decode, progress, report);
     if (!status.ok() && status.error().code != Errc::corrupt) return std::move(status).error();
     if (!status.ok()) report.problems.push_back(status.error().message);
   }
-  WEFT_CHECK(verify_packs(packs_, *this, options.data, progress, report));
+  WEFT_CHECK(verify_packs(parts_.packs, parts_.blobs, options.data, progress, report));
   Status missing = find_missing(report);
   if (missing.ok()) missing = find_missing_manifests(report);
   if (!missing.ok() && missing.error().code != Errc::corrupt) return std::move(missing).error();
-  AssembledPacks assembled(path_);
+  AssembledPacks assembled(parts_.path);
   WEFT_CHECK(verify_assembled(assembled, options.data, damaged_files_after(report.clean()), progress, report));
   return report;
 }

@@ -112,12 +112,12 @@ Result<std::uint64_t> StoreImpl::open_removed() {
   std::uint64_t count = 0;
   for (VersionId from = 0;;) {
     WEFT_TRY(const std::vector<VersionId> versions, ([&]() -> Result<std::vector<VersionId>> {
-               WEFT_TRY(Txn txn, env_->read());
+               WEFT_TRY(Txn txn, parts_.index.read());
                return noted(txn, kUnreaped, from, limits::kRowsPerSnapshot);
              })());
     if (versions.empty()) return count;
     for (const VersionId version : versions) {
-      WEFT_TRY(const bool open, open_versions_->is_open(version));
+      WEFT_TRY(const bool open, parts_.open_versions->is_open(version));
       if (open) ++count;
     }
     from = versions.back() + 1;
@@ -128,13 +128,13 @@ Result<std::uint64_t> StoreImpl::open_removed() {
 // removed versions, and tensors without bytes, which have no holders, need the final walk of all versions.
 Result<VersionId> StoreImpl::keeper(const InodeRow& view) {
   {
-    WEFT_TRY(Txn txn, env_->read());
+    WEFT_TRY(Txn txn, parts_.index.read());
     WEFT_TRY(const auto first, find_row<VersionRow>(txn, Table::versions, key_of(view.view_first)));
     if (first && !first->removed) return first->id;
   }
-  WEFT_TRY(std::optional<VersionId> found, holder_with(*env_, view));
+  WEFT_TRY(std::optional<VersionId> found, holder_with(parts_.index.env(), view));
   if (found) return *found;
-  WEFT_CHECK(visit_all(*env_, Table::locals, {}, [&](Txn& txn, const Entry& entry) -> Status {
+  WEFT_CHECK(visit_all(parts_.index.env(), Table::locals, {}, [&](Txn& txn, const Entry& entry) -> Status {
     const VersionId version = number_at(entry.key, 0);
     WEFT_TRY(const bool has, has_view(txn, version, view.base));
     if (!has) return {};
@@ -148,9 +148,9 @@ Result<VersionId> StoreImpl::keeper(const InodeRow& view) {
 
 Result<StoreCounts> StoreImpl::counts() {
   StoreCounts counts;
-  WEFT_CHECK(count_rows(*env_, counts));
-  WEFT_CHECK(count_blobs(*env_, counts));
-  WEFT_CHECK(count_packs(path_, counts));
+  WEFT_CHECK(count_rows(parts_.index.env(), counts));
+  WEFT_CHECK(count_blobs(parts_.index.env(), counts));
+  WEFT_CHECK(count_packs(parts_.path, counts));
   WEFT_TRY(counts.open_removed, open_removed());
   return counts;
 }

@@ -33,14 +33,14 @@ Status take_out(Txn& txn, const PackToc& toc) {
 Status StoreImpl::add_packs_of(VersionId id, std::set<PackId>& packs) {
   Digest manifest;
   {
-    WEFT_TRY(Txn txn, env_->read());
+    WEFT_TRY(Txn txn, parts_.index.read());
     WEFT_TRY(std::optional<VersionRow> version, find_row<VersionRow>(txn, Table::versions, key_of(id)));
     WEFT_TRY(bool incomplete, is_incomplete(txn, id));
     if (!version || version->removed || incomplete) return {};
     manifest = version->manifest;
   }
-  WEFT_TRY(VersionContent content, content_of(manifest));
-  RenewedTxn now(*env_);
+  WEFT_TRY(VersionContent content, parts_.contents.of(manifest));
+  RenewedTxn now(parts_.index.env());
   for (const VersionContent::FileContent& file : content.files)
     for (const Extent& extent : file.extents) {
       WEFT_TRY(Txn * txn, now.get());
@@ -51,20 +51,20 @@ Status StoreImpl::add_packs_of(VersionId id, std::set<PackId>& packs) {
 }
 
 Result<std::set<PackId>> StoreImpl::pinned_packs() {
-  WEFT_TRY(const std::vector<VersionId> versions, all_noted(*env_, kPinned));
+  WEFT_TRY(const std::vector<VersionId> versions, all_noted(parts_.index.env(), kPinned));
   std::set<PackId> packs;
   for (VersionId version : versions) WEFT_CHECK(add_packs_of(version, packs));
   return packs;
 }
 
 Result<std::vector<CachedPack>> StoreImpl::cached_packs() {
-  WEFT_TRY(const std::vector<PackId> ids, all_noted(*env_, kCached));
+  WEFT_TRY(const std::vector<PackId> ids, all_noted(parts_.index.env(), kCached));
   WEFT_TRY(std::set<PackId> pinned, pinned_packs());
-  return packs_by_use(packs_dir(path_), ids, pinned);
+  return packs_by_use(packs_dir(parts_.path), ids, pinned);
 }
 
 Result<bool> StoreImpl::is_needed_by_open(const PackToc& toc, UnreapedContent& open) {
-  WEFT_TRY(const std::unique_ptr<BlobIndex> index, read());
+  WEFT_TRY(const std::unique_ptr<BlobIndex> index, parts_.blobs.read());
   WEFT_CHECK(open.look(*index));
   return std::ranges::any_of(toc.entries, [&](const PackEntry& entry) { return open.has(entry.id); });
 }
@@ -73,19 +73,19 @@ Result<bool> StoreImpl::is_needed_by_open(const PackToc& toc, UnreapedContent& o
 // again. The index changes before the files are deleted, all under the writer lock. A fetch that resumes a pack checks
 // both under that lock.
 Result<bool> StoreImpl::evict_pack(PackId pack, UnreapedContent& open) {
-  WEFT_TRY(WriterLock lock, lock_writer());
-  if (is_being_filled(packs_, pack)) return false;
-  auto toc = packs_.toc(pack);
+  WEFT_TRY(WriterLock lock, parts_.index.lock());
+  if (is_being_filled(parts_.packs, pack)) return false;
+  auto toc = parts_.packs.toc(pack);
   if (!toc.ok() && toc.error().code == Errc::not_found) return true;  // gc has deleted it
   if (!toc.ok()) return std::move(toc).error();
   if (!toc->cached) {  // promoted by a publish that died before the index recorded it
-    WEFT_CHECK(env_->write(lock, [pack](Txn& txn) { return erase_note(txn, kCached, pack); }));
+    WEFT_CHECK(parts_.index.write(lock, [pack](Txn& txn) { return erase_note(txn, kCached, pack); }));
     return false;
   }
   WEFT_TRY(const bool needed, is_needed_by_open(*toc, open));
   if (needed) return false;
-  WEFT_CHECK(env_->write(lock, [&toc](Txn& txn) { return take_out(txn, *toc); }));
-  WEFT_CHECK(remove_pack(packs_, pack));
+  WEFT_CHECK(parts_.index.write(lock, [&toc](Txn& txn) { return take_out(txn, *toc); }));
+  WEFT_CHECK(remove_pack(parts_.packs, pack));
   return true;
 }
 
@@ -94,7 +94,7 @@ Result<EvictReport> StoreImpl::evict(const EvictOptions& options) {
   std::set<PackId> wanted;
   if (options.version) WEFT_CHECK(add_packs_of(*options.version, wanted));
   // If a removed version is closed during the eviction, its packs may stay until the next one.
-  UnreapedContent open([this](VersionId version) { return extents_of_open(version); });
+  UnreapedContent open([this](VersionId version) { return parts_.extents_of_open(version); });
   EvictReport report;
   for (const CachedPack& pack : packs) report.kept_bytes += pack.disk_bytes;
   for (const CachedPack& pack : packs) {
@@ -115,15 +115,15 @@ Result<EvictReport> StoreImpl::evict(const EvictOptions& options) {
 }
 
 Result<std::unique_ptr<FetchPack>> StoreImpl::fetch_pack(std::uint64_t size) {
-  WEFT_CHECK(check_clustered());
+  WEFT_CHECK(parts_.cluster.check_clustered());
   return CachedPackWriter::create(
-      path_, *env_, [this] { return lock_writer(); }, size);
+      parts_.path, parts_.index.env(), [this] { return parts_.index.lock(); }, size);
 }
 
 Result<std::unique_ptr<FetchPack>> StoreImpl::resume_fetch(PackId pack) {
-  WEFT_CHECK(check_clustered());
+  WEFT_CHECK(parts_.cluster.check_clustered());
   return CachedPackWriter::resume(
-      path_, *env_, [this] { return lock_writer(); }, pack);
+      parts_.path, parts_.index.env(), [this] { return parts_.index.lock(); }, pack);
 }
 
 }  // namespace weft

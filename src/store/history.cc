@@ -1,5 +1,4 @@
 // The history of commits in the journal, for followers of this store and for the origin.
-#include <algorithm>
 #include <utility>
 #include <variant>
 
@@ -56,8 +55,6 @@ class Commits {
   std::uint64_t position_;
 };
 
-constexpr std::uint64_t kBatchBytes = 1U << 20U;  // bytes of the journal per batch; one record may be larger
-
 // The key has a hash of the origin's id: a file contains that id, so it may have any length.
 constexpr std::string_view kTold = "told";
 std::string told_key(std::string_view origin) {
@@ -94,60 +91,46 @@ std::vector<Said> said_by(std::vector<JournaledEvent> events) {
 
 }  // namespace
 
-// Returns about kBatchBytes of records from `from` on, and at least one if there is any before `end`, the journal end
-// of some index state. The next call starts at JournalTail::end.
-Result<JournalTail> StoreImpl::some_events(std::uint64_t from, std::uint64_t end) {
-  for (std::uint64_t bytes = kBatchBytes;; bytes *= 2) {
-    const bool all = end - from <= bytes;
-    WEFT_TRY(JournalTail tail, journal_.read(from, all ? end : from + bytes));
-    if (all || !tail.events.empty()) return tail;
-  }
-}
-
-Result<std::uint64_t> StoreImpl::journal_end() {
-  WEFT_TRY(Txn txn, env_->read());
-  WEFT_TRY(const Counters counters, get_counters(txn));
-  return counters.journal_end;
-}
-
 Result<CommitBatch> StoreImpl::commits(std::uint64_t from) {
-  WEFT_TRY(const std::uint64_t end, journal_end());
+  WEFT_TRY(const std::uint64_t end, parts_.index.journal_end());
   if (from > end)
-    return Error{Errc::invalid, fmt::format("{}: no commits from {}: it ends at {}", journal_.path(), from, end)};
+    return Error{Errc::invalid,
+                 fmt::format("{}: no commits from {}: it ends at {}", parts_.index.journal().path(), from, end)};
   if (from == end) return CommitBatch{{}, end};
-  WEFT_TRY(JournalTail tail, some_events(from, end));
+  WEFT_TRY(JournalTail tail, parts_.index.some_events(from, end));
   const bool stops = tail.end != end && tail.events.empty();
   const bool gaps = !tail.gaps.empty();
   Commits commits(from);
   for (JournaledEvent& journaled : tail.events) commits.add(std::move(journaled));
   if (stops || gaps || commits.repaired)
-    return Error{Errc::invalid, fmt::format("{}: expected whole records from {} on, got {}", journal_.path(), from,
-                                            commits.repaired ? "a repair" : "bytes that are none")};
+    return Error{Errc::invalid,
+                 fmt::format("{}: expected whole records from {} on, got {}", parts_.index.journal().path(), from,
+                             commits.repaired ? "a repair" : "bytes that are none")};
   return CommitBatch{std::move(commits.list), tail.end};
 }
 
 Result<std::unique_ptr<CommitWatch>> StoreImpl::watch_commits() {
-  return watch_index(path_ / "index");
+  return watch_index(parts_.path / "index");
 }
 
 Result<SaidBatch> StoreImpl::said(std::uint64_t from) {
-  WEFT_TRY(const std::uint64_t end, journal_end());
+  WEFT_TRY(const std::uint64_t end, parts_.index.journal_end());
   if (from > end) from = 0;  // the journal was cut since
   if (from == end) return SaidBatch{{}, end};
-  WEFT_TRY(JournalTail tail, some_events(from, end));
+  WEFT_TRY(JournalTail tail, parts_.index.some_events(from, end));
   const std::uint64_t next = tail.events.empty() ? end : tail.events.back().end;
   return SaidBatch{said_by(std::move(tail.events)), next};
 }
 
 Result<std::uint64_t> StoreImpl::told(std::string_view origin) {
-  WEFT_TRY(Txn txn, env_->read());
+  WEFT_TRY(Txn txn, parts_.index.read());
   WEFT_TRY(std::optional<NumberRow> row, find_row<NumberRow>(txn, Table::meta, told_key(origin)));
   return row ? row->value : 0;
 }
 
 Status StoreImpl::set_told(std::string_view origin, std::uint64_t end) {
-  WEFT_TRY(WriterLock lock, lock_writer());
-  return env_->write(lock, [&](Txn& txn) -> Status {
+  WEFT_TRY(WriterLock lock, parts_.index.lock());
+  return parts_.index.write(lock, [&](Txn& txn) -> Status {
     WEFT_CHECK(put(txn, Table::meta, told_key(origin), NumberRow{end}));
     return bump_sequence(txn);
   });

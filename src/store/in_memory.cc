@@ -68,13 +68,6 @@ Status MemoryUse::see(PackId pack) {
   return {};
 }
 
-Result<StoreImpl::Events> StoreImpl::note(Txn& txn, const VersionRow& version, VersionNote note, bool set) {
-  WEFT_TRY(std::optional<NoteEvent> event, plan_note(txn, version, note, set));
-  if (!event) return Events{};
-  WEFT_CHECK(apply_note(txn, *event));
-  return Events{*std::move(event)};
-}
-
 // True if the version needs bytes that are only in memory. Blobs that the publish itself brings need not be in the
 // index.
 Result<bool> StoreImpl::relies_on_memory(Txn& txn, const PublishRequest& request) {
@@ -82,7 +75,7 @@ Result<bool> StoreImpl::relies_on_memory(Txn& txn, const PublishRequest& request
   if (!used) return false;
   WEFT_TRY(const bool parent, is_parent_in_memory(txn, request.parents));
   if (parent) return true;
-  MemoryUse use(packs_);
+  MemoryUse use(parts_.packs);
   WEFT_CHECK(each_blob(request.content, [&](const ContentId& id) { return use.see(txn, id, UINT64_MAX); }));
   return !use.unsynced().empty() || use.waits();
 }
@@ -92,8 +85,8 @@ Status StoreImpl::forget_lost(PackId pack, std::span<const PackEntry> lost) {
   for (std::span<const PackEntry> rest = lost; !rest.empty();) {
     const auto some = rest.first(std::min(rest.size(), limits::kBatchRows));
     rest = rest.subspan(some.size());
-    WEFT_TRY(const WriterLock lock, lock_writer());
-    Status forgotten = env_->write(lock, [&](Txn& txn) -> Status {
+    WEFT_TRY(const WriterLock lock, parts_.index.lock());
+    Status forgotten = parts_.index.write(lock, [&](Txn& txn) -> Status {
       for (const PackEntry& entry : some) {
         WEFT_TRY(const std::optional<FoundBlob> blob, find_blob(txn, entry.id));
         if (blob && blob->row.place == BlobPlace{pack, entry.offset}) WEFT_CHECK(forget_place(txn, *blob));
@@ -107,19 +100,14 @@ Status StoreImpl::forget_lost(PackId pack, std::span<const PackEntry> lost) {
 
 Status StoreImpl::settle_packs(const std::set<PackId>& packs, const FlushPace& pace) {
   for (const PackId pack : packs)
-    WEFT_CHECK(
-        settle_pack(packs_, pack, pace, [&](std::span<const PackEntry> lost) { return forget_lost(pack, lost); }));
+    WEFT_CHECK(settle_pack(parts_.packs, pack, pace,
+                           [&](std::span<const PackEntry> lost) { return forget_lost(pack, lost); }));
   return {};
 }
 
-Result<VersionRow> StoreImpl::version_row(VersionId version) {
-  WEFT_TRY(Txn txn, env_->read());
-  return need_row<VersionRow>(txn, Table::versions, key_of(version));
-}
-
 Result<MemoryUse> StoreImpl::memory_use(const VersionRow& version, const VersionContent& content) {
-  MemoryUse use(packs_);
-  RenewedTxn now(*env_);
+  MemoryUse use(parts_.packs);
+  RenewedTxn now(parts_.index.env());
   WEFT_CHECK(each_blob(content, [&](const ContentId& id) -> Status {
     WEFT_TRY(Txn * txn, now.get());
     return use.see(*txn, id, version.id);
@@ -128,9 +116,9 @@ Result<MemoryUse> StoreImpl::memory_use(const VersionRow& version, const Version
 }
 
 Result<MemoryState> StoreImpl::settle_version(VersionId version, const FlushPace& pace) {
-  WEFT_TRY(const VersionRow row, version_row(version));
+  WEFT_TRY(const VersionRow row, parts_.version(version));
   if (row.removed) return MemoryState::gone;
-  WEFT_TRY(const VersionContent content, content_of(row.manifest));
+  WEFT_TRY(const VersionContent content, parts_.contents.of(row.manifest));
   for (;;) {
     WEFT_TRY(const MemoryUse use, memory_use(row, content));
     if (!use.unsynced().empty()) {
@@ -138,31 +126,31 @@ Result<MemoryState> StoreImpl::settle_version(VersionId version, const FlushPace
       continue;
     }
     if (use.lost()) return MemoryState::lost;
-    WEFT_TRY(Txn txn, env_->read());
+    WEFT_TRY(Txn txn, parts_.index.read());
     WEFT_TRY(const bool parent, is_parent_in_memory(txn, row.parents));
     return use.waits() || parent ? MemoryState::waits : MemoryState::kept;
   }
 }
 
 Result<std::uint64_t> StoreImpl::unsynced_bytes(VersionId version) {
-  WEFT_TRY(const VersionRow row, version_row(version));
+  WEFT_TRY(const VersionRow row, parts_.version(version));
   if (row.removed) return std::uint64_t{0};
-  WEFT_TRY(const VersionContent content, content_of(row.manifest));
+  WEFT_TRY(const VersionContent content, parts_.contents.of(row.manifest));
   WEFT_TRY(const MemoryUse use, memory_use(row, content));
   std::uint64_t bytes = 0;
   for (const PackId pack : use.unsynced()) {
-    WEFT_TRY(const PackToc toc, packs_.toc(pack));
+    WEFT_TRY(const PackToc toc, parts_.packs.toc(pack));
     bytes += toc.size;
   }
   return bytes;
 }
 
 Status StoreImpl::keep_version(std::string_view model, std::uint64_t number) {
-  WEFT_CHECK(check_alone());
-  WEFT_TRY(const WriterLock lock, lock_writer());
-  return commit_with_spare(lock, [&](Txn& txn) -> Result<Events> {
+  WEFT_CHECK(parts_.cluster.check_alone());
+  WEFT_TRY(const WriterLock lock, parts_.index.lock());
+  return parts_.index.commit_with_spare(lock, [&](Txn& txn) -> Result<Events> {
     WEFT_TRY(const VersionRow version, live_version(txn, model, number));
-    return note(txn, version, VersionNote::in_memory, false);
+    return set_note(txn, version, VersionNote::in_memory, false);
   });
 }
 
@@ -187,12 +175,12 @@ Status settle_memory(ClusterStore& store) {
 }
 
 Status StoreImpl::lose_version(std::string_view model, std::uint64_t number, std::string_view why) {
-  WEFT_CHECK(check_alone());
-  WEFT_TRY(const WriterLock lock, lock_writer());
-  return commit_with_spare(lock, [&](Txn& txn) -> Result<Events> {
+  WEFT_CHECK(parts_.cluster.check_alone());
+  WEFT_TRY(const WriterLock lock, parts_.index.lock());
+  return parts_.index.commit_with_spare(lock, [&](Txn& txn) -> Result<Events> {
     WEFT_TRY(RemovalEvent event, plan_removal(txn, model, number));
     event.lost = why;
-    WEFT_CHECK(remove(txn, event));
+    WEFT_CHECK(parts_.index.remove(txn, event));
     return Events{std::move(event)};
   });
 }

@@ -33,16 +33,16 @@ Status check_record(const VersionRow& version, const LocalRow& local, const Vers
 }  // namespace
 
 Result<MirrorOutcome> StoreImpl::mirror(std::span<const MirrorChange> changes, std::uint64_t revision) {
-  WEFT_CHECK(check_clustered());
-  WEFT_TRY(WriterLock lock, lock_writer());
+  WEFT_CHECK(parts_.cluster.check_clustered());
+  WEFT_TRY(WriterLock lock, parts_.index.lock());
   WEFT_TRY(MirrorOutcome outcome, take(lock, changes, revision));
   WEFT_CHECK(keep_revision(lock, revision));
   return outcome;
 }
 
 Result<MirrorOutcome> StoreImpl::restore(std::span<const MirrorChange> changes) {
-  WEFT_CHECK(check_alone());
-  WEFT_TRY(WriterLock lock, lock_writer());
+  WEFT_CHECK(parts_.cluster.check_alone());
+  WEFT_TRY(WriterLock lock, parts_.index.lock());
   return take(lock, changes, 0);
 }
 
@@ -50,17 +50,17 @@ Result<MirrorOutcome> StoreImpl::take(const WriterLock& lock, std::span<const Mi
                                       std::uint64_t revision) {
   std::map<Digest, std::optional<VersionContent>> contents;
   MirrorSources sources;
-  sources.restores = !cluster();
-  if (cluster()) sources.node = cluster()->node;
+  sources.restores = !parts_.cluster.joined();
+  if (parts_.cluster.joined()) sources.node = parts_.cluster.identity()->node;
   sources.content = [&](const Digest& manifest) -> const VersionContent* {
     auto [at, made] = contents.try_emplace(manifest);
     if (made) {
-      auto content = content_of(manifest);
+      auto content = parts_.contents.of(manifest);
       if (content.ok()) at->second = std::move(*content);
     }
     return at->second ? &*at->second : nullptr;
   };
-  sources.blobs = [this](std::span<const PackId> packs) { return blobs_of(packs_, packs); };
+  sources.blobs = [this](std::span<const PackId> packs) { return blobs_of(parts_.packs, packs); };
   MirrorOutcome outcome;
   const MakeEvents make = [&](Txn& txn) -> Result<Events> {
     outcome = {};
@@ -72,7 +72,8 @@ Result<MirrorOutcome> StoreImpl::take(const WriterLock& lock, std::span<const Mi
     return events;
   };
   // A restore has no registry that would repeat its changes, so they are made durable first.
-  WEFT_CHECK(commit_with_spare(lock, make, cluster() ? Durable::after_shown : Durable::before_shown));
+  WEFT_CHECK(parts_.index.commit_with_spare(lock, make,
+                                            parts_.cluster.joined() ? Durable::after_shown : Durable::before_shown));
   return outcome;
 }
 
@@ -80,11 +81,11 @@ Result<MirrorOutcome> StoreImpl::take(const WriterLock& lock, std::span<const Mi
 // sends the batch again.
 Status StoreImpl::keep_revision(const WriterLock& lock, std::uint64_t revision) {
   {
-    WEFT_TRY(Txn txn, env_->read());
+    WEFT_TRY(Txn txn, parts_.index.read());
     WEFT_TRY(Counters counters, get_counters(txn));
     if (counters.registry_revision == revision) return {};
   }
-  return env_->write(lock, [revision](Txn& txn) { return count_revision(txn, revision); });
+  return parts_.index.write(lock, [revision](Txn& txn) { return count_revision(txn, revision); });
 }
 
 Result<StoreImpl::Events> StoreImpl::adopt_all(Txn& txn, std::span<const Adoption> versions,
@@ -106,7 +107,7 @@ Result<StoreImpl::Events> StoreImpl::adopt_all(Txn& txn, std::span<const Adoptio
     event.published_ns = version.time_ns;
     WEFT_TRY(event.view_inos, plan_views(txn, contents[i], inos, local.view_inos));
     WEFT_TRY(event.blobs, plan_blobs(txn, contents[i], counters.next_blob, local.blobs));
-    PublishInput input = input_of(version);
+    PublishInput input = input_of(parts_.cluster, version);
     input.content = &contents[i];
     WEFT_CHECK(apply_adoption(txn, event, input));
     events.emplace_back(std::move(event));
@@ -115,7 +116,7 @@ Result<StoreImpl::Events> StoreImpl::adopt_all(Txn& txn, std::span<const Adoptio
 }
 
 Result<Digest> StoreImpl::manifest_of(const Adoption& adoption) {
-  WEFT_TRY(Txn txn, env_->read());
+  WEFT_TRY(Txn txn, parts_.index.read());
   WEFT_TRY(VersionRow version, live_version(txn, adoption.model, adoption.number));
   if (adoption.manifest.empty() || sha256(adoption.manifest) == version.manifest) return version.manifest;
   return Error{Errc::corrupt, fmt::format("{}@{}: expected a manifest with the SHA-256 {}, got {}", version.model_name,
@@ -125,34 +126,34 @@ Result<Digest> StoreImpl::manifest_of(const Adoption& adoption) {
 Status StoreImpl::adopt(std::span<const Adoption> versions) {
   std::vector<Digest> manifests;
   std::vector<VersionContent> contents;
-  WEFT_TRY(WriterLock lock, lock_writer());  // so that gc keeps manifests that no version needs yet
+  WEFT_TRY(WriterLock lock, parts_.index.lock());  // so that gc keeps manifests that no version needs yet
   for (const Adoption& adoption : versions) {
     WEFT_TRY(Digest manifest, manifest_of(adoption));
-    if (!adoption.manifest.empty()) WEFT_CHECK(manifests_.put(manifest, adoption.manifest));
-    WEFT_TRY(VersionContent content, content_of(manifest));
+    if (!adoption.manifest.empty()) WEFT_CHECK(parts_.manifests.put(manifest, adoption.manifest));
+    WEFT_TRY(VersionContent content, parts_.contents.of(manifest));
     contents.push_back(std::move(content));
   }
-  return commit(lock, [&](Txn& txn) { return adopt_all(txn, versions, contents); });
+  return parts_.index.commit(lock, [&](Txn& txn) { return adopt_all(txn, versions, contents); });
 }
 
 Status StoreImpl::pin(std::string_view model, std::uint64_t number, bool pinned) {
-  WEFT_TRY(WriterLock lock, lock_writer());
-  return commit_with_spare(lock, [&](Txn& txn) -> Result<Events> {
+  WEFT_TRY(WriterLock lock, parts_.index.lock());
+  return parts_.index.commit_with_spare(lock, [&](Txn& txn) -> Result<Events> {
     WEFT_TRY(VersionRow version, live_version(txn, model, number));
-    return note(txn, version, VersionNote::pinned, pinned);
+    return set_note(txn, version, VersionNote::pinned, pinned);
   });
 }
 
 Status StoreImpl::saved(std::span<const VersionId> versions) {
-  WEFT_TRY(WriterLock lock, lock_writer());
-  return env_->write(lock, [&](Txn& txn) -> Status {
+  WEFT_TRY(WriterLock lock, parts_.index.lock());
+  return parts_.index.write(lock, [&](Txn& txn) -> Status {
     for (VersionId version : versions) WEFT_CHECK(erase_note(txn, kUnsaved, version));
     return bump_sequence(txn);
   });
 }
 
 Result<std::string> StoreImpl::origin() {
-  return read_origin(path_);
+  return read_origin(parts_.path);
 }
 
 Result<std::vector<VersionId>> StoreImpl::own_versions(Txn& txn) const {
@@ -167,54 +168,43 @@ Result<std::vector<VersionId>> StoreImpl::own_versions(Txn& txn) const {
 
 // Writes the notes first: if the process dies in between, the previous origin is still the origin.
 Status StoreImpl::set_origin(const std::string& uuid) {
-  WEFT_TRY(WriterLock lock, lock_writer());
-  const Status noted = env_->write(lock, [&](Txn& txn) -> Status {
+  WEFT_TRY(WriterLock lock, parts_.index.lock());
+  const Status noted = parts_.index.write(lock, [&](Txn& txn) -> Status {
     WEFT_TRY(const auto own, own_versions(txn));
     for (const VersionId version : own) WEFT_CHECK(put_note(txn, kUnsaved, version));
     return bump_sequence(txn);
   });
   if (!noted.ok()) return noted;
-  return write_origin(path_, uuid);
-}
-
-Status StoreImpl::check_alone() const {
-  if (!cluster()) return {};
-  return Error{Errc::read_only, fmt::format("{}: names in cluster {} change by its registry alone", path_,
-                                            printable(cluster()->cluster))};
-}
-
-Status StoreImpl::check_clustered() const {
-  if (cluster()) return {};
-  return Error{Errc::invalid, fmt::format("{}: it belongs to no cluster", path_)};
+  return write_origin(parts_.path, uuid);
 }
 
 // A store with versions of its own cannot join a cluster. Versions of a registry are allowed: the store may have lost
 // its STORE/cluster.
 Status StoreImpl::check_joinable(const WriterLock& /*lock*/) {
-  WEFT_TRY(Txn txn, env_->read());
+  WEFT_TRY(Txn txn, parts_.index.read());
   return each_entry(txn, Table::versions, {}, [&](const Entry& entry) -> Status {
     WEFT_TRY(VersionRow version, row_from<VersionRow>(txn, Table::versions, entry.key, entry.value));
     if (!version.publisher.empty()) return {};
     return Error{Errc::unsupported, fmt::format("{}: expected a store without versions of its own to join a cluster, "
                                                 "got one with {}@{}",
-                                                path_, version.model_name, version.number)};
+                                                parts_.path, version.model_name, version.number)};
   });
 }
 
 Status StoreImpl::join(const ClusterIdentity& identity) {
-  if (cluster() == identity) return {};
-  WEFT_TRY(const WriterLock lock, lock_writer());
-  if (cluster() == identity) return {};
-  if (cluster())
-    return Error{Errc::exists, fmt::format("{}: it is node {} of cluster {} already", path_, printable(cluster()->node),
-                                           printable(cluster()->cluster))};
+  if (parts_.cluster.identity() == identity) return {};
+  WEFT_TRY(const WriterLock lock, parts_.index.lock());
+  if (parts_.cluster.identity() == identity) return {};
+  if (parts_.cluster.joined())
+    return Error{Errc::exists, fmt::format("{}: it is node {} of cluster {} already", parts_.path,
+                                           printable(parts_.cluster.identity()->node),
+                                           printable(parts_.cluster.identity()->cluster))};
   if (identity.cluster.empty() || !parse_uuid(identity.node))
     return Error{Errc::invalid, fmt::format("a node of a cluster: expected an id and a uuid, got \"{}\" and \"{}\"",
                                             printable(identity.cluster), printable(identity.node))};
   WEFT_CHECK(check_joinable(lock));
-  WEFT_CHECK(write_cluster(path_, identity));
-  cluster_ = identity;
-  clustered_ = true;
+  WEFT_CHECK(write_cluster(parts_.path, identity));
+  parts_.cluster.set(identity);
   return {};
 }
 

@@ -23,13 +23,13 @@ constexpr std::size_t kFilesMin = 16;  // fewer stay files: a pack is two files 
 
 // Returns the needed manifests that are files, without those that a prepared publish relies on.
 Result<std::vector<Digest>> StoreImpl::loose_manifests() {
-  WEFT_TRY(const std::vector<Digest> all, manifests_.list());
+  WEFT_TRY(const std::vector<Digest> all, parts_.manifests.list());
   std::vector<Digest> loose;
-  RenewedTxn now(*env_);
+  RenewedTxn now(parts_.index.env());
   for (const Digest& digest : all) {
-    const auto st = stat_file(manifests_.path_of(digest));
+    const auto st = stat_file(parts_.manifests.path_of(digest));
     if (!st.ok() || static_cast<std::uint64_t>(st->st_size) > limits::kPackedManifestMax || st->st_size == 0) continue;
-    if (reliances_.is_needed(digest) || is_left_young(manifests_.path_of(digest))) continue;
+    if (parts_.reliances.is_needed(digest) || parts_.is_left_young(parts_.manifests.path_of(digest))) continue;
     WEFT_TRY(Txn * txn, now.get());
     WEFT_TRY(const std::optional<ManifestRow> row, find_manifest(*txn, digest));
     if (row) loose.push_back(digest);
@@ -43,22 +43,22 @@ Status StoreImpl::drop_packed_files(std::span<const Digest> manifests) {
   for (const Digest& digest : manifests) {
     std::optional<ManifestRow> row;
     {
-      WEFT_TRY(Txn txn, env_->read());
+      WEFT_TRY(Txn txn, parts_.index.read());
       WEFT_TRY(row, find_manifest(txn, digest));
     }
-    if (row && row->packed() && !reliances_.is_needed(digest) && manifests_.open_packed(digest, *row).ok())
-      WEFT_CHECK(manifests_.remove(digest));
+    if (row && row->packed() && !parts_.reliances.is_needed(digest) && parts_.manifests.open_packed(digest, *row).ok())
+      WEFT_CHECK(parts_.manifests.remove(digest));
   }
   return {};
 }
 
 // Leaves damaged files to fsck.
 Status StoreImpl::pack_some(std::span<const Digest> manifests) {
-  WEFT_TRY(const std::unique_ptr<TempArea> temp, TempArea::make(path_));
-  WEFT_TRY(const auto pack, PackWriter::create(path_, temp->path(), PackKind::manifests));
+  WEFT_TRY(const std::unique_ptr<TempArea> temp, TempArea::make(parts_.path));
+  WEFT_TRY(const auto pack, PackWriter::create(parts_.path, temp->path(), PackKind::manifests));
   std::vector<std::pair<Digest, PackEntry>> moved;
   for (const Digest& digest : manifests) {
-    const auto file = manifests_.open_file_of(digest);
+    const auto file = parts_.manifests.open_file_of(digest);
     if (!file.ok()) continue;
     WEFT_TRY(PackEntry entry, write_manifest(*pack, digest, (*file)->bytes()));
     pack->list(entry);
@@ -66,9 +66,9 @@ Status StoreImpl::pack_some(std::span<const Digest> manifests) {
   }
   if (moved.empty()) return {};
   WEFT_CHECK(pack->sync());
-  WEFT_TRY(const std::unique_ptr<BlobWriter> index, write());
+  WEFT_TRY(const std::unique_ptr<BlobWriter> index, parts_.blobs.write());
   WEFT_CHECK(pack->publish());
-  WEFT_CHECK(sync_directory(path_ / "packs"));
+  WEFT_CHECK(sync_directory(parts_.path / "packs"));
   for (const auto& [digest, entry] : moved)
     WEFT_CHECK(index->put_manifest(digest, {pack->id(), entry.offset}, entry.id.length));
   return index->commit();
@@ -77,10 +77,10 @@ Status StoreImpl::pack_some(std::span<const Digest> manifests) {
 Status StoreImpl::pack_manifests(Progress& progress) {
   WEFT_TRY(std::vector<Digest> loose, loose_manifests());
   WEFT_CHECK(drop_packed_files(loose));
-  std::erase_if(loose, [this](const Digest& digest) { return !stat_file(manifests_.path_of(digest)).ok(); });
+  std::erase_if(loose, [this](const Digest& digest) { return !stat_file(parts_.manifests.path_of(digest)).ok(); });
   if (loose.size() < kFilesMin) return {};
   for (std::span<const Digest> rest(loose); !rest.empty();) {
-    if (progress.cancelled()) return Error{Errc::cancelled, fmt::format("{}: gc stopped", path_)};
+    if (progress.cancelled()) return Error{Errc::cancelled, fmt::format("{}: gc stopped", parts_.path)};
     const auto some = rest.first(std::min(limits::kBatchRows, rest.size()));
     rest = rest.subspan(some.size());
     WEFT_CHECK(pack_some(some));

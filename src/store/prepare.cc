@@ -110,13 +110,13 @@ Status StoreImpl::prepare_in_place(const PublishRequest& request, SealedManifest
   WEFT_CHECK(replace_damaged(lock, packs.new_blobs()));
   Reliance reliance;
   {
-    WEFT_TRY(Txn txn, env_->read());
+    WEFT_TRY(Txn txn, parts_.index.read());
     WEFT_TRY(VersionRow version, plan_version(txn, request, manifest));
     WEFT_TRY(const Counters counters, get_counters(txn));
     Allocator numbers(counters);
     numbers.range(request.content.tree_nodes);
     WEFT_CHECK(numbers.check_room());
-    version.publisher = cluster()->node;
+    version.publisher = parts_.cluster.identity()->node;
     parts.record = record_of(std::move(version), request, pack_ids(packs.new_blobs()));
     WEFT_TRY(parts.record.in_memory, packs.in_memory() ? Result(true) : relies_on_memory(txn, request));
     WEFT_TRY(reliance, reliance_of(txn, request.content, packs.new_blobs(), packs));
@@ -124,13 +124,13 @@ Status StoreImpl::prepare_in_place(const PublishRequest& request, SealedManifest
   parts.relies_on = std::move(reliance.versions);
   const std::vector<PackId> brought = pack_ids(packs.new_blobs());
   parts.promotion = {reliance.held, reliance.cached, {brought.begin(), brought.end()}, manifest, 0};
-  parts.promotion.number = reliances_.add(parts.promotion);
+  parts.promotion.number = parts_.reliances.add(parts.promotion);
   return promote(lock, parts.promotion);
 }
 
 Result<std::unique_ptr<PreparedPublish>> StoreImpl::prepare(const PublishRequest& request, SealedManifest manifest,
                                                             std::unique_ptr<Importer> packs) {
-  WEFT_CHECK(check_clustered());
+  WEFT_CHECK(parts_.cluster.check_clustered());
   WEFT_CHECK(check_request(request));
   auto prepared = std::make_unique<StorePrepared>(*this, std::move(packs));
   WEFT_CHECK(prepared->packs().hold(contents_of(request.content)));

@@ -1,5 +1,3 @@
-#include "store/promotion.h"
-
 #include <fcntl.h>
 
 #include <algorithm>
@@ -16,83 +14,21 @@
 
 namespace weft {
 
-namespace {
-
-constexpr auto kUnsureFor = std::chrono::seconds(60);  // more than the registry's decision and the mirror take
-
-}  // namespace
-
-std::uint64_t Reliances::add(const Promotion& promotion) {
-  const std::lock_guard lock(mutex_);
-  ++count_;
-  const auto begin = [this](Use& use) {
-    use.last = count_;
-    ++use.open;
-  };
-  for (const PackId pack : promotion.held) begin(uses_[pack]);
-  for (const PackId pack : promotion.brought) begin(uses_[pack]);
-  begin(manifest_uses_[promotion.manifest]);
-  return count_;
-}
-
-template <class Uses, class Key>
-void Reliances::end_use(Uses& uses, const Key& key, bool sure) {
-  const auto at = uses.find(key);
-  if (at == uses.end()) return;
-  Use& use = at->second;
-  if (!sure) use.unsure_until = Clock::now() + kUnsureFor;
-  --use.open;
-  if (!use.is_needed()) uses.erase(at);
-}
-
-void Reliances::end(const Promotion& promotion, bool sure) {
-  if (promotion.number == 0) return;
-  const std::lock_guard lock(mutex_);
-  for (const PackId pack : promotion.held) end_use(uses_, pack, sure);
-  for (const PackId pack : promotion.brought) end_use(uses_, pack, sure);
-  end_use(manifest_uses_, promotion.manifest, sure);
-}
-
-bool Reliances::is_last(PackId pack, std::uint64_t number) const {
-  const std::lock_guard lock(mutex_);
-  const auto at = uses_.find(pack);
-  return at != uses_.end() && at->second.last == number;
-}
-
-std::vector<PackId> Reliances::packs() const {
-  const std::lock_guard lock(mutex_);
-  std::vector<PackId> packs;
-  for (const auto& [pack, use] : uses_) packs.push_back(pack);
-  return packs;
-}
-
-bool Reliances::is_needed(PackId pack) const {
-  const std::lock_guard lock(mutex_);
-  const auto at = uses_.find(pack);
-  return at != uses_.end() && at->second.is_needed();
-}
-
-bool Reliances::is_needed(const Digest& manifest) const {
-  const std::lock_guard lock(mutex_);
-  const auto at = manifest_uses_.find(manifest);
-  return at != manifest_uses_.end() && at->second.is_needed();
-}
-
 // Changes the .toc files first, then the index: after a crash in between, the packs are not evicted either. Touches all
 // packs that the publish relies on, so that the gc of a restarted daemon keeps them until the registry has decided.
 Status StoreImpl::promote(const WriterLock& lock, const Promotion& promotion) {
   for (const PackId pack : promotion.held)
-    if (const auto toc = open_file(toc_path(path_, pack), O_RDONLY); toc.ok()) touch_file(toc->get());
+    if (const auto toc = open_file(toc_path(parts_.path, pack), O_RDONLY); toc.ok()) touch_file(toc->get());
   const std::set<PackId>& packs = promotion.cached;
   if (packs.empty()) return {};
   for (const PackId pack : packs) {
-    WEFT_TRY(PackToc toc, read_toc_of(path_, pack));
+    WEFT_TRY(PackToc toc, read_toc_of(parts_.path, pack));
     toc.cached = false;
     toc.promoted = true;
-    WEFT_CHECK(replace_toc(toc_path(path_, pack), toc));
+    WEFT_CHECK(replace_toc(toc_path(parts_.path, pack), toc));
   }
-  WEFT_CHECK(sync_directory(path_ / "packs"));
-  return env_->write(lock, [&packs](Txn& txn) -> Status {
+  WEFT_CHECK(sync_directory(parts_.path / "packs"));
+  return parts_.index.write(lock, [&packs](Txn& txn) -> Status {
     for (const PackId pack : packs) {
       WEFT_CHECK(erase_note(txn, kCached, pack));
       WEFT_CHECK(put_note(txn, kPromoted, pack));
@@ -105,13 +41,13 @@ Status StoreImpl::promote(const WriterLock& lock, const Promotion& promotion) {
 Status StoreImpl::make_cached(const WriterLock& lock, const std::set<PackId>& packs) {
   std::vector<PackToc> tocs;
   for (const PackId pack : packs) {
-    auto toc = read_toc_of(path_, pack);
+    auto toc = read_toc_of(parts_.path, pack);
     if (!toc.ok() && toc.error().code == Errc::not_found) continue;
     if (!toc.ok()) return std::move(toc).error();
     if (!toc->cached) tocs.push_back(std::move(toc).value());
   }
   if (tocs.empty()) return {};
-  Status noted = env_->write(lock, [&tocs](Txn& txn) -> Status {
+  Status noted = parts_.index.write(lock, [&tocs](Txn& txn) -> Status {
     for (const PackToc& toc : tocs) {
       WEFT_CHECK(put_note(txn, kCached, toc.pack));
       WEFT_CHECK(erase_note(txn, kPromoted, toc.pack));
@@ -122,39 +58,39 @@ Status StoreImpl::make_cached(const WriterLock& lock, const std::set<PackId>& pa
   for (PackToc& toc : tocs) {
     toc.cached = true;
     toc.promoted = false;
-    WEFT_CHECK(replace_toc(toc_path(path_, toc.pack), toc));
+    WEFT_CHECK(replace_toc(toc_path(parts_.path, toc.pack), toc));
   }
-  return sync_directory(path_ / "packs");
+  return sync_directory(parts_.path / "packs");
 }
 
 // Packs that a later publish relies on stay promoted; gc decides about them later.
 void StoreImpl::give_back(const Promotion& promotion) {
   const auto given = [&]() -> Status {
     if (promotion.cached.empty()) return {};
-    WEFT_TRY(const WriterLock lock, lock_writer());
+    WEFT_TRY(const WriterLock lock, parts_.index.lock());
     std::set<PackId> packs = promotion.cached;
-    std::erase_if(packs, [&](PackId pack) { return !reliances_.is_last(pack, promotion.number); });
+    std::erase_if(packs, [&](PackId pack) { return !parts_.reliances.is_last(pack, promotion.number); });
     return make_cached(lock, packs);
   }();
   if (!given.ok())
     log_warning("a publish that was given up has made packs of the cache this node's own: {}", given.error().message);
-  reliances_.end(promotion, true);
+  parts_.reliances.end(promotion, true);
 }
 
 void StoreImpl::published(const Promotion& promotion) {
   const auto known = [&]() -> Result<bool> {
-    WEFT_TRY(Txn txn, env_->read());
+    WEFT_TRY(Txn txn, parts_.index.read());
     WEFT_TRY(const std::optional<Bytes> needed, txn.get(Table::manifests, digest_key(promotion.manifest)));
     return needed.has_value();
   }();
-  reliances_.end(promotion, known.ok() && *known);
+  parts_.reliances.end(promotion, known.ok() && *known);
 }
 
 Result<bool> StoreImpl::make_evictable(PackId pack) {
-  WEFT_CHECK(check_clustered());
+  WEFT_CHECK(parts_.cluster.check_clustered());
   if (kind_of_pack(pack) == PackKind::manifests) return false;
-  WEFT_TRY(const WriterLock lock, lock_writer());
-  if (reliances_.is_needed(pack)) return false;
+  WEFT_TRY(const WriterLock lock, parts_.index.lock());
+  if (parts_.reliances.is_needed(pack)) return false;
   WEFT_CHECK(make_cached(lock, {pack}));
   return true;
 }
@@ -197,18 +133,20 @@ Result<bool> is_needed_here(RenewedTxn& now, const PackToc& toc, const IsOwn& is
 // again: the nodes that own the bytes keep them as long as any version needs them.
 Result<std::set<PackId>> StoreImpl::promoted_in_vain(std::span<const PackId> packs) {
   std::map<VersionId, bool> own;
-  RenewedTxn now(*env_);
+  RenewedTxn now(parts_.index.env());
   const IsOwn is_own_version = [&](VersionId version) -> Result<bool> {
     if (const auto known = own.find(version); known != own.end()) return known->second;
     WEFT_TRY(Txn * txn, now.get());
     WEFT_TRY(const VersionRow row, need_row<VersionRow>(*txn, Table::versions, key_of(version)));
-    return own[version] = is_own(row);
+    return own[version] = parts_.cluster.is_own(row);
   };
   std::set<PackId> in_vain;
   for (const PackId pack : packs) {
     now.end();
-    const auto toc = packs_.toc(pack);
-    if (!toc.ok() || !toc->promoted || reliances_.is_needed(pack) || is_left_young(toc_path(path_, pack))) continue;
+    const auto toc = parts_.packs.toc(pack);
+    if (!toc.ok() || !toc->promoted || parts_.reliances.is_needed(pack) ||
+        parts_.is_left_young(toc_path(parts_.path, pack)))
+      continue;
     WEFT_TRY(const bool needed, is_needed_here(now, *toc, is_own_version));
     if (!needed) in_vain.insert(pack);
   }
@@ -218,12 +156,12 @@ Result<std::set<PackId>> StoreImpl::promoted_in_vain(std::span<const PackId> pac
 // Makes promoted packs cached again if their publish died before the registry decided, or their versions are gone.
 // Looks without the writer lock and checks again under it.
 Status StoreImpl::give_back_unneeded(bool walk) {
-  if (!cluster()) return {};
-  WEFT_TRY(const std::vector<PackId> all, walk ? packs_.list() : all_noted(*env_, kPromoted));
+  if (!parts_.cluster.joined()) return {};
+  WEFT_TRY(const std::vector<PackId> all, walk ? parts_.packs.list() : all_noted(parts_.index.env(), kPromoted));
   WEFT_TRY(const std::set<PackId> found, promoted_in_vain(all));
   const std::vector<PackId> likely(found.begin(), found.end());
   for (std::size_t at = 0; at < likely.size(); at += kPacksAtOnce) {
-    WEFT_TRY(const WriterLock lock, lock_writer());
+    WEFT_TRY(const WriterLock lock, parts_.index.lock());
     const auto some = std::span(likely).subspan(at, std::min(kPacksAtOnce, likely.size() - at));
     WEFT_TRY(const std::set<PackId> packs, promoted_in_vain(some));
     WEFT_CHECK(make_cached(lock, packs));

@@ -103,10 +103,10 @@ class StoreImport final : public Import {
 }  // namespace
 
 Result<std::unique_ptr<Import>> StoreImpl::begin_import(Durability durability) {
-  if (!options_.write) return Error{Errc::read_only, fmt::format("{}: opened for reading", path_)};
-  WEFT_TRY(
-      std::unique_ptr<Importer> packs,
-      Importer::begin(path_, *this, {.patience = options_.patience, .in_memory = durability == Durability::memory}));
+  WEFT_CHECK(parts_.check_writable());
+  WEFT_TRY(std::unique_ptr<Importer> packs,
+           Importer::begin(parts_.path, parts_.blobs,
+                           {.patience = parts_.options.patience, .in_memory = durability == Durability::memory}));
   return std::unique_ptr<Import>(std::make_unique<StoreImport>(*this, std::move(packs)));
 }
 
@@ -119,7 +119,7 @@ Result<SealedManifest> StoreImpl::seal(const GiveManifest& manifest, Importer& p
       return Error{Errc::invalid,
                    fmt::format("manifest bytes: expected at most {}, got {}", limits::kManifestMax, bytes.size())};
     sealed.digest = sha256(bytes);
-    WEFT_TRY(sealed.staged, manifests_.stage(sealed.digest, bytes, kept()));
+    WEFT_TRY(sealed.staged, parts_.manifests.stage(sealed.digest, bytes, kept()));
     return {};
   }));
   sealed.staged.begin_sync();
@@ -130,9 +130,9 @@ Result<SealedManifest> StoreImpl::seal(const GiveManifest& manifest, Importer& p
 
 // All renames come before the first directory sync, because that sync writes the other renames too.
 Status StoreImpl::place(SealedManifest manifest, Importer& packs) const {
-  WEFT_CHECK(manifests_.place(std::move(manifest.staged), manifest.digest, kept()));
+  WEFT_CHECK(parts_.manifests.place(std::move(manifest.staged), manifest.digest, kept()));
   WEFT_CHECK(packs.place());
-  return manifests_.sync();
+  return parts_.manifests.sync();
 }
 
 // Takes the writer lock while the store has all content that the import shares with it. If gc has freed shared content
@@ -141,7 +141,7 @@ Result<WriterLock> StoreImpl::lock_with_shared(Importer& packs) {
   for (;;) {
     std::vector<ContentId> lost;
     {
-      WEFT_TRY(WriterLock lock, lock_writer());
+      WEFT_TRY(WriterLock lock, parts_.index.lock());
       WEFT_TRY(lost, packs.lost());
       if (lost.empty()) return lock;
     }
@@ -162,8 +162,8 @@ Result<PublishOutcome> StoreImpl::publish(const PublishRequest& request, SealedM
 Result<PublishOutcome> StoreImpl::publish(const PublishRequest& request, std::span<const NewBlob> new_blobs) {
   const Digest manifest = sha256(request.manifest);
   auto outcome = try_publish(request, manifest, [&]() -> Result<Placed> {
-    WEFT_TRY(WriterLock lock, lock_writer());
-    WEFT_CHECK(manifests_.put(manifest, request.manifest));
+    WEFT_TRY(WriterLock lock, parts_.index.lock());
+    WEFT_CHECK(parts_.manifests.put(manifest, request.manifest));
     return Placed{std::move(lock), new_blobs};
   });
   if (!outcome.ok() || !outcome->made) discard(new_blobs);
@@ -172,7 +172,7 @@ Result<PublishOutcome> StoreImpl::publish(const PublishRequest& request, std::sp
 
 Result<PublishOutcome> StoreImpl::try_publish(const PublishRequest& request, const Digest& manifest,
                                               const std::function<Result<Placed>()>& place) {
-  WEFT_CHECK(check_alone());
+  WEFT_CHECK(parts_.cluster.check_alone());
   WEFT_CHECK(check_request(request));
   foresee(request);
   if (!is_large(request.content)) return commit_publish(request, manifest, place);
@@ -192,7 +192,7 @@ Result<PublishOutcome> StoreImpl::commit_publish(const PublishRequest& request, 
     WEFT_TRY(taken, take_content(request, manifest, placed, taken_bytes));
   }
   PublishOutcome outcome;
-  WEFT_CHECK(commit(*placed.lock, [&, new_blobs = placed.new_blobs](Txn& txn) -> Result<Events> {
+  WEFT_CHECK(parts_.index.commit(*placed.lock, [&, new_blobs = placed.new_blobs](Txn& txn) -> Result<Events> {
     outcome = {};
     WEFT_TRY(std::optional<VersionRow> same, newest_with(txn, request.model, manifest));
     if (same) {
@@ -210,7 +210,7 @@ Result<PublishOutcome> StoreImpl::commit_publish(const PublishRequest& request, 
     WEFT_TRY(const bool in_memory, placed.in_memory ? Result(true) : relies_on_memory(txn, request));
     Events events;
     if (in_memory) {
-      WEFT_TRY(events, note(txn, event.version, VersionNote::in_memory, true));
+      WEFT_TRY(events, set_note(txn, event.version, VersionNote::in_memory, true));
     }
     events.insert(events.begin(), std::move(event));
     return events;
@@ -221,7 +221,7 @@ Result<PublishOutcome> StoreImpl::commit_publish(const PublishRequest& request, 
 
 // Preloads index pages for the publish. Best effort: the transaction itself reports errors.
 void StoreImpl::foresee(const PublishRequest& request) const {
-  auto txn = env_->read();
+  auto txn = parts_.index.read();
   if (!txn.ok()) return;
   VersionRow version;
   version.id = UINT64_MAX;
@@ -233,7 +233,7 @@ void StoreImpl::foresee(const PublishRequest& request) const {
 // as for a compaction: if a rebuild finds two copies, it takes the one that verifies.
 Status StoreImpl::replace_damaged(const WriterLock& lock, std::span<const NewBlob> new_blobs) {
   if (std::ranges::none_of(new_blobs, &NewBlob::replaces)) return {};
-  return env_->write(lock, [&](Txn& txn) -> Status {
+  return parts_.index.write(lock, [&](Txn& txn) -> Status {
     for (const NewBlob& blob : new_blobs) {
       if (!blob.replaces) continue;
       WEFT_TRY(const std::optional<FoundBlob> found, find_blob(txn, blob.id));
@@ -246,40 +246,42 @@ Status StoreImpl::replace_damaged(const WriterLock& lock, std::span<const NewBlo
 // Removes the packs of a publish that failed or made no version, unless the journal may name them. Best effort: gc
 // removes the rest.
 void StoreImpl::discard(std::span<const NewBlob> blobs) {
-  auto lock = env_->lock_writer();  // without a replay of the journal, which may be what failed
+  auto lock = parts_.index.env().lock_writer();  // without a replay of the journal, which may be what failed
   if (!lock.ok()) return;
-  auto txn = env_->read();
+  auto txn = parts_.index.read();
   if (!txn.ok()) return;
   auto counters = get_counters(*txn);
-  auto journal = journal_.size();
+  auto journal = parts_.index.journal().size();
   if (!counters.ok() || !journal.ok() || counters->journal_end != *journal) return;
   if (!any_indexed(*txn, blobs))
     for (PackId pack : pack_ids(blobs)) {
-      static_cast<void>(remove_file(pack_path(path_, pack)));
-      static_cast<void>(remove_file(toc_path(path_, pack)));
+      static_cast<void>(remove_file(pack_path(parts_.path, pack)));
+      static_cast<void>(remove_file(toc_path(parts_.path, pack)));
     }
 }
 
 Status StoreImpl::set_tag(std::string_view model, std::string_view tag, std::optional<std::uint64_t> number) {
-  WEFT_CHECK(check_alone());
-  WEFT_TRY(WriterLock lock, lock_writer());
-  return commit_with_spare(lock, [&](Txn& txn) { return apply_wishes(txn, model, {{std::string(tag), number}}); });
+  WEFT_CHECK(parts_.cluster.check_alone());
+  WEFT_TRY(WriterLock lock, parts_.index.lock());
+  return parts_.index.commit_with_spare(lock, [&](Txn& txn) {
+    return apply_wishes(txn, model, {{std::string(tag), number}});
+  });
 }
 
 // If a version was removed meanwhile, the batch ends before it, and the next batch begins with it.
 Result<std::size_t> StoreImpl::remove_versions(std::span<const VersionName> versions) {
-  WEFT_CHECK(check_alone());
+  WEFT_CHECK(parts_.cluster.check_alone());
   versions = versions.first(std::min(versions.size(), limits::kBatchItems));
   std::size_t removed = 0;
-  WEFT_TRY(const WriterLock lock, lock_writer());
-  WEFT_CHECK(commit_with_spare(lock, [&](Txn& txn) -> Result<Events> {
+  WEFT_TRY(const WriterLock lock, parts_.index.lock());
+  WEFT_CHECK(parts_.index.commit_with_spare(lock, [&](Txn& txn) -> Result<Events> {
     Events events;
     for (std::size_t rows = 0; events.size() < versions.size() && rows < limits::kBatchRows;) {
       const auto& [model, number] = versions[events.size()];
       auto event = plan_removal(txn, model, number);
       if (!event.ok() && event.error().code == Errc::not_found && !events.empty()) break;
       if (!event.ok()) return std::move(event).error();
-      WEFT_TRY(const std::size_t more, remove(txn, *event));
+      WEFT_TRY(const std::size_t more, parts_.index.remove(txn, *event));
       rows += more;
       events.emplace_back(std::move(*event));
     }

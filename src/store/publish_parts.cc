@@ -11,13 +11,9 @@
 
 namespace weft {
 
-bool is_large(const VersionContent& content) {
-  return rows_of(content) > limits::kBatchRows;
-}
-
 // Locks out gc, fsck and other large publishes until the commit: they do not know the version's content yet.
 Result<Fd> StoreImpl::lock_for_taking() {
-  WEFT_TRY(Fd collector, lock_collector(path_, LockKind::exclusive, options_.patience));
+  WEFT_TRY(Fd collector, lock_collector(parts_.path, LockKind::exclusive, parts_.options.patience));
   WEFT_CHECK(give_up_taking(no_progress()));
   return collector;
 }
@@ -25,8 +21,8 @@ Result<Fd> StoreImpl::lock_for_taking() {
 // Releases the writer lock for a moment, so that other writers can commit.
 Status StoreImpl::end_part(Placed& placed) {
   placed.lock.reset();
-  if (hooks_.after_part) hooks_.after_part();
-  WEFT_TRY(placed.lock, lock_writer());
+  if (parts_.hooks.after_part) parts_.hooks.after_part();
+  WEFT_TRY(placed.lock, parts_.index.lock());
   return {};
 }
 
@@ -35,10 +31,10 @@ Result<std::optional<TakenContent>> StoreImpl::take_content(const PublishRequest
                                                             Placed& placed, std::uint64_t& new_bytes) {
   placed.lock.reset();  // sorting millions of blobs and views takes seconds
   ContentTaking taking(request.content, placed.new_blobs);
-  WEFT_TRY(placed.lock, lock_writer());
+  WEFT_TRY(placed.lock, parts_.index.lock());
   const auto write = [&](const std::function<Result<std::uint64_t>(Txn&)>& part) -> Status {
     std::uint64_t more = 0;
-    WEFT_CHECK(env_->write(*placed.lock, [&](Txn& txn) -> Status {
+    WEFT_CHECK(parts_.index.write(*placed.lock, [&](Txn& txn) -> Status {
       WEFT_TRY(more, part(txn));
       return {};
     }));
@@ -66,16 +62,17 @@ Result<std::optional<TakenContent>> StoreImpl::take_content(const PublishRequest
 Status StoreImpl::give_up_taking(Progress& progress) {
   std::optional<UnderWay> left;
   {
-    WEFT_TRY(Txn txn, env_->read());
+    WEFT_TRY(Txn txn, parts_.index.read());
     WEFT_TRY(left, find_under_way(txn));
   }
   if (!left) return {};
-  WEFT_TRY(const VersionContent content, content_of(left->version.manifest));
+  WEFT_TRY(const VersionContent content, parts_.contents.of(left->version.manifest));
   const ContentTaking taking(content, {});
   for (bool more = true; more;) {
-    if (progress.cancelled()) return Error{Errc::cancelled, fmt::format("{}: stopped", path_)};
-    WEFT_TRY(const WriterLock lock, lock_writer());  // replays the journal: a journaled commit makes the version live
-    WEFT_CHECK(env_->write(lock, [&](Txn& txn) -> Status {
+    if (progress.cancelled()) return Error{Errc::cancelled, fmt::format("{}: stopped", parts_.path)};
+    WEFT_TRY(const WriterLock lock,
+             parts_.index.lock());  // replays the journal: a journaled commit makes the version live
+    WEFT_CHECK(parts_.index.write(lock, [&](Txn& txn) -> Status {
       WEFT_TRY(const std::optional<UnderWay> now, find_under_way(txn));
       more = now && now->steps > limits::kBatchRows;
       if (!now) return {};
@@ -89,20 +86,20 @@ Status StoreImpl::give_up_taking(Progress& progress) {
 // For fsck: undoes an unfinished large publish if this process may write.
 Status StoreImpl::give_up_left(Progress& progress) {
   {
-    WEFT_TRY(Txn txn, env_->read());
+    WEFT_TRY(Txn txn, parts_.index.read());
     WEFT_TRY(const std::optional<UnderWay> left, find_under_way(txn));
-    if (!left || !options_.write) return {};
+    if (!left || !parts_.options.write) return {};
   }
-  WEFT_TRY(const Fd collector, lock_collector(path_, LockKind::exclusive, options_.patience));
+  WEFT_TRY(const Fd collector, lock_collector(parts_.path, LockKind::exclusive, parts_.options.patience));
   return give_up_taking(progress);
 }
 
 // Returns a problem line if a large publish ended before its commit, else "". Nothing is lost: gc or the next large
 // publish undoes its parts.
 Result<std::string> StoreImpl::left_taking() {
-  WEFT_TRY(Txn txn, env_->read());
+  WEFT_TRY(Txn txn, parts_.index.read());
   WEFT_TRY(const std::optional<UnderWay> left, find_under_way(txn));
-  return left ? fmt::format("{}: a publish of {} ended before its commit; `weft gc` gives back its space", path_,
+  return left ? fmt::format("{}: a publish of {} ended before its commit; `weft gc` gives back its space", parts_.path,
                             left->version.model_name)
               : std::string();
 }

@@ -71,13 +71,13 @@ Status StoreImpl::reap_noted(OpenVersions::Claims& claims, Progress& progress, G
     VersionRow version;
     LocalRow local;
     {
-      WEFT_TRY(Txn txn, env_->read());
+      WEFT_TRY(Txn txn, parts_.index.read());
       WEFT_TRY(const std::vector<VersionId> noted_now, noted(txn, kGivingBack, from, 1));
       if (noted_now.empty()) return {};
       WEFT_TRY(version, need_row<VersionRow>(txn, Table::versions, key_of(noted_now.front())));
       WEFT_TRY(local, need_row<LocalRow>(txn, Table::locals, key_of(version.id)));
     }
-    WEFT_TRY(const VersionContent content, content_of(version.manifest));
+    WEFT_TRY(const VersionContent content, parts_.contents.of(version.manifest));
     const GivingBack giving(version.id, local, content);
     WEFT_CHECK(give_back(giving, version.id, giving.held_steps(), progress));
     WEFT_TRY(const bool claimed, claims.claim(version.id));
@@ -89,9 +89,9 @@ Status StoreImpl::reap_noted(OpenVersions::Claims& claims, Progress& progress, G
 
 Status StoreImpl::give_back(const GivingBack& giving, VersionId version, std::uint64_t end, Progress& progress) {
   for (std::uint64_t at = 0; at < end;) {
-    if (progress.cancelled()) return Error{Errc::cancelled, fmt::format("{}: gc stopped", path_)};
-    WEFT_TRY(const WriterLock lock, lock_writer());
-    Status written = env_->write(lock, [&](Txn& txn) -> Status {
+    if (progress.cancelled()) return Error{Errc::cancelled, fmt::format("{}: gc stopped", parts_.path)};
+    WEFT_TRY(const WriterLock lock, parts_.index.lock());
+    Status written = parts_.index.write(lock, [&](Txn& txn) -> Status {
       WEFT_TRY(const auto from, steps_given_back(txn, version));
       at = std::min(from.value_or(end) + limits::kBatchRows, end);
       if (!from || *from >= end) return {};
@@ -105,9 +105,9 @@ Status StoreImpl::give_back(const GivingBack& giving, VersionId version, std::ui
 }
 
 Status StoreImpl::forget_noted(const VersionRow& version, const LocalRow& local, GcReport& report) {
-  WEFT_TRY(const WriterLock lock, lock_writer());
+  WEFT_TRY(const WriterLock lock, parts_.index.lock());
   Released released;
-  Status written = env_->write(lock, [&](Txn& txn) -> Status {
+  Status written = parts_.index.write(lock, [&](Txn& txn) -> Status {
     released = {};
     WEFT_CHECK(erase_note(txn, kGivingBack, version.id));
     return forget_version(txn, version, local, released);
@@ -119,14 +119,14 @@ Status StoreImpl::forget_noted(const VersionRow& version, const LocalRow& local,
 
 Status StoreImpl::remove_released(std::span<const Digest> manifests) const {
   for (const Digest& manifest : manifests)
-    if (!reliances_.is_needed(manifest)) WEFT_CHECK(manifests_.remove(manifest));
+    if (!parts_.reliances.is_needed(manifest)) WEFT_CHECK(parts_.manifests.remove(manifest));
   return {};
 }
 
 // Reaps one batch of these versions. Returns the id from which the next batch continues.
 Result<VersionId> StoreImpl::reap_some(std::span<const VersionId> versions, OpenVersions::Claims& claims,
                                        GcReport& report) {
-  WEFT_TRY(const WriterLock lock, lock_writer());
+  WEFT_TRY(const WriterLock lock, parts_.index.lock());
   std::vector<bool> claimed;
   for (const VersionId version : versions) {
     WEFT_TRY(const bool mine, claims.claim(version));
@@ -134,7 +134,7 @@ Result<VersionId> StoreImpl::reap_some(std::span<const VersionId> versions, Open
   }
   Released released;
   std::size_t done = 0;
-  Status written = env_->write(lock, [&](Txn& txn) -> Status {
+  Status written = parts_.index.write(lock, [&](Txn& txn) -> Status {
     released = {};
     for (done = 0; done < versions.size() && released.rows < limits::kBatchRows; ++done)
       if (claimed[done]) WEFT_CHECK(release_version(txn, versions[done], released));
@@ -149,7 +149,7 @@ Result<VersionId> StoreImpl::reap_some(std::span<const VersionId> versions, Open
 
 Result<VersionId> StoreImpl::count_reapable(std::span<const VersionId> versions, GcReport& report) const {
   for (const VersionId version : versions) {
-    WEFT_TRY(const bool open, open_versions_->is_open(version));
+    WEFT_TRY(const bool open, parts_.open_versions->is_open(version));
     ++(open ? report.versions_open : report.versions_reaped);
   }
   return versions.back() + 1;
@@ -157,10 +157,10 @@ Result<VersionId> StoreImpl::count_reapable(std::span<const VersionId> versions,
 
 // Reaps the removed versions that are not open.
 Status StoreImpl::reap(const GcOptions& options, Progress& progress, GcReport& report) {
-  WEFT_TRY(OpenVersions::Claims claims, open_versions_->begin_claims());
+  WEFT_TRY(OpenVersions::Claims claims, parts_.open_versions->begin_claims());
   if (!options.dry_run) WEFT_CHECK(reap_noted(claims, progress, report));
   for (VersionId from = 0;;) {
-    WEFT_TRY(const std::vector<VersionId> versions, some_unreaped(*env_, from));
+    WEFT_TRY(const std::vector<VersionId> versions, some_unreaped(parts_.index.env(), from));
     if (versions.empty()) return {};
     WEFT_TRY(from, options.dry_run ? count_reapable(versions, report) : reap_some(versions, claims, report));
   }
@@ -170,11 +170,12 @@ Status StoreImpl::reap(const GcOptions& options, Progress& progress, GcReport& r
 // places its manifest under that lock and commits before it releases the lock.
 Result<std::vector<Digest>> StoreImpl::unneeded(std::span<const Digest> manifests) {
   std::vector<Digest> unneeded;
-  RenewedTxn now(*env_);
+  RenewedTxn now(parts_.index.env());
   for (const Digest& manifest : manifests) {
     WEFT_TRY(Txn * txn, now.get());
     WEFT_TRY(const std::optional<Bytes> needed, txn->get(Table::manifests, digest_key(manifest)));
-    if (needed || reliances_.is_needed(manifest) || is_left_young(manifests_.path_of(manifest))) continue;
+    if (needed || parts_.reliances.is_needed(manifest) || parts_.is_left_young(parts_.manifests.path_of(manifest)))
+      continue;
     unneeded.push_back(manifest);
   }
   return unneeded;
@@ -183,87 +184,52 @@ Result<std::vector<Digest>> StoreImpl::unneeded(std::span<const Digest> manifest
 // Removes manifests of publishes that failed or died before their commit.
 Status StoreImpl::remove_orphans(const GcOptions& options, GcReport& report) {
   {
-    WEFT_TRY(const WriterLock lock, lock_writer());
-    WEFT_TRY(const std::uint64_t temporaries, manifests_.remove_temporaries(options.dry_run));
+    WEFT_TRY(const WriterLock lock, parts_.index.lock());
+    WEFT_TRY(const std::uint64_t temporaries, parts_.manifests.remove_temporaries(options.dry_run));
     report.stale_temporaries += temporaries;
   }
-  WEFT_TRY(const std::vector<Digest> all, manifests_.list());
+  WEFT_TRY(const std::vector<Digest> all, parts_.manifests.list());
   WEFT_TRY(const std::vector<Digest> likely, unneeded(all));
   for (std::size_t at = 0; at < likely.size(); at += limits::kBatchItems) {
-    WEFT_TRY(const WriterLock lock, lock_writer());
+    WEFT_TRY(const WriterLock lock, parts_.index.lock());
     const auto batch = std::span(likely).subspan(at, std::min(limits::kBatchItems, likely.size() - at));
     WEFT_TRY(const std::vector<Digest> orphans, unneeded(batch));
     report.stale_temporaries += orphans.size();
     if (options.dry_run) continue;
-    for (const Digest& manifest : orphans) WEFT_CHECK(manifests_.remove(manifest));
+    for (const Digest& manifest : orphans) WEFT_CHECK(parts_.manifests.remove(manifest));
   }
   return {};
 }
 
-// gc must know the content of all live versions. In a cluster the mirrored revision includes every version that was
-// published before a mirrored removal. So their content is held here once none of them is bare.
-Status StoreImpl::check_judgeable(Txn& txn) {
-  WEFT_TRY(std::vector<VersionId> incomplete, noted(txn, kIncomplete, 0, 1));
-  if (incomplete.empty()) return {};
-  if (!cluster())
-    return Error{Errc::corrupt,
-                 fmt::format("{}: manifests of live versions are missing, so gc cannot tell what they need; "
-                             "`weft fsck` names them, restore or `weft rm` them",
-                             path_)};
-  WEFT_TRY(VersionRow version, need_row<VersionRow>(txn, Table::versions, key_of(incomplete.front())));
-  return Error{Errc::busy, fmt::format("{}: manifests of live versions are not here yet, so gc cannot tell what they "
-                                       "need: the first is that of {}@{}",
-                                       path_, version.model_name, version.number)};
-}
-
 Status StoreImpl::check_collectable(const GcOptions& options) {
-  WEFT_TRY(WriterLock lock, lock_writer());
-  WEFT_TRY(Txn txn, env_->read());
+  WEFT_TRY(WriterLock lock, parts_.index.lock());
+  WEFT_TRY(Txn txn, parts_.index.read());
   WEFT_TRY(Counters counters, get_counters(txn));
-  if (cluster() && (options.registry_revision == 0 || counters.registry_revision < options.registry_revision))
-    return Error{Errc::busy, fmt::format("{}: expected all of the registry up to revision {}, got it up to {}", path_,
-                                         options.registry_revision, counters.registry_revision)};
-  return check_judgeable(txn);
-}
-
-Result<std::vector<ContentId>> StoreImpl::extents_of(VersionId id) {
-  Digest manifest;
-  {
-    WEFT_TRY(Txn txn, env_->read());
-    WEFT_TRY(const VersionRow version, need_row<VersionRow>(txn, Table::versions, key_of(id)));
-    manifest = version.manifest;
-  }
-  WEFT_TRY(const VersionContent content, content_of(manifest));
-  std::vector<ContentId> extents;
-  for (const VersionContent::FileContent& file : content.files)
-    for (const Extent& extent : file.extents) extents.push_back(extent.id);
-  return extents;
-}
-
-// Returns the version's blobs while a reader has it open, else nothing.
-Result<std::vector<ContentId>> StoreImpl::extents_of_open(VersionId id) {
-  WEFT_TRY(const bool open, open_versions_->is_open(id));
-  return open ? extents_of(id) : Result<std::vector<ContentId>>(std::vector<ContentId>());
+  if (parts_.cluster.joined() &&
+      (options.registry_revision == 0 || counters.registry_revision < options.registry_revision))
+    return Error{Errc::busy, fmt::format("{}: expected all of the registry up to revision {}, got it up to {}",
+                                         parts_.path, options.registry_revision, counters.registry_revision)};
+  return check_judgeable(txn, parts_.cluster);
 }
 
 // True if gc has to look at all packs. A dead process may have left packs that the index does not know. It also leaves
 // temporary files, unless the machine stopped. The next gc walks too if this walk is interrupted.
 Result<bool> StoreImpl::begin_walk(const GcOptions& options) {
-  WEFT_TRY(const std::uint64_t stale, clear_temporaries(path_, true));
+  WEFT_TRY(const std::uint64_t stale, clear_temporaries(parts_.path, true));
   bool walked = false;
   {
-    WEFT_TRY(Txn txn, env_->read());
+    WEFT_TRY(Txn txn, parts_.index.read());
     WEFT_TRY(walked, has_walked(txn, this_boot()));
   }
-  if (walked && stale == 0 && !options.all && (walked_ || !cluster())) return false;
+  if (walked && stale == 0 && !options.all && (walked_ || !parts_.cluster.joined())) return false;
   if (options.dry_run || !walked) return true;
   WEFT_CHECK(end_walk(0));
   return true;
 }
 
 Status StoreImpl::end_walk(std::uint64_t boot) {
-  WEFT_TRY(const WriterLock lock, lock_writer());
-  return env_->write(lock, [boot](Txn& txn) -> Status {
+  WEFT_TRY(const WriterLock lock, parts_.index.lock());
+  return parts_.index.write(lock, [boot](Txn& txn) -> Status {
     WEFT_CHECK(note_walked(txn, boot));
     return bump_sequence(txn);
   });
@@ -278,16 +244,17 @@ Status StoreImpl::collect(const GcOptions& options, Progress& progress, GcReport
   WEFT_CHECK(remove_orphans(options, report));
   if (!options.dry_run) WEFT_CHECK(pack_manifests(progress));
   if (!options.dry_run) WEFT_CHECK(give_back_unneeded(walk));
-  CollectInput input{options, walk, reliances_.packs()};
+  CollectInput input{options, walk, parts_.reliances.packs()};
   // A dry run has reaped nothing. It counts content of removed versions as dead unless they are open.
   const bool only_open = options.dry_run;
   input.content_of = [this, only_open](VersionId version) {
-    return only_open ? extents_of_open(version) : extents_of(version);
+    return only_open ? parts_.extents_of_open(version) : parts_.extents_of(version);
   };
   input.is_relied_on = [this](const PackToc& toc) {
-    return reliances_.is_needed(toc.pack) || (!toc.cached && is_left_young(packs_.toc_file(toc.pack)));
+    return parts_.reliances.is_needed(toc.pack) ||
+           (!toc.cached && parts_.is_left_young(parts_.packs.toc_file(toc.pack)));
   };
-  WEFT_CHECK(collect_packs(packs_, *this, input, progress, report));
+  WEFT_CHECK(collect_packs(parts_.packs, parts_.blobs, input, progress, report));
   if (!walk || options.dry_run) return {};
   walked_ = true;
   return end_walk(this_boot());
@@ -296,13 +263,13 @@ Status StoreImpl::collect(const GcOptions& options, Progress& progress, GcReport
 // On a full disk, gc starts again with the spare space, since each of its steps may need some. Afterwards the spare
 // space is allocated again.
 Result<GcReport> StoreImpl::gc(const GcOptions& options, Progress& progress) {
-  if (!options_.write) return Error{Errc::read_only, fmt::format("{}: opened for reading", path_)};
-  WEFT_TRY(Fd collector, lock_collector(path_, LockKind::exclusive, options_.patience));
+  WEFT_CHECK(parts_.check_writable());
+  WEFT_TRY(Fd collector, lock_collector(parts_.path, LockKind::exclusive, parts_.options.patience));
   GcReport report;
   Status status = collect(options, progress, report);
-  if (!status.ok() && status.error().code == Errc::no_space && release_spare(path_))
+  if (!status.ok() && status.error().code == Errc::no_space && release_spare(parts_.path))
     status = collect(options, progress, report);
-  if (!options.dry_run) make_spare(path_);
+  if (!options.dry_run) make_spare(parts_.path);
   WEFT_CHECK(std::move(status));
   return report;
 }

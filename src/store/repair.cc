@@ -36,29 +36,29 @@ class StoreRepair final : public BlobRepair {
 }  // namespace
 
 Result<std::unique_ptr<BlobRepair>> StoreImpl::begin_repair() {
-  if (!options_.write) return Error{Errc::read_only, fmt::format("{}: opened for reading", path_)};
-  WEFT_TRY(std::unique_ptr<RepairPack> pack, RepairPack::create(path_));
+  WEFT_CHECK(parts_.check_writable());
+  WEFT_TRY(std::unique_ptr<RepairPack> pack, RepairPack::create(parts_.path));
   return std::unique_ptr<BlobRepair>(std::make_unique<StoreRepair>(*this, std::move(pack)));
 }
 
 Status StoreImpl::commit_repair(std::span<const NewBlob> blobs, const std::function<Status()>& place) {
-  WEFT_TRY(const WriterLock lock, lock_writer());
+  WEFT_TRY(const WriterLock lock, parts_.index.lock());
   WEFT_CHECK(place());
   return replace_damaged(lock, blobs);
 }
 
 // True if the stored blob verifies. False also if the pack is missing or does not list the blob.
 Result<bool> StoreImpl::is_intact(const ContentId& id, const BlobPlace& place) {
-  auto pack = packs_.open(place.pack);
+  auto pack = parts_.packs.open(place.pack);
   if (!pack.ok() && pack.error().code == Errc::not_found) return false;
   if (!pack.ok()) return std::move(pack).error();
-  auto toc = packs_.toc(place.pack);
+  auto toc = parts_.packs.toc(place.pack);
   if (!toc.ok() && (toc.error().code == Errc::not_found || toc.error().code == Errc::corrupt)) return false;
   if (!toc.ok()) return std::move(toc).error();
   const auto entry = std::ranges::find_if(
       toc->entries, [&](const PackEntry& one) { return one.id == id && one.offset == place.offset; });
   if (entry == toc->entries.end()) return false;
-  const Status checked = check_blob((*pack)->fd(), pack_path(path_, place.pack), *entry, no_progress());
+  const Status checked = check_blob((*pack)->fd(), pack_path(parts_.path, place.pack), *entry, no_progress());
   if (checked.ok()) return true;
   if (checked.error().code == Errc::corrupt || checked.error().code == Errc::io) return false;
   return checked.error();
@@ -66,20 +66,20 @@ Result<bool> StoreImpl::is_intact(const ContentId& id, const BlobPlace& place) {
 
 Result<std::optional<ClusterStore::ForgottenPlace>> StoreImpl::forget_damaged(const ContentId& id) {
   using Forgotten = std::optional<ForgottenPlace>;
-  WEFT_CHECK(check_clustered());
+  WEFT_CHECK(parts_.cluster.check_clustered());
   std::optional<BlobPlace> place;
   {
-    WEFT_TRY(const std::unique_ptr<BlobIndex> index, read());
+    WEFT_TRY(const std::unique_ptr<BlobIndex> index, parts_.blobs.read());
     WEFT_TRY(place, index->find(id));
     WEFT_TRY(const bool held, index->is_held(id));
     if (!place || !held) return Forgotten();
   }
   WEFT_TRY(const bool intact, is_intact(id, *place));
   if (intact) return Forgotten();
-  WEFT_TRY(const WriterLock lock, lock_writer());
+  WEFT_TRY(const WriterLock lock, parts_.index.lock());
   ForgottenPlace forgotten{*place, false};
   bool moved = false;
-  Status written = env_->write(lock, [&](Txn& txn) -> Status {
+  Status written = parts_.index.write(lock, [&](Txn& txn) -> Status {
     WEFT_TRY(const std::optional<FoundBlob> blob, find_blob(txn, id));
     moved = !blob || blob->row.place != *place;
     if (moved) return {};
@@ -92,8 +92,8 @@ Result<std::optional<ClusterStore::ForgottenPlace>> StoreImpl::forget_damaged(co
 }
 
 Status StoreImpl::put_back(const ContentId& id, const BlobPlace& place) {
-  WEFT_TRY(const WriterLock lock, lock_writer());
-  return env_->write(lock, [&](Txn& txn) -> Status {
+  WEFT_TRY(const WriterLock lock, parts_.index.lock());
+  return parts_.index.write(lock, [&](Txn& txn) -> Status {
     WEFT_TRY(const std::optional<FoundBlob> blob, find_blob(txn, id));
     if (!blob || !blob->row.absent()) return {};
     WEFT_CHECK(place_blob(txn, *blob, place));

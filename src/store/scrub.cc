@@ -47,7 +47,7 @@ void add(ScrubPass& pass, const FsckReport& found) {
 
 Result<ScrubReport> StoreImpl::scrub(const ScrubOptions& options, Progress& progress) {
   ScrubReport report;
-  auto before = read_scrub_state(path_);
+  auto before = read_scrub_state(parts_.path);
   if (before.ok()) report.state = *std::move(before);  // if the state file is damaged, a new pass begins
   if (!report.state.now) report.state.now = ScrubPass{now_ns(), 0, 0, 0, 0, 0, {}};
   Pace rate(options.bytes_per_s);
@@ -62,13 +62,13 @@ Result<ScrubReport> StoreImpl::scrub(const ScrubOptions& options, Progress& prog
   };
   FsckReport found;
   if (!report.state.assembled) {
-    WEFT_CHECK(verify_packs(packs_, *this, true, progress, found, &pace));
+    WEFT_CHECK(verify_packs(parts_.packs, parts_.blobs, true, progress, found, &pace));
     if (!pace.over) WEFT_CHECK(find_missing(found));
     report.state.assembled = !pace.over;
     if (!pace.over) pace.from = {};
   }
   if (!pace.over) {
-    AssembledPacks assembled(path_);
+    AssembledPacks assembled(parts_.path);
     const bool clean = found.clean() && report.state.now->problems == 0;
     WEFT_CHECK(verify_assembled(assembled, true, damaged_files_after(clean), progress, found, &pace));
   }
@@ -85,7 +85,7 @@ Result<ScrubReport> StoreImpl::scrub(const ScrubOptions& options, Progress& prog
     done.last = std::move(report.state.now);
     report.state = std::move(done);
   }
-  const Status recorded = write_scrub_state(path_, report.state);
+  const Status recorded = write_scrub_state(parts_.path, report.state);
   if (!recorded.ok()) report.not_recorded = recorded.error().message;
   return report;
 }

@@ -274,10 +274,10 @@ Result<Page<VersionId>> TxnSnapshot::distinct(ModelId model, std::string_view fr
 }  // namespace
 
 Result<std::unique_ptr<Snapshot>> StoreImpl::snapshot() {
-  WEFT_TRY(Txn txn, env_->read());
+  WEFT_TRY(Txn txn, parts_.index.read());
   WEFT_TRY(Counters counters, get_counters(txn));
-  return std::unique_ptr<Snapshot>(
-      std::make_unique<TxnSnapshot>(std::move(txn), counters, cluster() ? cluster()->node : ""));
+  return std::unique_ptr<Snapshot>(std::make_unique<TxnSnapshot>(
+      std::move(txn), counters, parts_.cluster.joined() ? parts_.cluster.identity()->node : ""));
 }
 
 }  // namespace weft

@@ -315,8 +315,8 @@ TEST_CASE("a pack that lost blobs is not filled again, and neither is one that a
   filler.reset();
   const OpenPlace mapped = must(test.store->open_blob(content_id(1)));
   {
-    auto lock = must(static_cast<StoreImpl&>(*test.store).lock_writer());
-    must(static_cast<StoreImpl&>(*test.store).env().write(lock, [](Txn& txn) -> Status {
+    auto lock = must(test.store->parts().index.lock());
+    must(test.store->parts().index.write(lock, [](Txn& txn) -> Status {
       WEFT_TRY(const std::optional<FoundBlob> blob, find_blob(txn, content_id(1)));
       return forget_place(txn, *blob);
     }));
@@ -364,7 +364,7 @@ TEST_CASE("gc judges only what it knows all of") {
   CHECK(place_of(*test.store, 2).error().code == Errc::not_found);
   // A version that arrives while gc runs stops it, too.
   mirror(*test.store, {MirroredRemoval{"e", 1, 1}, record("f", 1, {{1}, {6}})}, 8);
-  CHECK(test.store->write().error().code == Errc::busy);
+  CHECK(test.store->parts().blobs.write().error().code == Errc::busy);
   CHECK(fsck(*test.store) == std::vector<std::string>{});
 }
 

@@ -119,7 +119,7 @@ namespace {
 std::vector<unsigned> new_contents(StoreImpl& store, const Files& files) {
   std::set<unsigned> all;
   for (const auto& file : files) all.insert(file.begin(), file.end());
-  auto index = must(store.read());
+  auto index = must(store.parts().blobs.read());
   std::vector<unsigned> fresh;
   for (unsigned n : all)
     if (!must(index->find(content_id(n)))) fresh.push_back(n);

@@ -1,17 +1,19 @@
-// Journaled commits: applies an event, makes its record durable, then commits the index. If the process dies in
-// between, the next writer replays the record.
-#include <fmt/core.h>
+#include "store/parts/journaled_index.h"
 
 #include <algorithm>
 #include <variant>
 
+#include <fmt/core.h>
+
 #include "base/limits.h"
 #include "catalog/layout.h"
-#include "diskformat/toc.h"
-#include "store/store_impl.h"
+#include "catalog/plan.h"
+#include "index/tables.h"
 
 namespace weft {
 namespace {
+
+constexpr std::uint64_t kEventBytes = 1U << 20U;  // of the journal that some_events() reads; one record may be larger
 
 void call(const std::function<void()>& hook) {
   if (hook) hook();
@@ -19,20 +21,14 @@ void call(const std::function<void()>& hook) {
 
 }  // namespace
 
-std::size_t rows_of(const VersionContent& content) {
-  std::size_t rows = 1 + content.views.size();
-  for (const VersionContent::FileContent& file : content.files) rows += file.extents.size();
-  return rows;
-}
-
-Result<WriterLock> StoreImpl::lock_writer() {
+Result<WriterLock> JournaledIndex::lock() {
   WEFT_TRY(WriterLock lock, env_->lock_writer());
   WEFT_CHECK(settle());
   WEFT_CHECK(catch_up(lock));
   return lock;
 }
 
-Status StoreImpl::commit(const WriterLock& lock, const MakeEvents& make, Durable durable) {
+Status JournaledIndex::commit(const WriterLock& lock, const MakeEvents& make, Durable durable) {
   for (;;) {
     WEFT_TRY(Txn txn, env_->write(lock));
     auto events = make(txn);
@@ -44,7 +40,7 @@ Status StoreImpl::commit(const WriterLock& lock, const MakeEvents& make, Durable
   }
 }
 
-Status StoreImpl::commit_with_spare(const WriterLock& lock, const MakeEvents& make, Durable durable) {
+Status JournaledIndex::commit_with_spare(const WriterLock& lock, const MakeEvents& make, Durable durable) {
   Status status = commit(lock, make, durable);
   const bool full = !status.ok() && status.error().code == Errc::no_space;
   if (!full || !release_spare(path_)) return status;
@@ -53,7 +49,7 @@ Status StoreImpl::commit_with_spare(const WriterLock& lock, const MakeEvents& ma
   return status;
 }
 
-Status StoreImpl::commit_once(Txn& txn, const Events& events, Durable durable) {
+Status JournaledIndex::commit_once(Txn& txn, const Events& events, Durable durable) {
   WEFT_TRY(Counters counters, get_counters(txn));
   std::uint64_t begin = counters.journal_end;
   std::vector<std::byte> records;
@@ -71,13 +67,16 @@ Status StoreImpl::commit_once(Txn& txn, const Events& events, Durable durable) {
   if (!status.ok()) return undo(begin, status);
   call(hooks_.after_commit);
   if (first) return {};
-  unsettle({begin, counters});
+  {
+    const std::lock_guard settling(settling_);
+    unsettled_ = {begin, counters};
+  }
   return settle();
 }
 
 // Undoes a commit that failed after its records were journaled: cuts the records off, unless the index has committed
 // after all. If that fails or is unknown, the next writer may replay the records; the error says so.
-Status StoreImpl::undo(std::uint64_t journal_end, const Status& failure) {
+Status JournaledIndex::undo(std::uint64_t journal_end, const Status& failure) {
   const auto reached = [&]() -> Result<std::uint64_t> {
     WEFT_CHECK(env_->reopen());
     WEFT_TRY(Txn txn, env_->read());
@@ -89,7 +88,7 @@ Status StoreImpl::undo(std::uint64_t journal_end, const Status& failure) {
   return failure;
 }
 
-Status StoreImpl::catch_up(const WriterLock& lock) {
+Status JournaledIndex::catch_up(const WriterLock& lock) {
   WEFT_TRY(Counters counters, ([this]() -> Result<Counters> {
              WEFT_TRY(Txn txn, env_->read());
              return get_counters(txn);
@@ -112,7 +111,7 @@ Status StoreImpl::catch_up(const WriterLock& lock) {
   return tail.end < std::max(size, tail.size) ? journal_.truncate(tail.end) : Status{};
 }
 
-Status StoreImpl::replay(const WriterLock& lock, const JournaledEvent& journaled) {
+Status JournaledIndex::replay(const WriterLock& lock, const JournaledEvent& journaled) {
   return env_->write(lock, [&](Txn& txn) -> Status {
     WEFT_CHECK(std::visit([&](const auto& event) { return replay(txn, event); }, journaled.event));
     WEFT_TRY(Counters counters, get_counters(txn));
@@ -121,46 +120,52 @@ Status StoreImpl::replay(const WriterLock& lock, const JournaledEvent& journaled
   });
 }
 
-// Returns the flags of a version's PublishInput, which depend on its publisher: a registry's node or this store alone.
-PublishInput StoreImpl::input_of(const VersionRow& version) const {
+PublishInput input_of(const ClusterFacts& cluster, const VersionRow& version) {
   PublishInput input;
   input.absent = !version.publisher.empty();
-  input.own = is_own(version);
+  input.own = cluster.is_own(version);
   return input;
 }
 
-Status StoreImpl::replay(Txn& txn, const PublishEvent& event) {
+Result<Events> set_note(Txn& txn, const VersionRow& version, VersionNote note, bool set) {
+  WEFT_TRY(std::optional<NoteEvent> event, plan_note(txn, version, note, set));
+  if (!event) return Events{};
+  WEFT_CHECK(apply_note(txn, *event));
+  return Events{*std::move(event)};
+}
+
+Status JournaledIndex::replay(Txn& txn, const PublishEvent& event) {
   std::optional<VersionContent> content;
   if (!event.bare) {
-    WEFT_TRY(content, content_of(event.version.manifest));
+    WEFT_TRY(content, sources_.contents.of(event.version.manifest));
   }
-  WEFT_TRY(std::vector<NewBlob> blobs, blobs_of(packs_, event.packs));
-  PublishInput input = input_of(event.version);
+  WEFT_TRY(std::vector<NewBlob> blobs, blobs_of(sources_.packs, event.packs));
+  PublishInput input = input_of(sources_.cluster, event.version);
   input.content = content ? &*content : nullptr;
   input.new_blobs = blobs;
   auto applied = apply_publish(txn, event, input);
   return applied.ok() ? Status{} : Status{std::move(applied).error()};
 }
 
-Status StoreImpl::replay(Txn& txn, const AdoptionEvent& event) {
+Status JournaledIndex::replay(Txn& txn, const AdoptionEvent& event) {
   WEFT_TRY(VersionRow version, need_row<VersionRow>(txn, Table::versions, key_of(event.version)));
-  WEFT_TRY(VersionContent content, content_of(version.manifest));
-  PublishInput input = input_of(version);
+  WEFT_TRY(VersionContent content, sources_.contents.of(version.manifest));
+  PublishInput input = input_of(sources_.cluster, version);
   input.content = &content;
   return apply_adoption(txn, event, input);
 }
 
 // A rebuild writes this event last, with an index that has applied it. So a replay of it is an error.
-Status StoreImpl::replay(Txn& txn, const RepairEvent& /*event*/) const {
+Status JournaledIndex::replay(Txn& txn, const RepairEvent& /*event*/) const {
   return damaged(txn, "a rebuild that repaired the journal did not come to its end");
 }
 
-Status StoreImpl::replay(Txn& txn, const RemovalEvent& event) {
+Status JournaledIndex::replay(Txn& txn, const RemovalEvent& event) {
   WEFT_CHECK(remove(txn, event));
   return {};
 }
 
-Result<std::size_t> StoreImpl::remove(Txn& txn, const RemovalEvent& event) {
+Result<std::size_t> JournaledIndex::remove(Txn& txn, const RemovalEvent& event) {
   WEFT_TRY(VersionRow version, live_version(txn, event.model, event.number));
   WEFT_TRY(bool incomplete, is_incomplete(txn, version.id));
   WEFT_TRY(std::optional<Bytes> local, txn.get(Table::locals, key_of(version.id)));
@@ -172,15 +177,23 @@ Result<std::size_t> StoreImpl::remove(Txn& txn, const RemovalEvent& event) {
     WEFT_CHECK(apply_removal(txn, event, nullptr, 0));
     return std::size_t{1};
   }
-  WEFT_TRY(VersionContent content, content_of(version.manifest));
+  WEFT_TRY(VersionContent content, sources_.contents.of(version.manifest));
   WEFT_CHECK(apply_removal(txn, event, &content));
   return rows_of(content);
 }
 
-Result<VersionContent> StoreImpl::content_of(const Digest& manifest) {
-  if (!options_.decode) return Error{Errc::internal, fmt::format("{}: opened without a decoder of manifests", path_)};
-  WEFT_TRY(std::shared_ptr<const ManifestReader> reader, manifests_.open(manifest));
-  return options_.decode(reader->bytes());
+Result<std::uint64_t> JournaledIndex::journal_end() {
+  WEFT_TRY(Txn txn, env_->read());
+  WEFT_TRY(const Counters counters, get_counters(txn));
+  return counters.journal_end;
+}
+
+Result<JournalTail> JournaledIndex::some_events(std::uint64_t from, std::uint64_t end) {
+  for (std::uint64_t bytes = kEventBytes;; bytes *= 2) {
+    const bool all = end - from <= bytes;
+    WEFT_TRY(JournalTail tail, journal_.read(from, all ? end : from + bytes));
+    if (all || !tail.events.empty()) return tail;
+  }
 }
 
 }  // namespace weft

@@ -1,12 +1,17 @@
-// Implements the index interface of packs and gc.
+#include "store/parts/indexed_blobs.h"
+
 #include <functional>
+#include <optional>
 #include <utility>
 #include <vector>
 
 #include <fmt/core.h>
 
+#include "catalog/apply.h"
+#include "index/blobs.h"
 #include "index/gc_queue.h"
-#include "store/store_impl.h"
+#include "index/manifests.h"
+#include "index/tables.h"
 
 namespace weft {
 namespace {
@@ -67,36 +72,11 @@ Status erase_dead(Txn& txn, const ContentId& id, std::uint64_t hint) {
   return erase_blob(txn, *blob);
 }
 
-class TxnBlobIndex final : public BlobIndex {
+// The reading half of both interfaces.
+template <class Interface>
+class TxnReads : public Interface {
  public:
-  explicit TxnBlobIndex(Txn txn) : txn_(std::move(txn)) {}
-  Result<std::optional<BlobPlace>> find(const ContentId& id) override { return find_place(txn_, id); }
-  Result<std::optional<ContentId>> hinted(std::uint64_t length, std::uint64_t hint) override {
-    return find_hinted(txn_, length, hint);
-  }
-  Result<bool> is_held(const ContentId& id) override { return blob_is_held(txn_, id); }
-  Result<bool> is_absent(const ContentId& id) override { return blob_is_absent(txn_, id); }
-  Result<std::optional<BlobPlace>> find_manifest(const Digest& digest) override {
-    return place_of_manifest(txn_, digest);
-  }
-  Result<std::uint64_t> in_pack(PackId pack) override { return blobs_in_pack(txn_, pack); }
-  Result<std::vector<VersionId>> unreaped() override { return ids_of_unreaped(txn_); }
-  Result<std::vector<NotedPack>> queued(PackId from, std::size_t count_max) override {
-    return queued_packs(txn_, from, count_max);
-  }
-  Result<std::vector<NotedPack>> left_dead(PackId from, std::size_t count_max) override {
-    return packs_left_dead(txn_, from, count_max);
-  }
-
- private:
-  Txn txn_;
-};
-
-// Records its writes and repeats them after the map had to grow. The writer lock is held meanwhile, so they have the
-// same effect.
-class TxnBlobWriter final : public BlobWriter {
- public:
-  TxnBlobWriter(Env& env, WriterLock lock, Txn txn) : env_(env), lock_(std::move(lock)), txn_(std::move(txn)) {}
+  explicit TxnReads(Txn txn) : txn_(std::move(txn)) {}
   Result<std::optional<BlobPlace>> find(const ContentId& id) override { return find_place(*txn_, id); }
   Result<std::optional<ContentId>> hinted(std::uint64_t length, std::uint64_t hint) override {
     return find_hinted(*txn_, length, hint);
@@ -114,6 +94,17 @@ class TxnBlobWriter final : public BlobWriter {
   Result<std::vector<NotedPack>> left_dead(PackId from, std::size_t count_max) override {
     return packs_left_dead(*txn_, from, count_max);
   }
+
+ protected:
+  std::optional<Txn> txn_;
+};
+
+// Records its writes and repeats them after the map had to grow. The writer lock is held meanwhile, so they have the
+// same effect.
+class TxnBlobWriter final : public TxnReads<BlobWriter> {
+ public:
+  TxnBlobWriter(Env& env, WriterLock lock, Txn txn) : TxnReads(std::move(txn)), env_(env), lock_(std::move(lock)) {}
+  ~TxnBlobWriter() override { txn_.reset(); }  // before the lock
 
   Status put(const ContentId& id, const BlobPlace& place) override {
     return run([id, place](Txn& txn) { return put_blob(txn, id, place); });
@@ -162,30 +153,35 @@ class TxnBlobWriter final : public BlobWriter {
 
   Env& env_;
   WriterLock lock_;
-  std::optional<Txn> txn_;
   std::vector<Step> steps_;
 };
 
 }  // namespace
 
-std::unique_ptr<BlobIndex> make_blob_index(Txn txn) {
-  return std::make_unique<TxnBlobIndex>(std::move(txn));
+Status check_judgeable(Txn& txn, const ClusterFacts& cluster) {
+  WEFT_TRY(std::vector<VersionId> incomplete, noted(txn, kIncomplete, 0, 1));
+  if (incomplete.empty()) return {};
+  if (!cluster.joined())
+    return Error{Errc::corrupt,
+                 fmt::format("{}: manifests of live versions are missing, so gc cannot tell what they need; "
+                             "`weft fsck` names them, restore or `weft rm` them",
+                             cluster.store_path())};
+  WEFT_TRY(VersionRow version, need_row<VersionRow>(txn, Table::versions, key_of(incomplete.front())));
+  return Error{Errc::busy, fmt::format("{}: manifests of live versions are not here yet, so gc cannot tell what they "
+                                       "need: the first is that of {}@{}",
+                                       cluster.store_path(), version.model_name, version.number)};
 }
 
-std::unique_ptr<BlobWriter> make_blob_writer(Env& env, WriterLock lock, Txn txn) {
-  return std::make_unique<TxnBlobWriter>(env, std::move(lock), std::move(txn));
+Result<std::unique_ptr<BlobIndex>> IndexedBlobs::read() {
+  WEFT_TRY(Txn txn, index_.read());
+  return std::unique_ptr<BlobIndex>(std::make_unique<TxnReads<BlobIndex>>(std::move(txn)));
 }
 
-Result<std::unique_ptr<BlobIndex>> StoreImpl::read() {
-  WEFT_TRY(Txn txn, env_->read());
-  return make_blob_index(std::move(txn));
-}
-
-Result<std::unique_ptr<BlobWriter>> StoreImpl::write() {
-  WEFT_TRY(WriterLock lock, lock_writer());
-  WEFT_TRY(Txn txn, env_->write(lock));
-  if (cluster()) WEFT_CHECK(check_judgeable(txn));  // a bare version may have been added since gc began
-  return make_blob_writer(*env_, std::move(lock), std::move(txn));
+Result<std::unique_ptr<BlobWriter>> IndexedBlobs::write() {
+  WEFT_TRY(WriterLock lock, index_.lock());
+  WEFT_TRY(Txn txn, index_.env().write(lock));
+  if (cluster_.joined()) WEFT_CHECK(check_judgeable(txn, cluster_));  // a bare version may have been added since
+  return std::unique_ptr<BlobWriter>(std::make_unique<TxnBlobWriter>(index_.env(), std::move(lock), std::move(txn)));
 }
 
 }  // namespace weft

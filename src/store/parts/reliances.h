@@ -1,4 +1,4 @@
-// Promotion: a publish turns cached packs into packs of this node. If the publish fails, they become cached again.
+// Prepared publishes rely on packs and manifests until the registry has decided.
 #pragma once
 
 #include <chrono>
