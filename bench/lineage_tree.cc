@@ -103,7 +103,13 @@ Status publish(StoreImpl& store, const Manifest& manifest) {
   request.model = "big";
   WEFT_TRY(request.manifest, encode_manifest(manifest));
   WEFT_TRY(request.content, content_of(manifest));
-  return store.publish(request, {}).ok() ? Status{} : Status{Error{Errc::internal, "publish"}};
+  const Digest digest = sha256(request.manifest);
+  const auto published = store.publisher().publish(request, digest, [&]() -> Result<Placed> {
+    WEFT_TRY(WriterLock lock, store.parts().index.lock());
+    WEFT_CHECK(store.parts().manifests.put(digest, request.manifest));
+    return Placed{std::move(lock), {}};
+  });
+  return published.ok() ? Status{} : Status{Error{Errc::internal, "publish"}};
 }
 
 Status make_manifests(const std::string& path) {

@@ -74,7 +74,7 @@ Status StoreImpl::check_index(const ContentDecoder& decode, Progress& progress, 
   input.known = [this](const ContentId& id) { return known_blob(parts_.index.env(), id); };
   if (parts_.cluster.joined()) input.node = parts_.cluster.identity()->node;
   FsckReport made;
-  WEFT_TRY(const std::string left, left_taking());
+  WEFT_TRY(const std::string left, left_taking(parts_));
   if (!left.empty()) made.problems.push_back(left);  // makes has_content() false
   WEFT_TRY(const auto rebuilder, Rebuilder::begin(scratch.env(), input, progress, made));
   auto filled = rebuilder->fill();
@@ -157,7 +157,7 @@ Result<FsckReport> StoreImpl::fsck(const FsckOptions& options, const ContentDeco
   if (options.rebuild) {
     WEFT_TRY(report, rebuild_store(parts_.path, decode, {options.accept_loss, parts_.options.patience}, progress));
   } else {
-    WEFT_CHECK(give_up_left(progress));
+    WEFT_CHECK(give_up_left(parts_, progress));
     WEFT_TRY(Fd collector, lock_collector(parts_.path, LockKind::shared, parts_.options.patience));
     WEFT_CHECK(look_at_stopped(report));
     WEFT_TRY(const std::vector<std::string> identities, damaged_identities(parts_.path));

@@ -126,4 +126,13 @@ Result<std::unique_ptr<FetchPack>> StoreImpl::resume_fetch(PackId pack) {
       parts_.path, parts_.index.env(), [this] { return parts_.index.lock(); }, pack);
 }
 
+Result<bool> StoreImpl::make_evictable(PackId pack) {
+  WEFT_CHECK(parts_.cluster.check_clustered());
+  if (kind_of_pack(pack) == PackKind::manifests) return false;
+  WEFT_TRY(const WriterLock lock, parts_.index.lock());
+  if (parts_.reliances.is_needed(pack)) return false;
+  WEFT_CHECK(promotions_.make_cached(lock, {pack}));
+  return true;
+}
+
 }  // namespace weft

@@ -136,14 +136,6 @@ Status StoreImpl::adopt(std::span<const Adoption> versions) {
   return parts_.index.commit(lock, [&](Txn& txn) { return adopt_all(txn, versions, contents); });
 }
 
-Status StoreImpl::pin(std::string_view model, std::uint64_t number, bool pinned) {
-  WEFT_TRY(WriterLock lock, parts_.index.lock());
-  return parts_.index.commit_with_spare(lock, [&](Txn& txn) -> Result<Events> {
-    WEFT_TRY(VersionRow version, live_version(txn, model, number));
-    return set_note(txn, version, VersionNote::pinned, pinned);
-  });
-}
-
 Status StoreImpl::saved(std::span<const VersionId> versions) {
   WEFT_TRY(WriterLock lock, parts_.index.lock());
   return parts_.index.write(lock, [&](Txn& txn) -> Status {

@@ -239,11 +239,11 @@ Status StoreImpl::collect(const GcOptions& options, Progress& progress, GcReport
   WEFT_CHECK(check_collectable(options));
   WEFT_TRY(const bool walk, begin_walk(options));
   progress.phase("reaping removed versions");
-  if (!options.dry_run) WEFT_CHECK(give_up_taking(progress));
+  if (!options.dry_run) WEFT_CHECK(give_up_taking(parts_, progress));
   WEFT_CHECK(reap(options, progress, report));
   WEFT_CHECK(remove_orphans(options, report));
   if (!options.dry_run) WEFT_CHECK(pack_manifests(progress));
-  if (!options.dry_run) WEFT_CHECK(give_back_unneeded(walk));
+  if (!options.dry_run) WEFT_CHECK(promotions_.undo_unneeded(walk));
   CollectInput input{options, walk, parts_.reliances.packs()};
   // A dry run has reaped nothing. It counts content of removed versions as dead unless they are open.
   const bool only_open = options.dry_run;

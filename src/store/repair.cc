@@ -44,7 +44,7 @@ Result<std::unique_ptr<BlobRepair>> StoreImpl::begin_repair() {
 Status StoreImpl::commit_repair(std::span<const NewBlob> blobs, const std::function<Status()>& place) {
   WEFT_TRY(const WriterLock lock, parts_.index.lock());
   WEFT_CHECK(place());
-  return replace_damaged(lock, blobs);
+  return replace_damaged(parts_, lock, blobs);
 }
 
 // True if the stored blob verifies. False also if the pack is missing or does not list the blob.

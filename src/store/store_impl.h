@@ -17,9 +17,11 @@
 #include "catalog/plan.h"
 #include "catalog/taking.h"
 #include "packs/collect.h"
-#include "store/in_memory.h"
 #include "store/parts/parts.h"
-#include "store/prepare.h"
+#include "store/publishing/memory_versions.h"
+#include "store/publishing/prepared_publishes.h"
+#include "store/publishing/promotions.h"
+#include "store/publishing/publisher.h"
 #include "weft/cluster_store.h"
 #include "weft/commits.h"
 #include "weft/fsck.h"
@@ -31,12 +33,6 @@
 #include "weft/version_content.h"
 
 namespace weft {
-
-// A manifest that a publish has made durable under a temporary name.
-struct SealedManifest {
-  Digest digest;
-  StagedManifest staged;
-};
 
 class StoreImpl final : public ClusterStore {
  public:
@@ -69,9 +65,15 @@ class StoreImpl final : public ClusterStore {
     return parts_.open_versions->take_over(versions);
   }
   Status look(VersionId version) override;
-  Result<std::unique_ptr<Import>> begin_import(Durability durability) override;
-  Status set_tag(std::string_view model, std::string_view tag, std::optional<std::uint64_t> number) override;
-  Result<std::size_t> remove_versions(std::span<const VersionName> versions) override;
+  Result<std::unique_ptr<Import>> begin_import(Durability durability) override {
+    return publisher_.begin_import(durability);
+  }
+  Status set_tag(std::string_view model, std::string_view tag, std::optional<std::uint64_t> number) override {
+    return publisher_.set_tag(model, tag, number);
+  }
+  Result<std::size_t> remove_versions(std::span<const VersionName> versions) override {
+    return publisher_.remove_versions(versions);
+  }
   Result<GcReport> gc(const GcOptions& options, Progress& progress) override;
   Result<FsckReport> fsck(const FsckOptions& options, const ContentDecoder& decode, Progress& progress) override;
 
@@ -87,33 +89,27 @@ class StoreImpl final : public ClusterStore {
   Result<EvictReport> evict(const EvictOptions& options) override;
   Result<std::vector<Digest>> chunks(const ContentId& id) override { return parts_.packs.chunks(id); }
   Result<bool> make_evictable(PackId pack) override;
-  Status pin(std::string_view model, std::uint64_t number, bool pinned) override;
+  Status pin(std::string_view model, std::uint64_t number, bool pinned) override {
+    return publisher_.pin(model, number, pinned);
+  }
   Result<std::optional<ForgottenPlace>> forget_damaged(const ContentId& id) override;
   Status put_back(const ContentId& id, const BlobPlace& place) override;
-  Result<MemoryState> settle_version(VersionId version, const FlushPace& pace) override;
-  Result<std::uint64_t> unsynced_bytes(VersionId version) override;
-  Status keep_version(std::string_view model, std::uint64_t number) override;
-  Status lose_version(std::string_view model, std::uint64_t number, std::string_view why) override;
+  Result<MemoryState> settle_version(VersionId version, const FlushPace& pace) override {
+    return memory_.settle_version(version, pace);
+  }
+  Result<std::uint64_t> unsynced_bytes(VersionId version) override { return memory_.unsynced_bytes(version); }
+  Status keep_version(std::string_view model, std::uint64_t number) override {
+    return memory_.keep_version(model, number);
+  }
+  Status lose_version(std::string_view model, std::uint64_t number, std::string_view why) override {
+    return memory_.lose_version(model, number, why);
+  }
   Status saved(std::span<const VersionId> versions) override;
   Result<SaidBatch> said(std::uint64_t from) override;
   Result<std::string> origin() override;
   Status set_origin(const std::string& uuid) override;
   Result<std::uint64_t> told(std::string_view origin) override;
   Status set_told(std::string_view origin, std::uint64_t end) override;
-
-  // Commits a sealed import.
-  Result<PublishOutcome> publish(const PublishRequest& request, SealedManifest manifest, Importer& packs);
-  // The same for blobs whose packs are already in packs/, durable and locked.
-  Result<PublishOutcome> publish(const PublishRequest& request, std::span<const NewBlob> new_blobs);
-  // Prepares a publish, up to the decision of the registry.
-  Result<std::unique_ptr<PreparedPublish>> prepare(const PublishRequest& request, SealedManifest manifest,
-                                                   std::unique_ptr<Importer> packs);
-  // Makes the packs and the manifest of a publish durable under temporary names.
-  Result<SealedManifest> seal(const GiveManifest& manifest, Importer& packs) const;
-  // Removes the packs of a failed publish from packs/. gc removes its manifest, which another publish may need.
-  void discard(std::span<const NewBlob> blobs);
-  void give_back(const Promotion& promotion);
-  void published(const Promotion& promotion);  // stays relied on for a while if the index lacks the version
 
   // Places the packs of a repair and points the index to their blobs. Calls `place` under the writer lock.
   Status commit_repair(std::span<const NewBlob> blobs, const std::function<Status()>& place);
@@ -122,6 +118,7 @@ class StoreImpl final : public ClusterStore {
   // writing.
   static Result<std::unique_ptr<StoreImpl>> open_unfinished(const SafePath& path, const OpenOptions& options);
   StoreParts& parts() { return parts_; }
+  Publisher& publisher() { return publisher_; }
   // As mirror(), for a store without a cluster that is restored from an origin: local packs add their blobs, whoever
   // published them, and no content may be missing.
   Result<MirrorOutcome> restore(std::span<const MirrorChange> changes);
@@ -135,42 +132,7 @@ class StoreImpl final : public ClusterStore {
   static Result<std::unique_ptr<StoreImpl>> open_held(const SafePath& path, const OpenOptions& options,
                                                       CommitHooks hooks, Fd writes);
   Status check_joinable(const WriterLock& lock);
-  Result<MemoryUse> memory_use(const VersionRow& version, const VersionContent& content);
-  Status forget_lost(PackId pack, std::span<const PackEntry> lost);
-  Status settle_packs(const std::set<PackId>& packs, const FlushPace& pace);
   Status look_at_stopped(FsckReport& report);
-  // Gives the sealed files their final names. The caller holds the writer lock, so a publish that gives up waiting for
-  // the lock leaves nothing in place.
-  Status place(SealedManifest manifest, Importer& packs) const;
-  // The placed blobs of a publish, and the writer lock that protects them until the commit.
-  struct Placed {
-    std::optional<WriterLock> lock;  // empty only while a large publish lets others write
-    std::span<const NewBlob> new_blobs;
-    bool in_memory = false;
-  };
-  Result<PublishOutcome> try_publish(const PublishRequest& request, const Digest& manifest,
-                                     const std::function<Result<Placed>()>& place);
-  Result<PublishOutcome> commit_publish(const PublishRequest& request, const Digest& manifest,
-                                        const std::function<Result<Placed>()>& place);
-  // publish_parts.cc: large versions.
-  Result<Fd> lock_for_taking();
-  Result<std::optional<TakenContent>> take_content(const PublishRequest& request, const Digest& manifest,
-                                                   Placed& placed, std::uint64_t& new_bytes);
-  Status end_part(Placed& placed);
-  Status give_up_taking(Progress& progress);
-  Status give_up_left(Progress& progress);
-  Result<std::string> left_taking();
-  Result<WriterLock> lock_with_shared(Importer& packs);
-  Kept kept() const { return parts_.cluster.joined() ? Kept::as_file : Kept::anywhere; }
-  void foresee(const PublishRequest& request) const;
-  Status replace_damaged(const WriterLock& lock, std::span<const NewBlob> new_blobs);
-  Result<bool> relies_on_memory(Txn& txn, const PublishRequest& request);
-  Status prepare_in_place(const PublishRequest& request, SealedManifest manifest, Importer& packs,
-                          PreparedParts& parts);
-  Status promote(const WriterLock& lock, const Promotion& promotion);
-  Status make_cached(const WriterLock& lock, const std::set<PackId>& packs);
-  Result<std::set<PackId>> promoted_in_vain(std::span<const PackId> packs);
-  Status give_back_unneeded(bool walk);
   Status add_packs_of(VersionId id, std::set<PackId>& packs);
   Result<std::set<PackId>> pinned_packs();
   Result<bool> evict_pack(PackId pack, UnreapedContent& open);
@@ -207,11 +169,11 @@ class StoreImpl final : public ClusterStore {
   const Fd writes_;  // daemon.lock, locked by each process that writes
   const std::unique_ptr<StoreParts> owned_;
   StoreParts& parts_;
+  Promotions promotions_{parts_};
+  PreparedPublishes prepared_{parts_, promotions_};
+  Publisher publisher_{parts_, prepared_};
+  StoreMemory memory_{parts_};
   bool walked_ = false;  // gc has looked at all packs since the store was opened. Only one gc runs
 };
-
-// Returns the ids of the packs that hold these blobs, without duplicates.
-std::vector<PackId> pack_ids(std::span<const NewBlob> blobs);
-Status check_request(const PublishRequest& request);  // Errc::invalid: a limit is exceeded
 
 }  // namespace weft

@@ -150,6 +150,19 @@ std::vector<NewBlob> write_pack(StoreImpl& store, const Files& files) {
 
 }  // namespace
 
+Result<PublishOutcome> publish_blobs(StoreImpl& store, const PublishRequest& request,
+                                     const std::vector<NewBlob>& blobs) {
+  const Digest manifest = sha256(request.manifest);
+  StoreParts& parts = store.parts();
+  auto outcome = store.publisher().publish(request, manifest, [&]() -> Result<Placed> {
+    WEFT_TRY(WriterLock lock, parts.index.lock());
+    WEFT_CHECK(parts.manifests.put(manifest, request.manifest));
+    return Placed{std::move(lock), blobs};
+  });
+  if (!outcome.ok() || !outcome->made) discard(parts, blobs);
+  return outcome;
+}
+
 Result<PublishOutcome> publish(StoreImpl& store, std::string_view model, const Files& files, const PublishArgs& args) {
   PublishRequest request;
   request.model = model;
@@ -160,7 +173,7 @@ Result<PublishOutcome> publish(StoreImpl& store, std::string_view model, const F
   request.tags = args.tags;
   request.message = args.message;
   request.metrics = {{"loss", "0.5"}};
-  return store.publish(request, write_pack(store, files));
+  return publish_blobs(store, request, write_pack(store, files));
 }
 
 PublishOutcome must_publish(StoreImpl& store, std::string_view model, const Files& files, const PublishArgs& args) {

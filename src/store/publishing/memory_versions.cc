@@ -1,16 +1,19 @@
-// Versions that were published into memory: what must reach the disk to make them durable, and what was lost if the
-// machine stopped before. They become durable in the order of their publishes, so that each comes after the versions
-// that it shares content with.
-#include "store/in_memory.h"
+#include "store/publishing/memory_versions.h"
 
 #include <algorithm>
+#include <map>
+#include <set>
+#include <utility>
+#include <vector>
 
 #include <fmt/core.h>
 
 #include "base/limits.h"
+#include "catalog/apply.h"
+#include "catalog/plan.h"
+#include "index/blobs.h"
 #include "index/pages.h"
 #include "packs/unsynced.h"
-#include "store/store_impl.h"
 #include "weft/snapshot.h"
 
 namespace weft {
@@ -37,7 +40,27 @@ Result<bool> is_parent_in_memory(Txn& txn, const std::vector<ParentRef>& parents
   return false;
 }
 
-}  // namespace
+// Finds the content of a version that is not on a disk, or is lost.
+class MemoryUse {
+ public:
+  explicit MemoryUse(const PackDir& packs) : packs_(packs) {}
+
+  // Adds a blob of this version. If the blob is not local, an older live version must have it.
+  Status see(Txn& txn, const ContentId& id, VersionId version);
+
+  const std::set<PackId>& unsynced() const { return unsynced_; }  // local packs that are not on the disk
+  bool waits() const { return waits_; }  // a blob is not local, and the live versions that hold it are in memory only
+  bool lost() const { return lost_; }    // a blob is not local, and no older live version holds it
+
+ private:
+  Status see(PackId pack);
+
+  const PackDir& packs_;
+  std::map<PackId, bool> seen_;
+  std::set<PackId> unsynced_;
+  bool waits_ = false;
+  bool lost_ = false;
+};
 
 Status MemoryUse::see(Txn& txn, const ContentId& id, VersionId version) {
   WEFT_TRY(const std::optional<FoundBlob> blob, find_blob(txn, id));
@@ -68,20 +91,30 @@ Status MemoryUse::see(PackId pack) {
   return {};
 }
 
-// True if the version needs bytes that are only in memory. Blobs that the publish itself brings need not be in the
-// index.
-Result<bool> StoreImpl::relies_on_memory(Txn& txn, const PublishRequest& request) {
+Result<MemoryUse> memory_use(StoreParts& parts, const VersionRow& version, const VersionContent& content) {
+  MemoryUse use(parts.packs);
+  RenewedTxn now(parts.index.env());
+  WEFT_CHECK(each_blob(content, [&](const ContentId& id) -> Status {
+    WEFT_TRY(Txn * txn, now.get());
+    return use.see(*txn, id, version.id);
+  }));
+  return use;
+}
+
+}  // namespace
+
+Result<bool> relies_on_memory(StoreParts& parts, Txn& txn, const PublishRequest& request) {
   WEFT_TRY(const bool used, has_note(txn, kMemoryUsed, 0));
   if (!used) return false;
   WEFT_TRY(const bool parent, is_parent_in_memory(txn, request.parents));
   if (parent) return true;
-  MemoryUse use(parts_.packs);
+  MemoryUse use(parts.packs);
   WEFT_CHECK(each_blob(request.content, [&](const ContentId& id) { return use.see(txn, id, UINT64_MAX); }));
   return !use.unsynced().empty() || use.waits();
 }
 
 // Removes from the index the blobs that a pack of an earlier boot has lost.
-Status StoreImpl::forget_lost(PackId pack, std::span<const PackEntry> lost) {
+Status StoreMemory::forget_lost(PackId pack, std::span<const PackEntry> lost) {
   for (std::span<const PackEntry> rest = lost; !rest.empty();) {
     const auto some = rest.first(std::min(rest.size(), limits::kBatchRows));
     rest = rest.subspan(some.size());
@@ -98,29 +131,19 @@ Status StoreImpl::forget_lost(PackId pack, std::span<const PackEntry> lost) {
   return {};
 }
 
-Status StoreImpl::settle_packs(const std::set<PackId>& packs, const FlushPace& pace) {
+Status StoreMemory::settle_packs(const std::set<PackId>& packs, const FlushPace& pace) {
   for (const PackId pack : packs)
     WEFT_CHECK(settle_pack(parts_.packs, pack, pace,
                            [&](std::span<const PackEntry> lost) { return forget_lost(pack, lost); }));
   return {};
 }
 
-Result<MemoryUse> StoreImpl::memory_use(const VersionRow& version, const VersionContent& content) {
-  MemoryUse use(parts_.packs);
-  RenewedTxn now(parts_.index.env());
-  WEFT_CHECK(each_blob(content, [&](const ContentId& id) -> Status {
-    WEFT_TRY(Txn * txn, now.get());
-    return use.see(*txn, id, version.id);
-  }));
-  return use;
-}
-
-Result<MemoryState> StoreImpl::settle_version(VersionId version, const FlushPace& pace) {
+Result<MemoryState> StoreMemory::settle_version(VersionId version, const FlushPace& pace) {
   WEFT_TRY(const VersionRow row, parts_.version(version));
   if (row.removed) return MemoryState::gone;
   WEFT_TRY(const VersionContent content, parts_.contents.of(row.manifest));
   for (;;) {
-    WEFT_TRY(const MemoryUse use, memory_use(row, content));
+    WEFT_TRY(const MemoryUse use, memory_use(parts_, row, content));
     if (!use.unsynced().empty()) {
       WEFT_CHECK(settle_packs(use.unsynced(), pace));
       continue;
@@ -132,11 +155,11 @@ Result<MemoryState> StoreImpl::settle_version(VersionId version, const FlushPace
   }
 }
 
-Result<std::uint64_t> StoreImpl::unsynced_bytes(VersionId version) {
+Result<std::uint64_t> StoreMemory::unsynced_bytes(VersionId version) {
   WEFT_TRY(const VersionRow row, parts_.version(version));
   if (row.removed) return std::uint64_t{0};
   WEFT_TRY(const VersionContent content, parts_.contents.of(row.manifest));
-  WEFT_TRY(const MemoryUse use, memory_use(row, content));
+  WEFT_TRY(const MemoryUse use, memory_use(parts_, row, content));
   std::uint64_t bytes = 0;
   for (const PackId pack : use.unsynced()) {
     WEFT_TRY(const PackToc toc, parts_.packs.toc(pack));
@@ -145,12 +168,23 @@ Result<std::uint64_t> StoreImpl::unsynced_bytes(VersionId version) {
   return bytes;
 }
 
-Status StoreImpl::keep_version(std::string_view model, std::uint64_t number) {
+Status StoreMemory::keep_version(std::string_view model, std::uint64_t number) {
   WEFT_CHECK(parts_.cluster.check_alone());
   WEFT_TRY(const WriterLock lock, parts_.index.lock());
   return parts_.index.commit_with_spare(lock, [&](Txn& txn) -> Result<Events> {
     WEFT_TRY(const VersionRow version, live_version(txn, model, number));
     return set_note(txn, version, VersionNote::in_memory, false);
+  });
+}
+
+Status StoreMemory::lose_version(std::string_view model, std::uint64_t number, std::string_view why) {
+  WEFT_CHECK(parts_.cluster.check_alone());
+  WEFT_TRY(const WriterLock lock, parts_.index.lock());
+  return parts_.index.commit_with_spare(lock, [&](Txn& txn) -> Result<Events> {
+    WEFT_TRY(RemovalEvent event, plan_removal(txn, model, number));
+    event.lost = why;
+    WEFT_CHECK(parts_.index.remove(txn, event));
+    return Events{std::move(event)};
   });
 }
 
@@ -172,17 +206,6 @@ Status settle_memory(ClusterStore& store) {
                                     "lost: it was only in the memory of this machine when that stopped"));
   }
   return {};
-}
-
-Status StoreImpl::lose_version(std::string_view model, std::uint64_t number, std::string_view why) {
-  WEFT_CHECK(parts_.cluster.check_alone());
-  WEFT_TRY(const WriterLock lock, parts_.index.lock());
-  return parts_.index.commit_with_spare(lock, [&](Txn& txn) -> Result<Events> {
-    WEFT_TRY(RemovalEvent event, plan_removal(txn, model, number));
-    event.lost = why;
-    WEFT_CHECK(parts_.index.remove(txn, event));
-    return Events{std::move(event)};
-  });
 }
 
 }  // namespace weft

@@ -1,6 +1,11 @@
+#include "store/publishing/promotions.h"
+
 #include <fcntl.h>
 
 #include <algorithm>
+#include <functional>
+#include <map>
+#include <vector>
 
 #include <fmt/core.h>
 
@@ -9,92 +14,10 @@
 #include "diskformat/toc.h"
 #include "index/blobs.h"
 #include "index/pages.h"
+#include "index/tables.h"
 #include "os/file_ops.h"
-#include "store/store_impl.h"
 
 namespace weft {
-
-// Changes the .toc files first, then the index: after a crash in between, the packs are not evicted either. Touches all
-// packs that the publish relies on, so that the gc of a restarted daemon keeps them until the registry has decided.
-Status StoreImpl::promote(const WriterLock& lock, const Promotion& promotion) {
-  for (const PackId pack : promotion.held)
-    if (const auto toc = open_file(toc_path(parts_.path, pack), O_RDONLY); toc.ok()) touch_file(toc->get());
-  const std::set<PackId>& packs = promotion.cached;
-  if (packs.empty()) return {};
-  for (const PackId pack : packs) {
-    WEFT_TRY(PackToc toc, read_toc_of(parts_.path, pack));
-    toc.cached = false;
-    toc.promoted = true;
-    WEFT_CHECK(replace_toc(toc_path(parts_.path, pack), toc));
-  }
-  WEFT_CHECK(sync_directory(parts_.path / "packs"));
-  return parts_.index.write(lock, [&packs](Txn& txn) -> Status {
-    for (const PackId pack : packs) {
-      WEFT_CHECK(erase_note(txn, kCached, pack));
-      WEFT_CHECK(put_note(txn, kPromoted, pack));
-    }
-    return bump_sequence(txn);
-  });
-}
-
-// Changes the index first, then the .toc files: after a crash in between, nothing is evicted.
-Status StoreImpl::make_cached(const WriterLock& lock, const std::set<PackId>& packs) {
-  std::vector<PackToc> tocs;
-  for (const PackId pack : packs) {
-    auto toc = read_toc_of(parts_.path, pack);
-    if (!toc.ok() && toc.error().code == Errc::not_found) continue;
-    if (!toc.ok()) return std::move(toc).error();
-    if (!toc->cached) tocs.push_back(std::move(toc).value());
-  }
-  if (tocs.empty()) return {};
-  Status noted = parts_.index.write(lock, [&tocs](Txn& txn) -> Status {
-    for (const PackToc& toc : tocs) {
-      WEFT_CHECK(put_note(txn, kCached, toc.pack));
-      WEFT_CHECK(erase_note(txn, kPromoted, toc.pack));
-    }
-    return bump_sequence(txn);
-  });
-  WEFT_CHECK(std::move(noted));
-  for (PackToc& toc : tocs) {
-    toc.cached = true;
-    toc.promoted = false;
-    WEFT_CHECK(replace_toc(toc_path(parts_.path, toc.pack), toc));
-  }
-  return sync_directory(parts_.path / "packs");
-}
-
-// Packs that a later publish relies on stay promoted; gc decides about them later.
-void StoreImpl::give_back(const Promotion& promotion) {
-  const auto given = [&]() -> Status {
-    if (promotion.cached.empty()) return {};
-    WEFT_TRY(const WriterLock lock, parts_.index.lock());
-    std::set<PackId> packs = promotion.cached;
-    std::erase_if(packs, [&](PackId pack) { return !parts_.reliances.is_last(pack, promotion.number); });
-    return make_cached(lock, packs);
-  }();
-  if (!given.ok())
-    log_warning("a publish that was given up has made packs of the cache this node's own: {}", given.error().message);
-  parts_.reliances.end(promotion, true);
-}
-
-void StoreImpl::published(const Promotion& promotion) {
-  const auto known = [&]() -> Result<bool> {
-    WEFT_TRY(Txn txn, parts_.index.read());
-    WEFT_TRY(const std::optional<Bytes> needed, txn.get(Table::manifests, digest_key(promotion.manifest)));
-    return needed.has_value();
-  }();
-  parts_.reliances.end(promotion, known.ok() && *known);
-}
-
-Result<bool> StoreImpl::make_evictable(PackId pack) {
-  WEFT_CHECK(parts_.cluster.check_clustered());
-  if (kind_of_pack(pack) == PackKind::manifests) return false;
-  WEFT_TRY(const WriterLock lock, parts_.index.lock());
-  if (parts_.reliances.is_needed(pack)) return false;
-  WEFT_CHECK(make_cached(lock, {pack}));
-  return true;
-}
-
 namespace {
 
 constexpr std::size_t kHoldersAtOnce = 256;
@@ -129,9 +52,80 @@ Result<bool> is_needed_here(RenewedTxn& now, const PackToc& toc, const IsOwn& is
 
 }  // namespace
 
+// Changes the .toc files first, then the index: after a crash in between, the packs are not evicted either. Touches all
+// packs that the publish relies on, so that the gc of a restarted daemon keeps them until the registry has decided.
+Status Promotions::promote(const WriterLock& lock, const Promotion& promotion) {
+  for (const PackId pack : promotion.held)
+    if (const auto toc = open_file(toc_path(parts_.path, pack), O_RDONLY); toc.ok()) touch_file(toc->get());
+  const std::set<PackId>& packs = promotion.cached;
+  if (packs.empty()) return {};
+  for (const PackId pack : packs) {
+    WEFT_TRY(PackToc toc, read_toc_of(parts_.path, pack));
+    toc.cached = false;
+    toc.promoted = true;
+    WEFT_CHECK(replace_toc(toc_path(parts_.path, pack), toc));
+  }
+  WEFT_CHECK(sync_directory(parts_.path / "packs"));
+  return parts_.index.write(lock, [&packs](Txn& txn) -> Status {
+    for (const PackId pack : packs) {
+      WEFT_CHECK(erase_note(txn, kCached, pack));
+      WEFT_CHECK(put_note(txn, kPromoted, pack));
+    }
+    return bump_sequence(txn);
+  });
+}
+
+// Changes the index first, then the .toc files: after a crash in between, nothing is evicted.
+Status Promotions::make_cached(const WriterLock& lock, const std::set<PackId>& packs) {
+  std::vector<PackToc> tocs;
+  for (const PackId pack : packs) {
+    auto toc = read_toc_of(parts_.path, pack);
+    if (!toc.ok() && toc.error().code == Errc::not_found) continue;
+    if (!toc.ok()) return std::move(toc).error();
+    if (!toc->cached) tocs.push_back(std::move(toc).value());
+  }
+  if (tocs.empty()) return {};
+  Status noted = parts_.index.write(lock, [&tocs](Txn& txn) -> Status {
+    for (const PackToc& toc : tocs) {
+      WEFT_CHECK(put_note(txn, kCached, toc.pack));
+      WEFT_CHECK(erase_note(txn, kPromoted, toc.pack));
+    }
+    return bump_sequence(txn);
+  });
+  WEFT_CHECK(std::move(noted));
+  for (PackToc& toc : tocs) {
+    toc.cached = true;
+    toc.promoted = false;
+    WEFT_CHECK(replace_toc(toc_path(parts_.path, toc.pack), toc));
+  }
+  return sync_directory(parts_.path / "packs");
+}
+
+void Promotions::undo(const Promotion& promotion) {
+  const auto given = [&]() -> Status {
+    if (promotion.cached.empty()) return {};
+    WEFT_TRY(const WriterLock lock, parts_.index.lock());
+    std::set<PackId> packs = promotion.cached;
+    std::erase_if(packs, [&](PackId pack) { return !parts_.reliances.is_last(pack, promotion.number); });
+    return make_cached(lock, packs);
+  }();
+  if (!given.ok())
+    log_warning("a publish that was given up has made packs of the cache this node's own: {}", given.error().message);
+  parts_.reliances.end(promotion, true);
+}
+
+void Promotions::end(const Promotion& promotion) {
+  const auto known = [&]() -> Result<bool> {
+    WEFT_TRY(Txn txn, parts_.index.read());
+    WEFT_TRY(const std::optional<Bytes> needed, txn.get(Table::manifests, digest_key(promotion.manifest)));
+    return needed.has_value();
+  }();
+  parts_.reliances.end(promotion, known.ok() && *known);
+}
+
 // Returns those of these packs that were promoted although no version of this node needs them. They can become cached
 // again: the nodes that own the bytes keep them as long as any version needs them.
-Result<std::set<PackId>> StoreImpl::promoted_in_vain(std::span<const PackId> packs) {
+Result<std::set<PackId>> Promotions::promoted_in_vain(std::span<const PackId> packs) {
   std::map<VersionId, bool> own;
   RenewedTxn now(parts_.index.env());
   const IsOwn is_own_version = [&](VersionId version) -> Result<bool> {
@@ -153,9 +147,8 @@ Result<std::set<PackId>> StoreImpl::promoted_in_vain(std::span<const PackId> pac
   return in_vain;
 }
 
-// Makes promoted packs cached again if their publish died before the registry decided, or their versions are gone.
 // Looks without the writer lock and checks again under it.
-Status StoreImpl::give_back_unneeded(bool walk) {
+Status Promotions::undo_unneeded(bool walk) {
   if (!parts_.cluster.joined()) return {};
   WEFT_TRY(const std::vector<PackId> all, walk ? parts_.packs.list() : all_noted(parts_.index.env(), kPromoted));
   WEFT_TRY(const std::set<PackId> found, promoted_in_vain(all));

@@ -1,4 +1,4 @@
-#include "store/prepare.h"
+#include "store/publishing/prepared_publishes.h"
 
 #include <algorithm>
 #include <unordered_set>
@@ -6,8 +6,10 @@
 #include <fmt/core.h>
 
 #include "catalog/apply.h"
-#include "packs/import.h"
-#include "store/store_impl.h"
+#include "catalog/plan.h"
+#include "index/blobs.h"
+#include "index/tables.h"
+#include "store/publishing/memory_versions.h"
 
 namespace weft {
 namespace {
@@ -36,13 +38,14 @@ MirroredVersion record_of(VersionRow version, const PublishRequest& request, std
 
 class StorePrepared final : public PreparedPublish {
  public:
-  StorePrepared(StoreImpl& store, std::unique_ptr<Importer> packs) : store_(store), packs_(std::move(packs)) {}
+  StorePrepared(StoreParts& store, Promotions& promotions, std::unique_ptr<Importer> packs)
+      : store_(store), promotions_(promotions), packs_(std::move(packs)) {}
   ~StorePrepared() override {
     if (kept_) {
-      store_.published(parts.promotion);
+      promotions_.end(parts.promotion);
     } else {
-      store_.discard(packs_->new_blobs());
-      store_.give_back(parts.promotion);
+      discard(store_, packs_->new_blobs());
+      promotions_.undo(parts.promotion);
     }
   }
   const MirroredVersion& record() const override { return parts.record; }
@@ -58,7 +61,8 @@ class StorePrepared final : public PreparedPublish {
   PreparedParts parts;
 
  private:
-  StoreImpl& store_;
+  StoreParts& store_;
+  Promotions& promotions_;
   const std::unique_ptr<Importer> packs_;
   bool kept_ = false;
 };
@@ -74,8 +78,13 @@ Result<std::pair<std::string, std::uint64_t>> holder_of(Txn& txn, const ContentI
                                           id.length, to_hex(id.root))};
 }
 
-}  // namespace
-
+// The versions and packs that a new version's content relies on, in one state of the index.
+struct Reliance {
+  std::vector<std::pair<std::string, std::uint64_t>> versions;  // live holders of blobs that have no open local pack
+  std::set<PackId> held;                                        // older packs that the import has open
+  std::set<PackId> cached;                                      // those of `held` that are cached
+};
+// Errc::invalid: a blob is neither among `fresh` nor in the index.
 Result<Reliance> reliance_of(Txn& txn, const VersionContent& content, std::span<const NewBlob> fresh,
                              const Importer& import) {
   std::unordered_set<ContentId> brought;
@@ -102,12 +111,14 @@ Result<Reliance> reliance_of(Txn& txn, const VersionContent& content, std::span<
   return reliance;
 }
 
-Status StoreImpl::prepare_in_place(const PublishRequest& request, SealedManifest sealed, Importer& packs,
-                                   PreparedParts& parts) {
+}  // namespace
+
+Status PreparedPublishes::prepare_in_place(const PublishRequest& request, SealedManifest sealed, Importer& packs,
+                                           PreparedParts& parts) {
   const Digest manifest = sealed.digest;
-  WEFT_TRY(WriterLock lock, lock_with_shared(packs));
-  WEFT_CHECK(place(std::move(sealed), packs));
-  WEFT_CHECK(replace_damaged(lock, packs.new_blobs()));
+  WEFT_TRY(WriterLock lock, lock_with_shared(parts_, packs));
+  WEFT_CHECK(place(parts_, std::move(sealed), packs));
+  WEFT_CHECK(replace_damaged(parts_, lock, packs.new_blobs()));
   Reliance reliance;
   {
     WEFT_TRY(Txn txn, parts_.index.read());
@@ -118,23 +129,24 @@ Status StoreImpl::prepare_in_place(const PublishRequest& request, SealedManifest
     WEFT_CHECK(numbers.check_room());
     version.publisher = parts_.cluster.identity()->node;
     parts.record = record_of(std::move(version), request, pack_ids(packs.new_blobs()));
-    WEFT_TRY(parts.record.in_memory, packs.in_memory() ? Result(true) : relies_on_memory(txn, request));
+    WEFT_TRY(parts.record.in_memory, packs.in_memory() ? Result(true) : relies_on_memory(parts_, txn, request));
     WEFT_TRY(reliance, reliance_of(txn, request.content, packs.new_blobs(), packs));
   }
   parts.relies_on = std::move(reliance.versions);
   const std::vector<PackId> brought = pack_ids(packs.new_blobs());
   parts.promotion = {reliance.held, reliance.cached, {brought.begin(), brought.end()}, manifest, 0};
   parts.promotion.number = parts_.reliances.add(parts.promotion);
-  return promote(lock, parts.promotion);
+  return promotions_.promote(lock, parts.promotion);
 }
 
-Result<std::unique_ptr<PreparedPublish>> StoreImpl::prepare(const PublishRequest& request, SealedManifest manifest,
-                                                            std::unique_ptr<Importer> packs) {
+Result<std::unique_ptr<PreparedPublish>> PreparedPublishes::prepare(const PublishRequest& request,
+                                                                    SealedManifest manifest,
+                                                                    std::unique_ptr<Importer> packs) {
   WEFT_CHECK(parts_.cluster.check_clustered());
   WEFT_CHECK(check_request(request));
-  auto prepared = std::make_unique<StorePrepared>(*this, std::move(packs));
+  auto prepared = std::make_unique<StorePrepared>(parts_, promotions_, std::move(packs));
   WEFT_CHECK(prepared->packs().hold(contents_of(request.content)));
-  foresee(request);
+  foresee(parts_, request);
   WEFT_CHECK(prepare_in_place(request, std::move(manifest), prepared->packs(), prepared->parts));
   return std::unique_ptr<PreparedPublish>(std::move(prepared));
 }
