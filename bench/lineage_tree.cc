@@ -10,6 +10,7 @@
 
 #include <fmt/core.h>
 
+#include "base/sha256.h"
 #include "base/text.h"
 #include "model/safetensors_file.h"
 #include "store/store_impl.h"

@@ -13,10 +13,10 @@
 #include <string_view>
 #include <vector>
 
-#include "catalog/giving_back.h"
 #include "catalog/plan.h"
 #include "catalog/taking.h"
 #include "packs/collect.h"
+#include "store/collecting/collector.h"
 #include "store/parts/parts.h"
 #include "store/publishing/memory_versions.h"
 #include "store/publishing/prepared_publishes.h"
@@ -74,7 +74,9 @@ class StoreImpl final : public ClusterStore {
   Result<std::size_t> remove_versions(std::span<const VersionName> versions) override {
     return publisher_.remove_versions(versions);
   }
-  Result<GcReport> gc(const GcOptions& options, Progress& progress) override;
+  Result<GcReport> gc(const GcOptions& options, Progress& progress) override {
+    return collector_.gc(options, progress);
+  }
   Result<FsckReport> fsck(const FsckOptions& options, const ContentDecoder& decode, Progress& progress) override;
 
   Result<std::unique_ptr<BlobRepair>> begin_repair() override;
@@ -142,28 +144,10 @@ class StoreImpl final : public ClusterStore {
   Result<Events> adopt_all(Txn& txn, std::span<const Adoption> versions, std::span<const VersionContent> contents);
   Result<Digest> manifest_of(const Adoption& adoption);
   Result<std::vector<VersionId>> own_versions(Txn& txn) const;  // live versions of this node
-  Status reap(const GcOptions& options, Progress& progress, GcReport& report);
-  Status reap_noted(OpenVersions::Claims& claims, Progress& progress, GcReport& report);
-  Status give_back(const GivingBack& giving, VersionId version, std::uint64_t end, Progress& progress);
-  Status forget_noted(const VersionRow& version, const LocalRow& local, GcReport& report);
-  Status remove_released(std::span<const Digest> manifests) const;
-  Result<VersionId> reap_some(std::span<const VersionId> versions, OpenVersions::Claims& claims, GcReport& report);
-  Result<VersionId> count_reapable(std::span<const VersionId> versions, GcReport& report) const;
-  Result<std::vector<Digest>> unneeded(std::span<const Digest> manifests);
-  Status check_collectable(const GcOptions& options);
-  Result<bool> begin_walk(const GcOptions& options);
-  Status end_walk(std::uint64_t boot);
-  Status collect(const GcOptions& options, Progress& progress, GcReport& report);
   Status find_missing(FsckReport& report);
   Status find_missing_manifests(FsckReport& report);
   Result<bool> is_intact(const ContentId& id, const BlobPlace& place);
   Status check_index(const ContentDecoder& decode, Progress& progress, FsckReport& report);
-  // pack_manifests.cc: moves manifests from files into packs.
-  Status pack_manifests(Progress& progress);
-  Result<std::vector<Digest>> loose_manifests();
-  Status drop_packed_files(std::span<const Digest> manifests);
-  Status pack_some(std::span<const Digest> manifests);
-  Status remove_orphans(const GcOptions& options, GcReport& report);
 
   const StoreInfo info_;
   const Fd writes_;  // daemon.lock, locked by each process that writes
@@ -173,7 +157,7 @@ class StoreImpl final : public ClusterStore {
   PreparedPublishes prepared_{parts_, promotions_};
   Publisher publisher_{parts_, prepared_};
   StoreMemory memory_{parts_};
-  bool walked_ = false;  // gc has looked at all packs since the store was opened. Only one gc runs
+  Collector collector_{parts_, promotions_};
 };
 
 }  // namespace weft

@@ -1,20 +1,19 @@
-// gc: moves manifests from files into packs. It places the new pack before the index names it, and removes the files
-// only after that. So each manifest exists at least once after a crash, and the next gc removes the duplicates.
+#include "store/collecting/manifest_packer.h"
+
 #include <algorithm>
 #include <utility>
 
 #include <fmt/core.h>
 
 #include "base/limits.h"
+#include "index/manifests.h"
 #include "index/pages.h"
 #include "os/file_ops.h"
 #include "packs/manifest_packs.h"
 #include "packs/pack_writer.h"
 #include "packs/temp_area.h"
-#include "store/store_impl.h"
 
 namespace weft {
-
 namespace {
 
 constexpr std::size_t kFilesMin = 16;  // fewer stay files: a pack is two files itself
@@ -22,7 +21,7 @@ constexpr std::size_t kFilesMin = 16;  // fewer stay files: a pack is two files 
 }  // namespace
 
 // Returns the needed manifests that are files, without those that a prepared publish relies on.
-Result<std::vector<Digest>> StoreImpl::loose_manifests() {
+Result<std::vector<Digest>> ManifestPacker::loose_manifests() {
   WEFT_TRY(const std::vector<Digest> all, parts_.manifests.list());
   std::vector<Digest> loose;
   RenewedTxn now(parts_.index.env());
@@ -39,7 +38,7 @@ Result<std::vector<Digest>> StoreImpl::loose_manifests() {
 
 // Removes the files of manifests that are readable in a pack. Only gc removes manifests from packs and one gc runs at a
 // time, so this needs no lock. If the pack is damaged, the file stays.
-Status StoreImpl::drop_packed_files(std::span<const Digest> manifests) {
+Status ManifestPacker::drop_packed_files(std::span<const Digest> manifests) {
   for (const Digest& digest : manifests) {
     std::optional<ManifestRow> row;
     {
@@ -53,7 +52,7 @@ Status StoreImpl::drop_packed_files(std::span<const Digest> manifests) {
 }
 
 // Leaves damaged files to fsck.
-Status StoreImpl::pack_some(std::span<const Digest> manifests) {
+Status ManifestPacker::pack_some(std::span<const Digest> manifests) {
   WEFT_TRY(const std::unique_ptr<TempArea> temp, TempArea::make(parts_.path));
   WEFT_TRY(const auto pack, PackWriter::create(parts_.path, temp->path(), PackKind::manifests));
   std::vector<std::pair<Digest, PackEntry>> moved;
@@ -74,7 +73,7 @@ Status StoreImpl::pack_some(std::span<const Digest> manifests) {
   return index->commit();
 }
 
-Status StoreImpl::pack_manifests(Progress& progress) {
+Status ManifestPacker::run(Progress& progress) {
   WEFT_TRY(std::vector<Digest> loose, loose_manifests());
   WEFT_CHECK(drop_packed_files(loose));
   std::erase_if(loose, [this](const Digest& digest) { return !stat_file(parts_.manifests.path_of(digest)).ok(); });
