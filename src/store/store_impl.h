@@ -16,6 +16,7 @@
 #include "catalog/plan.h"
 #include "catalog/taking.h"
 #include "packs/collect.h"
+#include "store/checking/checking.h"
 #include "store/collecting/collector.h"
 #include "store/parts/parts.h"
 #include "store/publishing/memory_versions.h"
@@ -77,10 +78,14 @@ class StoreImpl final : public ClusterStore {
   Result<GcReport> gc(const GcOptions& options, Progress& progress) override {
     return collector_.gc(options, progress);
   }
-  Result<FsckReport> fsck(const FsckOptions& options, const ContentDecoder& decode, Progress& progress) override;
+  Result<FsckReport> fsck(const FsckOptions& options, const ContentDecoder& decode, Progress& progress) override {
+    return weft::fsck(parts_, options, decode, progress);
+  }
 
-  Result<std::unique_ptr<BlobRepair>> begin_repair() override;
-  Result<ScrubReport> scrub(const ScrubOptions& options, Progress& progress) override;
+  Result<std::unique_ptr<BlobRepair>> begin_repair() override { return weft::begin_repair(parts_); }
+  Result<ScrubReport> scrub(const ScrubOptions& options, Progress& progress) override {
+    return weft::scrub(parts_, options, progress);
+  }
 
   Status join(const ClusterIdentity& identity) override;
   Result<MirrorOutcome> mirror(std::span<const MirrorChange> changes, std::uint64_t revision) override;
@@ -113,9 +118,6 @@ class StoreImpl final : public ClusterStore {
   Result<std::uint64_t> told(std::string_view origin) override;
   Status set_told(std::string_view origin, std::uint64_t end) override;
 
-  // Places the packs of a repair and points the index to their blobs. Calls `place` under the writer lock.
-  Status commit_repair(std::span<const NewBlob> blobs, const std::function<Status()>& place);
-
   // Opens a store that is still being made: its directory is laid out, and the caller holds the maker's lock. For
   // writing.
   static Result<std::unique_ptr<StoreImpl>> open_unfinished(const SafePath& path, const OpenOptions& options);
@@ -134,7 +136,6 @@ class StoreImpl final : public ClusterStore {
   static Result<std::unique_ptr<StoreImpl>> open_held(const SafePath& path, const OpenOptions& options,
                                                       CommitHooks hooks, Fd writes);
   Status check_joinable(const WriterLock& lock);
-  Status look_at_stopped(FsckReport& report);
   Status add_packs_of(VersionId id, std::set<PackId>& packs);
   Result<std::set<PackId>> pinned_packs();
   Result<bool> evict_pack(PackId pack, UnreapedContent& open);
@@ -144,10 +145,7 @@ class StoreImpl final : public ClusterStore {
   Result<Events> adopt_all(Txn& txn, std::span<const Adoption> versions, std::span<const VersionContent> contents);
   Result<Digest> manifest_of(const Adoption& adoption);
   Result<std::vector<VersionId>> own_versions(Txn& txn) const;  // live versions of this node
-  Status find_missing(FsckReport& report);
-  Status find_missing_manifests(FsckReport& report);
   Result<bool> is_intact(const ContentId& id, const BlobPlace& place);
-  Status check_index(const ContentDecoder& decode, Progress& progress, FsckReport& report);
 
   const StoreInfo info_;
   const Fd writes_;  // daemon.lock, locked by each process that writes

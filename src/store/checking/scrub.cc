@@ -9,7 +9,7 @@
 #include "os/sys.h"
 #include "packs/assembled.h"
 #include "packs/verify.h"
-#include "store/store_impl.h"
+#include "store/checking/checking.h"
 
 namespace weft {
 namespace {
@@ -45,9 +45,9 @@ void add(ScrubPass& pass, const FsckReport& found) {
 
 }  // namespace
 
-Result<ScrubReport> StoreImpl::scrub(const ScrubOptions& options, Progress& progress) {
+Result<ScrubReport> scrub(StoreParts& parts, const ScrubOptions& options, Progress& progress) {
   ScrubReport report;
-  auto before = read_scrub_state(parts_.path);
+  auto before = read_scrub_state(parts.path);
   if (before.ok()) report.state = *std::move(before);  // if the state file is damaged, a new pass begins
   if (!report.state.now) report.state.now = ScrubPass{now_ns(), 0, 0, 0, 0, 0, {}};
   Pace rate(options.bytes_per_s);
@@ -62,13 +62,13 @@ Result<ScrubReport> StoreImpl::scrub(const ScrubOptions& options, Progress& prog
   };
   FsckReport found;
   if (!report.state.assembled) {
-    WEFT_CHECK(verify_packs(parts_.packs, parts_.blobs, true, progress, found, &pace));
-    if (!pace.over) WEFT_CHECK(find_missing(found));
+    WEFT_CHECK(verify_packs(parts.packs, parts.blobs, true, progress, found, &pace));
+    if (!pace.over) WEFT_CHECK(find_missing(parts, found));
     report.state.assembled = !pace.over;
     if (!pace.over) pace.from = {};
   }
   if (!pace.over) {
-    AssembledPacks assembled(parts_.path);
+    AssembledPacks assembled(parts.path);
     const bool clean = found.clean() && report.state.now->problems == 0;
     WEFT_CHECK(verify_assembled(assembled, true, damaged_files_after(clean), progress, found, &pace));
   }
@@ -85,7 +85,7 @@ Result<ScrubReport> StoreImpl::scrub(const ScrubOptions& options, Progress& prog
     done.last = std::move(report.state.now);
     report.state = std::move(done);
   }
-  const Status recorded = write_scrub_state(parts_.path, report.state);
+  const Status recorded = write_scrub_state(parts.path, report.state);
   if (!recorded.ok()) report.not_recorded = recorded.error().message;
   return report;
 }
