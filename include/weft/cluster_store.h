@@ -119,6 +119,12 @@ struct EvictReport {
   std::uint64_t busy_bytes = 0;  // in packs that are being filled
 };
 
+// The place of a blob that was damaged there.
+struct ForgottenPlace {
+  BlobPlace place;
+  bool cached = false;  // its pack was cache
+};
+
 class ClusterStore : public Store {
  public:
   // Opens the store for writing as its only daemon: holds STORE/daemon.lock exclusively. Waits for other writers, as
@@ -160,12 +166,7 @@ class ClusterStore : public Store {
   virtual Result<bool> make_evictable(PackId pack) = 0;
 
   // Reads a blob that versions need. If its stored bytes are damaged or missing, makes the blob absent, so that it is
-  // fetched again. Returns the former place, and whether its pack was cache. Nothing: the bytes are intact, or no live
-  // version needs the blob.
-  struct ForgottenPlace {
-    BlobPlace place;
-    bool cached = false;
-  };
+  // fetched again. Returns the former place. Nothing: the bytes are intact, or no live version needs the blob.
   virtual Result<std::optional<ForgottenPlace>> forget_damaged(const ContentId& id) = 0;
   // Undoes forget_damaged() if the blob could not be fetched: a part of the damaged bytes may be useful.
   virtual Status put_back(const ContentId& id, const BlobPlace& place) = 0;

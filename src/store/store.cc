@@ -83,26 +83,6 @@ Result<std::unique_ptr<StoreImpl>> StoreImpl::open_held(const SafePath& path, co
       new StoreImpl(std::move(identity.info), std::move(parts).value(), std::move(writes)));
 }
 
-Result<std::unique_ptr<StoreImpl>> StoreImpl::open_unfinished(const SafePath& path, const OpenOptions& options) {
-  WEFT_TRY(std::unique_ptr<StoreParts> parts, StoreParts::open(path, options));
-  return std::unique_ptr<StoreImpl>(new StoreImpl(StoreInfo{kStoreFormat, "", 0}, std::move(parts), {}));
-}
-
-// Locks the version before it reads the row: gc locks, too, before it erases the local row of a removed version.
-Result<VersionHold> StoreImpl::hold_version(VersionId version) {
-  const auto gone = [&] { return Error{Errc::not_found, fmt::format("version of id {}: it was removed", version)}; };
-  auto held = parts_.open_versions->hold(version);
-  if (!held.ok() && held.error().code == Errc::busy) return gone();
-  if (!held.ok() || parts_.open_versions->is_sure(version)) return held;
-  WEFT_TRY(Txn txn, parts_.index.read());
-  WEFT_TRY(const std::optional<VersionRow> row, find_row<VersionRow>(txn, Table::versions, key_of(version)));
-  if (!row) return Error{Errc::not_found, fmt::format("no version of id {}", version)};
-  WEFT_TRY(const std::optional<Bytes> local, txn.get(Table::locals, key_of(version)));
-  if (row->removed && !local) return gone();
-  parts_.open_versions->make_sure(version);
-  return held;
-}
-
 Status StoreImpl::look(VersionId version) {
   {
     WEFT_TRY(std::unique_ptr<Snapshot> now, snapshot());

@@ -1,28 +1,28 @@
-// The store's implementation, for the other files of this folder. Tests use it directly: with hooks between the steps
-// of a commit, and to publish without an import.
+// A store: owns its parts and joins its rooms. Tests use it directly: with hooks between the steps of a commit, and to
+// publish without an import.
 #pragma once
 
-#include <atomic>
-#include <functional>
+#include <cstdint>
 #include <memory>
-#include <mutex>
 #include <optional>
-#include <set>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "catalog/plan.h"
-#include "catalog/taking.h"
-#include "packs/collect.h"
+#include "os/safe_path.h"
+#include "os/sys.h"
 #include "store/checking/checking.h"
+#include "store/cluster/store_cache.h"
+#include "store/cluster/store_ledger.h"
+#include "store/cluster/store_mirror.h"
 #include "store/collecting/collector.h"
 #include "store/parts/parts.h"
 #include "store/publishing/memory_versions.h"
 #include "store/publishing/prepared_publishes.h"
 #include "store/publishing/promotions.h"
 #include "store/publishing/publisher.h"
+#include "store/reading/queries.h"
 #include "weft/cluster_store.h"
 #include "weft/commits.h"
 #include "weft/fsck.h"
@@ -47,13 +47,13 @@ class StoreImpl final : public ClusterStore {
   const std::string& path() const override { return parts_.path.str(); }
   const SafePath& directory() const override { return parts_.path; }
   const std::optional<ClusterIdentity>& cluster() const override { return parts_.cluster.identity(); }
-  Result<std::unique_ptr<Snapshot>> snapshot() override;
+  Result<std::unique_ptr<Snapshot>> snapshot() override { return open_snapshot(parts_); }
   Result<IndexState> state() override { return parts_.index.env().state(); }
-  Result<StoreCounts> counts() override;
-  Result<std::uint64_t> open_removed() override;
-  Result<VersionId> keeper(const InodeRow& view) override;
-  Result<CommitBatch> commits(std::uint64_t from) override;
-  Result<std::unique_ptr<CommitWatch>> watch_commits() override;
+  Result<StoreCounts> counts() override { return count_store(parts_); }
+  Result<std::uint64_t> open_removed() override { return count_open_removed(parts_); }
+  Result<VersionId> keeper(const InodeRow& view) override { return keeper_of(parts_, view); }
+  Result<CommitBatch> commits(std::uint64_t from) override { return commits_from(parts_, from); }
+  Result<std::unique_ptr<CommitWatch>> watch_commits() override { return weft::watch_commits(parts_); }
   Result<OpenPlace> open_blob(const ContentId& id) override { return parts_.packs.open_blob(id); }
   Result<OpenPlace> open_place(const ContentId& id, const BlobPlace& place) override {
     return parts_.packs.open_place(id, place);
@@ -61,7 +61,7 @@ class StoreImpl final : public ClusterStore {
   Result<std::shared_ptr<const ManifestReader>> open_manifest(const Digest& digest) override {
     return parts_.manifests.open(digest);
   }
-  Result<VersionHold> hold_version(VersionId version) override;
+  Result<VersionHold> hold_version(VersionId version) override { return weft::hold_version(parts_, version); }
   Result<std::vector<VersionHold>> take_over_holds(std::span<const VersionId> versions) override {
     return parts_.open_versions->take_over(versions);
   }
@@ -87,20 +87,24 @@ class StoreImpl final : public ClusterStore {
     return weft::scrub(parts_, options, progress);
   }
 
-  Status join(const ClusterIdentity& identity) override;
-  Result<MirrorOutcome> mirror(std::span<const MirrorChange> changes, std::uint64_t revision) override;
-  Status adopt(std::span<const Adoption> versions) override;
-  Result<std::unique_ptr<FetchPack>> fetch_pack(std::uint64_t size) override;
-  Result<std::unique_ptr<FetchPack>> resume_fetch(PackId pack) override;
-  Result<std::vector<CachedPack>> cached_packs() override;
-  Result<EvictReport> evict(const EvictOptions& options) override;
+  Status join(const ClusterIdentity& identity) override { return mirror_.join(identity); }
+  Result<MirrorOutcome> mirror(std::span<const MirrorChange> changes, std::uint64_t revision) override {
+    return mirror_.mirror(changes, revision);
+  }
+  Status adopt(std::span<const Adoption> versions) override { return mirror_.adopt(versions); }
+  Result<std::unique_ptr<FetchPack>> fetch_pack(std::uint64_t size) override { return cache_.fetch_pack(size); }
+  Result<std::unique_ptr<FetchPack>> resume_fetch(PackId pack) override { return cache_.resume_fetch(pack); }
+  Result<std::vector<CachedPack>> cached_packs() override { return cache_.cached_packs(); }
+  Result<EvictReport> evict(const EvictOptions& options) override { return cache_.evict(options); }
   Result<std::vector<Digest>> chunks(const ContentId& id) override { return parts_.packs.chunks(id); }
-  Result<bool> make_evictable(PackId pack) override;
+  Result<bool> make_evictable(PackId pack) override { return cache_.make_evictable(pack); }
   Status pin(std::string_view model, std::uint64_t number, bool pinned) override {
     return publisher_.pin(model, number, pinned);
   }
-  Result<std::optional<ForgottenPlace>> forget_damaged(const ContentId& id) override;
-  Status put_back(const ContentId& id, const BlobPlace& place) override;
+  Result<std::optional<ForgottenPlace>> forget_damaged(const ContentId& id) override {
+    return cache_.forget_damaged(id);
+  }
+  Status put_back(const ContentId& id, const BlobPlace& place) override { return cache_.put_back(id, place); }
   Result<MemoryState> settle_version(VersionId version, const FlushPace& pace) override {
     return memory_.settle_version(version, pace);
   }
@@ -111,21 +115,15 @@ class StoreImpl final : public ClusterStore {
   Status lose_version(std::string_view model, std::uint64_t number, std::string_view why) override {
     return memory_.lose_version(model, number, why);
   }
-  Status saved(std::span<const VersionId> versions) override;
-  Result<SaidBatch> said(std::uint64_t from) override;
-  Result<std::string> origin() override;
-  Status set_origin(const std::string& uuid) override;
-  Result<std::uint64_t> told(std::string_view origin) override;
-  Status set_told(std::string_view origin, std::uint64_t end) override;
+  Status saved(std::span<const VersionId> versions) override { return ledger_.saved(versions); }
+  Result<SaidBatch> said(std::uint64_t from) override { return ledger_.said(from); }
+  Result<std::string> origin() override { return ledger_.origin(); }
+  Status set_origin(const std::string& uuid) override { return ledger_.set_origin(uuid); }
+  Result<std::uint64_t> told(std::string_view origin) override { return ledger_.told(origin); }
+  Status set_told(std::string_view origin, std::uint64_t end) override { return ledger_.set_told(origin, end); }
 
-  // Opens a store that is still being made: its directory is laid out, and the caller holds the maker's lock. For
-  // writing.
-  static Result<std::unique_ptr<StoreImpl>> open_unfinished(const SafePath& path, const OpenOptions& options);
   StoreParts& parts() { return parts_; }
   Publisher& publisher() { return publisher_; }
-  // As mirror(), for a store without a cluster that is restored from an origin: local packs add their blobs, whoever
-  // published them, and no content may be missing.
-  Result<MirrorOutcome> restore(std::span<const MirrorChange> changes);
   // Deletes the files of an unused store: no commit was ever made, and no other process has it open. False: the store
   // stays.
   Result<bool> remove_unused();
@@ -135,17 +133,6 @@ class StoreImpl final : public ClusterStore {
       : info_(std::move(info)), writes_(std::move(writes)), owned_(std::move(parts)), parts_(*owned_) {}
   static Result<std::unique_ptr<StoreImpl>> open_held(const SafePath& path, const OpenOptions& options,
                                                       CommitHooks hooks, Fd writes);
-  Status check_joinable(const WriterLock& lock);
-  Status add_packs_of(VersionId id, std::set<PackId>& packs);
-  Result<std::set<PackId>> pinned_packs();
-  Result<bool> evict_pack(PackId pack, UnreapedContent& open);
-  Result<bool> is_needed_by_open(const PackToc& toc, UnreapedContent& open);
-  Result<MirrorOutcome> take(const WriterLock& lock, std::span<const MirrorChange> changes, std::uint64_t revision);
-  Status keep_revision(const WriterLock& lock, std::uint64_t revision);
-  Result<Events> adopt_all(Txn& txn, std::span<const Adoption> versions, std::span<const VersionContent> contents);
-  Result<Digest> manifest_of(const Adoption& adoption);
-  Result<std::vector<VersionId>> own_versions(Txn& txn) const;  // live versions of this node
-  Result<bool> is_intact(const ContentId& id, const BlobPlace& place);
 
   const StoreInfo info_;
   const Fd writes_;  // daemon.lock, locked by each process that writes
@@ -155,6 +142,9 @@ class StoreImpl final : public ClusterStore {
   PreparedPublishes prepared_{parts_, promotions_};
   Publisher publisher_{parts_, prepared_};
   StoreMemory memory_{parts_};
+  StoreMirror mirror_{parts_};
+  StoreCache cache_{parts_, promotions_};
+  StoreLedger ledger_{parts_};
   Collector collector_{parts_, promotions_};
 };
 

@@ -337,7 +337,7 @@ Result<ScrubReport> BlobStore::scrub(const ScrubOptions&, Progress&) {
   return no_versions();
 }
 
-Result<std::optional<ClusterStore::ForgottenPlace>> BlobStore::forget_damaged(const ContentId&) {
+Result<std::optional<ForgottenPlace>> BlobStore::forget_damaged(const ContentId&) {
   return no_versions();
 }
 

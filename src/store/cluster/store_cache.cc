@@ -1,19 +1,21 @@
-// The cache of fetched packs: lists and evicts packs. A pack leaves the index before the disk, so the index names only
-// packs that exist.
+#include "store/cluster/store_cache.h"
+
 #include <algorithm>
-#include <set>
+#include <utility>
 
 #include <fmt/core.h>
 
+#include "catalog/apply.h"
 #include "diskformat/pack_names.h"
 #include "diskformat/toc.h"
+#include "index/blobs.h"
 #include "index/pages.h"
+#include "index/tables.h"
 #include "os/file_ops.h"
 #include "packs/blob_check.h"
 #include "packs/collect.h"
 #include "packs/packs.h"
-#include "store/fetch_pack.h"
-#include "store/store_impl.h"
+#include "store/cluster/fetch_pack.h"
 
 namespace weft {
 namespace {
@@ -28,10 +30,33 @@ Status take_out(Txn& txn, const PackToc& toc) {
   return bump_sequence(txn);
 }
 
+Result<bool> is_needed_by_open(StoreParts& parts, const PackToc& toc, UnreapedContent& open) {
+  WEFT_TRY(const std::unique_ptr<BlobIndex> index, parts.blobs.read());
+  WEFT_CHECK(open.look(*index));
+  return std::ranges::any_of(toc.entries, [&](const PackEntry& entry) { return open.has(entry.id); });
+}
+
+// True if the stored blob verifies. False also if the pack is missing or does not list the blob.
+Result<bool> is_intact(StoreParts& parts, const ContentId& id, const BlobPlace& place) {
+  auto pack = parts.packs.open(place.pack);
+  if (!pack.ok() && pack.error().code == Errc::not_found) return false;
+  if (!pack.ok()) return std::move(pack).error();
+  auto toc = parts.packs.toc(place.pack);
+  if (!toc.ok() && (toc.error().code == Errc::not_found || toc.error().code == Errc::corrupt)) return false;
+  if (!toc.ok()) return std::move(toc).error();
+  const auto entry = std::ranges::find_if(
+      toc->entries, [&](const PackEntry& one) { return one.id == id && one.offset == place.offset; });
+  if (entry == toc->entries.end()) return false;
+  const Status checked = check_blob((*pack)->fd(), pack_path(parts.path, place.pack), *entry, no_progress());
+  if (checked.ok()) return true;
+  if (checked.error().code == Errc::corrupt || checked.error().code == Errc::io) return false;
+  return checked.error();
+}
+
 }  // namespace
 
 // Adds the packs that hold the version's blobs; none for a bare version.
-Status StoreImpl::add_packs_of(VersionId id, std::set<PackId>& packs) {
+Status StoreCache::add_packs_of(VersionId id, std::set<PackId>& packs) {
   Digest manifest;
   {
     WEFT_TRY(Txn txn, parts_.index.read());
@@ -51,29 +76,23 @@ Status StoreImpl::add_packs_of(VersionId id, std::set<PackId>& packs) {
   return {};
 }
 
-Result<std::set<PackId>> StoreImpl::pinned_packs() {
+Result<std::set<PackId>> StoreCache::pinned_packs() {
   WEFT_TRY(const std::vector<VersionId> versions, all_noted(parts_.index.env(), kPinned));
   std::set<PackId> packs;
   for (VersionId version : versions) WEFT_CHECK(add_packs_of(version, packs));
   return packs;
 }
 
-Result<std::vector<CachedPack>> StoreImpl::cached_packs() {
+Result<std::vector<CachedPack>> StoreCache::cached_packs() {
   WEFT_TRY(const std::vector<PackId> ids, all_noted(parts_.index.env(), kCached));
   WEFT_TRY(std::set<PackId> pinned, pinned_packs());
   return packs_by_use(packs_dir(parts_.path), ids, pinned);
 }
 
-Result<bool> StoreImpl::is_needed_by_open(const PackToc& toc, UnreapedContent& open) {
-  WEFT_TRY(const std::unique_ptr<BlobIndex> index, parts_.blobs.read());
-  WEFT_CHECK(open.look(*index));
-  return std::ranges::any_of(toc.entries, [&](const PackEntry& entry) { return open.has(entry.id); });
-}
-
 // False if the pack stays: it is being filled, or an open removed version needs its bytes, which no peer could send
 // again. The index changes before the files are deleted, all under the writer lock. A fetch that resumes a pack checks
 // both under that lock.
-Result<bool> StoreImpl::evict_pack(PackId pack, UnreapedContent& open) {
+Result<bool> StoreCache::evict_pack(PackId pack, UnreapedContent& open) {
   WEFT_TRY(WriterLock lock, parts_.index.lock());
   if (is_being_filled(parts_.packs, pack)) return false;
   auto toc = parts_.packs.toc(pack);
@@ -83,14 +102,14 @@ Result<bool> StoreImpl::evict_pack(PackId pack, UnreapedContent& open) {
     WEFT_CHECK(parts_.index.write(lock, [pack](Txn& txn) { return erase_note(txn, kCached, pack); }));
     return false;
   }
-  WEFT_TRY(const bool needed, is_needed_by_open(*toc, open));
+  WEFT_TRY(const bool needed, is_needed_by_open(parts_, *toc, open));
   if (needed) return false;
   WEFT_CHECK(parts_.index.write(lock, [&toc](Txn& txn) { return take_out(txn, *toc); }));
   WEFT_CHECK(remove_pack(parts_.packs, pack));
   return true;
 }
 
-Result<EvictReport> StoreImpl::evict(const EvictOptions& options) {
+Result<EvictReport> StoreCache::evict(const EvictOptions& options) {
   WEFT_TRY(std::vector<CachedPack> packs, cached_packs());
   std::set<PackId> wanted;
   if (options.version) WEFT_CHECK(add_packs_of(*options.version, wanted));
@@ -115,19 +134,17 @@ Result<EvictReport> StoreImpl::evict(const EvictOptions& options) {
   return report;
 }
 
-Result<std::unique_ptr<FetchPack>> StoreImpl::fetch_pack(std::uint64_t size) {
+Result<std::unique_ptr<FetchPack>> StoreCache::fetch_pack(std::uint64_t size) {
   WEFT_CHECK(parts_.cluster.check_clustered());
-  return CachedPackWriter::create(
-      parts_.path, parts_.index.env(), [this] { return parts_.index.lock(); }, size);
+  return CachedPackWriter::create(parts_, size);
 }
 
-Result<std::unique_ptr<FetchPack>> StoreImpl::resume_fetch(PackId pack) {
+Result<std::unique_ptr<FetchPack>> StoreCache::resume_fetch(PackId pack) {
   WEFT_CHECK(parts_.cluster.check_clustered());
-  return CachedPackWriter::resume(
-      parts_.path, parts_.index.env(), [this] { return parts_.index.lock(); }, pack);
+  return CachedPackWriter::resume(parts_, pack);
 }
 
-Result<bool> StoreImpl::make_evictable(PackId pack) {
+Result<bool> StoreCache::make_evictable(PackId pack) {
   WEFT_CHECK(parts_.cluster.check_clustered());
   if (kind_of_pack(pack) == PackKind::manifests) return false;
   WEFT_TRY(const WriterLock lock, parts_.index.lock());
@@ -136,24 +153,7 @@ Result<bool> StoreImpl::make_evictable(PackId pack) {
   return true;
 }
 
-// True if the stored blob verifies. False also if the pack is missing or does not list the blob.
-Result<bool> StoreImpl::is_intact(const ContentId& id, const BlobPlace& place) {
-  auto pack = parts_.packs.open(place.pack);
-  if (!pack.ok() && pack.error().code == Errc::not_found) return false;
-  if (!pack.ok()) return std::move(pack).error();
-  auto toc = parts_.packs.toc(place.pack);
-  if (!toc.ok() && (toc.error().code == Errc::not_found || toc.error().code == Errc::corrupt)) return false;
-  if (!toc.ok()) return std::move(toc).error();
-  const auto entry = std::ranges::find_if(
-      toc->entries, [&](const PackEntry& one) { return one.id == id && one.offset == place.offset; });
-  if (entry == toc->entries.end()) return false;
-  const Status checked = check_blob((*pack)->fd(), pack_path(parts_.path, place.pack), *entry, no_progress());
-  if (checked.ok()) return true;
-  if (checked.error().code == Errc::corrupt || checked.error().code == Errc::io) return false;
-  return checked.error();
-}
-
-Result<std::optional<ClusterStore::ForgottenPlace>> StoreImpl::forget_damaged(const ContentId& id) {
+Result<std::optional<ForgottenPlace>> StoreCache::forget_damaged(const ContentId& id) {
   using Forgotten = std::optional<ForgottenPlace>;
   WEFT_CHECK(parts_.cluster.check_clustered());
   std::optional<BlobPlace> place;
@@ -163,7 +163,7 @@ Result<std::optional<ClusterStore::ForgottenPlace>> StoreImpl::forget_damaged(co
     WEFT_TRY(const bool held, index->is_held(id));
     if (!place || !held) return Forgotten();
   }
-  WEFT_TRY(const bool intact, is_intact(id, *place));
+  WEFT_TRY(const bool intact, is_intact(parts_, id, *place));
   if (intact) return Forgotten();
   WEFT_TRY(const WriterLock lock, parts_.index.lock());
   ForgottenPlace forgotten{*place, false};
@@ -180,7 +180,7 @@ Result<std::optional<ClusterStore::ForgottenPlace>> StoreImpl::forget_damaged(co
   return moved ? Forgotten() : Forgotten(forgotten);
 }
 
-Status StoreImpl::put_back(const ContentId& id, const BlobPlace& place) {
+Status StoreCache::put_back(const ContentId& id, const BlobPlace& place) {
   WEFT_TRY(const WriterLock lock, parts_.index.lock());
   return parts_.index.write(lock, [&](Txn& txn) -> Status {
     WEFT_TRY(const std::optional<FoundBlob> blob, find_blob(txn, id));

@@ -1,12 +1,14 @@
-#include <algorithm>
 #include <utility>
 
 #include <fmt/core.h>
 
 #include "archindex/match.h"
 #include "base/text.h"
+#include "index/blobs.h"
 #include "index/pages.h"
-#include "store/store_impl.h"
+#include "index/tables.h"
+#include "store/reading/queries.h"
+#include "weft/publish.h"
 
 namespace weft {
 namespace {
@@ -273,11 +275,11 @@ Result<Page<VersionId>> TxnSnapshot::distinct(ModelId model, std::string_view fr
 
 }  // namespace
 
-Result<std::unique_ptr<Snapshot>> StoreImpl::snapshot() {
-  WEFT_TRY(Txn txn, parts_.index.read());
+Result<std::unique_ptr<Snapshot>> open_snapshot(StoreParts& parts) {
+  WEFT_TRY(Txn txn, parts.index.read());
   WEFT_TRY(Counters counters, get_counters(txn));
   return std::unique_ptr<Snapshot>(std::make_unique<TxnSnapshot>(
-      std::move(txn), counters, parts_.cluster.joined() ? parts_.cluster.identity()->node : ""));
+      std::move(txn), counters, parts.cluster.joined() ? parts.cluster.identity()->node : ""));
 }
 
 }  // namespace weft

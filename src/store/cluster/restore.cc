@@ -12,7 +12,8 @@
 #include "catalog/manifests.h"
 #include "diskformat/pack_names.h"
 #include "diskformat/toc.h"
-#include "store/store_impl.h"
+#include "store/cluster/store_mirror.h"
+#include "store/parts/parts.h"
 
 namespace weft {
 namespace {
@@ -141,12 +142,12 @@ Result<std::vector<std::string>> StoreRestore::take(std::span<const MirrorChange
   OpenOptions options;
   options.write = true;
   options.decode = decode;
-  WEFT_TRY(const auto store, StoreImpl::open_unfinished(path(), options));
+  WEFT_TRY(const auto parts, StoreParts::open(path(), options));
   std::vector<std::string> problems;
   for (std::size_t at = 0; at < changes.size(); at += kChangesAtOnce) {
     if (progress.cancelled()) return Error{Errc::cancelled, "interrupted"};
     WEFT_TRY(const MirrorOutcome outcome,
-             store->restore(changes.subspan(at, std::min(kChangesAtOnce, changes.size() - at))));
+             restore_changes(*parts, changes.subspan(at, std::min(kChangesAtOnce, changes.size() - at))));
     problems.insert(problems.end(), outcome.problems.begin(), outcome.problems.end());
   }
   return problems;

@@ -2,18 +2,14 @@
 // replaces its .toc, under the writer lock, before the index names the new blobs.
 #pragma once
 
-#include <functional>
 #include <memory>
 #include <mutex>
 #include <span>
-#include <string>
-#include <vector>
 
 #include "diskformat/toc.h"
-#include "index/env.h"
-#include "os/safe_path.h"
 #include "os/sys.h"
 #include "packs/temp_area.h"
+#include "store/parts/parts.h"
 #include "weft/cluster_store.h"
 #include "weft/result.h"
 
@@ -21,10 +17,8 @@ namespace weft {
 
 class CachedPackWriter final : public FetchPack {
  public:
-  using LockWriter = std::function<Result<WriterLock>()>;  // also replays the journal into the index
-  static Result<std::unique_ptr<FetchPack>> create(const SafePath& store_path, Env& env, LockWriter lock,
-                                                   std::uint64_t size);
-  static Result<std::unique_ptr<FetchPack>> resume(const SafePath& store_path, Env& env, LockWriter lock, PackId pack);
+  static Result<std::unique_ptr<FetchPack>> create(StoreParts& parts, std::uint64_t size);
+  static Result<std::unique_ptr<FetchPack>> resume(StoreParts& parts, PackId pack);
 
   PackId id() const override { return id_; }
   int fd() const override { return fd_.get(); }
@@ -32,15 +26,12 @@ class CachedPackWriter final : public FetchPack {
   Result<std::size_t> add(std::span<const FetchedBlob> blobs) override;
 
  private:
-  CachedPackWriter(SafePath store_path, Env& env, LockWriter lock)
-      : store_path_(std::move(store_path)), env_(env), lock_(std::move(lock)) {}
+  explicit CachedPackWriter(StoreParts& parts) : parts_(parts) {}
   Result<PackToc> listed() const;
   Status check_whole(const PackToc& toc) const;
   Status put_in_place(const PackToc& toc);
 
-  const SafePath store_path_;
-  Env& env_;
-  const LockWriter lock_;
+  StoreParts& parts_;
   PackId id_ = 0;
   std::uint64_t size_ = 0;
   Fd fd_;                           // locked exclusively, so that gc and eviction skip the pack

@@ -3,10 +3,11 @@
 
 #include <fmt/core.h>
 
+#include "catalog/taking.h"
 #include "index/blobs.h"
 #include "index/pages.h"
 #include "os/sys.h"
-#include "store/store_impl.h"
+#include "store/reading/queries.h"
 
 namespace weft {
 namespace {
@@ -108,16 +109,16 @@ Result<std::optional<VersionId>> holder_with(Env& env, const InodeRow& view) {
 
 }  // namespace
 
-Result<std::uint64_t> StoreImpl::open_removed() {
+Result<std::uint64_t> count_open_removed(StoreParts& parts) {
   std::uint64_t count = 0;
   for (VersionId from = 0;;) {
     WEFT_TRY(const std::vector<VersionId> versions, ([&]() -> Result<std::vector<VersionId>> {
-               WEFT_TRY(Txn txn, parts_.index.read());
+               WEFT_TRY(Txn txn, parts.index.read());
                return noted(txn, kUnreaped, from, limits::kRowsPerSnapshot);
              })());
     if (versions.empty()) return count;
     for (const VersionId version : versions) {
-      WEFT_TRY(const bool open, parts_.open_versions->is_open(version));
+      WEFT_TRY(const bool open, parts.open_versions->is_open(version));
       if (open) ++count;
     }
     from = versions.back() + 1;
@@ -126,15 +127,15 @@ Result<std::uint64_t> StoreImpl::open_removed() {
 
 // Returns a version that has the view, live if possible. Usually that is the first version that had it. Only views of
 // removed versions, and tensors without bytes, which have no holders, need the final walk of all versions.
-Result<VersionId> StoreImpl::keeper(const InodeRow& view) {
+Result<VersionId> keeper_of(StoreParts& parts, const InodeRow& view) {
   {
-    WEFT_TRY(Txn txn, parts_.index.read());
+    WEFT_TRY(Txn txn, parts.index.read());
     WEFT_TRY(const auto first, find_row<VersionRow>(txn, Table::versions, key_of(view.view_first)));
     if (first && !first->removed) return first->id;
   }
-  WEFT_TRY(std::optional<VersionId> found, holder_with(parts_.index.env(), view));
+  WEFT_TRY(std::optional<VersionId> found, holder_with(parts.index.env(), view));
   if (found) return *found;
-  WEFT_CHECK(visit_all(parts_.index.env(), Table::locals, {}, [&](Txn& txn, const Entry& entry) -> Status {
+  WEFT_CHECK(visit_all(parts.index.env(), Table::locals, {}, [&](Txn& txn, const Entry& entry) -> Status {
     const VersionId version = number_at(entry.key, 0);
     WEFT_TRY(const bool has, has_view(txn, version, view.base));
     if (!has) return {};
@@ -146,13 +147,28 @@ Result<VersionId> StoreImpl::keeper(const InodeRow& view) {
   return *found;
 }
 
-Result<StoreCounts> StoreImpl::counts() {
+Result<StoreCounts> count_store(StoreParts& parts) {
   StoreCounts counts;
-  WEFT_CHECK(count_rows(parts_.index.env(), counts));
-  WEFT_CHECK(count_blobs(parts_.index.env(), counts));
-  WEFT_CHECK(count_packs(parts_.path, counts));
-  WEFT_TRY(counts.open_removed, open_removed());
+  WEFT_CHECK(count_rows(parts.index.env(), counts));
+  WEFT_CHECK(count_blobs(parts.index.env(), counts));
+  WEFT_CHECK(count_packs(parts.path, counts));
+  WEFT_TRY(counts.open_removed, count_open_removed(parts));
   return counts;
+}
+
+// Locks the version before it reads the row: gc locks, too, before it erases the local row of a removed version.
+Result<VersionHold> hold_version(StoreParts& parts, VersionId version) {
+  const auto gone = [&] { return Error{Errc::not_found, fmt::format("version of id {}: it was removed", version)}; };
+  auto held = parts.open_versions->hold(version);
+  if (!held.ok() && held.error().code == Errc::busy) return gone();
+  if (!held.ok() || parts.open_versions->is_sure(version)) return held;
+  WEFT_TRY(Txn txn, parts.index.read());
+  WEFT_TRY(const std::optional<VersionRow> row, find_row<VersionRow>(txn, Table::versions, key_of(version)));
+  if (!row) return Error{Errc::not_found, fmt::format("no version of id {}", version)};
+  WEFT_TRY(const std::optional<Bytes> local, txn.get(Table::locals, key_of(version)));
+  if (row->removed && !local) return gone();
+  parts.open_versions->make_sure(version);
+  return held;
 }
 
 }  // namespace weft

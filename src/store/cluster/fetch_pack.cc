@@ -1,4 +1,4 @@
-#include "store/fetch_pack.h"
+#include "store/cluster/fetch_pack.h"
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -13,6 +13,8 @@
 #include "catalog/apply.h"
 #include "diskformat/pack_names.h"
 #include "diskformat/toc.h"
+#include "index/blobs.h"
+#include "index/tables.h"
 #include "packs/blob_check.h"
 
 namespace weft {
@@ -62,10 +64,9 @@ Status merge(PackToc& toc, const std::vector<PackEntry>& entries) {
 
 }  // namespace
 
-Result<std::unique_ptr<FetchPack>> CachedPackWriter::create(const SafePath& store_path, Env& env, LockWriter lock,
-                                                            std::uint64_t size) {
-  std::unique_ptr<CachedPackWriter> pack(new CachedPackWriter(store_path, env, std::move(lock)));
-  WEFT_TRY(pack->temp_, TempArea::make(store_path));
+Result<std::unique_ptr<FetchPack>> CachedPackWriter::create(StoreParts& parts, std::uint64_t size) {
+  std::unique_ptr<CachedPackWriter> pack(new CachedPackWriter(parts));
+  WEFT_TRY(pack->temp_, TempArea::make(parts.path));
   pack->id_ = new_pack_id(PackKind::blobs);
   const SafePath path = pack->temp_->path() / (pack_name(pack->id_) + ".pack");
   pack->size_ = size;
@@ -75,15 +76,14 @@ Result<std::unique_ptr<FetchPack>> CachedPackWriter::create(const SafePath& stor
   return std::unique_ptr<FetchPack>(std::move(pack));
 }
 
-Result<std::unique_ptr<FetchPack>> CachedPackWriter::resume(const SafePath& store_path, Env& env, LockWriter lock,
-                                                            PackId id) {
-  std::unique_ptr<CachedPackWriter> pack(new CachedPackWriter(store_path, env, std::move(lock)));
-  const SafePath path = pack_path(store_path, id);
+Result<std::unique_ptr<FetchPack>> CachedPackWriter::resume(StoreParts& parts, PackId id) {
+  std::unique_ptr<CachedPackWriter> pack(new CachedPackWriter(parts));
+  const SafePath path = pack_path(parts.path, id);
   pack->id_ = id;
   WEFT_TRY(pack->fd_, open_file(path, O_RDWR));
   WEFT_CHECK(lock_fd(pack->fd_.get(), LockKind::exclusive, LockWait::no, path));
   // gc and eviction hold the writer lock from their check of the pack's lock until the pack is deleted.
-  WEFT_TRY(const WriterLock lock_held, pack->lock_());
+  WEFT_TRY(const WriterLock lock_held, parts.index.lock());
   WEFT_TRY(struct stat st, stat_fd(pack->fd_.get(), path));
   if (st.st_nlink == 0) return Error{Errc::not_found, fmt::format("{}: it was just evicted", path)};
   WEFT_TRY(PackToc toc, pack->listed());
@@ -96,7 +96,7 @@ Result<std::unique_ptr<FetchPack>> CachedPackWriter::resume(const SafePath& stor
 // Errc::invalid if the index does not name all listed blobs. A reader may have their bytes open, so a fetch must not
 // write the same ranges again.
 Status CachedPackWriter::check_whole(const PackToc& toc) const {
-  WEFT_TRY(Txn txn, env_.read());
+  WEFT_TRY(Txn txn, parts_.index.read());
   for (const PackEntry& entry : toc.entries) {
     WEFT_TRY(const std::optional<FoundBlob> found, find_blob(txn, entry.id));
     if (!found || found->row.absent() || found->row.place != BlobPlace{id_, entry.offset})
@@ -108,31 +108,31 @@ Status CachedPackWriter::check_whole(const PackToc& toc) const {
 // Reads the current .toc: a publish may have promoted the pack.
 Result<PackToc> CachedPackWriter::listed() const {
   if (temp_) return PackToc{id_, size_, {}, true};
-  return read_toc_of(store_path_, id_);
+  return read_toc_of(parts_.path, id_);
 }
 
 Status CachedPackWriter::put_in_place(const PackToc& toc) {
-  const SafePath to = toc_path(store_path_, id_);
+  const SafePath to = toc_path(parts_.path, id_);
   if (!temp_) {
     WEFT_CHECK(replace_toc(to, toc));
-    return sync_directory(store_path_ / "packs");
+    return sync_directory(parts_.path / "packs");
   }
   const SafePath from = temp_->path() / pack_name(id_);
   WEFT_CHECK(write_toc(from + ".toc", toc));
   WEFT_CHECK(rename_new(from + ".toc", to));
-  WEFT_CHECK(rename_new(from + ".pack", pack_path(store_path_, id_)));
+  WEFT_CHECK(rename_new(from + ".pack", pack_path(parts_.path, id_)));
   temp_.reset();
-  return sync_directory(store_path_ / "packs");
+  return sync_directory(parts_.path / "packs");
 }
 
 Result<std::size_t> CachedPackWriter::add(std::span<const FetchedBlob> blobs) {
   for (const FetchedBlob& blob : blobs) WEFT_CHECK(check_blob_at(blob, size_, id_));
   std::lock_guard one_at_a_time(mutex_);
   WEFT_CHECK(sync_file(fd_.get(), pack_name(id_)));
-  WEFT_TRY(WriterLock lock, lock_());
+  WEFT_TRY(WriterLock lock, parts_.index.lock());
   std::vector<PackEntry> entries;
   {
-    WEFT_TRY(Txn txn, env_.read());
+    WEFT_TRY(Txn txn, parts_.index.read());
     WEFT_TRY(entries, missing_of(txn, blobs));
   }
   if (entries.empty()) return std::size_t{0};
@@ -140,7 +140,7 @@ Result<std::size_t> CachedPackWriter::add(std::span<const FetchedBlob> blobs) {
   WEFT_TRY(PackToc toc, listed());
   WEFT_CHECK(merge(toc, entries));
   WEFT_CHECK(put_in_place(toc));
-  Status status = env_.write(lock, [&](Txn& txn) -> Status {
+  Status status = parts_.index.write(lock, [&](Txn& txn) -> Status {
     for (const PackEntry& entry : entries) {
       auto added = add_blob(txn, entry.id, {id_, entry.offset});
       if (!added.ok()) return std::move(added).error();

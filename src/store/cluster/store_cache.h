@@ -1,0 +1,41 @@
+// The cache of fetched packs: makes, lists and evicts packs. A pack leaves the index before the disk, so the index
+// names only packs that exist.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <set>
+#include <vector>
+
+#include "packs/collect.h"
+#include "store/parts/parts.h"
+#include "store/publishing/promotions.h"
+#include "weft/cluster_store.h"
+#include "weft/result.h"
+#include "weft/store_rows.h"
+
+namespace weft {
+
+// Any thread. The functions are those of ClusterStore.
+class StoreCache {
+ public:
+  StoreCache(StoreParts& parts, Promotions& promotions) : parts_(parts), promotions_(promotions) {}
+  Result<std::unique_ptr<FetchPack>> fetch_pack(std::uint64_t size);
+  Result<std::unique_ptr<FetchPack>> resume_fetch(PackId pack);
+  Result<std::vector<CachedPack>> cached_packs();
+  Result<EvictReport> evict(const EvictOptions& options);
+  Result<bool> make_evictable(PackId pack);
+  Result<std::optional<ForgottenPlace>> forget_damaged(const ContentId& id);
+  Status put_back(const ContentId& id, const BlobPlace& place);
+
+ private:
+  Status add_packs_of(VersionId id, std::set<PackId>& packs);
+  Result<std::set<PackId>> pinned_packs();
+  Result<bool> evict_pack(PackId pack, UnreapedContent& open);
+
+  StoreParts& parts_;
+  Promotions& promotions_;
+};
+
+}  // namespace weft
