@@ -55,32 +55,49 @@ Result<bool> is_intact(StoreParts& parts, const ContentId& id, const BlobPlace& 
 
 }  // namespace
 
-// Adds the packs that hold the version's blobs; none for a bare version.
-Status StoreCache::add_packs_of(VersionId id, std::set<PackId>& packs) {
-  Digest manifest;
+// Adds the packs in which these blobs are now.
+Status StoreCache::add_packs_of(std::span<const ContentId> blobs, std::set<PackId>& packs) {
+  RenewedTxn now(parts_.index.env());
+  for (const ContentId& id : blobs) {
+    WEFT_TRY(Txn * txn, now.get());
+    WEFT_TRY(std::optional<FoundBlob> blob, find_blob(*txn, id));
+    if (blob && !blob->row.absent()) packs.insert(blob->row.place.pack);
+  }
+  return {};
+}
+
+// Returns the blobs of a live version; none for a bare one.
+Result<std::vector<ContentId>> StoreCache::blobs_of_live(VersionId id) {
   {
     WEFT_TRY(Txn txn, parts_.index.read());
     WEFT_TRY(std::optional<VersionRow> version, find_row<VersionRow>(txn, Table::versions, key_of(id)));
     WEFT_TRY(bool incomplete, is_incomplete(txn, id));
-    if (!version || version->removed || incomplete) return {};
-    manifest = version->manifest;
+    if (!version || version->removed || incomplete) return std::vector<ContentId>();
   }
-  WEFT_TRY(VersionContent content, parts_.contents.of(manifest));
-  RenewedTxn now(parts_.index.env());
-  for (const VersionContent::FileContent& file : content.files)
-    for (const Extent& extent : file.extents) {
-      WEFT_TRY(Txn * txn, now.get());
-      WEFT_TRY(std::optional<FoundBlob> blob, find_blob(*txn, extent.id));
-      if (blob && !blob->row.absent()) packs.insert(blob->row.place.pack);
-    }
-  return {};
+  WEFT_TRY(std::vector<ContentId> blobs, parts_.extents_of(id));
+  std::sort(blobs.begin(), blobs.end());
+  blobs.erase(std::unique(blobs.begin(), blobs.end()), blobs.end());
+  return blobs;
 }
 
+// Asks the index only after a commit, and decodes the manifest of a version only once.
 Result<std::set<PackId>> StoreCache::pinned_packs() {
+  const std::lock_guard lock(mutex_);
+  WEFT_TRY(const IndexState state, parts_.index.env().state());
+  if (pinned_at_ == state) return pinned_;
+  pinned_at_.reset();
   WEFT_TRY(const std::vector<VersionId> versions, all_noted(parts_.index.env(), kPinned));
-  std::set<PackId> packs;
-  for (VersionId version : versions) WEFT_CHECK(add_packs_of(version, packs));
-  return packs;
+  std::erase_if(blobs_of_pinned_, [&](const auto& one) { return !std::ranges::binary_search(versions, one.first); });
+  pinned_.clear();
+  for (const VersionId version : versions) {
+    auto& blobs = blobs_of_pinned_[version];
+    if (blobs.empty()) {
+      WEFT_TRY(blobs, blobs_of_live(version));
+    }
+    WEFT_CHECK(add_packs_of(blobs, pinned_));
+  }
+  pinned_at_ = state;
+  return pinned_;
 }
 
 Result<std::vector<CachedPack>> StoreCache::cached_packs() {
@@ -112,7 +129,10 @@ Result<bool> StoreCache::evict_pack(PackId pack, UnreapedContent& open) {
 Result<EvictReport> StoreCache::evict(const EvictOptions& options) {
   WEFT_TRY(std::vector<CachedPack> packs, cached_packs());
   std::set<PackId> wanted;
-  if (options.version) WEFT_CHECK(add_packs_of(*options.version, wanted));
+  if (options.version) {
+    WEFT_TRY(const std::vector<ContentId> blobs, blobs_of_live(*options.version));
+    WEFT_CHECK(add_packs_of(blobs, wanted));
+  }
   // If a removed version is closed during the eviction, its packs may stay until the next one.
   UnreapedContent open([this](VersionId version) { return parts_.extents_of_open(version); });
   EvictReport report;

@@ -3,9 +3,12 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <set>
+#include <span>
 #include <vector>
 
 #include "packs/collect.h"
@@ -13,6 +16,7 @@
 #include "store/publishing/promotions.h"
 #include "weft/cluster_store.h"
 #include "weft/result.h"
+#include "weft/snapshot.h"
 #include "weft/store_rows.h"
 
 namespace weft {
@@ -30,12 +34,17 @@ class StoreCache {
   Status put_back(const ContentId& id, const BlobPlace& place);
 
  private:
-  Status add_packs_of(VersionId id, std::set<PackId>& packs);
+  Status add_packs_of(std::span<const ContentId> blobs, std::set<PackId>& packs);
+  Result<std::vector<ContentId>> blobs_of_live(VersionId id);
   Result<std::set<PackId>> pinned_packs();
   Result<bool> evict_pack(PackId pack, UnreapedContent& open);
 
   StoreParts& parts_;
   Promotions& promotions_;
+  std::mutex mutex_;                                             // guards the members below
+  std::map<VersionId, std::vector<ContentId>> blobs_of_pinned_;  // of pinned versions, sorted
+  std::optional<IndexState> pinned_at_;                          // the state of the index that `pinned_` is true for
+  std::set<PackId> pinned_;
 };
 
 }  // namespace weft
