@@ -8,6 +8,7 @@
 #include "catalog/apply.h"
 #include "catalog/cluster_files.h"
 #include "index/tables.h"
+#include "index/version_life.h"
 
 namespace weft {
 namespace {
@@ -75,7 +76,7 @@ Status StoreLedger::set_origin(const std::string& uuid) {
   WEFT_TRY(WriterLock lock, parts_.index.lock());
   const Status noted = parts_.index.write(lock, [&](Txn& txn) -> Status {
     WEFT_TRY(const auto own, own_versions(txn));
-    for (const VersionId version : own) WEFT_CHECK(put_note(txn, kUnsaved, version));
+    for (const VersionId version : own) WEFT_CHECK(set_mark(txn, version, kUnsaved));
     return bump_sequence(txn);
   });
   if (!noted.ok()) return noted;

@@ -11,6 +11,7 @@
 #include "catalog/giving_back.h"
 #include "index/manifests.h"
 #include "index/tables.h"
+#include "index/version_life.h"
 
 namespace weft {
 namespace {
@@ -24,9 +25,9 @@ struct Released {
 
 // Erases the rows of a version, all but the inodes of its tensors.
 Status forget_version(Txn& txn, const VersionRow& version, const LocalRow& local, Released& released) {
+  WEFT_CHECK(enter(txn, version.id, VersionState::absent));
   WEFT_CHECK(txn.erase(Table::inodes, key_of(local.ino_base)));
   WEFT_CHECK(txn.erase(Table::locals, key_of(version.id)));
-  WEFT_CHECK(erase_note(txn, kUnreaped, version.id));
   WEFT_CHECK(bump_sequence(txn));
   ++released.versions;
   WEFT_TRY(const bool last, release_manifest(txn, version.manifest));
@@ -35,9 +36,8 @@ Status forget_version(Txn& txn, const VersionRow& version, const LocalRow& local
 }
 
 Status release_version(Txn& txn, VersionId id, Released& released) {
-  WEFT_TRY(const bool unreaped, has_note(txn, kUnreaped, id));
-  WEFT_TRY(const auto giving_back, steps_given_back(txn, id));
-  if (!unreaped || giving_back) return {};  // reap_noted() releases it, maybe in a later gc
+  WEFT_TRY(const VersionState state, state_of(txn, id));
+  if (state != VersionState::unreaped) return {};  // reap_noted() releases it, maybe in a later gc
   WEFT_TRY(const VersionRow version, need_row<VersionRow>(txn, Table::versions, key_of(id)));
   WEFT_TRY(const LocalRow local, need_row<LocalRow>(txn, Table::locals, key_of(version.id)));
   released.rows += 2 * local.view_inos.size() + 1;
@@ -96,7 +96,6 @@ Status Reaper::forget_noted(const VersionRow& version, const LocalRow& local, Gc
   Released released;
   Status written = parts_.index.write(lock, [&](Txn& txn) -> Status {
     released = {};
-    WEFT_CHECK(erase_note(txn, kGivingBack, version.id));
     return forget_version(txn, version, local, released);
   });
   WEFT_CHECK(std::move(written));
