@@ -1,5 +1,4 @@
-// A store: owns its parts and joins its rooms. Tests use it directly: with hooks between the steps of a commit, and to
-// publish without an import.
+// A store: owns its parts and joins its rooms. Tests use it directly: with hooks between the steps of a commit.
 #pragma once
 
 #include <cstdint>
@@ -123,7 +122,6 @@ class StoreImpl final : public ClusterStore {
   Status set_told(std::string_view origin, std::uint64_t end) override { return ledger_.set_told(origin, end); }
 
   StoreParts& parts() { return parts_; }
-  Publisher& publisher() { return publisher_; }
   // Deletes the files of an unused store: no commit was ever made, and no other process has it open. False: the store
   // stays.
   Result<bool> remove_unused();

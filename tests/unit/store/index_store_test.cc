@@ -283,7 +283,7 @@ TEST_CASE("a publish of what no pack holds is refused and leaves nothing") {
   request.model = "m";
   request.manifest = manifest_of({{9}});
   request.content = make_content({{9}});
-  CHECK(publish_blobs(*store, request, {}).error().code == Errc::invalid);
+  CHECK(publish_blobs(store->parts(), request, {}).error().code == Errc::invalid);
   CHECK(dump(*store) == before);
   CHECK(must_publish(*store, "m", {{9}}).version.number == 2);
 }
