@@ -86,40 +86,14 @@ class StoreImpl final : public ClusterStore {
     return weft::scrub(parts_, options, progress);
   }
 
-  Status join(const ClusterIdentity& identity) override { return mirror_.join(identity); }
-  Result<MirrorOutcome> mirror(std::span<const MirrorChange> changes, std::uint64_t revision) override {
-    return mirror_.mirror(changes, revision);
-  }
-  Status adopt(std::span<const Adoption> versions) override { return mirror_.adopt(versions); }
-  Result<std::unique_ptr<FetchPack>> fetch_pack(std::uint64_t size) override { return cache_.fetch_pack(size); }
-  Result<std::unique_ptr<FetchPack>> resume_fetch(PackId pack) override { return cache_.resume_fetch(pack); }
-  Result<std::vector<CachedPack>> cached_packs() override { return cache_.cached_packs(); }
-  Result<EvictReport> evict(const EvictOptions& options) override { return cache_.evict(options); }
-  Result<std::vector<Digest>> chunks(const ContentId& id) override { return parts_.packs.chunks(id); }
-  Result<bool> make_evictable(PackId pack) override { return cache_.make_evictable(pack); }
   Status pin(std::string_view model, std::uint64_t number, bool pinned) override {
     return publisher_.pin(model, number, pinned);
   }
-  Result<std::optional<ForgottenPlace>> forget_damaged(const ContentId& id) override {
-    return cache_.forget_damaged(id);
-  }
-  Status put_back(const ContentId& id, const BlobPlace& place) override { return cache_.put_back(id, place); }
-  Result<MemoryState> settle_version(VersionId version, const FlushPace& pace) override {
-    return memory_.settle_version(version, pace);
-  }
-  Result<std::uint64_t> unsynced_bytes(VersionId version) override { return memory_.unsynced_bytes(version); }
-  Status keep_version(std::string_view model, std::uint64_t number) override {
-    return memory_.keep_version(model, number);
-  }
-  Status lose_version(std::string_view model, std::uint64_t number, std::string_view why) override {
-    return memory_.lose_version(model, number, why);
-  }
-  Status saved(std::span<const VersionId> versions) override { return ledger_.saved(versions); }
-  Result<SaidBatch> said(std::uint64_t from) override { return ledger_.said(from); }
-  Result<std::string> origin() override { return ledger_.origin(); }
-  Status set_origin(const std::string& uuid) override { return ledger_.set_origin(uuid); }
-  Result<std::uint64_t> told(std::string_view origin) override { return ledger_.told(origin); }
-  Status set_told(std::string_view origin, std::uint64_t end) override { return ledger_.set_told(origin, end); }
+
+  RegistryMirror& mirror() override { return mirror_; }
+  FetchedCache& cache() override { return cache_; }
+  MemoryVersions& memory() override { return memory_; }
+  OriginLedger& ledger() override { return ledger_; }
 
   StoreParts& parts() { return parts_; }
   // Deletes the files of an unused store: no commit was ever made, and no other process has it open. False: the store

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "packs/collect.h"
+#include "store/cluster/adoption.h"
 #include "store/parts/parts.h"
 #include "store/publishing/promotions.h"
 #include "weft/cluster_store.h"
@@ -21,17 +22,18 @@
 
 namespace weft {
 
-// Any thread. The functions are those of ClusterStore.
-class StoreCache {
+class StoreCache final : public FetchedCache {
  public:
   StoreCache(StoreParts& parts, Promotions& promotions) : parts_(parts), promotions_(promotions) {}
-  Result<std::unique_ptr<FetchPack>> fetch_pack(std::uint64_t size);
-  Result<std::unique_ptr<FetchPack>> resume_fetch(PackId pack);
-  Result<std::vector<CachedPack>> cached_packs();
-  Result<EvictReport> evict(const EvictOptions& options);
-  Result<bool> make_evictable(PackId pack);
-  Result<std::optional<ForgottenPlace>> forget_damaged(const ContentId& id);
-  Status put_back(const ContentId& id, const BlobPlace& place);
+  Status adopt(std::span<const Adoption> versions) override { return weft::adopt(parts_, versions); }
+  Result<std::unique_ptr<FetchPack>> fetch_pack(std::uint64_t size) override;
+  Result<std::unique_ptr<FetchPack>> resume_fetch(PackId pack) override;
+  Result<std::vector<CachedPack>> cached_packs() override;
+  Result<EvictReport> evict(const EvictOptions& options) override;
+  Result<std::vector<Digest>> chunks(const ContentId& id) override { return parts_.packs.chunks(id); }
+  Result<bool> make_evictable(PackId pack) override;
+  Result<std::optional<ForgottenPlace>> forget_damaged(const ContentId& id) override;
+  Status put_back(const ContentId& id, const BlobPlace& place) override;
 
  private:
   Status add_packs_of(std::span<const ContentId> blobs, std::set<PackId>& packs);

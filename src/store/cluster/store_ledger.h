@@ -15,16 +15,15 @@
 
 namespace weft {
 
-// Any thread. The functions are those of ClusterStore.
-class StoreLedger {
+class StoreLedger final : public OriginLedger {
  public:
   explicit StoreLedger(StoreParts& parts) : parts_(parts) {}
-  Status saved(std::span<const VersionId> versions);
-  Result<std::string> origin();
-  Status set_origin(const std::string& uuid);
-  Result<SaidBatch> said(std::uint64_t from);
-  Result<std::uint64_t> told(std::string_view origin);
-  Status set_told(std::string_view origin, std::uint64_t end);
+  Status saved(std::span<const VersionId> versions) override;
+  Result<std::string> origin() override;
+  Status set_origin(const std::string& uuid) override;
+  Result<SaidBatch> said(std::uint64_t from) override;
+  Result<std::uint64_t> told(std::string_view origin) override;
+  Status set_told(std::string_view origin, std::uint64_t end) override;
 
  private:
   Result<std::vector<VersionId>> own_versions(Txn& txn) const;  // live versions of this node

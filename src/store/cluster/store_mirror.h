@@ -1,4 +1,4 @@
-// Joins a cluster and mirrors its registry. Names come from the registry, content from adopt().
+// Joins a cluster and mirrors its registry. Names come from the registry, content from adoption.h.
 #pragma once
 
 #include <cstdint>
@@ -11,19 +11,17 @@
 
 namespace weft {
 
-// Any thread. The functions are those of ClusterStore.
-class StoreMirror {
+class StoreMirror final : public RegistryMirror {
  public:
   explicit StoreMirror(StoreParts& parts) : parts_(parts) {}
-  Status join(const ClusterIdentity& identity);
-  Result<MirrorOutcome> mirror(std::span<const MirrorChange> changes, std::uint64_t revision);
-  Status adopt(std::span<const Adoption> versions);
+  Status join(const ClusterIdentity& identity) override;
+  Result<MirrorOutcome> apply(std::span<const MirrorChange> changes, std::uint64_t revision) override;
 
  private:
   StoreParts& parts_;
 };
 
-// As StoreMirror::mirror(), for a store without a cluster that is restored from an origin: local packs add their blobs,
+// As StoreMirror::apply(), for a store without a cluster that is restored from an origin: local packs add their blobs,
 // whoever published them, and no content may be missing.
 Result<MirrorOutcome> restore_changes(StoreParts& parts, std::span<const MirrorChange> changes);
 

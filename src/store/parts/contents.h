@@ -1,6 +1,9 @@
 // The contents of versions: manifests, decoded.
 #pragma once
 
+#include <cstddef>
+#include <utility>
+
 #include "catalog/manifests.h"
 #include "os/safe_path.h"
 #include "weft/result.h"

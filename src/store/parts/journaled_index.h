@@ -43,7 +43,7 @@ using MakeEvents = std::function<Result<Events>(Txn&)>;
 // The sources from which a replay reads the content of events.
 struct ReplaySources {
   const ClusterFacts& cluster;
-  const PackDir& packs;
+  const Packs& packs;
   const Contents& contents;
 };
 

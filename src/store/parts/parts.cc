@@ -10,7 +10,7 @@ namespace weft {
 
 StoreParts::StoreParts(const SafePath& path_, const OpenOptions& options_, CommitHooks hooks_,
                        std::optional<ClusterIdentity> cluster_, std::unique_ptr<Env> env,
-                       std::shared_ptr<OpenVersions> open)
+                       std::shared_ptr<OpenVersions> locks)
     : path(path_),
       options(options_),
       hooks(std::move(hooks_)),
@@ -20,7 +20,7 @@ StoreParts::StoreParts(const SafePath& path_, const OpenOptions& options_, Commi
       packs(path, blobs),
       manifests(path, PackedManifests{packs, index.env()}),
       contents(path, manifests, options.decode),
-      open_versions(std::move(open)) {}
+      open_versions(std::move(locks)) {}
 
 Result<std::unique_ptr<StoreParts>> StoreParts::open(const SafePath& path, const OpenOptions& options,
                                                      CommitHooks hooks, std::optional<ClusterIdentity> cluster) {
@@ -30,9 +30,9 @@ Result<std::unique_ptr<StoreParts>> StoreParts::open(const SafePath& path, const
   env_options.reader_wait_ms = options.reader_wait_ms;
   env_options.patience = options.patience;
   WEFT_TRY(std::unique_ptr<Env> env, Env::open(path / "index", env_options));
-  WEFT_TRY(std::shared_ptr<OpenVersions> open, OpenVersions::open(path / "index", options.open_versions));
+  WEFT_TRY(std::shared_ptr<OpenVersions> locks, OpenVersions::open(path / "index", options.open_versions));
   return std::unique_ptr<StoreParts>(
-      new StoreParts(path, options, std::move(hooks), std::move(cluster), std::move(env), std::move(open)));
+      new StoreParts(path, options, std::move(hooks), std::move(cluster), std::move(env), std::move(locks)));
 }
 
 Status StoreParts::check_writable() const {
@@ -54,8 +54,8 @@ Result<std::vector<ContentId>> StoreParts::extents_of(VersionId id) {
 }
 
 Result<std::vector<ContentId>> StoreParts::extents_of_open(VersionId id) {
-  WEFT_TRY(const bool open, open_versions->is_open(id));
-  return open ? extents_of(id) : Result<std::vector<ContentId>>(std::vector<ContentId>());
+  WEFT_TRY(const bool is_open, open_versions->is_open(id));
+  return is_open ? extents_of(id) : Result<std::vector<ContentId>>(std::vector<ContentId>());
 }
 
 }  // namespace weft

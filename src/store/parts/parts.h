@@ -10,6 +10,7 @@
 #include "index/open_versions.h"
 #include "os/file_ops.h"
 #include "os/safe_path.h"
+#include "os/sys.h"
 #include "packs/packs.h"
 #include "store/parts/cluster_facts.h"
 #include "store/parts/contents.h"
@@ -51,7 +52,7 @@ struct StoreParts {
 
  private:
   StoreParts(const SafePath& path, const OpenOptions& options, CommitHooks hooks,
-             std::optional<ClusterIdentity> cluster, std::unique_ptr<Env> env, std::shared_ptr<OpenVersions> open);
+             std::optional<ClusterIdentity> cluster, std::unique_ptr<Env> env, std::shared_ptr<OpenVersions> locks);
 };
 
 }  // namespace weft

@@ -70,8 +70,8 @@ Status give_up_taking(StoreParts& parts, Progress& progress) {
   const ContentTaking taking(content, {});
   for (bool more = true; more;) {
     if (progress.cancelled()) return Error{Errc::cancelled, fmt::format("{}: stopped", parts.path)};
-    WEFT_TRY(const WriterLock lock,
-             parts.index.lock());  // replays the journal: a journaled commit makes the version live
+    // This replays the journal: a journaled commit makes the version live.
+    WEFT_TRY(const WriterLock lock, parts.index.lock());
     WEFT_CHECK(parts.index.write(lock, [&](Txn& txn) -> Status {
       WEFT_TRY(const std::optional<UnderWay> now, find_under_way(txn));
       more = now && now->steps > limits::kBatchRows;

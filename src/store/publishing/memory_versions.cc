@@ -188,7 +188,7 @@ Status StoreMemory::lose_version(std::string_view model, std::uint64_t number, s
   });
 }
 
-Status settle_memory(ClusterStore& store) {
+Status settle_memory(Store& store, MemoryVersions& memory) {
   std::vector<VersionRow> waiting;
   {
     WEFT_TRY(const auto snapshot, store.snapshot());
@@ -199,11 +199,11 @@ Status settle_memory(ClusterStore& store) {
     }
   }
   for (const VersionRow& version : waiting) {
-    WEFT_TRY(const MemoryState state, store.settle_version(version.id, [] { return Status{}; }));
-    if (state == MemoryState::kept) WEFT_CHECK(store.keep_version(version.model_name, version.number));
+    WEFT_TRY(const MemoryState state, memory.settle_version(version.id, [] { return Status{}; }));
+    if (state == MemoryState::kept) WEFT_CHECK(memory.keep_version(version.model_name, version.number));
     if (state == MemoryState::lost)
-      WEFT_CHECK(store.lose_version(version.model_name, version.number,
-                                    "lost: it was only in the memory of this machine when that stopped"));
+      WEFT_CHECK(memory.lose_version(version.model_name, version.number,
+                                     "lost: it was only in the memory of this machine when that stopped"));
   }
   return {};
 }

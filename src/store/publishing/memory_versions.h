@@ -17,14 +17,13 @@
 
 namespace weft {
 
-// Any thread. The functions are those of ClusterStore.
-class StoreMemory {
+class StoreMemory final : public MemoryVersions {
  public:
   explicit StoreMemory(StoreParts& parts) : parts_(parts) {}
-  Result<MemoryState> settle_version(VersionId version, const FlushPace& pace);
-  Result<std::uint64_t> unsynced_bytes(VersionId version);
-  Status keep_version(std::string_view model, std::uint64_t number);
-  Status lose_version(std::string_view model, std::uint64_t number, std::string_view why);
+  Result<MemoryState> settle_version(VersionId version, const FlushPace& pace) override;
+  Result<std::uint64_t> unsynced_bytes(VersionId version) override;
+  Status keep_version(std::string_view model, std::uint64_t number) override;
+  Status lose_version(std::string_view model, std::uint64_t number, std::string_view why) override;
 
  private:
   Status forget_lost(PackId pack, std::span<const PackEntry> lost);

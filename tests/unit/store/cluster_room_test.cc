@@ -14,7 +14,7 @@ namespace {
 struct Room : TestParts {
   Room() { must(mirror.join({"test", std::string(kHere)})); }
   void mirror_version(const MirrorChange& change, std::uint64_t revision) {
-    CHECK(must(mirror.mirror(std::span(&change, 1), revision)).problems.empty());
+    CHECK(must(mirror.apply(std::span(&change, 1), revision)).problems.empty());
   }
   PackId fetch(unsigned content) {
     const auto pack = must(cache.fetch_pack(content_id(content).length));
@@ -22,10 +22,10 @@ struct Room : TestParts {
     CHECK(must(pack->add(std::vector{fetched(content, 0)})) == 1);
     return pack->id();
   }
-  Status pin(bool pinned) const {
-    WEFT_TRY(const WriterLock lock, parts->index.lock());
-    return parts->index.commit(lock,
-                               [&](Txn& txn) { return set_note(txn, version("a", 1), VersionNote::pinned, pinned); });
+  void pin(bool pinned) const {
+    const WriterLock lock = must(parts->index.lock());
+    const VersionRow row = version("a", 1);
+    must(parts->index.commit(lock, [&](Txn& txn) { return set_note(txn, row, VersionNote::pinned, pinned); }));
   }
   Promotions promotions{*parts};
   StoreMirror mirror{*parts};
@@ -39,7 +39,7 @@ TEST_CASE("a mirrored version gets its content by adoption") {
   Room room;
   room.mirror_version(record("a", 1, {{1}}), 1);
   CHECK(room.has_note(kIncomplete, room.version("a", 1).id));
-  must(room.mirror.adopt(std::vector<Adoption>{{"a", 1, manifest_of({{1}})}}));
+  must(room.cache.adopt(std::vector<Adoption>{{"a", 1, manifest_of({{1}})}}));
   CHECK_FALSE(room.has_note(kIncomplete, room.version("a", 1).id));
   CHECK(room.mirror.join({"other", std::string(kHere)}).error().code == Errc::exists);
 }
@@ -48,7 +48,7 @@ TEST_CASE("the cache evicts packs, except those of pinned versions, whatever was
   Room room;
   room.mirror_version(record("a", 1, {{1}}), 1);
   room.mirror_version(record("b", 1, {{2}}), 2);
-  must(room.mirror.adopt(std::vector<Adoption>{{"a", 1, manifest_of({{1}})}, {"b", 1, manifest_of({{2}})}}));
+  must(room.cache.adopt(std::vector<Adoption>{{"a", 1, manifest_of({{1}})}, {"b", 1, manifest_of({{2}})}}));
   const PackId first = room.fetch(1);
   const auto pinned = [&] {
     std::vector<PackId> packs;
@@ -57,7 +57,7 @@ TEST_CASE("the cache evicts packs, except those of pinned versions, whatever was
     return packs;
   };
   CHECK(pinned().empty());
-  must(room.pin(true));
+  room.pin(true);
   CHECK(pinned() == std::vector{first});
   CHECK(pinned() == std::vector{first});
   room.fetch(2);
@@ -65,7 +65,7 @@ TEST_CASE("the cache evicts packs, except those of pinned versions, whatever was
   CHECK(must(room.cache.evict({})).packs == 1);
   CHECK(room.finds(1));
   CHECK_FALSE(room.finds(2));
-  must(room.pin(false));
+  room.pin(false);
   CHECK(pinned().empty());
   CHECK(must(room.cache.evict({})).packs == 1);
   CHECK_FALSE(room.finds(1));
