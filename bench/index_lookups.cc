@@ -29,7 +29,7 @@ ContentId blob_id(std::uint64_t i) {
 
 Status fill(StoreImpl& store, std::uint64_t blobs) {
   for (std::uint64_t begin = 0; begin < blobs; begin += kBatch) {
-    WEFT_TRY(auto writer, store.write());
+    WEFT_TRY(auto writer, store.parts().blobs.write());
     for (std::uint64_t i = begin; i < std::min(begin + kBatch, blobs); ++i)
       WEFT_CHECK(writer->put(blob_id(i), BlobPlace{i / 1000 + 1, i % 1000 * 65'536}));
     WEFT_CHECK(writer->commit());
@@ -43,7 +43,7 @@ Result<double> lookups_per_second(StoreImpl& store, std::uint64_t blobs) {
   for (ContentId& id : wanted) id = blob_id(random() % blobs);
   auto begin = Clock::now();
   for (std::uint64_t i = 0; i < kLookups; i += kPerSnapshot) {
-    WEFT_TRY(auto index, store.read());
+    WEFT_TRY(auto index, store.parts().blobs.read());
     for (std::uint64_t j = i; j < std::min(i + kPerSnapshot, kLookups); ++j) {
       WEFT_TRY(auto place, index->find(wanted[j]));
       if (!place) return Error{Errc::internal, "a blob is missing"};

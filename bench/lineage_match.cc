@@ -242,7 +242,7 @@ long disk_faults() {
 
 // Touches index pages as a publish does before it waits for the writer lock.
 Status foresee(StoreImpl& store, VersionRow row, std::span<const ArchItem> items) {
-  WEFT_TRY(Txn txn, store.env().read());
+  WEFT_TRY(Txn txn, store.parts().index.read());
   row.id = UINT64_MAX;
   return foresee_architecture(txn, row, items);
 }
@@ -251,7 +251,7 @@ Status foresee(StoreImpl& store, VersionRow row, std::span<const ArchItem> items
 // commit.
 void add(const std::string& path, const Space& space, std::uint64_t count) {
   auto store = open(path, true);
-  const std::uint64_t from = versions_in(store->env());
+  const std::uint64_t from = versions_in(store->parts().index.env());
   std::vector<double> before;
   std::vector<double> inside;
   std::vector<double> faults;
@@ -262,9 +262,9 @@ void add(const std::string& path, const Space& space, std::uint64_t count) {
     Clock::time_point begin = Clock::now();
     must(foresee(*store, row, items));
     before.push_back(micros(begin));
-    WriterLock lock = must(store->lock_writer());
+    WriterLock lock = must(store->parts().index.lock());
     Clock::time_point added;
-    must(store->env().write(lock, [&](Txn& txn) -> Status {
+    must(store->parts().index.write(lock, [&](Txn& txn) -> Status {
       WEFT_CHECK(put(txn, Table::versions, key_of(row.id), row));
       const long faults_before = disk_faults();
       begin = Clock::now();
@@ -291,7 +291,7 @@ void work(const std::string& path, const Space& space, std::uint64_t count) {
   constexpr unsigned kTimes = 3;
   auto store = open(path, false);
   keep_in_memory();
-  Txn txn = must(store->env().read());
+  Txn txn = must(store->parts().index.read());
   std::vector<double> rows(count);
   std::vector<double> least(count, 1e12);
   MatchWork sum;

@@ -10,6 +10,7 @@
 
 #include <fmt/core.h>
 
+#include "base/sha256.h"
 #include "base/text.h"
 #include "model/safetensors_file.h"
 #include "store/store_impl.h"
@@ -90,7 +91,7 @@ Manifest big(std::uint64_t changed) {
 
 Status publish(StoreImpl& store, const Manifest& manifest) {
   {
-    WEFT_TRY(auto writer, store.write());
+    WEFT_TRY(auto writer, store.parts().blobs.write());
     std::uint64_t place = 0;
     for (const Extent& extent : manifest.files[0].extents) {
       WEFT_TRY(const auto known, writer->find(extent.id));
@@ -103,7 +104,15 @@ Status publish(StoreImpl& store, const Manifest& manifest) {
   request.model = "big";
   WEFT_TRY(request.manifest, encode_manifest(manifest));
   WEFT_TRY(request.content, content_of(manifest));
-  return store.publish(request, {}).ok() ? Status{} : Status{Error{Errc::internal, "publish"}};
+  const Digest digest = sha256(request.manifest);
+  Promotions promotions(store.parts());
+  PreparedPublishes prepared(store.parts(), promotions);
+  const auto published = Publisher(store.parts(), prepared).publish(request, digest, [&]() -> Result<Placed> {
+    WEFT_TRY(WriterLock lock, store.parts().index.lock());
+    WEFT_CHECK(store.parts().manifests.put(digest, request.manifest));
+    return Placed{std::move(lock), {}};
+  });
+  return published.ok() ? Status{} : Status{Error{Errc::internal, "publish"}};
 }
 
 Status make_manifests(const std::string& path) {

@@ -62,7 +62,7 @@ Result<EvictReport> evict(control::Call& call, const EvictRequest& request, Byte
     options.version = row.id;
   }
   if (!options.dry_run) bytes.fetcher.let_go();
-  WEFT_TRY(const EvictReport report, bytes.store.evict(options));
+  WEFT_TRY(const EvictReport report, bytes.store.cache().evict(options));
   if (!options.dry_run && bytes.peers != nullptr) bytes.peers->evicted();
   return report;
 }
@@ -84,7 +84,7 @@ Result<Nothing> repair(control::Call& call, const RepairRequest& request, Bytes&
   CallProgress progress(call);
   const std::vector<Fd> fds = call.take_fds();
   if (fds.empty()) {
-    WEFT_CHECK(refetch_blob(bytes.store, bytes.fetcher, request.blob, progress));
+    WEFT_CHECK(refetch_blob(bytes.store, bytes.store.cache(), bytes.fetcher, request.blob, progress));
     return Nothing{};
   }
   WEFT_TRY(const struct stat st, stat_fd(fds.front().get(), "repair"));

@@ -52,7 +52,7 @@ FetchOptions options_of(const Registry& registry, Peers* peers, std::shared_ptr<
   return options;
 }
 
-Status named(ClusterStore& store, VersionId version, Status looked) {
+Status named(Store& store, VersionId version, Status looked) {
   if (looked.ok()) return looked;
   WEFT_TRY(const auto snapshot, store.snapshot());
   WEFT_TRY(const VersionRow row, snapshot->version(version));
@@ -127,12 +127,12 @@ Bytes::Bytes(ClusterStore& of, LiveConfig& live, const Registry& registry, Peers
     : store(of),
       config(live),
       peers(others),
-      fetcher(of, sources_of(*live.get(), others), options_of(registry, others, repairs)) {
+      fetcher(of, of.cache(), sources_of(*live.get(), others), options_of(registry, others, repairs)) {
   configure();
-  repairs->begin(store, fetcher);
+  repairs->begin(store, store.cache(), fetcher);
   if (peers != nullptr) peers->answers().begin(fetcher);
   if (const std::string& origin = live.get()->origin; !origin.empty())
-    behind = std::make_unique<WriteBehind>(of, origin);
+    behind = std::make_unique<WriteBehind>(of, of.ledger(), origin);
 }
 
 void Bytes::configure() {

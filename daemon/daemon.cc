@@ -93,7 +93,8 @@ class Daemon {
                                               }}));
     if (peers_) peers_->join(*registry_);
     bytes_ = std::make_unique<Bytes>(*store_, config_, *registry_, peers_.get());
-    memory_ = std::make_unique<FlushBehind>(*store_, *registry_, config_.get()->name, config_.get()->memory_max);
+    memory_ = std::make_unique<FlushBehind>(*store_, store_->memory(), *registry_, config_.get()->name,
+                                            config_.get()->memory_max);
     tell(memory_.get());
     memory_->look_again();  // for changes that arrived before memory_ was set
     auto_gc_ = std::make_unique<AutoGc>(gc_actions());

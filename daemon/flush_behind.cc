@@ -19,8 +19,9 @@ constexpr auto kHoldMax = std::chrono::seconds(5);  // longest delay of a piece 
 
 }  // namespace
 
-FlushBehind::FlushBehind(ClusterStore& store, Registry& registry, std::string node, std::uint64_t bytes_max)
-    : store_(store), registry_(registry), node_(std::move(node)), bytes_max_(bytes_max) {
+FlushBehind::FlushBehind(Store& store, MemoryVersions& memory, Registry& registry, std::string node,
+                         std::uint64_t bytes_max)
+    : store_(store), memory_(memory), registry_(registry), node_(std::move(node)), bytes_max_(bytes_max) {
   if (const auto waiting = look(); waiting.ok()) show(*waiting);  // else run() reports the error
   thread_ = std::thread([this] { run(); });
 }
@@ -90,7 +91,7 @@ Result<std::vector<FlushBehind::Waiting>> FlushBehind::look() {
     }
   }
   for (Waiting& version : waiting) {
-    WEFT_TRY(version.bytes, store_.unsynced_bytes(version.row.id));
+    WEFT_TRY(version.bytes, memory_.unsynced_bytes(version.row.id));
   }
   return waiting;
 }
@@ -124,7 +125,7 @@ Status FlushBehind::lose(const VersionRow& version) {
 // Flushes a version and reports the result to the registry. True if the version waits for versions in the memory of
 // other nodes.
 Result<bool> FlushBehind::settle(const VersionRow& version) {
-  WEFT_TRY(const MemoryState state, store_.settle_version(version.id, [this] { return pace(); }));
+  WEFT_TRY(const MemoryState state, memory_.settle_version(version.id, [this] { return pace(); }));
   if (state == MemoryState::kept) WEFT_CHECK(keep(version));
   if (state == MemoryState::lost) WEFT_CHECK(lose(version));
   return state == MemoryState::waits;

@@ -33,9 +33,9 @@ struct FlushStatus {
 class FlushBehind {
  public:
   using Cancelled = std::function<bool()>;
-  // `node` is this node's name in the records of lost versions. `bytes_max` bounds the unsynced bytes. `store` and
-  // `registry` outlive this.
-  FlushBehind(ClusterStore& store, Registry& registry, std::string node, std::uint64_t bytes_max);
+  // `node` is this node's name in the records of lost versions. `bytes_max` bounds the unsynced bytes. `store`,
+  // `memory` and `registry` outlive this.
+  FlushBehind(Store& store, MemoryVersions& memory, Registry& registry, std::string node, std::uint64_t bytes_max);
   ~FlushBehind();  // waits until the current piece is on the disk
   FlushBehind(const FlushBehind&) = delete;
   FlushBehind& operator=(const FlushBehind&) = delete;
@@ -84,7 +84,8 @@ class FlushBehind {
   void end_publish(std::uint64_t bytes);
   Result<bool> is_in_memory(VersionId version);
 
-  ClusterStore& store_;
+  Store& store_;
+  MemoryVersions& memory_;
   Registry& registry_;
   const std::string node_;
   std::mutex mutex_;

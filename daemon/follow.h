@@ -9,7 +9,7 @@
 #include "daemon/live_config.h"
 #include "events/follower.h"
 #include "os/bell.h"
-#include "weft/cluster_store.h"
+#include "weft/store.h"
 
 namespace weft {
 
@@ -17,7 +17,7 @@ class Follow {
  public:
   // Starts the thread. It first fetches the newest version of each followed model; it sleeps while no model is
   // followed. Both arguments outlive this.
-  Follow(ClusterStore& store, Bytes& bytes) : store_(store), bytes_(bytes), thread_([this] { run(); }) {}
+  Follow(Store& store, Bytes& bytes) : store_(store), bytes_(bytes), thread_([this] { run(); }) {}
   ~Follow();
   Follow(const Follow&) = delete;
   Follow& operator=(const Follow&) = delete;
@@ -33,7 +33,7 @@ class Follow {
   void fetch(const ModelEvent& event);
   bool is_followed(const ModelEvent& event) const;
 
-  ClusterStore& store_;
+  Store& store_;
   Bytes& bytes_;
   const Bell changed_;  // rung after a change of the configuration or of ending_
   std::atomic<bool> ending_ = false;

@@ -26,7 +26,7 @@ Status check_can_join(const Config& config) {
 
 }  // namespace
 
-Peers::Peers(ClusterStore& store)
+Peers::Peers(Store& store)
     : self_(node_id(store)),
       answers_(store, directory_, coding_),
       view_(store, self_),
@@ -52,7 +52,7 @@ std::vector<Member> Peers::reachable() {
   return out;
 }
 
-Result<std::unique_ptr<Peers>> Peers::open(ClusterStore& store, const Config& config) {
+Result<std::unique_ptr<Peers>> Peers::open(Store& store, const Config& config) {
   WEFT_CHECK(check_can_join(config));
   if (config.provider == "none") return std::unique_ptr<Peers>();
   std::unique_ptr<Peers> peers(new Peers(store));

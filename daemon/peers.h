@@ -17,9 +17,9 @@
 #include "peers/news.h"
 #include "peers/source.h"
 #include "peers/view.h"
-#include "weft/cluster_store.h"
 #include "weft/exchange.h"
 #include "weft/registry.h"
+#include "weft/store.h"
 
 namespace weft {
 
@@ -28,7 +28,7 @@ class Peers {
   // Listens, and rejects every call until answers().begin(). Null for the provider "none". Errc::invalid,
   // Errc::permission: no usable key file, or other users can read it. Errc::unsupported: no such provider on this host.
   // `store` outlives this.
-  static Result<std::unique_ptr<Peers>> open(ClusterStore& store, const Config& config);
+  static Result<std::unique_ptr<Peers>> open(Store& store, const Config& config);
   ~Peers();
 
   Exchange& exchange() const { return *exchange_; }
@@ -42,7 +42,7 @@ class Peers {
   void join(const Registry& registry) { registry_ = &registry; }
 
  private:
-  explicit Peers(ClusterStore& store);
+  explicit Peers(Store& store);
   std::vector<Member> reachable();
   const std::string self_;
   std::mutex mutex_;

@@ -1,10 +1,11 @@
-// The part of a store that only a cluster uses (store/mirror.cc, store/fetch_pack.cc): the mirror of the registry, and
-// the cache of bytes that other nodes own. Only the node's daemon writes to such a store, through this interface.
+// The part of a store that only a cluster uses (store/cluster/store_mirror.cc): the mirror of the registry, the cache
+// of bytes that other nodes own, and what the origin has. Only the node's daemon writes to such a store.
 //
 // Three things can be missing in it. A version is *bare* if this node has not fetched its manifest: it has names,
-// times, sizes and inode numbers, and gets its content from adopt(). A blob is *absent* if versions need it and no
-// local pack has it: Snapshot::find_blob and Store::open_blob return Errc::absent, but its holders and owned bytes are
-// known. Fetched bytes lie in *cached packs*, which evict() may delete at any time. Readers that have one open keep it.
+// times, sizes and inode numbers, and gets its content from FetchedCache::adopt(). A blob is *absent* if versions need
+// it and no local pack has it: Snapshot::find_blob and Store::open_blob return Errc::absent, but its holders and owned
+// bytes are known. Fetched bytes lie in *cached packs*, which evict() may delete at any time. Readers that have one
+// open keep it.
 #pragma once
 
 #include <cstddef>
@@ -119,14 +120,18 @@ struct EvictReport {
   std::uint64_t busy_bytes = 0;  // in packs that are being filled
 };
 
-class ClusterStore : public Store {
- public:
-  // Opens the store for writing as its only daemon: holds STORE/daemon.lock exclusively. Waits for other writers, as
-  // options.patience says; `options.write` is implied. Other errors as Store::open.
-  static Result<std::unique_ptr<ClusterStore>> open(const std::string& path, const OpenOptions& options);
+// The place of a blob that was damaged there.
+struct ForgottenPlace {
+  BlobPlace place;
+  bool cached = false;  // its pack was cache
+};
 
+// Mirrors the registry into the store. Any thread.
+class RegistryMirror {
+ public:
+  virtual ~RegistryMirror() = default;
   // Makes the store a part of a cluster, permanently, in STORE/cluster. No effect if it belongs to this cluster
-  // already. From then on only mirror() changes names. Errc::unsupported: the store has versions of its own.
+  // already. From then on only apply() changes names. Errc::unsupported: the store has versions of its own.
   // Errc::exists: it belongs to another cluster, or to another node.
   virtual Status join(const ClusterIdentity& identity) = 0;
 
@@ -137,8 +142,13 @@ class ClusterStore : public Store {
   // A version is complete at once if its manifest is local. Those of its `packs` that are local provide their blobs.
   // Snapshots show the changes a moment before they are durable. They are durable when this returns. After a stop of
   // the machine in between, the store has an earlier revision.
-  virtual Result<MirrorOutcome> mirror(std::span<const MirrorChange> changes, std::uint64_t revision) = 0;
+  virtual Result<MirrorOutcome> apply(std::span<const MirrorChange> changes, std::uint64_t revision) = 0;
+};
 
+// The content that this node has fetched: manifests of bare versions, and cached packs. Any thread.
+class FetchedCache {
+ public:
+  virtual ~FetchedCache() = default;
   // Gives bare versions their content, in one commit. Ignores versions that have it. Errc::corrupt: the manifest is not
   // the version's, or disagrees with its record. Errc::not_found: no such live version.
   virtual Status adopt(std::span<const Adoption> versions) = 0;
@@ -160,19 +170,19 @@ class ClusterStore : public Store {
   virtual Result<bool> make_evictable(PackId pack) = 0;
 
   // Reads a blob that versions need. If its stored bytes are damaged or missing, makes the blob absent, so that it is
-  // fetched again. Returns the former place, and whether its pack was cache. Nothing: the bytes are intact, or no live
-  // version needs the blob.
-  struct ForgottenPlace {
-    BlobPlace place;
-    bool cached = false;
-  };
+  // fetched again. Returns the former place. Nothing: the bytes are intact, or no live version needs the blob.
   virtual Result<std::optional<ForgottenPlace>> forget_damaged(const ContentId& id) = 0;
   // Undoes forget_damaged() if the blob could not be fetched: a part of the damaged bytes may be useful.
   virtual Status put_back(const ContentId& id, const BlobPlace& place) = 0;
+};
 
-  // For versions that this node published into memory (Snapshot::in_memory()). Waits until all local bytes that the
-  // version needs are on the disk; calls `pace` between pieces of some MiB. After a stop of the machine, checks which
-  // bytes are left. The caller reports the result to the registry: keep_version(), or lose_version() with a reason.
+// Versions that this node published into memory (Snapshot::in_memory()). Any thread.
+class MemoryVersions {
+ public:
+  virtual ~MemoryVersions() = default;
+  // Waits until all local bytes that the version needs are on the disk; calls `pace` between pieces of some MiB. After
+  // a stop of the machine, checks which bytes are left. The caller reports the result to the registry: keep_version(),
+  // or lose_version() with a reason.
   virtual Result<MemoryState> settle_version(VersionId version, const FlushPace& pace) = 0;
   // Returns the size of the version's packs that may not be on the disk yet.
   virtual Result<std::uint64_t> unsynced_bytes(VersionId version) = 0;
@@ -180,7 +190,12 @@ class ClusterStore : public Store {
   // its bytes were lost.
   virtual Status keep_version(std::string_view model, std::uint64_t number) = 0;
   virtual Status lose_version(std::string_view model, std::uint64_t number, std::string_view why) = 0;
+};
 
+// Records how much of the store the origin has. Any thread.
+class OriginLedger {
+ public:
+  virtual ~OriginLedger() = default;
   // Records that these versions are at the origin, so that Snapshot::unsaved() does not list them.
   virtual Status saved(std::span<const VersionId> versions) = 0;
 
@@ -199,8 +214,21 @@ class ClusterStore : public Store {
   virtual Status set_told(std::string_view origin, std::uint64_t end) = 0;
 };
 
+class ClusterStore : public Store {
+ public:
+  // Opens the store for writing as its only daemon: holds STORE/daemon.lock exclusively. Waits for other writers, as
+  // options.patience says; `options.write` is implied. Other errors as Store::open.
+  static Result<std::unique_ptr<ClusterStore>> open(const std::string& path, const OpenOptions& options);
+
+  // The store owns these objects.
+  virtual RegistryMirror& mirror() = 0;
+  virtual FetchedCache& cache() = 0;
+  virtual MemoryVersions& memory() = 0;
+  virtual OriginLedger& ledger() = 0;
+};
+
 // Writes all versions in memory to the disk, oldest first. For a process that acts as weftd of a store without a
 // cluster. A version that has lost bytes is removed, and its record says why.
-Status settle_memory(ClusterStore& store);
+Status settle_memory(Store& store, MemoryVersions& memory);
 
 }  // namespace weft

@@ -1,4 +1,4 @@
-// The commits of a store, as a watcher sees them (store/history.cc).
+// The commits of a store, as a watcher sees them (store/reading/history.cc).
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Options and reports of fsck and of rebuilds (store/check.cc, repair/rebuild.h), and the repair of blobs.
+// Options and reports of fsck and of rebuilds (store/checking/check.cc, repair/rebuild.h), and the repair of blobs.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Options and report of garbage collection (packs/collect.h, store/reap.cc).
+// Options and report of garbage collection (store/collecting/collector.cc, packs/collect.cc).
 #pragma once
 
 #include <cstdint>

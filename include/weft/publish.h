@@ -1,4 +1,4 @@
-// How a version gets into a store: an import, and its single commit (store/publish.cc, store/prepare.cc).
+// How a version gets into a store: an import, and its single commit (store/publishing/publisher.cc).
 #pragma once
 
 #include <sys/types.h>
@@ -67,7 +67,7 @@ class PreparedPublish {
   // when the registry accepts it, and so must its declared parents.
   virtual std::span<const std::pair<std::string, std::uint64_t>> relies_on() const = 0;
   virtual std::uint64_t new_bytes() const = 0;  // unique bytes that were added
-  // The registry has accepted the version, or may have. Its packs stay, and ClusterStore::mirror or gc decides about
+  // The registry has accepted the version, or may have. Its packs stay, and RegistryMirror::apply or gc decides about
   // them.
   virtual void keep() = 0;
 };

@@ -67,7 +67,7 @@ class Registry {
   // As Store::set_tag and Store::remove_version. When they return, this node's store shows the change.
   virtual Status set_tag(std::string_view model, std::string_view tag, std::optional<std::uint64_t> number) = 0;
   virtual Status remove_version(std::string_view model, std::uint64_t number) = 0;
-  // For a version in memory (ClusterStore::settle_version()). keep_version records that all its bytes are on a disk.
+  // For a version in memory (MemoryVersions::settle_version()). keep_version records that all its bytes are on a disk.
   // lose_version removes the version, and its record says why.
   virtual Status keep_version(std::string_view model, std::uint64_t number) = 0;
   virtual Status lose_version(std::string_view model, std::uint64_t number, std::string_view why) = 0;

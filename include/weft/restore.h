@@ -1,5 +1,6 @@
-// Makes a store from the contents of an origin (store/restore.cc). There is no store until finish(). A mark in tmp/
-// identifies the copied data, so that the next restore from the same origin into the same directory continues with it.
+// Makes a store from the contents of an origin (store/cluster/restore.cc). There is no store until finish(). A mark in
+// tmp/ identifies the copied data, so that the next restore from the same origin into the same directory continues with
+// it.
 // For one thread, which holds the directory's lock; one at a time.
 #pragma once
 

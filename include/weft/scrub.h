@@ -1,5 +1,5 @@
-// weft scrub (store/scrub.cc): reads and verifies all packs of a store, and then its assembled files, in pieces and at
-// a bounded rate.
+// weft scrub (store/checking/scrub.cc): reads and verifies all packs of a store, and then its assembled files, in
+// pieces and at a bounded rate.
 #pragma once
 
 #include <chrono>

@@ -1,4 +1,4 @@
-// One consistent state of a store's index (store/snapshot.cc).
+// One consistent state of a store's index (store/reading/snapshot.cc).
 #pragma once
 
 #include <cstddef>

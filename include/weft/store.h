@@ -124,7 +124,8 @@ class Store {
   // live. Errc::absent: that is not possible. Not while this thread holds a Snapshot.
   virtual Status look(VersionId version) = 0;
 
-  // With Durability::memory the publish does not wait until the bytes are on the disk (ClusterStore::settle_version()).
+  // With Durability::memory the publish does not wait until the bytes are on the disk
+  // (MemoryVersions::settle_version()).
   virtual Result<std::unique_ptr<Import>> begin_import(Durability durability) = 0;
   // Makes or moves a tag; `number` must be live. Without a number, deletes the tag.
   virtual Status set_tag(std::string_view model, std::string_view tag, std::optional<std::uint64_t> number) = 0;

@@ -14,6 +14,7 @@
 #include "catalog/giving_back.h"
 #include "index/gc_queue.h"
 #include "index/manifests.h"
+#include "index/version_life.h"
 #include "weft/run_list.h"
 
 namespace weft {
@@ -113,20 +114,23 @@ Status remove_local(Txn& txn, VersionId version, const VersionContent* content,
                     std::optional<std::uint64_t> given_back) {
   WEFT_TRY(std::optional<LocalRow> local, find_row<LocalRow>(txn, Table::locals, key_of(version)));
   if (!local) return {};
-  WEFT_CHECK(put_note(txn, kUnreaped, version));
   WEFT_TRY(bool incomplete, is_incomplete(txn, version));
   if (incomplete) {
+    WEFT_CHECK(enter(txn, version, VersionState::unreaped));
     local->blobs.clear();
     local->view_inos.clear();  // an incomplete version is not counted in any view, so gc must not subtract it
-    WEFT_CHECK(put(txn, Table::locals, key_of(version), *local));
-    return erase_note(txn, kIncomplete, version);
+    return put(txn, Table::locals, key_of(version), *local);
   }
-  if (given_back == 0) return note_given_back(txn, version, 0);
-  if (content == nullptr) return Error{Errc::internal, "a removal without the version's content"};
+  if (given_back != 0 && content == nullptr) return Error{Errc::internal, "a removal without the version's content"};
+  if (given_back == 0) {
+    WEFT_CHECK(enter(txn, version, VersionState::releasing));
+    return {};
+  }
   WEFT_CHECK(check_shape(txn, *local, *content));
   const GivingBack giving(version, *local, *content);
   const bool large = giving.held_steps() > limits::kBatchRows;
   const std::uint64_t steps = given_back.value_or(large ? 0 : kAllHeld);
+  WEFT_CHECK(enter(txn, version, steps == kAllHeld ? VersionState::unreaped : VersionState::releasing));
   if (steps == kAllHeld) return giving.take(txn, 0, giving.held_steps());
   WEFT_CHECK(giving.take(txn, 0, steps));
   return note_given_back(txn, version, steps);
@@ -134,8 +138,6 @@ Status remove_local(Txn& txn, VersionId version, const VersionContent* content,
 
 // Completes a version that has taken its content (taking.h); its blobs are in the index already.
 Result<std::uint64_t> end_taking(Txn& txn, const VersionRow& version, const PublishInput& input) {
-  WEFT_CHECK(erase_note(txn, kTaking, version.id));
-  if (input.content == nullptr) return Error{Errc::internal, "a version that has its content, without the content"};
   WEFT_CHECK(add_architecture(txn, version, input.content->architecture));
   return std::uint64_t{0};
 }
@@ -161,15 +163,13 @@ Result<std::uint64_t> apply_publish(Txn& txn, const PublishEvent& event, const P
   WEFT_CHECK(put_version(txn, event.version));
   WEFT_CHECK(set_tags_of(txn, event));
   if (input.reaped || event.was_removed()) return std::uint64_t{0};
+  const VersionState state = input.content == nullptr ? VersionState::bare : VersionState::whole;
+  WEFT_TRY(const VersionState before, enter(txn, event.version.id, state));
   WEFT_CHECK(put_local(txn, event, input.content));
-  if (input.own) WEFT_CHECK(put_note(txn, kUnsaved, event.version.id));
-  WEFT_TRY(const bool taken, has_note(txn, kTaking, event.version.id));
-  if (taken) return end_taking(txn, event.version, input);
+  if (input.own) WEFT_CHECK(set_mark(txn, event.version.id, kUnsaved));
+  if (before == VersionState::taking) return end_taking(txn, event.version, input);
   WEFT_TRY(std::uint64_t new_bytes, add_blobs(txn, input.new_blobs));
-  if (input.content == nullptr) {
-    WEFT_CHECK(put_note(txn, kIncomplete, event.version.id));
-    return new_bytes;
-  }
+  if (input.content == nullptr) return new_bytes;
   WEFT_CHECK(add_content(txn, {event.version.id, event.version.time_ns}, event.local, input));
   WEFT_CHECK(add_architecture(txn, event.version, input.content->architecture));
   return new_bytes;
@@ -192,7 +192,8 @@ Status apply_adoption(Txn& txn, const AdoptionEvent& event, const PublishInput& 
   WEFT_CHECK(add_content(txn, {event.version, event.published_ns}, local, input));
   WEFT_TRY(VersionRow version, need_row<VersionRow>(txn, Table::versions, key_of(event.version)));
   WEFT_CHECK(add_architecture(txn, version, input.content->architecture));
-  return erase_note(txn, kIncomplete, event.version);
+  WEFT_CHECK(enter(txn, event.version, VersionState::whole));
+  return {};
 }
 
 std::string_view note_name(VersionNote note) {
@@ -207,7 +208,7 @@ Status apply_note(Txn& txn, const NoteEvent& event) {
   if (!version || version->removed) return {};
   const std::string_view note = note_name(event.note);
   if (event.set && event.note == VersionNote::in_memory) WEFT_CHECK(put_note(txn, kMemoryUsed, 0));
-  return event.set ? put_note(txn, note, version->id) : erase_note(txn, note, version->id);
+  return event.set ? set_mark(txn, version->id, note) : erase_note(txn, note, version->id);
 }
 
 Status raise_counters(Txn& txn, const Counters& floors) {
@@ -268,9 +269,6 @@ Status apply_removal(Txn& txn, const RemovalEvent& event, const VersionContent* 
     return damaged(txn, fmt::format("the journal removes {}@{}, which is not there", event.model, event.number));
   WEFT_CHECK(remove_local(txn, version->id, content, given_back));
   WEFT_CHECK(remove_architecture(txn, *version));
-  WEFT_CHECK(erase_note(txn, kUnsaved, version->id));
-  for (const VersionNote note : {VersionNote::pinned, VersionNote::in_memory})
-    WEFT_CHECK(erase_note(txn, note_name(note), version->id));
   WEFT_CHECK(txn.erase(Table::revisions, revision_key(version->model, version->manifest, version->id)));
   version->removed = true;
   WEFT_TRY(version->died, tick(txn));

@@ -14,6 +14,7 @@
 #include "index/blobs.h"
 #include "index/gc_queue.h"
 #include "index/tables.h"
+#include "index/version_life.h"
 #include "weft/run_list.h"
 
 namespace weft {
@@ -109,7 +110,7 @@ Result<std::uint64_t> ContentTaking::begin(Txn& txn, VersionRow version) {
   ++counters.sequence;
   WEFT_CHECK(put_counters(txn, counters));
   WEFT_CHECK(put(txn, Table::versions, key_of(version.id), version));
-  WEFT_CHECK(note_taken(txn, version.id, 0));
+  WEFT_CHECK(enter(txn, version.id, VersionState::taking));
   PackId last = 0;
   for (const NewBlob& blob : brought_)
     if (blob.place.pack != std::exchange(last, blob.place.pack)) WEFT_CHECK(queue_pack(txn, last));
@@ -168,7 +169,7 @@ Status ContentTaking::give_back(Txn& txn, VersionId version, std::uint64_t from,
     WEFT_CHECK(give_back_view(txn, uses_.content().views[view], uses_.links(view)));
   WEFT_CHECK(bump_sequence(txn));
   if (from != 0) return note_taken(txn, version, from);
-  WEFT_CHECK(erase_note(txn, kTaking, version));
+  WEFT_CHECK(enter(txn, version, VersionState::absent));
   return txn.erase(Table::versions, key_of(version));
 }
 

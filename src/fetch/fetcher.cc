@@ -39,9 +39,9 @@ bool has_room(const PackToc& toc, std::span<const Extent> absent) {
 
 }  // namespace
 
-Fetcher::Fetcher(ClusterStore& store, const std::vector<std::shared_ptr<BlobSource>>& sources,
+Fetcher::Fetcher(Store& store, FetchedCache& cache, const std::vector<std::shared_ptr<BlobSource>>& sources,
                  const FetchOptions& options)
-    : store_(store), options_(options) {
+    : store_(store), cache_(cache), options_(options) {
   for (const auto& source : sources) {
     sources_.push_back(std::make_unique<Source>(source));
     sources_.back()->count.name = source->name();
@@ -186,7 +186,7 @@ Result<bool> Fetcher::begin_group(const Content& content, FileGroup group) {
   if (!several) return false;
   expect(content, absent);
   FetchPlan plan = plan_group(absent, kUnitMax);
-  WEFT_TRY(auto pack, store_.fetch_pack(plan.size()));
+  WEFT_TRY(auto pack, cache_.fetch_pack(plan.size()));
   WEFT_CHECK(add_transfer(content, {}, std::move(plan), std::move(pack)));
   return true;
 }
@@ -225,11 +225,11 @@ Result<std::unique_ptr<FetchPack>> Fetcher::pack_for(const File& file, std::span
     }
     const auto toc = read_toc_of(store_.directory(), pack.id());
     if (!toc.ok() || !has_room(*toc, absent)) break;
-    auto resumed = store_.resume_fetch(pack.id());
+    auto resumed = cache_.resume_fetch(pack.id());
     if (resumed.ok()) return resumed;
     break;
   }
-  return store_.fetch_pack(file.size);
+  return cache_.fetch_pack(file.size);
 }
 
 // Returns the units of a part that a range needs.

@@ -81,8 +81,9 @@ struct FetchStatus {
 class Fetcher final : public ColdReads, public LocalBytes {
  public:
   // `sources`: the cheapest first. A source that proves much faster than cheaper sources is asked before these. `store`
-  // outlives this.
-  Fetcher(ClusterStore& store, const std::vector<std::shared_ptr<BlobSource>>& sources, const FetchOptions& options);
+  // and `cache` outlive this.
+  Fetcher(Store& store, FetchedCache& cache, const std::vector<std::shared_ptr<BlobSource>>& sources,
+          const FetchOptions& options);
   ~Fetcher() override;  // takes no longer than `patience`
   Fetcher(const Fetcher&) = delete;
   Fetcher& operator=(const Fetcher&) = delete;
@@ -259,7 +260,8 @@ class Fetcher final : public ColdReads, public LocalBytes {
   void stay_within_cache();
   std::uint64_t coming_bytes();
 
-  ClusterStore& store_;
+  Store& store_;
+  FetchedCache& cache_;
   const FetchOptions options_;
   std::vector<std::unique_ptr<Source>> sources_;
   LruCache<Content> contents_{64U << 20U};

@@ -41,7 +41,7 @@ Result<std::vector<OpenPlace>> Fetcher::here(std::span<const ChunkRun> runs) {
 Result<std::vector<Digest>> Fetcher::digests(const ContentId& id) {
   for (const auto& source : sources_)
     if (const auto proof = source->source.known_proof(id)) return *proof;
-  return store_.chunks(id);
+  return cache_.chunks(id);
 }
 
 }  // namespace weft

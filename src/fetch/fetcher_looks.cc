@@ -103,7 +103,7 @@ Status Fetcher::fetch_manifest(const VersionRow& row) {
   for (const auto& source : sources_) source->source.unverified().expect(row, nullptr, {});
   WEFT_TRY(auto bytes, await_manifest(row));
   const Adoption adoption{row.model_name, row.number, std::move(bytes)};
-  WEFT_CHECK(store_.adopt(std::span(&adoption, 1)));
+  WEFT_CHECK(cache_.adopt(std::span(&adoption, 1)));
   const std::lock_guard lock(mutex_);
   ++manifests_;
   return {};

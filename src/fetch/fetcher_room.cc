@@ -31,7 +31,7 @@ std::uint64_t disk_bytes_of(int fd) {
 }  // namespace
 
 Result<Fetcher::CacheUse> Fetcher::cache_use() {
-  WEFT_TRY(const auto packs, store_.cached_packs());
+  WEFT_TRY(const auto packs, cache_.cached_packs());
   CacheUse use;
   std::set<PackId> listed;
   for (const CachedPack& pack : packs) {
@@ -118,7 +118,7 @@ Result<std::uint64_t> Fetcher::evict_for(std::uint64_t bytes) {
   const std::uint64_t others = bytes + spare + use.unlisted;
   EvictOptions bound;
   bound.disk_bytes_max = cache_max - std::min(cache_max, others);
-  WEFT_TRY(const EvictReport report, store_.evict(bound));
+  WEFT_TRY(const EvictReport report, cache_.evict(bound));
   return report.kept_bytes + use.unlisted;
 }
 

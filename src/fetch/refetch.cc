@@ -63,7 +63,7 @@ Status fetch(Store& store, Fetcher& fetcher, const ContentId& id, const Holder& 
 }
 
 // Copies a fetched blob, which is cache, to a pack that this node keeps.
-Status keep(ClusterStore& store, const ContentId& id, Progress& progress) {
+Status keep(Store& store, const ContentId& id, Progress& progress) {
   WEFT_TRY(const OpenPlace fetched, store.open_blob(id));
   WEFT_TRY(const auto repair, store.begin_repair());
   WEFT_CHECK(
@@ -73,14 +73,14 @@ Status keep(ClusterStore& store, const ContentId& id, Progress& progress) {
 
 }  // namespace
 
-Status refetch_blob(ClusterStore& store, Fetcher& fetcher, const ContentId& id, Progress& progress) {
+Status refetch_blob(Store& store, FetchedCache& cache, Fetcher& fetcher, const ContentId& id, Progress& progress) {
   WEFT_TRY(const Holder holder, holder_of(store, id));
   fetcher.let_go();
-  WEFT_TRY(const auto forgotten, store.forget_damaged(id));
+  WEFT_TRY(const auto forgotten, cache.forget_damaged(id));
   if (!forgotten) return {};
   Status fetched = fetch(store, fetcher, id, holder, progress);
   if (!fetched.ok()) {
-    WEFT_CHECK(store.put_back(id, forgotten->place));
+    WEFT_CHECK(cache.put_back(id, forgotten->place));
     return fetched;
   }
   return forgotten->cached ? Status{} : keep(store, id, progress);

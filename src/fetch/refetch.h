@@ -10,6 +10,6 @@ namespace weft {
 // Fetches the blob from peers or the origin, in the order of all fetches. If the damaged bytes were this node's own and
 // not cache, the new ones are too. Succeeds at once if the stored bytes are whole, or no version needs them. If no
 // source has the blob, the store stays unchanged, and the error is that of the fetch.
-Status refetch_blob(ClusterStore& store, Fetcher& fetcher, const ContentId& id, Progress& progress);
+Status refetch_blob(Store& store, FetchedCache& cache, Fetcher& fetcher, const ContentId& id, Progress& progress);
 
 }  // namespace weft

@@ -13,8 +13,8 @@ constexpr std::size_t kWaitingMax = 4096;
 
 }  // namespace
 
-void Repairs::begin(ClusterStore& store, Fetcher& fetcher) {
-  thread_ = std::thread([this, &store, &fetcher] { run(store, fetcher); });
+void Repairs::begin(Store& store, FetchedCache& cache, Fetcher& fetcher) {
+  thread_ = std::thread([this, &store, &cache, &fetcher] { run(store, cache, fetcher); });
 }
 
 void Repairs::end() {
@@ -35,7 +35,7 @@ void Repairs::add(const ContentId& id) {
   wake_.notify_all();
 }
 
-void Repairs::run(ClusterStore& store, Fetcher& fetcher) {
+void Repairs::run(Store& store, FetchedCache& cache, Fetcher& fetcher) {
   SilentProgress progress([this] {
     const std::lock_guard ending(mutex_);
     return ending_;
@@ -47,7 +47,7 @@ void Repairs::run(ClusterStore& store, Fetcher& fetcher) {
     const ContentId id = waiting_.front();
     waiting_.pop_front();
     lock.unlock();
-    const Status repaired = refetch_blob(store, fetcher, id, progress);
+    const Status repaired = refetch_blob(store, cache, fetcher, id, progress);
     if (repaired.ok())
       log_info("the {} bytes with digest {} are whole again", id.length, to_hex(id.root));
     else

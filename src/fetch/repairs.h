@@ -19,14 +19,14 @@ class Repairs {
   Repairs(const Repairs&) = delete;
   Repairs& operator=(const Repairs&) = delete;
 
-  // Both outlive end().
-  void begin(ClusterStore& store, Fetcher& fetcher);
+  // All outlive end().
+  void begin(Store& store, FetchedCache& cache, Fetcher& fetcher);
   void end();  // waits for the running repair, and drops the queued ones
   // Queues a repair. Allowed before begin() and after end(). Dropped if too many wait: a scrub will find the damage.
   void add(const ContentId& id);
 
  private:
-  void run(ClusterStore& store, Fetcher& fetcher);
+  void run(Store& store, FetchedCache& cache, Fetcher& fetcher);
 
   std::mutex mutex_;
   std::condition_variable wake_;

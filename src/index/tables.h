@@ -63,7 +63,8 @@ Result<std::optional<InodeRow>> find_inode(Txn& txn, Ino ino);
 Result<std::optional<VersionRow>> find_version(Txn& txn, ModelId model, std::uint64_t number);
 Result<std::optional<ModelRow>> find_model(Txn& txn, std::string_view name);
 
-// Notes about single versions, in the table `meta`. The key is the note's name and the version's id.
+// Notes about single versions, in the table `meta`. The key is the note's name and the version's id. version_life.h says
+// which of them stand together, and writes them.
 // kIncomplete: a live version without content: bare, or a rebuild could not read its manifest. It holds no blobs, so gc
 // must not run.
 inline constexpr std::string_view kIncomplete = "incomplete";

@@ -80,7 +80,7 @@ class HandOver {
       : store_(store), options_(options), calls_("origin " + options.origin, 1) {}
 
   Result<HandOverReport> run() {
-    WEFT_TRY(const std::string known, store_.origin());
+    WEFT_TRY(const std::string known, store_.ledger().origin());
     const std::string cluster = store_.cluster() ? store_.cluster()->cluster : "";
     WEFT_TRY(has_, calls_.call<std::shared_ptr<OriginHas>>(
                        [path = options_.origin, known, cluster]() -> Result<std::shared_ptr<OriginHas>> {
@@ -135,7 +135,7 @@ class HandOver {
       WEFT_TRY(given, is_at_origin(std::move(*blobs)));
     }
     if (given) {
-      WEFT_TRY(given, store_.make_evictable(pack));
+      WEFT_TRY(given, store_.cache().make_evictable(pack));
     }
     ++(given ? report_.packs : report_.kept_packs);
     (given ? report_.disk_bytes : report_.kept_disk_bytes) += allocated_bytes(*st);

@@ -33,9 +33,9 @@ constexpr auto kEndWait = std::chrono::milliseconds(2'000);
 
 // Shared with the thread, which may outlive the WriteBehind.
 struct WriteBehind::State final : public Progress {
-  State(ClusterStore& of, std::string path) : whole(of), store(of), origin_path(std::move(path)) {}
+  State(Store& of, OriginLedger& in, std::string path) : ledger(in), store(of), origin_path(std::move(path)) {}
 
-  ClusterStore& whole;  // use only inside store.use()
+  OriginLedger& ledger;  // use only inside store.use()
   LentStore store;
   const std::string origin_path;
   VersionId untried = 0;  // only the thread uses this: versions from here on have not been tried
@@ -93,8 +93,8 @@ struct WriteBehind::State final : public Progress {
   }
 
   Result<std::string> cluster() const {
-    return store.use([&](Store&) -> Result<std::string> {
-      if (whole.cluster()) return whole.cluster()->cluster;
+    return store.use([&](Store& lent) -> Result<std::string> {
+      if (lent.cluster()) return lent.cluster()->cluster;
       return Error{Errc::unreachable, "etcd has not answered yet: this node does not know its cluster"};
     });
   }
@@ -102,7 +102,7 @@ struct WriteBehind::State final : public Progress {
   // Opens the store's origin. A store without an origin adopts the one in the directory, or creates it there.
   Result<OriginDir> origin() {
     WEFT_TRY(const std::string cluster, this->cluster());
-    WEFT_TRY(const std::string known, store.use([&](Store&) { return whole.origin(); }));
+    WEFT_TRY(const std::string known, store.use([&](Store&) { return ledger.origin(); }));
     if (!known.empty()) return OriginDir::open_known(origin_path, known, cluster);
     WEFT_TRY(OriginDir dir, OriginDir::open(origin_path, cluster));
     return take(std::move(dir));
@@ -121,7 +121,7 @@ struct WriteBehind::State final : public Progress {
   }
 
   Result<OriginDir> take(OriginDir dir) {
-    WEFT_CHECK(store.use([&](Store&) { return whole.set_origin(dir.uuid()); }));
+    WEFT_CHECK(store.use([&](Store&) { return ledger.set_origin(dir.uuid()); }));
     log_info("origin {} is {} from now on", origin_path, printable(dir.uuid()));
     const std::lock_guard lock(mutex);
     told.reset();
@@ -169,7 +169,7 @@ struct WriteBehind::State final : public Progress {
       if (!origin.ok()) return origin.error();
       WEFT_CHECK(stage_version(store, *origin, row, *this, looked_for));
     }
-    return store.use([&](Store&) { return whole.saved(std::span(&version, 1)); });
+    return store.use([&](Store&) { return ledger.saved(std::span(&version, 1)); });
   }
 
   // Returns the next version to save: one that a caller waits for, else one not tried yet, else one that failed in an
@@ -250,7 +250,7 @@ struct WriteBehind::State final : public Progress {
     if (from == end || (end == 0 && !cluster().ok())) return {};
     WEFT_TRY(const OriginDir origin, this->origin());
     if (!from) {
-      WEFT_TRY(from, store.use([&](Store&) { return whole.told(origin.uuid()); }));
+      WEFT_TRY(from, store.use([&](Store&) { return ledger.told(origin.uuid()); }));
       set_told(*from, 0);
     }
     while (*from != end && !ending) {
@@ -261,12 +261,12 @@ struct WriteBehind::State final : public Progress {
   }
 
   Result<std::uint64_t> tell_some(const OriginDir& origin, std::uint64_t from) {
-    WEFT_TRY(const SaidBatch batch, store.use([&](Store&) { return whole.said(from); }));
+    WEFT_TRY(const SaidBatch batch, store.use([&](Store&) { return ledger.said(from); }));
     for (const Said& one : batch.said) {
       if (ending) return Error{Errc::cancelled, "the daemon ends"};
       WEFT_CHECK(origin.put_said(one, origin.cluster()));
     }
-    if (!batch.said.empty()) WEFT_CHECK(store.use([&](Store&) { return whole.set_told(origin.uuid(), batch.end); }));
+    if (!batch.said.empty()) WEFT_CHECK(store.use([&](Store&) { return ledger.set_told(origin.uuid(), batch.end); }));
     set_told(batch.end, batch.said.size());
     return batch.end;
   }
@@ -337,8 +337,8 @@ struct WriteBehind::State final : public Progress {
   }
 };
 
-WriteBehind::WriteBehind(ClusterStore& store, std::string origin_path)
-    : state_(std::make_shared<State>(store, std::move(origin_path))) {
+WriteBehind::WriteBehind(Store& store, OriginLedger& ledger, std::string origin_path)
+    : state_(std::make_shared<State>(store, ledger, std::move(origin_path))) {
   std::thread([state = state_] { run(state); }).detach();
 }
 

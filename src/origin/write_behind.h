@@ -27,8 +27,8 @@ struct WriteBehindStatus {
 // Any thread.
 class WriteBehind {
  public:
-  // `store` must outlive this object. If the directory is missing or does not answer, the thread retries.
-  WriteBehind(ClusterStore& store, std::string origin_path);
+  // `store` and `ledger` must outlive this object. If the directory is missing or does not answer, the thread retries.
+  WriteBehind(Store& store, OriginLedger& ledger, std::string origin_path);
   // Takes a few seconds at most. A thread that hangs in the origin's file system is abandoned, and cannot use the
   // store.
   ~WriteBehind();

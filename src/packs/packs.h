@@ -86,7 +86,7 @@ class Packs : public PackDir {
   Result<OpenPlace> open_blob(const ContentId& id);                           // looks the blob up and opens its pack
   Result<OpenPlace> open_place(const ContentId& id, const BlobPlace& place);  // as Store::open_place()
   using PackDir::chunks;
-  Result<std::vector<Digest>> chunks(const ContentId& id);  // as ClusterStore::chunks()
+  Result<std::vector<Digest>> chunks(const ContentId& id);  // as FetchedCache::chunks()
 
  private:
   Result<std::optional<BlobPlace>> find(const ContentId& id);

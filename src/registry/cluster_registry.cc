@@ -23,7 +23,7 @@ constexpr auto kLeaveMax = std::chrono::milliseconds(500);  // for requests in f
 constexpr auto kFirstTryMax = std::chrono::seconds(5);
 constexpr auto kMirrorMax = std::chrono::seconds(20);  // until a change committed in etcd is in the local store
 
-Status check_store(ClusterStore& store) {
+Status check_store(Store& store) {
   if (store.cluster()) return {};
   WEFT_TRY(std::unique_ptr<Snapshot> snapshot, store.snapshot());
   WEFT_TRY(const auto models, snapshot->models());
@@ -41,7 +41,7 @@ class ClusterRegistry final : public Registry {
         client_(options_.etcd),
         names_(client_, keys_, options_.etcd.answer_max),
         membership_(client_, keys_, options_.lease, [this](bool answers) { mirror_.hear(answers); }),
-        mirror_({store_, client_, keys_, names_, [this] { join(); }, [this] { changed(); }}) {}
+        mirror_({store_, store.mirror(), client_, keys_, names_, [this] { join(); }, [this] { changed(); }}) {}
   ~ClusterRegistry() override {
     client_.stop(kLeaveMax);
     membership_.end();
@@ -112,7 +112,7 @@ class ClusterRegistry final : public Registry {
   Result<PublishOutcome> outcome_of(const PublishDecision& decision, const PreparedPublish& prepared,
                                     const std::string& model);
 
-  ClusterStore& store_;
+  Store& store_;
   const ClusterOptions options_;
   const RegistryKeys keys_;
   etcd::Client client_;

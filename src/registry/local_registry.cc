@@ -20,10 +20,10 @@ class LocalRegistry final : public Registry {
     return store_.remove_version(model, number);
   }
   Status keep_version(std::string_view model, std::uint64_t number) override {
-    return store_.keep_version(model, number);
+    return store_.memory().keep_version(model, number);
   }
   Status lose_version(std::string_view model, std::uint64_t number, std::string_view why) override {
-    return store_.lose_version(model, number, why);
+    return store_.memory().lose_version(model, number, why);
   }
   Result<std::size_t> remove_versions(std::span<const VersionName> versions) override {
     return store_.remove_versions(versions);

@@ -155,7 +155,7 @@ Status Mirror::agree(etcd::Header& header) {
                  fmt::format("this store belongs to the cluster {}, and etcd has {}", of->cluster, meta.cluster)};
   }
   node_ = of ? of->node : parts_.store.info().uuid;
-  WEFT_CHECK(parts_.store.join({meta.cluster, node_}));
+  WEFT_CHECK(parts_.mirror.join({meta.cluster, node_}));
   joined_ = true;
   parts_.agreed();
   return {};
@@ -338,7 +338,7 @@ Status Mirror::apply(Batch& batch) {
 }
 
 Status Mirror::apply(std::span<const MirrorChange> changes, std::uint64_t revision) {
-  WEFT_TRY(MirrorOutcome outcome, parts_.store.mirror(changes, revision));
+  WEFT_TRY(MirrorOutcome outcome, parts_.mirror.apply(changes, revision));
   for (const std::string& problem : outcome.problems) refuse(Error{Errc::invalid, problem});
   {
     std::lock_guard lock(mutex_);

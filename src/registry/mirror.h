@@ -36,7 +36,8 @@ class Mirror {
   // The mirror's thread calls `agreed` after the store has joined the cluster, and at each reconnection. `changed` is
   // as in ClusterOptions. All parts must outlive the mirror.
   struct Parts {
-    ClusterStore& store;
+    Store& store;
+    RegistryMirror& mirror;
     etcd::Client& client;
     const RegistryKeys& keys;
     EtcdNames& names;

@@ -20,26 +20,29 @@
 
 namespace weft {
 
-StoreImpl::StoreImpl(SafePath path, StoreInfo info, const OpenOptions& options, CommitHooks hooks,
-                     std::unique_ptr<Env> env, Holds holds)
-    : path_(std::move(path)),
-      info_(std::move(info)),
-      options_(options),
-      hooks_(std::move(hooks)),
-      holds_(std::move(holds)),
-      env_(std::move(env)),
-      journal_(path_),
-      packs_(path_, *this),
-      manifests_(path_, PackedManifests{packs_, *env_}) {}
+namespace {
+
+// Rebuilds an index that is ahead of its journal. The registry then sends the changes after the rebuilt revision again.
+Status rebuild_shown(const SafePath& path, const OpenOptions& options) {
+  if (!options.decode) return {};
+  log_warning(
+      "{}: the machine stopped while changes were written, and the index is ahead of its journal; rebuilding it", path);
+  auto report = rebuild_store(path, options.decode, {false, options.patience, false}, no_progress());
+  if (!report.ok()) return std::move(report).error();
+  for (const std::string& problem : report->problems) log_warning("{}: {}", path, problem);
+  return {};
+}
+
+}  // namespace
 
 Result<std::unique_ptr<StoreImpl>> StoreImpl::open(const std::string& path, const OpenOptions& options,
                                                    CommitHooks hooks) {
-  Holds holds;
+  Fd writes;
   WEFT_TRY(const SafePath directory, open_store_directory(path));
   if (options.write) {
-    WEFT_TRY(holds.writes, lock_against_daemon(directory));
+    WEFT_TRY(writes, lock_against_daemon(directory));
   }
-  WEFT_TRY(std::unique_ptr<StoreImpl> store, open_held(directory, options, std::move(hooks), std::move(holds)));
+  WEFT_TRY(std::unique_ptr<StoreImpl> store, open_held(directory, options, std::move(hooks), std::move(writes)));
   if (options.write && store->cluster())
     return Error{Errc::read_only, fmt::format("{}: it belongs to cluster {}: only its daemon, weftd, writes to it",
                                               path, printable(store->cluster()->cluster))};
@@ -51,13 +54,12 @@ Result<std::unique_ptr<StoreImpl>> StoreImpl::open_as_daemon(const std::string& 
   OpenOptions writing = options;
   writing.write = true;
   const auto open = [&]() -> Result<std::unique_ptr<StoreImpl>> {
-    Holds holds;
     WEFT_TRY(const SafePath directory, open_store_directory(path));
-    WEFT_TRY(holds.writes, lock_as_daemon(directory, options.patience));
-    return open_held(directory, writing, hooks, std::move(holds));
+    WEFT_TRY(Fd writes, lock_as_daemon(directory, options.patience));
+    return open_held(directory, writing, hooks, std::move(writes));
   };
   WEFT_TRY(std::unique_ptr<StoreImpl> store, open());
-  auto whole = store->settle_shown();
+  auto whole = store->parts_.index.settle_shown();
   if (!whole.ok() && whole.error().code != Errc::corrupt) return std::move(whole).error();
   if (!whole.ok() || *whole) return store;  // uses of a damaged index report it
   const SafePath directory = store->directory();
@@ -67,54 +69,18 @@ Result<std::unique_ptr<StoreImpl>> StoreImpl::open_as_daemon(const std::string& 
 }
 
 Result<std::unique_ptr<StoreImpl>> StoreImpl::open_held(const SafePath& path, const OpenOptions& options,
-                                                        CommitHooks hooks, Holds holds) {
+                                                        CommitHooks hooks, Fd writes) {
   WEFT_TRY(StoreIdentity identity, read_identity(path));
   if (options.write) {  // a killed maker may have left only one of the two files
     WEFT_TRY(const std::vector<std::string> mended, mend_identity(path, identity));
     for (const std::string& file : mended) log_warning("{}: it was damaged or gone, and is written again", file);
   }
   WEFT_TRY(std::optional<ClusterIdentity> cluster, read_cluster(path));
-  EnvOptions env_options;
-  env_options.write = options.write;
-  env_options.map_bytes = options.map_bytes;
-  env_options.reader_wait_ms = options.reader_wait_ms;
-  env_options.patience = options.patience;
-  auto env = Env::open(path / "index", env_options);
-  if (!env.ok()) WEFT_CHECK(check_is_store(path));  // another process may just have removed the store
-  if (!env.ok()) return std::move(env).error();
-  std::unique_ptr<StoreImpl> store(new StoreImpl(path, std::move(identity.info), options, std::move(hooks),
-                                                 std::move(env).value(), std::move(holds)));
-  WEFT_TRY(store->open_versions_, OpenVersions::open(path / "index", options.open_versions));
-  store->cluster_ = std::move(cluster);
-  store->clustered_ = store->cluster_.has_value();
-  return store;
-}
-
-Result<std::unique_ptr<StoreImpl>> StoreImpl::open_unfinished(const SafePath& path, const OpenOptions& options) {
-  EnvOptions env_options;
-  env_options.write = true;
-  env_options.map_bytes = options.map_bytes;
-  env_options.patience = options.patience;
-  WEFT_TRY(std::unique_ptr<Env> env, Env::open(path / "index", env_options));
-  const StoreInfo info{kStoreFormat, "", 0};
-  std::unique_ptr<StoreImpl> store(new StoreImpl(path, info, options, {}, std::move(env), {}));
-  WEFT_TRY(store->open_versions_, OpenVersions::open(path / "index", -1));
-  return store;
-}
-
-// Locks the version before it reads the row: gc locks, too, before it erases the local row of a removed version.
-Result<VersionHold> StoreImpl::hold_version(VersionId version) {
-  const auto gone = [&] { return Error{Errc::not_found, fmt::format("version of id {}: it was removed", version)}; };
-  auto held = open_versions_->hold(version);
-  if (!held.ok() && held.error().code == Errc::busy) return gone();
-  if (!held.ok() || open_versions_->is_sure(version)) return held;
-  WEFT_TRY(Txn txn, env_->read());
-  WEFT_TRY(const std::optional<VersionRow> row, find_row<VersionRow>(txn, Table::versions, key_of(version)));
-  if (!row) return Error{Errc::not_found, fmt::format("no version of id {}", version)};
-  WEFT_TRY(const std::optional<Bytes> local, txn.get(Table::locals, key_of(version)));
-  if (row->removed && !local) return gone();
-  open_versions_->make_sure(version);
-  return held;
+  auto parts = StoreParts::open(path, options, std::move(hooks), std::move(cluster));
+  if (!parts.ok()) WEFT_CHECK(check_is_store(path));  // another process may just have removed the store
+  if (!parts.ok()) return std::move(parts).error();
+  return std::unique_ptr<StoreImpl>(
+      new StoreImpl(std::move(identity.info), std::move(parts).value(), std::move(writes)));
 }
 
 Status StoreImpl::look(VersionId version) {
@@ -123,17 +89,17 @@ Status StoreImpl::look(VersionId version) {
     WEFT_TRY(bool bare, now->is_bare(version));
     if (!bare) return {};
   }
-  if (options_.look) return options_.look(version);
+  if (parts_.options.look) return parts_.options.look(version);
   return Error{Errc::absent, "its manifest is not on this node"};
 }
 
 Result<bool> StoreImpl::remove_unused() {
-  WEFT_TRY(const bool alone, env_->lock_alone());
+  WEFT_TRY(const bool alone, parts_.index.env().lock_alone());
   if (!alone) return false;
-  WEFT_TRY(std::uint64_t journal, journal_.size());
-  WEFT_TRY(std::optional<Counters> mark, journal_.mark());
+  WEFT_TRY(std::uint64_t journal, parts_.index.journal().size());
+  WEFT_TRY(std::optional<Counters> mark, parts_.index.journal().mark());
   if (journal != 0 || !mark || mark->journal_end != 0) return false;
-  WEFT_CHECK(remove_store(path_));
+  WEFT_CHECK(remove_store(parts_.path));
   return true;
 }
 

@@ -87,7 +87,7 @@ TEST_CASE("cluster: a model that was published here before is published without 
 
 // Returns the names of the records that this node would write to an origin.
 std::set<std::string> told_by(RegistryNode& node) {
-  auto batch = static_cast<ClusterStore&>(node.store()).said(0);
+  auto batch = static_cast<ClusterStore&>(node.store()).ledger().said(0);
   if (!batch.ok()) FAIL(batch.error().message);
   std::set<std::string> names;
   for (const Said& said : batch->said) {

@@ -271,12 +271,6 @@ Result<std::unique_ptr<FetchPack>> BlobStore::resume_fetch(PackId pack) {
   WEFT_TRY(const auto facts, stat_file(pack_path(pack)));
   return fill(pack, static_cast<std::uint64_t>(facts.st_size));
 }
-Status BlobStore::join(const ClusterIdentity&) {
-  return no_versions();
-}
-Result<MirrorOutcome> BlobStore::mirror(std::span<const MirrorChange>, std::uint64_t) {
-  return no_versions();
-}
 Result<std::vector<CachedPack>> BlobStore::cached_packs() {
   return no_versions();
 }
@@ -290,21 +284,6 @@ Result<bool> BlobStore::make_evictable(PackId) {
   return no_versions();
 }
 Status BlobStore::pin(std::string_view, std::uint64_t, bool) {
-  return no_versions();
-}
-Result<MemoryState> BlobStore::settle_version(VersionId, const FlushPace&) {
-  return no_versions();
-}
-Result<std::uint64_t> BlobStore::unsynced_bytes(VersionId) {
-  return no_versions();
-}
-Status BlobStore::keep_version(std::string_view, std::uint64_t) {
-  return no_versions();
-}
-Status BlobStore::lose_version(std::string_view, std::uint64_t, std::string_view) {
-  return no_versions();
-}
-Status BlobStore::saved(std::span<const VersionId>) {
   return no_versions();
 }
 Result<CommitBatch> BlobStore::commits(std::uint64_t) {
@@ -337,7 +316,7 @@ Result<ScrubReport> BlobStore::scrub(const ScrubOptions&, Progress&) {
   return no_versions();
 }
 
-Result<std::optional<ClusterStore::ForgottenPlace>> BlobStore::forget_damaged(const ContentId&) {
+Result<std::optional<ForgottenPlace>> BlobStore::forget_damaged(const ContentId&) {
   return no_versions();
 }
 

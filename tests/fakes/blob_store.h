@@ -18,7 +18,7 @@
 
 namespace weft::testing {
 
-class BlobStore final : public ClusterStore {
+class BlobStore final : public Store, public FetchedCache {
  public:
   // Makes a pack of these bytes.
   PackId add_pack(std::string_view bytes);
@@ -66,8 +66,6 @@ class BlobStore final : public ClusterStore {
   Result<std::unique_ptr<BlobRepair>> begin_repair() override;
   Result<ScrubReport> scrub(const ScrubOptions& options, Progress& progress) override;
 
-  Status join(const ClusterIdentity& identity) override;
-  Result<MirrorOutcome> mirror(std::span<const MirrorChange> changes, std::uint64_t revision) override;
   Status adopt(std::span<const Adoption> versions) override;
   Result<std::unique_ptr<FetchPack>> fetch_pack(std::uint64_t size) override;
   Result<std::unique_ptr<FetchPack>> resume_fetch(PackId pack) override;
@@ -78,16 +76,6 @@ class BlobStore final : public ClusterStore {
   Status pin(std::string_view model, std::uint64_t number, bool pinned) override;
   Result<std::optional<ForgottenPlace>> forget_damaged(const ContentId& id) override;
   Status put_back(const ContentId& id, const BlobPlace& place) override;
-  Result<MemoryState> settle_version(VersionId version, const FlushPace& pace) override;
-  Result<std::uint64_t> unsynced_bytes(VersionId version) override;
-  Status keep_version(std::string_view model, std::uint64_t number) override;
-  Status lose_version(std::string_view model, std::uint64_t number, std::string_view why) override;
-  Status saved(std::span<const VersionId> versions) override;
-  Result<std::string> origin() override { return std::string(); }
-  Status set_origin(const std::string& /*uuid*/) override { return {}; }
-  Result<SaidBatch> said(std::uint64_t from) override { return SaidBatch{{}, from}; }
-  Result<std::uint64_t> told(std::string_view /*origin*/) override { return std::uint64_t{0}; }
-  Status set_told(std::string_view /*origin*/, std::uint64_t /*end*/) override { return {}; }
 
  private:
   class Filling;

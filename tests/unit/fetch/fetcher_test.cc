@@ -294,7 +294,7 @@ std::pair<std::uint64_t, std::uint64_t> given_by(std::chrono::milliseconds cheap
   Away away(std::vector<std::size_t>(60, kDigestChunk));
   FetchOptions one_by_one;
   one_by_one.threads = 1;
-  Fetcher fetcher(away.store,
+  Fetcher fetcher(away.store, away.store,
                   {std::make_shared<SlowSource>(away.twin, cheap), std::make_shared<SlowSource>(away.twin, other)},
                   one_by_one);
   for (std::uint64_t at = 0; at < away.file.size; at += kDigestChunk)
@@ -327,7 +327,7 @@ FetchOptions quick() {
 
 TEST_CASE("fetched bytes equal the source's, at any range") {
   Away away({100, 5 * kDigestChunk + 17, 70'000, 3, kDigestChunk});
-  Fetcher fetcher(away.store, {away.twin}, {});
+  Fetcher fetcher(away.store, away.store, {away.twin}, {});
   for (const Range range : {Range{0, 1}, Range{90, 100}, Range{3 * kDigestChunk, 2 * kDigestChunk}, Range{99, 1},
                             Range{0, away.file.size}}) {
     const auto pieces = away.bring(fetcher, range);
@@ -339,7 +339,7 @@ TEST_CASE("fetched bytes equal the source's, at any range") {
 
 TEST_CASE("a range moves its own chunks alone, and each once") {
   Away away({20 * kDigestChunk});
-  Fetcher fetcher(away.store, {away.twin}, {});
+  Fetcher fetcher(away.store, away.store, {away.twin}, {});
   REQUIRE(away.bring(fetcher, {9 * kDigestChunk, 10}).ok());
   CHECK(away.twin->bytes_read() <= 4 * kDigestChunk);
   REQUIRE(away.bring(fetcher, {0, away.file.size}).ok());
@@ -353,7 +353,7 @@ TEST_CASE("chunks equal to the base are copied locally, without a request to a s
   std::atomic<int> damaged = 0;
   FetchOptions options;
   options.damaged = [&](const ContentId&) { ++damaged; };
-  Fetcher fetcher(away.store, {away.twin}, options);
+  Fetcher fetcher(away.store, away.store, {away.twin}, options);
   const Range all{0, away.file.size};
   REQUIRE(away.bring(fetcher, all).ok());
   REQUIRE(fetcher.settle(away.version).ok());
@@ -388,7 +388,7 @@ TEST_CASE("chunks equal to the base are copied locally, without a request to a s
 TEST_CASE("one chunk of each blob is fetched before its common chunks with the base are known") {
   constexpr std::uint64_t kBlobs = 6, kChunks = 9, kSame = 7;
   Away away(std::vector<std::size_t>(kBlobs, kChunks * kDigestChunk));
-  Fetcher fetcher(away.store, {away.twin}, {});
+  Fetcher fetcher(away.store, away.store, {away.twin}, {});
   const Range all{0, away.file.size};
   REQUIRE(away.bring(fetcher, all).ok());
   REQUIRE(fetcher.settle(away.version).ok());
@@ -405,7 +405,7 @@ TEST_CASE("one chunk of each blob is fetched before its common chunks with the b
 
 TEST_CASE("a base that is still being fetched is not used") {
   Away away({20 * kDigestChunk});
-  Fetcher fetcher(away.store, {away.twin}, {});
+  Fetcher fetcher(away.store, away.store, {away.twin}, {});
   REQUIRE(away.bring(fetcher, {0, 12 * kDigestChunk}).ok());
   away.change({15 * kDigestChunk});
   const Range all{0, away.file.size};
@@ -421,13 +421,13 @@ TEST_CASE("bytes that the publisher of a new version lacks are waited for, and t
   away.twin->lose(id);
   const Range all{0, away.file.size};
   {
-    Fetcher fetcher(away.store, {away.twin}, {});
+    Fetcher fetcher(away.store, away.store, {away.twin}, {});
     const auto old = away.bring(fetcher, all);
     REQUIRE(!old.ok());
     CHECK(old.error().code == Errc::not_found);
   }
   away.publish(now_ns());
-  Fetcher fetcher(away.store, {away.twin}, {});
+  Fetcher fetcher(away.store, away.store, {away.twin}, {});
   auto reading = std::async(std::launch::async, [&] { return away.bring(fetcher, all); });
   std::this_thread::sleep_for(50ms);
   const auto bytes = as_bytes(away.bytes);
@@ -453,7 +453,7 @@ TEST_CASE("a source that fails does not hide that the publisher of a new version
     std::ranges::reverse(sources);
     number = 1;
   }
-  Fetcher fetcher(away.store, sources, {});
+  Fetcher fetcher(away.store, away.store, sources, {});
   const Range all{0, away.file.size};
   auto reading = std::async(std::launch::async, [&] { return away.bring(fetcher, all); });
   while (broken->asked < 3) std::this_thread::sleep_for(1ms);
@@ -474,7 +474,7 @@ TEST_CASE("bytes of a new version that never come are one failure") {
   away.publish(now_ns());
   FetchOptions options;
   options.patience = 1s;  // much longer than the pause between two attempts
-  Fetcher fetcher(away.store, {away.twin}, options);
+  Fetcher fetcher(away.store, away.store, {away.twin}, options);
   const auto none = away.bring(fetcher, {0, away.file.size});
   REQUIRE(!none.ok());
   CHECK(none.error().code == Errc::not_found);
@@ -485,7 +485,7 @@ TEST_CASE("bytes of a new version that never come are one failure") {
 
 TEST_CASE("many readers of one missing range cause one transfer") {
   Away away({9 * kDigestChunk + 5});
-  Fetcher fetcher(away.store, {away.twin}, {});
+  Fetcher fetcher(away.store, away.store, {away.twin}, {});
   std::vector<std::thread> readers;
   for (int i = 0; i < 8; ++i)
     readers.emplace_back([&] {
@@ -503,7 +503,7 @@ TEST_CASE("local bytes count as local; prefetched bytes count once, under their 
   Away away({4 * kDigestChunk, 1'000});
   const Range all{0, away.file.size};
   {
-    Fetcher fetcher(away.store, {away.twin}, {});
+    Fetcher fetcher(away.store, away.store, {away.twin}, {});
     REQUIRE(away.bring(fetcher, {0, kDigestChunk}, away.file.size - kDigestChunk).ok());
     while (fetcher.status().sources.at(0).bytes < away.file.size) std::this_thread::sleep_for(1ms);
     REQUIRE(away.bring(fetcher, {kDigestChunk, away.file.size - kDigestChunk}).ok());
@@ -512,7 +512,7 @@ TEST_CASE("local bytes count as local; prefetched bytes count once, under their 
     CHECK(fetcher.status().local.bytes == 500);
     REQUIRE(fetcher.settle(away.version).ok());
   }
-  Fetcher later(away.store, {}, {});
+  Fetcher later(away.store, away.store, {}, {});
   REQUIRE(away.bring(later, all).ok());
   CHECK(later.status().local.bytes == away.file.size);
   CHECK(later.status().local.reads == 1);
@@ -521,7 +521,7 @@ TEST_CASE("local bytes count as local; prefetched bytes count once, under their 
 TEST_CASE("fetched bytes are added to the store in a pack that is laid out as the file") {
   Away away({3 * kDigestChunk, 500});
   {
-    Fetcher fetcher(away.store, {away.twin}, {});
+    Fetcher fetcher(away.store, away.store, {away.twin}, {});
     REQUIRE(away.bring(fetcher, {0, away.file.size}).ok());
     REQUIRE(fetcher.settle(away.version).ok());
     CHECK(away.store.adds() == 1);
@@ -531,14 +531,14 @@ TEST_CASE("fetched bytes are added to the store in a pack that is laid out as th
   REQUIRE((first.ok() && second.ok()));
   CHECK(first->pack->id() == second->pack->id());
   CHECK(second->offset == away.file.extents[1].offset);
-  Fetcher later(away.store, {}, {});
+  Fetcher later(away.store, away.store, {}, {});
   const Range all{0, away.file.size};
   CHECK(away.text(away.bring(later, all).value(), all) == away.bytes);
 }
 
 TEST_CASE("let_go() closes idle transfers and keeps their complete blobs in the store") {
   Away away({3 * kDigestChunk, 5 * kDigestChunk});
-  Fetcher fetcher(away.store, {away.twin}, {});
+  Fetcher fetcher(away.store, away.store, {away.twin}, {});
   REQUIRE(away.bring(fetcher, {0, 4 * kDigestChunk}).ok());
   fetcher.let_go();
   CHECK(away.store.adds() == 1);
@@ -551,7 +551,7 @@ TEST_CASE("let_go() closes idle transfers and keeps their complete blobs in the 
 TEST_CASE("a pack whose bytes have come is let go at once, whatever waits in line for them") {
   for (int round = 0; round < 20; ++round) {
     Away away(std::vector<std::size_t>(400, 2'000));  // many units per request
-    Fetcher fetcher(away.store, {away.twin}, {});
+    Fetcher fetcher(away.store, away.store, {away.twin}, {});
     REQUIRE(away.bring(fetcher, {0, away.file.size}).ok());
     fetcher.let_go();
     CHECK(fetcher.status().transfers == 0);
@@ -562,7 +562,7 @@ TEST_CASE("a pack whose bytes have come is let go at once, whatever waits in lin
 TEST_CASE("a complete pack is closed while its chunks are still being announced") {
   Away away({3 * kDigestChunk});
   const auto telling = std::make_shared<TellsSlowly>(away.twin);
-  Fetcher fetcher(away.store, {telling}, {});
+  Fetcher fetcher(away.store, away.store, {telling}, {});
   REQUIRE(away.bring(fetcher, {0, away.file.size}).ok());
   fetcher.let_go();
   CHECK(away.store.filled == 0);
@@ -571,7 +571,7 @@ TEST_CASE("a complete pack is closed while its chunks are still being announced"
 
 TEST_CASE("a whole file comes whose end is here already") {
   Away away({3 * kDigestChunk, 1'000});
-  Fetcher fetcher(away.store, {away.twin}, quick());
+  Fetcher fetcher(away.store, away.store, {away.twin}, quick());
   REQUIRE(away.bring(fetcher, {3 * kDigestChunk, 1'000}).ok());
   REQUIRE(fetcher.settle(away.version).ok());
   ColdRange what{away.version, 0, {0, away.file.size}};
@@ -591,7 +591,7 @@ TEST_CASE("a blob that is twice in a file moves once") {
     twice.append({view.begin(), view.end()});
   }
   twice.publish();
-  Fetcher fetcher(twice.store, {twice.twin}, {});
+  Fetcher fetcher(twice.store, twice.store, {twice.twin}, {});
   const Range all{0, twice.file.size};
   CHECK(twice.text(twice.bring(fetcher, all).value(), all) == twice.bytes);
   CHECK(twice.twin->bytes_read() == away.file.size);
@@ -606,10 +606,10 @@ TEST_CASE("bytes that do not verify are not served, and the next source is asked
   }
   const Range all{0, away.file.size};
   {
-    Fetcher fetcher(away.store, {bad}, quick());
+    Fetcher fetcher(away.store, away.store, {bad}, quick());
     CHECK(!away.bring(fetcher, all).ok());
   }
-  Fetcher fetcher(away.store, {bad, away.twin}, {});
+  Fetcher fetcher(away.store, away.store, {bad, away.twin}, {});
   CHECK(away.text(away.bring(fetcher, all).value(), all) == away.bytes);
   CHECK(fetcher.status().sources.at(0).bytes == 0);
   CHECK(fetcher.status().sources.at(0).failures > 0);
@@ -621,7 +621,7 @@ TEST_CASE("only verified chunks are announced and served") {
   const std::vector<ChunkRun> runs{{large, 0, 1}, {large, 1, 1}, {away.file.extents[1].id, 0, 1}};
   away.twin->change(large, [](auto& stored) { stored.bytes[kDigestChunk] ^= std::byte{1}; });
   {
-    Fetcher fetcher(away.store, {away.twin}, quick());
+    Fetcher fetcher(away.store, away.store, {away.twin}, quick());
     CHECK(!away.bring(fetcher, {0, away.file.size}).ok());
     CHECK(away.bring(fetcher, {0, 10}).ok());
     CHECK(away.bring(fetcher, {2 * kDigestChunk, 10}).ok());
@@ -642,7 +642,7 @@ TEST_CASE("if the first source is silent, the next one is used in bounded time")
   }
   const Range all{0, away.file.size};
   const auto begin = Deadline::clock::now();
-  Fetcher fetcher(away.store, {silent, away.twin}, quick());
+  Fetcher fetcher(away.store, away.store, {silent, away.twin}, quick());
   const auto pieces = away.bring(fetcher, all);
   REQUIRE_MESSAGE(pieces.ok(), (pieces.ok() ? "" : pieces.error().message));
   CHECK(Deadline::clock::now() - begin < 10 * quick().patience);
@@ -655,7 +655,7 @@ TEST_CASE("if the first source is silent, the next one is used in bounded time")
 TEST_CASE("contended chunks are fetched in small requests, and refused ones are retried later") {
   Away away({6 * kDigestChunk, 2 * kDigestChunk});
   const auto contended = std::make_shared<ContendedSource>(away.twin);
-  Fetcher fetcher(away.store, {contended}, {});
+  Fetcher fetcher(away.store, away.store, {contended}, {});
   const Range all{0, away.file.size};
   const auto pieces = fetcher.bring({away.version, 0, all, 0, true});
   REQUIRE_MESSAGE(pieces.ok(), (pieces.ok() ? "" : pieces.error().message));
@@ -734,7 +734,7 @@ TEST_CASE("a much faster source is preferred to a cheaper one") {
 
 TEST_CASE("a source that hangs costs a bounded wait, and is asked again when it is back") {
   Away away({kDigestChunk, 300});
-  Fetcher fetcher(away.store, {away.twin}, quick());
+  Fetcher fetcher(away.store, away.store, {away.twin}, quick());
   REQUIRE(fetcher.look(away.version).ok());
   away.twin->change(away.file.extents[0].id, [](auto& stored) { stored.hangs = true; });
   const auto stuck = away.bring(fetcher, {0, 10});
@@ -751,7 +751,7 @@ TEST_CASE("a part whose source is silent is waited for while other parts of the 
   Away away(std::vector<std::size_t>(800, 1000));
   const Extent& hangs = away.file.extents[0];
   away.twin->change(hangs.id, [](auto& stored) { stored.hangs = true; });
-  Fetcher fetcher(away.store, {away.twin}, quick());
+  Fetcher fetcher(away.store, away.store, {away.twin}, quick());
   auto reader = std::async(std::launch::async, [&] { return away.bring(fetcher, {0, 10}); });
   const auto until = Deadline::clock::now() + 4 * quick().patience;
   for (std::size_t i = 1; i < 800 && Deadline::clock::now() < until; ++i) {
@@ -773,7 +773,7 @@ TEST_CASE("a unit that timed out for one reader gets the full patience for the n
   const auto busy = std::make_shared<BusySource>(same.twin, late);
   FetchOptions options;
   options.patience = 600ms;
-  Fetcher fetcher(away.store, {away.twin, busy}, options);
+  Fetcher fetcher(away.store, away.store, {away.twin, busy}, options);
   auto first = std::async(std::launch::async, [&] { return away.bring(fetcher, {0, 10}); });
   std::this_thread::sleep_for(100ms);
   CHECK(away.bring(fetcher, {1000, 10}).ok());
@@ -787,7 +787,7 @@ TEST_CASE("a unit that timed out for one reader gets the full patience for the n
 
 TEST_CASE("without anybody to ask a read says so at once") {
   Away away({1000});
-  Fetcher fetcher(away.store, {}, {});
+  Fetcher fetcher(away.store, away.store, {}, {});
   const auto none = away.bring(fetcher, {0, 10});
   REQUIRE(!none.ok());
   CHECK(none.error().code == Errc::unreachable);
@@ -800,7 +800,7 @@ TEST_CASE("a look that failed fails again at once, until it is worth another") {
   FetchOptions options = quick();
   options.refused = 1h;
   options.is_there = [&there](const std::string&) { return there.load(); };
-  Fetcher fetcher(away.store, {away.twin}, options);
+  Fetcher fetcher(away.store, away.store, {away.twin}, options);
   const auto asked = [&] { return fetcher.status().sources.at(0).reads; };
   const auto failures = [&] { return fetcher.status().sources.at(0).failures; };
   CHECK(fetcher.look(away.version).error().code == Errc::absent);
@@ -824,7 +824,7 @@ TEST_CASE("a failed look is retried after a pause") {
   const auto manifest = away.twin->lose_manifest();
   FetchOptions options = quick();
   options.patience = options.refused = 1ms;
-  Fetcher fetcher(away.store, {away.twin}, options);
+  Fetcher fetcher(away.store, away.store, {away.twin}, options);
   CHECK(!fetcher.look(away.version).ok());
   away.twin->put_manifest(manifest.first, manifest.second);
   while (!fetcher.look(away.version).ok()) std::this_thread::sleep_for(1ms);
@@ -833,7 +833,7 @@ TEST_CASE("a failed look is retried after a pause") {
 
 TEST_CASE("ranges beyond a file and files beyond a version are refused") {
   Away away({1000});
-  Fetcher fetcher(away.store, {away.twin}, {});
+  Fetcher fetcher(away.store, away.store, {away.twin}, {});
   CHECK(away.bring(fetcher, {999, 2}).error().code == Errc::invalid);
   CHECK(away.bring(fetcher, {UINT64_MAX, 2}).error().code == Errc::invalid);
   CHECK(fetcher.bring({away.version, 1, {0, 1}, 0}).error().code == Errc::invalid);
@@ -843,7 +843,7 @@ TEST_CASE("ranges beyond a file and files beyond a version are refused") {
 TEST_CASE("bytes that the store cannot keep are read all the same") {
   Away away({kDigestChunk});
   away.store.no_room = Error{Errc::no_space, "full"};
-  Fetcher fetcher(away.store, {away.twin}, {});
+  Fetcher fetcher(away.store, away.store, {away.twin}, {});
   const Range all{0, away.file.size};
   CHECK(away.text(away.bring(fetcher, all).value(), all) == away.bytes);
   CHECK(fetcher.settle(away.version).error().code == Errc::no_space);
@@ -861,7 +861,7 @@ TEST_CASE("many small files share packs and requests, in whatever order they are
   SUBCASE("shuffled") {
     std::ranges::shuffle(order, std::mt19937_64(test_seed()));
   }
-  Fetcher fetcher(away.store, {away.twin}, {});
+  Fetcher fetcher(away.store, away.store, {away.twin}, {});
   const std::size_t before = open_descriptors();
   std::size_t most = 0;
   for (const std::uint32_t file : order) {
@@ -871,13 +871,13 @@ TEST_CASE("many small files share packs and requests, in whatever order they are
   CHECK(most < 40);
   CHECK(away.twin->reads() < kFiles / 10);
   REQUIRE(fetcher.settle(away.version).ok());
-  Fetcher later(away.store, {}, {});
+  Fetcher later(away.store, away.store, {}, {});
   for (std::uint32_t file = 0; file < kFiles; file += 100) CHECK(away.text(later, file) == away.texts[file]);
 }
 
 TEST_CASE("a reader of one small file moves its bytes alone") {
   AwayTree away(500, 2'000);
-  Fetcher fetcher(away.store, {away.twin}, {});
+  Fetcher fetcher(away.store, away.store, {away.twin}, {});
   CHECK(away.text(fetcher, 77) == away.texts[77]);
   CHECK(away.text(fetcher, 77) == away.texts[77]);
   fetcher.let_go();
@@ -892,7 +892,7 @@ TEST_CASE("a small file whose bytes are nowhere keeps no other file from its rea
     lost.push_back(file);
     away.lose(file);
   }
-  Fetcher fetcher(away.store, {away.twin}, {});
+  Fetcher fetcher(away.store, away.store, {away.twin}, {});
   std::vector<std::thread> readers;
   for (std::uint32_t reader = 0; reader < 4; ++reader)
     readers.emplace_back([&, reader] {
@@ -910,7 +910,7 @@ TEST_CASE("a small file whose bytes are nowhere keeps no other file from its rea
 TEST_CASE("files that are too large to share packs keep the number of open transfers within its bound") {
   constexpr std::size_t kFiles = 3 * kOpenTransfersMax;
   AwayTree away(kFiles, kGroupedFileMax);
-  Fetcher fetcher(away.store, {away.twin}, {});
+  Fetcher fetcher(away.store, away.store, {away.twin}, {});
   for (std::uint32_t file = 0; file < kFiles; ++file) {
     CHECK(away.text(fetcher, file) == away.texts[file]);
     CHECK(fetcher.status().transfers <= kOpenTransfersMax);
@@ -923,7 +923,7 @@ TEST_CASE("blocks of zeros are holes of the pack") {
   std::ranges::copy(random_bytes(50'000, 1), blob.begin() + 20 * kDigestChunk + 77);
   away.append(blob);
   away.publish();
-  Fetcher fetcher(away.store, {away.twin}, {});
+  Fetcher fetcher(away.store, away.store, {away.twin}, {});
   const Range all{0, away.file.size};
   const auto pieces = away.bring(fetcher, all);
   REQUIRE_MESSAGE(pieces.ok(), (pieces.ok() ? "" : pieces.error().message));
@@ -941,7 +941,7 @@ TEST_CASE("random ranges of a random file, by several threads, are its bytes") {
   std::vector<std::size_t> sizes;
   for (int i = 0; i < 30; ++i) sizes.push_back(1 + random() % (random() % 5 == 0 ? 3 * kDigestChunk : 9000));
   Away away(sizes);
-  Fetcher fetcher(away.store, {away.twin}, {});
+  Fetcher fetcher(away.store, away.store, {away.twin}, {});
   std::vector<std::thread> readers;
   std::atomic<int> wrong{0};
   for (int reader = 0; reader < 4; ++reader)

@@ -55,7 +55,7 @@ struct Told {
     must(Store::create(dir / "store", {}));
     must(make_directory(origin));
     open();
-    must(store->join({std::string(kCluster), std::string(kHere)}));
+    must(store->mirror().join({std::string(kCluster), std::string(kHere)}));
   }
   void open() {
     store.reset();
@@ -64,17 +64,17 @@ struct Told {
     store = must(ClusterStore::open(dir / "store", options));
   }
   void hear(const std::vector<MirrorChange>& changes, std::uint64_t revision) const {
-    CHECK(must(store->mirror(changes, revision)).problems.empty());
+    CHECK(must(store->mirror().apply(changes, revision)).problems.empty());
   }
   std::vector<VersionId> unsaved() const { return must(must(store->snapshot())->unsaved(0, SIZE_MAX)); }
   // Writes all missing records, and returns their number.
   std::uint64_t tell() const {
-    WriteBehind behind(*store, origin);
+    WriteBehind behind(*store, store->ledger(), origin);
     must(behind.wait(kNever));
     return behind.status().records_written;
   }
   Error refusal() const {
-    WriteBehind behind(*store, origin);
+    WriteBehind behind(*store, store->ledger(), origin);
     const Status waited = behind.wait(kNever);
     REQUIRE(!waited.ok());
     return waited.error();
@@ -122,7 +122,7 @@ TEST_CASE("after a restart only new changes are written; a new origin receives e
   CHECK(told.records().size() == 3);
   told.origin = told.dir / "another";
   must(make_directory(told.origin));
-  WriteBehind behind(*told.store, told.origin);
+  WriteBehind behind(*told.store, told.store->ledger(), told.origin);
   must(behind.take_new_origin(kNever));
   must(behind.wait(kNever));
   CHECK(behind.status().records_written == 3);
@@ -132,7 +132,7 @@ TEST_CASE("a missing or another origin at the known path is refused, and nothing
   Told told;
   told.hear({heard("a", 1)}, 2);
   CHECK(told.tell() == 1);
-  const std::string known = must(told.store->origin());
+  const std::string known = must(told.store->ledger().origin());
   CHECK(known == must(OriginDir::open(told.origin, kCluster)).uuid());
   told.hear({heard("a", 2)}, 3);
   told.put_away(told.dir / "real");
@@ -164,16 +164,16 @@ TEST_CASE("the origin of another cluster is refused by name until take_new_origi
     CHECK(told.records().empty());
   };
   check_refused(told.refusal());
-  CHECK(must(told.store->origin()).empty());
+  CHECK(must(told.store->ledger().origin()).empty());
   {
-    WriteBehind behind(*told.store, told.origin);
+    WriteBehind behind(*told.store, told.store->ledger(), told.origin);
     const Status taken = behind.take_new_origin(kNever);
     REQUIRE(!taken.ok());
     check_refused(taken.error());
   }
   must(take_over_origin(told.origin, kCluster));
   CHECK(told.tell() == 2);
-  CHECK(must(told.store->origin()) == theirs.uuid());
+  CHECK(must(told.store->ledger().origin()) == theirs.uuid());
   CHECK(must(OriginDir::open_existing(told.origin)).cluster() == kCluster);
   // The error is the same for a known origin, after the other cluster took it back.
   must(theirs.take_over("a third"));
@@ -187,22 +187,23 @@ TEST_CASE("the origin of another cluster is refused by name until take_new_origi
 TEST_CASE("a store that published before it had an origin makes one") {
   Told told;
   told.hear({own("a", 1)}, 3);
-  const WriteBehind behind(*told.store, told.origin);
+  const WriteBehind behind(*told.store, told.store->ledger(), told.origin);
   const auto end = std::chrono::steady_clock::now() + 20s;
-  while (must(told.store->origin()).empty() && std::chrono::steady_clock::now() < end) std::this_thread::sleep_for(5ms);
-  CHECK(must(told.store->origin()) == must(OriginDir::open_existing(told.origin)).uuid());
+  while (must(told.store->ledger().origin()).empty() && std::chrono::steady_clock::now() < end)
+    std::this_thread::sleep_for(5ms);
+  CHECK(must(told.store->ledger().origin()) == must(OriginDir::open_existing(told.origin)).uuid());
 }
 
 TEST_CASE("a cancelled take_new_origin() has no effect") {
   Told told;
   told.hear({heard("a", 1)}, 2);
   CHECK(told.tell() == 1);
-  const std::string known = must(told.store->origin());
+  const std::string known = must(told.store->ledger().origin());
   told.put_away(told.dir / "real");
   const std::string hanging = told.origin + "/weft-origin";
   auto hangs = std::make_unique<HangingFile>(hanging);
   told.hear({heard("a", 2)}, 3);
-  WriteBehind behind(*told.store, told.origin);
+  WriteBehind behind(*told.store, told.store->ledger(), told.origin);
   std::this_thread::sleep_for(200ms);  // by now it hangs in the first read
   const auto end = std::chrono::steady_clock::now() + 300ms;
   const auto late = [end] { return std::chrono::steady_clock::now() > end; };
@@ -211,7 +212,7 @@ TEST_CASE("a cancelled take_new_origin() has no effect") {
   const std::string other = must(OriginDir::open(told.origin, kCluster)).uuid();
   hangs.reset();
   CHECK(behind.wait(kNever).error().message.find("got the origin " + other) != std::string::npos);
-  CHECK(must(told.store->origin()) == known);
+  CHECK(must(told.store->ledger().origin()) == known);
 }
 
 TEST_CASE("a new origin makes all that this node published unsaved again, also what is told after a rebuild") {
@@ -219,14 +220,14 @@ TEST_CASE("a new origin makes all that this node published unsaved again, also w
   told.hear({own("a", 1), heard("a", 2)}, 3);
   const auto before = told.unsaved();
   REQUIRE(before.size() == 1);
-  must(told.store->saved(before));
+  must(told.store->ledger().saved(before));
   CHECK(told.unsaved().empty());
-  must(told.store->set_origin("another"));
+  must(told.store->ledger().set_origin("another"));
   CHECK(told.unsaved() == before);
   told.store.reset();
   must(Store::rebuild(told.dir / "store", content_decoder(), no_progress()));
   told.open();
-  CHECK(must(told.store->origin()) == "another");
+  CHECK(must(told.store->ledger().origin()) == "another");
 }
 
 TEST_CASE("versions that cannot get there keep no others waiting, whether somebody waits for them or not") {
@@ -244,7 +245,7 @@ TEST_CASE("versions that cannot get there keep no others waiting, whether somebo
     must(origin.put_manifest(digest, as_bytes(manifest)));
   }
   const auto last = told.unsaved().back();
-  WriteBehind behind(*told.store, told.origin);
+  WriteBehind behind(*told.store, told.store->ledger(), told.origin);
   const auto end = std::chrono::steady_clock::now() + 20s;
   const auto late = [end] { return std::chrono::steady_clock::now() > end; };
   must(behind.wait_for(last, late));
@@ -282,7 +283,7 @@ TEST_CASE("a thread that hangs in the origin is left behind without the store, a
   std::filesystem::remove(hanging);
   auto hangs = std::make_unique<HangingFile>(hanging);
   {
-    const WriteBehind behind(*told.store, told.origin);
+    const WriteBehind behind(*told.store, told.store->ledger(), told.origin);
     std::this_thread::sleep_for(200ms);
   }
   told.store.reset();

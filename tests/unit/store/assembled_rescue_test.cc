@@ -158,7 +158,7 @@ TEST_CASE("a pack that changed places with one that no version needs is found th
     must_publish(*store, "n", {{3}});
     REQUIRE(store->remove_version("n", 1).ok());
     const std::string one = pack_path(test.path, pack_of(*store, 1));
-    const PackId dead = store->read().value()->find(content_id(3)).value()->pack;
+    const PackId dead = store->parts().blobs.read().value()->find(content_id(3)).value()->pack;
     const std::string two = pack_path(test.path, dead);
     std::filesystem::rename(one, test.path + "/away");
     std::filesystem::rename(two, one);

@@ -52,7 +52,7 @@ TEST_CASE("fetched blobs that were listed and never indexed are fetched again, o
   TestCluster test;
   know(*test.store);
   fetch(*test.store, {1});
-  auto fetching = must(test.store->fetch_pack(1002));
+  auto fetching = must(test.store->cache().fetch_pack(1002));
   // Its .toc and .pack appear, but are not indexed.
   const PackId cut = fetching->id();
   write_file(pack_path(test.path, cut), as_text(content_bytes(2)));
@@ -60,11 +60,11 @@ TEST_CASE("fetched blobs that were listed and never indexed are fetched again, o
   fetching.reset();
   CHECK(absent(*test.store) == 1);
   CHECK(fsck(*test.store) == std::vector<std::string>{});
-  CHECK(must(test.store->cached_packs()).size() == 1);
+  CHECK(must(test.store->cache().cached_packs()).size() == 1);
   rebuild(test);
   CHECK(absent(*test.store) == 0);
-  CHECK(must(test.store->cached_packs()).size() == 2);
-  CHECK(must(test.store->evict({})).packs == 2);
+  CHECK(must(test.store->cache().cached_packs()).size() == 2);
+  CHECK(must(test.store->cache().evict({})).packs == 2);
   CHECK(absent(*test.store) == 2);
 }
 
@@ -74,7 +74,7 @@ TEST_CASE("an eviction that was cut off leaves files that no rebuild minds and g
   const PackId pack = fetch(*test.store, {1, 2});
   for (const std::string& path : {pack_path(test.path, pack), toc_path(test.path, pack)})
     std::filesystem::copy_file(path, path + ".saved");
-  CHECK(must(test.store->evict({})).packs == 1);
+  CHECK(must(test.store->cache().evict({})).packs == 1);
   for (const std::string& path : {pack_path(test.path, pack), toc_path(test.path, pack)})
     std::filesystem::rename(path + ".saved", path);
   CHECK(absent(*test.store) == 2);
@@ -92,8 +92,8 @@ TEST_CASE("a pack that a publish took for its own is never evicted, though the i
   const PackId pack = fetch(*test.store, {1, 2});
   set_cached(test.path, pack, false);
   CHECK(fsck(*test.store) == std::vector<std::string>{});
-  CHECK(must(test.store->evict({})).packs == 0);
-  CHECK(must(test.store->cached_packs()).empty());  // the index was corrected
+  CHECK(must(test.store->cache().evict({})).packs == 0);
+  CHECK(must(test.store->cache().cached_packs()).empty());  // the index was corrected
   CHECK(absent(*test.store) == 0);
   CHECK(fsck(*test.store) == std::vector<std::string>{});
   set_cached(test.path, pack, true);

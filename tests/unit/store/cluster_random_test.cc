@@ -204,9 +204,9 @@ class Run {
 
   void evict_some() {
     const std::uint64_t bound = below(2) * below(40'000);
-    must(cluster_.store->evict({bound, {}, false}));
+    must(cluster_.store->cache().evict({bound, {}, false}));
     std::set<PackId> left;
-    for (const CachedPack& pack : must(cluster_.store->cached_packs())) left.insert(pack.id);
+    for (const CachedPack& pack : must(cluster_.store->cache().cached_packs())) left.insert(pack.id);
     std::erase_if(cached_, [&](const auto& pack) {
       const auto& [id, contents] = pack;
       CHECK((bound != 0 || left.contains(id) == is_pinned(contents)));
@@ -224,7 +224,7 @@ class Run {
       if (const auto pack = pack_of_name(name, ".pack"); pack && !cached_.contains(*pack)) own.push_back(*pack);
     if (own.empty()) return;
     const PackId pack = own[below(own.size())];
-    const bool given = must(cluster_.store->make_evictable(pack));
+    const bool given = must(cluster_.store->cache().make_evictable(pack));
     CHECK(given == (kind_of_pack(pack) == PackKind::blobs));
     if (!given) return;
     promoted_.erase(pack);
@@ -309,7 +309,7 @@ class Run {
     CHECK(must(cluster_.store->counts()).absent_blobs == absent);
     snapshot.reset();
     compare_bytes();
-    CHECK(must(cluster_.store->cached_packs()).size() == cached_.size());
+    CHECK(must(cluster_.store->cache().cached_packs()).size() == cached_.size());
   }
 
   void compare_version(Snapshot& snapshot, std::size_t index) {

@@ -27,13 +27,13 @@ MirroredVersion record(std::string_view model, std::uint64_t number, const Files
 }
 
 std::vector<std::string> mirror(ClusterStore& store, const std::vector<MirrorChange>& changes, std::uint64_t revision) {
-  auto outcome = store.mirror(changes, revision);
+  auto outcome = store.mirror().apply(changes, revision);
   if (!outcome.ok()) throw std::runtime_error(outcome.error().message);
   return outcome->problems;
 }
 
 Status adopt(ClusterStore& store, std::string_view model, std::uint64_t number, const Files& files) {
-  return store.adopt(std::vector<Adoption>{{std::string(model), number, manifest_of(files)}});
+  return store.cache().adopt(std::vector<Adoption>{{std::string(model), number, manifest_of(files)}});
 }
 
 FetchedBlob fetched(unsigned content, std::uint64_t offset) {
@@ -47,7 +47,7 @@ void write_content(FetchPack& pack, unsigned content, std::uint64_t offset) {
 PackId fetch(ClusterStore& store, const std::vector<unsigned>& contents) {
   std::uint64_t size = 0;
   for (unsigned content : contents) size += content_id(content).length;
-  auto pack = must(store.fetch_pack(size));
+  auto pack = must(store.cache().fetch_pack(size));
   std::vector<FetchedBlob> blobs;
   std::uint64_t offset = 0;
   for (unsigned content : contents) {
@@ -79,7 +79,7 @@ Result<std::unique_ptr<PreparedPublish>> prepare(ClusterStore& store, std::strin
 
 TestCluster::TestCluster() : path(made.path) {
   open();
-  Status status = store->join({"test", std::string(kHere)});
+  Status status = store->mirror().join({"test", std::string(kHere)});
   if (!status.ok()) throw std::runtime_error(status.error().message);
 }
 

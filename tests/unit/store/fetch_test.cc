@@ -50,7 +50,7 @@ MirroredVersion own(const PreparedPublish& prepared, std::uint64_t number) {
 TEST_CASE("blobs that are fetched are found, in batches, beside readers of what came before") {
   TestCluster test;
   know_two(*test.store);
-  auto pack = must(test.store->fetch_pack(4100));
+  auto pack = must(test.store->cache().fetch_pack(4100));
   CHECK(pack->size() == 4100);
   write_content(*pack, 1, 0);
   CHECK(must(pack->add(std::vector{fetched(1, 0)})) == 1);
@@ -70,8 +70,8 @@ TEST_CASE("blobs that are fetched are found, in batches, beside readers of what 
   // The next run of the daemon resumes the pack.
   test.close();
   test.open();
-  CHECK(test.store->resume_fetch(id + 1).error().code == Errc::not_found);
-  pack = must(test.store->resume_fetch(id));
+  CHECK(test.store->cache().resume_fetch(id + 1).error().code == Errc::not_found);
+  pack = must(test.store->cache().resume_fetch(id));
   CHECK(pack->size() == 4100);
   mirror(*test.store, {record("c", 1, {{5}})}, 2);
   must(adopt(*test.store, "c", 1, {{5}}));
@@ -87,9 +87,9 @@ TEST_CASE("blobs that are fetched are found, in batches, beside readers of what 
 TEST_CASE("an empty fetch pack leaves no file") {
   TestCluster test;
   know_two(*test.store);
-  auto pack = must(test.store->fetch_pack(1U << 20U));
+  auto pack = must(test.store->cache().fetch_pack(1U << 20U));
   CHECK(must(pack->add({})) == 0);
-  CHECK(must(test.store->cached_packs()).empty());
+  CHECK(must(test.store->cache().cached_packs()).empty());
   pack.reset();
   CHECK(must(list_directory(test.path + "/packs")).empty());
   CHECK(must(list_directory(test.path + "/tmp")).empty());
@@ -109,21 +109,21 @@ TEST_CASE("the least recently used packs are evicted first; pinned packs and pac
   set_age(pack_path(test.path, fourth), 200);
   set_age(pack_path(test.path, first), 100);
   std::vector<PackId> order;
-  for (const CachedPack& pack : must(test.store->cached_packs())) order.push_back(pack.id);
+  for (const CachedPack& pack : must(test.store->cache().cached_packs())) order.push_back(pack.id);
   CHECK(order == std::vector{second, third, fourth, first});
   must(test.store->pin("c", 1, true));
-  auto filler = must(test.store->resume_fetch(second));
+  auto filler = must(test.store->cache().resume_fetch(second));
   const OpenPlace reader = must(test.store->open_blob(content_id(3)));  // the pack has just been used
-  CHECK(must(test.store->cached_packs()).front().id == third);
-  const std::uint64_t one = must(test.store->cached_packs()).front().disk_bytes;
-  EvictReport dry = must(test.store->evict({3 * one, {}, true}));
+  CHECK(must(test.store->cache().cached_packs()).front().id == third);
+  const std::uint64_t one = must(test.store->cache().cached_packs()).front().disk_bytes;
+  EvictReport dry = must(test.store->cache().evict({3 * one, {}, true}));
   CHECK(dry.packs == 1);
-  CHECK(must(test.store->cached_packs()).size() == 4);
-  EvictReport report = must(test.store->evict({3 * one, {}, false}));
+  CHECK(must(test.store->cache().cached_packs()).size() == 4);
+  EvictReport report = must(test.store->cache().evict({3 * one, {}, false}));
   CHECK(report.packs == 1);
   CHECK(report.disk_bytes == one);
   CHECK(place_of(*test.store, 4).error().code == Errc::absent);
-  report = must(test.store->evict({}));
+  report = must(test.store->cache().evict({}));
   CHECK(report.packs == 1);
   CHECK(report.pinned_bytes == one);
   CHECK(report.busy_bytes == one);
@@ -134,14 +134,14 @@ TEST_CASE("the least recently used packs are evicted first; pinned packs and pac
   CHECK(fsck(*test.store) == std::vector<std::string>{});
   filler.reset();
   VersionId b = test.store->snapshot().value()->version(2, 1).value().id;
-  CHECK(must(test.store->evict({0, b, false})).packs == 1);
+  CHECK(must(test.store->cache().evict({0, b, false})).packs == 1);
   CHECK(place_of(*test.store, 3).error().code == Errc::absent);
   std::vector<std::byte> bytes(content_id(3).length);  // a reader with an open pack keeps its bytes
   must(read_exact(reader.pack->fd(), reader.offset, bytes, "pack"));
   CHECK(bytes == content_bytes(3));
   must(test.store->pin("c", 1, false));
-  CHECK(must(test.store->evict({0, b, false})).packs == 0);
-  CHECK(must(test.store->evict({})).packs == 1);
+  CHECK(must(test.store->cache().evict({0, b, false})).packs == 0);
+  CHECK(must(test.store->cache().evict({})).packs == 1);
   CHECK(must(list_directory(test.path + "/packs")).empty());
   CHECK(must(test.store->counts()).absent_blobs == 5);
   CHECK(fsck(*test.store) == std::vector<std::string>{});
@@ -158,7 +158,7 @@ TEST_CASE("a publish owns its new packs and the cached packs that it inherits fr
   CHECK(prepared->record().version.publisher == kHere);
   REQUIRE(prepared->relies_on().size() == 1);  // content 4 is not local
   CHECK(prepared->relies_on()[0] == std::pair<std::string, std::uint64_t>{"b", 1});
-  CHECK(must(test.store->cached_packs()).size() == 1);
+  CHECK(must(test.store->cache().cached_packs()).size() == 1);
   CHECK(must(read_toc_of(test.path, cached)).cached == false);
   prepared->keep();
   mirror(*test.store, {own(*prepared, 1)}, 2);
@@ -167,7 +167,7 @@ TEST_CASE("a publish owns its new packs and the cached packs that it inherits fr
   CHECK(row.message == "made by a test");
   CHECK(!must(test.store->snapshot().value()->is_bare(row.id)));
   CHECK(must(test.store->snapshot().value()->unsaved(0, 9)) == std::vector<VersionId>{row.id});
-  CHECK(must(test.store->evict({})).packs == 1);
+  CHECK(must(test.store->cache().evict({})).packs == 1);
   for (unsigned content : {1U, 2U, 7U}) CHECK(reads_well(*test.store, content));
   CHECK(place_of(*test.store, 3).error().code == Errc::absent);
   CHECK(fsck(*test.store) == std::vector<std::string>{});
@@ -184,17 +184,17 @@ TEST_CASE("an abandoned publish makes its packs cached again, except those that 
   const PackId one = fetch(*test.store, {1, 2});
   const PackId two = fetch(*test.store, {3, 4});
   auto first = must(prepare(*test.store, "d", {{1, 3, 7}}, {7}));
-  CHECK(must(test.store->cached_packs()).empty());
+  CHECK(must(test.store->cache().cached_packs()).empty());
   auto second = must(prepare(*test.store, "e", {{3, 8}}, {8}));
   first.reset();
-  REQUIRE(must(test.store->cached_packs()).size() == 1);
-  CHECK(must(test.store->cached_packs())[0].id == one);
+  REQUIRE(must(test.store->cache().cached_packs()).size() == 1);
+  CHECK(must(test.store->cache().cached_packs())[0].id == one);
   CHECK(must(read_toc_of(test.path, one)).cached);
   CHECK(fsck(*test.store) == std::vector<std::string>{});
   second->keep();
   mirror(*test.store, {own(*second, 1)}, 2);
   second.reset();
-  CHECK(must(test.store->evict({})).packs == 1);
+  CHECK(must(test.store->cache().evict({})).packs == 1);
   CHECK(place_of(*test.store, 1).error().code == Errc::absent);
   CHECK(reads_well(*test.store, 3));
   CHECK(!must(read_toc_of(test.path, two)).cached);
@@ -214,19 +214,19 @@ TEST_CASE("gc gives back what a publish that died has promoted, when no version 
   lives.reset();
   for (const PackId pack : {lost, used}) set_age(toc_path(test.path, pack), 3600);
   must(test.store->gc({false, 2}, no_progress()));
-  CHECK(must(test.store->cached_packs()).empty());  // the registry may still accept this process's publish
+  CHECK(must(test.store->cache().cached_packs()).empty());  // the registry may still accept this process's publish
   test.close();
   test.open();
   must(test.store->gc({true, 2}, no_progress()));
-  CHECK(must(test.store->cached_packs()).empty());
+  CHECK(must(test.store->cache().cached_packs()).empty());
   must(test.store->gc({false, 2}, no_progress()));
-  REQUIRE(must(test.store->cached_packs()).size() == 1);
-  CHECK(must(test.store->cached_packs())[0].id == lost);
+  REQUIRE(must(test.store->cache().cached_packs()).size() == 1);
+  CHECK(must(test.store->cache().cached_packs())[0].id == lost);
   CHECK(fsck(*test.store) == std::vector<std::string>{});
   mirror(*test.store, {MirroredRemoval{"e", 1, 1}}, 3);
   must(test.store->gc({false, 3}, no_progress()));
-  CHECK(must(test.store->cached_packs()).size() == 2);
-  CHECK(must(test.store->evict({})).packs == 2);
+  CHECK(must(test.store->cache().cached_packs()).size() == 2);
+  CHECK(must(test.store->cache().evict({})).packs == 2);
   CHECK(place_of(*test.store, 3).error().code == Errc::absent);
   CHECK(fsck(*test.store) == std::vector<std::string>{});
 }
@@ -241,7 +241,7 @@ TEST_CASE("an import stores what is not here, though a version has it") {
   prepared->keep();
   mirror(*test.store, {own(*prepared, 1)}, 2);
   CHECK(reads_well(*test.store, 3));
-  CHECK(must(test.store->cached_packs()).empty());
+  CHECK(must(test.store->cache().cached_packs()).empty());
   CHECK(test.store->snapshot().value()->owner(content_id(3)).value()->first == 1);  // a@1 is the first holder
   CHECK(fsck(*test.store) == std::vector<std::string>{});
   CHECK(prepare(*test.store, "d", {{99}}, {}).error().code == Errc::invalid);
@@ -310,18 +310,18 @@ TEST_CASE("a pack that lost blobs is not filled again, and neither is one that a
   TestCluster test;
   know_two(*test.store);
   const PackId pack = fetch(*test.store, {1});
-  auto filler = must(test.store->resume_fetch(pack));
-  CHECK(test.store->resume_fetch(pack).error().code == Errc::busy);
+  auto filler = must(test.store->cache().resume_fetch(pack));
+  CHECK(test.store->cache().resume_fetch(pack).error().code == Errc::busy);
   filler.reset();
   const OpenPlace mapped = must(test.store->open_blob(content_id(1)));
   {
-    auto lock = must(static_cast<StoreImpl&>(*test.store).lock_writer());
-    must(static_cast<StoreImpl&>(*test.store).env().write(lock, [](Txn& txn) -> Status {
+    auto lock = must(test.store->parts().index.lock());
+    must(test.store->parts().index.write(lock, [](Txn& txn) -> Status {
       WEFT_TRY(const std::optional<FoundBlob> blob, find_blob(txn, content_id(1)));
       return forget_place(txn, *blob);
     }));
   }
-  CHECK(test.store->resume_fetch(pack).error().code == Errc::invalid);
+  CHECK(test.store->cache().resume_fetch(pack).error().code == Errc::invalid);
   std::vector<std::byte> bytes(content_id(1).length);
   must(read_exact(mapped.pack->fd(), mapped.offset, bytes, "pack"));
   CHECK(bytes == content_bytes(1));
@@ -330,7 +330,7 @@ TEST_CASE("a pack that lost blobs is not filled again, and neither is one that a
 TEST_CASE("a blob that a fetch adds while gc looks at its pack is kept") {
   TestCluster test;
   know_two(*test.store);
-  auto pack = must(test.store->fetch_pack(4100));
+  auto pack = must(test.store->cache().fetch_pack(4100));
   write_content(*pack, 1, 0);
   CHECK(must(pack->add(std::vector{fetched(1, 0)})) == 1);
   mirror(*test.store, {MirroredRemoval{"a", 1, 1}}, 2);  // content 1 is dead, content 3 is live
@@ -364,7 +364,7 @@ TEST_CASE("gc judges only what it knows all of") {
   CHECK(place_of(*test.store, 2).error().code == Errc::not_found);
   // A version that arrives while gc runs stops it, too.
   mirror(*test.store, {MirroredRemoval{"e", 1, 1}, record("f", 1, {{1}, {6}})}, 8);
-  CHECK(test.store->write().error().code == Errc::busy);
+  CHECK(test.store->parts().blobs.write().error().code == Errc::busy);
   CHECK(fsck(*test.store) == std::vector<std::string>{});
 }
 
@@ -374,16 +374,16 @@ TEST_CASE("a deleted index knows again what is cached, absent and pinned") {
   fetch(*test.store, {1, 2});
   fetch(*test.store, {4});
   must(test.store->pin("b", 1, true));
-  must(test.store->evict({1, {}, false}));
-  CHECK(must(test.store->cached_packs()).size() == 1);
+  must(test.store->cache().evict({1, {}, false}));
+  CHECK(must(test.store->cache().cached_packs()).size() == 1);
   std::string before = dump(*test.store, false);
   test.close();
   std::filesystem::remove_all(test.path + "/index");
   CHECK(must(Store::rebuild(test.path, decode, no_progress())).problems == std::vector<std::string>{});
   test.open();
   CHECK(dump(*test.store, false) == before);
-  REQUIRE(must(test.store->cached_packs()).size() == 1);
-  CHECK(must(test.store->cached_packs())[0].pinned);
+  REQUIRE(must(test.store->cache().cached_packs()).size() == 1);
+  CHECK(must(test.store->cache().cached_packs())[0].pinned);
   CHECK(fsck(*test.store) == std::vector<std::string>{});
 }
 
@@ -412,9 +412,9 @@ TEST_CASE("gc makes room in cached packs, and takes no cached pack for its own")
     fetch(*test.store, {n});
   }
   CHECK(must(test.store->gc({false, 1}, no_progress())).packs_compacted == 0);
-  CHECK(must(test.store->cached_packs()).size() == 20);
+  CHECK(must(test.store->cache().cached_packs()).size() == 20);
   mirror(*test.store, {MirroredRemoval{"m20", 1, 1}}, 2);
   CHECK(must(test.store->gc({false, 2}, no_progress())).packs_deleted == 1);
-  CHECK(must(test.store->cached_packs()).size() == 19);
+  CHECK(must(test.store->cache().cached_packs()).size() == 19);
   CHECK(fsck(*test.store) == std::vector<std::string>{});
 }

@@ -78,8 +78,8 @@ Lines problems_of(StoreImpl& store, Progress& progress) {
 }
 
 void tamper(StoreImpl& store, const std::function<Status(Txn&)>& change) {
-  const WriterLock lock = store.lock_writer().value();
-  REQUIRE(store.env().write(lock, change).ok());
+  const WriterLock lock = store.parts().index.lock().value();
+  REQUIRE(store.parts().index.write(lock, change).ok());
 }
 
 }  // namespace

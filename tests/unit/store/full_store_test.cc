@@ -14,8 +14,8 @@ namespace {
 
 // Raises the counters, as if these numbers were in use.
 void raise(StoreImpl& store, const Counters& floors) {
-  const WriterLock lock = must(store.lock_writer());
-  must(store.env().write(lock, [&](Txn& txn) { return raise_counters(txn, floors); }));
+  const WriterLock lock = must(store.parts().index.lock());
+  must(store.parts().index.write(lock, [&](Txn& txn) { return raise_counters(txn, floors); }));
 }
 
 Counters at_ino(Ino next) {

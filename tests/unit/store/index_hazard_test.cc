@@ -338,8 +338,8 @@ TEST_CASE("a process continues after a failed commit") {
     disk.fill(0);
     // A commit without a journal record, like those of gc and of a replay.
     auto write = [&] {
-      WriterLock lock = must(disk.store->lock_writer());
-      return disk.store->env().write(lock, [](Txn& txn) -> Status {
+      WriterLock lock = must(disk.store->parts().index.lock());
+      return disk.store->parts().index.write(lock, [](Txn& txn) -> Status {
         for (std::uint64_t n = 0; n < 5000; ++n) WEFT_CHECK(put(txn, Table::dead, key_of(n, n), NumberRow{n}));
         return {};
       });

@@ -186,7 +186,7 @@ TEST_CASE("gc leaves the packs of a publish that is in the journal and not in th
   Packs packs(safe(test.path), *store);
   GcReport report;  // of a gc that had finished its first steps when the publisher died
   REQUIRE(collect_packs(packs, *store, {}, no_progress(), report).ok());
-  REQUIRE(store->lock_writer().ok());
+  REQUIRE(store->parts().index.lock().ok());
   CHECK(store->snapshot().value()->model("m").value().latest == 2);
   CHECK(store->open_blob(content_id(2)).ok());
   CHECK(fsck(*store).empty());
@@ -234,7 +234,7 @@ TEST_CASE("fsck reports a row that places a blob wrongly") {
     TestStore test;
     auto store = open_store(test.path);
     must_publish(*store, "m", {{1}});
-    auto writer = store->write().value();
+    auto writer = store->parts().blobs.write().value();
     if (wrong.pack == 0) wrong.pack = writer->find(content_id(1)).value()->pack;
     REQUIRE(writer->put(content_id(1), wrong).ok());
     REQUIRE(writer->commit().ok());

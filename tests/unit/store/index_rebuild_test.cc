@@ -108,8 +108,8 @@ TEST_CASE("fsck finds an index that is not what the journal says") {
   CHECK(reader->fsck({}, decode, no_progress()).value().clean());
 
   auto tamper = [&](const std::function<Status(Txn&)>& change) {
-    WriterLock lock = store->lock_writer().value();
-    REQUIRE(store->env().write(lock, change).ok());
+    WriterLock lock = store->parts().index.lock().value();
+    REQUIRE(store->parts().index.write(lock, change).ok());
   };
   tamper([](Txn& txn) { return txn.erase(Table::tags, tag_key(2, "x")); });
   tamper([](Txn& txn) { return put(txn, Table::owned, file_key(3, 0), NumberRow{5}); });

@@ -283,7 +283,7 @@ TEST_CASE("a publish of what no pack holds is refused and leaves nothing") {
   request.model = "m";
   request.manifest = manifest_of({{9}});
   request.content = make_content({{9}});
-  CHECK(store->publish(request, {}).error().code == Errc::invalid);
+  CHECK(publish_blobs(store->parts(), request, {}).error().code == Errc::invalid);
   CHECK(dump(*store) == before);
   CHECK(must_publish(*store, "m", {{9}}).version.number == 2);
 }
@@ -322,19 +322,19 @@ TEST_CASE("a blob moves, and only a dead one can be erased") {
   auto store = open_store(test.path);
   must_publish(*store, "m", {{1}});
   {
-    auto writer = store->write().value();
+    auto writer = store->parts().blobs.write().value();
     CHECK(writer->is_held(content_id(1)).value());
     CHECK(writer->erase(content_id(1), 0).error().code == Errc::internal);
     REQUIRE(writer->put(content_id(1), {7, 8}).ok());
     REQUIRE(writer->commit().ok());
   }
   CHECK(store->snapshot().value()->find_blob(content_id(1)).value().offset == 8);
-  { CHECK(store->write().value()->put(content_id(1), {9, 9}).ok()); }  // destroyed without a commit
+  { CHECK(store->parts().blobs.write().value()->put(content_id(1), {9, 9}).ok()); }  // destroyed without a commit
   CHECK(store->snapshot().value()->find_blob(content_id(1)).value().offset == 8);
   ContentId twin = content_id(1);
   twin.root.bytes.fill(0xee);
   {
-    auto writer = store->write().value();
+    auto writer = store->parts().blobs.write().value();
     REQUIRE(writer->put(twin, {1, 1}).ok());
     CHECK_FALSE(writer->is_held(twin).value());
     REQUIRE(writer->erase(twin, 0).ok());
@@ -451,9 +451,9 @@ TEST_CASE("a row of a blob that is lost frees nothing") {
   must_publish(*store, "m", {{1, 2}});
   must_publish(*store, "n", {{2, 3}});
   {
-    const WriterLock lock = store->lock_writer().value();
+    const WriterLock lock = store->parts().index.lock().value();
     const std::string key = blob_key(content_id(1));
-    REQUIRE(store->env().write(lock, [&](Txn& txn) { return txn.erase(Table::blobs, key); }).ok());
+    REQUIRE(store->parts().index.write(lock, [&](Txn& txn) { return txn.erase(Table::blobs, key); }).ok());
   }
   REQUIRE(store->gc({}, no_progress()).ok());
   CHECK_FALSE(store->open_blob(content_id(1)).ok());
@@ -469,7 +469,7 @@ TEST_CASE("a version that shares blobs adds a row of holders for each 64 of them
   std::vector<unsigned> contents;
   for (unsigned n = 1; n <= 200; ++n) contents.push_back(n);
   must_publish(*store, "base", {contents});
-  const auto rows = [&] { return store->env().read().value().count(Table::holders).value(); };
+  const auto rows = [&] { return store->parts().index.read().value().count(Table::holders).value(); };
   const auto before = rows();
   contents[100] = 1000;
   const VersionRow tuned = must_publish(*store, "tuned", {contents}).version;

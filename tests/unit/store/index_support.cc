@@ -116,10 +116,10 @@ std::unique_ptr<StoreImpl> open_store(const std::string& path, const OpenOptions
 
 namespace {
 
-std::vector<unsigned> new_contents(StoreImpl& store, const Files& files) {
+std::vector<unsigned> new_contents(StoreParts& store, const Files& files) {
   std::set<unsigned> all;
   for (const auto& file : files) all.insert(file.begin(), file.end());
-  auto index = must(store.read());
+  auto index = must(store.blobs.read());
   std::vector<unsigned> fresh;
   for (unsigned n : all)
     if (!must(index->find(content_id(n)))) fresh.push_back(n);
@@ -127,7 +127,7 @@ std::vector<unsigned> new_contents(StoreImpl& store, const Files& files) {
 }
 
 // Writes the contents that the store lacks into a new pack.
-std::vector<NewBlob> write_pack(StoreImpl& store, const Files& files) {
+std::vector<NewBlob> write_pack(StoreParts& store, const Files& files) {
   PackToc toc;
   toc.pack = new_pack_id(PackKind::blobs);
   std::string bytes;
@@ -140,17 +140,31 @@ std::vector<NewBlob> write_pack(StoreImpl& store, const Files& files) {
   }
   if (blobs.empty()) return blobs;
   toc.size = bytes.size();
-  if (!write_toc(toc_path(store.path(), toc.pack), toc).ok()) throw std::runtime_error("write_toc");
+  if (!write_toc(toc_path(store.path.str(), toc.pack), toc).ok()) throw std::runtime_error("write_toc");
   // Renames the complete pack into place, as packs appear in a store.
-  const std::string unplaced = fmt::format("{}/tmp/{:x}", store.path(), toc.pack);
+  const std::string unplaced = fmt::format("{}/tmp/{:x}", store.path.str(), toc.pack);
   write_file(unplaced, bytes);
-  std::filesystem::rename(unplaced, pack_path(store.path(), toc.pack));
+  std::filesystem::rename(unplaced, pack_path(store.path.str(), toc.pack));
   return blobs;
 }
 
 }  // namespace
 
-Result<PublishOutcome> publish(StoreImpl& store, std::string_view model, const Files& files, const PublishArgs& args) {
+Result<PublishOutcome> publish_blobs(StoreParts& parts, const PublishRequest& request,
+                                     const std::vector<NewBlob>& blobs) {
+  const Digest manifest = sha256(request.manifest);
+  Promotions promotions(parts);
+  PreparedPublishes prepared(parts, promotions);
+  auto outcome = Publisher(parts, prepared).publish(request, manifest, [&]() -> Result<Placed> {
+    WEFT_TRY(WriterLock lock, parts.index.lock());
+    WEFT_CHECK(parts.manifests.put(manifest, request.manifest));
+    return Placed{std::move(lock), blobs};
+  });
+  if (!outcome.ok() || !outcome->made) discard(parts, blobs);
+  return outcome;
+}
+
+Result<PublishOutcome> publish(StoreParts& store, std::string_view model, const Files& files, const PublishArgs& args) {
   PublishRequest request;
   request.model = model;
   request.manifest = manifest_of(files);
@@ -160,7 +174,11 @@ Result<PublishOutcome> publish(StoreImpl& store, std::string_view model, const F
   request.tags = args.tags;
   request.message = args.message;
   request.metrics = {{"loss", "0.5"}};
-  return store.publish(request, write_pack(store, files));
+  return publish_blobs(store, request, write_pack(store, files));
+}
+
+Result<PublishOutcome> publish(StoreImpl& store, std::string_view model, const Files& files, const PublishArgs& args) {
+  return publish(store.parts(), model, files, args);
 }
 
 PublishOutcome must_publish(StoreImpl& store, std::string_view model, const Files& files, const PublishArgs& args) {

@@ -32,6 +32,11 @@ struct PublishArgs {
   std::vector<std::string> elsewhere = {};
   std::string message = "made by a test";
 };
+// Publishes without an import: the packs of these blobs are in place.
+Result<PublishOutcome> publish_blobs(StoreParts& store, const PublishRequest& request,
+                                     const std::vector<NewBlob>& blobs);
+Result<PublishOutcome> publish(StoreParts& store, std::string_view model, const Files& files,
+                               const PublishArgs& args = {});
 Result<PublishOutcome> publish(StoreImpl& store, std::string_view model, const Files& files,
                                const PublishArgs& args = {});
 PublishOutcome must_publish(StoreImpl& store, std::string_view model, const Files& files, const PublishArgs& args = {});

@@ -283,7 +283,7 @@ TEST_CASE("a rebuild that died after its repair is finished by the next") {
   std::string after = test.state();
   std::filesystem::remove_all(test.path + "/index");
   std::filesystem::copy(test.dir / "old-index", test.path + "/index", std::filesystem::copy_options::recursive);
-  auto refused = open_store(test.path)->lock_writer();
+  auto refused = open_store(test.path)->parts().index.lock();
   REQUIRE_FALSE(refused.ok());
   CHECK(refused.error().message.find("weft fsck --rebuild") != std::string::npos);
   CHECK(test.rebuild().clean());

@@ -103,7 +103,7 @@ TEST_CASE("changes that come again change nothing, and a second content of a num
                                        MirroredRemoval{"a", 2, 6}};
   CHECK(mirror(*test.store, changes, 4) == std::vector<std::string>{});
   std::string before = dump(*test.store);
-  MirrorOutcome again = test.store->mirror(changes, 4).value();
+  MirrorOutcome again = test.store->mirror().apply(changes, 4).value();
   CHECK(again.applied == 0);
   CHECK(again.problems.empty());
   CHECK(dump(*test.store) == before);
@@ -224,7 +224,7 @@ TEST_CASE("a deleted index of a mirror comes back as it was") {
   CHECK(fsck(*test.store) == std::vector<std::string>{});
   // Adoption continues after the rebuild.
   REQUIRE(adopt(*test.store, "a", 2, {{2, 3}}).ok());
-  REQUIRE(test.store->saved(std::vector<VersionId>{3}).ok());
+  REQUIRE(test.store->ledger().saved(std::vector<VersionId>{3}).ok());
   CHECK(test.store->snapshot().value()->unsaved(0, 9).value().empty());
   CHECK(fsck(*test.store) == std::vector<std::string>{});
 }
@@ -240,7 +240,7 @@ TEST_CASE("a batch that was cut off leaves a revision before it") {
     CHECK(exited(in_child([&] {
       auto store = StoreImpl::open_as_daemon(test.path, write_options(), hooks).value();
       std::vector<MirrorChange> changes = {record("a", 2, {{2}}), record("a", 3, {{3}}), MirroredRemoval{"a", 1, 4}};
-      return store->mirror(changes, 7).ok();
+      return store->mirror().apply(changes, 7).ok();
     })));
     test.open();
     // The next writer truncates a record that no mark covers. The registry then resends the changes.
@@ -268,7 +268,7 @@ void stop_machine(const std::string& path, const std::vector<MirrorChange>& chan
   CommitHooks hooks;
   hooks.after_commit = [] { ::_exit(0); };
   CHECK(exited(in_child([&] {
-    return StoreImpl::open_as_daemon(path, write_options(), hooks).value()->mirror(changes, revision).ok();
+    return StoreImpl::open_as_daemon(path, write_options(), hooks).value()->mirror().apply(changes, revision).ok();
   })));
   CHECK(read_text(copy) == copy_before);  // the commit became visible before
   const std::string text = left(log_before, read_text(log));
@@ -344,9 +344,9 @@ TEST_CASE("a store that belongs to a cluster is its daemon's") {
   CHECK(test.store->set_tag("a", "x", 1).error().code == Errc::read_only);
   CHECK(test.store->remove_version("a", 1).error().code == Errc::read_only);
   CHECK(publish(*test.store, "a", {{1}}).error().code == Errc::read_only);
-  CHECK(test.store->join({"other", std::string(kHere)}).error().code == Errc::exists);
-  CHECK(test.store->join({"test", std::string(kElsewhere)}).error().code == Errc::exists);
-  CHECK(test.store->join({"test", std::string(kHere)}).ok());
+  CHECK(test.store->mirror().join({"other", std::string(kHere)}).error().code == Errc::exists);
+  CHECK(test.store->mirror().join({"test", std::string(kElsewhere)}).error().code == Errc::exists);
+  CHECK(test.store->mirror().join({"test", std::string(kHere)}).ok());
   test.close();
   second = Store::open(test.path, write_options());
   REQUIRE(second.error().code == Errc::read_only);
@@ -367,7 +367,7 @@ TEST_CASE("a daemon waits for a library that writes, and says so") {
   library.reset();
   auto daemon = StoreImpl::open_as_daemon(test.path, write_options()).value();
   CHECK(!daemon->cluster());
-  CHECK(daemon->mirror({}, 1).error().code == Errc::invalid);
+  CHECK(daemon->mirror().apply({}, 1).error().code == Errc::invalid);
   CHECK(must_publish(*daemon, "a", {{1}}).made);  // the daemon itself may still publish
-  CHECK(daemon->join({"test", std::string(kHere)}).error().code == Errc::unsupported);
+  CHECK(daemon->mirror().join({"test", std::string(kHere)}).error().code == Errc::unsupported);
 }

@@ -46,17 +46,14 @@ bool reads(StoreImpl& store, unsigned content) {
 }
 
 void put_place(StoreImpl& store, unsigned content, const BlobPlace& place) {
-  WriterLock lock = store.lock_writer().value();
+  WriterLock lock = store.parts().index.lock().value();
   const ContentId id = content_id(content);
-  REQUIRE(store.env()
-              .write(lock,
-                     [&](Txn& txn) -> Status {
-                       WEFT_TRY(const std::optional<FoundBlob> blob, find_blob(txn, id));
-                       if (blob) return place_blob(txn, *blob, place);
-                       auto made = make_blob(txn, id, place);
-                       return made.ok() ? Status{} : Status{std::move(made).error()};
-                     })
-              .ok());
+  must(store.parts().index.write(lock, [&](Txn& txn) -> Status {
+    WEFT_TRY(const std::optional<FoundBlob> blob, find_blob(txn, id));
+    if (blob) return place_blob(txn, *blob, place);
+    auto made = make_blob(txn, id, place);
+    return made.ok() ? Status{} : Status{std::move(made).error()};
+  }));
 }
 
 // Imports and publishes m@1 again: one file of the contents 1 and 2.
@@ -514,9 +511,9 @@ TEST_CASE("a rebuild brings hints back, and gc takes them with their blobs") {
   std::filesystem::remove_all(test.path + "/index");
   CHECK(rebuild(test.path).problems.empty());
   auto store = open_store(test.path);
-  CHECK(store->read().value()->hinted(bytes.size(), hint).value() == id);
-  CHECK_FALSE(store->read().value()->hinted(bytes.size() + 1, hint).value());
-  CHECK_FALSE(store->read().value()->hinted(bytes.size(), hint + 1).value());
+  CHECK(store->parts().blobs.read().value()->hinted(bytes.size(), hint).value() == id);
+  CHECK_FALSE(store->parts().blobs.read().value()->hinted(bytes.size() + 1, hint).value());
+  CHECK_FALSE(store->parts().blobs.read().value()->hinted(bytes.size(), hint + 1).value());
   REQUIRE(store->gc({}, no_progress()).ok());
-  CHECK_FALSE(store->read().value()->hinted(bytes.size(), hint).value());
+  CHECK_FALSE(store->parts().blobs.read().value()->hinted(bytes.size(), hint).value());
 }

@@ -42,7 +42,7 @@ bool is_sound(StoreImpl& store) {
 }
 
 bool is_under_way(StoreImpl& store) {
-  Txn txn = must(store.env().read());
+  Txn txn = must(store.parts().index.read());
   return must(find_under_way(txn)).has_value();
 }
 
@@ -232,7 +232,7 @@ TEST_CASE("a large publish that is journaled and dies is made live by the next w
   });
   REQUIRE(WIFSIGNALED(status));
   const auto store = open_store(ground.test.path);
-  must(store->lock_writer());
+  must(store->parts().index.lock());
   CHECK_FALSE(is_under_way(*store));
   CHECK(must(store->counts()).versions == 2);
   CHECK(is_sound(*store));

@@ -28,7 +28,7 @@ class Lender final : public ColdReads {
     WEFT_TRY(const auto manifest, near_.store->open_manifest(row.manifest));
     const auto bytes = manifest->bytes();
     const Adoption adoption{row.model_name, row.number, {bytes.begin(), bytes.end()}};
-    return far_.adopt(std::span(&adoption, 1));
+    return far_.cache().adopt(std::span(&adoption, 1));
   }
 
   Result<std::vector<Run>> bring(const ColdRange& what) override {
@@ -134,7 +134,7 @@ struct Far {
     auto opened = ClusterStore::open(dir / "store", options);
     REQUIRE_MESSAGE(opened.ok(), (opened.ok() ? "" : opened.error().message));
     store = std::move(opened).value();
-    REQUIRE(store->join({"test", "00000000-0000-4000-8000-000000000001"}).ok());
+    REQUIRE(store->mirror().join({"test", "00000000-0000-4000-8000-000000000001"}).ok());
   }
 
   void mirror(const std::string& model = "model") const {
@@ -144,7 +144,7 @@ struct Far {
     const LocalRow local = near.store->snapshot().value()->local(change.version.id).value();
     change.tree_nodes = local.ino_count;
     const MirrorChange changes[] = {change};
-    const auto mirrored = store->mirror(changes, 1);
+    const auto mirrored = store->mirror().apply(changes, 1);
     REQUIRE_MESSAGE(mirrored.ok(), (mirrored.ok() ? "" : mirrored.error().message));
     REQUIRE(mirrored->problems.empty());
   }

@@ -1,0 +1,37 @@
+// The life of a version on this node. Each state is a set of facts in the index: the version's local row, and notes in
+// the table `meta` (tables.h). The table below says which facts stand together and which states follow each other.
+//
+//   state      local row  notes that stand         notes that may stand            next
+//   absent     no         -                        -                               taking, bare, whole
+//   taking     no         kTaking                  -                               whole, absent
+//   bare       yes        kIncomplete              kUnsaved, kPinned, kInMemory    whole, unreaped
+//   whole      yes        -                        kUnsaved, kPinned, kInMemory    unreaped, releasing
+//   unreaped   yes        kUnreaped                -                               absent
+//   releasing  yes        kUnreaped, kGivingBack   -                               absent
+//
+// absent: not published yet, or removed and reaped; a rebuild also skips the content of versions that are removed
+// later. taking: a large publish adds the content (catalog/taking.h). bare: live, without content. whole: live.
+// unreaped: removed; readers may have it open. releasing: removed and large; gc releases its content in steps
+// (catalog/giving_back.h).
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "index/env.h"
+#include "weft/result.h"
+#include "weft/store_rows.h"
+
+namespace weft {
+
+enum class VersionState : std::uint8_t { absent, taking, bare, whole, unreaped, releasing };
+
+// Errc::corrupt: the facts are those of no state.
+Result<VersionState> state_of(Txn& txn, VersionId version);
+// Writes the notes of the new state and erases all others. The caller changes the local row afterwards, in the same
+// transaction. Returns the previous state. Errc::corrupt: the new state does not follow it.
+Result<VersionState> enter(Txn& txn, VersionId version, VersionState state);
+// Sets one of the notes that may stand. No effect on an absent version. Errc::corrupt: the state does not allow it.
+Status set_mark(Txn& txn, VersionId version, std::string_view note);
+
+}  // namespace weft

@@ -1,0 +1,109 @@
+#include "store/cluster/store_ledger.h"
+
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "base/sha256.h"
+#include "catalog/apply.h"
+#include "catalog/cluster_files.h"
+#include "index/tables.h"
+#include "index/version_life.h"
+
+namespace weft {
+namespace {
+
+// The key has a hash of the origin's id: a file contains that id, so it may have any length.
+constexpr std::string_view kTold = "told";
+std::string told_key(std::string_view origin) {
+  return std::string(kTold) + digest_key(sha256(std::as_bytes(std::span(origin))));
+}
+
+void add(std::vector<Said>& said, PublishEvent event) {
+  VersionRow& version = event.version;
+  for (NamedInode& tag : event.tags)
+    said.emplace_back(MirroredTag{version.model_name, std::move(tag.name), version.number, version.time_ns, 0});
+  said.emplace_back(std::move(version));
+}
+
+void add(std::vector<Said>& said, TagsEvent event) {
+  for (TagChange& change : event.changes)
+    said.emplace_back(MirroredTag{event.model, std::move(change.name), change.number, event.time_ns, event.changed_at});
+}
+
+void add(std::vector<Said>& said, RemovalEvent event) {
+  said.emplace_back(MirroredRemoval{std::move(event.model), event.number, event.time_ns, std::move(event.lost)});
+}
+
+// The origin does not need events that concern only this node.
+void add(std::vector<Said>& /*said*/, const RepairEvent& /*event*/) {}
+void add(std::vector<Said>& /*said*/, const AdoptionEvent& /*event*/) {}
+void add(std::vector<Said>& /*said*/, const NoteEvent& /*event*/) {}
+
+std::vector<Said> said_by(std::vector<JournaledEvent> events) {
+  std::vector<Said> said;
+  for (JournaledEvent& journaled : events)
+    std::visit([&said](auto& event) { add(said, std::move(event)); }, journaled.event);
+  return said;
+}
+
+}  // namespace
+
+Status StoreLedger::saved(std::span<const VersionId> versions) {
+  WEFT_TRY(WriterLock lock, parts_.index.lock());
+  return parts_.index.write(lock, [&](Txn& txn) -> Status {
+    for (VersionId version : versions) WEFT_CHECK(erase_note(txn, kUnsaved, version));
+    return bump_sequence(txn);
+  });
+}
+
+Result<std::vector<VersionId>> StoreLedger::own_versions(Txn& txn) const {
+  std::vector<VersionId> own;
+  WEFT_CHECK(each_entry(txn, Table::versions, {}, [&](const Entry& entry) -> Status {
+    WEFT_TRY(const VersionRow version, row_from<VersionRow>(txn, Table::versions, entry.key, entry.value));
+    if (parts_.cluster.is_own(version) && !version.removed) own.push_back(version.id);
+    return {};
+  }));
+  return own;
+}
+
+Result<std::string> StoreLedger::origin() {
+  return read_origin(parts_.path);
+}
+
+// Writes the notes first: if the process dies in between, the previous origin is still the origin.
+Status StoreLedger::set_origin(const std::string& uuid) {
+  WEFT_TRY(WriterLock lock, parts_.index.lock());
+  const Status noted = parts_.index.write(lock, [&](Txn& txn) -> Status {
+    WEFT_TRY(const auto own, own_versions(txn));
+    for (const VersionId version : own) WEFT_CHECK(set_mark(txn, version, kUnsaved));
+    return bump_sequence(txn);
+  });
+  if (!noted.ok()) return noted;
+  return write_origin(parts_.path, uuid);
+}
+
+Result<SaidBatch> StoreLedger::said(std::uint64_t from) {
+  WEFT_TRY(const std::uint64_t end, parts_.index.journal_end());
+  if (from > end) from = 0;  // the journal was cut since
+  if (from == end) return SaidBatch{{}, end};
+  WEFT_TRY(JournalTail tail, parts_.index.some_events(from, end));
+  const std::uint64_t next = tail.events.empty() ? end : tail.events.back().end;
+  return SaidBatch{said_by(std::move(tail.events)), next};
+}
+
+Result<std::uint64_t> StoreLedger::told(std::string_view origin) {
+  WEFT_TRY(Txn txn, parts_.index.read());
+  WEFT_TRY(std::optional<NumberRow> row, find_row<NumberRow>(txn, Table::meta, told_key(origin)));
+  return row ? row->value : 0;
+}
+
+Status StoreLedger::set_told(std::string_view origin, std::uint64_t end) {
+  WEFT_TRY(WriterLock lock, parts_.index.lock());
+  return parts_.index.write(lock, [&](Txn& txn) -> Status {
+    WEFT_CHECK(put(txn, Table::meta, told_key(origin), NumberRow{end}));
+    return bump_sequence(txn);
+  });
+}
+
+}  // namespace weft

@@ -1,0 +1,28 @@
+// Joins a cluster and mirrors its registry. Names come from the registry, content from adoption.h.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "store/parts/parts.h"
+#include "weft/cluster_store.h"
+#include "weft/result.h"
+#include "weft/store_rows.h"
+
+namespace weft {
+
+class StoreMirror final : public RegistryMirror {
+ public:
+  explicit StoreMirror(StoreParts& parts) : parts_(parts) {}
+  Status join(const ClusterIdentity& identity) override;
+  Result<MirrorOutcome> apply(std::span<const MirrorChange> changes, std::uint64_t revision) override;
+
+ private:
+  StoreParts& parts_;
+};
+
+// As StoreMirror::apply(), for a store without a cluster that is restored from an origin: local packs add their blobs,
+// whoever published them, and no content may be missing.
+Result<MirrorOutcome> restore_changes(StoreParts& parts, std::span<const MirrorChange> changes);
+
+}  // namespace weft

@@ -1,0 +1,155 @@
+#include "store/collecting/reaper.h"
+
+#include <algorithm>
+#include <set>
+#include <vector>
+
+#include <fmt/core.h>
+
+#include "base/limits.h"
+#include "catalog/apply.h"
+#include "catalog/giving_back.h"
+#include "index/manifests.h"
+#include "index/tables.h"
+#include "index/version_life.h"
+
+namespace weft {
+namespace {
+
+// The results of one batch.
+struct Released {
+  std::size_t versions = 0;
+  std::size_t rows = 0;
+  std::vector<Digest> manifests;  // manifests that lost their last version
+};
+
+// Erases the rows of a version, all but the inodes of its tensors.
+Status forget_version(Txn& txn, const VersionRow& version, const LocalRow& local, Released& released) {
+  WEFT_CHECK(enter(txn, version.id, VersionState::absent));
+  WEFT_CHECK(txn.erase(Table::inodes, key_of(local.ino_base)));
+  WEFT_CHECK(txn.erase(Table::locals, key_of(version.id)));
+  WEFT_CHECK(bump_sequence(txn));
+  ++released.versions;
+  WEFT_TRY(const bool last, release_manifest(txn, version.manifest));
+  if (last) released.manifests.push_back(version.manifest);
+  return {};
+}
+
+Status release_version(Txn& txn, VersionId id, Released& released) {
+  WEFT_TRY(const VersionState state, state_of(txn, id));
+  if (state != VersionState::unreaped) return {};  // reap_noted() releases it, maybe in a later gc
+  WEFT_TRY(const VersionRow version, need_row<VersionRow>(txn, Table::versions, key_of(id)));
+  WEFT_TRY(const LocalRow local, need_row<LocalRow>(txn, Table::locals, key_of(version.id)));
+  released.rows += 2 * local.view_inos.size() + 1;
+  for (Ino ino : std::set<Ino>(local.view_inos.begin(), local.view_inos.end())) WEFT_CHECK(release_view(txn, ino));
+  return forget_version(txn, version, local, released);
+}
+
+Result<std::vector<VersionId>> some_unreaped(Env& env, VersionId from) {
+  WEFT_TRY(Txn txn, env.read());
+  return noted(txn, kUnreaped, from, limits::kBatchItems);
+}
+
+}  // namespace
+
+// Reaps large versions in batches: first the content that they hold, then, if they are not open, their inodes.
+Status Reaper::reap_noted(OpenVersions::Claims& claims, Progress& progress, GcReport& report) {
+  for (VersionId from = 0;;) {
+    VersionRow version;
+    LocalRow local;
+    {
+      WEFT_TRY(Txn txn, parts_.index.read());
+      WEFT_TRY(const std::vector<VersionId> noted_now, noted(txn, kGivingBack, from, 1));
+      if (noted_now.empty()) return {};
+      WEFT_TRY(version, need_row<VersionRow>(txn, Table::versions, key_of(noted_now.front())));
+      WEFT_TRY(local, need_row<LocalRow>(txn, Table::locals, key_of(version.id)));
+    }
+    WEFT_TRY(const VersionContent content, parts_.contents.of(version.manifest));
+    const GivingBack giving(version.id, local, content);
+    WEFT_CHECK(give_back(giving, version.id, giving.held_steps(), progress));
+    WEFT_TRY(const bool claimed, claims.claim(version.id));
+    if (claimed) WEFT_CHECK(give_back(giving, version.id, giving.steps(), progress));
+    if (claimed) WEFT_CHECK(forget_noted(version, local, report));
+    from = version.id + 1;
+  }
+}
+
+Status Reaper::give_back(const GivingBack& giving, VersionId version, std::uint64_t end, Progress& progress) {
+  for (std::uint64_t at = 0; at < end;) {
+    if (progress.cancelled()) return Error{Errc::cancelled, fmt::format("{}: gc stopped", parts_.path)};
+    WEFT_TRY(const WriterLock lock, parts_.index.lock());
+    Status written = parts_.index.write(lock, [&](Txn& txn) -> Status {
+      WEFT_TRY(const auto from, steps_given_back(txn, version));
+      at = std::min(from.value_or(end) + limits::kBatchRows, end);
+      if (!from || *from >= end) return {};
+      WEFT_CHECK(giving.take(txn, *from, at));
+      WEFT_CHECK(note_given_back(txn, version, at));
+      return bump_sequence(txn);
+    });
+    WEFT_CHECK(std::move(written));
+  }
+  return {};
+}
+
+Status Reaper::forget_noted(const VersionRow& version, const LocalRow& local, GcReport& report) {
+  WEFT_TRY(const WriterLock lock, parts_.index.lock());
+  Released released;
+  Status written = parts_.index.write(lock, [&](Txn& txn) -> Status {
+    released = {};
+    return forget_version(txn, version, local, released);
+  });
+  WEFT_CHECK(std::move(written));
+  report.versions_reaped += released.versions;
+  return remove_released(released.manifests);
+}
+
+Status Reaper::remove_released(std::span<const Digest> manifests) const {
+  for (const Digest& manifest : manifests)
+    if (!parts_.reliances.is_needed(manifest)) WEFT_CHECK(parts_.manifests.remove(manifest));
+  return {};
+}
+
+// Reaps one batch of these versions. Returns the id from which the next batch continues.
+Result<VersionId> Reaper::reap_some(std::span<const VersionId> versions, OpenVersions::Claims& claims,
+                                    GcReport& report) {
+  WEFT_TRY(const WriterLock lock, parts_.index.lock());
+  std::vector<bool> claimed;
+  for (const VersionId version : versions) {
+    WEFT_TRY(const bool mine, claims.claim(version));
+    claimed.push_back(mine);
+  }
+  Released released;
+  std::size_t done = 0;
+  Status written = parts_.index.write(lock, [&](Txn& txn) -> Status {
+    released = {};
+    for (done = 0; done < versions.size() && released.rows < limits::kBatchRows; ++done)
+      if (claimed[done]) WEFT_CHECK(release_version(txn, versions[done], released));
+    return {};
+  });
+  WEFT_CHECK(std::move(written));
+  WEFT_CHECK(remove_released(released.manifests));
+  report.versions_reaped += released.versions;
+  report.versions_open += static_cast<std::uint64_t>(std::count(claimed.begin(), claimed.begin() + done, false));
+  return versions[done - 1] + 1;
+}
+
+Result<VersionId> Reaper::count_reapable(std::span<const VersionId> versions, GcReport& report) const {
+  for (const VersionId version : versions) {
+    WEFT_TRY(const bool open, parts_.open_versions->is_open(version));
+    ++(open ? report.versions_open : report.versions_reaped);
+  }
+  return versions.back() + 1;
+}
+
+// Reaps the removed versions that are not open.
+Status Reaper::reap(const GcOptions& options, Progress& progress, GcReport& report) {
+  WEFT_TRY(OpenVersions::Claims claims, parts_.open_versions->begin_claims());
+  if (!options.dry_run) WEFT_CHECK(reap_noted(claims, progress, report));
+  for (VersionId from = 0;;) {
+    WEFT_TRY(const std::vector<VersionId> versions, some_unreaped(parts_.index.env(), from));
+    if (versions.empty()) return {};
+    WEFT_TRY(from, options.dry_run ? count_reapable(versions, report) : reap_some(versions, claims, report));
+  }
+}
+
+}  // namespace weft

@@ -1,0 +1,31 @@
+// The contents of versions: manifests, decoded.
+#pragma once
+
+#include <cstddef>
+#include <utility>
+
+#include "catalog/manifests.h"
+#include "os/safe_path.h"
+#include "weft/result.h"
+#include "weft/version_content.h"
+
+namespace weft {
+
+// Any thread.
+class Contents {
+ public:
+  Contents(SafePath store_path, const Manifests& manifests, ContentDecoder decode)
+      : path_(std::move(store_path)), manifests_(manifests), decode_(std::move(decode)) {}
+  // Errors as Manifests::open(). Errc::internal: the store was opened without a decoder.
+  Result<VersionContent> of(const Digest& manifest) const;
+
+ private:
+  const SafePath path_;
+  const Manifests& manifests_;
+  const ContentDecoder decode_;
+};
+
+std::size_t rows_of(const VersionContent& content);  // index rows, approximately
+bool is_large(const VersionContent& content);        // more rows than one batch
+
+}  // namespace weft

@@ -1,0 +1,165 @@
+#include "store/publishing/promotions.h"
+
+#include <fcntl.h>
+
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <vector>
+
+#include <fmt/core.h>
+
+#include "base/log.h"
+#include "diskformat/pack_names.h"
+#include "diskformat/toc.h"
+#include "index/blobs.h"
+#include "index/pages.h"
+#include "index/tables.h"
+#include "os/file_ops.h"
+
+namespace weft {
+namespace {
+
+constexpr std::size_t kHoldersAtOnce = 256;
+constexpr std::size_t kPacksAtOnce = 256;  // packs judged under one writer lock
+
+using IsOwn = std::function<Result<bool>(VersionId version)>;
+
+Result<bool> is_held_here(RenewedTxn& now, const FoundBlob& blob, const IsOwn& is_own) {
+  for (std::optional<Holder> from = Holder{}; from;) {
+    WEFT_TRY(Txn * txn, now.get(kHoldersAtOnce));
+    WEFT_TRY(const HolderPage page, holders_from(*txn, blob, *from, kHoldersAtOnce));
+    for (const auto& [version, file] : page.holders) {
+      WEFT_TRY(const bool own, is_own(version));
+      if (own) return true;
+    }
+    from = page.next;
+  }
+  return false;
+}
+
+// True if a version of this node needs any blob of the pack.
+Result<bool> is_needed_here(RenewedTxn& now, const PackToc& toc, const IsOwn& is_own) {
+  for (const PackEntry& entry : toc.entries) {
+    WEFT_TRY(Txn * txn, now.get());
+    WEFT_TRY(const std::optional<FoundBlob> blob, find_blob(*txn, entry.id));
+    if (!blob || blob->row.place.pack != toc.pack) continue;
+    WEFT_TRY(const bool held, is_held_here(now, *blob, is_own));
+    if (held) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+// Changes the .toc files first, then the index: after a crash in between, the packs are not evicted either. Touches all
+// packs that the publish relies on, so that the gc of a restarted daemon keeps them until the registry has decided.
+Status Promotions::promote(const WriterLock& lock, const Promotion& promotion) {
+  for (const PackId pack : promotion.held)
+    if (const auto toc = open_file(toc_path(parts_.path, pack), O_RDONLY); toc.ok()) touch_file(toc->get());
+  const std::set<PackId>& packs = promotion.cached;
+  if (packs.empty()) return {};
+  for (const PackId pack : packs) {
+    WEFT_TRY(PackToc toc, read_toc_of(parts_.path, pack));
+    toc.cached = false;
+    toc.promoted = true;
+    WEFT_CHECK(replace_toc(toc_path(parts_.path, pack), toc));
+  }
+  WEFT_CHECK(sync_directory(parts_.path / "packs"));
+  return parts_.index.write(lock, [&packs](Txn& txn) -> Status {
+    for (const PackId pack : packs) {
+      WEFT_CHECK(erase_note(txn, kCached, pack));
+      WEFT_CHECK(put_note(txn, kPromoted, pack));
+    }
+    return bump_sequence(txn);
+  });
+}
+
+// Changes the index first, then the .toc files: after a crash in between, nothing is evicted.
+Status Promotions::make_cached(const WriterLock& lock, const std::set<PackId>& packs) {
+  std::vector<PackToc> tocs;
+  for (const PackId pack : packs) {
+    auto toc = read_toc_of(parts_.path, pack);
+    if (!toc.ok() && toc.error().code == Errc::not_found) continue;
+    if (!toc.ok()) return std::move(toc).error();
+    if (!toc->cached) tocs.push_back(std::move(toc).value());
+  }
+  if (tocs.empty()) return {};
+  Status noted = parts_.index.write(lock, [&tocs](Txn& txn) -> Status {
+    for (const PackToc& toc : tocs) {
+      WEFT_CHECK(put_note(txn, kCached, toc.pack));
+      WEFT_CHECK(erase_note(txn, kPromoted, toc.pack));
+    }
+    return bump_sequence(txn);
+  });
+  WEFT_CHECK(std::move(noted));
+  for (PackToc& toc : tocs) {
+    toc.cached = true;
+    toc.promoted = false;
+    WEFT_CHECK(replace_toc(toc_path(parts_.path, toc.pack), toc));
+  }
+  return sync_directory(parts_.path / "packs");
+}
+
+void Promotions::undo(const Promotion& promotion) {
+  const auto given = [&]() -> Status {
+    if (promotion.cached.empty()) return {};
+    WEFT_TRY(const WriterLock lock, parts_.index.lock());
+    std::set<PackId> packs = promotion.cached;
+    std::erase_if(packs, [&](PackId pack) { return !parts_.reliances.is_last(pack, promotion.number); });
+    return make_cached(lock, packs);
+  }();
+  if (!given.ok())
+    log_warning("a publish that was given up has made packs of the cache this node's own: {}", given.error().message);
+  parts_.reliances.end(promotion, true);
+}
+
+void Promotions::end(const Promotion& promotion) {
+  const auto known = [&]() -> Result<bool> {
+    WEFT_TRY(Txn txn, parts_.index.read());
+    WEFT_TRY(const std::optional<Bytes> needed, txn.get(Table::manifests, digest_key(promotion.manifest)));
+    return needed.has_value();
+  }();
+  parts_.reliances.end(promotion, known.ok() && *known);
+}
+
+// Returns those of these packs that were promoted although no version of this node needs them. They can become cached
+// again: the nodes that own the bytes keep them as long as any version needs them.
+Result<std::set<PackId>> Promotions::promoted_in_vain(std::span<const PackId> packs) {
+  std::map<VersionId, bool> own;
+  RenewedTxn now(parts_.index.env());
+  const IsOwn is_own_version = [&](VersionId version) -> Result<bool> {
+    if (const auto known = own.find(version); known != own.end()) return known->second;
+    WEFT_TRY(Txn * txn, now.get());
+    WEFT_TRY(const VersionRow row, need_row<VersionRow>(*txn, Table::versions, key_of(version)));
+    return own[version] = parts_.cluster.is_own(row);
+  };
+  std::set<PackId> in_vain;
+  for (const PackId pack : packs) {
+    now.end();
+    const auto toc = parts_.packs.toc(pack);
+    if (!toc.ok() || !toc->promoted || parts_.reliances.is_needed(pack) ||
+        parts_.is_left_young(toc_path(parts_.path, pack)))
+      continue;
+    WEFT_TRY(const bool needed, is_needed_here(now, *toc, is_own_version));
+    if (!needed) in_vain.insert(pack);
+  }
+  return in_vain;
+}
+
+// Looks without the writer lock and checks again under it.
+Status Promotions::undo_unneeded(bool walk) {
+  if (!parts_.cluster.joined()) return {};
+  WEFT_TRY(const std::vector<PackId> all, walk ? parts_.packs.list() : all_noted(parts_.index.env(), kPromoted));
+  WEFT_TRY(const std::set<PackId> found, promoted_in_vain(all));
+  const std::vector<PackId> likely(found.begin(), found.end());
+  for (std::size_t at = 0; at < likely.size(); at += kPacksAtOnce) {
+    WEFT_TRY(const WriterLock lock, parts_.index.lock());
+    const auto some = std::span(likely).subspan(at, std::min(kPacksAtOnce, likely.size() - at));
+    WEFT_TRY(const std::set<PackId> packs, promoted_in_vain(some));
+    WEFT_CHECK(make_cached(lock, packs));
+  }
+  return {};
+}
+
+}  // namespace weft

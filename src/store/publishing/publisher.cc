@@ -1,0 +1,181 @@
+#include "store/publishing/publisher.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "base/limits.h"
+#include "catalog/apply.h"
+#include "catalog/plan.h"
+#include "store/publishing/memory_versions.h"
+
+namespace weft {
+namespace {
+
+std::vector<TagWish> wishes_of(const std::vector<std::string>& tags, std::uint64_t number) {
+  std::vector<TagWish> wishes;
+  wishes.reserve(tags.size());
+  for (const std::string& tag : tags) wishes.emplace_back(tag, number);
+  std::sort(wishes.begin(), wishes.end());
+  wishes.erase(std::unique(wishes.begin(), wishes.end()), wishes.end());
+  return wishes;
+}
+
+// Applies the tag changes. Returns their event; none if nothing changes.
+Result<std::vector<Event>> apply_wishes(Txn& txn, std::string_view model, const std::vector<TagWish>& wishes) {
+  WEFT_TRY(TagsEvent event, plan_tags(txn, model, wishes));
+  if (event.changes.empty()) return std::vector<Event>();
+  WEFT_CHECK(apply_tags(txn, event));
+  return std::vector<Event>{std::move(event)};
+}
+
+class StoreImport final : public Import {
+ public:
+  StoreImport(StoreParts& parts, Publisher& publisher, PreparedPublishes& prepared, std::unique_ptr<Importer> packs)
+      : parts_(parts), publisher_(publisher), prepared_(prepared), packs_(std::move(packs)) {}
+
+  Result<std::vector<Extent>> add(int fd, std::string_view where, std::span<const Range> ranges, Take take,
+                                  Progress& progress, const SeenBytes& seen) override {
+    if (!packs_) return Error{Errc::internal, "add after publish"};
+    return packs_->add(fd, where, ranges, progress, take, seen);
+  }
+
+  Status seal(const GiveManifest& manifest) override {
+    if (!packs_ || sealed_) return Error{Errc::internal, "seal after seal or publish"};
+    WEFT_TRY(sealed_, weft::seal(parts_, manifest, *packs_));
+    return {};
+  }
+
+  Result<PublishOutcome> publish(const PublishRequest& request) override {
+    WEFT_CHECK(seal_if_open(request));
+    const std::unique_ptr<Importer> packs = std::move(packs_);
+    return publisher_.publish(request, *std::move(sealed_), *packs);
+  }
+
+  Result<std::unique_ptr<PreparedPublish>> prepare(const PublishRequest& request) override {
+    WEFT_CHECK(seal_if_open(request));
+    return prepared_.prepare(request, *std::move(sealed_), std::move(packs_));
+  }
+
+ private:
+  Status seal_if_open(const PublishRequest& request) {
+    if (!packs_) return Error{Errc::internal, "publish after publish"};
+    return sealed_ ? Status{} : seal([&request](const auto& use) { return use(request.manifest); });
+  }
+
+  StoreParts& parts_;
+  Publisher& publisher_;
+  PreparedPublishes& prepared_;
+  std::unique_ptr<Importer> packs_;
+  std::optional<SealedManifest> sealed_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Import>> Publisher::begin_import(Durability durability) {
+  WEFT_CHECK(parts_.check_writable());
+  WEFT_TRY(std::unique_ptr<Importer> packs,
+           Importer::begin(parts_.path, parts_.blobs,
+                           {.patience = parts_.options.patience, .in_memory = durability == Durability::memory}));
+  return std::unique_ptr<Import>(std::make_unique<StoreImport>(parts_, *this, prepared_, std::move(packs)));
+}
+
+Result<PublishOutcome> Publisher::publish(const PublishRequest& request, SealedManifest manifest, Importer& packs) {
+  auto outcome = publish(request, manifest.digest, [&]() -> Result<Placed> {
+    WEFT_TRY(WriterLock lock, lock_with_shared(parts_, packs));
+    WEFT_CHECK(place(parts_, std::move(manifest), packs));
+    return Placed{std::move(lock), packs.new_blobs(), packs.in_memory()};
+  });
+  if (!outcome.ok() || !outcome->made) discard(parts_, packs.new_blobs());
+  return outcome;
+}
+
+Result<PublishOutcome> Publisher::publish(const PublishRequest& request, const Digest& manifest,
+                                          const PlaceBlobs& place) {
+  WEFT_CHECK(parts_.cluster.check_alone());
+  WEFT_CHECK(check_request(request));
+  foresee(parts_, request);
+  if (!is_large(request.content)) return commit_publish(request, manifest, place);
+  WEFT_TRY(const Fd collector, lock_for_taking(parts_));
+  auto outcome = commit_publish(request, manifest, place);
+  if (!outcome.ok() || !outcome->made) static_cast<void>(give_up_taking(parts_, no_progress()));
+  return outcome;
+}
+
+Result<PublishOutcome> Publisher::commit_publish(const PublishRequest& request, const Digest& manifest,
+                                                 const PlaceBlobs& place) {
+  WEFT_TRY(Placed placed, place());
+  WEFT_CHECK(replace_damaged(parts_, *placed.lock, placed.new_blobs));
+  std::optional<TakenContent> taken;
+  std::uint64_t taken_bytes = 0;
+  if (is_large(request.content)) {
+    WEFT_TRY(taken, take_content(parts_, request, manifest, placed, taken_bytes));
+  }
+  PublishOutcome outcome;
+  WEFT_CHECK(parts_.index.commit(*placed.lock, [&, new_blobs = placed.new_blobs](Txn& txn) -> Result<Events> {
+    outcome = {};
+    WEFT_TRY(std::optional<VersionRow> same, newest_with(txn, request.model, manifest));
+    if (same) {
+      outcome.version = *same;
+      return apply_wishes(txn, request.model, wishes_of(request.tags, same->number));
+    }
+    WEFT_TRY(PublishEvent event, plan_publish(txn, request, manifest, pack_ids(new_blobs), taken ? &*taken : nullptr));
+    PublishInput input;
+    input.content = &request.content;
+    input.new_blobs = new_blobs;
+    WEFT_TRY(outcome.new_bytes, apply_publish(txn, event, input));
+    outcome.new_bytes += taken_bytes;
+    outcome.version = event.version;
+    outcome.made = true;
+    WEFT_TRY(const bool in_memory, placed.in_memory ? Result(true) : relies_on_memory(parts_, txn, request));
+    Events events;
+    if (in_memory) {
+      WEFT_TRY(events, set_note(txn, event.version, VersionNote::in_memory, true));
+    }
+    events.insert(events.begin(), std::move(event));
+    return events;
+  }));
+  outcome.shared_bytes = outcome.version.logical_bytes - std::min(outcome.new_bytes, outcome.version.logical_bytes);
+  return outcome;
+}
+
+Status Publisher::set_tag(std::string_view model, std::string_view tag, std::optional<std::uint64_t> number) {
+  WEFT_CHECK(parts_.cluster.check_alone());
+  WEFT_TRY(WriterLock lock, parts_.index.lock());
+  return parts_.index.commit_with_spare(lock, [&](Txn& txn) {
+    return apply_wishes(txn, model, {{std::string(tag), number}});
+  });
+}
+
+// If a version was removed meanwhile, the batch ends before it, and the next batch begins with it.
+Result<std::size_t> Publisher::remove_versions(std::span<const VersionName> versions) {
+  WEFT_CHECK(parts_.cluster.check_alone());
+  versions = versions.first(std::min(versions.size(), limits::kBatchItems));
+  std::size_t removed = 0;
+  WEFT_TRY(const WriterLock lock, parts_.index.lock());
+  WEFT_CHECK(parts_.index.commit_with_spare(lock, [&](Txn& txn) -> Result<Events> {
+    Events events;
+    for (std::size_t rows = 0; events.size() < versions.size() && rows < limits::kBatchRows;) {
+      const auto& [model, number] = versions[events.size()];
+      auto event = plan_removal(txn, model, number);
+      if (!event.ok() && event.error().code == Errc::not_found && !events.empty()) break;
+      if (!event.ok()) return std::move(event).error();
+      WEFT_TRY(const std::size_t more, parts_.index.remove(txn, *event));
+      rows += more;
+      events.emplace_back(std::move(*event));
+    }
+    removed = events.size();
+    return events;
+  }));
+  return removed;
+}
+
+Status Publisher::pin(std::string_view model, std::uint64_t number, bool pinned) {
+  WEFT_TRY(WriterLock lock, parts_.index.lock());
+  return parts_.index.commit_with_spare(lock, [&](Txn& txn) -> Result<Events> {
+    WEFT_TRY(VersionRow version, live_version(txn, model, number));
+    return set_note(txn, version, VersionNote::pinned, pinned);
+  });
+}
+
+}  // namespace weft

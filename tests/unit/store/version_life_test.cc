@@ -1,0 +1,99 @@
+#include "index/version_life.h"
+
+#include <doctest/doctest.h>
+
+#include <functional>
+#include <map>
+#include <set>
+#include <vector>
+
+#include "parts_support.h"
+
+using namespace weft;
+using namespace weft::testing;
+
+namespace {
+
+using enum VersionState;
+
+const std::map<VersionState, std::set<VersionState>> kNext = {
+    {absent, {taking, bare, whole}}, {taking, {whole, absent}}, {bare, {whole, unreaped}},
+    {whole, {unreaped, releasing}},  {unreaped, {absent}},      {releasing, {absent}}};
+// Leads from `absent` to each state.
+const std::map<VersionState, std::vector<VersionState>> kWays = {{absent, {}},
+                                                                 {taking, {taking}},
+                                                                 {bare, {bare}},
+                                                                 {whole, {whole}},
+                                                                 {unreaped, {whole, unreaped}},
+                                                                 {releasing, {whole, releasing}}};
+
+Status go(Txn& txn, VersionState state) {
+  const auto entered = enter(txn, 1, state);
+  if (!entered.ok()) return entered.error();
+  if (state == absent || state == taking) return txn.erase(Table::locals, key_of(1));
+  return put(txn, Table::locals, key_of(1), LocalRow{});
+}
+
+// Runs `body` in a version of this state, and takes everything back.
+Status in_state(TestParts& test, VersionState state, const std::function<Status(Txn&)>& body) {
+  const WriterLock lock = must(test.parts->index.lock());
+  Status result;
+  const Status undone = test.parts->index.write(lock, [&](Txn& txn) -> Status {
+    for (const VersionState step : kWays.at(state)) WEFT_CHECK(go(txn, step));
+    CHECK(must(state_of(txn, 1)) == state);
+    result = body(txn);
+    return Error{Errc::cancelled, "taken back"};
+  });
+  CHECK(undone.error().code == Errc::cancelled);
+  return result;
+}
+
+}  // namespace
+
+TEST_CASE("a version enters only the states that follow its own") {
+  TestParts test;
+  for (const auto& [from, next] : kNext)
+    for (const auto& [to, unused] : kNext) {
+      const Status entered = in_state(test, from, [&, state = to](Txn& txn) -> Status {
+        WEFT_CHECK(go(txn, state));
+        CHECK(must(state_of(txn, 1)) == state);
+        return {};
+      });
+      CHECK(entered.ok() == next.contains(to));
+      if (!entered.ok()) CHECK(entered.error().code == Errc::corrupt);
+    }
+}
+
+TEST_CASE("only a live version keeps marks, and they end with it") {
+  TestParts test;
+  for (const std::string_view mark : {kUnsaved, kPinned, kInMemory})
+    for (const auto& [state, unused] : kNext) {
+      const bool live = state == bare || state == whole;
+      const Status marked = in_state(test, state, [&, live, mark](Txn& txn) -> Status {
+        WEFT_CHECK(set_mark(txn, 1, mark));
+        CHECK(must(has_note(txn, mark, 1)) == live);
+        if (!live) return {};
+        WEFT_CHECK(go(txn, unreaped));
+        CHECK_FALSE(must(has_note(txn, mark, 1)));
+        return {};
+      });
+      CHECK(marked.ok() == (live || state == absent));
+    }
+  CHECK(in_state(test, whole, [](Txn& txn) { return set_mark(txn, 1, kUnreaped); }).error().code == Errc::corrupt);
+}
+
+TEST_CASE("facts that contradict each other are damage") {
+  TestParts test;
+  const auto state_with = [&](VersionState state, std::string_view note) {
+    return in_state(test, state, [&](Txn& txn) -> Status {
+      WEFT_CHECK(put_note(txn, note, 1));
+      WEFT_CHECK(state_of(txn, 1));
+      return {};
+    });
+  };
+  CHECK(state_with(absent, kPinned).error().code == Errc::corrupt);
+  CHECK(state_with(bare, kTaking).error().code == Errc::corrupt);
+  CHECK(state_with(whole, kGivingBack).error().code == Errc::corrupt);
+  CHECK(state_with(unreaped, kIncomplete).error().code == Errc::corrupt);
+  CHECK(state_with(whole, kPinned).ok());
+}
