@@ -327,7 +327,31 @@ Status Mirror::apply(Batch& batch) {
   return {};
 }
 
+namespace {
+
+struct Described {
+  std::string operator()(const MirroredVersion& change) const {
+    return fmt::format("{}@{} published by {}", change.version.model_name, change.version.number,
+                       change.version.publisher);
+  }
+  std::string operator()(const MirroredTag& change) const {
+    return fmt::format("tag {} of {} {}", change.name, change.model,
+                       change.number == 0 ? "deleted" : fmt::format("set to {}", change.number));
+  }
+  std::string operator()(const MirroredRemoval& change) const {
+    return fmt::format("{}@{} removed", change.model, change.number);
+  }
+  std::string operator()(const MirroredMemory& change) const {
+    return fmt::format("{}@{} is {}", change.model, change.number, change.in_memory ? "in memory" : "on a disk");
+  }
+};
+
+}  // namespace
+
 Status Mirror::apply(std::span<const MirrorChange> changes, std::uint64_t revision) {
+  if (log_debugs(LogCategory::registry))
+    for (const MirrorChange& change : changes)
+      log_debug(LogCategory::registry, "up to revision {}: {}", revision, std::visit(Described(), change));
   WEFT_TRY(MirrorOutcome outcome, parts_.store.mirror(changes, revision));
   for (const std::string& problem : outcome.problems) refuse(Error{Errc::invalid, problem});
   {

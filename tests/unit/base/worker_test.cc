@@ -6,6 +6,7 @@
 #include <atomic>
 #include <future>
 #include <memory>
+#include <semaphore>
 
 #include "fakes/stepped_time.h"
 
@@ -86,29 +87,28 @@ TEST_CASE("end() waits for the running round, which sees it, and no round starts
 }
 
 TEST_CASE("the end interrupts a round that waits") {
-  std::promise<void> interrupted;
+  std::counting_semaphore interrupted(0);
   Worker worker("test");
   REQUIRE(worker.start(
       [&] {
-        interrupted.get_future().wait();
+        interrupted.acquire();
         return Worker::kUntilWoken;
       },
-      [&] { interrupted.set_value(); }));
+      [&] { interrupted.release(); }));
   CHECK(worker.end_within(1h));
 }
 
 TEST_CASE("a round that hangs is left behind, with what it keeps alive") {
   struct Left {
-    std::promise<void> released;
     std::promise<void> gone;
     Worker worker{"test"};
     ~Left() { gone.set_value(); }
   };
   auto left = std::make_shared<Left>();
-  std::promise<void>& released = left->released;
+  std::promise<void> released;
   auto gone = left->gone.get_future();
-  REQUIRE(left->worker.start([left] {
-    left->released.get_future().wait();
+  REQUIRE(left->worker.start([left, until = released.get_future().share()] {
+    until.wait();
     return Worker::kUntilWoken;
   }));
   CHECK_FALSE(left->worker.end_within(1ms));
