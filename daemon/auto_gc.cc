@@ -15,30 +15,21 @@ constexpr std::chrono::seconds kAgain{60};        // longest pause after a faile
 }  // namespace
 
 void AutoGc::start() {
-  next_ = std::chrono::steady_clock::now() + actions_.delay();
-  thread_ = std::thread([this] { run(); });
-}
-
-void AutoGc::stop() {
-  {
-    const std::lock_guard lock(mutex_);
-    stop_ = true;
-  }
-  wake_.notify_all();
-  if (thread_.joinable()) thread_.join();
+  next_ = time_.now() + actions_.delay();
+  worker_.start([this] { return round(); });
 }
 
 void AutoGc::removed(VersionId version, VersionHold hold) {
   const std::lock_guard lock(mutex_);
-  held_.push_back({std::chrono::steady_clock::now() + actions_.delay(), version, std::move(hold)});
+  held_.push_back({time_.now() + actions_.delay(), version, std::move(hold)});
   if (held_.size() > kHeldMax) held_.pop_front();
-  wake_.notify_all();
+  worker_.wake();
 }
 
 void AutoGc::collect_soon() {
   const std::lock_guard lock(mutex_);
   soon_ = true;
-  wake_.notify_all();
+  worker_.wake();
 }
 
 std::deque<AutoGc::Held> AutoGc::take() {
@@ -51,7 +42,7 @@ HeldVersions AutoGc::held() {
   HeldVersions held;
   held.versions = held_.size();
   if (held_.empty()) return held;
-  const auto left = held_.front().until - std::chrono::steady_clock::now();
+  const auto left = held_.front().until - time_.now();
   held.next_release = std::max(std::chrono::ceil<std::chrono::seconds>(left), std::chrono::seconds(0));
   return held;
 }
@@ -72,8 +63,9 @@ void AutoGc::look_without(const std::function<void()>& look) {
   }
 }
 
-// Ends expired holds, or all holds if space is short. True if gc should run.
-bool AutoGc::due(Time now) {
+// Ends expired holds, or all holds if space is short. True if gc should run. Called with mutex_ held.
+bool AutoGc::due() {
+  const Deadline now = time_.now();
   bool any = std::exchange(soon_, false) || now >= next_;
   if (!held_.empty() && actions_.space_is_short()) {
     held_.clear();
@@ -86,27 +78,22 @@ bool AutoGc::due(Time now) {
   return any;
 }
 
-AutoGc::Time AutoGc::wake_at(Time now) const {
-  return held_.empty() ? next_ : std::min({next_, held_.front().until, now + kLookAtSpace});
+// Returns the pause before the next look. Called with mutex_ held.
+Worker::Pause AutoGc::pause() const {
+  const Deadline now = time_.now();
+  const Deadline until = held_.empty() ? next_ : std::min({next_, held_.front().until, now + kLookAtSpace});
+  return std::max(until - now, Worker::Pause(0));
 }
 
-void AutoGc::run() {
+Result<Worker::Pause> AutoGc::round() {
   std::unique_lock lock(mutex_);
-  while (!stop_) {
-    const Time now = std::chrono::steady_clock::now();
-    if (!due(now)) {
-      wake_.wait_until(lock, wake_at(now));
-      continue;
-    }
-    lock.unlock();
-    const Status done = actions_.collect([this] {
-      const std::lock_guard stopping(mutex_);
-      return stop_;
-    });
-    if (!done.ok()) log_info("gc: {}", done.error().message);
-    lock.lock();
-    next_ = std::chrono::steady_clock::now() + (done.ok() ? actions_.delay() : std::min(kAgain, actions_.delay()));
-  }
+  if (!due()) return pause();
+  lock.unlock();
+  const Status done = actions_.collect([this] { return worker_.ending(); });
+  if (!done.ok() && !worker_.ending()) log_info("gc: {}", done.error().message);
+  lock.lock();
+  next_ = time_.now() + (done.ok() ? actions_.delay() : std::min(kAgain, actions_.delay()));
+  return Worker::Pause(0);
 }
 
 }  // namespace weft

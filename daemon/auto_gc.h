@@ -4,13 +4,12 @@
 #pragma once
 
 #include <chrono>
-#include <condition_variable>
 #include <cstdint>
 #include <deque>
 #include <functional>
 #include <mutex>
-#include <thread>
 
+#include "base/worker.h"
 #include "weft/store.h"
 
 namespace weft {
@@ -28,13 +27,12 @@ class AutoGc {
     std::function<Result<VersionHold>(VersionId)> hold;
     std::function<Status(const std::function<bool()>& cancelled)> collect;  // runs gc; retried after an error
   };
-  explicit AutoGc(Actions actions) : actions_(std::move(actions)) {}
-  ~AutoGc() { stop(); }
-  AutoGc(const AutoGc&) = delete;
-  AutoGc& operator=(const AutoGc&) = delete;
+  // `time` outlives this.
+  explicit AutoGc(Actions actions, const TimeSource& time = steady_time())
+      : actions_(std::move(actions)), time_(time), worker_("gc", Worker::kNoRetry, time) {}
 
   void start();
-  void stop();  // cancels a running gc
+  void stop() { worker_.end(); }  // cancels a running gc
   // Keeps `hold` on a removed version for gc_delay.
   void removed(VersionId version, VersionHold hold);
   // Runs gc soon, to free removed versions that are not held.
@@ -46,25 +44,23 @@ class AutoGc {
   void look_without(const std::function<void()>& look);
 
  private:
-  using Time = std::chrono::steady_clock::time_point;
   struct Held {
-    Time until;
+    Deadline until;
     VersionId version = 0;
     VersionHold hold;
   };
   std::deque<Held> take();
-  void run();
-  bool due(Time now);
-  Time wake_at(Time now) const;
+  Result<Worker::Pause> round();
+  bool due();
+  Worker::Pause pause() const;
 
   const Actions actions_;
+  const TimeSource& time_;
   std::mutex mutex_;
-  std::condition_variable wake_;
-  std::deque<Held> held_;  // oldest first; guarded by mutex_, as the three below
-  Time next_{};
+  std::deque<Held> held_;  // oldest first; guarded by mutex_, as the two below
+  Deadline next_{};
   bool soon_ = false;
-  bool stop_ = false;
-  std::thread thread_;
+  Worker worker_;
 };
 
 }  // namespace weft

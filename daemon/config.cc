@@ -9,6 +9,7 @@
 #include <limits>
 #include <string_view>
 
+#include "base/log.h"
 #include "base/text.h"
 #include "os/sys.h"
 
@@ -138,8 +139,9 @@ Result<Config> make_config(const SettingValues& given) {
   else
     return values.wrong("listen", "HOST, HOST:PORT or [HOST]:PORT");
   config.log_file = values.text("log_file");
-  WEFT_TRY(config.log_level,
-           values.one_of("log_level", std::to_array<std::string_view>({"info", "debug", "warning", "error"})));
+  config.log_level = values.text("log_level", "info");
+  if (!check_log_levels(config.log_level).ok())
+    return values.wrong("log_level", "debug, info, warning or error, and CATEGORY=debug");
   WEFT_CHECK(set_limits(values, config));
   WEFT_TRY(config.etcd, etcd_options(values));
   WEFT_TRY(config.publish, values.grant("control.publish"));

@@ -188,7 +188,7 @@ class Daemon {
     WEFT_TRY(Config config, make_config(reloaded_values(values_, values)));
     for (const std::string& key : need_restart(values_, values))
       log_warning("{} has changed; restart weftd to apply it", key);
-    static_cast<void>(log_set_level(config.log_level));
+    WEFT_CHECK(log_set_levels(config.log_level));
     config_.set(std::move(config));
     bytes_->configure();
     if (follow_) follow_->configure();

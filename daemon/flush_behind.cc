@@ -21,18 +21,23 @@ constexpr auto kHoldMax = std::chrono::seconds(5);  // longest delay of a piece 
 
 FlushBehind::FlushBehind(Store& store, MemoryVersions& memory, Registry& registry, std::string node,
                          std::uint64_t bytes_max)
-    : store_(store), memory_(memory), registry_(registry), node_(std::move(node)), bytes_max_(bytes_max) {
-  if (const auto waiting = look(); waiting.ok()) show(*waiting);  // else run() reports the error
-  thread_ = std::thread([this] { run(); });
+    : store_(store),
+      memory_(memory),
+      registry_(registry),
+      node_(std::move(node)),
+      bytes_max_(bytes_max),
+      worker_("in memory", RetryPause(kPause)) {
+  if (const auto waiting = look(); waiting.ok()) show(*waiting);  // else round() reports the error
+  worker_.start([this] { return round(); });
 }
 
 FlushBehind::~FlushBehind() {
   {
     const std::lock_guard lock(mutex_);
-    ending_ = true;
+    worker_.ask_to_end();
   }
   changed_.notify_all();
-  thread_.join();
+  worker_.end();
 }
 
 void FlushBehind::set_max(std::uint64_t bytes_max) {
@@ -41,18 +46,13 @@ void FlushBehind::set_max(std::uint64_t bytes_max) {
   changed_.notify_all();
 }
 
-void FlushBehind::look_again() {
-  const std::lock_guard lock(mutex_);
-  look_ = true;
-  changed_.notify_all();
-}
-
 Result<FlushBehind::Publish> FlushBehind::begin_publish(std::uint64_t bytes, bool in_memory,
                                                         const Cancelled& cancelled) {
   std::unique_lock lock(mutex_);
   if (!in_memory || bytes > bytes_max_) bytes = 0;
   while (bytes != 0 && status_.bytes + promised_ + fresh_ + bytes > bytes_max_) {
-    if (cancelled() || ending_) return Error{Errc::cancelled, "interrupted while memory was full of other versions"};
+    if (cancelled() || worker_.ending())
+      return Error{Errc::cancelled, "interrupted while memory was full of other versions"};
     changed_.wait_for(lock, kTick);
   }
   ++publishing_;
@@ -65,7 +65,7 @@ void FlushBehind::end_publish(std::uint64_t bytes) {
   --publishing_;
   promised_ -= bytes;
   fresh_ += bytes;
-  look_ = true;
+  worker_.wake();
   changed_.notify_all();
 }
 
@@ -75,8 +75,8 @@ FlushBehind::Publish::~Publish() {
 
 Status FlushBehind::pace() {
   std::unique_lock lock(mutex_);
-  changed_.wait_for(lock, kHoldMax, [this] { return publishing_ == 0 || ending_; });
-  return ending_ ? Status(Error{Errc::cancelled, "the daemon ends"}) : Status{};
+  changed_.wait_for(lock, kHoldMax, [this] { return publishing_ == 0 || worker_.ending(); });
+  return worker_.ending() ? Status(Error{Errc::cancelled, "the daemon ends"}) : Status{};
 }
 
 // Returns the versions of this node that are in memory, oldest first.
@@ -96,7 +96,7 @@ Result<std::vector<FlushBehind::Waiting>> FlushBehind::look() {
   return waiting;
 }
 
-// Sets status_ from the result of look(). Call with mutex_ held, or before the thread starts.
+// Sets status_ from the result of look(). Call with mutex_ held, or before the worker starts.
 void FlushBehind::show(const std::vector<Waiting>& waiting) {
   status_.versions = waiting.size();
   status_.oldest_ns = waiting.empty() ? 0 : waiting.front().row.time_ns;
@@ -131,21 +131,8 @@ Result<bool> FlushBehind::settle(const VersionRow& version) {
   return state == MemoryState::waits;
 }
 
-// Flushes all versions in memory. After an error it continues with the next version; returns the first error.
-Status FlushBehind::round() {
-  std::uint64_t seen = 0;
-  {
-    const std::lock_guard lock(mutex_);
-    look_ = false;
-    seen = fresh_;
-  }
-  WEFT_TRY(const std::vector<Waiting> waiting, look());
-  {
-    const std::lock_guard lock(mutex_);
-    fresh_ -= seen;
-    show(waiting);
-    changed_.notify_all();
-  }
+// Flushes the versions. After an error it continues with the next version; returns the first error.
+Status FlushBehind::flush(const std::vector<Waiting>& waiting) {
   Status worst;
   std::uint64_t oldest_ns = 0;
   for (const Waiting& version : waiting) {
@@ -165,19 +152,23 @@ Status FlushBehind::round() {
   return worst;
 }
 
-void FlushBehind::run() {
-  for (;;) {
-    const Status done = round();
-    std::unique_lock lock(mutex_);
-    if (ending_) return;
-    if (!done.ok() && status_.problem != done.error().message) log_warning("in memory: {}", done.error().message);
-    status_.problem = done.ok() ? "" : done.error().message;
-    const auto is_due = [this] { return look_ || ending_; };
-    if (done.ok() && status_.versions == 0)
-      changed_.wait(lock, is_due);
-    else
-      changed_.wait_for(lock, kPause, is_due);
+// Flushes all versions in memory.
+Result<Worker::Pause> FlushBehind::round() {
+  std::uint64_t seen = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    seen = fresh_;
   }
+  WEFT_TRY(const std::vector<Waiting> waiting, look());
+  {
+    const std::lock_guard lock(mutex_);
+    fresh_ -= seen;
+    show(waiting);
+    changed_.notify_all();
+  }
+  WEFT_CHECK(flush(waiting));
+  const std::lock_guard lock(mutex_);
+  return status_.versions == 0 ? Worker::kUntilWoken : kPause;
 }
 
 Result<bool> FlushBehind::is_in_memory(VersionId version) {
@@ -194,9 +185,10 @@ Status FlushBehind::wait_for(VersionId version, const Cancelled& cancelled) {
     WEFT_TRY(const bool waits, is_in_memory(version));
     if (!waits) return {};
     std::unique_lock lock(mutex_);
-    if (cancelled() || ending_)
-      return Error{Errc::cancelled, status_.problem.empty() ? "it is only in memory yet"
-                                                            : "it is only in memory yet: " + status_.problem};
+    if (cancelled() || worker_.ending()) {
+      const std::string problem = worker_.problem();
+      return Error{Errc::cancelled, "it is only in memory yet" + (problem.empty() ? "" : ": " + problem)};
+    }
     changed_.wait_for(lock, kTick);
   }
 }
@@ -205,6 +197,7 @@ FlushStatus FlushBehind::status() {
   const std::lock_guard lock(mutex_);
   FlushStatus status = status_;
   status.bytes += fresh_;
+  status.problem = worker_.problem();
   return status;
 }
 

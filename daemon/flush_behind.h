@@ -11,9 +11,9 @@
 #include <functional>
 #include <mutex>
 #include <string>
-#include <thread>
 #include <vector>
 
+#include "base/worker.h"
 #include "weft/cluster_store.h"
 #include "weft/registry.h"
 #include "weft/result.h"
@@ -42,7 +42,7 @@ class FlushBehind {
 
   void set_max(std::uint64_t bytes_max);
   // Call after changes of the registry: they may contain versions of this node that are in memory.
-  void look_again();
+  void look_again() { worker_.wake(); }
 
   // A running publish. While it lives, but only for some seconds, no piece is flushed, so that the publish's own syncs
   // do not wait.
@@ -68,15 +68,14 @@ class FlushBehind {
   FlushStatus status();
 
  private:
-  using Clock = std::chrono::steady_clock;
   struct Waiting {
     VersionRow row;
     std::uint64_t bytes = 0;  // unsynced bytes
   };
-  void run();
   Result<std::vector<Waiting>> look();
   void show(const std::vector<Waiting>& waiting);
-  Status round();
+  Result<Worker::Pause> round();
+  Status flush(const std::vector<Waiting>& waiting);
   Result<bool> settle(const VersionRow& version);
   Status keep(const VersionRow& version);
   Status lose(const VersionRow& version);
@@ -90,14 +89,12 @@ class FlushBehind {
   const std::string node_;
   std::mutex mutex_;
   std::condition_variable changed_;
-  bool ending_ = false;  // all below are guarded by mutex_
-  bool look_ = true;     // versions were published since the last look began
-  std::uint64_t bytes_max_;
+  std::uint64_t bytes_max_;     // guarded by mutex_, as the four below
   unsigned publishing_ = 0;     // running publishes
   std::uint64_t promised_ = 0;  // bytes that running publishes may leave unsynced
   std::uint64_t fresh_ = 0;     // bytes of publishes that ended after the last look began
   FlushStatus status_;          // of the last look, updated by each flushed version
-  std::thread thread_;
+  Worker worker_;
 };
 
 }  // namespace weft

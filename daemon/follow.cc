@@ -14,12 +14,9 @@
 #include "weft/progress.h"
 
 namespace weft {
-namespace {}  // namespace
 
-Follow::~Follow() {
-  ending_ = true;
-  changed_.ring();
-  thread_.join();
+Follow::Follow(Store& store, Bytes& bytes) : store_(store), bytes_(bytes) {
+  worker_.start([this] { return round(); }, [this] { changed_.ring(); });
 }
 
 bool Follow::is_followed(const ModelEvent& event) const {
@@ -30,12 +27,12 @@ bool Follow::is_followed(const ModelEvent& event) const {
 // Fetches a version. After an error it does not retry: a reader fetches the version later.
 void Follow::fetch(const ModelEvent& event) {
   const std::string name = spec_of(event.model, event.version);
-  SilentProgress progress([this] { return ending_.load(); });
+  SilentProgress progress([this] { return worker_.ending(); });
   const auto fetched = [&]() -> Result<FetchReport> {
     WEFT_TRY(const VersionRow row, version_of(store_, name));
     return fetch_version(store_, bytes_.fetcher, row, "", progress);
   }();
-  if (ending_) return;
+  if (worker_.ending()) return;
   if (fetched.ok())
     log_info("{} is here: {} bytes moved", name, fetched->moved_bytes);
   else if (fetched.error().code != Errc::not_found)
@@ -44,7 +41,7 @@ void Follow::fetch(const ModelEvent& event) {
 
 Status Follow::fetch_newest() {
   return present_state(store_, {}, [this](const ModelEvent& event) -> Status {
-    if (ending_) return Error{Errc::cancelled, "ending"};
+    if (worker_.ending()) return Error{Errc::cancelled, "ending"};
     if (is_followed(event)) fetch(event);
     return {};
   });
@@ -61,7 +58,7 @@ Status Follow::follow() {
   WEFT_TRY(EventFollower follower, EventFollower::begin(store_));
   WEFT_CHECK(fetch_newest());
   std::vector<ModelEvent> waiting;
-  while (!ending_ && follows()) {
+  while (!worker_.ending() && follows()) {
     WEFT_TRY(const auto events, follower.next());
     for (const ModelEvent& event : events) {
       if (event.kind == ModelEvent::Kind::restart) WEFT_CHECK(fetch_newest());
@@ -81,16 +78,15 @@ Status Follow::follow() {
   return {};
 }
 
-void Follow::run() {
-  while (!ending_) {
-    if (!follows()) {
-      wait(-1);
-      continue;
-    }
-    const Status followed = follow();
-    if (followed.ok() || ending_) continue;
-    return log_error("follow: no version is fetched any more: {}", followed.error().message);
+Worker::Pause Follow::round() {
+  if (!follows()) {
+    wait(-1);
+    return Worker::Pause(0);
   }
+  const Status followed = follow();
+  if (followed.ok() || worker_.ending()) return Worker::Pause(0);
+  log_error("follow: no version is fetched any more: {}", followed.error().message);
+  return Worker::kUntilWoken;
 }
 
 }  // namespace weft

@@ -2,9 +2,7 @@
 // first read.
 #pragma once
 
-#include <atomic>
-#include <thread>
-
+#include "base/worker.h"
 #include "daemon/bytes.h"
 #include "daemon/live_config.h"
 #include "events/follower.h"
@@ -15,17 +13,14 @@ namespace weft {
 
 class Follow {
  public:
-  // Starts the thread. It first fetches the newest version of each followed model; it sleeps while no model is
-  // followed. Both arguments outlive this.
-  Follow(Store& store, Bytes& bytes) : store_(store), bytes_(bytes), thread_([this] { run(); }) {}
-  ~Follow();
-  Follow(const Follow&) = delete;
-  Follow& operator=(const Follow&) = delete;
+  // Starts a worker. It first fetches the newest version of each followed model; it sleeps while no model is followed.
+  // Both arguments outlive this.
+  Follow(Store& store, Bytes& bytes);
 
   void configure() { changed_.ring(); }  // applies the current configuration
 
  private:
-  void run();
+  Worker::Pause round();
   bool follows() const { return !bytes_.config.get()->follow.empty(); }
   void wait(int commits) const;
   Status follow();
@@ -35,9 +30,8 @@ class Follow {
 
   Store& store_;
   Bytes& bytes_;
-  const Bell changed_;  // rung after a change of the configuration or of ending_
-  std::atomic<bool> ending_ = false;
-  std::thread thread_;
+  const Bell changed_;  // rung after a change of the configuration, and at the end
+  Worker worker_{"follow"};
 };
 
 }  // namespace weft

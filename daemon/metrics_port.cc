@@ -60,38 +60,33 @@ Result<std::unique_ptr<MetricsPort>> MetricsPort::open(std::uint16_t port, std::
 }
 
 MetricsPort::MetricsPort(Fd listener, std::function<std::string()> text, std::chrono::milliseconds patience)
-    : listener_(std::move(listener)), text_(std::move(text)), patience_(patience), thread_([this] { run(); }) {}
-
-MetricsPort::~MetricsPort() {
-  ending_ = true;
-  bell_.ring();
-  thread_.join();
+    : listener_(std::move(listener)), text_(std::move(text)), patience_(patience) {
+  worker_.start([this] { return round(); }, [this] { bell_.ring(); });
 }
 
 // Serves the clients before it accepts new ones, so that no client with a received request is dropped for a new one.
-void MetricsPort::run() {
-  while (!ending_) {
-    std::vector<pollfd> ready = {{bell_.fd(), POLLIN, 0}, {listener_.get(), POLLIN, 0}};
-    int wait_ms = -1;
-    if (!clients_.empty()) wait_ms = std::max(milliseconds_until(clients_.front().deadline), 0);
-    for (const Client& client : clients_)
-      ready.push_back({client.socket.get(), static_cast<short>(client.answer.empty() ? POLLIN : POLLOUT), 0});
-    if (::poll(ready.data(), ready.size(), wait_ms) < 0) continue;
-    std::size_t at = 2;
-    clients_.remove_if([&](Client& client) {
-      const bool late = milliseconds_until(client.deadline) <= 0;
-      return (ready[at++].revents != 0 && !serve(client)) || late;
-    });
-    if (ready[1].revents != 0) accept();
-  }
+Worker::Pause MetricsPort::round() {
+  std::vector<pollfd> ready = {{bell_.fd(), POLLIN, 0}, {listener_.get(), POLLIN, 0}};
+  int wait_ms = -1;
+  if (!clients_.empty()) wait_ms = std::max(milliseconds_until(clients_.front().deadline), 0);
+  for (const Client& client : clients_)
+    ready.push_back({client.socket.get(), static_cast<short>(client.answer.empty() ? POLLIN : POLLOUT), 0});
+  if (::poll(ready.data(), ready.size(), wait_ms) < 0) return Worker::Pause(0);
+  std::size_t at = 2;
+  clients_.remove_if([&](Client& client) {
+    const bool late = milliseconds_until(client.deadline) <= 0;
+    return (ready[at++].revents != 0 && !serve(client)) || late;
+  });
+  return ready[1].revents != 0 ? accept() : Worker::Pause(0);
 }
 
-void MetricsPort::accept() {
+Worker::Pause MetricsPort::accept() {
   auto socket = accept_unix(listener_.get());
-  if (!socket.ok()) std::this_thread::sleep_for(kAcceptPause);
-  if (!socket.ok() || !socket->valid()) return;
+  if (!socket.ok()) return kAcceptPause;
+  if (!socket->valid()) return Worker::Pause(0);
   if (clients_.size() >= limits::kMetricsClientsMax) clients_.pop_front();
   clients_.push_back({std::move(socket).value(), deadline_in(patience_), {}, {}});
+  return Worker::Pause(0);
 }
 
 bool MetricsPort::serve(Client& client) const {

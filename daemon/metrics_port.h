@@ -2,7 +2,6 @@
 // an idle one delays no other. Each client is dropped after `patience`.
 #pragma once
 
-#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <functional>
@@ -10,8 +9,8 @@
 #include <memory>
 #include <string>
 #include <string_view>
-#include <thread>
 
+#include "base/worker.h"
 #include "os/bell.h"
 #include "os/sys.h"
 #include "weft/deadline.h"
@@ -23,9 +22,6 @@ class MetricsPort {
  public:
   static Result<std::unique_ptr<MetricsPort>> open(std::uint16_t port, std::function<std::string()> text,
                                                    std::chrono::milliseconds patience = std::chrono::seconds(5));
-  ~MetricsPort();
-  MetricsPort(const MetricsPort&) = delete;
-  MetricsPort& operator=(const MetricsPort&) = delete;
 
  private:
   // A client that is sending its request, or receiving the answer.
@@ -36,8 +32,8 @@ class MetricsPort {
     std::string answer;  // unsent rest; "" while the request is incomplete
   };
   MetricsPort(Fd listener, std::function<std::string()> text, std::chrono::milliseconds patience);
-  void run();
-  void accept();
+  Worker::Pause round();
+  Worker::Pause accept();            // returns the pause after it
   bool serve(Client& client) const;  // false: the client is done or has closed
   bool receive(Client& client) const;
   static bool send(Client& client);
@@ -45,9 +41,8 @@ class MetricsPort {
   const std::function<std::string()> text_;
   const std::chrono::milliseconds patience_;  // for one client, from accept to the end of the answer
   const Bell bell_;
-  std::atomic<bool> ending_ = false;
-  std::list<Client> clients_;  // oldest first; used only by thread_
-  std::thread thread_;
+  std::list<Client> clients_;  // oldest first; used only by the worker
+  Worker worker_{"metrics port"};
 };
 
 // Returns the whole answer to a request, of which the first line decides; "" while the first line is incomplete.

@@ -111,6 +111,8 @@ int DraftPublisher::run(const PublishOrder& order, PublishFolder& folder, const 
     const auto child = start_import(line, order.user, {content.get(), answer.get(), folder.lock.get()});
     if (!child.ok()) return refuse(content.get(), child.error());
     folder.child = *child;
+    log_debug(LogCategory::drafts, "draft {} of user {}: process {} publishes it as {}", folder.name, order.user.uid,
+              *child, order.model);
     // The child holds the lock through its open file description. A second one tells when the child ends.
     folder.lock = Fd(::openat(folder.fd.get(), kLock, O_RDWR | O_CLOEXEC | O_NOFOLLOW));
   }

@@ -1,12 +1,20 @@
 #include <fcntl.h>
 
+#include <array>
 #include <cerrno>
+#include <string_view>
 
+#include "base/log.h"
 #include "fuse/kernel/init_exchange.h"
 #include "fuse/ops/ops.h"
 
 namespace weft {
 namespace {
+
+std::string_view name_of(ReadWay way) {
+  constexpr std::array<std::string_view, 4> kNames = {"cached", "uncached", "by passthrough", "uncached unless mapped"};
+  return kNames[static_cast<std::size_t>(way)];
+}
 
 int reply_passthrough(fuse_req_t request, std::uint64_t handle, std::int32_t backing_id) {
   const kernel::OpenOut out{handle, kernel::kOpenPassthrough | kernel::kOpenNoFlush, backing_id};
@@ -41,6 +49,7 @@ Status op_open(Server& server, fuse_req_t request, fuse_ino_t node, fuse_file_in
   const std::uint64_t handle = current_request();
   WEFT_TRY(const OpenAnswer answer, server.open_files.open(node, handle));
   file->fh = handle;
+  log_debug(LogCategory::mount, "request {}: opens inode {}, {}", handle, ino_of(node), name_of(answer.way));
   if (ino_of(node) == kEventsIno) WEFT_CHECK(open_stream(server, node, file));
   // The node was open before its file was assembled, so this open cannot use passthrough. Later opens get the other
   // node.

@@ -15,6 +15,7 @@ namespace {
 
 void reply_error(fuse_req_t request, const Error& error) {
   if (is_fault(error.code)) log_warning("{}", error.message);
+  log_debug(LogCategory::mount, "request {}: {}", current_request(), error.message);
   fuse_reply_err(request, errno_of(error.code));
 }
 

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/log.h"
 #include "base/text.h"
 #include "weft/publish.h"
 
@@ -75,9 +76,10 @@ Status set_record_reads(MountOptions& options, std::string_view value) {
 }
 
 Status set_log_level(MountOptions& options, std::string_view value) {
-  if (value != "debug" && value != "info" && value != "warning" && value != "error")
-    return usage(fmt::format("loglevel={}: expected debug, info, warning or error", printable(value)));
   options.log_level = value;
+  std::ranges::replace(options.log_level, ':', ',');  // a comma ends an option of mount(8)
+  if (const Status known = check_log_levels(options.log_level); !known.ok())
+    return usage(fmt::format("loglevel={}: {}", printable(value), known.error().message));
   return {};
 }
 
@@ -279,9 +281,10 @@ Result<CommandLine> parse_command_line(std::span<const char* const> arguments, c
 }
 
 std::vector<std::string> to_words(const MountOptions& options) {
-  std::string list =
-      fmt::format("uid={},gid={},umask={:o},attr_timeout={},loglevel={},stall={}", options.uid, options.gid,
-                  options.umask, options.attr_timeout_s, options.log_level, options.stall_s);
+  std::string levels = options.log_level;
+  std::ranges::replace(levels, ',', ':');
+  std::string list = fmt::format("uid={},gid={},umask={:o},attr_timeout={},loglevel={},stall={}", options.uid,
+                                 options.gid, options.umask, options.attr_timeout_s, levels, options.stall_s);
   if (options.cold) list += fmt::format(",cold={}", name_of(*options.cold));
   if (!options.durability.empty()) list += ",durability=" + options.durability;
   if (options.drafts_max) list += fmt::format(",drafts_max={}", *options.drafts_max);
@@ -333,7 +336,7 @@ Mount options:
   record_reads=off  read LMDB files page by page, as any other file
   trust_store      as root, mount the store even if other users can write to it
   log=FILE         append messages to FILE
-  loglevel=LEVEL   debug, info (default), warning or error
+  loglevel=LEVELS  debug, info (default), warning or error, then :CATEGORY=debug
   stall=SECONDS    replace a server that does not answer for this time (default: 60)
 
 Exit status: 0 mounted, 1 wrong usage, 32 failed.

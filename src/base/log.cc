@@ -1,8 +1,13 @@
 #include "base/log.h"
 
+#include <fmt/ranges.h>
 #include <spdlog/sinks/basic_file_sink.h>
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <optional>
+#include <span>
 
 #include "base/text.h"
 
@@ -31,29 +36,77 @@ spdlog::level::level_enum spdlog_level(LogLevel level) {
   return spdlog::level::err;
 }
 
-Result<spdlog::level::level_enum> level_named(std::string_view level) {
-  if (level == "debug") return spdlog::level::debug;
-  if (level == "info") return spdlog::level::info;
-  if (level == "warning") return spdlog::level::warn;
-  if (level == "error") return spdlog::level::err;
-  return Error{Errc::invalid, fmt::format("log level: expected debug, info, warning or error, got {}", level)};
+// The level of lines without a category, and of each category.
+struct Levels {
+  LogLevel general = LogLevel::info;
+  std::array<std::optional<LogLevel>, kLogCategoryNames.size()> own{};
+};
+
+std::atomic<LogLevel> general_level = LogLevel::info;
+
+std::optional<std::size_t> find(std::span<const char* const> names, std::string_view name) {
+  const auto found = std::ranges::find(names, name);
+  if (found == names.end()) return {};
+  return static_cast<std::size_t>(found - names.begin());
+}
+
+Error unknown_level(std::string_view expected, std::string_view got) {
+  return {Errc::invalid, fmt::format("log level: expected {}, got {}", expected, printable(got))};
+}
+
+Status set_own(Levels& levels, std::string_view name, std::string_view value) {
+  const auto category = find(kLogCategoryNames, name);
+  if (!category) return unknown_level(fmt::format("one of {}", fmt::join(kLogCategoryNames, ", ")), name);
+  const auto level = find(kLogLevelNames, value);
+  if (!level || *level > static_cast<std::size_t>(LogLevel::info))
+    return unknown_level(fmt::format("{}=debug or {}=info", name, name), value);
+  levels.own[*category] = static_cast<LogLevel>(*level);
+  return {};
+}
+
+Result<Levels> parse(std::string_view text) {
+  Levels levels;
+  for (const std::string_view part : split(text, ',')) {
+    if (const auto equals = part.find('='); equals != std::string_view::npos) {
+      WEFT_CHECK(set_own(levels, part.substr(0, equals), part.substr(equals + 1)));
+      continue;
+    }
+    const auto level = find(kLogLevelNames, part);
+    if (!level) return unknown_level("debug, info, warning or error", part);
+    levels.general = static_cast<LogLevel>(*level);
+  }
+  return levels;
+}
+
+void apply(const Levels& levels) {
+  general_level = levels.general;
+  for (std::size_t i = 0; i < levels.own.size(); ++i)
+    log_internal::debugs[i] = levels.own[i].value_or(levels.general) == LogLevel::debug;
 }
 
 }  // namespace
 
+std::array<std::atomic<bool>, kLogCategoryNames.size()> log_internal::debugs{};
+
 void log_line(LogLevel level, std::string_view line) {
+  if (level != LogLevel::debug && level < general_level.load(std::memory_order_relaxed)) return;
   const std::string shown = printable(line, kLineBytesMax);
   logger()->log(spdlog_level(level), spdlog::string_view_t(shown.data(), shown.size()));
 }
 
-Status log_set_level(std::string_view level) {
-  WEFT_TRY(const auto threshold, level_named(level));
-  logger()->set_level(threshold);
+Status check_log_levels(std::string_view levels) {
+  WEFT_CHECK(parse(levels));
   return {};
 }
 
-Status log_setup(const std::string& path, std::string_view level, std::string_view program) {
-  WEFT_TRY(const auto threshold, level_named(level));
+Status log_set_levels(std::string_view levels) {
+  WEFT_TRY(const Levels parsed, parse(levels));
+  apply(parsed);
+  return {};
+}
+
+Status log_setup(const std::string& path, std::string_view levels, std::string_view program) {
+  WEFT_CHECK(log_set_levels(levels));
   std::shared_ptr<spdlog::sinks::sink> sink;
   try {
     if (path.empty())
@@ -64,8 +117,8 @@ Status log_setup(const std::string& path, std::string_view level, std::string_vi
     return Error{Errc::io, fmt::format("log file {}: {}", path, error.what())};
   }
   auto made = std::make_shared<spdlog::logger>(std::string(program), std::move(sink));
-  made->set_level(threshold);
-  made->flush_on(spdlog::level::info);
+  made->set_level(spdlog::level::debug);
+  made->flush_on(spdlog::level::debug);
   made->set_pattern("%Y-%m-%dT%H:%M:%S.%e %n[%P] %l: %v");
   logger() = std::move(made);
   return {};

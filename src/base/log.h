@@ -4,6 +4,8 @@
 
 #include <fmt/core.h>
 
+#include <array>
+#include <atomic>
 #include <string>
 #include <string_view>
 
@@ -12,15 +14,41 @@
 namespace weft {
 
 enum class LogLevel : unsigned char { debug, info, warning, error };
+// The subject of a debug line, which begins with its name.
+enum class LogCategory : unsigned char { fetch, peers, net, store, gc, registry, mount, drafts };
+
+inline constexpr std::array kLogLevelNames{"debug", "info", "warning", "error"};
+inline constexpr std::array kLogCategoryNames{"fetch", "peers", "net", "store", "gc", "registry", "mount", "drafts"};
 
 // Writes one line: line ends and other characters that control a terminal are escaped by printable() (base/text.h).
 void log_line(LogLevel level, std::string_view line);
-// `path` empty: stderr. Levels: "debug", "info", "warning", "error".
-Status log_setup(const std::string& path, std::string_view level, std::string_view program);
-// Changes the level; any thread.
-Status log_set_level(std::string_view level);
+
+// Where the lines go, and which ones. `levels`: a level for all lines, "info", and then categories whose debug lines
+// are wanted too or not, "info,fetch=debug,peers=debug". A category without a level of its own has the first one.
+// `path` empty: stderr.
+Status log_setup(const std::string& path, std::string_view levels, std::string_view program);
+// Checks `levels` without using it. Errc::invalid.
+Status check_log_levels(std::string_view levels);
+// Changes the levels; any thread. Errc::invalid: they stay as they were.
+Status log_set_levels(std::string_view levels);
 void log_flush();
 
+namespace log_internal {
+extern std::array<std::atomic<bool>, kLogCategoryNames.size()> debugs;
+}
+
+// True if debug lines of the category are written. Guards costly arguments of a debug line.
+inline bool log_debugs(LogCategory category) {
+  return log_internal::debugs[static_cast<std::size_t>(category)].load(std::memory_order_relaxed);
+}
+
+// Costs one load while the category is off: the arguments are not formatted.
+template <class... Args>
+void log_debug(LogCategory category, fmt::format_string<Args...> format, Args&&... args) {
+  if (!log_debugs(category)) return;
+  log_line(LogLevel::debug, fmt::format("{}: {}", kLogCategoryNames[static_cast<std::size_t>(category)],
+                                        fmt::format(format, std::forward<Args>(args)...)));
+}
 template <class... Args>
 void log_info(fmt::format_string<Args...> format, Args&&... args) {
   log_line(LogLevel::info, fmt::format(format, std::forward<Args>(args)...));

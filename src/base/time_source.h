@@ -14,9 +14,13 @@ class TimeSource {
  public:
   virtual ~TimeSource() = default;
   virtual Deadline now() const { return Deadline::clock::now(); }
-  // Waits until `wake` is notified, at the latest until `until`. May return early without a reason.
+  // Waits until `wake` is notified, at the latest until `until`; Deadline::max(): without a limit. May return early
+  // without a reason.
   virtual void wait(std::condition_variable& wake, std::unique_lock<std::mutex>& lock, Deadline until) const {
-    wake.wait_until(lock, until);
+    if (until == Deadline::max())
+      wake.wait(lock);
+    else
+      wake.wait_until(lock, until);
   }
 };
 

@@ -6,6 +6,7 @@
 
 #include <fmt/core.h>
 
+#include "base/log.h"
 #include "base/sha256.h"
 #include "blobs/open_blobs.h"
 #include "diskformat/toc.h"
@@ -203,6 +204,8 @@ Status Fetcher::add_transfer(const Content& content, std::optional<std::uint32_t
   transfer->publisher = content.row.publisher;
   transfer->young_until =
       Clock::now() + std::min<Clock::duration>(options_.patience, youth_left(content.row, now_ns()));
+  log_debug(LogCategory::fetch, "transfer {} begins: {}, {} blobs in {} units", transfer->log_id, transfer->subject,
+            transfer->plan.blobs.size(), transfer->plan.units.size());
   const std::lock_guard lock(mutex_);
   transfers_.push_back(transfer);
   for (const Extent& blob : transfer->plan.blobs) homes_[blob.id] = {transfer, blob.offset, false};

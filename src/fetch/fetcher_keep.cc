@@ -44,6 +44,7 @@ void Fetcher::add_whole(Transfer& transfer, std::unique_lock<std::mutex>& lock) 
   lock.unlock();
   const auto added = transfer.pack->add(blobs);
   if (!added.ok()) log_warning("fetched bytes are not kept: {}", added.error().message);
+  log_debug(LogCategory::fetch, "transfer {}: {} blobs for the index", transfer.log_id, blobs.size());
   lock.lock();
   transfer.adding = false;
   transfer.settled = added.ok() ? Status() : Status(added.error());
@@ -62,6 +63,7 @@ void Fetcher::drop_idle() {
     if (transfer->busy() || transfer->adding || transfer->whole_bytes() > 0) return false;
     const bool over = transfer->complete() && transfer->settled.ok();
     if (!over && transfer->used() != Clock::time_point() && transfer->used() + options_.kept > now) return false;
+    log_debug(LogCategory::fetch, "transfer {} ends: {}", transfer->log_id, over ? "complete" : "incomplete, unused");
     for (const Extent& blob : transfer->plan.blobs)
       if (const auto home = homes_.find(blob.id); home != homes_.end() && home->second.transfer == transfer)
         homes_.erase(home);

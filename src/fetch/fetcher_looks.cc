@@ -4,6 +4,7 @@
 
 #include <fmt/core.h>
 
+#include "base/log.h"
 #include "fetch/fetcher_impl.h"
 #include "weft/snapshot.h"
 
@@ -104,6 +105,8 @@ Status Fetcher::fetch_manifest(const VersionRow& row) {
   WEFT_TRY(auto bytes, await_manifest(row));
   const Adoption adoption{row.model_name, row.number, std::move(bytes)};
   WEFT_CHECK(cache_.adopt(std::span(&adoption, 1)));
+  log_debug(LogCategory::fetch, "manifest of {}@{}: {} bytes fetched", row.model_name, row.number,
+            adoption.manifest.size());
   const std::lock_guard lock(mutex_);
   ++manifests_;
   return {};

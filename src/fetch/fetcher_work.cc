@@ -117,6 +117,8 @@ Result<std::vector<Digest>> Fetcher::move(const Task& task, const std::vector<Ch
   note_coded(transfer.bases, aid.coded);
   if (!got.ok()) return std::move(got).error();
   WEFT_CHECK(put_in_pack(transfer, range.offset, got->bytes.bytes()));
+  log_debug(LogCategory::fetch, "transfer {}: {} bytes at {} from {}", transfer.log_id, range.length, range.offset,
+            gave->count.name);
   count(*gave, got->bytes.size, nullptr);
   return std::move(got->digests);
 }
@@ -140,6 +142,9 @@ Fetcher::Clock::time_point Fetcher::waited_until(const Task& task) const {
 // not keep it open.
 void Fetcher::ended(Task& task, const Result<std::vector<Digest>>& digests, Clock::time_point begun) {
   const bool comes_later = !digests.ok() && task.young && digests.error().code == Errc::not_found;
+  if (!digests.ok())
+    log_debug(LogCategory::fetch, "transfer {}: no bytes at {}: {}", task.transfer->log_id, task.range().offset,
+              digests.error().message);
   const std::lock_guard lock(mutex_);
   if (task.contended) --contended_running_;
   if (task.same) --same_running_;

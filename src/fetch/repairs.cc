@@ -14,16 +14,7 @@ constexpr std::size_t kWaitingMax = 4096;
 }  // namespace
 
 void Repairs::begin(Store& store, FetchedCache& cache, Fetcher& fetcher) {
-  thread_ = std::thread([this, &store, &cache, &fetcher] { run(store, cache, fetcher); });
-}
-
-void Repairs::end() {
-  {
-    const std::lock_guard lock(mutex_);
-    ending_ = true;
-  }
-  wake_.notify_all();
-  if (thread_.joinable()) thread_.join();
+  worker_.start([this, &store, &cache, &fetcher] { return round(store, cache, fetcher); });
 }
 
 void Repairs::add(const ContentId& id) {
@@ -32,28 +23,23 @@ void Repairs::add(const ContentId& id) {
     if (waiting_.size() >= kWaitingMax || std::ranges::find(waiting_, id) != waiting_.end()) return;
     waiting_.push_back(id);
   }
-  wake_.notify_all();
+  worker_.wake();
 }
 
-void Repairs::run(Store& store, FetchedCache& cache, Fetcher& fetcher) {
-  SilentProgress progress([this] {
-    const std::lock_guard ending(mutex_);
-    return ending_;
-  });
+// Repairs the first blob that waits.
+Result<Worker::Pause> Repairs::round(Store& store, FetchedCache& cache, Fetcher& fetcher) {
   std::unique_lock lock(mutex_);
-  for (;;) {
-    wake_.wait(lock, [this] { return ending_ || !waiting_.empty(); });
-    if (ending_) return;
-    const ContentId id = waiting_.front();
-    waiting_.pop_front();
-    lock.unlock();
-    const Status repaired = refetch_blob(store, cache, fetcher, id, progress);
-    if (repaired.ok())
-      log_info("the {} bytes with digest {} are whole again", id.length, to_hex(id.root));
-    else
-      log_warning("the {} bytes with digest {} stay damaged: {}", id.length, to_hex(id.root), repaired.error().message);
-    lock.lock();
-  }
+  if (waiting_.empty()) return Worker::kUntilWoken;
+  const ContentId id = waiting_.front();
+  waiting_.pop_front();
+  lock.unlock();
+  SilentProgress progress([this] { return worker_.ending(); });
+  const Status repaired = refetch_blob(store, cache, fetcher, id, progress);
+  if (repaired.ok())
+    log_info("the {} bytes with digest {} are whole again", id.length, to_hex(id.root));
+  else
+    log_warning("the {} bytes with digest {} stay damaged: {}", id.length, to_hex(id.root), repaired.error().message);
+  return Worker::Pause(0);
 }
 
 }  // namespace weft

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 
 #include <algorithm>
+#include <atomic>
 #include <utility>
 
 #include <fmt/core.h>
@@ -16,6 +17,8 @@ namespace {
 
 constexpr auto kPauseMin = std::chrono::milliseconds(10);
 constexpr auto kPauseMax = std::chrono::milliseconds(320);
+
+std::atomic<std::uint64_t> last_log_id = 0;
 
 // Returns a reader of the pack with its own read-only descriptor, which stays open for readers after the FetchPack is
 // gone.
@@ -35,10 +38,11 @@ Result<std::shared_ptr<Transfer>> Transfer::make(VersionId version, std::optiona
       new Transfer(version, file, manifest, std::move(plan), std::move(pack), std::move(reader), std::move(hold)));
 }
 
-Transfer::Transfer(VersionId of, std::optional<std::uint32_t> number, const Digest& named, FetchPlan planned,
+Transfer::Transfer(VersionId of, std::optional<std::uint32_t> of_file, const Digest& named, FetchPlan planned,
                    std::unique_ptr<FetchPack> into, std::shared_ptr<const PackReader> readers, VersionHold hold)
-    : version(of),
-      file(number),
+    : log_id(++last_log_id),
+      version(of),
+      file(of_file),
       manifest(named),
       plan(std::move(planned)),
       pack(std::move(into)),

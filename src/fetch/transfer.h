@@ -35,6 +35,7 @@ class Transfer {
  public:
   using Clock = std::chrono::steady_clock;
   // Constant once the transfer is shared; any thread.
+  const std::uint64_t log_id;  // unique among the transfers of this process
   const VersionId version;
   const std::optional<std::uint32_t> file;  // the file whose layout the pack has; none: a group
   const Digest manifest;
@@ -133,7 +134,7 @@ class Transfer {
     std::size_t busy = 0;        // running units
     bool uncompared = false;
   };
-  Transfer(VersionId of, std::optional<std::uint32_t> number, const Digest& named, FetchPlan planned,
+  Transfer(VersionId of, std::optional<std::uint32_t> of_file, const Digest& named, FetchPlan planned,
            std::unique_ptr<FetchPack> into, std::shared_ptr<const PackReader> readers, VersionHold hold);
   std::optional<std::uint32_t> last_file_;
   std::uint64_t files_asked_ = 0;

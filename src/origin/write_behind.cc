@@ -7,7 +7,6 @@
 #include <mutex>
 #include <optional>
 #include <set>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -15,6 +14,7 @@
 
 #include "base/log.h"
 #include "base/text.h"
+#include "base/worker.h"
 #include "blobs/lent_store.h"
 #include "origin/dir.h"
 #include "origin/stage.h"
@@ -25,28 +25,25 @@ namespace {
 
 constexpr std::size_t kSavesBetweenTelling = 64;
 constexpr auto kTick = std::chrono::milliseconds(100);
-constexpr auto kPauseMin = std::chrono::milliseconds(500);  // after a failure; doubles with each further one
+constexpr auto kPauseMin = std::chrono::milliseconds(1'000);  // after a failure; doubles with each further one
 constexpr auto kPauseMax = std::chrono::milliseconds(30'000);
 constexpr auto kEndWait = std::chrono::milliseconds(2'000);
 
 }  // namespace
 
-// Shared with the thread, which may outlive the WriteBehind.
+// Shared with the worker's thread, which may outlive the WriteBehind.
 struct WriteBehind::State final : public Progress {
   State(Store& of, OriginLedger& in, std::string path) : ledger(in), store(of), origin_path(std::move(path)) {}
 
   OriginLedger& ledger;  // use only inside store.use()
   LentStore store;
   const std::string origin_path;
-  VersionId untried = 0;  // only the thread uses this: versions from here on have not been tried
-  LookedFor looked_for;   // only the thread uses this
-  std::atomic<bool> ending = false;
+  VersionId untried = 0;  // only the worker uses this: versions from here on have not been tried
+  LookedFor looked_for;   // only the worker uses this
   std::atomic<std::uint64_t> bytes_written = 0;
   mutable std::mutex mutex;
   std::condition_variable changed;
-  bool look = true;                // this and all members below are guarded by mutex
-  bool ended = false;              // the thread has ended
-  std::multiset<VersionId> first;  // versions that callers wait for
+  std::multiset<VersionId> first;  // versions that callers wait for; guarded by mutex, as all but the worker below
   struct Lost {
     std::uint64_t round = 0;
     std::string why;
@@ -57,18 +54,18 @@ struct WriteBehind::State final : public Progress {
   std::uint64_t records = 0;          // journal records written
   std::optional<std::uint64_t> told;  // journal offset up to which the origin has the events; empty: not read yet
   std::string problem;
-  std::string logged;               // problem of the previous round
   std::uint64_t rounds = 0;         // rounds begun
   std::uint64_t refused_round = 0;  // latest round that found an unknown origin, or none
   std::size_t takers = 0;           // callers in take_new_origin()
   bool take_new = false;            // the next round adopts the origin that it finds
   std::uint64_t taken_round = 0;    // latest round that tried to adopt one
   Status taken;                     // result of that round
+  Worker worker{"not at the origin yet", {kPauseMin, kPauseMax}};
 
   void total(std::uint64_t /*bytes*/) override {}
   void advance(std::uint64_t bytes) override { bytes_written += bytes; }
   void phase(std::string_view /*what*/) override {}
-  bool cancelled() const override { return ending; }
+  bool cancelled() const override { return worker.ending(); }
 
   Result<std::vector<VersionId>> unsaved(VersionId from, std::size_t count_max) const {
     return store.use([&](Store& lent) -> Result<std::vector<VersionId>> {
@@ -135,7 +132,6 @@ struct WriteBehind::State final : public Progress {
     bool take = false;
     {
       const std::lock_guard lock(mutex);
-      look = false;
       number = ++rounds;
       take = std::exchange(take_new, false);
     }
@@ -205,7 +201,7 @@ struct WriteBehind::State final : public Progress {
       if (worst.ok()) worst = done;
     };
     Round round{{}, 0, untried, true};
-    for (std::size_t tried = 1; !ending; ++tried) {
+    for (std::size_t tried = 1; !worker.ending(); ++tried) {
       WEFT_TRY(const auto version, next(round));
       if (!version) return worst;
       note(save_and_count(*version, round));
@@ -253,7 +249,7 @@ struct WriteBehind::State final : public Progress {
       WEFT_TRY(from, store.use([&](Store&) { return ledger.told(origin.uuid()); }));
       set_told(*from, 0);
     }
-    while (*from != end && !ending) {
+    while (*from != end && !worker.ending()) {
       WEFT_TRY(from, tell_some(origin, *from));
       if (*from > end) return {};  // new events arrived meanwhile
     }
@@ -263,7 +259,7 @@ struct WriteBehind::State final : public Progress {
   Result<std::uint64_t> tell_some(const OriginDir& origin, std::uint64_t from) {
     WEFT_TRY(const SaidBatch batch, store.use([&](Store&) { return ledger.said(from); }));
     for (const Said& one : batch.said) {
-      if (ending) return Error{Errc::cancelled, "the daemon ends"};
+      if (worker.ending()) return Error{Errc::cancelled, "the daemon ends"};
       WEFT_CHECK(origin.put_said(one, origin.cluster()));
     }
     if (!batch.said.empty()) WEFT_CHECK(store.use([&](Store&) { return ledger.set_told(origin.uuid(), batch.end); }));
@@ -278,14 +274,25 @@ struct WriteBehind::State final : public Progress {
     changed.notify_all();
   }
 
+  // One round of the worker.
+  Result<Worker::Pause> work() {
+    begin_round();
+    Status done = round();
+    if (const Status written = tell(); done.ok()) done = written;
+    if (worker.ending()) return Worker::kUntilWoken;
+    settle(done);
+    WEFT_CHECK(done);
+    const auto more = unsaved(0, 1);
+    return more.ok() && !more->empty() ? Worker::Pause(0) : kPauseMax;
+  }
+
   Error not_yet() const {  // call with the mutex held
     return Error{Errc::cancelled, problem.empty() ? "not at the origin yet" : "not at the origin yet: " + problem};
   }
 
   void settle(const Status& done) {
     const std::lock_guard lock(mutex);
-    if (!done.ok() && logged != done.error().message) log_warning("not at the origin yet: {}", done.error().message);
-    problem = logged = done.ok() ? "" : done.error().message;
+    problem = done.ok() ? "" : done.error().message;
     if (!done.ok() && done.error().code == Errc::changed) refused_round = rounds;
     changed.notify_all();
   }
@@ -307,11 +314,8 @@ struct WriteBehind::State final : public Progress {
       lock.lock();
       if (refused_round > asked) return Error{Errc::changed, problem};
       WEFT_CHECK(failure());
-      if (cancelled() || ending) return not_yet();
-      if (!waits) {
-        look = true;
-        changed.notify_all();
-      }
+      if (cancelled() || worker.ending()) return not_yet();
+      if (!waits) worker.wake();
       changed.wait_for(lock, kTick);
     }
   }
@@ -339,45 +343,17 @@ struct WriteBehind::State final : public Progress {
 
 WriteBehind::WriteBehind(Store& store, OriginLedger& ledger, std::string origin_path)
     : state_(std::make_shared<State>(store, ledger, std::move(origin_path))) {
-  std::thread([state = state_] { run(state); }).detach();
+  state_->worker.start([state = state_] { return state->work(); });
 }
 
 WriteBehind::~WriteBehind() {
-  {
-    std::unique_lock lock(state_->mutex);
-    state_->ending = true;
-    state_->changed.notify_all();
-    state_->changed.wait_for(lock, kEndWait, [this] { return state_->ended; });
-    if (!state_->ended)
-      log_warning("the origin does not answer: the remaining versions are written after the next start");
-  }
+  if (!state_->worker.end_within(kEndWait))
+    log_warning("the origin does not answer: the remaining versions are written after the next start");
   state_->store.take_back();
 }
 
-void WriteBehind::run(const std::shared_ptr<State>& state) {
-  auto pause = kPauseMin;
-  while (!state->ending) {
-    state->begin_round();
-    Status done = state->round();
-    if (const Status told = state->tell(); done.ok()) done = told;
-    if (state->ending) break;
-    state->settle(done);
-    const auto more = done.ok() ? state->unsaved(0, 1) : Result<std::vector<VersionId>>(std::vector<VersionId>());
-    pause = done.ok() ? kPauseMin : std::min(2 * pause, kPauseMax);
-    std::unique_lock lock(state->mutex);
-    if (more.ok() && !more->empty()) continue;
-    const auto wait = done.ok() ? kPauseMax : pause;
-    state->changed.wait_for(lock, wait, [&] { return state->ending.load() || state->look; });
-  }
-  const std::lock_guard lock(state->mutex);
-  state->ended = true;
-  state->changed.notify_all();
-}
-
 void WriteBehind::look_again() {
-  const std::lock_guard lock(state_->mutex);
-  state_->look = true;
-  state_->changed.notify_all();
+  state_->worker.wake();
 }
 
 Status WriteBehind::wait_for(VersionId version, const std::function<bool()>& cancelled) {
@@ -410,11 +386,11 @@ Status WriteBehind::wait(const std::function<bool()>& cancelled) {
 Status WriteBehind::take_new_origin(const std::function<bool()>& cancelled) {
   std::unique_lock lock(state_->mutex);
   const std::uint64_t asked = state_->rounds;
-  state_->take_new = state_->look = true;
+  state_->take_new = true;
   ++state_->takers;
-  state_->changed.notify_all();
+  state_->worker.wake();
   const auto is_taken = [&] { return state_->taken_round > asked; };
-  while (!is_taken() && !cancelled() && !state_->ending) state_->changed.wait_for(lock, kTick);
+  while (!is_taken() && !cancelled() && !state_->worker.ending()) state_->changed.wait_for(lock, kTick);
   if (--state_->takers == 0) state_->take_new = false;
   return is_taken() ? state_->taken : Error{Errc::cancelled, "no other origin was taken"};
 }

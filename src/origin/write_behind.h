@@ -48,7 +48,6 @@ class WriteBehind {
 
  private:
   struct State;
-  static void run(const std::shared_ptr<State>& state);
   std::shared_ptr<State> state_;
 };
 

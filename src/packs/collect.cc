@@ -216,6 +216,8 @@ Status Collector::look(PackId pack) {
 // A cached pack with live blobs is not rewritten, since the new pack would not be cached any more; eviction deletes
 // cached packs. An unsynced pack is not rewritten either (unsynced.h).
 void Collector::keep(const PackToc& toc, const JudgedPack& judged) {
+  log_debug(LogCategory::gc, "pack {} stays: {} of {} blobs are needed", pack_name(toc.pack), judged.live.size(),
+            toc.entries.size());
   const Kept pack{toc.pack, total_bytes(toc.entries), total_bytes(judged.live),
                   judged.unheld.size() + judged.unlisted.size(),
                   toc.merged || kind_of_pack(toc.pack) == PackKind::manifests};
@@ -307,6 +309,7 @@ Result<std::size_t> Collector::delete_some(std::span<const PackId> packs) {
     auto st = stat_file(context_.packs.pack_file(pack));
     WEFT_CHECK(remove_pack(context_.packs, pack));
     ++context_.report.packs_deleted;
+    log_debug(LogCategory::gc, "pack {} deleted: no blob of it is needed", pack_name(pack));
     if (st.ok()) context_.report.disk_bytes_freed += allocated_bytes(*st);
   }
   return done;

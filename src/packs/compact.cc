@@ -73,6 +73,7 @@ Status Rewrite::run(const RewriteGroup& group) {
   if (fresh_->empty()) return {};
   WEFT_CHECK(fresh_->sync());
   WEFT_CHECK(place());
+  log_debug(LogCategory::gc, "pack {} takes the needed blobs of {} packs", pack_name(fresh_->id()), old_.size());
   return replace();
 }
 

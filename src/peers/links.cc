@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include <fmt/core.h>
+
 #include "peers/address.h"
 
 namespace weft {
@@ -99,9 +101,8 @@ double PeerLinks::rate_of(const Link& link) {
 }
 
 // Returns the untried members among the candidates: those that do not rest, or all if each one rests.
-std::vector<std::pair<PeerLinks::Link*, PeerCandidate::Kind>> PeerLinks::askable(
-    std::span<const PeerCandidate> candidates, std::span<const std::uint32_t> tried) {
-  std::vector<std::pair<Link*, PeerCandidate::Kind>> out;
+PeerLinks::Askable PeerLinks::askable(std::span<const PeerCandidate> candidates, std::span<const std::uint32_t> tried) {
+  Askable out;
   for (const PeerCandidate& candidate : candidates) {
     if (member(candidate.node) == nullptr) continue;
     Link& link = this->link(candidate.node);
@@ -112,21 +113,31 @@ std::vector<std::pair<PeerLinks::Link*, PeerCandidate::Kind>> PeerLinks::askable
   return out;
 }
 
+double PeerLinks::fastest(const Askable& askable) {
+  double fastest = 0;
+  for (const auto& one : askable) fastest = std::max(fastest, rate_of(*one.first));
+  return fastest;
+}
+
+// Returns the cost of one more read. `fastest` is the rate of the fastest candidate, in bytes a second.
+double PeerLinks::cost(const Link& link, PeerCandidate::Kind kind, double fastest) {
+  const double slower = fastest / rate_of(link);
+  return (link.reads + 1) * cost_of(kind) * (slower > kMuchSlower ? slower : 1);
+}
+
 // Returns the candidate of the lowest cost. Ties are broken at random, or all nodes would ask the same peer at the same
 // time.
 PeerLinks::Link* PeerLinks::best_of(std::span<const PeerCandidate> candidates, std::span<const std::uint32_t> tried,
                                     Size size) {
   const auto now = time_.now();
   const auto askable = this->askable(candidates, tried);
-  double fastest = 0;
-  for (const auto& one : askable) fastest = std::max(fastest, rate_of(*one.first));
+  const double fastest = PeerLinks::fastest(askable);
   Link* best = nullptr;
   double lowest = 0;
   unsigned equals = 0;
   for (const auto& [link, kind] : askable) {
     if (size == Size::read && !link->is_free(now)) continue;
-    const double slower = fastest / rate_of(*link);
-    const double cost = (link->reads + 1) * cost_of(kind) * (slower > kMuchSlower ? slower : 1);
+    const double cost = PeerLinks::cost(*link, kind, fastest);
     if (lowest > 0 && cost > lowest) continue;
     equals = cost == lowest ? equals + 1 : 1;
     if (random_() % equals > 0) continue;
@@ -134,6 +145,18 @@ PeerLinks::Link* PeerLinks::best_of(std::span<const PeerCandidate> candidates, s
     lowest = cost;
   }
   return best;
+}
+
+std::string PeerLinks::describe(std::span<const PeerCandidate> candidates, std::span<const std::uint32_t> tried) {
+  std::string text;
+  const std::lock_guard lock(mutex_);
+  const auto now = time_.now();
+  const auto askable = this->askable(candidates, tried);
+  for (const auto& [link, kind] : askable)
+    text += fmt::format("{}{}: cost {:.3g}, {} reads, {:.1f} MB/s{}", text.empty() ? "" : "; ", nodes_[link->number],
+                        cost(*link, kind, fastest(askable)), link->reads, link->rate / 1e6,
+                        link->is_free(now) ? "" : ", busy");
+  return text;
 }
 
 std::optional<PeerLinks::Choice> PeerLinks::take(std::span<const PeerCandidate> candidates,

@@ -53,6 +53,8 @@ class PeerLinks {
     CodingEffort effort = CodingEffort::none;  // for chunks with a base
     bool last = true;                          // no other candidate is an untried member
   };
+  // Describes the untried candidates for the log: "n2: cost 1, 0 reads, 90.0 MB/s; n3: …".
+  std::string describe(std::span<const PeerCandidate> candidates, std::span<const std::uint32_t> tried);
   std::optional<Choice> take(std::span<const PeerCandidate> candidates, std::span<const std::uint32_t> tried,
                              Size size = Size::read);
   Readiness readiness(std::span<const PeerCandidate> candidates);
@@ -111,8 +113,10 @@ class PeerLinks {
   const Member* member(const std::string& node);
   void refresh(Clock::time_point now);
   void rest_after(Link& link, const Error& failure, Clock::time_point asked) const;
-  std::vector<std::pair<Link*, PeerCandidate::Kind>> askable(std::span<const PeerCandidate> candidates,
-                                                             std::span<const std::uint32_t> tried);
+  using Askable = std::vector<std::pair<Link*, PeerCandidate::Kind>>;
+  Askable askable(std::span<const PeerCandidate> candidates, std::span<const std::uint32_t> tried);
+  static double fastest(const Askable& askable);
+  static double cost(const Link& link, PeerCandidate::Kind kind, double fastest);
   Link* best_of(std::span<const PeerCandidate> candidates, std::span<const std::uint32_t> tried, Size size);
   static double rate_of(const Link& link);
   CodingEffort effort_of(const Link& link);

@@ -32,15 +32,13 @@ constexpr std::size_t kManifestsMax = 64;  // announced manifests
 
 }  // namespace
 
-PeerNews::PeerNews(PeerNewsParts parts) : parts_(std::move(parts)), thread_([this] { run(); }) {}
+PeerNews::PeerNews(PeerNewsParts parts) : parts_(std::move(parts)) {
+  worker_.start([this] { return round(); });
+}
 
-PeerNews::~PeerNews() {
-  {
-    const std::lock_guard lock(mutex_);
-    ending_ = true;
-  }
-  wake_.notify_all();
-  thread_.join();
+// Call with mutex_ held. A pause between turns is not cut short: the next turn follows soon.
+void PeerNews::wake() {
+  if (sleeps_) worker_.wake();
 }
 
 // Drops the manifest whose last chunk is the oldest.
@@ -63,7 +61,7 @@ void PeerNews::expect(const Digest& manifest) {
     had.moved = active_;
     had.dirty = true;
   }
-  if (sleeps_) wake_.notify_all();
+  wake();
 }
 
 void PeerNews::arrived(const Digest& manifest, std::span<const ChunkRun> runs) {
@@ -79,7 +77,7 @@ void PeerNews::arrived(const Digest& manifest, std::span<const ChunkRun> runs) {
   for (const ChunkRun& run : runs)
     if (const auto number = had.map->number_of(run.id)) had.chunks->add(*number + run.first, run.count);
   had.dirty = true;
-  if (sleeps_) wake_.notify_all();
+  wake();
 }
 
 void PeerNews::look_again() {
@@ -90,7 +88,7 @@ void PeerNews::look_again() {
     had.moved = {};
     had.dirty = true;
   }
-  if (sleeps_) wake_.notify_all();
+  wake();
 }
 
 // Returns the local manifests that other nodes published, newest first, kManifestsMax at most. Versions of this node
@@ -125,26 +123,22 @@ void PeerNews::recall() {
     if (!manifest.ok()) continue;
     auto map = std::make_shared<const ChunkMap>(*manifest);
     const std::lock_guard lock(mutex_);
-    if (ending_ || had_.size() >= kManifestsMax) return;
+    if (worker_.ending() || had_.size() >= kManifestsMax) return;
     if (Had& had = had_[digest]; !had.map) had.map = std::move(map);
   }
 }
 
-void PeerNews::run() {
-  recall();
-  std::unique_lock lock(mutex_);
-  while (!ending_) {
-    lock.unlock();
-    const Turn done = turn();
-    lock.lock();
-    if (ending_) return;
-    sleeps_ = done != Turn::moving && active_ + kActive <= Clock::now();
-    if (!sleeps_)
-      wake_.wait_for(lock, kTick, [this] { return ending_; });
-    else
-      wake_.wait_for(lock, done == Turn::untold ? kSilentRest : kSayAgain);
+Worker::Pause PeerNews::round() {
+  if (!std::exchange(recalled_, true)) recall();
+  {
+    const std::lock_guard lock(mutex_);
     sleeps_ = false;
   }
+  const Turn done = turn();
+  const std::lock_guard lock(mutex_);
+  sleeps_ = done != Turn::moving && active_ + kActive <= Clock::now();
+  if (!sleeps_) return kTick;
+  return done == Turn::untold ? kSilentRest : kSayAgain;
 }
 
 // Returns the pause between two questions about one manifest. News need not be fresher than a part of the time that a

@@ -1,9 +1,8 @@
-// Announces arriving chunks to directory nodes, and asks them for other holders of the versions being read. One thread
-// makes many small calls, and sleeps while no chunks arrive.
+// Announces arriving chunks to directory nodes, and asks them for other holders of the versions being read. A
+// worker makes many small calls, and sleeps while no chunks arrive.
 #pragma once
 
 #include <chrono>
-#include <condition_variable>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -12,9 +11,9 @@
 #include <optional>
 #include <span>
 #include <string>
-#include <thread>
 #include <vector>
 
+#include "base/worker.h"
 #include "peers/chunk_map.h"
 #include "peers/directory.h"
 #include "peers/links.h"
@@ -36,10 +35,8 @@ struct PeerNewsParts {
 // Any thread.
 class PeerNews {
  public:
-  explicit PeerNews(PeerNewsParts parts);  // the parts outlive this
-  ~PeerNews();                             // waits for a call in flight: a second at most
-  PeerNews(const PeerNews&) = delete;
-  PeerNews& operator=(const PeerNews&) = delete;
+  // The parts outlive this. The destructor waits for a call in flight: a second at most.
+  explicit PeerNews(PeerNewsParts parts);
 
   // Call when a version is read: announces its local chunks, and asks for other holders.
   void expect(const Digest& manifest);
@@ -68,7 +65,8 @@ class PeerNews {
     untold,  // no chunk arrives, but a directory node did not answer
     still,
   };
-  void run();
+  Worker::Pause round();
+  void wake();
   void recall();
   Result<std::vector<Digest>> manifests_of_others() const;
   Turn turn();
@@ -92,16 +90,15 @@ class PeerNews {
 
   const PeerNewsParts parts_;
   mutable std::mutex mutex_;
-  std::condition_variable wake_;
   std::map<Digest, Had> had_;                        // guarded by mutex_
   Clock::time_point active_{};                       // guarded by mutex_: when a chunk last arrived or was expected
   std::map<std::string, Clock::time_point> silent_;  // guarded by mutex_: nodes left alone, and until when
   Clock::time_point arrived_at_{};                   // guarded by mutex_: when a chunk last arrived
   Clock::duration gap_{};                            // guarded by mutex_: time between the last two chunks
   std::size_t holders_ = 0;                          // guarded by mutex_: listed in the last answer
-  bool ending_ = false;                              // guarded by mutex_
-  bool sleeps_ = false;                              // guarded by mutex_: the thread must be woken
-  std::thread thread_;
+  bool sleeps_ = false;                              // guarded by mutex_: the worker must be woken
+  bool recalled_ = false;                            // used only by the worker
+  Worker worker_{"news for peers"};
 };
 
 }  // namespace weft

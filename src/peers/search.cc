@@ -1,10 +1,12 @@
 #include "peers/search.h"
 
 #include <algorithm>
+#include <atomic>
 #include <utility>
 
 #include <fmt/core.h>
 
+#include "base/log.h"
 #include "base/sha256.h"
 
 namespace weft {
@@ -20,10 +22,18 @@ constexpr auto kPauseMax = milliseconds(1'000);
 constexpr auto kSlowAfter = milliseconds(1'000);  // before a faster peer may replace a sending peer
 constexpr auto kSlowLook = milliseconds(100);     // between two comparisons of the peer with others
 
+std::atomic<std::uint64_t> last_log_id = 0;
+
+std::string described(const ChunkRun* run) {
+  if (run == nullptr) return "all of it";
+  return fmt::format("chunks {} to {} of blob {}", run->first, run->first + run->count - 1, to_hex(run->id.root));
+}
+
 }  // namespace
 
 PeerSearch::PeerSearch(const PeerScene& scene, const Digest& manifest, Wanted wanted, Deadline deadline, bool yields)
-    : scene_(scene),
+    : log_id_(++last_log_id),
+      scene_(scene),
       manifest_(manifest),
       wanted_(wanted),
       patience_(std::max(milliseconds(0), std::chrono::ceil<milliseconds>(deadline - scene.time.now()))),
@@ -73,10 +83,15 @@ Status PeerSearch::run(const ChunkRun* run, const Attempt& attempt) {
   offers_ = false;
   lacked_base_ = comes_later_ = false;
   failure_.reset();
+  if (log_debugs(LogCategory::peers))
+    log_debug(LogCategory::peers, "search {} begins: manifest {}, {}", log_id_, to_hex(manifest_), described(run));
   const auto size = wanted_ == Wanted::bytes ? PeerLinks::Size::read : PeerLinks::Size::question;
   while (failures_ < kFailuresMax && left().count() > 0) {
-    const auto peer = scene_.links.take(candidates(run), tried_, size);
+    const auto known = candidates(run);
+    const std::string among = log_debugs(LogCategory::peers) ? scene_.links.describe(known, tried_) : "";
+    const auto peer = scene_.links.take(known, tried_, size);
     if (peer) {
+      log_debug(LogCategory::peers, "search {}: asks {} among {}", log_id_, peer->node, among);
       const Outcome outcome = ask(*peer, run, attempt);
       if (outcome == Outcome::done) return {};
       if (outcome == Outcome::refused) break;
@@ -103,6 +118,10 @@ PeerSearch::Outcome PeerSearch::ask(const PeerLinks::Choice& peer, const ChunkRu
   one.next_look = begin + kSlowAfter;
   const Status status = attempt(one);
   const bool gave = status.ok() || one.too_slow;
+  log_debug(LogCategory::peers, "search {}: {} bytes from {}{}", log_id_, one.bytes, peer.node,
+            one.too_slow  ? ", another peer is faster"
+            : status.ok() ? ""
+                          : ": " + status.error().message);
   scene_.links.done(peer.number, gave ? one.bytes : 0, scene_.time.now() - begin, gave ? nullptr : &status.error());
   if (status.ok()) {
     if (offers_) scene_.view.gave(manifest_, peer.node);

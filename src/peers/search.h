@@ -76,6 +76,7 @@ class PeerSearch {
   std::chrono::milliseconds share(const PeerLinks::Choice& peer) const;
   Error no_peer(const ChunkRun* run) const;
 
+  const std::uint64_t log_id_;  // unique among the searches of this process
   const PeerScene& scene_;
   const Digest& manifest_;
   const Wanted wanted_;

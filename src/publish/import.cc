@@ -7,6 +7,7 @@
 #include <set>
 
 #include "base/limits.h"
+#include "base/log.h"
 #include "base/plain_text.h"
 #include "base/text.h"
 #include "publish/dataset_draft.h"
@@ -202,6 +203,7 @@ Result<ImportReport> run_import(Store& store, PreparedImport prepared, Progress&
   WEFT_TRY(Whole whole, Whole::begin(store, state, state.inherits ? &wishes.declared.front() : nullptr));
   WEFT_TRY(Architecture architecture, whole.check(store));
   WEFT_TRY(auto import, store.begin_import(state.durability));
+  log_debug(LogCategory::store, "publish of {}: reads {} files", request.model, state.files.drafts.size());
   MountedFiles mounted = MountedFiles::of(store);
   ImportReport report;
   WEFT_TRY(report.mounted_files, add_content(*import, state.files, mounted, progress));
@@ -215,10 +217,14 @@ Result<ImportReport> run_import(Store& store, PreparedImport prepared, Progress&
   request.parents = std::move(parents.refs);
   request.elsewhere = std::move(parents.elsewhere);
   if (progress.cancelled()) return cancelled_import();
+  log_debug(LogCategory::store, "publish of {}: packs written, {} parents", request.model, request.parents.size());
   progress.phase("making it durable");
   WEFT_CHECK(describe_content(*import, request, report, std::move(version.manifest)));
   report.files += state.files.small_files;
+  log_debug(LogCategory::store, "publish of {}: manifest written, {} files", request.model, report.files);
   WEFT_TRY(report.outcome, publish ? publish(*import, request) : import->publish(request));
+  log_debug(LogCategory::store, "publish of {}: {} version {}", request.model,
+            report.outcome.made ? "committed as" : "equals", report.outcome.version.number);
   import.reset();
   if (!report.outcome.made) return report;
   assemble_by_sharing(store, report.outcome.version);

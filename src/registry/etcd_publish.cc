@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/limits.h"
+#include "base/log.h"
 #include "registry/etcd_names.h"
 #include "weft/names.h"
 
@@ -262,6 +263,8 @@ Result<std::optional<PublishDecision>> EtcdNames::try_publish(const PublishWish&
     txn.then.emplace_back(etcd::Put{tag_key, seal(RegistryTag{number, time_ns}, bound(tag_key)), 0});
   }
   WEFT_TRY(etcd::TxnAnswer answer, change(std::move(txn)));
+  log_debug(LogCategory::registry, "publish of {}@{}: {} at revision {}", model, number,
+            answer.succeeded ? "committed" : "another publish came first", answer.header.revision);
   if (!answer.succeeded) {
     forget(model);
     return std::optional<PublishDecision>();

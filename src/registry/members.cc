@@ -1,10 +1,18 @@
 #include "registry/members.h"
 
-#include "base/log.h"
+#include <utility>
+
 #include "os/sys.h"
 #include "registry/registry_records.h"
 
 namespace weft {
+namespace {
+
+Worker::Pause renew_every(std::chrono::seconds lease) {
+  return Worker::Pause(lease) / 4;
+}
+
+}  // namespace
 
 void MemberList::reset(const std::vector<std::pair<std::uint64_t, Member>>& members) {
   std::lock_guard lock(mutex_);
@@ -39,61 +47,43 @@ std::vector<Member> MemberList::list() const {
 
 Membership::Membership(etcd::Client& client, const RegistryKeys& keys, std::chrono::seconds lease,
                        std::function<void(bool)> asked)
-    : client_(client), keys_(keys), ttl_(lease), asked_(std::move(asked)) {}
+    : client_(client),
+      keys_(keys),
+      ttl_(lease),
+      asked_(std::move(asked)),
+      worker_("membership", RetryPause(renew_every(lease))) {}
 
 void Membership::end() {
-  {
-    std::lock_guard lock(mutex_);
-    ending_ = true;
-  }
-  wake_.notify_all();
-  if (thread_.joinable()) thread_.join();
+  worker_.end();
+  if (const std::uint64_t lease = std::exchange(lease_, 0); lease != 0) static_cast<void>(client_.revoke_lease(lease));
 }
 
 void Membership::begin(Member self) {
-  std::lock_guard lock(mutex_);
-  if (ending_) return;
-  if (thread_.joinable()) {
-    hurried_ = true;
-    return wake_.notify_all();
-  }
-  self_ = std::move(self);
-  self_.since_ns = now_ns();
-  thread_ = std::thread([this] { run(); });
+  self.since_ns = now_ns();
+  if (!worker_.start([this, self = std::move(self)] { return round(self); })) worker_.wake();
 }
 
 // Renews the lease. If the lease has expired, its key is gone too, so takes a new lease and puts the key again.
-Status Membership::renew() {
+Status Membership::renew(const Member& self) {
   if (lease_ != 0) {
     WEFT_TRY(etcd::LeaseAnswer answer, client_.keep_alive(lease_));
     if (answer.ttl_s != 0) return {};
     lease_ = 0;
   }
   WEFT_TRY(etcd::LeaseAnswer granted, client_.grant_lease(static_cast<std::uint64_t>(ttl_.count())));
-  std::string key = keys_.member(self_.node);
+  std::string key = keys_.member(self.node);
   etcd::Txn txn;
-  txn.then.emplace_back(etcd::Put{key, seal(self_, keys_.bound(key)), granted.id});
+  txn.then.emplace_back(etcd::Put{key, seal(self, keys_.bound(key)), granted.id});
   WEFT_CHECK(client_.txn(txn));
   lease_ = granted.id;
   return {};
 }
 
-bool Membership::sleep() {
-  std::unique_lock lock(mutex_);
-  wake_.wait_for(lock, std::chrono::milliseconds(ttl_) / 4, [this] { return ending_ || hurried_; });
-  hurried_ = false;
-  return !ending_;
-}
-
-void Membership::run() {
-  bool failing = false;
-  do {
-    Status renewed = renew();
-    if (!renewed.ok() && !failing) log_warning("membership: {}", renewed.error().message);
-    failing = !renewed.ok();
-    asked_(!failing || (renewed.error().code != Errc::unreachable && renewed.error().code != Errc::timed_out));
-  } while (sleep());
-  if (lease_ != 0) static_cast<void>(client_.revoke_lease(lease_));
+Result<Worker::Pause> Membership::round(const Member& self) {
+  const Status renewed = renew(self);
+  asked_(renewed.ok() || (renewed.error().code != Errc::unreachable && renewed.error().code != Errc::timed_out));
+  if (!renewed.ok()) return renewed.error();
+  return renew_every(ttl_);
 }
 
 }  // namespace weft

@@ -1,15 +1,14 @@
 // The members of the cluster, and this node's membership: a key under a lease that the node renews.
 #pragma once
 
-#include <condition_variable>
 #include <cstdint>
 #include <functional>
 #include <map>
 #include <mutex>
 #include <string>
-#include <thread>
 #include <vector>
 
+#include "base/worker.h"
 #include "registry/etcd_client.h"
 #include "registry/registry_keys.h"
 #include "weft/registry.h"
@@ -36,7 +35,7 @@ class MemberList {
   std::map<std::string, Known> known_;  // guarded by mutex_
 };
 
-// A thread that renews the lease, or takes a new one if it is lost. It calls `asked` each time with whether etcd
+// Renews the lease in the background, or takes a new one if it is lost. Calls `asked` each time with whether etcd
 // answers.
 class Membership {
  public:
@@ -44,23 +43,17 @@ class Membership {
              std::function<void(bool)> asked);
   ~Membership() { end(); }
   void begin(Member self);  // self.node must be set. A further call checks the lease at once. No effect after end()
-  void end();               // ends the thread and leaves the cluster
+  void end();               // leaves the cluster
 
  private:
-  void run();
-  Status renew();
-  bool sleep();  // false if the thread must end
+  Result<Worker::Pause> round(const Member& self);
+  Status renew(const Member& self);
   etcd::Client& client_;
   const RegistryKeys& keys_;
   const std::chrono::seconds ttl_;
   const std::function<void(bool)> asked_;
-  Member self_;
-  std::uint64_t lease_ = 0;  // 0: none; only the thread uses this
-  std::mutex mutex_;
-  std::condition_variable wake_;
-  bool ending_ = false;   // guarded by mutex_
-  bool hurried_ = false;  // guarded by mutex_
-  std::thread thread_;    // guarded by mutex_, except in end()
+  std::uint64_t lease_ = 0;  // 0: no lease. Used by the worker, and by end() after the worker
+  Worker worker_;
 };
 
 }  // namespace weft

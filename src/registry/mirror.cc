@@ -26,7 +26,8 @@ constexpr auto kWatchWait = std::chrono::seconds(60);
 
 }  // namespace
 
-Mirror::Mirror(Parts parts) : parts_(std::move(parts)), mark_file_(parts_.store.directory() / "registry") {
+Mirror::Mirror(Parts parts)
+    : parts_(std::move(parts)), mark_file_(parts_.store.directory() / "registry"), retry_(kFirstPause, kLongestPause) {
   status_.shared = true;
   status_.connected = false;
   status_.trouble = "etcd has not answered yet";
@@ -36,15 +37,15 @@ Mirror::Mirror(Parts parts) : parts_(std::move(parts)), mark_file_(parts_.store.
 void Mirror::end() {
   {
     std::lock_guard lock(mutex_);
-    ending_ = true;
+    worker_.ask_to_end();
     if (watch_ != nullptr) watch_->wake();
   }
   wake_.notify_all();
-  if (thread_.joinable()) thread_.join();
+  worker_.end();
 }
 
 void Mirror::begin() {
-  thread_ = std::thread([this] { run(); });
+  worker_.start([this] { return round(); });
 }
 
 void Mirror::suspect(std::string why) {
@@ -59,25 +60,14 @@ void Mirror::hear(bool answers) {
     suspect("etcd does not answer where changes come from, and does elsewhere");
 }
 
-bool Mirror::ending() const {
-  std::lock_guard lock(mutex_);
-  return ending_;
-}
-
-bool Mirror::pause(std::chrono::milliseconds time) {
-  std::unique_lock lock(mutex_);
-  return !wake_.wait_for(lock, time, [this] { return ending_; });
-}
-
-void Mirror::run() {
-  auto wait = kFirstPause;
-  do {
-    auto begun = Clock::now();
-    Status status = session();
-    if (ending()) return;
-    set_connected(false, status.error().message);
-    wait = Clock::now() - begun > kLongestPause ? kFirstPause : std::min(2 * wait, kLongestPause);
-  } while (pause(wait));
+// Runs a session until it fails. Returns the pause before the next one, which a session that lasted makes short.
+Result<Worker::Pause> Mirror::round() {
+  const auto begun = Clock::now();
+  const Status ended = session();
+  if (worker_.ending()) return Worker::kUntilWoken;
+  set_connected(false, ended.error().message);
+  if (Clock::now() - begun > kLongestPause) retry_.reset();
+  return retry_.failed();
 }
 
 Status Mirror::session() {
@@ -182,7 +172,7 @@ Status Mirror::read_members() {
 // If etcd refuses, for lack of space for instance, it refuses their publishes too, so the mirror goes on.
 Status Mirror::raise(const RegistryList& list) {
   for (const auto& [model, next_number] : list.ahead()) {
-    if (ending()) return Error{Errc::cancelled, "stopped"};
+    if (worker_.ending()) return Error{Errc::cancelled, "stopped"};
     const Status raised = parts_.names.raise(model, next_number);
     if (raised.ok()) continue;
     if (const Errc code = raised.error().code; code == Errc::unreachable || code == Errc::timed_out) return raised;
@@ -208,7 +198,7 @@ Result<std::uint64_t> Mirror::read_list() {
   WEFT_CHECK(list.compare(parts_.store));
   WEFT_CHECK(raise(list));
   for (std::vector<MirrorChange> some = list.take(kChangesAtOnce); !some.empty();) {
-    if (ending()) return Error{Errc::cancelled, "stopped"};
+    if (worker_.ending()) return Error{Errc::cancelled, "stopped"};
     std::vector<MirrorChange> next = list.take(kChangesAtOnce);
     WEFT_CHECK(apply(some, next.empty() ? list.revision() : before));
     some = std::move(next);
@@ -229,7 +219,7 @@ Status Mirror::follow(std::uint64_t from) {
   set_connected(true, {});
   {
     std::lock_guard lock(mutex_);
-    if (ending_) return Error{Errc::cancelled, "stopped"};  // end() had no watch to wake
+    if (worker_.ending()) return Error{Errc::cancelled, "stopped"};  // end() had no watch to wake
     watch_ = watch.get();
     suspicion_.clear();  // etcd has just answered
   }
@@ -258,7 +248,7 @@ Status Mirror::receive(etcd::WatchStream& watch) {
     }
     {
       std::lock_guard lock(mutex_);
-      if (ending_) return Error{Errc::cancelled, "stopped"};
+      if (worker_.ending()) return Error{Errc::cancelled, "stopped"};
     }
     untrimmed += batch.changes.size();
     if (batch.revision != 0) WEFT_CHECK(apply(batch));
@@ -337,7 +327,31 @@ Status Mirror::apply(Batch& batch) {
   return {};
 }
 
+namespace {
+
+struct Described {
+  std::string operator()(const MirroredVersion& change) const {
+    return fmt::format("{}@{} published by {}", change.version.model_name, change.version.number,
+                       change.version.publisher);
+  }
+  std::string operator()(const MirroredTag& change) const {
+    return fmt::format("tag {} of {} {}", change.name, change.model,
+                       change.number == 0 ? "deleted" : fmt::format("set to {}", change.number));
+  }
+  std::string operator()(const MirroredRemoval& change) const {
+    return fmt::format("{}@{} removed", change.model, change.number);
+  }
+  std::string operator()(const MirroredMemory& change) const {
+    return fmt::format("{}@{} is {}", change.model, change.number, change.in_memory ? "in memory" : "on a disk");
+  }
+};
+
+}  // namespace
+
 Status Mirror::apply(std::span<const MirrorChange> changes, std::uint64_t revision) {
+  if (log_debugs(LogCategory::registry))
+    for (const MirrorChange& change : changes)
+      log_debug(LogCategory::registry, "up to revision {}: {}", revision, std::visit(Described(), change));
   WEFT_TRY(MirrorOutcome outcome, parts_.mirror.apply(changes, revision));
   for (const std::string& problem : outcome.problems) refuse(Error{Errc::invalid, problem});
   {
@@ -386,7 +400,8 @@ void Mirror::refuse(const Error& error) {
 Status Mirror::wait_for(std::uint64_t revision, Clock::time_point deadline) {
   std::unique_lock lock(mutex_);
   const std::uint64_t before = applied_;
-  if (wake_.wait_until(lock, deadline, [&] { return applied_ >= revision || ending_; }) && !ending_) return {};
+  if (wake_.wait_until(lock, deadline, [&] { return applied_ >= revision || worker_.ending(); }) && !worker_.ending())
+    return {};
   if (applied_ == before) suspect("a change that etcd accepted does not arrive");
   return Error{Errc::timed_out, fmt::format("the registry is at revision {}, and this node only at {}{}{}", revision,
                                             applied_, status_.trouble.empty() ? "" : ": ", status_.trouble)};
@@ -394,7 +409,7 @@ Status Mirror::wait_for(std::uint64_t revision, Clock::time_point deadline) {
 
 void Mirror::wait_until_tried(Clock::time_point deadline) const {
   std::unique_lock lock(mutex_);
-  wake_.wait_until(lock, deadline, [this] { return tried_ || ending_; });
+  wake_.wait_until(lock, deadline, [this] { return tried_ || worker_.ending(); });
 }
 
 void Mirror::fill(RegistryStatus& status) const {

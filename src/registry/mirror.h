@@ -1,4 +1,4 @@
-// Keeps a store a mirror of the registry. A thread receives the commits in etcd and applies them to the store in order,
+// Keeps a store a mirror of the registry. A worker receives the commits in etcd and applies them to the store in order,
 // many changes in one commit. It resumes at the store's revision. If etcd has compacted the revisions after that, or
 // was restored from an older backup, even if its revisions have caught up since, the thread reads the whole registry
 // and applies the differences. While etcd does not answer, the thread retries and the store keeps its last state.
@@ -15,9 +15,9 @@
 #include <mutex>
 #include <optional>
 #include <string>
-#include <thread>
 #include <vector>
 
+#include "base/worker.h"
 #include "registry/etcd_client.h"
 #include "registry/etcd_names.h"
 #include "registry/members.h"
@@ -33,7 +33,7 @@ namespace weft {
 class Mirror {
  public:
   using Clock = std::chrono::steady_clock;
-  // The mirror's thread calls `agreed` after the store has joined the cluster, and at each reconnection. `changed` is
+  // The mirror's worker calls `agreed` after the store has joined the cluster, and at each reconnection. `changed` is
   // as in ClusterOptions. All parts must outlive the mirror.
   struct Parts {
     Store& store;
@@ -47,7 +47,7 @@ class Mirror {
   explicit Mirror(Parts parts);
   ~Mirror() { end(); }
   void begin();  // call once
-  void end();    // waits only for the thread
+  void end();    // waits only for the worker
   // Any thread. `answers`: whether etcd answered a request. If it did not, or if another endpoint than the watch's did,
   // the mirror ends its session and reconnects.
   void hear(bool answers);
@@ -59,7 +59,7 @@ class Mirror {
   void fill(RegistryStatus& status) const;
 
  private:
-  void run();
+  Result<Worker::Pause> round();
   Status session();  // from connecting to the first failure
   Status agree(etcd::Header& header);
   Status read_members();
@@ -92,26 +92,24 @@ class Mirror {
   void suspect(std::string why);  // call with mutex_ held
   void set_connected(bool connected, const std::string& trouble);
   void refuse(const Error& error);
-  bool pause(std::chrono::milliseconds time);  // false if the thread must end
-  bool ending() const;
 
   const Parts parts_;
   MemberList members_;
-  std::string node_;                // this node's id; only the thread uses this and the next four
+  std::string node_;                // this node's id; only the worker uses this and the next five
   bool joined_ = false;             // the store belongs to the cluster
   std::uint64_t etcd_ = 0;          // etcd's cluster id
   std::optional<MirrorMark> mark_;  // mark of the store's state
   MarkFile mark_file_;
+  RetryPause retry_;
 
   mutable std::mutex mutex_;
   mutable std::condition_variable wake_;
-  bool ending_ = false;                 // guarded by mutex_
   std::string suspicion_;               // guarded by mutex_: reason to end the session; empty: none
   bool tried_ = false;                  // guarded by mutex_: a try to connect has ended since the last watch
   std::uint64_t applied_ = 0;           // guarded by mutex_
   RegistryStatus status_;               // guarded by mutex_
   etcd::WatchStream* watch_ = nullptr;  // guarded by mutex_: the running watch
-  std::thread thread_;
+  Worker worker_{"registry"};
 };
 
 }  // namespace weft

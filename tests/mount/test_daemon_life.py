@@ -145,6 +145,22 @@ def test_sighup_reloads(store, tmp_path):
         assert "configuration not reloaded" in daemon.said()
 
 
+def test_sighup_adds_debug_lines(store, tmp_path):
+    """Of the categories that log_level names, from the reload on."""
+    config = tmp_path / "weft.conf"
+    config.write_text("log_level = 'info'\n")
+    with Daemon(store, config=config) as daemon:
+        store.publish(write_model(tmp_path / "before", random_tensors(1, 4096, seed="before")), name="before")
+        assert "debug: " not in daemon.said()
+        config.write_text("log_level = 'info,store=debug'\n")
+        daemon.signal(signal.SIGHUP)
+        daemon.hears("RELOADING=1")
+        daemon.wait_ready()
+        store.publish(write_model(tmp_path / "after", random_tensors(1, 4096, seed="after")), name="after")
+        assert "debug: store: publish of after: committed as version 1" in daemon.said()
+        assert "publish of before" not in daemon.said()
+
+
 def test_killed_at_any_moment_of_an_import(store, tmp_path):
     """The version is there whole or not at all; the next daemon goes on; the client says what it does not know."""
     tensors = random_tensors(16, MIB, seed="killed")

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/limits.h"
+#include "base/log.h"
 #include "net/calls/answer.h"
 
 namespace weft::net {
@@ -55,6 +56,8 @@ Result<Answer> Outgoing::call(const PeerAddress& peer, std::span<const std::byte
       return std::move(outcome.error);
     }
     if (outcome.end == CallLink::End::lost) drop(link);
+    log_debug(LogCategory::net, "a call to peer {} is repeated: its session is stale, or the request was lost",
+              peer.node);
     if (Clock::now() >= deadline) break;
   }
   return Error{Errc::unreachable, fmt::format("peer {}: its sessions are lost as soon as they are made", peer.node)};
@@ -95,6 +98,7 @@ Result<std::shared_ptr<CallLink>> Outgoing::link_to(const PeerAddress& address, 
   if (old) drop(old);  // lost, or the peer has another address
   auto made = connect(address, record, deadline);
   if (!made.ok()) record->failed();
+  log_debug(LogCategory::net, "{}", made.ok() ? fmt::format("session to peer {}", address.node) : made.error().message);
   lock.lock();
   peer.connecting = false;
   peer.link = made.ok() ? *made : nullptr;

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/limits.h"
+#include "base/log.h"
 
 namespace weft::net {
 namespace {
@@ -261,6 +262,8 @@ Result<InfoPtr> Connections::info_for(const Line& line) const {
 void Connections::rest(Line& line, int failure) {
   line.failure = failure;
   ++line.failed;
+  log_debug(LogCategory::net, "a connection failed, failures in a row: {}: {}", line.failures + 1,
+            fi_strerror(failure));
   const auto pause = kRestMin * (1U << std::min(line.failures++, 8));
   line.rests_until = Clock::now() + std::min<Clock::duration>(pause, kRestMax);
 }

@@ -75,6 +75,7 @@ TEST_CASE("mistakes are named with their line") {
            {"store = '/s'\ndrain_seconds = 99999", ":2: drain_seconds: expected a number up to 3600"},
            {"store = '/s'\ngc_delay = '1w'", ":2: gc_delay: expected a time, such as 90s, 10m, 1h or 7d"},
            {"store = '/s'\ngc_delay = 'h'", ":2: gc_delay: expected a time"},
+           {"store = '/s'\nlog_level = 'info,disk=debug'", ":2: log_level: expected debug, info, warning or error"},
            {"store = '/s'\norigin = '/o'", "origin: expected etcd.endpoints with it"},
            {"[control.publish]\nx = 1", ": control.publish: expected texts"},
            {"store = \"/s", ":1: "},

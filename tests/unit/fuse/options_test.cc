@@ -58,6 +58,7 @@ TEST_CASE("every option") {
   CHECK(options.durability.empty());
   CHECK(parsed({"-odurability=memory", "s", "d"}).durability == "memory");
   CHECK(parsed({"-oannounce", "s", "d"}).announce);
+  CHECK(parsed({"-ologlevel=warning:fetch=debug:net=debug", "s", "d"}).log_level == "warning,fetch=debug,net=debug");
   CHECK_FALSE(parsed({"-oannounce", "s", "d"}).publish);
   CHECK(parsed({"-opublish", "s", "d"}).announce);
   CHECK_FALSE(options.cold);
@@ -106,7 +107,7 @@ TEST_CASE("help and version need nothing else") {
 
 TEST_CASE("options become words that give the same options, whoever calls") {
   const std::string list =
-      "ro,noexec,allow_other,uid=5,gid=6,umask=027,xattr,trust_store,announce,loglevel=debug,"
+      "ro,noexec,allow_other,uid=5,gid=6,umask=027,xattr,trust_store,announce,loglevel=info:fetch=debug,"
       "stall=7,attr_timeout=3,cold=stream,record_reads=off,assembly_cache_max=5,drafts_max=6,durability=origin,log=/x/"
       "y";
   const MountOptions options = parsed({"/a store", "/d,ir", "-f", "-o", list.c_str()});

@@ -119,6 +119,15 @@ TEST_CASE("a peer's speed is that of its latest reads") {
   CHECK(asked == 3);
 }
 
+TEST_CASE("the candidates are described with their costs, reads and rates, without those that were tried") {
+  PeerLinks of = links();
+  CHECK(of.describe(kBoth, {}) == "a: cost 1, 0 reads, 0.0 MB/s; b: cost 1, 0 reads, 0.0 MB/s");
+  const auto taken = of.take(kA, {});
+  CHECK(of.describe(kBoth, {}).starts_with("a: cost 2, 1 reads"));
+  CHECK(of.describe(kBoth, std::vector{taken->number}) == "b: cost 1, 0 reads, 0.0 MB/s");
+  CHECK(of.describe({}, {}).empty());
+}
+
 TEST_CASE("a silent peer is used only if there is no other") {
   PeerLinks of = links();
   const auto asked = of.take(kA, {});

@@ -1,0 +1,84 @@
+#include "base/worker.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/log.h"
+
+namespace weft {
+
+RetryPause::Time RetryPause::failed() {
+  return std::exchange(next_, std::min(2 * next_, longest_));
+}
+
+bool Worker::start(Round round, std::function<void()> interrupt) {
+  const std::lock_guard lock(mutex_);
+  if (ending_ || thread_.joinable()) return false;
+  interrupt_ = std::move(interrupt);
+  thread_ = std::thread([this, round = std::move(round)] { run(round); });
+  return true;
+}
+
+void Worker::wake() {
+  const std::lock_guard lock(mutex_);
+  woken_ = true;
+  wake_.notify_all();
+}
+
+void Worker::ask_to_end() {
+  const std::lock_guard lock(mutex_);
+  ending_ = true;
+  wake_.notify_all();
+  if (interrupt_) interrupt_();
+}
+
+void Worker::end() {
+  ask_to_end();
+  if (thread_.joinable()) thread_.join();
+}
+
+bool Worker::end_within(std::chrono::milliseconds patience) {
+  ask_to_end();
+  {
+    std::unique_lock lock(mutex_);
+    if (thread_.joinable() && !wake_.wait_for(lock, patience, [this] { return ended_; })) thread_.detach();
+    if (!thread_.joinable()) return ended_;
+  }
+  thread_.join();
+  return true;
+}
+
+bool Worker::ending() const {
+  const std::lock_guard lock(mutex_);
+  return ending_;
+}
+
+std::string Worker::problem() const {
+  const std::lock_guard lock(mutex_);
+  return problem_;
+}
+
+Worker::Pause Worker::pause_after(const Result<Pause>& done) {
+  const std::string problem = done.ok() ? "" : done.error().message;
+  const std::lock_guard lock(mutex_);
+  if (!done.ok() && !ending_ && problem != problem_) log_warning("{}: {}", name_, problem);
+  problem_ = problem;
+  if (!done.ok()) return retry_.failed();
+  retry_.reset();
+  return *done;
+}
+
+void Worker::run(const Round& round) {
+  for (;;) {
+    const Pause pause = pause_after(round());
+    std::unique_lock lock(mutex_);
+    const Deadline until = pause == kUntilWoken ? Deadline::max() : time_.now() + pause;
+    while (!ending_ && !woken_ && time_.now() < until) time_.wait(wake_, lock, until);
+    woken_ = false;
+    if (!ending_) continue;
+    ended_ = true;
+    return wake_.notify_all();
+  }
+}
+
+}  // namespace weft

@@ -1,0 +1,72 @@
+// Levels select lines, and categories select debug lines.
+#include "base/log.h"
+
+#include <doctest/doctest.h>
+
+#include <fstream>
+#include <sstream>
+
+#include "testing.h"
+
+namespace weft::testing {
+namespace {
+
+struct LogFile {
+  TempDir dir;
+  std::string path = dir / "log";
+  explicit LogFile(std::string_view levels) { must(log_setup(path, levels, "test")); }
+  ~LogFile() { must(log_setup("", "info", "test")); }
+  LogFile(const LogFile&) = delete;
+  LogFile& operator=(const LogFile&) = delete;
+  bool has(std::string_view text) const {
+    std::stringstream all;
+    all << std::ifstream(path).rdbuf();
+    return all.str().find(text) != std::string::npos;
+  }
+};
+
+TEST_CASE("without a category no debug line is written, and its arguments are not formatted") {
+  const LogFile log("info");
+  log_debug(LogCategory::fetch, "quiet");
+  log_info("plain");
+  CHECK_FALSE(log_debugs(LogCategory::fetch));
+  CHECK_FALSE(log.has("quiet"));
+  CHECK(log.has("info: plain"));
+}
+
+TEST_CASE("a category adds its debug lines, which begin with its name") {
+  const LogFile log("warning,fetch=debug");
+  log_debug(LogCategory::fetch, "transfer {} begins", 7);
+  log_debug(LogCategory::peers, "search 8");
+  log_info("plain");
+  log_warning("serious");
+  CHECK(log.has("debug: fetch: transfer 7 begins"));
+  CHECK_FALSE(log.has("search 8"));
+  CHECK_FALSE(log.has("plain"));
+  CHECK(log.has("warning: serious"));
+}
+
+TEST_CASE("the level debug is for all categories that have no level of their own") {
+  const LogFile log("debug,gc=info");
+  CHECK(log_debugs(LogCategory::fetch));
+  CHECK(log_debugs(LogCategory::drafts));
+  CHECK_FALSE(log_debugs(LogCategory::gc));
+  must(log_set_levels("gc=debug"));
+  CHECK_FALSE(log_debugs(LogCategory::fetch));
+  CHECK(log_debugs(LogCategory::gc));
+}
+
+TEST_CASE("levels with a mistake change nothing") {
+  const LogFile log("info,net=debug");
+  for (const std::string_view wrong :
+       {"", "loud", "info,", "info,net", "disk=debug", "net=warning", "net=", "=debug"}) {
+    CHECK_MESSAGE(!check_log_levels(wrong).ok(), wrong);
+    CHECK(!log_set_levels(wrong).ok());
+    CHECK(log_debugs(LogCategory::net));
+  }
+  CHECK(check_log_levels("disk=debug").error().message ==
+        "log level: expected one of fetch, peers, net, store, gc, registry, mount, drafts, got disk");
+}
+
+}  // namespace
+}  // namespace weft::testing

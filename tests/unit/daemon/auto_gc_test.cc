@@ -1,0 +1,86 @@
+// gc runs when a hold ends, when space is short, and once per gc_delay.
+#include "daemon/auto_gc.h"
+
+#include <doctest/doctest.h>
+
+#include <atomic>
+#include <memory>
+
+#include "fakes/stepped_time.h"
+
+namespace weft::testing {
+namespace {
+
+using namespace std::chrono_literals;
+
+struct Collected {
+  SteppedTime time;
+  std::atomic<int> runs = 0;
+  std::atomic<bool> fails = false;
+  std::atomic<bool> short_of_space = false;
+  AutoGc gc{{.delay = [] { return 100s; },
+             .space_is_short = [this] { return short_of_space.load(); },
+             .hold = [](VersionId) -> Result<VersionHold> { return VersionHold(); },
+             .collect = [this](const std::function<bool()>&) -> Status {
+               ++runs;
+               if (fails) return Error{Errc::busy, "another gc runs"};
+               return {};
+             }},
+            time};
+};
+
+TEST_CASE("gc runs once per gc_delay, and sooner after a failure") {
+  Collected node;
+  node.gc.start();
+  CHECK(node.time.next_pause() == 100s);
+  CHECK(node.runs == 0);
+  node.fails = true;
+  node.time.pass(100s);
+  CHECK(node.time.next_pause() == 60s);
+  CHECK(node.runs == 1);
+  node.fails = false;
+  node.time.pass(60s);
+  CHECK(node.time.next_pause() == 100s);
+  CHECK(node.runs == 2);
+}
+
+TEST_CASE("a removed version is held for gc_delay, and gc runs after it") {
+  Collected node;
+  node.gc.removed(7, VersionHold());
+  node.time.pass(70s);
+  node.gc.start();
+  CHECK(node.gc.held().versions == 1);
+  CHECK(node.gc.held().next_release == 30s);
+  for (int looks = 0; looks < 3; ++looks) {
+    CHECK(node.time.next_pause() == 10s);  // the next look at the free space
+    CHECK(node.runs == 0);
+    node.time.pass(10s);
+  }
+  CHECK(node.time.next_pause() == 100s);
+  CHECK(node.runs == 1);
+  CHECK(node.gc.held().versions == 0);
+}
+
+TEST_CASE("if space is short, all holds end at the next look") {
+  Collected node;
+  node.gc.removed(7, VersionHold());
+  node.gc.removed(8, VersionHold());
+  node.gc.start();
+  CHECK(node.time.next_pause() == 10s);
+  node.short_of_space = true;
+  node.time.pass(10s);
+  CHECK(node.time.next_pause() == 100s);
+  CHECK(node.runs == 1);
+  CHECK(node.gc.held().versions == 0);
+}
+
+TEST_CASE("collect_soon() runs gc without a hold") {
+  Collected node;
+  node.gc.collect_soon();
+  node.gc.start();
+  CHECK(node.time.next_pause() == 100s);
+  CHECK(node.runs == 1);
+}
+
+}  // namespace
+}  // namespace weft::testing
