@@ -112,11 +112,10 @@ Result<ImportReport> import(control::Call& call, const ImportRequest& request, D
   ClientFiles client(call);
   WEFT_CHECK(check_description(request.options));
   WEFT_TRY(auto files, client.list(request.files));
-  if (request.options.move)
-    for (SourceFile& file : files) {
-      file.giver = call.peer().uid;
-      file.linked = request.options.linked;
-    }
+  for (SourceFile& file : files) {
+    file.take = request.options.take;
+    file.giver = call.peer().uid;
+  }
   WEFT_TRY(const ImportReport report, publish(request.options, std::move(files), progress, parts));
   const VersionRow& row = report.outcome.version;
   displace(call, row, request.options.keep, parts);

@@ -43,6 +43,10 @@ int errno_of(Errc code) {
   return EIO;
 }
 
+int errno_of(const Error& error) {
+  return error.os_error != 0 ? error.os_error : errno_of(error.code);
+}
+
 bool is_fault(Errc code) {
   return errno_of(code) == EIO || code == Errc::unsupported || code == Errc::busy;
 }

@@ -6,6 +6,8 @@
 namespace weft {
 
 int errno_of(Errc code);
+// Returns the errno of the system call that failed, if there was one, for answers about drafts.
+int errno_of(const Error& error);
 
 // True for faults of the store or of weft, false for answers that callers expect (not found, read-only).
 bool is_fault(Errc code);

@@ -1,15 +1,15 @@
 // Open files of new/.
 #include <fcntl.h>
-#include <unistd.h>
 
 #include <cerrno>
 #include <span>
 
-#include "fuse/drafts/draft_file.h"
+#include "drafts/draft_file.h"
 #include "fuse/kernel/init_exchange.h"
 #include "fuse/kernel/protocol.h"
 #include "fuse/ops/draft_ops.h"
 #include "fuse/ops/ops.h"
+#include "os/entries.h"
 
 namespace weft {
 namespace {
@@ -19,16 +19,17 @@ bool is_for_writing(const fuse_file_info* file) {
 }
 
 // Opens a file for a user. A checkpoint may be published between the first own_draft() and the open, so it runs again.
-int try_to_open(Server& server, const UserIds& user, Ino ino, int flags, Fd& fd) {
+Result<Fd> try_to_open(Server& server, const UserIds& user, Ino ino, int flags) {
   const bool empties = (flags & O_TRUNC) != 0;
   const int way = flags & O_ACCMODE;
   const int wanted = way == O_RDONLY && empties ? O_RDWR : way;
-  const auto open = [&] { return acting_as(user, [&] { return server.drafts->open(ino, wanted, fd); }); };
+  const auto open = [&] { return acting_as(user, [&] { return server.drafts->open(ino, wanted); }); };
   if (wanted == O_RDONLY) return open();
-  if (const int failed = own_draft(server, user, ino, empties); failed != 0) return failed;
-  if (const int failed = open(); failed != 0) return failed;
-  if (const int failed = own_draft(server, user, ino, empties); failed != 0) return failed;
-  return acting_as(user, [&] { return empties && ::ftruncate(fd.get(), 0) != 0 ? -errno : 0; });
+  WEFT_CHECK(own_draft(server, user, ino, empties));
+  WEFT_TRY(Fd fd, open());
+  WEFT_CHECK(own_draft(server, user, ino, empties));
+  if (empties) WEFT_CHECK(acting_as(user, [&] { return resize_file(fd.get(), 0, "a draft"); }));
+  return fd;
 }
 
 kernel::Attr kernel_attr(const struct stat& st) {
@@ -89,19 +90,19 @@ void close_draft(Server& server, fuse_ino_t node, const fuse_file_info* file) {
 Status draft_release(Server& server, fuse_req_t request, fuse_ino_t node, fuse_file_info* file) {
   close_draft(server, node, file);
   fuse_reply_err(request, 0);
-  Ino dir = 0;
-  if (is_for_writing(file) && server.drafts->parent(ino_of(node), dir) == 0) server.checkpoints->changed(dir);
+  if (!is_for_writing(file)) return {};
+  if (const auto dir = server.drafts->parent(ino_of(node)); dir.ok()) server.checkpoints->changed(*dir);
   return {};
 }
 
 // Checks the user's rights by an open with the user's flags. All openers share the descriptor that is kept.
 Status draft_open(Server& server, fuse_req_t request, fuse_ino_t node, fuse_file_info* file) {
-  Fd tried;
   if (is_for_writing(file) && answered_failure(request, server.draft_space->admit())) return {};
-  if (answered_failure(request, try_to_open(server, user_of(request), ino_of(node), file->flags, tried))) return {};
+  auto tried = try_to_open(server, user_of(request), ino_of(node), file->flags);
+  if (answered_failure(request, tried)) return {};
   file->fh = current_request();
   WEFT_TRY(const OpenAnswer answer, server.open_files.open(node, file->fh));
-  WEFT_CHECK(note_writer(server, node, file, std::move(tried)));
+  WEFT_CHECK(note_writer(server, node, file, std::move(tried).value()));
   if (send_opened(request, file, answer) == -ENOENT) close_draft(server, node, file);
   return {};
 }
@@ -111,12 +112,12 @@ Status draft_create(Server& server, fuse_req_t request, fuse_ino_t dir, const ch
   if (answered_failure(request, may_begin(server, request, ino_of(dir)))) return {};
   if (answered_failure(request, server.draft_space->admit())) return {};
   const ActingAs user = acting_for(request);
-  DraftFound made;
-  Fd fd;
-  if (answered_failure(request, server.drafts->create(ino_of(dir), name, file->flags, mode, made, fd))) return {};
+  auto created = server.drafts->create(ino_of(dir), name, file->flags, mode);
+  if (answered_failure(request, created)) return {};
+  DraftFound& made = created->found;
   file->fh = current_request();
   WEFT_TRY(const OpenAnswer answer, server.open_files.open(made.ino, file->fh));
-  WEFT_CHECK(note_writer(server, made.ino, file, std::move(fd)));
+  WEFT_CHECK(note_writer(server, made.ino, file, std::move(created->fd)));
   if (answered_failure(request, server.drafts->finish_creating(ino_of(dir), mode, made))) {
     close_draft(server, made.ino, file);
     return {};
@@ -125,42 +126,37 @@ Status draft_create(Server& server, fuse_req_t request, fuse_ino_t dir, const ch
   return {};
 }
 
+// A failed write is answered, and logged if need be, by ops.cc.
 Status draft_write(Server& server, fuse_req_t request, fuse_ino_t node, const char* bytes, size_t size, off_t offset,
                    fuse_file_info*) {
   WEFT_TRY(const auto file, open_draft(server, node));
   if (offset < 0) return Error{Errc::invalid, "a write before the begin of a draft"};
   const std::uint64_t begin = static_cast<std::uint64_t>(offset), end = begin + size, now = file->size();
   Status written;
-  const int failed = server.draft_space->write(end > now ? end - now : 0, [&] {
-    written = file->write(begin, std::as_bytes(std::span(bytes, size)));
-    return written.ok() ? 0 : -EIO;
-  });
+  const Status admitted = server.draft_space->write(
+      end > now ? end - now : 0, [&] { return written = file->write(begin, std::as_bytes(std::span(bytes, size))); });
   WEFT_CHECK(std::move(written));
-  if (!answered_failure(request, failed)) fuse_reply_write(request, size);
+  if (!answered_failure(request, admitted)) fuse_reply_write(request, size);
   return {};
 }
 
 Status draft_lseek(Server& server, fuse_req_t request, fuse_ino_t node, off_t offset, int whence, fuse_file_info*) {
   WEFT_TRY(const auto open, open_draft(server, node));
-  const off_t found = ::lseek(open->backing_fd(), offset, whence);
-  if (answered_failure(request, found < 0 ? -errno : 0)) return {};
-  fuse_reply_lseek(request, found);
+  const auto found = seek_file(open->backing_fd(), offset, whence);
+  if (answered_failure(request, found)) return {};
+  fuse_reply_lseek(request, *found);
   return {};
 }
 
 Status draft_fsync(Server& server, fuse_req_t request, fuse_ino_t node, int data_only, fuse_file_info*) {
   WEFT_TRY(const auto open, open_draft(server, node));
   const int fd = open->backing_fd();
-  const int done = data_only != 0 ? ::fdatasync(fd) : ::fsync(fd);
-  fuse_reply_err(request, done == 0 ? 0 : errno);
-  return {};
+  return reply_done(request, data_only != 0 ? sync_data(fd, "a draft") : sync_file(fd, "a draft"));
 }
 
 Status draft_fsyncdir(Server& server, fuse_req_t request, fuse_ino_t dir, int, fuse_file_info*) {
-  Fd fd;
-  if (answered_failure(request, server.drafts->open(ino_of(dir), O_RDONLY | O_DIRECTORY, fd))) return {};
-  fuse_reply_err(request, ::fsync(fd.get()) == 0 ? 0 : errno);
-  return {};
+  const auto fd = server.drafts->open_to_list(ino_of(dir));
+  return reply_done(request, fd.ok() ? sync_file(fd->get(), "new/") : Status(fd.error()));
 }
 
 }  // namespace weft

@@ -4,30 +4,27 @@
 #include <cerrno>
 #include <vector>
 
+#include "fuse/kernel/errors.h"
 #include "fuse/kernel/protocol.h"
 #include "fuse/ops/draft_ops.h"
+#include "os/entries.h"
 
 namespace weft {
 namespace {
 
 constexpr int kGroupsMax = 256;
 
-Status reply_entry(fuse_req_t request, const DraftFound& found) {
-  const fuse_entry_param entry = entry_of_draft(found);
+Status reply_entry(fuse_req_t request, const Result<DraftFound>& found) {
+  if (answered_failure(request, found)) return {};
+  const fuse_entry_param entry = entry_of_draft(*found);
   fuse_reply_entry(request, &entry);
   return {};
 }
 
-Status reply_done(fuse_req_t request, int failed) {
-  fuse_reply_err(request, -failed);
-  return {};
-}
-
 // Without a daemon, the users who may write to the store may publish.
-int may_write_store(const std::string& store) {
-  for (const char* directory : {"/index", "/packs"})
-    if (::faccessat(AT_FDCWD, (store + directory).c_str(), W_OK | X_OK, AT_EACCESS) != 0) return -EACCES;
-  return 0;
+Status may_write_store(const std::string& store) {
+  for (const char* directory : {"/index", "/packs"}) WEFT_CHECK(may_write_directory(store + directory));
+  return {};
 }
 
 using AddOne = std::size_t (*)(fuse_req_t, char*, std::size_t, const char*, const DraftFound&, off_t);
@@ -54,14 +51,14 @@ Status reply_list(Server& server, fuse_req_t request, fuse_ino_t dir, size_t siz
   const ActingAs user = acting_for(request);
   std::vector<char> bytes(std::min(size, kReadBytesMax));
   std::size_t used = 0;
-  const int failed =
-      server.drafts->list(ino_of(dir), offset, [&](std::string_view name, const DraftFound& found, off_t next) {
+  const Status listed =
+      server.drafts->list(ino_of(dir), offset, [&](const std::string& name, const DraftFound& found, off_t next) {
         const std::size_t room = bytes.size() - used;
-        const std::size_t needed = add(request, bytes.data() + used, room, std::string(name).c_str(), found, next);
+        const std::size_t needed = add(request, bytes.data() + used, room, name.c_str(), found, next);
         if (needed <= room) used += needed;
         return needed <= room;
       });
-  if (answered_failure(request, failed)) return {};
+  if (answered_failure(request, listed)) return {};
   if (used == 0)
     fuse_reply_buf(request, kEndNotKept, std::min(size, sizeof kEndNotKept));
   else
@@ -72,15 +69,14 @@ Status reply_list(Server& server, fuse_req_t request, fuse_ino_t dir, size_t siz
 }  // namespace
 
 // A new draft needs the right to publish. If the daemon does not answer, the rename checks that right.
-int may_begin(Server& server, fuse_req_t request, Ino dir) {
-  if (!server.drafts->is_shared(dir)) return 0;
+Status may_begin(Server& server, fuse_req_t request, Ino dir) {
+  if (!server.drafts->is_shared(dir)) return {};
   const UserIds user = user_of(request);
   const Status may = server.rights.may_publish(user);
-  if (may.ok()) return 0;
-  if (may.error().code == Errc::permission) return -EACCES;
-  if (may.error().code != Errc::not_found) return 0;
-  const ActingAs acting(user);
-  return may_write_store(server.options.store);
+  if (may.ok() || (may.error().code != Errc::not_found && may.error().code != Errc::permission)) return {};
+  const auto writes = [&] { return may_write_store(server.options.store); };
+  if (may.error().code == Errc::not_found && acting_as(user, writes).ok()) return {};
+  return Error{Errc::permission, "this user may not publish"};
 }
 
 UserIds user_of(fuse_req_t request) {
@@ -97,10 +93,14 @@ ActingAs acting_for(fuse_req_t request) {
   return ActingAs(user_of(request));
 }
 
-bool answered_failure(fuse_req_t request, int failed) {
-  if (failed == 0) return false;
-  fuse_reply_err(request, -failed);
-  return true;
+bool answered_failure(fuse_req_t request, const Status& done) {
+  if (!done.ok()) fuse_reply_err(request, errno_of(done.error()));
+  return !done.ok();
+}
+
+Status reply_done(fuse_req_t request, const Status& done) {
+  if (!answered_failure(request, done)) fuse_reply_err(request, 0);
+  return {};
 }
 
 struct stat stat_of_draft(const DraftFound& found) {
@@ -118,20 +118,13 @@ fuse_entry_param entry_of_draft(const DraftFound& found) {
 }
 
 Status draft_lookup_top(Server& server, fuse_req_t request) {
-  DraftFound found{kNewIno, {}};
-  if (answered_failure(request, server.drafts->stat(kNewIno, found.st))) return {};
-  return reply_entry(request, found);
+  const auto st = server.drafts->stat(kNewIno);
+  return reply_entry(request, st.ok() ? DraftFound{kNewIno, *st} : Result<DraftFound>(st.error()));
 }
 
 Status draft_lookup(Server& server, fuse_req_t request, fuse_ino_t dir, const char* name) {
-  DraftFound found;
-  int failed = 0;
-  {
-    const ActingAs user = acting_for(request);
-    failed = server.drafts->lookup(ino_of(dir), name, found);
-  }
-  if (failed == -ENOENT) failed = share_namespace(server, ino_of(dir), name, found);
-  if (answered_failure(request, failed)) return {};
+  auto found = acting_as(user_of(request), [&] { return server.drafts->lookup(ino_of(dir), name); });
+  if (!found.ok() && found.error().code == Errc::not_found) found = share_namespace(server, ino_of(dir), name);
   return reply_entry(request, found);
 }
 
@@ -156,9 +149,7 @@ Status draft_readdirplus(Server& server, fuse_req_t request, fuse_ino_t dir, siz
 Status draft_mkdir(Server& server, fuse_req_t request, fuse_ino_t dir, const char* name, mode_t mode) {
   if (answered_failure(request, may_begin(server, request, ino_of(dir)))) return {};
   const ActingAs user = acting_for(request);
-  DraftFound made;
-  if (answered_failure(request, server.drafts->make_directory(ino_of(dir), name, mode, made))) return {};
-  return reply_entry(request, made);
+  return reply_entry(request, server.drafts->make_directory(ino_of(dir), name, mode));
 }
 
 Status draft_unlink(Server& server, fuse_req_t request, fuse_ino_t dir, const char* name) {
@@ -176,25 +167,27 @@ Status draft_rmdir(Server& server, fuse_req_t request, fuse_ino_t dir, const cha
 Status draft_symlink(Server& server, fuse_req_t request, const char* target, fuse_ino_t dir, const char* name) {
   if (answered_failure(request, may_begin(server, request, ino_of(dir)))) return {};
   const ActingAs user = acting_for(request);
-  DraftFound made;
-  if (answered_failure(request, server.drafts->make_link(ino_of(dir), name, target, made))) return {};
-  return reply_entry(request, made);
+  return reply_entry(request, server.drafts->make_link(ino_of(dir), name, target));
 }
 
 Status draft_mknod(Server&, fuse_req_t request, fuse_ino_t, const char*, mode_t, dev_t) {
-  return reply_done(request, -EPERM);
+  fuse_reply_err(request, EPERM);
+  return {};
 }
 
 Status draft_link(Server&, fuse_req_t request, fuse_ino_t, fuse_ino_t dir, const char*) {
-  return reply_done(request, is_draft(ino_of(dir)) ? -EPERM : -EROFS);
+  fuse_reply_err(request, is_draft(ino_of(dir)) ? EPERM : EROFS);
+  return {};
 }
 
 Status draft_setxattr(Server&, fuse_req_t request, fuse_ino_t, const char*, const char*, size_t, int) {
-  return reply_done(request, -EOPNOTSUPP);
+  fuse_reply_err(request, EOPNOTSUPP);
+  return {};
 }
 
 Status draft_removexattr(Server&, fuse_req_t request, fuse_ino_t, const char*) {
-  return reply_done(request, -EOPNOTSUPP);
+  fuse_reply_err(request, EOPNOTSUPP);
+  return {};
 }
 
 }  // namespace weft

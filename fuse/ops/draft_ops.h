@@ -1,12 +1,13 @@
-// The operations of new/ (fuse/drafts), called as those in ops.h. An errno of the kernel is passed on unchanged.
+// The operations of new/ (src/drafts), called as those in ops.h. answered_failure() passes an errno of the kernel on
+// unchanged.
 #pragma once
 
-#include <functional>
 #include <memory>
+#include <string>
 
-#include "fuse/drafts/caller.h"
-#include "fuse/drafts/draft_file.h"
+#include "drafts/draft_file.h"
 #include "fuse/state/server.h"
+#include "os/acting_as.h"
 #include "weft/result.h"
 
 namespace weft {
@@ -53,19 +54,24 @@ Status draft_removexattr(Server& server, fuse_req_t request, fuse_ino_t node, co
 // The user who sent the request, and the calling thread with that user's rights.
 UserIds user_of(fuse_req_t request);
 ActingAs acting_for(fuse_req_t request);
-int acting_as(const UserIds& user, const std::function<int()>& act);
+// Returns the result of `act`, called with that user's rights.
+template <class Act>
+auto acting_as(const UserIds& user, const Act& act) {
+  const ActingAs acting(user);
+  return act();
+}
 
 // Returns an open file, even if it has no name any more.
 Result<std::shared_ptr<DraftFile>> open_draft(Server& server, fuse_ino_t node);
 // As DraftTree::own(), with the user's rights. Copied bytes count against drafts_max.
-int own_draft(Server& server, const UserIds& user, Ino ino, bool empty);
+Status own_draft(Server& server, const UserIds& user, Ino ino, bool empty);
 
-// Checks whether the user may begin a draft in `dir`. Returns 0 or a negative errno.
-int may_begin(Server& server, fuse_req_t request, Ino dir);
+// Checks whether the user may begin a draft in `dir`. Errc::permission: the user may not.
+Status may_begin(Server& server, fuse_req_t request, Ino dir);
 
 // Creates the directory of namespace NAME of models/ in the shared directory `dir`, with the rights of this process.
-// -ENOENT: models/ has no such namespace.
-int share_namespace(Server& server, Ino dir, const char* name, DraftFound& found);
+// Errc::not_found: models/ has no such namespace.
+Result<DraftFound> share_namespace(Server& server, Ino dir, const std::string& name);
 // Creates all missing namespace directories, so that a listing of `dir` shows them. Runs once after each commit. The
 // directories are never removed. Best effort.
 void share_namespaces(Server& server, Ino dir);
@@ -73,7 +79,13 @@ void share_namespaces(Server& server, Ino dir);
 // Attributes and entries of drafts in FUSE's form.
 struct stat stat_of_draft(const DraftFound& found);
 fuse_entry_param entry_of_draft(const DraftFound& found);
-// Replies with the errno if `failed` is not 0. True if it replied.
-bool answered_failure(fuse_req_t request, int failed);
+// Replies with the errno of a failure. True if it replied.
+bool answered_failure(fuse_req_t request, const Status& done);
+template <class T>
+bool answered_failure(fuse_req_t request, const Result<T>& result) {
+  return !result.ok() && answered_failure(request, Status(result.error()));
+}
+// Replies with 0, or with the errno of a failure.
+Status reply_done(fuse_req_t request, const Status& done);
 
 }  // namespace weft

@@ -7,7 +7,7 @@
 #include "fuse/kernel/errors.h"
 #include "fuse/ops/announce.h"
 #include "fuse/ops/draft_ops.h"
-#include "os/processes.h"
+#include "os/programs.h"
 #include "weft/cold.h"
 
 namespace weft {

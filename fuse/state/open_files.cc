@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/log.h"
-#include "fuse/drafts/draft_file.h"
+#include "drafts/draft_file.h"
 #include "os/sys.h"
 
 namespace weft {

@@ -12,7 +12,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "fuse/drafts/draft_tree.h"
+#include "drafts/draft_tree.h"
 #include "fuse/kernel/init_exchange.h"
 #include "fuse/kernel/passthrough.h"
 #include "fuse/process/open_table.h"

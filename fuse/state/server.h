@@ -7,10 +7,10 @@
 #include <memory>
 #include <optional>
 
-#include "fuse/drafts/checkpoints.h"
-#include "fuse/drafts/draft_space.h"
-#include "fuse/drafts/draft_tree.h"
-#include "fuse/drafts/publisher.h"
+#include "drafts/checkpoints.h"
+#include "drafts/draft_space.h"
+#include "drafts/draft_tree.h"
+#include "drafts/publisher.h"
 #include "fuse/kernel/passthrough.h"
 #include "fuse/process/options.h"
 #include "fuse/process/shared_state.h"

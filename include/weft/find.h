@@ -48,8 +48,4 @@ class Query {
   std::unique_ptr<Node> root_;
 };
 
-// True if the whole text matches. '*' is any run, '?' any one byte, '[a-z]' and '[!a-z]' one byte of a set; '\' quotes
-// the next byte.
-bool glob_matches(std::string_view pattern, std::string_view text);
-
 }  // namespace weft

@@ -83,9 +83,7 @@ struct ImportOptions {
   // MODEL[@V]: the version inherits the files of this one. The safetensors files of `paths` hold only the tensors that
   // differ, and other files replace those of their path. "": `paths` are the whole version.
   std::string inherit;
-  // The store takes over the files if the file system allows it, instead of copying them. The caller removes them.
-  bool move = false;
-  bool linked = false;  // with `move`: each may have one other hard link, which stays; nobody writes through it
+  Take take = Take::copy;  // of all files; the caller removes those that it gives away
   // Durability::memory needs a weftd, which writes the version to the disk. A process without one publishes to the
   // disk.
   Durability durability = Durability::local;

@@ -96,7 +96,6 @@ complete -c weft -n '__fish_seen_subcommand_from import' -l inherit -x -a '(__we
 complete -c weft -n '__fish_seen_subcommand_from import' -l move -d 'remove the files once they are published'
 complete -c weft -n '__fish_seen_subcommand_from import' -l keep -x -d 'then remove older versions without a tag'
 complete -c weft -n '__fish_seen_subcommand_from import' -l dataset -d 'publish a data set'
-complete -c weft -n '__fish_seen_subcommand_from import' -l linked -d 'with --move: another name of each file stays'
 complete -c weft -n '__fish_seen_subcommand_from import' -l add -d 'accept what it lacks'
 complete -c weft -n '__fish_seen_subcommand_from import' -s p -l parent -x -a '(__weft_models)' -d 'made from this version'
 complete -c weft -n '__fish_seen_subcommand_from import' -l find-parent -x -d 'part of the bytes to share'

@@ -7,6 +7,7 @@
 
 #include "base/errc_names.h"
 #include "control/message.h"
+#include "drafts/import_fields.h"
 
 namespace weft {
 namespace {
@@ -30,33 +31,14 @@ void fields(JsonFields& f, SourceFile& m) {
   m.role = static_cast<FileRole>(role);
 }
 
-void fields(JsonFields& f, std::pair<std::string, std::string>& metric) {
-  f("key", metric.first)("value", metric.second);
-}
-
 void fields(JsonFields& f, ParentRef& m) {
   f("model", m.model)("version", m.number)("declared", m.declared);
   f("same_tensors", m.same_tensors)("same_bytes", m.same_bytes);
 }
 
-void fields(JsonFields& f, Durability& durability) {
-  std::string name(durability_name(durability));
-  f("durability", name);
-  const auto read = parse_durability(name, "\"durability\"");
-  if (read.ok())
-    durability = *read;
-  else
-    f.refuse(read.error().message);
-}
-
 void fields(JsonFields& f, ImportRequest& m) {
-  ImportOptions& options = m.options;
-  f("name", options.name)("inherit", options.inherit)("add", options.add)("move", options.move)("dataset",
-                                                                                                options.dataset);
-  fields(f, options.durability);
-  f("linked", options.linked)("keep", options.keep)("parents", options.parents)("find_parent", options.find_parent)(
-      "tags", options.tags)("message", options.message);
-  f("metrics", options.metrics, JsonFields::Form::row)("files", m.files, limits::kFilesPerVersionMax);
+  fields(f, m.options);
+  f("files", m.files, limits::kFilesPerVersionMax);
   if (m.files == 0) f.refuse("\"files\": expected at least 1, got 0");
 }
 

@@ -25,7 +25,7 @@
 
 #include "base/json_fields.h"
 #include "base/limits.h"
-#include "daemon_api/old_drafts.h"
+#include "drafts/old_drafts.h"
 #include "publish/gather.h"
 #include "weft/assembly.h"
 #include "weft/cold.h"

@@ -5,9 +5,9 @@
 
 #include <fmt/core.h>
 
+#include "base/glob.h"
 #include "base/limits.h"
 #include "base/text.h"
-#include "weft/find.h"
 #include "weft/node.h"
 #include "weft/renewed.h"
 #include "weft/run_list.h"

@@ -3,11 +3,9 @@
 #include <fcntl.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <map>
 #include <memory>
 #include <set>
-#include <system_error>
 #include <tuple>
 #include <utility>
 
@@ -17,6 +15,7 @@
 #include "diskformat/pack_names.h"
 #include "origin/dir.h"
 #include "os/sys.h"
+#include "os/tree_walk.h"
 #include "weft/manifest.h"
 #include "weft/node.h"
 
@@ -26,6 +25,13 @@ namespace {
 constexpr std::size_t kHoldersAtEachEnd = 32;  // holders of a blob to use, from each end of the list
 constexpr std::size_t kTensorsNamed = 3;
 constexpr std::size_t kEntriesMax = 1U << 20U;  // searched in a directory tree
+constexpr std::size_t kComponentsMax = 256;     // of the path of such an entry
+
+// Leaves out directories that this user cannot read, that are too deep, or that are removed meanwhile.
+Status pass_unreadable(const Error& error) {
+  const bool passed = error.code == Errc::permission || error.code == Errc::invalid || error.code == Errc::not_found;
+  return passed ? Status{} : Status{error};
+}
 
 // A published file that contains a blob.
 struct Use {
@@ -175,19 +181,18 @@ Status Search::search_file(const std::string& path) {
 }
 
 Status Search::search_directory(const std::string& path) {
-  namespace fs = std::filesystem;
-  std::error_code code;
-  fs::recursive_directory_iterator at(path, fs::directory_options::skip_permission_denied, code);
-  for (std::size_t seen = 0; !code && at != fs::recursive_directory_iterator() && !wanted_.empty();
-       at.increment(code)) {
-    if (++seen > kEntriesMax)
-      return Error{Errc::invalid, fmt::format("{}: expected at most {} files below it", path, kEntriesMax)};
-    std::error_code gone;
-    const bool regular = at->is_regular_file(gone) && !at->is_symlink(gone);
-    const std::uint64_t size = regular ? at->file_size(gone) : 0;
-    if (regular && !gone && places_.contains(size)) WEFT_CHECK(search_file(at->path().string()));
-  }
-  return code ? sys_error(code.value(), path) : Status{};
+  const auto root = open_file(path, O_RDONLY | O_DIRECTORY);
+  TreeWalk walk;
+  walk.visit = [&](const TreeEntry& entry) -> Result<WalkNext> {
+    const bool regular = S_ISREG(entry.st.st_mode);
+    if (regular && places_.contains(static_cast<std::uint64_t>(entry.st.st_size)))
+      WEFT_CHECK(search_file(path + "/" + entry.path));
+    return wanted_.empty() ? WalkNext::end : WalkNext::enter;
+  };
+  walk.failed = pass_unreadable;
+  walk.components_max = kComponentsMax;
+  walk.entries_max = kEntriesMax;
+  return root.ok() ? walk_tree(*root, path, walk) : pass_unreadable(root.error());
 }
 
 // Offers the blobs of another store, at the places in its index.

@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <cstdio>
 
+#include "os/entries.h"
 #include "os/open_beneath.h"
 
 namespace weft {
@@ -74,9 +75,9 @@ Status Beneath::check_owner(const struct stat& st, const std::string& path) cons
 }
 
 Result<Fd> Beneath::open_at(const std::string& path, int flags, mode_t mode) const {
-  const int fd = open_beneath(fd_.get(), path.c_str(), flags, mode, Resolve::no_links);
-  if (fd < 0) return open_error(-fd, path);
-  return Fd(fd);
+  auto fd = open_beneath(fd_.get(), path, flags, mode, Resolve::no_links);
+  if (!fd.ok()) return open_error(fd.error().os_error, path);
+  return fd;
 }
 
 Result<Fd> Beneath::open_directory(const std::string& path) const {
@@ -178,7 +179,7 @@ Result<Beneath::Leaf> Beneath::leaf(const std::string& path) const {
 
 Status Beneath::make_directory(const std::string& path, mode_t mode) const {
   WEFT_TRY(const Leaf at, leaf(path));
-  WEFT_CHECK(check(::mkdirat(at.directory, at.name.c_str(), mode), "mkdir", where(path)));
+  WEFT_CHECK(make_directory_at(at.directory, at.name, mode, where(path) + ": mkdir"));
   if (!owner_ || *owner_ == ::geteuid()) return {};
   WEFT_TRY(const Fd made, open_at(path, O_RDONLY | O_DIRECTORY, 0));
   return give(made.get(), path);
@@ -186,9 +187,7 @@ Status Beneath::make_directory(const std::string& path, mode_t mode) const {
 
 Result<struct stat> Beneath::stat(const std::string& path) const {
   WEFT_TRY(const Leaf at, leaf(path));
-  struct stat st {};
-  if (::fstatat(at.directory, at.name.c_str(), &st, AT_SYMLINK_NOFOLLOW) != 0) return sys_error(errno, where(path));
-  return st;
+  return stat_at(at.directory, at.name, where(path));
 }
 
 // Opens the directory again, because a listing needs its own read position.
@@ -200,23 +199,22 @@ Result<std::vector<std::string>> Beneath::list(const std::string& path) const {
 Status Beneath::rename(const std::string& from, const Beneath& other, const std::string& to) const {
   WEFT_TRY(const Leaf source, leaf(from));
   WEFT_TRY(const Leaf target, other.leaf(to));
-  return check(::renameat(source.directory, source.name.c_str(), target.directory, target.name.c_str()),
-               fmt::format("rename from {}", where(from)), other.where(to));
+  return rename_at(source.directory, source.name, target.directory, target.name, 0,
+                   fmt::format("{}: rename from {}", other.where(to), where(from)));
 }
 
 Status Beneath::rename_new(const std::string& from, const Beneath& other, const std::string& to) const {
   WEFT_TRY(const Leaf source, leaf(from));
   WEFT_TRY(const Leaf target, other.leaf(to));
-  return check(
-      ::renameat2(source.directory, source.name.c_str(), target.directory, target.name.c_str(), RENAME_NOREPLACE),
-      fmt::format("rename from {}", where(from)), other.where(to));
+  return rename_at(source.directory, source.name, target.directory, target.name, RENAME_NOREPLACE,
+                   fmt::format("{}: rename from {}", other.where(to), where(from)));
 }
 
 Status Beneath::link(const std::string& from, const Beneath& other, const std::string& to) const {
   WEFT_TRY(const Leaf source, leaf(from));
   WEFT_TRY(const Leaf target, other.leaf(to));
-  return check(::linkat(source.directory, source.name.c_str(), target.directory, target.name.c_str(), 0),
-               fmt::format("link from {}", where(from)), other.where(to));
+  return link_at(source.directory, source.name, target.directory, target.name,
+                 fmt::format("{}: link from {}", other.where(to), where(from)));
 }
 
 Status Beneath::unlink(const std::string& path) const {

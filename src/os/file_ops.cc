@@ -56,9 +56,9 @@ bool ReadLease::holds() const {
   return ::fcntl(fd_.get(), F_GETLEASE) == F_RDLCK;
 }
 
-Result<Fd> open_descriptor(int fd) {
+Result<Fd> open_descriptor(int fd, int flags) {
   WEFT_TRY(const std::string path, path_of_descriptor(fd, "a file"));
-  return open_file(path, O_RDONLY);
+  return open_file(path, flags);
 }
 
 Status give_to_owner(int fd, const SafePath& directory) {

@@ -36,8 +36,8 @@ class ReadLease {
   explicit ReadLease(Fd fd) : fd_(std::move(fd)) {}
   Fd fd_;
 };
-// Opens the same file again, for reading.
-Result<Fd> open_descriptor(int fd);
+// Opens the same file again; 0: for reading.
+Result<Fd> open_descriptor(int fd, int flags = 0);
 // Gives a file the mode 0644 and, if this process is root, the owner and the group of `directory`.
 Status give_to_owner(int fd, const SafePath& directory);
 // Drops the clean pages of a file from the page cache.

@@ -26,16 +26,16 @@ std::uint64_t bits_of(Resolve resolve) {
 
 }  // namespace
 
-int open_beneath(int directory, const char* path, int flags, mode_t mode, Resolve resolve) {
+Result<Fd> open_beneath(int directory, const std::string& path, int flags, mode_t mode, Resolve resolve) {
   open_how how{};
   how.flags = static_cast<std::uint64_t>(flags | O_CLOEXEC);
   how.mode = (flags & O_CREAT) != 0 ? mode : 0;
   how.resolve = bits_of(resolve);
   for (int attempt = 0;;) {
-    const long fd = ::syscall(SYS_openat2, directory, path, &how, sizeof how);
-    if (fd >= 0) return static_cast<int>(fd);
+    const long fd = ::syscall(SYS_openat2, directory, path.c_str(), &how, sizeof how);
+    if (fd >= 0) return Fd(static_cast<int>(fd));
     if (errno == EINTR) continue;
-    if (errno != EAGAIN || attempt == kAttempts) return -errno;
+    if (errno != EAGAIN || attempt == kAttempts) return sys_error(errno, path);
     ++attempt;
   }
 }

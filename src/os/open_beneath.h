@@ -6,6 +6,10 @@
 #include <sys/types.h>
 
 #include <cstdint>
+#include <string>
+
+#include "os/sys.h"
+#include "weft/result.h"
 
 namespace weft {
 
@@ -15,8 +19,8 @@ enum class Resolve : std::uint8_t {
   links_within,        // follows links that stay below the directory
 };
 
-// Returns a descriptor with O_CLOEXEC, or a negative errno. -EAGAIN: other processes renamed something during every
-// attempt, or the file has a lease. `mode` is the mode of a file that O_CREAT creates.
-int open_beneath(int directory, const char* path, int flags, mode_t mode, Resolve resolve);
+// Errc::busy: other processes renamed something during every attempt, or the file has a lease. `mode` is the mode of a
+// file that O_CREAT creates.
+Result<Fd> open_beneath(int directory, const std::string& path, int flags, mode_t mode, Resolve resolve);
 
 }  // namespace weft

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <grp.h>
 #include <linux/falloc.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/resource.h>
@@ -89,7 +90,24 @@ Errc errc_of(int error_number) {
 
 Error sys_error(int error_number, std::string_view what) {
   char buffer[256];
-  return Error{errc_of(error_number), fmt::format("{}: {}", what, strerror_r(error_number, buffer, sizeof buffer))};
+  return Error{errc_of(error_number), fmt::format("{}: {}", what, strerror_r(error_number, buffer, sizeof buffer)),
+               error_number};
+}
+
+Error other_file_system(std::string_view where) {
+  return sys_error(EXDEV, where);
+}
+
+Error too_large(std::string_view where) {
+  return sys_error(EOVERFLOW, where);
+}
+
+Error too_deep(std::string_view where) {
+  return sys_error(ELOOP, where);
+}
+
+Error over_quota(std::string_view where) {
+  return sys_error(EDQUOT, where);
 }
 
 Result<Fd> open_file(const std::string& path, int flags, mode_t mode) {
@@ -221,61 +239,6 @@ Status remove_file(const std::string& path) {
   return {};
 }
 
-namespace {
-
-constexpr unsigned kRemovedDepthMax = 256;
-
-// One removal of a tree. Directories at kRemovedDepthMax are moved to the top before they are removed. So the user
-// who made them cannot make the removal use more stack or descriptors.
-struct Removal {
-  dev_t device;
-  int top = -1;
-  bool moved = false;
-};
-
-Status remove_entry(int dir, const std::string& name, const std::string& where, Removal& removal, unsigned depth) {
-  struct stat st {};
-  if (::fstatat(dir, name.c_str(), &st, AT_SYMLINK_NOFOLLOW) != 0) {
-    return errno == ENOENT ? Status{} : Status{sys_error(errno, where)};
-  }
-  if (!S_ISDIR(st.st_mode)) return check(::unlinkat(dir, name.c_str(), 0), "unlink", where);
-  if (st.st_dev != removal.device) return Error{Errc::busy, fmt::format("{}: something is mounted here", where)};
-  if (depth == kRemovedDepthMax) {
-    removal.moved = true;
-    return check(::renameat(dir, name.c_str(), removal.top, random_hex(16).c_str()), "rename", where);
-  }
-  int fd = ::openat(dir, name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-  if (fd < 0) return sys_error(errno, where);
-  std::unique_ptr<DIR, int (*)(DIR*)> handle(::fdopendir(fd), ::closedir);
-  if (!handle) return sys_error(errno, where);
-  while (const dirent* entry = ::readdir(handle.get())) {
-    std::string child = entry->d_name;
-    if (child == "." || child == "..") continue;
-    if (depth == 0) removal.top = fd;
-    WEFT_CHECK(remove_entry(fd, child, fmt::format("{}/{}", where, child), removal, depth + 1));
-  }
-  if (depth == 0 && removal.moved) return {};  // moved directories remain: the caller repeats the removal
-  return check(::unlinkat(dir, name.c_str(), AT_REMOVEDIR), "rmdir", where);
-}
-
-}  // namespace
-
-Status remove_tree_at(int directory, const std::string& name, const std::string& where) {
-  struct stat st {};
-  if (::fstatat(directory, name.c_str(), &st, AT_SYMLINK_NOFOLLOW) != 0)
-    return errno == ENOENT ? Status{} : Status{sys_error(errno, where)};
-  Removal removal{st.st_dev};
-  do {
-    removal.moved = false;
-    WEFT_CHECK(remove_entry(directory, name, where, removal, 0));
-  } while (removal.moved);
-  return {};
-}
-
-Status remove_tree(const std::string& path) {
-  return remove_tree_at(AT_FDCWD, path, path);
-}
-
 Result<std::vector<std::string>> list_directory(const std::string& path) {
   WEFT_TRY(Fd directory, open_file(path, O_RDONLY | O_DIRECTORY));
   return list_directory(std::move(directory), path);
@@ -345,15 +308,23 @@ Status lock_fd(int fd, LockKind kind, LockWait wait, std::string_view where) {
   return sys_error(errno, fmt::format("{}: lock", where));
 }
 
-Status unlock_fd(int fd, std::string_view where) {
-  const struct flock lock = whole_file(F_UNLCK);
-  return check(::fcntl(fd, F_OFD_SETLK, &lock), "unlock", where);
+Status lock_whole(int fd, LockKind kind, LockWait wait, std::string_view where) {
+  const int how = (kind == LockKind::shared ? LOCK_SH : LOCK_EX) | (wait == LockWait::no ? LOCK_NB : 0);
+  return check(retry([&] { return ::flock(fd, how); }), "lock", where);
+}
+
+Status unlock_whole(int fd, std::string_view where) {
+  return check(::flock(fd, LOCK_UN), "unlock", where);
 }
 
 bool not_written(int fd) {
   if (::fcntl(fd, F_SETLEASE, F_RDLCK) != 0) return errno != EAGAIN;
   ::fcntl(fd, F_SETLEASE, F_UNLCK);
   return true;
+}
+
+uid_t own_user() {
+  return ::geteuid();
 }
 
 std::uint64_t now_ns() {

@@ -42,9 +42,14 @@ class Fd {
   int fd_ = -1;
 };
 
-// Returns "WHAT: strerror" with the matching Errc.
+// Returns "WHAT: strerror" with the matching Errc and the errno.
 Error sys_error(int error_number, std::string_view what);
 Errc errc_of(int error_number);
+// Errors of checks that the kernel makes for other calls, with its errno.
+Error other_file_system(std::string_view where);  // EXDEV
+Error too_large(std::string_view where);          // EOVERFLOW
+Error too_deep(std::string_view where);           // ELOOP
+Error over_quota(std::string_view where);         // EDQUOT
 
 // These functions take paths as the user knows them and retry EINTR. Every descriptor is close-on-exec.
 Result<Fd> open_file(const std::string& path, int flags, mode_t mode = 0644);
@@ -87,12 +92,15 @@ enum class LockWait : std::uint8_t { no, yes };
 // exclusive lock one that is open for writing. Errc::busy if the lock is held and `wait` is no. The lock ends when the
 // last copy of the descriptor is closed.
 Status lock_fd(int fd, LockKind kind, LockWait wait, std::string_view where);
-Status unlock_fd(int fd, std::string_view where);
+// flock(2), which works on directories too. lock_fd() does not notice such a lock.
+Status lock_whole(int fd, LockKind kind, LockWait wait, std::string_view where);
+Status unlock_whole(int fd, std::string_view where);
 
 // True if no program has the file open for writing or mapped shared and writable. True also if that is unknown: the
 // file is another user's, or the file system has no leases.
 bool not_written(int fd);
 
+uid_t own_user();        // the effective user of this process
 std::uint64_t now_ns();  // CLOCK_REALTIME
 std::uint64_t nanoseconds(const timespec& time);
 std::string random_hex(std::size_t bytes);

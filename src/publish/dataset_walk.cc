@@ -26,12 +26,6 @@ bool named_as_container(std::string_view name) {
   return name.ends_with(".tar") || name.ends_with(".mdb") || name.ends_with(".lmdb");
 }
 
-Result<struct stat> stat_entry(int directory, const std::string& name, const std::string& where, int flags) {
-  struct stat st {};
-  if (::fstatat(directory, name.c_str(), &st, flags) != 0) return sys_error(errno, where);
-  return st;
-}
-
 // Walks breadth first, in the order of the file table.
 class DatasetWalk {
  public:
@@ -84,31 +78,27 @@ class DatasetWalk {
 
   Status list(const std::string& where, const std::string& path, std::uint32_t source, std::vector<Entry>& entries) {
     WEFT_TRY(const Fd directory, open_file(where, O_RDONLY | O_DIRECTORY));
-    WEFT_TRY(const auto names, list_directory(Fd(::fcntl(directory.get(), F_DUPFD_CLOEXEC, 0)), where));
-    const bool has_lmdb = std::ranges::binary_search(names, std::string("data.mdb"));
-    for (const std::string& name : names) {
-      const std::string inside = path.empty() ? name : below(path, name);
-      if (has_lmdb && name == "lock.mdb") {
-        left_out_.push_back(fmt::format("{}: left out: it is LMDB's lock file", below(where, name)));
-        continue;
-      }
-      WEFT_TRY(struct stat st, stat_entry(directory.get(), name, below(where, name), AT_SYMLINK_NOFOLLOW));
-      if (S_ISLNK(st.st_mode)) {
-        WEFT_TRY(st, followed(directory.get(), name, below(where, name)));
-      }
-      if (S_ISDIR(st.st_mode) && left_out(inside)) continue;
-      if (S_ISDIR(st.st_mode)) WEFT_CHECK(check_directory(below(where, name), inside, st, store_));
-      entries.push_back({name, st.st_mode, static_cast<std::uint64_t>(st.st_size), source});
-    }
-    return {};
+    bool has_lmdb = false;
+    TreeWalk walk;
+    walk.visit = [&](const TreeEntry& entry) -> Result<WalkNext> {
+      has_lmdb = has_lmdb || entry.name == "data.mdb";  // which precedes lock.mdb
+      if (has_lmdb && entry.name == "lock.mdb")
+        left_out_.push_back(fmt::format("{}: left out: it is LMDB's lock file", below(where, entry.name)));
+      else
+        WEFT_CHECK(list_one(entry, below(where, entry.name), path.empty() ? entry.name : below(path, entry.name),
+                            source, entries));
+      return WalkNext::pass;
+    };
+    return walk_tree(directory, where, walk);
   }
 
-  static Result<struct stat> followed(int directory, const std::string& name, const std::string& where) {
-    auto st = stat_entry(directory, name, where, 0);
-    if (!st.ok()) return Error{st.error().code, fmt::format("{}: link that leads nowhere", where)};
-    if (S_ISREG(st->st_mode)) return st;
-    return Error{Errc::invalid,
-                 fmt::format("{}: expected a link to a regular file, got a link to {}", where, kind_of(st->st_mode))};
+  Status list_one(const TreeEntry& entry, const std::string& where, const std::string& inside, std::uint32_t source,
+                  std::vector<Entry>& entries) {
+    WEFT_TRY(const struct stat st, stat_published(entry, where));
+    if (S_ISDIR(st.st_mode) && left_out(inside)) return {};
+    if (S_ISDIR(st.st_mode)) WEFT_CHECK(check_directory(where, inside, st, store_));
+    entries.push_back({entry.name, st.st_mode, static_cast<std::uint64_t>(st.st_size), source});
+    return {};
   }
 
   std::string where_of(const Entry& entry, const std::string& path) const {

@@ -112,14 +112,13 @@ Status add_file(Import& import, Draft& draft, File& file, Progress& progress) {
   WEFT_CHECK(check_unchanged(where, draft.seen, opened));
   if (draft.ranges.empty()) return RecordScan(draft, fd.get()).finish(file);
   progress.phase(fmt::format("reading {}", made_here ? where : draft.source.path));
-  const bool given = draft.source.giver == opened.st_uid;
+  const Take take = draft.source.giver == opened.st_uid ? draft.source.take : Take::copy;
+  const bool given = take != Take::copy;
   if (given && draft.source.size >= kAssembledFileMin) draft.lease = ReadLease::take(fd.get());
   if (draft.lease && are_many_open(draft.lease->fd())) draft.lease.reset();
-  const Take given_as = draft.source.linked ? Take::share : Take::move;
   const std::size_t count = std::exchange(file.extents, {}).size();  // there may be millions: not kept twice
   RecordScan scan(draft, fd.get());
-  WEFT_TRY(auto extents,
-           import.add(fd.get(), where, draft.ranges, given ? given_as : Take::copy, progress, scan.seen()));
+  WEFT_TRY(auto extents, import.add(fd.get(), where, draft.ranges, take, progress, scan.seen()));
   WEFT_CHECK(scan.finish(file));
   WEFT_TRY(struct stat after, stat_fd(fd.get(), where));
   WEFT_CHECK(check_unchanged(where, draft.seen, after, given));

@@ -4,22 +4,17 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <string_view>
 #include <tuple>
 
 #include "base/limits.h"
 #include "base/text.h"
+#include "os/tree_walk.h"
 #include "publish/gather_rules.h"
 #include "publish/mounted_files.h"
 
 namespace weft {
 namespace {
-
-bool is_link(const std::string& where) {
-  std::error_code ignored;
-  return std::filesystem::is_symlink(std::filesystem::symlink_status(where, ignored));
-}
 
 // Walks one PATH of the command line.
 class Walk {
@@ -28,7 +23,7 @@ class Walk {
 
   Status start(const std::string& where) {
     WEFT_TRY(struct stat st, stat_file(where));
-    if (S_ISDIR(st.st_mode)) return directory(where, "", st);
+    if (S_ISDIR(st.st_mode)) return directory(where, st);
     return file(where, base_name(where), st);
   }
 
@@ -41,24 +36,20 @@ class Walk {
     return {};
   }
 
-  Status directory(const std::string& where, const std::string& path, const struct stat& st) {
-    WEFT_CHECK(check_directory(where, path, st, store_));
-    WEFT_TRY(auto names, list_directory(where));
-    for (const std::string& name : names)
-      WEFT_CHECK(entry(below(where, name), path.empty() ? name : below(path, name)));
-    return {};
+  Status directory(const std::string& where, const struct stat& st) {
+    WEFT_CHECK(check_directory(where, "", st, store_));
+    WEFT_TRY(const Fd root, open_file(where, O_RDONLY | O_DIRECTORY));
+    TreeWalk walk;
+    walk.visit = [&](const TreeEntry& entry) { return visit(below(where, entry.path), entry); };
+    walk.components_max = limits::kPathComponentsMax + 1;  // check_directory() refuses deeper ones
+    return walk_tree(root, where, walk);
   }
 
-  Status entry(const std::string& where, const std::string& path) {
-    bool link = is_link(where);
-    auto st = stat_file(where);
-    if (!st.ok() && link) return Error{st.error().code, fmt::format("{}: link that leads nowhere", where)};
-    if (!st.ok()) return std::move(st).error();
-    if (link && !S_ISREG(st->st_mode))
-      return Error{Errc::invalid,
-                   fmt::format("{}: expected a link to a regular file, got a link to {}", where, kind_of(st->st_mode))};
-    if (!S_ISDIR(st->st_mode)) return file(where, path, *st);
-    return left_out(path) ? Status{} : directory(where, path, *st);
+  Result<WalkNext> visit(const std::string& where, const TreeEntry& entry) {
+    WEFT_TRY(const struct stat st, stat_published(entry, where));
+    if (S_ISDIR(st.st_mode) && left_out(entry.path)) return WalkNext::pass;
+    WEFT_CHECK(S_ISDIR(st.st_mode) ? check_directory(where, entry.path, st, store_) : file(where, entry.path, st));
+    return WalkNext::enter;
   }
 
   std::vector<SourceFile>& files_;

@@ -5,13 +5,13 @@
 
 #include <cstdint>
 #include <functional>
-#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "os/sys.h"
 #include "weft/manifest.h"
+#include "weft/publish.h"
 #include "weft/result.h"
 
 namespace weft {
@@ -23,10 +23,9 @@ struct SourceFile {
   // Opens a file that this process may not open itself: another process does, with its own rights. Empty: `where` is
   // opened. One thread at a time.
   std::function<Result<Fd>()> open = {};
-  // The user who gives the file away: the store may take over a file of this user (weft/publish.h, Take). Empty: the
-  // file is copied.
-  std::optional<uid_t> giver = {};
-  bool linked = false;  // as ImportOptions::linked
+  // Other than Take::copy: `giver` gives the file away. The file of another user is copied.
+  Take take = Take::copy;
+  uid_t giver = 0;
   FileRole role = FileRole::published;
 };
 

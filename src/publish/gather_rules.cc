@@ -6,6 +6,7 @@
 
 #include "base/limits.h"
 #include "base/text.h"
+#include "os/entries.h"
 #include "weft/manifest.h"
 
 namespace weft {
@@ -47,6 +48,15 @@ Status check_regular(const std::string& where, const std::string& path, mode_t m
     return Error{Errc::invalid,
                  fmt::format("{}: expected a regular file or a directory, got {}", where, kind_of(mode))};
   return check_named(where, path);
+}
+
+Result<struct stat> stat_published(const TreeEntry& entry, const std::string& where) {
+  if (!S_ISLNK(entry.st.st_mode)) return entry.st;
+  auto st = stat_target_at(entry.directory, entry.name, where);
+  if (!st.ok()) return Error{st.error().code, fmt::format("{}: link that leads nowhere", where)};
+  if (S_ISREG(st->st_mode)) return st;
+  return Error{Errc::invalid,
+               fmt::format("{}: expected a link to a regular file, got a link to {}", where, kind_of(st->st_mode))};
 }
 
 Status check_directory(const std::string& where, const std::string& path, const struct stat& st,

@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 
+#include "os/tree_walk.h"
 #include "weft/result.h"
 
 namespace weft {
@@ -17,6 +18,8 @@ std::string below(const std::string& directory, const std::string& name);
 Status check_named(const std::string& where, const std::string& path);  // `path`: File::path
 // Requires a regular file, and a path that a version can hold.
 Status check_regular(const std::string& where, const std::string& path, mode_t mode);
+// Returns the facts of a regular file for a link to it, and those of any other entry itself.
+Result<struct stat> stat_published(const TreeEntry& entry, const std::string& where);
 // Refuses the store (null: there is none), and directories that are too deep.
 Status check_directory(const std::string& where, const std::string& path, const struct stat& st,
                        const struct stat* store);

@@ -104,7 +104,7 @@ Result<PreparedImport> prepare_sources(const ImportOptions& options, std::vector
   state->inherits = !options.inherit.empty();
   state->add = options.add;
   state->durability = options.durability;
-  if (options.dataset && (state->inherits || options.add || options.move))
+  if (options.dataset && (state->inherits || options.add || options.take != Take::copy))
     return Error{Errc::invalid, "a data set: expected no files that it inherits, and none that are moved"};
   WEFT_TRY(state->files,
            options.dataset ? draft_dataset(std::move(sources), progress) : draft_files(std::move(sources), progress));
@@ -129,12 +129,11 @@ Result<GatheredFiles> gather(const ImportOptions& options, const std::string& st
 Result<PreparedImport> prepare_import(const ImportOptions& options, const std::string& store_path, Progress& progress) {
   WEFT_CHECK(check_description(options));
   WEFT_TRY(GatheredFiles sources, gather(options, store_path));
-  if (options.move)
-    for (SourceFile& source : sources.files) {
-      if (source.role != FileRole::published) continue;
-      source.giver = ::geteuid();
-      source.linked = options.linked;
-    }
+  for (SourceFile& source : sources.files) {
+    if (source.role != FileRole::published) continue;
+    source.take = options.take;
+    source.giver = own_user();
+  }
   WEFT_TRY(PreparedImport prepared, prepare_sources(options, std::move(sources.files), progress));
   prepared.state().left_out = std::move(sources.left_out);
   return prepared;
@@ -176,8 +175,7 @@ class Whole {
 std::vector<GivenFile> unwritten(const DraftFiles& files) {
   std::vector<GivenFile> given;
   for (const Draft& draft : files.drafts)
-    if (draft.lease && draft.lease->holds())
-      given.push_back({draft.source.path, draft.lease->fd(), draft.source.linked ? Take::share : Take::move});
+    if (draft.lease && draft.lease->holds()) given.push_back({draft.source.path, draft.lease->fd(), draft.source.take});
   return given;
 }
 

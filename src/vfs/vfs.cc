@@ -126,7 +126,7 @@ Result<StoreVfs::Owned> StoreVfs::owner_of(Ino ino) {
     case InoKind::hub_snapshot:
     case InoKind::hub_dir:
       return Owned{&hub_, {ino}};
-    case InoKind::draft:  // served by fuse/drafts
+    case InoKind::draft:  // served by src/drafts
       break;
   }
   return no_inode(ino);

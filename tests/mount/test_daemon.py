@@ -235,7 +235,7 @@ def test_a_user_keeps_nobody_from_the_daemon(open_dir, count, fds):
         assert daemon.alive()
 
 
-WISH = {"name": "m", "inherit": "", "add": False, "move": False, "dataset": False, "linked": False,
+WISH = {"name": "m", "inherit": "", "add": False, "dataset": False, "take": 0,
         "durability": "local", "keep": 0, "parents": [], "tags": [], "message": "", "metrics": [], "files": 2}
 
 

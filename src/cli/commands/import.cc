@@ -1,11 +1,15 @@
+#include <unistd.h>
+
 #include <charconv>
 
+#include "base/limits.h"
 #include "base/text.h"
 #include "cli/commands/commands.h"
 #include "cli/shared/catalog.h"
 #include "cli/shared/daemon_call.h"
 #include "cli/shared/table.h"
 #include "cli/shared/writer.h"
+#include "drafts/import_fields.h"
 #include "publish/gather.h"
 #include "weft/lineage.h"
 #include "weft/node.h"
@@ -71,10 +75,8 @@ class ImportCommand final : public Command {
     options.value("--inherit", "BASE[@V]", import_.inherit,
                   "start with all files of this version, and replace those tensors and files that PATH has");
     options.flag("--add", import_.add, "with --inherit: accept tensors, types, shapes and files that BASE lacks");
-    options.flag("--move", import_.move,
+    options.flag("--move", move_,
                  "remove the files once they are published; on the file system of the store, none is copied");
-    options.flag("--linked", import_.linked,
-                 "with --move: each file may have one other name, which stays, and by which nobody writes");
     options.values("-p,--parent", "MODEL[@V]", import_.parents, "a version from which this one was made");
     options.value(
         "--find-parent", "PART", find_parent_,
@@ -89,9 +91,11 @@ class ImportCommand final : public Command {
                   "where the version is when the command returns: memory (of this node; a disk follows), local (a disk "
                   "of this node, the default) or origin");
     options.flag("--sync", sync_, "same as --durability origin");
+    options.hidden_flag(kOptionsOnInput, options_on_input_);
   }
 
   Status check_usage() const override {
+    if (options_on_input_) return {};
     if (!durability_.empty()) WEFT_CHECK(parse_durability(durability_, "--durability"));
     if (sync_ && !durability_.empty() && durability_ != "origin")
       return Error{Errc::invalid, "--sync and --durability: expected only one of them"};
@@ -101,11 +105,9 @@ class ImportCommand final : public Command {
         return Error{Errc::invalid, fmt::format("--metric: expected KEY=VALUE, got \"{}\"", printable(metric))};
     if (!find_parent_.empty() && no_find_parent_)
       return Error{Errc::invalid, "--find-parent and --no-find-parent: expected only one of them"};
-    for (const auto& [given, name] :
-         {std::pair(!import_.inherit.empty(), "--inherit"), std::pair(import_.move, "--move")})
+    for (const auto& [given, name] : {std::pair(!import_.inherit.empty(), "--inherit"), std::pair(move_, "--move")})
       if (import_.dataset && given)
         return Error{Errc::invalid, fmt::format("--dataset and {}: expected only one of them", name)};
-    if (import_.linked && !import_.move) return Error{Errc::invalid, "--linked: expected together with --move"};
     if (import_.add && import_.inherit.empty()) return Error{Errc::invalid, "--add: expected together with --inherit"};
     if (!keep_.empty() && parse_u64(keep_).value_or(0) == 0)
       return Error{Errc::invalid, fmt::format("--keep: expected a number from 1, got \"{}\"", printable(keep_))};
@@ -114,19 +116,12 @@ class ImportCommand final : public Command {
   }
 
   Result<int> run(Context& context) override {
-    for (const std::string& metric : metrics_) {
-      auto equals = metric.find('=');
-      import_.metrics.emplace_back(metric.substr(0, equals), metric.substr(equals + 1));
-    }
-    WEFT_TRY(import_.find_parent, find_part());
-    import_.keep = parse_u64(keep_).value_or(0);
-    const std::string durability = sync_ ? "origin" : durability_.empty() ? "local" : durability_;
-    WEFT_TRY(import_.durability, parse_durability(durability, "--durability"));
+    WEFT_CHECK(options_on_input_ ? read_options() : fill_options());
     const bool to_origin = import_.durability == Durability::origin;
     if (to_origin) WEFT_CHECK(context.need_daemon());
     WEFT_TRY(const auto writer, context.writer());
     WEFT_TRY(const ImportReport report, writer->import(import_));
-    if (import_.move) remove_sources(context);
+    if (import_.take != Take::copy) remove_sources(context);
     if (to_origin) WEFT_CHECK(wait_for_origin(context, report.outcome.version));
     for (const std::string& line : report.left_out) context.note(line);
     context.json ? print_json(context, report) : print_line(context, report);
@@ -134,6 +129,32 @@ class ImportCommand final : public Command {
   }
 
  private:
+  Status fill_options() {
+    for (const std::string& metric : metrics_) {
+      auto equals = metric.find('=');
+      import_.metrics.emplace_back(metric.substr(0, equals), metric.substr(equals + 1));
+    }
+    if (move_) import_.take = Take::move;
+    WEFT_TRY(import_.find_parent, find_part());
+    import_.keep = parse_u64(keep_).value_or(0);
+    const std::string durability = sync_ ? "origin" : durability_.empty() ? "local" : durability_;
+    WEFT_TRY(import_.durability, parse_durability(durability, "--durability"));
+    return {};
+  }
+
+  // Reads the options that a mount passes for a draft.
+  Status read_options() {
+    constexpr char kInput[] = "the options on the standard input";
+    WEFT_TRY(const struct stat st, stat_fd(STDIN_FILENO, kInput));
+    WEFT_TRY(const auto bytes, read_whole(STDIN_FILENO, st, limits::kImportOptionsMax, kInput));
+    const std::string text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+    WEFT_TRY(const JsonValue json, JsonValue::parse(text, {.values_max = limits::kImportOptionsMax}));
+    std::vector<std::string> paths = std::move(import_.paths);
+    WEFT_TRY(import_, decode_fields<ImportOptions>(json));
+    import_.paths = std::move(paths);
+    return {};
+  }
+
   // Removes the published source files. Errors are only noted, because the version is published.
   void remove_sources(const Context& context) const {
     const auto sources = gather_sources(import_.paths, context.store_path());
@@ -185,6 +206,8 @@ class ImportCommand final : public Command {
   }
 
   ImportOptions import_;
+  bool move_ = false;
+  bool options_on_input_ = false;
   std::string keep_;
   std::string durability_;
   bool sync_ = false;

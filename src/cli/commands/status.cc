@@ -9,7 +9,7 @@
 #include "cli/shared/daemon_status.h"
 #include "cli/shared/mounts.h"
 #include "cli/shared/table.h"
-#include "daemon_api/old_drafts.h"
+#include "drafts/old_drafts.h"
 #include "os/sys.h"
 #include "weft/assembly.h"
 #include "weft/scrub.h"

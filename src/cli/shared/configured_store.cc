@@ -8,7 +8,7 @@
 #include <system_error>
 
 #include "base/text.h"
-#include "daemon_api/old_drafts.h"
+#include "drafts/old_drafts.h"
 #include "os/sys.h"
 
 namespace weft {

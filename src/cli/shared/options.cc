@@ -68,6 +68,10 @@ void OptionSet::flag(const std::string& names, bool& into, std::string_view help
   options_.push_back({shown(names), std::string(help)});
 }
 
+void OptionSet::hidden_flag(const std::string& name, bool& into) {
+  parser_->app.add_flag(name, into);
+}
+
 void OptionSet::value(const std::string& names, const std::string& placeholder, std::string& into,
                       std::string_view help) {
   takes_value(names);

@@ -25,6 +25,7 @@ class OptionSet {
   // Any number of arguments; at least one if required.
   void arguments(const std::string& name, std::vector<std::string>& into, Need need, std::string_view help);
   void flag(const std::string& names, bool& into, std::string_view help);  // "-f,--force"
+  void hidden_flag(const std::string& name, bool& into);  // for weft's own programs: --help leaves it out
   void value(const std::string& names, const std::string& placeholder, std::string& into, std::string_view help);
   void values(const std::string& names, const std::string& placeholder, std::vector<std::string>& into,
               std::string_view help);  // the option may be repeated

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "base/glob.h"
 #include "base/text.h"
 #include "model/find/query.h"
 

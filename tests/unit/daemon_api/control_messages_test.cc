@@ -37,7 +37,7 @@ TEST_CASE("an ImportRequest survives encoding, except its paths") {
   options.name = "org/m";
   options.inherit = "base@1";
   options.add = true;
-  options.move = true;
+  options.take = Take::share;
   options.dataset = true;
   options.parents = {"a", "b@2"};
   options.find_parent = 0.25;
@@ -50,7 +50,7 @@ TEST_CASE("an ImportRequest survives encoding, except its paths") {
   CHECK(got.options.name == options.name);
   CHECK(got.options.inherit == options.inherit);
   CHECK(got.options.add);
-  CHECK(got.options.move);
+  CHECK(got.options.take == Take::share);
   CHECK(got.options.dataset);
   CHECK(got.options.durability == options.durability);
   CHECK(got.options.parents == options.parents);
@@ -64,10 +64,10 @@ TEST_CASE("an ImportRequest survives encoding, except its paths") {
 
 TEST_CASE("an import of no files, of too many, or with half a metric is refused") {
   const std::string unknown =
-      R"({"files":1,"name":"m","inherit":"","add":false,"move":false,"dataset":false,"linked":false,"durability":"disk"})";
+      R"({"files":1,"name":"m","inherit":"","add":false,"dataset":false,"take":0,"durability":"disk"})";
   CHECK(refusal<ImportRequest>(unknown) == "\"durability\": expected memory, local or origin, got disk");
   const std::string rest =
-      R"(,"name":"m","inherit":"","add":false,"move":false,"dataset":false,"linked":false,"durability":"local","keep":0,"parents":[],"tags":[],"message":""})";
+      R"(,"name":"m","inherit":"","add":false,"dataset":false,"take":0,"durability":"local","keep":0,"parents":[],"tags":[],"message":""})";
   CHECK(refusal<ImportRequest>(R"({"metrics":[],"files":0)" + rest) == "\"files\": expected at least 1, got 0");
   CHECK(refusal<ImportRequest>(R"({"metrics":[],"files":18446744073709551615)" + rest).starts_with("\"files\": "));
   CHECK(refusal<ImportRequest>(R"({"files":1,"metrics":[["x"]])" + rest) == "\"value\": expected a text, got nothing");

@@ -1,0 +1,228 @@
+#include "drafts/checkpoints.h"
+
+#include <algorithm>
+#include <ctime>
+#include <utility>
+
+#include "base/glob.h"
+#include "base/log.h"
+#include "drafts/draft_check.h"
+#include "os/acting_as.h"
+#include "os/entries.h"
+
+namespace weft {
+namespace {
+
+constexpr std::chrono::seconds kBusyAgain{3};  // the end of a mapping raises no event
+constexpr std::chrono::seconds kRecoverEvery{60};
+constexpr std::chrono::seconds kFailedAgain{60};  // after an origin or registry did not answer, or the disk was full
+
+bool may_pass(const Status& done) {
+  if (done.ok()) return false;
+  const Errc code = done.error().code;
+  return code == Errc::unreachable || code == Errc::timed_out || code == Errc::no_space;
+}
+
+// A leading dot must stand in the pattern, as in a shell.
+bool matches(const std::string& pattern, const std::string& name) {
+  return glob_matches(pattern, name) &&
+         (!name.starts_with('.') || pattern.starts_with('.') || pattern.starts_with("\\."));
+}
+
+}  // namespace
+
+void Checkpoints::start() {
+  looks_ = std::thread([this] { look_on(); });
+  publishes_ = std::thread([this] { publish_on(); });
+}
+
+void Checkpoints::stop() {
+  {
+    const std::lock_guard lock(mutex_);
+    stop_ = true;
+  }
+  wake_.notify_all();
+  if (looks_.joinable()) looks_.join();
+  if (publishes_.joinable()) publishes_.join();
+}
+
+void Checkpoints::changed(Ino dir) {
+  look_again(dir, std::chrono::seconds(0));
+}
+
+void Checkpoints::look_again(Ino dir, std::chrono::seconds after) {
+  const Time when = std::chrono::steady_clock::now() + after;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto [due, fresh] = due_.emplace(dir, when);
+    if (!fresh) due->second = std::min(due->second, when);
+  }
+  wake_.notify_all();
+}
+
+bool Checkpoints::goes_on() {
+  const std::lock_guard lock(mutex_);
+  return !stop_;
+}
+
+void Checkpoints::look_on() {
+  for (auto& [order, folder] : publisher_.taken_before()) {
+    order.user = with_groups(order.user.uid, order.user.gid);
+    add({std::move(order), std::move(folder)});
+  }
+  tree_.search([this](Ino dir, const std::string& name) {
+    if (name == kDraftFactsFile) changed(dir);
+  });
+  Time recovers = std::chrono::steady_clock::now();
+  std::unique_lock lock(mutex_);
+  while (!stop_) {
+    const auto next = std::ranges::min_element(due_, {}, [](const auto& due) { return due.second; });
+    const Time now = std::chrono::steady_clock::now();
+    if (recovers <= now) {
+      recovers = now + kRecoverEvery;
+      lock.unlock();
+      publisher_.recover(std::chrono::system_clock::to_time_t(std::chrono::system_clock::now()));
+      lock.lock();
+    } else if (const Time when = next == due_.end() ? recovers : std::min(recovers, next->second); when > now) {
+      wake_.wait_until(lock, when);
+    } else {
+      looking_at_ = next->first;
+      due_.erase(next);
+      lock.unlock();
+      look(looking_at_);
+      lock.lock();
+      looking_at_ = 0;
+      wake_.notify_all();
+    }
+  }
+}
+
+// True if a look at this directory, or at one above it, is due or running. Called with mutex_ held.
+bool Checkpoints::wanted(Ino dir) {
+  const Time now = std::chrono::steady_clock::now();
+  for (;;) {
+    const auto due = due_.find(dir);
+    if (looking_at_ == dir || (due != due_.end() && due->second <= now)) return true;
+    const auto above = dir == kNewIno ? Error{Errc::not_found, ""} : tree_.parent(dir);
+    if (!above.ok()) return false;
+    dir = *above;
+  }
+}
+
+// Outside of any training, does not wait for a look at another user's directory.
+void Checkpoints::wait_for_look(Ino dir) {
+  std::unique_lock lock(mutex_);
+  if (!wanted(dir)) return;
+  lock.unlock();
+  if (!is_in_training(dir)) return;
+  lock.lock();
+  wake_.wait(lock, [&] { return stop_ || !wanted(dir); });
+}
+
+bool Checkpoints::is_in_training(Ino dir) {
+  while (!tree_.is_shared(dir)) {
+    if (tree_.lookup(dir, kDraftFactsFile).ok()) return true;
+    const auto above = tree_.parent(dir);
+    if (!above.ok()) return false;
+    dir = *above;
+  }
+  return false;
+}
+
+void Checkpoints::add(Job job) {
+  {
+    const std::lock_guard lock(mutex_);
+    jobs_.push_back(std::move(job));
+  }
+  wake_.notify_all();
+}
+
+void Checkpoints::publish_on() {
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    wake_.wait(lock, [this] { return stop_ || !jobs_.empty(); });
+    if (stop_) return;
+    Job job = std::move(jobs_.front());
+    jobs_.pop_front();
+    lock.unlock();
+    const Status done = publisher_.publish_staying(job.order, job.folder, [this] { return goes_on(); });
+    if (may_pass(done)) look_again(job.order.stays.ino, kFailedAgain);
+    lock.lock();
+  }
+}
+
+std::vector<std::pair<std::string, DraftFound>> Checkpoints::entries_of(Ino dir) {
+  std::vector<std::pair<std::string, DraftFound>> all;
+  static_cast<void>(tree_.list(dir, 0, [&](const std::string& name, const DraftFound& entry, off_t) {
+    if (name != "." && name != "..") all.emplace_back(name, entry);
+    return true;
+  }));
+  return all;
+}
+
+// Looks at `dir` as a checkpoint, and as a directory of checkpoints.
+void Checkpoints::look(Ino dir) {
+  found_busy_ = false;
+  const auto st = tree_.stat(dir);
+  const auto path = tree_.path(dir);
+  if (!st.ok() || !path.ok()) return;  // it was removed
+  if (const auto above = tree_.parent(dir); dir != kNewIno && above.ok())
+    if (const auto training = open_training(*above))
+      consider(*training, {dir, *st}, path->substr(path->rfind('/') + 1));
+  const auto training = open_training(dir);
+  if (!training) return;
+  for (const auto& [name, entry] : entries_of(dir)) consider(*training, entry, name);
+}
+
+std::optional<Checkpoints::Training> Checkpoints::open_training(Ino dir) {
+  auto fd = tree_.is_shared(dir) ? Error{Errc::invalid, "a namespace"} : tree_.open_to_list(dir);
+  if (!fd.ok()) return std::nullopt;
+  const auto st = stat_at(fd->get(), kDraftFactsFile);
+  if (!st.ok()) return std::nullopt;
+  auto facts = read_draft_facts(fd->get());
+  if (!facts.ok()) {
+    refused_.insert(dir);
+    refuse(fd->get(), facts.error());
+    return std::nullopt;
+  }
+  if (refused_.erase(dir) != 0) static_cast<void>(remove_at(fd->get(), kDraftErrorFile));
+  if (!*facts || !(*facts)->each) return std::nullopt;
+  return Training{dir, std::move(*(*facts)->each), st->st_uid};
+}
+
+// Returns the mtime of the file that a program writes last, if the checkpoint has it and no version of that time.
+std::optional<std::uint64_t> Checkpoints::complete_since(const Training& training, int checkpoint) {
+  const auto last = stat_at(checkpoint, training.each.when);
+  if (!last.ok() || !S_ISREG(last->st_mode)) return std::nullopt;
+  const std::uint64_t written_ns = nanoseconds(last->st_mtim);
+  const auto published = stat_at(checkpoint, kDraftPublishedFile);
+  if (published.ok() && nanoseconds(published->st_mtim) == written_ns) return std::nullopt;
+  return written_ns;
+}
+
+// A user's .weft.json must not publish what belongs to another user.
+void Checkpoints::consider(const Training& training, const DraftFound& checkpoint, const std::string& name) {
+  if (!S_ISDIR(checkpoint.st.st_mode) || checkpoint.st.st_uid != training.owner) return;
+  if (!matches(training.each.pattern, name)) return;
+  const auto fd = tree_.open_to_list(checkpoint.ino);
+  const auto now = fd.ok() ? stat_fd(fd->get(), name) : Result<struct stat>(fd.error());
+  if (!now.ok() || now->st_uid != training.owner) return;  // the number belongs to another directory by now
+  if (const auto written_ns = complete_since(training, fd->get())) take(training, checkpoint, fd->get(), *written_ns);
+}
+
+void Checkpoints::take(const Training& training, const DraftFound& checkpoint, int fd, std::uint64_t written_ns) {
+  Job job;
+  job.order.user = with_groups(checkpoint.st.st_uid, checkpoint.st.st_gid);
+  job.order.dir = training.ino;
+  job.order.model = training.each.model;
+  job.order.stays = {checkpoint.ino, written_ns};
+  const Status taken = publisher_.take_staying(job.order, job.folder, !found_busy_);
+  if (taken.ok()) return add(std::move(job));
+  const Errc code = taken.error().code;
+  found_busy_ = found_busy_ || code == Errc::busy;
+  if (code == Errc::busy) look_again(checkpoint.ino, kBusyAgain);
+  if (code == Errc::permission) refuse(fd, Error{Errc::permission, "a directory in it is another user's"});
+  if (may_pass(taken)) look_again(checkpoint.ino, kFailedAgain);
+}
+
+}  // namespace weft

@@ -1,0 +1,88 @@
+// Publishes the subdirectories of a directory in new/ while a training writes them. `.weft.json` in that directory says
+// which ones, and when: {"model": "org/m", "each": "checkpoint-*", "when": "trainer_state.json"}.
+//
+// A subdirectory is complete when its file `when` exists and no file in it is open for writing. Its files then become a
+// version and stay where they are: readers, a resumed training and the removal of old checkpoints are not disturbed.
+// kDraftPublishedFile in it names the version, and has the mtime of the file `when`: if that file is written again, the
+// next version follows. If a publish fails, kDraftErrorFile says why.
+//
+// One thread looks for complete checkpoints, starting with the whole tree for those that an earlier server left, and
+// links their files into folders. Another thread publishes these folders in turn. The first thread also calls
+// DraftPublisher::recover() from time to time.
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <deque>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "drafts/draft_facts.h"
+#include "drafts/draft_tree.h"
+#include "drafts/publish_folder.h"
+#include "drafts/publisher.h"
+
+namespace weft {
+
+// Any thread.
+class Checkpoints {
+ public:
+  // Both outlive this.
+  Checkpoints(DraftTree& tree, DraftPublisher& publisher) : tree_(tree), publisher_(publisher) {}
+  ~Checkpoints() { stop(); }
+  Checkpoints(const Checkpoints&) = delete;
+  Checkpoints& operator=(const Checkpoints&) = delete;
+
+  void start();
+  void stop();  // cancels a running publish
+  // Call when a file in this directory was written and closed, or was moved there.
+  void changed(Ino dir);
+  // Call before an entry of this directory is removed: waits for the look that changed() has requested.
+  void wait_for_look(Ino dir);
+
+ private:
+  using Time = std::chrono::steady_clock::time_point;
+  struct Job {
+    PublishOrder order;
+    PublishFolder folder;
+  };
+  struct Training {  // a directory and its .weft.json
+    Ino ino = 0;
+    EachCheckpoint each;
+    uid_t owner = 0;  // of the file
+  };
+
+  void look_on();
+  void publish_on();
+  bool wanted(Ino dir);
+  bool is_in_training(Ino dir);
+  bool goes_on();
+  void look(Ino dir);
+  std::vector<std::pair<std::string, DraftFound>> entries_of(Ino dir);
+  std::optional<Training> open_training(Ino dir);
+  void consider(const Training& training, const DraftFound& checkpoint, const std::string& name);
+  static std::optional<std::uint64_t> complete_since(const Training& training, int checkpoint);
+  void take(const Training& training, const DraftFound& checkpoint, int fd, std::uint64_t written_ns);
+  void add(Job job);
+  void look_again(Ino dir, std::chrono::seconds after);
+
+  DraftTree& tree_;
+  DraftPublisher& publisher_;
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  std::map<Ino, Time> due_;  // guarded by mutex_; directories to look at, and when
+  Ino looking_at_ = 0;       // guarded by mutex_
+  std::deque<Job> jobs_;     // guarded by mutex_
+  bool stop_ = false;        // guarded by mutex_
+  bool found_busy_ = false;  // for looks_ only; a checkpoint of this look was busy: the look waits for no other one
+  std::set<Ino> refused_;    // for looks_ only; directories whose .weft.json was malformed at the last look
+  std::thread looks_, publishes_;
+};
+
+}  // namespace weft

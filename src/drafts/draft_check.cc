@@ -1,0 +1,142 @@
+#include "drafts/draft_check.h"
+
+#include <fcntl.h>
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <chrono>
+#include <thread>
+
+#include "base/limits.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "drafts/publish_folder.h"
+#include "os/entries.h"
+#include "os/open_beneath.h"
+#include "os/tree_walk.h"
+
+namespace weft {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+constexpr std::chrono::milliseconds kPatience{1000}, kShortPatience{200}, kPause{5};
+
+Error invalid(const std::string& path, std::string_view what) {
+  return {Errc::invalid, fmt::format("{}: {}", printable(path), what)};
+}
+
+// One check of a draft, with its patience for writers.
+class Check {
+ public:
+  Check(int root, const std::function<bool()>& pause, std::chrono::milliseconds patience)
+      : root_(root), pause_(pause), patience_(patience) {}
+
+  Status run(std::size_t files_max) {
+    WEFT_TRY(const Fd root, open_directory_at(root_, "."));
+    TreeWalk walk;
+    walk.visit = [this](const TreeEntry& entry) { return visit(entry); };
+    walk.leave = [](const TreeEntry* entry, int directory, const std::vector<std::string>& names) {
+      return check_distributed(directory, names, entry == nullptr ? "" : entry->path + "/");
+    };
+    walk.entries_max = files_max;
+    return walk_tree(root, "", walk);
+  }
+
+ private:
+  Result<WalkNext> visit(const TreeEntry& entry) const {
+    const mode_t mode = entry.st.st_mode;
+    if (S_ISDIR(mode)) return WalkNext::enter;
+    if (S_ISLNK(mode)) WEFT_CHECK(check_link(entry.path));
+    if (S_ISLNK(mode)) return WalkNext::pass;
+    if (!S_ISREG(mode)) return invalid(entry.path, "expected a file, a directory or a link, got a special file");
+    WEFT_TRY(const Fd file, open_at(entry.directory, entry.name, O_RDONLY | O_NONBLOCK));
+    WEFT_CHECK(wait_for_writers(file.get(), entry.path));
+    return WalkNext::pass;
+  }
+
+  // Allows links within the draft only: this process may read what the user may not.
+  Status check_link(const std::string& path) const {
+    const auto target = open_beneath(root_, path, O_PATH, 0, Resolve::links_within);
+    const auto st = target.ok() ? stat_fd(target->get(), path) : Result<struct stat>(target.error());
+    if (!st.ok())
+      return invalid(path, "expected a link to a file of the draft, got one that leads elsewhere or nowhere");
+    if (!S_ISREG(st->st_mode)) return invalid(path, "expected a link to a file, got one to something else");
+    return {};
+  }
+
+  Status wait_for_writers(int fd, const std::string& path) const {
+    while (!not_written(fd)) {
+      if (Clock::now() - begin_ > patience_)
+        return Error{Errc::busy, fmt::format("{}: somebody has it open for writing, or mapped; close it and rename "
+                                             "again",
+                                             printable(path))};
+      if (!pause_()) return Error{Errc::cancelled, "interrupted"};
+      std::this_thread::sleep_for(kPause);
+    }
+    return {};
+  }
+
+  // Refuses a distributed checkpoint with missing parts: its ranks on other nodes wrote into the new/ of their own
+  // node.
+  static Status check_distributed(int directory, const std::vector<std::string>& names, const std::string& inside) {
+    const auto is_part = [](const std::string& name) { return name.ends_with(".distcp"); };
+    const auto part = std::ranges::find_if(names, is_part);
+    if (std::ranges::find(names, ".metadata") != names.end())
+      return check_parts(directory, names, inside + ".metadata");
+    if (part == names.end()) return {};
+    return invalid(
+        inside + *part,
+        "a part of a distributed checkpoint without .metadata: its other ranks wrote on other nodes; save to "
+        "a shared file system and `weft import` it");
+  }
+
+  static Status check_parts(int directory, const std::vector<std::string>& names, const std::string& where) {
+    WEFT_TRY(const Fd file, open_at(directory, ".metadata", O_RDONLY | O_NONBLOCK));
+    WEFT_TRY(const struct stat st, stat_fd(file.get(), where));
+    WEFT_TRY(const auto bytes, read_whole(file.get(), st, limits::kCheckpointMetadataMax, where));
+    const std::string_view text = std::string_view(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+    constexpr std::string_view kSuffix = ".distcp";
+    for (std::size_t at = text.find(kSuffix); at != text.npos; at = text.find(kSuffix, at + 1)) {
+      std::size_t begin = at;
+      while (begin > 0 && is_name_byte(text[begin - 1])) --begin;
+      const std::string name(text.substr(begin, at + kSuffix.size() - begin));
+      if (std::ranges::find(names, name) == names.end())
+        return invalid(where, fmt::format("names the part {}, which is not here: its rank wrote on another node; save "
+                                          "to a shared file system and `weft import` it",
+                                          printable(name)));
+    }
+    return {};
+  }
+
+  static bool is_name_byte(char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-';
+  }
+
+  const int root_;
+  const std::function<bool()>& pause_;
+  const std::chrono::milliseconds patience_;
+  const Clock::time_point begin_ = Clock::now();
+};
+
+}  // namespace
+
+Result<std::optional<DraftFacts>> check_draft(int content, const std::function<bool()>& pause, std::size_t files_max) {
+  for (const char* note : {kDraftErrorFile, kDraftPublishedFile}) static_cast<void>(remove_at(content, note));
+  WEFT_CHECK(Check(content, pause, kPatience).run(files_max));
+  return read_draft_facts(content);
+}
+
+Status check_not_written(int content, bool waits) {
+  const std::function<bool()> always = [] { return true; };
+  const auto patience = waits ? kShortPatience : std::chrono::milliseconds(0);
+  const Status checked = Check(content, always, patience).run(limits::kFilesPerVersionMax);
+  return checked.ok() || checked.error().code != Errc::busy ? Status{} : checked;
+}
+
+Error refuse(int content, const Error& error) {
+  log_info("a draft is not published: {}", error.message);
+  static_cast<void>(leave_note(content, kDraftErrorFile, 0600, error.message + "\n"));
+  return {error.code, error.message};
+}
+
+}  // namespace weft

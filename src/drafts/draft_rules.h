@@ -1,0 +1,30 @@
+// The rules about the files of STORE/drafts/tree, for the mounts and for gc: which directories all users share, and
+// which bytes count as drafts'. Pure.
+#pragma once
+
+#include <sys/stat.h>
+#include <sys/types.h>
+
+#include <cstdint>
+#include <string>
+
+namespace weft {
+
+inline constexpr mode_t kSharedMode = 01777;  // of new/ and of its namespaces
+
+struct DraftRules {
+  uid_t owner = 0;           // of STORE/drafts/tree
+  uid_t owner_of_packs = 0;  // of STORE/packs
+
+  // `tree`: the facts of STORE/drafts/tree.
+  static DraftRules of(const std::string& store, const struct stat& tree);
+
+  // True for new/ and its namespaces.
+  bool is_shared(const struct stat& st) const;
+  // Returns the bytes of a file that count as a draft's; 0 for any other entry. A pack of a version does not count: it
+  // has a second name in packs/. A user's file counts even with two names: the user can give it a second one through
+  // the process that publishes it.
+  std::uint64_t bytes(const struct stat& st) const;
+};
+
+}  // namespace weft

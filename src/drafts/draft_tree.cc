@@ -1,0 +1,367 @@
+#include "drafts/draft_tree.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <vector>
+
+#include "base/limits.h"
+#include "os/entries.h"
+#include "os/file_ops.h"
+#include "os/open_beneath.h"
+#include "os/tree_walk.h"
+
+namespace weft {
+namespace {
+
+constexpr char kNextShared[] = "namespace";  // in folder(): a shared directory that is not named yet
+constexpr mode_t kPermissions = 07777;
+
+Result<Fd> open_below(int directory, const std::string& path, int flags) {
+  const int always = O_NOFOLLOW | ((flags & O_PATH) != 0 ? 0 : O_NOCTTY);  // O_PATH allows few other flags
+  return open_beneath(directory, path, flags | always, 0, Resolve::no_links_no_mounts);
+}
+
+Result<Fd> open_directory_below(int directory, const std::string& path) {
+  return open_below(directory, path, O_RDONLY | O_DIRECTORY);
+}
+
+Status made_or_there(const Status& made) {
+  return made.ok() || made.error().code == Errc::exists ? Status{} : made;
+}
+
+Result<Fd> make_and_open(int directory, const std::string& name, mode_t mode, const std::string& where) {
+  WEFT_CHECK(made_or_there(make_directory_at(directory, name, mode, where)));
+  auto fd = open_directory_below(directory, name);
+  if (!fd.ok()) return Error{fd.error().code, where + ": " + fd.error().message};
+  return fd;
+}
+
+Error moved_away() {
+  return {Errc::changed, "a draft: it has moved"};
+}
+
+}  // namespace
+
+Result<std::unique_ptr<DraftTree>> DraftTree::open(const std::string& store) {
+  WEFT_TRY(const Fd home, open_file(store, O_RDONLY | O_DIRECTORY));
+  const std::string where = store + "/drafts";
+  WEFT_TRY(Fd folder, make_and_open(home.get(), "drafts", 0700, where));
+  WEFT_CHECK(make_and_open(folder.get(), "publishing", 0711, where + "/publishing"));
+  WEFT_TRY(Fd root, make_and_open(folder.get(), "tree", 0700, where + "/tree"));
+  WEFT_CHECK(weft::set_mode(root.get(), kSharedMode, where + "/tree"));
+  WEFT_TRY(const struct stat st, stat_fd(root.get(), where + "/tree"));
+  std::unique_ptr<DraftTree> tree(new DraftTree(std::move(folder), std::move(root), st, DraftRules::of(store, st)));
+  tree->search();
+  return tree;
+}
+
+DraftTree::DraftTree(Fd folder, Fd root, const struct stat& st, DraftRules rules)
+    : folder_(std::move(folder)),
+      root_(std::move(root)),
+      root_st_(st),
+      rules_(rules),
+      hides_mappings_(is_on_overlay(root_.get())) {}
+
+Ino DraftTree::number_of(const struct stat& st) const {
+  if (inode_of(st) == inode_of(root_st_)) return kNewIno;
+  return kNewIno | (st.st_ino & kDraftNumberMask);
+}
+
+void DraftTree::forget(Ino ino) {
+  const std::lock_guard lock(mutex_);
+  places_.erase(ino);
+}
+
+Result<std::string> DraftTree::path(Ino ino) const {
+  const std::lock_guard lock(mutex_);
+  std::string path;
+  for (unsigned depth = 0; ino != kNewIno; ++depth) {
+    const auto place = places_.find(ino);
+    if (place == places_.end()) return moved_away();
+    if (depth == limits::kPathComponentsMax) return too_deep(path);
+    path = path.empty() ? place->second.name : place->second.name + "/" + path;
+    ino = place->second.dir;
+  }
+  return path;
+}
+
+Result<OpenedFile> DraftTree::reach(Ino ino, int flags) {
+  WEFT_TRY(const std::string path, this->path(ino));
+  auto fd = open_below(root_.get(), path.empty() ? "." : path, flags);
+  if (!fd.ok()) return fd.error().code == Errc::not_found ? moved_away() : fd.error();
+  OpenedFile file{std::move(fd).value(), {}};
+  WEFT_TRY(file.st, stat_fd(file.fd.get(), path));
+  return number_of(file.st) == ino ? Result<OpenedFile>(std::move(file)) : moved_away();
+}
+
+// Opens a file. Another mount of this store may have moved it: then the whole tree is searched.
+Result<OpenedFile> DraftTree::open_there(Ino ino, int flags) {
+  auto first = reach(ino, flags);
+  if (first.ok() || first.error().code != Errc::changed) return first;
+  search();
+  auto second = reach(ino, flags);
+  if (second.ok() || second.error().code != Errc::changed) return second;
+  return Error{Errc::not_found, "a draft: it does not exist"};
+}
+
+std::uint64_t DraftTree::search(const Visit& visit) {
+  const auto root = open_directory_below(root_.get(), ".");
+  if (!root.ok()) return 0;
+  std::uint64_t bytes = 0;
+  std::vector<Ino> above{kNewIno};  // the directories that lead to an entry
+  TreeWalk walk;
+  walk.visit = [&](const TreeEntry& entry) -> Result<WalkNext> {
+    above.resize(entry.depth + 1);
+    const auto draft = found(entry.st, above.back(), entry.name);
+    if (!draft.ok()) return WalkNext::pass;
+    if (visit) visit(above.back(), entry.name);
+    bytes += rules_.bytes(entry.st);
+    above.push_back(draft->ino);
+    return WalkNext::enter;
+  };
+  walk.open = [](const TreeEntry& entry) { return open_directory_below(entry.directory, entry.name); };
+  walk.failed = pass_failed;
+  static_cast<void>(walk_tree(*root, "new", walk));
+  return bytes;
+}
+
+void DraftTree::opened(int fd) {
+  const std::lock_guard lock(mutex_);
+  open_.insert(fd);
+}
+
+void DraftTree::closed(int fd) {
+  const std::lock_guard lock(mutex_);
+  open_.erase(fd);
+}
+
+std::uint64_t DraftTree::bytes() {
+  std::uint64_t bytes = search();
+  const std::lock_guard lock(mutex_);
+  for (const int fd : open_) {
+    const auto st = stat_fd(fd, "a draft");
+    if (st.ok() && st->st_nlink == 0) bytes += static_cast<std::uint64_t>(st->st_size);
+  }
+  return bytes;
+}
+
+// Caches the place of an entry of `dir`.
+Result<DraftFound> DraftTree::found(const struct stat& st, Ino dir, const std::string& name) {
+  if (st.st_dev != root_st_.st_dev) return other_file_system(name);
+  if ((st.st_ino & ~std::uint64_t{kDraftNumberMask}) != 0) return too_large(name);
+  const DraftFound found{number_of(st), st};
+  if (found.ino == kNewIno) return found;
+  const std::lock_guard lock(mutex_);
+  places_[found.ino] = {dir, name};
+  return found;
+}
+
+Result<DraftFound> DraftTree::found_at(int directory, Ino dir, const std::string& name) {
+  WEFT_TRY(const struct stat st, stat_at(directory, name));
+  return found(st, dir, name);
+}
+
+Result<Fd> DraftTree::open_directory(Ino ino) {
+  return open(ino, O_PATH | O_DIRECTORY);
+}
+
+Result<Fd> DraftTree::open_to_list(Ino ino) {
+  return open(ino, O_RDONLY | O_DIRECTORY);
+}
+
+Result<DraftFound> DraftTree::lookup(Ino dir, const std::string& name) {
+  WEFT_TRY(const Fd directory, open_directory(dir));
+  return found_at(directory.get(), dir, name);
+}
+
+Result<struct stat> DraftTree::stat(Ino ino) {
+  WEFT_TRY(const OpenedFile file, open_there(ino, O_PATH));
+  return file.st;
+}
+
+Result<std::string> DraftTree::read_link(Ino ino) {
+  WEFT_TRY(const OpenedFile file, open_there(ino, O_PATH));
+  return weft::read_link(file.fd.get());
+}
+
+Status DraftTree::list(Ino dir, off_t offset, const AddEntry& add) {
+  WEFT_TRY(const OpenedFile directory, open_there(dir, O_RDONLY | O_DIRECTORY));
+  const DraftFound self{dir, directory.st};
+  return read_directory(directory.fd, offset, [&](const std::string& name, off_t next) {
+    if (name == "." || name == "..") return add(name, self, next);
+    const auto found = found_at(directory.fd.get(), dir, name);
+    return !found.ok() || add(name, *found, next);  // it may have been removed meanwhile
+  });
+}
+
+Status DraftTree::access(Ino ino, int mask) {
+  WEFT_TRY(const OpenedFile file, open_there(ino, O_PATH));
+  return S_ISLNK(file.st.st_mode) ? Status{} : check_access(file.fd.get(), mask);
+}
+
+Result<Fd> DraftTree::open(Ino ino, int flags) {
+  WEFT_TRY(OpenedFile file, open_there(ino, flags & ~(O_CREAT | O_EXCL)));
+  return std::move(file.fd);
+}
+
+bool DraftTree::is_shared(Ino dir) {
+  if (dir == kNewIno) return true;
+  const auto st = stat(dir);
+  return st.ok() && rules_.is_shared(*st);
+}
+
+mode_t DraftTree::allowed(Ino dir, mode_t mode) {
+  return mode & (is_shared(dir) ? 0700U : kPermissions);
+}
+
+// True if the file belongs to a version: it has another name. After gc has deleted the version, the file is still the
+// store owner's.
+bool DraftTree::is_others(const OpenedFile& file) const {
+  if (!S_ISREG(file.st.st_mode)) return false;
+  if (file.st.st_nlink > 1) return true;
+  return file.st.st_uid == rules_.owner && !check_access(file.fd.get(), W_OK).ok();
+}
+
+std::uint64_t DraftTree::bytes_to_copy(Ino ino) {
+  const auto file = open_there(ino, O_PATH);
+  return file.ok() && is_others(*file) ? static_cast<std::uint64_t>(file->st.st_size) : 0;
+}
+
+Status DraftTree::own(Ino ino, bool empty) {
+  WEFT_TRY(const OpenedFile file, open_there(ino, O_PATH));
+  if (!is_others(file)) return {};
+  WEFT_TRY(const Fd original, open_descriptor(file.fd.get()));
+  WEFT_CHECK(replace_by_copy(ino, original.get(), empty));
+  return Error{Errc::changed, "a draft: it was replaced by a copy"};
+}
+
+Status DraftTree::replace_by_copy(Ino ino, int original, bool empty) {
+  WEFT_TRY(const Place place, this->place(ino));
+  WEFT_TRY(const Fd directory, open_directory(place.dir));
+  WEFT_TRY(const struct stat st, stat_fd(original, place.name));
+  WEFT_TRY(const Fd made, make_nameless_file(directory.get(), 0600));
+  WEFT_CHECK(weft::set_mode(made.get(), st.st_mode & kPermissions, place.name));
+  if (!empty) WEFT_CHECK(copy_content(original, made.get(), static_cast<std::uint64_t>(st.st_size), place.name));
+  const std::string copy = ".weft-" + random_hex(8);
+  WEFT_CHECK(name_file(made.get(), directory.get(), copy));
+  const Status renamed = rename_at(directory.get(), copy, directory.get(), place.name);
+  if (!renamed.ok()) static_cast<void>(remove_at(directory.get(), copy));
+  if (renamed.ok()) forget(ino);
+  return renamed;
+}
+
+Result<DraftCreated> DraftTree::create(Ino dir, const std::string& name, int flags, mode_t mode) {
+  WEFT_TRY(const Fd directory, open_directory(dir));
+  const mode_t first_mode = allowed(dir, mode) | S_IRUSR | S_IWUSR;  // the open below needs both
+  DraftCreated made;
+  WEFT_TRY(made.fd, open_at(directory.get(), name, O_RDWR | O_CREAT | O_NOCTTY | (flags & O_EXCL), first_mode));
+  WEFT_TRY(made.found, found_at(directory.get(), dir, name));
+  if ((flags & O_EXCL) != 0) return made;
+  const bool empties = (flags & O_TRUNC) != 0;
+  WEFT_CHECK(own(made.found.ino, empties));  // another process made it meanwhile
+  if (empties) WEFT_CHECK(resize_file(made.fd.get(), 0, name));
+  return made;
+}
+
+Status DraftTree::finish_creating(Ino dir, mode_t mode, DraftFound& made) {
+  const mode_t wanted = allowed(dir, mode), now = made.st.st_mode & kPermissions;
+  if (now != (wanted | S_IRUSR | S_IWUSR) || now == wanted) return {};
+  made.st.st_mode = S_IFREG | wanted;
+  return set_mode(made.ino, wanted);
+}
+
+Result<DraftFound> DraftTree::make_directory(Ino dir, const std::string& name, mode_t mode) {
+  WEFT_TRY(const Fd directory, open_directory(dir));
+  WEFT_CHECK(make_directory_at(directory.get(), name, allowed(dir, mode)));
+  return found_at(directory.get(), dir, name);
+}
+
+// The directory gets its name once it is complete. A nameless one that a dead process left is used next.
+Result<DraftFound> DraftTree::share(Ino dir, const std::string& name) {
+  WEFT_TRY(const Fd directory, open_directory(dir));
+  WEFT_TRY(const Fd turn, open_directory_below(folder_.get(), "."));
+  WEFT_CHECK(lock_whole(turn.get(), LockKind::exclusive, LockWait::yes, "drafts"));
+  WEFT_CHECK(made_or_there(make_directory_at(folder_.get(), kNextShared, 0700)));
+  WEFT_TRY(const Fd shared, open_directory_below(folder_.get(), kNextShared));
+  WEFT_CHECK(change_owner(shared.get(), root_st_.st_uid, root_st_.st_gid));
+  WEFT_CHECK(weft::set_mode(shared.get(), kSharedMode, name));
+  WEFT_CHECK(made_or_there(rename_at(folder_.get(), kNextShared, directory.get(), name, RENAME_NOREPLACE)));
+  return found_at(directory.get(), dir, name);
+}
+
+void DraftTree::share_directory(Ino dir) {
+  const auto directory = open_to_list(dir);
+  if (!directory.ok()) return;
+  TreeWalk walk;
+  walk.visit = [](const TreeEntry& entry) -> Result<WalkNext> {
+    const auto draft = open_at(entry.directory, entry.name, O_PATH);
+    const auto st = draft.ok() ? stat_fd(draft->get(), entry.name) : Result<struct stat>(draft.error());
+    if (!st.ok() || S_ISLNK(st->st_mode)) return WalkNext::pass;
+    const bool may_be_pack = S_ISREG(st->st_mode) && st->st_nlink > 1;
+    if (!may_be_pack) static_cast<void>(change_mode(draft->get(), st->st_mode & 07700U));
+    return WalkNext::pass;
+  };
+  walk.failed = pass_failed;
+  static_cast<void>(walk_tree(*directory, "a namespace of new/", walk));
+  if (change_owner(directory->get(), root_st_.st_uid, root_st_.st_gid).ok())
+    static_cast<void>(weft::set_mode(directory->get(), kSharedMode, "a namespace of new/"));
+}
+
+Result<DraftFound> DraftTree::make_link(Ino dir, const std::string& name, const std::string& target) {
+  WEFT_TRY(const Fd directory, open_directory(dir));
+  WEFT_CHECK(make_link_at(directory.get(), name, target));
+  return found_at(directory.get(), dir, name);
+}
+
+Status DraftTree::remove(Ino dir, const std::string& name, int flags) {
+  WEFT_TRY(const Fd directory, open_directory(dir));
+  const auto gone = found_at(directory.get(), dir, name);
+  WEFT_CHECK(remove_at(directory.get(), name, flags));
+  if (gone.ok()) forget(gone->ino);
+  return {};
+}
+
+Status DraftTree::rename(Ino dir, const std::string& name, Ino new_dir, const std::string& new_name, unsigned flags) {
+  WEFT_TRY(const Fd from, open_directory(dir));
+  WEFT_TRY(const Fd to, open_directory(new_dir));
+  WEFT_CHECK(rename_at(from.get(), name, to.get(), new_name, flags));
+  static_cast<void>(found_at(to.get(), new_dir, new_name));
+  if ((flags & RENAME_EXCHANGE) != 0) static_cast<void>(found_at(from.get(), dir, name));
+  return {};
+}
+
+Status DraftTree::set_mode(Ino ino, mode_t mode) {
+  WEFT_TRY(const OpenedFile file, open_there(ino, O_PATH));
+  if (S_ISLNK(file.st.st_mode)) return Error{Errc::unsupported, "a link has no mode of its own"};
+  return change_mode(file.fd.get(), mode & kPermissions);
+}
+
+Status DraftTree::set_owner(Ino ino, uid_t uid, gid_t gid) {
+  WEFT_TRY(const OpenedFile file, open_there(ino, O_PATH));
+  return change_owner(file.fd.get(), uid, gid);
+}
+
+Status DraftTree::set_times(Ino ino, const timespec times[2]) {
+  WEFT_TRY(const OpenedFile file, open_there(ino, O_PATH));
+  if (!S_ISLNK(file.st.st_mode)) return change_times(file.fd.get(), times);
+  WEFT_TRY(const Place place, this->place(ino));
+  WEFT_TRY(const Fd directory, open_directory(place.dir));
+  return change_link_times(directory.get(), place.name, times);
+}
+
+Result<DraftTree::Place> DraftTree::place(Ino ino) const {
+  const std::lock_guard lock(mutex_);
+  const auto place = places_.find(ino);
+  if (place == places_.end()) return moved_away();
+  return place->second;
+}
+
+Result<Ino> DraftTree::parent(Ino ino) const {
+  if (ino == kNewIno) return kRootIno;
+  WEFT_TRY(const Place found, place(ino));
+  return found.dir;
+}
+
+}  // namespace weft

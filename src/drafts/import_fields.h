@@ -1,0 +1,21 @@
+// The members of ImportOptions as JSON: for weftd, and for the import that publishes a draft.
+#pragma once
+
+#include <string>
+#include <utility>
+
+#include "base/json_fields.h"
+#include "weft/node.h"
+#include "weft/publish.h"
+
+namespace weft {
+
+// The option of `weft import` that makes it read its ImportOptions, without paths, from the standard input. It is the
+// mount's, and not for users.
+inline constexpr char kOptionsOnInput[] = "--options-on-input";
+
+void fields(JsonFields& f, std::pair<std::string, std::string>& metric);
+// Everything but `paths`. Into an object with other members.
+void fields(JsonFields& f, ImportOptions& m);
+
+}  // namespace weft

@@ -1,0 +1,90 @@
+#include "drafts/old_drafts.h"
+
+#include <fcntl.h>
+
+#include <algorithm>
+#include <functional>
+
+#include "base/log.h"
+#include "drafts/draft_rules.h"
+#include "os/entries.h"
+#include "os/tree_walk.h"
+
+namespace weft {
+namespace {
+
+struct Found {
+  std::int64_t written = 0;  // newest change of a file in the draft, seconds since 1970
+  std::uint64_t bytes = 0;
+  bool in_use = false;
+};
+
+void add(const DraftRules& rules, const TreeEntry& entry, Found& found) {
+  const struct stat& st = entry.st;
+  found.written = std::max<std::int64_t>({found.written, st.st_mtim.tv_sec, st.st_ctim.tv_sec});
+  found.bytes += rules.bytes(st);
+  if (!S_ISREG(st.st_mode)) return;
+  const auto file = open_at(entry.directory, entry.name, O_RDONLY | O_NONBLOCK);
+  found.in_use = found.in_use || !file.ok() || !not_written(file->get());
+}
+
+Found examine(const DraftRules& rules, const TreeEntry& draft) {
+  Found found;
+  add(rules, draft, found);
+  if (!S_ISDIR(draft.st.st_mode)) return found;
+  const auto directory = open_directory_at(draft.directory, draft.name);
+  TreeWalk walk;
+  walk.visit = [&](const TreeEntry& entry) -> Result<WalkNext> {
+    add(rules, entry, found);
+    return WalkNext::enter;
+  };
+  walk.failed = pass_failed;
+  if (directory.ok()) static_cast<void>(walk_tree(*directory, draft.path, walk));
+  return found;
+}
+
+// Calls `visit` for each old draft, in new/ and in its namespaces.
+Result<std::vector<OldDraft>> find(const std::string& store_path, std::chrono::seconds kept,
+                                   const std::function<void(const TreeEntry&)>& visit) {
+  std::vector<OldDraft> old;
+  const std::string where = store_path + "/drafts/tree";
+  const auto root = open_file(where, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
+  if (!root.ok() && (root.error().code == Errc::not_found || root.error().code == Errc::permission)) return old;
+  if (!root.ok()) return root.error();
+  WEFT_TRY(const struct stat st, stat_fd(root->get(), where));
+  const DraftRules rules = DraftRules::of(store_path, st);
+  const auto now = static_cast<std::int64_t>(now_ns() / 1'000'000'000);
+  TreeWalk walk;
+  walk.visit = [&](const TreeEntry& entry) -> Result<WalkNext> {
+    if (rules.is_shared(entry.st)) return WalkNext::enter;
+    const Found found = examine(rules, entry);
+    const std::int64_t age = now - found.written;
+    if (found.in_use || age < kept.count()) return WalkNext::pass;
+    old.push_back({entry.path, found.bytes, static_cast<std::uint64_t>(age)});
+    visit(entry);
+    return WalkNext::pass;
+  };
+  walk.failed = pass_failed;
+  WEFT_CHECK(walk_tree(*root, where, walk));
+  return old;
+}
+
+}  // namespace
+
+Result<std::vector<OldDraft>> old_drafts(const std::string& store_path, std::chrono::seconds kept) {
+  return find(store_path, kept, [](const TreeEntry&) {});
+}
+
+// Moves each draft out of new/ before it deletes the files.
+Result<std::vector<OldDraft>> remove_old_drafts(const std::string& store_path, std::chrono::seconds kept) {
+  const auto folder = open_file(store_path + "/drafts", O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
+  return find(store_path, kept, [&](const TreeEntry& draft) {
+    const std::string gone = "old-" + random_hex(8);
+    if (!folder.ok() || !rename_at(draft.directory, draft.name, folder->get(), gone).ok()) return;
+    if (const Status removed = remove_tree_at(folder->get(), gone, "drafts/" + gone); !removed.ok())
+      log_warning("gc: {}", removed.error().message);
+    log_info("gc: the draft {} is removed: nobody has written to it for long", draft.path);
+  });
+}
+
+}  // namespace weft

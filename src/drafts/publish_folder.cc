@@ -1,0 +1,138 @@
+#include "drafts/publish_folder.h"
+
+#include <fcntl.h>
+#include <fmt/core.h>
+#include <sys/stat.h>
+
+#include <span>
+
+#include "base/json_fields.h"
+#include "base/limits.h"
+#include "drafts/draft_facts.h"
+#include "os/entries.h"
+#include "os/programs.h"
+#include "os/tree_walk.h"
+
+namespace weft {
+namespace {
+
+constexpr std::size_t kAnswerBytesMax = 1U << 20U;
+constexpr mode_t kPackMode = 0644;  // as give_to_owner() in os/file_ops.h sets it
+
+// Gives a file back to the user if an import has turned it into a pack: import gives packs to the store's owner and
+// makes them readable to all. Files with more than `own_names` names may be packs of a version and stay. So do files of
+// another owner or mode, which no import has changed.
+void give_back(const TreeEntry& entry, const UserIds& user, uid_t owner_of_packs, nlink_t own_names) {
+  const auto file = open_at(entry.directory, entry.name, O_PATH);
+  const auto st = file.ok() ? stat_fd(file->get(), entry.name) : Result<struct stat>(file.error());
+  if (!st.ok() || st->st_uid != owner_of_packs) return;
+  if (!S_ISREG(st->st_mode) || (st->st_mode & 07777U) != kPackMode || st->st_nlink > own_names) return;
+  static_cast<void>(change_owner(file->get(), user.uid, user.gid));
+}
+
+Result<std::string> read_text(int folder, const char* name) {
+  WEFT_TRY(const Fd file, open_at(folder, name, O_RDONLY | O_NONBLOCK));
+  WEFT_TRY(const struct stat st, stat_fd(file.get(), name));
+  WEFT_TRY(const auto bytes, read_whole(file.get(), st, kAnswerBytesMax, name));
+  return std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+}
+
+}  // namespace
+
+// The members of the file `order`.
+void fields(JsonFields& f, PublishOrder& m) {
+  f("dir", m.dir)("name", m.name)("uid", m.user.uid)("gid", m.user.gid)("model", m.model)("file", m.file);
+  f("stays", m.stays.ino)("written_ns", m.stays.written_ns);
+  // A draft that stays is identified by its number.
+  const bool is_name = !m.name.empty() && m.name != "." && m.name != ".." && m.name.find('/') == std::string::npos;
+  if (m.stays.ino == 0 && !is_name) f.refuse("an order of a publish: expected the name of a file");
+}
+
+std::string folder_name(std::uint64_t request, const std::string& mount) {
+  return fmt::format("{:016x}{}", request, mount);
+}
+
+Status write_order(int folder, const PublishOrder& order) {
+  WEFT_TRY(const Fd file, open_at(folder, kOrder, O_WRONLY | O_CREAT | O_TRUNC, 0600));
+  const std::string text = encode_fields(order);
+  const Status written = write_exact(file.get(), 0, std::as_bytes(std::span(text)), kOrder);
+  return written.ok() ? written : Error{Errc::io, written.error().message};
+}
+
+Result<PublishOrder> order_in(int folder) {
+  const auto st = stat_at(folder, kOrder);
+  if (st.ok() && st->st_uid != own_user())
+    return Error{Errc::permission, "an order of a publish: it is another user's"};
+  WEFT_TRY(const std::string text, read_text(folder, kOrder));
+  WEFT_TRY(const JsonValue json, JsonValue::parse(text));
+  return decode_fields<PublishOrder>(json);
+}
+
+Result<Fd> leave_note(int directory, const char* name, mode_t mode, const std::string& text) {
+  static_cast<void>(remove_at(directory, name));
+  WEFT_TRY(Fd file, open_at(directory, name, O_WRONLY | O_CREAT | O_EXCL, mode));
+  WEFT_CHECK(write_exact(file.get(), 0, std::as_bytes(std::span(text)), name));
+  give_as(file.get(), directory);
+  return file;
+}
+
+std::optional<JsonValue> said_in(int folder) {
+  const auto text = read_text(folder, kAnswer);
+  if (!text.ok()) return std::nullopt;
+  auto json = JsonValue::parse(*text);
+  return json.ok() ? std::optional(std::move(*json)) : std::nullopt;
+}
+
+bool is_published(int folder) {
+  const auto said = said_in(folder);
+  return said && said->find("version") != nullptr;
+}
+
+void give_back(int directory, const PublishOrder& order, uid_t owner_of_packs) {
+  const auto root = open_directory_at(directory, ".");
+  if (own_user() != 0 || !root.ok()) return;
+  TreeWalk walk;
+  walk.visit = [&](const TreeEntry& entry) -> Result<WalkNext> {
+    if (!S_ISDIR(entry.st.st_mode)) give_back(entry, order.user, owner_of_packs, order.stays.ino != 0 ? 2 : 1);
+    return WalkNext::enter;
+  };
+  walk.failed = pass_failed;
+  static_cast<void>(walk_tree(*root, order.name, walk));
+}
+
+Status PublishFolder::open(int publishing) {
+  WEFT_TRY(fd, open_directory_at(publishing, name));
+  if (auto there = open_directory_at(fd.get(), kHeld); there.ok()) held = std::move(there).value();
+  WEFT_TRY(lock, open_at(fd.get(), kLock, O_RDWR | O_CREAT, 0600));
+  return {};
+}
+
+Status PublishFolder::make_held(const UserIds& user) {
+  const Status made = make_directory_at(fd.get(), kHeld, 0700);
+  if (!made.ok() && made.error().code != Errc::exists) return made;
+  WEFT_TRY(held, open_directory_at(fd.get(), kHeld));
+  return own_user() != 0 ? Status{} : change_owner(held.get(), user.uid, user.gid);
+}
+
+Result<Fd> PublishFolder::open_content() const {
+  return open_directory_at(held.get(), kContent);
+}
+
+void PublishFolder::restore_facts(int content) const {
+  static_cast<void>(rename_at(fd.get(), kDraftFactsFile, content, kDraftFactsFile));
+}
+
+bool PublishFolder::holds(const PublishOrder& order) const {
+  const auto content = open_content();
+  return content.ok() && (!order.file || has_entry(content->get(), order.name));
+}
+
+// A user may stop an import by a signal. The draft's directory stays locked until the publish ends, so a stopped import
+// is killed.
+bool PublishFolder::ended() const {
+  if (child > 0 && is_running(child)) return false;
+  const Status locked = lock_whole(lock.get(), LockKind::exclusive, LockWait::no, name);
+  return locked.ok() || locked.error().code != Errc::busy;
+}
+
+}  // namespace weft

@@ -1,0 +1,67 @@
+// Checks of a draft before a publish.
+#include "drafts/draft_check.h"
+
+#include <filesystem>
+#include <optional>
+#include <string>
+
+#include "os/sys.h"
+#include "unit/drafts/drafts.h"
+
+namespace weft {
+namespace {
+
+using namespace testing;
+
+Result<std::optional<DraftFacts>> check(const TempDir& dir, std::size_t files_max = 100) {
+  const Fd draft = must(open_file(dir.path(), O_RDONLY | O_DIRECTORY));
+  return check_draft(
+      draft.get(), [] { return false; }, files_max);
+}
+
+TEST_CASE("a draft has at most as many files as a version") {
+  const TempDir dir;
+  for (const char* name : {"a", "b", "deep/c"}) write_file(dir / name, "x");
+  CHECK(check(dir, 4).ok());
+  const auto checked = check(dir, 3);
+  CHECK(code_of(checked) == Errc::invalid);
+  CHECK(checked.error().message.ends_with(": expected at most 3 files and directories"));
+}
+
+TEST_CASE("a link must lead to a file of the draft") {
+  const TempDir dir;
+  write_file(dir / "deep/c", "x");
+  std::filesystem::create_symlink("deep/c", dir / "link");
+  CHECK(check(dir).ok());
+  const auto refused = [&dir](const char* target) {
+    std::filesystem::remove(dir / "link");
+    std::filesystem::create_symlink(target, dir / "link");
+    return code_of(check(dir)) == Errc::invalid;
+  };
+  for (const char* target : {"/etc/passwd", "../../etc/passwd", "deep", "nowhere"}) {
+    CAPTURE(target);
+    CHECK(refused(target));
+  }
+}
+
+TEST_CASE("a file that is open for writing makes a draft busy") {
+  const TempDir dir;
+  write_file(dir / "deep/c", "x");
+  const Fd writer = must(open_file(dir / "deep/c", O_WRONLY));
+  const Fd draft = must(open_file(dir.path(), O_RDONLY | O_DIRECTORY));
+  CHECK(code_of(check_not_written(draft.get(), false)) == Errc::busy);
+  CHECK(code_of(check(dir)) == Errc::cancelled);  // its pause cancels
+}
+
+TEST_CASE("a part of a distributed checkpoint is not a version") {
+  const TempDir dir;
+  write_file(dir / "run/__0_0.distcp", "x");
+  CHECK(code_of(check(dir)) == Errc::invalid);
+  write_file(dir / "run/.metadata", "names __0_0.distcp and __1_0.distcp");
+  CHECK(check(dir).error().message.find("__1_0.distcp") != std::string::npos);
+  write_file(dir / "run/__1_0.distcp", "x");
+  CHECK(check(dir).ok());
+}
+
+}  // namespace
+}  // namespace weft

@@ -1,0 +1,112 @@
+// The limit of the bytes of drafts.
+#include "drafts/draft_space.h"
+
+#include <fmt/core.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "drafts/draft_file.h"
+#include "os/entries.h"
+#include "unit/drafts/drafts.h"
+
+namespace weft {
+namespace {
+
+using namespace testing;
+
+Status over(const char* what) {
+  return Error{Errc::io, what};
+}
+
+TEST_CASE("drafts have a limit") {
+  NewDraft draft;
+  DraftSpace space(*draft.tree, 1000);
+  CHECK(space.admit().ok());
+  const auto announce = [&](std::uint64_t more, std::uint64_t bytes) {
+    return space.announce([more] { return more; }, [&] { return resize_file(draft.file.fd.get(), bytes, "x"); });
+  };
+  CHECK(os_error_of(announce(1001, 1001)) == EDQUOT);
+  CHECK(announce(900, 900).ok());
+  CHECK(space.bytes() == 900);
+  CHECK(os_error_of(announce(101, 1001)) == EDQUOT);
+  CHECK(announce(100, 1000).ok());
+  CHECK(code_of(space.admit()) == Errc::no_space);
+  CHECK(space.announce([] { return 0; }, [] { return over("the act"); }).error().message == "the act");
+  CHECK(space.write(0, [] { return over("the act"); }).error().message == "the act");
+  CHECK(os_error_of(space.write(1, [] { return Status{}; })) == EDQUOT);
+  SUBCASE("removed files do not count") {
+    CHECK(draft.tree->remove(draft.made.ino, "x", 0).ok());
+  }
+  SUBCASE("files of a version do not count") {
+    CHECK(::linkat(draft.tree->folder(), "tree/a/x", draft.tree->folder(), "pack", 0) == 0);
+  }
+  CHECK(space.write(1000, [] { return Status{}; }).ok());
+}
+
+TEST_CASE("an open draft counts without a name") {
+  NewDraft draft;
+  DraftSpace space(*draft.tree, 1000);
+  auto open = must(DraftFile::open(*draft.tree, draft.file.found.ino, true));
+  REQUIRE(draft.tree->remove(draft.made.ino, "x", 0).ok());
+  const auto resize = [&] { return resize_file(draft.file.fd.get(), 900, "x"); };
+  CHECK(space.announce([] { return 900; }, resize).ok());
+  CHECK(draft.tree->bytes() == 900);
+  CHECK(os_error_of(space.announce([] { return 101; }, [] { return Status{}; })) == EDQUOT);
+  SUBCASE("until it is closed") {
+    open.file.reset();
+    CHECK(space.announce([] { return 101; }, [] { return Status{}; }).ok());
+  }
+}
+
+TEST_CASE("a refused request does not hold up other requests for long") {
+  const TempDir dir;
+  const auto tree = must(DraftTree::open(dir.path()));
+  DraftSpace space(*tree, 1000);
+  const DraftFound made = must(tree->make_directory(kNewIno, "a", 0755));
+  for (int i = 0; i < 200; ++i) REQUIRE(tree->create(made.ino, fmt::format("x{}", i), 0, 0644).ok());
+  std::atomic<bool> ended{false};
+  std::atomic<int> refused{0}, wrong{0};
+  std::vector<std::jthread> greedy;
+  for (int i = 0; i < 4; ++i)
+    greedy.emplace_back([&] {
+      while (!ended) {
+        const Status done = space.announce([] { return 1001; }, [] { return Status{}; });
+        (os_error_of(done) == EDQUOT ? refused : wrong)++;
+      }
+    });
+  for (int i = 0; i < 100; ++i) CHECK(code_of(space.announce([] { return 1; }, [] { return over("it"); })) == Errc::io);
+  while (refused < 8) std::this_thread::yield();
+  ended = true;
+  greedy.clear();
+  CHECK(wrong == 0);
+}
+
+TEST_CASE("mounts of one store share the limit of drafts") {
+  NewDraft draft;
+  const auto other_tree = must(DraftTree::open(draft.dir.path()));
+  const int fd = draft.file.fd.get();
+  DraftSpace space(*draft.tree, 1000), other(*other_tree, 1000);
+  CHECK(other.admit().ok());  // takes the first count
+  const auto size_to = [fd](std::uint64_t bytes) { return [fd, bytes] { return resize_file(fd, bytes, "x"); }; };
+  CHECK(space.announce([] { return 900; }, size_to(900)).ok());
+  CHECK(os_error_of(other.announce([] { return 101; }, size_to(1001))) == EDQUOT);
+  CHECK(os_error_of(other.write(101, [] { return Status{}; })) == EDQUOT);
+  CHECK(other.bytes() == 900);
+  CHECK(other.announce([] { return 100; }, size_to(1000)).ok());
+  CHECK(os_error_of(space.admit()) == EDQUOT);
+  SUBCASE("if the file says nonsense, the drafts are counted again") {
+    write_file(draft.dir.path() + "/drafts/space", "\xff\xff\xff\xff\xff\xff\xff\x7f");
+    CHECK(os_error_of(space.admit()) == EDQUOT);
+    CHECK(::ftruncate(fd, 10) == 0);
+    CHECK(space.announce([] { return 990; }, size_to(1000)).ok());
+    CHECK(os_error_of(other.announce([] { return 1; }, size_to(1001))) == EDQUOT);
+  }
+}
+
+}  // namespace
+}  // namespace weft
