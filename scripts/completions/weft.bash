@@ -30,6 +30,7 @@ _weft_options() {
     cache) echo "--max --json --quiet --store --trust-store --help" ;;
     status) echo "--json --quiet --store --trust-store --help" ;;
     peers) echo "--json --quiet --store --trust-store --help" ;;
+    debug) echo "--json --quiet --store --trust-store --help" ;;
     init) echo "--group --json --quiet --store --trust-store --help" ;;
     restore) echo "--accept-loss --registry --json --quiet --store --trust-store --help" ;;
     completion) echo "--quiet --store --trust-store --help" ;;
@@ -83,12 +84,13 @@ _weft() {
   else
     case $command in
       "") mapfile -t COMPREPLY < <(compgen -W "import export ls info log lineage diff find match advise tag rm gc du fsck scrub mount umount pin unpin prefetch evict stage-out cache status peers init \
-            restore wait watch completion help" -- "$word") ;;
+            restore wait watch debug completion help" -- "$word") ;;
       ls | info | log | lineage | diff | advise | tag | rm | du | pin | unpin | prefetch | evict | stage-out | wait | watch) _weft_models "$word" "${store[@]}" ;;
       export) [[ $before == export ]] && _weft_models "$word" "${store[@]}" ||
         mapfile -t COMPREPLY < <(compgen -d -- "$word") ;;
       match) _weft_models "$word" "${store[@]}"
         mapfile -t -O "${#COMPREPLY[@]}" COMPREPLY < <(compgen -f -- "$word") ;;
+      debug) mapfile -t COMPREPLY < <(compgen -f -W "$([[ $before == debug ]] && echo pack toc journal manifest)" -- "$word") ;;
       import) mapfile -t COMPREPLY < <(compgen -f -- "$word") ;;
       mount | umount | restore) mapfile -t COMPREPLY < <(compgen -d -- "$word") ;;
       completion) mapfile -t COMPREPLY < <(compgen -W "bash zsh fish" -- "$word") ;;

@@ -57,6 +57,7 @@ complete -c weft -n __fish_use_subcommand -a stage-out -d 'wait until published 
 complete -c weft -n __fish_use_subcommand -a cache -d 'show or limit the cache of assembled files'
 complete -c weft -n __fish_use_subcommand -a status -d 'show the store, its content, its mounts and its daemon'
 complete -c weft -n __fish_use_subcommand -a peers -d 'list the daemons of the cluster'
+complete -c weft -n __fish_use_subcommand -a debug -d 'print what a file of a store holds'
 complete -c weft -n __fish_use_subcommand -a init -d 'create an empty store'
 complete -c weft -n __fish_use_subcommand -a wait -d 'wait for a version'
 complete -c weft -n __fish_use_subcommand -a watch -d 'print what is published, tagged and removed'
@@ -88,6 +89,8 @@ complete -c weft -n '__fish_seen_subcommand_from watch' -l json -d 'print one JS
 complete -c weft -n '__fish_seen_subcommand_from cache' -l json -d 'print one JSON value'
 complete -c weft -n '__fish_seen_subcommand_from status' -l json -d 'print one JSON value'
 complete -c weft -n '__fish_seen_subcommand_from peers' -l json -d 'print one JSON value'
+complete -c weft -n '__fish_seen_subcommand_from debug' -l json -d 'print one JSON value'
+complete -c weft -n '__fish_seen_subcommand_from debug' -F -a 'pack toc journal manifest'
 complete -c weft -n '__fish_seen_subcommand_from init' -l json -d 'print one JSON value'
 complete -c weft -n '__fish_seen_subcommand_from restore' -l json -d 'print one JSON value'
 complete -c weft -n '__fish_seen_subcommand_from import' -F

@@ -40,7 +40,7 @@ _weft() {
       'evict:delete fetched bytes to free disk space' 'stage-out:wait until published versions are at the origin'
       'cache:show or limit the cache of assembled files'
       'status:show the store, its content, its mounts and its daemon' 'peers:list the daemons of the cluster'
-      'init:create an empty store' 'restore:recreate a store or a registry from an origin'
+      'debug:print what a file of a store holds' 'init:create an empty store' 'restore:recreate a store or a registry from an origin'
       'wait:wait for a version' 'watch:print what is published, tagged and removed'
       'completion:print the completion script of a shell')
     _describe command commands
@@ -76,6 +76,7 @@ _weft() {
     du) _arguments $common $json '--origin[show what is at the origin]' '1:model:_weft_models' ;;
     fsck) _arguments $common $json '--rebuild[rebuild the index]' '--accept-loss[rebuild without the lost data]' '--quick[do not read the blobs]' '--repair[store damaged content again]' '*--from[look here first]:PATH:_files' ;;
     scrub) _arguments $common $json '--rate[bytes a second]:BYTES:' '--for[stop after this time]:TIME:' ;;
+    debug) _arguments $common $json '1:what:(pack toc journal manifest)' '2:file:_files' ;;
     mount) _arguments $common '*'{-o,--options}'[mount options]:options:' \
       '--upgrade[replace the program of a live mount]' \
       '(-f --foreground)'{-f,--foreground}'[stay in the foreground]' '1:directory:_directories' ;;

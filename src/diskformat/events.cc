@@ -270,6 +270,40 @@ std::vector<std::byte> encode_event(const Event& event, std::uint64_t place) {
   return std::visit([place](const auto& it) { return encode(it, place); }, event);
 }
 
+namespace {
+
+struct EventText {
+  std::string operator()(const PublishEvent& event) const {
+    return fmt::format("publish of {}@{}{}", event.version.model_name, event.version.number,
+                       event.bare ? ", without its manifest" : "");
+  }
+  std::string operator()(const TagsEvent& event) const {
+    std::string text = fmt::format("tags of {}:", event.model);
+    for (const TagChange& tag : event.changes)
+      text += tag.number == 0 ? fmt::format(" {} deleted", tag.name) : fmt::format(" {}={}", tag.name, tag.number);
+    return text;
+  }
+  std::string operator()(const RemovalEvent& event) const {
+    return fmt::format("removal of {}@{}{}{}", event.model, event.number, event.lost.empty() ? "" : ": ", event.lost);
+  }
+  std::string operator()(const RepairEvent& event) const {
+    return fmt::format("repair: {} gaps, {} lost versions", event.gaps.size(), event.lost_versions);
+  }
+  std::string operator()(const AdoptionEvent& event) const {
+    return fmt::format("content of {}@{}", event.model, event.number);
+  }
+  std::string operator()(const NoteEvent& event) const {
+    return fmt::format("{}@{} is {}{}", event.model, event.number, event.set ? "" : "no longer ",
+                       event.note == VersionNote::pinned ? "pinned" : "in memory");
+  }
+};
+
+}  // namespace
+
+std::string event_text(const Event& event) {
+  return std::visit(EventText(), event);
+}
+
 std::uint64_t event_sequence(const Event& event) {
   return std::visit([](const auto& it) { return it.sequence; }, event);
 }

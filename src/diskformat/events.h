@@ -119,6 +119,8 @@ struct PlacedEvent {
 };
 // Errc::unsupported: the kind of event, or the record's format version, is unknown to this version of weft.
 Result<PlacedEvent> decode_event(std::span<const std::byte> record, std::string_view where);
+// Returns one line for people, such as "publish of bert@2".
+std::string event_text(const Event& event);
 std::uint64_t event_sequence(const Event& event);
 void set_revision(Event& event, std::uint64_t revision);  // no effect on adoptions and repairs
 

@@ -7,6 +7,7 @@
 
 #include <fmt/core.h>
 
+#include "base/log.h"
 #include "catalog/giving_back.h"
 #include "packs/packs.h"
 
@@ -81,8 +82,11 @@ Status JournalReplay::apply(std::span<const JournaledEvent> events, Content cont
   Found found;
   const auto replay_all = [&](Txn& txn) -> Status {
     found = {};
-    for (const JournaledEvent& journaled : events)
+    for (const JournaledEvent& journaled : events) {
+      if (log_debugs(LogCategory::store))
+        log_debug(LogCategory::store, "replays the record at {}: {}", journaled.begin, event_text(journaled.event));
       WEFT_CHECK(std::visit([&](const auto& event) { return replay(txn, event, content, found); }, journaled.event));
+    }
     return {};
   };
   WEFT_CHECK(env_.write(lock_, replay_all));

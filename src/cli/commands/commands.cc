@@ -11,7 +11,7 @@ std::vector<std::unique_ptr<Command>> all_commands() {
                     make_fsck_command,    make_scrub_command,    make_status_command, make_cache_command,
                     make_pin_command,     make_unpin_command,    make_init_command,   make_completion_command,
                     make_peers_command,   make_prefetch_command, make_evict_command,  make_stage_out_command,
-                    make_restore_command, make_wait_command,     make_watch_command})
+                    make_restore_command, make_wait_command,     make_watch_command,  make_debug_command})
     commands.push_back(make());
   return commands;
 }

@@ -11,6 +11,7 @@ namespace weft {
 std::unique_ptr<Command> make_advise_command();
 std::unique_ptr<Command> make_cache_command();
 std::unique_ptr<Command> make_completion_command();
+std::unique_ptr<Command> make_debug_command();
 std::unique_ptr<Command> make_diff_command();
 std::unique_ptr<Command> make_du_command();
 std::unique_ptr<Command> make_evict_command();
