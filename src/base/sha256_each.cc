@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "base/sha256.h"
-#include "base/sha256_lanes.h"
-#include "base/sha256_wide.h"
+#include "base/lanes/sha256_lanes.h"
+#include "base/lanes/sha256_wide.h"
 
 namespace weft {
 namespace {

@@ -4,7 +4,7 @@
 
 #include <cstddef>
 
-#include "base/sha256_rounds.h"
+#include "base/lanes/sha256_rounds.h"
 
 namespace weft {
 

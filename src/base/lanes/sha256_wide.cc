@@ -1,4 +1,4 @@
-#include "base/sha256_wide.h"
+#include "base/lanes/sha256_wide.h"
 
 #if defined(__x86_64__)
 
@@ -6,7 +6,7 @@
 
 #include <utility>
 
-#include "base/sha256_rounds.h"
+#include "base/lanes/sha256_rounds.h"
 
 // Only for the functions below, whose callers have checked the CPU.
 #define WEFT_WIDE __attribute__((target("avx512f")))

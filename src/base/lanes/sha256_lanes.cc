@@ -1,4 +1,4 @@
-#include "base/sha256_lanes.h"
+#include "base/lanes/sha256_lanes.h"
 
 #if defined(__x86_64__)
 
