@@ -59,6 +59,7 @@ void PeerLinks::refresh(Clock::time_point now) {
   if (known_at_ + kMembersAge >= now) return;
   known_ = members_();
   known_at_ = now;
+  for (const Member& one : known_) link(one.node).member_at = now;
 }
 
 std::vector<std::string> PeerLinks::nodes() {
@@ -265,8 +266,18 @@ void PeerLinks::moved(std::uint32_t number) {
 
 PeerLinks::Clock::duration PeerLinks::silent_for(const std::string& node) {
   const std::lock_guard lock(mutex_);
-  const Clock::time_point since = link(node).silent_since;
-  return since == Clock::time_point{} ? Clock::duration{} : time_.now() - since;
+  const auto now = time_.now();
+  refresh(now);
+  const Link& link = this->link(node);
+  const auto silence = link.silent_since == Clock::time_point{} ? Clock::duration{} : now - link.silent_since;
+  const bool left = member(node) == nullptr && link.member_at != Clock::time_point{};
+  return left ? std::max(silence, now - link.member_at) : silence;
+}
+
+bool PeerLinks::has_left(const std::string& node) {
+  const std::lock_guard lock(mutex_);
+  refresh(time_.now());
+  return member(node) == nullptr && link(node).member_at != Clock::time_point{};
 }
 
 bool PeerLinks::gave_since(const std::string& node, Clock::time_point then) {

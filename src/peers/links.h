@@ -73,8 +73,11 @@ class PeerLinks {
   // Records a sign of life of the peer in one read. It counts for all reads of the peer.
   void moved(std::uint32_t number);
   bool gave_since(const std::string& node, Clock::time_point then);
-  // The time since the first request that the node did not answer; 0 if it has shown life since.
+  // The time since the first request that the node did not answer, or since it left the cluster if that is longer; 0 if
+  // it has shown life since.
   Clock::duration silent_for(const std::string& node);
+  // True if the node was a member when this node last saw it, and is none now.
+  bool has_left(const std::string& node);
   // Ends the request of take(): `bytes` arrived within `took`. With a failure, `bytes` is 0, and the peer rests if it
   // was silent or wrong.
   void done(std::uint32_t number, std::uint64_t bytes, Clock::duration took, const Error* failure);
@@ -107,6 +110,7 @@ class PeerLinks {
     bool is_free(Clock::time_point now) const;
     Clock::time_point moved_at{};
     Clock::time_point silent_since{};  // zero: the peer answers
+    Clock::time_point member_at{};     // when the peer was last seen as a member; zero: never
   };
   // All with mutex_ held.
   Link& link(const std::string& node);

@@ -96,16 +96,18 @@ Status PeerSearch::run(const ChunkRun* run, const Attempt& attempt) {
       if (outcome == Outcome::done) return {};
       if (outcome == Outcome::refused) break;
     } else if (!wait_for_busy(run) && (lacked_base_ || !widen())) {
-      return failure_ ? give_up() : no_peer(run);
+      return failure_ || !silent_.empty() ? give_up() : no_peer(run);
     }
   }
   return give_up();
 }
 
 Error PeerSearch::give_up() const {
+  const bool lacks = failure_ && failure_->code == Errc::not_found;  // other peers do, and the publisher is silent
+  const bool waited = lacks && !silent_.empty() && !comes_later_;
   const bool was_silent = !failure_ || failure_->code == Errc::timed_out || failure_->code == Errc::unreachable;
-  if (!was_silent) return *failure_;
-  const Errc code = failure_ ? failure_->code : Errc::timed_out;
+  if (!was_silent && !waited) return *failure_;
+  const Errc code = failure_ && !lacks ? failure_->code : Errc::timed_out;
   const auto silence = silent_.empty() ? Deadline::duration{} : scene_.links.silent_for(silent_);
   const double seconds = std::chrono::duration<double>(std::max<Deadline::duration>(silence, patience_)).count();
   if (silent_.empty()) return Error{code, fmt::format("peers: nothing came for {:.0f} s", seconds)};
@@ -194,6 +196,17 @@ bool PeerSearch::wait_for_busy(const ChunkRun* run) {
   return true;
 }
 
+// True if the version's publisher left the cluster a moment ago: it may be restarting, and is waited for as a silent
+// peer.
+bool PeerSearch::publisher_left() {
+  std::string publisher = scene_.view.publisher(manifest_);
+  if (publisher.empty() || !scene_.links.has_left(publisher)) return false;
+  if (scene_.links.silent_for(publisher) >= patience_) return false;
+  silent_ = std::move(publisher);
+  silence_ = "it is no member of the cluster";
+  return true;
+}
+
 // True if there are more peers to ask: those that directory nodes name, then every node, and last those that failed
 // before. Every node, because a version can share bytes with a version whose manifest is not local, and whose directory
 // is therefore unknown.
@@ -204,7 +217,7 @@ bool PeerSearch::widen() {
     return true;
   }
   if (!std::exchange(offers_, true)) return true;
-  if (failures_ == 0 && silent_.empty()) return false;
+  if (failures_ == 0 && silent_.empty() && !publisher_left()) return false;
   if (failures_ > 0) ++failures_;
   if (!silent_.empty()) {
     // Silent to all of this node's reads, not only to this search.

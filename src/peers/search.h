@@ -69,6 +69,7 @@ class PeerSearch {
   Outcome ask(const PeerLinks::Choice& peer, const ChunkRun* run, const Attempt& attempt);
   bool widen();
   bool wait_for_busy(const ChunkRun* run);
+  bool publisher_left();
   void note(const Error& error, const std::string& node);
   void note_failure(const PeerLinks::Choice& peer, const Error& error, const ChunkRun* run);
   Error give_up() const;
@@ -86,8 +87,9 @@ class PeerSearch {
   bool asked_ = false;  // the directory nodes were asked
   // State of the current run():
   std::vector<std::uint32_t> tried_;
-  unsigned failures_ = 0;              // of peers that hold the bytes but cannot serve them
-  std::string silent_;                 // the first peer that did not answer, which is the best candidate; "": none
+  unsigned failures_ = 0;  // of peers that hold the bytes but cannot serve them
+  // The first peer that did not answer, which is the best candidate, or a publisher that left the cluster; "": none.
+  std::string silent_;
   std::string silence_;                // how the last try of a silent peer ended
   std::chrono::milliseconds pause_{};  // before silent peers are asked again
   bool offers_ = false;                // every node is asked, whether it announced the bytes or not

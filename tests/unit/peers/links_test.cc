@@ -240,4 +240,22 @@ TEST_CASE("a peer that lacks bytes is not penalised") {
   CHECK(of.readiness(kA) == Readiness::lacking);
 }
 
+TEST_CASE("a node that left the cluster is silent since it was last seen there") {
+  ManualTime time;
+  std::vector<Member> members = kMembers;
+  PeerLinks of([&members] { return members; }, time);
+  CHECK(of.nodes().size() == 2);
+  CHECK_FALSE(of.has_left("a"));
+  CHECK_FALSE(of.has_left("c"));  // was never there
+  members.erase(members.begin());
+  time.pass(milliseconds(4'000));
+  CHECK(of.has_left("a"));
+  CHECK(of.silent_for("a") == milliseconds(4'000));
+  CHECK(of.silent_for("b") == milliseconds(0));
+  members = kMembers;
+  time.pass(milliseconds(1'000));
+  CHECK_FALSE(of.has_left("a"));
+  CHECK(of.silent_for("a") == milliseconds(0));
+}
+
 }  // namespace weft::testing
