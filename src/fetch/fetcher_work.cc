@@ -142,6 +142,7 @@ void Fetcher::ended(Task& task, const Result<std::vector<Digest>>& digests, Cloc
   const bool comes_later = !digests.ok() && task.young && digests.error().code == Errc::not_found;
   const std::lock_guard lock(mutex_);
   if (task.dear) --dear_running_;
+  if (task.absent) --absent_running_;
   if (task.same) --same_running_;
   if (digests.ok() && !task.same) rate_.arrived(task.range().length, begun, Clock::now());
   const bool yielded = !digests.ok() && task.yields && is_refusal(digests.error());
