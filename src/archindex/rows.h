@@ -2,7 +2,7 @@
 //   arch_of        version -> class
 //   arch_versions  class, order -> versions, best first
 //   arch_items     item, order -> the best version of each class that has the item, best first
-// An order is a metric with a direction, or none. Without a metric the earliest version is best.
+// An order sorts by a metric in one direction, or by age if it has no metric: then the earliest version is best.
 #pragma once
 
 #include <array>

@@ -115,6 +115,7 @@ class Fetcher final : public ColdReads, public LocalBytes {
     std::size_t unit = 0;
     std::size_t end = 0;     // once running: units [unit, end) move together; adjacent in the pack
     bool contended = false;  // once running: other nodes ask its source for the same
+    bool absent = false;     // once running: no known source has its bytes, or these are silent
     bool yields = false;     // once running: no reader waits; other nodes may go first
     bool same = false;       // once running: its units equal the base
     bool young = false;      // once running: sources may soon have the bytes that they lack
@@ -217,6 +218,7 @@ class Fetcher final : public ColdReads, public LocalBytes {
   std::optional<Task> take_ahead();
   std::size_t rarest(const std::vector<std::size_t>& ready);
   std::optional<Task> take_contended(const std::vector<std::size_t>& contended);
+  bool may_ask_for_absent() const;
   Task take(Queue& queue, std::size_t at, Readiness readiness);
   Task take_from_ahead(std::size_t at, Readiness readiness);
   static bool dropped(Queue& queue, std::size_t at);
@@ -280,6 +282,7 @@ class Fetcher final : public ColdReads, public LocalBytes {
   Queue wanted_, ahead_;  // all below guarded by mutex_
   Queue same_;            // as ahead_, for units that equal the base
   unsigned contended_running_ = 0;
+  unsigned absent_running_ = 0;
   unsigned same_running_ = 0;
   bool one_looks_ = false;  // a worker polls for a free source
   std::minstd_rand random_{std::random_device{}()};

@@ -55,7 +55,7 @@ Readiness Fetcher::readiness_of(const std::shared_ptr<Transfer>& transfer, std::
   const auto now = Clock::now();
   if (transfer->asked_from() > now) return Readiness::busy;
   const Source* cheapest = nullptr;
-  Readiness first = Readiness::ready;  // if all sources lack the chunk: ask anyway, for the error
+  Readiness first = Readiness::lacking;
   for (const auto& source : sources_) {
     if (source->rests_until > now) continue;
     const Readiness readiness = source->source.unverified().readiness(transfer->manifest, std::span(&run, 1));

@@ -72,23 +72,32 @@ std::optional<Fetcher::Task> Fetcher::take_own(const std::vector<Part>& parts) {
   return take(wanted_, at, Readiness::ready);
 }
 
-// Takes the first wanted unit that has a free source.
+// True if a worker may ask for bytes that no known source has, or whose sources are silent. Half of the workers may do
+// so at a time, because such a request can last as long as a silence (weft/deadline.h). The others take what can come.
+bool Fetcher::may_ask_for_absent() const {
+  return absent_running_ < std::max(1U, options_.threads / 2);
+}
+
+// Takes the first wanted unit that has a free source, or has no source and needs an error.
 std::optional<Fetcher::Task> Fetcher::take_wanted() {
   std::size_t at = 0;
   for (std::size_t looked = 0; at < wanted_.size() && looked < kLookedMax; ++looked) {
     if (dropped(wanted_, at)) continue;
     const Readiness readiness = readiness_of(wanted_[at].transfer, wanted_[at].unit);
     if (readiness == Readiness::ready || readiness == Readiness::contended) return take(wanted_, at, readiness);
+    if (readiness == Readiness::lacking && may_ask_for_absent()) return take(wanted_, at, readiness);
     ++at;
   }
   return {};
 }
 
-// Takes the next unit of a background fetch. Units that an uncontended source can give come first. If other nodes fetch
-// the same file, the choice is random among the rarest, so that the nodes do not all ask one node for the same chunk.
+// Takes the next unit of a background fetch. Units that an uncontended source can give come first, and those without a
+// source last. If other nodes fetch the same file, the choice is random among the rarest, so that the nodes do not all
+// ask one node for the same chunk.
 std::optional<Fetcher::Task> Fetcher::take_ahead() {
   std::vector<std::size_t> ready;
   std::vector<std::size_t> contended;
+  std::optional<std::size_t> absent;
   std::size_t at = 0;
   for (std::size_t looked = 0; at < ahead_.size() && looked < kLookedMax; ++looked) {
     if (dropped(ahead_, at)) continue;
@@ -102,6 +111,7 @@ std::optional<Fetcher::Task> Fetcher::take_ahead() {
       contended.push_back(at);
     }
     if (readiness == Readiness::ready) ready.push_back(at);
+    if (readiness == Readiness::lacking && !absent) absent = at;
     if (readiness == Readiness::ready && !task.transfer->is_shared()) break;
     ++at;
   }
@@ -112,7 +122,9 @@ std::optional<Fetcher::Task> Fetcher::take_ahead() {
     if (task.transfer->state(task.unit) != UnitState::queued || task.transfer->awaits_comparison(task.unit)) continue;
     if (readiness_of(task.transfer, task.unit) == Readiness::ready) return take_from_ahead(any, Readiness::ready);
   }
-  return take_contended(contended);
+  if (auto task = take_contended(contended)) return task;
+  if (!absent || !may_ask_for_absent()) return {};
+  return take_from_ahead(*absent, Readiness::lacking);
 }
 
 // Returns the queued unit that the fewest nodes have, ties broken at random. Common chunks can be fetched later.
@@ -189,6 +201,8 @@ Fetcher::Task Fetcher::take(Queue& queue, std::size_t at, Readiness readiness) {
   const std::size_t wanted = task.unit;
   task.unit = task.end = begin_of(transfer, wanted);
   while (goes_on(task, readiness)) transfer.begin(task.end++);
+  task.absent = readiness == Readiness::lacking;
+  if (task.absent) ++absent_running_;
   task.same = transfer.is_same(task.unit);
   if (task.same) ++same_running_;
   if (task.end <= wanted) queue.push_front({task.transfer, wanted});  // the source is not ready for all earlier units

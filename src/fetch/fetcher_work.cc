@@ -147,6 +147,7 @@ void Fetcher::ended(Task& task, const Result<std::vector<Digest>>& digests, Cloc
               digests.error().message);
   const std::lock_guard lock(mutex_);
   if (task.contended) --contended_running_;
+  if (task.absent) --absent_running_;
   if (task.same) --same_running_;
   if (digests.ok() && !task.same) rate_.arrived(task.range().length, begun, Clock::now());
   const bool yielded = !digests.ok() && task.yields && is_refusal(digests.error());

@@ -29,6 +29,9 @@ namespace weft {
 // time.
 inline constexpr std::size_t kOpenTransfersMax = 40;
 
+// The time for which a transfer waits for its first unit before it asks for others.
+inline constexpr auto kFirstUnitMax = std::chrono::seconds(2);
+
 enum class UnitState : std::uint8_t { idle, queued, running, here, failed };
 
 class Transfer {
@@ -89,7 +92,10 @@ class Transfer {
   void use() { used_ = Clock::now(); }
   Clock::time_point used() const { return used_; }
   bool busy() const { return busy_ > 0; }  // units are running
-  bool begins() const { return busy_ > 0 && arrived_ == Clock::time_point{}; }
+  // True while the first units are on their way, at most for kFirstUnitMax: their source may be silent.
+  bool begins() const {
+    return busy_ > 0 && arrived_ == Clock::time_point{} && Clock::now() < begun_ + kFirstUnitMax;
+  }
   std::uint64_t busy_bytes() const { return busy_bytes_; }
   bool complete() const { return missing_ == 0; }  // every unit has arrived
 
@@ -149,6 +155,7 @@ class Transfer {
   bool hurry_ = false;
   Clock::time_point asked_from_{};
   Clock::duration pause_{};
+  Clock::time_point begun_{};  // when the number of running units last rose from 0
   Clock::time_point moved_ = Clock::now();
   Clock::time_point arrived_{};
   Clock::time_point used_ = Clock::now();

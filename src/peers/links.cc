@@ -5,6 +5,7 @@
 #include <fmt/core.h>
 
 #include "peers/address.h"
+#include "weft/deadline.h"
 
 namespace weft {
 namespace {
@@ -58,8 +59,14 @@ PeerLinks::Link& PeerLinks::link(const std::string& node) {
 void PeerLinks::refresh(Clock::time_point now) {
   if (known_at_ + kMembersAge >= now) return;
   known_ = members_();
+  for (const Member& one : known_) {
+    Link& link = this->link(one.node);
+    const bool restarted = link.member_at != known_at_ || link.address != one.address;
+    if (restarted) link.silent_since = {};
+    link.address = one.address;
+    link.member_at = now;
+  }
   known_at_ = now;
-  for (const Member& one : known_) link(one.node).member_at = now;
 }
 
 std::vector<std::string> PeerLinks::nodes() {
@@ -75,7 +82,12 @@ void PeerLinks::rest_after(Link& link, const Error& failure, Clock::time_point a
   const auto now = time_.now();
   if (failure.code == Errc::timed_out && link.moved_at > asked) return;  // the link is saturated, not silent
   const bool is_silent = failure.code == Errc::timed_out || failure.code == Errc::unreachable;
-  if (is_silent && link.silent_since == Clock::time_point{}) link.silent_since = std::max(asked, link.moved_at);
+  if (!is_silent && failure.code != Errc::cancelled) link.silent_since = {};  // the peer has answered
+  if (is_silent) {
+    const bool is_new = link.silent_since == Clock::time_point{} || asked > link.silent_until + kSilenceMax;
+    if (is_new) link.silent_since = std::max(asked, link.moved_at);
+    link.silent_until = now;
+  }
   if (!is_silent && failure.code != Errc::corrupt && failure.code != Errc::permission) return;
   link.rests_until = now + (failure.code == Errc::corrupt ? kWrongRest : kSilentRest);
 }
@@ -266,17 +278,19 @@ void PeerLinks::moved(std::uint32_t number) {
 
 PeerLinks::Clock::duration PeerLinks::silent_for(const std::string& node) {
   const std::lock_guard lock(mutex_);
+  const bool left = is_past_member(node);
   const auto now = time_.now();
-  refresh(now);
   const Link& link = this->link(node);
   const auto silence = link.silent_since == Clock::time_point{} ? Clock::duration{} : now - link.silent_since;
-  const bool left = member(node) == nullptr && link.member_at != Clock::time_point{};
   return left ? std::max(silence, now - link.member_at) : silence;
 }
 
 bool PeerLinks::has_left(const std::string& node) {
   const std::lock_guard lock(mutex_);
-  refresh(time_.now());
+  return is_past_member(node);
+}
+
+bool PeerLinks::is_past_member(const std::string& node) {
   return member(node) == nullptr && link(node).member_at != Clock::time_point{};
 }
 

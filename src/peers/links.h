@@ -74,7 +74,7 @@ class PeerLinks {
   void moved(std::uint32_t number);
   bool gave_since(const std::string& node, Clock::time_point then);
   // The time since the first request that the node did not answer, or since it left the cluster if that is longer; 0 if
-  // it has shown life since.
+  // it has answered or restarted since. A silence that no request has met for kSilenceMax is forgotten at the next one.
   Clock::duration silent_for(const std::string& node);
   // True if the node was a member when this node last saw it, and is none now.
   bool has_left(const std::string& node);
@@ -109,12 +109,15 @@ class PeerLinks {
     Clock::duration full_rest{};     // the last pause
     bool is_free(Clock::time_point now) const;
     Clock::time_point moved_at{};
-    Clock::time_point silent_since{};  // zero: the peer answers
+    Clock::time_point silent_since{};  // zero: the peer answers, or has restarted
+    Clock::time_point silent_until{};  // the end of the last try without an answer; later tries begin a new silence
     Clock::time_point member_at{};     // when the peer was last seen as a member; zero: never
+    std::string address;               // at that time
   };
   // All with mutex_ held.
   Link& link(const std::string& node);
   const Member* member(const std::string& node);
+  bool is_past_member(const std::string& node);
   void refresh(Clock::time_point now);
   void rest_after(Link& link, const Error& failure, Clock::time_point asked) const;
   using Askable = std::vector<std::pair<Link*, PeerCandidate::Kind>>;

@@ -96,18 +96,16 @@ Status PeerSearch::run(const ChunkRun* run, const Attempt& attempt) {
       if (outcome == Outcome::done) return {};
       if (outcome == Outcome::refused) break;
     } else if (!wait_for_busy(run) && (lacked_base_ || !widen())) {
-      return failure_ || !silent_.empty() ? give_up() : no_peer(run);
+      return failure_ ? give_up() : no_peer(run);
     }
   }
   return give_up();
 }
 
 Error PeerSearch::give_up() const {
-  const bool lacks = failure_ && failure_->code == Errc::not_found;  // other peers do, and the publisher is silent
-  const bool waited = lacks && !silent_.empty() && !comes_later_;
   const bool was_silent = !failure_ || failure_->code == Errc::timed_out || failure_->code == Errc::unreachable;
-  if (!was_silent && !waited) return *failure_;
-  const Errc code = failure_ && !lacks ? failure_->code : Errc::timed_out;
+  if (!was_silent) return *failure_;
+  const Errc code = failure_ ? failure_->code : Errc::timed_out;
   const auto silence = silent_.empty() ? Deadline::duration{} : scene_.links.silent_for(silent_);
   const double seconds = std::chrono::duration<double>(std::max<Deadline::duration>(silence, patience_)).count();
   if (silent_.empty()) return Error{code, fmt::format("peers: nothing came for {:.0f} s", seconds)};
@@ -204,6 +202,7 @@ bool PeerSearch::publisher_left() {
   if (scene_.links.silent_for(publisher) >= patience_) return false;
   silent_ = std::move(publisher);
   silence_ = "it is no member of the cluster";
+  note(Error{Errc::timed_out, silence_}, silent_);
   return true;
 }
 

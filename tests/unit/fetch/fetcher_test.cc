@@ -218,6 +218,33 @@ class BusySource final : public TwinsReads {
   const ContentId id_;
 };
 
+// A source that expects to lack the smallest blobs, and that keeps their readers waiting until let_go().
+class LacksSmall final : public TwinsReads {
+ public:
+  LacksSmall(std::shared_ptr<TwinSource> twin, std::uint64_t small) : TwinsReads(std::move(twin)), small_(small) {}
+  std::string_view name() const override { return "lacks small"; }
+  Result<SourceBytes> read(const Digest& manifest, std::span<const ChunkRun> runs, Deadline deadline,
+                           ReadAid& aid) override {
+    if (runs.front().id.length > small_) return twin_->read(manifest, runs, deadline, aid);
+    const int now = ++reads_;
+    at_once = std::max(at_once.load(), now);
+    may_go_.wait();
+    --reads_;
+    return twin_->read(manifest, runs, deadline, aid);
+  }
+  Readiness readiness(const Digest& /*manifest*/, std::span<const ChunkRun> runs) override {
+    return !runs.empty() && runs.front().id.length <= small_ ? Readiness::lacking : Readiness::ready;
+  }
+  void let_go() { go_.set_value(); }
+  std::atomic<int> at_once = 0;
+
+ private:
+  const std::uint64_t small_;
+  std::atomic<int> reads_ = 0;
+  std::promise<void> go_;
+  std::shared_future<void> may_go_ = go_.get_future().share();
+};
+
 // A source that cannot be read.
 class BrokenSource final : public TwinsReads {
  public:
@@ -764,6 +791,25 @@ TEST_CASE("a part whose source is silent is waited for while other parts of the 
   CHECK(late.error().code == Errc::timed_out);
   away.twin->let_go();
   CHECK(away.bring(fetcher, {0, 10}).ok());
+}
+
+TEST_CASE("bytes that no source has keep half of the workers waiting, and the others fetch what can come") {
+  constexpr std::size_t kSmall = 1000, kBlobs = 12;
+  std::vector<std::size_t> lengths;
+  for (std::size_t i = 0; i < kBlobs; ++i) lengths.push_back(i % 2 == 0 ? kSmall : kDigestChunk);
+  Away away(lengths);
+  const auto source = std::make_shared<LacksSmall>(away.twin, kSmall);
+  Fetcher fetcher(away.store, {source}, {});
+  const Range all{0, away.file.size};
+  auto reader = std::async(std::launch::async, [&] { return away.bring(fetcher, all); });
+  while (away.twin->bytes_read() < kBlobs / 2 * kDigestChunk && reader.wait_for(1ms) == std::future_status::timeout) {
+  }
+  CHECK(away.twin->bytes_read() == kBlobs / 2 * kDigestChunk);
+  CHECK(source->at_once == static_cast<int>(FetchOptions().threads / 2));
+  source->let_go();
+  const auto pieces = reader.get();
+  REQUIRE_MESSAGE(pieces.ok(), (pieces.ok() ? "" : pieces.error().message));
+  CHECK(away.text(*pieces, all) == away.bytes);
 }
 
 TEST_CASE("a unit that timed out for one reader gets the full patience for the next one") {

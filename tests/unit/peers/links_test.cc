@@ -10,6 +10,7 @@
 
 #include "fakes/manual_time.h"
 #include "testing.h"
+#include "weft/deadline.h"
 
 namespace weft::testing {
 namespace {
@@ -256,6 +257,41 @@ TEST_CASE("a node that left the cluster is silent since it was last seen there")
   time.pass(milliseconds(1'000));
   CHECK_FALSE(of.has_left("a"));
   CHECK(of.silent_for("a") == milliseconds(0));
+}
+
+TEST_CASE("the silence of a peer ends with any answer, with a restart, and if nobody has asked it for long") {
+  ManualTime time;
+  std::vector<Member> members = kMembers;
+  PeerLinks of([&members] { return members; }, time);
+  const auto ask = [&](milliseconds took, const Error* failure) {
+    const auto asked = of.take(kA, {});
+    REQUIRE(asked);
+    time.pass(took);
+    of.done(asked->number, 0, took, failure);
+  };
+  ask(milliseconds(3'000), &kLate);
+  ask(milliseconds(3'000), &kLate);
+  CHECK(of.silent_for("a") == milliseconds(6'000));
+  SUBCASE("any answer") {
+    const Error lacks{Errc::not_found, "not here"};
+    ask(milliseconds(1), &lacks);
+    CHECK(of.silent_for("a") == milliseconds(0));
+  }
+  SUBCASE("a caller that gives up is no answer") {
+    const Error ends{Errc::cancelled, "no longer wanted"};
+    ask(milliseconds(0), &ends);
+    CHECK(of.silent_for("a") == milliseconds(6'000));
+  }
+  SUBCASE("a restart") {
+    members[0].address = "127.0.0.1:3";
+    time.pass(milliseconds(1'000));
+    CHECK(of.silent_for("a") == milliseconds(0));
+  }
+  SUBCASE("long ago") {
+    time.pass(kSilenceMax + milliseconds(1));
+    ask(milliseconds(2'000), &kLate);
+    CHECK(of.silent_for("a") == milliseconds(2'000));
+  }
 }
 
 }  // namespace weft::testing
