@@ -63,7 +63,7 @@ Result<EvictReport> evict(control::Call& call, const EvictRequest& request, Byte
   }
   if (!options.dry_run) bytes.fetcher.let_go();
   WEFT_TRY(const EvictReport report, bytes.store.cache().evict(options));
-  if (!options.dry_run && bytes.peers != nullptr) bytes.peers->evicted();
+  if (!options.dry_run) bytes.fetcher.evicted();
   return report;
 }
 

@@ -37,7 +37,6 @@ class Peers {
   PeerAnswers& answers() { return answers_; }
   std::shared_ptr<BlobSource> source() const { return source_; }
   CodedCache::Figures coded() const { return coding_.cache.figures(); }
-  void evicted() { news_->look_again(); }
   // Sets the registry whose members are the peers. `registry` outlives this.
   void join(const Registry& registry) { registry_ = &registry; }
 

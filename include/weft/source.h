@@ -170,6 +170,8 @@ class BlobSource {
                       std::span<const ContentId> /*blobs*/) {}
   // Announces that these runs have arrived, from any source, and are verified.
   virtual void arrived(const Digest& /*manifest*/, std::span<const ChunkRun> /*runs*/) {}
+  // Announces that fetched packs were evicted, so that chunks of earlier arrived() calls may be gone.
+  virtual void evicted() {}
   virtual Readiness readiness(const Digest& /*manifest*/, std::span<const ChunkRun> /*runs*/) {
     return Readiness::ready;
   }

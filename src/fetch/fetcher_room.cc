@@ -119,7 +119,12 @@ Result<std::uint64_t> Fetcher::evict_for(std::uint64_t bytes) {
   EvictOptions bound;
   bound.disk_bytes_max = cache_max - std::min(cache_max, others);
   WEFT_TRY(const EvictReport report, cache_.evict(bound));
+  if (report.packs > 0) evicted();
   return report.kept_bytes + use.unlisted;
+}
+
+void Fetcher::evicted() {
+  for (const auto& source : sources_) source->source.unverified().evicted();
 }
 
 // Reserves space for `bytes`. Waits up to kRoomPatience, because packs that were just closed can soon be evicted. After

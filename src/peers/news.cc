@@ -80,7 +80,7 @@ void PeerNews::arrived(const Digest& manifest, std::span<const ChunkRun> runs) {
   wake();
 }
 
-void PeerNews::look_again() {
+void PeerNews::survey_again() {
   const std::lock_guard lock(mutex_);
   for (auto& [manifest, had] : had_) {
     had.chunks.reset();
@@ -212,7 +212,7 @@ std::optional<HadChunks> PeerNews::news_of(const Digest& manifest) {
   const auto known = had_.find(manifest);
   if (known == had_.end()) return {};
   Had& had = known->second;
-  if (!here && !had.chunks) return {};  // look_again() reset it, and it is due again
+  if (!here && !had.chunks) return {};  // survey_again() reset it, and it is due again
   if (here && had.chunks && !settled) here->add(*had.chunks);
   if (here) had.chunks = std::move(here);
   had.dirty = false;

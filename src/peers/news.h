@@ -42,7 +42,7 @@ class PeerNews {
   void expect(const Digest& manifest);
   void arrived(const Digest& manifest, std::span<const ChunkRun> runs);
   // Call after an eviction: surveys the local chunks again, and announces the result, also if none is left.
-  void look_again();
+  void survey_again();
   // Asks all directory nodes of a manifest for its holders, because one directory may have restarted, or lie.
   void ask(const Digest& manifest, Deadline deadline);
 

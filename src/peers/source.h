@@ -31,6 +31,7 @@ class PeerSource final : public BlobSource {
                            ReadAid& aid) override;
   void expect(const VersionRow& version, const Manifest* manifest, std::span<const ContentId> blobs) override;
   void arrived(const Digest& manifest, std::span<const ChunkRun> runs) override;
+  void evicted() override { news_.survey_again(); }
   Readiness readiness(const Digest& manifest, std::span<const ChunkRun> runs) override;
   std::size_t givers(const Digest& manifest, const ChunkRun& run) override;
   bool refuted(std::uint32_t giver) override;
