@@ -221,6 +221,7 @@ class Fetcher final : public ColdReads, public LocalBytes {
   std::size_t rarest(const std::vector<std::size_t>& ready);
   std::optional<Task> take_contended(const std::vector<std::size_t>& contended);
   bool may_ask_for_absent() const;
+  bool waits_for_first(const std::shared_ptr<Transfer>& transfer) const;
   Task take(Queue& queue, std::size_t at, Readiness readiness);
   Task take_from_ahead(std::size_t at, Readiness readiness);
   static bool dropped(Queue& queue, std::size_t at);

@@ -91,6 +91,12 @@ std::optional<Fetcher::Task> Fetcher::take_wanted() {
   return {};
 }
 
+// True while the first unit of a transfer is on its way and its sources answer.
+bool Fetcher::waits_for_first(const std::shared_ptr<Transfer>& transfer) const {
+  const auto first = transfer->begins();
+  return first && readiness_of(transfer, *first) != Readiness::lacking;
+}
+
 // Takes the next unit of a background fetch. Units that an uncontended source can give come first, and those without a
 // source last. If other nodes fetch the same file, the choice is random among the rarest, so that the nodes do not all
 // ask one node for the same chunk.
@@ -104,7 +110,7 @@ std::optional<Fetcher::Task> Fetcher::take_ahead() {
     const Task& task = ahead_[at];
     // Other nodes that fetch the file are known after its first unit, and the chunks that a blob shares with its base
     // after the blob's first unit.
-    const bool waits = task.transfer->begins() || task.transfer->awaits_comparison(task.unit);
+    const bool waits = waits_for_first(task.transfer) || task.transfer->awaits_comparison(task.unit);
     const Readiness readiness = waits ? Readiness::busy : readiness_of(task.transfer, task.unit);
     if (readiness == Readiness::contended) {
       task.transfer->shared_until = Clock::now() + kShared;

@@ -59,7 +59,7 @@ Transfer::Transfer(VersionId of, std::optional<std::uint32_t> of_file, const Dig
 
 void Transfer::begin(std::size_t unit) {
   units_[unit].state = UnitState::running;
-  if (busy_++ == 0) begun_ = Clock::now();
+  if (busy_++ == 0) begun_ = unit;
   ++blobs_[plan.units[unit].blob].busy;
   busy_bytes_ += plan.units[unit].length;
 }

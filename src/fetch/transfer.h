@@ -29,9 +29,6 @@ namespace weft {
 // time.
 inline constexpr std::size_t kOpenTransfersMax = 40;
 
-// The time for which a transfer waits for its first unit before it asks for others.
-inline constexpr auto kFirstUnitMax = std::chrono::seconds(2);
-
 enum class UnitState : std::uint8_t { idle, queued, running, here, failed };
 
 class Transfer {
@@ -92,9 +89,9 @@ class Transfer {
   void use() { used_ = Clock::now(); }
   Clock::time_point used() const { return used_; }
   bool busy() const { return busy_ > 0; }  // units are running
-  // True while the first units are on their way, at most for kFirstUnitMax: their source may be silent.
-  bool begins() const {
-    return busy_ > 0 && arrived_ == Clock::time_point{} && Clock::now() < begun_ + kFirstUnitMax;
+  // The unit that is to arrive first; nothing if some unit has arrived, or none is running.
+  std::optional<std::size_t> begins() const {
+    return busy_ > 0 && arrived_ == Clock::time_point{} ? std::optional(begun_) : std::nullopt;
   }
   std::uint64_t busy_bytes() const { return busy_bytes_; }
   bool complete() const { return missing_ == 0; }  // every unit has arrived
@@ -155,7 +152,7 @@ class Transfer {
   bool hurry_ = false;
   Clock::time_point asked_from_{};
   Clock::duration pause_{};
-  Clock::time_point begun_{};  // when the number of running units last rose from 0
+  std::size_t begun_ = 0;  // the unit that ran when the number of running units last rose from 0
   Clock::time_point moved_ = Clock::now();
   Clock::time_point arrived_{};
   Clock::time_point used_ = Clock::now();
