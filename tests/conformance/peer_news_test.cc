@@ -145,7 +145,7 @@ TEST_CASE("an eviction of all chunks is announced too") {
   World it;
   it.arrive(1, 2);
   REQUIRE(comes_true([&] { return it.knows(0b0110); }));
-  it.news.look_again();
+  it.news.survey_again();
   CHECK(comes_true([&] { return it.knows(0); }));
 }
 
