@@ -799,7 +799,7 @@ TEST_CASE("bytes that no source has keep half of the workers waiting, and the ot
   for (std::size_t i = 0; i < kBlobs; ++i) lengths.push_back(i % 2 == 0 ? kSmall : kDigestChunk);
   Away away(lengths);
   const auto source = std::make_shared<LacksSmall>(away.twin, kSmall);
-  Fetcher fetcher(away.store, {source}, {});
+  Fetcher fetcher(away.store, away.store, {source}, {});
   const Range all{0, away.file.size};
   auto reader = std::async(std::launch::async, [&] { return away.bring(fetcher, all); });
   while (away.twin->bytes_read() < kBlobs / 2 * kDigestChunk && reader.wait_for(1ms) == std::future_status::timeout) {
