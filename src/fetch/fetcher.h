@@ -220,8 +220,6 @@ class Fetcher final : public ColdReads, public LocalBytes {
   std::optional<Task> take_ahead();
   std::size_t rarest(const std::vector<std::size_t>& ready);
   std::optional<Task> take_contended(const std::vector<std::size_t>& contended);
-  bool may_ask_for_absent() const;
-  bool waits_for_first(const std::shared_ptr<Transfer>& transfer) const;
   Task take(Queue& queue, std::size_t at, Readiness readiness);
   Task take_from_ahead(std::size_t at, Readiness readiness);
   static bool dropped(Queue& queue, std::size_t at);
@@ -253,7 +251,6 @@ class Fetcher final : public ColdReads, public LocalBytes {
   // fetcher_room.cc: keeps the cache within its bound.
   Status make_room(std::uint64_t bytes);  // for a running unit
   bool is_queued(const std::shared_ptr<Transfer>& transfer) const;
-  void let_go_of_idle();
   void hurry_complete();
   struct CacheUse {
     std::uint64_t listed = 0;    // disk bytes of packs in the index

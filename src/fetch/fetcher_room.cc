@@ -69,15 +69,6 @@ bool Fetcher::is_queued(const std::shared_ptr<Transfer>& transfer) const {
   return std::ranges::any_of(wanted_, of_it) || std::ranges::any_of(ahead_, of_it) || std::ranges::any_of(same_, of_it);
 }
 
-// Drops idle transfers, because they keep their packs open. A reader that returns begins a new one.
-void Fetcher::let_go_of_idle() {
-  const std::lock_guard lock(mutex_);
-  drop_past();
-  for (const auto& transfer : transfers_)
-    if (transfer->used() + kIdle <= Clock::now() && !is_queued(transfer)) transfer->let_go();
-  drop_idle();
-}
-
 // Asks the keeper thread to index complete transfers, because only indexed packs can be evicted. With mutex_ held.
 void Fetcher::hurry_complete() {
   for (const auto& transfer : transfers_)
@@ -104,15 +95,19 @@ void Fetcher::let_go() {
   drop_idle();
 }
 
-// Evicts packs until `bytes` more fit into the cache. Returns the bytes that the cache then has.
+// Evicts packs until `bytes` more fit into the cache. Returns the bytes that the cache then has. Drops idle transfers,
+// because they keep their packs open. A reader that returns begins a new one.
 Result<std::uint64_t> Fetcher::evict_for(std::uint64_t bytes) {
-  let_go_of_idle();
-  WEFT_TRY(const CacheUse use, cache_use());
   std::uint64_t cache_max = 0;
   {
     const std::lock_guard lock(mutex_);
     cache_max = policy_.cache_max;
+    drop_past();
+    for (const auto& transfer : transfers_)
+      if (transfer->used() + kIdle <= Clock::now() && !is_queued(transfer)) transfer->let_go();
+    drop_idle();
   }
+  WEFT_TRY(const CacheUse use, cache_use());
   if (use.total() + bytes <= cache_max) return use.total();
   const std::uint64_t spare = std::min(cache_max / kSpareParts, kSpareMax);
   const std::uint64_t others = bytes + spare + use.unlisted;

@@ -18,6 +18,12 @@ constexpr std::size_t kOwnUnitsMax = 1;             // the longest queue for tha
 constexpr auto kShared = std::chrono::seconds(1);   // a file counts as shared after a contended unit
 constexpr unsigned kContendedMax = 1;               // running tasks with contended units
 
+// Returns how many workers may ask at a time for bytes that no known source has, or whose sources are silent. Such a
+// request can last as long as a silence (weft/deadline.h). The other workers take what can come.
+unsigned absent_max(unsigned workers) {
+  return std::max(1U, workers / 2);
+}
+
 }  // namespace
 
 Range Fetcher::Task::range() const {
@@ -72,12 +78,6 @@ std::optional<Fetcher::Task> Fetcher::take_own(const std::vector<Part>& parts) {
   return take(wanted_, at, Readiness::ready);
 }
 
-// True if a worker may ask for bytes that no known source has, or whose sources are silent. Half of the workers may do
-// so at a time, because such a request can last as long as a silence (weft/deadline.h). The others take what can come.
-bool Fetcher::may_ask_for_absent() const {
-  return absent_running_ < std::max(1U, options_.threads / 2);
-}
-
 // Takes the first wanted unit that has a free source, or has no source and needs an error.
 std::optional<Fetcher::Task> Fetcher::take_wanted() {
   std::size_t at = 0;
@@ -85,16 +85,11 @@ std::optional<Fetcher::Task> Fetcher::take_wanted() {
     if (dropped(wanted_, at)) continue;
     const Readiness readiness = readiness_of(wanted_[at].transfer, wanted_[at].unit);
     if (readiness == Readiness::ready || readiness == Readiness::contended) return take(wanted_, at, readiness);
-    if (readiness == Readiness::lacking && may_ask_for_absent()) return take(wanted_, at, readiness);
+    if (readiness == Readiness::lacking && absent_running_ < absent_max(options_.threads))
+      return take(wanted_, at, readiness);
     ++at;
   }
   return {};
-}
-
-// True while the first unit of a transfer is on its way and its sources answer.
-bool Fetcher::waits_for_first(const std::shared_ptr<Transfer>& transfer) const {
-  const auto first = transfer->begins();
-  return first && readiness_of(transfer, *first) != Readiness::lacking;
 }
 
 // Takes the next unit of a background fetch. Units that an uncontended source can give come first, and those without a
@@ -109,8 +104,10 @@ std::optional<Fetcher::Task> Fetcher::take_ahead() {
     if (dropped(ahead_, at)) continue;
     const Task& task = ahead_[at];
     // Other nodes that fetch the file are known after its first unit, and the chunks that a blob shares with its base
-    // after the blob's first unit.
-    const bool waits = waits_for_first(task.transfer) || task.transfer->awaits_comparison(task.unit);
+    // after the blob's first unit. Sources of the first unit that have fallen silent delay no other unit.
+    const auto first = task.transfer->begins();
+    const bool waits = (first && readiness_of(task.transfer, *first) != Readiness::lacking) ||
+                       task.transfer->awaits_comparison(task.unit);
     const Readiness readiness = waits ? Readiness::busy : readiness_of(task.transfer, task.unit);
     if (readiness == Readiness::contended) {
       task.transfer->shared_until = Clock::now() + kShared;
@@ -129,7 +126,7 @@ std::optional<Fetcher::Task> Fetcher::take_ahead() {
     if (readiness_of(task.transfer, task.unit) == Readiness::ready) return take_from_ahead(any, Readiness::ready);
   }
   if (auto task = take_contended(contended)) return task;
-  if (!absent || !may_ask_for_absent()) return {};
+  if (!absent || absent_running_ >= absent_max(options_.threads)) return {};
   return take_from_ahead(*absent, Readiness::lacking);
 }
 

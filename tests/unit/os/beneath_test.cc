@@ -50,9 +50,8 @@ TEST_CASE("the caller chooses which links of a path are followed, and none leads
   fs::create_symlink("../outside/secret", w.dir / "in/out");
   const Fd directory = must(w.in.open_directory("."));
   const auto open = [&](const char* path, int flags, Resolve resolve) {
-    const int fd = weft::open_beneath(directory.get(), path, flags, 0, resolve);
-    const Fd closed(fd);
-    return fd < 0 ? fd : 0;
+    const auto fd = weft::open_beneath(directory.get(), path, flags, 0, resolve);
+    return fd.ok() ? 0 : -fd.error().os_error;
   };
   for (const Resolve resolve : {Resolve::no_links, Resolve::no_links_no_mounts}) {
     CHECK(open("sub/file", O_RDONLY, resolve) == 0);

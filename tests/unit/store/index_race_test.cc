@@ -183,9 +183,9 @@ TEST_CASE("gc leaves the packs of a publish that is in the journal and not in th
   });
   REQUIRE(WIFSIGNALED(status));
   auto store = open_store(test.path);
-  Packs packs(safe(test.path), *store);
+  Packs packs(safe(test.path), store->parts().blobs);
   GcReport report;  // of a gc that had finished its first steps when the publisher died
-  REQUIRE(collect_packs(packs, *store, {}, no_progress(), report).ok());
+  REQUIRE(collect_packs(packs, store->parts().blobs, {}, no_progress(), report).ok());
   REQUIRE(store->parts().index.lock().ok());
   CHECK(store->snapshot().value()->model("m").value().latest == 2);
   CHECK(store->open_blob(content_id(2)).ok());

@@ -501,7 +501,7 @@ TEST_CASE("a rebuild brings hints back, and gc takes them with their blobs") {
   {
     auto store = open_store(test.path);
     must_publish(*store, "m", {{1}});
-    auto import = Importer::begin(safe(test.path), *store, {}).value();
+    auto import = Importer::begin(safe(test.path), store->parts().blobs, {}).value();
     write_file(test.dir / "source", as_text(bytes));
     Fd fd = open_file(test.dir / "source", O_RDONLY).value();
     const Range all{0, bytes.size()};
