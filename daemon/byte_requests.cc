@@ -62,9 +62,7 @@ Result<EvictReport> evict(control::Call& call, const EvictRequest& request, Byte
     options.version = row.id;
   }
   if (!options.dry_run) bytes.fetcher.let_go();
-  WEFT_TRY(const EvictReport report, bytes.store.cache().evict(options));
-  if (!options.dry_run) bytes.fetcher.evicted();
-  return report;
+  return bytes.fetcher.evict(options);
 }
 
 // Turns packs whose blobs are at the origin into cache, then applies cache_max.

@@ -149,6 +149,11 @@ struct ReadAid {
 // can, but other nodes are fetching the same bytes and will soon serve them.
 enum class Readiness : std::uint8_t { ready, contended, busy, lacking };
 
+// True for the errors of a source or peer that did not answer. Any other error is an answer.
+inline bool was_silent(const Error& error) {
+  return error.code == Errc::timed_out || error.code == Errc::unreachable;
+}
+
 class BlobSource {
  public:
   virtual ~BlobSource() = default;

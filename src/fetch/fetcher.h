@@ -96,8 +96,8 @@ class Fetcher final : public ColdReads, public LocalBytes {
   Result<std::vector<Digest>> digests(const ContentId& id) override;
   // Puts the fetched bytes of a version into the store's index, durably.
   Status settle(VersionId version);
-  // Tells the sources that packs of the cache were evicted. Call it after an eviction by others.
-  void evicted();
+  // Evicts packs of the cache, as FetchedCache::evict(), and tells the sources.
+  Result<EvictReport> evict(const EvictOptions& options);
   // Indexes everything that has arrived and closes idle transfers, so that eviction can take their packs.
   void let_go();
   FetchStatus status() const;

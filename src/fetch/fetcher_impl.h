@@ -6,10 +6,6 @@
 
 namespace weft {
 
-inline bool was_silent(const Error& error) {
-  return error.code == Errc::timed_out || error.code == Errc::unreachable;
-}
-
 // Guarded by Fetcher::mutex_, except `source`.
 struct Fetcher::Source {
   explicit Source(std::shared_ptr<BlobSource> from) : source(std::move(from)) {}

@@ -113,13 +113,15 @@ Result<std::uint64_t> Fetcher::evict_for(std::uint64_t bytes) {
   const std::uint64_t others = bytes + spare + use.unlisted;
   EvictOptions bound;
   bound.disk_bytes_max = cache_max - std::min(cache_max, others);
-  WEFT_TRY(const EvictReport report, cache_.evict(bound));
-  if (report.packs > 0) evicted();
+  WEFT_TRY(const EvictReport report, evict(bound));
   return report.kept_bytes + use.unlisted;
 }
 
-void Fetcher::evicted() {
-  for (const auto& source : sources_) source->source.unverified().evicted();
+Result<EvictReport> Fetcher::evict(const EvictOptions& options) {
+  WEFT_TRY(const EvictReport report, cache_.evict(options));
+  if (report.packs > 0 && !options.dry_run)
+    for (const auto& source : sources_) source->source.unverified().evicted();
+  return report;
 }
 
 // Reserves space for `bytes`. Waits up to kRoomPatience, because packs that were just closed can soon be evicted. After

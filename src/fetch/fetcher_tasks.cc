@@ -99,15 +99,19 @@ std::optional<Fetcher::Task> Fetcher::take_ahead() {
   std::vector<std::size_t> ready;
   std::vector<std::size_t> contended;
   std::optional<std::size_t> absent;
+  const Transfer* asked = nullptr;  // its units lie side by side, and wait for the same first unit
+  bool first_comes = false;
   std::size_t at = 0;
   for (std::size_t looked = 0; at < ahead_.size() && looked < kLookedMax; ++looked) {
     if (dropped(ahead_, at)) continue;
     const Task& task = ahead_[at];
     // Other nodes that fetch the file are known after its first unit, and the chunks that a blob shares with its base
     // after the blob's first unit. Sources of the first unit that have fallen silent delay no other unit.
-    const auto first = task.transfer->begins();
-    const bool waits = (first && readiness_of(task.transfer, *first) != Readiness::lacking) ||
-                       task.transfer->awaits_comparison(task.unit);
+    if (std::exchange(asked, task.transfer.get()) != task.transfer.get()) {
+      const auto first = task.transfer->begins();
+      first_comes = first && readiness_of(task.transfer, *first) != Readiness::lacking;
+    }
+    const bool waits = first_comes || task.transfer->awaits_comparison(task.unit);
     const Readiness readiness = waits ? Readiness::busy : readiness_of(task.transfer, task.unit);
     if (readiness == Readiness::contended) {
       task.transfer->shared_until = Clock::now() + kShared;

@@ -81,8 +81,7 @@ std::vector<std::string> PeerLinks::nodes() {
 void PeerLinks::rest_after(Link& link, const Error& failure, Clock::time_point asked) const {
   const auto now = time_.now();
   if (failure.code == Errc::timed_out && link.moved_at > asked) return;  // the link is saturated, not silent
-  const bool is_silent = failure.code == Errc::timed_out || failure.code == Errc::unreachable;
-  if (!is_silent && failure.code != Errc::cancelled) link.silent_since = {};  // the peer has answered
+  const bool is_silent = was_silent(failure);
   if (is_silent) {
     const bool is_new = link.silent_since == Clock::time_point{} || asked > link.silent_until + kSilenceMax;
     if (is_new) link.silent_since = std::max(asked, link.moved_at);
@@ -247,7 +246,8 @@ void PeerLinks::done(std::uint32_t number, std::uint64_t bytes, Clock::duration 
     link.full_since = {};
     link.full_rest = {};
   }
-  if (failure == nullptr) link.silent_since = {};
+  const bool answered = failure == nullptr || (!was_silent(*failure) && failure->code != Errc::cancelled);
+  if (answered) link.silent_since = {};
   if (failure != nullptr) rest_after(link, *failure, time_.now() - took);
   changed_.notify_all();
 }

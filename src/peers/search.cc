@@ -103,8 +103,7 @@ Status PeerSearch::run(const ChunkRun* run, const Attempt& attempt) {
 }
 
 Error PeerSearch::give_up() const {
-  const bool was_silent = !failure_ || failure_->code == Errc::timed_out || failure_->code == Errc::unreachable;
-  if (!was_silent) return *failure_;
+  if (failure_ && !was_silent(*failure_)) return *failure_;
   const Errc code = failure_ ? failure_->code : Errc::timed_out;
   const auto silence = silent_.empty() ? Deadline::duration{} : scene_.links.silent_for(silent_);
   const double seconds = std::chrono::duration<double>(std::max<Deadline::duration>(silence, patience_)).count();
@@ -175,7 +174,7 @@ void PeerSearch::note(const Error& error, const std::string& node) {
 
 void PeerSearch::note_failure(const PeerLinks::Choice& peer, const Error& error, const ChunkRun* run) {
   tried_.push_back(peer.number);
-  if (error.code == Errc::timed_out || error.code == Errc::unreachable) {
+  if (was_silent(error)) {
     if (silent_.empty()) silent_ = peer.node;
     silence_ = error.message;
   } else if (error.code != Errc::not_found) {

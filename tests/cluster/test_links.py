@@ -28,9 +28,9 @@ BESIDE_BYTES_MAX = 256 << 10
 # A read that never ends is a failure. These are no bound on how long one may take: no case comes near them.
 HANG_FACTOR, HANG_SECONDS = 10, 60 * PATIENCE
 # A read may fail this much earlier or later than documented after the holder was killed. Earlier: the last sign of its life
-# may be a second old, and the clocks of the programs and of this test differ. Later, counted
-# from the last bytes that came to its node, as readers hand on to each other what they have: 18 daemons, 16 mounts and 16
-# programs share two processors, beside the tests of another worker.
+# may be a second old, and the clocks of the programs and of this test differ. Later, counted from the last bytes that came to
+# its node, as readers hand on to each other what they have: 18 daemons, 16 mounts and 16 programs share two processors, beside
+# the tests of another worker.
 EARLY_SECONDS_MAX, LATE_SECONDS_MAX = 1.5, 8 * PATIENCE
 GIVES_UP_SECONDS_MAX = SILENCE_SECONDS + LATE_SECONDS_MAX
 # A file whose only copy crosses the holder's link in 7 s: long enough to kill the holder meanwhile. The readers' links are

@@ -275,7 +275,7 @@ Result<std::vector<CachedPack>> BlobStore::cached_packs() {
   return no_versions();
 }
 Result<EvictReport> BlobStore::evict(const EvictOptions&) {
-  return EvictReport{};
+  return evicts;
 }
 Result<std::vector<Digest>> BlobStore::chunks(const ContentId&) {
   return no_versions();

@@ -71,6 +71,7 @@ class BlobStore final : public Store, public FetchedCache {
   Result<std::unique_ptr<FetchPack>> resume_fetch(PackId pack) override;
   Result<std::vector<CachedPack>> cached_packs() override;
   Result<EvictReport> evict(const EvictOptions& options) override;
+  EvictReport evicts;  // what evict() returns
   Result<std::vector<Digest>> chunks(const ContentId& id) override;
   Result<bool> make_evictable(PackId pack) override;
   Status pin(std::string_view model, std::uint64_t number, bool pinned) override;

@@ -218,7 +218,7 @@ class BusySource final : public TwinsReads {
   const ContentId id_;
 };
 
-// A source that expects to lack the smallest blobs, and that keeps their readers waiting until let_go().
+// A source that expects to lack the smallest blobs, and counts how many of their readers wait at once.
 class LacksSmall final : public TwinsReads {
  public:
   LacksSmall(std::shared_ptr<TwinSource> twin, std::uint64_t small) : TwinsReads(std::move(twin)), small_(small) {}
@@ -228,21 +228,20 @@ class LacksSmall final : public TwinsReads {
     if (runs.front().id.length > small_) return twin_->read(manifest, runs, deadline, aid);
     const int now = ++reads_;
     at_once = std::max(at_once.load(), now);
-    may_go_.wait();
+    auto got = twin_->read(manifest, runs, deadline, aid);
     --reads_;
-    return twin_->read(manifest, runs, deadline, aid);
+    return got;
   }
+  void evicted() override { ++evictions; }
   Readiness readiness(const Digest& /*manifest*/, std::span<const ChunkRun> runs) override {
     return !runs.empty() && runs.front().id.length <= small_ ? Readiness::lacking : Readiness::ready;
   }
-  void let_go() { go_.set_value(); }
   std::atomic<int> at_once = 0;
+  std::atomic<int> evictions = 0;
 
  private:
   const std::uint64_t small_;
   std::atomic<int> reads_ = 0;
-  std::promise<void> go_;
-  std::shared_future<void> may_go_ = go_.get_future().share();
 };
 
 // A source that cannot be read.
@@ -798,6 +797,8 @@ TEST_CASE("bytes that no source has keep half of the workers waiting, and the ot
   std::vector<std::size_t> lengths;
   for (std::size_t i = 0; i < kBlobs; ++i) lengths.push_back(i % 2 == 0 ? kSmall : kDigestChunk);
   Away away(lengths);
+  for (const Extent& extent : away.file.extents)
+    if (extent.id.length == kSmall) away.twin->change(extent.id, [](auto& stored) { stored.hangs = true; });
   const auto source = std::make_shared<LacksSmall>(away.twin, kSmall);
   Fetcher fetcher(away.store, away.store, {source}, {});
   const Range all{0, away.file.size};
@@ -805,11 +806,27 @@ TEST_CASE("bytes that no source has keep half of the workers waiting, and the ot
   while (away.twin->bytes_read() < kBlobs / 2 * kDigestChunk && reader.wait_for(1ms) == std::future_status::timeout) {
   }
   CHECK(away.twin->bytes_read() == kBlobs / 2 * kDigestChunk);
-  CHECK(source->at_once == static_cast<int>(FetchOptions().threads / 2));
-  source->let_go();
+  away.twin->let_go();
   const auto pieces = reader.get();
   REQUIRE_MESSAGE(pieces.ok(), (pieces.ok() ? "" : pieces.error().message));
   CHECK(away.text(*pieces, all) == away.bytes);
+  CHECK(source->at_once == static_cast<int>(FetchOptions().threads / 2));
+}
+
+TEST_CASE("sources hear of an eviction that took packs, and of no other") {
+  Away away({300});
+  const auto source = std::make_shared<LacksSmall>(away.twin, 0);
+  Fetcher fetcher(away.store, away.store, {source}, {});
+  EvictOptions options;
+  REQUIRE(fetcher.evict(options).ok());
+  CHECK(source->evictions == 0);
+  away.store.evicts.packs = 2;
+  options.dry_run = true;
+  REQUIRE(fetcher.evict(options).ok());
+  CHECK(source->evictions == 0);
+  options.dry_run = false;
+  CHECK(fetcher.evict(options).value().packs == 2);
+  CHECK(source->evictions == 1);
 }
 
 TEST_CASE("a unit that timed out for one reader gets the full patience for the next one") {
