@@ -129,7 +129,7 @@ Result<OriginReport> origin(control::Call& /*call*/, const Nothing& /*request*/,
 }  // namespace
 
 void serve_bytes(control::Server& server, Bytes& bytes) {
-  serve(server, bytes, "look", resolve);
+  serve(server, bytes, "resolve", resolve);
   server.on("bring", control::Runs::own_thread,
             [&bytes](const std::shared_ptr<control::Call>& call) { bring(*call, bytes); });
   serve(server, bytes, "cold", cold);

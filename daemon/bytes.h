@@ -38,7 +38,7 @@ struct Bytes {
   std::unique_ptr<WriteBehind> behind;  // null without an origin
 };
 
-// Adds the requests look, bring, cold, prefetch, pin, evict, repair, stage_out and origin. `bytes` outlives the
+// Adds the requests resolve, bring, cold, prefetch, pin, evict, repair, stage_out and origin. `bytes` outlives the
 // server.
 void serve_bytes(control::Server& server, Bytes& bytes);
 void add_byte_figures(Figures& figures, Bytes& bytes);

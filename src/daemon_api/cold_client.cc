@@ -25,7 +25,7 @@ class ColdClient final : public ColdReads {
       : link_(std::move(socket_path)), absence_(expected, std::chrono::steady_clock::now()) {}
 
   Status resolve(VersionId version) override {
-    WEFT_CHECK(call("look", encode_fields(ResolveRequest{version})));
+    WEFT_CHECK(call("resolve", encode_fields(ResolveRequest{version})));
     return {};
   }
 

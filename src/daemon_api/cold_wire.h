@@ -1,5 +1,5 @@
 // The requests of mounts to the daemon for bytes that are not local, over the control socket:
-//   look    {"version"}                                            answer {}
+//   resolve {"version"}                                            answer {}
 //   bring   {"version", "file", "offset", "length", "ahead", "all"} answer {"pieces": [[offset, length, place, pack]…],
 //                                                                  "packs": [[id, size]…]}, a descriptor for each pack
 //   cold    {}                                                     answer {"policy", "bytes_per_s"}

@@ -64,7 +64,7 @@ class Context::DaemonResolver final : public ManifestResolver {
   Status resolve(VersionId version) override {
     WEFT_TRY(const auto client, context_.daemon());
     if (!client) return Error{Errc::absent, "its manifest is not on this node, and no daemon runs that could fetch it"};
-    WEFT_CHECK(context_.ask(*client, "look", encode_fields(ResolveRequest{version})));
+    WEFT_CHECK(context_.ask(*client, "resolve", encode_fields(ResolveRequest{version})));
     return {};
   }
 
