@@ -66,7 +66,7 @@ Fetcher::~Fetcher() {
 Result<std::shared_ptr<const Fetcher::Content>> Fetcher::content(VersionId version) {
   if (auto known = contents_.find(version)) return known;
   auto made = std::make_shared<Content>();
-  WEFT_CHECK(look(version));
+  WEFT_CHECK(resolve(version));
   {
     WEFT_TRY(const auto snapshot, store_.snapshot());
     WEFT_TRY(made->row, snapshot->version(version));

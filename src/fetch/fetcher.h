@@ -39,7 +39,7 @@ struct FetchOptions {
   unsigned threads = 4;                              // workers, which read and verify
   std::chrono::milliseconds patience = kSilenceMax;  // with silent sources
   std::chrono::milliseconds kept{30'000};            // an unused transfer is dropped after this time
-  std::chrono::milliseconds refused{2'000};          // a failed look is not repeated within this time
+  std::chrono::milliseconds refused{2'000};          // a failed resolution is not repeated within this time
   // True if the publisher of a version is in the cluster now. Any thread; empty: always true.
   std::function<bool(const std::string& publisher)> is_there;
   // The start of a background fetch, as a fraction of the file. Each node should return another value, so that nodes
@@ -88,7 +88,7 @@ class Fetcher final : public ColdReads, public LocalBytes {
   Fetcher(const Fetcher&) = delete;
   Fetcher& operator=(const Fetcher&) = delete;
 
-  Status look(VersionId version) override;
+  Status resolve(VersionId version) override;
   Result<std::vector<Run>> bring(const ColdRange& what) override;
   ColdAdvice advice() override;
   void set_policy(const FetchPolicy& policy);
@@ -149,15 +149,14 @@ class Fetcher final : public ColdReads, public LocalBytes {
   using Queue = std::deque<Task>;
 
   Result<std::shared_ptr<const Content>> content(VersionId version);
-  // fetcher_looks.cc: manifests of bare versions, which are known by name alone.
-  struct FailedLook {
+  // fetcher_resolve.cc: manifests of bare versions, which are known by name alone.
+  struct FailedResolution {
     Error error;
     std::string publisher;
     bool was_there = false;  // the publisher was in the cluster
     Clock::time_point until;
   };
   bool is_there(const std::string& publisher) const { return !options_.is_there || options_.is_there(publisher); }
-  Result<std::optional<VersionRow>> bare_version(VersionId version);
   std::optional<Error> failed_before(VersionId version);
   void remember(VersionId version, const std::string& publisher, const Error& error, Clock::duration took);
   Status fetch_manifest(const VersionRow& row);
@@ -288,8 +287,8 @@ class Fetcher final : public ColdReads, public LocalBytes {
   std::minstd_rand random_{std::random_device{}()};
   std::vector<std::shared_ptr<Transfer>> transfers_;  // and their state
   std::unordered_map<ContentId, Home> homes_;         // blobs that are not in the index yet
-  std::map<VersionId, std::shared_future<Status>> looking_;
-  std::map<VersionId, FailedLook> failed_looks_;
+  std::map<VersionId, std::shared_future<Status>> resolving_;
+  std::map<VersionId, FailedResolution> failed_resolutions_;
   FetchPolicy policy_;
   std::uint64_t room_ = 0;          // bytes that fit into the cache without eviction
   bool over_ = false;               // the cache may exceed its bound

@@ -133,8 +133,8 @@ Result<std::vector<std::string>> owners_of(Store& store, const VersionRow& versi
 
 }  // namespace
 
-Result<std::string> owners_text(Store& store, const VersionRow& version) {
-  WEFT_TRY(const Manifest manifest, load_manifest(store, version));
+Result<std::string> owners_text(Store& store, ManifestResolver& resolver, const VersionRow& version) {
+  WEFT_TRY(const Manifest manifest, load_manifest(store, resolver, version));
   WEFT_TRY(const auto owners, owners_of(store, version));
   WEFT_TRY(const auto labels, tensor_labels(manifest));
   if (owners.size() != labels.size())

@@ -66,7 +66,7 @@ Result<std::shared_ptr<const TreeVersion>> Versions::read(VersionId id) {
     WEFT_TRY(version->row, snapshot->version(id));
     WEFT_TRY(version->local, snapshot->local(id));
   }
-  WEFT_TRY(auto loaded, load_version(store_, version->row));
+  WEFT_TRY(auto loaded, load_version(store_, resolver(), version->row));
   version->tree = std::move(loaded.tree);
   if (version->tree->manifest().kind == VersionKind::dataset) {
     // The function may keep the row: neither a version's id nor its row ever changes.
@@ -82,19 +82,19 @@ Result<std::shared_ptr<const TreeVersion>> Versions::read(VersionId id) {
 }
 
 // Fetches the manifest of a bare version. Takes no lock, because it may last long and other opens go on meanwhile.
-Status Versions::look(VersionId id) {
+Status Versions::resolve(VersionId id) {
   {
     WEFT_TRY(const auto snapshot, store_.snapshot());
     const auto bare = snapshot->is_bare(id);
     if (!bare.ok() || !*bare) return {};  // read() reports any other error
   }
-  if (cold_.reads == nullptr) return Error{Errc::absent, fmt::format("version {}: its manifest is not here", id)};
-  return as_io(cold_.reads->look(id));
+  if (cold_.reads == nullptr) return no_resolver().resolve(id);
+  return as_io(cold_.reads->resolve(id));
 }
 
 Result<std::shared_ptr<const TreeVersion>> Versions::load(VersionId id) {
   if (auto known = versions_.find(id)) return known;
-  WEFT_CHECK(look(id));
+  WEFT_CHECK(resolve(id));
   const std::lock_guard lock(loading_);
   if (auto known = versions_.find(id)) return known;
   WEFT_TRY(auto version, read(id));

@@ -74,6 +74,7 @@ class Versions final : public Subtree {
   Result<Ino> name_dir(const TreeVersion& version, InoKind tree);
   Result<std::shared_ptr<OpenFile>> open_node(const TreeNode& node);
   HiddenFiles& hidden_files() { return hidden_files_; }
+  ManifestResolver& resolver() const { return cold_.reads == nullptr ? no_resolver() : *cold_.reads; }
   // Opens a scattered tensor of the version as an .npy file.
   Result<std::shared_ptr<OpenFile>> open_scattered(const std::shared_ptr<const TreeVersion>& version,
                                                    const Tensor& tensor);
@@ -88,7 +89,7 @@ class Versions final : public Subtree {
   Result<Ino> parent_of(const TreeNode& node);
   Result<Attr> attr_of(const TreeNode& node);
   Result<std::shared_ptr<const TreeVersion>> read(VersionId id);
-  Status look(VersionId id);
+  Status resolve(VersionId id);
   Result<std::shared_ptr<OpenFile>> open_here(const TreeNode& node);
   Result<std::shared_ptr<OpenFile>> open_absent(const TreeNode& node);
   Result<std::shared_ptr<OpenFile>> open_published(const TreeNode& node);

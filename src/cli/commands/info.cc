@@ -142,7 +142,7 @@ class InfoCommand final : public Command {
   Result<int> run(Context& context) override {
     WEFT_TRY(auto store, context.open_to_read());
     WEFT_TRY(VersionEntry version, version_entry(*store, spec_));
-    WEFT_TRY(const Manifest manifest, load_manifest(*store, version.row));
+    WEFT_TRY(const Manifest manifest, load_manifest(*store, context.resolver(), version.row));
     if (!graph_.empty()) {
       ArchGraph graph = graph_of(manifest);
       context.print("{}", graph_ == "json" ? graph_json(graph) : graph_dot(graph));

@@ -190,7 +190,7 @@ class LsCommand final : public Command {
 
   Result<int> list_files(const Context& context, Store& store) const {
     WEFT_TRY(VersionEntry version, version_entry(store, spec_));
-    WEFT_TRY(const Manifest manifest, load_manifest(store, version.row));
+    WEFT_TRY(const Manifest manifest, load_manifest(store, context.resolver(), version.row));
     WEFT_TRY(const std::vector<File> files, listed_files(store, manifest));
     if (names_) {
       for (const File& file : files) context.print("{}\n", file.path);
