@@ -19,7 +19,7 @@ enum class Durability : std::uint8_t;  // publish.h
 
 namespace limits {
 // Most rows of a table that one snapshot reads, because a commit waits for readers of the state before the last.
-// renewed.h and listing.h walk more rows than this.
+// walk.h walks more rows than this.
 inline constexpr std::size_t kRowsPerSnapshot = 4096;
 }  // namespace limits
 

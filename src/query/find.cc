@@ -4,8 +4,8 @@
 
 #include <fmt/core.h>
 
-#include "weft/listing.h"
 #include "weft/match.h"
+#include "weft/walk.h"
 
 namespace weft {
 namespace {
@@ -72,7 +72,7 @@ Status find_versions(Store& store, const Query& query, Progress& progress,
                      const std::function<Status(const VersionRow&)>& found) {
   Outlines outlines(store);
   const auto look_at = [&](const ModelRow& model) -> Status {
-    return each_version(store, model.id, [&](const VersionRow& row) -> Status {
+    return each_row(store, list_versions(model.id), [&](const VersionRow& row) -> Status {
       if (row.removed) return {};
       if (progress.cancelled()) return Error{Errc::cancelled, "interrupted"};
       std::vector<std::string> tags;
@@ -85,7 +85,7 @@ Status find_versions(Store& store, const Query& query, Progress& progress,
       return fit ? found(row) : Status{};
     });
   };
-  return each_model(store, look_at);
+  return each_row(store, list_models(), look_at);
 }
 
 }  // namespace weft
