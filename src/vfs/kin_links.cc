@@ -9,6 +9,7 @@
 #include "base/limits.h"
 #include "base/text.h"
 #include "vfs/numbers.h"
+#include "weft/walk.h"
 
 namespace weft {
 namespace {
