@@ -1,4 +1,4 @@
-// Operations of the programs: publish (publish/import.cc), export (query/export.cc), look up (blobs/resolve.cc).
+// Operations of the programs: publish (publish/import.cc), export (export/export.cc), load (blobs/load.cc).
 // Combines formats, models and the store.
 #pragma once
 
@@ -24,13 +24,6 @@
 #include "weft/version_content.h"
 
 namespace weft {
-
-// Resolves "MODEL[@V]" in a snapshot: V is a number, a tag, "latest" or nothing (latest). Errc::not_found also for a
-// removed version; the message lists the existing ones.
-Result<VersionRow> resolve_version(Snapshot& snapshot, std::string_view spec);
-
-// Like resolve_version(), but also accepts the number of a removed version.
-Result<VersionRow> resolve_or_tombstone(Snapshot& snapshot, std::string_view spec);
 
 // Returns the nearest relatives of a version, removed ones included: at most limits::kKinCountedMax in one direction,
 // or limits::kKinDrawnMax in both. Both directions means edges of either direction, so it includes siblings.

@@ -9,8 +9,8 @@
 #include "base/log.h"
 #include "reading/open_file.h"
 #include "weft/assembly.h"
-#include "weft/listing.h"
 #include "weft/node.h"
+#include "weft/walk.h"
 
 namespace weft {
 namespace {
@@ -70,8 +70,8 @@ VersionFiles files_of(Store& store, const std::vector<VersionRow>& rows) {
 
 Result<std::set<PackId>> needed_files(Store& store) {
   std::vector<VersionRow> rows;
-  WEFT_CHECK(each_model(store, [&](const ModelRow& model) {
-    return each_version(store, model.id, [&](VersionRow row) -> Status {
+  WEFT_CHECK(each_row(store, list_models(), [&](const ModelRow& model) {
+    return each_row(store, list_versions(model.id), [&](VersionRow row) -> Status {
       if (!row.removed) rows.push_back(std::move(row));
       return {};
     });
@@ -85,7 +85,7 @@ class PinnedFiles {
   explicit PinnedFiles(Store& store) : store_(store) {}
   Result<std::set<PackId>> get() {
     const std::lock_guard lock(mutex_);
-    WEFT_TRY(std::vector<VersionId> pinned, pinned_versions(store_));
+    WEFT_TRY(std::vector<VersionId> pinned, all_ids(store_, &Snapshot::pinned));
     if (files_.complete && pinned == versions_) return files_.ids;
     std::vector<VersionRow> rows;
     Renewed renewed(store_);

@@ -10,7 +10,7 @@
 #include "fetch/fetcher_impl.h"
 #include "os/sys.h"
 #include "weft/base_pairs.h"
-#include "weft/renewed.h"
+#include "weft/walk.h"
 
 namespace weft {
 namespace {

@@ -9,8 +9,8 @@
 #include "base/limits.h"
 #include "base/text.h"
 #include "weft/node.h"
-#include "weft/renewed.h"
 #include "weft/run_list.h"
+#include "weft/walk.h"
 
 namespace weft {
 namespace {

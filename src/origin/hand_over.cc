@@ -18,7 +18,7 @@
 #include "weft/deadline.h"
 #include "weft/manifest.h"
 #include "weft/node.h"
-#include "weft/renewed.h"
+#include "weft/walk.h"
 
 namespace weft {
 namespace {

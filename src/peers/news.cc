@@ -7,7 +7,7 @@
 
 #include "base/log.h"
 #include "base/sha256.h"
-#include "weft/listing.h"
+#include "weft/walk.h"
 
 namespace weft {
 namespace {
@@ -103,8 +103,8 @@ Result<std::vector<Digest>> PeerNews::manifests_of_others() const {
     if (!bare) found.emplace_back(row.id, row.manifest);
     return {};
   };
-  WEFT_CHECK(
-      each_model(parts_.store, [&](const ModelRow& model) { return each_version(parts_.store, model.id, add); }));
+  WEFT_CHECK(each_row(parts_.store, list_models(),
+                      [&](const ModelRow& model) { return each_row(parts_.store, list_versions(model.id), add); }));
   renewed.end();
   std::ranges::sort(found, std::greater<>(), &std::pair<VersionId, Digest>::first);
   std::vector<Digest> out;

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "os/sys.h"
-#include "weft/renewed.h"
+#include "weft/walk.h"
 
 namespace weft {
 namespace {

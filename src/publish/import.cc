@@ -18,7 +18,7 @@
 #include "publish/inherit.h"
 #include "publish/parents.h"
 #include "weft/assembly.h"
-#include "weft/dataset_tree.h"
+#include "weft/dataset.h"
 #include "weft/node.h"
 
 namespace weft {

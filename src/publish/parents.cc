@@ -10,7 +10,7 @@
 #include "base/limits.h"
 #include "weft/lineage.h"
 #include "weft/node.h"
-#include "weft/renewed.h"
+#include "weft/walk.h"
 
 namespace weft {
 namespace {

@@ -4,8 +4,8 @@
 
 #include <fmt/core.h>
 
-#include "weft/listing.h"
 #include "weft/match.h"
+#include "weft/walk.h"
 
 namespace weft {
 namespace {
@@ -73,7 +73,7 @@ Status find_versions(Store& store, ManifestResolver& resolver, const Query& quer
                      const std::function<Status(const VersionRow&)>& found) {
   Outlines outlines(store, resolver);
   const auto look_at = [&](const ModelRow& model) -> Status {
-    return each_version(store, model.id, [&](const VersionRow& row) -> Status {
+    return each_row(store, list_versions(model.id), [&](const VersionRow& row) -> Status {
       if (row.removed) return {};
       if (progress.cancelled()) return Error{Errc::cancelled, "interrupted"};
       std::vector<std::string> tags;
@@ -86,7 +86,7 @@ Status find_versions(Store& store, ManifestResolver& resolver, const Query& quer
       return fit ? found(row) : Status{};
     });
   };
-  return each_model(store, look_at);
+  return each_row(store, list_models(), look_at);
 }
 
 }  // namespace weft

@@ -68,8 +68,8 @@ Result<LineageText> LineageTexts::render_entry(Ino ino) {
 Result<std::string> LineageTexts::render_info(const VersionRow& version) {
   if (version.kind == VersionKind::dataset) {
     WEFT_TRY(const auto loaded, versions_.load(version.id));
-    WEFT_TRY(const DatasetFacts facts, loaded->dataset->facts());
-    return render_info_json(facts_of(version), loaded->tree->manifest(), facts);
+    WEFT_TRY(const DatasetFacts facts, dataset_facts(loaded->manifest(), loaded->dataset->tables));
+    return render_info_json(facts_of(version), loaded->manifest(), facts);
   }
   WEFT_TRY(const Manifest manifest, load_manifest(store_, versions_.resolver(), version));
   return render_info_json(facts_of(version), manifest);

@@ -7,8 +7,8 @@
 #include "cli/shared/listing_output.h"
 #include "daemon_api/control_messages.h"
 #include "weft/assembly.h"
-#include "weft/listing.h"
 #include "weft/node.h"
+#include "weft/walk.h"
 
 namespace weft {
 namespace {
@@ -150,7 +150,7 @@ class DuCommand final : public Command {
       return measure_model(out, store, resolver, model);
     }
     Usage total;
-    WEFT_CHECK(each_model(store, [&](const ModelRow& model) -> Status {
+    WEFT_CHECK(each_row(store, list_models(), [&](const ModelRow& model) -> Status {
       if (model.latest == 0) return {};
       WEFT_TRY(const Usage usage, measure_model(out, store, resolver, model));
       add_row(out, usage, model.name);
@@ -165,12 +165,9 @@ class DuCommand final : public Command {
                               const ModelRow& model) const {
     Usage total;
     out.json.begin_object().member("model", model.name).key("versions").begin_array();
-    auto pages = list_versions(store, model.id);
-    for (;;) {
-      WEFT_TRY(const auto versions, pages.next());
-      if (!versions) break;
+    WEFT_CHECK(each_page(store, list_versions(model.id), [&](const std::vector<VersionRow>& versions) -> Status {
       Renewed renewed(store);
-      for (const VersionRow& row : *versions) {
+      for (const VersionRow& row : versions) {
         if (row.removed) continue;
         WEFT_TRY(const Usage usage, usage_of(renewed, resolver, row));
         total.add(usage);
@@ -180,8 +177,9 @@ class DuCommand final : public Command {
         if (!model_.empty()) add_row(out, usage, spec_of(row));
       }
       renewed.end();
-      if (!model_.empty() || versions->size() == limits::kRowsPerSnapshot) out.print();
-    }
+      if (!model_.empty() || versions.size() == limits::kRowsPerSnapshot) out.print();
+      return {};
+    }));
     out.json.end_array();
     write_usage(out.json, total);
     out.json.end_object();

@@ -8,8 +8,8 @@
 #include "os/mounts.h"
 #include "weft/dtype.h"
 #include "weft/lineage.h"
-#include "weft/listing.h"
 #include "weft/node.h"
+#include "weft/walk.h"
 
 namespace weft {
 namespace {
@@ -40,7 +40,7 @@ Result<Figures> figures_of(Store& store, const VersionRow& row) {
   Figures figures;
   Renewed renewed(store);
   WEFT_TRY(figures.owned, owned_bytes(renewed, row.id));
-  WEFT_CHECK(each_child(store, row.id, [&](VersionId id) -> Status {
+  WEFT_CHECK(each_row(store, list_children(row.id), [&](VersionId id) -> Status {
     WEFT_TRY(Snapshot * now, renewed.get());
     WEFT_TRY(const VersionRow child, now->version(id));
     if (!child.removed) figures.children.push_back(spec_of(child));

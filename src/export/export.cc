@@ -8,9 +8,9 @@
 #include "base/sha256.h"
 #include "base/thread_pool.h"
 #include "blobs/open_blobs.h"
+#include "export/bundled_bytes.h"
+#include "export/export_target.h"
 #include "os/sys.h"
-#include "query/bundled_bytes.h"
-#include "query/export_target.h"
 #include "weft/node.h"
 
 namespace weft {
