@@ -10,7 +10,7 @@ inline bool was_silent(const Error& error) {
   return error.code == Errc::timed_out || error.code == Errc::unreachable;
 }
 
-// Guarded by Fetcher::mutex_, except `source`.
+// Guarded by Fetcher::mutex_, except `source` and `count.name`.
 struct Fetcher::Source {
   explicit Source(std::shared_ptr<BlobSource> from) : source(std::move(from)) {}
   VerifiedSource source;

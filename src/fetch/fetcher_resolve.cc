@@ -31,7 +31,7 @@ Status Fetcher::resolve(VersionId version) {
   std::promise<Status> mine;
   std::shared_future<Status> others;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     auto [at, made] = resolving_.try_emplace(version);
     if (made)
       at->second = mine.get_future().share();
@@ -44,7 +44,7 @@ Status Fetcher::resolve(VersionId version) {
   Status resolved = !bare.ok() ? Status(bare.error()) : *bare ? fetch_manifest(**bare) : Status();
   if (bare.ok() && !resolved.ok()) remember(version, (*bare)->publisher, resolved.error(), Clock::now() - begun);
   mine.set_value(resolved);
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   resolving_.erase(version);
   return resolved;
 }
@@ -53,14 +53,14 @@ Status Fetcher::resolve(VersionId version) {
 std::optional<Error> Fetcher::failed_before(VersionId version) {
   std::optional<FailedResolution> failed;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (const auto at = failed_resolutions_.find(version); at != failed_resolutions_.end()) failed = at->second;
   }
   if (!failed) return {};
   const auto bare = bare_version(store_, version);
   const bool holds = Clock::now() < failed->until && bare.ok() && *bare;
   if (holds && is_there(failed->publisher) == failed->was_there) return std::move(failed->error);
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   failed_resolutions_.erase(version);
   return {};
 }
@@ -70,7 +70,7 @@ std::optional<Error> Fetcher::failed_before(VersionId version) {
 void Fetcher::remember(VersionId version, const std::string& publisher, const Error& error, Clock::duration took) {
   const bool there = is_there(publisher);
   const auto now = Clock::now();
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   std::erase_if(failed_resolutions_, [now](const auto& one) { return one.second.until <= now; });
   if (failed_resolutions_.size() >= kFailuresMax) failed_resolutions_.clear();
   failed_resolutions_[version] = {error, publisher, there, now + std::max<Clock::duration>(options_.refused, took)};
@@ -94,7 +94,7 @@ Result<std::vector<std::byte>> Fetcher::await_manifest(const VersionRow& row) {
     if (last)
       return Error{Errc::absent,
                    fmt::format("its manifest is not on this node, and no node has it yet: {}", bytes.error().message)};
-    std::unique_lock lock(mutex_);
+    UniqueLock lock(mutex_);
     if (ending_) return bytes;
     arrived_.wait_for(lock, pause);
   }
@@ -107,7 +107,7 @@ Status Fetcher::fetch_manifest(const VersionRow& row) {
   WEFT_CHECK(cache_.adopt(std::span(&adoption, 1)));
   log_debug(LogCategory::fetch, "manifest of {}@{}: {} bytes fetched", row.model_name, row.number,
             adoption.manifest.size());
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   ++manifests_;
   return {};
 }
