@@ -11,6 +11,7 @@
 #include "drafts/draft_facts.h"
 #include "os/entries.h"
 #include "os/programs.h"
+#include "os/sys.h"
 #include "os/tree_walk.h"
 
 namespace weft {
@@ -69,11 +70,14 @@ Result<PublishOrder> order_in(int folder) {
 }
 
 Result<Fd> leave_note(int directory, const char* name, mode_t mode, const std::string& text) {
-  static_cast<void>(remove_at(directory, name));
-  WEFT_TRY(Fd file, open_at(directory, name, O_WRONLY | O_CREAT | O_EXCL, mode));
-  WEFT_CHECK(write_exact(file.get(), 0, std::as_bytes(std::span(text)), name));
+  const std::string temporary = ".weft-" + random_hex(8);
+  WEFT_TRY(Fd file, open_at(directory, temporary, O_WRONLY | O_CREAT | O_EXCL, mode));
+  Status written = write_exact(file.get(), 0, std::as_bytes(std::span(text)), name);
   give_as(file.get(), directory);
-  return file;
+  if (written.ok()) written = rename_at(directory, temporary, directory, name);
+  if (written.ok()) return file;
+  static_cast<void>(remove_at(directory, temporary));
+  return std::move(written).error();
 }
 
 std::optional<JsonValue> said_in(int folder) {

@@ -44,8 +44,8 @@ bool is_published(int folder);
 Status write_order(int folder, const PublishOrder& order);
 // Reads the order of a folder. Errc::permission: another user wrote it.
 Result<PublishOrder> order_in(int folder);
-// Writes a file that belongs to the owner of `directory`. Deletes a file or link of this name first: it may lead to a
-// file of the store.
+// Writes a file that belongs to the owner of `directory`. It appears with its text, and replaces a file or link of this
+// name: a link may lead to a file of the store.
 Result<Fd> leave_note(int directory, const char* name, mode_t mode, const std::string& text);
 // Gives the user back those files that an import had turned into packs and that no version names. Does nothing unless
 // this process is root.

@@ -1,4 +1,5 @@
 """`weft wait` and `weft watch`: versions as they come."""
+import contextlib
 import json
 import os
 import signal
@@ -28,11 +29,16 @@ def publish(store, tmp_path):
     return publish
 
 
+def open_files(pid):
+    for fd in os.listdir(f"/proc/{pid}/fd"):
+        with contextlib.suppress(FileNotFoundError):  # closed meanwhile
+            yield os.readlink(f"/proc/{pid}/fd/{fd}")
+
+
 def watch(store, *words, **options):
     follower = Follower("--store", store.path, "watch", *words, **options)
     # It follows once it has an inotify descriptor of the index.
-    wait_until(lambda: any("inotify" in os.readlink(f"/proc/{follower.process.pid}/fd/{fd}")
-                           for fd in os.listdir(f"/proc/{follower.process.pid}/fd")))
+    wait_until(lambda: any("inotify" in opened for opened in open_files(follower.process.pid)))
     return follower
 
 
