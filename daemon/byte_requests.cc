@@ -20,8 +20,8 @@ namespace {
 
 constexpr auto kOriginPatience = std::chrono::seconds(10);
 
-Result<Nothing> look(control::Call& /*call*/, const LookRequest& request, Bytes& bytes) {
-  WEFT_CHECK(bytes.fetcher.look(request.version));
+Result<Nothing> resolve(control::Call& /*call*/, const ResolveRequest& request, Bytes& bytes) {
+  WEFT_CHECK(bytes.fetcher.resolve(request.version));
   return Nothing{};
 }
 
@@ -71,7 +71,7 @@ Result<HandOverReport> make_cache(control::Call& call, Bytes& bytes, std::option
   options.origin = bytes.config.get()->origin;
   options.version = version;
   options.cancelled = [&call] { return call.cancelled(); };
-  auto report = hand_over(bytes.store, options);
+  auto report = hand_over(bytes.store, bytes.fetcher, options);
   bytes.configure();
   return report;
 }
@@ -127,7 +127,7 @@ Result<OriginReport> origin(control::Call& /*call*/, const Nothing& /*request*/,
 }  // namespace
 
 void serve_bytes(control::Server& server, Bytes& bytes) {
-  serve(server, bytes, "look", look);
+  serve(server, bytes, "resolve", resolve);
   server.on("bring", control::Runs::own_thread,
             [&bytes](const std::shared_ptr<control::Call>& call) { bring(*call, bytes); });
   serve(server, bytes, "cold", cold);

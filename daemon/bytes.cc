@@ -25,7 +25,7 @@ std::vector<std::shared_ptr<BlobSource>> sources_of(const Config& config, const 
 // the origin's disk would be idle whenever two reads end together.
 constexpr unsigned kThreadsAlone = 6;
 constexpr unsigned kThreadsWithPeers = 8;  // several peers, with a few reads from each
-constexpr std::size_t kLooksAtOnce = 256;
+constexpr std::size_t kResolvedAtOnce = 256;
 
 FetchPolicy policy_of(const Config& config) {
   FetchPolicy policy;
@@ -52,11 +52,11 @@ FetchOptions options_of(const Registry& registry, Peers* peers, std::shared_ptr<
   return options;
 }
 
-Status named(Store& store, VersionId version, Status looked) {
-  if (looked.ok()) return looked;
+Status named(Store& store, VersionId version, Status resolved) {
+  if (resolved.ok()) return resolved;
   WEFT_TRY(const auto snapshot, store.snapshot());
   WEFT_TRY(const VersionRow row, snapshot->version(version));
-  return Error{looked.error().code, fmt::format("{}@{}: {}", row.model_name, row.number, looked.error().message)};
+  return Error{resolved.error().code, fmt::format("{}@{}: {}", row.model_name, row.number, resolved.error().message)};
 }
 
 std::vector<SourceCount> counts_of(FetchStatus status) {
@@ -145,17 +145,17 @@ Bytes::~Bytes() {
   repairs->end();
 }
 
-Status Bytes::look_at_all(const std::function<bool()>& cancelled) {
+Status Bytes::resolve_all(const std::function<bool()>& cancelled) {
   for (VersionId from = 0;;) {
     std::vector<VersionId> bare;
     {
       WEFT_TRY(const auto snapshot, store.snapshot());
-      WEFT_TRY(bare, snapshot->bare_versions(from, kLooksAtOnce));
+      WEFT_TRY(bare, snapshot->bare_versions(from, kResolvedAtOnce));
     }
     if (bare.empty()) return {};
     for (const VersionId version : bare) {
       if (cancelled()) return Error{Errc::cancelled, "interrupted"};
-      WEFT_CHECK(named(store, version, fetcher.look(version)));
+      WEFT_CHECK(named(store, version, fetcher.resolve(version)));
     }
     from = bare.back() + 1;
   }

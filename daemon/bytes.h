@@ -28,7 +28,7 @@ struct Bytes {
   void configure();  // applies the current `config`
 
   // Fetches the manifests of all bare versions. Without a manifest, gc does not know which blobs a version needs.
-  Status look_at_all(const std::function<bool()>& cancelled);
+  Status resolve_all(const std::function<bool()>& cancelled);
 
   ClusterStore& store;
   LiveConfig& config;
@@ -38,7 +38,8 @@ struct Bytes {
   std::unique_ptr<WriteBehind> behind;  // null without an origin
 };
 
-// Adds the requests look, bring, cold, prefetch, pin, evict, repair, stage_out and origin. `bytes` outlives the server.
+// Adds the requests resolve, bring, cold, prefetch, pin, evict, repair, stage_out and origin. `bytes` outlives the
+// server.
 void serve_bytes(control::Server& server, Bytes& bytes);
 void add_byte_figures(Figures& figures, Bytes& bytes);
 void write_bytes_status(JsonWriter& json, Bytes& bytes);  // adds members to the open object

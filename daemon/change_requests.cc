@@ -77,7 +77,7 @@ Result<GcOutcome> collect_all(DaemonParts& parts, const GcOptions& request, cons
                               Progress& progress) {
   GcOptions options = request;
   WEFT_TRY(options.registry_revision, parts.registry.catch_up(Registry::Clock::now() + kCatchUpMax));
-  WEFT_CHECK(parts.bytes.look_at_all(cancelled));
+  WEFT_CHECK(parts.bytes.resolve_all(cancelled));
   return collect_garbage(parts.store, options, parts.config.get()->drafts_keep, progress);
 }
 

@@ -144,10 +144,6 @@ class Daemon {
     options.write = true;
     options.decode = content_decoder();
     options.patience = patience;
-    options.look = [this](VersionId version) -> Status {
-      if (!bytes_) return Error{Errc::absent, "its manifest is not on this node"};
-      return bytes_->fetcher.look(version);
-    };
     const std::string& path = config_.get()->store;
     WEFT_TRY(store_, ClusterStore::open(path, options));
     return {};

@@ -81,17 +81,11 @@ Status FlushBehind::pace() {
 
 // Returns the versions of this node that are in memory, oldest first.
 Result<std::vector<FlushBehind::Waiting>> FlushBehind::look() {
+  WEFT_TRY(std::vector<VersionRow> versions, versions_in_memory(store_));
   std::vector<Waiting> waiting;
-  {
-    WEFT_TRY(const auto snapshot, store_.snapshot());
-    WEFT_TRY(const std::vector<VersionId> noted, snapshot->in_memory(0, SIZE_MAX));
-    for (const VersionId id : noted) {
-      WEFT_TRY(VersionRow row, snapshot->version(id));
-      if (!store_.cluster() || row.publisher == store_.cluster()->node) waiting.push_back({std::move(row), 0});
-    }
-  }
-  for (Waiting& version : waiting) {
-    WEFT_TRY(version.bytes, memory_.unsynced_bytes(version.row.id));
+  for (VersionRow& row : versions) {
+    WEFT_TRY(const std::uint64_t bytes, memory_.unsynced_bytes(row.id));
+    waiting.push_back({std::move(row), bytes});
   }
   return waiting;
 }
@@ -104,47 +98,28 @@ void FlushBehind::show(const std::vector<Waiting>& waiting) {
   for (const Waiting& version : waiting) status_.bytes += version.bytes;
 }
 
-Status FlushBehind::keep(const VersionRow& version) {
-  WEFT_CHECK(registry_.keep_version(version.model_name, version.number));
-  const std::lock_guard lock(mutex_);
-  ++status_.kept;
-  return {};
-}
-
-Status FlushBehind::lose(const VersionRow& version) {
+// Flushes the versions, and reports the results to the registry. After an error it continues with the next version;
+// returns the first error.
+Status FlushBehind::flush(const std::vector<Waiting>& waiting) {
   const std::string why =
       fmt::format("lost: it was only in the memory of {} when that machine stopped", node_.empty() ? "a node" : node_);
-  log_error("{}: {}", spec_of(version.model_name, version.number), why);
-  const Status lost = registry_.lose_version(version.model_name, version.number, why);
-  if (!lost.ok() && lost.error().code != Errc::not_found) return lost;  // not_found: a user has removed it meanwhile
-  const std::lock_guard lock(mutex_);
-  ++status_.lost;
-  return {};
-}
-
-// Flushes a version and reports the result to the registry. True if the version waits for versions in the memory of
-// other nodes.
-Result<bool> FlushBehind::settle(const VersionRow& version) {
-  WEFT_TRY(const MemoryState state, memory_.settle_version(version.id, [this] { return pace(); }));
-  if (state == MemoryState::kept) WEFT_CHECK(keep(version));
-  if (state == MemoryState::lost) WEFT_CHECK(lose(version));
-  return state == MemoryState::waits;
-}
-
-// Flushes the versions. After an error it continues with the next version; returns the first error.
-Status FlushBehind::flush(const std::vector<Waiting>& waiting) {
   Status worst;
   std::uint64_t oldest_ns = 0;
-  for (const Waiting& version : waiting) {
-    auto left = settle(version.row);
-    if (!left.ok() && left.error().code == Errc::cancelled) return std::move(left).error();
+  for (const auto& [row, bytes] : waiting) {
+    auto state = flush_version(memory_, registry_, row, why, [this] { return pace(); });
+    if (!state.ok() && state.error().code == Errc::cancelled) return std::move(state).error();
+    const bool waits = !state.ok() || *state == MemoryState::waits;  // for versions in the memory of other nodes
+    const bool lost = state.ok() && *state == MemoryState::lost;
+    if (lost) log_error("{}: {}", spec_of(row.model_name, row.number), why);
     const std::lock_guard lock(mutex_);
-    if (left.ok()) status_.bytes -= version.bytes;
-    if (left.ok() && !*left)
+    if (state.ok()) status_.bytes -= bytes;
+    if (lost) ++status_.lost;
+    if (state.ok() && *state == MemoryState::kept) ++status_.kept;
+    if (!waits)
       --status_.versions;
     else if (oldest_ns == 0)
-      oldest_ns = version.row.time_ns;
-    if (!left.ok() && worst.ok()) worst = std::move(left).error();
+      oldest_ns = row.time_ns;
+    if (!state.ok() && worst.ok()) worst = std::move(state).error();
     changed_.notify_all();
   }
   const std::lock_guard lock(mutex_);

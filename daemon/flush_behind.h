@@ -76,9 +76,6 @@ class FlushBehind {
   void show(const std::vector<Waiting>& waiting);
   Result<Worker::Pause> round();
   Status flush(const std::vector<Waiting>& waiting);
-  Result<bool> settle(const VersionRow& version);
-  Status keep(const VersionRow& version);
-  Status lose(const VersionRow& version);
   Status pace();
   void end_publish(std::uint64_t bytes);
   Result<bool> is_in_memory(VersionId version);

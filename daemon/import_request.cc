@@ -82,10 +82,10 @@ Result<ImportReport> publish(ImportOptions options, std::vector<SourceFile> file
     if (!running.in_memory() && to_memory) options.durability = Durability::local;
     WEFT_TRY(PreparedImport prepared, prepare_sources(options, std::move(files), progress));
     bring_base(parts, options.inherit);
-    WEFT_TRY(report,
-             run_import(parts.store, std::move(prepared), progress, [&](Import& one, const PublishRequest& version) {
-               return parts.registry.publish(one, version);
-             }));
+    WEFT_TRY(report, run_import(parts.store, parts.bytes.fetcher, std::move(prepared), progress,
+                                [&](Import& one, const PublishRequest& version) {
+                                  return parts.registry.publish(one, version);
+                                }));
   }
   if (!to_memory) WEFT_CHECK(parts.memory.wait_for(report.outcome.version.id, cancelled));
   return report;

@@ -133,12 +133,11 @@ Status open_and_serve(const MountOptions& options, const ServerEnds& ends) {
   WEFT_CHECK(set_up_process(options));
   keep_memory_small();
   raise_file_limit();
-  std::unique_ptr<ColdReads> cold;  // set before `look` is called
   OpenOptions reading;
   reading.open_versions = ends.open;
-  reading.look = [&cold](VersionId version) { return cold->look(version); };
   WEFT_TRY(const auto store, Store::open(options.store, reading));
-  cold = make_cold_client(options.store, store->cluster().has_value());  // without a cluster no node has more bytes
+  // Without a cluster no node has more bytes.
+  const auto cold = make_cold_client(options.store, store->cluster().has_value());
   const auto vfs = Vfs::make(*store, VfsOptions{"", cold.get(), options.cold, options.publish});
   const auto rights = make_publish_rights(options.store);
   return serve(*vfs, *rights, cold.get(), options, ends);

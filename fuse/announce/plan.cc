@@ -11,8 +11,8 @@
 #include "events/follower.h"
 #include "fuse/announce/backlog.h"
 #include "weft/names.h"
-#include "weft/renewed.h"
 #include "weft/snapshot.h"
+#include "weft/walk.h"
 
 namespace weft {
 namespace {

@@ -3,9 +3,9 @@
 #pragma once
 
 #include <cstdint>
-#include <mutex>
 #include <unordered_map>
 
+#include "base/mutex.h"
 #include "weft/vfs.h"
 
 namespace weft {
@@ -13,18 +13,18 @@ namespace weft {
 class DonePositions {
  public:
   bool is_done(Ino dir, std::uint64_t position) const {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     const auto found = positions_.find(dir);
     return found != positions_.end() && found->second == position;
   }
   void done(Ino dir, std::uint64_t position) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     positions_[dir] = position;
   }
 
  private:
-  mutable std::mutex mutex_;
-  std::unordered_map<Ino, std::uint64_t> positions_;  // guarded by mutex_
+  mutable Mutex mutex_;
+  std::unordered_map<Ino, std::uint64_t> positions_ WEFT_GUARDED_BY(mutex_);
 };
 
 }  // namespace weft

@@ -18,31 +18,33 @@ void EventFeed::start(int device) {
   device_ = device;
   const std::vector<std::uint64_t> handles = files_.streams();
   if (handles.empty()) return;
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (const Status watching = watch(); !watching.ok()) log_error(".weft/events: {}", watching.error().message);
   tell_pollers();
 }
 
 void EventFeed::stop() {
+  std::thread thread;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     stopped_ = true;
+    thread = std::move(thread_);
     for (const Read& read : std::exchange(waiting_, {})) fuse_reply_err(read.request, EINTR);
   }
   ended_.ring();
-  if (thread_.joinable()) thread_.join();
+  if (thread.joinable()) thread.join();
 }
 
 Status EventFeed::watch() {
   if (commits_ || stopped_) return {};
   if (!ended_.valid()) return Error{Errc::io, "a pipe cannot be made: no file descriptor is left"};
   WEFT_TRY(commits_, vfs_.watch_commits());
-  thread_ = std::thread([this] { run(*commits_); });
+  thread_ = std::thread([this, commits = commits_.get()] { run(*commits); });
   return {};
 }
 
 Status EventFeed::opened(std::uint64_t handle) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   WEFT_CHECK(watch());
   if (files_.stream_place(handle)) return {};
   WEFT_TRY(const std::uint64_t now, vfs_.position());
@@ -109,7 +111,7 @@ void EventFeed::read(fuse_req_t request, std::uint64_t request_number, std::uint
                      std::size_t size, bool wait) {
   const Read read{request, handle, offset, size};
   fuse_req_interrupt_func(request, interrupt, this);
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (answer(read)) return;
   if (!wait || stopped_ || fuse_req_interrupted(request) != 0) {
     fuse_reply_err(request, wait ? EINTR : EAGAIN);
@@ -121,7 +123,7 @@ void EventFeed::read(fuse_req_t request, std::uint64_t request_number, std::uint
 
 void EventFeed::interrupt(fuse_req_t request, void* feed) {
   auto& self = *static_cast<EventFeed*>(feed);
-  const std::lock_guard lock(self.mutex_);
+  const MutexLock lock(self.mutex_);
   const auto found = std::ranges::find(self.waiting_, request, &Read::request);
   if (found == self.waiting_.end()) return;
   self.waiting_.erase(found);
@@ -137,7 +139,7 @@ bool EventFeed::has_lines(std::uint64_t handle) {
 }
 
 bool EventFeed::readable(std::uint64_t handle, std::uint64_t poll_handle) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (has_lines(handle)) return true;
   files_.set_poll_handle(handle, poll_handle);
   return false;
@@ -153,9 +155,9 @@ void EventFeed::tell_pollers() {
 }
 
 void EventFeed::look() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   lines_.reset();
-  std::erase_if(waiting_, [this](const Read& read) { return answer(read); });
+  std::erase_if(waiting_, [this](const Read& read) WEFT_REQUIRES(mutex_) { return answer(read); });
   tell_pollers();
 }
 

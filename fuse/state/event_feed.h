@@ -9,12 +9,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "base/mutex.h"
 #include "fuse/kernel/request_log.h"
 #include "fuse/state/open_files.h"
 #include "os/bell.h"
@@ -59,30 +59,29 @@ class EventFeed {
     StreamPlace next;
   };
 
-  Status watch();
+  Status watch() WEFT_REQUIRES(mutex_);
   void run(CommitWatch& commits);
-  void look();
+  void look() WEFT_EXCLUDES(mutex_);
   static void interrupt(fuse_req_t request, void* feed);
-  // Under mutex_:
-  bool answer(const Read& read);
-  Result<std::optional<Piece>> piece_at(const Read& read);
-  Result<const std::vector<EventLines>*> lines_from(std::uint64_t position);
-  bool has_lines(std::uint64_t handle);
-  void tell_pollers();
+  bool answer(const Read& read) WEFT_REQUIRES(mutex_);
+  Result<std::optional<Piece>> piece_at(const Read& read) WEFT_REQUIRES(mutex_);
+  Result<const std::vector<EventLines>*> lines_from(std::uint64_t position) WEFT_REQUIRES(mutex_);
+  bool has_lines(std::uint64_t handle) WEFT_REQUIRES(mutex_);
+  void tell_pollers() WEFT_REQUIRES(mutex_);
 
   Vfs& vfs_;
   OpenFiles& files_;
   RequestLog& requests_;
   int device_ = -1;
   const Bell ended_;
-  std::mutex mutex_;
-  std::unique_ptr<CommitWatch> commits_;  // guarded by mutex_; created with the first reader
-  std::thread thread_;                    // guarded by mutex_; created with the first reader
-  std::vector<Read> waiting_;             // guarded by mutex_
-  // The events last read from the tree, shared by all readers at that position; guarded by mutex_.
-  std::uint64_t lines_position_ = 0;
-  std::optional<std::vector<EventLines>> lines_;
-  bool stopped_ = false;  // guarded by mutex_
+  Mutex mutex_;
+  std::unique_ptr<CommitWatch> commits_ WEFT_GUARDED_BY(mutex_);  // created with the first reader
+  std::thread thread_ WEFT_GUARDED_BY(mutex_);                    // created with the first reader
+  std::vector<Read> waiting_ WEFT_GUARDED_BY(mutex_);
+  // The events last read from the tree, shared by all readers at that position.
+  std::uint64_t lines_position_ WEFT_GUARDED_BY(mutex_) = 0;
+  std::optional<std::vector<EventLines>> lines_ WEFT_GUARDED_BY(mutex_);
+  bool stopped_ WEFT_GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace weft

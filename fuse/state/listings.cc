@@ -61,7 +61,7 @@ Listings::Found Listings::known(const Pages& pages, ListPlace place, std::uint64
 }
 
 void Listings::keep(Ino dir, const std::shared_ptr<const ListingPage>& made) {
-  const std::lock_guard lock(keeping_);
+  const MutexLock lock(keeping_);
   Pages pages;
   if (const auto known = directories_.find(dir)) pages = *known;
   const auto newer = [&](const auto& page) { return page->position > made->position; };

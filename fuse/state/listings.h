@@ -8,10 +8,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <vector>
 
 #include "base/lru_cache.h"
+#include "base/mutex.h"
 #include "weft/vfs.h"
 
 namespace weft {
@@ -54,7 +54,7 @@ class Listings {
   void keep(Ino dir, const std::shared_ptr<const ListingPage>& made);
 
   LruCache<Pages> directories_{kBytesMax};
-  std::mutex keeping_;  // held while a page is added
+  Mutex keeping_;  // held while a page is added
 };
 
 }  // namespace weft

@@ -18,7 +18,7 @@ void Notifier::start(std::unique_ptr<KernelCache> cache) {
 void Notifier::stop() {
   if (!thread_.joinable()) return;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     stopping_ = true;
   }
   asked_.notify_one();
@@ -27,7 +27,7 @@ void Notifier::stop() {
 
 void Notifier::ask(Task task) {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     tasks_.push_back(std::move(task));
   }
   asked_.notify_one();
@@ -50,9 +50,9 @@ void Notifier::drop_pages_from(std::uint64_t offset, Ino ino, std::uint64_t size
 }
 
 void Notifier::run(KernelCache& cache) {
-  std::unique_lock lock(mutex_);
+  UniqueLock lock(mutex_);
   while (!stopping_) {
-    asked_.wait(lock, [this] { return stopping_ || !tasks_.empty(); });
+    asked_.wait(lock, [this]() WEFT_REQUIRES(mutex_) { return stopping_ || !tasks_.empty(); });
     const std::vector<Task> tasks = std::exchange(tasks_, {});
     lock.unlock();
     for (const Task& task : tasks) task(cache);

@@ -2,15 +2,14 @@
 // says why it is a separate thread.
 #pragma once
 
-#include <condition_variable>
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "base/mutex.h"
 #include "fuse/state/kernel_cache.h"
 #include "weft/vfs.h"
 
@@ -43,10 +42,10 @@ class Notifier {
 
   std::unique_ptr<KernelCache> cache_;
   std::thread thread_;
-  std::mutex mutex_;
-  std::condition_variable asked_;
-  std::vector<Task> tasks_;  // guarded by mutex_
-  bool stopping_ = false;    // guarded by mutex_
+  Mutex mutex_;
+  Condition asked_;
+  std::vector<Task> tasks_ WEFT_GUARDED_BY(mutex_);
+  bool stopping_ WEFT_GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace weft

@@ -15,6 +15,7 @@ namespace weft {
 
 OpenFiles::OpenFiles(Vfs& vfs, DraftTree* drafts, Passthrough& passthrough, OpenTable& table, const InitWords& agreed)
     : vfs_(vfs), drafts_(drafts), passthrough_(passthrough), agreed_(agreed), table_(table) {
+  const MutexLock lock(mutex_);
   for (const OpenRecord& record : table_.records()) {
     auto& entry = entries_[record.ino];
     if (!entry) entry = std::make_shared<Entry>();
@@ -42,7 +43,7 @@ void OpenFiles::take_over_holds() {
 }
 
 std::shared_ptr<OpenFiles::Entry> OpenFiles::enter(NodeId node) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   auto& entry = entries_[node];
   if (!entry) entry = std::make_shared<Entry>();
   ++entry->opens;
@@ -59,7 +60,7 @@ OpenAnswer OpenFiles::choose(const OpenFile& file) {
   if (file.backing_fd() < 0 || !passthrough_.active() || unseen) return served;
   const auto backing = Passthrough::open(device_, file.backing_fd());
   if (backing.ok()) return {ReadWay::passthrough, *backing};
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (refused_.opens++ == 0) {
     refused_.problem = backing.error().message;
     log_warning("passthrough: {}", refused_.problem);
@@ -68,7 +69,7 @@ OpenAnswer OpenFiles::choose(const OpenFile& file) {
 }
 
 OpenFiles::Refused OpenFiles::refused() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return refused_;
 }
 
@@ -85,7 +86,7 @@ Status OpenFiles::fill(NodeId node, Entry& entry) {
   const bool written = entry.answered && entry.answer.way == ReadWay::direct;
   WEFT_TRY(Opened opened, open_new(ino_of(node), written));
   const OpenAnswer answer = entry.answered ? entry.answer : choose(*opened.file);
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   entry.file = std::move(opened.file);
   entry.attr = opened.attr;
   // A reopened file may be of another version than the table says; the table's versions and holds stay then.
@@ -98,9 +99,9 @@ Status OpenFiles::fill(NodeId node, Entry& entry) {
 }
 
 Result<OpenAnswer> OpenFiles::open_entry(NodeId node, std::uint64_t handle, Entry& entry) {
-  const std::lock_guard opening(entry.opening);
+  const MutexLock opening(entry.opening);
   Status filled = fill(node, entry);
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   OpenAnswer answer = entry.answer;
   answer.joined = entry.answered;
   if (answer.way == ReadWay::straight && entry.mapped) answer.way = ReadWay::cached;
@@ -116,7 +117,7 @@ Result<OpenAnswer> OpenFiles::open_entry(NodeId node, std::uint64_t handle, Entr
 
 Result<OpenAnswer> OpenFiles::open(NodeId node, std::uint64_t handle) {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (const auto known = table_.find(handle)) return OpenAnswer{known->way, known->backing_id};
   }
   const std::shared_ptr<Entry> entry = enter(node);
@@ -129,7 +130,7 @@ Result<OpenAnswer> OpenFiles::open(NodeId node, std::uint64_t handle) {
 void OpenFiles::leave(NodeId node) {
   std::shared_ptr<Entry> last;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     const auto found = entries_.find(node);
     if (found == entries_.end() || --found->second->opens > 0) return;
     last = std::move(found->second);
@@ -142,7 +143,7 @@ void OpenFiles::close(NodeId node, std::uint64_t handle) {
   std::shared_ptr<Entry> last;
   OpenTable::Retired retired{};
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     const auto found = entries_.find(node);
     if (found == entries_.end() || !table_.find(handle)) return;
     if (--found->second->opens > 0) return table_.remove(handle);
@@ -151,20 +152,20 @@ void OpenFiles::close(NodeId node, std::uint64_t handle) {
     retired = table_.retire(handle);
   }
   if (last->answer.way == ReadWay::passthrough) Passthrough::close(device_, retired.backing_id);
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   table_.finish(retired);
 }
 
 Result<std::shared_ptr<OpenFile>> OpenFiles::find(NodeId node) {
   std::shared_ptr<Entry> entry;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     const auto found = entries_.find(node);
     if (found == entries_.end()) return std::shared_ptr<OpenFile>();
     if (found->second->file) return found->second->file;
     entry = found->second;
   }
-  const std::lock_guard opening(entry->opening);
+  const MutexLock opening(entry->opening);
   if (!entry->file) {
     Status filled = fill(node, *entry);
     // It was open before, so ENOENT would be wrong.
@@ -176,14 +177,14 @@ Result<std::shared_ptr<OpenFile>> OpenFiles::find(NodeId node) {
 }
 
 std::optional<Attr> OpenFiles::attr(NodeId node) const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto found = entries_.find(node);
   if (found == entries_.end() || !found->second->file) return std::nullopt;
   return found->second->attr;
 }
 
 bool OpenFiles::is_served(NodeId node) const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto found = entries_.find(node);
   if (found == entries_.end() || !found->second->answered) return false;
   const ReadWay way = found->second->answer.way;
@@ -191,12 +192,12 @@ bool OpenFiles::is_served(NodeId node) const {
 }
 
 void OpenFiles::mapped(NodeId node) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (const auto found = entries_.find(node); found != entries_.end()) found->second->mapped = true;
 }
 
 std::vector<std::uint64_t> OpenFiles::streams() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   std::vector<std::uint64_t> handles;
   if (!entries_.contains(kEventsIno)) return handles;
   for (const OpenRecord& record : table_.records())
@@ -205,27 +206,28 @@ std::vector<std::uint64_t> OpenFiles::streams() const {
 }
 
 std::optional<StreamPlace> OpenFiles::stream_place(std::uint64_t handle, std::uint64_t offset) const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return table_.place(handle, offset);
 }
 
 void OpenFiles::set_stream_place(std::uint64_t handle, std::uint64_t read_at, const StreamPlace& place) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   table_.set_place(handle, read_at, place);
 }
 
 std::uint64_t OpenFiles::poll_handle(std::uint64_t handle) const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return table_.poll_handle(handle);
 }
 
 void OpenFiles::set_poll_handle(std::uint64_t handle, std::uint64_t poll_handle) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   table_.set_poll_handle(handle, poll_handle);
 }
 
 // The kernel assigns backing ids in ascending order, so a new id bounds those that the killed server can have got.
 void OpenFiles::close_stray_ids() {
+  const MutexLock lock(mutex_);
   for (const OpenTable::Retired& retired : table_.retired()) {
     if (retired.backing_id > 0) Passthrough::close(device_, retired.backing_id);
     table_.finish(retired);
@@ -249,7 +251,7 @@ void OpenFiles::close_unrecorded(std::int32_t first, std::int32_t end) {
 void OpenFiles::reopen() {
   std::vector<NodeId> nodes;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     for (const auto& entry : entries_) nodes.push_back(entry.first);
   }
   for (const NodeId node : nodes)

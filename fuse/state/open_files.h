@@ -6,12 +6,12 @@
 
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
+#include "base/mutex.h"
 #include "drafts/draft_tree.h"
 #include "fuse/kernel/init_exchange.h"
 #include "fuse/kernel/passthrough.h"
@@ -72,7 +72,7 @@ class OpenFiles {
  private:
   struct Entry {
     std::uint64_t opens = 0;         // guarded by OpenFiles::mutex_
-    std::mutex opening;              // locked before OpenFiles::mutex_; one thread opens, the others wait
+    Mutex opening;                   // locked before OpenFiles::mutex_; one thread opens, the others wait
     std::shared_ptr<OpenFile> file;  // this and the fields below: written with both locks held, read with either
     Attr attr;
     FileVersions versions{};
@@ -81,13 +81,13 @@ class OpenFiles {
     bool answered = false;  // the kernel may know `answer`, so it is fixed while the inode is open
     bool mapped = false;    // opens that join get cached instead of straight
   };
-  void take_over_holds();
-  std::shared_ptr<Entry> enter(NodeId node);
-  void leave(NodeId node);
-  Status fill(NodeId node, Entry& entry);
-  Result<OpenAnswer> open_entry(NodeId node, std::uint64_t handle, Entry& entry);
-  OpenAnswer choose(const OpenFile& file);
-  void close_unrecorded(std::int32_t first, std::int32_t end);
+  void take_over_holds() WEFT_REQUIRES(mutex_);
+  std::shared_ptr<Entry> enter(NodeId node) WEFT_EXCLUDES(mutex_);
+  void leave(NodeId node) WEFT_EXCLUDES(mutex_);
+  Status fill(NodeId node, Entry& entry) WEFT_REQUIRES(entry.opening) WEFT_EXCLUDES(mutex_);
+  Result<OpenAnswer> open_entry(NodeId node, std::uint64_t handle, Entry& entry) WEFT_EXCLUDES(entry.opening, mutex_);
+  OpenAnswer choose(const OpenFile& file) WEFT_EXCLUDES(mutex_);
+  void close_unrecorded(std::int32_t first, std::int32_t end) WEFT_REQUIRES(mutex_);
 
   Result<Opened> open_new(Ino ino, bool written);
 
@@ -96,12 +96,12 @@ class OpenFiles {
   Passthrough& passthrough_;
   const InitWords& agreed_;
   int device_ = -1;
-  mutable std::mutex mutex_;
-  Refused refused_;                                             // guarded by mutex_
-  OpenTable& table_;                                            // guarded by mutex_
-  std::unordered_map<NodeId, std::shared_ptr<Entry>> entries_;  // guarded by mutex_
-  std::uint32_t opening_ = 0;        // guarded by mutex_; opens that are not in the table yet
-  std::int32_t backing_id_max_ = 0;  // guarded by mutex_
+  mutable Mutex mutex_;
+  Refused refused_ WEFT_GUARDED_BY(mutex_);
+  OpenTable& table_ WEFT_GUARDED_BY(mutex_);
+  std::unordered_map<NodeId, std::shared_ptr<Entry>> entries_ WEFT_GUARDED_BY(mutex_);
+  std::uint32_t opening_ WEFT_GUARDED_BY(mutex_) = 0;  // opens that are not in the table yet
+  std::int32_t backing_id_max_ WEFT_GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace weft

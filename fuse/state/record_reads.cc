@@ -10,13 +10,13 @@ namespace weft {
 std::optional<RecordReads::Turn> RecordReads::begin(NodeId node, Range record) {
   if (!works()) return std::nullopt;
   const std::pair key(node, record.offset);
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (storing_.size() >= kStorersMax || !storing_.insert(key).second) return std::nullopt;
   return std::optional<Turn>(std::in_place, *this, key);
 }
 
 void RecordReads::end(const std::pair<NodeId, std::uint64_t>& key) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   storing_.erase(key);
 }
 

@@ -11,12 +11,12 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
-#include <mutex>
 #include <optional>
 #include <set>
 #include <span>
 #include <utility>
 
+#include "base/mutex.h"
 #include "fuse/state/kernel_cache.h"
 #include "fuse/state/node_id.h"
 #include "weft/content.h"
@@ -56,8 +56,8 @@ class RecordReads {
   void end(const std::pair<NodeId, std::uint64_t>& key);
 
   std::atomic<bool> works_{true};
-  std::mutex mutex_;
-  std::set<std::pair<NodeId, std::uint64_t>> storing_;  // guarded by mutex_; nodes and record offsets
+  Mutex mutex_;
+  std::set<std::pair<NodeId, std::uint64_t>> storing_ WEFT_GUARDED_BY(mutex_);  // nodes and record offsets
 };
 
 }  // namespace weft

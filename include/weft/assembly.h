@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "weft/cold.h"
 #include "weft/progress.h"
 #include "weft/publish.h"
 #include "weft/result.h"
@@ -51,7 +52,8 @@ struct PinReport {
 using RecordPin = std::function<Status(const VersionRow& version, bool pinned)>;
 // Pins a version and assembles its files. Files of a pinned version are not evicted. If the assembly fails, the version
 // is left as it was, pinned or not; Errc::no_space: its files do not fit the bound beside other pinned files.
-Result<PinReport> pin_version(Store& store, std::string_view spec, const RecordPin& record, Progress& progress);
+Result<PinReport> pin_version(Store& store, ManifestResolver& resolver, std::string_view spec, const RecordPin& record,
+                              Progress& progress);
 
 // Sets the bound of all mounts that have none of their own. Takes effect at once.
 Status set_assembly_max(Store& store, std::uint64_t bytes_max);

@@ -176,20 +176,25 @@ class FetchedCache {
   virtual Status put_back(const ContentId& id, const BlobPlace& place) = 0;
 };
 
-// Versions that this node published into memory (Snapshot::in_memory()). Any thread.
-class MemoryVersions {
+// Records whether versions in memory have reached a disk: the registry, or a store without a cluster. Any thread.
+class FlushRecords {
  public:
-  virtual ~MemoryVersions() = default;
+  virtual ~FlushRecords() = default;
+  // keep_version records that all bytes of the version are on a disk. lose_version removes the version, and its record
+  // says why.
+  virtual Status keep_version(std::string_view model, std::uint64_t number) = 0;
+  virtual Status lose_version(std::string_view model, std::uint64_t number, std::string_view why) = 0;
+};
+
+// Versions that this node published into memory (Snapshot::in_memory()). They are FlushRecords of a store without a
+// cluster. Any thread.
+class MemoryVersions : public FlushRecords {
+ public:
   // Waits until all local bytes that the version needs are on the disk; calls `pace` between pieces of some MiB. After
-  // a stop of the machine, checks which bytes are left. The caller reports the result to the registry: keep_version(),
-  // or lose_version() with a reason.
+  // a stop of the machine, checks which bytes are left. flush_version() records the result.
   virtual Result<MemoryState> settle_version(VersionId version, const FlushPace& pace) = 0;
   // Returns the size of the version's packs that may not be on the disk yet.
   virtual Result<std::uint64_t> unsynced_bytes(VersionId version) = 0;
-  // For a store without a cluster. keep_version records that the version is on a disk. lose_version removes it, because
-  // its bytes were lost.
-  virtual Status keep_version(std::string_view model, std::uint64_t number) = 0;
-  virtual Status lose_version(std::string_view model, std::uint64_t number, std::string_view why) = 0;
 };
 
 // Records how much of the store the origin has. Any thread.
@@ -227,7 +232,12 @@ class ClusterStore : public Store {
   virtual OriginLedger& ledger() = 0;
 };
 
-// Writes all versions in memory to the disk, oldest first. For a process that acts as weftd of a store without a
+// Returns the versions of this node that are in memory, oldest first.
+Result<std::vector<VersionRow>> versions_in_memory(Store& store);
+// Writes a version in memory to the disk, and records the result. `why` is the reason if bytes were lost.
+Result<MemoryState> flush_version(MemoryVersions& memory, FlushRecords& records, const VersionRow& version,
+                                  std::string_view why, const FlushPace& pace);
+// Flushes all versions in memory. For a process that acts as weftd of a store without a
 // cluster. A version that has lost bytes is removed, and its record says why.
 Status settle_memory(Store& store, MemoryVersions& memory);
 

@@ -1,4 +1,5 @@
-// Access to the bytes of versions that are not on this node (daemon_api/cold_client.cc).
+// Access to the manifests and bytes of versions that are not on this node (daemon_api/cold_client.cc; in the daemon
+// fetch/fetcher.cc).
 #pragma once
 
 #include <cstdint>
@@ -61,14 +62,23 @@ class ColdWait {
   const std::function<bool()> is_wanted_;
 };
 
+// Fetches the manifests of bare versions (Snapshot::is_bare). Any thread. Readers of manifests call it, never the
+// store.
+class ManifestResolver {
+ public:
+  virtual ~ManifestResolver() = default;
+  // Gives a bare version its content. Any other version stays as it is. Errc::absent: no node can give the manifest
+  // now. Not while this thread holds a Snapshot.
+  virtual Status resolve(VersionId version) = 0;
+};
+// Returns a resolver without a source, for readers of local manifests (blobs/load.cc). It answers Errc::absent.
+ManifestResolver& no_resolver();
+
 // Fetches absent bytes and manifests. Any thread. A call waits as long as its bytes can arrive, and ends after a
 // silence (weft/deadline.h) with Errc::timed_out. Errc::unreachable: there is no source. Errc::not_found: no source has
 // the bytes. Errc::corrupt: no source has them undamaged. Errc::no_space.
-class ColdReads {
+class ColdReads : public ManifestResolver {
  public:
-  virtual ~ColdReads() = default;
-  // Gives a bare version its content. Does nothing if it has it.
-  virtual Status look(VersionId version) = 0;
   // Fetches a range. Returns verified runs of the published file that cover it, adjacent and in order. They may extend
   // beyond the range. If two callers want one byte, it is transferred once.
   virtual Result<std::vector<Run>> bring(const ColdRange& what) = 0;

@@ -25,7 +25,8 @@ struct MatchSubject {
 };
 // Reads "MODEL[@V]", or a path: a directory, a model file, or a file *.json with the output of graph_json(). The
 // argument is a path if it names no version of the store, begins with '.' or '/', or ends with '/' or ".json".
-Result<MatchSubject> match_subject(Store& store, const std::string& argument, Progress& progress);
+Result<MatchSubject> match_subject(Store& store, ManifestResolver& resolver, const std::string& argument,
+                                   Progress& progress);
 
 struct MatchOptions {
   std::size_t top = 10;
@@ -47,11 +48,12 @@ struct Match {
   std::vector<TakenTensor> tensors;
 };
 // Returns the best versions first, without the subject's own version.
-Result<std::vector<Match>> find_matches(Store& store, const MatchSubject& subject, const MatchOptions& options);
+Result<std::vector<Match>> find_matches(Store& store, ManifestResolver& resolver, const MatchSubject& subject,
+                                        const MatchOptions& options);
 
 // Calls found(row) for the live versions that match the query, by model name and number, outside of any snapshot. An
 // error of `found` ends the search.
-Status find_versions(Store& store, const Query& query, Progress& progress,
+Status find_versions(Store& store, ManifestResolver& resolver, const Query& query, Progress& progress,
                      const std::function<Status(const VersionRow&)>& found);
 
 }  // namespace weft

@@ -1,4 +1,4 @@
-// Operations of the programs: publish (publish/import.cc), export (query/export.cc), look up (blobs/resolve.cc).
+// Operations of the programs: publish (publish/import.cc), export (export/export.cc), load (blobs/load.cc).
 // Combines formats, models and the store.
 #pragma once
 
@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "weft/cold.h"
 #include "weft/kin.h"
 #include "weft/manifest.h"
 #include "weft/pack.h"
@@ -24,36 +25,30 @@
 
 namespace weft {
 
-// Resolves "MODEL[@V]" in a snapshot: V is a number, a tag, "latest" or nothing (latest). Errc::not_found also for a
-// removed version; the message lists the existing ones.
-Result<VersionRow> resolve_version(Snapshot& snapshot, std::string_view spec);
-
-// Like resolve_version(), but also accepts the number of a removed version.
-Result<VersionRow> resolve_or_tombstone(Snapshot& snapshot, std::string_view spec);
-
 // Returns the nearest relatives of a version, removed ones included: at most limits::kKinCountedMax in one direction,
 // or limits::kKinDrawnMax in both. Both directions means edges of either direction, so it includes siblings.
 Result<KinGraph> kin_of(Store& store, const VersionRow& version, KinWay way);
 // Returns the content of lineage/owners.tsv.
-Result<std::string> owners_text(Store& store, const VersionRow& version);
+Result<std::string> owners_text(Store& store, ManifestResolver& resolver, const VersionRow& version);
 // Measures the tensors that changed, have float types on both sides, and kept their shape. Reads them on all threads.
 // Their packs stay open meanwhile.
 Result<Norms> measure_norms(Store& store, const DiffSides& sides, const ManifestDiff& diff, Progress& progress);
 
-// Returns a version's manifest. If it is not local, it is fetched first, as Store::look does. Messages name the
-// version.
-Result<std::shared_ptr<const ManifestReader>> manifest_of(Store& store, const VersionRow& row);
+// Returns a version's manifest. Resolves a bare version first, so call it while this thread holds no Snapshot. Messages
+// name the version.
+Result<std::shared_ptr<const ManifestReader>> manifest_of(Store& store, ManifestResolver& resolver,
+                                                          const VersionRow& row);
 
 // Returns the decoded manifest, for callers that need no tree.
-Result<Manifest> load_manifest(Store& store, const VersionRow& row);
+Result<Manifest> load_manifest(Store& store, ManifestResolver& resolver, const VersionRow& row);
 
-// A version's manifest and tree, read from the store.
+// The manifest and tree of a version, read from the store.
 struct LoadedVersion {
   VersionRow row;
   std::shared_ptr<const VersionTree> tree;  // tree->manifest()
   VersionHold hold;                         // keeps the version whole
 };
-Result<LoadedVersion> load_version(Store& store, const VersionRow& row);
+Result<LoadedVersion> load_version(Store& store, ManifestResolver& resolver, const VersionRow& row);
 VersionFacts facts_of(const VersionRow& row);
 
 // A small file of a data set. The manifest has its bytes but not its name (FileRole::bundle).
@@ -125,8 +120,9 @@ Result<PreparedImport> prepare_import(const ImportOptions& options, const std::s
 using Publish = std::function<Result<PublishOutcome>(Import&, const PublishRequest&)>;
 // All or nothing: after bad input, a changing source, a full disk or a cancel, it returns an error and the store is
 // unchanged. Reads no inherited bytes, except a config.json if the architecture must be computed again.
-Result<ImportReport> run_import(Store& store, PreparedImport import, Progress& progress, const Publish& publish = {});
-// Calls prepare_import() and run_import().
+Result<ImportReport> run_import(Store& store, ManifestResolver& resolver, PreparedImport import, Progress& progress,
+                                const Publish& publish = {});
+// Calls prepare_import() and run_import() with no_resolver().
 Result<ImportReport> import_paths(Store& store, const ImportOptions& options, Progress& progress);
 
 struct ExportReport {
@@ -136,7 +132,7 @@ struct ExportReport {
 // Writes the published files below `directory`, which is empty or does not exist (but its parent does). Verifies every
 // extent against its digest. The files appear by rename once all are durable. A failed or cancelled export removes the
 // inodes that it made and nothing else, whatever other users rename or replace below `directory` meanwhile.
-Result<ExportReport> export_version(Store& store, std::string_view spec, const std::string& directory,
-                                    Progress& progress);
+Result<ExportReport> export_version(Store& store, ManifestResolver& resolver, std::string_view spec,
+                                    const std::string& directory, Progress& progress);
 
 }  // namespace weft

@@ -53,10 +53,9 @@ struct RegistryStatus {
   std::vector<std::string> refusals;  // the latest ones: key and reason
 };
 
-class Registry {
+class Registry : public FlushRecords {
  public:
   using Clock = std::chrono::steady_clock;
-  virtual ~Registry() = default;
 
   // Makes the import durable, assigns a number and publishes it: all nodes see it, or none does. Returns when this
   // node's store shows it. In addition to the guarantees of Import::publish: if two nodes publish one model at once,
@@ -67,10 +66,6 @@ class Registry {
   // As Store::set_tag and Store::remove_version. When they return, this node's store shows the change.
   virtual Status set_tag(std::string_view model, std::string_view tag, std::optional<std::uint64_t> number) = 0;
   virtual Status remove_version(std::string_view model, std::uint64_t number) = 0;
-  // For a version in memory (MemoryVersions::settle_version()). keep_version records that all its bytes are on a disk.
-  // lose_version removes the version, and its record says why.
-  virtual Status keep_version(std::string_view model, std::uint64_t number) = 0;
-  virtual Status lose_version(std::string_view model, std::uint64_t number, std::string_view why) = 0;
   // As Store::remove_versions.
   virtual Result<std::size_t> remove_versions(std::span<const VersionName> versions) = 0;
 

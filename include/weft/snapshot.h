@@ -1,4 +1,5 @@
-// One consistent state of a store's index (store/reading/snapshot.cc).
+// One consistent state of a store's index (store/reading/snapshot.cc), and names of versions in it
+// (store/reading/resolve.cc).
 #pragma once
 
 #include <cstddef>
@@ -19,7 +20,7 @@ enum class Durability : std::uint8_t;  // publish.h
 
 namespace limits {
 // Most rows of a table that one snapshot reads, because a commit waits for readers of the state before the last.
-// renewed.h and listing.h walk more rows than this.
+// walk.h walks more rows than this.
 inline constexpr std::size_t kRowsPerSnapshot = 4096;
 }  // namespace limits
 
@@ -119,5 +120,11 @@ class Snapshot {
   virtual Result<std::vector<VersionId>> in_memory(VersionId from, std::size_t count_max) = 0;
   virtual Result<std::vector<VersionId>> pinned(VersionId from, std::size_t count_max) = 0;
 };
+
+// Resolves "MODEL[@V]" in a snapshot: V is a number, a tag, "latest" or nothing (latest). Errc::not_found also for a
+// removed version; the message lists the existing ones.
+Result<VersionRow> resolve_version(Snapshot& snapshot, std::string_view spec);
+// Like resolve_version(), but also accepts the number of a removed version.
+Result<VersionRow> resolve_or_tombstone(Snapshot& snapshot, std::string_view spec);
 
 }  // namespace weft

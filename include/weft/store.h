@@ -9,7 +9,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -55,9 +54,6 @@ struct OpenOptions {
   // A descriptor of open_versions_file() that shares its open file description with other processes. Its locks stay
   // when this process ends. -1: the store opens the file itself. Owned by the caller.
   int open_versions = -1;
-  // Fetches the content of a version whose manifest is not local (Snapshot::is_bare); empty: that is not possible. Any
-  // thread.
-  std::function<Status(VersionId)> look = {};
 };
 
 class Fd;        // os/sys.h
@@ -120,9 +116,6 @@ class Store {
   // For a process that replaces another one, with OpenOptions::open_versions: holds the versions that the other held,
   // and releases all other locks of this description. Call before any hold_version().
   virtual Result<std::vector<VersionHold>> take_over_holds(std::span<const VersionId> versions) = 0;
-  // Gives a bare version its content, as OpenOptions::look does. No effect on a version that has content or is not
-  // live. Errc::absent: that is not possible. Not while this thread holds a Snapshot.
-  virtual Status look(VersionId version) = 0;
 
   // With Durability::memory the publish does not wait until the bytes are on the disk
   // (MemoryVersions::settle_version()).

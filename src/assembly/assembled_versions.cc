@@ -9,8 +9,8 @@
 #include "base/log.h"
 #include "reading/open_file.h"
 #include "weft/assembly.h"
-#include "weft/listing.h"
 #include "weft/node.h"
+#include "weft/walk.h"
 
 namespace weft {
 namespace {
@@ -26,8 +26,8 @@ Result<bool> is_composed(Store& store, const AssembledSource& source) {
 }
 
 // Returns the version's files that are large enough to be assembled.
-Result<std::vector<AssembledSource>> large_files(Store& store, const VersionRow& row) {
-  WEFT_TRY(const LoadedVersion version, load_version(store, row));
+Result<std::vector<AssembledSource>> large_files(Store& store, ManifestResolver& resolver, const VersionRow& row) {
+  WEFT_TRY(const LoadedVersion version, load_version(store, resolver, row));
   std::vector<AssembledSource> sources;
   for (const File& file : published_files(version.tree->manifest()))
     if (file.size >= kAssembledFileMin)
@@ -36,8 +36,8 @@ Result<std::vector<AssembledSource>> large_files(Store& store, const VersionRow&
 }
 
 // Returns the large files of a version that have no pack of their own.
-Result<std::vector<AssembledSource>> composed_files(Store& store, const VersionRow& row) {
-  WEFT_TRY(auto files, large_files(store, row));
+Result<std::vector<AssembledSource>> composed_files(Store& store, ManifestResolver& resolver, const VersionRow& row) {
+  WEFT_TRY(auto files, large_files(store, resolver, row));
   std::vector<AssembledSource> sources;
   for (AssembledSource& file : files) {
     WEFT_TRY(const bool composed, is_composed(store, file));
@@ -56,10 +56,11 @@ struct VersionFiles {
   bool complete = true;  // false: a version could not be read, so `ids` lacks its files
 };
 
+// Reads only local manifests: assembled files are a cache, which is not worth the fetch of a manifest.
 VersionFiles files_of(Store& store, const std::vector<VersionRow>& rows) {
   VersionFiles all;
   for (const VersionRow& row : rows) {
-    const auto files = large_files(store, row);
+    const auto files = large_files(store, no_resolver(), row);
     all.complete = all.complete && files.ok();
     if (!files.ok()) continue;
     for (const AssembledSource& file : *files) all.ids.insert(file.id);
@@ -69,8 +70,8 @@ VersionFiles files_of(Store& store, const std::vector<VersionRow>& rows) {
 
 Result<std::set<PackId>> needed_files(Store& store) {
   std::vector<VersionRow> rows;
-  WEFT_CHECK(each_model(store, [&](const ModelRow& model) {
-    return each_version(store, model.id, [&](VersionRow row) -> Status {
+  WEFT_CHECK(each_row(store, list_models(), [&](const ModelRow& model) {
+    return each_row(store, list_versions(model.id), [&](VersionRow row) -> Status {
       if (!row.removed) rows.push_back(std::move(row));
       return {};
     });
@@ -84,7 +85,7 @@ class PinnedFiles {
   explicit PinnedFiles(Store& store) : store_(store) {}
   Result<std::set<PackId>> get() {
     const std::lock_guard lock(mutex_);
-    WEFT_TRY(std::vector<VersionId> pinned, pinned_versions(store_));
+    WEFT_TRY(std::vector<VersionId> pinned, all_ids(store_, &Snapshot::pinned));
     if (files_.complete && pinned == versions_) return files_.ids;
     std::vector<VersionRow> rows;
     Renewed renewed(store_);
@@ -119,9 +120,10 @@ Status make_one(Store& store, AssembledPacks& packs, const AssembledSource& sour
   return made;
 }
 
-Result<PinReport> assemble_version(Store& store, const VersionRow& row, Progress& progress) {
+Result<PinReport> assemble_version(Store& store, ManifestResolver& resolver, const VersionRow& row,
+                                   Progress& progress) {
   const auto packs = assembled_packs(store, {});
-  WEFT_TRY(const auto sources, composed_files(store, row));
+  WEFT_TRY(const auto sources, composed_files(store, resolver, row));
   const std::uint64_t block_bytes = sharing_block_bytes(packs->path());
   PinReport report;
   report.files = sources.size();
@@ -154,7 +156,8 @@ Result<AssembledSweep> sweep_assembled(Store& store, bool dry_run) {
 }
 
 // Records the pin first, so that assembled files of the version are not evicted to make space for its other files.
-Result<PinReport> pin_version(Store& store, std::string_view spec, const RecordPin& record, Progress& progress) {
+Result<PinReport> pin_version(Store& store, ManifestResolver& resolver, std::string_view spec, const RecordPin& record,
+                              Progress& progress) {
   WEFT_TRY(const VersionRow row, find_version(store, spec));
   WEFT_TRY(const VersionHold hold, store.hold_version(row.id));
   bool already = false;
@@ -164,7 +167,7 @@ Result<PinReport> pin_version(Store& store, std::string_view spec, const RecordP
     already = std::ranges::find(pinned, row.id) != pinned.end();
   }
   if (!already) WEFT_CHECK(record(row, true));
-  auto report = assemble_version(store, row, progress);
+  auto report = assemble_version(store, resolver, row, progress);
   if (!report.ok() && !already) WEFT_CHECK(record(row, false));
   return report;
 }
@@ -176,7 +179,7 @@ Status set_assembly_max(Store& store, std::uint64_t bytes_max) {
 void assemble_given(Store& store, const VersionRow& version, std::span<const GivenFile> files) {
   const auto packs = assembled_packs(store, {});
   if (files.empty() || !packs->writable()) return;
-  const auto loaded = load_version(store, version);
+  const auto loaded = load_version(store, no_resolver(), version);
   if (!loaded.ok()) return log_info("not assembled: {}", loaded.error().message);
   for (const File& file : published_files(loaded->tree->manifest())) {
     const auto given = std::ranges::find(files, file.path, &GivenFile::path);
@@ -193,7 +196,7 @@ void assemble_by_sharing(Store& store, const VersionRow& version) {
   const auto packs = assembled_packs(store, {});
   const std::uint64_t block_bytes = packs->writable() ? sharing_block_bytes(packs->path()) : 0;
   if (block_bytes == 0) return;
-  const auto sources = composed_files(store, version);
+  const auto sources = composed_files(store, no_resolver(), version);
   if (!sources.ok()) return log_info("not assembled: {}", sources.error().message);
   for (const AssembledSource& source : *sources) {
     if (packs->find(source).ok()) continue;  // the mount verifies it if necessary

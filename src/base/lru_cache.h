@@ -7,9 +7,10 @@
 #include <cstdint>
 #include <list>
 #include <memory>
-#include <mutex>
 #include <unordered_map>
 #include <utility>
+
+#include "base/mutex.h"
 
 namespace weft {
 
@@ -21,7 +22,7 @@ class LruCache {
   explicit LruCache(std::size_t bytes_max) : bytes_max_(bytes_max) {}
 
   Pointer find(const Key& key) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     const auto found = index_.find(key);
     if (found == index_.end()) return nullptr;
     entries_.splice(entries_.begin(), entries_, found->second);
@@ -30,7 +31,7 @@ class LruCache {
   }
 
   void put(const Key& key, Pointer value, std::size_t bytes) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (const auto found = index_.find(key); found != index_.end()) drop(found->second);
     entries_.push_front({key, std::move(value), bytes, Clock::now()});
     index_[key] = entries_.begin();
@@ -39,18 +40,18 @@ class LruCache {
   }
 
   std::size_t bytes() const {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     return bytes_;
   }
 
   void clear() {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     while (!entries_.empty()) drop(entries_.begin());
   }
 
   // Drops all entries that were not used for `age`, the newest too.
   void drop_unused(std::chrono::steady_clock::duration age) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     const auto end = Clock::now() - age;
     while (!entries_.empty() && entries_.back().used <= end) drop(std::prev(entries_.end()));
   }
@@ -65,17 +66,17 @@ class LruCache {
   };
   using Place = typename std::list<Entry>::iterator;
 
-  void drop(Place place) {
+  void drop(Place place) WEFT_REQUIRES(mutex_) {
     bytes_ -= place->bytes;
     index_.erase(place->key);
     entries_.erase(place);
   }
 
   const std::size_t bytes_max_;
-  mutable std::mutex mutex_;
-  std::size_t bytes_ = 0;                 // guarded by mutex_
-  std::list<Entry> entries_;              // guarded by mutex_; the most recently used first
-  std::unordered_map<Key, Place> index_;  // guarded by mutex_
+  mutable Mutex mutex_;
+  std::size_t bytes_ WEFT_GUARDED_BY(mutex_) = 0;
+  std::list<Entry> entries_ WEFT_GUARDED_BY(mutex_);  // the most recently used first
+  std::unordered_map<Key, Place> index_ WEFT_GUARDED_BY(mutex_);
 };
 
 }  // namespace weft

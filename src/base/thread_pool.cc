@@ -23,7 +23,7 @@ ThreadPool::ThreadPool(unsigned threads) : threads_max_(threads != 0 ? threads :
 
 ThreadPool::~ThreadPool() {
   {
-    std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     ending_ = true;
   }
   wake_.notify_all();
@@ -42,7 +42,7 @@ bool ThreadPool::start_thread() {
 
 void ThreadPool::submit(std::function<void()> job) {
   {
-    std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (waiting_ > jobs_.size() || start_thread()) jobs_.push_back(std::exchange(job, nullptr));
   }
   if (job) return job();  // no thread could be started
@@ -53,9 +53,9 @@ void ThreadPool::run() {
   for (;;) {
     std::function<void()> job;
     {
-      std::unique_lock lock(mutex_);
+      UniqueLock lock(mutex_);
       ++waiting_;
-      wake_.wait(lock, [this] { return ending_ || !jobs_.empty(); });
+      wake_.wait(lock, [this]() WEFT_REQUIRES(mutex_) { return ending_ || !jobs_.empty(); });
       --waiting_;
       if (jobs_.empty()) return;
       job = std::move(jobs_.front());
@@ -67,28 +67,28 @@ void ThreadPool::run() {
 
 void ThreadPool::parallel_for(std::size_t count, const std::function<void(std::size_t)>& body) {
   struct Shared {
+    explicit Shared(std::size_t helpers) : helpers_left(helpers) {}
     std::atomic<std::size_t> next{0};
-    std::mutex mutex;
-    std::condition_variable done;
-    std::size_t helpers_left = 0;  // guarded by mutex
+    Mutex mutex;
+    Condition done;
+    std::size_t helpers_left WEFT_GUARDED_BY(mutex);
   };
   if (count == 0) return;
-  auto shared = std::make_shared<Shared>();
+  const std::size_t helpers = std::min<std::size_t>(size(), count - 1);
+  auto shared = std::make_shared<Shared>(helpers);
   auto drain = [shared, count, &body] {
     for (std::size_t i = shared->next++; i < count; i = shared->next++) body(i);
   };
-  std::size_t helpers = std::min<std::size_t>(size(), count - 1);
-  shared->helpers_left = helpers;
   for (std::size_t i = 0; i < helpers; ++i) {
     submit([shared, drain] {
       drain();
-      std::lock_guard lock(shared->mutex);
+      const MutexLock lock(shared->mutex);
       if (--shared->helpers_left == 0) shared->done.notify_one();
     });
   }
   drain();
-  std::unique_lock lock(shared->mutex);
-  shared->done.wait(lock, [&] { return shared->helpers_left == 0; });
+  UniqueLock lock(shared->mutex);
+  shared->done.wait(lock, [&]() WEFT_REQUIRES(shared->mutex) { return shared->helpers_left == 0; });
 }
 
 }  // namespace weft

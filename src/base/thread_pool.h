@@ -1,12 +1,12 @@
 // A bounded set of threads and a queue of jobs. Threads start when there are jobs for them.
 #pragma once
 
-#include <condition_variable>
 #include <deque>
 #include <functional>
-#include <mutex>
 #include <thread>
 #include <vector>
+
+#include "base/mutex.h"
 
 namespace weft {
 
@@ -24,14 +24,14 @@ class ThreadPool {
 
  private:
   void run();
-  bool start_thread();  // under mutex_; false: the pool has none
+  bool start_thread() WEFT_REQUIRES(mutex_);  // false: the pool has none
   const unsigned threads_max_;
-  std::mutex mutex_;
-  std::condition_variable wake_;
-  std::deque<std::function<void()>> jobs_;  // guarded by mutex_
-  bool ending_ = false;                     // guarded by mutex_
-  std::size_t waiting_ = 0;                 // guarded by mutex_
-  std::vector<std::thread> threads_;        // guarded by mutex_ until the destructor
+  Mutex mutex_;
+  Condition wake_;
+  std::deque<std::function<void()>> jobs_ WEFT_GUARDED_BY(mutex_);
+  bool ending_ WEFT_GUARDED_BY(mutex_) = false;
+  std::size_t waiting_ WEFT_GUARDED_BY(mutex_) = 0;
+  std::vector<std::thread> threads_ WEFT_GUARDED_BY(mutex_);  // no lock in the destructor
 };
 
 unsigned usable_cpus();

@@ -5,6 +5,7 @@
 #include <condition_variable>
 #include <mutex>
 
+#include "base/mutex.h"
 #include "weft/deadline.h"
 
 namespace weft {
@@ -22,6 +23,7 @@ class TimeSource {
     else
       wake.wait_until(lock, until);
   }
+  void wait(Condition& wake, UniqueLock& lock, Deadline until) const { wait(wake.native(), lock.native(), until); }
 };
 
 inline const TimeSource& steady_time() {

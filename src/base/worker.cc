@@ -12,7 +12,7 @@ RetryPause::Time RetryPause::failed() {
 }
 
 bool Worker::start(Round round, std::function<void()> interrupt) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (ending_ || thread_.joinable()) return false;
   interrupt_ = std::move(interrupt);
   thread_ = std::thread([this, round = std::move(round)] { run(round); });
@@ -20,13 +20,13 @@ bool Worker::start(Round round, std::function<void()> interrupt) {
 }
 
 void Worker::wake() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   woken_ = true;
   wake_.notify_all();
 }
 
 void Worker::ask_to_end() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   ending_ = true;
   wake_.notify_all();
   if (interrupt_) interrupt_();
@@ -34,33 +34,44 @@ void Worker::ask_to_end() {
 
 void Worker::end() {
   ask_to_end();
-  if (thread_.joinable()) thread_.join();
+  std::thread thread;
+  {
+    const MutexLock lock(mutex_);
+    thread = std::move(thread_);
+  }
+  if (thread.joinable()) thread.join();
 }
 
 bool Worker::end_within(std::chrono::milliseconds patience) {
   ask_to_end();
+  std::thread thread;
   {
-    std::unique_lock lock(mutex_);
-    if (thread_.joinable() && !wake_.wait_for(lock, patience, [this] { return ended_; })) thread_.detach();
+    UniqueLock lock(mutex_);
     if (!thread_.joinable()) return ended_;
+    const bool ended = wake_.wait_for(lock, patience, [this]() WEFT_REQUIRES(mutex_) { return ended_; });
+    if (!ended) {
+      thread_.detach();
+      return false;
+    }
+    thread = std::move(thread_);
   }
-  thread_.join();
+  thread.join();
   return true;
 }
 
 bool Worker::ending() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return ending_;
 }
 
 std::string Worker::problem() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return problem_;
 }
 
 Worker::Pause Worker::pause_after(const Result<Pause>& done) {
   const std::string problem = done.ok() ? "" : done.error().message;
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (!done.ok() && !ending_ && problem != problem_) log_warning("{}: {}", name_, problem);
   problem_ = problem;
   if (!done.ok()) return retry_.failed();
@@ -71,7 +82,7 @@ Worker::Pause Worker::pause_after(const Result<Pause>& done) {
 void Worker::run(const Round& round) {
   for (;;) {
     const Pause pause = pause_after(round());
-    std::unique_lock lock(mutex_);
+    UniqueLock lock(mutex_);
     const Deadline until = pause == kUntilWoken ? Deadline::max() : time_.now() + pause;
     while (!ending_ && !woken_ && time_.now() < until) time_.wait(wake_, lock, until);
     woken_ = false;

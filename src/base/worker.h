@@ -1,12 +1,11 @@
 // A thread that repeats a round of work, with a pause after each round.
 #pragma once
 
-#include <condition_variable>
 #include <functional>
-#include <mutex>
 #include <string>
 #include <thread>
 
+#include "base/mutex.h"
 #include "base/time_source.h"
 #include "weft/result.h"
 
@@ -63,14 +62,14 @@ class Worker {
   const std::string name_;
   RetryPause retry_;  // used only by the thread
   const TimeSource& time_;
-  mutable std::mutex mutex_;
-  std::condition_variable wake_;
-  bool woken_ = false;  // guarded by mutex_, as all below
-  bool ending_ = false;
-  bool ended_ = false;  // the thread runs no more rounds
-  std::string problem_;
-  std::function<void()> interrupt_;
-  std::thread thread_;  // except in end()
+  mutable Mutex mutex_;
+  Condition wake_;
+  bool woken_ WEFT_GUARDED_BY(mutex_) = false;
+  bool ending_ WEFT_GUARDED_BY(mutex_) = false;
+  bool ended_ WEFT_GUARDED_BY(mutex_) = false;  // the thread runs no more rounds
+  std::string problem_ WEFT_GUARDED_BY(mutex_);
+  std::function<void()> interrupt_ WEFT_GUARDED_BY(mutex_);
+  std::thread thread_ WEFT_GUARDED_BY(mutex_);
 };
 
 }  // namespace weft

@@ -1,7 +1,7 @@
 #include <utility>
 
 #include "blobs/arch_items.h"
-#include "weft/dataset_tree.h"
+#include "weft/dataset.h"
 #include "weft/node.h"
 
 namespace weft {

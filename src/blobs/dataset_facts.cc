@@ -7,7 +7,7 @@
 #include "blobs/open_blobs.h"
 #include "dataset/file_table.h"
 #include "os/sys.h"
-#include "weft/dataset_tree.h"
+#include "weft/dataset.h"
 #include "weft/node.h"
 
 namespace weft {

@@ -2,7 +2,7 @@
 
 #include <map>
 
-#include "weft/renewed.h"
+#include "weft/walk.h"
 
 namespace weft {
 namespace {

@@ -4,9 +4,9 @@
 #include <unordered_set>
 #include <utility>
 
-#include "weft/listing.h"
 #include "weft/manifest.h"
 #include "weft/node.h"
+#include "weft/walk.h"
 
 namespace weft {
 namespace {
@@ -21,7 +21,7 @@ Result<std::vector<VersionName>> versions_to_remove(Store& store, const RemoveRe
   };
   for (const std::string& spec : request.specs) {
     WEFT_TRY(const VersionRow version, version_of(store, spec));
-    WEFT_CHECK(request.all ? each_version(store, version.model, add) : add(version));
+    WEFT_CHECK(request.all ? each_row(store, list_versions(version.model), add) : add(version));
   }
   return names;
 }
@@ -73,11 +73,11 @@ Status change_pin(Store& store, const PinRequest& request) {
 Result<std::vector<VersionName>> versions_to_displace(Store& store, ModelId model, std::uint64_t keep) {
   std::vector<VersionName> live;
   std::unordered_set<std::uint64_t> tagged;
-  WEFT_CHECK(each_version(store, model, [&](const VersionRow& row) -> Status {
+  WEFT_CHECK(each_row(store, list_versions(model), [&](const VersionRow& row) -> Status {
     if (!row.removed) live.push_back({row.model_name, row.number});
     return {};
   }));
-  WEFT_CHECK(each_tag(store, model, [&](const TagRow& row) -> Status {
+  WEFT_CHECK(each_row(store, list_tags(model), [&](const TagRow& row) -> Status {
     tagged.insert(row.number);
     return {};
   }));

@@ -24,8 +24,8 @@ class ColdClient final : public ColdReads {
   ColdClient(std::string socket_path, bool expected)
       : link_(std::move(socket_path)), absence_(expected, std::chrono::steady_clock::now()) {}
 
-  Status look(VersionId version) override {
-    WEFT_CHECK(call("look", encode_fields(LookRequest{version})));
+  Status resolve(VersionId version) override {
+    WEFT_CHECK(call("resolve", encode_fields(ResolveRequest{version})));
     return {};
   }
 

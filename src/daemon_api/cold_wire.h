@@ -1,8 +1,8 @@
 // The requests of mounts to the daemon for bytes that are not local, over the control socket:
-//   look   {"version"}                                            answer {}
-//   bring  {"version", "file", "offset", "length", "ahead", "all"} answer {"pieces": [[offset, length, place, pack]…],
-//                                                                 "packs": [[id, size]…]}, a descriptor for each pack
-//   cold   {}                                                     answer {"policy", "bytes_per_s"}
+//   resolve {"version"}                                            answer {}
+//   bring   {"version", "file", "offset", "length", "ahead", "all"} answer {"pieces": [[offset, length, place, pack]…],
+//                                                                  "packs": [[id, size]…]}, a descriptor for each pack
+//   cold    {}                                                     answer {"policy", "bytes_per_s"}
 // "pack" is an index into "packs", "place" an offset in that pack. Pure: text in, values out, every byte checked.
 #pragma once
 
@@ -17,10 +17,10 @@
 
 namespace weft {
 
-struct LookRequest {
+struct ResolveRequest {
   VersionId version = 0;
 };
-inline void fields(JsonFields& f, LookRequest& m) {
+inline void fields(JsonFields& f, ResolveRequest& m) {
   f("version", m.version);
 }
 void fields(JsonFields& f, ColdRange& m);

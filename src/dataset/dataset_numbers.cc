@@ -6,7 +6,7 @@
 
 #include "base/limits.h"
 #include "dataset/binary_search.h"
-#include "weft/dataset_tree.h"
+#include "weft/dataset.h"
 #include "weft/tree.h"
 
 namespace weft {
@@ -62,6 +62,14 @@ Result<std::uint64_t> count_nodes(const Manifest& manifest) {
 
 std::uint64_t containers_max() {
   return limits::kTreeNodesMax / ContainerNumbers::kShares - 1;  // one is left for the small files
+}
+
+DatasetArea DatasetNumbers::area_of(std::uint64_t number) const {
+  if (number >= end()) return DatasetArea::none;
+  if (number >= container(0)) return DatasetArea::container;
+  if (number >= small()) return DatasetArea::small;
+  if (number >= records() || number == kRecordsRoot) return DatasetArea::records;
+  return number < kRootCount && number != kPublishedRoot ? DatasetArea::none : DatasetArea::tree;
 }
 
 std::size_t DatasetNumbers::container_of(std::uint64_t number) const {

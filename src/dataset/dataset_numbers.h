@@ -53,6 +53,9 @@ struct ContainerNumbers {
   static constexpr std::uint64_t count(std::uint64_t table_bytes) { return kFixed + kShares + table_bytes * kOfPath; }
 };
 
+// A part of the numbering: the nodes of the tree in datasets/, directories of records/, small files, and containers.
+enum class DatasetArea : std::uint8_t { none, tree, records, small, container };
+
 class DatasetNumbers {
  public:
   DatasetNumbers(const Manifest& manifest, std::uint64_t tree_nodes);
@@ -63,6 +66,7 @@ class DatasetNumbers {
   std::uint64_t container(std::size_t i) const { return containers_[i]; }
   std::size_t containers() const { return containers_.size() - 1; }
   std::uint64_t end() const { return containers_.back(); }  // how many numbers the version has
+  DatasetArea area_of(std::uint64_t number) const;
   // Returns the container that has this number. container(0) <= number < end().
   std::size_t container_of(std::uint64_t number) const;
 

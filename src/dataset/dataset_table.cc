@@ -74,11 +74,11 @@ std::optional<std::uint32_t> find_table(const Manifest& manifest, std::string_vi
   return find_file(manifest, FileRole::record_table, path);
 }
 
-DatasetNode SmallFiles::node(std::uint64_t file) const {
+FilePart SmallFiles::part(std::uint64_t file) const {
   Range range = table.range(file);
   const auto bundle = std::ranges::upper_bound(bundle_ends, range.offset) - bundle_ends.begin();
   if (bundle != 0) range.offset -= bundle_ends[static_cast<std::size_t>(bundle) - 1];
-  return {DatasetNode::Kind::part, first_bundle + static_cast<std::uint32_t>(bundle), range};
+  return {first_bundle + static_cast<std::uint32_t>(bundle), range};
 }
 
 Result<DatasetTablePointer> check_table(const Manifest& manifest, std::uint32_t file, std::span<const std::byte> bytes,
@@ -109,6 +109,15 @@ Result<DatasetFacts> dataset_facts(const Manifest& manifest, const DatasetTables
     facts.containers.push_back({&file, records.size(), records.left_out(), {}});
   }
   return facts;
+}
+
+Result<std::optional<RecordRows>> rows_of(const Manifest& manifest, std::uint32_t file, const DatasetTables& tables) {
+  const auto found = find_table(manifest, manifest.files[file].path);
+  if (!found) return std::optional<RecordRows>();
+  WEFT_TRY(DatasetTablePointer table, tables(*found));
+  RecordRows rows{table->records()->table.size(), {}};
+  rows.row = [table = std::move(table)](std::uint64_t number) { return table->records()->table.row(number); };
+  return std::optional(std::move(rows));
 }
 
 }  // namespace weft

@@ -1,4 +1,4 @@
-// A table of a data set as its trees use it: checked by itself, and against the manifest.
+// A table of a data set as its directories use it: checked by itself, and against the manifest.
 #pragma once
 
 #include <cstdint>
@@ -11,9 +11,15 @@
 
 #include "dataset/file_table.h"
 #include "dataset/record_table.h"
-#include "weft/dataset_tree.h"
+#include "weft/dataset.h"
 
 namespace weft {
+
+// A part of a file of the manifest.
+struct FilePart {
+  std::uint32_t file = 0;
+  Range range = {};
+};
 
 // The file table of a version, and the bundles with the bytes of its files.
 struct SmallFiles {
@@ -21,7 +27,7 @@ struct SmallFiles {
   std::uint32_t first_bundle = 0;          // index in the manifest; bundles are consecutive
   std::vector<std::uint64_t> bundle_ends;  // ends of the bundles in their concatenated bytes, ascending
 
-  DatasetNode node(std::uint64_t file) const;  // file < table.files()
+  FilePart part(std::uint64_t file) const;  // file < table.files()
 };
 
 // The records of a container.

@@ -7,7 +7,7 @@
 
 #include "os/sys.h"
 #include "os/unix_socket.h"
-#include "weft/listing.h"
+#include "weft/walk.h"
 
 namespace weft {
 namespace {
@@ -49,7 +49,7 @@ Status tell_model(Store& store, const ModelRow& model, std::uint64_t position,
     events[0].time_ns = row->time_ns;
     events[0].version = model.latest;
   }
-  WEFT_CHECK(each_tag(store, model.id, [&](const TagRow& tag) -> Status {
+  WEFT_CHECK(each_row(store, list_tags(model.id), [&](const TagRow& tag) -> Status {
     auto same = std::ranges::find(events, tag.number, &ModelEvent::version);
     if (same == events.end()) {
       same = events.insert(events.end(), ModelEvent());
@@ -89,7 +89,8 @@ void add_new_bytes(Store& store, ModelEvent& event) {
 }
 
 Status present_state(Store& store, const ModelEvent& restart, const std::function<Status(ModelEvent)>& visit) {
-  return each_model(store, [&](const ModelRow& model) { return tell_model(store, model, restart.position, visit); });
+  return each_row(store, list_models(),
+                  [&](const ModelRow& model) { return tell_model(store, model, restart.position, visit); });
 }
 
 Result<EventFollower> EventFollower::begin(Store& store, std::optional<std::uint64_t> since) {

@@ -11,8 +11,8 @@
 #include "blobs/open_blobs.h"
 #include "diskformat/toc.h"
 #include "fetch/fetcher_impl.h"
-#include "weft/renewed.h"
 #include "weft/run_list.h"
+#include "weft/walk.h"
 
 namespace weft {
 namespace {
@@ -53,7 +53,7 @@ Fetcher::Fetcher(Store& store, FetchedCache& cache, const std::vector<std::share
 
 Fetcher::~Fetcher() {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     ending_ = true;
   }
   wake_.notify_all();
@@ -66,7 +66,7 @@ Fetcher::~Fetcher() {
 Result<std::shared_ptr<const Fetcher::Content>> Fetcher::content(VersionId version) {
   if (auto known = contents_.find(version)) return known;
   auto made = std::make_shared<Content>();
-  WEFT_CHECK(look(version));
+  WEFT_CHECK(resolve(version));
   {
     WEFT_TRY(const auto snapshot, store_.snapshot());
     WEFT_TRY(made->row, snapshot->version(version));
@@ -90,7 +90,7 @@ Result<std::vector<Fetcher::Part>> Fetcher::parts_of(const Content& content, std
   }
   // Check transfers before the index: a finished blob enters the index before it leaves its transfer.
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     for (Part& part : parts) set_home(part, content.row.id, file);
   }
   WEFT_TRY(auto places, open_present_blobs(store_, blobs));
@@ -109,10 +109,10 @@ bool Fetcher::set_home(Part& part, VersionId version, std::uint32_t file) const 
 }
 
 Status Fetcher::find_homes(const Content& content, std::uint32_t file, std::vector<Part>& parts) {
-  const std::lock_guard planning(planning_);
+  const MutexLock planning(planning_);
   const auto lacks = [&](Part& part) {
     if (part.place.pack || part.home.transfer) return false;
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     return !set_home(part, content.row.id, file);
   };
   if (std::none_of(parts.begin(), parts.end(), lacks)) return {};
@@ -149,7 +149,7 @@ Status Fetcher::begin_file(const Content& content, std::uint32_t file) {
   WEFT_TRY(const auto places, open_present_blobs(store_, blobs));
   std::vector<Extent> absent;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     for (std::size_t i = 0; i < blobs.size(); ++i)
       if (!places[i].pack && !homes_.contains(blobs[i])) absent.push_back(published.extents[i]);
   }
@@ -164,7 +164,7 @@ Status Fetcher::begin_file(const Content& content, std::uint32_t file) {
 Result<bool> Fetcher::begin_group(const Content& content, FileGroup group) {
   std::vector<std::pair<std::uint32_t, Extent>> unknown;
   {
-    const std::lock_guard lock(mutex_);  // before the index: blobs leave homes_ once they are in it
+    const MutexLock lock(mutex_);  // before the index: blobs leave homes_ once they are in it
     for (std::uint32_t file = group.first; file < group.end; ++file) {
       if (!is_grouped(content.manifest.files[file])) continue;
       for (const Extent& extent : content.manifest.files[file].extents)
@@ -206,7 +206,7 @@ Status Fetcher::add_transfer(const Content& content, std::optional<std::uint32_t
       Clock::now() + std::min<Clock::duration>(options_.patience, youth_left(content.row, now_ns()));
   log_debug(LogCategory::fetch, "transfer {} begins: {}, {} blobs in {} units", transfer->log_id, transfer->subject,
             transfer->plan.blobs.size(), transfer->plan.units.size());
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   transfers_.push_back(transfer);
   for (const Extent& blob : transfer->plan.blobs) homes_[blob.id] = {transfer, blob.offset, false};
   return {};
@@ -221,7 +221,7 @@ Result<std::unique_ptr<FetchPack>> Fetcher::pack_for(const File& file, std::span
     const PackReader& pack = *places[i].pack;
     if (places[i].offset != file.extents[i].offset || pack.size() != file.size) break;
     {
-      const std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       const bool filled = std::any_of(transfers_.begin(), transfers_.end(),
                                       [&](const auto& one) { return one->pack->id() == pack.id(); });
       if (filled) break;
@@ -343,7 +343,7 @@ std::optional<Status> Fetcher::outcome(const std::vector<Part>& parts) const {
 // Waits for the units of `parts`, without a deadline of its own: each unit arrives, or fails once its sources have been
 // silent for long enough.
 Status Fetcher::wait_for(std::vector<Part>& parts, const ColdRange& what) {
-  std::unique_lock lock(mutex_);
+  UniqueLock lock(mutex_);
   queue(parts, what);
   auto own = take_own(parts);
   if (!is_idle()) wake_.notify_one();
@@ -381,7 +381,7 @@ Run Fetcher::here_of(const Part& part, Range range) const {
 
 std::vector<Run> Fetcher::pieces_of(const std::vector<Part>& parts, Range range) const {
   std::vector<Run> pieces;
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   for (const Part& part : parts) {
     const Run piece =
         part.place.pack ? Run{part.extent.offset, part.extent.id.length, part.place} : here_of(part, range);

@@ -3,14 +3,12 @@
 #pragma once
 
 #include <chrono>
-#include <condition_variable>
 #include <cstdint>
 #include <deque>
 #include <functional>
 #include <future>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <random>
 #include <span>
@@ -22,6 +20,7 @@
 #include <vector>
 
 #include "base/lru_cache.h"
+#include "base/mutex.h"
 #include "blobs/local_bytes.h"
 #include "diskformat/toc.h"
 #include "fetch/rate_meter.h"
@@ -39,7 +38,7 @@ struct FetchOptions {
   unsigned threads = 4;                              // workers, which read and verify
   std::chrono::milliseconds patience = kSilenceMax;  // with silent sources
   std::chrono::milliseconds kept{30'000};            // an unused transfer is dropped after this time
-  std::chrono::milliseconds refused{2'000};          // a failed look is not repeated within this time
+  std::chrono::milliseconds refused{2'000};          // a failed resolution is not repeated within this time
   // True if the publisher of a version is in the cluster now. Any thread; empty: always true.
   std::function<bool(const std::string& publisher)> is_there;
   // The start of a background fetch, as a fraction of the file. Each node should return another value, so that nodes
@@ -88,7 +87,7 @@ class Fetcher final : public ColdReads, public LocalBytes {
   Fetcher(const Fetcher&) = delete;
   Fetcher& operator=(const Fetcher&) = delete;
 
-  Status look(VersionId version) override;
+  Status resolve(VersionId version) override;
   Result<std::vector<Run>> bring(const ColdRange& what) override;
   ColdAdvice advice() override;
   void set_policy(const FetchPolicy& policy);
@@ -149,161 +148,166 @@ class Fetcher final : public ColdReads, public LocalBytes {
   using Queue = std::deque<Task>;
 
   Result<std::shared_ptr<const Content>> content(VersionId version);
-  // fetcher_looks.cc: manifests of bare versions, which are known by name alone.
-  struct FailedLook {
+  // fetcher_resolve.cc: manifests of bare versions, which are known by name alone.
+  struct FailedResolution {
     Error error;
     std::string publisher;
     bool was_there = false;  // the publisher was in the cluster
     Clock::time_point until;
   };
   bool is_there(const std::string& publisher) const { return !options_.is_there || options_.is_there(publisher); }
-  Result<std::optional<VersionRow>> bare_version(VersionId version);
-  std::optional<Error> failed_before(VersionId version);
-  void remember(VersionId version, const std::string& publisher, const Error& error, Clock::duration took);
-  Status fetch_manifest(const VersionRow& row);
-  Result<std::vector<std::byte>> await_manifest(const VersionRow& row);
+  std::optional<Error> failed_before(VersionId version) WEFT_EXCLUDES(mutex_);
+  void remember(VersionId version, const std::string& publisher, const Error& error, Clock::duration took)
+      WEFT_EXCLUDES(mutex_);
+  Status fetch_manifest(const VersionRow& row) WEFT_EXCLUDES(mutex_);
+  Result<std::vector<std::byte>> await_manifest(const VersionRow& row) WEFT_EXCLUDES(mutex_);
   Result<std::vector<std::byte>> ask_for_manifest(const VersionRow& row, bool young);
-  Result<std::vector<Part>> parts_of(const Content& content, std::uint32_t file, Range range);
-  Status find_homes(const Content& content, std::uint32_t file, std::vector<Part>& parts);
+  Result<std::vector<Part>> parts_of(const Content& content, std::uint32_t file, Range range) WEFT_EXCLUDES(mutex_);
+  Status find_homes(const Content& content, std::uint32_t file, std::vector<Part>& parts) WEFT_EXCLUDES(planning_);
   void expect(const Content& content, const std::vector<Extent>& absent);
-  Status begin_transfer(const Content& content, std::uint32_t file);
-  Status begin_file(const Content& content, std::uint32_t file);
-  Result<bool> begin_group(const Content& content, FileGroup group);
+  Status begin_transfer(const Content& content, std::uint32_t file) WEFT_REQUIRES(planning_);
+  Status begin_file(const Content& content, std::uint32_t file) WEFT_REQUIRES(planning_);
+  Result<bool> begin_group(const Content& content, FileGroup group) WEFT_REQUIRES(planning_);
   Status add_transfer(const Content& content, std::optional<std::uint32_t> file, FetchPlan plan,
-                      std::unique_ptr<FetchPack> pack);
+                      std::unique_ptr<FetchPack> pack) WEFT_REQUIRES(planning_);
   Result<std::unique_ptr<FetchPack>> pack_for(const File& file, std::span<const OpenPlace> places,
-                                              std::span<const Extent> absent);
-  bool set_home(Part& part, VersionId version, std::uint32_t file) const;
+                                              std::span<const Extent> absent) WEFT_EXCLUDES(mutex_);
+  bool set_home(Part& part, VersionId version, std::uint32_t file) const WEFT_REQUIRES(mutex_);
   static std::pair<std::size_t, std::size_t> units_of(const Part& part, Range range);
-  void want(const std::shared_ptr<Transfer>& transfer, std::size_t unit);
+  void want(const std::shared_ptr<Transfer>& transfer, std::size_t unit) WEFT_REQUIRES(mutex_);
   using Units = std::pair<std::size_t, std::size_t>;  // [first, second)
-  void want_ahead(const std::shared_ptr<Transfer>& transfer, Units units);
-  void want_batch(const std::shared_ptr<Transfer>& transfer, Units units);
-  void want_neighbours(const Part& last, const ColdRange& what);
-  std::optional<Status> outcome(const std::vector<Part>& parts) const;
-  void queue(std::vector<Part>& parts, const ColdRange& what);
+  void want_ahead(const std::shared_ptr<Transfer>& transfer, Units units) WEFT_REQUIRES(mutex_);
+  void want_batch(const std::shared_ptr<Transfer>& transfer, Units units) WEFT_REQUIRES(mutex_);
+  void want_neighbours(const Part& last, const ColdRange& what) WEFT_REQUIRES(mutex_);
+  std::optional<Status> outcome(const std::vector<Part>& parts) const WEFT_REQUIRES(mutex_);
+  void queue(std::vector<Part>& parts, const ColdRange& what) WEFT_REQUIRES(mutex_);
   static std::uint64_t bytes_here(const Part& part, Range range);
-  void count_here(const std::vector<Part>& parts, Range range);
-  Status wait_for(std::vector<Part>& parts, const ColdRange& what);
-  std::optional<Task> take_own(const std::vector<Part>& parts);
-  Run here_of(const Part& part, Range range) const;
-  std::vector<Run> pieces_of(const std::vector<Part>& parts, Range range) const;
+  void count_here(const std::vector<Part>& parts, Range range) WEFT_REQUIRES(mutex_);
+  Status wait_for(std::vector<Part>& parts, const ColdRange& what) WEFT_EXCLUDES(mutex_);
+  std::optional<Task> take_own(const std::vector<Part>& parts) WEFT_REQUIRES(mutex_);
+  Run here_of(const Part& part, Range range) const WEFT_REQUIRES(mutex_);
+  std::vector<Run> pieces_of(const std::vector<Part>& parts, Range range) const WEFT_EXCLUDES(mutex_);
 
-  OpenPlace arrived(const ChunkRun& run) const;
+  OpenPlace arrived(const ChunkRun& run) const WEFT_REQUIRES(mutex_);
 
   // fetcher_bases.cc
   Result<std::vector<VersionId>> base_candidates(const VersionRow& row);
   bool has_most_of(const BasePairs& pairs);
-  std::shared_ptr<VersionBases> bases_for(const Content& content);
+  std::shared_ptr<VersionBases> bases_for(const Content& content) WEFT_REQUIRES(planning_);
   void expect_comparisons(Transfer& transfer) const;
   std::vector<RunBase> places_of(std::span<const std::optional<BasePair>> pairs, std::span<const ChunkRun> runs);
-  void lend_bases(const std::shared_ptr<VersionBases>& bases, std::span<const ChunkRun> runs, ReadAid& aid);
+  void lend_bases(const std::shared_ptr<VersionBases>& bases, std::span<const ChunkRun> runs, ReadAid& aid)
+      WEFT_EXCLUDES(mutex_);
   void note_damage(VersionBases& bases, const ContentId& base);
   bool is_sound(const RunBase& base, std::uint64_t chunk);
   void report_damage(const ContentId& id);
-  void note_coded(const std::shared_ptr<VersionBases>& bases, const CodedCounts& counts);
+  void note_coded(const std::shared_ptr<VersionBases>& bases, const CodedCounts& counts) WEFT_EXCLUDES(mutex_);
 
   // fetcher_same.cc
-  std::optional<Task> take_same();
-  void compare(const Task& task);
-  void compare(const std::shared_ptr<Transfer>& transfer, std::size_t blob);
-  Queue& ahead_of(const Transfer& transfer, std::size_t unit) { return transfer.is_same(unit) ? same_ : ahead_; }
-  Result<std::optional<std::vector<Digest>>> copy_same(const Task& task, const std::vector<ChunkRun>& runs);
+  std::optional<Task> take_same() WEFT_REQUIRES(mutex_);
+  void compare(const Task& task) WEFT_EXCLUDES(mutex_);
+  void compare(const std::shared_ptr<Transfer>& transfer, std::size_t blob) WEFT_EXCLUDES(mutex_);
+  Queue& ahead_of(const Transfer& transfer, std::size_t unit) WEFT_REQUIRES(mutex_) {
+    return transfer.is_same(unit) ? same_ : ahead_;
+  }
+  Result<std::optional<std::vector<Digest>>> copy_same(const Task& task, const std::vector<ChunkRun>& runs)
+      WEFT_EXCLUDES(mutex_);
   std::optional<std::vector<Digest>> read_base(const Task& task, const std::vector<ChunkRun>& runs,
-                                               std::span<std::byte> to);
-  void leave_same(const Task& task);
+                                               std::span<std::byte> to) WEFT_EXCLUDES(mutex_);
+  void leave_same(const Task& task) WEFT_EXCLUDES(mutex_);
 
   void work();
   void run(Task task);
-  std::optional<Task> next();
-  std::optional<Task> take_wanted();
-  std::optional<Task> take_ahead();
-  std::size_t rarest(const std::vector<std::size_t>& ready);
-  std::optional<Task> take_contended(const std::vector<std::size_t>& contended);
-  Task take(Queue& queue, std::size_t at, Readiness readiness);
-  Task take_from_ahead(std::size_t at, Readiness readiness);
+  std::optional<Task> next() WEFT_EXCLUDES(mutex_);
+  std::optional<Task> take_wanted() WEFT_REQUIRES(mutex_);
+  std::optional<Task> take_ahead() WEFT_REQUIRES(mutex_);
+  std::size_t rarest(const std::vector<std::size_t>& ready) WEFT_REQUIRES(mutex_);
+  std::optional<Task> take_contended(const std::vector<std::size_t>& contended) WEFT_REQUIRES(mutex_);
+  Task take(Queue& queue, std::size_t at, Readiness readiness) WEFT_REQUIRES(mutex_);
+  Task take_from_ahead(std::size_t at, Readiness readiness) WEFT_REQUIRES(mutex_);
   static bool dropped(Queue& queue, std::size_t at);
-  bool is_idle() const { return wanted_.empty() && ahead_.empty() && same_.empty(); }
-  void drop_past();
-  Readiness readiness_of(const std::shared_ptr<Transfer>& transfer, std::size_t unit) const;
+  bool is_idle() const WEFT_REQUIRES(mutex_) { return wanted_.empty() && ahead_.empty() && same_.empty(); }
+  void drop_past() WEFT_REQUIRES(mutex_);
+  Readiness readiness_of(const std::shared_ptr<Transfer>& transfer, std::size_t unit) const WEFT_REQUIRES(mutex_);
   static bool gives_way(const Source& cheaper, Readiness readiness, const Source& other);
-  bool goes_on(const Task& task, Readiness readiness) const;
-  void look_again();
+  bool goes_on(const Task& task, Readiness readiness) const WEFT_REQUIRES(mutex_);
+  void look_again() WEFT_EXCLUDES(mutex_);
   Result<std::vector<Digest>> move(const Task& task, const std::vector<ChunkRun>& runs);
   bool is_young(const Transfer& transfer) const;
   bool may_still_come(const Transfer& transfer, const Error& error) const;
-  Clock::time_point waited_until(const Task& task) const;
-  void ended(Task& task, const Result<std::vector<Digest>>& digests, Clock::time_point begun);
-  Status put_in_pack(Transfer& transfer, std::uint64_t offset, std::span<const std::byte> bytes);
+  Clock::time_point waited_until(const Task& task) const WEFT_EXCLUDES(mutex_);
+  void ended(Task& task, const Result<std::vector<Digest>>& digests, Clock::time_point begun) WEFT_EXCLUDES(mutex_);
+  Status put_in_pack(Transfer& transfer, std::uint64_t offset, std::span<const std::byte> bytes) WEFT_EXCLUDES(mutex_);
   template <class T>
   Result<T> from_any(const Request& request, const std::function<Result<T>(VerifiedSource&, Deadline)>& ask);
-  std::vector<Source*> ranked(const Digest& manifest, std::span<const ChunkRun> runs);
-  void begin_read(Source& source);
-  void end_read(Source& source, std::uint64_t bytes, Clock::duration took);
-  void count(Source& source, std::uint64_t bytes, const Error* failure);
+  std::vector<Source*> ranked(const Digest& manifest, std::span<const ChunkRun> runs) WEFT_EXCLUDES(mutex_);
+  void begin_read(Source& source) WEFT_EXCLUDES(mutex_);
+  void end_read(Source& source, std::uint64_t bytes, Clock::duration took) WEFT_EXCLUDES(mutex_);
+  void count(Source& source, std::uint64_t bytes, const Error* failure) WEFT_EXCLUDES(mutex_);
 
-  void keep();
-  std::shared_ptr<Transfer> due();
-  void add_whole(Transfer& transfer, std::unique_lock<std::mutex>& lock);
-  void drop_idle();
-  void limit_open();
+  void keep() WEFT_EXCLUDES(mutex_);
+  std::shared_ptr<Transfer> due() WEFT_REQUIRES(mutex_);
+  void add_whole(Transfer& transfer, const std::vector<FetchedBlob>& blobs) WEFT_EXCLUDES(mutex_);
+  void drop_idle() WEFT_REQUIRES(mutex_);
+  void limit_open() WEFT_EXCLUDES(mutex_);
 
   // fetcher_room.cc: keeps the cache within its bound.
-  Status make_room(std::uint64_t bytes);  // for a running unit
-  bool is_queued(const std::shared_ptr<Transfer>& transfer) const;
-  void hurry_complete();
+  Status make_room(std::uint64_t bytes) WEFT_EXCLUDES(mutex_);  // for a running unit
+  bool is_queued(const std::shared_ptr<Transfer>& transfer) const WEFT_REQUIRES(mutex_);
+  void hurry_complete() WEFT_REQUIRES(mutex_);
   struct CacheUse {
     std::uint64_t listed = 0;    // disk bytes of packs in the index
     std::uint64_t unlisted = 0;  // disk bytes of packs that are not in the index yet
     std::uint64_t total() const { return listed + unlisted; }
   };
-  Result<CacheUse> cache_use();
-  Result<std::uint64_t> evict_for(std::uint64_t bytes);
-  void stay_within_cache();
-  std::uint64_t coming_bytes();
+  Result<CacheUse> cache_use() WEFT_EXCLUDES(mutex_);
+  Result<std::uint64_t> evict_for(std::uint64_t bytes) WEFT_EXCLUDES(mutex_);
+  void stay_within_cache() WEFT_EXCLUDES(mutex_);
+  std::uint64_t coming_bytes() WEFT_EXCLUDES(mutex_);
 
   Store& store_;
   FetchedCache& cache_;
   const FetchOptions options_;
   std::vector<std::unique_ptr<Source>> sources_;
   LruCache<Content> contents_{64U << 20U};
-  std::mutex planning_;  // locked before mutex_; held to begin a transfer
+  Mutex planning_ WEFT_ACQUIRED_BEFORE(mutex_);  // held to begin a transfer
   struct Choice {
     VersionId version = 0;
     Clock::time_point until{};
     std::shared_ptr<VersionBases> bases;
   };
-  Choice chosen_;           // guarded by planning_: the last choice
-  std::mutex making_room_;  // locked before mutex_
-  mutable std::mutex mutex_;
-  std::condition_variable wake_;     // a task was queued, or the end
-  std::condition_variable arrived_;  // units arrived, or blobs entered the index
-  std::condition_variable keeper_;
-  Queue wanted_, ahead_;  // all below guarded by mutex_
-  Queue same_;            // as ahead_, for units that equal the base
-  unsigned contended_running_ = 0;
-  unsigned absent_running_ = 0;
-  unsigned same_running_ = 0;
-  bool one_looks_ = false;  // a worker polls for a free source
-  std::minstd_rand random_{std::random_device{}()};
-  std::vector<std::shared_ptr<Transfer>> transfers_;  // and their state
-  std::unordered_map<ContentId, Home> homes_;         // blobs that are not in the index yet
-  std::map<VersionId, std::shared_future<Status>> looking_;
-  std::map<VersionId, FailedLook> failed_looks_;
-  FetchPolicy policy_;
-  std::uint64_t room_ = 0;          // bytes that fit into the cache without eviction
-  bool over_ = false;               // the cache may exceed its bound
-  Clock::time_point full_until_{};  // the end of the last wait for space (make_room)
-  RateMeter rate_;
-  SourceCount local_{"local"};
-  CodedCounts coded_;
-  std::shared_ptr<VersionBases> last_coded_;
-  std::uint64_t manifests_ = 0;
-  std::string problem_;
-  bool ending_ = false;
-  std::mutex looking_at_use_;                // locked before mutex_
-  std::uint64_t cache_bytes_ = 0;            // guarded by looking_at_use_, as is the next
-  std::optional<Clock::time_point> use_of_;  // when cache_bytes_ was measured
+  Choice chosen_ WEFT_GUARDED_BY(planning_);
+  Mutex making_room_ WEFT_ACQUIRED_BEFORE(mutex_);
+  mutable Mutex mutex_;
+  Condition wake_;     // a task was queued, or the end
+  Condition arrived_;  // units arrived, or blobs entered the index
+  Condition keeper_;
+  Queue wanted_ WEFT_GUARDED_BY(mutex_);
+  Queue ahead_ WEFT_GUARDED_BY(mutex_);
+  Queue same_ WEFT_GUARDED_BY(mutex_);  // as ahead_, for units that equal the base
+  unsigned contended_running_ WEFT_GUARDED_BY(mutex_) = 0;
+  unsigned absent_running_ WEFT_GUARDED_BY(mutex_) = 0;
+  unsigned same_running_ WEFT_GUARDED_BY(mutex_) = 0;
+  bool one_looks_ WEFT_GUARDED_BY(mutex_) = false;  // a worker polls for a free source
+  std::minstd_rand random_ WEFT_GUARDED_BY(mutex_){std::random_device{}()};
+  std::vector<std::shared_ptr<Transfer>> transfers_ WEFT_GUARDED_BY(mutex_);  // and their state
+  std::unordered_map<ContentId, Home> homes_ WEFT_GUARDED_BY(mutex_);         // blobs that are not in the index yet
+  std::map<VersionId, std::shared_future<Status>> resolving_ WEFT_GUARDED_BY(mutex_);
+  std::map<VersionId, FailedResolution> failed_resolutions_ WEFT_GUARDED_BY(mutex_);
+  FetchPolicy policy_ WEFT_GUARDED_BY(mutex_);
+  std::uint64_t room_ WEFT_GUARDED_BY(mutex_) = 0;          // bytes that fit into the cache without eviction
+  bool over_ WEFT_GUARDED_BY(mutex_) = false;               // the cache may exceed its bound
+  Clock::time_point full_until_ WEFT_GUARDED_BY(mutex_){};  // the end of the last wait for space (make_room)
+  RateMeter rate_ WEFT_GUARDED_BY(mutex_);
+  SourceCount local_ WEFT_GUARDED_BY(mutex_){"local"};
+  CodedCounts coded_ WEFT_GUARDED_BY(mutex_);
+  std::shared_ptr<VersionBases> last_coded_ WEFT_GUARDED_BY(mutex_);
+  std::uint64_t manifests_ WEFT_GUARDED_BY(mutex_) = 0;
+  std::string problem_ WEFT_GUARDED_BY(mutex_);
+  bool ending_ WEFT_GUARDED_BY(mutex_) = false;
+  Mutex looking_at_use_ WEFT_ACQUIRED_BEFORE(mutex_);
+  std::uint64_t cache_bytes_ WEFT_GUARDED_BY(looking_at_use_) = 0;
+  std::optional<Clock::time_point> use_of_ WEFT_GUARDED_BY(looking_at_use_);  // when cache_bytes_ was measured
   std::vector<std::thread> workers_;
   std::thread keeping_;
 };

@@ -10,7 +10,7 @@
 #include "fetch/fetcher_impl.h"
 #include "os/sys.h"
 #include "weft/base_pairs.h"
-#include "weft/renewed.h"
+#include "weft/walk.h"
 
 namespace weft {
 namespace {
@@ -59,7 +59,7 @@ bool Fetcher::has_most_of(const BasePairs& pairs) {
     if (!now.ok()) return false;
     bool is_here = (*now)->find_blob(pair.base).ok();
     if (!is_here) {
-      const std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       is_here = homes_.contains(pair.base);
     }
     (is_here ? local : absent) += pair.base.length;
@@ -68,10 +68,10 @@ bool Fetcher::has_most_of(const BasePairs& pairs) {
 }
 
 // Returns the bases of a version; null if no candidate is good enough. Transfers of one version share them if they
-// begin within kChoiceHolds. With planning_ held.
+// begin within kChoiceHolds.
 std::shared_ptr<VersionBases> Fetcher::bases_for(const Content& content) {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (!policy_.sparse) return nullptr;
   }
   const auto now = Clock::now();
@@ -125,7 +125,7 @@ void Fetcher::lend_bases(const std::shared_ptr<VersionBases>& bases, std::span<c
   if (!bases || std::ranges::none_of(sources_, [](const auto& one) { return one->source.unverified().codes(); }))
     return;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (!policy_.sparse) return;
   }
   std::vector<std::optional<BasePair>> pairs;
@@ -163,7 +163,7 @@ void Fetcher::report_damage(const ContentId& id) {
 void Fetcher::note_coded(const std::shared_ptr<VersionBases>& bases, const CodedCounts& counts) {
   if (!bases || (counts.asked == 0 && counts.failed == 0 && counts.same_bytes == 0)) return;
   bases->note(counts);
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   coded_ += counts;
   last_coded_ = bases;
 }

@@ -6,7 +6,7 @@
 
 namespace weft {
 
-// Returns the place of a run in a transfer, if all of the run has arrived. With mutex_ held.
+// Returns the place of a run in a transfer, if all of the run has arrived.
 OpenPlace Fetcher::arrived(const ChunkRun& run) const {
   const auto home = homes_.find(run.id);
   if (home == homes_.end()) return {};
@@ -22,7 +22,7 @@ Result<std::vector<OpenPlace>> Fetcher::here(std::span<const ChunkRun> runs) {
   std::vector<OpenPlace> places;
   std::vector<ContentId> others;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     for (const ChunkRun& run : runs) {
       places.push_back(arrived(run));
       if (!places.back().pack) others.push_back(run.id);

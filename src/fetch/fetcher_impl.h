@@ -6,7 +6,7 @@
 
 namespace weft {
 
-// Guarded by Fetcher::mutex_, except `source`.
+// Guarded by Fetcher::mutex_, except `source` and `count.name`.
 struct Fetcher::Source {
   explicit Source(std::shared_ptr<BlobSource> from) : source(std::move(from)) {}
   VerifiedSource source;

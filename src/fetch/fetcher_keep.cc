@@ -38,14 +38,12 @@ std::shared_ptr<Transfer> Fetcher::due() {
   return nullptr;
 }
 
-void Fetcher::add_whole(Transfer& transfer, std::unique_lock<std::mutex>& lock) {
-  const std::vector<FetchedBlob> blobs = transfer.take_whole();
-  transfer.adding = true;
-  lock.unlock();
+// Adds complete blobs of a transfer to the index. Waits for syncs of the disk.
+void Fetcher::add_whole(Transfer& transfer, const std::vector<FetchedBlob>& blobs) {
   const auto added = transfer.pack->add(blobs);
   if (!added.ok()) log_warning("fetched bytes are not kept: {}", added.error().message);
   log_debug(LogCategory::fetch, "transfer {}: {} blobs for the index", transfer.log_id, blobs.size());
-  lock.lock();
+  const MutexLock lock(mutex_);
   transfer.adding = false;
   transfer.settled = added.ok() ? Status() : Status(added.error());
   if (!added.ok()) problem_ = added.error().message;
@@ -59,7 +57,7 @@ void Fetcher::add_whole(Transfer& transfer, std::unique_lock<std::mutex>& lock) 
 // blob begins a new transfer.
 void Fetcher::drop_idle() {
   const auto now = Clock::now();
-  std::erase_if(transfers_, [&](const std::shared_ptr<Transfer>& transfer) {
+  std::erase_if(transfers_, [&](const std::shared_ptr<Transfer>& transfer) WEFT_REQUIRES(mutex_) {
     if (transfer->busy() || transfer->adding || transfer->whole_bytes() > 0) return false;
     const bool over = transfer->complete() && transfer->settled.ok();
     if (!over && transfer->used() != Clock::time_point() && transfer->used() + options_.kept > now) return false;
@@ -75,7 +73,7 @@ void Fetcher::drop_idle() {
 // Keeps the number of open transfers, and so of descriptors, within its bound: closes complete and unread ones. While
 // readers use all of them, the bound is exceeded.
 void Fetcher::limit_open() {
-  std::unique_lock lock(mutex_);
+  UniqueLock lock(mutex_);
   for (const auto until = Clock::now() + kCloseWait; transfers_.size() >= kOpenTransfersMax && !ending_;) {
     bool ends = false;
     drop_past();
@@ -94,9 +92,15 @@ void Fetcher::limit_open() {
 }
 
 void Fetcher::keep() {
-  std::unique_lock lock(mutex_);
+  UniqueLock lock(mutex_);
   for (;;) {
-    while (const auto transfer = due()) add_whole(*transfer, lock);
+    while (const auto transfer = due()) {
+      const std::vector<FetchedBlob> blobs = transfer->take_whole();
+      transfer->adding = true;
+      lock.unlock();
+      add_whole(*transfer, blobs);
+      lock.lock();
+    }
     drop_idle();
     if (ending_) return;
     if (over_) {
@@ -109,7 +113,7 @@ void Fetcher::keep() {
 }
 
 Status Fetcher::settle(VersionId version) {
-  std::unique_lock lock(mutex_);
+  UniqueLock lock(mutex_);
   for (;;) {
     bool open = false;
     for (const auto& transfer : transfers_) {

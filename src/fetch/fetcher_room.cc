@@ -38,7 +38,7 @@ Result<Fetcher::CacheUse> Fetcher::cache_use() {
     use.listed += pack.disk_bytes;
     listed.insert(pack.id);
   }
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   for (const auto& transfer : transfers_)
     if (!listed.contains(transfer->pack->id())) use.unlisted += disk_bytes_of(transfer->pack->fd());
   return use;
@@ -47,7 +47,7 @@ Result<Fetcher::CacheUse> Fetcher::cache_use() {
 // The value is kept for kUseRemembered, because the survey of many packs takes a while. If the survey fails, returns
 // the last value.
 std::uint64_t Fetcher::cache_bytes() {
-  const std::lock_guard one_looks(looking_at_use_);
+  const MutexLock one_looks(looking_at_use_);
   const auto now = Clock::now();
   if (use_of_ && now < *use_of_ + kUseRemembered) return cache_bytes_;
   const auto use = cache_use();
@@ -58,7 +58,7 @@ std::uint64_t Fetcher::cache_bytes() {
 
 // Returns the bytes of running units, which may not have disk blocks yet.
 std::uint64_t Fetcher::coming_bytes() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   std::uint64_t bytes = 0;
   for (const auto& transfer : transfers_) bytes += transfer->busy_bytes();
   return bytes;
@@ -69,7 +69,7 @@ bool Fetcher::is_queued(const std::shared_ptr<Transfer>& transfer) const {
   return std::ranges::any_of(wanted_, of_it) || std::ranges::any_of(ahead_, of_it) || std::ranges::any_of(same_, of_it);
 }
 
-// Asks the keeper thread to index complete transfers, because only indexed packs can be evicted. With mutex_ held.
+// Asks the keeper thread to index complete transfers, because only indexed packs can be evicted.
 void Fetcher::hurry_complete() {
   for (const auto& transfer : transfers_)
     if (transfer->complete()) transfer->hurry();
@@ -77,7 +77,7 @@ void Fetcher::hurry_complete() {
 }
 
 void Fetcher::let_go() {
-  std::unique_lock lock(mutex_);
+  UniqueLock lock(mutex_);
   for (bool open = true; open && !ending_;) {
     open = false;
     drop_past();
@@ -100,7 +100,7 @@ void Fetcher::let_go() {
 Result<std::uint64_t> Fetcher::evict_for(std::uint64_t bytes) {
   std::uint64_t cache_max = 0;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     cache_max = policy_.cache_max;
     drop_past();
     for (const auto& transfer : transfers_)
@@ -127,10 +127,10 @@ Result<EvictReport> Fetcher::evict(const EvictOptions& options) {
 // Reserves space for `bytes`. Waits up to kRoomPatience, because packs that were just closed can soon be evicted. After
 // a failure, later calls try once without a wait, for kFullRemembered.
 Status Fetcher::make_room(std::uint64_t bytes) {
-  const std::lock_guard one_at_a_time(making_room_);
+  const MutexLock one_at_a_time(making_room_);
   for (;;) {
     {
-      const std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       if (policy_.cache_max == UINT64_MAX) return {};
       if (room_ >= bytes) {
         room_ -= bytes;
@@ -139,7 +139,7 @@ Status Fetcher::make_room(std::uint64_t bytes) {
     }
     const std::uint64_t coming = coming_bytes();
     WEFT_TRY(const std::uint64_t used, evict_for(coming));
-    std::unique_lock lock(mutex_);
+    UniqueLock lock(mutex_);
     room_ = policy_.cache_max - std::min(policy_.cache_max, used + coming);
     if (used + coming <= policy_.cache_max) return {};
     hurry_complete();
@@ -154,7 +154,7 @@ Status Fetcher::make_room(std::uint64_t bytes) {
 }
 
 void Fetcher::set_policy(const FetchPolicy& policy) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   policy_ = policy;
   room_ = 0;
   over_ = policy.cache_max != UINT64_MAX;
@@ -165,12 +165,12 @@ void Fetcher::set_policy(const FetchPolicy& policy) {
 void Fetcher::stay_within_cache() {
   const auto used = evict_for(0);
   if (!used.ok()) log_warning("the cache keeps more than its bound: {}", used.error().message);
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   over_ = used.ok() && *used > policy_.cache_max;
 }
 
 ColdAdvice Fetcher::advice() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return {policy_.cold, rate_.bytes_per_s()};
 }
 

@@ -38,7 +38,7 @@ void Fetcher::compare(const Task& task) {
   Transfer& transfer = *task.transfer;
   std::vector<std::size_t> blobs;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     for (std::size_t unit = task.unit; unit < task.end; ++unit) {
       const std::size_t blob = transfer.plan.units[unit].blob;
       if (transfer.is_uncompared(unit) && (blobs.empty() || blobs.back() != blob)) blobs.push_back(blob);
@@ -66,7 +66,7 @@ void Fetcher::compare(const std::shared_ptr<Transfer>& transfer, std::size_t blo
     return true;
   };
   const auto [first, end] = units_in(transfer->plan, {extent.offset, extent.id.length});
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   for (std::size_t unit = first; unit < end; ++unit) {
     const UnitState state = transfer->state(unit);
     if (state == UnitState::here || state == UnitState::running) continue;
@@ -86,7 +86,7 @@ std::optional<std::vector<Digest>> Fetcher::read_base(const Task& task, const st
   const std::vector<RunBase> places = places_of(pairs, runs);
   std::vector<Digest> expected;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (!policy_.sparse) return {};
     for (std::size_t unit = task.unit; unit < task.end; ++unit)
       std::ranges::copy(task.transfer->expected(unit), std::back_inserter(expected));
@@ -124,7 +124,7 @@ Result<std::optional<std::vector<Digest>>> Fetcher::copy_same(const Task& task, 
   for (const ChunkRun& run : runs)
     if (const auto pair = transfer.bases->find(run.id)) counts.elements += run.length() / pair->width;
   note_coded(transfer.bases, counts);
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   ++local_.reads;
   local_.bytes += range.length;
   return digests;
@@ -133,7 +133,7 @@ Result<std::optional<std::vector<Digest>>> Fetcher::copy_same(const Task& task, 
 // Gives up the base of a task's blobs: their chunks are fetched from the sources.
 void Fetcher::leave_same(const Task& task) {
   Transfer& transfer = *task.transfer;
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   --same_running_;
   for (std::size_t unit = task.unit; unit < task.end; ++unit) {
     transfer.set_same(unit, false);

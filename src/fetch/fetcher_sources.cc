@@ -32,7 +32,7 @@ std::vector<Fetcher::Source*> Fetcher::ranked(const Digest& manifest, std::span<
   for (const ChunkRun& run : runs) bytes += run.length();
   for (const auto& source : sources_)
     order.emplace_back(source.get(), source->source.unverified().readiness(manifest, runs));
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto now = Clock::now();
   std::stable_partition(order.begin(), order.end(), [](const auto& one) { return one.second != Readiness::lacking; });
   std::stable_partition(order.begin(), order.end(), [now](const auto& one) { return one.first->rests_until <= now; });
@@ -72,19 +72,19 @@ Readiness Fetcher::readiness_of(const std::shared_ptr<Transfer>& transfer, std::
 }
 
 void Fetcher::begin_read(Source& source) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   source.rate.begin();
   for (const auto& other : sources_)
     if (other.get() != &source) other->rate.passed_over();
 }
 
 void Fetcher::end_read(Source& source, std::uint64_t bytes, Clock::duration took) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   source.rate.end(bytes, took);
 }
 
 void Fetcher::count(Source& source, std::uint64_t bytes, const Error* failure) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   ++source.count.reads;
   source.count.bytes += bytes;
   if (failure == nullptr) {

@@ -41,9 +41,9 @@ std::vector<ChunkRun> Fetcher::Task::runs() const {
 // Returns the next task; nothing at the end. One worker polls for a free source, and wakes the next one before it
 // starts to work. One worker copies chunks from the base while others fetch; all copy if nothing else is left.
 std::optional<Fetcher::Task> Fetcher::next() {
-  std::unique_lock lock(mutex_);
+  UniqueLock lock(mutex_);
   for (;;) {
-    wake_.wait(lock, [this] { return ending_ || !is_idle(); });
+    wake_.wait(lock, [this]() WEFT_REQUIRES(mutex_) { return ending_ || !is_idle(); });
     if (ending_) return {};
     auto task = take_wanted();
     if (!task && same_running_ == 0) task = take_same();
@@ -156,8 +156,9 @@ std::size_t Fetcher::rarest(const std::vector<std::size_t>& ready) {
 // same unit at the same time.
 std::optional<Fetcher::Task> Fetcher::take_contended(const std::vector<std::size_t>& contended) {
   if (contended.empty() || contended_running_ >= kContendedMax) return {};
-  const auto goes_on = std::ranges::find_if(
-      contended, [this](std::size_t at) { return ahead_[at].transfer->follows == ahead_[at].unit; });
+  const auto goes_on = std::ranges::find_if(contended, [this](std::size_t at) WEFT_REQUIRES(mutex_) {
+    return ahead_[at].transfer->follows == ahead_[at].unit;
+  });
   const std::size_t at = goes_on != contended.end() ? *goes_on : contended[random_() % contended.size()];
   ahead_[at].transfer->follows = ahead_[at].unit;
   Task task = take_from_ahead(at, Readiness::contended);

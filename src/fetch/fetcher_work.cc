@@ -63,11 +63,11 @@ Result<std::vector<std::byte>> Fetcher::ask_for_manifest(const VersionRow& row, 
 Status Fetcher::put_in_pack(Transfer& transfer, std::uint64_t offset, std::span<const std::byte> bytes) {
   bool allocates = false;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     allocates = policy_.cache_max == UINT64_MAX || room_ >= kRoomForLists;
   }
   const int fd = transfer.pack->fd();
-  const std::lock_guard one_at_a_time(transfer.writing);
+  const MutexLock one_at_a_time(transfer.writing);
   for (const Range& run : runs_to_write(fd, offset, bytes)) {
     if (allocates && run.length >= kAllocated) static_cast<void>(allocate(fd, offset + run.offset, run.length, kPack));
     WEFT_CHECK(write_exact(fd, offset + run.offset, bytes.subspan(run.offset, run.length), kPack));
@@ -84,7 +84,7 @@ bool Fetcher::is_young(const Transfer& transfer) const {
 // Wakes a worker to fetch the next bytes while this thread verifies and writes.
 void Fetcher::look_again() {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (is_idle()) return;
   }
   wake_.notify_one();
@@ -96,7 +96,7 @@ Result<std::vector<Digest>> Fetcher::move(const Task& task, const std::vector<Ch
   WEFT_CHECK(make_room(range.length));
   ReadAid aid{task.yields,
               [this] {
-                const std::lock_guard lock(mutex_);
+                const MutexLock lock(mutex_);
                 return !ending_;
               },
               [this] { look_again(); }};
@@ -133,7 +133,7 @@ bool Fetcher::may_still_come(const Transfer& transfer, const Error& error) const
 // Returns the end of the wait for a task. Late units have used up a part of the patience, so they wait only until their
 // transfer has been silent for `patience`.
 Fetcher::Clock::time_point Fetcher::waited_until(const Task& task) const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const Transfer& transfer = *task.transfer;
   return transfer.was_put_back(task.unit) ? transfer.arrived() + options_.patience : Clock::time_point::max();
 }
@@ -145,7 +145,7 @@ void Fetcher::ended(Task& task, const Result<std::vector<Digest>>& digests, Cloc
   if (!digests.ok())
     log_debug(LogCategory::fetch, "transfer {}: no bytes at {}: {}", task.transfer->log_id, task.range().offset,
               digests.error().message);
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (task.contended) --contended_running_;
   if (task.absent) --absent_running_;
   if (task.same) --same_running_;
@@ -204,7 +204,7 @@ void Fetcher::work() {
 }
 
 FetchStatus Fetcher::status() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   FetchStatus status;
   status.local = local_;
   for (const auto& source : sources_) status.sources.push_back(source->count);

@@ -19,7 +19,7 @@ void Repairs::begin(Store& store, FetchedCache& cache, Fetcher& fetcher) {
 
 void Repairs::add(const ContentId& id) {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (waiting_.size() >= kWaitingMax || std::ranges::find(waiting_, id) != waiting_.end()) return;
     waiting_.push_back(id);
   }
@@ -28,7 +28,7 @@ void Repairs::add(const ContentId& id) {
 
 // Repairs the first blob that waits.
 Result<Worker::Pause> Repairs::round(Store& store, FetchedCache& cache, Fetcher& fetcher) {
-  std::unique_lock lock(mutex_);
+  UniqueLock lock(mutex_);
   if (waiting_.empty()) return Worker::kUntilWoken;
   const ContentId id = waiting_.front();
   waiting_.pop_front();

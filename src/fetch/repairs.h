@@ -2,8 +2,8 @@
 #pragma once
 
 #include <deque>
-#include <mutex>
 
+#include "base/mutex.h"
 #include "base/worker.h"
 #include "fetch/fetcher.h"
 #include "weft/cluster_store.h"
@@ -22,8 +22,8 @@ class Repairs {
  private:
   Result<Worker::Pause> round(Store& store, FetchedCache& cache, Fetcher& fetcher);
 
-  std::mutex mutex_;
-  std::deque<ContentId> waiting_;  // guarded by mutex_
+  Mutex mutex_;
+  std::deque<ContentId> waiting_ WEFT_GUARDED_BY(mutex_);
   Worker worker_{"repairs"};
 };
 

@@ -7,13 +7,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "base/mutex.h"
 #include "fetch/plan.h"
 #include "fetch/verified_source.h"
 #include "fetch/version_bases.h"
@@ -113,7 +113,7 @@ class Transfer {
   void let_go() { used_ = {}; }    // allows the Fetcher to drop it at once
   void hurry() { hurry_ = true; }  // asks for its complete blobs to be indexed now
   bool hurries() const { return hurry_; }
-  std::mutex writing;  // held for a write to the pack's file, because waiters on the kernel's lock spin
+  Mutex writing;  // held for a write to the pack's file, because waiters on the kernel's lock spin
   // True if other nodes were seen to fetch the file, a moment ago.
   bool is_shared() const { return shared_until > Clock::now(); }
   Clock::time_point shared_until{};

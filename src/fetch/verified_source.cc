@@ -35,7 +35,7 @@ Result<std::vector<std::byte>> VerifiedSource::manifest(const Digest& digest, De
 }
 
 VerifiedSource::Proof VerifiedSource::known_proof(const ContentId& id) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto known = proofs_.find(id);
   return known == proofs_.end() ? nullptr : known->second;
 }
@@ -43,8 +43,8 @@ VerifiedSource::Proof VerifiedSource::known_proof(const ContentId& id) {
 // Returns the chunk digests of a blob. If several readers need them, one requests them.
 Result<VerifiedSource::Proof> VerifiedSource::proof(const Digest& manifest, const ContentId& id, Deadline deadline) {
   {
-    std::unique_lock lock(mutex_);
-    const auto nobody_asks = [&] { return !asked_.contains(id); };
+    UniqueLock lock(mutex_);
+    const auto nobody_asks = [&]() WEFT_REQUIRES(mutex_) { return !asked_.contains(id); };
     if (!answered_.wait_until(lock, deadline, nobody_asks))
       return Error{Errc::timed_out, fmt::format("{}: no chunk digests in time", name())};
     if (const auto known = proofs_.find(id); known != proofs_.end()) return known->second;
@@ -52,7 +52,7 @@ Result<VerifiedSource::Proof> VerifiedSource::proof(const Digest& manifest, cons
   }
   auto proof = ask_for_proof(manifest, id, deadline);
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     asked_.erase(id);
   }
   answered_.notify_all();
@@ -65,7 +65,7 @@ Result<VerifiedSource::Proof> VerifiedSource::ask_for_proof(const Digest& manife
   if (chunks.size() != chunk_count(id.length) || tree_root(id.length, chunks) != id.root)
     return wrong(id, "forged chunk digests");
   auto made = std::make_shared<const std::vector<Digest>>(std::move(chunks));
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (proof_digests_ + made->size() > kProofDigestsMax) {
     proofs_.clear();
     proof_digests_ = 0;

@@ -2,10 +2,8 @@
 // that hash to their blob's root, sizes against the request. Any thread.
 #pragma once
 
-#include <condition_variable>
 #include <future>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
@@ -14,6 +12,7 @@
 #include <unordered_set>
 #include <vector>
 
+#include "base/mutex.h"
 #include "weft/source.h"
 
 namespace weft {
@@ -46,8 +45,8 @@ class VerifiedSource {
   Proof known_proof(const ContentId& id);
 
  private:
-  Result<Proof> proof(const Digest& manifest, const ContentId& id, Deadline deadline);
-  Result<Proof> ask_for_proof(const Digest& manifest, const ContentId& id, Deadline deadline);
+  Result<Proof> proof(const Digest& manifest, const ContentId& id, Deadline deadline) WEFT_EXCLUDES(mutex_);
+  Result<Proof> ask_for_proof(const Digest& manifest, const ContentId& id, Deadline deadline) WEFT_EXCLUDES(mutex_);
   std::future<void> begin_proofs(const Digest& manifest, std::span<const ChunkRun> runs, Deadline deadline);
   struct Wrong {
     std::size_t chunk = 0;  // number in the run
@@ -61,11 +60,11 @@ class VerifiedSource {
   Error wrong(const ContentId& id, std::string_view what) const;
 
   const std::shared_ptr<BlobSource> source_;
-  std::mutex mutex_;
-  std::unordered_map<ContentId, Proof> proofs_;  // guarded by mutex_; of blobs that were read lately
-  std::size_t proof_digests_ = 0;                // guarded by mutex_; in all of them
-  std::unordered_set<ContentId> asked_;          // guarded by mutex_; blobs whose proof is being requested
-  std::condition_variable answered_;
+  Mutex mutex_;
+  std::unordered_map<ContentId, Proof> proofs_ WEFT_GUARDED_BY(mutex_);  // of blobs that were read lately
+  std::size_t proof_digests_ WEFT_GUARDED_BY(mutex_) = 0;                // in all of them
+  std::unordered_set<ContentId> asked_ WEFT_GUARDED_BY(mutex_);          // blobs whose proof is being requested
+  Condition answered_;
 };
 
 }  // namespace weft

@@ -9,8 +9,8 @@
 #include "base/limits.h"
 #include "base/text.h"
 #include "weft/node.h"
-#include "weft/renewed.h"
 #include "weft/run_list.h"
+#include "weft/walk.h"
 
 namespace weft {
 namespace {
@@ -90,7 +90,7 @@ std::vector<std::vector<Range>> wanted_ranges(const Manifest& manifest, const st
 Result<FetchReport> fetch_version(Store& store, Fetcher& fetcher, const VersionRow& row, const std::string& layers,
                                   Progress& progress) {
   const std::string where = fmt::format("{}@{}", row.model_name, row.number);
-  WEFT_CHECK(fetcher.look(row.id));
+  WEFT_CHECK(fetcher.resolve(row.id));
   WEFT_TRY(const VersionHold hold, store.hold_version(row.id));
   WEFT_TRY(const auto bytes, store.open_manifest(row.manifest));
   WEFT_TRY(const Manifest manifest, decode_manifest(bytes->bytes()));
@@ -122,7 +122,7 @@ Result<FetchReport> fetch_version(Store& store, Fetcher& fetcher, const VersionR
 }
 
 Status fetch_configs(Store& store, Fetcher& fetcher, const VersionRow& row) {
-  WEFT_TRY(const auto bytes, manifest_of(store, row));
+  WEFT_TRY(const auto bytes, manifest_of(store, fetcher, row));
   WEFT_TRY(const Manifest manifest, decode_manifest(bytes->bytes()));
   for (std::uint32_t i = 0; i < manifest.files.size(); ++i) {
     const File& file = manifest.files[i];

@@ -8,7 +8,7 @@ constexpr double kShareMax = 0.7;             // of the plain bytes: above it, c
 
 }  // namespace
 
-// Returns the base of a blob, unless it is damaged. With mutex_ held.
+// Returns the base of a blob, unless it is damaged.
 std::optional<BasePair> VersionBases::sound(const ContentId& blob) const {
   const auto found = pairs_.find(blob);
   if (found == pairs_.end() || left_out_.contains(found->second.base)) return {};
@@ -16,29 +16,29 @@ std::optional<BasePair> VersionBases::sound(const ContentId& blob) const {
 }
 
 std::optional<BasePair> VersionBases::find(const ContentId& blob) const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return sound(blob);
 }
 
 std::optional<BasePair> VersionBases::find_to_code(const ContentId& blob) const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const bool pays = counts_.asked_bytes < kTells ||
                     static_cast<double>(counts_.given_bytes) <= kShareMax * static_cast<double>(counts_.asked_bytes);
   return pays ? sound(blob) : std::nullopt;
 }
 
 void VersionBases::note(const CodedCounts& counts) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   counts_ += counts;
 }
 
 bool VersionBases::leave_out(const ContentId& base) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return left_out_.insert(base).second;
 }
 
 CodedCounts VersionBases::counts() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return counts_;
 }
 

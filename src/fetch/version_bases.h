@@ -1,12 +1,12 @@
 // The bases of a version: blobs of another version that its chunks are coded against, with statistics.
 #pragma once
 
-#include <mutex>
 #include <optional>
 #include <string>
 #include <unordered_set>
 #include <utility>
 
+#include "base/mutex.h"
 #include "weft/base_pairs.h"
 #include "weft/source.h"
 
@@ -33,12 +33,12 @@ class VersionBases {
   CodedCounts counts() const;
 
  private:
-  std::optional<BasePair> sound(const ContentId& blob) const;
+  std::optional<BasePair> sound(const ContentId& blob) const WEFT_REQUIRES(mutex_);
   const std::string version_, base_;
   const BasePairs pairs_;
-  mutable std::mutex mutex_;
-  CodedCounts counts_;                        // guarded by mutex_, as the next
-  std::unordered_set<ContentId> left_out_{};  // damaged bases
+  mutable Mutex mutex_;
+  CodedCounts counts_ WEFT_GUARDED_BY(mutex_);
+  std::unordered_set<ContentId> left_out_ WEFT_GUARDED_BY(mutex_){};  // damaged bases
 };
 
 }  // namespace weft

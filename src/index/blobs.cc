@@ -6,6 +6,7 @@
 #include <fmt/core.h>
 
 #include "index/gc_queue.h"
+#include "index/pages.h"
 #include "index/tables.h"
 
 namespace weft {
@@ -123,21 +124,18 @@ Result<std::optional<Holder>> first_holder(Txn& txn, const FoundBlob& blob) {
   return first;
 }
 
-Result<HolderPage> holders_from(Txn& txn, const FoundBlob& blob, const Holder& from, std::size_t rows_max) {
-  HolderPage page;
+Result<Page<Holder>> holders_of(Txn& txn, const FoundBlob& blob, std::string_view from, std::size_t rows_max) {
+  Page<Holder> page;
   if (blob.row.number == 0) return page;
-  const std::uint64_t group = group_of(blob.row.number);
-  WEFT_TRY(Cursor cursor, txn.cursor(Table::holders));
-  WEFT_TRY(std::optional<Entry> entry, cursor.seek(held_key(group, from)));
-  for (std::size_t rows = 0; entry && entry->key.starts_with(key_of(group)); ++rows) {
-    if (rows == rows_max) {
-      page.next = holder_at(entry->key);
-      return page;
-    }
-    WEFT_TRY(const std::uint64_t bits, bits_of(txn, *entry));
-    if ((bits & bit_of(blob.row.number)) != 0) page.holders.push_back(holder_at(entry->key));
-    WEFT_TRY(entry, cursor.next());
-  }
+  const std::string group = key_of(group_of(blob.row.number));
+  const std::string behind = from.empty() ? "" : group + std::string(from);
+  const auto add = [&](const Entry& entry) -> Status {
+    WEFT_TRY(const std::uint64_t bits, bits_of(txn, entry));
+    if ((bits & bit_of(blob.row.number)) != 0) page.rows.push_back(holder_at(entry.key));
+    return {};
+  };
+  WEFT_TRY(const std::string last, visit_page(txn, Table::holders, group, behind, add, rows_max));
+  if (!last.empty()) page.next = last.substr(group.size());
   return page;
 }
 

@@ -11,6 +11,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "diskformat/keys.h"
@@ -18,6 +19,7 @@
 #include "index/env.h"
 #include "weft/content.h"
 #include "weft/result.h"
+#include "weft/snapshot.h"
 #include "weft/store_rows.h"
 
 namespace weft {
@@ -45,13 +47,8 @@ Result<std::uint64_t> blobs_in_pack(Txn& txn, PackId pack);
 // Holders of a blob: files of versions, in the order of version ids. They include removed large versions that still
 // give back their content (giving_back.h).
 Result<std::optional<Holder>> first_holder(Txn& txn, const FoundBlob& blob);
-// One page of a blob's holders from `from` on, in order, out of `rows_max` rows of the blob's group. `next` begins the
-// following page; nothing: this is the last one.
-struct HolderPage {
-  std::vector<Holder> holders;
-  std::optional<Holder> next;
-};
-Result<HolderPage> holders_from(Txn& txn, const FoundBlob& blob, const Holder& from, std::size_t rows_max);
+// Returns a page of a blob's holders, in order, out of `rows_max` rows of the blob's group.
+Result<Page<Holder>> holders_of(Txn& txn, const FoundBlob& blob, std::string_view from, std::size_t rows_max);
 // Returns the first and the last `count_max` holders, in order; all of them if there are no more than twice as many.
 Result<std::vector<Holder>> some_holders(Txn& txn, const FoundBlob& blob, std::size_t count_max);
 

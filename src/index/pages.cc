@@ -21,39 +21,20 @@ Result<std::string> visit_page(Txn& txn, Table table, Bytes prefix, Bytes from,
   return std::string();
 }
 
+Result<std::unique_ptr<Txn>> read_state(Env& env) {
+  WEFT_TRY(Txn txn, env.read());
+  return std::make_unique<Txn>(std::move(txn));
+}
+
 Status visit_all(Env& env, Table table, Bytes prefix, const std::function<Status(Txn&, const Entry&)>& visit) {
-  std::string from;
-  do {
-    WEFT_TRY(Txn txn, env.read());
-    WEFT_TRY(from, visit_page(txn, table, prefix, from, [&](const Entry& entry) { return visit(txn, entry); }));
-  } while (!from.empty());
-  return {};
+  return walk(env, [&](const auto& txn, std::string_view from) {
+    return visit_page(*txn, table, prefix, from, [&](const Entry& entry) { return visit(*txn, entry); });
+  });
 }
 
 Result<std::vector<std::uint64_t>> all_noted(Env& env, std::string_view note) {
-  std::vector<std::uint64_t> ids;
-  for (;;) {
-    WEFT_TRY(Txn txn, env.read());
-    const std::uint64_t from = ids.empty() ? 0 : ids.back() + 1;
-    WEFT_TRY(const auto more, noted(txn, note, from, limits::kRowsPerSnapshot));
-    if (more.empty()) return ids;
-    ids.insert(ids.end(), more.begin(), more.end());
-  }
-}
-
-Result<Txn*> RenewedTxn::get(std::size_t rows) {
-  if (txn_ && rows_ + rows > limits::kRowsPerSnapshot) end();
-  if (!txn_) {
-    WEFT_TRY(Txn txn, env_.read());
-    txn_.emplace(std::move(txn));
-  }
-  rows_ += rows;
-  return &*txn_;
-}
-
-void RenewedTxn::end() {
-  txn_.reset();
-  rows_ = 0;
+  return all_ids(
+      env, [note](Txn& txn, std::uint64_t from, std::size_t count_max) { return noted(txn, note, from, count_max); });
 }
 
 }  // namespace weft

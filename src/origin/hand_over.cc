@@ -18,7 +18,7 @@
 #include "weft/deadline.h"
 #include "weft/manifest.h"
 #include "weft/node.h"
-#include "weft/renewed.h"
+#include "weft/walk.h"
 
 namespace weft {
 namespace {
@@ -76,8 +76,8 @@ class OriginHas {
 
 class HandOver {
  public:
-  HandOver(ClusterStore& store, const HandOverOptions& options)
-      : store_(store), options_(options), calls_("origin " + options.origin, 1) {}
+  HandOver(ClusterStore& store, ManifestResolver& resolver, const HandOverOptions& options)
+      : store_(store), resolver_(resolver), options_(options), calls_("origin " + options.origin, 1) {}
 
   Result<HandOverReport> run() {
     WEFT_TRY(const std::string known, store_.ledger().origin());
@@ -113,7 +113,7 @@ class HandOver {
       WEFT_TRY(const auto snapshot, store_.snapshot());
       WEFT_TRY(row, snapshot->version(version));
     }
-    WEFT_TRY(const auto bytes, manifest_of(store_, row));
+    WEFT_TRY(const auto bytes, manifest_of(store_, resolver_, row));
     WEFT_TRY(const Manifest manifest, decode_manifest(bytes->bytes()));
     std::set<PackId> packs;
     Renewed renewed(store_);
@@ -176,6 +176,7 @@ class HandOver {
   }
 
   ClusterStore& store_;
+  ManifestResolver& resolver_;
   const HandOverOptions& options_;
   BoundedCalls calls_;
   std::shared_ptr<OriginHas> has_;  // shared with a call that hangs
@@ -184,8 +185,8 @@ class HandOver {
 
 }  // namespace
 
-Result<HandOverReport> hand_over(ClusterStore& store, const HandOverOptions& options) {
-  return HandOver(store, options).run();
+Result<HandOverReport> hand_over(ClusterStore& store, ManifestResolver& resolver, const HandOverOptions& options) {
+  return HandOver(store, resolver, options).run();
 }
 
 }  // namespace weft

@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 
+#include "weft/cold.h"
 #include "weft/origin.h"
 #include "weft/result.h"
 
@@ -21,6 +22,6 @@ struct HandOverOptions {
 // Turns a pack into cache if, according to the origin's files, the origin has every blob in it that a version needs, in
 // packs of the right size. A pack stays owned if a recent publish stored or reused its blobs, or if the origin lacks a
 // version with blobs in it. Errc::timed_out: the origin does not answer. Errc::cancelled.
-Result<HandOverReport> hand_over(ClusterStore& store, const HandOverOptions& options);
+Result<HandOverReport> hand_over(ClusterStore& store, ManifestResolver& resolver, const HandOverOptions& options);
 
 }  // namespace weft

@@ -19,6 +19,7 @@
 #include "origin/dir.h"
 #include "origin/stage.h"
 #include "weft/snapshot.h"
+#include "weft/walk.h"
 
 namespace weft {
 namespace {
@@ -74,12 +75,7 @@ struct WriteBehind::State final : public Progress {
     });
   }
   Result<std::vector<VersionId>> all_unsaved() const {
-    std::vector<VersionId> all;
-    for (;;) {
-      WEFT_TRY(const auto more, unsaved(all.empty() ? 0 : all.back() + 1, limits::kRowsPerSnapshot));
-      if (more.empty()) return all;
-      all.insert(all.end(), more.begin(), more.end());
-    }
+    return store.use([](Store& lent) { return all_ids(lent, &Snapshot::unsaved); });
   }
   Result<bool> is_unsaved(VersionId version) const {
     return store.use([&](Store& lent) -> Result<bool> {

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <memory>
-#include <mutex>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -49,18 +48,18 @@ Result<PeerReply> reply_with(std::span<const Run> segments, const std::shared_pt
 }  // namespace
 
 void PeerAnswers::begin(LocalBytes& bytes) {
-  const std::unique_lock lock(gate_);
+  const ExclusiveLock lock(gate_);
   bytes_ = &bytes;
 }
 
 void PeerAnswers::end() {
-  const std::unique_lock lock(gate_);
+  const ExclusiveLock lock(gate_);
   bytes_ = nullptr;
 }
 
 Result<PeerReply> PeerAnswers::answer(std::string_view node, std::span<const std::byte> request) {
   WEFT_TRY(const PeerRequest asked, decode_request(request));
-  const std::shared_lock lock(gate_);
+  const SharedLock lock(gate_);
   if (bytes_ == nullptr) return Error{Errc::unreachable, "this daemon begins or ends"};
   if (const auto* announce = std::get_if<Announce>(&asked)) {
     for (const HadChunks& had : announce->had) directory_.put(node, had);

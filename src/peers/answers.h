@@ -3,11 +3,11 @@
 
 #include <cstddef>
 #include <memory>
-#include <shared_mutex>
 #include <span>
 #include <string_view>
 #include <vector>
 
+#include "base/mutex.h"
 #include "blobs/local_bytes.h"
 #include "peers/coded_cache.h"
 #include "peers/directory.h"
@@ -34,17 +34,17 @@ class PeerAnswers final : public PeerServer {
 
  private:
   Result<PeerReply> give(const AskManifest& ask);
-  Result<PeerReply> give(const AskChunks& ask);
-  Result<PeerReply> give(std::string_view node, const AskBytes& ask);
-  Result<std::vector<OpenPlace>> places_of(std::span<const ChunkRun> runs) const;
-  Result<std::vector<OpenPlace>> bases_of(const AskBytes& ask) const;
+  Result<PeerReply> give(const AskChunks& ask) WEFT_REQUIRES_SHARED(gate_);
+  Result<PeerReply> give(std::string_view node, const AskBytes& ask) WEFT_REQUIRES_SHARED(gate_);
+  Result<std::vector<OpenPlace>> places_of(std::span<const ChunkRun> runs) const WEFT_REQUIRES_SHARED(gate_);
+  Result<std::vector<OpenPlace>> bases_of(const AskBytes& ask) const WEFT_REQUIRES_SHARED(gate_);
   Result<std::shared_ptr<const void>> begin_upload(std::string_view node, const AskBytes& ask);
 
   Store& store_;
   PeerDirectory& directory_;
   PeerCoding& coding_;
-  std::shared_mutex gate_;
-  LocalBytes* bytes_ = nullptr;  // guarded by gate_
+  SharedMutex gate_;
+  LocalBytes* bytes_ WEFT_GUARDED_BY(gate_) = nullptr;
   RecentUploads recent_;
   UploadSlots slots_;
 };

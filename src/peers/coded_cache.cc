@@ -11,8 +11,8 @@ constexpr std::size_t kEntryBytes = 256;  // table memory of the cache for each 
 
 CodedCache::Bytes CodedCache::find_or(const CodedKey& key, const std::function<Bytes()>& code) {
   {
-    std::unique_lock lock(mutex_);
-    done_.wait(lock, [&] { return !coding_.contains(key); });
+    UniqueLock lock(mutex_);
+    done_.wait(lock, [&]() WEFT_REQUIRES(mutex_) { return !coding_.contains(key); });
     if (auto known = chunks_.find(key)) {
       ++figures_.found;
       return known;
@@ -22,7 +22,7 @@ CodedCache::Bytes CodedCache::find_or(const CodedKey& key, const std::function<B
   Bytes coded = code();
   if (coded) put(key, coded);
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     coding_.erase(key);
     ++(coded ? figures_.coded : figures_.plain);
   }
@@ -36,7 +36,7 @@ void CodedCache::put(const CodedKey& key, Bytes coded) {
 }
 
 CodedCache::Figures CodedCache::figures() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   Figures figures = figures_;
   figures.bytes = chunks_.bytes();
   return figures;
@@ -45,7 +45,7 @@ CodedCache::Figures CodedCache::figures() const {
 std::shared_ptr<CodingDesk> PeerCoding::desk() {
   std::unique_ptr<CodingDesk> taken;
   {
-    const std::lock_guard lock(kept_->mutex);
+    const MutexLock lock(kept_->mutex);
     if (!kept_->desks.empty()) {
       taken = std::move(kept_->desks.back());
       kept_->desks.pop_back();
@@ -54,7 +54,7 @@ std::shared_ptr<CodingDesk> PeerCoding::desk() {
   if (!taken) taken = std::make_unique<CodingDesk>();
   return {taken.release(), [kept = kept_](CodingDesk* desk) {
             std::unique_ptr<CodingDesk> back(desk);
-            const std::lock_guard lock(kept->mutex);
+            const MutexLock lock(kept->mutex);
             if (kept->desks.size() < limits::kCodersKeptMax) kept->desks.push_back(std::move(back));
           }};
 }

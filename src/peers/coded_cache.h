@@ -4,12 +4,10 @@
 #pragma once
 
 #include <compare>
-#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <set>
 #include <span>
 #include <vector>
@@ -17,6 +15,7 @@
 #include "base/chunk_codec.h"
 #include "base/limits.h"
 #include "base/lru_cache.h"
+#include "base/mutex.h"
 #include "weft/content.h"
 
 namespace weft {
@@ -62,10 +61,10 @@ class CodedCache {
 
  private:
   LruCache<std::vector<std::byte>, CodedKey> chunks_;
-  mutable std::mutex mutex_;
-  std::condition_variable done_;
-  std::set<CodedKey> coding_;  // guarded by mutex_, as the next
-  Figures figures_;
+  mutable Mutex mutex_;
+  Condition done_;
+  std::set<CodedKey> coding_ WEFT_GUARDED_BY(mutex_);
+  Figures figures_ WEFT_GUARDED_BY(mutex_);
 };
 
 // A coder with buffers for a chunk and its base.
@@ -85,8 +84,8 @@ class PeerCoding {
 
  private:
   struct Kept {
-    std::mutex mutex;
-    std::vector<std::unique_ptr<CodingDesk>> desks;  // guarded by mutex
+    Mutex mutex;
+    std::vector<std::unique_ptr<CodingDesk>> desks WEFT_GUARDED_BY(mutex);
   };
   const std::shared_ptr<Kept> kept_ = std::make_shared<Kept>();
 };

@@ -32,7 +32,7 @@ std::vector<std::string> directory_nodes(const Digest& manifest, std::span<const
 }
 
 void PeerDirectory::drop_old(Holders& holders, Clock::time_point now) {
-  std::erase_if(holders, [&](const auto& one) {
+  std::erase_if(holders, [&](const auto& one) WEFT_REQUIRES(mutex_) {
     if (one.second.until > now) return false;
     bytes_ -= one.second.had.bits.size();
     return true;
@@ -52,7 +52,7 @@ void PeerDirectory::make_room(Clock::time_point now) {
 }
 
 void PeerDirectory::put(std::string_view node, HadChunks had, Clock::time_point now) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const bool full =
       (holders_.size() >= kManifestsMax && !holders_.contains(had.manifest)) || bytes_ + had.bits.size() > kBytesMax;
   if (full) make_room(now);
@@ -70,7 +70,7 @@ void PeerDirectory::put(std::string_view node, HadChunks had, Clock::time_point 
 }
 
 std::vector<HadChunks> PeerDirectory::find(const Digest& manifest, Clock::time_point now) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   std::vector<HadChunks> out;
   const auto found = holders_.find(manifest);
   if (found == holders_.end()) return out;
@@ -83,7 +83,7 @@ std::vector<HadChunks> PeerDirectory::find(const Digest& manifest, Clock::time_p
 }
 
 std::size_t PeerDirectory::manifests() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return holders_.size();
 }
 

@@ -5,12 +5,12 @@
 #include <chrono>
 #include <cstddef>
 #include <map>
-#include <mutex>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "base/mutex.h"
 #include "peers/messages.h"
 
 namespace weft {
@@ -40,12 +40,12 @@ class PeerDirectory {
     Clock::time_point until;
   };
   using Holders = std::map<std::string, Entry, std::less<>>;
-  void drop_old(Holders& holders, Clock::time_point now);
-  void make_room(Clock::time_point now);
+  void drop_old(Holders& holders, Clock::time_point now) WEFT_REQUIRES(mutex_);
+  void make_room(Clock::time_point now) WEFT_REQUIRES(mutex_);
 
-  mutable std::mutex mutex_;
-  std::map<Digest, Holders> holders_;  // guarded by mutex_
-  std::size_t bytes_ = 0;              // guarded by mutex_
+  mutable Mutex mutex_;
+  std::map<Digest, Holders> holders_ WEFT_GUARDED_BY(mutex_);
+  std::size_t bytes_ WEFT_GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace weft

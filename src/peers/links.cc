@@ -70,7 +70,7 @@ void PeerLinks::refresh(Clock::time_point now) {
 }
 
 std::vector<std::string> PeerLinks::nodes() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   refresh(time_.now());
   std::vector<std::string> out;
   for (const Member& one : known_)
@@ -98,7 +98,7 @@ const Member* PeerLinks::member(const std::string& node) {
 }
 
 std::optional<PeerAddress> PeerLinks::address(const std::string& node) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const Member* found = member(node);
   const auto address = found == nullptr ? std::nullopt : parse_endpoint(found->address);
   return address ? std::optional(PeerAddress{node, *address, found->provider}) : std::nullopt;
@@ -161,7 +161,7 @@ PeerLinks::Link* PeerLinks::best_of(std::span<const PeerCandidate> candidates, s
 
 std::string PeerLinks::describe(std::span<const PeerCandidate> candidates, std::span<const std::uint32_t> tried) {
   std::string text;
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto now = time_.now();
   const auto askable = this->askable(candidates, tried);
   for (const auto& [link, kind] : askable)
@@ -173,7 +173,7 @@ std::string PeerLinks::describe(std::span<const PeerCandidate> candidates, std::
 
 std::optional<PeerLinks::Choice> PeerLinks::take(std::span<const PeerCandidate> candidates,
                                                  std::span<const std::uint32_t> tried, Size size) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   Link* best = best_of(candidates, tried, size);
   if (best == nullptr) return {};
   ++best->reads;
@@ -184,7 +184,7 @@ std::optional<PeerLinks::Choice> PeerLinks::take(std::span<const PeerCandidate> 
     return one.kind == PeerCandidate::Kind::contended_first && one.node == node;
   });
   const bool waits = best->full_since == Clock::time_point{} || best->full_since + kFullMax > time_.now();
-  const bool last = std::ranges::none_of(candidates, [&](const PeerCandidate& one) {
+  const bool last = std::ranges::none_of(candidates, [&](const PeerCandidate& one) WEFT_REQUIRES(mutex_) {
     return one.node != node && member(one.node) != nullptr &&
            std::ranges::find(tried, link(one.node).number) == tried.end();
   });
@@ -202,7 +202,7 @@ CodingEffort PeerLinks::effort_of(const Link& link) {
 }
 
 Readiness PeerLinks::readiness(std::span<const PeerCandidate> candidates) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto now = time_.now();
   Readiness best = Readiness::lacking;
   for (const PeerCandidate& candidate : candidates) {
@@ -217,9 +217,9 @@ Readiness PeerLinks::readiness(std::span<const PeerCandidate> candidates) {
 }
 
 bool PeerLinks::has_faster(std::span<const PeerCandidate> candidates, std::uint32_t number, double rate) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto now = time_.now();
-  return std::ranges::any_of(candidates, [&](const PeerCandidate& candidate) {
+  return std::ranges::any_of(candidates, [&](const PeerCandidate& candidate) WEFT_REQUIRES(mutex_) {
     if (!can_be_asked(candidate, now)) return false;
     const Link& other = link(candidate.node);
     return other.number != number && other.is_free(now) && other.rate > kMuchSlower * rate;
@@ -227,14 +227,14 @@ bool PeerLinks::has_faster(std::span<const PeerCandidate> candidates, std::uint3
 }
 
 PeerLinks::Busy PeerLinks::busy(std::span<const PeerCandidate> candidates, std::span<const std::uint32_t> tried) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   Busy busy;
   for (const auto& one : askable(candidates, tried)) busy = {true, std::max(busy.moved_at, one.first->moved_at)};
   return busy;
 }
 
 void PeerLinks::done(std::uint32_t number, std::uint64_t bytes, Clock::duration took, const Error* failure) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   Link& link = links_.at(nodes_.at(number));
   if (const double seconds = std::chrono::duration<double>(took).count(); bytes > 0 && seconds > 0) {
     const double rate = static_cast<double>(bytes) / seconds * link.reads;
@@ -253,7 +253,7 @@ void PeerLinks::done(std::uint32_t number, std::uint64_t bytes, Clock::duration 
 }
 
 PeerLinks::Turn PeerLinks::turn(std::uint32_t number) {
-  std::unique_lock lock(mutex_);
+  UniqueLock lock(mutex_);
   Link& link = links_.at(nodes_.at(number));
   const Deadline until = time_.now() + kTurnWait;
   while (link.turns >= kReadsMax && time_.now() < until) time_.wait(turn_ended_, lock, until);
@@ -263,21 +263,21 @@ PeerLinks::Turn PeerLinks::turn(std::uint32_t number) {
 
 void PeerLinks::end_turn(std::uint32_t number) {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     --links_.at(nodes_.at(number)).turns;
   }
   turn_ended_.notify_all();
 }
 
 void PeerLinks::moved(std::uint32_t number) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   Link& link = links_.at(nodes_.at(number));
   link.moved_at = time_.now();
   link.silent_since = {};
 }
 
 PeerLinks::Clock::duration PeerLinks::silent_for(const std::string& node) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const bool left = is_past_member(node);
   const auto now = time_.now();
   const Link& link = this->link(node);
@@ -286,7 +286,7 @@ PeerLinks::Clock::duration PeerLinks::silent_for(const std::string& node) {
 }
 
 bool PeerLinks::has_left(const std::string& node) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return is_past_member(node);
 }
 
@@ -295,12 +295,12 @@ bool PeerLinks::is_past_member(const std::string& node) {
 }
 
 bool PeerLinks::gave_since(const std::string& node, Clock::time_point then) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return link(node).moved_at > then;
 }
 
 void PeerLinks::full(std::uint32_t number) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   Link& link = links_.at(nodes_.at(number));
   const auto now = time_.now();
   if (link.full_since == Clock::time_point{}) link.full_since = now;
@@ -311,24 +311,24 @@ void PeerLinks::full(std::uint32_t number) {
 void PeerLinks::wire_moved(std::uint32_t number, std::uint64_t bytes, Clock::duration took) {
   const double seconds = std::chrono::duration<double>(took).count();
   if (bytes < kTellsWireRate || seconds <= 0) return;
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   Link& link = links_.at(nodes_.at(number));
   link.wire_bytes = kKept * link.wire_bytes + static_cast<double>(bytes);
   link.wire_seconds = kKept * link.wire_seconds + seconds / std::max(1U, link.turns);
 }
 
 void PeerLinks::plain_only(std::uint32_t number) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   links_.at(nodes_.at(number)).plain_only = true;
 }
 
 void PeerLinks::refuted(std::uint32_t number) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   links_.at(nodes_.at(number)).rests_until = time_.now() + kWrongRest;
 }
 
 void PeerLinks::wait(Deadline deadline) {
-  std::unique_lock lock(mutex_);
+  UniqueLock lock(mutex_);
   time_.wait(changed_, lock, deadline);
 }
 

@@ -4,11 +4,9 @@
 #pragma once
 
 #include <chrono>
-#include <condition_variable>
 #include <cstdint>
 #include <functional>
 #include <map>
-#include <mutex>
 #include <optional>
 #include <random>
 #include <span>
@@ -17,6 +15,7 @@
 #include <vector>
 
 #include "base/chunk_codec.h"
+#include "base/mutex.h"
 #include "base/time_source.h"
 #include "peers/view.h"
 #include "weft/exchange.h"
@@ -92,7 +91,7 @@ class PeerLinks {
   void wait(Deadline deadline);
 
  private:
-  void end_turn(std::uint32_t number);
+  void end_turn(std::uint32_t number) WEFT_EXCLUDES(mutex_);
   struct Link {
     std::uint32_t number = 0;
     unsigned reads = 0;  // in flight, including those that wait for an answer or a turn
@@ -114,32 +113,33 @@ class PeerLinks {
     Clock::time_point member_at{};     // when the peer was last seen as a member; zero: never
     std::string address;               // at that time
   };
-  // All with mutex_ held.
-  Link& link(const std::string& node);
-  const Member* member(const std::string& node);
-  bool is_past_member(const std::string& node);
-  void refresh(Clock::time_point now);
-  void rest_after(Link& link, const Error& failure, Clock::time_point asked) const;
+  Link& link(const std::string& node) WEFT_REQUIRES(mutex_);
+  const Member* member(const std::string& node) WEFT_REQUIRES(mutex_);
+  bool is_past_member(const std::string& node) WEFT_REQUIRES(mutex_);
+  void refresh(Clock::time_point now) WEFT_REQUIRES(mutex_);
+  void rest_after(Link& link, const Error& failure, Clock::time_point asked) const WEFT_REQUIRES(mutex_);
   using Askable = std::vector<std::pair<Link*, PeerCandidate::Kind>>;
-  Askable askable(std::span<const PeerCandidate> candidates, std::span<const std::uint32_t> tried);
+  Askable askable(std::span<const PeerCandidate> candidates, std::span<const std::uint32_t> tried)
+      WEFT_REQUIRES(mutex_);
   static double fastest(const Askable& askable);
   static double cost(const Link& link, PeerCandidate::Kind kind, double fastest);
-  Link* best_of(std::span<const PeerCandidate> candidates, std::span<const std::uint32_t> tried, Size size);
+  Link* best_of(std::span<const PeerCandidate> candidates, std::span<const std::uint32_t> tried, Size size)
+      WEFT_REQUIRES(mutex_);
   static double rate_of(const Link& link);
-  CodingEffort effort_of(const Link& link);
-  bool can_be_asked(const PeerCandidate& candidate, Clock::time_point now);
+  CodingEffort effort_of(const Link& link) WEFT_REQUIRES(mutex_);
+  bool can_be_asked(const PeerCandidate& candidate, Clock::time_point now) WEFT_REQUIRES(mutex_);
 
   const Members members_;
   const TimeSource& time_;
   const IsOverTcp is_over_tcp_;
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::condition_variable turn_ended_;
-  std::vector<Member> known_;  // as of known_at_; guarded by mutex_, as the members below
-  Clock::time_point known_at_{};
-  std::map<std::string, Link> links_;  // by node; never removed, as a cluster has few
-  std::vector<std::string> nodes_;     // by number
-  std::minstd_rand random_{std::random_device{}()};
+  Mutex mutex_;
+  Condition changed_;
+  Condition turn_ended_;
+  std::vector<Member> known_ WEFT_GUARDED_BY(mutex_);  // as of known_at_
+  Clock::time_point known_at_ WEFT_GUARDED_BY(mutex_){};
+  std::map<std::string, Link> links_ WEFT_GUARDED_BY(mutex_);  // by node; never removed, as a cluster has few
+  std::vector<std::string> nodes_ WEFT_GUARDED_BY(mutex_);     // by number
+  std::minstd_rand random_ WEFT_GUARDED_BY(mutex_){std::random_device{}()};
 };
 
 class PeerLinks::Turn {

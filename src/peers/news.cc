@@ -7,7 +7,7 @@
 
 #include "base/log.h"
 #include "base/sha256.h"
-#include "weft/listing.h"
+#include "weft/walk.h"
 
 namespace weft {
 namespace {
@@ -36,7 +36,7 @@ PeerNews::PeerNews(PeerNewsParts parts) : parts_(std::move(parts)) {
   worker_.start([this] { return round(); });
 }
 
-// Call with mutex_ held. A pause between turns is not cut short: the next turn follows soon.
+// A pause between turns is not cut short: the next turn follows soon.
 void PeerNews::wake() {
   if (sleeps_) worker_.wake();
 }
@@ -50,7 +50,7 @@ void PeerNews::drop_one() {
 
 void PeerNews::expect(const Digest& manifest) {
   const auto map = parts_.view.chunks(manifest);
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   active_ = Clock::now();
   arrived_at_ = {};
   gap_ = {};
@@ -65,7 +65,7 @@ void PeerNews::expect(const Digest& manifest) {
 }
 
 void PeerNews::arrived(const Digest& manifest, std::span<const ChunkRun> runs) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   active_ = Clock::now();
   const auto found = had_.find(manifest);
   if (found == had_.end()) return;
@@ -81,7 +81,7 @@ void PeerNews::arrived(const Digest& manifest, std::span<const ChunkRun> runs) {
 }
 
 void PeerNews::survey_again() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   for (auto& [manifest, had] : had_) {
     had.chunks.reset();
     had.said = {};
@@ -103,8 +103,8 @@ Result<std::vector<Digest>> PeerNews::manifests_of_others() const {
     if (!bare) found.emplace_back(row.id, row.manifest);
     return {};
   };
-  WEFT_CHECK(
-      each_model(parts_.store, [&](const ModelRow& model) { return each_version(parts_.store, model.id, add); }));
+  WEFT_CHECK(each_row(parts_.store, list_models(),
+                      [&](const ModelRow& model) { return each_row(parts_.store, list_versions(model.id), add); }));
   renewed.end();
   std::ranges::sort(found, std::greater<>(), &std::pair<VersionId, Digest>::first);
   std::vector<Digest> out;
@@ -122,7 +122,7 @@ void PeerNews::recall() {
     const auto manifest = decode_manifest((*bytes)->bytes());
     if (!manifest.ok()) continue;
     auto map = std::make_shared<const ChunkMap>(*manifest);
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (worker_.ending() || had_.size() >= kManifestsMax) return;
     if (Had& had = had_[digest]; !had.map) had.map = std::move(map);
   }
@@ -131,11 +131,11 @@ void PeerNews::recall() {
 Worker::Pause PeerNews::round() {
   if (!std::exchange(recalled_, true)) recall();
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     sleeps_ = false;
   }
   const Turn done = turn();
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   sleeps_ = done != Turn::moving && active_ + kActive <= Clock::now();
   if (!sleeps_) return kTick;
   return done == Turn::untold ? kSilentRest : kSayAgain;
@@ -144,7 +144,7 @@ Worker::Pause PeerNews::round() {
 // Returns the pause between two questions about one manifest. News need not be fresher than a part of the time that a
 // chunk takes to arrive, and news of many holders are long: on a slow link both would take bandwidth from chunks.
 PeerNews::Clock::duration PeerNews::pace(Clock::time_point now) const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const bool began = arrived_at_ != Clock::time_point{};
   const auto chunk = began ? std::max(gap_, now - arrived_at_) / kPerChunk : Clock::duration{};
   const auto many = kAskedMin * static_cast<int>(holders_) / static_cast<int>(kHoldersAtOnce);
@@ -162,7 +162,7 @@ PeerNews::Turn PeerNews::turn() {
     if (told.heard) std::erase(to_ask, manifest);
   }
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (active_ + kActive <= now) return all_told ? Turn::still : Turn::untold;
   }
   for (const Digest& manifest : to_ask) ask_some(manifest);
@@ -172,7 +172,7 @@ PeerNews::Turn PeerNews::turn() {
 // Returns the manifests to announce now. `pause`: between two announcements of one manifest.
 std::vector<Digest> PeerNews::due(Clock::time_point now, Clock::duration pause) {
   std::vector<Digest> out;
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   for (const auto& [manifest, had] : had_)
     if ((had.dirty && had.said + pause <= now) || had.said + kSayAgain <= now ||
         (had.backup_waits && had.backup_said + kBackup <= now))
@@ -199,7 +199,7 @@ std::optional<HadChunks> PeerNews::news_of(const Digest& manifest) {
   bool look = false;
   bool settled = false;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     const auto known = had_.find(manifest);
     if (known == had_.end()) return {};
     const Had& had = known->second;
@@ -208,7 +208,7 @@ std::optional<HadChunks> PeerNews::news_of(const Digest& manifest) {
     look = settled || had.said == Clock::time_point{};
   }
   std::optional<ChunkSet> here = look ? std::optional(survey(*map)) : std::nullopt;
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto known = had_.find(manifest);
   if (known == had_.end()) return {};
   Had& had = known->second;
@@ -237,7 +237,7 @@ PeerNews::Told PeerNews::tell(const Digest& manifest) {
     told.all = tell(nodes[i], *news, told.heard) && told.all;
   }
   if (told.all) return told;
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (const auto had = had_.find(manifest); had != had_.end()) had->second.dirty = true;
   return told;
 }
@@ -261,7 +261,7 @@ bool PeerNews::tell(const std::string& node, const HadChunks& news, bool& heard)
 
 std::vector<HadChunks> PeerNews::others_of(std::vector<HadChunks> had) {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     holders_ = had.size();
   }
   std::erase_if(had, [this](const HadChunks& one) { return one.node == parts_.self; });
@@ -269,7 +269,7 @@ std::vector<HadChunks> PeerNews::others_of(std::vector<HadChunks> had) {
 }
 
 bool PeerNews::backup_is_due(const Digest& manifest) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto found = had_.find(manifest);
   if (found == had_.end()) return true;
   Had& had = found->second;
@@ -326,7 +326,7 @@ std::optional<std::vector<std::byte>> PeerNews::call(const std::string& node, co
   const auto address = parts_.links.address(node);
   if (!address) return {};
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (const auto silent = silent_.find(node); silent != silent_.end() && silent->second > Clock::now()) return {};
   }
   const auto asked = Clock::now();
@@ -338,7 +338,7 @@ std::optional<std::vector<std::byte>> PeerNews::call(const std::string& node, co
   const bool had_no_time = answer.error().code == Errc::timed_out && Clock::now() < asked + kPatience;
   const bool has_full_link = parts_.links.gave_since(node, asked);
   if (had_no_time || has_full_link) return {};
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   silent_[node] = Clock::now() + kSilentRest;
   return {};
 }

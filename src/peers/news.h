@@ -7,12 +7,12 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "base/mutex.h"
 #include "base/worker.h"
 #include "peers/chunk_map.h"
 #include "peers/directory.h"
@@ -65,39 +65,41 @@ class PeerNews {
     untold,  // no chunk arrives, but a directory node did not answer
     still,
   };
-  Worker::Pause round();
-  void wake();
-  void recall();
+  Worker::Pause round() WEFT_EXCLUDES(mutex_);
+  void wake() WEFT_REQUIRES(mutex_);
+  void recall() WEFT_EXCLUDES(mutex_);
   Result<std::vector<Digest>> manifests_of_others() const;
-  Turn turn();
-  Clock::duration pace(Clock::time_point now) const;
-  std::vector<Digest> due(Clock::time_point now, Clock::duration pause);
-  std::optional<HadChunks> news_of(const Digest& manifest);
+  Turn turn() WEFT_EXCLUDES(mutex_);
+  Clock::duration pace(Clock::time_point now) const WEFT_EXCLUDES(mutex_);
+  std::vector<Digest> due(Clock::time_point now, Clock::duration pause) WEFT_EXCLUDES(mutex_);
+  std::optional<HadChunks> news_of(const Digest& manifest) WEFT_EXCLUDES(mutex_);
   struct Told {
     bool all = true;     // all directory nodes have the news; else they are sent again
     bool heard = false;  // an answer listed other holders
   };
-  Told tell(const Digest& manifest);
+  Told tell(const Digest& manifest) WEFT_EXCLUDES(mutex_);
   bool tell(const std::string& node, const HadChunks& news, bool& heard);
-  std::vector<HadChunks> others_of(std::vector<HadChunks> had);  // returns `had` without this node
-  bool backup_is_due(const Digest& manifest);
+  // Returns `had` without this node.
+  std::vector<HadChunks> others_of(std::vector<HadChunks> had) WEFT_EXCLUDES(mutex_);
+  bool backup_is_due(const Digest& manifest) WEFT_EXCLUDES(mutex_);
   ChunkSet survey(const ChunkMap& map) const;
   std::optional<std::vector<HadChunks>> holders(const std::string& node, const Digest& manifest, Deadline deadline);
   void ask_some(const Digest& manifest);
   std::vector<std::string> nodes_for(const Digest& manifest) const;
-  std::optional<std::vector<std::byte>> call(const std::string& node, const PeerRequest& request, Deadline deadline);
-  void drop_one();
+  std::optional<std::vector<std::byte>> call(const std::string& node, const PeerRequest& request, Deadline deadline)
+      WEFT_EXCLUDES(mutex_);
+  void drop_one() WEFT_REQUIRES(mutex_);
 
   const PeerNewsParts parts_;
-  mutable std::mutex mutex_;
-  std::map<Digest, Had> had_;                        // guarded by mutex_
-  Clock::time_point active_{};                       // guarded by mutex_: when a chunk last arrived or was expected
-  std::map<std::string, Clock::time_point> silent_;  // guarded by mutex_: nodes left alone, and until when
-  Clock::time_point arrived_at_{};                   // guarded by mutex_: when a chunk last arrived
-  Clock::duration gap_{};                            // guarded by mutex_: time between the last two chunks
-  std::size_t holders_ = 0;                          // guarded by mutex_: listed in the last answer
-  bool sleeps_ = false;                              // guarded by mutex_: the worker must be woken
-  bool recalled_ = false;                            // used only by the worker
+  mutable Mutex mutex_;
+  std::map<Digest, Had> had_ WEFT_GUARDED_BY(mutex_);
+  Clock::time_point active_ WEFT_GUARDED_BY(mutex_){};  // when a chunk last arrived or was expected
+  std::map<std::string, Clock::time_point> silent_ WEFT_GUARDED_BY(mutex_);  // nodes left alone, and until when
+  Clock::time_point arrived_at_ WEFT_GUARDED_BY(mutex_){};                   // when a chunk last arrived
+  Clock::duration gap_ WEFT_GUARDED_BY(mutex_){};                            // time between the last two chunks
+  std::size_t holders_ WEFT_GUARDED_BY(mutex_) = 0;                          // listed in the last answer
+  bool sleeps_ WEFT_GUARDED_BY(mutex_) = false;                              // the worker must be woken
+  bool recalled_ = false;                                                    // used only by the worker
   Worker worker_{"news for peers"};
 };
 

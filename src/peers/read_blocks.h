@@ -4,9 +4,9 @@
 
 #include <cstddef>
 #include <memory>
-#include <mutex>
 #include <vector>
 
+#include "base/mutex.h"
 #include "weft/exchange.h"
 
 namespace weft {
@@ -19,9 +19,9 @@ class ReadBlocks : public std::enable_shared_from_this<ReadBlocks> {
     std::shared_ptr<Landing> landing;  // of `memory`; null if it cannot be registered
   };
   // `exchange` must live until close().
-  explicit ReadBlocks(Exchange& exchange) : exchange_(&exchange) {}
+  explicit ReadBlocks(Exchange& exchange) : exchange_(exchange) {}
 
-  // Returns a block of at least `size` bytes.
+  // Returns a block of at least `size` bytes. Call it before close().
   Block take(std::size_t size);
   void close();  // drops the kept blocks, and keeps no others
 
@@ -29,9 +29,10 @@ class ReadBlocks : public std::enable_shared_from_this<ReadBlocks> {
   Block make(std::size_t size) const;
   void give_back(Block block);
 
-  std::mutex mutex_;
-  Exchange* exchange_;       // guarded by mutex_, as the next; null after close()
-  std::vector<Block> kept_;  // each of kReadBlockBytes
+  Exchange& exchange_;  // not used after close()
+  Mutex mutex_;
+  bool closed_ WEFT_GUARDED_BY(mutex_) = false;
+  std::vector<Block> kept_ WEFT_GUARDED_BY(mutex_);  // each of kReadBlockBytes
 };
 
 }  // namespace weft

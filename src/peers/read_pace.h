@@ -3,9 +3,9 @@
 
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 
+#include "base/mutex.h"
 #include "peers/read_window.h"
 
 namespace weft {
@@ -15,42 +15,43 @@ class ReadPace {
   // Returns the next piece of at most `left` bytes; nothing if the window is full. With `first` it always returns a
   // piece, so that no read waits for reads of other threads.
   std::optional<ReadWindow::Piece> ask(std::size_t left, bool first) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     const std::size_t length = std::min(left, window_.piece());
     if (!first && !window_.has_room(length)) return {};
     return window_.ask(length, Deadline::clock::now());
   }
   void came(const ReadWindow::Piece& piece) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     window_.came(piece, Deadline::clock::now());
   }
   double rate() {  // bytes a second; 0: unknown
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     return window_.rate();
   }
   void lost(const ReadWindow::Piece& piece) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     window_.lost(piece);
   }
 
  private:
-  std::mutex mutex_;
-  ReadWindow window_;  // guarded by mutex_
+  Mutex mutex_;
+  ReadWindow window_ WEFT_GUARDED_BY(mutex_);
 };
 
 // The paces of all peers, by their number in PeerLinks. Any thread.
 class ReadPaces {
  public:
   ReadPace& of(std::uint32_t peer) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     auto& pace = paces_[peer];
     if (!pace) pace = std::make_unique<ReadPace>();
     return *pace;
   }
 
  private:
-  std::mutex mutex_;
-  std::map<std::uint32_t, std::unique_ptr<ReadPace>> paces_;  // guarded by mutex_; never removed, as a cluster has few
+  Mutex mutex_;
+  std::map<std::uint32_t, std::unique_ptr<ReadPace>> paces_
+      WEFT_GUARDED_BY(mutex_);  // never removed, as a cluster has few
 };
 
 }  // namespace weft

@@ -19,7 +19,6 @@ class PeerSource::Reading {
  public:
   Reading(PeerSource& source, const Digest& manifest, std::span<const ChunkRun> runs, Deadline deadline, ReadAid& aid)
       : source_(source),
-        manifest_(manifest),
         search_(source.scene_, manifest, PeerSearch::Wanted::bytes, deadline, aid.yields),
         runs_(runs),
         aid_(aid) {
@@ -255,7 +254,6 @@ class PeerSource::Reading {
   }
 
   PeerSource& source_;
-  const Digest& manifest_;
   PeerSearch search_;
   const std::span<const ChunkRun> runs_;
   ReadAid& aid_;

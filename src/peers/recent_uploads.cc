@@ -5,8 +5,9 @@
 namespace weft {
 
 bool RecentUploads::record(std::string_view node, std::span<const ChunkRun> runs, bool yields, Clock::time_point now) {
-  const std::lock_guard lock(mutex_);
-  if (yields && std::ranges::any_of(runs, [&](const ChunkRun& run) { return is_at_other(node, run, now); }))
+  const MutexLock lock(mutex_);
+  if (yields &&
+      std::ranges::any_of(runs, [&](const ChunkRun& run) WEFT_REQUIRES(mutex_) { return is_at_other(node, run, now); }))
     return false;
   for (const ChunkRun& run : runs)
     for (std::uint64_t chunk = run.first; chunk < run.first + run.count; ++chunk) {
@@ -17,7 +18,7 @@ bool RecentUploads::record(std::string_view node, std::span<const ChunkRun> runs
 }
 
 void RecentUploads::forget(std::string_view node, std::span<const ChunkRun> runs) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   for (const ChunkRun& run : runs)
     for (std::uint64_t chunk = run.first; chunk < run.first + run.count; ++chunk) {
       const auto found = uploads_.find({run.id.root, chunk});
@@ -39,7 +40,7 @@ void RecentUploads::drop_old(Clock::time_point now) {
 }
 
 std::size_t RecentUploads::chunks() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return uploads_.size();
 }
 

@@ -5,12 +5,12 @@
 #include <chrono>
 #include <cstdint>
 #include <map>
-#include <mutex>
 #include <span>
 #include <string>
 #include <string_view>
 #include <utility>
 
+#include "base/mutex.h"
 #include "weft/source.h"
 
 namespace weft {
@@ -35,11 +35,11 @@ class RecentUploads {
     Clock::time_point at;
   };
   using Chunk = std::pair<Digest, std::uint64_t>;  // a blob's root, the chunk's number
-  bool is_at_other(std::string_view node, const ChunkRun& run, Clock::time_point now) const;
-  void drop_old(Clock::time_point now);
+  bool is_at_other(std::string_view node, const ChunkRun& run, Clock::time_point now) const WEFT_REQUIRES(mutex_);
+  void drop_old(Clock::time_point now) WEFT_REQUIRES(mutex_);
 
-  mutable std::mutex mutex_;
-  std::map<Chunk, Upload> uploads_;  // guarded by mutex_
+  mutable Mutex mutex_;
+  std::map<Chunk, Upload> uploads_ WEFT_GUARDED_BY(mutex_);
 };
 
 }  // namespace weft

@@ -11,7 +11,7 @@ struct UploadSlots::Ticket {
   Ticket& operator=(const Ticket&) = delete;
   ~Ticket() {
     {
-      const std::lock_guard lock(uploads->mutex);
+      const MutexLock lock(uploads->mutex);
       uploads->now.erase(upload);
     }
     uploads->ended.notify_all();
@@ -31,22 +31,23 @@ bool UploadSlots::Uploads::is_full_for(std::string_view node) const {
 }
 
 bool UploadSlots::is_busy() const {
-  const std::lock_guard lock(uploads_->mutex);
+  const MutexLock lock(uploads_->mutex);
   return uploads_->now.size() >= kBusy;
 }
 
 std::size_t UploadSlots::waiting() const {
-  const std::lock_guard lock(uploads_->mutex);
+  const MutexLock lock(uploads_->mutex);
   return uploads_->waiting.size();
 }
 
 std::shared_ptr<const void> UploadSlots::begin(std::string_view node, bool waits) {
-  std::unique_lock lock(uploads_->mutex);
+  UniqueLock lock(uploads_->mutex);
   if (waits && (!uploads_->waiting.empty() || uploads_->is_full_for(node))) {
     if (uploads_->waiting.size() >= kWaitingMax) return nullptr;
     const auto place = uploads_->waiting.insert(uploads_->waiting.end(), std::this_thread::get_id());
-    uploads_->ended.wait_for(lock, kWaits,
-                             [&] { return place == uploads_->waiting.begin() && !uploads_->is_full_for(node); });
+    uploads_->ended.wait_for(lock, kWaits, [&]() WEFT_REQUIRES(uploads_->mutex) {
+      return place == uploads_->waiting.begin() && !uploads_->is_full_for(node);
+    });
     uploads_->waiting.erase(place);
     uploads_->ended.notify_all();
   }

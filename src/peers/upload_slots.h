@@ -3,14 +3,14 @@
 #pragma once
 
 #include <chrono>
-#include <condition_variable>
 #include <cstddef>
 #include <list>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <string_view>
 #include <thread>
+
+#include "base/mutex.h"
 
 namespace weft {
 
@@ -39,11 +39,11 @@ class UploadSlots {
     Clock::time_point begun;
   };
   struct Uploads {
-    std::mutex mutex;
-    std::condition_variable ended;
-    std::list<Upload> now;                          // guarded by mutex
-    std::list<std::thread::id> waiting;             // guarded by mutex; in the order of arrival
-    bool is_full_for(std::string_view node) const;  // with the mutex held
+    Mutex mutex;
+    Condition ended;
+    std::list<Upload> now WEFT_GUARDED_BY(mutex);
+    std::list<std::thread::id> waiting WEFT_GUARDED_BY(mutex);  // in the order of arrival
+    bool is_full_for(std::string_view node) const WEFT_REQUIRES(mutex);
   };
   struct Ticket;
 

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "os/sys.h"
-#include "weft/renewed.h"
+#include "weft/walk.h"
 
 namespace weft {
 namespace {
@@ -59,7 +59,7 @@ void PeerView::expect(const VersionRow& version, const Manifest* manifest, std::
   // A failure here is harmless: directories may name the holders.
   static_cast<void>(find_owners(version, blobs, fresh, others));
   const auto now = time_.now();
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   for (const auto& [other, publisher] : others) {
     Known& known = entry(other);
     known.publisher = publisher;
@@ -75,13 +75,13 @@ void PeerView::expect(const VersionRow& version, const Manifest* manifest, std::
 }
 
 std::shared_ptr<const ChunkMap> PeerView::chunks(const Digest& manifest) const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto found = known_.find(manifest);
   return found == known_.end() ? nullptr : found->second.chunks;
 }
 
 std::string PeerView::publisher(const Digest& manifest) const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto found = known_.find(manifest);
   return found == known_.end() ? "" : found->second.publisher;
 }
@@ -112,7 +112,7 @@ void PeerView::add(const Known& known, const Digest& what, const ChunkRun* run, 
 // them.
 std::vector<PeerCandidate> PeerView::candidates(const Digest& manifest, const ChunkRun* run) {
   std::vector<PeerCandidate> out;
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto found = known_.find(manifest);
   if (found == known_.end()) return out;
   found->second.expected = time_.now();
@@ -130,7 +130,7 @@ std::vector<PeerCandidate> PeerView::others(const Digest& manifest, const ChunkR
                                             std::span<const std::string> nodes) {
   std::vector<PeerCandidate> out;
   const Digest& what = run == nullptr ? manifest : run->id.root;
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (const auto found = known_.find(manifest); found != known_.end())
     for (const std::string& node : found->second.kin) put(node, PeerCandidate::Kind::whole, what, out);
   for (const std::string& node : nodes) put(node, PeerCandidate::Kind::first, what, out);
@@ -138,7 +138,7 @@ std::vector<PeerCandidate> PeerView::others(const Digest& manifest, const ChunkR
 }
 
 void PeerView::gave(const Digest& manifest, const std::string& node) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto found = known_.find(manifest);
   if (found == known_.end()) return;
   std::vector<std::string>& gave = found->second.gave;
@@ -149,7 +149,7 @@ void PeerView::gave(const Digest& manifest, const std::string& node) {
 
 // A node that announced something new may have received the bytes that it lacked, so its lacks are dropped.
 void PeerView::heard(const Digest& manifest, std::vector<HadChunks> had) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto found = known_.find(manifest);
   if (found == known_.end()) return;
   const auto& before = found->second.had;
@@ -162,13 +162,13 @@ void PeerView::heard(const Digest& manifest, std::vector<HadChunks> had) {
 }
 
 void PeerView::yield(const ChunkRun& run) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (yielded_.size() >= kLacksMax) yielded_.clear();
   yielded_[{run.id.root, run.first}] = time_.now() + kYieldsFor;
 }
 
 bool PeerView::yielded(const ChunkRun& run) const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto found = yielded_.find({run.id.root, run.first});
   return found != yielded_.end() && found->second > time_.now();
 }
@@ -179,12 +179,12 @@ bool PeerView::is_young(const Digest& manifest, const std::string& publisher) co
 }
 
 bool PeerView::may_come(const Digest& manifest, const std::string& node) const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return is_young(manifest, node);
 }
 
 void PeerView::lacks(const Digest& manifest, const ChunkRun* run, const std::string& node) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (lacking_.size() >= kLacksMax) lacking_.clear();
   const auto lasts = is_young(manifest, node) ? kLacksYoungFor : kLacksFor;
   lacking_[{node, run == nullptr ? manifest : run->id.root}] = time_.now() + lasts;
@@ -193,7 +193,7 @@ void PeerView::lacks(const Digest& manifest, const ChunkRun* run, const std::str
 std::vector<Digest> PeerView::to_ask(std::chrono::milliseconds age) {
   std::vector<Digest> out;
   const auto now = time_.now();
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   for (auto& [manifest, known] : known_) {
     if (known.expected + kExpectedFor < now || known.asked + age > now) continue;
     known.asked = now;

@@ -8,13 +8,13 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
+#include "base/mutex.h"
 #include "base/time_source.h"
 #include "peers/chunk_map.h"
 #include "peers/messages.h"
@@ -83,22 +83,23 @@ class PeerView {
     Clock::time_point young_until{};                     // until then its publisher may still lack bytes
   };
   using Lack = std::pair<std::string, Digest>;  // a node, and a blob's root or a manifest
-  void put(const std::string& node, PeerCandidate::Kind kind, const Digest& what,
-           std::vector<PeerCandidate>& out) const;
-  void add(const Known& known, const Digest& what, const ChunkRun* run, std::vector<PeerCandidate>& out) const;
+  void put(const std::string& node, PeerCandidate::Kind kind, const Digest& what, std::vector<PeerCandidate>& out) const
+      WEFT_REQUIRES(mutex_);
+  void add(const Known& known, const Digest& what, const ChunkRun* run, std::vector<PeerCandidate>& out) const
+      WEFT_REQUIRES(mutex_);
   Status find_owners(const VersionRow& version, std::span<const ContentId> blobs, Known& known,
                      std::map<Digest, std::string>& others);
-  Known& entry(const Digest& manifest);
-  bool is_young(const Digest& manifest, const std::string& publisher) const;  // with the lock held
+  Known& entry(const Digest& manifest) WEFT_REQUIRES(mutex_);
+  bool is_young(const Digest& manifest, const std::string& publisher) const WEFT_REQUIRES(mutex_);
 
   Store& store_;
   const std::string self_;
   const TimeSource& time_;
-  mutable std::mutex mutex_;
-  std::map<Digest, Known> known_;              // guarded by mutex_
-  std::map<Lack, Clock::time_point> lacking_;  // guarded by mutex_: until when
+  mutable Mutex mutex_;
+  std::map<Digest, Known> known_ WEFT_GUARDED_BY(mutex_);
+  std::map<Lack, Clock::time_point> lacking_ WEFT_GUARDED_BY(mutex_);  // until when
   using Chunk = std::pair<Digest, std::uint64_t>;
-  std::map<Chunk, Clock::time_point> yielded_;  // guarded by mutex_: until when
+  std::map<Chunk, Clock::time_point> yielded_ WEFT_GUARDED_BY(mutex_);  // until when
 };
 
 }  // namespace weft

@@ -18,7 +18,7 @@
 #include "publish/inherit.h"
 #include "publish/parents.h"
 #include "weft/assembly.h"
-#include "weft/dataset_tree.h"
+#include "weft/dataset.h"
 #include "weft/node.h"
 
 namespace weft {
@@ -144,10 +144,11 @@ namespace {
 // The whole version, before and after its content is read: the given files and the inherited ones.
 class Whole {
  public:
-  static Result<Whole> begin(Store& store, PreparedImport::State& state, const VersionRow* base) {
+  static Result<Whole> begin(Store& store, ManifestResolver& resolver, PreparedImport::State& state,
+                             const VersionRow* base) {
     Whole whole(state.files);
     if (base == nullptr) return whole;
-    WEFT_TRY(whole.inheritance_, Inheritance::begin(store, *base, state.add));
+    WEFT_TRY(whole.inheritance_, Inheritance::begin(store, resolver, *base, state.add));
     return whole;
   }
 
@@ -193,16 +194,17 @@ Status describe_content(Import& import, PublishRequest& request, ImportReport& r
 
 }  // namespace
 
-Result<ImportReport> run_import(Store& store, PreparedImport prepared, Progress& progress, const Publish& publish) {
+Result<ImportReport> run_import(Store& store, ManifestResolver& resolver, PreparedImport prepared, Progress& progress,
+                                const Publish& publish) {
   PreparedImport::State& state = prepared.state();
   PublishRequest& request = state.request;
   ParentWishes wishes{{}, {}, state.find_parent};
   WEFT_TRY(wishes.declared, resolve_parents(store, state.parents));
-  WEFT_TRY(Whole whole, Whole::begin(store, state, state.inherits ? &wishes.declared.front() : nullptr));
+  WEFT_TRY(Whole whole, Whole::begin(store, resolver, state, state.inherits ? &wishes.declared.front() : nullptr));
   WEFT_TRY(Architecture architecture, whole.check(store));
   WEFT_TRY(auto import, store.begin_import(state.durability));
   log_debug(LogCategory::store, "publish of {}: reads {} files", request.model, state.files.drafts.size());
-  MountedFiles mounted = MountedFiles::of(store);
+  MountedFiles mounted = MountedFiles::of(store, resolver);
   ImportReport report;
   WEFT_TRY(report.mounted_files, add_content(*import, state.files, mounted, progress));
   report.records = state.files.records;
@@ -211,7 +213,7 @@ Result<ImportReport> run_import(Store& store, PreparedImport prepared, Progress&
   version.manifest.architecture = std::move(architecture);
   WEFT_CHECK(add_headers(*import, version, progress));
   for (Draft& one : state.files.drafts) std::ranges::move(one.bases, std::back_inserter(wishes.bases));
-  WEFT_TRY(Parents parents, settle_parents(store, request.model, version.manifest, wishes));
+  WEFT_TRY(Parents parents, settle_parents(store, resolver, request.model, version.manifest, wishes));
   request.parents = std::move(parents.refs);
   request.elsewhere = std::move(parents.elsewhere);
   if (progress.cancelled()) return cancelled_import();
@@ -232,7 +234,7 @@ Result<ImportReport> run_import(Store& store, PreparedImport prepared, Progress&
 
 Result<ImportReport> import_paths(Store& store, const ImportOptions& options, Progress& progress) {
   WEFT_TRY(PreparedImport prepared, prepare_import(options, store.path(), progress));
-  return run_import(store, std::move(prepared), progress);
+  return run_import(store, no_resolver(), std::move(prepared), progress);
 }
 
 }  // namespace weft

@@ -8,8 +8,8 @@
 
 namespace weft {
 
-Result<Inheritance> Inheritance::begin(Store& store, const VersionRow& base, bool add) {
-  WEFT_TRY(LoadedVersion loaded, load_version(store, base));
+Result<Inheritance> Inheritance::begin(Store& store, ManifestResolver& resolver, const VersionRow& base, bool add) {
+  WEFT_TRY(LoadedVersion loaded, load_version(store, resolver, base));
   return Inheritance(std::move(loaded), add);
 }
 

@@ -9,7 +9,7 @@ namespace weft {
 
 class Inheritance {
  public:
-  static Result<Inheritance> begin(Store& store, const VersionRow& base, bool add);
+  static Result<Inheritance> begin(Store& store, ManifestResolver& resolver, const VersionRow& base, bool add);
   // Returns the whole version: the base with the given files. Their ids need no digests.
   Result<Inherited> whole(const DraftFiles& given) const;
   // Returns the architecture of the whole version: the base's, unless a file, or a tensor's type or shape, differs.

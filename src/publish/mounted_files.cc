@@ -45,8 +45,8 @@ std::optional<BelowMount> below_mount(const std::string& path) {
 
 }  // namespace
 
-MountedFiles MountedFiles::of(Store& store) {
-  MountedFiles out(store);
+MountedFiles MountedFiles::of(Store& store, ManifestResolver& resolver) {
+  MountedFiles out(store, resolver);
   const auto mounts = mounts_of(store.path());
   if (!mounts.ok()) return out;
   for (const WeftMount& mount : *mounts)
@@ -62,7 +62,7 @@ Result<const LoadedVersion*> MountedFiles::version(VersionId id) {
     WEFT_TRY(row, snapshot->version(id));
   }
   if (row.removed) return nullptr;
-  WEFT_TRY(LoadedVersion loaded, load_version(store_, row));
+  WEFT_TRY(LoadedVersion loaded, load_version(store_, resolver_, row));
   return &versions_.emplace(id, std::move(loaded)).first->second;
 }
 

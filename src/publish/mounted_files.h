@@ -21,17 +21,18 @@ namespace weft {
 class MountedFiles {
  public:
   // Looks up the mounts of the store that this process sees.
-  static MountedFiles of(Store& store);
+  static MountedFiles of(Store& store, ManifestResolver& resolver);
 
   // Returns the published file that `seen` belongs to; nullptr if it is another file, or of a removed version. Valid
   // while this object lives.
   Result<const File*> find(const struct stat& seen);
 
  private:
-  explicit MountedFiles(Store& store) : store_(store) {}
+  MountedFiles(Store& store, ManifestResolver& resolver) : store_(store), resolver_(resolver) {}
   Result<const LoadedVersion*> version(VersionId id);
 
   Store& store_;
+  ManifestResolver& resolver_;
   std::vector<dev_t> devices_;  // devices of the mounts
   std::map<VersionId, LoadedVersion> versions_;
 };

@@ -10,7 +10,7 @@
 #include "base/limits.h"
 #include "weft/lineage.h"
 #include "weft/node.h"
-#include "weft/renewed.h"
+#include "weft/walk.h"
 
 namespace weft {
 namespace {
@@ -97,8 +97,8 @@ struct Candidate {
 
 class Settler {
  public:
-  Settler(Store& store, const std::string& child_name, const Manifest& child)
-      : store_(store), child_name_(child_name), child_(child) {}
+  Settler(Store& store, ManifestResolver& resolver, const std::string& child_name, const Manifest& child)
+      : store_(store), resolver_(resolver), child_name_(child_name), child_(child) {}
 
   Result<Parents> settle(const ParentWishes& wishes) {
     for (const VersionRow& row : wishes.declared) WEFT_CHECK(add_declared(row));
@@ -120,7 +120,7 @@ class Settler {
   }
 
   Result<Shared> compare(const VersionRow& row) {
-    auto reader = manifest_of(store_, row);
+    auto reader = manifest_of(store_, resolver_, row);
     if (!reader.ok()) return Error{reader.error().code, fmt::format("parent {}", reader.error().message)};
     WEFT_TRY(Manifest manifest, decode_manifest((*reader)->bytes()));
     return shared_tensors(child_, manifest);
@@ -203,6 +203,7 @@ class Settler {
   }
 
   Store& store_;
+  ManifestResolver& resolver_;
   const std::string& child_name_;
   const Manifest& child_;
   Parents parents_;
@@ -227,9 +228,9 @@ Result<std::vector<VersionRow>> resolve_parents(Store& store, const std::vector<
   return parents;
 }
 
-Result<Parents> settle_parents(Store& store, const std::string& child_name, const Manifest& child,
-                               const ParentWishes& wishes) {
-  return Settler(store, child_name, child).settle(wishes);
+Result<Parents> settle_parents(Store& store, ManifestResolver& resolver, const std::string& child_name,
+                               const Manifest& child, const ParentWishes& wishes) {
+  return Settler(store, resolver, child_name, child).settle(wishes);
 }
 
 }  // namespace weft

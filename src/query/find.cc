@@ -4,8 +4,8 @@
 
 #include <fmt/core.h>
 
-#include "weft/listing.h"
 #include "weft/match.h"
+#include "weft/walk.h"
 
 namespace weft {
 namespace {
@@ -29,7 +29,7 @@ FindSubject subject_of(const VersionRow& row, const ModelRow& model, std::vector
 // fine-tunes of a model share the first manifest that was loaded.
 class Outlines {
  public:
-  explicit Outlines(Store& store) : store_(store) {}
+  Outlines(Store& store, ManifestResolver& resolver) : store_(store), resolver_(resolver) {}
 
   struct Outline {
     Manifest manifest;
@@ -42,7 +42,7 @@ class Outlines {
     if (local.outline != Digest{}) {
       if (const auto known = known_.find(local.outline); known != known_.end()) return &known->second;
     }
-    WEFT_TRY(Manifest manifest, load_manifest(store_, row));
+    WEFT_TRY(Manifest manifest, load_manifest(store_, resolver_, row));
     if (known_.size() == kKnownMax) known_.clear();
     Outline& outline = known_[local.outline];
     outline.graph = graph_of(manifest);
@@ -53,6 +53,7 @@ class Outlines {
  private:
   static constexpr std::size_t kKnownMax = 16;
   Store& store_;
+  ManifestResolver& resolver_;
   std::map<Digest, Outline> known_;
 };
 
@@ -68,11 +69,11 @@ Result<bool> fits(Outlines& outlines, const Query& query, const VersionRow& row,
 
 }  // namespace
 
-Status find_versions(Store& store, const Query& query, Progress& progress,
+Status find_versions(Store& store, ManifestResolver& resolver, const Query& query, Progress& progress,
                      const std::function<Status(const VersionRow&)>& found) {
-  Outlines outlines(store);
+  Outlines outlines(store, resolver);
   const auto look_at = [&](const ModelRow& model) -> Status {
-    return each_version(store, model.id, [&](const VersionRow& row) -> Status {
+    return each_row(store, list_versions(model.id), [&](const VersionRow& row) -> Status {
       if (row.removed) return {};
       if (progress.cancelled()) return Error{Errc::cancelled, "interrupted"};
       std::vector<std::string> tags;
@@ -85,7 +86,7 @@ Status find_versions(Store& store, const Query& query, Progress& progress,
       return fit ? found(row) : Status{};
     });
   };
-  return each_model(store, look_at);
+  return each_row(store, list_models(), look_at);
 }
 
 }  // namespace weft

@@ -9,7 +9,7 @@
 
 #include "base/limits.h"
 #include "weft/node.h"
-#include "weft/renewed.h"
+#include "weft/walk.h"
 
 namespace weft {
 namespace {
@@ -49,16 +49,13 @@ class KinWalk {
 
   // Queues the children of a version. Stops after limits::kKinCountedMax children, because the walk visits no more.
   Status find_children(VersionId id) {
-    std::string from;
     std::size_t count = 0;
-    do {
-      WEFT_TRY(Snapshot * now, renewed_.get(limits::kRowsPerSnapshot));
-      WEFT_TRY(const Page<VersionId> page, now->children(id, from));
+    return walk(renewed_, limits::kRowsPerSnapshot, [&](Snapshot* now, std::string_view from) -> Result<std::string> {
+      WEFT_TRY(Page<VersionId> page, now->children(id, from));
       for (const VersionId child : page.rows) find(child);
       count += page.rows.size();
-      from = page.next;
-    } while (!from.empty() && count < limits::kKinCountedMax);
-    return {};
+      return count < limits::kKinCountedMax ? std::move(page.next) : std::string();
+    });
   }
 
   Status visit(VersionId id) {
@@ -133,8 +130,8 @@ Result<std::vector<std::string>> owners_of(Store& store, const VersionRow& versi
 
 }  // namespace
 
-Result<std::string> owners_text(Store& store, const VersionRow& version) {
-  WEFT_TRY(const Manifest manifest, load_manifest(store, version));
+Result<std::string> owners_text(Store& store, ManifestResolver& resolver, const VersionRow& version) {
+  WEFT_TRY(const Manifest manifest, load_manifest(store, resolver, version));
   WEFT_TRY(const auto owners, owners_of(store, version));
   WEFT_TRY(const auto labels, tensor_labels(manifest));
   if (owners.size() != labels.size())

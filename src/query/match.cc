@@ -39,8 +39,8 @@ Result<MatchSubject> read_path(Store& store, const std::string& path, Progress& 
   return MatchSubject{graph_of(manifest), {}};
 }
 
-Result<MatchSubject> read_version(Store& store, const VersionRow& row) {
-  WEFT_TRY(const Manifest manifest, load_manifest(store, row));
+Result<MatchSubject> read_version(Store& store, ManifestResolver& resolver, const VersionRow& row) {
+  WEFT_TRY(const Manifest manifest, load_manifest(store, resolver, row));
   return MatchSubject{graph_of(manifest), row.id};
 }
 
@@ -77,22 +77,24 @@ Result<std::vector<std::pair<VersionRow, std::uint64_t>>> look_up(Store& store, 
 
 }  // namespace
 
-Result<MatchSubject> match_subject(Store& store, const std::string& argument, Progress& progress) {
+Result<MatchSubject> match_subject(Store& store, ManifestResolver& resolver, const std::string& argument,
+                                   Progress& progress) {
   if (looks_like_path(argument)) return read_path(store, argument, progress);
   auto row = find_row(store, argument);
-  if (row.ok()) return read_version(store, *row);
+  if (row.ok()) return read_version(store, resolver, *row);
   if (row.error().code != Errc::not_found && row.error().code != Errc::invalid) return std::move(row).error();
   if (stat_file(argument).ok()) return read_path(store, argument, progress);
   return std::move(row).error();
 }
 
-Result<std::vector<Match>> find_matches(Store& store, const MatchSubject& subject, const MatchOptions& options) {
+Result<std::vector<Match>> find_matches(Store& store, ManifestResolver& resolver, const MatchSubject& subject,
+                                        const MatchOptions& options) {
   std::vector<Digest> ids = vertex_ids(subject.graph);
   MatchQuery query{items_of(subject.graph, ids), options.metric, options.smallest, options.top, subject.version};
   WEFT_TRY(auto rows, look_up(store, query));
   std::vector<Match> matches;
   for (auto& [row, shared] : rows) {
-    WEFT_TRY(const Manifest manifest, load_manifest(store, row));
+    WEFT_TRY(const Manifest manifest, load_manifest(store, resolver, row));
     ArchGraph stored = graph_of(manifest);
     auto prefix = common_prefix(ids, vertex_ids(stored));
     if (prefix.size() != shared)

@@ -5,9 +5,9 @@
 #include <algorithm>
 
 #include "registry/registry_records.h"
-#include "weft/listing.h"
 #include "weft/names.h"
 #include "weft/snapshot.h"
+#include "weft/walk.h"
 
 namespace weft {
 namespace {
@@ -128,17 +128,17 @@ Status RegistryList::compare_memory(Store& store) {
 Status RegistryList::compare(Store& store) {
   const auto compare_model = [&](const ModelRow& model) -> Status {
     bool all = true;
-    WEFT_CHECK(each_version(store, model.id, [&](const VersionRow& row) -> Status {
+    WEFT_CHECK(each_row(store, list_versions(model.id), [&](const VersionRow& row) -> Status {
       all = compare_version(row) && all;
       return {};
     }));
     if (!all) ahead_.emplace_back(model.name, model.next_number);
-    return each_tag(store, model.id, [&](const TagRow& tag) -> Status {
+    return each_row(store, list_tags(model.id), [&](const TagRow& tag) -> Status {
       compare_tag(model.name, tag);
       return {};
     });
   };
-  WEFT_CHECK(each_model(store, compare_model));
+  WEFT_CHECK(each_row(store, list_models(), compare_model));
   WEFT_CHECK(compare_memory(store));
   std::erase_if(items_, [](const Item& item) { return item.known; });
   for (Item& item : items_) {

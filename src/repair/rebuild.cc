@@ -93,46 +93,48 @@ Status Rebuilder::replay_all() {
   return replay_.flush();
 }
 
-// Adds a row without a version for each number whose record is lost, so that the number is not reused.
-Status Rebuilder::fill_gaps() {
-  std::string last;
+// Calls change(txn, from) for each page of a table, in a transaction of its own. It returns where the next page begins.
+Status Rebuilder::change_pages(const std::function<Result<std::string>(Txn&, std::string_view)>& change) {
+  std::string from;
   do {
     std::string next;
-    const auto fill = [&](Txn& txn) -> Status {
-      std::vector<ModelRow> models;
-      WEFT_TRY(next, visit_page(txn, Table::models, {}, last, [&](const Entry& entry) -> Status {
-                 WEFT_TRY(ModelRow row, row_from<ModelRow>(txn, Table::models, entry.key, entry.value));
-                 models.push_back(std::move(row));
-                 return {};
-               }));
-      for (const ModelRow& model : models) WEFT_CHECK(fill_numbers(txn, model));
+    WEFT_CHECK(env_.write(lock_, [&](Txn& txn) -> Status {
+      WEFT_TRY(next, change(txn, from));
+      return {};
+    }));
+    from = std::move(next);
+  } while (!from.empty());
+  return {};
+}
+
+// Adds a row without a version for each number whose record is lost, so that the number is not reused.
+Status Rebuilder::fill_gaps() {
+  return change_pages([this](Txn& txn, std::string_view from) -> Result<std::string> {
+    std::vector<ModelRow> models;
+    const auto add = [&](const Entry& entry) -> Status {
+      WEFT_TRY(ModelRow row, row_from<ModelRow>(txn, Table::models, entry.key, entry.value));
+      models.push_back(std::move(row));
       return {};
     };
-    WEFT_CHECK(env_.write(lock_, fill));
-    last = std::move(next);
-  } while (!last.empty());
-  return {};
+    WEFT_TRY(std::string next, visit_page(txn, Table::models, {}, from, add));
+    for (const ModelRow& model : models) WEFT_CHECK(fill_numbers(txn, model));
+    return next;
+  });
 }
 
 // Erases the manifests that packs list and no version needs.
 Status Rebuilder::drop_unneeded_manifests() {
-  std::string last;
-  do {
-    std::string next;
-    const auto drop = [&](Txn& txn) -> Status {
-      std::vector<std::pair<Digest, ManifestRow>> unneeded;
-      WEFT_TRY(next, visit_page(txn, Table::manifests, {}, last, [&](const Entry& entry) -> Status {
-                 WEFT_TRY(const auto row, row_from<ManifestRow>(txn, Table::manifests, entry.key, entry.value));
-                 if (row.versions == 0) unneeded.emplace_back(digest_of(entry.key), row);
-                 return {};
-               }));
-      for (const auto& [digest, row] : unneeded) WEFT_CHECK(erase_manifest(txn, digest, row));
+  return change_pages([](Txn& txn, std::string_view from) -> Result<std::string> {
+    std::vector<std::pair<Digest, ManifestRow>> unneeded;
+    const auto add = [&](const Entry& entry) -> Status {
+      WEFT_TRY(const auto row, row_from<ManifestRow>(txn, Table::manifests, entry.key, entry.value));
+      if (row.versions == 0) unneeded.emplace_back(digest_of(entry.key), row);
       return {};
     };
-    WEFT_CHECK(env_.write(lock_, drop));
-    last = std::move(next);
-  } while (!last.empty());
-  return {};
+    WEFT_TRY(std::string next, visit_page(txn, Table::manifests, {}, from, add));
+    for (const auto& [digest, row] : unneeded) WEFT_CHECK(erase_manifest(txn, digest, row));
+    return next;
+  });
 }
 
 // Completes the index and sets its counters. The journal's mark raises them above all numbers that lost records may

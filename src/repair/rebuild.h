@@ -48,6 +48,7 @@ class Rebuilder {
   Result<JournalState> survey();
   Result<WantedExtents> wanted() const;
   Status replay_all();
+  Status change_pages(const std::function<Result<std::string>(Txn&, std::string_view)>& change);
   Status fill_gaps();
   Status drop_unneeded_manifests();
   Status finish();

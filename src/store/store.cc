@@ -83,16 +83,6 @@ Result<std::unique_ptr<StoreImpl>> StoreImpl::open_held(const SafePath& path, co
       new StoreImpl(std::move(identity.info), std::move(parts).value(), std::move(writes)));
 }
 
-Status StoreImpl::look(VersionId version) {
-  {
-    WEFT_TRY(std::unique_ptr<Snapshot> now, snapshot());
-    WEFT_TRY(bool bare, now->is_bare(version));
-    if (!bare) return {};
-  }
-  if (parts_.options.look) return parts_.options.look(version);
-  return Error{Errc::absent, "its manifest is not on this node"};
-}
-
 Result<bool> StoreImpl::remove_unused() {
   WEFT_TRY(const bool alone, parts_.index.env().lock_alone());
   if (!alone) return false;

@@ -64,7 +64,6 @@ class StoreImpl final : public ClusterStore {
   Result<std::vector<VersionHold>> take_over_holds(std::span<const VersionId> versions) override {
     return parts_.open_versions->take_over(versions);
   }
-  Status look(VersionId version) override;
   Result<std::unique_ptr<Import>> begin_import(Durability durability) override {
     return publisher_.begin_import(durability);
   }

@@ -10,7 +10,7 @@
 #include "base/lru_cache.h"
 #include "reading/cold_file.h"
 #include "reading/open_file.h"
-#include "weft/dataset_tree.h"
+#include "weft/dataset.h"
 #include "weft/store.h"
 #include "weft/vfs.h"
 

@@ -194,8 +194,8 @@ Result<Hub::PublishedDir> Hub::published(Ino ino) {
   const Ino base = dir.version->local.ino_base;
   if (dir.inode.ino == 0) dir.inode.ino = (dir.inode.row.base = base) + kPublishedRoot;
   if (kind_of(ino) == InoKind::hub_dir && dir.inode.ino < base + kRootCount) return no_inode(ino);
-  dir.subtree = dir.version->dataset ? static_cast<Subtree*>(&datasets_) : &versions_;
-  return dir;
+  dir.subtree = dir.version->dataset ? datasets_.owner_of(*dir.version, dir.inode.ino) : &versions_;
+  return dir.subtree != nullptr ? Result<PublishedDir>(std::move(dir)) : no_inode(ino);
 }
 
 Result<Attr> Hub::attr(const MountInode& inode) {

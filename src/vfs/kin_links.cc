@@ -9,6 +9,7 @@
 #include "base/limits.h"
 #include "base/text.h"
 #include "vfs/numbers.h"
+#include "weft/walk.h"
 
 namespace weft {
 namespace {
@@ -94,10 +95,8 @@ Result<KinEntry> find_kin(Snapshot& snapshot, const VersionRow& version, Kin kin
 // Reads the first limits::kKinCountedMax entries.
 Result<std::uint64_t> kin_changed_ns(Store& store, const VersionRow& version, Kin kin) {
   std::uint64_t changed_ns = version.time_ns;
-  std::string from;
   std::size_t count = 0;
-  do {
-    WEFT_TRY(const auto snapshot, store.snapshot());
+  WEFT_CHECK(walk(store, [&](const auto& snapshot, std::string_view from) -> Result<std::string> {
     WEFT_TRY(Page<VersionId> page, kin_ids(*snapshot, version, kin, from, limits::kRowsPerSnapshot / 2));
     for (const VersionId id : page.rows) {
       const auto edge = kin_entry(*snapshot, version, kin, id);
@@ -107,8 +106,8 @@ Result<std::uint64_t> kin_changed_ns(Store& store, const VersionRow& version, Ki
       if (edge->other.removed) changed_ns = std::max(changed_ns, edge->other.removed_ns);
     }
     count += page.rows.size();
-    from = std::move(page.next);
-  } while (!from.empty() && count < limits::kKinCountedMax);
+    return count < limits::kKinCountedMax ? std::move(page.next) : std::string();
+  }));
   return changed_ns;
 }
 

@@ -58,7 +58,7 @@ Result<LineageText> LineageTexts::render_entry(Ino ino) {
   }
   LineageText out{{}, version.time_ns};
   if (high_of(ino) == static_cast<std::uint64_t>(LineageEntry::owners)) {
-    WEFT_TRY(out.text, owners_text(store_, version));
+    WEFT_TRY(out.text, owners_text(store_, versions_.resolver(), version));
     return out;
   }
   WEFT_TRY(out.text, render_info(version));
@@ -68,10 +68,10 @@ Result<LineageText> LineageTexts::render_entry(Ino ino) {
 Result<std::string> LineageTexts::render_info(const VersionRow& version) {
   if (version.kind == VersionKind::dataset) {
     WEFT_TRY(const auto loaded, versions_.load(version.id));
-    WEFT_TRY(const DatasetFacts facts, loaded->dataset->facts());
-    return render_info_json(facts_of(version), loaded->tree->manifest(), facts);
+    WEFT_TRY(const DatasetFacts facts, dataset_facts(loaded->manifest(), loaded->dataset->tables));
+    return render_info_json(facts_of(version), loaded->manifest(), facts);
   }
-  WEFT_TRY(const Manifest manifest, load_manifest(store_, version));
+  WEFT_TRY(const Manifest manifest, load_manifest(store_, versions_.resolver(), version));
   return render_info_json(facts_of(version), manifest);
 }
 
@@ -94,8 +94,8 @@ Result<LineageText> LineageTexts::render_diff_of(Ino ino) {
     WEFT_TRY(const auto snapshot, store_.snapshot());
     WEFT_TRY(ends, kin_ends(*snapshot, ino));
   }
-  WEFT_TRY(const Manifest before, load_manifest(store_, ends.parent));
-  WEFT_TRY(const Manifest after, load_manifest(store_, ends.child));
+  WEFT_TRY(const Manifest before, load_manifest(store_, versions_.resolver(), ends.parent));
+  WEFT_TRY(const Manifest after, load_manifest(store_, versions_.resolver(), ends.child));
   const DiffSides sides{spec_of(ends.parent.model_name, ends.parent.number),
                         spec_of(ends.child.model_name, ends.child.number), before, after};
   WEFT_TRY(const ManifestDiff diff, diff_manifests(sides.before, sides.after));

@@ -47,7 +47,7 @@ class LineageTexts {
   Result<std::string> render_info(const VersionRow& version);
 
   Store& store_;
-  Versions& versions_;  // for the tables of data sets
+  Versions& versions_;  // for the tables of data sets, and to resolve bare versions
   LruCache<LineageText> texts_{8U << 20U};
 };
 

@@ -10,6 +10,7 @@
 #include "vfs/subtree.h"
 #include "weft/snapshot.h"
 #include "weft/store.h"
+#include "weft/walk.h"
 
 namespace weft {
 
@@ -25,19 +26,17 @@ class PageMaker {
   // Any number of rows may have no entry, so each page of rows has a snapshot of its own.
   template <class Behind, class Read, class MakeEntry>
   Status add(unsigned part, const Behind& behind, const Read& read, const MakeEntry& entry) {
-    if (part < part_of(from_)) return {};
-    std::string next;
-    for (bool goes_on = room() > 0, first = part == part_of(from_); goes_on; first = false) {
-      WEFT_TRY(const auto snapshot, store_.snapshot());
-      if (first) {
-        WEFT_TRY(next, behind(*snapshot, number_of(from_)));
+    if (part < part_of(from_) || room() == 0) return {};
+    bool first = part == part_of(from_);
+    return walk(store_, [&](const auto& snapshot, std::string_view from) -> Result<std::string> {
+      std::string start(from);
+      if (std::exchange(first, false)) {
+        WEFT_TRY(start, behind(*snapshot, number_of(from_)));
       }
-      WEFT_TRY(auto rows, read(*snapshot, std::string_view(next), room()));
-      for (const auto& row : rows.rows) WEFT_CHECK(add(entry(*snapshot, row)));
-      next = std::move(rows.next);
-      goes_on = !next.empty() && room() > 0;
-    }
-    return {};
+      WEFT_TRY(auto page, read(*snapshot, std::string_view(start), room()));
+      for (const auto& row : page.rows) WEFT_CHECK(add(entry(*snapshot, row)));
+      return room() > 0 ? std::move(page.next) : std::string();
+    });
   }
   // Adds the only entry of a part.
   template <class MakeEntry>  // Result<DirEntry> entry(Snapshot&)

@@ -4,7 +4,7 @@
 
 #include "base/text.h"
 #include "vfs/lineage.h"
-#include "weft/dataset_tree.h"
+#include "weft/dataset.h"
 #include "weft/tree.h"
 
 namespace weft {

@@ -7,7 +7,7 @@
 #include "reading/open_file.h"
 #include "vfs/hub.h"
 #include "weft/names.h"
-#include "weft/renewed.h"
+#include "weft/walk.h"
 
 namespace weft {
 namespace {
@@ -28,7 +28,7 @@ Status check_fits(const TreeVersion& version) {
   if (version.row.kind != tree.manifest().kind)
     return Error{Errc::corrupt, fmt::format("{}@{}: expected the manifest of a {}", version.row.model_name,
                                             version.row.number, kind_name(version.row.kind))};
-  const std::uint64_t nodes = version.dataset ? version.dataset->size() : tree.size();
+  const std::uint64_t nodes = version.dataset ? version.dataset->numbers.end() : tree.size();
   if (version.local.ino_count == nodes && version.local.view_inos.size() == tensor_count(tree.manifest())) return {};
   return Error{Errc::corrupt,
                fmt::format("{}@{}: expected {} inode numbers and {} views, got {} and {} (run `weft fsck --rebuild`)",
@@ -59,42 +59,42 @@ Ino TreeNode::ino() const {
   return local.view_inos[version->tree->tensor_ordinal(n.file, n.tensor)];
 }
 
-Result<std::shared_ptr<const TreeVersion>> Versions::read(VersionId id) {
+Result<TreeVersionPointer> Versions::read(VersionId id) {
   auto version = std::make_shared<TreeVersion>();
   {
     WEFT_TRY(const auto snapshot, store_.snapshot());
     WEFT_TRY(version->row, snapshot->version(id));
     WEFT_TRY(version->local, snapshot->local(id));
   }
-  WEFT_TRY(auto loaded, load_version(store_, version->row));
+  WEFT_TRY(auto loaded, load_version(store_, resolver(), version->row));
   version->tree = std::move(loaded.tree);
   if (version->tree->manifest().kind == VersionKind::dataset) {
     // The function may keep the row: neither a version's id nor its row ever changes.
     auto tables = [this, row = version->row, tree = version->tree](std::uint32_t file) {
       return hidden_files_.table(row, tree->manifest(), file);
     };
-    version->dataset = std::make_shared<const DatasetTree>(version->tree, std::move(tables));
+    version->dataset.emplace(TreeVersion::Dataset{{version->manifest(), version->tree->size()}, std::move(tables)});
   }
   version->hub_takes = hub_name(version->row.model_name, version->row.kind).has_value();
   WEFT_CHECK(check_fits(*version));
   version->sizes = std::vector<std::atomic<std::uint64_t>>(version->tree->size());
-  return std::shared_ptr<const TreeVersion>(std::move(version));
+  return TreeVersionPointer(std::move(version));
 }
 
 // Fetches the manifest of a bare version. Takes no lock, because it may last long and other opens go on meanwhile.
-Status Versions::look(VersionId id) {
+Status Versions::resolve(VersionId id) {
   {
     WEFT_TRY(const auto snapshot, store_.snapshot());
     const auto bare = snapshot->is_bare(id);
     if (!bare.ok() || !*bare) return {};  // read() reports any other error
   }
-  if (cold_.reads == nullptr) return Error{Errc::absent, fmt::format("version {}: its manifest is not here", id)};
-  return as_io(cold_.reads->look(id));
+  if (cold_.reads == nullptr) return no_resolver().resolve(id);
+  return as_io(cold_.reads->resolve(id));
 }
 
-Result<std::shared_ptr<const TreeVersion>> Versions::load(VersionId id) {
+Result<TreeVersionPointer> Versions::load(VersionId id) {
   if (auto known = versions_.find(id)) return known;
-  WEFT_CHECK(look(id));
+  WEFT_CHECK(resolve(id));
   const std::lock_guard lock(loading_);
   if (auto known = versions_.find(id)) return known;
   WEFT_TRY(auto version, read(id));
@@ -180,8 +180,7 @@ Result<Attr> Versions::lookup(const MountInode& inode, std::string_view name) {
   return attr_of({dir.version, *child});
 }
 
-Result<std::vector<Attr>> Versions::attrs_of(const std::shared_ptr<const TreeVersion>& version,
-                                             std::span<const std::uint32_t> nodes) {
+Result<std::vector<Attr>> Versions::attrs_of(const TreeVersionPointer& version, std::span<const std::uint32_t> nodes) {
   std::vector<Attr> attrs;
   if (nodes.empty()) return attrs;
   attrs.reserve(nodes.size());

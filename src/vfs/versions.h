@@ -21,7 +21,7 @@
 #include "vfs/hidden_files.h"
 #include "vfs/numbers.h"
 #include "vfs/subtree.h"
-#include "weft/dataset_tree.h"
+#include "vfs/version_files.h"
 #include "weft/node.h"
 #include "weft/snapshot.h"
 #include "weft/store.h"
@@ -29,20 +29,9 @@
 
 namespace weft {
 
-// A version as it is cached; holds no lock of the store. Immutable except for sizes.
-struct TreeVersion {
-  VersionRow row;
-  LocalRow local;
-  std::shared_ptr<const VersionTree> tree;
-  std::shared_ptr<const DatasetTree> dataset;  // nullptr for a model
-  bool hub_takes = false;                      // the hub accepts the model's name
-  // By node: the size of a generated file after its first use, else 0 (no generated file is empty).
-  mutable std::vector<std::atomic<std::uint64_t>> sizes;
-};
-
 // One node of one version.
 struct TreeNode {
-  std::shared_ptr<const TreeVersion> version;
+  TreeVersionPointer version;
   std::uint32_t index = 0;
 
   const Node& node() const { return version->tree->node(index); }
@@ -51,7 +40,7 @@ struct TreeNode {
   Ino ino() const;
 };
 
-class Versions final : public Subtree {
+class Versions final : public VersionFiles {
  public:
   // `prefetcher` outlives the files that are opened here.
   Versions(Store& store, Prefetcher& prefetcher, const Cold& cold)
@@ -66,17 +55,13 @@ class Versions final : public Subtree {
   bool assembled(const MountInode& inode) override;
   Result<std::vector<Place>> places(const MountInode& inode) override;
 
-  Result<std::shared_ptr<const TreeVersion>> load(VersionId id);
-  // As attr(), for nodes below the roots, in their order.
-  Result<std::vector<Attr>> attrs_of(const std::shared_ptr<const TreeVersion>& version,
-                                     std::span<const std::uint32_t> nodes);
-  // Returns the directory of `tree` that contains the version's own directory.
-  Result<Ino> name_dir(const TreeVersion& version, InoKind tree);
-  Result<std::shared_ptr<OpenFile>> open_node(const TreeNode& node);
-  HiddenFiles& hidden_files() { return hidden_files_; }
+  Result<TreeVersionPointer> load(VersionId id) override;
+  Result<std::vector<Attr>> attrs_of(const TreeVersionPointer& version, std::span<const std::uint32_t> nodes) override;
+  Result<Ino> name_dir(const TreeVersion& version, InoKind tree) override;
+  Result<std::shared_ptr<OpenFile>> open_file(const TreeVersionPointer& version, std::uint32_t file) override;
+  ManifestResolver& resolver() const { return cold_.reads == nullptr ? no_resolver() : *cold_.reads; }
   // Opens a scattered tensor of the version as an .npy file.
-  Result<std::shared_ptr<OpenFile>> open_scattered(const std::shared_ptr<const TreeVersion>& version,
-                                                   const Tensor& tensor);
+  Result<std::shared_ptr<OpenFile>> open_scattered(const TreeVersionPointer& version, const Tensor& tensor);
   void read_by_record(bool on) { by_record_ = on; }
   VfsAssembly& assembly() { return assembly_; }
   void trim();
@@ -85,10 +70,11 @@ class Versions final : public Subtree {
   static constexpr std::chrono::seconds kKeptFor{10};
 
   Result<TreeNode> node(const MountInode& inode);
+  Result<std::shared_ptr<OpenFile>> open_node(const TreeNode& node);
   Result<Ino> parent_of(const TreeNode& node);
   Result<Attr> attr_of(const TreeNode& node);
-  Result<std::shared_ptr<const TreeVersion>> read(VersionId id);
-  Status look(VersionId id);
+  Result<TreeVersionPointer> read(VersionId id);
+  Status resolve(VersionId id);
   Result<std::shared_ptr<OpenFile>> open_here(const TreeNode& node);
   Result<std::shared_ptr<OpenFile>> open_absent(const TreeNode& node);
   Result<std::shared_ptr<OpenFile>> open_published(const TreeNode& node);

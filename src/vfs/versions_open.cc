@@ -102,8 +102,13 @@ Result<std::shared_ptr<OpenFile>> Versions::open_node(const TreeNode& node) {
   return open_absent(node);
 }
 
-Result<std::shared_ptr<OpenFile>> Versions::open_scattered(const std::shared_ptr<const TreeVersion>& version,
-                                                           const Tensor& tensor) {
+Result<std::shared_ptr<OpenFile>> Versions::open_file(const TreeVersionPointer& version, std::uint32_t file) {
+  if (version->manifest().files[file].role != FileRole::published)
+    return hidden_files_.open(version->row, version->manifest(), file);
+  return open_node({version, version->tree->node_of_file(file)});
+}
+
+Result<std::shared_ptr<OpenFile>> Versions::open_scattered(const TreeVersionPointer& version, const Tensor& tensor) {
   const VersionTree& tree = *version->tree;
   std::map<std::uint32_t, std::shared_ptr<OpenFile>> files;
   GatheredTensor gathered;
@@ -114,7 +119,7 @@ Result<std::shared_ptr<OpenFile>> Versions::open_scattered(const std::shared_ptr
   for (const TensorRun& run : tensor.runs) {
     std::shared_ptr<OpenFile>& file = files[run.file];
     if (!file) {
-      WEFT_TRY(file, open_node({version, tree.node_of_file(run.file)}));
+      WEFT_TRY(file, open_file(version, run.file));
     }
     const std::uint64_t at = tree.manifest().files[run.file].extents[run.extent].offset + run.offset;
     gathered.add(file, {at, run.length});
@@ -141,7 +146,9 @@ Result<std::shared_ptr<OpenFile>> Versions::open_published(const TreeNode& node)
   WEFT_TRY(auto file, assembly_.open(*published(node), {&places_, node.ino()}, &prefetcher_));
   if (!by_record_ || node.file().format != kLmdbFormat || !reads_by_record(*file)) return file;
   // If its table cannot be read, the file is scanned for records.
-  auto rows = node.version->dataset ? node.version->dataset->rows(node.node().file) : std::optional<RecordRows>();
+  const TreeVersion& version = *node.version;
+  auto rows = version.dataset ? rows_of(version.manifest(), node.node().file, version.dataset->tables)
+                              : std::optional<RecordRows>();
   return open_by_record(std::move(file), rows.ok() ? *std::move(rows) : std::nullopt);
 }
 

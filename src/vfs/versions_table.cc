@@ -7,8 +7,8 @@
 #include "base/text.h"
 #include "reading/open_file.h"
 #include "vfs/numbers.h"
-#include "weft/listing.h"
 #include "weft/names.h"
+#include "weft/walk.h"
 
 namespace weft {
 namespace {
@@ -52,7 +52,7 @@ std::string line_of(const VersionRow& version, std::uint64_t new_bytes, const st
 Result<std::string> table_of(Store& store, ModelId model) {
   std::string out(kHead);
   Renewed renewed(store);
-  WEFT_CHECK(each_version(store, model, [&](const VersionRow& version) -> Status {
+  WEFT_CHECK(each_row(store, list_versions(model), [&](const VersionRow& version) -> Status {
     if (version.removed) return {};
     WEFT_TRY(const std::uint64_t new_bytes, owned_bytes(renewed, version.id));
     WEFT_TRY(const auto tags, tags_of(renewed, version));

@@ -139,8 +139,8 @@ Result<StoreVfs::Owned> StoreVfs::owner_of_stored(Ino ino) {
   if (ino == kHubIno) return Owned{&hub_, std::move(inode)};
   if (inode.row.kind == InodeKind::version) {
     WEFT_TRY(const auto version, versions_.load(inode.row.version));
-    Subtree* const owner = version->dataset ? static_cast<Subtree*>(&datasets_) : &versions_;
-    return Owned{owner, std::move(inode)};
+    Subtree* const owner = version->dataset ? datasets_.owner_of(*version, ino) : &versions_;
+    return owner != nullptr ? Result<Owned>(Owned{owner, std::move(inode)}) : no_inode(ino);
   }
   if (inode.row.kind == InodeKind::view) return Owned{&views_, std::move(inode)};
   return Owned{&catalog_, std::move(inode)};

@@ -43,7 +43,7 @@ class Node:
         """What mounts have asked this node's daemon for, and how often."""
         samples = metrics(self.daemon.ask("metrics")["text"])
         return {name: count for name, count in samples.items()
-                if name.startswith("weft_request_seconds_count") and ('"look"' in name or '"bring"' in name)}
+                if name.startswith("weft_request_seconds_count") and ('"resolve"' in name or '"bring"' in name)}
 
     def messages(self):
         """All that its daemon was asked for, but how it is, and all that it asked others for to answer."""

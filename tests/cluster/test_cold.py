@@ -110,7 +110,7 @@ def test_after_the_first_look_nobody_is_asked(tmp_path, peers):
         with two.mounted() as mount:
             said = looks(two, mount)
             before = two.messages()
-            assert any('"look"' in name for name in before) and before["weft_fetched_manifests_total"] == 1
+            assert any('"resolve"' in name for name in before) and before["weft_fetched_manifests_total"] == 1
             assert looks(two, mount) == said
             assert two.messages() == before
             one.daemon.signal(signal.SIGSTOP)

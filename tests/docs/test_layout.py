@@ -28,6 +28,7 @@ BROKEN = {
     "contract that includes a folder": ({"include/weft/x.h": '#pragma once\n#include "base/text.h"\n'}, "x.h:2"),
     "third-party header": ({"src/model/tree.h": "#pragma once\n#include <lmdb.h>\n"}, "lmdb.h"),
     "errno": ({"src/model/tree.h": "#pragma once\nint f() { return ENOENT; }\n"}, "ENOENT"),
+    "unchecked mutex": ({"src/fetch/x.h": "#pragma once\n// std::mutex\ninline std::mutex m;\n"}, "x.h:3: std::mutex"),
     "own header": ({"src/model/tree.cc": '#include <vector>\n#include "model/tree.h"\n'}, "own header"),
     "pragma once": ({"src/model/tree.h": "\n"}, "#pragma once"),
     "source that is not listed": ({"src/model/new.cc": "\n"}, "new.cc"),

@@ -57,7 +57,6 @@ class BlobStore final : public Store, public FetchedCache {
   Result<std::shared_ptr<const ManifestReader>> open_manifest(const Digest& digest) override;
   Result<VersionHold> hold_version(VersionId version) override;
   Result<std::vector<VersionHold>> take_over_holds(std::span<const VersionId> versions) override;
-  Status look(VersionId /*version*/) override { return {}; }
   Result<std::unique_ptr<Import>> begin_import(Durability durability) override;
   Status set_tag(std::string_view model, std::string_view tag, std::optional<std::uint64_t> number) override;
   Result<std::size_t> remove_versions(std::span<const VersionName> versions) override;

@@ -17,7 +17,7 @@
 #include "events/follower.h"
 #include "os/sys.h"
 #include "os/unix_socket.h"
-#include "weft/listing.h"
+#include "weft/walk.h"
 
 namespace weft {
 namespace {
@@ -34,7 +34,7 @@ class ModelLosses final : public LossSource {
     WEFT_TRY(const bool changed, has_changed());
     if (!changed) return follower_.has_value();
     series.clear();
-    WEFT_CHECK(each_version(*store_, model_.id, [&](const VersionRow& row) -> Status {
+    WEFT_CHECK(each_row(*store_, list_versions(model_.id), [&](const VersionRow& row) -> Status {
       WEFT_TRY(const auto point, advise::point_of(row, names_));
       return point ? series.add(*point) : Status();
     }));

@@ -40,8 +40,8 @@ class DiffCommand final : public Command {
     WEFT_TRY(auto store, context.open_to_read());
     WEFT_TRY(const VersionEntry before, version_entry(*store, before_));
     WEFT_TRY(const VersionEntry after, version_entry(*store, after_));
-    WEFT_TRY(const Manifest first, load_manifest(*store, before.row));
-    WEFT_TRY(const Manifest second, load_manifest(*store, after.row));
+    WEFT_TRY(const Manifest first, load_manifest(*store, context.resolver(), before.row));
+    WEFT_TRY(const Manifest second, load_manifest(*store, context.resolver(), after.row));
     const DiffSides sides{spec_of(before.row), spec_of(after.row), first, second};
     WEFT_TRY(const ManifestDiff diff, diff_manifests(sides.before, sides.after));
     Norms norms;

@@ -7,8 +7,8 @@
 #include "cli/shared/listing_output.h"
 #include "daemon_api/control_messages.h"
 #include "weft/assembly.h"
-#include "weft/listing.h"
 #include "weft/node.h"
+#include "weft/walk.h"
 
 namespace weft {
 namespace {
@@ -54,17 +54,17 @@ bool is_out_of_reach(Errc code) {
 }
 
 // Returns the usage of a version. Fetches its manifest if it is bare; `unknown` is 1 if that is impossible now.
-Result<Usage> usage_of(Store& store, Renewed& renewed, const VersionRow& row) {
+Result<Usage> usage_of(Renewed& renewed, ManifestResolver& resolver, const VersionRow& row) {
   Usage usage;
   usage.logical = row.logical_bytes;
   WEFT_TRY(Snapshot * now, renewed.get());
   WEFT_TRY(const bool bare, now->is_bare(row.id));
   if (bare) {
     renewed.end();
-    const Status looked = store.look(row.id);  // fetches the manifest
-    if (!looked.ok() && !is_out_of_reach(looked.error().code)) return looked.error();
-    usage.unknown = looked.ok() ? 0 : 1;
-    if (!looked.ok()) return usage;
+    const Status resolved = resolver.resolve(row.id);
+    if (!resolved.ok() && !is_out_of_reach(resolved.error().code)) return resolved.error();
+    usage.unknown = resolved.ok() ? 0 : 1;
+    if (!resolved.ok()) return usage;
   }
   WEFT_TRY(usage.owned, owned_bytes(renewed, row.id));
   usage.shared = usage.logical - std::min(usage.owned, usage.logical);
@@ -99,7 +99,7 @@ class DuCommand final : public Command {
                        {"SHARED", Align::right},
                        {model_.empty() ? "MODEL" : "VERSION"}});
     out.json.begin_object().key("models").begin_array();
-    WEFT_TRY(const Usage total, measure(out, *store));
+    WEFT_TRY(const Usage total, measure(out, *store, context.resolver()));
     WEFT_TRY(const Rest rest, rest_of(*store));
     add_row(out, total, "total");
     out.json.end_array();
@@ -144,15 +144,15 @@ class DuCommand final : public Command {
     out.table.row({human_bytes(usage.logical), human_bytes(usage.owned), human_bytes(usage.shared), name});
   }
 
-  Result<Usage> measure(ListingOutput& out, Store& store) const {
+  Result<Usage> measure(ListingOutput& out, Store& store, ManifestResolver& resolver) const {
     if (!model_.empty()) {
       WEFT_TRY(const ModelRow model, model_row(store, model_));
-      return measure_model(out, store, model);
+      return measure_model(out, store, resolver, model);
     }
     Usage total;
-    WEFT_CHECK(each_model(store, [&](const ModelRow& model) -> Status {
+    WEFT_CHECK(each_row(store, list_models(), [&](const ModelRow& model) -> Status {
       if (model.latest == 0) return {};
-      WEFT_TRY(const Usage usage, measure_model(out, store, model));
+      WEFT_TRY(const Usage usage, measure_model(out, store, resolver, model));
       add_row(out, usage, model.name);
       total.add(usage);
       return {};
@@ -161,17 +161,15 @@ class DuCommand final : public Command {
   }
 
   // Prints after each page of versions, without a snapshot.
-  Result<Usage> measure_model(ListingOutput& out, Store& store, const ModelRow& model) const {
+  Result<Usage> measure_model(ListingOutput& out, Store& store, ManifestResolver& resolver,
+                              const ModelRow& model) const {
     Usage total;
     out.json.begin_object().member("model", model.name).key("versions").begin_array();
-    auto pages = list_versions(store, model.id);
-    for (;;) {
-      WEFT_TRY(const auto versions, pages.next());
-      if (!versions) break;
+    WEFT_CHECK(each_page(store, list_versions(model.id), [&](const std::vector<VersionRow>& versions) -> Status {
       Renewed renewed(store);
-      for (const VersionRow& row : *versions) {
+      for (const VersionRow& row : versions) {
         if (row.removed) continue;
-        WEFT_TRY(const Usage usage, usage_of(store, renewed, row));
+        WEFT_TRY(const Usage usage, usage_of(renewed, resolver, row));
         total.add(usage);
         out.json.begin_object().member("version", row.number);
         write_usage(out.json, usage);
@@ -179,8 +177,9 @@ class DuCommand final : public Command {
         if (!model_.empty()) add_row(out, usage, spec_of(row));
       }
       renewed.end();
-      if (!model_.empty() || versions->size() == limits::kRowsPerSnapshot) out.print();
-    }
+      if (!model_.empty() || versions.size() == limits::kRowsPerSnapshot) out.print();
+      return {};
+    }));
     out.json.end_array();
     write_usage(out.json, total);
     out.json.end_object();

@@ -38,7 +38,7 @@ class ExportCommand final : public Command {
     std::string spec = spec_of(version.row);
     auto report = [&] {
       ProgressBar bar = context.progress();
-      return export_version(*store, spec, directory_, bar);
+      return export_version(*store, context.resolver(), spec, directory_, bar);
     }();
     if (!report.ok()) return std::move(report).error();
     if (context.json) {

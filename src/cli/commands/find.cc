@@ -43,7 +43,7 @@ class FindCommand final : public Command {
     ProgressBar bar = context.progress();
     JsonWriter json;
     json.begin_object().key("versions").begin_array();
-    WEFT_CHECK(find_versions(*store, *query, bar, [&](const VersionRow& row) -> Status {
+    WEFT_CHECK(find_versions(*store, context.resolver(), *query, bar, [&](const VersionRow& row) -> Status {
       print_version(context, json, row);
       return {};
     }));

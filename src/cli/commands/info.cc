@@ -8,8 +8,8 @@
 #include "os/mounts.h"
 #include "weft/dtype.h"
 #include "weft/lineage.h"
-#include "weft/listing.h"
 #include "weft/node.h"
+#include "weft/walk.h"
 
 namespace weft {
 namespace {
@@ -40,7 +40,7 @@ Result<Figures> figures_of(Store& store, const VersionRow& row) {
   Figures figures;
   Renewed renewed(store);
   WEFT_TRY(figures.owned, owned_bytes(renewed, row.id));
-  WEFT_CHECK(each_child(store, row.id, [&](VersionId id) -> Status {
+  WEFT_CHECK(each_row(store, list_children(row.id), [&](VersionId id) -> Status {
     WEFT_TRY(Snapshot * now, renewed.get());
     WEFT_TRY(const VersionRow child, now->version(id));
     if (!child.removed) figures.children.push_back(spec_of(child));
@@ -142,7 +142,7 @@ class InfoCommand final : public Command {
   Result<int> run(Context& context) override {
     WEFT_TRY(auto store, context.open_to_read());
     WEFT_TRY(VersionEntry version, version_entry(*store, spec_));
-    WEFT_TRY(const Manifest manifest, load_manifest(*store, version.row));
+    WEFT_TRY(const Manifest manifest, load_manifest(*store, context.resolver(), version.row));
     if (!graph_.empty()) {
       ArchGraph graph = graph_of(manifest);
       context.print("{}", graph_ == "json" ? graph_json(graph) : graph_dot(graph));

@@ -51,7 +51,7 @@ class LineageCommand final : public Command {
   Result<int> run(Context& context) override {
     WEFT_TRY(auto store, context.open_to_read());
     WEFT_TRY(const VersionRow row, find(*store));
-    WEFT_TRY(const std::string text, context.json ? json_of(*store, row) : text_of(*store, row));
+    WEFT_TRY(const std::string text, context.json ? json_of(*store, row) : text_of(*store, context.resolver(), row));
     context.print("{}", text);
     return kExitDone;
   }
@@ -62,8 +62,8 @@ class LineageCommand final : public Command {
     return resolve_or_tombstone(*snapshot, spec_);
   }
 
-  Result<std::string> text_of(Store& store, const VersionRow& row) const {
-    if (owners_) return owners_text(store, row);
+  Result<std::string> text_of(Store& store, ManifestResolver& resolver, const VersionRow& row) const {
+    if (owners_) return owners_text(store, resolver, row);
     if (dot_ || svg_) {
       WEFT_TRY(const KinGraph kin, kin_of(store, row, KinWay::both));
       return svg_ ? kin_svg(kin) : kin_dot(kin);

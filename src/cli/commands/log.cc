@@ -8,8 +8,8 @@
 #include "cli/commands/commands.h"
 #include "cli/shared/catalog.h"
 #include "cli/shared/table.h"
-#include "weft/listing.h"
 #include "weft/node.h"
+#include "weft/walk.h"
 
 namespace weft {
 namespace {

@@ -11,8 +11,8 @@
 #include "cli/shared/listing_output.h"
 #include "cli/shared/table.h"
 #include "weft/dtype.h"
-#include "weft/listing.h"
 #include "weft/node.h"
+#include "weft/walk.h"
 
 namespace weft {
 namespace {
@@ -84,19 +84,18 @@ class LsCommand final : public Command {
                        {"TAGS"}});
     out.json.begin_object().key("models").begin_array();
     bool any = false;
-    auto pages = weft::list_models(store, spec_.empty() ? "" : spec_ + "/");
-    for (;;) {
-      WEFT_TRY(const auto models, pages.next());
-      if (!models) break;
+    const auto add_page = [&](const std::vector<ModelRow>& models) -> Status {
       Renewed renewed(store);
-      for (const ModelRow& model : *models) {
+      for (const ModelRow& model : models) {
         if (model.latest == 0) continue;
         any = true;
         WEFT_CHECK(add_model(out, store, renewed, model));
       }
       renewed.end();
       if (any) out.print();
-    }
+      return {};
+    };
+    WEFT_CHECK(each_page(store, weft::list_models(spec_.empty() ? "" : spec_ + "/"), add_page));
     if (!any && !spec_.empty()) WEFT_CHECK(version_entry(store, spec_));  // its error message lists the models
     out.json.end_array().end_object();
     out.end();
@@ -134,15 +133,12 @@ class LsCommand final : public Command {
         .member("latest", latest.number);
     json.member("versions", model.live).member("logical_bytes", latest.logical_bytes);
     json.member("time", utc_time(latest.time_ns)).member("time_ns", latest.time_ns).key("tags").begin_object();
-    if (model.tags != 0) {
-      auto pages = list_tags(store, model.id);
-      for (;;) {
-        WEFT_TRY(const auto tags, pages.next());
-        if (!tags) break;
-        for (const TagRow& tag : *tags) json.member(tag.name, tag.number);
+    if (model.tags != 0)
+      WEFT_CHECK(each_page(store, list_tags(model.id), [&](const std::vector<TagRow>& tags) -> Status {
+        for (const TagRow& tag : tags) json.member(tag.name, tag.number);
         out.print();
-      }
-    }
+        return {};
+      }));
     json.end_object().end_object();
     return {};
   }
@@ -151,16 +147,15 @@ class LsCommand final : public Command {
     ListingOutput out(context, names_,
                       {{"VERSION", Align::right}, {"PUBLISHED"}, {"SIZE", Align::right}, {"TAGS"}, {"MESSAGE"}});
     out.json.begin_object().member("model", model.name).key("versions").begin_array();
-    auto pages = weft::list_versions(store, model.id);
-    for (;;) {
-      WEFT_TRY(auto versions, pages.next());
-      if (!versions) break;
+    const auto add_page = [&](std::vector<VersionRow> versions) -> Status {
       Renewed renewed(store);
-      for (VersionRow& row : *versions)
+      for (VersionRow& row : versions)
         if (!row.removed) WEFT_CHECK(add_version(out, renewed, model, std::move(row)));
       renewed.end();
       out.print();
-    }
+      return {};
+    };
+    WEFT_CHECK(each_page(store, weft::list_versions(model.id), add_page));
     out.json.end_array().end_object();
     out.end();
     return kExitDone;
@@ -190,7 +185,7 @@ class LsCommand final : public Command {
 
   Result<int> list_files(const Context& context, Store& store) const {
     WEFT_TRY(VersionEntry version, version_entry(store, spec_));
-    WEFT_TRY(const Manifest manifest, load_manifest(store, version.row));
+    WEFT_TRY(const Manifest manifest, load_manifest(store, context.resolver(), version.row));
     WEFT_TRY(const std::vector<File> files, listed_files(store, manifest));
     if (names_) {
       for (const File& file : files) context.print("{}\n", file.path);

@@ -69,11 +69,11 @@ class MatchCommand final : public Command {
   Result<int> run(Context& context) override {
     WEFT_TRY(auto store, context.open_to_read());
     ProgressBar bar = context.progress();
-    WEFT_TRY(MatchSubject subject, match_subject(*store, subject_, bar));
+    WEFT_TRY(MatchSubject subject, match_subject(*store, context.resolver(), subject_, bar));
     if (subject.graph.vertices.empty())
       return Error{Errc::invalid, fmt::format("{}: expected tensors to compare, got none", subject_)};
     MatchOptions options = options_of();
-    WEFT_TRY(auto matches, find_matches(*store, subject, options));
+    WEFT_TRY(auto matches, find_matches(*store, context.resolver(), subject, options));
     context.json ? print_json(context, subject, matches) : print_table(context, subject, matches, options.metric);
     return kExitDone;
   }

@@ -5,8 +5,8 @@
 #include "cli/shared/mounts.h"
 #include "cli/shared/upgrade.h"
 #include "os/sys.h"
-#include "weft/listing.h"
 #include "weft/store.h"
+#include "weft/walk.h"
 
 namespace weft {
 namespace {
@@ -80,12 +80,15 @@ class MountCommand final : public Command {
   }
 
   static Result<std::optional<ModelRow>> first_live_model(Store& store) {
-    for (auto models = list_models(store);;) {
-      WEFT_TRY(const auto page, models.next());
-      if (!page) return std::optional<ModelRow>();
-      const auto live = std::ranges::find_if(*page, [](const ModelRow& model) { return model.latest != 0; });
-      if (live != page->end()) return std::optional(*live);
-    }
+    std::optional<ModelRow> first;
+    WEFT_CHECK(walk(store, [&](auto now, std::string_view from) -> Result<std::string> {
+      WEFT_TRY(Page<ModelRow> page, now->models(from));
+      const auto live = std::ranges::find_if(page.rows, [](const ModelRow& model) { return model.latest != 0; });
+      if (live == page.rows.end()) return std::move(page.next);
+      first = *live;
+      return std::string();
+    }));
+    return first;
   }
 
   Result<int> upgrade(const Context& context, const std::string& program) const {

@@ -41,7 +41,7 @@ Result<PinReport> pin(const Context& context, const std::string& spec) {
     return writer->pin({spec_of(version), pinned});
   };
   ProgressBar bar = context.progress();
-  return pin_version(*store, spec, record, bar);
+  return pin_version(*store, context.resolver(), spec, record, bar);
 }
 
 constexpr CommandInfo kUnpinInfo = {

@@ -4,7 +4,7 @@
 #include "cli/shared/listing_output.h"
 #include "cli/shared/table.h"
 #include "cli/shared/writer.h"
-#include "weft/listing.h"
+#include "weft/walk.h"
 
 namespace weft {
 namespace {
@@ -73,17 +73,15 @@ class TagCommand final : public Command {
     WEFT_TRY(const ModelRow model, model_row(*store, request_.spec));
     ListingOutput out(context, false, {{"TAG"}, {"VERSION", Align::right}, {"SET"}});
     out.json.begin_object().member("model", request_.spec).key("tags").begin_array();
-    auto pages = list_tags(*store, model.id);
-    for (;;) {
-      WEFT_TRY(const auto tags, pages.next());
-      if (!tags) break;
-      for (const TagRow& tag : *tags) {
+    WEFT_CHECK(each_page(*store, list_tags(model.id), [&](const std::vector<TagRow>& tags) -> Status {
+      for (const TagRow& tag : tags) {
         out.json.begin_object().member("tag", tag.name).member("version", tag.number);
         out.json.member("time", utc_time(tag.time_ns)).member("time_ns", tag.time_ns).end_object();
         out.table.row({tag.name, std::to_string(tag.number), short_time(tag.time_ns)});
       }
       out.print();
-    }
+      return {};
+    }));
     out.json.end_array().end_object();
     out.end();
     return kExitDone;

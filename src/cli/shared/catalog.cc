@@ -4,9 +4,9 @@
 
 #include "base/text.h"
 #include "weft/lineage.h"
-#include "weft/listing.h"
 #include "weft/manifest.h"
 #include "weft/node.h"
+#include "weft/walk.h"
 
 namespace weft {
 Result<ModelRow> model_row(Store& store, std::string_view name) {

@@ -57,6 +57,29 @@ std::string without_slashes(std::string path) {
 
 }  // namespace
 
+class Context::DaemonResolver final : public ManifestResolver {
+ public:
+  explicit DaemonResolver(const Context& context) : context_(context) {}
+
+  Status resolve(VersionId version) override {
+    WEFT_TRY(const auto client, context_.daemon());
+    if (!client) return Error{Errc::absent, "its manifest is not on this node, and no daemon runs that could fetch it"};
+    WEFT_CHECK(context_.ask(*client, "resolve", encode_fields(ResolveRequest{version})));
+    return {};
+  }
+
+ private:
+  const Context& context_;
+};
+
+Context::Context(const CliEnvironment& environment)
+    : environment_(environment), resolver_(std::make_unique<DaemonResolver>(*this)) {}
+Context::~Context() = default;
+
+ManifestResolver& Context::resolver() const {
+  return *resolver_;
+}
+
 std::string Context::store_path() const {
   if (!store_option.empty()) return store_option;
   auto variable = [&](const char* name) { return environment_.variable(name).value_or(""); };
@@ -114,18 +137,10 @@ Result<std::unique_ptr<Store>> Context::open(bool write) const {
   options.write = write;
   options.decode = content_decoder();
   options.patience = patience();
-  options.look = [this](VersionId version) { return look(version); };
   auto store = Store::open(store_path(), options);
   bool named = !store_option.empty() || !environment_.variable("WEFT_STORE").value_or("").empty();
   if (store.ok() || named || store.error().code != Errc::not_found) return store;
   return Error{Errc::not_found, fmt::format("{}; --store or WEFT_STORE names another", store.error().message)};
-}
-
-Status Context::look(VersionId version) const {
-  WEFT_TRY(const auto client, daemon());
-  if (!client) return Error{Errc::absent, "its manifest is not on this node, and no daemon runs that could fetch it"};
-  WEFT_CHECK(ask(*client, "look", encode_fields(LookRequest{version})));
-  return {};
 }
 
 Status Context::check_may_create(const Error& none) const {

@@ -12,6 +12,7 @@
 #include "cli/shared/environment.h"
 #include "cli/shared/progress_bar.h"
 #include "control/client.h"
+#include "weft/cold.h"
 #include "weft/result.h"
 #include "weft/store.h"
 
@@ -21,7 +22,10 @@ class StoreWriter;
 
 class Context {
  public:
-  explicit Context(const CliEnvironment& environment) : environment_(environment) {}
+  explicit Context(const CliEnvironment& environment);
+  ~Context();
+  Context(const Context&) = delete;
+  Context& operator=(const Context&) = delete;
 
   // Set by the options that all commands have.
   std::string store_option;
@@ -45,6 +49,8 @@ class Context {
   // Sends a request. Ctrl-C cancels it. If the connection is lost, the error message says that the outcome is unknown.
   Result<control::Answer> ask(control::Client& daemon, std::string_view request, std::string_view body,
                               control::CallOptions options = {}) const;
+  // Returns the resolver of bare versions, which asks the daemon. It lives as long as this object.
+  ManifestResolver& resolver() const;
   Result<std::unique_ptr<Store>> open_to_read() const { return open(false); }
   Result<std::unique_ptr<Store>> open_to_write() const { return open(true); }
   // Opens the store to write. If there is none, or an empty directory, creates a store and prints a note.
@@ -78,8 +84,9 @@ class Context {
  private:
   Result<std::unique_ptr<Store>> open(bool write) const;
   Status check_may_create(const Error& none) const;
-  Status look(VersionId version) const;  // makes the daemon fetch a version's manifest
+  class DaemonResolver;
   const CliEnvironment& environment_;
+  const std::unique_ptr<DaemonResolver> resolver_;
 };
 
 }  // namespace weft

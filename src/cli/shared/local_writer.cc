@@ -40,7 +40,7 @@ class LocalWriter final : public StoreWriter {
     ProgressBar bar = context_.progress();
     WEFT_TRY(PreparedImport prepared, prepare_import(to_disk(options), context_.store_path(), bar));
     WEFT_TRY(Context::OpenedStore opened, open_on_disk());
-    auto report = run_import(*opened.store, std::move(prepared), bar);
+    auto report = run_import(*opened.store, context_.resolver(), std::move(prepared), bar);
     if (!report.ok()) context_.unmake(std::move(opened));
     if (!report.ok()) return report;
     WEFT_CHECK(displace(*opened.store, report->outcome.version.model, options.keep, bar));

@@ -65,10 +65,10 @@ Status merge(PackToc& toc, const std::vector<PackEntry>& entries) {
 }  // namespace
 
 Result<std::unique_ptr<FetchPack>> CachedPackWriter::create(StoreParts& parts, std::uint64_t size) {
-  std::unique_ptr<CachedPackWriter> pack(new CachedPackWriter(parts));
-  WEFT_TRY(pack->temp_, TempArea::make(parts.path));
-  pack->id_ = new_pack_id(PackKind::blobs);
-  const SafePath path = pack->temp_->path() / (pack_name(pack->id_) + ".pack");
+  WEFT_TRY(auto temp, TempArea::make(parts.path));
+  const PackId id = new_pack_id(PackKind::blobs);
+  const SafePath path = temp->path() / (pack_name(id) + ".pack");
+  std::unique_ptr<CachedPackWriter> pack(new CachedPackWriter(parts, id, std::move(temp)));
   pack->size_ = size;
   WEFT_TRY(pack->fd_, open_file(path, O_RDWR | O_CREAT | O_EXCL));
   WEFT_CHECK(lock_fd(pack->fd_.get(), LockKind::exclusive, LockWait::no, path));
@@ -77,16 +77,15 @@ Result<std::unique_ptr<FetchPack>> CachedPackWriter::create(StoreParts& parts, s
 }
 
 Result<std::unique_ptr<FetchPack>> CachedPackWriter::resume(StoreParts& parts, PackId id) {
-  std::unique_ptr<CachedPackWriter> pack(new CachedPackWriter(parts));
+  std::unique_ptr<CachedPackWriter> pack(new CachedPackWriter(parts, id, nullptr));
   const SafePath path = pack_path(parts.path, id);
-  pack->id_ = id;
   WEFT_TRY(pack->fd_, open_file(path, O_RDWR));
   WEFT_CHECK(lock_fd(pack->fd_.get(), LockKind::exclusive, LockWait::no, path));
   // gc and eviction hold the writer lock from their check of the pack's lock until the pack is deleted.
   WEFT_TRY(const WriterLock lock_held, parts.index.lock());
   WEFT_TRY(struct stat st, stat_fd(pack->fd_.get(), path));
   if (st.st_nlink == 0) return Error{Errc::not_found, fmt::format("{}: it was just evicted", path)};
-  WEFT_TRY(PackToc toc, pack->listed());
+  WEFT_TRY(PackToc toc, read_toc_of(parts.path, id));
   if (!toc.cached) return Error{Errc::invalid, fmt::format("{}: it is no cached pack", path)};
   WEFT_CHECK(pack->check_whole(toc));
   pack->size_ = toc.size;
@@ -127,7 +126,7 @@ Status CachedPackWriter::put_in_place(const PackToc& toc) {
 
 Result<std::size_t> CachedPackWriter::add(std::span<const FetchedBlob> blobs) {
   for (const FetchedBlob& blob : blobs) WEFT_CHECK(check_blob_at(blob, size_, id_));
-  std::lock_guard one_at_a_time(mutex_);
+  const MutexLock one_at_a_time(mutex_);
   WEFT_CHECK(sync_file(fd_.get(), pack_name(id_)));
   WEFT_TRY(WriterLock lock, parts_.index.lock());
   std::vector<PackEntry> entries;

@@ -3,9 +3,10 @@
 #pragma once
 
 #include <memory>
-#include <mutex>
 #include <span>
+#include <utility>
 
+#include "base/mutex.h"
 #include "diskformat/toc.h"
 #include "os/sys.h"
 #include "packs/temp_area.h"
@@ -26,17 +27,18 @@ class CachedPackWriter final : public FetchPack {
   Result<std::size_t> add(std::span<const FetchedBlob> blobs) override;
 
  private:
-  explicit CachedPackWriter(StoreParts& parts) : parts_(parts) {}
-  Result<PackToc> listed() const;
+  CachedPackWriter(StoreParts& parts, PackId id, std::unique_ptr<TempArea> temp)
+      : parts_(parts), id_(id), temp_(std::move(temp)) {}
+  Result<PackToc> listed() const WEFT_REQUIRES(mutex_);
   Status check_whole(const PackToc& toc) const;
-  Status put_in_place(const PackToc& toc);
+  Status put_in_place(const PackToc& toc) WEFT_REQUIRES(mutex_);
 
   StoreParts& parts_;
-  PackId id_ = 0;
+  const PackId id_;
   std::uint64_t size_ = 0;
-  Fd fd_;                           // locked exclusively, so that gc and eviction skip the pack
-  std::unique_ptr<TempArea> temp_;  // null once the pack is placed
-  std::mutex mutex_;                // serializes add(); guards temp_
+  Fd fd_;                                                   // locked exclusively, so that gc and eviction skip the pack
+  Mutex mutex_;                                             // held by add()
+  std::unique_ptr<TempArea> temp_ WEFT_GUARDED_BY(mutex_);  // null once the pack is placed
 };
 
 }  // namespace weft

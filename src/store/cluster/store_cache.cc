@@ -82,7 +82,7 @@ Result<std::vector<ContentId>> StoreCache::blobs_of_live(VersionId id) {
 
 // Asks the index only after a commit, and decodes the manifest of a version only once.
 Result<std::set<PackId>> StoreCache::pinned_packs() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   WEFT_TRY(const IndexState state, parts_.index.env().state());
   if (pinned_at_ == state) return pinned_;
   pinned_at_.reset();

@@ -5,12 +5,12 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <set>
 #include <span>
 #include <vector>
 
+#include "base/mutex.h"
 #include "packs/collect.h"
 #include "store/cluster/adoption.h"
 #include "store/parts/parts.h"
@@ -43,10 +43,10 @@ class StoreCache final : public FetchedCache {
 
   StoreParts& parts_;
   Promotions& promotions_;
-  std::mutex mutex_;                                             // guards the members below
-  std::map<VersionId, std::vector<ContentId>> blobs_of_pinned_;  // of pinned versions, sorted
-  std::optional<IndexState> pinned_at_;                          // the state of the index that `pinned_` is true for
-  std::set<PackId> pinned_;
+  Mutex mutex_;
+  std::map<VersionId, std::vector<ContentId>> blobs_of_pinned_ WEFT_GUARDED_BY(mutex_);  // of pinned versions, sorted
+  std::optional<IndexState> pinned_at_ WEFT_GUARDED_BY(mutex_);  // the state of the index that `pinned_` is true for
+  std::set<PackId> pinned_ WEFT_GUARDED_BY(mutex_);
 };
 
 }  // namespace weft

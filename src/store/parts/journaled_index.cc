@@ -68,7 +68,7 @@ Status JournaledIndex::commit_once(Txn& txn, const Events& events, Durable durab
   call(hooks_.after_commit);
   if (first) return {};
   {
-    const std::lock_guard settling(settling_);
+    const MutexLock settling(settling_);
     unsettled_ = {begin, counters};
   }
   return settle();

@@ -5,11 +5,11 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <utility>
 #include <vector>
 
+#include "base/mutex.h"
 #include "catalog/apply.h"
 #include "catalog/journal.h"
 #include "diskformat/events.h"
@@ -91,9 +91,9 @@ class JournaledIndex {
     Counters mark, counters;  // of the journal's last durable mark, and of the index
     std::uint64_t whole = 0;  // the journal is undamaged up to here
   };
-  Status commit_once(Txn& txn, const Events& events, Durable durable);
+  Status commit_once(Txn& txn, const Events& events, Durable durable) WEFT_EXCLUDES(settling_);
   Status undo(std::uint64_t journal_end, const Status& failure);
-  Status settle();
+  Status settle() WEFT_EXCLUDES(settling_);
   Result<std::optional<Shown>> shown() const;
   Status replay(const WriterLock& lock, const JournaledEvent& journaled);
   Status replay(Txn& txn, const PublishEvent& event);
@@ -108,8 +108,8 @@ class JournaledIndex {
   const Journal journal_;
   const ReplaySources sources_;
   const CommitHooks& hooks_;
-  std::mutex settling_;                 // locked after the writer lock
-  std::optional<Unsettled> unsettled_;  // guarded by settling_
+  Mutex settling_;  // locked after the writer lock
+  std::optional<Unsettled> unsettled_ WEFT_GUARDED_BY(settling_);
 };
 
 // Returns the flags of a version's PublishInput, which depend on its publisher: a registry's node or this store alone.

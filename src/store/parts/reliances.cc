@@ -8,10 +8,10 @@ constexpr auto kUnsureFor = std::chrono::seconds(60);  // more than the registry
 }  // namespace
 
 std::uint64_t Reliances::add(const Promotion& promotion) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   ++count_;
-  const auto begin = [this](Use& use) {
-    use.last = count_;
+  const auto begin = [number = count_](Use& use) {
+    use.last = number;
     ++use.open;
   };
   for (const PackId pack : promotion.held) begin(uses_[pack]);
@@ -32,33 +32,33 @@ void Reliances::end_use(Uses& uses, const Key& key, bool sure) {
 
 void Reliances::end(const Promotion& promotion, bool sure) {
   if (promotion.number == 0) return;
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   for (const PackId pack : promotion.held) end_use(uses_, pack, sure);
   for (const PackId pack : promotion.brought) end_use(uses_, pack, sure);
   end_use(manifest_uses_, promotion.manifest, sure);
 }
 
 bool Reliances::is_last(PackId pack, std::uint64_t number) const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto at = uses_.find(pack);
   return at != uses_.end() && at->second.last == number;
 }
 
 std::vector<PackId> Reliances::packs() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   std::vector<PackId> packs;
   for (const auto& [pack, use] : uses_) packs.push_back(pack);
   return packs;
 }
 
 bool Reliances::is_needed(PackId pack) const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto at = uses_.find(pack);
   return at != uses_.end() && at->second.is_needed();
 }
 
 bool Reliances::is_needed(const Digest& manifest) const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto at = manifest_uses_.find(manifest);
   return at != manifest_uses_.end() && at->second.is_needed();
 }

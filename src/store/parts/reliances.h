@@ -4,10 +4,10 @@
 #include <chrono>
 #include <cstdint>
 #include <map>
-#include <mutex>
 #include <set>
 #include <vector>
 
+#include "base/mutex.h"
 #include "weft/content.h"
 #include "weft/store_rows.h"
 
@@ -46,10 +46,10 @@ class Reliances {
   };
   template <class Uses, class Key>
   void end_use(Uses& uses, const Key& key, bool sure);
-  mutable std::mutex mutex_;
-  std::uint64_t count_ = 0;              // guarded by mutex_
-  std::map<PackId, Use> uses_;           // guarded by mutex_
-  std::map<Digest, Use> manifest_uses_;  // guarded by mutex_
+  mutable Mutex mutex_;
+  std::uint64_t count_ WEFT_GUARDED_BY(mutex_) = 0;
+  std::map<PackId, Use> uses_ WEFT_GUARDED_BY(mutex_);
+  std::map<Digest, Use> manifest_uses_ WEFT_GUARDED_BY(mutex_);
 };
 
 }  // namespace weft

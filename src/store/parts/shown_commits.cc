@@ -7,7 +7,7 @@
 namespace weft {
 
 Status JournaledIndex::settle() {
-  const std::lock_guard settling(settling_);
+  const MutexLock settling(settling_);
   if (!unsettled_) return {};
   WEFT_CHECK(journal_.settle(unsettled_->begin, unsettled_->counters));
   WEFT_CHECK(env_->sync());

@@ -188,23 +188,34 @@ Status StoreMemory::lose_version(std::string_view model, std::uint64_t number, s
   });
 }
 
+Result<std::vector<VersionRow>> versions_in_memory(Store& store) {
+  std::vector<VersionRow> versions;
+  WEFT_TRY(const auto snapshot, store.snapshot());
+  WEFT_TRY(const std::vector<VersionId> noted, snapshot->in_memory(0, SIZE_MAX));
+  for (const VersionId id : noted) {
+    WEFT_TRY(VersionRow row, snapshot->version(id));
+    if (!store.cluster() || row.publisher == store.cluster()->node) versions.push_back(std::move(row));
+  }
+  return versions;
+}
+
+Result<MemoryState> flush_version(MemoryVersions& memory, FlushRecords& records, const VersionRow& version,
+                                  std::string_view why, const FlushPace& pace) {
+  WEFT_TRY(const MemoryState state, memory.settle_version(version.id, pace));
+  Status recorded;
+  if (state == MemoryState::kept) recorded = records.keep_version(version.model_name, version.number);
+  if (state == MemoryState::lost) recorded = records.lose_version(version.model_name, version.number, why);
+  const bool is_gone = !recorded.ok() && recorded.error().code == Errc::not_found;  // a user has removed it meanwhile
+  if (!recorded.ok() && !(state == MemoryState::lost && is_gone)) return std::move(recorded).error();
+  return state;
+}
+
 Status settle_memory(Store& store, MemoryVersions& memory) {
-  std::vector<VersionRow> waiting;
-  {
-    WEFT_TRY(const auto snapshot, store.snapshot());
-    WEFT_TRY(const std::vector<VersionId> noted, snapshot->in_memory(0, SIZE_MAX));
-    for (const VersionId id : noted) {
-      WEFT_TRY(VersionRow row, snapshot->version(id));
-      waiting.push_back(std::move(row));
-    }
-  }
-  for (const VersionRow& version : waiting) {
-    WEFT_TRY(const MemoryState state, memory.settle_version(version.id, [] { return Status{}; }));
-    if (state == MemoryState::kept) WEFT_CHECK(memory.keep_version(version.model_name, version.number));
-    if (state == MemoryState::lost)
-      WEFT_CHECK(memory.lose_version(version.model_name, version.number,
-                                     "lost: it was only in the memory of this machine when that stopped"));
-  }
+  WEFT_TRY(const std::vector<VersionRow> versions, versions_in_memory(store));
+  for (const VersionRow& version : versions)
+    WEFT_CHECK(flush_version(memory, memory, version,
+                             "lost: it was only in the memory of this machine when that stopped",
+                             [] { return Status{}; }));
   return {};
 }
 

@@ -26,16 +26,16 @@ constexpr std::size_t kPacksAtOnce = 256;  // packs judged under one writer lock
 using IsOwn = std::function<Result<bool>(VersionId version)>;
 
 Result<bool> is_held_here(RenewedTxn& now, const FoundBlob& blob, const IsOwn& is_own) {
-  for (std::optional<Holder> from = Holder{}; from;) {
-    WEFT_TRY(Txn * txn, now.get(kHoldersAtOnce));
-    WEFT_TRY(const HolderPage page, holders_from(*txn, blob, *from, kHoldersAtOnce));
-    for (const auto& [version, file] : page.holders) {
-      WEFT_TRY(const bool own, is_own(version));
-      if (own) return true;
+  bool held = false;
+  WEFT_CHECK(walk(now, kHoldersAtOnce, [&](Txn* txn, std::string_view from) -> Result<std::string> {
+    WEFT_TRY(Page<Holder> page, holders_of(*txn, blob, from, kHoldersAtOnce));
+    for (const auto& [version, file] : page.rows) {
+      WEFT_TRY(held, is_own(version));
+      if (held) return std::string();
     }
-    from = page.next;
-  }
-  return false;
+    return std::move(page.next);
+  }));
+  return held;
 }
 
 // True if a version of this node needs any blob of the pack.

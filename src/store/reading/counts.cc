@@ -92,37 +92,33 @@ Result<bool> has_view(Txn& txn, VersionId version, Ino view) {
 
 // Returns the first live version that holds the view's bytes and has the view.
 Result<std::optional<VersionId>> holder_with(Env& env, const InodeRow& view) {
-  for (std::optional<Holder> from = Holder{}; from;) {
-    WEFT_TRY(Txn txn, env.read());
-    WEFT_TRY(const std::optional<FoundBlob> blob, find_blob(txn, view.view.content));
-    if (!blob) break;
-    WEFT_TRY(const HolderPage page, holders_from(txn, *blob, *from, kHoldersAtOnce));
-    for (const auto& [version, file] : page.holders) {
-      WEFT_TRY(const VersionRow row, need_row<VersionRow>(txn, Table::versions, key_of(version)));
-      WEFT_TRY(const bool has, row.removed ? Result<bool>(false) : has_view(txn, version, view.base));
-      if (has) return std::optional(version);
+  std::optional<VersionId> found;
+  WEFT_CHECK(walk(env, [&](const auto& txn, std::string_view from) -> Result<std::string> {
+    WEFT_TRY(const std::optional<FoundBlob> blob, find_blob(*txn, view.view.content));
+    if (!blob) return std::string();
+    WEFT_TRY(Page<Holder> page, holders_of(*txn, *blob, from, kHoldersAtOnce));
+    for (const auto& [version, file] : page.rows) {
+      WEFT_TRY(const VersionRow row, need_row<VersionRow>(*txn, Table::versions, key_of(version)));
+      WEFT_TRY(const bool has, row.removed ? Result<bool>(false) : has_view(*txn, version, view.base));
+      if (!has) continue;
+      found = version;
+      return std::string();
     }
-    from = page.next;
-  }
-  return std::optional<VersionId>();
+    return std::move(page.next);
+  }));
+  return found;
 }
 
 }  // namespace
 
 Result<std::uint64_t> count_open_removed(StoreParts& parts) {
   std::uint64_t count = 0;
-  for (VersionId from = 0;;) {
-    WEFT_TRY(const std::vector<VersionId> versions, ([&]() -> Result<std::vector<VersionId>> {
-               WEFT_TRY(Txn txn, parts.index.read());
-               return noted(txn, kUnreaped, from, limits::kRowsPerSnapshot);
-             })());
-    if (versions.empty()) return count;
-    for (const VersionId version : versions) {
-      WEFT_TRY(const bool open, parts.open_versions->is_open(version));
-      if (open) ++count;
-    }
-    from = versions.back() + 1;
+  WEFT_TRY(const std::vector<VersionId> versions, all_noted(parts.index.env(), kUnreaped));
+  for (const VersionId version : versions) {
+    WEFT_TRY(const bool open, parts.open_versions->is_open(version));
+    if (open) ++count;
   }
+  return count;
 }
 
 // Returns a version that has the view, live if possible. Usually that is the first version that had it. Only views of

@@ -40,7 +40,7 @@ struct Derived : Fixture {
     row = publish({dir / "derived"}, "derived").outcome.version;
     content = read_text(dir / "derived/model.safetensors");
     REQUIRE(assembled(0)->sweep(nullptr, false).ok());  // if the file system shares blocks, the file exists already
-    const auto version = load_version(*store, row);
+    const auto version = load_version(*store, no_resolver(), row);
     REQUIRE(version.ok());
     source = assembled_source(version->tree->manifest().files[0], "derived@1");
   }
@@ -257,7 +257,7 @@ TEST_CASE("without assembly, files are read from their packs, and the status giv
 
 TEST_CASE("a pinned version is assembled at once, and stays until it is unpinned or removed") {
   Derived store;
-  const auto pinned = pin_version(*store.store, "derived", store.pins(), no_progress());
+  const auto pinned = pin_version(*store.store, no_resolver(), "derived", store.pins(), no_progress());
   REQUIRE(pinned.ok());
   CHECK(pinned->files == 1);
   CHECK(pinned->bytes == store.content.size());
@@ -275,17 +275,20 @@ TEST_CASE("a pinned version is assembled at once, and stays until it is unpinned
     CHECK(sweep_assembled(*store.store, false)->bytes == store.content.size());
   }
   CHECK(assembled_usage(*store.store).files == 0);
-  CHECK(pin_version(*store.store, "base", store.pins(), no_progress())->files == 0);
-  CHECK(pin_version(*store.store, "nobody", store.pins(), no_progress()).error().code == Errc::not_found);
+  CHECK(pin_version(*store.store, no_resolver(), "base", store.pins(), no_progress())->files == 0);
+  CHECK(pin_version(*store.store, no_resolver(), "nobody", store.pins(), no_progress()).error().code ==
+        Errc::not_found);
 }
 
 TEST_CASE("a version that exceeds the bound is not pinned") {
   Derived store;
   REQUIRE(set_assembly_max(*store.store, kMiB).ok());
-  CHECK(pin_version(*store.store, "derived", store.pins(), no_progress()).error().code == Errc::no_space);
+  CHECK(pin_version(*store.store, no_resolver(), "derived", store.pins(), no_progress()).error().code ==
+        Errc::no_space);
   CHECK(must(must(store.store->snapshot())->pinned(0, SIZE_MAX)).empty());
   REQUIRE(store.store->pin("derived", 1, true).ok());
-  CHECK(pin_version(*store.store, "derived", store.pins(), no_progress()).error().code == Errc::no_space);
+  CHECK(pin_version(*store.store, no_resolver(), "derived", store.pins(), no_progress()).error().code ==
+        Errc::no_space);
   CHECK(must(must(store.store->snapshot())->pinned(0, SIZE_MAX)).size() == 1);  // the version pinned before
 }
 

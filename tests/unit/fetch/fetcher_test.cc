@@ -761,7 +761,7 @@ TEST_CASE("a much faster source is preferred to a cheaper one") {
 TEST_CASE("a source that hangs costs a bounded wait, and is asked again when it is back") {
   Away away({kDigestChunk, 300});
   Fetcher fetcher(away.store, away.store, {away.twin}, quick());
-  REQUIRE(fetcher.look(away.version).ok());
+  REQUIRE(fetcher.resolve(away.version).ok());
   away.twin->change(away.file.extents[0].id, [](auto& stored) { stored.hangs = true; });
   const auto stuck = away.bring(fetcher, {0, 10});
   REQUIRE(!stuck.ok());
@@ -856,7 +856,7 @@ TEST_CASE("without anybody to ask a read says so at once") {
   CHECK(none.error().code == Errc::unreachable);
 }
 
-TEST_CASE("a look that failed fails again at once, until it is worth another") {
+TEST_CASE("a resolution that failed fails again at once, until it is worth another") {
   Away away({1000});
   const auto manifest = away.twin->lose_manifest();
   std::atomic<bool> there = true;
@@ -866,31 +866,31 @@ TEST_CASE("a look that failed fails again at once, until it is worth another") {
   Fetcher fetcher(away.store, away.store, {away.twin}, options);
   const auto asked = [&] { return fetcher.status().sources.at(0).reads; };
   const auto failures = [&] { return fetcher.status().sources.at(0).failures; };
-  CHECK(fetcher.look(away.version).error().code == Errc::absent);
+  CHECK(fetcher.resolve(away.version).error().code == Errc::absent);
   const auto first = asked();
   CHECK(first > 1);  // repeated while the publisher may lack the manifest
   CHECK(failures() == 1);
-  for (int i = 0; i < 10; ++i) CHECK(fetcher.look(away.version).error().code == Errc::absent);
+  for (int i = 0; i < 10; ++i) CHECK(fetcher.resolve(away.version).error().code == Errc::absent);
   CHECK(asked() == first);
   there = false;  // the publisher left: one more attempt, without waiting
-  CHECK(fetcher.look(away.version).error().message.find("is away") != std::string::npos);
+  CHECK(fetcher.resolve(away.version).error().message.find("is away") != std::string::npos);
   CHECK(asked() == first + 1);
   CHECK(failures() == 2);
   away.twin->put_manifest(manifest.first, manifest.second);
-  CHECK(!fetcher.look(away.version).ok());
+  CHECK(!fetcher.resolve(away.version).ok());
   there = true;
-  CHECK(fetcher.look(away.version).ok());
+  CHECK(fetcher.resolve(away.version).ok());
 }
 
-TEST_CASE("a failed look is retried after a pause") {
+TEST_CASE("a failed resolution is retried after a pause") {
   Away away({1000});
   const auto manifest = away.twin->lose_manifest();
   FetchOptions options = quick();
   options.patience = options.refused = 1ms;
   Fetcher fetcher(away.store, away.store, {away.twin}, options);
-  CHECK(!fetcher.look(away.version).ok());
+  CHECK(!fetcher.resolve(away.version).ok());
   away.twin->put_manifest(manifest.first, manifest.second);
-  while (!fetcher.look(away.version).ok()) std::this_thread::sleep_for(1ms);
+  while (!fetcher.resolve(away.version).ok()) std::this_thread::sleep_for(1ms);
   CHECK(fetcher.status().manifests == 1);
 }
 

@@ -64,7 +64,7 @@ weft::Result<weft::ImportReport> import_set(Fixture& f, const std::vector<std::s
 
 Files exported(Fixture& f, const std::string& spec) {
   const std::string to = f.dir / ("out-" + std::to_string(std::random_device()()));
-  must(weft::export_version(*f.store, spec, to, weft::no_progress()));
+  must(weft::export_version(*f.store, weft::no_resolver(), spec, to, weft::no_progress()));
   return read_all(to);
 }
 
@@ -112,7 +112,7 @@ TEST_CASE("a data set is what was published, whatever its files are") {
   const auto row = must(f.resolve("set"));
   CHECK(row.kind == VersionKind::dataset);
   CHECK(exported(f, "set@1") == files);
-  const auto manifest = must(weft::load_manifest(*f.store, row));
+  const auto manifest = must(weft::load_manifest(*f.store, weft::no_resolver(), row));
   CHECK(weft::published_files(manifest).size() == 3);
   CHECK(weft::files_of(manifest, FileRole::record_table).size() == 1);
   std::uint64_t bytes = 0;
@@ -159,7 +159,8 @@ TEST_CASE("invalid files of a data set are refused, and lock.mdb is left out") {
   REQUIRE(report.left_out.size() == 1);
   CHECK(report.left_out[0].find("lock.mdb") != std::string::npos);
   CHECK(exported(f, "set") == Files{{"data.mdb", "no lmdb"}});
-  const auto facts = must(weft::dataset_facts(*f.store, must(weft::load_manifest(*f.store, must(f.resolve("set"))))));
+  const auto facts = must(
+      weft::dataset_facts(*f.store, must(weft::load_manifest(*f.store, weft::no_resolver(), must(f.resolve("set"))))));
   REQUIRE(facts.containers.size() == 1);
   CHECK_FALSE(facts.containers[0].records);
   CHECK_FALSE(facts.containers[0].why_none.empty());
@@ -180,7 +181,8 @@ TEST_CASE("a container of no bytes has no records, and a directory may be 64 dee
     return path;
   }());
   must(import_set(f, {f.dir / "d"}));
-  const auto facts = must(weft::dataset_facts(*f.store, must(weft::load_manifest(*f.store, must(f.resolve("set"))))));
+  const auto facts = must(
+      weft::dataset_facts(*f.store, must(weft::load_manifest(*f.store, weft::no_resolver(), must(f.resolve("set"))))));
   REQUIRE(facts.containers.size() == 1);
   CHECK_FALSE(facts.containers[0].why_none.empty());
 }

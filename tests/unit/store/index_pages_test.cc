@@ -11,7 +11,7 @@
 #include "index/tables.h"
 #include "index_support.h"
 #include "store_paths.h"
-#include "weft/listing.h"
+#include "weft/walk.h"
 
 using namespace weft;
 using namespace weft::testing;
@@ -127,7 +127,7 @@ TEST_CASE("a visitor of listed rows runs without a snapshot") {
   for (std::size_t i = 0; i < kMany; ++i) args.tags.push_back(key_at(i));
   const VersionRow version = must_publish(*store, "m", {{1}}, args).version;
   std::size_t count = 0;
-  must(each_tag(*store, version.model, [&](const TagRow& tag) -> Status {
+  must(each_row(*store, list_tags(version.model), [&](const TagRow& tag) -> Status {
     CHECK(tag.name == key_at(count));
     if (count++ % kRows == 0)
       for (const char* name : {"x", "y", "z"}) WEFT_CHECK(store->set_tag("m", fmt::format("a{}{}", name, count), 1));

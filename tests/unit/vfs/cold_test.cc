@@ -20,8 +20,8 @@ class Lender final : public ColdReads {
  public:
   Lender(Fixture& near, ClusterStore& far) : near_(near), far_(far) {}
 
-  Status look(VersionId version) override {
-    ++looks;
+  Status resolve(VersionId version) override {
+    ++resolved;
     if (!answers.ok()) return answers;
     WEFT_TRY(const auto snapshot, far_.snapshot());
     WEFT_TRY(const VersionRow row, snapshot->version(version));
@@ -38,7 +38,7 @@ class Lender final : public ColdReads {
     WEFT_TRY(const auto snapshot, far_.snapshot());
     WEFT_TRY(const VersionRow known, snapshot->version(what.version));
     WEFT_TRY(const auto row, near_.resolve(known.model_name));
-    WEFT_TRY(const auto loaded, load_version(*near_.store, row));
+    WEFT_TRY(const auto loaded, load_version(*near_.store, no_resolver(), row));
     std::vector<Run> pieces;
     for (const Extent& extent : loaded.tree->manifest().files[what.file].extents) {
       const std::uint64_t begin = std::max(extent.offset, what.range.offset);
@@ -75,7 +75,7 @@ class Lender final : public ColdReads {
   bool begins = false, fails_later = false;
   int taken = 0, trims = 0;
   std::vector<Range> begun;
-  int looks = 0;
+  int resolved = 0;
   ColdAdvice advised;
   std::vector<Range> asked;
   std::vector<std::uint64_t> ends;  // ends of the ranges fetched and prefetched
@@ -90,7 +90,7 @@ class Lender final : public ColdReads {
 class FileLender final : public ColdReads {
  public:
   explicit FileLender(std::string path) : path_(std::move(path)) {}
-  Status look(VersionId /*version*/) override { return {}; }
+  Status resolve(VersionId /*version*/) override { return {}; }
   Result<std::vector<Run>> bring(const ColdRange& what) override {
     ++brings;
     if (!answers.ok()) return answers.error();
@@ -173,19 +173,19 @@ struct Far {
 
 }  // namespace
 
-TEST_CASE("a version that is known by name is looked at once, then listed like any other") {
+TEST_CASE("a version that is known by name is resolved once, then listed like any other") {
   const Far far;
   const auto model = far.find("models/model");
   REQUIRE(model.ok());
   CHECK(far.vfs->list(model->ino, 0).ok());
-  CHECK(far.lender->looks == 0);
+  CHECK(far.lender->resolved == 0);
   const auto version = far.find("models/model/1");
   REQUIRE_MESSAGE(version.ok(), (version.ok() ? "" : version.error().message));
   const auto entries = far.vfs->list(version->ino, 0);
   REQUIRE_MESSAGE(entries.ok(), (entries.ok() ? "" : entries.error().message));
   CHECK(std::ranges::any_of(entries->entries, [](const DirEntry& entry) { return entry.name == "model.safetensors"; }));
   CHECK(far.read("lineage/model/1/info.json").ok());
-  CHECK(far.lender->looks == 1);
+  CHECK(far.lender->resolved == 1);
   CHECK(far.lender->asked.empty());
 }
 
@@ -418,12 +418,24 @@ TEST_CASE("a failed fetch is Errc::io with the reason") {
   CHECK(far.read("models/model/1/model.safetensors").ok());
 }
 
+TEST_CASE("a bare version is resolved before its manifest is read, and only then") {
+  const Far far;
+  const auto row = must(resolve_version(*must(far.store->snapshot()), "model"));
+  const auto none = load_manifest(*far.store, no_resolver(), row);
+  REQUIRE(!none.ok());
+  CHECK(none.error().code == Errc::absent);
+  CHECK(none.error().message == "model@1: its manifest is not on this node");
+  CHECK(load_manifest(*far.store, *far.lender, row).ok());
+  CHECK(load_manifest(*far.store, no_resolver(), row).ok());
+  CHECK(far.lender->resolved == 1);
+}
+
 TEST_CASE("without anybody to ask, absent manifests and bytes say what they are") {
   const Far far(ColdPolicy::stream, false);
   const auto got = far.find("models/model/1/model.safetensors");
   REQUIRE(!got.ok());
   CHECK(got.error().code == Errc::absent);
-  REQUIRE(far.lender->look(far.store->snapshot().value()->bare_versions(0, 1).value().front()).ok());
+  REQUIRE(far.lender->resolve(far.store->snapshot().value()->bare_versions(0, 1).value().front()).ok());
   const auto read = far.read("models/model/1/model.safetensors");
   REQUIRE(!read.ok());
   CHECK(read.error().code == Errc::absent);

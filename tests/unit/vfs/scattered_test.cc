@@ -23,7 +23,7 @@ Status publish_pieces(VfsFixture& f, const std::string& name, const std::string&
   WEFT_TRY(auto sources, gather_sources(paths, f.store->path()));
   WEFT_TRY(DraftFiles files, draft_files(std::move(sources), no_progress(), pieces_formats()));
   WEFT_TRY(auto import, f.store->begin_import(Durability::local));
-  MountedFiles mounted = MountedFiles::of(*f.store);
+  MountedFiles mounted = MountedFiles::of(*f.store, no_resolver());
   WEFT_CHECK(add_content(*import, files, mounted, no_progress()));
   PublishRequest request;
   request.model = name;

@@ -56,7 +56,7 @@ TEST_CASE("a loaded version has the tree of its manifest, and its facts") {
   f.publish({f.dir / "m"}, "m");
   auto row = f.resolve("m");
   REQUIRE(row.ok());
-  auto loaded = weft::load_version(*f.store, *row);
+  auto loaded = weft::load_version(*f.store, weft::no_resolver(), *row);
   REQUIRE(loaded.ok());
   const weft::Manifest& manifest = loaded->tree->manifest();
   REQUIRE(manifest.files.size() == 3);
@@ -75,7 +75,7 @@ TEST_CASE("a loaded version has the tree of its manifest, and its facts") {
 
   weft::VersionRow missing = *row;
   missing.manifest.bytes[0] ^= 1;
-  auto none = weft::load_version(*f.store, missing);
+  auto none = weft::load_version(*f.store, weft::no_resolver(), missing);
   REQUIRE_FALSE(none.ok());
   CHECK(none.error().message.starts_with("m@1: "));
 }

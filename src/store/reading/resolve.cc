@@ -3,7 +3,8 @@
 #include <algorithm>
 
 #include "base/text.h"
-#include "weft/node.h"
+#include "weft/names.h"
+#include "weft/snapshot.h"
 
 namespace weft {
 namespace {

@@ -1,4 +1,4 @@
-#include "query/bundled_bytes.h"
+#include "export/bundled_bytes.h"
 
 #include <fmt/core.h>
 

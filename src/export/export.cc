@@ -8,9 +8,9 @@
 #include "base/sha256.h"
 #include "base/thread_pool.h"
 #include "blobs/open_blobs.h"
+#include "export/bundled_bytes.h"
+#include "export/export_target.h"
 #include "os/sys.h"
-#include "query/bundled_bytes.h"
-#include "query/export_target.h"
 #include "weft/node.h"
 
 namespace weft {
@@ -200,12 +200,12 @@ Result<std::uint64_t> export_files(Store& store, const Manifest& manifest, const
 
 }  // namespace
 
-Result<ExportReport> export_version(Store& store, std::string_view spec, const std::string& directory,
-                                    Progress& progress) {
+Result<ExportReport> export_version(Store& store, ManifestResolver& resolver, std::string_view spec,
+                                    const std::string& directory, Progress& progress) {
   WEFT_TRY(auto snapshot, store.snapshot());
   WEFT_TRY(VersionRow row, resolve_version(*snapshot, spec));
   snapshot.reset();
-  WEFT_TRY(LoadedVersion version, load_version(store, row));
+  WEFT_TRY(LoadedVersion version, load_version(store, resolver, row));
   const Manifest& manifest = version.tree->manifest();
   WEFT_TRY(const std::uint64_t files, export_files(store, manifest, directory, progress));
   return ExportReport{files, logical_bytes(manifest)};

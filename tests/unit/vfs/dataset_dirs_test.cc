@@ -1,4 +1,4 @@
-#include "weft/dataset_tree.h"
+#include "vfs/datasets.h"
 
 #include <doctest/doctest.h>
 
@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "dataset/dataset_numbers.h"
 #include "made_dataset.h"
+#include "reading/open_file.h"
 #include "testing.h"
 
 namespace weft::testing {
@@ -19,98 +19,152 @@ namespace {
 
 using Names = std::vector<std::string>;
 using Contents = std::map<std::string, std::string>;  // path to content; "/" for a directory
-using Kind = DatasetNode::Kind;
 
-// A data set in memory. Its tables match the manifest, and are checked each time they are requested.
-struct Held {
+constexpr Ino kBase = 5000;  // the first number of the version
+
+// A data set in memory, with the published files. Its tables match the manifest, and are checked each time they are
+// requested.
+struct Held final : VersionFiles {
   explicit Held(MadeDataset dataset) : made(std::move(dataset)) {
-    tree = must(VersionTree::build(std::make_shared<const Manifest>(made.manifest)));
-    dataset_tree = std::make_unique<DatasetTree>(tree, [this](std::uint32_t file) {
-      ++asked;
-      return check_table(made.manifest, file, as_bytes(made.contents[file]), nullptr);
-    });
+    auto made_version = std::make_shared<TreeVersion>();
+    made_version->row.id = 1;
+    made_version->local.ino_base = kBase;
+    made_version->tree = must(VersionTree::build(std::make_shared<const Manifest>(made.manifest)));
+    made_version->dataset.emplace(
+        TreeVersion::Dataset{{made.manifest, made_version->tree->size()}, [this](std::uint32_t file) {
+                               ++asked;
+                               return check_table(made.manifest, file, as_bytes(made.contents[file]), nullptr);
+                             }});
+    version = made_version;
   }
   explicit Held(const DatasetSpec& spec) : Held(make_dataset(spec)) {}
 
-  DatasetEntry at(std::uint64_t root, const std::string& path) const {
-    DatasetEntry entry{root};
+  Result<TreeVersionPointer> load(VersionId) override { return version; }
+  Result<std::vector<Attr>> attrs_of(const TreeVersionPointer&, std::span<const std::uint32_t> nodes) override {
+    std::vector<Attr> attrs;
+    for (const std::uint32_t node : nodes) {
+      const File& file = made.manifest.files[version->tree->node(node).file];
+      attrs.push_back(text_attr(kBase + node, 0, file.size));
+    }
+    return attrs;
+  }
+  Result<Ino> name_dir(const TreeVersion&, InoKind tree) override { return ino_of(tree, 17); }
+  Result<std::shared_ptr<OpenFile>> open_file(const TreeVersionPointer&, std::uint32_t file) override {
+    return open_text(made.contents[file]);
+  }
+  Result<Attr> attr(const MountInode& inode) override {
+    const auto node = static_cast<std::uint32_t>(inode.ino - kBase);
+    return must(attrs_of(version, std::span(&node, 1))).front();
+  }
+  Result<std::shared_ptr<OpenFile>> open(const MountInode& inode) override {
+    return open_file(version, version->tree->node(static_cast<std::uint32_t>(inode.ino - kBase)).file);
+  }
+
+  static MountInode inode(Ino ino) {
+    MountInode out{ino};
+    out.row.version = 1;
+    return out;
+  }
+  // Calls `operation` on the subtree that serves an inode.
+  template <class T, class... Args>
+  Result<T> ask(Ino ino, Result<T> (Subtree::*operation)(const MountInode&, Args...), Args... args) {
+    Subtree* const owner = datasets.owner_of(*version, ino);
+    return owner == nullptr ? Result<T>(no_inode(ino)) : (owner->*operation)(inode(ino), args...);
+  }
+  Result<Attr> attr_of(Ino ino) { return ask(ino, &Subtree::attr); }
+  Result<Ino> parent_of(Ino ino) { return ask(ino, &Subtree::parent); }
+  Result<Attr> find(Ino dir, std::string_view name) { return ask(dir, &Subtree::lookup, name); }
+  Result<DirPage> page(Ino dir, ListPlace from) { return ask(dir, &Subtree::list, from); }
+
+  Attr at(std::uint64_t root, const std::string& path) {
+    Attr attr = must(attr_of(kBase + root));
     std::string_view rest = path;
     while (!rest.empty()) {
       const std::string_view name = rest.substr(0, rest.find('/'));
-      entry = must(dataset_tree->lookup(entry.number, name));
+      attr = must(find(attr.ino, name));
       rest.remove_prefix(std::min(rest.size(), name.size() + 1));
     }
-    return entry;
+    return attr;
   }
-  Errc failure(std::uint64_t root, const std::string& path, const std::string& name) const {
-    const auto found = dataset_tree->lookup(at(root, path).number, name);
+  Errc failure(std::uint64_t root, const std::string& path, const std::string& name) {
+    const auto found = find(at(root, path).ino, name);
     REQUIRE_FALSE(found.ok());
     return found.error().code;
   }
-  std::string read(const DatasetEntry& entry) const {
-    if (entry.node.kind == Kind::made) {
-      const MadeFile file = must(dataset_tree->made(entry.number));
-      std::string text(file.size, '\0');
-      const auto out = std::as_writable_bytes(std::span(text));
-      for (std::size_t from = 0; from < out.size(); from += 13)
-        file.read(from, out.subspan(from, std::min<std::size_t>(13, out.size() - from)));
-      return text;
+  std::string read(const Attr& attr) {
+    const auto file = must(ask(attr.ino, &Subtree::open));
+    CHECK(file->size() == attr.size);
+    std::string text(attr.size, '\0');
+    const auto out = std::as_writable_bytes(std::span(text));
+    for (std::size_t from = 0; from < out.size(); from += 13) {
+      const auto part = out.subspan(from, std::min<std::size_t>(13, out.size() - from));
+      CHECK(must(file->read(from, part)) == part.size());
     }
-    return made.contents[entry.node.file].substr(entry.node.range.offset, entry.node.range.length);
+    return text;
   }
-  Names names(std::uint64_t root, const std::string& path, std::size_t step = 3) const {
+  Names names(std::uint64_t root, const std::string& path) {
     Names names;
-    for (const DatasetEntry& entry : list(at(root, path).number, step)) names.push_back(entry.name);
+    for (const DirEntry& entry : list(at(root, path).ino)) names.push_back(entry.name);
     return names;
   }
-  std::vector<DatasetEntry> list(std::uint64_t dir, std::size_t step) const {
-    std::vector<DatasetEntry> all;
-    for (std::uint64_t from = 0;;) {
-      DatasetPage page = must(dataset_tree->list(dir, from, step));
-      for (DatasetEntry& entry : page.entries) {
-        CHECK(entry.behind != 0);
-        from = entry.behind;
+  // Returns all entries of a directory, and checks that a listing continues after each.
+  std::vector<DirEntry> list(Ino dir) {
+    std::vector<DirEntry> all;
+    for (ListPlace from = 0;;) {
+      DirPage page = must(this->page(dir, from));
+      REQUIRE((page.last || !page.entries.empty()));
+      for (DirEntry& entry : page.entries) {
+        CHECK(entry.place >= kFirstPlace);
+        CHECK(entry.attr_known);
         all.push_back(std::move(entry));
       }
-      if (page.last) return all;
-      REQUIRE_FALSE(page.entries.empty());
+      if (page.last) break;
+      from = all.back().place;
     }
+    for (std::size_t i = 0; i < std::min<std::size_t>(all.size(), 50); ++i) {
+      const DirPage page = must(this->page(dir, all[i].place));
+      REQUIRE(page.entries.empty() == (i + 1 == all.size()));
+      if (i + 1 < all.size()) CHECK(page.entries.front().name == all[i + 1].name);
+    }
+    return all;
   }
 
-  // Returns all entries that listings show, and checks lookup, parent and node of each.
-  Contents walk(std::uint64_t root, std::size_t step) const {
+  // Returns all entries that listings show, and checks the attributes and the parent of each.
+  Contents walk(std::uint64_t root) {
     Contents out;
-    std::set<std::uint64_t> numbers{root};
-    walk(root, "", step, out, numbers);
+    std::set<Ino> inos{kBase + root};
+    walk(kBase + root, "", out, inos);
     return out;
   }
-  void walk(std::uint64_t dir, const std::string& path, std::size_t step, Contents& out,
-            std::set<std::uint64_t>& numbers) const {
-    for (const DatasetEntry& entry : list(dir, step)) {
+  void walk(Ino dir, const std::string& path, Contents& out, std::set<Ino>& inos) {
+    for (const DirEntry& entry : list(dir)) {
       const std::string inner = path + entry.name;
+      const Ino ino = entry.attr.ino;
       CAPTURE(inner);
-      CHECK(entry.number < dataset_tree->size());
-      CHECK(numbers.insert(entry.number).second);
-      CHECK(must(dataset_tree->lookup(dir, entry.name)).number == entry.number);
-      const DatasetNode node = must(dataset_tree->node(entry.number));
-      CHECK(node.kind == entry.node.kind);
-      CHECK(node.file == entry.node.file);
-      CHECK(node.range == entry.node.range);
-      out[inner] = node.kind == Kind::dir ? "/" : read(entry);
-      if (node.kind != Kind::dir) {
-        CHECK(dataset_tree->lookup(entry.number, "x").error().code == Errc::not_dir);
-        CHECK(dataset_tree->list(entry.number, 0, 1).error().code == Errc::not_dir);
+      CHECK(ino - kBase < version->dataset->numbers.end());
+      CHECK(inos.insert(ino).second);
+      CHECK(must(find(dir, entry.name)).ino == ino);
+      const Attr attr = must(attr_of(ino));
+      CHECK(attr.ino == ino);
+      CHECK(attr.type == entry.attr.type);
+      CHECK(attr.size == entry.attr.size);
+      CHECK(attr.blocks == entry.attr.blocks);
+      const bool is_dir = attr.type == FileType::directory;
+      out[inner] = is_dir ? "/" : read(attr);
+      if (!is_dir) {
+        CHECK(find(ino, "x").error().code == Errc::not_dir);
+        CHECK(page(ino, 0).error().code == Errc::not_dir);
         continue;
       }
-      CHECK(must(dataset_tree->parent(entry.number)) == dir);
-      walk(entry.number, inner + "/", step, out, numbers);
+      CHECK(must(parent_of(ino)) == dir);
+      walk(ino, inner + "/", out, inos);
     }
   }
 
   MadeDataset made;
-  std::shared_ptr<const VersionTree> tree;
-  std::unique_ptr<DatasetTree> dataset_tree;
-  mutable int asked = 0;
+  TreeVersionPointer version;
+  Datasets datasets{*this};
+  int asked = 0;
 };
 
 // Adds the directories of the files.
@@ -175,8 +229,8 @@ TEST_CASE("datasets/ shows the files that were published, large and small ones b
   std::mt19937_64 random(test_seed());
   for (int round = 0; round < 300; ++round) {
     Contents files;
-    const Held held(random_spec(random, files));
-    CHECK(held.walk(kPublishedRoot, 1 + random() % 5) == with_directories(files));
+    Held held(random_spec(random, files));
+    CHECK(held.walk(kPublishedRoot) == with_directories(files));
     for (const auto& [path, content] : with_directories(files)) {
       if (content != "/") continue;
       const Names names = held.names(kPublishedRoot, path);
@@ -189,36 +243,37 @@ TEST_CASE("a directory that has large and small files is one directory") {
   DatasetSpec spec;
   spec.large = {{"d/large", "L"}, {"d/e/large", "M"}};
   spec.small = {{"d/small", "s"}, {"d/e/small", "t"}, {"d/f/small", "u"}};
-  const Held held(spec);
-  CHECK(held.names(kPublishedRoot, "d", 1) == Names{"e", "f", "large", "small"});
-  CHECK(held.names(kPublishedRoot, "d/e", 1) == Names{"large", "small"});
-  CHECK(must(held.dataset_tree->parent(held.at(kPublishedRoot, "d/f").number)) == held.at(kPublishedRoot, "d").number);
+  Held held(spec);
+  CHECK(held.names(kPublishedRoot, "d") == Names{"e", "f", "large", "small"});
+  CHECK(held.names(kPublishedRoot, "d/e") == Names{"large", "small"});
+  CHECK(must(held.parent_of(held.at(kPublishedRoot, "d/f").ino)) == held.at(kPublishedRoot, "d").ino);
   CHECK(held.failure(kPublishedRoot, "d", "x") == Errc::not_found);
-  CHECK(must(held.dataset_tree->list(kPublishedRoot, UINT64_MAX, 9)).entries.empty());
+  CHECK(must(held.page(kBase + kPublishedRoot, place_of(2, 0) - 1)).entries.empty());
 }
 
 TEST_CASE("entries above the tables are answered without a table") {
-  const Held held(tars());
-  must(held.dataset_tree->node(kPublishedRoot));
-  must(held.dataset_tree->node(kRecordsRoot));
-  must(held.dataset_tree->list(kRecordsRoot, 0, 9));
-  const std::uint64_t container = held.at(kRecordsRoot, "a/t.tar").number;
-  must(held.dataset_tree->node(container));
-  must(held.dataset_tree->parent(container));
+  Held held(tars());
+  CHECK(must(held.attr_of(kBase + kPublishedRoot)).type == FileType::directory);
+  CHECK(must(held.parent_of(kBase + kPublishedRoot)) == ino_of(InoKind::datasets, 17));
+  CHECK(must(held.parent_of(kBase + kRecordsRoot)) == ino_of(InoKind::records, 17));
+  CHECK(must(held.page(kBase + kRecordsRoot, 0)).last);
+  const Ino container = held.at(kRecordsRoot, "a/t.tar").ino;
+  CHECK(must(held.attr_of(container)).type == FileType::directory);
+  CHECK(must(held.parent_of(container)) == held.at(kRecordsRoot, "a").ino);
   CHECK(held.asked == 0);
-  must(held.dataset_tree->lookup(container, "keys.txt"));
+  CHECK(must(held.find(container, "keys.txt")).size == 24);
   CHECK(held.asked == 1);
 }
 
 TEST_CASE("records/ shows the containers that have a table, and what is in each") {
-  const Held held(tars());
+  Held held(tars());
   CHECK(held.names(kRecordsRoot, "") == Names{"a.tar", "a", "@files"});
   CHECK(held.names(kRecordsRoot, "a") == Names{"b", "t.tar"});
   CHECK(held.names(kRecordsRoot, "a/t.tar") == Names{"files", "index.npy", "keys.txt", "order", "part", "skipped.txt"});
   CHECK(held.names(kRecordsRoot, "a/b/u.mdb") == Names{"index.npy", "keys.txt", "order", "part"});
   CHECK(held.names(kRecordsRoot, "@files") == Names{"keys.txt", "order", "part"});
-  for (const std::size_t step : {1, 2, 100}) {
-    Contents all = held.walk(kRecordsRoot, step);
+  {
+    Contents all = held.walk(kRecordsRoot);
     CHECK(all["a/t.tar/files/x/1.jpg"] == "234");
     CHECK(all["a/t.tar/files/x/1.txt"] == "5");
     CHECK(all["a/t.tar/files/x/y/2"].empty());
@@ -244,18 +299,18 @@ TEST_CASE("without small files there is no @files, and what is published by its 
   CHECK(Held(spec).names(kRecordsRoot, "").empty());
   spec.containers["@files"] = {"abc", {{"m", 1, 1}}};
   spec.small = {{"s", "t"}};
-  const Held held(spec);
-  CHECK(held.names(kRecordsRoot, "", 1) == Names{"@files"});
+  Held held(spec);
+  CHECK(held.names(kRecordsRoot, "") == Names{"@files"});
   CHECK(held.names(kRecordsRoot, "@files") == Names{"files", "index.npy", "keys.txt", "order", "part"});
 }
 
 TEST_CASE("part/ and order/ list nothing, and have the shares that are asked for by a plain name") {
-  const Held held(tars());
+  Held held(tars());
   for (const std::string container : {"a/t.tar", "a/b/u.mdb", "@files"}) {
     const std::string part = container + "/part", order = container + "/order";
     for (const std::string& dir : {part, order, part + "/4", part + "/4096", order + "/0", order + "/65535/7"}) {
       CAPTURE(dir);
-      CHECK(held.at(kRecordsRoot, dir).node.kind == Kind::dir);
+      CHECK(held.at(kRecordsRoot, dir).type == FileType::directory);
       CHECK(held.names(kRecordsRoot, dir).empty());
     }
     for (const std::string name : {"0", "4097", "04", "x", "", "-1", "+1", "1 ", "18446744073709551617"})
@@ -266,14 +321,10 @@ TEST_CASE("part/ and order/ list nothing, and have the shares that are asked for
       CHECK(held.failure(kRecordsRoot, part + "/4", name) == Errc::not_found);
       CHECK(held.failure(kRecordsRoot, order + "/3/4", name) == Errc::not_found);
     }
-    CHECK(must(held.dataset_tree->parent(held.at(kRecordsRoot, order + "/3/4").number)) ==
-          held.at(kRecordsRoot, order + "/3").number);
-    CHECK(must(held.dataset_tree->parent(held.at(kRecordsRoot, order + "/3").number)) ==
-          held.at(kRecordsRoot, order).number);
-    CHECK(must(held.dataset_tree->parent(held.at(kRecordsRoot, part + "/4").number)) ==
-          held.at(kRecordsRoot, part).number);
-    CHECK(must(held.dataset_tree->parent(held.at(kRecordsRoot, part).number)) ==
-          held.at(kRecordsRoot, container).number);
+    CHECK(must(held.parent_of(held.at(kRecordsRoot, order + "/3/4").ino)) == held.at(kRecordsRoot, order + "/3").ino);
+    CHECK(must(held.parent_of(held.at(kRecordsRoot, order + "/3").ino)) == held.at(kRecordsRoot, order).ino);
+    CHECK(must(held.parent_of(held.at(kRecordsRoot, part + "/4").ino)) == held.at(kRecordsRoot, part).ino);
+    CHECK(must(held.parent_of(held.at(kRecordsRoot, part).ino)) == held.at(kRecordsRoot, container).ino);
   }
 }
 
@@ -282,7 +333,7 @@ TEST_CASE("shares are .npy files of row numbers, and those of all ranks are all 
   MadeContainer container{std::string(100, 'x'), {}, false};
   for (std::uint64_t i = 0; i < 50; ++i) container.records.push_back({"r" + std::to_string(i), 2 * i, 2});
   spec.containers["c"] = container;
-  const Held held(spec);
+  Held held(spec);
   std::vector<std::uint64_t> all(50);
   for (std::uint64_t i = 0; i < all.size(); ++i) all[i] = i;
   std::vector<std::uint64_t> parts, orders;
@@ -298,9 +349,11 @@ TEST_CASE("shares are .npy files of row numbers, and those of all ranks are all 
 }
 
 TEST_CASE("the rows of a published file are those of its table") {
-  const Held held(tars());
+  Held held(tars());
   const auto rows_at = [&](const char* path) {
-    return must(held.dataset_tree->rows(held.at(kPublishedRoot, path).node.file));
+    const auto file = find_published(held.made.manifest, path);
+    REQUIRE(file);
+    return must(rows_of(held.made.manifest, *file, held.version->dataset->tables));
   };
   const auto rows = rows_at("a/b/u.mdb");
   REQUIRE(rows);
@@ -312,7 +365,7 @@ TEST_CASE("the rows of a published file are those of its table") {
 TEST_CASE("a table that does not fit the manifest is refused") {
   const MadeDataset good = make_dataset(tars());
   const auto small = [&](const MadeDataset& made) {
-    const auto listed = Held(made).dataset_tree->list(kPublishedRoot, 0, 9);
+    const auto listed = Held(made).page(kBase + kPublishedRoot, 0);
     return listed.ok() ? Errc::internal : listed.error().code;
   };
   REQUIRE(Held(good).names(kPublishedRoot, "").size() == 5);
@@ -340,8 +393,23 @@ TEST_CASE("a table that does not fit the manifest is refused") {
   CHECK(small(across) == Errc::corrupt);
   MadeDataset container = good;
   std::ranges::find(container.manifest.files, "a.tar", &File::path)->size += 1;
-  const Held held(container);
-  CHECK(held.dataset_tree->list(held.at(kRecordsRoot, "a.tar").number, 0, 9).error().code == Errc::corrupt);
+  Held held(container);
+  CHECK(held.page(held.at(kRecordsRoot, "a.tar").ino, 0).error().code == Errc::corrupt);
+}
+
+TEST_CASE("a directory with more entries than one page is listed in several") {
+  DatasetSpec spec;
+  MadeContainer container{std::string(3000, 'x'), {}};
+  for (std::uint64_t i = 0; i < 3000; ++i) {
+    spec.small["s/" + std::to_string(i)] = "";
+    container.records.push_back({std::to_string(i), i, 1});
+  }
+  spec.containers["c"] = container;
+  for (std::size_t i = 0; i < 1030; ++i) spec.containers["d/" + std::to_string(i)] = {"x", {{"m", 0, 1}}};
+  Held held(spec);
+  CHECK(held.names(kPublishedRoot, "s").size() == 3000);
+  CHECK(held.names(kRecordsRoot, "c/files").size() == 3000);
+  CHECK(held.names(kRecordsRoot, "d").size() == 1030);
 }
 
 TEST_CASE("damaged tables and any number are answered, or refused") {
@@ -354,22 +422,22 @@ TEST_CASE("damaged tables and any number are answered, or refused") {
     if (made.manifest.files[file].role != FileRole::published)
       for (std::size_t n = random() % 3; n > 0; --n)
         made.contents[file][random() % made.contents[file].size()] = static_cast<char>(random());
-    const Held held(std::move(made));
+    Held held(std::move(made));
     for (const std::uint64_t root : {std::uint64_t{kPublishedRoot}, kRecordsRoot}) {
       try {
-        held.walk(root, 100);
+        held.walk(root);
         ++walked;
       } catch (const std::runtime_error&) {
         ++refused;
       }
     }
     for (int i = 0; i < 20; ++i) {
-      const std::uint64_t number = random() >> (random() % 64);
-      const auto node = held.dataset_tree->node(number);
-      static_cast<void>(held.dataset_tree->parent(number));
-      static_cast<void>(held.dataset_tree->lookup(number, "x"));
-      static_cast<void>(held.dataset_tree->list(number, random(), 9));
-      if (node.ok() && node->kind == Kind::made) static_cast<void>(held.dataset_tree->made(number));
+      const Ino ino = kBase + (random() >> (random() % 64));
+      const auto attr = held.attr_of(ino);
+      static_cast<void>(held.parent_of(ino));
+      static_cast<void>(held.find(ino, "x"));
+      static_cast<void>(held.page(ino, random()));
+      if (attr.ok() && attr->type == FileType::regular) static_cast<void>(held.ask(ino, &Subtree::open));
     }
   }
   CHECK(walked > 1000);

@@ -25,7 +25,7 @@ std::map<std::string, std::string> tree_of(const std::string& directory) {
 }
 
 weft::Result<weft::ExportReport> export_to(Fixture& f, const std::string& spec, const std::string& directory) {
-  return weft::export_version(*f.store, spec, directory, weft::no_progress());
+  return weft::export_version(*f.store, weft::no_resolver(), spec, directory, weft::no_progress());
 }
 
 // Flips one bit in the middle of each pack.
@@ -53,7 +53,7 @@ TEST_CASE("an export is the source, byte for byte") {
   auto first = export_to(f, "m@1", f.dir / "out1");
   if (!first.ok()) FAIL(first.error().message);
   HookProgress progress;
-  auto second = weft::export_version(*f.store, "m", f.dir / "out2", progress);
+  auto second = weft::export_version(*f.store, weft::no_resolver(), "m", f.dir / "out2", progress);
   if (!second.ok()) FAIL(second.error().message);
   CHECK(tree_of(f.dir / "out1") == tree_of(f.dir / "a"));
   CHECK(tree_of(f.dir / "out2") == tree_of(f.dir / "b"));
@@ -99,7 +99,7 @@ TEST_CASE("a cancelled export removes what it made") {
   f.publish({f.dir / "a"}, "m");
   HookProgress progress;
   progress.on_phase = [&](std::string_view what) { progress.cancel = what == "writing model.safetensors"; };
-  auto report = weft::export_version(*f.store, "m", f.dir / "out", progress);
+  auto report = weft::export_version(*f.store, weft::no_resolver(), "m", f.dir / "out", progress);
   REQUIRE_FALSE(report.ok());
   CHECK(report.error().code == Errc::cancelled);
   CHECK_FALSE(fs::exists(f.dir / "out"));
@@ -139,7 +139,7 @@ TEST_CASE("an export whose directories are swapped for links writes and removes 
       swap_directories(f.dir / "out", f.dir / "elsewhere");
       progress.cancel = cancel;
     };
-    static_cast<void>(weft::export_version(*f.store, "m", f.dir / "out", progress));
+    static_cast<void>(weft::export_version(*f.store, weft::no_resolver(), "m", f.dir / "out", progress));
     CHECK(tree_of(f.dir / "elsewhere") == before);
     fs::remove_all(f.dir / "out");
   }
@@ -161,7 +161,8 @@ TEST_CASE("a failed export removes only its own inodes") {
     }
     progress.cancel = true;
   };
-  CHECK(weft::export_version(*f.store, "m", f.dir / "out", progress).error().code == Errc::cancelled);
+  CHECK(weft::export_version(*f.store, weft::no_resolver(), "m", f.dir / "out", progress).error().code ==
+        Errc::cancelled);
   const auto left = tree_of(f.dir / "out");
   REQUIRE(left.size() == 1);
   CHECK(left.begin()->second == "another's");
@@ -178,7 +179,7 @@ TEST_CASE("an export appears at once, when it is complete") {
     for (const auto& entry : fs::directory_iterator(f.dir / "out"))
       CHECK(entry.path().filename().string().starts_with(".weft-export-"));
   };
-  CHECK(weft::export_version(*f.store, "m", f.dir / "out", progress).ok());
+  CHECK(weft::export_version(*f.store, weft::no_resolver(), "m", f.dir / "out", progress).ok());
   CHECK(looks > 3);
   CHECK(tree_of(f.dir / "out") == tree_of(f.dir / "a"));
 }
@@ -192,7 +193,7 @@ TEST_CASE("an export that cannot be published takes back what it moved into plac
   progress.on_phase = [&](std::string_view what) {
     if (what == "writing model.safetensors") write_file(f.dir / "out/model.safetensors", "another's");
   };
-  auto report = weft::export_version(*f.store, "m", f.dir / "out", progress);
+  auto report = weft::export_version(*f.store, weft::no_resolver(), "m", f.dir / "out", progress);
   REQUIRE_FALSE(report.ok());
   CHECK(report.error().code == Errc::exists);
   CHECK(tree_of(f.dir / "out") == std::map<std::string, std::string>{{"model.safetensors", "another's"}});

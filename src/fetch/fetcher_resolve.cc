@@ -1,5 +1,5 @@
 // Manifests of bare versions, which are known by name alone. Each manifest is fetched once for all callers. A failed
-// look is not repeated at once, because a walk over many bare versions would wait for each of them, each time.
+// resolution is not repeated at once, because a walk over many bare versions would wait for each of them, each time.
 #include <utility>
 
 #include <fmt/core.h>
@@ -13,17 +13,26 @@ namespace {
 
 constexpr auto kPauseMin = std::chrono::milliseconds(10);  // before a missing manifest is requested again
 constexpr auto kPauseMax = std::chrono::milliseconds(640);
-constexpr std::size_t kFailuresMax = 4096;  // failed looks to remember
+constexpr std::size_t kFailuresMax = 4096;  // failed resolutions to remember
+
+// Returns the record of a bare version; nothing if its manifest is local.
+Result<std::optional<VersionRow>> bare_version(Store& store, VersionId version) {
+  WEFT_TRY(const auto snapshot, store.snapshot());
+  WEFT_TRY(const bool bare, snapshot->is_bare(version));
+  if (!bare) return std::optional<VersionRow>();
+  WEFT_TRY(VersionRow row, snapshot->version(version));
+  return std::optional(std::move(row));
+}
 
 }  // namespace
 
-Status Fetcher::look(VersionId version) {
+Status Fetcher::resolve(VersionId version) {
   if (auto failure = failed_before(version)) return std::move(*failure);
   std::promise<Status> mine;
   std::shared_future<Status> others;
   {
-    const std::lock_guard lock(mutex_);
-    auto [at, made] = looking_.try_emplace(version);
+    const MutexLock lock(mutex_);
+    auto [at, made] = resolving_.try_emplace(version);
     if (made)
       at->second = mine.get_future().share();
     else
@@ -31,53 +40,44 @@ Status Fetcher::look(VersionId version) {
   }
   if (others.valid()) return others.get();
   const auto begun = Clock::now();
-  auto bare = bare_version(version);
-  Status looked = !bare.ok() ? Status(bare.error()) : *bare ? fetch_manifest(**bare) : Status();
-  if (bare.ok() && !looked.ok()) remember(version, (*bare)->publisher, looked.error(), Clock::now() - begun);
-  mine.set_value(looked);
-  const std::lock_guard lock(mutex_);
-  looking_.erase(version);
-  return looked;
+  auto bare = bare_version(store_, version);
+  Status resolved = !bare.ok() ? Status(bare.error()) : *bare ? fetch_manifest(**bare) : Status();
+  if (bare.ok() && !resolved.ok()) remember(version, (*bare)->publisher, resolved.error(), Clock::now() - begun);
+  mine.set_value(resolved);
+  const MutexLock lock(mutex_);
+  resolving_.erase(version);
+  return resolved;
 }
 
-// Returns the record of a bare version; nothing if its manifest is local.
-Result<std::optional<VersionRow>> Fetcher::bare_version(VersionId version) {
-  WEFT_TRY(const auto snapshot, store_.snapshot());
-  WEFT_TRY(const bool bare, snapshot->is_bare(version));
-  if (!bare) return std::optional<VersionRow>();
-  WEFT_TRY(VersionRow row, snapshot->version(version));
-  return std::optional(std::move(row));
-}
-
-// Returns the error of a recent look, if its publisher has neither joined nor left the cluster since.
+// Returns the error of a recent resolution, if its publisher has neither joined nor left the cluster since.
 std::optional<Error> Fetcher::failed_before(VersionId version) {
-  std::optional<FailedLook> failed;
+  std::optional<FailedResolution> failed;
   {
-    const std::lock_guard lock(mutex_);
-    if (const auto at = failed_looks_.find(version); at != failed_looks_.end()) failed = at->second;
+    const MutexLock lock(mutex_);
+    if (const auto at = failed_resolutions_.find(version); at != failed_resolutions_.end()) failed = at->second;
   }
   if (!failed) return {};
-  const auto bare = bare_version(version);
+  const auto bare = bare_version(store_, version);
   const bool holds = Clock::now() < failed->until && bare.ok() && *bare;
   if (holds && is_there(failed->publisher) == failed->was_there) return std::move(failed->error);
-  const std::lock_guard lock(mutex_);
-  failed_looks_.erase(version);
+  const MutexLock lock(mutex_);
+  failed_resolutions_.erase(version);
   return {};
 }
 
-// Records a failed look, for as long as it took if that is longer than `refused`. So a caller that repeats it spends at
-// most half of its time waiting.
+// Records a failed resolution, for as long as it took if that is longer than `refused`. So a caller that repeats it
+// spends at most half of its time waiting.
 void Fetcher::remember(VersionId version, const std::string& publisher, const Error& error, Clock::duration took) {
   const bool there = is_there(publisher);
   const auto now = Clock::now();
-  const std::lock_guard lock(mutex_);
-  std::erase_if(failed_looks_, [now](const auto& one) { return one.second.until <= now; });
-  if (failed_looks_.size() >= kFailuresMax) failed_looks_.clear();
-  failed_looks_[version] = {error, publisher, there, now + std::max<Clock::duration>(options_.refused, took)};
+  const MutexLock lock(mutex_);
+  std::erase_if(failed_resolutions_, [now](const auto& one) { return one.second.until <= now; });
+  if (failed_resolutions_.size() >= kFailuresMax) failed_resolutions_.clear();
+  failed_resolutions_[version] = {error, publisher, there, now + std::max<Clock::duration>(options_.refused, took)};
 }
 
-// Fetches a manifest. Nodes hear of a version before its publisher has given the manifest to the sources. An early look
-// waits for that, but not if the publisher is away.
+// Fetches a manifest. Nodes hear of a version before its publisher has given the manifest to the sources. An early
+// request waits for that, but not if the publisher is away.
 Result<std::vector<std::byte>> Fetcher::await_manifest(const VersionRow& row) {
   const auto until = Clock::now() + options_.patience;
   for (auto pause = kPauseMin;; pause = std::min(2 * pause, kPauseMax)) {
@@ -94,7 +94,7 @@ Result<std::vector<std::byte>> Fetcher::await_manifest(const VersionRow& row) {
     if (last)
       return Error{Errc::absent,
                    fmt::format("its manifest is not on this node, and no node has it yet: {}", bytes.error().message)};
-    std::unique_lock lock(mutex_);
+    UniqueLock lock(mutex_);
     if (ending_) return bytes;
     arrived_.wait_for(lock, pause);
   }
@@ -107,7 +107,7 @@ Status Fetcher::fetch_manifest(const VersionRow& row) {
   WEFT_CHECK(cache_.adopt(std::span(&adoption, 1)));
   log_debug(LogCategory::fetch, "manifest of {}@{}: {} bytes fetched", row.model_name, row.number,
             adoption.manifest.size());
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   ++manifests_;
   return {};
 }

@@ -1,4 +1,4 @@
-#include "query/export_target.h"
+#include "export/export_target.h"
 
 #include <fcntl.h>
 #include <unistd.h>

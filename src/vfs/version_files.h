@@ -1,0 +1,53 @@
+// A version as the mount caches it, and the contract through which other subtrees use the versions and their files.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "dataset/dataset_numbers.h"
+#include "vfs/numbers.h"
+#include "vfs/subtree.h"
+#include "weft/dataset.h"
+#include "weft/manifest.h"
+#include "weft/store.h"
+#include "weft/tree.h"
+
+namespace weft {
+
+// Holds no lock of the store. Immutable except for sizes.
+struct TreeVersion {
+  struct Dataset {
+    DatasetNumbers numbers;
+    DatasetTables tables;
+  };
+
+  VersionRow row;
+  LocalRow local;
+  std::shared_ptr<const VersionTree> tree;
+  std::optional<Dataset> dataset;  // nothing for a model
+  bool hub_takes = false;          // the hub accepts the model's name
+  // By node: the size of a generated file after its first use, else 0 (no generated file is empty).
+  mutable std::vector<std::atomic<std::uint64_t>> sizes;
+
+  const Manifest& manifest() const { return tree->manifest(); }
+};
+using TreeVersionPointer = std::shared_ptr<const TreeVersion>;
+
+// The subtree of the published files. Any thread.
+class VersionFiles : public Subtree {
+ public:
+  virtual Result<TreeVersionPointer> load(VersionId id) = 0;
+  // As attr(), for nodes below the roots, in their order.
+  virtual Result<std::vector<Attr>> attrs_of(const TreeVersionPointer& version,
+                                             std::span<const std::uint32_t> nodes) = 0;
+  // Returns the directory of `tree` that contains the version's own directory.
+  virtual Result<Ino> name_dir(const TreeVersion& version, InoKind tree) = 0;
+  // Opens a file of the manifest, also one that no listing shows.
+  virtual Result<std::shared_ptr<OpenFile>> open_file(const TreeVersionPointer& version, std::uint32_t file) = 0;
+};
+
+}  // namespace weft
