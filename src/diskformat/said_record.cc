@@ -11,7 +11,6 @@
 #include "diskformat/flatbuffer_codec.h"
 #include "diskformat/record.h"
 #include "diskformat/rows.h"
-#include "said_generated.h"
 #include "weft/names.h"
 
 namespace weft {
