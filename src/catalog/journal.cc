@@ -7,13 +7,11 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
-#include <optional>
 
 #include <fmt/core.h>
 
 #include "diskformat/record.h"
 #include "os/page_cache.h"
-#include "os/sys.h"
 
 namespace weft {
 namespace {
@@ -106,9 +104,8 @@ class JournalCopy {
 Result<JournalCopy> JournalCopy::open(const SafePath& path, std::uint64_t header, std::uint64_t end) {
   JournalCopy copy;
   copy.path_ = path;
-  auto fd = open_file(path, O_RDONLY);
-  if (!fd.ok() && fd.error().code == Errc::not_found) return copy;
-  if (!fd.ok()) return std::move(fd).error();
+  WEFT_TRY(auto fd, if_there(open_file(path, O_RDONLY)));
+  if (!fd) return copy;
   WEFT_TRY(struct stat st, stat_fd(fd->get(), path));
   WEFT_TRY(copy.file_, MappedFile::map(fd->get(), static_cast<std::uint64_t>(st.st_size), path));
   Span all = copy.file_.bytes();
@@ -237,16 +234,14 @@ Status Journal::create() {
 }
 
 Result<std::uint64_t> Journal::size() const {
-  auto st = stat_file(path_);
-  if (!st.ok() && st.error().code == Errc::not_found) return std::uint64_t{0};  // lost; the .copy may be intact
-  if (!st.ok()) return std::move(st).error();
+  WEFT_TRY(auto st, if_there(stat_file(path_)));
+  if (!st) return std::uint64_t{0};  // lost; the .copy may be intact
   return static_cast<std::uint64_t>(st->st_size);
 }
 
 Result<std::optional<Counters>> Journal::mark() const {
-  auto copy = open_file(copy_path_, O_RDONLY);
-  if (!copy.ok() && copy.error().code == Errc::not_found) return std::optional<Counters>();
-  if (!copy.ok()) return std::move(copy).error();
+  WEFT_TRY(auto copy, if_there(open_file(copy_path_, O_RDONLY)));
+  if (!copy) return std::optional<Counters>();
   return last_mark(copy->get(), copy_path_);
 }
 

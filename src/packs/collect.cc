@@ -5,14 +5,12 @@
 #include <algorithm>
 #include <map>
 #include <optional>
-#include <set>
 
 #include <fmt/core.h>
 
 #include "base/limits.h"
 #include "base/log.h"
 #include "diskformat/pack_names.h"
-#include "diskformat/toc.h"
 #include "os/file_lock.h"
 #include "os/file_ops.h"
 #include "os/sys.h"
@@ -408,9 +406,8 @@ Status Collector::clear_orphans() {
 Result<std::uint64_t> clear_temporaries(const SafePath& store_path, bool dry_run) {
   const SafePath tmp = store_path / "tmp";
   std::uint64_t count = 0;
-  auto names = list_directory(tmp);
-  if (!names.ok() && names.error().code == Errc::not_found) return count;
-  if (!names.ok()) return names.error();
+  WEFT_TRY(auto names, if_there(list_directory(tmp)));
+  if (!names) return count;
   for (const std::string& name : *names) {
     auto removed = remove_if_stale(tmp / name, dry_run);
     if (!removed.ok()) log_warning("gc: {}", removed.error().message);

@@ -7,7 +7,6 @@
 #include <fmt/core.h>
 
 #include "diskformat/pack_names.h"
-#include "diskformat/toc.h"
 #include "os/file_map.h"
 #include "os/file_ops.h"
 #include "os/sys.h"
@@ -147,9 +146,8 @@ Result<OpenPlace> Packs::open_blob(const ContentId& id) {
   for (int attempt = 0; attempt < kMoves; ++attempt) {
     WEFT_TRY(std::optional<BlobPlace> before, find(id));
     if (!before) return Error{Errc::not_found, fmt::format("{}: no blob {}", store_path_, to_hex(id.root))};
-    auto pack = open(before->pack);
-    if (!pack.ok() && pack.error().code == Errc::not_found) continue;
-    if (!pack.ok()) return pack.error();
+    WEFT_TRY(auto pack, if_there(open(before->pack)));
+    if (!pack) continue;
     Status there = (*pack)->check_place(id, before->offset);
     if (!there.ok() && there.error().code == Errc::not_found) continue;
     WEFT_CHECK(std::move(there));
@@ -195,9 +193,8 @@ Result<std::vector<CachedPack>> packs_by_use(const SafePath& directory, std::spa
                                              const std::set<PackId>& pinned) {
   std::vector<CachedPack> packs;
   for (const PackId id : ids) {
-    auto st = stat_file(pack_in(directory, id));
-    if (!st.ok() && st.error().code == Errc::not_found) continue;
-    if (!st.ok()) return std::move(st).error();
+    WEFT_TRY(auto st, if_there(stat_file(pack_in(directory, id))));
+    if (!st) continue;
     packs.push_back({id, static_cast<std::uint64_t>(st->st_size), allocated_bytes(*st), nanoseconds(st->st_mtim),
                      pinned.contains(id)});
   }
@@ -208,9 +205,8 @@ Result<std::vector<CachedPack>> packs_by_use(const SafePath& directory, std::spa
 Result<std::vector<NewBlob>> blobs_of(const PackDir& packs, std::span<const PackId> ids) {
   std::vector<NewBlob> blobs;
   for (PackId id : ids) {
-    auto toc = packs.toc(id);
-    if (!toc.ok() && toc.error().code == Errc::not_found) continue;
-    if (!toc.ok()) return std::move(toc).error();
+    WEFT_TRY(auto toc, if_there(packs.toc(id)));
+    if (!toc) continue;
     for (const PackEntry& entry : toc->entries) blobs.push_back({entry.id, {id, entry.offset}, entry.hint});
   }
   return blobs;

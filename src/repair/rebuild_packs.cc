@@ -11,7 +11,6 @@
 #include "base/thread_pool.h"
 #include "catalog/apply.h"
 #include "diskformat/pack_names.h"
-#include "diskformat/toc.h"
 #include "index/manifests.h"
 #include "os/sys.h"
 #include "packs/blob_check.h"
@@ -183,9 +182,8 @@ bool PackIndexer::has_lost(const PackToc& toc, std::uint64_t size) const {
 Status PackIndexer::sort_pack(PackId pack) {
   const SafePath path = pack_path(input_.packs.store_path(), pack);
   auto toc = input_.packs.toc(pack);
-  auto st = stat_file(path);
-  if (!st.ok() && st.error().code == Errc::not_found) return {};  // gc or a failed publish has just removed it
-  if (!st.ok()) return std::move(st).error();
+  WEFT_TRY(auto st, if_there(stat_file(path)));
+  if (!st) return {};  // gc or a failed publish has just removed it
   if (kind_of_pack(pack) == PackKind::manifests) return sort_manifests(pack, std::move(toc), *st);
   if (!toc.ok()) return note_mute(pack, toc.error());
   const bool cut = static_cast<std::uint64_t>(st->st_size) < toc->size;
