@@ -4,7 +4,6 @@
 #include <cstring>
 
 #include "dataset/binary_search.h"
-#include "dataset/record_layout.h"
 
 namespace weft {
 namespace {

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "model/safetensors_header.h"
-#include "weft/tree.h"
 
 namespace weft {
 namespace {

@@ -10,7 +10,6 @@
 #include <fmt/core.h>
 
 #include "base/bounded_calls.h"
-#include "base/limits.h"
 #include "base/lru_cache.h"
 #include "base/sha256.h"
 #include "blobs/read_memory.h"

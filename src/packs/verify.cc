@@ -18,7 +18,6 @@
 #include "packs/assembled.h"
 #include "packs/blob_check.h"
 #include "packs/manifest_packs.h"
-#include "weft/fsck.h"
 #include "weft/snapshot.h"
 
 namespace weft {

@@ -6,7 +6,6 @@
 #include <future>
 
 #include "diskformat/uuid.h"
-#include "os/sys.h"
 #include "registry/etcd_client.h"
 #include "registry/etcd_names.h"
 #include "registry/members.h"

@@ -9,7 +9,6 @@
 
 #include <fmt/core.h>
 
-#include "base/text.h"
 #include "diskformat/pack_names.h"
 #include "diskformat/toc.h"
 #include "index/blobs.h"

@@ -4,15 +4,11 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <optional>
 #include <utility>
-
-#include <fmt/core.h>
 
 #include "base/limits.h"
 #include "base/sha256.h"
 #include "diskformat/hash.h"
-#include "diskformat/toc.h"
 #include "os/sys.h"
 #include "packs/blob_check.h"
 #include "packs/pack_writer.h"
