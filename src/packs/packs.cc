@@ -31,13 +31,56 @@ class PackFile final : public OpenPack {
   std::uint64_t size() const override { return size_; }
   PackId id() const override { return id_; }
   const std::byte* map() const override { return map_.bytes(); }
-  Status check_place(const ContentId& id, std::uint64_t offset) const override;
+
+  Status check_place(const ContentId& id, std::uint64_t offset) const override {
+    prepare();
+    WEFT_CHECK(check_boot());
+    if (offset > size_ || id.length > size_ - offset)
+      return Error{Errc::corrupt,
+                   fmt::format("pack {}: expected {} bytes at {}, got a pack of {} bytes; run `weft fsck --rebuild`",
+                               pack_name(id_), id.length, offset, size_)};
+    auto listed = listing_with(id, offset);
+    if (!listed.ok() && listed.error().code == Errc::not_found) return listed.error();
+    if (!listed.ok()) return Error{Errc::corrupt, fmt::format("{}; run `weft fsck --rebuild`", listed.error().message)};
+    if ((*listed)->has(id, offset)) return {};
+    return Error{Errc::corrupt,
+                 fmt::format("pack {}: expected blob {} at {}, where its table of contents has none such; "
+                             "run `weft fsck --rebuild`",
+                             pack_name(id_), to_hex(id.root), offset)};
+  }
+
   void prepare() const override { static_cast<void>(listing()); }
 
  private:
-  Result<std::shared_ptr<const PackListing>> listing() const;
-  Result<std::shared_ptr<const PackListing>> listing_with(const ContentId& id, std::uint64_t offset) const;
-  Status check_boot() const;
+  Result<std::shared_ptr<const PackListing>> listing() const {
+    std::lock_guard lock(mutex_);
+    if (!listing_) {
+      WEFT_TRY(listing_, tocs_->listing(id_));
+      if (listing_->cached()) touch_file(fd_.get());  // eviction takes the packs first that were not opened for longest
+    }
+    return listing_;
+  }
+
+  // Reads the .toc of a cached pack again if it does not list the blob: a fetch may have added it.
+  Result<std::shared_ptr<const PackListing>> listing_with(const ContentId& id, std::uint64_t offset) const {
+    WEFT_TRY(auto listed, listing());
+    if (!listed->cached() || listed->has(id, offset)) return listed;
+    std::lock_guard lock(mutex_);
+    WEFT_TRY(listing_, tocs_->listing(id_));
+    return listing_;
+  }
+
+  // A pack that was only in memory when the machine stopped may be damaged. Reads fail until it is verified
+  // (unsynced.h).
+  Status check_boot() const {
+    std::lock_guard lock(mutex_);
+    if (!listing_ || is_of_this_boot(*listing_)) return {};
+    WEFT_TRY(listing_, tocs_->listing(id_));
+    if (is_of_this_boot(*listing_)) return {};
+    return Error{Errc::absent, fmt::format("pack {}: it was only in memory when the machine stopped, and has not "
+                                           "been verified yet",
+                                           pack_name(id_))};
+  }
 
   const PackId id_;
   const Fd fd_;
@@ -47,51 +90,6 @@ class PackFile final : public OpenPack {
   mutable std::mutex mutex_;
   mutable std::shared_ptr<const PackListing> listing_;  // guarded by mutex_; a pack never drops a listed blob
 };
-
-Result<std::shared_ptr<const PackListing>> PackFile::listing() const {
-  std::lock_guard lock(mutex_);
-  if (!listing_) {
-    WEFT_TRY(listing_, tocs_->listing(id_));
-    if (listing_->cached()) touch_file(fd_.get());  // eviction takes the packs first that were not opened for longest
-  }
-  return listing_;
-}
-
-// Reads the .toc of a cached pack again if it does not list the blob: a fetch may have added it.
-Result<std::shared_ptr<const PackListing>> PackFile::listing_with(const ContentId& id, std::uint64_t offset) const {
-  WEFT_TRY(auto listed, listing());
-  if (!listed->cached() || listed->has(id, offset)) return listed;
-  std::lock_guard lock(mutex_);
-  WEFT_TRY(listing_, tocs_->listing(id_));
-  return listing_;
-}
-
-// A pack that was only in memory when the machine stopped may be damaged. Reads fail until it is verified (unsynced.h).
-Status PackFile::check_boot() const {
-  std::lock_guard lock(mutex_);
-  if (!listing_ || is_of_this_boot(*listing_)) return {};
-  WEFT_TRY(listing_, tocs_->listing(id_));
-  if (is_of_this_boot(*listing_)) return {};
-  return Error{Errc::absent, fmt::format("pack {}: it was only in memory when the machine stopped, and has not "
-                                         "been verified yet",
-                                         pack_name(id_))};
-}
-
-Status PackFile::check_place(const ContentId& id, std::uint64_t offset) const {
-  prepare();
-  WEFT_CHECK(check_boot());
-  if (offset > size_ || id.length > size_ - offset)
-    return Error{Errc::corrupt,
-                 fmt::format("pack {}: expected {} bytes at {}, got a pack of {} bytes; run `weft fsck --rebuild`",
-                             pack_name(id_), id.length, offset, size_)};
-  auto listed = listing_with(id, offset);
-  if (!listed.ok() && listed.error().code == Errc::not_found) return listed.error();
-  if (!listed.ok()) return Error{Errc::corrupt, fmt::format("{}; run `weft fsck --rebuild`", listed.error().message)};
-  if ((*listed)->has(id, offset)) return {};
-  return Error{Errc::corrupt, fmt::format("pack {}: expected blob {} at {}, where its table of contents has none such; "
-                                          "run `weft fsck --rebuild`",
-                                          pack_name(id_), to_hex(id.root), offset)};
-}
 
 }  // namespace
 
