@@ -5,7 +5,6 @@
 #include <string_view>
 
 #include "base/sha256.h"
-#include "model/manifest_check.h"
 #include "model/manifest_codec.h"
 
 namespace weft {
