@@ -47,8 +47,8 @@ Result<std::vector<PackEntry>> take_lost(int fd, PackToc& toc, const SafePath& w
 }
 
 Result<std::vector<PackEntry>> make_durable(const SafePath& path, PackToc& toc, const FlushPace& pace) {
-  WEFT_TRY(auto fd, if_there(open_file(
-                        path, O_RDONLY)));  // read-only: enough for a sync, and does not break a lease on the file
+  // A read-only descriptor suffices for a sync, and does not break a lease on the file.
+  WEFT_TRY(auto fd, if_there(open_file(path, O_RDONLY)));
   if (!fd) return std::exchange(toc.entries, {});
   WEFT_TRY(const struct stat st, stat_fd(fd->get(), path));
   std::vector<PackEntry> lost;
