@@ -99,7 +99,4 @@ Result<ArchGraph> parse_graph_json(std::string_view where, std::string_view text
 // Checks the invariants of these structures and the bounds of limits.h.
 Status check_graph(const ArchGraph& graph);
 
-// Returns the number of elements of all tensors of a vertex; UINT64_MAX if it does not fit.
-std::uint64_t parameters_of(const GraphVertex& vertex);
-
 }  // namespace weft

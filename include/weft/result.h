@@ -102,3 +102,15 @@ using Status = Result<void>;
     if (!weft_check_.ok()) return ::weft::Error(std::move(weft_check_).error()); \
   } while (false)
 // NOLINTEND(bugprone-macro-parentheses)
+
+namespace weft {
+
+// Returns the value; nothing if the object does not exist (Errc::not_found). Other errors stay errors.
+template <class T>
+Result<std::optional<T>> if_there(Result<T> result) {
+  if (!result.ok() && result.error().code == Errc::not_found) return std::optional<T>();
+  WEFT_TRY(T value, std::move(result));
+  return std::optional<T>(std::move(value));
+}
+
+}  // namespace weft

@@ -124,7 +124,6 @@ bool safetensors_can_hold(const Tensor& tensor);  // its dtype; one extent, in C
 // Reversible escapes for names of tensors and layers (weft.7): '%', '/', control characters (NUL and DEL too) and a
 // leading '@' become %XX, the empty name "%-", "." and ".." %2E and %2E%2E. Nothing else changes.
 std::string escape_component(std::string_view raw);
-std::optional<std::string> unescape_component(std::string_view escaped);
 
 // Facts about a version that are not in its manifest, for the rendered files.
 struct VersionFacts {

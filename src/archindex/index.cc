@@ -14,6 +14,7 @@ namespace weft {
 namespace {
 
 using Orders = std::vector<ArchOrder>;
+using RowChange = Status (Txn::*)(Table, Bytes key, Bytes value);  // Txn::put or Txn::erase_value
 
 // Returns the best place of a class in each order that contains one of its versions.
 Result<Orders> best_places(Txn& txn, Bytes class_key) {
@@ -138,20 +139,13 @@ class ClassRows {
     return true;
   }
 
-  Status put(std::size_t item, const Orders& orders) {
+  Status put(std::size_t item, const Orders& orders) { return change(item, orders, &Txn::put); }
+  Status erase(std::size_t item, const Orders& orders) { return change(item, orders, &Txn::erase_value); }
+  Status change(std::size_t item, const Orders& orders, RowChange row_change) {
     const std::uint64_t marks = marks_beside(class_, levels_, item);
     for (const ArchOrder& order : orders) {
-      std::string key = std::string(class_.id(item)) + order.suffix;
-      WEFT_CHECK(txn_.put(Table::arch_items, key, encode_item_place(key, {order.place, marks})));
-    }
-    return {};
-  }
-
-  Status erase(std::size_t item, const Orders& orders) {
-    const std::uint64_t marks = marks_beside(class_, levels_, item);
-    for (const ArchOrder& order : orders) {
-      std::string key = std::string(class_.id(item)) + order.suffix;
-      WEFT_CHECK(txn_.erase_value(Table::arch_items, key, encode_item_place(key, {order.place, marks})));
+      const std::string key = std::string(class_.id(item)) + order.suffix;
+      WEFT_CHECK((txn_.*row_change)(Table::arch_items, key, encode_item_place(key, {order.place, marks})));
     }
     return {};
   }
@@ -196,23 +190,15 @@ class ClassRows {
   std::unique_ptr<ClassRows> other_;  // cache of of_others(), which visits the same class for many items in a row
 };
 
-Status put_version(Txn& txn, Bytes class_key, const Orders& orders) {
+Status change_version(Txn& txn, Bytes class_key, const Orders& orders, RowChange row_change) {
   for (const ArchOrder& order : orders) {
-    std::string key = std::string(class_key) + order.suffix;
-    WEFT_CHECK(txn.put(Table::arch_versions, key, encode_place(key, order.place)));
+    const std::string key = std::string(class_key) + order.suffix;
+    WEFT_CHECK((txn.*row_change)(Table::arch_versions, key, encode_place(key, order.place)));
   }
   return {};
 }
 
-Status erase_version(Txn& txn, Bytes class_key, const Orders& orders) {
-  for (const ArchOrder& order : orders) {
-    std::string key = std::string(class_key) + order.suffix;
-    WEFT_CHECK(txn.erase_value(Table::arch_versions, key, encode_place(key, order.place)));
-  }
-  return {};
-}
-
-// Reads the pages that put_version() will write to.
+// Reads the pages that change_version() will write to.
 Status look_at_versions(Txn& txn, Bytes class_key, const Orders& orders) {
   WEFT_TRY(Cursor cursor, txn.cursor(Table::arch_versions));
   for (const ArchOrder& order : orders)
@@ -261,11 +247,11 @@ Status add_architecture(Txn& txn, const VersionRow& version, std::span<const Arc
   WEFT_CHECK(put_class_of(txn, version.id, key));
   if (!is_known) {
     WEFT_CHECK(put_class(txn, key, of));
-    WEFT_CHECK(put_version(txn, key, orders));
+    WEFT_CHECK(change_version(txn, key, orders, &Txn::put));
     return ClassRows(txn, key, std::move(of), orders).add();
   }
   WEFT_TRY(Orders before, best_places(txn, key));
-  WEFT_CHECK(put_version(txn, key, orders));
+  WEFT_CHECK(change_version(txn, key, orders, &Txn::put));
   WEFT_TRY(Orders after, best_places(txn, key));
   return replace_best(txn, key, before, after);
 }
@@ -289,7 +275,7 @@ Status remove_architecture(Txn& txn, const VersionRow& version) {
   WEFT_TRY(std::optional<std::string> key, find_class_of(txn, version.id));
   if (!key) return {};
   WEFT_TRY(Orders before, best_places(txn, *key));
-  WEFT_CHECK(erase_version(txn, *key, orders_of(version)));
+  WEFT_CHECK(change_version(txn, *key, orders_of(version), &Txn::erase_value));
   WEFT_TRY(Orders after, best_places(txn, *key));
   if (!after.empty()) {
     WEFT_CHECK(replace_best(txn, *key, before, after));

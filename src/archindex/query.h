@@ -9,8 +9,6 @@
 #include <vector>
 
 #include "archindex/list.h"
-#include "index/tables.h"
-#include "weft/store_rows.h"
 
 namespace weft {
 

@@ -6,7 +6,6 @@
 #include <bit>
 #include <cstring>
 
-#include "base/limits.h"
 #include "base/sha256.h"
 #include "base/text.h"
 #include "diskformat/hash.h"

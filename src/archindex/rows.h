@@ -5,10 +5,8 @@
 // An order sorts by a metric in one direction, or by age if it has no metric: then the earliest version is best.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <optional>
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>

@@ -1,8 +1,6 @@
 #include "catalog/apply_names.h"
 
 #include <algorithm>
-#include <string>
-#include <vector>
 
 #include "weft/names.h"
 

@@ -39,9 +39,8 @@ Status write_whole(const SafePath& store_path, const std::string& name, std::spa
 
 Result<std::optional<ClusterIdentity>> read_cluster(const SafePath& store_path) {
   const SafePath path = cluster_path(store_path);
-  auto bytes = read_file(path, kClusterMax);
-  if (!bytes.ok() && bytes.error().code == Errc::not_found) return std::optional<ClusterIdentity>();
-  if (!bytes.ok()) return std::move(bytes).error();
+  WEFT_TRY(auto bytes, if_there(read_file(path, kClusterMax)));
+  if (!bytes) return std::optional<ClusterIdentity>();
   WEFT_TRY(std::vector<std::byte> payload, open_record(RecordKind::cluster, *bytes, path));
   WEFT_TRY(ClusterIdentity identity, decode_row<ClusterIdentity>(payload, path));
   return std::optional(std::move(identity));
@@ -53,9 +52,8 @@ Status write_cluster(const SafePath& store_path, const ClusterIdentity& identity
 
 Result<std::string> read_origin(const SafePath& store_path) {
   const SafePath path = origin_path(store_path);
-  const auto bytes = read_file(path, limits::kOriginIdentityMax);
-  if (!bytes.ok() && bytes.error().code == Errc::not_found) return std::string();
-  if (!bytes.ok()) return bytes.error();
+  WEFT_TRY(const auto bytes, if_there(read_file(path, limits::kOriginIdentityMax)));
+  if (!bytes) return std::string();
   WEFT_TRY(const auto payload, open_record(RecordKind::origin, *bytes, path));
   WEFT_TRY(OriginInfo info, decode_row<OriginInfo>(payload, path));
   return std::move(info.uuid);

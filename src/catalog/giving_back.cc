@@ -5,7 +5,6 @@
 
 #include <fmt/core.h>
 
-#include "base/limits.h"
 #include "catalog/apply.h"
 #include "catalog/content.h"
 #include "catalog/steps.h"

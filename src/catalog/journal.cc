@@ -7,13 +7,11 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
-#include <optional>
 
 #include <fmt/core.h>
 
 #include "diskformat/record.h"
 #include "os/page_cache.h"
-#include "os/sys.h"
 
 namespace weft {
 namespace {
@@ -87,7 +85,19 @@ constexpr std::uint64_t kUnloadBytes = 8U << 20U;
 // One of the two files, mapped. A missing file counts as empty.
 class JournalCopy {
  public:
-  static Result<JournalCopy> open(const SafePath& path, std::uint64_t header, std::uint64_t end);
+  static Result<JournalCopy> open(const SafePath& path, std::uint64_t header, std::uint64_t end) {
+    JournalCopy copy;
+    copy.path_ = path;
+    WEFT_TRY(auto fd, if_there(open_file(path, O_RDONLY)));
+    if (!fd) return copy;
+    WEFT_TRY(struct stat st, stat_fd(fd->get(), path));
+    WEFT_TRY(copy.file_, MappedFile::map(fd->get(), static_cast<std::uint64_t>(st.st_size), path));
+    Span all = copy.file_.bytes();
+    copy.bytes_ = all.subspan(std::min<std::uint64_t>(header, all.size()));
+    copy.bytes_ = copy.bytes_.first(std::min<std::uint64_t>(end, copy.bytes_.size()));
+    return copy;
+  }
+
   Span from(std::uint64_t at) const { return bytes_.subspan(std::min<std::uint64_t>(at, bytes_.size())); }
   std::uint64_t size() const { return bytes_.size(); }
   const SafePath& path() const { return path_; }
@@ -102,20 +112,6 @@ class JournalCopy {
   MappedFile file_;
   Span bytes_;  // the records
 };
-
-Result<JournalCopy> JournalCopy::open(const SafePath& path, std::uint64_t header, std::uint64_t end) {
-  JournalCopy copy;
-  copy.path_ = path;
-  auto fd = open_file(path, O_RDONLY);
-  if (!fd.ok() && fd.error().code == Errc::not_found) return copy;
-  if (!fd.ok()) return std::move(fd).error();
-  WEFT_TRY(struct stat st, stat_fd(fd->get(), path));
-  WEFT_TRY(copy.file_, MappedFile::map(fd->get(), static_cast<std::uint64_t>(st.st_size), path));
-  Span all = copy.file_.bytes();
-  copy.bytes_ = all.subspan(std::min<std::uint64_t>(header, all.size()));
-  copy.bytes_ = copy.bytes_.first(std::min<std::uint64_t>(end, copy.bytes_.size()));
-  return copy;
-}
 
 struct Found {
   Event event;
@@ -141,78 +137,71 @@ class JournalReading {
     state_.end = begin;
     state_.size = std::max(log.size(), copy.size());
   }
-  Result<JournalState> run();
+
+  Result<JournalState> run() {
+    std::uint64_t unloaded = state_.end;
+    while (state_.end < state_.size) {
+      std::uint64_t at = state_.end;
+      WEFT_TRY(bool found, step(at));
+      if (state_.end >= unloaded + kUnloadBytes) unload(unloaded = state_.end);
+      if (found) continue;
+      WEFT_TRY(std::optional<std::uint64_t> next, next_record(at));
+      if (!next) break;
+      state_.gaps.push_back({at, *next - at});
+      state_.end = *next;
+    }
+    return std::move(state_);
+  }
 
  private:
-  Result<bool> step(std::uint64_t at);
-  void unload(std::uint64_t end) const;
-  Result<bool> pass_on(Found found, std::uint64_t at);
-  void note(const JournalCopy& damaged, std::uint64_t at, std::size_t length);
-  Result<std::optional<std::uint64_t>> next_record(std::uint64_t at) const;
+  // Visits the record at `at`, from whichever copy is intact. False if neither has one. A .copy that ends before the
+  // record is not damaged: the record was not copied yet.
+  Result<bool> step(std::uint64_t at) {
+    WEFT_TRY(std::optional<Found> found, record_at(log_, at));
+    if (found) {
+      if (copy_.size() >= at + found->record.size() && !copy_.has(at, found->record))
+        note(copy_, at, found->record.size());
+      return pass_on(std::move(*found), at);
+    }
+    WEFT_TRY(found, record_at(copy_, at));
+    if (!found) return false;
+    note(log_, at, found->record.size());
+    return pass_on(std::move(*found), at);
+  }
+
+  // Unmaps the pages that were read, so that they do not count as memory of this process. They stay in the page cache.
+  void unload(std::uint64_t end) const {
+    log_.unload(end);
+    copy_.unload(end);
+  }
+
+  // Passes a record to the visitor. Always true.
+  Result<bool> pass_on(Found found, std::uint64_t at) {
+    state_.end = at + found.record.size();
+    WEFT_CHECK(visit_({std::move(found.event), at, state_.end}));
+    return true;
+  }
+
+  void note(const JournalCopy& damaged, std::uint64_t at, std::size_t length) {
+    state_.damage.push_back(
+        fmt::format("{}: a record of {} bytes at {} is damaged, and whole in the other copy; run `weft fsck --rebuild`",
+                    damaged.path(), length, at));
+  }
+
+  Result<std::optional<std::uint64_t>> next_record(std::uint64_t at) const {
+    for (++at; at < state_.size; ++at)
+      for (const JournalCopy* copy : {&log_, &copy_}) {
+        WEFT_TRY(std::optional<Found> found, record_at(*copy, at));
+        if (found) return std::optional(at);
+      }
+    return std::optional<std::uint64_t>();
+  }
 
   const JournalCopy& log_;
   const JournalCopy& copy_;
   const Journal::Visit& visit_;
   JournalState state_;
 };
-
-// Passes a record to the visitor. Always true.
-Result<bool> JournalReading::pass_on(Found found, std::uint64_t at) {
-  state_.end = at + found.record.size();
-  WEFT_CHECK(visit_({std::move(found.event), at, state_.end}));
-  return true;
-}
-
-void JournalReading::note(const JournalCopy& damaged, std::uint64_t at, std::size_t length) {
-  state_.damage.push_back(
-      fmt::format("{}: a record of {} bytes at {} is damaged, and whole in the other copy; run `weft fsck --rebuild`",
-                  damaged.path(), length, at));
-}
-
-// Visits the record at `at`, from whichever copy is intact. False if neither has one. A .copy that ends before the
-// record is not damaged: the record was not copied yet.
-Result<bool> JournalReading::step(std::uint64_t at) {
-  WEFT_TRY(std::optional<Found> found, record_at(log_, at));
-  if (found) {
-    if (copy_.size() >= at + found->record.size() && !copy_.has(at, found->record))
-      note(copy_, at, found->record.size());
-    return pass_on(std::move(*found), at);
-  }
-  WEFT_TRY(found, record_at(copy_, at));
-  if (!found) return false;
-  note(log_, at, found->record.size());
-  return pass_on(std::move(*found), at);
-}
-
-Result<std::optional<std::uint64_t>> JournalReading::next_record(std::uint64_t at) const {
-  for (++at; at < state_.size; ++at)
-    for (const JournalCopy* copy : {&log_, &copy_}) {
-      WEFT_TRY(std::optional<Found> found, record_at(*copy, at));
-      if (found) return std::optional(at);
-    }
-  return std::optional<std::uint64_t>();
-}
-
-// Unmaps the pages that were read, so that they do not count as memory of this process. They stay in the page cache.
-void JournalReading::unload(std::uint64_t end) const {
-  log_.unload(end);
-  copy_.unload(end);
-}
-
-Result<JournalState> JournalReading::run() {
-  std::uint64_t unloaded = state_.end;
-  while (state_.end < state_.size) {
-    std::uint64_t at = state_.end;
-    WEFT_TRY(bool found, step(at));
-    if (state_.end >= unloaded + kUnloadBytes) unload(unloaded = state_.end);
-    if (found) continue;
-    WEFT_TRY(std::optional<std::uint64_t> next, next_record(at));
-    if (!next) break;
-    state_.gaps.push_back({at, *next - at});
-    state_.end = *next;
-  }
-  return std::move(state_);
-}
 
 }  // namespace
 
@@ -237,16 +226,14 @@ Status Journal::create() {
 }
 
 Result<std::uint64_t> Journal::size() const {
-  auto st = stat_file(path_);
-  if (!st.ok() && st.error().code == Errc::not_found) return std::uint64_t{0};  // lost; the .copy may be intact
-  if (!st.ok()) return std::move(st).error();
+  WEFT_TRY(auto st, if_there(stat_file(path_)));
+  if (!st) return std::uint64_t{0};  // lost; the .copy may be intact
   return static_cast<std::uint64_t>(st->st_size);
 }
 
 Result<std::optional<Counters>> Journal::mark() const {
-  auto copy = open_file(copy_path_, O_RDONLY);
-  if (!copy.ok() && copy.error().code == Errc::not_found) return std::optional<Counters>();
-  if (!copy.ok()) return std::move(copy).error();
+  WEFT_TRY(auto copy, if_there(open_file(copy_path_, O_RDONLY)));
+  if (!copy) return std::optional<Counters>();
   return last_mark(copy->get(), copy_path_);
 }
 

@@ -9,7 +9,6 @@
 #include <array>
 #include <cerrno>
 #include <cstdint>
-#include <string_view>
 #include <utility>
 
 #include <fmt/core.h>
@@ -17,13 +16,11 @@
 #include "base/text.h"
 #include "catalog/cluster_files.h"
 #include "catalog/journal.h"
-#include "catalog/manifests.h"
 #include "catalog/scrub_state.h"
 #include "diskformat/uuid.h"
 #include "index/env.h"
 #include "index/tables.h"
 #include "os/file_lock.h"
-#include "os/sys.h"
 
 namespace weft {
 namespace {
@@ -131,9 +128,8 @@ Status check_writers(const SafePath& path) {
   std::vector<SafePath> directories = {path};
   for (std::string_view name : kDirectories) directories.push_back(path / name);
   for (const SafePath& directory : directories) {
-    const auto opened = open_directory(directory);
-    if (!opened.ok() && opened.error().code == Errc::not_found) continue;
-    if (!opened.ok()) return opened.error();
+    WEFT_TRY(const auto opened, if_there(open_directory(directory)));
+    if (!opened) continue;
     WEFT_TRY(const struct stat st, stat_fd(opened->get(), directory));
     if (st.st_uid == path.root().owner() && (st.st_mode & (S_IWGRP | S_IWOTH)) == 0) continue;
     return Error{Errc::permission,
@@ -223,9 +219,8 @@ Result<Maker> lock_maker(const std::string& path, const Patience& patience) {
     WEFT_TRY(SafePath directory, SafePath::open_owned(path));
     WEFT_CHECK(check_writers(directory));
     const SafePath file = directory / kMakerLock;
-    auto lock = open_with_stat(file, O_RDWR | O_CREAT, 0600);
-    if (!lock.ok() && lock.error().code == Errc::not_found) continue;
-    if (!lock.ok()) return lock.error();
+    WEFT_TRY(auto lock, if_there(open_with_stat(file, O_RDWR | O_CREAT, 0600)));
+    if (!lock) continue;
     WEFT_CHECK(wait_for_lock(lock->fd.get(), LockKind::exclusive, patience, file));
     const auto there = stat_file(file);
     if (there.ok() && inode_of(*there) == inode_of(lock->st)) return Maker{std::move(directory), std::move(lock->fd)};

@@ -4,8 +4,6 @@
 
 #include <algorithm>
 #include <map>
-#include <optional>
-#include <utility>
 
 #include <fmt/core.h>
 

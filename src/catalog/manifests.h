@@ -8,7 +8,6 @@
 #include <memory>
 #include <optional>
 #include <span>
-#include <string>
 #include <utility>
 #include <vector>
 
@@ -18,7 +17,6 @@
 #include "packs/packs.h"
 #include "weft/content.h"
 #include "weft/pack.h"
-#include "weft/progress.h"
 #include "weft/result.h"
 
 namespace weft {

@@ -1,8 +1,6 @@
 #include "catalog/plan.h"
 
 #include <algorithm>
-#include <string>
-#include <utility>
 
 #include <fmt/core.h>
 

@@ -3,7 +3,6 @@
 #include <fcntl.h>
 
 #include <algorithm>
-#include <string_view>
 #include <utility>
 
 #include <fmt/core.h>

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstddef>
-#include <string>
 
 #include "os/safe_path.h"
 #include "weft/result.h"

@@ -3,7 +3,6 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <optional>
 
 #include "base/text.h"
 #include "dataset/binary_search.h"

@@ -5,7 +5,6 @@
 
 #include "base/text.h"
 #include "dataset/binary_search.h"
-#include "dataset/file_layout.h"
 
 namespace weft {
 
@@ -17,24 +16,24 @@ T FileTable::number_at(std::uint64_t at, std::uint64_t index) const {
 }
 
 DirectoryRow FileTable::row(std::uint64_t directory) const {
-  return number_at<DirectoryRow>(directories_at_, directory);
+  return number_at<DirectoryRow>(at_.directories, directory);
 }
 
 std::uint64_t FileTable::lines_of(std::uint64_t directory) const {
-  return number_at<std::uint64_t>(lines_at_, directory);
+  return number_at<std::uint64_t>(at_.lines, directory);
 }
 
 std::pair<std::uint64_t, std::uint32_t> FileTable::ends_of(std::uint64_t file) const {
-  return {number_at<std::uint64_t>(ends_at_, file), number_at<std::uint32_t>(name_ends_at_, file)};
+  return {number_at<std::uint64_t>(at_.ends, file), number_at<std::uint32_t>(at_.name_ends, file)};
 }
 
 FileTable::Directory FileTable::directory(std::uint64_t number) const {
   const DirectoryRow now = row(number);
-  const bool last = number + 1 == directories_;
-  const std::uint64_t files_end = last ? files_ : row(number + 1).first_file;
+  const bool last = number + 1 == directories();
+  const std::uint64_t files_end = last ? files() : row(number + 1).first_file;
   // Returns the end of the children of all directories up to one. The root is its own parent, but not a child.
   const auto children_end = [&](std::uint64_t up_to) {
-    return 1 + first_that(directories_ - 1, [&](std::uint64_t i) { return row(i + 1).parent > up_to; });
+    return 1 + first_that(directories() - 1, [&](std::uint64_t i) { return row(i + 1).parent > up_to; });
   };
   const std::uint64_t first = number == 0 ? 1 : children_end(number - 1);
   return {now.parent, first, children_end(number) - first, now.first_file, files_end - now.first_file};
@@ -46,18 +45,18 @@ std::string_view FileTable::directory_name(std::uint64_t number) const {
 }
 
 std::string_view FileTable::name(std::uint64_t file) const {
-  const std::uint64_t begin = file == 0 ? 0 : number_at<std::uint32_t>(name_ends_at_, file - 1);
-  return file_names_.substr(begin, number_at<std::uint32_t>(name_ends_at_, file) - begin);
+  const std::uint64_t begin = file == 0 ? 0 : number_at<std::uint32_t>(at_.name_ends, file - 1);
+  return file_names_.substr(begin, number_at<std::uint32_t>(at_.name_ends, file) - begin);
 }
 
 Range FileTable::range(std::uint64_t file) const {
-  const std::uint64_t begin = file == 0 ? 0 : number_at<std::uint64_t>(ends_at_, file - 1);
-  return {begin, number_at<std::uint64_t>(ends_at_, file) - begin};
+  const std::uint64_t begin = file == 0 ? 0 : number_at<std::uint64_t>(at_.ends, file - 1);
+  return {begin, number_at<std::uint64_t>(at_.ends, file) - begin};
 }
 
 // Returns the last directory whose first_file is not after `file`. Earlier ones with the same first_file are empty.
 std::uint64_t FileTable::directory_of(std::uint64_t file) const {
-  return first_that(directories_, [&](std::uint64_t i) { return row(i).first_file > file; }) - 1;
+  return first_that(directories(), [&](std::uint64_t i) { return row(i).first_file > file; }) - 1;
 }
 
 std::string FileTable::path_of(std::uint64_t number) const {
@@ -122,7 +121,7 @@ std::uint64_t FileTable::line_start(std::uint64_t file) const {
   const std::uint64_t number = directory_of(file);
   const std::uint64_t first = row(number).first_file;
   const auto name_begin = [&](std::uint64_t one) {
-    return one == 0 ? std::uint64_t{0} : number_at<std::uint32_t>(name_ends_at_, one - 1);
+    return one == 0 ? std::uint64_t{0} : number_at<std::uint32_t>(at_.name_ends, one - 1);
   };
   const std::string path = path_of(number);
   const std::uint64_t beside_name = 1 + (path.empty() ? 0 : path.size() + 1);
@@ -130,12 +129,12 @@ std::uint64_t FileTable::line_start(std::uint64_t file) const {
 }
 
 std::uint64_t FileTable::keys_bytes() const {
-  return files_ == 0 ? 0 : line_start(files_ - 1) + file_path(files_ - 1).size() + 1;
+  return files() == 0 ? 0 : line_start(files() - 1) + file_path(files() - 1).size() + 1;
 }
 
 void FileTable::read_keys(std::uint64_t offset, std::span<std::byte> out) const {
   if (out.empty()) return;
-  std::uint64_t file = first_that(files_, [&](std::uint64_t i) { return line_start(i) > offset; }) - 1;
+  std::uint64_t file = first_that(files(), [&](std::uint64_t i) { return line_start(i) > offset; }) - 1;
   std::uint64_t skip = offset - line_start(file);
   std::uint64_t number = directory_of(file);
   std::string prefix = path_of(number);
@@ -155,7 +154,7 @@ void FileTable::read_keys(std::uint64_t offset, std::span<std::byte> out) const 
 }
 
 RowShares FileTable::shares() const {
-  return {files_, bytes(), [table = *this](std::uint64_t file) { return table.range(file).offset; }};
+  return {files(), bytes(), [table = *this](std::uint64_t file) { return table.range(file).offset; }};
 }
 
 }  // namespace weft

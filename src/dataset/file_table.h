@@ -16,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include "dataset/file_layout.h"
 #include "dataset/row_shares.h"
 #include "weft/content.h"
 #include "weft/result.h"
@@ -23,7 +24,6 @@
 
 namespace weft {
 
-struct DirectoryRow;
 class Sections;
 
 // Builds a table, directory by directory. Uses memory in proportion to the table.
@@ -59,9 +59,9 @@ class FileTable {
   // Errc::corrupt: no FileTableMaker makes such a table from paths that a version may have (check_file_path).
   static Result<FileTable> check(std::span<const std::byte> bytes);
 
-  std::uint64_t files() const { return files_; }
-  std::uint64_t directories() const { return directories_; }
-  std::uint64_t bytes() const { return files_ == 0 ? 0 : end_of(range(files_ - 1)); }  // size of all files together
+  std::uint64_t files() const { return header_.files; }
+  std::uint64_t directories() const { return header_.directories; }
+  std::uint64_t bytes() const { return files() == 0 ? 0 : end_of(range(files() - 1)); }  // size of all files together
 
   struct Directory {
     std::uint64_t parent = 0;  // the root is its own parent
@@ -99,9 +99,8 @@ class FileTable {
   std::uint64_t line_start(std::uint64_t file) const;
 
   std::span<const std::byte> bytes_;
-  std::uint64_t files_ = 0;
-  std::uint64_t directories_ = 0;
-  std::uint64_t directories_at_ = 0, lines_at_ = 0, ends_at_ = 0, name_ends_at_ = 0;
+  FileTableHeader header_;
+  FileTableSections at_;
   std::string_view directory_names_, file_names_;
 };
 

@@ -4,7 +4,6 @@
 #include <vector>
 
 #include "base/limits.h"
-#include "dataset/file_layout.h"
 #include "dataset/file_table.h"
 #include "weft/manifest.h"
 
@@ -29,7 +28,7 @@ class FileTableCheck {
     WEFT_CHECK(take_header());
     WEFT_CHECK(check_bounds());
     WEFT_CHECK(check_directories());
-    for (std::uint64_t i = 0; i < table_.directories_; ++i) WEFT_CHECK(check_files_of(i));
+    for (std::uint64_t i = 0; i < table_.directories(); ++i) WEFT_CHECK(check_files_of(i));
     return table_;
   }
 
@@ -39,21 +38,16 @@ class FileTableCheck {
     if (bytes.size() < kFileTableHeaderBytes ||
         std::memcmp(bytes.data(), kFileTableMagic.data(), kFileTableMagic.size()) != 0)
       return broken("expected its magic and a header");
-    std::memcpy(&header_, bytes.data() + kFileTableMagic.size(), sizeof header_);
-    if (header_.files > UINT32_MAX || header_.directories > UINT32_MAX || header_.directory_name_bytes > UINT32_MAX ||
-        header_.file_name_bytes > UINT32_MAX || header_.directories == 0)
+    std::memcpy(&table_.header_, bytes.data() + kFileTableMagic.size(), sizeof table_.header_);
+    if (table_.header_.files > UINT32_MAX || table_.header_.directories > UINT32_MAX ||
+        table_.header_.directory_name_bytes > UINT32_MAX || table_.header_.file_name_bytes > UINT32_MAX ||
+        table_.header_.directories == 0)
       return broken("expected other numbers in its header");
-    const FileTableSections at = file_table_sections(header_);
+    const FileTableSections& at = table_.at_ = file_table_sections(table_.header_);
     if (at.end != bytes.size()) return broken(fmt::format("expected {} bytes, got {}", at.end, bytes.size()));
     const auto* text = reinterpret_cast<const char*>(bytes.data());
-    table_.files_ = header_.files;
-    table_.directories_ = header_.directories;
-    table_.directories_at_ = at.directories;
-    table_.lines_at_ = at.lines;
-    table_.ends_at_ = at.ends;
-    table_.name_ends_at_ = at.name_ends;
-    table_.directory_names_ = {text + at.directory_names, header_.directory_name_bytes};
-    table_.file_names_ = {text + at.file_names, header_.file_name_bytes};
+    table_.directory_names_ = {text + at.directory_names, table_.header_.directory_name_bytes};
+    table_.file_names_ = {text + at.file_names, table_.header_.file_name_bytes};
     return {};
   }
 
@@ -62,33 +56,33 @@ class FileTableCheck {
   // Checks all offsets. Afterwards every name and range can be read.
   Status check_bounds() const {
     DirectoryRow last;
-    for (std::uint64_t i = 0; i < header_.directories; ++i) {
+    for (std::uint64_t i = 0; i < table_.header_.directories; ++i) {
       const DirectoryRow now = row(i);
       const bool in_order =
           now.parent >= last.parent && now.name_end >= last.name_end && now.first_file >= last.first_file;
       if (!in_order || (i == 0 ? now.parent != 0 || now.first_file != 0 : now.parent >= i) ||
-          now.name_end > header_.directory_name_bytes || now.first_file > header_.files)
+          now.name_end > table_.header_.directory_name_bytes || now.first_file > table_.header_.files)
         return broken(fmt::format("directory {}: expected directories in order", i));
       last = now;
     }
     std::uint64_t end = 0;
     std::uint32_t name_end = 0;
-    for (std::uint64_t i = 0; i < header_.files; ++i) {
+    for (std::uint64_t i = 0; i < table_.header_.files; ++i) {
       const auto [now, name_now] = table_.ends_of(i);
-      if (now < end || now - end > kSmallFileMax || name_now < name_end || name_now > header_.file_name_bytes)
+      if (now < end || now - end > kSmallFileMax || name_now < name_end || name_now > table_.header_.file_name_bytes)
         return broken(fmt::format("file {}: expected files in order", i));
       end = now;
       name_end = name_now;
     }
-    if (last.name_end != header_.directory_name_bytes || name_end != header_.file_name_bytes)
+    if (last.name_end != table_.header_.directory_name_bytes || name_end != table_.header_.file_name_bytes)
       return broken("expected names that end with their text");
     return {};
   }
 
   Status check_directories() {
-    prefixes_.resize(header_.directories);
-    depths_.resize(header_.directories);
-    for (std::uint64_t i = 1; i < header_.directories; ++i) {
+    prefixes_.resize(table_.header_.directories);
+    depths_.resize(table_.header_.directories);
+    for (std::uint64_t i = 1; i < table_.header_.directories; ++i) {
       const std::string_view name = table_.directory_name(i);
       const std::uint64_t parent = row(i).parent;
       if (!is_component(name) || (row(i - 1).parent == parent && i > 1 && name <= table_.directory_name(i - 1)))
@@ -123,7 +117,6 @@ class FileTableCheck {
   }
 
   FileTable table_;
-  FileTableHeader header_;
   std::vector<std::uint64_t> prefixes_;  // bytes of the path before a name, by directory
   std::vector<std::uint8_t> depths_;     // components of the path, by directory
   std::uint64_t line_ = 0;               // offset of the next line in keys.txt

@@ -1,7 +1,6 @@
 // Layout of a record table: a header, then sections, each at a multiple of 64 bytes.
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>

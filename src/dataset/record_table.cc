@@ -4,7 +4,6 @@
 #include <cstring>
 
 #include "dataset/binary_search.h"
-#include "dataset/record_layout.h"
 
 namespace weft {
 namespace {
@@ -19,22 +18,22 @@ T number_at(std::span<const std::byte> bytes, std::uint64_t at) {
 }  // namespace
 
 Range RecordTable::row(std::uint64_t number) const {
-  const std::uint64_t at = rows_at_ + 16 * number;
+  const std::uint64_t at = at_.rows + 16 * number;
   return {number_at<std::uint64_t>(bytes_, at), number_at<std::uint64_t>(bytes_, at + 8)};
 }
 
 std::string_view RecordTable::path(std::uint64_t number) const {
-  const auto end = number_at<std::uint32_t>(bytes_, path_ends_at_ + 4 * number);
-  const auto begin = number == 0 ? 0 : number_at<std::uint32_t>(bytes_, path_ends_at_ + 4 * (number - 1));
-  return {reinterpret_cast<const char*>(bytes_.data()) + path_text_at_ + begin, end - begin};
+  const auto end = number_at<std::uint32_t>(bytes_, at_.path_ends + 4 * number);
+  const auto begin = number == 0 ? 0 : number_at<std::uint32_t>(bytes_, at_.path_ends + 4 * (number - 1));
+  return {reinterpret_cast<const char*>(bytes_.data()) + at_.path_text + begin, end - begin};
 }
 
 std::uint64_t RecordTable::row_of(std::uint64_t number) const {
-  return number_at<std::uint32_t>(bytes_, path_rows_at_ + 4 * number);
+  return number_at<std::uint32_t>(bytes_, at_.path_rows + 4 * number);
 }
 
 std::uint64_t RecordTable::first_path(std::string_view at_least) const {
-  return first_that(paths_, [&](std::uint64_t number) { return path(number) >= at_least; });
+  return first_that(paths(), [&](std::uint64_t number) { return path(number) >= at_least; });
 }
 
 // Returns the entry of `dir` that path `number` is, or lies below. `dir` is "" or ends with '/', and the path begins
@@ -52,7 +51,7 @@ std::optional<RecordTable::Entry> RecordTable::entry_at(std::string_view dir, st
   std::string prefix(dir);
   if (!prefix.empty()) prefix += '/';
   const std::uint64_t number = std::max(from, first_path(prefix));
-  if (number >= paths_ || !path(number).starts_with(prefix)) return std::nullopt;
+  if (number >= paths() || !path(number).starts_with(prefix)) return std::nullopt;
   return entry_of(prefix, number);
 }
 
@@ -61,14 +60,14 @@ std::optional<RecordTable::Entry> RecordTable::lookup(std::string_view dir, std:
   if (!prefix.empty()) prefix += '/';
   const std::string whole = prefix + std::string(name);
   std::uint64_t number = first_path(whole);
-  if (number < paths_ && path(number) == whole) return entry_of(prefix, number);
+  if (number < paths() && path(number) == whole) return entry_of(prefix, number);
   number = first_path(whole + "/");
-  if (number >= paths_ || !path(number).starts_with(whole + "/")) return std::nullopt;
+  if (number >= paths() || !path(number).starts_with(whole + "/")) return std::nullopt;
   return entry_of(prefix, number);
 }
 
 RowShares RecordTable::shares() const {
-  return {rows_, container_bytes_, [table = *this](std::uint64_t number) { return table.row(number).offset; }};
+  return {size(), container_bytes(), [table = *this](std::uint64_t number) { return table.row(number).offset; }};
 }
 
 }  // namespace weft

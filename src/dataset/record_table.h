@@ -9,9 +9,9 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
+#include "dataset/record_layout.h"
 #include "dataset/row_shares.h"
 #include "weft/content.h"
 #include "weft/records.h"
@@ -63,16 +63,18 @@ class RecordTable {
   // Errc::corrupt: no RecordTableMaker makes such a table.
   static Result<RecordTable> check(std::span<const std::byte> bytes);
 
-  std::uint64_t container_bytes() const { return container_bytes_; }
-  std::uint64_t size() const { return rows_; }
-  Range row(std::uint64_t number) const;                // number < size(); by offset
-  std::uint64_t left_out() const { return left_out_; }  // members that are not records
-  bool has_files() const { return has_files_; }
+  std::uint64_t container_bytes() const { return header_.container_bytes; }
+  std::uint64_t size() const { return header_.rows; }
+  Range row(std::uint64_t number) const;                       // number < size(); by offset
+  std::uint64_t left_out() const { return header_.left_out; }  // members that are not records
+  bool has_files() const { return header_.has_files != 0; }
 
   // The ranges of the table that are shown as files.
-  Range index_npy() const { return index_; }      // [('offset', '<u8'), ('length', '<u8')]
-  Range keys_txt() const { return keys_; }        // one name per line; %XX for '%' and bytes that are not text
-  Range skipped_txt() const { return skipped_; }  // "NAME<tab>WHY" of the first members that were left out
+  // index_npy(): [('offset', '<u8'), ('length', '<u8')]. keys_txt(): one name per line; %XX for '%' and bytes that are
+  // not text. skipped_txt(): "NAME<tab>WHY" of the first members that were left out.
+  Range index_npy() const { return {at_.index, at_.rows - at_.index + 16 * size()}; }
+  Range keys_txt() const { return {at_.keys, header_.keys_bytes}; }
+  Range skipped_txt() const { return {at_.skipped, header_.skipped_bytes}; }
 
   // An entry of a directory below files/.
   struct Entry {
@@ -81,8 +83,8 @@ class RecordTable {
     std::uint64_t first = 0;           // index of its path, or of the first path below the directory
     std::uint64_t next = 0;            // `from` of the directory's next entry
   };
-  std::uint64_t paths() const { return paths_; }      // number of paths of files, which are sorted
-  std::string_view path(std::uint64_t number) const;  // number < paths(), here and below
+  std::uint64_t paths() const { return header_.paths; }  // number of paths of files, which are sorted
+  std::string_view path(std::uint64_t number) const;     // number < paths(), here and below
   std::uint64_t row_of(std::uint64_t number) const;
   // Returns the entry `name` of `dir`, which is "" or a path; nothing if it does not exist.
   std::optional<Entry> lookup(std::string_view dir, std::string_view name) const;
@@ -97,13 +99,8 @@ class RecordTable {
   Entry entry_of(std::string_view dir, std::uint64_t number) const;
 
   std::span<const std::byte> bytes_;
-  std::uint64_t container_bytes_ = 0;
-  std::uint64_t rows_ = 0;
-  std::uint64_t paths_ = 0;
-  std::uint64_t left_out_ = 0;
-  bool has_files_ = false;
-  Range index_, keys_, skipped_;
-  std::uint64_t rows_at_ = 0, path_ends_at_ = 0, path_rows_at_ = 0, path_text_at_ = 0;
+  RecordHeader header_;
+  RecordSections at_;
 };
 
 }  // namespace weft

@@ -5,7 +5,6 @@
 
 #include "base/limits.h"
 #include "base/text.h"
-#include "dataset/record_layout.h"
 #include "dataset/record_table.h"
 
 namespace weft {
@@ -71,38 +70,27 @@ class RecordTableCheck {
     const std::span<const std::byte> bytes = table_.bytes_;
     if (bytes.size() < kRecordHeaderBytes || text_at(bytes, {0, kRecordTableMagic.size()}) != kRecordTableMagic)
       return broken("expected its magic and a header");
-    std::memcpy(&header_, bytes.data() + kRecordTableMagic.size(), sizeof header_);
+    std::memcpy(&table_.header_, bytes.data() + kRecordTableMagic.size(), sizeof table_.header_);
     constexpr std::uint64_t kMax = 1ULL << 40U;  // bound of each number, so that no sum wraps
-    if (header_.rows > limits::kRecordsPerContainerMax || header_.paths > kMax || header_.keys_bytes > kMax ||
-        header_.path_bytes > UINT32_MAX || header_.skipped_bytes > kMax || header_.has_files > 1 ||
-        header_.container_bytes > limits::kVersionBytesMax)
+    if (table_.header_.rows > limits::kRecordsPerContainerMax || table_.header_.paths > kMax ||
+        table_.header_.keys_bytes > kMax || table_.header_.path_bytes > UINT32_MAX ||
+        table_.header_.skipped_bytes > kMax || table_.header_.has_files > 1 ||
+        table_.header_.container_bytes > limits::kVersionBytesMax)
       return broken("expected smaller numbers in its header");
-    const RecordSections at = record_sections(header_);
+    const RecordSections& at = table_.at_ = record_sections(table_.header_);
     if (at.end != bytes.size()) return broken(fmt::format("expected {} bytes, got {}", at.end, bytes.size()));
-    if (header_.has_files == 0 && header_.paths != 0) return broken("expected no paths");
-    if (text_at(bytes, {at.index, at.rows - at.index}) != record_npy_header(header_.rows))
+    if (table_.header_.has_files == 0 && table_.header_.paths != 0) return broken("expected no paths");
+    if (text_at(bytes, {at.index, at.rows - at.index}) != record_npy_header(table_.header_.rows))
       return broken("expected the header of index.npy");
-    table_.container_bytes_ = header_.container_bytes;
-    table_.rows_ = header_.rows;
-    table_.paths_ = header_.paths;
-    table_.left_out_ = header_.left_out;
-    table_.has_files_ = header_.has_files != 0;
-    table_.index_ = {at.index, at.rows - at.index + 16 * header_.rows};
-    table_.keys_ = {at.keys, header_.keys_bytes};
-    table_.skipped_ = {at.skipped, header_.skipped_bytes};
-    table_.rows_at_ = at.rows;
-    table_.path_ends_at_ = at.path_ends;
-    table_.path_rows_at_ = at.path_rows;
-    table_.path_text_at_ = at.path_text;
     return {};
   }
 
   Status check_rows() const {
     std::uint64_t last = 0;
-    for (std::uint64_t i = 0; i < table_.rows_; ++i) {
+    for (std::uint64_t i = 0; i < table_.size(); ++i) {
       const Range row = table_.row(i);
-      if (row.offset < last || row.offset > table_.container_bytes_ ||
-          row.length > table_.container_bytes_ - row.offset)
+      if (row.offset < last || row.offset > table_.container_bytes() ||
+          row.length > table_.container_bytes() - row.offset)
         return broken(fmt::format("row {}: expected rows in order, within the container", i));
       last = row.offset;
     }
@@ -110,25 +98,26 @@ class RecordTableCheck {
   }
 
   Status check_texts() const {
-    if (!are_lines(text_at(table_.bytes_, table_.keys_), table_.rows_)) return broken("expected a line for each key");
-    const std::uint64_t listed = std::min<std::uint64_t>(table_.left_out_, kRecordsSkippedListed);
-    if (!are_lines(text_at(table_.bytes_, table_.skipped_), listed))
+    if (!are_lines(text_at(table_.bytes_, table_.keys_txt()), table_.size()))
+      return broken("expected a line for each key");
+    const std::uint64_t listed = std::min<std::uint64_t>(table_.left_out(), kRecordsSkippedListed);
+    if (!are_lines(text_at(table_.bytes_, table_.skipped_txt()), listed))
       return broken("expected a line for each member that was left out");
     return {};
   }
 
   Status check_paths() const {
     std::uint32_t last = 0;
-    for (std::uint64_t i = 0; i < table_.paths_; ++i) {
+    for (std::uint64_t i = 0; i < table_.paths(); ++i) {
       std::uint32_t end = 0, row = 0;
-      std::memcpy(&end, table_.bytes_.data() + table_.path_ends_at_ + 4 * i, sizeof end);
-      std::memcpy(&row, table_.bytes_.data() + table_.path_rows_at_ + 4 * i, sizeof row);
-      if (end < last || end > header_.path_bytes || row >= table_.rows_)
+      std::memcpy(&end, table_.bytes_.data() + table_.at_.path_ends + 4 * i, sizeof end);
+      std::memcpy(&row, table_.bytes_.data() + table_.at_.path_rows + 4 * i, sizeof row);
+      if (end < last || end > table_.header_.path_bytes || row >= table_.size())
         return broken(fmt::format("path {}: expected paths in order, each of a row", i));
       last = end;
     }
-    if (last != header_.path_bytes) return broken("expected paths that end with their text");
-    for (std::uint64_t i = 0; i < table_.paths_; ++i) WEFT_CHECK(check_path(i));
+    if (last != table_.header_.path_bytes) return broken("expected paths that end with their text");
+    for (std::uint64_t i = 0; i < table_.paths(); ++i) WEFT_CHECK(check_path(i));
     return {};
   }
 
@@ -142,14 +131,13 @@ class RecordTableCheck {
     for (std::size_t slash = path.find('/', common); slash != path.npos; slash = path.find('/', slash + 1)) {
       const std::string_view dir = path.substr(0, slash);
       const std::uint64_t found = table_.first_path(dir);
-      if (found < table_.paths_ && table_.path(found) == dir)
+      if (found < table_.paths() && table_.path(found) == dir)
         return broken(fmt::format("path {}: its directory is a file", number));
     }
     return {};
   }
 
   RecordTable table_;
-  RecordHeader header_;
 };
 
 Result<RecordTable> RecordTable::check(std::span<const std::byte> bytes) {

@@ -2,119 +2,108 @@
 #include "diskformat/events.h"
 
 #include <algorithm>
+#include <iterator>
 
+#include "base/limits.h"
 #include "diskformat/flatbuffer_codec.h"
 #include "diskformat/record.h"
 
 namespace weft {
+
+template <class F>
+void fields(F& f, NamedInode& m) {
+  f(records::NamedInode::VT_NAME, m.name)(records::NamedInode::VT_INO, m.ino);
+}
+
+template <class F>
+void fields(F& f, TagChange& m) {
+  using T = records::TagChange;
+  f(T::VT_NAME, m.name)(T::VT_NUMBER, m.number)(T::VT_INO, m.ino);
+}
+
+template <class F>
+void fields(F& f, NumberFloor& m) {
+  f(records::NumberFloor::VT_MODEL_NAME, m.model)(records::NumberFloor::VT_NEXT_NUMBER, m.next_number);
+}
+
 namespace {
 
-using flat::Builder;
-using NamedInodes = std::vector<NamedInode>;
+// An event and its place in the journal, as one record stores them.
+template <class Event>
+struct Placed {
+  Event event;
+  std::uint64_t place = 0;
+};
 
-auto pack(Builder& builder, const NamedInodes& inodes) {
-  std::vector<flat::Offset<records::NamedInode>> out;
-  for (const NamedInode& inode : inodes)
-    out.push_back(records::CreateNamedInode(builder, builder.CreateString(inode.name), inode.ino));
-  return builder.CreateVector(out);
+}  // namespace
+
+template <class F>
+void fields(F& f, Placed<PublishEvent>& m) {
+  using T = records::Publish;
+  PublishEvent& event = m.event;
+  VersionRow& version = event.version;
+  LocalRow& local = event.local;
+  f(T::VT_SEQUENCE, event.sequence)(T::VT_VERSION, version.id)(T::VT_MODEL, version.model);
+  f(T::VT_MODEL_NAME, version.model_name)(T::VT_NUMBER, version.number)(T::VT_MANIFEST, version.manifest);
+  f(T::VT_TIME_NS, version.time_ns)(T::VT_LOGICAL_BYTES, version.logical_bytes)(T::VT_MESSAGE, version.message);
+  f(T::VT_METRICS, version.metrics)(T::VT_PARENTS, version.parents)(T::VT_TAGS, event.tags);
+  f(T::VT_MODEL_INO, event.model_ino)(T::VT_LATEST_INO, event.latest_ino)(T::VT_DIRECTORIES, event.directories);
+  f(T::VT_INO_BASE, local.ino_base)(T::VT_INO_COUNT, local.ino_count)(T::VT_VIEW_INOS, local.view_inos);
+  f(T::VT_BLOBS, local.blobs)(T::VT_PACKS, event.packs)(T::VT_TENSORS, version.tensors);
+  f(T::VT_TENSOR_BYTES, version.tensor_bytes)(T::VT_ELSEWHERE, version.elsewhere)(T::VT_PLACE, m.place);
+  f(T::VT_MODEL_CREATED_NS, event.model_created_ns).uuid(T::VT_PUBLISHER, version.publisher);
+  f(T::VT_REVISION, event.revision)(T::VT_BARE, event.bare).dataset(T::VT_DATASET, version.kind);
 }
 
-std::vector<std::byte> encode(const PublishEvent& event, std::uint64_t place) {
-  Builder builder;
-  const VersionRow& version = event.version;
-  auto model_name = builder.CreateString(version.model_name);
-  auto message = builder.CreateString(version.message);
-  auto metrics = flat::pack(builder, version.metrics);
-  auto parents = flat::pack(builder, version.parents);
-  auto tags = pack(builder, event.tags);
-  auto directories = pack(builder, event.directories);
-  auto view_inos = builder.CreateVector(event.local.view_inos);
-  auto blobs = flat::pack(builder, event.local.blobs);
-  auto packs = builder.CreateVector(event.packs);
-  auto elsewhere = flat::pack(builder, version.elsewhere);
-  auto manifest = flat::pack(version.manifest);
-  auto publisher = flat::pack_uuid(version.publisher);
-  return seal_record(
-      RecordKind::publish,
-      flat::finish(builder, records::CreatePublish(builder, event.sequence, version.id, version.model, model_name,
-                                                   version.number, &manifest, version.time_ns, version.logical_bytes,
-                                                   message, metrics, parents, tags, event.model_ino, event.latest_ino,
-                                                   directories, event.local.ino_base, event.local.ino_count, view_inos,
-                                                   packs, version.tensors, version.tensor_bytes, elsewhere, place,
-                                                   event.model_created_ns, flat::pointer(publisher), event.revision,
-                                                   event.bare, blobs, version.kind == VersionKind::dataset)));
+template <class F>
+void fields(F& f, Placed<TagsEvent>& m) {
+  using T = records::Tags;
+  TagsEvent& event = m.event;
+  f(T::VT_SEQUENCE, event.sequence)(T::VT_CHANGES, event.changes)(T::VT_MODEL_NAME, event.model)(T::VT_PLACE, m.place);
+  f(T::VT_TIME_NS, event.time_ns)(T::VT_REVISION, event.revision)(T::VT_CHANGED_AT, event.changed_at);
 }
 
-std::vector<std::byte> encode(const TagsEvent& event, std::uint64_t place) {
-  Builder builder;
-  std::vector<flat::Offset<records::TagChange>> changes;
-  for (const TagChange& change : event.changes)
-    changes.push_back(records::CreateTagChange(builder, builder.CreateString(change.name), change.number, change.ino));
-  auto list = builder.CreateVector(changes);
-  auto model = builder.CreateString(event.model);
-  return seal_record(RecordKind::tags,
-                     flat::finish(builder, records::CreateTags(builder, event.sequence, model, event.time_ns, list,
-                                                               place, event.revision, event.changed_at)));
+template <class F>
+void fields(F& f, Placed<RemovalEvent>& m) {
+  using T = records::Removal;
+  RemovalEvent& event = m.event;
+  f(T::VT_SEQUENCE, event.sequence)(T::VT_MODEL_NAME, event.model)(T::VT_NUMBER, event.number)(T::VT_PLACE, m.place);
+  f(T::VT_TIME_NS, event.time_ns)(T::VT_REVISION, event.revision)(T::VT_LOST, event.lost)(T::VT_TAGS, event.tags);
 }
 
-std::vector<std::byte> encode(const RemovalEvent& event, std::uint64_t place) {
-  Builder builder;
-  auto model = builder.CreateString(event.model);
-  auto lost = builder.CreateString(event.lost);
-  auto tags = builder.CreateVectorOfStrings(event.tags);
-  return seal_record(RecordKind::removal,
-                     flat::finish(builder, records::CreateRemoval(builder, event.sequence, model, event.number,
-                                                                  event.time_ns, place, event.revision, lost, tags)));
+template <class F>
+void fields(F& f, Placed<AdoptionEvent>& m) {
+  using T = records::Adoption;
+  AdoptionEvent& event = m.event;
+  f(T::VT_SEQUENCE, event.sequence)(T::VT_VERSION, event.version)(T::VT_MODEL_NAME, event.model);
+  f(T::VT_NUMBER, event.number)(T::VT_PUBLISHED_NS, event.published_ns)(T::VT_VIEW_INOS, event.view_inos);
+  f(T::VT_PLACE, m.place)(T::VT_BLOBS, event.blobs);
 }
 
-std::vector<std::byte> encode(const AdoptionEvent& event, std::uint64_t place) {
-  Builder builder;
-  auto model = builder.CreateString(event.model);
-  auto view_inos = builder.CreateVector(event.view_inos);
-  auto blobs = flat::pack(builder, event.blobs);
-  return seal_record(
-      RecordKind::adoption,
-      flat::finish(builder, records::CreateAdoption(builder, event.sequence, event.version, model, event.number,
-                                                    event.published_ns, view_inos, place, blobs)));
+template <class F>
+void fields(F& f, Placed<NoteEvent>& m) {
+  using T = records::Note;
+  NoteEvent& event = m.event;
+  f(T::VT_SEQUENCE, event.sequence)(T::VT_NOTE, event.note)(T::VT_MODEL_NAME, event.model)(T::VT_PLACE, m.place);
+  f(T::VT_NUMBER, event.number)(T::VT_SET, event.set)(T::VT_REVISION, event.revision)(T::VT_TIME_NS, event.time_ns);
 }
 
-std::vector<std::byte> encode(const NoteEvent& event, std::uint64_t place) {
-  Builder builder;
-  auto model = builder.CreateString(event.model);
-  return seal_record(
-      RecordKind::note,
-      flat::finish(builder, records::CreateNote(builder, event.sequence, static_cast<std::uint8_t>(event.note), model,
-                                                event.number, event.set, place, event.revision, event.time_ns)));
+template <class F>
+void fields(F& f, Placed<RepairEvent>& m) {
+  using T = records::Repair;
+  RepairEvent& event = m.event;
+  std::vector<records::Gap> gaps;
+  for (const Range& gap : event.gaps) gaps.emplace_back(gap.offset, gap.offset + gap.length);
+  f(T::VT_SEQUENCE, event.sequence)(T::VT_TIME_NS, event.time_ns)(T::VT_PLACE, m.place)(T::VT_GAPS, gaps);
+  f(T::VT_LOST_VERSIONS, event.lost_versions)(T::VT_MODELS, event.models);
+  f(T::VT_NUMBER_FLOOR, event.counters.number_floor)(T::VT_NEXT_VERSION, event.counters.next_version);
+  f(T::VT_NEXT_MODEL, event.counters.next_model)(T::VT_NEXT_INO, event.counters.next_ino)(T::VT_LOST, event.lost);
+  if constexpr (F::kReads)
+    for (const records::Gap& gap : gaps)
+      if (gap.begin() < gap.end()) event.gaps.push_back({gap.begin(), gap.end() - gap.begin()});
 }
 
-std::vector<std::byte> encode(const RepairEvent& event, std::uint64_t place) {
-  Builder builder;
-  std::vector<records::Gap> ranges;
-  for (const Range& gap : event.gaps) ranges.emplace_back(gap.offset, gap.offset + gap.length);
-  std::vector<flat::Offset<records::NumberFloor>> floors;
-  for (const NumberFloor& floor : event.models)
-    floors.push_back(records::CreateNumberFloor(builder, builder.CreateString(floor.model), floor.next_number));
-  std::vector<flat::Offset<flatbuffers::String>> lines;
-  for (const std::string& line : event.lost) lines.push_back(builder.CreateString(line));
-  auto gaps = builder.CreateVectorOfStructs(ranges);
-  auto models = builder.CreateVector(floors);
-  auto lost = builder.CreateVector(lines);
-  const Counters& counters = event.counters;
-  return seal_record(RecordKind::repair,
-                     flat::finish(builder, records::CreateRepair(builder, event.sequence, event.time_ns, place, gaps,
-                                                                 event.lost_versions, models, counters.number_floor,
-                                                                 counters.next_version, counters.next_model,
-                                                                 counters.next_ino, lost)));
-}
-
-using NamedInodes = std::vector<NamedInode>;
-
-NamedInodes unpack(const flatbuffers::Vector<flat::Offset<records::NamedInode>>* inodes) {
-  NamedInodes out;
-  if (inodes == nullptr) return out;
-  for (const records::NamedInode* inode : *inodes) out.push_back({flat::text(inode->name()), inode->ino()});
-  return out;
-}
+namespace {
 
 // Counters continue after these numbers.
 bool small(std::uint64_t ino) {
@@ -147,89 +136,23 @@ bool plausible(const PublishEvent& event) {
          std::all_of(event.directories.begin(), event.directories.end(), named);
 }
 
-Result<PlacedEvent> decode_publish(std::span<const std::byte> payload, std::string_view where) {
-  const auto* in = flat::root<records::Publish>(payload);
-  if (in == nullptr || in->manifest() == nullptr) return flat::bad(where, "not a publish");
-  PublishEvent event;
-  event.sequence = in->sequence();
-  VersionRow& version = event.version;
-  version.id = in->version();
-  version.model = in->model();
-  version.model_name = flat::text(in->model_name());
-  version.number = in->number();
-  version.manifest = flat::unpack(*in->manifest());
-  version.time_ns = in->time_ns();
-  version.logical_bytes = in->logical_bytes();
-  version.message = flat::text(in->message());
-  version.metrics = flat::unpack(in->metrics());
-  version.parents = flat::unpack(in->parents());
-  version.tensors = in->tensors();
-  version.tensor_bytes = in->tensor_bytes();
-  version.elsewhere = flat::unpack(in->elsewhere());
-  version.kind = in->dataset() ? VersionKind::dataset : VersionKind::model;
-  event.tags = unpack(in->tags());
-  event.model_ino = in->model_ino();
-  event.latest_ino = in->latest_ino();
-  event.directories = unpack(in->directories());
-  event.local = {in->ino_base(), in->ino_count(), flat::numbers(in->view_inos()), flat::ranges(in->blobs()), {}};
-  event.packs = flat::numbers(in->packs());
-  event.model_created_ns = in->model_created_ns();
-  version.publisher = flat::unpack_uuid(in->publisher());
-  event.revision = in->revision();
-  event.bare = in->bare();
-  if (!plausible(event)) return flat::bad(where, "a publish of impossible numbers");
-  return PlacedEvent{std::move(event), in->place()};
-}
-
-Result<PlacedEvent> decode_tags(std::span<const std::byte> payload, std::string_view where) {
-  const auto* in = flat::root<records::Tags>(payload);
-  if (in == nullptr) return flat::bad(where, "not a change of tags");
-  TagsEvent event{in->sequence(), flat::text(in->model_name()), in->time_ns(), {}, in->revision(), in->changed_at()};
-  if (in->changes() != nullptr)
-    for (const records::TagChange* change : *in->changes())
-      event.changes.push_back({flat::text(change->name()), change->number(), change->ino()});
-  bool possible = std::all_of(event.changes.begin(), event.changes.end(), [](const TagChange& change) {
+bool plausible(const TagsEvent& event) {
+  return std::all_of(event.changes.begin(), event.changes.end(), [](const TagChange& change) {
     return small(change.ino) && change.number <= limits::kVersionNumberMax;
   });
-  if (!possible) return flat::bad(where, "a change of tags with impossible numbers");
-  return PlacedEvent{std::move(event), in->place()};
 }
 
-Result<PlacedEvent> decode_removal(std::span<const std::byte> payload, std::string_view where) {
-  const auto* in = flat::root<records::Removal>(payload);
-  if (in == nullptr) return flat::bad(where, "not a removal");
-  RemovalEvent event{in->sequence(), flat::text(in->model_name()), in->number(), in->time_ns(),
-                     in->revision(), flat::text(in->lost())};
-  if (in->tags() != nullptr)
-    for (const flatbuffers::String* tag : *in->tags()) event.tags.push_back(flat::text(tag));
-  return PlacedEvent{std::move(event), in->place()};
+bool plausible(const RemovalEvent& /*event*/) {
+  return true;
 }
 
-Result<PlacedEvent> decode_adoption(std::span<const std::byte> payload, std::string_view where) {
-  const auto* in = flat::root<records::Adoption>(payload);
-  if (in == nullptr) return flat::bad(where, "not an adoption");
-  AdoptionEvent event{in->sequence(),
-                      in->version(),
-                      flat::text(in->model_name()),
-                      in->number(),
-                      in->published_ns(),
-                      flat::numbers(in->view_inos()),
-                      flat::ranges(in->blobs())};
-  if (!small_id(event.version) || !std::all_of(event.view_inos.begin(), event.view_inos.end(), small) ||
-      !can_be_numbers(event.blobs))
-    return flat::bad(where, "an adoption of impossible numbers");
-  return PlacedEvent{std::move(event), in->place()};
+bool plausible(const AdoptionEvent& event) {
+  return small_id(event.version) && std::all_of(event.view_inos.begin(), event.view_inos.end(), small) &&
+         can_be_numbers(event.blobs);
 }
 
-Result<PlacedEvent> decode_note(std::span<const std::byte> payload, std::string_view where) {
-  const auto* in = flat::root<records::Note>(payload);
-  if (in == nullptr) return flat::bad(where, "not a note");
-  const auto note = static_cast<VersionNote>(in->note());
-  if (note != VersionNote::pinned && note != VersionNote::in_memory)
-    return flat::bad(where, "a note that is not known");
-  return PlacedEvent{NoteEvent{in->sequence(), note, flat::text(in->model_name()), in->number(), in->set(),
-                               in->time_ns(), in->revision()},
-                     in->place()};
+bool plausible(const NoteEvent& event) {
+  return event.note == VersionNote::pinned || event.note == VersionNote::in_memory;
 }
 
 bool plausible(const RepairEvent& event) {
@@ -241,33 +164,29 @@ bool plausible(const RepairEvent& event) {
          std::all_of(event.models.begin(), event.models.end(), possible);
 }
 
-Result<PlacedEvent> decode_repair(std::span<const std::byte> payload, std::string_view where) {
-  const auto* in = flat::root<records::Repair>(payload);
-  if (in == nullptr) return flat::bad(where, "not a repair");
-  RepairEvent event;
-  event.sequence = in->sequence();
-  event.time_ns = in->time_ns();
-  event.lost_versions = in->lost_versions();
-  if (in->gaps() != nullptr)
-    for (const records::Gap* gap : *in->gaps())
-      if (gap->begin() < gap->end()) event.gaps.push_back({gap->begin(), gap->end() - gap->begin()});
-  if (in->models() != nullptr)
-    for (const records::NumberFloor* floor : *in->models())
-      event.models.push_back({flat::text(floor->model_name()), floor->next_number()});
-  event.counters.number_floor = in->number_floor();
-  event.counters.next_version = in->next_version();
-  event.counters.next_model = in->next_model();
-  event.counters.next_ino = in->next_ino();
-  if (in->lost() != nullptr)
-    for (const flatbuffers::String* line : *in->lost()) event.lost.push_back(flat::text(line));
-  if (!plausible(event)) return flat::bad(where, "a repair with impossible numbers");
-  return PlacedEvent{std::move(event), in->place()};
+template <class Table, class Event>
+Result<PlacedEvent> decode(std::span<const std::byte> payload, std::string_view where, std::string_view noun) {
+  Placed<Event> placed;
+  if (!flat::decode<Table>(payload, placed)) return flat::bad(where, fmt::format("not {}", noun));
+  if (!plausible(placed.event)) return flat::bad(where, fmt::format("{} of impossible numbers", noun));
+  return PlacedEvent{std::move(placed.event), placed.place};
+}
+
+RecordKind kind_of(const Event& event) {
+  constexpr RecordKind kKinds[] = {RecordKind::publish, RecordKind::tags,     RecordKind::removal,
+                                   RecordKind::repair,  RecordKind::adoption, RecordKind::note};
+  static_assert(std::size(kKinds) == std::variant_size_v<Event>);
+  return kKinds[event.index()];
 }
 
 }  // namespace
 
 std::vector<std::byte> encode_event(const Event& event, std::uint64_t place) {
-  return std::visit([place](const auto& it) { return encode(it, place); }, event);
+  return std::visit(
+      [place, kind = kind_of(event)]<class One>(const One& one) {
+        return seal_record(kind, flat::encode(Placed<One>{one, place}));
+      },
+      event);
 }
 
 namespace {
@@ -320,17 +239,17 @@ Result<PlacedEvent> decode_event(std::span<const std::byte> record, std::string_
   WEFT_TRY(std::vector<std::byte> payload, open_record(kind, record, where));
   switch (kind) {
     case RecordKind::publish:
-      return decode_publish(payload, where);
+      return decode<records::Publish, PublishEvent>(payload, where, "a publish");
     case RecordKind::tags:
-      return decode_tags(payload, where);
+      return decode<records::Tags, TagsEvent>(payload, where, "a change of tags");
     case RecordKind::removal:
-      return decode_removal(payload, where);
+      return decode<records::Removal, RemovalEvent>(payload, where, "a removal");
     case RecordKind::repair:
-      return decode_repair(payload, where);
+      return decode<records::Repair, RepairEvent>(payload, where, "a repair");
     case RecordKind::adoption:
-      return decode_adoption(payload, where);
+      return decode<records::Adoption, AdoptionEvent>(payload, where, "an adoption");
     case RecordKind::note:
-      return decode_note(payload, where);
+      return decode<records::Note, NoteEvent>(payload, where, "a note");
     default:
       return Error{Errc::unsupported,
                    fmt::format("{}: another version of weft wrote this: expected a kind of event that is known, got {}",

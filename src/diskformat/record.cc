@@ -5,7 +5,6 @@
 #include <fmt/core.h>
 
 #include "base/limits.h"
-#include "diskformat/hash.h"
 
 namespace weft {
 namespace {

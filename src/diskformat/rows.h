@@ -1,5 +1,4 @@
-// The index's rows and the FlatBuffers that hold them. Each row type has one specialisation of encode_row and
-// decode_row.
+// The index's rows and the FlatBuffers that hold them.
 #pragma once
 
 #include <cstddef>
@@ -76,35 +75,12 @@ struct HintRow {
   Digest root;
 };
 
+// For each row type above, and for StoreInfo, ClusterIdentity, ModelRow, VersionRow, TagRow, LocalRow and InodeRow.
 template <class Row>
 RecordKind record_kind_of();
 template <class Row>
 std::vector<std::byte> encode_row(const Row& row);
 template <class Row>
 Result<Row> decode_row(std::span<const std::byte> payload, std::string_view where);
-
-#define WEFT_ROW(Row)                            \
-  template <>                                    \
-  RecordKind record_kind_of<Row>();              \
-  template <>                                    \
-  std::vector<std::byte> encode_row(const Row&); \
-  template <>                                    \
-  Result<Row> decode_row(std::span<const std::byte>, std::string_view);
-WEFT_ROW(StoreInfo)
-WEFT_ROW(OriginInfo)
-WEFT_ROW(ClusterIdentity)
-WEFT_ROW(Counters)
-WEFT_ROW(ModelRow)
-WEFT_ROW(ModelNameRow)
-WEFT_ROW(NameRow)
-WEFT_ROW(NumberRow)
-WEFT_ROW(VersionRow)
-WEFT_ROW(TagRow)
-WEFT_ROW(LocalRow)
-WEFT_ROW(BlobRow)
-WEFT_ROW(HintRow)
-WEFT_ROW(ManifestRow)
-WEFT_ROW(InodeRow)
-#undef WEFT_ROW
 
 }  // namespace weft

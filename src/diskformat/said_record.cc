@@ -11,11 +11,28 @@
 #include "diskformat/flatbuffer_codec.h"
 #include "diskformat/record.h"
 #include "diskformat/rows.h"
-#include "said_generated.h"
 #include "weft/names.h"
 
 namespace weft {
+
+template <class F>
+void fields(F& f, MirroredRemoval& m) {
+  using T = records::SaidRemoval;
+  f(T::VT_MODEL, m.model)(T::VT_NUMBER, m.number)(T::VT_TIME_NS, m.time_ns)(T::VT_LOST, m.lost);
+}
+
 namespace {
+
+struct SaidTag {
+  MirroredTag tag;
+  std::string cluster;
+};
+template <class F>
+void fields(F& f, SaidTag& m) {
+  using T = records::SaidTag;
+  f(T::VT_MODEL, m.tag.model)(T::VT_NAME, m.tag.name)(T::VT_NUMBER, m.tag.number)(T::VT_TIME_NS, m.tag.time_ns);
+  f(T::VT_CLUSTER, m.cluster)(T::VT_REVISION, m.tag.revision);
+}
 
 constexpr std::size_t kHashDigits = 16;
 constexpr std::size_t kClusterMax = 64;  // bytes of an id; a uuid has 36
@@ -47,32 +64,17 @@ std::vector<std::byte> encode(const VersionRow& row, std::string_view /*cluster*
 }
 
 std::vector<std::byte> encode(const MirroredTag& tag, std::string_view cluster) {
-  flat::Builder builder;
-  auto model = builder.CreateString(tag.model);
-  auto name = builder.CreateString(tag.name);
-  auto whose = builder.CreateString(cluster);
-  return seal_record(RecordKind::said_tag,
-                     flat::finish(builder, records::CreateSaidTag(builder, model, name, tag.number, tag.time_ns, whose,
-                                                                  tag.revision)));
+  return seal_record(RecordKind::said_tag, flat::encode(SaidTag{tag, std::string(cluster)}));
 }
 
 std::vector<std::byte> encode(const MirroredRemoval& removal, std::string_view /*cluster*/) {
-  flat::Builder builder;
-  auto model = builder.CreateString(removal.model);
-  auto lost = builder.CreateString(removal.lost);
-  return seal_record(
-      RecordKind::said_removal,
-      flat::finish(builder, records::CreateSaidRemoval(builder, model, removal.number, removal.time_ns, lost)));
-}
-
-Status check_number(std::uint64_t number, std::string_view where) {
-  if (number <= limits::kVersionNumberMax) return {};
-  return corrupt(where, fmt::format("expected a number up to {}, got {}", limits::kVersionNumberMax, number));
+  return seal_record(RecordKind::said_removal, flat::encode(removal));
 }
 
 Status check_subject(std::string_view model, std::uint64_t number, std::string_view where) {
   if (const Status named = check_key_name(model); !named.ok()) return corrupt(where, named.error().message);
-  return check_number(number, where);
+  if (number <= limits::kVersionNumberMax) return {};
+  return corrupt(where, fmt::format("expected a number up to {}, got {}", limits::kVersionNumberMax, number));
 }
 
 Result<SaidRecord> decode_version(std::span<const std::byte> payload, std::string_view where) {
@@ -88,20 +90,18 @@ Result<SaidRecord> decode_version(std::span<const std::byte> payload, std::strin
 }
 
 Result<SaidRecord> decode_tag(std::span<const std::byte> payload, std::string_view where) {
-  const auto* in = flat::root<records::SaidTag>(payload);
-  if (in == nullptr) return corrupt(where, "not a tag");
-  MirroredTag tag{flat::text(in->model()), flat::text(in->name()), in->number(), in->time_ns(), in->revision()};
-  WEFT_CHECK(check_subject(tag.model, tag.number, where));
-  if (const Status named = check_key_tag(tag.name); !named.ok()) return corrupt(where, named.error().message);
-  std::string cluster = flat::text(in->cluster());
-  if (cluster.size() > kClusterMax) return corrupt(where, "a cluster's id that none has");
-  return SaidRecord{std::move(tag), std::move(cluster)};
+  SaidTag said;
+  if (!flat::decode<records::SaidTag>(payload, said)) return corrupt(where, "not a tag");
+  WEFT_CHECK(check_subject(said.tag.model, said.tag.number, where));
+  if (const Status named = check_key_tag(said.tag.name); !named.ok()) return corrupt(where, named.error().message);
+  if (said.cluster.size() > kClusterMax) return corrupt(where, "a cluster's id that none has");
+  return SaidRecord{std::move(said.tag), std::move(said.cluster)};
 }
 
 Result<SaidRecord> decode_removal(std::span<const std::byte> payload, std::string_view where) {
-  const auto* in = flat::root<records::SaidRemoval>(payload);
-  if (in == nullptr || in->number() == 0) return corrupt(where, "not a removal");
-  MirroredRemoval removal{flat::text(in->model()), in->number(), in->time_ns(), flat::text(in->lost())};
+  MirroredRemoval removal;
+  if (!flat::decode<records::SaidRemoval>(payload, removal) || removal.number == 0)
+    return corrupt(where, "not a removal");
   WEFT_CHECK(check_subject(removal.model, removal.number, where));
   if (removal.lost.size() > limits::kMessageMax || !plain_text(removal.lost, TextLines::one))
     return corrupt(where, "a reason of a loss that no weft writes");

@@ -1,6 +1,5 @@
 // The records of an origin's journal, one file each. The file name is a time and a hash of the subject (model and
-// number; for a tag all fields), so that all nodes that received one event write one file. Only user of its schema (in
-// the .cc).
+// number; for a tag all fields), so that all nodes that received one event write one file.
 #pragma once
 
 #include <cstddef>

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #include <functional>
 #include <optional>
@@ -13,33 +14,27 @@
 #include "base/alignment.h"
 #include "base/limits.h"
 #include "base/sha256.h"
+#include "diskformat/flatbuffer_codec.h"
 #include "diskformat/hash.h"
 #include "diskformat/pack_names.h"
 #include "diskformat/record.h"
 #include "os/file_ops.h"
-#include "os/sys.h"
-#include "toc_generated.h"
 
 namespace weft {
 namespace {
-
-flatbuffers::span<const std::uint8_t, 32> raw(const Digest& digest) {
-  return flatbuffers::span<const std::uint8_t, 32>(digest.bytes.data(), digest.bytes.size());
-}
 
 std::uint64_t check_of(const records::TocEntry& entry, PackId pack) {
   return xxh3_64(std::as_bytes(std::span(&entry, 1)).subspan(sizeof(std::uint64_t)), pack);
 }
 
 records::TocEntry encode_entry(const PlacedBlob& blob, PackId pack) {
-  records::TocEntry out{0, blob.id.length, blob.offset, blob.hint, raw(blob.id.root)};
-  return {check_of(out, pack), blob.id.length, blob.offset, blob.hint, raw(blob.id.root)};
+  const auto root = std::bit_cast<records::Digest>(blob.id.root);
+  const records::TocEntry out{0, blob.id.length, blob.offset, blob.hint, root};
+  return {check_of(out, pack), blob.id.length, blob.offset, blob.hint, root};
 }
 
 PlacedBlob decode_entry(const records::TocEntry& in) {
-  PlacedBlob blob{{in.length(), {}}, in.offset(), in.hint()};
-  std::copy(in.root()->begin(), in.root()->end(), blob.id.root.bytes.begin());
-  return blob;
+  return {{in.length(), std::bit_cast<Digest>(in.root())}, in.offset(), in.hint()};
 }
 
 Error corrupt(std::string_view where, std::string_view what) {
@@ -47,18 +42,15 @@ Error corrupt(std::string_view where, std::string_view what) {
 }
 
 // Copies to each entry its chunk digests, which the record has in one list.
-Status deal_chunks(PackToc& toc, const flatbuffers::Vector<const records::ChunkDigest*>* chunks,
-                   std::string_view where) {
+Status deal_chunks(PackToc& toc, const flat::List<const records::Digest*>* chunks, std::string_view where) {
   const std::uint64_t size = chunks == nullptr ? 0 : chunks->size();
   std::uint64_t next = 0;
   for (PackEntry& entry : toc.entries) {
     std::uint64_t count = chunk_count(entry.id.length);
     if (count > size - next) return corrupt(where, "fewer chunk digests than its blobs have chunks");
     entry.chunks.resize(count);
-    for (Digest& digest : entry.chunks) {
-      const auto* bytes = chunks->Get(static_cast<flatbuffers::uoffset_t>(next++))->bytes();
-      std::copy(bytes->begin(), bytes->end(), digest.bytes.begin());
-    }
+    for (Digest& digest : entry.chunks)
+      digest = std::bit_cast<Digest>(*chunks->Get(static_cast<flatbuffers::uoffset_t>(next++)));
   }
   if (next != size) return corrupt(where, "more chunk digests than its blobs have chunks");
   return {};
@@ -174,15 +166,13 @@ class TocEncoder {
   static constexpr std::size_t kPiece = 64U << 10U;
 
   std::vector<std::byte> encode_rest() const {
-    flatbuffers::FlatBufferBuilder builder;
-    const auto boot = toc_.boot.empty() ? flatbuffers::Offset<flatbuffers::String>() : builder.CreateString(toc_.boot);
+    flat::Builder builder;
+    const auto boot = toc_.boot.empty() ? flat::Offset<flatbuffers::String>() : builder.CreateString(toc_.boot);
     const auto no_entries = builder.CreateVectorOfStructs(std::vector<records::TocEntry>());
-    const auto no_chunks = builder.CreateVectorOfStructs(std::vector<records::ChunkDigest>());
-    builder.Finish(records::CreateToc(builder, toc_.pack, toc_.size, no_entries, no_chunks, toc_.cached, toc_.promoted,
-                                      toc_.merged, boot));
-    const std::uint8_t* begin = builder.GetBufferPointer();
-    std::vector<std::byte> rest(std::as_bytes(std::span(begin, builder.GetSize())).begin(),
-                                std::as_bytes(std::span(begin, builder.GetSize())).end());
+    const auto no_chunks = builder.CreateVectorOfStructs(std::vector<records::Digest>());
+    std::vector<std::byte> rest =
+        flat::finish(builder, records::CreateToc(builder, toc_.pack, toc_.size, no_entries, no_chunks, toc_.cached,
+                                                 toc_.promoted, toc_.merged, boot));
     rest.resize((rest.size() + 7) / 8 * 8);
     const std::uint64_t entries_at = rest.size() + sizeof(std::uint32_t);
     lead(rest, records::Toc::VT_ENTRIES, entries_at);
@@ -246,11 +236,10 @@ std::vector<std::byte> encode_toc(const PackToc& toc) {
 
 Result<PackToc> decode_toc(std::span<const std::byte> bytes, std::string_view where) {
   WEFT_TRY(std::vector<std::byte> payload, open_record(RecordKind::toc, bytes, where));
-  flatbuffers::Verifier verifier(reinterpret_cast<const std::uint8_t*>(payload.data()), payload.size());
-  if (!records::VerifyTocBuffer(verifier)) return corrupt(where, "not a table of contents");
-  const records::Toc* in = records::GetToc(payload.data());
-  PackToc toc{in->pack(), in->size(), {}, in->cached(), in->promoted(), in->merged(), {}};
-  if (in->boot() != nullptr) toc.boot = in->boot()->str();
+  const auto* in = flat::root<records::Toc>(payload);
+  if (in == nullptr) return corrupt(where, "not a table of contents");
+  PackToc toc{
+      in->pack(), in->size(), {}, in->cached(), in->promoted(), in->merged(), flatbuffers::GetString(in->boot())};
   if (in->entries() != nullptr) {
     if (!lies_aligned<records::TocEntry>(*in->entries())) return corrupt(where, "entries out of alignment");
     toc.entries.reserve(in->entries()->size());

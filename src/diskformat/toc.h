@@ -1,4 +1,4 @@
-// The .toc of a pack: one record. Only user of its schema (in the .cc).
+// The .toc of a pack: one record.
 #pragma once
 
 #include <cstddef>

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <memory>
-#include <string>
 
 #include "os/safe_path.h"
 #include "weft/commits.h"

@@ -10,9 +10,6 @@
 #include "index/open_versions.h"
 #include "index/queue.h"
 #include "os/file_lock.h"
-#include "weft/progress.h"
-#include "weft/result.h"
-#include "weft/snapshot.h"
 
 namespace weft {
 namespace {

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <memory>
-#include <string>
 
 #include "index/env.h"
 #include "os/safe_path.h"

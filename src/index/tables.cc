@@ -2,7 +2,6 @@
 
 #include <fmt/core.h>
 
-#include "base/text.h"
 #include "diskformat/hash.h"
 
 namespace weft {

@@ -2,8 +2,6 @@
 
 #include <utility>
 
-#include <fmt/core.h>
-
 #include "index/env.h"
 #include "index/mapping.h"
 

@@ -4,8 +4,6 @@
 #include <algorithm>
 #include <unordered_map>
 
-#include "base/json.h"
-#include "base/text.h"
 #include "model/tree_scopes.h"
 #include "weft/kin.h"
 

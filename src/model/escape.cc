@@ -16,13 +16,6 @@ void append_escape(std::string& out, std::string_view bytes) {
   for (const char c : bytes) out += fmt::format("%{:02X}", static_cast<unsigned char>(c));
 }
 
-std::optional<char> unescape_byte(std::string_view digits) {
-  if (digits.size() < 2) return std::nullopt;
-  int high = hex_value(digits[0]), low = hex_value(digits[1]);
-  if (high < 0 || low < 0) return std::nullopt;
-  return static_cast<char>(high * 16 + low);
-}
-
 }  // namespace
 
 std::string escape_component(std::string_view raw) {
@@ -42,25 +35,6 @@ std::string escape_component(std::string_view raw) {
     raw.remove_prefix(bytes.size());
   }
   return out;
-}
-
-std::optional<std::string> unescape_component(std::string_view escaped) {
-  if (escaped == "%-") return "";
-  std::string raw;
-  raw.reserve(escaped.size());
-  for (std::size_t i = 0; i < escaped.size(); ++i) {
-    if (escaped[i] != '%') {
-      raw += escaped[i];
-      continue;
-    }
-    auto byte = unescape_byte(escaped.substr(i + 1));
-    if (!byte) return std::nullopt;
-    raw += *byte;
-    i += 2;
-  }
-  // Each name has exactly one escape: other spellings (lower-case digits, needless escapes) are refused.
-  if (escape_component(raw) != escaped) return std::nullopt;
-  return raw;
 }
 
 }  // namespace weft

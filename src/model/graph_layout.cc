@@ -1,7 +1,6 @@
 #include "model/graph_layout.h"
 
 #include <algorithm>
-#include <numeric>
 
 namespace weft {
 namespace {

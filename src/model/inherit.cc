@@ -65,8 +65,7 @@ class Composer {
       if (home == homes_.end()) {
         WEFT_CHECK(add_tensor(given, tensor, place));
       } else if (home->second.size() > 1) {
-        return refused(place, fmt::format("tensor \"{}\": expected it in one "
-                                          "file of {}, got it in {} and {}",
+        return refused(place, fmt::format("tensor \"{}\": expected it in one file of {}, got it in {} and {}",
                                           printable(tensor.name), in_.base_name, path_of(home->second[0]),
                                           path_of(home->second[1])));
       } else {
@@ -117,8 +116,7 @@ class Composer {
       choices.push_back(file);
     }
     if (choices.size() == 1) return choices.front();
-    return refused(place, fmt::format("tensor \"{}\": expected a file called as that "
-                                      "of {} which is to have it, got {} "
+    return refused(place, fmt::format("tensor \"{}\": expected a file called as that of {} which is to have it, got {} "
                                       "safetensors files to choose from",
                                       printable(tensor.name), in_.base_name, choices.size()));
   }
@@ -178,8 +176,7 @@ class Composer {
     const std::uint64_t kept = lay_out_safetensors(file.path, std::move(tensors), file.metadata).header.size();
     const std::uint64_t had = file.extents.empty() ? 0 : file.extents.front().id.length;
     if (file.metadata.size() < limits::kMetadataEntriesMax && had < kept + limits::kMetadataTextMax) return {};
-    return Error{Errc::unsupported, fmt::format("{} of {}: its header has more metadata than is "
-                                                "kept with a version; "
+    return Error{Errc::unsupported, fmt::format("{} of {}: its header has more metadata than is kept with a version; "
                                                 "publish the whole file",
                                                 file.path, in_.base_name)};
   }

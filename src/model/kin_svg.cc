@@ -97,24 +97,18 @@ class SvgDrawing {
 
   void open() {
     out_ += fmt::format(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0:.0f}\" "
-        "height=\"{1:.0f}\" viewBox=\"0 0 {0:.0f} "
-        "{1:.0f}\" "
-        "font-family=\"DejaVu Sans, Verdana, Helvetica, Arial, sans-serif\">\n",
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0:.0f}\" height=\"{1:.0f}\" viewBox=\"0 0 {0:.0f} "
+        "{1:.0f}\" font-family=\"DejaVu Sans, Verdana, Helvetica, Arial, sans-serif\">\n",
         geometry_.width(), height_);
     out_ += fmt::format("<title>{}</title>\n", escaped(title_of(kin_)));
     out_ +=
-        "<defs><marker id=\"tip\" viewBox=\"0 0 10 10\" refX=\"9\" "
-        "refY=\"5\" markerWidth=\"9\" markerHeight=\"9\" "
-        "markerUnits=\"userSpaceOnUse\" orient=\"auto\"><path d=\"M0 0.8 "
-        "L10 5 L0 9.2 z\" "
+        "<defs><marker id=\"tip\" viewBox=\"0 0 10 10\" refX=\"9\" refY=\"5\" markerWidth=\"9\" markerHeight=\"9\" "
+        "markerUnits=\"userSpaceOnUse\" orient=\"auto\"><path d=\"M0 0.8 L10 5 L0 9.2 z\" "
         "fill=\"#64748b\"/></marker></defs>\n";
     out_ += fmt::format("<rect width=\"{:.0f}\" height=\"{:.0f}\" fill=\"#ffffff\"/>\n", geometry_.width(), height_);
     out_ += fmt::format(
-        "<text x=\"{0:.0f}\" y=\"28\" font-size=\"16\" "
-        "font-weight=\"bold\" fill=\"#0f172a\">{1}</text>\n"
-        "<text x=\"{0:.0f}\" y=\"46\" font-size=\"11.5\" "
-        "fill=\"#64748b\">{2}</text>\n",
+        "<text x=\"{0:.0f}\" y=\"28\" font-size=\"16\" font-weight=\"bold\" fill=\"#0f172a\">{1}</text>\n"
+        "<text x=\"{0:.0f}\" y=\"46\" font-size=\"11.5\" fill=\"#64748b\">{2}</text>\n",
         kMargin, escaped(title_of(kin_)), escaped(count_line(kin_)));
   }
 
@@ -123,8 +117,7 @@ class SvgDrawing {
     const double part = part_of(*edge.ref, kin_.versions[edge.child]);
     std::string_view dashes = edge.ref->verified() ? "" : " stroke-dasharray=\"5 4\"";
     out_ += fmt::format(
-        "<path d=\"{}\" fill=\"none\" stroke=\"{}\" stroke-width=\"{:.1f}\"{} "
-        "marker-end=\"url(#tip)\">"
+        "<path d=\"{}\" fill=\"none\" stroke=\"{}\" stroke-width=\"{:.1f}\"{} marker-end=\"url(#tip)\">"
         "<title>{} → {}: {}</title></path>\n",
         geometry_.path(index), edge.ref->verified() ? "#64748b" : "#94a3b8", 1.2 + 1.6 * part, dashes,
         escaped(name_of(kin_.versions[edge.parent])), escaped(name_of(kin_.versions[edge.child])),
@@ -160,10 +153,8 @@ class SvgDrawing {
     const double wide = 8 + 6.0 * static_cast<double>(label.size());
     const Spot at = free_label(index, {wide, kHigh});
     out_ += fmt::format(
-        "<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" "
-        "height=\"{:.0f}\" rx=\"7.5\" fill=\"#ffffff\"/>"
-        "<text x=\"{:.1f}\" y=\"{:.1f}\" font-size=\"10\" "
-        "text-anchor=\"middle\" fill=\"#475569\">{}</text>\n",
+        "<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{:.0f}\" rx=\"7.5\" fill=\"#ffffff\"/>"
+        "<text x=\"{:.1f}\" y=\"{:.1f}\" font-size=\"10\" text-anchor=\"middle\" fill=\"#475569\">{}</text>\n",
         at.x - wide / 2, at.y - kHigh / 2, wide, kHigh, at.x, at.y + 3.6, escaped(label));
   }
 
@@ -175,23 +166,18 @@ class SvgDrawing {
     const auto [x, y] = geometry_.card(index);
     out_ += fmt::format("<g><title>{}</title>\n", escaped(tooltip(version)));
     out_ += fmt::format(
-        "<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.0f}\" "
-        "height=\"{:.0f}\" rx=\"9\" fill=\"{}\" stroke=\"{}\" "
+        "<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.0f}\" height=\"{:.0f}\" rx=\"9\" fill=\"{}\" stroke=\"{}\" "
         "stroke-width=\"{}\"{}/>\n",
         x, y, KinGeometry::kCardWidth, KinGeometry::kCardHeight,
         removed ? "#f8fafc"
         : self  ? "#eff6ff"
                 : "#ffffff",
         self || removed ? colour : "#cbd5e1", self ? "2.4" : "1.2", removed ? " stroke-dasharray=\"5 4\"" : "");
+    out_ += fmt::format("<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"4\" height=\"{:.0f}\" rx=\"2\" fill=\"{}\"/>\n", x + 9,
+                        y + 11, KinGeometry::kCardHeight - 22, colour);
     out_ += fmt::format(
-        "<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"4\" "
-        "height=\"{:.0f}\" rx=\"2\" fill=\"{}\"/>\n",
-        x + 9, y + 11, KinGeometry::kCardHeight - 22, colour);
-    out_ += fmt::format(
-        "<text x=\"{0:.1f}\" y=\"{1:.1f}\" font-size=\"{6}\" "
-        "font-weight=\"bold\" fill=\"{2}\">{3}</text>"
-        "<text x=\"{0:.1f}\" y=\"{4:.1f}\" font-size=\"10.5\" "
-        "fill=\"#64748b\">{5}</text></g>\n",
+        "<text x=\"{0:.1f}\" y=\"{1:.1f}\" font-size=\"{6}\" font-weight=\"bold\" fill=\"{2}\">{3}</text>"
+        "<text x=\"{0:.1f}\" y=\"{4:.1f}\" font-size=\"10.5\" fill=\"#64748b\">{5}</text></g>\n",
         x + kTextLeft, y + 23, removed ? "#64748b" : "#0f172a", escaped(short_name(version)), y + 40,
         escaped(facts_line(version)), kNameSize);
   }
@@ -208,10 +194,8 @@ class SvgDrawing {
     const double y = height_ - 22;
     double x = kMargin;
     auto words = [&](std::string_view text, double wide) {
-      out_ += fmt::format(
-          "<text x=\"{:.0f}\" y=\"{:.0f}\" font-size=\"10.5\" "
-          "fill=\"#64748b\">{}</text>\n",
-          x, y + 3.6, text);
+      out_ += fmt::format("<text x=\"{:.0f}\" y=\"{:.0f}\" font-size=\"10.5\" fill=\"#64748b\">{}</text>\n", x, y + 3.6,
+                          text);
       x += wide;
     };
     auto line = [&](std::string_view style) {
@@ -223,8 +207,7 @@ class SvgDrawing {
     line("stroke=\"#94a3b8\" stroke-width=\"1.2\" stroke-dasharray=\"5 4\"");
     words("declared, nothing shared", 164);
     out_ += fmt::format(
-        "<rect x=\"{:.0f}\" y=\"{:.0f}\" width=\"22\" height=\"13\" rx=\"4\" "
-        "fill=\"#f8fafc\" stroke=\"#94a3b8\" "
+        "<rect x=\"{:.0f}\" y=\"{:.0f}\" width=\"22\" height=\"13\" rx=\"4\" fill=\"#f8fafc\" stroke=\"#94a3b8\" "
         "stroke-dasharray=\"5 4\"/>\n",
         x, y - 6.5);
     x += 30;

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <functional>
-#include <string>
 
 #include "base/limits.h"
 #include "base/text.h"

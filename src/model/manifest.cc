@@ -4,9 +4,7 @@
 #include <span>
 #include <string_view>
 
-#include "base/limits.h"
 #include "base/sha256.h"
-#include "model/manifest_check.h"
 #include "model/manifest_codec.h"
 
 namespace weft {

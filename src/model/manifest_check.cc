@@ -1,5 +1,4 @@
-#include "model/manifest_check.h"
-
+// Checks the promises of weft/manifest.h.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -9,6 +8,7 @@
 
 #include "base/limits.h"
 #include "base/text.h"
+#include "model/manifest_codec.h"
 #include "weft/arch.h"
 
 namespace weft {

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <string_view>
 
 #include "manifest_generated.h"
 
@@ -282,8 +281,7 @@ Status encode_unchecked(const Manifest& manifest, const std::function<Status(std
   for (const ArchLayer& layer : manifest.architecture.layers) bytes += encoded_bytes(layer);
   if (bytes > bytes_max)
     return Error{Errc::invalid,
-                 fmt::format("expected names, tensors and metadata of a version to take at most {} bytes, "
-                             "got up to {}",
+                 fmt::format("expected names, tensors and metadata of a version to take at most {} bytes, got up to {}",
                              bytes_max, bytes)};
   Encoder encoder(bytes);
   return use(encoder.encode(manifest));

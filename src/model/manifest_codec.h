@@ -1,4 +1,4 @@
-// The bytes of a manifest, without the checks of manifest_check.h.
+// The bytes of a manifest, and apart from them the promises of weft/manifest.h.
 #pragma once
 
 #include <cstddef>
@@ -22,5 +22,8 @@ Status encode_unchecked(const Manifest& manifest, const std::function<Status(std
 
 // Errc::corrupt if `bytes` are no manifest buffer. Takes memory in proportion to `bytes`, which need not be aligned.
 Result<Manifest> decode_unchecked(std::span<const std::byte> bytes);
+
+// Errc::invalid names the file, the tensor or extent, the expected value and the actual one.
+Status check_manifest(const Manifest& manifest);
 
 }  // namespace weft

@@ -1,12 +1,6 @@
 #include "model/tree_builder.h"
 
-#include <fmt/core.h>
-
 #include <algorithm>
-#include <numeric>
-
-#include "base/limits.h"
-#include "base/text.h"
 
 namespace weft {
 namespace {

@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <string_view>
 
-#include "base/limits.h"
 #include "model/layer_plan.h"
 #include "model/tree_scopes.h"
 #include "weft/tree.h"

@@ -6,7 +6,6 @@
 #include <string_view>
 #include <unordered_set>
 #include <utility>
-#include <vector>
 
 #include "base/limits.h"
 #include "base/text.h"

@@ -5,7 +5,6 @@
 
 #include <fmt/core.h>
 
-#include "diskformat/toc.h"
 #include "origin/copy.h"
 
 namespace weft {

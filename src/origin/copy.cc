@@ -5,13 +5,11 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <vector>
 
 #include <fmt/core.h>
 
 #include "base/sha256.h"
 #include "diskformat/pack_names.h"
-#include "diskformat/toc.h"
 #include "os/file_ops.h"
 #include "os/sys.h"
 

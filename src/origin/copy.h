@@ -1,7 +1,6 @@
 // Copies packs to an origin and from one.
 #pragma once
 
-#include <string>
 #include <vector>
 
 #include "diskformat/toc.h"

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <string_view>
 
 #include <fmt/core.h>
 
@@ -13,9 +12,6 @@
 #include "base/text.h"
 #include "diskformat/pack_names.h"
 #include "diskformat/record.h"
-#include "diskformat/rows.h"
-#include "diskformat/said_record.h"
-#include "diskformat/toc.h"
 #include "origin/copy.h"
 
 namespace weft {

@@ -105,8 +105,28 @@ class Search {
   Search(Store& store, std::vector<DamagedBlob> blobs, const TakeBlob& take, Progress& progress)
       : store_(store), wanted_(std::move(blobs)), take_(take), progress_(progress), manifests_(store) {}
 
-  Status look_for_files();
-  Status search(const std::string& path);
+  Status look_for_files() {
+    std::set<std::tuple<std::uint64_t, ContentId, std::uint64_t>> seen;
+    for (const DamagedBlob& blob : wanted_) {
+      WEFT_TRY(const auto uses, uses_of(store_, manifests_, blob.id));
+      for (const Use& use : uses) {
+        of_manifests_.insert(use.version.manifest);
+        for (const Extent& extent : use.file->extents)
+          if (extent.id == blob.id && seen.emplace(use.file->size, blob.id, extent.offset).second)
+            places_[use.file->size].push_back({blob.id, extent.offset});
+      }
+    }
+    return {};
+  }
+
+  Status search(const std::string& path) {
+    WEFT_TRY(const struct stat st, stat_file(path));
+    if (!S_ISDIR(st.st_mode)) return search_file(path);
+    if (stat_file(path + "/weft-store").ok()) return search_store(path);
+    const auto origin = OriginDir::open_existing(path);
+    return origin.ok() ? search_origin(*origin) : search_directory(path);
+  }
+
   std::vector<DamagedBlob> missing() && { return std::move(wanted_); }
 
  private:
@@ -114,12 +134,77 @@ class Search {
     ContentId id;
     std::uint64_t offset = 0;  // in the published file
   };
-  Result<bool> offer(const ContentId& id, int fd, std::uint64_t offset, std::string_view where);
-  Status search_file(const std::string& path);
-  Status search_directory(const std::string& path);
-  Status search_store(const std::string& path);
-  Status search_origin(const OriginDir& origin);
-  void found(const ContentId& id);
+
+  Result<bool> offer(const ContentId& id, int fd, std::uint64_t offset, std::string_view where) {
+    if (progress_.cancelled()) return Error{Errc::cancelled, "interrupted"};
+    const Status taken = take_(id, fd, offset, where);
+    if (taken.ok()) found(id);
+    if (taken.ok()) return true;
+    if (taken.error().code == Errc::corrupt || taken.error().code == Errc::io) return false;
+    return taken.error();
+  }
+
+  Status search_file(const std::string& path) {
+    const auto fd = open_file(path, O_RDONLY | O_NONBLOCK);
+    if (!fd.ok()) return {};
+    WEFT_TRY(const struct stat st, stat_fd(fd->get(), path));
+    const auto same_size = places_.find(static_cast<std::uint64_t>(st.st_size));
+    if (!S_ISREG(st.st_mode) || same_size == places_.end()) return {};
+    progress_.phase(fmt::format("reading {}", printable(path)));
+    for (const Place& place : same_size->second)
+      if (is_wanted(place.id)) WEFT_CHECK(offer(place.id, fd->get(), place.offset, path));
+    return {};
+  }
+
+  Status search_directory(const std::string& path) {
+    const auto root = open_file(path, O_RDONLY | O_DIRECTORY);
+    TreeWalk walk;
+    walk.visit = [&](const TreeEntry& entry) -> Result<WalkNext> {
+      const bool regular = S_ISREG(entry.st.st_mode);
+      if (regular && places_.contains(static_cast<std::uint64_t>(entry.st.st_size)))
+        WEFT_CHECK(search_file(path + "/" + entry.path));
+      return wanted_.empty() ? WalkNext::end : WalkNext::enter;
+    };
+    walk.failed = pass_unreadable;
+    walk.components_max = kComponentsMax;
+    walk.entries_max = kEntriesMax;
+    return root.ok() ? walk_tree(*root, path, walk) : pass_unreadable(root.error());
+  }
+
+  // Offers the blobs of another store, at the places in its index.
+  Status search_store(const std::string& path) {
+    OpenOptions options;
+    options.decode = content_decoder();
+    WEFT_TRY(const auto other, Store::open(path, options));
+    const std::vector<DamagedBlob> blobs = wanted_;
+    for (const DamagedBlob& blob : blobs) {
+      const auto place = other->open_blob(blob.id);
+      if (place.ok())
+        WEFT_CHECK(offer(blob.id, place->pack->fd(), place->offset, pack_path(other->directory(), place->pack->id())));
+    }
+    return {};
+  }
+
+  Status search_origin(const OriginDir& origin) {
+    for (const Digest& manifest : of_manifests_) {
+      const auto places = origin.places(manifest);
+      if (!places.ok()) continue;
+      const std::vector<DamagedBlob> blobs = wanted_;
+      for (const DamagedBlob& blob : blobs) {
+        const auto place = places->find(blob.id);
+        if (!place) continue;
+        const auto pack = origin.open_pack(place->pack);
+        if (pack.ok())
+          WEFT_CHECK(offer(blob.id, pack->get(), place->offset, origin_pack_name(origin.path(), place->pack)));
+      }
+    }
+    return {};
+  }
+
+  void found(const ContentId& id) {
+    std::erase_if(wanted_, [&id](const DamagedBlob& blob) { return blob.id == id; });
+  }
+
   bool is_wanted(const ContentId& id) const {
     return std::ranges::find(wanted_, id, &DamagedBlob::id) != wanted_.end();
   }
@@ -132,98 +217,6 @@ class Search {
   std::map<std::uint64_t, std::vector<Place>> places_;  // by size of the published file
   std::set<Digest> of_manifests_;                       // manifests of versions that hold these blobs
 };
-
-Status Search::look_for_files() {
-  std::set<std::tuple<std::uint64_t, ContentId, std::uint64_t>> seen;
-  for (const DamagedBlob& blob : wanted_) {
-    WEFT_TRY(const auto uses, uses_of(store_, manifests_, blob.id));
-    for (const Use& use : uses) {
-      of_manifests_.insert(use.version.manifest);
-      for (const Extent& extent : use.file->extents)
-        if (extent.id == blob.id && seen.emplace(use.file->size, blob.id, extent.offset).second)
-          places_[use.file->size].push_back({blob.id, extent.offset});
-    }
-  }
-  return {};
-}
-
-void Search::found(const ContentId& id) {
-  std::erase_if(wanted_, [&id](const DamagedBlob& blob) { return blob.id == id; });
-}
-
-Result<bool> Search::offer(const ContentId& id, int fd, std::uint64_t offset, std::string_view where) {
-  if (progress_.cancelled()) return Error{Errc::cancelled, "interrupted"};
-  const Status taken = take_(id, fd, offset, where);
-  if (taken.ok()) found(id);
-  if (taken.ok()) return true;
-  if (taken.error().code == Errc::corrupt || taken.error().code == Errc::io) return false;
-  return taken.error();
-}
-
-Status Search::search(const std::string& path) {
-  WEFT_TRY(const struct stat st, stat_file(path));
-  if (!S_ISDIR(st.st_mode)) return search_file(path);
-  if (stat_file(path + "/weft-store").ok()) return search_store(path);
-  const auto origin = OriginDir::open_existing(path);
-  return origin.ok() ? search_origin(*origin) : search_directory(path);
-}
-
-Status Search::search_file(const std::string& path) {
-  const auto fd = open_file(path, O_RDONLY | O_NONBLOCK);
-  if (!fd.ok()) return {};
-  WEFT_TRY(const struct stat st, stat_fd(fd->get(), path));
-  const auto same_size = places_.find(static_cast<std::uint64_t>(st.st_size));
-  if (!S_ISREG(st.st_mode) || same_size == places_.end()) return {};
-  progress_.phase(fmt::format("reading {}", printable(path)));
-  for (const Place& place : same_size->second)
-    if (is_wanted(place.id)) WEFT_CHECK(offer(place.id, fd->get(), place.offset, path));
-  return {};
-}
-
-Status Search::search_directory(const std::string& path) {
-  const auto root = open_file(path, O_RDONLY | O_DIRECTORY);
-  TreeWalk walk;
-  walk.visit = [&](const TreeEntry& entry) -> Result<WalkNext> {
-    const bool regular = S_ISREG(entry.st.st_mode);
-    if (regular && places_.contains(static_cast<std::uint64_t>(entry.st.st_size)))
-      WEFT_CHECK(search_file(path + "/" + entry.path));
-    return wanted_.empty() ? WalkNext::end : WalkNext::enter;
-  };
-  walk.failed = pass_unreadable;
-  walk.components_max = kComponentsMax;
-  walk.entries_max = kEntriesMax;
-  return root.ok() ? walk_tree(*root, path, walk) : pass_unreadable(root.error());
-}
-
-// Offers the blobs of another store, at the places in its index.
-Status Search::search_store(const std::string& path) {
-  OpenOptions options;
-  options.decode = content_decoder();
-  WEFT_TRY(const auto other, Store::open(path, options));
-  const std::vector<DamagedBlob> blobs = wanted_;
-  for (const DamagedBlob& blob : blobs) {
-    const auto place = other->open_blob(blob.id);
-    if (place.ok())
-      WEFT_CHECK(offer(blob.id, place->pack->fd(), place->offset, pack_path(other->directory(), place->pack->id())));
-  }
-  return {};
-}
-
-Status Search::search_origin(const OriginDir& origin) {
-  for (const Digest& manifest : of_manifests_) {
-    const auto places = origin.places(manifest);
-    if (!places.ok()) continue;
-    const std::vector<DamagedBlob> blobs = wanted_;
-    for (const DamagedBlob& blob : blobs) {
-      const auto place = places->find(blob.id);
-      if (!place) continue;
-      const auto pack = origin.open_pack(place->pack);
-      if (pack.ok())
-        WEFT_CHECK(offer(blob.id, pack->get(), place->offset, origin_pack_name(origin.path(), place->pack)));
-    }
-  }
-  return {};
-}
 
 }  // namespace
 

@@ -37,6 +37,12 @@ Status check_agrees(const VersionRow& row, const VersionContent& content) {
   return Error{Errc::corrupt, "its record is not as its manifest"};
 }
 
+std::uint64_t bytes_of(const PackToc& toc) {
+  std::uint64_t bytes = 0;
+  for (const PackEntry& entry : toc.entries) bytes += entry.id.length;
+  return bytes;
+}
+
 class Restoring {
  public:
   Restoring(OriginDir origin, const RestoreOptions& options, Progress& progress)
@@ -83,19 +89,174 @@ class Restoring {
     return {};
   }
 
-  Status look();
-  void tell_mended();
-  std::string publisher() const;
-  Status look_at_versions();
-  Status look_at(const VersionRow& row);
-  Needs needs_of(const Digest& manifest, const VersionContent& content);
-  void lose(VersionRow& row, std::string_view why);
-  Status lose_incomplete();
-  Status copy_packs(const StoreRestore& store);
-  Status copy_pack_to(const StoreRestore& store, PackToc toc);
-  void count_packs();
-  Status copy_manifests(const StoreRestore& store) const;
-  std::vector<MirrorChange> changes();
+  Status look() {
+    WEFT_TRY(names_, read_names(origin_, progress_));
+    report_.problems = std::move(names_.problems);
+    WEFT_CHECK(look_at_versions());
+    WEFT_CHECK(blobs_.look(progress_));
+    return lose_incomplete();
+  }
+
+  void tell_mended() {
+    report_.mended = std::move(names_.mended);
+    for (std::string& mended : blobs_.mended()) report_.mended.push_back(std::move(mended));
+  }
+
+  // Returns the origin's id in the form of a node id. No node has this id.
+  std::string publisher() const {
+    const Digest digest = sha256(std::as_bytes(std::span(origin_.uuid())));
+    Uuid uuid;
+    static_assert(sizeof uuid <= sizeof digest.bytes);
+    std::memcpy(&uuid, digest.bytes.data(), sizeof uuid);
+    return uuid_text(uuid);
+  }
+
+  Status look_at_versions() {
+    progress_.phase("reading manifests");
+    for (auto& [name, row] : names_.versions) {
+      WEFT_CHECK(check_cancelled());
+      if (row.removed) continue;
+      const Status looked = look_at(row);
+      if (!looked.ok()) lose(row, looked.error().message);
+    }
+    return {};
+  }
+
+  Status look_at(const VersionRow& row) {
+    WEFT_TRY(const auto bytes, origin_.manifest(row.manifest));
+    WEFT_TRY(const VersionContent content, content_decoder()(bytes));
+    WEFT_CHECK(check_agrees(row, content));
+    if (!needs_.contains(row.manifest)) needs_.emplace(row.manifest, needs_of(row.manifest, content));
+    return {};
+  }
+
+  Needs needs_of(const Digest& manifest, const VersionContent& content) {
+    Needs needs{{}, content.tree_nodes};
+    const auto said = origin_.places(manifest);
+    std::vector<ContentId> unsaid;
+    for (const auto& file : content.files)
+      for (const Extent& extent : file.extents) {
+        const auto place = said.ok() ? said->find(extent.id) : std::nullopt;
+        if (!place) unsaid.push_back(extent.id);
+        needs.blobs.push_back(blobs_.want(extent.id, place));
+      }
+    if (!unsaid.empty())
+      blobs_.fault(said.ok() ? fmt::format("places of manifest {}: {} of its blobs are not among them",
+                                           to_hex(manifest), unsaid.size())
+                             : said.error().message,
+                   std::move(unsaid));
+    std::ranges::sort(needs.blobs);
+    needs.blobs.erase(std::unique(needs.blobs.begin(), needs.blobs.end()), needs.blobs.end());
+    return needs;
+  }
+
+  // Turns a version whose bytes are lost into a tombstone, which keeps everything else that is known of it.
+  void lose(VersionRow& row, std::string_view why) {
+    tell(fmt::format("{}: {}", spec_of(row.model_name, row.number), why));
+    row.removed = true;
+    row.removed_ns = now_ns();
+  }
+
+  // Turns versions into tombstones if they need blobs that no pack has intact.
+  Status lose_incomplete() {
+    const auto losses = blobs_.take_losses();
+    if (losses.empty()) return {};
+    for (const std::string& loss : losses) tell(loss);
+    for (auto& [name, row] : names_.versions) {
+      WEFT_CHECK(check_cancelled());
+      if (row.removed) continue;
+      const auto& blobs = needs_.at(row.manifest).blobs;
+      const auto missing = std::ranges::count_if(blobs, [](const auto* blob) { return blob->second.lost; });
+      if (missing != 0) lose(row, fmt::format("{} of its extents are damaged or missing", missing));
+    }
+    return {};
+  }
+
+  // Copies packs until all blobs are copied. If a blob is damaged in one pack, another pack is copied with more blobs.
+  Status copy_packs(const StoreRestore& store) {
+    std::uint64_t bytes = 0;
+    std::set<PackId> grown = blobs_.take_grown();
+    for (const PackId pack : grown) bytes += bytes_of(blobs_.packs().at(pack));
+    WEFT_CHECK(store.keep_packs(grown));
+    progress_.phase("copying packs");
+    progress_.total(bytes);
+    for (; !grown.empty(); grown = blobs_.take_grown()) {
+      for (const PackId pack : grown) WEFT_CHECK(copy_pack_to(store, blobs_.packs().at(pack)));
+      WEFT_CHECK(blobs_.look(progress_));
+    }
+    count_packs();
+    return lose_incomplete();
+  }
+
+  Status copy_pack_to(const StoreRestore& store, PackToc toc) {
+    WEFT_TRY(const bool there, store.has_pack(toc));
+    if (there) {
+      progress_.advance(bytes_of(toc));
+      return {};
+    }
+    std::vector<ContentId> damaged;
+    const auto fd = origin_.open_pack(toc.pack);
+    if (!fd.ok()) {
+      for (const PackEntry& entry : toc.entries) damaged.push_back(entry.id);
+      blobs_.not_whole(toc.pack, fd.error().message, damaged);
+      return {};
+    }
+    const SafePath file = store.pack_file();
+    WEFT_CHECK(copy_pack(toc, fd->get(), file, progress_, &damaged));
+    if (!damaged.empty()) {
+      blobs_.not_whole(toc.pack,
+                       fmt::format("{}: of {} blobs that versions need {} are damaged",
+                                   origin_pack_name(origin_.path(), toc.pack), toc.entries.size(), damaged.size()),
+                       damaged);
+      toc.entries = blobs_.packs().at(toc.pack).entries;
+    }
+    return toc.entries.empty() ? remove_file(file) : store.add_pack(file, toc);
+  }
+
+  void count_packs() {
+    for (const auto& [pack, toc] : blobs_.packs()) {
+      if (!toc.entries.empty()) ++report_.packs;
+      report_.bytes += bytes_of(toc);
+    }
+  }
+
+  Status copy_manifests(const StoreRestore& store) const {
+    progress_.phase("copying manifests");
+    std::set<Digest> copied;
+    for (const auto& [name, row] : names_.versions) {
+      if (row.removed || !copied.insert(row.manifest).second) continue;
+      WEFT_CHECK(check_cancelled());
+      WEFT_TRY(const auto bytes, origin_.manifest(row.manifest));
+      WEFT_CHECK(store.add_manifest(row.manifest, bytes));
+    }
+    return {};
+  }
+
+  std::vector<MirrorChange> changes() {
+    progress_.phase("making the index");
+    std::vector<MirrorChange> changes;
+    std::set<PackId> brought;
+    std::set<std::string_view> models;
+    for (const VersionRow* row : in_order(names_.versions)) {
+      models.insert(row->model_name);
+      MirroredVersion version{*row, 0, {}, {}};
+      ++(row->removed ? report_.removed : report_.versions);
+      if (!row->removed) {
+        const Needs& needs = needs_.at(row->manifest);
+        version.tree_nodes = needs.tree_nodes;
+        for (const auto* blob : needs.blobs)
+          if (brought.insert(blob->second.pack).second) version.packs.push_back(blob->second.pack);
+      }
+      changes.emplace_back(std::move(version));
+    }
+    for (MirroredTag& tag : names_.tags) {
+      if (names_.versions.at({tag.model, tag.number}).removed) continue;
+      ++report_.tags;
+      changes.emplace_back(std::move(tag));
+    }
+    report_.models = models.size();
+    return changes;
+  }
 
   const OriginDir origin_;
   const RestoreOptions& options_;
@@ -105,181 +266,6 @@ class Restoring {
   std::map<Digest, Needs> needs_;
   OriginBlobs blobs_{origin_};
 };
-
-// Turns a version whose bytes are lost into a tombstone, which keeps everything else that is known of it.
-void Restoring::lose(VersionRow& row, std::string_view why) {
-  tell(fmt::format("{}: {}", spec_of(row.model_name, row.number), why));
-  row.removed = true;
-  row.removed_ns = now_ns();
-}
-
-Status Restoring::look_at(const VersionRow& row) {
-  WEFT_TRY(const auto bytes, origin_.manifest(row.manifest));
-  WEFT_TRY(const VersionContent content, content_decoder()(bytes));
-  WEFT_CHECK(check_agrees(row, content));
-  if (!needs_.contains(row.manifest)) needs_.emplace(row.manifest, needs_of(row.manifest, content));
-  return {};
-}
-
-Needs Restoring::needs_of(const Digest& manifest, const VersionContent& content) {
-  Needs needs{{}, content.tree_nodes};
-  const auto said = origin_.places(manifest);
-  std::vector<ContentId> unsaid;
-  for (const auto& file : content.files)
-    for (const Extent& extent : file.extents) {
-      const auto place = said.ok() ? said->find(extent.id) : std::nullopt;
-      if (!place) unsaid.push_back(extent.id);
-      needs.blobs.push_back(blobs_.want(extent.id, place));
-    }
-  if (!unsaid.empty())
-    blobs_.fault(said.ok() ? fmt::format("places of manifest {}: {} of its blobs are not among them", to_hex(manifest),
-                                         unsaid.size())
-                           : said.error().message,
-                 std::move(unsaid));
-  std::ranges::sort(needs.blobs);
-  needs.blobs.erase(std::unique(needs.blobs.begin(), needs.blobs.end()), needs.blobs.end());
-  return needs;
-}
-
-Status Restoring::look() {
-  WEFT_TRY(names_, read_names(origin_, progress_));
-  report_.problems = std::move(names_.problems);
-  WEFT_CHECK(look_at_versions());
-  WEFT_CHECK(blobs_.look(progress_));
-  return lose_incomplete();
-}
-
-void Restoring::tell_mended() {
-  report_.mended = std::move(names_.mended);
-  for (std::string& mended : blobs_.mended()) report_.mended.push_back(std::move(mended));
-}
-
-// Returns the origin's id in the form of a node id. No node has this id.
-std::string Restoring::publisher() const {
-  const Digest digest = sha256(std::as_bytes(std::span(origin_.uuid())));
-  Uuid uuid;
-  static_assert(sizeof uuid <= sizeof digest.bytes);
-  std::memcpy(&uuid, digest.bytes.data(), sizeof uuid);
-  return uuid_text(uuid);
-}
-
-Status Restoring::look_at_versions() {
-  progress_.phase("reading manifests");
-  for (auto& [name, row] : names_.versions) {
-    WEFT_CHECK(check_cancelled());
-    if (row.removed) continue;
-    const Status looked = look_at(row);
-    if (!looked.ok()) lose(row, looked.error().message);
-  }
-  return {};
-}
-
-// Turns versions into tombstones if they need blobs that no pack has intact.
-Status Restoring::lose_incomplete() {
-  const auto losses = blobs_.take_losses();
-  if (losses.empty()) return {};
-  for (const std::string& loss : losses) tell(loss);
-  for (auto& [name, row] : names_.versions) {
-    WEFT_CHECK(check_cancelled());
-    if (row.removed) continue;
-    const auto& blobs = needs_.at(row.manifest).blobs;
-    const auto missing = std::ranges::count_if(blobs, [](const auto* blob) { return blob->second.lost; });
-    if (missing != 0) lose(row, fmt::format("{} of its extents are damaged or missing", missing));
-  }
-  return {};
-}
-
-std::uint64_t bytes_of(const PackToc& toc) {
-  std::uint64_t bytes = 0;
-  for (const PackEntry& entry : toc.entries) bytes += entry.id.length;
-  return bytes;
-}
-
-// Copies packs until all blobs are copied. If a blob is damaged in one pack, another pack is copied with more blobs.
-Status Restoring::copy_packs(const StoreRestore& store) {
-  std::uint64_t bytes = 0;
-  std::set<PackId> grown = blobs_.take_grown();
-  for (const PackId pack : grown) bytes += bytes_of(blobs_.packs().at(pack));
-  WEFT_CHECK(store.keep_packs(grown));
-  progress_.phase("copying packs");
-  progress_.total(bytes);
-  for (; !grown.empty(); grown = blobs_.take_grown()) {
-    for (const PackId pack : grown) WEFT_CHECK(copy_pack_to(store, blobs_.packs().at(pack)));
-    WEFT_CHECK(blobs_.look(progress_));
-  }
-  count_packs();
-  return lose_incomplete();
-}
-
-void Restoring::count_packs() {
-  for (const auto& [pack, toc] : blobs_.packs()) {
-    if (!toc.entries.empty()) ++report_.packs;
-    report_.bytes += bytes_of(toc);
-  }
-}
-
-Status Restoring::copy_pack_to(const StoreRestore& store, PackToc toc) {
-  WEFT_TRY(const bool there, store.has_pack(toc));
-  if (there) {
-    progress_.advance(bytes_of(toc));
-    return {};
-  }
-  std::vector<ContentId> damaged;
-  const auto fd = origin_.open_pack(toc.pack);
-  if (!fd.ok()) {
-    for (const PackEntry& entry : toc.entries) damaged.push_back(entry.id);
-    blobs_.not_whole(toc.pack, fd.error().message, damaged);
-    return {};
-  }
-  const SafePath file = store.pack_file();
-  WEFT_CHECK(copy_pack(toc, fd->get(), file, progress_, &damaged));
-  if (!damaged.empty()) {
-    blobs_.not_whole(toc.pack,
-                     fmt::format("{}: of {} blobs that versions need {} are damaged",
-                                 origin_pack_name(origin_.path(), toc.pack), toc.entries.size(), damaged.size()),
-                     damaged);
-    toc.entries = blobs_.packs().at(toc.pack).entries;
-  }
-  return toc.entries.empty() ? remove_file(file) : store.add_pack(file, toc);
-}
-
-Status Restoring::copy_manifests(const StoreRestore& store) const {
-  progress_.phase("copying manifests");
-  std::set<Digest> copied;
-  for (const auto& [name, row] : names_.versions) {
-    if (row.removed || !copied.insert(row.manifest).second) continue;
-    WEFT_CHECK(check_cancelled());
-    WEFT_TRY(const auto bytes, origin_.manifest(row.manifest));
-    WEFT_CHECK(store.add_manifest(row.manifest, bytes));
-  }
-  return {};
-}
-
-std::vector<MirrorChange> Restoring::changes() {
-  progress_.phase("making the index");
-  std::vector<MirrorChange> changes;
-  std::set<PackId> brought;
-  std::set<std::string_view> models;
-  for (const VersionRow* row : in_order(names_.versions)) {
-    models.insert(row->model_name);
-    MirroredVersion version{*row, 0, {}, {}};
-    ++(row->removed ? report_.removed : report_.versions);
-    if (!row->removed) {
-      const Needs& needs = needs_.at(row->manifest);
-      version.tree_nodes = needs.tree_nodes;
-      for (const auto* blob : needs.blobs)
-        if (brought.insert(blob->second.pack).second) version.packs.push_back(blob->second.pack);
-    }
-    changes.emplace_back(std::move(version));
-  }
-  for (MirroredTag& tag : names_.tags) {
-    if (names_.versions.at({tag.model, tag.number}).removed) continue;
-    ++report_.tags;
-    changes.emplace_back(std::move(tag));
-  }
-  report_.models = models.size();
-  return changes;
-}
 
 }  // namespace
 

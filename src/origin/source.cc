@@ -10,7 +10,6 @@
 #include <fmt/core.h>
 
 #include "base/bounded_calls.h"
-#include "base/limits.h"
 #include "base/lru_cache.h"
 #include "base/sha256.h"
 #include "blobs/read_memory.h"
@@ -52,6 +51,11 @@ bool goes_on(const Stretch& last, const Stretch& next) {
   return last.place.pack == next.place.pack && last.place.offset + last.length == next.place.offset;
 }
 
+Error not_there(std::string_view path, const ContentId& id) {
+  return Error{Errc::not_found,
+               fmt::format("origin {}: has no {} bytes with digest {}", path, id.length, to_hex(id.root))};
+}
+
 // Reads from one origin; shared by all threads. Its cached descriptors and tables may predate a repair or a remount, so
 // it drops them all after a failed read and tries again. Every call may hang: callers use threads that can be
 // abandoned.
@@ -63,28 +67,175 @@ class OriginReader {
     WEFT_TRY(const OriginDir dir, this->dir());
     return dir.manifest(digest);
   }
-  Result<std::vector<Digest>> chunks(const Digest& manifest, const ContentId& id);
+
+  Result<std::vector<Digest>> chunks(const Digest& manifest, const ContentId& id) {
+    WEFT_TRY(const PlacesPointer places, this->places(manifest));
+    auto got = chunks_once(*places, id);
+    if (got.ok()) return got;
+    forget();
+    WEFT_TRY(const PlacesPointer anew, this->places(manifest));
+    return chunks_once(*anew, id);
+  }
+
   // Returns the bytes of the runs: the first ones from `kept`, the rest from the origin.
-  Result<SourceBytes> read(const Digest& manifest, const std::vector<ChunkRun>& runs, const KeptBytes& kept);
+  Result<SourceBytes> read(const Digest& manifest, const std::vector<ChunkRun>& runs, const KeptBytes& kept) {
+    WEFT_TRY(const PlacesPointer places, this->places(manifest));
+    auto got = read_once(*places, runs, kept);
+    if (got.ok() || got.error().code == Errc::internal || !forget()) return got;
+    WEFT_TRY(const PlacesPointer anew, this->places(manifest));
+    return read_once(*anew, runs, kept);
+  }
+
   // Drops everything cached. False if none of it was used since the last call: then a retry would fail like the last
   // try.
-  bool forget();
+  bool forget() {
+    std::map<PackId, PackPointer> closed;  // closed without the lock: close may hang
+    {
+      const std::lock_guard lock(mutex_);
+      closed.swap(open_);
+    }
+    places_.clear();
+    tocs_.clear();
+    return used_kept_.exchange(false);
+  }
 
  private:
   using Stretches = std::vector<Stretch>;
   using PlacesPointer = std::shared_ptr<const Places>;
-  Result<OriginDir> dir();
-  Result<PlacesPointer> places(const Digest& manifest);
+
+  Result<OriginDir> dir() {
+    {
+      const std::lock_guard lock(mutex_);
+      if (dir_) return *dir_;
+    }
+    WEFT_TRY(OriginDir dir, OriginDir::open_existing(path_));
+    const std::lock_guard lock(mutex_);
+    dir_ = dir;
+    return dir;
+  }
+
+  Result<PlacesPointer> places(const Digest& manifest) {
+    if (auto known = places_.find(key_of(manifest)); known && known->manifest == manifest) {
+      used_kept_ = true;
+      return known;
+    }
+    WEFT_TRY(const OriginDir dir, this->dir());
+    WEFT_TRY(Places places, dir.places(manifest));
+    auto made = std::make_shared<const Places>(std::move(places));
+    places_.put(key_of(manifest), made, made->blobs.size() * sizeof made->blobs[0]);
+    return PlacesPointer(made);
+  }
+
   using TocPointer = std::shared_ptr<const PackToc>;
-  Result<TocPointer> toc(PackId pack);
+
+  Result<TocPointer> toc(PackId pack) {
+    if (auto known = tocs_.find(pack)) return known;
+    WEFT_TRY(const OriginDir dir, this->dir());
+    WEFT_TRY(PackToc toc, dir.toc(pack));
+    auto made = std::make_shared<const PackToc>(std::move(toc));
+    tocs_.put(pack, made, memory_bytes(*made));
+    return TocPointer(made);
+  }
+
   using PackPointer = std::shared_ptr<const OpenPack>;
-  Result<PackPointer> pack(PackId pack);
-  Result<std::optional<SourceBytes>> read_straight(BlobPlace place, std::size_t size);
-  Status read_run(BlobPlace place, std::span<std::byte> out);
-  Result<Stretches> stretches(const Places& places, const std::vector<ChunkRun>& runs) const;
-  Result<SourceBytes> read_stretches(const Stretches& stretches, std::size_t size, const KeptBytes& kept);
-  Result<SourceBytes> read_once(const Places& places, const std::vector<ChunkRun>& runs, const KeptBytes& kept);
-  Result<std::vector<Digest>> chunks_once(const Places& places, const ContentId& id);
+
+  Result<PackPointer> pack(PackId pack) {
+    {
+      const std::lock_guard lock(mutex_);
+      if (const auto known = open_.find(pack); known != open_.end()) {
+        used_kept_ = true;
+        return known->second;
+      }
+    }
+    WEFT_TRY(const OriginDir dir, this->dir());
+    WEFT_TRY(Fd fd, dir.open_pack(pack));
+    Fd direct = open_direct(fd.get());
+    auto made = std::make_shared<const OpenPack>(OpenPack{std::move(fd), std::move(direct)});
+    const std::lock_guard lock(mutex_);
+    if (open_.size() >= kOpenPacksMax) open_.erase(open_.begin());
+    open_[pack] = made;
+    return made;
+  }
+
+  // Reads with O_DIRECT, not through the page cache: this node later reads the bytes from its own store. Nothing if
+  // that is impossible, or if the page cache has the bytes.
+  Result<std::optional<SourceBytes>> read_straight(BlobPlace place, std::size_t size) {
+    WEFT_TRY(const PackPointer pack, this->pack(place.pack));
+    std::optional<SourceBytes> out;
+    if (!pack->direct.valid() || all_cached(pack->fd.get(), place.offset, size)) return out;
+    const DirectBlocks blocks = direct_blocks(place.offset, size);
+    const auto memory = take_read_memory(blocks.length);
+    const auto got = read_direct(pack->direct.get(), blocks.begin, {memory.get(), blocks.length});
+    const std::uint64_t before = place.offset - blocks.begin;
+    if (got && *got >= before + size) out = SourceBytes{{memory, memory.get() + before}, size, {}};
+    return out;
+  }
+
+  Status read_run(BlobPlace place, std::span<std::byte> out) {
+    WEFT_TRY(const PackPointer pack, this->pack(place.pack));
+    const int fd = pack->fd.get();
+    const std::string where = origin_pack_name(path_, place.pack);
+    WEFT_TRY(const std::size_t got, read_some(fd, place.offset, out, where));
+    // The next read reuses these pages, which is cheaper than fresh ones.
+    if (out.size() >= kLarge) forget_pages(fd, place.offset, out.size());
+    if (got == out.size()) return {};
+    return Error{Errc::corrupt,
+                 fmt::format("{}: expected {} bytes at {}, got {}", where, out.size(), place.offset, got)};
+  }
+
+  // Converts runs to places in packs. Adjacent runs become one read.
+  Result<Stretches> stretches(const Places& places, const std::vector<ChunkRun>& runs) const {
+    Stretches out;
+    for (const ChunkRun& run : runs) {
+      const auto place = places.find(run.id);
+      if (!place) return not_there(path_, run.id);
+      append_run(out, {{place->pack, place->offset + run.offset()}, run.length()});
+    }
+    return out;
+  }
+
+  Result<SourceBytes> read_stretches(const Stretches& stretches, std::size_t size, const KeptBytes& kept) {
+    if (stretches.size() == 1 && size >= kLarge && kept.bytes == 0) {
+      WEFT_TRY(auto straight, read_straight(stretches[0].place, size));
+      if (straight) return *std::move(straight);
+    }
+    SourceBytes out;
+    out.memory = take_read_memory(size);
+    out.size = size;
+    if (kept.bytes > 0) std::memcpy(out.memory.get(), kept.memory.get(), kept.bytes);
+    std::size_t skip = kept.bytes;
+    std::span<std::byte> rest(out.memory.get(), size);
+    for (const auto& [place, length] : stretches) {
+      const std::size_t here = std::min<std::size_t>(skip, length);
+      if (here < length) WEFT_CHECK(read_run({place.pack, place.offset + here}, rest.first(length).subspan(here)));
+      rest = rest.subspan(length);
+      skip -= here;
+    }
+    return out;
+  }
+
+  Result<SourceBytes> read_once(const Places& places, const std::vector<ChunkRun>& runs, const KeptBytes& kept) {
+    WEFT_TRY(const auto stretches, this->stretches(places, runs));
+    std::size_t size = 0;
+    for (const auto& [place, length] : stretches) size += length;
+    if (size > kSourceReadMax) return Error{Errc::internal, fmt::format("a read of {} bytes", size)};
+    WEFT_TRY(SourceBytes out, read_stretches(stretches, size, kept));
+    // The origin is the only giver: after a wrong chunk, refuted() drops its open files and tables.
+    for (const RunChunk& chunk : chunks_of(runs)) out.givers.push_back(chunk.at < kept.bytes ? kSeveralGivers : 0);
+    return out;
+  }
+
+  Result<std::vector<Digest>> chunks_once(const Places& places, const ContentId& id) {
+    const auto place = places.find(id);
+    if (!place) return not_there(path_, id);
+    WEFT_TRY(const TocPointer toc, this->toc(place->pack));
+    const PackEntry* listed = find_entry(*toc, id, place->offset);
+    if (listed == nullptr) return not_there(path_, id);
+    const std::vector<Digest>& digests = listed->chunks;
+    if (digests.size() == chunk_count(id.length) && tree_root(id.length, digests) == id.root) return digests;
+    return Error{Errc::corrupt, fmt::format("{}: other chunk digests than those of the {} bytes with digest {}",
+                                            origin_toc_name(path_, place->pack), id.length, to_hex(id.root))};
+  }
 
   const std::string path_;
   std::mutex mutex_;
@@ -94,170 +245,6 @@ class OriginReader {
   LruCache<Places> places_{kPlacesBytesMax};
   LruCache<PackToc> tocs_{kTocsBytesMax};
 };
-
-Result<OriginDir> OriginReader::dir() {
-  {
-    const std::lock_guard lock(mutex_);
-    if (dir_) return *dir_;
-  }
-  WEFT_TRY(OriginDir dir, OriginDir::open_existing(path_));
-  const std::lock_guard lock(mutex_);
-  dir_ = dir;
-  return dir;
-}
-
-Result<OriginReader::PlacesPointer> OriginReader::places(const Digest& manifest) {
-  if (auto known = places_.find(key_of(manifest)); known && known->manifest == manifest) {
-    used_kept_ = true;
-    return known;
-  }
-  WEFT_TRY(const OriginDir dir, this->dir());
-  WEFT_TRY(Places places, dir.places(manifest));
-  auto made = std::make_shared<const Places>(std::move(places));
-  places_.put(key_of(manifest), made, made->blobs.size() * sizeof made->blobs[0]);
-  return PlacesPointer(made);
-}
-
-Result<OriginReader::TocPointer> OriginReader::toc(PackId pack) {
-  if (auto known = tocs_.find(pack)) return known;
-  WEFT_TRY(const OriginDir dir, this->dir());
-  WEFT_TRY(PackToc toc, dir.toc(pack));
-  auto made = std::make_shared<const PackToc>(std::move(toc));
-  tocs_.put(pack, made, memory_bytes(*made));
-  return TocPointer(made);
-}
-
-Result<OriginReader::PackPointer> OriginReader::pack(PackId pack) {
-  {
-    const std::lock_guard lock(mutex_);
-    if (const auto known = open_.find(pack); known != open_.end()) {
-      used_kept_ = true;
-      return known->second;
-    }
-  }
-  WEFT_TRY(const OriginDir dir, this->dir());
-  WEFT_TRY(Fd fd, dir.open_pack(pack));
-  Fd direct = open_direct(fd.get());
-  auto made = std::make_shared<const OpenPack>(OpenPack{std::move(fd), std::move(direct)});
-  const std::lock_guard lock(mutex_);
-  if (open_.size() >= kOpenPacksMax) open_.erase(open_.begin());
-  open_[pack] = made;
-  return made;
-}
-
-Error not_there(std::string_view path, const ContentId& id) {
-  return Error{Errc::not_found,
-               fmt::format("origin {}: has no {} bytes with digest {}", path, id.length, to_hex(id.root))};
-}
-
-Result<std::vector<Digest>> OriginReader::chunks(const Digest& manifest, const ContentId& id) {
-  WEFT_TRY(const PlacesPointer places, this->places(manifest));
-  auto got = chunks_once(*places, id);
-  if (got.ok()) return got;
-  forget();
-  WEFT_TRY(const PlacesPointer anew, this->places(manifest));
-  return chunks_once(*anew, id);
-}
-
-Result<std::vector<Digest>> OriginReader::chunks_once(const Places& places, const ContentId& id) {
-  const auto place = places.find(id);
-  if (!place) return not_there(path_, id);
-  WEFT_TRY(const TocPointer toc, this->toc(place->pack));
-  const PackEntry* listed = find_entry(*toc, id, place->offset);
-  if (listed == nullptr) return not_there(path_, id);
-  const std::vector<Digest>& digests = listed->chunks;
-  if (digests.size() == chunk_count(id.length) && tree_root(id.length, digests) == id.root) return digests;
-  return Error{Errc::corrupt, fmt::format("{}: other chunk digests than those of the {} bytes with digest {}",
-                                          origin_toc_name(path_, place->pack), id.length, to_hex(id.root))};
-}
-
-bool OriginReader::forget() {
-  std::map<PackId, PackPointer> closed;  // closed without the lock: close may hang
-  {
-    const std::lock_guard lock(mutex_);
-    closed.swap(open_);
-  }
-  places_.clear();
-  tocs_.clear();
-  return used_kept_.exchange(false);
-}
-
-// Reads with O_DIRECT, not through the page cache: this node later reads the bytes from its own store. Nothing if that
-// is impossible, or if the page cache has the bytes.
-Result<std::optional<SourceBytes>> OriginReader::read_straight(BlobPlace place, std::size_t size) {
-  WEFT_TRY(const PackPointer pack, this->pack(place.pack));
-  std::optional<SourceBytes> out;
-  if (!pack->direct.valid() || all_cached(pack->fd.get(), place.offset, size)) return out;
-  const DirectBlocks blocks = direct_blocks(place.offset, size);
-  const auto memory = take_read_memory(blocks.length);
-  const auto got = read_direct(pack->direct.get(), blocks.begin, {memory.get(), blocks.length});
-  const std::uint64_t before = place.offset - blocks.begin;
-  if (got && *got >= before + size) out = SourceBytes{{memory, memory.get() + before}, size, {}};
-  return out;
-}
-
-Status OriginReader::read_run(BlobPlace place, std::span<std::byte> out) {
-  WEFT_TRY(const PackPointer pack, this->pack(place.pack));
-  const int fd = pack->fd.get();
-  const std::string where = origin_pack_name(path_, place.pack);
-  WEFT_TRY(const std::size_t got, read_some(fd, place.offset, out, where));
-  // The next read reuses these pages, which is cheaper than fresh ones.
-  if (out.size() >= kLarge) forget_pages(fd, place.offset, out.size());
-  if (got == out.size()) return {};
-  return Error{Errc::corrupt, fmt::format("{}: expected {} bytes at {}, got {}", where, out.size(), place.offset, got)};
-}
-
-// Converts runs to places in packs. Adjacent runs become one read.
-Result<OriginReader::Stretches> OriginReader::stretches(const Places& places, const std::vector<ChunkRun>& runs) const {
-  Stretches out;
-  for (const ChunkRun& run : runs) {
-    const auto place = places.find(run.id);
-    if (!place) return not_there(path_, run.id);
-    append_run(out, {{place->pack, place->offset + run.offset()}, run.length()});
-  }
-  return out;
-}
-
-Result<SourceBytes> OriginReader::read(const Digest& manifest, const std::vector<ChunkRun>& runs,
-                                       const KeptBytes& kept) {
-  WEFT_TRY(const PlacesPointer places, this->places(manifest));
-  auto got = read_once(*places, runs, kept);
-  if (got.ok() || got.error().code == Errc::internal || !forget()) return got;
-  WEFT_TRY(const PlacesPointer anew, this->places(manifest));
-  return read_once(*anew, runs, kept);
-}
-
-Result<SourceBytes> OriginReader::read_once(const Places& places, const std::vector<ChunkRun>& runs,
-                                            const KeptBytes& kept) {
-  WEFT_TRY(const auto stretches, this->stretches(places, runs));
-  std::size_t size = 0;
-  for (const auto& [place, length] : stretches) size += length;
-  if (size > kSourceReadMax) return Error{Errc::internal, fmt::format("a read of {} bytes", size)};
-  WEFT_TRY(SourceBytes out, read_stretches(stretches, size, kept));
-  // The origin is the only giver: after a wrong chunk, refuted() drops its open files and tables.
-  for (const RunChunk& chunk : chunks_of(runs)) out.givers.push_back(chunk.at < kept.bytes ? kSeveralGivers : 0);
-  return out;
-}
-
-Result<SourceBytes> OriginReader::read_stretches(const Stretches& stretches, std::size_t size, const KeptBytes& kept) {
-  if (stretches.size() == 1 && size >= kLarge && kept.bytes == 0) {
-    WEFT_TRY(auto straight, read_straight(stretches[0].place, size));
-    if (straight) return *std::move(straight);
-  }
-  SourceBytes out;
-  out.memory = take_read_memory(size);
-  out.size = size;
-  if (kept.bytes > 0) std::memcpy(out.memory.get(), kept.memory.get(), kept.bytes);
-  std::size_t skip = kept.bytes;
-  std::span<std::byte> rest(out.memory.get(), size);
-  for (const auto& [place, length] : stretches) {
-    const std::size_t here = std::min<std::size_t>(skip, length);
-    if (here < length) WEFT_CHECK(read_run({place.pack, place.offset + here}, rest.first(length).subspan(here)));
-    rest = rest.subspan(length);
-    skip -= here;
-  }
-  return out;
-}
 
 class OriginSource final : public BlobSource {
  public:

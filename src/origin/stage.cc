@@ -1,7 +1,6 @@
 #include "origin/stage.h"
 
 #include <algorithm>
-#include <map>
 #include <optional>
 #include <set>
 #include <utility>

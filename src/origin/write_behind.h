@@ -4,7 +4,6 @@
 // records the id of the origin, the first one that it met; content at another origin does not count.
 #pragma once
 
-#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>

@@ -13,9 +13,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "diskformat/pack_names.h"
-#include "diskformat/toc.h"
 #include "os/file_lock.h"
-#include "os/file_ops.h"
 #include "packs/blob_check.h"
 #include "packs/toc_cache.h"
 

@@ -6,7 +6,6 @@
 
 #include "base/sha256.h"
 #include "diskformat/hash.h"
-#include "diskformat/toc.h"
 #include "os/sys.h"
 
 namespace weft {

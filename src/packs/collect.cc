@@ -5,14 +5,12 @@
 #include <algorithm>
 #include <map>
 #include <optional>
-#include <set>
 
 #include <fmt/core.h>
 
 #include "base/limits.h"
 #include "base/log.h"
 #include "diskformat/pack_names.h"
-#include "diskformat/toc.h"
 #include "os/file_lock.h"
 #include "os/file_ops.h"
 #include "os/sys.h"
@@ -90,11 +88,80 @@ class Collector {
  public:
   explicit Collector(const CollectContext& context) : context_(context) {}
 
-  Status look_at_all();
-  Status delete_dead();
-  Status clear_orphans();
-  std::vector<RewriteGroup> plan();
-  Status settle();
+  // Looks at the packs that the index has queued or, on a walk, at all packs.
+  Status look_at_all() {
+    WEFT_TRY(queued_, noted(&BlobIndex::queued));
+    WEFT_TRY(left_dead_, noted(&BlobIndex::left_dead));
+    std::set<PackId> packs(context_.input.also.begin(), context_.input.also.end());
+    for (const auto& [pack, when] : queued_) packs.insert(pack);
+    if (context_.input.walk) {
+      WEFT_TRY(const std::vector<PackId> all, context_.packs.list());
+      packs.insert(all.begin(), all.end());
+      for (const auto& [pack, bytes] : left_dead_) packs.insert(pack);
+    }
+    for (const auto& [pack, bytes] : left_dead_)
+      if (!packs.contains(pack)) context_.report.dead_bytes += bytes;
+    for (const PackId pack : packs) {
+      if (context_.progress.cancelled())
+        return Error{Errc::cancelled, fmt::format("{}: gc stopped", context_.packs.store_path())};
+      WEFT_CHECK(look(pack));
+    }
+    return {};
+  }
+
+  Status delete_dead() {
+    for (std::span<const PackId> rest(dead_); !rest.empty();) {
+      WEFT_TRY(const bool dead, erase_all_but_last(rest.front()));
+      std::size_t done = 1;
+      if (dead) {
+        WEFT_TRY(done, delete_some(rest));
+      }
+      rest = rest.subspan(done);
+    }
+    return {};
+  }
+
+  // Checks again under the writer lock. Every process that places a pack holds that lock, so a lone file is litter
+  // then.
+  Status clear_orphans() {
+    WEFT_TRY(const std::vector<std::string> names, list_directory(context_.packs.path()));
+    WEFT_TRY(const std::vector<std::string> likely, orphans(names));
+    for (std::size_t at = 0; at < likely.size(); at += limits::kBatchItems) {
+      WEFT_TRY(const std::unique_ptr<BlobWriter> lock, context_.index.write());
+      WEFT_TRY(const auto litter,
+               orphans(std::span(likely).subspan(at, std::min(limits::kBatchItems, likely.size() - at))));
+      context_.report.stale_temporaries += litter.size();
+      if (dry_run()) continue;
+      for (const std::string& name : litter) WEFT_CHECK(remove_file(context_.packs.path() / name));
+    }
+    return {};
+  }
+
+  std::vector<RewriteGroup> plan() {
+    std::vector<RewriteGroup> groups;
+    plan_kind(PackKind::blobs, groups);
+    plan_kind(PackKind::manifests, groups);
+    for (const RewriteGroup& group : groups)
+      for (const PackId pack : group.packs) looked_[pack].again = true;  // unless it is rewritten
+    return groups;
+  }
+
+  Status settle() {
+    if (dry_run()) return {};
+    std::vector<PackLook> looks;
+    for (const auto& [pack, outlook] : looked_) {
+      WEFT_TRY(const std::optional<PackLook> look, outlook_of(pack));
+      if (look) looks.push_back(*look);
+    }
+    for (std::span<const PackLook> rest(looks); !rest.empty();) {
+      const auto some = rest.first(std::min(limits::kBatchRows, rest.size()));
+      rest = rest.subspan(some.size());
+      WEFT_TRY(const std::unique_ptr<BlobWriter> index, context_.index.write());
+      for (const PackLook& look : some) WEFT_CHECK(index->looked(look));
+      WEFT_CHECK(index->commit());
+    }
+    return {};
+  }
 
  private:
   using Numbers = std::map<PackId, std::uint64_t>;
@@ -104,22 +171,206 @@ class Collector {
     bool again = false;
     std::uint64_t dead_bytes = 0;
   };
-  Result<Numbers> noted(ReadNotes read);
-  Status look(PackId pack);
-  void leave(PackId pack, bool again, std::uint64_t dead_bytes);
-  Result<std::optional<PackLook>> outlook_of(PackId pack) const;
-  void plan_kind(PackKind kind, std::vector<RewriteGroup>& groups);
+
+  Result<Numbers> noted(ReadNotes read) {
+    Numbers numbers;
+    for (PackId from = 0;;) {
+      WEFT_TRY(const std::unique_ptr<BlobIndex> now, context_.index.read());
+      WEFT_TRY(const std::vector<NotedPack> some, (now.get()->*read)(from, limits::kRowsPerSnapshot));
+      for (const NotedPack& noted : some) numbers[noted.pack] = noted.value;
+      if (some.size() < limits::kRowsPerSnapshot) return numbers;
+      from = some.back().pack + 1;
+    }
+  }
+
+  // Looks at a pack without the writer lock. Each decision is checked again under the lock.
+  Status look(PackId pack) {
+    auto toc = context_.packs.toc(pack);
+    if (!toc.ok()) {
+      leave(pack, true, 0);  // settle() finds out whether the pack is gone
+      WEFT_TRY(const bool there, is_there(context_.packs.pack_file(pack)));
+      if (there) log_warning("gc: {}", toc.error().message);  // fsck repairs it; without its .toc nothing is removed
+      return {};
+    }
+    WEFT_TRY(const JudgedPack judged, look_at_pack(context_.index, context_.unreaped, *toc));
+    if (judged.lost_rows)
+      log_warning("gc: pack {}: the index counts more blobs than it has rows; run `weft fsck --rebuild`",
+                  pack_name(pack));
+    if (!judged.all_live() && (judged.lost_rows || lost_some(pack) || is_busy(*toc))) {
+      leave(pack, true, total_bytes(toc->entries) - total_bytes(judged.live));
+      return {};
+    }
+    if (!judged.live.empty()) {
+      keep(*toc, judged);
+      return {};
+    }
+    leave(pack, true, 0);  // unless it is deleted
+    if (!dry_run()) {
+      dead_.push_back(pack);
+      return {};
+    }
+    auto st = stat_file(context_.packs.pack_file(pack));
+    if (!st.ok()) return {};
+    count_freed(judged);
+    ++context_.report.packs_deleted;
+    context_.report.disk_bytes_freed += allocated_bytes(*st);
+    return {};
+  }
+
+  void leave(PackId pack, bool again, std::uint64_t dead_bytes) {
+    looked_[pack] = {again, dead_bytes};
+    context_.report.dead_bytes += dead_bytes;
+  }
+
+  // Returns the note to write for a pack. Nothing if the index has it already.
+  Result<std::optional<PackLook>> outlook_of(PackId pack) const {
+    const Outlook& outlook = looked_.at(pack);
+    WEFT_TRY(const bool there, is_there(context_.packs.pack_file(pack)));
+    WEFT_TRY(const bool listed, is_there(context_.packs.toc_file(pack)));
+    PackLook look{pack, {}, there && outlook.again, there ? outlook.dead_bytes : 0, !there && !listed};
+    const auto queued = queued_.find(pack);
+    const auto dead = left_dead_.find(pack);
+    if (queued != queued_.end()) look.queued = queued->second;
+    if (!there && listed) look.again = true;
+    const bool known =
+        look.again == look.queued.has_value() && look.dead_bytes == (dead == left_dead_.end() ? 0 : dead->second);
+    return known ? std::nullopt : std::optional(look);
+  }
+
+  void plan_kind(PackKind kind, std::vector<RewriteGroup>& groups) {
+    std::vector<Kept> small;
+    std::vector<Kept> others;
+    for (const Kept& pack : kept_)
+      if (kind_of_pack(pack.id) == kind) (pack.is_small() ? small : others).push_back(pack);
+    std::ranges::sort(small, {}, &Kept::live);
+    const std::size_t merged = small.size() >= kSmallPacksMin ? count_to_merge(small) : 0;
+    for (std::size_t i = 0; i < merged; ++i) {
+      if (i % kSmallGroup == 0) groups.emplace_back();
+      add_to(groups.back(), small[i]);
+    }
+    others.insert(others.end(), small.begin() + static_cast<std::ptrdiff_t>(merged), small.end());
+    for (const Kept& pack : others)
+      if (is_worth_rewriting(pack)) add_to(groups.emplace_back(), pack);
+  }
+
   bool dry_run() const { return context_.input.options.dry_run; }
-  bool lost_some(PackId pack) const;
-  bool is_busy(const PackToc& toc);
-  Result<std::size_t> delete_some(std::span<const PackId> packs);
-  Result<bool> erase_all_but_last(PackId pack);
-  Result<std::vector<std::string>> orphans(std::span<const std::string> names);
-  Result<bool> erase_if_dead(BlobWriter& index, const PackToc& toc);
-  void keep(const PackToc& toc, const JudgedPack& judged);
-  bool is_worth_rewriting(const Kept& pack);
-  bool shares_blocks();
-  void count_freed(const JudgedPack& judged);
+
+  // True if a rebuild left PACK.toc.lost: unlisted bytes of the pack may be blobs that versions miss.
+  bool lost_some(PackId pack) const { return stat_file(context_.packs.toc_file(pack) + ".lost").ok(); }
+
+  // True if the pack must be left for the next gc.
+  bool is_busy(const PackToc& toc) {
+    const auto& relied_on = context_.input.is_relied_on;
+    const bool busy = (relied_on && relied_on(toc)) || is_being_filled(context_.packs, toc.pack);
+    if (busy) ++context_.report.busy_packs;
+    return busy;
+  }
+
+  // Deletes a batch of packs, at least the first, and returns how many packs it has judged. Rows go before files: a
+  // reader that does not find the file looks at the index again.
+  Result<std::size_t> delete_some(std::span<const PackId> packs) {
+    WEFT_TRY(std::unique_ptr<BlobWriter> index, context_.index.write());
+    WEFT_CHECK(context_.unreaped.look(*index));
+    std::vector<PackId> erased;
+    std::size_t done = 0;
+    for (std::size_t rows = 0; done < std::min(packs.size(), limits::kBatchItems); ++done) {
+      auto toc = context_.packs.toc(packs[done]);  // read again: a fetch may have added blobs
+      if (!toc.ok()) continue;
+      rows += toc->entries.size();
+      if (done > 0 && rows > limits::kBatchRows) break;
+      WEFT_TRY(const bool dead, erase_if_dead(*index, *toc));
+      if (dead) erased.push_back(packs[done]);
+    }
+    WEFT_CHECK(index->commit());
+    for (const PackId pack : erased) {
+      auto st = stat_file(context_.packs.pack_file(pack));
+      WEFT_CHECK(remove_pack(context_.packs, pack));
+      ++context_.report.packs_deleted;
+      log_debug(LogCategory::gc, "pack {} deleted: no blob of it is needed", pack_name(pack));
+      if (st.ok()) context_.report.disk_bytes_freed += allocated_bytes(*st);
+    }
+    return done;
+  }
+
+  // Erases the rows of a pack with many blobs in batches, all but the last batch, which goes together with the pack.
+  // False if the pack cannot be deleted, for example because a blob is needed again. Rows erased until then stay
+  // erased: no version needed them.
+  Result<bool> erase_all_but_last(PackId pack) {
+    auto toc = context_.packs.toc(pack);
+    if (!toc.ok()) return false;
+    for (std::span<const PackEntry> rest(toc->entries); rest.size() > limits::kBatchRows;) {
+      const auto batch = rest.first(limits::kBatchRows);
+      rest = rest.subspan(batch.size());
+      WEFT_TRY(const std::unique_ptr<BlobWriter> index, context_.index.write());
+      WEFT_CHECK(context_.unreaped.look(*index));
+      JudgedPack judged;
+      WEFT_CHECK(judge_entries(*index, context_.unreaped, *toc, batch, judged));
+      if (!judged.live.empty() || is_busy(*toc)) return false;
+      for (const PackEntry& entry : judged.unheld) WEFT_CHECK(index->erase(entry.id, entry.hint));
+      WEFT_CHECK(index->commit());
+    }
+    return true;
+  }
+
+  // Returns the litter among these names of packs/: each .toc without a .pack, and each .toc.new of an interrupted
+  // replacement.
+  Result<std::vector<std::string>> orphans(std::span<const std::string> names) {
+    std::vector<std::string> orphans;
+    for (const std::string& name : names) {
+      const auto pack = pack_of_name(name, ".toc");
+      if (!pack && !pack_of_name(name, ".toc.new")) continue;
+      WEFT_TRY(const bool there, is_there(context_.packs.path() / name));
+      WEFT_TRY(const bool whole, pack ? is_there(context_.packs.pack_file(*pack)) : Result<bool>(false));
+      if (there && !whole) orphans.push_back(name);
+    }
+    return orphans;
+  }
+
+  Result<bool> erase_if_dead(BlobWriter& index, const PackToc& toc) {
+    WEFT_TRY(const JudgedPack judged, judge_pack(index, context_.unreaped, toc));
+    if (!judged.live.empty() || judged.lost_rows || is_busy(toc)) return false;
+    for (const PackEntry& entry : judged.unheld) WEFT_CHECK(index.erase(entry.id, entry.hint));
+    count_freed(judged);
+    return true;
+  }
+
+  // A cached pack with live blobs is not rewritten, since the new pack would not be cached any more; eviction deletes
+  // cached packs. An unsynced pack is not rewritten either (unsynced.h).
+  void keep(const PackToc& toc, const JudgedPack& judged) {
+    log_debug(LogCategory::gc, "pack {} stays: {} of {} blobs are needed", pack_name(toc.pack), judged.live.size(),
+              toc.entries.size());
+    const Kept pack{toc.pack, total_bytes(toc.entries), total_bytes(judged.live),
+                    judged.unheld.size() + judged.unlisted.size(),
+                    toc.merged || kind_of_pack(toc.pack) == PackKind::manifests};
+    if (!toc.cached && toc.boot.empty()) kept_.push_back(pack);
+    leave(toc.pack, judged.open != 0 || (!toc.cached && pack.is_small()), pack.dead());
+  }
+
+  bool is_worth_rewriting(const Kept& pack) {
+    if (pack.dead() == 0) return false;
+    return context_.input.options.all || pack.dead() > pack.listed / kDeadShare || shares_blocks();
+  }
+
+  // True if copies within this store share blocks. Then a rewritten pack takes no space for its shared blocks.
+  bool shares_blocks() {
+    const auto probe = [this]() -> Result<bool> {
+      WEFT_TRY(const auto temp, TempArea::make(context_.packs.store_path()));
+      WEFT_TRY(const Fd from, open_file(temp->path() / "from", O_RDWR | O_CREAT | O_EXCL));
+      WEFT_TRY(const Fd to, open_file(temp->path() / "to", O_RDWR | O_CREAT | O_EXCL));
+      WEFT_CHECK(write_exact(from.get(), 0, std::vector<std::byte>(kPackBlock), temp->path()));
+      return clone_file(from.get(), to.get());
+    };
+    if (!shares_blocks_) {
+      const auto shares = probe();
+      shares_blocks_ = shares.ok() && *shares;
+    }
+    return *shares_blocks_;
+  }
+
+  void count_freed(const JudgedPack& judged) {
+    context_.report.blobs_freed += judged.unheld.size() + judged.unlisted.size();
+    context_.report.bytes_freed += total_bytes(judged.unheld) + total_bytes(judged.unlisted);
+  }
 
   const CollectContext& context_;
   std::vector<PackId> dead_;
@@ -129,288 +380,13 @@ class Collector {
   std::optional<bool> shares_blocks_;
 };
 
-// True if a rebuild left PACK.toc.lost: unlisted bytes of the pack may be blobs that versions miss.
-bool Collector::lost_some(PackId pack) const {
-  return stat_file(context_.packs.toc_file(pack) + ".lost").ok();
-}
-
-// True if the pack must be left for the next gc.
-bool Collector::is_busy(const PackToc& toc) {
-  const auto& relied_on = context_.input.is_relied_on;
-  const bool busy = (relied_on && relied_on(toc)) || is_being_filled(context_.packs, toc.pack);
-  if (busy) ++context_.report.busy_packs;
-  return busy;
-}
-
-Result<Collector::Numbers> Collector::noted(ReadNotes read) {
-  Numbers numbers;
-  for (PackId from = 0;;) {
-    WEFT_TRY(const std::unique_ptr<BlobIndex> now, context_.index.read());
-    WEFT_TRY(const std::vector<NotedPack> some, (now.get()->*read)(from, limits::kRowsPerSnapshot));
-    for (const NotedPack& noted : some) numbers[noted.pack] = noted.value;
-    if (some.size() < limits::kRowsPerSnapshot) return numbers;
-    from = some.back().pack + 1;
-  }
-}
-
-// Looks at the packs that the index has queued or, on a walk, at all packs.
-Status Collector::look_at_all() {
-  WEFT_TRY(queued_, noted(&BlobIndex::queued));
-  WEFT_TRY(left_dead_, noted(&BlobIndex::left_dead));
-  std::set<PackId> packs(context_.input.also.begin(), context_.input.also.end());
-  for (const auto& [pack, when] : queued_) packs.insert(pack);
-  if (context_.input.walk) {
-    WEFT_TRY(const std::vector<PackId> all, context_.packs.list());
-    packs.insert(all.begin(), all.end());
-    for (const auto& [pack, bytes] : left_dead_) packs.insert(pack);
-  }
-  for (const auto& [pack, bytes] : left_dead_)
-    if (!packs.contains(pack)) context_.report.dead_bytes += bytes;
-  for (const PackId pack : packs) {
-    if (context_.progress.cancelled())
-      return Error{Errc::cancelled, fmt::format("{}: gc stopped", context_.packs.store_path())};
-    WEFT_CHECK(look(pack));
-  }
-  return {};
-}
-
-void Collector::leave(PackId pack, bool again, std::uint64_t dead_bytes) {
-  looked_[pack] = {again, dead_bytes};
-  context_.report.dead_bytes += dead_bytes;
-}
-
-// Looks at a pack without the writer lock. Each decision is checked again under the lock.
-Status Collector::look(PackId pack) {
-  auto toc = context_.packs.toc(pack);
-  if (!toc.ok()) {
-    leave(pack, true, 0);  // settle() finds out whether the pack is gone
-    WEFT_TRY(const bool there, is_there(context_.packs.pack_file(pack)));
-    if (there) log_warning("gc: {}", toc.error().message);  // fsck repairs it; without its .toc nothing is removed
-    return {};
-  }
-  WEFT_TRY(const JudgedPack judged, look_at_pack(context_.index, context_.unreaped, *toc));
-  if (judged.lost_rows)
-    log_warning("gc: pack {}: the index counts more blobs than it has rows; run `weft fsck --rebuild`",
-                pack_name(pack));
-  if (!judged.all_live() && (judged.lost_rows || lost_some(pack) || is_busy(*toc))) {
-    leave(pack, true, total_bytes(toc->entries) - total_bytes(judged.live));
-    return {};
-  }
-  if (!judged.live.empty()) {
-    keep(*toc, judged);
-    return {};
-  }
-  leave(pack, true, 0);  // unless it is deleted
-  if (!dry_run()) {
-    dead_.push_back(pack);
-    return {};
-  }
-  auto st = stat_file(context_.packs.pack_file(pack));
-  if (!st.ok()) return {};
-  count_freed(judged);
-  ++context_.report.packs_deleted;
-  context_.report.disk_bytes_freed += allocated_bytes(*st);
-  return {};
-}
-
-// A cached pack with live blobs is not rewritten, since the new pack would not be cached any more; eviction deletes
-// cached packs. An unsynced pack is not rewritten either (unsynced.h).
-void Collector::keep(const PackToc& toc, const JudgedPack& judged) {
-  log_debug(LogCategory::gc, "pack {} stays: {} of {} blobs are needed", pack_name(toc.pack), judged.live.size(),
-            toc.entries.size());
-  const Kept pack{toc.pack, total_bytes(toc.entries), total_bytes(judged.live),
-                  judged.unheld.size() + judged.unlisted.size(),
-                  toc.merged || kind_of_pack(toc.pack) == PackKind::manifests};
-  if (!toc.cached && toc.boot.empty()) kept_.push_back(pack);
-  leave(toc.pack, judged.open != 0 || (!toc.cached && pack.is_small()), pack.dead());
-}
-
-// Returns the note to write for a pack. Nothing if the index has it already.
-Result<std::optional<PackLook>> Collector::outlook_of(PackId pack) const {
-  const Outlook& outlook = looked_.at(pack);
-  WEFT_TRY(const bool there, is_there(context_.packs.pack_file(pack)));
-  WEFT_TRY(const bool listed, is_there(context_.packs.toc_file(pack)));
-  PackLook look{pack, {}, there && outlook.again, there ? outlook.dead_bytes : 0, !there && !listed};
-  const auto queued = queued_.find(pack);
-  const auto dead = left_dead_.find(pack);
-  if (queued != queued_.end()) look.queued = queued->second;
-  if (!there && listed) look.again = true;
-  const bool known =
-      look.again == look.queued.has_value() && look.dead_bytes == (dead == left_dead_.end() ? 0 : dead->second);
-  return known ? std::nullopt : std::optional(look);
-}
-
-Status Collector::settle() {
-  if (dry_run()) return {};
-  std::vector<PackLook> looks;
-  for (const auto& [pack, outlook] : looked_) {
-    WEFT_TRY(const std::optional<PackLook> look, outlook_of(pack));
-    if (look) looks.push_back(*look);
-  }
-  for (std::span<const PackLook> rest(looks); !rest.empty();) {
-    const auto some = rest.first(std::min(limits::kBatchRows, rest.size()));
-    rest = rest.subspan(some.size());
-    WEFT_TRY(const std::unique_ptr<BlobWriter> index, context_.index.write());
-    for (const PackLook& look : some) WEFT_CHECK(index->looked(look));
-    WEFT_CHECK(index->commit());
-  }
-  return {};
-}
-
-Status Collector::delete_dead() {
-  for (std::span<const PackId> rest(dead_); !rest.empty();) {
-    WEFT_TRY(const bool dead, erase_all_but_last(rest.front()));
-    std::size_t done = 1;
-    if (dead) {
-      WEFT_TRY(done, delete_some(rest));
-    }
-    rest = rest.subspan(done);
-  }
-  return {};
-}
-
-// Erases the rows of a pack with many blobs in batches, all but the last batch, which goes together with the pack.
-// False if the pack cannot be deleted, for example because a blob is needed again. Rows erased until then stay erased:
-// no version needed them.
-Result<bool> Collector::erase_all_but_last(PackId pack) {
-  auto toc = context_.packs.toc(pack);
-  if (!toc.ok()) return false;
-  for (std::span<const PackEntry> rest(toc->entries); rest.size() > limits::kBatchRows;) {
-    const auto batch = rest.first(limits::kBatchRows);
-    rest = rest.subspan(batch.size());
-    WEFT_TRY(const std::unique_ptr<BlobWriter> index, context_.index.write());
-    WEFT_CHECK(context_.unreaped.look(*index));
-    JudgedPack judged;
-    WEFT_CHECK(judge_entries(*index, context_.unreaped, *toc, batch, judged));
-    if (!judged.live.empty() || is_busy(*toc)) return false;
-    for (const PackEntry& entry : judged.unheld) WEFT_CHECK(index->erase(entry.id, entry.hint));
-    WEFT_CHECK(index->commit());
-  }
-  return true;
-}
-
-// Deletes a batch of packs, at least the first, and returns how many packs it has judged. Rows go before files: a
-// reader that does not find the file looks at the index again.
-Result<std::size_t> Collector::delete_some(std::span<const PackId> packs) {
-  WEFT_TRY(std::unique_ptr<BlobWriter> index, context_.index.write());
-  WEFT_CHECK(context_.unreaped.look(*index));
-  std::vector<PackId> erased;
-  std::size_t done = 0;
-  for (std::size_t rows = 0; done < std::min(packs.size(), limits::kBatchItems); ++done) {
-    auto toc = context_.packs.toc(packs[done]);  // read again: a fetch may have added blobs
-    if (!toc.ok()) continue;
-    rows += toc->entries.size();
-    if (done > 0 && rows > limits::kBatchRows) break;
-    WEFT_TRY(const bool dead, erase_if_dead(*index, *toc));
-    if (dead) erased.push_back(packs[done]);
-  }
-  WEFT_CHECK(index->commit());
-  for (const PackId pack : erased) {
-    auto st = stat_file(context_.packs.pack_file(pack));
-    WEFT_CHECK(remove_pack(context_.packs, pack));
-    ++context_.report.packs_deleted;
-    log_debug(LogCategory::gc, "pack {} deleted: no blob of it is needed", pack_name(pack));
-    if (st.ok()) context_.report.disk_bytes_freed += allocated_bytes(*st);
-  }
-  return done;
-}
-
-Result<bool> Collector::erase_if_dead(BlobWriter& index, const PackToc& toc) {
-  WEFT_TRY(const JudgedPack judged, judge_pack(index, context_.unreaped, toc));
-  if (!judged.live.empty() || judged.lost_rows || is_busy(toc)) return false;
-  for (const PackEntry& entry : judged.unheld) WEFT_CHECK(index.erase(entry.id, entry.hint));
-  count_freed(judged);
-  return true;
-}
-
-void Collector::count_freed(const JudgedPack& judged) {
-  context_.report.blobs_freed += judged.unheld.size() + judged.unlisted.size();
-  context_.report.bytes_freed += total_bytes(judged.unheld) + total_bytes(judged.unlisted);
-}
-
-// True if copies within this store share blocks. Then a rewritten pack takes no space for its shared blocks.
-bool Collector::shares_blocks() {
-  const auto probe = [this]() -> Result<bool> {
-    WEFT_TRY(const auto temp, TempArea::make(context_.packs.store_path()));
-    WEFT_TRY(const Fd from, open_file(temp->path() / "from", O_RDWR | O_CREAT | O_EXCL));
-    WEFT_TRY(const Fd to, open_file(temp->path() / "to", O_RDWR | O_CREAT | O_EXCL));
-    WEFT_CHECK(write_exact(from.get(), 0, std::vector<std::byte>(kPackBlock), temp->path()));
-    return clone_file(from.get(), to.get());
-  };
-  if (!shares_blocks_) {
-    const auto shares = probe();
-    shares_blocks_ = shares.ok() && *shares;
-  }
-  return *shares_blocks_;
-}
-
-bool Collector::is_worth_rewriting(const Kept& pack) {
-  if (pack.dead() == 0) return false;
-  return context_.input.options.all || pack.dead() > pack.listed / kDeadShare || shares_blocks();
-}
-
-std::vector<RewriteGroup> Collector::plan() {
-  std::vector<RewriteGroup> groups;
-  plan_kind(PackKind::blobs, groups);
-  plan_kind(PackKind::manifests, groups);
-  for (const RewriteGroup& group : groups)
-    for (const PackId pack : group.packs) looked_[pack].again = true;  // unless it is rewritten
-  return groups;
-}
-
-void Collector::plan_kind(PackKind kind, std::vector<RewriteGroup>& groups) {
-  std::vector<Kept> small;
-  std::vector<Kept> others;
-  for (const Kept& pack : kept_)
-    if (kind_of_pack(pack.id) == kind) (pack.is_small() ? small : others).push_back(pack);
-  std::ranges::sort(small, {}, &Kept::live);
-  const std::size_t merged = small.size() >= kSmallPacksMin ? count_to_merge(small) : 0;
-  for (std::size_t i = 0; i < merged; ++i) {
-    if (i % kSmallGroup == 0) groups.emplace_back();
-    add_to(groups.back(), small[i]);
-  }
-  others.insert(others.end(), small.begin() + static_cast<std::ptrdiff_t>(merged), small.end());
-  for (const Kept& pack : others)
-    if (is_worth_rewriting(pack)) add_to(groups.emplace_back(), pack);
-}
-
-// Returns the litter among these names of packs/: each .toc without a .pack, and each .toc.new of an interrupted
-// replacement.
-Result<std::vector<std::string>> Collector::orphans(std::span<const std::string> names) {
-  std::vector<std::string> orphans;
-  for (const std::string& name : names) {
-    const auto pack = pack_of_name(name, ".toc");
-    if (!pack && !pack_of_name(name, ".toc.new")) continue;
-    WEFT_TRY(const bool there, is_there(context_.packs.path() / name));
-    WEFT_TRY(const bool whole, pack ? is_there(context_.packs.pack_file(*pack)) : Result<bool>(false));
-    if (there && !whole) orphans.push_back(name);
-  }
-  return orphans;
-}
-
-// Checks again under the writer lock. Every process that places a pack holds that lock, so a lone file is litter then.
-Status Collector::clear_orphans() {
-  WEFT_TRY(const std::vector<std::string> names, list_directory(context_.packs.path()));
-  WEFT_TRY(const std::vector<std::string> likely, orphans(names));
-  for (std::size_t at = 0; at < likely.size(); at += limits::kBatchItems) {
-    WEFT_TRY(const std::unique_ptr<BlobWriter> lock, context_.index.write());
-    WEFT_TRY(const auto litter,
-             orphans(std::span(likely).subspan(at, std::min(limits::kBatchItems, likely.size() - at))));
-    context_.report.stale_temporaries += litter.size();
-    if (dry_run()) continue;
-    for (const std::string& name : litter) WEFT_CHECK(remove_file(context_.packs.path() / name));
-  }
-  return {};
-}
-
 }  // namespace
 
 Result<std::uint64_t> clear_temporaries(const SafePath& store_path, bool dry_run) {
   const SafePath tmp = store_path / "tmp";
   std::uint64_t count = 0;
-  auto names = list_directory(tmp);
-  if (!names.ok() && names.error().code == Errc::not_found) return count;
-  if (!names.ok()) return names.error();
+  WEFT_TRY(auto names, if_there(list_directory(tmp)));
+  if (!names) return count;
   for (const std::string& name : *names) {
     auto removed = remove_if_stale(tmp / name, dry_run);
     if (!removed.ok()) log_warning("gc: {}", removed.error().message);

@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <functional>
 #include <set>
-#include <string>
 #include <unordered_set>
 #include <vector>
 

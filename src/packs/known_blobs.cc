@@ -37,10 +37,9 @@ Result<std::vector<PackId>> KnownBlobs::try_look_up(std::span<const ContentId> i
 Status KnownBlobs::hold(std::span<const PackId> packs) {
   for (PackId id : packs) {
     if (held_.contains(id)) continue;
-    auto pack = packs_.open(id);
-    if (!pack.ok() && pack.error().code == Errc::not_found) continue;  // gc has compacted it, or it is lost
-    if (!pack.ok()) return pack.error();
-    (*pack)->prepare();  // reads the .toc while no transaction is open
+    WEFT_TRY(auto pack, if_there(packs_.open(id)));
+    if (!pack) continue;  // gc has compacted it, or it is lost
+    (*pack)->prepare();   // reads the .toc while no transaction is open
     held_.emplace(id, std::move(pack).value());
   }
   return {};

@@ -5,14 +5,10 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cstring>
-#include <utility>
 
 #include <fmt/core.h>
 
-#include "diskformat/pack_names.h"
-#include "diskformat/toc.h"
 #include "os/holes.h"
 #include "weft/run_list.h"
 

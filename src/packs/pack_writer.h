@@ -8,9 +8,7 @@
 #include <optional>
 #include <span>
 #include <string>
-#include <string_view>
 #include <utility>
-#include <vector>
 
 #include "diskformat/pack_names.h"
 #include "diskformat/toc.h"

@@ -7,7 +7,6 @@
 #include <fmt/core.h>
 
 #include "diskformat/pack_names.h"
-#include "diskformat/toc.h"
 #include "os/file_map.h"
 #include "os/file_ops.h"
 #include "os/sys.h"
@@ -32,13 +31,56 @@ class PackFile final : public OpenPack {
   std::uint64_t size() const override { return size_; }
   PackId id() const override { return id_; }
   const std::byte* map() const override { return map_.bytes(); }
-  Status check_place(const ContentId& id, std::uint64_t offset) const override;
+
+  Status check_place(const ContentId& id, std::uint64_t offset) const override {
+    prepare();
+    WEFT_CHECK(check_boot());
+    if (offset > size_ || id.length > size_ - offset)
+      return Error{Errc::corrupt,
+                   fmt::format("pack {}: expected {} bytes at {}, got a pack of {} bytes; run `weft fsck --rebuild`",
+                               pack_name(id_), id.length, offset, size_)};
+    auto listed = listing_with(id, offset);
+    if (!listed.ok() && listed.error().code == Errc::not_found) return listed.error();
+    if (!listed.ok()) return Error{Errc::corrupt, fmt::format("{}; run `weft fsck --rebuild`", listed.error().message)};
+    if ((*listed)->has(id, offset)) return {};
+    return Error{Errc::corrupt,
+                 fmt::format("pack {}: expected blob {} at {}, where its table of contents has none such; "
+                             "run `weft fsck --rebuild`",
+                             pack_name(id_), to_hex(id.root), offset)};
+  }
+
   void prepare() const override { static_cast<void>(listing()); }
 
  private:
-  Result<std::shared_ptr<const PackListing>> listing() const;
-  Result<std::shared_ptr<const PackListing>> listing_with(const ContentId& id, std::uint64_t offset) const;
-  Status check_boot() const;
+  Result<std::shared_ptr<const PackListing>> listing() const {
+    std::lock_guard lock(mutex_);
+    if (!listing_) {
+      WEFT_TRY(listing_, tocs_->listing(id_));
+      if (listing_->cached()) touch_file(fd_.get());  // eviction takes the packs first that were not opened for longest
+    }
+    return listing_;
+  }
+
+  // Reads the .toc of a cached pack again if it does not list the blob: a fetch may have added it.
+  Result<std::shared_ptr<const PackListing>> listing_with(const ContentId& id, std::uint64_t offset) const {
+    WEFT_TRY(auto listed, listing());
+    if (!listed->cached() || listed->has(id, offset)) return listed;
+    std::lock_guard lock(mutex_);
+    WEFT_TRY(listing_, tocs_->listing(id_));
+    return listing_;
+  }
+
+  // A pack that was only in memory when the machine stopped may be damaged. Reads fail until it is verified
+  // (unsynced.h).
+  Status check_boot() const {
+    std::lock_guard lock(mutex_);
+    if (!listing_ || is_of_this_boot(*listing_)) return {};
+    WEFT_TRY(listing_, tocs_->listing(id_));
+    if (is_of_this_boot(*listing_)) return {};
+    return Error{Errc::absent, fmt::format("pack {}: it was only in memory when the machine stopped, and has not "
+                                           "been verified yet",
+                                           pack_name(id_))};
+  }
 
   const PackId id_;
   const Fd fd_;
@@ -48,51 +90,6 @@ class PackFile final : public OpenPack {
   mutable std::mutex mutex_;
   mutable std::shared_ptr<const PackListing> listing_;  // guarded by mutex_; a pack never drops a listed blob
 };
-
-Result<std::shared_ptr<const PackListing>> PackFile::listing() const {
-  std::lock_guard lock(mutex_);
-  if (!listing_) {
-    WEFT_TRY(listing_, tocs_->listing(id_));
-    if (listing_->cached()) touch_file(fd_.get());  // eviction takes the packs first that were not opened for longest
-  }
-  return listing_;
-}
-
-// Reads the .toc of a cached pack again if it does not list the blob: a fetch may have added it.
-Result<std::shared_ptr<const PackListing>> PackFile::listing_with(const ContentId& id, std::uint64_t offset) const {
-  WEFT_TRY(auto listed, listing());
-  if (!listed->cached() || listed->has(id, offset)) return listed;
-  std::lock_guard lock(mutex_);
-  WEFT_TRY(listing_, tocs_->listing(id_));
-  return listing_;
-}
-
-// A pack that was only in memory when the machine stopped may be damaged. Reads fail until it is verified (unsynced.h).
-Status PackFile::check_boot() const {
-  std::lock_guard lock(mutex_);
-  if (!listing_ || is_of_this_boot(*listing_)) return {};
-  WEFT_TRY(listing_, tocs_->listing(id_));
-  if (is_of_this_boot(*listing_)) return {};
-  return Error{Errc::absent, fmt::format("pack {}: it was only in memory when the machine stopped, and has not "
-                                         "been verified yet",
-                                         pack_name(id_))};
-}
-
-Status PackFile::check_place(const ContentId& id, std::uint64_t offset) const {
-  prepare();
-  WEFT_CHECK(check_boot());
-  if (offset > size_ || id.length > size_ - offset)
-    return Error{Errc::corrupt,
-                 fmt::format("pack {}: expected {} bytes at {}, got a pack of {} bytes; run `weft fsck --rebuild`",
-                             pack_name(id_), id.length, offset, size_)};
-  auto listed = listing_with(id, offset);
-  if (!listed.ok() && listed.error().code == Errc::not_found) return listed.error();
-  if (!listed.ok()) return Error{Errc::corrupt, fmt::format("{}; run `weft fsck --rebuild`", listed.error().message)};
-  if ((*listed)->has(id, offset)) return {};
-  return Error{Errc::corrupt, fmt::format("pack {}: expected blob {} at {}, where its table of contents has none such; "
-                                          "run `weft fsck --rebuild`",
-                                          pack_name(id_), to_hex(id.root), offset)};
-}
 
 }  // namespace
 
@@ -147,9 +144,8 @@ Result<OpenPlace> Packs::open_blob(const ContentId& id) {
   for (int attempt = 0; attempt < kMoves; ++attempt) {
     WEFT_TRY(std::optional<BlobPlace> before, find(id));
     if (!before) return Error{Errc::not_found, fmt::format("{}: no blob {}", store_path_, to_hex(id.root))};
-    auto pack = open(before->pack);
-    if (!pack.ok() && pack.error().code == Errc::not_found) continue;
-    if (!pack.ok()) return pack.error();
+    WEFT_TRY(auto pack, if_there(open(before->pack)));
+    if (!pack) continue;
     Status there = (*pack)->check_place(id, before->offset);
     if (!there.ok() && there.error().code == Errc::not_found) continue;
     WEFT_CHECK(std::move(there));
@@ -195,9 +191,8 @@ Result<std::vector<CachedPack>> packs_by_use(const SafePath& directory, std::spa
                                              const std::set<PackId>& pinned) {
   std::vector<CachedPack> packs;
   for (const PackId id : ids) {
-    auto st = stat_file(pack_in(directory, id));
-    if (!st.ok() && st.error().code == Errc::not_found) continue;
-    if (!st.ok()) return std::move(st).error();
+    WEFT_TRY(auto st, if_there(stat_file(pack_in(directory, id))));
+    if (!st) continue;
     packs.push_back({id, static_cast<std::uint64_t>(st->st_size), allocated_bytes(*st), nanoseconds(st->st_mtim),
                      pinned.contains(id)});
   }
@@ -208,9 +203,8 @@ Result<std::vector<CachedPack>> packs_by_use(const SafePath& directory, std::spa
 Result<std::vector<NewBlob>> blobs_of(const PackDir& packs, std::span<const PackId> ids) {
   std::vector<NewBlob> blobs;
   for (PackId id : ids) {
-    auto toc = packs.toc(id);
-    if (!toc.ok() && toc.error().code == Errc::not_found) continue;
-    if (!toc.ok()) return std::move(toc).error();
+    WEFT_TRY(auto toc, if_there(packs.toc(id)));
+    if (!toc) continue;
     for (const PackEntry& entry : toc->entries) blobs.push_back({entry.id, {id, entry.offset}, entry.hint});
   }
   return blobs;

@@ -23,7 +23,6 @@
 #include "packs/blob_index.h"
 #include "weft/content.h"
 #include "weft/pack.h"
-#include "weft/progress.h"
 #include "weft/result.h"
 #include "weft/store_rows.h"
 

@@ -24,7 +24,18 @@ class Passage {
   Passage(const Passage&) = delete;
   Passage& operator=(const Passage&) = delete;
 
-  Result<Streamed> run();
+  Result<Streamed> run() {
+    for (std::uint64_t at = 0; at < plan_.range.length;) {
+      WEFT_TRY(ImportWindow * window, take_window());
+      WEFT_CHECK(read_slice(*window, at));
+      at += std::min<std::uint64_t>(window->capacity(), plan_.range.length - at);
+    }
+    WEFT_CHECK(ring_.wait_hashing());
+    const ContentId id{plan_.range.length, tree_root(plan_.range.length, chunks_)};
+    // If the bytes are equal and the root is not, the stored bytes are damaged and so is the source.
+    if (!spot_ && (differs_ || candidate_->id != id)) WEFT_CHECK(begin_writing());
+    return Streamed{id, std::move(chunks_), hint_, head_, candidate_, spot_};
+  }
 
  private:
   struct Slice {
@@ -32,13 +43,79 @@ class Passage {
     std::span<const std::byte> bytes;
     std::uint64_t at = 0;  // offset in the extent
   };
-  Result<ImportWindow*> take_window();
-  Status read_slice(ImportWindow& window, std::uint64_t at);
-  Status begin(std::span<const std::byte> first);
-  Status begin_writing();
-  void write(const Slice& slice);
-  void start_hashing(ImportWindow& window, std::span<const std::byte> bytes, std::uint64_t at);
-  void start_comparing(ImportWindow& window, std::span<const std::byte> bytes, std::uint64_t at);
+
+  // Returns the next window, whose old slice is overwritten. By then that slice equals the candidate's bytes, or
+  // writing has begun.
+  Result<ImportWindow*> take_window() {
+    WEFT_TRY(ImportWindow * window, ring_.take());
+    if (differs_ && !spot_) {
+      WEFT_CHECK(begin_writing());
+      WEFT_CHECK(window->writing.wait());
+    }
+    if (!waiting_.empty() && waiting_.front().window == window) {
+      equal_ += waiting_.front().bytes.size();
+      waiting_.pop_front();
+    }
+    return window;
+  }
+
+  // Reads one slice and starts jobs on each part as soon as it was read.
+  Status read_slice(ImportWindow& window, std::uint64_t at) {
+    const std::size_t size = std::min<std::uint64_t>(window.capacity(), plan_.range.length - at);
+    const std::span<std::byte> slice = window.space().subspan(plan_.range.offset % kPackBlock, size);
+    for (std::size_t filled = 0, hashed = 0; filled < size;) {
+      std::span<std::byte> step = slice.subspan(filled, std::min(kReadStep, size - filled));
+      WEFT_CHECK(source_.read(plan_.range.offset + at + filled, step));
+      if (at + filled == 0) WEFT_CHECK(begin(step));
+      if (!spot_) start_comparing(window, step, at + filled);
+      filled += step.size();
+      if (filled - hashed < hash_job_bytes() && filled < size) continue;
+      start_hashing(window, slice.subspan(hashed, filled - hashed), at + hashed);
+      hashed = filled;
+    }
+    const Slice done{&window, slice, at};
+    spot_ ? write(done) : waiting_.push_back(done);
+    return {};
+  }
+
+  Status begin(std::span<const std::byte> first) {
+    hint_ = xxh3_64(first);
+    head_ = head_of(first);
+    WEFT_TRY(candidate_, plan_.find(hint_));
+    return candidate_ ? Status{} : begin_writing();
+  }
+
+  Status begin_writing() {
+    WEFT_TRY(spot_, plan_.spot());
+    if (equal_ > 0 && !spot_->is_there) {
+      WEFT_CHECK(ring_.wait_writing());
+      WEFT_CHECK(copy_twin(candidate_->twin, equal_, *spot_));
+    }
+    for (const Slice& slice : waiting_) write(slice);
+    waiting_.clear();
+    return {};
+  }
+
+  void write(const Slice& slice) {
+    if (spot_->is_there) return;
+    slice.window->writing.run(
+        [bytes = slice.bytes, pack = spot_->pack, at = spot_->offset + slice.at] { return pack->write(at, bytes); });
+  }
+
+  void start_hashing(ImportWindow& window, std::span<const std::byte> bytes, std::uint64_t at) {
+    auto digests = std::span(chunks_).subspan(at / kDigestChunk, chunk_count(bytes.size()));
+    window.hashing.run([bytes, digests]() -> Status {
+      sha256_chunks(bytes, digests);
+      return {};
+    });
+  }
+
+  void start_comparing(ImportWindow& window, std::span<const std::byte> bytes, std::uint64_t at) {
+    window.hashing.run([this, bytes, at]() -> Status {
+      if (!differs_ && !equals_twin(bytes, {candidate_->twin.fd, candidate_->twin.offset + at})) differs_ = true;
+      return {};
+    });
+  }
 
   WindowRing& ring_;
   Source& source_;
@@ -51,92 +128,6 @@ class Passage {
   std::deque<Slice> waiting_;  // later slices, kept while the extent may equal the candidate
   std::optional<PackSpot> spot_;
 };
-
-void Passage::start_hashing(ImportWindow& window, std::span<const std::byte> bytes, std::uint64_t at) {
-  auto digests = std::span(chunks_).subspan(at / kDigestChunk, chunk_count(bytes.size()));
-  window.hashing.run([bytes, digests]() -> Status {
-    sha256_chunks(bytes, digests);
-    return {};
-  });
-}
-
-void Passage::start_comparing(ImportWindow& window, std::span<const std::byte> bytes, std::uint64_t at) {
-  window.hashing.run([this, bytes, at]() -> Status {
-    if (!differs_ && !equals_twin(bytes, {candidate_->twin.fd, candidate_->twin.offset + at})) differs_ = true;
-    return {};
-  });
-}
-
-void Passage::write(const Slice& slice) {
-  if (spot_->is_there) return;
-  slice.window->writing.run(
-      [bytes = slice.bytes, pack = spot_->pack, at = spot_->offset + slice.at] { return pack->write(at, bytes); });
-}
-
-Status Passage::begin_writing() {
-  WEFT_TRY(spot_, plan_.spot());
-  if (equal_ > 0 && !spot_->is_there) {
-    WEFT_CHECK(ring_.wait_writing());
-    WEFT_CHECK(copy_twin(candidate_->twin, equal_, *spot_));
-  }
-  for (const Slice& slice : waiting_) write(slice);
-  waiting_.clear();
-  return {};
-}
-
-Status Passage::begin(std::span<const std::byte> first) {
-  hint_ = xxh3_64(first);
-  head_ = head_of(first);
-  WEFT_TRY(candidate_, plan_.find(hint_));
-  return candidate_ ? Status{} : begin_writing();
-}
-
-// Returns the next window, whose old slice is overwritten. By then that slice equals the candidate's bytes, or writing
-// has begun.
-Result<ImportWindow*> Passage::take_window() {
-  WEFT_TRY(ImportWindow * window, ring_.take());
-  if (differs_ && !spot_) {
-    WEFT_CHECK(begin_writing());
-    WEFT_CHECK(window->writing.wait());
-  }
-  if (!waiting_.empty() && waiting_.front().window == window) {
-    equal_ += waiting_.front().bytes.size();
-    waiting_.pop_front();
-  }
-  return window;
-}
-
-// Reads one slice and starts jobs on each part as soon as it was read.
-Status Passage::read_slice(ImportWindow& window, std::uint64_t at) {
-  const std::size_t size = std::min<std::uint64_t>(window.capacity(), plan_.range.length - at);
-  const std::span<std::byte> slice = window.space().subspan(plan_.range.offset % kPackBlock, size);
-  for (std::size_t filled = 0, hashed = 0; filled < size;) {
-    std::span<std::byte> step = slice.subspan(filled, std::min(kReadStep, size - filled));
-    WEFT_CHECK(source_.read(plan_.range.offset + at + filled, step));
-    if (at + filled == 0) WEFT_CHECK(begin(step));
-    if (!spot_) start_comparing(window, step, at + filled);
-    filled += step.size();
-    if (filled - hashed < hash_job_bytes() && filled < size) continue;
-    start_hashing(window, slice.subspan(hashed, filled - hashed), at + hashed);
-    hashed = filled;
-  }
-  const Slice done{&window, slice, at};
-  spot_ ? write(done) : waiting_.push_back(done);
-  return {};
-}
-
-Result<Streamed> Passage::run() {
-  for (std::uint64_t at = 0; at < plan_.range.length;) {
-    WEFT_TRY(ImportWindow * window, take_window());
-    WEFT_CHECK(read_slice(*window, at));
-    at += std::min<std::uint64_t>(window->capacity(), plan_.range.length - at);
-  }
-  WEFT_CHECK(ring_.wait_hashing());
-  const ContentId id{plan_.range.length, tree_root(plan_.range.length, chunks_)};
-  // If the bytes are equal and the root is not, the stored bytes are damaged and so is the source.
-  if (!spot_ && (differs_ || candidate_->id != id)) WEFT_CHECK(begin_writing());
-  return Streamed{id, std::move(chunks_), hint_, head_, candidate_, spot_};
-}
 
 }  // namespace
 

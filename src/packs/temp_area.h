@@ -2,7 +2,6 @@
 #pragma once
 
 #include <memory>
-#include <string>
 
 #include "os/safe_path.h"
 #include "os/sys.h"

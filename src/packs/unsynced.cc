@@ -47,9 +47,9 @@ Result<std::vector<PackEntry>> take_lost(int fd, PackToc& toc, const SafePath& w
 }
 
 Result<std::vector<PackEntry>> make_durable(const SafePath& path, PackToc& toc, const FlushPace& pace) {
-  auto fd = open_file(path, O_RDONLY);  // read-only: enough for a sync, and does not break a lease on the file
-  if (!fd.ok() && fd.error().code == Errc::not_found) return std::exchange(toc.entries, {});
-  if (!fd.ok()) return std::move(fd).error();
+  // A read-only descriptor suffices for a sync, and does not break a lease on the file.
+  WEFT_TRY(auto fd, if_there(open_file(path, O_RDONLY)));
+  if (!fd) return std::exchange(toc.entries, {});
   WEFT_TRY(const struct stat st, stat_fd(fd->get(), path));
   std::vector<PackEntry> lost;
   if (toc.boot == boot_id()) {
@@ -65,16 +65,14 @@ Result<std::vector<PackEntry>> make_durable(const SafePath& path, PackToc& toc, 
 }  // namespace
 
 Result<bool> is_unsynced(const PackDir& packs, PackId pack) {
-  const auto listing = packs.listing(pack);
-  if (!listing.ok() && listing.error().code == Errc::not_found) return false;
-  if (!listing.ok()) return listing.error();
+  WEFT_TRY(const auto listing, if_there(packs.listing(pack)));
+  if (!listing) return false;
   return !(*listing)->boot().empty();
 }
 
 Status settle_pack(const PackDir& packs, PackId pack, const FlushPace& pace, const ForgetLost& forget) {
-  auto toc = packs.toc(pack);
-  if (!toc.ok() && toc.error().code == Errc::not_found) return {};
-  if (!toc.ok()) return std::move(toc).error();
+  WEFT_TRY(auto toc, if_there(packs.toc(pack)));
+  if (!toc) return {};
   if (toc->boot.empty()) return {};
   WEFT_TRY(const std::vector<PackEntry> lost, make_durable(packs.pack_file(pack), *toc, pace));
   if (!lost.empty()) WEFT_CHECK(forget(lost));

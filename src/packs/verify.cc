@@ -18,7 +18,6 @@
 #include "packs/assembled.h"
 #include "packs/blob_check.h"
 #include "packs/manifest_packs.h"
-#include "weft/fsck.h"
 #include "weft/snapshot.h"
 
 namespace weft {
@@ -39,22 +38,206 @@ class Verifier {
   Verifier(const PackDir& packs, IndexAccess* index, bool data, Progress& progress, FsckReport& report,
            VerifyPace* pace = nullptr)
       : packs_(packs), index_(index), data_(data), progress_(progress), report_(report), pace_(pace) {}
-  Status verify(PackId pack);
+
+  // The bytes of an open pack do not change. So the second look reads only the records, and which entries still count.
+  Status verify(PackId id) {
+    problems_.clear();
+    damaged_.clear();
+    WEFT_CHECK(look(id, data_));
+    if (problems_.empty() && damaged_.empty()) return {};
+    const std::vector<std::string> first = std::exchange(problems_, {});
+    const std::vector<DamagedBlob> damaged = std::exchange(damaged_, {});
+    const FsckReport counted = report_;
+    used_.clear();
+    WEFT_CHECK(look(id, false));
+    report_ = counted;
+    for (const std::string& line : first)
+      if (std::ranges::find(problems_, line) != problems_.end()) report_.problems.push_back(line);
+    for (const DamagedBlob& blob : damaged) {
+      const auto counts = [&blob](const PackEntry& entry) { return entry.id == blob.id; };
+      if (std::ranges::none_of(used_, counts)) continue;
+      report_.problems.push_back(blob.what);
+      const bool manifest = index_ != nullptr && kind_of_pack(id) == PackKind::manifests;
+      if (!manifest) report_.damaged.push_back(blob);  // manifests are not repaired this way
+    }
+    return {};
+  }
 
  private:
-  Status look(PackId pack, bool data);
-  void problem(std::string line);
-  void damaged(const PackToc& toc, const PackEntry& entry, std::string line);
-  bool check_shape(const PackToc& toc);
-  void check_size(const PackReader& pack, const PackToc& toc, const std::vector<PackEntry>& used, bool data);
-  Result<std::vector<PackEntry>> check_rows(const PackToc& toc);
-  Result<bool> check_row(BlobIndex& index, const PackToc& toc, const PackEntry& entry);
-  Status check_data(const PackReader& pack, const PackToc& toc, const std::vector<PackEntry>& entries);
-  void check_large(const PackReader& pack, const PackToc& toc, const PackEntry& entry);
-  Status check_at_pace(const PackReader& pack, const PackToc& toc, const std::vector<PackEntry>& entries);
-  void note(const Status& status, const PackToc& toc, const PackEntry& entry);
+  Status look(PackId id, bool data) {
+    auto pack = packs_.open_alone(id);
+    if (!pack.ok() && pack.error().code == Errc::not_found) return {};
+    if (!pack.ok()) {
+      problem(pack.error().message);
+      return {};
+    }
+    auto toc = packs_.toc(id);
+    if (!toc.ok() && is_gone(**pack)) return {};
+    if (pace_ == nullptr) ++report_.packs;
+    if (!toc.ok()) {
+      problem(toc.error().message);
+      return {};
+    }
+    if (!check_shape(*toc)) return {};
+    if (pace_ == nullptr) report_.blobs += toc->entries.size();
+    used_ = toc->entries;
+    if (index_ != nullptr) {
+      WEFT_TRY(used_, check_rows(*toc));
+    }
+    check_size(**pack, *toc, used_, data);
+    if (!data) return {};
+    return pace_ != nullptr ? check_at_pace(**pack, *toc, used_) : check_data(**pack, *toc, used_);
+  }
+
+  void problem(std::string line) {
+    std::lock_guard lock(mutex_);
+    problems_.push_back(std::move(line));
+  }
+
+  void damaged(const PackToc& toc, const PackEntry& entry, std::string line) {
+    std::lock_guard lock(mutex_);
+    damaged_.push_back({entry.id, {toc.pack, entry.offset}, std::move(line)});
+  }
+
+  bool check_shape(const PackToc& toc) {
+    for (const PackEntry& entry : toc.entries) {
+      if (root_agrees(entry)) continue;
+      problem(fmt::format("{}: blob {} at {}: its digests do not agree with its root", toc_in(packs_.path(), toc.pack),
+                          to_hex(entry.id.root), entry.offset));
+      return false;
+    }
+    return true;
+  }
+
+  // A blob of `used` beyond the end of its pack is damaged; with `data` the read finds that. A pack that lost only
+  // other bytes is fine.
+  void check_size(const PackReader& pack, const PackToc& toc, const std::vector<PackEntry>& used, bool data) {
+    const std::string line = fmt::format("{}: expected {} bytes, got {}", where(toc.pack), toc.size, pack.size());
+    if (pack.size() > toc.size) return problem(line);
+    if (data) return;
+    for (const PackEntry& entry : used)
+      if (entry.offset + entry.id.length > pack.size())
+        damaged(toc, entry, fmt::format("{}: blob {} lies behind its end", line, to_hex(entry.id.root)));
+  }
+
+  // Returns the entries whose bytes count: all but those of blobs that the index names elsewhere.
+  Result<std::vector<PackEntry>> check_rows(const PackToc& toc) {
+    std::vector<PackEntry> used;
+    for (std::size_t i = 0; i < toc.entries.size();) {
+      auto opened = index_->read();
+      if (!opened.ok() && opened.error().code == Errc::corrupt) return toc.entries;  // compare_indexes() reports it
+      WEFT_TRY(std::unique_ptr<BlobIndex> index, std::move(opened));
+      for (std::size_t end = std::min(i + limits::kRowsPerSnapshot, toc.entries.size()); i < end; ++i) {
+        WEFT_TRY(const bool counts, check_row(*index, toc, toc.entries[i]));
+        if (counts) used.push_back(toc.entries[i]);
+      }
+    }
+    return used;
+  }
+
+  // Returns false if the index names the blob in another pack: this copy may be a damaged one that was replaced. A blob
+  // without a row is garbage for gc, unless a version needs it.
+  Result<bool> check_row(BlobIndex& index, const PackToc& toc, const PackEntry& entry) {
+    const bool manifest = kind_of_pack(toc.pack) == PackKind::manifests;
+    auto place = manifest ? index.find_manifest(manifest_digest(entry)) : index.find(entry.id);
+    if (!place.ok()) {
+      if (place.error().code != Errc::corrupt) return place.error();
+      problem(place.error().message);
+      return true;
+    }
+    const SafePath where = pack_in(packs_.path(), toc.pack);
+    if (*place && (*place)->pack == toc.pack && (*place)->offset != entry.offset)
+      problem(fmt::format("{}: the index has blob {} at {}, the pack at {}; run `weft fsck --rebuild`", where,
+                          to_hex(entry.id.root), (*place)->offset, entry.offset));
+    if (*place) return (*place)->pack == toc.pack;
+    if (manifest) return false;  // no version needs it, or the index names its file
+    auto absent = index.is_absent(entry.id);
+    if (absent.ok() && *absent) return true;  // a publish is running, or an eviction was interrupted: garbage for gc
+    auto held = index.is_held(entry.id);
+    if (!held.ok() && held.error().code != Errc::corrupt) return std::move(held).error();
+    if (!held.ok()) problem(held.error().message);
+    if (held.ok() && *held)
+      problem(fmt::format("{}: the index lacks blob {}, which a version needs; run `weft fsck --rebuild`", where,
+                          to_hex(entry.id.root)));
+    return true;
+  }
+
+  Status check_data(const PackReader& pack, const PackToc& toc, const std::vector<PackEntry>& entries) {
+    std::vector<const PackEntry*> small;
+    for (const PackEntry& entry : entries) {
+      report_.bytes_read += entry.id.length;
+      if (entry.id.length < kLargeBlob) {
+        small.push_back(&entry);
+      } else {
+        check_large(pack, toc, entry);
+        progress_.advance(entry.id.length);
+      }
+    }
+    const SafePath name = where(toc.pack);
+    pool_.parallel_for(small.size(), [&](std::size_t i) {
+      if (progress_.cancelled()) return;
+      note(check_blob(pack.fd(), name, *small[i], progress_), toc, *small[i]);
+      progress_.advance(small[i]->id.length);
+    });
+    WEFT_CHECK(stopped());
+    return std::exchange(failure_, Status{});
+  }
+
+  // Several threads read the blob's chunks. Only the first damaged chunk is reported.
+  void check_large(const PackReader& pack, const PackToc& toc, const PackEntry& entry) {
+    const SafePath name = where(toc.pack);
+    std::vector<Status> found(entry.chunks.size());
+    pool_.parallel_for(entry.chunks.size(), [&](std::size_t chunk) {
+      if (progress_.cancelled()) return;
+      const std::uint64_t begin = chunk * kDigestChunk;
+      std::vector<std::byte> bytes(std::min<std::uint64_t>(kDigestChunk, entry.id.length - begin));
+      found[chunk] = read_exact(pack.fd(), entry.offset + begin, bytes, name);
+      if (found[chunk].ok() && sha256(bytes) != entry.chunks[chunk])
+        found[chunk] = Error{Errc::corrupt,
+                             fmt::format("{}: blob {} of {} bytes at {}: SHA-256 differs at {}", name,
+                                         to_hex(entry.id.root), entry.id.length, entry.offset, entry.offset + begin)};
+    });
+    const auto first = std::ranges::find_if(found, [](const Status& status) { return !status.ok(); });
+    if (first != found.end()) note(*first, toc, entry);
+  }
+
+  Status check_at_pace(const PackReader& pack, const PackToc& toc, const std::vector<PackEntry>& entries) {
+    const SafePath name = where(toc.pack);
+    const BlobSink read = [this](std::uint64_t, std::span<const std::byte> piece) {
+      pace_->have_read(piece.size());
+      return Status{};
+    };
+    for (const PackEntry& entry : entries) {
+      if (toc.pack == pace_->from.pack && entry.offset < pace_->from.offset) continue;
+      pace_->over = pace_->is_over();
+      pace_->from = {toc.pack, entry.offset};
+      if (pace_->over) return {};
+      const bool cached = all_cached(pack.fd(), entry.offset, entry.id.length);
+      note(check_blob(pack.fd(), name, entry, no_progress(), read), toc, entry);
+      if (!cached) forget_pages(pack.fd(), entry.offset, entry.id.length);
+      ++report_.blobs;
+      report_.bytes_read += entry.id.length;
+      progress_.advance(entry.id.length);
+    }
+    ++report_.packs;
+    return std::exchange(failure_, Status{});
+  }
+
+  // Records the result of a blob's check. Damage is a finding; any other error ends the run.
+  void note(const Status& status, const PackToc& toc, const PackEntry& entry) {
+    if (status.ok()) return;
+    if (status.error().code == Errc::corrupt || status.error().code == Errc::io)
+      return damaged(toc, entry, status.error().message);
+    std::lock_guard lock(mutex_);
+    if (failure_.ok()) failure_ = status;
+  }
+
   SafePath where(PackId pack) const { return pack_in(packs_.path(), pack); }
-  Status stopped() const;
+
+  Status stopped() const {
+    if (progress_.cancelled()) return Error{Errc::cancelled, fmt::format("{}: fsck stopped", packs_.path())};
+    return {};
+  }
 
   const PackDir& packs_;
   IndexAccess* const index_;
@@ -69,203 +252,6 @@ class Verifier {
   std::vector<PackEntry> used_;  // the entries whose bytes count, of the pack that look() read last
   Status failure_;
 };
-
-void Verifier::problem(std::string line) {
-  std::lock_guard lock(mutex_);
-  problems_.push_back(std::move(line));
-}
-
-void Verifier::damaged(const PackToc& toc, const PackEntry& entry, std::string line) {
-  std::lock_guard lock(mutex_);
-  damaged_.push_back({entry.id, {toc.pack, entry.offset}, std::move(line)});
-}
-
-// Records the result of a blob's check. Damage is a finding; any other error ends the run.
-void Verifier::note(const Status& status, const PackToc& toc, const PackEntry& entry) {
-  if (status.ok()) return;
-  if (status.error().code == Errc::corrupt || status.error().code == Errc::io)
-    return damaged(toc, entry, status.error().message);
-  std::lock_guard lock(mutex_);
-  if (failure_.ok()) failure_ = status;
-}
-
-// The bytes of an open pack do not change. So the second look reads only the records, and which entries still count.
-Status Verifier::verify(PackId id) {
-  problems_.clear();
-  damaged_.clear();
-  WEFT_CHECK(look(id, data_));
-  if (problems_.empty() && damaged_.empty()) return {};
-  const std::vector<std::string> first = std::exchange(problems_, {});
-  const std::vector<DamagedBlob> damaged = std::exchange(damaged_, {});
-  const FsckReport counted = report_;
-  used_.clear();
-  WEFT_CHECK(look(id, false));
-  report_ = counted;
-  for (const std::string& line : first)
-    if (std::ranges::find(problems_, line) != problems_.end()) report_.problems.push_back(line);
-  for (const DamagedBlob& blob : damaged) {
-    const auto counts = [&blob](const PackEntry& entry) { return entry.id == blob.id; };
-    if (std::ranges::none_of(used_, counts)) continue;
-    report_.problems.push_back(blob.what);
-    const bool manifest = index_ != nullptr && kind_of_pack(id) == PackKind::manifests;
-    if (!manifest) report_.damaged.push_back(blob);  // manifests are not repaired this way
-  }
-  return {};
-}
-
-Status Verifier::look(PackId id, bool data) {
-  auto pack = packs_.open_alone(id);
-  if (!pack.ok() && pack.error().code == Errc::not_found) return {};
-  if (!pack.ok()) {
-    problem(pack.error().message);
-    return {};
-  }
-  auto toc = packs_.toc(id);
-  if (!toc.ok() && is_gone(**pack)) return {};
-  if (pace_ == nullptr) ++report_.packs;
-  if (!toc.ok()) {
-    problem(toc.error().message);
-    return {};
-  }
-  if (!check_shape(*toc)) return {};
-  if (pace_ == nullptr) report_.blobs += toc->entries.size();
-  used_ = toc->entries;
-  if (index_ != nullptr) {
-    WEFT_TRY(used_, check_rows(*toc));
-  }
-  check_size(**pack, *toc, used_, data);
-  if (!data) return {};
-  return pace_ != nullptr ? check_at_pace(**pack, *toc, used_) : check_data(**pack, *toc, used_);
-}
-
-// A blob of `used` beyond the end of its pack is damaged; with `data` the read finds that. A pack that lost only other
-// bytes is fine.
-void Verifier::check_size(const PackReader& pack, const PackToc& toc, const std::vector<PackEntry>& used, bool data) {
-  const std::string line = fmt::format("{}: expected {} bytes, got {}", where(toc.pack), toc.size, pack.size());
-  if (pack.size() > toc.size) return problem(line);
-  if (data) return;
-  for (const PackEntry& entry : used)
-    if (entry.offset + entry.id.length > pack.size())
-      damaged(toc, entry, fmt::format("{}: blob {} lies behind its end", line, to_hex(entry.id.root)));
-}
-
-bool Verifier::check_shape(const PackToc& toc) {
-  for (const PackEntry& entry : toc.entries) {
-    if (root_agrees(entry)) continue;
-    problem(fmt::format("{}: blob {} at {}: its digests do not agree with its root", toc_in(packs_.path(), toc.pack),
-                        to_hex(entry.id.root), entry.offset));
-    return false;
-  }
-  return true;
-}
-
-// Returns the entries whose bytes count: all but those of blobs that the index names elsewhere.
-Result<std::vector<PackEntry>> Verifier::check_rows(const PackToc& toc) {
-  std::vector<PackEntry> used;
-  for (std::size_t i = 0; i < toc.entries.size();) {
-    auto opened = index_->read();
-    if (!opened.ok() && opened.error().code == Errc::corrupt) return toc.entries;  // compare_indexes() reports it
-    WEFT_TRY(std::unique_ptr<BlobIndex> index, std::move(opened));
-    for (std::size_t end = std::min(i + limits::kRowsPerSnapshot, toc.entries.size()); i < end; ++i) {
-      WEFT_TRY(const bool counts, check_row(*index, toc, toc.entries[i]));
-      if (counts) used.push_back(toc.entries[i]);
-    }
-  }
-  return used;
-}
-
-// Returns false if the index names the blob in another pack: this copy may be a damaged one that was replaced. A blob
-// without a row is garbage for gc, unless a version needs it.
-Result<bool> Verifier::check_row(BlobIndex& index, const PackToc& toc, const PackEntry& entry) {
-  const bool manifest = kind_of_pack(toc.pack) == PackKind::manifests;
-  auto place = manifest ? index.find_manifest(manifest_digest(entry)) : index.find(entry.id);
-  if (!place.ok()) {
-    if (place.error().code != Errc::corrupt) return place.error();
-    problem(place.error().message);
-    return true;
-  }
-  const SafePath where = pack_in(packs_.path(), toc.pack);
-  if (*place && (*place)->pack == toc.pack && (*place)->offset != entry.offset)
-    problem(fmt::format("{}: the index has blob {} at {}, the pack at {}; run `weft fsck --rebuild`", where,
-                        to_hex(entry.id.root), (*place)->offset, entry.offset));
-  if (*place) return (*place)->pack == toc.pack;
-  if (manifest) return false;  // no version needs it, or the index names its file
-  auto absent = index.is_absent(entry.id);
-  if (absent.ok() && *absent) return true;  // a publish is running, or an eviction was interrupted: garbage for gc
-  auto held = index.is_held(entry.id);
-  if (!held.ok() && held.error().code != Errc::corrupt) return std::move(held).error();
-  if (!held.ok()) problem(held.error().message);
-  if (held.ok() && *held)
-    problem(fmt::format("{}: the index lacks blob {}, which a version needs; run `weft fsck --rebuild`", where,
-                        to_hex(entry.id.root)));
-  return true;
-}
-
-Status Verifier::stopped() const {
-  if (progress_.cancelled()) return Error{Errc::cancelled, fmt::format("{}: fsck stopped", packs_.path())};
-  return {};
-}
-
-Status Verifier::check_data(const PackReader& pack, const PackToc& toc, const std::vector<PackEntry>& entries) {
-  std::vector<const PackEntry*> small;
-  for (const PackEntry& entry : entries) {
-    report_.bytes_read += entry.id.length;
-    if (entry.id.length < kLargeBlob) {
-      small.push_back(&entry);
-    } else {
-      check_large(pack, toc, entry);
-      progress_.advance(entry.id.length);
-    }
-  }
-  const SafePath name = where(toc.pack);
-  pool_.parallel_for(small.size(), [&](std::size_t i) {
-    if (progress_.cancelled()) return;
-    note(check_blob(pack.fd(), name, *small[i], progress_), toc, *small[i]);
-    progress_.advance(small[i]->id.length);
-  });
-  WEFT_CHECK(stopped());
-  return std::exchange(failure_, Status{});
-}
-
-// Several threads read the blob's chunks. Only the first damaged chunk is reported.
-void Verifier::check_large(const PackReader& pack, const PackToc& toc, const PackEntry& entry) {
-  const SafePath name = where(toc.pack);
-  std::vector<Status> found(entry.chunks.size());
-  pool_.parallel_for(entry.chunks.size(), [&](std::size_t chunk) {
-    if (progress_.cancelled()) return;
-    const std::uint64_t begin = chunk * kDigestChunk;
-    std::vector<std::byte> bytes(std::min<std::uint64_t>(kDigestChunk, entry.id.length - begin));
-    found[chunk] = read_exact(pack.fd(), entry.offset + begin, bytes, name);
-    if (found[chunk].ok() && sha256(bytes) != entry.chunks[chunk])
-      found[chunk] =
-          Error{Errc::corrupt, fmt::format("{}: blob {} of {} bytes at {}: SHA-256 differs at {}", name,
-                                           to_hex(entry.id.root), entry.id.length, entry.offset, entry.offset + begin)};
-  });
-  const auto first = std::ranges::find_if(found, [](const Status& status) { return !status.ok(); });
-  if (first != found.end()) note(*first, toc, entry);
-}
-
-Status Verifier::check_at_pace(const PackReader& pack, const PackToc& toc, const std::vector<PackEntry>& entries) {
-  const SafePath name = where(toc.pack);
-  const BlobSink read = [this](std::uint64_t, std::span<const std::byte> piece) {
-    pace_->have_read(piece.size());
-    return Status{};
-  };
-  for (const PackEntry& entry : entries) {
-    if (toc.pack == pace_->from.pack && entry.offset < pace_->from.offset) continue;
-    pace_->over = pace_->is_over();
-    pace_->from = {toc.pack, entry.offset};
-    if (pace_->over) return {};
-    const bool cached = all_cached(pack.fd(), entry.offset, entry.id.length);
-    note(check_blob(pack.fd(), name, entry, no_progress(), read), toc, entry);
-    if (!cached) forget_pages(pack.fd(), entry.offset, entry.id.length);
-    ++report_.blobs;
-    report_.bytes_read += entry.id.length;
-    progress_.advance(entry.id.length);
-  }
-  ++report_.packs;
-  return std::exchange(failure_, Status{});
-}
 
 }  // namespace
 

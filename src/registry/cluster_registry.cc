@@ -6,7 +6,6 @@
 #include <future>
 
 #include "diskformat/uuid.h"
-#include "os/sys.h"
 #include "registry/etcd_client.h"
 #include "registry/etcd_names.h"
 #include "registry/members.h"
@@ -32,6 +31,16 @@ Status check_store(Store& store) {
                                           store.path())};
 }
 
+std::vector<VersionName> relied_on(const PreparedPublish& prepared) {
+  std::vector<VersionName> out;
+  for (const auto& [model, number] : prepared.relies_on()) out.push_back({model, number});
+  for (const ParentRef& parent : prepared.record().version.parents)
+    if (parent.declared) out.push_back({parent.model, parent.number});
+  std::sort(out.begin(), out.end());
+  out.erase(std::unique(out.begin(), out.end()), out.end());
+  return out;
+}
+
 class ClusterRegistry final : public Registry {
  public:
   ClusterRegistry(ClusterStore& store, ClusterOptions options)
@@ -50,7 +59,30 @@ class ClusterRegistry final : public Registry {
 
   void begin() { mirror_.begin(); }
 
-  Result<PublishOutcome> publish(Import& import, const PublishRequest& request) override;
+  Result<PublishOutcome> publish(Import& import, const PublishRequest& request) override {
+    WEFT_CHECK(check_connected());
+    std::future<Facts> asked;
+    Facts ahead = recall(request.model);
+    if (!ahead) asked = std::async(std::launch::async, [&] { return names_.foresee(request.model); });
+    WEFT_TRY(std::unique_ptr<PreparedPublish> prepared, import.prepare(request));
+    PublishWish wish;
+    wish.version = prepared->record();
+    wish.version.version.publisher = store_.cluster()->node;
+    wish.tags = request.tags;
+    std::sort(wish.tags.begin(), wish.tags.end());
+    wish.tags.erase(std::unique(wish.tags.begin(), wish.tags.end()), wish.tags.end());
+    wish.relies = relied_on(*prepared);
+    WEFT_TRY(wish.number_min, next_number(request.model));
+    if (asked.valid()) ahead = asked.get();
+    auto decision = names_.publish(wish, std::move(ahead));
+    // Without an answer the version may still get published: keep its content, for the mirror or for gc.
+    if (!decision.ok() && decision.error().code == Errc::timed_out) prepared->keep();
+    if (!decision.ok()) return std::move(decision).error();
+    if (decision->made) prepared->keep();
+    WEFT_CHECK(shown(spec_of(request.model, decision->number), decision->revision));
+    return outcome_of(*decision, *prepared, request.model);
+  }
+
   Status set_tag(std::string_view model, std::string_view tag, std::optional<std::uint64_t> number) override {
     WEFT_CHECK(check_connected());
     WEFT_TRY(std::uint64_t revision, names_.set_tag(model, tag, number));
@@ -103,14 +135,60 @@ class ClusterRegistry final : public Registry {
   void changed() const {
     if (options_.changed) options_.changed();
   }
+
   // Errc::unreachable if the mirror is not connected: a change would not show on this node, so none is made.
-  Status check_connected() const;
-  Status shown(std::string_view what, std::uint64_t revision);
+  // Waits for the mirror's first try to connect after a start or the end of a watch: until then the state is unknown.
+  Status check_connected() const {
+    mirror_.wait_until_tried(Clock::now() + kFirstTryMax);
+    RegistryStatus status;
+    mirror_.fill(status);
+    if (status.connected) return {};
+    return Error{Errc::unreachable,
+                 fmt::format("the registry cannot be changed now, reading goes on: {}", status.trouble)};
+  }
+
+  Status shown(std::string_view what, std::uint64_t revision) {
+    Status status = mirror_.wait_for(revision, Clock::now() + kMirrorMax);
+    if (status.ok()) return {};
+    return Error{status.error().code, fmt::format("{}: the cluster has it, this node does not show it yet: {}", what,
+                                                  status.error().message)};
+  }
+
   using Facts = std::shared_ptr<const EtcdNames::Facts>;
-  Facts recall(const std::string& model);
-  Result<std::uint64_t> next_number(const std::string& model);
+
+  // Returns the facts for a publish from the local store and cached heads; null if they must be read from etcd.
+  Facts recall(const std::string& model) {
+    auto snapshot = store_.snapshot();
+    if (!snapshot.ok()) return nullptr;
+    auto row = (*snapshot)->model(model);
+    if (!row.ok()) return nullptr;
+    if (row->latest == 0) return names_.recall(model, row->next_number, {});
+    auto newest = (*snapshot)->version(row->id, row->latest);
+    return newest.ok() ? names_.recall(model, row->next_number, *newest) : nullptr;
+  }
+
+  // Returns the model's next number in the local store; 0 if the store does not have the model.
+  Result<std::uint64_t> next_number(const std::string& model) {
+    WEFT_TRY(std::unique_ptr<Snapshot> snapshot, store_.snapshot());
+    auto row = snapshot->model(model);
+    if (row.ok()) return row->next_number;
+    return row.error().code == Errc::not_found ? Result<std::uint64_t>(0) : std::move(row).error();
+  }
+
   Result<PublishOutcome> outcome_of(const PublishDecision& decision, const PreparedPublish& prepared,
-                                    const std::string& model);
+                                    const std::string& model) {
+    WEFT_TRY(std::unique_ptr<Snapshot> snapshot, store_.snapshot());
+    WEFT_TRY(ModelRow row, snapshot->model(model));
+    PublishOutcome outcome;
+    WEFT_TRY(outcome.version, snapshot->version(row.id, decision.number));
+    if (outcome.version.manifest != prepared.record().version.manifest)
+      return Error{Errc::exists, fmt::format("{}: the cluster has it, and this node has another version of this number",
+                                             spec_of(model, decision.number))};
+    outcome.made = decision.made;
+    if (decision.made) outcome.new_bytes = prepared.new_bytes();
+    outcome.shared_bytes = outcome.version.logical_bytes - std::min(outcome.new_bytes, outcome.version.logical_bytes);
+    return outcome;
+  }
 
   Store& store_;
   const ClusterOptions options_;
@@ -120,91 +198,6 @@ class ClusterRegistry final : public Registry {
   Membership membership_;
   Mirror mirror_;
 };
-
-// Waits for the mirror's first try to connect after a start or the end of a watch: until then the state is unknown.
-Status ClusterRegistry::check_connected() const {
-  mirror_.wait_until_tried(Clock::now() + kFirstTryMax);
-  RegistryStatus status;
-  mirror_.fill(status);
-  if (status.connected) return {};
-  return Error{Errc::unreachable,
-               fmt::format("the registry cannot be changed now, reading goes on: {}", status.trouble)};
-}
-
-Status ClusterRegistry::shown(std::string_view what, std::uint64_t revision) {
-  Status status = mirror_.wait_for(revision, Clock::now() + kMirrorMax);
-  if (status.ok()) return {};
-  return Error{status.error().code,
-               fmt::format("{}: the cluster has it, this node does not show it yet: {}", what, status.error().message)};
-}
-
-std::vector<VersionName> relied_on(const PreparedPublish& prepared) {
-  std::vector<VersionName> out;
-  for (const auto& [model, number] : prepared.relies_on()) out.push_back({model, number});
-  for (const ParentRef& parent : prepared.record().version.parents)
-    if (parent.declared) out.push_back({parent.model, parent.number});
-  std::sort(out.begin(), out.end());
-  out.erase(std::unique(out.begin(), out.end()), out.end());
-  return out;
-}
-
-Result<PublishOutcome> ClusterRegistry::outcome_of(const PublishDecision& decision, const PreparedPublish& prepared,
-                                                   const std::string& model) {
-  WEFT_TRY(std::unique_ptr<Snapshot> snapshot, store_.snapshot());
-  WEFT_TRY(ModelRow row, snapshot->model(model));
-  PublishOutcome outcome;
-  WEFT_TRY(outcome.version, snapshot->version(row.id, decision.number));
-  if (outcome.version.manifest != prepared.record().version.manifest)
-    return Error{Errc::exists, fmt::format("{}: the cluster has it, and this node has another version of this number",
-                                           spec_of(model, decision.number))};
-  outcome.made = decision.made;
-  if (decision.made) outcome.new_bytes = prepared.new_bytes();
-  outcome.shared_bytes = outcome.version.logical_bytes - std::min(outcome.new_bytes, outcome.version.logical_bytes);
-  return outcome;
-}
-
-// Returns the model's next number in the local store; 0 if the store does not have the model.
-Result<std::uint64_t> ClusterRegistry::next_number(const std::string& model) {
-  WEFT_TRY(std::unique_ptr<Snapshot> snapshot, store_.snapshot());
-  auto row = snapshot->model(model);
-  if (row.ok()) return row->next_number;
-  return row.error().code == Errc::not_found ? Result<std::uint64_t>(0) : std::move(row).error();
-}
-
-// Returns the facts for a publish from the local store and cached heads; null if they must be read from etcd.
-ClusterRegistry::Facts ClusterRegistry::recall(const std::string& model) {
-  auto snapshot = store_.snapshot();
-  if (!snapshot.ok()) return nullptr;
-  auto row = (*snapshot)->model(model);
-  if (!row.ok()) return nullptr;
-  if (row->latest == 0) return names_.recall(model, row->next_number, {});
-  auto newest = (*snapshot)->version(row->id, row->latest);
-  return newest.ok() ? names_.recall(model, row->next_number, *newest) : nullptr;
-}
-
-Result<PublishOutcome> ClusterRegistry::publish(Import& import, const PublishRequest& request) {
-  WEFT_CHECK(check_connected());
-  std::future<Facts> asked;
-  Facts ahead = recall(request.model);
-  if (!ahead) asked = std::async(std::launch::async, [&] { return names_.foresee(request.model); });
-  WEFT_TRY(std::unique_ptr<PreparedPublish> prepared, import.prepare(request));
-  PublishWish wish;
-  wish.version = prepared->record();
-  wish.version.version.publisher = store_.cluster()->node;
-  wish.tags = request.tags;
-  std::sort(wish.tags.begin(), wish.tags.end());
-  wish.tags.erase(std::unique(wish.tags.begin(), wish.tags.end()), wish.tags.end());
-  wish.relies = relied_on(*prepared);
-  WEFT_TRY(wish.number_min, next_number(request.model));
-  if (asked.valid()) ahead = asked.get();
-  auto decision = names_.publish(wish, std::move(ahead));
-  // Without an answer the version may still get published: keep its content, for the mirror or for gc.
-  if (!decision.ok() && decision.error().code == Errc::timed_out) prepared->keep();
-  if (!decision.ok()) return std::move(decision).error();
-  if (decision->made) prepared->keep();
-  WEFT_CHECK(shown(spec_of(request.model, decision->number), decision->revision));
-  return outcome_of(*decision, *prepared, request.model);
-}
 
 }  // namespace
 

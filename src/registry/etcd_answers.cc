@@ -29,28 +29,14 @@ class Members {
   // Accepts strings too: etcd writes 64-bit numbers as strings. Revisions and ids are never negative.
   Status number(std::string_view name, std::uint64_t& out) const {
     const JsonValue* value = find(name);
-    if (value == nullptr) return {};
-    std::optional<std::uint64_t> number;
-    if (value->text() != nullptr) number = parse_u64(*value->text());
-    if (value->number() != nullptr) number = *value->number();
+    if (value == nullptr || value->text() == nullptr) return scalar(name, "a number", &JsonValue::number, out);
+    const auto number = parse_u64(*value->text());
     if (!number) return wrong(where_, fmt::format("a number as \"{}\"", name));
     out = *number;
     return {};
   }
-  Status flag(std::string_view name, bool& out) const {
-    const JsonValue* value = find(name);
-    if (value == nullptr) return {};
-    if (value->flag() == nullptr) return wrong(where_, fmt::format("true or false as \"{}\"", name));
-    out = *value->flag();
-    return {};
-  }
-  Status text(std::string_view name, std::string& out) const {
-    const JsonValue* value = find(name);
-    if (value == nullptr) return {};
-    if (value->text() == nullptr) return wrong(where_, fmt::format("a text as \"{}\"", name));
-    out = *value->text();
-    return {};
-  }
+  Status flag(std::string_view name, bool& out) const { return scalar(name, "true or false", &JsonValue::flag, out); }
+  Status text(std::string_view name, std::string& out) const { return scalar(name, "a text", &JsonValue::text, out); }
   Result<std::vector<std::byte>> bytes(std::string_view name) const {
     std::string encoded;
     WEFT_CHECK(text(name, encoded));
@@ -72,6 +58,15 @@ class Members {
   }
 
  private:
+  template <class T>
+  Status scalar(std::string_view name, std::string_view what, const T* (JsonValue::*kind)() const, T& out) const {
+    const JsonValue* value = find(name);
+    if (value == nullptr) return {};
+    const T* found = (value->*kind)();
+    if (found == nullptr) return wrong(where_, fmt::format("{} as \"{}\"", what, name));
+    out = *found;
+    return {};
+  }
   const JsonValue* find(std::string_view name) const {
     const JsonValue* value = object_.find(name);
     return value == nullptr || value->is_null() ? nullptr : value;

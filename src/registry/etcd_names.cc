@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <thread>
 
-#include "base/limits.h"
 #include "diskformat/uuid.h"
 #include "os/sys.h"
 #include "weft/names.h"

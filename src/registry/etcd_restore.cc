@@ -2,7 +2,6 @@
 #include <fmt/core.h>
 
 #include <thread>
-#include <type_traits>
 #include <variant>
 
 #include "base/limits.h"

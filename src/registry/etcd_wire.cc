@@ -1,7 +1,5 @@
 #include "registry/etcd_wire.h"
 
-#include <fmt/core.h>
-
 #include "base/json.h"
 #include "registry/base64.h"
 

@@ -6,12 +6,10 @@
 // A value that does not verify is skipped and reported; it never stops the others.
 #pragma once
 
-#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <functional>
-#include <memory>
 #include <mutex>
 #include <optional>
 #include <string>

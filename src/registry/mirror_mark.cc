@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include "base/sha256.h"
-#include "os/sys.h"
 #include "registry/registry_records.h"
 
 namespace weft {

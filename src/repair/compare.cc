@@ -9,7 +9,6 @@
 
 #include <fmt/core.h>
 
-#include "base/text.h"
 #include "diskformat/pack_names.h"
 #include "diskformat/toc.h"
 #include "index/blobs.h"
@@ -208,94 +207,6 @@ class Rows {
   std::optional<Entry> here_;
 };
 
-class SubjectComparison {
- public:
-  SubjectComparison(const ComparedIndexes& indexes, const Subject& subject, FsckReport& report)
-      : indexes_(indexes), subject_(subject), report_(report) {}
-  Status run();
-
- private:
-  Status read_page();
-  Status note(Transactions txns, const Entry& at, const Pair& row);
-  Pair pair_of(const Rows& have, const Rows& want) const;
-  void unload() const;
-  Status decide();
-  Status drop_agreeing();
-  Status judge_locked();
-  Result<std::string_view> look(const RowKey& row) const;
-  Result<Finding> judge(Transactions txns, const RowKey& key, const Pair& row) const;
-  Result<std::string_view> look_at_cached(const RowKey& row) const;
-  Result<std::string_view> look_at_count(const RowKey& row) const;
-  void tell(const RowKey& row, std::string_view what);
-
-  const ComparedIndexes& indexes_;
-  const Subject& subject_;
-  FsckReport& report_;
-  std::optional<RowKey> last_;  // last compared row
-  bool more_ = true;
-  std::vector<RowKey> noted_;
-  std::size_t lines_ = 0;
-};
-
-// Returns the next row: from both indexes, or from the one index that has it.
-Pair SubjectComparison::pair_of(const Rows& have, const Rows& want) const {
-  const std::optional<Entry>& a = have.here();
-  const std::optional<Entry>& b = want.here();
-  if (!a || !b) return {a, b};
-  int order = a->key.compare(b->key);
-  if (order == 0 && keeps_sets(subject_.table)) order = a->value.compare(b->value);
-  return {order <= 0 ? a : std::nullopt, order >= 0 ? b : std::nullopt};
-}
-
-Result<Finding> SubjectComparison::judge(Transactions txns, const RowKey& key, const Pair& row) const {
-  const bool same = (!row.have && !row.want) || (row.have && row.want && row.have->value == row.want->value);
-  if (same) return Finding{};
-  return subject_.judge == nullptr ? Finding{difference(row)} : subject_.judge(txns, key, row);
-}
-
-Status SubjectComparison::note(Transactions txns, const Entry& at, const Pair& row) {
-  RowKey key{std::string(at.key), keeps_sets(subject_.table) ? std::string(at.value) : std::string()};
-  WEFT_TRY(const Finding finding, judge(txns, key, row));
-  if (!finding.what.empty()) noted_.push_back(std::move(key));
-  return {};
-}
-
-// Compares the next rows in one snapshot of each index, and notes those that differ. The index may be newer than the
-// rebuilt one.
-Status SubjectComparison::read_page() {
-  WEFT_TRY(Txn have_txn, indexes_.have.read());
-  WEFT_TRY(Txn want_txn, indexes_.want.read());
-  WEFT_TRY(Rows have, Rows::begin(have_txn, subject_, last_));
-  WEFT_TRY(Rows want, Rows::begin(want_txn, subject_, last_));
-  std::optional<Entry> at;
-  for (std::size_t count = 0; count < limits::kRowsPerSnapshot; ++count) {
-    const Pair row = pair_of(have, want);
-    more_ = row.have || row.want;
-    if (!more_) break;
-    at = row.have ? row.have : row.want;
-    if (!row.have || !row.want || row.have->value != row.want->value) WEFT_CHECK(note({have_txn, want_txn}, *at, row));
-    if (row.have) WEFT_CHECK(have.next());
-    if (row.want) WEFT_CHECK(want.next());
-  }
-  if (at) last_ = RowKey{std::string(at->key), std::string(at->value)};
-  return {};
-}
-
-// Reports a missing `cached` note of a cached pack in which the index places blobs.
-Result<std::string_view> SubjectComparison::look_at_cached(const RowKey& row) const {
-  const PackId pack = number_at(row.key, kCached.size());
-  const auto toc = indexes_.packs.toc(pack);
-  if (!toc.ok() || !toc->cached) return std::string_view();
-  WEFT_TRY(Txn have, indexes_.have.read());
-  WEFT_TRY(const bool there, has_note(have, kCached, pack));
-  if (there) return std::string_view();
-  for (const PackEntry& entry : toc->entries) {
-    WEFT_TRY(const std::optional<FoundBlob> blob, find_blob(have, entry.id));
-    if (blob && blob->row.place.pack == pack) return std::string_view("is missing");
-  }
-  return std::string_view();
-}
-
 // Returns the place in the index of an entry of this pack; nothing if the index lacks it.
 Result<std::optional<BlobPlace>> place_of(Txn& index, PackId pack, const PackEntry& entry) {
   if (kind_of_pack(pack) == PackKind::manifests) {
@@ -306,95 +217,170 @@ Result<std::optional<BlobPlace>> place_of(Txn& index, PackId pack, const PackEnt
   return blob ? std::optional(blob->row.place) : std::nullopt;
 }
 
-// Compares the count of a pack's blobs or manifests in the index with the number of listed ones that the index places
-// there.
-Result<std::string_view> SubjectComparison::look_at_count(const RowKey& row) const {
-  const PackId pack = number_at(row.key, 0);
-  const auto toc = indexes_.packs.toc(pack);
-  WEFT_TRY(Txn have, indexes_.have.read());
-  std::uint64_t count = 0;
-  for (const PackEntry& entry : toc.ok() ? toc->entries : std::vector<PackEntry>()) {
-    WEFT_TRY(const std::optional<BlobPlace> place, place_of(have, pack, entry));
-    if (place == BlobPlace{pack, entry.offset}) ++count;
-  }
-  WEFT_TRY(const std::uint64_t counted, blobs_in_pack(have, pack));
-  return count == counted ? std::string_view() : std::string_view("differs");
-}
+class SubjectComparison {
+ public:
+  SubjectComparison(const ComparedIndexes& indexes, const Subject& subject, FsckReport& report)
+      : indexes_(indexes), subject_(subject), report_(report) {}
 
-// Judges a row in the current state of both indexes. Returns the problem; "" if there is none.
-Result<std::string_view> SubjectComparison::look(const RowKey& row) const {
-  if (subject_.judge == nullptr) return subject_.table == Table::packs ? look_at_count(row) : look_at_cached(row);
-  Finding finding;
-  {
+  Status run() {
+    unsigned pages = 0;
+    while (more_ && lines_ < kLinesPerTable) {
+      if (indexes_.progress.cancelled()) return Error{Errc::cancelled, "stopped"};
+      WEFT_CHECK(read_page());
+      if (++pages % kPagesLoaded == 0 || !more_) unload();
+      if (noted_.size() >= kNotedMax || !more_) WEFT_CHECK(decide());
+    }
+    return {};
+  }
+
+ private:
+  // Compares the next rows in one snapshot of each index, and notes those that differ. The index may be newer than the
+  // rebuilt one.
+  Status read_page() {
+    WEFT_TRY(Txn have_txn, indexes_.have.read());
+    WEFT_TRY(Txn want_txn, indexes_.want.read());
+    WEFT_TRY(Rows have, Rows::begin(have_txn, subject_, last_));
+    WEFT_TRY(Rows want, Rows::begin(want_txn, subject_, last_));
+    std::optional<Entry> at;
+    for (std::size_t count = 0; count < limits::kRowsPerSnapshot; ++count) {
+      const Pair row = pair_of(have, want);
+      more_ = row.have || row.want;
+      if (!more_) break;
+      at = row.have ? row.have : row.want;
+      if (!row.have || !row.want || row.have->value != row.want->value)
+        WEFT_CHECK(note({have_txn, want_txn}, *at, row));
+      if (row.have) WEFT_CHECK(have.next());
+      if (row.want) WEFT_CHECK(want.next());
+    }
+    if (at) last_ = RowKey{std::string(at->key), std::string(at->value)};
+    return {};
+  }
+
+  Status note(Transactions txns, const Entry& at, const Pair& row) {
+    RowKey key{std::string(at.key), keeps_sets(subject_.table) ? std::string(at.value) : std::string()};
+    WEFT_TRY(const Finding finding, judge(txns, key, row));
+    if (!finding.what.empty()) noted_.push_back(std::move(key));
+    return {};
+  }
+
+  // Returns the next row: from both indexes, or from the one index that has it.
+  Pair pair_of(const Rows& have, const Rows& want) const {
+    const std::optional<Entry>& a = have.here();
+    const std::optional<Entry>& b = want.here();
+    if (!a || !b) return {a, b};
+    int order = a->key.compare(b->key);
+    if (order == 0 && keeps_sets(subject_.table)) order = a->value.compare(b->value);
+    return {order <= 0 ? a : std::nullopt, order >= 0 ? b : std::nullopt};
+  }
+
+  void unload() const {
+    indexes_.have.unload_pages();
+    indexes_.want.unload_pages();
+  }
+
+  Status decide() {
+    for (int round = 0; round < kRoundsBeforeLock && !noted_.empty(); ++round) WEFT_CHECK(drop_agreeing());
+    while (!noted_.empty() && lines_ < kLinesPerTable) WEFT_CHECK(judge_locked());
+    noted_.clear();
+    return {};
+  }
+
+  // Drops noted rows that agree after the rebuilt index has caught up: writers had changed them.
+  Status drop_agreeing() {
+    WEFT_CHECK(indexes_.follow());
+    std::vector<RowKey> left;
+    for (RowKey& row : noted_) {
+      WEFT_TRY(const std::string_view what, look(row));
+      if (!what.empty()) left.push_back(std::move(row));
+    }
+    noted_ = std::move(left);
+    return {};
+  }
+
+  // Judges some noted rows under the writer lock, where no writer changes them, and reports the problems.
+  Status judge_locked() {
+    WEFT_TRY(const WriterLock lock, indexes_.lock());
+    WEFT_CHECK(indexes_.follow());
+    const std::size_t count = std::min(noted_.size(), kRowsPerLock);
+    for (std::size_t i = 0; i < count && lines_ < kLinesPerTable; ++i) {
+      WEFT_TRY(const std::string_view what, look(noted_[i]));
+      if (!what.empty() && (!subject_.content || indexes_.has_content())) tell(noted_[i], what);
+    }
+    noted_.erase(noted_.begin(), noted_.begin() + static_cast<std::ptrdiff_t>(count));
+    return {};
+  }
+
+  // Judges a row in the current state of both indexes. Returns the problem; "" if there is none.
+  Result<std::string_view> look(const RowKey& row) const {
+    if (subject_.judge == nullptr) return subject_.table == Table::packs ? look_at_count(row) : look_at_cached(row);
+    Finding finding;
+    {
+      WEFT_TRY(Txn have, indexes_.have.read());
+      WEFT_TRY(Txn want, indexes_.want.read());
+      Pair pair;
+      WEFT_TRY(pair.have, find_entry(have, subject_.table, row));
+      WEFT_TRY(pair.want, find_entry(want, subject_.table, row));
+      WEFT_TRY(finding, judge({have, want}, row, pair));
+    }
+    if (finding.what.empty() || !finding.unless) return finding.what;
+    const auto toc = indexes_.packs.toc(finding.unless->place.pack);
+    const bool listed = toc.ok() && lists_blob(*toc, finding.unless->id, finding.unless->place.offset);
+    return listed ? std::string_view() : finding.what;
+  }
+
+  Result<Finding> judge(Transactions txns, const RowKey& key, const Pair& row) const {
+    const bool same = (!row.have && !row.want) || (row.have && row.want && row.have->value == row.want->value);
+    if (same) return Finding{};
+    return subject_.judge == nullptr ? Finding{difference(row)} : subject_.judge(txns, key, row);
+  }
+
+  // Reports a missing `cached` note of a cached pack in which the index places blobs.
+  Result<std::string_view> look_at_cached(const RowKey& row) const {
+    const PackId pack = number_at(row.key, kCached.size());
+    const auto toc = indexes_.packs.toc(pack);
+    if (!toc.ok() || !toc->cached) return std::string_view();
     WEFT_TRY(Txn have, indexes_.have.read());
-    WEFT_TRY(Txn want, indexes_.want.read());
-    Pair pair;
-    WEFT_TRY(pair.have, find_entry(have, subject_.table, row));
-    WEFT_TRY(pair.want, find_entry(want, subject_.table, row));
-    WEFT_TRY(finding, judge({have, want}, row, pair));
+    WEFT_TRY(const bool there, has_note(have, kCached, pack));
+    if (there) return std::string_view();
+    for (const PackEntry& entry : toc->entries) {
+      WEFT_TRY(const std::optional<FoundBlob> blob, find_blob(have, entry.id));
+      if (blob && blob->row.place.pack == pack) return std::string_view("is missing");
+    }
+    return std::string_view();
   }
-  if (finding.what.empty() || !finding.unless) return finding.what;
-  const auto toc = indexes_.packs.toc(finding.unless->place.pack);
-  const bool listed = toc.ok() && lists_blob(*toc, finding.unless->id, finding.unless->place.offset);
-  return listed ? std::string_view() : finding.what;
-}
 
-// Drops noted rows that agree after the rebuilt index has caught up: writers had changed them.
-Status SubjectComparison::drop_agreeing() {
-  WEFT_CHECK(indexes_.follow());
-  std::vector<RowKey> left;
-  for (RowKey& row : noted_) {
-    WEFT_TRY(const std::string_view what, look(row));
-    if (!what.empty()) left.push_back(std::move(row));
+  // Compares the count of a pack's blobs or manifests in the index with the number of listed ones that the index places
+  // there.
+  Result<std::string_view> look_at_count(const RowKey& row) const {
+    const PackId pack = number_at(row.key, 0);
+    const auto toc = indexes_.packs.toc(pack);
+    WEFT_TRY(Txn have, indexes_.have.read());
+    std::uint64_t count = 0;
+    for (const PackEntry& entry : toc.ok() ? toc->entries : std::vector<PackEntry>()) {
+      WEFT_TRY(const std::optional<BlobPlace> place, place_of(have, pack, entry));
+      if (place == BlobPlace{pack, entry.offset}) ++count;
+    }
+    WEFT_TRY(const std::uint64_t counted, blobs_in_pack(have, pack));
+    return count == counted ? std::string_view() : std::string_view("differs");
   }
-  noted_ = std::move(left);
-  return {};
-}
 
-// Judges some noted rows under the writer lock, where no writer changes them, and reports the problems.
-Status SubjectComparison::judge_locked() {
-  WEFT_TRY(const WriterLock lock, indexes_.lock());
-  WEFT_CHECK(indexes_.follow());
-  const std::size_t count = std::min(noted_.size(), kRowsPerLock);
-  for (std::size_t i = 0; i < count && lines_ < kLinesPerTable; ++i) {
-    WEFT_TRY(const std::string_view what, look(noted_[i]));
-    if (!what.empty() && (!subject_.content || indexes_.has_content())) tell(noted_[i], what);
+  void tell(const RowKey& row, std::string_view what) {
+    ++lines_;
+    std::string which = fmt::format("row {}", readable(row.key));
+    if (!subject_.prefix.empty())
+      which = fmt::format("note {} of {:x}", subject_.prefix, number_at(row.key, subject_.prefix.size()));
+    report_.problems.push_back(
+        fmt::format("index: table {}: {} {}; run `weft fsck --rebuild`", table_name(subject_.table), which, what));
   }
-  noted_.erase(noted_.begin(), noted_.begin() + static_cast<std::ptrdiff_t>(count));
-  return {};
-}
 
-Status SubjectComparison::decide() {
-  for (int round = 0; round < kRoundsBeforeLock && !noted_.empty(); ++round) WEFT_CHECK(drop_agreeing());
-  while (!noted_.empty() && lines_ < kLinesPerTable) WEFT_CHECK(judge_locked());
-  noted_.clear();
-  return {};
-}
-
-void SubjectComparison::tell(const RowKey& row, std::string_view what) {
-  ++lines_;
-  std::string which = fmt::format("row {}", readable(row.key));
-  if (!subject_.prefix.empty())
-    which = fmt::format("note {} of {:x}", subject_.prefix, number_at(row.key, subject_.prefix.size()));
-  report_.problems.push_back(
-      fmt::format("index: table {}: {} {}; run `weft fsck --rebuild`", table_name(subject_.table), which, what));
-}
-
-void SubjectComparison::unload() const {
-  indexes_.have.unload_pages();
-  indexes_.want.unload_pages();
-}
-
-Status SubjectComparison::run() {
-  unsigned pages = 0;
-  while (more_ && lines_ < kLinesPerTable) {
-    if (indexes_.progress.cancelled()) return Error{Errc::cancelled, "stopped"};
-    WEFT_CHECK(read_page());
-    if (++pages % kPagesLoaded == 0 || !more_) unload();
-    if (noted_.size() >= kNotedMax || !more_) WEFT_CHECK(decide());
-  }
-  return {};
-}
+  const ComparedIndexes& indexes_;
+  const Subject& subject_;
+  FsckReport& report_;
+  std::optional<RowKey> last_;  // last compared row
+  bool more_ = true;
+  std::vector<RowKey> noted_;
+  std::size_t lines_ = 0;
+};
 
 // Reports counters of the index that are below the rebuilt ones. Counters only grow, so those of the index are read
 // last.

@@ -5,7 +5,6 @@
 
 #include <fmt/core.h>
 
-#include "catalog/apply.h"
 #include "catalog/cluster_files.h"
 #include "catalog/layout.h"
 #include "diskformat/pack_names.h"

@@ -8,7 +8,6 @@
 #include "base/sha256.h"
 #include "diskformat/hash.h"
 #include "diskformat/pack_names.h"
-#include "diskformat/toc.h"
 #include "os/sys.h"
 #include "packs/blob_check.h"
 

@@ -2,11 +2,9 @@
 // place(); without place(), the destructor removes it. One thread.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>
-#include <string>
 #include <string_view>
 #include <vector>
 

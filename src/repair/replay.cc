@@ -1,7 +1,5 @@
 #include "repair/replay.h"
 
-#include <memory>
-#include <optional>
 #include <utility>
 #include <variant>
 

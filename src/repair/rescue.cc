@@ -4,15 +4,11 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <optional>
 #include <utility>
-
-#include <fmt/core.h>
 
 #include "base/limits.h"
 #include "base/sha256.h"
 #include "diskformat/hash.h"
-#include "diskformat/toc.h"
 #include "os/sys.h"
 #include "packs/blob_check.h"
 #include "packs/pack_writer.h"
@@ -63,17 +59,98 @@ class PackRescue {
         buffer_(kStep),
         effort_(kEffortMin + pack.size() * kEffort) {}
 
-  Status take_known(std::span<const PlacedBlob> known);
-  Status search();
+  Status take_known(std::span<const PlacedBlob> known) {
+    for (const PlacedBlob& blob : known) {
+      auto taken = try_blob(blob);
+      if (!taken.ok()) return std::move(taken).error();
+    }
+    return {};
+  }
+
+  Status search() {
+    head_lengths_ = wanted_.head_lengths();
+    std::vector<Range> gaps;
+    std::uint64_t at = 0;
+    for (const PackEntry& entry : entries_) {
+      if (entry.offset > at) gaps.push_back({at, entry.offset - at});
+      at = entry.offset + entry.id.length;
+    }
+    if (pack_.size() > at) gaps.push_back({at, pack_.size() - at});
+    for (const Range& gap : gaps) WEFT_CHECK(search_gap(gap.offset, gap.offset + gap.length));
+    return {};
+  }
+
   std::vector<PackEntry> take_entries() { return std::move(entries_); }
 
  private:
-  Result<bool> try_blob(const PlacedBlob& blob);
-  Status search_gap(std::uint64_t at, std::uint64_t end);
-  Result<std::uint64_t> try_heads(std::uint64_t at, std::uint64_t end);
-  Result<std::vector<Digest>> chunks_of(std::uint64_t at, std::uint64_t length);
-  bool is_free(std::uint64_t at, std::uint64_t length) const;
-  Result<std::uint64_t> next_data(std::uint64_t at) const;
+  // Adds an entry and returns true if the blob's bytes are at its offset.
+  Result<bool> try_blob(const PlacedBlob& blob) {
+    if (!is_free(blob.offset, blob.id.length)) return false;
+    WEFT_TRY(std::vector<Digest> chunks, chunks_of(blob.offset, blob.id.length));
+    if (tree_root(blob.id.length, chunks) != blob.id.root) return false;
+    const auto next = std::ranges::lower_bound(entries_, blob.offset, {}, &PackEntry::offset);
+    const std::uint64_t hint = blob.hint != 0 ? blob.hint : hint_of(pack_.fd(), blob.offset, blob.id.length);
+    entries_.insert(next, {blob.id, blob.offset, std::move(chunks), hint});
+    wanted_.erase(blob.id);
+    return true;
+  }
+
+  // Searches a range without entries. In a hole it tries only block boundaries: a blob there is all zeros, so any
+  // offset will do.
+  Status search_gap(std::uint64_t at, std::uint64_t end) {
+    while (at < end && !wanted_.empty()) {
+      if (progress_.cancelled()) return Error{Errc::cancelled, "stopped"};
+      WEFT_TRY(const std::uint64_t data, next_data(at));
+      const std::uint64_t step = data > at ? std::min(data - at, kPackBlock) : 1;
+      const std::uint64_t stop = std::min(end, data > at ? at + step : at + kStep);
+      while (at < stop) {
+        WEFT_TRY(const std::uint64_t found, try_heads(at, end));
+        at += found != 0 ? found : step;
+      }
+    }
+    return {};
+  }
+
+  // Returns the length of the wanted blob at this offset; 0 if there is none.
+  Result<std::uint64_t> try_heads(std::uint64_t at, std::uint64_t end) {
+    for (auto length = head_lengths_.rbegin(); length != head_lengths_.rend(); ++length) {
+      if (*length > end - at) continue;
+      WEFT_TRY(std::span<const std::byte> head, window_.at(at, *length));
+      for (const ContentId& id : wanted_.find(*length, xxh3_64(head))) {
+        if (id.length > end - at || id.length > effort_) continue;
+        effort_ -= id.length;
+        const std::uint64_t found = id.length;
+        WEFT_TRY(const bool here, try_blob({id, at, 0}));
+        if (here) return found;
+      }
+    }
+    return std::uint64_t{0};
+  }
+
+  Result<std::vector<Digest>> chunks_of(std::uint64_t at, std::uint64_t length) {
+    std::vector<Digest> chunks(chunk_count(length));
+    for (std::uint64_t done = 0; done < length; done += kStep) {
+      if (progress_.cancelled()) return Error{Errc::cancelled, "stopped"};
+      auto piece = std::span(buffer_).first(std::min<std::uint64_t>(kStep, length - done));
+      WEFT_CHECK(read_exact(pack_.fd(), at + done, piece, where_));
+      sha256_chunks(piece, std::span(chunks).subspan(done / kDigestChunk, chunk_count(piece.size())));
+    }
+    return chunks;
+  }
+
+  // True if the pack has these bytes and no entry overlaps them.
+  bool is_free(std::uint64_t at, std::uint64_t length) const {
+    if (length == 0 || at > pack_.size() || length > pack_.size() - at) return false;
+    return !overlaps_any(entries_, {at, length});
+  }
+
+  // Returns the first offset from `at` on that is not in a hole, rounded down to a block.
+  Result<std::uint64_t> next_data(std::uint64_t at) const {
+    const off_t data = ::lseek(pack_.fd(), static_cast<off_t>(at), SEEK_DATA);
+    if (data < 0 && errno == ENXIO) return pack_.size();
+    if (data < 0) return sys_error(errno, where_);
+    return std::max(at, static_cast<std::uint64_t>(data) / kPackBlock * kPackBlock);
+  }
 
   const PackReader& pack_;
   WantedBlobs& wanted_;
@@ -86,149 +163,53 @@ class PackRescue {
   std::uint64_t effort_;  // remaining bytes to hash
 };
 
-// True if the pack has these bytes and no entry overlaps them.
-bool PackRescue::is_free(std::uint64_t at, std::uint64_t length) const {
-  if (length == 0 || at > pack_.size() || length > pack_.size() - at) return false;
-  return !overlaps_any(entries_, {at, length});
-}
-
-Result<std::vector<Digest>> PackRescue::chunks_of(std::uint64_t at, std::uint64_t length) {
-  std::vector<Digest> chunks(chunk_count(length));
-  for (std::uint64_t done = 0; done < length; done += kStep) {
-    if (progress_.cancelled()) return Error{Errc::cancelled, "stopped"};
-    auto piece = std::span(buffer_).first(std::min<std::uint64_t>(kStep, length - done));
-    WEFT_CHECK(read_exact(pack_.fd(), at + done, piece, where_));
-    sha256_chunks(piece, std::span(chunks).subspan(done / kDigestChunk, chunk_count(piece.size())));
-  }
-  return chunks;
-}
-
-// Adds an entry and returns true if the blob's bytes are at its offset.
-Result<bool> PackRescue::try_blob(const PlacedBlob& blob) {
-  if (!is_free(blob.offset, blob.id.length)) return false;
-  WEFT_TRY(std::vector<Digest> chunks, chunks_of(blob.offset, blob.id.length));
-  if (tree_root(blob.id.length, chunks) != blob.id.root) return false;
-  const auto next = std::ranges::lower_bound(entries_, blob.offset, {}, &PackEntry::offset);
-  const std::uint64_t hint = blob.hint != 0 ? blob.hint : hint_of(pack_.fd(), blob.offset, blob.id.length);
-  entries_.insert(next, {blob.id, blob.offset, std::move(chunks), hint});
-  wanted_.erase(blob.id);
-  return true;
-}
-
-Status PackRescue::take_known(std::span<const PlacedBlob> known) {
-  for (const PlacedBlob& blob : known) {
-    auto taken = try_blob(blob);
-    if (!taken.ok()) return std::move(taken).error();
-  }
-  return {};
-}
-
-// Returns the first offset from `at` on that is not in a hole, rounded down to a block.
-Result<std::uint64_t> PackRescue::next_data(std::uint64_t at) const {
-  const off_t data = ::lseek(pack_.fd(), static_cast<off_t>(at), SEEK_DATA);
-  if (data < 0 && errno == ENXIO) return pack_.size();
-  if (data < 0) return sys_error(errno, where_);
-  return std::max(at, static_cast<std::uint64_t>(data) / kPackBlock * kPackBlock);
-}
-
-// Returns the length of the wanted blob at this offset; 0 if there is none.
-Result<std::uint64_t> PackRescue::try_heads(std::uint64_t at, std::uint64_t end) {
-  for (auto length = head_lengths_.rbegin(); length != head_lengths_.rend(); ++length) {
-    if (*length > end - at) continue;
-    WEFT_TRY(std::span<const std::byte> head, window_.at(at, *length));
-    for (const ContentId& id : wanted_.find(*length, xxh3_64(head))) {
-      if (id.length > end - at || id.length > effort_) continue;
-      effort_ -= id.length;
-      const std::uint64_t found = id.length;
-      WEFT_TRY(const bool here, try_blob({id, at, 0}));
-      if (here) return found;
-    }
-  }
-  return std::uint64_t{0};
-}
-
-// Searches a range without entries. In a hole it tries only block boundaries: a blob there is all zeros, so any offset
-// will do.
-Status PackRescue::search_gap(std::uint64_t at, std::uint64_t end) {
-  while (at < end && !wanted_.empty()) {
-    if (progress_.cancelled()) return Error{Errc::cancelled, "stopped"};
-    WEFT_TRY(const std::uint64_t data, next_data(at));
-    const std::uint64_t step = data > at ? std::min(data - at, kPackBlock) : 1;
-    const std::uint64_t stop = std::min(end, data > at ? at + step : at + kStep);
-    while (at < stop) {
-      WEFT_TRY(const std::uint64_t found, try_heads(at, end));
-      at += found != 0 ? found : step;
-    }
-  }
-  return {};
-}
-
-Status PackRescue::search() {
-  head_lengths_ = wanted_.head_lengths();
-  std::vector<Range> gaps;
-  std::uint64_t at = 0;
-  for (const PackEntry& entry : entries_) {
-    if (entry.offset > at) gaps.push_back({at, entry.offset - at});
-    at = entry.offset + entry.id.length;
-  }
-  if (pack_.size() > at) gaps.push_back({at, pack_.size() - at});
-  for (const Range& gap : gaps) WEFT_CHECK(search_gap(gap.offset, gap.offset + gap.length));
-  return {};
-}
-
 // Copies wanted blobs from assembled files. Mounts may evict a file at any moment, so a missing file is skipped.
 class AssembledRescue {
  public:
   AssembledRescue(const PackDir& packs, WantedBlobs& wanted, RepairPack& fresh, const Progress& progress)
       : packs_(packs), wanted_(wanted), fresh_(fresh), progress_(progress) {}
 
-  Status take_listed(PackId id);
-  Status search(PackId id);
+  Status take_listed(PackId id) {
+    WEFT_TRY(std::vector<PlacedBlob> rows, listed(id));
+    std::erase_if(rows, [this](const PlacedBlob& row) { return !wanted_.contains(row.id); });
+    return copy(id, rows);
+  }
+
+  Status search(PackId id) {
+    const auto found = rescue_toc(packs_, id, {}, wanted_, progress_);
+    if (!found.ok()) return is_damage(found.error()) ? Status{} : Status{found.error()};
+    std::vector<PlacedBlob> blobs;
+    for (const PackEntry& entry : found->entries) blobs.push_back({entry.id, entry.offset, entry.hint});
+    return copy(id, blobs);
+  }
 
  private:
-  Result<std::vector<PlacedBlob>> listed(PackId id) const;
-  Status copy(PackId id, std::span<const PlacedBlob> blobs);
+  // Returns the rows of the file's table of contents; the blobs are not verified.
+  Result<std::vector<PlacedBlob>> listed(PackId id) const {
+    const auto toc = packs_.toc(id);
+    if (!toc.ok()) return is_damage(toc.error()) ? salvaged_rows(packs_, id) : toc.error();
+    std::vector<PlacedBlob> rows;
+    for (const PackEntry& entry : toc->entries) rows.push_back({entry.id, entry.offset, entry.hint});
+    return rows;
+  }
+
+  Status copy(PackId id, std::span<const PlacedBlob> blobs) {
+    auto pack = packs_.open_alone(id);
+    if (!pack.ok()) return is_damage(pack.error()) ? Status{} : Status{std::move(pack).error()};
+    for (const PlacedBlob& blob : blobs) {
+      if (blob.offset > (*pack)->size() || blob.id.length > (*pack)->size() - blob.offset) continue;
+      const Status added = fresh_.add(blob.id, (*pack)->fd(), blob.offset, packs_.pack_file(id), progress_);
+      if (!added.ok() && !is_damage(added.error())) return added;
+      if (added.ok()) wanted_.erase(blob.id);
+    }
+    return {};
+  }
 
   const PackDir& packs_;
   WantedBlobs& wanted_;
   RepairPack& fresh_;
   const Progress& progress_;
 };
-
-// Returns the rows of the file's table of contents; the blobs are not verified.
-Result<std::vector<PlacedBlob>> AssembledRescue::listed(PackId id) const {
-  const auto toc = packs_.toc(id);
-  if (!toc.ok()) return is_damage(toc.error()) ? salvaged_rows(packs_, id) : toc.error();
-  std::vector<PlacedBlob> rows;
-  for (const PackEntry& entry : toc->entries) rows.push_back({entry.id, entry.offset, entry.hint});
-  return rows;
-}
-
-Status AssembledRescue::copy(PackId id, std::span<const PlacedBlob> blobs) {
-  auto pack = packs_.open_alone(id);
-  if (!pack.ok()) return is_damage(pack.error()) ? Status{} : Status{std::move(pack).error()};
-  for (const PlacedBlob& blob : blobs) {
-    if (blob.offset > (*pack)->size() || blob.id.length > (*pack)->size() - blob.offset) continue;
-    const Status added = fresh_.add(blob.id, (*pack)->fd(), blob.offset, packs_.pack_file(id), progress_);
-    if (!added.ok() && !is_damage(added.error())) return added;
-    if (added.ok()) wanted_.erase(blob.id);
-  }
-  return {};
-}
-
-Status AssembledRescue::take_listed(PackId id) {
-  WEFT_TRY(std::vector<PlacedBlob> rows, listed(id));
-  std::erase_if(rows, [this](const PlacedBlob& row) { return !wanted_.contains(row.id); });
-  return copy(id, rows);
-}
-
-Status AssembledRescue::search(PackId id) {
-  const auto found = rescue_toc(packs_, id, {}, wanted_, progress_);
-  if (!found.ok()) return is_damage(found.error()) ? Status{} : Status{found.error()};
-  std::vector<PlacedBlob> blobs;
-  for (const PackEntry& entry : found->entries) blobs.push_back({entry.id, entry.offset, entry.hint});
-  return copy(id, blobs);
-}
 
 }  // namespace
 

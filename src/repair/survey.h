@@ -5,13 +5,11 @@
 #include <map>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "catalog/journal.h"
 #include "weft/content.h"
 #include "weft/result.h"
-#include "weft/store_rows.h"
 
 namespace weft {
 

@@ -14,8 +14,6 @@
 #include "repair/rebuild.h"
 #include "store/store_impl.h"
 #include "weft/fsck.h"
-#include "weft/pack.h"
-#include "weft/snapshot.h"
 #include "weft/version_content.h"
 
 namespace weft {

@@ -95,11 +95,4 @@ std::vector<std::pair<std::uint32_t, std::uint32_t>> common_prefix(std::span<con
   return pairs;
 }
 
-std::uint64_t parameters_of(const GraphVertex& vertex) {
-  std::uint64_t sum = 0;
-  for (const GraphTensor& tensor : vertex.tensors)
-    if (__builtin_add_overflow(sum, element_count(tensor.shape).value_or(UINT64_MAX), &sum)) return UINT64_MAX;
-  return sum;
-}
-
 }  // namespace weft

@@ -11,8 +11,7 @@ constexpr std::string_view kNorm =
 constexpr std::string_view kAttention =
     "heads=num_attention_heads|llama.attention.head_count|qwen2.attention.head_count|qwen3.attention.head_count "
     "kv_heads=num_key_value_heads|llama.attention.head_count_kv|qwen2.attention.head_count_kv|"
-    "qwen3.attention.head_count_kv "
-    "rope=general.architecture:half "
+    "qwen3.attention.head_count_kv rope=general.architecture:half "
     "theta=rope_theta|rope_parameters.rope_theta|llama.rope.freq_base|qwen2.rope.freq_base|qwen3.rope.freq_base:10000 "
     "scaling=rope_scaling.rope_type|rope_scaling.type|rope_parameters.rope_type|llama.rope.scaling.type:default "
     "factor=rope_scaling.factor|rope_parameters.factor|llama.rope.scaling.factor window=sliding_window";

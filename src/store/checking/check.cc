@@ -10,7 +10,6 @@
 #include "catalog/layout.h"
 #include "diskformat/pack_names.h"
 #include "index/blobs.h"
-#include "index/manifests.h"
 #include "index/pages.h"
 #include "index/scratch_index.h"
 #include "os/sys.h"

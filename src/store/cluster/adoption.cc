@@ -1,5 +1,4 @@
-#include "store/cluster/adoption.h"
-
+// Gives bare versions their content.
 #include <utility>
 #include <vector>
 
@@ -8,6 +7,7 @@
 #include "base/sha256.h"
 #include "catalog/plan.h"
 #include "index/tables.h"
+#include "store/cluster/store_cache.h"
 
 namespace weft {
 namespace {
@@ -65,16 +65,16 @@ Result<Digest> manifest_of(StoreParts& parts, const Adoption& adoption) {
 
 }  // namespace
 
-Status adopt(StoreParts& parts, std::span<const Adoption> versions) {
+Status StoreCache::adopt(std::span<const Adoption> versions) {
   std::vector<VersionContent> contents;
-  WEFT_TRY(WriterLock lock, parts.index.lock());  // so that gc keeps manifests that no version needs yet
+  WEFT_TRY(WriterLock lock, parts_.index.lock());  // so that gc keeps manifests that no version needs yet
   for (const Adoption& adoption : versions) {
-    WEFT_TRY(Digest manifest, manifest_of(parts, adoption));
-    if (!adoption.manifest.empty()) WEFT_CHECK(parts.manifests.put(manifest, adoption.manifest));
-    WEFT_TRY(VersionContent content, parts.contents.of(manifest));
+    WEFT_TRY(Digest manifest, manifest_of(parts_, adoption));
+    if (!adoption.manifest.empty()) WEFT_CHECK(parts_.manifests.put(manifest, adoption.manifest));
+    WEFT_TRY(VersionContent content, parts_.contents.of(manifest));
     contents.push_back(std::move(content));
   }
-  return parts.index.commit(lock, [&](Txn& txn) { return adopt_all(parts, txn, versions, contents); });
+  return parts_.index.commit(lock, [&](Txn& txn) { return adopt_all(parts_, txn, versions, contents); });
 }
 
 }  // namespace weft

@@ -9,10 +9,8 @@
 
 #include <fmt/core.h>
 
-#include "base/sha256.h"
 #include "catalog/apply.h"
 #include "diskformat/pack_names.h"
-#include "diskformat/toc.h"
 #include "index/blobs.h"
 #include "index/tables.h"
 #include "packs/blob_check.h"

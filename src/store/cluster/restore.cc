@@ -7,7 +7,6 @@
 
 #include <fmt/core.h>
 
-#include "base/text.h"
 #include "catalog/layout.h"
 #include "catalog/manifests.h"
 #include "diskformat/pack_names.h"

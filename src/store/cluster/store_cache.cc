@@ -3,17 +3,13 @@
 #include <algorithm>
 #include <utility>
 
-#include <fmt/core.h>
-
 #include "catalog/apply.h"
 #include "diskformat/pack_names.h"
 #include "diskformat/toc.h"
 #include "index/blobs.h"
 #include "index/pages.h"
 #include "index/tables.h"
-#include "os/file_ops.h"
 #include "packs/blob_check.h"
-#include "packs/collect.h"
 #include "packs/packs.h"
 #include "store/cluster/fetch_pack.h"
 
@@ -38,9 +34,8 @@ Result<bool> is_needed_by_open(StoreParts& parts, const PackToc& toc, UnreapedCo
 
 // True if the stored blob verifies. False also if the pack is missing or does not list the blob.
 Result<bool> is_intact(StoreParts& parts, const ContentId& id, const BlobPlace& place) {
-  auto pack = parts.packs.open(place.pack);
-  if (!pack.ok() && pack.error().code == Errc::not_found) return false;
-  if (!pack.ok()) return std::move(pack).error();
+  WEFT_TRY(auto pack, if_there(parts.packs.open(place.pack)));
+  if (!pack) return false;
   auto toc = parts.packs.toc(place.pack);
   if (!toc.ok() && (toc.error().code == Errc::not_found || toc.error().code == Errc::corrupt)) return false;
   if (!toc.ok()) return std::move(toc).error();
@@ -112,10 +107,9 @@ Result<std::vector<CachedPack>> StoreCache::cached_packs() {
 Result<bool> StoreCache::evict_pack(PackId pack, UnreapedContent& open) {
   WEFT_TRY(WriterLock lock, parts_.index.lock());
   if (is_being_filled(parts_.packs, pack)) return false;
-  auto toc = parts_.packs.toc(pack);
-  if (!toc.ok() && toc.error().code == Errc::not_found) return true;  // gc has deleted it
-  if (!toc.ok()) return std::move(toc).error();
-  if (!toc->cached) {  // promoted by a publish that died before the index recorded it
+  WEFT_TRY(auto toc, if_there(parts_.packs.toc(pack)));
+  if (!toc) return true;  // gc has deleted it
+  if (!toc->cached) {     // promoted by a publish that died before the index recorded it
     WEFT_CHECK(parts_.index.write(lock, [pack](Txn& txn) { return erase_note(txn, kCached, pack); }));
     return false;
   }

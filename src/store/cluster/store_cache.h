@@ -12,7 +12,6 @@
 
 #include "base/mutex.h"
 #include "packs/collect.h"
-#include "store/cluster/adoption.h"
 #include "store/parts/parts.h"
 #include "store/publishing/promotions.h"
 #include "weft/cluster_store.h"
@@ -25,7 +24,7 @@ namespace weft {
 class StoreCache final : public FetchedCache {
  public:
   StoreCache(StoreParts& parts, Promotions& promotions) : parts_(parts), promotions_(promotions) {}
-  Status adopt(std::span<const Adoption> versions) override { return weft::adopt(parts_, versions); }
+  Status adopt(std::span<const Adoption> versions) override;  // adoption.cc
   Result<std::unique_ptr<FetchPack>> fetch_pack(std::uint64_t size) override;
   Result<std::unique_ptr<FetchPack>> resume_fetch(PackId pack) override;
   Result<std::vector<CachedPack>> cached_packs() override;

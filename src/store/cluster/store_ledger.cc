@@ -2,7 +2,6 @@
 
 #include <utility>
 #include <variant>
-#include <vector>
 
 #include "base/sha256.h"
 #include "catalog/apply.h"

@@ -1,4 +1,4 @@
-// Joins a cluster and mirrors its registry. Names come from the registry, content from adoption.h.
+// Joins a cluster and mirrors its registry. Names come from the registry, content from StoreCache::adopt().
 #pragma once
 
 #include <cstdint>

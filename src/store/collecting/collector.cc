@@ -1,7 +1,6 @@
 #include "store/collecting/collector.h"
 
 #include <algorithm>
-#include <vector>
 
 #include <fmt/core.h>
 

@@ -8,7 +8,6 @@
 #include "base/limits.h"
 #include "index/manifests.h"
 #include "index/pages.h"
-#include "os/file_ops.h"
 #include "packs/manifest_packs.h"
 #include "packs/pack_writer.h"
 #include "packs/temp_area.h"

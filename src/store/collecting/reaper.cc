@@ -8,7 +8,6 @@
 
 #include "base/limits.h"
 #include "catalog/apply.h"
-#include "catalog/giving_back.h"
 #include "index/manifests.h"
 #include "index/tables.h"
 #include "index/version_life.h"

@@ -16,26 +16,10 @@
 namespace weft {
 namespace {
 
-Result<std::optional<BlobPlace>> find_place(Txn& txn, const ContentId& id) {
-  WEFT_TRY(std::optional<FoundBlob> blob, find_blob(txn, id));
-  if (!blob || blob->row.absent()) return std::optional<BlobPlace>();
-  return std::optional(blob->row.place);
-}
-
-Result<std::optional<BlobPlace>> place_of_manifest(Txn& txn, const Digest& digest) {
-  WEFT_TRY(const std::optional<ManifestRow> row, find_manifest(txn, digest));
-  return row && row->packed() ? std::optional(row->place) : std::nullopt;
-}
-
 // No effect for a manifest without a row, which no version needs.
 Status move_manifest(Txn& txn, const Digest& digest, const BlobPlace& place, std::uint64_t length) {
   WEFT_TRY(const std::optional<ManifestRow> row, find_manifest(txn, digest));
   return row ? place_manifest(txn, digest, place, length) : Status{};
-}
-
-Result<bool> blob_is_absent(Txn& txn, const ContentId& id) {
-  WEFT_TRY(std::optional<FoundBlob> blob, find_blob(txn, id));
-  return blob && blob->row.absent();
 }
 
 // A blob is dead only if it is marked dead and has no holder. So the loss of a row in one of the two tables frees
@@ -48,10 +32,6 @@ Result<bool> blob_is_held(Txn& txn, const ContentId& id) {
   WEFT_TRY(std::optional<NumberRow> dead, find_row<NumberRow>(txn, Table::dead, blob->key));
   if (!dead) return damaged(txn, "a blob that is not marked dead has no holder");
   return false;
-}
-
-Result<std::vector<VersionId>> ids_of_unreaped(Txn& txn) {
-  return noted(txn, kUnreaped, 0, SIZE_MAX);
 }
 
 Status put_blob(Txn& txn, const ContentId& id, const BlobPlace& place) {
@@ -77,17 +57,24 @@ template <class Interface>
 class TxnReads : public Interface {
  public:
   explicit TxnReads(Txn txn) : txn_(std::move(txn)) {}
-  Result<std::optional<BlobPlace>> find(const ContentId& id) override { return find_place(*txn_, id); }
+  Result<std::optional<BlobPlace>> find(const ContentId& id) override {
+    WEFT_TRY(const std::optional<FoundBlob> blob, find_blob(*txn_, id));
+    return blob && !blob->row.absent() ? std::optional(blob->row.place) : std::nullopt;
+  }
   Result<std::optional<ContentId>> hinted(std::uint64_t length, std::uint64_t hint) override {
     return find_hinted(*txn_, length, hint);
   }
   Result<bool> is_held(const ContentId& id) override { return blob_is_held(*txn_, id); }
-  Result<bool> is_absent(const ContentId& id) override { return blob_is_absent(*txn_, id); }
+  Result<bool> is_absent(const ContentId& id) override {
+    WEFT_TRY(const std::optional<FoundBlob> blob, find_blob(*txn_, id));
+    return blob && blob->row.absent();
+  }
   Result<std::optional<BlobPlace>> find_manifest(const Digest& digest) override {
-    return place_of_manifest(*txn_, digest);
+    WEFT_TRY(const std::optional<ManifestRow> row, weft::find_manifest(*txn_, digest));
+    return row && row->packed() ? std::optional(row->place) : std::nullopt;
   }
   Result<std::uint64_t> in_pack(PackId pack) override { return blobs_in_pack(*txn_, pack); }
-  Result<std::vector<VersionId>> unreaped() override { return ids_of_unreaped(*txn_); }
+  Result<std::vector<VersionId>> unreaped() override { return noted(*txn_, kUnreaped, 0, SIZE_MAX); }
   Result<std::vector<NotedPack>> queued(PackId from, std::size_t count_max) override {
     return queued_packs(*txn_, from, count_max);
   }

@@ -7,7 +7,6 @@
 
 #include "base/limits.h"
 #include "catalog/plan.h"
-#include "catalog/taking.h"
 #include "repair/rebuild.h"
 
 namespace weft {

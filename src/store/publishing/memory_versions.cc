@@ -2,11 +2,8 @@
 
 #include <algorithm>
 #include <map>
-#include <set>
 #include <utility>
 #include <vector>
-
-#include <fmt/core.h>
 
 #include "base/limits.h"
 #include "catalog/apply.h"
@@ -14,7 +11,6 @@
 #include "index/blobs.h"
 #include "index/pages.h"
 #include "packs/unsynced.h"
-#include "weft/snapshot.h"
 
 namespace weft {
 namespace {
@@ -31,9 +27,8 @@ Status each_blob(const VersionContent& content, const Visit& visit) {
 
 Result<bool> is_parent_in_memory(Txn& txn, const std::vector<ParentRef>& parents) {
   for (const ParentRef& parent : parents) {
-    const auto row = live_version(txn, parent.model, parent.number);
-    if (!row.ok() && row.error().code == Errc::not_found) continue;
-    if (!row.ok()) return row.error();
+    WEFT_TRY(const auto row, if_there(live_version(txn, parent.model, parent.number)));
+    if (!row) continue;
     WEFT_TRY(const bool in_memory, has_note(txn, kInMemory, row->id));
     if (in_memory) return true;
   }

@@ -5,7 +5,6 @@
 
 #include <fmt/core.h>
 
-#include "catalog/apply.h"
 #include "catalog/plan.h"
 #include "index/blobs.h"
 #include "index/tables.h"

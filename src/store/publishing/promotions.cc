@@ -7,8 +7,6 @@
 #include <map>
 #include <vector>
 
-#include <fmt/core.h>
-
 #include "base/log.h"
 #include "diskformat/pack_names.h"
 #include "diskformat/toc.h"
@@ -79,9 +77,8 @@ Status Promotions::promote(const WriterLock& lock, const Promotion& promotion) {
 Status Promotions::make_cached(const WriterLock& lock, const std::set<PackId>& packs) {
   std::vector<PackToc> tocs;
   for (const PackId pack : packs) {
-    auto toc = read_toc_of(parts_.path, pack);
-    if (!toc.ok() && toc.error().code == Errc::not_found) continue;
-    if (!toc.ok()) return std::move(toc).error();
+    WEFT_TRY(auto toc, if_there(read_toc_of(parts_.path, pack)));
+    if (!toc) continue;
     if (!toc->cached) tocs.push_back(std::move(toc).value());
   }
   if (tocs.empty()) return {};

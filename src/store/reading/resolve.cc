@@ -93,9 +93,8 @@ Result<VersionRow> resolve_or_tombstone(Snapshot& snapshot, std::string_view tex
 
 Result<VersionRow> resolve_version(Snapshot& snapshot, std::string_view text) {
   WEFT_TRY(VersionSpec spec, parse_version_spec(text));
-  auto model = snapshot.model(spec.model);
-  if (!model.ok() && model.error().code == Errc::not_found) return no_model(snapshot, spec.model);
-  if (!model.ok()) return std::move(model).error();
+  WEFT_TRY(auto model, if_there(snapshot.model(spec.model)));
+  if (!model) return no_model(snapshot, spec.model);
   WEFT_TRY(auto number, number_of(snapshot, *model, spec.version));
   std::string wanted = spec.version.empty() ? "latest" : spec.version;
   if (!number) return no_version(snapshot, *model, wanted);

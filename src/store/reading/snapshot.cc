@@ -63,8 +63,27 @@ class TxnSnapshot final : public Snapshot {
   }
 
   Result<Page<NamespaceEntry>> namespace_entries(std::string_view prefix, std::string_view from,
-                                                 std::size_t rows_max) override;
-  Result<NamespaceEntry> namespace_entry(std::string_view prefix, std::string_view component) override;
+                                                 std::size_t rows_max) override {
+    Page<NamespaceEntry> page;
+    const std::string begin = name_key(prefix, {});
+    const auto add = [&](const Entry& entry) -> Status {
+      WEFT_TRY(NameRow row, row_from<NameRow>(txn_, Table::names, entry.key, entry.value));
+      page.rows.push_back(entry_of(entry.key.substr(begin.size()), row));
+      return {};
+    };
+    const std::string behind = from.empty() ? "" : name_key(prefix, from);
+    WEFT_TRY(const std::string last, visit_page(txn_, Table::names, begin, behind, add, rows_max));
+    page.next = name_behind(last, begin.size());
+    if (page.rows.empty() && from.empty() && !prefix.empty())
+      return Error{Errc::not_found, fmt::format("no models below {}/", printable(prefix))};
+    return page;
+  }
+
+  Result<NamespaceEntry> namespace_entry(std::string_view prefix, std::string_view component) override {
+    WEFT_TRY(NameRow row, or_not_found(find_row<NameRow>(txn_, Table::names, name_key(prefix, component)),
+                                       fmt::format("model or directory {}", printable(component))));
+    return entry_of(component, row);
+  }
 
   Result<VersionRow> version(VersionId id) override {
     return or_not_found(find_row<VersionRow>(txn_, Table::versions, key_of(id)), fmt::format("version of id {}", id));
@@ -72,9 +91,61 @@ class TxnSnapshot final : public Snapshot {
   Result<VersionRow> version(ModelId model, std::uint64_t number) override {
     return or_not_found(find_version(txn_, model, number), fmt::format("version {}", number));
   }
-  Result<Page<VersionRow>> versions(ModelId model, std::string_view from, std::size_t rows_max) override;
-  Result<std::optional<VersionId>> first_with(ModelId model, std::span<const std::byte> revision) override;
-  Result<Page<VersionId>> distinct(ModelId model, std::string_view from, std::size_t rows_max) override;
+
+  // A model's numbers have no gaps and are never reused, so a gap is damage.
+  Result<Page<VersionRow>> versions(ModelId model, std::string_view from, std::size_t rows_max) override {
+    WEFT_TRY(const std::optional<std::uint64_t> begin, number_in(from));
+    Page<VersionRow> page;
+    std::uint64_t next = begin.value_or(0) + 1;
+    const auto add = [&](const Entry& entry) -> Status {
+      if (number_at(entry.key, sizeof model) != next++) return damaged(txn_, "a version's number is missing");
+      WEFT_TRY(NumberRow id, row_from<NumberRow>(txn_, Table::numbers, entry.key, entry.value));
+      if (id.value == kLostVersion) return {};
+      WEFT_TRY(VersionRow row, need_row<VersionRow>(txn_, Table::versions, key_of(id.value)));
+      page.rows.push_back(std::move(row));
+      return {};
+    };
+    const std::string behind = begin ? key_of(model, *begin) : "";
+    WEFT_TRY(const std::string last, visit_page(txn_, Table::numbers, key_of(model), behind, add, rows_max));
+    page.next = number_behind(last, sizeof model);
+    if (!page.next.empty()) return page;
+    WEFT_TRY(ModelRow row, this->model(model));
+    if (begin && *begin >= row.next_number && page.rows.empty()) return page;
+    if (row.next_number != next) return damaged(txn_, "a version's number is missing");
+    return page;
+  }
+
+  Result<std::optional<VersionId>> first_with(ModelId model, std::span<const std::byte> revision) override {
+    std::string prefix = key_of(model);
+    prefix.append(reinterpret_cast<const char*>(revision.data()), revision.size());
+    WEFT_TRY(Cursor cursor, txn_.cursor(Table::revisions));
+    WEFT_TRY(const std::optional<Entry> entry, cursor.seek(prefix));
+    if (!entry || !entry->key.starts_with(prefix)) return std::optional<VersionId>();
+    return std::optional(number_at(entry->key, prefix.size()));
+  }
+
+  // Reads one row per revision, however many versions have it.
+  Result<Page<VersionId>> distinct(ModelId model, std::string_view from, std::size_t rows_max) override {
+    WEFT_TRY(const std::optional<std::uint64_t> begin, number_in(from));
+    Page<VersionId> page;
+    const std::string prefix = key_of(model);
+    std::string last;  // key prefix: model and revision
+    if (begin) {
+      WEFT_TRY(const VersionRow row, version(*begin));
+      last = revision_key(model, row.manifest, *begin).substr(0, sizeof model + kRevisionBytes);
+    }
+    WEFT_TRY(Cursor cursor, txn_.cursor(Table::revisions));
+    for (;;) {
+      WEFT_TRY(const auto entry, cursor.seek(last.empty() ? prefix : last + key_of(UINT64_MAX)));
+      if (!entry || !entry->key.starts_with(prefix)) return page;
+      if (page.rows.size() == rows_max) break;
+      last = entry->key.substr(0, sizeof model + kRevisionBytes);
+      page.rows.push_back(number_at(entry->key, last.size()));
+    }
+    page.next = std::to_string(page.rows.back());
+    return page;
+  }
+
   Result<Page<TagRow>> tags(ModelId model, std::string_view from, std::size_t rows_max) override {
     WEFT_TRY(auto page, rows<TagRow>(Table::tags, key_of(model), from.empty() ? "" : tag_key(model, from), rows_max));
     page.next = name_behind(page.next, sizeof model);
@@ -84,14 +155,57 @@ class TxnSnapshot final : public Snapshot {
     return or_not_found(find_row<TagRow>(txn_, Table::tags, tag_key(model, name)),
                         fmt::format("tag {}", printable(name)));
   }
-  Result<Page<std::string>> tags_of(ModelId model, std::uint64_t number, std::string_view from) override;
-  Result<Page<VersionId>> children(VersionId id, std::string_view from, std::size_t rows_max) override;
+
+  Result<Page<std::string>> tags_of(ModelId model, std::uint64_t number, std::string_view from) override {
+    Page<std::string> page;
+    const std::string prefix = version_tag_key(model, number, {});
+    const auto add = [&](const Entry& entry) -> Status {
+      WEFT_CHECK(row_from<NumberRow>(txn_, Table::version_tags, entry.key, entry.value));
+      page.rows.emplace_back(entry.key.substr(prefix.size()));
+      return {};
+    };
+    const std::string behind = from.empty() ? "" : version_tag_key(model, number, from);
+    WEFT_TRY(const std::string last, visit_page(txn_, Table::version_tags, prefix, behind, add));
+    page.next = name_behind(last, prefix.size());
+    return page;
+  }
+
+  Result<Page<VersionId>> children(VersionId id, std::string_view from, std::size_t rows_max) override {
+    WEFT_TRY(const std::optional<std::uint64_t> begin, number_in(from));
+    Page<VersionId> page;
+    const auto add = [&](const Entry& entry) -> Status {
+      WEFT_CHECK(row_from<NumberRow>(txn_, Table::children, entry.key, entry.value));
+      page.rows.push_back(number_at(entry.key, sizeof id));
+      return {};
+    };
+    const std::string behind = begin ? key_of(id, *begin) : "";
+    WEFT_TRY(const std::string last, visit_page(txn_, Table::children, key_of(id), behind, add, rows_max));
+    page.next = number_behind(last, sizeof id);
+    return page;
+  }
 
   Result<LocalRow> local(VersionId id) override {
     return or_not_found(find_row<LocalRow>(txn_, Table::locals, key_of(id)), fmt::format("version of id {} here", id));
   }
-  Result<std::uint64_t> owned_bytes(VersionId id, std::uint32_t file) override;
-  Result<Page<std::uint64_t>> owned_by_files(VersionId id, std::string_view from) override;
+
+  Result<std::uint64_t> owned_bytes(VersionId id, std::uint32_t file) override {
+    WEFT_TRY(std::optional<NumberRow> owned, find_row<NumberRow>(txn_, Table::owned, file_key(id, file)));
+    if (owned) return owned->value;
+    WEFT_TRY(VersionRow row, version(id));
+    if (row.removed) return std::uint64_t{0};  // other versions own its bytes, or they are dead
+    return Error{Errc::not_found, fmt::format("version of id {} has no file {}", id, file)};
+  }
+
+  Result<Page<std::uint64_t>> owned_by_files(VersionId id, std::string_view from) override {
+    Page<std::uint64_t> page;
+    WEFT_TRY(page.next, visit_page(txn_, Table::owned, key_of(id), from, [&](const Entry& entry) -> Status {
+               WEFT_TRY(const NumberRow owned, row_from<NumberRow>(txn_, Table::owned, entry.key, entry.value));
+               page.rows.push_back(owned.value);
+               return {};
+             }));
+    return page;
+  }
+
   Result<InodeRow> inode(Ino ino) override { return or_not_found(find_inode(txn_, ino), fmt::format("inode {}", ino)); }
 
   Result<BlobPlace> find_blob(const ContentId& id) override {
@@ -116,7 +230,15 @@ class TxnSnapshot final : public Snapshot {
   Result<std::vector<VersionId>> unsaved(VersionId from, std::size_t count_max) override {
     return noted(txn_, kUnsaved, from, count_max);
   }
-  Result<Durability> durability(const VersionRow& version) override;
+
+  Result<Durability> durability(const VersionRow& version) override {
+    WEFT_TRY(const bool in_memory, has_note(txn_, kInMemory, version.id));
+    if (in_memory) return Durability::memory;
+    if (node_.empty() || version.publisher != node_) return Durability::local;
+    WEFT_TRY(const bool unsaved, has_note(txn_, kUnsaved, version.id));
+    return unsaved ? Durability::local : Durability::origin;
+  }
+
   Result<std::vector<VersionId>> in_memory(VersionId from, std::size_t count_max) override {
     return noted(txn_, kInMemory, from, count_max);
   }
@@ -141,137 +263,6 @@ class TxnSnapshot final : public Snapshot {
   const Counters counters_;
   const std::string node_;  // this node's uuid; "" without a cluster
 };
-
-Result<Durability> TxnSnapshot::durability(const VersionRow& version) {
-  WEFT_TRY(const bool in_memory, has_note(txn_, kInMemory, version.id));
-  if (in_memory) return Durability::memory;
-  if (node_.empty() || version.publisher != node_) return Durability::local;
-  WEFT_TRY(const bool unsaved, has_note(txn_, kUnsaved, version.id));
-  return unsaved ? Durability::local : Durability::origin;
-}
-
-Result<Page<NamespaceEntry>> TxnSnapshot::namespace_entries(std::string_view prefix, std::string_view from,
-                                                            std::size_t rows_max) {
-  Page<NamespaceEntry> page;
-  const std::string begin = name_key(prefix, {});
-  const auto add = [&](const Entry& entry) -> Status {
-    WEFT_TRY(NameRow row, row_from<NameRow>(txn_, Table::names, entry.key, entry.value));
-    page.rows.push_back(entry_of(entry.key.substr(begin.size()), row));
-    return {};
-  };
-  const std::string behind = from.empty() ? "" : name_key(prefix, from);
-  WEFT_TRY(const std::string last, visit_page(txn_, Table::names, begin, behind, add, rows_max));
-  page.next = name_behind(last, begin.size());
-  if (page.rows.empty() && from.empty() && !prefix.empty())
-    return Error{Errc::not_found, fmt::format("no models below {}/", printable(prefix))};
-  return page;
-}
-
-Result<NamespaceEntry> TxnSnapshot::namespace_entry(std::string_view prefix, std::string_view component) {
-  WEFT_TRY(NameRow row, or_not_found(find_row<NameRow>(txn_, Table::names, name_key(prefix, component)),
-                                     fmt::format("model or directory {}", printable(component))));
-  return entry_of(component, row);
-}
-
-// A model's numbers have no gaps and are never reused, so a gap is damage.
-Result<Page<VersionRow>> TxnSnapshot::versions(ModelId model, std::string_view from, std::size_t rows_max) {
-  WEFT_TRY(const std::optional<std::uint64_t> begin, number_in(from));
-  Page<VersionRow> page;
-  std::uint64_t next = begin.value_or(0) + 1;
-  const auto add = [&](const Entry& entry) -> Status {
-    if (number_at(entry.key, sizeof model) != next++) return damaged(txn_, "a version's number is missing");
-    WEFT_TRY(NumberRow id, row_from<NumberRow>(txn_, Table::numbers, entry.key, entry.value));
-    if (id.value == kLostVersion) return {};
-    WEFT_TRY(VersionRow row, need_row<VersionRow>(txn_, Table::versions, key_of(id.value)));
-    page.rows.push_back(std::move(row));
-    return {};
-  };
-  const std::string behind = begin ? key_of(model, *begin) : "";
-  WEFT_TRY(const std::string last, visit_page(txn_, Table::numbers, key_of(model), behind, add, rows_max));
-  page.next = number_behind(last, sizeof model);
-  if (!page.next.empty()) return page;
-  WEFT_TRY(ModelRow row, this->model(model));
-  if (begin && *begin >= row.next_number && page.rows.empty()) return page;
-  if (row.next_number != next) return damaged(txn_, "a version's number is missing");
-  return page;
-}
-
-Result<Page<std::string>> TxnSnapshot::tags_of(ModelId model, std::uint64_t number, std::string_view from) {
-  Page<std::string> page;
-  const std::string prefix = version_tag_key(model, number, {});
-  const auto add = [&](const Entry& entry) -> Status {
-    WEFT_CHECK(row_from<NumberRow>(txn_, Table::version_tags, entry.key, entry.value));
-    page.rows.emplace_back(entry.key.substr(prefix.size()));
-    return {};
-  };
-  const std::string behind = from.empty() ? "" : version_tag_key(model, number, from);
-  WEFT_TRY(const std::string last, visit_page(txn_, Table::version_tags, prefix, behind, add));
-  page.next = name_behind(last, prefix.size());
-  return page;
-}
-
-Result<Page<VersionId>> TxnSnapshot::children(VersionId id, std::string_view from, std::size_t rows_max) {
-  WEFT_TRY(const std::optional<std::uint64_t> begin, number_in(from));
-  Page<VersionId> page;
-  const auto add = [&](const Entry& entry) -> Status {
-    WEFT_CHECK(row_from<NumberRow>(txn_, Table::children, entry.key, entry.value));
-    page.rows.push_back(number_at(entry.key, sizeof id));
-    return {};
-  };
-  const std::string behind = begin ? key_of(id, *begin) : "";
-  WEFT_TRY(const std::string last, visit_page(txn_, Table::children, key_of(id), behind, add, rows_max));
-  page.next = number_behind(last, sizeof id);
-  return page;
-}
-
-Result<std::uint64_t> TxnSnapshot::owned_bytes(VersionId id, std::uint32_t file) {
-  WEFT_TRY(std::optional<NumberRow> owned, find_row<NumberRow>(txn_, Table::owned, file_key(id, file)));
-  if (owned) return owned->value;
-  WEFT_TRY(VersionRow row, version(id));
-  if (row.removed) return std::uint64_t{0};  // other versions own its bytes, or they are dead
-  return Error{Errc::not_found, fmt::format("version of id {} has no file {}", id, file)};
-}
-
-Result<Page<std::uint64_t>> TxnSnapshot::owned_by_files(VersionId id, std::string_view from) {
-  Page<std::uint64_t> page;
-  WEFT_TRY(page.next, visit_page(txn_, Table::owned, key_of(id), from, [&](const Entry& entry) -> Status {
-             WEFT_TRY(const NumberRow owned, row_from<NumberRow>(txn_, Table::owned, entry.key, entry.value));
-             page.rows.push_back(owned.value);
-             return {};
-           }));
-  return page;
-}
-
-Result<std::optional<VersionId>> TxnSnapshot::first_with(ModelId model, std::span<const std::byte> revision) {
-  std::string prefix = key_of(model);
-  prefix.append(reinterpret_cast<const char*>(revision.data()), revision.size());
-  WEFT_TRY(Cursor cursor, txn_.cursor(Table::revisions));
-  WEFT_TRY(const std::optional<Entry> entry, cursor.seek(prefix));
-  if (!entry || !entry->key.starts_with(prefix)) return std::optional<VersionId>();
-  return std::optional(number_at(entry->key, prefix.size()));
-}
-
-// Reads one row per revision, however many versions have it.
-Result<Page<VersionId>> TxnSnapshot::distinct(ModelId model, std::string_view from, std::size_t rows_max) {
-  WEFT_TRY(const std::optional<std::uint64_t> begin, number_in(from));
-  Page<VersionId> page;
-  const std::string prefix = key_of(model);
-  std::string last;  // key prefix: model and revision
-  if (begin) {
-    WEFT_TRY(const VersionRow row, version(*begin));
-    last = revision_key(model, row.manifest, *begin).substr(0, sizeof model + kRevisionBytes);
-  }
-  WEFT_TRY(Cursor cursor, txn_.cursor(Table::revisions));
-  for (;;) {
-    WEFT_TRY(const auto entry, cursor.seek(last.empty() ? prefix : last + key_of(UINT64_MAX)));
-    if (!entry || !entry->key.starts_with(prefix)) return page;
-    if (page.rows.size() == rows_max) break;
-    last = entry->key.substr(0, sizeof model + kRevisionBytes);
-    page.rows.push_back(number_at(entry->key, last.size()));
-  }
-  page.next = std::to_string(page.rows.back());
-  return page;
-}
 
 }  // namespace
 
