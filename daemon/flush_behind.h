@@ -5,7 +5,6 @@
 // the reason in its record.
 #pragma once
 
-#include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <functional>

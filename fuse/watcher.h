@@ -4,7 +4,6 @@
 
 #include <pthread.h>
 
-#include <atomic>
 #include <thread>
 
 #include "fuse/ops/session.h"

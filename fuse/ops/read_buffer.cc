@@ -2,7 +2,6 @@
 
 #include <sys/mman.h>
 
-#include <algorithm>
 #include <vector>
 
 #include "fuse/state/server.h"

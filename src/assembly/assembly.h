@@ -13,10 +13,8 @@
 #include <mutex>
 #include <optional>
 #include <set>
-#include <span>
 #include <string>
 #include <thread>
-#include <vector>
 
 #include "base/json.h"
 #include "packs/assembled.h"

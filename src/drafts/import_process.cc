@@ -1,7 +1,5 @@
 #include "drafts/import_process.h"
 
-#include <vector>
-
 #include "drafts/import_fields.h"
 #include "os/memory_file.h"
 #include "os/programs.h"

@@ -1,11 +1,9 @@
 #include "drafts/publisher.h"
 
 #include <fcntl.h>
-#include <fmt/core.h>
 
 #include <algorithm>
 #include <chrono>
-#include <cstdio>
 #include <thread>
 
 #include "base/errc_names.h"

@@ -3,7 +3,6 @@
 
 #include <cstddef>
 #include <list>
-#include <memory>
 #include <span>
 #include <vector>
 

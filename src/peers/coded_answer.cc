@@ -1,6 +1,5 @@
 #include "peers/coded_answer.h"
 
-#include <algorithm>
 #include <utility>
 
 #include "os/sys.h"

@@ -11,7 +11,6 @@
 #include <memory>
 #include <mutex>
 #include <set>
-#include <span>
 #include <vector>
 
 #include "base/chunk_codec.h"

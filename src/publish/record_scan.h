@@ -3,7 +3,6 @@
 
 #include <memory>
 #include <optional>
-#include <string>
 
 #include "dataset/record_table.h"
 #include "publish/draft.h"

@@ -1,6 +1,5 @@
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "advise/advice.h"

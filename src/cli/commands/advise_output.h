@@ -1,7 +1,6 @@
 // The output of `weft advise` without --follow.
 #pragma once
 
-#include <cstdint>
 #include <string>
 
 #include "advise/advice.h"

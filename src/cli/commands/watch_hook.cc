@@ -9,7 +9,6 @@
 #include <cerrno>
 #include <csignal>
 #include <cstdlib>
-#include <string_view>
 #include <utility>
 
 #include "cli/shared/mounts.h"

@@ -1,7 +1,6 @@
 // A subcommand: declares its options and arguments, checks them, runs. Each has its own file; commands.h lists them.
 #pragma once
 
-#include <memory>
 #include <string_view>
 
 #include "cli/shared/context.h"

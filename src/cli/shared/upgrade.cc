@@ -1,6 +1,5 @@
 #include "cli/shared/upgrade.h"
 
-#include <fmt/core.h>
 #include <sys/socket.h>
 #include <sys/time.h>
 #include <sys/un.h>

@@ -1,7 +1,5 @@
 #include "net/calls/call_link.h"
 
-#include <fmt/core.h>
-
 #include <algorithm>
 #include <utility>
 

@@ -8,7 +8,6 @@
 #include <mutex>
 #include <optional>
 #include <unordered_map>
-#include <vector>
 
 #include "net/calls/channel.h"
 #include "net/calls/peer_record.h"

@@ -1,7 +1,6 @@
 // A session, and the transport's peer that it talks to. Any thread.
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 #include <mutex>
 #include <span>
