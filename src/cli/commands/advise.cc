@@ -55,8 +55,6 @@ Result<double> above(std::string_view option, const std::string& text, double le
 
 class AdviseCommand final : public Command {
  public:
-  const CommandInfo& info() const override { return kInfo; }
-
   void declare(OptionSet& options) override {
     options.argument("MODEL", model_, OptionSet::Need::optional, "the model whose versions have the losses");
     options.value("--csv", "FILE", csv_, "read losses from this file instead; - is standard input");
@@ -184,8 +182,6 @@ class AdviseCommand final : public Command {
 
 }  // namespace
 
-std::unique_ptr<Command> make_advise_command() {
-  return std::make_unique<AdviseCommand>();
-}
+constinit const CommandEntry kAdviseCommand = {kInfo, make<AdviseCommand>};
 
 }  // namespace weft

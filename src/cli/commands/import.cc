@@ -65,8 +65,6 @@ constexpr CommandInfo kInfo = {
 
 class ImportCommand final : public Command {
  public:
-  const CommandInfo& info() const override { return kInfo; }
-
   void declare(OptionSet& options) override {
     options.arguments("PATH", import_.paths, OptionSet::Need::required, "a file or a directory to publish");
     options.value("-n,--name", "NAME", import_.name, "the model's name, such as bert or org/bert (required)");
@@ -218,8 +216,6 @@ class ImportCommand final : public Command {
 
 }  // namespace
 
-std::unique_ptr<Command> make_import_command() {
-  return std::make_unique<ImportCommand>();
-}
+constinit const CommandEntry kImportCommand = {kInfo, make<ImportCommand>};
 
 }  // namespace weft

@@ -29,16 +29,12 @@ constexpr CommandInfo kInfo = {
         "weft mount /mnt/weft -o allow_other,attr_timeout=1\n"
         "weft mount ~/models --foreground\n"
         "weft mount --upgrade /mnt/weft\n",
-    .json = "",
-    .interrupted = "",
 };
 
 constexpr std::chrono::seconds kPatience{10};  // longest wait for the status of a live mount
 
 class MountCommand final : public Command {
  public:
-  const CommandInfo& info() const override { return kInfo; }
-
   void declare(OptionSet& options) override {
     options.argument("DIR", directory_, OptionSet::Need::required, "the directory to mount on");
     options.values("-o,--options", "OPTIONS", options_, "mount options, separated by commas");
@@ -126,8 +122,6 @@ class MountCommand final : public Command {
 
 }  // namespace
 
-std::unique_ptr<Command> make_mount_command() {
-  return std::make_unique<MountCommand>();
-}
+constinit const CommandEntry kMountCommand = {kInfo, make<MountCommand>};
 
 }  // namespace weft

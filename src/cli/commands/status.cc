@@ -35,7 +35,6 @@ constexpr CommandInfo kInfo = {
         "drafts are those that gc removes within a day; scrub is the last complete scrub,\n"
         "{begun, ended, packs, blobs, bytes, problems, lines: [TEXT]}, or null; status is\n"
         ".weft/status of that mount, or null; daemon is its own status, or null\n",
-    .interrupted = "",
 };
 
 constexpr std::chrono::milliseconds kMountAnswerMax{2000};
@@ -247,9 +246,6 @@ std::string text_of(const Facts& facts) {
 
 class StatusCommand final : public Command {
  public:
-  const CommandInfo& info() const override { return kInfo; }
-  void declare(OptionSet& /*options*/) override {}
-
   Result<int> run(Context& context) override {
     WEFT_TRY(Facts facts, collect(context));
     if (context.json)
@@ -262,8 +258,6 @@ class StatusCommand final : public Command {
 
 }  // namespace
 
-std::unique_ptr<Command> make_status_command() {
-  return std::make_unique<StatusCommand>();
-}
+constinit const CommandEntry kStatusCommand = {kInfo, make<StatusCommand>};
 
 }  // namespace weft

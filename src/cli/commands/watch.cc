@@ -35,7 +35,6 @@ constexpr CommandInfo kInfo = {
     .json =
         "{event, model, version, tags, bytes, new_bytes, time_ns, position} in each line;\n"
         "event is publish, tag, remove, memory, durable, lost or restart\n",
-    .interrupted = "",
 };
 
 std::string tags_text(const ModelEvent& event) {
@@ -56,8 +55,6 @@ std::string text_of(const ModelEvent& event) {
 
 class WatchCommand final : public Command {
  public:
-  const CommandInfo& info() const override { return kInfo; }
-
   void declare(OptionSet& options) override {
     options.arguments("PREFIX", prefixes_, OptionSet::Need::optional, "a model, or the first part of names");
     options.value("--since", "POSITION", since_, "begin behind the event with this position; 0 is the first of all");
@@ -124,8 +121,6 @@ class WatchCommand final : public Command {
 
 }  // namespace
 
-std::unique_ptr<Command> make_watch_command() {
-  return std::make_unique<WatchCommand>();
-}
+constinit const CommandEntry kWatchCommand = {kInfo, make<WatchCommand>};
 
 }  // namespace weft
