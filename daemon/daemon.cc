@@ -56,8 +56,6 @@ class Daemon {
 
   // Ends the calls to memory_, which is destroyed before the registry's threads end.
   ~Daemon() { tell(nullptr); }
-  Daemon(const Daemon&) = delete;
-  Daemon& operator=(const Daemon&) = delete;
 
   Result<bool> run() {
     WEFT_CHECK(start());

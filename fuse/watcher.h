@@ -20,8 +20,6 @@ class Watcher {
   Watcher(Session& session, Server& server, int channel)
       : session_(session), server_(server), channel_(channel), loop_thread_(::pthread_self()) {}
   ~Watcher() { join(); }
-  Watcher(const Watcher&) = delete;
-  Watcher& operator=(const Watcher&) = delete;
 
   Status start();
   void loop_ended();

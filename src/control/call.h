@@ -26,8 +26,6 @@ class Call {
   // The destructor calls `ended` with this Call, after the request has its result.
   Call(std::shared_ptr<Connection> connection, Message request, std::function<void(const Call&)> ended);
   ~Call();
-  Call(const Call&) = delete;
-  Call& operator=(const Call&) = delete;
 
   const PeerCredentials& peer() const;
   const std::string& name() const { return request_.name; }

@@ -14,10 +14,7 @@ namespace weft::net {
 
 class End {
  public:
-  End() = default;
   ~End() { close(); }
-  End(const End&) = delete;
-  End& operator=(const End&) = delete;
 
   // Makes the transport. Messages that arrive before begin() are dropped.
   Status listen(const MakeTransport& make);
