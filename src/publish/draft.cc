@@ -19,8 +19,8 @@
 namespace weft {
 namespace {
 
-// Finds the records of a container while its bytes are read for the store. One thread. Does nothing for a draft without a
-// container.
+// Finds the records of a container while its bytes are read for the store. One thread. Does nothing for a draft without
+// a container.
 class RecordScan {
  public:
   // `fd` is the open file of the draft; both outlive the scan.
