@@ -1,5 +1,4 @@
 // Requests of mounts and of the command line about bytes.
-#include <fmt/core.h>
 
 #include "control/call.h"
 #include "daemon/access.h"

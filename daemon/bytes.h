@@ -3,11 +3,9 @@
 
 #include <functional>
 #include <memory>
-#include <string>
 
 #include "base/json.h"
 #include "control/server.h"
-#include "daemon/access.h"
 #include "daemon/figures.h"
 #include "daemon/live_config.h"
 #include "daemon/peers.h"

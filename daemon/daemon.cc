@@ -1,19 +1,23 @@
 #include "daemon/daemon.h"
 
 #include <fmt/core.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 
+#include <algorithm>
 #include <atomic>
 #include <csignal>
+#include <cstddef>
 #include <ctime>
 #include <mutex>
 #include <optional>
+#include <string_view>
 #include <utility>
 
 #include "base/log.h"
 #include "control/server.h"
 #include "daemon/follow.h"
 #include "daemon/metrics_port.h"
-#include "daemon/notify.h"
 #include "daemon/parts.h"
 #include "os/beneath.h"
 #include "os/file_ops.h"
@@ -23,6 +27,20 @@
 
 namespace weft {
 namespace {
+
+// Sends `state`: lines such as "READY=1", "STOPPING=1" or "STATUS=…". `socket` is $NOTIFY_SOCKET; does nothing if it is
+// empty.
+void notify(const std::string& socket, std::string_view state) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  if (socket.empty() || socket.size() >= sizeof address.sun_path) return;
+  std::copy(socket.begin(), socket.end(), address.sun_path);
+  if (socket.front() == '@') address.sun_path[0] = '\0';  // abstract socket
+  const auto size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + socket.size());
+  const Fd fd(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  if (!fd.valid()) return;
+  ::sendto(fd.get(), state.data(), state.size(), MSG_NOSIGNAL, reinterpret_cast<const sockaddr*>(&address), size);
+}
 
 constexpr auto kGrace = std::chrono::seconds(10);  // time for cancelled requests to end
 
@@ -56,8 +74,6 @@ class Daemon {
 
   // Ends the calls to memory_, which is destroyed before the registry's threads end.
   ~Daemon() { tell(nullptr); }
-  Daemon(const Daemon&) = delete;
-  Daemon& operator=(const Daemon&) = delete;
 
   Result<bool> run() {
     WEFT_CHECK(start());

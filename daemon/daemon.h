@@ -1,8 +1,6 @@
 // Runs weftd: opens the store, the registry and the control socket, and serves until a signal ends it.
 #pragma once
 
-#include <functional>
-#include <memory>
 #include <string>
 
 #include "daemon/settings.h"

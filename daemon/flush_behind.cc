@@ -1,6 +1,5 @@
 #include "daemon/flush_behind.h"
 
-#include <algorithm>
 #include <utility>
 
 #include <fmt/core.h>

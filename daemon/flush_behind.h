@@ -5,7 +5,6 @@
 // the reason in its record.
 #pragma once
 
-#include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <functional>
@@ -37,8 +36,6 @@ class FlushBehind {
   // `memory` and `registry` outlive this.
   FlushBehind(Store& store, MemoryVersions& memory, Registry& registry, std::string node, std::uint64_t bytes_max);
   ~FlushBehind();  // waits until the current piece is on the disk
-  FlushBehind(const FlushBehind&) = delete;
-  FlushBehind& operator=(const FlushBehind&) = delete;
 
   void set_max(std::uint64_t bytes_max);
   // Call after changes of the registry: they may contain versions of this node that are in memory.

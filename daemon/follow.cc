@@ -1,6 +1,5 @@
 #include "daemon/follow.h"
 
-#include <fmt/core.h>
 #include <poll.h>
 
 #include <array>

@@ -1,5 +1,4 @@
 // Publishes for a client. The client lists the files and opens each one on request, with its own rights.
-#include <fmt/core.h>
 #include <unistd.h>
 
 #include <algorithm>

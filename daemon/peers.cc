@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <functional>
 
-#include <fmt/core.h>
-
 #include "base/log.h"
 #include "peers/address.h"
 #include "weft/transport.h"

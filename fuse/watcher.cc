@@ -15,7 +15,6 @@
 #include "fuse/ops/read_buffer.h"
 #include "fuse/process/channel.h"
 #include "fuse/process/mounting.h"
-#include "fuse/process/mountpoint.h"
 #include "fuse/process/supervisor.h"
 #include "os/mounts.h"
 #include "weft/store.h"

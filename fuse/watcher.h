@@ -4,7 +4,6 @@
 
 #include <pthread.h>
 
-#include <atomic>
 #include <thread>
 
 #include "fuse/ops/session.h"
@@ -21,8 +20,6 @@ class Watcher {
   Watcher(Session& session, Server& server, int channel)
       : session_(session), server_(server), channel_(channel), loop_thread_(::pthread_self()) {}
   ~Watcher() { join(); }
-  Watcher(const Watcher&) = delete;
-  Watcher& operator=(const Watcher&) = delete;
 
   Status start();
   void loop_ended();

@@ -1,19 +1,129 @@
 #include "fuse/announce/announcer.h"
 
+#include <fcntl.h>
+#include <fmt/core.h>
+#include <sys/stat.h>
 #include <sys/sysmacros.h>
+#include <sys/types.h>
+#include <unistd.h>
 
+#include <cerrno>
 #include <chrono>
+#include <cstdio>
 #include <optional>
+#include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
+#include "base/log.h"
 #include "base/text.h"
 #include "events/follower.h"
-#include "fuse/announce/performer.h"
 #include "fuse/announce/plan.h"
+#include "fuse/kernel/announcing.h"
+#include "os/sys.h"
 
 namespace weft {
 namespace {
+
+// Performs announcements through the mount. For the one thread whose pid AnnounceWords holds.
+class Performer {
+ public:
+  // `directory` is the mount point, `device` the device number of its files. `words` outlive this.
+  Performer(std::string directory, dev_t device, AnnounceWords& words)
+      : mount_(std::move(directory)), device_(device), words_(words) {}
+
+  // Skips an announcement that is obsolete or already visible. Errc::not_found: the mount is gone. Keeps no file open
+  // between calls, so that the mount can be unmounted.
+  Status perform(const Announcement& announcement);
+
+ private:
+  int act(int directory, const Announcement& announcement);
+  int change(int directory, const Announcement& announcement);
+
+  const std::string mount_;
+  const dev_t device_;
+  AnnounceWords& words_;
+};
+
+// Tries of a mkdir. While the kernel has the name in its cache it answers EEXIST without asking the server. The lookup
+// of kExpire + name makes the kernel forget it.
+constexpr int kTries = 20;
+constexpr std::chrono::milliseconds kPause{1};
+
+// Announces to the server what the next system call is for, while this object lives.
+class Intent {
+ public:
+  Intent(AnnounceWords& words, Announcing what) : words_(words) { words_.intent = what; }
+  Intent(const Intent&) = delete;
+  Intent& operator=(const Intent&) = delete;
+  ~Intent() { words_.intent = Announcing::nothing; }
+
+ private:
+  AnnounceWords& words_;
+};
+
+int errno_if(bool failed) {
+  return failed ? errno : 0;
+}
+
+// True if the mount is gone: unmounted, its connection aborted, or hidden by another file system.
+bool is_gone(int failed) {
+  return failed == ENOTCONN || failed == ECONNABORTED || failed == ESTALE || failed == ENODEV;
+}
+
+// True if the change is obsolete or already visible.
+bool is_passed_over(int failed) {
+  return failed == ENOENT || failed == EEXIST || failed == EBUSY || failed == ENOTDIR;
+}
+
+Error gone(const std::string& path) {
+  return Error{Errc::not_found, fmt::format("{}: the mount is not there any more", path)};
+}
+
+// Returns 0 or an errno.
+int Performer::change(int directory, const Announcement& announcement) {
+  const Intent announced(words_, announcement.kind);
+  const char* name = announcement.name.c_str();
+  switch (announcement.kind) {
+    case Announcement::Kind::nothing:
+      return 0;
+    case Announcement::Kind::creation:
+      return errno_if(::mkdirat(directory, name, 0777) != 0);
+    case Announcement::Kind::removal_of_dir:
+      return errno_if(::unlinkat(directory, name, AT_REMOVEDIR) != 0);
+    case Announcement::Kind::removal_of_link:
+      return errno_if(::unlinkat(directory, name, 0) != 0);
+    case Announcement::Kind::replacement:
+      return errno_if(::renameat(directory, kFlip.data(), directory, name) != 0);
+  }
+  return 0;
+}
+
+int Performer::act(int directory, const Announcement& announcement) {
+  if (announcement.kind != Announcement::Kind::creation) return change(directory, announcement);
+  const std::string expiry = std::string(kExpire) + announcement.name;
+  for (int tries = 1;; ++tries) {
+    const int failed = change(directory, announcement);
+    if (failed != EEXIST || tries == kTries) return failed;
+    struct stat nothing {};
+    ::fstatat(directory, expiry.c_str(), &nothing, AT_SYMLINK_NOFOLLOW);
+    std::this_thread::sleep_for(kPause);
+  }
+}
+
+Status Performer::perform(const Announcement& announcement) {
+  const std::string path = mount_ + "/" + announcement.directory;
+  const Fd directory(::open(path.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW));
+  if (!directory.valid()) return is_gone(errno) ? Status(gone(path)) : Status();  // the model was removed again
+  WEFT_TRY(const auto facts, stat_fd(directory.get(), path));
+  if (facts.st_dev != device_) return gone(path);
+  const int failed = act(directory.get(), announcement);
+  if (is_gone(failed)) return gone(path);
+  if (failed != 0 && !is_passed_over(failed))
+    log_warning("announcing {}/{}: {}", path, announcement.name, sys_error(failed, "").message);
+  return {};
+}
 
 constexpr std::chrono::milliseconds kForEver{-1};
 

@@ -5,7 +5,6 @@
 
 #include <array>
 #include <cstdarg>
-#include <cstdio>
 #include <mutex>
 #include <utility>
 

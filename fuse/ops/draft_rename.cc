@@ -1,6 +1,5 @@
 // Renames in new/. A rename to a name with an @ publishes (drafts/publisher.h).
 #include <cerrno>
-#include <string>
 
 #include "fuse/kernel/init_exchange.h"
 #include "fuse/ops/draft_ops.h"

@@ -2,7 +2,6 @@
 
 #include <sys/mman.h>
 
-#include <algorithm>
 #include <vector>
 
 #include "fuse/state/server.h"
@@ -37,8 +36,6 @@ class Buffer {
     }
     if (memory_ != MAP_FAILED) ::munmap(memory_, kReadBytesMax);
   }
-  Buffer(const Buffer&) = delete;
-  Buffer& operator=(const Buffer&) = delete;
 
   std::span<std::byte> bytes() const {
     if (memory_ == MAP_FAILED) return {};

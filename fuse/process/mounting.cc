@@ -37,8 +37,6 @@ Result<Fd> mount_ourselves(const MountOptions& options, SharedHead& head) {
 class StderrTo {
  public:
   explicit StderrTo(int file) : before_(::fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 0)) { ::dup2(file, STDERR_FILENO); }
-  StderrTo(const StderrTo&) = delete;
-  StderrTo& operator=(const StderrTo&) = delete;
   ~StderrTo() { ::dup2(before_.get(), STDERR_FILENO); }
 
  private:

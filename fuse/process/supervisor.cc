@@ -13,7 +13,6 @@
 #include <cerrno>
 #include <csignal>
 #include <utility>
-#include <vector>
 
 #include "base/log.h"
 #include "fuse/process/channel.h"

@@ -30,8 +30,6 @@ class EventFeed {
   // All outlive this.
   EventFeed(Vfs& vfs, OpenFiles& files, RequestLog& requests) : vfs_(vfs), files_(files), requests_(requests) {}
   ~EventFeed() { stop(); }
-  EventFeed(const EventFeed&) = delete;
-  EventFeed& operator=(const EventFeed&) = delete;
 
   // Call before the first request. Takes over the readers of an earlier server. `device` outlives this.
   void start(int device);

@@ -18,10 +18,7 @@ namespace weft {
 // Any thread.
 class Notifier {
  public:
-  Notifier() = default;
   ~Notifier() { stop(); }
-  Notifier(const Notifier&) = delete;
-  Notifier& operator=(const Notifier&) = delete;
 
   void start(std::unique_ptr<KernelCache> cache);
   // Joins the thread. After the server's last reply the thread may hang until the connection ends, so unmount first.

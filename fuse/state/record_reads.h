@@ -8,7 +8,6 @@
 //  · storing threads are far fewer than serving threads, so one is always left for plain answers.
 #pragma once
 
-#include <array>
 #include <atomic>
 #include <cstdint>
 #include <optional>

@@ -2,11 +2,16 @@
 #pragma once
 
 #define FUSE_USE_VERSION 314
+
 #include <fuse_lowlevel.h>
 
+#include <cstdint>
 #include <memory>
+#include <mutex>
 #include <optional>
+#include <unordered_map>
 
+#include "base/mutex.h"
 #include "drafts/checkpoints.h"
 #include "drafts/draft_space.h"
 #include "drafts/draft_tree.h"
@@ -14,7 +19,6 @@
 #include "fuse/kernel/passthrough.h"
 #include "fuse/process/options.h"
 #include "fuse/process/shared_state.h"
-#include "fuse/state/done_positions.h"
 #include "fuse/state/event_feed.h"
 #include "fuse/state/listings.h"
 #include "fuse/state/notifier.h"
@@ -24,6 +28,24 @@
 #include "weft/vfs.h"
 
 namespace weft {
+// The tree position (weft/vfs.h) at which some work was last done for each directory. Only a new position requires the
+// work again. Any thread.
+class DonePositions {
+ public:
+  bool is_done(Ino dir, std::uint64_t position) const {
+    const MutexLock lock(mutex_);
+    const auto found = positions_.find(dir);
+    return found != positions_.end() && found->second == position;
+  }
+  void done(Ino dir, std::uint64_t position) {
+    const MutexLock lock(mutex_);
+    positions_[dir] = position;
+  }
+
+ private:
+  mutable Mutex mutex_;
+  std::unordered_map<Ino, std::uint64_t> positions_ WEFT_GUARDED_BY(mutex_);
+};
 
 inline constexpr unsigned kReadAheadKilobytes = 4096;  // readahead of the mount: four READ requests
 

@@ -3,10 +3,8 @@
 // covers the vertex and everything upstream of it, so two models share a prefix exactly as far as their ids agree.
 #pragma once
 
-#include <compare>
 #include <cstdint>
 #include <functional>
-#include <optional>
 #include <span>
 #include <string>
 #include <string_view>

@@ -169,8 +169,6 @@ class Exchange {
   struct Impl;
   explicit Exchange(std::unique_ptr<Impl> impl);
   ~Exchange();  // waits for answers in progress
-  Exchange(const Exchange&) = delete;
-  Exchange& operator=(const Exchange&) = delete;
 
   // Returns the addresses of this exchange, the best first.
   std::span<const Endpoint> endpoints() const;

@@ -2,13 +2,10 @@
 // Differences of two manifests. Pure and deterministic; calls no program.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <span>
 #include <string>
-#include <string_view>
-#include <utility>
 #include <vector>
 
 #include "weft/manifest.h"

@@ -163,7 +163,6 @@ complete -c weft -n '__fish_seen_subcommand_from stage-out' -l evictable -d 'mak
 complete -c weft -n '__fish_seen_subcommand_from stage-out' -l new-origin -d 'accept the directory as the new origin'
 complete -c weft -n '__fish_seen_subcommand_from du' -l origin -d 'show what is at the origin'
 complete -c weft -n '__fish_seen_subcommand_from import' -l durability -x -a 'memory local origin' -d 'where the version is when this returns'
-complete -c weft -n '__fish_seen_subcommand_from import' -l sync -d 'same as --durability origin'
 complete -c weft -n '__fish_seen_subcommand_from cache' -l max -x -d 'limit of the cache'
 complete -c weft -n '__fish_seen_subcommand_from export' -a '(__fish_complete_directories)'
 complete -c weft -n '__fish_seen_subcommand_from ls' -s l -l tensors -d 'show tensors'

@@ -52,7 +52,7 @@ _weft() {
       '*'{-p,--parent}'[made from this version]:version:_weft_models' '--find-parent[part of the bytes to share]:part:' \
       '--no-find-parent[do not look for a parent]' '--keep[then remove older versions without a tag]:number:' '*'{-t,--tag}'[tag]:tag:' \
       '(-m --message)'{-m,--message}'[message]:text:' '*--metric[figure]:KEY=VALUE:' \
-      '--durability[where the version is when this returns]:where:(memory local origin)' '--sync[same as --durability origin]' '*:path:_files' ;;
+      '--durability[where the version is when this returns]:where:(memory local origin)' '*:path:_files' ;;
     export) _arguments $common $json '1:version:_weft_models' '2:directory:_directories' ;;
     ls) _arguments $common $json '(-l --tensors)'{-l,--tensors}'[show tensors]' '--names[print only names]' \
       '1:model:_weft_models' ;;

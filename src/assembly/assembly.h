@@ -13,10 +13,8 @@
 #include <mutex>
 #include <optional>
 #include <set>
-#include <span>
 #include <string>
 #include <thread>
-#include <vector>
 
 #include "base/json.h"
 #include "packs/assembled.h"
@@ -56,8 +54,6 @@ class Assembly {
   // `tell` is called on this object's thread, for each inode that wanted a file, once the file is assembled.
   Assembly(Store& store, std::unique_ptr<AssembledPacks> packs, std::function<void(Ino)> tell);
   ~Assembly() { stop(); }
-  Assembly(const Assembly&) = delete;
-  Assembly& operator=(const Assembly&) = delete;
 
   // Returns the assembled file; nullptr if there is none or it is not verified.
   std::shared_ptr<OpenFile> open(const AssembledSource& source, const ReadAhead& ahead);

@@ -4,10 +4,8 @@
 #include <sys/statfs.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cstdlib>
 #include <memory>
-#include <utility>
 
 #include <fmt/core.h>
 

@@ -48,8 +48,6 @@ class ChunkCoder {
  public:
   ChunkCoder();
   ~ChunkCoder();
-  ChunkCoder(const ChunkCoder&) = delete;
-  ChunkCoder& operator=(const ChunkCoder&) = delete;
 
   // Returns the coded form of `now`. Returns nothing if plain bytes are better: the lengths differ, are no multiple of
   // `width` or more than kDigestChunk; `effort` does not allow the work; the coded form is not shorter than the plain

@@ -36,12 +36,6 @@ void Sha256::update(std::span<const std::byte> bytes) {
   require(EVP_DigestUpdate(state_->context, bytes.data(), bytes.size()));
 }
 
-Digest Sha256::so_far() const {
-  Sha256 copy;
-  require(EVP_MD_CTX_copy_ex(copy.state_->context, state_->context));
-  return copy.finish();
-}
-
 Digest Sha256::finish() {
   Digest digest;
   unsigned int size = 0;

@@ -25,8 +25,7 @@ class Sha256 {
   Sha256(Sha256&&) noexcept;
   Sha256& operator=(Sha256&&) noexcept;
   void update(std::span<const std::byte> bytes);
-  Digest so_far() const;  // digest of the bytes so far; more may follow
-  Digest finish();        // call it once
+  Digest finish();  // call it once
 
  private:
   struct State;

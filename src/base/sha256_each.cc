@@ -2,7 +2,6 @@
 // libcrypto if the CPU has neither.
 #include <algorithm>
 #include <cstring>
-#include <utility>
 #include <vector>
 
 #include "base/sha256.h"

@@ -14,8 +14,6 @@ class ThreadPool {
  public:
   explicit ThreadPool(unsigned threads);  // 0: one for each CPU that this process may use
   ~ThreadPool();                          // runs the queued jobs first
-  ThreadPool(const ThreadPool&) = delete;
-  ThreadPool& operator=(const ThreadPool&) = delete;
 
   void submit(std::function<void()> job);  // jobs must not throw
   unsigned size() const { return threads_max_; }

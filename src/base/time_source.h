@@ -1,7 +1,6 @@
 // A clock and its waits: the steady clock, or a clock that a test moves.
 #pragma once
 
-#include <chrono>
 #include <condition_variable>
 #include <mutex>
 

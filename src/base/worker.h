@@ -38,8 +38,6 @@ class Worker {
   explicit Worker(std::string name, RetryPause retry = kNoRetry, const TimeSource& time = steady_time())
       : name_(std::move(name)), retry_(retry), time_(time) {}
   ~Worker() { end(); }
-  Worker(const Worker&) = delete;
-  Worker& operator=(const Worker&) = delete;
 
   // Starts the thread with a first round. False, without effect, after an earlier start() or ask_to_end(). The latter
   // calls `interrupt`, if any, to end a wait within the round.

@@ -57,7 +57,7 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
 }
 
 // Returns the subcommand that a mistyped name probably means; "" if that is not obvious.
-std::string_view meant(std::string_view name, const std::vector<std::unique_ptr<Command>>& commands) {
+std::string_view meant(std::string_view name) {
   constexpr std::pair<std::string_view, std::string_view> kOtherNames[] = {
       {"list", "ls"},     {"show", "info"},   {"remove", "rm"},      {"delete", "rm"},       {"publish", "import"},
       {"add", "import"},  {"push", "import"}, {"unmount", "umount"}, {"checkout", "export"}, {"get", "export"},
@@ -67,8 +67,8 @@ std::string_view meant(std::string_view name, const std::vector<std::unique_ptr<
     if (other == name) return command;
   std::string_view best;
   std::size_t best_distance = 3;  // two slips at most
-  for (const auto& command : commands) {
-    std::string_view candidate = command->info().name;
+  for (const CommandEntry* entry : all_commands()) {
+    std::string_view candidate = entry->info.name;
     std::size_t distance = name.size() > 32 ? 3 : edit_distance(name, candidate);
     if (distance < best_distance && distance < candidate.size()) {
       best = candidate;
@@ -90,22 +90,21 @@ std::string indented(std::string_view lines, std::string_view by) {
 
 class Program {
  public:
-  explicit Program(const CliEnvironment& environment) : environment_(environment), commands_(all_commands()) {}
+  explicit Program(const CliEnvironment& environment) : environment_(environment) {}
 
   int run(const std::vector<std::string>& args) const {
     Words words = find_command(args);
     if (words.command.empty() || words.command == "help") return without_command(words);
-    Command* command = find(words.command);
-    if (command != nullptr) return run_command(*command, words.rest);
-    std::string_view other = meant(words.command, commands_);
+    if (const CommandEntry* entry = find(words.command)) return run_command(*entry, words.rest);
+    std::string_view other = meant(words.command);
     std::string hint = other.empty() ? "see `weft --help`" : fmt::format("did you mean `weft {}`?", other);
     return usage_error(fmt::format("no command \"{}\"; {}", printable(words.command), hint));
   }
 
  private:
-  Command* find(std::string_view name) const {
-    for (const auto& command : commands_)
-      if (command->info().name == name) return command.get();
+  static const CommandEntry* find(std::string_view name) {
+    for (const CommandEntry* entry : all_commands())
+      if (entry->info.name == name) return entry;
     return nullptr;
   }
 
@@ -121,7 +120,7 @@ class Program {
                          [&](const auto& word) { return word == a || word == b; });
     };
     if (words.command == "help" && !words.rest.empty()) {
-      if (Command* command = find(words.rest.front())) return run_command(*command, {"--help"});
+      if (const CommandEntry* entry = find(words.rest.front())) return run_command(*entry, {"--help"});
       return usage_error(fmt::format("no command \"{}\"; see `weft --help`", printable(words.rest.front())));
     }
     if (given("--version", "-V")) return print(kVersionText);
@@ -136,13 +135,13 @@ class Program {
     return finish(kExitDone);
   }
 
-  std::string program_help() const {
+  static std::string program_help() {
     std::string text =
         "weft (WEights as a File Tree) keeps deep-learning models in a store, each distinct\n"
         "tensor once, and shows them as ordinary files.\n\n"
         "Usage: weft [--store DIR] [--trust-store] COMMAND [options] ...\n\nCommands:\n";
-    for (const auto& command : commands_)
-      text += fmt::format("  {:<12} {}\n", command->info().name, command->info().summary);
+    for (const CommandEntry* entry : all_commands())
+      text += fmt::format("  {:<12} {}\n", entry->info.name, entry->info.summary);
     text +=
         "\nOptions:\n"
         "  --store DIR    the store (default: $WEFT_STORE, else /var/lib/weft for root and\n"
@@ -166,8 +165,7 @@ class Program {
     return text;
   }
 
-  static void declare(Command& command, OptionSet& options, Context& context, bool& help) {
-    const CommandInfo& info = command.info();
+  static void declare(const CommandInfo& info, Command& command, OptionSet& options, Context& context, bool& help) {
     command.declare(options);
     if (!info.json.empty()) options.flag("--json", context.json, "print one JSON value, for programs");
     options.flag("-q,--quiet", context.quiet, "print no progress bar and no remarks");
@@ -176,25 +174,26 @@ class Program {
     options.flag("-h,--help", help, "print this text");
   }
 
-  int run_command(Command& command, const std::vector<std::string>& args) const {
-    const CommandInfo& info = command.info();
+  int run_command(const CommandEntry& entry, const std::vector<std::string>& args) const {
+    const CommandInfo& info = entry.info;
+    const std::unique_ptr<Command> command = entry.make();
     Context context(environment_);
     OptionSet options(fmt::format("weft {}", info.name));
     bool help = false;
-    declare(command, options, context, help);
+    declare(info, *command, options, context, help);
     Status usage = options.parse(args);
     // Print the help even if required arguments are missing.
     auto asks_help = [](const std::string& word) { return word == "--help" || word == "-h"; };
     if (help || (!usage.ok() && std::any_of(args.begin(), args.end(), asks_help)))
       return print(command_help(info, options));
-    if (usage.ok()) usage = command.check_usage();
+    if (usage.ok()) usage = command->check_usage();
     if (!usage.ok()) {
       std::string_view what = usage.error().message;
       return usage_error(fmt::format("{}: {}; see `weft {} --help`", info.name, what, info.name));
     }
     if (context.trusts_store()) trust_all_owners();
     if (!info.interrupted.empty()) environment_.catch_interrupts();
-    Result<int> code = command.run(context);
+    Result<int> code = command->run(context);
     return code.ok() ? finish(*code) : failed(context, info, code.error());
   }
 
@@ -223,7 +222,6 @@ class Program {
   }
 
   const CliEnvironment& environment_;
-  std::vector<std::unique_ptr<Command>> commands_;
 };
 
 }  // namespace

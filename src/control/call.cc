@@ -28,17 +28,6 @@ const PeerCredentials& Call::peer() const {
   return connection_->peer();
 }
 
-void Call::on_cancel(std::function<void()> tell) {
-  {
-    const std::lock_guard lock(mutex_);
-    if (!cancelled_) {
-      tell_.push_back(std::move(tell));
-      return;
-    }
-  }
-  tell();
-}
-
 Status Call::event(std::string_view body, std::vector<Fd> fds) {
   if (cancelled() || answered_) return not_wanted();
   WEFT_TRY(std::string frame, encode_message({request_.id, MessageKind::event, {}, body, fds.size()}));
@@ -92,14 +81,11 @@ void Call::deliver(Message more) {
 }
 
 void Call::cancel() {
-  std::vector<std::function<void()>> tell;
   {
     const std::lock_guard lock(mutex_);
     cancelled_ = true;
-    tell.swap(tell_);
   }
   arrived_.notify_all();
-  for (const auto& one : tell) one();
 }
 
 }  // namespace weft::control

@@ -4,7 +4,6 @@
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
-#include <cstdint>
 #include <deque>
 #include <functional>
 #include <memory>
@@ -27,8 +26,6 @@ class Call {
   // The destructor calls `ended` with this Call, after the request has its result.
   Call(std::shared_ptr<Connection> connection, Message request, std::function<void(const Call&)> ended);
   ~Call();
-  Call(const Call&) = delete;
-  Call& operator=(const Call&) = delete;
 
   const PeerCredentials& peer() const;
   const std::string& name() const { return request_.name; }
@@ -37,9 +34,6 @@ class Call {
 
   // True if the client has closed or cancelled, or if the daemon ends. Cheap enough to poll.
   bool cancelled() const { return cancelled_.load(std::memory_order_relaxed); }
-  // Calls `tell` once when the request is cancelled, on the thread that cancels it; at once if it is cancelled already.
-  // `tell` must not block.
-  void on_cancel(std::function<void()> tell);
 
   // Sends an event; `body` is the JSON of an object. Errc::cancelled: the request is cancelled or answered.
   // Errc::invalid: the event does not fit into a message.
@@ -70,9 +64,8 @@ class Call {
   std::atomic<bool> failed_ = false;
   std::mutex mutex_;
   std::condition_variable arrived_;
-  std::deque<Message> more_;                 // guarded by mutex_
-  bool overrun_ = false;                     // guarded by mutex_: the client sent more than limits::kControlUnreadMax
-  std::vector<std::function<void()>> tell_;  // guarded by mutex_
+  std::deque<Message> more_;  // guarded by mutex_
+  bool overrun_ = false;      // guarded by mutex_: the client sent more than limits::kControlUnreadMax
 };
 
 }  // namespace weft::control

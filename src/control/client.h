@@ -52,8 +52,6 @@ class Client {
   // Errc::permission.
   static Result<std::unique_ptr<Client>> connect(const std::string& socket_path);
   ~Client();  // no call() may be running
-  Client(const Client&) = delete;
-  Client& operator=(const Client&) = delete;
 
   // Sends a request and returns the answer, or the daemon's error. `body` is the JSON of an object, or empty.
   // Errc::busy also if the daemon accepts no more connections of this user. Errc::unreachable if the connection is
@@ -106,8 +104,6 @@ class Client::Begun {
  public:
   Begun(std::shared_ptr<Client> client, std::unique_ptr<Pending> pending);
   ~Begun();
-  Begun(const Begun&) = delete;
-  Begun& operator=(const Begun&) = delete;
   // Waits for the answer, as call() does. Call at most once.
   Result<Answer> take(const CallOptions& options = {});
 

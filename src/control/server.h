@@ -41,8 +41,6 @@ class Server {
   // handlers before start().
   static Result<std::unique_ptr<Server>> listen(const std::string& path, ServerOptions options);
   ~Server();  // closes all connections and waits for all handlers
-  Server(const Server&) = delete;
-  Server& operator=(const Server&) = delete;
 
   void on(const std::string& name, Runs runs, Handler handler);
   void start();

@@ -2,6 +2,11 @@
 // while other threads wait for the next event.
 #pragma once
 
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <map>
@@ -12,9 +17,30 @@
 #include "control/connection.h"
 #include "control/poller.h"
 #include "control/server.h"
-#include "control/timer.h"
+#include "os/sys.h"
 
 namespace weft::control {
+// A descriptor that becomes readable once, after a set time. Any thread.
+class Timer {
+ public:
+  Timer() : fd_(::timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK)) {}
+  int fd() const { return fd_.get(); }
+  void set(std::chrono::nanoseconds after) const {
+    using std::chrono::seconds;
+    const auto whole = std::chrono::floor<seconds>(after);
+    itimerspec spec{};
+    spec.it_value.tv_sec = whole.count();
+    spec.it_value.tv_nsec = std::max<long>((after - whole).count(), 1);
+    ::timerfd_settime(fd_.get(), 0, &spec, nullptr);
+  }
+  void clear() const {
+    std::uint64_t count = 0;
+    static_cast<void>(!::read(fd_.get(), &count, sizeof count));
+  }
+
+ private:
+  Fd fd_;
+};
 
 // Counts requests, handlers and threads. Outlives the server.
 class Server::Tally {

@@ -6,9 +6,7 @@
 // "pack" is an index into "packs", "place" an offset in that pack. Pure: text in, values out, every byte checked.
 #pragma once
 
-#include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "base/json_fields.h"

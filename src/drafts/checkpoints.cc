@@ -1,7 +1,6 @@
 #include "drafts/checkpoints.h"
 
 #include <algorithm>
-#include <ctime>
 #include <utility>
 
 #include "base/glob.h"

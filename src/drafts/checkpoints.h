@@ -36,8 +36,6 @@ class Checkpoints {
   // Both outlive this.
   Checkpoints(DraftTree& tree, DraftPublisher& publisher) : tree_(tree), publisher_(publisher) {}
   ~Checkpoints() { stop(); }
-  Checkpoints(const Checkpoints&) = delete;
-  Checkpoints& operator=(const Checkpoints&) = delete;
 
   void start();
   void stop();  // cancels a running publish

@@ -17,8 +17,6 @@ class DraftFile final : public OpenFile {
   // until all have closed it.
   static Result<Opened> open(DraftTree& tree, Ino ino, bool written);
   ~DraftFile() override;
-  DraftFile(const DraftFile&) = delete;
-  DraftFile& operator=(const DraftFile&) = delete;
 
   // Registers a writer with descriptor `fd`. One such descriptor stays open while there are writers: draft_check.h asks
   // the kernel whether a file has writers. Readers do not make a draft busy.

@@ -1,25 +1,58 @@
 #include "drafts/publisher.h"
 
 #include <fcntl.h>
-#include <fmt/core.h>
 
 #include <algorithm>
 #include <chrono>
-#include <cstdio>
 #include <thread>
 
 #include "base/errc_names.h"
 #include "base/log.h"
 #include "drafts/draft_check.h"
-#include "drafts/import_process.h"
+#include "drafts/import_fields.h"
 #include "drafts/publish_folder.h"
 #include "os/acting_as.h"
 #include "os/entries.h"
+#include "os/memory_file.h"
 #include "os/programs.h"
+#include "os/sys.h"
 #include "os/tree_walk.h"
+#include "weft/node.h"
 
 namespace weft {
 namespace {
+
+// `weft import` as a separate process, with the rights of the publishing user.
+struct ImportCommand {
+  std::string program;
+  std::string store;
+  bool trust_store = false;
+  ImportOptions options;  // without paths: the process publishes its working directory
+};
+
+// The descriptors stay the caller's. The process holds a flock(2) on `lock` until it ends.
+struct ImportEnds {
+  int content = -1;  // its working directory, which it publishes
+  int answer = -1;   // its standard output: one JSON object
+  int lock = -1;
+};
+
+// The options go through the standard input: other users can read a command line.
+Result<pid_t> start_import(const ImportCommand& command, const UserIds& user, const ImportEnds& ends) {
+  WEFT_CHECK(lock_whole(ends.lock, LockKind::exclusive, LockWait::no, "locking a draft"));
+  const std::string options = encode_fields(command.options);
+  WEFT_TRY(const Fd input, memory_file("the options of an import", std::as_bytes(std::span(options))));
+  ChildProgram child{.program = command.program,
+                     .words = {command.program, "import", "--json", "--quiet", "--store", command.store},
+                     .user = user,
+                     .directory = ends.content,
+                     .input = input.get(),
+                     .output = ends.answer,
+                     .lock = ends.lock};
+  if (command.trust_store) child.words.emplace_back("--trust-store");
+  for (const char* word : {kOptionsOnInput, "--", "."}) child.words.emplace_back(word);
+  return start_program(std::move(child));
+}
 
 constexpr std::chrono::milliseconds kPauseMin{1}, kPauseMax{20};
 constexpr time_t kForgottenAfterS = 120;  // the kernel resends to a new server at once

@@ -2,19 +2,85 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstddef>
+#include <list>
 #include <mutex>
 #include <span>
+#include <vector>
 
 #include "base/sha256.h"
 #include "base/thread_pool.h"
 #include "blobs/open_blobs.h"
-#include "export/bundled_bytes.h"
 #include "export/export_target.h"
 #include "os/sys.h"
+#include "weft/content.h"
+#include "weft/manifest.h"
 #include "weft/node.h"
+#include "weft/result.h"
+#include "weft/store.h"
 
 namespace weft {
 namespace {
+
+// Caches the last few segments, because consecutive files mostly share one. One thread.
+class BundledBytes {
+ public:
+  // `manifest` outlives this object. The caller holds the version.
+  BundledBytes(Store& store, const Manifest& manifest)
+      : store_(store), bundles_(files_of(manifest, FileRole::bundle)) {}
+
+  // Returns the bytes of a file, valid until the next call. Errc::corrupt: the stored bytes are damaged, or the file
+  // does not lie in one segment.
+  Result<std::span<const std::byte>> of(const SmallFile& file);
+
+ private:
+  struct Segment {
+    const Extent* extent = nullptr;
+    std::vector<std::byte> bytes;
+  };
+  Result<std::vector<std::byte>> read(const Extent& extent, const SmallFile& file) const;
+
+  Store& store_;
+  const std::span<const File> bundles_;
+  std::list<Segment> known_;  // most recently used first
+};
+
+constexpr std::size_t kSegmentsKept = 4;
+
+Result<std::vector<std::byte>> BundledBytes::read(const Extent& extent, const SmallFile& file) const {
+  if (extent.id.length > kSegmentMax)
+    return Error{Errc::corrupt, fmt::format("{}: expected a segment of at most {} bytes, got {}", file.path,
+                                            kSegmentMax, extent.id.length)};
+  WEFT_TRY(const auto places, open_blobs(store_, std::span(&extent.id, 1)));
+  std::vector<std::byte> bytes(extent.id.length);
+  WEFT_CHECK(read_exact(places.front().pack->fd(), places.front().offset, bytes, file.path));
+  std::vector<Digest> chunks(chunk_count(bytes.size()));
+  sha256_chunks(bytes, chunks);
+  if (tree_root(bytes.size(), chunks) != extent.id.root)
+    return Error{Errc::corrupt, fmt::format("{}: the stored bytes of its bundle are damaged: expected the digest {}; "
+                                            "run `weft fsck`",
+                                            file.path, to_hex(extent.id.root))};
+  return bytes;
+}
+
+Result<std::span<const std::byte>> BundledBytes::of(const SmallFile& file) {
+  if (file.bytes.length == 0) return std::span<const std::byte>();
+  const std::vector<Extent>& extents = bundles_[file.bundle].extents;
+  const auto behind = std::ranges::upper_bound(extents, file.bytes.offset, {}, &Extent::offset);
+  const Extent& extent = *std::prev(behind);  // the first extent begins at 0
+  const std::uint64_t at = file.bytes.offset - extent.offset;
+  if (at > extent.id.length || file.bytes.length > extent.id.length - at)
+    return Error{Errc::corrupt, fmt::format("{}: expected its bytes in one segment", file.path)};
+  const auto known = std::ranges::find(known_, &extent, &Segment::extent);
+  if (known != known_.end()) {
+    known_.splice(known_.begin(), known_, known);
+  } else {
+    WEFT_TRY(std::vector<std::byte> bytes, read(extent, file));
+    known_.push_front({&extent, std::move(bytes)});
+    if (known_.size() > kSegmentsKept) known_.pop_back();
+  }
+  return std::span<const std::byte>(known_.front().bytes).subspan(at, file.bytes.length);
+}
 
 // Most extents in a group of files whose blobs are looked up together. A lookup for each small file would take longer
 // than its copy.

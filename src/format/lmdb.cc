@@ -3,9 +3,7 @@
 // for the whole file. It then reads the branches, leaves and overflow headers below the newer meta page.
 #include <fmt/core.h>
 
-#include <algorithm>
 #include <array>
-#include <optional>
 #include <string>
 #include <vector>
 

@@ -1,7 +1,5 @@
 #include "format/tar_header.h"
 
-#include <fmt/core.h>
-
 #include <algorithm>
 
 #include "base/limits.h"

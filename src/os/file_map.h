@@ -13,8 +13,6 @@ class FileMap {
  public:
   FileMap(int fd, std::uint64_t size) : fd_(fd), size_(size) {}  // the caller owns `fd`
   ~FileMap();
-  FileMap(const FileMap&) = delete;
-  FileMap& operator=(const FileMap&) = delete;
 
   // Returns null if the file cannot be mapped, or if so many are that the process might run out of mappings.
   const std::byte* bytes() const;

@@ -3,8 +3,6 @@
 #include <fcntl.h>
 #include <fmt/core.h>
 
-#include <utility>
-
 #include "base/text.h"
 #include "os/entries.h"
 

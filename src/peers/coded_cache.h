@@ -9,7 +9,6 @@
 #include <functional>
 #include <memory>
 #include <set>
-#include <span>
 #include <vector>
 
 #include "base/chunk_codec.h"

@@ -1,7 +1,6 @@
 #include "peers/messages.h"
 
 #include <algorithm>
-#include <array>
 #include <cstring>
 
 #include <flatbuffers/flatbuffers.h>

@@ -7,7 +7,6 @@
 #include <fmt/core.h>
 
 #include "base/log.h"
-#include "base/sha256.h"
 
 namespace weft {
 namespace {

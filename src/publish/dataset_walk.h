@@ -1,7 +1,6 @@
 // Finds the files for a publish of a data set, without an entry in memory for each small one.
 #pragma once
 
-#include <memory>
 #include <span>
 #include <string>
 #include <vector>

@@ -3,18 +3,76 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <memory>
 #include <utility>
 
+#include "base/limits.h"
+#include "base/text.h"
+#include "dataset/record_table.h"
 #include "publish/cut.h"
 #include "publish/dataset_draft.h"
 #include "publish/fd_source.h"
-#include "publish/record_scan.h"
 #include "publish/shards.h"
 #include "publish/source_group.h"
 #include "weft/assembly.h"
 
 namespace weft {
 namespace {
+
+// Finds the records of a container while its bytes are read for the store. One thread. Does nothing for a draft without
+// a container.
+class RecordScan {
+ public:
+  // `fd` is the open file of the draft; both outlive the scan.
+  RecordScan(Draft& draft, int fd);
+
+  SeenBytes seen();
+  // Call it after all bytes were seen. Stores the record table in the draft, or in `file` the reason why there is none.
+  Status finish(File& file);
+
+ private:
+  void feed(std::span<const std::byte> bytes);
+
+  Draft& draft_;
+  const int fd_;
+  std::optional<RecordTableMaker> maker_;
+  std::unique_ptr<RecordScanner> scanner_;
+  Status fed_;
+};
+
+RecordScan::RecordScan(Draft& draft, int fd) : draft_(draft), fd_(fd) {
+  if (draft.container == nullptr) return;
+  const auto size = static_cast<std::uint64_t>(draft.seen.st_size);
+  maker_.emplace(size);
+  scanner_ = draft.container->scan(size, *maker_);
+}
+
+SeenBytes RecordScan::seen() {
+  if (!scanner_) return {};
+  return [this](std::span<const std::byte> bytes) { feed(bytes); };
+}
+
+void RecordScan::feed(std::span<const std::byte> bytes) {
+  if (fed_.ok()) fed_ = scanner_->feed(bytes);
+}
+
+Status RecordScan::finish(File& file) {
+  if (!scanner_) return {};
+  FdSource source(fd_, static_cast<std::uint64_t>(draft_.seen.st_size), draft_.source.path);
+  if (fed_.ok()) fed_ = scanner_->finish(source);
+  if (fed_.ok()) {
+    auto table = maker_->make(draft_.container->names_are_paths());
+    if (table.ok()) {
+      draft_.records = *std::move(table);
+      return {};
+    }
+    fed_ = std::move(table).error();
+  }
+  const Errc code = fed_.error().code;
+  if (code != Errc::invalid && code != Errc::unsupported) return fed_;
+  file.metadata.emplace_back(kNoRecords, printable(fed_.error().message, limits::kMetadataTextMax));
+  return {};
+}
 
 // The layout of a source, and the numbers of the sources that hold its parts.
 struct Found {

@@ -4,7 +4,6 @@
 #include <sys/stat.h>
 
 #include <map>
-#include <memory>
 #include <optional>
 #include <string>
 #include <vector>

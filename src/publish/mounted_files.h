@@ -5,8 +5,6 @@
 #include <sys/stat.h>
 
 #include <map>
-#include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 

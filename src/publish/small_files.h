@@ -4,9 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <future>
-#include <memory>
 #include <string>
 #include <vector>
 

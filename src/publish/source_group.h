@@ -7,7 +7,6 @@
 #include <map>
 #include <memory>
 #include <span>
-#include <string>
 #include <string_view>
 
 #include "os/sys.h"

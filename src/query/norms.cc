@@ -1,5 +1,4 @@
 // Measures how far tensors moved between two versions. This is the only part of a diff that reads tensor data.
-#include <fmt/core.h>
 
 #include <algorithm>
 #include <atomic>

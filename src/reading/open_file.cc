@@ -3,16 +3,90 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
+#include <mutex>
 #include <utility>
 
 #include "os/page_cache.h"
 #include "os/sys.h"
 #include "reading/memory_parts.h"
-#include "reading/read_on.h"
+#include "reading/reads_in_a_row.h"
 
 namespace weft {
 namespace {
+
+// Read-ahead for files of which readers often want a part only, such as files of one tensor. Brings the requested bytes
+// of one open file into the page cache, so that a request is answered from memory. Any thread.
+class ReadOn {
+ public:
+  static constexpr std::uint64_t kSizeMin = 16U << 20U;  // smaller files are not read ahead
+
+  // `prefetcher` and `runs` outlive this object.
+  ReadOn(Prefetcher& prefetcher, const std::vector<Run>& runs) : prefetcher_(prefetcher), runs_(runs) {}
+
+  // Reports a request for [offset, offset + length) of the file. Returns true if its reader reads sequentially.
+  bool told(std::uint64_t offset, std::uint64_t length);
+  // Brings in [within, within + length) of a run that is not all in memory. For a sequential reader, brings in the
+  // bytes ahead too. Best effort.
+  void bring(const Run& run, std::uint64_t within, std::uint64_t length, bool reads_on);
+  // True if parts of the file may be cached as large pages, on which read(2) would read far ahead.
+  bool in_large_pages() const { return live_.load(std::memory_order_relaxed) != nullptr; }
+
+ private:
+  void begin(std::uint64_t offset, std::uint64_t length);
+
+  Prefetcher& prefetcher_;
+  const std::vector<Run>& runs_;
+  ReadsInARow reads_;
+  std::atomic<bool> blind_ = false;  // the kernel does not report which pages are cached
+  std::once_flag begun_;
+  std::atomic<Prefetcher::Watch*> live_ = nullptr;  // watch_, once it exists
+  std::unique_ptr<Prefetcher::Watch> watch_;
+};
+
+// A reader is sequential after so many bytes: more than the kernel reads around a fault in a mapping (the mount's
+// readahead, 4 MiB).
+constexpr std::uint64_t kRowMin = 8U << 20U;
+
+// Returns the runs of an open file as pieces for a PrefetchSubject.
+std::vector<FilePiece> pieces_of(const std::vector<Run>& runs) {
+  std::vector<FilePiece> pieces;
+  for (const Run& run : runs) pieces.push_back({run.offset, run.length, run.place.pack->fd(), run.place.offset});
+  return pieces;
+}
+
+bool ReadOn::told(std::uint64_t offset, std::uint64_t length) {
+  if (reads_.note(offset, length) < kRowMin) return false;
+  if (Prefetcher::Watch* const watch = live_.load(std::memory_order_acquire)) watch->told(offset, length);
+  return true;
+}
+
+// Brings in large pages within the run only. The kernel puts readahead marks on large pages: read(2) on a marked page
+// reads ahead past the run. So the whole request is brought in, and the caller needs no read(2).
+void ReadOn::bring(const Run& run, std::uint64_t within, std::uint64_t length, bool reads_on) {
+  const int fd = run.place.pack->fd();
+  const std::uint64_t run_end = run.place.offset + run.length;
+  const std::uint64_t at = run.place.offset + within;
+  if (blind_.load(std::memory_order_relaxed) || all_cached(fd, at, length)) return;
+  if (reads_on) {
+    begin(run.offset + within, length);
+    for (std::uint64_t page = at / kLargePage * kLargePage; page < at + length; page += kLargePage)
+      if (page >= run.place.offset && page + kLargePage <= run_end) bring_in(fd, page, kLargePage);
+    if (all_cached(fd, at, length)) return;
+  }
+  start_reading(fd, at, length);
+  if (!all_cached(fd, at, length)) blind_.store(true, std::memory_order_relaxed);
+}
+
+// Reports this read to the new watch, because told() had none yet.
+void ReadOn::begin(std::uint64_t offset, std::uint64_t length) {
+  std::call_once(begun_, [&] {
+    watch_ = prefetcher_.watch({pieces_of(runs_), {}, true});
+    watch_->told(offset, length);
+    live_.store(watch_.get(), std::memory_order_release);
+  });
+}
 
 class BlobFile final : public OpenFile {
  public:

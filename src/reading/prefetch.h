@@ -42,10 +42,7 @@ class Prefetcher {
     std::shared_ptr<PrefetchedFile> file_;
   };
 
-  Prefetcher() = default;
   ~Prefetcher();  // destroy every Watch first
-  Prefetcher(const Prefetcher&) = delete;
-  Prefetcher& operator=(const Prefetcher&) = delete;
 
   // Brings in nothing before begin() or told().
   std::unique_ptr<Watch> watch(PrefetchSubject subject);

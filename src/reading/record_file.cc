@@ -44,8 +44,6 @@ class RecordFile final : public OpenFile {
     closing_ = true;
     if (scan_.joinable()) scan_.join();
   }
-  RecordFile(const RecordFile&) = delete;
-  RecordFile& operator=(const RecordFile&) = delete;
 
   std::uint64_t size() const override { return file_->size(); }
   Result<std::size_t> read(std::uint64_t offset, std::span<std::byte> out) override { return file_->read(offset, out); }

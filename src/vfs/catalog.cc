@@ -1,8 +1,5 @@
 #include "vfs/catalog.h"
 
-#include <algorithm>
-#include <utility>
-
 #include "vfs/page_maker.h"
 #include "vfs/tree_look.h"
 #include "weft/names.h"

@@ -6,7 +6,6 @@
 
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "vfs/numbers.h"
 #include "vfs/subtree.h"

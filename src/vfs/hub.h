@@ -11,9 +11,7 @@
 #pragma once
 
 #include <memory>
-#include <string>
 #include <string_view>
-#include <vector>
 
 #include "vfs/datasets.h"
 #include "vfs/numbers.h"

@@ -687,8 +687,8 @@ def versions_at(origin):
     return len(list((origin / "places").iterdir()))
 
 
-@pytest.mark.parametrize("words, waits", [(["--durability", "origin"], True), (["--sync"], True),
-                                          (["--durability", "local"], False), ([], False)])
+@pytest.mark.parametrize("words, waits", [(["--durability", "origin"], True), (["--durability", "local"], False),
+                                          ([], False)])
 def test_an_import_waits_for_the_origin_when_told_to(cluster, pair, tmp_path, words, waits):
     one, _ = pair
     one.store.weft("import", model_at(tmp_path / "first"), "--name", "first", *words)

@@ -264,7 +264,8 @@ def test_two_clusters_share_no_origin(tmp_path):
         (tmp_path / "second").mkdir()
         with Cluster(tmp_path / "second", origin=cluster.origin) as second:
             other = connected(second.node())
-            refused = other.store.weft("import", source(tmp_path / "b1", "b1"), "--name", "b", "--sync", check=False)
+            refused = other.store.weft("import", source(tmp_path / "b1", "b1"), "--name", "b", "--durability", "origin",
+                                       check=False)
             assert refused.returncode == 1 and "b@1 is published, and not at the origin" in refused.stderr
             for words in (["stage-out"], ["stage-out", "--new-origin"]):
                 refused = other.store.weft(*words, check=False)

@@ -17,13 +17,10 @@ constexpr CommandInfo kInfo = {
         "weft cache\n"
         "weft cache --max 20G\n",
     .json = "{files, bytes, pinned_files, pinned_bytes, bytes_max}\n",
-    .interrupted = "",
 };
 
 class CacheCommand final : public Command {
  public:
-  const CommandInfo& info() const override { return kInfo; }
-
   void declare(OptionSet& options) override {
     options.value("--max", "SIZE", max_, "the limit in bytes, or with K, M, G, T or P in powers of 1024");
   }
@@ -56,8 +53,6 @@ class CacheCommand final : public Command {
 
 }  // namespace
 
-std::unique_ptr<Command> make_cache_command() {
-  return std::make_unique<CacheCommand>();
-}
+constinit const CommandEntry kCacheCommand = {kInfo, make<CacheCommand>};
 
 }  // namespace weft

@@ -8,19 +8,14 @@ namespace {
 constexpr CommandInfo kInfo = {
     .name = "completion",
     .summary = "print the completion script of a shell",
-    .description = "",
     .examples =
         "source <(weft completion bash)\n"
         "weft completion zsh > ~/.zfunc/_weft\n"
         "weft completion fish > ~/.config/fish/completions/weft.fish\n",
-    .json = "",
-    .interrupted = "",
 };
 
 class CompletionCommand final : public Command {
  public:
-  const CommandInfo& info() const override { return kInfo; }
-
   void declare(OptionSet& options) override {
     options.argument("SHELL", shell_, OptionSet::Need::required, "bash, zsh or fish");
   }
@@ -42,8 +37,6 @@ class CompletionCommand final : public Command {
 
 }  // namespace
 
-std::unique_ptr<Command> make_completion_command() {
-  return std::make_unique<CompletionCommand>();
-}
+constinit const CommandEntry kCompletionCommand = {kInfo, make<CompletionCommand>};
 
 }  // namespace weft

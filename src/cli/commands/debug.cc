@@ -37,7 +37,6 @@ constexpr CommandInfo kInfo = {
         " sequence, event}]}; manifest: {sha256, kind, files: [{path, size, format, role,\n"
         " extents: [{offset, length, sha256}], tensors: [{name, dtype, shape, extent,\n"
         " runs}]}]}\n",
-    .interrupted = "",
 };
 
 using Bytes = std::span<const std::byte>;
@@ -238,8 +237,6 @@ constexpr std::array<Shown, 4> kShown = {
 
 class DebugCommand final : public Command {
  public:
-  const CommandInfo& info() const override { return kInfo; }
-
   void declare(OptionSet& options) override {
     options.argument("WHAT", what_, OptionSet::Need::required, "pack, toc, journal or manifest");
     options.argument("FILE", file_, OptionSet::Need::required, "the file to print");
@@ -261,8 +258,6 @@ class DebugCommand final : public Command {
 
 }  // namespace
 
-std::unique_ptr<Command> make_debug_command() {
-  return std::make_unique<DebugCommand>();
-}
+constinit const CommandEntry kDebugCommand = {kInfo, make<DebugCommand>};
 
 }  // namespace weft

@@ -27,8 +27,6 @@ constexpr CommandInfo kInfo = {
 
 class DiffCommand final : public Command {
  public:
-  const CommandInfo& info() const override { return kInfo; }
-
   void declare(OptionSet& options) override {
     options.argument("BEFORE", before_, OptionSet::Need::required, "a version, MODEL[@V]");
     options.argument("AFTER", after_, OptionSet::Need::required, "the version to compare with BEFORE");
@@ -61,8 +59,6 @@ class DiffCommand final : public Command {
 
 }  // namespace
 
-std::unique_ptr<Command> make_diff_command() {
-  return std::make_unique<DiffCommand>();
-}
+constinit const CommandEntry kDiffCommand = {kInfo, make<DiffCommand>};
 
 }  // namespace weft

@@ -35,7 +35,6 @@ constexpr CommandInfo kInfo = {
         " shared_bytes}], logical_bytes, owned_bytes, shared_bytes}], logical_bytes,\n"
         " owned_bytes, shared_bytes, assembled_bytes, dead_bytes, unknown_versions};\n"
         "with --origin: {path, packs, bytes, manifests, versions, waiting}\n",
-    .interrupted = "",
 };
 
 struct Usage {
@@ -83,8 +82,6 @@ struct Rest {
 
 class DuCommand final : public Command {
  public:
-  const CommandInfo& info() const override { return kInfo; }
-
   void declare(OptionSet& options) override {
     options.argument("MODEL", model_, OptionSet::Need::optional, "the model whose versions to show");
     options.flag("--origin", origin_, "show what is at the cluster's origin");
@@ -192,8 +189,6 @@ class DuCommand final : public Command {
 
 }  // namespace
 
-std::unique_ptr<Command> make_du_command() {
-  return std::make_unique<DuCommand>();
-}
+constinit const CommandEntry kDuCommand = {kInfo, make<DuCommand>};
 
 }  // namespace weft

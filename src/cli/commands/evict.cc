@@ -19,13 +19,10 @@ constexpr CommandInfo kInfo = {
         "weft evict --all\n"
         "weft evict --all --keep 20G\n",
     .json = "{packs, disk_bytes, kept_bytes, pinned_bytes, busy_bytes}\n",
-    .interrupted = "",
 };
 
 class EvictCommand final : public Command {
  public:
-  const CommandInfo& info() const override { return kInfo; }
-
   void declare(OptionSet& options) override {
     options.argument("MODEL[@V]", request_.spec, OptionSet::Need::optional, "the version");
     options.flag("--all", all_, "evict the bytes of all versions");
@@ -60,8 +57,6 @@ class EvictCommand final : public Command {
 
 }  // namespace
 
-std::unique_ptr<Command> make_evict_command() {
-  return std::make_unique<EvictCommand>();
-}
+constinit const CommandEntry kEvictCommand = {kInfo, make<EvictCommand>};
 
 }  // namespace weft

@@ -24,8 +24,6 @@ constexpr CommandInfo kInfo = {
 
 class ExportCommand final : public Command {
  public:
-  const CommandInfo& info() const override { return kInfo; }
-
   void declare(OptionSet& options) override {
     options.argument("MODEL[@V]", spec_, OptionSet::Need::required,
                      "the version; V is a number or a tag, and the latest is the default");
@@ -60,8 +58,6 @@ class ExportCommand final : public Command {
 
 }  // namespace
 
-std::unique_ptr<Command> make_export_command() {
-  return std::make_unique<ExportCommand>();
-}
+constinit const CommandEntry kExportCommand = {kInfo, make<ExportCommand>};
 
 }  // namespace weft

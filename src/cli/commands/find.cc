@@ -26,8 +26,6 @@ constexpr CommandInfo kInfo = {
 
 class FindCommand final : public Command {
  public:
-  const CommandInfo& info() const override { return kInfo; }
-
   void declare(OptionSet& options) override {
     options.argument("QUERY", query_, OptionSet::Need::optional, "the query, as one argument");
     options.flag("-0,--null", null_, "end names with a NUL byte instead of a newline");
@@ -69,8 +67,6 @@ class FindCommand final : public Command {
 
 }  // namespace
 
-std::unique_ptr<Command> make_find_command() {
-  return std::make_unique<FindCommand>();
-}
+constinit const CommandEntry kFindCommand = {kInfo, make<FindCommand>};
 
 }  // namespace weft

@@ -52,8 +52,6 @@ constexpr CommandInfo kInfo = {
 
 class FsckCommand final : public Command {
  public:
-  const CommandInfo& info() const override { return kInfo; }
-
   void declare(OptionSet& options) override {
     options.flag("--rebuild", rebuild_, "rebuild the index, even if the old index does not open");
     options.flag("--accept-loss", accept_loss_, "rebuild without the lost data");
@@ -150,8 +148,6 @@ class FsckCommand final : public Command {
 
 }  // namespace
 
-std::unique_ptr<Command> make_fsck_command() {
-  return std::make_unique<FsckCommand>();
-}
+constinit const CommandEntry kFsckCommand = {kInfo, make<FsckCommand>};
 
 }  // namespace weft

@@ -36,8 +36,6 @@ constexpr std::uint64_t kDay = 86'400;  // seconds
 
 class GcCommand final : public Command {
  public:
-  const CommandInfo& info() const override { return kInfo; }
-
   void declare(OptionSet& options) override {
     options.flag("--dry-run", gc_.dry_run, "print what gc would free, and change nothing");
     options.flag("--all", gc_.all, "rewrite every pack that has dead bytes, however few");
@@ -87,8 +85,6 @@ class GcCommand final : public Command {
 
 }  // namespace
 
-std::unique_ptr<Command> make_gc_command() {
-  return std::make_unique<GcCommand>();
-}
+constinit const CommandEntry kGcCommand = {kInfo, make<GcCommand>};
 
 }  // namespace weft

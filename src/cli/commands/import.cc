@@ -65,8 +65,6 @@ constexpr CommandInfo kInfo = {
 
 class ImportCommand final : public Command {
  public:
-  const CommandInfo& info() const override { return kInfo; }
-
   void declare(OptionSet& options) override {
     options.arguments("PATH", import_.paths, OptionSet::Need::required, "a file or a directory to publish");
     options.value("-n,--name", "NAME", import_.name, "the model's name, such as bert or org/bert (required)");
@@ -90,15 +88,12 @@ class ImportCommand final : public Command {
     options.value("--durability", "WHERE", durability_,
                   "where the version is when the command returns: memory (of this node; a disk follows), local (a disk "
                   "of this node, the default) or origin");
-    options.flag("--sync", sync_, "same as --durability origin");
     options.hidden_flag(kOptionsOnInput, options_on_input_);
   }
 
   Status check_usage() const override {
     if (options_on_input_) return {};
     if (!durability_.empty()) WEFT_CHECK(parse_durability(durability_, "--durability"));
-    if (sync_ && !durability_.empty() && durability_ != "origin")
-      return Error{Errc::invalid, "--sync and --durability: expected only one of them"};
     if (import_.name.empty()) return Error{Errc::invalid, "--name is required"};
     for (const std::string& metric : metrics_)
       if (metric.find('=') == std::string::npos || metric.starts_with('='))
@@ -137,8 +132,9 @@ class ImportCommand final : public Command {
     if (move_) import_.take = Take::move;
     WEFT_TRY(import_.find_parent, find_part());
     import_.keep = parse_u64(keep_).value_or(0);
-    const std::string durability = sync_ ? "origin" : durability_.empty() ? "local" : durability_;
-    WEFT_TRY(import_.durability, parse_durability(durability, "--durability"));
+    if (!durability_.empty()) {
+      WEFT_TRY(import_.durability, parse_durability(durability_, "--durability"));
+    }
     return {};
   }
 
@@ -210,7 +206,6 @@ class ImportCommand final : public Command {
   bool options_on_input_ = false;
   std::string keep_;
   std::string durability_;
-  bool sync_ = false;
   std::vector<std::string> metrics_;
   std::string find_parent_;
   bool no_find_parent_ = false;
@@ -218,8 +213,6 @@ class ImportCommand final : public Command {
 
 }  // namespace
 
-std::unique_ptr<Command> make_import_command() {
-  return std::make_unique<ImportCommand>();
-}
+constinit const CommandEntry kImportCommand = {kInfo, make<ImportCommand>};
 
 }  // namespace weft

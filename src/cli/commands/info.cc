@@ -28,7 +28,6 @@ constexpr CommandInfo kInfo = {
     .json =
         "the version's info.json; see weft(7). --graph json prints {family, id, vertices:\n"
         "[{kind, name, params, tensors: [{role, name, dtype, shape}], inputs, summed, id}]}\n",
-    .interrupted = "",
 };
 
 struct Figures {
@@ -126,8 +125,6 @@ std::string places_of(const Store& store, const VersionRow& row) {
 
 class InfoCommand final : public Command {
  public:
-  const CommandInfo& info() const override { return kInfo; }
-
   void declare(OptionSet& options) override {
     options.argument("MODEL[@V]", spec_, OptionSet::Need::required,
                      "the version; V is a number or a tag, and the latest is the default");
@@ -166,8 +163,6 @@ class InfoCommand final : public Command {
 
 }  // namespace
 
-std::unique_ptr<Command> make_info_command() {
-  return std::make_unique<InfoCommand>();
-}
+constinit const CommandEntry kInfoCommand = {kInfo, make<InfoCommand>};
 
 }  // namespace weft

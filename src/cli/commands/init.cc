@@ -15,12 +15,10 @@ constexpr CommandInfo kInfo = {
         "weft init --store /srv/weft\n"
         "WEFT_STORE=/scratch/weft weft init\n",
     .json = "{store}\n",
-    .interrupted = "",
 };
 
 class InitCommand final : public Command {
  public:
-  const CommandInfo& info() const override { return kInfo; }
   void declare(OptionSet& options) override {
     options.value("--group", "NAME", group_, "give the store to this group, whose users may then read it");
   }
@@ -43,8 +41,6 @@ class InitCommand final : public Command {
 
 }  // namespace
 
-std::unique_ptr<Command> make_init_command() {
-  return std::make_unique<InitCommand>();
-}
+constinit const CommandEntry kInitCommand = {kInfo, make<InitCommand>};
 
 }  // namespace weft

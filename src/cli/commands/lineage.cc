@@ -24,13 +24,10 @@ constexpr CommandInfo kInfo = {
         " logical_bytes, tensors, tensor_bytes, message, metrics: {KEY: VALUE}, parents:\n"
         " [{model, version, declared, same_tensors, same_bytes}], parents_elsewhere}],\n"
         " descendants: [...]}; each list is newest first and includes the version itself\n",
-    .interrupted = "",
 };
 
 class LineageCommand final : public Command {
  public:
-  const CommandInfo& info() const override { return kInfo; }
-
   void declare(OptionSet& options) override {
     options.argument("MODEL[@V]", spec_, OptionSet::Need::required,
                      "the version; V is a number or a tag, and the latest is the default");
@@ -96,8 +93,6 @@ class LineageCommand final : public Command {
 
 }  // namespace
 
-std::unique_ptr<Command> make_lineage_command() {
-  return std::make_unique<LineageCommand>();
-}
+constinit const CommandEntry kLineageCommand = {kInfo, make<LineageCommand>};
 
 }  // namespace weft

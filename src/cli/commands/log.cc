@@ -31,7 +31,6 @@ constexpr CommandInfo kInfo = {
         " parents: [{model, version, declared, same_tensors, same_bytes}],\n"
         " parents_elsewhere}]}, newest first; with MODEL@V: {model, version, ancestors} as\n"
         "`weft lineage --json`; times are in UTC\n",
-    .interrupted = "",
 };
 
 // Returns "in memory", with the id of the publishing node if that is another node of the cluster.
@@ -66,8 +65,6 @@ std::string details(const VersionRow& row) {
 
 class LogCommand final : public Command {
  public:
-  const CommandInfo& info() const override { return kInfo; }
-
   void declare(OptionSet& options) override {
     options.argument("MODEL[@V]", model_, OptionSet::Need::required, "the model or the version");
   }
@@ -148,8 +145,6 @@ class LogCommand final : public Command {
 
 }  // namespace
 
-std::unique_ptr<Command> make_log_command() {
-  return std::make_unique<LogCommand>();
-}
+constinit const CommandEntry kLogCommand = {kInfo, make<LogCommand>};
 
 }  // namespace weft

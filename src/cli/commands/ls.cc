@@ -37,7 +37,6 @@ constexpr CommandInfo kInfo = {
         "{model, versions: [VERSION]}; VERSION is as in `weft log --json`\n"
         "{model, version, files: [{path, bytes, format, tensors}]}; tensors is a number,\n"
         "or [{name, dtype, shape, bytes}] with --tensors\n",
-    .interrupted = "",
 };
 
 std::string dtype_text(const Tensor& tensor) {
@@ -47,8 +46,6 @@ std::string dtype_text(const Tensor& tensor) {
 
 class LsCommand final : public Command {
  public:
-  const CommandInfo& info() const override { return kInfo; }
-
   void declare(OptionSet& options) override {
     options.argument("MODEL[@V]", spec_, OptionSet::Need::optional, "the model or the version to list");
     options.flag("-l,--tensors", tensors_, "also list the tensors of each file");
@@ -263,8 +260,6 @@ class LsCommand final : public Command {
 
 }  // namespace
 
-std::unique_ptr<Command> make_ls_command() {
-  return std::make_unique<LsCommand>();
-}
+constinit const CommandEntry kLsCommand = {kInfo, make<LsCommand>};
 
 }  // namespace weft

@@ -29,7 +29,6 @@ constexpr CommandInfo kInfo = {
         "{query: {family, id, layers}, matches: [{model, version, shared, layers,\n"
         " metrics: {KEY: VALUE}, tensors: [{name, from, dtype, shape, bytes}],\n"
         " tensor_bytes}]}; name is a tensor of the query, from one of the version\n",
-    .interrupted = "",
 };
 
 std::uint64_t bytes_of(const Match& match) {
@@ -46,8 +45,6 @@ std::string metric_of(const VersionRow& row, const std::string& name) {
 
 class MatchCommand final : public Command {
  public:
-  const CommandInfo& info() const override { return kInfo; }
-
   void declare(OptionSet& options) override {
     options.argument("MODEL[@V]|DIR|FILE", subject_, OptionSet::Need::required,
                      "the model to compare with all versions");
@@ -140,8 +137,6 @@ class MatchCommand final : public Command {
 
 }  // namespace
 
-std::unique_ptr<Command> make_match_command() {
-  return std::make_unique<MatchCommand>();
-}
+constinit const CommandEntry kMatchCommand = {kInfo, make<MatchCommand>};
 
 }  // namespace weft

@@ -1,15 +1,55 @@
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <sys/un.h>
+
 #include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstddef>
 #include <filesystem>
+#include <string>
 
 #include "cli/commands/commands.h"
 #include "cli/shared/mounts.h"
-#include "cli/shared/upgrade.h"
 #include "os/sys.h"
+#include "weft/result.h"
 #include "weft/store.h"
 #include "weft/walk.h"
 
 namespace weft {
 namespace {
+
+constexpr timeval kUpgradeMax{90, 0};  // longer than the supervisor waits for the new program
+constexpr std::string_view kDone = ".";
+
+Result<Fd> connect_to(const std::string& control) {
+  Fd socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  if (control.empty() || control.size() >= sizeof address.sun_path)
+    return Error{Errc::unsupported, "this mount's supervisor takes no upgrades"};
+  std::copy(control.begin(), control.end(), address.sun_path + 1);
+  const auto size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + control.size());
+  if (!socket.valid() || ::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), size) != 0)
+    return sys_error(errno, "asking the mount's supervisor");
+  ::setsockopt(socket.get(), SOL_SOCKET, SO_RCVTIMEO, &kUpgradeMax, sizeof kUpgradeMax);
+  return socket;
+}
+
+// Asks the supervisor of a mount to replace the server by another program. `control` is the abstract name of the
+// supervisor's socket, `program` an absolute path. Returns when the new program serves the mount.
+Status ask_for_upgrade(const std::string& control, const std::string& program) {
+  WEFT_TRY(const Fd socket, connect_to(control));
+  if (::send(socket.get(), program.data(), program.size(), MSG_NOSIGNAL) < 0)
+    return sys_error(errno, "asking the mount's supervisor");
+  std::array<char, 4096> answer{};
+  const ssize_t got = ::recv(socket.get(), answer.data(), answer.size(), 0);
+  if (got < 0) return sys_error(errno, "the answer of the mount's supervisor");
+  if (got == 0) return Error{Errc::internal, "the mount's supervisor ended without an answer"};
+  const std::string text(answer.data(), static_cast<std::size_t>(got));
+  if (text == kDone) return {};
+  return Error{Errc::invalid, text};
+}
 
 constexpr CommandInfo kInfo = {
     .name = "mount",
@@ -29,16 +69,12 @@ constexpr CommandInfo kInfo = {
         "weft mount /mnt/weft -o allow_other,attr_timeout=1\n"
         "weft mount ~/models --foreground\n"
         "weft mount --upgrade /mnt/weft\n",
-    .json = "",
-    .interrupted = "",
 };
 
 constexpr std::chrono::seconds kPatience{10};  // longest wait for the status of a live mount
 
 class MountCommand final : public Command {
  public:
-  const CommandInfo& info() const override { return kInfo; }
-
   void declare(OptionSet& options) override {
     options.argument("DIR", directory_, OptionSet::Need::required, "the directory to mount on");
     options.values("-o,--options", "OPTIONS", options_, "mount options, separated by commas");
@@ -126,8 +162,6 @@ class MountCommand final : public Command {
 
 }  // namespace
 
-std::unique_ptr<Command> make_mount_command() {
-  return std::make_unique<MountCommand>();
-}
+constinit const CommandEntry kMountCommand = {kInfo, make<MountCommand>};
 
 }  // namespace weft

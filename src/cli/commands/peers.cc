@@ -15,14 +15,10 @@ constexpr CommandInfo kInfo = {
         "A node that is not in a cluster has an empty list.\n",
     .examples = "weft peers\n",
     .json = "{peers: [{node, name, address, provider, since}]}\n",
-    .interrupted = "",
 };
 
 class PeersCommand final : public Command {
  public:
-  const CommandInfo& info() const override { return kInfo; }
-  void declare(OptionSet& /*options*/) override {}
-
   Result<int> run(Context& context) override {
     WEFT_TRY(const auto list, call_daemon<PeerList>(context, "peers", Nothing{}));
     TextTable table({{"NAME"}, {"ADDRESS"}, {"PROVIDER"}, {"SINCE"}, {"NODE"}});
@@ -38,8 +34,6 @@ class PeersCommand final : public Command {
 
 }  // namespace
 
-std::unique_ptr<Command> make_peers_command() {
-  return std::make_unique<PeersCommand>();
-}
+constinit const CommandEntry kPeersCommand = {kInfo, make<PeersCommand>};
 
 }  // namespace weft

@@ -50,12 +50,10 @@ constexpr CommandInfo kUnpinInfo = {
     .description = "Same as `weft pin --delete`. The files stay until the cache needs their space.\n",
     .examples = "weft unpin bert@2\n",
     .json = "{pinned: false}\n",
-    .interrupted = "",
 };
 
 class UnpinCommand final : public Command {
  public:
-  const CommandInfo& info() const override { return kUnpinInfo; }
   void declare(OptionSet& options) override {
     options.argument("MODEL[@V]", spec_, OptionSet::Need::required, "the version");
   }
@@ -67,8 +65,6 @@ class UnpinCommand final : public Command {
 
 class PinCommand final : public Command {
  public:
-  const CommandInfo& info() const override { return kInfo; }
-
   void declare(OptionSet& options) override {
     options.argument("MODEL[@V]", spec_, OptionSet::Need::required, "the version");
     options.flag("-d,--delete", delete_, "delete the pin");
@@ -102,12 +98,7 @@ class PinCommand final : public Command {
 
 }  // namespace
 
-std::unique_ptr<Command> make_unpin_command() {
-  return std::make_unique<UnpinCommand>();
-}
-
-std::unique_ptr<Command> make_pin_command() {
-  return std::make_unique<PinCommand>();
-}
+constinit const CommandEntry kUnpinCommand = {kUnpinInfo, make<UnpinCommand>};
+constinit const CommandEntry kPinCommand = {kInfo, make<PinCommand>};
 
 }  // namespace weft

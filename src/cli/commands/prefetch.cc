@@ -25,8 +25,6 @@ constexpr CommandInfo kInfo = {
 
 class PrefetchCommand final : public Command {
  public:
-  const CommandInfo& info() const override { return kInfo; }
-
   void declare(OptionSet& options) override {
     options.argument("MODEL[@V]", request_.spec, OptionSet::Need::required, "the version");
     options.value("--layers", "PATTERN", request_.layers, "fetch only these layers or tensors");
@@ -48,8 +46,6 @@ class PrefetchCommand final : public Command {
 
 }  // namespace
 
-std::unique_ptr<Command> make_prefetch_command() {
-  return std::make_unique<PrefetchCommand>();
-}
+constinit const CommandEntry kPrefetchCommand = {kInfo, make<PrefetchCommand>};
 
 }  // namespace weft

@@ -40,8 +40,6 @@ constexpr CommandInfo kInfo = {
 
 class RestoreCommand final : public Command {
  public:
-  const CommandInfo& info() const override { return kInfo; }
-
   void declare(OptionSet& options) override {
     options.argument("ORIGIN", origin_, OptionSet::Need::optional, "the directory that is the cluster's origin");
     options.flag("--accept-loss", accept_loss_, "restore without what is damaged or missing");
@@ -100,8 +98,6 @@ class RestoreCommand final : public Command {
 
 }  // namespace
 
-std::unique_ptr<Command> make_restore_command() {
-  return std::make_unique<RestoreCommand>();
-}
+constinit const CommandEntry kRestoreCommand = {kInfo, make<RestoreCommand>};
 
 }  // namespace weft

@@ -17,13 +17,10 @@ constexpr CommandInfo kInfo = {
         "weft rm bert@1 bert@experiment\n"
         "weft rm --all bert\n",
     .json = "{removed: [{model, version}]}\n",
-    .interrupted = "",
 };
 
 class RmCommand final : public Command {
  public:
-  const CommandInfo& info() const override { return kInfo; }
-
   void declare(OptionSet& options) override {
     options.arguments("MODEL@V", request_.specs, OptionSet::Need::required,
                       "a version: a number or a tag; with --all a model");
@@ -59,8 +56,6 @@ class RmCommand final : public Command {
 
 }  // namespace
 
-std::unique_ptr<Command> make_rm_command() {
-  return std::make_unique<RmCommand>();
-}
+constinit const CommandEntry kRmCommand = {kInfo, make<RmCommand>};
 
 }  // namespace weft

@@ -52,8 +52,6 @@ std::optional<std::chrono::milliseconds> parse_duration(std::string_view text) {
 
 class ScrubCommand final : public Command {
  public:
-  const CommandInfo& info() const override { return kInfo; }
-
   void declare(OptionSet& options) override {
     options.value("--rate", "BYTES", rate_, "read at most so many bytes a second, such as 20M (default: 50M)");
     options.value("--for", "TIME", for_, "stop after this time, such as 90s, 30m or 2h");
@@ -116,8 +114,6 @@ class ScrubCommand final : public Command {
 
 }  // namespace
 
-std::unique_ptr<Command> make_scrub_command() {
-  return std::make_unique<ScrubCommand>();
-}
+constinit const CommandEntry kScrubCommand = {kInfo, make<ScrubCommand>};
 
 }  // namespace weft

@@ -33,8 +33,6 @@ constexpr CommandInfo kInfo = {
 
 class StageOutCommand final : public Command {
  public:
-  const CommandInfo& info() const override { return kInfo; }
-
   void declare(OptionSet& options) override {
     options.argument("MODEL[@V]", request_.spec, OptionSet::Need::optional,
                      "the version; everything of this node by default");
@@ -69,8 +67,6 @@ class StageOutCommand final : public Command {
 
 }  // namespace
 
-std::unique_ptr<Command> make_stage_out_command() {
-  return std::make_unique<StageOutCommand>();
-}
+constinit const CommandEntry kStageOutCommand = {kInfo, make<StageOutCommand>};
 
 }  // namespace weft

@@ -1,12 +1,17 @@
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
+#include <string>
+#include <vector>
 
+#include "base/json.h"
 #include "base/json_value.h"
 #include "base/text.h"
 #include "cli/commands/commands.h"
 #include "cli/shared/configured_store.h"
-#include "cli/shared/daemon_status.h"
+#include "cli/shared/context.h"
 #include "cli/shared/mounts.h"
 #include "cli/shared/table.h"
 #include "drafts/old_drafts.h"
@@ -17,6 +22,59 @@
 
 namespace weft {
 namespace {
+
+struct DaemonStatus {
+  bool runs = false;
+  std::string json;                // "" if the daemon does not answer
+  std::vector<std::string> lines;  // "key: value", without empty values
+};
+
+std::string scalar_text(const JsonValue& value) {
+  if (const std::string* text = value.text()) return printable(*text, 1000);
+  if (const std::uint64_t* number = value.number()) return std::to_string(*number);
+  if (const bool* flag = value.flag()) return *flag ? "yes" : "no";
+  return "";
+}
+
+// Adds a line for each member of the named objects in an array: "fetched peer bytes: 1024".
+void add_named(const JsonValue& value, const std::string& prefix, std::vector<std::string>& lines) {
+  if (value.array() == nullptr) return;
+  for (const JsonValue& one : *value.array()) {
+    const auto name = one.text("name");
+    if (one.object() == nullptr || !name.ok()) continue;
+    for (const auto& [key, member] : *one.object())
+      if (key != "name")
+        lines.push_back(fmt::format("{}{} {}: {}", prefix, printable(*name), printable(key), scalar_text(member)));
+  }
+}
+
+// Adds a line for each member; a member of an inner object becomes "registry kind: etcd".
+void add_lines(const JsonValue& value, const std::string& prefix, std::vector<std::string>& lines) {
+  const JsonValue::Object* members = value.object();
+  if (members == nullptr) return;
+  for (const auto& [name, member] : *members) {
+    const std::string text = scalar_text(member);
+    if (!text.empty()) lines.push_back(fmt::format("{}{}: {}", prefix, printable(name), text));
+    if (prefix.empty()) add_lines(member, printable(name) + " ", lines);
+    if (!prefix.empty()) add_named(member, prefix, lines);
+  }
+}
+
+DaemonStatus ask_daemon(const Context& context, std::chrono::milliseconds patience) {
+  DaemonStatus status;
+  const auto daemon = context.daemon();
+  if (!daemon.ok() || !*daemon) return status;
+  status.runs = true;
+  control::CallOptions options;
+  options.patience = patience;
+  const auto answer = context.ask(**daemon, "status", "", std::move(options));
+  if (!answer.ok()) return status;
+  JsonWriter json;
+  write_json(json, answer->body);
+  status.json = json.take();
+  add_lines(answer->body, "", status.lines);
+  return status;
+}
 
 constexpr CommandInfo kInfo = {
     .name = "status",
@@ -35,7 +93,6 @@ constexpr CommandInfo kInfo = {
         "drafts are those that gc removes within a day; scrub is the last complete scrub,\n"
         "{begun, ended, packs, blobs, bytes, problems, lines: [TEXT]}, or null; status is\n"
         ".weft/status of that mount, or null; daemon is its own status, or null\n",
-    .interrupted = "",
 };
 
 constexpr std::chrono::milliseconds kMountAnswerMax{2000};
@@ -247,9 +304,6 @@ std::string text_of(const Facts& facts) {
 
 class StatusCommand final : public Command {
  public:
-  const CommandInfo& info() const override { return kInfo; }
-  void declare(OptionSet& /*options*/) override {}
-
   Result<int> run(Context& context) override {
     WEFT_TRY(Facts facts, collect(context));
     if (context.json)
@@ -262,8 +316,6 @@ class StatusCommand final : public Command {
 
 }  // namespace
 
-std::unique_ptr<Command> make_status_command() {
-  return std::make_unique<StatusCommand>();
-}
+constinit const CommandEntry kStatusCommand = {kInfo, make<StatusCommand>};
 
 }  // namespace weft

@@ -26,13 +26,10 @@ constexpr CommandInfo kInfo = {
     .json =
         "{model, tags: [{tag, version, time, time_ns}]}; after a change: {model, tag,\n"
         "version}, where version is null if the tag was deleted\n",
-    .interrupted = "",
 };
 
 class TagCommand final : public Command {
  public:
-  const CommandInfo& info() const override { return kInfo; }
-
   void declare(OptionSet& options) override {
     options.argument("MODEL[@V]", request_.spec, OptionSet::Need::required, "the model, or the version to tag");
     options.argument("TAG", request_.tag, OptionSet::Need::optional, "the tag to set, move or delete");
@@ -92,8 +89,6 @@ class TagCommand final : public Command {
 
 }  // namespace
 
-std::unique_ptr<Command> make_tag_command() {
-  return std::make_unique<TagCommand>();
-}
+constinit const CommandEntry kTagCommand = {kInfo, make<TagCommand>};
 
 }  // namespace weft

@@ -26,8 +26,6 @@ constexpr CommandInfo kInfo = {
         "now, and the mount ends when nothing uses it. The command also removes a mount\n"
         "whose server or supervisor has died.\n",
     .examples = "weft umount /mnt/weft\n",
-    .json = "",
-    .interrupted = "",
 };
 
 constexpr std::chrono::seconds kStatusPatience{3};
@@ -35,8 +33,6 @@ constexpr std::chrono::seconds kEndPatience{20};
 
 class UmountCommand final : public Command {
  public:
-  const CommandInfo& info() const override { return kInfo; }
-
   void declare(OptionSet& options) override {
     options.argument("DIR", directory_, OptionSet::Need::required, "the directory of the mount");
     options.flag("-l,--lazy", lazy_, "detach the mount now, and end it when nothing uses it");
@@ -115,8 +111,6 @@ class UmountCommand final : public Command {
 
 }  // namespace
 
-std::unique_ptr<Command> make_umount_command() {
-  return std::make_unique<UmountCommand>();
-}
+constinit const CommandEntry kUmountCommand = {kInfo, make<UmountCommand>};
 
 }  // namespace weft

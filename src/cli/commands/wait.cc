@@ -38,13 +38,10 @@ constexpr CommandInfo kInfo = {
         "weft wait org/m --newer-than 3\n"
         "weft wait org/m@prod --here --timeout 600\n",
     .json = "{model, version, path}; path is null if the store is not mounted\n",
-    .interrupted = "",
 };
 
 class WaitCommand final : public Command {
  public:
-  const CommandInfo& info() const override { return kInfo; }
-
   void declare(OptionSet& options) override {
     options.argument("MODEL[@V]", spec_, OptionSet::Need::required, "the version; V is a tag or a number");
     options.value("--newer-than", "N", newer_than_, "wait until the version's number is greater than N");
@@ -144,8 +141,6 @@ class WaitCommand final : public Command {
 
 }  // namespace
 
-std::unique_ptr<Command> make_wait_command() {
-  return std::make_unique<WaitCommand>();
-}
+constinit const CommandEntry kWaitCommand = {kInfo, make<WaitCommand>};
 
 }  // namespace weft

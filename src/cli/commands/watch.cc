@@ -1,16 +1,125 @@
 #include <poll.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/types.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <array>
+#include <cerrno>
+#include <csignal>
+#include <cstdlib>
 #include <optional>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "base/text.h"
 #include "cli/commands/commands.h"
-#include "cli/commands/watch_hook.h"
+#include "cli/shared/context.h"
+#include "cli/shared/mounts.h"
+#include "events/event.h"
 #include "events/follower.h"
+#include "os/sys.h"
+#include "os/unix_socket.h"
 #include "weft/names.h"
+#include "weft/store.h"
 
 namespace weft {
 namespace {
+
+// Runs the command of `weft watch --exec`: one at a time, and only for the newest of the events that arrived meanwhile.
+// One thread. /bin/sh runs the command, for publishes and for tags that are set. The command ends with this process.
+class WatchHook {
+ public:
+  // Runs nothing if `command` is "". `context` and `store` outlive this.
+  WatchHook(const Context& context, std::string command, Store& store)
+      : context_(context), command_(std::move(command)), store_(store) {}
+
+  // Queues an event. Replaces a queued publish of the same model, or a queued event of the same tags of the model.
+  void add(const ModelEvent& event);
+  // Handles the end of a finished command. Starts the next queued one, unless a command is running.
+  Status look();
+  int fd() const { return running_ ? running_->ended.get() : -1; }  // readable when the running command has ended
+
+ private:
+  struct Running {
+    pid_t pid;
+    Fd ended;
+    std::string what;
+  };
+  Status start(const ModelEvent& event);
+  Status take_end();
+
+  const Context& context_;
+  const std::string command_;
+  Store& store_;
+  std::vector<ModelEvent> waiting_;
+  std::optional<Running> running_;
+};
+
+using Variables = std::vector<std::pair<const char*, std::string>>;
+
+[[noreturn]] void run_shell(const std::string& command, const Variables& variables, pid_t parent) {
+  ::prctl(PR_SET_PDEATHSIG, SIGTERM);
+  if (::getppid() != parent) ::_exit(1);  // the parent ended before prctl()
+  for (const auto& [name, value] : variables) ::setenv(name, value.c_str(), 1);
+  ::execl("/bin/sh", "sh", "-c", command.c_str(), nullptr);
+  ::_exit(127);
+}
+
+Variables variables_of(const ModelEvent& event, Store& store) {
+  std::string tags;
+  for (const std::string& tag : event.tags) tags += (tags.empty() ? "" : " ") + tag;
+  return {{"WEFT_EVENT", std::string(name_of(event.kind))},
+          {"WEFT_MODEL", event.model},
+          {"WEFT_VERSION", std::to_string(event.version)},
+          {"WEFT_TAGS", std::move(tags)},
+          {"WEFT_PATH", mounted_path(store, event.model, event.version)}};
+}
+
+void WatchHook::add(const ModelEvent& event) {
+  const bool told = event.kind == ModelEvent::Kind::publish || event.kind == ModelEvent::Kind::tag;
+  if (command_.empty() || !told || event.version == 0) return;
+  std::erase_if(waiting_, [&event](const ModelEvent& older) {
+    return older.kind == event.kind && older.model == event.model &&
+           (event.kind == ModelEvent::Kind::publish || older.tags == event.tags);
+  });
+  waiting_.push_back(event);
+}
+
+Status WatchHook::look() {
+  if (running_ && wait_for(running_->ended.get(), POLLIN, std::chrono::milliseconds(0))) WEFT_CHECK(take_end());
+  if (running_ || waiting_.empty()) return {};
+  const ModelEvent event = std::move(waiting_.front());
+  waiting_.erase(waiting_.begin());
+  return start(event);
+}
+
+Status WatchHook::start(const ModelEvent& event) {
+  const Variables variables = variables_of(event, store_);
+  context_.environment().out.flush();
+  const pid_t parent = ::getpid();
+  const pid_t pid = ::fork();
+  if (pid == 0) run_shell(command_, variables, parent);
+  if (pid < 0) return sys_error(errno, "running the command of --exec");
+  Fd ended(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
+  if (!ended.valid()) return sys_error(errno, "waiting for the command of --exec");
+  running_.emplace(Running{pid, std::move(ended), spec_of(event.model, event.version)});
+  return {};
+}
+
+Status WatchHook::take_end() {
+  int status = 0;
+  if (::waitpid(running_->pid, &status, 0) < 0) return sys_error(errno, "the command of --exec");
+  if (status != 0) {
+    const std::string how = WIFSIGNALED(status) ? fmt::format("was ended by signal {}", WTERMSIG(status))
+                                                : fmt::format("ended with exit code {}", WEXITSTATUS(status));
+    context_.note(fmt::format("watch: the command for {} {}", running_->what, how));
+  }
+  running_.reset();
+  return {};
+}
 
 constexpr CommandInfo kInfo = {
     .name = "watch",
@@ -35,7 +144,6 @@ constexpr CommandInfo kInfo = {
     .json =
         "{event, model, version, tags, bytes, new_bytes, time_ns, position} in each line;\n"
         "event is publish, tag, remove, memory, durable, lost or restart\n",
-    .interrupted = "",
 };
 
 std::string tags_text(const ModelEvent& event) {
@@ -56,8 +164,6 @@ std::string text_of(const ModelEvent& event) {
 
 class WatchCommand final : public Command {
  public:
-  const CommandInfo& info() const override { return kInfo; }
-
   void declare(OptionSet& options) override {
     options.arguments("PREFIX", prefixes_, OptionSet::Need::optional, "a model, or the first part of names");
     options.value("--since", "POSITION", since_, "begin behind the event with this position; 0 is the first of all");
@@ -124,8 +230,6 @@ class WatchCommand final : public Command {
 
 }  // namespace
 
-std::unique_ptr<Command> make_watch_command() {
-  return std::make_unique<WatchCommand>();
-}
+constinit const CommandEntry kWatchCommand = {kInfo, make<WatchCommand>};
 
 }  // namespace weft

@@ -1,7 +1,5 @@
 #include "cli/shared/catalog.h"
 
-#include <fmt/core.h>
-
 #include "base/text.h"
 #include "weft/lineage.h"
 #include "weft/manifest.h"

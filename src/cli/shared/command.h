@@ -12,20 +12,29 @@ namespace weft {
 
 struct CommandInfo {
   std::string_view name;
-  std::string_view summary;      // one line, no full stop
-  std::string_view description;  // paragraphs, each line ended
-  std::string_view examples;     // lines, each ended
-  std::string_view json;         // format of the --json output; "" if the command has no --json
-  std::string_view interrupted;  // state after Ctrl-C, for the message; "" for a short command without a progress bar
+  std::string_view summary;           // one line, no full stop
+  std::string_view description = {};  // paragraphs, each line ended
+  std::string_view examples;          // lines, each ended
+  std::string_view json = {};         // format of the --json output; "" if the command has no --json
+  std::string_view interrupted = {};  // state after Ctrl-C, for the message; "" for a command without a progress bar
 };
 
 class Command {
  public:
   virtual ~Command() = default;
-  virtual const CommandInfo& info() const = 0;
-  virtual void declare(OptionSet& options) = 0;
+  virtual void declare(OptionSet& /*options*/) {}
   virtual Status check_usage() const { return {}; }  // checks that the parser cannot do; a failure exits 2
   virtual Result<int> run(Context& context) = 0;     // returns the exit code
 };
+
+// A row of the table of commands.
+struct CommandEntry {
+  const CommandInfo& info;
+  std::unique_ptr<Command> (*make)();
+};
+template <class C>
+std::unique_ptr<Command> make() {
+  return std::make_unique<C>();
+}
 
 }  // namespace weft

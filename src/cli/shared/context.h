@@ -24,8 +24,6 @@ class Context {
  public:
   explicit Context(const CliEnvironment& environment);
   ~Context();
-  Context(const Context&) = delete;
-  Context& operator=(const Context&) = delete;
 
   // Set by the options that all commands have.
   std::string store_option;

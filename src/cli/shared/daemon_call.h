@@ -1,7 +1,6 @@
 // Sends requests to the store's daemon, whose bodies and answers have fields().
 #pragma once
 
-#include <functional>
 #include <string_view>
 #include <utility>
 

@@ -15,8 +15,6 @@ class OptionSet {
  public:
   explicit OptionSet(std::string command);
   ~OptionSet();
-  OptionSet(const OptionSet&) = delete;
-  OptionSet& operator=(const OptionSet&) = delete;
 
   enum class Need : unsigned char { required, optional };
 

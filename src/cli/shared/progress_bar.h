@@ -30,8 +30,6 @@ class ProgressBar final : public Progress {
   ProgressBar(std::ostream* out, std::function<unsigned()> columns, const std::atomic<int>& interrupt)
       : out_(out), columns_(std::move(columns)), interrupt_(interrupt) {}
   ~ProgressBar() override;  // clears the line
-  ProgressBar(const ProgressBar&) = delete;
-  ProgressBar& operator=(const ProgressBar&) = delete;
 
   void total(std::uint64_t bytes) override;
   void advance(std::uint64_t bytes) override;

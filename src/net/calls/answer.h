@@ -3,7 +3,6 @@
 
 #include <memory>
 #include <mutex>
-#include <vector>
 
 #include "net/calls/call_link.h"
 #include "weft/exchange.h"

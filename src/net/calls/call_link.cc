@@ -1,12 +1,17 @@
 #include "net/calls/call_link.h"
 
-#include <fmt/core.h>
-
 #include <algorithm>
 #include <utility>
 
 namespace weft::net {
 namespace {
+
+constexpr double kNewest = 0.3;                        // weight of the newest sample in a moving average
+constexpr std::uint64_t kRateBytesMin = 64ULL << 10U;  // smaller reads measure latency, not the rate
+
+void average(double& value, double newest) {
+  value = value == 0 ? newest : (1 - kNewest) * value + kNewest * newest;
+}
 
 // Returns this thread's bell: a thread waits for one call at a time. It is shared, because another thread may ring it
 // after this thread has ended.
@@ -186,6 +191,31 @@ void CallLink::renew(std::uint64_t call, WindowLease& lease) {
 void CallLink::drop_lease(std::uint64_t call) {
   const std::lock_guard lock(mutex_);
   leases_.erase(call);
+}
+
+void PeerRecord::answered(std::chrono::duration<double> after) {
+  const std::lock_guard lock(mutex_);
+  ++figures_.calls;
+  ++figures_.answers;
+  average(figures_.answer_ms, after.count() * 1e3);
+}
+
+void PeerRecord::failed() {
+  const std::lock_guard lock(mutex_);
+  ++figures_.calls;
+  ++figures_.failures;
+}
+
+void PeerRecord::read(std::uint64_t bytes, std::chrono::duration<double> in) {
+  const std::lock_guard lock(mutex_);
+  figures_.read_bytes += bytes;
+  if (bytes >= kRateBytesMin && in.count() > 0)
+    average(figures_.read_bytes_per_second, static_cast<double>(bytes) / in.count());
+}
+
+PeerFigures PeerRecord::figures() const {
+  const std::lock_guard lock(mutex_);
+  return figures_;
 }
 
 }  // namespace weft::net

@@ -7,16 +7,31 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <string>
 #include <unordered_map>
-#include <vector>
 
 #include "net/calls/channel.h"
-#include "net/calls/peer_record.h"
 #include "net/calls/window_lease.h"
 #include "os/bell.h"
 #include "weft/exchange.h"
 
 namespace weft::net {
+
+// Statistics of the calls to one peer. Any thread.
+class PeerRecord {
+ public:
+  explicit PeerRecord(std::string node) { figures_.node = std::move(node); }
+
+  void answered(std::chrono::duration<double> after);
+  void failed();
+  // Records that `bytes` of one answer were read, with reads in flight for `in`.
+  void read(std::uint64_t bytes, std::chrono::duration<double> in);
+  PeerFigures figures() const;  // without `connected`
+
+ private:
+  mutable std::mutex mutex_;
+  PeerFigures figures_;  // guarded by mutex_
+};
 
 class CallLink {
  public:

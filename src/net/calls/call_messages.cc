@@ -1,6 +1,5 @@
 #include "net/calls/call_messages.h"
 
-#include <numeric>
 #include <utility>
 
 #include "net/session/wire_tables.h"

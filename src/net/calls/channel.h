@@ -1,7 +1,6 @@
 // A session, and the transport's peer that it talks to. Any thread.
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 #include <mutex>
 #include <span>
@@ -27,8 +26,6 @@ class Channel {
   Channel(Transport& transport, PeerId peer, Session session)
       : transport_(transport), peer_(peer), number_(session.ends().ours), session_(std::move(session)) {}
   ~Channel() { transport_.remove_peer(peer_); }
-  Channel(const Channel&) = delete;
-  Channel& operator=(const Channel&) = delete;
 
   const std::string& node() const { return session_.ends().node; }  // the peer's, proved
   std::uint64_t number() const { return number_; }                  // in frames to this node

@@ -3,13 +3,78 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <atomic>
+#include <optional>
+#include <span>
 #include <utility>
 
 #include "base/limits.h"
 #include "base/log.h"
-#include "net/calls/exchange_end.h"
+#include "net/calls/incoming.h"
+#include "net/calls/outgoing.h"
 
 namespace weft {
+namespace net {
+
+// One transport of an exchange, with the calls and the sessions over it.
+class End {
+ public:
+  ~End() { close(); }
+
+  // Makes the transport. Messages that arrive before begin() are dropped.
+  Status listen(const MakeTransport& make);
+  // Once, after listen(). `landings` belong to this transport, or to one that ends after it.
+  void begin(const ExchangeOptions& options, const Secret& key, std::shared_ptr<LandingPool> landings);
+  void close();  // waits for answers in work; afterwards messages are dropped
+
+  Transport& transport() const { return *transport_; }
+  Outgoing& outgoing() { return *outgoing_; }
+  void add_to(ExchangeFigures& figures) const;
+
+ private:
+  void receive(std::span<const std::byte> message);
+
+  std::atomic<bool> open_{false};
+  std::atomic<std::uint64_t> refused_{0};
+  std::optional<Outgoing> outgoing_;
+  std::optional<Incoming> incoming_;
+  std::unique_ptr<Transport> transport_;  // ends first: its thread calls receive()
+};
+
+Status End::listen(const MakeTransport& make) {
+  WEFT_TRY(transport_, make([this](std::span<const std::byte> message) { receive(message); }));
+  return {};
+}
+
+void End::begin(const ExchangeOptions& options, const Secret& key, std::shared_ptr<LandingPool> landings) {
+  const Identity identity{key, options.node, transport_->address()};
+  outgoing_.emplace(*transport_, identity, std::move(landings));
+  incoming_.emplace(*transport_, identity, options.server, options.threads);
+  open_.store(true, std::memory_order_release);
+}
+
+void End::close() {
+  if (!open_.exchange(false)) return;
+  incoming_->close();
+  outgoing_->close();
+}
+
+void End::receive(std::span<const std::byte> message) {
+  if (!open_.load(std::memory_order_acquire)) return;
+  const auto frame = parse_frame(message);
+  if (!frame.ok() || (!outgoing_->receive(*frame) && !incoming_->receive(*frame))) ++refused_;
+}
+
+void End::add_to(ExchangeFigures& figures) const {
+  const auto passed_over = transport_->passed_over();
+  figures.passed_over.insert(figures.passed_over.end(), passed_over.begin(), passed_over.end());
+  figures.refused += refused_;
+  figures.transport += transport_->counters();
+  outgoing_->add_to(figures);
+  incoming_->add_to(figures);
+}
+
+}  // namespace net
 
 struct Exchange::Impl {
   ~Impl();

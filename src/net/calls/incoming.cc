@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/limits.h"
 #include "base/log.h"
 
 namespace weft::net {

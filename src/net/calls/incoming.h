@@ -28,8 +28,6 @@ class Incoming {
   // `transport` and `server` outlive this; `server` may be null.
   Incoming(Transport& transport, Identity identity, PeerServer* server, unsigned threads);
   ~Incoming();  // calls close()
-  Incoming(const Incoming&) = delete;
-  Incoming& operator=(const Incoming&) = delete;
 
   // False if the frame is of no incoming session, or is invalid.
   bool receive(const FrameView& frame);

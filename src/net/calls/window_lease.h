@@ -1,7 +1,6 @@
 // The lease of the windows of one answer, as their reader knows it. Any thread.
 #pragma once
 
-#include <chrono>
 #include <cstdint>
 #include <mutex>
 

@@ -1,6 +1,5 @@
 #include "net/transport/connections.h"
 
-#include <fmt/core.h>
 #include <netinet/in.h>
 #include <rdma/fi_errno.h>
 

@@ -19,8 +19,6 @@ class Listener {
   static Result<std::unique_ptr<Listener>> open(const fi_info& info, std::function<void()> called);
   explicit Listener(std::function<void()> called) : called_(std::move(called)) {}
   ~Listener();
-  Listener(const Listener&) = delete;
-  Listener& operator=(const Listener&) = delete;
 
   const EndpointAddress& address() const { return address_; }
   // Takes the waiting callers. Each info makes the endpoint that accepts its caller. Any thread.

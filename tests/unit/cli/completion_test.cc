@@ -38,8 +38,8 @@ TEST_CASE("completions are the files that are kept, and leave out no option of a
   std::string zsh = script("zsh");
   std::string fish = script("fish");
   CHECK(bash == weft::testing::read_text(WEFT_SOURCE_DIR "/scripts/completions/weft.bash"));
-  for (const auto& command : weft::all_commands()) {
-    std::string name(command->info().name);
+  for (const weft::CommandEntry* command : weft::all_commands()) {
+    std::string name(command->info.name);
     auto options = options_of(name);
     CHECK(options.contains("store"));
     for (const std::string& option : options) {

@@ -83,9 +83,9 @@ TEST_CASE("the program's help names every command, and --version the version") {
   Outcome help = Cli()({"--help"});
   CHECK(help.code == 0);
   CHECK(help.err.empty());
-  for (const auto& command : weft::all_commands()) {
-    CAPTURE(command->info().name);
-    CHECK(help.out.find("  " + std::string(command->info().name) + " ") != std::string::npos);
+  for (const weft::CommandEntry* command : weft::all_commands()) {
+    CAPTURE(command->info.name);
+    CHECK(help.out.find("  " + std::string(command->info.name) + " ") != std::string::npos);
   }
   CHECK(Cli()({"help"}).out == help.out);
   CHECK(Cli()({"--store", "/x", "-h"}).out == help.out);
@@ -93,8 +93,8 @@ TEST_CASE("the program's help names every command, and --version the version") {
 }
 
 TEST_CASE("each command's help is whole: usage, options, examples, lines that fit") {
-  for (const auto& command : weft::all_commands()) {
-    std::string name(command->info().name);
+  for (const weft::CommandEntry* command : weft::all_commands()) {
+    std::string name(command->info.name);
     CAPTURE(name);
     Outcome help = Cli()({name, "--help"});
     CHECK(help.code == 0);

@@ -204,9 +204,9 @@ struct Waiting {
   std::promise<void> began;
   std::promise<void> cancelled;
   void handle(const std::shared_ptr<Call>& call) {
-    call->on_cancel([this] { cancelled.set_value(); });
     began.set_value();
     CHECK(call->next(30s).error().code == Errc::cancelled);
+    cancelled.set_value();
     call->fail({Errc::cancelled, "stopped"});
   }
 };
