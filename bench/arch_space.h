@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "weft/arch.h"
-#include "weft/version_content.h"
+#include "weft/model/arch.h"
+#include "weft/model/version_content.h"
 
 namespace weft::bench {
 

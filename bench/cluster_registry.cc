@@ -28,10 +28,10 @@
 #include "registry/etcd_client.h"
 #include "registry/registry_keys.h"
 #include "registry/registry_records.h"
-#include "weft/cluster_store.h"
-#include "weft/commits.h"
-#include "weft/registry.h"
-#include "weft/snapshot.h"
+#include "weft/cluster/registry.h"
+#include "weft/store/cluster_store.h"
+#include "weft/store/commits.h"
+#include "weft/store/snapshot.h"
 
 namespace {
 

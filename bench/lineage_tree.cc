@@ -14,7 +14,7 @@
 #include "base/text.h"
 #include "model/safetensors_file.h"
 #include "store/store_impl.h"
-#include "weft/node.h"
+#include "weft/programs/operations.h"
 
 namespace {
 

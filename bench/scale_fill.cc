@@ -13,7 +13,7 @@
 
 #include "base/text.h"
 #include "model/safetensors_file.h"
-#include "weft/node.h"
+#include "weft/programs/operations.h"
 
 namespace {
 

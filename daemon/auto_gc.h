@@ -10,7 +10,7 @@
 #include <mutex>
 
 #include "base/worker.h"
-#include "weft/store.h"
+#include "weft/store/store.h"
 
 namespace weft {
 

@@ -10,9 +10,9 @@
 #include "fetch/refetch.h"
 #include "fetch/version.h"
 #include "origin/hand_over.h"
-#include "weft/fsck.h"
-#include "weft/node.h"
-#include "weft/origin.h"
+#include "weft/cluster/origin.h"
+#include "weft/programs/operations.h"
+#include "weft/store/fsck.h"
 
 namespace weft {
 namespace {

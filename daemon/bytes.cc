@@ -8,8 +8,8 @@
 #include <fmt/core.h>
 
 #include "daemon_api/cold_wire.h"
-#include "weft/origin.h"
-#include "weft/snapshot.h"
+#include "weft/cluster/origin.h"
+#include "weft/store/snapshot.h"
 
 namespace weft {
 namespace {

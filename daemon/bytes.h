@@ -12,8 +12,8 @@
 #include "fetch/fetcher.h"
 #include "fetch/repairs.h"
 #include "origin/write_behind.h"
-#include "weft/cluster_store.h"
-#include "weft/registry.h"
+#include "weft/cluster/registry.h"
+#include "weft/store/cluster_store.h"
 
 namespace weft {
 

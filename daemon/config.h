@@ -9,7 +9,7 @@
 #include "daemon/access.h"
 #include "daemon/settings.h"
 #include "peers/address.h"
-#include "weft/registry.h"
+#include "weft/cluster/registry.h"
 
 namespace weft {
 

@@ -22,8 +22,8 @@
 #include "os/beneath.h"
 #include "os/file_ops.h"
 #include "os/sys.h"
-#include "weft/cluster_store.h"
-#include "weft/node.h"
+#include "weft/programs/operations.h"
+#include "weft/store/cluster_store.h"
 
 namespace weft {
 namespace {

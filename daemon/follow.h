@@ -7,7 +7,7 @@
 #include "daemon/live_config.h"
 #include "events/follower.h"
 #include "os/bell.h"
-#include "weft/store.h"
+#include "weft/store/store.h"
 
 namespace weft {
 

@@ -11,8 +11,8 @@
 #include "daemon/flush_behind.h"
 #include "daemon/live_config.h"
 #include "daemon_api/control_messages.h"
-#include "weft/cluster_store.h"
-#include "weft/registry.h"
+#include "weft/cluster/registry.h"
+#include "weft/store/cluster_store.h"
 
 namespace weft {
 

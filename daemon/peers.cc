@@ -5,7 +5,7 @@
 
 #include "base/log.h"
 #include "peers/address.h"
-#include "weft/transport.h"
+#include "weft/cluster/transport.h"
 
 namespace weft {
 namespace {

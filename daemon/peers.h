@@ -17,9 +17,9 @@
 #include "peers/news.h"
 #include "peers/source.h"
 #include "peers/view.h"
-#include "weft/exchange.h"
-#include "weft/registry.h"
-#include "weft/store.h"
+#include "weft/cluster/exchange.h"
+#include "weft/cluster/registry.h"
+#include "weft/store/store.h"
 
 namespace weft {
 

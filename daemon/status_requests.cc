@@ -7,8 +7,8 @@
 #include "base/text.h"
 #include "daemon/parts.h"
 #include "daemon/serve.h"
-#include "weft/scrub.h"
-#include "weft/snapshot.h"
+#include "weft/store/scrub.h"
+#include "weft/store/snapshot.h"
 
 namespace weft {
 namespace {

@@ -26,10 +26,10 @@
 #include "fuse/serve.h"
 #include "os/beneath.h"
 #include "os/sys.h"
-#include "weft/cold.h"
-#include "weft/publish.h"
-#include "weft/store.h"
-#include "weft/vfs.h"
+#include "weft/bytes/cold.h"
+#include "weft/programs/vfs.h"
+#include "weft/store/publish.h"
+#include "weft/store/store.h"
 
 namespace weft {
 namespace {

@@ -13,7 +13,7 @@
 #include "fuse/watcher.h"
 #include "os/programs.h"
 #include "os/sys.h"
-#include "weft/store.h"
+#include "weft/store/store.h"
 
 namespace weft {
 namespace {

@@ -3,9 +3,9 @@
 
 #include "fuse/process/options.h"
 #include "fuse/process/server_process.h"
-#include "weft/cold.h"
-#include "weft/publish.h"
-#include "weft/vfs.h"
+#include "weft/bytes/cold.h"
+#include "weft/programs/vfs.h"
+#include "weft/store/publish.h"
 
 namespace weft {
 

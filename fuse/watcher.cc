@@ -17,7 +17,7 @@
 #include "fuse/process/mounting.h"
 #include "fuse/process/supervisor.h"
 #include "os/mounts.h"
-#include "weft/store.h"
+#include "weft/store/store.h"
 
 namespace weft {
 namespace {

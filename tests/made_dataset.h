@@ -12,7 +12,7 @@
 #include "dataset/file_table.h"
 #include "dataset/record_table.h"
 #include "testing.h"
-#include "weft/manifest.h"
+#include "weft/model/manifest.h"
 
 namespace weft::testing {
 

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "weft/format.h"
+#include "weft/model/format.h"
 #include "weft/result.h"
 
 namespace weft::testing {

@@ -4,7 +4,7 @@
 #include "fuse/process/options.h"
 #include "fuse/process/shared_state.h"
 #include "weft/result.h"
-#include "weft/store.h"
+#include "weft/store/store.h"
 
 namespace weft {
 

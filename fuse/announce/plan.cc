@@ -11,8 +11,8 @@
 #include "events/follower.h"
 #include "fuse/announce/backlog.h"
 #include "weft/names.h"
-#include "weft/snapshot.h"
-#include "weft/walk.h"
+#include "weft/store/snapshot.h"
+#include "weft/store/walk.h"
 
 namespace weft {
 namespace {

@@ -8,7 +8,7 @@
 #include "events/event.h"
 #include "fuse/kernel/announcing.h"
 #include "weft/result.h"
-#include "weft/store.h"
+#include "weft/store/store.h"
 
 namespace weft {
 

@@ -8,7 +8,7 @@
 #include "fuse/ops/announce.h"
 #include "fuse/ops/draft_ops.h"
 #include "os/programs.h"
-#include "weft/cold.h"
+#include "weft/bytes/cold.h"
 
 namespace weft {
 namespace {

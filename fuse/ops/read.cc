@@ -12,7 +12,7 @@
 #include "fuse/kernel/init_exchange.h"
 #include "fuse/ops/ops.h"
 #include "fuse/ops/read_buffer.h"
-#include "weft/run_list.h"
+#include "weft/bytes/run_list.h"
 
 namespace weft {
 namespace {

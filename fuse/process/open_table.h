@@ -13,7 +13,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "weft/vfs.h"
+#include "weft/programs/vfs.h"
 
 namespace weft {
 

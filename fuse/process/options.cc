@@ -11,7 +11,7 @@
 
 #include "base/log.h"
 #include "base/text.h"
-#include "weft/publish.h"
+#include "weft/store/publish.h"
 
 namespace weft {
 namespace {

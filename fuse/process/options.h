@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "weft/cold.h"
+#include "weft/bytes/cold.h"
 #include "weft/result.h"
 
 namespace weft {

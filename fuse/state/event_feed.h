@@ -18,9 +18,9 @@
 #include "fuse/kernel/request_log.h"
 #include "fuse/state/open_files.h"
 #include "os/bell.h"
-#include "weft/commits.h"
+#include "weft/programs/vfs.h"
 #include "weft/result.h"
-#include "weft/vfs.h"
+#include "weft/store/commits.h"
 
 namespace weft {
 

@@ -1,7 +1,7 @@
 // Directory listings, in pages. The kernel does not announce opens and closes of a directory. A reader that continues
-// names the place of its last entry. Places are stable (weft/vfs.h), so any server can continue there. A page is made
-// once for all its readers. A reader may get a page older than another one, but never one older than the page before:
-// so it finds each entry that exists all the while exactly once.
+// names the place of its last entry. Places are stable (weft/programs/vfs.h), so any server can continue there. A page
+// is made once for all its readers. A reader may get a page older than another one, but never one older than the page
+// before: so it finds each entry that exists all the while exactly once.
 #pragma once
 
 #include <chrono>
@@ -12,7 +12,7 @@
 
 #include "base/lru_cache.h"
 #include "base/mutex.h"
-#include "weft/vfs.h"
+#include "weft/programs/vfs.h"
 
 namespace weft {
 

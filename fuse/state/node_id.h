@@ -3,7 +3,7 @@
 // gets a backing file, new openers are sent to the other node. Any server can decode either id without state.
 #pragma once
 
-#include "weft/vfs.h"
+#include "weft/programs/vfs.h"
 
 namespace weft {
 

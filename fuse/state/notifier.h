@@ -11,7 +11,7 @@
 
 #include "base/mutex.h"
 #include "fuse/state/kernel_cache.h"
-#include "weft/vfs.h"
+#include "weft/programs/vfs.h"
 
 namespace weft {
 

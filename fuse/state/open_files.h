@@ -17,7 +17,7 @@
 #include "fuse/kernel/passthrough.h"
 #include "fuse/process/open_table.h"
 #include "fuse/state/node_id.h"
-#include "weft/vfs.h"
+#include "weft/programs/vfs.h"
 
 namespace weft {
 

@@ -24,12 +24,12 @@
 #include "fuse/state/notifier.h"
 #include "fuse/state/open_files.h"
 #include "fuse/state/record_reads.h"
-#include "weft/publish.h"
-#include "weft/vfs.h"
+#include "weft/programs/vfs.h"
+#include "weft/store/publish.h"
 
 namespace weft {
-// The tree position (weft/vfs.h) at which some work was last done for each directory. Only a new position requires the
-// work again. Any thread.
+// The tree position (weft/programs/vfs.h) at which some work was last done for each directory. Only a new position
+// requires the work again. Any thread.
 class DonePositions {
  public:
   bool is_done(Ino dir, std::uint64_t position) const {

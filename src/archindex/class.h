@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "index/tables.h"
+#include "weft/model/version_content.h"
 #include "weft/result.h"
-#include "weft/version_content.h"
 
 namespace weft {
 

@@ -10,9 +10,9 @@
 #include <span>
 
 #include "index/tables.h"
+#include "weft/model/version_content.h"
 #include "weft/result.h"
 #include "weft/store_rows.h"
-#include "weft/version_content.h"
 
 namespace weft {
 

@@ -5,7 +5,7 @@
 
 #include "base/limits.h"
 #include "index/tables.h"
-#include "weft/arch_match.h"
+#include "weft/model/arch_match.h"
 #include "weft/result.h"
 
 namespace weft {

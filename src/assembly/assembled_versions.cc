@@ -8,9 +8,9 @@
 #include "assembly/fill.h"
 #include "base/log.h"
 #include "reading/open_file.h"
-#include "weft/assembly.h"
-#include "weft/node.h"
-#include "weft/walk.h"
+#include "weft/programs/operations.h"
+#include "weft/store/assembly.h"
+#include "weft/store/walk.h"
 
 namespace weft {
 namespace {

@@ -19,9 +19,9 @@
 #include "base/json.h"
 #include "packs/assembled.h"
 #include "reading/open_file.h"
-#include "weft/assembly.h"
-#include "weft/manifest.h"
-#include "weft/vfs.h"
+#include "weft/model/manifest.h"
+#include "weft/programs/vfs.h"
+#include "weft/store/assembly.h"
 
 namespace weft {
 

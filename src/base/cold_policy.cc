@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <array>
 
-#include "weft/cold.h"
+#include "weft/bytes/cold.h"
 
 namespace weft {
 namespace {

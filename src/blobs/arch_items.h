@@ -4,9 +4,9 @@
 #include <span>
 #include <vector>
 
-#include "weft/arch.h"
 #include "weft/content.h"
-#include "weft/version_content.h"
+#include "weft/model/arch.h"
+#include "weft/model/version_content.h"
 
 namespace weft {
 

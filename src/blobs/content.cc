@@ -1,8 +1,8 @@
 #include <utility>
 
 #include "blobs/arch_items.h"
-#include "weft/dataset.h"
-#include "weft/node.h"
+#include "weft/model/dataset.h"
+#include "weft/programs/operations.h"
 
 namespace weft {
 namespace {

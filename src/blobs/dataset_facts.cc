@@ -7,8 +7,8 @@
 #include "blobs/open_blobs.h"
 #include "dataset/file_table.h"
 #include "os/sys.h"
-#include "weft/dataset.h"
-#include "weft/node.h"
+#include "weft/model/dataset.h"
+#include "weft/programs/operations.h"
 
 namespace weft {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "os/file_map.h"
 #include "os/sys.h"
-#include "weft/pack.h"
+#include "weft/bytes/pack.h"
 #include "weft/store_rows.h"
 
 namespace weft {

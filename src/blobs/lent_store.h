@@ -6,7 +6,7 @@
 #include <type_traits>
 
 #include "weft/result.h"
-#include "weft/store.h"
+#include "weft/store/store.h"
 
 namespace weft {
 

@@ -1,6 +1,6 @@
 #include <fmt/core.h>
 
-#include "weft/node.h"
+#include "weft/programs/operations.h"
 
 namespace weft {
 namespace {

@@ -6,10 +6,10 @@
 #include <utility>
 #include <vector>
 
+#include "weft/bytes/pack.h"
+#include "weft/bytes/source.h"
 #include "weft/content.h"
-#include "weft/pack.h"
 #include "weft/result.h"
-#include "weft/source.h"
 
 namespace weft {
 

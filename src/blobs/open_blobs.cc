@@ -2,7 +2,7 @@
 
 #include <map>
 
-#include "weft/walk.h"
+#include "weft/store/walk.h"
 
 namespace weft {
 namespace {

@@ -9,10 +9,10 @@
 #include <vector>
 
 #include "base/lru_cache.h"
-#include "weft/pack.h"
-#include "weft/run.h"
-#include "weft/snapshot.h"
-#include "weft/store.h"
+#include "weft/bytes/pack.h"
+#include "weft/bytes/run.h"
+#include "weft/store/snapshot.h"
+#include "weft/store/store.h"
 
 namespace weft {
 

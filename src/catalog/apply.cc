@@ -14,7 +14,7 @@
 #include "index/gc_queue.h"
 #include "index/manifests.h"
 #include "index/version_life.h"
-#include "weft/run_list.h"
+#include "weft/bytes/run_list.h"
 
 namespace weft {
 namespace {

@@ -13,9 +13,9 @@
 #include "catalog/uses.h"
 #include "index/env.h"
 #include "weft/content.h"
+#include "weft/model/version_content.h"
 #include "weft/result.h"
 #include "weft/store_rows.h"
-#include "weft/version_content.h"
 
 namespace weft {
 

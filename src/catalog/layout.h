@@ -10,7 +10,7 @@
 #include "os/sys.h"
 #include "weft/progress.h"
 #include "weft/result.h"
-#include "weft/store.h"
+#include "weft/store/store.h"
 
 namespace weft {
 

@@ -15,8 +15,8 @@
 #include "os/safe_path.h"
 #include "os/sys.h"
 #include "packs/packs.h"
+#include "weft/bytes/pack.h"
 #include "weft/content.h"
-#include "weft/pack.h"
 #include "weft/result.h"
 
 namespace weft {

@@ -9,8 +9,8 @@
 #include "catalog/apply.h"
 #include "diskformat/events.h"
 #include "packs/blob_index.h"
-#include "weft/cluster_store.h"
 #include "weft/result.h"
+#include "weft/store/cluster_store.h"
 
 namespace weft {
 

@@ -12,8 +12,8 @@
 #include "catalog/uses.h"
 #include "index/blobs.h"
 #include "os/sys.h"
+#include "weft/bytes/run_list.h"
 #include "weft/names.h"
-#include "weft/run_list.h"
 
 namespace weft {
 namespace {

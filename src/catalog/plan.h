@@ -11,8 +11,8 @@
 #include "diskformat/events.h"
 #include "index/tables.h"
 #include "weft/content.h"
-#include "weft/publish.h"
 #include "weft/result.h"
+#include "weft/store/publish.h"
 #include "weft/store_rows.h"
 
 namespace weft {

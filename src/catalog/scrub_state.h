@@ -5,7 +5,7 @@
 
 #include "os/safe_path.h"
 #include "weft/result.h"
-#include "weft/scrub.h"
+#include "weft/store/scrub.h"
 
 namespace weft {
 

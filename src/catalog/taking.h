@@ -18,9 +18,9 @@
 #include "index/env.h"
 #include "packs/blob_index.h"
 #include "weft/content.h"
+#include "weft/model/version_content.h"
 #include "weft/result.h"
 #include "weft/store_rows.h"
-#include "weft/version_content.h"
 
 namespace weft {
 

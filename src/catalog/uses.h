@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "weft/content.h"
-#include "weft/version_content.h"
+#include "weft/model/version_content.h"
 
 namespace weft {
 

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <unordered_set>
 
-#include "weft/manifest.h"
-#include "weft/node.h"
-#include "weft/walk.h"
+#include "weft/model/manifest.h"
+#include "weft/programs/operations.h"
+#include "weft/store/walk.h"
 
 namespace weft {
 namespace {

@@ -12,7 +12,7 @@
 #include "daemon_api/control_messages.h"
 #include "weft/progress.h"
 #include "weft/result.h"
-#include "weft/store.h"
+#include "weft/store/store.h"
 
 namespace weft {
 

@@ -9,7 +9,7 @@
 #include "control/client.h"
 #include "daemon_api/absence.h"
 #include "daemon_api/cold_wire.h"
-#include "weft/cold.h"
+#include "weft/bytes/cold.h"
 #include "weft/deadline.h"
 
 namespace weft {

@@ -11,7 +11,7 @@
 
 #include "base/json_fields.h"
 #include "os/sys.h"
-#include "weft/cold.h"
+#include "weft/bytes/cold.h"
 
 namespace weft {
 

@@ -27,11 +27,11 @@
 #include "base/limits.h"
 #include "drafts/old_drafts.h"
 #include "publish/gather.h"
-#include "weft/assembly.h"
-#include "weft/cold.h"
-#include "weft/gc.h"
-#include "weft/node.h"
-#include "weft/origin.h"
+#include "weft/bytes/cold.h"
+#include "weft/cluster/origin.h"
+#include "weft/programs/operations.h"
+#include "weft/store/assembly.h"
+#include "weft/store/gc.h"
 
 namespace weft {
 

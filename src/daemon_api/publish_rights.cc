@@ -1,4 +1,4 @@
-#include "weft/publish.h"
+#include "weft/store/publish.h"
 
 #include <chrono>
 #include <map>

@@ -6,8 +6,8 @@
 
 #include "base/limits.h"
 #include "dataset/binary_search.h"
-#include "weft/dataset.h"
-#include "weft/tree.h"
+#include "weft/model/dataset.h"
+#include "weft/model/tree.h"
 
 namespace weft {
 namespace {

@@ -2,7 +2,7 @@
 // such as the number of small files. The size of a table bounds them, so that all numbers follow from the manifest
 // alone:
 //
-//   published   the nodes of the version's tree (weft/tree.h): published files and their directories. Its root is
+//   published   the nodes of the version's tree (weft/model/tree.h): published files and their directories. Its root is
 //               datasets/NAME/V
 //   records     as many numbers again: the directories of records/NAME/V that lead to containers
 //   small       the directories of the file table, then its files
@@ -15,7 +15,7 @@
 #include <optional>
 #include <vector>
 
-#include "weft/manifest.h"
+#include "weft/model/manifest.h"
 
 namespace weft {
 

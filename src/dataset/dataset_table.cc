@@ -6,7 +6,7 @@
 
 #include "base/text.h"
 #include "dataset/binary_search.h"
-#include "weft/run_list.h"
+#include "weft/bytes/run_list.h"
 
 namespace weft {
 namespace {

@@ -11,7 +11,7 @@
 
 #include "dataset/file_table.h"
 #include "dataset/record_table.h"
-#include "weft/dataset.h"
+#include "weft/model/dataset.h"
 
 namespace weft {
 

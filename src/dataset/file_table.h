@@ -18,9 +18,9 @@
 
 #include "dataset/file_layout.h"
 #include "dataset/row_shares.h"
+#include "weft/bytes/run_list.h"
 #include "weft/content.h"
 #include "weft/result.h"
-#include "weft/run_list.h"
 
 namespace weft {
 

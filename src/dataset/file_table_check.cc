@@ -5,7 +5,7 @@
 
 #include "base/limits.h"
 #include "dataset/file_table.h"
-#include "weft/manifest.h"
+#include "weft/model/manifest.h"
 
 namespace weft {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <fmt/core.h>
 
-#include "weft/tree.h"
+#include "weft/model/tree.h"
 
 namespace weft {
 namespace {

@@ -14,7 +14,7 @@
 #include "dataset/record_layout.h"
 #include "dataset/row_shares.h"
 #include "weft/content.h"
-#include "weft/records.h"
+#include "weft/model/records.h"
 #include "weft/result.h"
 
 namespace weft {

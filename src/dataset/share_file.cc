@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "weft/dtype.h"
-#include "weft/tree.h"
+#include "weft/model/tree.h"
 
 namespace weft {
 namespace {

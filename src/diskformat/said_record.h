@@ -8,8 +8,8 @@
 #include <string_view>
 #include <vector>
 
-#include "weft/cluster_store.h"
 #include "weft/result.h"
+#include "weft/store/cluster_store.h"
 
 namespace weft {
 

@@ -7,7 +7,7 @@
 
 #include "drafts/draft_tree.h"
 #include "os/sys.h"
-#include "weft/vfs.h"
+#include "weft/programs/vfs.h"
 
 namespace weft {
 

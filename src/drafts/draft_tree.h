@@ -2,8 +2,9 @@
 // rights of the calling thread (os/acting_as.h). An Error carries the kernel's errno: a program sees what it would see
 // on the store's file system.
 //
-// A number (weft/vfs.h) holds the inode number of the file. The tree caches the place of each number. If a number is
-// unknown or has moved, it searches the whole tree: so a new server can use the numbers of an earlier one. Any thread.
+// A number (weft/programs/vfs.h) holds the inode number of the file. The tree caches the place of each number. If a
+// number is unknown or has moved, it searches the whole tree: so a new server can use the numbers of an earlier one.
+// Any thread.
 #pragma once
 
 #include <sys/stat.h>
@@ -20,8 +21,8 @@
 #include "drafts/draft_rules.h"
 #include "os/beneath.h"
 #include "os/sys.h"
+#include "weft/programs/vfs.h"
 #include "weft/result.h"
-#include "weft/vfs.h"
 
 namespace weft {
 

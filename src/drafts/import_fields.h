@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "base/json_fields.h"
-#include "weft/node.h"
-#include "weft/publish.h"
+#include "weft/programs/operations.h"
+#include "weft/store/publish.h"
 
 namespace weft {
 

@@ -17,7 +17,7 @@
 #include "os/programs.h"
 #include "os/sys.h"
 #include "os/tree_walk.h"
-#include "weft/node.h"
+#include "weft/programs/operations.h"
 
 namespace weft {
 namespace {

@@ -23,8 +23,8 @@
 
 #include "base/json_fields.h"
 #include "drafts/draft_tree.h"
-#include "weft/publish.h"
 #include "weft/result.h"
+#include "weft/store/publish.h"
 
 namespace weft {
 

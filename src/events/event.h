@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/json.h"
-#include "weft/commits.h"
+#include "weft/store/commits.h"
 
 namespace weft {
 

@@ -7,7 +7,7 @@
 
 #include "os/sys.h"
 #include "os/unix_socket.h"
-#include "weft/walk.h"
+#include "weft/store/walk.h"
 
 namespace weft {
 namespace {

@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "events/event.h"
-#include "weft/commits.h"
 #include "weft/result.h"
-#include "weft/store.h"
+#include "weft/store/commits.h"
+#include "weft/store/store.h"
 
 namespace weft {
 

@@ -14,10 +14,10 @@
 #include "export/export_target.h"
 #include "os/sys.h"
 #include "weft/content.h"
-#include "weft/manifest.h"
-#include "weft/node.h"
+#include "weft/model/manifest.h"
+#include "weft/programs/operations.h"
 #include "weft/result.h"
-#include "weft/store.h"
+#include "weft/store/store.h"
 
 namespace weft {
 namespace {

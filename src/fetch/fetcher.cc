@@ -11,8 +11,8 @@
 #include "blobs/open_blobs.h"
 #include "diskformat/toc.h"
 #include "fetch/fetcher_impl.h"
-#include "weft/run_list.h"
-#include "weft/walk.h"
+#include "weft/bytes/run_list.h"
+#include "weft/store/walk.h"
 
 namespace weft {
 namespace {

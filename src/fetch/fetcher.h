@@ -26,11 +26,11 @@
 #include "fetch/rate_meter.h"
 #include "fetch/transfer.h"
 #include "fetch/verified_source.h"
-#include "weft/cluster_store.h"
-#include "weft/cold.h"
+#include "weft/bytes/cold.h"
+#include "weft/bytes/source.h"
 #include "weft/deadline.h"
-#include "weft/manifest.h"
-#include "weft/source.h"
+#include "weft/model/manifest.h"
+#include "weft/store/cluster_store.h"
 
 namespace weft {
 

@@ -9,8 +9,8 @@
 #include "base/sha256.h"
 #include "fetch/fetcher_impl.h"
 #include "os/sys.h"
-#include "weft/base_pairs.h"
-#include "weft/walk.h"
+#include "weft/model/base_pairs.h"
+#include "weft/store/walk.h"
 
 namespace weft {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "base/log.h"
 #include "fetch/fetcher_impl.h"
-#include "weft/snapshot.h"
+#include "weft/store/snapshot.h"
 
 namespace weft {
 namespace {

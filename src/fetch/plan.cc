@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <unordered_set>
 
-#include "weft/run_list.h"
+#include "weft/bytes/run_list.h"
 
 namespace weft {
 namespace {

@@ -11,8 +11,8 @@
 #include <utility>
 #include <vector>
 
-#include "weft/manifest.h"
-#include "weft/source.h"
+#include "weft/bytes/source.h"
+#include "weft/model/manifest.h"
 
 namespace weft {
 

@@ -6,9 +6,9 @@
 #include <fmt/core.h>
 
 #include "diskformat/pack_names.h"
-#include "weft/fsck.h"
-#include "weft/manifest.h"
-#include "weft/snapshot.h"
+#include "weft/model/manifest.h"
+#include "weft/store/fsck.h"
+#include "weft/store/snapshot.h"
 
 namespace weft {
 namespace {

@@ -2,8 +2,8 @@
 #pragma once
 
 #include "fetch/fetcher.h"
-#include "weft/cluster_store.h"
 #include "weft/progress.h"
+#include "weft/store/cluster_store.h"
 
 namespace weft {
 

@@ -6,7 +6,7 @@
 #include "base/mutex.h"
 #include "base/worker.h"
 #include "fetch/fetcher.h"
-#include "weft/cluster_store.h"
+#include "weft/store/cluster_store.h"
 
 namespace weft {
 

@@ -17,10 +17,10 @@
 #include "fetch/plan.h"
 #include "fetch/verified_source.h"
 #include "fetch/version_bases.h"
-#include "weft/cluster_store.h"
+#include "weft/bytes/pack.h"
 #include "weft/content.h"
-#include "weft/pack.h"
 #include "weft/result.h"
+#include "weft/store/cluster_store.h"
 #include "weft/store_rows.h"
 
 namespace weft {

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "base/mutex.h"
-#include "weft/source.h"
+#include "weft/bytes/source.h"
 
 namespace weft {
 

@@ -8,9 +8,9 @@
 #include "base/glob.h"
 #include "base/limits.h"
 #include "base/text.h"
-#include "weft/node.h"
-#include "weft/run_list.h"
-#include "weft/walk.h"
+#include "weft/bytes/run_list.h"
+#include "weft/programs/operations.h"
+#include "weft/store/walk.h"
 
 namespace weft {
 namespace {

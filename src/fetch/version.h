@@ -5,8 +5,8 @@
 #include <string>
 
 #include "fetch/fetcher.h"
-#include "weft/cold.h"
-#include "weft/manifest.h"
+#include "weft/bytes/cold.h"
+#include "weft/model/manifest.h"
 #include "weft/progress.h"
 
 namespace weft {

@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "base/mutex.h"
-#include "weft/base_pairs.h"
-#include "weft/source.h"
+#include "weft/bytes/source.h"
+#include "weft/model/base_pairs.h"
 
 namespace weft {
 

@@ -6,7 +6,7 @@
 #include "base/json.h"
 #include "base/limits.h"
 #include "base/text.h"
-#include "weft/format.h"
+#include "weft/model/format.h"
 
 namespace weft {
 namespace {

@@ -1,7 +1,7 @@
 // The built-in formats. Each is stateless and lives as long as the process; formats.cc lists them.
 #pragma once
 
-#include "weft/format.h"
+#include "weft/model/format.h"
 
 namespace weft {
 

@@ -1,7 +1,7 @@
 // The built-in kinds of containers. Each is stateless and lives as long as the process; containers.cc lists them.
 #pragma once
 
-#include "weft/records.h"
+#include "weft/model/records.h"
 
 namespace weft {
 

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "weft/format.h"
+#include "weft/model/format.h"
 
 namespace weft {
 

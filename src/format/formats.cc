@@ -7,8 +7,8 @@
 #include "format/builtin.h"
 #include "format/layout.h"
 #include "format/parse_errors.h"
-#include "weft/format.h"
-#include "weft/records.h"
+#include "weft/model/format.h"
+#include "weft/model/records.h"
 
 namespace weft {
 namespace {

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "weft/format.h"
+#include "weft/model/format.h"
 
 namespace weft {
 
@@ -29,7 +29,7 @@ struct RegionTensor {
 // twice, it overlaps another, it leaves a gap that is not padding, or the file goes on after the last one.
 Result<std::vector<FoundTensor>> place_tensors(const DataRegion& region, std::vector<RegionTensor> tensors);
 
-// Checks the guarantees of weft/format.h that need no file: names, shapes, strides, and lengths of parts.
+// Checks the guarantees of weft/model/format.h that need no file: names, shapes, strides, and lengths of parts.
 // Errc::internal names the tensor: the format is wrong, whatever the file says.
 Status check_layout(const Layout& layout);
 

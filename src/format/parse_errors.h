@@ -3,7 +3,7 @@
 
 #include <string_view>
 
-#include "weft/format.h"
+#include "weft/model/format.h"
 
 namespace weft {
 

@@ -19,7 +19,7 @@
 #include "index/env.h"
 #include "weft/content.h"
 #include "weft/result.h"
-#include "weft/snapshot.h"
+#include "weft/store/snapshot.h"
 #include "weft/store_rows.h"
 
 namespace weft {

@@ -5,8 +5,8 @@
 #include <memory>
 
 #include "os/safe_path.h"
-#include "weft/commits.h"
 #include "weft/result.h"
+#include "weft/store/commits.h"
 
 namespace weft {
 

@@ -19,7 +19,7 @@
 #include "os/sys.h"
 #include "weft/progress.h"
 #include "weft/result.h"
-#include "weft/snapshot.h"
+#include "weft/store/snapshot.h"
 
 struct MDB_cursor;
 struct MDB_txn;

@@ -17,7 +17,7 @@
 
 #include "os/safe_path.h"
 #include "os/sys.h"
-#include "weft/pack.h"
+#include "weft/bytes/pack.h"
 #include "weft/result.h"
 #include "weft/store_rows.h"
 

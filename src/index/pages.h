@@ -12,8 +12,8 @@
 #include "diskformat/keys.h"
 #include "index/env.h"
 #include "weft/result.h"
-#include "weft/snapshot.h"
-#include "weft/walk.h"
+#include "weft/store/snapshot.h"
+#include "weft/store/walk.h"
 
 namespace weft {
 
@@ -23,7 +23,7 @@ Result<std::string> visit_page(Txn& txn, Table table, Bytes prefix, Bytes from,
                                const std::function<Status(const Entry&)>& visit,
                                std::size_t rows_max = limits::kRowsPerSnapshot);
 
-// Begins a walk's transaction (weft/walk.h).
+// Begins a walk's transaction (weft/store/walk.h).
 Result<std::unique_ptr<Txn>> read_state(Env& env);
 using RenewedTxn = RenewedState<Env>;
 

@@ -5,7 +5,7 @@
 #include <unordered_map>
 
 #include "model/tree_scopes.h"
-#include "weft/kin.h"
+#include "weft/model/relatives.h"
 
 namespace weft {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "base/json.h"
 #include "base/text.h"
-#include "weft/kin.h"
+#include "weft/model/relatives.h"
 
 namespace weft {
 namespace {

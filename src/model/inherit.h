@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "weft/manifest.h"
+#include "weft/model/manifest.h"
 #include "weft/result.h"
 
 namespace weft {

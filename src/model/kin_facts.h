@@ -6,7 +6,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "weft/kin.h"
+#include "weft/model/relatives.h"
 
 namespace weft {
 

@@ -7,7 +7,7 @@
 #include "base/text.h"
 #include "model/kin_facts.h"
 #include "model/kin_geometry.h"
-#include "weft/lineage.h"
+#include "weft/model/lineage.h"
 
 namespace weft {
 namespace {

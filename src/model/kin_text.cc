@@ -7,7 +7,7 @@
 #include "base/short_text.h"
 #include "base/text.h"
 #include "model/kin_facts.h"
-#include "weft/lineage.h"
+#include "weft/model/lineage.h"
 
 namespace weft {
 namespace {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "model/tree_scopes.h"
-#include "weft/tree.h"
+#include "weft/model/tree.h"
 
 namespace weft {
 

@@ -1,4 +1,4 @@
-#include "weft/lineage.h"
+#include "weft/model/lineage.h"
 
 #include <fmt/core.h>
 

@@ -1,4 +1,4 @@
-#include "weft/manifest.h"
+#include "weft/model/manifest.h"
 
 #include <algorithm>
 #include <span>

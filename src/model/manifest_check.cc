@@ -1,4 +1,4 @@
-// Checks the promises of weft/manifest.h.
+// Checks the promises of weft/model/manifest.h.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -9,7 +9,7 @@
 #include "base/limits.h"
 #include "base/text.h"
 #include "model/manifest_codec.h"
-#include "weft/arch.h"
+#include "weft/model/arch.h"
 
 namespace weft {
 namespace {

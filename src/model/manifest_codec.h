@@ -1,4 +1,4 @@
-// The bytes of a manifest, and apart from them the promises of weft/manifest.h.
+// The bytes of a manifest, and apart from them the promises of weft/model/manifest.h.
 #pragma once
 
 #include <cstddef>
@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/limits.h"
-#include "weft/manifest.h"
+#include "weft/model/manifest.h"
 #include "weft/result.h"
 
 namespace weft {

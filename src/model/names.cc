@@ -5,7 +5,7 @@
 
 #include "base/limits.h"
 #include "base/text.h"
-#include "weft/manifest.h"
+#include "weft/model/manifest.h"
 
 namespace weft {
 namespace {

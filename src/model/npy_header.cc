@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/text.h"
-#include "weft/tree.h"
+#include "weft/model/tree.h"
 
 namespace weft {
 namespace {

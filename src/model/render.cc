@@ -5,8 +5,8 @@
 #include "base/json.h"
 #include "base/limits.h"
 #include "base/text.h"
-#include "weft/lineage.h"
-#include "weft/tree.h"
+#include "weft/model/lineage.h"
+#include "weft/model/tree.h"
 
 namespace weft {
 namespace {

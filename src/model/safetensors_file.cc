@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/json.h"
-#include "weft/tree.h"
+#include "weft/model/tree.h"
 
 namespace weft {
 namespace {
@@ -54,7 +54,7 @@ std::string framed_safetensors_header(std::string text) {
 
 }  // namespace
 
-// Part of the numbering of nodes (weft/tree.h): it decides which layers have a container.
+// Part of the numbering of nodes (weft/model/tree.h): it decides which layers have a container.
 bool safetensors_can_hold(DType dtype) {
   return dtype < DType::q4_0 && dtype != DType::c128 && dtype_info(dtype) != nullptr;
 }

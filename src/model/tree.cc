@@ -1,4 +1,4 @@
-#include "weft/tree.h"
+#include "weft/model/tree.h"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-// Builds a VersionTree. The order of its add_…() calls is the order of node numbers that weft/tree.h promises.
+// Builds a VersionTree. The order of its add_…() calls is the order of node numbers that weft/model/tree.h promises.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 #include "model/layer_plan.h"
 #include "model/tree_scopes.h"
-#include "weft/tree.h"
+#include "weft/model/tree.h"
 
 namespace weft {
 

@@ -4,7 +4,7 @@
 
 #include "model/layer_plan.h"
 #include "model/tree_scopes.h"
-#include "weft/tree.h"
+#include "weft/model/tree.h"
 
 namespace weft {
 namespace {

@@ -9,7 +9,7 @@
 
 #include "base/limits.h"
 #include "base/text.h"
-#include "weft/tree.h"
+#include "weft/model/tree.h"
 
 namespace weft {
 namespace {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "weft/manifest.h"
+#include "weft/model/manifest.h"
 #include "weft/result.h"
 
 namespace weft {

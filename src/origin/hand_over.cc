@@ -16,9 +16,9 @@
 #include "os/file_ops.h"
 #include "os/sys.h"
 #include "weft/deadline.h"
-#include "weft/manifest.h"
-#include "weft/node.h"
-#include "weft/walk.h"
+#include "weft/model/manifest.h"
+#include "weft/programs/operations.h"
+#include "weft/store/walk.h"
 
 namespace weft {
 namespace {

@@ -6,8 +6,8 @@
 #include <optional>
 #include <string>
 
-#include "weft/cold.h"
-#include "weft/origin.h"
+#include "weft/bytes/cold.h"
+#include "weft/cluster/origin.h"
 #include "weft/result.h"
 
 namespace weft {

@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "origin/dir.h"
-#include "weft/cluster_store.h"
 #include "weft/progress.h"
 #include "weft/result.h"
+#include "weft/store/cluster_store.h"
 
 namespace weft {
 

@@ -1,4 +1,4 @@
-#include "weft/repair.h"
+#include "weft/store/repair.h"
 
 #include <fcntl.h>
 
@@ -16,8 +16,8 @@
 #include "origin/dir.h"
 #include "os/sys.h"
 #include "os/tree_walk.h"
-#include "weft/manifest.h"
-#include "weft/node.h"
+#include "weft/model/manifest.h"
+#include "weft/programs/operations.h"
 
 namespace weft {
 namespace {

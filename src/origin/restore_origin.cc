@@ -18,10 +18,10 @@
 #include "origin/copy.h"
 #include "origin/dir.h"
 #include "origin/names.h"
+#include "weft/cluster/origin.h"
 #include "weft/names.h"
-#include "weft/node.h"
-#include "weft/origin.h"
-#include "weft/restore.h"
+#include "weft/programs/operations.h"
+#include "weft/store/restore.h"
 
 namespace weft {
 namespace {

@@ -18,8 +18,8 @@
 #include "os/direct_read.h"
 #include "os/page_cache.h"
 #include "os/sys.h"
-#include "weft/origin.h"
-#include "weft/run_list.h"
+#include "weft/bytes/run_list.h"
+#include "weft/cluster/origin.h"
 
 namespace weft {
 namespace {

@@ -10,7 +10,7 @@
 #include "blobs/open_blobs.h"
 #include "diskformat/pack_names.h"
 #include "diskformat/toc.h"
-#include "weft/manifest.h"
+#include "weft/model/manifest.h"
 
 namespace weft {
 namespace {

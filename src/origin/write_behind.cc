@@ -18,8 +18,8 @@
 #include "blobs/lent_store.h"
 #include "origin/dir.h"
 #include "origin/stage.h"
-#include "weft/snapshot.h"
-#include "weft/walk.h"
+#include "weft/store/snapshot.h"
+#include "weft/store/walk.h"
 
 namespace weft {
 namespace {

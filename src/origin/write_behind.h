@@ -9,8 +9,8 @@
 #include <memory>
 #include <string>
 
-#include "weft/cluster_store.h"
 #include "weft/result.h"
+#include "weft/store/cluster_store.h"
 
 namespace weft {
 

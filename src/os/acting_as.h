@@ -2,7 +2,7 @@
 // the thread's accesses to drafts are allowed, owned and counted as the user's own.
 #pragma once
 
-#include "weft/publish.h"
+#include "weft/store/publish.h"
 
 namespace weft {
 

@@ -9,7 +9,7 @@
 #include <fmt/core.h>
 
 #include "os/sys.h"
-#include "weft/run_list.h"
+#include "weft/bytes/run_list.h"
 
 namespace weft {
 namespace {

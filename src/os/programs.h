@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "weft/publish.h"
 #include "weft/result.h"
+#include "weft/store/publish.h"
 
 namespace weft {
 

@@ -1,4 +1,4 @@
-#include "weft/window_memory.h"
+#include "weft/bytes/window_memory.h"
 
 #include <fmt/core.h>
 #include <sys/mman.h>

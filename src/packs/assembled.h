@@ -31,10 +31,10 @@
 #include "packs/pack_writer.h"
 #include "packs/packs.h"
 #include "packs/temp_area.h"
-#include "weft/assembly.h"
-#include "weft/cluster_store.h"
 #include "weft/progress.h"
 #include "weft/result.h"
+#include "weft/store/assembly.h"
+#include "weft/store/cluster_store.h"
 
 namespace weft {
 

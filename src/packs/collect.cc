@@ -17,7 +17,7 @@
 #include "packs/manifest_packs.h"
 #include "packs/pack_writer.h"
 #include "packs/temp_area.h"
-#include "weft/snapshot.h"
+#include "weft/store/snapshot.h"
 
 namespace weft {
 namespace {

@@ -10,9 +10,9 @@
 #include "diskformat/toc.h"
 #include "packs/packs.h"
 #include "weft/content.h"
-#include "weft/gc.h"
 #include "weft/progress.h"
 #include "weft/result.h"
+#include "weft/store/gc.h"
 #include "weft/store_rows.h"
 
 namespace weft {

@@ -28,7 +28,7 @@
 #include "packs/stream.h"
 #include "packs/temp_area.h"
 #include "packs/window.h"
-#include "weft/publish.h"
+#include "weft/store/publish.h"
 
 namespace weft {
 

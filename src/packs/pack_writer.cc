@@ -10,7 +10,7 @@
 #include <fmt/core.h>
 
 #include "os/holes.h"
-#include "weft/run_list.h"
+#include "weft/bytes/run_list.h"
 
 namespace weft {
 namespace {

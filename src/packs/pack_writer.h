@@ -15,8 +15,8 @@
 #include "os/file_ops.h"
 #include "os/safe_path.h"
 #include "os/sys.h"
-#include "weft/publish.h"
 #include "weft/result.h"
+#include "weft/store/publish.h"
 
 namespace weft {
 

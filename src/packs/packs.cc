@@ -11,7 +11,7 @@
 #include "os/file_ops.h"
 #include "os/sys.h"
 #include "packs/toc_cache.h"
-#include "weft/cluster_store.h"
+#include "weft/store/cluster_store.h"
 
 namespace weft {
 namespace {

@@ -21,8 +21,8 @@
 #include "diskformat/toc.h"
 #include "os/safe_path.h"
 #include "packs/blob_index.h"
+#include "weft/bytes/pack.h"
 #include "weft/content.h"
-#include "weft/pack.h"
 #include "weft/result.h"
 #include "weft/store_rows.h"
 

@@ -11,8 +11,8 @@
 #include <string_view>
 
 #include "weft/progress.h"
-#include "weft/publish.h"
 #include "weft/result.h"
+#include "weft/store/publish.h"
 
 namespace weft {
 

@@ -8,8 +8,8 @@
 #include <span>
 
 #include "packs/packs.h"
-#include "weft/publish.h"
 #include "weft/result.h"
+#include "weft/store/publish.h"
 #include "weft/store_rows.h"
 
 namespace weft {

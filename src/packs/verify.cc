@@ -18,7 +18,7 @@
 #include "packs/assembled.h"
 #include "packs/blob_check.h"
 #include "packs/manifest_packs.h"
-#include "weft/snapshot.h"
+#include "weft/store/snapshot.h"
 
 namespace weft {
 namespace {

@@ -5,9 +5,9 @@
 #include <functional>
 
 #include "packs/blob_index.h"
-#include "weft/fsck.h"
 #include "weft/progress.h"
 #include "weft/result.h"
+#include "weft/store/fsck.h"
 #include "weft/store_rows.h"
 
 namespace weft {

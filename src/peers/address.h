@@ -8,8 +8,8 @@
 #include <string>
 #include <string_view>
 
-#include "weft/exchange.h"
-#include "weft/registry.h"
+#include "weft/cluster/exchange.h"
+#include "weft/cluster/registry.h"
 
 namespace weft {
 

@@ -9,9 +9,9 @@
 
 #include "base/sha256.h"
 #include "os/sys.h"
-#include "weft/pack.h"
+#include "weft/bytes/pack.h"
+#include "weft/bytes/run.h"
 #include "weft/result.h"
-#include "weft/run.h"
 
 namespace weft {
 namespace {

@@ -14,8 +14,8 @@
 #include "peers/messages.h"
 #include "peers/recent_uploads.h"
 #include "peers/upload_slots.h"
-#include "weft/exchange.h"
-#include "weft/store.h"
+#include "weft/cluster/exchange.h"
+#include "weft/store/store.h"
 
 namespace weft {
 

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "peers/messages.h"
-#include "weft/manifest.h"
-#include "weft/source.h"
+#include "weft/bytes/source.h"
+#include "weft/model/manifest.h"
 
 namespace weft {
 

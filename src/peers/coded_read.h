@@ -9,8 +9,8 @@
 
 #include "peers/coded_cache.h"
 #include "peers/messages.h"
+#include "weft/bytes/source.h"
 #include "weft/result.h"
-#include "weft/source.h"
 
 namespace weft {
 

@@ -18,9 +18,9 @@
 #include "base/mutex.h"
 #include "base/time_source.h"
 #include "peers/view.h"
-#include "weft/exchange.h"
-#include "weft/registry.h"
-#include "weft/source.h"
+#include "weft/bytes/source.h"
+#include "weft/cluster/exchange.h"
+#include "weft/cluster/registry.h"
 
 namespace weft {
 

@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "base/chunk_codec.h"
+#include "weft/bytes/source.h"
 #include "weft/content.h"
 #include "weft/result.h"
-#include "weft/source.h"
 
 namespace weft {
 

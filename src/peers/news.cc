@@ -7,7 +7,7 @@
 
 #include "base/log.h"
 #include "base/sha256.h"
-#include "weft/walk.h"
+#include "weft/store/walk.h"
 
 namespace weft {
 namespace {

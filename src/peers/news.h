@@ -17,8 +17,8 @@
 #include "peers/directory.h"
 #include "peers/links.h"
 #include "peers/view.h"
-#include "weft/exchange.h"
-#include "weft/store.h"
+#include "weft/cluster/exchange.h"
+#include "weft/store/store.h"
 
 namespace weft {
 

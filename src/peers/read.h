@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "peers/read_pace.h"
-#include "weft/exchange.h"
+#include "weft/cluster/exchange.h"
 #include "weft/result.h"
 
 namespace weft {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/mutex.h"
-#include "weft/exchange.h"
+#include "weft/cluster/exchange.h"
 
 namespace weft {
 

@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "base/mutex.h"
-#include "weft/source.h"
+#include "weft/bytes/source.h"
 
 namespace weft {
 

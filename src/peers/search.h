@@ -15,7 +15,7 @@
 #include "base/time_source.h"
 #include "peers/links.h"
 #include "peers/view.h"
-#include "weft/source.h"
+#include "weft/bytes/source.h"
 
 namespace weft {
 

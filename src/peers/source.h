@@ -12,8 +12,8 @@
 #include "peers/read_pace.h"
 #include "peers/search.h"
 #include "peers/view.h"
-#include "weft/exchange.h"
-#include "weft/source.h"
+#include "weft/bytes/source.h"
+#include "weft/cluster/exchange.h"
 
 namespace weft {
 

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "os/sys.h"
-#include "weft/walk.h"
+#include "weft/store/walk.h"
 
 namespace weft {
 namespace {

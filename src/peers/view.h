@@ -18,9 +18,9 @@
 #include "base/time_source.h"
 #include "peers/chunk_map.h"
 #include "peers/messages.h"
-#include "weft/manifest.h"
-#include "weft/source.h"
-#include "weft/store.h"
+#include "weft/bytes/source.h"
+#include "weft/model/manifest.h"
+#include "weft/store/store.h"
 
 namespace weft {
 

@@ -7,7 +7,7 @@
 
 #include "dataset/file_table.h"
 #include "weft/content.h"
-#include "weft/manifest.h"
+#include "weft/model/manifest.h"
 
 namespace weft {
 

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "weft/content.h"
-#include "weft/format.h"
-#include "weft/manifest.h"
+#include "weft/model/format.h"
+#include "weft/model/manifest.h"
 
 namespace weft {
 

@@ -14,7 +14,7 @@
 #include "os/memory_file.h"
 #include "publish/bundles.h"
 #include "publish/gather_rules.h"
-#include "weft/dataset.h"
+#include "weft/model/dataset.h"
 
 namespace weft {
 namespace {

@@ -5,10 +5,10 @@
 
 #include "publish/draft.h"
 #include "publish/gather.h"
-#include "weft/manifest.h"
+#include "weft/model/manifest.h"
 #include "weft/progress.h"
-#include "weft/publish.h"
 #include "weft/result.h"
+#include "weft/store/publish.h"
 
 namespace weft {
 

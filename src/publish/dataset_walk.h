@@ -11,8 +11,8 @@
 namespace weft {
 
 struct DatasetSources {
-  // Sorted by role, then path: files of their own, bundles in their order, and the file table (weft/manifest.h). open()
-  // makes bundles and table as files in memory; open each bundle once, in order.
+  // Sorted by role, then path: files of their own, bundles in their order, and the file table (weft/model/manifest.h).
+  // open() makes bundles and table as files in memory; open each bundle once, in order.
   std::vector<SourceFile> files;
   std::vector<std::string> left_out;  // one line per file
 };

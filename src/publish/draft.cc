@@ -14,7 +14,7 @@
 #include "publish/fd_source.h"
 #include "publish/shards.h"
 #include "publish/source_group.h"
-#include "weft/assembly.h"
+#include "weft/store/assembly.h"
 
 namespace weft {
 namespace {

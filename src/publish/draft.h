@@ -12,12 +12,12 @@
 #include "publish/gather.h"
 #include "publish/mounted_files.h"
 #include "weft/content.h"
-#include "weft/format.h"
+#include "weft/model/format.h"
+#include "weft/model/records.h"
+#include "weft/model/tree.h"
 #include "weft/progress.h"
-#include "weft/publish.h"
-#include "weft/records.h"
 #include "weft/result.h"
-#include "weft/tree.h"
+#include "weft/store/publish.h"
 
 namespace weft {
 

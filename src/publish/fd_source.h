@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "os/sys.h"
-#include "weft/format.h"
+#include "weft/model/format.h"
 
 namespace weft {
 

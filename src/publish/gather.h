@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "os/sys.h"
-#include "weft/manifest.h"
-#include "weft/publish.h"
+#include "weft/model/manifest.h"
 #include "weft/result.h"
+#include "weft/store/publish.h"
 
 namespace weft {
 

@@ -7,7 +7,7 @@
 #include "base/limits.h"
 #include "base/text.h"
 #include "os/entries.h"
-#include "weft/manifest.h"
+#include "weft/model/manifest.h"
 
 namespace weft {
 

@@ -19,9 +19,9 @@
 #include "publish/import_sources.h"
 #include "publish/parents.h"
 #include "reading/open_file.h"
-#include "weft/assembly.h"
-#include "weft/dataset.h"
-#include "weft/node.h"
+#include "weft/model/dataset.h"
+#include "weft/programs/operations.h"
+#include "weft/store/assembly.h"
 
 namespace weft {
 namespace {

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "publish/gather.h"
-#include "weft/node.h"
+#include "weft/programs/operations.h"
 
 namespace weft {
 

@@ -8,10 +8,10 @@
 #include <string>
 #include <vector>
 
-#include "weft/manifest.h"
-#include "weft/node.h"
+#include "weft/model/manifest.h"
+#include "weft/programs/operations.h"
 #include "weft/result.h"
-#include "weft/store.h"
+#include "weft/store/store.h"
 
 namespace weft {
 

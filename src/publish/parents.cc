@@ -8,9 +8,9 @@
 #include <set>
 
 #include "base/limits.h"
-#include "weft/lineage.h"
-#include "weft/node.h"
-#include "weft/walk.h"
+#include "weft/model/lineage.h"
+#include "weft/programs/operations.h"
+#include "weft/store/walk.h"
 
 namespace weft {
 namespace {

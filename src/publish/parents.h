@@ -6,10 +6,10 @@
 #include <string>
 #include <vector>
 
-#include "weft/cold.h"
-#include "weft/manifest.h"
+#include "weft/bytes/cold.h"
+#include "weft/model/manifest.h"
 #include "weft/result.h"
-#include "weft/store.h"
+#include "weft/store/store.h"
 #include "weft/store_rows.h"
 
 namespace weft {

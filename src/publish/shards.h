@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "weft/manifest.h"
+#include "weft/model/manifest.h"
 #include "weft/result.h"
 
 namespace weft {

@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "base/text.h"
-#include "weft/manifest.h"
+#include "weft/model/manifest.h"
 
 namespace weft {
 namespace {

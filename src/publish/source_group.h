@@ -12,7 +12,7 @@
 #include "os/sys.h"
 #include "publish/draft.h"
 #include "publish/fd_source.h"
-#include "weft/format.h"
+#include "weft/model/format.h"
 
 namespace weft {
 

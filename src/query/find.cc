@@ -4,8 +4,8 @@
 
 #include <fmt/core.h>
 
-#include "weft/match.h"
-#include "weft/walk.h"
+#include "weft/programs/match.h"
+#include "weft/store/walk.h"
 
 namespace weft {
 namespace {

@@ -8,8 +8,8 @@
 #include <unordered_set>
 
 #include "base/limits.h"
-#include "weft/node.h"
-#include "weft/walk.h"
+#include "weft/programs/operations.h"
+#include "weft/store/walk.h"
 
 namespace weft {
 namespace {

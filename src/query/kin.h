@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "weft/node.h"
+#include "weft/programs/operations.h"
 
 namespace weft {
 

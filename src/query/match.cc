@@ -1,4 +1,4 @@
-#include "weft/match.h"
+#include "weft/programs/match.h"
 
 #include <fmt/core.h>
 
@@ -9,7 +9,7 @@
 #include "publish/draft.h"
 #include "publish/fd_source.h"
 #include "publish/gather.h"
-#include "weft/arch_match.h"
+#include "weft/model/arch_match.h"
 
 namespace weft {
 namespace {

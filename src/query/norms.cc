@@ -9,7 +9,7 @@
 #include "base/thread_pool.h"
 #include "os/sys.h"
 #include "reading/open_file.h"
-#include "weft/node.h"
+#include "weft/programs/operations.h"
 
 namespace weft {
 namespace {

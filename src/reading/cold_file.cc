@@ -13,7 +13,7 @@
 #include "os/sys.h"
 #include "reading/memory_parts.h"
 #include "reading/reads_in_a_row.h"
-#include "weft/run_list.h"
+#include "weft/bytes/run_list.h"
 
 namespace weft {
 namespace {

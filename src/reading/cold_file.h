@@ -7,9 +7,9 @@
 #include <span>
 #include <string>
 
-#include "weft/cold.h"
-#include "weft/store.h"
-#include "weft/vfs.h"
+#include "weft/bytes/cold.h"
+#include "weft/programs/vfs.h"
+#include "weft/store/store.h"
 
 namespace weft {
 

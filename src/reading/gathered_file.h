@@ -8,12 +8,13 @@
 
 #include "weft/content.h"
 #include "weft/dtype.h"
-#include "weft/vfs.h"
+#include "weft/programs/vfs.h"
 
 namespace weft {
 
 // The tensor's memory is a sequence of runs of open files. Without strides the elements lie there in C order; with
-// strides, as FoundTensor (weft/format.h) defines. Runs and strides fit the shape, because the manifest was checked.
+// strides, as FoundTensor (weft/model/format.h) defines. Runs and strides fit the shape, because the manifest was
+// checked.
 struct GatheredTensor {
   struct Run {
     std::uint64_t offset = 0;  // in the tensor's memory

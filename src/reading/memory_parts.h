@@ -9,10 +9,10 @@
 #include <string_view>
 #include <vector>
 
-#include "weft/pack.h"
+#include "weft/bytes/pack.h"
+#include "weft/bytes/run_list.h"
+#include "weft/programs/vfs.h"
 #include "weft/result.h"
-#include "weft/run_list.h"
-#include "weft/vfs.h"
 
 namespace weft {
 // Visits [offset, offset + count) of `head` ‖ run 0 ‖ run 1 ‖ …, which must contain it. Calls on_head(part of `head`)

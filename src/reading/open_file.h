@@ -9,9 +9,9 @@
 
 #include "blobs/open_blobs.h"
 #include "reading/prefetch.h"
-#include "weft/pack.h"
-#include "weft/store.h"
-#include "weft/vfs.h"
+#include "weft/bytes/pack.h"
+#include "weft/programs/vfs.h"
+#include "weft/store/store.h"
 
 namespace weft {
 

@@ -4,7 +4,7 @@
 #include <memory>
 
 #include "weft/content.h"
-#include "weft/vfs.h"
+#include "weft/programs/vfs.h"
 
 namespace weft {
 

@@ -5,8 +5,8 @@
 #include <optional>
 #include <string_view>
 
-#include "weft/records.h"
-#include "weft/vfs.h"
+#include "weft/model/records.h"
+#include "weft/programs/vfs.h"
 
 namespace weft {
 

@@ -4,7 +4,7 @@
 #include <ranges>
 #include <utility>
 
-#include "weft/run_list.h"
+#include "weft/bytes/run_list.h"
 
 namespace weft {
 namespace {

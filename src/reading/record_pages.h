@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "weft/content.h"
-#include "weft/format.h"
-#include "weft/records.h"
+#include "weft/model/format.h"
+#include "weft/model/records.h"
 
 namespace weft {
 

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "os/page_cache.h"
-#include "weft/run_list.h"
+#include "weft/bytes/run_list.h"
 
 namespace weft {
 namespace {

@@ -11,9 +11,9 @@
 #include "registry/members.h"
 #include "registry/mirror.h"
 #include "registry/registry_keys.h"
+#include "weft/cluster/registry.h"
 #include "weft/names.h"
-#include "weft/registry.h"
-#include "weft/snapshot.h"
+#include "weft/store/snapshot.h"
 
 namespace weft {
 namespace {

@@ -15,7 +15,7 @@
 
 #include "registry/etcd_wire.h"
 #include "registry/http.h"
-#include "weft/registry.h"
+#include "weft/cluster/registry.h"
 #include "weft/result.h"
 
 namespace weft::etcd {

@@ -16,8 +16,8 @@
 #include "registry/etcd_client.h"
 #include "registry/registry_keys.h"
 #include "registry/registry_records.h"
-#include "weft/cluster_store.h"
 #include "weft/result.h"
+#include "weft/store/cluster_store.h"
 
 namespace weft {
 

@@ -1,7 +1,7 @@
 // The registry of a node without a cluster: its store.
 #include "os/sys.h"
-#include "weft/registry.h"
-#include "weft/snapshot.h"
+#include "weft/cluster/registry.h"
+#include "weft/store/snapshot.h"
 
 namespace weft {
 namespace {

@@ -11,7 +11,7 @@
 #include "base/worker.h"
 #include "registry/etcd_client.h"
 #include "registry/registry_keys.h"
-#include "weft/registry.h"
+#include "weft/cluster/registry.h"
 #include "weft/result.h"
 
 namespace weft {

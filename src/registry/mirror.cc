@@ -11,7 +11,7 @@
 #include "diskformat/uuid.h"
 #include "os/sys.h"
 #include "registry/registry_records.h"
-#include "weft/snapshot.h"
+#include "weft/store/snapshot.h"
 
 namespace weft {
 namespace {

@@ -22,9 +22,9 @@
 #include "registry/mirror_mark.h"
 #include "registry/registry_keys.h"
 #include "registry/registry_list.h"
-#include "weft/cluster_store.h"
-#include "weft/registry.h"
+#include "weft/cluster/registry.h"
 #include "weft/result.h"
+#include "weft/store/cluster_store.h"
 
 namespace weft {
 

@@ -6,8 +6,8 @@
 
 #include "registry/registry_records.h"
 #include "weft/names.h"
-#include "weft/snapshot.h"
-#include "weft/walk.h"
+#include "weft/store/snapshot.h"
+#include "weft/store/walk.h"
 
 namespace weft {
 namespace {

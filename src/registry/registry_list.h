@@ -13,9 +13,9 @@
 
 #include "registry/etcd_client.h"
 #include "registry/registry_keys.h"
-#include "weft/cluster_store.h"
 #include "weft/result.h"
-#include "weft/store.h"
+#include "weft/store/cluster_store.h"
+#include "weft/store/store.h"
 #include "weft/store_rows.h"
 
 namespace weft {

@@ -11,9 +11,9 @@
 #include <vector>
 
 #include "registry/mirror_mark.h"
-#include "weft/cluster_store.h"
-#include "weft/registry.h"
+#include "weft/cluster/registry.h"
 #include "weft/result.h"
+#include "weft/store/cluster_store.h"
 
 namespace weft {
 

@@ -15,7 +15,7 @@
 #include "index/manifests.h"
 #include "index/tables.h"
 #include "packs/manifest_packs.h"
-#include "weft/snapshot.h"
+#include "weft/store/snapshot.h"
 
 namespace weft {
 namespace {

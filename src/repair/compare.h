@@ -5,9 +5,9 @@
 
 #include "index/env.h"
 #include "packs/packs.h"
-#include "weft/fsck.h"
 #include "weft/progress.h"
 #include "weft/result.h"
+#include "weft/store/fsck.h"
 
 namespace weft {
 

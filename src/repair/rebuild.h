@@ -14,10 +14,10 @@
 #include "repair/rebuild_packs.h"
 #include "repair/replay.h"
 #include "repair/survey.h"
-#include "weft/fsck.h"
+#include "weft/model/version_content.h"
 #include "weft/progress.h"
 #include "weft/result.h"
-#include "weft/version_content.h"
+#include "weft/store/fsck.h"
 
 namespace weft {
 

@@ -15,10 +15,10 @@
 #include "index/tables.h"
 #include "packs/packs.h"
 #include "weft/content.h"
-#include "weft/fsck.h"
+#include "weft/model/version_content.h"
 #include "weft/result.h"
+#include "weft/store/fsck.h"
 #include "weft/store_rows.h"
-#include "weft/version_content.h"
 
 namespace weft {
 

@@ -16,7 +16,7 @@
 #include "packs/blob_check.h"
 #include "packs/manifest_packs.h"
 #include "repair/rescue.h"
-#include "weft/run_list.h"
+#include "weft/bytes/run_list.h"
 
 namespace weft {
 namespace {

@@ -10,9 +10,9 @@
 #include "repair/rebuild_input.h"
 #include "repair/repair_pack.h"
 #include "weft/content.h"
-#include "weft/fsck.h"
 #include "weft/progress.h"
 #include "weft/result.h"
+#include "weft/store/fsck.h"
 
 namespace weft {
 

@@ -14,9 +14,9 @@
 #include "index/env.h"
 #include "repair/rebuild_input.h"
 #include "repair/survey.h"
-#include "weft/fsck.h"
+#include "weft/model/version_content.h"
 #include "weft/result.h"
-#include "weft/version_content.h"
+#include "weft/store/fsck.h"
 
 namespace weft {
 

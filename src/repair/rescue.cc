@@ -14,7 +14,7 @@
 #include "packs/pack_writer.h"
 #include "repair/rebuild_input.h"
 #include "repair/repair_pack.h"
-#include "weft/run_list.h"
+#include "weft/bytes/run_list.h"
 
 namespace weft {
 namespace {

@@ -7,7 +7,7 @@
 #include <fmt/core.h>
 
 #include "base/limits.h"
-#include "weft/run_list.h"
+#include "weft/bytes/run_list.h"
 
 namespace weft {
 namespace {

@@ -1,4 +1,4 @@
-#include "weft/store.h"
+#include "weft/store/store.h"
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -13,8 +13,8 @@
 #include "catalog/layout.h"
 #include "repair/rebuild.h"
 #include "store/store_impl.h"
-#include "weft/fsck.h"
-#include "weft/version_content.h"
+#include "weft/model/version_content.h"
+#include "weft/store/fsck.h"
 
 namespace weft {
 

@@ -12,7 +12,7 @@
 #include "assembly/assembly.h"
 #include "base/json.h"
 #include "reading/open_file.h"
-#include "weft/vfs.h"
+#include "weft/programs/vfs.h"
 
 namespace weft {
 

@@ -3,7 +3,7 @@
 #include "vfs/page_maker.h"
 #include "vfs/tree_look.h"
 #include "weft/names.h"
-#include "weft/snapshot.h"
+#include "weft/store/snapshot.h"
 
 namespace weft {
 namespace {

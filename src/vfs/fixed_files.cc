@@ -7,8 +7,8 @@
 #include "base/json.h"
 #include "reading/open_file.h"
 #include "vfs/numbers.h"
-#include "weft/scrub.h"
-#include "weft/tree.h"
+#include "weft/model/tree.h"
+#include "weft/store/scrub.h"
 
 namespace weft {
 namespace {

@@ -10,9 +10,9 @@
 #include "base/lru_cache.h"
 #include "reading/cold_file.h"
 #include "reading/open_file.h"
-#include "weft/dataset.h"
-#include "weft/store.h"
-#include "weft/vfs.h"
+#include "weft/model/dataset.h"
+#include "weft/programs/vfs.h"
+#include "weft/store/store.h"
 
 namespace weft {
 

@@ -9,7 +9,7 @@
 #include "base/limits.h"
 #include "base/text.h"
 #include "vfs/numbers.h"
-#include "weft/walk.h"
+#include "weft/store/walk.h"
 
 namespace weft {
 namespace {

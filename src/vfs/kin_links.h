@@ -9,7 +9,7 @@
 
 #include "vfs/subtree.h"
 #include "weft/result.h"
-#include "weft/snapshot.h"
+#include "weft/store/snapshot.h"
 #include "weft/store_rows.h"
 
 namespace weft {

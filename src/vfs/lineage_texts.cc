@@ -7,7 +7,7 @@
 #include "query/kin.h"
 #include "vfs/kin_links.h"
 #include "vfs/subtree.h"
-#include "weft/kin.h"
+#include "weft/model/relatives.h"
 #include "weft/names.h"
 
 namespace weft {

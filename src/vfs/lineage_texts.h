@@ -13,9 +13,9 @@
 #include "base/lru_cache.h"
 #include "vfs/numbers.h"
 #include "vfs/versions.h"
-#include "weft/node.h"
-#include "weft/snapshot.h"
-#include "weft/store.h"
+#include "weft/programs/operations.h"
+#include "weft/store/snapshot.h"
+#include "weft/store/store.h"
 
 namespace weft {
 

@@ -2,7 +2,7 @@
 // fuse/state/node_id.h has bit 63. If bit 62 is set, the number is a KinFileNumber. Otherwise bits 57 to 61 hold an
 // InoKind, and the bits below hold its payload:
 //
-//   stored                     the number itself: fixed (weft/vfs.h), or given by the store's counter
+//   stored                     the number itself: fixed (weft/programs/vfs.h), or given by the store's counter
 //   layers, tensors, lineage, datasets, records   the stored number of a directory or link that names versions. For a
 //                              model, models/ has this number itself at the same place; for a data set, no tree has it
 //   lineage_entry              a LineageEntry (8 bits) and a version
@@ -12,7 +12,7 @@
 //   hub_tag                    the stored number of the tag's link
 //   hub_number, hub_snapshot   a version
 //   hub_dir                    the stored number of a published directory
-//   draft                      weft/vfs.h
+//   draft                      weft/programs/vfs.h
 //
 // Stored numbers are at most limits::kStoredInoMax, ids of versions and models at most limits::kIdMax. The store
 // refuses a publish above either.
@@ -21,8 +21,8 @@
 #include <cstdint>
 
 #include "base/limits.h"
+#include "weft/programs/vfs.h"
 #include "weft/store_rows.h"
-#include "weft/vfs.h"
 
 namespace weft {
 
@@ -46,7 +46,7 @@ enum class InoKind : std::uint8_t {
   hub_number,
   hub_snapshot,
   hub_dir,
-  draft,          // entries of new/ (weft/vfs.h)
+  draft,          // entries of new/ (weft/programs/vfs.h)
   kin_file = 32,  // marked by bit 62, not by the kind's bits
 };
 

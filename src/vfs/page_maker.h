@@ -8,9 +8,9 @@
 #include <utility>
 
 #include "vfs/subtree.h"
-#include "weft/snapshot.h"
-#include "weft/store.h"
-#include "weft/walk.h"
+#include "weft/store/snapshot.h"
+#include "weft/store/store.h"
+#include "weft/store/walk.h"
 
 namespace weft {
 

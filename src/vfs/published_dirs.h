@@ -9,7 +9,7 @@
 #include <string_view>
 
 #include "vfs/dataset_dir.h"
-#include "weft/tree.h"
+#include "weft/model/tree.h"
 
 namespace weft {
 

@@ -10,9 +10,9 @@
 #include <utility>
 
 #include "base/lru_cache.h"
-#include "weft/snapshot.h"
-#include "weft/store.h"
-#include "weft/vfs.h"
+#include "weft/programs/vfs.h"
+#include "weft/store/snapshot.h"
+#include "weft/store/store.h"
 
 namespace weft {
 

@@ -11,9 +11,9 @@
 #include <string_view>
 #include <vector>
 
-#include "weft/snapshot.h"
-#include "weft/store.h"
-#include "weft/vfs.h"
+#include "weft/programs/vfs.h"
+#include "weft/store/snapshot.h"
+#include "weft/store/store.h"
 
 namespace weft {
 

@@ -4,8 +4,8 @@
 
 #include "base/text.h"
 #include "vfs/lineage.h"
-#include "weft/dataset.h"
-#include "weft/tree.h"
+#include "weft/model/dataset.h"
+#include "weft/model/tree.h"
 
 namespace weft {
 

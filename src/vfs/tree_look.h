@@ -7,8 +7,8 @@
 
 #include "vfs/numbers.h"
 #include "vfs/subtree.h"
-#include "weft/snapshot.h"
-#include "weft/store.h"
+#include "weft/store/snapshot.h"
+#include "weft/store/store.h"
 
 namespace weft {
 

@@ -11,10 +11,10 @@
 #include "dataset/dataset_numbers.h"
 #include "vfs/numbers.h"
 #include "vfs/subtree.h"
-#include "weft/dataset.h"
-#include "weft/manifest.h"
-#include "weft/store.h"
-#include "weft/tree.h"
+#include "weft/model/dataset.h"
+#include "weft/model/manifest.h"
+#include "weft/model/tree.h"
+#include "weft/store/store.h"
 
 namespace weft {
 

@@ -1,6 +1,6 @@
-// The nodes of a version's trees (weft/tree.h): its published files in models/, its layers in layers/, and its tensors
-// in tensors/. For a data set, only the large published files are here; Datasets has the rest. A node's attributes have
-// two parts: facts of the manifest, and facts of a snapshot (owned bytes, link counts). Any thread.
+// The nodes of a version's trees (weft/model/tree.h): its published files in models/, its layers in layers/, and its
+// tensors in tensors/. For a data set, only the large published files are here; Datasets has the rest. A node's
+// attributes have two parts: facts of the manifest, and facts of a snapshot (owned bytes, link counts). Any thread.
 #pragma once
 
 #include <atomic>
@@ -21,10 +21,10 @@
 #include "vfs/numbers.h"
 #include "vfs/subtree.h"
 #include "vfs/version_files.h"
-#include "weft/node.h"
-#include "weft/snapshot.h"
-#include "weft/store.h"
-#include "weft/tree.h"
+#include "weft/model/tree.h"
+#include "weft/programs/operations.h"
+#include "weft/store/snapshot.h"
+#include "weft/store/store.h"
 
 namespace weft {
 

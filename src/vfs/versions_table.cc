@@ -8,7 +8,7 @@
 #include "reading/open_file.h"
 #include "vfs/numbers.h"
 #include "weft/names.h"
-#include "weft/walk.h"
+#include "weft/store/walk.h"
 
 namespace weft {
 namespace {

@@ -1,4 +1,4 @@
-#include "weft/vfs.h"
+#include "weft/programs/vfs.h"
 
 #include <sys/statvfs.h>
 
@@ -20,7 +20,7 @@
 #include "vfs/versions.h"
 #include "vfs/versions_table.h"
 #include "vfs/views.h"
-#include "weft/snapshot.h"
+#include "weft/store/snapshot.h"
 
 namespace weft {
 namespace {

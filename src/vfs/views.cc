@@ -10,7 +10,7 @@
 
 #include "reading/open_file.h"
 #include "weft/dtype.h"
-#include "weft/tree.h"
+#include "weft/model/tree.h"
 
 namespace weft {
 namespace {

@@ -13,8 +13,8 @@
 #include "net/session/handshake.h"
 #include "peers/messages.h"
 #include "testing.h"
-#include "weft/manifest.h"
-#include "weft/snapshot.h"
+#include "weft/model/manifest.h"
+#include "weft/store/snapshot.h"
 
 namespace weft::hostile {
 namespace {

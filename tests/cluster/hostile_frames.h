@@ -4,9 +4,9 @@
 #include <cstddef>
 #include <string>
 
-#include "weft/exchange.h"
+#include "weft/cluster/exchange.h"
 #include "weft/result.h"
-#include "weft/store.h"
+#include "weft/store/store.h"
 
 namespace weft::hostile {
 

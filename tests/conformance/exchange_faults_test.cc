@@ -1,4 +1,4 @@
-// The guarantees of weft/exchange.h against hostile, vanishing and stopped peers.
+// The guarantees of weft/cluster/exchange.h against hostile, vanishing and stopped peers.
 #include <netinet/in.h>
 
 #include <algorithm>

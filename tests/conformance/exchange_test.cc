@@ -1,5 +1,5 @@
-// The guarantees of weft/exchange.h among well-behaved nodes, for every transport.
-#include "weft/exchange.h"
+// The guarantees of weft/cluster/exchange.h among well-behaved nodes, for every transport.
+#include "weft/cluster/exchange.h"
 
 #include <algorithm>
 #include <thread>

@@ -5,7 +5,7 @@
 
 #include <memory>
 
-#include "weft/transport.h"
+#include "weft/cluster/transport.h"
 
 namespace weft::conformance {
 

@@ -7,7 +7,7 @@
 
 #include "net/transport/domain.h"
 #include "net/transport/event.h"
-#include "weft/transport.h"
+#include "weft/cluster/transport.h"
 
 namespace weft::conformance {
 

@@ -1,5 +1,5 @@
-// The guarantees of weft/registry.h, for every registry.
-#include "weft/registry.h"
+// The guarantees of weft/cluster/registry.h, for every registry.
+#include "weft/cluster/registry.h"
 
 #include <doctest/doctest.h>
 

@@ -8,8 +8,8 @@
 
 #include "fakes/etcd_process.h"
 #include "testing.h"
-#include "weft/cluster_store.h"
-#include "weft/registry.h"
+#include "weft/cluster/registry.h"
+#include "weft/store/cluster_store.h"
 
 namespace weft::conformance {
 

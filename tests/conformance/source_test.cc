@@ -1,4 +1,4 @@
-// The guarantees of weft/source.h for every source. Also tests that unverified bytes of a source are never used.
+// The guarantees of weft/bytes/source.h for every source. Also tests that unverified bytes of a source are never used.
 #include <doctest/doctest.h>
 
 #include <functional>

@@ -18,7 +18,7 @@
 #include "source_twin_world.h"
 #include "store_paths.h"
 #include "testing.h"
-#include "weft/origin.h"
+#include "weft/cluster/origin.h"
 
 namespace weft::conformance {
 namespace {

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "weft/bytes/source.h"
 #include "weft/content.h"
-#include "weft/source.h"
 
 namespace weft::conformance {
 

@@ -1,6 +1,6 @@
-// The guarantees of weft/transport.h, for every transport. Memory of windows is declared before the transports, because
-// it has to outlive them.
-#include "weft/transport.h"
+// The guarantees of weft/cluster/transport.h, for every transport. Memory of windows is declared before the transports,
+// because it has to outlive them.
+#include "weft/cluster/transport.h"
 
 #include <doctest/doctest.h>
 #include <sys/resource.h>
@@ -19,7 +19,7 @@
 #include "raw_peer.h"
 #include "testing.h"
 #include "transport_worlds.h"
-#include "weft/window_memory.h"
+#include "weft/bytes/window_memory.h"
 
 namespace weft {
 namespace {

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "weft/transport.h"
+#include "weft/cluster/transport.h"
 
 namespace weft::conformance {
 

@@ -26,6 +26,7 @@ MAP = "## Folders\n\n    {}/ x\n\n## Limits\n"
 BROKEN = {
     "arrow": ({"src/model/tree.cc": '#include "model/tree.h"\n#include "store/pack.h"\n'}, "tree.cc:2"),
     "contract that includes a folder": ({"include/weft/x.h": '#pragma once\n#include "base/text.h"\n'}, "x.h:2"),
+    "contract that climbs": ({"include/weft/model/x.h": '#pragma once\n#include "weft/store/store.h"\n'}, "x.h:2"),
     "third-party header": ({"src/model/tree.h": "#pragma once\n#include <lmdb.h>\n"}, "lmdb.h"),
     "errno": ({"src/model/tree.h": "#pragma once\nint f() { return ENOENT; }\n"}, "ENOENT"),
     "unchecked mutex": ({"src/fetch/x.h": "#pragma once\n// std::mutex\ninline std::mutex m;\n"}, "x.h:3: std::mutex"),

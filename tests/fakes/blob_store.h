@@ -14,7 +14,7 @@
 #include "diskformat/pack_names.h"
 #include "os/safe_path.h"
 #include "testing.h"
-#include "weft/cluster_store.h"
+#include "weft/store/cluster_store.h"
 
 namespace weft::testing {
 

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "os/sys.h"
-#include "weft/vfs.h"
+#include "weft/programs/vfs.h"
 
 namespace weft::testing {
 

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "testing.h"
-#include "weft/node.h"
+#include "weft/programs/operations.h"
 
 namespace weft::testing {
 

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "base/text.h"
-#include "weft/format.h"
+#include "weft/model/format.h"
 
 namespace weft::testing {
 

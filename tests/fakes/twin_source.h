@@ -9,7 +9,7 @@
 #include <set>
 #include <vector>
 
-#include "weft/source.h"
+#include "weft/bytes/source.h"
 
 namespace weft::testing {
 

@@ -3,7 +3,7 @@
 
 #include <memory>
 
-#include "weft/transport.h"
+#include "weft/cluster/transport.h"
 
 namespace weft::net {
 

@@ -1,6 +1,6 @@
 // Parses a query and runs it on a model. Seeds are queries.
 #include "fuzzing.h"
-#include "weft/find.h"
+#include "weft/model/find.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace weft;

@@ -6,8 +6,8 @@
 #include <span>
 #include <string_view>
 
-#include "weft/format.h"
-#include "weft/records.h"
+#include "weft/model/format.h"
+#include "weft/model/records.h"
 
 namespace weft::fuzzing {
 
@@ -26,10 +26,10 @@ class Input final : public ByteSource {
 void require(bool holds, std::string_view promise);
 // Aborts unless the error's message is one line that begins with the place.
 void require_clear(const Error& error, std::string_view where);
-// Scans the input as a container and checks all guarantees of weft/records.h. The first byte determines the parts in
-// which the rest is fed.
+// Scans the input as a container and checks all guarantees of weft/model/records.h. The first byte determines the parts
+// in which the rest is fed.
 void fuzz_container(const ContainerFormat& format, const std::uint8_t* data, std::size_t size);
-// Parses the input as a file of this name and checks all guarantees of weft/format.h.
+// Parses the input as a file of this name and checks all guarantees of weft/model/format.h.
 void fuzz_format(std::string_view file_name, const std::uint8_t* data, std::size_t size);
 
 }  // namespace weft::fuzzing

@@ -2,7 +2,7 @@
 // configs.
 #include "fuzzing.h"
 #include "model/arch/config.h"
-#include "weft/arch.h"
+#include "weft/model/arch.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace weft;

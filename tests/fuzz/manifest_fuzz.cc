@@ -3,7 +3,7 @@
 #include <memory>
 
 #include "fuzzing.h"
-#include "weft/tree.h"
+#include "weft/model/tree.h"
 
 namespace weft::fuzzing {
 namespace {

@@ -17,7 +17,7 @@
 #include "fuse/process/channel.h"
 #include "fuse/process/supervisor.h"
 #include "fuse/serve.h"
-#include "weft/store.h"
+#include "weft/store/store.h"
 
 namespace weft::testing {
 namespace {

@@ -8,8 +8,8 @@
 
 #include "fuse/process/options.h"
 #include "testing.h"
+#include "weft/programs/vfs.h"
 #include "weft/result.h"
-#include "weft/vfs.h"
 
 namespace weft::testing {
 

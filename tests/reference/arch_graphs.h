@@ -5,7 +5,7 @@
 #include <random>
 #include <vector>
 
-#include "weft/arch.h"
+#include "weft/model/arch.h"
 
 namespace weft::testing {
 

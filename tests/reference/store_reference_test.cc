@@ -11,13 +11,13 @@
 #include "random_runs.h"
 #include "reference/naive_store.h"
 #include "testing.h"
-#include "weft/fsck.h"
-#include "weft/gc.h"
-#include "weft/pack.h"
-#include "weft/publish.h"
-#include "weft/snapshot.h"
-#include "weft/store.h"
-#include "weft/version_content.h"
+#include "weft/bytes/pack.h"
+#include "weft/model/version_content.h"
+#include "weft/store/fsck.h"
+#include "weft/store/gc.h"
+#include "weft/store/publish.h"
+#include "weft/store/snapshot.h"
+#include "weft/store/store.h"
 
 using namespace weft;
 using namespace weft::reference;

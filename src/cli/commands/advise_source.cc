@@ -17,7 +17,7 @@
 #include "events/follower.h"
 #include "os/sys.h"
 #include "os/unix_socket.h"
-#include "weft/walk.h"
+#include "weft/store/walk.h"
 
 namespace weft {
 namespace {

@@ -1,7 +1,7 @@
 #include "base/text.h"
 #include "cli/commands/commands.h"
 #include "cli/shared/table.h"
-#include "weft/assembly.h"
+#include "weft/store/assembly.h"
 
 namespace weft {
 namespace {

@@ -12,8 +12,8 @@
 #include "diskformat/record.h"
 #include "diskformat/toc.h"
 #include "os/sys.h"
-#include "weft/manifest.h"
-#include "weft/snapshot.h"
+#include "weft/model/manifest.h"
+#include "weft/store/snapshot.h"
 
 namespace weft {
 namespace {

@@ -1,6 +1,6 @@
 #include "cli/commands/commands.h"
 #include "cli/shared/catalog.h"
-#include "weft/node.h"
+#include "weft/programs/operations.h"
 
 namespace weft {
 namespace {

@@ -6,9 +6,9 @@
 #include "cli/shared/daemon_call.h"
 #include "cli/shared/listing_output.h"
 #include "daemon_api/control_messages.h"
-#include "weft/assembly.h"
-#include "weft/node.h"
-#include "weft/walk.h"
+#include "weft/programs/operations.h"
+#include "weft/store/assembly.h"
+#include "weft/store/walk.h"
 
 namespace weft {
 namespace {

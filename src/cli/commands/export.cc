@@ -2,7 +2,7 @@
 #include "cli/commands/commands.h"
 #include "cli/shared/catalog.h"
 #include "cli/shared/table.h"
-#include "weft/node.h"
+#include "weft/programs/operations.h"
 
 namespace weft {
 namespace {

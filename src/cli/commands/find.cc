@@ -2,7 +2,7 @@
 #include "cli/commands/commands.h"
 #include "cli/shared/catalog.h"
 #include "cli/shared/table.h"
-#include "weft/match.h"
+#include "weft/programs/match.h"
 
 namespace weft {
 namespace {

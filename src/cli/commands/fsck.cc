@@ -1,4 +1,4 @@
-#include "weft/fsck.h"
+#include "weft/store/fsck.h"
 
 #include <algorithm>
 #include <iterator>
@@ -8,8 +8,8 @@
 #include "cli/shared/json_lines.h"
 #include "cli/shared/table.h"
 #include "cli/shared/writer.h"
-#include "weft/node.h"
-#include "weft/repair.h"
+#include "weft/programs/operations.h"
+#include "weft/store/repair.h"
 
 namespace weft {
 namespace {

@@ -1,4 +1,4 @@
-#include "weft/gc.h"
+#include "weft/store/gc.h"
 #include "base/text.h"
 #include "cli/commands/commands.h"
 #include "cli/shared/table.h"

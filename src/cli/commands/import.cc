@@ -11,8 +11,8 @@
 #include "cli/shared/writer.h"
 #include "drafts/import_fields.h"
 #include "publish/gather.h"
-#include "weft/lineage.h"
-#include "weft/node.h"
+#include "weft/model/lineage.h"
+#include "weft/programs/operations.h"
 
 namespace weft {
 namespace {

@@ -7,9 +7,9 @@
 #include "cli/shared/table.h"
 #include "os/mounts.h"
 #include "weft/dtype.h"
-#include "weft/lineage.h"
-#include "weft/node.h"
-#include "weft/walk.h"
+#include "weft/model/lineage.h"
+#include "weft/programs/operations.h"
+#include "weft/store/walk.h"
 
 namespace weft {
 namespace {

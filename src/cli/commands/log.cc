@@ -8,8 +8,8 @@
 #include "cli/commands/commands.h"
 #include "cli/shared/catalog.h"
 #include "cli/shared/table.h"
-#include "weft/node.h"
-#include "weft/walk.h"
+#include "weft/programs/operations.h"
+#include "weft/store/walk.h"
 
 namespace weft {
 namespace {

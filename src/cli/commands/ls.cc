@@ -11,8 +11,8 @@
 #include "cli/shared/listing_output.h"
 #include "cli/shared/table.h"
 #include "weft/dtype.h"
-#include "weft/node.h"
-#include "weft/walk.h"
+#include "weft/programs/operations.h"
+#include "weft/store/walk.h"
 
 namespace weft {
 namespace {

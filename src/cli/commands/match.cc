@@ -1,4 +1,4 @@
-#include "weft/match.h"
+#include "weft/programs/match.h"
 
 #include <algorithm>
 

@@ -13,8 +13,8 @@
 #include "cli/shared/mounts.h"
 #include "os/sys.h"
 #include "weft/result.h"
-#include "weft/store.h"
-#include "weft/walk.h"
+#include "weft/store/store.h"
+#include "weft/store/walk.h"
 
 namespace weft {
 namespace {

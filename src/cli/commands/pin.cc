@@ -4,7 +4,7 @@
 #include "cli/shared/daemon_call.h"
 #include "cli/shared/table.h"
 #include "cli/shared/writer.h"
-#include "weft/assembly.h"
+#include "weft/store/assembly.h"
 
 namespace weft {
 namespace {

@@ -1,4 +1,4 @@
-#include "weft/scrub.h"
+#include "weft/store/scrub.h"
 
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -9,7 +9,7 @@
 #include "cli/commands/commands.h"
 #include "cli/shared/json_lines.h"
 #include "cli/shared/table.h"
-#include "weft/repair.h"
+#include "weft/store/repair.h"
 
 namespace weft {
 namespace {

@@ -16,9 +16,9 @@
 #include "cli/shared/table.h"
 #include "drafts/old_drafts.h"
 #include "os/sys.h"
-#include "weft/assembly.h"
-#include "weft/scrub.h"
-#include "weft/snapshot.h"
+#include "weft/store/assembly.h"
+#include "weft/store/scrub.h"
+#include "weft/store/snapshot.h"
 
 namespace weft {
 namespace {

@@ -4,7 +4,7 @@
 #include "cli/shared/listing_output.h"
 #include "cli/shared/table.h"
 #include "cli/shared/writer.h"
-#include "weft/walk.h"
+#include "weft/store/walk.h"
 
 namespace weft {
 namespace {

@@ -12,9 +12,9 @@
 #include "cli/shared/mounts.h"
 #include "daemon_api/control_messages.h"
 #include "os/unix_socket.h"
-#include "weft/commits.h"
 #include "weft/names.h"
-#include "weft/node.h"
+#include "weft/programs/operations.h"
+#include "weft/store/commits.h"
 
 namespace weft {
 namespace {

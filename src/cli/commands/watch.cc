@@ -23,7 +23,7 @@
 #include "os/sys.h"
 #include "os/unix_socket.h"
 #include "weft/names.h"
-#include "weft/store.h"
+#include "weft/store/store.h"
 
 namespace weft {
 namespace {

@@ -1,10 +1,10 @@
 #include "cli/shared/catalog.h"
 
 #include "base/text.h"
-#include "weft/lineage.h"
-#include "weft/manifest.h"
-#include "weft/node.h"
-#include "weft/walk.h"
+#include "weft/model/lineage.h"
+#include "weft/model/manifest.h"
+#include "weft/programs/operations.h"
+#include "weft/store/walk.h"
 
 namespace weft {
 Result<ModelRow> model_row(Store& store, std::string_view name) {

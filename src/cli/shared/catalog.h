@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "base/json.h"
-#include "weft/publish.h"
 #include "weft/result.h"
-#include "weft/store.h"
+#include "weft/store/publish.h"
+#include "weft/store/store.h"
 
 namespace weft {
 

@@ -14,7 +14,7 @@
 #include "os/file_lock.h"
 #include "os/safe_path.h"
 #include "os/sys.h"
-#include "weft/node.h"
+#include "weft/programs/operations.h"
 
 namespace weft {
 namespace {

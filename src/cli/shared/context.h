@@ -12,9 +12,9 @@
 #include "cli/shared/environment.h"
 #include "cli/shared/progress_bar.h"
 #include "control/client.h"
-#include "weft/cold.h"
+#include "weft/bytes/cold.h"
 #include "weft/result.h"
-#include "weft/store.h"
+#include "weft/store/store.h"
 
 namespace weft {
 

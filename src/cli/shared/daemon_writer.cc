@@ -8,9 +8,9 @@
 #include "cli/shared/writer.h"
 #include "publish/gather.h"
 #include "publish/import_sources.h"
-#include "weft/fsck.h"
-#include "weft/repair.h"
-#include "weft/store.h"
+#include "weft/store/fsck.h"
+#include "weft/store/repair.h"
+#include "weft/store/store.h"
 
 namespace weft {
 namespace {

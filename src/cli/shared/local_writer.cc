@@ -6,12 +6,12 @@
 #include "cli/shared/configured_store.h"
 #include "cli/shared/writer.h"
 #include "daemon_api/changes.h"
-#include "weft/cluster_store.h"
-#include "weft/fsck.h"
-#include "weft/node.h"
-#include "weft/repair.h"
-#include "weft/snapshot.h"
-#include "weft/store.h"
+#include "weft/programs/operations.h"
+#include "weft/store/cluster_store.h"
+#include "weft/store/fsck.h"
+#include "weft/store/repair.h"
+#include "weft/store/snapshot.h"
+#include "weft/store/store.h"
 
 namespace weft {
 namespace {

@@ -10,9 +10,9 @@
 #include "base/argv.h"
 #include "base/text.h"
 #include "os/memory_file.h"
-#include "weft/snapshot.h"
 #include "os/programs.h"
 #include "os/sys.h"
+#include "weft/store/snapshot.h"
 
 namespace weft {
 namespace {

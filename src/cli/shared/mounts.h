@@ -10,7 +10,7 @@
 #include "cli/shared/environment.h"
 #include "os/mounts.h"
 #include "weft/result.h"
-#include "weft/store.h"
+#include "weft/store/store.h"
 
 namespace weft {
 

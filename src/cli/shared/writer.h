@@ -9,7 +9,7 @@
 
 #include "cli/shared/context.h"
 #include "daemon_api/control_messages.h"
-#include "weft/fsck.h"
+#include "weft/store/fsck.h"
 
 namespace weft {
 

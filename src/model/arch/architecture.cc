@@ -5,8 +5,8 @@
 #include "base/limits.h"
 #include "model/arch/builder.h"
 #include "model/arch/layers.h"
-#include "weft/arch.h"
-#include "weft/manifest.h"
+#include "weft/model/arch.h"
+#include "weft/model/manifest.h"
 
 namespace weft {
 namespace {

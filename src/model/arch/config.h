@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-#include "weft/manifest.h"
+#include "weft/model/manifest.h"
 
 namespace weft {
 

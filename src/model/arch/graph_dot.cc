@@ -2,7 +2,7 @@
 
 #include "base/limits.h"
 #include "base/text.h"
-#include "weft/arch.h"
+#include "weft/model/arch.h"
 
 namespace weft {
 namespace {

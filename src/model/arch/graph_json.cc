@@ -6,7 +6,7 @@
 #include "base/json.h"
 #include "base/limits.h"
 #include "base/text.h"
-#include "weft/arch.h"
+#include "weft/model/arch.h"
 
 namespace weft {
 namespace {

@@ -3,7 +3,7 @@
 #include <map>
 
 #include "base/sha256.h"
-#include "weft/arch.h"
+#include "weft/model/arch.h"
 
 namespace weft {
 namespace {

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "weft/manifest.h"
+#include "weft/model/manifest.h"
 
 namespace weft {
 

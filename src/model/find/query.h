@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "weft/find.h"
+#include "weft/model/find.h"
 
 namespace weft {
 

@@ -5,7 +5,7 @@
 #include <mutex>
 
 #include "net/calls/call_link.h"
-#include "weft/exchange.h"
+#include "weft/cluster/exchange.h"
 
 namespace weft::net {
 

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "net/calls/channel.h"
-#include "weft/window_memory.h"
+#include "weft/bytes/window_memory.h"
 
 namespace weft::net {
 

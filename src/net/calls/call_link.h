@@ -13,7 +13,7 @@
 #include "net/calls/channel.h"
 #include "net/calls/window_lease.h"
 #include "os/bell.h"
-#include "weft/exchange.h"
+#include "weft/cluster/exchange.h"
 
 namespace weft::net {
 

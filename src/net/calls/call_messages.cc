@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "net/session/wire_tables.h"
-#include "weft/exchange.h"
+#include "weft/cluster/exchange.h"
 
 namespace weft::net {
 namespace {

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "net/session/secret.h"
+#include "weft/cluster/transport.h"
 #include "weft/result.h"
-#include "weft/transport.h"
 
 namespace weft::net {
 

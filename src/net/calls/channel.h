@@ -9,8 +9,8 @@
 
 #include "net/calls/call_messages.h"
 #include "net/session/session.h"
+#include "weft/cluster/transport.h"
 #include "weft/deadline.h"
-#include "weft/transport.h"
 
 namespace weft::net {
 

@@ -5,7 +5,7 @@
 #include <memory>
 #include <vector>
 
-#include "weft/exchange.h"
+#include "weft/cluster/exchange.h"
 
 namespace weft::net {
 

@@ -19,7 +19,7 @@
 #include "net/calls/answer_link.h"
 #include "net/calls/newcomers.h"
 #include "net/session/identity.h"
-#include "weft/exchange.h"
+#include "weft/cluster/exchange.h"
 
 namespace weft::net {
 

@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <map>
 
-#include "weft/transport.h"
+#include "weft/cluster/transport.h"
 
 namespace weft::net {
 

@@ -14,7 +14,7 @@
 #include "net/calls/call_link.h"
 #include "net/session/identity.h"
 #include "net/transport/landing_pool.h"
-#include "weft/exchange.h"
+#include "weft/cluster/exchange.h"
 
 namespace weft::net {
 

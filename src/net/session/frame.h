@@ -12,8 +12,8 @@
 #include <span>
 #include <vector>
 
+#include "weft/cluster/transport.h"
 #include "weft/result.h"
-#include "weft/transport.h"
 
 namespace weft::net {
 

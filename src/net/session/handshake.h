@@ -16,8 +16,8 @@
 #include "net/session/frame.h"
 #include "net/session/secret.h"
 #include "net/session/session.h"
+#include "weft/cluster/transport.h"
 #include "weft/result.h"
-#include "weft/transport.h"
 
 namespace weft::net {
 

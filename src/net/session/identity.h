@@ -5,7 +5,7 @@
 
 #include "net/session/handshake.h"
 #include "net/session/secret.h"
-#include "weft/transport.h"
+#include "weft/cluster/transport.h"
 
 namespace weft::net {
 

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <span>
 
-#include "weft/transport.h"
+#include "weft/cluster/transport.h"
 
 namespace weft::net {
 

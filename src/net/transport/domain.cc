@@ -21,7 +21,7 @@ Result<std::uint64_t> random_key(std::size_t key_bytes) {
 }
 
 // Touches each page: fresh memory has no physical pages to register. Window memory needs no touch, because it has been
-// read in (weft/window_memory.h).
+// read in (weft/bytes/window_memory.h).
 void take_pages(std::span<const std::byte> memory) {
   const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
   auto* const bytes = const_cast<volatile std::byte*>(memory.data());  // writable: it is a landing or a message buffer

@@ -14,7 +14,7 @@
 
 #include "net/transport/fabric.h"
 #include "net/transport/provider.h"
-#include "weft/transport.h"
+#include "weft/cluster/transport.h"
 
 namespace weft::net {
 

@@ -16,7 +16,7 @@
 
 #include "net/transport/operation.h"
 #include "net/transport/wire.h"
-#include "weft/transport.h"
+#include "weft/cluster/transport.h"
 
 namespace weft::net {
 

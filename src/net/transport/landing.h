@@ -7,7 +7,7 @@
 #include <span>
 #include <utility>
 
-#include "weft/transport.h"
+#include "weft/cluster/transport.h"
 
 namespace weft::net {
 

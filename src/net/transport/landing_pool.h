@@ -7,7 +7,7 @@
 #include <mutex>
 #include <vector>
 
-#include "weft/exchange.h"
+#include "weft/cluster/exchange.h"
 
 namespace weft::net {
 

@@ -10,7 +10,7 @@
 #include "net/transport/domain.h"
 #include "net/transport/landing.h"
 #include "net/transport/read_outcome.h"
-#include "weft/transport.h"
+#include "weft/cluster/transport.h"
 
 namespace weft::net {
 

@@ -1,4 +1,4 @@
-// Finds libfabric providers that can do what weft/transport.h promises.
+// Finds libfabric providers that can do what weft/cluster/transport.h promises.
 #pragma once
 
 #include <rdma/fabric.h>
@@ -27,8 +27,8 @@ fi_ep_type endpoint_type(std::string_view provider);
 // writes from the network.
 const fi_info* first_usable(const fi_info* found);
 
-// Returns the first usable entry that libfabric offers for this provider with the capabilities that weft/transport.h
-// needs. Errc::unsupported if there is none.
+// Returns the first usable entry that libfabric offers for this provider with the capabilities that
+// weft/cluster/transport.h needs. Errc::unsupported if there is none.
 Result<InfoPtr> find_provider(const std::string& provider, fi_ep_type type, const std::string& host,
                               std::uint16_t port);
 

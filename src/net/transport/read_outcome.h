@@ -5,7 +5,7 @@
 #include <memory>
 #include <mutex>
 
-#include "weft/transport.h"
+#include "weft/cluster/transport.h"
 
 namespace weft::net {
 

@@ -9,7 +9,7 @@
 
 #include "net/transport/domain.h"
 #include "net/transport/operation.h"
-#include "weft/transport.h"
+#include "weft/cluster/transport.h"
 
 namespace weft::net {
 

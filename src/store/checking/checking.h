@@ -4,11 +4,11 @@
 #include <memory>
 
 #include "store/parts/parts.h"
-#include "weft/fsck.h"
+#include "weft/model/version_content.h"
 #include "weft/progress.h"
 #include "weft/result.h"
-#include "weft/scrub.h"
-#include "weft/version_content.h"
+#include "weft/store/fsck.h"
+#include "weft/store/scrub.h"
 
 namespace weft {
 

@@ -1,5 +1,5 @@
 // weft scrub: reads the packs and assembled files of a store in small runs, as fsck does, at a bounded rate.
-#include "weft/scrub.h"
+#include "weft/store/scrub.h"
 
 #include <algorithm>
 #include <chrono>

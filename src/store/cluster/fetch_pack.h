@@ -11,8 +11,8 @@
 #include "os/sys.h"
 #include "packs/temp_area.h"
 #include "store/parts/parts.h"
-#include "weft/cluster_store.h"
 #include "weft/result.h"
+#include "weft/store/cluster_store.h"
 
 namespace weft {
 

@@ -1,4 +1,4 @@
-#include "weft/restore.h"
+#include "weft/store/restore.h"
 
 #include <fcntl.h>
 

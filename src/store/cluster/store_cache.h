@@ -14,9 +14,9 @@
 #include "packs/collect.h"
 #include "store/parts/parts.h"
 #include "store/publishing/promotions.h"
-#include "weft/cluster_store.h"
 #include "weft/result.h"
-#include "weft/snapshot.h"
+#include "weft/store/cluster_store.h"
+#include "weft/store/snapshot.h"
 #include "weft/store_rows.h"
 
 namespace weft {

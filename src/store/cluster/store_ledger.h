@@ -9,8 +9,8 @@
 
 #include "index/env.h"
 #include "store/parts/parts.h"
-#include "weft/cluster_store.h"
 #include "weft/result.h"
+#include "weft/store/cluster_store.h"
 #include "weft/store_rows.h"
 
 namespace weft {

@@ -5,8 +5,8 @@
 #include <span>
 
 #include "store/parts/parts.h"
-#include "weft/cluster_store.h"
 #include "weft/result.h"
+#include "weft/store/cluster_store.h"
 #include "weft/store_rows.h"
 
 namespace weft {

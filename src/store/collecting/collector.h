@@ -7,9 +7,9 @@
 
 #include "store/parts/parts.h"
 #include "store/publishing/promotions.h"
-#include "weft/gc.h"
 #include "weft/progress.h"
 #include "weft/result.h"
+#include "weft/store/gc.h"
 
 namespace weft {
 

@@ -7,9 +7,9 @@
 #include "catalog/giving_back.h"
 #include "index/open_versions.h"
 #include "store/parts/parts.h"
-#include "weft/gc.h"
 #include "weft/progress.h"
 #include "weft/result.h"
+#include "weft/store/gc.h"
 #include "weft/store_rows.h"
 
 namespace weft {

@@ -6,8 +6,8 @@
 
 #include "catalog/manifests.h"
 #include "os/safe_path.h"
+#include "weft/model/version_content.h"
 #include "weft/result.h"
-#include "weft/version_content.h"
 
 namespace weft {
 

@@ -18,7 +18,7 @@
 #include "store/parts/journaled_index.h"
 #include "store/parts/reliances.h"
 #include "weft/result.h"
-#include "weft/store.h"
+#include "weft/store/store.h"
 
 namespace weft {
 

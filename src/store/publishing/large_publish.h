@@ -13,8 +13,8 @@
 #include "packs/blob_index.h"
 #include "store/parts/parts.h"
 #include "weft/progress.h"
-#include "weft/publish.h"
 #include "weft/result.h"
+#include "weft/store/publish.h"
 
 namespace weft {
 

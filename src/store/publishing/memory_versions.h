@@ -10,9 +10,9 @@
 
 #include "diskformat/toc.h"
 #include "store/parts/parts.h"
-#include "weft/cluster_store.h"
-#include "weft/publish.h"
 #include "weft/result.h"
+#include "weft/store/cluster_store.h"
+#include "weft/store/publish.h"
 #include "weft/store_rows.h"
 
 namespace weft {

@@ -10,9 +10,9 @@
 #include "store/parts/parts.h"
 #include "store/publishing/promotions.h"
 #include "store/publishing/publish_steps.h"
-#include "weft/cluster_store.h"
-#include "weft/publish.h"
 #include "weft/result.h"
+#include "weft/store/cluster_store.h"
+#include "weft/store/publish.h"
 
 namespace weft {
 

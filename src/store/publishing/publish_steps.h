@@ -9,8 +9,8 @@
 #include "packs/blob_index.h"
 #include "packs/import.h"
 #include "store/parts/parts.h"
-#include "weft/publish.h"
 #include "weft/result.h"
+#include "weft/store/publish.h"
 
 namespace weft {
 

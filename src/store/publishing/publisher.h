@@ -14,8 +14,8 @@
 #include "store/publishing/large_publish.h"
 #include "store/publishing/prepared_publishes.h"
 #include "store/publishing/publish_steps.h"
-#include "weft/publish.h"
 #include "weft/result.h"
+#include "weft/store/publish.h"
 #include "weft/store_rows.h"
 
 namespace weft {

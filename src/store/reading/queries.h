@@ -5,10 +5,10 @@
 #include <memory>
 
 #include "store/parts/parts.h"
-#include "weft/commits.h"
-#include "weft/pack.h"
+#include "weft/bytes/pack.h"
 #include "weft/result.h"
-#include "weft/snapshot.h"
+#include "weft/store/commits.h"
+#include "weft/store/snapshot.h"
 #include "weft/store_rows.h"
 
 namespace weft {

@@ -4,7 +4,7 @@
 
 #include "base/text.h"
 #include "weft/names.h"
-#include "weft/snapshot.h"
+#include "weft/store/snapshot.h"
 
 namespace weft {
 namespace {

@@ -8,7 +8,7 @@
 #include "index/pages.h"
 #include "index/tables.h"
 #include "store/reading/queries.h"
-#include "weft/publish.h"
+#include "weft/store/publish.h"
 
 namespace weft {
 namespace {

@@ -14,8 +14,8 @@
 #include "fakes/node_fixture.h"
 #include "os/sys.h"
 #include "store_paths.h"
-#include "weft/fsck.h"
-#include "weft/vfs.h"
+#include "weft/programs/vfs.h"
+#include "weft/store/fsck.h"
 
 namespace weft::testing {
 namespace {

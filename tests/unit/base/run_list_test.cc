@@ -1,4 +1,4 @@
-#include "weft/run_list.h"
+#include "weft/bytes/run_list.h"
 
 #include <doctest/doctest.h>
 

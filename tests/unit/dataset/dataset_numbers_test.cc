@@ -3,7 +3,7 @@
 #include <doctest/doctest.h>
 
 #include "testing.h"
-#include "weft/dataset.h"
+#include "weft/model/dataset.h"
 
 namespace weft {
 namespace {

@@ -20,7 +20,7 @@
 #include "fakes/twin_source.h"
 #include "os/sys.h"
 #include "testing.h"
-#include "weft/manifest.h"
+#include "weft/model/manifest.h"
 
 namespace weft::testing {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "base/limits.h"
 #include "testing.h"
-#include "weft/format.h"
+#include "weft/model/format.h"
 
 namespace weft {
 namespace {

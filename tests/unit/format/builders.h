@@ -8,7 +8,7 @@
 
 #include "testing.h"
 #include "weft/content.h"
-#include "weft/format.h"
+#include "weft/model/format.h"
 
 namespace weft::testing {
 
@@ -70,7 +70,7 @@ bool says(const Error& error, std::string_view part);
 // Returns the range of a tensor in a single file. A tensor without bytes has none.
 Range range_of(const FoundTensor& tensor);
 
-// Checks the guarantees of weft/format.h for every Layout, and those for a single file.
+// Checks the guarantees of weft/model/format.h for every Layout, and those for a single file.
 void check_layout(const Layout& layout, std::uint64_t file_size);
 
 }  // namespace weft::testing

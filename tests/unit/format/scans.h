@@ -6,7 +6,7 @@
 #include <tuple>
 #include <vector>
 
-#include "weft/records.h"
+#include "weft/model/records.h"
 
 namespace weft::testing {
 

@@ -7,7 +7,7 @@
 #include "model/arch/config.h"
 #include "model/arch/layers.h"
 #include "unit/model/models.h"
-#include "weft/arch.h"
+#include "weft/model/arch.h"
 
 namespace weft {
 namespace {

@@ -1,4 +1,4 @@
-#include "weft/base_pairs.h"
+#include "weft/model/base_pairs.h"
 
 #include <doctest/doctest.h>
 

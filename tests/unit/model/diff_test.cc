@@ -3,8 +3,8 @@
 #include <string>
 
 #include "unit/model/models.h"
-#include "weft/kin.h"
-#include "weft/lineage.h"
+#include "weft/model/lineage.h"
+#include "weft/model/relatives.h"
 
 namespace weft {
 namespace {

@@ -4,7 +4,7 @@
 
 #include "base/text.h"
 #include "testing.h"
-#include "weft/tree.h"
+#include "weft/model/tree.h"
 
 namespace weft {
 namespace {

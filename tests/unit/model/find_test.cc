@@ -1,7 +1,7 @@
 #include <doctest/doctest.h>
 
 #include "unit/model/models.h"
-#include "weft/find.h"
+#include "weft/model/find.h"
 
 namespace weft {
 namespace {

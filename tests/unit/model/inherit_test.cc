@@ -7,7 +7,7 @@
 
 #include "model/safetensors_file.h"
 #include "unit/model/models.h"
-#include "weft/tree.h"
+#include "weft/model/tree.h"
 
 namespace weft {
 namespace {

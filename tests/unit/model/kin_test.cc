@@ -10,7 +10,7 @@
 #include "model/graph_layout.h"
 #include "model/kin_geometry.h"
 #include "testing.h"
-#include "weft/kin.h"
+#include "weft/model/relatives.h"
 
 namespace weft {
 namespace {

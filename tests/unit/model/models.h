@@ -6,8 +6,8 @@
 #include <string_view>
 #include <vector>
 
-#include "weft/manifest.h"
-#include "weft/tree.h"
+#include "weft/model/manifest.h"
+#include "weft/model/tree.h"
 
 namespace weft::testing {
 

@@ -3,7 +3,7 @@
 #include <string>
 #include <utility>
 
-#include "weft/manifest.h"
+#include "weft/model/manifest.h"
 
 namespace weft {
 namespace {

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "unit/model/models.h"
-#include "weft/version_content.h"
+#include "weft/model/version_content.h"
 
 namespace weft {
 namespace {

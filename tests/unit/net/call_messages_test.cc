@@ -4,7 +4,7 @@
 
 #include "net/session/frame.h"
 #include "testing.h"
-#include "weft/exchange.h"
+#include "weft/cluster/exchange.h"
 
 namespace weft::net {
 namespace {

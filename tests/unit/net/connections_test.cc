@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "os/sys.h"
-#include "weft/transport.h"
+#include "weft/cluster/transport.h"
 
 using namespace weft;
 using namespace std::chrono_literals;

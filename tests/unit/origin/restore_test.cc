@@ -12,8 +12,8 @@
 #include "origin/stage.h"
 #include "os/sys.h"
 #include "store_paths.h"
-#include "weft/fsck.h"
-#include "weft/origin.h"
+#include "weft/cluster/origin.h"
+#include "weft/store/fsck.h"
 
 namespace weft::testing {
 namespace {

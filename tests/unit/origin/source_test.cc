@@ -1,5 +1,5 @@
 // Large reads from an origin on a disk. tests/conformance covers the behaviour common to all sources.
-#include "weft/origin.h"
+#include "weft/cluster/origin.h"
 
 #include <doctest/doctest.h>
 #include <fcntl.h>

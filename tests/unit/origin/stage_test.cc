@@ -12,8 +12,8 @@
 #include "fetch/verified_source.h"
 #include "hanging_file.h"
 #include "os/sys.h"
+#include "weft/cluster/origin.h"
 #include "weft/deadline.h"
-#include "weft/origin.h"
 
 namespace weft::testing {
 namespace {

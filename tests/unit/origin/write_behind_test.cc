@@ -14,9 +14,9 @@
 #include "origin/dir.h"
 #include "os/sys.h"
 #include "testing.h"
-#include "weft/fsck.h"
-#include "weft/node.h"
-#include "weft/origin.h"
+#include "weft/cluster/origin.h"
+#include "weft/programs/operations.h"
+#include "weft/store/fsck.h"
 
 namespace weft::testing {
 namespace {

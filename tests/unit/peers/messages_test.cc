@@ -8,7 +8,7 @@
 #include "base/limits.h"
 #include "base/sha256.h"
 #include "testing.h"
-#include "weft/exchange.h"
+#include "weft/cluster/exchange.h"
 
 namespace weft::testing {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <doctest/doctest.h>
 
-#include "weft/manifest.h"
+#include "weft/model/manifest.h"
 
 using weft::cut_file;
 using weft::DType;

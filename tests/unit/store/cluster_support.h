@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "index_support.h"
-#include "weft/cluster_store.h"
+#include "weft/store/cluster_store.h"
 
 namespace weft::testing {
 

@@ -12,7 +12,7 @@
 #include "os/sys.h"
 #include "packs/unsynced.h"
 #include "store_paths.h"
-#include "weft/fsck.h"
+#include "weft/store/fsck.h"
 
 using namespace weft;
 using namespace weft::testing;

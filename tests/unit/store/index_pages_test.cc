@@ -11,7 +11,7 @@
 #include "index/tables.h"
 #include "index_support.h"
 #include "store_paths.h"
-#include "weft/walk.h"
+#include "weft/store/walk.h"
 
 using namespace weft;
 using namespace weft::testing;

@@ -10,7 +10,7 @@
 #include "base/limits.h"
 #include "index_support.h"
 #include "os/sys.h"
-#include "weft/walk.h"
+#include "weft/store/walk.h"
 
 using namespace weft;
 using namespace weft::testing;

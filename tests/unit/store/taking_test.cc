@@ -13,7 +13,7 @@
 #include "base/limits.h"
 #include "catalog/taking.h"
 #include "index_support.h"
-#include "weft/walk.h"
+#include "weft/store/walk.h"
 
 using namespace weft;
 using namespace weft::testing;

@@ -9,8 +9,8 @@
 #include "fakes/node_fixture.h"
 #include "os/sys.h"
 #include "unit/vfs/publish_dataset.h"
-#include "weft/cluster_store.h"
-#include "weft/vfs.h"
+#include "weft/programs/vfs.h"
+#include "weft/store/cluster_store.h"
 
 namespace weft::testing {
 namespace {

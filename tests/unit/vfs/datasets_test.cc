@@ -6,7 +6,7 @@
 #include "unit/vfs/publish_dataset.h"
 #include "unit/vfs/vfs_fixture.h"
 #include "vfs/numbers.h"
-#include "weft/gc.h"
+#include "weft/store/gc.h"
 
 namespace weft::testing {
 namespace {

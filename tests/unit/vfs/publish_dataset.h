@@ -9,7 +9,7 @@
 
 #include "made_dataset.h"
 #include "os/sys.h"
-#include "weft/node.h"
+#include "weft/programs/operations.h"
 
 namespace weft::testing {
 

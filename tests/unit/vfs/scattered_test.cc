@@ -4,7 +4,7 @@
 #include "fakes/pieces_format.h"
 #include "publish/draft.h"
 #include "unit/vfs/vfs_fixture.h"
-#include "weft/gc.h"
+#include "weft/store/gc.h"
 
 namespace weft::testing {
 namespace {

@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "unit/vfs/vfs_fixture.h"
-#include "weft/fsck.h"
+#include "weft/store/fsck.h"
 
 namespace weft::testing {
 namespace {

@@ -14,7 +14,7 @@
 
 #include "base/text.h"
 #include "fakes/node_fixture.h"
-#include "weft/vfs.h"
+#include "weft/programs/vfs.h"
 
 namespace weft::testing {
 

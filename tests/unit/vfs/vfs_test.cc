@@ -1,4 +1,4 @@
-#include "weft/vfs.h"
+#include "weft/programs/vfs.h"
 
 #include <doctest/doctest.h>
 
@@ -12,8 +12,8 @@
 #include "unit/vfs/vfs_fixture.h"
 #include "vfs/numbers.h"
 #include "vfs/subtree.h"
-#include "weft/format.h"
-#include "weft/gc.h"
+#include "weft/model/format.h"
+#include "weft/store/gc.h"
 
 namespace weft::testing {
 namespace {

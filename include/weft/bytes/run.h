@@ -3,8 +3,8 @@
 
 #include <cstdint>
 
-#include "weft/pack.h"
-#include "weft/run_list.h"
+#include "weft/bytes/pack.h"
+#include "weft/bytes/run_list.h"
 
 namespace weft {
 

@@ -10,11 +10,11 @@
 #include <string>
 #include <string_view>
 
-#include "weft/cold.h"
+#include "weft/bytes/cold.h"
 #include "weft/progress.h"
-#include "weft/publish.h"
 #include "weft/result.h"
-#include "weft/store.h"
+#include "weft/store/publish.h"
+#include "weft/store/store.h"
 
 namespace weft {
 
@@ -61,7 +61,7 @@ Status set_assembly_max(Store& store, std::uint64_t bytes_max);
 // even their first open waits. Else does nothing. Errors do not fail the publish.
 void assemble_by_sharing(Store& store, const VersionRow& version);
 
-// A file that was given to a publish (weft/publish.h, Take), and did not become a pack.
+// A file that was given to a publish (weft/store/publish.h, Take), and did not become a pack.
 struct GivenFile {
   std::string path;  // path in the version
   int fd = -1;       // owned by the caller

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <string>
 
-#include "weft/manifest.h"
+#include "weft/model/manifest.h"
 #include "weft/store_rows.h"
 
 namespace weft {

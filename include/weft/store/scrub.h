@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "weft/fsck.h"
 #include "weft/result.h"
+#include "weft/store/fsck.h"
 #include "weft/store_rows.h"
 
 namespace weft {

@@ -18,8 +18,8 @@
 #include <variant>
 #include <vector>
 
-#include "weft/publish.h"
-#include "weft/store.h"
+#include "weft/store/publish.h"
+#include "weft/store/store.h"
 
 namespace weft {
 

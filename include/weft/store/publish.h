@@ -14,9 +14,9 @@
 #include <vector>
 
 #include "weft/content.h"
+#include "weft/model/version_content.h"
 #include "weft/result.h"
 #include "weft/store_rows.h"
-#include "weft/version_content.h"
 
 namespace weft {
 

@@ -1,5 +1,5 @@
 // Authenticated calls between the daemons of a cluster (net/calls/exchange.cc). A call has a request and an answer. The
-// answer may open windows on the peer's memory, which the caller then reads one-sided (weft/transport.h).
+// answer may open windows on the peer's memory, which the caller then reads one-sided (weft/cluster/transport.h).
 //
 // Trust: both ends of a call have proved that they hold the cluster's key, and which node they are. Requests and heads
 // of answers come from that node, unchanged and once. The bytes of a window are not authenticated: their reader checks
@@ -20,10 +20,10 @@
 #include <string_view>
 #include <vector>
 
+#include "weft/bytes/window_memory.h"
+#include "weft/cluster/transport.h"
 #include "weft/deadline.h"
 #include "weft/result.h"
-#include "weft/transport.h"
-#include "weft/window_memory.h"
 
 namespace weft {
 
@@ -68,7 +68,7 @@ class PeerServer {
   virtual Result<PeerReply> answer(std::string_view node, std::span<const std::byte> request) = 0;
 };
 
-// A read of a window. It is a PendingRead, with the errors of weft/transport.h.
+// A read of a window. It is a PendingRead, with the errors of weft/cluster/transport.h.
 using WindowRead = std::unique_ptr<PendingRead>;
 
 // An answer, with its windows open. Movable. Dropping it tells the peer to close the windows, or, if reads of them are

@@ -11,10 +11,10 @@
 #include <utility>
 #include <vector>
 
+#include "weft/bytes/pack.h"
+#include "weft/bytes/run.h"
 #include "weft/content.h"
-#include "weft/pack.h"
 #include "weft/result.h"
-#include "weft/run.h"
 #include "weft/store_rows.h"
 
 namespace weft {

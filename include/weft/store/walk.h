@@ -15,8 +15,8 @@
 #include <vector>
 
 #include "weft/result.h"
-#include "weft/snapshot.h"
-#include "weft/store.h"
+#include "weft/store/snapshot.h"
+#include "weft/store/store.h"
 #include "weft/store_rows.h"
 
 namespace weft {

@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
-#include "weft/arch.h"
-#include "weft/manifest.h"
+#include "weft/model/arch.h"
+#include "weft/model/manifest.h"
 #include "weft/result.h"
 
 namespace weft {

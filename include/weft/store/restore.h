@@ -12,12 +12,12 @@
 #include <string_view>
 #include <vector>
 
-#include "weft/cluster_store.h"
 #include "weft/content.h"
+#include "weft/model/version_content.h"
 #include "weft/progress.h"
 #include "weft/result.h"
+#include "weft/store/cluster_store.h"
 #include "weft/store_rows.h"
-#include "weft/version_content.h"
 
 namespace weft {
 

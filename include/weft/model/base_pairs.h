@@ -5,7 +5,7 @@
 #include <unordered_map>
 
 #include "weft/content.h"
-#include "weft/manifest.h"
+#include "weft/model/manifest.h"
 
 namespace weft {
 

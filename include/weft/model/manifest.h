@@ -12,9 +12,9 @@
 #include <utility>
 #include <vector>
 
-#include "weft/arch.h"
 #include "weft/content.h"
 #include "weft/dtype.h"
+#include "weft/model/arch.h"
 #include "weft/names.h"
 #include "weft/result.h"
 

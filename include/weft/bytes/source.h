@@ -19,10 +19,10 @@
 #include <string_view>
 #include <vector>
 
+#include "weft/bytes/pack.h"
 #include "weft/content.h"
 #include "weft/deadline.h"
-#include "weft/manifest.h"
-#include "weft/pack.h"
+#include "weft/model/manifest.h"
 #include "weft/result.h"
 #include "weft/store_rows.h"
 

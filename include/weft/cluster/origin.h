@@ -9,10 +9,10 @@
 #include <string_view>
 #include <vector>
 
-#include "weft/cluster_store.h"
+#include "weft/bytes/source.h"
 #include "weft/progress.h"
 #include "weft/result.h"
-#include "weft/source.h"
+#include "weft/store/cluster_store.h"
 
 namespace weft {
 

@@ -13,12 +13,12 @@
 #include <string_view>
 #include <vector>
 
-#include "weft/assembly.h"
-#include "weft/cold.h"
-#include "weft/commits.h"
-#include "weft/pack.h"
+#include "weft/bytes/cold.h"
+#include "weft/bytes/pack.h"
 #include "weft/result.h"
-#include "weft/store.h"
+#include "weft/store/assembly.h"
+#include "weft/store/commits.h"
+#include "weft/store/store.h"
 
 namespace weft {
 
@@ -203,8 +203,8 @@ class Vfs {
   // Replaces VfsOptions::mount_status. Each read of .weft/status calls it, from any thread.
   virtual void set_mount_status(std::function<std::string()> json_members) = 0;
 
-  // Assembled files (weft/assembly.h). From now on, a file that open() returns without a backing file may get one.
-  // `tell` is then called for its inode, on a thread of the tree, until stop_assembling() returns.
+  // Assembled files (weft/store/assembly.h). From now on, a file that open() returns without a backing file may get
+  // one. `tell` is then called for its inode, on a thread of the tree, until stop_assembling() returns.
   virtual void assemble(const AssemblyOptions& options, std::function<void(Ino)> tell);
   virtual void stop_assembling() {}
   // Nothing is assembled. .weft/status shows the reason.

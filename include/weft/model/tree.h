@@ -13,7 +13,7 @@
 #include <string_view>
 #include <vector>
 
-#include "weft/manifest.h"
+#include "weft/model/manifest.h"
 #include "weft/result.h"
 #include "weft/store_rows.h"
 

@@ -11,7 +11,7 @@
 #include <string_view>
 
 #include "weft/content.h"
-#include "weft/format.h"
+#include "weft/model/format.h"
 #include "weft/result.h"
 
 namespace weft {

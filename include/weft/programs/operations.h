@@ -11,17 +11,17 @@
 #include <utility>
 #include <vector>
 
-#include "weft/cold.h"
-#include "weft/kin.h"
-#include "weft/manifest.h"
-#include "weft/pack.h"
+#include "weft/bytes/cold.h"
+#include "weft/bytes/pack.h"
+#include "weft/model/manifest.h"
+#include "weft/model/relatives.h"
+#include "weft/model/tree.h"
+#include "weft/model/version_content.h"
 #include "weft/progress.h"
-#include "weft/publish.h"
 #include "weft/result.h"
-#include "weft/snapshot.h"
-#include "weft/store.h"
-#include "weft/tree.h"
-#include "weft/version_content.h"
+#include "weft/store/publish.h"
+#include "weft/store/snapshot.h"
+#include "weft/store/store.h"
 
 namespace weft {
 

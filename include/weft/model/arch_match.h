@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "weft/model/version_content.h"
 #include "weft/store_rows.h"
-#include "weft/version_content.h"
 
 namespace weft {
 

@@ -9,10 +9,10 @@
 #include <string_view>
 #include <vector>
 
-#include "weft/fsck.h"
 #include "weft/progress.h"
 #include "weft/result.h"
-#include "weft/store.h"
+#include "weft/store/fsck.h"
+#include "weft/store/store.h"
 
 namespace weft {
 

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "weft/manifest.h"
-#include "weft/tree.h"
+#include "weft/model/manifest.h"
+#include "weft/model/tree.h"
 
 namespace weft {
 

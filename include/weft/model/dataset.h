@@ -10,15 +10,15 @@
 #include <span>
 
 #include "weft/content.h"
-#include "weft/manifest.h"
-#include "weft/records.h"
+#include "weft/model/manifest.h"
+#include "weft/model/records.h"
+#include "weft/model/tree.h"
 #include "weft/result.h"
-#include "weft/tree.h"
 
 namespace weft {
 
-// Returns how many inode numbers a version with this content takes: those of its tree (weft/tree.h), and more for a
-// data set. Errc::unsupported: more than limits::kTreeNodesMax.
+// Returns how many inode numbers a version with this content takes: those of its tree (weft/model/tree.h), and more for
+// a data set. Errc::unsupported: more than limits::kTreeNodesMax.
 Result<std::uint64_t> count_nodes(const Manifest& manifest);
 std::uint64_t containers_max();  // of one version, with record tables
 

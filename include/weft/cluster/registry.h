@@ -21,10 +21,10 @@
 #include <string_view>
 #include <vector>
 
-#include "weft/cluster_store.h"
-#include "weft/publish.h"
 #include "weft/result.h"
-#include "weft/store.h"
+#include "weft/store/cluster_store.h"
+#include "weft/store/publish.h"
+#include "weft/store/store.h"
 
 namespace weft {
 

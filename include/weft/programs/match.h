@@ -8,12 +8,12 @@
 #include <string>
 #include <vector>
 
-#include "weft/arch.h"
-#include "weft/find.h"
-#include "weft/node.h"
+#include "weft/model/arch.h"
+#include "weft/model/find.h"
+#include "weft/programs/operations.h"
 #include "weft/progress.h"
 #include "weft/result.h"
-#include "weft/store.h"
+#include "weft/store/store.h"
 
 namespace weft {
 

@@ -16,11 +16,11 @@
 #include <string_view>
 #include <vector>
 
-#include "weft/pack.h"
+#include "weft/bytes/pack.h"
+#include "weft/model/version_content.h"
 #include "weft/progress.h"
 #include "weft/result.h"
 #include "weft/store_rows.h"
-#include "weft/version_content.h"
 
 namespace weft {
 
