@@ -48,10 +48,10 @@ def rows(named):
 
 def wait_for(nodes, versions):
     """Until the nodes mirror so many, and what was said of their names is at the origin."""
-    def all_told():
+    def all_replicated():
         return all(node.store.json("status")["versions"] >= versions and
                    node.daemon.status()["write_behind"]["records_written"] >= versions for node in nodes)
-    wait_until(all_told, seconds_max=SYNC_SECONDS_MAX, pause=1)
+    wait_until(all_replicated, seconds_max=SYNC_SECONDS_MAX, pause=1)
     time.sleep(SETTLED)
 
 

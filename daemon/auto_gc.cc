@@ -51,11 +51,11 @@ void AutoGc::release() {
   take();
 }
 
-// A version that gc frees during `look` cannot be held again.
-void AutoGc::look_without(const std::function<void()>& look) {
+// A version that gc frees during `run` cannot be held again.
+void AutoGc::run_without(const std::function<void()>& run) {
   std::deque<Held> all = take();
   for (Held& held : all) held.hold.reset();
-  look();
+  run();
   const std::lock_guard lock(mutex_);
   for (auto held = all.rbegin(); held != all.rend(); ++held) {
     auto again = actions_.hold(held->version);
@@ -78,7 +78,7 @@ bool AutoGc::due() {
   return any;
 }
 
-// Returns the pause before the next look. Called with mutex_ held.
+// Returns the pause before the next run. Called with mutex_ held.
 Worker::Pause AutoGc::pause() const {
   const Deadline now = time_.now();
   const Deadline until = held_.empty() ? next_ : std::min({next_, held_.front().until, now + kLookAtSpace});

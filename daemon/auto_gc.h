@@ -40,8 +40,8 @@ class AutoGc {
   HeldVersions held();
   // Ends all holds, so that the next gc frees these versions.
   void release();
-  // Runs `look` without the holds, so that a dry run reports what gc would free after release(). Then holds again.
-  void look_without(const std::function<void()>& look);
+  // Runs `run` without the holds, so that a dry run reports what gc would free after release(). Then holds again.
+  void run_without(const std::function<void()>& run);
 
  private:
   struct Held {

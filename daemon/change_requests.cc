@@ -17,7 +17,7 @@ constexpr auto kCatchUpMax = std::chrono::seconds(10);  // longest wait for the 
 
 // Wakes the write-behind thread: it writes the change to the origin.
 void changed(const DaemonParts& parts) {
-  if (parts.bytes.behind) parts.bytes.behind->look_again();
+  if (parts.bytes.behind) parts.bytes.behind->wake();
 }
 
 Result<VersionName> tag(control::Call& call, const TagRequest& request, DaemonParts& parts) {
@@ -66,7 +66,7 @@ Result<GcOutcome> collect(control::Call& call, const GcOptions& request, DaemonP
     return collect_now();
   }
   std::optional<Result<GcOutcome>> looked;
-  parts.auto_gc.look_without([&] { looked.emplace(collect_now()); });
+  parts.auto_gc.run_without([&] { looked.emplace(collect_now()); });
   return *std::move(looked);
 }
 

@@ -112,7 +112,7 @@ class Daemon {
     memory_ = std::make_unique<FlushBehind>(*store_, store_->memory(), *registry_, config_.get()->name,
                                             config_.get()->memory_max);
     tell(memory_.get());
-    memory_->look_again();  // for changes that arrived before memory_ was set
+    memory_->wake();  // for changes that arrived before memory_ was set
     auto_gc_ = std::make_unique<AutoGc>(gc_actions());
     parts_.emplace(DaemonParts{*store_, *registry_, config_, figures_, *bytes_, *memory_, *auto_gc_, now_ns()});
     add_node_figures(figures_, *parts_, *server_);
@@ -178,7 +178,7 @@ class Daemon {
     }
     options.changed = [this] {
       const std::lock_guard lock(telling_);
-      if (told_ != nullptr) told_->look_again();
+      if (told_ != nullptr) told_->wake();
     };
     return cluster_registry(*store_, std::move(options));
   }

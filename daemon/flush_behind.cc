@@ -26,7 +26,7 @@ FlushBehind::FlushBehind(Store& store, MemoryVersions& memory, Registry& registr
       node_(std::move(node)),
       bytes_max_(bytes_max),
       worker_("in memory", RetryPause(kPause)) {
-  if (const auto waiting = look(); waiting.ok()) show(*waiting);  // else round() reports the error
+  if (const auto waiting = scan(); waiting.ok()) show(*waiting);  // else round() reports the error
   worker_.start([this] { return round(); });
 }
 
@@ -79,7 +79,7 @@ Status FlushBehind::pace() {
 }
 
 // Returns the versions of this node that are in memory, oldest first.
-Result<std::vector<FlushBehind::Waiting>> FlushBehind::look() {
+Result<std::vector<FlushBehind::Waiting>> FlushBehind::scan() {
   WEFT_TRY(std::vector<VersionRow> versions, versions_in_memory(store_));
   std::vector<Waiting> waiting;
   for (VersionRow& row : versions) {
@@ -89,7 +89,7 @@ Result<std::vector<FlushBehind::Waiting>> FlushBehind::look() {
   return waiting;
 }
 
-// Sets status_ from the result of look(). Call with mutex_ held, or before the worker starts.
+// Sets status_ from the result of scan(). Call with mutex_ held, or before the worker starts.
 void FlushBehind::show(const std::vector<Waiting>& waiting) {
   status_.versions = waiting.size();
   status_.oldest_ns = waiting.empty() ? 0 : waiting.front().row.time_ns;
@@ -133,7 +133,7 @@ Result<Worker::Pause> FlushBehind::round() {
     const std::lock_guard lock(mutex_);
     seen = fresh_;
   }
-  WEFT_TRY(const std::vector<Waiting> waiting, look());
+  WEFT_TRY(const std::vector<Waiting> waiting, scan());
   {
     const std::lock_guard lock(mutex_);
     fresh_ -= seen;

@@ -39,7 +39,7 @@ class FlushBehind {
 
   void set_max(std::uint64_t bytes_max);
   // Call after changes of the registry: they may contain versions of this node that are in memory.
-  void look_again() { worker_.wake(); }
+  void wake() { worker_.wake(); }
 
   // A running publish. While it lives, but only for some seconds, no piece is flushed, so that the publish's own syncs
   // do not wait.
@@ -69,7 +69,7 @@ class FlushBehind {
     VersionRow row;
     std::uint64_t bytes = 0;  // unsynced bytes
   };
-  Result<std::vector<Waiting>> look();
+  Result<std::vector<Waiting>> scan();
   void show(const std::vector<Waiting>& waiting);
   Result<Worker::Pause> round();
   Status flush(const std::vector<Waiting>& waiting);
@@ -86,8 +86,8 @@ class FlushBehind {
   std::uint64_t bytes_max_;     // guarded by mutex_, as the four below
   unsigned publishing_ = 0;     // running publishes
   std::uint64_t promised_ = 0;  // bytes that running publishes may leave unsynced
-  std::uint64_t fresh_ = 0;     // bytes of publishes that ended after the last look began
-  FlushStatus status_;          // of the last look, updated by each flushed version
+  std::uint64_t fresh_ = 0;     // bytes of publishes that ended after the last scan began
+  FlushStatus status_;          // of the last scan, updated by each flushed version
   Worker worker_;
 };
 

@@ -118,7 +118,7 @@ Result<ImportReport> import(control::Call& call, const ImportRequest& request, D
   WEFT_TRY(const ImportReport report, publish(request.options, std::move(files), progress, parts));
   const VersionRow& row = report.outcome.version;
   displace(call, row, request.options.keep, parts);
-  if (parts.bytes.behind) parts.bytes.behind->look_again();
+  if (parts.bytes.behind) parts.bytes.behind->wake();
   log_info("{}{} by user {}", spec_of(row.model_name, row.number),
            report.outcome.made ? " published" : " has this content already, asked for", call.peer().uid);
   return report;

@@ -37,7 +37,7 @@ class Returning {
 
   // Restores all models, except those that conflict with the registry: they are skipped whole.
   Result<RestoreReport> run() {
-    WEFT_CHECK(look());
+    WEFT_CHECK(check());
     WEFT_CHECK(bring_back());
     cut(report_.problems);
     cut(report_.mended);
@@ -45,7 +45,7 @@ class Returning {
   }
 
  private:
-  Status look() {
+  Status check() {
     progress_.phase("comparing with the registry");
     for (const MirrorChange& change : changes_) {
       WEFT_CHECK(check_cancelled());
@@ -110,7 +110,7 @@ Result<RestoreReport> restore(control::Call& call, const RestoreRequest& request
   WEFT_TRY(const RestoreReport report, Returning(parts.registry, std::move(found), progress).run());
   WEFT_CHECK(parts.registry.catch_up(Registry::Clock::now() + kCatchUpMax));
   if (!refused && parts.store.cluster()) WEFT_CHECK(take_over_origin(config->origin, parts.store.cluster()->cluster));
-  if (parts.bytes.behind) parts.bytes.behind->look_again();
+  if (parts.bytes.behind) parts.bytes.behind->wake();
   log_info("registry restored from {} by user {}", config->origin, call.peer().uid);
   return report;
 }

@@ -59,7 +59,7 @@ Status check_apart(const MountOptions& options) {
 }
 
 // Makes all paths valid from "/", the working directory of the background process.
-Status settle_paths(MountOptions& options) {
+Status resolve_paths(MountOptions& options) {
   const std::unique_ptr<char, void (*)(void*)> store(::realpath(options.store.c_str(), nullptr), std::free);
   if (!store) return sys_error(errno, "store " + options.store);
   options.store = store.get();
@@ -99,7 +99,7 @@ Status check_may_publish(const MountOptions& options) {
 }
 
 Status mount_store(MountOptions options) {
-  WEFT_CHECK(settle_paths(options));
+  WEFT_CHECK(resolve_paths(options));
   WEFT_TRY(Fd open_versions, open_versions_of(options.store));
   WEFT_CHECK(check_may_publish(options));
   const auto work = [&](const std::function<void()>& ready) -> Status {

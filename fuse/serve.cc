@@ -18,7 +18,7 @@
 namespace weft {
 namespace {
 
-// Settles passthrough in a later server. Runs before the first request.
+// Decides about passthrough in a later server. Runs before the first request.
 void go_on(Server& server) {
   if (server.shared.head().init.answered == 0) return;
   if ((server.shared.head().init.reply.flags2 & kernel::kPassthroughFlag2) == 0) return;

@@ -25,7 +25,7 @@ namespace {
 constexpr int kWakeSignal = SIGUSR1;  // only interrupts a system call
 constexpr int kWakeEveryMs = 20;
 constexpr int kLookEveryMs = 5000;
-constexpr unsigned kIdleLooksMax = 4;
+constexpr unsigned kIdlePollsMax = 4;
 
 void ignore_signal(int) {}
 
@@ -154,9 +154,9 @@ void Watcher::rest() {
   if (const std::uint64_t refused = server_.open_files.refused().opens; refused != std::exchange(refused_, refused))
     publish_status();
   const std::uint64_t begun = server_.requests.begun();
-  idle_looks_ = begun == begun_ ? idle_looks_ + 1 : 0;
+  idle_polls_ = begun == begun_ ? idle_polls_ + 1 : 0;
   begun_ = begun;
-  if (idle_looks_ < 1 || idle_looks_ > kIdleLooksMax) return;
+  if (idle_polls_ < 1 || idle_polls_ > kIdlePollsMax) return;
   trim_read_buffers();
   ::malloc_trim(0);
 }

@@ -45,7 +45,7 @@ class Watcher {
   const Bell ended_;  // rings permanently once the loop has ended
   Status read_ahead_;
   std::uint64_t begun_ = 0;  // requests begun at the last look
-  unsigned idle_looks_ = 0;
+  unsigned idle_polls_ = 0;
   std::uint64_t refused_ = 0;  // refused opens in the published status
   std::thread thread_;
 };

@@ -153,13 +153,13 @@ Status draft_mkdir(Server& server, fuse_req_t request, fuse_ino_t dir, const cha
 }
 
 Status draft_unlink(Server& server, fuse_req_t request, fuse_ino_t dir, const char* name) {
-  server.checkpoints->wait_for_look(ino_of(dir));
+  server.checkpoints->wait_for_scan(ino_of(dir));
   const ActingAs user = acting_for(request);
   return reply_done(request, server.drafts->remove(ino_of(dir), name, 0));
 }
 
 Status draft_rmdir(Server& server, fuse_req_t request, fuse_ino_t dir, const char* name) {
-  server.checkpoints->wait_for_look(ino_of(dir));
+  server.checkpoints->wait_for_scan(ino_of(dir));
   const ActingAs user = acting_for(request);
   return reply_done(request, server.drafts->remove(ino_of(dir), name, AT_REMOVEDIR));
 }

@@ -46,7 +46,7 @@ void AnnouncerProcess::start() {
   words_->pid = pid_;
 }
 
-void AnnouncerProcess::look() {
+void AnnouncerProcess::poll() {
   if (words_ == nullptr) return;
   if (exit_ && readable(exit_->get())) take_end();
   if (!exit_ && Clock::now() >= next_start_) start();
@@ -74,7 +74,7 @@ void AnnouncerProcess::stop() {
   words_ = nullptr;
 }
 
-std::optional<AnnouncerProcess::Clock::time_point> AnnouncerProcess::next_look() const {
+std::optional<AnnouncerProcess::Clock::time_point> AnnouncerProcess::next_poll() const {
   if (words_ == nullptr || exit_) return std::nullopt;
   return next_start_;
 }

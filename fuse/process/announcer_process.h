@@ -33,12 +33,12 @@ class AnnouncerProcess {
 
   // Call when the mount answers requests: starts the announcer. `words` and `state` outlive this.
   void begin(AnnounceWords& words, int state);
-  void look();
+  void poll();
   // Kills the announcer. An announcer that waits for a reply ends with that reply, or with the mount.
   void stop();
 
   int exit_fd() const { return exit_ ? exit_->get() : -1; }  // readable once the announcer has ended
-  std::optional<Clock::time_point> next_look() const;        // when to call look(); nullopt: when exit_fd() is readable
+  std::optional<Clock::time_point> next_poll() const;        // when to call poll(); nullopt: when exit_fd() is readable
 
  private:
   void start();

@@ -61,8 +61,8 @@ static_assert(std::atomic<std::uint32_t>::is_always_lock_free);
 
 // The head of the table, in shared memory. Zero bytes are an empty table.
 struct OpenTableHead {
-  std::atomic<std::uint32_t> slots_used;         // all slots from here on are free
-  std::atomic<std::int32_t> backing_id_settled;  // every id up to this number is recorded or closed
+  std::atomic<std::uint32_t> slots_used;          // all slots from here on are free
+  std::atomic<std::int32_t> backing_id_recorded;  // every id up to this number is recorded or closed
 };
 
 class OpenTable {
@@ -95,9 +95,9 @@ class OpenTable {
   void finish(const Retired& retired);
   std::vector<Retired> retired() const;
 
-  // Backing ids are assigned in ascending order. All ids up to settled() are recorded or closed.
-  std::int32_t settled() const { return head_.backing_id_settled.load(std::memory_order_relaxed); }
-  void settle(std::int32_t backing_id) { head_.backing_id_settled.store(backing_id, std::memory_order_relaxed); }
+  // Backing ids are assigned in ascending order. All ids up to recorded_up_to() are recorded or closed.
+  std::int32_t recorded_up_to() const { return head_.backing_id_recorded.load(std::memory_order_relaxed); }
+  void record_up_to(std::int32_t backing_id) { head_.backing_id_recorded.store(backing_id, std::memory_order_relaxed); }
 
  private:
   void release_slot(std::uint32_t slot);

@@ -133,10 +133,10 @@ Status Supervisor::supervise() {
     wait_for_events();
     if (took_signal(signals_.get())) stop("a signal");
     if (undead_ && undead_->wait(milliseconds(0))) undead_.reset();
-    look_at_current();
-    if (!over_) look_for_stall();
-    if (!over_) announcer_.look();
-    if (!over_) look_at_upgrades();
+    poll_current();
+    if (!over_) check_stall();
+    if (!over_) announcer_.poll();
+    if (!over_) poll_upgrades();
   }
   log_info("{} is no longer mounted", options_.directory);
   return outcome_;
@@ -155,22 +155,22 @@ void Supervisor::wait_for_events() {
       fd_of(candidate_, [](const Candidate& candidate) { return candidate.process.exit_fd(); }),
       fd_of(undead_, [](const ServerProcess& process) { return process.exit_fd(); })};
   for (std::size_t i = 0; i < fds.size(); ++i) events[i] = {fds[i], POLLIN, 0};
-  ::poll(events.data(), events.size(), static_cast<int>(until_next_look().count()));
+  ::poll(events.data(), events.size(), static_cast<int>(until_next_poll().count()));
 }
 
-milliseconds Supervisor::until_next_look() const {
+milliseconds Supervisor::until_next_poll() const {
   milliseconds wait = options_.stall_s == 0 ? seconds(60) : milliseconds(seconds(options_.stall_s)) / kLooksPerStall;
   const auto shorten = [&wait, now = Clock::now()](Clock::time_point end) {
     wait = std::min(wait, std::max(milliseconds(0), std::chrono::ceil<milliseconds>(end - now)));
   };
   if (!current_) shorten(next_start_);
   if (candidate_) shorten(candidate_->deadline);
-  if (const auto next = announcer_.next_look()) shorten(*next);
+  if (const auto next = announcer_.next_poll()) shorten(*next);
   if (stopping_) shorten(stop_deadline_);
   return wait;
 }
 
-void Supervisor::look_at_current() {
+void Supervisor::poll_current() {
   if (!current_) {
     if (stopping_)
       over_ = true;
@@ -270,7 +270,7 @@ void Supervisor::start_next() {
 
 // A server that survives SIGKILL hangs in the kernel on a disk. A second server may work all the same. If that one
 // stalls too, a third server would not help, so it is not killed.
-void Supervisor::look_for_stall() {
+void Supervisor::check_stall() {
   if (!current_ || stopping_) return;
   const bool work_waits = current_->phase != Phase::ready || requests_wait(device_.get()) ||
                           !requests().running().empty() || current_->process.stopped();

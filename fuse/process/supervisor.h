@@ -59,10 +59,10 @@ class Supervisor {
   void open_door();
   Status supervise();
   void wait_for_events();
-  std::chrono::milliseconds until_next_look() const;
+  std::chrono::milliseconds until_next_poll() const;
   RequestLog requests() const { return RequestLog(state_->head().requests); }
 
-  void look_at_current();
+  void poll_current();
   void hear_current();
   void server_is_ready();
   void give_device();
@@ -70,15 +70,15 @@ class Supervisor {
   void lost(int wait_status);
   void prepare_next();
   void start_next();
-  void look_for_stall();
+  void check_stall();
   void stop(std::string_view why);
   void give_up(std::string reason);
 
   // supervisor_upgrade.cc
-  void look_at_upgrades();
+  void poll_upgrades();
   void consider(UpgradeRequest request);
   std::string objection() const;
-  void look_at_candidate();
+  void poll_candidate();
   void drop_candidate(const std::string& why);
   void take_over();
   void become(const std::string& program, Fd client);

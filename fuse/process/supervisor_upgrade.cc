@@ -25,8 +25,8 @@ constexpr seconds kCandidatePatience{60};
 
 }  // namespace
 
-void Supervisor::look_at_upgrades() {
-  if (candidate_) look_at_candidate();
+void Supervisor::poll_upgrades() {
+  if (candidate_) poll_candidate();
   if (!door_ || !readable(door_->fd())) return;
   if (auto request = door_->answer()) consider(std::move(*request));
 }
@@ -48,7 +48,7 @@ void Supervisor::consider(UpgradeRequest request) {
                                Clock::now() + kCandidatePatience});
 }
 
-void Supervisor::look_at_candidate() {
+void Supervisor::poll_candidate() {
   if (readable(candidate_->process.channel())) {
     const auto message = hear(candidate_->process.channel());
     if (message.ok() && message->has_value() && (*message)->what == Say::opened) return take_over();

@@ -154,7 +154,7 @@ void EventFeed::tell_pollers() {
   }
 }
 
-void EventFeed::look() {
+void EventFeed::poll() {
   const MutexLock lock(mutex_);
   lines_.reset();
   std::erase_if(waiting_, [this](const Read& read) WEFT_REQUIRES(mutex_) { return answer(read); });
@@ -167,7 +167,7 @@ void EventFeed::run(CommitWatch& commits) {
     ::poll(events.data(), events.size(), -1);
     if (events[0].revents != 0) return;
     commits.clear();
-    look();
+    poll();
   }
 }
 

@@ -59,7 +59,7 @@ class EventFeed {
 
   Status watch() WEFT_REQUIRES(mutex_);
   void run(CommitWatch& commits);
-  void look() WEFT_EXCLUDES(mutex_);
+  void poll() WEFT_EXCLUDES(mutex_);
   static void interrupt(fuse_req_t request, void* feed);
   bool answer(const Read& read) WEFT_REQUIRES(mutex_);
   Result<std::optional<Piece>> piece_at(const Read& read) WEFT_REQUIRES(mutex_);

@@ -109,7 +109,7 @@ Result<OpenAnswer> OpenFiles::open_entry(NodeId node, std::uint64_t handle, Entr
   const bool added = filled.ok() && table_.add({handle, node, answer.way, answer.backing_id, entry.versions});
   entry.answered = entry.answered || added;
   backing_id_max_ = std::max(backing_id_max_, entry.answer.backing_id);
-  if (--opening_ == 0) table_.settle(backing_id_max_);
+  if (--opening_ == 0) table_.record_up_to(backing_id_max_);
   if (!filled.ok()) return std::move(filled).error();
   if (added) return answer;
   return Error{Errc::busy, "opening a file: too many are open"};
@@ -235,10 +235,10 @@ void OpenFiles::close_stray_ids() {
   const Fd file(::memfd_create("weft-next-backing-id", MFD_CLOEXEC));
   const auto next = Passthrough::open(device_, file.get());
   if (!next.ok()) return;
-  close_unrecorded(table_.settled() + 1, *next);
+  close_unrecorded(table_.recorded_up_to() + 1, *next);
   Passthrough::close(device_, *next);
   backing_id_max_ = *next;
-  table_.settle(*next);
+  table_.record_up_to(*next);
 }
 
 void OpenFiles::close_unrecorded(std::int32_t first, std::int32_t end) {

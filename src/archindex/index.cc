@@ -75,12 +75,12 @@ class ClassRows {
       if (!std::ranges::all_of(class_.inputs[item], [&](std::uint32_t input) { return shared[input]; })) continue;
       WEFT_TRY(Owners before, owners(class_.id(item)));
       if (auto at = opened.find(class_.id(item)); before.count == 0 && at != opened.end()) before = {1, at->second};
-      WEFT_CHECK(look(item));
+      WEFT_CHECK(read_list(item));
       shared[item] = before.count > 0;
       if (before.count != 1) continue;
       WEFT_CHECK(of_others(before.only, class_.id(item), [&](ClassRows& other, std::size_t theirs) {
         opened.emplace(other.class_.id(theirs), other.key_);
-        return other.look(theirs);
+        return other.read_list(theirs);
       }));
     }
     return {};
@@ -90,7 +90,7 @@ class ClassRows {
   Status foresee_replace() {
     for (std::size_t item = 0; item < class_.size(); ++item) {
       WEFT_TRY(bool open, is_open(item));
-      if (open) WEFT_CHECK(look(item));
+      if (open) WEFT_CHECK(read_list(item));
     }
     return {};
   }
@@ -166,7 +166,7 @@ class ClassRows {
 
   // Reads the pages that an insert of the item's rows will use: the first value of each key, which LMDB visits on the
   // way, and the insert position.
-  Status look(std::size_t item) {
+  Status read_list(std::size_t item) {
     WEFT_TRY(Cursor cursor, txn_.cursor(Table::arch_items));
     for (const ArchOrder& order : best_) {
       const std::string key = std::string(class_.id(item)) + order.suffix;
@@ -199,7 +199,7 @@ Status change_version(Txn& txn, Bytes class_key, const Orders& orders, RowChange
 }
 
 // Reads the pages that change_version() will write to.
-Status look_at_versions(Txn& txn, Bytes class_key, const Orders& orders) {
+Status read_versions(Txn& txn, Bytes class_key, const Orders& orders) {
   WEFT_TRY(Cursor cursor, txn.cursor(Table::arch_versions));
   for (const ArchOrder& order : orders)
     WEFT_CHECK(place_from(cursor, txn, std::string(class_key) + order.suffix, order.place));
@@ -263,7 +263,7 @@ Status foresee_architecture(Txn& txn, const VersionRow& version, std::span<const
   Orders orders = orders_of(version);
   WEFT_TRY(bool is_known, has_class(txn, key));
   WEFT_CHECK(find_class_of(txn, version.id));
-  WEFT_CHECK(look_at_versions(txn, key, orders));
+  WEFT_CHECK(read_versions(txn, key, orders));
   if (!is_known) return ClassRows(txn, std::move(key), std::move(of), std::move(orders)).foresee_add();
   WEFT_TRY(Orders before, best_places(txn, key));
   Orders changed = replaced_by(before, orders);

@@ -32,8 +32,8 @@ namespace {
 
 constexpr std::uint64_t kItemsOfAStep = 64;  // items compared per step
 constexpr std::uint64_t kRowsOfAStep = 128;
-constexpr std::uint64_t kLookedAtOnTrust = 2;  // classes compared before lookups for rows begin
-constexpr unsigned kAskedOfARow = 2;           // lookups without effect on a row's bound before its class is compared
+constexpr std::uint64_t kRankedOnTrust = 2;  // classes compared before lookups for rows begin
+constexpr unsigned kAskedOfARow = 2;         // lookups without effect on a row's bound before its class is compared
 
 // An entry of the queue: an open part of the search. Its classes share at most `bound` items; versions that share
 // exactly `bound` rank at `from` or later.
@@ -82,7 +82,7 @@ class Matcher {
       if (queue_.empty()) break;
       Open next = queue_.top();
       queue_.pop();
-      WEFT_CHECK(look_into(next));
+      WEFT_CHECK(read_more(next));
     }
     return std::move(hits_);
   }
@@ -90,7 +90,7 @@ class Matcher {
  private:
   ArchRank first_rank() const { return {order_.empty(), {}}; }
 
-  Status look_into(const Open& next) {
+  Status read_more(const Open& next) {
     switch (next.what) {
       case Open::What::rest:
         return open_list(), Status{};
@@ -141,7 +141,7 @@ class Matcher {
     std::optional<ArchList::Head> next;
     const ListedRow row = lists_[open.which].take_first(open.bound, next);
     if (next) push_row(open.which, *next);
-    if (work_.classes < kLookedAtOnTrust) return look_at_class(row.rank);
+    if (work_.classes < kRankedOnTrust) return rank_class(row.rank);
     doubted_.push_back({open.which, open.bound, row});
     return doubt(doubted_.size() - 1);
   }
@@ -151,7 +151,7 @@ class Matcher {
   // row stays behind the other in the queue.
   Status doubt(std::size_t which) {
     Doubted& doubted = doubted_[which];
-    if (looked_at_.contains(doubted.row.rank.place.version)) return {};
+    if (ranked_.contains(doubted.row.rank.place.version)) return {};
     for (unsigned times = 0; times < kAskedOfARow; ++times) {
       WEFT_TRY(std::optional<std::uint64_t> bound, lists_[doubted.list].ask(txn_, doubted.row));
       if (!bound) break;
@@ -162,13 +162,13 @@ class Matcher {
       queue_.push({*bound, doubted.row.rank, Open::What::doubted, which});
       return {};
     }
-    return look_at_class(doubted.row.rank);
+    return rank_class(doubted.row.rank);
   }
 
   // Compares the class of a row, once per class. The row names the best version of its class: the plain
   // row of a class with the metric comes after its row in the metric's order, where the class was compared.
-  Status look_at_class(const ArchRank& rank) {
-    if (!looked_at_.insert(rank.place.version).second) return {};
+  Status rank_class(const ArchRank& rank) {
+    if (!ranked_.insert(rank.place.version).second) return {};
     WEFT_TRY(std::string key, need_class_of(txn_, rank.place.version));
     if (seen_.contains(key)) return {};
     WEFT_TRY(std::uint64_t shared, shared_with(key));
@@ -273,7 +273,7 @@ class Matcher {
   std::vector<ArchList> lists_;
   std::vector<ArchList::Head> heads_;  // of the last read_list()
   std::vector<Doubted> doubted_;
-  std::unordered_set<VersionId> looked_at_;
+  std::unordered_set<VersionId> ranked_;
   std::vector<std::string> found_;  // class keys
   std::unordered_set<std::string> seen_;
   std::priority_queue<Open, std::vector<Open>, Worse> queue_;

@@ -276,10 +276,10 @@ void Assembly::attempt(Job job) {
     counts_.cloned_bytes += counts.cloned_bytes;
     counts_.copied_bytes += counts.copied_bytes;
   }
-  settle(std::move(job), made);
+  record_outcome(std::move(job), made);
 }
 
-void Assembly::settle(Job job, const Status& made) {
+void Assembly::record_outcome(Job job, const Status& made) {
   const bool there = made.ok() || made.error().code == Errc::exists;
   {
     std::unique_lock lock(mutex_);

@@ -79,7 +79,7 @@ class Assembly {
   void run();
   std::optional<Job> next();
   void attempt(Job job);
-  void settle(Job job, const Status& made);
+  void record_outcome(Job job, const Status& made);
   bool recently_failed(PackId file);
 
   Store& store_;

@@ -30,7 +30,7 @@ struct BoundedCalls::State {
   unsigned threads_max = 1;
   std::mutex mutex;
   std::condition_variable wake;     // a job is queued, or ending
-  std::condition_variable settled;  // for the destructor: a job is done, or a thread has ended
+  std::condition_variable changed;  // for the destructor: a job is done, or a thread has ended
   std::deque<std::shared_ptr<Job>> jobs;
   std::vector<std::shared_ptr<Job>> running;
   unsigned threads = 0;
@@ -68,11 +68,11 @@ struct BoundedCalls::State {
       job->done = true;
       lock.unlock();
       job->ended.notify_one();
-      settled.notify_one();
+      changed.notify_one();
       lock.lock();
     }
     --threads;
-    settled.notify_all();
+    changed.notify_all();
   }
 };
 
@@ -86,7 +86,7 @@ BoundedCalls::~BoundedCalls() {
   state_->ending = true;
   state_->wake.notify_all();
   while (state_->threads > state_->running.size() || state_->any_in_time(Clock::now()))
-    state_->settled.wait_for(lock, std::chrono::milliseconds(10));
+    state_->changed.wait_for(lock, std::chrono::milliseconds(10));
 }
 
 Status BoundedCalls::run(std::function<void()> work, Deadline deadline) {

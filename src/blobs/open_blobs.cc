@@ -23,7 +23,7 @@ class BlobLocker {
     if (!blobs_.empty()) WEFT_CHECK(lock(0));  // most files lie in one pack
     if (blobs_.size() == 1 && wanted == State::any) return std::move(places_);
     for (int round = 0; round < kLockRoundsMax; ++round) {
-      WEFT_TRY(const auto to_lock, look());
+      WEFT_TRY(const auto to_lock, read_places());
       if (to_lock.empty()) return std::move(places_);
       for (const auto& [pack, blob] : to_lock) WEFT_CHECK(lock(blob));
     }
@@ -34,7 +34,7 @@ class BlobLocker {
 
  private:
   // Sets the places of blobs in open packs. Returns the other packs, each with the index of one of its blobs.
-  Result<std::map<PackId, std::size_t>> look() {
+  Result<std::map<PackId, std::size_t>> read_places() {
     std::map<PackId, std::size_t> to_lock;
     Renewed renewed(store_);
     WEFT_TRY(Snapshot * first, renewed.get());

@@ -10,7 +10,7 @@
 #include "base/limits.h"
 #include "catalog/apply_names.h"
 #include "catalog/content.h"
-#include "catalog/giving_back.h"
+#include "catalog/release.h"
 #include "index/gc_queue.h"
 #include "index/manifests.h"
 #include "index/version_life.h"
@@ -126,17 +126,17 @@ Status remove_local(Txn& txn, VersionId version, const VersionContent* content,
     return {};
   }
   WEFT_CHECK(check_shape(txn, *local, *content));
-  const GivingBack giving(version, *local, *content);
-  const bool large = giving.held_steps() > limits::kBatchRows;
+  const ContentRelease content_release(version, *local, *content);
+  const bool large = content_release.held_steps() > limits::kBatchRows;
   const std::uint64_t steps = given_back.value_or(large ? 0 : kAllHeld);
   WEFT_CHECK(enter(txn, version, steps == kAllHeld ? VersionState::unreaped : VersionState::releasing));
-  if (steps == kAllHeld) return giving.take(txn, 0, giving.held_steps());
-  WEFT_CHECK(giving.take(txn, 0, steps));
+  if (steps == kAllHeld) return content_release.release(txn, 0, content_release.held_steps());
+  WEFT_CHECK(content_release.release(txn, 0, steps));
   return note_given_back(txn, version, steps);
 }
 
-// Completes a version that has taken its content (taking.h); its blobs are in the index already.
-Result<std::uint64_t> end_taking(Txn& txn, const VersionRow& version, const PublishInput& input) {
+// Completes a version that has taken its content (attach.h); its blobs are in the index already.
+Result<std::uint64_t> end_attach(Txn& txn, const VersionRow& version, const PublishInput& input) {
   WEFT_CHECK(add_architecture(txn, version, input.content->architecture));
   return std::uint64_t{0};
 }
@@ -166,7 +166,7 @@ Result<std::uint64_t> apply_publish(Txn& txn, const PublishEvent& event, const P
   WEFT_TRY(const VersionState before, enter(txn, event.version.id, state));
   WEFT_CHECK(put_local(txn, event, input.content));
   if (input.own) WEFT_CHECK(set_mark(txn, event.version.id, kUnsaved));
-  if (before == VersionState::taking) return end_taking(txn, event.version, input);
+  if (before == VersionState::attaching) return end_attach(txn, event.version, input);
   WEFT_TRY(std::uint64_t new_bytes, add_blobs(txn, input.new_blobs));
   if (input.content == nullptr) return new_bytes;
   WEFT_CHECK(add_content(txn, {event.version.id, event.version.time_ns}, event.local, input));

@@ -36,7 +36,7 @@ struct PublishInput {
 };
 
 // Adds a version. Returns the total size of blobs new to the index. Skips the content if the version has taken it
-// already (taking.h).
+// already (attach.h).
 Result<std::uint64_t> apply_publish(Txn& txn, const PublishEvent& event, const PublishInput& input);
 Status apply_tags(Txn& txn, const TagsEvent& event);
 // Gives a bare version its content. Only counts numbers if the version is not bare, or was removed and reaped.
@@ -44,7 +44,7 @@ Status apply_adoption(Txn& txn, const AdoptionEvent& event, const PublishInput& 
 Status apply_note(Txn& txn, const NoteEvent& event);
 std::string_view note_name(VersionNote note);  // the note's name in the index (tables.h)
 // Removes a version. `content` is not used if the version is_incomplete() or reaped, or if `given_back` is 0. The first
-// `given_back` steps of its content are released and noted (giving_back.h). kAllHeld releases all of them without a
+// `given_back` steps of its content are released and noted (release.h). kAllHeld releases all of them without a
 // note; without a value, the size of the version decides between all and none.
 Status apply_removal(Txn& txn, const RemovalEvent& event, const VersionContent* content,
                      std::optional<std::uint64_t> given_back = {});

@@ -61,9 +61,9 @@ FirstView first_view(const ContentOwner& owner, const PublishInput& input, Ino i
   return found == input.first_views->end() ? here : found->second;
 }
 
-// Returns the version of a publish in progress (taking.h), or 0.
+// Returns the version of a publish in progress (attach.h), or 0.
 Result<VersionId> under_way(Txn& txn) {
-  WEFT_TRY(const std::vector<VersionId> taking, noted(txn, kTaking, 0, 1));
+  WEFT_TRY(const std::vector<VersionId> taking, noted(txn, kAttaching, 0, 1));
   return taking.empty() ? 0 : taking.front();
 }
 

@@ -19,7 +19,7 @@ struct ContentOwner {
 // Adds the whole content, with the inode and blob numbers of `local`.
 Status add_content(Txn& txn, const ContentOwner& owner, const LocalRow& local, const PublishInput& input);
 
-// The next three add parts of the content (taking.h).
+// The next three add parts of the content (attach.h).
 //
 // Makes the version a holder of the blobs of these places. `numbers` has their numbers by place; a blob that a version
 // holds keeps its own number, which is written back to `numbers`. Adds the bytes that the version owns as a result to
@@ -32,7 +32,7 @@ Status take_views(Txn& txn, const ContentOwner& owner, const ContentUses& uses, 
                   const std::vector<Ino>& inos, const PublishInput& input);
 Status put_owned(Txn& txn, const Holder& holder, std::uint64_t bytes);
 
-// Shared with a removal (giving_back.h). add_owned() adds to the bytes that a holder owns. check_shape() returns
+// Shared with a removal (release.h). add_owned() adds to the bytes that a holder owns. check_shape() returns
 // Errc::corrupt if a manifest does not fit the version's numbers.
 Status add_owned(Txn& txn, const Holder& holder, std::uint64_t bytes);
 Status check_shape(Txn& txn, const LocalRow& local, const VersionContent& content);

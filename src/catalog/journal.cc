@@ -273,7 +273,7 @@ Status Journal::write(std::span<const std::byte> record, const Counters& counter
 }
 
 // Writes the records again before the sync: an earlier failed sync may have dropped their dirty pages.
-Status Journal::settle(std::uint64_t begin, const Counters& counters) const {
+Status Journal::flush(std::uint64_t begin, const Counters& counters) const {
   if (begin >= counters.journal_end) return {};
   WEFT_TRY(Fd log, open_file(path_, O_RDWR));
   std::vector<std::byte> records(counters.journal_end - begin);

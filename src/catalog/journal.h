@@ -1,5 +1,6 @@
 // The journal: records that the writer appends and makes durable before the index commits, except changes that a
-// registry would send again (settle.cc). It has two copies, so that a damaged record can be repaired:
+// registry would send again (store/parts/shown_commits.cc). It has two copies, so that a damaged record can be
+// repaired:
 //   <n>.log    the records, one after the other
 //   <n>.copy   two blocks of 4096 bytes, each with a mark; then the same bytes again
 // A mark records the end of the journal and the counters at that time. It becomes durable together with the copy,
@@ -63,10 +64,10 @@ class Journal {
   // Appends a record at counters.journal_end - record.size(), the end of the intact records, and syncs. After an error
   // no writer replays the record, unless the error is not_known().
   Status append(std::span<const std::byte> record, const Counters& counters) const;
-  // append() in two steps. write() writes to the .log, where the record survives a crash of this process. settle()
+  // append() in two steps. write() writes to the .log, where the record survives a crash of this process. flush()
   // makes the records of the .log from `begin` on durable in both copies, and can be retried after an error.
   Status write(std::span<const std::byte> record, const Counters& counters) const;
-  Status settle(std::uint64_t begin, const Counters& counters) const;
+  Status flush(std::uint64_t begin, const Counters& counters) const;
   Status truncate(std::uint64_t size) const;
   // Repairs each copy from the other, record by record, up to `end`, and writes `counters` to both marks. For a
   // rebuild, and for a .log that lost its end.

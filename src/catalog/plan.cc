@@ -8,7 +8,7 @@
 #include "base/text.h"
 #include "catalog/apply.h"
 #include "catalog/apply_names.h"
-#include "catalog/taking.h"
+#include "catalog/attach.h"
 #include "catalog/uses.h"
 #include "index/blobs.h"
 #include "os/sys.h"

@@ -22,7 +22,7 @@ struct TakenContent;
 // Errc::exists if the model's name would hide another's or has another kind, Errc::invalid if it is no valid name,
 // Errc::not_found for a parent that is not live. plan_version() returns the version's row without its numbers.
 Result<VersionRow> plan_version(Txn& txn, const PublishRequest& request, const Digest& manifest);
-// `taken` is set if the version has taken its content already (taking.h).
+// `taken` is set if the version has taken its content already (attach.h).
 Result<PublishEvent> plan_publish(Txn& txn, const PublishRequest& request, const Digest& manifest,
                                   std::vector<PackId> packs, const TakenContent* taken = nullptr);
 // A wish without a number deletes the tag. Errc::not_found: no such model, version or tag. Omits wishes that change

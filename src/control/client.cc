@@ -16,8 +16,8 @@ namespace weft::control {
 namespace {
 
 constexpr std::size_t kReadBytes = 64U << 10U;
-constexpr auto kLook = std::chrono::milliseconds(50);          // interval of calls of options.cancelled
-constexpr auto kLongLook = std::chrono::milliseconds(60'000);  // longest wait in one step without options.cancelled
+constexpr auto kPoll = std::chrono::milliseconds(50);          // interval of calls of options.cancelled
+constexpr auto kLongPoll = std::chrono::milliseconds(60'000);  // longest wait in one step without options.cancelled
 constexpr auto kNoTime = std::chrono::milliseconds(0);
 constexpr auto kSendPatience = std::chrono::seconds(30);    // longest wait for a daemon that does not receive
 constexpr std::size_t kBegunMax = 16;                       // begun requests; the socket buffers their answers
@@ -136,7 +136,7 @@ Status Client::send(const Draft& draft, std::vector<Fd> fds) {
       return Error{sent.error().code, fmt::format("weftd at {}: {}", path_, sent.error().message)};
     if (queue_.empty()) return {};
     if (Clock::now() > until) return Error{Errc::timed_out, fmt::format("weftd at {} takes nothing", path_)};
-    wait_for(socket_.get(), POLLOUT, kLook);
+    wait_for(socket_.get(), POLLOUT, kPoll);
   }
 }
 
@@ -219,7 +219,7 @@ Result<Answer> Client::converse(Pending& pending, const CallOptions& options) {
   auto until = options.patience.count() > 0 ? Clock::now() + options.patience : Clock::time_point::max();
   const auto begun = Clock::now();
   const bool asks = options.silence.count() > 0;
-  const auto longest = options.cancelled ? kLook : asks ? std::chrono::milliseconds(kSignEvery) : kLongLook;
+  const auto longest = options.cancelled ? kPoll : asks ? std::chrono::milliseconds(kSignEvery) : kLongPoll;
   bool cancelled = false;
   for (;;) {
     if (!cancelled && options.cancelled && options.cancelled()) {

@@ -14,13 +14,14 @@ struct NotedPack {
   std::uint64_t value = 0;
 };
 
-// The result of gc's look at a pack.
-struct PackLook {
+// The result of gc for a pack.
+struct PackVerdict {
   PackId pack = 0;
-  std::optional<std::uint64_t> queued;  // queue entry before the look; if it has changed since, the pack stays queued
-  bool again = false;                   // the next gc must look at the pack too
-  std::uint64_t dead_bytes = 0;         // dead bytes that gc left in the pack
-  bool gone = false;                    // the pack is deleted for good: ids are not reused
+  std::optional<std::uint64_t>
+      queued;                    // queue entry before the verdict; if it has changed since, the pack stays queued
+  bool again = false;            // the next gc must judge the pack too
+  std::uint64_t dead_bytes = 0;  // dead bytes that gc left in the pack
+  bool gone = false;             // the pack is deleted for good: ids are not reused
 };
 
 }  // namespace weft

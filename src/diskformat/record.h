@@ -23,13 +23,13 @@ inline constexpr std::uint32_t kStoreFormat = 11;   // format of the whole store
 
 // Stored: never renumber, only append.
 enum class RecordKind : std::uint16_t {
-  identity = 1,  // STORE/weft-store
-  toc = 2,       // packs/<id>.toc
-  places = 3,    // ORIGIN/places/<manifest>
-  origin = 4,    // ORIGIN/weft-origin, STORE/origin
-  cluster = 5,   // STORE/cluster
-  said_tag = 6,  // ORIGIN/journal/<time>-<hash>.tag
-  said_removal = 7,
+  identity = 1,     // STORE/weft-store
+  toc = 2,          // packs/<id>.toc
+  places = 3,       // ORIGIN/places/<manifest>
+  origin = 4,       // ORIGIN/weft-origin, STORE/origin
+  cluster = 5,      // STORE/cluster
+  catalog_tag = 6,  // ORIGIN/journal/<time>-<hash>.tag
+  catalog_removal = 7,
   packed_manifest = 8,  // a manifest, in a pack of manifests
   publish = 16,         // journal: 16 to 31
   tags = 17,

@@ -31,8 +31,8 @@ bool matches(const std::string& pattern, const std::string& name) {
 }  // namespace
 
 void Checkpoints::start() {
-  looks_ = std::thread([this] { look_on(); });
-  publishes_ = std::thread([this] { publish_on(); });
+  scanner_ = std::thread([this] { scan_on(); });
+  publisher_thread_ = std::thread([this] { publish_on(); });
 }
 
 void Checkpoints::stop() {
@@ -41,15 +41,15 @@ void Checkpoints::stop() {
     stop_ = true;
   }
   wake_.notify_all();
-  if (looks_.joinable()) looks_.join();
-  if (publishes_.joinable()) publishes_.join();
+  if (scanner_.joinable()) scanner_.join();
+  if (publisher_thread_.joinable()) publisher_thread_.join();
 }
 
 void Checkpoints::changed(Ino dir) {
-  look_again(dir, std::chrono::seconds(0));
+  scan_again(dir, std::chrono::seconds(0));
 }
 
-void Checkpoints::look_again(Ino dir, std::chrono::seconds after) {
+void Checkpoints::scan_again(Ino dir, std::chrono::seconds after) {
   const Time when = std::chrono::steady_clock::now() + after;
   {
     const std::lock_guard lock(mutex_);
@@ -64,7 +64,7 @@ bool Checkpoints::goes_on() {
   return !stop_;
 }
 
-void Checkpoints::look_on() {
+void Checkpoints::scan_on() {
   for (auto& [order, folder] : publisher_.taken_before()) {
     order.user = with_groups(order.user.uid, order.user.gid);
     add({std::move(order), std::move(folder)});
@@ -85,31 +85,31 @@ void Checkpoints::look_on() {
     } else if (const Time when = next == due_.end() ? recovers : std::min(recovers, next->second); when > now) {
       wake_.wait_until(lock, when);
     } else {
-      looking_at_ = next->first;
+      scanning_ = next->first;
       due_.erase(next);
       lock.unlock();
-      look(looking_at_);
+      scan(scanning_);
       lock.lock();
-      looking_at_ = 0;
+      scanning_ = 0;
       wake_.notify_all();
     }
   }
 }
 
-// True if a look at this directory, or at one above it, is due or running. Called with mutex_ held.
+// True if a scan of this directory, or at one above it, is due or running. Called with mutex_ held.
 bool Checkpoints::wanted(Ino dir) {
   const Time now = std::chrono::steady_clock::now();
   for (;;) {
     const auto due = due_.find(dir);
-    if (looking_at_ == dir || (due != due_.end() && due->second <= now)) return true;
+    if (scanning_ == dir || (due != due_.end() && due->second <= now)) return true;
     const auto above = dir == kNewIno ? Error{Errc::not_found, ""} : tree_.parent(dir);
     if (!above.ok()) return false;
     dir = *above;
   }
 }
 
-// Outside of any training, does not wait for a look at another user's directory.
-void Checkpoints::wait_for_look(Ino dir) {
+// Outside of any training, does not wait for a scan of another user's directory.
+void Checkpoints::wait_for_scan(Ino dir) {
   std::unique_lock lock(mutex_);
   if (!wanted(dir)) return;
   lock.unlock();
@@ -145,7 +145,7 @@ void Checkpoints::publish_on() {
     jobs_.pop_front();
     lock.unlock();
     const Status done = publisher_.publish_staying(job.order, job.folder, [this] { return goes_on(); });
-    if (may_pass(done)) look_again(job.order.stays.ino, kFailedAgain);
+    if (may_pass(done)) scan_again(job.order.stays.ino, kFailedAgain);
     lock.lock();
   }
 }
@@ -160,7 +160,7 @@ std::vector<std::pair<std::string, DraftFound>> Checkpoints::entries_of(Ino dir)
 }
 
 // Looks at `dir` as a checkpoint, and as a directory of checkpoints.
-void Checkpoints::look(Ino dir) {
+void Checkpoints::scan(Ino dir) {
   found_busy_ = false;
   const auto st = tree_.stat(dir);
   const auto path = tree_.path(dir);
@@ -219,9 +219,9 @@ void Checkpoints::take(const Training& training, const DraftFound& checkpoint, i
   if (taken.ok()) return add(std::move(job));
   const Errc code = taken.error().code;
   found_busy_ = found_busy_ || code == Errc::busy;
-  if (code == Errc::busy) look_again(checkpoint.ino, kBusyAgain);
+  if (code == Errc::busy) scan_again(checkpoint.ino, kBusyAgain);
   if (code == Errc::permission) refuse(fd, Error{Errc::permission, "a directory in it is another user's"});
-  if (may_pass(taken)) look_again(checkpoint.ino, kFailedAgain);
+  if (may_pass(taken)) scan_again(checkpoint.ino, kFailedAgain);
 }
 
 }  // namespace weft

@@ -41,8 +41,8 @@ class Checkpoints {
   void stop();  // cancels a running publish
   // Call when a file in this directory was written and closed, or was moved there.
   void changed(Ino dir);
-  // Call before an entry of this directory is removed: waits for the look that changed() has requested.
-  void wait_for_look(Ino dir);
+  // Call before an entry of this directory is removed: waits for the scan that changed() has requested.
+  void wait_for_scan(Ino dir);
 
  private:
   using Time = std::chrono::steady_clock::time_point;
@@ -56,31 +56,31 @@ class Checkpoints {
     uid_t owner = 0;  // of the file
   };
 
-  void look_on();
+  void scan_on();
   void publish_on();
   bool wanted(Ino dir);
   bool is_in_training(Ino dir);
   bool goes_on();
-  void look(Ino dir);
+  void scan(Ino dir);
   std::vector<std::pair<std::string, DraftFound>> entries_of(Ino dir);
   std::optional<Training> open_training(Ino dir);
   void consider(const Training& training, const DraftFound& checkpoint, const std::string& name);
   static std::optional<std::uint64_t> complete_since(const Training& training, int checkpoint);
   void take(const Training& training, const DraftFound& checkpoint, int fd, std::uint64_t written_ns);
   void add(Job job);
-  void look_again(Ino dir, std::chrono::seconds after);
+  void scan_again(Ino dir, std::chrono::seconds after);
 
   DraftTree& tree_;
   DraftPublisher& publisher_;
   std::mutex mutex_;
   std::condition_variable wake_;
-  std::map<Ino, Time> due_;  // guarded by mutex_; directories to look at, and when
-  Ino looking_at_ = 0;       // guarded by mutex_
+  std::map<Ino, Time> due_;  // guarded by mutex_; directories to scan, and when
+  Ino scanning_ = 0;         // guarded by mutex_
   std::deque<Job> jobs_;     // guarded by mutex_
   bool stop_ = false;        // guarded by mutex_
-  bool found_busy_ = false;  // for looks_ only; a checkpoint of this look was busy: the look waits for no other one
-  std::set<Ino> refused_;    // for looks_ only; directories whose .weft.json was malformed at the last look
-  std::thread looks_, publishes_;
+  bool found_busy_ = false;  // for scanner_ only; a checkpoint of this scan was busy: the scan waits for no other one
+  std::set<Ino> refused_;    // for scanner_ only; directories whose .weft.json was malformed at the last scan
+  std::thread scanner_, publisher_thread_;
 };
 
 }  // namespace weft

@@ -94,7 +94,7 @@ class Fetcher final : public ColdReads, public LocalBytes {
   Result<std::vector<OpenPlace>> here(std::span<const ChunkRun> runs) override;
   Result<std::vector<Digest>> digests(const ContentId& id) override;
   // Puts the fetched bytes of a version into the store's index, durably.
-  Status settle(VersionId version);
+  Status wait_indexed(VersionId version);
   // Evicts packs of the cache, as FetchedCache::evict(), and tells the sources.
   Result<EvictReport> evict(const EvictOptions& options);
   // Indexes everything that has arrived and closes idle transfers, so that eviction can take their packs.
@@ -231,7 +231,7 @@ class Fetcher final : public ColdReads, public LocalBytes {
   Readiness readiness_of(const std::shared_ptr<Transfer>& transfer, std::size_t unit) const WEFT_REQUIRES(mutex_);
   static bool gives_way(const Source& cheaper, Readiness readiness, const Source& other);
   bool goes_on(const Task& task, Readiness readiness) const WEFT_REQUIRES(mutex_);
-  void look_again() WEFT_EXCLUDES(mutex_);
+  void wake_reader() WEFT_EXCLUDES(mutex_);
   Result<std::vector<Digest>> move(const Task& task, const std::vector<ChunkRun>& runs);
   bool is_young(const Transfer& transfer) const;
   bool may_still_come(const Transfer& transfer, const Error& error) const;
@@ -288,7 +288,7 @@ class Fetcher final : public ColdReads, public LocalBytes {
   unsigned contended_running_ WEFT_GUARDED_BY(mutex_) = 0;
   unsigned absent_running_ WEFT_GUARDED_BY(mutex_) = 0;
   unsigned same_running_ WEFT_GUARDED_BY(mutex_) = 0;
-  bool one_looks_ WEFT_GUARDED_BY(mutex_) = false;  // a worker polls for a free source
+  bool one_polls_ WEFT_GUARDED_BY(mutex_) = false;  // a worker polls for a free source
   std::minstd_rand random_ WEFT_GUARDED_BY(mutex_){std::random_device{}()};
   std::vector<std::shared_ptr<Transfer>> transfers_ WEFT_GUARDED_BY(mutex_);  // and their state
   std::unordered_map<ContentId, Home> homes_ WEFT_GUARDED_BY(mutex_);         // blobs that are not in the index yet
@@ -305,9 +305,9 @@ class Fetcher final : public ColdReads, public LocalBytes {
   std::uint64_t manifests_ WEFT_GUARDED_BY(mutex_) = 0;
   std::string problem_ WEFT_GUARDED_BY(mutex_);
   bool ending_ WEFT_GUARDED_BY(mutex_) = false;
-  Mutex looking_at_use_ WEFT_ACQUIRED_BEFORE(mutex_);
-  std::uint64_t cache_bytes_ WEFT_GUARDED_BY(looking_at_use_) = 0;
-  std::optional<Clock::time_point> use_of_ WEFT_GUARDED_BY(looking_at_use_);  // when cache_bytes_ was measured
+  Mutex measuring_use_ WEFT_ACQUIRED_BEFORE(mutex_);
+  std::uint64_t cache_bytes_ WEFT_GUARDED_BY(measuring_use_) = 0;
+  std::optional<Clock::time_point> use_of_ WEFT_GUARDED_BY(measuring_use_);  // when cache_bytes_ was measured
   std::vector<std::thread> workers_;
   std::thread keeping_;
 };

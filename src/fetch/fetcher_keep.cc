@@ -45,7 +45,7 @@ void Fetcher::add_whole(Transfer& transfer, const std::vector<FetchedBlob>& blob
   log_debug(LogCategory::fetch, "transfer {}: {} blobs for the index", transfer.log_id, blobs.size());
   const MutexLock lock(mutex_);
   transfer.adding = false;
-  transfer.settled = added.ok() ? Status() : Status(added.error());
+  transfer.indexed = added.ok() ? Status() : Status(added.error());
   if (!added.ok()) problem_ = added.error().message;
   for (const FetchedBlob& blob : blobs)
     if (const auto home = homes_.find(blob.id); home != homes_.end() && home->second.transfer.get() == &transfer)
@@ -59,7 +59,7 @@ void Fetcher::drop_idle() {
   const auto now = Clock::now();
   std::erase_if(transfers_, [&](const std::shared_ptr<Transfer>& transfer) WEFT_REQUIRES(mutex_) {
     if (transfer->busy() || transfer->adding || transfer->whole_bytes() > 0) return false;
-    const bool over = transfer->complete() && transfer->settled.ok();
+    const bool over = transfer->complete() && transfer->indexed.ok();
     if (!over && transfer->used() != Clock::time_point() && transfer->used() + options_.kept > now) return false;
     log_debug(LogCategory::fetch, "transfer {} ends: {}", transfer->log_id, over ? "complete" : "incomplete, unused");
     for (const Extent& blob : transfer->plan.blobs)
@@ -112,7 +112,7 @@ void Fetcher::keep() {
   }
 }
 
-Status Fetcher::settle(VersionId version) {
+Status Fetcher::wait_indexed(VersionId version) {
   UniqueLock lock(mutex_);
   for (;;) {
     bool open = false;
@@ -121,8 +121,8 @@ Status Fetcher::settle(VersionId version) {
       if (transfer->whole_bytes() > 0 || transfer->adding) {
         transfer->hurry();
         open = true;
-      } else if (!transfer->settled.ok()) {
-        return std::exchange(transfer->settled, Status());
+      } else if (!transfer->indexed.ok()) {
+        return std::exchange(transfer->indexed, Status());
       }
     }
     if (!open || ending_) return {};

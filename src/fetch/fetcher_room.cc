@@ -21,7 +21,7 @@ constexpr auto kIdle = std::chrono::seconds(1);
 constexpr auto kRoomPatience = std::chrono::seconds(2);
 constexpr auto kFullRemembered = std::chrono::seconds(2);
 constexpr auto kUseRemembered = std::chrono::seconds(1);
-constexpr auto kLook = std::chrono::milliseconds(50);
+constexpr auto kPoll = std::chrono::milliseconds(50);
 
 std::uint64_t disk_bytes_of(int fd) {
   struct stat facts {};
@@ -47,7 +47,7 @@ Result<Fetcher::CacheUse> Fetcher::cache_use() {
 // The value is kept for kUseRemembered, because the survey of many packs takes a while. If the survey fails, returns
 // the last value.
 std::uint64_t Fetcher::cache_bytes() {
-  const MutexLock one_looks(looking_at_use_);
+  const MutexLock one_measures(measuring_use_);
   const auto now = Clock::now();
   if (use_of_ && now < *use_of_ + kUseRemembered) return cache_bytes_;
   const auto use = cache_use();
@@ -90,7 +90,7 @@ void Fetcher::let_go() {
     }
     if (!open) break;
     keeper_.notify_one();
-    arrived_.wait_for(lock, kLook);
+    arrived_.wait_for(lock, kPoll);
   }
   drop_idle();
 }
@@ -149,7 +149,7 @@ Status Fetcher::make_room(std::uint64_t bytes) {
       return Error{Errc::no_space,
                    fmt::format("the cache of fetched bytes is full: cache_max is {}, what is open or pinned takes {}",
                                human_bytes(policy_.cache_max), human_bytes(used))};
-    arrived_.wait_for(lock, kLook);
+    arrived_.wait_for(lock, kPoll);
   }
 }
 

@@ -9,9 +9,9 @@ namespace {
 
 // A source that did not answer is asked last for this time.
 constexpr auto kRest = std::chrono::seconds(5);
-constexpr double kMuchFaster = 2;                // times the rate of a cheaper source
-constexpr double kWorthAsking = 0.25;            // of the rate of a busy cheaper source
-constexpr std::uint64_t kLookBytes = 1U << 20U;  // a read of this size measures a source's rate
+constexpr double kMuchFaster = 2;               // times the rate of a cheaper source
+constexpr double kWorthAsking = 0.25;           // of the rate of a busy cheaper source
+constexpr std::uint64_t kTryBytes = 1U << 20U;  // a read of this size measures a source's rate
 
 }  // namespace
 
@@ -39,8 +39,8 @@ std::vector<Fetcher::Source*> Fetcher::ranked(const Digest& manifest, std::span<
   for (std::size_t i = 1; i < order.size(); ++i) {
     const auto& [other, readiness] = order[i];
     if (readiness != Readiness::ready || other->rests_until > now) continue;
-    const bool looks = bytes >= kLookBytes && other->rate.is_due();
-    if (looks || gives_way(*order[0].first, order[0].second, *other)) std::swap(order[0], order[i]);
+    const bool tries = bytes >= kTryBytes && other->rate.is_due();
+    if (tries || gives_way(*order[0].first, order[0].second, *other)) std::swap(order[0], order[i]);
   }
   std::vector<Source*> out;
   for (const auto& one : order) out.push_back(one.first);

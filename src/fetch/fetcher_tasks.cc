@@ -54,13 +54,13 @@ std::optional<Fetcher::Task> Fetcher::next() {
       return task;
     }
     if (is_idle()) continue;
-    if (one_looks_) {
+    if (one_polls_) {
       wake_.wait(lock);
       continue;
     }
-    one_looks_ = true;
+    one_polls_ = true;
     wake_.wait_for(lock, kLookAgain);
-    one_looks_ = false;
+    one_polls_ = false;
   }
 }
 

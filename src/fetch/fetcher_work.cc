@@ -82,7 +82,7 @@ bool Fetcher::is_young(const Transfer& transfer) const {
 }
 
 // Wakes a worker to fetch the next bytes while this thread verifies and writes.
-void Fetcher::look_again() {
+void Fetcher::wake_reader() {
   {
     const MutexLock lock(mutex_);
     if (is_idle()) return;
@@ -99,7 +99,7 @@ Result<std::vector<Digest>> Fetcher::move(const Task& task, const std::vector<Ch
                 const MutexLock lock(mutex_);
                 return !ending_;
               },
-              [this] { look_again(); }};
+              [this] { wake_reader(); }};
   aid.subject = transfer.subject;
   lend_bases(transfer.bases, runs, aid);
   Source* gave = nullptr;

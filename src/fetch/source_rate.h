@@ -16,24 +16,24 @@ class SourceRate {
     const double rate = static_cast<double>(bytes) * at_once / took.count();
     rate_ = rate_ == 0 ? rate : kNewest * rate + (1 - kNewest) * rate_;
     others_ = 0;
-    look_after_ = kLookAfter;
+    try_after_ = kTryAfter;
   }
   // Another source was read instead.
   void passed_over() { ++others_; }
 
   double bytes_per_s() const { return rate_; }  // of all its reads together; 0: unknown
   // True if the source should be read once to measure its current rate.
-  bool is_due() const { return others_ >= look_after_; }
+  bool is_due() const { return others_ >= try_after_; }
 
  private:
   static constexpr std::uint64_t kTells = 256U << 10U;
   static constexpr double kNewest = 0.2;
-  static constexpr std::uint64_t kLookFirst = 16;  // reads of other sources
-  static constexpr std::uint64_t kLookAfter = 128;
+  static constexpr std::uint64_t kTryFirst = 16;  // reads of other sources
+  static constexpr std::uint64_t kTryAfter = 128;
   unsigned running_ = 0;
   double rate_ = 0;
   std::uint64_t others_ = 0;
-  std::uint64_t look_after_ = kLookFirst;
+  std::uint64_t try_after_ = kTryFirst;
 };
 
 }  // namespace weft

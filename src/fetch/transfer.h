@@ -119,7 +119,7 @@ class Transfer {
   Clock::time_point shared_until{};
   std::optional<std::size_t> follows;  // the next unit in the sequence of requests
   bool adding = false;                 // some of its blobs are being indexed
-  Status settled;                      // the result of the last indexing
+  Status indexed;                      // the result of the last indexing
 
  private:
   void end(std::size_t unit);

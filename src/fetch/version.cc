@@ -117,7 +117,7 @@ Result<FetchReport> fetch_version(Store& store, Fetcher& fetcher, const VersionR
     if (!wanted[i].empty()) ++report.files;
   }
   progress.phase("making it durable");
-  WEFT_CHECK(fetcher.settle(row.id));
+  WEFT_CHECK(fetcher.wait_indexed(row.id));
   return report;
 }
 
@@ -130,7 +130,7 @@ Status fetch_configs(Store& store, Fetcher& fetcher, const VersionRow& row) {
     WEFT_TRY(const std::uint64_t absent, absent_bytes(store, file, {{0, file.size}}));
     if (absent > 0) WEFT_CHECK(fetcher.bring({row.id, i, {0, file.size}, 0}));
   }
-  return fetcher.settle(row.id);
+  return fetcher.wait_indexed(row.id);
 }
 
 }  // namespace weft

@@ -45,7 +45,7 @@ Status count_in_pack(Txn& txn, PackId pack, std::int64_t change);
 Result<std::uint64_t> blobs_in_pack(Txn& txn, PackId pack);
 
 // Holders of a blob: files of versions, in the order of version ids. They include removed large versions that still
-// give back their content (giving_back.h).
+// give back their content (release.h).
 Result<std::optional<Holder>> first_holder(Txn& txn, const FoundBlob& blob);
 // Returns a page of a blob's holders, in order, out of `rows_max` rows of the blob's group.
 Result<Page<Holder>> holders_of(Txn& txn, const FoundBlob& blob, std::string_view from, std::size_t rows_max);

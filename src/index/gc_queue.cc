@@ -8,7 +8,7 @@
 namespace weft {
 namespace {
 
-constexpr std::string_view kLook = "look";  // gc has to look at the pack; value: the transaction that queued it
+constexpr std::string_view kLook = "look";  // gc has to judge the pack; value: the transaction that queued it
 constexpr std::string_view kDead = "dead";  // value: bytes that gc has left in the pack
 constexpr std::string_view kWalked = "walked";
 
@@ -48,13 +48,13 @@ Result<std::vector<NotedPack>> packs_left_dead(Txn& txn, PackId from, std::size_
   return noted_packs(txn, kDead, from, count_max);
 }
 
-Status take_look(Txn& txn, const PackLook& look) {
-  WEFT_CHECK(look.dead_bytes == 0 ? erase_note(txn, kDead, look.pack)
-                                  : put_number(txn, kDead, look.pack, look.dead_bytes));
-  WEFT_TRY(const std::optional<NumberRow> row, find_number(txn, kLook, look.pack));
-  if (look.again) return row ? Status{} : queue_pack(txn, look.pack);
-  const bool changed = row && !look.gone && row->value != look.queued;
-  return changed ? Status{} : erase_note(txn, kLook, look.pack);
+Status note_verdict(Txn& txn, const PackVerdict& verdict) {
+  WEFT_CHECK(verdict.dead_bytes == 0 ? erase_note(txn, kDead, verdict.pack)
+                                     : put_number(txn, kDead, verdict.pack, verdict.dead_bytes));
+  WEFT_TRY(const std::optional<NumberRow> row, find_number(txn, kLook, verdict.pack));
+  if (verdict.again) return row ? Status{} : queue_pack(txn, verdict.pack);
+  const bool changed = row && !verdict.gone && row->value != verdict.queued;
+  return changed ? Status{} : erase_note(txn, kLook, verdict.pack);
 }
 
 Result<bool> has_walked(Txn& txn, std::uint64_t boot) {

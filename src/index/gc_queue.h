@@ -1,4 +1,4 @@
-// gc's notes in the index, which spare it a walk of all packs: the packs to look at, and the dead bytes in packs that
+// gc's notes in the index, which spare it a walk of all packs: the packs to judge, and the dead bytes in packs that
 // it left. A pack is queued when it is added, and when one of its blobs dies.
 #pragma once
 
@@ -17,9 +17,9 @@ Status queue_pack(Txn& txn, PackId pack);  // no effect for pack 0
 // Return the first `count_max` packs with ids of at least `from`, in order.
 Result<std::vector<NotedPack>> queued_packs(Txn& txn, PackId from, std::size_t count_max);
 Result<std::vector<NotedPack>> packs_left_dead(Txn& txn, PackId from, std::size_t count_max);
-Status take_look(Txn& txn, const PackLook& look);
+Status note_verdict(Txn& txn, const PackVerdict& judge);
 
-// True if gc has looked at all packs during this boot of the machine. It must do so if a process may have died and left
+// True if gc has judged all packs during this boot of the machine. It must do so if a process may have died and left
 // packs that the index does not know. `boot`: a hash of the boot id; 0: unknown, the result is false.
 Result<bool> has_walked(Txn& txn, std::uint64_t boot);
 Status note_walked(Txn& txn, std::uint64_t boot);  // 0: no walk was completed

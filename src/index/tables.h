@@ -63,10 +63,9 @@ Result<std::optional<InodeRow>> find_inode(Txn& txn, Ino ino);
 Result<std::optional<VersionRow>> find_version(Txn& txn, ModelId model, std::uint64_t number);
 Result<std::optional<ModelRow>> find_model(Txn& txn, std::string_view name);
 
-// Notes about single versions, in the table `meta`. The key is the note's name and the version's id. version_life.h says
-// which of them stand together, and writes them.
-// kIncomplete: a live version without content: bare, or a rebuild could not read its manifest. It holds no blobs, so gc
-// must not run.
+// Notes about single versions, in the table `meta`. The key is the note's name and the version's id. version_life.h
+// says which of them stand together, and writes them. kIncomplete: a live version without content: bare, or a rebuild
+// could not read its manifest. It holds no blobs, so gc must not run.
 inline constexpr std::string_view kIncomplete = "incomplete";
 inline constexpr std::string_view kUnsaved = "unsaved";  // published here, missing at the origin
 inline constexpr std::string_view kPinned = "pinned";
@@ -74,10 +73,10 @@ inline constexpr std::string_view kInMemory = "memory";  // VersionNote::in_memo
 // With id 0: some version was ever in memory. After its removal, dead blobs of it may still be in unsynced packs.
 inline constexpr std::string_view kMemoryUsed = "used memory";
 inline constexpr std::string_view kUnreaped = "unreaped";  // removed, but gc has not reaped it yet
-// Removed, but still a holder of its blobs. The value is the number of steps that were given back (giving_back.h).
-inline constexpr std::string_view kGivingBack = "giving";
-// A publish is taking its content in parts (catalog/taking.h). The value is the number of steps taken.
-inline constexpr std::string_view kTaking = "taking";
+// Removed, but still a holder of its blobs. The value is the number of steps that were given back (release.h).
+inline constexpr std::string_view kReleasing = "giving";
+// A publish is taking its content in parts (catalog/attach.h). The value is the number of steps taken.
+inline constexpr std::string_view kAttaching = "taking";
 // Notes about packs. kCached: may be evicted. kPromoted: was cached until a publish needed it.
 inline constexpr std::string_view kCached = "cached";
 inline constexpr std::string_view kPromoted = "promoted";

@@ -10,8 +10,8 @@ namespace weft {
 namespace {
 
 enum : unsigned { kI = 1, kT = 2, kR = 4, kG = 8, kS = 16, kP = 32, kM = 64 };
-constexpr std::pair<std::string_view, unsigned> kNotes[] = {{kIncomplete, kI}, {kTaking, kT},  {kUnreaped, kR},
-                                                            {kGivingBack, kG}, {kUnsaved, kS}, {kPinned, kP},
+constexpr std::pair<std::string_view, unsigned> kNotes[] = {{kIncomplete, kI}, {kAttaching, kT}, {kUnreaped, kR},
+                                                            {kReleasing, kG},  {kUnsaved, kS},   {kPinned, kP},
                                                             {kInMemory, kM}};
 
 constexpr unsigned bit(VersionState state) {
@@ -26,8 +26,8 @@ struct StateRow {
   unsigned next;          // states that may follow
 };
 using enum VersionState;
-constexpr StateRow kStates[] = {{absent, "absent", false, 0, 0, bit(taking) | bit(bare) | bit(whole)},
-                                {taking, "taking", false, kT, 0, bit(whole) | bit(absent)},
+constexpr StateRow kStates[] = {{absent, "absent", false, 0, 0, bit(attaching) | bit(bare) | bit(whole)},
+                                {attaching, "attaching", false, kT, 0, bit(whole) | bit(absent)},
                                 {bare, "bare", true, kI, kS | kP | kM, bit(whole) | bit(unreaped)},
                                 {whole, "whole", true, 0, kS | kP | kM, bit(unreaped) | bit(releasing)},
                                 {unreaped, "unreaped", true, kR, 0, bit(absent)},

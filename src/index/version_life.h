@@ -2,17 +2,17 @@
 // the table `meta` (tables.h). The table below says which facts stand together and which states follow each other.
 //
 //   state      local row  notes that stand         notes that may stand            next
-//   absent     no         -                        -                               taking, bare, whole
-//   taking     no         kTaking                  -                               whole, absent
+//   absent     no         -                        -                               attaching, bare, whole
+//   attaching  no         kAttaching               -                               whole, absent
 //   bare       yes        kIncomplete              kUnsaved, kPinned, kInMemory    whole, unreaped
 //   whole      yes        -                        kUnsaved, kPinned, kInMemory    unreaped, releasing
 //   unreaped   yes        kUnreaped                -                               absent
-//   releasing  yes        kUnreaped, kGivingBack   -                               absent
+//   releasing  yes        kUnreaped, kReleasing   -                               absent
 //
 // absent: not published yet, or removed and reaped; a rebuild also skips the content of versions that are removed
-// later. taking: a large publish adds the content (catalog/taking.h). bare: live, without content. whole: live.
+// later. attaching: a large publish adds the content (catalog/attach.h). bare: live, without content. whole: live.
 // unreaped: removed; readers may have it open. releasing: removed and large; gc releases its content in steps
-// (catalog/giving_back.h).
+// (catalog/release.h).
 #pragma once
 
 #include <cstdint>
@@ -24,7 +24,7 @@
 
 namespace weft {
 
-enum class VersionState : std::uint8_t { absent, taking, bare, whole, unreaped, releasing };
+enum class VersionState : std::uint8_t { absent, attaching, bare, whole, unreaped, releasing };
 
 // Errc::corrupt: the facts are those of no state.
 Result<VersionState> state_of(Txn& txn, VersionId version);

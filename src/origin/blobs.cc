@@ -17,11 +17,11 @@ Status check_cancelled(const Progress& progress) {
 
 }  // namespace
 
-const OriginBlobs::Blob* OriginBlobs::want(const ContentId& id, const std::optional<BlobPlace>& said) {
+const OriginBlobs::Blob* OriginBlobs::want(const ContentId& id, const std::optional<BlobPlace>& recorded) {
   const auto [at, fresh] = wanted_.try_emplace(id);
   if (!fresh) return &*at;
-  if (said)
-    said_[said->pack].emplace_back(id, said->offset);
+  if (recorded)
+    recorded_[recorded->pack].emplace_back(id, recorded->offset);
   else
     astray_.insert(id);
   return &*at;
@@ -33,14 +33,14 @@ void OriginBlobs::fault(std::string what, std::vector<ContentId> blobs) {
   faults_.push_back({std::move(what), std::move(blobs)});
 }
 
-Status OriginBlobs::look(Progress& progress) {
-  for (const auto& [pack, blobs] : std::exchange(said_, {})) WEFT_CHECK(look_where_said(pack, blobs, progress));
-  WEFT_CHECK(look_everywhere(progress));
-  settle();
+Status OriginBlobs::search(Progress& progress) {
+  for (const auto& [pack, blobs] : std::exchange(recorded_, {})) WEFT_CHECK(search_recorded(pack, blobs, progress));
+  WEFT_CHECK(search_all(progress));
+  count_unfound();
   return {};
 }
 
-Status OriginBlobs::look_where_said(PackId pack, const std::vector<Said>& blobs, Progress& progress) {
+Status OriginBlobs::search_recorded(PackId pack, const std::vector<Recorded>& blobs, Progress& progress) {
   WEFT_CHECK(check_cancelled(progress));
   auto toc = origin_.toc(pack);
   if (!toc.ok()) {
@@ -49,9 +49,9 @@ Status OriginBlobs::look_where_said(PackId pack, const std::vector<Said>& blobs,
     fault(toc.error().message, std::move(all));
     WEFT_TRY(toc, read_again(pack, blobs, progress));
   }
-  std::map<Said, PackEntry*> listed;
-  for (PackEntry& entry : toc->entries) listed.emplace(Said(entry.id, entry.offset), &entry);
-  for (const Said& blob : blobs) {
+  std::map<Recorded, PackEntry*> listed;
+  for (PackEntry& entry : toc->entries) listed.emplace(Recorded(entry.id, entry.offset), &entry);
+  for (const Recorded& blob : blobs) {
     const auto at = listed.find(blob);
     if (at != listed.end()) {
       astray_.erase(blob.first);
@@ -66,7 +66,7 @@ Status OriginBlobs::look_where_said(PackId pack, const std::vector<Said>& blobs,
 }
 
 // Computes a table of contents from the pack's bytes: the blobs whose digests match at their recorded offsets.
-Result<PackToc> OriginBlobs::read_again(PackId pack, const std::vector<Said>& blobs, Progress& progress) const {
+Result<PackToc> OriginBlobs::read_again(PackId pack, const std::vector<Recorded>& blobs, Progress& progress) const {
   PackToc toc;
   toc.pack = pack;
   const auto fd = origin_.open_pack(pack);
@@ -86,7 +86,7 @@ Result<PackToc> OriginBlobs::read_again(PackId pack, const std::vector<Said>& bl
   return toc;
 }
 
-Status OriginBlobs::look_everywhere(Progress& progress) {
+Status OriginBlobs::search_all(Progress& progress) {
   if (astray_.empty()) return {};
   WEFT_TRY(const auto packs, origin_.packs());
   for (const PackId pack : packs) {
@@ -109,7 +109,7 @@ void OriginBlobs::take(PackId pack, PackEntry entry) {
   grown_.insert(pack);
 }
 
-void OriginBlobs::settle() {
+void OriginBlobs::count_unfound() {
   for (const PackId pack : grown_) {
     PackToc& toc = packs_.at(pack);
     std::ranges::sort(toc.entries, {}, &PackEntry::offset);

@@ -28,21 +28,21 @@ class OriginBlobs {
 
   explicit OriginBlobs(const OriginDir& origin) : origin_(origin) {}
 
-  // Adds a blob to locate. `said`: its recorded place, empty if unknown. The result lives as long as this object.
-  const Blob* want(const ContentId& id, const std::optional<BlobPlace>& said);
-  // Records a fault, one line of text, that affects these blobs. The next look() searches those without a pack
+  // Adds a blob to locate. `recorded`: its recorded place, empty if unknown. The result lives as long as this object.
+  const Blob* want(const ContentId& id, const std::optional<BlobPlace>& recorded);
+  // Records a fault, one line of text, that affects these blobs. The next search() searches those without a pack
   // everywhere.
   void fault(std::string what, std::vector<ContentId> blobs);
   // Locates all blobs without a pack: first at the recorded places, then in all packs. If a table of contents cannot be
   // read, it is computed again from the pack's bytes. Errc::cancelled.
-  Status look(Progress& progress);
+  Status search(Progress& progress);
 
   // Returns the packs to read, each with a table of contents of only the blobs to read from it, sorted by offset; its
   // size ends at the last of these blobs.
   const std::map<PackId, PackToc>& packs() const { return packs_; }
   // Returns the packs that have got more blobs since the last call.
   std::set<PackId> take_grown() { return std::exchange(grown_, {}); }
-  // Records that these blobs are damaged in that pack: the next look() locates them in other packs.
+  // Records that these blobs are damaged in that pack: the next search() locates them in other packs.
   void not_whole(PackId pack, std::string what, const std::vector<ContentId>& blobs);
 
   // take_losses() returns the faults that lost a blob, each once; mended() returns all faults so far that lost none.
@@ -54,19 +54,19 @@ class OriginBlobs {
     std::string what;
     std::vector<ContentId> blobs;
   };
-  using Said = std::pair<ContentId, std::uint64_t>;  // a blob and its recorded offset
+  using Recorded = std::pair<ContentId, std::uint64_t>;  // a blob and its recorded offset
   bool is_lost(const ContentId& id) const { return wanted_.at(id).lost; }
-  Status look_where_said(PackId pack, const std::vector<Said>& blobs, Progress& progress);
-  Result<PackToc> read_again(PackId pack, const std::vector<Said>& blobs, Progress& progress) const;
-  Status look_everywhere(Progress& progress);
+  Status search_recorded(PackId pack, const std::vector<Recorded>& blobs, Progress& progress);
+  Result<PackToc> read_again(PackId pack, const std::vector<Recorded>& blobs, Progress& progress) const;
+  Status search_all(Progress& progress);
   void take(PackId pack, PackEntry entry);
-  void settle();
+  void count_unfound();
 
   const OriginDir& origin_;
   std::map<ContentId, Found> wanted_;
-  std::map<PackId, std::vector<Said>> said_;        // recorded places not checked yet
-  std::set<ContentId> astray_;                      // blobs missing at their recorded place
-  std::set<std::pair<PackId, ContentId>> refuted_;  // blobs damaged in a pack that may list them
+  std::map<PackId, std::vector<Recorded>> recorded_;  // recorded places not checked yet
+  std::set<ContentId> astray_;                        // blobs missing at their recorded place
+  std::set<std::pair<PackId, ContentId>> refuted_;    // blobs damaged in a pack that may list them
   std::map<PackId, PackToc> packs_;
   std::set<PackId> grown_;
   std::vector<Fault> faults_;

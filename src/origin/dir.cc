@@ -217,20 +217,20 @@ Status OriginDir::put_places(const Places& places) const {
   return put("places", to_hex(places.manifest), encode_places(places));
 }
 
-Status OriginDir::put_said(const Said& said, std::string_view cluster) const {
-  return put("journal", said_name(said, cluster), encode_said(said, cluster));
+Status OriginDir::put_event(const CatalogEvent& event, std::string_view cluster) const {
+  return put("journal", catalog_event_name(event, cluster), encode_catalog_event(event, cluster));
 }
 
-Result<std::vector<std::string>> OriginDir::said() const {
+Result<std::vector<std::string>> OriginDir::events() const {
   WEFT_TRY(const SafePath origin, directory());
   return list_directory(origin / "journal");
 }
 
-Result<SaidRecord> OriginDir::said(const std::string& name) const {
+Result<CatalogRecord> OriginDir::event(const std::string& name) const {
   WEFT_TRY(const SafePath origin, directory());
   const SafePath path = origin / "journal" / name;
-  WEFT_TRY(const auto bytes, read_file(path, limits::kSaidMax));
-  return decode_said(bytes, path);
+  WEFT_TRY(const auto bytes, read_file(path, limits::kCatalogEventMax));
+  return decode_catalog_event(bytes, path);
 }
 
 Result<OriginTotals> OriginDir::totals() const {
@@ -240,10 +240,10 @@ Result<OriginTotals> OriginDir::totals() const {
   totals.packs = packs.size();
   for (const PackId pack : packs) totals.bytes += disk_bytes(pack_path(origin, pack));
   WEFT_TRY(const auto manifests, list_directory(origin / "manifests"));
-  WEFT_TRY(const auto said, list_directory(origin / "journal"));
+  WEFT_TRY(const auto events, list_directory(origin / "journal"));
   totals.manifests = manifests.size();
   const auto other = [](const std::string& name) { return name.find('.') != std::string::npos; };
-  totals.versions = static_cast<std::uint64_t>(said.size() - std::ranges::count_if(said, other));
+  totals.versions = static_cast<std::uint64_t>(events.size() - std::ranges::count_if(events, other));
   return totals;
 }
 

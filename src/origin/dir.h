@@ -18,9 +18,9 @@
 #include <string_view>
 #include <vector>
 
+#include "diskformat/catalog_record.h"
 #include "diskformat/origin_places.h"
 #include "diskformat/rows.h"
-#include "diskformat/said_record.h"
 #include "diskformat/toc.h"
 #include "os/safe_path.h"
 #include "os/sys.h"
@@ -58,10 +58,10 @@ class OriginDir {
   // Reading. Errc::not_found if the file is missing (yet), Errc::corrupt if its bytes do not match its name.
   Result<std::vector<std::byte>> manifest(const Digest& digest) const;
   Result<Places> places(const Digest& manifest) const;
-  Result<std::vector<Digest>> placed() const;              // manifests with a file in places/
-  Result<std::vector<std::string>> said() const;           // names of the journal's records, sorted by time
-  Result<SaidRecord> said(const std::string& name) const;  // errors as decode_said()
-  Result<std::vector<PackId>> packs() const;               // packs with a table of contents
+  Result<std::vector<Digest>> placed() const;                  // manifests with a file in places/
+  Result<std::vector<std::string>> events() const;             // names of the journal's records, sorted by time
+  Result<CatalogRecord> event(const std::string& name) const;  // errors as decode_catalog_event()
+  Result<std::vector<PackId>> packs() const;                   // packs with a table of contents
   Result<PackToc> toc(PackId pack) const;
   Result<Fd> open_pack(PackId pack) const;
 
@@ -72,7 +72,8 @@ class OriginDir {
   Status put_pack(const PackToc& toc, int pack, Progress& progress) const;
   Status put_manifest(const Digest& digest, std::span<const std::byte> bytes) const;
   Status put_places(const Places& places) const;
-  Status put_said(const Said& said, std::string_view cluster) const;  // `cluster`: of the registry; used for tags only
+  Status put_event(const CatalogEvent& event,
+                   std::string_view cluster) const;  // `cluster`: of the registry; used for tags only
 
   Result<OriginTotals> totals() const;
 

@@ -26,11 +26,11 @@ class NameReading {
   NameReading(const OriginDir& origin, OriginNames& names) : origin_(origin), names_(names) {}
 
   Status run(Progress& progress) {
-    WEFT_TRY(const auto records, origin_.said());
+    WEFT_TRY(const auto records, origin_.events());
     for (const std::string& name : records) {
       if (progress.cancelled()) return Error{Errc::cancelled, "interrupted"};
       if (name.starts_with('.')) continue;  // NFS keeps deleted open files as .nfs*
-      auto record = origin_.said(name);
+      auto record = origin_.event(name);
       if (!record.ok()) {
         unread_.emplace_back(name, std::move(record).error());
         continue;
@@ -38,25 +38,26 @@ class NameReading {
       const Status taken = take(name, std::move(record).value());
       if (!taken.ok()) names_.problems.push_back(taken.error().message);
     }
-    settle_unread();
+    recover_unread();
     remove();
     set_tags();
     return {};
   }
 
  private:
-  Status take(const std::string& name, SaidRecord record) {
+  Status take(const std::string& name, CatalogRecord record) {
     const std::string path = fmt::format("{}/journal/{}", origin_.path(), printable(name));
-    if (const auto* removal = std::get_if<MirroredRemoval>(&record.said)) add(*removal);  // even with a wrong name
-    if (said_name(record.said, record.cluster) != name)
-      return Error{Errc::corrupt,
-                   fmt::format("{}: expected a record named {}", path, said_name(record.said, record.cluster))};
-    const auto& model = std::visit([](const auto& said) -> const std::string& { return model_of(said); }, record.said);
+    if (const auto* removal = std::get_if<MirroredRemoval>(&record.event)) add(*removal);  // even with a wrong name
+    if (catalog_event_name(record.event, record.cluster) != name)
+      return Error{Errc::corrupt, fmt::format("{}: expected a record named {}", path,
+                                              catalog_event_name(record.event, record.cluster))};
+    const auto& model =
+        std::visit([](const auto& event) -> const std::string& { return model_of(event); }, record.event);
     if (const Status named = check_model_name(model); !named.ok())
       return Error{Errc::corrupt, fmt::format("{}: {}", path, named.error().message)};
-    if (auto* row = std::get_if<VersionRow>(&record.said)) return add(std::move(*row), path);
-    if (std::holds_alternative<MirroredRemoval>(record.said)) return {};
-    const auto& tag = std::get<MirroredTag>(record.said);
+    if (auto* row = std::get_if<VersionRow>(&record.event)) return add(std::move(*row), path);
+    if (std::holds_alternative<MirroredRemoval>(record.event)) return {};
+    const auto& tag = std::get<MirroredTag>(record.event);
     WEFT_CHECK(check_tag_name(tag.name));
     tags_[{tag.model, tag.name}].push_back(std::move(record));
     return {};
@@ -69,11 +70,11 @@ class NameReading {
 
   // Recovers damaged removals. The name of a removal record consists of the time and a hash of the version's name, so
   // it identifies any version that is known.
-  void settle_unread() {
+  void recover_unread() {
     std::map<std::string, Name> by_name;  // record name without the time -> version
     if (!unread_.empty())
       for (const auto& [version, row] : names_.versions) {
-        const std::string name = said_name(MirroredRemoval{version.first, version.second}, {});
+        const std::string name = catalog_event_name(MirroredRemoval{version.first, version.second}, {});
         by_name.emplace(name.substr(kTimeDigits), version);
       }
     for (const auto& [name, error] : unread_) {
@@ -155,9 +156,9 @@ class NameReading {
 
   const OriginDir& origin_;
   OriginNames& names_;
-  std::vector<std::pair<std::string, Error>> unread_;                            // damaged records: name and error
-  std::map<Name, MirroredRemoval> removed_;                                      // the earliest removal of each version
-  std::map<std::pair<std::string, std::string>, std::vector<SaidRecord>> tags_;  // by model and tag
+  std::vector<std::pair<std::string, Error>> unread_;  // damaged records: name and error
+  std::map<Name, MirroredRemoval> removed_;            // the earliest removal of each version
+  std::map<std::pair<std::string, std::string>, std::vector<CatalogRecord>> tags_;  // by model and tag
 };
 
 // Sorts topologically, depth first. Without recursion: a chain of parents may contain all versions.
@@ -225,13 +226,15 @@ Result<OriginNames> read_names(const OriginDir& origin, Progress& progress) {
   return names;
 }
 
-MirroredTag last_of(std::vector<SaidRecord> records) {
-  const auto tag_of = [](const SaidRecord& record) -> const MirroredTag& { return std::get<MirroredTag>(record.said); };
-  std::ranges::sort(records, [&](const SaidRecord& a, const SaidRecord& b) {
+MirroredTag last_of(std::vector<CatalogRecord> records) {
+  const auto tag_of = [](const CatalogRecord& record) -> const MirroredTag& {
+    return std::get<MirroredTag>(record.event);
+  };
+  std::ranges::sort(records, [&](const CatalogRecord& a, const CatalogRecord& b) {
     return std::pair(tag_of(a).time_ns, tag_of(a).revision) < std::pair(tag_of(b).time_ns, tag_of(b).revision);
   });
-  const SaidRecord* last = &records.front();
-  for (const SaidRecord& next : records) {
+  const CatalogRecord* last = &records.front();
+  for (const CatalogRecord& next : records) {
     const bool near = tag_of(next).time_ns - tag_of(*last).time_ns <= kClocksDifferMax;
     const bool earlier = next.cluster == last->cluster && tag_of(next).revision < tag_of(*last).revision;
     if (!near || !earlier) last = &next;

@@ -27,7 +27,7 @@ Result<OriginNames> read_names(const OriginDir& origin, Progress& progress);
 
 // Returns the newest of the records of one tag, which several nodes wrote. Records are ordered by time. Node clocks
 // differ, so records of about the same time are ordered by registry revision, if both are of one registry.
-MirroredTag last_of(std::vector<SaidRecord> records);
+MirroredTag last_of(std::vector<CatalogRecord> records);
 
 // Returns the versions in a possible order of their publishes: by time, numbers of a model ascending, parents first.
 std::vector<const VersionRow*> in_order(const std::map<OriginNames::Name, VersionRow>& versions);

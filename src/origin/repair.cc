@@ -105,7 +105,7 @@ class Search {
   Search(Store& store, std::vector<DamagedBlob> blobs, const TakeBlob& take, Progress& progress)
       : store_(store), wanted_(std::move(blobs)), take_(take), progress_(progress), manifests_(store) {}
 
-  Status look_for_files() {
+  Status find_files() {
     std::set<std::tuple<std::uint64_t, ContentId, std::uint64_t>> seen;
     for (const DamagedBlob& blob : wanted_) {
       WEFT_TRY(const auto uses, uses_of(store_, manifests_, blob.id));
@@ -256,7 +256,7 @@ Result<std::vector<DamagedBlob>> search_blobs(Store& store, std::vector<DamagedB
                                               std::span<const std::string> paths, const TakeBlob& take,
                                               Progress& progress) {
   Search search(store, std::move(blobs), take, progress);
-  WEFT_CHECK(search.look_for_files());
+  WEFT_CHECK(search.find_files());
   for (const std::string& path : paths) WEFT_CHECK(search.search(path));
   return std::move(search).missing();
 }

@@ -49,7 +49,7 @@ class Restoring {
       : origin_(std::move(origin)), options_(options), progress_(progress) {}
 
   Result<RestoreReport> run(const std::string& store_path) {
-    WEFT_CHECK(look());
+    WEFT_CHECK(scan());
     if (refuses()) return report_;
     WEFT_TRY(const StoreRestore store, StoreRestore::begin(store_path, origin_.uuid(), options_.patience));
     WEFT_CHECK(copy_packs(store));
@@ -64,7 +64,7 @@ class Restoring {
   }
 
   Result<OriginRegistry> registry() {
-    WEFT_CHECK(look());
+    WEFT_CHECK(scan());
     if (refuses()) return OriginRegistry{{}, report_};
     OriginRegistry out{changes(), {}};
     for (MirrorChange& change : out.changes)
@@ -89,11 +89,11 @@ class Restoring {
     return {};
   }
 
-  Status look() {
+  Status scan() {
     WEFT_TRY(names_, read_names(origin_, progress_));
     report_.problems = std::move(names_.problems);
-    WEFT_CHECK(look_at_versions());
-    WEFT_CHECK(blobs_.look(progress_));
+    WEFT_CHECK(scan_versions());
+    WEFT_CHECK(blobs_.search(progress_));
     return lose_incomplete();
   }
 
@@ -111,18 +111,18 @@ class Restoring {
     return uuid_text(uuid);
   }
 
-  Status look_at_versions() {
+  Status scan_versions() {
     progress_.phase("reading manifests");
     for (auto& [name, row] : names_.versions) {
       WEFT_CHECK(check_cancelled());
       if (row.removed) continue;
-      const Status looked = look_at(row);
-      if (!looked.ok()) lose(row, looked.error().message);
+      const Status scanned = scan_version(row);
+      if (!scanned.ok()) lose(row, scanned.error().message);
     }
     return {};
   }
 
-  Status look_at(const VersionRow& row) {
+  Status scan_version(const VersionRow& row) {
     WEFT_TRY(const auto bytes, origin_.manifest(row.manifest));
     WEFT_TRY(const VersionContent content, content_decoder()(bytes));
     WEFT_CHECK(check_agrees(row, content));
@@ -182,7 +182,7 @@ class Restoring {
     progress_.total(bytes);
     for (; !grown.empty(); grown = blobs_.take_grown()) {
       for (const PackId pack : grown) WEFT_CHECK(copy_pack_to(store, blobs_.packs().at(pack)));
-      WEFT_CHECK(blobs_.look(progress_));
+      WEFT_CHECK(blobs_.search(progress_));
     }
     count_packs();
     return lose_incomplete();

@@ -48,8 +48,8 @@ Result<Others> others_with(Store& store, const ContentId& id, const VersionRow& 
 class Staging {
  public:
   Staging(const LentStore& store, const OriginDir& origin, const VersionRow& row, Progress& progress,
-          LookedFor& looked_for)
-      : store_(store), origin_(origin), row_(row), progress_(progress), looked_for_(looked_for) {}
+          SearchedFor& searched_for)
+      : store_(store), origin_(origin), row_(row), progress_(progress), searched_for_(searched_for) {}
 
   Status run() {
     if (!origin_.places(row_.manifest).ok() || !origin_.manifest(row_.manifest).ok()) {
@@ -60,7 +60,7 @@ class Staging {
       WEFT_CHECK(origin_.put_places(places_));
       WEFT_CHECK(origin_.put_manifest(row_.manifest, reader->bytes()));  // last: all that it names exists now
     }
-    return origin_.put_said(row_, {});
+    return origin_.put_event(row_, {});
   }
 
  private:
@@ -84,7 +84,7 @@ class Staging {
       else
         lost.push_back(i);
     }
-    WEFT_CHECK(look_everywhere(std::move(lost)));
+    WEFT_CHECK(search_all(std::move(lost)));
     for (const auto& [pack, members] : to_put) WEFT_CHECK(put_pack(*here[members.front()].pack, members));
     return {};
   }
@@ -109,13 +109,13 @@ class Staging {
 
   // Searches the places of all manifests for blobs that no live version of another node holds: a removed version may
   // have brought them to the origin.
-  Status look_everywhere(std::vector<std::size_t> lost) {
+  Status search_all(std::vector<std::size_t> lost) {
     if (lost.empty()) return {};
     WEFT_TRY(const auto manifests, origin_.placed());
     for (const std::size_t i : lost) {
-      const auto looked = looked_for_.find(places_.blobs[i].first);
-      if (looked != looked_for_.end() && looked->second == manifests.size())
-        return nowhere(looked->first, Errc::absent);
+      const auto scanned = searched_for_.find(places_.blobs[i].first);
+      if (scanned != searched_for_.end() && scanned->second == manifests.size())
+        return nowhere(scanned->first, Errc::absent);
     }
     for (const Digest& manifest : manifests) {
       if (lost.empty()) return {};
@@ -130,7 +130,7 @@ class Staging {
     }
     if (lost.empty()) return {};
     const ContentId& id = places_.blobs[lost.front()].first;
-    looked_for_[id] = manifests.size();
+    searched_for_[id] = manifests.size();
     return nowhere(id, Errc::absent);
   }
 
@@ -176,7 +176,7 @@ class Staging {
   const OriginDir& origin_;
   const VersionRow& row_;
   Progress& progress_;
-  LookedFor& looked_for_;
+  SearchedFor& searched_for_;
   Places places_;
   Others others_;  // other holders of the blob that at_origin() searched last
   std::map<PackId, std::optional<PackToc>> tocs_;
@@ -186,8 +186,8 @@ class Staging {
 }  // namespace
 
 Status stage_version(const LentStore& store, const OriginDir& origin, const VersionRow& row, Progress& progress,
-                     LookedFor& looked_for) {
-  return Staging(store, origin, row, progress, looked_for).run();
+                     SearchedFor& searched_for) {
+  return Staging(store, origin, row, progress, searched_for).run();
 }
 
 }  // namespace weft

@@ -14,7 +14,7 @@ namespace weft {
 // Negative cache: blobs found neither on this node nor at the origin, with the number of manifests that had places at
 // the origin at that time. Nothing is ever deleted at an origin, so a blob is searched again only if that number has
 // grown.
-using LookedFor = std::map<ContentId, std::size_t>;
+using SearchedFor = std::map<ContentId, std::size_t>;
 
 // Copies to the origin everything that the version needs and the origin lacks, durably: packs, the manifest, the places
 // of its blobs, and its journal record. Errc::not_found: this node lacks a blob that another node has not written to
@@ -22,6 +22,6 @@ using LookedFor = std::map<ContentId, std::size_t>;
 // `progress` counts the copied ones. Several nodes may copy at the same time, also the same version. May hang in the
 // origin's file system. If the store is taken back meanwhile, it is not used again: Errc::cancelled.
 Status stage_version(const LentStore& store, const OriginDir& origin, const VersionRow& row, Progress& progress,
-                     LookedFor& looked_for);
+                     SearchedFor& searched_for);
 
 }  // namespace weft

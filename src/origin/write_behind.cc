@@ -39,8 +39,8 @@ struct WriteBehind::State final : public Progress {
   OriginLedger& ledger;  // use only inside store.use()
   LentStore store;
   const std::string origin_path;
-  VersionId untried = 0;  // only the worker uses this: versions from here on have not been tried
-  LookedFor looked_for;   // only the worker uses this
+  VersionId untried = 0;     // only the worker uses this: versions from here on have not been tried
+  SearchedFor searched_for;  // only the worker uses this
   std::atomic<std::uint64_t> bytes_written = 0;
   mutable std::mutex mutex;
   std::condition_variable changed;
@@ -52,8 +52,8 @@ struct WriteBehind::State final : public Progress {
   std::map<VersionId, Lost> lost;  // versions that lack bytes which no known node would write
   std::string active;
   std::uint64_t saved = 0;
-  std::uint64_t records = 0;          // journal records written
-  std::optional<std::uint64_t> told;  // journal offset up to which the origin has the events; empty: not read yet
+  std::uint64_t records = 0;                // journal records written
+  std::optional<std::uint64_t> replicated;  // journal offset up to which the origin has the events; empty: not read yet
   std::string problem;
   std::uint64_t rounds = 0;         // rounds begun
   std::uint64_t refused_round = 0;  // latest round that found an unknown origin, or none
@@ -117,9 +117,9 @@ struct WriteBehind::State final : public Progress {
     WEFT_CHECK(store.use([&](Store&) { return ledger.set_origin(dir.uuid()); }));
     log_info("origin {} is {} from now on", origin_path, printable(dir.uuid()));
     const std::lock_guard lock(mutex);
-    told.reset();
+    replicated.reset();
     untried = 0;
-    looked_for.clear();
+    searched_for.clear();
     return dir;
   }
 
@@ -159,7 +159,7 @@ struct WriteBehind::State final : public Progress {
       const auto origin = this->origin();
       round.reached = origin.ok();
       if (!origin.ok()) return origin.error();
-      WEFT_CHECK(stage_version(store, *origin, row, *this, looked_for));
+      WEFT_CHECK(stage_version(store, *origin, row, *this, searched_for));
     }
     return store.use([&](Store&) { return ledger.saved(std::span(&version, 1)); });
   }
@@ -229,21 +229,21 @@ struct WriteBehind::State final : public Progress {
       return snapshot->journal_end();
     });
   }
-  std::optional<std::uint64_t> told_so_far() {
+  std::optional<std::uint64_t> replicated_so_far() {
     const std::lock_guard lock(mutex);
-    return told;
+    return replicated;
   }
 
   // Writes all catalog events that this node knows, its own and those of other nodes, to the origin's journal. A
   // record's name is derived from its content, so a record that another node wrote first exists already.
   Status tell() {
     WEFT_TRY(const std::uint64_t end, journal_end());
-    std::optional<std::uint64_t> from = told_so_far();
+    std::optional<std::uint64_t> from = replicated_so_far();
     if (from == end || (end == 0 && !cluster().ok())) return {};
     WEFT_TRY(const OriginDir origin, this->origin());
     if (!from) {
-      WEFT_TRY(from, store.use([&](Store&) { return ledger.told(origin.uuid()); }));
-      set_told(*from, 0);
+      WEFT_TRY(from, store.use([&](Store&) { return ledger.replicated(origin.uuid()); }));
+      set_replicated(*from, 0);
     }
     while (*from != end && !worker.ending()) {
       WEFT_TRY(from, tell_some(origin, *from));
@@ -253,19 +253,20 @@ struct WriteBehind::State final : public Progress {
   }
 
   Result<std::uint64_t> tell_some(const OriginDir& origin, std::uint64_t from) {
-    WEFT_TRY(const SaidBatch batch, store.use([&](Store&) { return ledger.said(from); }));
-    for (const Said& one : batch.said) {
+    WEFT_TRY(const CatalogEvents batch, store.use([&](Store&) { return ledger.events(from); }));
+    for (const CatalogEvent& one : batch.events) {
       if (worker.ending()) return Error{Errc::cancelled, "the daemon ends"};
-      WEFT_CHECK(origin.put_said(one, origin.cluster()));
+      WEFT_CHECK(origin.put_event(one, origin.cluster()));
     }
-    if (!batch.said.empty()) WEFT_CHECK(store.use([&](Store&) { return ledger.set_told(origin.uuid(), batch.end); }));
-    set_told(batch.end, batch.said.size());
+    if (!batch.events.empty())
+      WEFT_CHECK(store.use([&](Store&) { return ledger.set_replicated(origin.uuid(), batch.end); }));
+    set_replicated(batch.end, batch.events.size());
     return batch.end;
   }
 
-  void set_told(std::uint64_t end, std::uint64_t new_records) {
+  void set_replicated(std::uint64_t end, std::uint64_t new_records) {
     const std::lock_guard lock(mutex);
-    told = end;
+    replicated = end;
     records += new_records;
     changed.notify_all();
   }
@@ -276,7 +277,7 @@ struct WriteBehind::State final : public Progress {
     Status done = round();
     if (const Status written = tell(); done.ok()) done = written;
     if (worker.ending()) return Worker::kUntilWoken;
-    settle(done);
+    record_outcome(done);
     WEFT_CHECK(done);
     const auto more = unsaved(0, 1);
     return more.ok() && !more->empty() ? Worker::Pause(0) : kPauseMax;
@@ -286,7 +287,7 @@ struct WriteBehind::State final : public Progress {
     return Error{Errc::cancelled, problem.empty() ? "not at the origin yet" : "not at the origin yet: " + problem};
   }
 
-  void settle(const Status& done) {
+  void record_outcome(const Status& done) {
     const std::lock_guard lock(mutex);
     problem = done.ok() ? "" : done.error().message;
     if (!done.ok() && done.error().code == Errc::changed) refused_round = rounds;
@@ -348,7 +349,7 @@ WriteBehind::~WriteBehind() {
   state_->store.take_back();
 }
 
-void WriteBehind::look_again() {
+void WriteBehind::wake() {
   state_->worker.wake();
 }
 
@@ -368,8 +369,8 @@ Status WriteBehind::wait(const std::function<bool()>& cancelled) {
   }
   WEFT_TRY(const std::uint64_t end, state_->journal_end());
   const auto is_told = [&]() -> Result<bool> {
-    const auto told = state_->told_so_far();
-    return told && *told >= end;
+    const auto replicated = state_->replicated_so_far();
+    return replicated && *replicated >= end;
   };
   WEFT_CHECK(state_->wait_until(
       asked, is_told, [] { return Status(); }, cancelled));

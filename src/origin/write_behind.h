@@ -1,7 +1,7 @@
 // A background thread of the daemon that copies this node's publishes to the origin. It also writes the catalog events
 // of all nodes (versions, tags, removals) to the origin's journal, so that no record is lost with its node. The store
-// records the remaining work, the unsaved versions and the events not told, so a restart continues it. The store also
-// records the id of the origin, the first one that it met; content at another origin does not count.
+// records the remaining work, the unsaved versions and the events that are not replicated, so a restart continues it.
+// The store also records the id of the origin, the first one that it met; content at another origin does not count.
 #pragma once
 
 #include <cstdint>
@@ -34,7 +34,7 @@ class WriteBehind {
   WriteBehind(const WriteBehind&) = delete;
   WriteBehind& operator=(const WriteBehind&) = delete;
 
-  void look_again();  // call after a publish, tag or removal; without a call, changes are seen within half a minute
+  void wake();  // call after a publish, tag or removal; without a call, changes are seen within half a minute
   // wait() returns once all versions and events of this moment are at the origin, wait_for() once this version is.
   // Errc::cancelled. Errc::changed: the directory has no origin, or not the one that the store knows. Errc::absent: a
   // version lacks bytes that no known node would write; the others are at the origin.

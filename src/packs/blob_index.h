@@ -35,7 +35,7 @@ class BlobIndex {
   virtual Result<std::optional<BlobPlace>> find_manifest(const Digest& digest) = 0;  // in a pack
   virtual Result<std::uint64_t> in_pack(PackId pack) = 0;                            // count of blobs or manifests
   virtual Result<std::vector<VersionId>> unreaped() = 0;  // removed versions that a reader may have open
-  // The packs that gc has to look at, and the packs with dead bytes that gc left in place. Both return the first
+  // The packs that gc has to judge, and the packs with dead bytes that gc left in place. Both return the first
   // `count_max` packs with ids of at least `from`.
   virtual Result<std::vector<NotedPack>> queued(PackId from, std::size_t count_max) = 0;
   virtual Result<std::vector<NotedPack>> left_dead(PackId from, std::size_t count_max) = 0;
@@ -48,7 +48,7 @@ class BlobWriter : public BlobIndex {
   virtual Status erase(const ContentId& id, std::uint64_t hint) = 0;    // Errc::internal if a version holds it
   virtual Status put_manifest(const Digest& digest, const BlobPlace& place,
                               std::uint64_t length) = 0;  // no effect if no version needs the manifest
-  virtual Status looked(const PackLook& look) = 0;
+  virtual Status note(const PackVerdict& verdict) = 0;
   virtual Status commit() = 0;
 };
 

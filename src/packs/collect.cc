@@ -104,7 +104,7 @@ class Collector {
     for (const PackId pack : packs) {
       if (context_.progress.cancelled())
         return Error{Errc::cancelled, fmt::format("{}: gc stopped", context_.packs.store_path())};
-      WEFT_CHECK(look(pack));
+      WEFT_CHECK(judge(pack));
     }
     return {};
   }
@@ -142,22 +142,22 @@ class Collector {
     plan_kind(PackKind::blobs, groups);
     plan_kind(PackKind::manifests, groups);
     for (const RewriteGroup& group : groups)
-      for (const PackId pack : group.packs) looked_[pack].again = true;  // unless it is rewritten
+      for (const PackId pack : group.packs) judged_[pack].again = true;  // unless it is rewritten
     return groups;
   }
 
-  Status settle() {
+  Status note_packs() {
     if (dry_run()) return {};
-    std::vector<PackLook> looks;
-    for (const auto& [pack, outlook] : looked_) {
-      WEFT_TRY(const std::optional<PackLook> look, outlook_of(pack));
-      if (look) looks.push_back(*look);
+    std::vector<PackVerdict> verdicts;
+    for (const auto& [pack, verdict] : judged_) {
+      WEFT_TRY(const std::optional<PackVerdict> found, verdict_of(pack));
+      if (found) verdicts.push_back(*found);
     }
-    for (std::span<const PackLook> rest(looks); !rest.empty();) {
+    for (std::span<const PackVerdict> rest(verdicts); !rest.empty();) {
       const auto some = rest.first(std::min(limits::kBatchRows, rest.size()));
       rest = rest.subspan(some.size());
       WEFT_TRY(const std::unique_ptr<BlobWriter> index, context_.index.write());
-      for (const PackLook& look : some) WEFT_CHECK(index->looked(look));
+      for (const PackVerdict& one : some) WEFT_CHECK(index->note(one));
       WEFT_CHECK(index->commit());
     }
     return {};
@@ -166,8 +166,8 @@ class Collector {
  private:
   using Numbers = std::map<PackId, std::uint64_t>;
   using ReadNotes = Result<std::vector<NotedPack>> (BlobIndex::*)(PackId from, std::size_t count_max);
-  // The note that settle() writes for a pack that still exists.
-  struct Outlook {
+  // The note that note_packs() writes for a pack that still exists.
+  struct Verdict {
     bool again = false;
     std::uint64_t dead_bytes = 0;
   };
@@ -184,15 +184,15 @@ class Collector {
   }
 
   // Looks at a pack without the writer lock. Each decision is checked again under the lock.
-  Status look(PackId pack) {
+  Status judge(PackId pack) {
     auto toc = context_.packs.toc(pack);
     if (!toc.ok()) {
-      leave(pack, true, 0);  // settle() finds out whether the pack is gone
+      leave(pack, true, 0);  // note_packs() finds out whether the pack is gone
       WEFT_TRY(const bool there, is_there(context_.packs.pack_file(pack)));
       if (there) log_warning("gc: {}", toc.error().message);  // fsck repairs it; without its .toc nothing is removed
       return {};
     }
-    WEFT_TRY(const JudgedPack judged, look_at_pack(context_.index, context_.unreaped, *toc));
+    WEFT_TRY(const JudgedPack judged, judge_pack(context_.index, context_.unreaped, *toc));
     if (judged.lost_rows)
       log_warning("gc: pack {}: the index counts more blobs than it has rows; run `weft fsck --rebuild`",
                   pack_name(pack));
@@ -218,23 +218,23 @@ class Collector {
   }
 
   void leave(PackId pack, bool again, std::uint64_t dead_bytes) {
-    looked_[pack] = {again, dead_bytes};
+    judged_[pack] = {again, dead_bytes};
     context_.report.dead_bytes += dead_bytes;
   }
 
   // Returns the note to write for a pack. Nothing if the index has it already.
-  Result<std::optional<PackLook>> outlook_of(PackId pack) const {
-    const Outlook& outlook = looked_.at(pack);
+  Result<std::optional<PackVerdict>> verdict_of(PackId pack) const {
+    const Verdict& verdict = judged_.at(pack);
     WEFT_TRY(const bool there, is_there(context_.packs.pack_file(pack)));
     WEFT_TRY(const bool listed, is_there(context_.packs.toc_file(pack)));
-    PackLook look{pack, {}, there && outlook.again, there ? outlook.dead_bytes : 0, !there && !listed};
+    PackVerdict found{pack, {}, there && verdict.again, there ? verdict.dead_bytes : 0, !there && !listed};
     const auto queued = queued_.find(pack);
     const auto dead = left_dead_.find(pack);
-    if (queued != queued_.end()) look.queued = queued->second;
-    if (!there && listed) look.again = true;
+    if (queued != queued_.end()) found.queued = queued->second;
+    if (!there && listed) found.again = true;
     const bool known =
-        look.again == look.queued.has_value() && look.dead_bytes == (dead == left_dead_.end() ? 0 : dead->second);
-    return known ? std::nullopt : std::optional(look);
+        found.again == found.queued.has_value() && found.dead_bytes == (dead == left_dead_.end() ? 0 : dead->second);
+    return known ? std::nullopt : std::optional(found);
   }
 
   void plan_kind(PackKind kind, std::vector<RewriteGroup>& groups) {
@@ -267,10 +267,10 @@ class Collector {
   }
 
   // Deletes a batch of packs, at least the first, and returns how many packs it has judged. Rows go before files: a
-  // reader that does not find the file looks at the index again.
+  // reader that does not find the file reads the index again.
   Result<std::size_t> delete_some(std::span<const PackId> packs) {
     WEFT_TRY(std::unique_ptr<BlobWriter> index, context_.index.write());
-    WEFT_CHECK(context_.unreaped.look(*index));
+    WEFT_CHECK(context_.unreaped.refresh(*index));
     std::vector<PackId> erased;
     std::size_t done = 0;
     for (std::size_t rows = 0; done < std::min(packs.size(), limits::kBatchItems); ++done) {
@@ -302,7 +302,7 @@ class Collector {
       const auto batch = rest.first(limits::kBatchRows);
       rest = rest.subspan(batch.size());
       WEFT_TRY(const std::unique_ptr<BlobWriter> index, context_.index.write());
-      WEFT_CHECK(context_.unreaped.look(*index));
+      WEFT_CHECK(context_.unreaped.refresh(*index));
       JudgedPack judged;
       WEFT_CHECK(judge_entries(*index, context_.unreaped, *toc, batch, judged));
       if (!judged.live.empty() || is_busy(*toc)) return false;
@@ -376,7 +376,7 @@ class Collector {
   std::vector<PackId> dead_;
   std::vector<Kept> kept_;
   Numbers queued_, left_dead_;  // as noted before this gc
-  std::map<PackId, Outlook> looked_;
+  std::map<PackId, Verdict> judged_;
   std::optional<bool> shares_blocks_;
 };
 
@@ -396,7 +396,7 @@ Result<std::uint64_t> clear_temporaries(const SafePath& store_path, bool dry_run
 }
 
 // A version whose manifest is lost cannot be read, so none of its blobs are kept.
-Status UnreapedContent::look(BlobIndex& index) {
+Status UnreapedContent::refresh(BlobIndex& index) {
   WEFT_TRY(const std::vector<VersionId> versions, index.unreaped());
   for (const VersionId version : versions) {
     if (known_.contains(version)) continue;
@@ -421,7 +421,7 @@ Result<JudgedPack> judge_pack(BlobIndex& index, const UnreapedContent& unreaped,
 }
 
 // The smallest count of all states is used, so that rows that others add or erase meanwhile do not count as lost.
-Result<JudgedPack> look_at_pack(IndexAccess& index, const UnreapedContent& unreaped, const PackToc& toc) {
+Result<JudgedPack> judge_pack(IndexAccess& index, const UnreapedContent& unreaped, const PackToc& toc) {
   JudgedPack judged;
   std::uint64_t counted_least = UINT64_MAX;
   for (std::span<const PackEntry> rest(toc.entries); !rest.empty();) {
@@ -463,7 +463,7 @@ Status collect_packs(Packs& packs, IndexAccess& index, const CollectInput& input
   const CollectContext context{packs, index, input, progress, report, unreaped};
   {
     WEFT_TRY(const std::unique_ptr<BlobIndex> now, index.read());
-    WEFT_CHECK(unreaped.look(*now));
+    WEFT_CHECK(unreaped.refresh(*now));
   }
   WEFT_TRY(const std::uint64_t temporaries, clear_temporaries(packs.store_path(), input.options.dry_run));
   report.stale_temporaries += temporaries;
@@ -473,7 +473,7 @@ Status collect_packs(Packs& packs, IndexAccess& index, const CollectInput& input
   if (input.walk) WEFT_CHECK(collector.clear_orphans());
   std::vector<RewriteGroup> groups = collector.plan();
   WEFT_CHECK(rewrite_packs(context, std::move(groups)));
-  return collector.settle();
+  return collector.note_packs();
 }
 
 }  // namespace weft

@@ -22,7 +22,7 @@ struct CollectInput {
   // Look at all packs, not only at those queued in the index: a dead process may have left packs that the index does
   // not know.
   bool walk = true;
-  // More packs to look at: prepared publishes have placed them, but the index does not know them yet.
+  // More packs to judge: prepared publishes have placed them, but the index does not know them yet.
   std::vector<PackId> also = {};
   // True if a prepared publish may need the pack although the index does not say so. gc acts on a pack only after a
   // call under the writer lock.
@@ -44,7 +44,7 @@ class UnreapedContent {
   explicit UnreapedContent(ContentOf content_of) : content_of_(std::move(content_of)) {}
 
   // Adds the unreaped versions of this state of the index. Call it again to include versions that were removed since.
-  Status look(BlobIndex& index);
+  Status refresh(BlobIndex& index);
   bool has(const ContentId& id) const { return ids_.contains(id); }
 
  private:
@@ -67,8 +67,8 @@ struct JudgedPack {
   bool all_live() const { return unheld.empty() && unlisted.empty() && moved == 0; }
 };
 Result<JudgedPack> judge_pack(BlobIndex& index, const UnreapedContent& unreaped, const PackToc& toc);
-// The same without the writer lock, for a first look. Reads a large pack in several states of the index.
-Result<JudgedPack> look_at_pack(IndexAccess& index, const UnreapedContent& unreaped, const PackToc& toc);
+// The same without the writer lock, for a first verdict. Reads a large pack in several states of the index.
+Result<JudgedPack> judge_pack(IndexAccess& index, const UnreapedContent& unreaped, const PackToc& toc);
 
 std::uint64_t total_bytes(const std::vector<PackEntry>& entries);
 

@@ -70,7 +70,7 @@ class Rewrite {
   }
 
   Status copy_blobs(const PackToc& toc, int fd) {
-    WEFT_TRY(const JudgedPack judged, look_at_pack(context_.index, context_.unreaped, toc));
+    WEFT_TRY(const JudgedPack judged, judge_pack(context_.index, context_.unreaped, toc));
     const SafePath where = context_.packs.pack_file(toc.pack);
     std::vector<PackEntry> copied;
     for (const PackEntry& entry : judged.live) {
@@ -151,7 +151,7 @@ class Rewrite {
   // row of the next batch.
   Result<std::size_t> replace_some(std::size_t first, std::size_t& pack) {
     WEFT_TRY(const std::unique_ptr<BlobWriter> index, context_.index.write());
-    WEFT_CHECK(context_.unreaped.look(*index));
+    WEFT_CHECK(context_.unreaped.refresh(*index));
     std::vector<const OldPack*> empty;
     std::size_t at = first;
     const std::size_t end = first + limits::kBatchRows;

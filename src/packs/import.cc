@@ -72,7 +72,7 @@ Result<std::vector<Extent>> Importer::add_file(Source& source, std::span<const R
   }
   WEFT_CHECK(resolve_all());
   WEFT_CHECK(finish_file());
-  if (file_.taken) WEFT_CHECK(source.look_again());  // take_in() added a name, which changed the ctime
+  if (file_.taken) WEFT_CHECK(source.stat_again());  // take_in() added a name, which changed the ctime
   WEFT_CHECK(source.check_unchanged());
   return std::move(file_.extents);
 }

@@ -52,7 +52,7 @@ Status Source::read(std::uint64_t offset, std::span<std::byte> out) {
   return {};
 }
 
-Status Source::look_again() {
+Status Source::stat_again() {
   WEFT_TRY(const struct stat now, stat_fd(fd_, where_));
   if (now.st_size != before_.st_size || !same_time(now.st_mtim, before_.st_mtim))
     return Error{Errc::changed, fmt::format("{}: changed before it was read", where_)};

@@ -35,8 +35,8 @@ class Source {
   Status read(std::uint64_t offset, std::span<std::byte> out);
   // Accepts the new ctime after this process has added and removed names of the file. Errc::changed if the size or
   // mtime differ.
-  Status look_again();
-  // Errc::changed if the size or the times differ from those at open() or look_again().
+  Status stat_again();
+  // Errc::changed if the size or the times differ from those at open() or stat_again().
   Status check_unchanged() const;
 
  private:

@@ -70,7 +70,7 @@ Result<bool> is_unsynced(const PackDir& packs, PackId pack) {
   return !(*listing)->boot().empty();
 }
 
-Status settle_pack(const PackDir& packs, PackId pack, const FlushPace& pace, const ForgetLost& forget) {
+Status flush_pack(const PackDir& packs, PackId pack, const FlushPace& pace, const ForgetLost& forget) {
   WEFT_TRY(auto toc, if_there(packs.toc(pack)));
   if (!toc) return {};
   if (toc->boot.empty()) return {};

@@ -1,7 +1,7 @@
 // Unsynced packs: packs of versions that were published into memory, whose bytes may be only in the page cache (Viper,
 // ICPP 2024: a checkpoint is served before it reaches a disk). The .toc of such a pack is durable and names the boot
 // under which the pack was written. During that boot the pack is as good as any other, since pages survive the death of
-// a process. Under a later boot, reads fail with Errc::absent until settle_pack() has verified the pack.
+// a process. Under a later boot, reads fail with Errc::absent until flush_pack() has verified the pack.
 #pragma once
 
 #include <functional>
@@ -22,6 +22,6 @@ Result<bool> is_unsynced(const PackDir& packs, PackId pack);
 // reader that found the blob in an older state of the index would read wrong bytes. No effect if the pack is ordinary
 // or gone. One caller per pack at a time; gc does not rewrite unsynced packs.
 using ForgetLost = std::function<Status(std::span<const PackEntry>)>;
-Status settle_pack(const PackDir& packs, PackId pack, const FlushPace& pace, const ForgetLost& forget);
+Status flush_pack(const PackDir& packs, PackId pack, const FlushPace& pace, const ForgetLost& forget);
 
 }  // namespace weft

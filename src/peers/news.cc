@@ -24,7 +24,7 @@ constexpr auto kActive = seconds(5);       // after the last chunk, of any manif
 constexpr auto kMoving = seconds(2);       // after the last chunk of one manifest
 constexpr auto kBackup = seconds(1);       // between two announcements to the second directory node
 constexpr auto kSayAgain = seconds(10);    // before directories drop an announcement
-constexpr auto kSettled = seconds(30);     // after the last chunk, local chunks may have been evicted
+constexpr auto kQuiet = seconds(30);       // after the last chunk, local chunks may have been evicted
 constexpr auto kPatience = milliseconds(500);
 constexpr auto kSilentRest = seconds(2);   // pause after a node did not answer
 constexpr std::size_t kDirectories = 2;    // directory nodes of one manifest
@@ -154,16 +154,16 @@ PeerNews::Clock::duration PeerNews::pace(Clock::time_point now) const {
 PeerNews::Turn PeerNews::turn() {
   const auto now = Clock::now();
   const auto pace = this->pace(now);
-  bool all_told = true;
+  bool all_replicated = true;
   auto to_ask = parts_.view.to_ask(std::chrono::ceil<milliseconds>(pace));
   for (const Digest& manifest : due(now, pace / 2)) {
     const Told told = tell(manifest);
-    all_told = all_told && told.all;
+    all_replicated = all_replicated && told.all;
     if (told.heard) std::erase(to_ask, manifest);
   }
   {
     const MutexLock lock(mutex_);
-    if (active_ + kActive <= now) return all_told ? Turn::still : Turn::untold;
+    if (active_ + kActive <= now) return all_replicated ? Turn::still : Turn::untold;
   }
   for (const Digest& manifest : to_ask) ask_some(manifest);
   return Turn::moving;
@@ -197,15 +197,15 @@ ChunkSet PeerNews::survey(const ChunkMap& map) const {
 std::optional<HadChunks> PeerNews::news_of(const Digest& manifest) {
   std::shared_ptr<const ChunkMap> map;
   bool look = false;
-  bool settled = false;
+  bool quiet = false;
   {
     const MutexLock lock(mutex_);
     const auto known = had_.find(manifest);
     if (known == had_.end()) return {};
     const Had& had = known->second;
     map = had.map;
-    settled = had.changed + kSettled < Clock::now();
-    look = settled || had.said == Clock::time_point{};
+    quiet = had.changed + kQuiet < Clock::now();
+    look = quiet || had.said == Clock::time_point{};
   }
   std::optional<ChunkSet> here = look ? std::optional(survey(*map)) : std::nullopt;
   const MutexLock lock(mutex_);
@@ -213,7 +213,7 @@ std::optional<HadChunks> PeerNews::news_of(const Digest& manifest) {
   if (known == had_.end()) return {};
   Had& had = known->second;
   if (!here && !had.chunks) return {};  // survey_again() reset it, and it is due again
-  if (here && had.chunks && !settled) here->add(*had.chunks);
+  if (here && had.chunks && !quiet) here->add(*had.chunks);
   if (here) had.chunks = std::move(here);
   had.dirty = false;
   had.said = Clock::now();

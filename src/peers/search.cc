@@ -19,7 +19,7 @@ constexpr auto kBusyWait = milliseconds(20);   // between two checks of busy pee
 constexpr auto kPauseMin = milliseconds(100);  // before silent peers are asked again
 constexpr auto kPauseMax = milliseconds(1'000);
 constexpr auto kSlowAfter = milliseconds(1'000);  // before a faster peer may replace a sending peer
-constexpr auto kSlowLook = milliseconds(100);     // between two comparisons of the peer with others
+constexpr auto kSlowCheck = milliseconds(100);    // between two comparisons of the peer with others
 
 std::atomic<std::uint64_t> last_log_id = 0;
 
@@ -113,7 +113,7 @@ Error PeerSearch::give_up() const {
 PeerSearch::Outcome PeerSearch::ask(const PeerLinks::Choice& peer, const ChunkRun* run, const Attempt& attempt) {
   const auto begin = scene_.time.now();
   Try one{peer, share(peer), may_refuse_ && peer.waits};
-  one.next_look = begin + kSlowAfter;
+  one.next_check = begin + kSlowAfter;
   const Status status = attempt(one);
   const bool gave = status.ok() || one.too_slow;
   log_debug(LogCategory::peers, "search {}: {} bytes from {}{}", log_id_, one.bytes, peer.node,
@@ -157,8 +157,8 @@ PeerSearch::Outcome PeerSearch::ask(const PeerLinks::Choice& peer, const ChunkRu
 }
 
 bool PeerSearch::is_too_slow(Try& from, const ChunkRun* run, double rate) const {
-  if (from.too_slow || rate == 0 || scene_.time.now() < from.next_look) return from.too_slow;
-  from.next_look = scene_.time.now() + kSlowLook;
+  if (from.too_slow || rate == 0 || scene_.time.now() < from.next_check) return from.too_slow;
+  from.next_check = scene_.time.now() + kSlowCheck;
   from.too_slow = scene_.links.has_faster(scene_.view.candidates(manifest_, run), from.peer.number, rate);
   return from.too_slow;
 }

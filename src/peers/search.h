@@ -45,7 +45,7 @@ class PeerSearch {
     std::uint64_t bytes = 0;             // received, for the peer's rate; set by the attempt
     bool lacks_base = false;             // the peer has the bytes without the required base; set by the attempt
     bool too_slow = false;               // another peer is much faster; set by is_too_slow()
-    Deadline next_look{};                // when is_too_slow() compares the peer with others again
+    Deadline next_check{};               // when is_too_slow() compares the peer with others again
   };
   using Attempt = std::function<Status(Try&)>;
 

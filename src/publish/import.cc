@@ -272,7 +272,7 @@ Result<ImportReport> run_import(Store& store, ManifestResolver& resolver, Prepar
   version.manifest.architecture = std::move(architecture);
   WEFT_CHECK(add_headers(*import, version, progress));
   for (Draft& one : state.files.drafts) std::ranges::move(one.bases, std::back_inserter(wishes.bases));
-  WEFT_TRY(Parents parents, settle_parents(store, resolver, request.model, version.manifest, wishes));
+  WEFT_TRY(Parents parents, choose_parents(store, resolver, request.model, version.manifest, wishes));
   request.parents = std::move(parents.refs);
   request.elsewhere = std::move(parents.elsewhere);
   if (progress.cancelled()) return cancelled_import();

@@ -95,12 +95,12 @@ struct Candidate {
   Shared shared;
 };
 
-class Settler {
+class ParentChoice {
  public:
-  Settler(Store& store, ManifestResolver& resolver, const std::string& child_name, const Manifest& child)
+  ParentChoice(Store& store, ManifestResolver& resolver, const std::string& child_name, const Manifest& child)
       : store_(store), resolver_(resolver), child_name_(child_name), child_(child) {}
 
-  Result<Parents> settle(const ParentWishes& wishes) {
+  Result<Parents> choose(const ParentWishes& wishes) {
     for (const VersionRow& row : wishes.declared) WEFT_CHECK(add_declared(row));
     for (const std::string& base : wishes.bases) WEFT_CHECK(add_base(base));
     if (parents_.refs.empty() && wishes.find_part) WEFT_CHECK(add_found(*wishes.find_part));
@@ -228,9 +228,9 @@ Result<std::vector<VersionRow>> resolve_parents(Store& store, const std::vector<
   return parents;
 }
 
-Result<Parents> settle_parents(Store& store, ManifestResolver& resolver, const std::string& child_name,
+Result<Parents> choose_parents(Store& store, ManifestResolver& resolver, const std::string& child_name,
                                const Manifest& child, const ParentWishes& wishes) {
-  return Settler(store, resolver, child_name, child).settle(wishes);
+  return ParentChoice(store, resolver, child_name, child).choose(wishes);
 }
 
 }  // namespace weft

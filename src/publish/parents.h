@@ -34,7 +34,7 @@ struct Parents {
 // version if none shares any. A base whose model is among the declared parents adds nothing. A found parent shares more
 // than `find_part`; of several that share the same, it is the newest version of the model `child_name`, else the
 // oldest. Removed versions are never parents.
-Result<Parents> settle_parents(Store& store, ManifestResolver& resolver, const std::string& child_name,
+Result<Parents> choose_parents(Store& store, ManifestResolver& resolver, const std::string& child_name,
                                const Manifest& child, const ParentWishes& wishes);
 
 }  // namespace weft

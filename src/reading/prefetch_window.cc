@@ -86,14 +86,14 @@ std::optional<std::size_t> PrefetchWindow::touched(const AnyCached& any_cached, 
 
 bool PrefetchWindow::jumped(const AnyCached& any_cached) {
   const auto found = touched(any_cached, 0, borders_.size());
-  const bool first_look = !looked_;
-  looked_ = true;
-  if (!found || first_look) return false;
+  const bool first_scan = !scanned_;
+  scanned_ = true;
+  if (!found || first_scan) return false;
   begin_at(borders_[*found]);
   return true;
 }
 
-void PrefetchWindow::look_anew(const AnyCached& any_cached, std::size_t tensors) {
+void PrefetchWindow::scan_again(const AnyCached& any_cached, std::size_t tensors) {
   for (std::size_t left = std::min(tensors, borders_.size()); left > 0; --left) {
     if (anew_next_ >= borders_.size()) anew_next_ = 0;
     if (seen_[anew_next_]) seen_[anew_next_] = any_cached({borders_[anew_next_], 1});
@@ -103,7 +103,7 @@ void PrefetchWindow::look_anew(const AnyCached& any_cached, std::size_t tensors)
 
 void PrefetchWindow::restart(const AnyCached& any_cached) {
   begin_at(0);
-  look_anew(any_cached);
+  scan_again(any_cached);
 }
 
 void PrefetchWindow::told(std::uint64_t offset, std::uint64_t length) {

@@ -42,7 +42,7 @@ class PrefetchWindow {
   bool jumped(const AnyCached& any_cached);
   // Marks tensors that have left the page cache as untouched, so that jumped() reports them again. Each call checks the
   // next `tensors` tensors.
-  void look_anew(const AnyCached& any_cached, std::size_t tensors = SIZE_MAX);
+  void scan_again(const AnyCached& any_cached, std::size_t tensors = SIZE_MAX);
   // Restarts the window at the beginning of the file.
   void restart(const AnyCached& any_cached);
   // Reports a read of [offset, offset + length).
@@ -66,8 +66,8 @@ class PrefetchWindow {
   const std::vector<std::uint64_t> borders_;
   const PrefetchShape shape_;
   std::vector<bool> seen_;        // per border: its page was cached, or the window covered it
-  std::size_t anew_next_ = 0;     // next index into seen_ for look_anew()
-  bool looked_ = false;           // jumped() was called, so seen_ is filled in
+  std::size_t anew_next_ = 0;     // next index into seen_ for scan_again()
+  bool scanned_ = false;          // jumped() was called, so seen_ is filled in
   std::uint64_t begin_ = 0;       // where the window started
   std::uint64_t tensor_end_ = 0;  // end of the tensor at begin_
   std::uint64_t reader_ = 0;      // the reader is here or further

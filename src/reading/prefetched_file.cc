@@ -16,13 +16,13 @@ constexpr auto kReadingLasts = 100ms;  // a reader counts as moving for so long 
 constexpr auto kPollIdle = 1s;
 constexpr int kPausePart = 8;  // afterwards, the pause is this part of the time since the last move
 constexpr auto kLookForJumps = 2ms;
-constexpr auto kLookAnew = 2s;                 // interval of look_anew()
-constexpr std::size_t kTensorsLookedAt = 500;  // in one step, which takes half a millisecond
-constexpr auto kSeemsToRest = 100ms;           // until a file that seems to be all in memory is scanned
-constexpr auto kRest = 250ms;                  // pause between two scans of a file in memory
-constexpr int kLooksApart = 100;               // plus 100 times the scan itself: 1.2 ms for 256 MiB in small pages
-constexpr std::uint64_t kLookedThrough = 64U << 20U;  // scanned in one step: 0.2 ms for small pages
-constexpr std::size_t kComingMax = 64;  // large pages, two windows: a reader with many jumps outruns the disk
+constexpr auto kScanAgain = 2s;                 // interval of scan_again()
+constexpr std::size_t kTensorsScanned = 500;    // in one step, which takes half a millisecond
+constexpr auto kSeemsToRest = 100ms;            // until a file that seems to be all in memory is scanned
+constexpr auto kRest = 250ms;                   // pause between two scans of a file in memory
+constexpr int kScansApart = 100;                // plus 100 times the scan itself: 1.2 ms for 256 MiB in small pages
+constexpr std::uint64_t kScanned = 64U << 20U;  // scanned in one step: 0.2 ms for small pages
+constexpr std::size_t kComingMax = 64;          // large pages, two windows: a reader with many jumps outruns the disk
 constexpr std::uint64_t kWithoutWires = std::uint64_t{1} << 62U;
 
 PrefetchShape shape_for(bool reads_told) {
@@ -82,7 +82,7 @@ PrefetchedFile::Step PrefetchedFile::step(Clock::time_point now) {
   const std::lock_guard lock(mutex_);
   if (now < due_ || state_ == State::over) return {{}, due_};
   Step step;
-  if (state_ == State::resting || state_ == State::looking) look_through(now);
+  if (state_ == State::resting || state_ == State::scanning) scan(now);
   if (state_ == State::starting) start(now);
   if (state_ == State::following) step.parts = follow(now);
   if (left_since_ && (state_ == State::resting || is_left_alone(now))) enter(State::over, Clock::time_point::max());
@@ -91,16 +91,16 @@ PrefetchedFile::Step PrefetchedFile::step(Clock::time_point now) {
 }
 
 // Scans a part of the file in each step. The next step is due at once, so that other files have their turn between.
-void PrefetchedFile::look_through(Clock::time_point now) {
+void PrefetchedFile::scan(Clock::time_point now) {
   if (state_ == State::resting) {
-    looked_ = 0;
-    look_began_ = now;
+    scanned_ = 0;
+    scan_began_ = now;
   }
-  const std::uint64_t length = std::min(kLookedThrough, pages_.size() - looked_);
-  if (!pages_.all_cached({looked_, length})) return enter(State::starting, now);
-  looked_ += length;
-  if (looked_ < pages_.size()) return enter(State::looking, now);
-  enter(State::resting, now + kRest + kLooksApart * (Clock::now() - look_began_));
+  const std::uint64_t length = std::min(kScanned, pages_.size() - scanned_);
+  if (!pages_.all_cached({scanned_, length})) return enter(State::starting, now);
+  scanned_ += length;
+  if (scanned_ < pages_.size()) return enter(State::scanning, now);
+  enter(State::resting, now + kRest + kScansApart * (Clock::now() - scan_began_));
 }
 
 // The opener may have read the first pages already. So the last page of the first window decides: if it is cached, the
@@ -110,7 +110,7 @@ void PrefetchedFile::start(Clock::time_point now) {
   if (!coming_.empty()) return;
   const std::uint64_t behind = std::min(PrefetchShape().window_first, pages_.size()) - 1;
   if (pages_.any_cached({behind, 1}))
-    window_.look_anew(any_cached());
+    window_.scan_again(any_cached());
   else
     window_.restart(any_cached());
   moved_ = now;
@@ -127,7 +127,7 @@ std::vector<PrefetchedFile::Part> PrefetchedFile::follow(Clock::time_point now) 
   const std::uint64_t reader = window_.reader();
   const auto is_used_now = [this](std::uint64_t wire) { return is_used(wire); };
   auto wanted = window_.advance(is_used_now);
-  if (!wanted && !reads_told_ && now >= jumps_due_ && look_for_jump(now)) wanted = window_.advance(is_used_now);
+  if (!wanted && !reads_told_ && now >= jumps_due_ && scan_for_jump(now)) wanted = window_.advance(is_used_now);
   std::vector<Part> parts;
   if (wanted) {
     hold();
@@ -135,7 +135,7 @@ std::vector<PrefetchedFile::Part> PrefetchedFile::follow(Clock::time_point now) 
   }
   coming_.insert(coming_.end(), parts.begin(), parts.end());
   if (wanted || window_.reader() != reader) moved_ = now;
-  due_ = next_look(now);
+  due_ = next_scan(now);
   return parts;
 }
 
@@ -149,7 +149,7 @@ bool PrefetchedFile::is_used(std::uint64_t wire) const {
   return !is_coming && page_used(page->fd, page->offset);
 }
 
-PrefetchedFile::Clock::time_point PrefetchedFile::next_look(Clock::time_point now) const {
+PrefetchedFile::Clock::time_point PrefetchedFile::next_scan(Clock::time_point now) const {
   const auto still = now - moved_;
   if (still < kReadingLasts) return now + kPollReading;
   if (reads_told_) return Clock::time_point::max();  // until told()
@@ -157,12 +157,12 @@ PrefetchedFile::Clock::time_point PrefetchedFile::next_look(Clock::time_point no
 }
 
 // A file of many tensors takes longer to check, and is checked less often.
-bool PrefetchedFile::look_for_jump(Clock::time_point now) {
+bool PrefetchedFile::scan_for_jump(Clock::time_point now) {
   const bool jumped = window_.jumped(any_cached());
   jumps_due_ = now + kLookForJumps + 20 * (Clock::now() - now);
-  if (jumped || !coming_.empty() || now - moved_ < kLookAnew || now < look_anew_due_) return jumped;
-  window_.look_anew(any_cached(), kTensorsLookedAt);
-  look_anew_due_ = now + kLookAnew;
+  if (jumped || !coming_.empty() || now - moved_ < kScanAgain || now < scan_again_due_) return jumped;
+  window_.scan_again(any_cached(), kTensorsScanned);
+  scan_again_due_ = now + kScanAgain;
   return false;
 }
 
@@ -222,7 +222,7 @@ PrefetchedFile::Clock::time_point PrefetchedFile::last_sign() const {
 bool PrefetchedFile::is_left_alone(Clock::time_point now) const {
   if (now - last_sign() >= kLeftFor || pages_.held_is_deleted()) return true;
   // Nothing of a small file is left to bring in: its reader was faster than the first step.
-  return now - moved_ >= kReadingLasts && pages_.size() <= kLookedThrough && pages_.all_cached({0, pages_.size()});
+  return now - moved_ >= kReadingLasts && pages_.size() <= kScanned && pages_.all_cached({0, pages_.size()});
 }
 
 }  // namespace weft

@@ -6,15 +6,15 @@
 //   starting   pages are missing; as soon as no part is in flight, the window is set up
 //   following  the window goes ahead of the readers (prefetch_window.h)
 //   resting    all of the file is in memory, or seems to be: nothing to bring in, and readers need the processors
-//   looking    scans the file, to find out whether all of it is in memory
+//   scanning   scans the file, to find out whether all of it is in memory
 //   over       all descriptors are out of use
 //
 //   from                  to                    when
 //   fresh                 resting | starting    begin(): guesses from a few pages whether any page is missing
 //   fresh                 following             told(): a reader began without an open
 //   starting              following             no part is in flight; pages in flight would count as cached
-//   resting               looking               it has rested for a while
-//   looking               resting | starting    all pages were found in memory | a page was missing
+//   resting               scanning              it has rested for a while
+//   scanning              resting | starting    all pages were found in memory | a page was missing
 //   any but over          resting | starting    begin(), unless a reader moved lately: it has precedence
 //   any but over          fresh                 rejoin()
 //   any                   over                  end()
@@ -39,7 +39,7 @@ class PrefetchedFile {
  public:
   using Clock = std::chrono::steady_clock;
   using Part = SubjectPages::Part;
-  enum class State { fresh, starting, following, resting, looking, over };
+  enum class State { fresh, starting, following, resting, scanning, over };
   struct Step {
     std::vector<Part> parts;  // pass each to bring_in()
     Clock::time_point due;    // when to call step() again
@@ -69,10 +69,10 @@ class PrefetchedFile {
  private:
   void enter(State state, Clock::time_point due);
   void start(Clock::time_point now);
-  void look_through(Clock::time_point now);
+  void scan(Clock::time_point now);
   std::vector<Part> follow(Clock::time_point now);
-  Clock::time_point next_look(Clock::time_point now) const;
-  bool look_for_jump(Clock::time_point now);
+  Clock::time_point next_scan(Clock::time_point now) const;
+  bool scan_for_jump(Clock::time_point now);
   bool is_used(std::uint64_t wire) const;
   PrefetchWindow::AnyCached any_cached() const;
   bool hold();
@@ -94,12 +94,12 @@ class PrefetchedFile {
   std::optional<Clock::time_point> left_since_;  // when its last descriptor was closed
 
   std::vector<Part> coming_;
-  unsigned working_ = 0;               // threads in bring_in()
-  Clock::time_point moved_{};          // when a reader was last seen to move
-  std::uint64_t looked_ = 0;           // looking: everything before this is in memory
-  Clock::time_point look_began_{};     // looking: when it began
-  Clock::time_point jumps_due_{};      // following: when to look for jumps again
-  Clock::time_point look_anew_due_{};  // following: when to call look_anew() again
+  unsigned working_ = 0;                // threads in bring_in()
+  Clock::time_point moved_{};           // when a reader was last seen to move
+  std::uint64_t scanned_ = 0;           // scanning: everything before this is in memory
+  Clock::time_point scan_began_{};      // scanning: when it began
+  Clock::time_point jumps_due_{};       // following: when to look for jumps again
+  Clock::time_point scan_again_due_{};  // following: when to call scan_again() again
 };
 
 }  // namespace weft

@@ -109,9 +109,9 @@ class ClusterRegistry final : public Registry {
     WEFT_CHECK(remove_version(versions.front().model, versions.front().number));
     return std::size_t{1};
   }
-  Result<bool> bring_back(const MirrorChange& change, bool look) override {
+  Result<bool> bring_back(const MirrorChange& change, bool check_only) override {
     WEFT_CHECK(check_connected());
-    return names_.bring_back(change, look);
+    return names_.bring_back(change, check_only);
   }
   Result<std::uint64_t> catch_up(Clock::time_point deadline) override {
     WEFT_CHECK(check_connected());

@@ -65,7 +65,7 @@ class EtcdNames {
   // the version does not exist.
   Result<std::uint64_t> keep_version(std::string_view model, std::uint64_t number);
   // See Registry::bring_back().
-  Result<bool> bring_back(const MirrorChange& change, bool look);
+  Result<bool> bring_back(const MirrorChange& change, bool check_only);
   // Raises the model's next number to at least `next_number`. A registry that was set back would otherwise use numbers
   // again that this node's store has.
   Status raise(const std::string& model, std::uint64_t next_number);
@@ -91,8 +91,8 @@ class EtcdNames {
   Result<std::optional<std::uint64_t>> try_set_tag(std::string_view model, std::string_view tag, std::uint64_t number);
   struct Returning;  // etcd_restore.cc
   Result<Returning> read_returning(const MirroredVersion& version);
-  Result<std::optional<bool>> try_bring_back(const MirroredVersion& version, bool look);
-  Result<std::optional<bool>> try_bring_back(const MirroredTag& tag, bool look);
+  Result<std::optional<bool>> try_bring_back(const MirroredVersion& version, bool check_only);
+  Result<std::optional<bool>> try_bring_back(const MirroredTag& tag, bool check_only);
   Result<std::optional<std::uint64_t>> try_delete_tag(std::string_view model, std::string_view tag, bool may_be_done);
   Result<std::vector<std::string>> tags_at(const etcd::RangeAnswer& tags, std::uint64_t number);
   std::string_view bound(std::string_view key) const { return keys_.bound(key); }

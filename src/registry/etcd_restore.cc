@@ -69,12 +69,12 @@ Result<EtcdNames::Returning> EtcdNames::read_returning(const MirroredVersion& ve
 }
 
 // Returns nothing after a lost race.
-Result<std::optional<bool>> EtcdNames::try_bring_back(const MirroredVersion& version, bool look) {
+Result<std::optional<bool>> EtcdNames::try_bring_back(const MirroredVersion& version, bool check_only) {
   const VersionRow& row = version.version;
   const std::string& model = row.model_name;
   WEFT_TRY(const Returning now, read_returning(version));
-  if (look && !now.there && !row.removed) WEFT_CHECK(check_shows(model));
-  if (now.there || look) return std::optional(!now.there);
+  if (check_only && !now.there && !row.removed) WEFT_CHECK(check_shows(model));
+  if (now.there || check_only) return std::optional(!now.there);
   const std::string head_key = keys_.head(model);
   const std::string key = row.removed ? keys_.tombstone(model, row.number) : keys_.version(model, row.number);
   const RegistryHead head{std::max(now.head.next_number, row.number + 1),
@@ -97,9 +97,9 @@ Result<std::optional<bool>> EtcdNames::try_bring_back(const MirroredVersion& ver
 }
 
 // A tag that the registry has already stays unchanged.
-Result<std::optional<bool>> EtcdNames::try_bring_back(const MirroredTag& tag, bool look) {
+Result<std::optional<bool>> EtcdNames::try_bring_back(const MirroredTag& tag, bool check_only) {
   const std::string key = keys_.tag(tag.model, tag.name);
-  if (look) return std::optional(true);
+  if (check_only) return std::optional(true);
   etcd::Txn txn;
   txn.compares.push_back({{key, {}}, Target::version, Relation::equal, 0});
   txn.compares.push_back({{keys_.version(tag.model, tag.number), {}}, Target::version, Relation::greater, 0});
@@ -131,10 +131,10 @@ Status EtcdNames::raise(const std::string& model, std::uint64_t next_number) {
 }
 
 // Lost answers need no special case: a retry finds the change in the registry.
-Result<bool> EtcdNames::bring_back(const MirrorChange& change, bool look) {
+Result<bool> EtcdNames::bring_back(const MirrorChange& change, bool check_only) {
   const auto attempt = [&](const auto& one) -> Result<std::optional<bool>> {
-    if constexpr (requires { try_bring_back(one, look); })
-      return try_bring_back(one, look);
+    if constexpr (requires { try_bring_back(one, check_only); })
+      return try_bring_back(one, check_only);
     else
       return Error{Errc::internal, "only a version or a tag is brought back"};
   };

@@ -28,7 +28,7 @@ class LocalRegistry final : public Registry {
   Result<std::size_t> remove_versions(std::span<const VersionName> versions) override {
     return store_.remove_versions(versions);
   }
-  Result<bool> bring_back(const MirrorChange& /*change*/, bool /*look*/) override {
+  Result<bool> bring_back(const MirrorChange& /*change*/, bool /*check_only*/) override {
     return Error{Errc::unsupported, "this node belongs to no cluster: it has no registry to restore"};
   }
   Result<std::uint64_t> catch_up(Clock::time_point /*deadline*/) override {

@@ -85,7 +85,7 @@ Result<Finding> fine_if_missing(Transactions /*txns*/, const RowKey& /*key*/, co
 
 // A version in the index alone is fine during its publish: the journal has no record of it yet.
 Result<Finding> judge_version(Transactions txns, const RowKey& key, const Pair& row) {
-  WEFT_TRY(const bool taking, has_note(txns.have, kTaking, number_at(key.key, 0)));
+  WEFT_TRY(const bool taking, has_note(txns.have, kAttaching, number_at(key.key, 0)));
   return taking && !row.want ? Finding{} : Finding{difference(row)};
 }
 
@@ -141,9 +141,9 @@ constexpr Subject kSubjects[] = {
     {Table::meta, kIncomplete, true, as_it_is},
     {Table::meta, kPinned, false, as_it_is},
     {Table::meta, kUnreaped, false, as_it_is},
-    {Table::meta, kGivingBack, true, as_it_is},
+    {Table::meta, kReleasing, true, as_it_is},
     {Table::meta, kUnsaved, false, fine_if_missing},
-    // Judged by look_at_cached(): a publish that died may have promoted a pack in its table of contents only.
+    // Judged by judge_cached(): a publish that died may have promoted a pack in its table of contents only.
     {Table::meta, kCached, false, nullptr},
     {Table::owned, "", true, as_it_is},
     {Table::holders, "", true, as_it_is},
@@ -155,7 +155,7 @@ constexpr Subject kSubjects[] = {
     {Table::arch_items, "", true, as_it_is},
     {Table::blobs, "", true, judge_blob},
     {Table::dead, "", true, judge_dead},
-    {Table::packs, "", true, nullptr},  // judged by look_at_count()
+    {Table::packs, "", true, nullptr},  // judged by judge_count()
 };
 
 // Returns the first row after `after`, or the subject's first row.
@@ -290,7 +290,7 @@ class SubjectComparison {
     WEFT_CHECK(indexes_.follow());
     std::vector<RowKey> left;
     for (RowKey& row : noted_) {
-      WEFT_TRY(const std::string_view what, look(row));
+      WEFT_TRY(const std::string_view what, verdict_of(row));
       if (!what.empty()) left.push_back(std::move(row));
     }
     noted_ = std::move(left);
@@ -303,7 +303,7 @@ class SubjectComparison {
     WEFT_CHECK(indexes_.follow());
     const std::size_t count = std::min(noted_.size(), kRowsPerLock);
     for (std::size_t i = 0; i < count && lines_ < kLinesPerTable; ++i) {
-      WEFT_TRY(const std::string_view what, look(noted_[i]));
+      WEFT_TRY(const std::string_view what, verdict_of(noted_[i]));
       if (!what.empty() && (!subject_.content || indexes_.has_content())) tell(noted_[i], what);
     }
     noted_.erase(noted_.begin(), noted_.begin() + static_cast<std::ptrdiff_t>(count));
@@ -311,8 +311,8 @@ class SubjectComparison {
   }
 
   // Judges a row in the current state of both indexes. Returns the problem; "" if there is none.
-  Result<std::string_view> look(const RowKey& row) const {
-    if (subject_.judge == nullptr) return subject_.table == Table::packs ? look_at_count(row) : look_at_cached(row);
+  Result<std::string_view> verdict_of(const RowKey& row) const {
+    if (subject_.judge == nullptr) return subject_.table == Table::packs ? judge_count(row) : judge_cached(row);
     Finding finding;
     {
       WEFT_TRY(Txn have, indexes_.have.read());
@@ -335,7 +335,7 @@ class SubjectComparison {
   }
 
   // Reports a missing `cached` note of a cached pack in which the index places blobs.
-  Result<std::string_view> look_at_cached(const RowKey& row) const {
+  Result<std::string_view> judge_cached(const RowKey& row) const {
     const PackId pack = number_at(row.key, kCached.size());
     const auto toc = indexes_.packs.toc(pack);
     if (!toc.ok() || !toc->cached) return std::string_view();
@@ -351,7 +351,7 @@ class SubjectComparison {
 
   // Compares the count of a pack's blobs or manifests in the index with the number of listed ones that the index places
   // there.
-  Result<std::string_view> look_at_count(const RowKey& row) const {
+  Result<std::string_view> judge_count(const RowKey& row) const {
     const PackId pack = number_at(row.key, 0);
     const auto toc = indexes_.packs.toc(pack);
     WEFT_TRY(Txn have, indexes_.have.read());

@@ -52,7 +52,7 @@ Result<JournalState> Rebuilder::survey() {
     return {};
   }));
   const std::uint64_t expected = input_.index ? end : mark_ ? mark_->journal_end : state.size;
-  WEFT_CHECK(survey_.settle(input_.journal, expected));
+  WEFT_CHECK(survey_.plan_repair(input_.journal, expected));
   auto& lines = input_.mend ? report_.repaired : report_.problems;
   lines.insert(lines.end(), state.damage.begin(), state.damage.end());
   if (!mark_) lines.push_back(input_.journal.path().str() + ": the marks of its copy are missing or damaged");

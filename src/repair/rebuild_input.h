@@ -42,7 +42,7 @@ struct RebuildInput {
   std::function<Result<std::map<PackId, std::vector<PlacedBlob>>>(const std::set<PackId>&)> placed = {};
   std::string node = {};  // uuid of this node, if the store is in a cluster
   // For fsck: returns the number of finished steps that release the content of an unreaped version
-  // (catalog/giving_back.h). Empty: all steps are finished.
+  // (catalog/release.h). Empty: all steps are finished.
   std::function<std::uint64_t(VersionId)> given_back = {};
 };
 

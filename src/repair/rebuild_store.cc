@@ -33,7 +33,7 @@ Result<RebuildOutcome> filled(Env& env, const RebuildInput& input, Progress& pro
 
 // Truncates the journal after its last readable record, appends the repair, and repairs both copies. Call before the
 // new index is in place. If the process dies in between, the old index does not match the journal and reports that.
-Status settle_journal(const Journal& journal, Env& env, const RebuildOutcome& outcome) {
+Status repair_journal(const Journal& journal, Env& env, const RebuildOutcome& outcome) {
   WEFT_TRY(WriterLock lock, env.lock_writer());
   WEFT_CHECK(journal.truncate(outcome.journal_end));
   Counters counters;
@@ -151,7 +151,7 @@ Result<FsckReport> rebuild_store(const SafePath& path, const ContentDecoder& dec
   if (report.refused) report.repaired.clear();
   if (report.refused) return report;
   WEFT_CHECK(put_packs(path, outcome));
-  WEFT_CHECK(settle_journal(journal, scratch.env(), outcome));
+  WEFT_CHECK(repair_journal(journal, scratch.env(), outcome));
   WEFT_CHECK(scratch.close());
   WEFT_CHECK(rename_file(scratch.dir() / "data.mdb", index_dir / "data.mdb"));
   WEFT_CHECK(sync_directory(index_dir));

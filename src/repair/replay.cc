@@ -6,7 +6,7 @@
 #include <fmt/core.h>
 
 #include "base/log.h"
-#include "catalog/giving_back.h"
+#include "catalog/release.h"
 #include "packs/packs.h"
 
 namespace weft {

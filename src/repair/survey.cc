@@ -107,7 +107,7 @@ void JournalSurvey::see(const AdoptionEvent& event) {
 
 void JournalSurvey::see(const RepairEvent& event) {
   any_loss_ = true;
-  settled_.insert(settled_.end(), event.gaps.begin(), event.gaps.end());
+  repaired_.insert(repaired_.end(), event.gaps.begin(), event.gaps.end());
   lost_before_ = std::max(lost_before_, event.lost_versions);
   counters_.number_floor = std::max(counters_.number_floor, event.counters.number_floor);
   counters_.next_version = std::max(counters_.next_version, event.counters.next_version);
@@ -115,9 +115,9 @@ void JournalSurvey::see(const RepairEvent& event) {
     models_[floor.model].floor = std::max(models_[floor.model].floor, floor.next_number);
 }
 
-bool JournalSurvey::is_settled(const Gap& gap) const {
+bool JournalSurvey::is_repaired(const Gap& gap) const {
   return std::ranges::any_of(
-      settled_, [&gap](const Range& by) { return by.offset <= gap.range.offset && end_of(gap.range) <= end_of(by); });
+      repaired_, [&gap](const Range& by) { return by.offset <= gap.range.offset && end_of(gap.range) <= end_of(by); });
 }
 
 void JournalSurvey::tell_gap(const Gap& gap) {
@@ -178,10 +178,10 @@ void JournalSurvey::plan_repair(std::uint64_t lost, std::uint64_t unnamed) {
   repair_ = std::move(repair);
 }
 
-// Version ids are consecutive, except after large publishes that died (catalog/taking.h). So missing ids are an upper
+// Version ids are consecutive, except after large publishes that died (catalog/attach.h). So missing ids are an upper
 // bound of the lost publishes, including those that no other record names.
-Status JournalSurvey::settle(const Journal& journal, std::uint64_t expected_end) {
-  std::erase_if(gaps_, [this](const Gap& gap) { return is_settled(gap); });
+Status JournalSurvey::plan_repair(const Journal& journal, std::uint64_t expected_end) {
+  std::erase_if(gaps_, [this](const Gap& gap) { return is_repaired(gap); });
   if (expected_end > end_) gaps_.push_back({{end_, expected_end - end_}, label_, "the end"});
   if (gaps_.empty()) return {};
   any_loss_ = true;

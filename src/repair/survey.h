@@ -32,7 +32,7 @@ class JournalSurvey {
   void see(const JournaledEvent& journaled);
   // Call after the last record. Computes what the damaged journal lost. `expected_end` is the expected end of the
   // journal. Reads the tags again if records are lost.
-  Status settle(const Journal& journal, std::uint64_t expected_end);
+  Status plan_repair(const Journal& journal, std::uint64_t expected_end);
 
   bool is_removed(const std::string& model, std::uint64_t number) const;
   // True if the record of the version's publish is lost, also if a repair has accepted the loss.
@@ -60,7 +60,7 @@ class JournalSurvey {
   void see(const AdoptionEvent& event);
   void see(const NoteEvent& /*event*/) {}
   void name(const std::string& model, std::uint64_t number);
-  bool is_settled(const Gap& gap) const;
+  bool is_repaired(const Gap& gap) const;
   void tell_gap(const Gap& gap);
   std::uint64_t tell_numbers();
   Status tell_tags(const Journal& journal);
@@ -71,7 +71,7 @@ class JournalSurvey {
   std::map<std::string, Model> models_;
   NumberSet versions_;
   std::vector<Gap> gaps_;
-  std::vector<Range> settled_;
+  std::vector<Range> repaired_;
   std::uint64_t end_ = 0;                // end of the last record
   std::string label_ = "the beginning";  // label of the last record
   Counters counters_;                    // floors

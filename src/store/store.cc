@@ -57,7 +57,7 @@ Result<std::unique_ptr<StoreImpl>> StoreImpl::open_as_daemon(const std::string& 
     return open_held(directory, writing, hooks, std::move(writes));
   };
   WEFT_TRY(std::unique_ptr<StoreImpl> store, open());
-  auto whole = store->parts_.index.settle_shown();
+  auto whole = store->parts_.index.flush_shown();
   if (!whole.ok() && whole.error().code != Errc::corrupt) return std::move(whole).error();
   if (!whole.ok() || *whole) return store;  // uses of a damaged index report it
   const SafePath directory = store->directory();

@@ -1,7 +1,7 @@
 #include "vfs/catalog.h"
 
 #include "vfs/page_maker.h"
-#include "vfs/tree_look.h"
+#include "vfs/tree_attrs.h"
 #include "weft/names.h"
 #include "weft/store/snapshot.h"
 
@@ -30,7 +30,7 @@ InodeRow Catalog::top(Ino stored) {
 
 Result<Attr> Catalog::attr(const MountInode& inode) {
   WEFT_TRY(const auto snapshot, store_.snapshot());
-  WEFT_TRY(Attr attr, TreeLook(*snapshot, store_.info(), kind_of(inode.ino)).attr_of(inode.row));
+  WEFT_TRY(Attr attr, TreeAttrs(*snapshot, store_.info(), kind_of(inode.ino)).attr_of(inode.row));
   if (inode.row.base == kModelsIno) attr.lasting_name = true;
   return attr;
 }
@@ -41,8 +41,8 @@ Result<Attr> Catalog::lookup(const MountInode& dir, std::string_view name) {
   const bool is_model = dir.row.kind == InodeKind::model_dir;
   if (is_model && tree == InoKind::lineage && name == kVersionsTable) return table_.attr_of(dir.row.model);
   WEFT_TRY(const auto snapshot, store_.snapshot());
-  TreeLook look(*snapshot, store_.info(), tree);
-  return is_model ? look.lookup_in_model(dir.row.model, name) : look.lookup_in_namespace(dir.row.name, name);
+  TreeAttrs attrs(*snapshot, store_.info(), tree);
+  return is_model ? attrs.lookup_in_model(dir.row.model, name) : attrs.lookup_in_namespace(dir.row.name, name);
 }
 
 Result<DirPage> Catalog::list(const MountInode& dir, ListPlace from) {
@@ -63,7 +63,7 @@ Result<DirPage> Catalog::list_namespace(const MountInode& dir, ListPlace from) {
     return now.namespace_entries(prefix, next, rows_max);
   };
   WEFT_CHECK(page.add(1, behind, read, [&](Snapshot& now, const NamespaceEntry& entry) -> Result<DirEntry> {
-    WEFT_TRY(const Attr attr, TreeLook(now, store_.info(), tree).entry_attr(entry));
+    WEFT_TRY(const Attr attr, TreeAttrs(now, store_.info(), tree).entry_attr(entry));
     return DirEntry{entry.component, attr, true, place_of(1, entry.ino)};
   }));
   return page.take();
@@ -82,18 +82,18 @@ Result<DirPage> Catalog::list_model(const MountInode& dir, ListPlace from) {
       page.add(kVersions, number_behind, versions, [&](Snapshot& now, const VersionRow& row) -> Result<DirEntry> {
         const std::string name = std::to_string(row.number);
         if (row.removed) return no_entry(name);
-        WEFT_TRY(const Attr attr, TreeLook(now, store_.info(), tree).version_attr(row));
+        WEFT_TRY(const Attr attr, TreeAttrs(now, store_.info(), tree).version_attr(row));
         return DirEntry{name, attr, true, place_of(kVersions, row.number)};
       }));
   WEFT_CHECK(page.add_one(kLink, [&](Snapshot& now) -> Result<DirEntry> {
-    WEFT_TRY(const Attr attr, TreeLook(now, store_.info(), tree).latest_attr(model));
+    WEFT_TRY(const Attr attr, TreeAttrs(now, store_.info(), tree).latest_attr(model));
     return DirEntry{std::string(kLatest), attr, true, place_of(kLink, 0)};
   }));
   const auto tags = [&](Snapshot& now, std::string_view next, std::size_t rows_max) {
     return now.tags(model, next, rows_max);
   };
   WEFT_CHECK(page.add(kTags, name_behind, tags, [&](Snapshot& now, const TagRow& tag) -> Result<DirEntry> {
-    return DirEntry{tag.name, TreeLook(now, store_.info(), tree).tag_attr(tag), true, place_of(kTags, tag.ino)};
+    return DirEntry{tag.name, TreeAttrs(now, store_.info(), tree).tag_attr(tag), true, place_of(kTags, tag.ino)};
   }));
   if (tree != InoKind::lineage) return page.take();
   WEFT_CHECK(page.add_one(kTable, [&](Snapshot&) -> Result<DirEntry> {

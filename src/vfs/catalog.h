@@ -1,7 +1,7 @@
 // The directories that name versions, in each of the trees models/, layers/, tensors/, datasets/, records/ and
 // lineage/: namespaces, models and data sets, `latest` and tags. Their entries change with each publish, tag and
 // removal. A listing is read in pages, and may mix the states before and after a commit; every other answer is of one
-// snapshot. tree_look.h computes the attributes of their entries.
+// snapshot. tree_attrs.h computes the attributes of their entries.
 #pragma once
 
 #include <string>

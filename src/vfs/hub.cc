@@ -10,7 +10,7 @@
 #include "base/text.h"
 #include "reading/open_file.h"
 #include "vfs/page_maker.h"
-#include "vfs/tree_look.h"
+#include "vfs/tree_attrs.h"
 #include "weft/names.h"
 
 namespace weft {

@@ -10,7 +10,7 @@
 
 #include "../unit/store/index_support.h"
 #include "base/sha256.h"
-#include "diskformat/said_record.h"
+#include "diskformat/catalog_record.h"
 #include "registry/etcd_client.h"
 #include "registry/registry_keys.h"
 #include "registry/registry_records.h"
@@ -90,8 +90,8 @@ std::set<std::string> told_by(RegistryNode& node) {
   auto batch = static_cast<ClusterStore&>(node.store()).ledger().said(0);
   if (!batch.ok()) FAIL(batch.error().message);
   std::set<std::string> names;
-  for (const Said& said : batch->said) {
-    names.insert(said_name(said, node.store().cluster()->cluster));
+  for (const CatalogEvent& said : batch->said) {
+    names.insert(catalog_event_name(said, node.store().cluster()->cluster));
     if (const auto* tag = std::get_if<MirroredTag>(&said)) CHECK(tag->revision > 0);
   }
   return names;

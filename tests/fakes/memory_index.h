@@ -120,7 +120,7 @@ class MemoryIndex final : public IndexAccess {
     Result<std::vector<VersionId>> unreaped() override { return now().unreaped; }
     Result<std::vector<NotedPack>> queued(PackId, std::size_t) override { return std::vector<NotedPack>(); }
     Result<std::vector<NotedPack>> left_dead(PackId, std::size_t) override { return std::vector<NotedPack>(); }
-    Status looked(const PackLook&) override { return {}; }
+    Status note(const PackVerdict&) override { return {}; }
     Status put(const ContentId& id, const BlobPlace& place) override {
       mine().places[id] = place;
       return {};

@@ -70,9 +70,10 @@ class Registry : public FlushRecords {
   virtual Result<std::size_t> remove_versions(std::span<const VersionName> versions) = 0;
 
   // Restores a version, live or removed, or a tag in a registry that was lost and starts again. True: it was restored;
-  // false: the registry has it, or has later information about it. `look`: only checks. Errc::exists: the registry has
-  // another version of this number, or a name that would hide it. Errc::unsupported: there is no such registry.
-  virtual Result<bool> bring_back(const MirrorChange& change, bool look) = 0;
+  // false: the registry has it, or has later information about it. `check_only`: only checks. Errc::exists: the
+  // registry has another version of this number, or a name that would hide it. Errc::unsupported: there is no such
+  // registry.
+  virtual Result<bool> bring_back(const MirrorChange& change, bool check_only) = 0;
 
   // Waits until the store has all changes that any node committed in the registry before this call. Returns the
   // revision of that state. Call it before deciding what gc may free.

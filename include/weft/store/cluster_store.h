@@ -59,9 +59,9 @@ struct MirrorOutcome {
 
 // Catalog events for the origin. A version is as it was published, with this store's ids. A deleted tag has the time of
 // its last state plus a nanosecond, which is the same on every node.
-using Said = std::variant<VersionRow, MirroredTag, MirroredRemoval>;
-struct SaidBatch {
-  std::vector<Said> said;
+using CatalogEvent = std::variant<VersionRow, MirroredTag, MirroredRemoval>;
+struct CatalogEvents {
+  std::vector<CatalogEvent> events;
   std::uint64_t end = 0;  // where the next batch begins
 };
 
@@ -192,7 +192,7 @@ class MemoryVersions : public FlushRecords {
  public:
   // Waits until all local bytes that the version needs are on the disk; calls `pace` between pieces of some MiB. After
   // a stop of the machine, checks which bytes are left. flush_version() records the result.
-  virtual Result<MemoryState> settle_version(VersionId version, const FlushPace& pace) = 0;
+  virtual Result<MemoryState> flush_version(VersionId version, const FlushPace& pace) = 0;
   // Returns the size of the version's packs that may not be on the disk yet.
   virtual Result<std::uint64_t> unsynced_bytes(VersionId version) = 0;
 };
@@ -209,14 +209,14 @@ class OriginLedger {
   // Sets the origin. All live versions that this node published become unsaved() again.
   virtual Status set_origin(const std::string& uuid) = 0;
 
-  // Returns the catalog events after `from` (0, or SaidBatch::end of an earlier call), oldest first, about 1 MiB of the
-  // journal at a time. At the end of the journal, `end` is Snapshot::journal_end(). Leaves out events that the journal
-  // has lost.
-  virtual Result<SaidBatch> said(std::uint64_t from) = 0;
-  // Returns the journal position up to which this origin has all events, as set_told() set it. 0 for an unknown origin,
-  // and after a rebuild of the index.
-  virtual Result<std::uint64_t> told(std::string_view origin) = 0;
-  virtual Status set_told(std::string_view origin, std::uint64_t end) = 0;
+  // Returns the catalog events after `from` (0, or CatalogEvents::end of an earlier call), oldest first, about 1 MiB of
+  // the journal at a time. At the end of the journal, `end` is Snapshot::journal_end(). Leaves out events that the
+  // journal has lost.
+  virtual Result<CatalogEvents> events(std::uint64_t from) = 0;
+  // Returns the journal position up to which this origin has all events, as set_replicated() set it. 0 for an unknown
+  // origin, and after a rebuild of the index.
+  virtual Result<std::uint64_t> replicated(std::string_view origin) = 0;
+  virtual Status set_replicated(std::string_view origin, std::uint64_t end) = 0;
 };
 
 class ClusterStore : public Store {
@@ -239,6 +239,6 @@ Result<MemoryState> flush_version(MemoryVersions& memory, FlushRecords& records,
                                   std::string_view why, const FlushPace& pace);
 // Flushes all versions in memory. For a process that acts as weftd of a store without a
 // cluster. A version that has lost bytes is removed, and its record says why.
-Status settle_memory(Store& store, MemoryVersions& memory);
+Status flush_memory(Store& store, MemoryVersions& memory);
 
 }  // namespace weft

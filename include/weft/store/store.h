@@ -117,7 +117,7 @@ class Store {
   virtual Result<std::vector<VersionHold>> take_over_holds(std::span<const VersionId> versions) = 0;
 
   // With Durability::memory the publish does not wait until the bytes are on the disk
-  // (MemoryVersions::settle_version()).
+  // (MemoryVersions::flush_version()).
   virtual Result<std::unique_ptr<Import>> begin_import(Durability durability) = 0;
   // Makes or moves a tag; `number` must be live. Without a number, deletes the tag.
   virtual Status set_tag(std::string_view model, std::string_view tag, std::optional<std::uint64_t> number) = 0;

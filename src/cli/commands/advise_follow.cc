@@ -24,7 +24,7 @@ Status AdviseFollower::run() {
 Result<std::uint64_t> AdviseFollower::next_save() {
   if (series_.points().empty()) return Error{Errc::not_found, "no loss has come"};
   WEFT_TRY(const advise::Timing timing, advise::timing_of(series_, asked_.times));
-  look_for_saves();
+  find_saves();
   advise::Question question = asked_.question;
   question.last_save = *last_save_;
   question.timing = timing;
@@ -37,7 +37,7 @@ Result<std::uint64_t> AdviseFollower::next_save() {
 
 // Updates last_save_. Before the first recorded save, assumes that the model was saved at the newest loss of the first
 // call. If the source records no saves, assumes that the training follows the advice.
-void AdviseFollower::look_for_saves() {
+void AdviseFollower::find_saves() {
   const std::uint64_t newest = series_.points().back().step;
   std::uint64_t now = std::min(last_save_.value_or(newest), newest);
   switch (source_.saves()) {

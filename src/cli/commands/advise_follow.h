@@ -29,7 +29,7 @@ class AdviseFollower {
 
  private:
   Result<std::uint64_t> next_save();
-  void look_for_saves();
+  void find_saves();
   std::uint64_t requests_left(const advise::Timing& timing) const;
   Status show(std::uint64_t next);
   void remark(const std::string& reason);

@@ -22,7 +22,7 @@
 namespace weft {
 namespace {
 
-constexpr std::chrono::milliseconds kLook{200};  // longest wait before the interrupt is checked
+constexpr std::chrono::milliseconds kPoll{200};  // longest wait before the interrupt is checked
 
 class ModelLosses final : public LossSource {
  public:
@@ -40,7 +40,7 @@ class ModelLosses final : public LossSource {
     }));
     return follower_.has_value();
   }
-  void wait() override { follower_->wait(kLook); }
+  void wait() override { follower_->wait(kPoll); }
   RecordedSaves saves() const override { return RecordedSaves::each; }
 
  private:
@@ -96,9 +96,9 @@ class FileLosses final : public LossSource {
 
   void wait() override {
     if (grows_)
-      std::this_thread::sleep_for(kLook);
+      std::this_thread::sleep_for(kPoll);
     else
-      wait_for(fd_, POLLIN, kLook);
+      wait_for(fd_, POLLIN, kPoll);
   }
   RecordedSaves saves() const override { return csv_.records_saves() ? RecordedSaves::some : RecordedSaves::none; }
 

@@ -156,7 +156,7 @@ Result<std::chrono::seconds> drafts_kept(const Context& context, const DaemonSta
   return configured_drafts_keep(context.environment().config_file, context.store_path());
 }
 
-Status look_at_memory(Store& store, Facts& facts) {
+Status count_memory(Store& store, Facts& facts) {
   WEFT_TRY(const auto snapshot, store.snapshot());
   WEFT_TRY(const std::vector<VersionId> noted, snapshot->in_memory(0, SIZE_MAX));
   for (const VersionId id : noted) {
@@ -173,7 +173,7 @@ Result<Facts> collect(const Context& context) {
   WEFT_TRY(auto store, context.open_to_read());
   facts.info = store->info();
   WEFT_TRY(facts.counts, store->counts());
-  WEFT_CHECK(look_at_memory(*store, facts));
+  WEFT_CHECK(count_memory(*store, facts));
   facts.assembled = assembled_usage(*store);
   if (auto state = read_scrub_state(store->path()); state.ok()) facts.scrub = std::move(state->last);
   std::error_code error;

@@ -39,7 +39,7 @@ class WatchHook {
   // Queues an event. Replaces a queued publish of the same model, or a queued event of the same tags of the model.
   void add(const ModelEvent& event);
   // Handles the end of a finished command. Starts the next queued one, unless a command is running.
-  Status look();
+  Status poll();
   int fd() const { return running_ ? running_->ended.get() : -1; }  // readable when the running command has ended
 
  private:
@@ -88,7 +88,7 @@ void WatchHook::add(const ModelEvent& event) {
   waiting_.push_back(event);
 }
 
-Status WatchHook::look() {
+Status WatchHook::poll() {
   if (running_ && wait_for(running_->ended.get(), POLLIN, std::chrono::milliseconds(0))) WEFT_CHECK(take_end());
   if (running_ || waiting_.empty()) return {};
   const ModelEvent event = std::move(waiting_.front());
@@ -183,7 +183,7 @@ class WatchCommand final : public Command {
     for (;;) {
       WEFT_TRY(const auto events, follower.next());
       for (const ModelEvent& event : events) WEFT_CHECK(take(context, *store, event, hook));
-      WEFT_CHECK(hook.look());
+      WEFT_CHECK(hook.poll());
       if (events.empty()) wait(follower, hook);
     }
   }

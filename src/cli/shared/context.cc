@@ -32,7 +32,7 @@ std::string first_missing(const std::string& path) {
 using Clock = std::chrono::steady_clock;
 
 constexpr auto kDaemonPatience = std::chrono::seconds(10);
-constexpr auto kLook = std::chrono::milliseconds(50);
+constexpr auto kPoll = std::chrono::milliseconds(50);
 
 // True for an error of connecting that means that no daemon listens. Errc::permission is one of them, because opening
 // the store will report it.
@@ -97,7 +97,7 @@ bool Context::trusts_store() const {
 // lock.
 Result<std::unique_ptr<control::Client>> Context::daemon() const {
   const std::string store = store_path();
-  for (const auto until = Clock::now() + kDaemonPatience;; std::this_thread::sleep_for(kLook)) {
+  for (const auto until = Clock::now() + kDaemonPatience;; std::this_thread::sleep_for(kPoll)) {
     auto client = control::Client::connect(fmt::format("{}/{}", store, control::kSocketName));
     if (client.ok() || !means_none(client.error().code)) return client;
     if (!daemon_holds(store) || patience().cancelled() || Clock::now() > until)

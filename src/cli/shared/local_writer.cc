@@ -130,7 +130,7 @@ class LocalWriter final : public StoreWriter {
   Status take_to_disk(std::unique_ptr<Store> opened) const {
     opened.reset();
     WEFT_TRY(const auto store, open_as_daemon());
-    return settle_memory(*store, store->memory());
+    return flush_memory(*store, store->memory());
   }
 
   // Removes the versions that `keep` displaces, and frees their space at once.

@@ -117,9 +117,9 @@ Heard CallLink::receive(const FrameView& frame) {
 
 bool CallLink::take(const CallBody& body) {
   if (const auto* answer = std::get_if<AnswerMessage>(&body))
-    settle(answer->id, {End::answered, *answer, {}});
+    end_call(answer->id, {End::answered, *answer, {}});
   else if (const auto* failure = std::get_if<FailureMessage>(&body))
-    settle(failure->id, {End::failed, {}, failure->error});
+    end_call(failure->id, {End::failed, {}, failure->error});
   else if (const auto* known = std::get_if<KnownMessage>(&body))
     take(*known);
   else
@@ -137,11 +137,11 @@ void CallLink::take(const KnownMessage& known) {
   }
   if (lease && known.state == CallState::answered) return lease->renewed(known.number);
   if (lease) return lease->ended();
-  if (known.state == CallState::unknown) settle(known.id, {End::again, {}, {}});
+  if (known.state == CallState::unknown) end_call(known.id, {End::again, {}, {}});
 }
 
 // Sets the outcome of a call, unless its caller has given up or has an outcome: an answer may come twice.
-void CallLink::settle(std::uint64_t call, Outcome outcome) {
+void CallLink::end_call(std::uint64_t call, Outcome outcome) {
   std::shared_ptr<const Bell> bell;
   {
     const std::lock_guard lock(mutex_);

@@ -71,7 +71,7 @@ class CallLink {
     std::uint64_t questions = 0;
     Clock::time_point queued{};  // when the peer last reported the call as queued
   };
-  void settle(std::uint64_t call, Outcome outcome);
+  void end_call(std::uint64_t call, Outcome outcome);
   bool take(const CallBody& body);
   void take(const KnownMessage& known);
   Outcome wait(std::uint64_t call, Waiting& waiting, Deadline& deadline, Clock::duration patience,

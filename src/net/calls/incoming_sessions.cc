@@ -110,7 +110,7 @@ bool Incoming::confirm(const FrameView& frame) {
   }
   {
     const std::lock_guard lock(mutex_);
-    newcomers_.settled(session->ends().address);
+    newcomers_.authenticated(session->ends().address);
   }
   add_session(std::move(*session), half->peer);
   ++handshakes_;

@@ -16,7 +16,7 @@ bool Newcomers::admit(const EndpointAddress& address, bool proved, Clock::time_p
   return true;
 }
 
-void Newcomers::settled(const EndpointAddress& address, Clock::time_point now) {
+void Newcomers::authenticated(const EndpointAddress& address, Clock::time_point now) {
   doubts_.erase(address);
   known_[address] = now;
   if (known_.size() <= limits::kPeerSessionsMax) return;

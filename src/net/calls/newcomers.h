@@ -20,7 +20,7 @@ class Newcomers {
   // unproved hellos are answered too, so that a node with another key gets an error.
   bool admit(const EndpointAddress& address, bool proved, Clock::time_point now = Clock::now());
   // Call when a holder of the key has confirmed from this address. Later hellos from this address are always admitted.
-  void settled(const EndpointAddress& address, Clock::time_point now = Clock::now());
+  void authenticated(const EndpointAddress& address, Clock::time_point now = Clock::now());
 
  private:
   struct Doubt {
@@ -30,7 +30,7 @@ class Newcomers {
   std::size_t count(bool proved) const;
 
   std::map<EndpointAddress, Doubt> doubts_;
-  std::map<EndpointAddress, Clock::time_point> known_;  // with the time of settled()
+  std::map<EndpointAddress, Clock::time_point> known_;  // with the time of authenticated()
 };
 
 }  // namespace weft::net

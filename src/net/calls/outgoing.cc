@@ -18,7 +18,7 @@ namespace {
 constexpr std::chrono::milliseconds kGreetAgainMin{500};
 constexpr std::chrono::milliseconds kGreetAgainMax{4'000};
 // Pause between checks for failed attempts; a line's shortest rest.
-constexpr std::chrono::milliseconds kConnectLook{100};
+constexpr std::chrono::milliseconds kConnectPoll{100};
 constexpr std::uint64_t kConnectsMax = 2;  // failed attempts after which a handshake gives up
 constexpr int kTries = 3;                  // of a call whose sessions or requests are lost
 
@@ -170,7 +170,7 @@ Result<std::vector<std::byte>> Outgoing::greet(PeerId peer, std::uint64_t sessio
     const auto until = std::min(deadline, Clock::now() + pause);
     const std::uint64_t failed = transport_.failures(peer);
     while (greeting.welcome.empty() && Clock::now() < until && transport_.failures(peer) == failed)
-      changed_.wait_until(lock, std::min(until, Clock::now() + kConnectLook));
+      changed_.wait_until(lock, std::min(until, Clock::now() + kConnectPoll));
     if (!greeting.welcome.empty()) return std::move(greeting.welcome);
     if (Clock::now() >= deadline) return Error{Errc::timed_out, "no answer to a handshake in time"};
     if (transport_.failures(peer) >= failures + kConnectsMax)

@@ -90,7 +90,7 @@ class Connections final : public Wire {
   std::uint64_t failures(Route& route) const override;
   void completed(ConnectionId id, bool well, std::size_t received) override;
   void completed_own(const void* context, bool well) override;
-  bool look() override;
+  bool poll() override;
 
  private:
   using Clock = Connection::Clock;
@@ -101,13 +101,13 @@ class Connections final : public Wire {
   void run_dialler();
   void dial(Line& line);
   Result<InfoPtr> info_for(const Line& line) const;
-  // Called by the progress thread (connections_look.cc):
+  // Called by the progress thread (connections_poll.cc):
   void accept_callers();
   void accept(fi_info& caller);
   void read_events();
   void take(const Event& event);
-  void look_at_lines(Clock::time_point now);
-  void look_at_callers(Clock::time_point now);
+  void poll_lines(Clock::time_point now);
+  void poll_callers(Clock::time_point now);
   void close_broken();
   // With mutex_ held:
   void dial_soon(const std::shared_ptr<Line>& line);
@@ -126,7 +126,7 @@ class Connections final : public Wire {
   std::unique_ptr<Listener> listener_;
   Owner* owner_ = nullptr;
   bool events_due_ = true;  // used by the progress thread only, as the next two
-  Clock::time_point looked_at_{};
+  Clock::time_point polled_{};
   std::deque<std::unique_ptr<Connection>> closed_;  // kept until all their completions have been read
 
   mutable std::mutex mutex_;

@@ -26,7 +26,7 @@ class Datagrams final : public Wire {
   long post_receive(MessageOperation& receive) override;
   void completed(ConnectionId /*connection*/, bool /*well*/, std::size_t /*received*/) override {}
   void completed_own(const void* /*context*/, bool /*well*/) override {}
-  bool look() override { return false; }
+  bool poll() override { return false; }
 
  private:
   Status make_endpoint();

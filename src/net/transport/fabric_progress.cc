@@ -43,7 +43,7 @@ void FabricTransport::make_progress() {
   std::array<fi_cq_data_entry, kCompletionsAtOnce> entries;
   while (!ending_) {
     make_changes();
-    const bool soon = wire_->look();
+    const bool soon = wire_->poll();
     const int patience_ms = submit_waiting() && !soon ? kSleepMs : retry_ms_;
     // Not fi_trywait and poll: net's fi_trywait in libfabric 1.17 leaves the descriptor readable for good, and poll
     // spins.

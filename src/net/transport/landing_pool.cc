@@ -35,7 +35,7 @@ namespace net {
 namespace {
 
 // Pause between checks of the buffers set aside, because the end of their reads is not signalled.
-constexpr std::chrono::milliseconds kLook{20};
+constexpr std::chrono::milliseconds kPoll{20};
 
 }  // namespace
 
@@ -50,7 +50,7 @@ Result<LandingBuffer> LandingPool::take(Deadline deadline) {
     if (!free_.empty()) break;
     if (std::chrono::steady_clock::now() >= deadline)
       return Error{Errc::busy, "all buffers for what peers send are in use"};
-    freed_.wait_until(lock, std::min(deadline, std::chrono::steady_clock::now() + kLook));
+    freed_.wait_until(lock, std::min(deadline, std::chrono::steady_clock::now() + kPoll));
   }
   auto buffer = std::move(free_.back());
   free_.pop_back();

@@ -56,11 +56,11 @@ class Wire {
   virtual std::uint64_t failures(Route& /*route*/) const { return 0; }
 
   // Reports a completion of an operation on a connection; completed_own(): of an operation that the wire itself posted.
-  // Called by the progress thread, as look().
+  // Called by the progress thread, as poll().
   virtual void completed(ConnectionId connection, bool well, std::size_t received) = 0;
   virtual void completed_own(const void* context, bool well) = 0;
   // Does timed work between completions. True if it should be called again soon.
-  virtual bool look() = 0;
+  virtual bool poll() = 0;
 };
 
 // Posts a send, with the operation's `data` if it is not 0, or a read.

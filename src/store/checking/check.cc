@@ -6,8 +6,8 @@
 #include <fmt/core.h>
 
 #include "catalog/cluster_files.h"
-#include "catalog/giving_back.h"
 #include "catalog/layout.h"
+#include "catalog/release.h"
 #include "diskformat/pack_names.h"
 #include "index/blobs.h"
 #include "index/pages.h"
@@ -74,7 +74,7 @@ Status check_index(StoreParts& parts, const ContentDecoder& decode, Progress& pr
   input.known = [&](const ContentId& id) { return known_blob(parts.index.env(), id); };
   if (parts.cluster.joined()) input.node = parts.cluster.identity()->node;
   FsckReport made;
-  WEFT_TRY(const std::string left, left_taking(parts));
+  WEFT_TRY(const std::string left, left_attaching(parts));
   if (!left.empty()) made.problems.push_back(left);  // makes has_content() false
   WEFT_TRY(const auto rebuilder, Rebuilder::begin(scratch.env(), input, progress, made));
   auto filled = rebuilder->fill();
@@ -113,10 +113,10 @@ Status find_missing_manifests(StoreParts& parts, FsckReport& report) {
 }
 
 // For fsck, if the machine has stopped and the daemon has not run since.
-Status look_at_stopped(StoreParts& parts, FsckReport& report) {
+Status check_stopped(StoreParts& parts, FsckReport& report) {
   if (!parts.cluster.joined()) return {};
   const auto alone = lock_against_daemon(parts.path);
-  if (!alone.ok() && alone.error().code == Errc::busy) return {};  // the running daemon has settled its commits
+  if (!alone.ok() && alone.error().code == Errc::busy) return {};  // the running daemon has flushed its commits
   WEFT_TRY(const WriterLock lock, Env::lock_writer(parts.path / "index", parts.options.patience));
   const auto lost = parts.index.lost_by_stop();
   if (lost.ok() && *lost != 0)
@@ -161,7 +161,7 @@ Result<FsckReport> fsck(StoreParts& parts, const FsckOptions& options, const Con
   } else {
     WEFT_CHECK(give_up_left(parts, progress));
     WEFT_TRY(Fd collector, lock_collector(parts.path, LockKind::shared, parts.options.patience));
-    WEFT_CHECK(look_at_stopped(parts, report));
+    WEFT_CHECK(check_stopped(parts, report));
     WEFT_TRY(const std::vector<std::string> identities, damaged_identities(parts.path));
     for (const std::string& file : identities)
       report.problems.push_back(file + ": it is damaged or gone; run `weft fsck --rebuild`");

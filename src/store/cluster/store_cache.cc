@@ -28,7 +28,7 @@ Status take_out(Txn& txn, const PackToc& toc) {
 
 Result<bool> is_needed_by_open(StoreParts& parts, const PackToc& toc, UnreapedContent& open) {
   WEFT_TRY(const std::unique_ptr<BlobIndex> index, parts.blobs.read());
-  WEFT_CHECK(open.look(*index));
+  WEFT_CHECK(open.refresh(*index));
   return std::ranges::any_of(toc.entries, [&](const PackEntry& entry) { return open.has(entry.id); });
 }
 

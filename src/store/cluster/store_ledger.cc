@@ -13,37 +13,38 @@ namespace weft {
 namespace {
 
 // The key has a hash of the origin's id: a file contains that id, so it may have any length.
-constexpr std::string_view kTold = "told";
-std::string told_key(std::string_view origin) {
-  return std::string(kTold) + digest_key(sha256(std::as_bytes(std::span(origin))));
+constexpr std::string_view kReplicated = "told";
+std::string replicated_key(std::string_view origin) {
+  return std::string(kReplicated) + digest_key(sha256(std::as_bytes(std::span(origin))));
 }
 
-void add(std::vector<Said>& said, PublishEvent event) {
+void add(std::vector<CatalogEvent>& events, PublishEvent event) {
   VersionRow& version = event.version;
   for (NamedInode& tag : event.tags)
-    said.emplace_back(MirroredTag{version.model_name, std::move(tag.name), version.number, version.time_ns, 0});
-  said.emplace_back(std::move(version));
+    events.emplace_back(MirroredTag{version.model_name, std::move(tag.name), version.number, version.time_ns, 0});
+  events.emplace_back(std::move(version));
 }
 
-void add(std::vector<Said>& said, TagsEvent event) {
+void add(std::vector<CatalogEvent>& events, TagsEvent event) {
   for (TagChange& change : event.changes)
-    said.emplace_back(MirroredTag{event.model, std::move(change.name), change.number, event.time_ns, event.changed_at});
+    events.emplace_back(
+        MirroredTag{event.model, std::move(change.name), change.number, event.time_ns, event.changed_at});
 }
 
-void add(std::vector<Said>& said, RemovalEvent event) {
-  said.emplace_back(MirroredRemoval{std::move(event.model), event.number, event.time_ns, std::move(event.lost)});
+void add(std::vector<CatalogEvent>& events, RemovalEvent event) {
+  events.emplace_back(MirroredRemoval{std::move(event.model), event.number, event.time_ns, std::move(event.lost)});
 }
 
 // The origin does not need events that concern only this node.
-void add(std::vector<Said>& /*said*/, const RepairEvent& /*event*/) {}
-void add(std::vector<Said>& /*said*/, const AdoptionEvent& /*event*/) {}
-void add(std::vector<Said>& /*said*/, const NoteEvent& /*event*/) {}
+void add(std::vector<CatalogEvent>& /*events*/, const RepairEvent& /*event*/) {}
+void add(std::vector<CatalogEvent>& /*events*/, const AdoptionEvent& /*event*/) {}
+void add(std::vector<CatalogEvent>& /*events*/, const NoteEvent& /*event*/) {}
 
-std::vector<Said> said_by(std::vector<JournaledEvent> events) {
-  std::vector<Said> said;
+std::vector<CatalogEvent> said_by(std::vector<JournaledEvent> events) {
+  std::vector<CatalogEvent> events;
   for (JournaledEvent& journaled : events)
-    std::visit([&said](auto& event) { add(said, std::move(event)); }, journaled.event);
-  return said;
+    std::visit([&events](auto& event) { add(events, std::move(event)); }, journaled.event);
+  return events;
 }
 
 }  // namespace
@@ -82,25 +83,25 @@ Status StoreLedger::set_origin(const std::string& uuid) {
   return write_origin(parts_.path, uuid);
 }
 
-Result<SaidBatch> StoreLedger::said(std::uint64_t from) {
+Result<CatalogEvents> StoreLedger::events(std::uint64_t from) {
   WEFT_TRY(const std::uint64_t end, parts_.index.journal_end());
   if (from > end) from = 0;  // the journal was cut since
-  if (from == end) return SaidBatch{{}, end};
+  if (from == end) return CatalogEvents{{}, end};
   WEFT_TRY(JournalTail tail, parts_.index.some_events(from, end));
   const std::uint64_t next = tail.events.empty() ? end : tail.events.back().end;
-  return SaidBatch{said_by(std::move(tail.events)), next};
+  return CatalogEvents{said_by(std::move(tail.events)), next};
 }
 
-Result<std::uint64_t> StoreLedger::told(std::string_view origin) {
+Result<std::uint64_t> StoreLedger::replicated(std::string_view origin) {
   WEFT_TRY(Txn txn, parts_.index.read());
-  WEFT_TRY(std::optional<NumberRow> row, find_row<NumberRow>(txn, Table::meta, told_key(origin)));
+  WEFT_TRY(std::optional<NumberRow> row, find_row<NumberRow>(txn, Table::meta, replicated_key(origin)));
   return row ? row->value : 0;
 }
 
-Status StoreLedger::set_told(std::string_view origin, std::uint64_t end) {
+Status StoreLedger::set_replicated(std::string_view origin, std::uint64_t end) {
   WEFT_TRY(WriterLock lock, parts_.index.lock());
   return parts_.index.write(lock, [&](Txn& txn) -> Status {
-    WEFT_CHECK(put(txn, Table::meta, told_key(origin), NumberRow{end}));
+    WEFT_CHECK(put(txn, Table::meta, replicated_key(origin), NumberRow{end}));
     return bump_sequence(txn);
   });
 }

@@ -21,9 +21,9 @@ class StoreLedger final : public OriginLedger {
   Status saved(std::span<const VersionId> versions) override;
   Result<std::string> origin() override;
   Status set_origin(const std::string& uuid) override;
-  Result<SaidBatch> said(std::uint64_t from) override;
-  Result<std::uint64_t> told(std::string_view origin) override;
-  Status set_told(std::string_view origin, std::uint64_t end) override;
+  Result<CatalogEvents> events(std::uint64_t from) override;
+  Result<std::uint64_t> replicated(std::string_view origin) override;
+  Status set_replicated(std::string_view origin, std::uint64_t end) override;
 
  private:
   Result<std::vector<VersionId>> own_versions(Txn& txn) const;  // live versions of this node

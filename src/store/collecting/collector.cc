@@ -102,7 +102,7 @@ Status Collector::collect(const GcOptions& options, Progress& progress, GcReport
   WEFT_CHECK(check_collectable(options));
   WEFT_TRY(const bool walk, begin_walk(options));
   progress.phase("reaping removed versions");
-  if (!options.dry_run) WEFT_CHECK(give_up_taking(parts_, progress));
+  if (!options.dry_run) WEFT_CHECK(abandon_attach(parts_, progress));
   WEFT_CHECK(Reaper(parts_).reap(options, progress, report));
   WEFT_CHECK(remove_orphans(options, report));
   if (!options.dry_run) WEFT_CHECK(ManifestPacker(parts_).run(progress));

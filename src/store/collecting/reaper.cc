@@ -58,22 +58,22 @@ Status Reaper::reap_noted(OpenVersions::Claims& claims, Progress& progress, GcRe
     LocalRow local;
     {
       WEFT_TRY(Txn txn, parts_.index.read());
-      WEFT_TRY(const std::vector<VersionId> noted_now, noted(txn, kGivingBack, from, 1));
+      WEFT_TRY(const std::vector<VersionId> noted_now, noted(txn, kReleasing, from, 1));
       if (noted_now.empty()) return {};
       WEFT_TRY(version, need_row<VersionRow>(txn, Table::versions, key_of(noted_now.front())));
       WEFT_TRY(local, need_row<LocalRow>(txn, Table::locals, key_of(version.id)));
     }
     WEFT_TRY(const VersionContent content, parts_.contents.of(version.manifest));
-    const GivingBack giving(version.id, local, content);
-    WEFT_CHECK(give_back(giving, version.id, giving.held_steps(), progress));
+    const ContentRelease content(version.id, local, content);
+    WEFT_CHECK(release(content, version.id, content.held_steps(), progress));
     WEFT_TRY(const bool claimed, claims.claim(version.id));
-    if (claimed) WEFT_CHECK(give_back(giving, version.id, giving.steps(), progress));
+    if (claimed) WEFT_CHECK(release(content, version.id, content.steps(), progress));
     if (claimed) WEFT_CHECK(forget_noted(version, local, report));
     from = version.id + 1;
   }
 }
 
-Status Reaper::give_back(const GivingBack& giving, VersionId version, std::uint64_t end, Progress& progress) {
+Status Reaper::release(const ContentRelease& content, VersionId version, std::uint64_t end, Progress& progress) {
   for (std::uint64_t at = 0; at < end;) {
     if (progress.cancelled()) return Error{Errc::cancelled, fmt::format("{}: gc stopped", parts_.path)};
     WEFT_TRY(const WriterLock lock, parts_.index.lock());
@@ -81,7 +81,7 @@ Status Reaper::give_back(const GivingBack& giving, VersionId version, std::uint6
       WEFT_TRY(const auto from, steps_given_back(txn, version));
       at = std::min(from.value_or(end) + limits::kBatchRows, end);
       if (!from || *from >= end) return {};
-      WEFT_CHECK(giving.take(txn, *from, at));
+      WEFT_CHECK(content.release(txn, *from, at));
       WEFT_CHECK(note_given_back(txn, version, at));
       return bump_sequence(txn);
     });

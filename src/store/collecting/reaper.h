@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <span>
 
-#include "catalog/giving_back.h"
+#include "catalog/release.h"
 #include "index/open_versions.h"
 #include "store/parts/parts.h"
 #include "weft/progress.h"
@@ -23,7 +23,7 @@ class Reaper {
 
  private:
   Status reap_noted(OpenVersions::Claims& claims, Progress& progress, GcReport& report);
-  Status give_back(const GivingBack& giving, VersionId version, std::uint64_t end, Progress& progress);
+  Status release(const ContentRelease& content, VersionId version, std::uint64_t end, Progress& progress);
   Status forget_noted(const VersionRow& version, const LocalRow& local, GcReport& report);
   Status remove_released(std::span<const Digest> manifests) const;
   Result<VersionId> reap_some(std::span<const VersionId> versions, OpenVersions::Claims& claims, GcReport& report);

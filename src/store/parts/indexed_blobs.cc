@@ -102,8 +102,8 @@ class TxnBlobWriter final : public TxnReads<BlobWriter> {
   Status put_manifest(const Digest& digest, const BlobPlace& place, std::uint64_t length) override {
     return run([digest, place, length](Txn& txn) { return move_manifest(txn, digest, place, length); });
   }
-  Status looked(const PackLook& look) override {
-    return run([look](Txn& txn) { return take_look(txn, look); });
+  Status note(const PackVerdict& verdict) override {
+    return run([verdict](Txn& txn) { return note_verdict(txn, verdict); });
   }
   Status commit() override {
     WEFT_CHECK(run(bump_sequence));

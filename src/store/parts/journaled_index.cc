@@ -23,7 +23,7 @@ void call(const std::function<void()>& hook) {
 
 Result<WriterLock> JournaledIndex::lock() {
   WEFT_TRY(WriterLock lock, env_->lock_writer());
-  WEFT_CHECK(settle());
+  WEFT_CHECK(flush());
   WEFT_CHECK(catch_up(lock));
   return lock;
 }
@@ -32,7 +32,7 @@ Status JournaledIndex::commit(const WriterLock& lock, const MakeEvents& make, Du
   for (;;) {
     WEFT_TRY(Txn txn, env_->write(lock));
     auto events = make(txn);
-    if (events.ok() && events->empty()) return settle();
+    if (events.ok() && events->empty()) return flush();
     Status status = events.ok() ? commit_once(txn, *events, durable) : Status{std::move(events).error()};
     if (status.ok() || !txn.map_full()) return status;
     txn.abort();
@@ -68,10 +68,10 @@ Status JournaledIndex::commit_once(Txn& txn, const Events& events, Durable durab
   call(hooks_.after_commit);
   if (first) return {};
   {
-    const MutexLock settling(settling_);
-    unsettled_ = {begin, counters};
+    const MutexLock flushing(flushing_);
+    unflushed_ = {begin, counters};
   }
-  return settle();
+  return flush();
 }
 
 // Undoes a commit that failed after its records were journaled: cuts the records off, unless the index has committed

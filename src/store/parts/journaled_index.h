@@ -28,7 +28,7 @@ struct CommitHooks {
   std::function<void()> before_journal;  // events applied, nothing durable
   std::function<void()> after_journal;   // the record is durable, the index is not
   std::function<void()> after_commit;
-  std::function<void()> after_part;  // of a large publish (catalog/taking.h): the part is durable, the writer lock free
+  std::function<void()> after_part;  // of a large publish (catalog/attach.h): the part is durable, the writer lock free
 };
 
 // For changes that the registry can repeat, after_shown: readers see them at once. They become durable before another
@@ -77,13 +77,13 @@ class JournaledIndex {
 
   // For the start of a daemon: makes the commits of an earlier daemon durable. False: the journal has lost some of
   // them, and was cut off before the damage, so the index must be rebuilt.
-  Result<bool> settle_shown();
+  Result<bool> flush_shown();
   // Returns how many bytes of the journal the machine lost when it stopped: the index is ahead of it. The caller holds
   // the writer lock.
   Result<std::uint64_t> lost_by_stop();
 
  private:
-  struct Unsettled {
+  struct Unflushed {
     std::uint64_t begin = 0;  // start of the records in the journal
     Counters counters;
   };
@@ -91,9 +91,9 @@ class JournaledIndex {
     Counters mark, counters;  // of the journal's last durable mark, and of the index
     std::uint64_t whole = 0;  // the journal is undamaged up to here
   };
-  Status commit_once(Txn& txn, const Events& events, Durable durable) WEFT_EXCLUDES(settling_);
+  Status commit_once(Txn& txn, const Events& events, Durable durable) WEFT_EXCLUDES(flushing_);
   Status undo(std::uint64_t journal_end, const Status& failure);
-  Status settle() WEFT_EXCLUDES(settling_);
+  Status flush() WEFT_EXCLUDES(flushing_);
   Result<std::optional<Shown>> shown() const;
   Status replay(const WriterLock& lock, const JournaledEvent& journaled);
   Status replay(Txn& txn, const PublishEvent& event);
@@ -108,8 +108,8 @@ class JournaledIndex {
   const Journal journal_;
   const ReplaySources sources_;
   const CommitHooks& hooks_;
-  Mutex settling_;  // locked after the writer lock
-  std::optional<Unsettled> unsettled_ WEFT_GUARDED_BY(settling_);
+  Mutex flushing_;  // locked after the writer lock
+  std::optional<Unflushed> unflushed_ WEFT_GUARDED_BY(flushing_);
 };
 
 // Returns the flags of a version's PublishInput, which depend on its publisher: a registry's node or this store alone.

@@ -6,16 +6,16 @@
 
 namespace weft {
 
-Status JournaledIndex::settle() {
-  const MutexLock settling(settling_);
-  if (!unsettled_) return {};
-  WEFT_CHECK(journal_.settle(unsettled_->begin, unsettled_->counters));
+Status JournaledIndex::flush() {
+  const MutexLock flushing(flushing_);
+  if (!unflushed_) return {};
+  WEFT_CHECK(journal_.flush(unflushed_->begin, unflushed_->counters));
   WEFT_CHECK(env_->sync());
-  unsettled_.reset();
+  unflushed_.reset();
   return {};
 }
 
-// Returns the commits that an earlier daemon did not settle(); nothing if the last mark covers the index.
+// Returns the commits that an earlier daemon did not flush(); nothing if the last mark covers the index.
 Result<std::optional<JournaledIndex::Shown>> JournaledIndex::shown() const {
   Shown shown;
   {
@@ -30,7 +30,7 @@ Result<std::optional<JournaledIndex::Shown>> JournaledIndex::shown() const {
   return std::optional(shown);
 }
 
-Result<bool> JournaledIndex::settle_shown() {
+Result<bool> JournaledIndex::flush_shown() {
   if (!sources_.cluster.joined()) return true;
   WEFT_TRY(const WriterLock lock, env_->lock_writer());
   WEFT_TRY(const std::optional<Shown> shown, this->shown());
@@ -43,7 +43,7 @@ Result<bool> JournaledIndex::settle_shown() {
   if (size < shown->whole) {
     WEFT_CHECK(journal_.mend(shown->whole, shown->counters));
   } else {
-    WEFT_CHECK(journal_.settle(shown->mark.journal_end, shown->counters));
+    WEFT_CHECK(journal_.flush(shown->mark.journal_end, shown->counters));
   }
   WEFT_CHECK(env_->sync());
   return true;

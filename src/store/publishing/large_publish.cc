@@ -22,16 +22,16 @@ Status end_part(StoreParts& parts, Placed& placed) {
 
 }  // namespace
 
-Result<Fd> lock_for_taking(StoreParts& parts) {
+Result<Fd> lock_for_attaching(StoreParts& parts) {
   WEFT_TRY(Fd collector, lock_collector(parts.path, LockKind::exclusive, parts.options.patience));
-  WEFT_CHECK(give_up_taking(parts, no_progress()));
+  WEFT_CHECK(abandon_attach(parts, no_progress()));
   return collector;
 }
 
 Result<std::optional<TakenContent>> take_content(StoreParts& parts, const PublishRequest& request,
                                                  const Digest& manifest, Placed& placed, std::uint64_t& new_bytes) {
   placed.lock.reset();  // sorting millions of blobs and views takes seconds
-  ContentTaking taking(request.content, placed.new_blobs);
+  ContentAttach attach(request.content, placed.new_blobs);
   WEFT_TRY(placed.lock, parts.index.lock());
   const auto write = [&](const std::function<Result<std::uint64_t>(Txn&)>& part) -> Status {
     std::uint64_t more = 0;
@@ -48,17 +48,17 @@ Result<std::optional<TakenContent>> take_content(StoreParts& parts, const Publis
     same = newest.has_value();
     if (same) return std::uint64_t{0};
     WEFT_TRY(VersionRow version, plan_version(txn, request, manifest));
-    return taking.begin(txn, std::move(version));
+    return attach.begin(txn, std::move(version));
   }));
   if (same) return std::optional<TakenContent>();
-  for (std::uint64_t from = 0, end = 0; from < taking.steps(); from = end) {
-    end = std::min<std::uint64_t>(from + limits::kBatchRows, taking.steps());
-    WEFT_CHECK(write([&](Txn& txn) { return taking.take(txn, from, end); }));
+  for (std::uint64_t from = 0, end = 0; from < attach.steps(); from = end) {
+    end = std::min<std::uint64_t>(from + limits::kBatchRows, attach.steps());
+    WEFT_CHECK(write([&](Txn& txn) { return attach.attach(txn, from, end); }));
   }
-  return std::optional(taking.taken());
+  return std::optional(attach.taken());
 }
 
-Status give_up_taking(StoreParts& parts, Progress& progress) {
+Status abandon_attach(StoreParts& parts, Progress& progress) {
   std::optional<UnderWay> left;
   {
     WEFT_TRY(Txn txn, parts.index.read());
@@ -66,7 +66,7 @@ Status give_up_taking(StoreParts& parts, Progress& progress) {
   }
   if (!left) return {};
   WEFT_TRY(const VersionContent content, parts.contents.of(left->version.manifest));
-  const ContentTaking taking(content, {});
+  const ContentAttach attach(content, {});
   for (bool more = true; more;) {
     if (progress.cancelled()) return Error{Errc::cancelled, fmt::format("{}: stopped", parts.path)};
     // This replays the journal: a journaled commit makes the version live.
@@ -75,8 +75,8 @@ Status give_up_taking(StoreParts& parts, Progress& progress) {
       WEFT_TRY(const std::optional<UnderWay> now, find_under_way(txn));
       more = now && now->steps > limits::kBatchRows;
       if (!now) return {};
-      return taking.give_back(txn, now->version.id,
-                              now->steps - std::min<std::uint64_t>(now->steps, limits::kBatchRows), now->steps);
+      return attach.release(txn, now->version.id, now->steps - std::min<std::uint64_t>(now->steps, limits::kBatchRows),
+                            now->steps);
     }));
   }
   return {};
@@ -89,10 +89,10 @@ Status give_up_left(StoreParts& parts, Progress& progress) {
     if (!left || !parts.options.write) return {};
   }
   WEFT_TRY(const Fd collector, lock_collector(parts.path, LockKind::exclusive, parts.options.patience));
-  return give_up_taking(parts, progress);
+  return abandon_attach(parts, progress);
 }
 
-Result<std::string> left_taking(StoreParts& parts) {
+Result<std::string> left_attaching(StoreParts& parts) {
   WEFT_TRY(Txn txn, parts.index.read());
   WEFT_TRY(const std::optional<UnderWay> left, find_under_way(txn));
   return left ? fmt::format("{}: a publish of {} ended before its commit; `weft gc` gives back its space", parts.path,

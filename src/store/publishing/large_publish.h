@@ -1,4 +1,4 @@
-// Publishes a large version: takes its content in parts (catalog/taking.h), so that other writers can commit in
+// Publishes a large version: takes its content in parts (catalog/attach.h), so that other writers can commit in
 // between.
 #pragma once
 
@@ -7,7 +7,7 @@
 #include <span>
 #include <string>
 
-#include "catalog/taking.h"
+#include "catalog/attach.h"
 #include "index/env.h"
 #include "os/sys.h"
 #include "packs/blob_index.h"
@@ -26,7 +26,7 @@ struct Placed {
 };
 
 // Locks out gc, fsck and other large publishes until the commit: they do not know the version's content yet.
-Result<Fd> lock_for_taking(StoreParts& parts);
+Result<Fd> lock_for_attaching(StoreParts& parts);
 // Takes the version's content in parts. Nothing if the newest version has the same manifest. `new_bytes` grows by the
 // size of blobs new to the index.
 Result<std::optional<TakenContent>> take_content(StoreParts& parts, const PublishRequest& request,
@@ -34,11 +34,11 @@ Result<std::optional<TakenContent>> take_content(StoreParts& parts, const Publis
 
 // Undoes the parts of a large publish that ended before its commit. The caller holds the collector's lock, so no large
 // publish is running. After an error, the next call continues.
-Status give_up_taking(StoreParts& parts, Progress& progress);
+Status abandon_attach(StoreParts& parts, Progress& progress);
 // For fsck: undoes an unfinished large publish if this process may write.
 Status give_up_left(StoreParts& parts, Progress& progress);
 // Returns a problem line if a large publish ended before its commit, else "". Nothing is lost: gc or the next large
 // publish undoes its parts.
-Result<std::string> left_taking(StoreParts& parts);
+Result<std::string> left_attaching(StoreParts& parts);
 
 }  // namespace weft

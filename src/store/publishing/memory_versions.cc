@@ -126,21 +126,21 @@ Status StoreMemory::forget_lost(PackId pack, std::span<const PackEntry> lost) {
   return {};
 }
 
-Status StoreMemory::settle_packs(const std::set<PackId>& packs, const FlushPace& pace) {
+Status StoreMemory::flush_packs(const std::set<PackId>& packs, const FlushPace& pace) {
   for (const PackId pack : packs)
-    WEFT_CHECK(settle_pack(parts_.packs, pack, pace,
-                           [&](std::span<const PackEntry> lost) { return forget_lost(pack, lost); }));
+    WEFT_CHECK(
+        flush_pack(parts_.packs, pack, pace, [&](std::span<const PackEntry> lost) { return forget_lost(pack, lost); }));
   return {};
 }
 
-Result<MemoryState> StoreMemory::settle_version(VersionId version, const FlushPace& pace) {
+Result<MemoryState> StoreMemory::flush_version(VersionId version, const FlushPace& pace) {
   WEFT_TRY(const VersionRow row, parts_.version(version));
   if (row.removed) return MemoryState::gone;
   WEFT_TRY(const VersionContent content, parts_.contents.of(row.manifest));
   for (;;) {
     WEFT_TRY(const MemoryUse use, memory_use(parts_, row, content));
     if (!use.unsynced().empty()) {
-      WEFT_CHECK(settle_packs(use.unsynced(), pace));
+      WEFT_CHECK(flush_packs(use.unsynced(), pace));
       continue;
     }
     if (use.lost()) return MemoryState::lost;
@@ -196,7 +196,7 @@ Result<std::vector<VersionRow>> versions_in_memory(Store& store) {
 
 Result<MemoryState> flush_version(MemoryVersions& memory, FlushRecords& records, const VersionRow& version,
                                   std::string_view why, const FlushPace& pace) {
-  WEFT_TRY(const MemoryState state, memory.settle_version(version.id, pace));
+  WEFT_TRY(const MemoryState state, memory.flush_version(version.id, pace));
   Status recorded;
   if (state == MemoryState::kept) recorded = records.keep_version(version.model_name, version.number);
   if (state == MemoryState::lost) recorded = records.lose_version(version.model_name, version.number, why);
@@ -205,7 +205,7 @@ Result<MemoryState> flush_version(MemoryVersions& memory, FlushRecords& records,
   return state;
 }
 
-Status settle_memory(Store& store, MemoryVersions& memory) {
+Status flush_memory(Store& store, MemoryVersions& memory) {
   WEFT_TRY(const std::vector<VersionRow> versions, versions_in_memory(store));
   for (const VersionRow& version : versions)
     WEFT_CHECK(flush_version(memory, memory, version,

@@ -20,14 +20,14 @@ namespace weft {
 class StoreMemory final : public MemoryVersions {
  public:
   explicit StoreMemory(StoreParts& parts) : parts_(parts) {}
-  Result<MemoryState> settle_version(VersionId version, const FlushPace& pace) override;
+  Result<MemoryState> flush_version(VersionId version, const FlushPace& pace) override;
   Result<std::uint64_t> unsynced_bytes(VersionId version) override;
   Status keep_version(std::string_view model, std::uint64_t number) override;
   Status lose_version(std::string_view model, std::uint64_t number, std::string_view why) override;
 
  private:
   Status forget_lost(PackId pack, std::span<const PackEntry> lost);
-  Status settle_packs(const std::set<PackId>& packs, const FlushPace& pace);
+  Status flush_packs(const std::set<PackId>& packs, const FlushPace& pace);
 
   StoreParts& parts_;
 };

@@ -96,9 +96,9 @@ Result<PublishOutcome> Publisher::publish(const PublishRequest& request, const D
   WEFT_CHECK(check_request(request));
   foresee(parts_, request);
   if (!is_large(request.content)) return commit_publish(request, manifest, place);
-  WEFT_TRY(const Fd collector, lock_for_taking(parts_));
+  WEFT_TRY(const Fd collector, lock_for_attaching(parts_));
   auto outcome = commit_publish(request, manifest, place);
-  if (!outcome.ok() || !outcome->made) static_cast<void>(give_up_taking(parts_, no_progress()));
+  if (!outcome.ok() || !outcome->made) static_cast<void>(abandon_attach(parts_, no_progress()));
   return outcome;
 }
 

@@ -3,7 +3,7 @@
 
 #include <fmt/core.h>
 
-#include "catalog/taking.h"
+#include "catalog/attach.h"
 #include "index/blobs.h"
 #include "index/pages.h"
 #include "os/sys.h"
@@ -37,7 +37,7 @@ Status visit_rows(Env& env, Table table, const Visit& visit) {
   });
 }
 
-// Returns the version that a large publish is adding (catalog/taking.h); 0: none. Views that it adds belong to no other
+// Returns the version that a large publish is adding (catalog/attach.h); 0: none. Views that it adds belong to no other
 // version.
 Result<VersionId> version_under_way(Env& env) {
   WEFT_TRY(Txn txn, env.read());

@@ -382,7 +382,7 @@ TEST_CASE("chunks equal to the base are copied locally, without a request to a s
   Fetcher fetcher(away.store, away.store, {away.twin}, options);
   const Range all{0, away.file.size};
   REQUIRE(away.bring(fetcher, all).ok());
-  REQUIRE(fetcher.settle(away.version).ok());
+  REQUIRE(fetcher.wait_indexed(away.version).ok());
   const std::uint64_t before = away.twin->bytes_read();
   std::uint64_t same = 0;
   int damages = 0;
@@ -417,7 +417,7 @@ TEST_CASE("one chunk of each blob is fetched before its common chunks with the b
   Fetcher fetcher(away.store, away.store, {away.twin}, {});
   const Range all{0, away.file.size};
   REQUIRE(away.bring(fetcher, all).ok());
-  REQUIRE(fetcher.settle(away.version).ok());
+  REQUIRE(fetcher.wait_indexed(away.version).ok());
   const std::uint64_t before = away.twin->bytes_read();
   away.change(std::vector<std::uint64_t>(kBlobs, kSame * kDigestChunk));
   REQUIRE(fetcher.bring({away.version, 0, all, 0, true}).ok());
@@ -536,7 +536,7 @@ TEST_CASE("local bytes count as local; prefetched bytes count once, under their 
     CHECK(fetcher.status().local.bytes == 0);
     REQUIRE(away.bring(fetcher, {10, 5 * 100}).ok());
     CHECK(fetcher.status().local.bytes == 500);
-    REQUIRE(fetcher.settle(away.version).ok());
+    REQUIRE(fetcher.wait_indexed(away.version).ok());
   }
   Fetcher later(away.store, away.store, {}, {});
   REQUIRE(away.bring(later, all).ok());
@@ -549,7 +549,7 @@ TEST_CASE("fetched bytes are added to the store in a pack that is laid out as th
   {
     Fetcher fetcher(away.store, away.store, {away.twin}, {});
     REQUIRE(away.bring(fetcher, {0, away.file.size}).ok());
-    REQUIRE(fetcher.settle(away.version).ok());
+    REQUIRE(fetcher.wait_indexed(away.version).ok());
     CHECK(away.store.adds() == 1);
   }
   const auto first = away.store.open_blob(away.file.extents[0].id);
@@ -599,7 +599,7 @@ TEST_CASE("a whole file comes whose end is here already") {
   Away away({3 * kDigestChunk, 1'000});
   Fetcher fetcher(away.store, away.store, {away.twin}, quick());
   REQUIRE(away.bring(fetcher, {3 * kDigestChunk, 1'000}).ok());
-  REQUIRE(fetcher.settle(away.version).ok());
+  REQUIRE(fetcher.wait_indexed(away.version).ok());
   ColdRange what{away.version, 0, {0, away.file.size}};
   what.all = true;
   const auto pieces = fetcher.bring(what);
@@ -909,7 +909,7 @@ TEST_CASE("bytes that the store cannot keep are read all the same") {
   Fetcher fetcher(away.store, away.store, {away.twin}, {});
   const Range all{0, away.file.size};
   CHECK(away.text(away.bring(fetcher, all).value(), all) == away.bytes);
-  CHECK(fetcher.settle(away.version).error().code == Errc::no_space);
+  CHECK(fetcher.wait_indexed(away.version).error().code == Errc::no_space);
 }
 
 TEST_CASE("many small files share packs and requests, in whatever order they are read") {
@@ -933,7 +933,7 @@ TEST_CASE("many small files share packs and requests, in whatever order they are
   }
   CHECK(most < 40);
   CHECK(away.twin->reads() < kFiles / 10);
-  REQUIRE(fetcher.settle(away.version).ok());
+  REQUIRE(fetcher.wait_indexed(away.version).ok());
   Fetcher later(away.store, away.store, {}, {});
   for (std::uint32_t file = 0; file < kFiles; file += 100) CHECK(away.text(later, file) == away.texts[file]);
 }

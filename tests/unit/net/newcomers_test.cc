@@ -41,17 +41,17 @@ TEST_CASE("one address is one, however often it is named, and none once somebody
   CHECK(admitted(newcomers, 10'000, true, now) == limits::kPeerNewcomersMax - 1);
   CHECK(newcomers.admit(address(1), true, now));
   CHECK(!newcomers.admit(address(2), true, now));
-  newcomers.settled(address(1));
+  newcomers.authenticated(address(1));
   CHECK(newcomers.admit(address(2), true, now));
 }
 
 TEST_CASE("a known address is no newcomer until it leaves the table") {
   Newcomers newcomers;
   const auto now = Newcomers::Clock::now();
-  newcomers.settled(address(1), now);
+  newcomers.authenticated(address(1), now);
   CHECK(admitted(newcomers, 10'000, true, now) == limits::kPeerNewcomersMax);
   CHECK(newcomers.admit(address(1), true, now));
-  for (std::size_t i = 0; i < limits::kPeerSessionsMax; ++i) newcomers.settled(address(20'000 + i), now + 1s);
+  for (std::size_t i = 0; i < limits::kPeerSessionsMax; ++i) newcomers.authenticated(address(20'000 + i), now + 1s);
   CHECK(!newcomers.admit(address(1), true, now));
 }
 

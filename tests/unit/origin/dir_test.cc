@@ -153,8 +153,8 @@ TEST_CASE("origin_totals() counts the files of an origin, and fails if there is 
   VersionRow row;
   row.model_name = "org/model";
   row.number = 3;
-  REQUIRE(origin.put_said(row, "").ok());
-  REQUIRE(origin.put_said(row, "").ok());
+  REQUIRE(origin.put_event(row, "").ok());
+  REQUIRE(origin.put_event(row, "").ok());
   const auto totals = origin_totals(origin.path(), std::chrono::seconds(10));
   REQUIRE(totals.ok());
   CHECK(totals->packs == 2);

@@ -3,8 +3,8 @@
 
 #include <doctest/doctest.h>
 
+#include "diskformat/catalog_record.h"
 #include "diskformat/record.h"
-#include "diskformat/said_record.h"
 #include "testing.h"
 
 namespace weft::testing {
@@ -12,11 +12,11 @@ namespace {
 
 constexpr std::uint64_t kMinute = 60ULL * 1'000'000'000;
 
-SaidRecord tag(std::uint64_t number, std::uint64_t time_ns, std::uint64_t revision, std::string cluster = "one") {
+CatalogRecord tag(std::uint64_t number, std::uint64_t time_ns, std::uint64_t revision, std::string cluster = "one") {
   return {MirroredTag{"m", "t", number, time_ns, revision}, std::move(cluster)};
 }
 
-std::uint64_t last(std::vector<SaidRecord> records) {
+std::uint64_t last(std::vector<CatalogRecord> records) {
   return last_of(std::move(records)).number;
 }
 
@@ -37,8 +37,8 @@ std::string order_of(const std::vector<VersionRow>& rows) {
   return order;
 }
 
-bool decodes(const Said& said) {
-  return decode_said(encode_said(said, "one"), "test").ok();
+bool decodes(const CatalogEvent& event) {
+  return decode_catalog_event(encode_catalog_event(event, "one"), "test").ok();
 }
 
 }  // namespace
@@ -49,31 +49,31 @@ TEST_CASE("an origin record survives encoding, and all nodes give it one name") 
   VersionRow elsewhere = row;  // the same version on another node
   elsewhere.id = 77;
   elsewhere.born = 99;
-  CHECK(said_name(row, "one") == said_name(elsewhere, "one"));
-  const auto read = decode_said(encode_said(row, "one"), "test");
+  CHECK(catalog_event_name(row, "one") == catalog_event_name(elsewhere, "one"));
+  const auto read = decode_catalog_event(encode_catalog_event(row, "one"), "test");
   REQUIRE(read.ok());
-  CHECK(std::get<VersionRow>(read->said).message == "text");
-  const auto tagged = decode_said(encode_said(MirroredTag{"m", "t", 2, 3, 4}, "one"), "test");
+  CHECK(std::get<VersionRow>(read->event).message == "text");
+  const auto tagged = decode_catalog_event(encode_catalog_event(MirroredTag{"m", "t", 2, 3, 4}, "one"), "test");
   REQUIRE(tagged.ok());
-  CHECK(std::get<MirroredTag>(tagged->said).revision == 4);
+  CHECK(std::get<MirroredTag>(tagged->event).revision == 4);
   CHECK(tagged->cluster == "one");
-  CHECK(said_name(tagged->said, "one").ends_with(".tag"));
-  CHECK(said_name(tagged->said, "one") != said_name(tagged->said, "other"));
-  const auto gone = decode_said(encode_said(MirroredRemoval{"m", 2, 3, "lost: why"}, "one"), "test");
+  CHECK(catalog_event_name(tagged->event, "one").ends_with(".tag"));
+  CHECK(catalog_event_name(tagged->event, "one") != catalog_event_name(tagged->event, "other"));
+  const auto gone = decode_catalog_event(encode_catalog_event(MirroredRemoval{"m", 2, 3, "lost: why"}, "one"), "test");
   REQUIRE(gone.ok());
-  CHECK(std::get<MirroredRemoval>(gone->said).number == 2);
-  CHECK(std::get<MirroredRemoval>(gone->said).lost == "lost: why");
-  CHECK(said_name(gone->said, "one").ends_with(".rm"));
+  CHECK(std::get<MirroredRemoval>(gone->event).number == 2);
+  CHECK(std::get<MirroredRemoval>(gone->event).lost == "lost: why");
+  CHECK(catalog_event_name(gone->event, "one").ends_with(".rm"));
 }
 
 TEST_CASE("records that are cut, of impossible names and numbers, or of an unknown kind do not pass") {
-  const auto record = encode_said(MirroredTag{"m", "t", 2, 3, 4}, "one");
+  const auto record = encode_catalog_event(MirroredTag{"m", "t", 2, 3, 4}, "one");
   for (std::size_t cut = 0; cut < record.size(); ++cut)
-    CHECK(decode_said(std::span(record).first(cut), "test").error().code == Errc::corrupt);
+    CHECK(decode_catalog_event(std::span(record).first(cut), "test").error().code == Errc::corrupt);
   for (std::size_t at = 0; at < record.size(); ++at) {
     auto damaged = record;
     damaged[at] ^= std::byte{1};
-    CHECK(!decode_said(damaged, "test").ok());
+    CHECK(!decode_catalog_event(damaged, "test").ok());
   }
   CHECK(decodes(version("m", 1, 1, {})));
   CHECK(!decodes(version("m", 0, 1, {})));
@@ -91,9 +91,11 @@ TEST_CASE("records that are cut, of impossible names and numbers, or of an unkno
   CHECK(!decodes(MirroredRemoval{"m//n", 1, 1}));
   CHECK(!decodes(MirroredRemoval{"m", 1, 1, "two\nlines"}));
   CHECK(!decodes(MirroredRemoval{"m", 1, 1, std::string(1U << 20U, 'x')}));
-  CHECK(!decode_said(encode_said(MirroredTag{"m", "t", 1, 1, 1}, std::string(1000, 'c')), "test").ok());
-  CHECK(decode_said(seal_record(static_cast<RecordKind>(15), as_bytes("x")), "test").error().code == Errc::corrupt);
-  CHECK(!decode_said(seal_record(RecordKind::said_tag, as_bytes("not a table")), "test").ok());
+  CHECK(
+      !decode_catalog_event(encode_catalog_event(MirroredTag{"m", "t", 1, 1, 1}, std::string(1000, 'c')), "test").ok());
+  CHECK(decode_catalog_event(seal_record(static_cast<RecordKind>(15), as_bytes("x")), "test").error().code ==
+        Errc::corrupt);
+  CHECK(!decode_catalog_event(seal_record(RecordKind::catalog_tag, as_bytes("not a table")), "test").ok());
 }
 
 TEST_CASE("the last record of a tag counts, even if clocks differ by minutes") {

@@ -50,10 +50,10 @@ struct Left {
     options.message = "the " + std::to_string(seed);
     options.metrics = {{"loss", "0." + std::to_string(seed)}};
     const VersionRow row = must(import_paths(*node.store, options, no_progress())).outcome.version;
-    LookedFor looked_for;
-    must(stage_version(LentStore(*node.store), origin, row, no_progress(), looked_for));
+    SearchedFor searched_for;
+    must(stage_version(LentStore(*node.store), origin, row, no_progress(), searched_for));
   }
-  void say(const Said& said) const { must(origin.put_said(said, kCluster)); }
+  void say(const CatalogEvent& event) const { must(origin.put_event(event, kCluster)); }
 
   RestoreReport restore(bool accept_loss = false) const {
     return must(restore_store(dir.path(), target, {accept_loss, {}}, no_progress()));

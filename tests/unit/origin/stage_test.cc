@@ -36,8 +36,8 @@ struct Staged {
   }
   std::uint64_t stage(const VersionRow& row) const {
     HookProgress progress;
-    LookedFor looked_for;
-    const Status staged = stage_version(LentStore(*node.store), origin, row, progress, looked_for);
+    SearchedFor searched_for;
+    const Status staged = stage_version(LentStore(*node.store), origin, row, progress, searched_for);
     REQUIRE_MESSAGE(staged.ok(), (staged.ok() ? "" : staged.error().message));
     return progress.bytes_done;
   }
@@ -90,8 +90,8 @@ TEST_CASE("two nodes may take equal content there, each its own way") {
   Fixture other;
   write_model(other.dir / "model", 1);
   const VersionRow theirs = other.publish({other.dir / "model"}, "model").outcome.version;
-  LookedFor looked_for;
-  CHECK(stage_version(LentStore(*other.store), one.origin, theirs, no_progress(), looked_for).ok());
+  SearchedFor searched_for;
+  CHECK(stage_version(LentStore(*other.store), one.origin, theirs, no_progress(), searched_for).ok());
   one.check_whole(theirs);
 }
 
@@ -100,8 +100,8 @@ TEST_CASE("an interrupted staging leaves no version, and the next one completes 
   const VersionRow row = test.publish(1, "model");
   HookProgress cancelled;
   cancelled.cancel = true;
-  LookedFor looked_for;
-  CHECK(stage_version(LentStore(*test.node.store), test.origin, row, cancelled, looked_for).error().code ==
+  SearchedFor searched_for;
+  CHECK(stage_version(LentStore(*test.node.store), test.origin, row, cancelled, searched_for).error().code ==
         Errc::cancelled);
   CHECK(test.origin.places(row.manifest).error().code == Errc::not_found);
   test.stage(row);
@@ -115,8 +115,8 @@ TEST_CASE("a store that is taken back while the origin hangs is not touched any 
   auto hangs = std::make_unique<HangingFile>(hanging);
   LentStore lent(*test.node.store);
   Status staged;
-  LookedFor looked_for;
-  std::thread behind([&] { staged = stage_version(lent, test.origin, row, no_progress(), looked_for); });
+  SearchedFor searched_for;
+  std::thread behind([&] { staged = stage_version(lent, test.origin, row, no_progress(), searched_for); });
   std::this_thread::sleep_for(50ms);
   lent.take_back();
   test.node.store.reset();

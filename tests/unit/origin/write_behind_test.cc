@@ -98,12 +98,12 @@ TEST_CASE("versions, tags and removals of all nodes go to the origin's journal, 
   std::vector<std::pair<std::uint64_t, std::uint64_t>> tags;  // number, time
   std::size_t removed = 0;
   for (const std::string& name : told.records()) {
-    const SaidRecord record = must(origin.said(name));
-    if (const auto* tag = std::get_if<MirroredTag>(&record.said)) {
+    const CatalogRecord record = must(origin.event(name));
+    if (const auto* tag = std::get_if<MirroredTag>(&record.event)) {
       tags.emplace_back(tag->number, tag->time_ns);
       CHECK(record.cluster == kCluster);
     }
-    if (const auto* removal = std::get_if<MirroredRemoval>(&record.said)) removed += removal->number;
+    if (const auto* removal = std::get_if<MirroredRemoval>(&record.event)) removed += removal->number;
   }
   CHECK(tags == std::vector<std::pair<std::uint64_t, std::uint64_t>>{{1, 50}, {2, 60}, {0, 61}});
   CHECK(removed == 1);

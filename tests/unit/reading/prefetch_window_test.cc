@@ -238,7 +238,7 @@ TEST_CASE("a second touch of a tensor that left the page cache is detected") {
   CHECK_FALSE(window.jumped(later.look()));  // it was touched before
   Cache anew;
   const std::uint64_t looks = anew.looks;
-  for (unsigned i = 0; i < 3; ++i) window.look_anew(anew.look(), 100);  // of 256 tensors
+  for (unsigned i = 0; i < 3; ++i) window.scan_again(anew.look(), 100);  // of 256 tensors
   CHECK(anew.looks == looks + 256);
   CHECK_FALSE(window.advance(anew.use()));
   CHECK_FALSE(window.jumped(anew.look()));

@@ -83,10 +83,10 @@ TEST_CASE("the ledger lists the events that an origin lacks") {
   must(room.ledger.set_origin("an origin"));
   CHECK(must(room.ledger.origin()) == "an origin");
   CHECK(room.has_note(kUnsaved, id));
-  CHECK(must(room.ledger.told("an origin")) == 0);
-  const SaidBatch batch = must(room.ledger.said(0));
-  REQUIRE(batch.said.size() == 1);
-  must(room.ledger.set_told("an origin", batch.end));
-  CHECK(must(room.ledger.told("an origin")) == batch.end);
-  CHECK(must(room.ledger.said(batch.end)).said.empty());
+  CHECK(must(room.ledger.replicated("an origin")) == 0);
+  const CatalogEvents batch = must(room.ledger.events(0));
+  REQUIRE(batch.events.size() == 1);
+  must(room.ledger.set_replicated("an origin", batch.end));
+  CHECK(must(room.ledger.replicated("an origin")) == batch.end);
+  CHECK(must(room.ledger.events(batch.end)).events.empty());
 }

@@ -86,7 +86,7 @@ TEST_CASE("a version in memory is served, and becomes an ordinary one") {
   const auto store = open_store(test.path);
   REQUIRE(in_memory(*store).size() == 1);  // from the journal
   const VersionId version = in_memory(*store).front();
-  CHECK(must(store->memory().settle_version(version, no_pace)) == MemoryState::kept);
+  CHECK(must(store->memory().flush_version(version, no_pace)) == MemoryState::kept);
   CHECK(boot_of(test.path, pack_of(*store, 1)).empty());
   CHECK(must(store->memory().unsynced_bytes(version)) == 0);
   CHECK(in_memory(*store).size() == 1);  // until keep_version()
@@ -109,7 +109,7 @@ TEST_CASE("a pack that was in memory when the machine stopped is not read before
     stop_machine(test.path, pack, false);
     const auto store = open_store(test.path);
     CHECK(store->open_blob(content_id(1)).error().code == Errc::absent);
-    CHECK(must(store->memory().settle_version(version.id, no_pace)) == MemoryState::kept);
+    CHECK(must(store->memory().flush_version(version.id, no_pace)) == MemoryState::kept);
     CHECK(reads_well(*store, 1));
     CHECK(reads_well(*store, 2));
     CHECK(boot_of(test.path, pack).empty());
@@ -118,7 +118,7 @@ TEST_CASE("a pack that was in memory when the machine stopped is not read before
     stop_machine(test.path, pack, true);
     const auto store = open_store(test.path);
     CHECK(store->open_blob(content_id(1)).error().code == Errc::absent);
-    CHECK(must(store->memory().settle_version(version.id, no_pace)) == MemoryState::lost);
+    CHECK(must(store->memory().flush_version(version.id, no_pace)) == MemoryState::lost);
     CHECK(store->open_blob(content_id(1)).error().code == Errc::absent);
     CHECK(reads_well(*store, 2));  // undamaged content stays
     must(store->memory().lose_version("m", 1, "the machine stopped"));
@@ -126,9 +126,9 @@ TEST_CASE("a pack that was in memory when the machine stopped is not read before
     CHECK(row.removed);
     CHECK(row.lost == "the machine stopped");
     CHECK(in_memory(*store).empty());
-    const std::vector<Said> said = must(store->ledger().said(0)).said;  // events for an origin
-    REQUIRE(std::holds_alternative<MirroredRemoval>(said.back()));
-    CHECK(std::get<MirroredRemoval>(said.back()).lost == "the machine stopped");
+    const std::vector<CatalogEvent> events = must(store->ledger().events(0)).events;  // events for an origin
+    REQUIRE(std::holds_alternative<MirroredRemoval>(events.back()));
+    CHECK(std::get<MirroredRemoval>(events.back()).lost == "the machine stopped");
     const StoreCounts counts = must(store->counts());
     CHECK(counts.lost == 1);
     CHECK(counts.newest_lost.lost == "the machine stopped");
@@ -148,14 +148,14 @@ TEST_CASE("a pack that was in memory when the machine stopped is not read before
     publish_in_memory(*store, "n", {1, 2}, Durability::local);
     CHECK(reads_well(*store, 1));
     CHECK(reads_well(*store, 2));
-    CHECK(must(store->memory().settle_version(version.id, no_pace)) == MemoryState::kept);
+    CHECK(must(store->memory().flush_version(version.id, no_pace)) == MemoryState::kept);
     CHECK(reads_well(*store, 1));
   }
   SUBCASE("its pack is gone") {
     must(remove_file(safe_file(pack_path(test.path, pack))));
     stop_machine(test.path, pack, false);
     const auto store = open_store(test.path);
-    CHECK(must(store->memory().settle_version(version.id, no_pace)) == MemoryState::lost);
+    CHECK(must(store->memory().flush_version(version.id, no_pace)) == MemoryState::lost);
     CHECK(must(store->snapshot())->find_blob(content_id(1)).error().code == Errc::absent);
   }
   SUBCASE("it is shorter") {
@@ -164,7 +164,7 @@ TEST_CASE("a pack that was in memory when the machine stopped is not read before
     REQUIRE(::ftruncate(fd.get(), 0) == 0);
     const auto store = open_store(test.path);
     CHECK(store->open_blob(content_id(2)).error().code == Errc::absent);
-    CHECK(must(store->memory().settle_version(version.id, no_pace)) == MemoryState::lost);
+    CHECK(must(store->memory().flush_version(version.id, no_pace)) == MemoryState::lost);
   }
 }
 
@@ -192,11 +192,11 @@ TEST_CASE(
     const SafePath toc_file = safe_file(toc_path(test.path, pack));
     const PackToc toc = must(read_toc(toc_file));
     must(store->gc({}, no_progress()));  // the next gc then looks only at the packs that are queued
-    CHECK(must(store->memory().settle_version(version.id, no_pace)) == MemoryState::lost);
+    CHECK(must(store->memory().flush_version(version.id, no_pace)) == MemoryState::lost);
     must(replace_toc(toc_file, toc));
   }
   const auto store = open_store(test.path);
-  must(settle_memory(*store, store->memory()));
+  must(flush_memory(*store, store->memory()));
   CHECK(in_memory(*store).empty());
   CHECK(must(must(store->snapshot())->version(version.id)).removed);
   must(store->gc({}, no_progress()));
@@ -216,7 +216,7 @@ TEST_CASE("a version that shares bytes with a version in memory is in memory too
   const VersionId sharing = publish_in_memory(*store, "n", {2, 3}, Durability::local).version.id;
   const VersionId other = publish_in_memory(*store, "o", {4}, Durability::local).version.id;
   CHECK(in_memory(*store) == std::vector{first, sharing});
-  CHECK(must(store->memory().settle_version(sharing, no_pace)) ==
+  CHECK(must(store->memory().flush_version(sharing, no_pace)) ==
         MemoryState::kept);  // its shared packs are synced as well
   CHECK(boot_of(test.path, pack_of(*store, 1)).empty());
   must(store->memory().keep_version("n", 1));
@@ -232,7 +232,7 @@ TEST_CASE("a version that uses dead blobs in memory is in memory too") {
   CHECK(in_memory(*store).empty());
   const VersionId again = publish_in_memory(*store, "n", {1}, Durability::local).version.id;
   CHECK(in_memory(*store) == std::vector{again});
-  CHECK(must(store->memory().settle_version(again, no_pace)) == MemoryState::kept);
+  CHECK(must(store->memory().flush_version(again, no_pace)) == MemoryState::kept);
   CHECK(boot_of(test.path, pack_of(*store, 1)).empty());
 }
 
@@ -249,7 +249,7 @@ TEST_CASE("gc leaves packs that are only in memory as they are") {
   CHECK(pack_of(*store, 2) == pack);
   CHECK(boot_of(test.path, pack) == boot_id());
   CHECK(reads_well(*store, 2));
-  must(store->memory().settle_version(in_memory(*store).front(), no_pace));
+  must(store->memory().flush_version(in_memory(*store).front(), no_pace));
   must(store->gc(all, no_progress()));
   CHECK(pack_of(*store, 2) != pack);
   CHECK(reads_well(*store, 2));
@@ -260,9 +260,9 @@ TEST_CASE("a pace that fails ends the work, which begins again") {
   const auto store = open_store(test.path);
   const VersionId version = publish_in_memory(*store, "m", {1}).version.id;
   const auto stop = []() -> Status { return Error{Errc::cancelled, "not now"}; };
-  CHECK(store->memory().settle_version(version, stop).error().code == Errc::cancelled);
+  CHECK(store->memory().flush_version(version, stop).error().code == Errc::cancelled);
   CHECK(boot_of(test.path, pack_of(*store, 1)) == boot_id());
-  CHECK(must(store->memory().settle_version(version, no_pace)) == MemoryState::kept);
+  CHECK(must(store->memory().flush_version(version, no_pace)) == MemoryState::kept);
 }
 
 TEST_CASE("in a cluster a version waits for those of other nodes that it is made of") {
@@ -280,15 +280,15 @@ TEST_CASE("in a cluster a version waits for those of other nodes that it is made
   }
   mirror(*test.store, {child, MirroredMemory{"child", 1, true}}, 3);
   const VersionId id = in_memory(*test.store).back();
-  CHECK(must(test.store->memory().settle_version(id, no_pace)) == MemoryState::waits);
+  CHECK(must(test.store->memory().flush_version(id, no_pace)) == MemoryState::waits);
   SUBCASE("they are kept") {
     mirror(*test.store, {MirroredMemory{"base", 1, false}}, 4);
-    CHECK(must(test.store->memory().settle_version(id, no_pace)) == MemoryState::kept);
+    CHECK(must(test.store->memory().flush_version(id, no_pace)) == MemoryState::kept);
   }
   SUBCASE("they are lost") {
     MirroredRemoval lost{"base", 1, 5, "lost: its machine stopped"};
     mirror(*test.store, {lost}, 4);
-    CHECK(must(test.store->memory().settle_version(id, no_pace)) == MemoryState::lost);
+    CHECK(must(test.store->memory().flush_version(id, no_pace)) == MemoryState::lost);
     const auto snapshot = must(test.store->snapshot());
     CHECK(must(snapshot->version(must(snapshot->model("base")).id, 1)).lost == lost.lost);
   }

@@ -57,11 +57,11 @@ TEST_CASE("a version on the disk is kept, and one that is lost says why") {
   must(publish(*room.parts, "m", {{1}}));
   const VersionId id = room.version("m", 1).id;
   CHECK(must(memory.unsynced_bytes(id)) == 0);
-  CHECK(must(memory.settle_version(id, [] { return Status{}; })) == MemoryState::kept);
+  CHECK(must(memory.flush_version(id, [] { return Status{}; })) == MemoryState::kept);
   must(memory.keep_version("m", 1));
   must(memory.lose_version("m", 1, "lost: a test"));
   CHECK(room.version("m", 1).lost == "lost: a test");
-  CHECK(must(memory.settle_version(id, [] { return Status{}; })) == MemoryState::gone);
+  CHECK(must(memory.flush_version(id, [] { return Status{}; })) == MemoryState::gone);
 }
 
 TEST_CASE("a prepared publish that is given up takes its packs with it") {

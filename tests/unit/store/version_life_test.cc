@@ -17,20 +17,17 @@ namespace {
 using enum VersionState;
 
 const std::map<VersionState, std::set<VersionState>> kNext = {
-    {absent, {taking, bare, whole}}, {taking, {whole, absent}}, {bare, {whole, unreaped}},
-    {whole, {unreaped, releasing}},  {unreaped, {absent}},      {releasing, {absent}}};
+    {absent, {attaching, bare, whole}}, {attaching, {whole, absent}}, {bare, {whole, unreaped}},
+    {whole, {unreaped, releasing}},     {unreaped, {absent}},         {releasing, {absent}}};
 // Leads from `absent` to each state.
-const std::map<VersionState, std::vector<VersionState>> kWays = {{absent, {}},
-                                                                 {taking, {taking}},
-                                                                 {bare, {bare}},
-                                                                 {whole, {whole}},
-                                                                 {unreaped, {whole, unreaped}},
-                                                                 {releasing, {whole, releasing}}};
+const std::map<VersionState, std::vector<VersionState>> kWays = {
+    {absent, {}},     {attaching, {attaching}},      {bare, {bare}},
+    {whole, {whole}}, {unreaped, {whole, unreaped}}, {releasing, {whole, releasing}}};
 
 Status go(Txn& txn, VersionState state) {
   const auto entered = enter(txn, 1, state);
   if (!entered.ok()) return entered.error();
-  if (state == absent || state == taking) return txn.erase(Table::locals, key_of(1));
+  if (state == absent || state == attaching) return txn.erase(Table::locals, key_of(1));
   return put(txn, Table::locals, key_of(1), LocalRow{});
 }
 
@@ -92,8 +89,8 @@ TEST_CASE("facts that contradict each other are damage") {
     });
   };
   CHECK(state_with(absent, kPinned).error().code == Errc::corrupt);
-  CHECK(state_with(bare, kTaking).error().code == Errc::corrupt);
-  CHECK(state_with(whole, kGivingBack).error().code == Errc::corrupt);
+  CHECK(state_with(bare, kAttaching).error().code == Errc::corrupt);
+  CHECK(state_with(whole, kReleasing).error().code == Errc::corrupt);
   CHECK(state_with(unreaped, kIncomplete).error().code == Errc::corrupt);
   CHECK(state_with(whole, kPinned).ok());
 }

@@ -28,19 +28,19 @@ Result<TagRow> tag_of(Snapshot& snapshot, const InodeRow& link) {
   return tag;
 }
 
-Result<Attr> TreeLook::latest_attr(ModelId id) {
+Result<Attr> TreeAttrs::latest_attr(ModelId id) {
   WEFT_TRY(const ModelRow model, snapshot_.model(id));
   if (model.latest == 0) return no_entry(kLatest);
   WEFT_TRY(const VersionRow latest, snapshot_.version(model.id, model.latest));
   return link_attr(ino_of(tree_, model.latest_ino), latest.time_ns, std::to_string(model.latest).size());
 }
 
-Result<Attr> TreeLook::version_attr(const VersionRow& version) {
+Result<Attr> TreeAttrs::version_attr(const VersionRow& version) {
   WEFT_TRY(const LocalRow local, snapshot_.local(version.id));
   return version_dir_attr(version, version_dir_ino(tree_, version.id, local));
 }
 
-Result<Attr> TreeLook::numbered_attr(ModelId model, std::string_view name) {
+Result<Attr> TreeAttrs::numbered_attr(ModelId model, std::string_view name) {
   const auto number = parse_u64(name);
   if (!number || name.front() == '0') return no_entry(name);
   WEFT_TRY(const VersionRow version, snapshot_.version(model, *number));
@@ -48,7 +48,7 @@ Result<Attr> TreeLook::numbered_attr(ModelId model, std::string_view name) {
   return version_attr(version);
 }
 
-Result<Attr> TreeLook::attr_of(const InodeRow& row) {
+Result<Attr> TreeAttrs::attr_of(const InodeRow& row) {
   if (row.kind == InodeKind::namespace_dir) {
     Attr attr = directory_attr(ino_of(tree_, row.base), std::max(row.changed_ns, store_.created_ns));
     attr.is_namespace = true;
@@ -64,24 +64,24 @@ Result<Attr> TreeLook::attr_of(const InodeRow& row) {
   return model_attr(model);
 }
 
-Status TreeLook::check_shown(const ModelRow& model) const {
+Status TreeAttrs::check_shown(const ModelRow& model) const {
   const auto shown = kind_in(tree_);
   return shown && *shown != model.kind ? Status(no_entry(model.name)) : Status{};
 }
 
-Result<Attr> TreeLook::entry_attr(const NamespaceEntry& entry) {
+Result<Attr> TreeAttrs::entry_attr(const NamespaceEntry& entry) {
   const auto shown = kind_in(tree_);
   if (shown && (*shown == VersionKind::dataset ? entry.datasets : entry.models) == 0) return no_entry(entry.component);
   WEFT_TRY(const InodeRow row, snapshot_.inode(entry.ino));
   return attr_of(row);
 }
 
-Result<Attr> TreeLook::lookup_in_namespace(std::string_view prefix, std::string_view name) {
+Result<Attr> TreeAttrs::lookup_in_namespace(std::string_view prefix, std::string_view name) {
   WEFT_TRY(const NamespaceEntry entry, snapshot_.namespace_entry(prefix, name));
   return entry_attr(entry);
 }
 
-Result<Attr> TreeLook::lookup_in_model(ModelId model, std::string_view name) {
+Result<Attr> TreeAttrs::lookup_in_model(ModelId model, std::string_view name) {
   if (all_digits(name)) return numbered_attr(model, name);
   if (name == kLatest) return latest_attr(model);
   WEFT_TRY(const TagRow tag, snapshot_.tag(model, name));

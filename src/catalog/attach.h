@@ -2,7 +2,7 @@
 // no transaction is large. The commit that makes the version live (apply_publish) then has little work left.
 //
 // Until that commit the index has the version's row, marked as removed and without a model or number, so that no list
-// shows it, and the note kTaking with the number of steps taken. The journal has no record of the version. If the
+// shows it, and the note kAttaching with the number of steps taken. The journal has no record of the version. If the
 // publish dies before its commit, the steps are undone, and only a hole in the ids remains. The caller holds the
 // collector's lock from before the packs are placed until the commit, since gc would collect content that no version
 // holds yet, and fsck does not know versions in progress. Therefore a store has at most one version in progress.
@@ -42,22 +42,22 @@ struct TakenContent {
 // The steps of one version: each takes a view, a file or a blob. The order depends on the content only. It follows the
 // keys of the index, so that consecutive steps change neighbouring pages. A failed step can be repeated. One thread;
 // `content` and `brought` must outlive this object, unchanged.
-class ContentTaking {
+class ContentAttach {
  public:
-  // `brought`: the blobs in the packs of the version. Empty for give_back().
-  ContentTaking(const VersionContent& content, std::span<const NewBlob> brought);
+  // `brought`: the blobs in the packs of the version. Empty for release().
+  ContentAttach(const VersionContent& content, std::span<const NewBlob> brought);
 
   std::uint64_t steps() const { return views_.size() + files() + blobs_.size(); }
-  // Allocates the id of the version, a result of plan_version(), and adds its row. Returns new bytes as take() does.
+  // Allocates the id of the version, a result of plan_version(), and adds its row. Returns new bytes as attach() does.
   Result<std::uint64_t> begin(Txn& txn, VersionRow version);
   // Takes the steps from `from` to `end`, after all earlier steps. Returns the total size of blobs new to the index.
-  Result<std::uint64_t> take(Txn& txn, std::uint64_t from, std::uint64_t end);
+  Result<std::uint64_t> attach(Txn& txn, std::uint64_t from, std::uint64_t end);
   // Call once, after the last step.
   TakenContent taken();
 
   // Undoes the steps from `from` to `end` of an abandoned version; later ones must be undone already. If `from` is 0,
   // also deletes the version's row.
-  Status give_back(Txn& txn, VersionId version, std::uint64_t from, std::uint64_t end) const;
+  Status release(Txn& txn, VersionId version, std::uint64_t from, std::uint64_t end) const;
 
  private:
   std::size_t files() const { return uses_.content().files.size(); }

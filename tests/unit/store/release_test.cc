@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "base/limits.h"
-#include "catalog/giving_back.h"
+#include "catalog/release.h"
 #include "index_support.h"
 #include "weft/store/walk.h"
 

@@ -1,4 +1,4 @@
-#include "catalog/giving_back.h"
+#include "catalog/release.h"
 
 #include <algorithm>
 #include <map>
@@ -26,15 +26,15 @@ Status bury(Txn& txn, const FoundBlob& blob) {
 }  // namespace
 
 Result<std::optional<std::uint64_t>> steps_given_back(Txn& txn, VersionId version) {
-  WEFT_TRY(const auto row, find_row<NumberRow>(txn, Table::meta, note_key(kGivingBack, version)));
+  WEFT_TRY(const auto row, find_row<NumberRow>(txn, Table::meta, note_key(kReleasing, version)));
   return row ? std::optional(row->value) : std::nullopt;
 }
 
 Status note_given_back(Txn& txn, VersionId version, std::uint64_t steps) {
-  return put(txn, Table::meta, note_key(kGivingBack, version), NumberRow{steps});
+  return put(txn, Table::meta, note_key(kReleasing, version), NumberRow{steps});
 }
 
-GivingBack::GivingBack(VersionId version, const LocalRow& local, const VersionContent& content)
+ContentRelease::ContentRelease(VersionId version, const LocalRow& local, const VersionContent& content)
     : version_(version), uses_(content), files_(content.files.size()) {
   for (const std::uint32_t view : uses_.distinct_views()) views_.emplace_back(local.view_inos[view], uses_.links(view));
   std::sort(views_.begin(), views_.end());
@@ -65,7 +65,7 @@ Status let_go(Txn& txn, VersionId version, const ContentUses& uses, std::span<co
   return {};
 }
 
-Status GivingBack::take(Txn& txn, std::uint64_t from, std::uint64_t end) const {
+Status ContentRelease::release(Txn& txn, std::uint64_t from, std::uint64_t end) const {
   const std::size_t blobs = uses_.blob_count();
   WEFT_CHECK(let_go(txn, version_, uses_, numbers_of(blobs, 0, from, end)));
   for (const std::uint32_t file : numbers_of(files_, blobs, from, end))

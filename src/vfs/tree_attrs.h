@@ -26,9 +26,9 @@ Result<TagRow> tag_of(Snapshot& snapshot, const InodeRow& link);
 
 // Answers for one of the trees, from one snapshot. An answer about a row that the caller has reads at most
 // kRowsPerEntry - 1 other rows.
-class TreeLook {
+class TreeAttrs {
  public:
-  TreeLook(Snapshot& snapshot, const StoreInfo& store, InoKind tree)
+  TreeAttrs(Snapshot& snapshot, const StoreInfo& store, InoKind tree)
       : snapshot_(snapshot), store_(store), tree_(tree) {}
 
   Result<Attr> attr_of(const InodeRow& row);

@@ -14,15 +14,15 @@
 namespace weft {
 
 // Returns the file name: "<time>-<hash>" for a version, with the suffix ".tag" for a tag, ".rm" for a removal.
-std::string said_name(const Said& said, std::string_view cluster);
-std::vector<std::byte> encode_said(const Said& said, std::string_view cluster);
+std::string catalog_event_name(const CatalogEvent& event, std::string_view cluster);
+std::vector<std::byte> encode_catalog_event(const CatalogEvent& event, std::string_view cluster);
 
-struct SaidRecord {
-  Said said;
+struct CatalogRecord {
+  CatalogEvent event;
   std::string cluster;  // id of the cluster that set a tag; "" for versions and removals
 };
 // Names, numbers and texts of the result are within their bounds. Errc::corrupt: not one whole record, of another kind,
 // or with impossible values. Errc::unsupported: another format version.
-Result<SaidRecord> decode_said(std::span<const std::byte> bytes, std::string_view where);
+Result<CatalogRecord> decode_catalog_event(std::span<const std::byte> bytes, std::string_view where);
 
 }  // namespace weft

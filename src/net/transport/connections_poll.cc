@@ -14,7 +14,7 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr std::size_t kWatches = 1;  // receives that fail, and so wake this thread, when their connection ends
-constexpr auto kBetweenLooks = milliseconds(250);
+constexpr auto kBetweenPolls = milliseconds(250);
 // After this time a new attempt starts, without the growing pauses that TCP makes in the old one. Behind a full queue
 // of a slow link an answer takes seconds.
 constexpr auto kConnectMax = kSilenceMax / 2;
@@ -27,16 +27,16 @@ constexpr auto kCompletionsMax = milliseconds(5'000);  // all completions of a c
 
 }  // namespace
 
-bool Connections::look() {
+bool Connections::poll() {
   accept_callers();
   const auto now = Clock::now();
-  const bool due = now >= looked_at_ + kBetweenLooks;
+  const bool due = now >= polled_ + kBetweenPolls;
   const bool soon = new_ > 0;
   if (due || soon || std::exchange(events_due_, false)) read_events();
   if (due) {
-    looked_at_ = now;
-    look_at_lines(now);
-    look_at_callers(now);
+    polled_ = now;
+    poll_lines(now);
+    poll_callers(now);
     while (!closed_.empty() && closed_.front()->since + kCompletionsMax < now) closed_.pop_front();
   }
   close_broken();
@@ -97,7 +97,7 @@ void Connections::take(const Event& event) {
   if (up != 0) owner_->receive_on(up, kWatches);
 }
 
-void Connections::look_at_lines(Clock::time_point now) {
+void Connections::poll_lines(Clock::time_point now) {
   const std::lock_guard lock(mutex_);
   for (auto entry = lines_.begin(); entry != lines_.end();) {
     Line& line = *entry->second;
@@ -126,7 +126,7 @@ void Connections::keep_alive(Connection& connection, Clock::time_point now) {
   if (failed != 0 && failed != -FI_EAGAIN) break_off(connection, static_cast<int>(-failed));
 }
 
-void Connections::look_at_callers(Clock::time_point now) {
+void Connections::poll_callers(Clock::time_point now) {
   const std::lock_guard lock(mutex_);
   for (const auto& [id, caller] : callers_)
     if (now - caller->heard > (caller->up ? kCallerSilenceMax : kCallerConnectMax)) break_off(*caller);

@@ -1,4 +1,4 @@
-#include "catalog/taking.h"
+#include "catalog/attach.h"
 
 #include <algorithm>
 #include <map>
@@ -8,8 +8,8 @@
 
 #include "catalog/apply.h"
 #include "catalog/content.h"
-#include "catalog/giving_back.h"
 #include "catalog/plan.h"
+#include "catalog/release.h"
 #include "catalog/steps.h"
 #include "index/blobs.h"
 #include "index/gc_queue.h"
@@ -21,7 +21,7 @@ namespace weft {
 namespace {
 
 Status note_taken(Txn& txn, VersionId version, std::uint64_t steps) {
-  return put(txn, Table::meta, note_key(kTaking, version), NumberRow{steps});
+  return put(txn, Table::meta, note_key(kAttaching, version), NumberRow{steps});
 }
 
 // Returns the distinct views, sorted by the first 8 bytes of their keys, and by ordinal among equals.
@@ -52,16 +52,16 @@ Status give_back_view(Txn& txn, const ViewKey& view, std::uint64_t links) {
 }  // namespace
 
 Result<std::optional<UnderWay>> find_under_way(Txn& txn) {
-  WEFT_TRY(const std::vector<VersionId> taking, noted(txn, kTaking, 0, 1));
+  WEFT_TRY(const std::vector<VersionId> taking, noted(txn, kAttaching, 0, 1));
   if (taking.empty()) return std::optional<UnderWay>();
   UnderWay found;
   WEFT_TRY(found.version, need_row<VersionRow>(txn, Table::versions, key_of(taking.front())));
-  WEFT_TRY(const auto steps, need_row<NumberRow>(txn, Table::meta, note_key(kTaking, taking.front())));
+  WEFT_TRY(const auto steps, need_row<NumberRow>(txn, Table::meta, note_key(kAttaching, taking.front())));
   found.steps = steps.value;
   return std::optional(std::move(found));
 }
 
-ContentTaking::ContentTaking(const VersionContent& content, std::span<const NewBlob> brought)
+ContentAttach::ContentAttach(const VersionContent& content, std::span<const NewBlob> brought)
     : uses_(content),
       views_(views_by_key(uses_)),
       blobs_(numbers_by(uses_.blob_count(),
@@ -72,7 +72,7 @@ ContentTaking::ContentTaking(const VersionContent& content, std::span<const NewB
       view_inos_(content.views.size()),
       numbers_(uses_.blob_count()) {}
 
-std::vector<NewBlob> ContentTaking::brought_among(std::span<const std::uint32_t> places) const {
+std::vector<NewBlob> ContentAttach::brought_among(std::span<const std::uint32_t> places) const {
   std::vector<NewBlob> found;
   for (const std::uint32_t place : places) {
     const ContentId& id = uses_.blob(place);
@@ -84,7 +84,7 @@ std::vector<NewBlob> ContentTaking::brought_among(std::span<const std::uint32_t>
 }
 
 // Returns the blobs in the version's packs that its content does not name.
-std::vector<NewBlob> ContentTaking::brought_in_vain() const {
+std::vector<NewBlob> ContentAttach::brought_in_vain() const {
   std::vector<NewBlob> found;
   auto named = blobs_.begin();
   for (const std::uint32_t number : by_id_) {
@@ -97,7 +97,7 @@ std::vector<NewBlob> ContentTaking::brought_in_vain() const {
 
 // Reserves consecutive numbers for all blobs, whatever publishes run between the steps. Queues the version's packs for
 // gc, in case the publish dies.
-Result<std::uint64_t> ContentTaking::begin(Txn& txn, VersionRow version) {
+Result<std::uint64_t> ContentAttach::begin(Txn& txn, VersionRow version) {
   WEFT_TRY(Counters counters, get_counters(txn));
   version.id = counters.next_version++;
   WEFT_CHECK(check_ids(version));
@@ -110,14 +110,14 @@ Result<std::uint64_t> ContentTaking::begin(Txn& txn, VersionRow version) {
   ++counters.sequence;
   WEFT_CHECK(put_counters(txn, counters));
   WEFT_CHECK(put(txn, Table::versions, key_of(version.id), version));
-  WEFT_CHECK(enter(txn, version.id, VersionState::taking));
+  WEFT_CHECK(enter(txn, version.id, VersionState::attaching));
   PackId last = 0;
   for (const NewBlob& blob : brought_)
     if (blob.place.pack != std::exchange(last, blob.place.pack)) WEFT_CHECK(queue_pack(txn, last));
   return add_blobs(txn, brought_in_vain());
 }
 
-Status ContentTaking::take_views_of(Txn& txn, std::span<const std::uint32_t> views) {
+Status ContentAttach::take_views_of(Txn& txn, std::span<const std::uint32_t> views) {
   WEFT_TRY(Counters counters, get_counters(txn));
   Allocator inos(counters);
   for (const std::uint32_t view : views) {
@@ -131,7 +131,7 @@ Status ContentTaking::take_views_of(Txn& txn, std::span<const std::uint32_t> vie
   return take_views(txn, {version_, time_ns_}, uses_, views, view_inos_, {});
 }
 
-Result<std::uint64_t> ContentTaking::take_blobs_of(Txn& txn, std::span<const std::uint32_t> places) {
+Result<std::uint64_t> ContentAttach::take_blobs_of(Txn& txn, std::span<const std::uint32_t> places) {
   WEFT_TRY(const std::uint64_t new_bytes, add_blobs(txn, brought_among(places)));
   for (const std::uint32_t place : places) {  // like plan_blobs()
     WEFT_TRY(const std::optional<FoundBlob> known, find_blob(txn, uses_.blob(place)));
@@ -143,7 +143,7 @@ Result<std::uint64_t> ContentTaking::take_blobs_of(Txn& txn, std::span<const std
   return new_bytes;
 }
 
-Result<std::uint64_t> ContentTaking::take(Txn& txn, std::uint64_t from, std::uint64_t end) {
+Result<std::uint64_t> ContentAttach::attach(Txn& txn, std::uint64_t from, std::uint64_t end) {
   WEFT_CHECK(take_views_of(txn, steps_of(views_, 0, from, end)));
   for (const std::uint32_t file : numbers_of(files(), views_.size(), from, end))
     WEFT_CHECK(put_owned(txn, {version_, file}, 0));
@@ -153,7 +153,7 @@ Result<std::uint64_t> ContentTaking::take(Txn& txn, std::uint64_t from, std::uin
   return new_bytes;
 }
 
-TakenContent ContentTaking::taken() {
+TakenContent ContentAttach::taken() {
   TakenContent taken{version_, time_ns_, std::move(view_inos_), {}};
   for (std::size_t view = 0; view < taken.view_inos.size(); ++view)
     taken.view_inos[view] = taken.view_inos[uses_.first_alike(view)];
@@ -161,7 +161,7 @@ TakenContent ContentTaking::taken() {
   return taken;
 }
 
-Status ContentTaking::give_back(Txn& txn, VersionId version, std::uint64_t from, std::uint64_t end) const {
+Status ContentAttach::release(Txn& txn, VersionId version, std::uint64_t from, std::uint64_t end) const {
   WEFT_CHECK(let_go(txn, version, uses_, steps_of(blobs_, views_.size() + files(), from, end)));
   for (const std::uint32_t file : numbers_of(files(), views_.size(), from, end))
     WEFT_CHECK(txn.erase(Table::owned, file_key(version, file)));

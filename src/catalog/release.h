@@ -37,15 +37,15 @@ Status let_go(Txn& txn, VersionId version, const ContentUses& uses, std::span<co
 // of a tensor's inode. The last steps release the inodes and require that no reader can open the version. The order
 // depends on the content only. The index rows after a step do not depend on commits between the steps. One thread;
 // `content` must outlive this object.
-class GivingBack {
+class ContentRelease {
  public:
-  GivingBack(VersionId version, const LocalRow& local, const VersionContent& content);
+  ContentRelease(VersionId version, const LocalRow& local, const VersionContent& content);
 
   // The number of all steps, and of the steps before the inodes are released.
   std::uint64_t steps() const { return held_steps() + views_.size(); }
   std::uint64_t held_steps() const { return uses_.blob_count() + files_ + views_.size(); }
   // Takes the steps from `from` to `end`.
-  Status take(Txn& txn, std::uint64_t from, std::uint64_t end) const;
+  Status release(Txn& txn, std::uint64_t from, std::uint64_t end) const;
 
  private:
   const VersionId version_;

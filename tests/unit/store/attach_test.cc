@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "base/limits.h"
-#include "catalog/taking.h"
+#include "catalog/attach.h"
 #include "index_support.h"
 #include "weft/store/walk.h"
 

@@ -1,4 +1,4 @@
-#include "diskformat/said_record.h"
+#include "diskformat/catalog_record.h"
 
 #include <utility>
 #include <variant>
@@ -17,19 +17,19 @@ namespace weft {
 
 template <class F>
 void fields(F& f, MirroredRemoval& m) {
-  using T = records::SaidRemoval;
+  using T = records::CatalogRemoval;
   f(T::VT_MODEL, m.model)(T::VT_NUMBER, m.number)(T::VT_TIME_NS, m.time_ns)(T::VT_LOST, m.lost);
 }
 
 namespace {
 
-struct SaidTag {
+struct CatalogTag {
   MirroredTag tag;
   std::string cluster;
 };
 template <class F>
-void fields(F& f, SaidTag& m) {
-  using T = records::SaidTag;
+void fields(F& f, CatalogTag& m) {
+  using T = records::CatalogTag;
   f(T::VT_MODEL, m.tag.model)(T::VT_NAME, m.tag.name)(T::VT_NUMBER, m.tag.number)(T::VT_TIME_NS, m.tag.time_ns);
   f(T::VT_CLUSTER, m.cluster)(T::VT_REVISION, m.tag.revision);
 }
@@ -64,11 +64,11 @@ std::vector<std::byte> encode(const VersionRow& row, std::string_view /*cluster*
 }
 
 std::vector<std::byte> encode(const MirroredTag& tag, std::string_view cluster) {
-  return seal_record(RecordKind::said_tag, flat::encode(SaidTag{tag, std::string(cluster)}));
+  return seal_record(RecordKind::catalog_tag, flat::encode(CatalogTag{tag, std::string(cluster)}));
 }
 
 std::vector<std::byte> encode(const MirroredRemoval& removal, std::string_view /*cluster*/) {
-  return seal_record(RecordKind::said_removal, flat::encode(removal));
+  return seal_record(RecordKind::catalog_removal, flat::encode(removal));
 }
 
 Status check_subject(std::string_view model, std::uint64_t number, std::string_view where) {
@@ -77,7 +77,7 @@ Status check_subject(std::string_view model, std::uint64_t number, std::string_v
   return corrupt(where, fmt::format("expected a number up to {}, got {}", limits::kVersionNumberMax, number));
 }
 
-Result<SaidRecord> decode_version(std::span<const std::byte> payload, std::string_view where) {
+Result<CatalogRecord> decode_version(std::span<const std::byte> payload, std::string_view where) {
   auto row = decode_row<VersionRow>(payload, where);
   if (!row.ok() || row->number == 0) return corrupt(where, "not a version");
   WEFT_CHECK(check_subject(row->model_name, row->number, where));
@@ -86,39 +86,39 @@ Result<SaidRecord> decode_version(std::span<const std::byte> payload, std::strin
                      row->logical_bytes <= limits::kVersionBytesMax;
   if (!small) return corrupt(where, "a version of impossible size");
   for (const ParentRef& parent : row->parents) WEFT_CHECK(check_subject(parent.model, parent.number, where));
-  return SaidRecord{std::move(*row), {}};
+  return CatalogRecord{std::move(*row), {}};
 }
 
-Result<SaidRecord> decode_tag(std::span<const std::byte> payload, std::string_view where) {
-  SaidTag said;
-  if (!flat::decode<records::SaidTag>(payload, said)) return corrupt(where, "not a tag");
-  WEFT_CHECK(check_subject(said.tag.model, said.tag.number, where));
-  if (const Status named = check_key_tag(said.tag.name); !named.ok()) return corrupt(where, named.error().message);
-  if (said.cluster.size() > kClusterMax) return corrupt(where, "a cluster's id that none has");
-  return SaidRecord{std::move(said.tag), std::move(said.cluster)};
+Result<CatalogRecord> decode_tag(std::span<const std::byte> payload, std::string_view where) {
+  CatalogTag row;
+  if (!flat::decode<records::CatalogTag>(payload, row)) return corrupt(where, "not a tag");
+  WEFT_CHECK(check_subject(row.tag.model, row.tag.number, where));
+  if (const Status named = check_key_tag(row.tag.name); !named.ok()) return corrupt(where, named.error().message);
+  if (row.cluster.size() > kClusterMax) return corrupt(where, "a cluster's id that none has");
+  return CatalogRecord{std::move(row.tag), std::move(row.cluster)};
 }
 
-Result<SaidRecord> decode_removal(std::span<const std::byte> payload, std::string_view where) {
+Result<CatalogRecord> decode_removal(std::span<const std::byte> payload, std::string_view where) {
   MirroredRemoval removal;
-  if (!flat::decode<records::SaidRemoval>(payload, removal) || removal.number == 0)
+  if (!flat::decode<records::CatalogRemoval>(payload, removal) || removal.number == 0)
     return corrupt(where, "not a removal");
   WEFT_CHECK(check_subject(removal.model, removal.number, where));
   if (removal.lost.size() > limits::kMessageMax || !plain_text(removal.lost, TextLines::one))
     return corrupt(where, "a reason of a loss that no weft writes");
-  return SaidRecord{std::move(removal), {}};
+  return CatalogRecord{std::move(removal), {}};
 }
 
 }  // namespace
 
-std::string said_name(const Said& said, std::string_view cluster) {
-  return std::visit([cluster](const auto& one) { return name_of(one, cluster); }, said);
+std::string catalog_event_name(const CatalogEvent& event, std::string_view cluster) {
+  return std::visit([cluster](const auto& one) { return name_of(one, cluster); }, event);
 }
 
-std::vector<std::byte> encode_said(const Said& said, std::string_view cluster) {
-  return std::visit([cluster](const auto& one) { return encode(one, cluster); }, said);
+std::vector<std::byte> encode_catalog_event(const CatalogEvent& event, std::string_view cluster) {
+  return std::visit([cluster](const auto& one) { return encode(one, cluster); }, event);
 }
 
-Result<SaidRecord> decode_said(std::span<const std::byte> bytes, std::string_view where) {
+Result<CatalogRecord> decode_catalog_event(std::span<const std::byte> bytes, std::string_view where) {
   if (record_length(bytes) != bytes.size())
     return corrupt(where, fmt::format("bad checksum of a record of {} bytes", bytes.size()));
   const RecordKind kind = record_kind(bytes);
@@ -126,9 +126,9 @@ Result<SaidRecord> decode_said(std::span<const std::byte> bytes, std::string_vie
   switch (kind) {
     case RecordKind::version:
       return decode_version(payload, where);
-    case RecordKind::said_tag:
+    case RecordKind::catalog_tag:
       return decode_tag(payload, where);
-    case RecordKind::said_removal:
+    case RecordKind::catalog_removal:
       return decode_removal(payload, where);
     default:
       return corrupt(where, fmt::format("expected a version, a tag or a removal, got a record of kind {}",
