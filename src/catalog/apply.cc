@@ -109,8 +109,7 @@ Status remove_from_model(Txn& txn, ModelRow& model, std::uint64_t removed, std::
 }
 
 // Removes what only this node has of a version. A reaped version has no such rows.
-Status remove_local(Txn& txn, VersionId version, const VersionContent* content,
-                    std::optional<std::uint64_t> given_back) {
+Status remove_local(Txn& txn, VersionId version, const VersionContent* content, std::optional<std::uint64_t> released) {
   WEFT_TRY(std::optional<LocalRow> local, find_row<LocalRow>(txn, Table::locals, key_of(version)));
   if (!local) return {};
   WEFT_TRY(bool incomplete, is_incomplete(txn, version));
@@ -120,19 +119,19 @@ Status remove_local(Txn& txn, VersionId version, const VersionContent* content,
     local->view_inos.clear();  // an incomplete version is not counted in any view, so gc must not subtract it
     return put(txn, Table::locals, key_of(version), *local);
   }
-  if (given_back != 0 && content == nullptr) return Error{Errc::internal, "a removal without the version's content"};
-  if (given_back == 0) {
+  if (released != 0 && content == nullptr) return Error{Errc::internal, "a removal without the version's content"};
+  if (released == 0) {
     WEFT_CHECK(enter(txn, version, VersionState::releasing));
     return {};
   }
   WEFT_CHECK(check_shape(txn, *local, *content));
   const ContentRelease content_release(version, *local, *content);
   const bool large = content_release.held_steps() > limits::kBatchRows;
-  const std::uint64_t steps = given_back.value_or(large ? 0 : kAllHeld);
+  const std::uint64_t steps = released.value_or(large ? 0 : kAllHeld);
   WEFT_CHECK(enter(txn, version, steps == kAllHeld ? VersionState::unreaped : VersionState::releasing));
   if (steps == kAllHeld) return content_release.release(txn, 0, content_release.held_steps());
   WEFT_CHECK(content_release.release(txn, 0, steps));
-  return note_given_back(txn, version, steps);
+  return note_released(txn, version, steps);
 }
 
 // Completes a version that has taken its content (attach.h); its blobs are in the index already.
@@ -259,14 +258,14 @@ Status apply_tags(Txn& txn, const TagsEvent& event) {
 }
 
 Status apply_removal(Txn& txn, const RemovalEvent& event, const VersionContent* content,
-                     std::optional<std::uint64_t> given_back) {
+                     std::optional<std::uint64_t> released) {
   WEFT_CHECK(count_sequence(txn, event.sequence, event.revision));
   WEFT_TRY(std::optional<ModelRow> model, find_model(txn, event.model));
   if (!model) return damaged(txn, fmt::format("the journal removes from model {}, which is not there", event.model));
   WEFT_TRY(std::optional<VersionRow> version, find_version(txn, model->id, event.number));
   if (!version || version->removed)
     return damaged(txn, fmt::format("the journal removes {}@{}, which is not there", event.model, event.number));
-  WEFT_CHECK(remove_local(txn, version->id, content, given_back));
+  WEFT_CHECK(remove_local(txn, version->id, content, released));
   WEFT_CHECK(remove_architecture(txn, *version));
   WEFT_CHECK(txn.erase(Table::revisions, revision_key(version->model, version->manifest, version->id)));
   version->removed = true;

@@ -43,11 +43,11 @@ Status apply_tags(Txn& txn, const TagsEvent& event);
 Status apply_adoption(Txn& txn, const AdoptionEvent& event, const PublishInput& input);
 Status apply_note(Txn& txn, const NoteEvent& event);
 std::string_view note_name(VersionNote note);  // the note's name in the index (tables.h)
-// Removes a version. `content` is not used if the version is_incomplete() or reaped, or if `given_back` is 0. The first
-// `given_back` steps of its content are released and noted (release.h). kAllHeld releases all of them without a
+// Removes a version. `content` is not used if the version is_incomplete() or reaped, or if `released` is 0. The first
+// `released` steps of its content are released and noted (release.h). kAllHeld releases all of them without a
 // note; without a value, the size of the version decides between all and none.
 Status apply_removal(Txn& txn, const RemovalEvent& event, const VersionContent* content,
-                     std::optional<std::uint64_t> given_back = {});
+                     std::optional<std::uint64_t> released = {});
 
 // Applies the decisions of a rebuild: raises the counters above every number that may have been used.
 Status apply_repair(Txn& txn, const RepairEvent& event);

@@ -25,12 +25,12 @@ Status bury(Txn& txn, const FoundBlob& blob) {
 
 }  // namespace
 
-Result<std::optional<std::uint64_t>> steps_given_back(Txn& txn, VersionId version) {
+Result<std::optional<std::uint64_t>> steps_released(Txn& txn, VersionId version) {
   WEFT_TRY(const auto row, find_row<NumberRow>(txn, Table::meta, note_key(kReleasing, version)));
   return row ? std::optional(row->value) : std::nullopt;
 }
 
-Status note_given_back(Txn& txn, VersionId version, std::uint64_t steps) {
+Status note_released(Txn& txn, VersionId version, std::uint64_t steps) {
   return put(txn, Table::meta, note_key(kReleasing, version), NumberRow{steps});
 }
 

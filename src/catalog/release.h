@@ -23,8 +23,8 @@ namespace weft {
 inline constexpr std::uint64_t kAllHeld = UINT64_MAX;
 
 // Returns the number of steps taken so far; nothing if the version is released completely or was never noted.
-Result<std::optional<std::uint64_t>> steps_given_back(Txn& txn, VersionId version);
-Status note_given_back(Txn& txn, VersionId version, std::uint64_t steps);
+Result<std::optional<std::uint64_t>> steps_released(Txn& txn, VersionId version);
+Status note_released(Txn& txn, VersionId version, std::uint64_t steps);
 
 // remove_links() subtracts links from a tensor's inode; release_view() subtracts one version, and deletes the inode
 // after the last.

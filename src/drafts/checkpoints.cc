@@ -31,18 +31,19 @@ bool matches(const std::string& pattern, const std::string& name) {
 }  // namespace
 
 void Checkpoints::start() {
-  scanner_ = std::thread([this] { scan_on(); });
-  publisher_thread_ = std::thread([this] { publish_on(); });
+  scanner_.start([this] { return scan_due(); });
+  publishes_.start([this] { return publish_next(); });
 }
 
 void Checkpoints::stop() {
+  scanner_.ask_to_end();
+  publishes_.ask_to_end();
   {
-    const std::lock_guard lock(mutex_);
-    stop_ = true;
+    const MutexLock lock(mutex_);  // a waiter has either seen the end, or hears of it
   }
-  wake_.notify_all();
-  if (scanner_.joinable()) scanner_.join();
-  if (publisher_thread_.joinable()) publisher_thread_.join();
+  scanned_.notify_all();
+  scanner_.end();
+  publishes_.end();
 }
 
 void Checkpoints::changed(Ino dir) {
@@ -52,19 +53,15 @@ void Checkpoints::changed(Ino dir) {
 void Checkpoints::scan_again(Ino dir, std::chrono::seconds after) {
   const Time when = std::chrono::steady_clock::now() + after;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     const auto [due, fresh] = due_.emplace(dir, when);
     if (!fresh) due->second = std::min(due->second, when);
   }
-  wake_.notify_all();
+  scanner_.wake();
 }
 
-bool Checkpoints::goes_on() {
-  const std::lock_guard lock(mutex_);
-  return !stop_;
-}
-
-void Checkpoints::scan_on() {
+// Finds the publishes and the trainings that an earlier server left.
+void Checkpoints::find_unfinished() {
   for (auto& [order, folder] : publisher_.taken_before()) {
     order.user = with_groups(order.user.uid, order.user.gid);
     add({std::move(order), std::move(folder)});
@@ -72,31 +69,35 @@ void Checkpoints::scan_on() {
   tree_.search([this](Ino dir, const std::string& name) {
     if (name == kDraftFactsFile) changed(dir);
   });
-  Time recovers = std::chrono::steady_clock::now();
-  std::unique_lock lock(mutex_);
-  while (!stop_) {
-    const auto next = std::ranges::min_element(due_, {}, [](const auto& due) { return due.second; });
-    const Time now = std::chrono::steady_clock::now();
-    if (recovers <= now) {
-      recovers = now + kRecoverEvery;
-      lock.unlock();
-      publisher_.recover(std::chrono::system_clock::to_time_t(std::chrono::system_clock::now()));
-      lock.lock();
-    } else if (const Time when = next == due_.end() ? recovers : std::min(recovers, next->second); when > now) {
-      wake_.wait_until(lock, when);
-    } else {
-      scanning_ = next->first;
-      due_.erase(next);
-      lock.unlock();
-      scan(scanning_);
-      lock.lock();
-      scanning_ = 0;
-      wake_.notify_all();
-    }
-  }
 }
 
-// True if a scan of this directory, or at one above it, is due or running. Called with mutex_ held.
+// Scans the directory that has been due for longest. Returns the pause until the next one is due.
+Worker::Pause Checkpoints::scan_due() {
+  if (!std::exchange(begun_, true)) find_unfinished();
+  const Time now = std::chrono::steady_clock::now();
+  if (recovers_ <= now) {
+    recovers_ = now + kRecoverEvery;
+    publisher_.recover(std::chrono::system_clock::to_time_t(std::chrono::system_clock::now()));
+  }
+  Ino dir = 0;
+  {
+    const MutexLock lock(mutex_);
+    const auto next = std::ranges::min_element(due_, {}, [](const auto& due) { return due.second; });
+    const Time when = next == due_.end() ? recovers_ : std::min(recovers_, next->second);
+    if (when > now) return when - now;
+    dir = scanning_ = next->first;
+    due_.erase(next);
+  }
+  scan(dir);
+  {
+    const MutexLock lock(mutex_);
+    scanning_ = 0;
+  }
+  scanned_.notify_all();
+  return {};
+}
+
+// True if a scan of this directory, or at one above it, is due or running.
 bool Checkpoints::wanted(Ino dir) {
   const Time now = std::chrono::steady_clock::now();
   for (;;) {
@@ -110,12 +111,13 @@ bool Checkpoints::wanted(Ino dir) {
 
 // Outside of any training, does not wait for a scan of another user's directory.
 void Checkpoints::wait_for_scan(Ino dir) {
-  std::unique_lock lock(mutex_);
-  if (!wanted(dir)) return;
-  lock.unlock();
+  {
+    const MutexLock lock(mutex_);
+    if (!wanted(dir)) return;
+  }
   if (!is_in_training(dir)) return;
-  lock.lock();
-  wake_.wait(lock, [&] { return stop_ || !wanted(dir); });
+  UniqueLock lock(mutex_);
+  while (!scanner_.ending() && wanted(dir)) scanned_.wait(lock);
 }
 
 bool Checkpoints::is_in_training(Ino dir) {
@@ -130,24 +132,23 @@ bool Checkpoints::is_in_training(Ino dir) {
 
 void Checkpoints::add(Job job) {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     jobs_.push_back(std::move(job));
   }
-  wake_.notify_all();
+  publishes_.wake();
 }
 
-void Checkpoints::publish_on() {
-  std::unique_lock lock(mutex_);
-  for (;;) {
-    wake_.wait(lock, [this] { return stop_ || !jobs_.empty(); });
-    if (stop_) return;
-    Job job = std::move(jobs_.front());
+Worker::Pause Checkpoints::publish_next() {
+  Job job;
+  {
+    const MutexLock lock(mutex_);
+    if (jobs_.empty()) return Worker::kUntilWoken;
+    job = std::move(jobs_.front());
     jobs_.pop_front();
-    lock.unlock();
-    const Status done = publisher_.publish_staying(job.order, job.folder, [this] { return goes_on(); });
-    if (may_pass(done)) scan_again(job.order.stays.ino, kFailedAgain);
-    lock.lock();
   }
+  const Status done = publisher_.publish_staying(job.order, job.folder, [this] { return !publishes_.ending(); });
+  if (may_pass(done)) scan_again(job.order.stays.ino, kFailedAgain);
+  return {};
 }
 
 std::vector<std::pair<std::string, DraftFound>> Checkpoints::entries_of(Ino dir) {

@@ -12,17 +12,16 @@
 #pragma once
 
 #include <chrono>
-#include <condition_variable>
 #include <deque>
 #include <map>
-#include <mutex>
 #include <optional>
 #include <set>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
+#include "base/mutex.h"
+#include "base/worker.h"
 #include "drafts/draft_facts.h"
 #include "drafts/draft_tree.h"
 #include "drafts/publish_folder.h"
@@ -56,11 +55,11 @@ class Checkpoints {
     uid_t owner = 0;  // of the file
   };
 
-  void scan_on();
-  void publish_on();
-  bool wanted(Ino dir);
+  void find_unfinished();
+  Worker::Pause scan_due();
+  Worker::Pause publish_next();
+  bool wanted(Ino dir) WEFT_REQUIRES(mutex_);
   bool is_in_training(Ino dir);
-  bool goes_on();
   void scan(Ino dir);
   std::vector<std::pair<std::string, DraftFound>> entries_of(Ino dir);
   std::optional<Training> open_training(Ino dir);
@@ -72,15 +71,17 @@ class Checkpoints {
 
   DraftTree& tree_;
   DraftPublisher& publisher_;
-  std::mutex mutex_;
-  std::condition_variable wake_;
-  std::map<Ino, Time> due_;  // guarded by mutex_; directories to scan, and when
-  Ino scanning_ = 0;         // guarded by mutex_
-  std::deque<Job> jobs_;     // guarded by mutex_
-  bool stop_ = false;        // guarded by mutex_
-  bool found_busy_ = false;  // for scanner_ only; a checkpoint of this scan was busy: the scan waits for no other one
-  std::set<Ino> refused_;    // for scanner_ only; directories whose .weft.json was malformed at the last scan
-  std::thread scanner_, publisher_thread_;
+  Mutex mutex_;
+  Condition scanned_;
+  std::map<Ino, Time> due_ WEFT_GUARDED_BY(mutex_);  // directories to scan, and when
+  Ino scanning_ WEFT_GUARDED_BY(mutex_) = 0;
+  std::deque<Job> jobs_ WEFT_GUARDED_BY(mutex_);
+  // For scanner_ only:
+  bool begun_ = false;
+  Time recovers_{};          // when it calls recover() again
+  bool found_busy_ = false;  // a checkpoint of this scan was busy: the scan waits for no other one
+  std::set<Ino> refused_;    // directories whose .weft.json was malformed at the last scan
+  Worker scanner_{"checkpoints"}, publishes_{"publishing checkpoints"};
 };
 
 }  // namespace weft

@@ -206,13 +206,13 @@ Status AssembledPacks::make_room(std::uint64_t bytes, std::uint64_t disk_bytes) 
   remove_stale(false);
   WEFT_TRY(const std::set<PackId> kept, pinned());
   WEFT_TRY(std::vector<CachedPack> packs, entries(kept));
-  std::uint64_t taken = bytes_being_made(), movable = 0, given_back = 0;
+  std::uint64_t taken = bytes_being_made(), movable = 0, released = 0;
   for (CachedPack& pack : packs) {
     taken += pack.size;
     if (pack.pinned) continue;
     pack.disk_bytes = disk_bytes < bytes ? own_bytes(pack_in(path(), pack.id), pack.size) : pack.size;
     movable += pack.size;
-    given_back += pack.disk_bytes;
+    released += pack.disk_bytes;
   }
   const std::uint64_t bound = bytes_max();
   const auto within_bound = [&](std::uint64_t freed) { return bytes <= bound && taken - freed <= bound - bytes; };
@@ -224,7 +224,7 @@ Status AssembledPacks::make_room(std::uint64_t bytes, std::uint64_t disk_bytes) 
       Errc::no_space,
       fmt::format("{}: no space for {} (the bound is {}, {} of it taken, and a part of the disk stays free)", path(),
                   human_bytes(bytes), human_bytes(bound), human_bytes(taken))};
-  if (!within_bound(movable) || !on_disk(given_back)) return full;  // evict nothing if that does not suffice
+  if (!within_bound(movable) || !on_disk(released)) return full;  // evict nothing if that does not suffice
   for (const CachedPack& pack : packs) {
     if (within_bound(0) && on_disk(0)) return {};
     const bool helps = !within_bound(0) || pack.disk_bytes > 0;

@@ -43,7 +43,7 @@ struct RebuildInput {
   std::string node = {};  // uuid of this node, if the store is in a cluster
   // For fsck: returns the number of finished steps that release the content of an unreaped version
   // (catalog/release.h). Empty: all steps are finished.
-  std::function<std::uint64_t(VersionId)> given_back = {};
+  std::function<std::uint64_t(VersionId)> released = {};
 };
 
 // True if this node published the version through a registry.

@@ -168,8 +168,8 @@ Status JournalReplay::replay(Txn& txn, const RemovalEvent& event, Content /*cont
     WEFT_TRY(read, content_of(*version, found));
   }
   ++found.removed;
-  const std::uint64_t given_back = read && input_.given_back ? input_.given_back(version->id) : kAllHeld;
-  return apply_removal(txn, event, read ? &*read : nullptr, given_back);
+  const std::uint64_t released = read && input_.released ? input_.released(version->id) : kAllHeld;
+  return apply_removal(txn, event, read ? &*read : nullptr, released);
 }
 
 // A change that sets a tag to a lost version deletes the tag instead.

@@ -46,7 +46,7 @@ std::optional<FoundBlob> known_blob(Env& index, const ContentId& id) {
 
 std::uint64_t steps_taken(Env& env, VersionId version) {
   auto txn = env.read();
-  const auto steps = txn.ok() ? steps_given_back(*txn, version) : Result<std::optional<std::uint64_t>>(txn.error());
+  const auto steps = txn.ok() ? steps_released(*txn, version) : Result<std::optional<std::uint64_t>>(txn.error());
   return steps.ok() ? steps->value_or(kAllHeld) : kAllHeld;
 }
 
@@ -70,7 +70,7 @@ Status check_index(StoreParts& parts, const ContentDecoder& decode, Progress& pr
   RebuildInput input{parts.index.journal(), manifests, parts.packs, decode};
   WEFT_TRY(input.index, counters());
   input.unreaped = [&](VersionId version) { return has_local(parts.index.env(), version); };
-  input.given_back = [&](VersionId version) { return steps_taken(parts.index.env(), version); };
+  input.released = [&](VersionId version) { return steps_taken(parts.index.env(), version); };
   input.known = [&](const ContentId& id) { return known_blob(parts.index.env(), id); };
   if (parts.cluster.joined()) input.node = parts.cluster.identity()->node;
   FsckReport made;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/log.h"
 #include "catalog/apply.h"
 #include "diskformat/pack_names.h"
 #include "diskformat/toc.h"
@@ -138,6 +139,8 @@ Result<EvictReport> StoreCache::evict(const EvictOptions& options) {
     bool gone = true;
     if (!options.dry_run) {
       WEFT_TRY(gone, evict_pack(pack.id, open));
+      log_debug(LogCategory::store, "cached pack {} of {} bytes {}", pack_name(pack.id), pack.disk_bytes,
+                gone ? "evicted" : "stays: it is being filled, or an open file needs it");
     }
     if (!gone) report.busy_bytes += pack.disk_bytes;
     if (!gone) continue;

@@ -64,25 +64,25 @@ Status Reaper::reap_noted(OpenVersions::Claims& claims, Progress& progress, GcRe
       WEFT_TRY(local, need_row<LocalRow>(txn, Table::locals, key_of(version.id)));
     }
     WEFT_TRY(const VersionContent content, parts_.contents.of(version.manifest));
-    const ContentRelease content(version.id, local, content);
-    WEFT_CHECK(release(content, version.id, content.held_steps(), progress));
+    const ContentRelease steps(version.id, local, content);
+    WEFT_CHECK(release(steps, version.id, steps.held_steps(), progress));
     WEFT_TRY(const bool claimed, claims.claim(version.id));
-    if (claimed) WEFT_CHECK(release(content, version.id, content.steps(), progress));
+    if (claimed) WEFT_CHECK(release(steps, version.id, steps.steps(), progress));
     if (claimed) WEFT_CHECK(forget_noted(version, local, report));
     from = version.id + 1;
   }
 }
 
-Status Reaper::release(const ContentRelease& content, VersionId version, std::uint64_t end, Progress& progress) {
+Status Reaper::release(const ContentRelease& steps, VersionId version, std::uint64_t end, Progress& progress) {
   for (std::uint64_t at = 0; at < end;) {
     if (progress.cancelled()) return Error{Errc::cancelled, fmt::format("{}: gc stopped", parts_.path)};
     WEFT_TRY(const WriterLock lock, parts_.index.lock());
     Status written = parts_.index.write(lock, [&](Txn& txn) -> Status {
-      WEFT_TRY(const auto from, steps_given_back(txn, version));
+      WEFT_TRY(const auto from, steps_released(txn, version));
       at = std::min(from.value_or(end) + limits::kBatchRows, end);
       if (!from || *from >= end) return {};
-      WEFT_CHECK(content.release(txn, *from, at));
-      WEFT_CHECK(note_given_back(txn, version, at));
+      WEFT_CHECK(steps.release(txn, *from, at));
+      WEFT_CHECK(note_released(txn, version, at));
       return bump_sequence(txn);
     });
     WEFT_CHECK(std::move(written));

@@ -23,7 +23,7 @@ class Reaper {
 
  private:
   Status reap_noted(OpenVersions::Claims& claims, Progress& progress, GcReport& report);
-  Status release(const ContentRelease& content, VersionId version, std::uint64_t end, Progress& progress);
+  Status release(const ContentRelease& steps, VersionId version, std::uint64_t end, Progress& progress);
   Status forget_noted(const VersionRow& version, const LocalRow& local, GcReport& report);
   Status remove_released(std::span<const Digest> manifests) const;
   Result<VersionId> reap_some(std::span<const VersionId> versions, OpenVersions::Claims& claims, GcReport& report);

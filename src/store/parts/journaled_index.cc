@@ -6,8 +6,10 @@
 #include <fmt/core.h>
 
 #include "base/limits.h"
+#include "base/log.h"
 #include "catalog/layout.h"
 #include "catalog/plan.h"
+#include "diskformat/events.h"
 #include "index/tables.h"
 
 namespace weft {
@@ -65,6 +67,8 @@ Status JournaledIndex::commit_once(Txn& txn, const Events& events, Durable durab
   call(hooks_.after_journal);
   Status status = first ? txn.commit() : txn.commit_lazily();
   if (!status.ok()) return undo(begin, status);
+  if (log_debugs(LogCategory::store))
+    for (const Event& event : events) log_debug(LogCategory::store, "committed at {}: {}", begin, event_text(event));
   call(hooks_.after_commit);
   if (first) return {};
   {
