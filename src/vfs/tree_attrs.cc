@@ -1,4 +1,4 @@
-#include "vfs/tree_look.h"
+#include "vfs/tree_attrs.h"
 
 #include <algorithm>
 
