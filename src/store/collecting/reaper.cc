@@ -64,10 +64,10 @@ Status Reaper::reap_noted(OpenVersions::Claims& claims, Progress& progress, GcRe
       WEFT_TRY(local, need_row<LocalRow>(txn, Table::locals, key_of(version.id)));
     }
     WEFT_TRY(const VersionContent content, parts_.contents.of(version.manifest));
-    const ContentRelease content(version.id, local, content);
-    WEFT_CHECK(release(content, version.id, content.held_steps(), progress));
+    const ContentRelease steps(version.id, local, content);
+    WEFT_CHECK(release(steps, version.id, steps.held_steps(), progress));
     WEFT_TRY(const bool claimed, claims.claim(version.id));
-    if (claimed) WEFT_CHECK(release(content, version.id, content.steps(), progress));
+    if (claimed) WEFT_CHECK(release(steps, version.id, steps.steps(), progress));
     if (claimed) WEFT_CHECK(forget_noted(version, local, report));
     from = version.id + 1;
   }
