@@ -46,7 +46,8 @@ std::optional<FoundBlob> known_blob(Env& index, const ContentId& id) {
 
 std::uint64_t steps_taken(Env& env, VersionId version) {
   auto txn = env.read();
-  const auto steps = txn.ok() ? steps_given_back(*txn, version) : Result<std::optional<std::uint64_t>>(txn.error());
+  const auto steps =
+      txn.ok() ? note_value(*txn, kReleasing, version) : Result<std::optional<std::uint64_t>>(txn.error());
   return steps.ok() ? steps->value_or(kAllHeld) : kAllHeld;
 }
 

@@ -78,11 +78,11 @@ Status Reaper::release(const ContentRelease& content, VersionId version, std::ui
     if (progress.cancelled()) return Error{Errc::cancelled, fmt::format("{}: gc stopped", parts_.path)};
     WEFT_TRY(const WriterLock lock, parts_.index.lock());
     Status written = parts_.index.write(lock, [&](Txn& txn) -> Status {
-      WEFT_TRY(const auto from, steps_given_back(txn, version));
+      WEFT_TRY(const auto from, note_value(txn, kReleasing, version));
       at = std::min(from.value_or(end) + limits::kBatchRows, end);
       if (!from || *from >= end) return {};
       WEFT_CHECK(content.release(txn, *from, at));
-      WEFT_CHECK(note_given_back(txn, version, at));
+      WEFT_CHECK(put_note(txn, kReleasing, version, at));
       return bump_sequence(txn);
     });
     WEFT_CHECK(std::move(written));
