@@ -12,6 +12,7 @@
 #include "packs/blob_check.h"
 #include "packs/packs.h"
 #include "store/cluster/fetch_pack.h"
+#include "store/publishing/promotions.h"
 
 namespace weft {
 namespace {
@@ -163,7 +164,7 @@ Result<bool> StoreCache::make_evictable(PackId pack) {
   if (kind_of_pack(pack) == PackKind::manifests) return false;
   WEFT_TRY(const WriterLock lock, parts_.index.lock());
   if (parts_.reliances.is_needed(pack)) return false;
-  WEFT_CHECK(promotions_.make_cached(lock, {pack}));
+  WEFT_CHECK(make_cached(parts_, lock, {pack}));
   return true;
 }
 

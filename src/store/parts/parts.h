@@ -49,6 +49,7 @@ struct StoreParts {
   const Contents contents;
   const std::shared_ptr<OpenVersions> open_versions;
   Reliances reliances;
+  bool walked = false;  // gc has looked at all packs since the store was opened; guarded by the collector's lock
 
  private:
   StoreParts(const SafePath& path, const OpenOptions& options, CommitHooks hooks,
