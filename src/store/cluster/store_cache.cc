@@ -40,9 +40,8 @@ Result<bool> is_intact(StoreParts& parts, const ContentId& id, const BlobPlace& 
   auto toc = parts.packs.toc(place.pack);
   if (!toc.ok() && (toc.error().code == Errc::not_found || toc.error().code == Errc::corrupt)) return false;
   if (!toc.ok()) return std::move(toc).error();
-  const auto entry = std::ranges::find_if(
-      toc->entries, [&](const PackEntry& one) { return one.id == id && one.offset == place.offset; });
-  if (entry == toc->entries.end()) return false;
+  const PackEntry* entry = find_entry(*toc, id, place.offset);
+  if (entry == nullptr) return false;
   const Status checked = check_blob((*pack)->fd(), pack_path(parts.path, place.pack), *entry, no_progress());
   if (checked.ok()) return true;
   if (checked.error().code == Errc::corrupt || checked.error().code == Errc::io) return false;

@@ -88,7 +88,7 @@ Status end_walk(StoreParts& parts, std::uint64_t boot) {
 // True if gc has to look at all packs. A dead process may have left packs that the index does not know. It also leaves
 // temporary files, unless the machine stopped. The next gc walks too if this walk is interrupted.
 Result<bool> begin_walk(StoreParts& parts, const GcOptions& options) {
-  WEFT_TRY(const std::uint64_t stale, clear_temporaries(parts.path, true));
+  WEFT_TRY(const std::uint64_t stale, clear_temporaries(parts.path / "tmp", true));
   bool walked = false;
   {
     WEFT_TRY(Txn txn, parts.index.read());
