@@ -69,10 +69,7 @@ Result<std::vector<ContentId>> StoreCache::blobs_of_live(VersionId id) {
     WEFT_TRY(bool incomplete, is_incomplete(txn, id));
     if (!version || version->removed || incomplete) return std::vector<ContentId>();
   }
-  WEFT_TRY(std::vector<ContentId> blobs, parts_.extents_of(id));
-  std::sort(blobs.begin(), blobs.end());
-  blobs.erase(std::unique(blobs.begin(), blobs.end()), blobs.end());
-  return blobs;
+  return parts_.extents_of(id);
 }
 
 // Asks the index only after a commit, and decodes the manifest of a version only once.

@@ -19,15 +19,6 @@ namespace {
 
 constexpr std::size_t kHoldersAsked = 8;
 
-std::vector<ContentId> contents_of(const VersionContent& content) {
-  std::vector<ContentId> ids;
-  for (const VersionContent::FileContent& file : content.files)
-    for (const Extent& extent : file.extents) ids.push_back(extent.id);
-  std::sort(ids.begin(), ids.end());
-  ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
-  return ids;
-}
-
 MirroredVersion record_of(VersionRow version, const PublishRequest& request, std::vector<PackId> packs) {
   MirroredVersion record;
   record.version = std::move(version);
@@ -100,7 +91,7 @@ Result<Reliance> reliance_of(Txn& txn, const VersionContent& content, std::span<
   WEFT_TRY(std::vector<std::uint64_t> cached, noted(txn, kCached, 0, SIZE_MAX));
   std::set<std::pair<std::string, std::uint64_t>> versions;
   Reliance reliance;
-  for (const ContentId& id : contents_of(content)) {
+  for (const ContentId& id : blobs_of(content)) {
     if (brought.contains(id)) continue;
     WEFT_TRY(std::optional<FoundBlob> blob, find_blob(txn, id));
     if (!blob)
@@ -152,7 +143,7 @@ Result<std::unique_ptr<PreparedPublish>> prepare_publish(StoreParts& parts, cons
   WEFT_CHECK(parts.cluster.check_clustered());
   WEFT_CHECK(check_request(request));
   auto prepared = std::make_unique<StorePrepared>(parts, std::move(packs));
-  WEFT_CHECK(prepared->packs().hold(contents_of(request.content)));
+  WEFT_CHECK(prepared->packs().hold(blobs_of(request.content)));
   foresee(parts, request);
   WEFT_CHECK(prepare_in_place(parts, request, std::move(manifest), prepared->packs(), prepared->parts));
   return std::unique_ptr<PreparedPublish>(std::move(prepared));
