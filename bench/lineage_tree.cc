@@ -105,9 +105,7 @@ Status publish(StoreImpl& store, const Manifest& manifest) {
   WEFT_TRY(request.manifest, encode_manifest(manifest));
   WEFT_TRY(request.content, content_of(manifest));
   const Digest digest = sha256(request.manifest);
-  Promotions promotions(store.parts());
-  PreparedPublishes prepared(store.parts(), promotions);
-  const auto published = Publisher(store.parts(), prepared).publish(request, digest, [&]() -> Result<Placed> {
+  const auto published = publish(store.parts(), request, digest, [&]() -> Result<Placed> {
     WEFT_TRY(WriterLock lock, store.parts().index.lock());
     WEFT_CHECK(store.parts().manifests.put(digest, request.manifest));
     return Placed{std::move(lock), {}};

@@ -131,13 +131,7 @@ Status remove_local(Txn& txn, VersionId version, const VersionContent* content, 
   WEFT_CHECK(enter(txn, version, steps == kAllHeld ? VersionState::unreaped : VersionState::releasing));
   if (steps == kAllHeld) return content_release.release(txn, 0, content_release.held_steps());
   WEFT_CHECK(content_release.release(txn, 0, steps));
-  return note_released(txn, version, steps);
-}
-
-// Completes a version that has taken its content (attach.h); its blobs are in the index already.
-Result<std::uint64_t> end_attach(Txn& txn, const VersionRow& version, const PublishInput& input) {
-  WEFT_CHECK(add_architecture(txn, version, input.content->architecture));
-  return std::uint64_t{0};
+  return put_note(txn, kReleasing, version, steps);
 }
 
 }  // namespace
@@ -165,10 +159,10 @@ Result<std::uint64_t> apply_publish(Txn& txn, const PublishEvent& event, const P
   WEFT_TRY(const VersionState before, enter(txn, event.version.id, state));
   WEFT_CHECK(put_local(txn, event, input.content));
   if (input.own) WEFT_CHECK(set_mark(txn, event.version.id, kUnsaved));
-  if (before == VersionState::attaching) return end_attach(txn, event.version, input);
-  WEFT_TRY(std::uint64_t new_bytes, add_blobs(txn, input.new_blobs));
+  const bool attached = before == VersionState::attaching;
+  WEFT_TRY(std::uint64_t new_bytes, attached ? std::uint64_t{0} : add_blobs(txn, input.new_blobs));
   if (input.content == nullptr) return new_bytes;
-  WEFT_CHECK(add_content(txn, {event.version.id, event.version.time_ns}, event.local, input));
+  if (!attached) WEFT_CHECK(add_content(txn, {event.version.id, event.version.time_ns}, event.local, input));
   WEFT_CHECK(add_architecture(txn, event.version, input.content->architecture));
   return new_bytes;
 }

@@ -20,10 +20,6 @@
 namespace weft {
 namespace {
 
-Status note_taken(Txn& txn, VersionId version, std::uint64_t steps) {
-  return put(txn, Table::meta, note_key(kAttaching, version), NumberRow{steps});
-}
-
 // Returns the distinct views, sorted by the first 8 bytes of their keys, and by ordinal among equals.
 std::vector<std::uint32_t> views_by_key(const ContentUses& uses) {
   std::vector<std::pair<std::uint64_t, std::uint32_t>> keyed;
@@ -51,13 +47,18 @@ Status give_back_view(Txn& txn, const ViewKey& view, std::uint64_t links) {
 
 }  // namespace
 
-Result<std::optional<UnderWay>> find_under_way(Txn& txn) {
+Result<VersionId> version_under_way(Txn& txn) {
   WEFT_TRY(const std::vector<VersionId> taking, noted(txn, kAttaching, 0, 1));
-  if (taking.empty()) return std::optional<UnderWay>();
+  return taking.empty() ? 0 : taking.front();
+}
+
+Result<std::optional<UnderWay>> find_under_way(Txn& txn) {
+  WEFT_TRY(const VersionId version, version_under_way(txn));
+  if (version == 0) return std::optional<UnderWay>();
   UnderWay found;
-  WEFT_TRY(found.version, need_row<VersionRow>(txn, Table::versions, key_of(taking.front())));
-  WEFT_TRY(const auto steps, need_row<NumberRow>(txn, Table::meta, note_key(kAttaching, taking.front())));
-  found.steps = steps.value;
+  WEFT_TRY(found.version, need_row<VersionRow>(txn, Table::versions, key_of(version)));
+  WEFT_TRY(const auto steps, note_value(txn, kAttaching, version));
+  found.steps = steps.value_or(0);
   return std::optional(std::move(found));
 }
 
@@ -148,7 +149,7 @@ Result<std::uint64_t> ContentAttach::attach(Txn& txn, std::uint64_t from, std::u
   for (const std::uint32_t file : numbers_of(files(), views_.size(), from, end))
     WEFT_CHECK(put_owned(txn, {version_, file}, 0));
   WEFT_TRY(const std::uint64_t new_bytes, take_blobs_of(txn, steps_of(blobs_, views_.size() + files(), from, end)));
-  WEFT_CHECK(note_taken(txn, version_, end));
+  WEFT_CHECK(put_note(txn, kAttaching, version_, end));
   WEFT_CHECK(bump_sequence(txn));
   return new_bytes;
 }
@@ -168,7 +169,7 @@ Status ContentAttach::release(Txn& txn, VersionId version, std::uint64_t from, s
   for (const std::uint32_t view : steps_of(views_, 0, from, end))
     WEFT_CHECK(give_back_view(txn, uses_.content().views[view], uses_.links(view)));
   WEFT_CHECK(bump_sequence(txn));
-  if (from != 0) return note_taken(txn, version, from);
+  if (from != 0) return put_note(txn, kAttaching, version, from);
   WEFT_CHECK(enter(txn, version, VersionState::absent));
   return txn.erase(Table::versions, key_of(version));
 }

@@ -24,11 +24,13 @@
 
 namespace weft {
 
-// The version in progress, or one that a dead publish has left. find_under_way() returns nothing if there is none.
+// The version in progress, or one that a dead publish has left. If there is none, version_under_way() returns 0 and
+// find_under_way() nothing.
 struct UnderWay {
   VersionRow version;
   std::uint64_t steps = 0;  // steps taken
 };
+Result<VersionId> version_under_way(Txn& txn);
 Result<std::optional<UnderWay>> find_under_way(Txn& txn);
 
 // The numbers that the version's commit records.

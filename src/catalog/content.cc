@@ -5,6 +5,7 @@
 
 #include <fmt/core.h>
 
+#include "catalog/attach.h"
 #include "catalog/plan.h"
 
 namespace weft {
@@ -59,12 +60,6 @@ FirstView first_view(const ContentOwner& owner, const PublishInput& input, Ino i
   if (input.first_views == nullptr) return here;
   auto found = input.first_views->find(ino);
   return found == input.first_views->end() ? here : found->second;
-}
-
-// Returns the version of a publish in progress (attach.h), or 0.
-Result<VersionId> under_way(Txn& txn) {
-  WEFT_TRY(const std::vector<VersionId> taking, noted(txn, kAttaching, 0, 1));
-  return taking.empty() ? 0 : taking.front();
 }
 
 struct NewLinks {
@@ -135,7 +130,7 @@ Status take_blobs(Txn& txn, VersionId version, const ContentUses& uses, std::spa
 Status take_views(Txn& txn, const ContentOwner& owner, const ContentUses& uses, std::span<const std::uint32_t> views,
                   const std::vector<Ino>& inos, const PublishInput& input) {
   NewLinks more;
-  WEFT_TRY(more.under_way, under_way(txn));
+  WEFT_TRY(more.under_way, version_under_way(txn));
   for (const std::uint32_t view : views) {
     more.ino = inos[view];
     more.links = uses.links(view);

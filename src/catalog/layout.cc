@@ -140,20 +140,6 @@ Status check_writers(const SafePath& path) {
   return {};
 }
 
-// Returns the identity files that are damaged or missing. `whole` is known to be intact and is not read; "" if neither
-// is.
-Result<std::vector<SafePath>> find_damaged(const SafePath& path, const std::string& whole) {
-  std::vector<SafePath> damaged;
-  for (const SafePath& file : {identity_copy_path(path), identity_path(path)}) {
-    if (file.str() == whole) continue;
-    const auto there = read_identity_file(file);
-    if (there.ok()) continue;
-    if (!is_gone(there.error()) && there.error().code != Errc::corrupt) return there.error();
-    damaged.push_back(file);
-  }
-  return damaged;
-}
-
 // f_type values from statfs(2), linux/magic.h and the sources of the file systems.
 constexpr std::array<std::pair<unsigned long, std::string_view>, 21> kUnsuitable = {{
     {0x6969, "nfs"},        {0x517B, "smb"},          {0xFF534D42, "cifs"},  {0xFE534D42, "smb2"},
@@ -292,11 +278,16 @@ Result<StoreIdentity> read_identity(const SafePath& path) {
                                               path, kStoreFormat, info->format)};
 }
 
-Result<std::vector<std::string>> damaged_identities(const SafePath& path) {
-  WEFT_TRY(const std::vector<SafePath> damaged, find_damaged(path, ""));
-  std::vector<std::string> names;
-  for (const SafePath& file : damaged) names.push_back(file.str());
-  return names;
+Result<std::vector<SafePath>> damaged_identities(const SafePath& path, const std::string& whole) {
+  std::vector<SafePath> damaged;
+  for (const SafePath& file : {identity_copy_path(path), identity_path(path)}) {
+    if (file.str() == whole) continue;
+    const auto there = read_identity_file(file);
+    if (there.ok()) continue;
+    if (!is_gone(there.error()) && there.error().code != Errc::corrupt) return there.error();
+    damaged.push_back(file);
+  }
+  return damaged;
 }
 
 Result<StoreIdentity> recover_identity(const SafePath& path) {
@@ -311,14 +302,10 @@ Result<StoreIdentity> recover_identity(const SafePath& path) {
   return StoreIdentity{{kStoreFormat, random_uuid(), now_ns()}, ""};
 }
 
-Result<std::vector<std::string>> mend_identity(const SafePath& path, const StoreIdentity& identity) {
-  WEFT_TRY(std::vector<SafePath> damaged, find_damaged(path, identity.file));
-  std::vector<std::string> mended;
-  for (const SafePath& file : damaged) {
-    WEFT_CHECK(put_identity(path, file, identity.info));
-    mended.push_back(file.str());
-  }
-  return mended;
+Result<std::vector<SafePath>> mend_identity(const SafePath& path, const StoreIdentity& identity) {
+  WEFT_TRY(std::vector<SafePath> damaged, damaged_identities(path, identity.file));
+  for (const SafePath& file : damaged) WEFT_CHECK(put_identity(path, file, identity.info));
+  return damaged;
 }
 
 std::optional<std::string_view> unsuitable_file_system(unsigned long f_type) {

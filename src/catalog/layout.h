@@ -49,10 +49,10 @@ Result<StoreIdentity> read_identity(const SafePath& path);
 // Like read_identity(), for a rebuild. If both files are damaged or missing and the journal has records, returns a new
 // identity: no content depends on the old id.
 Result<StoreIdentity> recover_identity(const SafePath& path);
-// Returns which of the two files are damaged or missing. mend_identity() rewrites these from `identity` and returns
-// them.
-Result<std::vector<std::string>> damaged_identities(const SafePath& path);
-Result<std::vector<std::string>> mend_identity(const SafePath& path, const StoreIdentity& identity);
+// Returns which of the two files are damaged or missing. `whole` is known to be intact and is not read; "" if neither
+// is. mend_identity() rewrites these files from `identity` and returns them.
+Result<std::vector<SafePath>> damaged_identities(const SafePath& path, const std::string& whole = {});
+Result<std::vector<SafePath>> mend_identity(const SafePath& path, const StoreIdentity& identity);
 
 // Returns the name of a network or user-space file system with this statfs f_type; nothing for any other. A store needs
 // a local file system: its index is a shared memory map, and all processes must see its locks.

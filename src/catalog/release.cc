@@ -25,15 +25,6 @@ Status bury(Txn& txn, const FoundBlob& blob) {
 
 }  // namespace
 
-Result<std::optional<std::uint64_t>> steps_released(Txn& txn, VersionId version) {
-  WEFT_TRY(const auto row, find_row<NumberRow>(txn, Table::meta, note_key(kReleasing, version)));
-  return row ? std::optional(row->value) : std::nullopt;
-}
-
-Status note_released(Txn& txn, VersionId version, std::uint64_t steps) {
-  return put(txn, Table::meta, note_key(kReleasing, version), NumberRow{steps});
-}
-
 ContentRelease::ContentRelease(VersionId version, const LocalRow& local, const VersionContent& content)
     : version_(version), uses_(content), files_(content.files.size()) {
   for (const std::uint32_t view : uses_.distinct_views()) views_.emplace_back(local.view_inos[view], uses_.links(view));

@@ -22,10 +22,6 @@ namespace weft {
 // As a number of steps: all steps except those that release inodes.
 inline constexpr std::uint64_t kAllHeld = UINT64_MAX;
 
-// Returns the number of steps taken so far; nothing if the version is released completely or was never noted.
-Result<std::optional<std::uint64_t>> steps_released(Txn& txn, VersionId version);
-Status note_released(Txn& txn, VersionId version, std::uint64_t steps);
-
 // remove_links() subtracts links from a tensor's inode; release_view() subtracts one version, and deletes the inode
 // after the last.
 Status remove_links(Txn& txn, Ino ino, std::uint64_t links);

@@ -111,29 +111,19 @@ void TocLines::sort() {
 
 namespace {
 
-// Presents the entries of a PackToc with the interface of TocLines.
-class EntriesOf {
- public:
-  explicit EntriesOf(const PackToc& toc) : toc_(toc) {}
-  std::size_t size() const { return toc_.entries.size(); }
-  PlacedBlob blob(std::size_t number) const {
-    const PackEntry& entry = toc_.entries[number];
-    return {entry.id, entry.offset, entry.hint};
-  }
-  std::span<const Digest> chunks(std::size_t number) const { return toc_.entries[number].chunks; }
-
- private:
-  const PackToc& toc_;
-};
+TocLines lines_of(const PackToc& toc) {
+  TocLines lines;
+  for (const PackEntry& entry : toc.entries) lines.add(entry);
+  return lines;
+}
 
 // Writes the record piece by piece. FlatBuffers builds the table with empty lists; the two real lists are appended, and
 // the table's offsets are changed to point to them:
 //   rest, a multiple of 8 · 4 bytes of zeros · count u32 · entries · count u32 · chunk digests
-template <class Entries>
 class TocEncoder {
  public:
   using Write = std::function<Status(std::uint64_t at, std::span<const std::byte>)>;
-  TocEncoder(const PackToc& toc, const Entries& entries) : toc_(toc), entries_(entries) {
+  TocEncoder(const PackToc& toc, const TocLines& entries) : toc_(toc), entries_(entries) {
     for (std::size_t i = 0; i < entries.size(); ++i) chunks_ += entries.chunks(i).size();
   }
 
@@ -202,7 +192,7 @@ class TocEncoder {
   }
 
   const PackToc& toc_;
-  const Entries& entries_;
+  const TocLines& entries_;
   std::uint64_t chunks_ = 0;
   std::optional<PiecewiseRecord> record_;
   const Write* write_ = nullptr;
@@ -211,22 +201,12 @@ class TocEncoder {
   Status status_;
 };
 
-template <class Entries>
-Result<Fd> begin_toc_of(const SafePath& path, const PackToc& toc, const Entries& entries) {
-  WEFT_TRY(Fd fd, open_file(path, O_WRONLY | O_CREAT | O_TRUNC));
-  WEFT_CHECK(TocEncoder<Entries>(toc, entries).encode([&](std::uint64_t at, std::span<const std::byte> bytes) {
-    return write_exact(fd.get(), at, bytes, path);
-  }));
-  start_writeback(fd.get(), 0, 0);
-  return fd;
-}
-
 }  // namespace
 
 std::vector<std::byte> encode_toc(const PackToc& toc) {
   std::vector<std::byte> record;
-  const EntriesOf entries(toc);
-  static_cast<void>(TocEncoder(toc, entries).encode([&](std::uint64_t at, std::span<const std::byte> bytes) -> Status {
+  const TocLines lines = lines_of(toc);
+  static_cast<void>(TocEncoder(toc, lines).encode([&](std::uint64_t at, std::span<const std::byte> bytes) -> Status {
     record.resize(std::max<std::size_t>(record.size(), at + bytes.size()));
     std::ranges::copy(bytes, record.begin() + static_cast<std::ptrdiff_t>(at));
     return {};
@@ -269,11 +249,16 @@ std::vector<PlacedBlob> salvage_toc(std::span<const std::byte> bytes, PackId pac
 }
 
 Result<Fd> begin_toc(const SafePath& path, const PackToc& toc, const TocLines& lines) {
-  return begin_toc_of(path, toc, lines);
+  WEFT_TRY(Fd fd, open_file(path, O_WRONLY | O_CREAT | O_TRUNC));
+  WEFT_CHECK(TocEncoder(toc, lines).encode([&](std::uint64_t at, std::span<const std::byte> bytes) {
+    return write_exact(fd.get(), at, bytes, path);
+  }));
+  start_writeback(fd.get(), 0, 0);
+  return fd;
 }
 
 Status write_toc(const SafePath& path, const PackToc& toc) {
-  WEFT_TRY(const Fd fd, begin_toc_of(path, toc, EntriesOf(toc)));
+  WEFT_TRY(const Fd fd, begin_toc(path, toc, lines_of(toc)));
   return sync_file(fd.get(), path);
 }
 

@@ -7,7 +7,6 @@
 #include <fmt/core.h>
 
 #include "index/mapping.h"
-#include "index/open_versions.h"
 #include "index/queue.h"
 #include "os/file_lock.h"
 
@@ -34,8 +33,7 @@ Error not_open(Error error) {
 // Any user who can open a file can lock it, shared, and so block a writer that needs it exclusively. So only the owner
 // can open the files that writers lock exclusively for long. The group can open those that readers lock.
 Status Env::create_locks(const SafePath& dir) {
-  WEFT_CHECK(create_empty(dir / "readers", 0640));
-  WEFT_CHECK(OpenVersions::create(dir));
+  for (const char* name : {"open", "readers"}) WEFT_CHECK(create_empty(dir / name, 0640));
   for (const char* name : {"gc", "queue", "writer"}) WEFT_CHECK(create_empty(dir / name, 0600));
   return {};
 }
@@ -50,8 +48,7 @@ Result<std::unique_ptr<Env>> Env::open(const SafePath& dir, const EnvOptions& op
   if (!generations.ok()) return not_open(std::move(generations).error());
   std::unique_ptr<Env> env(new Env(dir.held(), options, std::move(generations).value()));
   std::lock_guard lock(env->mutex_);
-  auto mapping = env->remap(options.map_bytes);
-  if (!mapping.ok()) return std::move(mapping).error();
+  WEFT_CHECK(env->remap(options.map_bytes));
   return env;
 }
 
@@ -124,14 +121,14 @@ Result<Txn> Env::write(const WriterLock& /*lock*/) {
 
 Status Env::grow(const WriterLock& /*lock*/) {
   std::lock_guard lock(mutex_);
-  auto mapping = remap(mapping_->map_bytes() * 2);
-  return mapping.ok() ? Status{} : Status{std::move(mapping).error()};
+  WEFT_CHECK(remap(mapping_->map_bytes() * 2));
+  return {};
 }
 
 Status Env::reopen() {
   std::lock_guard lock(mutex_);
-  auto mapping = remap(mapping_->map_bytes());
-  return mapping.ok() ? Status{} : Status{std::move(mapping).error()};
+  WEFT_CHECK(remap(mapping_->map_bytes()));
+  return {};
 }
 
 void Env::unload_pages() {

@@ -24,20 +24,12 @@ Result<std::vector<NotedPack>> noted_packs(Txn& txn, std::string_view note, Pack
   return packs;
 }
 
-Status put_number(Txn& txn, std::string_view note, std::uint64_t id, std::uint64_t value) {
-  return put(txn, Table::meta, note_key(note, id), NumberRow{value});
-}
-
-Result<std::optional<NumberRow>> find_number(Txn& txn, std::string_view note, std::uint64_t id) {
-  return find_row<NumberRow>(txn, Table::meta, note_key(note, id));
-}
-
 }  // namespace
 
 Status queue_pack(Txn& txn, PackId pack) {
   if (pack == 0) return {};
-  WEFT_TRY(const std::optional<NumberRow> row, find_number(txn, kLook, pack));
-  return row && row->value == txn.id() ? Status{} : put_number(txn, kLook, pack, txn.id());
+  WEFT_TRY(const std::optional<std::uint64_t> queued, note_value(txn, kLook, pack));
+  return queued == txn.id() ? Status{} : put_note(txn, kLook, pack, txn.id());
 }
 
 Result<std::vector<NotedPack>> queued_packs(Txn& txn, PackId from, std::size_t count_max) {
@@ -50,20 +42,20 @@ Result<std::vector<NotedPack>> packs_left_dead(Txn& txn, PackId from, std::size_
 
 Status note_verdict(Txn& txn, const PackVerdict& verdict) {
   WEFT_CHECK(verdict.dead_bytes == 0 ? erase_note(txn, kDead, verdict.pack)
-                                     : put_number(txn, kDead, verdict.pack, verdict.dead_bytes));
-  WEFT_TRY(const std::optional<NumberRow> row, find_number(txn, kLook, verdict.pack));
-  if (verdict.again) return row ? Status{} : queue_pack(txn, verdict.pack);
-  const bool changed = row && !verdict.gone && row->value != verdict.queued;
+                                     : put_note(txn, kDead, verdict.pack, verdict.dead_bytes));
+  WEFT_TRY(const std::optional<std::uint64_t> queued, note_value(txn, kLook, verdict.pack));
+  if (verdict.again) return queued ? Status{} : queue_pack(txn, verdict.pack);
+  const bool changed = queued && !verdict.gone && queued != verdict.queued;
   return changed ? Status{} : erase_note(txn, kLook, verdict.pack);
 }
 
 Result<bool> has_walked(Txn& txn, std::uint64_t boot) {
-  WEFT_TRY(const std::optional<NumberRow> row, find_number(txn, kWalked, 0));
-  return boot != 0 && row && row->value == boot;
+  WEFT_TRY(const std::optional<std::uint64_t> walked, note_value(txn, kWalked, 0));
+  return boot != 0 && walked == boot;
 }
 
 Status note_walked(Txn& txn, std::uint64_t boot) {
-  return put_number(txn, kWalked, 0, boot);
+  return put_note(txn, kWalked, 0, boot);
 }
 
 }  // namespace weft

@@ -24,11 +24,6 @@ Result<Fd> OpenVersions::open_file_in(const SafePath& index_dir) {
   return open_file(path_in(index_dir), O_RDONLY);
 }
 
-Status OpenVersions::create(const SafePath& index_dir) {
-  auto fd = open_file(path_in(index_dir), O_RDONLY | O_CREAT, 0640);
-  return fd.ok() ? Status{} : Status{std::move(fd).error()};
-}
-
 Result<std::shared_ptr<OpenVersions>> OpenVersions::open(const SafePath& index_dir, int inherited) {
   SafePath path = path_in(index_dir);
   Fd fd;

@@ -26,8 +26,6 @@ namespace weft {
 // Any thread.
 class OpenVersions : public std::enable_shared_from_this<OpenVersions> {
  public:
-  // Creates the file if it does not exist.
-  static Status create(const SafePath& index_dir);
   static Result<Fd> open_file_in(const SafePath& index_dir);
   // `inherited`: a descriptor of this file whose description is shared with other processes. It is duplicated, so the
   // caller keeps it, and its locks outlive this object. -1: the object opens its own description, whose locks end with

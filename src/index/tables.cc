@@ -75,8 +75,8 @@ std::string note_key(std::string_view note, std::uint64_t id) {
   return std::string(note) + key_of(id);
 }
 
-Status put_note(Txn& txn, std::string_view note, std::uint64_t id) {
-  return put(txn, Table::meta, note_key(note, id), NumberRow{0});
+Status put_note(Txn& txn, std::string_view note, std::uint64_t id, std::uint64_t value) {
+  return put(txn, Table::meta, note_key(note, id), NumberRow{value});
 }
 
 Status erase_note(Txn& txn, std::string_view note, std::uint64_t id) {
@@ -84,8 +84,13 @@ Status erase_note(Txn& txn, std::string_view note, std::uint64_t id) {
 }
 
 Result<bool> has_note(Txn& txn, std::string_view note, std::uint64_t id) {
-  WEFT_TRY(std::optional<NumberRow> row, find_row<NumberRow>(txn, Table::meta, note_key(note, id)));
-  return row.has_value();
+  WEFT_TRY(const std::optional<std::uint64_t> value, note_value(txn, note, id));
+  return value.has_value();
+}
+
+Result<std::optional<std::uint64_t>> note_value(Txn& txn, std::string_view note, std::uint64_t id) {
+  WEFT_TRY(const std::optional<NumberRow> row, find_row<NumberRow>(txn, Table::meta, note_key(note, id)));
+  return row ? std::optional(row->value) : std::nullopt;
 }
 
 Result<std::vector<std::uint64_t>> noted(Txn& txn, std::string_view note, std::uint64_t from, std::size_t count_max) {

@@ -82,9 +82,10 @@ inline constexpr std::string_view kCached = "cached";
 inline constexpr std::string_view kPromoted = "promoted";
 
 std::string note_key(std::string_view note, std::uint64_t id);
-Status put_note(Txn& txn, std::string_view note, std::uint64_t id);
+Status put_note(Txn& txn, std::string_view note, std::uint64_t id, std::uint64_t value = 0);
 Status erase_note(Txn& txn, std::string_view note, std::uint64_t id);  // no effect if there is none
 Result<bool> has_note(Txn& txn, std::string_view note, std::uint64_t id);
+Result<std::optional<std::uint64_t>> note_value(Txn& txn, std::string_view note, std::uint64_t id);
 // Returns the first `count_max` ids from `from` on.
 Result<std::vector<std::uint64_t>> noted(Txn& txn, std::string_view note, std::uint64_t from, std::size_t count_max);
 

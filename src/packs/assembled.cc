@@ -15,6 +15,7 @@
 #include "diskformat/pack_names.h"
 #include "os/file_lock.h"
 #include "packs/blob_check.h"
+#include "packs/collect.h"
 #include "packs/toc_cache.h"
 
 namespace weft {
@@ -156,18 +157,13 @@ Status AssembledPacks::note_verified(const OpenPack& pack, PackToc toc) const {
   return rename_file(fresh, toc_in(path(), pack.id()));
 }
 
-Status AssembledPacks::remove_pair(PackId id) const {
-  WEFT_CHECK(remove_file(pack_in(path(), id)));
-  return remove_file(toc_in(path(), id));
-}
-
 bool AssembledPacks::remove(const OpenPack& pack) {
   const auto locked = lock();
-  return locked.ok() && (!is_linked(pack) || remove_pair(pack.id()).ok());
+  return locked.ok() && (!is_linked(pack) || remove_pack(dir_, pack.id()).ok());
 }
 
 bool AssembledPacks::evict(PackId id) {
-  if (!remove_pair(id).ok()) return false;
+  if (!remove_pack(dir_, id).ok()) return false;
   evicted_.fetch_add(1, std::memory_order_relaxed);
   return true;
 }
@@ -203,7 +199,7 @@ Result<std::vector<CachedPack>> AssembledPacks::entries(const std::set<PackId>& 
 // Evicts files until one of `bytes` fits. The caller has locked the directory. If this file shares blocks, the stored
 // ones may share theirs too. Eviction then frees only the blocks that are not shared.
 Status AssembledPacks::make_room(std::uint64_t bytes, std::uint64_t disk_bytes) {
-  remove_stale(false);
+  WEFT_CHECK(clear_temporaries(path() / "tmp", false));
   WEFT_TRY(const std::set<PackId> kept, pinned());
   WEFT_TRY(std::vector<CachedPack> packs, entries(kept));
   std::uint64_t taken = bytes_being_made(), movable = 0, released = 0;
@@ -238,7 +234,7 @@ Result<AssembledPart> AssembledPacks::begin_part(const AssembledSource& file, st
   if (find(file).ok()) return Error{Errc::exists, fmt::format("{}: assembled already", file.where)};
   AssembledPart part;
   WEFT_TRY(part.temp, make_temp(file.id));
-  WEFT_CHECK(remove_pair(file.id));
+  WEFT_CHECK(remove_pack(dir_, file.id));
   WEFT_CHECK(make_room(file.size, disk_bytes));
   return part;
 }
@@ -306,15 +302,6 @@ AssembledUsage AssembledPacks::usage() const {
   return usage;
 }
 
-std::uint64_t AssembledPacks::remove_stale(bool dry_run) const {
-  std::uint64_t removed = 0;
-  for (const PackId id : temporaries()) {
-    const auto stale = remove_if_stale(path() / ("tmp/" + pack_name(id)), dry_run);
-    if (stale.ok() && *stale) ++removed;
-  }
-  return removed;
-}
-
 // Removes the .pack or .toc of a file whose other half is missing.
 void AssembledPacks::remove_litter() const {
   const auto names = list_directory(path());
@@ -330,7 +317,7 @@ void AssembledPacks::remove_litter() const {
 Result<AssembledSweep> AssembledPacks::sweep(const std::set<PackId>* needed, bool dry_run) {
   WEFT_TRY(const Fd locked, lock());
   AssembledSweep swept;
-  swept.parts = remove_stale(dry_run);
+  WEFT_TRY(swept.parts, clear_temporaries(path() / "tmp", dry_run));
   if (!dry_run) remove_litter();
   WEFT_TRY(const std::set<PackId> keep, pinned());
   WEFT_TRY(std::vector<CachedPack> packs, entries(keep));

@@ -117,10 +117,8 @@ class AssembledPacks {
   std::optional<bool> judged(const OpenPack& pack) const;
   void remember(std::shared_ptr<const OpenPack> pack, bool whole);
   Status note_verified(const OpenPack& pack, PackToc toc) const;
-  Status remove_pair(PackId id) const;
   bool evict(PackId id);
   Status make_room(std::uint64_t bytes, std::uint64_t disk_bytes);
-  std::uint64_t remove_stale(bool dry_run) const;
   void remove_litter() const;
 
   const PackDir dir_;

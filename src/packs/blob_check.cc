@@ -7,11 +7,13 @@
 #include "base/sha256.h"
 #include "diskformat/hash.h"
 #include "os/sys.h"
+#include "packs/pack_writer.h"
 
 namespace weft {
 namespace {
 
 constexpr std::uint64_t kStep = 2 * kDigestChunk;
+constexpr std::uint64_t kCopyStep = 4 * kDigestChunk;
 
 Error differs(std::string_view where, const PackEntry& entry, std::uint64_t at, std::string_view what) {
   return Error{Errc::corrupt, fmt::format("{}: blob {} of {} bytes at {}: {} differs at {}", where,
@@ -55,6 +57,22 @@ Status check_blob(int fd, std::string_view where, const PackEntry& entry, const 
     done += piece.size();
   }
   return {};
+}
+
+Result<PackEntry> copy_hashed(const ContentId& id, int fd, std::uint64_t offset, std::string_view where,
+                              PackWriter& pack, std::uint64_t at, const Progress& progress) {
+  PackEntry entry{id, at, std::vector<Digest>(chunk_count(id.length)), 0};
+  std::vector<std::byte> buffer(std::min(id.length, kCopyStep));
+  for (std::uint64_t done = 0; done < id.length;) {
+    if (progress.cancelled()) return Error{Errc::cancelled, fmt::format("{}: stopped", where)};
+    const auto piece = std::span(buffer).first(std::min(kCopyStep, id.length - done));
+    WEFT_CHECK(read_exact(fd, offset + done, piece, where));
+    sha256_chunks(piece, std::span(entry.chunks).subspan(done / kDigestChunk, chunk_count(piece.size())));
+    if (done == 0 && id.length > kDigestChunk) entry.hint = xxh3_64(piece.first(kDigestChunk));
+    WEFT_CHECK(pack.write(at + done, piece));
+    done += piece.size();
+  }
+  return entry;
 }
 
 }  // namespace weft

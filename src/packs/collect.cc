@@ -196,7 +196,7 @@ class Collector {
     if (judged.lost_rows)
       log_warning("gc: pack {}: the index counts more blobs than it has rows; run `weft fsck --rebuild`",
                   pack_name(pack));
-    if (!judged.all_live() && (judged.lost_rows || lost_some(pack) || is_busy(*toc))) {
+    if (!judged.all_live() && (judged.lost_rows || lost_some(pack) || is_busy(context_, *toc))) {
       leave(pack, true, total_bytes(toc->entries) - total_bytes(judged.live));
       return {};
     }
@@ -258,14 +258,6 @@ class Collector {
   // True if a rebuild left PACK.toc.lost: unlisted bytes of the pack may be blobs that versions miss.
   bool lost_some(PackId pack) const { return stat_file(context_.packs.toc_file(pack) + ".lost").ok(); }
 
-  // True if the pack must be left for the next gc.
-  bool is_busy(const PackToc& toc) {
-    const auto& relied_on = context_.input.is_relied_on;
-    const bool busy = (relied_on && relied_on(toc)) || is_being_filled(context_.packs, toc.pack);
-    if (busy) ++context_.report.busy_packs;
-    return busy;
-  }
-
   // Deletes a batch of packs, at least the first, and returns how many packs it has judged. Rows go before files: a
   // reader that does not find the file reads the index again.
   Result<std::size_t> delete_some(std::span<const PackId> packs) {
@@ -305,7 +297,7 @@ class Collector {
       WEFT_CHECK(context_.unreaped.refresh(*index));
       JudgedPack judged;
       WEFT_CHECK(judge_entries(*index, context_.unreaped, *toc, batch, judged));
-      if (!judged.live.empty() || is_busy(*toc)) return false;
+      if (!judged.live.empty() || is_busy(context_, *toc)) return false;
       for (const PackEntry& entry : judged.unheld) WEFT_CHECK(index->erase(entry.id, entry.hint));
       WEFT_CHECK(index->commit());
     }
@@ -328,7 +320,7 @@ class Collector {
 
   Result<bool> erase_if_dead(BlobWriter& index, const PackToc& toc) {
     WEFT_TRY(const JudgedPack judged, judge_pack(index, context_.unreaped, toc));
-    if (!judged.live.empty() || judged.lost_rows || is_busy(toc)) return false;
+    if (!judged.live.empty() || judged.lost_rows || is_busy(context_, toc)) return false;
     for (const PackEntry& entry : judged.unheld) WEFT_CHECK(index.erase(entry.id, entry.hint));
     count_freed(judged);
     return true;
@@ -382,8 +374,7 @@ class Collector {
 
 }  // namespace
 
-Result<std::uint64_t> clear_temporaries(const SafePath& store_path, bool dry_run) {
-  const SafePath tmp = store_path / "tmp";
+Result<std::uint64_t> clear_temporaries(const SafePath& tmp, bool dry_run) {
   std::uint64_t count = 0;
   WEFT_TRY(auto names, if_there(list_directory(tmp)));
   if (!names) return count;
@@ -450,9 +441,16 @@ bool is_being_filled(const Packs& packs, PackId pack) {
   return !filled.ok() || *filled;
 }
 
-Status remove_pack(const Packs& packs, PackId pack) {
+Status remove_pack(const PackDir& packs, PackId pack) {
   WEFT_CHECK(remove_file(packs.pack_file(pack)));
   return remove_file(packs.toc_file(pack));
+}
+
+bool is_busy(const CollectContext& context, const PackToc& toc) {
+  const auto& relied_on = context.input.is_relied_on;
+  const bool busy = (relied_on && relied_on(toc)) || is_being_filled(context.packs, toc.pack);
+  if (busy) ++context.report.busy_packs;
+  return busy;
 }
 
 Status collect_packs(Packs& packs, IndexAccess& index, const CollectInput& input, Progress& progress,
@@ -465,7 +463,7 @@ Status collect_packs(Packs& packs, IndexAccess& index, const CollectInput& input
     WEFT_TRY(const std::unique_ptr<BlobIndex> now, index.read());
     WEFT_CHECK(unreaped.refresh(*now));
   }
-  WEFT_TRY(const std::uint64_t temporaries, clear_temporaries(packs.store_path(), input.options.dry_run));
+  WEFT_TRY(const std::uint64_t temporaries, clear_temporaries(packs.store_path() / "tmp", input.options.dry_run));
   report.stale_temporaries += temporaries;
   Collector collector(context);
   WEFT_CHECK(collector.look_at_all());

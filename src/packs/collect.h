@@ -31,8 +31,8 @@ struct CollectInput {
   // lost.
   std::function<Result<std::vector<ContentId>>(VersionId)> content_of = {};
 };
-// Removes the temporary directories of dead processes and returns their number. A dry run only counts them.
-Result<std::uint64_t> clear_temporaries(const SafePath& store_path, bool dry_run);
+// Removes the temporary directories of dead processes below `tmp` and returns their number. A dry run only counts them.
+Result<std::uint64_t> clear_temporaries(const SafePath& tmp, bool dry_run);
 // Frees the space of blobs that no version needs. Deletes packs without live blobs first, then rewrites packs with dead
 // blobs. Removes the temporary directories of dead processes too.
 Status collect_packs(Packs& packs, IndexAccess& index, const CollectInput& input, Progress& progress, GcReport& report);
@@ -76,7 +76,7 @@ std::uint64_t total_bytes(const std::vector<PackEntry>& entries);
 // if the pack is gone.
 bool is_being_filled(const Packs& packs, PackId pack);
 // Removes the .pack first: a .toc alone is litter, a .pack alone would be damage.
-Status remove_pack(const Packs& packs, PackId pack);
+Status remove_pack(const PackDir& packs, PackId pack);
 
 // Packs whose live blobs are copied into one new pack.
 struct RewriteGroup {
@@ -93,6 +93,8 @@ struct CollectContext {
   GcReport& report;
   UnreapedContent& unreaped;
 };
+// True if a publish relies on the pack or a writer fills it. Such a pack is left for the next gc, and counted as busy.
+bool is_busy(const CollectContext& context, const PackToc& toc);
 // Rewrites the groups one by one, those with the fewest live bytes first. A full disk is no error: the report then
 // names the packs that wait and the space that they need.
 Status rewrite_packs(const CollectContext& context, std::vector<RewriteGroup> groups);

@@ -158,7 +158,7 @@ class Rewrite {
     const std::size_t packs_end = std::min(old_.size(), pack + limits::kBatchItems);
     for (; pack < packs_end && at < end; ++pack) {
       OldPack& old = old_[pack];
-      WEFT_TRY(const bool busy, is_busy(old.id));
+      const bool busy = must_stay(old.id);
       if (busy) at = old.moves_end;
       for (; at < std::min(end, old.moves_end); ++at) WEFT_CHECK(move(*index, moves_[at], old));
       if (at < old.moves_end) break;
@@ -171,13 +171,9 @@ class Rewrite {
   }
 
   // True if the pack must stay: a fetch fills it, a publish relies on it, or it is gone or cached by now.
-  Result<bool> is_busy(PackId pack) const {
+  bool must_stay(PackId pack) const {
     const auto toc = context_.packs.toc(pack);
-    if (!toc.ok() || toc->cached) return true;
-    const auto& relied_on = context_.input.is_relied_on;
-    const bool busy = (relied_on && relied_on(*toc)) || is_being_filled(context_.packs, pack);
-    if (busy) ++context_.report.busy_packs;
-    return busy;
+    return !toc.ok() || toc->cached || is_busy(context_, *toc);
   }
 
   // Points a row to the new pack or erases it. A blob that was dead when the pack was copied, and is needed again,

@@ -4,18 +4,16 @@
 
 #include <fmt/core.h>
 
-#include "base/sha256.h"
-#include "diskformat/hash.h"
 #include "diskformat/pack_names.h"
 #include "os/file_ops.h"
 #include "os/sys.h"
+#include "packs/blob_check.h"
 
 namespace weft {
 namespace {
 
 // A file gets no pack of its own if more bytes of it are known than kKnownMin and than 1 / kKnownShare of its size.
 constexpr std::uint64_t kKnownMin = 64U << 10U;
-constexpr std::uint64_t kCopyStep = 4 * kDigestChunk;
 constexpr std::uint64_t kKnownShare = 200;  // 1 / 200 = 0.5 %
 
 Status check_cover(const Source& source, std::span<const Range> ranges) {
@@ -212,22 +210,11 @@ Status Importer::copy_again(const ContentId& id, PackWriter& pack) {
   const OpenPlace from = known_.place_of(id);
   const SafePath where = pack_path(packs_.store_path(), from.pack->id());
   const std::uint64_t at = pack.reserve(id.length, from.offset);
-  std::vector<std::byte> buffer(std::min<std::uint64_t>(id.length, kCopyStep));
-  std::vector<Digest> chunks;
-  std::uint64_t hint = 0;
-  for (std::uint64_t done = 0; done < id.length;) {
-    const auto piece = std::span(buffer).first(std::min<std::uint64_t>(buffer.size(), id.length - done));
-    WEFT_CHECK(read_exact(from.pack->fd(), from.offset + done, piece, where));
-    chunks.resize(chunks.size() + chunk_count(piece.size()));
-    sha256_chunks(piece, std::span(chunks).last(chunk_count(piece.size())));
-    WEFT_CHECK(pack.write(at + done, piece));
-    if (done == 0 && id.length > kDigestChunk) hint = xxh3_64(piece.first(kDigestChunk));
-    done += piece.size();
-  }
-  if (tree_root(id.length, chunks) != id.root)
+  WEFT_TRY(PackEntry entry, copy_hashed(id, from.pack->fd(), from.offset, where, pack, at, no_progress()));
+  if (!root_agrees(entry))
     return Error{Errc::corrupt,
                  fmt::format("{}: blob {} at {} is damaged; import again", where, to_hex(id.root), from.offset)};
-  fresh_.place(fresh_.claim(id, hint, false), pack, at, std::move(chunks));
+  fresh_.place(fresh_.claim(id, entry.hint, false), pack, at, std::move(entry.chunks));
   known_.unshare(id);
   return {};
 }

@@ -102,7 +102,7 @@ class Verifier {
   bool check_shape(const PackToc& toc) {
     for (const PackEntry& entry : toc.entries) {
       if (root_agrees(entry)) continue;
-      problem(fmt::format("{}: blob {} at {}: its digests do not agree with its root", toc_in(packs_.path(), toc.pack),
+      problem(fmt::format("{}: blob {} at {}: its digests do not agree with its root", packs_.toc_file(toc.pack),
                           to_hex(entry.id.root), entry.offset));
       return false;
     }
@@ -112,7 +112,8 @@ class Verifier {
   // A blob of `used` beyond the end of its pack is damaged; with `data` the read finds that. A pack that lost only
   // other bytes is fine.
   void check_size(const PackReader& pack, const PackToc& toc, const std::vector<PackEntry>& used, bool data) {
-    const std::string line = fmt::format("{}: expected {} bytes, got {}", where(toc.pack), toc.size, pack.size());
+    const std::string line =
+        fmt::format("{}: expected {} bytes, got {}", packs_.pack_file(toc.pack), toc.size, pack.size());
     if (pack.size() > toc.size) return problem(line);
     if (data) return;
     for (const PackEntry& entry : used)
@@ -145,7 +146,7 @@ class Verifier {
       problem(place.error().message);
       return true;
     }
-    const SafePath where = pack_in(packs_.path(), toc.pack);
+    const SafePath where = packs_.pack_file(toc.pack);
     if (*place && (*place)->pack == toc.pack && (*place)->offset != entry.offset)
       problem(fmt::format("{}: the index has blob {} at {}, the pack at {}; run `weft fsck --rebuild`", where,
                           to_hex(entry.id.root), (*place)->offset, entry.offset));
@@ -173,7 +174,7 @@ class Verifier {
         progress_.advance(entry.id.length);
       }
     }
-    const SafePath name = where(toc.pack);
+    const SafePath name = packs_.pack_file(toc.pack);
     pool_.parallel_for(small.size(), [&](std::size_t i) {
       if (progress_.cancelled()) return;
       note(check_blob(pack.fd(), name, *small[i], progress_), toc, *small[i]);
@@ -185,7 +186,7 @@ class Verifier {
 
   // Several threads read the blob's chunks. Only the first damaged chunk is reported.
   void check_large(const PackReader& pack, const PackToc& toc, const PackEntry& entry) {
-    const SafePath name = where(toc.pack);
+    const SafePath name = packs_.pack_file(toc.pack);
     std::vector<Status> found(entry.chunks.size());
     pool_.parallel_for(entry.chunks.size(), [&](std::size_t chunk) {
       if (progress_.cancelled()) return;
@@ -202,7 +203,7 @@ class Verifier {
   }
 
   Status check_at_pace(const PackReader& pack, const PackToc& toc, const std::vector<PackEntry>& entries) {
-    const SafePath name = where(toc.pack);
+    const SafePath name = packs_.pack_file(toc.pack);
     const BlobSink read = [this](std::uint64_t, std::span<const std::byte> piece) {
       pace_->have_read(piece.size());
       return Status{};
@@ -232,8 +233,6 @@ class Verifier {
     if (failure_.ok()) failure_ = status;
   }
 
-  SafePath where(PackId pack) const { return pack_in(packs_.path(), pack); }
-
   Status stopped() const {
     if (progress_.cancelled()) return Error{Errc::cancelled, fmt::format("{}: fsck stopped", packs_.path())};
     return {};
@@ -253,14 +252,19 @@ class Verifier {
   Status failure_;
 };
 
+// Sorts the packs, and drops those before the place where a run with a pace begins.
+void sort_from(std::vector<PackId>& packs, const VerifyPace* pace) {
+  if (pace != nullptr) std::erase_if(packs, [pace](PackId pack) { return pack < pace->from.pack; });
+  std::ranges::sort(packs);
+}
+
 }  // namespace
 
 Status verify_packs(Packs& packs, IndexAccess& index, bool data, Progress& progress, FsckReport& report,
                     VerifyPace* pace) {
   progress.phase(data ? "reading packs" : "checking packs");
   WEFT_TRY(std::vector<PackId> all, packs.list());
-  if (pace != nullptr) std::erase_if(all, [pace](PackId pack) { return pack < pace->from.pack; });
-  std::ranges::sort(all);
+  sort_from(all, pace);
   std::uint64_t bytes = 0;
   for (PackId pack : all) {
     auto st = stat_file(pack_path(packs.store_path(), pack));
@@ -282,8 +286,7 @@ Status verify_assembled(AssembledPacks& assembled, bool data, DamagedFiles damag
   const bool may_delete = damaged == DamagedFiles::remove;
   Verifier verifier(assembled.dir(), nullptr, data, progress, report, pace);
   std::vector<PackId> all = assembled.list();
-  if (pace != nullptr) std::erase_if(all, [pace](PackId pack) { return pack < pace->from.pack; });
-  std::ranges::sort(all);
+  sort_from(all, pace);
   for (const PackId id : all) {
     if (pace != nullptr && pace->over) return {};
     if (pace == nullptr && progress.cancelled())

@@ -24,9 +24,10 @@ namespace weft {
 
 // The sources and options of a rebuild.
 struct RebuildInput {
+  const SafePath& store_path;
   const Journal& journal;
   const Manifests& manifests;
-  Packs& packs;
+  PackDir& packs;
   const ContentDecoder& decode;
   bool accept_loss = false;  // losses are accepted and reported as lost, not as problems
   bool mend = false;         // repair: search for the content of damaged packs and tables of contents

@@ -31,12 +31,6 @@ struct Suspect {
   bool mute = false;  // the table of contents is unreadable
 };
 
-std::vector<PlacedBlob> rows_of(const PackToc& toc) {
-  std::vector<PlacedBlob> rows;
-  for (const PackEntry& entry : toc.entries) rows.push_back({entry.id, entry.offset, entry.hint});
-  return rows;
-}
-
 // Returns `before` with those entries only that fit into the pack and overlap no entry of `now`.
 PackToc rest_of(const PackToc& before, const PackToc& now) {
   PackToc rest = before;
@@ -66,7 +60,7 @@ class PackIndexer {
         input_(input),
         progress_(progress),
         report_(report),
-        assembled_(input.packs.store_path() / "cache") {}
+        assembled_(input.store_path / "cache") {}
 
   Result<FoundPacks> run(const std::function<Result<WantedExtents>()>& wanted) {
     WantedExtents extents;
@@ -104,7 +98,7 @@ class PackIndexer {
   }
 
   Status sort_pack(PackId pack) {
-    const SafePath path = pack_path(input_.packs.store_path(), pack);
+    const SafePath path = input_.packs.pack_file(pack);
     auto toc = input_.packs.toc(pack);
     WEFT_TRY(auto st, if_there(stat_file(path)));
     if (!st) return {};  // gc or a failed publish has just removed it
@@ -170,7 +164,7 @@ class PackIndexer {
     if (!is_damage(error)) return error;
     suspects_.push_back({PackToc{pack, 0, {}}, true});
     if (!input_.mend) report_.problems.push_back(fmt::format("pack {}: {}", pack_name(pack), error.message));
-    auto toc = read_toc(toc_path(input_.packs.store_path(), pack));
+    auto toc = read_toc(input_.packs.toc_file(pack));
     if (!toc.ok()) return is_damage(toc.error()) ? Status{} : Status{std::move(toc).error()};
     strays_.push_back(std::move(*toc));
     return {};
@@ -188,7 +182,7 @@ class PackIndexer {
       if (needed_.contains(entry.id)) entries.push_back(&entry);
     if (entries.empty()) return true;
     WEFT_TRY(const auto pack, input_.packs.open(toc.pack));
-    const SafePath where = pack_path(input_.packs.store_path(), toc.pack);
+    const SafePath where = input_.packs.pack_file(toc.pack);
     std::vector<Status> checks(entries.size());
     pool_.parallel_for(entries.size(), [&](std::size_t i) {
       checks[i] = check_blob(pack->fd(), where, *entries[i], progress_);
@@ -254,7 +248,7 @@ class PackIndexer {
   Status add_fitting() {
     for (Suspect& suspect : suspects_) {
       if (suspect.mute) continue;
-      WEFT_TRY(const struct stat st, stat_file(pack_path(input_.packs.store_path(), suspect.toc.pack)));
+      WEFT_TRY(const struct stat st, stat_file(input_.packs.pack_file(suspect.toc.pack)));
       const auto size = static_cast<std::uint64_t>(st.st_size);
       std::erase_if(suspect.toc.entries, [size](const PackEntry& entry) {
         return entry.offset > size || entry.id.length > size - entry.offset;
@@ -325,7 +319,7 @@ class PackIndexer {
     WantedBlobs missing;
     WEFT_CHECK(add_missing(wanted, missing));
     if (missing.empty()) return std::unique_ptr<RepairPack>();
-    WEFT_TRY(auto fresh, RepairPack::create(input_.packs.store_path()));
+    WEFT_TRY(auto fresh, RepairPack::create(input_.store_path));
     WEFT_CHECK(rescue_assembled(assembled_, missing, *fresh, progress_));
     if (fresh->blobs().empty()) return std::unique_ptr<RepairPack>();
     PackToc toc{fresh->id(), 0, {}};
@@ -387,9 +381,9 @@ class PackIndexer {
       for (const PackEntry& entry : toc.entries) {
         WEFT_TRY(const std::optional<FoundBlob> found, find_blob(txn, entry.id));
         if (!needed_.contains(entry.id) || !found || found->row.place != BlobPlace{toc.pack, entry.offset}) continue;
-        report_.problems.push_back(fmt::format(
-            "{}: the blob {} of {} bytes at {} is damaged, and no pack has another copy",
-            pack_path(input_.packs.store_path(), toc.pack), to_hex(entry.id.root), entry.id.length, entry.offset));
+        report_.problems.push_back(
+            fmt::format("{}: the blob {} of {} bytes at {} is damaged, and no pack has another copy",
+                        input_.packs.pack_file(toc.pack), to_hex(entry.id.root), entry.id.length, entry.offset));
       }
     }
     return {};

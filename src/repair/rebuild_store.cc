@@ -19,13 +19,6 @@
 namespace weft {
 namespace {
 
-// Packs need an index only to look up blobs, which a rebuild does not do.
-class NoIndex final : public IndexAccess {
- public:
-  Result<std::unique_ptr<BlobIndex>> read() override { return Error{Errc::internal, "no index while it is rebuilt"}; }
-  Result<std::unique_ptr<BlobWriter>> write() override { return Error{Errc::internal, "no index while it is rebuilt"}; }
-};
-
 Result<RebuildOutcome> filled(Env& env, const RebuildInput& input, Progress& progress, FsckReport& report) {
   WEFT_TRY(const auto rebuilder, Rebuilder::begin(env, input, progress, report));
   return rebuilder->fill();
@@ -123,13 +116,12 @@ Result<FsckReport> rebuild_store(const SafePath& path, const ContentDecoder& dec
   WEFT_CHECK(remove_stale_scratch(index_dir));
   progress.phase("rebuilding the index");
   Journal journal(path);
-  NoIndex no_index;
-  Packs packs(path, no_index);
+  PackDir packs(packs_dir(path));
   FsckReport report;
-  WEFT_TRY(const std::vector<std::string> identities, mend_identity(path, identity));
+  WEFT_TRY(const std::vector<SafePath> identities, mend_identity(path, identity));
   const char* said =
       identities.size() < 2 ? ": it was damaged or gone" : ": it was damaged or gone, and the store has a new id";
-  for (const std::string& file : identities) report.repaired.push_back(file + said);
+  for (const SafePath& file : identities) report.repaired.push_back(file.str() + said);
   if (options.data) {
     WEFT_TRY(const std::vector<Digest> mended, Manifests(path).mend());
     for (const Digest& digest : mended)
@@ -137,7 +129,7 @@ Result<FsckReport> rebuild_store(const SafePath& path, const ContentDecoder& dec
   }
   WEFT_TRY(ScratchIndex scratch, ScratchIndex::make(index_dir));
   const Manifests manifests(path, PackedManifests{packs, scratch.env()});
-  RebuildInput input{journal, manifests, packs, decode, options.accept_loss, true, options.data};
+  RebuildInput input{path, journal, manifests, packs, decode, options.accept_loss, true, options.data};
   input.placed = [&index_dir](const std::set<PackId>& lost) { return old_places(index_dir, lost); };
   WEFT_TRY(const auto open_versions, OpenVersions::open(index_dir, -1));
   WEFT_TRY(OpenVersions::Claims claims, open_versions->begin_claims());

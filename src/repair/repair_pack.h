@@ -32,8 +32,6 @@ class RepairPack {
  private:
   RepairPack(SafePath store_path, std::unique_ptr<TempArea> temp, std::unique_ptr<PackWriter> pack)
       : store_path_(std::move(store_path)), temp_(std::move(temp)), pack_(std::move(pack)) {}
-  Result<PackEntry> copy(const ContentId& id, int fd, std::uint64_t offset, std::uint64_t to, std::string_view where,
-                         const Progress& progress);
 
   const SafePath store_path_;
   const std::unique_ptr<TempArea> temp_;

@@ -60,10 +60,7 @@ class PackRescue {
         effort_(kEffortMin + pack.size() * kEffort) {}
 
   Status take_known(std::span<const PlacedBlob> known) {
-    for (const PlacedBlob& blob : known) {
-      auto taken = try_blob(blob);
-      if (!taken.ok()) return std::move(taken).error();
-    }
+    for (const PlacedBlob& blob : known) WEFT_CHECK(try_blob(blob));
     return {};
   }
 
@@ -178,9 +175,7 @@ class AssembledRescue {
   Status search(PackId id) {
     const auto found = rescue_toc(packs_, id, {}, wanted_, progress_);
     if (!found.ok()) return is_damage(found.error()) ? Status{} : Status{found.error()};
-    std::vector<PlacedBlob> blobs;
-    for (const PackEntry& entry : found->entries) blobs.push_back({entry.id, entry.offset, entry.hint});
-    return copy(id, blobs);
+    return copy(id, rows_of(*found));
   }
 
  private:
@@ -188,9 +183,7 @@ class AssembledRescue {
   Result<std::vector<PlacedBlob>> listed(PackId id) const {
     const auto toc = packs_.toc(id);
     if (!toc.ok()) return is_damage(toc.error()) ? salvaged_rows(packs_, id) : toc.error();
-    std::vector<PlacedBlob> rows;
-    for (const PackEntry& entry : toc->entries) rows.push_back({entry.id, entry.offset, entry.hint});
-    return rows;
+    return rows_of(*toc);
   }
 
   Status copy(PackId id, std::span<const PlacedBlob> blobs) {
@@ -219,7 +212,6 @@ void WantedBlobs::add(const Extent& extent) {
   std::vector<ContentId>& same = by_length_[std::min(id.length, kExtentHeadBytes)][extent.head];
   const auto longer = [](const ContentId& a, const ContentId& b) { return a.length > b.length; };
   same.insert(std::ranges::upper_bound(same, id, longer), id);
-  ++blobs_;
 }
 
 void WantedBlobs::erase(const ContentId& id) {
@@ -227,7 +219,6 @@ void WantedBlobs::erase(const ContentId& id) {
   if (head == heads_.end()) return;
   std::erase(by_length_[std::min(id.length, kExtentHeadBytes)][head->second], id);
   heads_.erase(head);
-  --blobs_;
 }
 
 std::span<const ContentId> WantedBlobs::find(std::uint64_t length, std::uint64_t head) const {
@@ -241,6 +232,12 @@ std::vector<std::uint64_t> WantedBlobs::head_lengths() const {
   std::vector<std::uint64_t> lengths;
   for (const auto& [length, unused] : by_length_) lengths.push_back(length);
   return lengths;
+}
+
+std::vector<PlacedBlob> rows_of(const PackToc& toc) {
+  std::vector<PlacedBlob> rows;
+  for (const PackEntry& entry : toc.entries) rows.push_back({entry.id, entry.offset, entry.hint});
+  return rows;
 }
 
 Result<std::vector<PlacedBlob>> salvaged_rows(const PackDir& packs, PackId pack) {

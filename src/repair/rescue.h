@@ -22,7 +22,7 @@ class WantedBlobs {
   void add(const Extent& extent);
   void erase(const ContentId& id);
   bool contains(const ContentId& id) const { return heads_.contains(id); }
-  bool empty() const { return blobs_ == 0; }
+  bool empty() const { return heads_.empty(); }
   // Returns the blobs whose first `length` bytes have the hash `head` (Extent::head), the longest blob first.
   std::span<const ContentId> find(std::uint64_t length, std::uint64_t head) const;
   // Returns the lengths for which find() has blobs, ascending; at most kExtentHeadBytes lengths.
@@ -32,13 +32,13 @@ class WantedBlobs {
   using ByHead = std::unordered_map<std::uint64_t, std::vector<ContentId>>;
   std::map<std::uint64_t, ByHead> by_length_;           // by length of the head, bytes
   std::unordered_map<ContentId, std::uint64_t> heads_;  // head of each blob, for erase()
-  std::size_t blobs_ = 0;
 };
 
 // Returns a recovered table of contents, and erases its blobs from `wanted`. `known` are unverified places. Errc::io
 // and similar errors: the pack could not be read.
 Result<PackToc> rescue_toc(const PackDir& packs, PackId pack, std::span<const PlacedBlob> known, WantedBlobs& wanted,
                            const Progress& progress);
+std::vector<PlacedBlob> rows_of(const PackToc& toc);  // the places of the listed blobs
 // Returns the undamaged entries of the pack's damaged .toc, whose blobs are not verified; none if there is no .toc.
 Result<std::vector<PlacedBlob>> salvaged_rows(const PackDir& packs, PackId pack);
 

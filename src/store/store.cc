@@ -70,8 +70,8 @@ Result<std::unique_ptr<StoreImpl>> StoreImpl::open_held(const SafePath& path, co
                                                         CommitHooks hooks, Fd writes) {
   WEFT_TRY(StoreIdentity identity, read_identity(path));
   if (options.write) {  // a killed maker may have left only one of the two files
-    WEFT_TRY(const std::vector<std::string> mended, mend_identity(path, identity));
-    for (const std::string& file : mended) log_warning("{}: it was damaged or gone, and is written again", file);
+    WEFT_TRY(const std::vector<SafePath> mended, mend_identity(path, identity));
+    for (const SafePath& file : mended) log_warning("{}: it was damaged or gone, and is written again", file);
   }
   WEFT_TRY(std::optional<ClusterIdentity> cluster, read_cluster(path));
   auto parts = StoreParts::open(path, options, std::move(hooks), std::move(cluster));

@@ -18,8 +18,6 @@
 #include "store/collecting/collector.h"
 #include "store/parts/parts.h"
 #include "store/publishing/memory_versions.h"
-#include "store/publishing/prepared_publishes.h"
-#include "store/publishing/promotions.h"
 #include "store/publishing/publisher.h"
 #include "store/reading/queries.h"
 #include "weft/bytes/pack.h"
@@ -65,16 +63,16 @@ class StoreImpl final : public ClusterStore {
     return parts_.open_versions->take_over(versions);
   }
   Result<std::unique_ptr<Import>> begin_import(Durability durability) override {
-    return publisher_.begin_import(durability);
+    return weft::begin_import(parts_, durability);
   }
   Status set_tag(std::string_view model, std::string_view tag, std::optional<std::uint64_t> number) override {
-    return publisher_.set_tag(model, tag, number);
+    return weft::set_tag(parts_, model, tag, number);
   }
   Result<std::size_t> remove_versions(std::span<const VersionName> versions) override {
-    return publisher_.remove_versions(versions);
+    return weft::remove_versions(parts_, versions);
   }
   Result<GcReport> gc(const GcOptions& options, Progress& progress) override {
-    return collector_.gc(options, progress);
+    return weft::gc(parts_, options, progress);
   }
   Result<FsckReport> fsck(const FsckOptions& options, const ContentDecoder& decode, Progress& progress) override {
     return weft::fsck(parts_, options, decode, progress);
@@ -86,7 +84,7 @@ class StoreImpl final : public ClusterStore {
   }
 
   Status pin(std::string_view model, std::uint64_t number, bool pinned) override {
-    return publisher_.pin(model, number, pinned);
+    return weft::pin(parts_, model, number, pinned);
   }
 
   RegistryMirror& mirror() override { return mirror_; }
@@ -109,14 +107,10 @@ class StoreImpl final : public ClusterStore {
   const Fd writes_;  // daemon.lock, locked by each process that writes
   const std::unique_ptr<StoreParts> owned_;
   StoreParts& parts_;
-  Promotions promotions_{parts_};
-  PreparedPublishes prepared_{parts_, promotions_};
-  Publisher publisher_{parts_, prepared_};
   StoreMemory memory_{parts_};
   StoreMirror mirror_{parts_};
-  StoreCache cache_{parts_, promotions_};
+  StoreCache cache_{parts_};
   StoreLedger ledger_{parts_};
-  Collector collector_{parts_, promotions_};
 };
 
 }  // namespace weft

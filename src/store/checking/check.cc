@@ -46,7 +46,8 @@ std::optional<FoundBlob> known_blob(Env& index, const ContentId& id) {
 
 std::uint64_t steps_taken(Env& env, VersionId version) {
   auto txn = env.read();
-  const auto steps = txn.ok() ? steps_released(*txn, version) : Result<std::optional<std::uint64_t>>(txn.error());
+  const auto steps =
+      txn.ok() ? note_value(*txn, kReleasing, version) : Result<std::optional<std::uint64_t>>(txn.error());
   return steps.ok() ? steps->value_or(kAllHeld) : kAllHeld;
 }
 
@@ -67,7 +68,7 @@ Status check_index(StoreParts& parts, const ContentDecoder& decode, Progress& pr
   WEFT_TRY(const SafePath parent, scratch_parent(parts.path, parts.options.write));
   WEFT_TRY(ScratchIndex scratch, ScratchIndex::make(parent));
   const Manifests manifests(parts.path, PackedManifests{parts.packs, scratch.env()});
-  RebuildInput input{parts.index.journal(), manifests, parts.packs, decode};
+  RebuildInput input{parts.path, parts.index.journal(), manifests, parts.packs, decode};
   WEFT_TRY(input.index, counters());
   input.unreaped = [&](VersionId version) { return has_local(parts.index.env(), version); };
   input.released = [&](VersionId version) { return steps_taken(parts.index.env(), version); };
@@ -162,9 +163,9 @@ Result<FsckReport> fsck(StoreParts& parts, const FsckOptions& options, const Con
     WEFT_CHECK(give_up_left(parts, progress));
     WEFT_TRY(Fd collector, lock_collector(parts.path, LockKind::shared, parts.options.patience));
     WEFT_CHECK(check_stopped(parts, report));
-    WEFT_TRY(const std::vector<std::string> identities, damaged_identities(parts.path));
-    for (const std::string& file : identities)
-      report.problems.push_back(file + ": it is damaged or gone; run `weft fsck --rebuild`");
+    WEFT_TRY(const std::vector<SafePath> identities, damaged_identities(parts.path));
+    for (const SafePath& file : identities)
+      report.problems.push_back(file.str() + ": it is damaged or gone; run `weft fsck --rebuild`");
     Status status = check_index(parts, decode, progress, report);
     if (!status.ok() && status.error().code != Errc::corrupt) return std::move(status).error();
     if (!status.ok()) report.problems.push_back(status.error().message);

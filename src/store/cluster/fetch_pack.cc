@@ -18,10 +18,6 @@
 namespace weft {
 namespace {
 
-bool by_offset(const PackEntry& a, const PackEntry& b) {
-  return a.offset < b.offset;
-}
-
 Status set_size(int fd, std::uint64_t size, std::string_view path) {
   if (::ftruncate(fd, static_cast<off_t>(size)) == 0) return {};
   return sys_error(errno, fmt::format("{}: cannot be made {} bytes long", path, size));
@@ -45,14 +41,13 @@ Result<std::vector<PackEntry>> missing_of(Txn& txn, std::span<const FetchedBlob>
     if (!found || !found->row.absent() || std::any_of(entries.begin(), entries.end(), same)) continue;
     entries.push_back({blob.id, blob.offset, blob.chunks, 0});
   }
-  std::sort(entries.begin(), entries.end(), by_offset);
+  std::ranges::sort(entries, {}, &PackEntry::offset);
   return entries;
 }
 
 Status merge(PackToc& toc, const std::vector<PackEntry>& entries) {
   std::vector<PackEntry> all;
-  std::merge(toc.entries.begin(), toc.entries.end(), entries.begin(), entries.end(), std::back_inserter(all),
-             by_offset);
+  std::ranges::merge(toc.entries, entries, std::back_inserter(all), {}, &PackEntry::offset, &PackEntry::offset);
   for (std::size_t i = 1; i < all.size(); ++i)
     if (all[i].offset < all[i - 1].offset + all[i - 1].id.length)
       return Error{Errc::invalid, fmt::format("pack {}: two blobs overlap at {}", pack_name(toc.pack), all[i].offset)};

@@ -13,6 +13,7 @@
 #include "packs/blob_check.h"
 #include "packs/packs.h"
 #include "store/cluster/fetch_pack.h"
+#include "store/publishing/promotions.h"
 
 namespace weft {
 namespace {
@@ -40,9 +41,8 @@ Result<bool> is_intact(StoreParts& parts, const ContentId& id, const BlobPlace& 
   auto toc = parts.packs.toc(place.pack);
   if (!toc.ok() && (toc.error().code == Errc::not_found || toc.error().code == Errc::corrupt)) return false;
   if (!toc.ok()) return std::move(toc).error();
-  const auto entry = std::ranges::find_if(
-      toc->entries, [&](const PackEntry& one) { return one.id == id && one.offset == place.offset; });
-  if (entry == toc->entries.end()) return false;
+  const PackEntry* entry = find_entry(*toc, id, place.offset);
+  if (entry == nullptr) return false;
   const Status checked = check_blob((*pack)->fd(), pack_path(parts.path, place.pack), *entry, no_progress());
   if (checked.ok()) return true;
   if (checked.error().code == Errc::corrupt || checked.error().code == Errc::io) return false;
@@ -70,10 +70,7 @@ Result<std::vector<ContentId>> StoreCache::blobs_of_live(VersionId id) {
     WEFT_TRY(bool incomplete, is_incomplete(txn, id));
     if (!version || version->removed || incomplete) return std::vector<ContentId>();
   }
-  WEFT_TRY(std::vector<ContentId> blobs, parts_.extents_of(id));
-  std::sort(blobs.begin(), blobs.end());
-  blobs.erase(std::unique(blobs.begin(), blobs.end()), blobs.end());
-  return blobs;
+  return parts_.extents_of(id);
 }
 
 // Asks the index only after a commit, and decodes the manifest of a version only once.
@@ -166,7 +163,7 @@ Result<bool> StoreCache::make_evictable(PackId pack) {
   if (kind_of_pack(pack) == PackKind::manifests) return false;
   WEFT_TRY(const WriterLock lock, parts_.index.lock());
   if (parts_.reliances.is_needed(pack)) return false;
-  WEFT_CHECK(promotions_.make_cached(lock, {pack}));
+  WEFT_CHECK(make_cached(parts_, lock, {pack}));
   return true;
 }
 

@@ -13,7 +13,6 @@
 #include "base/mutex.h"
 #include "packs/collect.h"
 #include "store/parts/parts.h"
-#include "store/publishing/promotions.h"
 #include "weft/result.h"
 #include "weft/store/cluster_store.h"
 #include "weft/store/snapshot.h"
@@ -23,7 +22,7 @@ namespace weft {
 
 class StoreCache final : public FetchedCache {
  public:
-  StoreCache(StoreParts& parts, Promotions& promotions) : parts_(parts), promotions_(promotions) {}
+  explicit StoreCache(StoreParts& parts) : parts_(parts) {}
   Status adopt(std::span<const Adoption> versions) override;  // adoption.cc
   Result<std::unique_ptr<FetchPack>> fetch_pack(std::uint64_t size) override;
   Result<std::unique_ptr<FetchPack>> resume_fetch(PackId pack) override;
@@ -41,7 +40,6 @@ class StoreCache final : public FetchedCache {
   Result<bool> evict_pack(PackId pack, UnreapedContent& open);
 
   StoreParts& parts_;
-  Promotions& promotions_;
   Mutex mutex_;
   std::map<VersionId, std::vector<ContentId>> blobs_of_pinned_ WEFT_GUARDED_BY(mutex_);  // of pinned versions, sorted
   std::optional<IndexState> pinned_at_ WEFT_GUARDED_BY(mutex_);  // the state of the index that `pinned_` is true for

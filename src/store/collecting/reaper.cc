@@ -1,14 +1,18 @@
 #include "store/collecting/reaper.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <set>
+#include <span>
 #include <vector>
 
 #include <fmt/core.h>
 
 #include "base/limits.h"
 #include "catalog/apply.h"
+#include "catalog/release.h"
 #include "index/manifests.h"
+#include "index/open_versions.h"
 #include "index/tables.h"
 #include "index/version_life.h"
 
@@ -49,40 +53,17 @@ Result<std::vector<VersionId>> some_unreaped(Env& env, VersionId from) {
   return noted(txn, kUnreaped, from, limits::kBatchItems);
 }
 
-}  // namespace
-
-// Reaps large versions in batches: first the content that they hold, then, if they are not open, their inodes.
-Status Reaper::reap_noted(OpenVersions::Claims& claims, Progress& progress, GcReport& report) {
-  for (VersionId from = 0;;) {
-    VersionRow version;
-    LocalRow local;
-    {
-      WEFT_TRY(Txn txn, parts_.index.read());
-      WEFT_TRY(const std::vector<VersionId> noted_now, noted(txn, kReleasing, from, 1));
-      if (noted_now.empty()) return {};
-      WEFT_TRY(version, need_row<VersionRow>(txn, Table::versions, key_of(noted_now.front())));
-      WEFT_TRY(local, need_row<LocalRow>(txn, Table::locals, key_of(version.id)));
-    }
-    WEFT_TRY(const VersionContent content, parts_.contents.of(version.manifest));
-    const ContentRelease steps(version.id, local, content);
-    WEFT_CHECK(release(steps, version.id, steps.held_steps(), progress));
-    WEFT_TRY(const bool claimed, claims.claim(version.id));
-    if (claimed) WEFT_CHECK(release(steps, version.id, steps.steps(), progress));
-    if (claimed) WEFT_CHECK(forget_noted(version, local, report));
-    from = version.id + 1;
-  }
-}
-
-Status Reaper::release(const ContentRelease& steps, VersionId version, std::uint64_t end, Progress& progress) {
+Status release(StoreParts& parts, const ContentRelease& content, VersionId version, std::uint64_t end,
+               Progress& progress) {
   for (std::uint64_t at = 0; at < end;) {
-    if (progress.cancelled()) return Error{Errc::cancelled, fmt::format("{}: gc stopped", parts_.path)};
-    WEFT_TRY(const WriterLock lock, parts_.index.lock());
-    Status written = parts_.index.write(lock, [&](Txn& txn) -> Status {
-      WEFT_TRY(const auto from, steps_released(txn, version));
+    if (progress.cancelled()) return Error{Errc::cancelled, fmt::format("{}: gc stopped", parts.path)};
+    WEFT_TRY(const WriterLock lock, parts.index.lock());
+    Status written = parts.index.write(lock, [&](Txn& txn) -> Status {
+      WEFT_TRY(const auto from, note_value(txn, kReleasing, version));
       at = std::min(from.value_or(end) + limits::kBatchRows, end);
       if (!from || *from >= end) return {};
-      WEFT_CHECK(steps.release(txn, *from, at));
-      WEFT_CHECK(note_released(txn, version, at));
+      WEFT_CHECK(content.release(txn, *from, at));
+      WEFT_CHECK(put_note(txn, kReleasing, version, at));
       return bump_sequence(txn);
     });
     WEFT_CHECK(std::move(written));
@@ -90,28 +71,50 @@ Status Reaper::release(const ContentRelease& steps, VersionId version, std::uint
   return {};
 }
 
-Status Reaper::forget_noted(const VersionRow& version, const LocalRow& local, GcReport& report) {
-  WEFT_TRY(const WriterLock lock, parts_.index.lock());
+Status remove_released(StoreParts& parts, std::span<const Digest> manifests) {
+  for (const Digest& manifest : manifests)
+    if (!parts.reliances.is_needed(manifest)) WEFT_CHECK(parts.manifests.remove(manifest));
+  return {};
+}
+
+Status forget_noted(StoreParts& parts, const VersionRow& version, const LocalRow& local, GcReport& report) {
+  WEFT_TRY(const WriterLock lock, parts.index.lock());
   Released released;
-  Status written = parts_.index.write(lock, [&](Txn& txn) -> Status {
+  Status written = parts.index.write(lock, [&](Txn& txn) -> Status {
     released = {};
     return forget_version(txn, version, local, released);
   });
   WEFT_CHECK(std::move(written));
   report.versions_reaped += released.versions;
-  return remove_released(released.manifests);
+  return remove_released(parts, released.manifests);
 }
 
-Status Reaper::remove_released(std::span<const Digest> manifests) const {
-  for (const Digest& manifest : manifests)
-    if (!parts_.reliances.is_needed(manifest)) WEFT_CHECK(parts_.manifests.remove(manifest));
-  return {};
+// Reaps large versions in batches: first the content that they hold, then, if they are not open, their inodes.
+Status reap_noted(StoreParts& parts, OpenVersions::Claims& claims, Progress& progress, GcReport& report) {
+  for (VersionId from = 0;;) {
+    VersionRow version;
+    LocalRow local;
+    {
+      WEFT_TRY(Txn txn, parts.index.read());
+      WEFT_TRY(const std::vector<VersionId> noted_now, noted(txn, kReleasing, from, 1));
+      if (noted_now.empty()) return {};
+      WEFT_TRY(version, need_row<VersionRow>(txn, Table::versions, key_of(noted_now.front())));
+      WEFT_TRY(local, need_row<LocalRow>(txn, Table::locals, key_of(version.id)));
+    }
+    WEFT_TRY(const VersionContent content, parts.contents.of(version.manifest));
+    const ContentRelease steps(version.id, local, content);
+    WEFT_CHECK(release(parts, steps, version.id, steps.held_steps(), progress));
+    WEFT_TRY(const bool claimed, claims.claim(version.id));
+    if (claimed) WEFT_CHECK(release(parts, steps, version.id, steps.steps(), progress));
+    if (claimed) WEFT_CHECK(forget_noted(parts, version, local, report));
+    from = version.id + 1;
+  }
 }
 
 // Reaps one batch of these versions. Returns the id from which the next batch continues.
-Result<VersionId> Reaper::reap_some(std::span<const VersionId> versions, OpenVersions::Claims& claims,
-                                    GcReport& report) {
-  WEFT_TRY(const WriterLock lock, parts_.index.lock());
+Result<VersionId> reap_some(StoreParts& parts, std::span<const VersionId> versions, OpenVersions::Claims& claims,
+                            GcReport& report) {
+  WEFT_TRY(const WriterLock lock, parts.index.lock());
   std::vector<bool> claimed;
   for (const VersionId version : versions) {
     WEFT_TRY(const bool mine, claims.claim(version));
@@ -119,35 +122,37 @@ Result<VersionId> Reaper::reap_some(std::span<const VersionId> versions, OpenVer
   }
   Released released;
   std::size_t done = 0;
-  Status written = parts_.index.write(lock, [&](Txn& txn) -> Status {
+  Status written = parts.index.write(lock, [&](Txn& txn) -> Status {
     released = {};
     for (done = 0; done < versions.size() && released.rows < limits::kBatchRows; ++done)
       if (claimed[done]) WEFT_CHECK(release_version(txn, versions[done], released));
     return {};
   });
   WEFT_CHECK(std::move(written));
-  WEFT_CHECK(remove_released(released.manifests));
+  WEFT_CHECK(remove_released(parts, released.manifests));
   report.versions_reaped += released.versions;
   report.versions_open += static_cast<std::uint64_t>(std::count(claimed.begin(), claimed.begin() + done, false));
   return versions[done - 1] + 1;
 }
 
-Result<VersionId> Reaper::count_reapable(std::span<const VersionId> versions, GcReport& report) const {
+Result<VersionId> count_reapable(StoreParts& parts, std::span<const VersionId> versions, GcReport& report) {
   for (const VersionId version : versions) {
-    WEFT_TRY(const bool open, parts_.open_versions->is_open(version));
+    WEFT_TRY(const bool open, parts.open_versions->is_open(version));
     ++(open ? report.versions_open : report.versions_reaped);
   }
   return versions.back() + 1;
 }
 
-// Reaps the removed versions that are not open.
-Status Reaper::reap(const GcOptions& options, Progress& progress, GcReport& report) {
-  WEFT_TRY(OpenVersions::Claims claims, parts_.open_versions->begin_claims());
-  if (!options.dry_run) WEFT_CHECK(reap_noted(claims, progress, report));
+}  // namespace
+
+Status reap(StoreParts& parts, const GcOptions& options, Progress& progress, GcReport& report) {
+  WEFT_TRY(OpenVersions::Claims claims, parts.open_versions->begin_claims());
+  if (!options.dry_run) WEFT_CHECK(reap_noted(parts, claims, progress, report));
   for (VersionId from = 0;;) {
-    WEFT_TRY(const std::vector<VersionId> versions, some_unreaped(parts_.index.env(), from));
+    WEFT_TRY(const std::vector<VersionId> versions, some_unreaped(parts.index.env(), from));
     if (versions.empty()) return {};
-    WEFT_TRY(from, options.dry_run ? count_reapable(versions, report) : reap_some(versions, claims, report));
+    WEFT_TRY(from,
+             options.dry_run ? count_reapable(parts, versions, report) : reap_some(parts, versions, claims, report));
   }
 }
 

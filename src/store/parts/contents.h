@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <utility>
+#include <vector>
 
 #include "catalog/manifests.h"
 #include "os/safe_path.h"
@@ -25,7 +26,8 @@ class Contents {
   const ContentDecoder decode_;
 };
 
-std::size_t rows_of(const VersionContent& content);  // index rows, approximately
-bool is_large(const VersionContent& content);        // more rows than one batch
+std::vector<ContentId> blobs_of(const VersionContent& content);  // each once, sorted
+std::size_t rows_of(const VersionContent& content);              // index rows, approximately
+bool is_large(const VersionContent& content);                    // more rows than one batch
 
 }  // namespace weft

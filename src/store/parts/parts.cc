@@ -47,10 +47,7 @@ Result<VersionRow> StoreParts::version(VersionId id) {
 Result<std::vector<ContentId>> StoreParts::extents_of(VersionId id) {
   WEFT_TRY(const VersionRow row, version(id));
   WEFT_TRY(const VersionContent content, contents.of(row.manifest));
-  std::vector<ContentId> extents;
-  for (const VersionContent::FileContent& file : content.files)
-    for (const Extent& extent : file.extents) extents.push_back(extent.id);
-  return extents;
+  return blobs_of(content);
 }
 
 Result<std::vector<ContentId>> StoreParts::extents_of_open(VersionId id) {

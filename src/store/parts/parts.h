@@ -33,7 +33,7 @@ struct StoreParts {
   bool is_left_young(const SafePath& file) const { return cluster.joined() && is_young(file, opened_ns); }
   Status check_writable() const;  // Errc::read_only: the store was opened for reading
   Result<VersionRow> version(VersionId id);
-  // Returns the blobs of a version, or only while a reader has it open. One entry per use.
+  // Returns the blobs of a version, each once and sorted, or only while a reader has it open.
   Result<std::vector<ContentId>> extents_of(VersionId id);
   Result<std::vector<ContentId>> extents_of_open(VersionId id);
 
@@ -49,6 +49,7 @@ struct StoreParts {
   const Contents contents;
   const std::shared_ptr<OpenVersions> open_versions;
   Reliances reliances;
+  bool walked = false;  // gc has looked at all packs since the store was opened; guarded by the collector's lock
 
  private:
   StoreParts(const SafePath& path, const OpenOptions& options, CommitHooks hooks,

@@ -20,6 +20,11 @@ Status end_part(StoreParts& parts, Placed& placed) {
   return {};
 }
 
+Result<std::optional<UnderWay>> left_under_way(StoreParts& parts) {
+  WEFT_TRY(Txn txn, parts.index.read());
+  return find_under_way(txn);
+}
+
 }  // namespace
 
 Result<Fd> lock_for_attaching(StoreParts& parts) {
@@ -59,11 +64,7 @@ Result<std::optional<TakenContent>> take_content(StoreParts& parts, const Publis
 }
 
 Status abandon_attach(StoreParts& parts, Progress& progress) {
-  std::optional<UnderWay> left;
-  {
-    WEFT_TRY(Txn txn, parts.index.read());
-    WEFT_TRY(left, find_under_way(txn));
-  }
+  WEFT_TRY(const std::optional<UnderWay> left, left_under_way(parts));
   if (!left) return {};
   WEFT_TRY(const VersionContent content, parts.contents.of(left->version.manifest));
   const ContentAttach attach(content, {});
@@ -83,18 +84,14 @@ Status abandon_attach(StoreParts& parts, Progress& progress) {
 }
 
 Status give_up_left(StoreParts& parts, Progress& progress) {
-  {
-    WEFT_TRY(Txn txn, parts.index.read());
-    WEFT_TRY(const std::optional<UnderWay> left, find_under_way(txn));
-    if (!left || !parts.options.write) return {};
-  }
+  WEFT_TRY(const std::optional<UnderWay> left, left_under_way(parts));
+  if (!left || !parts.options.write) return {};
   WEFT_TRY(const Fd collector, lock_collector(parts.path, LockKind::exclusive, parts.options.patience));
   return abandon_attach(parts, progress);
 }
 
 Result<std::string> left_attaching(StoreParts& parts) {
-  WEFT_TRY(Txn txn, parts.index.read());
-  WEFT_TRY(const std::optional<UnderWay> left, find_under_way(txn));
+  WEFT_TRY(const std::optional<UnderWay> left, left_under_way(parts));
   return left ? fmt::format("{}: a publish of {} ended before its commit; `weft gc` gives back its space", parts.path,
                             left->version.model_name)
               : std::string();

@@ -1,7 +1,10 @@
 #include "store/publishing/prepared_publishes.h"
 
 #include <algorithm>
+#include <string>
 #include <unordered_set>
+#include <utility>
+#include <vector>
 
 #include <fmt/core.h>
 
@@ -9,20 +12,12 @@
 #include "index/blobs.h"
 #include "index/tables.h"
 #include "store/publishing/memory_versions.h"
+#include "store/publishing/promotions.h"
 
 namespace weft {
 namespace {
 
 constexpr std::size_t kHoldersAsked = 8;
-
-std::vector<ContentId> contents_of(const VersionContent& content) {
-  std::vector<ContentId> ids;
-  for (const VersionContent::FileContent& file : content.files)
-    for (const Extent& extent : file.extents) ids.push_back(extent.id);
-  std::sort(ids.begin(), ids.end());
-  ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
-  return ids;
-}
 
 MirroredVersion record_of(VersionRow version, const PublishRequest& request, std::vector<PackId> packs) {
   MirroredVersion record;
@@ -35,16 +30,22 @@ MirroredVersion record_of(VersionRow version, const PublishRequest& request, std
   return record;
 }
 
+// The parts of a prepared publish, without its packs.
+struct PreparedParts {
+  MirroredVersion record;
+  std::vector<std::pair<std::string, std::uint64_t>> relies_on;
+  Promotion promotion;  // the packs and the manifest that it relies on
+};
+
 class StorePrepared final : public PreparedPublish {
  public:
-  StorePrepared(StoreParts& store, Promotions& promotions, std::unique_ptr<Importer> packs)
-      : store_(store), promotions_(promotions), packs_(std::move(packs)) {}
+  StorePrepared(StoreParts& store, std::unique_ptr<Importer> packs) : store_(store), packs_(std::move(packs)) {}
   ~StorePrepared() override {
     if (kept_) {
-      promotions_.end(parts.promotion);
+      end_promotion(store_, parts.promotion);
     } else {
       discard(store_, packs_->new_blobs());
-      promotions_.undo(parts.promotion);
+      undo_promotion(store_, parts.promotion);
     }
   }
   const MirroredVersion& record() const override { return parts.record; }
@@ -61,7 +62,6 @@ class StorePrepared final : public PreparedPublish {
 
  private:
   StoreParts& store_;
-  Promotions& promotions_;
   const std::unique_ptr<Importer> packs_;
   bool kept_ = false;
 };
@@ -91,7 +91,7 @@ Result<Reliance> reliance_of(Txn& txn, const VersionContent& content, std::span<
   WEFT_TRY(std::vector<std::uint64_t> cached, noted(txn, kCached, 0, SIZE_MAX));
   std::set<std::pair<std::string, std::uint64_t>> versions;
   Reliance reliance;
-  for (const ContentId& id : contents_of(content)) {
+  for (const ContentId& id : blobs_of(content)) {
     if (brought.contains(id)) continue;
     WEFT_TRY(std::optional<FoundBlob> blob, find_blob(txn, id));
     if (!blob)
@@ -110,43 +110,42 @@ Result<Reliance> reliance_of(Txn& txn, const VersionContent& content, std::span<
   return reliance;
 }
 
-}  // namespace
-
-Status PreparedPublishes::prepare_in_place(const PublishRequest& request, SealedManifest sealed, Importer& packs,
-                                           PreparedParts& parts) {
+Status prepare_in_place(StoreParts& store, const PublishRequest& request, SealedManifest sealed, Importer& packs,
+                        PreparedParts& parts) {
   const Digest manifest = sealed.digest;
-  WEFT_TRY(WriterLock lock, lock_with_shared(parts_, packs));
-  WEFT_CHECK(place(parts_, std::move(sealed), packs));
-  WEFT_CHECK(replace_damaged(parts_, lock, packs.new_blobs()));
+  WEFT_TRY(WriterLock lock, lock_with_shared(store, packs));
+  WEFT_CHECK(place(store, std::move(sealed), packs));
+  WEFT_CHECK(replace_damaged(store, lock, packs.new_blobs()));
   Reliance reliance;
   {
-    WEFT_TRY(Txn txn, parts_.index.read());
+    WEFT_TRY(Txn txn, store.index.read());
     WEFT_TRY(VersionRow version, plan_version(txn, request, manifest));
     WEFT_TRY(const Counters counters, get_counters(txn));
     Allocator numbers(counters);
     numbers.range(request.content.tree_nodes);
     WEFT_CHECK(numbers.check_room());
-    version.publisher = parts_.cluster.identity()->node;
+    version.publisher = store.cluster.identity()->node;
     parts.record = record_of(std::move(version), request, pack_ids(packs.new_blobs()));
-    WEFT_TRY(parts.record.in_memory, packs.in_memory() ? Result(true) : relies_on_memory(parts_, txn, request));
+    WEFT_TRY(parts.record.in_memory, packs.in_memory() ? Result(true) : relies_on_memory(store, txn, request));
     WEFT_TRY(reliance, reliance_of(txn, request.content, packs.new_blobs(), packs));
   }
   parts.relies_on = std::move(reliance.versions);
   const std::vector<PackId> brought = pack_ids(packs.new_blobs());
   parts.promotion = {reliance.held, reliance.cached, {brought.begin(), brought.end()}, manifest, 0};
-  parts.promotion.number = parts_.reliances.add(parts.promotion);
-  return promotions_.promote(lock, parts.promotion);
+  parts.promotion.number = store.reliances.add(parts.promotion);
+  return promote(store, lock, parts.promotion);
 }
 
-Result<std::unique_ptr<PreparedPublish>> PreparedPublishes::prepare(const PublishRequest& request,
-                                                                    SealedManifest manifest,
-                                                                    std::unique_ptr<Importer> packs) {
-  WEFT_CHECK(parts_.cluster.check_clustered());
+}  // namespace
+
+Result<std::unique_ptr<PreparedPublish>> prepare_publish(StoreParts& parts, const PublishRequest& request,
+                                                         SealedManifest manifest, std::unique_ptr<Importer> packs) {
+  WEFT_CHECK(parts.cluster.check_clustered());
   WEFT_CHECK(check_request(request));
-  auto prepared = std::make_unique<StorePrepared>(parts_, promotions_, std::move(packs));
-  WEFT_CHECK(prepared->packs().hold(contents_of(request.content)));
-  foresee(parts_, request);
-  WEFT_CHECK(prepare_in_place(request, std::move(manifest), prepared->packs(), prepared->parts));
+  auto prepared = std::make_unique<StorePrepared>(parts, std::move(packs));
+  WEFT_CHECK(prepared->packs().hold(blobs_of(request.content)));
+  foresee(parts, request);
+  WEFT_CHECK(prepare_in_place(parts, request, std::move(manifest), prepared->packs(), prepared->parts));
   return std::unique_ptr<PreparedPublish>(std::move(prepared));
 }
 

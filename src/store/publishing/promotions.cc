@@ -48,23 +48,47 @@ Result<bool> is_needed_here(RenewedTxn& now, const PackToc& toc, const IsOwn& is
   return false;
 }
 
+// Returns those of these packs that were promoted although no version of this node needs them. They can become cached
+// again: the nodes that own the bytes keep them as long as any version needs them.
+Result<std::set<PackId>> promoted_in_vain(StoreParts& parts, std::span<const PackId> packs) {
+  std::map<VersionId, bool> own;
+  RenewedTxn now(parts.index.env());
+  const IsOwn is_own_version = [&](VersionId version) -> Result<bool> {
+    if (const auto known = own.find(version); known != own.end()) return known->second;
+    WEFT_TRY(Txn * txn, now.get());
+    WEFT_TRY(const VersionRow row, need_row<VersionRow>(*txn, Table::versions, key_of(version)));
+    return own[version] = parts.cluster.is_own(row);
+  };
+  std::set<PackId> in_vain;
+  for (const PackId pack : packs) {
+    now.end();
+    const auto toc = parts.packs.toc(pack);
+    if (!toc.ok() || !toc->promoted || parts.reliances.is_needed(pack) ||
+        parts.is_left_young(toc_path(parts.path, pack)))
+      continue;
+    WEFT_TRY(const bool needed, is_needed_here(now, *toc, is_own_version));
+    if (!needed) in_vain.insert(pack);
+  }
+  return in_vain;
+}
+
 }  // namespace
 
 // Changes the .toc files first, then the index: after a crash in between, the packs are not evicted either. Touches all
 // packs that the publish relies on, so that the gc of a restarted daemon keeps them until the registry has decided.
-Status Promotions::promote(const WriterLock& lock, const Promotion& promotion) {
+Status promote(StoreParts& parts, const WriterLock& lock, const Promotion& promotion) {
   for (const PackId pack : promotion.held)
-    if (const auto toc = open_file(toc_path(parts_.path, pack), O_RDONLY); toc.ok()) touch_file(toc->get());
+    if (const auto toc = open_file(toc_path(parts.path, pack), O_RDONLY); toc.ok()) touch_file(toc->get());
   const std::set<PackId>& packs = promotion.cached;
   if (packs.empty()) return {};
   for (const PackId pack : packs) {
-    WEFT_TRY(PackToc toc, read_toc_of(parts_.path, pack));
+    WEFT_TRY(PackToc toc, read_toc_of(parts.path, pack));
     toc.cached = false;
     toc.promoted = true;
-    WEFT_CHECK(replace_toc(toc_path(parts_.path, pack), toc));
+    WEFT_CHECK(replace_toc(toc_path(parts.path, pack), toc));
   }
-  WEFT_CHECK(sync_directory(parts_.path / "packs"));
-  return parts_.index.write(lock, [&packs](Txn& txn) -> Status {
+  WEFT_CHECK(sync_directory(parts.path / "packs"));
+  return parts.index.write(lock, [&packs](Txn& txn) -> Status {
     for (const PackId pack : packs) {
       WEFT_CHECK(erase_note(txn, kCached, pack));
       WEFT_CHECK(put_note(txn, kPromoted, pack));
@@ -74,15 +98,15 @@ Status Promotions::promote(const WriterLock& lock, const Promotion& promotion) {
 }
 
 // Changes the index first, then the .toc files: after a crash in between, nothing is evicted.
-Status Promotions::make_cached(const WriterLock& lock, const std::set<PackId>& packs) {
+Status make_cached(StoreParts& parts, const WriterLock& lock, const std::set<PackId>& packs) {
   std::vector<PackToc> tocs;
   for (const PackId pack : packs) {
-    WEFT_TRY(auto toc, if_there(read_toc_of(parts_.path, pack)));
+    WEFT_TRY(auto toc, if_there(read_toc_of(parts.path, pack)));
     if (!toc) continue;
     if (!toc->cached) tocs.push_back(std::move(toc).value());
   }
   if (tocs.empty()) return {};
-  Status noted = parts_.index.write(lock, [&tocs](Txn& txn) -> Status {
+  Status noted = parts.index.write(lock, [&tocs](Txn& txn) -> Status {
     for (const PackToc& toc : tocs) {
       WEFT_CHECK(put_note(txn, kCached, toc.pack));
       WEFT_CHECK(erase_note(txn, kPromoted, toc.pack));
@@ -93,68 +117,44 @@ Status Promotions::make_cached(const WriterLock& lock, const std::set<PackId>& p
   for (PackToc& toc : tocs) {
     toc.cached = true;
     toc.promoted = false;
-    WEFT_CHECK(replace_toc(toc_path(parts_.path, toc.pack), toc));
+    WEFT_CHECK(replace_toc(toc_path(parts.path, toc.pack), toc));
   }
-  return sync_directory(parts_.path / "packs");
+  return sync_directory(parts.path / "packs");
 }
 
-void Promotions::undo(const Promotion& promotion) {
+void undo_promotion(StoreParts& parts, const Promotion& promotion) {
   const auto given = [&]() -> Status {
     if (promotion.cached.empty()) return {};
-    WEFT_TRY(const WriterLock lock, parts_.index.lock());
+    WEFT_TRY(const WriterLock lock, parts.index.lock());
     std::set<PackId> packs = promotion.cached;
-    std::erase_if(packs, [&](PackId pack) { return !parts_.reliances.is_last(pack, promotion.number); });
-    return make_cached(lock, packs);
+    std::erase_if(packs, [&](PackId pack) { return !parts.reliances.is_last(pack, promotion.number); });
+    return make_cached(parts, lock, packs);
   }();
   if (!given.ok())
     log_warning("a publish that was given up has made packs of the cache this node's own: {}", given.error().message);
-  parts_.reliances.end(promotion, true);
+  parts.reliances.end(promotion, true);
 }
 
-void Promotions::end(const Promotion& promotion) {
+void end_promotion(StoreParts& parts, const Promotion& promotion) {
   const auto known = [&]() -> Result<bool> {
-    WEFT_TRY(Txn txn, parts_.index.read());
+    WEFT_TRY(Txn txn, parts.index.read());
     WEFT_TRY(const std::optional<Bytes> needed, txn.get(Table::manifests, digest_key(promotion.manifest)));
     return needed.has_value();
   }();
-  parts_.reliances.end(promotion, known.ok() && *known);
-}
-
-// Returns those of these packs that were promoted although no version of this node needs them. They can become cached
-// again: the nodes that own the bytes keep them as long as any version needs them.
-Result<std::set<PackId>> Promotions::promoted_in_vain(std::span<const PackId> packs) {
-  std::map<VersionId, bool> own;
-  RenewedTxn now(parts_.index.env());
-  const IsOwn is_own_version = [&](VersionId version) -> Result<bool> {
-    if (const auto known = own.find(version); known != own.end()) return known->second;
-    WEFT_TRY(Txn * txn, now.get());
-    WEFT_TRY(const VersionRow row, need_row<VersionRow>(*txn, Table::versions, key_of(version)));
-    return own[version] = parts_.cluster.is_own(row);
-  };
-  std::set<PackId> in_vain;
-  for (const PackId pack : packs) {
-    now.end();
-    const auto toc = parts_.packs.toc(pack);
-    if (!toc.ok() || !toc->promoted || parts_.reliances.is_needed(pack) ||
-        parts_.is_left_young(toc_path(parts_.path, pack)))
-      continue;
-    WEFT_TRY(const bool needed, is_needed_here(now, *toc, is_own_version));
-    if (!needed) in_vain.insert(pack);
-  }
-  return in_vain;
+  parts.reliances.end(promotion, known.ok() && *known);
 }
 
 // Looks without the writer lock and checks again under it.
-Status Promotions::undo_unneeded(bool walk) {
-  if (!parts_.cluster.joined()) return {};
-  WEFT_TRY(const std::vector<PackId> all, walk ? parts_.packs.list() : all_noted(parts_.index.env(), kPromoted));
-  WEFT_TRY(const std::set<PackId> found, promoted_in_vain(all));
+Status undo_unneeded_promotions(StoreParts& parts, bool walk) {
+  if (!parts.cluster.joined()) return {};
+  WEFT_TRY(const std::vector<PackId> all, walk ? parts.packs.list() : all_noted(parts.index.env(), kPromoted));
+  WEFT_TRY(const std::set<PackId> found, promoted_in_vain(parts, all));
   const std::vector<PackId> likely(found.begin(), found.end());
   for (std::size_t at = 0; at < likely.size(); at += kPacksAtOnce) {
-    WEFT_TRY(const WriterLock lock, parts_.index.lock());
+    WEFT_TRY(const WriterLock lock, parts.index.lock());
     const auto some = std::span(likely).subspan(at, std::min(kPacksAtOnce, likely.size() - at));
-    WEFT_TRY(const std::set<PackId> packs, promoted_in_vain(some));
-    WEFT_CHECK(make_cached(lock, packs));
+    WEFT_TRY(const std::set<PackId> packs, promoted_in_vain(parts, some));
+    WEFT_CHECK(make_cached(parts, lock, packs));
   }
   return {};
 }

@@ -7,7 +7,10 @@
 #include "base/limits.h"
 #include "catalog/apply.h"
 #include "catalog/plan.h"
+#include "packs/import.h"
 #include "store/publishing/memory_versions.h"
+#include "store/publishing/prepared_publishes.h"
+#include "store/publishing/publish_steps.h"
 
 namespace weft {
 namespace {
@@ -29,10 +32,58 @@ Result<std::vector<Event>> apply_wishes(Txn& txn, std::string_view model, const 
   return std::vector<Event>{std::move(event)};
 }
 
+Result<PublishOutcome> commit_publish(StoreParts& parts, const PublishRequest& request, const Digest& manifest,
+                                      const PlaceBlobs& place) {
+  WEFT_TRY(Placed placed, place());
+  WEFT_CHECK(replace_damaged(parts, *placed.lock, placed.new_blobs));
+  std::optional<TakenContent> taken;
+  std::uint64_t taken_bytes = 0;
+  if (is_large(request.content)) {
+    WEFT_TRY(taken, take_content(parts, request, manifest, placed, taken_bytes));
+  }
+  PublishOutcome outcome;
+  WEFT_CHECK(parts.index.commit(*placed.lock, [&, new_blobs = placed.new_blobs](Txn& txn) -> Result<Events> {
+    outcome = {};
+    WEFT_TRY(std::optional<VersionRow> same, newest_with(txn, request.model, manifest));
+    if (same) {
+      outcome.version = *same;
+      return apply_wishes(txn, request.model, wishes_of(request.tags, same->number));
+    }
+    WEFT_TRY(PublishEvent event, plan_publish(txn, request, manifest, pack_ids(new_blobs), taken ? &*taken : nullptr));
+    PublishInput input;
+    input.content = &request.content;
+    input.new_blobs = new_blobs;
+    WEFT_TRY(outcome.new_bytes, apply_publish(txn, event, input));
+    outcome.new_bytes += taken_bytes;
+    outcome.version = event.version;
+    outcome.made = true;
+    WEFT_TRY(const bool in_memory, placed.in_memory ? Result(true) : relies_on_memory(parts, txn, request));
+    Events events;
+    if (in_memory) {
+      WEFT_TRY(events, set_note(txn, event.version, VersionNote::in_memory, true));
+    }
+    events.insert(events.begin(), std::move(event));
+    return events;
+  }));
+  outcome.shared_bytes = outcome.version.logical_bytes - std::min(outcome.new_bytes, outcome.version.logical_bytes);
+  return outcome;
+}
+
+// Commits a sealed import. Removes its packs if it makes no version.
+Result<PublishOutcome> publish_sealed(StoreParts& parts, const PublishRequest& request, SealedManifest manifest,
+                                      Importer& packs) {
+  auto outcome = publish(parts, request, manifest.digest, [&]() -> Result<Placed> {
+    WEFT_TRY(WriterLock lock, lock_with_shared(parts, packs));
+    WEFT_CHECK(place(parts, std::move(manifest), packs));
+    return Placed{std::move(lock), packs.new_blobs(), packs.in_memory()};
+  });
+  if (!outcome.ok() || !outcome->made) discard(parts, packs.new_blobs());
+  return outcome;
+}
+
 class StoreImport final : public Import {
  public:
-  StoreImport(StoreParts& parts, Publisher& publisher, PreparedPublishes& prepared, std::unique_ptr<Importer> packs)
-      : parts_(parts), publisher_(publisher), prepared_(prepared), packs_(std::move(packs)) {}
+  StoreImport(StoreParts& parts, std::unique_ptr<Importer> packs) : parts_(parts), packs_(std::move(packs)) {}
 
   Result<std::vector<Extent>> add(int fd, std::string_view where, std::span<const Range> ranges, Take take,
                                   Progress& progress, const SeenBytes& seen) override {
@@ -49,12 +100,12 @@ class StoreImport final : public Import {
   Result<PublishOutcome> publish(const PublishRequest& request) override {
     WEFT_CHECK(seal_if_open(request));
     const std::unique_ptr<Importer> packs = std::move(packs_);
-    return publisher_.publish(request, *std::move(sealed_), *packs);
+    return publish_sealed(parts_, request, *std::move(sealed_), *packs);
   }
 
   Result<std::unique_ptr<PreparedPublish>> prepare(const PublishRequest& request) override {
     WEFT_CHECK(seal_if_open(request));
-    return prepared_.prepare(request, *std::move(sealed_), std::move(packs_));
+    return prepare_publish(parts_, request, *std::move(sealed_), std::move(packs_));
   }
 
  private:
@@ -64,103 +115,54 @@ class StoreImport final : public Import {
   }
 
   StoreParts& parts_;
-  Publisher& publisher_;
-  PreparedPublishes& prepared_;
   std::unique_ptr<Importer> packs_;
   std::optional<SealedManifest> sealed_;
 };
 
 }  // namespace
 
-Result<std::unique_ptr<Import>> Publisher::begin_import(Durability durability) {
-  WEFT_CHECK(parts_.check_writable());
+Result<std::unique_ptr<Import>> begin_import(StoreParts& parts, Durability durability) {
+  WEFT_CHECK(parts.check_writable());
   WEFT_TRY(std::unique_ptr<Importer> packs,
-           Importer::begin(parts_.path, parts_.blobs,
-                           {.patience = parts_.options.patience, .in_memory = durability == Durability::memory}));
-  return std::unique_ptr<Import>(std::make_unique<StoreImport>(parts_, *this, prepared_, std::move(packs)));
+           Importer::begin(parts.path, parts.blobs,
+                           {.patience = parts.options.patience, .in_memory = durability == Durability::memory}));
+  return std::unique_ptr<Import>(std::make_unique<StoreImport>(parts, std::move(packs)));
 }
 
-Result<PublishOutcome> Publisher::publish(const PublishRequest& request, SealedManifest manifest, Importer& packs) {
-  auto outcome = publish(request, manifest.digest, [&]() -> Result<Placed> {
-    WEFT_TRY(WriterLock lock, lock_with_shared(parts_, packs));
-    WEFT_CHECK(place(parts_, std::move(manifest), packs));
-    return Placed{std::move(lock), packs.new_blobs(), packs.in_memory()};
-  });
-  if (!outcome.ok() || !outcome->made) discard(parts_, packs.new_blobs());
-  return outcome;
-}
-
-Result<PublishOutcome> Publisher::publish(const PublishRequest& request, const Digest& manifest,
-                                          const PlaceBlobs& place) {
-  WEFT_CHECK(parts_.cluster.check_alone());
+Result<PublishOutcome> publish(StoreParts& parts, const PublishRequest& request, const Digest& manifest,
+                               const PlaceBlobs& place) {
+  WEFT_CHECK(parts.cluster.check_alone());
   WEFT_CHECK(check_request(request));
-  foresee(parts_, request);
-  if (!is_large(request.content)) return commit_publish(request, manifest, place);
-  WEFT_TRY(const Fd collector, lock_for_attaching(parts_));
-  auto outcome = commit_publish(request, manifest, place);
-  if (!outcome.ok() || !outcome->made) static_cast<void>(abandon_attach(parts_, no_progress()));
+  foresee(parts, request);
+  if (!is_large(request.content)) return commit_publish(parts, request, manifest, place);
+  WEFT_TRY(const Fd collector, lock_for_attaching(parts));
+  auto outcome = commit_publish(parts, request, manifest, place);
+  if (!outcome.ok() || !outcome->made) static_cast<void>(abandon_attach(parts, no_progress()));
   return outcome;
 }
 
-Result<PublishOutcome> Publisher::commit_publish(const PublishRequest& request, const Digest& manifest,
-                                                 const PlaceBlobs& place) {
-  WEFT_TRY(Placed placed, place());
-  WEFT_CHECK(replace_damaged(parts_, *placed.lock, placed.new_blobs));
-  std::optional<TakenContent> taken;
-  std::uint64_t taken_bytes = 0;
-  if (is_large(request.content)) {
-    WEFT_TRY(taken, take_content(parts_, request, manifest, placed, taken_bytes));
-  }
-  PublishOutcome outcome;
-  WEFT_CHECK(parts_.index.commit(*placed.lock, [&, new_blobs = placed.new_blobs](Txn& txn) -> Result<Events> {
-    outcome = {};
-    WEFT_TRY(std::optional<VersionRow> same, newest_with(txn, request.model, manifest));
-    if (same) {
-      outcome.version = *same;
-      return apply_wishes(txn, request.model, wishes_of(request.tags, same->number));
-    }
-    WEFT_TRY(PublishEvent event, plan_publish(txn, request, manifest, pack_ids(new_blobs), taken ? &*taken : nullptr));
-    PublishInput input;
-    input.content = &request.content;
-    input.new_blobs = new_blobs;
-    WEFT_TRY(outcome.new_bytes, apply_publish(txn, event, input));
-    outcome.new_bytes += taken_bytes;
-    outcome.version = event.version;
-    outcome.made = true;
-    WEFT_TRY(const bool in_memory, placed.in_memory ? Result(true) : relies_on_memory(parts_, txn, request));
-    Events events;
-    if (in_memory) {
-      WEFT_TRY(events, set_note(txn, event.version, VersionNote::in_memory, true));
-    }
-    events.insert(events.begin(), std::move(event));
-    return events;
-  }));
-  outcome.shared_bytes = outcome.version.logical_bytes - std::min(outcome.new_bytes, outcome.version.logical_bytes);
-  return outcome;
-}
-
-Status Publisher::set_tag(std::string_view model, std::string_view tag, std::optional<std::uint64_t> number) {
-  WEFT_CHECK(parts_.cluster.check_alone());
-  WEFT_TRY(WriterLock lock, parts_.index.lock());
-  return parts_.index.commit_with_spare(lock, [&](Txn& txn) {
+Status set_tag(StoreParts& parts, std::string_view model, std::string_view tag, std::optional<std::uint64_t> number) {
+  WEFT_CHECK(parts.cluster.check_alone());
+  WEFT_TRY(WriterLock lock, parts.index.lock());
+  return parts.index.commit_with_spare(lock, [&](Txn& txn) {
     return apply_wishes(txn, model, {{std::string(tag), number}});
   });
 }
 
 // If a version was removed meanwhile, the batch ends before it, and the next batch begins with it.
-Result<std::size_t> Publisher::remove_versions(std::span<const VersionName> versions) {
-  WEFT_CHECK(parts_.cluster.check_alone());
+Result<std::size_t> remove_versions(StoreParts& parts, std::span<const VersionName> versions) {
+  WEFT_CHECK(parts.cluster.check_alone());
   versions = versions.first(std::min(versions.size(), limits::kBatchItems));
   std::size_t removed = 0;
-  WEFT_TRY(const WriterLock lock, parts_.index.lock());
-  WEFT_CHECK(parts_.index.commit_with_spare(lock, [&](Txn& txn) -> Result<Events> {
+  WEFT_TRY(const WriterLock lock, parts.index.lock());
+  WEFT_CHECK(parts.index.commit_with_spare(lock, [&](Txn& txn) -> Result<Events> {
     Events events;
     for (std::size_t rows = 0; events.size() < versions.size() && rows < limits::kBatchRows;) {
       const auto& [model, number] = versions[events.size()];
       auto event = plan_removal(txn, model, number);
       if (!event.ok() && event.error().code == Errc::not_found && !events.empty()) break;
       if (!event.ok()) return std::move(event).error();
-      WEFT_TRY(const std::size_t more, parts_.index.remove(txn, *event));
+      WEFT_TRY(const std::size_t more, parts.index.remove(txn, *event));
       rows += more;
       events.emplace_back(std::move(*event));
     }
@@ -170,9 +172,9 @@ Result<std::size_t> Publisher::remove_versions(std::span<const VersionName> vers
   return removed;
 }
 
-Status Publisher::pin(std::string_view model, std::uint64_t number, bool pinned) {
-  WEFT_TRY(WriterLock lock, parts_.index.lock());
-  return parts_.index.commit_with_spare(lock, [&](Txn& txn) -> Result<Events> {
+Status pin(StoreParts& parts, std::string_view model, std::uint64_t number, bool pinned) {
+  WEFT_TRY(WriterLock lock, parts.index.lock());
+  return parts.index.commit_with_spare(lock, [&](Txn& txn) -> Result<Events> {
     WEFT_TRY(VersionRow version, live_version(txn, model, number));
     return set_note(txn, version, VersionNote::pinned, pinned);
   });

@@ -37,14 +37,6 @@ Status visit_rows(Env& env, Table table, const Visit& visit) {
   });
 }
 
-// Returns the version that a large publish is adding (catalog/attach.h); 0: none. Views that it adds belong to no other
-// version.
-Result<VersionId> version_under_way(Env& env) {
-  WEFT_TRY(Txn txn, env.read());
-  WEFT_TRY(const std::optional<UnderWay> taking, find_under_way(txn));
-  return taking ? taking->version.id : 0;
-}
-
 Status count_rows(Env& env, StoreCounts& counts) {
   WEFT_CHECK(visit_rows<ModelRow>(env, Table::models, [&](Bytes, const ModelRow& row) {
     if (row.latest != 0) ++counts.models;
@@ -55,7 +47,11 @@ Status count_rows(Env& env, StoreCounts& counts) {
     ++counts.lost;
     if (row.removed_ns >= counts.newest_lost.removed_ns) counts.newest_lost = row;
   }));
-  WEFT_TRY(const VersionId under_way, version_under_way(env));
+  VersionId under_way = 0;  // views that a large publish adds belong to no other version
+  {
+    WEFT_TRY(Txn txn, env.read());
+    WEFT_TRY(under_way, version_under_way(txn));
+  }
   WEFT_CHECK(visit_rows<InodeRow>(env, Table::inodes, [&](Bytes, const InodeRow& row) {
     if (row.view_links != 0 && row.view_first != under_way) ++counts.views;
   }));

@@ -27,9 +27,8 @@ struct Room : TestParts {
     const VersionRow row = version("a", 1);
     must(parts->index.commit(lock, [&](Txn& txn) { return set_note(txn, row, VersionNote::pinned, pinned); }));
   }
-  Promotions promotions{*parts};
   StoreMirror mirror{*parts};
-  StoreCache cache{*parts, promotions};
+  StoreCache cache{*parts};
   StoreLedger ledger{*parts};
 };
 

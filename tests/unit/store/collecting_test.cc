@@ -14,11 +14,8 @@ namespace {
 struct Room : TestParts {
   void remove(std::string_view model, std::uint64_t number) {
     const VersionName name{std::string(model), number};
-    must(publisher.remove_versions({&name, 1}));
+    must(remove_versions(*parts, {&name, 1}));
   }
-  Promotions promotions{*parts};
-  PreparedPublishes prepared{*parts, promotions};
-  Publisher publisher{*parts, prepared};
 };
 
 }  // namespace
@@ -31,12 +28,11 @@ TEST_CASE("a reaper frees removed versions, except those that a reader has open"
   const auto hold = must(room.parts->open_versions->hold(open));
   room.remove("m", 1);
   room.remove("m", 2);
-  Reaper reaper(*room.parts);
   GcReport counted;
-  must(reaper.reap({.dry_run = true}, no_progress(), counted));
+  must(reap(*room.parts, {.dry_run = true}, no_progress(), counted));
   CHECK(counted.versions_reaped == 1);
   GcReport report;
-  must(reaper.reap({}, no_progress(), report));
+  must(reap(*room.parts, {}, no_progress(), report));
   CHECK(report.versions_reaped == 1);
   CHECK(report.versions_open == 1);
   CHECK(room.has_note(kUnreaped, open));
@@ -47,7 +43,7 @@ TEST_CASE("a packer moves many manifests into one pack") {
   Room room;
   for (unsigned n = 0; n < 20; ++n) must(publish(*room.parts, "m", {{n}}));
   CHECK(must(room.parts->manifests.list()).size() == 20);
-  must(ManifestPacker(*room.parts).run(no_progress()));
+  must(pack_manifests(*room.parts, no_progress()));
   CHECK(must(room.parts->manifests.list()).empty());
   for (unsigned n = 0; n < 20; ++n) CHECK(room.parts->contents.of(room.version("m", n + 1).manifest).ok());
 }
@@ -57,8 +53,7 @@ TEST_CASE("a collector deletes the packs of removed versions") {
   must(publish(*room.parts, "m", {{1}}));
   must(publish(*room.parts, "m", {{2}}));
   room.remove("m", 1);
-  Collector collector(*room.parts, room.promotions);
-  const GcReport report = must(collector.gc({}, no_progress()));
+  const GcReport report = must(gc(*room.parts, {}, no_progress()));
   CHECK(report.versions_reaped == 1);
   CHECK(report.packs_deleted == 1);
   CHECK_FALSE(room.finds(1));

@@ -25,6 +25,7 @@
 #include "diskformat/toc.h"
 #include "os/sys.h"
 #include "packs/assembled.h"
+#include "store/publishing/publish_steps.h"
 #include "store_paths.h"
 
 namespace weft::testing {
@@ -153,9 +154,7 @@ std::vector<NewBlob> write_pack(StoreParts& store, const Files& files) {
 Result<PublishOutcome> publish_blobs(StoreParts& parts, const PublishRequest& request,
                                      const std::vector<NewBlob>& blobs) {
   const Digest manifest = sha256(request.manifest);
-  Promotions promotions(parts);
-  PreparedPublishes prepared(parts, promotions);
-  auto outcome = Publisher(parts, prepared).publish(request, manifest, [&]() -> Result<Placed> {
+  auto outcome = weft::publish(parts, request, manifest, [&]() -> Result<Placed> {
     WEFT_TRY(WriterLock lock, parts.index.lock());
     WEFT_CHECK(parts.manifests.put(manifest, request.manifest));
     return Placed{std::move(lock), blobs};

@@ -13,12 +13,7 @@ using namespace weft::testing;
 
 namespace {
 
-struct Room : TestParts {
-  using TestParts::TestParts;
-  Promotions promotions{*parts};
-  PreparedPublishes prepared{*parts, promotions};
-  Publisher publisher{*parts, prepared};
-};
+using Room = TestParts;
 
 }  // namespace
 
@@ -26,28 +21,28 @@ TEST_CASE("a publisher tags, pins and removes what it has published") {
   Room room;
   must(publish(*room.parts, "m", {{1, 2}}));
   must(publish(*room.parts, "m", {{3}}));
-  must(room.publisher.set_tag("m", "best", 1));
-  CHECK(room.publisher.set_tag("m", "best", 9).error().code == Errc::not_found);
-  must(room.publisher.pin("m", 1, true));
+  must(set_tag(*room.parts, "m", "best", 1));
+  CHECK(set_tag(*room.parts, "m", "best", 9).error().code == Errc::not_found);
+  must(pin(*room.parts, "m", 1, true));
   const VersionId id = room.version("m", 1).id;
   CHECK(room.has_note(kPinned, id));
   const std::vector<VersionName> names = {{"m", 1}, {"m", 2}};
-  CHECK(must(room.publisher.remove_versions(names)) == 2);
+  CHECK(must(remove_versions(*room.parts, names)) == 2);
   CHECK(room.version("m", 1).removed);
   CHECK_FALSE(room.has_note(kPinned, id));
-  CHECK(room.publisher.remove_versions(names).error().code == Errc::not_found);
+  CHECK(remove_versions(*room.parts, names).error().code == Errc::not_found);
 }
 
 TEST_CASE("a publisher of a store in a cluster leaves names to the registry") {
   Room room(ClusterIdentity{"test", "node"});
-  CHECK(room.publisher.set_tag("m", "best", 1).error().code == Errc::read_only);
-  CHECK(room.publisher.remove_versions({}).error().code == Errc::read_only);
+  CHECK(set_tag(*room.parts, "m", "best", 1).error().code == Errc::read_only);
+  CHECK(remove_versions(*room.parts, {}).error().code == Errc::read_only);
   CHECK(publish(*room.parts, "m", {{1}}).error().code == Errc::read_only);
 }
 
 TEST_CASE("an import without a publish leaves nothing") {
   Room room;
-  CHECK(must(room.publisher.begin_import(Durability::local)) != nullptr);
+  CHECK(must(begin_import(*room.parts, Durability::local)) != nullptr);
   CHECK(must(list_directory(safe(room.made.path) / "packs")).empty());
 }
 
@@ -71,7 +66,7 @@ TEST_CASE("a prepared publish that is given up takes its packs with it") {
   request.content = make_content({{1}});
   request.manifest = manifest_of({{1}});
   const auto prepare = [&] {
-    auto import = must(room.publisher.begin_import(Durability::local));
+    auto import = must(begin_import(*room.parts, Durability::local));
     TempDir dir;
     write_file(dir / "source", as_text(content_bytes(1)));
     const Fd fd = must(open_file(dir / "source", O_RDONLY));

@@ -27,10 +27,8 @@ TEST_CASE("a hold keeps a removed version open") {
   must(publish(*test.parts, "m", {{1}}));
   const VersionId id = test.version("m", 1).id;
   const auto hold = must(hold_version(*test.parts, id));
-  Promotions promotions(*test.parts);
-  PreparedPublishes prepared(*test.parts, promotions);
   const VersionName name{"m", 1};
-  must(Publisher(*test.parts, prepared).remove_versions({&name, 1}));
+  must(remove_versions(*test.parts, {&name, 1}));
   CHECK(must(count_open_removed(*test.parts)) == 1);
   CHECK(hold_version(*test.parts, id + 1).error().code == Errc::not_found);
 }

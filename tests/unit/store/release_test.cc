@@ -39,7 +39,7 @@ struct LargeVersion {
   }
   std::optional<std::uint64_t> steps() const {
     Txn txn = must(store->parts().index.read());
-    return must(steps_released(txn, large.id));
+    return must(note_value(txn, kReleasing, large.id));
   }
   bool is_sound() const {
     const auto problems = must(store->fsck({}, decode, no_progress())).problems;
