@@ -9,7 +9,7 @@
 #include "exchange_support.h"
 #include "fakes/twin_transport.h"
 #include "net/session/frame.h"
-#include "net/session/identity.h"
+#include "net/session/handshake.h"
 
 namespace weft {
 namespace {
@@ -120,7 +120,7 @@ TEST_CASE("hostile messages do not use unbounded memory or block other callers")
     for (unsigned i = 0; i < 50; ++i) on.attacker.send(random_bytes(1 + i * 160, i));
     for (const auto& message : on.recording.kept())
       for (std::size_t cut = 1; cut < message.size(); cut += 13) on.attacker.send(std::span(message).first(cut));
-    net::Identity nobody{net::Secret(), "nobody", on.attacker.address()};
+    net::Self nobody{net::Secret(), "nobody", on.attacker.address(), 0};
     for (unsigned i = 0; i < 300; ++i) {
       nobody.address.back() = static_cast<std::byte>(i);  // most of these addresses do not exist
       on.attacker.send(net::Caller(nobody.with_session(i + 1)).hello());

@@ -33,10 +33,6 @@ TEST_CASE("a call brings its answer, and each end knows who the other is") {
     CHECK(figures.sessions == 2);  // one in each direction, whatever the number of calls
     CHECK(figures.calls == 3);
     CHECK(figures.answers == 3);
-    REQUIRE(figures.peers.size() == 1);
-    CHECK(figures.peers[0].node == "b");
-    CHECK(figures.peers[0].connected);
-    CHECK(figures.peers[0].answer_ms > 0);
   });
 }
 
@@ -64,7 +60,6 @@ TEST_CASE("a window is read while the answer lives, and closed when it goes") {
     CHECK(b->figures().served_bytes == server.content.size());
     CHECK(b->figures().lease_ends == 0);
     CHECK(a->figures().read_bytes == server.content.size());
-    CHECK(a->figures().peers[0].read_bytes_per_second > 0);
   });
 }
 

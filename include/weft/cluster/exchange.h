@@ -18,6 +18,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "weft/bytes/window_memory.h"
@@ -104,28 +105,18 @@ class Answer {
 // read may still write to it, it is set aside and another takes its place.
 class LandingBuffer {
  public:
-  class Impl;
-  explicit LandingBuffer(std::unique_ptr<Impl> impl);
-  LandingBuffer(LandingBuffer&& other) noexcept;
-  LandingBuffer& operator=(LandingBuffer&& other) noexcept;
-  ~LandingBuffer();
+  // `loan`: its last copy returns the buffer to the pool when it is dropped.
+  LandingBuffer(std::shared_ptr<Landing> landing, std::shared_ptr<void> loan)
+      : landing_(std::move(landing)), loan_(std::move(loan)) {}
+  LandingBuffer(LandingBuffer&&) noexcept = default;
+  LandingBuffer& operator=(LandingBuffer&&) noexcept = default;
 
-  std::span<std::byte> bytes() const { return landing()->bytes(); }
-  const std::shared_ptr<Landing>& landing() const;
+  std::span<std::byte> bytes() const { return landing_->bytes(); }
+  const std::shared_ptr<Landing>& landing() const { return landing_; }
 
  private:
-  std::unique_ptr<Impl> impl_;
-};
-
-// Figures of a peer that was called. Rates are moving averages, 0 before the first.
-struct PeerFigures {
-  std::string node;
-  bool connected = false;
-  std::uint64_t calls = 0, failures = 0;  // failures: calls without an answer, or with an error
-  std::uint64_t read_bytes = 0;           // from the peer's windows
-  std::uint64_t answers = 0;              // to the peer's calls
-  double answer_ms = 0;                   // time from a call to its answer
-  double read_bytes_per_second = 0;       // while reads of one answer were in flight
+  std::shared_ptr<Landing> landing_;
+  std::shared_ptr<void> loan_;
 };
 
 // Figures of all endpoints together.
@@ -146,7 +137,6 @@ struct ExchangeFigures {
   std::uint64_t pinned_bytes = 0;       // memory that hardware holds in place
   std::uint64_t buffers_aside = 0;      // landing buffers that abandoned reads may still write to
   TransportCounters transport;
-  std::vector<PeerFigures> peers;  // by endpoint and node
 };
 
 struct ExchangeOptions {

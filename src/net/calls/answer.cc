@@ -20,8 +20,9 @@ class CountedRead final : public PendingRead {
     Status status = read_->wait(deadline);
     const bool over = status.ok() || status.error().code != Errc::timed_out;
     if (over && !std::exchange(over_, true)) {
-      reads_->end(status.ok() ? length_ : 0);
-      if (status.ok()) link_->gave();
+      if (status.ok()) reads_->bytes += length_;
+      --reads_->in_flight;
+      if (status.ok()) link_->gave(length_);
     }
     return status;
   }
@@ -35,33 +36,6 @@ class CountedRead final : public PendingRead {
 };
 
 }  // namespace
-
-void AnswerReads::begin() {
-  const std::lock_guard lock(mutex_);
-  if (in_flight_++ == 0) since_ = Clock::now();
-}
-
-void AnswerReads::end(std::uint64_t bytes) {
-  const std::lock_guard lock(mutex_);
-  bytes_ += bytes;
-  if (--in_flight_ == 0) busy_ += Clock::now() - since_;
-}
-
-bool AnswerReads::in_flight() const {
-  const std::lock_guard lock(mutex_);
-  return in_flight_ > 0;
-}
-
-std::uint64_t AnswerReads::bytes() const {
-  const std::lock_guard lock(mutex_);
-  return bytes_;
-}
-
-AnswerReads::Clock::duration AnswerReads::busy() const {
-  const std::lock_guard lock(mutex_);
-  return busy_;
-}
-
 }  // namespace net
 
 Answer::Impl::Impl(std::shared_ptr<net::CallLink> link, net::AnswerMessage message, Deadline called)
@@ -75,8 +49,7 @@ Answer::Impl::Impl(std::shared_ptr<net::CallLink> link, net::AnswerMessage messa
 Answer::Impl::~Impl() {
   if (!opened_) return;
   link_->drop_lease(message_.id);
-  link_->record().read(reads_->bytes(), reads_->busy());
-  if (!reads_->in_flight()) link_->done(message_.id, reads_->bytes());
+  if (reads_->in_flight == 0) link_->done(message_.id, reads_->bytes);
 }
 
 Result<WindowRead> Answer::Impl::read(std::size_t window, std::uint64_t offset, std::shared_ptr<Landing> landing,
@@ -86,7 +59,7 @@ Result<WindowRead> Answer::Impl::read(std::size_t window, std::uint64_t offset, 
   net::Channel& channel = link_->channel();
   WEFT_TRY(WindowRead begun,
            channel.transport().read(channel.peer(), message_.windows[window], offset, std::move(landing), at, length));
-  reads_->begin();
+  ++reads_->in_flight;
   return WindowRead(std::make_unique<net::CountedRead>(std::move(begun), link_, reads_, length));
 }
 

@@ -1,8 +1,8 @@
 // The implementation of Answer.
 #pragma once
 
+#include <atomic>
 #include <memory>
-#include <mutex>
 
 #include "net/calls/call_link.h"
 #include "weft/cluster/exchange.h"
@@ -11,21 +11,9 @@ namespace weft::net {
 
 // Counts the reads of one answer that are in flight, and the bytes read. The reads share it with the answer, so it may
 // outlive the answer. Any thread.
-class AnswerReads {
- public:
-  using Clock = std::chrono::steady_clock;
-  void begin();
-  void end(std::uint64_t bytes);
-  bool in_flight() const;
-  std::uint64_t bytes() const;
-  Clock::duration busy() const;  // total time with reads in flight
-
- private:
-  mutable std::mutex mutex_;
-  std::size_t in_flight_ = 0;  // guarded by mutex_, as all that follows
-  std::uint64_t bytes_ = 0;
-  Clock::time_point since_{};
-  Clock::duration busy_{};
+struct AnswerReads {
+  std::atomic<std::size_t> in_flight = 0;
+  std::atomic<std::uint64_t> bytes = 0;
 };
 
 }  // namespace weft::net

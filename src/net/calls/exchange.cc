@@ -47,7 +47,7 @@ Status End::listen(const MakeTransport& make) {
 }
 
 void End::begin(const ExchangeOptions& options, const Secret& key, std::shared_ptr<LandingPool> landings) {
-  const Identity identity{key, options.node, transport_->address()};
+  const Self identity{key, options.node, transport_->address(), 0};
   outgoing_.emplace(*transport_, identity, std::move(landings));
   incoming_.emplace(*transport_, identity, options.server, options.threads);
   open_.store(true, std::memory_order_release);

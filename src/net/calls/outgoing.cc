@@ -46,14 +46,10 @@ Result<Answer> Outgoing::call(const PeerAddress& peer, std::span<const std::byte
     const Clock::time_point called = Clock::now();  // the lease of its windows began after this
     CallLink::Outcome outcome = link->call(request, deadline, patience, on_sign);
     if (outcome.end == CallLink::End::answered) {
-      link->record().answered(Clock::now() - called);
       if (on_sign) deadline = std::max(deadline, Clock::now() + patience);  // the answer is a sign of life
       return open_answer(link, std::move(outcome.answer), called, deadline);
     }
-    if (outcome.end == CallLink::End::failed) {
-      link->record().failed();
-      return std::move(outcome.error);
-    }
+    if (outcome.end == CallLink::End::failed) return std::move(outcome.error);
     if (outcome.end == CallLink::End::lost) drop(link);
     log_debug(LogCategory::net, "a call to peer {} is repeated: its session is stale, or the request was lost",
               peer.node);
@@ -91,12 +87,10 @@ Result<std::shared_ptr<CallLink>> Outgoing::link_to(const PeerAddress& address, 
   Peer& peer = peer_of(address);
   peer.address = address.address;
   peer.connecting = true;
-  const auto record = peer.record;
   const auto old = std::exchange(peer.link, nullptr);
   lock.unlock();
   if (old) drop(old);  // lost, or the peer has another address
-  auto made = connect(address, record, deadline);
-  if (!made.ok()) record->failed();
+  auto made = connect(address, deadline);
   log_debug(LogCategory::net, "{}", made.ok() ? fmt::format("session to peer {}", address.node) : made.error().message);
   lock.lock();
   peer.connecting = false;
@@ -114,13 +108,10 @@ Result<std::shared_ptr<CallLink>> Outgoing::link_to(const PeerAddress& address, 
 Outgoing::Peer& Outgoing::peer_of(const PeerAddress& address) {
   if (peers_.size() >= limits::kPeerSessionsMax)
     std::erase_if(peers_, [](const auto& entry) { return !entry.second.link && !entry.second.connecting; });
-  Peer& peer = peers_[address.node];
-  if (!peer.record) peer.record = std::make_shared<PeerRecord>(address.node);
-  return peer;
+  return peers_[address.node];
 }
 
-Result<std::shared_ptr<CallLink>> Outgoing::connect(const PeerAddress& address, std::shared_ptr<PeerRecord> record,
-                                                    Deadline deadline) {
+Result<std::shared_ptr<CallLink>> Outgoing::connect(const PeerAddress& address, Deadline deadline) {
   WEFT_TRY(const PeerId peer, transport_.add_peer(address.address));
   const std::uint64_t session = random_session();
   auto agreed = shake_hands(peer, session, deadline);
@@ -130,7 +121,7 @@ Result<std::shared_ptr<CallLink>> Outgoing::connect(const PeerAddress& address, 
     transport_.remove_peer(peer);
     return Error{agreed.error().code, fmt::format("peer {}: {}", address.node, agreed.error().message)};
   }
-  auto link = std::make_shared<CallLink>(transport_, peer, std::move(agreed->session), std::move(record));
+  auto link = std::make_shared<CallLink>(transport_, peer, std::move(agreed->session), read_bytes_);
   {
     const std::lock_guard lock(mutex_);
     links_[session] = link;
@@ -225,13 +216,9 @@ void Outgoing::close() {
 void Outgoing::add_to(ExchangeFigures& figures) const {
   figures.calls += calls_;
   figures.handshakes += handshakes_;
+  figures.read_bytes += read_bytes_;
   const std::lock_guard lock(mutex_);
   figures.sessions += links_.size();
-  for (const auto& [node, peer] : peers_) {
-    figures.peers.push_back(peer.record->figures());
-    figures.peers.back().connected = peer.link && !peer.link->lost();
-    figures.read_bytes += figures.peers.back().read_bytes;
-  }
 }
 
 }  // namespace weft::net

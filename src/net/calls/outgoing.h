@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "net/calls/call_link.h"
-#include "net/session/identity.h"
+#include "net/session/handshake.h"
 #include "net/transport/landing_pool.h"
 #include "weft/cluster/exchange.h"
 
@@ -21,7 +21,7 @@ namespace weft::net {
 class Outgoing {
  public:
   // `transport` outlives this.
-  Outgoing(Transport& transport, Identity identity, std::shared_ptr<LandingPool> landings)
+  Outgoing(Transport& transport, Self identity, std::shared_ptr<LandingPool> landings)
       : transport_(transport), identity_(std::move(identity)), landings_(std::move(landings)) {}
 
   // As Exchange::call.
@@ -38,7 +38,6 @@ class Outgoing {
   struct Peer {
     EndpointAddress address;
     std::shared_ptr<CallLink> link;  // may be null, or lost
-    std::shared_ptr<PeerRecord> record;
     bool connecting = false;
     Clock::time_point failed_at{};
     Error failure;  // of the last handshake
@@ -50,8 +49,7 @@ class Outgoing {
 
   Result<std::shared_ptr<CallLink>> link_to(const PeerAddress& address, Deadline deadline);
   Peer& peer_of(const PeerAddress& address);
-  Result<std::shared_ptr<CallLink>> connect(const PeerAddress& address, std::shared_ptr<PeerRecord> record,
-                                            Deadline deadline);
+  Result<std::shared_ptr<CallLink>> connect(const PeerAddress& address, Deadline deadline);
   Result<Caller::Agreed> shake_hands(PeerId peer, std::uint64_t session, Deadline deadline);
   Result<std::vector<std::byte>> greet(PeerId peer, std::uint64_t session, const std::vector<std::byte>& hello,
                                        Deadline deadline);
@@ -60,9 +58,9 @@ class Outgoing {
   Result<Answer> open_answer(std::shared_ptr<CallLink> link, AnswerMessage message, Deadline called, Deadline deadline);
 
   Transport& transport_;
-  const Identity identity_;
+  const Self identity_;
   const std::shared_ptr<LandingPool> landings_;
-  std::atomic<std::uint64_t> calls_{0}, handshakes_{0};
+  std::atomic<std::uint64_t> calls_{0}, handshakes_{0}, read_bytes_{0};
 
   mutable std::mutex mutex_;
   std::condition_variable changed_;
