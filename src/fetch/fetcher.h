@@ -121,7 +121,7 @@ class Fetcher final : public ColdReads, public LocalBytes {
     bool same = false;       // once running: its units equal the base
     bool young = false;      // once running: sources may soon have the bytes that they lack
     Range range() const;
-    std::vector<ChunkRun> runs() const;
+    std::vector<ChunkRun> runs() const;  // one for each unit
   };
   // One request to the sources.
   struct Request {
