@@ -22,7 +22,6 @@ namespace weft::etcd {
 struct KeyValue {
   std::string key;
   std::vector<std::byte> value;
-  std::uint64_t create_revision = 0;
   std::uint64_t mod_revision = 0;
 };
 

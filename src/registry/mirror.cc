@@ -293,13 +293,13 @@ void Mirror::read_event(const etcd::Event& event, Batch& batch) {
 
 void Mirror::read_member(const etcd::Event& event, const RegistryKey& key, Batch& batch) {
   if (event.deleted) {
-    batch.members = members_.remove(event.item.mod_revision, key.name) || batch.members;
+    batch.members = members_.set(event.item.mod_revision, key.name, std::nullopt) || batch.members;
     return;
   }
   auto member = open_member(event.item.value, parts_.keys.bound(event.item.key));
   if (!member.ok()) return refuse(member.error());
   member->node = key.name;
-  batch.members = members_.put(event.item.mod_revision, std::move(member).value()) || batch.members;
+  batch.members = members_.set(event.item.mod_revision, key.name, std::move(member).value()) || batch.members;
 }
 
 // Commits all but the last part of a large batch, and returns the number of changes committed. Changes of one etcd

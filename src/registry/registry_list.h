@@ -30,7 +30,6 @@ class RegistryList {
   // Reads versions, tombstones and tags, in pages. Errc::changed: the revision was compacted meanwhile; read again.
   Status read(etcd::Client& client);
   std::uint64_t revision() const { return revision_; }
-  std::size_t size() const { return items_.size(); }
 
   // Drops the items that the store has, adds deletions for tags and memory notes that only the store has, and sorts the
   // rest in the order of the changes. Live versions that only the store has are reported as refused: no node removed
