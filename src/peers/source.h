@@ -39,7 +39,7 @@ class PeerSource final : public BlobSource {
 
  private:
   class Reading;
-  Result<Answer> call(const PeerSearch::Try& to, const PeerRequest& request, const OnSign& on_sign);
+  Result<std::unique_ptr<Answer>> call(const PeerSearch::Try& to, const PeerRequest& request, const OnSign& on_sign);
   Result<std::vector<std::byte>> ask(PeerSearch& search, const PeerSearch::Try& to, const PeerRequest& request);
 
   Exchange& exchange_;

@@ -109,8 +109,8 @@ std::span<const Endpoint> Exchange::endpoints() const {
   return impl_->endpoints;
 }
 
-Result<Answer> Exchange::call(const PeerAddress& peer, std::span<const std::byte> request, Deadline deadline,
-                              const OnSign& on_sign) {
+Result<std::unique_ptr<Answer>> Exchange::call(const PeerAddress& peer, std::span<const std::byte> request,
+                                               Deadline deadline, const OnSign& on_sign) {
   const auto found = peer.provider.empty() ? impl_->endpoints.begin()
                                            : std::ranges::find(impl_->endpoints, peer.provider, &Endpoint::provider);
   if (found == impl_->endpoints.end())

@@ -33,8 +33,8 @@ std::uint64_t random_session() {
   }
 }
 
-Result<Answer> Outgoing::call(const PeerAddress& peer, std::span<const std::byte> request, Deadline deadline,
-                              const OnSign& on_sign) {
+Result<std::unique_ptr<Answer>> Outgoing::call(const PeerAddress& peer, std::span<const std::byte> request,
+                                               Deadline deadline, const OnSign& on_sign) {
   if (request.size() > kRequestBytesMax)
     return Error{Errc::invalid,
                  fmt::format("a request: expected at most {} bytes, got {}", kRequestBytesMax, request.size())};
@@ -58,15 +58,15 @@ Result<Answer> Outgoing::call(const PeerAddress& peer, std::span<const std::byte
   return Error{Errc::unreachable, fmt::format("peer {}: its sessions are lost as soon as they are made", peer.node)};
 }
 
-Result<Answer> Outgoing::open_answer(std::shared_ptr<CallLink> link, AnswerMessage message, Deadline called,
-                                     Deadline deadline) {
+Result<std::unique_ptr<Answer>> Outgoing::open_answer(std::shared_ptr<CallLink> link, AnswerMessage message,
+                                                      Deadline called, Deadline deadline) {
   const bool long_head = message.head_hash.has_value();
-  auto impl = std::make_unique<Answer::Impl>(std::move(link), std::move(message), called);
+  auto answer = std::make_unique<OpenAnswer>(std::move(link), std::move(message), called);
   if (long_head) {
     WEFT_TRY(const LandingBuffer buffer, landings_->take(deadline));
-    WEFT_CHECK(impl->fetch_head(buffer, deadline));
+    WEFT_CHECK(answer->fetch_head(buffer, deadline));
   }
-  return Answer(std::move(impl));
+  return std::unique_ptr<Answer>(std::move(answer));
 }
 
 // Returns the session to a peer. The first caller makes it; concurrent callers wait for that one.
@@ -138,12 +138,12 @@ Result<Caller::Agreed> Outgoing::shake_hands(PeerId peer, std::uint64_t session,
   const Caller caller(identity_.with_session(session));
   {
     const std::lock_guard lock(mutex_);
-    greetings_[session];
+    welcomes_[session];
   }
   auto welcome = greet(peer, session, caller.hello(), deadline);
   {
     const std::lock_guard lock(mutex_);
-    greetings_.erase(session);
+    welcomes_.erase(session);
   }
   if (!welcome.ok()) return std::move(welcome).error();
   WEFT_TRY(const FrameView frame, parse_frame(*welcome));
@@ -157,12 +157,12 @@ Result<std::vector<std::byte>> Outgoing::greet(PeerId peer, std::uint64_t sessio
     const Status sent = transport_.send(peer, hello);
     if (!sent.ok() && sent.error().code != Errc::busy) return sent.error();
     std::unique_lock lock(mutex_);
-    Greeting& greeting = greetings_.at(session);
+    std::vector<std::byte>& welcome = welcomes_.at(session);
     const auto until = std::min(deadline, Clock::now() + pause);
     const std::uint64_t failed = transport_.failures(peer);
-    while (greeting.welcome.empty() && Clock::now() < until && transport_.failures(peer) == failed)
+    while (welcome.empty() && Clock::now() < until && transport_.failures(peer) == failed)
       changed_.wait_until(lock, std::min(until, Clock::now() + kConnectPoll));
-    if (!greeting.welcome.empty()) return std::move(greeting.welcome);
+    if (!welcome.empty()) return std::move(welcome);
     if (Clock::now() >= deadline) return Error{Errc::timed_out, "no answer to a handshake in time"};
     if (transport_.failures(peer) >= failures + kConnectsMax)
       return Error{Errc::unreachable, "no daemon listens there"};
@@ -172,9 +172,9 @@ Result<std::vector<std::byte>> Outgoing::greet(PeerId peer, std::uint64_t sessio
 bool Outgoing::receive(const FrameView& frame) {
   if (frame.header.kind == FrameKind::welcome) {
     const std::lock_guard lock(mutex_);
-    const auto found = greetings_.find(frame.header.session);
-    if (found == greetings_.end()) return false;
-    if (found->second.welcome.empty()) found->second.welcome = frame.bytes();
+    const auto found = welcomes_.find(frame.header.session);
+    if (found == welcomes_.end()) return false;
+    if (found->second.empty()) found->second = frame.bytes();
     changed_.notify_all();
     return true;
   }

@@ -25,8 +25,8 @@ class Outgoing {
       : transport_(transport), identity_(std::move(identity)), landings_(std::move(landings)) {}
 
   // As Exchange::call.
-  Result<Answer> call(const PeerAddress& peer, std::span<const std::byte> request, Deadline deadline,
-                      const OnSign& on_sign);
+  Result<std::unique_ptr<Answer>> call(const PeerAddress& peer, std::span<const std::byte> request, Deadline deadline,
+                                       const OnSign& on_sign);
 
   // False if the frame is of no outgoing session, or is invalid.
   bool receive(const FrameView& frame);
@@ -42,11 +42,6 @@ class Outgoing {
     Clock::time_point failed_at{};
     Error failure;  // of the last handshake
   };
-  // A hello that waits for its welcome.
-  struct Greeting {
-    std::vector<std::byte> welcome;
-  };
-
   Result<std::shared_ptr<CallLink>> link_to(const PeerAddress& address, Deadline deadline);
   Peer& peer_of(const PeerAddress& address);
   Result<std::shared_ptr<CallLink>> connect(const PeerAddress& address, Deadline deadline);
@@ -55,7 +50,8 @@ class Outgoing {
                                        Deadline deadline);
   void drop(const std::shared_ptr<CallLink>& link);
   std::shared_ptr<CallLink> find(std::uint64_t session) const;
-  Result<Answer> open_answer(std::shared_ptr<CallLink> link, AnswerMessage message, Deadline called, Deadline deadline);
+  Result<std::unique_ptr<Answer>> open_answer(std::shared_ptr<CallLink> link, AnswerMessage message, Deadline called,
+                                              Deadline deadline);
 
   Transport& transport_;
   const Self identity_;
@@ -66,7 +62,7 @@ class Outgoing {
   std::condition_variable changed_;
   std::map<std::string, Peer> peers_;  // guarded by mutex_, as the members below; by node
   std::unordered_map<std::uint64_t, std::shared_ptr<CallLink>> links_;  // by session
-  std::unordered_map<std::uint64_t, Greeting> greetings_;               // by session
+  std::unordered_map<std::uint64_t, std::vector<std::byte>> welcomes_;  // of hellos; empty until it arrives; by session
 };
 
 // Returns a random session number, not 0.
