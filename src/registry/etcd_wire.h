@@ -39,6 +39,7 @@ struct RangeQuery {
   bool keys_only = false;
   bool last_first = false;  // descending by key; for use with a limit
 };
+RangeQuery query_of(std::string key, bool keys_only = false);  // of one key, now
 struct Put {
   std::string key;
   std::vector<std::byte> value;

@@ -285,9 +285,8 @@ void Mirror::read_event(const etcd::Event& event, Batch& batch) {
       return;
   }
   // Decodes a tombstone with its version: a version that was restored as removed is unknown to the store.
-  auto change = decode_change(parts_.keys, event.item.key, event.item.value, true);
+  auto change = decode_change(parts_.keys, event.item.key, event.item.value, event.item.mod_revision, true);
   if (!change.ok()) return refuse(change.error());
-  if (auto* tag = std::get_if<MirroredTag>(&*change)) tag->revision = event.item.mod_revision;
   batch.add(std::move(change).value(), event.item.mod_revision);
 }
 

@@ -65,9 +65,9 @@ class RegistryList {
   std::size_t next_ = 0;
 };
 
-// Decodes a value of the registry. A tombstone becomes a MirroredRemoval, or with `whole` a MirroredVersion that is
-// removed.
+// Decodes a value of the registry that was put at `revision`. A tombstone becomes a MirroredRemoval, or with `whole` a
+// MirroredVersion that is removed.
 Result<MirrorChange> decode_change(const RegistryKeys& keys, std::string_view key, std::span<const std::byte> value,
-                                   bool whole);
+                                   std::uint64_t revision, bool whole);
 
 }  // namespace weft
