@@ -181,7 +181,7 @@ class PeerSource::Reading {
 
   Status read_timed(PeerSearch::Try& from, Answer& answer, PeerTarget& target) {
     const auto begun = PeerLinks::Clock::now();
-    ReadPace& pace = source_.paces_.of(from.peer.number);
+    ReadPace& pace = source_.links_.pace(from.peer.number);
     const auto on_sign = [&, sign = sign_of(from)] {
       return sign() && !search_.is_too_slow(from, &current_, pace.rate());
     };

@@ -40,7 +40,7 @@ Result<std::vector<std::byte>> PeerSource::ask(PeerSearch& search, const PeerSea
     return true;
   };
   WEFT_TRY(const auto answer, call(to, request, on_sign));
-  return answer_bytes(exchange_, *answer, kSourceReadMax, {paces_.of(to.peer.number), to.patience, on_sign});
+  return answer_bytes(exchange_, *answer, kSourceReadMax, {links_.pace(to.peer.number), to.patience, on_sign});
 }
 
 Result<std::vector<std::byte>> PeerSource::manifest(const Digest& digest, Deadline deadline) {

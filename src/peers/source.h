@@ -9,7 +9,6 @@
 #include "peers/links.h"
 #include "peers/news.h"
 #include "peers/read_blocks.h"
-#include "peers/read_pace.h"
 #include "peers/search.h"
 #include "peers/view.h"
 #include "weft/bytes/source.h"
@@ -49,7 +48,6 @@ class PeerSource final : public BlobSource {
   PeerNews& news_;
   PeerCoding& coding_;
   const PeerScene scene_;
-  ReadPaces paces_;
 };
 
 }  // namespace weft
