@@ -25,11 +25,7 @@ void move_tasks(Queue& from, Queue& to, const Goes& goes) {
 
 std::optional<Fetcher::Task> Fetcher::take_same() {
   while (!same_.empty())
-    if (!dropped(same_, 0)) {
-      Task task = take(same_, 0, Readiness::ready);
-      task.yields = true;
-      return task;
-    }
+    if (!dropped(same_, 0)) return take(same_, 0, Readiness::ready);
   return {};
 }
 
