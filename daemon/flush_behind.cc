@@ -6,7 +6,7 @@
 
 #include "base/log.h"
 #include "weft/names.h"
-#include "weft/store/snapshot.h"
+#include "weft/store/walk.h"
 
 namespace weft {
 namespace {
@@ -147,8 +147,8 @@ Result<Worker::Pause> FlushBehind::round() {
 
 Result<bool> FlushBehind::is_in_memory(VersionId version) {
   WEFT_TRY(const auto snapshot, store_.snapshot());
-  WEFT_TRY(const std::vector<VersionId> next, snapshot->in_memory(version, 1));
-  if (!next.empty() && next.front() == version) return true;
+  WEFT_TRY(const bool waits, lists_version(*snapshot, &Snapshot::in_memory, version));
+  if (waits) return true;
   WEFT_TRY(const VersionRow row, snapshot->version(version));
   if (!row.lost.empty()) return Error{Errc::absent, row.lost};
   return false;

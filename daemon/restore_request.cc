@@ -48,7 +48,7 @@ class Returning {
   Status check() {
     progress_.phase("comparing with the registry");
     for (const MirrorChange& change : changes_) {
-      WEFT_CHECK(check_cancelled());
+      WEFT_CHECK(check_cancelled(progress_));
       const auto told = registry_.bring_back(change, true);
       if (told.ok()) continue;
       if (told.error().code != Errc::exists) return told.error();
@@ -63,7 +63,7 @@ class Returning {
     report_.models = report_.versions = report_.removed = report_.tags = 0;
     std::set<std::string> models;
     for (const MirrorChange& change : changes_) {
-      WEFT_CHECK(check_cancelled());
+      WEFT_CHECK(check_cancelled(progress_));
       if (conflicts_.contains(model_of(change))) continue;
       WEFT_TRY(const bool made, registry_.bring_back(change, false));
       if (made) count(change);
@@ -76,11 +76,6 @@ class Returning {
   void count(const MirrorChange& change) {
     const auto* version = std::get_if<MirroredVersion>(&change);
     ++(version == nullptr ? report_.tags : version->version.removed ? report_.removed : report_.versions);
-  }
-
-  Status check_cancelled() const {
-    if (progress_.cancelled()) return Error{Errc::cancelled, "interrupted"};
-    return {};
   }
 
   static void cut(std::vector<std::string>& lines) {

@@ -54,10 +54,17 @@ std::optional<Digest> digest_from_hex(std::string_view hex);
 }  // namespace weft
 
 template <>
+struct std::hash<weft::Digest> {
+  std::size_t operator()(const weft::Digest& digest) const noexcept {
+    std::size_t part = 0;  // any part of a SHA-256 is a good hash
+    std::memcpy(&part, digest.bytes.data(), sizeof part);
+    return part;
+  }
+};
+
+template <>
 struct std::hash<weft::ContentId> {
   std::size_t operator()(const weft::ContentId& id) const noexcept {
-    std::size_t root = 0;  // any part of a SHA-256 is a good hash
-    std::memcpy(&root, id.root.bytes.data(), sizeof root);
-    return root ^ (id.length * 0x9e3779b97f4a7c15ULL);
+    return std::hash<weft::Digest>()(id.root) ^ (id.length * 0x9e3779b97f4a7c15ULL);
   }
 };

@@ -6,6 +6,8 @@
 #include <string_view>
 #include <utility>
 
+#include "weft/result.h"
+
 namespace weft {
 
 // Called from any thread. Implementations are cheap and never block for long.
@@ -17,6 +19,9 @@ class Progress {
   virtual void phase(std::string_view what) = 0;  // "hashing model.safetensors"
   virtual bool cancelled() const = 0;             // polled at least once every few MiB
 };
+
+// Errc::cancelled if the work is cancelled.
+Status check_cancelled(const Progress& progress);
 
 // Cancels or reports a wait for a lock of the store that another process holds. Each function may be empty. Called from
 // any thread; must not block.

@@ -28,10 +28,10 @@ const PeerCredentials& Call::peer() const {
   return connection_->peer();
 }
 
-Status Call::event(std::string_view body, std::vector<Fd> fds) {
+Status Call::event(std::string_view body) {
   if (cancelled() || answered_) return not_wanted();
-  WEFT_TRY(std::string frame, encode_message({request_.id, MessageKind::event, {}, body, fds.size()}));
-  connection_->send(std::move(frame), std::move(fds));
+  WEFT_TRY(std::string frame, encode_message({request_.id, MessageKind::event, {}, body}));
+  connection_->send(std::move(frame), {});
   return {};
 }
 

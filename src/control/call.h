@@ -37,7 +37,7 @@ class Call {
 
   // Sends an event; `body` is the JSON of an object. Errc::cancelled: the request is cancelled or answered.
   // Errc::invalid: the event does not fit into a message.
-  Status event(std::string_view body, std::vector<Fd> fds = {});
+  Status event(std::string_view body);
   // Sends an event that may be dropped, such as progress. Drops it while the client is slow to receive.
   void hint(std::string_view body);
   // Returns the client's next reply to the events, in order. Errc::cancelled, Errc::timed_out.

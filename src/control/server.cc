@@ -9,6 +9,12 @@
 #include "control/server_loop.h"
 
 namespace weft::control {
+namespace {
+
+constexpr mode_t kMode = 0666;  // every user may connect, and each handler checks the user's rights
+
+}  // namespace
+
 Server::Server(std::string path, Fd listener, ServerOptions options)
     : path_(std::move(path)),
       listener_(std::move(listener)),
@@ -18,7 +24,7 @@ Server::Server(std::string path, Fd listener, ServerOptions options)
 }
 
 Result<std::unique_ptr<Server>> Server::listen(const std::string& path, ServerOptions options) {
-  WEFT_TRY(Fd listener, listen_unix(path, options.mode));
+  WEFT_TRY(Fd listener, listen_unix(path, kMode));
   return std::unique_ptr<Server>(new Server(path, std::move(listener), std::move(options)));
 }
 

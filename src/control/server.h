@@ -23,7 +23,6 @@ enum class Runs : std::uint8_t { at_once, own_thread };
 using Handler = std::function<void(const std::shared_ptr<Call>&)>;
 
 struct ServerOptions {
-  mode_t mode = 0666;  // mode of the socket: every user may connect, and each handler checks the user's rights
   // Called by any thread after each request, with its name ("other" for unknown requests), its duration, and true if it
   // failed.
   std::function<void(std::string_view, std::chrono::nanoseconds, bool)> observe = {};

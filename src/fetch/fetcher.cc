@@ -17,7 +17,6 @@
 namespace weft {
 namespace {
 
-constexpr std::uint64_t kUnitMax = kDigestChunk;
 constexpr std::size_t kInOrder = 16;         // up to so many units are fetched in order
 constexpr std::uint64_t kFilesForBatch = 3;  // requested in a group, before its batches are read ahead
 constexpr std::uint64_t kFilesForNextBatch = 16;
@@ -156,7 +155,7 @@ Status Fetcher::begin_file(const Content& content, std::uint32_t file) {
   if (absent.empty()) return {};
   expect(content, absent);
   WEFT_TRY(auto pack, pack_for(published, places, absent));
-  return add_transfer(content, file, plan_fetch(absent, kUnitMax), std::move(pack));
+  return add_transfer(content, file, plan_fetch(absent), std::move(pack));
 }
 
 // Begins a transfer of a group. False if the missing blobs belong to a single file, whose pack is better laid out as
@@ -186,7 +185,7 @@ Result<bool> Fetcher::begin_group(const Content& content, FileGroup group) {
   renewed.end();
   if (!several) return false;
   expect(content, absent);
-  FetchPlan plan = plan_group(absent, kUnitMax);
+  FetchPlan plan = plan_group(absent);
   WEFT_TRY(auto pack, cache_.fetch_pack(plan.size()));
   WEFT_CHECK(add_transfer(content, {}, std::move(plan), std::move(pack)));
   return true;

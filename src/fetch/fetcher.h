@@ -121,7 +121,7 @@ class Fetcher final : public ColdReads, public LocalBytes {
     bool same = false;       // once running: its units equal the base
     bool young = false;      // once running: sources may soon have the bytes that they lack
     Range range() const;
-    std::vector<ChunkRun> runs() const;
+    std::vector<ChunkRun> runs() const;  // one for each unit
   };
   // One request to the sources.
   struct Request {
@@ -224,7 +224,6 @@ class Fetcher final : public ColdReads, public LocalBytes {
   std::size_t rarest(const std::vector<std::size_t>& ready) WEFT_REQUIRES(mutex_);
   std::optional<Task> take_contended(const std::vector<std::size_t>& contended) WEFT_REQUIRES(mutex_);
   Task take(Queue& queue, std::size_t at, Readiness readiness) WEFT_REQUIRES(mutex_);
-  Task take_from_ahead(std::size_t at, Readiness readiness) WEFT_REQUIRES(mutex_);
   static bool dropped(Queue& queue, std::size_t at);
   bool is_idle() const WEFT_REQUIRES(mutex_) { return wanted_.empty() && ahead_.empty() && same_.empty(); }
   void drop_past() WEFT_REQUIRES(mutex_);

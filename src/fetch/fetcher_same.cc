@@ -25,11 +25,7 @@ void move_tasks(Queue& from, Queue& to, const Goes& goes) {
 
 std::optional<Fetcher::Task> Fetcher::take_same() {
   while (!same_.empty())
-    if (!dropped(same_, 0)) {
-      Task task = take(same_, 0, Readiness::ready);
-      task.yields = true;
-      return task;
-    }
+    if (!dropped(same_, 0)) return take(same_, 0, Readiness::ready);
   return {};
 }
 
@@ -60,17 +56,13 @@ void Fetcher::compare(const std::shared_ptr<Transfer>& transfer, std::size_t blo
     if (here_if_any(*this, std::span(&whole, 1)).front().pack)
       if (auto known = digests(pair->base); known.ok()) bases = *std::move(known);
   }
-  const auto is_same = [&](const ChunkRun& run) {
-    for (std::uint64_t chunk = run.first; chunk < run.first + run.count; ++chunk)
-      if (chunk >= bases.size() || (*ours)[chunk] != bases[chunk]) return false;
-    return true;
-  };
+  const auto is_same = [&](std::uint64_t chunk) { return chunk < bases.size() && (*ours)[chunk] == bases[chunk]; };
   const auto [first, end] = units_in(transfer->plan, {extent.offset, extent.id.length});
   const MutexLock lock(mutex_);
   for (std::size_t unit = first; unit < end; ++unit) {
     const UnitState state = transfer->state(unit);
     if (state == UnitState::here || state == UnitState::running) continue;
-    transfer->set_same(unit, !bases.empty() && is_same(transfer->plan.units[unit].run));
+    transfer->set_same(unit, is_same(transfer->plan.units[unit].run.first));
   }
   transfer->compared(blob, ours ? *ours : std::vector<Digest>());
   move_tasks(ahead_, same_, [&](const Task& one) { return one.transfer == transfer && transfer->is_same(one.unit); });
@@ -88,23 +80,18 @@ std::optional<std::vector<Digest>> Fetcher::read_base(const Task& task, const st
   {
     const MutexLock lock(mutex_);
     if (!policy_.sparse) return {};
-    for (std::size_t unit = task.unit; unit < task.end; ++unit)
-      std::ranges::copy(task.transfer->expected(unit), std::back_inserter(expected));
+    for (std::size_t unit = task.unit; unit < task.end; ++unit) expected.push_back(task.transfer->expected(unit));
   }
   for (const RunBase& base : places)
     if (!base.place.pack) return {};
-  std::size_t chunk = 0;
   for (std::size_t i = 0; i < runs.size(); ++i) {
-    const ChunkRun& run = runs[i];
-    const std::span<std::byte> part = to.first(run.length());
+    const std::span<std::byte> part = to.first(runs[i].length());
     const bool is_read = read_exact(places[i].place.pack->fd(), places[i].place.offset, part, "a base").ok();
-    if (!is_read ||
-        !std::ranges::equal(digests_of(std::span(&run, 1), part), std::span(expected).subspan(chunk, run.count))) {
+    if (!is_read || sha256(part) != expected[i]) {
       note_damage(bases, places[i].id);
       return {};
     }
-    to = to.subspan(run.length());
-    chunk += run.count;
+    to = to.subspan(part.size());
   }
   return expected;
 }

@@ -122,16 +122,16 @@ std::optional<Fetcher::Task> Fetcher::take_ahead() {
     if (readiness == Readiness::ready && !task.transfer->is_shared()) break;
     ++at;
   }
-  if (!ready.empty()) return take_from_ahead(ready.back() == at ? at : rarest(ready), Readiness::ready);
+  if (!ready.empty()) return take(ahead_, ready.back() == at ? at : rarest(ready), Readiness::ready);
   for (std::size_t looked = at; looked < std::min(ahead_.size(), 2 * kLookedMax); ++looked) {
     const std::size_t any = random_() % ahead_.size();
     const Task& task = ahead_[any];
     if (task.transfer->state(task.unit) != UnitState::queued || task.transfer->awaits_comparison(task.unit)) continue;
-    if (readiness_of(task.transfer, task.unit) == Readiness::ready) return take_from_ahead(any, Readiness::ready);
+    if (readiness_of(task.transfer, task.unit) == Readiness::ready) return take(ahead_, any, Readiness::ready);
   }
   if (auto task = take_contended(contended)) return task;
   if (!absent || absent_running_ >= absent_max(options_.threads)) return {};
-  return take_from_ahead(*absent, Readiness::lacking);
+  return take(ahead_, *absent, Readiness::lacking);
 }
 
 // Returns the queued unit that the fewest nodes have, ties broken at random. Common chunks can be fetched later.
@@ -161,7 +161,7 @@ std::optional<Fetcher::Task> Fetcher::take_contended(const std::vector<std::size
   });
   const std::size_t at = goes_on != contended.end() ? *goes_on : contended[random_() % contended.size()];
   ahead_[at].transfer->follows = ahead_[at].unit;
-  Task task = take_from_ahead(at, Readiness::contended);
+  Task task = take(ahead_, at, Readiness::contended);
   task.contended = true;
   ++contended_running_;
   return task;
@@ -181,12 +181,6 @@ void Fetcher::drop_past() {
   std::erase_if(wanted_, past);
   std::erase_if(ahead_, past);
   std::erase_if(same_, past);
-}
-
-Fetcher::Task Fetcher::take_from_ahead(std::size_t at, Readiness readiness) {
-  Task task = take(ahead_, at, readiness);
-  task.yields = true;
-  return task;
 }
 
 namespace {
@@ -209,6 +203,7 @@ Fetcher::Task Fetcher::take(Queue& queue, std::size_t at, Readiness readiness) {
   const std::size_t wanted = task.unit;
   task.unit = task.end = begin_of(transfer, wanted);
   while (goes_on(task, readiness)) transfer.begin(task.end++);
+  task.yields = &queue != &wanted_;
   task.absent = readiness == Readiness::lacking;
   if (task.absent) ++absent_running_;
   task.same = transfer.is_same(task.unit);

@@ -155,9 +155,7 @@ void Fetcher::ended(Task& task, const Result<std::vector<Digest>>& digests, Cloc
   if (comes_later || is_late) task.transfer->ask_later();
   // A worker must look at the queue, because a reader's thread does not.
   if (comes_later || is_late) wake_.notify_one();
-  auto rest = digests.ok() ? std::span<const Digest>(*digests) : std::span<const Digest>();
   for (std::size_t unit = task.unit; unit < task.end; ++unit) {
-    const std::uint64_t chunks = task.transfer->plan.units[unit].run.count;
     if (yielded || comes_later || is_late) {
       task.transfer->put_back(unit, is_late);
       (task.yields ? ahead_of(*task.transfer, unit) : wanted_).push_back({task.transfer, unit});
@@ -172,8 +170,7 @@ void Fetcher::ended(Task& task, const Result<std::vector<Digest>>& digests, Cloc
       task.transfer->fail(unit, digests.error());
       continue;
     }
-    task.transfer->arrive(unit, rest.first(chunks));
-    rest = rest.subspan(chunks);
+    task.transfer->arrive(unit, (*digests)[unit - task.unit]);
   }
   task.transfer.reset();
   if (over_ || due()) keeper_.notify_one();

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <unordered_set>
 
+#include "base/sha256.h"
 #include "weft/bytes/run_list.h"
 
 namespace weft {
@@ -32,24 +33,22 @@ void cut_batches(FetchPlan& plan) {
 
 }  // namespace
 
-FetchPlan plan_fetch(std::span<const Extent> absent, std::uint64_t unit_max) {
+FetchPlan plan_fetch(std::span<const Extent> absent) {
   FetchPlan plan;
   std::unordered_set<ContentId> seen;
   for (const Extent& extent : absent) {
     if (!seen.insert(extent.id).second) continue;
     const std::size_t blob = plan.blobs.size();
     plan.blobs.push_back(extent);
-    const std::uint64_t chunks = (extent.id.length - 1) / kDigestChunk + 1;
-    const std::uint64_t step = unit_max / kDigestChunk;
-    for (std::uint64_t first = 0; first < chunks; first += step) {
-      const ChunkRun run{extent.id, first, std::min(step, chunks - first)};
+    for (std::uint64_t chunk = 0; chunk < chunk_count(extent.id.length); ++chunk) {
+      const ChunkRun run{extent.id, chunk, 1};
       plan.units.push_back({extent.offset + run.offset(), run.length(), blob, run});
     }
   }
   return plan;
 }
 
-FetchPlan plan_group(std::span<const Extent> absent, std::uint64_t unit_max) {
+FetchPlan plan_group(std::span<const Extent> absent) {
   std::vector<Extent> placed;
   std::unordered_set<ContentId> seen;
   std::uint64_t end = 0;
@@ -59,7 +58,7 @@ FetchPlan plan_group(std::span<const Extent> absent, std::uint64_t unit_max) {
     placed.back().offset = end;
     end += extent.id.length;
   }
-  FetchPlan plan = plan_fetch(placed, unit_max);
+  FetchPlan plan = plan_fetch(placed);
   cut_batches(plan);
   return plan;
 }

@@ -23,12 +23,12 @@ inline constexpr std::uint64_t kGroupBytesMax = 64U << 20U;
 inline constexpr std::size_t kBatchUnitsMax = 80;
 inline constexpr std::uint64_t kBatchBytesMax = 1U << 20U;
 
-// Consecutive chunks of one blob, or a small blob.
+// A chunk of a blob.
 struct FetchUnit {
   std::uint64_t offset = 0;  // of the pack
   std::uint64_t length = 0;
   std::size_t blob = 0;  // number in FetchPlan::blobs
-  ChunkRun run;
+  ChunkRun run;          // of the chunk alone
 };
 
 struct FetchPlan {
@@ -38,11 +38,10 @@ struct FetchPlan {
   std::uint64_t size() const { return blobs.empty() ? 0 : blobs.back().offset + blobs.back().id.length; }
 };
 
-// Returns the plan of a pack that is laid out as a file. `absent`: its extents to fetch, by offset. No unit is longer
-// than `unit_max`, a multiple of kDigestChunk.
-FetchPlan plan_fetch(std::span<const Extent> absent, std::uint64_t unit_max);
+// Returns the plan of a pack that is laid out as a file. `absent`: its extents to fetch, by offset.
+FetchPlan plan_fetch(std::span<const Extent> absent);
 // Returns the plan of a pack of small files' blobs, one after the other in the order of `absent`.
-FetchPlan plan_group(std::span<const Extent> absent, std::uint64_t unit_max);
+FetchPlan plan_group(std::span<const Extent> absent);
 
 // Files that share a pack: those of [first, end) of the manifest that are smaller than kGroupedFileMax.
 struct FileGroup {

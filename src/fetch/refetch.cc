@@ -8,7 +8,7 @@
 #include "diskformat/pack_names.h"
 #include "weft/model/manifest.h"
 #include "weft/store/fsck.h"
-#include "weft/store/snapshot.h"
+#include "weft/store/walk.h"
 
 namespace weft {
 namespace {
@@ -34,15 +34,7 @@ std::optional<Holder> holder_in(Store& store, const VersionRow& row, std::uint32
 }
 
 Result<Holder> holder_of(Store& store, const ContentId& id) {
-  std::vector<std::pair<VersionRow, std::uint32_t>> rows;
-  {
-    WEFT_TRY(const auto snapshot, store.snapshot());
-    WEFT_TRY(const auto holders, snapshot->some_holders(id, kHoldersAtEachEnd));
-    for (const auto& [version, file] : holders) {
-      auto row = snapshot->version(version);
-      if (row.ok()) rows.emplace_back(*std::move(row), file);
-    }
-  }
+  WEFT_TRY(const auto rows, some_holding_files(store, id, kHoldersAtEachEnd));
   for (const auto& [row, file] : rows)
     if (const auto holder = holder_in(store, row, file, id)) return *holder;
   return Error{Errc::not_found, fmt::format("{}: no version whose manifest is here has the {} bytes with digest {}",
@@ -51,7 +43,7 @@ Result<Holder> holder_of(Store& store, const ContentId& id) {
 
 Status fetch(Store& store, Fetcher& fetcher, const ContentId& id, const Holder& holder, Progress& progress) {
   for (std::uint64_t at = 0; at < id.length; at += kStep) {
-    if (progress.cancelled()) return Error{Errc::cancelled, "interrupted"};
+    WEFT_CHECK(check_cancelled(progress));
     const std::uint64_t part = std::min(kStep, id.length - at);
     WEFT_CHECK(fetcher.bring({holder.version, holder.file, {holder.offset + at, part}, id.length - at - part, true}));
     progress.advance(part);

@@ -94,16 +94,15 @@ void Transfer::part(std::size_t unit) {
   units_[unit].alone = true;
 }
 
-void Transfer::arrive(std::size_t unit, std::span<const Digest> digests) {
+void Transfer::arrive(std::size_t unit, const Digest& digest) {
   units_[unit].state = UnitState::here;
   moved_ = arrived_ = Clock::now();
   end(unit);
   --missing_;
   const auto& [offset, length, number, run] = plan.units[unit];
   Blob& blob = blobs_[number];
-  std::copy(digests.begin(), digests.end(), blob.chunks.begin() + static_cast<std::ptrdiff_t>(run.first));
-  blob.missing -= run.count;
-  if (blob.missing > 0) return;
+  blob.chunks[run.first] = digest;
+  if (--blob.missing > 0) return;
   const Extent& extent = plan.blobs[number];
   whole_.push_back({extent.id, extent.offset, std::move(blob.chunks)});
   whole_bytes_ += extent.id.length;
@@ -114,10 +113,9 @@ void Transfer::compared(std::size_t blob, std::vector<Digest> expected) {
   if (!expected.empty()) blobs_[blob].chunks = std::move(expected);
 }
 
-std::vector<Digest> Transfer::expected(std::size_t unit) const {
+const Digest& Transfer::expected(std::size_t unit) const {
   const FetchUnit& of = plan.units[unit];
-  const auto begin = blobs_[of.blob].chunks.begin() + static_cast<std::ptrdiff_t>(of.run.first);
-  return {begin, begin + static_cast<std::ptrdiff_t>(of.run.count)};
+  return blobs_[of.blob].chunks[of.run.first];
 }
 
 std::vector<FetchedBlob> Transfer::take_whole() {

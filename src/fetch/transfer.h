@@ -75,14 +75,14 @@ class Transfer {
   }
   // Ends the comparison of a blob. `expected`: the digests of all its chunks; empty if unknown.
   void compared(std::size_t blob, std::vector<Digest> expected);
-  // Returns the expected digests of a unit's chunks. The blob must be compared, and have missing units.
-  std::vector<Digest> expected(std::size_t unit) const;
+  // Returns the expected digest of a unit. The blob must be compared, and have missing units.
+  const Digest& expected(std::size_t unit) const;
   // True if the unit equals the base at the same offset of the blob, and is copied from there. Set it for no running
   // unit.
   bool is_same(std::size_t unit) const { return units_[unit].same; }
   void set_same(std::size_t unit, bool same) { units_[unit].same = same; }
-  // Records that the bytes of a unit are in the pack's file. `digests` are those of its chunks.
-  void arrive(std::size_t unit, std::span<const Digest> digests);
+  // Records that the bytes of a unit, which have this digest, are in the pack's file.
+  void arrive(std::size_t unit, const Digest& digest);
 
   Clock::time_point moved() const { return moved_; }      // when a unit last arrived, or this was made
   Clock::time_point arrived() const { return arrived_; }  // when a unit last arrived; zero: none has

@@ -8,14 +8,6 @@
 #include "origin/copy.h"
 
 namespace weft {
-namespace {
-
-Status check_cancelled(const Progress& progress) {
-  if (progress.cancelled()) return Error{Errc::cancelled, "interrupted"};
-  return {};
-}
-
-}  // namespace
 
 const OriginBlobs::Blob* OriginBlobs::want(const ContentId& id, const std::optional<BlobPlace>& recorded) {
   const auto [at, fresh] = wanted_.try_emplace(id);

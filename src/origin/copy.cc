@@ -41,7 +41,7 @@ class PackCopy {
         tree_root(entry.id.length, entry.chunks) != entry.id.root)
       return damaged(entry);
     for (std::uint64_t chunk = 0; chunk < entry.chunks.size(); chunk += kStepChunks) {
-      if (progress.cancelled()) return Error{Errc::cancelled, "interrupted"};
+      WEFT_CHECK(check_cancelled(progress));
       WEFT_CHECK(copy(entry, chunk, progress));
     }
     return {};
@@ -100,7 +100,7 @@ Result<PackEntry> hash_blob(int pack, const ContentId& id, std::uint64_t offset,
   PackEntry entry{id, offset, {}};
   std::vector<std::byte> buffer(std::min(id.length, kStepChunks * kDigestChunk));
   for (std::uint64_t at = 0; at < id.length; at += buffer.size()) {
-    if (progress.cancelled()) return Error{Errc::cancelled, "interrupted"};
+    WEFT_CHECK(check_cancelled(progress));
     const auto bytes = std::span(buffer).first(std::min<std::uint64_t>(buffer.size(), id.length - at));
     WEFT_CHECK(read_exact(pack, offset + at, bytes, "pack"));
     std::vector<Digest> digests(chunk_count(bytes.size()));

@@ -13,9 +13,12 @@
 #pragma once
 
 #include <cstddef>
+#include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "diskformat/catalog_record.h"
@@ -89,5 +92,14 @@ class OriginDir {
   std::string path_;
   OriginInfo info_;
 };
+
+// Returns a value that is read once and then kept in `all`; null if it cannot be read.
+template <class Key, class Value, class Read>
+const Value* read_once(std::map<Key, std::optional<Value>>& all, const Key& key, const Read& read) {
+  auto [at, fresh] = all.try_emplace(key);
+  if (fresh)
+    if (auto got = read(); got.ok()) at->second = std::move(got).value();
+  return at->second ? &*at->second : nullptr;
+}
 
 }  // namespace weft

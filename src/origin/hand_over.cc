@@ -42,10 +42,10 @@ class OriginHas {
  private:
   bool has(const Needed& blob) {
     return std::ranges::any_of(blob.manifests, [&](const Digest& manifest) {
-      const Places* places = known(places_, manifest, [&] { return origin_.places(manifest); });
+      const Places* places = read_once(places_, manifest, [&] { return origin_.places(manifest); });
       const auto place = places == nullptr ? std::nullopt : places->find(blob.id);
       if (!place) return false;
-      const PackToc* toc = known(tocs_, place->pack, [&] { return whole_toc(place->pack); });
+      const PackToc* toc = read_once(tocs_, place->pack, [&] { return whole_toc(place->pack); });
       return toc != nullptr && lists_blob(*toc, blob.id, place->offset);
     });
   }
@@ -58,15 +58,6 @@ class OriginHas {
     if (static_cast<std::uint64_t>(st.st_size) < toc.size)
       return Error{Errc::corrupt, fmt::format("{}: expected {} bytes, got {}", path, toc.size, st.st_size)};
     return toc;
-  }
-
-  // Returns a value that is read once and then cached; null if it cannot be read.
-  template <class Key, class Value, class Read>
-  static const Value* known(std::map<Key, std::optional<Value>>& all, const Key& key, const Read& read) {
-    auto [at, fresh] = all.try_emplace(key);
-    if (fresh)
-      if (auto got = read(); got.ok()) at->second = std::move(got).value();
-    return at->second ? &*at->second : nullptr;
   }
 
   const OriginDir origin_;
@@ -159,7 +150,7 @@ class HandOver {
       WEFT_TRY(auto holders, snapshot->some_holders(entry.id, kHoldersAsked));
       Needed blob{entry.id, {}};
       for (const auto& [version, file] : holders) {
-        WEFT_TRY(const bool unsaved, is_unsaved(*snapshot, version));
+        WEFT_TRY(const bool unsaved, lists_version(*snapshot, &Snapshot::unsaved, version));
         if (unsaved) return std::optional<std::vector<Needed>>();
         WEFT_TRY(const VersionRow row, snapshot->version(version));
         if (std::ranges::find(blob.manifests, row.manifest) == blob.manifests.end())
@@ -168,11 +159,6 @@ class HandOver {
       if (!holders.empty()) blobs.push_back(std::move(blob));
     }
     return std::optional(std::move(blobs));
-  }
-
-  static Result<bool> is_unsaved(Snapshot& snapshot, VersionId version) {
-    WEFT_TRY(const auto next, snapshot.unsaved(version, 1));
-    return !next.empty() && next.front() == version;
   }
 
   ClusterStore& store_;

@@ -28,7 +28,7 @@ class NameReading {
   Status run(Progress& progress) {
     WEFT_TRY(const auto records, origin_.events());
     for (const std::string& name : records) {
-      if (progress.cancelled()) return Error{Errc::cancelled, "interrupted"};
+      WEFT_CHECK(check_cancelled(progress));
       if (name.starts_with('.')) continue;  // NFS keeps deleted open files as .nfs*
       auto record = origin_.event(name);
       if (!record.ok()) {

@@ -18,6 +18,7 @@
 #include "os/tree_walk.h"
 #include "weft/model/manifest.h"
 #include "weft/programs/operations.h"
+#include "weft/store/walk.h"
 
 namespace weft {
 namespace {
@@ -62,15 +63,7 @@ class ManifestCache {
 };
 
 Result<std::vector<Use>> uses_of(Store& store, ManifestCache& manifests, const ContentId& id) {
-  std::vector<std::pair<VersionRow, std::uint32_t>> holders;
-  {
-    WEFT_TRY(const auto snapshot, store.snapshot());
-    WEFT_TRY(const auto found, snapshot->some_holders(id, kHoldersAtEachEnd));
-    for (const auto& [version, file] : found) {
-      auto row = snapshot->version(version);
-      if (row.ok()) holders.emplace_back(*std::move(row), file);
-    }
-  }
+  WEFT_TRY(auto holders, some_holding_files(store, id, kHoldersAtEachEnd));
   std::vector<Use> uses;
   for (auto& [version, file] : holders) {
     const Manifest* manifest = manifests.of(version);
@@ -136,7 +129,7 @@ class Search {
   };
 
   Result<bool> offer(const ContentId& id, int fd, std::uint64_t offset, std::string_view where) {
-    if (progress_.cancelled()) return Error{Errc::cancelled, "interrupted"};
+    WEFT_CHECK(check_cancelled(progress_));
     const Status taken = take_(id, fd, offset, where);
     if (taken.ok()) found(id);
     if (taken.ok()) return true;

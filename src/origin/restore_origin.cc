@@ -84,10 +84,6 @@ class Restoring {
     return report_.refused;
   }
   void tell(std::string problem) { report_.problems.push_back(std::move(problem)); }
-  Status check_cancelled() const {
-    if (progress_.cancelled()) return Error{Errc::cancelled, "interrupted"};
-    return {};
-  }
 
   Status scan() {
     WEFT_TRY(names_, read_names(origin_, progress_));
@@ -114,7 +110,7 @@ class Restoring {
   Status scan_versions() {
     progress_.phase("reading manifests");
     for (auto& [name, row] : names_.versions) {
-      WEFT_CHECK(check_cancelled());
+      WEFT_CHECK(check_cancelled(progress_));
       if (row.removed) continue;
       const Status scanned = scan_version(row);
       if (!scanned.ok()) lose(row, scanned.error().message);
@@ -163,7 +159,7 @@ class Restoring {
     if (losses.empty()) return {};
     for (const std::string& loss : losses) tell(loss);
     for (auto& [name, row] : names_.versions) {
-      WEFT_CHECK(check_cancelled());
+      WEFT_CHECK(check_cancelled(progress_));
       if (row.removed) continue;
       const auto& blobs = needs_.at(row.manifest).blobs;
       const auto missing = std::ranges::count_if(blobs, [](const auto* blob) { return blob->second.lost; });
@@ -225,7 +221,7 @@ class Restoring {
     std::set<Digest> copied;
     for (const auto& [name, row] : names_.versions) {
       if (row.removed || !copied.insert(row.manifest).second) continue;
-      WEFT_CHECK(check_cancelled());
+      WEFT_CHECK(check_cancelled(progress_));
       WEFT_TRY(const auto bytes, origin_.manifest(row.manifest));
       WEFT_CHECK(store.add_manifest(row.manifest, bytes));
     }

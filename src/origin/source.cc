@@ -30,12 +30,6 @@ constexpr std::size_t kOpenPacksMax = 64;
 constexpr auto kForgetPatience = std::chrono::seconds(1);
 constexpr std::size_t kLarge = 1U << 20U;  // reads of this size leave no cached pages and have their own threads
 
-std::uint64_t key_of(const Digest& digest) {
-  std::uint64_t key = 0;
-  std::memcpy(&key, digest.bytes.data(), sizeof key);
-  return key;
-}
-
 struct OpenPack {
   Fd fd;
   Fd direct;  // for O_DIRECT; invalid if unsupported
@@ -115,14 +109,14 @@ class OriginReader {
   }
 
   Result<PlacesPointer> places(const Digest& manifest) {
-    if (auto known = places_.find(key_of(manifest)); known && known->manifest == manifest) {
+    if (auto known = places_.find(manifest)) {
       used_kept_ = true;
       return known;
     }
     WEFT_TRY(const OriginDir dir, this->dir());
     WEFT_TRY(Places places, dir.places(manifest));
     auto made = std::make_shared<const Places>(std::move(places));
-    places_.put(key_of(manifest), made, made->blobs.size() * sizeof made->blobs[0]);
+    places_.put(manifest, made, made->blobs.size() * sizeof made->blobs[0]);
     return PlacesPointer(made);
   }
 
@@ -242,7 +236,7 @@ class OriginReader {
   std::optional<OriginDir> dir_;        // guarded by mutex_
   std::map<PackId, PackPointer> open_;  // guarded by mutex_
   std::atomic<bool> used_kept_ = false;
-  LruCache<Places> places_{kPlacesBytesMax};
+  LruCache<Places, Digest> places_{kPlacesBytesMax};
   LruCache<PackToc> tocs_{kTocsBytesMax};
 };
 

@@ -119,7 +119,7 @@ class Staging {
     }
     for (const Digest& manifest : manifests) {
       if (lost.empty()) return {};
-      if (progress_.cancelled()) return Error{Errc::cancelled, "interrupted"};
+      WEFT_CHECK(check_cancelled(progress_));
       const auto places = origin_.places(manifest);
       if (!places.ok()) continue;
       std::erase_if(lost, [&](std::size_t i) {
@@ -136,16 +136,10 @@ class Staging {
 
   // toc_of() and places_of() return the origin's copy; null if it has none.
   const PackToc* toc_of(PackId pack) {
-    auto [at, fresh] = tocs_.try_emplace(pack);
-    if (fresh)
-      if (auto toc = origin_.toc(pack); toc.ok()) at->second = std::move(toc).value();
-    return at->second ? &*at->second : nullptr;
+    return read_once(tocs_, pack, [&] { return origin_.toc(pack); });
   }
   const Places* places_of(const Digest& manifest) {
-    auto [at, fresh] = known_.try_emplace(manifest);
-    if (fresh)
-      if (auto places = origin_.places(manifest); places.ok()) at->second = std::move(places).value();
-    return at->second ? &*at->second : nullptr;
+    return read_once(known_, manifest, [&] { return origin_.places(manifest); });
   }
 
   // Copies a pack as it is. If the origin has a pack with this id that lacks some of these blobs, copies them into a

@@ -80,8 +80,7 @@ struct WriteBehind::State final : public Progress {
   Result<bool> is_unsaved(VersionId version) const {
     return store.use([&](Store& lent) -> Result<bool> {
       WEFT_TRY(const auto snapshot, lent.snapshot());
-      WEFT_TRY(const auto next, snapshot->unsaved(version, 1));
-      return !next.empty() && next.front() == version;
+      return lists_version(*snapshot, &Snapshot::unsaved, version);
     });
   }
 

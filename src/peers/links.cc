@@ -269,6 +269,11 @@ void PeerLinks::end_turn(std::uint32_t number) {
   turn_ended_.notify_all();
 }
 
+ReadPace& PeerLinks::pace(std::uint32_t number) {
+  const MutexLock lock(mutex_);
+  return links_.at(nodes_.at(number)).pace;
+}
+
 void PeerLinks::moved(std::uint32_t number) {
   const MutexLock lock(mutex_);
   Link& link = links_.at(nodes_.at(number));

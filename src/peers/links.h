@@ -17,6 +17,7 @@
 #include "base/chunk_codec.h"
 #include "base/mutex.h"
 #include "base/time_source.h"
+#include "peers/read_pace.h"
 #include "peers/view.h"
 #include "weft/bytes/source.h"
 #include "weft/cluster/exchange.h"
@@ -69,6 +70,8 @@ class PeerLinks {
   // outlive this. Waits for a free turn, but only for kTurnWait, so that a silent peer delays nobody.
   class Turn;
   Turn turn(std::uint32_t number);
+  // Returns the pace that all reads of the peer share. It lives as long as this.
+  ReadPace& pace(std::uint32_t number);
   // Records a sign of life of the peer in one read. It counts for all reads of the peer.
   void moved(std::uint32_t number);
   bool gave_since(const std::string& node, Clock::time_point then);
@@ -112,6 +115,7 @@ class PeerLinks {
     Clock::time_point silent_until{};  // the end of the last try without an answer; later tries begin a new silence
     Clock::time_point member_at{};     // when the peer was last seen as a member; zero: never
     std::string address;               // at that time
+    ReadPace pace;                     // has its own lock
   };
   Link& link(const std::string& node) WEFT_REQUIRES(mutex_);
   const Member* member(const std::string& node) WEFT_REQUIRES(mutex_);

@@ -243,22 +243,15 @@ Result<GivenChunks> decode_given(std::span<const std::byte> head, const AskBytes
 }
 
 std::vector<std::byte> encode_digests(std::span<const Digest> digests) {
-  std::vector<std::byte> out;
-  for (const Digest& digest : digests) {
-    const auto bytes = std::as_bytes(std::span(digest.bytes));
-    out.insert(out.end(), bytes.begin(), bytes.end());
-  }
-  return out;
+  const auto bytes = std::as_bytes(digests);
+  return {bytes.begin(), bytes.end()};
 }
 
 Result<std::vector<Digest>> decode_digests(std::span<const std::byte> bytes) {
   std::vector<Digest> digests(bytes.size() / sizeof(Digest));
   if (bytes.size() % sizeof(Digest) != 0)
     return Error{Errc::corrupt, fmt::format("a peer's answer: {} bytes of digests", bytes.size())};
-  for (Digest& digest : digests) {
-    std::memcpy(digest.bytes.data(), bytes.data(), sizeof(Digest));
-    bytes = bytes.subspan(sizeof(Digest));
-  }
+  std::ranges::copy(bytes, std::as_writable_bytes(std::span(digests)).begin());
   return digests;
 }
 

@@ -332,7 +332,7 @@ std::optional<std::vector<std::byte>> PeerNews::call(const std::string& node, co
   const auto asked = Clock::now();
   auto answer = parts_.exchange.call(*address, encode_request(request), deadline);
   if (answer.ok()) {
-    const auto head = answer->head();
+    const auto head = (*answer)->head();
     return std::vector<std::byte>(head.begin(), head.end());
   }
   const bool had_no_time = answer.error().code == Errc::timed_out && Clock::now() < asked + kPatience;

@@ -1,8 +1,6 @@
 // The pace at which this node reads from one peer: a ReadWindow that all reads of the peer share. Any thread.
 #pragma once
 
-#include <map>
-#include <memory>
 #include <optional>
 
 #include "base/mutex.h"
@@ -36,22 +34,6 @@ class ReadPace {
  private:
   Mutex mutex_;
   ReadWindow window_ WEFT_GUARDED_BY(mutex_);
-};
-
-// The paces of all peers, by their number in PeerLinks. Any thread.
-class ReadPaces {
- public:
-  ReadPace& of(std::uint32_t peer) {
-    const MutexLock lock(mutex_);
-    auto& pace = paces_[peer];
-    if (!pace) pace = std::make_unique<ReadPace>();
-    return *pace;
-  }
-
- private:
-  Mutex mutex_;
-  std::map<std::uint32_t, std::unique_ptr<ReadPace>> paces_
-      WEFT_GUARDED_BY(mutex_);  // never removed, as a cluster has few
 };
 
 }  // namespace weft

@@ -139,10 +139,10 @@ class PeerSource::Reading {
   }
 
   Status ask(PeerSearch::Try& from, const AskBytes& request) {
-    WEFT_TRY(Answer answer, source_.call(from, request, sign_of(from)));
-    if (answer.windows() == 0) return bring(from, answer, request);
+    WEFT_TRY(const auto answer, source_.call(from, request, sign_of(from)));
+    if (answer->windows() == 0) return bring(from, *answer, request);
     const auto turn = source_.links_.turn(from.peer.number);
-    return bring(from, answer, request);
+    return bring(from, *answer, request);
   }
 
   // Reads an answer into out_. Memory is allocated only when the first answer has arrived.
@@ -181,7 +181,7 @@ class PeerSource::Reading {
 
   Status read_timed(PeerSearch::Try& from, Answer& answer, PeerTarget& target) {
     const auto begun = PeerLinks::Clock::now();
-    ReadPace& pace = source_.paces_.of(from.peer.number);
+    ReadPace& pace = source_.links_.pace(from.peer.number);
     const auto on_sign = [&, sign = sign_of(from)] {
       return sign() && !search_.is_too_slow(from, &current_, pace.rate());
     };

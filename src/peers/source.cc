@@ -25,7 +25,8 @@ PeerSource::PeerSource(Exchange& exchange, PeerView& view, PeerLinks& links, Pee
       coding_(coding),
       scene_{view, links, [&news](const Digest& manifest, Deadline deadline) { news.ask(manifest, deadline); }} {}
 
-Result<Answer> PeerSource::call(const PeerSearch::Try& to, const PeerRequest& request, const OnSign& on_sign) {
+Result<std::unique_ptr<Answer>> PeerSource::call(const PeerSearch::Try& to, const PeerRequest& request,
+                                                 const OnSign& on_sign) {
   const auto address = links_.address(to.peer.node);
   if (!address) return Error{Errc::unreachable, fmt::format("peer {}: is no member any more", to.peer.node)};
   return exchange_.call(*address, encode_request(request), deadline_in(to.patience), on_sign);
@@ -38,8 +39,8 @@ Result<std::vector<std::byte>> PeerSource::ask(PeerSearch& search, const PeerSea
     search.came();
     return true;
   };
-  WEFT_TRY(Answer answer, call(to, request, on_sign));
-  return answer_bytes(exchange_, answer, kSourceReadMax, {paces_.of(to.peer.number), to.patience, on_sign});
+  WEFT_TRY(const auto answer, call(to, request, on_sign));
+  return answer_bytes(exchange_, *answer, kSourceReadMax, {links_.pace(to.peer.number), to.patience, on_sign});
 }
 
 Result<std::vector<std::byte>> PeerSource::manifest(const Digest& digest, Deadline deadline) {

@@ -9,7 +9,6 @@
 #include "peers/links.h"
 #include "peers/news.h"
 #include "peers/read_blocks.h"
-#include "peers/read_pace.h"
 #include "peers/search.h"
 #include "peers/view.h"
 #include "weft/bytes/source.h"
@@ -39,7 +38,7 @@ class PeerSource final : public BlobSource {
 
  private:
   class Reading;
-  Result<Answer> call(const PeerSearch::Try& to, const PeerRequest& request, const OnSign& on_sign);
+  Result<std::unique_ptr<Answer>> call(const PeerSearch::Try& to, const PeerRequest& request, const OnSign& on_sign);
   Result<std::vector<std::byte>> ask(PeerSearch& search, const PeerSearch::Try& to, const PeerRequest& request);
 
   Exchange& exchange_;
@@ -49,7 +48,6 @@ class PeerSource final : public BlobSource {
   PeerNews& news_;
   PeerCoding& coding_;
   const PeerScene scene_;
-  ReadPaces paces_;
 };
 
 }  // namespace weft

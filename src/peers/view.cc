@@ -99,10 +99,9 @@ void PeerView::add(const Known& known, const Digest& what, const ChunkRun* run, 
   for (const HadChunks& had : known.had) {
     if (had.node == known.publisher) continue;
     contended = contended || (had.moving && had.node != self_);
-    if (had.chunks_per_bit == 0)
-      put(had.node, PeerCandidate::Kind::whole, what, out);
-    else if (run != nullptr && known.chunks && known.chunks->has(had, *run))
-      put(had.node, PeerCandidate::Kind::part, what, out);
+    const bool has_all = had.chunks_per_bit == 0;
+    if (has_all || (run != nullptr && known.chunks && known.chunks->has(had, *run)))
+      put(had.node, PeerCandidate::Kind::holder, what, out);
   }
   put(known.publisher, contended ? PeerCandidate::Kind::contended_first : PeerCandidate::Kind::first, what, out);
   for (const std::string& node : known.gave) put(node, PeerCandidate::Kind::first, what, out);
@@ -132,7 +131,7 @@ std::vector<PeerCandidate> PeerView::others(const Digest& manifest, const ChunkR
   const Digest& what = run == nullptr ? manifest : run->id.root;
   const MutexLock lock(mutex_);
   if (const auto found = known_.find(manifest); found != known_.end())
-    for (const std::string& node : found->second.kin) put(node, PeerCandidate::Kind::whole, what, out);
+    for (const std::string& node : found->second.kin) put(node, PeerCandidate::Kind::holder, what, out);
   for (const std::string& node : nodes) put(node, PeerCandidate::Kind::first, what, out);
   return out;
 }

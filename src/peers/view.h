@@ -24,11 +24,11 @@
 
 namespace weft {
 
-// A node that may hold some bytes. `part` and `whole` are expected to hold these chunks, or all of the manifest.
+// A node that may hold some bytes. A `holder` is expected to hold these chunks, or all of the manifest.
 // `first` is the first choice of all nodes, such as the publisher; `contended_first` is that publisher while other
 // nodes are fetching. PeerLinks ranks equally fast peers by kind, in this order.
 struct PeerCandidate {
-  enum class Kind : std::uint8_t { part, whole, first, contended_first };
+  enum class Kind : std::uint8_t { holder, first, contended_first };
   std::string node;
   Kind kind = Kind::first;
 };

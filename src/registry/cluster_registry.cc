@@ -84,29 +84,18 @@ class ClusterRegistry final : public Registry {
   }
 
   Status set_tag(std::string_view model, std::string_view tag, std::optional<std::uint64_t> number) override {
-    WEFT_CHECK(check_connected());
-    WEFT_TRY(std::uint64_t revision, names_.set_tag(model, tag, number));
-    return shown(fmt::format("{}@{}", model, tag), revision);
-  }
-  Status remove_version(std::string_view model, std::uint64_t number) override {
-    WEFT_CHECK(check_connected());
-    WEFT_TRY(std::uint64_t revision, names_.remove_version(model, number));
-    return shown(spec_of(model, number), revision);
+    return change(fmt::format("{}@{}", model, tag), [&] { return names_.set_tag(model, tag, number); });
   }
   Status keep_version(std::string_view model, std::uint64_t number) override {
-    WEFT_CHECK(check_connected());
-    WEFT_TRY(std::uint64_t revision, names_.keep_version(model, number));
-    return shown(spec_of(model, number), revision);
+    return change(spec_of(model, number), [&] { return names_.keep_version(model, number); });
   }
   Status lose_version(std::string_view model, std::uint64_t number, std::string_view why) override {
-    WEFT_CHECK(check_connected());
-    WEFT_TRY(std::uint64_t revision, names_.remove_version(model, number, why));
-    return shown(spec_of(model, number), revision);
+    return change(spec_of(model, number), [&] { return names_.remove_version(model, number, why); });
   }
   // Removes one version per call: each removal is an etcd transaction.
   Result<std::size_t> remove_versions(std::span<const VersionName> versions) override {
     if (versions.empty()) return std::size_t{0};
-    WEFT_CHECK(remove_version(versions.front().model, versions.front().number));
+    WEFT_CHECK(lose_version(versions.front().model, versions.front().number, {}));
     return std::size_t{1};
   }
   Result<bool> bring_back(const MirrorChange& change, bool check_only) override {
@@ -145,6 +134,14 @@ class ClusterRegistry final : public Registry {
     if (status.connected) return {};
     return Error{Errc::unreachable,
                  fmt::format("the registry cannot be changed now, reading goes on: {}", status.trouble)};
+  }
+
+  // Makes a change, and waits until this node's store shows it.
+  template <class Make>
+  Status change(std::string_view what, const Make& make) {
+    WEFT_CHECK(check_connected());
+    WEFT_TRY(const std::uint64_t revision, make());
+    return shown(what, revision);
   }
 
   Status shown(std::string_view what, std::uint64_t revision) {

@@ -93,7 +93,6 @@ Result<KeyValue> read_item(const JsonValue& value, std::string_view where) {
   if (key.empty()) return wrong(where, "a key, got an empty one");
   item.key.assign(reinterpret_cast<const char*>(key.data()), key.size());
   WEFT_TRY(item.value, members.bytes("value"));
-  WEFT_CHECK(members.number("create_revision", item.create_revision));
   WEFT_CHECK(members.number("mod_revision", item.mod_revision));
   return item;
 }

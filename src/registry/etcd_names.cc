@@ -12,6 +12,7 @@
 namespace weft {
 namespace {
 
+using etcd::query_of;
 using etcd::RangeQuery;
 using etcd::Relation;
 using etcd::Target;
@@ -51,7 +52,7 @@ Result<std::uint64_t> until_won(const etcd::Client& client, std::chrono::millise
 Result<RegistryMeta> EtcdNames::agree(std::string_view own, etcd::Header& header) {
   const std::string key = keys_.meta();
   for (;;) {
-    WEFT_TRY(etcd::RangeAnswer answer, client_.range({{key, {}}, 0, 0, false, false}));
+    WEFT_TRY(etcd::RangeAnswer answer, client_.range(query_of(key)));
     header = answer.header;
     if (!answer.items.empty()) {
       WEFT_TRY(RegistryMeta meta, open_meta(answer.items[0].value, bound(key)));
@@ -92,11 +93,10 @@ Status EtcdNames::check_ours(std::span<const etcd::KeyValue> found, std::span<co
 // versions that the change depends on, and may lose the change.
 Result<etcd::TxnAnswer> EtcdNames::change(etcd::Txn txn) {
   const std::vector<std::byte> ours = this->ours();
-  const etcd::Keys meta{keys_.meta(), {}};
-  if (!ours.empty()) txn.compares.push_back({meta, Target::value, Relation::equal, 0, ours});
+  if (!ours.empty()) txn.compares.push_back({{keys_.meta(), {}}, Target::value, Relation::equal, 0, ours});
   WEFT_TRY(etcd::TxnAnswer answer, client_.txn(txn));
   if (answer.succeeded || ours.empty()) return answer;
-  WEFT_TRY(const etcd::RangeAnswer now, client_.range({meta, 0, 0, false, false}));
+  WEFT_TRY(const etcd::RangeAnswer now, client_.range(query_of(keys_.meta())));
   WEFT_CHECK(check_ours(now.items, ours));
   return answer;
 }
@@ -113,7 +113,7 @@ Result<std::uint64_t> EtcdNames::barrier(std::string_view node, std::string_view
 Result<std::optional<std::uint64_t>> EtcdNames::try_set_tag(std::string_view model, std::string_view tag,
                                                             std::uint64_t number) {
   const std::string key = keys_.tag(model, tag);
-  WEFT_TRY(etcd::RangeAnswer known, client_.range({{key, {}}, 0, 0, false, false}));
+  WEFT_TRY(etcd::RangeAnswer known, client_.range(query_of(key)));
   std::uint64_t known_revision = 0;
   if (!known.items.empty()) {
     known_revision = known.items[0].mod_revision;
@@ -162,9 +162,9 @@ Result<std::optional<std::uint64_t>> EtcdNames::try_remove(std::string_view mode
                                                            std::string_view lost, bool may_be_done) {
   const std::string key = keys_.version(model, number);
   etcd::Txn read;
-  read.then.emplace_back(RangeQuery{{key, {}}, 0, 0, false, false});
+  read.then.emplace_back(query_of(key));
   read.then.emplace_back(RangeQuery{keys_.tags_of(model), kTagsReadMax, 0, false, false});
-  read.then.emplace_back(RangeQuery{{keys_.tombstone(model, number), {}}, 0, 0, true, false});
+  read.then.emplace_back(query_of(keys_.tombstone(model, number), true));
   WEFT_TRY(etcd::TxnAnswer facts, client_.txn(read));
   if (const auto& done = facts.ranges[2].items; may_be_done && !done.empty())
     return std::optional(done[0].mod_revision);

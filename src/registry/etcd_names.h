@@ -59,7 +59,7 @@ class EtcdNames {
   Result<PublishDecision> publish(const PublishWish& wish, std::shared_ptr<const Facts> ahead = nullptr);
   // Returns the revision of the change. Deletes the tag if there is no number.
   Result<std::uint64_t> set_tag(std::string_view model, std::string_view tag, std::optional<std::uint64_t> number);
-  // `lost`: the reason, if the version's bytes were lost.
+  // `lost`: the reason, if the version's bytes were lost; else "".
   Result<std::uint64_t> remove_version(std::string_view model, std::uint64_t number, std::string_view lost = {});
   // Records that the version's bytes are on a disk, and returns the revision. No error if that is recorded already or
   // the version does not exist.

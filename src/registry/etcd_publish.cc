@@ -35,6 +35,7 @@ struct EtcdNames::Facts {
 namespace {
 
 using etcd::Keys;
+using etcd::query_of;
 using etcd::RangeQuery;
 using etcd::Relation;
 using etcd::Target;
@@ -43,9 +44,6 @@ constexpr std::size_t kFixedCompares = 2;  // the keys r and meta
 constexpr std::size_t kHeadsMax = 4'096;   // cached heads
 constexpr auto kPause = std::chrono::milliseconds(50);
 
-RangeQuery one(std::string key, bool keys_only = false) {
-  return {{std::move(key), {}}, 0, 0, keys_only, false};
-}
 RangeQuery first(Keys keys) {
   return {std::move(keys), 1, 0, true, false};
 }
@@ -103,17 +101,17 @@ void EtcdNames::read_tried(const etcd::RangeAnswer& live, const etcd::RangeAnswe
 Result<EtcdNames::Facts> EtcdNames::read_facts(const std::string& model, std::uint64_t tried) {
   std::vector<std::string> ancestors = ancestors_of(model);
   etcd::Txn txn;
-  txn.then.emplace_back(one(keys_.head(model)));
-  txn.then.emplace_back(one(keys_.removals(), true));
+  txn.then.emplace_back(query_of(keys_.head(model)));
+  txn.then.emplace_back(query_of(keys_.removals(), true));
   txn.then.emplace_back(RangeQuery{keys_.versions_of(model), 1, 0, false, true});
   txn.then.emplace_back(first(keys_.versions_below(model)));
   for (const std::string& ancestor : ancestors) txn.then.emplace_back(first(keys_.versions_of(ancestor)));
   const std::size_t tried_at = txn.then.size();
   if (tried != 0) {
-    txn.then.emplace_back(one(keys_.version(model, tried)));
-    txn.then.emplace_back(one(keys_.tombstone(model, tried)));
+    txn.then.emplace_back(query_of(keys_.version(model, tried)));
+    txn.then.emplace_back(query_of(keys_.tombstone(model, tried)));
   }
-  txn.then.emplace_back(one(keys_.meta()));
+  txn.then.emplace_back(query_of(keys_.meta()));
   const std::vector<std::byte> ours = this->ours();
   WEFT_TRY(etcd::TxnAnswer answer, client_.txn(txn));
   WEFT_CHECK(check_ours(answer.ranges.back().items, ours));
@@ -202,7 +200,7 @@ Status EtcdNames::check_relies(std::span<const VersionName> relies) {
   while (!relies.empty()) {
     auto some = relies.first(std::min(relies.size(), limits::kEtcdOpsMax));
     etcd::Txn txn;
-    for (const auto& [model, number] : some) txn.then.emplace_back(one(keys_.version(model, number), true));
+    for (const auto& [model, number] : some) txn.then.emplace_back(query_of(keys_.version(model, number), true));
     WEFT_TRY(etcd::TxnAnswer answer, client_.txn(txn));
     for (std::size_t i = 0; i < some.size(); ++i)
       if (answer.ranges[i].items.empty()) return gone(some[i]);

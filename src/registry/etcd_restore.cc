@@ -21,15 +21,11 @@ struct EtcdNames::Returning {
 
 namespace {
 
-using etcd::RangeQuery;
+using etcd::query_of;
 using etcd::Relation;
 using etcd::Target;
 
 constexpr auto kPause = std::chrono::milliseconds(50);
-
-RangeQuery one(std::string key) {
-  return {{std::move(key), {}}, 0, 0, false, false};
-}
 
 Error is_another(const VersionRow& row) {
   return Error{Errc::exists,
@@ -41,9 +37,9 @@ Error is_another(const VersionRow& row) {
 Result<EtcdNames::Returning> EtcdNames::read_returning(const MirroredVersion& version) {
   const VersionRow& row = version.version;
   etcd::Txn txn;
-  txn.then.emplace_back(one(keys_.head(row.model_name)));
-  txn.then.emplace_back(one(keys_.version(row.model_name, row.number)));
-  txn.then.emplace_back(one(keys_.tombstone(row.model_name, row.number)));
+  txn.then.emplace_back(query_of(keys_.head(row.model_name)));
+  txn.then.emplace_back(query_of(keys_.version(row.model_name, row.number)));
+  txn.then.emplace_back(query_of(keys_.tombstone(row.model_name, row.number)));
   WEFT_TRY(etcd::TxnAnswer answer, client_.txn(txn));
   Returning now;
   now.revision = answer.header.revision;
@@ -112,7 +108,7 @@ Status EtcdNames::raise(const std::string& model, std::uint64_t next_number) {
   const std::string key = keys_.head(model);
   const auto end = Clock::now() + retry_max_;
   do {
-    WEFT_TRY(const etcd::RangeAnswer known, client_.range({{key, {}}, 0, 0, false, false}));
+    WEFT_TRY(const etcd::RangeAnswer known, client_.range(query_of(key)));
     const std::uint64_t revision = known.items.empty() ? 0 : known.items[0].mod_revision;
     RegistryHead head{0, now_ns()};
     if (revision != 0) {

@@ -68,6 +68,10 @@ Keys prefixed(std::string prefix) {
   return {std::move(prefix), std::move(end)};
 }
 
+RangeQuery query_of(std::string key, bool keys_only) {
+  return {{std::move(key), {}}, 0, 0, keys_only, false};
+}
+
 std::string encode(const RangeQuery& range) {
   JsonWriter json;
   put_range(json, range);

@@ -22,7 +22,6 @@ namespace weft::etcd {
 struct KeyValue {
   std::string key;
   std::vector<std::byte> value;
-  std::uint64_t create_revision = 0;
   std::uint64_t mod_revision = 0;
 };
 
@@ -40,6 +39,7 @@ struct RangeQuery {
   bool keys_only = false;
   bool last_first = false;  // descending by key; for use with a limit
 };
+RangeQuery query_of(std::string key, bool keys_only = false);  // of one key, now
 struct Put {
   std::string key;
   std::vector<std::byte> value;

@@ -16,9 +16,6 @@ class LocalRegistry final : public Registry {
   Status set_tag(std::string_view model, std::string_view tag, std::optional<std::uint64_t> number) override {
     return store_.set_tag(model, tag, number);
   }
-  Status remove_version(std::string_view model, std::uint64_t number) override {
-    return store_.remove_version(model, number);
-  }
   Status keep_version(std::string_view model, std::uint64_t number) override {
     return store_.memory().keep_version(model, number);
   }

@@ -28,15 +28,6 @@ bool MemberList::set(std::uint64_t revision, const std::string& node, std::optio
   return true;
 }
 
-bool MemberList::put(std::uint64_t revision, Member member) {
-  std::string node = member.node;
-  return set(revision, node, std::move(member));
-}
-
-bool MemberList::remove(std::uint64_t revision, const std::string& node) {
-  return set(revision, node, std::nullopt);
-}
-
 std::vector<Member> MemberList::list() const {
   std::lock_guard lock(mutex_);
   std::vector<Member> out;

@@ -20,9 +20,9 @@ namespace weft {
 class MemberList {
  public:
   void reset(const std::vector<std::pair<std::uint64_t, Member>>& members);  // each with its revision
-  // Returns true if the list changes. An event older than the last one of the node has no effect.
-  bool put(std::uint64_t revision, Member member);
-  bool remove(std::uint64_t revision, const std::string& node);
+  // Adds a member, or removes it if `member` is empty. Returns true if the list changes. An event older than the last
+  // one of the node has no effect.
+  bool set(std::uint64_t revision, const std::string& node, std::optional<Member> member);
   std::vector<Member> list() const;
 
  private:
@@ -30,7 +30,6 @@ class MemberList {
     std::uint64_t revision = 0;
     std::optional<Member> member;  // empty: it has left
   };
-  bool set(std::uint64_t revision, const std::string& node, std::optional<Member> member);
   mutable std::mutex mutex_;
   std::map<std::string, Known> known_;  // guarded by mutex_
 };

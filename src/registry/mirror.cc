@@ -285,21 +285,20 @@ void Mirror::read_event(const etcd::Event& event, Batch& batch) {
       return;
   }
   // Decodes a tombstone with its version: a version that was restored as removed is unknown to the store.
-  auto change = decode_change(parts_.keys, event.item.key, event.item.value, true);
+  auto change = decode_change(parts_.keys, event.item.key, event.item.value, event.item.mod_revision, true);
   if (!change.ok()) return refuse(change.error());
-  if (auto* tag = std::get_if<MirroredTag>(&*change)) tag->revision = event.item.mod_revision;
   batch.add(std::move(change).value(), event.item.mod_revision);
 }
 
 void Mirror::read_member(const etcd::Event& event, const RegistryKey& key, Batch& batch) {
   if (event.deleted) {
-    batch.members = members_.remove(event.item.mod_revision, key.name) || batch.members;
+    batch.members = members_.set(event.item.mod_revision, key.name, std::nullopt) || batch.members;
     return;
   }
   auto member = open_member(event.item.value, parts_.keys.bound(event.item.key));
   if (!member.ok()) return refuse(member.error());
   member->node = key.name;
-  batch.members = members_.put(event.item.mod_revision, std::move(member).value()) || batch.members;
+  batch.members = members_.set(event.item.mod_revision, key.name, std::move(member).value()) || batch.members;
 }
 
 // Commits all but the last part of a large batch, and returns the number of changes committed. Changes of one etcd

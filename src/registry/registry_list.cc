@@ -23,7 +23,7 @@ MirroredVersion named(MirroredVersion version, RegistryKey key) {
 }  // namespace
 
 Result<MirrorChange> decode_change(const RegistryKeys& keys, std::string_view key, std::span<const std::byte> value,
-                                   bool whole) {
+                                   std::uint64_t revision, bool whole) {
   WEFT_TRY(RegistryKey parsed, keys.parse(key));
   std::string_view bound = keys.bound(key);
   switch (parsed.kind) {
@@ -43,7 +43,8 @@ Result<MirrorChange> decode_change(const RegistryKeys& keys, std::string_view ke
       return MirrorChange(MirroredMemory{std::move(parsed.model), parsed.number, true});
     case KeyKind::tag: {
       WEFT_TRY(RegistryTag tag, open_tag(value, bound));
-      return MirrorChange(MirroredTag{std::move(parsed.model), std::move(parsed.name), tag.number, tag.time_ns});
+      return MirrorChange(
+          MirroredTag{std::move(parsed.model), std::move(parsed.name), tag.number, tag.time_ns, revision});
     }
     default:
       return Error{Errc::internal, fmt::format("key {}: no change of names", key)};
@@ -161,12 +162,11 @@ std::vector<MirrorChange> RegistryList::take(std::size_t count_max) {
   std::vector<MirrorChange> out;
   for (; next_ < items_.size() && out.size() < count_max; ++next_) {
     Item& item = items_[next_];
-    auto change = decode_change(keys_, item.key, item.value, !item.here);
-    if (!change.ok())
+    auto change = decode_change(keys_, item.key, item.value, item.revision, !item.here);
+    if (change.ok())
+      out.push_back(std::move(change).value());
+    else
       refused_(change.error());
-    else if (auto* tag = std::get_if<MirroredTag>(&*change))
-      tag->revision = item.revision;
-    if (change.ok()) out.push_back(std::move(change).value());
     item = {};
   }
   if (next_ == items_.size() && out.size() < count_max) {

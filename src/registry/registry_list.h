@@ -30,7 +30,6 @@ class RegistryList {
   // Reads versions, tombstones and tags, in pages. Errc::changed: the revision was compacted meanwhile; read again.
   Status read(etcd::Client& client);
   std::uint64_t revision() const { return revision_; }
-  std::size_t size() const { return items_.size(); }
 
   // Drops the items that the store has, adds deletions for tags and memory notes that only the store has, and sorts the
   // rest in the order of the changes. Live versions that only the store has are reported as refused: no node removed
@@ -66,9 +65,9 @@ class RegistryList {
   std::size_t next_ = 0;
 };
 
-// Decodes a value of the registry. A tombstone becomes a MirroredRemoval, or with `whole` a MirroredVersion that is
-// removed.
+// Decodes a value of the registry that was put at `revision`. A tombstone becomes a MirroredRemoval, or with `whole` a
+// MirroredVersion that is removed.
 Result<MirrorChange> decode_change(const RegistryKeys& keys, std::string_view key, std::span<const std::byte> value,
-                                   bool whole);
+                                   std::uint64_t revision, bool whole);
 
 }  // namespace weft

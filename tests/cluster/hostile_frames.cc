@@ -83,11 +83,11 @@ class Overheard {
   void close() { exchange_.reset(); }
   // Sends a request and reads the bytes of its answer, as a node does.
   Status ask(const PeerRequest& request) {
-    WEFT_TRY(Answer answer, exchange_->call(victim_.peer, encode_request(request), deadline_in(kPatience)));
-    for (std::size_t window = 0; window < answer.windows(); ++window) {
+    WEFT_TRY(const auto answer, exchange_->call(victim_.peer, encode_request(request), deadline_in(kPatience)));
+    for (std::size_t window = 0; window < answer->windows(); ++window) {
       WEFT_TRY(const LandingBuffer buffer, exchange_->landing(deadline_in(kPatience)));
-      const auto length = std::min<std::size_t>(kLandingBufferBytes, answer.length(window));
-      WEFT_TRY(const WindowRead read, answer.read(window, 0, buffer.landing(), 0, length));
+      const auto length = std::min<std::size_t>(kLandingBufferBytes, answer->length(window));
+      WEFT_TRY(const WindowRead read, answer->read(window, 0, buffer.landing(), 0, length));
       WEFT_CHECK(read->wait(deadline_in(kPatience)));
     }
     return {};

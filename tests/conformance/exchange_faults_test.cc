@@ -9,7 +9,7 @@
 #include "exchange_support.h"
 #include "fakes/twin_transport.h"
 #include "net/session/frame.h"
-#include "net/session/identity.h"
+#include "net/session/handshake.h"
 
 namespace weft {
 namespace {
@@ -120,7 +120,7 @@ TEST_CASE("hostile messages do not use unbounded memory or block other callers")
     for (unsigned i = 0; i < 50; ++i) on.attacker.send(random_bytes(1 + i * 160, i));
     for (const auto& message : on.recording.kept())
       for (std::size_t cut = 1; cut < message.size(); cut += 13) on.attacker.send(std::span(message).first(cut));
-    net::Identity nobody{net::Secret(), "nobody", on.attacker.address()};
+    net::Self nobody{net::Secret(), "nobody", on.attacker.address(), 0};
     for (unsigned i = 0; i < 300; ++i) {
       nobody.address.back() = static_cast<std::byte>(i);  // most of these addresses do not exist
       on.attacker.send(net::Caller(nobody.with_session(i + 1)).hello());
@@ -144,12 +144,12 @@ TEST_CASE("windows that are not closed end with their lease") {
     REQUIRE(answer.ok());
     const LandingBuffer buffer = testing::must(a->landing(soon()));
     mute = true;
-    CHECK(testing::must(answer->read(0, 0, buffer.landing(), 0, 4096))->wait(soon()).ok());
+    CHECK(testing::must((*answer)->read(0, 0, buffer.landing(), 0, 4096))->wait(soon()).ok());
     CHECK(b->figures().windows == 1);
     CHECK(comes_true([&] { return b->figures().windows == 0; }));
     CHECK(b->figures().window_bytes == 0);
     CHECK(b->figures().lease_ends == 1);
-    const auto late = answer->read(0, 0, buffer.landing(), 0, 4096);
+    const auto late = (*answer)->read(0, 0, buffer.landing(), 0, 4096);
     if (late.ok()) CHECK(!(*late)->wait(Clock::now() + 500ms).ok());
   });
 }
@@ -195,7 +195,7 @@ TEST_CASE("a session that the peer lost is replaced") {
     OpenedAnew on(provider);
     const auto answer = ask(*on.a, on.peer, "echo again");
     REQUIRE(answer.ok());
-    CHECK(as_text(answer->head()) == "a again");
+    CHECK(as_text((*answer)->head()) == "a again");
   }
 }
 
@@ -250,7 +250,7 @@ TEST_CASE("a peer that is stopped costs a deadline, its buffers are set aside, a
   world.network.stop(b->endpoints().front().address);
   {
     const LandingBuffer buffer = testing::must(a->landing(soon()));
-    const WindowRead read = testing::must(answer->read(0, 0, buffer.landing(), 0, 4096));
+    const WindowRead read = testing::must((*answer)->read(0, 0, buffer.landing(), 0, 4096));
     CHECK(read->wait(Clock::now() + 50ms).error().code == Errc::timed_out);
   }
   CHECK(a->figures().buffers_aside == 1);

@@ -106,8 +106,8 @@ inline PeerAddress at(const Exchange& exchange, const std::string& node) {
   return {node, exchange.endpoints().front().address};
 }
 
-inline Result<Answer> ask(Exchange& from, const PeerAddress& peer, std::string_view request,
-                          Deadline deadline = soon()) {
+inline Result<std::unique_ptr<Answer>> ask(Exchange& from, const PeerAddress& peer, std::string_view request,
+                                           Deadline deadline = soon()) {
   return from.call(peer, testing::as_bytes(request), deadline);
 }
 

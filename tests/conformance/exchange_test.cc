@@ -24,19 +24,15 @@ TEST_CASE("a call brings its answer, and each end knows who the other is") {
     for (int round = 0; round < 3; ++round) {
       const auto there = ask(*a, at(*b, "b"), "echo one");
       REQUIRE(there.ok());
-      CHECK(as_text(there->head()) == "a one");
+      CHECK(as_text((*there)->head()) == "a one");
       const auto back = ask(*b, at(*a, "a"), "echo two");
       REQUIRE(back.ok());
-      CHECK(as_text(back->head()) == "b two");
+      CHECK(as_text((*back)->head()) == "b two");
     }
     const ExchangeFigures figures = a->figures();
     CHECK(figures.sessions == 2);  // one in each direction, whatever the number of calls
     CHECK(figures.calls == 3);
     CHECK(figures.answers == 3);
-    REQUIRE(figures.peers.size() == 1);
-    CHECK(figures.peers[0].node == "b");
-    CHECK(figures.peers[0].connected);
-    CHECK(figures.peers[0].answer_ms > 0);
   });
 }
 
@@ -50,21 +46,20 @@ TEST_CASE("a window is read while the answer lives, and closed when it goes") {
     {
       auto answer = ask(*a, at(*b, "b"), "bytes");
       REQUIRE(answer.ok());
-      REQUIRE(answer->windows() == 1);
-      CHECK(answer->length(0) == server.content.size());
+      REQUIRE((*answer)->windows() == 1);
+      CHECK((*answer)->length(0) == server.content.size());
       CHECK(b->figures().windows == 1);
-      const auto got = read_all(*a, *answer);
+      const auto got = read_all(*a, **answer);
       REQUIRE(got.ok());
       CHECK(*got == server.content);
       const LandingBuffer buffer = testing::must(a->landing(soon()));
-      CHECK(answer->read(1, 0, buffer.landing(), 0, 1).error().code == Errc::invalid);
-      CHECK(answer->read(0, server.content.size(), buffer.landing(), 0, 1).error().code == Errc::permission);
+      CHECK((*answer)->read(1, 0, buffer.landing(), 0, 1).error().code == Errc::invalid);
+      CHECK((*answer)->read(0, server.content.size(), buffer.landing(), 0, 1).error().code == Errc::permission);
     }
     CHECK(comes_true([&] { return b->figures().windows == 0; }));
     CHECK(b->figures().served_bytes == server.content.size());
     CHECK(b->figures().lease_ends == 0);
     CHECK(a->figures().read_bytes == server.content.size());
-    CHECK(a->figures().peers[0].read_bytes_per_second > 0);
   });
 }
 
@@ -76,7 +71,7 @@ TEST_CASE("bytes of a file are given by every provider, also by one that takes n
     auto b = open_node(world, key, "b", &server);
     auto answer = ask(*a, at(*b, "b"), "file");
     REQUIRE(answer.ok());
-    const auto got = read_all(*a, *answer);
+    const auto got = read_all(*a, **answer);
     REQUIRE(got.ok());
     CHECK(*got == server.content);
   });
@@ -93,7 +88,7 @@ TEST_CASE("untouched memory can be the target of a read") {
     const auto landing = testing::must(a->register_landing({memory.get(), 64U << 20U}, memory));
     auto answer = ask(*a, at(*b, "b"), "bytes");
     REQUIRE(answer.ok());
-    const WindowRead read = testing::must(answer->read(0, 0, landing, 40U << 20U, size));
+    const WindowRead read = testing::must((*answer)->read(0, 0, landing, 40U << 20U, size));
     REQUIRE(read->wait(soon()).ok());
     CHECK(std::equal(server.content.begin(), server.content.end(), memory.get() + (40U << 20U)));
   });
@@ -107,8 +102,8 @@ TEST_CASE("a long head arrives complete, an error unchanged, and a request beyon
     auto b = open_node(world, key, "b", &server);
     const auto answer = ask(*a, at(*b, "b"), "head");
     REQUIRE(answer.ok());
-    CHECK(std::equal(answer->head().begin(), answer->head().end(), server.content.begin(), server.content.end()));
-    CHECK(answer->windows() == 0);
+    CHECK(std::equal((*answer)->head().begin(), (*answer)->head().end(), server.content.begin(), server.content.end()));
+    CHECK((*answer)->windows() == 0);
     const auto failed = ask(*a, at(*b, "b"), "fail");
     REQUIRE(!failed.ok());
     CHECK(failed.error().code == Errc::not_found);
@@ -135,7 +130,7 @@ TEST_CASE("many threads call and read at once") {
         for (int round = 0; round < 10; ++round) {
           auto answer = ask(from, to, "bytes");
           if (!answer.ok()) continue;
-          const auto got = read_all(from, *answer);
+          const auto got = read_all(from, **answer);
           if (got.ok() && *got == server.content) ++good;
         }
       });
@@ -161,7 +156,7 @@ TEST_CASE("a lost request or answer is repeated") {
       auto answer = ask(*a, at(*b, "b"), "bytes");
       lose_at = 0;
       REQUIRE(answer.ok());
-      CHECK(testing::must(read_all(*a, *answer)) == server.content);
+      CHECK(testing::must(read_all(*a, **answer)) == server.content);
     }
     CHECK(a->figures().handshakes == 1);
   });
@@ -220,7 +215,7 @@ TEST_CASE("buffers are registered once, however much is read into them") {
     for (int round = 0; round < 30; ++round) {
       auto answer = ask(*a, at(*b, "b"), "bytes");
       REQUIRE(answer.ok());
-      const auto got = read_all(*a, *answer);
+      const auto got = read_all(*a, **answer);
       REQUIRE(got.ok());
       CHECK(*got == server.content);
     }

@@ -77,7 +77,7 @@ std::unique_ptr<Exchange> open_with(TransportWorld& world, const KeyFile& key) {
 // A node that serves bytes, and one with a transport of class Kind.
 template <class Kind>
 struct Reader {
-  Result<Answer> ask_for(const std::string& what) { return ask(*late, at(*giver, "giver"), what); }
+  Result<std::unique_ptr<Answer>> ask_for(const std::string& what) { return ask(*late, at(*giver, "giver"), what); }
   std::unique_ptr<TransportWorld> world = std::move(transport_worlds().front());
   KeyFile key;
   ScriptedServer server;
@@ -95,7 +95,7 @@ TEST_CASE("bytes that come after their window has ended are late, and not wrong,
   int signs = 0;
   ReadPace pace;
   const auto on_sign = [&] { return ++signs > 0; };
-  const Status read = read_answer(*reader.late, answer, target, {pace, 2 * kWindowLease, on_sign});
+  const Status read = read_answer(*reader.late, *answer, target, {pace, 2 * kWindowLease, on_sign});
   REQUIRE(!read.ok());
   CHECK(read.error().code == Errc::timed_out);
   CHECK(signs == 0);
@@ -109,7 +109,7 @@ TEST_CASE("the bytes that came before a peer fell silent are known, however smal
   std::vector<std::byte> memory(reader.server.content.size());
   PeerTarget target{memory, nullptr};
   ReadPace pace;
-  const Status read = read_answer(*reader.late, answer, target, {pace, 300ms, {}});
+  const Status read = read_answer(*reader.late, *answer, target, {pace, 300ms, {}});
   REQUIRE(!read.ok());
   CHECK(target.came >= FewReads::kCome * ReadWindow::kPieceStart);
   REQUIRE(target.came < memory.size());
@@ -124,7 +124,7 @@ TEST_CASE("a cancelled read ends at its next sign of life") {
   PeerTarget target{memory, nullptr};
   ReadPace pace;
   int signs = 0;
-  const Status read = read_answer(*reader.late, answer, target, {pace, 10s, [&] { return ++signs < 3; }});
+  const Status read = read_answer(*reader.late, *answer, target, {pace, 10s, [&] { return ++signs < 3; }});
   REQUIRE(!read.ok());
   CHECK(read.error().code == Errc::cancelled);
 }

@@ -58,7 +58,7 @@ TEST_CASE("cluster: what one node publishes, tags and removes shows on the other
   }
   REQUIRE(b->registry().set_tag("org/m", "best", 1).ok());
   CHECK(shows(*a, "org/m@1 org/m:best=1"));
-  REQUIRE(b->registry().remove_version("org/m", 1).ok());
+  REQUIRE(remove_version(b->registry(), "org/m", 1).ok());
   CHECK(shows(*a, ""));
 }
 
@@ -75,7 +75,7 @@ TEST_CASE("cluster: a model that was published here before is published without 
     must(publish(*b, "m", {content}));
     must(publish(*a, "m", {content + 1}));
   }
-  REQUIRE(b->registry().remove_version("m", 19).ok());
+  REQUIRE(remove_version(b->registry(), "m", 19).ok());
   must(publish(*a, "m", {30}));
   CHECK(names_of(a->store()).find("m@20") != std::string::npos);
   // Equal content makes no version if it is the newest, even if another node has removed a newer one.
@@ -106,7 +106,7 @@ TEST_CASE("cluster: all nodes reach the same state, by the watch or by a list") 
   for (std::uint64_t number : {1, 2}) REQUIRE(a->registry().set_tag("m", "best", number).ok());
   REQUIRE(b->registry().set_tag("m", "gone", 1).ok());
   REQUIRE(a->registry().set_tag("m", "gone", std::nullopt).ok());
-  REQUIRE(b->registry().remove_version("m", 1).ok());
+  REQUIRE(remove_version(b->registry(), "m", 1).ok());
   for (auto* node : {a.get(), b.get()}) REQUIRE(shows(*node, "m@2 m:best=2"));
   CHECK(told_by(*a).size() == 7);
   CHECK(told_by(*a) == told_by(*b));
@@ -257,9 +257,9 @@ TEST_CASE("cluster: a node that was away for longer than etcd keeps reads the wh
   b.reset();
   REQUIRE(a->registry().set_tag("m", "moves", 2).ok());
   REQUIRE(a->registry().set_tag("m", "goes", std::nullopt).ok());
-  REQUIRE(a->registry().remove_version("gone", 1).ok());
+  REQUIRE(remove_version(a->registry(), "gone", 1).ok());
   must(publish(*a, "brief", {4}));
-  REQUIRE(a->registry().remove_version("brief", 1).ok());
+  REQUIRE(remove_version(a->registry(), "brief", 1).ok());
   must(publish(*a, "brief", {5}));
   compact(world);
   b = world.node("b");
@@ -279,7 +279,7 @@ TEST_CASE("cluster: a new node reads the whole, in the order in which it happene
   child.parents.push_back({"z", 1, true, 0, 0, 0});
   child.tags = {"t"};
   must(publish(*a, "b", {2}, child));
-  REQUIRE(a->registry().remove_version("z", 1).ok());
+  REQUIRE(remove_version(a->registry(), "z", 1).ok());
   compact(world);
   auto b = world.node("b");
   CHECK(shows(*b, "b@1 b:t=1"));
@@ -376,7 +376,7 @@ TEST_CASE("cluster: a set-back etcd is detected also when it has reached the old
       },
       [](RegistryNode& node) { return node.registry().set_tag("m", "u", 1); },
       [](RegistryNode& node) { return node.registry().set_tag("m", "t", std::nullopt); },
-      [](RegistryNode& node) { return node.registry().remove_version("other", 1); },
+      [](RegistryNode& node) { return remove_version(node.registry(), "other", 1); },
   };
   std::vector<std::future<void>> checks;  // each mostly waits
   for (const auto& lose : lost) checks.push_back(std::async(std::launch::async, check_set_back, lose));

@@ -47,6 +47,11 @@ EtcdOptions etcd_options(const testing::EtcdProcess& etcd, const std::string& cl
 // Imports one file of these contents and publishes it.
 Result<PublishOutcome> publish(RegistryNode& node, const std::string& model, const std::vector<unsigned>& contents,
                                PublishRequest request = {});
+inline Status remove_version(Registry& registry, const std::string& model, std::uint64_t number) {
+  const VersionName version{model, number};
+  WEFT_CHECK(registry.remove_versions({&version, 1}));
+  return {};
+}
 // Returns the live versions and tags as text, in order: "a@1 a@2 a:best=2".
 std::string names_of(Store& store);
 // Polls until the condition holds. False if it does not within 20 s.

@@ -243,8 +243,7 @@ TEST_CASE("many reads are in flight at once, from several threads") {
       });
     for (std::thread& thread : threads) thread.join();
     CHECK(*target.memory == source);
-    CHECK(reader->counters().reads_in_flight == 0);
-    CHECK(reader->counters().read_bytes == source.size());
+    CHECK(reader->counters().reads_done == kPieces);
   });
 }
 

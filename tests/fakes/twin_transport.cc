@@ -111,7 +111,6 @@ class TwinTransport final : public Transport {
   // Called with the network's mutex held:
   Result<Node*> node_of(PeerId peer);
   void answer(const Node& self, Parcel& parcel);
-  void count_read(const Parcel& parcel, bool done);
 
   std::shared_ptr<TwinNetwork::State> network_;
   const NodeId id_;
@@ -165,29 +164,14 @@ void TwinTransport::answer(const Node& self, Parcel& parcel) {
                        parcel.length <= window->second.size() - parcel.offset;
   if (allowed)
     std::memcpy(parcel.landing->bytes().data() + parcel.at, window->second.data() + parcel.offset, parcel.length);
-  count_read(parcel, allowed);
-  parcel.outcome->finish(allowed ? Status{} : Status{Error{Errc::permission, "a peer: no such window"}});
-}
-
-void TwinTransport::count_read(const Parcel& parcel, bool done) {
   const auto reader = network_->nodes.find(parcel.from);
-  if (reader == network_->nodes.end()) return;
-  TransportCounters& counters = reader->second.counters;
-  ++(done ? counters.reads_done : counters.reads_failed);
-  if (done) counters.read_bytes += parcel.length;
+  if (allowed && reader != network_->nodes.end()) ++reader->second.counters.reads_done;
+  parcel.outcome->finish(allowed ? Status{} : Status{Error{Errc::permission, "a peer: no such window"}});
 }
 
 TransportCounters TwinTransport::counters() const {
   const std::lock_guard lock(network_->mutex);
-  TransportCounters out = network_->nodes.at(id_).counters;
-  for (const auto& [id, node] : network_->nodes) {
-    for (const Parcel& parcel : node.inbox) {
-      if (parcel.from != id_ || !parcel.outcome) continue;
-      ++out.reads_in_flight;
-      if (parcel.outcome->is_set_aside()) ++out.reads_set_aside;
-    }
-  }
-  return out;
+  return network_->nodes.at(id_).counters;
 }
 
 Result<PeerId> TwinTransport::add_peer(std::span<const std::byte> address) {
@@ -261,12 +245,10 @@ Result<std::unique_ptr<PendingRead>> TwinTransport::read(PeerId peer, const Remo
   {
     const std::lock_guard lock(network_->mutex);
     WEFT_TRY(Node * node, node_of(peer));
-    if (node == nullptr) {
-      count_read(parcel, false);
+    if (node == nullptr)
       outcome->finish(Error{Errc::unreachable, fmt::format("peer {}: nobody is there", peer)});
-    } else {
+    else
       node->inbox.push_back(std::move(parcel));
-    }
   }
   network_->changed.notify_all();
   return std::unique_ptr<PendingRead>(std::make_unique<AwaitedRead>(std::move(outcome)));

@@ -18,6 +18,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "weft/bytes/window_memory.h"
@@ -71,61 +72,44 @@ class PeerServer {
 // A read of a window. It is a PendingRead, with the errors of weft/cluster/transport.h.
 using WindowRead = std::unique_ptr<PendingRead>;
 
-// An answer, with its windows open. Movable. Dropping it tells the peer to close the windows, or, if reads of them are
+// An answer, with its windows open. Dropping it tells the peer to close the windows, or, if reads of them are
 // in flight, leaves that to the end of their lease. Not thread-safe, but its reads are.
 class Answer {
  public:
-  class Impl;
-  explicit Answer(std::unique_ptr<Impl> impl);
-  Answer(Answer&& other) noexcept;
-  Answer& operator=(Answer&& other) noexcept;
-  ~Answer();
+  virtual ~Answer() = default;
 
-  std::span<const std::byte> head() const;
-  std::size_t windows() const;
-  std::uint64_t length(std::size_t window) const;
+  virtual std::span<const std::byte> head() const = 0;
+  virtual std::size_t windows() const = 0;
+  virtual std::uint64_t length(std::size_t window) const = 0;
   // The windows are certainly open until then; wait() extends it. A byte that arrives later may come from withdrawn
   // memory, which holds zeros.
-  Deadline open_until() const;
+  virtual Deadline open_until() const = 0;
   // Reads `length` bytes from `offset` of a window into the landing, from `at` on. Errc::permission: outside of the
   // window. Errc::invalid: outside of the landing. Errc::unreachable: the peer is gone. Several reads may be in flight.
   // Avoid dropping a read before it has ended: the landing that it may still write to is set aside.
-  Result<WindowRead> read(std::size_t window, std::uint64_t offset, std::shared_ptr<Landing> landing, std::size_t at,
-                          std::size_t length);
+  virtual Result<WindowRead> read(std::size_t window, std::uint64_t offset, std::shared_ptr<Landing> landing,
+                                  std::size_t at, std::size_t length) = 0;
   // Waits for a read of this answer, and keeps the windows open meanwhile. Errc::timed_out: the peer was silent for
   // `patience`.
-  Status wait(PendingRead& read, std::chrono::milliseconds patience, const OnSign& on_sign);
-
- private:
-  std::unique_ptr<Impl> impl_;
+  virtual Status wait(PendingRead& read, std::chrono::milliseconds patience, const OnSign& on_sign) = 0;
 };
 
 // One of a fixed number of registered buffers of kLandingBufferBytes. Dropped, it returns to the pool. If an abandoned
 // read may still write to it, it is set aside and another takes its place.
 class LandingBuffer {
  public:
-  class Impl;
-  explicit LandingBuffer(std::unique_ptr<Impl> impl);
-  LandingBuffer(LandingBuffer&& other) noexcept;
-  LandingBuffer& operator=(LandingBuffer&& other) noexcept;
-  ~LandingBuffer();
+  // `loan`: its last copy returns the buffer to the pool when it is dropped.
+  LandingBuffer(std::shared_ptr<Landing> landing, std::shared_ptr<void> loan)
+      : landing_(std::move(landing)), loan_(std::move(loan)) {}
+  LandingBuffer(LandingBuffer&&) noexcept = default;
+  LandingBuffer& operator=(LandingBuffer&&) noexcept = default;
 
-  std::span<std::byte> bytes() const { return landing()->bytes(); }
-  const std::shared_ptr<Landing>& landing() const;
+  std::span<std::byte> bytes() const { return landing_->bytes(); }
+  const std::shared_ptr<Landing>& landing() const { return landing_; }
 
  private:
-  std::unique_ptr<Impl> impl_;
-};
-
-// Figures of a peer that was called. Rates are moving averages, 0 before the first.
-struct PeerFigures {
-  std::string node;
-  bool connected = false;
-  std::uint64_t calls = 0, failures = 0;  // failures: calls without an answer, or with an error
-  std::uint64_t read_bytes = 0;           // from the peer's windows
-  std::uint64_t answers = 0;              // to the peer's calls
-  double answer_ms = 0;                   // time from a call to its answer
-  double read_bytes_per_second = 0;       // while reads of one answer were in flight
+  std::shared_ptr<Landing> landing_;
+  std::shared_ptr<void> loan_;
 };
 
 // Figures of all endpoints together.
@@ -146,7 +130,6 @@ struct ExchangeFigures {
   std::uint64_t pinned_bytes = 0;       // memory that hardware holds in place
   std::uint64_t buffers_aside = 0;      // landing buffers that abandoned reads may still write to
   TransportCounters transport;
-  std::vector<PeerFigures> peers;  // by endpoint and node
 };
 
 struct ExchangeOptions {
@@ -177,8 +160,8 @@ class Exchange {
   // deadline. Errc::permission: the peer at this address does not hold the cluster's key, or is another node.
   // Errc::busy: the peer is overloaded. Other errors are those of the peer's server. A session that the peer has
   // forgotten is replaced. With `on_sign`, each sign of life moves the deadline: it is then as far away as at the call.
-  Result<Answer> call(const PeerAddress& peer, std::span<const std::byte> request, Deadline deadline,
-                      const OnSign& on_sign = {});
+  Result<std::unique_ptr<Answer>> call(const PeerAddress& peer, std::span<const std::byte> request, Deadline deadline,
+                                       const OnSign& on_sign = {});
 
   // Returns a free buffer. Errc::busy: none was free by the deadline.
   Result<LandingBuffer> landing(Deadline deadline);

@@ -78,10 +78,9 @@ struct PassedOver {
 
 struct TransportCounters {
   std::uint64_t messages_sent = 0, messages_received = 0;
-  std::uint64_t reads_done = 0, reads_failed = 0, read_bytes = 0;
-  std::uint64_t reads_in_flight = 0, reads_set_aside = 0;  // set aside: in flight without a waiter
-  std::uint64_t registrations = 0;                         // of windows, landings and message buffers
-  std::uint64_t half_open = 0;                             // incoming connections that are not established yet
+  std::uint64_t reads_done = 0;
+  std::uint64_t registrations = 0;  // of windows, landings and message buffers
+  std::uint64_t half_open = 0;      // incoming connections that are not established yet
 
   TransportCounters& operator+=(const TransportCounters& more);
 };

@@ -138,6 +138,24 @@ inline Result<std::vector<std::string>> tags_of(Renewed& renewed, const VersionR
   return tags;
 }
 
+// Returns some holders of a blob, as Snapshot::some_holders, with the rows of their versions.
+inline Result<std::vector<std::pair<VersionRow, std::uint32_t>>> some_holding_files(Store& store, const ContentId& id,
+                                                                                    std::size_t count_at_each_end) {
+  std::vector<std::pair<VersionRow, std::uint32_t>> files;
+  WEFT_TRY(const auto snapshot, store.snapshot());
+  WEFT_TRY(const auto holders, snapshot->some_holders(id, count_at_each_end));
+  for (const auto& [version, file] : holders)
+    if (auto row = snapshot->version(version); row.ok()) files.emplace_back(*std::move(row), file);
+  return files;
+}
+
+// True if a list of live versions has this one: list(state, from, count_max), as Snapshot::pinned.
+template <class List>
+Result<bool> lists_version(Snapshot& state, const List& list, VersionId version) {
+  WEFT_TRY(const std::vector<VersionId> next, std::invoke(list, state, version, 1));
+  return !next.empty() && next.front() == version;
+}
+
 // Returns the bytes that the files of a version own together; 0 while the version is bare.
 inline Result<std::uint64_t> owned_bytes(Renewed& renewed, VersionId version) {
   std::uint64_t bytes = 0;

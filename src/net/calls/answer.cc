@@ -6,8 +6,7 @@
 
 #include "net/calls/head_hash.h"
 
-namespace weft {
-namespace net {
+namespace weft::net {
 namespace {
 
 // A read that reports its end to the AnswerReads of its answer.
@@ -20,8 +19,9 @@ class CountedRead final : public PendingRead {
     Status status = read_->wait(deadline);
     const bool over = status.ok() || status.error().code != Errc::timed_out;
     if (over && !std::exchange(over_, true)) {
-      reads_->end(status.ok() ? length_ : 0);
-      if (status.ok()) link_->gave();
+      if (status.ok()) reads_->bytes += length_;
+      --reads_->in_flight;
+      if (status.ok()) link_->gave(length_);
     }
     return status;
   }
@@ -36,62 +36,33 @@ class CountedRead final : public PendingRead {
 
 }  // namespace
 
-void AnswerReads::begin() {
-  const std::lock_guard lock(mutex_);
-  if (in_flight_++ == 0) since_ = Clock::now();
-}
-
-void AnswerReads::end(std::uint64_t bytes) {
-  const std::lock_guard lock(mutex_);
-  bytes_ += bytes;
-  if (--in_flight_ == 0) busy_ += Clock::now() - since_;
-}
-
-bool AnswerReads::in_flight() const {
-  const std::lock_guard lock(mutex_);
-  return in_flight_ > 0;
-}
-
-std::uint64_t AnswerReads::bytes() const {
-  const std::lock_guard lock(mutex_);
-  return bytes_;
-}
-
-AnswerReads::Clock::duration AnswerReads::busy() const {
-  const std::lock_guard lock(mutex_);
-  return busy_;
-}
-
-}  // namespace net
-
-Answer::Impl::Impl(std::shared_ptr<net::CallLink> link, net::AnswerMessage message, Deadline called)
+OpenAnswer::OpenAnswer(std::shared_ptr<CallLink> link, AnswerMessage message, Deadline called)
     : link_(std::move(link)),
       message_(std::move(message)),
       opened_(!message_.windows.empty()),
-      lease_(opened_ ? link_->lease(message_.id, called) : std::make_shared<net::WindowLease>(called)) {}
+      lease_(opened_ ? link_->lease(message_.id, called) : std::make_shared<WindowLease>(called)) {}
 
 // While a read is in flight, leaves the windows open until their lease ends: closing a window under a read makes some
 // providers end the connection.
-Answer::Impl::~Impl() {
+OpenAnswer::~OpenAnswer() {
   if (!opened_) return;
   link_->drop_lease(message_.id);
-  link_->record().read(reads_->bytes(), reads_->busy());
-  if (!reads_->in_flight()) link_->done(message_.id, reads_->bytes());
+  if (reads_->in_flight == 0) link_->done(message_.id, reads_->bytes);
 }
 
-Result<WindowRead> Answer::Impl::read(std::size_t window, std::uint64_t offset, std::shared_ptr<Landing> landing,
-                                      std::size_t at, std::size_t length) {
+Result<WindowRead> OpenAnswer::read(std::size_t window, std::uint64_t offset, std::shared_ptr<Landing> landing,
+                                    std::size_t at, std::size_t length) {
   if (window >= message_.windows.size())
     return Error{Errc::invalid, fmt::format("window {} of an answer with {}", window, message_.windows.size())};
-  net::Channel& channel = link_->channel();
+  Channel& channel = link_->channel();
   WEFT_TRY(WindowRead begun,
            channel.transport().read(channel.peer(), message_.windows[window], offset, std::move(landing), at, length));
-  reads_->begin();
-  return WindowRead(std::make_unique<net::CountedRead>(std::move(begun), link_, reads_, length));
+  ++reads_->in_flight;
+  return WindowRead(std::make_unique<CountedRead>(std::move(begun), link_, reads_, length));
 }
 
 // The questions that keep the windows open also bring signs of life of the peer while its bytes take long.
-Status Answer::Impl::wait(PendingRead& read, std::chrono::milliseconds patience, const OnSign& on_sign) {
+Status OpenAnswer::wait(PendingRead& read, std::chrono::milliseconds patience, const OnSign& on_sign) {
   const auto begun = Deadline::clock::now();
   for (auto sign = begun;;) {
     link_->renew(message_.id, *lease_);
@@ -108,7 +79,7 @@ Status Answer::Impl::wait(PendingRead& read, std::chrono::milliseconds patience,
   }
 }
 
-Status Answer::Impl::fetch_head(const LandingBuffer& buffer, Deadline deadline) {
+Status OpenAnswer::fetch_head(const LandingBuffer& buffer, Deadline deadline) {
   const auto length = static_cast<std::size_t>(message_.windows.front().length);
   WEFT_TRY(const WindowRead begun, read(0, 0, buffer.landing(), 0, length));
   WEFT_CHECK(wait(*begun, std::chrono::ceil<std::chrono::milliseconds>(deadline - Deadline::clock::now()), {}));
@@ -116,41 +87,11 @@ Status Answer::Impl::fetch_head(const LandingBuffer& buffer, Deadline deadline) 
     return Error{Errc::timed_out, fmt::format("peer {}: the head of an answer came too late", link_->channel().node())};
   const std::span<const std::byte> head = buffer.bytes().first(length);
   message_.head.assign(head.begin(), head.end());
-  if (net::head_hash(message_.head) != *message_.head_hash)
+  if (head_hash(message_.head) != *message_.head_hash)
     return Error{Errc::corrupt,
                  fmt::format("peer {}: checksum mismatch in the head of an answer", link_->channel().node())};
   message_.windows.erase(message_.windows.begin());
   return {};
 }
 
-Answer::Answer(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
-Answer::Answer(Answer&& other) noexcept = default;
-Answer& Answer::operator=(Answer&& other) noexcept = default;
-Answer::~Answer() = default;
-
-std::span<const std::byte> Answer::head() const {
-  return impl_->message().head;
-}
-
-std::size_t Answer::windows() const {
-  return impl_->message().windows.size();
-}
-
-Deadline Answer::open_until() const {
-  return impl_->open_until();
-}
-
-std::uint64_t Answer::length(std::size_t window) const {
-  return impl_->message().windows.at(window).length;
-}
-
-Result<WindowRead> Answer::read(std::size_t window, std::uint64_t offset, std::shared_ptr<Landing> landing,
-                                std::size_t at, std::size_t length) {
-  return impl_->read(window, offset, std::move(landing), at, length);
-}
-
-Status Answer::wait(PendingRead& read, std::chrono::milliseconds patience, const OnSign& on_sign) {
-  return impl_->wait(read, patience, on_sign);
-}
-
-}  // namespace weft
+}  // namespace weft::net

@@ -6,13 +6,6 @@
 namespace weft::net {
 namespace {
 
-constexpr double kNewest = 0.3;                        // weight of the newest sample in a moving average
-constexpr std::uint64_t kRateBytesMin = 64ULL << 10U;  // smaller reads measure latency, not the rate
-
-void average(double& value, double newest) {
-  value = value == 0 ? newest : (1 - kNewest) * value + kNewest * newest;
-}
-
 // Returns this thread's bell: a thread waits for one call at a time. It is shared, because another thread may ring it
 // after this thread has ended.
 const std::shared_ptr<const Bell>& own_bell() {
@@ -165,7 +158,8 @@ bool CallLink::lost() const {
   return lost_;
 }
 
-void CallLink::gave() {
+void CallLink::gave(std::uint64_t bytes) {
+  read_bytes_ += bytes;
   const std::lock_guard lock(mutex_);
   heard_ = gave_ = Clock::now();
   silent_ = {};
@@ -191,31 +185,6 @@ void CallLink::renew(std::uint64_t call, WindowLease& lease) {
 void CallLink::drop_lease(std::uint64_t call) {
   const std::lock_guard lock(mutex_);
   leases_.erase(call);
-}
-
-void PeerRecord::answered(std::chrono::duration<double> after) {
-  const std::lock_guard lock(mutex_);
-  ++figures_.calls;
-  ++figures_.answers;
-  average(figures_.answer_ms, after.count() * 1e3);
-}
-
-void PeerRecord::failed() {
-  const std::lock_guard lock(mutex_);
-  ++figures_.calls;
-  ++figures_.failures;
-}
-
-void PeerRecord::read(std::uint64_t bytes, std::chrono::duration<double> in) {
-  const std::lock_guard lock(mutex_);
-  figures_.read_bytes += bytes;
-  if (bytes >= kRateBytesMin && in.count() > 0)
-    average(figures_.read_bytes_per_second, static_cast<double>(bytes) / in.count());
-}
-
-PeerFigures PeerRecord::figures() const {
-  const std::lock_guard lock(mutex_);
-  return figures_;
 }
 
 }  // namespace weft::net

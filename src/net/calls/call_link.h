@@ -2,12 +2,12 @@
 // only on the transport's.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <string>
 #include <unordered_map>
 
 #include "net/calls/channel.h"
@@ -17,27 +17,12 @@
 
 namespace weft::net {
 
-// Statistics of the calls to one peer. Any thread.
-class PeerRecord {
- public:
-  explicit PeerRecord(std::string node) { figures_.node = std::move(node); }
-
-  void answered(std::chrono::duration<double> after);
-  void failed();
-  // Records that `bytes` of one answer were read, with reads in flight for `in`.
-  void read(std::uint64_t bytes, std::chrono::duration<double> in);
-  PeerFigures figures() const;  // without `connected`
-
- private:
-  mutable std::mutex mutex_;
-  PeerFigures figures_;  // guarded by mutex_
-};
-
 class CallLink {
  public:
   using Clock = std::chrono::steady_clock;
-  CallLink(Transport& transport, PeerId peer, Session session, std::shared_ptr<PeerRecord> record)
-      : channel_(transport, peer, std::move(session)), record_(std::move(record)), ends_(transport.ends(peer)) {}
+  // `read_bytes`: counts the bytes read from windows, over all links. It outlives this.
+  CallLink(Transport& transport, PeerId peer, Session session, std::atomic<std::uint64_t>& read_bytes)
+      : channel_(transport, peer, std::move(session)), read_bytes_(read_bytes), ends_(transport.ends(peer)) {}
 
   // How a call ended. `lost`: the session is dead, or the peer does not know it. `again`: the peer does not know this
   // call.
@@ -54,15 +39,14 @@ class CallLink {
   Heard receive(const FrameView& frame);
   void lose();  // ends all waiting calls as lost
   bool lost() const;
-  void gave();             // records that a read of a window succeeded
-  Deadline heard() const;  // the time of the last sign of life
+  void gave(std::uint64_t bytes);  // records that a read of a window succeeded
+  Deadline heard() const;          // the time of the last sign of life
   // Leases of the windows of an answer. renew() asks the peer to keep them open, if a question is due.
   std::shared_ptr<WindowLease> lease(std::uint64_t call, Deadline called);
   void renew(std::uint64_t call, WindowLease& lease);
   void drop_lease(std::uint64_t call);
 
   Channel& channel() { return channel_; }
-  PeerRecord& record() { return *record_; }
 
  private:
   struct Waiting {
@@ -82,7 +66,7 @@ class CallLink {
   bool is_silent() const;           // with mutex_ held: the session counts as dead
 
   Channel channel_;
-  const std::shared_ptr<PeerRecord> record_;
+  std::atomic<std::uint64_t>& read_bytes_;
   const std::optional<std::uint64_t> ends_;  // Transport::ends of the peer when the session began
   mutable std::mutex mutex_;
   std::unordered_map<std::uint64_t, Waiting> waiting_;                    // guarded by mutex_, as the members below

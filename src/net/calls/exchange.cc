@@ -47,7 +47,7 @@ Status End::listen(const MakeTransport& make) {
 }
 
 void End::begin(const ExchangeOptions& options, const Secret& key, std::shared_ptr<LandingPool> landings) {
-  const Identity identity{key, options.node, transport_->address()};
+  const Self identity{key, options.node, transport_->address(), 0};
   outgoing_.emplace(*transport_, identity, std::move(landings));
   incoming_.emplace(*transport_, identity, options.server, options.threads);
   open_.store(true, std::memory_order_release);
@@ -109,8 +109,8 @@ std::span<const Endpoint> Exchange::endpoints() const {
   return impl_->endpoints;
 }
 
-Result<Answer> Exchange::call(const PeerAddress& peer, std::span<const std::byte> request, Deadline deadline,
-                              const OnSign& on_sign) {
+Result<std::unique_ptr<Answer>> Exchange::call(const PeerAddress& peer, std::span<const std::byte> request,
+                                               Deadline deadline, const OnSign& on_sign) {
   const auto found = peer.provider.empty() ? impl_->endpoints.begin()
                                            : std::ranges::find(impl_->endpoints, peer.provider, &Endpoint::provider);
   if (found == impl_->endpoints.end())

@@ -7,7 +7,7 @@
 
 namespace weft::net {
 
-Incoming::Incoming(Transport& transport, Identity identity, PeerServer* server, unsigned threads)
+Incoming::Incoming(Transport& transport, Self identity, PeerServer* server, unsigned threads)
     : transport_(transport), identity_(std::move(identity)), server_(server) {
   workers_.emplace(std::max(threads, 1U));
   keeper_ = std::thread([this] { keep(); });

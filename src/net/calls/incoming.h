@@ -18,7 +18,7 @@
 #include "base/thread_pool.h"
 #include "net/calls/answer_link.h"
 #include "net/calls/newcomers.h"
-#include "net/session/identity.h"
+#include "net/session/handshake.h"
 #include "weft/cluster/exchange.h"
 
 namespace weft::net {
@@ -26,7 +26,7 @@ namespace weft::net {
 class Incoming {
  public:
   // `transport` and `server` outlive this; `server` may be null.
-  Incoming(Transport& transport, Identity identity, PeerServer* server, unsigned threads);
+  Incoming(Transport& transport, Self identity, PeerServer* server, unsigned threads);
   ~Incoming();  // calls close()
 
   // False if the frame is of no incoming session, or is invalid.
@@ -91,7 +91,7 @@ class Incoming {
   void withdraw(OpenWindows windows);
 
   Transport& transport_;
-  const Identity identity_;
+  const Self identity_;
   PeerServer* const server_;
   std::atomic<std::uint64_t> answers_{0}, busy_{0}, handshakes_{0}, lease_ends_{0}, served_bytes_{0}, unkept_{0};
   std::atomic<std::size_t> calls_{0};  // queued or in work

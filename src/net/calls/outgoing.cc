@@ -33,8 +33,8 @@ std::uint64_t random_session() {
   }
 }
 
-Result<Answer> Outgoing::call(const PeerAddress& peer, std::span<const std::byte> request, Deadline deadline,
-                              const OnSign& on_sign) {
+Result<std::unique_ptr<Answer>> Outgoing::call(const PeerAddress& peer, std::span<const std::byte> request,
+                                               Deadline deadline, const OnSign& on_sign) {
   if (request.size() > kRequestBytesMax)
     return Error{Errc::invalid,
                  fmt::format("a request: expected at most {} bytes, got {}", kRequestBytesMax, request.size())};
@@ -46,14 +46,10 @@ Result<Answer> Outgoing::call(const PeerAddress& peer, std::span<const std::byte
     const Clock::time_point called = Clock::now();  // the lease of its windows began after this
     CallLink::Outcome outcome = link->call(request, deadline, patience, on_sign);
     if (outcome.end == CallLink::End::answered) {
-      link->record().answered(Clock::now() - called);
       if (on_sign) deadline = std::max(deadline, Clock::now() + patience);  // the answer is a sign of life
       return open_answer(link, std::move(outcome.answer), called, deadline);
     }
-    if (outcome.end == CallLink::End::failed) {
-      link->record().failed();
-      return std::move(outcome.error);
-    }
+    if (outcome.end == CallLink::End::failed) return std::move(outcome.error);
     if (outcome.end == CallLink::End::lost) drop(link);
     log_debug(LogCategory::net, "a call to peer {} is repeated: its session is stale, or the request was lost",
               peer.node);
@@ -62,15 +58,15 @@ Result<Answer> Outgoing::call(const PeerAddress& peer, std::span<const std::byte
   return Error{Errc::unreachable, fmt::format("peer {}: its sessions are lost as soon as they are made", peer.node)};
 }
 
-Result<Answer> Outgoing::open_answer(std::shared_ptr<CallLink> link, AnswerMessage message, Deadline called,
-                                     Deadline deadline) {
+Result<std::unique_ptr<Answer>> Outgoing::open_answer(std::shared_ptr<CallLink> link, AnswerMessage message,
+                                                      Deadline called, Deadline deadline) {
   const bool long_head = message.head_hash.has_value();
-  auto impl = std::make_unique<Answer::Impl>(std::move(link), std::move(message), called);
+  auto answer = std::make_unique<OpenAnswer>(std::move(link), std::move(message), called);
   if (long_head) {
     WEFT_TRY(const LandingBuffer buffer, landings_->take(deadline));
-    WEFT_CHECK(impl->fetch_head(buffer, deadline));
+    WEFT_CHECK(answer->fetch_head(buffer, deadline));
   }
-  return Answer(std::move(impl));
+  return std::unique_ptr<Answer>(std::move(answer));
 }
 
 // Returns the session to a peer. The first caller makes it; concurrent callers wait for that one.
@@ -91,12 +87,10 @@ Result<std::shared_ptr<CallLink>> Outgoing::link_to(const PeerAddress& address, 
   Peer& peer = peer_of(address);
   peer.address = address.address;
   peer.connecting = true;
-  const auto record = peer.record;
   const auto old = std::exchange(peer.link, nullptr);
   lock.unlock();
   if (old) drop(old);  // lost, or the peer has another address
-  auto made = connect(address, record, deadline);
-  if (!made.ok()) record->failed();
+  auto made = connect(address, deadline);
   log_debug(LogCategory::net, "{}", made.ok() ? fmt::format("session to peer {}", address.node) : made.error().message);
   lock.lock();
   peer.connecting = false;
@@ -114,13 +108,10 @@ Result<std::shared_ptr<CallLink>> Outgoing::link_to(const PeerAddress& address, 
 Outgoing::Peer& Outgoing::peer_of(const PeerAddress& address) {
   if (peers_.size() >= limits::kPeerSessionsMax)
     std::erase_if(peers_, [](const auto& entry) { return !entry.second.link && !entry.second.connecting; });
-  Peer& peer = peers_[address.node];
-  if (!peer.record) peer.record = std::make_shared<PeerRecord>(address.node);
-  return peer;
+  return peers_[address.node];
 }
 
-Result<std::shared_ptr<CallLink>> Outgoing::connect(const PeerAddress& address, std::shared_ptr<PeerRecord> record,
-                                                    Deadline deadline) {
+Result<std::shared_ptr<CallLink>> Outgoing::connect(const PeerAddress& address, Deadline deadline) {
   WEFT_TRY(const PeerId peer, transport_.add_peer(address.address));
   const std::uint64_t session = random_session();
   auto agreed = shake_hands(peer, session, deadline);
@@ -130,7 +121,7 @@ Result<std::shared_ptr<CallLink>> Outgoing::connect(const PeerAddress& address, 
     transport_.remove_peer(peer);
     return Error{agreed.error().code, fmt::format("peer {}: {}", address.node, agreed.error().message)};
   }
-  auto link = std::make_shared<CallLink>(transport_, peer, std::move(agreed->session), std::move(record));
+  auto link = std::make_shared<CallLink>(transport_, peer, std::move(agreed->session), read_bytes_);
   {
     const std::lock_guard lock(mutex_);
     links_[session] = link;
@@ -147,12 +138,12 @@ Result<Caller::Agreed> Outgoing::shake_hands(PeerId peer, std::uint64_t session,
   const Caller caller(identity_.with_session(session));
   {
     const std::lock_guard lock(mutex_);
-    greetings_[session];
+    welcomes_[session];
   }
   auto welcome = greet(peer, session, caller.hello(), deadline);
   {
     const std::lock_guard lock(mutex_);
-    greetings_.erase(session);
+    welcomes_.erase(session);
   }
   if (!welcome.ok()) return std::move(welcome).error();
   WEFT_TRY(const FrameView frame, parse_frame(*welcome));
@@ -166,12 +157,12 @@ Result<std::vector<std::byte>> Outgoing::greet(PeerId peer, std::uint64_t sessio
     const Status sent = transport_.send(peer, hello);
     if (!sent.ok() && sent.error().code != Errc::busy) return sent.error();
     std::unique_lock lock(mutex_);
-    Greeting& greeting = greetings_.at(session);
+    std::vector<std::byte>& welcome = welcomes_.at(session);
     const auto until = std::min(deadline, Clock::now() + pause);
     const std::uint64_t failed = transport_.failures(peer);
-    while (greeting.welcome.empty() && Clock::now() < until && transport_.failures(peer) == failed)
+    while (welcome.empty() && Clock::now() < until && transport_.failures(peer) == failed)
       changed_.wait_until(lock, std::min(until, Clock::now() + kConnectPoll));
-    if (!greeting.welcome.empty()) return std::move(greeting.welcome);
+    if (!welcome.empty()) return std::move(welcome);
     if (Clock::now() >= deadline) return Error{Errc::timed_out, "no answer to a handshake in time"};
     if (transport_.failures(peer) >= failures + kConnectsMax)
       return Error{Errc::unreachable, "no daemon listens there"};
@@ -181,9 +172,9 @@ Result<std::vector<std::byte>> Outgoing::greet(PeerId peer, std::uint64_t sessio
 bool Outgoing::receive(const FrameView& frame) {
   if (frame.header.kind == FrameKind::welcome) {
     const std::lock_guard lock(mutex_);
-    const auto found = greetings_.find(frame.header.session);
-    if (found == greetings_.end()) return false;
-    if (found->second.welcome.empty()) found->second.welcome = frame.bytes();
+    const auto found = welcomes_.find(frame.header.session);
+    if (found == welcomes_.end()) return false;
+    if (found->second.empty()) found->second = frame.bytes();
     changed_.notify_all();
     return true;
   }
@@ -225,13 +216,9 @@ void Outgoing::close() {
 void Outgoing::add_to(ExchangeFigures& figures) const {
   figures.calls += calls_;
   figures.handshakes += handshakes_;
+  figures.read_bytes += read_bytes_;
   const std::lock_guard lock(mutex_);
   figures.sessions += links_.size();
-  for (const auto& [node, peer] : peers_) {
-    figures.peers.push_back(peer.record->figures());
-    figures.peers.back().connected = peer.link && !peer.link->lost();
-    figures.read_bytes += figures.peers.back().read_bytes;
-  }
 }
 
 }  // namespace weft::net

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "net/calls/call_link.h"
-#include "net/session/identity.h"
+#include "net/session/handshake.h"
 #include "net/transport/landing_pool.h"
 #include "weft/cluster/exchange.h"
 
@@ -21,12 +21,12 @@ namespace weft::net {
 class Outgoing {
  public:
   // `transport` outlives this.
-  Outgoing(Transport& transport, Identity identity, std::shared_ptr<LandingPool> landings)
+  Outgoing(Transport& transport, Self identity, std::shared_ptr<LandingPool> landings)
       : transport_(transport), identity_(std::move(identity)), landings_(std::move(landings)) {}
 
   // As Exchange::call.
-  Result<Answer> call(const PeerAddress& peer, std::span<const std::byte> request, Deadline deadline,
-                      const OnSign& on_sign);
+  Result<std::unique_ptr<Answer>> call(const PeerAddress& peer, std::span<const std::byte> request, Deadline deadline,
+                                       const OnSign& on_sign);
 
   // False if the frame is of no outgoing session, or is invalid.
   bool receive(const FrameView& frame);
@@ -38,37 +38,31 @@ class Outgoing {
   struct Peer {
     EndpointAddress address;
     std::shared_ptr<CallLink> link;  // may be null, or lost
-    std::shared_ptr<PeerRecord> record;
     bool connecting = false;
     Clock::time_point failed_at{};
     Error failure;  // of the last handshake
   };
-  // A hello that waits for its welcome.
-  struct Greeting {
-    std::vector<std::byte> welcome;
-  };
-
   Result<std::shared_ptr<CallLink>> link_to(const PeerAddress& address, Deadline deadline);
   Peer& peer_of(const PeerAddress& address);
-  Result<std::shared_ptr<CallLink>> connect(const PeerAddress& address, std::shared_ptr<PeerRecord> record,
-                                            Deadline deadline);
+  Result<std::shared_ptr<CallLink>> connect(const PeerAddress& address, Deadline deadline);
   Result<Caller::Agreed> shake_hands(PeerId peer, std::uint64_t session, Deadline deadline);
   Result<std::vector<std::byte>> greet(PeerId peer, std::uint64_t session, const std::vector<std::byte>& hello,
                                        Deadline deadline);
   void drop(const std::shared_ptr<CallLink>& link);
   std::shared_ptr<CallLink> find(std::uint64_t session) const;
-  Result<Answer> open_answer(std::shared_ptr<CallLink> link, AnswerMessage message, Deadline called, Deadline deadline);
+  Result<std::unique_ptr<Answer>> open_answer(std::shared_ptr<CallLink> link, AnswerMessage message, Deadline called,
+                                              Deadline deadline);
 
   Transport& transport_;
-  const Identity identity_;
+  const Self identity_;
   const std::shared_ptr<LandingPool> landings_;
-  std::atomic<std::uint64_t> calls_{0}, handshakes_{0};
+  std::atomic<std::uint64_t> calls_{0}, handshakes_{0}, read_bytes_{0};
 
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   std::map<std::string, Peer> peers_;  // guarded by mutex_, as the members below; by node
   std::unordered_map<std::uint64_t, std::shared_ptr<CallLink>> links_;  // by session
-  std::unordered_map<std::uint64_t, Greeting> greetings_;               // by session
+  std::unordered_map<std::uint64_t, std::vector<std::byte>> welcomes_;  // of hellos; empty until it arrives; by session
 };
 
 // Returns a random session number, not 0.

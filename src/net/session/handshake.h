@@ -23,12 +23,14 @@ namespace weft::net {
 
 inline constexpr std::uint16_t kWireVersion = 6;
 
-// This node's side of one handshake.
+// This node's side of a handshake.
 struct Self {
   Secret cluster_key;
   std::string node;           // 1 to limits::kNodeIdMax bytes
   EndpointAddress address;    // at most limits::kEndpointAddressMax bytes
-  std::uint64_t session = 0;  // this node's number of the session: random, not 0
+  std::uint64_t session = 0;  // this node's number of the session: random; 0 before a handshake
+
+  Self with_session(std::uint64_t number) const { return {cluster_key, node, address, number}; }
 };
 
 class Caller {

@@ -96,10 +96,6 @@ TransportCounters& TransportCounters::operator+=(const TransportCounters& more) 
   messages_sent += more.messages_sent;
   messages_received += more.messages_received;
   reads_done += more.reads_done;
-  reads_failed += more.reads_failed;
-  read_bytes += more.read_bytes;
-  reads_in_flight += more.reads_in_flight;
-  reads_set_aside += more.reads_set_aside;
   registrations += more.registrations;
   half_open += more.half_open;
   return *this;

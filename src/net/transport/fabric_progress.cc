@@ -183,8 +183,7 @@ void FabricTransport::end(Operation& operation, Status outcome) {
     return;
   }
   auto& read = static_cast<ReadOperation&>(operation);
-  ++(outcome.ok() ? counters_.reads_done : counters_.reads_failed);
-  if (outcome.ok()) counters_.read_bytes += read.length;
+  if (outcome.ok()) ++counters_.reads_done;
   read.outcome->finish(std::move(outcome));
 }
 

@@ -92,11 +92,6 @@ TransportCounters FabricTransport::counters() const {
   TransportCounters out = counters_;
   out.half_open = half_open;
   out.registrations = wire_->domain().registrations;
-  for (const auto& [context, operation] : in_flight_) {
-    if (operation->kind != OperationKind::read) continue;
-    ++out.reads_in_flight;
-    if (static_cast<ReadOperation&>(*operation).outcome->is_set_aside()) ++out.reads_set_aside;
-  }
   return out;
 }
 

@@ -6,32 +6,7 @@
 
 #include "base/limits.h"
 
-namespace weft {
-
-class LandingBuffer::Impl {
- public:
-  Impl(std::shared_ptr<net::LandingPool> pool, std::shared_ptr<Landing> buffer)
-      : landing(std::move(buffer)), pool_(std::move(pool)) {}
-  ~Impl() { pool_->give_back(std::move(landing)); }
-  Impl(const Impl&) = delete;
-  Impl& operator=(const Impl&) = delete;
-
-  std::shared_ptr<Landing> landing;
-
- private:
-  std::shared_ptr<net::LandingPool> pool_;
-};
-
-LandingBuffer::LandingBuffer(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
-LandingBuffer::LandingBuffer(LandingBuffer&& other) noexcept = default;
-LandingBuffer& LandingBuffer::operator=(LandingBuffer&& other) noexcept = default;
-LandingBuffer::~LandingBuffer() = default;
-
-const std::shared_ptr<Landing>& LandingBuffer::landing() const {
-  return impl_->landing;
-}
-
-namespace net {
+namespace weft::net {
 namespace {
 
 // Pause between checks of the buffers set aside, because the end of their reads is not signalled.
@@ -56,7 +31,8 @@ Result<LandingBuffer> LandingPool::take(Deadline deadline) {
   free_.pop_back();
   ++lent_;
   lock.unlock();
-  return LandingBuffer(std::make_unique<LandingBuffer::Impl>(shared_from_this(), std::move(buffer)));
+  std::shared_ptr<void> loan(buffer.get(), [pool = shared_from_this(), buffer](void*) { pool->give_back(buffer); });
+  return LandingBuffer(std::move(buffer), std::move(loan));
 }
 
 void LandingPool::give_back(std::shared_ptr<Landing> buffer) {
@@ -98,5 +74,4 @@ Result<std::shared_ptr<Landing>> LandingPool::make() {
   return transport_.open_landing(bytes, std::move(memory));
 }
 
-}  // namespace net
-}  // namespace weft
+}  // namespace weft::net

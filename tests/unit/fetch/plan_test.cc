@@ -11,8 +11,6 @@
 namespace weft::testing {
 namespace {
 
-constexpr std::uint64_t kUnit = 4 * kDigestChunk;
-
 Extent extent(std::uint64_t offset, std::uint64_t length, std::uint64_t name) {
   Extent made{offset, {length, {}}};
   std::memcpy(made.id.root.bytes.data(), &name, sizeof name);
@@ -31,31 +29,30 @@ using Pair = std::pair<std::size_t, std::size_t>;
 }  // namespace
 
 TEST_CASE("a blob is a unit of its own, a large one is cut at its chunks") {
-  const std::vector<Extent> absent{extent(0, 100, 1), extent(100, 50, 2), extent(150, 9 * kDigestChunk + 7, 3),
+  const std::vector<Extent> absent{extent(0, 100, 1), extent(100, 50, 2), extent(150, 2 * kDigestChunk + 7, 3),
                                    extent(20 * kDigestChunk, 10, 4)};
-  const FetchPlan plan = plan_fetch(absent, kUnit);
+  const FetchPlan plan = plan_fetch(absent);
   REQUIRE(plan.units.size() == 6);
   CHECK(plan.units[0].length == 100);
   CHECK(plan.units[1].length == 50);
-  CHECK(plan.units[2].length == kUnit);
-  CHECK(plan.units[3].length == kUnit);
-  CHECK(plan.units[4].length == kDigestChunk + 7);
+  CHECK(plan.units[2].length == kDigestChunk);
+  CHECK(plan.units[3].length == kDigestChunk);
+  CHECK(plan.units[4].length == 7);
   CHECK(plan.units[5].offset == 20 * kDigestChunk);
 }
 
 TEST_CASE("a blob that is in a file twice is fetched once") {
-  const FetchPlan plan = plan_fetch(std::vector{extent(0, 10, 1), extent(10, 20, 2), extent(30, 10, 1)}, kUnit);
+  const FetchPlan plan = plan_fetch(std::vector{extent(0, 10, 1), extent(10, 20, 2), extent(30, 10, 1)});
   CHECK(plan.blobs.size() == 2);
   CHECK(plan.units.size() == 2);
 }
 
 TEST_CASE("units of a range are those that overlap it") {
-  const FetchPlan plan =
-      plan_fetch(std::vector{extent(0, 10 * kDigestChunk, 1), extent(11 * kDigestChunk, 5, 2)}, kUnit);
+  const FetchPlan plan = plan_fetch(std::vector{extent(0, 3 * kDigestChunk, 1), extent(11 * kDigestChunk, 5, 2)});
   REQUIRE(plan.units.size() == 4);
   CHECK(units_in(plan, {0, 1}) == Pair(0, 1));
-  CHECK(units_in(plan, {kUnit - 1, 2}) == Pair(0, 2));
-  CHECK(units_in(plan, {kUnit, 1}) == Pair(1, 2));
+  CHECK(units_in(plan, {kDigestChunk - 1, 2}) == Pair(0, 2));
+  CHECK(units_in(plan, {kDigestChunk, 1}) == Pair(1, 2));
   CHECK(units_in(plan, {10 * kDigestChunk, kDigestChunk}) == Pair(3, 3));
   CHECK(units_in(plan, {0, 100 * kDigestChunk}) == Pair(0, 4));
   CHECK(units_in(plan, {200 * kDigestChunk, 1}) == Pair(4, 4));
@@ -74,14 +71,15 @@ TEST_CASE("a plan's units are the chunks of the absent extents, each once, at th
       absent.push_back(extent(offset, length, i));
       offset += length;
     }
-    const FetchPlan plan = plan_fetch(absent, kUnit);
+    const FetchPlan plan = plan_fetch(absent);
     std::map<std::pair<std::size_t, std::uint64_t>, int> chunks;
     std::uint64_t end = 0;
     for (const FetchUnit& unit : plan.units) {
-      CHECK(unit.length <= kUnit);
+      CHECK(unit.length <= kDigestChunk);
       CHECK(unit.offset >= end);
       CHECK(plan.blobs[unit.blob].offset + unit.run.offset() == unit.offset);
-      for (std::uint64_t i = 0; i < unit.run.count; ++i) ++chunks[{unit.blob, unit.run.first + i}];
+      CHECK(unit.run.count == 1);
+      ++chunks[{unit.blob, unit.run.first}];
       end = unit.offset + unit.length;
       CHECK(unit.run.length() == unit.length);
     }
@@ -127,8 +125,8 @@ TEST_CASE("small files of a version make groups of bounded size, and large ones 
 }
 
 TEST_CASE("a group's plan places each blob once, one after the other") {
-  const FetchPlan plan = plan_group(
-      std::vector{extent(0, 10, 1), extent(10, 20, 2), extent(0, 5, 3), extent(0, 10, 1), extent(7, 30, 4)}, kUnit);
+  const FetchPlan plan =
+      plan_group(std::vector{extent(0, 10, 1), extent(10, 20, 2), extent(0, 5, 3), extent(0, 10, 1), extent(7, 30, 4)});
   REQUIRE(plan.blobs.size() == 4);
   std::uint64_t end = 0;
   for (const Extent& blob : plan.blobs) {
@@ -143,7 +141,7 @@ TEST_CASE("a group's plan places each blob once, one after the other") {
 TEST_CASE("batches of a group are neighbours of bounded number and size that together are the group") {
   std::vector<Extent> absent;
   for (std::uint64_t i = 0; i < 300; ++i) absent.push_back(extent(0, i < 200 ? 100 : 400'000, i));
-  const FetchPlan plan = plan_group(absent, kUnit);
+  const FetchPlan plan = plan_group(absent);
   CHECK(batch_of(plan, 0) == Pair(0, kBatchUnitsMax));
   CHECK(batch_of(plan, kBatchUnitsMax - 1) == Pair(0, kBatchUnitsMax));
   CHECK(next_batch(plan, 5) == Pair(kBatchUnitsMax, 2 * kBatchUnitsMax));

@@ -21,7 +21,7 @@ using Clock = PeerLinks::Clock;
 const std::vector<Member> kMembers = {{"a", "host-a", "127.0.0.1:1", "net", 1},
                                       {"b", "host-b", "127.0.0.1:2", "net", 1}};
 const std::vector<PeerCandidate> kA = {{"a", PeerCandidate::Kind::first}};
-const std::vector<PeerCandidate> kBoth = {{"a", PeerCandidate::Kind::whole}, {"b", PeerCandidate::Kind::whole}};
+const std::vector<PeerCandidate> kBoth = {{"a", PeerCandidate::Kind::holder}, {"b", PeerCandidate::Kind::holder}};
 const Error kLate{Errc::timed_out, "late"};
 
 PeerLinks links(const TimeSource& time = steady_time()) {
@@ -169,7 +169,7 @@ TEST_CASE("a busy peer is waited for only while it sends bytes") {
 TEST_CASE("a contended peer is avoided while another peer has the chunk") {
   PeerLinks of = links();
   const std::vector<PeerCandidate> contended = {{"b", PeerCandidate::Kind::contended_first}};
-  const std::vector<PeerCandidate> either = {{"a", PeerCandidate::Kind::part},
+  const std::vector<PeerCandidate> either = {{"a", PeerCandidate::Kind::holder},
                                              {"b", PeerCandidate::Kind::contended_first}};
   CHECK(of.readiness(contended) == Readiness::contended);
   CHECK(of.readiness(either) == Readiness::ready);
@@ -224,7 +224,7 @@ TEST_CASE("peers of similar speed are all asked") {
 
 TEST_CASE("a contended peer is used if the others are very slow") {
   PeerLinks of = links();
-  const std::vector<PeerCandidate> either = {{"a", PeerCandidate::Kind::part},
+  const std::vector<PeerCandidate> either = {{"a", PeerCandidate::Kind::holder},
                                              {"b", PeerCandidate::Kind::contended_first}};
   of.done(of.take(kA, {})->number, 1'000, milliseconds(1'000), nullptr);
   CHECK(of.take(either, {})->node == "b");

@@ -294,7 +294,7 @@ TEST_CASE("a peer may refuse once, before anything has come") {
 TEST_CASE("a silent holder is asked before unknown nodes") {
   World it;
   it.have({"b"});
-  const auto first = it.links.take(std::vector<PeerCandidate>{{"b", PeerCandidate::Kind::whole}}, {});
+  const auto first = it.links.take(std::vector<PeerCandidate>{{"b", PeerCandidate::Kind::holder}}, {});
   REQUIRE(first);
   const Error silent{Errc::timed_out, "silent"};
   it.links.done(first->number, 0, milliseconds(1), &silent);

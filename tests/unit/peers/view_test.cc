@@ -57,7 +57,7 @@ TEST_CASE("a partial holder is a candidate for its part, and this node never is"
                                   {it.row.manifest, "publisher", 0, {}},
                                   {it.row.manifest, "whole", 0, {}}});
   const std::vector<std::pair<std::string, Kind>> of_first{
-      {"part", Kind::part}, {"whole", Kind::whole}, {"publisher", Kind::first}};
+      {"part", Kind::holder}, {"whole", Kind::holder}, {"publisher", Kind::first}};
   CHECK(it.of({it.large, 0, 2}) == of_first);
   CHECK(it.of({it.large, 1, 2}).size() == 2);
   CHECK(it.of({it.small, 0, 1}).size() == 2);
@@ -153,7 +153,7 @@ TEST_CASE("without a known holder all nodes are candidates, publishers of parent
   const auto others = it.view.others(it.row.manifest, &run, nodes);
   REQUIRE(others.size() == 2);
   CHECK(others[0].node == "parent");
-  CHECK(others[0].kind == Kind::whole);
+  CHECK(others[0].kind == Kind::holder);
   CHECK(others[1].node == "a");
   CHECK(others[1].kind == Kind::first);
   it.view.lacks(it.row.manifest, &run, "parent");
