@@ -15,7 +15,7 @@ class KinIndex {
   explicit KinIndex(const KinGraph& kin) : kin_(kin), children_(kin.versions.size()) {
     for (std::uint32_t i = 0; i < kin.versions.size(); ++i) by_id_.emplace(kin.versions[i].id, i);
     for (std::uint32_t i = 0; i < kin.versions.size(); ++i)
-      for (const ParentRef& parent : kin.versions[i].facts.parents)
+      for (const ParentRef& parent : kin.versions[i].parents)
         if (auto at = find(parent.id)) children_[*at].push_back(i);
   }
 
@@ -27,7 +27,7 @@ class KinIndex {
   const std::vector<std::uint32_t>& children(std::uint32_t version) const { return children_[version]; }
   // Returns nullptr if `parent` is no parent of `child`.
   const ParentRef* edge(std::uint32_t parent, std::uint32_t child) const {
-    for (const ParentRef& ref : kin_.versions[child].facts.parents)
+    for (const ParentRef& ref : kin_.versions[child].parents)
       if (ref.id == kin_.versions[parent].id) return &ref;
     return nullptr;
   }
@@ -37,10 +37,6 @@ class KinIndex {
   std::unordered_map<std::uint64_t, std::uint32_t> by_id_;
   std::vector<std::vector<std::uint32_t>> children_;
 };
-
-inline std::string name_of(const KinVersion& version) {
-  return spec_of(version.facts.model, version.facts.number);
-}
 
 struct KinEdge {
   std::uint32_t parent, child;  // indices into KinGraph::versions
@@ -52,9 +48,9 @@ std::string title_of(const KinGraph& kin);    // "Lineage of bert@2"
 std::string count_line(const KinGraph& kin);  // "3 versions", "the nearest 40 of 300 versions"
 // Returns "and 12 more" or "and at least 10000 more"; "" if no kin were left out.
 std::string left_out_text(const KinGraph& kin);
-std::string facts_line(const KinVersion& version);  // "2024-05-01 · 87.4 MiB"
+std::string facts_line(const VersionRow& version);  // "2024-05-01 · 87.4 MiB"
 double part_of(const ParentRef& edge,
-               const KinVersion& child);  // share of the child's tensor bytes, 0 to 1
+               const VersionRow& child);  // share of the child's tensor bytes, 0 to 1
 std::string percent(double part);         // "100 %" only for the whole, "0 %" only for nothing
 
 }  // namespace weft

@@ -147,7 +147,7 @@ class InfoCommand final : public Command {
     }
     WEFT_TRY(const DatasetFacts facts, dataset_facts(*store, manifest));
     if (context.json) {
-      std::string json = render_info_json(facts_of(version.row), manifest, facts);
+      std::string json = render_info_json(version.row, manifest, facts);
       context.print("{}{}", json, json.ends_with('\n') ? "" : "\n");
       return kExitDone;
     }

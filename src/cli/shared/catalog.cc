@@ -30,10 +30,6 @@ Result<VersionEntry> version_entry(Store& store, std::string_view spec) {
   return entry;
 }
 
-std::string spec_of(const VersionRow& row) {
-  return spec_of(row.model_name, row.number);
-}
-
 void write_version(JsonWriter& json, const VersionEntry& version) {
   const VersionRow& row = version.row;
   json.begin_object().member("model", row.model_name).member("version", row.number);

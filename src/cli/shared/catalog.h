@@ -22,7 +22,6 @@ struct VersionEntry {
 Result<ModelRow> model_row(Store& store, std::string_view name);  // Errc::not_found lists the existing models
 Result<VersionEntry> version_entry(Store& store, std::string_view spec);
 
-std::string spec_of(const VersionRow& row);  // "bert-base@2"
 // Writes one object with the facts of a version, except its files and tensors.
 void write_version(JsonWriter& json, const VersionEntry& version);
 
