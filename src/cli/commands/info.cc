@@ -131,7 +131,7 @@ class InfoCommand final : public Command {
     options.value("--graph", "FORMAT", graph_, "print the graph of layers: json, or dot for Graphviz");
   }
 
-  Status check_usage() const override {
+  Status check_usage() override {
     if (graph_.empty() || graph_ == "json" || graph_ == "dot") return {};
     return Error{Errc::invalid, fmt::format("--graph: expected json or dot, got \"{}\"", printable(graph_))};
   }

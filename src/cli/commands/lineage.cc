@@ -38,7 +38,7 @@ class LineageCommand final : public Command {
     options.flag("--svg", svg_, "print the nearest relatives as an SVG picture");
   }
 
-  Status check_usage() const override {
+  Status check_usage() override {
     const std::array given = {ancestors_, descendants_, owners_, dot_, svg_};
     if (std::count(given.begin(), given.end(), true) > 1)
       return Error{Errc::invalid, "--ancestors, --descendants, --owners, --dot, --svg: expected at most one of them"};

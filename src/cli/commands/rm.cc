@@ -27,7 +27,7 @@ class RmCommand final : public Command {
     options.flag("--all", request_.all, "remove all versions of MODEL");
   }
 
-  Status check_usage() const override {
+  Status check_usage() override {
     for (const std::string& spec : request_.specs) {
       bool version = spec.find('@') != std::string::npos;
       if (request_.all && version) return Error{Errc::invalid, fmt::format("--all: expected a model, got {}", spec)};

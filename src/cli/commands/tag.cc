@@ -36,7 +36,7 @@ class TagCommand final : public Command {
     options.flag("-d,--delete", request_.gone, "delete TAG");
   }
 
-  Status check_usage() const override {
+  Status check_usage() override {
     bool version = request_.spec.find('@') != std::string::npos;
     if (request_.gone && request_.tag.empty()) return Error{Errc::invalid, "--delete: expected MODEL TAG, got no TAG"};
     if (request_.gone && version) return Error{Errc::invalid, "--delete: expected MODEL TAG, got a version"};
