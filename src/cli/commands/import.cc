@@ -5,7 +5,6 @@
 #include "base/limits.h"
 #include "base/text.h"
 #include "cli/commands/commands.h"
-#include "cli/shared/catalog.h"
 #include "cli/shared/daemon_call.h"
 #include "cli/shared/table.h"
 #include "cli/shared/writer.h"

@@ -1,5 +1,4 @@
 #include "cli/commands/commands.h"
-#include "cli/shared/catalog.h"
 #include "cli/shared/writer.h"
 
 namespace weft {

@@ -7,7 +7,6 @@
 
 #include "base/text.h"
 #include "cli/commands/commands.h"
-#include "cli/shared/catalog.h"
 #include "cli/shared/daemon_call.h"
 #include "cli/shared/mounts.h"
 #include "daemon_api/control_messages.h"
