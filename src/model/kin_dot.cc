@@ -30,7 +30,8 @@ std::string kin_dot(const KinGraph& kin) {
     std::string label = name.substr(0, name.size() - 1) + "\\n" + dot_quoted(facts_line(version)).substr(1);
     out += fmt::format("  {} [label={}{}];\n", name, label, style);
   }
-  for (const KinEdge& edge : edges_of(kin)) {
+  const KinIndex index(kin);
+  for (const KinEdge& edge : index.edges()) {
     std::string how = edge.ref->verified()
                           ? fmt::format("label=\"{}\"", percent(part_of(*edge.ref, kin.versions[edge.child])))
                           : "style=dashed";

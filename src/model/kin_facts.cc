@@ -49,13 +49,4 @@ std::string count_line(const KinGraph& kin) {
   return fmt::format("the nearest {} of {}{} versions", shown, kin.uncounted ? "more than " : "", shown + kin.left_out);
 }
 
-std::vector<KinEdge> edges_of(const KinGraph& kin) {
-  const KinIndex index(kin);
-  std::vector<KinEdge> edges;
-  for (std::uint32_t child = 0; child < kin.versions.size(); ++child)
-    for (const ParentRef& ref : kin.versions[child].parents)
-      if (auto parent = index.find(ref.id)) edges.push_back({*parent, child, &ref});
-  return edges;
-}
-
 }  // namespace weft

@@ -74,7 +74,7 @@ class SvgDrawing {
  public:
   explicit SvgDrawing(const KinGraph& kin)
       : kin_(kin),
-        edges_(edges_of(kin)),
+        edges_(KinIndex(kin).edges()),
         geometry_(graph_of(kin, edges_), {kMargin, kHead}, kWidthMin),
         height_(geometry_.bottom() + kFoot) {}
 

@@ -134,9 +134,9 @@ class TreeDrawing {
 
   std::vector<Next> children_of(std::uint32_t version) const {
     std::vector<Next> next;
-    for (std::uint32_t child : index_.children(version)) {
-      const VersionRow& row = kin_.versions[child];
-      next.push_back({child, spec_of(row), edge_text(*index_.edge(version, child), row.tensors)});
+    for (const KinEdge& edge : index_.children(version)) {
+      const VersionRow& row = kin_.versions[edge.child];
+      next.push_back({edge.child, spec_of(row), edge_text(*edge.ref, row.tensors)});
     }
     return next;
   }

@@ -136,23 +136,6 @@ bool fact_holds(const FindFact& fact, const FindSubject& subject) {
   return number && compares(*number, fact.op, fact.number);
 }
 
-bool holds(const Node& node, const FindSubject& subject) {
-  auto inner = [&](const Node& one) { return holds(one, subject); };
-  switch (node.kind) {
-    case Node::Kind::all:
-      return std::ranges::all_of(node.inner, inner);
-    case Node::Kind::any:
-      return std::ranges::any_of(node.inner, inner);
-    case Node::Kind::no:
-      return !inner(node.inner[0]);
-    case Node::Kind::fact:
-      return fact_holds(node.fact, subject);
-    case Node::Kind::path:
-      return has_path(*subject.graph, node.path);
-  }
-  return false;
-}
-
 bool tensor_fits(const GraphTensor& tensor, const LayerPattern& pattern) {
   if (!pattern.dtype.empty() && dtype_info(tensor.dtype)->name != pattern.dtype) return false;
   if (!pattern.shape) return true;
@@ -173,12 +156,10 @@ bool layer_fits(const GraphVertex& vertex, const LayerPattern& pattern) {
   return any || std::ranges::any_of(vertex.tensors, [&](const auto& tensor) { return tensor_fits(tensor, pattern); });
 }
 
-}  // namespace
-
 // Finds, for each layer of the path, the vertices that can be its end so far. Vertices come after their inputs.
-bool has_path(const ArchGraph& graph, const FindPath& path) {
+bool has_path(const ArchGraph& graph, const std::vector<LayerPattern>& path) {
   std::vector<bool> ends;
-  for (const LayerPattern& pattern : path.layers) {
+  for (const LayerPattern& pattern : path) {
     std::vector<bool> next(graph.vertices.size());
     std::vector<bool> below(graph.vertices.size());  // a vertex upstream is an end
     bool any = false;
@@ -198,6 +179,25 @@ bool has_path(const ArchGraph& graph, const FindPath& path) {
   }
   return true;
 }
+
+bool holds(const Node& node, const FindSubject& subject) {
+  auto inner = [&](const Node& one) { return holds(one, subject); };
+  switch (node.kind) {
+    case Node::Kind::all:
+      return std::ranges::all_of(node.inner, inner);
+    case Node::Kind::any:
+      return std::ranges::any_of(node.inner, inner);
+    case Node::Kind::no:
+      return !inner(node.inner[0]);
+    case Node::Kind::fact:
+      return fact_holds(node.fact, subject);
+    case Node::Kind::path:
+      return has_path(*subject.graph, node.path);
+  }
+  return false;
+}
+
+}  // namespace
 
 bool Query::needs_manifest() const {
   return needs(*root_);
