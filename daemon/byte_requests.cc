@@ -13,6 +13,7 @@
 #include "weft/cluster/origin.h"
 #include "weft/programs/operations.h"
 #include "weft/store/fsck.h"
+#include "weft/store/walk.h"
 
 namespace weft {
 namespace {

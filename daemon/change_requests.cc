@@ -9,6 +9,7 @@
 #include "daemon/parts.h"
 #include "daemon/serve.h"
 #include "daemon_api/changes.h"
+#include "weft/store/walk.h"
 
 namespace weft {
 namespace {

@@ -11,6 +11,7 @@
 #include "fetch/version.h"
 #include "weft/names.h"
 #include "weft/progress.h"
+#include "weft/store/walk.h"
 
 namespace weft {
 

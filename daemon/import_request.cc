@@ -15,6 +15,7 @@
 #include "daemon_api/changes.h"
 #include "fetch/version.h"
 #include "publish/import_sources.h"
+#include "weft/store/walk.h"
 
 namespace weft {
 namespace {

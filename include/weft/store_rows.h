@@ -97,6 +97,9 @@ struct VersionRow {
   std::string lost;       // why it was removed, if its bytes were lost; "": removed by a user, or live
   VersionKind kind = VersionKind::model;
 };
+inline std::string spec_of(const VersionRow& version) {
+  return spec_of(version.model_name, version.number);
+}
 
 // Facts about a version that only this node has.
 struct LocalRow {

@@ -46,11 +46,6 @@ Result<std::vector<AssembledSource>> composed_files(Store& store, ManifestResolv
   return sources;
 }
 
-Result<VersionRow> find_version(Store& store, std::string_view spec) {
-  WEFT_TRY(const auto snapshot, store.snapshot());
-  return resolve_version(*snapshot, spec);
-}
-
 struct VersionFiles {
   std::set<PackId> ids;
   bool complete = true;  // false: a version could not be read, so `ids` lacks its files
@@ -158,7 +153,7 @@ Result<AssembledSweep> sweep_assembled(Store& store, bool dry_run) {
 // Records the pin first, so that assembled files of the version are not evicted to make space for its other files.
 Result<PinReport> pin_version(Store& store, ManifestResolver& resolver, std::string_view spec, const RecordPin& record,
                               Progress& progress) {
-  WEFT_TRY(const VersionRow row, find_version(store, spec));
+  WEFT_TRY(const VersionRow row, version_of(store, spec));
   WEFT_TRY(const VersionHold hold, store.hold_version(row.id));
   bool already = false;
   {

@@ -66,16 +66,4 @@ Result<LoadedVersion> load_version(Store& store, ManifestResolver& resolver, con
   return LoadedVersion{row, std::move(tree).value(), std::move(hold).value()};
 }
 
-VersionFacts facts_of(const VersionRow& row) {
-  VersionFacts facts{.model = row.model_name,
-                     .number = row.number,
-                     .manifest = row.manifest,
-                     .time_ns = row.time_ns,
-                     .message = row.message,
-                     .metrics = row.metrics,
-                     .parents = row.parents,
-                     .elsewhere = row.elsewhere};
-  return facts;
-}
-
 }  // namespace weft

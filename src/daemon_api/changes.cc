@@ -25,26 +25,12 @@ Result<std::vector<VersionName>> versions_to_remove(Store& store, const RemoveRe
   return names;
 }
 
-Status check_model(Store& store, std::string_view model) {
-  WEFT_CHECK(check_model_name(model));
-  WEFT_TRY(const auto snapshot, store.snapshot());
-  const auto row = snapshot->model(model);
-  if (row.ok()) return {};
-  WEFT_CHECK(resolve_version(*snapshot, model));  // its error message lists the existing models
-  return row.error();
-}
-
 }  // namespace
-
-Result<VersionRow> version_of(Store& store, std::string_view spec) {
-  WEFT_TRY(const auto snapshot, store.snapshot());
-  return resolve_version(*snapshot, spec);
-}
 
 Result<VersionName> change_tag(Store& store, const TagRequest& request, const SetTag& set) {
   WEFT_CHECK(check_tag_name(request.tag));
   if (request.gone) {
-    WEFT_CHECK(check_model(store, request.spec));
+    WEFT_CHECK(model_of(store, request.spec));
     WEFT_CHECK(set(request.spec, request.tag, std::nullopt));
     return VersionName{request.spec, 0};
   }

@@ -16,9 +16,6 @@
 
 namespace weft {
 
-// Returns resolve_version() in a new snapshot.
-Result<VersionRow> version_of(Store& store, std::string_view spec);
-
 // Store::set_tag or Registry::set_tag.
 using SetTag = std::function<Status(std::string_view model, std::string_view tag, std::optional<std::uint64_t> number)>;
 // Sets or deletes a tag. Returns the tagged version; number 0 after a deletion.

@@ -15,12 +15,9 @@ Error misfit(std::string_view what) {
   return {Errc::corrupt, fmt::format("table of a data set: {}", what)};
 }
 
-// Returns a file's index in the manifest. Files of a role are sorted by path.
-std::optional<std::uint32_t> find_file(const Manifest& manifest, FileRole role, std::string_view path) {
-  const std::span<const File> files = files_of(manifest, role);
-  const auto found = std::ranges::lower_bound(files, path, {}, &File::path);
-  if (found == files.end() || found->path != path) return std::nullopt;
-  return static_cast<std::uint32_t>(&*found - manifest.files.data());
+std::optional<std::uint32_t> index_of(const Manifest& manifest, const File* file) {
+  if (file == nullptr) return std::nullopt;
+  return static_cast<std::uint32_t>(file - manifest.files.data());
 }
 
 // Checks that each small file lies in one bundle.
@@ -66,11 +63,11 @@ Result<ContainerRecords> check_records(const Manifest& manifest, std::uint32_t f
 }  // namespace
 
 std::optional<std::uint32_t> find_published(const Manifest& manifest, std::string_view path) {
-  return find_file(manifest, FileRole::published, path);
+  return index_of(manifest, find_file(manifest, FileRole::published, path));
 }
 
 std::optional<std::uint32_t> find_table(const Manifest& manifest, std::string_view path) {
-  return find_file(manifest, FileRole::record_table, path);
+  return index_of(manifest, find_file(manifest, FileRole::record_table, path));
 }
 
 FilePart SmallFiles::part(std::uint64_t file) const {

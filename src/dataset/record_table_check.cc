@@ -6,6 +6,7 @@
 #include "base/limits.h"
 #include "base/text.h"
 #include "dataset/record_table.h"
+#include "weft/model/manifest.h"
 
 namespace weft {
 namespace {
@@ -39,16 +40,6 @@ bool are_lines(std::string_view text, std::uint64_t count) {
     if (!is_plain(line.substr(0, tab)) || (tab != line.npos && !is_plain(line.substr(tab + 1)))) return false;
   }
   return lines == count;
-}
-
-bool is_path(std::string_view path) {
-  if (path.empty() || path.size() > limits::kPathMax || !valid_utf8(path)) return false;
-  std::size_t components = 0;
-  for (const std::string_view one : split(path, '/'))
-    if (one.empty() || one == "." || one == ".." || one.size() > limits::kNameMax ||
-        ++components > limits::kPathComponentsMax)
-      return false;
-  return path.find('\0') == path.npos;
 }
 
 }  // namespace
@@ -125,7 +116,7 @@ class RecordTableCheck {
   Status check_path(std::uint64_t number) const {
     const std::string_view path = table_.path(number);
     const std::string_view before = number == 0 ? std::string_view() : table_.path(number - 1);
-    if (!is_path(path) || (number > 0 && path <= before))
+    if (!check_file_path(path).ok() || (number > 0 && path <= before))
       return broken(fmt::format("path {}: expected paths in order", number));
     const auto common = static_cast<std::size_t>(std::ranges::mismatch(before, path).in2 - path.begin());
     for (std::size_t slash = path.find('/', common); slash != path.npos; slash = path.find('/', slash + 1)) {

@@ -18,6 +18,7 @@
 #include "weft/programs/operations.h"
 #include "weft/result.h"
 #include "weft/store/store.h"
+#include "weft/store/walk.h"
 
 namespace weft {
 namespace {
@@ -268,9 +269,7 @@ Result<std::uint64_t> export_files(Store& store, const Manifest& manifest, const
 
 Result<ExportReport> export_version(Store& store, ManifestResolver& resolver, std::string_view spec,
                                     const std::string& directory, Progress& progress) {
-  WEFT_TRY(auto snapshot, store.snapshot());
-  WEFT_TRY(VersionRow row, resolve_version(*snapshot, spec));
-  snapshot.reset();
+  WEFT_TRY(const VersionRow row, version_of(store, spec));
   WEFT_TRY(LoadedVersion version, load_version(store, resolver, row));
   const Manifest& manifest = version.tree->manifest();
   WEFT_TRY(const std::uint64_t files, export_files(store, manifest, directory, progress));

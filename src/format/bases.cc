@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <optional>
 
-#include "base/json.h"
+#include "base/json_value.h"
 #include "base/limits.h"
 #include "base/text.h"
 #include "weft/model/format.h"
@@ -130,42 +130,6 @@ std::string_view front_matter(std::string_view text) {
   return {};
 }
 
-// Reads one text of the outermost object, and ignores all other values.
-class AdapterReader final : public JsonHandler {
- public:
-  std::string name;
-
-  Status begin_object() override { return enter(); }
-  Status end_object() override { return leave(); }
-  Status begin_array() override { return enter(); }
-  Status end_array() override { return leave(); }
-  Status key(std::string_view key) override {
-    wanted_ = depth_ == 1 && key == "base_model_name_or_path";
-    return {};
-  }
-  Status text(std::string_view value) override {
-    if (wanted_ && depth_ == 1) name = value;
-    return {};
-  }
-  Status number(std::uint64_t) override { return {}; }
-  Status negative(std::int64_t) override { return {}; }
-  Status real(double) override { return {}; }
-  Status boolean(bool) override { return {}; }
-  Status null() override { return {}; }
-
- private:
-  Status enter() {
-    ++depth_;
-    return {};
-  }
-  Status leave() {
-    --depth_;
-    return {};
-  }
-  std::size_t depth_ = 0;
-  bool wanted_ = false;
-};
-
 // Returns the first `bytes_max` bytes; "" if they cannot be read.
 std::string text_of(ByteSource& source, std::uint64_t bytes_max) {
   std::string text(static_cast<std::size_t>(std::min(source.size(), bytes_max)), '\0');
@@ -179,9 +143,10 @@ std::vector<std::string> named_bases(std::string_view file_name, ByteSource& sou
   if (file_name == "README.md") return CardReader(front_matter(text_of(source, limits::kFrontMatterMax))).names();
   Names names;
   if (file_name != "adapter_config.json" || source.size() > limits::kAdapterConfigMax) return names;
-  AdapterReader reader;
-  if (parse_json(text_of(source, limits::kAdapterConfigMax), limits::kJsonDepthMax, reader).ok())
-    add_name(names, reader.name);
+  const JsonBounds bounds{.depth_max = limits::kJsonDepthMax, .values_max = limits::kAdapterConfigMax};
+  const auto config = JsonValue::parse(text_of(source, limits::kAdapterConfigMax), bounds);
+  const auto name = config.ok() ? config->text("base_model_name_or_path") : config.error();
+  if (name.ok()) add_name(names, *name);
   return names;
 }
 

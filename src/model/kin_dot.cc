@@ -22,20 +22,21 @@ std::string kin_dot(const KinGraph& kin) {
   std::string out = "digraph lineage {\n";
   out += fmt::format("  label={};\n", dot_quoted(title_of(kin) + ": " + count_line(kin)));
   out += "  node [shape=box, style=rounded, fontname=\"sans-serif\"];\n";
-  for (const KinVersion& version : kin.versions) {
-    std::string_view style = version.removed_ns != 0           ? ", style=\"rounded,dashed\""
+  for (const VersionRow& version : kin.versions) {
+    std::string_view style = version.removed                   ? ", style=\"rounded,dashed\""
                              : &version == kin.versions.data() ? ", penwidth=2"
                                                                : "";
-    std::string name = dot_quoted(name_of(version));
+    std::string name = dot_quoted(spec_of(version));
     std::string label = name.substr(0, name.size() - 1) + "\\n" + dot_quoted(facts_line(version)).substr(1);
     out += fmt::format("  {} [label={}{}];\n", name, label, style);
   }
-  for (const KinEdge& edge : edges_of(kin)) {
+  const KinIndex index(kin);
+  for (const KinEdge& edge : index.edges()) {
     std::string how = edge.ref->verified()
                           ? fmt::format("label=\"{}\"", percent(part_of(*edge.ref, kin.versions[edge.child])))
                           : "style=dashed";
-    out += fmt::format("  {} -> {} [{}];\n", dot_quoted(name_of(kin.versions[edge.parent])),
-                       dot_quoted(name_of(kin.versions[edge.child])), how);
+    out += fmt::format("  {} -> {} [{}];\n", dot_quoted(spec_of(kin.versions[edge.parent])),
+                       dot_quoted(spec_of(kin.versions[edge.child])), how);
   }
   return out + "}\n";
 }

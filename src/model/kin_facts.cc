@@ -21,13 +21,13 @@ std::string left_out_text(const KinGraph& kin) {
   return fmt::format("and {}{} more", kin.uncounted ? "at least " : "", kin.left_out);
 }
 
-std::string facts_line(const KinVersion& version) {
-  if (version.removed_ns != 0) return fmt::format("removed {}", day(version.removed_ns));
-  return fmt::format("{} · {}", day(version.facts.time_ns), human_bytes(version.bytes));
+std::string facts_line(const VersionRow& version) {
+  if (version.removed) return fmt::format("removed {}", day(version.removed_ns));
+  return fmt::format("{} · {}", day(version.time_ns), human_bytes(version.logical_bytes));
 }
 
 // Returns the share of a child's tensor bytes that the parent has, 0 to 1.
-double part_of(const ParentRef& edge, const KinVersion& child) {
+double part_of(const ParentRef& edge, const VersionRow& child) {
   if (child.tensor_bytes == 0) return 0;
   return std::min(1.0, static_cast<double>(edge.same_bytes) / static_cast<double>(child.tensor_bytes));
 }
@@ -40,22 +40,13 @@ std::string percent(double part) {
 }
 
 std::string title_of(const KinGraph& kin) {
-  return "Lineage of " + name_of(kin.versions[0]);
+  return "Lineage of " + spec_of(kin.versions[0]);
 }
 
 std::string count_line(const KinGraph& kin) {
   const std::size_t shown = kin.versions.size();
   if (kin.left_out == 0 && !kin.uncounted) return fmt::format("{} version{}", shown, shown == 1 ? "" : "s");
   return fmt::format("the nearest {} of {}{} versions", shown, kin.uncounted ? "more than " : "", shown + kin.left_out);
-}
-
-std::vector<KinEdge> edges_of(const KinGraph& kin) {
-  const KinIndex index(kin);
-  std::vector<KinEdge> edges;
-  for (std::uint32_t child = 0; child < kin.versions.size(); ++child)
-    for (const ParentRef& ref : kin.versions[child].facts.parents)
-      if (auto parent = index.find(ref.id)) edges.push_back({*parent, child, &ref});
-  return edges;
 }
 
 }  // namespace weft

@@ -10,51 +10,43 @@
 
 namespace weft {
 
+struct KinEdge {
+  std::uint32_t parent, child;  // indices into KinGraph::versions
+  const ParentRef* ref;         // owned by the graph
+};
+
 class KinIndex {
  public:
-  explicit KinIndex(const KinGraph& kin) : kin_(kin), children_(kin.versions.size()) {
+  explicit KinIndex(const KinGraph& kin) : children_(kin.versions.size()) {
     for (std::uint32_t i = 0; i < kin.versions.size(); ++i) by_id_.emplace(kin.versions[i].id, i);
     for (std::uint32_t i = 0; i < kin.versions.size(); ++i)
-      for (const ParentRef& parent : kin.versions[i].facts.parents)
-        if (auto at = find(parent.id)) children_[*at].push_back(i);
+      for (const ParentRef& parent : kin.versions[i].parents)
+        if (auto at = find(parent.id)) {
+          edges_.push_back({*at, i, &parent});
+          children_[*at].push_back(edges_.back());
+        }
   }
 
   std::optional<std::uint32_t> find(std::uint64_t id) const {
     auto found = by_id_.find(id);
     return found == by_id_.end() ? std::nullopt : std::optional(found->second);
   }
-  // Returns indices into KinGraph::versions.
-  const std::vector<std::uint32_t>& children(std::uint32_t version) const { return children_[version]; }
-  // Returns nullptr if `parent` is no parent of `child`.
-  const ParentRef* edge(std::uint32_t parent, std::uint32_t child) const {
-    for (const ParentRef& ref : kin_.versions[child].facts.parents)
-      if (ref.id == kin_.versions[parent].id) return &ref;
-    return nullptr;
-  }
+  const std::vector<KinEdge>& edges() const { return edges_; }  // between versions of the graph
+  const std::vector<KinEdge>& children(std::uint32_t version) const { return children_[version]; }
 
  private:
-  const KinGraph& kin_;
   std::unordered_map<std::uint64_t, std::uint32_t> by_id_;
-  std::vector<std::vector<std::uint32_t>> children_;
+  std::vector<KinEdge> edges_;
+  std::vector<std::vector<KinEdge>> children_;
 };
-
-inline std::string name_of(const KinVersion& version) {
-  return spec_of(version.facts.model, version.facts.number);
-}
-
-struct KinEdge {
-  std::uint32_t parent, child;  // indices into KinGraph::versions
-  const ParentRef* ref;         // owned by the graph
-};
-std::vector<KinEdge> edges_of(const KinGraph& kin);  // edges between versions of the graph
 
 std::string title_of(const KinGraph& kin);    // "Lineage of bert@2"
 std::string count_line(const KinGraph& kin);  // "3 versions", "the nearest 40 of 300 versions"
 // Returns "and 12 more" or "and at least 10000 more"; "" if no kin were left out.
 std::string left_out_text(const KinGraph& kin);
-std::string facts_line(const KinVersion& version);  // "2024-05-01 · 87.4 MiB"
+std::string facts_line(const VersionRow& version);  // "2024-05-01 · 87.4 MiB"
 double part_of(const ParentRef& edge,
-               const KinVersion& child);  // share of the child's tensor bytes, 0 to 1
+               const VersionRow& child);  // share of the child's tensor bytes, 0 to 1
 std::string percent(double part);         // "100 %" only for the whole, "0 %" only for nothing
 
 }  // namespace weft

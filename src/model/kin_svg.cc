@@ -52,8 +52,8 @@ double letter_width(char c) {
 }
 
 // Returns a name that fits the card, cut at its beginning: the end says more. "…minilm-finetuned@12"
-std::string short_name(const KinVersion& version) {
-  std::string name = name_of(version);
+std::string short_name(const VersionRow& version) {
+  std::string name = spec_of(version);
   const double room = (KinGeometry::kCardWidth - kTextLeft - kTextRight) / kNameSize;
   double width = 0;
   std::size_t begin = name.size();
@@ -74,7 +74,7 @@ class SvgDrawing {
  public:
   explicit SvgDrawing(const KinGraph& kin)
       : kin_(kin),
-        edges_(edges_of(kin)),
+        edges_(KinIndex(kin).edges()),
         geometry_(graph_of(kin, edges_), {kMargin, kHead}, kWidthMin),
         height_(geometry_.bottom() + kFoot) {}
 
@@ -120,7 +120,7 @@ class SvgDrawing {
         "<path d=\"{}\" fill=\"none\" stroke=\"{}\" stroke-width=\"{:.1f}\"{} marker-end=\"url(#tip)\">"
         "<title>{} → {}: {}</title></path>\n",
         geometry_.path(index), edge.ref->verified() ? "#64748b" : "#94a3b8", 1.2 + 1.6 * part, dashes,
-        escaped(name_of(kin_.versions[edge.parent])), escaped(name_of(kin_.versions[edge.child])),
+        escaped(spec_of(kin_.versions[edge.parent])), escaped(spec_of(kin_.versions[edge.child])),
         escaped(edge_text(*edge.ref, kin_.versions[edge.child].tensors)));
   }
 
@@ -129,7 +129,7 @@ class SvgDrawing {
   Spot free_label(std::size_t index, Spot size) {
     constexpr double kAlone[] = {0, 0.2, 0.35, 0.5, 0.65};
     constexpr double kMerged[] = {0.35, 0.2, 0.5, 0.1, 0.65};
-    const bool alone = kin_.versions[edges_[index].child].facts.parents.size() == 1;
+    const bool alone = kin_.versions[edges_[index].child].parents.size() == 1;
     auto overlaps = [&](Spot a) {
       return std::ranges::any_of(
           labels_, [&](Spot b) { return std::abs(a.x - b.x) < size.x && std::abs(a.y - b.y) < size.y - 2; });
@@ -159,10 +159,10 @@ class SvgDrawing {
   }
 
   void draw_card(std::uint32_t index) {
-    const KinVersion& version = kin_.versions[index];
+    const VersionRow& version = kin_.versions[index];
     const bool self = index == 0;
-    const bool removed = version.removed_ns != 0;
-    std::string_view colour = removed ? "#94a3b8" : colour_of(version.facts.model);
+    const bool removed = version.removed;
+    std::string_view colour = removed ? "#94a3b8" : colour_of(version.model_name);
     const auto [x, y] = geometry_.card(index);
     out_ += fmt::format("<g><title>{}</title>\n", escaped(tooltip(version)));
     out_ += fmt::format(
@@ -182,11 +182,11 @@ class SvgDrawing {
         escaped(facts_line(version)), kNameSize);
   }
 
-  static std::string tooltip(const KinVersion& version) {
-    std::string text = fmt::format("{}, {}", name_of(version), utc_time(version.facts.time_ns));
-    for (const auto& [key, value] : version.facts.metrics) text += fmt::format(", {}={}", key, value);
-    for (const std::string& name : version.facts.elsewhere) text += fmt::format(", from {} (not stored here)", name);
-    if (!version.facts.message.empty()) text += ": " + version.facts.message;
+  static std::string tooltip(const VersionRow& version) {
+    std::string text = fmt::format("{}, {}", spec_of(version), utc_time(version.time_ns));
+    for (const auto& [key, value] : version.metrics) text += fmt::format(", {}={}", key, value);
+    for (const std::string& name : version.elsewhere) text += fmt::format(", from {} (not stored here)", name);
+    if (!version.message.empty()) text += ": " + version.message;
     return text;
   }
 

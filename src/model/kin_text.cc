@@ -20,9 +20,9 @@ std::size_t columns(std::string_view text) {
   return static_cast<std::size_t>(std::ranges::count_if(text, [](char c) { return (c & 0xc0) != 0x80; }));
 }
 
-std::string facts_text(const KinVersion& version) {
-  std::string text = fmt::format("{}  {:>9}", short_time(version.facts.time_ns), human_bytes(version.bytes));
-  if (version.removed_ns != 0) text += fmt::format("  removed {}", short_time(version.removed_ns));
+std::string facts_text(const VersionRow& version) {
+  std::string text = fmt::format("{}  {:>9}", short_time(version.time_ns), human_bytes(version.logical_bytes));
+  if (version.removed) text += fmt::format("  removed {}", short_time(version.removed_ns));
   return text;
 }
 
@@ -70,7 +70,7 @@ class TreeDrawing {
 
   void draw() {
     std::vector<Branch> stack;
-    stack.push_back({{0, name_of(kin_.versions[0]), ""}, "", ""});
+    stack.push_back({{0, spec_of(kin_.versions[0]), ""}, "", ""});
     while (!stack.empty()) {
       Branch branch = std::move(stack.back());
       stack.pop_back();
@@ -98,8 +98,8 @@ class TreeDrawing {
     if (again) line.name += "  ↑ above";
     if (next.version && !again) line.facts = facts_text(kin_.versions[*next.version]);
     if (!next.edge.empty()) line.facts += (line.facts.empty() ? "" : "  ") + next.edge;
-    if (next.version && !again && !kin_.versions[*next.version].facts.message.empty())
-      line.facts += "  " + first_line(kin_.versions[*next.version].facts.message);
+    if (next.version && !again && !kin_.versions[*next.version].message.empty())
+      line.facts += "  " + first_line(kin_.versions[*next.version].message);
     lines_.push_back(std::move(line));
     if (!next.version || again) return false;
     drawn_[*next.version] = true;
@@ -123,20 +123,20 @@ class TreeDrawing {
   }
 
   std::vector<Next> parents_of(std::uint32_t version) const {
-    const KinVersion& child = kin_.versions[version];
+    const VersionRow& child = kin_.versions[version];
     std::vector<Next> next;
-    for (const ParentRef& ref : child.facts.parents)
+    for (const ParentRef& ref : child.parents)
       next.push_back({index_.find(ref.id), spec_of(ref.model, ref.number), edge_text(ref, child.tensors)});
-    for (const std::string& name : child.facts.elsewhere)
+    for (const std::string& name : child.elsewhere)
       next.push_back({std::nullopt, printable(name), "declared, not stored here"});
     return next;
   }
 
   std::vector<Next> children_of(std::uint32_t version) const {
     std::vector<Next> next;
-    for (std::uint32_t child : index_.children(version)) {
-      const KinVersion& row = kin_.versions[child];
-      next.push_back({child, name_of(row), edge_text(*index_.edge(version, child), row.tensors)});
+    for (const KinEdge& edge : index_.children(version)) {
+      const VersionRow& row = kin_.versions[edge.child];
+      next.push_back({edge.child, spec_of(row), edge_text(*edge.ref, row.tensors)});
     }
     return next;
   }
@@ -148,45 +148,43 @@ class TreeDrawing {
   std::vector<Line> lines_;
 };
 
-void append_log(std::string& out, const KinVersion& version) {
-  const VersionFacts& facts = version.facts;
-  out += fmt::format("{}{}  {}  {}", out.empty() ? "" : "\n", name_of(version), short_time(facts.time_ns),
-                     human_bytes(version.bytes));
-  if (version.removed_ns != 0) out += fmt::format("  (removed {})", short_time(version.removed_ns));
+void append_log(std::string& out, const VersionRow& version) {
+  out += fmt::format("{}{}  {}  {}", out.empty() ? "" : "\n", spec_of(version), short_time(version.time_ns),
+                     human_bytes(version.logical_bytes));
+  if (version.removed) out += fmt::format("  (removed {})", short_time(version.removed_ns));
   out += '\n';
-  for (const ParentRef& parent : facts.parents)
+  for (const ParentRef& parent : version.parents)
     out +=
         fmt::format("    parent   {}: {}\n", spec_of(parent.model, parent.number), edge_text(parent, version.tensors));
-  for (const std::string& name : facts.elsewhere)
+  for (const std::string& name : version.elsewhere)
     out += fmt::format("    parent   {}: declared, not stored here\n", printable(name));
   std::string metrics;
-  for (const auto& [key, value] : facts.metrics)
+  for (const auto& [key, value] : version.metrics)
     metrics += fmt::format("{}{}={}", metrics.empty() ? "" : ", ", key, value);
   if (!metrics.empty()) out += fmt::format("    metrics  {}\n", printable_lines(metrics));
-  if (facts.message.empty()) return;
-  for (std::string_view line : split(facts.message, '\n')) out += fmt::format("    {}\n", printable_lines(line));
+  if (version.message.empty()) return;
+  for (std::string_view line : split(version.message, '\n')) out += fmt::format("    {}\n", printable_lines(line));
 }
 
-std::vector<const KinVersion*> newest_first(const KinGraph& kin) {
-  std::vector<const KinVersion*> versions;
-  for (const KinVersion& version : kin.versions) versions.push_back(&version);
-  std::ranges::sort(versions, std::greater(), &KinVersion::id);
+std::vector<const VersionRow*> newest_first(const KinGraph& kin) {
+  std::vector<const VersionRow*> versions;
+  for (const VersionRow& version : kin.versions) versions.push_back(&version);
+  std::ranges::sort(versions, std::greater(), &VersionRow::id);
   return versions;
 }
 
-void write_version(JsonWriter& json, const KinVersion& version) {
-  const VersionFacts& facts = version.facts;
-  json.begin_object().member("model", std::string_view(facts.model)).member("version", facts.number);
-  json.member("removed", version.removed_ns != 0);
-  json.member("time", std::string_view(utc_time(facts.time_ns))).member("time_ns", facts.time_ns);
-  json.member("logical_bytes", version.bytes).member("tensors", version.tensors);
-  json.member("tensor_bytes", version.tensor_bytes).member("message", std::string_view(facts.message));
+void write_version(JsonWriter& json, const VersionRow& version) {
+  json.begin_object().member("model", std::string_view(version.model_name)).member("version", version.number);
+  json.member("removed", version.removed);
+  json.member("time", std::string_view(utc_time(version.time_ns))).member("time_ns", version.time_ns);
+  json.member("logical_bytes", version.logical_bytes).member("tensors", version.tensors);
+  json.member("tensor_bytes", version.tensor_bytes).member("message", std::string_view(version.message));
   json.key("metrics").begin_object();
-  for (const auto& [key, value] : facts.metrics) json.member(key, std::string_view(value));
+  for (const auto& [key, value] : version.metrics) json.member(key, std::string_view(value));
   json.end_object().key("parents").begin_array();
-  for (const ParentRef& parent : facts.parents) json.raw(edge_json(parent));
+  for (const ParentRef& parent : version.parents) json.raw(edge_json(parent));
   json.end_array().key("parents_elsewhere").begin_array();
-  for (const std::string& name : facts.elsewhere) json.value(std::string_view(name));
+  for (const std::string& name : version.elsewhere) json.value(std::string_view(name));
   json.end_array().end_object();
 }
 
@@ -202,7 +200,7 @@ std::string draw_descendants(const KinGraph& kin) {
 
 std::string render_log(const KinGraph& kin) {
   std::string out;
-  for (const KinVersion* version : newest_first(kin)) append_log(out, *version);
+  for (const VersionRow* version : newest_first(kin)) append_log(out, *version);
   if (std::string more = left_out_text(kin); !more.empty()) out += fmt::format("\n… {}\n", more);
   return out;
 }
@@ -210,7 +208,7 @@ std::string render_log(const KinGraph& kin) {
 std::string kin_json(const KinGraph& kin) {
   JsonWriter json;
   json.begin_array();
-  for (const KinVersion* version : newest_first(kin)) write_version(json, *version);
+  for (const VersionRow* version : newest_first(kin)) write_version(json, *version);
   return json.end_array().take();
 }
 

@@ -31,6 +31,12 @@ std::span<const File> files_of(const Manifest& manifest, FileRole role) {
   return {found.begin(), found.end()};
 }
 
+const File* find_file(const Manifest& manifest, FileRole role, std::string_view path) {
+  const std::span<const File> files = files_of(manifest, role);
+  const auto found = std::ranges::lower_bound(files, path, {}, &File::path);
+  return found == files.end() || found->path != path ? nullptr : &*found;
+}
+
 std::uint64_t logical_bytes(const Manifest& manifest) {
   std::uint64_t bytes = 0;
   for (const FileRole role : {FileRole::published, FileRole::bundle})

@@ -213,13 +213,11 @@ Status check_contents(const Manifest& manifest) {
 
 // Checks that record tables are sorted by path, and that each belongs to a published file.
 Status check_tables(const Manifest& manifest) {
-  const std::span<const File> published = published_files(manifest);
   std::string_view last;
   for (const File& table : files_of(manifest, FileRole::record_table)) {
     if (table.path <= last) return broken("record table of \"{}\": expected tables in order", printable(table.path));
     last = table.path;
-    const auto container = std::ranges::lower_bound(published, last, {}, &File::path);
-    if (container == published.end() || container->path != last)
+    if (find_file(manifest, FileRole::published, last) == nullptr)
       return broken("record table of \"{}\": expected the table of a file", printable(last));
   }
   return {};

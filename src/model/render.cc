@@ -87,16 +87,18 @@ std::string tensor_line(const Manifest& manifest, const File& file, const Tensor
   return json.end_object().take();
 }
 
-void write_facts(JsonWriter& json, const VersionFacts& facts) {
-  json.member("model", std::string_view(facts.model)).member("version", facts.number);
-  json.member("time", std::string_view(utc_time(facts.time_ns))).member("time_ns", facts.time_ns);
-  json.member("manifest", std::string_view(to_hex(facts.manifest))).member("message", std::string_view(facts.message));
+void write_facts(JsonWriter& json, const VersionRow& version) {
+  json.member("model", std::string_view(version.model_name)).member("version", version.number);
+  json.member("time", std::string_view(utc_time(version.time_ns))).member("time_ns", version.time_ns);
+  json.member("manifest", std::string_view(to_hex(version.manifest)))
+      .member("message", std::string_view(version.message));
   json.key("metrics").begin_object();
-  for (const auto& [name, value] : facts.metrics) json.key(name).raw(is_json_number(value) ? value : json_quote(value));
+  for (const auto& [name, value] : version.metrics)
+    json.key(name).raw(is_json_number(value) ? value : json_quote(value));
   json.end_object().key("parents").begin_array();
-  for (const ParentRef& parent : facts.parents) json.raw(edge_json(parent));
+  for (const ParentRef& parent : version.parents) json.raw(edge_json(parent));
   json.end_array().key("parents_elsewhere").begin_array();
-  for (const std::string& name : facts.elsewhere) json.value(std::string_view(name));
+  for (const std::string& name : version.elsewhere) json.value(std::string_view(name));
   json.end_array();
 }
 
@@ -201,10 +203,10 @@ std::string container_line(const ContainerFacts& container) {
   return json.end_object().take();
 }
 
-std::string render_dataset_json(const VersionFacts& facts, const Manifest& manifest, const DatasetFacts& dataset) {
+std::string render_dataset_json(const VersionRow& version, const Manifest& manifest, const DatasetFacts& dataset) {
   JsonWriter json(true);
   json.begin_object();
-  write_facts(json, facts);
+  write_facts(json, version);
   json.member("kind", kind_name(manifest.kind)).member("bytes", logical_bytes(manifest));
   json.member("small_files", dataset.small_files).key("containers").begin_array();
   for (const ContainerFacts& container : dataset.containers) json.raw(container_line(container));
@@ -216,12 +218,12 @@ std::string render_dataset_json(const VersionFacts& facts, const Manifest& manif
 
 }  // namespace
 
-std::string render_info_json(const VersionFacts& facts, const Manifest& manifest, const DatasetFacts& dataset) {
-  if (manifest.kind == VersionKind::dataset) return render_dataset_json(facts, manifest, dataset);
+std::string render_info_json(const VersionRow& version, const Manifest& manifest, const DatasetFacts& dataset) {
+  if (manifest.kind == VersionKind::dataset) return render_dataset_json(version, manifest, dataset);
   Totals totals = totals_of(manifest);
   JsonWriter json(true);
   json.begin_object();
-  write_facts(json, facts);
+  write_facts(json, version);
   json.member("bytes", logical_bytes(manifest)).member("tensor_bytes", totals.bytes);
   json.member("parameters", totals.parameters);
   const std::vector<Digest> ids = vertex_ids(graph_of(manifest));

@@ -33,7 +33,7 @@ class DatasetWalk {
     places_.paths.assign(paths.begin(), paths.end());
   }
 
-  Result<DatasetSources> run() {
+  Result<GatheredFiles> run() {
     WEFT_CHECK(small_.directory(0, ""));
     WEFT_CHECK(root());
     for (std::uint32_t i = 1; i < small_.directories(); ++i) WEFT_CHECK(directory(i));
@@ -137,11 +137,11 @@ class DatasetWalk {
     return {};
   }
 
-  Result<DatasetSources> finish() {
+  Result<GatheredFiles> finish() {
     if (files_.empty() && small_.files() == 0)
       return Error{Errc::invalid, fmt::format("{}: no file to publish", places_.paths.front())};
     std::ranges::sort(files_, {}, &SourceFile::path);
-    DatasetSources sources{std::move(files_), std::move(left_out_)};
+    GatheredFiles sources{std::move(files_), std::move(left_out_)};
     if (small_.files() == 0) return sources;
     const auto reader = std::make_shared<BundleReader>(small_.make(), std::move(places_));
     small_ = {};
@@ -169,7 +169,7 @@ class DatasetWalk {
 
 }  // namespace
 
-Result<DatasetSources> gather_dataset(std::span<const std::string> paths, const std::string& store_path) {
+Result<GatheredFiles> gather_dataset(std::span<const std::string> paths, const std::string& store_path) {
   const auto store = stat_file(store_path);
   std::vector<std::string> published;
   for (const std::string& path : paths) {

@@ -29,6 +29,11 @@ struct SourceFile {
   FileRole role = FileRole::published;
 };
 
+struct GatheredFiles {
+  std::vector<SourceFile> files;
+  std::vector<std::string> left_out;  // a line for the user about each file that a data set leaves out
+};
+
 // Returns the files of a publish, sorted by role, then `path`. A path that is a file gives its base name; a directory
 // (or a link to one) gives all its contents, at the version's root. Inside, links to regular files are followed; all
 // other links, and entries that are neither file nor directory, are refused. Directories named .git and

@@ -26,51 +26,6 @@
 namespace weft {
 namespace {
 
-// A publish that inherits from a stored version.
-class Inheritance {
- public:
-  static Result<Inheritance> begin(Store& store, ManifestResolver& resolver, const VersionRow& base, bool add);
-  // Returns the whole version: the base with the given files. Their ids need no digests.
-  Result<Inherited> whole(const DraftFiles& given) const;
-  // Returns the architecture of the whole version: the base's, unless a file, or a tensor's type or shape, differs.
-  // Then it is computed again, which reads an inherited config.json.
-  Result<Architecture> architecture(Store& store, const Inherited& whole, const DraftFiles& given) const;
-
- private:
-  Inheritance(LoadedVersion base, bool add) : base_(std::move(base)), add_(add) {}
-  LoadedVersion base_;
-  bool add_;
-};
-
-Result<Inheritance> Inheritance::begin(Store& store, ManifestResolver& resolver, const VersionRow& base, bool add) {
-  WEFT_TRY(LoadedVersion loaded, load_version(store, resolver, base));
-  return Inheritance(std::move(loaded), add);
-}
-
-Result<Inherited> Inheritance::whole(const DraftFiles& given) const {
-  std::vector<std::string> places;
-  for (const Draft& draft : given.drafts) places.push_back(draft.source.where);
-  const std::string name = spec_of(base_.row.model_name, base_.row.number);
-  return inherit_manifest({name, base_.tree->manifest(), given.manifest, places, add_});
-}
-
-Result<Architecture> Inheritance::architecture(Store& store, const Inherited& whole, const DraftFiles& given) const {
-  const auto is_partial = [](const File& file) { return file.format == "safetensors"; };
-  const Architecture& known = base_.tree->manifest().architecture;
-  if (!known.layers.empty() && whole.headers.empty() && std::ranges::all_of(given.manifest.files, is_partial))
-    return known;
-  return architecture_of(whole.manifest, [&](const File& file) -> Result<std::string> {
-    for (std::size_t i = 0; i < given.drafts.size(); ++i)
-      if (given.manifest.files[i].path == file.path && !is_partial(file)) return read_source(given.drafts[i]);
-    std::vector<ContentId> ids;
-    for (const Extent& extent : file.extents) ids.push_back(extent.id);
-    WEFT_TRY(const auto open, open_blobs(store, file.path, "", ids));
-    std::string text(static_cast<std::size_t>(open->size()), '\0');
-    WEFT_CHECK(open->read(0, std::as_writable_bytes(std::span(text))));
-    return text;
-  });
-}
-
 // Adds the headers that weft wrote to the import, and their ids to the version.
 Status add_headers(Import& import, Inherited& version, Progress& progress) {
   for (const auto& [path, header] : version.headers) {
@@ -123,13 +78,6 @@ Result<PublishRequest> describe(const ImportOptions& options) {
   return request;
 }
 
-// Returns the version that is inherited from, if any, then the declared parents.
-std::vector<std::string> all_parents(const ImportOptions& options) {
-  std::vector<std::string> parents = options.parents;
-  if (!options.inherit.empty()) parents.insert(parents.begin(), options.inherit);
-  return parents;
-}
-
 }  // namespace
 
 Status check_description(const ImportOptions& options) {
@@ -140,13 +88,11 @@ Status check_description(const ImportOptions& options) {
 // The prepared files, and everything else from which run_import() makes the version.
 struct PreparedImport::State {
   PublishRequest request;
-  std::vector<std::string> parents;
-  std::optional<double> find_parent;
-  bool inherits = false;  // from parents[0]
-  bool add = false;
+  ImportOptions options;
   std::vector<std::string> left_out;
-  Durability durability = Durability::local;
   DraftFiles files;
+
+  bool inherits() const { return !options.inherit.empty(); }
 };
 
 PreparedImport::PreparedImport(std::unique_ptr<State> state) : state_(std::move(state)) {}
@@ -158,16 +104,12 @@ Result<PreparedImport> prepare_sources(const ImportOptions& options, std::vector
                                        Progress& progress) {
   auto state = std::make_unique<PreparedImport::State>();
   WEFT_TRY(state->request, describe(options));
-  state->parents = all_parents(options);
-  state->find_parent = options.find_parent;
-  state->inherits = !options.inherit.empty();
-  state->add = options.add;
-  state->durability = options.durability;
-  if (options.dataset && (state->inherits || options.add || options.take != Take::copy))
+  state->options = options;
+  if (options.dataset && (state->inherits() || options.add || options.take != Take::copy))
     return Error{Errc::invalid, "a data set: expected no files that it inherits, and none that are moved"};
   WEFT_TRY(state->files,
            options.dataset ? draft_dataset(std::move(sources), progress) : draft_files(std::move(sources), progress));
-  if (!state->inherits && !options.dataset) {
+  if (!state->inherits() && !options.dataset) {
     WEFT_CHECK(check_shard_indices(state->files, state->files.manifest));
     WEFT_TRY(state->files.manifest.architecture, draft_architecture(state->files));
     WEFT_CHECK(count_nodes(state->files.manifest));
@@ -176,17 +118,13 @@ Result<PreparedImport> prepare_sources(const ImportOptions& options, std::vector
 }
 
 Result<GatheredFiles> gather(const ImportOptions& options, const std::string& store_path) {
-  GatheredFiles gathered;
-  if (!options.dataset) {
-    WEFT_TRY(gathered.files, gather_sources(options.paths, store_path));
-    return gathered;
-  }
-  WEFT_TRY(DatasetSources sources, gather_dataset(options.paths, store_path));
-  return GatheredFiles{std::move(sources.files), std::move(sources.left_out)};
+  WEFT_CHECK(check_description(options));
+  if (options.dataset) return gather_dataset(options.paths, store_path);
+  WEFT_TRY(std::vector<SourceFile> files, gather_sources(options.paths, store_path));
+  return GatheredFiles{std::move(files), {}};
 }
 
 Result<PreparedImport> prepare_import(const ImportOptions& options, const std::string& store_path, Progress& progress) {
-  WEFT_CHECK(check_description(options));
   WEFT_TRY(GatheredFiles sources, gather(options, store_path));
   for (SourceFile& source : sources.files) {
     if (source.role != FileRole::published) continue;
@@ -200,35 +138,65 @@ Result<PreparedImport> prepare_import(const ImportOptions& options, const std::s
 
 namespace {
 
-// The whole version, before and after its content is read: the given files and the inherited ones.
+// The whole version, before and after its content is read: the given files, and those that it inherits from a stored
+// version.
 class Whole {
  public:
   static Result<Whole> begin(Store& store, ManifestResolver& resolver, PreparedImport::State& state,
                              const VersionRow* base) {
-    Whole whole(state.files);
+    Whole whole(store, state);
     if (base == nullptr) return whole;
-    WEFT_TRY(whole.inheritance_, Inheritance::begin(store, resolver, *base, state.add));
+    WEFT_TRY(whole.base_, load_version(store, resolver, *base));
     return whole;
   }
 
   // Makes all checks that need no hashing. Files that inherit nothing were checked in prepare_sources().
-  Result<Architecture> check(Store& store) const {
-    if (!inheritance_) return files_.manifest.architecture;
-    WEFT_TRY(const Inherited draft, inheritance_->whole(files_));
+  Result<Architecture> check() const {
+    if (!base_) return files_.manifest.architecture;
+    WEFT_TRY(const Inherited draft, inherited());
     WEFT_CHECK(check_shard_indices(files_, draft.manifest));
     WEFT_CHECK(count_nodes(draft.manifest));
-    return inheritance_->architecture(store, draft, files_);
+    return architecture(draft);
   }
 
   // Call it once: it moves the manifest, which may be large.
   Result<Inherited> take() {
-    return inheritance_ ? inheritance_->whole(files_) : Result<Inherited>(Inherited{std::move(files_.manifest), {}});
+    return base_ ? inherited() : Result<Inherited>(Inherited{std::move(files_.manifest), {}});
   }
 
  private:
-  explicit Whole(DraftFiles& files) : files_(files) {}
+  Whole(Store& store, PreparedImport::State& state) : store_(store), files_(state.files), add_(state.options.add) {}
+
+  // Returns the base with the given files. Their ids need no digests.
+  Result<Inherited> inherited() const {
+    std::vector<std::string> places;
+    for (const Draft& draft : files_.drafts) places.push_back(draft.source.where);
+    return inherit_manifest({spec_of(base_->row), base_->tree->manifest(), files_.manifest, places, add_});
+  }
+
+  // Returns the architecture of the whole version: the base's, unless a file, or a tensor's type or shape, differs.
+  // Then it is computed again, which reads an inherited config.json.
+  Result<Architecture> architecture(const Inherited& whole) const {
+    const auto is_partial = [](const File& file) { return file.format == "safetensors"; };
+    const Architecture& known = base_->tree->manifest().architecture;
+    if (!known.layers.empty() && whole.headers.empty() && std::ranges::all_of(files_.manifest.files, is_partial))
+      return known;
+    return architecture_of(whole.manifest, [&](const File& file) -> Result<std::string> {
+      for (std::size_t i = 0; i < files_.drafts.size(); ++i)
+        if (files_.manifest.files[i].path == file.path && !is_partial(file)) return read_source(files_.drafts[i]);
+      std::vector<ContentId> ids;
+      for (const Extent& extent : file.extents) ids.push_back(extent.id);
+      WEFT_TRY(const auto open, open_blobs(store_, file.path, "", ids));
+      std::string text(static_cast<std::size_t>(open->size()), '\0');
+      WEFT_CHECK(open->read(0, std::as_writable_bytes(std::span(text))));
+      return text;
+    });
+  }
+
+  Store& store_;
   DraftFiles& files_;
-  std::optional<Inheritance> inheritance_;
+  const bool add_;
+  std::optional<LoadedVersion> base_;
 };
 
 // Returns the given files to which no program has written since they were read.
@@ -257,11 +225,13 @@ Result<ImportReport> run_import(Store& store, ManifestResolver& resolver, Prepar
                                 const Publish& publish) {
   PreparedImport::State& state = prepared.state();
   PublishRequest& request = state.request;
-  ParentWishes wishes{{}, {}, state.find_parent};
-  WEFT_TRY(wishes.declared, resolve_parents(store, state.parents));
-  WEFT_TRY(Whole whole, Whole::begin(store, resolver, state, state.inherits ? &wishes.declared.front() : nullptr));
-  WEFT_TRY(Architecture architecture, whole.check(store));
-  WEFT_TRY(auto import, store.begin_import(state.durability));
+  ParentWishes wishes{{}, {}, state.options.find_parent};
+  std::vector<std::string>& parents = state.options.parents;
+  if (state.inherits()) parents.insert(parents.begin(), state.options.inherit);
+  WEFT_TRY(wishes.declared, resolve_parents(store, parents));
+  WEFT_TRY(Whole whole, Whole::begin(store, resolver, state, state.inherits() ? &wishes.declared.front() : nullptr));
+  WEFT_TRY(Architecture architecture, whole.check());
+  WEFT_TRY(auto import, store.begin_import(state.options.durability));
   log_debug(LogCategory::store, "publish of {}: reads {} files", request.model, state.files.drafts.size());
   MountedFiles mounted = MountedFiles::of(store, resolver);
   ImportReport report;
@@ -272,9 +242,9 @@ Result<ImportReport> run_import(Store& store, ManifestResolver& resolver, Prepar
   version.manifest.architecture = std::move(architecture);
   WEFT_CHECK(add_headers(*import, version, progress));
   for (Draft& one : state.files.drafts) std::ranges::move(one.bases, std::back_inserter(wishes.bases));
-  WEFT_TRY(Parents parents, choose_parents(store, resolver, request.model, version.manifest, wishes));
-  request.parents = std::move(parents.refs);
-  request.elsewhere = std::move(parents.elsewhere);
+  WEFT_TRY(Parents chosen, choose_parents(store, resolver, request.model, version.manifest, wishes));
+  request.parents = std::move(chosen.refs);
+  request.elsewhere = std::move(chosen.elsewhere);
   if (progress.cancelled()) return cancelled_import();
   log_debug(LogCategory::store, "publish of {}: packs written, {} parents", request.model, request.parents.size());
   progress.phase("making it durable");

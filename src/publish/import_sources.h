@@ -8,11 +8,8 @@
 
 namespace weft {
 
-// The files of options.paths, of a model or a data set, for prepare_sources().
-struct GatheredFiles {
-  std::vector<SourceFile> files;
-  std::vector<std::string> left_out;  // lines for the user
-};
+// Returns the files of options.paths, of a model or a data set, for prepare_sources(). Refuses names, texts and metrics
+// that no version can have.
 Result<GatheredFiles> gather(const ImportOptions& options, const std::string& store_path);
 
 // As prepare_import(), but ignores options.paths: `sources` come from gather() or check_sources().

@@ -134,11 +134,7 @@ class ParentChoice {
   Status add_base(const std::string& base) {
     const auto spec = parse_version_spec(base);
     if (spec.ok() && has_parent_of(spec->model)) return {};
-    auto row = [&]() -> Result<VersionRow> {
-      if (!spec.ok()) return Error{Errc::not_found, "no such name"};
-      WEFT_TRY(const auto snapshot, store_.snapshot());
-      return resolve_version(*snapshot, base);
-    }();
+    auto row = spec.ok() ? version_of(store_, base) : Error{Errc::not_found, "no such name"};
     if (!row.ok() && row.error().code != Errc::not_found) return std::move(row).error();
     if (!row.ok()) {
       if (parents_.elsewhere.size() < limits::kParentsMax) parents_.elsewhere.push_back(base);

@@ -11,12 +11,6 @@
 namespace weft {
 namespace {
 
-const File* find_file(const Manifest& manifest, std::string_view path) {
-  auto at = std::lower_bound(manifest.files.begin(), manifest.files.end(), path,
-                             [](const File& file, std::string_view p) { return file.path < p; });
-  return at != manifest.files.end() && at->path == path ? &*at : nullptr;
-}
-
 using Names = std::unordered_set<std::string_view>;
 
 Names tensor_names(const File& file) {
@@ -38,7 +32,7 @@ Status check_shards(std::string_view where, std::string_view path, const std::ma
   for (const auto& [tensor, shard] : index) {
     auto known = shards.find(shard);
     if (known == shards.end()) {
-      const File* file = find_file(manifest, directory + shard);
+      const File* file = find_file(manifest, FileRole::published, directory + shard);
       if (file == nullptr)
         return Error{Errc::invalid,
                      fmt::format("{}: expected the shard {} beside it, got no such file", where, printable(shard))};

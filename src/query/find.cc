@@ -2,28 +2,11 @@
 #include <utility>
 #include <vector>
 
-#include <fmt/core.h>
-
 #include "weft/programs/match.h"
 #include "weft/store/walk.h"
 
 namespace weft {
 namespace {
-
-FindSubject subject_of(const VersionRow& row, const ModelRow& model, std::vector<std::string> tags) {
-  FindSubject subject;
-  subject.model = row.model_name;
-  subject.version = row.number;
-  subject.time_ns = row.time_ns;
-  subject.bytes = row.logical_bytes;
-  subject.message = row.message;
-  subject.metrics = row.metrics;
-  subject.tags = std::move(tags);
-  if (model.latest == row.number) subject.tags.emplace_back("latest");
-  for (const ParentRef& parent : row.parents)
-    subject.parents.push_back(fmt::format("{}@{}", parent.model, parent.number));
-  return subject;
-}
 
 // Caches a manifest and a graph by outline (outline_of()). A query has one answer for all manifests of an outline, so
 // fine-tunes of a model share the first manifest that was loaded.
@@ -57,9 +40,9 @@ class Outlines {
   std::map<Digest, Outline> known_;
 };
 
-Result<bool> fits(Outlines& outlines, const Query& query, const VersionRow& row, FindSubject& subject) {
+Result<bool> fits(Outlines& outlines, const Query& query, FindSubject subject) {
   if (!query.needs_manifest()) return query.matches(subject);
-  auto outline = outlines.of(row);
+  auto outline = outlines.of(subject.version);
   if (!outline.ok() && outline.error().code == Errc::not_found) return false;  // removed meanwhile
   if (!outline.ok()) return std::move(outline).error();
   subject.manifest = &(*outline)->manifest;
@@ -81,8 +64,8 @@ Status find_versions(Store& store, ManifestResolver& resolver, const Query& quer
         Renewed renewed(store);
         WEFT_TRY(tags, tags_of(renewed, row));
       }
-      FindSubject subject = subject_of(row, model, std::move(tags));
-      WEFT_TRY(const bool fit, fits(outlines, query, row, subject));
+      if (model.latest == row.number) tags.emplace_back("latest");
+      WEFT_TRY(const bool fit, fits(outlines, query, {row, std::move(tags)}));
       return fit ? found(row) : Status{};
     });
   };

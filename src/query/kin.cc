@@ -65,21 +65,17 @@ class KinWalk {
     if (!row.ok()) return std::move(row).error();
     if (row->born > clock_) return {};
     ++visited_;
-    const bool removed = row->removed && row->died <= clock_;
+    row->removed = row->removed && row->died <= clock_;
     note(row->born, row->time_ns);
-    if (removed) note(row->died, row->removed_ns);
+    if (row->removed) note(row->died, row->removed_ns);
     if (way_ != KinWay::descendants)
       for (const ParentRef& parent : row->parents) find(parent.id);
     if (way_ != KinWay::ancestors) WEFT_CHECK(find_children(id));
     if (out_.graph.versions.size() < shown_max_)
-      out_.graph.versions.push_back(version_of(*row, removed));
+      out_.graph.versions.push_back(std::move(*row));
     else
       ++out_.graph.left_out;
     return {};
-  }
-
-  static KinVersion version_of(const VersionRow& row, bool removed) {
-    return {row.id, facts_of(row), row.logical_bytes, row.tensors, row.tensor_bytes, removed ? row.removed_ns : 0};
   }
 
   Renewed renewed_;

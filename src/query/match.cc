@@ -10,6 +10,7 @@
 #include "publish/fd_source.h"
 #include "publish/gather.h"
 #include "weft/model/arch_match.h"
+#include "weft/store/walk.h"
 
 namespace weft {
 namespace {
@@ -44,11 +45,6 @@ Result<MatchSubject> read_version(Store& store, ManifestResolver& resolver, cons
   return MatchSubject{graph_of(manifest), row.id};
 }
 
-Result<VersionRow> find_row(Store& store, const std::string& spec) {
-  WEFT_TRY(auto snapshot, store.snapshot());
-  return resolve_version(*snapshot, spec);
-}
-
 // Returns the stored tensors of the vertices in the common prefix, each with the name of the subject's tensor.
 std::vector<TakenTensor> taken(const ArchGraph& wanted, const ArchGraph& stored,
                                const std::vector<std::pair<std::uint32_t, std::uint32_t>>& prefix) {
@@ -80,7 +76,7 @@ Result<std::vector<std::pair<VersionRow, std::uint64_t>>> look_up(Store& store, 
 Result<MatchSubject> match_subject(Store& store, ManifestResolver& resolver, const std::string& argument,
                                    Progress& progress) {
   if (looks_like_path(argument)) return read_path(store, argument, progress);
-  auto row = find_row(store, argument);
+  auto row = version_of(store, argument);
   if (row.ok()) return read_version(store, resolver, *row);
   if (row.error().code != Errc::not_found && row.error().code != Errc::invalid) return std::move(row).error();
   if (stat_file(argument).ok()) return read_path(store, argument, progress);

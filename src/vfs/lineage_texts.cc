@@ -69,10 +69,10 @@ Result<std::string> LineageTexts::render_info(const VersionRow& version) {
   if (version.kind == VersionKind::dataset) {
     WEFT_TRY(const auto loaded, versions_.load(version.id));
     WEFT_TRY(const DatasetFacts facts, dataset_facts(loaded->manifest(), loaded->dataset->tables));
-    return render_info_json(facts_of(version), loaded->manifest(), facts);
+    return render_info_json(version, loaded->manifest(), facts);
   }
   WEFT_TRY(const Manifest manifest, load_manifest(store_, versions_.resolver(), version));
-  return render_info_json(facts_of(version), manifest);
+  return render_info_json(version, manifest);
 }
 
 Result<LineageText> LineageTexts::render_kin(Ino ino) {

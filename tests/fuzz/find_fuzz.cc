@@ -15,10 +15,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     fuzzing::require(query.error().message.find('\n') == std::string::npos, "messages are one line");
     return 0;
   }
-  FindSubject subject;
-  subject.metrics = {{"loss", "0.5"}};
-  subject.manifest = &manifest;
-  subject.graph = &graph;
-  static_cast<void>(query->matches(subject));
+  VersionRow version;
+  version.metrics = {{"loss", "0.5"}};
+  static_cast<void>(query->matches({version, {}, &manifest, &graph}));
   return 0;
 }

@@ -12,21 +12,16 @@
 #include "weft/model/arch.h"
 #include "weft/model/manifest.h"
 #include "weft/result.h"
+#include "weft/store_rows.h"
 
 namespace weft {
 
 // The version that a query is matched against.
 struct FindSubject {
-  std::string model;
-  std::uint64_t version = 0;
-  std::uint64_t time_ns = 0;
-  std::uint64_t bytes = 0;  // size of its files
-  std::string message;
-  std::vector<std::string> tags;                             // includes "latest" if it is the newest version
-  std::vector<std::string> parents;                          // "model@number"
-  std::vector<std::pair<std::string, std::string>> metrics;  // as published
-  const Manifest* manifest = nullptr;                        // may be null unless Query::needs_manifest()
-  const ArchGraph* graph = nullptr;                          // of the manifest
+  const VersionRow& version;
+  std::vector<std::string> tags;       // includes "latest" if it is the newest version
+  const Manifest* manifest = nullptr;  // may be null unless Query::needs_manifest()
+  const ArchGraph* graph = nullptr;    // of the manifest
 };
 
 class Query {

@@ -98,6 +98,8 @@ Status encode_manifest(const Manifest& manifest, const std::function<Status(std:
 // Checks all guarantees of the comments above. Errc::corrupt: the bytes break one.
 Result<Manifest> decode_manifest(std::span<const std::byte> bytes);
 
+// Returns the file with this path among those of a role that have paths of their own; nullptr if there is none.
+const File* find_file(const Manifest& manifest, FileRole role, std::string_view path);
 std::uint64_t logical_bytes(const Manifest& manifest);  // of all published files, small ones included
 // Returns a SHA-256 of the manifest without bytes and sizes of files: paths, formats, names, types and shapes of
 // tensors, architecture. A query (find.h) has one answer for all manifests of one outline.

@@ -13,20 +13,12 @@
 
 namespace weft {
 
-struct KinVersion {
-  std::uint64_t id = 0;  // VersionId: larger if published later; edges go from smaller to larger
-  VersionFacts facts;    // parents by id
-  std::uint64_t bytes = 0;
-  std::uint64_t tensors = 0;
-  std::uint64_t tensor_bytes = 0;
-  std::uint64_t removed_ns = 0;  // 0: not removed
-};
-
 enum class KinWay : std::uint8_t { ancestors, descendants, both };
 
-// Nearest first, at least one. versions[0] is the version that the graph is about.
+// Nearest first, at least one. versions[0] is the version that the graph is about. Edges are ParentRef::id, and go from
+// smaller to larger ids.
 struct KinGraph {
-  std::vector<KinVersion> versions;
+  std::vector<VersionRow> versions;
   std::uint64_t left_out = 0;  // relatives beyond the bound: counted, not listed
   bool uncounted = false;      // there are more that were not counted
 };

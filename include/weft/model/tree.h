@@ -125,17 +125,6 @@ bool safetensors_can_hold(const Tensor& tensor);  // its dtype; one extent, in C
 // leading '@' become %XX, the empty name "%-", "." and ".." %2E and %2E%2E. Nothing else changes.
 std::string escape_component(std::string_view raw);
 
-// Facts about a version that are not in its manifest, for the rendered files.
-struct VersionFacts {
-  std::string model;
-  std::uint64_t number = 0;
-  Digest manifest;
-  std::uint64_t time_ns = 0;
-  std::string message;
-  std::vector<std::pair<std::string, std::string>> metrics;
-  std::vector<ParentRef> parents;
-  std::vector<std::string> elsewhere;  // parents by name that are not stored
-};
 // Facts about a data set that are in its tables and not in its manifest.
 struct ContainerFacts {
   const File* file = nullptr;            // in the manifest
@@ -148,7 +137,7 @@ struct DatasetFacts {
   std::vector<ContainerFacts> containers;
 };
 // `dataset` has the facts of a data set, and is empty for a model. Neither small files nor records are listed.
-std::string render_info_json(const VersionFacts& facts, const Manifest& manifest, const DatasetFacts& dataset = {});
+std::string render_info_json(const VersionRow& version, const Manifest& manifest, const DatasetFacts& dataset = {});
 std::string render_layer_json(const VersionTree& tree, std::uint32_t layer);
 std::string render_readme();
 

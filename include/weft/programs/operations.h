@@ -49,7 +49,6 @@ struct LoadedVersion {
   VersionHold hold;                         // keeps the version whole
 };
 Result<LoadedVersion> load_version(Store& store, ManifestResolver& resolver, const VersionRow& row);
-VersionFacts facts_of(const VersionRow& row);
 
 // A small file of a data set. The manifest has its bytes but not its name (FileRole::bundle).
 struct SmallFile {

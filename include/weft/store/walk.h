@@ -126,6 +126,20 @@ inline auto list_children(VersionId version) {  // by age, tombstones too
   return [version](Snapshot& now, std::string_view from) { return now.children(version, from); };
 }
 
+// Resolve a name in a state of their own. Errc::not_found lists what exists.
+inline Result<VersionRow> version_of(Store& store, std::string_view spec) {
+  WEFT_TRY(const auto snapshot, store.snapshot());
+  return resolve_version(*snapshot, spec);
+}
+inline Result<ModelRow> model_of(Store& store, std::string_view name) {
+  WEFT_CHECK(check_model_name(name));
+  WEFT_TRY(const auto snapshot, store.snapshot());
+  auto row = snapshot->model(name);
+  if (row.ok() || row.error().code != Errc::not_found) return row;
+  WEFT_CHECK(resolve_version(*snapshot, name));  // its error message lists the existing models
+  return row;
+}
+
 // Returns the tags of a version, by name.
 inline Result<std::vector<std::string>> tags_of(Renewed& renewed, const VersionRow& version) {
   std::vector<std::string> tags;

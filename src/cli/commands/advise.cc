@@ -174,32 +174,16 @@ class AdviseCommand final : public Command {
     options.flag("--follow", follow_, "print the next iteration to save after, whenever new losses change it");
   }
 
-  Status check_usage() const override {
+  Status check_usage() override {
     if (model_.empty() == csv_.empty()) return Error{Errc::invalid, "expected either MODEL or --csv FILE"};
-    WEFT_CHECK(asked());
-    return {};
-  }
-
-  Result<int> run(Context& context) override {
-    WEFT_TRY(const AdviseAsked asked, this->asked());
-    WEFT_TRY(auto source, csv_.empty() ? losses_of_model(context, model_, names_, follow_)
-                                       : losses_of_csv(context, csv_, names_, follow_));
-    if (!follow_) return run_once(context, *source, asked);
-    WEFT_CHECK(AdviseFollower(context, *source, asked).run());
-    return kExitDone;
-  }
-
- private:
-  Result<AdviseAsked> asked() const {
-    AdviseAsked asked;
     if (until_.empty()) return Error{Errc::invalid, "expected --until ITERATION"};
-    WEFT_TRY(asked.question.until, whole("--until", until_, limits::kTrainingStepMax));
+    WEFT_TRY(asked_.question.until, whole("--until", until_, limits::kTrainingStepMax));
     if (requests_.empty()) return Error{Errc::invalid, "expected --requests N"};
-    WEFT_TRY(asked.question.requests, whole("--requests", requests_, limits::kRequestsMax));
+    WEFT_TRY(asked_.question.requests, whole("--requests", requests_, limits::kRequestsMax));
     if (!epoch_.empty()) {
-      WEFT_TRY(asked.question.epoch, whole("--epoch", epoch_, limits::kTrainingStepMax));
+      WEFT_TRY(asked_.question.epoch, whole("--epoch", epoch_, limits::kTrainingStepMax));
     }
-    if (!curve_.empty() && !(asked.question.curve = advise::curve_kind(curve_)))
+    if (!curve_.empty() && !(asked_.question.curve = advise::curve_kind(curve_)))
       return Error{Errc::invalid,
                    fmt::format("--fit: expected exp2, exp3, expd3, lin2 or pow3, got \"{}\"", printable(curve_))};
     if (!schedule_.empty()) {
@@ -207,14 +191,22 @@ class AdviseCommand final : public Command {
       if (!kind || *kind == advise::ScheduleKind::epoch)
         return Error{Errc::invalid,
                      fmt::format("--schedule: expected fixed, greedy or best, got \"{}\"", printable(schedule_))};
-      asked.followed = *kind;
+      asked_.followed = *kind;
     }
-    WEFT_TRY(asked.times, times());
-    return asked;
+    return check_times();
   }
 
-  Result<advise::GivenTimes> times() const {
-    advise::GivenTimes times;
+  Result<int> run(Context& context) override {
+    WEFT_TRY(auto source, csv_.empty() ? losses_of_model(context, model_, names_, follow_)
+                                       : losses_of_csv(context, csv_, names_, follow_));
+    if (!follow_) return run_once(context, *source);
+    WEFT_CHECK(AdviseFollower(context, *source, asked_).run());
+    return kExitDone;
+  }
+
+ private:
+  Status check_times() {
+    advise::GivenTimes& times = asked_.times;
     if (rate_.empty() == request_s_.empty())
       return Error{Errc::invalid, "expected either --rate R or --t-infer SECONDS"};
     WEFT_TRY(times.request_s, rate_.empty() ? above("--t-infer", request_s_, limits::kTrainingSecondsMin)
@@ -229,10 +221,10 @@ class AdviseCommand final : public Command {
     if (!load_s_.empty()) {
       WEFT_TRY(times.load_s, above("--t-load", load_s_, 0));
     }
-    return times;
+    return {};
   }
 
-  static Result<int> run_once(const Context& context, LossSource& source, const AdviseAsked& asked) {
+  Result<int> run_once(const Context& context, LossSource& source) const {
     advise::LossSeries series;
     for (;;) {
       WEFT_TRY(const bool more, source.read(series));
@@ -240,19 +232,19 @@ class AdviseCommand final : public Command {
       source.wait();
       if (context.patience().cancelled()) return Error{Errc::cancelled, ""};
     }
-    const auto timing = advise::timing_of(series, asked.times);
+    const auto timing = advise::timing_of(series, asked_.times);
     if (!timing.ok()) {
       context.note(fmt::format("advise: {}", timing.error().message));
       return kExitUsage;
     }
-    advise::Question question = asked.question;
+    advise::Question question = asked_.question;
     question.timing = *timing;
     question.last_save = last_save(source, series);
     std::vector<advise::ScheduleKind> kinds = {advise::ScheduleKind::fixed, advise::ScheduleKind::greedy,
                                                advise::ScheduleKind::best};
     if (question.epoch) kinds.insert(kinds.begin(), advise::ScheduleKind::epoch);
     WEFT_TRY(const advise::Advice advice, advise::advise(series, question, kinds));
-    const AdviseShown shown{series, question, advice, asked.followed};
+    const AdviseShown shown{series, question, advice, asked_.followed};
     context.json ? context.print_json(advise_json(shown)) : context.print("{}", advise_text(shown));
     return kExitDone;
   }
@@ -278,6 +270,7 @@ class AdviseCommand final : public Command {
   std::string curve_;
   std::string schedule_;
   bool follow_ = false;
+  AdviseAsked asked_;
 };
 
 }  // namespace

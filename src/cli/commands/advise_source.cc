@@ -13,7 +13,6 @@
 
 #include "advise/csv.h"
 #include "base/text.h"
-#include "cli/shared/catalog.h"
 #include "events/follower.h"
 #include "os/sys.h"
 #include "os/unix_socket.h"
@@ -137,7 +136,7 @@ class FileLosses final : public LossSource {
 Result<std::unique_ptr<LossSource>> losses_of_model(const Context& context, std::string_view model,
                                                     advise::LossNames names, bool follow) {
   WEFT_TRY(auto store, context.open_to_read());
-  WEFT_TRY(auto row, model_row(*store, model));
+  WEFT_TRY(auto row, model_of(*store, model));
   std::optional<EventFollower> follower;
   if (follow) {
     WEFT_TRY(follower, EventFollower::begin(*store));

@@ -25,14 +25,15 @@ class CacheCommand final : public Command {
     options.value("--max", "SIZE", max_, "the limit in bytes, or with K, M, G, T or P in powers of 1024");
   }
 
-  Status check_usage() const override {
-    if (max_.empty() || parse_bytes(max_)) return {};
+  Status check_usage() override {
+    bytes_max_ = parse_bytes(max_);
+    if (max_.empty() || bytes_max_) return {};
     return Error{Errc::invalid, fmt::format("--max: expected a size, such as 0 or 20G, got {}", printable(max_))};
   }
 
   Result<int> run(Context& context) override {
     WEFT_TRY(auto store, context.open_to_read());
-    if (!max_.empty()) WEFT_CHECK(set_assembly_max(*store, *parse_bytes(max_)));
+    if (bytes_max_) WEFT_CHECK(set_assembly_max(*store, *bytes_max_));
     const AssembledUsage usage = assembled_usage(*store);
     if (context.json) {
       JsonWriter json;
@@ -49,6 +50,7 @@ class CacheCommand final : public Command {
 
  private:
   std::string max_;
+  std::optional<std::uint64_t> bytes_max_;
 };
 
 }  // namespace

@@ -20,7 +20,7 @@ class CompletionCommand final : public Command {
     options.argument("SHELL", shell_, OptionSet::Need::required, "bash, zsh or fish");
   }
 
-  Status check_usage() const override {
+  Status check_usage() override {
     if (completions_for(shell_).empty())
       return Error{Errc::invalid, fmt::format("expected bash, zsh or fish, got {}", printable(shell_))};
     return {};

@@ -242,7 +242,7 @@ class DebugCommand final : public Command {
     options.argument("FILE", file_, OptionSet::Need::required, "the file to print");
   }
 
-  Status check_usage() const override {
+  Status check_usage() override {
     if (std::ranges::find(kShown, what_, &Shown::what) != kShown.end()) return {};
     return Error{Errc::invalid, fmt::format("expected pack, toc, journal or manifest, got {}", printable(what_))};
   }

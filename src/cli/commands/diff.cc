@@ -1,6 +1,6 @@
 #include "cli/commands/commands.h"
-#include "cli/shared/catalog.h"
 #include "weft/programs/operations.h"
+#include "weft/store/walk.h"
 
 namespace weft {
 namespace {
@@ -36,11 +36,11 @@ class DiffCommand final : public Command {
 
   Result<int> run(Context& context) override {
     WEFT_TRY(auto store, context.open_to_read());
-    WEFT_TRY(const VersionEntry before, version_entry(*store, before_));
-    WEFT_TRY(const VersionEntry after, version_entry(*store, after_));
-    WEFT_TRY(const Manifest first, load_manifest(*store, context.resolver(), before.row));
-    WEFT_TRY(const Manifest second, load_manifest(*store, context.resolver(), after.row));
-    const DiffSides sides{spec_of(before.row), spec_of(after.row), first, second};
+    WEFT_TRY(const VersionRow before, version_of(*store, before_));
+    WEFT_TRY(const VersionRow after, version_of(*store, after_));
+    WEFT_TRY(const Manifest first, load_manifest(*store, context.resolver(), before));
+    WEFT_TRY(const Manifest second, load_manifest(*store, context.resolver(), after));
+    const DiffSides sides{spec_of(before), spec_of(after), first, second};
     WEFT_TRY(const ManifestDiff diff, diff_manifests(sides.before, sides.after));
     Norms norms;
     if (norms_) {

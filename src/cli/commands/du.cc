@@ -2,7 +2,6 @@
 
 #include "base/text.h"
 #include "cli/commands/commands.h"
-#include "cli/shared/catalog.h"
 #include "cli/shared/daemon_call.h"
 #include "cli/shared/listing_output.h"
 #include "daemon_api/control_messages.h"
@@ -143,7 +142,7 @@ class DuCommand final : public Command {
 
   Result<Usage> measure(ListingOutput& out, Store& store, ManifestResolver& resolver) const {
     if (!model_.empty()) {
-      WEFT_TRY(const ModelRow model, model_row(store, model_));
+      WEFT_TRY(const ModelRow model, model_of(store, model_));
       return measure_model(out, store, resolver, model);
     }
     Usage total;

@@ -30,15 +30,16 @@ class EvictCommand final : public Command {
     options.flag("-n,--dry-run", request_.dry_run, "only print what would be evicted");
   }
 
-  Status check_usage() const override {
+  Status check_usage() override {
     if (request_.spec.empty() != all_) return Error{Errc::invalid, "expected MODEL[@V] or --all"};
-    if (!keep_.empty() && !parse_bytes(keep_))
+    const auto bytes_max = parse_bytes(keep_.empty() ? "0" : keep_);
+    if (!bytes_max)
       return Error{Errc::invalid, fmt::format("--keep: expected a size, such as 20G, got {}", printable(keep_))};
+    request_.bytes_max = *bytes_max;
     return {};
   }
 
   Result<int> run(Context& context) override {
-    if (!keep_.empty()) request_.bytes_max = *parse_bytes(keep_);
     WEFT_TRY(const auto report, call_daemon<EvictReport>(context, "evict", request_));
     if (context.json)
       context.print_json(encode_fields(report));

@@ -1,8 +1,8 @@
 #include "base/text.h"
 #include "cli/commands/commands.h"
-#include "cli/shared/catalog.h"
 #include "cli/shared/table.h"
 #include "weft/programs/operations.h"
+#include "weft/store/walk.h"
 
 namespace weft {
 namespace {
@@ -32,8 +32,8 @@ class ExportCommand final : public Command {
 
   Result<int> run(Context& context) override {
     WEFT_TRY(auto store, context.open_to_read());
-    WEFT_TRY(VersionEntry version, version_entry(*store, spec_));
-    std::string spec = spec_of(version.row);
+    WEFT_TRY(const VersionRow version, version_of(*store, spec_));
+    const std::string spec = spec_of(version);
     auto report = [&] {
       ProgressBar bar = context.progress();
       return export_version(*store, context.resolver(), spec, directory_, bar);
@@ -41,7 +41,7 @@ class ExportCommand final : public Command {
     if (!report.ok()) return std::move(report).error();
     if (context.json) {
       JsonWriter json;
-      json.begin_object().member("model", version.row.model_name).member("version", version.row.number);
+      json.begin_object().member("model", version.model_name).member("version", version.number);
       json.member("directory", directory_).member("files", report->files).member("bytes", report->bytes).end_object();
       context.print_json(json);
     } else {

@@ -1,6 +1,5 @@
 #include "base/text.h"
 #include "cli/commands/commands.h"
-#include "cli/shared/catalog.h"
 #include "cli/shared/table.h"
 #include "weft/programs/match.h"
 

@@ -60,7 +60,7 @@ class FsckCommand final : public Command {
     options.flag("--quick", quick_, "check only the records, and do not read the blobs");
   }
 
-  Status check_usage() const override {
+  Status check_usage() override {
     if (repair_ && (rebuild_ || accept_loss_ || quick_))
       return Error{Errc::invalid, "--repair excludes --rebuild, --accept-loss and --quick"};
     if (!from_.empty() && !repair_) return Error{Errc::invalid, "--from: expected together with --repair"};

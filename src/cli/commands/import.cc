@@ -5,7 +5,6 @@
 #include "base/limits.h"
 #include "base/text.h"
 #include "cli/commands/commands.h"
-#include "cli/shared/catalog.h"
 #include "cli/shared/daemon_call.h"
 #include "cli/shared/table.h"
 #include "cli/shared/writer.h"
@@ -91,27 +90,34 @@ class ImportCommand final : public Command {
     options.hidden_flag(kOptionsOnInput, options_on_input_);
   }
 
-  Status check_usage() const override {
+  Status check_usage() override {
     if (options_on_input_) return {};
-    if (!durability_.empty()) WEFT_CHECK(parse_durability(durability_, "--durability"));
+    if (!durability_.empty()) {
+      WEFT_TRY(import_.durability, parse_durability(durability_, "--durability"));
+    }
     if (import_.name.empty()) return Error{Errc::invalid, "--name is required"};
-    for (const std::string& metric : metrics_)
-      if (metric.find('=') == std::string::npos || metric.starts_with('='))
+    for (const std::string& metric : metrics_) {
+      const auto equals = metric.find('=');
+      if (equals == std::string::npos || equals == 0)
         return Error{Errc::invalid, fmt::format("--metric: expected KEY=VALUE, got \"{}\"", printable(metric))};
+      import_.metrics.emplace_back(metric.substr(0, equals), metric.substr(equals + 1));
+    }
     if (!find_parent_.empty() && no_find_parent_)
       return Error{Errc::invalid, "--find-parent and --no-find-parent: expected only one of them"};
     for (const auto& [given, name] : {std::pair(!import_.inherit.empty(), "--inherit"), std::pair(move_, "--move")})
       if (import_.dataset && given)
         return Error{Errc::invalid, fmt::format("--dataset and {}: expected only one of them", name)};
     if (import_.add && import_.inherit.empty()) return Error{Errc::invalid, "--add: expected together with --inherit"};
-    if (!keep_.empty() && parse_u64(keep_).value_or(0) == 0)
+    import_.keep = parse_u64(keep_).value_or(0);
+    if (!keep_.empty() && import_.keep == 0)
       return Error{Errc::invalid, fmt::format("--keep: expected a number from 1, got \"{}\"", printable(keep_))};
-    WEFT_CHECK(find_part());
+    if (move_) import_.take = Take::move;
+    WEFT_TRY(import_.find_parent, find_part());
     return {};
   }
 
   Result<int> run(Context& context) override {
-    WEFT_CHECK(options_on_input_ ? read_options() : fill_options());
+    if (options_on_input_) WEFT_CHECK(read_options());
     const bool to_origin = import_.durability == Durability::origin;
     if (to_origin) WEFT_CHECK(context.need_daemon());
     WEFT_TRY(const auto writer, context.writer());
@@ -124,20 +130,6 @@ class ImportCommand final : public Command {
   }
 
  private:
-  Status fill_options() {
-    for (const std::string& metric : metrics_) {
-      auto equals = metric.find('=');
-      import_.metrics.emplace_back(metric.substr(0, equals), metric.substr(equals + 1));
-    }
-    if (move_) import_.take = Take::move;
-    WEFT_TRY(import_.find_parent, find_part());
-    import_.keep = parse_u64(keep_).value_or(0);
-    if (!durability_.empty()) {
-      WEFT_TRY(import_.durability, parse_durability(durability_, "--durability"));
-    }
-    return {};
-  }
-
   // Reads the options that a mount passes for a draft.
   Status read_options() {
     constexpr char kInput[] = "the options on the standard input";

@@ -131,7 +131,7 @@ class InfoCommand final : public Command {
     options.value("--graph", "FORMAT", graph_, "print the graph of layers: json, or dot for Graphviz");
   }
 
-  Status check_usage() const override {
+  Status check_usage() override {
     if (graph_.empty() || graph_ == "json" || graph_ == "dot") return {};
     return Error{Errc::invalid, fmt::format("--graph: expected json or dot, got \"{}\"", printable(graph_))};
   }
@@ -147,7 +147,7 @@ class InfoCommand final : public Command {
     }
     WEFT_TRY(const DatasetFacts facts, dataset_facts(*store, manifest));
     if (context.json) {
-      std::string json = render_info_json(facts_of(version.row), manifest, facts);
+      std::string json = render_info_json(version.row, manifest, facts);
       context.print("{}{}", json, json.ends_with('\n') ? "" : "\n");
       return kExitDone;
     }

@@ -38,7 +38,7 @@ class LineageCommand final : public Command {
     options.flag("--svg", svg_, "print the nearest relatives as an SVG picture");
   }
 
-  Status check_usage() const override {
+  Status check_usage() override {
     const std::array given = {ancestors_, descendants_, owners_, dot_, svg_};
     if (std::count(given.begin(), given.end(), true) > 1)
       return Error{Errc::invalid, "--ancestors, --descendants, --owners, --dot, --svg: expected at most one of them"};
@@ -47,18 +47,13 @@ class LineageCommand final : public Command {
 
   Result<int> run(Context& context) override {
     WEFT_TRY(auto store, context.open_to_read());
-    WEFT_TRY(const VersionRow row, find(*store));
+    WEFT_TRY(const VersionRow row, version_or_tombstone(*store, spec_));
     WEFT_TRY(const std::string text, context.json ? json_of(*store, row) : text_of(*store, context.resolver(), row));
     context.print("{}", text);
     return kExitDone;
   }
 
  private:
-  Result<VersionRow> find(Store& store) const {
-    WEFT_TRY(auto snapshot, store.snapshot());
-    return resolve_or_tombstone(*snapshot, spec_);
-  }
-
   Result<std::string> text_of(Store& store, ManifestResolver& resolver, const VersionRow& row) const {
     if (owners_) return owners_text(store, resolver, row);
     if (dot_ || svg_) {

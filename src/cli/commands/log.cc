@@ -72,7 +72,7 @@ class LogCommand final : public Command {
   Result<int> run(Context& context) override {
     WEFT_TRY(auto store, context.open_to_read());
     if (model_.find('@') != std::string::npos) return run_version(context, *store);
-    WEFT_TRY(const ModelRow model, model_row(*store, model_));
+    WEFT_TRY(const ModelRow model, model_of(*store, model_));
     return run_model(context, *store, model);
   }
 
@@ -128,10 +128,7 @@ class LogCommand final : public Command {
   }
 
   Result<int> run_version(Context& context, Store& store) const {
-    WEFT_TRY(const VersionRow row, ([&]() -> Result<VersionRow> {
-               WEFT_TRY(auto snapshot, store.snapshot());
-               return resolve_or_tombstone(*snapshot, model_);
-             })());
+    WEFT_TRY(const VersionRow row, version_or_tombstone(store, model_));
     WEFT_TRY(const KinGraph kin, kin_of(store, row, KinWay::ancestors));
     JsonWriter json;
     json.begin_object().member("model", row.model_name).member("version", row.number);

@@ -93,7 +93,7 @@ class LsCommand final : public Command {
       return {};
     };
     WEFT_CHECK(each_page(store, weft::list_models(spec_.empty() ? "" : spec_ + "/"), add_page));
-    if (!any && !spec_.empty()) WEFT_CHECK(version_entry(store, spec_));  // its error message lists the models
+    if (!any && !spec_.empty()) WEFT_CHECK(version_of(store, spec_));  // its error message lists the models
     out.json.end_array().end_object();
     out.end();
     return kExitDone;
@@ -181,13 +181,13 @@ class LsCommand final : public Command {
   }
 
   Result<int> list_files(const Context& context, Store& store) const {
-    WEFT_TRY(VersionEntry version, version_entry(store, spec_));
-    WEFT_TRY(const Manifest manifest, load_manifest(store, context.resolver(), version.row));
+    WEFT_TRY(const VersionRow version, version_of(store, spec_));
+    WEFT_TRY(const Manifest manifest, load_manifest(store, context.resolver(), version));
     WEFT_TRY(const std::vector<File> files, listed_files(store, manifest));
     if (names_) {
       for (const File& file : files) context.print("{}\n", file.path);
     } else if (context.json) {
-      context.print_json(files_json(version.row, files));
+      context.print_json(files_json(version, files));
     } else {
       context.print("{}", tensors_ ? tensors_table(files).text() : files_table(files).text());
     }

@@ -4,7 +4,6 @@
 
 #include "base/text.h"
 #include "cli/commands/commands.h"
-#include "cli/shared/catalog.h"
 #include "cli/shared/table.h"
 
 namespace weft {
@@ -52,15 +51,19 @@ class MatchCommand final : public Command {
     options.value("--by", "ORDER", by_, "prefix, or prefix,METRIC (largest first), or prefix,-METRIC (smallest first)");
   }
 
-  Status check_usage() const override {
-    auto top = parse_u64(top_);
-    if (!top_.empty() && (!top || *top == 0))
+  Status check_usage() override {
+    if (!top_.empty()) options_.top = parse_u64(top_).value_or(0);
+    if (options_.top == 0)
       return Error{Errc::invalid, fmt::format("--top: expected a number from 1, got \"{}\"", printable(top_))};
     bool known =
         by_.empty() || by_ == "prefix" || (by_.starts_with("prefix,") && by_ != "prefix," && by_ != "prefix,-");
-    if (known) return {};
-    return Error{Errc::invalid,
-                 fmt::format("--by: expected prefix, prefix,METRIC or prefix,-METRIC, got \"{}\"", printable(by_))};
+    if (!known)
+      return Error{Errc::invalid,
+                   fmt::format("--by: expected prefix, prefix,METRIC or prefix,-METRIC, got \"{}\"", printable(by_))};
+    if (auto comma = by_.find(','); comma != std::string::npos) options_.metric = by_.substr(comma + 1);
+    options_.smallest = options_.metric.starts_with('-');
+    if (options_.smallest) options_.metric.erase(0, 1);
+    return {};
   }
 
   Result<int> run(Context& context) override {
@@ -69,24 +72,14 @@ class MatchCommand final : public Command {
     WEFT_TRY(MatchSubject subject, match_subject(*store, context.resolver(), subject_, bar));
     if (subject.graph.vertices.empty())
       return Error{Errc::invalid, fmt::format("{}: expected tensors to compare, got none", subject_)};
-    MatchOptions options = options_of();
-    WEFT_TRY(auto matches, find_matches(*store, context.resolver(), subject, options));
-    context.json ? print_json(context, subject, matches) : print_table(context, subject, matches, options.metric);
+    WEFT_TRY(auto matches, find_matches(*store, context.resolver(), subject, options_));
+    context.json ? print_json(context, subject, matches) : print_table(context, subject, matches);
     return kExitDone;
   }
 
  private:
-  MatchOptions options_of() const {
-    MatchOptions options;
-    if (!top_.empty()) options.top = *parse_u64(top_);
-    if (auto comma = by_.find(','); comma != std::string::npos) options.metric = by_.substr(comma + 1);
-    options.smallest = options.metric.starts_with('-');
-    if (options.smallest) options.metric.erase(0, 1);
-    return options;
-  }
-
-  static void print_table(const Context& context, const MatchSubject& subject, const std::vector<Match>& matches,
-                          const std::string& metric) {
+  void print_table(const Context& context, const MatchSubject& subject, const std::vector<Match>& matches) const {
+    const std::string& metric = options_.metric;
     if (matches.empty()) return context.print("no version shares a layer\n");
     std::vector<TextTable::Column> columns = {{"VERSION"}, {"SHARED", Align::right}, {"LAYERS", Align::right}};
     if (!metric.empty()) columns.push_back({metric, Align::right});
@@ -133,6 +126,7 @@ class MatchCommand final : public Command {
   std::string subject_;
   std::string top_;
   std::string by_;
+  MatchOptions options_;
 };
 
 }  // namespace

@@ -46,7 +46,7 @@ class RestoreCommand final : public Command {
     options.flag("--registry", registry_, "fill the registry of the daemon's cluster");
   }
 
-  Status check_usage() const override {
+  Status check_usage() override {
     if (registry_ && !origin_.empty())
       return Error{Errc::invalid, "--registry: expected no ORIGIN, because the daemon has one"};
     if (!registry_ && origin_.empty()) return Error{Errc::invalid, "expected ORIGIN, or --registry"};

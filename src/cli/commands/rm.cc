@@ -1,5 +1,4 @@
 #include "cli/commands/commands.h"
-#include "cli/shared/catalog.h"
 #include "cli/shared/writer.h"
 
 namespace weft {
@@ -27,7 +26,7 @@ class RmCommand final : public Command {
     options.flag("--all", request_.all, "remove all versions of MODEL");
   }
 
-  Status check_usage() const override {
+  Status check_usage() override {
     for (const std::string& spec : request_.specs) {
       bool version = spec.find('@') != std::string::npos;
       if (request_.all && version) return Error{Errc::invalid, fmt::format("--all: expected a model, got {}", spec)};

@@ -15,6 +15,7 @@ namespace weft {
 namespace {
 
 constexpr std::size_t kAffectedMax = 50;
+constexpr std::uint64_t kSecondsMax = 366ULL * 86400;
 
 constexpr CommandInfo kInfo = {
     .name = "scrub",
@@ -43,13 +44,6 @@ void read_when_idle() {
   static_cast<void>(::syscall(SYS_ioprio_set, kWhoProcess, 0, kClassIdle << kClassShift));
 }
 
-std::optional<std::chrono::milliseconds> parse_duration(std::string_view text) {
-  constexpr std::uint64_t kSecondsMax = 366ULL * 86400;
-  const auto seconds = parse_time(text, kSecondsMax);
-  if (!seconds || *seconds == 0) return {};
-  return std::chrono::seconds(*seconds);
-}
-
 class ScrubCommand final : public Command {
  public:
   void declare(OptionSet& options) override {
@@ -57,26 +51,29 @@ class ScrubCommand final : public Command {
     options.value("--for", "TIME", for_, "stop after this time, such as 90s, 30m or 2h");
   }
 
-  Status check_usage() const override {
-    if (!rate_.empty() && parse_bytes(rate_).value_or(0) == 0)
-      return Error{Errc::invalid,
-                   fmt::format("--rate: expected bytes a second, such as 20M, got {}", printable(rate_))};
-    if (!for_.empty() && !parse_duration(for_))
-      return Error{Errc::invalid,
-                   fmt::format("--for: expected a time, such as 90s, 30m or 2h, got {}", printable(for_))};
+  Status check_usage() override {
+    if (!rate_.empty()) {
+      options_.bytes_per_s = parse_bytes(rate_).value_or(0);
+      if (options_.bytes_per_s == 0)
+        return Error{Errc::invalid,
+                     fmt::format("--rate: expected bytes a second, such as 20M, got {}", printable(rate_))};
+    }
+    if (!for_.empty()) {
+      options_.run_for = std::chrono::seconds(parse_time(for_, kSecondsMax).value_or(0));
+      if (options_.run_for->count() == 0)
+        return Error{Errc::invalid,
+                     fmt::format("--for: expected a time, such as 90s, 30m or 2h, got {}", printable(for_))};
+    }
     return {};
   }
 
   Result<int> run(Context& context) override {
-    ScrubOptions options;
-    if (!rate_.empty()) options.bytes_per_s = *parse_bytes(rate_);
-    if (!for_.empty()) options.run_for = parse_duration(for_);
     read_when_idle();
     WEFT_TRY(const auto store, context.open_to_read());
     ScrubReport report;
     {
       ProgressBar bar = context.progress();
-      WEFT_TRY(report, store->scrub(options, bar));
+      WEFT_TRY(report, store->scrub(options_, bar));
     }
     WEFT_TRY(const AffectedFiles affected, affected_files(*store, report.damaged, kAffectedMax));
     context.json ? print_json(context, report, affected) : print_lines(context, report, affected);
@@ -110,6 +107,7 @@ class ScrubCommand final : public Command {
 
   std::string rate_;
   std::string for_;
+  ScrubOptions options_;
 };
 
 }  // namespace

@@ -25,8 +25,8 @@ namespace {
 
 struct DaemonStatus {
   bool runs = false;
-  std::string json;                // "" if the daemon does not answer
-  std::vector<std::string> lines;  // "key: value", without empty values
+  std::optional<JsonValue> answer;  // none if the daemon does not answer
+  std::vector<std::string> lines;   // "key: value", without empty values
 };
 
 std::string scalar_text(const JsonValue& value) {
@@ -67,12 +67,10 @@ DaemonStatus ask_daemon(const Context& context, std::chrono::milliseconds patien
   status.runs = true;
   control::CallOptions options;
   options.patience = patience;
-  const auto answer = context.ask(**daemon, "status", "", std::move(options));
+  auto answer = context.ask(**daemon, "status", "", std::move(options));
   if (!answer.ok()) return status;
-  JsonWriter json;
-  write_json(json, answer->body);
-  status.json = json.take();
   add_lines(answer->body, "", status.lines);
+  status.answer = std::move(answer->body);
   return status;
 }
 
@@ -142,9 +140,8 @@ struct Facts {
 
 // Returns the number `name` of the daemon's status, inside `object` unless that is "". Nothing if there is none.
 std::optional<std::uint64_t> said(const DaemonStatus& daemon, std::string_view object, std::string_view name) {
-  const auto json = JsonValue::parse(daemon.json);
-  if (!json.ok()) return {};
-  const JsonValue* const from = object.empty() ? &*json : json->find(object);
+  if (!daemon.answer) return {};
+  const JsonValue* const from = object.empty() ? &*daemon.answer : daemon.answer->find(object);
   const JsonValue* const value = from == nullptr ? nullptr : from->find(name);
   const std::uint64_t* const number = value == nullptr ? nullptr : value->number();
   return number == nullptr ? std::nullopt : std::optional(*number);
@@ -218,14 +215,17 @@ JsonWriter json_of(const Facts& facts) {
   json.end_array().key("drafts").begin_array();
   for (const OldDraft& draft : facts.drafts) json.raw(encode_fields(draft));
   json.end_array().key("daemon");
-  facts.daemon.json.empty() ? json.null() : json.raw(facts.daemon.json);
+  if (facts.daemon.answer)
+    write_json(json, *facts.daemon.answer);
+  else
+    json.null();
   json.end_object();
   return json;
 }
 
 std::string_view does(const DaemonStatus& daemon) {
   if (!daemon.runs) return "none";
-  return daemon.json.empty() ? "runs, but does not answer" : "runs";
+  return daemon.answer ? "runs" : "runs, but does not answer";
 }
 
 std::string removed_when(const OldDraft& draft, std::chrono::seconds kept) {

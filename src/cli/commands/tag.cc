@@ -1,6 +1,5 @@
 #include "base/text.h"
 #include "cli/commands/commands.h"
-#include "cli/shared/catalog.h"
 #include "cli/shared/listing_output.h"
 #include "cli/shared/table.h"
 #include "cli/shared/writer.h"
@@ -36,7 +35,7 @@ class TagCommand final : public Command {
     options.flag("-d,--delete", request_.gone, "delete TAG");
   }
 
-  Status check_usage() const override {
+  Status check_usage() override {
     bool version = request_.spec.find('@') != std::string::npos;
     if (request_.gone && request_.tag.empty()) return Error{Errc::invalid, "--delete: expected MODEL TAG, got no TAG"};
     if (request_.gone && version) return Error{Errc::invalid, "--delete: expected MODEL TAG, got a version"};
@@ -67,7 +66,7 @@ class TagCommand final : public Command {
 
   Result<int> list(const Context& context) const {
     WEFT_TRY(auto store, context.open_to_read());
-    WEFT_TRY(const ModelRow model, model_row(*store, request_.spec));
+    WEFT_TRY(const ModelRow model, model_of(*store, request_.spec));
     ListingOutput out(context, false, {{"TAG"}, {"VERSION", Align::right}, {"SET"}});
     out.json.begin_object().member("model", request_.spec).key("tags").begin_array();
     WEFT_CHECK(each_page(*store, list_tags(model.id), [&](const std::vector<TagRow>& tags) -> Status {

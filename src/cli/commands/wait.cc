@@ -7,7 +7,6 @@
 
 #include "base/text.h"
 #include "cli/commands/commands.h"
-#include "cli/shared/catalog.h"
 #include "cli/shared/daemon_call.h"
 #include "cli/shared/mounts.h"
 #include "daemon_api/control_messages.h"
@@ -50,58 +49,51 @@ class WaitCommand final : public Command {
     options.value("--timeout", "SECONDS", timeout_, "give up after this time (default: never)");
   }
 
-  Status check_usage() const override {
+  Status check_usage() override {
     WEFT_CHECK(parse_version_spec(spec_));
-    WEFT_CHECK(number());
-    WEFT_CHECK(patience());
+    if (!newer_than_.empty()) {
+      const auto number = parse_u64(newer_than_);
+      if (!number)
+        return Error{Errc::invalid,
+                     fmt::format("--newer-than: expected a version's number, got \"{}\"", printable(newer_than_))};
+      least_ = *number;
+    }
+    if (!timeout_.empty()) {
+      const auto seconds = parse_real(timeout_);
+      if (!seconds || *seconds < 0 || *seconds > kTimeoutMax_s)
+        return Error{Errc::invalid, fmt::format("--timeout: expected seconds from 0 to {}, got \"{}\"", kTimeoutMax_s,
+                                                printable(timeout_))};
+      patience_ = milliseconds(static_cast<std::int64_t>(std::ceil(*seconds * 1000)));
+    }
     return {};
   }
 
   Result<int> run(Context& context) override {
-    WEFT_TRY(const std::uint64_t least, number());
-    WEFT_TRY(const auto patience, this->patience());
-    const auto until = Clock::now() + patience.value_or(milliseconds(0));
+    const auto until = Clock::now() + patience_.value_or(milliseconds(0));
     WEFT_TRY(const auto store, context.open_to_read());
     WEFT_TRY(const auto commits, store->watch_commits());
     for (;;) {
       commits->clear();
-      WEFT_TRY(const auto found, find(*store, least));
+      WEFT_TRY(const auto found, find(*store));
       if (found) return arrived(context, *store, *found);
       const auto left = std::chrono::ceil<milliseconds>(until - Clock::now());
-      if (patience && left.count() <= 0) return timed_out(context);
-      wait_for(commits->fd(), POLLIN, patience ? left : milliseconds(-1));
+      if (patience_ && left.count() <= 0) return timed_out(context);
+      wait_for(commits->fd(), POLLIN, patience_ ? left : milliseconds(-1));
     }
   }
 
  private:
-  Result<std::uint64_t> number() const {
-    if (newer_than_.empty()) return std::uint64_t{0};
-    const auto number = parse_u64(newer_than_);
-    if (number) return *number;
-    return Error{Errc::invalid,
-                 fmt::format("--newer-than: expected a version's number, got \"{}\"", printable(newer_than_))};
-  }
-
-  Result<std::optional<milliseconds>> patience() const {
-    if (timeout_.empty()) return std::optional<milliseconds>();
-    const auto seconds = parse_real(timeout_);
-    if (!seconds || *seconds < 0 || *seconds > kTimeoutMax_s)
-      return Error{Errc::invalid, fmt::format("--timeout: expected seconds from 0 to {}, got \"{}\"", kTimeoutMax_s,
-                                              printable(timeout_))};
-    return std::optional(milliseconds(static_cast<std::int64_t>(std::ceil(*seconds * 1000))));
-  }
-
   // Returns the wanted version, if it exists already. Called after each commit of the store, so it checks the model
   // first: the error messages of resolve_version(), which list the existing versions, cost more.
-  Result<std::optional<VersionRow>> find(Store& store, std::uint64_t newer_than) const {
+  Result<std::optional<VersionRow>> find(Store& store) const {
     WEFT_TRY(const auto snapshot, store.snapshot());
     WEFT_TRY(const VersionSpec spec, parse_version_spec(spec_));
     const auto model = snapshot->model(spec.model);
-    if (model.ok() && model->latest <= newer_than) return std::optional<VersionRow>();
+    if (model.ok() && model->latest <= least_) return std::optional<VersionRow>();
     if (!model.ok() && model.error().code == Errc::not_found) return std::optional<VersionRow>();
     auto row = resolve_version(*snapshot, spec_);
     if (!row.ok() && row.error().code != Errc::not_found) return std::move(row).error();
-    if (!row.ok() || row->number <= newer_than) return std::optional<VersionRow>();
+    if (!row.ok() || row->number <= least_) return std::optional<VersionRow>();
     if (durable_) {
       WEFT_TRY(const Durability durability, snapshot->durability(*row));
       if (durability == Durability::memory) return std::optional<VersionRow>();
@@ -137,6 +129,8 @@ class WaitCommand final : public Command {
   std::string timeout_;
   bool durable_ = false;
   bool here_ = false;
+  std::uint64_t least_ = 0;               // of --newer-than
+  std::optional<milliseconds> patience_;  // of --timeout
 };
 
 }  // namespace

@@ -18,6 +18,7 @@
 #include "cli/commands/commands.h"
 #include "cli/shared/context.h"
 #include "cli/shared/mounts.h"
+#include "cli/shared/table.h"
 #include "events/event.h"
 #include "events/follower.h"
 #include "os/sys.h"
@@ -69,12 +70,10 @@ using Variables = std::vector<std::pair<const char*, std::string>>;
 }
 
 Variables variables_of(const ModelEvent& event, Store& store) {
-  std::string tags;
-  for (const std::string& tag : event.tags) tags += (tags.empty() ? "" : " ") + tag;
   return {{"WEFT_EVENT", std::string(name_of(event.kind))},
           {"WEFT_MODEL", event.model},
           {"WEFT_VERSION", std::to_string(event.version)},
-          {"WEFT_TAGS", std::move(tags)},
+          {"WEFT_TAGS", joined(event.tags, " ")},
           {"WEFT_PATH", mounted_path(store, event.model, event.version)}};
 }
 
@@ -146,20 +145,14 @@ constexpr CommandInfo kInfo = {
         "event is publish, tag, remove, memory, durable, lost or restart\n",
 };
 
-std::string tags_text(const ModelEvent& event) {
-  std::string text;
-  for (const std::string& tag : event.tags) text += (text.empty() ? "" : ", ") + tag;
-  return text;
-}
-
 std::string text_of(const ModelEvent& event) {
   const std::string begin = fmt::format("{}  {:<7}", utc_time(event.time_ns), name_of(event.kind));
   if (event.kind == ModelEvent::Kind::restart) return begin;
-  if (event.version == 0) return fmt::format("{}  {}  {} deleted", begin, event.model, tags_text(event));
+  if (event.version == 0) return fmt::format("{}  {}  {} deleted", begin, event.model, joined(event.tags, ", "));
   std::string text = fmt::format("{}  {}", begin, spec_of(event.model, event.version));
   if (event.kind == ModelEvent::Kind::publish) text += "  " + human_bytes(event.bytes);
   if (event.kind == ModelEvent::Kind::lost) text += "  " + event.why;
-  return event.tags.empty() ? text : fmt::format("{}  {}", text, tags_text(event));
+  return event.tags.empty() ? text : fmt::format("{}  {}", text, joined(event.tags, ", "));
 }
 
 class WatchCommand final : public Command {
@@ -170,15 +163,15 @@ class WatchCommand final : public Command {
     options.value("--exec", "CMD", exec_, "run CMD for each publish and each tag");
   }
 
-  Status check_usage() const override {
-    WEFT_CHECK(since());
-    return {};
+  Status check_usage() override {
+    position_ = parse_u64(since_);
+    if (since_.empty() || position_) return {};
+    return Error{Errc::invalid, fmt::format("--since: expected a position, got \"{}\"", printable(since_))};
   }
 
   Result<int> run(Context& context) override {
-    WEFT_TRY(const auto since, this->since());
     WEFT_TRY(const auto store, context.open_to_read());
-    WEFT_TRY(EventFollower follower, EventFollower::begin(*store, since));
+    WEFT_TRY(EventFollower follower, EventFollower::begin(*store, position_));
     WatchHook hook(context, exec_, *store);
     for (;;) {
       WEFT_TRY(const auto events, follower.next());
@@ -189,13 +182,6 @@ class WatchCommand final : public Command {
   }
 
  private:
-  Result<std::optional<std::uint64_t>> since() const {
-    if (since_.empty()) return std::optional<std::uint64_t>();
-    const auto position = parse_u64(since_);
-    if (position) return std::optional(*position);
-    return Error{Errc::invalid, fmt::format("--since: expected a position, got \"{}\"", printable(since_))};
-  }
-
   Status take(const Context& context, Store& store, ModelEvent event, WatchHook& hook) const {
     if (!concerns(event, prefixes_)) return {};
     WEFT_CHECK(show(context, store, event));
@@ -225,6 +211,7 @@ class WatchCommand final : public Command {
 
   std::vector<std::string> prefixes_;
   std::string since_;
+  std::optional<std::uint64_t> position_;  // of --since
   std::string exec_;
 };
 

@@ -7,13 +7,9 @@
 #include "weft/store/walk.h"
 
 namespace weft {
-Result<ModelRow> model_row(Store& store, std::string_view name) {
-  WEFT_CHECK(check_model_name(name));
+Result<VersionRow> version_or_tombstone(Store& store, std::string_view spec) {
   WEFT_TRY(const auto snapshot, store.snapshot());
-  auto row = snapshot->model(name);
-  if (row.ok() || row.error().code != Errc::not_found) return row;
-  WEFT_CHECK(resolve_version(*snapshot, name));  // its error message lists the existing models
-  return row;
+  return resolve_or_tombstone(*snapshot, spec);
 }
 
 Result<VersionEntry> version_entry(Store& store, std::string_view spec) {
@@ -28,10 +24,6 @@ Result<VersionEntry> version_entry(Store& store, std::string_view spec) {
   }
   WEFT_TRY(entry.tags, tags_of(renewed, entry.row));
   return entry;
-}
-
-std::string spec_of(const VersionRow& row) {
-  return spec_of(row.model_name, row.number);
 }
 
 void write_version(JsonWriter& json, const VersionEntry& version) {

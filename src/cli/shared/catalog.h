@@ -19,10 +19,9 @@ struct VersionEntry {
   Durability durability = Durability::local;  // only set for a live version
 };
 
-Result<ModelRow> model_row(Store& store, std::string_view name);  // Errc::not_found lists the existing models
+Result<VersionRow> version_or_tombstone(Store& store, std::string_view spec);  // resolve_or_tombstone()
 Result<VersionEntry> version_entry(Store& store, std::string_view spec);
 
-std::string spec_of(const VersionRow& row);  // "bert-base@2"
 // Writes one object with the facts of a version, except its files and tensors.
 void write_version(JsonWriter& json, const VersionEntry& version);
 

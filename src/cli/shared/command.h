@@ -23,8 +23,9 @@ class Command {
  public:
   virtual ~Command() = default;
   virtual void declare(OptionSet& /*options*/) {}
-  virtual Status check_usage() const { return {}; }  // checks that the parser cannot do; a failure exits 2
-  virtual Result<int> run(Context& context) = 0;     // returns the exit code
+  // Makes the checks that the parser cannot, and keeps the parsed values for run(). A failure exits 2.
+  virtual Status check_usage() { return {}; }
+  virtual Result<int> run(Context& context) = 0;  // returns the exit code
 };
 
 // A row of the table of commands.

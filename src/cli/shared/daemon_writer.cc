@@ -42,7 +42,6 @@ class DaemonWriter final : public StoreWriter {
 
   Result<ImportReport> import(const ImportOptions& options) override {
     ProgressBar bar = context_.progress();
-    WEFT_CHECK(check_description(options));
     WEFT_TRY(GatheredFiles sources, gather(options, context_.store_path()));
     const ImportRequest request{options, sources.files.size()};
     WEFT_TRY(ImportReport report, ask<ImportReport>("import", request, answered_with(sources.files, bar)));

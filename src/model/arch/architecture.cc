@@ -11,11 +11,6 @@
 namespace weft {
 namespace {
 
-const File* find_file(const Manifest& manifest, const std::string& path) {
-  auto at = std::ranges::lower_bound(manifest.files, path, {}, &File::path);
-  return at != manifest.files.end() && at->path == path ? &*at : nullptr;
-}
-
 // Returns the outer directory: "a/b/" -> "a/"; "a/" -> "".
 std::string outer(std::string_view directory) {
   return std::string(directory.substr(0, directory.substr(0, directory.size() - 1).rfind('/') + 1));
@@ -39,7 +34,7 @@ class ArchitectureReader {
     const File& first = manifest_.files[component.files[0]];
     if (first.format == "gguf") return config_of_metadata(first);
     for (std::string directory = component.directory;; directory = outer(directory)) {
-      const File* file = find_file(manifest_, directory + "config.json");
+      const File* file = find_file(manifest_, FileRole::published, directory + "config.json");
       if (file != nullptr && file->size <= limits::kConfigMax) return read_once(*file);
       if (file != nullptr || directory.empty()) return ArchConfig{};
     }

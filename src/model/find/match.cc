@@ -44,13 +44,13 @@ bool any_text(const FindSubject& subject, FindField field, const Test& test) {
   };
   switch (field) {
     case FindField::model:
-      return test(subject.model);
+      return test(subject.version.model_name);
     case FindField::message:
-      return test(subject.message);
+      return test(subject.version.message);
     case FindField::tag:
       return any(subject.tags, itself);
     case FindField::parent:
-      return any(subject.parents, itself);
+      return any(subject.version.parents, [](const ParentRef& p) { return spec_of(p.model, p.number); });
     case FindField::family:
       return test(subject.graph->family);
     case FindField::kind:
@@ -101,7 +101,7 @@ bool compares(Number have, FindOp op, Number want) {
 }
 
 std::optional<double> metric_of(const FindSubject& subject, const std::string& name) {
-  for (const auto& [key, text] : subject.metrics)
+  for (const auto& [key, text] : subject.version.metrics)
     if (key == name) return parse_real(text);
   return std::nullopt;
 }
@@ -110,9 +110,9 @@ std::optional<double> number_in(const FindFact& fact, const FindSubject& subject
   auto number = [](std::uint64_t count) { return static_cast<double>(count); };
   switch (fact.field) {
     case FindField::version:
-      return number(subject.version);
+      return number(subject.version.number);
     case FindField::bytes:
-      return number(subject.bytes);
+      return number(subject.version.logical_bytes);
     case FindField::parameters:
       return number(parameter_count(*subject.manifest));
     case FindField::layers:
@@ -131,26 +131,9 @@ std::optional<double> number_in(const FindFact& fact, const FindSubject& subject
 // A version without the metric fails every comparison, `!=` too.
 bool fact_holds(const FindFact& fact, const FindSubject& subject) {
   if (fact.field <= FindField::file) return text_holds(fact, subject);
-  if (fact.field == FindField::time) return compares(subject.time_ns, fact.op, fact.time_ns);
+  if (fact.field == FindField::time) return compares(subject.version.time_ns, fact.op, fact.time_ns);
   std::optional<double> number = number_in(fact, subject);
   return number && compares(*number, fact.op, fact.number);
-}
-
-bool holds(const Node& node, const FindSubject& subject) {
-  auto inner = [&](const Node& one) { return holds(one, subject); };
-  switch (node.kind) {
-    case Node::Kind::all:
-      return std::ranges::all_of(node.inner, inner);
-    case Node::Kind::any:
-      return std::ranges::any_of(node.inner, inner);
-    case Node::Kind::no:
-      return !inner(node.inner[0]);
-    case Node::Kind::fact:
-      return fact_holds(node.fact, subject);
-    case Node::Kind::path:
-      return has_path(*subject.graph, node.path);
-  }
-  return false;
 }
 
 bool tensor_fits(const GraphTensor& tensor, const LayerPattern& pattern) {
@@ -173,12 +156,10 @@ bool layer_fits(const GraphVertex& vertex, const LayerPattern& pattern) {
   return any || std::ranges::any_of(vertex.tensors, [&](const auto& tensor) { return tensor_fits(tensor, pattern); });
 }
 
-}  // namespace
-
 // Finds, for each layer of the path, the vertices that can be its end so far. Vertices come after their inputs.
-bool has_path(const ArchGraph& graph, const FindPath& path) {
+bool has_path(const ArchGraph& graph, const std::vector<LayerPattern>& path) {
   std::vector<bool> ends;
-  for (const LayerPattern& pattern : path.layers) {
+  for (const LayerPattern& pattern : path) {
     std::vector<bool> next(graph.vertices.size());
     std::vector<bool> below(graph.vertices.size());  // a vertex upstream is an end
     bool any = false;
@@ -198,6 +179,25 @@ bool has_path(const ArchGraph& graph, const FindPath& path) {
   }
   return true;
 }
+
+bool holds(const Node& node, const FindSubject& subject) {
+  auto inner = [&](const Node& one) { return holds(one, subject); };
+  switch (node.kind) {
+    case Node::Kind::all:
+      return std::ranges::all_of(node.inner, inner);
+    case Node::Kind::any:
+      return std::ranges::any_of(node.inner, inner);
+    case Node::Kind::no:
+      return !inner(node.inner[0]);
+    case Node::Kind::fact:
+      return fact_holds(node.fact, subject);
+    case Node::Kind::path:
+      return has_path(*subject.graph, node.path);
+  }
+  return false;
+}
+
+}  // namespace
 
 bool Query::needs_manifest() const {
   return needs(*root_);

@@ -264,7 +264,7 @@ class Parser {
     for (bool far = false;;) {
       WEFT_TRY(LayerPattern layer, layer_pattern());
       layer.far = far;
-      node.path.layers.push_back(std::move(layer));
+      node.path.push_back(std::move(layer));
       far = take("-->");
       if (!far && !take("->")) return node;
     }

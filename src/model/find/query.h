@@ -53,17 +53,11 @@ struct LayerPattern {
   bool far = false;  // at any distance after the previous layer; false: next to it
 };
 
-struct FindPath {
-  std::vector<LayerPattern> layers;
-};
-
 struct Query::Node {
   enum class Kind : std::uint8_t { all, any, no, fact, path } kind = Kind::all;
   std::vector<Node> inner;  // all, any: two or more; no: one
   FindFact fact;
-  FindPath path;
+  std::vector<LayerPattern> path;
 };
-
-bool has_path(const ArchGraph& graph, const FindPath& path);
 
 }  // namespace weft

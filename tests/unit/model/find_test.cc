@@ -16,16 +16,18 @@ struct Fixture {
                    {"linear", "up", {{"act", "gelu"}}, {{"weight", "up.weight", DType::f32, {8, 4}}}, {0}, false},
                    {"linear", "down", {}, {{"bias", "down.bias", DType::bf16, {4}}}, {1}, false},
                    {"layer_norm", "norm", {}, {}, {0, 2}, true}}};
-  FindSubject subject{"org/bert",
-                      3,
-                      1'763'683'200'000'000'000ULL,
-                      logical_bytes(manifest),
-                      "tuned, a little",
-                      {"best", "latest"},
-                      {"base@2"},
-                      {{"loss", "0.25"}, {"note", "good"}},
-                      &manifest,
-                      &graph};
+  VersionRow version;
+  FindSubject subject{version, {"best", "latest"}, &manifest, &graph};
+
+  Fixture() {
+    version.model_name = "org/bert";
+    version.number = 3;
+    version.time_ns = 1'763'683'200'000'000'000ULL;
+    version.logical_bytes = logical_bytes(manifest);
+    version.message = "tuned, a little";
+    version.metrics = {{"loss", "0.25"}, {"note", "good"}};
+    version.parents = {{"base", 2}};
+  }
 
   bool finds(std::string_view text) const {
     auto query = Query::parse(text);

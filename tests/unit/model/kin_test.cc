@@ -20,27 +20,27 @@ constexpr std::uint64_t kDay = 86'400'000'000'000;
 // Versions by id. Parents are pairs of an id and a number of equal tensors, out of 10.
 class Family {
  public:
-  KinVersion& add(std::uint64_t id, const std::string& model, std::uint64_t number,
+  VersionRow& add(std::uint64_t id, const std::string& model, std::uint64_t number,
                   const std::vector<std::pair<std::uint64_t, unsigned>>& parents = {}) {
-    KinVersion& version = kin.versions.emplace_back();
+    VersionRow& version = kin.versions.emplace_back();
     version.id = id;
-    version.facts.model = model;
-    version.facts.number = number;
-    version.facts.time_ns = 1'714'521'600'000'000'000 + id * kDay;
-    version.bytes = 1100;
+    version.model_name = model;
+    version.number = number;
+    version.time_ns = 1'714'521'600'000'000'000 + id * kDay;
+    version.logical_bytes = 1100;
     version.tensors = 10;
     version.tensor_bytes = 1000;
     for (auto [parent, same] : parents) {
-      auto at = std::ranges::find(kin.versions, parent, &KinVersion::id);
-      std::string of = at == kin.versions.end() ? "gone" : at->facts.model;
-      std::uint64_t of_number = at == kin.versions.end() ? 1 : at->facts.number;
-      kin.versions.back().facts.parents.push_back({of, of_number, same < 5, same, same * 100, parent});
+      auto at = std::ranges::find(kin.versions, parent, &VersionRow::id);
+      std::string of = at == kin.versions.end() ? "gone" : at->model_name;
+      std::uint64_t of_number = at == kin.versions.end() ? 1 : at->number;
+      kin.versions.back().parents.push_back({of, of_number, same < 5, same, same * 100, parent});
     }
     return kin.versions.back();
   }
   // Puts the subject of the graph first.
   const KinGraph& about(std::uint64_t id) {
-    auto at = std::ranges::find(kin.versions, id, &KinVersion::id);
+    auto at = std::ranges::find(kin.versions, id, &VersionRow::id);
     std::rotate(kin.versions.begin(), at, at + 1);
     return kin;
   }
@@ -103,9 +103,9 @@ std::size_t count_of(const std::string& text, const std::string& part) {
 
 TEST_CASE("a chain is drawn straight down, with its facts") {
   Family f;
-  f.add(1, "m", 1).facts.message = "as it came\nand more";
+  f.add(1, "m", 1).message = "as it came\nand more";
   f.add(2, "m", 2, {{1, 9}});
-  f.add(3, "m", 3, {{2, 0}}).facts.message = "third";
+  f.add(3, "m", 3, {{2, 0}}).message = "third";
   CHECK(draw_ancestors(f.about(3)) ==
         "m@3  2024-05-04 00:00    1.1 KiB  third\n"
         "m@2  2024-05-03 00:00    1.1 KiB  declared\n"
@@ -119,7 +119,7 @@ TEST_CASE("merges branch, the first parent first, and shared ancestors are drawn
   f.add(2, "base", 2, {{1, 5}});
   f.add(3, "chat", 1, {{2, 4}});
   f.add(4, "code", 1, {{2, 6}});
-  f.add(5, "merged", 1, {{3, 5}, {4, 5}}).facts.elsewhere = {"far/away"};
+  f.add(5, "merged", 1, {{3, 5}, {4, 5}}).elsewhere = {"far/away"};
   CHECK(first_words(draw_ancestors(f.about(5))) == Lines{"merged@1", "├── chat@1", "│   base@2", "│   base@1",
                                                          "├── code@1", "│   base@2  ↑ above", "└── far/away"});
   CHECK(draw_ancestors(f.kin).find("└── far/away         declared, not stored here\n") != std::string::npos);
@@ -129,7 +129,9 @@ TEST_CASE("merges branch, the first parent first, and shared ancestors are drawn
 
 TEST_CASE("tombstones, lost parents, and kin that are left out") {
   Family f;
-  f.add(2, "m", 1, {{1, 3}}).removed_ns = 1'714'521'600'000'000'000;
+  VersionRow& removed = f.add(2, "m", 1, {{1, 3}});
+  removed.removed = true;
+  removed.removed_ns = 1'714'521'600'000'000'000;
   f.add(3, "m", 2, {{2, 3}});
   std::string text = draw_ancestors(f.about(3));
   CHECK(text.find("m@1") != std::string::npos);
@@ -158,10 +160,10 @@ TEST_CASE("deep and broad kin are drawn without recursion or endless columns") {
 TEST_CASE("the log tells newest first, with parents, metrics and the whole message") {
   Family f;
   f.add(1, "base", 1);
-  KinVersion& child = f.add(2, "m", 1, {{1, 9}});
-  child.facts.message = "one\ntwo";
-  child.facts.metrics = {{"loss", "0.5"}, {"acc", "0.9"}};
-  child.facts.elsewhere = {"far/away"};
+  VersionRow& child = f.add(2, "m", 1, {{1, 9}});
+  child.message = "one\ntwo";
+  child.metrics = {{"loss", "0.5"}, {"acc", "0.9"}};
+  child.elsewhere = {"far/away"};
   CHECK(render_log(f.about(2)) ==
         "m@1  2024-05-03 00:00  1.1 KiB\n"
         "    parent   base@1: verified (9 of 10 tensors, 900 B)\n"
@@ -173,9 +175,9 @@ TEST_CASE("the log tells newest first, with parents, metrics and the whole messa
 
 TEST_CASE("DOT and SVG of names that need escapes are well-formed") {
   Family f;
-  f.add(1, "a", 1).facts.message = "<script>\"&\x01";
-  f.add(2, "b", 1, {{1, 9}}).facts.elsewhere = {"x\"<y>"};
-  f.add(3, "c", 1, {{2, 0}}).removed_ns = 1;
+  f.add(1, "a", 1).message = "<script>\"&\x01";
+  f.add(2, "b", 1, {{1, 9}}).elsewhere = {"x\"<y>"};
+  f.add(3, "c", 1, {{2, 0}}).removed = true;
   std::string svg = kin_svg(f.about(2));
   CAPTURE(svg);
   CHECK(well_formed(svg));

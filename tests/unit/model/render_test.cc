@@ -44,15 +44,15 @@ Manifest sample() {
 }
 
 TEST_CASE("info.json") {
-  VersionFacts facts{"org/m",
-                     3,
-                     {},
-                     1'700'000'000'123'456'789,
-                     "say \"hi\"\n",
-                     {{"loss", "-1.5e-3"}, {"note", "01"}, {"bad", "1."}},
-                     {{"base", 2}, {"org/other", 1, false, 3, 400}},
-                     {"far/away"}};
-  std::string text = render_info_json(facts, sample());
+  VersionRow version;
+  version.model_name = "org/m";
+  version.number = 3;
+  version.time_ns = 1'700'000'000'123'456'789;
+  version.message = "say \"hi\"\n";
+  version.metrics = {{"loss", "-1.5e-3"}, {"note", "01"}, {"bad", "1."}};
+  version.parents = {{"base", 2}, {"org/other", 1, false, 3, 400}};
+  version.elsewhere = {"far/away"};
+  std::string text = render_info_json(version, sample());
   check_json(text);
   CHECK(text == R"({
   "model": "org/m",

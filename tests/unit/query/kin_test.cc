@@ -24,8 +24,8 @@ struct Family : Fixture {
   }
   std::vector<std::uint64_t> kin(std::string_view spec, KinWay way) const {
     std::vector<std::uint64_t> numbers;
-    for (const KinVersion& version : must(kin_of(*store, must(resolve(spec)), way)).versions)
-      numbers.push_back(version.facts.number);
+    for (const VersionRow& version : must(kin_of(*store, must(resolve(spec)), way)).versions)
+      numbers.push_back(version.number);
     return numbers;
   }
 };

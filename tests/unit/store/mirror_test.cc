@@ -9,6 +9,7 @@
 #include "base/sha256.h"
 #include "cluster_support.h"
 #include "store_paths.h"
+#include "weft/store/walk.h"
 
 using namespace weft;
 using namespace weft::testing;
@@ -25,11 +26,8 @@ std::vector<std::string> fsck(Store& store) {
   return store.fsck({}, decode, no_progress()).value().problems;
 }
 
-ModelRow model_of(Store& store, std::string_view name) {
-  return store.snapshot().value()->model(name).value();
-}
 VersionRow version_of(Store& store, std::string_view name, std::uint64_t number) {
-  return store.snapshot().value()->version(model_of(store, name).id, number).value();
+  return store.snapshot().value()->version(model_of(store, name).value().id, number).value();
 }
 
 }  // namespace
@@ -114,7 +112,7 @@ TEST_CASE("changes that come again change nothing, and a second content of a num
   CHECK(problems[0].starts_with("a@1: expected the manifest "));
   CHECK(problems[1].find("would hide") != std::string::npos);
   CHECK(problems[2].starts_with("la/1@1: \"1\" cannot be part"));
-  CHECK(model_of(*test.store, "b").latest == 1);
+  CHECK(model_of(*test.store, "b").value().latest == 1);
   CHECK(test.store->snapshot().value()->registry_revision() == 5);
 }
 
@@ -163,7 +161,7 @@ TEST_CASE("earlier removed versions are known by name, and unknown numbers are i
   // A number that is mirrored late still gets its place.
   CHECK(mirror(*test.store, {record("m", 1, {{1}})}, 10).empty());
   CHECK(version_of(*test.store, "m", 1).message == "by the registry");
-  CHECK(model_of(*test.store, "m").latest == 3);
+  CHECK(model_of(*test.store, "m").value().latest == 3);
   std::string before = dump(*test.store, false);
   CHECK(fsck(*test.store) == std::vector<std::string>{});
   test.close();
@@ -319,7 +317,7 @@ TEST_CASE("an index that is ahead of its journal is rebuilt, and the registry se
     CHECK(test.store->snapshot().value()->registry_revision() == 3);
     CHECK(fsck(*test.store) == std::vector<std::string>{});
     CHECK(mirror(*test.store, changes, 7).empty());
-    CHECK(model_of(*test.store, "a").latest == 3);
+    CHECK(model_of(*test.store, "a").value().latest == 3);
     CHECK(fsck(*test.store) == std::vector<std::string>{});
   }
 }
