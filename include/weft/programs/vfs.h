@@ -43,15 +43,6 @@ constexpr bool is_draft(Ino ino) {
 
 enum class FileType : std::uint8_t { regular, directory, link };
 
-// Owner and times of a draft. Other files belong to the user that the mount names.
-struct FileOwner {
-  std::uint32_t uid = 0;
-  std::uint32_t gid = 0;
-  std::uint32_t mode = 0;  // permission bits
-  std::uint64_t atime_ns = 0;
-  std::uint64_t ctime_ns = 0;
-};
-
 struct Attr {
   Ino ino = 0;
   FileType type = FileType::regular;
@@ -65,9 +56,8 @@ struct Attr {
   // True if the link count or the owned bytes change when other versions with the same bytes are published or removed.
   // A mount may show the old values for its attr_timeout.
   bool counted = false;
-  bool large = false;                // a published file that is best read in large parts
-  bool is_namespace = false;         // a directory above models that is not a model
-  std::optional<FileOwner> owner{};  // of a draft
+  bool large = false;         // a published file that is best read in large parts
+  bool is_namespace = false;  // a directory above models that is not a model
 };
 
 // A place in a listing: after an entry, whose place never changes. 0: the beginning.
