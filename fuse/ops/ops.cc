@@ -107,8 +107,8 @@ fuse_lowlevel_ops make_operations() {
 
   ops.setattr = Draft<draft_setattr>::call;
   ops.mkdir = Either<announced_mkdir, draft_mkdir>::call;
-  ops.unlink = Either<announced_unlink, draft_unlink>::call;
-  ops.rmdir = Either<announced_rmdir, draft_rmdir>::call;
+  ops.unlink = Either<announced_removal, draft_unlink>::call;
+  ops.rmdir = Either<announced_removal, draft_rmdir>::call;
   ops.symlink = Answer<symlink>::call;
   ops.rename = Either<announced_rename, draft_rename>::call;
   ops.create = Draft<draft_create>::call;
