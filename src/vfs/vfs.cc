@@ -47,7 +47,7 @@ class StoreVfs final : public Vfs {
   Result<std::vector<VersionHold>> take_over_holds(std::span<const VersionId> versions) override {
     return store_.take_over_holds(versions);
   }
-  Result<StatFs> statfs() override;
+  Result<struct statvfs> statfs() override;
   Result<std::uint64_t> position() override;
   Result<std::vector<EventLines>> events(std::uint64_t position) override;
   Result<std::unique_ptr<CommitWatch>> watch_commits() override { return store_.watch_commits(); }
@@ -213,10 +213,10 @@ bool StoreVfs::assembled(Ino ino) {
   return owned.ok() && owned->subtree->assembled(owned->inode);
 }
 
-Result<StatFs> StoreVfs::statfs() {
+Result<struct statvfs> StoreVfs::statfs() {
   struct statvfs facts {};
   if (::fstatvfs(store_.directory().root().fd(), &facts) != 0) return sys_error(errno, store_.path() + ": statvfs");
-  return StatFs{facts.f_frsize, facts.f_blocks, facts.f_bfree, facts.f_bavail, facts.f_files, facts.f_ffree};
+  return facts;
 }
 
 Result<std::uint64_t> StoreVfs::position() {

@@ -197,8 +197,15 @@ Result<std::shared_ptr<OpenFile>> MemoryVfs::open(Ino ino) {
       std::make_shared<MemoryFile>(std::move(content), std::move(backing), inode->mode, meeting, reads));
 }
 
-Result<StatFs> MemoryVfs::statfs() {
-  return StatFs{4096, 1000, 500, 400, 100, 50};
+Result<struct statvfs> MemoryVfs::statfs() {
+  struct statvfs facts {};
+  facts.f_frsize = 4096;
+  facts.f_blocks = 1000;
+  facts.f_bfree = 500;
+  facts.f_bavail = 400;
+  facts.f_files = 100;
+  facts.f_ffree = 50;
+  return facts;
 }
 
 Result<Xattrs> MemoryVfs::xattrs(Ino ino) {

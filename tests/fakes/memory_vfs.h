@@ -52,7 +52,7 @@ class MemoryVfs final : public Vfs {
   Result<Ino> parent(Ino dir) override;
   Result<std::string> readlink(Ino ino) override;
   Result<std::shared_ptr<OpenFile>> open(Ino ino) override;
-  Result<StatFs> statfs() override;
+  Result<struct statvfs> statfs() override;
   Result<Xattrs> xattrs(Ino ino) override;
   Result<std::uint64_t> position() override { return position_.load(); }
   void set_mount_status(std::function<std::string()> json_members) override;

@@ -2,6 +2,8 @@
 // it. Stateless: an inode number is valid after a restart too, as long as its version exists. Threads: any.
 #pragma once
 
+#include <sys/statvfs.h>
+
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -133,8 +135,6 @@ struct Opened {
 };
 
 struct VfsOptions {
-  // JSON members that the server adds to .weft/status ("\"mode\": \"passthrough\", …").
-  std::string mount_status;
   // Fetches known bytes and manifests that are not local; outlives the tree and its open files. nullptr: reads of them
   // fail. Errc::io: it could not fetch them.
   ColdReads* cold = nullptr;
@@ -143,10 +143,6 @@ struct VfsOptions {
 };
 
 using Xattrs = std::vector<std::pair<std::string, std::string>>;
-
-struct StatFs {
-  std::uint64_t block_size = 0, blocks = 0, blocks_free = 0, blocks_available = 0, files = 0, files_free = 0;
-};
 
 // Lines of .weft/events for one record of the journal, which may have none.
 struct EventLines {
@@ -178,7 +174,7 @@ class Vfs {
   virtual Result<Opened> open_with_attr(Ino ino);
   // As Store::take_over_holds.
   virtual Result<std::vector<VersionHold>> take_over_holds(std::span<const VersionId> versions);
-  virtual Result<StatFs> statfs() = 0;
+  virtual Result<struct statvfs> statfs() = 0;  // of the store's file system
   // "user.weft.dtype", ".shape", ".hash" of views; empty for others.
   virtual Result<Xattrs> xattrs(Ino ino) = 0;
   // Returns a position that changes with each commit of any process. Later answers include all commits up to it.
@@ -190,7 +186,8 @@ class Vfs {
   virtual Result<std::unique_ptr<CommitWatch>> watch_commits();
   // Frees memory that was not used for some seconds.
   virtual void trim() {}
-  // Replaces VfsOptions::mount_status. Each read of .weft/status calls it, from any thread.
+  // Sets the JSON members that the server adds to .weft/status ("\"mode\": \"passthrough\", …"). Each read of that file
+  // calls the function, from any thread.
   virtual void set_mount_status(std::function<std::string()> json_members) = 0;
 
   // Assembled files (weft/store/assembly.h). From now on, a file that open() returns without a backing file may get
