@@ -244,31 +244,6 @@ Result<std::vector<EventLines>> StoreVfs::events(std::uint64_t position) {
 
 }  // namespace
 
-// NOLINTBEGIN(performance-unnecessary-value-param): overriding functions keep the arguments
-void Vfs::assemble(const AssemblyOptions&, std::function<void(Ino)>) {}
-void Vfs::assemble_nothing(std::string) {}
-// NOLINTEND(performance-unnecessary-value-param)
-Result<Opened> Vfs::open_with_attr(Ino ino) {
-  WEFT_TRY(auto file, open(ino));
-  WEFT_TRY(const Attr attr, getattr(ino));
-  return Opened{std::move(file), attr};
-}
-Result<std::vector<VersionHold>> Vfs::take_over_holds(std::span<const VersionId>) {
-  return std::vector<VersionHold>{};
-}
-Result<std::vector<EventLines>> Vfs::events(std::uint64_t) {
-  return std::vector<EventLines>();
-}
-Result<std::unique_ptr<CommitWatch>> Vfs::watch_commits() {
-  return Error{Errc::unsupported, "this tree has no events"};
-}
-bool Vfs::assembled(Ino) {
-  return false;
-}
-Result<std::vector<Place>> Vfs::places(Ino ino) {
-  return no_inode(ino);
-}
-
 std::unique_ptr<Vfs> Vfs::make(Store& store, const VfsOptions& options) {
   return std::make_unique<StoreVfs>(store, options);
 }

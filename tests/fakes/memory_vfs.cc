@@ -197,6 +197,16 @@ Result<std::shared_ptr<OpenFile>> MemoryVfs::open(Ino ino) {
       std::make_shared<MemoryFile>(std::move(content), std::move(backing), inode->mode, meeting, reads));
 }
 
+Result<Opened> MemoryVfs::open_with_attr(Ino ino) {
+  WEFT_TRY(auto file, open(ino));
+  WEFT_TRY(const Attr attr, getattr(ino));
+  return Opened{std::move(file), attr};
+}
+
+Result<std::vector<Place>> MemoryVfs::places(Ino ino) {
+  return Error{Errc::not_found, "no inode " + std::to_string(ino)};
+}
+
 Result<struct statvfs> MemoryVfs::statfs() {
   struct statvfs facts {};
   facts.f_frsize = 4096;

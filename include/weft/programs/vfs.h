@@ -171,38 +171,38 @@ class Vfs {
   virtual Result<std::string> readlink(Ino ino) = 0;
   virtual Result<std::shared_ptr<OpenFile>> open(Ino ino) = 0;
   // Opens a file and returns its present attributes and its held versions too.
-  virtual Result<Opened> open_with_attr(Ino ino);
+  virtual Result<Opened> open_with_attr(Ino ino) = 0;
   // As Store::take_over_holds.
-  virtual Result<std::vector<VersionHold>> take_over_holds(std::span<const VersionId> versions);
+  virtual Result<std::vector<VersionHold>> take_over_holds(std::span<const VersionId> versions) = 0;
   virtual Result<struct statvfs> statfs() = 0;  // of the store's file system
   // "user.weft.dtype", ".shape", ".hash" of views; empty for others.
   virtual Result<Xattrs> xattrs(Ino ino) = 0;
   // Returns a position that changes with each commit of any process. Later answers include all commits up to it.
   virtual Result<std::uint64_t> position() = 0;
   // Returns the lines of .weft/events after a position from position() or EventLines, a long history in parts; nothing
-  // at the end. By default there is no such file.
-  virtual Result<std::vector<EventLines>> events(std::uint64_t position);
+  // at the end.
+  virtual Result<std::vector<EventLines>> events(std::uint64_t position) = 0;
   // Reports when events() may have more.
-  virtual Result<std::unique_ptr<CommitWatch>> watch_commits();
+  virtual Result<std::unique_ptr<CommitWatch>> watch_commits() = 0;
   // Frees memory that was not used for some seconds.
-  virtual void trim() {}
+  virtual void trim() = 0;
   // Sets the JSON members that the server adds to .weft/status ("\"mode\": \"passthrough\", …"). Each read of that file
   // calls the function, from any thread.
   virtual void set_mount_status(std::function<std::string()> json_members) = 0;
 
   // Assembled files (weft/store/assembly.h). From now on, a file that open() returns without a backing file may get
   // one. `tell` is then called for its inode, on a thread of the tree, until stop_assembling() returns.
-  virtual void assemble(const AssemblyOptions& options, std::function<void(Ino)> tell);
-  virtual void stop_assembling() {}
+  virtual void assemble(const AssemblyOptions& options, std::function<void(Ino)> tell) = 0;
+  virtual void stop_assembling() = 0;
   // Nothing is assembled. .weft/status shows the reason.
-  virtual void assemble_nothing(std::string reason);
+  virtual void assemble_nothing(std::string reason) = 0;
   // Switches reads by record on or off; at first they are off. With them, open() gives LMDB files that are not in the
   // page cache record_at() and no backing file. Without them, LMDB files are like any others.
-  virtual void read_by_record(bool /*on*/) {}
+  virtual void read_by_record(bool on) = 0;
   // True if a published file that open() returned without a backing file has one by now.
-  virtual bool assembled(Ino ino);
+  virtual bool assembled(Ino ino) = 0;
   // Returns the places of a published file.
-  virtual Result<std::vector<Place>> places(Ino ino);
+  virtual Result<std::vector<Place>> places(Ino ino) = 0;
 };
 
 }  // namespace weft
