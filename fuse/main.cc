@@ -25,6 +25,7 @@
 #include "fuse/process/supervisor.h"
 #include "fuse/serve.h"
 #include "os/beneath.h"
+#include "os/entries.h"
 #include "os/sys.h"
 #include "weft/bytes/cold.h"
 #include "weft/programs/vfs.h"
@@ -93,9 +94,10 @@ Result<Fd> open_versions_of(const std::string& store) {
 
 // Drafts are files in the store, and are published there, so the user needs write access.
 Status check_may_publish(const MountOptions& options) {
-  if (!options.publish || ::faccessat(AT_FDCWD, options.store.c_str(), W_OK | X_OK, AT_EACCESS) == 0) return {};
-  const Error why = sys_error(errno, "this user cannot write to the store " + options.store);
-  return Error{why.code, why.message + "; mount without publish"};
+  const Status may = options.publish ? may_write_directory(options.store) : Status{};
+  if (may.ok()) return {};
+  return Error{may.error().code,
+               "this user cannot write to the store " + may.error().message + "; mount without publish"};
 }
 
 Status mount_store(MountOptions options) {
@@ -138,7 +140,7 @@ Status open_and_serve(const MountOptions& options, const ServerEnds& ends) {
   WEFT_TRY(const auto store, Store::open(options.store, reading));
   // Without a cluster no node has more bytes.
   const auto cold = make_cold_client(options.store, store->cluster().has_value());
-  const auto vfs = Vfs::make(*store, VfsOptions{"", cold.get(), options.cold, options.publish});
+  const auto vfs = Vfs::make(*store, VfsOptions{cold.get(), options.cold, options.publish});
   const auto rights = make_publish_rights(options.store);
   return serve(*vfs, *rights, cold.get(), options, ends);
 }

@@ -53,11 +53,11 @@ Status serve_device(Server& server, int channel) {
   WEFT_CHECK(session.make());
   server.open_files.set_device(server.device);
   go_on(server);
-  server.pages = session.pages();
+  server.kernel_cache = session.kernel_cache();
   server.vfs.read_by_record(server.options.record_reads);
   server.events.start(server.device);
   Watcher watcher(session, server, channel);
-  server.notifier.start(session.kernel_cache());
+  server.notifier.start(*server.kernel_cache);
   if (server.checkpoints) server.checkpoints->start();
   Status served = watcher.start();
   if (served.ok()) served = session.loop();

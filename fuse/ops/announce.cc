@@ -80,11 +80,7 @@ Status announced_mkdir(Server& server, fuse_req_t request, fuse_ino_t dir, const
   return {};
 }
 
-Status announced_rmdir(Server& server, fuse_req_t request, fuse_ino_t dir, const char* name) {
-  return reply_done(server, request, !is_there(server, dir, name));
-}
-
-Status announced_unlink(Server& server, fuse_req_t request, fuse_ino_t dir, const char* name) {
+Status announced_removal(Server& server, fuse_req_t request, fuse_ino_t dir, const char* name) {
   return reply_done(server, request, !is_there(server, dir, name));
 }
 

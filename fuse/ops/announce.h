@@ -15,8 +15,7 @@ Result<bool> announced_lookup(Server& server, fuse_req_t request, fuse_ino_t dir
 
 // For other processes these are writes to published files: Errc::read_only.
 Status announced_mkdir(Server& server, fuse_req_t request, fuse_ino_t dir, const char* name, mode_t mode);
-Status announced_rmdir(Server& server, fuse_req_t request, fuse_ino_t dir, const char* name);
-Status announced_unlink(Server& server, fuse_req_t request, fuse_ino_t dir, const char* name);
+Status announced_removal(Server& server, fuse_req_t request, fuse_ino_t dir, const char* name);  // rmdir or unlink
 Status announced_rename(Server& server, fuse_req_t request, fuse_ino_t dir, const char* name, fuse_ino_t new_dir,
                         const char* new_name, unsigned flags);
 

@@ -78,9 +78,11 @@ Status op_opendir(Server& server, fuse_req_t request, fuse_ino_t dir, fuse_file_
     fuse_reply_err(request, ENOSYS);
     return {};
   }
-  WEFT_TRY(const Attr attr, server.vfs.getattr(dir));
-  file->cache_readdir = attr.lasting_entries ? 1 : 0;
-  file->keep_cache = attr.lasting_entries ? 1 : 0;
+  if (!is_draft(ino_of(dir))) {
+    WEFT_TRY(const Attr attr, server.vfs.getattr(dir));
+    file->cache_readdir = attr.lasting_entries ? 1 : 0;
+    file->keep_cache = attr.lasting_entries ? 1 : 0;
+  }
   fuse_reply_open(request, file);
   return {};
 }

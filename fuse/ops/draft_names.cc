@@ -128,15 +128,6 @@ Status draft_lookup(Server& server, fuse_req_t request, fuse_ino_t dir, const ch
   return reply_entry(request, found);
 }
 
-Status draft_opendir(Server& server, fuse_req_t request, fuse_ino_t, fuse_file_info* file) {
-  if (opens_directories(server.shared.head().init)) {
-    fuse_reply_err(request, ENOSYS);
-    return {};
-  }
-  fuse_reply_open(request, file);
-  return {};
-}
-
 Status draft_readdir(Server& server, fuse_req_t request, fuse_ino_t dir, size_t size, off_t offset, fuse_file_info*) {
   return reply_list(server, request, dir, size, offset, add_name);
 }
@@ -170,23 +161,8 @@ Status draft_symlink(Server& server, fuse_req_t request, const char* target, fus
   return reply_entry(request, server.drafts->make_link(ino_of(dir), name, target));
 }
 
-Status draft_mknod(Server&, fuse_req_t request, fuse_ino_t, const char*, mode_t, dev_t) {
-  fuse_reply_err(request, EPERM);
-  return {};
-}
-
 Status draft_link(Server&, fuse_req_t request, fuse_ino_t, fuse_ino_t dir, const char*) {
   fuse_reply_err(request, is_draft(ino_of(dir)) ? EPERM : EROFS);
-  return {};
-}
-
-Status draft_setxattr(Server&, fuse_req_t request, fuse_ino_t, const char*, const char*, size_t, int) {
-  fuse_reply_err(request, EOPNOTSUPP);
-  return {};
-}
-
-Status draft_removexattr(Server&, fuse_req_t request, fuse_ino_t, const char*) {
-  fuse_reply_err(request, EOPNOTSUPP);
   return {};
 }
 

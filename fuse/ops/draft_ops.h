@@ -20,7 +20,6 @@ Status draft_setattr(Server& server, fuse_req_t request, fuse_ino_t node, struct
 Status draft_access(Server& server, fuse_req_t request, fuse_ino_t node, int mask);
 Status draft_readlink(Server& server, fuse_req_t request, fuse_ino_t node);
 
-Status draft_opendir(Server& server, fuse_req_t request, fuse_ino_t dir, fuse_file_info* file);
 Status draft_readdir(Server& server, fuse_req_t request, fuse_ino_t dir, size_t size, off_t offset,
                      fuse_file_info* file);
 Status draft_readdirplus(Server& server, fuse_req_t request, fuse_ino_t dir, size_t size, off_t offset,
@@ -44,12 +43,8 @@ Status draft_fsyncdir(Server& server, fuse_req_t request, fuse_ino_t dir, int da
 Status draft_fallocate(Server& server, fuse_req_t request, fuse_ino_t node, int mode, off_t offset, off_t length,
                        fuse_file_info* file);
 
-// Hard links, devices and user xattrs are refused: programs do without them.
-Status draft_mknod(Server& server, fuse_req_t request, fuse_ino_t dir, const char* name, mode_t mode, dev_t device);
+// Hard links are refused: programs do without them.
 Status draft_link(Server& server, fuse_req_t request, fuse_ino_t node, fuse_ino_t dir, const char* name);
-Status draft_setxattr(Server& server, fuse_req_t request, fuse_ino_t node, const char* name, const char* value,
-                      size_t size, int flags);
-Status draft_removexattr(Server& server, fuse_req_t request, fuse_ino_t node, const char* name);
 
 // The user who sent the request, and the calling thread with that user's rights.
 UserIds user_of(fuse_req_t request);

@@ -65,6 +65,13 @@ Status read_only(Server&, fuse_req_t, fuse_ino_t, Args...) {
   return Error{Errc::read_only, "a published file"};
 }
 
+// Refuses devices and user xattrs in new/: programs do without them.
+template <int error, class... Args>
+Status refused(Server&, fuse_req_t request, fuse_ino_t, Args...) {
+  fuse_reply_err(request, error);
+  return {};
+}
+
 template <auto OfDraft>
 struct Draft;
 template <class... Args, Status (*OfDraft)(Server&, fuse_req_t, fuse_ino_t, Args...)>
@@ -99,7 +106,7 @@ fuse_lowlevel_ops make_operations() {
   ops.read = Answer<op_read>::call;
   ops.poll = Answer<op_poll>::call;
   ops.lseek = Either<op_lseek, draft_lseek>::call;
-  ops.opendir = Either<op_opendir, draft_opendir>::call;
+  ops.opendir = Answer<op_opendir>::call;
   ops.readdir = Either<op_readdir, draft_readdir>::call;
   ops.readdirplus = Either<op_readdirplus, draft_readdirplus>::call;
   ops.getxattr = Answer<op_getxattr>::call;
@@ -107,8 +114,8 @@ fuse_lowlevel_ops make_operations() {
 
   ops.setattr = Draft<draft_setattr>::call;
   ops.mkdir = Either<announced_mkdir, draft_mkdir>::call;
-  ops.unlink = Either<announced_unlink, draft_unlink>::call;
-  ops.rmdir = Either<announced_rmdir, draft_rmdir>::call;
+  ops.unlink = Either<announced_removal, draft_unlink>::call;
+  ops.rmdir = Either<announced_removal, draft_rmdir>::call;
   ops.symlink = Answer<symlink>::call;
   ops.rename = Either<announced_rename, draft_rename>::call;
   ops.create = Draft<draft_create>::call;
@@ -116,10 +123,10 @@ fuse_lowlevel_ops make_operations() {
   ops.fsync = Draft<draft_fsync>::call;
   ops.fsyncdir = Draft<draft_fsyncdir>::call;
   ops.fallocate = Draft<draft_fallocate>::call;
-  ops.mknod = Draft<draft_mknod>::call;
+  ops.mknod = Draft<refused<EPERM, const char*, mode_t, dev_t>>::call;
   ops.link = Draft<draft_link>::call;
-  ops.setxattr = Draft<draft_setxattr>::call;
-  ops.removexattr = Draft<draft_removexattr>::call;
+  ops.setxattr = Draft<refused<EOPNOTSUPP, const char*, const char*, size_t, int>>::call;
+  ops.removexattr = Draft<refused<EOPNOTSUPP, const char*>>::call;
   return ops;
 }
 

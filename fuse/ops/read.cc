@@ -56,7 +56,7 @@ class RecordAnswer {
 
  private:
   void store(std::uint64_t offset, std::span<const std::byte> bytes) {
-    if (server_.record_reads.store(*server_.pages, node_, offset, bytes)) return;
+    if (server_.record_reads.store(*server_.kernel_cache, node_, offset, bytes)) return;
     server_.vfs.read_by_record(false);
     reconsider_node(server_, ino_of(node_));
   }
@@ -71,7 +71,7 @@ class RecordAnswer {
 // Answers a page fault inside a record, after storing the record's other pages (record_reads.h). False: the caller
 // answers this READ plainly.
 bool reply_record(Server& server, fuse_req_t request, NodeId node, OpenFile& file, Range asked) {
-  if (asked.length > RecordReads::kAskedMax || !server.pages) return false;
+  if (asked.length > RecordReads::kAskedMax || !server.kernel_cache) return false;
   const std::optional<Range> record = file.record_at(asked.offset);
   if (!record || end_of(asked) > end_of(*record)) return false;
   const auto turn = server.record_reads.begin(node, *record);

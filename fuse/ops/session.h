@@ -17,9 +17,8 @@ class Session {
   Status make();
   // Blocks until the mount is gone, or until stop() was called and a signal interrupts this thread.
   Status loop();
-  // These must not outlive the session.
+  // The cache must not outlive the session.
   std::unique_ptr<KernelCache> kernel_cache() { return std::make_unique<SessionCache>(session_.get()); }
-  std::unique_ptr<PageStore> pages() { return std::make_unique<SessionPages>(session_.get()); }
   void stop() { fuse_session_exit(session_.get()); }
 
  private:

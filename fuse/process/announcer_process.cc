@@ -48,7 +48,7 @@ void AnnouncerProcess::start() {
 
 void AnnouncerProcess::poll() {
   if (words_ == nullptr) return;
-  if (exit_ && readable(exit_->get())) take_end();
+  if (exit_ && wait_for(exit_->get(), POLLIN, std::chrono::milliseconds(0))) take_end();
   if (!exit_ && Clock::now() >= next_start_) start();
 }
 

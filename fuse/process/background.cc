@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include <array>
-#include <cerrno>
 #include <span>
 #include <string>
 
@@ -47,10 +46,9 @@ std::string read_report(int fd) {
   std::array<char, kMessageMax> buffer{};
   std::string out;
   while (out.size() < kMessageMax) {
-    const ssize_t got = ::read(fd, buffer.data(), buffer.size());
-    if (got < 0 && errno == EINTR) continue;
-    if (got <= 0) break;
-    out.append(buffer.data(), static_cast<std::size_t>(got));
+    const auto got = read_next(fd, std::as_writable_bytes(std::span(buffer)), "pipe");
+    if (!got.ok() || *got == 0) break;
+    out.append(buffer.data(), *got);
   }
   return out;
 }

@@ -1,15 +1,20 @@
 #include "fuse/process/channel.h"
 
+#include <poll.h>
 #include <sys/socket.h>
 
 #include <array>
 #include <cerrno>
-#include <cstring>
+#include <chrono>
+#include <span>
+
+#include "os/unix_socket.h"
 
 namespace weft {
 namespace {
 
 constexpr std::size_t kMessageMax = 4096;
+constexpr std::chrono::milliseconds kForEver{-1};
 
 }  // namespace
 
@@ -23,45 +28,25 @@ Result<ChannelEnds> make_channel() {
 Status say(int channel, Say what, std::string_view text, int device) {
   std::string bytes(1, static_cast<char>(what));
   bytes += text.substr(0, kMessageMax - 1);
-  iovec part{bytes.data(), bytes.size()};
-  alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof device)> control{};
-  msghdr message{};
-  message.msg_iov = &part;
-  message.msg_iovlen = 1;
-  if (device >= 0) {
-    message.msg_control = control.data();
-    message.msg_controllen = control.size();
-    cmsghdr* header = CMSG_FIRSTHDR(&message);
-    header->cmsg_level = SOL_SOCKET;
-    header->cmsg_type = SCM_RIGHTS;
-    header->cmsg_len = CMSG_LEN(sizeof device);
-    std::memcpy(CMSG_DATA(header), &device, sizeof device);
-  }
-  if (::sendmsg(channel, &message, MSG_NOSIGNAL) < 0) return sys_error(errno, "a message to the other process");
+  const std::span<const int> fds(&device, device >= 0 ? 1 : 0);
+  const auto sent = send_some(channel, std::as_bytes(std::span(bytes)), fds);
+  if (!sent.ok()) return Error{sent.error().code, "a message to the other process: " + sent.error().message};
+  if (*sent == 0) return Error{Errc::busy, "a message to the other process: it takes none"};
   return {};
 }
 
 Result<std::optional<Message>> hear(int channel) {
   std::array<char, kMessageMax> bytes{};
-  iovec part{bytes.data(), bytes.size()};
-  alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> control{};
-  msghdr message{};
-  message.msg_iov = &part;
-  message.msg_iovlen = 1;
-  message.msg_control = control.data();
-  message.msg_controllen = control.size();
-  ssize_t got = -1;
-  do got = ::recvmsg(channel, &message, MSG_CMSG_CLOEXEC);
-  while (got < 0 && errno == EINTR);
-  if (got < 0 && errno != ECONNRESET) return sys_error(errno, "a message from the other process");
-  if (got <= 0) return std::optional<Message>();
-  Message out{static_cast<Say>(bytes[0]), std::string(bytes.data() + 1, static_cast<std::size_t>(got) - 1), Fd()};
-  const cmsghdr* header = CMSG_FIRSTHDR(&message);
-  if (header != nullptr && header->cmsg_type == SCM_RIGHTS && header->cmsg_len == CMSG_LEN(sizeof(int))) {
-    int device = -1;
-    std::memcpy(&device, CMSG_DATA(header), sizeof device);
-    out.device = Fd(device);
-  }
+  Received received;
+  do {
+    wait_for(channel, POLLIN, kForEver);
+    auto got = receive_some(channel, std::as_writable_bytes(std::span(bytes)));
+    if (!got.ok()) return Error{got.error().code, "a message from the other process: " + got.error().message};
+    received = std::move(got).value();
+  } while (received.later);
+  if (received.end) return std::optional<Message>();
+  Message out{static_cast<Say>(bytes[0]), std::string(bytes.data() + 1, received.bytes - 1), Fd()};
+  if (!received.fds.empty()) out.device = std::move(received.fds.front());
   return std::optional<Message>(std::move(out));
 }
 

@@ -13,6 +13,7 @@
 #include "fuse/kernel/libfuse_log.h"
 #include "fuse/process/mountpoint.h"
 #include "fuse/process/server_process.h"
+#include "os/entries.h"
 #include "os/memory_file.h"
 #include "os/mounts.h"
 
@@ -28,7 +29,8 @@ std::optional<WeftMount> mount_at(const std::string& directory) {
 
 Result<Fd> mount_ourselves(const MountOptions& options, SharedHead& head) {
   WEFT_TRY(Fd device, open_fuse_device());
-  head.init.stack_depth = on_overlayfs(options.store) ? 2 : 1;  // before the mount: it answers nothing yet
+  const auto store = open_file(options.store, O_PATH | O_DIRECTORY);  // before the mount: it answers nothing yet
+  head.init.stack_depth = store.ok() && is_on_overlay(store->get()) ? 2 : 1;
   WEFT_CHECK(mount_device(device.get(), options));
   return device;
 }

@@ -2,10 +2,8 @@
 
 #include <fcntl.h>
 #include <fmt/core.h>
-#include <linux/magic.h>
 #include <spawn.h>
 #include <sys/mount.h>
-#include <sys/statfs.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -130,11 +128,6 @@ void unmount_by_fusermount(const std::string& directory) {
   pid_t child = 0;
   if (::posix_spawnp(&child, words[0], nullptr, nullptr, const_cast<char**>(words), environ) == 0)
     ::waitpid(child, nullptr, 0);
-}
-
-bool on_overlayfs(const std::string& path) {
-  struct statfs facts {};
-  return ::statfs(path.c_str(), &facts) == 0 && facts.f_type == OVERLAYFS_SUPER_MAGIC;
 }
 
 }  // namespace weft

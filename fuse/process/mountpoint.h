@@ -27,6 +27,4 @@ std::string fusermount_options(const MountOptions& options);
 void force_unmount(const std::string& directory);
 void unmount_by_fusermount(const std::string& directory);
 
-bool on_overlayfs(const std::string& path);
-
 }  // namespace weft

@@ -90,23 +90,18 @@ Result<std::uint32_t> parse_seconds(std::string_view key, std::string_view value
   return static_cast<std::uint32_t>(*seconds);
 }
 
+// Options without a value.
+constexpr std::pair<std::string_view, bool MountOptions::*> kFlags[] = {
+    {"noexec", &MountOptions::no_exec},         {"allow_other", &MountOptions::allow_other},
+    {"nonempty", &MountOptions::non_empty},     {"xattr", &MountOptions::xattr},
+    {"announce", &MountOptions::announce},      {"publish", &MountOptions::publish},
+    {"trust_store", &MountOptions::trust_store}};
+
 bool set_flag(MountOptions& options, std::string_view key) {
-  if (key == "noexec")
-    options.no_exec = true;
-  else if (key == "allow_other")
-    options.allow_other = true;
-  else if (key == "nonempty")
-    options.non_empty = true;
-  else if (key == "xattr")
-    options.xattr = true;
-  else if (key == "announce")
-    options.announce = true;
-  else if (key == "publish")
-    options.announce = options.publish = true;
-  else if (key == "trust_store")
-    options.trust_store = true;
-  else
-    return false;
+  const auto* const flag = std::ranges::find(kFlags, key, [](const auto& known) { return known.first; });
+  if (flag == std::end(kFlags)) return false;
+  options.*flag->second = true;
+  options.announce = options.announce || options.publish;
   return true;
 }
 
@@ -290,12 +285,8 @@ std::vector<std::string> to_words(const MountOptions& options) {
   if (options.drafts_max) list += fmt::format(",drafts_max={}", *options.drafts_max);
   if (options.assembly_cache_max) list += fmt::format(",assembly_cache_max={}", *options.assembly_cache_max);
   if (!options.record_reads) list += ",record_reads=off";
-  if (options.no_exec) list += ",noexec";
-  if (options.allow_other) list += ",allow_other";
-  if (options.xattr) list += ",xattr";
-  if (options.announce) list += ",announce";
-  if (options.publish) list += ",publish";
-  if (options.trust_store) list += ",trust_store";
+  for (const auto& [name, flag] : kFlags)
+    if (options.*flag) list += fmt::format(",{}", name);
   std::vector<std::string> words = {options.store, options.directory, "-o", std::move(list)};
   if (!options.log_file.empty()) words.push_back(std::string(kLogFile) + options.log_file);
   if (options.foreground) words.emplace_back("-f");

@@ -15,6 +15,7 @@
 
 #include "base/argv.h"
 #include "fuse/process/channel.h"
+#include "os/unix_socket.h"
 
 namespace weft {
 namespace {
@@ -102,12 +103,8 @@ void ServerProcess::kill() const {
 }
 
 std::optional<int> ServerProcess::wait(std::chrono::milliseconds time) const {
-  pollfd ended{exit_.get(), POLLIN, 0};
-  int ready = -1;
-  do ready = ::poll(&ended, 1, static_cast<int>(time.count()));
-  while (ready < 0 && errno == EINTR);
   int status = 0;
-  if (ready <= 0 || ::waitpid(pid_, &status, WNOHANG) != pid_) return std::nullopt;
+  if (!wait_for(exit_.get(), POLLIN, time) || ::waitpid(pid_, &status, WNOHANG) != pid_) return std::nullopt;
   return status;
 }
 
@@ -118,11 +115,6 @@ bool ServerProcess::traced() const {
 
 bool ServerProcess::stopped() const {
   return process_field(pid_, "State:") == "T";
-}
-
-bool readable(int fd) {
-  pollfd event{fd, POLLIN, 0};
-  return fd >= 0 && ::poll(&event, 1, 0) > 0;
 }
 
 std::string describe_end(int wait_status) {

@@ -55,9 +55,6 @@ class ServerProcess {
   Fd channel_;
 };
 
-// True if `fd` has data to read or its other end is closed.
-bool readable(int fd);
-
 // "was killed by SIGSEGV", "ended with exit code 3"
 std::string describe_end(int wait_status);
 

@@ -17,6 +17,7 @@
 #include "base/log.h"
 #include "fuse/process/channel.h"
 #include "fuse/process/mounting.h"
+#include "os/unix_socket.h"
 
 namespace weft {
 namespace {
@@ -178,7 +179,7 @@ void Supervisor::poll_current() {
       start_next();
     return;
   }
-  while (!current_->deaf && readable(current_->process.channel())) hear_current();
+  while (!current_->deaf && wait_for(current_->process.channel(), POLLIN, milliseconds(0))) hear_current();
   if (const auto status = current_->process.wait(milliseconds(0))) return lost(*status);
   if (!stopping_ || Clock::now() < stop_deadline_) return;
   log_warning("the server {} did not end with its mount; it is killed", current_->process.pid());

@@ -14,6 +14,7 @@
 #include "base/log.h"
 #include "fuse/process/channel.h"
 #include "fuse/process/supervisor.h"
+#include "os/unix_socket.h"
 
 namespace weft {
 namespace {
@@ -27,7 +28,7 @@ constexpr seconds kCandidatePatience{60};
 
 void Supervisor::poll_upgrades() {
   if (candidate_) poll_candidate();
-  if (!door_ || !readable(door_->fd())) return;
+  if (!door_ || !wait_for(door_->fd(), POLLIN, milliseconds(0))) return;
   if (auto request = door_->answer()) consider(std::move(*request));
 }
 
@@ -49,7 +50,7 @@ void Supervisor::consider(UpgradeRequest request) {
 }
 
 void Supervisor::poll_candidate() {
-  if (readable(candidate_->process.channel())) {
+  if (wait_for(candidate_->process.channel(), POLLIN, milliseconds(0))) {
     const auto message = hear(candidate_->process.channel());
     if (message.ok() && message->has_value() && (*message)->what == Say::opened) return take_over();
     const bool said_why = message.ok() && message->has_value() && (*message)->what == Say::failed;

@@ -11,6 +11,7 @@
 #include <cstddef>
 
 #include "base/log.h"
+#include "os/unix_socket.h"
 
 namespace weft {
 namespace {
@@ -18,10 +19,8 @@ namespace {
 constexpr timeval kPatience{1, 0};  // for a client that connects and sends nothing
 
 bool may_enter(int client) {
-  ucred who{};
-  socklen_t size = sizeof who;
-  if (::getsockopt(client, SOL_SOCKET, SO_PEERCRED, &who, &size) != 0) return false;
-  return who.uid == 0 || who.uid == ::geteuid();
+  const auto who = peer_credentials(client);
+  return who.ok() && (who->uid == 0 || who->uid == ::geteuid());
 }
 
 }  // namespace

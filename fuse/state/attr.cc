@@ -21,7 +21,6 @@ timespec to_timespec(std::uint64_t time_ns) {
 }
 
 double name_timeout_s(const Attr& attr) {
-  if (attr.owner) return 0;  // a draft: other mounts may write to it
   if (attr.lasting_name) return kLastingSeconds;
   return attr.type == FileType::directory ? kChangingSeconds : 0;
 }
@@ -60,17 +59,10 @@ struct stat to_stat(const Attr& attr, const MountOptions& options) {
   out.st_mtim = to_timespec(attr.mtime_ns);
   out.st_ctim = out.st_mtim;
   out.st_atim = out.st_mtim;
-  if (!attr.owner) return out;
-  out.st_mode = (out.st_mode & S_IFMT) | attr.owner->mode;
-  out.st_uid = attr.owner->uid;
-  out.st_gid = attr.owner->gid;
-  out.st_atim = to_timespec(attr.owner->atime_ns);
-  out.st_ctim = to_timespec(attr.owner->ctime_ns);
   return out;
 }
 
 double attr_timeout_s(const Attr& attr, const MountOptions& options) {
-  if (attr.owner) return 0;
   if (attr.lasting_attr) return kLastingSeconds;
   if (attr.counted) return options.attr_timeout_s;
   return attr.lasting_name ? kChangingSeconds : name_timeout_s(attr);

@@ -14,30 +14,16 @@
 
 namespace weft {
 
-// Invalidating what the kernel has not cached is harmless. Any thread except serving threads.
+// Invalidating what the kernel has not cached is harmless. Any thread; serving threads call store_pages() only.
 class KernelCache {
  public:
   virtual ~KernelCache() = default;
   // The kernel looks the name up again at its next use. Users of the old entry (a working directory below it) keep it.
   virtual void expire_name(Ino dir, const std::string& name) = 0;
   virtual void forget_pages(Ino ino, std::uint64_t offset, std::uint64_t length) = 0;
-};
-
-// Stores pages in the page cache. Serving threads may call it, by the rule of record_reads.h. Any thread.
-class PageStore {
- public:
-  virtual ~PageStore() = default;
-  // Returns 0 or a negative errno: ENOENT if the kernel does not know the node.
+  // Stores pages in the page cache, by the rule of record_reads.h. Returns 0 or a negative errno: ENOENT if the kernel
+  // does not know the node.
   virtual int store_pages(std::uint64_t node, std::uint64_t offset, std::span<const std::byte> bytes) = 0;
-};
-
-class SessionPages final : public PageStore {
- public:
-  explicit SessionPages(fuse_session* session) : session_(session) {}
-  int store_pages(std::uint64_t node, std::uint64_t offset, std::span<const std::byte> bytes) override;
-
- private:
-  fuse_session* session_;
 };
 
 // The caches of a libfuse session, which outlives this.
@@ -46,6 +32,7 @@ class SessionCache final : public KernelCache {
   explicit SessionCache(fuse_session* session) : session_(session) {}
   void expire_name(Ino dir, const std::string& name) override;
   void forget_pages(Ino ino, std::uint64_t offset, std::uint64_t length) override;
+  int store_pages(std::uint64_t node, std::uint64_t offset, std::span<const std::byte> bytes) override;
 
  private:
   fuse_session* session_;

@@ -10,9 +10,8 @@ constexpr std::uint64_t kDroppedAtOnce = 32U << 20U;  // bytes of pages per task
 
 }  // namespace
 
-void Notifier::start(std::unique_ptr<KernelCache> cache) {
-  cache_ = std::move(cache);
-  thread_ = std::thread([this] { run(*cache_); });
+void Notifier::start(KernelCache& cache) {
+  thread_ = std::thread([this, &cache] { run(cache); });
 }
 
 void Notifier::stop() {

@@ -4,7 +4,6 @@
 
 #include <cstdint>
 #include <functional>
-#include <memory>
 #include <string>
 #include <thread>
 #include <vector>
@@ -20,7 +19,7 @@ class Notifier {
  public:
   ~Notifier() { stop(); }
 
-  void start(std::unique_ptr<KernelCache> cache);
+  void start(KernelCache& cache);  // `cache` outlives the thread
   // Joins the thread. After the server's last reply the thread may hang until the connection ends, so unmount first.
   void stop();
 
@@ -37,7 +36,6 @@ class Notifier {
   void drop_pages_from(std::uint64_t offset, Ino ino, std::uint64_t size);
   void run(KernelCache& cache);
 
-  std::unique_ptr<KernelCache> cache_;
   std::thread thread_;
   Mutex mutex_;
   Condition asked_;

@@ -76,7 +76,8 @@ OpenFiles::Refused OpenFiles::refused() const {
 Result<Opened> OpenFiles::open_new(Ino ino, bool written) {
   if (!is_draft(ino)) return vfs_.open_with_attr(ino);
   if (drafts_ == nullptr) return Error{Errc::not_found, "a draft: this mount does not publish"};
-  return DraftFile::open(*drafts_, ino, written);
+  WEFT_TRY(auto draft, DraftFile::open(*drafts_, ino, written));
+  return Opened{std::move(draft), {}};
 }
 
 // Opens the entry's file unless it is open. A changing file is opened again for each opener.

@@ -21,9 +21,9 @@ void RecordReads::end(const std::pair<NodeId, std::uint64_t>& key) {
 }
 
 // ENOENT: the kernel has forgotten the file. ENOMEM: a temporary failure.
-bool RecordReads::store(PageStore& pages, NodeId node, std::uint64_t offset, std::span<const std::byte> bytes) {
+bool RecordReads::store(KernelCache& cache, NodeId node, std::uint64_t offset, std::span<const std::byte> bytes) {
   if (bytes.empty()) return true;
-  const int failed = -pages.store_pages(node, offset, bytes);
+  const int failed = -cache.store_pages(node, offset, bytes);
   if (failed == 0 || failed == ENOENT || failed == ENOMEM) return true;
   if (!works_.exchange(false)) return true;
   log_warning("records are not read at once: storing pages in the kernel's cache fails ({})", std::strerror(failed));

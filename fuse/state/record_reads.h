@@ -48,7 +48,7 @@ class RecordReads {
 
   // Stores the bytes of a file from `offset` on in the kernel's page cache. If the kernel refuses that, begin() returns
   // nothing any more. Returns false only at the first refusal: the caller then has files opened in another way.
-  bool store(PageStore& pages, NodeId node, std::uint64_t offset, std::span<const std::byte> bytes);
+  bool store(KernelCache& cache, NodeId node, std::uint64_t offset, std::span<const std::byte> bytes);
   bool works() const { return works_.load(std::memory_order_relaxed); }
 
  private:

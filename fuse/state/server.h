@@ -74,11 +74,11 @@ struct Server {
   OpenFiles open_files{vfs, drafts.get(), passthrough, open_table, shared.head().init};
   EventFeed events{vfs, open_files, requests};
   Listings listings;
-  DonePositions namespaces{};  // namespaces of models/ were created in these directories of new/
+  DonePositions namespaces{};                   // namespaces of models/ were created in these directories of new/
+  std::unique_ptr<KernelCache> kernel_cache{};  // of the session; null when it does not serve
   Notifier notifier;
   RecordReads record_reads;
-  std::unique_ptr<PageStore> pages{};  // of the session; null when it does not serve
-  int device = -1;                     // /dev/fuse of this mount
+  int device = -1;  // /dev/fuse of this mount
 };
 
 // The table of operations (fuse/ops).

@@ -139,28 +139,16 @@ Result<std::vector<PackEntry>> entries_of(Store& store, const AssembledSource& s
 }
 
 // Makes one assembled file.
-class Maker {
- public:
-  Maker(AssembledPacks& packs, const AssembledSource& source, const std::vector<PackEntry>& entries,
-        const std::function<bool()>& cancelled)
-      : packs_(packs), source_(source), entries_(entries), cancelled_(cancelled) {}
-
-  Status make(const FillPlan& plan) {
-    WEFT_TRY(AssembledPart part, packs_.begin(source_, plan.copied_bytes));
-    WEFT_CHECK(fill(part.writer->fd(), plan, source_.where, cancelled_));
-    // Shared blocks are those of the packs. If a large part of the file is copied, its new bytes are verified.
-    if (plan.copied_bytes > plan.size / kCopiedShare)
-      for (const PackEntry& entry : entries_)
-        WEFT_CHECK(check_blob(part.writer->fd(), source_.where, entry, SilentProgress(cancelled_)));
-    return packs_.finish(std::move(part), entries_);
-  }
-
- private:
-  AssembledPacks& packs_;
-  const AssembledSource& source_;
-  const std::vector<PackEntry>& entries_;
-  const std::function<bool()>& cancelled_;
-};
+Status make(AssembledPacks& packs, const AssembledSource& source, const std::vector<PackEntry>& entries,
+            const FillPlan& plan, const std::function<bool()>& cancelled) {
+  WEFT_TRY(AssembledPart part, packs.begin(source, plan.copied_bytes));
+  WEFT_CHECK(fill(part.writer->fd(), plan, source.where, cancelled));
+  // Shared blocks are those of the packs. If a large part of the file is copied, its new bytes are verified.
+  if (plan.copied_bytes > plan.size / kCopiedShare)
+    for (const PackEntry& entry : entries)
+      WEFT_CHECK(check_blob(part.writer->fd(), source.where, entry, SilentProgress(cancelled)));
+  return packs.finish(std::move(part), entries);
+}
 
 }  // namespace
 
@@ -171,15 +159,14 @@ Status assemble_now(Store& store, AssembledPacks& packs, const AssembledSource& 
   if (there.error().code == Errc::cancelled) return there;
   WEFT_TRY(const auto runs, open_runs(store, source.blobs, 0, {}));
   WEFT_TRY(const auto entries, entries_of(store, source, runs));
-  Maker maker(packs, source, entries, cancelled);
   FillPlan plan = plan_fill(runs, block_bytes);
   const Error unshared{Errc::unsupported, fmt::format("{}: its blocks cannot be shared", source.where)};
   if (plan.copied_bytes > copied_bytes_max) return unshared;
-  Status made = maker.make(plan);
+  Status made = make(packs, source, entries, plan, cancelled);
   if (!made.ok() && !plan.clones.empty() && is_odd(made.error().code)) {
     plan = plan_fill(runs, 0);
     if (plan.copied_bytes > copied_bytes_max) return unshared;
-    made = maker.make(plan);
+    made = make(packs, source, entries, plan, cancelled);
   }
   WEFT_CHECK(made);
   ++counts.made;

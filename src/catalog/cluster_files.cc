@@ -25,14 +25,7 @@ SafePath lock_path(const SafePath& store_path) {
 
 // Each file has its own temporary: two of them may be written at the same time.
 Status write_whole(const SafePath& store_path, const std::string& name, std::span<const std::byte> record) {
-  const SafePath temporary = store_path / ("tmp/" + name);
-  {
-    WEFT_TRY(Fd fd, open_file(temporary, O_WRONLY | O_CREAT | O_TRUNC));
-    WEFT_CHECK(append_exact(fd.get(), record, temporary));
-    WEFT_CHECK(sync_file(fd.get(), temporary));
-  }
-  WEFT_CHECK(rename_file(temporary, store_path / name));
-  return sync_directory(store_path);
+  return replace_file(store_path / name, store_path / ("tmp/" + name), record);
 }
 
 }  // namespace

@@ -52,12 +52,7 @@ Status create_index(const SafePath& dir) {
 }
 
 Status put_identity(const SafePath& path, const SafePath& file, const StoreInfo& info) {
-  const SafePath temporary = path / "tmp/weft-store";
-  WEFT_TRY(Fd fd, open_file(temporary, O_WRONLY | O_CREAT | O_TRUNC));
-  WEFT_CHECK(append_exact(fd.get(), seal_record(RecordKind::identity, encode_row(info)), temporary));
-  WEFT_CHECK(sync_file(fd.get(), temporary));
-  WEFT_CHECK(rename_file(temporary, file));
-  return sync_directory(file.parent());
+  return replace_file(file, path / "tmp/weft-store", seal_record(RecordKind::identity, encode_row(info)));
 }
 
 bool is_gone(const Error& error) {

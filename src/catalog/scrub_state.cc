@@ -1,7 +1,5 @@
 #include "catalog/scrub_state.h"
 
-#include <fcntl.h>
-
 #include <algorithm>
 #include <utility>
 
@@ -71,12 +69,7 @@ void write_scrub(JsonWriter& json, const std::optional<ScrubPass>& pass) {
 Status write_scrub_state(const SafePath& store_path, const ScrubState& state) {
   const std::string text = encode_fields(state) + "\n";
   const SafePath path = path_of(store_path);
-  const SafePath fresh = path + ".new";
-  WEFT_TRY(const Fd fd, open_file(fresh, O_WRONLY | O_CREAT | O_TRUNC));
-  WEFT_CHECK(append_exact(fd.get(), std::as_bytes(std::span(text)), fresh));
-  WEFT_CHECK(sync_file(fd.get(), fresh));
-  WEFT_CHECK(rename_file(fresh, path));
-  return sync_directory(store_path);
+  return replace_file(path, path + ".new", std::as_bytes(std::span(text)));
 }
 
 Status remove_scrub_state(const SafePath& store_path) {

@@ -91,10 +91,7 @@ class Check {
   }
 
   static Status check_parts(int directory, const std::vector<std::string>& names, const std::string& where) {
-    WEFT_TRY(const Fd file, open_at(directory, ".metadata", O_RDONLY | O_NONBLOCK));
-    WEFT_TRY(const struct stat st, stat_fd(file.get(), where));
-    WEFT_TRY(const auto bytes, read_whole(file.get(), st, limits::kCheckpointMetadataMax, where));
-    const std::string_view text = std::string_view(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+    WEFT_TRY(const std::string text, read_text_at(directory, ".metadata", limits::kCheckpointMetadataMax, where));
     constexpr std::string_view kSuffix = ".distcp";
     for (std::size_t at = text.find(kSuffix); at != text.npos; at = text.find(kSuffix, at + 1)) {
       std::size_t begin = at;

@@ -1,8 +1,6 @@
 #include "drafts/draft_facts.h"
 
-#include <fcntl.h>
 #include <fmt/core.h>
-#include <sys/stat.h>
 
 #include <algorithm>
 
@@ -77,18 +75,6 @@ Status read_each(const JsonValue& json, std::optional<EachCheckpoint>& out) {
   return {};
 }
 
-Result<std::optional<std::string>> read_small(int directory, const char* name, std::uint64_t bytes_max) {
-  const auto file = open_at(directory, name, O_RDONLY | O_NONBLOCK);
-  if (!file.ok() && file.error().code == Errc::not_found) return std::optional<std::string>();
-  if (!file.ok()) return file.error();
-  WEFT_TRY(const struct stat st, stat_fd(file->get(), name));
-  if (!S_ISREG(st.st_mode) || static_cast<std::uint64_t>(st.st_size) > bytes_max)
-    return Error{Errc::invalid,
-                 fmt::format("{}: expected a file of at most {} bytes, got {}", name, bytes_max, st.st_size)};
-  WEFT_TRY(const auto bytes, read_whole(file->get(), st, bytes_max, name));
-  return std::optional(std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size()));
-}
-
 }  // namespace
 
 Result<DraftFacts> parse_draft_facts(const std::string& text) {
@@ -113,8 +99,9 @@ Result<DraftFacts> parse_draft_facts(const std::string& text) {
 }
 
 Result<std::optional<DraftFacts>> read_draft_facts(int content) {
-  WEFT_TRY(const auto text, read_small(content, kDraftFactsFile, limits::kDraftFactsMax));
-  if (!text) return std::optional<DraftFacts>();
+  const auto text = read_text_at(content, kDraftFactsFile, limits::kDraftFactsMax);
+  if (!text.ok() && text.error().code == Errc::not_found) return std::optional<DraftFacts>();
+  if (!text.ok()) return text.error();
   auto facts = parse_draft_facts(*text);
   if (!facts.ok()) return Error{Errc::invalid, fmt::format("{}: {}", kDraftFactsFile, facts.error().message)};
   return std::optional(std::move(facts).value());
@@ -123,9 +110,9 @@ Result<std::optional<DraftFacts>> read_draft_facts(int content) {
 // The log is a list of objects: some with a loss, others with an eval_loss.
 std::vector<std::pair<std::string, std::string>> trainer_metrics(int content) {
   std::vector<std::pair<std::string, std::string>> metrics;
-  const auto text = read_small(content, "trainer_state.json", limits::kTrainerStateMax);
-  if (!text.ok() || !*text) return metrics;
-  const auto json = JsonValue::parse(**text, {.values_max = limits::kTrainerValuesMax});
+  const auto text = read_text_at(content, "trainer_state.json", limits::kTrainerStateMax);
+  if (!text.ok()) return metrics;
+  const auto json = JsonValue::parse(*text, {.values_max = limits::kTrainerValuesMax});
   const JsonValue* history = json.ok() ? json->find("log_history") : nullptr;
   if (history == nullptr || history->array() == nullptr) return metrics;
   for (const char* name : {"loss", "eval_loss", "step", "epoch"}) {

@@ -11,38 +11,16 @@ namespace {
 
 constexpr char kWhere[] = "a draft";
 
-FileType type_of(mode_t mode) {
-  if (S_ISDIR(mode)) return FileType::directory;
-  return S_ISLNK(mode) ? FileType::link : FileType::regular;
-}
-
 }  // namespace
 
-Attr attr_of_draft(const DraftFound& found) {
-  const struct stat& st = found.st;
-  Attr attr;
-  attr.ino = found.ino;
-  attr.type = type_of(st.st_mode);
-  attr.size = static_cast<std::uint64_t>(st.st_size);
-  attr.blocks = static_cast<std::uint64_t>(st.st_blocks);
-  attr.nlink = st.st_nlink;
-  attr.mtime_ns = nanoseconds(st.st_mtim);
-  attr.owner = FileOwner{st.st_uid, st.st_gid, st.st_mode & 07777U, nanoseconds(st.st_atim), nanoseconds(st.st_ctim)};
-  return attr;
-}
-
-Result<Opened> DraftFile::open(DraftTree& tree, Ino ino, bool written) {
+Result<std::shared_ptr<DraftFile>> DraftFile::open(DraftTree& tree, Ino ino, bool written) {
   WEFT_TRY(Fd fd, tree.open(ino, O_RDONLY));
-  DraftFound found{ino, {}};
-  WEFT_TRY(found.st, stat_fd(fd.get(), kWhere));
-  if (!S_ISREG(found.st.st_mode)) return Error{Errc::invalid, "a draft: expected a regular file"};
-  Opened opened;
-  opened.attr = attr_of_draft(found);
+  WEFT_TRY(const struct stat st, stat_fd(fd.get(), kWhere));
+  if (!S_ISREG(st.st_mode)) return Error{Errc::invalid, "a draft: expected a regular file"};
   std::shared_ptr<DraftFile> file(new DraftFile(tree, std::move(fd), written));
   if (written)
     if (auto descriptor = file->writable(); descriptor.ok()) file->writable_ = std::move(*descriptor);
-  opened.file = std::move(file);
-  return opened;
+  return file;
 }
 
 DraftFile::DraftFile(DraftTree& tree, Fd fd, bool written) : tree_(tree), fd_(std::move(fd)), written_(written) {

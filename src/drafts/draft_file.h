@@ -15,7 +15,7 @@ class DraftFile final : public OpenFile {
  public:
   // Opens a file. All openers share one DraftFile. `tree` outlives it. `written`: the file counts as open for writing
   // until all have closed it.
-  static Result<Opened> open(DraftTree& tree, Ino ino, bool written);
+  static Result<std::shared_ptr<DraftFile>> open(DraftTree& tree, Ino ino, bool written);
   ~DraftFile() override;
 
   // Registers a writer with descriptor `fd`. One such descriptor stays open while there are writers: draft_check.h asks
@@ -40,7 +40,5 @@ class DraftFile final : public OpenFile {
   std::shared_ptr<const Fd> writable_;  // guarded by mutex_
   std::uint64_t writers_ = 0;           // guarded by mutex_; writers known to this server
 };
-
-Attr attr_of_draft(const DraftFound& found);
 
 }  // namespace weft

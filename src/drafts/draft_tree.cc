@@ -27,12 +27,8 @@ Result<Fd> open_directory_below(int directory, const std::string& path) {
   return open_below(directory, path, O_RDONLY | O_DIRECTORY);
 }
 
-Status made_or_there(const Status& made) {
-  return made.ok() || made.error().code == Errc::exists ? Status{} : made;
-}
-
 Result<Fd> make_and_open(int directory, const std::string& name, mode_t mode, const std::string& where) {
-  WEFT_CHECK(made_or_there(make_directory_at(directory, name, mode, where)));
+  WEFT_CHECK(ensure_directory_at(directory, name, mode, where));
   auto fd = open_directory_below(directory, name);
   if (!fd.ok()) return Error{fd.error().code, where + ": " + fd.error().message};
   return fd;
@@ -283,11 +279,12 @@ Result<DraftFound> DraftTree::share(Ino dir, const std::string& name) {
   WEFT_TRY(const Fd directory, open_directory(dir));
   WEFT_TRY(const Fd turn, open_directory_below(folder_.get(), "."));
   WEFT_CHECK(lock_whole(turn.get(), LockKind::exclusive, LockWait::yes, "drafts"));
-  WEFT_CHECK(made_or_there(make_directory_at(folder_.get(), kNextShared, 0700)));
+  WEFT_CHECK(ensure_directory_at(folder_.get(), kNextShared, 0700));
   WEFT_TRY(const Fd shared, open_directory_below(folder_.get(), kNextShared));
   WEFT_CHECK(change_owner(shared.get(), root_st_.st_uid, root_st_.st_gid));
   WEFT_CHECK(weft::set_mode(shared.get(), kSharedMode, name));
-  WEFT_CHECK(made_or_there(rename_at(folder_.get(), kNextShared, directory.get(), name, RENAME_NOREPLACE)));
+  const Status named = rename_at(folder_.get(), kNextShared, directory.get(), name, RENAME_NOREPLACE);
+  if (!named.ok() && named.error().code != Errc::exists) return named.error();
   return found_at(directory.get(), dir, name);
 }
 

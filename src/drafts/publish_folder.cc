@@ -31,13 +31,6 @@ void give_back(const TreeEntry& entry, const UserIds& user, uid_t owner_of_packs
   static_cast<void>(change_owner(file->get(), user.uid, user.gid));
 }
 
-Result<std::string> read_text(int folder, const char* name) {
-  WEFT_TRY(const Fd file, open_at(folder, name, O_RDONLY | O_NONBLOCK));
-  WEFT_TRY(const struct stat st, stat_fd(file.get(), name));
-  WEFT_TRY(const auto bytes, read_whole(file.get(), st, kAnswerBytesMax, name));
-  return std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-}
-
 }  // namespace
 
 // The members of the file `order`.
@@ -64,7 +57,7 @@ Result<PublishOrder> order_in(int folder) {
   const auto st = stat_at(folder, kOrder);
   if (st.ok() && st->st_uid != own_user())
     return Error{Errc::permission, "an order of a publish: it is another user's"};
-  WEFT_TRY(const std::string text, read_text(folder, kOrder));
+  WEFT_TRY(const std::string text, read_text_at(folder, kOrder, kAnswerBytesMax));
   WEFT_TRY(const JsonValue json, JsonValue::parse(text));
   return decode_fields<PublishOrder>(json);
 }
@@ -81,7 +74,7 @@ Result<Fd> leave_note(int directory, const char* name, mode_t mode, const std::s
 }
 
 std::optional<JsonValue> said_in(int folder) {
-  const auto text = read_text(folder, kAnswer);
+  const auto text = read_text_at(folder, kAnswer, kAnswerBytesMax);
   if (!text.ok()) return std::nullopt;
   auto json = JsonValue::parse(*text);
   return json.ok() ? std::optional(std::move(*json)) : std::nullopt;
@@ -112,8 +105,7 @@ Status PublishFolder::open(int publishing) {
 }
 
 Status PublishFolder::make_held(const UserIds& user) {
-  const Status made = make_directory_at(fd.get(), kHeld, 0700);
-  if (!made.ok() && made.error().code != Errc::exists) return made;
+  WEFT_CHECK(ensure_directory_at(fd.get(), kHeld, 0700));
   WEFT_TRY(held, open_directory_at(fd.get(), kHeld));
   return own_user() != 0 ? Status{} : change_owner(held.get(), user.uid, user.gid);
 }

@@ -137,8 +137,7 @@ Status DraftPublisher::move_in(PublishOrder& order, const PublishFolder& folder)
   WEFT_TRY(const Fd dir, find_draft(order));
   WEFT_CHECK(write_order(folder.fd.get(), order));
   const ActingAs user(order.user);
-  const Status made = order.file ? make_directory_at(folder.held.get(), kContent, 0700) : Status{};
-  if (!made.ok() && made.error().code != Errc::exists) return made;
+  if (order.file) WEFT_CHECK(ensure_directory_at(folder.held.get(), kContent, 0700));
   const std::string to = order.file ? std::string(kContent) + "/" + order.name : kContent;
   WEFT_CHECK(rename_at(dir.get(), order.name, folder.held.get(), to, RENAME_NOREPLACE));
   if (order.file) static_cast<void>(remove_at(dir.get(), order.name + kDraftErrorFile));  // of an earlier attempt

@@ -28,6 +28,8 @@ constexpr std::size_t kPlacesBytesMax = 64U << 20U;
 constexpr std::size_t kTocsBytesMax = 64U << 20U;
 constexpr std::size_t kOpenPacksMax = 64;
 constexpr auto kForgetPatience = std::chrono::seconds(1);
+constexpr unsigned kSmallReads = 4;        // at once; their threads may be left behind in calls that hang
+constexpr unsigned kLargeReads = 2;        // at once
 constexpr std::size_t kLarge = 1U << 20U;  // reads of this size leave no cached pages and have their own threads
 
 struct OpenPack {
@@ -242,9 +244,9 @@ class OriginReader {
 
 class OriginSource final : public BlobSource {
  public:
-  OriginSource(std::string path, const OriginOptions& options)
-      : calls_(std::make_shared<BoundedCalls>("origin " + path, options.threads)),
-        large_reads_(std::make_shared<BoundedCalls>("origin " + path, options.large_reads)),
+  explicit OriginSource(std::string path)
+      : calls_(std::make_shared<BoundedCalls>("origin " + path, kSmallReads)),
+        large_reads_(std::make_shared<BoundedCalls>("origin " + path, kLargeReads)),
         reader_(std::make_shared<OriginReader>(std::move(path))) {}
 
   std::string_view name() const override { return "origin"; }
@@ -279,8 +281,8 @@ class OriginSource final : public BlobSource {
 
 }  // namespace
 
-std::shared_ptr<BlobSource> origin_source(std::string path, const OriginOptions& options) {
-  return std::make_shared<OriginSource>(std::move(path), options);
+std::shared_ptr<BlobSource> origin_source(std::string path) {
+  return std::make_shared<OriginSource>(std::move(path));
 }
 
 Result<OriginTotals> origin_totals(const std::string& path, std::chrono::milliseconds patience) {

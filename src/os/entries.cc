@@ -60,8 +60,25 @@ Result<Fd> open_directory_at(int directory, const std::string& name) {
   return open_at(directory, name, O_RDONLY | O_DIRECTORY);
 }
 
+Result<std::string> read_text_at(int directory, const std::string& name, std::uint64_t bytes_max,
+                                 std::string_view where) {
+  if (where.empty()) where = name;
+  WEFT_TRY(const Fd file, open_at(directory, name, O_RDONLY | O_NONBLOCK));
+  WEFT_TRY(const struct stat st, stat_fd(file.get(), where));
+  if (!S_ISREG(st.st_mode) || static_cast<std::uint64_t>(st.st_size) > bytes_max)
+    return Error{Errc::invalid,
+                 fmt::format("{}: expected a file of at most {} bytes, got {}", where, bytes_max, st.st_size)};
+  WEFT_TRY(const auto bytes, read_whole(file.get(), st, bytes_max, where));
+  return std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+}
+
 Status make_directory_at(int directory, const std::string& name, mode_t mode, std::string_view where) {
   return check(::mkdirat(directory, name.c_str(), mode), where, name);
+}
+
+Status ensure_directory_at(int directory, const std::string& name, mode_t mode, std::string_view where) {
+  const Status made = make_directory_at(directory, name, mode, where);
+  return made.ok() || made.error().code == Errc::exists ? Status{} : made;
 }
 
 Status make_link_at(int directory, const std::string& name, const std::string& target) {

@@ -21,7 +21,12 @@ Result<struct stat> stat_target_at(int directory, const std::string& name, std::
 bool has_entry(int directory, const std::string& name);
 Result<Fd> open_at(int directory, const std::string& name, int flags, mode_t mode = 0);
 Result<Fd> open_directory_at(int directory, const std::string& name);  // for reading
+// Reads a file without waiting for it. Errc::invalid: it is not regular, or has more than `bytes_max` bytes.
+Result<std::string> read_text_at(int directory, const std::string& name, std::uint64_t bytes_max,
+                                 std::string_view where = {});
 Status make_directory_at(int directory, const std::string& name, mode_t mode, std::string_view where = {});
+Status ensure_directory_at(int directory, const std::string& name, mode_t mode,
+                           std::string_view where = {});                                 // fine if the name is taken
 Status make_link_at(int directory, const std::string& name, const std::string& target);  // a symbolic link
 Status rename_at(int from, const std::string& name, int to, const std::string& new_name, unsigned flags = 0,
                  std::string_view where = {});

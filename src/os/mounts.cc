@@ -13,6 +13,7 @@
 #include "base/json.h"
 #include "base/text.h"
 #include "os/read_within.h"
+#include "os/unix_socket.h"
 
 namespace weft {
 namespace {
@@ -171,9 +172,8 @@ std::vector<Fd> watch_processes(const MountProcesses& processes) {
 bool wait_for_ends(std::span<const Fd> processes, std::chrono::milliseconds time) {
   const auto end = std::chrono::steady_clock::now() + time;
   for (const Fd& process : processes) {
-    pollfd event{process.get(), POLLIN, 0};
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(end - std::chrono::steady_clock::now());
-    if (::poll(&event, 1, static_cast<int>(std::max<std::int64_t>(left.count(), 0))) <= 0) return false;
+    if (!wait_for(process.get(), POLLIN, std::max(left, std::chrono::milliseconds(0)))) return false;
   }
   return true;
 }

@@ -80,6 +80,16 @@ Status rename_new(const SafePath& from, const SafePath& to) {
   return from.root().rename_new(from.relative(), to.root(), to.relative());
 }
 
+Status replace_file(const SafePath& path, const SafePath& fresh, std::span<const std::byte> bytes) {
+  {
+    WEFT_TRY(const Fd fd, open_file(fresh, O_WRONLY | O_CREAT | O_TRUNC));
+    WEFT_CHECK(append_exact(fd.get(), bytes, fresh));
+    WEFT_CHECK(sync_file(fd.get(), fresh));
+  }
+  WEFT_CHECK(rename_file(fresh, path));
+  return sync_directory(path.parent());
+}
+
 Status link_file(const SafePath& from, const SafePath& to) {
   return from.root().link(from.relative(), to.root(), to.relative());
 }

@@ -4,7 +4,9 @@
 
 #include <fmt/core.h>
 
+#include <cstddef>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -50,6 +52,8 @@ Status make_directory(const SafePath& path, mode_t mode = 0755);
 Status make_directories(const SafePath& path, mode_t mode = 0755);  // without parents; fine if it exists
 Status rename_file(const SafePath& from, const SafePath& to);
 Status rename_new(const SafePath& from, const SafePath& to);
+// Writes the file `fresh`, syncs it, renames it to `path`, and syncs the directory of `path`.
+Status replace_file(const SafePath& path, const SafePath& fresh, std::span<const std::byte> bytes);
 Status link_file(const SafePath& from, const SafePath& to);
 Status remove_file(const SafePath& path);
 Status remove_tree(const SafePath& path);

@@ -75,24 +75,18 @@ Result<DirPage> Catalog::list_model(const MountInode& dir, ListPlace from) {
   const ModelId model = dir.row.model;
   const InoKind tree = kind_of(dir.ino);
   PageMaker page(store_, from);
-  const auto versions = [&](Snapshot& now, std::string_view next, std::size_t rows_max) {
-    return now.versions(model, next, rows_max);
-  };
-  WEFT_CHECK(
-      page.add(kVersions, number_behind, versions, [&](Snapshot& now, const VersionRow& row) -> Result<DirEntry> {
-        const std::string name = std::to_string(row.number);
-        if (row.removed) return no_entry(name);
-        WEFT_TRY(const Attr attr, TreeAttrs(now, store_.info(), tree).version_attr(row));
-        return DirEntry{name, attr, true, place_of(kVersions, row.number)};
-      }));
+  WEFT_CHECK(page.add(kVersions, number_behind, list_versions(model),
+                      [&](Snapshot& now, const VersionRow& row) -> Result<DirEntry> {
+                        const std::string name = std::to_string(row.number);
+                        if (row.removed) return no_entry(name);
+                        WEFT_TRY(const Attr attr, TreeAttrs(now, store_.info(), tree).version_attr(row));
+                        return DirEntry{name, attr, true, place_of(kVersions, row.number)};
+                      }));
   WEFT_CHECK(page.add_one(kLink, [&](Snapshot& now) -> Result<DirEntry> {
     WEFT_TRY(const Attr attr, TreeAttrs(now, store_.info(), tree).latest_attr(model));
     return DirEntry{std::string(kLatest), attr, true, place_of(kLink, 0)};
   }));
-  const auto tags = [&](Snapshot& now, std::string_view next, std::size_t rows_max) {
-    return now.tags(model, next, rows_max);
-  };
-  WEFT_CHECK(page.add(kTags, name_behind, tags, [&](Snapshot& now, const TagRow& tag) -> Result<DirEntry> {
+  WEFT_CHECK(page.add(kTags, name_behind, list_tags(model), [&](Snapshot& now, const TagRow& tag) -> Result<DirEntry> {
     return DirEntry{tag.name, TreeAttrs(now, store_.info(), tree).tag_attr(tag), true, place_of(kTags, tag.ino)};
   }));
   if (tree != InoKind::lineage) return page.take();

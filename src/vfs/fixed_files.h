@@ -43,7 +43,6 @@ class FixedFiles final : public Subtree {
         daemon_(store.path()),
         assembly_(assembly),
         publishes_(options.publishes),
-        mount_status_([status = options.mount_status] { return status; }),
         foreign_(std::move(foreign)) {}
 
   Result<Attr> attr(const MountInode& inode) override;
@@ -63,7 +62,7 @@ class FixedFiles final : public Subtree {
   const VfsAssembly& assembly_;
   const bool publishes_;
   std::mutex mutex_;
-  std::function<std::string()> mount_status_;  // guarded by mutex_
+  std::function<std::string()> mount_status_ = [] { return std::string(); };  // guarded by mutex_
   const Foreign foreign_;
 };
 

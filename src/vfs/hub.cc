@@ -85,10 +85,7 @@ Result<Attr> lookup_ref(Snapshot& snapshot, const ModelRow& model, std::string_v
     WEFT_TRY(const TagRow tag, snapshot.tag(model.id, name));
     return ref_attr(ino_of(InoKind::hub_tag, tag.ino), tag.time_ns);
   }
-  const auto number = parse_u64(name);
-  if (!number || name.front() == '0') return no_entry(name);
-  WEFT_TRY(const VersionRow version, snapshot.version(model.id, *number));
-  if (version.removed) return no_entry(name);
+  WEFT_TRY(const VersionRow version, numbered_version(snapshot, model.id, name));
   return ref_attr(ino_of(InoKind::hub_number, version.id), version.time_ns);
 }
 
@@ -100,22 +97,17 @@ Result<DirPage> list_refs(Store& store, const ModelRow& model, ListPlace from) {
     WEFT_TRY(const Attr attr, lookup_ref(now, model, kMain));
     return DirEntry{std::string(kMain), attr, true, place_of(kMainRef, 0)};
   }));
-  const auto tags = [&](Snapshot& now, std::string_view next, std::size_t rows_max) {
-    return now.tags(model.id, next, rows_max);
-  };
-  WEFT_CHECK(page.add(kTags, name_behind, tags, [](Snapshot&, const TagRow& tag) -> Result<DirEntry> {
+  WEFT_CHECK(page.add(kTags, name_behind, list_tags(model.id), [](Snapshot&, const TagRow& tag) -> Result<DirEntry> {
     if (tag.name == kMain) return no_entry(tag.name);
     return DirEntry{tag.name, ref_attr(ino_of(InoKind::hub_tag, tag.ino), tag.time_ns), true, place_of(kTags, tag.ino)};
   }));
-  const auto versions = [&](Snapshot& now, std::string_view next, std::size_t rows_max) {
-    return now.versions(model.id, next, rows_max);
-  };
-  WEFT_CHECK(page.add(kNumbers, number_behind, versions, [](Snapshot&, const VersionRow& row) -> Result<DirEntry> {
-    const std::string name = std::to_string(row.number);
-    if (row.removed) return no_entry(name);
-    return DirEntry{name, ref_attr(ino_of(InoKind::hub_number, row.id), row.time_ns), true,
-                    place_of(kNumbers, row.number)};
-  }));
+  WEFT_CHECK(page.add(kNumbers, number_behind, list_versions(model.id),
+                      [](Snapshot&, const VersionRow& row) -> Result<DirEntry> {
+                        const std::string name = std::to_string(row.number);
+                        if (row.removed) return no_entry(name);
+                        return DirEntry{name, ref_attr(ino_of(InoKind::hub_number, row.id), row.time_ns), true,
+                                        place_of(kNumbers, row.number)};
+                      }));
   return page.take();
 }
 
@@ -273,10 +265,7 @@ Result<DirPage> Hub::list(const MountInode& dir, ListPlace from) {
 // Lists by the names of models.
 Result<DirPage> Hub::list_models(ListPlace from) {
   PageMaker page(store_, from);
-  const auto read = [](Snapshot& now, std::string_view next, std::size_t rows_max) {
-    return now.models(next, {}, rows_max);
-  };
-  WEFT_CHECK(page.add(1, name_behind, read, [](Snapshot&, const ModelRow& model) -> Result<DirEntry> {
+  WEFT_CHECK(page.add(1, name_behind, weft::list_models(), [](Snapshot&, const ModelRow& model) -> Result<DirEntry> {
     auto name = model.latest == 0 ? std::nullopt : hub_name(model.name, model.kind);
     if (!name) return no_entry(model.name);
     return DirEntry{std::move(*name), model_attr(InoKind::hub_model, model), true, place_of(1, model.ino)};

@@ -28,6 +28,14 @@ Result<TagRow> tag_of(Snapshot& snapshot, const InodeRow& link) {
   return tag;
 }
 
+Result<VersionRow> numbered_version(Snapshot& snapshot, ModelId model, std::string_view number) {
+  const auto parsed = parse_u64(number);
+  if (!parsed || number.front() == '0') return no_entry(number);
+  WEFT_TRY(VersionRow version, snapshot.version(model, *parsed));
+  if (version.removed) return no_entry(number);
+  return version;
+}
+
 Result<Attr> TreeAttrs::latest_attr(ModelId id) {
   WEFT_TRY(const ModelRow model, snapshot_.model(id));
   if (model.latest == 0) return no_entry(kLatest);
@@ -38,14 +46,6 @@ Result<Attr> TreeAttrs::latest_attr(ModelId id) {
 Result<Attr> TreeAttrs::version_attr(const VersionRow& version) {
   WEFT_TRY(const LocalRow local, snapshot_.local(version.id));
   return version_dir_attr(version, version_dir_ino(tree_, version.id, local));
-}
-
-Result<Attr> TreeAttrs::numbered_attr(ModelId model, std::string_view name) {
-  const auto number = parse_u64(name);
-  if (!number || name.front() == '0') return no_entry(name);
-  WEFT_TRY(const VersionRow version, snapshot_.version(model, *number));
-  if (version.removed) return no_entry(name);
-  return version_attr(version);
 }
 
 Result<Attr> TreeAttrs::attr_of(const InodeRow& row) {
@@ -82,7 +82,10 @@ Result<Attr> TreeAttrs::lookup_in_namespace(std::string_view prefix, std::string
 }
 
 Result<Attr> TreeAttrs::lookup_in_model(ModelId model, std::string_view name) {
-  if (all_digits(name)) return numbered_attr(model, name);
+  if (all_digits(name)) {
+    WEFT_TRY(const VersionRow version, numbered_version(snapshot_, model, name));
+    return version_attr(version);
+  }
   if (name == kLatest) return latest_attr(model);
   WEFT_TRY(const TagRow tag, snapshot_.tag(model, name));
   return tag_attr(tag);

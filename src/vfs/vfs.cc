@@ -47,7 +47,7 @@ class StoreVfs final : public Vfs {
   Result<std::vector<VersionHold>> take_over_holds(std::span<const VersionId> versions) override {
     return store_.take_over_holds(versions);
   }
-  Result<StatFs> statfs() override;
+  Result<struct statvfs> statfs() override;
   Result<std::uint64_t> position() override;
   Result<std::vector<EventLines>> events(std::uint64_t position) override;
   Result<std::unique_ptr<CommitWatch>> watch_commits() override { return store_.watch_commits(); }
@@ -213,10 +213,10 @@ bool StoreVfs::assembled(Ino ino) {
   return owned.ok() && owned->subtree->assembled(owned->inode);
 }
 
-Result<StatFs> StoreVfs::statfs() {
+Result<struct statvfs> StoreVfs::statfs() {
   struct statvfs facts {};
   if (::fstatvfs(store_.directory().root().fd(), &facts) != 0) return sys_error(errno, store_.path() + ": statvfs");
-  return StatFs{facts.f_frsize, facts.f_blocks, facts.f_bfree, facts.f_bavail, facts.f_files, facts.f_ffree};
+  return facts;
 }
 
 Result<std::uint64_t> StoreVfs::position() {
@@ -243,31 +243,6 @@ Result<std::vector<EventLines>> StoreVfs::events(std::uint64_t position) {
 }
 
 }  // namespace
-
-// NOLINTBEGIN(performance-unnecessary-value-param): overriding functions keep the arguments
-void Vfs::assemble(const AssemblyOptions&, std::function<void(Ino)>) {}
-void Vfs::assemble_nothing(std::string) {}
-// NOLINTEND(performance-unnecessary-value-param)
-Result<Opened> Vfs::open_with_attr(Ino ino) {
-  WEFT_TRY(auto file, open(ino));
-  WEFT_TRY(const Attr attr, getattr(ino));
-  return Opened{std::move(file), attr};
-}
-Result<std::vector<VersionHold>> Vfs::take_over_holds(std::span<const VersionId>) {
-  return std::vector<VersionHold>{};
-}
-Result<std::vector<EventLines>> Vfs::events(std::uint64_t) {
-  return std::vector<EventLines>();
-}
-Result<std::unique_ptr<CommitWatch>> Vfs::watch_commits() {
-  return Error{Errc::unsupported, "this tree has no events"};
-}
-bool Vfs::assembled(Ino) {
-  return false;
-}
-Result<std::vector<Place>> Vfs::places(Ino ino) {
-  return no_inode(ino);
-}
 
 std::unique_ptr<Vfs> Vfs::make(Store& store, const VfsOptions& options) {
   return std::make_unique<StoreVfs>(store, options);

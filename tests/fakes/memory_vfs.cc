@@ -197,8 +197,25 @@ Result<std::shared_ptr<OpenFile>> MemoryVfs::open(Ino ino) {
       std::make_shared<MemoryFile>(std::move(content), std::move(backing), inode->mode, meeting, reads));
 }
 
-Result<StatFs> MemoryVfs::statfs() {
-  return StatFs{4096, 1000, 500, 400, 100, 50};
+Result<Opened> MemoryVfs::open_with_attr(Ino ino) {
+  WEFT_TRY(auto file, open(ino));
+  WEFT_TRY(const Attr attr, getattr(ino));
+  return Opened{std::move(file), attr};
+}
+
+Result<std::vector<Place>> MemoryVfs::places(Ino ino) {
+  return Error{Errc::not_found, "no inode " + std::to_string(ino)};
+}
+
+Result<struct statvfs> MemoryVfs::statfs() {
+  struct statvfs facts {};
+  facts.f_frsize = 4096;
+  facts.f_blocks = 1000;
+  facts.f_bfree = 500;
+  facts.f_bavail = 400;
+  facts.f_files = 100;
+  facts.f_ffree = 50;
+  return facts;
 }
 
 Result<Xattrs> MemoryVfs::xattrs(Ino ino) {

@@ -52,10 +52,26 @@ class MemoryVfs final : public Vfs {
   Result<Ino> parent(Ino dir) override;
   Result<std::string> readlink(Ino ino) override;
   Result<std::shared_ptr<OpenFile>> open(Ino ino) override;
-  Result<StatFs> statfs() override;
+  Result<struct statvfs> statfs() override;
   Result<Xattrs> xattrs(Ino ino) override;
   Result<std::uint64_t> position() override { return position_.load(); }
   void set_mount_status(std::function<std::string()> json_members) override;
+  Result<Opened> open_with_attr(Ino ino) override;
+  Result<std::vector<Place>> places(Ino ino) override;
+  // The tree has no versions, events or assembled files.
+  Result<std::vector<VersionHold>> take_over_holds(std::span<const VersionId> /*versions*/) override {
+    return std::vector<VersionHold>{};
+  }
+  Result<std::vector<EventLines>> events(std::uint64_t /*position*/) override { return std::vector<EventLines>(); }
+  Result<std::unique_ptr<CommitWatch>> watch_commits() override {
+    return Error{Errc::unsupported, "this tree has no events"};
+  }
+  void trim() override {}
+  void assemble(const AssemblyOptions& /*options*/, std::function<void(Ino)> /*tell*/) override {}
+  void stop_assembling() override {}
+  void assemble_nothing(std::string /*reason*/) override {}
+  void read_by_record(bool /*on*/) override {}
+  bool assembled(Ino /*ino*/) override { return false; }
 
  private:
   struct Inode {

@@ -16,14 +16,9 @@
 
 namespace weft {
 
-struct OriginOptions {
-  unsigned threads = 4;      // for small reads; threads in calls that hang may be left behind
-  unsigned large_reads = 2;  // reads of 1 MiB and more at once, on threads of their own
-};
-
 // Returns a source that reads from the origin in `path`. The directory need not exist or respond: it is opened at the
 // first read, and again after a failure.
-std::shared_ptr<BlobSource> origin_source(std::string path, const OriginOptions& options = {});
+std::shared_ptr<BlobSource> origin_source(std::string path);
 
 struct OriginTotals {
   std::uint64_t packs = 0, bytes = 0;  // packs, and their bytes on the disk

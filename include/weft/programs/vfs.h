@@ -2,6 +2,8 @@
 // it. Stateless: an inode number is valid after a restart too, as long as its version exists. Threads: any.
 #pragma once
 
+#include <sys/statvfs.h>
+
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -43,15 +45,6 @@ constexpr bool is_draft(Ino ino) {
 
 enum class FileType : std::uint8_t { regular, directory, link };
 
-// Owner and times of a draft. Other files belong to the user that the mount names.
-struct FileOwner {
-  std::uint32_t uid = 0;
-  std::uint32_t gid = 0;
-  std::uint32_t mode = 0;  // permission bits
-  std::uint64_t atime_ns = 0;
-  std::uint64_t ctime_ns = 0;
-};
-
 struct Attr {
   Ino ino = 0;
   FileType type = FileType::regular;
@@ -65,9 +58,8 @@ struct Attr {
   // True if the link count or the owned bytes change when other versions with the same bytes are published or removed.
   // A mount may show the old values for its attr_timeout.
   bool counted = false;
-  bool large = false;                // a published file that is best read in large parts
-  bool is_namespace = false;         // a directory above models that is not a model
-  std::optional<FileOwner> owner{};  // of a draft
+  bool large = false;         // a published file that is best read in large parts
+  bool is_namespace = false;  // a directory above models that is not a model
 };
 
 // A place in a listing: after an entry, whose place never changes. 0: the beginning.
@@ -143,8 +135,6 @@ struct Opened {
 };
 
 struct VfsOptions {
-  // JSON members that the server adds to .weft/status ("\"mode\": \"passthrough\", …").
-  std::string mount_status;
   // Fetches known bytes and manifests that are not local; outlives the tree and its open files. nullptr: reads of them
   // fail. Errc::io: it could not fetch them.
   ColdReads* cold = nullptr;
@@ -153,10 +143,6 @@ struct VfsOptions {
 };
 
 using Xattrs = std::vector<std::pair<std::string, std::string>>;
-
-struct StatFs {
-  std::uint64_t block_size = 0, blocks = 0, blocks_free = 0, blocks_available = 0, files = 0, files_free = 0;
-};
 
 // Lines of .weft/events for one record of the journal, which may have none.
 struct EventLines {
@@ -185,37 +171,38 @@ class Vfs {
   virtual Result<std::string> readlink(Ino ino) = 0;
   virtual Result<std::shared_ptr<OpenFile>> open(Ino ino) = 0;
   // Opens a file and returns its present attributes and its held versions too.
-  virtual Result<Opened> open_with_attr(Ino ino);
+  virtual Result<Opened> open_with_attr(Ino ino) = 0;
   // As Store::take_over_holds.
-  virtual Result<std::vector<VersionHold>> take_over_holds(std::span<const VersionId> versions);
-  virtual Result<StatFs> statfs() = 0;
+  virtual Result<std::vector<VersionHold>> take_over_holds(std::span<const VersionId> versions) = 0;
+  virtual Result<struct statvfs> statfs() = 0;  // of the store's file system
   // "user.weft.dtype", ".shape", ".hash" of views; empty for others.
   virtual Result<Xattrs> xattrs(Ino ino) = 0;
   // Returns a position that changes with each commit of any process. Later answers include all commits up to it.
   virtual Result<std::uint64_t> position() = 0;
   // Returns the lines of .weft/events after a position from position() or EventLines, a long history in parts; nothing
-  // at the end. By default there is no such file.
-  virtual Result<std::vector<EventLines>> events(std::uint64_t position);
+  // at the end.
+  virtual Result<std::vector<EventLines>> events(std::uint64_t position) = 0;
   // Reports when events() may have more.
-  virtual Result<std::unique_ptr<CommitWatch>> watch_commits();
+  virtual Result<std::unique_ptr<CommitWatch>> watch_commits() = 0;
   // Frees memory that was not used for some seconds.
-  virtual void trim() {}
-  // Replaces VfsOptions::mount_status. Each read of .weft/status calls it, from any thread.
+  virtual void trim() = 0;
+  // Sets the JSON members that the server adds to .weft/status ("\"mode\": \"passthrough\", …"). Each read of that file
+  // calls the function, from any thread.
   virtual void set_mount_status(std::function<std::string()> json_members) = 0;
 
   // Assembled files (weft/store/assembly.h). From now on, a file that open() returns without a backing file may get
   // one. `tell` is then called for its inode, on a thread of the tree, until stop_assembling() returns.
-  virtual void assemble(const AssemblyOptions& options, std::function<void(Ino)> tell);
-  virtual void stop_assembling() {}
+  virtual void assemble(const AssemblyOptions& options, std::function<void(Ino)> tell) = 0;
+  virtual void stop_assembling() = 0;
   // Nothing is assembled. .weft/status shows the reason.
-  virtual void assemble_nothing(std::string reason);
+  virtual void assemble_nothing(std::string reason) = 0;
   // Switches reads by record on or off; at first they are off. With them, open() gives LMDB files that are not in the
   // page cache record_at() and no backing file. Without them, LMDB files are like any others.
-  virtual void read_by_record(bool /*on*/) {}
+  virtual void read_by_record(bool on) = 0;
   // True if a published file that open() returned without a backing file has one by now.
-  virtual bool assembled(Ino ino);
+  virtual bool assembled(Ino ino) = 0;
   // Returns the places of a published file.
-  virtual Result<std::vector<Place>> places(Ino ino);
+  virtual Result<std::vector<Place>> places(Ino ino) = 0;
 };
 
 }  // namespace weft

@@ -112,15 +112,22 @@ Result<std::vector<std::uint64_t>> all_ids(Source& source, const List& list) {
   return ids;
 }
 
-// Lists for each_page() and each_row().
+// Lists for each_page() and each_row(), and for pages of at most `rows_max` rows.
 inline auto list_models(std::string prefix = {}) {  // by name, also those without a live version
-  return [prefix = std::move(prefix)](Snapshot& now, std::string_view from) { return now.models(from, prefix); };
+  return [prefix = std::move(prefix)](Snapshot& now, std::string_view from,
+                                      std::size_t rows_max = limits::kRowsPerSnapshot) {
+    return now.models(from, prefix, rows_max);
+  };
 }
 inline auto list_versions(ModelId model) {  // by number, tombstones too
-  return [model](Snapshot& now, std::string_view from) { return now.versions(model, from); };
+  return [model](Snapshot& now, std::string_view from, std::size_t rows_max = limits::kRowsPerSnapshot) {
+    return now.versions(model, from, rows_max);
+  };
 }
 inline auto list_tags(ModelId model) {  // by name
-  return [model](Snapshot& now, std::string_view from) { return now.tags(model, from); };
+  return [model](Snapshot& now, std::string_view from, std::size_t rows_max = limits::kRowsPerSnapshot) {
+    return now.tags(model, from, rows_max);
+  };
 }
 inline auto list_children(VersionId version) {  // by age, tombstones too
   return [version](Snapshot& now, std::string_view from) { return now.children(version, from); };

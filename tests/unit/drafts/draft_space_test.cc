@@ -58,7 +58,7 @@ TEST_CASE("an open draft counts without a name") {
   CHECK(draft.tree->bytes() == 900);
   CHECK(os_error_of(space.announce([] { return 101; }, [] { return Status{}; })) == EDQUOT);
   SUBCASE("until it is closed") {
-    open.file.reset();
+    open.reset();
     CHECK(space.announce([] { return 101; }, [] { return Status{}; }).ok());
   }
 }

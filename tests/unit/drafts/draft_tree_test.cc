@@ -50,8 +50,7 @@ TEST_CASE("an earlier server's writer keeps a draft written") {
     before = true;
   }
   SUBCASE("but no other one") {}
-  auto open = must(DraftFile::open(*draft.tree, draft.file.found.ino, before));
-  auto* file = static_cast<DraftFile*>(open.file.get());
+  const auto file = must(DraftFile::open(*draft.tree, draft.file.found.ino, before));
   file->writer_opened(std::move(draft.file.fd));
   file->writer_closed();
   CHECK(not_written(file->backing_fd()) == !before);

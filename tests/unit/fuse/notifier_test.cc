@@ -45,6 +45,9 @@ class FakeCache final : public KernelCache {
   void forget_pages(Ino ino, std::uint64_t offset, std::uint64_t length) override {
     add("pages " + std::to_string(ino) + " " + std::to_string(offset >> 20U) + " " + std::to_string(length));
   }
+  int store_pages(std::uint64_t /*node*/, std::uint64_t /*offset*/, std::span<const std::byte> /*bytes*/) override {
+    return 0;
+  }
 
  private:
   void add(std::string what) { forgotten_.add(std::move(what)); }
@@ -52,9 +55,10 @@ class FakeCache final : public KernelCache {
 };
 
 struct NotifierFixture {
-  void start() { notifier.start(std::make_unique<FakeCache>(forgotten)); }
+  void start() { notifier.start(cache); }
 
   Forgotten forgotten;
+  FakeCache cache{forgotten};
   Notifier notifier;
 };
 

@@ -8,8 +8,10 @@
 namespace weft::testing {
 namespace {
 
-class Pages final : public PageStore {
+class Pages final : public KernelCache {
  public:
+  void expire_name(Ino /*dir*/, const std::string& /*name*/) override {}
+  void forget_pages(Ino /*ino*/, std::uint64_t /*offset*/, std::uint64_t /*length*/) override {}
   int store_pages(NodeId node, std::uint64_t offset, std::span<const std::byte> bytes) override {
     stored.push_back({offset, bytes.size()});
     last = node;
