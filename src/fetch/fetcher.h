@@ -246,7 +246,8 @@ class Fetcher final : public ColdReads, public LocalBytes {
 
   void keep() WEFT_EXCLUDES(mutex_);
   std::shared_ptr<Transfer> due() WEFT_REQUIRES(mutex_);
-  void add_whole(Transfer& transfer, const std::vector<FetchedBlob>& blobs) WEFT_EXCLUDES(mutex_);
+  void added_whole(Transfer& transfer, const std::vector<FetchedBlob>& blobs, const Status& added)
+      WEFT_REQUIRES(mutex_);
   void drop_idle() WEFT_REQUIRES(mutex_);
   void limit_open() WEFT_EXCLUDES(mutex_);
 

@@ -38,14 +38,12 @@ std::shared_ptr<Transfer> Fetcher::due() {
   return nullptr;
 }
 
-// Adds complete blobs of a transfer to the index. Waits for syncs of the disk.
-void Fetcher::add_whole(Transfer& transfer, const std::vector<FetchedBlob>& blobs) {
-  const auto added = transfer.pack->add(blobs);
+// Records the outcome of adding complete blobs to the index.
+void Fetcher::added_whole(Transfer& transfer, const std::vector<FetchedBlob>& blobs, const Status& added) {
   if (!added.ok()) log_warning("fetched bytes are not kept: {}", added.error().message);
   log_debug(LogCategory::fetch, "transfer {}: {} blobs for the index", transfer.log_id, blobs.size());
-  const MutexLock lock(mutex_);
   transfer.adding = false;
-  transfer.indexed = added.ok() ? Status() : Status(added.error());
+  transfer.indexed = added;
   if (!added.ok()) problem_ = added.error().message;
   for (const FetchedBlob& blob : blobs)
     if (const auto home = homes_.find(blob.id); home != homes_.end() && home->second.transfer.get() == &transfer)
@@ -98,8 +96,10 @@ void Fetcher::keep() {
       const std::vector<FetchedBlob> blobs = transfer->take_whole();
       transfer->adding = true;
       lock.unlock();
-      add_whole(*transfer, blobs);
+      const auto added = transfer->pack->add(blobs);  // waits for syncs of the disk
       lock.lock();
+      // The lock is held until this thread has let go of the transfer: let_go() ends when nobody has it.
+      added_whole(*transfer, blobs, added.ok() ? Status() : Status(added.error()));
     }
     drop_idle();
     if (ending_) return;
