@@ -96,7 +96,6 @@ class DraftTree {
   // True if the store is on overlayfs. A mapping there is one of another file, so a writer's mapping is not detected.
   bool hides_mappings() const { return hides_mappings_; }
   int folder() const { return folder_.get(); }  // STORE/drafts
-  uid_t owner_of_packs() const { return rules_.owner_of_packs; }
 
  private:
   struct Place {

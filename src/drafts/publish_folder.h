@@ -47,9 +47,6 @@ Result<PublishOrder> order_in(int folder);
 // Writes a file that belongs to the owner of `directory`. It appears with its text, and replaces a file or link of this
 // name: a link may lead to a file of the store.
 Result<Fd> leave_note(int directory, const char* name, mode_t mode, const std::string& text);
-// Gives the user back those files that an import had turned into packs and that no version names. Does nothing unless
-// this process is root.
-void give_back(int directory, const PublishOrder& order, uid_t owner_of_packs);
 
 struct PublishFolder {
   Fd fd;

@@ -30,7 +30,7 @@ struct ImportCommand {
   ImportOptions options;  // without paths: the process publishes its working directory
 };
 
-// The descriptors stay the caller's. The process holds a flock(2) on `lock` until it ends.
+// The descriptors stay the caller's. A guard holds a flock(2) on `lock` until the process ends.
 struct ImportEnds {
   int content = -1;  // its working directory, which it publishes
   int answer = -1;   // its standard output: one JSON object
@@ -229,7 +229,6 @@ Status DraftPublisher::put_back(const PublishOrder& order, PublishFolder& folder
   const auto content = folder.open_content();
   if (!content.ok() || !folder.holds(order)) return forget(folder);
   folder.restore_facts(content->get());
-  give_back(content->get(), order, tree_.owner_of_packs());
   const int from = order.file ? content->get() : folder.held.get();
   const std::string inner = order.file ? order.name : kContent;
   const std::string unique = order.name + "." + folder.name;
