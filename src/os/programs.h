@@ -18,8 +18,8 @@ std::optional<std::string> find_program(const std::string& name, const std::stri
                                         const std::string& path);
 std::string own_program_directory();  // "" if unknown
 
-// A program with the rights of a user, and a guard above it, which keeps the rights of this process. The descriptors
-// stay the caller's; the program has no others.
+// A program with the rights of a user, and a guard above it, which keeps the rights of this process. The caller keeps
+// and closes the descriptors. The program gets none but its standard ones.
 struct ChildProgram {
   std::string program;             // its path
   std::vector<std::string> words;  // argv
