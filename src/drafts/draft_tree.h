@@ -29,6 +29,7 @@ namespace weft {
 struct DraftFound {
   Ino ino = 0;
   struct stat st {};
+  std::uint64_t generation = 0;  // tells drafts apart that have the same inode number after each other
 };
 
 struct DraftCreated {
