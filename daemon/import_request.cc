@@ -113,7 +113,7 @@ Result<ImportReport> import(control::Call& call, const ImportRequest& request, D
   WEFT_CHECK(check_description(request.options));
   WEFT_TRY(auto files, client.list(request.files));
   for (SourceFile& file : files) {
-    file.take = request.options.take;
+    file.take = take_from(call.peer().uid, request.options.take, parts.store.path());
     file.giver = call.peer().uid;
   }
   WEFT_TRY(const ImportReport report, publish(request.options, std::move(files), progress, parts));

@@ -109,10 +109,13 @@ struct stat stat_of_draft(const DraftFound& found) {
   return out;
 }
 
-// The kernel caches nothing: another mount of the store may change the draft.
+// The kernel caches nothing: another mount of the store may change the draft. The generation lets it drop the node of a
+// removed draft whose number a new one has: a removed directory may still have a name there, and a new directory that is
+// taken for it fails with ESTALE.
 fuse_entry_param entry_of_draft(const DraftFound& found) {
   fuse_entry_param entry{};
   entry.ino = found.ino;
+  entry.generation = found.generation;
   entry.attr = stat_of_draft(found);
   return entry;
 }

@@ -16,7 +16,8 @@ namespace {
 void reply_error(fuse_req_t request, const Error& error) {
   if (is_fault(error.code)) log_warning("{}", error.message);
   log_debug(LogCategory::mount, "request {}: {}", current_request(), error.message);
-  fuse_reply_err(request, errno_of(error.code));
+  const bool too_many = error.os_error == EMFILE || error.os_error == ENFILE;  // descriptors of this process, or of all
+  fuse_reply_err(request, too_many ? error.os_error : errno_of(error.code));
 }
 
 // False if the requesting process is being killed: the request then ends at once. Other signals do not interrupt it, so

@@ -20,6 +20,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 constexpr std::chrono::milliseconds kPatience{1000}, kShortPatience{200}, kPause{5};
+constexpr std::uint64_t kStepsPerPause = 1024;  // between two calls of `pause`
 
 Error invalid(const std::string& path, std::string_view what) {
   return {Errc::invalid, fmt::format("{}: {}", printable(path), what)};
@@ -35,7 +36,7 @@ class Check {
     WEFT_TRY(const Fd root, open_directory_at(root_, "."));
     TreeWalk walk;
     walk.visit = [this](const TreeEntry& entry) { return visit(entry); };
-    walk.leave = [](const TreeEntry* entry, int directory, const std::vector<std::string>& names) {
+    walk.leave = [this](const TreeEntry* entry, int directory, const std::vector<std::string>& names) {
       return check_distributed(directory, names, entry == nullptr ? "" : entry->path + "/");
     };
     walk.entries_max = files_max;
@@ -43,7 +44,8 @@ class Check {
   }
 
  private:
-  Result<WalkNext> visit(const TreeEntry& entry) const {
+  Result<WalkNext> visit(const TreeEntry& entry) {
+    WEFT_CHECK(count_step());
     const mode_t mode = entry.st.st_mode;
     if (S_ISDIR(mode)) return WalkNext::enter;
     if (S_ISLNK(mode)) WEFT_CHECK(check_link(entry.path));
@@ -64,6 +66,11 @@ class Check {
     return {};
   }
 
+  // Call for each step of the check: a draft may have millions of them.
+  Status count_step() {
+    return ++steps_ % kStepsPerPause != 0 || pause_() ? Status{} : Error{Errc::cancelled, "interrupted"};
+  }
+
   Status wait_for_writers(int fd, const std::string& path) const {
     while (!not_written(fd)) {
       if (Clock::now() - begin_ > patience_)
@@ -78,7 +85,7 @@ class Check {
 
   // Refuses a distributed checkpoint with missing parts: its ranks on other nodes wrote into the new/ of their own
   // node.
-  static Status check_distributed(int directory, const std::vector<std::string>& names, const std::string& inside) {
+  Status check_distributed(int directory, const std::vector<std::string>& names, const std::string& inside) {
     const auto is_part = [](const std::string& name) { return name.ends_with(".distcp"); };
     const auto part = std::ranges::find_if(names, is_part);
     if (std::ranges::find(names, ".metadata") != names.end())
@@ -90,14 +97,16 @@ class Check {
         "a shared file system and `weft import` it");
   }
 
-  static Status check_parts(int directory, const std::vector<std::string>& names, const std::string& where) {
+  // `names` are sorted: the text is the user's, and may name as many parts as it has room for.
+  Status check_parts(int directory, const std::vector<std::string>& names, const std::string& where) {
     WEFT_TRY(const std::string text, read_text_at(directory, ".metadata", limits::kCheckpointMetadataMax, where));
     constexpr std::string_view kSuffix = ".distcp";
     for (std::size_t at = text.find(kSuffix); at != text.npos; at = text.find(kSuffix, at + 1)) {
+      WEFT_CHECK(count_step());
       std::size_t begin = at;
       while (begin > 0 && is_name_byte(text[begin - 1])) --begin;
       const std::string name(text.substr(begin, at + kSuffix.size() - begin));
-      if (std::ranges::find(names, name) == names.end())
+      if (!std::ranges::binary_search(names, name))
         return invalid(where, fmt::format("names the part {}, which is not here: its rank wrote on another node; save "
                                           "to a shared file system and `weft import` it",
                                           printable(name)));
@@ -113,6 +122,7 @@ class Check {
   const std::function<bool()>& pause_;
   const std::chrono::milliseconds patience_;
   const Clock::time_point begin_ = Clock::now();
+  std::uint64_t steps_ = 0;
 };
 
 }  // namespace

@@ -156,7 +156,9 @@ Result<DraftFound> DraftTree::found(const struct stat& st, Ino dir, const std::s
 
 Result<DraftFound> DraftTree::found_at(int directory, Ino dir, const std::string& name) {
   WEFT_TRY(const struct stat st, stat_at(directory, name));
-  return found(st, dir, name);
+  WEFT_TRY(DraftFound draft, found(st, dir, name));
+  draft.generation = birth_at(directory, name);
+  return draft;
 }
 
 Result<Fd> DraftTree::open_directory(Ino ino) {

@@ -29,6 +29,7 @@ namespace weft {
 struct DraftFound {
   Ino ino = 0;
   struct stat st {};
+  std::uint64_t generation = 0;  // tells drafts apart that have the same inode number after each other
 };
 
 struct DraftCreated {
@@ -96,7 +97,6 @@ class DraftTree {
   // True if the store is on overlayfs. A mapping there is one of another file, so a writer's mapping is not detected.
   bool hides_mappings() const { return hides_mappings_; }
   int folder() const { return folder_.get(); }  // STORE/drafts
-  uid_t owner_of_packs() const { return rules_.owner_of_packs; }
 
  private:
   struct Place {

@@ -12,24 +12,11 @@
 #include "os/entries.h"
 #include "os/programs.h"
 #include "os/sys.h"
-#include "os/tree_walk.h"
 
 namespace weft {
 namespace {
 
 constexpr std::size_t kAnswerBytesMax = 1U << 20U;
-constexpr mode_t kPackMode = 0644;  // as give_to_owner() in os/file_ops.h sets it
-
-// Gives a file back to the user if an import has turned it into a pack: import gives packs to the store's owner and
-// makes them readable to all. Files with more than `own_names` names may be packs of a version and stay. So do files of
-// another owner or mode, which no import has changed.
-void give_back(const TreeEntry& entry, const UserIds& user, uid_t owner_of_packs, nlink_t own_names) {
-  const auto file = open_at(entry.directory, entry.name, O_PATH);
-  const auto st = file.ok() ? stat_fd(file->get(), entry.name) : Result<struct stat>(file.error());
-  if (!st.ok() || st->st_uid != owner_of_packs) return;
-  if (!S_ISREG(st->st_mode) || (st->st_mode & 07777U) != kPackMode || st->st_nlink > own_names) return;
-  static_cast<void>(change_owner(file->get(), user.uid, user.gid));
-}
 
 }  // namespace
 
@@ -85,18 +72,6 @@ bool is_published(int folder) {
   return said && said->find("version") != nullptr;
 }
 
-void give_back(int directory, const PublishOrder& order, uid_t owner_of_packs) {
-  const auto root = open_directory_at(directory, ".");
-  if (own_user() != 0 || !root.ok()) return;
-  TreeWalk walk;
-  walk.visit = [&](const TreeEntry& entry) -> Result<WalkNext> {
-    if (!S_ISDIR(entry.st.st_mode)) give_back(entry, order.user, owner_of_packs, order.stays.ino != 0 ? 2 : 1);
-    return WalkNext::enter;
-  };
-  walk.failed = pass_failed;
-  static_cast<void>(walk_tree(*root, order.name, walk));
-}
-
 Status PublishFolder::open(int publishing) {
   WEFT_TRY(fd, open_directory_at(publishing, name));
   if (auto there = open_directory_at(fd.get(), kHeld); there.ok()) held = std::move(there).value();
@@ -123,8 +98,7 @@ bool PublishFolder::holds(const PublishOrder& order) const {
   return content.ok() && (!order.file || has_entry(content->get(), order.name));
 }
 
-// A user may stop an import by a signal. The draft's directory stays locked until the publish ends, so a stopped import
-// is killed.
+// The guard of an import holds the lock while the import runs (os/programs.h). The user's processes never have it.
 bool PublishFolder::ended() const {
   if (child > 0 && is_running(child)) return false;
   const Status locked = lock_whole(lock.get(), LockKind::exclusive, LockWait::no, name);

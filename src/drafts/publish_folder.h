@@ -15,9 +15,9 @@
 //                                                                      recover() deletes the folder
 //
 // `.weft.json` exists only if the draft had one. `order` is written before a draft moves in, and after the links of a
-// checkpoint are complete: a checkpoint's folder without `order` is deleted. The process that runs the import holds
-// `lock`; ended() takes it, so that no other server starts a second import. A server holds a shared lock on the folder
-// itself while it works there: recover() leaves such a folder alone, and any folder younger than two minutes.
+// checkpoint are complete: a checkpoint's folder without `order` is deleted. The guard of the import (os/programs.h)
+// holds `lock`; ended() takes it, so that no other server starts a second import. A server holds a shared lock on the
+// folder itself while it works there: recover() leaves such a folder alone, and any folder younger than two minutes.
 #pragma once
 
 #include <optional>
@@ -47,9 +47,6 @@ Result<PublishOrder> order_in(int folder);
 // Writes a file that belongs to the owner of `directory`. It appears with its text, and replaces a file or link of this
 // name: a link may lead to a file of the store.
 Result<Fd> leave_note(int directory, const char* name, mode_t mode, const std::string& text);
-// Gives the user back those files that an import had turned into packs and that no version names. Does nothing unless
-// this process is root.
-void give_back(int directory, const PublishOrder& order, uid_t owner_of_packs);
 
 struct PublishFolder {
   Fd fd;

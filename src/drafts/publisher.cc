@@ -30,7 +30,7 @@ struct ImportCommand {
   ImportOptions options;  // without paths: the process publishes its working directory
 };
 
-// The descriptors stay the caller's. The process holds a flock(2) on `lock` until it ends.
+// The descriptors stay the caller's. A guard holds a flock(2) on `lock` until the process ends.
 struct ImportEnds {
   int content = -1;  // its working directory, which it publishes
   int answer = -1;   // its standard output: one JSON object
@@ -55,6 +55,7 @@ Result<pid_t> start_import(const ImportCommand& command, const UserIds& user, co
 }
 
 constexpr std::chrono::milliseconds kPauseMin{1}, kPauseMax{20};
+constexpr int kStartsMax = 2;             // of one import
 constexpr time_t kForgottenAfterS = 120;  // the kernel resends to a new server at once
 
 // Returns once the import has ended. If `pause` cancels it, interrupts it first; true: it was interrupted.
@@ -192,17 +193,22 @@ Status DraftPublisher::start(const PublishOrder& order, PublishFolder& folder, i
   return {};
 }
 
+// An import that ends without an answer may have published the version. So it runs once more: the draft is still whole,
+// and an import of content that the newest version has already answers with that version.
 Status DraftPublisher::run(const PublishOrder& order, PublishFolder& folder, const std::function<bool()>& pause) {
   WEFT_TRY(const Fd content, folder.open_content());
-  if (folder.ended() && !said_in(folder.fd.get())) {
-    folder.restore_facts(content.get());
-    auto options = check(order, content.get(), pause);
-    if (!options.ok()) return refuse(content.get(), options.error());
-    WEFT_CHECK(start(order, folder, content.get(), std::move(options).value()));
+  std::optional<JsonValue> answer;
+  for (int starts = 0; starts < kStartsMax && !answer; ++starts) {
+    if (folder.ended() && !said_in(folder.fd.get())) {
+      folder.restore_facts(content.get());
+      auto options = check(order, content.get(), pause);
+      if (!options.ok()) return refuse(content.get(), options.error());
+      WEFT_CHECK(start(order, folder, content.get(), std::move(options).value()));
+    }
+    const bool interrupted = wait_for_import(folder, pause);
+    answer = said_in(folder.fd.get());
+    if (!answer && interrupted) return Error{Errc::cancelled, "interrupted"};
   }
-  const bool interrupted = wait_for_import(folder, pause);
-  const auto answer = said_in(folder.fd.get());
-  if (!answer && interrupted) return Error{Errc::cancelled, "interrupted"};
   const Status outcome =
       answer ? outcome_of(*answer) : Error{Errc::io, options_.program + ": it did not run, or ended without an answer"};
   return outcome.ok() ? outcome : refuse(content.get(), outcome.error());
@@ -228,7 +234,6 @@ Status DraftPublisher::put_back(const PublishOrder& order, PublishFolder& folder
   const auto content = folder.open_content();
   if (!content.ok() || !folder.holds(order)) return forget(folder);
   folder.restore_facts(content->get());
-  give_back(content->get(), order, tree_.owner_of_packs());
   const int from = order.file ? content->get() : folder.held.get();
   const std::string inner = order.file ? order.name : kContent;
   const std::string unique = order.name + "." + folder.name;

@@ -151,7 +151,6 @@ void DraftPublisher::finish_staying(const PublishOrder& order, const PublishFold
   if (is_published(folder.fd.get())) {
     note_published(order.stays, folder);
   } else if (content.ok()) {
-    give_back(content->get(), order, tree_.owner_of_packs());
     if (const auto draft = tree_.open_to_list(order.stays.ino); draft.ok())
       static_cast<void>(rename_at(content->get(), kDraftErrorFile, draft->get(), kDraftErrorFile));
   }

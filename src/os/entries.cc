@@ -38,6 +38,13 @@ Result<struct stat> stat_entry(int directory, const std::string& name, std::stri
 
 }  // namespace
 
+std::uint64_t birth_at(int directory, const std::string& name) {
+  struct statx facts {};
+  const bool there = ::statx(directory, name.c_str(), AT_SYMLINK_NOFOLLOW, STATX_BTIME, &facts) == 0;
+  if (!there || (facts.stx_mask & STATX_BTIME) == 0) return 0;
+  return static_cast<std::uint64_t>(facts.stx_btime.tv_sec) * 1'000'000'000U + facts.stx_btime.tv_nsec;
+}
+
 Result<struct stat> stat_at(int directory, const std::string& name, std::string_view where) {
   return stat_entry(directory, name, where, AT_SYMLINK_NOFOLLOW);
 }

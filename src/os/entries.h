@@ -17,6 +17,9 @@
 namespace weft {
 
 Result<struct stat> stat_at(int directory, const std::string& name, std::string_view where = {});
+// Returns when an entry was made, in nanoseconds since 1970. It tells a file from a removed one that had its inode
+// number. 0: the file system does not record it, or there is no such entry.
+std::uint64_t birth_at(int directory, const std::string& name);
 Result<struct stat> stat_target_at(int directory, const std::string& name, std::string_view where = {});  // of a link
 bool has_entry(int directory, const std::string& name);
 Result<Fd> open_at(int directory, const std::string& name, int flags, mode_t mode = 0);

@@ -3,15 +3,20 @@
 #include <fcntl.h>
 #include <linux/fiemap.h>
 #include <linux/fs.h>
+#include <linux/magic.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/statfs.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstddef>
 #include <new>
 #include <span>
+#include <vector>
 
 #include <fmt/core.h>
 
@@ -21,6 +26,20 @@ namespace weft {
 namespace {
 
 constexpr std::size_t kBootTextMax = 64;  // bytes
+
+constexpr std::uint64_t kResidentStep = 1U << 30U;  // of a file mapped at once
+
+// True also if that cannot be found out. mincore(2) answers only those who may write to the file, and says that all
+// pages are in memory to others.
+bool has_resident_pages(int fd, std::uint64_t offset, std::uint64_t length) {
+  void* const mapped = ::mmap(nullptr, length, PROT_READ, MAP_SHARED, fd, static_cast<off_t>(offset));
+  if (mapped == MAP_FAILED) return true;
+  const auto page = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+  std::vector<unsigned char> pages((length + page - 1) / page);
+  const bool is_known = ::mincore(mapped, length, pages.data()) == 0;
+  ::munmap(mapped, length);
+  return !is_known || std::ranges::any_of(pages, [](unsigned char one) { return (one & 1U) != 0; });
+}
 
 }  // namespace
 
@@ -54,6 +73,19 @@ std::optional<ReadLease> ReadLease::take(int fd) {
 
 bool ReadLease::holds() const {
   return ::fcntl(fd_.get(), F_GETLEASE) == F_RDLCK;
+}
+
+bool is_unheld(const ReadLease& lease, std::string_view where) {
+  const int fd = lease.fd();
+  struct statfs system {};
+  if (::fstatfs(fd, &system) != 0 || system.f_type == OVERLAYFS_SUPER_MAGIC) return false;
+  const auto st = stat_fd(fd, where);
+  if (!st.ok() || !sync_file(fd, where).ok()) return false;
+  drop_pages(fd);
+  const auto size = static_cast<std::uint64_t>(st->st_size);
+  for (std::uint64_t at = 0; at < size; at += kResidentStep)
+    if (has_resident_pages(fd, at, std::min(kResidentStep, size - at))) return false;
+  return true;
 }
 
 Result<Fd> open_descriptor(int fd, int flags) {

@@ -36,6 +36,10 @@ class ReadLease {
   explicit ReadLease(Fd fd) : fd_(std::move(fd)) {}
   Fd fd_;
 };
+// Writes the file to the disk and drops its pages. True if no page stays in memory and the file is not on overlayfs, so
+// that only a new writer can change the file: a page that stays may be the target of a direct read, or a registered
+// buffer, which outlives its mapping and its descriptor. `lease`: shows whether a new writer came.
+bool is_unheld(const ReadLease& lease, std::string_view where);
 // Opens the same file again; 0: for reading.
 Result<Fd> open_descriptor(int fd, int flags = 0);
 // Gives a file the mode 0644 and, if this process is root, the owner and the group of `directory`.

@@ -3,14 +3,17 @@
 #include <fcntl.h>
 #include <fmt/core.h>
 #include <grp.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <charconv>
 #include <csignal>
 #include <cstdint>
+#include <ctime>
 #include <filesystem>
 #include <fstream>
 #include <string_view>
@@ -22,21 +25,78 @@
 namespace weft {
 namespace {
 
-// Runs in the child of a process with threads: system calls only.
+constexpr long kGuardPauseNs = 200'000'000;  // between two checks that nobody traces the program
+constexpr int kPausesToKill = 50;            // from SIGINT to SIGKILL
+constexpr std::string_view kTracer = "TracerPid:\t";
+
+// The functions up to guard() run in a child of a process with threads: they make system calls only.
+bool takes_rights(const UserIds& user) {
+  return ::geteuid() != 0 || (::setgroups(user.groups.size(), user.groups.data()) == 0 && ::setgid(user.gid) == 0 &&
+                              ::setuid(user.uid) == 0);
+}
+
 [[noreturn]] void become(const ChildProgram& child, char* const* words) {
   sigset_t none;
   ::sigemptyset(&none);
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
-  ::setsid();
   std::array<char*, 1> nothing{};
-  const UserIds& user = child.user;
-  const bool own = ::geteuid() == 0 && user.uid != 0;
+  const bool own = ::geteuid() == 0 && child.user.uid != 0;
+  const int nowhere = ::open("/dev/null", O_RDWR);
+  // A change of rights clears the signal of the guard's death.
   const bool ready = ::fchdir(child.directory) == 0 && ::dup2(child.input, STDIN_FILENO) >= 0 &&
-                     ::dup2(child.output, STDOUT_FILENO) >= 0 && ::fcntl(child.lock, F_SETFD, 0) == 0 &&
-                     (::geteuid() != 0 || (::setgroups(user.groups.size(), user.groups.data()) == 0 &&
-                                           ::setgid(user.gid) == 0 && ::setuid(user.uid) == 0));
+                     ::dup2(child.output, STDOUT_FILENO) >= 0 && ::dup2(nowhere, STDERR_FILENO) >= 0 &&
+                     ::close_range(STDERR_FILENO + 1, ~0U, 0) == 0 && takes_rights(child.user) &&
+                     ::prctl(PR_SET_PDEATHSIG, SIGKILL) == 0;
   if (ready) ::execve(child.program.c_str(), words, own ? nothing.data() : environ);
   ::_exit(127);
+}
+
+// Opens /proc/PID/status of a child, which nobody else has collected. -1: it cannot be opened.
+int open_status(pid_t program) {
+  std::array<char, 32> path{};
+  char* const end = std::copy_n("/proc/", 6, path.data());
+  char* const digits = std::to_chars(end, path.data() + 20, program).ptr;
+  std::copy_n("/status", 8, digits);
+  return ::open(path.data(), O_RDONLY | O_CLOEXEC);
+}
+
+bool is_traced(pid_t program) {
+  std::array<char, 1024> text{};
+  const int status = open_status(program);
+  const ssize_t got = status < 0 ? 0 : ::read(status, text.data(), text.size());
+  if (status >= 0) ::close(status);
+  const std::string_view lines(text.data(), static_cast<std::size_t>(std::max<ssize_t>(got, 0)));
+  const auto at = lines.find(kTracer);
+  return at != std::string_view::npos && lines.substr(at + kTracer.size(), 1) != "0";
+}
+
+// True once the program has ended.
+bool has_ended(pid_t program) {
+  int status = 0;
+  const pid_t changed = ::waitpid(program, &status, WNOHANG | WUNTRACED);
+  if (changed > 0 && WIFSTOPPED(status)) ::kill(program, SIGKILL);
+  return changed < 0 || (changed > 0 && !WIFSTOPPED(status));
+}
+
+[[noreturn]] void guard(const ChildProgram& child, char* const* words) {
+  sigset_t all;
+  ::sigfillset(&all);
+  ::sigprocmask(SIG_SETMASK, &all, nullptr);
+  ::setsid();
+  const pid_t program = ::fork();
+  if (program == 0) become(child, words);
+  if (program < 0 || ::dup2(child.lock, 0) < 0 || ::close_range(1, ~0U, 0) != 0) ::_exit(127);
+  sigset_t heard;
+  ::sigemptyset(&heard);
+  ::sigaddset(&heard, SIGCHLD);
+  ::sigaddset(&heard, SIGINT);
+  for (int pauses = 0; !has_ended(program);) {
+    const timespec pause{0, kGuardPauseNs};
+    if (::sigtimedwait(&heard, nullptr, &pause) == SIGINT && pauses++ == 0) ::kill(program, SIGINT);
+    if (pauses > 0 && ++pauses > kPausesToKill) ::kill(program, SIGKILL);
+    if (is_traced(program)) ::kill(program, SIGKILL);
+  }
+  ::_exit(0);
 }
 
 }  // namespace
@@ -62,21 +122,17 @@ std::string own_program_directory() {
 Result<pid_t> start_program(ChildProgram child) {
   const std::vector<char*> argv = argv_of(child.words);
   const pid_t pid = ::fork();
-  if (pid == 0) become(child, argv.data());
+  if (pid == 0) guard(child, argv.data());
   if (pid < 0) return sys_error(errno, "starting " + child.program);
   return pid;
 }
 
-bool is_running(pid_t child) {
-  int status = 0;
-  const pid_t changed = ::waitpid(child, &status, WNOHANG | WUNTRACED);
-  const bool is_stopped = changed > 0 && WIFSTOPPED(status);
-  if (is_stopped) ::kill(child, SIGKILL);
-  return changed == 0 || is_stopped;
+bool is_running(pid_t guard) {
+  return ::waitpid(guard, nullptr, WNOHANG) == 0;
 }
 
-void interrupt_program(pid_t child) {
-  ::kill(child, SIGINT);
+void interrupt_program(pid_t guard) {
+  ::kill(guard, SIGINT);
 }
 
 bool is_being_killed(pid_t thread) {

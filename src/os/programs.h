@@ -18,24 +18,27 @@ std::optional<std::string> find_program(const std::string& name, const std::stri
                                         const std::string& path);
 std::string own_program_directory();  // "" if unknown
 
-// A program that this process starts as its child, with the rights of a user. The descriptors stay the caller's.
+// A program with the rights of a user, and a guard above it, which keeps the rights of this process. The caller keeps
+// and closes the descriptors. The program gets none but its standard ones.
 struct ChildProgram {
   std::string program;             // its path
   std::vector<std::string> words;  // argv
   UserIds user{};                  // used if this process is root
   int directory = -1;              // its working directory
   int input = -1, output = -1;     // its standard input and output
-  int lock = -1;                   // stays open in it: the lock of this open file description lives as long
+  int lock = -1;                   // stays open in the guard: the lock of this open file description lives as long
 };
 
-// Starts the program in a session of its own. It gets this process's environment, but not root's: users can read the
-// environment of their processes. If it cannot run, the child exits with 127.
+// Starts the guard, and the program as its child, in a session of their own. The program gets this process's
+// environment, but not root's: users can read the environment of their processes. Its standard error is /dev/null. If
+// it cannot run, it exits with 127. The guard ends with the program. It kills a program that its user has stopped by a
+// signal or traces, since others wait for it. Returns the guard.
 Result<pid_t> start_program(ChildProgram child);
 
-// True if the child runs. Collects it if it has ended. Kills it if a signal has stopped it.
-bool is_running(pid_t child);
+// True if the guard runs. Collects it if it has ended.
+bool is_running(pid_t guard);
 
-void interrupt_program(pid_t child);  // SIGINT
+void interrupt_program(pid_t guard);  // sends the program SIGINT, and SIGKILL 10 s later
 
 // True if a SIGKILL is pending for the thread, as after a signal whose default action ends the process. False also if
 // /proc cannot be read.

@@ -26,6 +26,7 @@ namespace {
 
 // The most bytes of one read or write system call; Linux itself stops a little below 2 GiB.
 constexpr std::size_t kCallMax = 1U << 30U;
+constexpr rlim_t kFilesMax = 1U << 20U;  // the kernel's default for fs.nr_open
 
 template <class Call>
 auto retry(Call call) {
@@ -356,7 +357,10 @@ void survive_size_limit() {
 
 void raise_file_limit() {
   rlimit limit{};
-  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == limit.rlim_max) return;
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  const rlim_t most = std::max(limit.rlim_max, kFilesMax);
+  const rlimit raised{most, most};
+  if (::setrlimit(RLIMIT_NOFILE, &raised) == 0 || limit.rlim_cur == limit.rlim_max) return;
   limit.rlim_cur = limit.rlim_max;
   ::setrlimit(RLIMIT_NOFILE, &limit);
 }

@@ -106,7 +106,7 @@ std::uint64_t nanoseconds(const timespec& time);
 std::string random_hex(std::size_t bytes);
 // After this call a write past the limit on file sizes (RLIMIT_FSIZE) fails with EFBIG and does not end the process.
 void survive_size_limit();
-// Raises the soft limit on open files to the hard one. Best effort.
+// Raises the limit on open files: root's to a million, another user's to the hard limit. Best effort.
 void raise_file_limit();
 // True if more than a third of the descriptors that this process may have are open. Judges by the number of the newest
 // kept descriptor: the kernel assigns the lowest free number.

@@ -108,8 +108,10 @@ Status Importer::leave_taken() {
   return fresh_.drop(file_.own);
 }
 
-// Clones the file if the file system shares blocks. The clone becomes the pack if the file is new, and it cannot change
-// while it is read. (copy_file_range without sharing would gain nothing: the bytes must be read for hashing anyway.)
+// Clones the file if the file system shares blocks and nobody holds the file. The clone becomes the pack if the file is
+// new, and it cannot change while it is read. The first clone shows whether blocks can be shared; the second one has
+// the bytes that were found unheld. (copy_file_range without sharing would gain nothing: the bytes must be read for
+// hashing anyway.)
 Status Importer::try_clone(Source& source) {
   if (no_clones_from_ == source.device()) return {};
   WEFT_TRY(PackWriter * pack, fresh_.new_pack());
@@ -117,6 +119,9 @@ Status Importer::try_clone(Source& source) {
     no_clones_from_ = source.device();
     return fresh_.drop(pack);
   }
+  const auto lease = ReadLease::take(source.fd());
+  const bool is_safe = lease && is_unheld(*lease, source.where()) && clone_file(source.fd(), pack->fd());
+  if (!is_safe || !lease->holds()) return fresh_.drop(pack);
   WEFT_TRY(struct stat st, stat_fd(pack->fd(), pack->where()));
   if (static_cast<std::uint64_t>(st.st_size) != source.size())
     return Error{Errc::changed, fmt::format("{}: changed while it was read: expected {} bytes, got {}", source.where(),

@@ -107,6 +107,11 @@ Result<std::vector<SourceFile>> check_sources(std::vector<SourceFile> files) {
   return sort_sources(std::move(files));
 }
 
+Take take_from(uid_t giver, Take wanted, const std::string& store_path) {
+  const auto packs = stat_file(store_path + "/packs");
+  return packs.ok() && packs->st_uid == giver ? wanted : Take::copy;
+}
+
 Result<Fd> open_to_read(const std::string& where) {
   return open_file(where, O_RDONLY | O_NONBLOCK | O_NOCTTY);
 }

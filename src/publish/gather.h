@@ -23,9 +23,8 @@ struct SourceFile {
   // Opens a file that this process may not open itself: another process does, with its own rights. Empty: `where` is
   // opened. One thread at a time.
   std::function<Result<Fd>()> open = {};
-  // Other than Take::copy: `giver` gives the file away. The file of another user is copied.
-  Take take = Take::copy;
-  uid_t giver = 0;
+  Take take = Take::copy;  // another value only as take_from() returns it
+  uid_t giver = 0;         // with another value: the store's owner, who must own the file too
   FileRole role = FileRole::published;
 };
 
@@ -44,6 +43,8 @@ Result<std::vector<SourceFile>> gather_sources(std::span<const std::string> path
 // Makes the same promises for files that another process found, whatever their paths are.
 Result<std::vector<SourceFile>> check_sources(std::vector<SourceFile> files);
 
+// Returns `wanted` if `giver` owns the store, otherwise Take::copy.
+Take take_from(uid_t giver, Take wanted, const std::string& store_path);
 Result<Fd> open_to_read(const std::string& where);  // does not block on special files
 // Opens a source, which must be a regular file; `seen` receives the result of fstat(2).
 Result<Fd> open_source(const SourceFile& file, struct stat& seen);

@@ -128,7 +128,7 @@ Result<PreparedImport> prepare_import(const ImportOptions& options, const std::s
   WEFT_TRY(GatheredFiles sources, gather(options, store_path));
   for (SourceFile& source : sources.files) {
     if (source.role != FileRole::published) continue;
-    source.take = options.take;
+    source.take = take_from(own_user(), options.take, store_path);
     source.giver = own_user();
   }
   WEFT_TRY(PreparedImport prepared, prepare_sources(options, std::move(sources.files), progress));

@@ -8,30 +8,6 @@ from weftlib import (WEFT, Mount, Store, files_below, in_mount_namespace, random
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="making file systems needs root")
 
-MAKE = {"ext4": ["mkfs.ext4", "-q", "-F"], "xfs": ["mkfs.xfs", "-q"], "btrfs": ["mkfs.btrfs", "-q"]}
-
-
-@pytest.fixture(params=["ext4", "xfs", "btrfs", "tmpfs", "overlay"])
-def disk(request, tmp_path):
-    """An empty file system of that type, mounted."""
-    place = tmp_path / "disk"
-    place.mkdir()
-    if request.param in MAKE:
-        image = tmp_path / "image"
-        with open(image, "wb") as file:
-            file.truncate(512 << 20)
-        run([*MAKE[request.param], image])
-        run(["mount", "-o", "loop", image, place])
-    elif request.param == "overlay":
-        for name in ("lower", "upper", "work"):
-            (tmp_path / name).mkdir()
-        run(["mount", "-t", "overlay", "overlay", "-o",
-             f"lowerdir={tmp_path}/lower,upperdir={tmp_path}/upper,workdir={tmp_path}/work", place])
-    else:
-        run(["mount", "-t", "tmpfs", "tmpfs", place])
-    yield place
-    run(["umount", place])
-
 
 def test_life_of_a_store(disk, tmp_path):
     """Publish, share, read, remove, collect, check: the same everywhere."""

@@ -72,11 +72,12 @@ class PreparedPublish {
   virtual void keep() = 0;
 };
 
-// How an import treats a source file.
+// How an import treats a source file. Only the owner of the store gives files away: another user can keep a file
+// writable in ways that no process sees, such as a page that the kernel has pinned for a direct read.
 enum class Take : std::uint8_t {
   copy,
-  // The file may become a pack without a copy: nobody writes to it, this user owns it, and its name is removed after
-  // the publish. The store's owner then owns it. If that is not possible, it is copied.
+  // The file may become a pack without a copy: nobody writes to it, and its name is removed after the publish. If that
+  // is not possible, it is copied.
   move,
   // As `move`, but one other hard link may stay. Nobody writes through it.
   share,

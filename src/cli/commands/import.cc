@@ -122,7 +122,7 @@ class ImportCommand final : public Command {
     if (to_origin) WEFT_CHECK(context.need_daemon());
     WEFT_TRY(const auto writer, context.writer());
     WEFT_TRY(const ImportReport report, writer->import(import_));
-    if (import_.take != Take::copy) remove_sources(context);
+    if (move_) remove_sources(context);  // a mount removes its drafts itself, once it has the answer
     if (to_origin) WEFT_CHECK(wait_for_origin(context, report.outcome.version));
     for (const std::string& line : report.left_out) context.note(line);
     context.json ? print_json(context, report) : print_line(context, report);
