@@ -57,7 +57,7 @@ void check_reads(Exchange& from, const PeerAddress& to, const std::vector<std::b
   CAPTURE(to.provider);
   auto answer = ask(from, to, "bytes");
   REQUIRE(answer.ok());
-  const auto got = read_all(from, *answer);
+  const auto got = read_all(from, **answer);
   REQUIRE(got.ok());
   CHECK(*got == content);
 }

@@ -73,7 +73,7 @@ class ImportCommand final : public Command {
                   "start with all files of this version, and replace those tensors and files that PATH has");
     options.flag("--add", import_.add, "with --inherit: accept tensors, types, shapes and files that BASE lacks");
     options.flag("--move", move_,
-                 "remove the files once they are published; on the file system of the store, none is copied");
+                 "remove the files once they are published; those of the owner of the store are not copied");
     options.values("-p,--parent", "MODEL[@V]", import_.parents, "a version from which this one was made");
     options.value(
         "--find-parent", "PART", find_parent_,
