@@ -21,6 +21,7 @@
 #include "events/follower.h"
 #include "fuse/announce/plan.h"
 #include "fuse/kernel/announcing.h"
+#include "os/entries.h"
 #include "os/sys.h"
 
 namespace weft {
@@ -63,8 +64,9 @@ class Intent {
   AnnounceWords& words_;
 };
 
-int errno_if(bool failed) {
-  return failed ? errno : 0;
+// Returns 0 or the errno of the failed system call.
+int errno_after(const Status& done) {
+  return done.ok() ? 0 : done.error().os_error;
 }
 
 // True if the mount is gone: unmounted, its connection aborted, or hidden by another file system.
@@ -84,18 +86,18 @@ Error gone(const std::string& path) {
 // Returns 0 or an errno.
 int Performer::change(int directory, const Announcement& announcement) {
   const Intent announced(words_, announcement.kind);
-  const char* name = announcement.name.c_str();
+  const std::string& name = announcement.name;
   switch (announcement.kind) {
     case Announcement::Kind::nothing:
       return 0;
     case Announcement::Kind::creation:
-      return errno_if(::mkdirat(directory, name, 0777) != 0);
+      return errno_after(make_directory_at(directory, name, 0777));
     case Announcement::Kind::removal_of_dir:
-      return errno_if(::unlinkat(directory, name, AT_REMOVEDIR) != 0);
+      return errno_after(remove_at(directory, name, AT_REMOVEDIR));
     case Announcement::Kind::removal_of_link:
-      return errno_if(::unlinkat(directory, name, 0) != 0);
+      return errno_after(remove_at(directory, name));
     case Announcement::Kind::replacement:
-      return errno_if(::renameat(directory, kFlip.data(), directory, name) != 0);
+      return errno_after(rename_at(directory, std::string(kFlip), directory, name));
   }
   return 0;
 }
@@ -106,8 +108,7 @@ int Performer::act(int directory, const Announcement& announcement) {
   for (int tries = 1;; ++tries) {
     const int failed = change(directory, announcement);
     if (failed != EEXIST || tries == kTries) return failed;
-    struct stat nothing {};
-    ::fstatat(directory, expiry.c_str(), &nothing, AT_SYMLINK_NOFOLLOW);
+    static_cast<void>(stat_at(directory, expiry));
     std::this_thread::sleep_for(kPause);
   }
 }

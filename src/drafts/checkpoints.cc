@@ -97,7 +97,7 @@ Worker::Pause Checkpoints::scan_due() {
   return {};
 }
 
-// True if a scan of this directory, or at one above it, is due or running.
+// True if a scan of this directory, or of one above it, is due or running.
 bool Checkpoints::wanted(Ino dir) {
   const Time now = std::chrono::steady_clock::now();
   for (;;) {

@@ -189,8 +189,9 @@ Status DraftTree::list(Ino dir, off_t offset, const AddEntry& add) {
   const DraftFound self{dir, directory.st};
   return read_directory(directory.fd, offset, [&](const std::string& name, off_t next) {
     if (name == "." || name == "..") return add(name, self, next);
-    const auto found = found_at(directory.fd.get(), dir, name);
-    return !found.ok() || add(name, *found, next);  // it may have been removed meanwhile
+    const auto st = stat_at(directory.fd.get(), name);
+    const auto draft = st.ok() ? found(*st, dir, name) : Result<DraftFound>(st.error());
+    return !draft.ok() || add(name, *draft, next);  // it may have been removed meanwhile
   });
 }
 

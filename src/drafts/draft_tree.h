@@ -46,7 +46,7 @@ class DraftTree {
   Result<struct stat> stat(Ino ino);
   Result<std::string> read_link(Ino ino);
   // Lists the entries after `offset`, which the file system gave with an earlier entry; 0: all. `add` returns false
-  // when it has enough. "." and ".." are included.
+  // when it has enough. "." and ".." are included. Generations are left out: a listing makes no nodes.
   using AddEntry = std::function<bool(const std::string& name, const DraftFound& entry, off_t next)>;
   Status list(Ino dir, off_t offset, const AddEntry& add);
   Status access(Ino ino, int mask);

@@ -17,10 +17,10 @@ Status queue_pack(Txn& txn, PackId pack);  // no effect for pack 0
 // Return the first `count_max` packs with ids of at least `from`, in order.
 Result<std::vector<NotedPack>> queued_packs(Txn& txn, PackId from, std::size_t count_max);
 Result<std::vector<NotedPack>> packs_left_dead(Txn& txn, PackId from, std::size_t count_max);
-Status note_verdict(Txn& txn, const PackVerdict& judge);
+Status note_verdict(Txn& txn, const PackVerdict& verdict);
 
-// True if gc has judged all packs during this boot of the machine. It must do so if a process may have died and left
-// packs that the index does not know. `boot`: a hash of the boot id; 0: unknown, the result is false.
+// True if gc has judged all packs during this boot of the machine. A process that died may have left packs that the
+// index does not know, and only such a walk finds them. `boot`: a hash of the boot id; 0: unknown, the result is false.
 Result<bool> has_walked(Txn& txn, std::uint64_t boot);
 Status note_walked(Txn& txn, std::uint64_t boot);  // 0: no walk was completed
 

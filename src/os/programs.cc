@@ -25,9 +25,9 @@
 namespace weft {
 namespace {
 
-constexpr long kGuardPauseNs = 200'000'000;  // between two checks that nobody traces the program
-constexpr int kPausesToKill = 50;            // from SIGINT to SIGKILL
-constexpr std::string_view kTracer = "TracerPid:\t";
+constexpr long kGuardPauseNs = 200'000'000;             // between two checks that nobody traces the program
+constexpr int kPausesToKill = 50;                       // from SIGINT to SIGKILL
+constexpr std::string_view kTracer = "\nTracerPid:\t";  // the name of a process stands before it, without line ends
 
 // The functions up to guard() run in a child of a process with threads: they make system calls only.
 bool takes_rights(const UserIds& user) {
@@ -90,11 +90,12 @@ bool has_ended(pid_t program) {
   ::sigemptyset(&heard);
   ::sigaddset(&heard, SIGCHLD);
   ::sigaddset(&heard, SIGINT);
-  for (int pauses = 0; !has_ended(program);) {
+  for (int pauses = 0; !has_ended(program);) {  // pauses since SIGINT
     const timespec pause{0, kGuardPauseNs};
-    if (::sigtimedwait(&heard, nullptr, &pause) == SIGINT && pauses++ == 0) ::kill(program, SIGINT);
-    if (pauses > 0 && ++pauses > kPausesToKill) ::kill(program, SIGKILL);
-    if (is_traced(program)) ::kill(program, SIGKILL);
+    const bool interrupted = ::sigtimedwait(&heard, nullptr, &pause) == SIGINT;
+    if (interrupted && pauses == 0) ::kill(program, SIGINT);
+    if (interrupted || pauses > 0) ++pauses;
+    if (pauses > kPausesToKill || is_traced(program)) ::kill(program, SIGKILL);
   }
   ::_exit(0);
 }

@@ -67,9 +67,9 @@ class Registry : public FlushRecords {
   virtual Status set_tag(std::string_view model, std::string_view tag, std::optional<std::uint64_t> number) = 0;
   virtual Result<std::size_t> remove_versions(std::span<const VersionName> versions) = 0;
 
-  // Restores a version, live or removed, or a tag in a registry that was lost and starts again. True: it was restored;
-  // false: the registry has it, or has later information about it. `check_only`: only checks. Errc::exists: the
-  // registry has another version of this number, or a name that would hide it. Errc::unsupported: there is no such
+  // Restores a version, live or removed, or a tag in a registry that was lost and starts again. Returns true if the
+  // change was restored, false if the registry has this change or a later one. `check_only`: only checks. Errc::exists:
+  // the registry has another version of this number, or a name that would hide it. Errc::unsupported: there is no such
   // registry.
   virtual Result<bool> bring_back(const MirrorChange& change, bool check_only) = 0;
 
