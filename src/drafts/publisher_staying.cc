@@ -132,8 +132,8 @@ void DraftPublisher::note_published(const StayingDraft& draft, const PublishFold
   if (!said || !directory.ok()) return;  // it was removed meanwhile
   const auto model = said->text("model");
   const auto version = said->number("version");
-  for (const char* note : {kDraftErrorFile, kDraftPublishedFile}) static_cast<void>(remove_at(directory->get(), note));
-  if (!model.ok() || !version.ok()) return;
+  static_cast<void>(remove_at(directory->get(), kDraftErrorFile));
+  if (!model.ok() || !version.ok()) return static_cast<void>(remove_at(directory->get(), kDraftPublishedFile));
   const std::string spec = fmt::format("{}@{}", *model, *version);
   const auto file = leave_note(directory->get(), kDraftPublishedFile, 0644, spec + "\n");
   if (!file.ok()) return;
