@@ -3,6 +3,8 @@
 // Assembled files are packs that no index names.
 #include "packs/verify.h"
 
+#include <fcntl.h>
+
 #include <algorithm>
 #include <mutex>
 
@@ -57,8 +59,7 @@ class Verifier {
       const auto counts = [&blob](const PackEntry& entry) { return entry.id == blob.id; };
       if (std::ranges::none_of(used_, counts)) continue;
       report_.problems.push_back(blob.what);
-      const bool manifest = index_ != nullptr && kind_of_pack(id) == PackKind::manifests;
-      if (!manifest) report_.damaged.push_back(blob);  // manifests are not repaired this way
+      if (!holds_manifests(id)) report_.damaged.push_back(blob);  // manifests are not repaired this way
     }
     return {};
   }
@@ -85,6 +86,8 @@ class Verifier {
       WEFT_TRY(used_, check_rows(*toc));
     }
     check_size(**pack, *toc, used_, data);
+    copy_.reset();
+    if (holds_manifests(id)) WEFT_CHECK(open_copy(**pack, id));
     if (!data) return {};
     return pace_ != nullptr ? check_at_pace(**pack, *toc, used_) : check_data(**pack, *toc, used_);
   }
@@ -101,7 +104,7 @@ class Verifier {
 
   bool check_shape(const PackToc& toc) {
     for (const PackEntry& entry : toc.entries) {
-      if (root_agrees(entry)) continue;
+      if (root_agrees(entry) && (!holds_manifests(toc.pack) || names_manifest(entry))) continue;
       problem(fmt::format("{}: blob {} at {}: its digests do not agree with its root", toc_in(packs_.path(), toc.pack),
                           to_hex(entry.id.root), entry.offset));
       return false;
@@ -138,7 +141,7 @@ class Verifier {
   // Returns false if the index names the blob in another pack: this copy may be a damaged one that was replaced. A blob
   // without a row is garbage for gc, unless a version needs it.
   Result<bool> check_row(BlobIndex& index, const PackToc& toc, const PackEntry& entry) {
-    const bool manifest = kind_of_pack(toc.pack) == PackKind::manifests;
+    const bool manifest = holds_manifests(toc.pack);
     auto place = manifest ? index.find_manifest(manifest_digest(entry)) : index.find(entry.id);
     if (!place.ok()) {
       if (place.error().code != Errc::corrupt) return place.error();
@@ -162,6 +165,25 @@ class Verifier {
     return true;
   }
 
+  bool holds_manifests(PackId pack) const { return index_ != nullptr && kind_of_pack(pack) == PackKind::manifests; }
+
+  // A pack of manifests has a second copy. Both are removed together, the copy first.
+  Status open_copy(const PackReader& pack, PackId id) {
+    auto copy = open_file(packs_.copy_file(id), O_RDONLY);
+    if (copy.ok()) copy_ = *std::move(copy);
+    if (copy.ok() || is_gone(pack)) return {};
+    if (copy.error().code != Errc::not_found) return std::move(copy).error();
+    problem(
+        fmt::format("{}: is missing, a copy of the pack beside it; run `weft fsck --rebuild`", packs_.copy_file(id)));
+    return {};
+  }
+
+  // Of a manifest, both copies are read, each with its record's header.
+  Status check_manifest(const PackReader& pack, const PackToc& toc, const PackEntry& entry) {
+    WEFT_CHECK(check_record(pack.fd(), entry, where(toc.pack)));
+    return copy_.valid() ? check_record(copy_.get(), entry, packs_.copy_file(toc.pack)) : Status{};
+  }
+
   Status check_data(const PackReader& pack, const PackToc& toc, const std::vector<PackEntry>& entries) {
     std::vector<const PackEntry*> small;
     for (const PackEntry& entry : entries) {
@@ -176,7 +198,9 @@ class Verifier {
     const SafePath name = where(toc.pack);
     pool_.parallel_for(small.size(), [&](std::size_t i) {
       if (progress_.cancelled()) return;
-      note(check_blob(pack.fd(), name, *small[i], progress_), toc, *small[i]);
+      const bool manifest = holds_manifests(toc.pack);
+      note(manifest ? check_manifest(pack, toc, *small[i]) : check_blob(pack.fd(), name, *small[i], progress_), toc,
+           *small[i]);
       progress_.advance(small[i]->id.length);
     });
     WEFT_CHECK(stopped());
@@ -213,7 +237,12 @@ class Verifier {
       pace_->from = {toc.pack, entry.offset};
       if (pace_->over) return {};
       const bool cached = all_cached(pack.fd(), entry.offset, entry.id.length);
-      note(check_blob(pack.fd(), name, entry, no_progress(), read), toc, entry);
+      if (holds_manifests(toc.pack)) {
+        note(check_manifest(pack, toc, entry), toc, entry);
+        pace_->have_read(2 * entry.id.length);
+      } else {
+        note(check_blob(pack.fd(), name, entry, no_progress(), read), toc, entry);
+      }
       if (!cached) forget_pages(pack.fd(), entry.offset, entry.id.length);
       ++report_.blobs;
       report_.bytes_read += entry.id.length;
@@ -249,6 +278,7 @@ class Verifier {
   std::mutex mutex_;  // guards problems_, damaged_ and failure_ while threads read
   std::vector<std::string> problems_;
   std::vector<DamagedBlob> damaged_;
+  Fd copy_;                      // the second copy of a pack of manifests that look() read last
   std::vector<PackEntry> used_;  // the entries whose bytes count, of the pack that look() read last
   Status failure_;
 };
