@@ -61,12 +61,15 @@ class ManifestCache {
   std::map<Digest, std::unique_ptr<const Manifest>> known_;
 };
 
+// Returns none if the index is damaged there: the caller reports that damage, and goes on.
 Result<std::vector<Use>> uses_of(Store& store, ManifestCache& manifests, const ContentId& id) {
   std::vector<std::pair<VersionRow, std::uint32_t>> holders;
   {
     WEFT_TRY(const auto snapshot, store.snapshot());
-    WEFT_TRY(const auto found, snapshot->some_holders(id, kHoldersAtEachEnd));
-    for (const auto& [version, file] : found) {
+    const auto found = snapshot->some_holders(id, kHoldersAtEachEnd);
+    if (!found.ok() && found.error().code == Errc::corrupt) return std::vector<Use>();
+    if (!found.ok()) return found.error();
+    for (const auto& [version, file] : *found) {
       auto row = snapshot->version(version);
       if (row.ok()) holders.emplace_back(*std::move(row), file);
     }

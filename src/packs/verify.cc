@@ -87,7 +87,7 @@ class Verifier {
     }
     check_size(**pack, *toc, used_, data);
     copy_.reset();
-    if (holds_manifests(id)) WEFT_CHECK(open_copy(**pack, id));
+    if (holds_manifests(id)) open_copy(**pack, id);
     if (!data) return {};
     return pace_ != nullptr ? check_at_pace(**pack, *toc, used_) : check_data(**pack, *toc, used_);
   }
@@ -138,8 +138,9 @@ class Verifier {
     return used;
   }
 
-  // Returns false if the index names the blob in another pack: this copy may be a damaged one that was replaced. A blob
-  // without a row is garbage for gc, unless a version needs it.
+  // Returns false if nothing reads these bytes. Then the index names the blob in another pack, and this copy may be a
+  // damaged one that was replaced. Or no row names the blob: it is garbage for gc, and is left by a publish or an
+  // eviction that runs or was interrupted.
   Result<bool> check_row(BlobIndex& index, const PackToc& toc, const PackEntry& entry) {
     const bool manifest = holds_manifests(toc.pack);
     auto place = manifest ? index.find_manifest(manifest_digest(entry)) : index.find(entry.id);
@@ -155,27 +156,26 @@ class Verifier {
     if (*place) return (*place)->pack == toc.pack;
     if (manifest) return false;  // no version needs it, or the index names its file
     auto absent = index.is_absent(entry.id);
-    if (absent.ok() && *absent) return true;  // a publish is running, or an eviction was interrupted: garbage for gc
+    if (absent.ok() && *absent) return false;
     auto held = index.is_held(entry.id);
     if (!held.ok() && held.error().code != Errc::corrupt) return std::move(held).error();
     if (!held.ok()) problem(held.error().message);
     if (held.ok() && *held)
       problem(fmt::format("{}: the index lacks blob {}, which a version needs; run `weft fsck --rebuild`", where,
                           to_hex(entry.id.root)));
-    return true;
+    return !held.ok() || *held;
   }
 
   bool holds_manifests(PackId pack) const { return index_ != nullptr && kind_of_pack(pack) == PackKind::manifests; }
 
   // A pack of manifests has a second copy. Both are removed together, the copy first.
-  Status open_copy(const PackReader& pack, PackId id) {
+  void open_copy(const PackReader& pack, PackId id) {
     auto copy = open_file(packs_.copy_file(id), O_RDONLY);
     if (copy.ok()) copy_ = *std::move(copy);
-    if (copy.ok() || is_gone(pack)) return {};
-    if (copy.error().code != Errc::not_found) return std::move(copy).error();
-    problem(
-        fmt::format("{}: is missing, a copy of the pack beside it; run `weft fsck --rebuild`", packs_.copy_file(id)));
-    return {};
+    if (copy.ok() || is_gone(pack)) return;
+    const bool missing = copy.error().code == Errc::not_found;
+    problem(missing ? fmt::format("{}: is missing; run `weft fsck --rebuild`", packs_.copy_file(id))
+                    : copy.error().message);
   }
 
   // Of a manifest, both copies are read, each with its record's header.
