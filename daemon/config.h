@@ -13,6 +13,8 @@
 
 namespace weft {
 
+std::uint64_t memory_bytes();  // of this machine; 0: unknown
+
 struct Config {
   std::string store;
   bool trust_store = false;

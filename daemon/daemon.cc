@@ -51,6 +51,9 @@ sigset_t stop_signals() {
   return set;
 }
 
+constexpr std::uint64_t kImportsPart = 4;  // imports that run at once have a quarter of the memory
+constexpr std::uint64_t kImportsMin = 512U << 20U;
+
 constexpr std::uint64_t kShortPart = 20;  // space is short if less than 1/20 of the file system is free
 
 bool is_short_of_space(const Store& store) {
@@ -114,7 +117,8 @@ class Daemon {
     tell(memory_.get());
     memory_->wake();  // for changes that arrived before memory_ was set
     auto_gc_ = std::make_unique<AutoGc>(gc_actions());
-    parts_.emplace(DaemonParts{*store_, *registry_, config_, figures_, *bytes_, *memory_, *auto_gc_, now_ns()});
+    parts_.emplace(
+        DaemonParts{*store_, *registry_, config_, figures_, *bytes_, *memory_, import_memory_, *auto_gc_, now_ns()});
     add_node_figures(figures_, *parts_, *server_);
     add_byte_figures(figures_, *bytes_);
     if (peers_) add_peer_figures(figures_, *peers_);
@@ -230,6 +234,7 @@ class Daemon {
   std::unique_ptr<Peers> peers_;  // null without a cluster, and for the provider "none"
   std::unique_ptr<Bytes> bytes_;
   std::unique_ptr<FlushBehind> memory_;
+  ImportMemory import_memory_{std::max(memory_bytes() / kImportsPart, kImportsMin)};
   std::mutex telling_;
   FlushBehind* told_ = nullptr;     // called after changes of the registry; guarded by telling_
   std::unique_ptr<Follow> follow_;  // null without a cluster: then all bytes are local

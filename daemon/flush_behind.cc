@@ -12,7 +12,10 @@ namespace weft {
 namespace {
 
 constexpr auto kTick = std::chrono::milliseconds(100);
-constexpr auto kPause = std::chrono::seconds(1);    // before the next round while versions are left in memory
+constexpr auto kPause = std::chrono::seconds(1);  // before the next round while versions are left in memory
+// Before the next look if none is known. No publish reports a version whose commit failed behind its record in the
+// journal: the next writer of any kind replays the record. So the index is read, not what publishes say.
+constexpr auto kLook = std::chrono::seconds(2);
 constexpr auto kHoldMax = std::chrono::seconds(5);  // longest delay of a piece by publishes; without a bound, a series
                                                     // of publishes would stop all flushes
 
@@ -142,7 +145,7 @@ Result<Worker::Pause> FlushBehind::round() {
   }
   WEFT_CHECK(flush(waiting));
   const std::lock_guard lock(mutex_);
-  return status_.versions == 0 ? Worker::kUntilWoken : kPause;
+  return Worker::Pause(status_.versions == 0 ? kLook : kPause);
 }
 
 Result<bool> FlushBehind::is_in_memory(VersionId version) {

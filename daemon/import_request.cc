@@ -20,6 +20,11 @@
 namespace weft {
 namespace {
 
+// Memory of an import, for ImportMemory. Until weftd has read the headers of the files, it is the size of the files,
+// and at most a guess.
+constexpr std::uint64_t kHeadersGuess = 128U << 20U;
+constexpr std::uint64_t kBytesEach = 320;  // of each tensor, and of each file of a data set
+
 // Longest wait for a client that is stopped, or whose file system hangs.
 constexpr auto kClientPatience = std::chrono::minutes(5);
 
@@ -70,17 +75,25 @@ std::uint64_t bytes_of(std::span<const SourceFile> files) {
   return bytes;
 }
 
+// Returns the number of tensors of an inherited version. The import itself reports a version that is not there.
+std::uint64_t tensors_of(Store& store, const std::string& base) {
+  const auto row = base.empty() ? Result<VersionRow>(VersionRow{}) : version_of(store, base);
+  return row.ok() ? row->tensors : 0;
+}
+
 // Publishes the files. A version that depends on versions in memory is in memory too. If the client asks for a durable
 // version, returns only when it is on the disk.
-Result<ImportReport> publish(ImportOptions options, std::vector<SourceFile> files, Progress& progress,
+Result<ImportReport> publish(ImportOptions options, std::vector<SourceFile> files, uid_t user, Progress& progress,
                              DaemonParts& parts) {
   const bool to_memory = options.durability == Durability::memory;
   const auto cancelled = [&progress] { return progress.cancelled(); };
   ImportReport report;
   {
+    WEFT_TRY(auto share, parts.import_memory.take(user, std::min(bytes_of(files), kHeadersGuess), cancelled));
     WEFT_TRY(const auto running, parts.memory.begin_publish(bytes_of(files), to_memory, cancelled));
     if (!running.in_memory() && to_memory) options.durability = Durability::local;
     WEFT_TRY(PreparedImport prepared, prepare_sources(options, std::move(files), progress));
+    share.set((prepared.size() + tensors_of(parts.store, options.inherit)) * kBytesEach);
     bring_base(parts, options.inherit);
     WEFT_TRY(report, run_import(parts.store, parts.bytes.fetcher, std::move(prepared), progress,
                                 [&](Import& one, const PublishRequest& version) {
@@ -116,7 +129,7 @@ Result<ImportReport> import(control::Call& call, const ImportRequest& request, D
     file.take = take_from(call.peer().uid, request.options.take, parts.store.path());
     file.giver = call.peer().uid;
   }
-  WEFT_TRY(const ImportReport report, publish(request.options, std::move(files), progress, parts));
+  WEFT_TRY(const ImportReport report, publish(request.options, std::move(files), call.peer().uid, progress, parts));
   const VersionRow& row = report.outcome.version;
   displace(call, row, request.options.keep, parts);
   if (parts.bytes.behind) parts.bytes.behind->wake();

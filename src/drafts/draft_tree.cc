@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/limits.h"
+#include "drafts/draft_clock.h"
 #include "os/entries.h"
 #include "os/file_ops.h"
 #include "os/open_beneath.h"
@@ -44,6 +45,7 @@ Result<std::unique_ptr<DraftTree>> DraftTree::open(const std::string& store) {
   WEFT_TRY(const Fd home, open_file(store, O_RDONLY | O_DIRECTORY));
   const std::string where = store + "/drafts";
   WEFT_TRY(Fd folder, make_and_open(home.get(), "drafts", 0700, where));
+  mark_clock(folder.get());
   WEFT_CHECK(make_and_open(folder.get(), "publishing", 0711, where + "/publishing"));
   WEFT_TRY(Fd root, make_and_open(folder.get(), "tree", 0700, where + "/tree"));
   WEFT_CHECK(weft::set_mode(root.get(), kSharedMode, where + "/tree"));

@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <charconv>
 #include <cstddef>
 #include <new>
 #include <span>
@@ -128,6 +129,13 @@ std::string read_line(const Result<Fd>& fd, std::size_t bytes_max) {
 const std::string& boot_id() {
   static const std::string id = read_line(open_file("/proc/sys/kernel/random/boot_id", O_RDONLY), kBootTextMax);
   return id;
+}
+
+std::uint64_t uptime_s() {
+  const std::string line = read_line(open_file("/proc/uptime", O_RDONLY), kBootTextMax);
+  std::uint64_t seconds = 0;
+  static_cast<void>(std::from_chars(line.data(), line.data() + line.size(), seconds));  // the fraction does not count
+  return seconds;
 }
 
 void advise_sequential(int fd) {

@@ -66,6 +66,8 @@ std::optional<std::uint64_t> unshared_bytes(int fd);
 std::string read_line(const Result<Fd>& fd, std::size_t bytes_max);
 // The id of the machine's current boot; "" if the kernel does not report it.
 const std::string& boot_id();
+// Seconds since the boot, with those of a suspend. Nobody sets this clock. 0: unknown.
+std::uint64_t uptime_s();
 void touch_file(int fd);  // sets the modification time to now; best effort
 // True if the file was placed or touched before `before_ns` and within the last minute. A publisher that died may have
 // left it, and the registry may still commit that publish: its last request may be in flight.

@@ -100,6 +100,10 @@ PreparedImport::~PreparedImport() = default;
 PreparedImport::PreparedImport(PreparedImport&&) noexcept = default;
 PreparedImport& PreparedImport::operator=(PreparedImport&&) noexcept = default;
 
+std::uint64_t PreparedImport::size() const {
+  return tensor_count(state_->files.manifest) + state_->files.drafts.size();
+}
+
 Result<PreparedImport> prepare_sources(const ImportOptions& options, std::vector<SourceFile> sources,
                                        Progress& progress) {
   auto state = std::make_unique<PreparedImport::State>();

@@ -62,12 +62,10 @@ class Tally {
   }
 
   Status count_holders(Snapshot& snapshot, const ContentId& id) {
-    auto holders = snapshot.some_holders(id, limits::kKinHoldersMax);
-    if (!holders.ok() && holders.error().code == Errc::not_found) return {};  // a new blob
-    if (!holders.ok()) return std::move(holders).error();
-    const bool rare = holders->size() < 2 * limits::kKinHoldersMax;
+    WEFT_TRY(const auto holders, snapshot.some_holders(id, limits::kKinHoldersMax));
+    const bool rare = holders.size() < 2 * limits::kKinHoldersMax;
     VersionId last = 0;
-    for (const auto& [version, file] : *holders) {
+    for (const auto& [version, file] : holders) {
       if (version == last) continue;  // another file of the same version
       last = version;
       bytes_[version].all += id.length;

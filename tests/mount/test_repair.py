@@ -104,6 +104,25 @@ def test_a_pack_cut_short_is_repaired(store, source, tmp_path):
     assert_whole(store, source, tmp_path / "out")
 
 
+def test_a_damaged_pack_that_no_version_names_hides_nothing(store, source, tmp_path):
+    """A publish that is killed before its commit leaves such a pack."""
+    store.publish(source, name="org/m")
+    (area := tmp_path / "area").mkdir()
+    other = store_with(area, random_tensors(4, TENSOR_BYTES, seed="orphan"), name="x")
+    damage(store)
+    damage(other)
+    for path in (other.path / "packs").iterdir():
+        shutil.copy(path, store.path / "packs" / path.name)
+    for words in (["fsck"], ["scrub"], ["fsck", "--repair"]):
+        done = store.weft(*words, check=False)
+        assert done.returncode == 1
+        assert "affected: org/m@1" in done.stdout
+    store.weft("fsck", "--repair", "--from", source)
+    assert_whole(store, source, tmp_path / "out")
+    store.weft("gc", "--all")
+    assert_whole(store, source, tmp_path / "again")
+
+
 def test_what_is_found_nowhere_is_named(store, source, tmp_path):
     store.publish(source, name="org/m")
     damage(store)

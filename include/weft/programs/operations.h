@@ -109,6 +109,7 @@ class PreparedImport {
   PreparedImport(PreparedImport&&) noexcept;
   PreparedImport& operator=(PreparedImport&&) noexcept;
   State& state() { return *state_; }
+  std::uint64_t size() const;  // number of its tensors and files, to which its memory is proportional
 
  private:
   std::unique_ptr<State> state_;

@@ -272,6 +272,7 @@ TEST_CASE("some_holders() returns holders from both ends") {
   CHECK(held_by(15) == ids);
   CHECK(held_by(2) == std::vector<VersionId>{ids[0], ids[1], ids[18], ids[19]});
   CHECK(snapshot->some_holders(content_id(105), 4).value().size() == 1);
+  CHECK(snapshot->some_holders(content_id(9999), 4).value().empty());
 }
 
 TEST_CASE("a publish of what no pack holds is refused and leaves nothing") {
