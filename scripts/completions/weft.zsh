@@ -71,7 +71,9 @@ _weft() {
       '--epoch[length of an epoch]:iterations:' '--fit[curve]:curve:(exp2 exp3 expd3 lin2 pow3)' \
       '--schedule[schedule]:name:(fixed greedy best)' '--follow[go on with new losses]' '1:model:_weft_models' ;;
     tag) _arguments $common $json '(-d --delete)'{-d,--delete}'[delete the tag]' '1:version:_weft_models' '2:tag:' ;;
-    rm) _arguments $common $json '--all[all versions of a model]' '*:version:_weft_models' ;;
+    rm) _arguments $common $json '--all[all versions of a model]' '--keep[remove old versions]:number:' \
+      '--keep-best[keep the best by a metric]:metric:' '(-f --force)'{-f,--force}'[also versions with a tag]' \
+      '(-n --dry-run)'{-n,--dry-run}'[change nothing]' '*:version:_weft_models' ;;
     gc) _arguments $common $json '--dry-run[change nothing]' '--all[rewrite every pack that has dead bytes]' ;;
     du) _arguments $common $json '--origin[show what is at the origin]' '1:model:_weft_models' ;;
     fsck) _arguments $common $json '--rebuild[rebuild the index]' '--accept-loss[rebuild without the lost data]' '--quick[do not read the blobs]' '--repair[store damaged content again]' '*--from[look here first]:PATH:_files' ;;

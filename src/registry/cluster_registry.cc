@@ -89,9 +89,7 @@ class ClusterRegistry final : public Registry {
     return shown(fmt::format("{}@{}", model, tag), revision);
   }
   Status remove_version(std::string_view model, std::uint64_t number) override {
-    WEFT_CHECK(check_connected());
-    WEFT_TRY(std::uint64_t revision, names_.remove_version(model, number));
-    return shown(spec_of(model, number), revision);
+    return remove(model, number, {Tagged::removed, {}});
   }
   Status keep_version(std::string_view model, std::uint64_t number) override {
     WEFT_CHECK(check_connected());
@@ -99,14 +97,12 @@ class ClusterRegistry final : public Registry {
     return shown(spec_of(model, number), revision);
   }
   Status lose_version(std::string_view model, std::uint64_t number, std::string_view why) override {
-    WEFT_CHECK(check_connected());
-    WEFT_TRY(std::uint64_t revision, names_.remove_version(model, number, why));
-    return shown(spec_of(model, number), revision);
+    return remove(model, number, {Tagged::removed, why});
   }
   // Removes one version per call: each removal is an etcd transaction.
-  Result<std::size_t> remove_versions(std::span<const VersionName> versions) override {
+  Result<std::size_t> remove_versions(std::span<const VersionName> versions, Tagged tagged) override {
     if (versions.empty()) return std::size_t{0};
-    WEFT_CHECK(remove_version(versions.front().model, versions.front().number));
+    WEFT_CHECK(remove(versions.front().model, versions.front().number, {tagged, {}}));
     return std::size_t{1};
   }
   Result<bool> bring_back(const MirrorChange& change, bool check_only) override {
@@ -145,6 +141,12 @@ class ClusterRegistry final : public Registry {
     if (status.connected) return {};
     return Error{Errc::unreachable,
                  fmt::format("the registry cannot be changed now, reading goes on: {}", status.trouble)};
+  }
+
+  Status remove(std::string_view model, std::uint64_t number, const EtcdRemoval& removal) {
+    WEFT_CHECK(check_connected());
+    WEFT_TRY(std::uint64_t revision, names_.remove_version(model, number, removal));
+    return shown(spec_of(model, number), revision);
   }
 
   Status shown(std::string_view what, std::uint64_t revision) {

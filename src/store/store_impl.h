@@ -70,8 +70,8 @@ class StoreImpl final : public ClusterStore {
   Status set_tag(std::string_view model, std::string_view tag, std::optional<std::uint64_t> number) override {
     return publisher_.set_tag(model, tag, number);
   }
-  Result<std::size_t> remove_versions(std::span<const VersionName> versions) override {
-    return publisher_.remove_versions(versions);
+  Result<std::size_t> remove_versions(std::span<const VersionName> versions, Tagged tagged) override {
+    return publisher_.remove_versions(versions, tagged);
   }
   Result<GcReport> gc(const GcOptions& options, Progress& progress) override {
     return collector_.gc(options, progress);

@@ -32,7 +32,10 @@ def say_all(store, model, changed):
                   ["tag", "m@1", "stable"], ["tag", "m@7", "stable"], ["tag", "m@2", "stable", "--json"],
                   ["tag", "--delete", "m", "t"], ["tag", "--delete", "m", "t"], ["tag", "m@1", "5"],
                   ["rm", "m@1", "m@1"], ["rm", "m@1"], ["rm", "m@2", "none@1"], ["rm", "--all", "none"],
-                  ["gc", "--dry-run"], ["gc"], ["rm", "--all", "m", "--json"], ["gc", "--json"]):
+                  ["gc", "--dry-run"], ["gc"], ["rm", "m@2"], ["rm", "--all", "m"], ["rm", "m", "--keep", "1", "--dry-run"],
+                  ["import", model, "--name", "m", "--metric", "loss=0.4", "--keep", "1"],
+                  ["rm", "m", "--keep", "1", "--keep-best", "loss", "--json"],
+                  ["rm", "--all", "--force", "m", "--json"], ["gc", "--json"]):
         done = store.weft(*words, check=False)
         said.append((words[0], done.returncode, done.stdout, done.stderr.replace(str(store.path), "STORE")))
     return said

@@ -64,13 +64,13 @@ def test_what_is_removed_stays_for_a_while(store):
     publish(store, 0)
     publish(store, 1)
     with Daemon(store, "--gc-delay", "2s"):
-        store.weft("rm", "m@1")
+        store.weft("rm", "--force", "m@1")
         publish(store, 2, "--keep", "1")  # gc runs at once, for version 2 alone
         wait_until(lambda: packs(store) == 2)
         wait_until(lambda: packs(store) == 1)
     with Daemon(store, "--gc-delay", "1h") as daemon:
         publish(store, 3)
-        store.weft("rm", "m@3")
+        store.weft("rm", "--force", "m@3")
         assert packs(store) == 2
         shown = store.weft("status").stdout
         assert "removed   1 version, which weftd keeps for gc_delay; the first goes in 60 minutes" in shown
@@ -87,7 +87,7 @@ def test_a_removed_version_that_is_read_is_no_kept_one(store, tmp_path):
     publish(store, 1)
     with Mount(store, tmp_path / "mnt") as mount, Daemon(store, "--gc-delay", "1h"):
         with open(mount / "models/m/1/x", "rb") as file:
-            store.weft("rm", "m@1")
+            store.weft("rm", "--force", "m@1")
             store.weft("gc")  # lets go of what is kept
             assert "open      1 removed version, kept until closed" in store.weft("status").stdout
             assert file.read() == random_bytes(2 << 20, 0)
@@ -98,7 +98,7 @@ def test_what_is_removed_goes_earlier_if_space_is_short(small_disk):
     for number in range(3):
         publish(store, number)
     with Daemon(store, "--gc-delay", "1h") as daemon:
-        store.weft("rm", "m@1")
+        store.weft("rm", "--force", "m@1")
         assert packs(store) == 3 and daemon.status()["held_versions"] == 1
         free = os.statvfs(small_disk)
         with open(small_disk / "filler", "wb") as filler:  # a fortieth stays free
@@ -106,7 +106,7 @@ def test_what_is_removed_goes_earlier_if_space_is_short(small_disk):
         wait_until(lambda: packs(store) == 2, seconds_max=60)
         assert daemon.status()["held_versions"] == 0
         (small_disk / "filler").unlink()
-        store.weft("rm", "m@2")
+        store.weft("rm", "--force", "m@2")
         assert packs(store) == 2 and daemon.status()["held_versions"] == 1
     store.assert_sound()
 

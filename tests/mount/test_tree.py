@@ -117,7 +117,7 @@ def test_owned_bytes_pass_on(store, tmp_path):
         first, second = (mount.version(name, 1) / "model.safetensors" for name in ("first", "second"))
         assert first.stat().st_blocks * 512 >= 4 << 20
         assert 1 << 20 <= second.stat().st_blocks * 512 < 2 << 20
-        store.weft("rm", "first@1")
+        store.weft("rm", "--force", "first@1")
         wait_until(lambda: second.stat().st_blocks * 512 >= 5 << 20)
 
 
@@ -198,7 +198,7 @@ def test_versions_table(mounted, small_model):
     assert second["message"] == "again\\tand\\nagain"
     mounted.store.weft("tag", "org/small@1", "a")
     assert [row["tags"] for row in rows()] == ["a", "b"]
-    mounted.store.weft("rm", "org/small@1")
+    mounted.store.weft("rm", "--force", "org/small@1")
     assert [row["version"] for row in rows()] == ["2"]
     assert len(table.read_bytes()) == table.stat().st_size
 

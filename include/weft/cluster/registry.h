@@ -67,7 +67,7 @@ class Registry : public FlushRecords {
   virtual Status set_tag(std::string_view model, std::string_view tag, std::optional<std::uint64_t> number) = 0;
   virtual Status remove_version(std::string_view model, std::uint64_t number) = 0;
   // As Store::remove_versions.
-  virtual Result<std::size_t> remove_versions(std::span<const VersionName> versions) = 0;
+  virtual Result<std::size_t> remove_versions(std::span<const VersionName> versions, Tagged tagged) = 0;
 
   // Restores a version, live or removed, or a tag in a registry that was lost and starts again. True: it was restored;
   // false: the registry has it, or has later information about it. `check_only`: only checks. Errc::exists: the

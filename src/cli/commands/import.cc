@@ -57,9 +57,11 @@ constexpr CommandInfo kInfo = {
     .json =
         "{model, version, made, manifest, files, tensors, logical_bytes, new_bytes,\n"
         " shared_bytes, mounted_files, records, parents: [{model, version, declared,\n"
-        " same_tensors, same_bytes}], parents_elsewhere}\n"
+        " same_tensors, same_bytes}], parents_elsewhere, removed: [{model, version}],\n"
+        " not_removed}\n"
         "made is false if the newest version already has this content; mounted_files\n"
-        "counts files taken from the store through its mount\n",
+        "counts files taken from the store through its mount; removed lists what --keep\n"
+        "removed, and not_removed says why it did not remove the others\n",
     .interrupted = "the store is as it was",
 };
 
@@ -119,7 +121,7 @@ class ImportCommand final : public Command {
     if (import_.take != Take::copy) remove_sources(context);
     if (to_origin) WEFT_CHECK(wait_for_origin(context, report.outcome.version));
     for (const std::string& line : report.left_out) context.note(line);
-    context.json ? print_json(context, report) : print_line(context, report);
+    context.json ? print_json(context, report) : print_lines(context, report);
     return kExitDone;
   }
 
@@ -178,7 +180,14 @@ class ImportCommand final : public Command {
     context.print_json(json.end_object());
   }
 
-  void print_line(const Context& context, const ImportReport& report) const {
+  void print_lines(const Context& context, const ImportReport& report) const {
+    print_version(context, report);
+    for (const VersionName& version : report.removed)
+      context.print("  removed {}\n", spec_of(version.model, version.number));
+    if (!report.not_removed.empty()) context.note(fmt::format("--keep: {}", report.not_removed));
+  }
+
+  void print_version(const Context& context, const ImportReport& report) const {
     std::string spec = spec_of(report.outcome.version);
     if (!report.outcome.made) return context.print("{} has this content already; no new version\n", spec);
     context.print("{}  {}, {}, {}: {} new, {} shared\n", spec,

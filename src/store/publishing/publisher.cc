@@ -147,8 +147,8 @@ Status Publisher::set_tag(std::string_view model, std::string_view tag, std::opt
   });
 }
 
-// If a version was removed meanwhile, the batch ends before it, and the next batch begins with it.
-Result<std::size_t> Publisher::remove_versions(std::span<const VersionName> versions) {
+// If a version was removed or got a tag meanwhile, the batch ends before it, and the next batch begins with it.
+Result<std::size_t> Publisher::remove_versions(std::span<const VersionName> versions, Tagged tagged) {
   WEFT_CHECK(parts_.cluster.check_alone());
   versions = versions.first(std::min(versions.size(), limits::kBatchItems));
   std::size_t removed = 0;
@@ -158,7 +158,9 @@ Result<std::size_t> Publisher::remove_versions(std::span<const VersionName> vers
     for (std::size_t rows = 0; events.size() < versions.size() && rows < limits::kBatchRows;) {
       const auto& [model, number] = versions[events.size()];
       auto event = plan_removal(txn, model, number);
-      if (!event.ok() && event.error().code == Errc::not_found && !events.empty()) break;
+      if (event.ok() && tagged == Tagged::refused && !event->tags.empty()) event = has_tags(model, number, event->tags);
+      const bool other = !event.ok() && (event.error().code == Errc::not_found || event.error().code == Errc::exists);
+      if (other && !events.empty()) break;
       if (!event.ok()) return std::move(event).error();
       WEFT_TRY(const std::size_t more, parts_.index.remove(txn, *event));
       rows += more;

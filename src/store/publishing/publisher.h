@@ -31,7 +31,7 @@ class Publisher {
   using PlaceBlobs = std::function<Result<Placed>()>;
   Result<PublishOutcome> publish(const PublishRequest& request, const Digest& manifest, const PlaceBlobs& place);
   Status set_tag(std::string_view model, std::string_view tag, std::optional<std::uint64_t> number);
-  Result<std::size_t> remove_versions(std::span<const VersionName> versions);
+  Result<std::size_t> remove_versions(std::span<const VersionName> versions, Tagged tagged);
   Status pin(std::string_view model, std::uint64_t number, bool pinned);
 
  private:

@@ -128,7 +128,7 @@ TEST_CASE("import makes the store, and says what was new and what was shared") {
   CHECK(w.contains(second.out, ": 2.0 KiB new, "));
   CHECK(w.done({"import", w.dir / "b", "--name", "bert"}).out == "bert@2 has this content already; no new version\n");
   auto json = flat(w.done({"import", w.dir / "b", "--name", "bert", "--json"}));
-  CHECK(json.size() == 11);
+  CHECK(json.size() == 12);  // and empty lists
   CHECK(json["model"] == "bert");
   CHECK(json["version"] == "2");
   CHECK(json["made"] == "false");
@@ -281,11 +281,60 @@ TEST_CASE("rm takes versions away, log remembers them, and numbers do not come b
   CHECK(w.contains(w.done({"log", "bert"}).out, "(removed "));
   w.done({"import", w.dir / "b", "--name", "bert"});
   CHECK(w.done({"ls", "bert", "--names"}).out == "bert@1\nbert@3\n");
-  auto json = flat(w.done({"rm", "--all", "bert", "--json"}));
+  auto json = flat(w.done({"rm", "--all", "--force", "bert", "--json"}));
   CHECK(json["removed.0.version"] == "1");
   CHECK(json["removed.1.version"] == "3");
   CHECK(w.done({"ls"}).out.empty());
   CHECK(w.contains(w.failed({"rm", "--all", "bert"}), "all versions of bert were removed"));
+}
+
+TEST_CASE("rm keeps a version that has a tag, unless it is forced") {
+  World w;
+  w.publish_two();
+  const std::string refused = "weft: bert@1 has the tag base: `weft tag -d bert base` first, or --force\n";
+  CHECK(w.failed({"rm", "bert@2", "bert@base"}) == refused);
+  CHECK(w.failed({"rm", "--all", "bert"}) == refused);
+  CHECK(w.done({"ls", "bert", "--names"}).out == "bert@1\nbert@2\n");
+  w.done({"tag", "bert@1", "stable"});
+  CHECK(w.contains(w.failed({"rm", "bert@1"}), "has the tag base and 1 more"));
+  CHECK(w.done({"rm", "--force", "bert@1", "-q"}).out == "removed bert@1\n");
+  CHECK(w.done({"ls", "bert", "--names"}).out == "bert@2\n");
+  w.done({"rm", "bert@2"});
+}
+
+TEST_CASE("rm --keep removes old versions, but for tagged ones and the best by a metric") {
+  World w;
+  const char* losses[] = {"0.5", "0.2", "none", "0.9", "0.4", "0.3"};
+  for (int i = 0; i < 6; ++i) {
+    w.write_model("m", 10 + i);
+    w.done({"import", w.dir / "m", "--name", "m", "--metric", std::string("loss=") + losses[i], "-q"});
+  }
+  w.done({"tag", "m@1", "first"});
+  CHECK(w.done({"rm", "m", "--keep", "1", "--keep-best", "loss", "--dry-run"}).out ==
+        "would remove m@3\nwould remove m@4\nwould remove m@5\n");
+  CHECK(w.done({"rm", "m", "--keep", "1", "--keep-best=-loss", "-n", "-q"}).out ==
+        "would remove m@2\nwould remove m@3\nwould remove m@5\n");
+  CHECK(w.contains(w.failed({"rm", "m", "--keep", "1", "--keep-best", "accuracy"}), "its metric accuracy, got none"));
+  CHECK(w.done({"ls", "m", "--names"}).out == "m@1\nm@2\nm@3\nm@4\nm@5\nm@6\n");
+  auto json = flat(w.done({"rm", "m", "--keep", "2", "--keep-best", "loss", "--json"}));
+  CHECK(json["dry_run"] == "false");
+  CHECK(json["removed.0.version"] == "3");
+  CHECK(json["removed.1.version"] == "4");
+  CHECK(w.done({"ls", "m", "--names"}).out == "m@1\nm@2\nm@5\nm@6\n");
+  CHECK(w.done({"rm", "m", "--keep", "9"}).out == "no version to remove\n");
+}
+
+TEST_CASE("import --keep says what it removed") {
+  World w;
+  w.publish_two();
+  w.write_model("c", 3);
+  CHECK(w.contains(w.done({"import", w.dir / "c", "--name", "bert", "--keep", "1"}).out, "\n  removed bert@2\n"));
+  w.write_model("d", 4);
+  auto json = flat(w.done({"import", w.dir / "d", "--name", "bert", "--keep", "1", "--json"}));
+  CHECK(json["removed.0.model"] == "bert");
+  CHECK(json["removed.0.version"] == "3");
+  CHECK(json["not_removed"].empty());
+  CHECK(w.done({"ls", "bert", "--names"}).out == "bert@1\nbert@4\n");
 }
 
 TEST_CASE("du adds up to what is stored, gc gives back, fsck finds nothing wrong") {

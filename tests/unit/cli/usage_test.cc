@@ -37,7 +37,11 @@ TEST_CASE("bad usage is one line and exit code 2") {
   usage_error({"rm", "m"}, "expected MODEL@V, got m");
   usage_error({"rm", "m@"}, "expected MODEL@V, got m@");
   usage_error({"rm", "--all", "m@1"}, "expected a model, got m@1");
-  usage_error({"rm"}, "MODEL@V");
+  usage_error({"rm"}, "MODEL");
+  usage_error({"rm", "m@1", "--keep", "2"}, "--keep: expected a model, got m@1");
+  usage_error({"rm", "m", "--keep", "0"}, "--keep: expected a number from 1");
+  usage_error({"rm", "m", "--keep", "1", "--all"}, "--keep: expected neither --all nor --force");
+  usage_error({"rm", "m@1", "--keep-best", "loss"}, "--keep-best: expected together with --keep");
   usage_error({"tag", "m@1"}, "expected a TAG");
   usage_error({"tag", "--delete", "m"}, "got no TAG");
   usage_error({"tag", "--delete", "m@1", "t"}, "got a version");

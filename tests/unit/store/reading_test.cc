@@ -30,7 +30,7 @@ TEST_CASE("a hold keeps a removed version open") {
   Promotions promotions(*test.parts);
   PreparedPublishes prepared(*test.parts, promotions);
   const VersionName name{"m", 1};
-  must(Publisher(*test.parts, prepared).remove_versions({&name, 1}));
+  must(Publisher(*test.parts, prepared).remove_versions({&name, 1}, Tagged::removed));
   CHECK(must(count_open_removed(*test.parts)) == 1);
   CHECK(hold_version(*test.parts, id + 1).error().code == Errc::not_found);
 }
