@@ -337,6 +337,19 @@ TEST_CASE("import --keep says what it removed") {
   CHECK(w.done({"ls", "bert", "--names"}).out == "bert@1\nbert@4\n");
 }
 
+TEST_CASE("an import of the same content says what is not kept") {
+  World w;
+  w.publish_two();
+  const Outcome again = w.done({"import", w.dir / "b", "--name", "bert", "--message", "other", "--metric",
+                                "accuracy=0.93", "--metric", "loss=1", "--tag", "kept"});
+  CHECK(again.out == "bert@2 has this content already; no new version\n");
+  CHECK(again.err == "weft: not kept: message, metric loss\n");
+  CHECK(w.contains(w.done({"tag", "bert"}).out, "kept"));
+  auto json = flat(w.done({"import", w.dir / "b", "--name", "bert", "--metric", "loss=1", "--json"}));
+  CHECK(json["not_kept.0"] == "metric loss");
+  CHECK(w.done({"import", w.dir / "b", "--name", "bert", "--parent", "bert@1"}).err.empty());
+}
+
 TEST_CASE("du adds up to what is stored, gc gives back, fsck finds nothing wrong") {
   World w;
   w.publish_two();
