@@ -5,13 +5,22 @@ _weft_models() {
   local -a names
   (( ${+opt_args[--store]} )) && store=(--store ${~${(Q)opt_args[--store]}})
   if [[ $PREFIX == *@* ]]; then
-    names=(${(f)"$(weft ls ${PREFIX%%@*} --names $store 2>/dev/null)"})
+    names=(${(f)"$(weft ls ${PREFIX%%@*} --names $store 2>/dev/null)"}
+      ${(f)"$(weft tag ${PREFIX%%@*} --names $store 2>/dev/null)"})
+    (( ${#names} )) && names+=(${PREFIX%%@*}@latest)
   else
     names=(${(f)"$(weft ls --names $store 2>/dev/null)"})
     compadd -S '' -- $names
     return
   fi
   compadd -- $names
+}
+
+_weft_mounts() {
+  local -a mounts
+  mounts=(${${(M)${(f)"$(</proc/self/mounts)"}:#* fuse.weft *}[@]})
+  mounts=(${${mounts#* }%% *})
+  compadd -- $mounts
 }
 
 _weft() {
@@ -70,7 +79,7 @@ _weft() {
       '--t-train[time of an iteration]:seconds:' '--t-save[time of a save]:seconds:' '--t-load[time of a load]:seconds:' \
       '--epoch[length of an epoch]:iterations:' '--fit[curve]:curve:(exp2 exp3 expd3 lin2 pow3)' \
       '--schedule[schedule]:name:(fixed greedy best)' '--follow[go on with new losses]' '1:model:_weft_models' ;;
-    tag) _arguments $common $json '(-d --delete)'{-d,--delete}'[delete the tag]' '1:version:_weft_models' '2:tag:' ;;
+    tag) _arguments $common $json '(-d --delete)'{-d,--delete}'[delete the tag]' '--names[print only names]' '1:version:_weft_models' '2:tag:' ;;
     rm) _arguments $common $json '--all[all versions of a model]' '--keep[remove old versions]:number:' \
       '--keep-best[keep the best by a metric]:metric:' '(-f --force)'{-f,--force}'[also versions with a tag]' \
       '(-n --dry-run)'{-n,--dry-run}'[change nothing]' '*:version:_weft_models' ;;
@@ -82,7 +91,7 @@ _weft() {
     mount) _arguments $common '*'{-o,--options}'[mount options]:options:' \
       '--upgrade[replace the program of a live mount]' \
       '(-f --foreground)'{-f,--foreground}'[stay in the foreground]' '1:directory:_directories' ;;
-    umount) _arguments $common '(-l --lazy)'{-l,--lazy}'[detach the mount now]' '1:directory:_directories' ;;
+    umount) _arguments $common '(-l --lazy)'{-l,--lazy}'[detach the mount now]' '1:directory:_weft_mounts' ;;
     pin) _arguments $common $json '(-d --delete)'{-d,--delete}'[delete the pin]' '1:version:_weft_models' ;;
     unpin) _arguments $common $json '1:version:_weft_models' ;;
     stage-out) _arguments $common $json '--evictable[make the bytes a cache on this node]' '--new-origin[accept the directory as the new origin]' '1:version:_weft_models' ;;

@@ -319,3 +319,20 @@ def test_relative_paths(store, small_model, tmp_path):
     mount = Mount(relative, tmp_path / "mnt", cwd=tmp_path)
     with mount:
         assert (mount.version("m", 1) / "config.json").is_file()
+
+
+def test_info_takes_paths_of_the_mount(mounted):
+    """Of a version, of a file in it, of its tensors; a tag's link leads to the version."""
+    store = mounted.store
+    first = store.weft("info", "org/small@1").stdout
+    assert first.startswith("org/small@1\n")
+    store.weft("tag", "org/small@1", "here")
+    first = store.weft("info", "org/small@1").stdout
+    for tree in ("models", "layers", "tensors", "lineage"):
+        assert store.weft("info", mounted / tree / "org/small/1").stdout == first
+        assert store.weft("info", mounted / tree / "org/small/here").stdout == first
+    some = next(path for path in (mounted / "models/org/small/1").iterdir())
+    assert store.weft("info", some).stdout == first
+    assert store.weft("info", "small/1", cwd=mounted / "models/org").stdout == first
+    refused = store.weft("info", mounted / "models", check=False)
+    assert refused.returncode == 1 and "expected the path of a version in a mount of" in refused.stderr

@@ -265,6 +265,7 @@ TEST_CASE("tags are set, moved, listed and deleted") {
   json = flat(w.done({"tag", "--delete", "bert", "prod", "--json"}));
   CHECK(json["version"] == "null");
   CHECK_FALSE(w.contains(w.done({"tag", "bert"}).out, "prod"));
+  CHECK(w.contains(w.done({"tag", "bert", "--names"}).out, "bert@base\n"));
   CHECK(w.contains(w.failed({"tag", "bert", "3"}), "3"));
   CHECK(w.contains(w.failed({"tag", "bert", "latest"}), "latest"));
   w.failed({"tag", "--delete", "bert", "prod"});
@@ -411,6 +412,25 @@ TEST_CASE("export gives the files back") {
   auto json = flat(w.done({"export", "bert", w.dir / "out2", "--json"}));
   CHECK(json["version"] == "2");
   CHECK(json["files"] == "2");
+}
+
+TEST_CASE("a path of --from that is not there is an error, also if nothing is damaged") {
+  World w;
+  w.publish_two();
+  const std::string refused = w.failed({"fsck", "--repair", "--from", w.dir / "a", "--from", w.dir / "nosuch"});
+  CHECK(w.contains(refused, "--from: " + (w.dir / "nosuch")));
+  w.done({"fsck", "--repair", "--from", w.dir / "a"});
+}
+
+TEST_CASE("an interrupted scrub exits by its signal, and goes on later") {
+  World w;
+  w.publish_two();
+  w.cli.interrupt = 2;
+  const Outcome stopped = w.cli({"scrub"});
+  CHECK(stopped.code == 130);
+  CHECK(w.contains(stopped.out, "to be continued"));
+  w.cli.interrupt = 0;
+  CHECK(w.contains(w.done({"scrub"}).out, "up to the end of the store"));
 }
 
 TEST_CASE("an interrupted command says so, exits by its signal, and leaves things as they were") {

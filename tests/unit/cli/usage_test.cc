@@ -27,13 +27,14 @@ TEST_CASE("bad usage is one line and exit code 2") {
   usage_error({"frobnicate"}, "no command \"frobnicate\"; see `weft --help`");
   usage_error({"ls", "--frob"}, "ls: unknown option --frob");
   usage_error({"import", "path", "--nmae", "x"}, "import: unknown option --nmae");
-  usage_error({"ls", "a", "b"}, "ls: ");
-  usage_error({"ls", "--store"}, "--store");
-  usage_error({"import", "--name", "x"}, "PATH");
+  usage_error({"ls", "a", "b"}, "ls: expected no more arguments, got b;");
+  usage_error({"ls", "--store"}, "ls: --store: expected a value, got none;");
+  usage_error({"ls", "--names=x"}, "ls: --names: expected no value, got --names=x;");
+  usage_error({"import", "--name", "x"}, "import: expected PATH, got none;");
   usage_error({"import", "path"}, "--name is required");
   usage_error({"import", "path", "--name", "x", "--metric", "accuracy"}, "expected KEY=VALUE, got \"accuracy\"");
   usage_error({"import", "path", "--name", "x", "--metric", "=1"}, "expected KEY=VALUE");
-  usage_error({"export", "m"}, "DIR");
+  usage_error({"export", "m"}, "export: expected DIR, got none;");
   usage_error({"rm", "m"}, "expected MODEL@V, got m");
   usage_error({"rm", "m@"}, "expected MODEL@V, got m@");
   usage_error({"rm", "--all", "m@1"}, "expected a model, got m@1");
