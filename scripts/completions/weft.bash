@@ -9,7 +9,7 @@ _weft_options() {
     log) echo "--json --quiet --store --trust-store --help" ;;
     lineage) echo "--ancestors --descendants --owners --dot --svg --json --quiet --store --trust-store --help" ;;
     diff) echo "--norms --json --quiet --store --trust-store --help" ;;
-    find) echo "--null --json --quiet --store --trust-store --help" ;;
+    find) echo "--null --sort --top --columns --json --quiet --store --trust-store --help" ;;
     match) echo "--top --by --json --quiet --store --trust-store --help" ;;
     advise) echo "--csv --metric --step --until --requests --rate --t-infer --t-train --t-save --t-load --epoch --fit --schedule --follow --json --quiet --store --trust-store --help" ;;
     tag) echo "--delete --names --json --quiet --store --trust-store --help" ;;
@@ -84,6 +84,8 @@ _weft() {
     mapfile -t COMPREPLY < <(compgen -W "json dot" -- "$word")
   elif [[ $before == --durability ]]; then
     mapfile -t COMPREPLY < <(compgen -W "memory local origin" -- "$word")
+  elif [[ $before == --sort ]]; then
+    mapfile -t COMPREPLY < <(compgen -W "version time bytes metric. -version -time -bytes -metric." -- "$word")
   elif [[ $before == --fit ]]; then
     mapfile -t COMPREPLY < <(compgen -W "exp2 exp3 expd3 lin2 pow3" -- "$word")
   elif [[ $before == --schedule ]]; then

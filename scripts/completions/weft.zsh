@@ -70,7 +70,9 @@ _weft() {
     lineage) _arguments $common $json '--ancestors[show only the ancestors]' '--descendants[show only the descendants]' \
       '--owners[print the first version of each tensor]' '--dot[as a graph]' '--svg[as a picture]' '1:version:_weft_models' ;;
     diff) _arguments $common $json '--norms[print how far tensors moved]' '1:before:_weft_models' '2:after:_weft_models' ;;
-    find) _arguments $common $json '(-0 --null)'{-0,--null}'[end names with a NUL byte]' '1:query:' ;;
+    find) _arguments $common $json '(-0 --null)'{-0,--null}'[end names with a NUL byte]' \
+      '--sort[order by]:key:(version time bytes metric.)' '--top[list at most so many]:number:' \
+      '--columns[print a table]:columns:' '1:query:' ;;
     match) _arguments $common $json '--top[show at most so many]:number:' '--by[what decides between equals]:order:(prefix)' \
       '1:version:_weft_models' ;;
     advise) _arguments $common $json '--csv[read losses from this file]:file:_files' '--metric[metric of the loss]:name:' \

@@ -77,7 +77,7 @@ class TagCommand final : public Command {
         out.json.begin_object().member("tag", tag.name).member("version", tag.number);
         out.json.member("time", utc_time(tag.time_ns)).member("time_ns", tag.time_ns).end_object();
         out.names += fmt::format("{}@{}\n", request_.spec, tag.name);
-        out.table.row({tag.name, std::to_string(tag.number), short_time(tag.time_ns)});
+        out.table.row({tag.name, std::to_string(tag.number), local_time(tag.time_ns)});
       }
       out.print();
       return {};

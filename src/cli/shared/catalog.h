@@ -23,6 +23,9 @@ Result<ModelRow> model_row(Store& store, std::string_view name);  // Errc::not_f
 Result<VersionEntry> version_entry(Store& store, std::string_view spec);
 
 std::string spec_of(const VersionRow& row);  // "bert-base@2"
+// For tables: "loss=0.1235 step=2000", as many as fit into a cell; and the value of one, "-" if the version lacks it.
+std::string metrics_text(const VersionRow& row);
+std::string metric_text(const VersionRow& row, std::string_view name);
 // Writes one object with the facts of a version, except its files and tensors.
 void write_version(JsonWriter& json, const VersionEntry& version);
 

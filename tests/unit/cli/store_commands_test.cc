@@ -253,6 +253,29 @@ TEST_CASE("log and info print the message, tags and metrics of a version") {
   flat(w.done({"info", "bert@1", "--json"}));
 }
 
+TEST_CASE("find sorts by a metric, lists the first versions, and prints columns") {
+  World w;
+  const char* losses[] = {"0.50001", "0.2123456", "", "0.9"};
+  for (int i = 0; i < 4; ++i) {
+    w.write_model("m", 20 + i);
+    std::vector<std::string> words = {"import", w.dir / "m", "--name", "m", "--message", "number " + std::to_string(i)};
+    if (losses[i][0] != 0) words.insert(words.end(), {"--metric", std::string("loss=") + losses[i]});
+    w.done(words);
+  }
+  CHECK(w.done({"find", "--sort", "metric.loss"}).out == "m@2\nm@1\nm@4\nm@3\n");
+  CHECK(w.done({"find", "--sort", "-metric.loss", "--top", "2"}).out == "m@4\nm@1\n");
+  CHECK(w.done({"find", "version > 1", "--sort=-time", "--top", "2"}).out == "m@4\nm@3\n");
+  CHECK(w.done({"find", "--top", "1"}).out == "m@1\n");
+  w.done({"tag", "m@2", "best"});
+  CHECK(w.done({"find", "--sort", "metric.loss", "--top", "1", "--columns", "tags,metric.loss,message"}).out ==
+        "VERSION  TAGS    loss  MESSAGE\n"
+        "m@2      best  0.2123  number 1\n");
+  auto json = flat(w.done({"find", "--sort", "metric.loss", "--top", "1", "--json"}));
+  CHECK(json["versions.0.version"] == "2");
+  CHECK(json["versions.0.metrics.loss"] == "0.2123456");
+  CHECK(w.contains(w.done({"ls", "m"}).out, "  loss=0.2123  number 1\n"));
+}
+
 TEST_CASE("tags are set, moved, listed and deleted") {
   World w;
   w.publish_two();

@@ -43,6 +43,10 @@ TEST_CASE("bad usage is one line and exit code 2") {
   usage_error({"rm", "m", "--keep", "0"}, "--keep: expected a number from 1");
   usage_error({"rm", "m", "--keep", "1", "--all"}, "--keep: expected neither --all nor --force");
   usage_error({"rm", "m@1", "--keep-best", "loss"}, "--keep-best: expected together with --keep");
+  usage_error({"find", "--sort", "loss"}, "--sort: expected version, time, bytes or metric.NAME, got \"loss\"");
+  usage_error({"find", "--top", "0"}, "--top: expected a number from 1");
+  usage_error({"find", "--columns", "time,nosuch"}, "or metric.NAME, got \"nosuch\"");
+  usage_error({"find", "-0", "--columns", "time"}, "--null and --columns: expected only one of them");
   usage_error({"tag", "m@1"}, "expected a TAG");
   usage_error({"tag", "--delete", "m"}, "got no TAG");
   usage_error({"tag", "--delete", "m@1", "t"}, "got a version");
