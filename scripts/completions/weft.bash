@@ -28,7 +28,7 @@ _weft_options() {
     stage-out) echo "--evictable --new-origin --json --quiet --store --trust-store --help" ;;
     pin) echo "--delete --json --quiet --store --trust-store --help" ;;
     cache) echo "--max --json --quiet --store --trust-store --help" ;;
-    status) echo "--json --quiet --store --trust-store --help" ;;
+    status) echo "--all --json --quiet --store --trust-store --help" ;;
     peers) echo "--json --quiet --store --trust-store --help" ;;
     debug) echo "--json --quiet --store --trust-store --help" ;;
     init) echo "--group --json --quiet --store --trust-store --help" ;;

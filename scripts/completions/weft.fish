@@ -95,6 +95,7 @@ complete -c weft -n '__fish_seen_subcommand_from wait' -l json -d 'print one JSO
 complete -c weft -n '__fish_seen_subcommand_from watch' -l json -d 'print one JSON value'
 complete -c weft -n '__fish_seen_subcommand_from cache' -l json -d 'print one JSON value'
 complete -c weft -n '__fish_seen_subcommand_from status' -l json -d 'print one JSON value'
+complete -c weft -n '__fish_seen_subcommand_from status' -l all -d 'show all that is known'
 complete -c weft -n '__fish_seen_subcommand_from peers' -l json -d 'print one JSON value'
 complete -c weft -n '__fish_seen_subcommand_from debug' -l json -d 'print one JSON value'
 complete -c weft -n '__fish_seen_subcommand_from debug' -F -a 'pack toc journal manifest'

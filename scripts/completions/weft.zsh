@@ -101,7 +101,7 @@ _weft() {
     evict) _arguments $common $json '--all[evict the bytes of all versions]' '--keep[keep so many bytes]:SIZE:' \
       '(-n --dry-run)'{-n,--dry-run}'[change nothing]' '1:version:_weft_models' ;;
     cache) _arguments $common $json '--max[limit of the cache]:SIZE:' ;;
-    status) _arguments $common $json ;;
+    status) _arguments $common $json '--all[show all that is known]' ;;
     peers) _arguments $common $json ;;
     init) _arguments $common $json '--group[a group that may read the store]:group:_groups' ;;
     restore) _arguments $common $json '--accept-loss[restore without what is damaged or missing]' '--registry[fill the registry of the cluster]' '1:directory:_directories' ;;

@@ -158,7 +158,7 @@ def test_no_torn_byte_is_served(machine, tmp_path):
         if complete["removed"]:
             assert "lost" in complete["lost"]
             assert "only in the memory" in node.store.weft("log", "m").stdout
-            assert "lost      1 version; the last is m@2, 20" in node.store.weft("status").stdout
+            assert "lost      1 version; the last is m@2, 20" in node.store.weft("status", "--all").stdout
             assert node.store.json("status")["lost"] == 1
             assert node.store.json("log", "m")["versions"][1]["latest"]
         else:
@@ -271,7 +271,7 @@ def test_a_publisher_that_never_comes_back(cluster, tmp_path):
     assert newest(two.store, "large")["durability"] == "memory"
     two.store.publish(write_weights(tmp_path / "head", 6, mib=1), name="tuned", parent="large@1", durability="memory")
     wait_until(lambda: two.daemon.status()["memory"]["elsewhere_away"] == 1, seconds_max=SECONDS_MAX)
-    shown = two.store.weft("status").stdout
+    shown = two.store.weft("status", "--all").stdout
     assert "memory    1 version, " in shown and "; the oldest is tuned@1, since 20" in shown
     assert "memory    1 version of other nodes; the oldest is large@1, since 20" in shown
     assert "; 1 until a node comes back that is away\n" in shown
@@ -302,7 +302,7 @@ def test_a_process_without_weftd_takes_memory_to_the_disk(machine, tmp_path):
             node.daemon.kill()
         assert newest(node.store, "m")["durability"] == "memory"
         assert "memory    1 version, which weftd takes to the disk when it runs; the oldest is m@1, since 20" in \
-            node.store.weft("status").stdout
+            node.store.weft("status", "--all").stdout
         node.store.weft("import", tuned, "--name", "tuned", "--parent", "m@1")
         assert [newest(node.store, model)["durability"] for model in ("m", "tuned")] == ["local", "local"]
         node.cut()

@@ -159,11 +159,11 @@ def test_status(daemon, store, small_model):
     status = daemon.status()
     assert status["pid"] == daemon.pid
     assert status["registry"]["kind"] == "local"
-    assert f"pid: {daemon.pid}" in store.weft("status").stdout
+    assert f"pid: {daemon.pid}" in store.weft("status", "--all").stdout
     assert store.json("peers") == {"peers": []}
     daemon.stop()
     assert store.json("status")["daemon"] is None
-    assert "daemon    none" in store.weft("status").stdout
+    assert "daemon    none" in store.weft("status", "--all").stdout
     refused = store.weft("peers", check=False)
     assert refused.returncode == 1 and "no daemon runs" in refused.stderr
 

@@ -72,13 +72,13 @@ def test_what_is_removed_stays_for_a_while(store):
         publish(store, 3)
         store.weft("rm", "--force", "m@3")
         assert packs(store) == 2
-        shown = store.weft("status").stdout
+        shown = store.weft("status", "--all").stdout
         assert "removed   1 version, which weftd keeps for gc_delay; the first goes in 60 minutes" in shown
         assert "kept until closed" not in shown
         assert daemon.status()["held_versions"] == 1
         store.weft("gc")
         assert packs(store) == 1
-        assert "weftd keeps" not in store.weft("status").stdout
+        assert "weftd keeps" not in store.weft("status", "--all").stdout
     store.assert_sound()
 
 
@@ -89,7 +89,7 @@ def test_a_removed_version_that_is_read_is_no_kept_one(store, tmp_path):
         with open(mount / "models/m/1/x", "rb") as file:
             store.weft("rm", "--force", "m@1")
             store.weft("gc")  # lets go of what is kept
-            assert "open      1 removed version, kept until closed" in store.weft("status").stdout
+            assert "open      1 removed version, kept until closed" in store.weft("status", "--all").stdout
             assert file.read() == random_bytes(2 << 20, 0)
 
 
@@ -125,7 +125,7 @@ def test_gc_removes_drafts_that_nobody_writes(store, tmp_path):
             time.sleep(2.1)
             dry = store.json("gc", "--dry-run")["drafts"]
             assert [(draft["path"], draft["bytes"]) for draft in dry] == [("org/old", 1000)]
-            assert "org/old" in store.weft("status").stdout
+            assert "org/old" in store.weft("status", "--all").stdout
             (mount / "new/young").mkdir()
             assert [draft["path"] for draft in store.json("gc")["drafts"]] == ["org/old"]
         assert sorted(os.listdir(mount / "new")) == ["open", "org", "young"]
@@ -147,7 +147,7 @@ def test_status_names_a_draft_a_day_before(store, tmp_path):
         wait_until(is_named)
         assert time.time() - written > 2, "of seconds, the parts of one do not count"
         assert named[0]["path"] == "m" and named[0]["bytes"] == 1
-        assert "new/m, 1 B: nobody writes to it, gc removes it in 24 hours" in store.weft("status").stdout
+        assert "new/m, 1 B: nobody writes to it, gc removes it in 24 hours" in store.weft("status", "--all").stdout
         assert store.json("gc")["drafts"] == []
         assert os.listdir(mount / "new") == ["m"]
 

@@ -90,13 +90,15 @@ ManifestResolver& Context::resolver() const {
   return *resolver_;
 }
 
-std::string Context::store_path() const {
-  if (!store_option.empty()) return store_option;
+Context::ChosenStore Context::chosen_store() const {
+  if (!store_option.empty()) return {store_option, "--store"};
   auto variable = [&](const char* name) { return environment_.variable(name).value_or(""); };
-  if (std::string path = variable("WEFT_STORE"); !path.empty()) return path;
-  if (environment_.is_root) return "/var/lib/weft";
-  if (std::string data = variable("XDG_DATA_HOME"); !data.empty()) return data + "/weft";
-  return variable("HOME") + "/.local/share/weft";
+  if (std::string path = variable("WEFT_STORE"); !path.empty()) return {path, "WEFT_STORE"};
+  if (auto path = configured_value(environment_.config_file, "store"); path && !path->empty())
+    return {*std::move(path), environment_.config_file};
+  if (environment_.is_root) return {"/var/lib/weft", "the default"};
+  if (std::string data = variable("XDG_DATA_HOME"); !data.empty()) return {data + "/weft", "the default"};
+  return {variable("HOME") + "/.local/share/weft", "the default"};
 }
 
 bool Context::trusts_store() const {

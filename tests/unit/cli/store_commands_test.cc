@@ -1,5 +1,6 @@
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <filesystem>
 
 #include "base/json.h"
@@ -156,6 +157,39 @@ TEST_CASE("the store is --store before or after the command, WEFT_STORE, or the 
   CHECK(fs::exists(w.dir / "before"));
   w.done({"import", w.dir / "a", "--name", "m", "--store=" + (w.dir / "after")});
   CHECK(fs::exists(w.dir / "after"));
+}
+
+TEST_CASE("without --store and WEFT_STORE the store is that of weft.conf, and status says so") {
+  World w;
+  w.write_model("a", 1);
+  w.cli.config_file = w.dir / "weft.conf";
+  w.cli.variables = {{"HOME", w.dir / "home"}};
+  write_file(w.dir / "weft.conf", "store = '" + (w.dir / "configured") + "'\n");
+  CHECK(w.contains(w.failed({"import", w.dir / "a", "--name", "m"}), "is its disk mounted?"));
+  w.done({"init"});
+  w.done({"import", w.dir / "a", "--name", "m"});
+  CHECK(fs::exists(w.dir / "configured"));
+  CHECK_FALSE(fs::exists(w.dir / "home"));
+  CHECK(w.done({"status"}).out.starts_with("store     " + (w.dir / "configured") + ", by " + (w.dir / "weft.conf")));
+  w.cli.variables["WEFT_STORE"] = w.dir / "other";
+  w.done({"init"});
+  CHECK(w.contains(w.done({"status"}).out, ", by WEFT_STORE\n"));
+  CHECK(w.contains(w.done({"status", "--store", w.dir / "configured"}).out, ", by --store\n"));
+}
+
+TEST_CASE("status is at most ten lines with a verdict, and --all shows the rest") {
+  World w;
+  w.publish_two();
+  const std::string brief = w.done({"status"}).out;
+  CHECK(std::count(brief.begin(), brief.end(), '\n') <= 10);
+  CHECK(w.contains(brief, "scrubbed  never completely\n"));
+  const bool full = w.contains(brief, "problem   the disk has ");  // of the machine that runs the test
+  CHECK(brief.ends_with("healthy\n") == !full);
+  CHECK_FALSE(w.contains(brief, "assembled"));
+  CHECK(w.contains(w.done({"status", "--all"}).out, "assembled"));
+  auto json = flat(w.done({"status", "--json"}));
+  CHECK(json["healthy"] == (full ? "false" : "true"));
+  CHECK(json["chosen_by"] == "WEFT_STORE");
 }
 
 TEST_CASE("import makes no store of a directory with other files, nor after invalid options") {
