@@ -193,7 +193,8 @@ class ImportCommand final : public Command {
     std::string spec = spec_of(report.outcome.version);
     if (!report.outcome.made) {
       context.print("{} has this content already; no new version\n", spec);
-      if (!report.not_kept.empty()) context.note(fmt::format("not kept: {}", joined(report.not_kept, ", ")));
+      if (!report.not_kept.empty() && !context.quiet)
+        context.note(fmt::format("not kept: {}", joined(report.not_kept, ", ")));
       return;
     }
     context.print("{}  {}, {}, {}: {} new, {} shared\n", spec,
