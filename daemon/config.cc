@@ -66,7 +66,10 @@ class Values {
   }
   Result<Grant> grant(std::string_view key) const {
     auto made = parse_grant(list(key));
-    if (made.ok()) return made;
+    if (made.ok()) {
+      made->setting = key;
+      return made;
+    }
     return Error{Errc::invalid, fmt::format("{}: {}: {}", values_.find(key)->second.where, key, made.error().message)};
   }
 

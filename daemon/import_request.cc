@@ -104,19 +104,26 @@ Result<ImportReport> publish(ImportOptions options, std::vector<SourceFile> file
   return report;
 }
 
-// Removes older versions as `keep` demands. Errors are logged only: the new version is published.
-void displace(const control::Call& call, const VersionRow& newest, std::uint64_t keep, DaemonParts& parts) {
+// Removes older versions as `keep` demands. An error is logged and reported: the new version is published.
+void displace(const control::Call& call, std::uint64_t keep, ImportReport& report, DaemonParts& parts) {
   if (keep == 0) return;
-  const Status may = check_access(parts.config.get()->remove, call.peer(), "remove versions");
-  const auto count = !may.ok()
-                         ? Result<std::size_t>(may.error())
-                         : displace_versions(parts.store, newest.model, keep, [&](std::span<const VersionName> some) {
-                             return parts.registry.remove_versions(some);
-                           });
-  if (!count.ok()) return log_warning("{}: no older version is removed: {}", newest.model_name, count.error().message);
-  if (*count == 0) return;
-  log_info("{}: {} older versions removed", newest.model_name, *count);
-  parts.auto_gc.collect_soon();
+  const VersionRow& newest = report.outcome.version;
+  Status done = check_access(parts.config.get()->remove, call.peer(), "remove versions");
+  if (done.ok())
+    done = displace_versions(
+        parts.store, newest.model, {keep, {}},
+        [&](std::span<const VersionName> some, Tagged tagged) { return parts.registry.remove_versions(some, tagged); },
+        [&](const VersionName& version) -> Status {
+          report.removed.push_back(version);
+          return {};
+        });
+  if (!report.removed.empty()) {
+    log_info("{}: {} older versions removed", newest.model_name, report.removed.size());
+    parts.auto_gc.collect_soon();
+  }
+  if (done.ok()) return;
+  report.not_removed = done.error().message;
+  log_warning("{}: older versions are not removed: {}", newest.model_name, report.not_removed);
 }
 
 Result<ImportReport> import(control::Call& call, const ImportRequest& request, DaemonParts& parts) {
@@ -129,9 +136,9 @@ Result<ImportReport> import(control::Call& call, const ImportRequest& request, D
     file.take = take_from(call.peer().uid, request.options.take, parts.store.path());
     file.giver = call.peer().uid;
   }
-  WEFT_TRY(const ImportReport report, publish(request.options, std::move(files), call.peer().uid, progress, parts));
+  WEFT_TRY(ImportReport report, publish(request.options, std::move(files), call.peer().uid, progress, parts));
   const VersionRow& row = report.outcome.version;
-  displace(call, row, request.options.keep, parts);
+  displace(call, request.options.keep, report, parts);
   if (parts.bytes.behind) parts.bytes.behind->wake();
   log_info("{}{} by user {}", spec_of(row.model_name, row.number),
            report.outcome.made ? " published" : " has this content already, asked for", call.peer().uid);

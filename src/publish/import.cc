@@ -223,6 +223,23 @@ Status describe_content(Import& import, PublishRequest& request, ImportReport& r
   return {};
 }
 
+// Returns the texts and parents of a request that the version with the same content lacks.
+std::vector<std::string> lacks(const VersionRow& version, const PublishRequest& request) {
+  std::vector<std::string> lacking;
+  if (!request.message.empty() && request.message != version.message) lacking.emplace_back("message");
+  for (const auto& metric : request.metrics)
+    if (std::ranges::find(version.metrics, metric) == version.metrics.end())
+      lacking.push_back(fmt::format("metric {}", metric.first));
+  for (const ParentRef& parent : request.parents) {
+    const auto same = [&](const ParentRef& known) {
+      return known.model == parent.model && known.number == parent.number;
+    };
+    if (parent.declared && std::ranges::none_of(version.parents, same))
+      lacking.push_back(fmt::format("parent {}", spec_of(parent.model, parent.number)));
+  }
+  return lacking;
+}
+
 }  // namespace
 
 Result<ImportReport> run_import(Store& store, ManifestResolver& resolver, PreparedImport prepared, Progress& progress,
@@ -259,7 +276,10 @@ Result<ImportReport> run_import(Store& store, ManifestResolver& resolver, Prepar
   log_debug(LogCategory::store, "publish of {}: {} version {}", request.model,
             report.outcome.made ? "committed as" : "equals", report.outcome.version.number);
   import.reset();
-  if (!report.outcome.made) return report;
+  if (!report.outcome.made) {
+    report.not_kept = lacks(report.outcome.version, request);
+    return report;
+  }
   assemble_by_sharing(store, report.outcome.version);
   assemble_given(store, report.outcome.version, unwritten(state.files));
   return report;

@@ -90,12 +90,13 @@ class ClusterRegistry final : public Registry {
     return change(spec_of(model, number), [&] { return names_.keep_version(model, number); });
   }
   Status lose_version(std::string_view model, std::uint64_t number, std::string_view why) override {
-    return change(spec_of(model, number), [&] { return names_.remove_version(model, number, why); });
+    return remove(model, number, {Tagged::removed, why});
   }
   // Removes one version per call: each removal is an etcd transaction.
-  Result<std::size_t> remove_versions(std::span<const VersionName> versions) override {
+  Result<std::size_t> remove_versions(std::span<const VersionName> versions, Tagged tagged) override {
     if (versions.empty()) return std::size_t{0};
-    WEFT_CHECK(lose_version(versions.front().model, versions.front().number, {}));
+    const auto& [model, number] = versions.front();
+    WEFT_CHECK(remove(model, number, {tagged, {}}));
     return std::size_t{1};
   }
   Result<bool> bring_back(const MirrorChange& change, bool check_only) override {
@@ -142,6 +143,10 @@ class ClusterRegistry final : public Registry {
     WEFT_CHECK(check_connected());
     WEFT_TRY(const std::uint64_t revision, make());
     return shown(what, revision);
+  }
+
+  Status remove(std::string_view model, std::uint64_t number, const EtcdRemoval& removal) {
+    return change(spec_of(model, number), [&] { return names_.remove_version(model, number, removal); });
   }
 
   Status shown(std::string_view what, std::uint64_t revision) {

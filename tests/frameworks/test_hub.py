@@ -124,7 +124,7 @@ def test_versions_with_the_same_content_share_a_snapshot(store, small_model, tmp
         assert (hub / "refs/1").read_text() == (hub / "refs/3").read_text()
         shared = hub / "snapshots" / (hub / "refs/3").read_text() / "config.json"
         assert shared.samefile(mount / "models/m/1/config.json")
-        store.weft("rm", "m@1")
+        store.weft("rm", "--force", "m@1")
         wait_until(lambda: shared.samefile(mount / "models/m/3/config.json"))  # the kernel keeps a name for 50 ms
 
 

@@ -408,7 +408,7 @@ def test_interrupt_while_waiting(kept, tmp_path):
         writer.truncate()
         writer.flush()
         fcntl.fcntl(writer, 37, struct.pack("hhqqi4x", fcntl.F_WRLCK, 0, 0, 0, 0))  # F_OFD_SETLK
-        for words in (["import", model, "--name", "waits"], ["rm", "kept@1"], ["tag", "kept@1", "other"], ["gc"],
+        for words in (["import", model, "--name", "waits"], ["rm", "--force", "kept@1"], ["tag", "kept@1", "other"], ["gc"],
                       ["fsck"], ["fsck", "--rebuild"]):
             with subprocess.Popen([WEFT, "--store", kept.path, *words], env=environment(), stdout=subprocess.PIPE,
                                   stderr=subprocess.PIPE, text=True) as waiting:
@@ -490,7 +490,7 @@ def test_disk_that_others_filled(small_disk, tmp_path):
     assert_refused(try_import(store, write_model(tmp_path / "n", random_tensors(1, 1 << 20, seed="no room")), name="n"))
     assert "m" in store.weft("ls").stdout
     store.weft("tag", "m@1", "last")
-    store.weft("rm", "m@1")
+    store.weft("rm", "--force", "m@1")
     store.weft("gc")
     assert store.pack_bytes() == 0
     store.assert_sound()

@@ -194,7 +194,7 @@ def test_a_removed_ancestor_stays_in_the_story(family):
     up = family.lineage("merged", 1) / "ancestors"
     open_before = up.open()
     files = files_below(family.version("tuned", 1))
-    family.store.weft("rm", "org/base@2")
+    family.store.weft("rm", "--force", "org/base@2")
     family.store.weft("gc")
     text = up.read_text()
     assert "removed" not in open_before.read() and open_before.close() is None
@@ -213,7 +213,7 @@ def test_rebuild_keeps_the_story(family):
         return [family.store.weft("lineage", version, option).stdout for version in ("merged@1", "org/base@1")
                 for option in ("--ancestors", "--descendants", "--dot", "--svg")] + [
                 family.store.weft("lineage", "tuned", "--owners").stdout, family.store.json("log", "tuned")]
-    family.store.weft("rm", "org/base@2")
+    family.store.weft("rm", "--force", "org/base@2")
     before = story()
     inodes = [(family.lineage("merged", 1) / name).stat().st_ino for name in FILES]
     family.store.weft("fsck", "--rebuild")

@@ -63,12 +63,12 @@ def test_numbers_are_never_used_again(store, tmp_path):
                         name="m")["version"]
 
     assert [publish(i) for i in range(3)] == [1, 2, 3]
-    store.weft("rm", "m@3")
-    store.weft("rm", "m@2")
+    store.weft("rm", "--force", "m@3")
+    store.weft("rm", "--force", "m@2")
     store.weft("gc")
     assert publish(3) == 4
     for number in (1, 4):
-        store.weft("rm", f"m@{number}")
+        store.weft("rm", "--force", f"m@{number}")
     store.weft("gc")
     assert publish(4) == 5
 
@@ -106,7 +106,7 @@ def test_history_is_told(store, small_model, tmp_path):
 def test_removed_version_stays_in_the_log(store, small_model, tmp_path):
     store.publish(small_model, name="m")
     store.publish(write_model(tmp_path / "next", random_tensors(1, 64, seed="next")), name="m", parent="m@1")
-    store.weft("rm", "m@1")
+    store.weft("rm", "--force", "m@1")
     versions = store.json("log", "m")["versions"]
     assert sorted((version["version"], version["removed"]) for version in versions) == [(1, True), (2, False)]
     store.weft("gc")
@@ -152,7 +152,7 @@ def test_journal_is_all_that_remembers(store, small_model, tmp_path):
     store.publish(write_model(tmp_path / "b", random_tensors(2, 4096, seed="b")), name="org/a", parent="org/a@1")
     store.publish(small_model, name="twin")
     store.publish(write_model(tmp_path / "c", random_tensors(2, 4096, seed="c")), name="gone")
-    store.weft("rm", "gone@1")
+    store.weft("rm", "--force", "gone@1")
 
     def everything(where):
         with Mount(store, tmp_path / where) as mount:

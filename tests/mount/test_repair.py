@@ -154,7 +154,7 @@ def test_scrub_goes_on_where_it_stopped_and_reports(store, tmp_path):
     for number in range(3):
         store.publish(write_model(tmp_path / f"m{number}", random_tensors(2, TENSOR_BYTES, seed=f"scrub{number}")),
                       name=f"m{number}")
-    assert "scrubbed  never" in store.weft("status").stdout
+    assert "scrubbed  never" in store.weft("status", "--all").stdout
     assert store.json("status")["scrub"] is None
     whole = store.json("fsck")["bytes_read"]
     runs = []
@@ -172,7 +172,9 @@ def test_scrub_goes_on_where_it_stopped_and_reports(store, tmp_path):
     assert 1 in codes
     last = store.json("status")["scrub"]
     assert last["problems"] == 1 and "SHA-256 differs" in last["lines"][0]
-    assert "1 problem" in store.weft("status").stdout
+    assert "1 problem" in store.weft("status", "--all").stdout
+    assert "problem   the last scrub found 1 problem: `weft fsck --repair`\n" in store.weft("status").stdout
+    assert store.json("status")["healthy"] is False
 
 
 def test_scrub_keeps_its_rate(store, source):

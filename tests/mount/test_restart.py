@@ -485,7 +485,7 @@ def test_a_server_without_supervisor_goes_on(mount):
         wait_until(lambda: "supervisor_problem" in status_of(mount))
         assert held.read() == (mount.version("m", 1) / "model.safetensors").read_bytes()
     assert "supervisor_pid" not in status_of(mount)
-    assert "supervisor is gone" in mount.store.weft("status").stdout
+    assert "supervisor is gone" in mount.store.weft("status", "--all").stdout
 
 
 def abandon(mount, victims):

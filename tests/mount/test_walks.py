@@ -131,4 +131,4 @@ def test_an_import_of_mounted_files_moves_no_byte(mount):
     refused = mount.store.weft("import", mount / "layers/org/m/3/encoder", "--name", "no", check=False)
     assert refused.returncode != 0 and "generated" in refused.stderr
     for name in ("again", "layered"):
-        mount.store.weft("rm", f"{name}@1")
+        mount.store.weft("rm", "--force", f"{name}@1")

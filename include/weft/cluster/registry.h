@@ -65,7 +65,7 @@ class Registry : public FlushRecords {
   virtual Result<PublishOutcome> publish(Import& import, const PublishRequest& request) = 0;
   // As Store::set_tag and Store::remove_versions. When they return, this node's store shows the change.
   virtual Status set_tag(std::string_view model, std::string_view tag, std::optional<std::uint64_t> number) = 0;
-  virtual Result<std::size_t> remove_versions(std::span<const VersionName> versions) = 0;
+  virtual Result<std::size_t> remove_versions(std::span<const VersionName> versions, Tagged tagged) = 0;
 
   // Restores a version, live or removed, or a tag in a registry that was lost and starts again. True: it was restored;
   // false: the registry has it, or has later information about it. `check_only`: only checks. Errc::exists: the

@@ -99,6 +99,12 @@ struct ImportReport {
   std::uint64_t records = 0;          // in a data set's containers
   std::vector<std::string> left_out;  // a line for each file that a data set leaves out
   std::uint64_t mounted_files = 0;    // files of `paths` that a mount of this store shows: not read
+  // Lists what the newest version, which has this content already, lacks: "message", "metric loss". Its tags are set.
+  std::vector<std::string> not_kept;
+  // With ImportOptions::keep, set by the caller of run_import(): the versions that were removed, and why others were
+  // not ("": all were).
+  std::vector<VersionName> removed;
+  std::string not_removed;
 };
 // An import that has passed every check that needs neither the store nor the files' content.
 class PreparedImport {

@@ -27,7 +27,8 @@ constexpr CommandInfo kInfo = {
         "\n"
         "Tensors of safetensors, GGUF and npy files are shared with everything in the\n"
         "store. Every file reads back byte for byte. If the newest version already has\n"
-        "this content, no new version is made. A failed import leaves the store as it\n"
+        "this content, no new version is made: tags are set, and the import says which\n"
+        "message, metrics and parents are not kept. A failed import leaves the store as it\n"
         "was. The import creates the store if there is none, unless /etc/weft/weft.conf\n"
         "names one.\n"
         "\n"
@@ -56,9 +57,12 @@ constexpr CommandInfo kInfo = {
     .json =
         "{model, version, made, manifest, files, tensors, logical_bytes, new_bytes,\n"
         " shared_bytes, mounted_files, records, parents: [{model, version, declared,\n"
-        " same_tensors, same_bytes}], parents_elsewhere}\n"
-        "made is false if the newest version already has this content; mounted_files\n"
-        "counts files taken from the store through its mount\n",
+        " same_tensors, same_bytes}], parents_elsewhere, not_kept,\n"
+        " removed: [{model, version}], not_removed}\n"
+        "made is false if the newest version already has this content, and not_kept lists\n"
+        "what was given and it has not (\"message\", \"metric loss\"); mounted_files\n"
+        "counts files taken from the store through its mount; removed lists what --keep\n"
+        "removed, and not_removed says why it did not remove the others\n",
     .interrupted = "the store is as it was",
 };
 
@@ -125,7 +129,7 @@ class ImportCommand final : public Command {
     if (move_) remove_sources(context);  // a mount removes its drafts itself, once it has the answer
     if (to_origin) WEFT_CHECK(wait_for_origin(context, report.outcome.version));
     for (const std::string& line : report.left_out) context.note(line);
-    context.json ? print_json(context, report) : print_line(context, report);
+    context.json ? print_json(context, report) : print_lines(context, report);
     return kExitDone;
   }
 
@@ -170,9 +174,21 @@ class ImportCommand final : public Command {
     context.print_json(json.end_object());
   }
 
-  void print_line(const Context& context, const ImportReport& report) const {
+  void print_lines(const Context& context, const ImportReport& report) const {
+    print_version(context, report);
+    for (const VersionName& version : report.removed)
+      context.print("  removed {}\n", spec_of(version.model, version.number));
+    if (!report.not_removed.empty()) context.note(fmt::format("--keep: {}", report.not_removed));
+  }
+
+  void print_version(const Context& context, const ImportReport& report) const {
     std::string spec = spec_of(report.outcome.version);
-    if (!report.outcome.made) return context.print("{} has this content already; no new version\n", spec);
+    if (!report.outcome.made) {
+      context.print("{} has this content already; no new version\n", spec);
+      if (!report.not_kept.empty() && !context.quiet)
+        context.note(fmt::format("not kept: {}", joined(report.not_kept, ", ")));
+      return;
+    }
     context.print("{}  {}, {}, {}: {} new, {} shared\n", spec,
                   import_.dataset ? count_of(report.records, "record") : count_of(report.tensors, "tensor"),
                   count_of(report.files, "file"), human_bytes(report.logical_bytes),

@@ -4,8 +4,10 @@
 #include "base/text.h"
 #include "cli/commands/commands.h"
 #include "cli/shared/catalog.h"
+#include "cli/shared/mounts.h"
 #include "cli/shared/table.h"
 #include "os/mounts.h"
+#include "os/sys.h"
 #include "weft/dtype.h"
 #include "weft/model/lineage.h"
 #include "weft/programs/operations.h"
@@ -24,6 +26,7 @@ constexpr CommandInfo kInfo = {
     .examples =
         "weft info bert\n"
         "weft info org/minilm@stable --json | jq .files\n"
+        "weft info /mnt/weft/models/bert/2\n"
         "weft info bert --graph dot | dot -Tsvg > bert.svg\n",
     .json =
         "the version's info.json; see weft(7). --graph json prints {family, id, vertices:\n"
@@ -127,7 +130,8 @@ class InfoCommand final : public Command {
  public:
   void declare(OptionSet& options) override {
     options.argument("MODEL[@V]", spec_, OptionSet::Need::required,
-                     "the version; V is a number or a tag, and the latest is the default");
+                     "the version; V is a number or a tag, and the latest is the default. A path in a mount names a "
+                     "version too");
     options.value("--graph", "FORMAT", graph_, "print the graph of layers: json, or dot for Graphviz");
   }
 
@@ -138,7 +142,7 @@ class InfoCommand final : public Command {
 
   Result<int> run(Context& context) override {
     WEFT_TRY(auto store, context.open_to_read());
-    WEFT_TRY(VersionEntry version, version_entry(*store, spec_));
+    WEFT_TRY(VersionEntry version, find_entry(*store));
     WEFT_TRY(const Manifest manifest, load_manifest(*store, context.resolver(), version.row));
     if (!graph_.empty()) {
       ArchGraph graph = graph_of(manifest);
@@ -157,6 +161,14 @@ class InfoCommand final : public Command {
   }
 
  private:
+  // Prefers a name to a path.
+  Result<VersionEntry> find_entry(Store& store) const {
+    auto entry = version_entry(store, spec_);
+    if (entry.ok() || spec_.find('/') == std::string::npos || !stat_file(spec_).ok()) return entry;
+    WEFT_TRY(const std::string spec, spec_at(store, spec_));
+    return version_entry(store, spec);
+  }
+
   std::string spec_;
   std::string graph_;
 };

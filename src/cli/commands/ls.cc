@@ -117,7 +117,7 @@ class LsCommand final : public Command {
       for (const TagRow& tag : page.rows) tags.push_back(fmt::format("{}={}", tag.name, tag.number));
     }
     out.table.row({model.name, std::string(kind_name(model.kind)), std::to_string(latest.number),
-                   std::to_string(model.live), human_bytes(latest.logical_bytes), short_time(latest.time_ns),
+                   std::to_string(model.live), human_bytes(latest.logical_bytes), local_time(latest.time_ns),
                    first_of(tags, model.tags)});
     return {};
   }
@@ -141,8 +141,9 @@ class LsCommand final : public Command {
   }
 
   Result<int> list_versions(const Context& context, Store& store, const ModelRow& model) const {
-    ListingOutput out(context, names_,
-                      {{"VERSION", Align::right}, {"PUBLISHED"}, {"SIZE", Align::right}, {"TAGS"}, {"MESSAGE"}});
+    ListingOutput out(
+        context, names_,
+        {{"VERSION", Align::right}, {"PUBLISHED"}, {"SIZE", Align::right}, {"TAGS"}, {"METRICS"}, {"MESSAGE"}});
     out.json.begin_object().member("model", model.name).key("versions").begin_array();
     const auto add_page = [&](std::vector<VersionRow> versions) -> Status {
       Renewed renewed(store);
@@ -175,8 +176,8 @@ class LsCommand final : public Command {
       return {};
     }
     if (latest) tags.insert(tags.begin(), "latest");
-    out.table.row({std::to_string(row.number), short_time(row.time_ns), human_bytes(row.logical_bytes),
-                   first_of(tags, tags.size()), first_line(row.message)});
+    out.table.row({std::to_string(row.number), local_time(row.time_ns), human_bytes(row.logical_bytes),
+                   first_of(tags, tags.size()), metrics_text(row), first_line(row.message)});
     return {};
   }
 

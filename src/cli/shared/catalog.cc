@@ -1,6 +1,10 @@
 #include "cli/shared/catalog.h"
 
+#include <fmt/core.h>
+
+#include "base/short_text.h"
 #include "base/text.h"
+#include "cli/shared/table.h"
 #include "weft/model/lineage.h"
 #include "weft/model/manifest.h"
 #include "weft/programs/operations.h"
@@ -24,6 +28,18 @@ Result<VersionEntry> version_entry(Store& store, std::string_view spec) {
   }
   WEFT_TRY(entry.tags, tags_of(renewed, entry.row));
   return entry;
+}
+
+std::string metrics_text(const VersionRow& row) {
+  std::vector<std::string> words;
+  for (const auto& [key, value] : row.metrics) words.push_back(fmt::format("{}={}", key, short_number(value)));
+  return first_of(words, words.size());
+}
+
+std::string metric_text(const VersionRow& row, std::string_view name) {
+  for (const auto& [key, value] : row.metrics)
+    if (key == name) return short_number(value);
+  return "-";
 }
 
 void write_version(JsonWriter& json, const VersionEntry& version) {

@@ -50,6 +50,16 @@ bool daemon_holds(const std::string& store) {
   return held.ok() && *held;
 }
 
+// Names the users that have the right which this user lacks, instead of the file that refused it.
+Error no_right(const std::string& store, bool write) {
+  const auto st = stat_file(store);
+  const std::string who = !st.ok() ? "root"
+                          : write  ? fmt::format("user {}, its owner, or a weftd for it", st->st_uid)
+                                   : fmt::format("user {}, its owner, or one of the group {}", st->st_uid, st->st_gid);
+  return Error{Errc::permission, fmt::format("{}: user {} may not {} this store: expected {}", store, own_user(),
+                                             write ? "write to" : "read", who)};
+}
+
 std::string without_slashes(std::string path) {
   while (path.size() > 1 && path.ends_with('/')) path.pop_back();
   return path;
@@ -80,13 +90,15 @@ ManifestResolver& Context::resolver() const {
   return *resolver_;
 }
 
-std::string Context::store_path() const {
-  if (!store_option.empty()) return store_option;
+Context::ChosenStore Context::chosen_store() const {
+  if (!store_option.empty()) return {store_option, "--store"};
   auto variable = [&](const char* name) { return environment_.variable(name).value_or(""); };
-  if (std::string path = variable("WEFT_STORE"); !path.empty()) return path;
-  if (environment_.is_root) return "/var/lib/weft";
-  if (std::string data = variable("XDG_DATA_HOME"); !data.empty()) return data + "/weft";
-  return variable("HOME") + "/.local/share/weft";
+  if (std::string path = variable("WEFT_STORE"); !path.empty()) return {path, "WEFT_STORE"};
+  if (auto path = configured_value(environment_.config_file, "store"); path && !path->empty())
+    return {*std::move(path), environment_.config_file};
+  if (environment_.is_root) return {"/var/lib/weft", "the default"};
+  if (std::string data = variable("XDG_DATA_HOME"); !data.empty()) return {data + "/weft", "the default"};
+  return {variable("HOME") + "/.local/share/weft", "the default"};
 }
 
 bool Context::trusts_store() const {
@@ -138,6 +150,8 @@ Result<std::unique_ptr<Store>> Context::open(bool write) const {
   options.decode = content_decoder();
   options.patience = patience();
   auto store = Store::open(store_path(), options);
+  if (!store.ok() && store.error().code == Errc::permission && store.error().os_error != 0)
+    return no_right(store_path(), write);
   bool named = !store_option.empty() || !environment_.variable("WEFT_STORE").value_or("").empty();
   if (store.ok() || named || store.error().code != Errc::not_found) return store;
   return Error{Errc::not_found, fmt::format("{}; --store or WEFT_STORE names another", store.error().message)};

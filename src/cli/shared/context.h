@@ -33,9 +33,14 @@ class Context {
 
   const CliEnvironment& environment() const { return environment_; }
 
-  // Returns --store, WEFT_STORE, or the default: /var/lib/weft for root, $XDG_DATA_HOME/weft (~/.local/share/weft) for
-  // other users.
-  std::string store_path() const;
+  // The first of --store, WEFT_STORE, `store` in this machine's weft.conf, and the default: /var/lib/weft for root,
+  // $XDG_DATA_HOME/weft (~/.local/share/weft) for other users.
+  struct ChosenStore {
+    std::string path;
+    std::string by;  // "--store", "WEFT_STORE", the path of weft.conf, "the default"
+  };
+  ChosenStore chosen_store() const;
+  std::string store_path() const { return chosen_store().path; }
   // True for --trust-store, or if weft.conf sets trust_store for this store.
   bool trusts_store() const;
   // Connects to the store's daemon. Null if none runs; then this process may write to the store itself. Waits some

@@ -1,10 +1,12 @@
 // The options and arguments of a subcommand, declared once for the parser and for --help. CLI11 stays in options.cc.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "weft/result.h"
@@ -39,6 +41,9 @@ class OptionSet {
     std::string help;
   };
   void takes_value(const std::string& names);
+  void require(const std::string& name, std::function<bool()> is_given);
+  std::string missing() const;
+  Error explain(const std::vector<std::string>& words, std::string_view otherwise) const;
   std::vector<std::string> with_values_apart(std::vector<std::string> args) const;
   static std::string table(std::string_view title, const std::vector<Row>& rows);
 
@@ -46,6 +51,7 @@ class OptionSet {
   std::string positionals_;
   std::vector<Row> arguments_;
   std::vector<Row> options_;
+  std::vector<std::pair<std::string, std::function<bool()>>> required_;  // arguments, and whether they are given
   std::set<std::string> value_options_;  // options with a value, such as "-n" and "--name"
   std::unique_ptr<Parser> parser_;
 };

@@ -107,9 +107,9 @@ TEST_CASE("a chain is drawn straight down, with its facts") {
   f.add(2, "m", 2, {{1, 9}});
   f.add(3, "m", 3, {{2, 0}}).message = "third";
   CHECK(draw_ancestors(f.about(3)) ==
-        "m@3  2024-05-04 00:00    1.1 KiB  third\n"
-        "m@2  2024-05-03 00:00    1.1 KiB  declared\n"
-        "m@1  2024-05-02 00:00    1.1 KiB  verified (9 of 10 tensors, 900 B)  as it came\n");
+        "m@3  2024-05-04 00:00Z    1.1 KiB  third\n"
+        "m@2  2024-05-03 00:00Z    1.1 KiB  declared\n"
+        "m@1  2024-05-02 00:00Z    1.1 KiB  verified (9 of 10 tensors, 900 B)  as it came\n");
   CHECK(first_words(draw_descendants(f.about(1))) == Lines{"m@1", "m@2", "m@3"});
 }
 
@@ -135,7 +135,7 @@ TEST_CASE("tombstones, lost parents, and kin that are left out") {
   f.add(3, "m", 2, {{2, 3}});
   std::string text = draw_ancestors(f.about(3));
   CHECK(text.find("m@1") != std::string::npos);
-  CHECK(text.find("removed 2024-05-01 00:00") != std::string::npos);
+  CHECK(text.find("removed 2024-05-01 00:00Z") != std::string::npos);
   CHECK(first_words(text).back() == "gone@1");
   f.kin.left_out = 7;
   CHECK(draw_ancestors(f.kin).ends_with("… and 7 more\n"));
@@ -165,12 +165,12 @@ TEST_CASE("the log tells newest first, with parents, metrics and the whole messa
   child.metrics = {{"loss", "0.5"}, {"acc", "0.9"}};
   child.elsewhere = {"far/away"};
   CHECK(render_log(f.about(2)) ==
-        "m@1  2024-05-03 00:00  1.1 KiB\n"
+        "m@1  2024-05-03 00:00Z  1.1 KiB\n"
         "    parent   base@1: verified (9 of 10 tensors, 900 B)\n"
         "    parent   far/away: declared, not stored here\n"
         "    metrics  loss=0.5, acc=0.9\n"
         "    one\n    two\n"
-        "\nbase@1  2024-05-02 00:00  1.1 KiB\n");
+        "\nbase@1  2024-05-02 00:00Z  1.1 KiB\n");
 }
 
 TEST_CASE("DOT and SVG of names that need escapes are well-formed") {

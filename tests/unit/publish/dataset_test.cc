@@ -213,6 +213,24 @@ TEST_CASE("a name belongs to models or to data sets, not to both") {
   CHECK(import_set(f, {f.dir / "d"}, "m").error().code == Errc::exists);
 }
 
+TEST_CASE("a name without versions is free for the other kind") {
+  Fixture f;
+  write_all(f.dir / "d", {{"a", "1"}});
+  must(import_set(f, {f.dir / "d"}, "org/n"));
+  must(f.store->remove_version("org/n", 1));
+  ImportOptions model;
+  model.paths = {f.dir / "d"};
+  model.name = "org/n";
+  CHECK(must(weft::import_paths(*f.store, model, weft::no_progress())).outcome.version.number == 2);
+  CHECK(import_set(f, {f.dir / "d"}, "org/n").error().code == Errc::exists);
+  must(f.store->remove_version("org/n", 2));
+  must(import_set(f, {f.dir / "d"}, "org/n"));
+  const auto snapshot = must(f.store->snapshot());
+  const auto row = must(snapshot->model("org/n"));
+  CHECK(row.kind == weft::VersionKind::dataset);
+  CHECK(row.latest == 3);
+}
+
 TEST_CASE("a small file that changes while it waits is refused") {
   Fixture f;
   write_all(f.dir / "d", {{"a", "1"}, {"b", "22"}});
