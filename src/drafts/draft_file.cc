@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "os/file_ops.h"
@@ -25,7 +26,9 @@ Attr attr_of_draft(const DraftFound& found) {
   attr.type = type_of(st.st_mode);
   attr.size = static_cast<std::uint64_t>(st.st_size);
   attr.blocks = static_cast<std::uint64_t>(st.st_blocks);
-  attr.nlink = st.st_nlink;
+  // A file has one name in new/. A second link is the pack that the file became: the store's affair, and programs take
+  // a file with two links for an attack.
+  attr.nlink = attr.type == FileType::regular ? std::min<nlink_t>(1, st.st_nlink) : st.st_nlink;
   attr.mtime_ns = nanoseconds(st.st_mtim);
   attr.owner = FileOwner{st.st_uid, st.st_gid, st.st_mode & 07777U, nanoseconds(st.st_atim), nanoseconds(st.st_ctim)};
   return attr;

@@ -63,10 +63,10 @@ Attr DatasetDir::Numbered::part_attr(std::uint64_t of, const FilePart& part) con
   return attr;
 }
 
-Result<DatasetTablePointer> DatasetDir::Numbered::small_table() const {
-  const auto tables = files_of(version->manifest(), FileRole::file_table);
+Result<DatasetTablePointer> small_table_of(const TreeVersion& version) {
+  const auto tables = files_of(version.manifest(), FileRole::file_table);
   if (tables.empty()) return DatasetTablePointer();
-  return version->dataset->tables(static_cast<std::uint32_t>(tables.data() - version->manifest().files.data()));
+  return version.dataset->tables(static_cast<std::uint32_t>(tables.data() - version.manifest().files.data()));
 }
 
 }  // namespace weft
