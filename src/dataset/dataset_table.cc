@@ -77,7 +77,7 @@ FilePart SmallFiles::part(std::uint64_t file) const {
   Range range = table.range(file);
   const auto bundle = std::ranges::upper_bound(bundle_ends, range.offset) - bundle_ends.begin();
   if (bundle != 0) range.offset -= bundle_ends[static_cast<std::size_t>(bundle) - 1];
-  return {first_bundle + static_cast<std::uint32_t>(bundle), range};
+  return {first_bundle + static_cast<std::uint32_t>(bundle), range, table.execute(file)};
 }
 
 Result<DatasetTablePointer> check_table(const Manifest& manifest, std::uint32_t file, std::span<const std::byte> bytes,

@@ -19,8 +19,9 @@ Status FileTableMaker::directory(std::uint32_t parent, std::string_view name) {
   return {};
 }
 
-Status FileTableMaker::file(std::uint32_t directory, std::string_view name, std::uint64_t bytes) {
+Status FileTableMaker::file(std::uint32_t directory, std::string_view name, std::uint64_t bytes, std::uint8_t execute) {
   WEFT_CHECK(check_room(file_names_, name, ends_.size()));
+  if (execute != 0) executables_.push_back({static_cast<std::uint32_t>(ends_.size()), execute});
   file_names_ += name;
   name_ends_.push_back(static_cast<std::uint32_t>(file_names_.size()));
   ends_.push_back((ends_.empty() ? 0 : ends_.back()) + bytes);
@@ -39,7 +40,8 @@ std::string FileTableMaker::path_of(std::uint32_t directory) const {
 }
 
 std::vector<std::byte> FileTableMaker::make() {
-  const FileTableHeader header{ends_.size(), directories_.size(), directory_names_.size(), file_names_.size()};
+  const FileTableHeader header{ends_.size(), directories_.size(), directory_names_.size(), file_names_.size(),
+                               executables_.size()};
   const FileTableSections at = file_table_sections(header);
   Sections out(at.end);
   out.add(kFileTableMagic);
@@ -55,6 +57,8 @@ std::vector<std::byte> FileTableMaker::make() {
   for (const std::uint64_t end : ends_) out.add_number(end);
   out.go_to(at.name_ends);
   for (const std::uint32_t end : name_ends_) out.add_number(end);
+  out.go_to(at.executables);
+  for (const ExecutableRow& one : executables_) out.add_number(one);
   out.go_to(at.directory_names);
   out.add(directory_names_);
   out.go_to(at.file_names);

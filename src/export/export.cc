@@ -229,7 +229,7 @@ class Exporter {
   Status write(const SmallFile& file, BundledBytes& bundled) {
     if (progress_.cancelled()) return Error{Errc::cancelled, "interrupted"};
     WEFT_TRY(const auto bytes, bundled.of(file));
-    WEFT_TRY(const Fd out, target_.create(file.path));
+    WEFT_TRY(const Fd out, target_.create(file.path, file.execute));
     WEFT_CHECK(write_exact(out.get(), 0, bytes, fmt::format("{}/{}", directory_, file.path)));
     progress_.advance(bytes.size());
     return {};
@@ -238,7 +238,7 @@ class Exporter {
   Status write(const File& file, std::span<const OpenPlace> places) {
     if (progress_.cancelled()) return Error{Errc::cancelled, "interrupted"};
     progress_.phase(fmt::format("writing {}", file.path));
-    WEFT_TRY(const Fd out, target_.create(file.path));
+    WEFT_TRY(const Fd out, target_.create(file.path, file.execute));
     return FileCopy(file, places, out.get(), fmt::format("{}/{}", directory_, file.path), progress_).run(pool_);
   }
 

@@ -80,6 +80,10 @@ void diff_small_files(const Manifest& before, const Manifest& after, ManifestDif
   diff.files.push_back({change, std::string(kSmallFiles)});
 }
 
+bool is_same(const File& a, const File& b) {
+  return a.extents == b.extents && a.execute == b.execute;
+}
+
 // Merges both lists: published files are sorted by path.
 void diff_files(const Manifest& before, const Manifest& after, ManifestDiff& diff) {
   const std::span<const File> from = published_files(before), to = published_files(after);
@@ -88,7 +92,7 @@ void diff_files(const Manifest& before, const Manifest& after, ManifestDiff& dif
   while (a != from.end() || b != to.end()) {
     int order = a == from.end() ? 1 : b == to.end() ? -1 : a->path.compare(b->path);
     if (order == 0)
-      diff.files.push_back({a->extents == b->extents ? Change::same : Change::changed, a->path});
+      diff.files.push_back({is_same(*a, *b) ? Change::same : Change::changed, a->path});
     else
       diff.files.push_back({order < 0 ? Change::removed : Change::added, order < 0 ? a->path : b->path});
     if (order <= 0) ++a;

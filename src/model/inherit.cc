@@ -166,6 +166,7 @@ class Composer {
     tensors.insert(tensors.end(), change.added.begin(), change.added.end());
     SafetensorsFile made = lay_out_safetensors(file.path, std::move(tensors), file.metadata);
     headers_.emplace_back(file.path, std::move(made.header));
+    made.file.execute = file.execute;
     file = std::move(made.file);
     return {};
   }

@@ -154,6 +154,8 @@ Status check_metadata(const File& file) {
 }
 
 Status check_file(const Manifest& manifest, const File& file) {
+  if (file.execute != (file.role == FileRole::published ? execute_bits(file.execute) : 0))
+    return broken("expected permission bits among {:03o}, of a published file, got {:03o}", kExecuteBits, file.execute);
   WEFT_CHECK(check_text("format", file.format, limits::kFormatNameMax));
   WEFT_CHECK(check_tensors(manifest, file));
   return check_metadata(file);

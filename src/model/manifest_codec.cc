@@ -79,7 +79,7 @@ class Encoder {
     auto extents = structs<fb::Extent>(file.extents);
     auto tensor_list = vector(tensors);
     return fb::CreateFile(builder_, path, file.size, format, extents, tensor_list, vector(metadata),
-                          static_cast<std::uint8_t>(file.role));
+                          static_cast<std::uint8_t>(file.role), file.execute);
   }
 
   Offset<fb::Tensor> put(const Tensor& tensor) {
@@ -197,6 +197,7 @@ class Decoder {
     copy_list(from.tensors(), file.tensors, [this](const fb::Tensor* tensor) { return this->tensor(*tensor); });
     copy_pairs(from.metadata(), file.metadata);
     file.role = static_cast<FileRole>(from.role());
+    file.execute = from.execute();
     return file;
   }
 

@@ -74,6 +74,7 @@ class DatasetDraft {
       if (draft.source.role != FileRole::published) continue;
       File& file = files_.manifest.files.emplace_back(
           file_of(draft.source, static_cast<std::uint64_t>(draft.seen.st_size), draft.ranges));
+      file.execute = execute_bits(draft.seen.st_mode);
       if (draft.container != nullptr) file.format = draft.container->name();
     }
     for (Draft& draft : files_.drafts)

@@ -128,7 +128,7 @@ class DatasetWalk {
   Status file(std::uint32_t number, const std::string& path, const std::string& inside, const Entry& entry) {
     if (entry.bytes <= kSmallFileMax && !named_as_container(entry.name)) {
       if (number == 0) places_.root_files.push_back({entry.path, entry.is_path});
-      return small_.file(number, entry.name, entry.bytes);
+      return small_.file(number, entry.name, entry.bytes, execute_bits(entry.mode));
     }
     if (files_.size() >= limits::kFilesPerVersionMax)
       return Error{Errc::invalid, fmt::format("{}: expected at most {} files of {} bytes and more",

@@ -145,6 +145,7 @@ class HeaderReading {
     File file;
     file.path = drafts_[number].source.path;
     file.size = static_cast<std::uint64_t>(drafts_[number].seen.st_size);
+    file.execute = execute_bits(drafts_[number].seen.st_mode);
     file.format = std::move(found.layout.format);
     file.metadata = std::move(found.layout.metadata);
     file.extents.reserve(cuts[number].size());

@@ -58,6 +58,7 @@ Attr DatasetDir::Numbered::file_attr(std::uint64_t of, std::uint64_t size) const
 // A small file has blocks of its own. Another part is a view of a file that counts its blocks.
 Attr DatasetDir::Numbered::part_attr(std::uint64_t of, const FilePart& part) const {
   Attr attr = file_attr(of, part.range.length);
+  attr.execute = part.execute;
   if (version->manifest().files[part.file].role == FileRole::bundle)
     attr.blocks = (attr.size + kBlockBytes - 1) / kBlockBytes;
   return attr;

@@ -123,6 +123,7 @@ Attr Versions::fixed_attr(const TreeNode& node) {
   else
     attr.size = generated_size(node);
   attr.large = n.kind == NodeKind::file && attr.size >= kStreamedMin;
+  if (n.kind == NodeKind::file) attr.execute = node.file().execute;
   attr.blocks = attr.size == 0 ? 0 : 1;
   attr.lasting_attr = n.kind != NodeKind::file && n.kind != NodeKind::tensor_view;
   attr.counted = !attr.lasting_attr;

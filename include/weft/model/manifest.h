@@ -54,6 +54,13 @@ enum class FileRole : std::uint8_t {
   record_table,  // the records of a container (dataset/record_table.h)
 };
 
+// The permission bits of a published file that a version keeps: st_mode & kExecuteBits. A mount and an export show them
+// beside 0644.
+inline constexpr unsigned kExecuteBits = 0111;
+constexpr std::uint8_t execute_bits(unsigned mode) {
+  return static_cast<std::uint8_t>(mode & kExecuteBits);
+}
+
 struct File {
   // Relative, '/'-separated, no empty, "." or ".." component. For a record table: the container's path. For a bundle
   // and the file table: "".
@@ -64,6 +71,7 @@ struct File {
   std::vector<Tensor> tensors;  // names are unique; extents ascend, and tied tensors have the same one
   std::vector<std::pair<std::string, std::string>> metadata;
   FileRole role = FileRole::published;
+  std::uint8_t execute = 0;  // kExecuteBits; 0 unless the file is published
   bool operator==(const File&) const = default;
 };
 

@@ -67,6 +67,7 @@ struct Attr {
   bool counted = false;
   bool large = false;                // a published file that is best read in large parts
   bool is_namespace = false;         // a directory above models that is not a model
+  std::uint8_t execute = 0;          // x bits of a published file (File::execute)
   std::optional<FileOwner> owner{};  // of a draft
 };
 
