@@ -47,6 +47,9 @@ Result<SmallFiles> check_small_files(const Manifest& manifest, std::span<const s
   for (const File& file : published_files(manifest))
     if (!small.table.is_apart(file.path))
       return misfit(fmt::format("\"{}\": a small file or its directory has this path too", printable(file.path)));
+  for (const std::string& path : manifest.directories)
+    if (!small.table.is_apart(path))
+      return misfit(fmt::format("\"{}\": expected an empty directory, got small files", printable(path)));
   return small;
 }
 

@@ -2,9 +2,9 @@
 // in place from memory and never decoded (dataset/file_layout.h). A file costs 12 bytes and its base name. A table from
 // another node is untrusted.
 //
-// Directories are numbered breadth first from the root, 0. The children of a directory are consecutive, by name. Files
-// are numbered by directory, and by name within it. Their bytes follow one another in this order in the version's
-// bundles.
+// Each directory but the root has files below it. Directories are numbered breadth first from the root, 0. The children
+// of a directory are consecutive, by name. Files are numbered by directory, and by name within it. Their bytes follow
+// one another in this order in the version's bundles.
 #pragma once
 
 #include <cstddef>
@@ -37,7 +37,7 @@ class FileTableMaker {
   std::uint64_t files() const { return ends_.size(); }
   std::uint32_t directories() const { return static_cast<std::uint32_t>(directories_.size()); }
   std::string path_of(std::uint32_t directory) const;  // as FileTable::path_of
-  std::vector<std::byte> make();
+  std::vector<std::byte> make();                       // leaves out directories without files below them
 
  private:
   struct Directory {
@@ -45,6 +45,8 @@ class FileTableMaker {
     std::uint32_t name_end = 0;
     std::uint32_t files = 0;
   };
+  std::string_view name_of(std::size_t directory) const;
+  void drop_empty();
   void add_lines(Sections& out, std::uint64_t at) const;
 
   std::vector<Directory> directories_;

@@ -110,6 +110,8 @@ class FileTableCheck {
 
   Status check_files_of(std::uint64_t number) {
     const FileTable::Directory dir = table_.directory(number);
+    if (number != 0 && dir.files == 0 && dir.directories == 0)
+      return broken(fmt::format("directory {}: expected files below it", number));
     if (table_.lines_of(number) != line_)
       return broken(fmt::format("directory {}: expected its lines in order", number));
     std::uint64_t child = dir.first_directory;

@@ -80,6 +80,16 @@ void diff_small_files(const Manifest& before, const Manifest& after, ManifestDif
   diff.files.push_back({change, std::string(kSmallFiles)});
 }
 
+// Lists the empty directories that one side lacks, with a slash.
+void diff_directories(const Manifest& before, const Manifest& after, ManifestDiff& diff) {
+  const auto add_missing = [&diff](const Manifest& from, const Manifest& to, Change change) {
+    for (const std::string& path : from.directories)
+      if (!std::ranges::binary_search(to.directories, path)) diff.files.push_back({change, path + "/"});
+  };
+  add_missing(before, after, Change::removed);
+  add_missing(after, before, Change::added);
+}
+
 bool is_same(const File& a, const File& b) {
   return a.extents == b.extents && a.execute == b.execute;
 }
@@ -99,6 +109,7 @@ void diff_files(const Manifest& before, const Manifest& after, ManifestDiff& dif
     if (order >= 0) ++b;
   }
   diff_small_files(before, after, diff);
+  diff_directories(before, after, diff);
 }
 
 }  // namespace

@@ -18,12 +18,17 @@ FILES = {"config.json": (b"{}", 0o644), "empty": (b"", 0o644), "a/b/c/deep.txt":
          "model.safetensors": (safetensors_bytes(random_tensors(3, 1 << 16, seed="trees")), 0o755)}
 
 
+EMPTY = ["1", "a/empty", "a/b/z", "saved/1/variables", "saved/1/assets", "with a name-"]
+
+
 def write_tree(directory):
     for name, (content, mode) in FILES.items():
         path = directory / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(content)
         path.chmod(mode)
+    for name in EMPTY:
+        (directory / name).mkdir(parents=True)
     for path in [directory, *(path for path in directory.rglob("*") if path.is_dir())]:
         path.chmod(0o755)
     return directory
@@ -85,6 +90,7 @@ def test_the_mount_shows_what_was_published(shown, source):
         places += [shown.mount.version("org/drafted", 1), snapshot_of(shown.mount, "models--org--drafted")]
     for place in places:
         assert tree_of(place) == expected, place
+        assert [name for name in EMPTY if os.listdir(place / name) != []] == []
 
 
 @pytest.mark.parametrize("spec", ["org/m", "org/d"])
@@ -146,6 +152,36 @@ def test_umask_takes_bits_away(shown, tmp_path, umask, directory, file, program)
         version = mount.version("org/m", 1)
         modes = [stat.S_IMODE((version / name).stat().st_mode) for name in (".", "config.json", "model.llamafile")]
         assert modes == [directory, file, program]
+
+
+def test_an_empty_directory_is_another_version_and_is_inherited(store, tmp_path):
+    write_tree(tmp_path / "m")
+    store.publish(tmp_path / "m", name="m")
+    (tmp_path / "m/1").rmdir()
+    store.publish(tmp_path / "m", name="m")
+    assert "1/" in store.weft("diff", "m@1", "m@2").stdout
+    (tmp_path / "part").mkdir()
+    (tmp_path / "part/config.json").write_text("[]")
+    store.weft("import", tmp_path / "part", "--name", "m", "--inherit", "m@1")
+    with Mount(store, tmp_path / "mnt") as mount:
+        assert [(mount.version("m", number) / "1").is_dir() for number in (1, 2, 3)] == [True, False, True]
+        assert [(mount.version("m", number) / "a/empty").is_dir() for number in (1, 2, 3)] == [True] * 3
+    store.weft("fsck", "--rebuild")
+    store.assert_sound()
+    store.weft("export", "m@3", tmp_path / "out")
+    assert os.listdir(tmp_path / "out/1") == []
+
+
+def test_a_data_set_of_large_files_keeps_its_empty_directories(store, tmp_path):
+    """It has no table of small files."""
+    (tmp_path / "d/train").mkdir(parents=True)
+    (tmp_path / "d/validation").mkdir()
+    (tmp_path / "d/train/large.bin").write_bytes(random_bytes(5 << 20, "only"))
+    store.weft("import", tmp_path / "d", "--name", "d", "--dataset")
+    store.weft("export", "d", tmp_path / "out")
+    with Mount(store, tmp_path / "mnt") as mount:
+        for place in (mount.version("d", 1, "datasets"), tmp_path / "out"):
+            assert sorted(os.listdir(place)) == ["train", "validation"] and os.listdir(place / "validation") == []
 
 
 def test_other_modes_of_the_same_bytes_are_another_version(store, tmp_path):

@@ -78,6 +78,23 @@ TEST_CASE("a published file has x bits, and no other bits of a mode") {
   }
 }
 
+TEST_CASE("empty directories are content, and lie apart from files and from each other") {
+  Manifest manifest = varied();
+  const auto before = encoded(manifest);
+  manifest.directories = {"1", "1_Pooling/a", "z/b/c", "z/d"};
+  CHECK(encoded(manifest) != before);
+  CHECK(decode_manifest(encoded(manifest)).value() == manifest);
+  using Paths = std::vector<std::string>;
+  for (const Paths& paths :
+       {Paths{"b", "a"}, Paths{"a", "a"}, Paths{""}, Paths{"a/../b"}, Paths{"/a"}, Paths{"1_Pooling"}, Paths{"empty"},
+        Paths{"empty/a"}, Paths{"model.gguf/a/b"}, Paths{"a", "a-b", "a/b"}}) {
+    manifest.directories = paths;
+    CAPTURE(paths.back());
+    CHECK(encode_manifest(manifest).error().code == Errc::invalid);
+    CHECK(decode_manifest(encode_unchecked(manifest).value()).error().code == Errc::corrupt);
+  }
+}
+
 TEST_CASE("bytes need not be aligned") {
   auto bytes = encoded(varied());
   for (std::size_t shift = 0; shift < 9; ++shift) {
