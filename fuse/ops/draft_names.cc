@@ -1,6 +1,7 @@
 // Names in new/: lookup, listing, creation and removal.
 #include <fcntl.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <vector>
 
@@ -103,9 +104,12 @@ Status reply_done(fuse_req_t request, const Status& done) {
   return {};
 }
 
+// A file has one name in new/. A second link is the pack that the file became: the store's affair, and programs take a
+// file with two links for an attack.
 struct stat stat_of_draft(const DraftFound& found) {
   struct stat out = found.st;
   out.st_ino = found.ino;
+  if (S_ISREG(out.st_mode)) out.st_nlink = std::min<nlink_t>(1, out.st_nlink);
   return out;
 }
 

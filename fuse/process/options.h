@@ -21,7 +21,7 @@ struct MountOptions {
   bool allow_other = false;  // let other users in; on by default for root
   uid_t uid = 0;             // owner of the files shown; the mounting user by default
   gid_t gid = 0;
-  mode_t umask = 0;                   // removed from 0444 of files and 0555 of directories
+  mode_t umask = 0;                   // removed from the modes of files and directories
   std::uint32_t attr_timeout_s = 30;  // how long the kernel caches link counts and owned bytes
   bool xattr = false;
   bool trust_store = false;                         // mount even a store that other users can write to

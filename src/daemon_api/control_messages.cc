@@ -13,7 +13,7 @@ namespace weft {
 namespace {
 
 constexpr std::size_t kFilesBytesMax = limits::kControlMessageMax / 2;
-constexpr std::size_t kFilesAtOnceMax = limits::kControlValuesMax / 8;  // a file is an array of four values
+constexpr std::size_t kFilesAtOnceMax = limits::kControlValuesMax / 8;  // a file is an array of five values
 
 struct FileList {
   std::vector<SourceFile> files;
@@ -28,6 +28,7 @@ void fields(JsonFields& f, SourceFile& m) {
   auto role = static_cast<std::uint64_t>(m.role);
   f("path", m.path)("where", m.where, 2 * limits::kPathMax)("size", m.size)(
       "role", role, static_cast<std::uint64_t>(FileRole::file_table));
+  f("directory", m.directory);
   m.role = static_cast<FileRole>(role);
 }
 

@@ -42,6 +42,7 @@ class Composer {
     WEFT_CHECK(check_index());
     WEFT_CHECK(rewrite());
     std::ranges::sort(out_.files, {}, &File::path);
+    WEFT_CHECK(take_directories());
     return Inherited{std::move(out_), std::move(headers_)};
   }
 
@@ -136,6 +137,35 @@ class Composer {
     return {};
   }
 
+  // True if one of the files, sorted by path, lies in the directory.
+  static bool has_file_in(const std::vector<File>& files, const std::string& directory) {
+    const std::string inside = directory + '/';
+    const auto first = std::ranges::lower_bound(files, inside, {}, &File::path);
+    return first != files.end() && first->path.starts_with(inside);
+  }
+
+  static bool has_directory_in(const std::set<std::string>& all, const std::string& directory) {
+    const auto first = all.lower_bound(directory + '/');
+    return first != all.end() && first->starts_with(directory + '/');
+  }
+
+  // Call it after the files are sorted. A directory of the base stays if the whole version has no entry below it.
+  Status take_directories() {
+    std::set<std::string> all(in_.base.directories.begin(), in_.base.directories.end());
+    for (const std::string& path : in_.given.directories) {
+      if (all.contains(path) || has_directory_in(all, path) || has_file_in(out_.files, path)) continue;
+      if (!in_.add)
+        return refused(
+            path + "/",
+            fmt::format("expected a directory of {}, which has none of that name (--add adds it)", in_.base_name));
+      all.insert(path);
+    }
+    for (const std::string& path : all) {
+      if (!has_directory_in(all, path) && !has_file_in(out_.files, path)) out_.directories.push_back(path);
+    }
+    return {};
+  }
+
   // Refuses new tensors without a new index: transformers opens the shards by the index and would not find them.
   Status check_index() const {
     if (std::ranges::none_of(rewritten_, [](const Rewrite& one) { return !one.added.empty(); })) return {};
@@ -166,6 +196,7 @@ class Composer {
     tensors.insert(tensors.end(), change.added.begin(), change.added.end());
     SafetensorsFile made = lay_out_safetensors(file.path, std::move(tensors), file.metadata);
     headers_.emplace_back(file.path, std::move(made.header));
+    made.file.execute = file.execute;
     file = std::move(made.file);
     return {};
   }

@@ -63,17 +63,16 @@ class DatasetWalk {
 
   Status directory(std::uint32_t number) {
     const std::string path = small_.path_of(number);
-    const std::uint32_t source = source_of(path);
+    const std::uint32_t source = places_.source_of(path);
     std::vector<Entry> entries;
-    WEFT_CHECK(list(below(places_.paths[source], path), path, source, entries));
-    return add(number, path, entries);
-  }
-
-  // Returns the number of the PATH that a directory is below: the PATH of its first component.
-  std::uint32_t source_of(const std::string& path) const {
-    const std::string_view name = std::string_view(path).substr(0, path.find('/'));
-    const auto found = std::ranges::lower_bound(top_names_, name);
-    return places_.top[static_cast<std::size_t>(found - top_names_.begin())];
+    const std::string where = below(places_.paths[source], path);
+    WEFT_CHECK(list(where, path, source, entries));
+    if (!entries.empty()) return add(number, path, entries);
+    WEFT_CHECK(check_count(where));
+    SourceFile empty{path, where};
+    empty.directory = true;
+    files_.push_back(std::move(empty));
+    return {};
   }
 
   Status list(const std::string& where, const std::string& path, std::uint32_t source, std::vector<Entry>& entries) {
@@ -114,8 +113,7 @@ class DatasetWalk {
         WEFT_CHECK(check_named(where_of(entry, path), inside));
         WEFT_CHECK(small_.directory(number, entry.name));
         if (number != 0) continue;
-        places_.top.push_back(entry.path);
-        top_names_.push_back(entry.name);
+        places_.top.push_back({entry.name, entry.path});
         continue;
       }
       if (!S_ISREG(entry.mode) || !check_file_path(inside).ok())
@@ -128,17 +126,21 @@ class DatasetWalk {
   Status file(std::uint32_t number, const std::string& path, const std::string& inside, const Entry& entry) {
     if (entry.bytes <= kSmallFileMax && !named_as_container(entry.name)) {
       if (number == 0) places_.root_files.push_back({entry.path, entry.is_path});
-      return small_.file(number, entry.name, entry.bytes);
+      return small_.file(number, entry.name, entry.bytes, execute_bits(entry.mode));
     }
-    if (files_.size() >= limits::kFilesPerVersionMax)
-      return Error{Errc::invalid, fmt::format("{}: expected at most {} files of {} bytes and more",
-                                              where_of(entry, path), limits::kFilesPerVersionMax, kSmallFileMax + 1)};
+    WEFT_CHECK(check_count(where_of(entry, path)));
     files_.push_back({inside, where_of(entry, path), entry.bytes});
     return {};
   }
 
+  Status check_count(const std::string& where) const {
+    if (files_.size() < limits::kFilesPerVersionMax) return {};
+    return Error{Errc::invalid, fmt::format("{}: expected at most {} empty directories and files of {} bytes and more",
+                                            where, limits::kFilesPerVersionMax, kSmallFileMax + 1)};
+  }
+
   Result<GatheredFiles> finish() {
-    if (files_.empty() && small_.files() == 0)
+    if (std::ranges::all_of(files_, &SourceFile::directory) && small_.files() == 0)
       return Error{Errc::invalid, fmt::format("{}: no file to publish", places_.paths.front())};
     std::ranges::sort(files_, {}, &SourceFile::path);
     GatheredFiles sources{std::move(files_), std::move(left_out_)};
@@ -161,7 +163,6 @@ class DatasetWalk {
 
   const struct stat* store_;
   SmallFilePlaces places_;
-  std::vector<std::string> top_names_;  // names of the root's directories, in their order
   FileTableMaker small_;
   std::vector<SourceFile> files_;
   std::vector<std::string> left_out_;

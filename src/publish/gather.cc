@@ -4,7 +4,9 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <iterator>
 #include <tuple>
+#include <utility>
 
 #include "base/limits.h"
 #include "base/text.h"
@@ -29,9 +31,14 @@ class Walk {
  private:
   Status file(const std::string& where, const std::string& path, const struct stat& st) {
     WEFT_CHECK(check_regular(where, path, st.st_mode));
+    return add({path, where, static_cast<std::uint64_t>(st.st_size)});
+  }
+
+  Status add(SourceFile file) {
     if (files_.size() >= limits::kFilesPerVersionMax)
-      return Error{Errc::invalid, fmt::format("{}: expected at most {} files", where, limits::kFilesPerVersionMax)};
-    files_.push_back({path, where, static_cast<std::uint64_t>(st.st_size)});
+      return Error{Errc::invalid, fmt::format("{}: expected at most {} files and empty directories", file.where,
+                                              limits::kFilesPerVersionMax)};
+    files_.push_back(std::move(file));
     return {};
   }
 
@@ -40,6 +47,9 @@ class Walk {
     WEFT_TRY(const Fd root, open_file(where, O_RDONLY | O_DIRECTORY));
     TreeWalk walk;
     walk.visit = [&](const TreeEntry& entry) { return visit(below(where, entry.path), entry); };
+    walk.leave = [&](const TreeEntry* entry, int, const std::vector<std::string>&) {
+      return entry == nullptr ? Status{} : leave(below(where, entry->path), entry->path);
+    };
     walk.components_max = limits::kPathComponentsMax + 1;  // check_directory() refuses deeper ones
     return walk_tree(root, where, walk);
   }
@@ -48,12 +58,40 @@ class Walk {
     WEFT_TRY(const struct stat st, stat_published(entry, where));
     if (S_ISDIR(st.st_mode) && left_out(entry.path)) return WalkNext::pass;
     WEFT_CHECK(S_ISDIR(st.st_mode) ? check_directory(where, entry.path, st, store_) : file(where, entry.path, st));
+    if (S_ISDIR(st.st_mode)) entered_.push_back(files_.size());
     return WalkNext::enter;
+  }
+
+  // Adds a directory without published entries.
+  Status leave(const std::string& where, const std::string& path) {
+    const std::size_t before = entered_.back();
+    entered_.pop_back();
+    if (files_.size() != before) return {};
+    WEFT_CHECK(check_named(where, path));
+    SourceFile empty{path, where};
+    empty.directory = true;
+    return add(std::move(empty));
   }
 
   std::vector<SourceFile>& files_;
   const struct stat* store_;
+  std::vector<std::size_t> entered_;  // number of sources before each entered directory
 };
+
+// Removes directories that another source is, or lies in. `files` are sorted by path.
+void drop_filled(std::vector<SourceFile>& files) {
+  std::vector<SourceFile> kept;
+  kept.reserve(files.size());
+  for (std::size_t i = 0; i < files.size(); ++i) {
+    const std::string inside = files[i].path + '/';
+    const auto below = std::ranges::lower_bound(files.begin() + static_cast<std::ptrdiff_t>(i), files.end(), inside, {},
+                                                &SourceFile::path);
+    const bool again = i + 1 < files.size() && files[i + 1].directory && files[i + 1].path == files[i].path;
+    if (files[i].directory && (again || (below != files.end() && below->path.starts_with(inside)))) continue;
+    kept.push_back(std::move(files[i]));
+  }
+  files = std::move(kept);
+}
 
 // Refuses equal paths, and a file where another needs a directory. `files` are sorted by path.
 Status check_paths_apart(std::span<const SourceFile> files) {
@@ -74,12 +112,19 @@ Status check_paths_apart(std::span<const SourceFile> files) {
   return {};
 }
 
+bool has_file(std::span<const SourceFile> sources) {
+  return !std::ranges::all_of(sources, &SourceFile::directory);
+}
+
 Result<std::vector<SourceFile>> sort_sources(std::vector<SourceFile> files) {
   std::ranges::stable_sort(files, {}, [](const SourceFile& file) { return std::tie(file.role, file.path); });
   const auto made_here =
       std::ranges::find_if(files, [](const SourceFile& file) { return file.role != FileRole::published; });
-  WEFT_CHECK(check_paths_apart(std::span(files.begin(), made_here)));
-  return files;
+  std::vector<SourceFile> published(std::make_move_iterator(files.begin()), std::make_move_iterator(made_here));
+  drop_filled(published);
+  WEFT_CHECK(check_paths_apart(published));
+  std::move(made_here, files.end(), std::back_inserter(published));
+  return published;
 }
 
 }  // namespace
@@ -92,16 +137,16 @@ Result<std::vector<SourceFile>> gather_sources(std::span<const std::string> path
     WEFT_TRY(const std::string published, published_path(path));
     WEFT_CHECK(walk.start(published));
   }
-  if (files.empty())
+  if (!has_file(files))
     return Error{Errc::invalid, fmt::format("{}: no file to publish", paths.empty() ? "import" : paths.front())};
   return sort_sources(std::move(files));
 }
 
 Result<std::vector<SourceFile>> check_sources(std::vector<SourceFile> files) {
-  if (files.empty()) return Error{Errc::invalid, "import: no file to publish"};
+  if (!has_file(files)) return Error{Errc::invalid, "import: no file to publish"};
   for (const SourceFile& file : files) {
     if (file.role == FileRole::published) WEFT_CHECK(check_named(file.where, file.path));
-    if (file.role != FileRole::published && !file.path.empty())
+    if (file.role != FileRole::published && (!file.path.empty() || file.directory))
       return Error{Errc::invalid, fmt::format("{}: expected no path of its own", file.where)};
   }
   return sort_sources(std::move(files));

@@ -117,7 +117,7 @@ def pair(request, tmp_path):
     [ours] = mount.path.glob(KINDS[request.param])
     native = tmp_path / "native"
     native.write_bytes(ours.read_bytes())
-    native.chmod(0o444)
+    native.chmod(0o644)
     return request.param, ours, native
 
 

@@ -133,8 +133,8 @@ def test_owner_and_modes(store, small_model, tmp_path):
     with Mount(store, tmp_path / "mnt", options="uid=12,gid=34,umask=027") as mount:
         config, tensors = mount.version("m", 1) / "config.json", mount.tensors("m", 1)
         assert (config.stat().st_uid, config.stat().st_gid) == (12, 34)
-        assert config.stat().st_mode & 0o777 == 0o440
-        assert tensors.stat().st_mode & 0o777 == 0o550
+        assert config.stat().st_mode & 0o777 == 0o640
+        assert tensors.stat().st_mode & 0o777 == 0o750
 
 
 def test_log_option(store, small_model, tmp_path):

@@ -144,7 +144,7 @@ def test_a_version_without_tensors(store, tmp_path):
 
 
 def test_each_directory_has_a_number_of_its_own(mounted, small_model):
-    """Also the same one in another tree, and each link; a published file stands in models/ and hub/ by one."""
+    """Also the same one in another tree, and each link."""
     write_model(small_model, random_tensors(2, 4096, seed="second"))
     mounted.store.publish(small_model, name="org/small", parent="org/small@1", tag="best")
     places, files = {}, {}

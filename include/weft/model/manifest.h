@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -54,6 +55,13 @@ enum class FileRole : std::uint8_t {
   record_table,  // the records of a container (dataset/record_table.h)
 };
 
+// The permission bits of a published file that a version keeps: st_mode & kExecuteBits. A mount and an export show them
+// beside 0644.
+inline constexpr unsigned kExecuteBits = 0111;
+constexpr std::uint8_t execute_bits(unsigned mode) {
+  return static_cast<std::uint8_t>(mode & kExecuteBits);
+}
+
 struct File {
   // Relative, '/'-separated, no empty, "." or ".." component. For a record table: the container's path. For a bundle
   // and the file table: "".
@@ -64,6 +72,7 @@ struct File {
   std::vector<Tensor> tensors;  // names are unique; extents ascend, and tied tensors have the same one
   std::vector<std::pair<std::string, std::string>> metadata;
   FileRole role = FileRole::published;
+  std::uint8_t execute = 0;  // kExecuteBits; 0 unless the file is published
   bool operator==(const File&) const = default;
 };
 
@@ -74,12 +83,29 @@ struct Manifest {
   std::vector<File> files;
   Architecture architecture = {};
   VersionKind kind = VersionKind::model;  // a data set has no tensors
+  // The published directories with nothing in them, sorted, as File::path. No path is another's, a file's, or that of a
+  // directory of either. Other directories follow from the paths of files.
+  std::vector<std::string> directories = {};
   bool operator==(const Manifest&) const = default;
 };
 
 std::span<const File> files_of(const Manifest& manifest, FileRole role);
 inline std::span<const File> published_files(const Manifest& manifest) {
   return files_of(manifest, FileRole::published);
+}
+// Visits the published files and the empty directories in the order of their paths: visit(path, file). `file` is the
+// file's index, or nothing for a directory.
+template <class Visit>
+void each_published(const Manifest& manifest, Visit visit) {
+  std::size_t next = 0;
+  std::uint32_t number = 0;
+  for (const File& file : published_files(manifest)) {
+    for (; next < manifest.directories.size() && manifest.directories[next] < file.path; ++next)
+      visit(std::string_view(manifest.directories[next]), std::optional<std::uint32_t>());
+    visit(std::string_view(file.path), std::optional(number++));
+  }
+  for (; next < manifest.directories.size(); ++next)
+    visit(std::string_view(manifest.directories[next]), std::optional<std::uint32_t>());
 }
 // A file of a data set is small if it is no larger than this and not a container. One segment, which is an extent of a
 // bundle, contains it.

@@ -58,7 +58,7 @@ struct FileChange {
 };
 struct ManifestDiff {
   std::vector<TensorChange> tensors;  // tensors of `after` in its order, then removed ones
-  std::vector<FileChange> files;      // by path; `changed` means other bytes
+  std::vector<FileChange> files;      // by path, then empty directories; `changed`: other bytes, or other x bits
 };
 Result<ManifestDiff> diff_manifests(const Manifest& before, const Manifest& after);
 

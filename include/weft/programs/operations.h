@@ -53,8 +53,9 @@ Result<LoadedVersion> load_version(Store& store, ManifestResolver& resolver, con
 // A small file of a data set. The manifest has its bytes but not its name (FileRole::bundle).
 struct SmallFile {
   std::string path;
-  std::size_t bundle = 0;  // index into files_of(manifest, FileRole::bundle)
-  Range bytes;             // in the bundle
+  std::size_t bundle = 0;    // index into files_of(manifest, FileRole::bundle)
+  Range bytes;               // in the bundle
+  std::uint8_t execute = 0;  // as File::execute
 };
 // Visits the small files in the order of the file table. An empty file may have an index beyond the last bundle.
 Status each_small_file(Store& store, const Manifest& manifest, const std::function<Status(const SmallFile&)>& visit);

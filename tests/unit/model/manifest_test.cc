@@ -59,7 +59,40 @@ TEST_CASE("equal manifests encode to equal bytes, different ones to different") 
 TEST_CASE("the encoding is fixed: stored manifests are named by it") {
   Manifest manifest;
   manifest.files.push_back({"a", 3, "f", {{0, content(3, 1)}}, {{"t", DType::u8, {3}, 0, ""}}, {{"k", "v"}}});
-  CHECK(to_hex(sha256(encoded(manifest))) == "576fbf0c5ed51f3d7c8190aaf8daa9771b30306101a73adc2f883d6ee8d52f68");
+  CHECK(to_hex(sha256(encoded(manifest))) == "5df8bc36ace28d09ad43119e622ef0cb1bface125f74f7c74664d9e996e75fe0");
+}
+
+TEST_CASE("a published file has x bits, and no other bits of a mode") {
+  Manifest manifest = varied();
+  const auto before = encoded(manifest);
+  for (const unsigned bits : {0100U, 0111U, 0011U}) {
+    manifest.files[0].execute = execute_bits(0640U | bits);
+    const auto bytes = encoded(manifest);
+    CHECK(bytes != before);
+    CHECK(decode_manifest(bytes).value().files[0].execute == bits);
+  }
+  for (const unsigned bits : {0200U, 0004U, 0113U}) {
+    manifest.files[0].execute = static_cast<std::uint8_t>(bits);
+    CHECK(encode_manifest(manifest).error().code == Errc::invalid);
+    CHECK(decode_manifest(encode_unchecked(manifest).value()).error().code == Errc::corrupt);
+  }
+}
+
+TEST_CASE("empty directories are content, and lie apart from files and from each other") {
+  Manifest manifest = varied();
+  const auto before = encoded(manifest);
+  manifest.directories = {"1", "1_Pooling/a", "z/b/c", "z/d"};
+  CHECK(encoded(manifest) != before);
+  CHECK(decode_manifest(encoded(manifest)).value() == manifest);
+  using Paths = std::vector<std::string>;
+  for (const Paths& paths :
+       {Paths{"b", "a"}, Paths{"a", "a"}, Paths{""}, Paths{"a/../b"}, Paths{"/a"}, Paths{"1_Pooling"}, Paths{"empty"},
+        Paths{"empty/a"}, Paths{"model.gguf/a/b"}, Paths{"a", "a-b", "a/b"}}) {
+    manifest.directories = paths;
+    CAPTURE(paths.back());
+    CHECK(encode_manifest(manifest).error().code == Errc::invalid);
+    CHECK(decode_manifest(encode_unchecked(manifest).value()).error().code == Errc::corrupt);
+  }
 }
 
 TEST_CASE("bytes need not be aligned") {

@@ -14,6 +14,7 @@
 
 using weft::Errc;
 using weft::gather_sources;
+using weft::testing::must;
 using weft::testing::TempDir;
 using weft::testing::write_file;
 
@@ -53,6 +54,31 @@ TEST_CASE("a directory gives its contents whole, a file its base name, sorted") 
   CHECK(paths_of(*sources) == Paths{"1_Pooling/config.json", "README.md", "model.safetensors"});
   CHECK((*sources)[2].size == 3);
   CHECK((*sources)[2].where == dir / "m/model.safetensors");
+}
+
+TEST_CASE("a directory without published entries is a source") {
+  TempDir dir;
+  write_file(dir / "m/a/file", "1");
+  write_file(dir / "m/repository/.git/config", "1");
+  std::filesystem::create_directories(dir / "m/a/empty");
+  std::filesystem::create_directories(dir / "m/deep/er");
+  std::filesystem::create_directories(dir / "more/deep/er");
+  std::filesystem::create_directories(dir / "more/repository");
+  write_file(dir / "other/deep/er/file", "1");
+  const auto directories = [](const auto& sources) {
+    Paths paths;
+    for (const auto& source : sources)
+      if (source.directory) paths.push_back(source.path);
+    return paths;
+  };
+  const auto one = must(gather({dir / "m"}));
+  CHECK(paths_of(one) == Paths{"a/empty", "a/file", "deep/er", "repository"});
+  CHECK(directories(one) == Paths{"a/empty", "deep/er", "repository"});
+  CHECK(directories(must(gather({dir / "m", dir / "more"}))) == Paths{"a/empty", "deep/er", "repository"});
+  CHECK(directories(must(gather({dir / "m", dir / "other"}))) == Paths{"a/empty", "repository"});
+  refuse({dir / "more"}, Errc::invalid, "no file to publish");
+  write_file(dir / "file/repository", "1");
+  refuse({dir / "m", dir / "file"}, Errc::invalid, "both would be repository");
 }
 
 TEST_CASE("repositories and download caches are left out") {
