@@ -87,10 +87,10 @@ TEST_CASE("cluster: a model that was published here before is published without 
 
 // Returns the names of the records that this node would write to an origin.
 std::set<std::string> told_by(RegistryNode& node) {
-  auto batch = static_cast<ClusterStore&>(node.store()).ledger().said(0);
+  auto batch = static_cast<ClusterStore&>(node.store()).ledger().events(0);
   if (!batch.ok()) FAIL(batch.error().message);
   std::set<std::string> names;
-  for (const CatalogEvent& said : batch->said) {
+  for (const CatalogEvent& said : batch->events) {
     names.insert(catalog_event_name(said, node.store().cluster()->cluster));
     if (const auto* tag = std::get_if<MirroredTag>(&said)) CHECK(tag->revision > 0);
   }
