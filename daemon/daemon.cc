@@ -241,12 +241,17 @@ class Daemon {
 
 }  // namespace
 
-Result<SettingValues> gather_settings(const DaemonOptions& options) {
+SettingValues gather_settings(const DaemonOptions& options, Mistakes& mistakes) {
   SettingValues values;
-  if (!options.config_file.empty()) {
-    WEFT_TRY(values, read_config_file(options.config_file));
-  }
+  if (!options.config_file.empty()) values = read_config_file(options.config_file, mistakes);
   for (const auto& [key, value] : options.flags) values[key] = value;
+  return values;
+}
+
+Result<SettingValues> gather_settings(const DaemonOptions& options) {
+  Mistakes mistakes;
+  SettingValues values = gather_settings(options, mistakes);
+  WEFT_CHECK(first_of(mistakes));
   return values;
 }
 

@@ -161,6 +161,9 @@ struct ExchangeOptions {
   unsigned threads = 4;          // threads that answer
 };
 
+// Errc::permission, Errc::invalid: the file is no key of a cluster, or other users can read it.
+Status check_cluster_key(const std::string& key_file);
+
 class Exchange {
  public:
   // Errc::permission, Errc::invalid: the key file, with the reason. Errc::unsupported: no such provider on this host;

@@ -107,6 +107,11 @@ struct ClusterOptions {
   std::function<void()> changed;
 };
 
+// Checks what cluster_registry() and its mirror need, and changes nothing: the options, that the store belongs to this
+// cluster or may join it, and that each endpoint answers and lets the user read and write the cluster's keys. Returns
+// all that is wrong. `store`: null if there is none to check.
+std::vector<Error> check_cluster(Store* store, const EtcdOptions& options);
+
 // Returns the registry of a cluster, which starts to mirror etcd and joins as a member. If etcd does not answer, that
 // is no error: the store's last state is served, and the mirror keeps trying. Errc::invalid: the options; or the store
 // belongs to no cluster and has versions (nodes of a cluster begin with empty stores). The store joins its cluster when

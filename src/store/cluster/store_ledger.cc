@@ -40,9 +40,9 @@ void add(std::vector<CatalogEvent>& /*events*/, const RepairEvent& /*event*/) {}
 void add(std::vector<CatalogEvent>& /*events*/, const AdoptionEvent& /*event*/) {}
 void add(std::vector<CatalogEvent>& /*events*/, const NoteEvent& /*event*/) {}
 
-std::vector<CatalogEvent> said_by(std::vector<JournaledEvent> events) {
+std::vector<CatalogEvent> catalog_events(std::vector<JournaledEvent> journal) {
   std::vector<CatalogEvent> events;
-  for (JournaledEvent& journaled : events)
+  for (JournaledEvent& journaled : journal)
     std::visit([&events](auto& event) { add(events, std::move(event)); }, journaled.event);
   return events;
 }
@@ -67,6 +67,10 @@ Result<std::vector<VersionId>> StoreLedger::own_versions(Txn& txn) const {
   return own;
 }
 
+Result<std::string> known_origin(Store& store) {
+  return read_origin(store.directory());
+}
+
 Result<std::string> StoreLedger::origin() {
   return read_origin(parts_.path);
 }
@@ -89,7 +93,7 @@ Result<CatalogEvents> StoreLedger::events(std::uint64_t from) {
   if (from == end) return CatalogEvents{{}, end};
   WEFT_TRY(JournalTail tail, parts_.index.some_events(from, end));
   const std::uint64_t next = tail.events.empty() ? end : tail.events.back().end;
-  return CatalogEvents{said_by(std::move(tail.events)), next};
+  return CatalogEvents{catalog_events(std::move(tail.events)), next};
 }
 
 Result<std::uint64_t> StoreLedger::replicated(std::string_view origin) {
