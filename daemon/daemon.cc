@@ -183,9 +183,10 @@ class Daemon {
     return cluster_registry(*store_, std::move(options));
   }
 
-  // Reloads the configuration. After an error, logs it and keeps the old configuration.
+  // Reloads the configuration, and reopens the log. After an error, logs it and keeps the old configuration.
   void reload() {
     say("RELOADING=1");
+    log_reopen();
     if (const Status taken = take_over(); taken.ok())
       log_info("configuration reloaded");
     else

@@ -35,6 +35,7 @@ class AnnouncerProcess {
   void begin(AnnounceWords& words, int state);
   void poll();
   // Kills the announcer. An announcer that waits for a reply ends with that reply, or with the mount.
+  void reopen_log() const;
   void stop();
 
   int exit_fd() const { return exit_ ? exit_->get() : -1; }  // readable once the announcer has ended

@@ -169,6 +169,18 @@ def test_sigterm_gives_up_what_does_not_end(store, tmp_path):
     store.assert_sound()
 
 
+def test_sighup_reopens_the_log(store, tmp_path):
+    log = tmp_path / "weftd.log"
+    with Daemon(store, "--log-file", log) as daemon:
+        wait_until(lambda: "serves" in log.read_text())
+        log.rename(tmp_path / "weftd.log.1")
+        daemon.signal(signal.SIGHUP)
+        wait_until(lambda: log.exists() and "configuration reloaded" in log.read_text())
+        assert daemon.stop() == 0
+    assert "ended" in log.read_text()
+    assert "reloaded" not in (tmp_path / "weftd.log.1").read_text()
+
+
 def test_sighup_reloads(store, tmp_path):
     config = tmp_path / "weft.conf"
     config.write_text("cold = 'auto'\n")
