@@ -2,6 +2,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <set>
 
 #include "base/json.h"
 #include "base/text.h"
@@ -64,10 +65,21 @@ std::string text_answer(std::string_view text) {
   return json.take();
 }
 
+// Returns the nodes whose daemons have another key. This node and they refuse each other.
+std::set<std::string> refused_nodes(const DaemonParts& parts) {
+  std::set<std::string> nodes;
+  if (parts.bytes.peers == nullptr) return nodes;
+  for (const PeerFigures& peer : parts.bytes.peers->exchange().figures().peers)
+    if (peer.other_key) nodes.insert(peer.node);
+  return nodes;
+}
+
 Result<PeerList> peers(control::Call& /*call*/, const Nothing& /*request*/, DaemonParts& parts) {
   PeerList list;
+  const std::set<std::string> refused = refused_nodes(parts);
   for (const Member& member : parts.registry.members())
-    list.peers.push_back({member.node, member.name, member.address, member.provider, utc_time(member.since_ns)});
+    if (!refused.contains(member.node))
+      list.peers.push_back({member.node, member.name, member.address, member.provider, utc_time(member.since_ns)});
   return list;
 }
 

@@ -121,6 +121,7 @@ class LandingBuffer {
 struct PeerFigures {
   std::string node;
   bool connected = false;
+  bool other_key = false;  // at the last answer to a handshake, the peer did not prove that it holds the cluster's key
   std::uint64_t calls = 0, failures = 0;  // failures: calls without an answer, or with an error
   std::uint64_t read_bytes = 0;           // from the peer's windows
   std::uint64_t answers = 0;              // to the peer's calls

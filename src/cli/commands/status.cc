@@ -81,7 +81,8 @@ constexpr CommandInfo kInfo = {
     .summary = "show the store, its content, its mounts and its daemon",
     .description =
         "The lines of a mount come from its file .weft/status. A mount or a daemon that\n"
-        "does not answer within two seconds is shown as not answering.\n",
+        "does not answer within two seconds is shown as not answering. The exit status is 1\n"
+        "if the daemon does not answer, or if a node of a cluster has none.\n",
     .examples = "weft status\n",
     .json =
         "{store, uuid, format, created, models, versions, open_removed, in_memory,\n"
@@ -129,6 +130,7 @@ struct InMemory {
 struct Facts {
   std::string store;  // absolute path
   StoreInfo info;
+  bool clustered = false;
   StoreCounts counts;
   InMemory in_memory, in_memory_elsewhere;  // versions of this node, and of other nodes of its cluster
   AssembledUsage assembled;
@@ -172,6 +174,7 @@ Result<Facts> collect(const Context& context) {
   Facts facts;
   WEFT_TRY(auto store, context.open_to_read());
   facts.info = store->info();
+  facts.clustered = store->cluster().has_value();
   WEFT_TRY(facts.counts, store->counts());
   WEFT_CHECK(count_memory(*store, facts));
   facts.assembled = assembled_usage(*store);
@@ -302,6 +305,14 @@ std::string text_of(const Facts& facts) {
   return text;
 }
 
+// Returns what is wrong with the daemon, as one line of text. The line is empty if nothing is.
+std::string_view wrong_with_daemon(const Facts& facts) {
+  if (facts.daemon.runs && facts.daemon.json.empty()) return "weftd runs here, but does not answer";
+  if (!facts.daemon.runs && facts.clustered)
+    return "weftd does not run here: a node of a cluster cannot publish or fetch without it (systemctl start weftd)";
+  return "";
+}
+
 class StatusCommand final : public Command {
  public:
   Result<int> run(Context& context) override {
@@ -310,7 +321,10 @@ class StatusCommand final : public Command {
       context.print_json(json_of(facts));
     else
       context.print("{}", text_of(facts));
-    return kExitDone;
+    const std::string_view wrong = wrong_with_daemon(facts);
+    if (wrong.empty()) return kExitDone;
+    context.note(wrong);
+    return kExitFailed;
   }
 };
 

@@ -206,6 +206,11 @@ void PeerRecord::failed() {
   ++figures_.failures;
 }
 
+void PeerRecord::set_other_key(bool other_key) {
+  const std::lock_guard lock(mutex_);
+  figures_.other_key = other_key;
+}
+
 void PeerRecord::read(std::uint64_t bytes, std::chrono::duration<double> in) {
   const std::lock_guard lock(mutex_);
   figures_.read_bytes += bytes;

@@ -24,6 +24,7 @@ class PeerRecord {
 
   void answered(std::chrono::duration<double> after);
   void failed();
+  void set_other_key(bool other_key);
   // Records that `bytes` of one answer were read, with reads in flight for `in`.
   void read(std::uint64_t bytes, std::chrono::duration<double> in);
   PeerFigures figures() const;  // without `connected`

@@ -124,6 +124,11 @@ Result<std::shared_ptr<CallLink>> Outgoing::connect(const PeerAddress& address, 
   WEFT_TRY(const PeerId peer, transport_.add_peer(address.address));
   const std::uint64_t session = random_session();
   auto agreed = shake_hands(peer, session, deadline);
+  const bool other_key = !agreed.ok() && agreed.error().code == Errc::permission;
+  if (agreed.ok() || other_key) record->set_other_key(other_key);
+  if (other_key && key_lines_.due(address.node))
+    log_warning("peer {}: its daemon does not hold this node's key of the cluster: they refuse each other",
+                address.node);
   if (agreed.ok() && agreed->session.ends().node != address.node)
     agreed = Error{Errc::permission, fmt::format("expected this node, got {}", agreed->session.ends().node)};
   if (!agreed.ok()) {
