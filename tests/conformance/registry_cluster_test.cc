@@ -85,6 +85,21 @@ TEST_CASE("cluster: a model that was published here before is published without 
   CHECK(same->version.number == 20);
 }
 
+TEST_CASE("cluster: a node is complete once it has all changes from before its start, by a list or by its watch") {
+  World world;
+  world.etcd.pause();
+  auto a = world.node("a", false);
+  CHECK(!a->registry().status().complete);
+  world.etcd.resume();
+  REQUIRE(eventually([&] { return a->registry().status().complete; }));
+  auto b = world.node("b");
+  a.reset();
+  must(publish(*b, "m", {1}));
+  a = world.node("a", false);
+  REQUIRE(eventually([&] { return a->registry().status().complete; }));
+  CHECK(names_of(a->store()) == "m@1");
+}
+
 TEST_CASE("cluster: a check finds all that is wrong with each endpoint, and changes nothing") {
   World world;
   CHECK(check_cluster(nullptr, world.options).empty());

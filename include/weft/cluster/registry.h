@@ -41,6 +41,7 @@ struct Member {
 struct RegistryStatus {
   bool shared = false;                // true: etcd; false: the store alone, and the members below keep these values
   bool connected = true;              // the mirror receives changes of other nodes
+  bool complete = true;               // the store has all changes that were made before this daemon started
   std::string endpoint;               // the endpoint that answered last
   std::string trouble;                // why it is not connected, one line; "" if it is
   std::uint64_t since_ns = 0;         // time of the last change of `connected`

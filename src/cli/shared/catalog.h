@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/json.h"
+#include "cli/shared/context.h"
 #include "weft/result.h"
 #include "weft/store/publish.h"
 #include "weft/store/store.h"
@@ -20,6 +21,9 @@ struct VersionEntry {
 };
 
 Result<ModelRow> model_row(Store& store, std::string_view name);  // Errc::not_found lists the existing models
+// Returns the reason why the store may lack versions of its cluster, as one line; empty if it lacks none. Asks the
+// daemon.
+std::string_view why_incomplete(const Context& context, const Store& store);
 Result<VersionEntry> version_entry(Store& store, std::string_view spec);
 
 std::string spec_of(const VersionRow& row);  // "bert-base@2"
