@@ -34,7 +34,7 @@ constexpr CommandInfo kInfo = {
         "weft ls bert --names | xargs -n 1 weft info\n",
     .json =
         "{models: [{model, kind, latest, versions, logical_bytes, time, time_ns, tags}],\n"
-        " complete}; complete is false if a node of a cluster may lack some\n"
+        " complete}\n"
         "{model, versions: [VERSION], complete}; VERSION is as in `weft log --json`\n"
         "{model, version, files: [{path, bytes, format, tensors}]}; tensors is a number,\n"
         "or [{name, dtype, shape, bytes}] with --tensors\n",
