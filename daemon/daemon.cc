@@ -187,9 +187,10 @@ class Daemon {
     return cluster_registry(*store_, std::move(options));
   }
 
-  // Reloads the configuration. After an error, logs it and keeps the old configuration.
+  // Reloads the configuration, and reopens the log. After an error, logs it and keeps the old configuration.
   void reload() {
     say("RELOADING=1");
+    log_reopen();
     if (const Status taken = take_over(); taken.ok())
       log_info("configuration reloaded");
     else
@@ -246,12 +247,17 @@ class Daemon {
 
 }  // namespace
 
-Result<SettingValues> gather_settings(const DaemonOptions& options) {
+SettingValues gather_settings(const DaemonOptions& options, Mistakes& mistakes) {
   SettingValues values;
-  if (!options.config_file.empty()) {
-    WEFT_TRY(values, read_config_file(options.config_file));
-  }
+  if (!options.config_file.empty()) values = read_config_file(options.config_file, mistakes);
   for (const auto& [key, value] : options.flags) values[key] = value;
+  return values;
+}
+
+Result<SettingValues> gather_settings(const DaemonOptions& options) {
+  Mistakes mistakes;
+  SettingValues values = gather_settings(options, mistakes);
+  WEFT_CHECK(first_of(mistakes));
   return values;
 }
 

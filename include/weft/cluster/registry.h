@@ -41,6 +41,7 @@ struct Member {
 struct RegistryStatus {
   bool shared = false;                // true: etcd; false: the store alone, and the members below keep these values
   bool connected = true;              // the mirror receives changes of other nodes
+  bool complete = true;               // the store has all changes that were made before this daemon started
   std::string endpoint;               // the endpoint that answered last
   std::string trouble;                // why it is not connected, one line; "" if it is
   std::uint64_t since_ns = 0;         // time of the last change of `connected`
@@ -104,6 +105,11 @@ struct ClusterOptions {
   // not call the registry.
   std::function<void()> changed;
 };
+
+// Checks what cluster_registry() and its mirror need, and changes nothing: the options, that the store belongs to this
+// cluster or may join it, and that each endpoint answers and lets the user read and write the cluster's keys. Returns
+// all that is wrong. `store`: null if there is none to check.
+std::vector<Error> check_cluster(Store* store, const EtcdOptions& options);
 
 // Returns the registry of a cluster, which starts to mirror etcd and joins as a member. If etcd does not answer, that
 // is no error: the store's last state is served, and the mirror keeps trying. Errc::invalid: the options; or the store

@@ -33,8 +33,9 @@ constexpr CommandInfo kInfo = {
         "weft ls bert@latest --tensors\n"
         "weft ls bert --names | xargs -n 1 weft info\n",
     .json =
-        "{models: [{model, kind, latest, versions, logical_bytes, time, time_ns, tags}]}\n"
-        "{model, versions: [VERSION]}; VERSION is as in `weft log --json`\n"
+        "{models: [{model, kind, latest, versions, logical_bytes, time, time_ns, tags}],\n"
+        " complete}\n"
+        "{model, versions: [VERSION], complete}; VERSION is as in `weft log --json`\n"
         "{model, version, files: [{path, bytes, format, tensors}]}; tensors is a number,\n"
         "or [{name, dtype, shape, bytes}] with --tensors\n",
 };
@@ -94,9 +95,7 @@ class LsCommand final : public Command {
     };
     WEFT_CHECK(each_page(store, weft::list_models(spec_.empty() ? "" : spec_ + "/"), add_page));
     if (!any && !spec_.empty()) WEFT_CHECK(version_of(store, spec_));  // its error message lists the models
-    out.json.end_array().end_object();
-    out.end();
-    return kExitDone;
+    return end(context, store, out);
   }
 
   static Status add_model(ListingOutput& out, Store& store, Renewed& renewed, const ModelRow& model) {
@@ -154,8 +153,15 @@ class LsCommand final : public Command {
       return {};
     };
     WEFT_CHECK(each_page(store, weft::list_versions(model.id), add_page));
-    out.json.end_array().end_object();
+    return end(context, store, out);
+  }
+
+  // Ends a list of models or versions, and says whether it may lack some.
+  static int end(const Context& context, const Store& store, ListingOutput& out) {
+    const std::string_view why = why_incomplete(context, store);
+    out.json.end_array().member("complete", why.empty()).end_object();
     out.end();
+    if (!why.empty()) context.note(why);
     return kExitDone;
   }
 

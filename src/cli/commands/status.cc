@@ -82,7 +82,8 @@ constexpr CommandInfo kInfo = {
         "Says which store this is and why, and ends with a verdict: healthy, or what is\n"
         "wrong and the command against it. --all shows all that the store, the daemon and\n"
         "the mounts (.weft/status) know. A mount or a daemon that does not answer within\n"
-        "two seconds is shown as not answering.\n",
+        "two seconds is shown as not answering. The exit status is 1 if the daemon does not\n"
+        "answer, or if a node of a cluster has none.\n",
     .examples =
         "weft status\n"
         "weft status --all\n",
@@ -136,6 +137,7 @@ struct Facts {
   std::string store;      // absolute path
   std::string chosen_by;  // Context::ChosenStore::by
   StoreInfo info;
+  bool clustered = false;
   StoreCounts counts;
   InMemory in_memory, in_memory_elsewhere;  // versions of this node, and of other nodes of its cluster
   AssembledUsage assembled;
@@ -179,6 +181,7 @@ Result<Facts> collect(const Context& context) {
   Facts facts;
   WEFT_TRY(auto store, context.open_to_read());
   facts.info = store->info();
+  facts.clustered = store->cluster().has_value();
   WEFT_TRY(facts.counts, store->counts());
   WEFT_CHECK(count_memory(*store, facts));
   facts.assembled = assembled_usage(*store);
@@ -200,6 +203,16 @@ Result<Facts> collect(const Context& context) {
   return facts;
 }
 
+// Returns the problem of the daemon, with the command against it; "" if there is none. The command fails for these
+// problems only.
+std::string_view wrong_with_daemon(const Facts& facts) {
+  if (facts.daemon.runs && !facts.daemon.answer) return "weftd does not answer: `journalctl -u weftd` has its log";
+  if (!facts.daemon.runs && facts.clustered)
+    return "weftd does not run here, and a node of a cluster cannot publish or fetch without it: "
+           "`systemctl start weftd`";
+  return "";
+}
+
 // Returns a line for each problem of the store, with the command against it. A store without problems is healthy.
 std::vector<std::string> problems_of(const Facts& facts) {
   std::vector<std::string> problems;
@@ -213,8 +226,7 @@ std::vector<std::string> problems_of(const Facts& facts) {
   if (facts.free_bytes < facts.disk_bytes / kFreePart)
     problems.push_back(fmt::format("the disk has {} free of {}: `weft gc`, or `weft rm` first",
                                    human_bytes(facts.free_bytes), human_bytes(facts.disk_bytes)));
-  if (facts.daemon.runs && facts.daemon.json.empty())
-    problems.emplace_back("weftd does not answer: `journalctl -u weftd` has its log");
+  if (const std::string_view wrong = wrong_with_daemon(facts); !wrong.empty()) problems.emplace_back(wrong);
   if (!facts.daemon.runs && facts.in_memory.versions > 0)
     problems.push_back(
         fmt::format("{} only in memory and no weftd runs: start weftd", count_of(facts.in_memory.versions, "version")));
@@ -392,7 +404,7 @@ class StatusCommand final : public Command {
       context.print_json(json_of(facts));
     else
       context.print("{}", all_ ? text_of(facts) : brief_text(facts));
-    return kExitDone;
+    return wrong_with_daemon(facts).empty() ? kExitDone : kExitFailed;
   }
 
  private:

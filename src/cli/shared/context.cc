@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <filesystem>
+#include <functional>
 #include <system_error>
 #include <thread>
 
@@ -60,6 +61,17 @@ Error no_right(const std::string& store, bool write) {
                                              write ? "write to" : "read", who)};
 }
 
+// Connects to the daemon of the store. Retries for some seconds while no daemon listens and one is expected. Null if
+// none does.
+Result<std::unique_ptr<control::Client>> connect_while(const std::string& store, const Patience& patience,
+                                                       const std::function<bool()>& is_expected) {
+  for (const auto until = Clock::now() + kDaemonPatience;; std::this_thread::sleep_for(kPoll)) {
+    auto client = control::Client::connect(fmt::format("{}/{}", store, control::kSocketName));
+    if (client.ok() || !means_none(client.error().code)) return client;
+    if (!is_expected() || patience.cancelled() || Clock::now() > until) return std::unique_ptr<control::Client>();
+  }
+}
+
 std::string without_slashes(std::string path) {
   while (path.size() > 1 && path.ends_with('/')) path.pop_back();
   return path;
@@ -109,22 +121,30 @@ bool Context::trusts_store() const {
 // lock.
 Result<std::unique_ptr<control::Client>> Context::daemon() const {
   const std::string store = store_path();
-  for (const auto until = Clock::now() + kDaemonPatience;; std::this_thread::sleep_for(kPoll)) {
-    auto client = control::Client::connect(fmt::format("{}/{}", store, control::kSocketName));
-    if (client.ok() || !means_none(client.error().code)) return client;
-    if (!daemon_holds(store) || patience().cancelled() || Clock::now() > until)
-      return std::unique_ptr<control::Client>();
-  }
+  return connect_while(store, patience(), [&store] { return daemon_holds(store); });
+}
+
+bool Context::is_of_cluster() const {
+  const auto store = open_to_read();
+  return store.ok() && (*store)->cluster();
 }
 
 Result<std::unique_ptr<control::Client>> Context::need_daemon() const {
   WEFT_TRY(auto client, daemon());
-  if (!client) return Error{Errc::unreachable, fmt::format("{}: no daemon runs for this store", store_path())};
+  if (!client && is_of_cluster()) {
+    WEFT_TRY(client, connect_while(store_path(), patience(), [] { return true; }));
+  }
+  if (!client)
+    return Error{Errc::unreachable,
+                 fmt::format("weftd does not run here: no daemon runs for the store {}", store_path())};
   return client;
 }
 
 Result<std::unique_ptr<StoreWriter>> Context::writer() const {
   WEFT_TRY(auto client, daemon());
+  if (!client && is_of_cluster()) {
+    WEFT_TRY(client, need_daemon());
+  }
   return client ? make_daemon_writer(*this, std::move(client)) : make_local_writer(*this);
 }
 

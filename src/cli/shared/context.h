@@ -47,7 +47,8 @@ class Context {
   // seconds for a daemon that is starting or ending.
   Result<std::unique_ptr<control::Client>> daemon() const;
   Result<std::unique_ptr<control::Client>> need_daemon() const;  // Errc::unreachable if no daemon runs
-  // Returns the writer of the store: through the daemon, or in this process if no daemon runs.
+  // Returns the writer of the store: through the daemon, or in this process if no daemon runs. A store of a cluster has
+  // no other writer than its daemon: waits some seconds for one that restarts, and then fails as need_daemon() does.
   Result<std::unique_ptr<StoreWriter>> writer() const;
   // Sends a request. Ctrl-C cancels it. If the connection is lost, the error message says that the outcome is unknown.
   Result<control::Answer> ask(control::Client& daemon, std::string_view request, std::string_view body,
@@ -86,6 +87,7 @@ class Context {
 
  private:
   Result<std::unique_ptr<Store>> open(bool write) const;
+  bool is_of_cluster() const;
   Status check_may_create(const Error& none) const;
   class DaemonResolver;
   const CliEnvironment& environment_;
