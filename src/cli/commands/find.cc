@@ -7,6 +7,7 @@
 #include "base/short_text.h"
 #include "base/text.h"
 #include "cli/commands/commands.h"
+#include "cli/shared/catalog.h"
 #include "cli/shared/table.h"
 #include "weft/programs/match.h"
 #include "weft/store/walk.h"

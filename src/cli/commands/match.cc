@@ -4,6 +4,7 @@
 
 #include "base/text.h"
 #include "cli/commands/commands.h"
+#include "cli/shared/catalog.h"
 #include "cli/shared/table.h"
 
 namespace weft {
