@@ -65,6 +65,7 @@ int reply_created(fuse_req_t request, const DraftFound& made, fuse_file_info* fi
   } out{};
   static_assert(sizeof out == sizeof(kernel::EntryOut) + sizeof(kernel::OpenOut));
   out.entry.nodeid = made.ino;
+  out.entry.generation = made.generation;
   out.entry.attr = kernel_attr(entry.attr);
   out.open = {file->fh, kernel::kOpenPassthrough | kernel::kOpenNoFlush, answer.backing_id};
   return fuse_reply_buf(request, reinterpret_cast<const char*>(&out), sizeof out);
