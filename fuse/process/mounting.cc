@@ -105,6 +105,7 @@ Result<Fd> mount_new(const MountOptions& options, SharedHead& head) {
   const auto before = weft_mounts();
   WEFT_TRY(Fd device, mount_either_way(options, head));
   if (before.ok()) set_shared_text(head.mount_device, new_device(options.directory, *before));
+  head.init.id_maps = options.allows_id_maps() ? 1 : 0;
   Status kept = keep_init(device.get(), head.init);
   if (kept.ok()) return device;
   unmount(options, head);

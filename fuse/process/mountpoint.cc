@@ -101,7 +101,7 @@ Result<Fd> open_fuse_device() {
 Status mount_device(int device, const MountOptions& options) {
   const std::string data = fmt::format("fd={},rootmode=40000,user_id={},group_id={},max_read={}{}{}", device,
                                        ::getuid(), ::getgid(), kReadBytesMax, options.allow_other ? ",allow_other" : "",
-                                       options.modes_restrict() ? ",default_permissions" : "");
+                                       options.kernel_checks_modes() ? ",default_permissions" : "");
   // The super block is read-only unless the mount announces. On a writable one, each passthrough read invalidates the
   // cached access time, and the next fstat(2) asks the server for all attributes.
   unsigned long flags = MS_NOSUID | MS_NODEV | (options.announce ? 0 : MS_RDONLY);
@@ -115,7 +115,7 @@ std::string fusermount_options(const MountOptions& options) {
                                 options.announce ? "rw" : "ro", kReadBytesMax);
   if (options.no_exec) out += ",noexec";
   if (options.allow_other) out += ",allow_other";
-  if (options.modes_restrict()) out += ",default_permissions";
+  if (options.kernel_checks_modes()) out += ",default_permissions";
   return out;
 }
 

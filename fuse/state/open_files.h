@@ -2,8 +2,13 @@
 // a node both by passthrough and otherwise. Opens with ReadWay::straight and ReadWay::cached can coexist. An OpenTable
 // holds the state of the open nodes that a new server needs. An open node holds its versions, so that each server can
 // open it again after a removal and gc. Any thread.
+//
+// The kernel reads a file by passthrough without this process, and has its own reference to the backing file. So only
+// the kOpenFilesKept of these nodes that were used last keep their OpenFile, which has descriptors and reads ahead. The
+// others open it again if a request comes: the number of open files does not depend on this process's descriptors.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -17,6 +22,7 @@
 #include "fuse/kernel/passthrough.h"
 #include "fuse/process/open_table.h"
 #include "fuse/state/node_id.h"
+#include "fuse/state/recent_nodes.h"
 #include "weft/programs/vfs.h"
 
 namespace weft {
@@ -27,6 +33,8 @@ struct OpenAnswer {
   bool joined = false;                 // the node was already open and is read as before
   std::shared_ptr<OpenFile> opened{};  // call opened() on it after the reply
 };
+
+inline constexpr std::size_t kOpenFilesKept = 256;
 
 class OpenFiles {
  public:
@@ -74,7 +82,7 @@ class OpenFiles {
     std::uint64_t opens = 0;         // guarded by OpenFiles::mutex_
     Mutex opening;                   // locked before OpenFiles::mutex_; one thread opens, the others wait
     std::shared_ptr<OpenFile> file;  // this and the fields below: written with both locks held, read with either
-    Attr attr;
+    std::optional<Attr> attr;        // nothing: not opened by this server yet
     FileVersions versions{};
     std::vector<VersionHold> holds;
     OpenAnswer answer;
@@ -85,7 +93,11 @@ class OpenFiles {
   std::shared_ptr<Entry> enter(NodeId node) WEFT_EXCLUDES(mutex_);
   void leave(NodeId node) WEFT_EXCLUDES(mutex_);
   Status fill(NodeId node, Entry& entry) WEFT_REQUIRES(entry.opening) WEFT_EXCLUDES(mutex_);
+  Result<std::shared_ptr<OpenFile>> open_again(NodeId node, Entry& entry) WEFT_EXCLUDES(entry.opening, mutex_);
   Result<OpenAnswer> open_entry(NodeId node, std::uint64_t handle, Entry& entry) WEFT_EXCLUDES(entry.opening, mutex_);
+  bool is_read_by_kernel(NodeId node, const Entry& entry) const WEFT_REQUIRES(mutex_);
+  void use(NodeId node, const Entry& entry) WEFT_REQUIRES(mutex_);
+  void drop_oldest() WEFT_EXCLUDES(mutex_);
   OpenAnswer choose(const OpenFile& file) WEFT_EXCLUDES(mutex_);
   void close_unrecorded(std::int32_t first, std::int32_t end) WEFT_REQUIRES(mutex_);
 
@@ -100,6 +112,7 @@ class OpenFiles {
   Refused refused_ WEFT_GUARDED_BY(mutex_);
   OpenTable& table_ WEFT_GUARDED_BY(mutex_);
   std::unordered_map<NodeId, std::shared_ptr<Entry>> entries_ WEFT_GUARDED_BY(mutex_);
+  RecentNodes kept_ WEFT_GUARDED_BY(mutex_);           // nodes with a file, though the kernel reads without it
   std::uint32_t opening_ WEFT_GUARDED_BY(mutex_) = 0;  // opens that are not in the table yet
   std::int32_t backing_id_max_ WEFT_GUARDED_BY(mutex_) = 0;
 };

@@ -26,7 +26,8 @@
 namespace weft {
 
 // Returns the nearest relatives of a version, removed ones included: at most limits::kKinCountedMax in one direction,
-// or limits::kKinDrawnMax in both. Both directions means edges of either direction, so it includes siblings.
+// or limits::kKinDrawnMax in both, with the marks of a picture. Both directions means edges of either direction, so it
+// includes siblings.
 Result<KinGraph> kin_of(Store& store, const VersionRow& version, KinWay way);
 // Returns the content of lineage/owners.tsv.
 Result<std::string> owners_text(Store& store, ManifestResolver& resolver, const VersionRow& version);

@@ -2,8 +2,10 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <thread>
+#include <vector>
 
 #include "fakes/memory_vfs.h"
 #include "fuse/process/shared_state.h"
@@ -174,6 +176,38 @@ TEST_CASE("a new server keeps the way of reading, and the backing id, that the k
   REQUIRE(answer.ok());
   CHECK(answer->way == ReadWay::passthrough);
   CHECK(answer->backing_id == 5);
+}
+
+TEST_CASE("of the files that the kernel reads without the server, those used last are kept") {
+  Mounted mounted;
+  constexpr std::size_t kFiles = kOpenFilesKept + 10;
+  std::vector<Ino> inos;
+  {
+    OpenTable table(mounted.state.head().opens, mounted.state.slots());
+    for (std::size_t i = 0; i < kFiles; ++i) {
+      const std::string name = "shard-" + std::to_string(i);
+      mounted.tree.add_file(name, name);
+      inos.push_back(mounted.tree.lookup(kRootIno, name).value().ino);
+      REQUIRE(table.add({2 + 2 * i, inos.back(), ReadWay::passthrough, static_cast<std::int32_t>(i + 1), {}}));
+    }
+    REQUIRE(table.add({3, mounted.file, ReadWay::cached, 0, {}}));
+  }
+  OneServer server(mounted);
+  const std::weak_ptr<OpenFile> cached = server.files.find(mounted.file).value();
+  std::vector<std::weak_ptr<OpenFile>> files;
+  for (const Ino ino : inos) files.push_back(server.files.find(ino).value());
+  CHECK(std::ranges::count_if(files, [](const auto& file) { return file.expired(); }) == 10);
+  CHECK(files[9].expired());
+  CHECK_FALSE(files[10].expired());
+  CHECK_FALSE(cached.expired());
+  CHECK(server.files.attr(inos[0])->size == 7);
+  CHECK(server.files.open(inos[0], 7001)->backing_id == 1);
+  CHECK((*server.files.find(inos[0]))->size() == 7);
+  CHECK(files[10].expired());
+  server.files.close(inos[0], 7001);
+  for (std::size_t i = 0; i < kFiles; ++i) server.files.close(inos[i], 2 + 2 * i);
+  CHECK(std::ranges::all_of(files, [](const auto& file) { return file.expired(); }));
+  CHECK(server.table.size() == 1);
 }
 
 TEST_CASE("a failed open is not counted") {

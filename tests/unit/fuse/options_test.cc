@@ -70,6 +70,18 @@ TEST_CASE("every option") {
   CHECK(parsed({"-odrafts_max=20G", "s", "d"}).drafts_max == std::uint64_t{20} << 30U);
 }
 
+TEST_CASE("the kernel checks modes unless users must get EROFS from the server") {
+  for (const char* const some : {"-oro", "-oumask=022", "-oumask=027"}) {
+    CHECK(parsed({some, "s", "d"}).kernel_checks_modes());
+    CHECK(parsed({some, "s", "d"}).allows_id_maps());
+  }
+  CHECK_FALSE(parsed({"-oannounce", "s", "d"}).kernel_checks_modes());
+  CHECK_FALSE(parsed({"-opublish,umask=022", "s", "d"}).kernel_checks_modes());
+  CHECK(parsed({"-oannounce,umask=077", "s", "d"}).kernel_checks_modes());
+  for (const char* const some : {"-oannounce", "-opublish", "-opublish,umask=077"})
+    CHECK_FALSE(parsed({some, "s", "d"}).allows_id_maps());
+}
+
 TEST_CASE("root lets others in, and WEFT_STORE names the store") {
   const auto options = parsed({"/mnt"}, {0, 0, "/srv/store"});
   CHECK(options.allow_other);
