@@ -72,20 +72,25 @@ std::uint64_t bytes_of(std::span<const SourceFile> files) {
 
 // Publishes the files. A version that depends on versions in memory is in memory too. If the client asks for a durable
 // version, returns only when it is on the disk.
-Result<ImportReport> publish(ImportOptions options, std::vector<SourceFile> files, Progress& progress,
+Result<ImportReport> publish(ImportOptions options, uid_t user, std::vector<SourceFile> files, CallProgress& progress,
                              DaemonParts& parts) {
   const bool to_memory = options.durability == Durability::memory;
   const auto cancelled = [&progress] { return progress.cancelled(); };
   ImportReport report;
   {
-    WEFT_TRY(const auto running, parts.memory.begin_publish(bytes_of(files), to_memory, cancelled));
+    WEFT_TRY(auto running, parts.memory.begin_publish(user, bytes_of(files), to_memory, cancelled));
+    const CallProgress::While lasting(progress, [&running] { return running.lasts(); });
     if (!running.in_memory() && to_memory) options.durability = Durability::local;
     WEFT_TRY(PreparedImport prepared, prepare_sources(options, std::move(files), progress));
     bring_base(parts, options.inherit);
-    WEFT_TRY(report, run_import(parts.store, parts.bytes.fetcher, std::move(prepared), progress,
-                                [&](Import& one, const PublishRequest& version) {
-                                  return parts.registry.publish(one, version);
-                                }));
+    auto done = run_import(parts.store, parts.bytes.fetcher, std::move(prepared), progress,
+                           [&](Import& one, const PublishRequest& version) -> Result<PublishOutcome> {
+                             WEFT_CHECK(running.commit());
+                             return parts.registry.publish(one, version);
+                           });
+    if (!done.ok() && !running.lasts()) WEFT_CHECK(running.commit());  // says why
+    WEFT_TRY(report, std::move(done));
+    running.published(report.outcome.version.id);
   }
   if (!to_memory) WEFT_CHECK(parts.memory.wait_for(report.outcome.version.id, cancelled));
   return report;
@@ -116,7 +121,7 @@ Result<ImportReport> import(control::Call& call, const ImportRequest& request, D
     file.take = take_from(call.peer().uid, request.options.take, parts.store.path());
     file.giver = call.peer().uid;
   }
-  WEFT_TRY(const ImportReport report, publish(request.options, std::move(files), progress, parts));
+  WEFT_TRY(const ImportReport report, publish(request.options, call.peer().uid, std::move(files), progress, parts));
   const VersionRow& row = report.outcome.version;
   displace(call, row, request.options.keep, parts);
   if (parts.bytes.behind) parts.bytes.behind->wake();

@@ -110,8 +110,8 @@ struct stat stat_of_draft(const DraftFound& found) {
 }
 
 // The kernel caches nothing: another mount of the store may change the draft. The generation lets it drop the node of a
-// removed draft whose number a new one has: a removed directory may still have a name there, and a new directory that is
-// taken for it fails with ESTALE.
+// removed draft whose number a new one has: a removed directory may still have a name there, and a new directory that
+// is taken for it fails with ESTALE.
 fuse_entry_param entry_of_draft(const DraftFound& found) {
   fuse_entry_param entry{};
   entry.ino = found.ino;
@@ -142,6 +142,7 @@ Status draft_readdirplus(Server& server, fuse_req_t request, fuse_ino_t dir, siz
 
 Status draft_mkdir(Server& server, fuse_req_t request, fuse_ino_t dir, const char* name, mode_t mode) {
   if (answered_failure(request, may_begin(server, request, ino_of(dir)))) return {};
+  if (answered_failure(request, server.draft_space->admit_inode(fuse_req_ctx(request)->uid))) return {};
   const ActingAs user = acting_for(request);
   return reply_entry(request, server.drafts->make_directory(ino_of(dir), name, mode));
 }
@@ -160,6 +161,7 @@ Status draft_rmdir(Server& server, fuse_req_t request, fuse_ino_t dir, const cha
 
 Status draft_symlink(Server& server, fuse_req_t request, const char* target, fuse_ino_t dir, const char* name) {
   if (answered_failure(request, may_begin(server, request, ino_of(dir)))) return {};
+  if (answered_failure(request, server.draft_space->admit_inode(fuse_req_ctx(request)->uid))) return {};
   const ActingAs user = acting_for(request);
   return reply_entry(request, server.drafts->make_link(ino_of(dir), name, target));
 }

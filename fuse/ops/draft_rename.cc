@@ -54,9 +54,10 @@ Status draft_rename(Server& server, fuse_req_t request, fuse_ino_t dir, const ch
   const Status renamed = acting_as(
       user_of(request), [&] { return server.drafts->rename(ino_of(dir), name, ino_of(new_dir), new_name, flags); });
   if (answered_failure(request, renamed)) return {};
+  const uid_t user = fuse_req_ctx(request)->uid;
   fuse_reply_err(request, 0);
   const auto moved = server.drafts->lookup(ino_of(new_dir), new_name);
-  if (moved.ok()) server.checkpoints->changed(S_ISDIR(moved->st.st_mode) ? moved->ino : ino_of(new_dir));
+  if (moved.ok()) server.checkpoints->changed(S_ISDIR(moved->st.st_mode) ? moved->ino : ino_of(new_dir), user);
   return {};
 }
 
