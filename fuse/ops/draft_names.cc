@@ -21,12 +21,6 @@ Status reply_entry(fuse_req_t request, const Result<DraftFound>& found) {
   return {};
 }
 
-// Without a daemon, the users who may write to the store may publish.
-Status may_write_store(const std::string& store) {
-  for (const char* directory : {"/index", "/packs"}) WEFT_CHECK(may_write_directory(store + directory));
-  return {};
-}
-
 using AddOne = std::size_t (*)(fuse_req_t, char*, std::size_t, const char*, const DraftFound&, off_t);
 
 std::size_t add_name(fuse_req_t request, char* to, std::size_t room, const char* name, const DraftFound& found,
@@ -74,9 +68,15 @@ Status may_begin(Server& server, fuse_req_t request, Ino dir) {
   const UserIds user = user_of(request);
   const Status may = server.rights.may_publish(user);
   if (may.ok() || (may.error().code != Errc::not_found && may.error().code != Errc::permission)) return {};
-  const auto writes = [&] { return may_write_store(server.options.store); };
-  if (may.error().code == Errc::not_found && acting_as(user, writes).ok()) return {};
+  if (may.error().code == Errc::not_found && may_write_store(server, user)) return {};
   return Error{Errc::permission, "this user may not publish"};
+}
+
+bool may_write_store(Server& server, const UserIds& user) {
+  const auto may_write = [&](const char* directory) {
+    return may_write_directory(server.options.store + directory).ok();
+  };
+  return acting_as(user, [&] { return may_write("/index") && may_write("/packs"); });
 }
 
 UserIds user_of(fuse_req_t request) {

@@ -63,6 +63,8 @@ Status own_draft(Server& server, const UserIds& user, Ino ino, bool empty);
 
 // Checks whether the user may begin a draft in `dir`. Errc::permission: the user may not.
 Status may_begin(Server& server, fuse_req_t request, Ino dir);
+// True if the user needs no daemon: without one, the users who may write to the store may publish.
+bool may_write_store(Server& server, const UserIds& user);
 
 // Creates the directory of namespace NAME of models/ in the shared directory `dir`, with the rights of this process.
 // Errc::not_found: models/ has no such namespace.

@@ -1,5 +1,7 @@
 #include "drafts/checkpoints.h"
 
+#include <fcntl.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -20,6 +22,12 @@ bool may_pass(const Status& done) {
   if (done.ok()) return false;
   const Errc code = done.error().code;
   return code == Errc::unreachable || code == Errc::timed_out || code == Errc::no_space;
+}
+
+// True while a program writes the facts: a part of them says nothing.
+bool is_written(int directory) {
+  const auto file = open_at(directory, kDraftFactsFile, O_RDONLY | O_NONBLOCK);
+  return file.ok() && !not_written(file->get());
 }
 
 // A leading dot must stand in the pattern, as in a shell.
@@ -200,7 +208,12 @@ std::optional<Checkpoints::Training> Checkpoints::open_training(Ino dir) {
   if (!fd.ok()) return std::nullopt;
   const auto st = stat_at(fd->get(), kDraftFactsFile);
   if (!st.ok()) return std::nullopt;
+  const bool was_written = is_written(fd->get());
   auto facts = read_draft_facts(fd->get());
+  if (!facts.ok() && (was_written || is_written(fd->get()))) {
+    scan_again(dir, st->st_uid, kBusyAgain);
+    return std::nullopt;
+  }
   if (!facts.ok()) {
     refused_.insert(dir);
     refuse(fd->get(), facts.error());
