@@ -37,6 +37,7 @@ struct MountOptions {
   bool publish = false;                     // new/ exists, and a rename in it publishes
   bool non_empty = false;                   // mount even on a directory that holds files
   bool foreground = false;
+  std::string security;  // SELinux's options as mount(2) takes them, such as "context=…"; needs root
 
   // True if the kernel must check modes. If everybody may read everything it need not: then a write gets EROFS for
   // every user, and a path walk needs no fresh attributes.
