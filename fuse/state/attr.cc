@@ -25,6 +25,13 @@ double name_timeout_s(const Attr& attr) {
   return attr.type == FileType::directory ? kChangingSeconds : 0;
 }
 
+// If the kernel checks modes on a writable super block, it passes an open for writing on only if the user may write to
+// the file. So each user who may read the file may also write to it, and gets EROFS as on any read-only file system.
+mode_t mode_of_file(const MountOptions& options) {
+  const mode_t mode = 0444U & ~options.umask;
+  return options.announce && options.modes_restrict() ? mode | ((mode & 0444U) >> 1U) : mode;
+}
+
 // If the kernel checks modes, it passes the announcer's changes on only if the announcer's user may write to the
 // directory. So each user who may enter a directory may also write to it; all but the announcer then get EROFS.
 mode_t mode_of_directory(const MountOptions& options) {
@@ -37,7 +44,7 @@ mode_t mode_of_directory(const MountOptions& options) {
 mode_t mode_of(FileType type, const MountOptions& options) {
   switch (type) {
     case FileType::regular:
-      return S_IFREG | (0444U & ~options.umask);
+      return S_IFREG | mode_of_file(options);
     case FileType::directory:
       return S_IFDIR | mode_of_directory(options);
     case FileType::link:

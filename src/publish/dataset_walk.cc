@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "base/limits.h"
+#include "os/entries.h"
 #include "publish/gather_rules.h"
 #include "publish/mounted_files.h"
 #include "publish/small_files.h"
@@ -24,6 +25,19 @@ struct Entry {
 
 bool named_as_container(std::string_view name) {
   return name.ends_with(".tar") || name.ends_with(".mdb") || name.ends_with(".lmdb");
+}
+
+// True for the lock file of an LMDB that is a single file: NAME-lock beside NAME.
+bool is_lmdb_lock(const TreeEntry& entry) {
+  constexpr std::string_view kSuffix = "-lock";
+  constexpr std::uint32_t kMagic = 0xBEEF'C0DE;  // its first bytes, in the order of the machine
+  const std::string& name = entry.name;
+  if (!S_ISREG(entry.st.st_mode) || !name.ends_with(kSuffix)) return false;
+  if (!has_entry(entry.directory, name.substr(0, name.size() - kSuffix.size()))) return false;
+  const auto file = open_at(entry.directory, name, O_RDONLY | O_NONBLOCK | O_NOCTTY);
+  std::uint32_t magic = 0;
+  return file.ok() && read_exact(file->get(), 0, std::as_writable_bytes(std::span(&magic, 1)), name).ok() &&
+         magic == kMagic;
 }
 
 // Walks breadth first, in the order of the file table.
@@ -82,7 +96,7 @@ class DatasetWalk {
     TreeWalk walk;
     walk.visit = [&](const TreeEntry& entry) -> Result<WalkNext> {
       has_lmdb = has_lmdb || entry.name == "data.mdb";  // which precedes lock.mdb
-      if (has_lmdb && entry.name == "lock.mdb")
+      if ((has_lmdb && entry.name == "lock.mdb") || is_lmdb_lock(entry))
         left_out_.push_back(fmt::format("{}: left out: it is LMDB's lock file", below(where, entry.name)));
       else
         WEFT_CHECK(list_one(entry, below(where, entry.name), path.empty() ? entry.name : below(path, entry.name),

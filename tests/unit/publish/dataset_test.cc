@@ -172,6 +172,17 @@ TEST_CASE("invalid files of a data set are refused, and lock.mdb is left out") {
   CHECK(import_set(f, {f.dir / "nowhere"}).error().code == Errc::not_found);
 }
 
+TEST_CASE("the lock file of an LMDB in a single file is left out, and no other file of its name") {
+  Fixture f;
+  const std::string lock = "\xde\xc0\xef\xbe and more";
+  write_all(f.dir / "single",
+            {{"a", "1"}, {"a!", "2"}, {"a-lock", lock}, {"b-lock", lock}, {"c", "3"}, {"c-lock", "no"}});
+  const auto single = must(import_set(f, {f.dir / "single"}));
+  REQUIRE(single.left_out.size() == 1);
+  CHECK(single.left_out[0].find("a-lock: left out: it is LMDB's lock file") != std::string::npos);
+  CHECK(exported(f, "set") == Files{{"a", "1"}, {"a!", "2"}, {"b-lock", lock}, {"c", "3"}, {"c-lock", "no"}});
+}
+
 TEST_CASE("a container of no bytes has no records, and a directory may be 64 deep") {
   Fixture f;
   write_all(f.dir / "d", {{"x.tar", ""}, {"deep", "1"}});
