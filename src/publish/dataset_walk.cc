@@ -4,6 +4,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <iterator>
 
 #include "base/limits.h"
 #include "os/entries.h"
@@ -43,7 +44,8 @@ bool is_lmdb_lock(const TreeEntry& entry) {
 // Walks breadth first, in the order of the file table.
 class DatasetWalk {
  public:
-  DatasetWalk(std::span<const std::string> paths, const struct stat* store) : store_(store) {
+  DatasetWalk(std::span<const std::string> paths, const struct stat* store, Links links)
+      : store_(store), rule_{.links = links} {
     places_.paths.assign(paths.begin(), paths.end());
   }
 
@@ -108,10 +110,10 @@ class DatasetWalk {
 
   Status list_one(const TreeEntry& entry, const std::string& where, const std::string& inside, std::uint32_t source,
                   std::vector<Entry>& entries) {
-    WEFT_TRY(const struct stat st, stat_published(entry, where));
-    if (S_ISDIR(st.st_mode) && left_out(inside)) return {};
-    if (S_ISDIR(st.st_mode)) WEFT_CHECK(check_directory(where, inside, st, store_));
-    entries.push_back({entry.name, st.st_mode, static_cast<std::uint64_t>(st.st_size), source});
+    WEFT_TRY(const auto st, stat_published(entry, where, rule_));
+    if (!st || (S_ISDIR(st->st_mode) && left_out(inside))) return {};
+    if (S_ISDIR(st->st_mode)) WEFT_CHECK(check_directory(where, inside, *st, store_));
+    entries.push_back({entry.name, st->st_mode, static_cast<std::uint64_t>(st->st_size), source});
     return {};
   }
 
@@ -155,6 +157,7 @@ class DatasetWalk {
     if (files_.empty() && small_.files() == 0)
       return Error{Errc::invalid, fmt::format("{}: no file to publish", places_.paths.front())};
     std::ranges::sort(files_, {}, &SourceFile::path);
+    std::ranges::move(rule_.skipped, std::back_inserter(left_out_));
     GatheredFiles sources{std::move(files_), std::move(left_out_)};
     if (small_.files() == 0) return sources;
     const auto reader = std::make_shared<BundleReader>(small_.make(), std::move(places_));
@@ -174,6 +177,7 @@ class DatasetWalk {
   }
 
   const struct stat* store_;
+  LinkRule rule_;
   SmallFilePlaces places_;
   std::vector<std::string> top_names_;  // names of the root's directories, in their order
   FileTableMaker small_;
@@ -183,13 +187,13 @@ class DatasetWalk {
 
 }  // namespace
 
-Result<GatheredFiles> gather_dataset(std::span<const std::string> paths, const std::string& store_path) {
+Result<GatheredFiles> gather_dataset(std::span<const std::string> paths, const std::string& store_path, Links links) {
   const auto store = stat_file(store_path);
   std::vector<std::string> published;
   for (const std::string& path : paths) {
     WEFT_TRY(published.emplace_back(), published_path(path));
   }
-  return DatasetWalk(published, store.ok() ? &*store : nullptr).run();
+  return DatasetWalk(published, store.ok() ? &*store : nullptr, links).run();
 }
 
 }  // namespace weft

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "publish/gather.h"
+#include "weft/programs/operations.h"
 #include "weft/result.h"
 
 namespace weft {
@@ -14,6 +15,7 @@ namespace weft {
 // (weft/model/manifest.h). open() makes bundles and table as files in memory; open each bundle once, in order. Accepts
 // and refuses `paths` as gather_sources() does; also refuses two directories of one name. Leaves out a lock.mdb beside
 // a data.mdb, and the lock file NAME-lock of an LMDB in the file NAME. Takes about 100 bytes of memory per small file.
-Result<GatheredFiles> gather_dataset(std::span<const std::string> paths, const std::string& store_path);
+Result<GatheredFiles> gather_dataset(std::span<const std::string> paths, const std::string& store_path,
+                                     Links links = Links::refuse);
 
 }  // namespace weft

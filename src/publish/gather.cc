@@ -18,7 +18,8 @@ namespace {
 // Walks one PATH of the command line.
 class Walk {
  public:
-  Walk(std::vector<SourceFile>& files, const struct stat* store) : files_(files), store_(store) {}
+  Walk(std::vector<SourceFile>& files, const struct stat* store, LinkRule& rule)
+      : files_(files), store_(store), rule_(rule) {}
 
   Status start(const std::string& where) {
     WEFT_TRY(struct stat st, stat_file(where));
@@ -37,22 +38,32 @@ class Walk {
 
   Status directory(const std::string& where, const struct stat& st) {
     WEFT_CHECK(check_directory(where, "", st, store_));
+    return contents(where, "");
+  }
+
+  // Adds what is below the directory `where`, whose place in the version is `path`.
+  Status contents(const std::string& where, const std::string& path) {
     WEFT_TRY(const Fd root, open_file(where, O_RDONLY | O_DIRECTORY));
     TreeWalk walk;
-    walk.visit = [&](const TreeEntry& entry) { return visit(below(where, entry.path), entry); };
+    walk.visit = [&](const TreeEntry& entry) {
+      return visit(below(where, entry.path), path.empty() ? entry.path : below(path, entry.path), entry);
+    };
     walk.components_max = limits::kPathComponentsMax + 1;  // check_directory() refuses deeper ones
     return walk_tree(root, where, walk);
   }
 
-  Result<WalkNext> visit(const std::string& where, const TreeEntry& entry) {
-    WEFT_TRY(const struct stat st, stat_published(entry, where));
-    if (S_ISDIR(st.st_mode) && left_out(entry.path)) return WalkNext::pass;
-    WEFT_CHECK(S_ISDIR(st.st_mode) ? check_directory(where, entry.path, st, store_) : file(where, entry.path, st));
-    return WalkNext::enter;
+  Result<WalkNext> visit(const std::string& where, const std::string& path, const TreeEntry& entry) {
+    WEFT_TRY(const auto st, stat_published(entry, where, rule_));
+    if (!st || (S_ISDIR(st->st_mode) && left_out(path))) return WalkNext::pass;
+    WEFT_CHECK(S_ISDIR(st->st_mode) ? check_directory(where, path, *st, store_) : file(where, path, *st));
+    if (!S_ISLNK(entry.st.st_mode) || !S_ISDIR(st->st_mode)) return WalkNext::enter;
+    WEFT_CHECK(contents(where, path));
+    return WalkNext::pass;
   }
 
   std::vector<SourceFile>& files_;
   const struct stat* store_;
+  LinkRule& rule_;
 };
 
 // Refuses equal paths, and a file where another needs a directory. `files` are sorted by path.
@@ -84,10 +95,11 @@ Result<std::vector<SourceFile>> sort_sources(std::vector<SourceFile> files) {
 
 }  // namespace
 
-Result<std::vector<SourceFile>> gather_sources(std::span<const std::string> paths, const std::string& store_path) {
+Result<std::vector<SourceFile>> gather_sources(std::span<const std::string> paths, const std::string& store_path,
+                                               LinkRule& rule) {
   auto store = stat_file(store_path);
   std::vector<SourceFile> files;
-  Walk walk(files, store.ok() ? &*store : nullptr);
+  Walk walk(files, store.ok() ? &*store : nullptr, rule);
   for (const std::string& path : paths) {
     WEFT_TRY(const std::string published, published_path(path));
     WEFT_CHECK(walk.start(published));
@@ -95,6 +107,11 @@ Result<std::vector<SourceFile>> gather_sources(std::span<const std::string> path
   if (files.empty())
     return Error{Errc::invalid, fmt::format("{}: no file to publish", paths.empty() ? "import" : paths.front())};
   return sort_sources(std::move(files));
+}
+
+Result<std::vector<SourceFile>> gather_sources(std::span<const std::string> paths, const std::string& store_path) {
+  LinkRule refuses;
+  return gather_sources(paths, store_path, refuses);
 }
 
 Result<std::vector<SourceFile>> check_sources(std::vector<SourceFile> files) {
