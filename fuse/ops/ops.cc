@@ -106,7 +106,7 @@ fuse_lowlevel_ops make_operations() {
   ops.getattr = Either<op_getattr, draft_getattr>::call;
   ops.access = Either<op_access, draft_access>::call;
   ops.readlink = Either<op_readlink, draft_readlink>::call;
-  ops.statfs = Answer<op_statfs>::call;
+  ops.statfs = Either<op_statfs, draft_statfs>::call;
   ops.open = Either<op_open, draft_open>::call;
   ops.release = Either<op_release, draft_release>::call;
   ops.read = Answer<op_read>::call;

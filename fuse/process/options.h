@@ -37,6 +37,7 @@ struct MountOptions {
   bool publish = false;                     // new/ exists, and a rename in it publishes
   bool non_empty = false;                   // mount even on a directory that holds files
   bool foreground = false;
+  std::string security;  // SELinux's options as mount(2) takes them, such as "context=…"; needs root
 
   // True if not everybody may read everything.
   bool modes_restrict() const { return (umask & 0555U) != 0; }

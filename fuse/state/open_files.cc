@@ -12,9 +12,26 @@
 #include "os/sys.h"
 
 namespace weft {
+namespace {
+
+constexpr std::uint64_t kPerDraft = 2;  // descriptors of an open draft: one for reads, and one for writes
+
+// Leaves a quarter of the descriptors to published files and to the server's own work. The limit of a running process
+// may change.
+UserShares::Bound draft_descriptors() {
+  const std::uint64_t all = file_limit();
+  return UserShares::bound_of(all - all / 4);
+}
+
+}  // namespace
 
 OpenFiles::OpenFiles(Vfs& vfs, DraftTree* drafts, Passthrough& passthrough, OpenTable& table, const InitWords& agreed)
-    : vfs_(vfs), drafts_(drafts), passthrough_(passthrough), agreed_(agreed), table_(table) {
+    : vfs_(vfs),
+      drafts_(drafts),
+      passthrough_(passthrough),
+      agreed_(agreed),
+      draft_descriptors_(draft_descriptors, own_user()),
+      table_(table) {
   const MutexLock lock(mutex_);
   for (const OpenRecord& record : table_.records()) {
     auto& entry = entries_[record.ino];
@@ -23,6 +40,7 @@ OpenFiles::OpenFiles(Vfs& vfs, DraftTree* drafts, Passthrough& passthrough, Open
     entry->answer = {record.way, record.backing_id};
     entry->answered = true;
     entry->versions = record.versions;
+    if (is_draft(ino_of(record.ino))) shares_[record.handle] = draft_descriptors_.take(record.user, kPerDraft);
   }
   take_over_holds();
 }
@@ -124,7 +142,7 @@ Status OpenFiles::fill(NodeId node, Entry& entry) {
   return {};
 }
 
-Result<OpenAnswer> OpenFiles::open_entry(NodeId node, std::uint64_t handle, Entry& entry) {
+Result<OpenAnswer> OpenFiles::open_entry(NodeId node, std::uint64_t handle, OpenShare& share, Entry& entry) {
   const MutexLock opening(entry.opening);
   Status filled = fill(node, entry);
   const MutexLock lock(mutex_);
@@ -132,7 +150,9 @@ Result<OpenAnswer> OpenFiles::open_entry(NodeId node, std::uint64_t handle, Entr
   answer.joined = entry.answered;
   if (answer.way == ReadWay::straight && entry.mapped) answer.way = ReadWay::cached;
   answer.opened = entry.file;
-  const bool added = filled.ok() && table_.add({handle, node, answer.way, answer.backing_id, entry.versions});
+  const bool added =
+      filled.ok() && table_.add({handle, node, answer.way, answer.backing_id, entry.versions, share.user});
+  if (added && share.held) shares_[handle] = std::move(share.held);
   entry.answered = entry.answered || added;
   use(node, entry);
   backing_id_max_ = std::max(backing_id_max_, entry.answer.backing_id);
@@ -142,13 +162,30 @@ Result<OpenAnswer> OpenFiles::open_entry(NodeId node, std::uint64_t handle, Entr
   return Error{Errc::busy, "opening a file: too many are open"};
 }
 
-Result<OpenAnswer> OpenFiles::open(NodeId node, std::uint64_t handle) {
+// A request that the kernel resends to a new server may be open already.
+Result<OpenShare> OpenFiles::share_for_draft(uid_t user, std::uint64_t handle) {
+  {
+    const MutexLock lock(mutex_);
+    if (table_.find(handle)) return OpenShare{user};
+  }
+  auto held = draft_descriptors_.take(user, kPerDraft);
+  if (!held) return too_many_open("drafts that are open");
+  return OpenShare{user, std::move(held)};
+}
+
+uid_t OpenFiles::opener(std::uint64_t handle) const {
+  const MutexLock lock(mutex_);
+  const auto record = table_.find(handle);
+  return record ? record->user : 0;
+}
+
+Result<OpenAnswer> OpenFiles::open(NodeId node, std::uint64_t handle, OpenShare share) {
   {
     const MutexLock lock(mutex_);
     if (const auto known = table_.find(handle)) return OpenAnswer{known->way, known->backing_id};
   }
   const std::shared_ptr<Entry> entry = enter(node);
-  auto answer = open_entry(node, handle, *entry);
+  auto answer = open_entry(node, handle, share, *entry);
   if (!answer.ok()) leave(node);
   drop_oldest();
   return answer;
@@ -175,6 +212,7 @@ void OpenFiles::close(NodeId node, std::uint64_t handle) {
     const MutexLock lock(mutex_);
     const auto found = entries_.find(node);
     if (found == entries_.end() || !table_.find(handle)) return;
+    shares_.erase(handle);
     if (--found->second->opens > 0) return table_.remove(handle);
     last = std::move(found->second);
     entries_.erase(found);

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "base/mutex.h"
+#include "base/user_shares.h"
 #include "drafts/draft_tree.h"
 #include "fuse/kernel/init_exchange.h"
 #include "fuse/kernel/passthrough.h"
@@ -36,6 +37,12 @@ struct OpenAnswer {
 
 inline constexpr std::size_t kOpenFilesKept = 256;
 
+// The opener of a draft holds this share of the server's descriptors until the handle is closed.
+struct OpenShare {
+  uid_t user = 0;
+  std::shared_ptr<void> held{};
+};
+
 class OpenFiles {
  public:
   // `drafts`: null if the mount does not publish. All outlive this.
@@ -45,8 +52,13 @@ class OpenFiles {
   void set_device(int device) { device_ = device; }
 
   // Opens `node` as `handle`. Each success needs one close(). A handle that is already open gets the same answer;
-  // closing one that is not open has no effect.
-  Result<OpenAnswer> open(NodeId node, std::uint64_t handle);
+  // closing one that is not open has no effect. A draft needs a share, so that no user's open drafts take the
+  // descriptors that others read with.
+  Result<OpenAnswer> open(NodeId node, std::uint64_t handle, OpenShare share = {});
+  // Returns the share for one more open draft of the user, to be opened as `handle`. Errc::io with EMFILE: the user, or
+  // all users, have too many drafts open.
+  Result<OpenShare> share_for_draft(uid_t user, std::uint64_t handle);
+  uid_t opener(std::uint64_t handle) const;  // of a draft; 0 for other handles
   void close(NodeId node, std::uint64_t handle);
 
   // Returns nullptr if the node is not open. A node that an earlier server opened is opened here on first use, and may
@@ -94,7 +106,8 @@ class OpenFiles {
   void leave(NodeId node) WEFT_EXCLUDES(mutex_);
   Status fill(NodeId node, Entry& entry) WEFT_REQUIRES(entry.opening) WEFT_EXCLUDES(mutex_);
   Result<std::shared_ptr<OpenFile>> open_again(NodeId node, Entry& entry) WEFT_EXCLUDES(entry.opening, mutex_);
-  Result<OpenAnswer> open_entry(NodeId node, std::uint64_t handle, Entry& entry) WEFT_EXCLUDES(entry.opening, mutex_);
+  Result<OpenAnswer> open_entry(NodeId node, std::uint64_t handle, OpenShare& share, Entry& entry)
+      WEFT_EXCLUDES(entry.opening, mutex_);
   bool is_read_by_kernel(NodeId node, const Entry& entry) const WEFT_REQUIRES(mutex_);
   void use(NodeId node, const Entry& entry) WEFT_REQUIRES(mutex_);
   void drop_oldest() WEFT_EXCLUDES(mutex_);
@@ -108,11 +121,14 @@ class OpenFiles {
   Passthrough& passthrough_;
   const InitWords& agreed_;
   int device_ = -1;
+  UserShares draft_descriptors_;
   mutable Mutex mutex_;
   Refused refused_ WEFT_GUARDED_BY(mutex_);
   OpenTable& table_ WEFT_GUARDED_BY(mutex_);
   std::unordered_map<NodeId, std::shared_ptr<Entry>> entries_ WEFT_GUARDED_BY(mutex_);
-  RecentNodes kept_ WEFT_GUARDED_BY(mutex_);           // nodes with a file, though the kernel reads without it
+  RecentNodes kept_ WEFT_GUARDED_BY(mutex_);  // nodes with a file, though the kernel reads without it
+  std::unordered_map<std::uint64_t, std::shared_ptr<void>> shares_
+      WEFT_GUARDED_BY(mutex_);                         // of open drafts, by handle
   std::uint32_t opening_ WEFT_GUARDED_BY(mutex_) = 0;  // opens that are not in the table yet
   std::int32_t backing_id_max_ WEFT_GUARDED_BY(mutex_) = 0;
 };

@@ -16,6 +16,7 @@
 #include "publish/dataset_walk.h"
 #include "publish/draft.h"
 #include "publish/gather.h"
+#include "publish/gather_rules.h"
 #include "publish/import_sources.h"
 #include "publish/parents.h"
 #include "reading/open_file.h"
@@ -123,9 +124,10 @@ Result<PreparedImport> prepare_sources(const ImportOptions& options, std::vector
 
 Result<GatheredFiles> gather(const ImportOptions& options, const std::string& store_path) {
   WEFT_CHECK(check_description(options));
-  if (options.dataset) return gather_dataset(options.paths, store_path);
-  WEFT_TRY(std::vector<SourceFile> files, gather_sources(options.paths, store_path));
-  return GatheredFiles{std::move(files), {}};
+  if (options.dataset) return gather_dataset(options.paths, store_path, options.links);
+  LinkRule rule{.links = options.links};
+  WEFT_TRY(std::vector<SourceFile> files, gather_sources(options.paths, store_path, rule));
+  return GatheredFiles{std::move(files), std::move(rule.skipped)};
 }
 
 Result<PreparedImport> prepare_import(const ImportOptions& options, const std::string& store_path, Progress& progress) {

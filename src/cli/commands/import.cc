@@ -22,8 +22,8 @@ constexpr CommandInfo kInfo = {
     .description =
         "Publishes each PATH: a file under its base name, and everything below a\n"
         "directory at the root of the version. Links to regular files are followed, and\n"
-        "other links are refused. Directories named .git and .cache/huggingface are\n"
-        "skipped.\n"
+        "--links says what becomes of links to directories and of links that lead\n"
+        "nowhere. Directories named .git and .cache/huggingface are skipped.\n"
         "\n"
         "Tensors of safetensors, GGUF and npy files are shared with everything in the\n"
         "store. Every file reads back byte for byte. If the newest version already has\n"
@@ -78,6 +78,10 @@ class ImportCommand final : public Command {
     options.flag("--add", import_.add, "with --inherit: accept tensors, types, shapes and files that BASE lacks");
     options.flag("--move", move_,
                  "remove the files once they are published; those of the owner of the store are not copied");
+    options.value(
+        "--links", "WHAT", links_,
+        "a link to a directory, or one that leads nowhere: refuse (the default), skip, or follow (only one to a "
+        "directory)");
     options.values("-p,--parent", "MODEL[@V]", import_.parents, "a version from which this one was made");
     options.value(
         "--find-parent", "PART", find_parent_,
@@ -100,6 +104,7 @@ class ImportCommand final : public Command {
       WEFT_TRY(import_.durability, parse_durability(durability_, "--durability"));
     }
     if (import_.name.empty()) return Error{Errc::invalid, "--name is required"};
+    WEFT_CHECK(set_links());
     for (const std::string& metric : metrics_) {
       const auto equals = metric.find('=');
       if (equals == std::string::npos || equals == 0)
@@ -153,6 +158,16 @@ class ImportCommand final : public Command {
     if (!sources.ok()) return;
     for (const SourceFile& source : *sources)
       if (const Status gone = remove_file(source.where); !gone.ok()) context.note(gone.error().message);
+  }
+
+  Status set_links() {
+    if (links_.empty()) return {};
+    if (move_) return Error{Errc::invalid, "--move and --links: expected only one of them"};
+    constexpr std::pair<std::string_view, Links> kNames[] = {
+        {"refuse", Links::refuse}, {"skip", Links::skip}, {"follow", Links::follow}};
+    for (const auto& [name, links] : kNames)
+      if (links_ == name) return import_.links = links, Status{};
+    return Error{Errc::invalid, fmt::format("--links: expected refuse, skip or follow, got \"{}\"", printable(links_))};
   }
 
   Result<std::optional<double>> find_part() const {
@@ -214,6 +229,7 @@ class ImportCommand final : public Command {
   bool options_on_input_ = false;
   std::string keep_;
   std::string durability_;
+  std::string links_;
   std::vector<std::string> metrics_;
   std::string find_parent_;
   bool no_find_parent_ = false;

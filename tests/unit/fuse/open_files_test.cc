@@ -1,9 +1,11 @@
 #include "fuse/state/open_files.h"
 
 #include <doctest/doctest.h>
+#include <sys/resource.h>
 
 #include <algorithm>
 #include <atomic>
+#include <cerrno>
 #include <thread>
 #include <vector>
 
@@ -43,6 +45,22 @@ struct OneServer {
   Passthrough passthrough;
   OpenTable table;
   OpenFiles files;
+};
+
+// This process may have few files open.
+class FewFiles {
+ public:
+  explicit FewFiles(rlim_t count) {
+    ::getrlimit(RLIMIT_NOFILE, &before_);
+    const rlimit few{count, before_.rlim_max};
+    ::setrlimit(RLIMIT_NOFILE, &few);
+  }
+  ~FewFiles() { ::setrlimit(RLIMIT_NOFILE, &before_); }
+  FewFiles(const FewFiles&) = delete;
+  FewFiles& operator=(const FewFiles&) = delete;
+
+ private:
+  rlimit before_{};
 };
 
 bool is_open(OpenFiles& files, Ino ino) {
@@ -216,6 +234,33 @@ TEST_CASE("a failed open is not counted") {
   CHECK_FALSE(server.files.open(12345, 2).ok());
   CHECK(server.table.size() == 0);
   CHECK_FALSE(is_open(server.files, 12345));
+}
+
+TEST_CASE("a user's open drafts leave descriptors to others, also in a new server") {
+  constexpr uid_t kOne = 64001, kOther = 64002;
+  constexpr Ino kDraft = kNewIno | 5U;
+  const FewFiles few(80);  // 60 for drafts, of which one user may have 30
+  Mounted mounted;
+  {
+    OpenTable table(mounted.state.head().opens, mounted.state.slots());
+    for (std::uint64_t handle = 1; handle <= 10; ++handle)
+      REQUIRE(table.add({handle, kDraft, ReadWay::direct, 0, {}, kOne}));
+  }
+  OneServer server(mounted);
+  CHECK(server.files.opener(3) == kOne);
+  CHECK(server.files.opener(99) == 0);
+  std::vector<OpenShare> shares;
+  for (std::uint64_t handle = 20; handle < 25; ++handle) {
+    auto share = server.files.share_for_draft(kOne, handle);
+    REQUIRE(share.ok());
+    shares.push_back(std::move(share).value());
+  }
+  CHECK(server.files.share_for_draft(kOne, 25).error().os_error == EMFILE);
+  CHECK(server.files.share_for_draft(kOne, 3).ok());  // it is open
+  CHECK(server.files.share_for_draft(kOther, 26).ok());
+  CHECK(server.files.share_for_draft(0, 27).ok());
+  server.files.close(kDraft, 3);
+  CHECK(server.files.share_for_draft(kOne, 28).ok());
 }
 
 TEST_CASE("threads open and close one inode") {

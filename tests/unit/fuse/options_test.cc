@@ -107,6 +107,22 @@ TEST_CASE("usage errors say what was wrong") {
   CHECK(message_of({"a", "b", "-x"}).find("-x") != std::string::npos);
 }
 
+TEST_CASE("options of libfuse and of SELinux") {
+  const auto options = parsed({"s", "d", "-oauto_unmount,fsname=x,subtype=y,noexec"});
+  CHECK(options.no_exec);
+  CHECK(options.security.empty());
+  const Caller root{0, 0, ""};
+  const auto labelled = parsed({"s", "d", "-oro,context=\"a:b:c:s0:c1,c2\",noexec,rootcontext=d"}, root);
+  CHECK(labelled.security == "context=\"a:b:c:s0:c1,c2\",rootcontext=d");
+  CHECK(labelled.no_exec);
+  const auto words = to_words(labelled);
+  std::vector<const char*> argv;
+  for (const std::string& word : words) argv.push_back(word.c_str());
+  CHECK(parsed(argv, root).security == labelled.security);
+  CHECK(message_of({"s", "d", "-ocontext=a"}).find("needs root") != std::string::npos);
+  CHECK(message_of({"s", "d", "-oallow_root"}).find("allow_other") != std::string::npos);
+}
+
 TEST_CASE("-s ignores unknown options, not bad values") {
   CHECK(parse({"a", "b", "-o", "colour,size=3", "-s"}).ok());
   CHECK_FALSE(parse({"a", "b", "-s", "-o", "cold=ice"}).ok());
