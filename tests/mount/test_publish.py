@@ -232,3 +232,26 @@ def test_an_import_reads_its_source_once(store, tmp_path):
     alike = {name: (dtype, shape, data[:-1] + bytes([data[-1] ^ 1])) for name, (dtype, shape, data) in tensors.items()}
     # The same, and the stored bytes again as they are copied.
     assert read_bytes(write_model(tmp_path / "alike", alike), "m") < 3.1 * size
+
+
+@pytest.mark.parametrize("tree", ["models/org/base/1", "models/org/base/latest", "models/org/base/best", "hub"])
+def test_base_by_its_path_in_a_mount(store, tmp_path, tree):
+    """PEFT writes the path that the base was loaded from, into adapter_config.json and into the model card."""
+    store.publish(write_model(tmp_path / "base", random_tensors(2, 4096, seed="base")), name="org/base", tag="best")
+    with Mount(store, tmp_path / "mnt") as mount:
+        path = mount.path / tree
+        if tree == "hub":
+            path, = (mount.path / "hub/models--org--base/snapshots").iterdir()
+        adapter = write_model(tmp_path / "adapter", random_tensors(1, 64, seed="adapter"))
+        (adapter / "adapter_config.json").write_text(json.dumps({"base_model_name_or_path": str(path)}))
+        (adapter / "README.md").write_text(f"---\nbase_model: {path}\n---\n")
+        report = imported(store, adapter, name="adapter")
+    assert [(parent["model"], parent["version"]) for parent in report["parents"]] == [("org/base", 1)]
+    assert report["parents_elsewhere"] == []
+
+
+def test_base_by_a_path_elsewhere_is_named_once(store, tmp_path):
+    adapter = write_model(tmp_path / "adapter", random_tensors(1, 64, seed="adapter"))
+    (adapter / "adapter_config.json").write_text(json.dumps({"base_model_name_or_path": "/data/team/base"}))
+    (adapter / "README.md").write_text("---\nbase_model: /data/team/base\n---\n")
+    assert imported(store, adapter, name="adapter")["parents_elsewhere"] == ["/data/team/base"]
