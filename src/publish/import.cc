@@ -11,6 +11,7 @@
 #include "base/text.h"
 #include "model/inherit.h"
 #include "os/memory_file.h"
+#include "os/mounts.h"
 #include "os/sys.h"
 #include "publish/dataset_draft.h"
 #include "publish/dataset_walk.h"
@@ -248,7 +249,9 @@ Result<ImportReport> run_import(Store& store, ManifestResolver& resolver, Prepar
                                 const Publish& publish) {
   PreparedImport::State& state = prepared.state();
   PublishRequest& request = state.request;
-  ParentWishes wishes{{}, {}, state.options.find_parent};
+  ParentWishes wishes{{}, {}, {}, state.options.find_parent};
+  if (const auto mounts = mounts_of(store.path()); mounts.ok())
+    for (const WeftMount& mount : *mounts) wishes.mounts.push_back(mount.directory);
   std::vector<std::string>& parents = state.options.parents;
   if (state.inherits()) parents.insert(parents.begin(), state.options.inherit);
   WEFT_TRY(wishes.declared, resolve_parents(store, parents));
