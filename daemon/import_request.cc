@@ -83,22 +83,27 @@ std::uint64_t tensors_of(Store& store, const std::string& base) {
 
 // Publishes the files. A version that depends on versions in memory is in memory too. If the client asks for a durable
 // version, returns only when it is on the disk.
-Result<ImportReport> publish(ImportOptions options, std::vector<SourceFile> files, uid_t user, Progress& progress,
+Result<ImportReport> publish(ImportOptions options, uid_t user, std::vector<SourceFile> files, CallProgress& progress,
                              DaemonParts& parts) {
   const bool to_memory = options.durability == Durability::memory;
   const auto cancelled = [&progress] { return progress.cancelled(); };
   ImportReport report;
   {
     WEFT_TRY(auto share, parts.import_memory.take(user, std::min(bytes_of(files), kHeadersGuess), cancelled));
-    WEFT_TRY(const auto running, parts.memory.begin_publish(bytes_of(files), to_memory, cancelled));
+    WEFT_TRY(auto running, parts.memory.begin_publish(user, bytes_of(files), to_memory, cancelled));
+    const CallProgress::While lasting(progress, [&running] { return running.lasts(); });
     if (!running.in_memory() && to_memory) options.durability = Durability::local;
     WEFT_TRY(PreparedImport prepared, prepare_sources(options, std::move(files), progress));
     share.set((prepared.size() + tensors_of(parts.store, options.inherit)) * kBytesEach);
     bring_base(parts, options.inherit);
-    WEFT_TRY(report, run_import(parts.store, parts.bytes.fetcher, std::move(prepared), progress,
-                                [&](Import& one, const PublishRequest& version) {
-                                  return parts.registry.publish(one, version);
-                                }));
+    auto done = run_import(parts.store, parts.bytes.fetcher, std::move(prepared), progress,
+                           [&](Import& one, const PublishRequest& version) -> Result<PublishOutcome> {
+                             WEFT_CHECK(running.commit());
+                             return parts.registry.publish(one, version);
+                           });
+    if (!done.ok() && !running.lasts()) WEFT_CHECK(running.commit());  // says why
+    WEFT_TRY(report, std::move(done));
+    running.published(report.outcome.version.id);
   }
   if (!to_memory) WEFT_CHECK(parts.memory.wait_for(report.outcome.version.id, cancelled));
   return report;
@@ -136,7 +141,7 @@ Result<ImportReport> import(control::Call& call, const ImportRequest& request, D
     file.take = take_from(call.peer().uid, request.options.take, parts.store.path());
     file.giver = call.peer().uid;
   }
-  WEFT_TRY(ImportReport report, publish(request.options, std::move(files), call.peer().uid, progress, parts));
+  WEFT_TRY(ImportReport report, publish(request.options, call.peer().uid, std::move(files), progress, parts));
   const VersionRow& row = report.outcome.version;
   displace(call, request.options.keep, report, parts);
   if (parts.bytes.behind) parts.bytes.behind->wake();

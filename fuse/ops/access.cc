@@ -7,7 +7,8 @@
 
 namespace weft {
 
-// Called only if the kernel does not check modes: everybody may read everything then (MountOptions::modes_restrict()).
+// Called only if the kernel does not check modes (MountOptions::kernel_checks_modes()): everybody may read everything
+// then.
 Status op_access(Server& server, fuse_req_t request, fuse_ino_t node, int mask) {
   if ((mask & W_OK) != 0) {
     fuse_reply_err(request, EROFS);

@@ -37,10 +37,16 @@ struct MountOptions {
   bool publish = false;                     // new/ exists, and a rename in it publishes
   bool non_empty = false;                   // mount even on a directory that holds files
   bool foreground = false;
+  std::string security;  // SELinux's options as mount(2) takes them, such as "context=…"; needs root
 
-  // True if the kernel must check modes. If everybody may read everything it need not: then a write gets EROFS for
-  // every user, and a path walk needs no fresh attributes.
+  // True if not everybody may read everything.
   bool modes_restrict() const { return (umask & 0555U) != 0; }
+  // True if the kernel checks modes. On a read-only super block it answers each write with EROFS before it looks at
+  // modes. On a writable one, users who may read everything get EROFS from the server, so the kernel must not check.
+  bool kernel_checks_modes() const { return !announce || modes_restrict(); }
+  // True if bind mounts of the mount may have an id mapping, as those of pods with a user namespace of their own. A
+  // mount that announces may not: each draft belongs to a user, whom the kernel names no more (kernel/protocol.h).
+  bool allows_id_maps() const { return !announce && kernel_checks_modes(); }
 };
 
 // Descriptors that a server inherits from its supervisor.

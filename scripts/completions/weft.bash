@@ -2,7 +2,7 @@
 
 _weft_options() {
   case $1 in
-    import) echo "--name --dataset --inherit --add --move --parent --find-parent --no-find-parent --keep --tag --message --metric --durability --json --quiet --store --trust-store --help" ;;
+    import) echo "--name --dataset --inherit --add --move --links --parent --find-parent --no-find-parent --keep --tag --message --metric --durability --json --quiet --store --trust-store --help" ;;
     export) echo "--json --quiet --store --trust-store --help" ;;
     ls) echo "--tensors --names --json --quiet --store --trust-store --help" ;;
     info) echo "--graph --json --quiet --store --trust-store --help" ;;

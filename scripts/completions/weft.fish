@@ -109,6 +109,7 @@ complete -c weft -n '__fish_seen_subcommand_from import' -l keep -x -d 'then rem
 complete -c weft -n '__fish_seen_subcommand_from import' -l dataset -d 'publish a data set'
 complete -c weft -n '__fish_seen_subcommand_from import' -l add -d 'accept what it lacks'
 complete -c weft -n '__fish_seen_subcommand_from import' -s p -l parent -x -a '(__weft_models)' -d 'made from this version'
+complete -c weft -n '__fish_seen_subcommand_from import' -l links -x -a 'refuse skip follow' -d 'links to directories, or that lead nowhere'
 complete -c weft -n '__fish_seen_subcommand_from import' -l find-parent -x -d 'part of the bytes to share'
 complete -c weft -n '__fish_seen_subcommand_from import' -l no-find-parent -d 'do not look for a parent'
 complete -c weft -n '__fish_seen_subcommand_from import' -s t -l tag -x -d 'tag'

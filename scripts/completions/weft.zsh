@@ -59,6 +59,7 @@ _weft() {
     import) _arguments $common $json '(-n --name)'{-n,--name}'[name of the model]:model:_weft_models' \
       '--dataset[publish a data set]' '--inherit[start with all files of this version]:version:_weft_models' '--add[accept what it lacks]' '--move[remove the files once they are published]' \
       '*'{-p,--parent}'[made from this version]:version:_weft_models' '--find-parent[part of the bytes to share]:part:' \
+      '--links[links to directories, or that lead nowhere]:what:(refuse skip follow)' \
       '--no-find-parent[do not look for a parent]' '--keep[then remove older versions without a tag]:number:' '*'{-t,--tag}'[tag]:tag:' \
       '(-m --message)'{-m,--message}'[message]:text:' '*--metric[figure]:KEY=VALUE:' \
       '--durability[where the version is when this returns]:where:(memory local origin)' '*:path:_files' ;;

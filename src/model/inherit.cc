@@ -15,6 +15,7 @@ namespace weft {
 namespace {
 
 constexpr std::string_view kFormat = "safetensors";
+constexpr std::string_view kSuffix = ".safetensors";
 constexpr std::string_view kIndexSuffix = ".safetensors.index.json";
 
 std::string type_text(const Tensor& tensor) {
@@ -123,6 +124,9 @@ class Composer {
   }
 
   Status take_file(const File& given, const std::string& place) {
+    // As a whole, the file would replace a file of the base with all its other tensors.
+    if (const std::string_view why = why_no_tensors(given); given.path.ends_with(kSuffix) && !why.empty())
+      return refused(place, fmt::format("expected a safetensors file that weft can read: {}", why));
     auto old = std::ranges::find(out_.files, given.path, &File::path);
     if (old != out_.files.end()) {
       *old = given;

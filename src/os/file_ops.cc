@@ -164,7 +164,7 @@ std::optional<std::uint64_t> unshared_bytes(int fd) {
 std::optional<DiskSpace> disk_space(int fd) {
   struct statvfs facts {};
   if (::fstatvfs(fd, &facts) != 0) return {};
-  return DiskSpace{facts.f_blocks * facts.f_frsize, facts.f_bavail * facts.f_frsize};
+  return DiskSpace{facts.f_blocks * facts.f_frsize, facts.f_bavail * facts.f_frsize, facts.f_files};
 }
 
 std::uint64_t allocated_bytes(const struct stat& st) {

@@ -55,6 +55,7 @@ void advise_sequential(int fd);
 // The space of the file system that holds a file or directory; nothing if the file system does not report it.
 struct DiskSpace {
   std::uint64_t total = 0, available = 0;  // bytes; `available` to users other than root
+  std::uint64_t inodes = 0;                // 0: as many as the bytes allow
 };
 std::optional<DiskSpace> disk_space(int fd);
 // Returns the bytes of disk that the file takes.

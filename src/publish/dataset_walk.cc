@@ -4,8 +4,10 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <iterator>
 
 #include "base/limits.h"
+#include "os/entries.h"
 #include "publish/gather_rules.h"
 #include "publish/mounted_files.h"
 #include "publish/small_files.h"
@@ -26,10 +28,24 @@ bool named_as_container(std::string_view name) {
   return name.ends_with(".tar") || name.ends_with(".mdb") || name.ends_with(".lmdb");
 }
 
+// True for the lock file of an LMDB that is a single file: NAME-lock beside NAME.
+bool is_lmdb_lock(const TreeEntry& entry) {
+  constexpr std::string_view kSuffix = "-lock";
+  constexpr std::uint32_t kMagic = 0xBEEF'C0DE;  // its first bytes, in the order of the machine
+  const std::string& name = entry.name;
+  if (!S_ISREG(entry.st.st_mode) || !name.ends_with(kSuffix)) return false;
+  if (!has_entry(entry.directory, name.substr(0, name.size() - kSuffix.size()))) return false;
+  const auto file = open_at(entry.directory, name, O_RDONLY | O_NONBLOCK | O_NOCTTY);
+  std::uint32_t magic = 0;
+  return file.ok() && read_exact(file->get(), 0, std::as_writable_bytes(std::span(&magic, 1)), name).ok() &&
+         magic == kMagic;
+}
+
 // Walks breadth first, in the order of the file table.
 class DatasetWalk {
  public:
-  DatasetWalk(std::span<const std::string> paths, const struct stat* store) : store_(store) {
+  DatasetWalk(std::span<const std::string> paths, const struct stat* store, Links links)
+      : store_(store), rule_{.links = links} {
     places_.paths.assign(paths.begin(), paths.end());
   }
 
@@ -81,7 +97,7 @@ class DatasetWalk {
     TreeWalk walk;
     walk.visit = [&](const TreeEntry& entry) -> Result<WalkNext> {
       has_lmdb = has_lmdb || entry.name == "data.mdb";  // which precedes lock.mdb
-      if (has_lmdb && entry.name == "lock.mdb")
+      if ((has_lmdb && entry.name == "lock.mdb") || is_lmdb_lock(entry))
         left_out_.push_back(fmt::format("{}: left out: it is LMDB's lock file", below(where, entry.name)));
       else
         WEFT_CHECK(list_one(entry, below(where, entry.name), path.empty() ? entry.name : below(path, entry.name),
@@ -93,10 +109,10 @@ class DatasetWalk {
 
   Status list_one(const TreeEntry& entry, const std::string& where, const std::string& inside, std::uint32_t source,
                   std::vector<Entry>& entries) {
-    WEFT_TRY(const struct stat st, stat_published(entry, where));
-    if (S_ISDIR(st.st_mode) && left_out(inside)) return {};
-    if (S_ISDIR(st.st_mode)) WEFT_CHECK(check_directory(where, inside, st, store_));
-    entries.push_back({entry.name, st.st_mode, static_cast<std::uint64_t>(st.st_size), source});
+    WEFT_TRY(const auto st, stat_published(entry, where, rule_));
+    if (!st || (S_ISDIR(st->st_mode) && left_out(inside))) return {};
+    if (S_ISDIR(st->st_mode)) WEFT_CHECK(check_directory(where, inside, *st, store_));
+    entries.push_back({entry.name, st->st_mode, static_cast<std::uint64_t>(st->st_size), source});
     return {};
   }
 
@@ -143,6 +159,7 @@ class DatasetWalk {
     if (std::ranges::all_of(files_, &SourceFile::directory) && small_.files() == 0)
       return Error{Errc::invalid, fmt::format("{}: no file to publish", places_.paths.front())};
     std::ranges::sort(files_, {}, &SourceFile::path);
+    std::ranges::move(rule_.skipped, std::back_inserter(left_out_));
     GatheredFiles sources{std::move(files_), std::move(left_out_)};
     if (small_.files() == 0) return sources;
     const auto reader = std::make_shared<BundleReader>(small_.make(), std::move(places_));
@@ -162,6 +179,7 @@ class DatasetWalk {
   }
 
   const struct stat* store_;
+  LinkRule rule_;
   SmallFilePlaces places_;
   FileTableMaker small_;
   std::vector<SourceFile> files_;
@@ -170,13 +188,13 @@ class DatasetWalk {
 
 }  // namespace
 
-Result<GatheredFiles> gather_dataset(std::span<const std::string> paths, const std::string& store_path) {
+Result<GatheredFiles> gather_dataset(std::span<const std::string> paths, const std::string& store_path, Links links) {
   const auto store = stat_file(store_path);
   std::vector<std::string> published;
   for (const std::string& path : paths) {
     WEFT_TRY(published.emplace_back(), published_path(path));
   }
-  return DatasetWalk(published, store.ok() ? &*store : nullptr).run();
+  return DatasetWalk(published, store.ok() ? &*store : nullptr, links).run();
 }
 
 }  // namespace weft

@@ -20,7 +20,8 @@ namespace {
 // Walks one PATH of the command line.
 class Walk {
  public:
-  Walk(std::vector<SourceFile>& files, const struct stat* store) : files_(files), store_(store) {}
+  Walk(std::vector<SourceFile>& files, const struct stat* store, LinkRule& rule)
+      : files_(files), store_(store), rule_(rule) {}
 
   Status start(const std::string& where) {
     WEFT_TRY(struct stat st, stat_file(where));
@@ -44,22 +45,31 @@ class Walk {
 
   Status directory(const std::string& where, const struct stat& st) {
     WEFT_CHECK(check_directory(where, "", st, store_));
+    return contents(where, "");
+  }
+
+  // Adds what is below the directory `where`, whose place in the version is `path`.
+  Status contents(const std::string& where, const std::string& path) {
     WEFT_TRY(const Fd root, open_file(where, O_RDONLY | O_DIRECTORY));
     TreeWalk walk;
-    walk.visit = [&](const TreeEntry& entry) { return visit(below(where, entry.path), entry); };
+    const auto inside = [&path](const TreeEntry& entry) { return path.empty() ? entry.path : below(path, entry.path); };
+    walk.visit = [&](const TreeEntry& entry) { return visit(below(where, entry.path), inside(entry), entry); };
     walk.leave = [&](const TreeEntry* entry, int, const std::vector<std::string>&) {
-      return entry == nullptr ? Status{} : leave(below(where, entry->path), entry->path);
+      return entry == nullptr ? Status{} : leave(below(where, entry->path), inside(*entry));
     };
     walk.components_max = limits::kPathComponentsMax + 1;  // check_directory() refuses deeper ones
     return walk_tree(root, where, walk);
   }
 
-  Result<WalkNext> visit(const std::string& where, const TreeEntry& entry) {
-    WEFT_TRY(const struct stat st, stat_published(entry, where));
-    if (S_ISDIR(st.st_mode) && left_out(entry.path)) return WalkNext::pass;
-    WEFT_CHECK(S_ISDIR(st.st_mode) ? check_directory(where, entry.path, st, store_) : file(where, entry.path, st));
-    if (S_ISDIR(st.st_mode)) entered_.push_back(files_.size());
-    return WalkNext::enter;
+  Result<WalkNext> visit(const std::string& where, const std::string& path, const TreeEntry& entry) {
+    WEFT_TRY(const auto st, stat_published(entry, where, rule_));
+    if (!st || (S_ISDIR(st->st_mode) && left_out(path))) return WalkNext::pass;
+    WEFT_CHECK(S_ISDIR(st->st_mode) ? check_directory(where, path, *st, store_) : file(where, path, *st));
+    if (S_ISDIR(st->st_mode)) entered_.push_back(files_.size());
+    if (!S_ISLNK(entry.st.st_mode) || !S_ISDIR(st->st_mode)) return WalkNext::enter;
+    WEFT_CHECK(contents(where, path));
+    WEFT_CHECK(leave(where, path));
+    return WalkNext::pass;
   }
 
   // Adds a directory without published entries.
@@ -75,6 +85,7 @@ class Walk {
 
   std::vector<SourceFile>& files_;
   const struct stat* store_;
+  LinkRule& rule_;
   std::vector<std::size_t> entered_;  // number of sources before each entered directory
 };
 
@@ -129,10 +140,11 @@ Result<std::vector<SourceFile>> sort_sources(std::vector<SourceFile> files) {
 
 }  // namespace
 
-Result<std::vector<SourceFile>> gather_sources(std::span<const std::string> paths, const std::string& store_path) {
+Result<std::vector<SourceFile>> gather_sources(std::span<const std::string> paths, const std::string& store_path,
+                                               LinkRule& rule) {
   auto store = stat_file(store_path);
   std::vector<SourceFile> files;
-  Walk walk(files, store.ok() ? &*store : nullptr);
+  Walk walk(files, store.ok() ? &*store : nullptr, rule);
   for (const std::string& path : paths) {
     WEFT_TRY(const std::string published, published_path(path));
     WEFT_CHECK(walk.start(published));
@@ -140,6 +152,11 @@ Result<std::vector<SourceFile>> gather_sources(std::span<const std::string> path
   if (!has_file(files))
     return Error{Errc::invalid, fmt::format("{}: no file to publish", paths.empty() ? "import" : paths.front())};
   return sort_sources(std::move(files));
+}
+
+Result<std::vector<SourceFile>> gather_sources(std::span<const std::string> paths, const std::string& store_path) {
+  LinkRule refuses;
+  return gather_sources(paths, store_path, refuses);
 }
 
 Result<std::vector<SourceFile>> check_sources(std::vector<SourceFile> files) {

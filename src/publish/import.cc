@@ -11,11 +11,13 @@
 #include "base/text.h"
 #include "model/inherit.h"
 #include "os/memory_file.h"
+#include "os/mounts.h"
 #include "os/sys.h"
 #include "publish/dataset_draft.h"
 #include "publish/dataset_walk.h"
 #include "publish/draft.h"
 #include "publish/gather.h"
+#include "publish/gather_rules.h"
 #include "publish/import_sources.h"
 #include "publish/parents.h"
 #include "reading/open_file.h"
@@ -123,9 +125,10 @@ Result<PreparedImport> prepare_sources(const ImportOptions& options, std::vector
 
 Result<GatheredFiles> gather(const ImportOptions& options, const std::string& store_path) {
   WEFT_CHECK(check_description(options));
-  if (options.dataset) return gather_dataset(options.paths, store_path);
-  WEFT_TRY(std::vector<SourceFile> files, gather_sources(options.paths, store_path));
-  return GatheredFiles{std::move(files), {}};
+  if (options.dataset) return gather_dataset(options.paths, store_path, options.links);
+  LinkRule rule{.links = options.links};
+  WEFT_TRY(std::vector<SourceFile> files, gather_sources(options.paths, store_path, rule));
+  return GatheredFiles{std::move(files), std::move(rule.skipped)};
 }
 
 Result<PreparedImport> prepare_import(const ImportOptions& options, const std::string& store_path, Progress& progress) {
@@ -246,7 +249,9 @@ Result<ImportReport> run_import(Store& store, ManifestResolver& resolver, Prepar
                                 const Publish& publish) {
   PreparedImport::State& state = prepared.state();
   PublishRequest& request = state.request;
-  ParentWishes wishes{{}, {}, state.options.find_parent};
+  ParentWishes wishes{{}, {}, {}, state.options.find_parent};
+  if (const auto mounts = mounts_of(store.path()); mounts.ok())
+    for (const WeftMount& mount : *mounts) wishes.mounts.push_back(mount.directory);
   std::vector<std::string>& parents = state.options.parents;
   if (state.inherits()) parents.insert(parents.begin(), state.options.inherit);
   WEFT_TRY(wishes.declared, resolve_parents(store, parents));

@@ -6,7 +6,7 @@ import xml.dom.minidom
 
 import pytest
 
-from weftlib import Mount, files_below, random_tensors, run, write_model
+from weftlib import Mount, files_below, random_tensors, run, wait_until, write_model
 
 FILES = ["ancestors", "descendants", "graph.svg", "info.json", "log", "owners.tsv"]
 
@@ -113,6 +113,17 @@ def test_graphs(family):
     assert family.store.weft("lineage", "tuned@1", "--svg").stdout == (where / "graph.svg").read_text()
     dot = family.store.weft("lineage", "tuned@1", "--dot").stdout
     assert '"org/base@2" -> "tuned@1"' in dot and dot.count("->") == 4
+
+
+def test_a_card_shows_tags_and_new_bytes(family):
+    """Those of now, although nobody publishes a relative."""
+    path = family.lineage("merged", 1) / "graph.svg"
+    before = path.read_text()
+    assert ">production</text>" not in before and before.count(" · +") + before.count(">+") == 4
+    family.store.weft("tag", "tuned@1", "production")
+    wait_until(lambda: ">production</text>" in path.read_text())
+    assert path.stat().st_size == len(path.read_bytes())
+    assert family.store.weft("lineage", "merged@1", "--svg").stdout == path.read_text()
 
 
 def test_links_lead_into_models(family):

@@ -146,7 +146,8 @@ def test_a_user_can_change_and_remove_his_copy(shown, tmp_path_factory, place):
 
 @pytest.mark.parametrize(("umask", "directory", "file", "program"), [("027", 0o750, 0o640, 0o750),
                                                                    ("0222", 0o555, 0o444, 0o555),
-                                                                   ("011", 0o744, 0o644, 0o744)])
+                                                                   ("011", 0o744, 0o644, 0o744),
+                                                                   ("027,announce", 0o770, 0o660, 0o770)])
 def test_umask_takes_bits_away(shown, tmp_path, umask, directory, file, program):
     with Mount(shown.store, tmp_path / "mnt", options=f"umask={umask}") as mount:
         version = mount.version("org/m", 1)

@@ -26,7 +26,8 @@
 namespace weft {
 
 // Returns the nearest relatives of a version, removed ones included: at most limits::kKinCountedMax in one direction,
-// or limits::kKinDrawnMax in both. Both directions means edges of either direction, so it includes siblings.
+// or limits::kKinDrawnMax in both, with the marks of a picture. Both directions means edges of either direction, so it
+// includes siblings.
 Result<KinGraph> kin_of(Store& store, const VersionRow& version, KinWay way);
 // Returns the content of lineage/owners.tsv.
 Result<std::string> owners_text(Store& store, ManifestResolver& resolver, const VersionRow& version);
@@ -71,8 +72,14 @@ ContentDecoder content_decoder();
 // A version is found as a parent if it shares more than this part of the new version's tensor bytes.
 inline constexpr double kFindParentPart = 0.5;
 
+// The treatment of a link in a directory of `paths` that leads to a directory, or nowhere. `refuse`: the import fails.
+// `skip`: a line of left_out names it. `follow`: the contents of the directory are published; a link that leads nowhere
+// is refused.
+enum class Links : std::uint8_t { refuse, skip, follow };
+
 struct ImportOptions {
   std::vector<std::string> paths;  // files, or directories whose contents go to the version's root
+  Links links = Links::refuse;
   std::string name;
   bool dataset = false;  // publish a data set: files are not cut into tensors, small ones are bundled
   // MODEL[@V]: the version inherits the files of this one. The safetensors files of `paths` hold only the tensors that
@@ -98,7 +105,7 @@ struct ImportReport {
   std::uint64_t tensors = 0;
   std::uint64_t logical_bytes = 0;
   std::uint64_t records = 0;          // in a data set's containers
-  std::vector<std::string> left_out;  // a line for each file that a data set leaves out
+  std::vector<std::string> left_out;  // a line for each file or link that is left out
   std::uint64_t mounted_files = 0;    // files of `paths` that a mount of this store shows: not read
   // Lists what the newest version, which has this content already, lacks: "message", "metric loss". Its tags are set.
   std::vector<std::string> not_kept;

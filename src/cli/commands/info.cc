@@ -20,6 +20,7 @@ constexpr CommandInfo kInfo = {
     .name = "info",
     .summary = "show everything that is known about a version",
     .description =
+        "A line \"no tensors\" names a file that weft keeps without reading its tensors.\n"
         "The last lines of the text are the paths of the version in each mount of the\n"
         "store. --json prints the version's info.json, which the mount shows in lineage/.\n"
         "--graph prints the graph of layers instead.\n",
@@ -98,6 +99,9 @@ std::string text_of(const VersionEntry& version, const Manifest& manifest, const
   if (row.kind == VersionKind::dataset) line("kind", std::string(kind_name(row.kind)));
   line("size", size_text(row, manifest, facts));
   for (const ContainerFacts& container : facts.containers) line("records", container_text(container));
+  for (const File& file : manifest.files)
+    if (const std::string_view why = why_no_tensors(file); !why.empty())
+      line("no tensors", fmt::format("in {}: {}", file.path, why));
   line("owned", fmt::format("{}; {} shared with earlier versions", human_bytes(figures.owned),
                             human_bytes(row.logical_bytes - std::min(figures.owned, row.logical_bytes))));
   if (const Architecture& architecture = manifest.architecture; !architecture.layers.empty())

@@ -27,6 +27,8 @@ TEST_CASE("bad usage is one line and exit code 2") {
   usage_error({"frobnicate"}, "no command \"frobnicate\"; see `weft --help`");
   usage_error({"ls", "--frob"}, "ls: unknown option --frob");
   usage_error({"import", "path", "--nmae", "x"}, "import: unknown option --nmae");
+  usage_error({"import", "path", "--name", "x", "--links", "all"}, "expected refuse, skip or follow, got \"all\"");
+  usage_error({"import", "path", "--name", "x", "--links", "skip", "--move"}, "--move and --links");
   usage_error({"ls", "a", "b"}, "ls: expected no more arguments, got b;");
   usage_error({"ls", "--store"}, "ls: --store: expected a value, got none;");
   usage_error({"ls", "--names=x"}, "ls: --names: expected no value, got --names=x;");

@@ -75,6 +75,15 @@ TEST_CASE("changed tensors take the place of those of their name, and the header
   CHECK(made.manifest == whole);
 }
 
+TEST_CASE("a safetensors file whose tensors are not read replaces no file of the base") {
+  Case c;
+  c.given = {{opaque("model.safetensors")}};
+  c.given.files[0].metadata = {{std::string(kNoTensors), "expected at most 32 dimensions, got more"}};
+  c.refused(
+      "/in/model.safetensors: expected a safetensors file that weft can read: expected at most 32 dimensions, got "
+      "more");
+}
+
 TEST_CASE("a tensor that the base lacks is refused, with the expected and the given tensor") {
   Case c;
   SUBCASE("name") {

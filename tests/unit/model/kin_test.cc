@@ -278,12 +278,56 @@ TEST_CASE("a long chain is drawn in rows, not as a strip") {
   CHECK(shape < 2.5);
 }
 
-TEST_CASE("a name that is too long for its card is shown by its end") {
+TEST_CASE("a card shows tags, the first metric and new bytes; without them the day") {
+  Family f;
+  f.add(1, "m", 1).metrics = {{"loss", "0.421357"}, {"acc", "0.9"}};
+  f.add(2, "m", 2, {{1, 9}}).metrics = {{"step", "120000"}};
+  f.add(3, "m", 3, {{2, 9}});
+  f.add(4, "m", 4, {{3, 9}}).removed = true;
+  f.kin.versions[3].removed_ns = 1'714'521'600'000'000'000;
+  f.kin.versions[2].metrics = {{"loss", "nan & more"}};
+  CHECK(kin_svg(f.kin).find(">loss 0.4214</text>") != std::string::npos);
+  f.kin.marks = {{{"best", "production"}, 7 << 20}, {{}, 0}, {{"a-tag-whose-name-is-too-long-for-its-card"}, {}}, {}};
+  const std::string svg = kin_svg(f.kin);
+  CHECK(well_formed(svg));
+  CHECK(svg.find(">step 120000 · +0 B</text>") != std::string::npos);
+  CHECK(svg.find(">best, production</text>") != std::string::npos);
+  CHECK(svg.find(">loss 0.4214 · +7.0 MiB</text>") != std::string::npos);
+  CHECK(svg.find(">loss nan &amp; more</text>") != std::string::npos);
+  CHECK(svg.find(">a-tag-whose") != std::string::npos);
+  CHECK(svg.find("-its-card</text>") != std::string::npos);
+  CHECK(svg.find(">removed 2024-05-01</text>") != std::string::npos);
+  CHECK(kin_dot(f.kin).find("best, production · loss 0.4214 · +7.0 MiB") != std::string::npos);
+  f.kin.marks.clear();
+  f.kin.versions[0].metrics.clear();
+  CHECK(kin_svg(f.kin).find(">2024-05-02</text>") != std::string::npos);
+}
+
+TEST_CASE("more than six siblings are in rows") {
+  GraphEdges graph;
+  graph.nodes = 40;
+  for (std::uint32_t i = 1; i < 40; ++i) graph.edges.emplace_back(0, i);
+  const GraphLayout layout = layered_layout(graph, {0.12, 6});
+  CHECK(layout.layers == 8);
+  std::vector<std::size_t> crowd(layout.layers);
+  for (const LayoutPoint& node : layout.nodes) ++crowd[static_cast<std::size_t>(node.layer)];
+  CHECK(crowd == std::vector<std::size_t>{1, 6, 6, 6, 6, 6, 6, 3});
+  const KinGeometry geometry(graph, {28, 62}, 640);
+  CHECK(geometry.width() < 4000);
+  CHECK(geometry.bottom() < 2000);
+  graph.nodes = 7;
+  graph.edges.resize(6);
+  CHECK(layered_layout(graph, {0.12, 6}).layers == 2);
+}
+
+TEST_CASE("a name that is too long for its card is cut in its middle") {
   Family f;
   f.add(1, "organisation/Wide-Model-With-A-Name-MMMMMMMM", 12345);
   f.add(2, "iiiiii/lllllllllllllllllll", 1, {{1, 9}});
   const std::string svg = kin_svg(f.about(1));
-  CHECK(svg.find(">…e-MMMMMMMM@12345</text>") != std::string::npos);
+  CHECK(svg.find(">organi") != std::string::npos);
+  CHECK(svg.find("MM@12345</text>") != std::string::npos);
+  CHECK(svg.find(">organisation/W") == std::string::npos);
   CHECK(svg.find(">iiiiii/lllllllllllllllllll@1</text>") != std::string::npos);
 }
 

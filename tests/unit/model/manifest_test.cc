@@ -38,6 +38,15 @@ std::vector<std::byte> encoded(const Manifest& manifest) {
   return std::move(bytes).value();
 }
 
+TEST_CASE("only a file without a format says why it has no tensors") {
+  File file = opaque("model.gguf");
+  CHECK(why_no_tensors(file).empty());
+  file.metadata = {{std::string(kNoTensors), "a reason"}};
+  CHECK(why_no_tensors(file) == "a reason");
+  file.format = "safetensors";  // whose metadata is the publisher's own
+  CHECK(why_no_tensors(file).empty());
+}
+
 TEST_CASE("a manifest survives encoding") {
   for (const Manifest& manifest : {Manifest{}, varied(), bert(12)}) {
     auto back = decode_manifest(encoded(manifest));
