@@ -102,7 +102,8 @@ Result<ImportReport> publish(ImportOptions options, uid_t user, std::vector<Sour
                              return parts.registry.publish(one, version);
                            });
     if (!done.ok() && !running.lasts()) WEFT_CHECK(running.commit());  // says why
-    WEFT_TRY(report, std::move(done));
+    if (!done.ok()) return done;
+    report = std::move(done).value();
     running.published(report.outcome.version.id);
   }
   if (!to_memory) WEFT_CHECK(parts.memory.wait_for(report.outcome.version.id, cancelled));
