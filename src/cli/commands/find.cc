@@ -26,7 +26,7 @@ constexpr CommandInfo kInfo = {
         "weft find 'family = bert and parameters < 100M'\n"
         "weft find 'has linear[3072,768] -> linear[768,3072]{act=gelu} -> layer_norm'\n"
         "weft find 'model = bert' --sort metric.loss --top 1\n"
-        "weft find 'model = bert' --sort -time --top 5 --columns time,metric.loss,message\n"
+        "weft find 'model = bert' --sort=-time --top 5 --columns time,metric.loss,message\n"
         "weft find 'metric.loss <= 0.3 and not dtype = F16' -0 | xargs -0 -n 1 weft info\n",
     .json =
         "{versions: [{model, version, time, time_ns, logical_bytes,\n"

@@ -78,7 +78,7 @@ class ImportCommand final : public Command {
  public:
   void declare(OptionSet& options) override {
     options.arguments("PATH", import_.paths, OptionSet::Need::required, "a file or a directory to publish");
-    options.value("-n,--name", "NAME", import_.name,
+    options.value("-n,--name", "NAME", name_,
                   "the model's name, such as bert or org/bert (default: what the directory says)");
     options.flag("--dataset", import_.dataset,
                  "publish a data set: files are not cut into tensors, and the records of tar and LMDB files are found");
@@ -153,9 +153,10 @@ class ImportCommand final : public Command {
  private:
   // A directory gives the name and the message that no option gives.
   Status take_hints() {
+    import_.name = name_.value_or("");
     if (import_.paths.size() != 1) return {};
     WEFT_TRY(const std::optional<HubSnapshot> hub, hub_snapshot(import_.paths.front()));
-    const bool named = !import_.name.empty();
+    const bool named = name_.has_value();
     if (hub) {
       import_.paths.front() = hub->path;
       if (hub->kind == VersionKind::dataset) import_.dataset = true;
@@ -276,6 +277,7 @@ class ImportCommand final : public Command {
   std::string durability_;
   std::string links_;
   std::vector<std::string> metrics_;
+  std::optional<std::string> name_;
   std::string find_parent_;
   bool no_find_parent_ = false;
 };

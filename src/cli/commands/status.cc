@@ -88,8 +88,8 @@ constexpr CommandInfo kInfo = {
         "weft status\n"
         "weft status --all\n",
     .json =
-        "{store, chosen_by, healthy, problems: [TEXT], uuid, format, created, models, versions, open_removed, "
-        "in_memory,\n"
+        "{store, chosen_by, healthy, problems: [TEXT], uuid, format, created,\n"
+        " models, versions, open_removed, in_memory,\n"
         " in_memory_elsewhere, lost, tags, blobs, views, packs, blob_bytes, dead_bytes,\n"
         " pack_disk_bytes, free_bytes,\n"
         " assembled_files, assembled_bytes, assembled_bytes_max, scrub,\n"

@@ -81,6 +81,13 @@ void OptionSet::value(const std::string& names, const std::string& placeholder, 
   options_.push_back({shown(names) + " " + placeholder, std::string(help)});
 }
 
+void OptionSet::value(const std::string& names, const std::string& placeholder, std::optional<std::string>& into,
+                      std::string_view help) {
+  takes_value(names);
+  parser_->app.add_option(names, into)->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+  options_.push_back({shown(names) + " " + placeholder, std::string(help)});
+}
+
 void OptionSet::values(const std::string& names, const std::string& placeholder, std::vector<std::string>& into,
                        std::string_view help) {
   takes_value(names);

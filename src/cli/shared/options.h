@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -27,6 +28,9 @@ class OptionSet {
   void flag(const std::string& names, bool& into, std::string_view help);  // "-f,--force"
   void hidden_flag(const std::string& name, bool& into);  // for weft's own programs: --help leaves it out
   void value(const std::string& names, const std::string& placeholder, std::string& into, std::string_view help);
+  // Tells an empty value from none.
+  void value(const std::string& names, const std::string& placeholder, std::optional<std::string>& into,
+             std::string_view help);
   void values(const std::string& names, const std::string& placeholder, std::vector<std::string>& into,
               std::string_view help);  // the option may be repeated
 

@@ -150,8 +150,8 @@ TEST_CASE("paths that break their promises are refused") {
   check_refused("UTF-8", [](Manifest& m) { m.files[1].path.back() = static_cast<char>(0xff); });
   check_refused("in order", [](Manifest& m) { std::swap(m.files[0], m.files[1]); });
   check_refused("in order", [](Manifest& m) { m.files[1].path = m.files[0].path; });
-  check_refused("\"a\" is a file and the directory", [](Manifest& m) { m.files = {opaque("a"), opaque("a/b")}; });
-  check_refused("\"a/b\" is a file and the directory", [](Manifest& m) {
+  check_refused("\"a\" is the directory of", [](Manifest& m) { m.files = {opaque("a"), opaque("a/b")}; });
+  check_refused("\"a/b\" is the directory of", [](Manifest& m) {
     m.files = {opaque("a/b"), opaque("a/b-"), opaque("a/b.c"), opaque("a/b/c/d")};
   });
 }
