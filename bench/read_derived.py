@@ -75,6 +75,8 @@ class Derived:
         return self.mount / f"models/derived{self.count}/1/derived.safetensors"
 
     def wait(self):
+        with open(self.ours(), "rb"):  # a file that was read is assembled when it is opened again
+            pass
         while not self.assembly()["files"] or self.assembly()["waiting"]:
             time.sleep(0.01)
 

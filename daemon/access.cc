@@ -57,7 +57,10 @@ Status check_access(const Grant& grant, const PeerCredentials& peer, std::string
   if (peer.uid == 0 || peer.uid == ::geteuid() || grant.users.contains(peer.uid)) return {};
   const auto granted = [&](gid_t group) { return grant.groups.contains(group); };
   if (granted(peer.gid) || std::any_of(peer.groups.begin(), peer.groups.end(), granted)) return {};
-  return Error{Errc::permission, fmt::format("weftd: user {} may not {} here", peer.uid, what)};
+  return Error{Errc::permission,
+               fmt::format("weftd: user {} may not {} here: expected root, weftd's user, or one of {} "
+                           "in weft.conf",
+                           peer.uid, what, grant.setting)};
 }
 
 }  // namespace weft

@@ -17,12 +17,14 @@ namespace weft {
 struct Grant {
   std::set<uid_t> users;
   std::set<gid_t> groups;
+  std::string setting = {};  // the setting of weft.conf that grants it, such as "control.publish"
 };
 
 // Parses users ("alice", "1000") and groups ("@ml", "@100"). Errc::invalid: a name that the system does not know.
 Result<Grant> parse_grant(std::span<const std::string> who);
 
-// Errc::permission, with the user and the action in the message, if `peer` lacks the right. `what` is the action.
+// Errc::permission, with the user, the action and the setting in the message, if `peer` lacks the right. `what` is the
+// action.
 Status check_access(const Grant& grant, const PeerCredentials& peer, std::string_view what);
 
 }  // namespace weft

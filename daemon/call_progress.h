@@ -3,9 +3,11 @@
 
 #include <atomic>
 #include <chrono>
+#include <functional>
 #include <mutex>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "control/call.h"
 #include "weft/progress.h"
@@ -19,7 +21,22 @@ class CallProgress final : public Progress {
   void total(std::uint64_t bytes) override;
   void advance(std::uint64_t bytes) override;
   void phase(std::string_view what) override;
-  bool cancelled() const override { return call_.cancelled(); }
+  bool cancelled() const override { return call_.cancelled() || (lasts_ && !lasts_()); }
+
+  // While this lives, the work counts as cancelled once `lasts` is false. Make it before other threads use the
+  // progress.
+  class While {
+   public:
+    While(CallProgress& progress, std::function<bool()> lasts) : progress_(progress) {
+      progress_.lasts_ = std::move(lasts);
+    }
+    ~While() { progress_.lasts_ = {}; }
+    While(const While&) = delete;
+    While& operator=(const While&) = delete;
+
+   private:
+    CallProgress& progress_;
+  };
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -29,7 +46,8 @@ class CallProgress final : public Progress {
   std::atomic<std::uint64_t> done_ = 0;
   std::atomic<Clock::rep> next_ = 0;
   std::mutex mutex_;
-  std::string phase_;  // guarded by mutex_
+  std::string phase_;            // guarded by mutex_
+  std::function<bool()> lasts_;  // empty: always
 };
 
 }  // namespace weft

@@ -41,14 +41,14 @@ void hold(DaemonParts& parts, std::span<const VersionName> versions) {
 // Reports each removal at once, because a later removal may fail.
 Result<Nothing> remove(control::Call& call, const RemoveRequest& request, DaemonParts& parts) {
   WEFT_CHECK(check_access(parts.config.get()->remove, call.peer(), "remove versions"));
-  const RemoveSome remove_some = [&](std::span<const VersionName> versions) {
+  const RemoveSome remove_some = [&](std::span<const VersionName> versions, Tagged tagged) {
     hold(parts, versions);
-    auto count = parts.registry.remove_versions(versions);
+    auto count = parts.registry.remove_versions(versions, tagged);
     changed(parts);
     return count;
   };
   const auto removed = [&](const VersionName& version) -> Status {
-    log_info("{} removed by user {}", spec_of(version.model, version.number), call.peer().uid);
+    if (!request.dry_run) log_info("{} removed by user {}", spec_of(version.model, version.number), call.peer().uid);
     return call.event(encode_fields(version));
   };
   WEFT_CHECK(remove_versions(parts.store, request, remove_some, removed));

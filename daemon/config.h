@@ -13,6 +13,8 @@
 
 namespace weft {
 
+std::uint64_t memory_bytes();  // of this machine; 0: unknown
+
 struct Config {
   std::string store;
   bool trust_store = false;
@@ -32,8 +34,10 @@ struct Config {
   bool clustered() const { return !etcd.endpoints.empty(); }
 };
 
-// Checks `values` and adds the defaults. Errc::invalid, with the file and line or the option in the message.
-Result<Config> make_config(const SettingValues& values);
+// Checks `values` and adds the defaults. A mistake names the file and line, or the option. A setting with a mistake has
+// its default. Reads the file of etcd's password, and no other.
+Config make_config(const SettingValues& values, Mistakes& mistakes);
+Result<Config> make_config(const SettingValues& values);  // Errc::invalid: the first mistake
 
 // Returns the settings after a reload: reloadable keys from `after`, the others from `before`.
 SettingValues reloaded_values(const SettingValues& before, const SettingValues& after);

@@ -13,39 +13,48 @@ namespace {
 
 class Reader {
  public:
-  explicit Reader(std::string path) : path_(std::move(path)) {}
+  Reader(std::string path, Mistakes& mistakes) : path_(std::move(path)), mistakes_(mistakes) {}
 
-  Result<SettingValues> read() {
-    WEFT_TRY(const std::vector<std::byte> bytes, read_file(path_, kConfigFileMax));
-    const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-    const toml::parse_result parsed = toml::parse(text);
-    if (!parsed)
-      return Error{Errc::invalid,
-                   fmt::format("{}: {}", place(parsed.error().source()), printable(parsed.error().description()))};
-    WEFT_CHECK(take(parsed.table(), ""));
+  SettingValues read() {
+    if (const auto bytes = read_file(path_, kConfigFileMax); bytes.ok())
+      parse({reinterpret_cast<const char*>(bytes->data()), bytes->size()});
+    else
+      mistakes_.push_back(bytes.error());
     return std::move(values_);
   }
 
  private:
   std::string place(const toml::source_region& source) const { return fmt::format("{}:{}", path_, source.begin.line); }
+  Error unknown(const toml::node& node, std::string_view key) const {
+    return Error{Errc::invalid, fmt::format("{}: unknown key {}", place(node.source()), printable(key))};
+  }
   Error expected(const toml::node& node, std::string_view key, std::string_view what) const {
     return Error{Errc::invalid, fmt::format("{}: {}: expected {}", place(node.source()), printable(key), what)};
   }
 
+  void parse(std::string_view text) {
+    const toml::parse_result parsed = toml::parse(text);
+    if (parsed)
+      take(parsed.table(), "");
+    else
+      mistakes_.push_back({Errc::invalid, fmt::format("{}: {}", place(parsed.error().source()),
+                                                      printable(parsed.error().description()))});
+  }
+
   // Tables are one level deep.
-  Status take(const toml::table& table, const std::string& prefix) {
+  void take(const toml::table& table, const std::string& prefix) {
     for (const auto& [name, node] : table) {
       const std::string key = prefix + std::string(name.str());
       if (prefix.empty() && node.is_table()) {
-        WEFT_CHECK(take(*node.as_table(), key + "."));
+        take(*node.as_table(), key + ".");
         continue;
       }
       const Setting* setting = find_setting(key);
-      if (setting == nullptr)
-        return Error{Errc::invalid, fmt::format("{}: unknown key {}", place(node.source()), printable(key))};
-      WEFT_CHECK(take(node, *setting));
+      const Status taken = setting == nullptr ? Status{unknown(node, key)} : take(node, *setting);
+      if (taken.ok()) continue;
+      values_.erase(key);
+      mistakes_.push_back(taken.error());
     }
-    return {};
   }
 
   Status take(const toml::node& node, const Setting& setting) {
@@ -79,13 +88,14 @@ class Reader {
   }
 
   const std::string path_;
+  Mistakes& mistakes_;
   SettingValues values_;
 };
 
 }  // namespace
 
-Result<SettingValues> read_config_file(const std::string& path) {
-  return Reader(path).read();
+SettingValues read_config_file(const std::string& path, Mistakes& mistakes) {
+  return Reader(path, mistakes).read();
 }
 
 }  // namespace weft

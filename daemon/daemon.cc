@@ -51,6 +51,9 @@ sigset_t stop_signals() {
   return set;
 }
 
+constexpr std::uint64_t kImportsPart = 4;  // imports that run at once have a quarter of the memory
+constexpr std::uint64_t kImportsMin = 512U << 20U;
+
 constexpr std::uint64_t kShortPart = 20;  // space is short if less than 1/20 of the file system is free
 
 bool is_short_of_space(const Store& store) {
@@ -114,7 +117,8 @@ class Daemon {
     tell(memory_.get());
     memory_->wake();  // for changes that arrived before memory_ was set
     auto_gc_ = std::make_unique<AutoGc>(gc_actions());
-    parts_.emplace(DaemonParts{*store_, *registry_, config_, figures_, *bytes_, *memory_, *auto_gc_, now_ns()});
+    parts_.emplace(
+        DaemonParts{*store_, *registry_, config_, figures_, *bytes_, *memory_, import_memory_, *auto_gc_, now_ns()});
     add_node_figures(figures_, *parts_, *server_);
     add_byte_figures(figures_, *bytes_);
     if (peers_) add_peer_figures(figures_, *peers_);
@@ -183,9 +187,10 @@ class Daemon {
     return cluster_registry(*store_, std::move(options));
   }
 
-  // Reloads the configuration. After an error, logs it and keeps the old configuration.
+  // Reloads the configuration, and reopens the log. After an error, logs it and keeps the old configuration.
   void reload() {
     say("RELOADING=1");
+    log_reopen();
     if (const Status taken = take_over(); taken.ok())
       log_info("configuration reloaded");
     else
@@ -230,6 +235,7 @@ class Daemon {
   std::unique_ptr<Peers> peers_;  // null without a cluster, and for the provider "none"
   std::unique_ptr<Bytes> bytes_;
   std::unique_ptr<FlushBehind> memory_;
+  ImportMemory import_memory_{std::max(memory_bytes() / kImportsPart, kImportsMin)};
   std::mutex telling_;
   FlushBehind* told_ = nullptr;     // called after changes of the registry; guarded by telling_
   std::unique_ptr<Follow> follow_;  // null without a cluster: then all bytes are local
@@ -241,12 +247,17 @@ class Daemon {
 
 }  // namespace
 
-Result<SettingValues> gather_settings(const DaemonOptions& options) {
+SettingValues gather_settings(const DaemonOptions& options, Mistakes& mistakes) {
   SettingValues values;
-  if (!options.config_file.empty()) {
-    WEFT_TRY(values, read_config_file(options.config_file));
-  }
+  if (!options.config_file.empty()) values = read_config_file(options.config_file, mistakes);
   for (const auto& [key, value] : options.flags) values[key] = value;
+  return values;
+}
+
+Result<SettingValues> gather_settings(const DaemonOptions& options) {
+  Mistakes mistakes;
+  SettingValues values = gather_settings(options, mistakes);
+  WEFT_CHECK(first_of(mistakes));
   return values;
 }
 

@@ -14,8 +14,9 @@ struct DaemonOptions {
   std::string notify_socket;
 };
 
-// Returns the settings of the file, overridden by the flags. Errc::invalid.
-Result<SettingValues> gather_settings(const DaemonOptions& options);
+// Returns the settings of the file, overridden by the flags.
+SettingValues gather_settings(const DaemonOptions& options, Mistakes& mistakes);
+Result<SettingValues> gather_settings(const DaemonOptions& options);  // Errc::invalid: the first mistake
 
 // Runs until SIGTERM or SIGINT. The caller blocks these and SIGHUP in all threads first. `false`: some requests still
 // hang; the process must exit without running destructors.

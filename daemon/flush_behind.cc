@@ -1,10 +1,12 @@
 #include "daemon/flush_behind.h"
 
+#include <algorithm>
 #include <utility>
 
 #include <fmt/core.h>
 
 #include "base/log.h"
+#include "os/sys.h"
 #include "weft/names.h"
 #include "weft/store/walk.h"
 
@@ -12,9 +14,11 @@ namespace weft {
 namespace {
 
 constexpr auto kTick = std::chrono::milliseconds(100);
-constexpr auto kPause = std::chrono::seconds(1);    // before the next round while versions are left in memory
-constexpr auto kHoldMax = std::chrono::seconds(5);  // longest delay of a piece by publishes; without a bound, a series
-                                                    // of publishes would stop all flushes
+constexpr auto kPause = std::chrono::seconds(1);  // before the next round while versions are left in memory
+// Before the next look if none is known. No publish reports a version whose commit failed behind its record in the
+// journal: the next writer of any kind replays the record. So the index is read, not what publishes say.
+constexpr auto kLook = std::chrono::seconds(2);
+constexpr auto kHoldMax = std::chrono::seconds(5);  // longest delay of a piece by publishes
 
 }  // namespace
 
@@ -24,7 +28,7 @@ FlushBehind::FlushBehind(Store& store, MemoryVersions& memory, Registry& registr
       memory_(memory),
       registry_(registry),
       node_(std::move(node)),
-      bytes_max_(bytes_max),
+      promises_(bytes_max, own_user()),
       worker_("in memory", RetryPause(kPause)) {
   if (const auto waiting = scan(); waiting.ok()) show(*waiting);  // else round() reports the error
   worker_.start([this] { return round(); });
@@ -41,40 +45,56 @@ FlushBehind::~FlushBehind() {
 
 void FlushBehind::set_max(std::uint64_t bytes_max) {
   const std::lock_guard lock(mutex_);
-  bytes_max_ = bytes_max;
+  promises_.set_max(bytes_max);
   changed_.notify_all();
 }
 
-Result<FlushBehind::Publish> FlushBehind::begin_publish(std::uint64_t bytes, bool in_memory,
+Result<FlushBehind::Publish> FlushBehind::begin_publish(uid_t user, std::uint64_t bytes, bool in_memory,
                                                         const Cancelled& cancelled) {
   std::unique_lock lock(mutex_);
-  if (!in_memory || bytes > bytes_max_) bytes = 0;
-  while (bytes != 0 && status_.bytes + promised_ + fresh_ + bytes > bytes_max_) {
+  for (;;) {
+    if (!in_memory || bytes > promises_.most_for(user)) bytes = 0;
+    const auto promise = promises_.begin(user, bytes, status_.bytes + fresh_);
+    if (promise != promises_.end()) return Publish(this, promise, bytes != 0);
     if (cancelled() || worker_.ending())
       return Error{Errc::cancelled, "interrupted while memory was full of other versions"};
     changed_.wait_for(lock, kTick);
   }
-  ++publishing_;
-  promised_ += bytes;
-  return Publish(this, bytes);
 }
 
-void FlushBehind::end_publish(std::uint64_t bytes) {
+void FlushBehind::end_publish(MemoryPromises::Publish promise, VersionId version) {
   const std::lock_guard lock(mutex_);
-  --publishing_;
-  promised_ -= bytes;
-  fresh_ += bytes;
+  fresh_ += promises_.finish(promise, version);
   worker_.wake();
   changed_.notify_all();
 }
 
 FlushBehind::Publish::~Publish() {
-  if (owner_ != nullptr) owner_->end_publish(bytes_);
+  if (owner_ != nullptr) owner_->end_publish(promise_, version_);
 }
 
+bool FlushBehind::Publish::lasts() const {
+  const std::lock_guard lock(owner_->mutex_);
+  return owner_->promises_.lasts(promise_);
+}
+
+Status FlushBehind::Publish::commit() {
+  const std::lock_guard lock(owner_->mutex_);
+  if (owner_->promises_.commit(promise_)) return {};
+  return Error{Errc::timed_out,
+               "a publish into memory: its files were read too slowly; publish it with durability local"};
+}
+
+// Publishes delay pieces for half of the time at most: without a bound, a series of them would stop all flushes.
 Status FlushBehind::pace() {
   std::unique_lock lock(mutex_);
-  changed_.wait_for(lock, kHoldMax, [this] { return publishing_ == 0 || worker_.ending(); });
+  const Deadline begin = Deadline::clock::now(), latest = begin + kHoldMax;
+  Deadline now = begin;
+  while (begin >= holds_again_ && now < latest && promises_.hold_flush() && !worker_.ending()) {
+    changed_.wait_until(lock, std::min(latest, now + kTick));
+    now = Deadline::clock::now();
+  }
+  if (now != begin) holds_again_ = now + (now - begin);
   return worker_.ending() ? Status(Error{Errc::cancelled, "the daemon ends"}) : Status{};
 }
 
@@ -112,6 +132,7 @@ Status FlushBehind::flush(const std::vector<Waiting>& waiting) {
     if (lost) log_error("{}: {}", spec_of(row.model_name, row.number), why);
     const std::lock_guard lock(mutex_);
     if (state.ok()) status_.bytes -= bytes;
+    if (state.ok()) promises_.erase(row.id);
     if (lost) ++status_.lost;
     if (state.ok() && *state == MemoryState::kept) ++status_.kept;
     if (!waits)
@@ -129,20 +150,25 @@ Status FlushBehind::flush(const std::vector<Waiting>& waiting) {
 // Flushes all versions in memory.
 Result<Worker::Pause> FlushBehind::round() {
   std::uint64_t seen = 0;
+  std::vector<VersionId> counted;
   {
     const std::lock_guard lock(mutex_);
     seen = fresh_;
+    counted = promises_.versions();
   }
   WEFT_TRY(const std::vector<Waiting> waiting, scan());
   {
     const std::lock_guard lock(mutex_);
     fresh_ -= seen;
     show(waiting);
+    for (const VersionId version : counted)
+      if (std::ranges::none_of(waiting, [&](const Waiting& one) { return one.row.id == version; }))
+        promises_.erase(version);
     changed_.notify_all();
   }
   WEFT_CHECK(flush(waiting));
   const std::lock_guard lock(mutex_);
-  return status_.versions == 0 ? Worker::kUntilWoken : kPause;
+  return Worker::Pause(status_.versions == 0 ? kLook : kPause);
 }
 
 Result<bool> FlushBehind::is_in_memory(VersionId version) {

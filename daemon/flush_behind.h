@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/worker.h"
+#include "daemon/memory_promises.h"
 #include "weft/cluster/registry.h"
 #include "weft/result.h"
 #include "weft/store/cluster_store.h"
@@ -41,24 +42,34 @@ class FlushBehind {
   // Call after changes of the registry: they may contain versions of this node that are in memory.
   void wake() { worker_.wake(); }
 
-  // A running publish. While it lives, but only for some seconds, no piece is flushed, so that the publish's own syncs
-  // do not wait.
+  // A running publish. In its first minute a piece waits for some seconds, so that the publish's own syncs do not wait.
   class Publish {
    public:
-    Publish(Publish&& other) noexcept : owner_(other.owner_), bytes_(other.bytes_) { other.owner_ = nullptr; }
+    Publish(Publish&& other) noexcept
+        : owner_(other.owner_), promise_(other.promise_), in_memory_(other.in_memory_), version_(other.version_) {
+      other.owner_ = nullptr;
+    }
     Publish& operator=(Publish&&) = delete;
     ~Publish();
-    bool in_memory() const { return bytes_ != 0; }
+    bool in_memory() const { return in_memory_; }
+    // False: the promise of memory has ended (memory_promises.h), and the publish should be given up.
+    bool lasts() const;
+    // Call before the version is committed. Errc::timed_out: the promise has ended.
+    Status commit();
+    void published(VersionId version) { version_ = version; }
 
    private:
     friend class FlushBehind;
-    Publish(FlushBehind* owner, std::uint64_t bytes) : owner_(owner), bytes_(bytes) {}
+    Publish(FlushBehind* owner, MemoryPromises::Publish promise, bool in_memory)
+        : owner_(owner), promise_(promise), in_memory_(in_memory) {}
     FlushBehind* owner_;
-    std::uint64_t bytes_;  // most bytes that the publish leaves unsynced
+    MemoryPromises::Publish promise_;
+    bool in_memory_;
+    VersionId version_ = 0;
   };
-  // Begins a publish of at most `bytes` bytes. A publish into memory waits until its bytes fit within the bound. If
-  // `bytes` exceeds the whole bound, in_memory() of the result is false. Errc::cancelled.
-  Result<Publish> begin_publish(std::uint64_t bytes, bool in_memory, const Cancelled& cancelled);
+  // Begins a publish of at most `bytes` bytes. A publish into memory waits until its bytes fit within the bound and the
+  // user's share. If `bytes` exceeds them whole, in_memory() of the result is false. Errc::cancelled.
+  Result<Publish> begin_publish(uid_t user, std::uint64_t bytes, bool in_memory, const Cancelled& cancelled);
 
   // Waits until the version is on the disk or removed. Errc::absent: the version was lost. Errc::cancelled.
   Status wait_for(VersionId version, const Cancelled& cancelled);
@@ -74,7 +85,7 @@ class FlushBehind {
   Result<Worker::Pause> round();
   Status flush(const std::vector<Waiting>& waiting);
   Status pace();
-  void end_publish(std::uint64_t bytes);
+  void end_publish(MemoryPromises::Publish promise, VersionId version);
   Result<bool> is_in_memory(VersionId version);
 
   Store& store_;
@@ -83,11 +94,10 @@ class FlushBehind {
   const std::string node_;
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::uint64_t bytes_max_;     // guarded by mutex_, as the four below
-  unsigned publishing_ = 0;     // running publishes
-  std::uint64_t promised_ = 0;  // bytes that running publishes may leave unsynced
-  std::uint64_t fresh_ = 0;     // bytes of publishes that ended after the last scan began
-  FlushStatus status_;          // of the last scan, updated by each flushed version
+  MemoryPromises promises_;  // guarded by mutex_, as the three below
+  Deadline holds_again_{};   // publishes do not hold up a piece earlier
+  std::uint64_t fresh_ = 0;  // bytes of publishes that ended after the last scan began
+  FlushStatus status_;       // of the last scan, updated by each flushed version
   Worker worker_;
 };
 

@@ -20,6 +20,11 @@
 namespace weft {
 namespace {
 
+// Memory of an import, for ImportMemory. Until weftd has read the headers of the files, it is the size of the files,
+// and at most a guess.
+constexpr std::uint64_t kHeadersGuess = 128U << 20U;
+constexpr std::uint64_t kBytesEach = 320;  // of each tensor, and of each file of a data set
+
 // Longest wait for a client that is stopped, or whose file system hangs.
 constexpr auto kClientPatience = std::chrono::minutes(5);
 
@@ -70,40 +75,61 @@ std::uint64_t bytes_of(std::span<const SourceFile> files) {
   return bytes;
 }
 
+// Returns the number of tensors of an inherited version. The import itself reports a version that is not there.
+std::uint64_t tensors_of(Store& store, const std::string& base) {
+  const auto row = base.empty() ? Result<VersionRow>(VersionRow{}) : version_of(store, base);
+  return row.ok() ? row->tensors : 0;
+}
+
 // Publishes the files. A version that depends on versions in memory is in memory too. If the client asks for a durable
 // version, returns only when it is on the disk.
-Result<ImportReport> publish(ImportOptions options, std::vector<SourceFile> files, Progress& progress,
+Result<ImportReport> publish(ImportOptions options, uid_t user, std::vector<SourceFile> files, CallProgress& progress,
                              DaemonParts& parts) {
   const bool to_memory = options.durability == Durability::memory;
   const auto cancelled = [&progress] { return progress.cancelled(); };
   ImportReport report;
   {
-    WEFT_TRY(const auto running, parts.memory.begin_publish(bytes_of(files), to_memory, cancelled));
+    WEFT_TRY(auto share, parts.import_memory.take(user, std::min(bytes_of(files), kHeadersGuess), cancelled));
+    WEFT_TRY(auto running, parts.memory.begin_publish(user, bytes_of(files), to_memory, cancelled));
+    const CallProgress::While lasting(progress, [&running] { return running.lasts(); });
     if (!running.in_memory() && to_memory) options.durability = Durability::local;
     WEFT_TRY(PreparedImport prepared, prepare_sources(options, std::move(files), progress));
+    share.set((prepared.size() + tensors_of(parts.store, options.inherit)) * kBytesEach);
     bring_base(parts, options.inherit);
-    WEFT_TRY(report, run_import(parts.store, parts.bytes.fetcher, std::move(prepared), progress,
-                                [&](Import& one, const PublishRequest& version) {
-                                  return parts.registry.publish(one, version);
-                                }));
+    auto done = run_import(parts.store, parts.bytes.fetcher, std::move(prepared), progress,
+                           [&](Import& one, const PublishRequest& version) -> Result<PublishOutcome> {
+                             WEFT_CHECK(running.commit());
+                             return parts.registry.publish(one, version);
+                           });
+    if (!done.ok() && !running.lasts()) WEFT_CHECK(running.commit());  // says why
+    if (!done.ok()) return done;
+    report = std::move(done).value();
+    running.published(report.outcome.version.id);
   }
   if (!to_memory) WEFT_CHECK(parts.memory.wait_for(report.outcome.version.id, cancelled));
   return report;
 }
 
-// Removes older versions as `keep` demands. Errors are logged only: the new version is published.
-void displace(const control::Call& call, const VersionRow& newest, std::uint64_t keep, DaemonParts& parts) {
+// Removes older versions as `keep` demands. An error is logged and reported: the new version is published.
+void displace(const control::Call& call, std::uint64_t keep, ImportReport& report, DaemonParts& parts) {
   if (keep == 0) return;
-  const Status may = check_access(parts.config.get()->remove, call.peer(), "remove versions");
-  const auto count = !may.ok()
-                         ? Result<std::size_t>(may.error())
-                         : displace_versions(parts.store, newest.model, keep, [&](std::span<const VersionName> some) {
-                             return parts.registry.remove_versions(some);
-                           });
-  if (!count.ok()) return log_warning("{}: no older version is removed: {}", newest.model_name, count.error().message);
-  if (*count == 0) return;
-  log_info("{}: {} older versions removed", newest.model_name, *count);
-  parts.auto_gc.collect_soon();
+  const VersionRow& newest = report.outcome.version;
+  Status done = check_access(parts.config.get()->remove, call.peer(), "remove versions");
+  if (done.ok())
+    done = displace_versions(
+        parts.store, newest.model, {keep, {}},
+        [&](std::span<const VersionName> some, Tagged tagged) { return parts.registry.remove_versions(some, tagged); },
+        [&](const VersionName& version) -> Status {
+          report.removed.push_back(version);
+          return {};
+        });
+  if (!report.removed.empty()) {
+    log_info("{}: {} older versions removed", newest.model_name, report.removed.size());
+    parts.auto_gc.collect_soon();
+  }
+  if (done.ok()) return;
+  report.not_removed = done.error().message;
+  log_warning("{}: older versions are not removed: {}", newest.model_name, report.not_removed);
 }
 
 Result<ImportReport> import(control::Call& call, const ImportRequest& request, DaemonParts& parts) {
@@ -116,9 +142,9 @@ Result<ImportReport> import(control::Call& call, const ImportRequest& request, D
     file.take = take_from(call.peer().uid, request.options.take, parts.store.path());
     file.giver = call.peer().uid;
   }
-  WEFT_TRY(const ImportReport report, publish(request.options, std::move(files), progress, parts));
+  WEFT_TRY(ImportReport report, publish(request.options, call.peer().uid, std::move(files), progress, parts));
   const VersionRow& row = report.outcome.version;
-  displace(call, row, request.options.keep, parts);
+  displace(call, request.options.keep, report, parts);
   if (parts.bytes.behind) parts.bytes.behind->wake();
   log_info("{}{} by user {}", spec_of(row.model_name, row.number),
            report.outcome.made ? " published" : " has this content already, asked for", call.peer().uid);

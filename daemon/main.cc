@@ -11,6 +11,7 @@
 
 #include "base/log.h"
 #include "base/text.h"
+#include "daemon/check.h"
 #include "daemon/config.h"
 #include "daemon/daemon.h"
 #include "os/sys.h"
@@ -36,7 +37,7 @@ std::string help_text() {
   row("-c, --config FILE", fmt::format("the settings (default: {}, if it exists)", kDefaultFile));
   for (const Setting& setting : settings())
     row(fmt::format("{} {}", option_of(setting), setting.placeholder), setting.help);
-  row("--check", "check the settings, print what is wrong, and exit");
+  row("--check", "check the settings and what they name, print all that is wrong, and exit");
   row("-h, --help", "print this text and exit");
   row("-V, --version", "print the version and exit");
   return text;
@@ -130,15 +131,19 @@ Status act(const CommandLine& line) {
     case CommandLine::Action::version:
       std::cout << "weftd " << WEFT_VERSION << '\n';
       return {};
-    case CommandLine::Action::check: {
-      WEFT_TRY(const SettingValues values, gather_settings(line.daemon));
-      WEFT_CHECK(make_config(values));
+    case CommandLine::Action::check:  // run_weftd() does it
       return {};
-    }
     case CommandLine::Action::serve:
       return serve(line.daemon);
   }
   return {};
+}
+
+// Prints each mistake on a line of its own. Returns the exit code.
+int check(const DaemonOptions& options) {
+  const Mistakes mistakes = check_node(options);
+  for (const Error& mistake : mistakes) std::cerr << "weftd: " << printable(mistake.message, 4096) << '\n';
+  return mistakes.empty() ? 0 : 1;
 }
 
 // Returns the exit code: 0 after a clean shutdown, 1 after a failure, 2 for bad usage.
@@ -150,6 +155,7 @@ int run_weftd(std::span<const char* const> arguments) {
   }
   const char* socket = std::getenv("NOTIFY_SOCKET");
   line->daemon.notify_socket = socket == nullptr ? "" : socket;
+  if (line->action == CommandLine::Action::check) return check(line->daemon);
   const Status done = act(*line);
   if (done.ok()) return 0;
   std::cerr << "weftd: " << printable(done.error().message, 4096) << '\n';

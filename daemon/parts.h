@@ -9,6 +9,7 @@
 #include "daemon/bytes.h"
 #include "daemon/figures.h"
 #include "daemon/flush_behind.h"
+#include "daemon/import_memory.h"
 #include "daemon/live_config.h"
 #include "daemon_api/control_messages.h"
 #include "weft/cluster/registry.h"
@@ -23,6 +24,7 @@ struct DaemonParts {
   Figures& figures;
   Bytes& bytes;
   FlushBehind& memory;
+  ImportMemory& import_memory;
   AutoGc& auto_gc;
   std::uint64_t since_ns = 0;
 };

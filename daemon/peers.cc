@@ -3,7 +3,10 @@
 #include <algorithm>
 #include <functional>
 
+#include <fmt/core.h>
+
 #include "base/log.h"
+#include "os/unix_socket.h"
 #include "peers/address.h"
 #include "weft/cluster/transport.h"
 
@@ -13,13 +16,6 @@ namespace {
 // Returns this node's id in the cluster, also before it has joined.
 std::string node_id(const Store& store) {
   return store.cluster() ? store.cluster()->node : store.info().uuid;
-}
-
-Status check_can_join(const Config& config) {
-  if (!config.key_file.empty()) return {};
-  return Error{Errc::invalid,
-               "key_file: expected the file of the cluster's key, got nothing: nodes of a cluster prove "
-               "to each other that they hold it"};
 }
 
 }  // namespace
@@ -51,8 +47,9 @@ std::vector<Member> Peers::reachable() {
 }
 
 Result<std::unique_ptr<Peers>> Peers::open(Store& store, const Config& config) {
-  WEFT_CHECK(check_can_join(config));
   if (config.provider == "none") return std::unique_ptr<Peers>();
+  if (const Status own = check_own_address(config.listen.host, 0); !own.ok())
+    return Error{own.error().code, fmt::format("listen: {}", own.error().message)};
   std::unique_ptr<Peers> peers(new Peers(store));
   ExchangeOptions options;
   options.provider = config.provider;

@@ -1,5 +1,7 @@
 #include "daemon/settings.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <array>
 
@@ -56,6 +58,16 @@ std::string option_of(const Setting& setting) {
   std::replace_if(
       option.begin(), option.end(), [](char c) { return c == '_' || c == '.'; }, '-');
   return option;
+}
+
+Error mistake_in(const SettingValues& values, std::string_view key, std::string_view what) {
+  const auto found = values.find(key);
+  const std::string place = found == values.end() ? "" : found->second.where + ": ";
+  return {Errc::invalid, fmt::format("{}{}: {}", place, key, what)};
+}
+
+Status first_of(const Mistakes& mistakes) {
+  return mistakes.empty() ? Status{} : Status{mistakes.front()};
 }
 
 }  // namespace weft

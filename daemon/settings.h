@@ -34,7 +34,14 @@ struct SettingValue {
 };
 using SettingValues = std::map<std::string, SettingValue, std::less<>>;  // by Setting::key
 
-// Reads a TOML file. Errc::invalid, with the line: bad syntax, unknown keys, values of another kind.
-Result<SettingValues> read_config_file(const std::string& path);
+// The mistakes in a configuration: one line each, with the place of the setting.
+using Mistakes = std::vector<Error>;
+// Returns a mistake in the value of a setting: the place of the value, the key, and `what`.
+Error mistake_in(const SettingValues& values, std::string_view key, std::string_view what);
+Status first_of(const Mistakes& mistakes);  // the first one, if there is any
+
+// Reads a TOML file. Mistakes, with the line: bad syntax, unknown keys, values of another kind. Those keys are not
+// among the values.
+SettingValues read_config_file(const std::string& path, Mistakes& mistakes);
 
 }  // namespace weft

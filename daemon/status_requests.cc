@@ -2,6 +2,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <set>
 
 #include "base/json.h"
 #include "base/text.h"
@@ -16,6 +17,7 @@ namespace {
 void write_registry(JsonWriter& json, const Registry& registry) {
   const RegistryStatus status = registry.status();
   json.begin_object().member("kind", status.shared ? "etcd" : "local").member("connected", status.connected);
+  json.member("complete", status.complete);
   json.member("since", utc_time(status.since_ns)).member("endpoint", status.endpoint);
   json.member("trouble", status.trouble).member("revision", status.revision);
   json.member("requests", status.requests).member("changes", status.changes).member("lists", status.lists);
@@ -64,10 +66,18 @@ std::string text_answer(std::string_view text) {
   return json.take();
 }
 
+// Returns the nodes whose daemons have another key. This node and they refuse each other.
+std::set<std::string> refused_nodes(const DaemonParts& parts) {
+  if (parts.bytes.peers == nullptr) return {};
+  return parts.bytes.peers->exchange().figures().other_key;
+}
+
 Result<PeerList> peers(control::Call& /*call*/, const Nothing& /*request*/, DaemonParts& parts) {
   PeerList list;
+  const std::set<std::string> refused = refused_nodes(parts);
   for (const Member& member : parts.registry.members())
-    list.peers.push_back({member.node, member.name, member.address, member.provider, utc_time(member.since_ns)});
+    if (!refused.contains(member.node))
+      list.peers.push_back({member.node, member.name, member.address, member.provider, utc_time(member.since_ns)});
   return list;
 }
 

@@ -78,7 +78,7 @@ Status resolve_paths(MountOptions& options) {
 
 // Sets up signals and logging. In the background stderr may be a terminal: only the outcome goes there, no messages.
 Status set_up_process(const MountOptions& options) {
-  block_stop_signals();
+  block_signals();
   ::prctl(PR_SET_NAME, "mount.weft");
   const bool nowhere = !options.foreground && options.log_file.empty();
   return log_setup(nowhere ? "/dev/null" : options.log_file, options.log_level, "mount.weft");
@@ -151,6 +151,7 @@ Status announce_store(const MountOptions& options, int state) {
   keep_private(state);
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   WEFT_CHECK(set_up_process(options));
+  reopen_log_at_hangup();
   WEFT_TRY(SharedState shared, SharedState::attach(Fd(state)));
   WEFT_TRY(const auto store, Store::open(options.store, {}));
   Status announced = announce(*store, options, shared.head());

@@ -2,7 +2,6 @@
 
 #include <malloc.h>
 #include <poll.h>
-#include <sys/signalfd.h>
 #include <unistd.h>
 
 #include <array>
@@ -69,7 +68,7 @@ std::string status_members(const Server& server, const Status& read_ahead, bool 
 
 Status Watcher::start() {
   install_signal_actions();
-  WEFT_TRY(signals_, open_stop_signals());
+  WEFT_TRY(signals_, open_signals());
   if (!ended_.valid() || !server_.exchange.answered().valid())
     return Error{Errc::io, "a pipe cannot be made: no file descriptor is left"};
   publish_status();  // requests may come before set_up() is done
@@ -140,8 +139,7 @@ void Watcher::lose_supervisor() {
 
 // False if the server should end.
 bool Watcher::take_signals() {
-  signalfd_siginfo signal{};
-  if (::read(signals_.get(), &signal, sizeof signal) != sizeof signal) return true;
+  if (take_signal(signals_.get()) != Told::stop) return true;
   if (channel_ >= 0 && say(channel_, Say::stop).ok()) return true;
   unmount(server_.options, server_.shared.head());
   return false;

@@ -27,10 +27,17 @@ def assembly(mount):
     return json.loads((mount / ".weft/status").read_text())["assembly"]
 
 
+def open_again(path):
+    """A mount of a file system that shares no blocks assembles only a file that is opened again after it was read."""
+    with open(path, "rb"):
+        pass
+
+
 def assembled(mount, name, expected):
-    """Reads the container, and returns when its assembled file is there."""
+    """Reads the container, opens it again, and returns when its assembled file is there."""
     before = assembly(mount)["made"]
     assert container_of(mount, name).read_bytes() == expected
+    open_again(container_of(mount, name))
     wait_until(lambda: assembly(mount)["made"] > before and assembly(mount)["waiting"] == 0, pause=0.01)
 
 

@@ -38,15 +38,17 @@ class Daemon:
         self.directory = os.open(self.notified.parent, os.O_PATH | os.O_DIRECTORY)
         self.listener.bind(f"/proc/self/fd/{self.directory}/{self.notified.name}")
         self.listener.settimeout(START_SECONDS_MAX)
-        words = [*self.wrapper, str(WEFTD), "--store", str(self.store.path), *self.options]
-        if self.config:
-            words += ["--config", str(self.config)]
         with self.log.open("a") as log:
-            self.process = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+            self.process = subprocess.Popen([*self.wrapper, *self.words()], stdin=subprocess.DEVNULL, stdout=log, stderr=log,
                                             env=environment(NOTIFY_SOCKET=str(self.notified)))
         if self.ready:
             self.wait_ready()
         return self
+
+    def words(self):
+        """The command that starts it."""
+        config = ["--config", str(self.config)] if self.config else []
+        return [str(WEFTD), "--store", str(self.store.path), *self.options, *config]
 
     def close(self):
         if getattr(self, "listener", None):

@@ -154,6 +154,10 @@ ssize_t InitExchange::answer_init(int device, std::span<const iovec> parts) {
       reply.flags |= kernel::kInitExt;
       reply.flags2 |= kernel::kDirectMapsFlag2;
     }
+    if (words_.id_maps != 0 && has_flag2(words_, kernel::kIdMapsFlag2)) {
+      reply.flags |= kernel::kInitExt;
+      reply.flags2 |= kernel::kIdMapsFlag2;
+    }
     words_.reply = reply;
     const std::array patched{parts[0], iovec{&reply, sizeof reply}};
     if (::writev(device, patched.data(), static_cast<int>(patched.size())) < 0 && errno != ENOENT) sent = -1;

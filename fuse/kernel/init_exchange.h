@@ -25,6 +25,7 @@ inline constexpr std::size_t kInitBytesMax = 256;
 // In shared memory.
 struct InitWords {
   std::uint32_t stack_depth;  // stack depth to request for passthrough; 0: passthrough is not wanted
+  std::uint32_t id_maps;      // 1: let bind mounts have an id mapping; only if the kernel checks modes
   std::uint32_t length;
   std::byte request[kInitBytesMax];
   kernel::InitOut reply;                // the reply that the kernel received

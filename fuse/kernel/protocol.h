@@ -1,4 +1,4 @@
-// Parts of the kernel's FUSE protocol (7.40) that libfuse 3.14 and older kernel headers lack. Layouts and numbers are
+// Parts of the kernel's FUSE protocol (7.41) that libfuse 3.14 and older kernel headers lack. Layouts and numbers are
 // those of Linux's include/uapi/linux/fuse.h.
 #pragma once
 
@@ -98,6 +98,10 @@ inline constexpr std::uint32_t kInitExt = 1U << 30U;        // in flags: flags2 
 inline constexpr std::uint32_t kDirectMapsFlag2 = 1U << 4U;
 inline constexpr std::uint32_t kPassthroughFlag2 = 1U << 5U;  // bit 37 of the 64-bit flags
 inline constexpr std::uint32_t kHasResendFlag2 = 1U << 7U;    // bit 39: the kernel supports kNotifyResend
+// Bit 40, FUSE_ALLOW_IDMAP (Linux 6.12): mount_setattr(2) may give a bind mount of this one an id mapping. The kernel
+// then maps owners and checks modes itself: without default_permissions it breaks the connection at this flag. From
+// then on only requests that create an entry name a user; the ids of all others are ~0.
+inline constexpr std::uint32_t kIdMapsFlag2 = 1U << 8U;
 
 // A notification is a reply with unique 0. Its code takes the place of the error.
 

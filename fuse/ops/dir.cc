@@ -17,7 +17,7 @@ class EntryBuffer {
   bool add(const DirEntry& entry) {
     struct stat facts {};
     facts.st_ino = entry.attr.ino;
-    facts.st_mode = mode_of(entry.attr.type, server_.options);
+    facts.st_mode = mode_of(entry.attr, server_.options);
     return took(fuse_add_direntry(request_, here(), room(), entry.name.c_str(), &facts, next_of(entry)));
   }
 

@@ -89,20 +89,23 @@ void close_draft(Server& server, fuse_ino_t node, const fuse_file_info* file) {
 }  // namespace
 
 Status draft_release(Server& server, fuse_req_t request, fuse_ino_t node, fuse_file_info* file) {
+  const uid_t user = server.open_files.opener(file->fh);  // the kernel does not say who closes
   close_draft(server, node, file);
   fuse_reply_err(request, 0);
   if (!is_for_writing(file)) return {};
-  if (const auto dir = server.drafts->parent(ino_of(node)); dir.ok()) server.checkpoints->changed(*dir);
+  if (const auto dir = server.drafts->parent(ino_of(node)); dir.ok()) server.checkpoints->changed(*dir, user);
   return {};
 }
 
 // Checks the user's rights by an open with the user's flags. All openers share the descriptor that is kept.
 Status draft_open(Server& server, fuse_req_t request, fuse_ino_t node, fuse_file_info* file) {
   if (is_for_writing(file) && answered_failure(request, server.draft_space->admit())) return {};
+  file->fh = current_request();
+  auto share = server.open_files.share_for_draft(fuse_req_ctx(request)->uid, file->fh);
+  if (answered_failure(request, share)) return {};
   auto tried = try_to_open(server, user_of(request), ino_of(node), file->flags);
   if (answered_failure(request, tried)) return {};
-  file->fh = current_request();
-  WEFT_TRY(const OpenAnswer answer, server.open_files.open(node, file->fh));
+  WEFT_TRY(const OpenAnswer answer, server.open_files.open(node, file->fh, std::move(share).value()));
   WEFT_CHECK(note_writer(server, node, file, std::move(tried).value()));
   if (send_opened(request, file, answer) == -ENOENT) close_draft(server, node, file);
   return {};
@@ -112,12 +115,15 @@ Status draft_create(Server& server, fuse_req_t request, fuse_ino_t dir, const ch
                     fuse_file_info* file) {
   if (answered_failure(request, may_begin(server, request, ino_of(dir)))) return {};
   if (answered_failure(request, server.draft_space->admit())) return {};
+  if (answered_failure(request, server.draft_space->admit_inode(fuse_req_ctx(request)->uid))) return {};
+  file->fh = current_request();
+  auto share = server.open_files.share_for_draft(fuse_req_ctx(request)->uid, file->fh);
+  if (answered_failure(request, share)) return {};
   const ActingAs user = acting_for(request);
   auto created = server.drafts->create(ino_of(dir), name, file->flags, mode);
   if (answered_failure(request, created)) return {};
   DraftFound& made = created->found;
-  file->fh = current_request();
-  WEFT_TRY(const OpenAnswer answer, server.open_files.open(made.ino, file->fh));
+  WEFT_TRY(const OpenAnswer answer, server.open_files.open(made.ino, file->fh, std::move(share).value()));
   WEFT_CHECK(note_writer(server, made.ino, file, std::move(created->fd)));
   if (answered_failure(request, server.drafts->finish_creating(ino_of(dir), mode, made))) {
     close_draft(server, made.ino, file);

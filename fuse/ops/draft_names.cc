@@ -1,6 +1,7 @@
 // Names in new/: lookup, listing, creation and removal.
 #include <fcntl.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <vector>
 
@@ -18,12 +19,6 @@ Status reply_entry(fuse_req_t request, const Result<DraftFound>& found) {
   if (answered_failure(request, found)) return {};
   const fuse_entry_param entry = entry_of_draft(*found);
   fuse_reply_entry(request, &entry);
-  return {};
-}
-
-// Without a daemon, the users who may write to the store may publish.
-Status may_write_store(const std::string& store) {
-  for (const char* directory : {"/index", "/packs"}) WEFT_CHECK(may_write_directory(store + directory));
   return {};
 }
 
@@ -74,9 +69,15 @@ Status may_begin(Server& server, fuse_req_t request, Ino dir) {
   const UserIds user = user_of(request);
   const Status may = server.rights.may_publish(user);
   if (may.ok() || (may.error().code != Errc::not_found && may.error().code != Errc::permission)) return {};
-  const auto writes = [&] { return may_write_store(server.options.store); };
-  if (may.error().code == Errc::not_found && acting_as(user, writes).ok()) return {};
+  if (may.error().code == Errc::not_found && may_write_store(server, user)) return {};
   return Error{Errc::permission, "this user may not publish"};
+}
+
+bool may_write_store(Server& server, const UserIds& user) {
+  const auto may_write = [&](const char* directory) {
+    return may_write_directory(server.options.store + directory).ok();
+  };
+  return acting_as(user, [&] { return may_write("/index") && may_write("/packs"); });
 }
 
 UserIds user_of(fuse_req_t request) {
@@ -103,15 +104,18 @@ Status reply_done(fuse_req_t request, const Status& done) {
   return {};
 }
 
+// A file has one name in new/. A second link is the pack that the file became: the store's affair, and programs take a
+// file with two links for an attack.
 struct stat stat_of_draft(const DraftFound& found) {
   struct stat out = found.st;
   out.st_ino = found.ino;
+  if (S_ISREG(out.st_mode)) out.st_nlink = std::min<nlink_t>(1, out.st_nlink);
   return out;
 }
 
 // The kernel caches nothing: another mount of the store may change the draft. The generation lets it drop the node of a
-// removed draft whose number a new one has: a removed directory may still have a name there, and a new directory that is
-// taken for it fails with ESTALE.
+// removed draft whose number a new one has: a removed directory may still have a name there, and a new directory that
+// is taken for it fails with ESTALE.
 fuse_entry_param entry_of_draft(const DraftFound& found) {
   fuse_entry_param entry{};
   entry.ino = found.ino;
@@ -142,6 +146,7 @@ Status draft_readdirplus(Server& server, fuse_req_t request, fuse_ino_t dir, siz
 
 Status draft_mkdir(Server& server, fuse_req_t request, fuse_ino_t dir, const char* name, mode_t mode) {
   if (answered_failure(request, may_begin(server, request, ino_of(dir)))) return {};
+  if (answered_failure(request, server.draft_space->admit_inode(fuse_req_ctx(request)->uid))) return {};
   const ActingAs user = acting_for(request);
   return reply_entry(request, server.drafts->make_directory(ino_of(dir), name, mode));
 }
@@ -160,6 +165,7 @@ Status draft_rmdir(Server& server, fuse_req_t request, fuse_ino_t dir, const cha
 
 Status draft_symlink(Server& server, fuse_req_t request, const char* target, fuse_ino_t dir, const char* name) {
   if (answered_failure(request, may_begin(server, request, ino_of(dir)))) return {};
+  if (answered_failure(request, server.draft_space->admit_inode(fuse_req_ctx(request)->uid))) return {};
   const ActingAs user = acting_for(request);
   return reply_entry(request, server.drafts->make_link(ino_of(dir), name, target));
 }

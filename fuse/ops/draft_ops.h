@@ -19,6 +19,7 @@ Status draft_setattr(Server& server, fuse_req_t request, fuse_ino_t node, struct
                      fuse_file_info* file);
 Status draft_access(Server& server, fuse_req_t request, fuse_ino_t node, int mask);
 Status draft_readlink(Server& server, fuse_req_t request, fuse_ino_t node);
+Status draft_statfs(Server& server, fuse_req_t request, fuse_ino_t node);
 
 Status draft_readdir(Server& server, fuse_req_t request, fuse_ino_t dir, size_t size, off_t offset,
                      fuse_file_info* file);
@@ -43,7 +44,7 @@ Status draft_fsyncdir(Server& server, fuse_req_t request, fuse_ino_t dir, int da
 Status draft_fallocate(Server& server, fuse_req_t request, fuse_ino_t node, int mode, off_t offset, off_t length,
                        fuse_file_info* file);
 
-// Hard links are refused: programs do without them.
+// Hard links are refused: a second name of a draft could be written to after the first is published.
 Status draft_link(Server& server, fuse_req_t request, fuse_ino_t node, fuse_ino_t dir, const char* name);
 
 // The user who sent the request, and the calling thread with that user's rights.
@@ -63,6 +64,8 @@ Status own_draft(Server& server, const UserIds& user, Ino ino, bool empty);
 
 // Checks whether the user may begin a draft in `dir`. Errc::permission: the user may not.
 Status may_begin(Server& server, fuse_req_t request, Ino dir);
+// True if the user needs no daemon: without one, the users who may write to the store may publish.
+bool may_write_store(Server& server, const UserIds& user);
 
 // Creates the directory of namespace NAME of models/ in the shared directory `dir`, with the rights of this process.
 // Errc::not_found: models/ has no such namespace.

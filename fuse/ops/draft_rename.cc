@@ -1,11 +1,16 @@
 // Renames in new/. A rename to a name with an @ publishes (drafts/publisher.h).
 #include <cerrno>
+#include <chrono>
+#include <thread>
 
 #include "fuse/kernel/init_exchange.h"
 #include "fuse/ops/draft_ops.h"
 
 namespace weft {
 namespace {
+
+constexpr std::chrono::seconds kDaemonPatience{10};
+constexpr std::chrono::milliseconds kPoll{100};
 
 // Checks whether the user may publish into `dir`. That makes it a namespace, which all users share: so it must be one
 // already, or belong to the user.
@@ -15,10 +20,24 @@ Status may_name_in(Server& server, const UserIds& user, Ino dir) {
   return st.st_uid == user.uid ? Status{} : Error{Errc::permission, "a directory of another user"};
 }
 
+// Waits for a daemon that restarts. Without one, the import of this user would fail with EACCES.
+void wait_for_daemon(Server& server, fuse_req_t request, const UserIds& user) {
+  const auto is_away = [&] {
+    const Status may = server.rights.may_publish(user);
+    return !may.ok() && may.error().code == Errc::unreachable && !may_write_store(server, user);
+  };
+  const auto until = std::chrono::steady_clock::now() + kDaemonPatience;
+  while (is_away() && std::chrono::steady_clock::now() < until && fuse_req_interrupted(request) == 0) {
+    server.requests.alive();
+    std::this_thread::sleep_for(kPoll);
+  }
+}
+
 Status publish(Server& server, fuse_req_t request, PublishOrder order) {
   order.request = current_request();
   order.user = user_of(request);
   if (answered_failure(request, may_name_in(server, order.user, order.to))) return {};
+  wait_for_daemon(server, request, order.user);
   return reply_done(request, server.publisher->publish(std::move(order), [&server, request] {
     server.requests.alive();
     return fuse_req_interrupted(request) == 0;
@@ -54,9 +73,10 @@ Status draft_rename(Server& server, fuse_req_t request, fuse_ino_t dir, const ch
   const Status renamed = acting_as(
       user_of(request), [&] { return server.drafts->rename(ino_of(dir), name, ino_of(new_dir), new_name, flags); });
   if (answered_failure(request, renamed)) return {};
+  const uid_t user = fuse_req_ctx(request)->uid;
   fuse_reply_err(request, 0);
   const auto moved = server.drafts->lookup(ino_of(new_dir), new_name);
-  if (moved.ok()) server.checkpoints->changed(S_ISDIR(moved->st.st_mode) ? moved->ino : ino_of(new_dir));
+  if (moved.ok()) server.checkpoints->changed(S_ISDIR(moved->st.st_mode) ? moved->ino : ino_of(new_dir), user);
   return {};
 }
 

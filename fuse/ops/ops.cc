@@ -34,9 +34,14 @@ struct Answer;
 template <class... Args, Status (*Operation)(Server&, fuse_req_t, Args...)>
 struct Answer<Operation> {
   static void call(fuse_req_t request, Args... args) {
-    const ColdWait wait([request] { return is_wanted(request); });
+    Server& server = *static_cast<Server*>(fuse_req_userdata(request));
+    const auto wanted = [&server, request] {
+      server.requests.alive();
+      return is_wanted(request);
+    };
+    const ColdWait wait(wanted, [request] { return is_in_page_fault(fuse_req_ctx(request)->pid); });
     try {
-      const Status status = Operation(*static_cast<Server*>(fuse_req_userdata(request)), request, args...);
+      const Status status = Operation(server, request, args...);
       if (!status.ok()) reply_error(request, status.error());
     } catch (const std::bad_alloc&) {
       fuse_reply_err(request, ENOMEM);
@@ -101,7 +106,7 @@ fuse_lowlevel_ops make_operations() {
   ops.getattr = Either<op_getattr, draft_getattr>::call;
   ops.access = Either<op_access, draft_access>::call;
   ops.readlink = Either<op_readlink, draft_readlink>::call;
-  ops.statfs = Answer<op_statfs>::call;
+  ops.statfs = Either<op_statfs, draft_statfs>::call;
   ops.open = Either<op_open, draft_open>::call;
   ops.release = Either<op_release, draft_release>::call;
   ops.read = Answer<op_read>::call;

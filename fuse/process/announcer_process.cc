@@ -62,6 +62,10 @@ void AnnouncerProcess::take_end() {
   exit_.reset();
 }
 
+void AnnouncerProcess::reopen_log() const {
+  if (exit_) ::kill(pid_, SIGHUP);
+}
+
 void AnnouncerProcess::stop() {
   if (words_ == nullptr) return;
   if (exit_) {

@@ -34,6 +34,7 @@ class AnnouncerProcess {
   // Call when the mount answers requests: starts the announcer. `words` and `state` outlive this.
   void begin(AnnounceWords& words, int state);
   void poll();
+  void reopen_log() const;
   // Kills the announcer. An announcer that waits for a reply ends with that reply, or with the mount.
   void stop();
 

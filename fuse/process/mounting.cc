@@ -76,7 +76,7 @@ Result<Fd> mount_by_fusermount(const MountOptions& options, SharedHead& head, st
 Result<Fd> mount_either_way(const MountOptions& options, SharedHead& head) {
   if (::geteuid() != 0) return mount_by_fusermount(options, head, "only root can mount with it");
   auto mounted = mount_ourselves(options, head);
-  if (mounted.ok() || mounted.error().code != Errc::permission) return mounted;
+  if (mounted.ok() || mounted.error().code != Errc::permission || !options.security.empty()) return mounted;
   auto otherwise = mount_by_fusermount(options, head, "root may not mount here; fusermount3 did");
   return otherwise.ok() ? std::move(otherwise) : std::move(mounted);
 }
@@ -105,6 +105,7 @@ Result<Fd> mount_new(const MountOptions& options, SharedHead& head) {
   const auto before = weft_mounts();
   WEFT_TRY(Fd device, mount_either_way(options, head));
   if (before.ok()) set_shared_text(head.mount_device, new_device(options.directory, *before));
+  head.init.id_maps = options.allows_id_maps() ? 1 : 0;
   Status kept = keep_init(device.get(), head.init);
   if (kept.ok()) return device;
   unmount(options, head);

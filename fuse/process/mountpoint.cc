@@ -101,12 +101,15 @@ Result<Fd> open_fuse_device() {
 Status mount_device(int device, const MountOptions& options) {
   const std::string data = fmt::format("fd={},rootmode=40000,user_id={},group_id={},max_read={}{}{}", device,
                                        ::getuid(), ::getgid(), kReadBytesMax, options.allow_other ? ",allow_other" : "",
-                                       options.modes_restrict() ? ",default_permissions" : "");
+                                       options.kernel_checks_modes() ? ",default_permissions" : "");
+  // As mount(8), without SELinux in the kernel its options have no effect.
+  const bool labels = !options.security.empty() && stat_file("/sys/fs/selinux/enforce").ok();
+  const std::string all = labels ? data + "," + options.security : data;
   // The super block is read-only unless the mount announces. On a writable one, each passthrough read invalidates the
   // cached access time, and the next fstat(2) asks the server for all attributes.
   unsigned long flags = MS_NOSUID | MS_NODEV | (options.announce ? 0 : MS_RDONLY);
   if (options.no_exec) flags |= MS_NOEXEC;
-  if (::mount(options.store.c_str(), options.directory.c_str(), kType, flags, data.c_str()) == 0) return {};
+  if (::mount(options.store.c_str(), options.directory.c_str(), kType, flags, all.c_str()) == 0) return {};
   return sys_error(errno, fmt::format("mounting on {}", options.directory));
 }
 
@@ -115,7 +118,7 @@ std::string fusermount_options(const MountOptions& options) {
                                 options.announce ? "rw" : "ro", kReadBytesMax);
   if (options.no_exec) out += ",noexec";
   if (options.allow_other) out += ",allow_other";
-  if (options.modes_restrict()) out += ",default_permissions";
+  if (options.kernel_checks_modes()) out += ",default_permissions";
   return out;
 }
 

@@ -24,7 +24,7 @@ OpenTable::OpenTable(OpenTableHead& head, std::span<OpenSlot> slots) : head_(hea
 
 OpenRecord OpenTable::record_at(std::uint32_t slot) const {
   const OpenSlot& from = slots_[slot];
-  return {from.handle, from.ino, from.way, from.backing_id, from.versions};
+  return {from.handle, from.ino, from.way, from.backing_id, from.versions, from.user};
 }
 
 std::vector<OpenRecord> OpenTable::records() const {
@@ -60,6 +60,7 @@ bool OpenTable::add(const OpenRecord& record) {
   OpenSlot& to = slots_[*slot];
   to.way = record.way;
   to.backing_id = record.backing_id;
+  to.user = record.user;
   to.handle = record.handle;
   to.ino = record.ino;
   to.versions = record.versions;

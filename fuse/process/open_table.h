@@ -4,6 +4,8 @@
 // between any two instructions. One thread at a time.
 #pragma once
 
+#include <sys/types.h>
+
 #include <array>
 #include <atomic>
 #include <cstddef>
@@ -30,6 +32,7 @@ struct OpenRecord {
   ReadWay way = ReadWay::cached;
   std::int32_t backing_id = 0;
   FileVersions versions{};
+  uid_t user = 0;  // the opener of a draft
 };
 
 // The place of a stream's reader: offset `offset` of the open file corresponds to `position` of the stream.
@@ -49,6 +52,7 @@ struct OpenSlot {
   std::atomic<std::uint32_t> state;  // SlotState; written last when the slot is filled, first when it is freed
   ReadWay way;
   std::int32_t backing_id;
+  uid_t user;
   std::uint64_t handle;
   Ino ino;
   FileVersions versions;

@@ -16,7 +16,7 @@
 namespace weft {
 namespace {
 
-// Options that mount(8) and fstab allow for any file system. They have no effect here.
+// Options that mount(8), fstab or libfuse allow for any file system. They have no effect here.
 constexpr std::array kIgnored{"ro",         "rw",         "auto",   "noauto",     "user",       "nouser",
                               "users",      "owner",      "group",  "nofail",     "_netdev",    "nosuid",
                               "nodev",      "exec",       "dev",    "suid",       "defaults",   "relatime",
@@ -31,8 +31,9 @@ constexpr std::string_view kAnnounce = "--announce=";
 constexpr std::string_view kLogFile = "--log-file=";  // as option log=, for paths with a comma
 
 bool ignored(std::string_view option) {
-  return option.empty() || option.starts_with("x-") || option.starts_with("X-") || option.starts_with("comment=") ||
-         option.starts_with("uhelper=") || option.starts_with("helper=") ||
+  return option.empty() || option == "auto_unmount" || option.starts_with("x-") || option.starts_with("X-") ||
+         option.starts_with("comment=") || option.starts_with("uhelper=") || option.starts_with("helper=") ||
+         option.starts_with("fsname=") || option.starts_with("subtype=") ||
          std::find(kIgnored.begin(), kIgnored.end(), option) != kIgnored.end();
 }
 
@@ -136,7 +137,30 @@ Status set_value(MountOptions& options, std::string_view key, std::string_view v
   return {};
 }
 
+bool is_security(std::string_view key) {
+  return key == "context" || key == "fscontext" || key == "defcontext" || key == "rootcontext";
+}
+
+// Splits at commas outside of quotes: the context of SELinux may have commas, and then mount(8) passes it in quotes.
+std::vector<std::string_view> split_options(std::string_view list) {
+  std::vector<std::string_view> options;
+  bool quoted = false;
+  std::size_t begin = 0;
+  for (std::size_t i = 0; i <= list.size(); ++i) {
+    if (i < list.size() && list[i] == '"') quoted = !quoted;
+    if (i < list.size() && (quoted || list[i] != ',')) continue;
+    options.push_back(list.substr(begin, i - begin));
+    begin = i + 1;
+  }
+  return options;
+}
+
 Status set_option(MountOptions& options, std::string_view option, bool sloppy) {
+  if (option == "allow_root") return usage("allow_root: weft has no such mode; use allow_other");
+  if (is_security(option.substr(0, option.find('='))) && option.find('=') != std::string_view::npos) {
+    options.security += fmt::format("{}{}", options.security.empty() ? "" : ",", option);
+    return {};
+  }
   if (ignored(option) || set_flag(options, option)) return {};
   const auto equals = option.find('=');
   const bool known_key = equals != std::string_view::npos;
@@ -265,11 +289,13 @@ Result<CommandLine> parse_command_line(std::span<const char* const> arguments, c
   options.foreground = words.foreground;
   WEFT_CHECK(set_places(options, words.positional, caller));
   for (const std::string_view list : words.option_lists)
-    for (const std::string_view option : split(list, ',')) WEFT_CHECK(set_option(options, option, words.sloppy));
+    for (const std::string_view option : split_options(list)) WEFT_CHECK(set_option(options, option, words.sloppy));
   // The server of an ordinary user writes with that user's rights for every caller, so drafts would not be private.
   if (options.publish && options.allow_other && caller.uid != 0)
     return usage(
         "publish with allow_other needs root; mount without allow_other, and each user with a mount of their own");
+  if (!options.security.empty() && caller.uid != 0)
+    return usage(fmt::format("{}: needs root", printable(options.security)));
   if (!words.log_file.empty()) options.log_file = words.log_file;
   WEFT_CHECK(set_inherited(line, words.inherited));
   return line;
@@ -285,6 +311,7 @@ std::vector<std::string> to_words(const MountOptions& options) {
   if (options.drafts_max) list += fmt::format(",drafts_max={}", *options.drafts_max);
   if (options.assembly_cache_max) list += fmt::format(",assembly_cache_max={}", *options.assembly_cache_max);
   if (!options.record_reads) list += ",record_reads=off";
+  if (!options.security.empty()) list += "," + options.security;
   for (const auto& [name, flag] : kFlags)
     if (options.*flag) list += fmt::format(",{}", name);
   std::vector<std::string> words = {options.store, options.directory, "-o", std::move(list)};

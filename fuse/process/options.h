@@ -21,7 +21,7 @@ struct MountOptions {
   bool allow_other = false;  // let other users in; on by default for root
   uid_t uid = 0;             // owner of the files shown; the mounting user by default
   gid_t gid = 0;
-  mode_t umask = 0;                   // removed from 0444 of files and 0555 of directories
+  mode_t umask = 0;                   // removed from the modes of files and directories
   std::uint32_t attr_timeout_s = 30;  // how long the kernel caches link counts and owned bytes
   bool xattr = false;
   bool trust_store = false;                         // mount even a store that other users can write to
@@ -37,10 +37,16 @@ struct MountOptions {
   bool publish = false;                     // new/ exists, and a rename in it publishes
   bool non_empty = false;                   // mount even on a directory that holds files
   bool foreground = false;
+  std::string security;  // SELinux's options as mount(2) takes them, such as "context=…"; needs root
 
-  // True if the kernel must check modes. If everybody may read everything it need not: then a write gets EROFS for
-  // every user, and a path walk needs no fresh attributes.
+  // True if not everybody may read everything.
   bool modes_restrict() const { return (umask & 0555U) != 0; }
+  // True if the kernel checks modes. On a read-only super block it answers each write with EROFS before it looks at
+  // modes. On a writable one, users who may read everything get EROFS from the server, so the kernel must not check.
+  bool kernel_checks_modes() const { return !announce || modes_restrict(); }
+  // True if bind mounts of the mount may have an id mapping, as those of pods with a user namespace of their own. A
+  // mount that announces may not: each draft belongs to a user, whom the kernel names no more (kernel/protocol.h).
+  bool allows_id_maps() const { return !announce && kernel_checks_modes(); }
 };
 
 // Descriptors that a server inherits from its supervisor.

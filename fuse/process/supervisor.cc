@@ -28,7 +28,7 @@ using std::chrono::seconds;
 constexpr unsigned kLooksPerStall = 12;
 constexpr char kNoResend[] = "the kernel does not send again what a lost server left (Linux 6.9 or newer does)";
 
-sigset_t stop_signals() {
+sigset_t our_signals() {
   sigset_t set;
   sigemptyset(&set);
   for (const int number : {SIGTERM, SIGINT, SIGHUP}) sigaddset(&set, number);
@@ -39,23 +39,37 @@ bool ended_well(int wait_status) {
   return WIFEXITED(wait_status) && WEXITSTATUS(wait_status) == 0;
 }
 
-bool took_signal(int signals) {
-  signalfd_siginfo signal{};
-  return ::read(signals, &signal, sizeof signal) == sizeof signal;
-}
-
 }  // namespace
 
-void block_stop_signals() {
-  const sigset_t set = stop_signals();
+void block_signals() {
+  const sigset_t set = our_signals();
   ::pthread_sigmask(SIG_BLOCK, &set, nullptr);
 }
 
-Result<Fd> open_stop_signals() {
-  const sigset_t set = stop_signals();
+Result<Fd> open_signals() {
+  const sigset_t set = our_signals();
   Fd signals(::signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
   if (!signals.valid()) return sys_error(errno, "waiting for signals");
   return signals;
+}
+
+Told take_signal(int signals) {
+  signalfd_siginfo signal{};
+  if (::read(signals, &signal, sizeof signal) != sizeof signal) return Told::nothing;
+  if (signal.ssi_signo != SIGHUP) return Told::stop;
+  log_reopen();
+  return Told::reopen_log;
+}
+
+void reopen_log_at_hangup() {
+  struct sigaction action {};
+  action.sa_handler = [](int) { log_reopen(); };
+  action.sa_flags = SA_RESTART;
+  ::sigaction(SIGHUP, &action, nullptr);
+  sigset_t hangup;
+  sigemptyset(&hangup);
+  sigaddset(&hangup, SIGHUP);
+  ::pthread_sigmask(SIG_UNBLOCK, &hangup, nullptr);
 }
 
 Supervisor::Supervisor(MountOptions options, Launcher launcher, Fd open_versions, AnnouncerLauncher announcer)
@@ -67,7 +81,7 @@ Supervisor::Supervisor(MountOptions options, Launcher launcher, Fd open_versions
 
 Status Supervisor::run(const std::function<void()>& ready) {
   ready_ = ready;
-  WEFT_TRY(signals_, open_stop_signals());
+  WEFT_TRY(signals_, open_signals());
   WEFT_TRY(SharedState state, SharedState::make());
   state_.emplace(std::move(state));
   SharedHead& head = state_->head();
@@ -90,7 +104,7 @@ Status Supervisor::resume(const InheritedEnds& inherited) {
   device_ = Fd(inherited.device);
   door_.emplace(Fd(inherited.door));
   const Fd client(inherited.client);
-  WEFT_TRY(signals_, open_stop_signals());
+  WEFT_TRY(signals_, open_signals());
   WEFT_TRY(SharedState state, SharedState::attach(Fd(inherited.state)));
   state_.emplace(std::move(state));
   WEFT_TRY(auto server, ServerProcess::adopt(inherited.server_pid, Fd(inherited.channel)));
@@ -106,9 +120,11 @@ Result<ServerProcess> Supervisor::open_store_first() {
   WEFT_TRY(auto server, ServerProcess::start(launcher_, state_->fd(), open_versions_.get()));
   std::array<pollfd, 3> events{pollfd{server.channel(), POLLIN, 0}, pollfd{server.exit_fd(), POLLIN, 0},
                                pollfd{signals_.get(), POLLIN, 0}};
-  while (::poll(events.data(), events.size(), -1) < 0) {
+  Told told = Told::nothing;
+  while (::poll(events.data(), events.size(), -1) < 0 ||
+         (events[2].revents != 0 && (told = take_signal(signals_.get())) != Told::stop)) {
   }
-  if (events[2].revents != 0) {
+  if (told == Told::stop) {
     server.kill();
     server.wait(kServerEndPatience);
     return Error{Errc::cancelled, "stopped before the mount came up"};
@@ -132,7 +148,9 @@ Status Supervisor::supervise() {
   stall_.restart(Clock::now());
   while (!over_) {
     wait_for_events();
-    if (took_signal(signals_.get())) stop("a signal");
+    const Told told = take_signal(signals_.get());
+    if (told == Told::stop) stop("a signal");
+    if (told == Told::reopen_log) reopen_logs();
     if (undead_ && undead_->wait(milliseconds(0))) undead_.reset();
     poll_current();
     if (!over_) check_stall();
@@ -281,6 +299,13 @@ void Supervisor::check_stall() {
   if (const auto status = current_->process.wait(kServerEndPatience)) return lost(*status);
   undead_.emplace(std::move(current_->process));
   lost(SIGKILL);
+}
+
+// A server that is not ready has just opened its log.
+void Supervisor::reopen_logs() {
+  log_info("{} stays mounted: the log was reopened", options_.directory);
+  if (current_ && current_->phase == Phase::ready) ::kill(current_->process.pid(), SIGHUP);
+  announcer_.reopen_log();
 }
 
 void Supervisor::stop(std::string_view why) {

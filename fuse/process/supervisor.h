@@ -21,8 +21,13 @@
 namespace weft {
 
 // Blocks SIGTERM, SIGINT and SIGHUP, which are then read by signalfd(2). Call before any thread starts.
-void block_stop_signals();
-Result<Fd> open_stop_signals();
+void block_signals();
+Result<Fd> open_signals();
+// Returns the next of these signals. After a SIGHUP the log is reopened, and the mount goes on; the others stop it.
+enum class Told : unsigned char { nothing, reopen_log, stop };
+Told take_signal(int signals);
+// Replaces open_signals() in a process whose loop waits for other things: SIGHUP reopens the log.
+void reopen_log_at_hangup();
 
 // One thread.
 class Supervisor {
@@ -71,6 +76,7 @@ class Supervisor {
   void prepare_next();
   void start_next();
   void check_stall();
+  void reopen_logs();
   void stop(std::string_view why);
   void give_up(std::string reason);
 

@@ -25,19 +25,31 @@ double name_timeout_s(const Attr& attr) {
   return attr.type == FileType::directory ? kChangingSeconds : 0;
 }
 
+// Modes of a tree that its owner may change, because they leave the mount with every copy. The mount itself is
+// read-only whatever they say.
+constexpr mode_t kDirectoryMode = 0755;
+constexpr mode_t kFileMode = 0644;
+
+// If the kernel checks modes on a writable super block, it passes an open for writing on only if the user may write to
+// the file. So each user who may read the file may also write to it, and gets EROFS as on any read-only file system.
+mode_t mode_of_file(const Attr& attr, const MountOptions& options) {
+  const mode_t mode = (kFileMode | attr.execute) & ~options.umask;
+  return options.announce && options.kernel_checks_modes() ? mode | ((mode & 0444U) >> 1U) : mode;
+}
+
 // If the kernel checks modes, it passes the announcer's changes on only if the announcer's user may write to the
 // directory. So each user who may enter a directory may also write to it; all but the announcer then get EROFS.
 mode_t mode_of_directory(const MountOptions& options) {
-  const mode_t mode = 0555U & ~options.umask;
-  return options.announce && options.modes_restrict() ? mode | ((mode & 0111U) << 1U) : mode;
+  const mode_t mode = kDirectoryMode & ~options.umask;
+  return options.announce && options.kernel_checks_modes() ? mode | ((mode & 0111U) << 1U) : mode;
 }
 
 }  // namespace
 
-mode_t mode_of(FileType type, const MountOptions& options) {
-  switch (type) {
+mode_t mode_of(const Attr& attr, const MountOptions& options) {
+  switch (attr.type) {
     case FileType::regular:
-      return S_IFREG | (0444U & ~options.umask);
+      return S_IFREG | mode_of_file(attr, options);
     case FileType::directory:
       return S_IFDIR | mode_of_directory(options);
     case FileType::link:
@@ -49,7 +61,7 @@ mode_t mode_of(FileType type, const MountOptions& options) {
 struct stat to_stat(const Attr& attr, const MountOptions& options) {
   struct stat out {};
   out.st_ino = attr.ino;
-  out.st_mode = mode_of(attr.type, options);
+  out.st_mode = mode_of(attr, options);
   out.st_nlink = attr.nlink;
   out.st_uid = options.uid;
   out.st_gid = options.gid;

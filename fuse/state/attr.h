@@ -12,6 +12,6 @@ double attr_timeout_s(const Attr& attr, const MountOptions& options);
 fuse_entry_param to_entry(const Attr& attr, const MountOptions& options);
 // A negative entry, which the kernel caches.
 fuse_entry_param absent_entry();
-mode_t mode_of(FileType type, const MountOptions& options);
+mode_t mode_of(const Attr& attr, const MountOptions& options);
 
 }  // namespace weft

@@ -12,9 +12,26 @@
 #include "os/sys.h"
 
 namespace weft {
+namespace {
+
+constexpr std::uint64_t kPerDraft = 2;  // descriptors of an open draft: one for reads, and one for writes
+
+// Leaves a quarter of the descriptors to published files and to the server's own work. The limit of a running process
+// may change.
+UserShares::Bound draft_descriptors() {
+  const std::uint64_t all = file_limit();
+  return UserShares::bound_of(all - all / 4);
+}
+
+}  // namespace
 
 OpenFiles::OpenFiles(Vfs& vfs, DraftTree* drafts, Passthrough& passthrough, OpenTable& table, const InitWords& agreed)
-    : vfs_(vfs), drafts_(drafts), passthrough_(passthrough), agreed_(agreed), table_(table) {
+    : vfs_(vfs),
+      drafts_(drafts),
+      passthrough_(passthrough),
+      agreed_(agreed),
+      draft_descriptors_(draft_descriptors, own_user()),
+      table_(table) {
   const MutexLock lock(mutex_);
   for (const OpenRecord& record : table_.records()) {
     auto& entry = entries_[record.ino];
@@ -23,6 +40,7 @@ OpenFiles::OpenFiles(Vfs& vfs, DraftTree* drafts, Passthrough& passthrough, Open
     entry->answer = {record.way, record.backing_id};
     entry->answered = true;
     entry->versions = record.versions;
+    if (is_draft(ino_of(record.ino))) shares_[record.handle] = draft_descriptors_.take(record.user, kPerDraft);
   }
   take_over_holds();
 }
@@ -80,6 +98,31 @@ Result<Opened> OpenFiles::open_new(Ino ino, bool written) {
   return Opened{std::move(draft), {}};
 }
 
+// True if the file may be closed here and opened again by its node. A draft may have lost its name.
+bool OpenFiles::is_read_by_kernel(NodeId node, const Entry& entry) const {
+  return entry.answered && entry.answer.way == ReadWay::passthrough && !is_draft(ino_of(node));
+}
+
+void OpenFiles::use(NodeId node, const Entry& entry) {
+  if (entry.file && is_read_by_kernel(node, entry)) kept_.use(node);
+}
+
+// Drops the file of the node used longest ago if too many are kept. Call with no entry locked.
+void OpenFiles::drop_oldest() {
+  std::optional<NodeId> node;
+  std::shared_ptr<Entry> entry;
+  {
+    const MutexLock lock(mutex_);
+    node = kept_.take_beyond(kOpenFilesKept);
+    if (const auto found = node ? entries_.find(*node) : entries_.end(); found != entries_.end()) entry = found->second;
+  }
+  if (!entry) return;
+  std::shared_ptr<OpenFile> dropped;  // closed without a lock
+  const MutexLock opening(entry->opening);
+  const MutexLock lock(mutex_);
+  if (is_read_by_kernel(*node, *entry)) dropped = std::move(entry->file);
+}
+
 // Opens the entry's file unless it is open. A changing file is opened again for each opener.
 Status OpenFiles::fill(NodeId node, Entry& entry) {
   if (entry.file && entry.file->mode() != ReadMode::changing) return {};
@@ -99,7 +142,7 @@ Status OpenFiles::fill(NodeId node, Entry& entry) {
   return {};
 }
 
-Result<OpenAnswer> OpenFiles::open_entry(NodeId node, std::uint64_t handle, Entry& entry) {
+Result<OpenAnswer> OpenFiles::open_entry(NodeId node, std::uint64_t handle, OpenShare& share, Entry& entry) {
   const MutexLock opening(entry.opening);
   Status filled = fill(node, entry);
   const MutexLock lock(mutex_);
@@ -107,8 +150,11 @@ Result<OpenAnswer> OpenFiles::open_entry(NodeId node, std::uint64_t handle, Entr
   answer.joined = entry.answered;
   if (answer.way == ReadWay::straight && entry.mapped) answer.way = ReadWay::cached;
   answer.opened = entry.file;
-  const bool added = filled.ok() && table_.add({handle, node, answer.way, answer.backing_id, entry.versions});
+  const bool added =
+      filled.ok() && table_.add({handle, node, answer.way, answer.backing_id, entry.versions, share.user});
+  if (added && share.held) shares_[handle] = std::move(share.held);
   entry.answered = entry.answered || added;
+  use(node, entry);
   backing_id_max_ = std::max(backing_id_max_, entry.answer.backing_id);
   if (--opening_ == 0) table_.record_up_to(backing_id_max_);
   if (!filled.ok()) return std::move(filled).error();
@@ -116,14 +162,32 @@ Result<OpenAnswer> OpenFiles::open_entry(NodeId node, std::uint64_t handle, Entr
   return Error{Errc::busy, "opening a file: too many are open"};
 }
 
-Result<OpenAnswer> OpenFiles::open(NodeId node, std::uint64_t handle) {
+// A request that the kernel resends to a new server may be open already.
+Result<OpenShare> OpenFiles::share_for_draft(uid_t user, std::uint64_t handle) {
+  {
+    const MutexLock lock(mutex_);
+    if (table_.find(handle)) return OpenShare{user};
+  }
+  auto held = draft_descriptors_.take(user, kPerDraft);
+  if (!held) return too_many_open("drafts that are open");
+  return OpenShare{user, std::move(held)};
+}
+
+uid_t OpenFiles::opener(std::uint64_t handle) const {
+  const MutexLock lock(mutex_);
+  const auto record = table_.find(handle);
+  return record ? record->user : 0;
+}
+
+Result<OpenAnswer> OpenFiles::open(NodeId node, std::uint64_t handle, OpenShare share) {
   {
     const MutexLock lock(mutex_);
     if (const auto known = table_.find(handle)) return OpenAnswer{known->way, known->backing_id};
   }
   const std::shared_ptr<Entry> entry = enter(node);
-  auto answer = open_entry(node, handle, *entry);
+  auto answer = open_entry(node, handle, share, *entry);
   if (!answer.ok()) leave(node);
+  drop_oldest();
   return answer;
 }
 
@@ -136,6 +200,7 @@ void OpenFiles::leave(NodeId node) {
     if (found == entries_.end() || --found->second->opens > 0) return;
     last = std::move(found->second);
     entries_.erase(found);
+    kept_.forget(node);
   }
   if (last->answer.way == ReadWay::passthrough) Passthrough::close(device_, last->answer.backing_id);
 }
@@ -147,9 +212,11 @@ void OpenFiles::close(NodeId node, std::uint64_t handle) {
     const MutexLock lock(mutex_);
     const auto found = entries_.find(node);
     if (found == entries_.end() || !table_.find(handle)) return;
+    shares_.erase(handle);
     if (--found->second->opens > 0) return table_.remove(handle);
     last = std::move(found->second);
     entries_.erase(found);
+    kept_.forget(node);
     retired = table_.retire(handle);
   }
   if (last->answer.way == ReadWay::passthrough) Passthrough::close(device_, retired.backing_id);
@@ -166,22 +233,29 @@ Result<std::shared_ptr<OpenFile>> OpenFiles::find(NodeId node) {
     if (found->second->file) return found->second->file;
     entry = found->second;
   }
-  const MutexLock opening(entry->opening);
-  if (!entry->file) {
-    Status filled = fill(node, *entry);
-    // It was open before, so ENOENT would be wrong.
-    if (!filled.ok() && filled.error().code == Errc::not_found) return Error{Errc::changed, filled.error().message};
-    WEFT_CHECK(filled);
-    entry->file->opened();
-  }
-  return entry->file;
+  auto file = open_again(node, *entry);
+  drop_oldest();
+  return file;
+}
+
+Result<std::shared_ptr<OpenFile>> OpenFiles::open_again(NodeId node, Entry& entry) {
+  const MutexLock opening(entry.opening);
+  if (entry.file) return entry.file;
+  Status filled = fill(node, entry);
+  // It was open before, so ENOENT would be wrong.
+  if (!filled.ok() && filled.error().code == Errc::not_found) return Error{Errc::changed, filled.error().message};
+  WEFT_CHECK(filled);
+  entry.file->opened();
+  const MutexLock lock(mutex_);
+  if (const auto found = entries_.find(node); found != entries_.end() && found->second.get() == &entry)
+    use(node, entry);
+  return entry.file;
 }
 
 std::optional<Attr> OpenFiles::attr(NodeId node) const {
   const MutexLock lock(mutex_);
   const auto found = entries_.find(node);
-  if (found == entries_.end() || !found->second->file) return std::nullopt;
-  return found->second->attr;
+  return found == entries_.end() ? std::nullopt : found->second->attr;
 }
 
 bool OpenFiles::is_served(NodeId node) const {

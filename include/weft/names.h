@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "weft/result.h"
 
@@ -37,6 +38,9 @@ struct VersionSpec {
 Result<VersionSpec> parse_version_spec(std::string_view text);
 
 std::string spec_of(std::string_view model, std::uint64_t number);  // "org/bert@2"
+
+// Returns the refusal to remove a version that has these tags (Errc::exists).
+Error has_tags(std::string_view model, std::uint64_t number, const std::vector<std::string>& tags);
 
 inline constexpr std::string_view kVersionsTable = "versions.tsv";
 

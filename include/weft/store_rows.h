@@ -55,7 +55,7 @@ struct ModelRow {
   std::uint64_t changed_ns = 0;  // time of the last publish, tag or removal in it
   std::uint64_t live = 0;        // number of live versions
   std::uint64_t tags = 0;
-  VersionKind kind = VersionKind::model;  // of all its versions
+  VersionKind kind = VersionKind::model;  // of all its live versions
 };
 
 // An edge from a version to a parent. The parent was published earlier, so there are no cycles.

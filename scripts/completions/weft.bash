@@ -2,18 +2,18 @@
 
 _weft_options() {
   case $1 in
-    import) echo "--name --dataset --inherit --add --move --parent --find-parent --no-find-parent --keep --tag --message --metric --durability --json --quiet --store --trust-store --help" ;;
+    import) echo "--name --dataset --inherit --add --move --links --parent --find-parent --no-find-parent --keep --tag --message --metric --durability --json --quiet --store --trust-store --help" ;;
     export) echo "--json --quiet --store --trust-store --help" ;;
     ls) echo "--tensors --names --json --quiet --store --trust-store --help" ;;
     info) echo "--graph --json --quiet --store --trust-store --help" ;;
     log) echo "--json --quiet --store --trust-store --help" ;;
     lineage) echo "--ancestors --descendants --owners --dot --svg --json --quiet --store --trust-store --help" ;;
     diff) echo "--norms --json --quiet --store --trust-store --help" ;;
-    find) echo "--null --json --quiet --store --trust-store --help" ;;
+    find) echo "--null --sort --top --columns --json --quiet --store --trust-store --help" ;;
     match) echo "--top --by --json --quiet --store --trust-store --help" ;;
     advise) echo "--csv --metric --step --until --requests --rate --t-infer --t-train --t-save --t-load --epoch --fit --schedule --follow --json --quiet --store --trust-store --help" ;;
-    tag) echo "--delete --json --quiet --store --trust-store --help" ;;
-    rm) echo "--all --json --quiet --store --trust-store --help" ;;
+    tag) echo "--delete --names --json --quiet --store --trust-store --help" ;;
+    rm) echo "--all --keep --keep-best --force --dry-run --json --quiet --store --trust-store --help" ;;
     gc) echo "--dry-run --all --json --quiet --store --trust-store --help" ;;
     du) echo "--origin --json --quiet --store --trust-store --help" ;;
     fsck) echo "--repair --from --rebuild --accept-loss --quick --json --quiet --store --trust-store --help" ;;
@@ -28,7 +28,7 @@ _weft_options() {
     stage-out) echo "--evictable --new-origin --json --quiet --store --trust-store --help" ;;
     pin) echo "--delete --json --quiet --store --trust-store --help" ;;
     cache) echo "--max --json --quiet --store --trust-store --help" ;;
-    status) echo "--json --quiet --store --trust-store --help" ;;
+    status) echo "--all --json --quiet --store --trust-store --help" ;;
     peers) echo "--json --quiet --store --trust-store --help" ;;
     debug) echo "--json --quiet --store --trust-store --help" ;;
     init) echo "--group --json --quiet --store --trust-store --help" ;;
@@ -42,13 +42,22 @@ _weft_options() {
 _weft_models() {
   local store=("${@:2}") word=$1 names
   if [[ $word == *@* ]]; then
-    names=$(weft ls "${word%%@*}" --names "${store[@]}" 2>/dev/null)
+    names=$(weft ls "${word%%@*}" --names "${store[@]}" 2>/dev/null
+      weft tag "${word%%@*}" --names "${store[@]}" 2>/dev/null)
+    [[ -z $names ]] || names+=" ${word%%@*}@latest"
     mapfile -t COMPREPLY < <(compgen -W "$names" -- "$word")
     [[ $COMP_WORDBREAKS == *@* ]] && COMPREPLY=("${COMPREPLY[@]#"${word%@*}@"}")
   else
     names=$(weft ls --names "${store[@]}" 2>/dev/null)
     mapfile -t COMPREPLY < <(compgen -W "$names" -- "$word")
   fi
+}
+
+_weft_mounts() {
+  local what where kind rest
+  while read -r what where kind rest; do
+    [[ $kind != fuse.weft ]] || printf '%b\n' "$where"
+  done </proc/self/mounts
 }
 
 _weft() {
@@ -73,6 +82,10 @@ _weft() {
     mapfile -t COMPREPLY < <(compgen -W "$(_weft_options "$command")" -- "$word")
   elif [[ $before == --graph ]]; then
     mapfile -t COMPREPLY < <(compgen -W "json dot" -- "$word")
+  elif [[ $before == --durability ]]; then
+    mapfile -t COMPREPLY < <(compgen -W "memory local origin" -- "$word")
+  elif [[ $before == --sort ]]; then
+    mapfile -t COMPREPLY < <(compgen -W "version time bytes metric. -version -time -bytes -metric." -- "$word")
   elif [[ $before == --fit ]]; then
     mapfile -t COMPREPLY < <(compgen -W "exp2 exp3 expd3 lin2 pow3" -- "$word")
   elif [[ $before == --schedule ]]; then
@@ -92,7 +105,8 @@ _weft() {
         mapfile -t -O "${#COMPREPLY[@]}" COMPREPLY < <(compgen -f -- "$word") ;;
       debug) mapfile -t COMPREPLY < <(compgen -f -W "$([[ $before == debug ]] && echo pack toc journal manifest)" -- "$word") ;;
       import) mapfile -t COMPREPLY < <(compgen -f -- "$word") ;;
-      mount | umount | restore) mapfile -t COMPREPLY < <(compgen -d -- "$word") ;;
+      umount) mapfile -t COMPREPLY < <(compgen -W "$(_weft_mounts)" -- "$word") ;;
+      mount | restore) mapfile -t COMPREPLY < <(compgen -d -- "$word") ;;
       completion) mapfile -t COMPREPLY < <(compgen -W "bash zsh fish" -- "$word") ;;
     esac
   fi

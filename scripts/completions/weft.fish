@@ -19,10 +19,17 @@ end
 function __weft_models
     set -l word (commandline -ct)
     if string match -q '*@*' -- $word
-        weft ls (string split -m 1 @ -- $word)[1] --names (__weft_store) 2>/dev/null
+        set -l model (string split -m 1 @ -- $word)[1]
+        weft ls $model --names (__weft_store) 2>/dev/null
+        and printf '%s\n' $model@latest
+        weft tag $model --names (__weft_store) 2>/dev/null
     else
         weft ls --names (__weft_store) 2>/dev/null
     end
+end
+
+function __weft_mounts
+    string replace -rf '^\S+ (\S+) fuse\.weft .*' '$1' </proc/self/mounts
 end
 
 complete -c weft -f
@@ -88,6 +95,7 @@ complete -c weft -n '__fish_seen_subcommand_from wait' -l json -d 'print one JSO
 complete -c weft -n '__fish_seen_subcommand_from watch' -l json -d 'print one JSON value'
 complete -c weft -n '__fish_seen_subcommand_from cache' -l json -d 'print one JSON value'
 complete -c weft -n '__fish_seen_subcommand_from status' -l json -d 'print one JSON value'
+complete -c weft -n '__fish_seen_subcommand_from status' -l all -d 'show all that is known'
 complete -c weft -n '__fish_seen_subcommand_from peers' -l json -d 'print one JSON value'
 complete -c weft -n '__fish_seen_subcommand_from debug' -l json -d 'print one JSON value'
 complete -c weft -n '__fish_seen_subcommand_from debug' -F -a 'pack toc journal manifest'
@@ -101,6 +109,7 @@ complete -c weft -n '__fish_seen_subcommand_from import' -l keep -x -d 'then rem
 complete -c weft -n '__fish_seen_subcommand_from import' -l dataset -d 'publish a data set'
 complete -c weft -n '__fish_seen_subcommand_from import' -l add -d 'accept what it lacks'
 complete -c weft -n '__fish_seen_subcommand_from import' -s p -l parent -x -a '(__weft_models)' -d 'made from this version'
+complete -c weft -n '__fish_seen_subcommand_from import' -l links -x -a 'refuse skip follow' -d 'links to directories, or that lead nowhere'
 complete -c weft -n '__fish_seen_subcommand_from import' -l find-parent -x -d 'part of the bytes to share'
 complete -c weft -n '__fish_seen_subcommand_from import' -l no-find-parent -d 'do not look for a parent'
 complete -c weft -n '__fish_seen_subcommand_from import' -s t -l tag -x -d 'tag'
@@ -112,6 +121,9 @@ complete -c weft -n '__fish_seen_subcommand_from info' -a '(__weft_models)'
 complete -c weft -n '__fish_seen_subcommand_from log' -a '(__weft_models)'
 complete -c weft -n '__fish_seen_subcommand_from info' -l graph -x -a 'json dot' -d 'the graph of layers'
 complete -c weft -n '__fish_seen_subcommand_from find' -s 0 -l null -d 'end names with a NUL byte'
+complete -c weft -n '__fish_seen_subcommand_from find' -l sort -x -a 'version time bytes metric.' -d 'order by'
+complete -c weft -n '__fish_seen_subcommand_from find' -l top -x -d 'list at most so many'
+complete -c weft -n '__fish_seen_subcommand_from find' -l columns -x -d 'print a table'
 complete -c weft -n '__fish_seen_subcommand_from match' -a '(__weft_models)' -F
 complete -c weft -n '__fish_seen_subcommand_from match' -l top -x -d 'show at most so many'
 complete -c weft -n '__fish_seen_subcommand_from match' -l by -x -a 'prefix' -d 'what decides between equals'
@@ -168,7 +180,12 @@ complete -c weft -n '__fish_seen_subcommand_from export' -a '(__fish_complete_di
 complete -c weft -n '__fish_seen_subcommand_from ls' -s l -l tensors -d 'show tensors'
 complete -c weft -n '__fish_seen_subcommand_from ls' -l names -d 'print only names'
 complete -c weft -n '__fish_seen_subcommand_from tag' -s d -l delete -d 'delete the tag'
+complete -c weft -n '__fish_seen_subcommand_from tag' -l names -d 'print only names'
 complete -c weft -n '__fish_seen_subcommand_from rm' -l all -d 'all versions of a model'
+complete -c weft -n '__fish_seen_subcommand_from rm' -l keep -x -d 'remove old versions'
+complete -c weft -n '__fish_seen_subcommand_from rm' -l keep-best -x -d 'keep the best by a metric'
+complete -c weft -n '__fish_seen_subcommand_from rm' -s f -l force -d 'also versions with a tag'
+complete -c weft -n '__fish_seen_subcommand_from rm' -s n -l dry-run -d 'change nothing'
 complete -c weft -n '__fish_seen_subcommand_from gc' -l dry-run -d 'change nothing'
 complete -c weft -n '__fish_seen_subcommand_from gc' -l all -d 'rewrite every pack that has dead bytes'
 complete -c weft -n '__fish_seen_subcommand_from fsck' -l rebuild -d 'rebuild the index'
@@ -182,7 +199,7 @@ complete -c weft -n '__fish_seen_subcommand_from mount' -a '(__fish_complete_dir
 complete -c weft -n '__fish_seen_subcommand_from mount' -s o -l options -x -d 'mount options'
 complete -c weft -n '__fish_seen_subcommand_from mount' -l upgrade -d 'replace the program of a live mount'
 complete -c weft -n '__fish_seen_subcommand_from mount' -s f -l foreground -d 'stay in the foreground'
-complete -c weft -n '__fish_seen_subcommand_from umount' -a '(__fish_complete_directories)'
+complete -c weft -n '__fish_seen_subcommand_from umount' -a '(__weft_mounts)'
 complete -c weft -n '__fish_seen_subcommand_from umount' -s l -l lazy -d 'detach the mount now'
 complete -c weft -n '__fish_seen_subcommand_from init' -l group -x -a '(__fish_complete_groups)' -d 'a group that may read the store'
 complete -c weft -n '__fish_seen_subcommand_from restore' -a '(__fish_complete_directories)'

@@ -5,13 +5,22 @@ _weft_models() {
   local -a names
   (( ${+opt_args[--store]} )) && store=(--store ${~${(Q)opt_args[--store]}})
   if [[ $PREFIX == *@* ]]; then
-    names=(${(f)"$(weft ls ${PREFIX%%@*} --names $store 2>/dev/null)"})
+    names=(${(f)"$(weft ls ${PREFIX%%@*} --names $store 2>/dev/null)"}
+      ${(f)"$(weft tag ${PREFIX%%@*} --names $store 2>/dev/null)"})
+    (( ${#names} )) && names+=(${PREFIX%%@*}@latest)
   else
     names=(${(f)"$(weft ls --names $store 2>/dev/null)"})
     compadd -S '' -- $names
     return
   fi
   compadd -- $names
+}
+
+_weft_mounts() {
+  local -a mounts
+  mounts=(${${(M)${(f)"$(</proc/self/mounts)"}:#* fuse.weft *}[@]})
+  mounts=(${${mounts#* }%% *})
+  compadd -- $mounts
 }
 
 _weft() {
@@ -50,6 +59,7 @@ _weft() {
     import) _arguments $common $json '(-n --name)'{-n,--name}'[name of the model]:model:_weft_models' \
       '--dataset[publish a data set]' '--inherit[start with all files of this version]:version:_weft_models' '--add[accept what it lacks]' '--move[remove the files once they are published]' \
       '*'{-p,--parent}'[made from this version]:version:_weft_models' '--find-parent[part of the bytes to share]:part:' \
+      '--links[links to directories, or that lead nowhere]:what:(refuse skip follow)' \
       '--no-find-parent[do not look for a parent]' '--keep[then remove older versions without a tag]:number:' '*'{-t,--tag}'[tag]:tag:' \
       '(-m --message)'{-m,--message}'[message]:text:' '*--metric[figure]:KEY=VALUE:' \
       '--durability[where the version is when this returns]:where:(memory local origin)' '*:path:_files' ;;
@@ -61,7 +71,9 @@ _weft() {
     lineage) _arguments $common $json '--ancestors[show only the ancestors]' '--descendants[show only the descendants]' \
       '--owners[print the first version of each tensor]' '--dot[as a graph]' '--svg[as a picture]' '1:version:_weft_models' ;;
     diff) _arguments $common $json '--norms[print how far tensors moved]' '1:before:_weft_models' '2:after:_weft_models' ;;
-    find) _arguments $common $json '(-0 --null)'{-0,--null}'[end names with a NUL byte]' '1:query:' ;;
+    find) _arguments $common $json '(-0 --null)'{-0,--null}'[end names with a NUL byte]' \
+      '--sort[order by]:key:(version time bytes metric.)' '--top[list at most so many]:number:' \
+      '--columns[print a table]:columns:' '1:query:' ;;
     match) _arguments $common $json '--top[show at most so many]:number:' '--by[what decides between equals]:order:(prefix)' \
       '1:version:_weft_models' ;;
     advise) _arguments $common $json '--csv[read losses from this file]:file:_files' '--metric[metric of the loss]:name:' \
@@ -70,8 +82,10 @@ _weft() {
       '--t-train[time of an iteration]:seconds:' '--t-save[time of a save]:seconds:' '--t-load[time of a load]:seconds:' \
       '--epoch[length of an epoch]:iterations:' '--fit[curve]:curve:(exp2 exp3 expd3 lin2 pow3)' \
       '--schedule[schedule]:name:(fixed greedy best)' '--follow[go on with new losses]' '1:model:_weft_models' ;;
-    tag) _arguments $common $json '(-d --delete)'{-d,--delete}'[delete the tag]' '1:version:_weft_models' '2:tag:' ;;
-    rm) _arguments $common $json '--all[all versions of a model]' '*:version:_weft_models' ;;
+    tag) _arguments $common $json '(-d --delete)'{-d,--delete}'[delete the tag]' '--names[print only names]' '1:version:_weft_models' '2:tag:' ;;
+    rm) _arguments $common $json '--all[all versions of a model]' '--keep[remove old versions]:number:' \
+      '--keep-best[keep the best by a metric]:metric:' '(-f --force)'{-f,--force}'[also versions with a tag]' \
+      '(-n --dry-run)'{-n,--dry-run}'[change nothing]' '*:version:_weft_models' ;;
     gc) _arguments $common $json '--dry-run[change nothing]' '--all[rewrite every pack that has dead bytes]' ;;
     du) _arguments $common $json '--origin[show what is at the origin]' '1:model:_weft_models' ;;
     fsck) _arguments $common $json '--rebuild[rebuild the index]' '--accept-loss[rebuild without the lost data]' '--quick[do not read the blobs]' '--repair[store damaged content again]' '*--from[look here first]:PATH:_files' ;;
@@ -80,7 +94,7 @@ _weft() {
     mount) _arguments $common '*'{-o,--options}'[mount options]:options:' \
       '--upgrade[replace the program of a live mount]' \
       '(-f --foreground)'{-f,--foreground}'[stay in the foreground]' '1:directory:_directories' ;;
-    umount) _arguments $common '(-l --lazy)'{-l,--lazy}'[detach the mount now]' '1:directory:_directories' ;;
+    umount) _arguments $common '(-l --lazy)'{-l,--lazy}'[detach the mount now]' '1:directory:_weft_mounts' ;;
     pin) _arguments $common $json '(-d --delete)'{-d,--delete}'[delete the pin]' '1:version:_weft_models' ;;
     unpin) _arguments $common $json '1:version:_weft_models' ;;
     stage-out) _arguments $common $json '--evictable[make the bytes a cache on this node]' '--new-origin[accept the directory as the new origin]' '1:version:_weft_models' ;;
@@ -88,7 +102,7 @@ _weft() {
     evict) _arguments $common $json '--all[evict the bytes of all versions]' '--keep[keep so many bytes]:SIZE:' \
       '(-n --dry-run)'{-n,--dry-run}'[change nothing]' '1:version:_weft_models' ;;
     cache) _arguments $common $json '--max[limit of the cache]:SIZE:' ;;
-    status) _arguments $common $json ;;
+    status) _arguments $common $json '--all[show all that is known]' ;;
     peers) _arguments $common $json ;;
     init) _arguments $common $json '--group[a group that may read the store]:group:_groups' ;;
     restore) _arguments $common $json '--accept-loss[restore without what is damaged or missing]' '--registry[fill the registry of the cluster]' '1:directory:_directories' ;;

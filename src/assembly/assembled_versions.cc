@@ -7,6 +7,7 @@
 #include "assembly/assembly.h"
 #include "assembly/fill.h"
 #include "base/log.h"
+#include "os/safe_path.h"
 #include "reading/open_file.h"
 #include "weft/programs/operations.h"
 #include "weft/store/assembly.h"
@@ -134,6 +135,11 @@ Result<PinReport> assemble_version(Store& store, ManifestResolver& resolver, con
 std::unique_ptr<AssembledPacks> assembled_packs(Store& store, std::optional<std::uint64_t> bytes_max) {
   AssembledPacks::Options options;
   options.bytes_max = bytes_max;
+  options.shares_blocks = [cache = store.directory() / "cache", shares = std::make_shared<bool>(false),
+                           once = std::make_shared<std::once_flag>()] {
+    std::call_once(*once, [&] { *shares = sharing_block_bytes(cache) != 0; });
+    return *shares;
+  };
   options.pinned = [pinned = std::make_shared<PinnedFiles>(store)] { return pinned->get(); };
   return std::make_unique<AssembledPacks>(store.directory(), std::move(options));
 }
@@ -185,6 +191,11 @@ void assemble_given(Store& store, const VersionRow& version, std::span<const Giv
     const Status made = assemble_of(store, *packs, source, given->fd, given->take);
     if (!made.ok()) log_info("not assembled: {}", made.error().message);
   }
+}
+
+bool shares_blocks(const std::string& store_path) {
+  const auto directory = SafePath::open_owned(store_path);
+  return directory.ok() && sharing_block_bytes(*directory) != 0;
 }
 
 void assemble_by_sharing(Store& store, const VersionRow& version) {

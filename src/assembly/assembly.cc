@@ -25,6 +25,7 @@ namespace {
 constexpr std::uint64_t kWantedShare = 8;  // an eighth
 constexpr std::uint64_t kWantedBytesMax = 64U << 20U;
 constexpr auto kReaderFirst = std::chrono::seconds(5);  // time that a reader of the file is undisturbed
+constexpr std::size_t kReadFilesMax = 65'536;           // files of which the mount knows that they were read
 // Pause after a failed attempt.
 constexpr auto kRetryAfter = std::chrono::seconds(2);
 constexpr auto kBusyPause = std::chrono::milliseconds(50);
@@ -50,15 +51,21 @@ bool is_odd(Errc code) {
   return code == Errc::invalid || code == Errc::unsupported || code == Errc::io;
 }
 
-// Counts the bytes read of a composed file, and requests its assembly once: when the file is closed after enough reads,
-// when it is read for long, or when all of it was read. So the reader and the assembly rarely compete for processors
-// and the disk.
+// Counts the bytes read of a composed file. Reports once that an eighth of it was read, and requests its assembly once:
+// when the file is closed after enough reads, when it is read for long, or when all of it was read. So the reader and
+// the assembly rarely compete for processors and the disk.
 class WatchedFile final : public OpenFile {
  public:
-  WatchedFile(std::shared_ptr<OpenFile> file, std::uint64_t wanted_after, std::function<void()> want)
-      : file_(std::move(file)), wanted_after_(wanted_after), want_(std::move(want)) {}
+  struct Watch {
+    std::uint64_t read_after = 0;    // bytes read, after which `read` is called
+    std::uint64_t wanted_after = 0;  // bytes read, after which the assembly is worth it
+    std::uint64_t whole_after = 0;   // bytes read, after which it need not wait for the reader
+    std::function<void()> read = {};
+    std::function<void()> want = {};
+  };
+  WatchedFile(std::shared_ptr<OpenFile> file, Watch watch) : file_(std::move(file)), watch_(std::move(watch)) {}
   ~WatchedFile() override {
-    if (read_.load(std::memory_order_relaxed) >= wanted_after_) ask();
+    if (read_.load(std::memory_order_relaxed) >= watch_.wanted_after) ask();
   }
   std::uint64_t size() const override { return file_->size(); }
   Result<std::size_t> read(std::uint64_t offset, std::span<std::byte> out) override {
@@ -79,16 +86,17 @@ class WatchedFile final : public OpenFile {
 
  private:
   void count(std::size_t bytes) {
-    const std::uint64_t read = read_.fetch_add(bytes, std::memory_order_relaxed) + bytes;
-    if (read >= size() || (read >= wanted_after_ && std::chrono::steady_clock::now() - opened_ >= kReaderFirst)) ask();
+    const std::uint64_t before = read_.fetch_add(bytes, std::memory_order_relaxed), read = before + bytes;
+    if (before < watch_.read_after && read >= watch_.read_after) watch_.read();
+    if (read < watch_.wanted_after) return;
+    if (read >= watch_.whole_after || std::chrono::steady_clock::now() - opened_ >= kReaderFirst) ask();
   }
   void ask() {
-    if (!asked_.exchange(true, std::memory_order_relaxed)) want_();
+    if (!asked_.exchange(true, std::memory_order_relaxed)) watch_.want();
   }
 
   const std::shared_ptr<OpenFile> file_;
-  const std::uint64_t wanted_after_;
-  const std::function<void()> want_;
+  const Watch watch_;
   const std::chrono::steady_clock::time_point opened_ = std::chrono::steady_clock::now();
   std::atomic<std::uint64_t> read_{0};
   std::atomic<bool> asked_{false};
@@ -212,10 +220,32 @@ std::shared_ptr<OpenFile> Assembly::watch(const std::shared_ptr<Assembly>& assem
                                           std::shared_ptr<const AssembledSource> source, Ino ino) {
   const bool there = assembly->packs_->find(*source).ok();
   if (!there && !assembly->writable_) return composed;
-  if (!there && assembly->block_bytes_ != 0) assembly->want(source, ino);  // sharing blocks takes almost no time
-  const std::uint64_t wanted_after = std::min(source->size / kWantedShare, kWantedBytesMax);
-  return std::make_shared<WatchedFile>(std::move(composed), wanted_after,
-                                       [assembly, source = std::move(source), ino] { assembly->want(source, ino); });
+  const bool costs_space = !there && assembly->block_bytes_ == 0;
+  if (!there && !costs_space) assembly->want(source, ino);  // sharing blocks takes almost no time
+  const std::uint64_t enough = std::min(source->size / kWantedShare, kWantedBytesMax);
+  WatchedFile::Watch watch{.read_after = enough, .wanted_after = enough, .whole_after = source->size};
+  if (costs_space && assembly->was_read(source->id)) {
+    watch.wanted_after = 0;  // the page cache may have the bytes: then the server sees no read
+  } else if (costs_space) {
+    // A program that reads the file once gains nothing from a copy. One that reads it again has mapped it, and the page
+    // cache does not keep its pages.
+    watch.wanted_after += source->size;
+    watch.whole_after = 2 * source->size;
+  }
+  watch.read = [assembly, file = source->id] { assembly->note_read(file); };
+  watch.want = [assembly, source = std::move(source), ino] { assembly->want(source, ino); };
+  return std::make_shared<WatchedFile>(std::move(composed), std::move(watch));
+}
+
+void Assembly::note_read(PackId file) {
+  const std::lock_guard lock(mutex_);
+  if (read_.size() >= kReadFilesMax) read_.clear();
+  read_.insert(file);
+}
+
+bool Assembly::was_read(PackId file) const {
+  const std::lock_guard lock(mutex_);
+  return read_.contains(file);
 }
 
 bool Assembly::recently_failed(PackId file) {

@@ -59,7 +59,8 @@ class Assembly {
   std::shared_ptr<OpenFile> open(const AssembledSource& source, const ReadAhead& ahead);
   bool has(const AssembledSource& source) const { return packs_->has(source); }
   // Returns `composed`, wrapped so that it requests its assembly, or the verification of its assembled file, when the
-  // reader has read enough and is done. If blocks can be shared, requests it at once.
+  // reader has read enough and is done. An assembly that takes space is requested for a file that is opened again after
+  // it was read, or read more than once through one open. If blocks can be shared, requests it at once.
   static std::shared_ptr<OpenFile> watch(const std::shared_ptr<Assembly>& assembly, std::shared_ptr<OpenFile> composed,
                                          std::shared_ptr<const AssembledSource> source, Ino ino);
   void want(std::shared_ptr<const AssembledSource> source, Ino ino);
@@ -76,6 +77,8 @@ class Assembly {
   };
   using Time = std::chrono::steady_clock::time_point;
 
+  void note_read(PackId file);
+  bool was_read(PackId file) const;
   void run();
   std::optional<Job> next();
   void attempt(Job job);
@@ -95,6 +98,7 @@ class Assembly {
   std::optional<PackId> active_;   // guarded by mutex_
   std::set<Ino> active_inos_;      // guarded by mutex_; inodes that want the active file
   std::map<PackId, Time> failed_;  // guarded by mutex_
+  std::set<PackId> read_;          // guarded by mutex_; files of which a reader has read enough
   AssemblyCounts counts_;          // guarded by mutex_
   std::uint64_t given_up_ = 0;     // guarded by mutex_
   std::string last_problem_;       // guarded by mutex_

@@ -2,6 +2,7 @@
 
 #include <fmt/ranges.h>
 #include <spdlog/sinks/basic_file_sink.h>
+#include <spdlog/sinks/dist_sink.h>
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
 
@@ -20,6 +21,45 @@ std::shared_ptr<spdlog::logger>& logger() {
   static std::shared_ptr<spdlog::logger> instance =
       std::make_shared<spdlog::logger>("weft", std::make_shared<spdlog::sinks::stderr_sink_mt>());
   return instance;
+}
+
+constexpr const char* kPattern = "%Y-%m-%dT%H:%M:%S.%e %n[%P] %l: %v";
+
+// The file of the log. Its sink can be replaced while other threads write lines.
+struct LogFile {
+  std::string path;  // empty: stderr
+  std::shared_ptr<spdlog::sinks::dist_sink_mt> lines;
+};
+
+LogFile& log_file() {
+  static LogFile file;
+  return file;
+}
+
+std::atomic<bool> reopens = false;
+static_assert(std::atomic<bool>::is_always_lock_free);  // for handlers of signals
+
+Result<spdlog::sink_ptr> open_sink(const std::string& path) {
+  spdlog::sink_ptr sink;
+  try {
+    if (path.empty())
+      sink = std::make_shared<spdlog::sinks::stderr_sink_mt>();
+    else
+      sink = std::make_shared<spdlog::sinks::basic_file_sink_mt>(path);
+  } catch (const spdlog::spdlog_ex& error) {
+    return Error{Errc::io, fmt::format("log file {}: {}", path, error.what())};
+  }
+  sink->set_pattern(kPattern);
+  return sink;
+}
+
+// Returns the reason if the file cannot be opened.
+Status reopen_now() {
+  const LogFile& file = log_file();
+  if (file.path.empty() || !file.lines) return {};
+  WEFT_TRY(spdlog::sink_ptr sink, open_sink(file.path));
+  file.lines->set_sinks({std::move(sink)});
+  return {};
 }
 
 spdlog::level::level_enum spdlog_level(LogLevel level) {
@@ -90,6 +130,8 @@ std::array<std::atomic<bool>, kLogCategoryNames.size()> log_internal::debugs{};
 
 void log_line(LogLevel level, std::string_view line) {
   if (level != LogLevel::debug && level < general_level.load(std::memory_order_relaxed)) return;
+  if (reopens.load(std::memory_order_relaxed) && reopens.exchange(false))
+    if (const Status reopened = reopen_now(); !reopened.ok()) log_line(LogLevel::error, reopened.error().message);
   const std::string shown = printable(line, kLineBytesMax);
   logger()->log(spdlog_level(level), spdlog::string_view_t(shown.data(), shown.size()));
 }
@@ -107,21 +149,20 @@ Status log_set_levels(std::string_view levels) {
 
 Status log_setup(const std::string& path, std::string_view levels, std::string_view program) {
   WEFT_CHECK(log_set_levels(levels));
-  std::shared_ptr<spdlog::sinks::sink> sink;
-  try {
-    if (path.empty())
-      sink = std::make_shared<spdlog::sinks::stderr_sink_mt>();
-    else
-      sink = std::make_shared<spdlog::sinks::basic_file_sink_mt>(path);
-  } catch (const spdlog::spdlog_ex& error) {
-    return Error{Errc::io, fmt::format("log file {}: {}", path, error.what())};
-  }
-  auto made = std::make_shared<spdlog::logger>(std::string(program), std::move(sink));
+  WEFT_TRY(spdlog::sink_ptr sink, open_sink(path));
+  auto lines = std::make_shared<spdlog::sinks::dist_sink_mt>();
+  lines->set_sinks({std::move(sink)});
+  auto made = std::make_shared<spdlog::logger>(std::string(program), lines);
   made->set_level(spdlog::level::debug);
   made->flush_on(spdlog::level::debug);
-  made->set_pattern("%Y-%m-%dT%H:%M:%S.%e %n[%P] %l: %v");
+  made->set_pattern(kPattern);
   logger() = std::move(made);
+  log_file() = {path, std::move(lines)};
   return {};
+}
+
+void log_reopen() {
+  reopens.store(true, std::memory_order_relaxed);
 }
 
 void log_flush() {

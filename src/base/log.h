@@ -32,6 +32,9 @@ Status check_log_levels(std::string_view levels);
 // Changes the levels; any thread. Errc::invalid: they stay as they were.
 Status log_set_levels(std::string_view levels);
 void log_flush();
+// The next line goes to a new file of the same path, if a program such as logrotate has renamed the file. If it cannot
+// be opened, lines go on to the old one. Any thread, and handlers of signals.
+void log_reopen();
 
 namespace log_internal {
 extern std::array<std::atomic<bool>, kLogCategoryNames.size()> debugs;

@@ -88,6 +88,13 @@ std::string spec_of(std::string_view model, std::uint64_t number) {
   return fmt::format("{}@{}", model, number);
 }
 
+Error has_tags(std::string_view model, std::uint64_t number, const std::vector<std::string>& tags) {
+  return Error{Errc::exists, fmt::format("{} has the tag {}{}: `weft tag -d {} {}` first, or --force",
+                                         spec_of(model, number), printable(tags.front()),
+                                         tags.size() == 1 ? "" : fmt::format(" and {} more", tags.size() - 1), model,
+                                         printable(tags.front()))};
+}
+
 namespace {
 
 constexpr std::string_view kHubSlash = "--";

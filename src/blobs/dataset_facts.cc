@@ -46,7 +46,10 @@ Status each_small_file(Store& store, const Manifest& manifest, const std::functi
           (bundle == bundles.size() || range.length > bundles[bundle].size - (range.offset - start)))
         return Error{Errc::corrupt, fmt::format("{}: expected its bytes in a bundle", table.file_path(file))};
       const std::string name(table.name(file));
-      WEFT_CHECK(visit({path.empty() ? name : path + '/' + name, bundle, {range.offset - start, range.length}}));
+      WEFT_CHECK(visit({path.empty() ? name : path + '/' + name,
+                        bundle,
+                        {range.offset - start, range.length},
+                        table.execute(file)}));
     }
   }
   return {};

@@ -109,6 +109,16 @@ Result<ModelRow> make_model(Txn& txn, const PublishEvent& event) {
   return model;
 }
 
+// Shows a model with its new version. A name gets another kind with its first version after all others were removed. A
+// list of the registry brings that version before the removals.
+Status show_as(Txn& txn, ModelRow& model, VersionKind kind, std::uint64_t time_ns) {
+  const bool changes = model.kind != kind;
+  if (model.latest != 0 && !changes) return {};
+  if (model.latest != 0) WEFT_CHECK(hide_model(txn, model, time_ns));
+  model.kind = kind;
+  return show_model(txn, model, time_ns);
+}
+
 // Marks the numbers between the model's next one and `number` as lost: a lost part of the journal may have used them.
 Status skip_numbers(Txn& txn, const ModelRow& model, std::uint64_t number) {
   for (std::uint64_t lost = model.next_number; lost < number; ++lost)
@@ -135,7 +145,7 @@ Status advance_model(Txn& txn, const PublishEvent& event) {
   if (!model) {
     WEFT_TRY(model, make_model(txn, event));
   }
-  if (model->latest == 0) WEFT_CHECK(show_model(txn, *model, event.version.time_ns));
+  WEFT_CHECK(show_as(txn, *model, event.version.kind, event.version.time_ns));
   WEFT_CHECK(skip_numbers(txn, *model, event.version.number));
   model->next_number = std::max(model->next_number, event.version.number + 1);
   model->latest = std::max(model->latest, event.version.number);

@@ -155,11 +155,19 @@ SafePath spare_path(const SafePath& store_path) {
 
 }  // namespace
 
+Result<std::vector<std::string>> own_entries(const SafePath& path) {
+  constexpr const char* kLostAndFound = "lost+found";
+  WEFT_TRY(std::vector<std::string> names, list_directory(path));
+  std::erase(names, kMakerLock);
+  if (const auto st = stat_file(path / kLostAndFound); st.ok() && S_ISDIR(st->st_mode))
+    std::erase(names, kLostAndFound);
+  return names;
+}
+
 Status check_unused(const SafePath& path) {
   if (stat_file(identity_path(path)).ok())
     return Error{Errc::exists, fmt::format("{}: there is a store already", path)};
-  WEFT_TRY(std::vector<std::string> names, list_directory(path));
-  std::erase(names, kMakerLock);
+  WEFT_TRY(const std::vector<std::string> names, own_entries(path));
   if (names.empty() || is_hardly_made(path, names)) return {};
   return Error{Errc::exists, fmt::format("{}: expected an empty directory, there is {}", path, printable(names[0]))};
 }

@@ -36,6 +36,9 @@ Status remove_maker_lock(const SafePath& path);  // by its holder, if there is n
 // The steps of a creation. check_unused() checks that the directory is empty except for leftovers of a killed creation,
 // lay_out() creates everything but the file weft-store, and make_store() writes that file last.
 Status check_unused(const SafePath& path);
+// Returns the names in the directory of a store, without the lock of its creation, and without lost+found, which ext4
+// has in the root of every file system.
+Result<std::vector<std::string>> own_entries(const SafePath& path);
 Status lay_out(const SafePath& path);
 Status make_store(const SafePath& path);
 Status remove_store(const SafePath& path);  // keeps the directory itself

@@ -90,6 +90,14 @@ Result<std::shared_ptr<const ManifestReader>> Manifests::open_packed(const Diges
   return std::shared_ptr<const ManifestReader>(std::make_shared<ReadManifest>(std::move(bytes)));
 }
 
+// Opens the second copy, for a pack that is damaged or lost.
+Result<std::shared_ptr<const ManifestReader>> Manifests::open_copy(const Digest& digest, const ManifestRow& row) const {
+  const SafePath where = packed_->packs.copy_file(row.place.pack);
+  WEFT_TRY(const Fd copy, open_file(where, O_RDONLY));
+  WEFT_TRY(std::vector<std::byte> bytes, read_manifest(copy.get(), row.place.offset, row.length, digest, where));
+  return std::shared_ptr<const ManifestReader>(std::make_shared<ReadManifest>(std::move(bytes)));
+}
+
 Result<std::shared_ptr<const ManifestReader>> Manifests::open_file_of(const Digest& digest) const {
   const SafePath path = path_of(digest);
   WEFT_TRY(const OpenedFile opened, open_with_stat(path, O_RDONLY));
@@ -109,6 +117,8 @@ Result<std::shared_ptr<const ManifestReader>> Manifests::open(const Digest& dige
     WEFT_TRY(const std::optional<ManifestRow> row, packed_row(digest));
     auto packed = row ? open_packed(digest, *row) : not_in_pack();
     if (packed.ok()) return packed;
+    if (row)
+      if (auto copy = open_copy(digest, *row); copy.ok()) return copy;
     auto file = open_file_of(digest);
     if (file.ok() || (!row && file.error().code != Errc::not_found)) return file;
     if (row && packed.error().code != Errc::not_found) return packed;

@@ -62,8 +62,8 @@ class Manifests {
       : dir_((store_path / "manifests").held()), packed_(packed) {}
 
   Status create() const;
-  // Opens a manifest in its pack, or else its file. Errc::not_found; Errc::corrupt if its bytes do not match the
-  // digest.
+  // Opens a manifest in its pack, or else in the pack's copy, or else its file. Errc::not_found; Errc::corrupt if its
+  // bytes do not match the digest.
   Result<std::shared_ptr<const ManifestReader>> open(const Digest& digest) const;
   Result<std::shared_ptr<const ManifestReader>> open_packed(const Digest& digest, const ManifestRow& row) const;
   Result<std::shared_ptr<const ManifestReader>> open_file_of(const Digest& digest) const;
@@ -85,6 +85,7 @@ class Manifests {
   Result<std::uint64_t> remove_temporaries(bool dry_run) const;
 
  private:
+  Result<std::shared_ptr<const ManifestReader>> open_copy(const Digest& digest, const ManifestRow& row) const;
   Result<std::optional<ManifestRow>> packed_row(const Digest& digest) const;
   Result<std::shared_ptr<const ManifestReader>> find(const Digest& digest, Kept kept) const;
   bool has(const Digest& digest, Kept kept) const;

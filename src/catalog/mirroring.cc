@@ -90,7 +90,6 @@ Status Mirroring::take(const MirroredVersion& change) {
   if (known && version.removed && !known->removed) return remove(*known, version.removed_ns, version.lost);
   if (known) return {};
   Status shows = version.removed ? Status{} : check_hides_none(txn_, version.model_name);
-  if (shows.ok()) shows = check_kind(txn_, version.model_name, version.kind);
   if (!shows.ok() && shows.error().code != Errc::exists) return shows;
   if (!shows.ok()) return refuse(name, shows.error().message);
   return publish(change);

@@ -66,7 +66,7 @@ Status check_hides_none(Txn& txn, std::string_view name) {
 
 Status check_kind(Txn& txn, std::string_view name, VersionKind kind) {
   WEFT_TRY(const std::optional<ModelRow> known, find_model(txn, name));
-  if (!known || known->kind == kind) return {};
+  if (!known || known->latest == 0 || known->kind == kind) return {};
   return Error{Errc::exists, fmt::format("{} is the name of a {}: expected the name of a {}", printable(name),
                                          kind_name(known->kind), kind_name(kind))};
 }

@@ -61,7 +61,7 @@ class Allocator {
 // Errc::unsupported if the event's version or model has an id above limits::kIdMax.
 Status check_ids(const VersionRow& version);
 Status check_hides_none(Txn& txn, std::string_view name);
-// Errc::exists: the name has another kind, even if all its versions are removed.
+// Errc::exists: the name has live versions of another kind.
 Status check_kind(Txn& txn, std::string_view name, VersionKind kind);
 
 // Sets the numbers of the event's model, existing or new, and the version's number, which is the model's next.

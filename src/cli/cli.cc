@@ -144,7 +144,8 @@ class Program {
       text += fmt::format("  {:<12} {}\n", entry->info.name, entry->info.summary);
     text +=
         "\nOptions:\n"
-        "  --store DIR    the store (default: $WEFT_STORE, else /var/lib/weft for root and\n"
+        "  --store DIR    the store (default: $WEFT_STORE, else the store of\n"
+        "                 /etc/weft/weft.conf, else /var/lib/weft for root and\n"
         "                 $XDG_DATA_HOME/weft, usually ~/.local/share/weft, for other users)\n"
         "  --trust-store  as root, use the store even if other users can write to it\n"
         "  -h, --help     print this text; `weft COMMAND --help` describes a command\n"

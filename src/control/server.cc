@@ -7,11 +7,16 @@
 #include "base/text.h"
 #include "control/connection.h"
 #include "control/server_loop.h"
+#include "os/sys.h"
 
 namespace weft::control {
 namespace {
 
 constexpr mode_t kMode = 0666;  // every user may connect, and each handler checks the user's rights
+
+std::function<UserShares::Bound()> fixed(std::uint64_t each_max, std::uint64_t others_max, std::uint64_t max) {
+  return [=] { return UserShares::Bound{each_max, others_max, max}; };
+}
 
 }  // namespace
 
@@ -19,7 +24,14 @@ Server::Server(std::string path, Fd listener, ServerOptions options)
     : path_(std::move(path)),
       listener_(std::move(listener)),
       options_(std::move(options)),
-      tally_(std::make_shared<Tally>()) {
+      tally_(std::make_shared<Tally>()),
+      connections_of_(fixed(limits::kControlConnectionsEachMax, limits::kControlConnectionsOthersMax,
+                            limits::kControlConnectionsMax),
+                      own_user()),
+      handlers_of_(fixed(limits::kControlRunningEachMax, limits::kControlRunningOthersMax, limits::kControlRunningMax),
+                   own_user()),
+      descriptors_of_(fixed(limits::kControlFdsEachMax, limits::kControlFdsOthersMax, limits::kControlFdsMax),
+                      own_user()) {
   on(std::string(kAliveRequest), Runs::at_once, [](const std::shared_ptr<Call>& call) { call->answer("{}"); });
 }
 
@@ -53,7 +65,7 @@ bool Server::drain(std::chrono::milliseconds patience, std::chrono::milliseconds
 Status Server::take(const std::shared_ptr<Connection>& connection, Message message, std::vector<Job>& jobs) {
   const uid_t user = connection->peer().uid;
   if (const std::size_t count = message.fds.size(); count > 0) {
-    message.share = shares_.take(UserShares::Kind::descriptor, user, count);
+    message.share = descriptors_of_.take(user, count);
     if (!message.share) return Error{Errc::busy, fmt::format("user {} has too many descriptors in the daemon", user)};
   }
   switch (message.kind) {
@@ -99,7 +111,7 @@ Status Server::begin(const std::shared_ptr<Connection>& connection, Message requ
 
 void Server::queue(const Route& route, std::shared_ptr<Call> call, std::vector<Job>& jobs) {
   const uid_t user = call->peer().uid;
-  auto share = shares_.take(UserShares::Kind::handler, user);
+  auto share = handlers_of_.take(user);
   if (!share)
     return call->fail({Errc::busy, fmt::format("weftd: too many requests of user {}, or of all users, run", user)});
   jobs.push_back({&route, std::move(call), std::move(share)});

@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "base/limits.h"
+#include "base/user_shares.h"
 #include "control/call.h"
-#include "control/user_shares.h"
 
 namespace weft::control {
 
@@ -73,7 +73,7 @@ class Server {
   const ServerOptions options_;
   std::map<std::string, Route, std::less<>> routes_;
   const std::shared_ptr<Tally> tally_;
-  UserShares shares_;
+  UserShares connections_of_, handlers_of_, descriptors_of_;  // each user's shares
   std::atomic<bool> draining_ = false;
   std::atomic<std::size_t> connection_count_ = 0;
   std::unique_ptr<Loop> loop_;  // null before start()

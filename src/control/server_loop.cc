@@ -215,7 +215,7 @@ bool Server::Loop::accept_one() {
 void Server::Loop::admit(Fd socket) {
   auto peer = server_.options_.who(socket.get());
   if (!peer.ok()) return;
-  auto share = server_.shares_.take(UserShares::Kind::connection, peer->uid);
+  auto share = server_.connections_of_.take(peer->uid);
   if (!share) return refuse(std::move(socket), *peer);
   const std::lock_guard lock(mutex_);
   const std::uint64_t name = next_name_++;

@@ -1,28 +1,84 @@
 #include "daemon_api/changes.h"
 
 #include <algorithm>
+#include <optional>
 #include <unordered_set>
 
+#include <fmt/core.h>
+
+#include "base/text.h"
 #include "weft/model/manifest.h"
+#include "weft/names.h"
 #include "weft/programs/operations.h"
 #include "weft/store/walk.h"
 
 namespace weft {
 namespace {
 
+// Chooses the version with the best value of a metric. Values that are no numbers do not count.
+class BestByMetric {
+ public:
+  explicit BestByMetric(std::string_view rule)
+      : largest_(rule.starts_with('-')), metric_(largest_ ? rule.substr(1) : rule) {}
+
+  void see(const VersionRow& row) {
+    for (const auto& [key, text] : row.metrics) {
+      const auto value = key == metric_ ? parse_real(text) : std::nullopt;
+      if (!value) continue;
+      if (number_ != 0 && (largest_ ? *value <= value_ : *value >= value_)) continue;
+      number_ = row.number;
+      value_ = *value;
+    }
+  }
+  std::uint64_t number() const { return number_; }  // 0: no version has the metric
+  std::string_view metric() const { return metric_; }
+
+ private:
+  const bool largest_;
+  const std::string_view metric_;
+  std::uint64_t number_ = 0;
+  double value_ = 0;
+};
+
+Status check_untagged(Store& store, const VersionRow& version) {
+  Renewed renewed(store);
+  WEFT_TRY(const std::vector<std::string> tags, tags_of(renewed, version));
+  return tags.empty() ? Status{} : Status{has_tags(version.model_name, version.number, tags)};
+}
+
 // Returns the versions of the specs, each once, in the order of the specs.
 Result<std::vector<VersionName>> versions_to_remove(Store& store, const RemoveRequest& request) {
   std::vector<VersionName> names;
   std::unordered_set<VersionId> known;
   const auto add = [&](const VersionRow& row) -> Status {
-    if (!row.removed && known.insert(row.id).second) names.push_back({row.model_name, row.number});
-    return {};
+    if (row.removed || !known.insert(row.id).second) return {};
+    names.push_back({row.model_name, row.number});
+    return request.force ? Status{} : check_untagged(store, row);
   };
   for (const std::string& spec : request.specs) {
     WEFT_TRY(const VersionRow version, version_of(store, spec));
-    WEFT_CHECK(request.all ? each_row(store, list_versions(version.model), add) : add(version));
+    if (request.keep.newest == 0) {
+      WEFT_CHECK(request.all ? each_row(store, list_versions(version.model), add) : add(version));
+      continue;
+    }
+    WEFT_TRY(auto some, versions_to_displace(store, version.model, request.keep));
+    names.insert(names.end(), some.begin(), some.end());
   }
   return names;
+}
+
+// Removes the versions in batches. `skips_tagged`: leaves out versions that get a tag meanwhile.
+Status remove_all(std::span<const VersionName> rest, Tagged tagged, bool skips_tagged, const RemoveSome& remove,
+                  const OnRemoved& removed) {
+  while (!rest.empty()) {
+    const auto count = remove(rest, tagged);
+    const bool skipped = !count.ok() && count.error().code == Errc::exists && skips_tagged;
+    if (!count.ok() && !skipped) return count.error();
+    const std::size_t done = skipped ? 0 : *count;
+    for (const VersionName& name : rest.first(done)) WEFT_CHECK(removed(name));
+    rest = rest.subspan(skipped ? 1 : done);
+  }
+  return {};
 }
 
 }  // namespace
@@ -39,15 +95,14 @@ Result<VersionName> change_tag(Store& store, const TagRequest& request, const Se
   return VersionName{row.model_name, row.number};
 }
 
-Status remove_versions(Store& store, const RemoveRequest& request, const RemoveSome& remove,
-                       const std::function<Status(const VersionName&)>& removed) {
+Status remove_versions(Store& store, const RemoveRequest& request, const RemoveSome& remove, const OnRemoved& removed) {
   WEFT_TRY(const auto names, versions_to_remove(store, request));
-  for (std::span<const VersionName> rest(names); !rest.empty();) {
-    WEFT_TRY(const std::size_t count, remove(rest));
-    for (const VersionName& name : rest.first(count)) WEFT_CHECK(removed(name));
-    rest = rest.subspan(count);
+  if (request.dry_run) {
+    for (const VersionName& name : names) WEFT_CHECK(removed(name));
+    return {};
   }
-  return {};
+  return remove_all(names, request.force ? Tagged::removed : Tagged::refused, request.keep.newest != 0, remove,
+                    removed);
 }
 
 Status change_pin(Store& store, const PinRequest& request) {
@@ -55,30 +110,34 @@ Status change_pin(Store& store, const PinRequest& request) {
   return store.pin(row.model_name, row.number, request.pinned);
 }
 
-Result<std::vector<VersionName>> versions_to_displace(Store& store, ModelId model, std::uint64_t keep) {
+Result<std::vector<VersionName>> versions_to_displace(Store& store, ModelId model, const KeepRule& keep) {
   std::vector<VersionName> live;
-  std::unordered_set<std::uint64_t> tagged;
+  std::unordered_set<std::uint64_t> kept;
+  BestByMetric best(keep.best);
   WEFT_CHECK(each_row(store, list_versions(model), [&](const VersionRow& row) -> Status {
-    if (!row.removed) live.push_back({row.model_name, row.number});
+    if (row.removed) return {};
+    live.push_back({row.model_name, row.number});
+    best.see(row);
     return {};
   }));
   WEFT_CHECK(each_row(store, list_tags(model), [&](const TagRow& row) -> Status {
-    tagged.insert(row.number);
+    kept.insert(row.number);
     return {};
   }));
-  live.resize(live.size() - std::min<std::size_t>(live.size(), keep));
-  std::erase_if(live, [&](const VersionName& version) { return tagged.contains(version.number); });
+  if (!keep.best.empty() && best.number() == 0 && !live.empty())
+    return Error{Errc::not_found, fmt::format("{}: expected a version with a number as its metric {}, got none",
+                                              live.front().model, printable(best.metric()))};
+  kept.insert(best.number());
+  live.resize(live.size() - std::min<std::size_t>(live.size(), keep.newest));
+  std::erase_if(live, [&](const VersionName& version) { return kept.contains(version.number); });
   return live;
 }
 
-Result<std::size_t> displace_versions(Store& store, ModelId model, std::uint64_t keep, const RemoveSome& remove) {
-  if (keep == 0) return std::size_t{0};
+Status displace_versions(Store& store, ModelId model, const KeepRule& keep, const RemoveSome& remove,
+                         const OnRemoved& removed) {
+  if (keep.newest == 0) return {};
   WEFT_TRY(const auto names, versions_to_displace(store, model, keep));
-  for (std::span<const VersionName> rest(names); !rest.empty();) {
-    WEFT_TRY(const std::size_t count, remove(rest));
-    rest = rest.subspan(count);
-  }
-  return names.size();
+  return remove_all(names, Tagged::refused, true, remove, removed);
 }
 
 Result<GcOutcome> collect_garbage(Store& store, const GcOptions& options, std::chrono::seconds drafts_kept,

@@ -22,16 +22,19 @@ using SetTag = std::function<Status(std::string_view model, std::string_view tag
 Result<VersionName> change_tag(Store& store, const TagRequest& request, const SetTag& set);
 
 // Store::remove_versions or Registry::remove_versions.
-using RemoveSome = std::function<Result<std::size_t>(std::span<const VersionName> versions)>;
-// Removes each version once, in the order of the specs: MODEL@V, or with `all` every live version of MODEL. Removes
-// nothing unless all are found. Calls `removed` after each removal, because a later one may fail.
-Status remove_versions(Store& store, const RemoveRequest& request, const RemoveSome& remove,
-                       const std::function<Status(const VersionName&)>& removed);
+using RemoveSome = std::function<Result<std::size_t>(std::span<const VersionName> versions, Tagged tagged)>;
+using OnRemoved = std::function<Status(const VersionName&)>;
+// Removes each version once, in the order of the specs: MODEL@V, with `all` every live version of MODEL, with `keep`
+// the versions_to_displace() of MODEL. Removes nothing unless all are found and, without `force`, none has a tag. Calls
+// `removed` after each removal, because a later one may fail; with `dry_run` for each version that would be removed.
+Status remove_versions(Store& store, const RemoveRequest& request, const RemoveSome& remove, const OnRemoved& removed);
 
-// Returns the live versions of the model that have no tag and are older than its newest `keep` versions.
-Result<std::vector<VersionName>> versions_to_displace(Store& store, ModelId model, std::uint64_t keep);
-// Removes versions_to_displace() and returns their number; nothing for `keep` 0.
-Result<std::size_t> displace_versions(Store& store, ModelId model, std::uint64_t keep, const RemoveSome& remove);
+// Returns the live versions of the model that the rule does not keep, oldest first. Errc::not_found: no live version
+// has the metric of `best`.
+Result<std::vector<VersionName>> versions_to_displace(Store& store, ModelId model, const KeepRule& keep);
+// Removes versions_to_displace(), except those that get a tag meanwhile. Calls `removed` after each removal.
+Status displace_versions(Store& store, ModelId model, const KeepRule& keep, const RemoveSome& remove,
+                         const OnRemoved& removed);
 
 Status change_pin(Store& store, const PinRequest& request);
 

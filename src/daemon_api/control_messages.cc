@@ -13,7 +13,7 @@ namespace weft {
 namespace {
 
 constexpr std::size_t kFilesBytesMax = limits::kControlMessageMax / 2;
-constexpr std::size_t kFilesAtOnceMax = limits::kControlValuesMax / 8;  // a file is an array of four values
+constexpr std::size_t kFilesAtOnceMax = limits::kControlValuesMax / 8;  // a file is an array of five values
 
 struct FileList {
   std::vector<SourceFile> files;
@@ -28,6 +28,7 @@ void fields(JsonFields& f, SourceFile& m) {
   auto role = static_cast<std::uint64_t>(m.role);
   f("path", m.path)("where", m.where, 2 * limits::kPathMax)("size", m.size)(
       "role", role, static_cast<std::uint64_t>(FileRole::file_table));
+  f("directory", m.directory);
   m.role = static_cast<FileRole>(role);
 }
 
@@ -55,6 +56,7 @@ void shown_fields(JsonFields& f, ImportReport& m) {
   f("files", m.files)("tensors", m.tensors)("logical_bytes", m.logical_bytes)("new_bytes", outcome.new_bytes);
   f("shared_bytes", outcome.shared_bytes)("mounted_files", m.mounted_files)("records", m.records)(
       "parents", version.parents)("parents_elsewhere", version.elsewhere);
+  f("not_kept", m.not_kept)("removed", m.removed)("not_removed", m.not_removed);
 }
 
 void fields(JsonFields& f, GcOutcome& m) {

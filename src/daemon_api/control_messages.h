@@ -107,12 +107,23 @@ inline void fields(JsonFields& f, MayPublishRequest& m) {
   f("uid", m.uid)("gid", m.gid)("groups", m.groups, JsonFields::Form::row);
 }
 
+// The versions of a model that a removal of old versions keeps: those with a tag, the newest `newest`, and the best by
+// a metric.
+struct KeepRule {
+  std::uint64_t newest = 0;  // 0: no version is removed
+  std::string best;          // METRIC: the smallest value is the best; -METRIC: the largest is; "": none
+};
+
 struct RemoveRequest {
-  std::vector<std::string> specs;
+  std::vector<std::string> specs;  // MODEL@V; with `all` or `keep` models
   bool all = false;
+  KeepRule keep;       // with `newest`: removes only what the rule does not keep
+  bool force = false;  // removes versions that have a tag, with the tag
+  bool dry_run = false;
 };
 inline void fields(JsonFields& f, RemoveRequest& m) {
-  f("specs", m.specs)("all", m.all);
+  f("specs", m.specs)("all", m.all)("keep", m.keep.newest)("keep_best", m.keep.best, limits::kMetricTextMax + 1);
+  f("force", m.force)("dry_run", m.dry_run);
 }
 
 inline void fields(JsonFields& f, GcOptions& m) {

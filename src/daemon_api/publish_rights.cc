@@ -3,6 +3,7 @@
 #include <chrono>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <tuple>
 #include <utility>
 
@@ -14,6 +15,7 @@ namespace {
 
 constexpr std::chrono::seconds kKept{5};
 constexpr std::chrono::milliseconds kAnswerMax{2'000};
+constexpr std::chrono::minutes kAwayMax{1};  // a daemon without a socket: it restarts
 constexpr std::size_t kUsersMax = 1'024;
 
 class AskedRights final : public PublishRights {
@@ -26,11 +28,15 @@ class AskedRights final : public PublishRights {
     {
       const std::lock_guard lock(mutex_);
       const auto known = answers_.find(key);
-      if (known != answers_.end() && now < known->second.until) return known->second.answer;
+      const bool is_new = known != answers_.end() && now < known->second.until;
+      if (is_new && link_.is_there()) return known->second.answer;
     }
     const Status answer = ask(user);
     const bool counts = answer.ok() || answer.error().code == Errc::permission;
     const std::lock_guard lock(mutex_);
+    if (counts) heard_ = now;
+    if (!answer.ok() && answer.error().code == Errc::not_found && heard_ && now < *heard_ + kAwayMax)
+      return Error{Errc::unreachable, answer.error().message};
     if (answers_.size() >= kUsersMax) answers_.clear();
     if (counts) answers_.insert_or_assign(key, Kept{answer, now + kKept});
     return answer;
@@ -55,7 +61,8 @@ class AskedRights final : public PublishRights {
 
   control::Link link_;
   std::mutex mutex_;
-  std::map<Key, Kept> answers_;  // guarded by mutex_
+  std::map<Key, Kept> answers_;                                 // guarded by mutex_
+  std::optional<std::chrono::steady_clock::time_point> heard_;  // guarded by mutex_; the daemon's last answer
 };
 
 }  // namespace

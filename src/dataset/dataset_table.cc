@@ -44,6 +44,9 @@ Result<SmallFiles> check_small_files(const Manifest& manifest, std::span<const s
   for (const File& file : published_files(manifest))
     if (!small.table.is_apart(file.path))
       return misfit(fmt::format("\"{}\": a small file or its directory has this path too", printable(file.path)));
+  for (const std::string& path : manifest.directories)
+    if (!small.table.is_apart(path))
+      return misfit(fmt::format("\"{}\": expected an empty directory, got small files", printable(path)));
   return small;
 }
 
@@ -74,7 +77,7 @@ FilePart SmallFiles::part(std::uint64_t file) const {
   Range range = table.range(file);
   const auto bundle = std::ranges::upper_bound(bundle_ends, range.offset) - bundle_ends.begin();
   if (bundle != 0) range.offset -= bundle_ends[static_cast<std::size_t>(bundle) - 1];
-  return {first_bundle + static_cast<std::uint32_t>(bundle), range};
+  return {first_bundle + static_cast<std::uint32_t>(bundle), range, table.execute(file)};
 }
 
 Result<DatasetTablePointer> check_table(const Manifest& manifest, std::uint32_t file, std::span<const std::byte> bytes,

@@ -19,6 +19,7 @@ namespace weft {
 struct FilePart {
   std::uint32_t file = 0;
   Range range = {};
+  std::uint8_t execute = 0;  // as File::execute
 };
 
 // The file table of a version, and the bundles with the bytes of its files.

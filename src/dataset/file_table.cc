@@ -39,6 +39,17 @@ FileTable::Directory FileTable::directory(std::uint64_t number) const {
   return {now.parent, first, children_end(number) - first, now.first_file, files_end - now.first_file};
 }
 
+ExecutableRow FileTable::executable(std::uint64_t index) const {
+  return number_at<ExecutableRow>(at_.executables, index);
+}
+
+std::uint8_t FileTable::execute(std::uint64_t file) const {
+  const std::uint64_t found =
+      first_that(header_.executables, [&](std::uint64_t i) { return executable(i).file >= file; });
+  if (found == header_.executables || executable(found).file != file) return 0;
+  return static_cast<std::uint8_t>(executable(found).bits);
+}
+
 std::string_view FileTable::directory_name(std::uint64_t number) const {
   const std::uint64_t begin = number == 0 ? 0 : row(number - 1).name_end;
   return directory_names_.substr(begin, row(number).name_end - begin);

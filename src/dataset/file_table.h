@@ -2,9 +2,9 @@
 // in place from memory and never decoded (dataset/file_layout.h). A file costs 12 bytes and its base name. A table from
 // another node is untrusted.
 //
-// Directories are numbered breadth first from the root, 0. The children of a directory are consecutive, by name. Files
-// are numbered by directory, and by name within it. Their bytes follow one another in this order in the version's
-// bundles.
+// Each directory but the root has files below it. Directories are numbered breadth first from the root, 0. The children
+// of a directory are consecutive, by name. Files are numbered by directory, and by name within it. Their bytes follow
+// one another in this order in the version's bundles.
 #pragma once
 
 #include <cstddef>
@@ -33,11 +33,11 @@ class FileTableMaker {
   // GiB together, or more than 2^32 files.
   Status directory(std::uint32_t parent, std::string_view name);
   // Adds a file to an added directory. Files come in the order of their directories.
-  Status file(std::uint32_t directory, std::string_view name, std::uint64_t bytes);
+  Status file(std::uint32_t directory, std::string_view name, std::uint64_t bytes, std::uint8_t execute = 0);
   std::uint64_t files() const { return ends_.size(); }
   std::uint32_t directories() const { return static_cast<std::uint32_t>(directories_.size()); }
   std::string path_of(std::uint32_t directory) const;  // as FileTable::path_of
-  std::vector<std::byte> make();
+  std::vector<std::byte> make();                       // leaves out directories without files below them
 
  private:
   struct Directory {
@@ -45,11 +45,14 @@ class FileTableMaker {
     std::uint32_t name_end = 0;
     std::uint32_t files = 0;
   };
+  std::string_view name_of(std::size_t directory) const;
+  void drop_empty();
   void add_lines(Sections& out, std::uint64_t at) const;
 
   std::vector<Directory> directories_;
   std::vector<std::uint64_t> ends_;
   std::vector<std::uint32_t> name_ends_;
+  std::vector<ExecutableRow> executables_;
   std::string directory_names_, file_names_;
 };
 
@@ -72,6 +75,7 @@ class FileTable {
   std::string_view directory_name(std::uint64_t number) const;
   std::string_view name(std::uint64_t file) const;  // file < files(), here and below
   Range range(std::uint64_t file) const;            // in the concatenated bundles
+  std::uint8_t execute(std::uint64_t file) const;   // as File::execute
   std::uint64_t directory_of(std::uint64_t file) const;
   std::string path_of(std::uint64_t directory) const;  // "" for the root, else "a/b"
   std::string file_path(std::uint64_t file) const;
@@ -94,6 +98,7 @@ class FileTable {
   template <class T>
   T number_at(std::uint64_t at, std::uint64_t index) const;
   DirectoryRow row(std::uint64_t directory) const;
+  ExecutableRow executable(std::uint64_t index) const;
   std::uint64_t lines_of(std::uint64_t directory) const;
   std::pair<std::uint64_t, std::uint32_t> ends_of(std::uint64_t file) const;  // end of its bytes, end of its name
   std::uint64_t line_start(std::uint64_t file) const;

@@ -27,6 +27,7 @@ class FileTableCheck {
   Result<FileTable> run() {
     WEFT_CHECK(take_header());
     WEFT_CHECK(check_bounds());
+    WEFT_CHECK(check_executables());
     WEFT_CHECK(check_directories());
     for (std::uint64_t i = 0; i < table_.directories(); ++i) WEFT_CHECK(check_files_of(i));
     return table_;
@@ -41,7 +42,7 @@ class FileTableCheck {
     std::memcpy(&table_.header_, bytes.data() + kFileTableMagic.size(), sizeof table_.header_);
     if (table_.header_.files > UINT32_MAX || table_.header_.directories > UINT32_MAX ||
         table_.header_.directory_name_bytes > UINT32_MAX || table_.header_.file_name_bytes > UINT32_MAX ||
-        table_.header_.directories == 0)
+        table_.header_.directories == 0 || table_.header_.executables > table_.header_.files)
       return broken("expected other numbers in its header");
     const FileTableSections& at = table_.at_ = file_table_sections(table_.header_);
     if (at.end != bytes.size()) return broken(fmt::format("expected {} bytes, got {}", at.end, bytes.size()));
@@ -79,6 +80,17 @@ class FileTableCheck {
     return {};
   }
 
+  Status check_executables() const {
+    std::uint64_t next = 0;  // the smallest file that the next row may name
+    for (std::uint64_t i = 0; i < table_.header_.executables; ++i) {
+      const ExecutableRow now = table_.executable(i);
+      if (now.file < next || now.file >= table_.header_.files || now.bits == 0 || now.bits != execute_bits(now.bits))
+        return broken(fmt::format("executable {}: expected x bits of files in order", i));
+      next = std::uint64_t{now.file} + 1;
+    }
+    return {};
+  }
+
   Status check_directories() {
     prefixes_.resize(table_.header_.directories);
     depths_.resize(table_.header_.directories);
@@ -98,6 +110,8 @@ class FileTableCheck {
 
   Status check_files_of(std::uint64_t number) {
     const FileTable::Directory dir = table_.directory(number);
+    if (number != 0 && dir.files == 0 && dir.directories == 0)
+      return broken(fmt::format("directory {}: expected files below it", number));
     if (table_.lines_of(number) != line_)
       return broken(fmt::format("directory {}: expected its lines in order", number));
     std::uint64_t child = dir.first_directory;

@@ -41,6 +41,9 @@ SafePath pack_in(const SafePath& directory, PackId pack) {
 SafePath toc_in(const SafePath& directory, PackId pack) {
   return directory / fmt::format("{:016x}.toc", pack);
 }
+SafePath copy_in(const SafePath& directory, PackId pack) {
+  return directory / fmt::format("{:016x}.copy", pack);
+}
 SafePath lost_toc_path(const SafePath& store_path, PackId pack) {
   return toc_path(store_path, pack) + ".lost";
 }

@@ -22,6 +22,7 @@ SafePath pack_path(const SafePath& store_path, PackId pack);
 SafePath toc_path(const SafePath& store_path, PackId pack);
 SafePath pack_in(const SafePath& directory, PackId pack);
 SafePath toc_in(const SafePath& directory, PackId pack);
+SafePath copy_in(const SafePath& directory, PackId pack);  // the second copy of a pack of manifests
 // A damaged table of contents that a rebuild kept, because it could not recover all entries.
 SafePath lost_toc_path(const SafePath& store_path, PackId pack);
 // Returns the id in a name such as "0123456789abcdef.pack", with the suffix ".pack"; nothing for other names.

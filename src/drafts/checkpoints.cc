@@ -1,5 +1,7 @@
 #include "drafts/checkpoints.h"
 
+#include <fcntl.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -20,6 +22,12 @@ bool may_pass(const Status& done) {
   if (done.ok()) return false;
   const Errc code = done.error().code;
   return code == Errc::unreachable || code == Errc::timed_out || code == Errc::no_space;
+}
+
+// True while a program writes the facts: a part of them says nothing.
+bool is_written(int directory) {
+  const auto file = open_at(directory, kDraftFactsFile, O_RDONLY | O_NONBLOCK);
+  return file.ok() && !not_written(file->get());
 }
 
 // A leading dot must stand in the pattern, as in a shell.
@@ -46,16 +54,16 @@ void Checkpoints::stop() {
   publishes_.end();
 }
 
-void Checkpoints::changed(Ino dir) {
-  scan_again(dir, std::chrono::seconds(0));
+void Checkpoints::changed(Ino dir, uid_t user) {
+  scan_again(dir, user, std::chrono::seconds(0));
 }
 
-void Checkpoints::scan_again(Ino dir, std::chrono::seconds after) {
-  const Time when = std::chrono::steady_clock::now() + after;
+void Checkpoints::scan_again(Ino dir, uid_t user, std::chrono::seconds after) {
+  const Due due{std::chrono::steady_clock::now() + after, user};
   {
     const MutexLock lock(mutex_);
-    const auto [due, fresh] = due_.emplace(dir, when);
-    if (!fresh) due->second = std::min(due->second, when);
+    const auto [known, fresh] = due_.emplace(dir, due);
+    if (!fresh && due.when < known->second.when) known->second = due;
   }
   scanner_.wake();
 }
@@ -66,12 +74,31 @@ void Checkpoints::find_unfinished() {
     order.user = with_groups(order.user.uid, order.user.gid);
     add({std::move(order), std::move(folder)});
   }
-  tree_.search([this](Ino dir, const std::string& name) {
-    if (name == kDraftFactsFile) changed(dir);
+  std::vector<Ino> trainings;
+  tree_.search([&](Ino dir, const std::string& name) {
+    if (name == kDraftFactsFile) trainings.push_back(dir);
   });
+  for (const Ino dir : trainings)
+    if (const auto st = tree_.stat(dir); st.ok()) changed(dir, st->st_uid);
 }
 
-// Scans the directory that has been due for longest. Returns the pause until the next one is due.
+// Returns the directory that has been due for longest among those of the user whose turn it is; nothing if none is due.
+std::optional<Ino> Checkpoints::next_due(Time now) {
+  std::map<uid_t, std::map<Ino, Due>::iterator> longest;
+  for (auto due = due_.begin(); due != due_.end(); ++due) {
+    if (due->second.when > now) continue;
+    const auto [known, fresh] = longest.emplace(due->second.user, due);
+    if (!fresh && due->second.when < known->second->second.when) known->second = due;
+  }
+  if (longest.empty()) return std::nullopt;
+  const auto turn = next_in_turn(longest, scanned_for_);
+  scanned_for_ = turn->first;
+  const Ino dir = turn->second->first;
+  due_.erase(turn->second);
+  return dir;
+}
+
+// Scans a directory that is due. Returns the pause until the next one is due.
 Worker::Pause Checkpoints::scan_due() {
   if (!std::exchange(begun_, true)) find_unfinished();
   const Time now = std::chrono::steady_clock::now();
@@ -82,11 +109,13 @@ Worker::Pause Checkpoints::scan_due() {
   Ino dir = 0;
   {
     const MutexLock lock(mutex_);
-    const auto next = std::ranges::min_element(due_, {}, [](const auto& due) { return due.second; });
-    const Time when = next == due_.end() ? recovers_ : std::min(recovers_, next->second);
-    if (when > now) return when - now;
-    dir = scanning_ = next->first;
-    due_.erase(next);
+    const auto due = next_due(now);
+    if (!due) {
+      Time next = recovers_;
+      for (const auto& later : due_) next = std::min(next, later.second.when);
+      return next - now;
+    }
+    dir = scanning_ = *due;
   }
   scan(dir);
   {
@@ -102,7 +131,7 @@ bool Checkpoints::wanted(Ino dir) {
   const Time now = std::chrono::steady_clock::now();
   for (;;) {
     const auto due = due_.find(dir);
-    if (scanning_ == dir || (due != due_.end() && due->second <= now)) return true;
+    if (scanning_ == dir || (due != due_.end() && due->second.when <= now)) return true;
     const auto above = dir == kNewIno ? Error{Errc::not_found, ""} : tree_.parent(dir);
     if (!above.ok()) return false;
     dir = *above;
@@ -133,21 +162,21 @@ bool Checkpoints::is_in_training(Ino dir) {
 void Checkpoints::add(Job job) {
   {
     const MutexLock lock(mutex_);
-    jobs_.push_back(std::move(job));
+    const uid_t user = job.order.user.uid;
+    jobs_.add(user, std::move(job));
   }
   publishes_.wake();
 }
 
 Worker::Pause Checkpoints::publish_next() {
-  Job job;
+  std::optional<Job> job;
   {
     const MutexLock lock(mutex_);
-    if (jobs_.empty()) return Worker::kUntilWoken;
-    job = std::move(jobs_.front());
-    jobs_.pop_front();
+    job = jobs_.next();
   }
-  const Status done = publisher_.publish_staying(job.order, job.folder, [this] { return !publishes_.ending(); });
-  if (may_pass(done)) scan_again(job.order.stays.ino, kFailedAgain);
+  if (!job) return Worker::kUntilWoken;
+  const Status done = publisher_.publish_staying(job->order, job->folder, [this] { return !publishes_.ending(); });
+  if (may_pass(done)) scan_again(job->order.stays.ino, job->order.user.uid, kFailedAgain);
   return {};
 }
 
@@ -179,7 +208,12 @@ std::optional<Checkpoints::Training> Checkpoints::open_training(Ino dir) {
   if (!fd.ok()) return std::nullopt;
   const auto st = stat_at(fd->get(), kDraftFactsFile);
   if (!st.ok()) return std::nullopt;
+  const bool was_written = is_written(fd->get());
   auto facts = read_draft_facts(fd->get());
+  if (!facts.ok() && (was_written || is_written(fd->get()))) {
+    scan_again(dir, st->st_uid, kBusyAgain);
+    return std::nullopt;
+  }
   if (!facts.ok()) {
     refused_.insert(dir);
     refuse(fd->get(), facts.error());
@@ -220,9 +254,9 @@ void Checkpoints::take(const Training& training, const DraftFound& checkpoint, i
   if (taken.ok()) return add(std::move(job));
   const Errc code = taken.error().code;
   found_busy_ = found_busy_ || code == Errc::busy;
-  if (code == Errc::busy) scan_again(checkpoint.ino, kBusyAgain);
+  if (code == Errc::busy) scan_again(checkpoint.ino, training.owner, kBusyAgain);
   if (code == Errc::permission) refuse(fd, Error{Errc::permission, "a directory in it is another user's"});
-  if (may_pass(taken)) scan_again(checkpoint.ino, kFailedAgain);
+  if (may_pass(taken)) scan_again(checkpoint.ino, training.owner, kFailedAgain);
 }
 
 }  // namespace weft

@@ -7,12 +7,12 @@
 // next version follows. If a publish fails, kDraftErrorFile says why.
 //
 // One thread looks for complete checkpoints, starting with the whole tree for those that an earlier server left, and
-// links their files into folders. Another thread publishes these folders in turn. The first thread also calls
-// DraftPublisher::recover() from time to time.
+// links their files into folders. Another thread publishes these folders. Both serve the users in turn, so that one
+// user's checkpoints do not wait behind all of another's. The first thread also calls DraftPublisher::recover() from
+// time to time.
 #pragma once
 
 #include <chrono>
-#include <deque>
 #include <map>
 #include <optional>
 #include <set>
@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "base/mutex.h"
+#include "base/user_shares.h"
 #include "base/worker.h"
 #include "drafts/draft_facts.h"
 #include "drafts/draft_tree.h"
@@ -38,13 +39,17 @@ class Checkpoints {
 
   void start();
   void stop();  // cancels a running publish
-  // Call when a file in this directory was written and closed, or was moved there.
-  void changed(Ino dir);
+  // Call when the user has written and closed a file in this directory, or moved one there.
+  void changed(Ino dir, uid_t user);
   // Call before an entry of this directory is removed: waits for the scan that changed() has requested.
   void wait_for_scan(Ino dir);
 
  private:
   using Time = std::chrono::steady_clock::time_point;
+  struct Due {
+    Time when;
+    uid_t user = 0;  // who wrote there
+  };
   struct Job {
     PublishOrder order;
     PublishFolder folder;
@@ -67,15 +72,17 @@ class Checkpoints {
   static std::optional<std::uint64_t> complete_since(const Training& training, int checkpoint);
   void take(const Training& training, const DraftFound& checkpoint, int fd, std::uint64_t written_ns);
   void add(Job job);
-  void scan_again(Ino dir, std::chrono::seconds after);
+  void scan_again(Ino dir, uid_t user, std::chrono::seconds after);
+  std::optional<Ino> next_due(Time now) WEFT_REQUIRES(mutex_);
 
   DraftTree& tree_;
   DraftPublisher& publisher_;
   Mutex mutex_;
   Condition scanned_;
-  std::map<Ino, Time> due_ WEFT_GUARDED_BY(mutex_);  // directories to scan, and when
+  std::map<Ino, Due> due_ WEFT_GUARDED_BY(mutex_);  // directories to scan
   Ino scanning_ WEFT_GUARDED_BY(mutex_) = 0;
-  std::deque<Job> jobs_ WEFT_GUARDED_BY(mutex_);
+  UserTurns<Job> jobs_ WEFT_GUARDED_BY(mutex_);
+  std::optional<uid_t> scanned_for_ WEFT_GUARDED_BY(mutex_);  // the user of the last scan
   // For scanner_ only:
   bool begun_ = false;
   Time recovers_{};          // when it calls recover() again

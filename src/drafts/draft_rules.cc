@@ -14,8 +14,11 @@ bool DraftRules::is_shared(const struct stat& st) const {
 }
 
 std::uint64_t DraftRules::bytes(const struct stat& st) const {
-  const bool counts = S_ISREG(st.st_mode) && (st.st_nlink == 1 || st.st_uid != owner_of_packs);
-  return counts ? static_cast<std::uint64_t>(st.st_size) : 0;
+  return S_ISREG(st.st_mode) && counts(st) ? static_cast<std::uint64_t>(st.st_size) : 0;
+}
+
+bool DraftRules::counts(const struct stat& st) const {
+  return !S_ISREG(st.st_mode) || st.st_nlink == 1 || st.st_uid != owner_of_packs;
 }
 
 }  // namespace weft

@@ -25,6 +25,8 @@ struct DraftRules {
   // has a second name in packs/. A user's file counts even with two names: the user can give it a second one through
   // the process that publishes it.
   std::uint64_t bytes(const struct stat& st) const;
+  // False for a pack of a version: its inode does not count as a draft's either.
+  bool counts(const struct stat& st) const;
 };
 
 }  // namespace weft

@@ -15,7 +15,8 @@ namespace weft {
 namespace {
 
 constexpr std::chrono::seconds kOld{1};
-constexpr int kPause = 10;  // factor: a count is old after this many durations of counting
+constexpr int kDefaultPart = 4;  // of the file system
+constexpr int kPause = 10;       // factor: a count is old after this many durations of counting
 
 std::uint64_t reserve_of(const DiskSpace& disk) {
   return std::min(limits::kDraftReserveMax, disk.total / limits::kDraftReservePart);
@@ -49,10 +50,13 @@ Fd open_space(int folder) {
 
 }  // namespace
 
-DraftSpace::DraftSpace(DraftTree& tree, std::optional<std::uint64_t> bytes_max)
-    : tree_(tree), file_(open_space(tree.folder())) {
+DraftSpace::DraftSpace(DraftTree& tree, std::optional<std::uint64_t> bytes_max, std::optional<std::uint64_t> inodes_max)
+    : tree_(tree),
+      inodes_([this] { return UserShares::bound_of(inodes_max_); }, own_user()),
+      file_(open_space(tree.folder())) {
   const auto disk = disk_space(tree_.folder());
-  bytes_max_ = bytes_max.value_or(disk ? disk->total / 4 : UINT64_MAX);
+  bytes_max_ = bytes_max.value_or(disk ? disk->total / kDefaultPart : UINT64_MAX);
+  inodes_max_ = inodes_max.value_or(disk && disk->inodes != 0 ? disk->inodes / kDefaultPart : UINT64_MAX);
 }
 
 // The value itself has no meaning; only its growth counts.
@@ -67,7 +71,9 @@ std::uint64_t DraftSpace::announced() const {
 void DraftSpace::count() {
   const auto begin = Clock::now();
   announced_ = announced();
-  bytes_ = tree_.bytes();
+  const DraftUse use = tree_.use();
+  bytes_ = use.bytes;
+  inodes_.recount(use.inodes);
   counted_ = Clock::now();
   took_ = counted_ - begin;
 }
@@ -84,16 +90,19 @@ bool DraftSpace::fits(std::uint64_t more) const {
 
 // Counts again before a refusal: removals and publishes may have made space. A size announced during a count may count
 // twice.
-DraftSpace::Verdict DraftSpace::check(std::uint64_t more, const Request& request) {
+DraftSpace::Verdict DraftSpace::judge(const std::function<bool()>& fits, const Request& request) {
   count_if_old();
-  if (!fits(more)) {
-    if (counted_in_turn_ >= request.begin) return over_quota("drafts");
-    if (!request.in_turn || Clock::now() < counted_ + took_) return std::nullopt;
-    count();
-    counted_in_turn_ = counted_ - took_;
-    if (!fits(more)) return over_quota("drafts");
-  }
-  return check_disk(more);
+  if (fits()) return Status{};
+  if (counted_in_turn_ >= request.begin) return over_quota("drafts");
+  if (!request.in_turn || Clock::now() < counted_ + took_) return std::nullopt;
+  count();
+  counted_in_turn_ = counted_ - took_;
+  return fits() ? Status{} : over_quota("drafts");
+}
+
+DraftSpace::Verdict DraftSpace::check(std::uint64_t more, const Request& request) {
+  Verdict verdict = judge([this, more] { return fits(more); }, request);
+  return verdict && verdict->ok() ? check_disk(more) : verdict;
 }
 
 Status DraftSpace::check_disk(std::uint64_t more) const {
@@ -131,6 +140,13 @@ Status DraftSpace::admit() {
   return answer({Clock::now(), false}, [this](const Request& request) {
     const std::lock_guard lock(mutex_);
     return check(bytes_max_ == UINT64_MAX ? 0 : 1, request);
+  });
+}
+
+Status DraftSpace::admit_inode(uid_t user) {
+  return answer({Clock::now(), false}, [this, user](const Request& request) {
+    const std::lock_guard lock(mutex_);
+    return judge([this, user] { return inodes_.add(user); }, request);
   });
 }
 

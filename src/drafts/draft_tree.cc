@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/limits.h"
+#include "drafts/draft_clock.h"
 #include "os/entries.h"
 #include "os/file_ops.h"
 #include "os/open_beneath.h"
@@ -44,6 +45,7 @@ Result<std::unique_ptr<DraftTree>> DraftTree::open(const std::string& store) {
   WEFT_TRY(const Fd home, open_file(store, O_RDONLY | O_DIRECTORY));
   const std::string where = store + "/drafts";
   WEFT_TRY(Fd folder, make_and_open(home.get(), "drafts", 0700, where));
+  mark_clock(folder.get());
   WEFT_CHECK(make_and_open(folder.get(), "publishing", 0711, where + "/publishing"));
   WEFT_TRY(Fd root, make_and_open(folder.get(), "tree", 0700, where + "/tree"));
   WEFT_CHECK(weft::set_mode(root.get(), kSharedMode, where + "/tree"));
@@ -102,10 +104,10 @@ Result<OpenedFile> DraftTree::open_there(Ino ino, int flags) {
   return Error{Errc::not_found, "a draft: it does not exist"};
 }
 
-std::uint64_t DraftTree::search(const Visit& visit) {
+DraftUse DraftTree::search(const Visit& visit) {
   const auto root = open_directory_below(root_.get(), ".");
-  if (!root.ok()) return 0;
-  std::uint64_t bytes = 0;
+  if (!root.ok()) return {};
+  DraftUse use;
   std::vector<Ino> above{kNewIno};  // the directories that lead to an entry
   TreeWalk walk;
   walk.visit = [&](const TreeEntry& entry) -> Result<WalkNext> {
@@ -113,14 +115,15 @@ std::uint64_t DraftTree::search(const Visit& visit) {
     const auto draft = found(entry.st, above.back(), entry.name);
     if (!draft.ok()) return WalkNext::pass;
     if (visit) visit(above.back(), entry.name);
-    bytes += rules_.bytes(entry.st);
+    use.bytes += rules_.bytes(entry.st);
+    if (rules_.counts(entry.st)) ++use.inodes[entry.st.st_uid];
     above.push_back(draft->ino);
     return WalkNext::enter;
   };
   walk.open = [](const TreeEntry& entry) { return open_directory_below(entry.directory, entry.name); };
   walk.failed = pass_failed;
   static_cast<void>(walk_tree(*root, "new", walk));
-  return bytes;
+  return use;
 }
 
 void DraftTree::opened(int fd) {
@@ -133,14 +136,16 @@ void DraftTree::closed(int fd) {
   open_.erase(fd);
 }
 
-std::uint64_t DraftTree::bytes() {
-  std::uint64_t bytes = search();
+DraftUse DraftTree::use() {
+  DraftUse use = search();
   const std::lock_guard lock(mutex_);
   for (const int fd : open_) {
     const auto st = stat_fd(fd, "a draft");
-    if (st.ok() && st->st_nlink == 0) bytes += static_cast<std::uint64_t>(st->st_size);
+    if (!st.ok() || st->st_nlink != 0) continue;
+    use.bytes += static_cast<std::uint64_t>(st->st_size);
+    ++use.inodes[st->st_uid];
   }
-  return bytes;
+  return use;
 }
 
 // Caches the place of an entry of `dir`.

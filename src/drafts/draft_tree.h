@@ -12,6 +12,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <set>
@@ -30,6 +31,12 @@ struct DraftFound {
   Ino ino = 0;
   struct stat st {};
   std::uint64_t generation = 0;  // tells drafts apart that have the same inode number after each other
+};
+
+// The bytes and inodes that drafts take of the file system.
+struct DraftUse {
+  std::uint64_t bytes = 0;
+  std::map<uid_t, std::uint64_t> inodes{};  // by owner
 };
 
 struct DraftCreated {
@@ -88,12 +95,12 @@ class DraftTree {
   // Registers a file that is open here by this descriptor, until closed(): it counts even if it loses its name.
   void opened(int fd);
   void closed(int fd);
-  // Visits all drafts by their directory and name. Caches their places, and returns the bytes of all files that belong
-  // to no version. Call with the rights of this process: a user needs none for a number to be found again.
+  // Visits all drafts by their directory and name. Caches their places, and returns the use by all files that belong to
+  // no version. Call with the rights of this process: a user needs none for a number to be found again.
   using Visit = std::function<void(Ino dir, const std::string& name)>;
-  std::uint64_t search(const Visit& visit = {});
+  DraftUse search(const Visit& visit = {});
   // As search(), with the open files that have no name any more.
-  std::uint64_t bytes();
+  DraftUse use();
   // True if the store is on overlayfs. A mapping there is one of another file, so a writer's mapping is not detected.
   bool hides_mappings() const { return hides_mappings_; }
   int folder() const { return folder_.get(); }  // STORE/drafts

@@ -15,7 +15,7 @@ namespace weft {
 inline constexpr char kOptionsOnInput[] = "--options-on-input";
 
 void fields(JsonFields& f, std::pair<std::string, std::string>& metric);
-// Everything but `paths`. Into an object with other members.
+// Everything but `paths` and `links`, which the process that finds the files uses. Into an object with other members.
 void fields(JsonFields& f, ImportOptions& m);
 
 }  // namespace weft

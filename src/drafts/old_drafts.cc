@@ -6,6 +6,7 @@
 #include <functional>
 
 #include "base/log.h"
+#include "drafts/draft_clock.h"
 #include "drafts/draft_rules.h"
 #include "os/entries.h"
 #include "os/tree_walk.h"
@@ -43,8 +44,12 @@ Found examine(const DraftRules& rules, const TreeEntry& draft) {
   return found;
 }
 
+Result<Fd> open_folder(const std::string& store_path) {
+  return open_file(store_path + "/drafts", O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
+}
+
 // Calls `visit` for each old draft, in new/ and in its namespaces.
-Result<std::vector<OldDraft>> find(const std::string& store_path, std::chrono::seconds kept,
+Result<std::vector<OldDraft>> find(const std::string& store_path, std::chrono::seconds kept, std::uint64_t believed_s,
                                    const std::function<void(const TreeEntry&)>& visit) {
   std::vector<OldDraft> old;
   const std::string where = store_path + "/drafts/tree";
@@ -58,7 +63,7 @@ Result<std::vector<OldDraft>> find(const std::string& store_path, std::chrono::s
   walk.visit = [&](const TreeEntry& entry) -> Result<WalkNext> {
     if (rules.is_shared(entry.st)) return WalkNext::enter;
     const Found found = examine(rules, entry);
-    const std::int64_t age = now - found.written;
+    const std::int64_t age = now - std::max(found.written, static_cast<std::int64_t>(believed_s));
     if (found.in_use || age < kept.count()) return WalkNext::pass;
     old.push_back({entry.path, found.bytes, static_cast<std::uint64_t>(age)});
     visit(entry);
@@ -72,13 +77,14 @@ Result<std::vector<OldDraft>> find(const std::string& store_path, std::chrono::s
 }  // namespace
 
 Result<std::vector<OldDraft>> old_drafts(const std::string& store_path, std::chrono::seconds kept) {
-  return find(store_path, kept, [](const TreeEntry&) {});
+  const auto folder = open_folder(store_path);
+  return find(store_path, kept, folder.ok() ? believed_since(folder->get()) : 0, [](const TreeEntry&) {});
 }
 
 // Moves each draft out of new/ before it deletes the files.
 Result<std::vector<OldDraft>> remove_old_drafts(const std::string& store_path, std::chrono::seconds kept) {
-  const auto folder = open_file(store_path + "/drafts", O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
-  return find(store_path, kept, [&](const TreeEntry& draft) {
+  const auto folder = open_folder(store_path);
+  return find(store_path, kept, folder.ok() ? mark_clock(folder->get()) : 0, [&](const TreeEntry& draft) {
     const std::string gone = "old-" + random_hex(8);
     if (!folder.ok() || !rename_at(draft.directory, draft.name, folder->get(), gone).ok()) return;
     if (const Status removed = remove_tree_at(folder->get(), gone, "drafts/" + gone); !removed.ok())

@@ -17,7 +17,8 @@
 // `.weft.json` exists only if the draft had one. `order` is written before a draft moves in, and after the links of a
 // checkpoint are complete: a checkpoint's folder without `order` is deleted. The guard of the import (os/programs.h)
 // holds `lock`; ended() takes it, so that no other server starts a second import. A server holds a shared lock on the
-// folder itself while it works there: recover() leaves such a folder alone, and any folder younger than two minutes.
+// folder itself while it works there: recover() leaves such a folder alone, and any folder that has not been without
+// a server for two minutes.
 #pragma once
 
 #include <optional>

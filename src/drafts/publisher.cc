@@ -56,7 +56,7 @@ Result<pid_t> start_import(const ImportCommand& command, const UserIds& user, co
 
 constexpr std::chrono::milliseconds kPauseMin{1}, kPauseMax{20};
 constexpr int kStartsMax = 2;             // of one import
-constexpr time_t kForgottenAfterS = 120;  // the kernel resends to a new server at once
+constexpr time_t kForgottenAfterS = 120;  // the kernel resends to a new server, which the supervisor starts at once
 
 // Returns once the import has ended. If `pause` cancels it, interrupts it first; true: it was interrupted.
 bool wait_for_import(const PublishFolder& folder, const std::function<bool()>& pause) {
@@ -256,20 +256,29 @@ Status DraftPublisher::put_back(const PublishOrder& order, PublishFolder& folder
   return forget(folder);
 }
 
+// The age of a folder says nothing: an import may have run for hours before its server died a moment ago.
 void DraftPublisher::recover(time_t now) {
   const auto publishing = open_publishing();
   if (!publishing.ok()) return;
+  std::map<std::string, time_t> abandoned;
   TreeWalk walk;
   walk.visit = [&](const TreeEntry& entry) -> Result<WalkNext> {
     PublishFolder folder;
     folder.name = entry.name;
-    if (entry.st.st_ctime + kForgottenAfterS > now || !folder.open(publishing->get()).ok()) return WalkNext::pass;
+    if (!folder.open(publishing->get()).ok()) return WalkNext::pass;
     if (!lock_whole(folder.fd.get(), LockKind::exclusive, LockWait::no, folder.name).ok()) return WalkNext::pass;
-    if (folder.ended()) recover_one(folder);
+    if (!folder.ended()) return WalkNext::pass;
+    const auto known = abandoned_.find(entry.name);
+    const time_t since = known == abandoned_.end() ? now : known->second;
+    if (since + kForgottenAfterS > now)
+      abandoned.emplace(entry.name, since);
+    else
+      recover_one(folder);
     return WalkNext::pass;
   };
   walk.failed = pass_failed;
   static_cast<void>(walk_tree(*publishing, "drafts/publishing", walk));
+  abandoned_ = std::move(abandoned);
 }
 
 void DraftPublisher::recover_one(PublishFolder& folder) {

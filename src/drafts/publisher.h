@@ -15,6 +15,7 @@
 #include <cstdint>
 #include <ctime>
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -86,7 +87,8 @@ class DraftPublisher {
   std::vector<std::pair<PublishOrder, PublishFolder>> taken_before();
 
   // Puts back the drafts that earlier servers left. Skips checkpoints, folders in use by another server, and those
-  // whose request the kernel may still resend at `now`.
+  // whose request the kernel may still resend at `now`: a folder has to be without a server in each call for two
+  // minutes. One thread at a time.
   void recover(time_t now);
 
  private:
@@ -108,6 +110,7 @@ class DraftPublisher {
 
   DraftTree& tree_;
   const PublisherOptions options_;
+  std::map<std::string, time_t> abandoned_;  // for recover(): folders without a server, and since when
 };
 
 }  // namespace weft

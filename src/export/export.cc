@@ -191,10 +191,11 @@ class Exporter {
   Exporter(Store& store, std::string directory, ExportTarget target, Progress& progress)
       : store_(store), directory_(std::move(directory)), target_(std::move(target)), progress_(progress) {}
 
-  // Writes the published files and the small files, merged by path. `small` is sorted by path. Both outlive this
-  // object.
+  // Writes the published files, the small files and the empty directories, merged by path. `small` is sorted by path.
+  // Both outlive this object.
   Status run(const Manifest& manifest, std::span<const SmallFile> small) {
     BundledBytes bundled(store_, manifest);
+    empty_ = manifest.directories;
     std::span<const File> files = published_files(manifest);
     for (const SmallFile& one : small) {
       const auto before = std::ranges::lower_bound(files, one.path, {}, &File::path);
@@ -204,6 +205,7 @@ class Exporter {
       WEFT_CHECK(write(one, bundled));
     }
     WEFT_CHECK(write_all(files));
+    WEFT_CHECK(make_empty(empty_.size()));
     return publish();
   }
 
@@ -222,6 +224,20 @@ class Exporter {
     return {};
   }
 
+  // Makes the next empty directories.
+  Status make_empty(std::size_t count) {
+    for (const std::string& path : empty_.first(count)) WEFT_CHECK(target_.make_directory(path));
+    empty_ = empty_.subspan(count);
+    return {};
+  }
+
+  Result<Fd> create(std::string_view path, std::uint8_t execute) {
+    const auto behind =
+        std::ranges::lower_bound(empty_, path, {}, [](const std::string& one) -> std::string_view { return one; });
+    WEFT_CHECK(make_empty(static_cast<std::size_t>(behind - empty_.begin())));
+    return target_.create(path, execute);
+  }
+
   Status publish() {
     progress_.phase("making the files durable");
     return target_.publish();
@@ -230,7 +246,7 @@ class Exporter {
   Status write(const SmallFile& file, BundledBytes& bundled) {
     if (progress_.cancelled()) return Error{Errc::cancelled, "interrupted"};
     WEFT_TRY(const auto bytes, bundled.of(file));
-    WEFT_TRY(const Fd out, target_.create(file.path));
+    WEFT_TRY(const Fd out, create(file.path, file.execute));
     WEFT_CHECK(write_exact(out.get(), 0, bytes, fmt::format("{}/{}", directory_, file.path)));
     progress_.advance(bytes.size());
     return {};
@@ -239,7 +255,7 @@ class Exporter {
   Status write(const File& file, std::span<const OpenPlace> places) {
     if (progress_.cancelled()) return Error{Errc::cancelled, "interrupted"};
     progress_.phase(fmt::format("writing {}", file.path));
-    WEFT_TRY(const Fd out, target_.create(file.path));
+    WEFT_TRY(const Fd out, create(file.path, file.execute));
     return FileCopy(file, places, out.get(), fmt::format("{}/{}", directory_, file.path), progress_).run(pool_);
   }
 
@@ -248,6 +264,7 @@ class Exporter {
   ExportTarget target_;
   Progress& progress_;
   ThreadPool pool_{0};
+  std::span<const std::string> empty_;  // directories that are not made yet
 };
 
 // Writes all files of the version. Returns their number.

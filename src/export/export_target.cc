@@ -91,11 +91,11 @@ Status ExportTarget::make_stage() {
   return {};
 }
 
-Result<Fd> ExportTarget::create(std::string_view path) {
+Result<Fd> ExportTarget::create(std::string_view path, std::uint8_t execute) {
   WEFT_CHECK(enter(parent_of(path)));
   const Beneath& directory = open_.empty() ? stage_ : open_.back().directory;
   WEFT_TRY(OpenedFile file,
-           directory.open_with_stat(std::string(name_in(path)), O_WRONLY | O_CREAT | O_EXCL, kFileMode));
+           directory.open_with_stat(std::string(name_in(path)), O_WRONLY | O_CREAT | O_EXCL, kFileMode | execute));
   made_.push_back({path, inode_of(file.st)});
   return std::move(file.fd);
 }

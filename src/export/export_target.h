@@ -1,6 +1,7 @@
 // The directory that an export writes into.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -22,8 +23,11 @@ class ExportTarget {
   ExportTarget& operator=(ExportTarget&&) = delete;
   ~ExportTarget();
 
-  // Creates a file and its parent directories. Paths are relative, come in byte order and outlive this object.
-  Result<Fd> create(std::string_view path);
+  // Creates a file, with x bits as File::execute, and its parent directories. Paths are relative, come in byte order
+  // and outlive this object.
+  Result<Fd> create(std::string_view path, std::uint8_t execute);
+  // Makes a directory and its parents. create() and make_directory() share one order of paths.
+  Status make_directory(std::string_view path) { return enter(path); }
   // Makes all files durable with one sync of the file system, then visible. After a failure no file stays visible.
   Status publish();
 

@@ -12,11 +12,15 @@ HeaderCursor::HeaderCursor(ByteSource& source, std::uint64_t end)
   window_.resize(std::min(kWindow, end_));
 }
 
+Errc HeaderCursor::lacking(std::uint64_t count) const {
+  return count > source_.size() - position_ ? Errc::invalid : Errc::unsupported;
+}
+
 Status HeaderCursor::need(std::uint64_t count) const {
   if (count <= remaining()) return {};
   std::string_view of = end_ == source_.size() ? "file" : "largest header";
-  return Error{Errc::invalid, fmt::format("expected {} bytes at byte {}, got {} before the end of the {}", count,
-                                          position_, remaining(), of)};
+  return Error{lacking(count), fmt::format("expected {} bytes at byte {}, got {} before the end of the {}", count,
+                                           position_, remaining(), of)};
 }
 
 // Moves the window so that it begins at position_.

@@ -20,7 +20,8 @@ T load_le(const std::byte* bytes) {
   return value;
 }
 
-// A read past `end` is Errc::invalid, with the position. After an error only position() is valid.
+// A read past the end is an error, with the position: Errc::invalid if the file ends there, Errc::unsupported if only
+// the cursor does. After an error only position() and lacking() are valid.
 class HeaderCursor {
  public:
   static constexpr std::uint64_t kWindow = 64U << 10U;
@@ -30,6 +31,9 @@ class HeaderCursor {
 
   std::uint64_t position() const { return position_; }
   std::uint64_t remaining() const { return end_ - position_; }
+  // Returns the code of an error about `count` further bytes that the caller does not read: Errc::invalid if the file
+  // ends before them, Errc::unsupported if it has them.
+  Errc lacking(std::uint64_t count) const;
 
   Status read(std::span<std::byte> out);
   Status skip(std::uint64_t count);

@@ -1,5 +1,6 @@
 // GGUF 2 and 3, little-endian: magic, version, counts, metadata (key, type, value), tensor infos (name, dimensions,
-// type, offset), padding, tensor data. Offsets count from the aligned start of the data.
+// type, offset), padding, tensor data. Offsets count from the aligned start of the data. gguf-py reads files that this
+// reader does not: big-endian ones, and those whose tensors overlap or leave gaps. These are Errc::unsupported.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -21,6 +22,9 @@ constexpr std::string_view kMagic = "GGUF";
 constexpr std::uint32_t kDefaultAlignment = 32;
 constexpr std::uint64_t kKeyBytesMin = 8 + 4 + 1;         // key length, value type, smallest value
 constexpr std::uint64_t kTensorBytesMin = 8 + 4 + 4 + 8;  // name length, dimension count, type, offset
+
+// ggml numbers its types from 0 on. A newer ggml may have types up to this number.
+constexpr std::uint32_t kElementTypesMax = 256;
 
 // By ggml's number of the type; nothing for a type that ggml removed.
 constexpr std::array<std::optional<DType>, 42> kElementTypes = {
@@ -49,6 +53,8 @@ class GgufReader {
 
   Status read_header();
   Status read_version();
+  Status check_count(std::string_view what, std::uint64_t count, std::uint64_t bytes_min, std::uint64_t bound) const;
+  Errc lacking(std::uint64_t count, std::uint64_t bytes) const;  // as HeaderCursor::lacking, of their product
   Status read_metadata();
   Status read_key();
   Status read_value(ValueType type);
@@ -98,7 +104,8 @@ Result<Layout> GgufReader::read() {
   at_ = At::data;
   std::uint64_t begin = cursor_.position();
   begin += std::min(padding_at(begin, alignment_), file_size_ - begin);  // a file without data may end unpadded
-  WEFT_TRY(layout_.tensors, place_tensors({begin, file_size_, alignment_}, std::move(tensors_)));
+  WEFT_TRY(layout_.tensors,
+           place_tensors({begin, file_size_, alignment_, false, Errc::unsupported}, std::move(tensors_)));
   layout_.format = "gguf";
   return std::move(layout_);
 }
@@ -111,23 +118,30 @@ Status GgufReader::read_header() {
   WEFT_CHECK(read_version());
   WEFT_TRY(tensor_count_, cursor_.number<std::uint64_t>());
   WEFT_TRY(key_count_, cursor_.number<std::uint64_t>());
-  std::uint64_t tensors_max = std::min(limits::kTensorsPerFileMax, cursor_.remaining() / kTensorBytesMin);
-  if (tensor_count_ > tensors_max)
-    return invalid(fmt::format("expected at most {} tensors in a file of this size, got a count of {}", tensors_max,
-                               tensor_count_));
-  std::uint64_t keys_max = std::min(limits::kGgufKeysMax, cursor_.remaining() / kKeyBytesMin);
-  if (key_count_ > keys_max)
-    return invalid(fmt::format("expected at most {} metadata keys in a file of this size, got a count of {}", keys_max,
-                               key_count_));
-  return {};
+  WEFT_CHECK(check_count("tensors", tensor_count_, kTensorBytesMin, limits::kTensorsPerFileMax));
+  return check_count("metadata keys", key_count_, kKeyBytesMin, limits::kGgufKeysMax);
+}
+
+Status GgufReader::check_count(std::string_view what, std::uint64_t count, std::uint64_t bytes_min,
+                               std::uint64_t bound) const {
+  const std::uint64_t count_max = std::min(bound, cursor_.remaining() / bytes_min);
+  if (count <= count_max) return {};
+  return Error{lacking(count, bytes_min),
+               fmt::format("expected at most {} {} in a file of this size, got a count of {}", count_max, what, count)};
+}
+
+Errc GgufReader::lacking(std::uint64_t count, std::uint64_t bytes) const {
+  std::uint64_t all = 0;
+  return __builtin_mul_overflow(count, bytes, &all) ? Errc::invalid : cursor_.lacking(all);
 }
 
 Status GgufReader::read_version() {
   WEFT_TRY(auto version, cursor_.number<std::uint32_t>());
   if (version == 2 || version == 3) return {};
-  if (version != 0 && (version & 0xffffU) == 0)
-    return unsupported(fmt::format("expected a little-endian file, got a big-endian one (version {:#010x})", version));
-  return unsupported(fmt::format("expected version 2 or 3, got {}", version));
+  const std::uint32_t swapped = __builtin_bswap32(version);
+  if (swapped == 2 || swapped == 3)
+    return unsupported(fmt::format("expected a little-endian file, got a big-endian one of version {}", swapped));
+  return invalid(fmt::format("expected version 2 or 3, got {}", version));
 }
 
 Status GgufReader::read_metadata() {
@@ -145,7 +159,8 @@ Status GgufReader::read_key() {
   name_.clear();
   WEFT_TRY(auto length, cursor_.number<std::uint64_t>());
   if (length == 0 || length > limits::kGgufKeyMax)
-    return invalid(fmt::format("expected a key of 1 to {} bytes, got {}", limits::kGgufKeyMax, length));
+    return Error{cursor_.lacking(length),
+                 fmt::format("expected a key of 1 to {} bytes, got {}", limits::kGgufKeyMax, length)};
   WEFT_TRY(name_, cursor_.text(length));
   if (!valid_utf8(name_)) return invalid("expected a key in UTF-8, got other bytes");
   keys_.push_back(name_);
@@ -223,8 +238,9 @@ Status GgufReader::skip_array(std::size_t depth) {
   WEFT_TRY(auto count, cursor_.number<std::uint64_t>());
   std::uint64_t bytes = kValueBytes[static_cast<std::size_t>(type)];
   if (count > cursor_.remaining() / bytes)
-    return invalid(fmt::format("expected an array of at most {} values in the {} bytes left, got a count of {}",
-                               cursor_.remaining() / bytes, cursor_.remaining(), count));
+    return Error{lacking(count, bytes),
+                 fmt::format("expected an array of at most {} values in the {} bytes left, got a count of {}",
+                             cursor_.remaining() / bytes, cursor_.remaining(), count)};
   if (type != ValueType::text && type != ValueType::array) return cursor_.skip(count * bytes);
   for (std::uint64_t i = 0; i < count; ++i) WEFT_CHECK(type == ValueType::text ? skip_text() : skip_array(depth + 1));
   return {};
@@ -236,7 +252,8 @@ Status GgufReader::read_tensor() {
   FoundTensor& tensor = one.tensor;
   WEFT_TRY(auto length, cursor_.number<std::uint64_t>());
   if (length > limits::kTensorNameMax)
-    return invalid(fmt::format("expected a name of at most {} bytes, got {}", limits::kTensorNameMax, length));
+    return Error{cursor_.lacking(length),
+                 fmt::format("expected a name of at most {} bytes, got {}", limits::kTensorNameMax, length)};
   WEFT_TRY(name_, cursor_.text(length));
   WEFT_CHECK(check_tensor_name(name_, tensors_.size()));
   WEFT_TRY(tensor.shape, read_shape());
@@ -249,7 +266,7 @@ Status GgufReader::read_tensor() {
   WEFT_TRY(one.length, tensor_bytes(tensor.dtype, tensor.shape));
   WEFT_TRY(one.offset, cursor_.number<std::uint64_t>());
   if (one.offset % alignment_ != 0)
-    return invalid(
+    return unsupported(
         fmt::format("expected an offset that is a multiple of the alignment {}, got {}", alignment_, one.offset));
   tensor.name = name_;
   tensors_.push_back(std::move(one));
@@ -260,7 +277,8 @@ Status GgufReader::read_tensor() {
 Result<Shape> GgufReader::read_shape() {
   WEFT_TRY(auto count, cursor_.number<std::uint32_t>());
   if (count > limits::kGgufDimensionsMax)
-    return invalid(fmt::format("expected at most {} dimensions, got {}", limits::kGgufDimensionsMax, count));
+    return Error{lacking(count, sizeof(std::uint64_t)),
+                 fmt::format("expected at most {} dimensions, got {}", limits::kGgufDimensionsMax, count)};
   Shape shape(count);
   for (std::uint32_t i = count; i-- > 0;) {
     WEFT_TRY(shape[i], cursor_.number<std::uint64_t>());
@@ -271,7 +289,8 @@ Result<Shape> GgufReader::read_shape() {
 Result<DType> GgufReader::read_element_type() {
   WEFT_TRY(auto type, cursor_.number<std::uint32_t>());
   if (type >= kElementTypes.size())
-    return unsupported(fmt::format("expected an element type from 0 to {}, got {}", kElementTypes.size() - 1, type));
+    return Error{type < kElementTypesMax ? Errc::unsupported : Errc::invalid,
+                 fmt::format("expected an element type from 0 to {}, got {}", kElementTypes.size() - 1, type)};
   if (!kElementTypes[type])
     return unsupported(fmt::format("expected an element type that ggml has, got {}, which it removed", type));
   return *kElementTypes[type];

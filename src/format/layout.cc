@@ -12,32 +12,70 @@
 namespace weft {
 namespace {
 
-Status check_unique(const std::vector<RegionTensor>& tensors) {
+void keep_last(std::vector<RegionTensor>& tensors) {
+  std::stable_sort(tensors.begin(), tensors.end(),
+                   [](const RegionTensor& a, const RegionTensor& b) { return a.tensor.name < b.tensor.name; });
+  std::size_t kept = 0;
+  for (std::size_t i = 0; i < tensors.size(); ++i)
+    if (i + 1 == tensors.size() || tensors[i].tensor.name != tensors[i + 1].tensor.name) {
+      if (kept != i) tensors[kept] = std::move(tensors[i]);
+      ++kept;
+    }
+  tensors.resize(kept);
+}
+
+Status settle_duplicates(std::vector<RegionTensor>& tensors, bool last_counts) {
   std::vector<std::string_view> names;
   names.reserve(tensors.size());
   for (const RegionTensor& one : tensors) names.emplace_back(one.tensor.name);
-  if (auto twice = find_duplicate(std::move(names)))
+  const auto twice = find_duplicate(std::move(names));
+  if (!twice) return {};
+  if (!last_counts)
     return Error{Errc::invalid, fmt::format("{}: expected each name once, got it twice", tensor_label(*twice))};
+  keep_last(tensors);
+  return {};
+}
+
+Status check_inside(const std::vector<RegionTensor>& tensors, std::uint64_t size) {
+  for (const RegionTensor& one : tensors)
+    if (one.offset > size || one.length > size - one.offset)
+      return Error{Errc::invalid,
+                   fmt::format("{}: expected {} bytes of data at offset {}, got a file with {} bytes of data",
+                               tensor_label(one.tensor.name), one.length, one.offset, size)};
   return {};
 }
 
 // Checks that the tensor begins at the first aligned offset from `end` on, where the tensor before it ends.
-Status check_begin(const RegionTensor& one, const RegionTensor* before, std::uint64_t end, std::uint64_t alignment) {
-  std::string expected = fmt::format("{}: expected data to begin at offset {}", tensor_label(one.tensor.name),
-                                     end + padding_at(end, alignment));
+Status check_begin(const DataRegion& region, const RegionTensor& one, const RegionTensor* before, std::uint64_t end) {
+  const std::uint64_t padding = padding_at(end, region.alignment);
+  std::string expected =
+      fmt::format("{}: expected data to begin at offset {}", tensor_label(one.tensor.name), end + padding);
   if (one.offset < end)
-    return Error{Errc::invalid,
+    return Error{region.untiled,
                  fmt::format("{}, got {}, which overlaps {}", expected, one.offset, tensor_label(before->tensor.name))};
-  if (one.offset - end != padding_at(end, alignment))
-    return Error{Errc::invalid, fmt::format("{}, got {}, which leaves a gap", expected, one.offset)};
+  if (one.offset - end != padding)
+    return Error{region.untiled, fmt::format("{}, got {}, which leaves a gap", expected, one.offset)};
   return {};
 }
 
-Status check_file_end(const RegionTensor* last, std::uint64_t end, std::uint64_t size, std::uint64_t alignment) {
-  if (size - end <= padding_at(end, alignment)) return {};
+Status check_file_end(const DataRegion& region, const RegionTensor* last, std::uint64_t end) {
+  const std::uint64_t rest = region.file_size - region.begin - end;
+  if (rest <= padding_at(end, region.alignment)) return {};
   std::string after = last == nullptr ? "header" : tensor_label(last->tensor.name);
-  return Error{Errc::invalid,
-               fmt::format("{}: expected the file to end after it, got {} trailing bytes", after, size - end)};
+  return Error{region.untiled,
+               fmt::format("{}: expected the file to end after it, got {} trailing bytes", after, rest)};
+}
+
+// `tensors` are sorted.
+Status check_tiling(const DataRegion& region, const std::vector<RegionTensor>& tensors) {
+  const RegionTensor* before = nullptr;
+  std::uint64_t end = 0;
+  for (const RegionTensor& one : tensors) {
+    WEFT_CHECK(check_begin(region, one, before, end));
+    end = one.offset + one.length;
+    before = &one;
+  }
+  return check_file_end(region, before, end);
 }
 
 Error broken(const FoundTensor& tensor, std::string_view what) {
@@ -83,23 +121,12 @@ std::tuple<std::uint32_t, std::uint64_t, std::uint64_t> place_of(const TensorPar
 }  // namespace
 
 Result<std::vector<FoundTensor>> place_tensors(const DataRegion& region, std::vector<RegionTensor> tensors) {
-  WEFT_CHECK(check_unique(tensors));
+  WEFT_CHECK(settle_duplicates(tensors, region.last_counts));
   std::sort(tensors.begin(), tensors.end(), [](const RegionTensor& a, const RegionTensor& b) {
     return std::tie(a.offset, a.length, a.tensor.name) < std::tie(b.offset, b.length, b.tensor.name);
   });
-  const std::uint64_t size = region.file_size - region.begin;
-  const RegionTensor* before = nullptr;
-  std::uint64_t end = 0;
-  for (const RegionTensor& one : tensors) {
-    if (one.offset > size || one.length > size - one.offset)
-      return Error{Errc::invalid,
-                   fmt::format("{}: expected {} bytes of data at offset {}, got a file with {} bytes of data",
-                               tensor_label(one.tensor.name), one.length, one.offset, size)};
-    WEFT_CHECK(check_begin(one, before, end, region.alignment));
-    end = one.offset + one.length;
-    before = &one;
-  }
-  WEFT_CHECK(check_file_end(before, end, size, region.alignment));
+  WEFT_CHECK(check_inside(tensors, region.file_size - region.begin));
+  WEFT_CHECK(check_tiling(region, tensors));
   std::vector<FoundTensor> placed;
   placed.reserve(tensors.size());
   for (RegionTensor& one : tensors) {
@@ -136,12 +163,12 @@ std::optional<std::string_view> find_duplicate(std::vector<std::string_view> key
 
 Status check_tensor_name(std::string_view name, std::size_t tensors_before) {
   if (name.size() > limits::kTensorNameMax)
-    return Error{Errc::invalid, fmt::format("{}: expected a name of at most {} bytes, got {}", tensor_label(name),
-                                            limits::kTensorNameMax, name.size())};
+    return Error{Errc::unsupported, fmt::format("{}: expected a name of at most {} bytes, got {}", tensor_label(name),
+                                                limits::kTensorNameMax, name.size())};
   if (!valid_utf8(name))
     return Error{Errc::invalid, fmt::format("{}: expected a name in UTF-8, got other bytes", tensor_label(name))};
   if (tensors_before >= limits::kTensorsPerFileMax)
-    return Error{Errc::invalid, fmt::format("expected at most {} tensors, got more", limits::kTensorsPerFileMax)};
+    return Error{Errc::unsupported, fmt::format("expected at most {} tensors, got more", limits::kTensorsPerFileMax)};
   return {};
 }
 

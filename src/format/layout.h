@@ -15,7 +15,10 @@ namespace weft {
 struct DataRegion {
   std::uint64_t begin = 0;  // ≤ file_size
   std::uint64_t file_size = 0;
-  std::uint64_t alignment = 1;  // a power of two; padding before each tensor and after the last is shorter than this
+  std::uint64_t alignment = 1;   // a power of two; padding before each tensor and after the last is shorter than this
+  bool last_counts = false;      // of tensors with one name the last counts; else no name occurs twice
+  Errc untiled = Errc::invalid;  // of overlaps, gaps and trailing bytes: Errc::unsupported if the format's library
+                                 // reads such files
 };
 
 // A tensor that lies in one run of the main file.
@@ -26,7 +29,8 @@ struct RegionTensor {
 };
 
 // Sorts tensors by (offset, length, name) and sets the part of each. Errc::invalid names the tensor: its name occurs
-// twice, it overlaps another, it leaves a gap that is not padding, or the file goes on after the last one.
+// twice, or it ends beyond the file. region.untiled names the tensor: it overlaps another, it leaves a gap that is not
+// padding, or the file goes on after the last one.
 Result<std::vector<FoundTensor>> place_tensors(const DataRegion& region, std::vector<RegionTensor> tensors);
 
 // Checks the guarantees of weft/model/format.h that need no file: names, shapes, strides, and lengths of parts.
@@ -40,7 +44,7 @@ constexpr std::uint64_t padding_at(std::uint64_t position, std::uint64_t alignme
 
 std::optional<std::string_view> find_duplicate(std::vector<std::string_view> keys);
 
-// Errc::invalid: the name is too long or not UTF-8, or the file has too many tensors.
+// Errc::invalid: the name is not UTF-8. Errc::unsupported: the name is too long, or the file has too many tensors.
 Status check_tensor_name(std::string_view name, std::size_t tensors_before);
 
 // Appends to layout.metadata if the limits allow it, else drops the entry.

@@ -1,5 +1,6 @@
-// npy 1.0, 2.0 and 3.0: magic, version, header length, header (a Python dict), then the elements of one array. Arrays
-// of structured types or of Python objects are not tensors: such a file is opaque.
+// npy 1.0, 2.0 and 3.0: magic, version, header length, header (a Python dict), then the elements of one array. numpy
+// also reads arrays of structured types and of Python objects, bytes after the array, and archives and pickles of this
+// name. These are Errc::unsupported.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -23,13 +24,26 @@ bool has_magic(std::span<const std::byte> head) {
          std::ranges::equal(head.first(kMagic.size()), std::as_bytes(std::span(kMagic)));
 }
 
+// Returns the error for a file with these first bytes. numpy.load() looks at them and not at the name.
+Error other_content(std::span<const std::byte> head) {
+  constexpr std::string_view kZip = "PK\x03\x04";
+  constexpr std::string_view kEmptyZip = "PK\x05\x06";
+  constexpr std::byte kPickle{0x80};
+  const std::string_view begin(reinterpret_cast<const char*>(head.data()), head.size());
+  if (begin.starts_with(kZip) || begin.starts_with(kEmptyZip))
+    return {Errc::unsupported, "expected an npy file, got a zip archive"};
+  if (head[0] == kPickle && head[1] >= std::byte{2} && head[1] <= std::byte{5})
+    return {Errc::unsupported, "expected an npy file, got a pickle"};
+  return {Errc::invalid, "expected the magic \"\\x93NUMPY\", got other bytes"};
+}
+
 Result<std::string> read_header(HeaderCursor& cursor) {
   std::array<std::byte, 8> prefix{};
   WEFT_CHECK(cursor.read(prefix));
-  if (!has_magic(prefix)) return Error{Errc::invalid, "expected the magic \"\\x93NUMPY\", got other bytes"};
+  if (!has_magic(prefix)) return other_content(prefix);
   auto major = std::to_integer<unsigned>(prefix[6]), minor = std::to_integer<unsigned>(prefix[7]);
   if (major < 1 || major > 3 || minor != 0)
-    return Error{Errc::unsupported, fmt::format("expected npy version 1.0, 2.0 or 3.0, got {}.{}", major, minor)};
+    return Error{Errc::invalid, fmt::format("expected npy version 1.0, 2.0 or 3.0, got {}.{}", major, minor)};
   std::uint64_t length = 0;
   if (major == 1) {
     WEFT_TRY(length, cursor.number<std::uint16_t>());
@@ -37,7 +51,7 @@ Result<std::string> read_header(HeaderCursor& cursor) {
     WEFT_TRY(length, cursor.number<std::uint32_t>());
   }
   if (length > limits::kNpyHeaderMax)
-    return Error{Errc::invalid,
+    return Error{cursor.lacking(length),
                  fmt::format("expected a header of at most {} bytes, got one of {}", limits::kNpyHeaderMax, length)};
   if (length > cursor.remaining())
     return Error{Errc::invalid, fmt::format("expected a header of {} bytes, got a file with {} bytes after its length",
@@ -78,13 +92,15 @@ class Npy final : public Format {
     HeaderCursor cursor(source, source.size());
     WEFT_TRY(std::string text, read_header(cursor));
     WEFT_TRY(NpyHeader header, parse_npy_header(text));
-    if (header.descr.empty()) return Layout{};
+    if (header.descr.empty())
+      return Error{Errc::unsupported, "expected elements of one type, got an array of a structured type"};
     WEFT_TRY(NpyElement element, parse_npy_descr(header.descr));
-    if (element.pickled) return Layout{};
+    if (element.pickled)
+      return Error{Errc::unsupported, "expected elements of a fixed size, got an array of Python objects"};
     WEFT_TRY(std::uint64_t length, data_bytes(header, element.bytes));
     if (length != cursor.remaining())
-      return Error{Errc::invalid, fmt::format("expected {} bytes of data for shape {} of '{}', got {}", length,
-                                              shape_text(header.shape), header.descr, cursor.remaining())};
+      return Error{cursor.lacking(length), fmt::format("expected {} bytes of data for shape {} of '{}', got {}", length,
+                                                       shape_text(header.shape), header.descr, cursor.remaining())};
     return one_tensor(files.name(), header, element, {cursor.position(), length});
   }
 

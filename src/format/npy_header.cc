@@ -48,6 +48,7 @@ class LiteralReader {
 
  private:
   void skip_space();
+  bool only_python_reads() const;
   std::string_view word();
   Status skip_items(char close, std::size_t depth);
 
@@ -61,7 +62,20 @@ void LiteralReader::skip_space() {
 
 Error LiteralReader::unexpected(std::string_view expected) {
   std::string got = at_end() ? "its end" : fmt::format("\"{}\"", printable(text_.substr(position_, 16)));
-  return Error{Errc::invalid, fmt::format("header: expected {} at byte {}, got {}", expected, position_, got)};
+  return Error{only_python_reads() ? Errc::unsupported : Errc::invalid,
+               fmt::format("header: expected {} at byte {}, got {}", expected, position_, got)};
+}
+
+// True before text that only Python reads here: a comment, a tab, a string with a prefix, an escape or a second part,
+// the rest of an integer that is not decimal.
+bool LiteralReader::only_python_reads() const {
+  const std::string_view rest = text_.substr(position_);
+  if (rest.empty()) return false;
+  if (std::string_view("#\t\f\r\\'\"").find(rest[0]) != std::string_view::npos) return true;
+  if (position_ > 0 && is_digit(text_[position_ - 1])) return is_letter(rest[0]) || rest[0] == '_';
+  const std::size_t quote = rest.find_first_of("'\"");
+  return quote != std::string_view::npos && quote > 0 && quote <= 2 &&
+         std::all_of(rest.begin(), rest.begin() + static_cast<std::ptrdiff_t>(quote), is_letter);
 }
 
 std::string_view LiteralReader::word() {
@@ -76,7 +90,10 @@ Result<std::string_view> LiteralReader::string() {
   if (quote != '\'' && quote != '"') return unexpected("a string");
   std::size_t begin = position_ + 1;
   std::size_t end = text_.find_first_of(quote == '\'' ? "'\\\n" : "\"\\\n", begin);
-  if (end == std::string_view::npos || text_[end] != quote) return unexpected("a string on one line without escapes");
+  if (end == std::string_view::npos || text_[end] != quote) {
+    position_ = std::min(end, text_.size());
+    return unexpected("a string on one line without escapes");
+  }
   position_ = end + 1;
   return text_.substr(begin, end - begin);
 }
@@ -108,7 +125,7 @@ Result<Shape> LiteralReader::shape() {
   while (!take(')')) {
     if (!comma) return unexpected("',' or ')'");
     if (shape.size() == limits::kDimensionsMax)
-      return Error{Errc::invalid,
+      return Error{Errc::unsupported,
                    fmt::format("header: expected at most {} dimensions, got more", limits::kDimensionsMax)};
     WEFT_TRY(std::uint64_t dimension, integer());
     shape.push_back(dimension);
@@ -170,7 +187,7 @@ Status read_member(LiteralReader& reader, NpyHeader& header, Seen& seen) {
                : key == "shape"         ? &seen.shape
                                         : nullptr;
   if (flag == nullptr || *flag)
-    return Error{Errc::invalid,
+    return Error{flag == nullptr ? Errc::invalid : Errc::unsupported,  // Python takes the last value of a key
                  fmt::format("header: expected 'descr', 'fortran_order' and 'shape' once each, got {}'{}'",
                              flag == nullptr ? "" : "a second ", printable(key, 40))};
   *flag = true;
@@ -254,7 +271,7 @@ Result<NpyElement> parse_npy_descr(std::string_view descr) {
   if (!type.empty())
     element = other_element(type[0], type.substr(1, digits - 1), type.substr(std::min(digits, type.size())));
   if (!element)
-    return Error{Errc::invalid,
+    return Error{Errc::unsupported,
                  fmt::format("header: expected a type of numpy in 'descr', got '{}'", printable(descr, 40))};
   return *element;
 }

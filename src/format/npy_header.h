@@ -16,12 +16,13 @@ struct NpyHeader {
   Shape shape;
 };
 
-// Parses a text that is such a dict, apart from white space. Views point into `text`. Errc::invalid: any other text. No
-// expression is evaluated. Allowed are strings without escapes, decimal integers (also with Python 2's suffix L), True,
-// False, None, lists and tuples.
+// Parses a text that is such a dict, apart from white space. Views point into `text`. No expression is evaluated. Read
+// are strings without escapes, decimal integers (also with Python 2's suffix L), True, False, None, lists and tuples.
+// Errc::unsupported: a text with other literals, comments or white space, which Python may read. Errc::invalid: any
+// other text.
 Result<NpyHeader> parse_npy_header(std::string_view text);
 
-// The element type that a descr names.
+// The element type that a descr names. Errc::unsupported: a type that weft does not know.
 struct NpyElement {
   DType dtype = DType::npy_other;  // also npy_other for plain types in big-endian order
   std::uint64_t bytes = 0;

@@ -1,10 +1,11 @@
 // safetensors: the header's length (8 bytes), a JSON object {name: {dtype, shape, data_offsets}, "__metadata__": {text:
-// text}}, then tensor data without gaps. Where the format's page is stricter than the reference implementation, so is
-// this reader: the header begins with '{', and no key occurs twice.
+// text}}, then tensor data without gaps. Where the reference implementation is more lenient than the format's page, so
+// is this reader: white space may precede the '{', and of tensors or texts with one name the last counts.
 #include <fmt/core.h>
 
 #include <algorithm>
 #include <array>
+#include <map>
 
 #include "base/limits.h"
 #include "base/text.h"
@@ -65,6 +66,9 @@ class HeaderReader final : public StrictHandler {
   Status begin_metadata();
   Status finish_tensor();
   Status invalid(std::string_view what) const;  // "tensor "a": what"
+  // As unexpected(), for a value that the reference implementation may read: a tensor as [dtype, shape, data_offsets],
+  // or a dtype as {"F32": null}.
+  Status spelled_otherwise(std::string_view got) const;
 
   Layout& layout_;
   std::vector<RegionTensor> tensors_;
@@ -115,6 +119,8 @@ Status HeaderReader::on_begin_object() {
     case At::tensor_value:
       at_ = At::tensor;
       return {};
+    case At::dtype:
+      return spelled_otherwise("an object");
     default:
       return unexpected("an object");
   }
@@ -128,6 +134,8 @@ Status HeaderReader::on_begin_array() {
     case At::offsets_value:
       at_ = At::offsets;
       return {};
+    case At::tensor_value:
+      return spelled_otherwise("an array");
     default:
       return unexpected("an array");
   }
@@ -182,7 +190,8 @@ Status HeaderReader::on_text(std::string_view value) {
 Status HeaderReader::on_number(std::uint64_t value) {
   if (at_ == At::shape) {
     if (entry_.tensor.shape.size() == limits::kDimensionsMax)
-      return invalid(fmt::format("expected at most {} dimensions, got more", limits::kDimensionsMax));
+      return Error{Errc::unsupported, fmt::format("{}: expected at most {} dimensions, got more",
+                                                  tensor_label(entry_.tensor.name), limits::kDimensionsMax)};
     entry_.tensor.shape.push_back(value);
     return {};
   }
@@ -253,6 +262,10 @@ Status HeaderReader::invalid(std::string_view what) const {
   return Error{Errc::invalid, fmt::format("{}: {}", tensor_label(entry_.tensor.name), what)};
 }
 
+Status HeaderReader::spelled_otherwise(std::string_view got) const {
+  return Error{Errc::unsupported, unexpected(got).error().message};
+}
+
 Result<std::string> read_header(ByteSource& source) {
   if (source.size() < kPrefix)
     return Error{Errc::invalid, fmt::format("expected {} bytes of header length, got {}", kPrefix, source.size())};
@@ -265,20 +278,22 @@ Result<std::string> read_header(ByteSource& source) {
     return Error{Errc::invalid, fmt::format("expected a header of {} bytes, got a file with {} bytes after its length",
                                             length, cursor.remaining())};
   WEFT_TRY(std::string header, cursor.text(length));
-  if (!header.starts_with('{'))
+  if (!std::string_view(header).substr(std::min(header.find_first_not_of(" \t\r\n"), header.size())).starts_with('{'))
     return Error{Errc::invalid,
                  fmt::format("expected a header that begins with {{, got \"{}\"", printable(header, 20))};
   if (!valid_utf8(header)) return Error{Errc::invalid, "expected a header in UTF-8, got other bytes"};
   return header;
 }
 
-Status check_metadata_keys(const Layout& layout) {
-  std::vector<std::string_view> keys;
-  for (const auto& [key, value] : layout.metadata) keys.emplace_back(key);
-  if (auto twice = find_duplicate(std::move(keys)))
-    return Error{Errc::invalid,
-                 fmt::format("expected \"{}\" of \"__metadata__\" once, got it twice", printable(*twice))};
-  return {};
+// Keeps the last text of each key. There are at most limits::kMetadataEntriesMax.
+void keep_last_texts(Layout& layout) {
+  std::map<std::string_view, std::size_t> last;
+  for (std::size_t i = 0; i < layout.metadata.size(); ++i) last[layout.metadata[i].first] = i;
+  if (last.size() == layout.metadata.size()) return;
+  std::vector<std::pair<std::string, std::string>> kept;
+  for (std::size_t i = 0; i < layout.metadata.size(); ++i)
+    if (last[layout.metadata[i].first] == i) kept.push_back(layout.metadata[i]);
+  layout.metadata = std::move(kept);
 }
 
 class Safetensors final : public Format {
@@ -297,8 +312,9 @@ class Safetensors final : public Format {
     HeaderReader reader(layout);
     Status read = parse_json(header, limits::kJsonDepthMax, reader);
     if (!read.ok()) return Error{read.error().code, "header: " + read.error().message};
-    WEFT_CHECK(check_metadata_keys(layout));
-    const DataRegion data{kPrefix + header.size(), source.size(), 1};
+    keep_last_texts(layout);
+    const DataRegion data{
+        .begin = kPrefix + header.size(), .file_size = source.size(), .alignment = 1, .last_counts = true};
     std::string().swap(header);  // frees up to 100 MB before the tensors are copied
     WEFT_TRY(layout.tensors, place_tensors(data, reader.take_tensors()));
     return layout;

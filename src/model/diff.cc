@@ -80,6 +80,20 @@ void diff_small_files(const Manifest& before, const Manifest& after, ManifestDif
   diff.files.push_back({change, std::string(kSmallFiles)});
 }
 
+// Lists the empty directories that one side lacks, with a slash.
+void diff_directories(const Manifest& before, const Manifest& after, ManifestDiff& diff) {
+  const auto add_missing = [&diff](const Manifest& from, const Manifest& to, Change change) {
+    for (const std::string& path : from.directories)
+      if (!std::ranges::binary_search(to.directories, path)) diff.files.push_back({change, path + "/"});
+  };
+  add_missing(before, after, Change::removed);
+  add_missing(after, before, Change::added);
+}
+
+bool is_same(const File& a, const File& b) {
+  return a.extents == b.extents && a.execute == b.execute;
+}
+
 // Merges both lists: published files are sorted by path.
 void diff_files(const Manifest& before, const Manifest& after, ManifestDiff& diff) {
   const std::span<const File> from = published_files(before), to = published_files(after);
@@ -88,13 +102,14 @@ void diff_files(const Manifest& before, const Manifest& after, ManifestDiff& dif
   while (a != from.end() || b != to.end()) {
     int order = a == from.end() ? 1 : b == to.end() ? -1 : a->path.compare(b->path);
     if (order == 0)
-      diff.files.push_back({a->extents == b->extents ? Change::same : Change::changed, a->path});
+      diff.files.push_back({is_same(*a, *b) ? Change::same : Change::changed, a->path});
     else
       diff.files.push_back({order < 0 ? Change::removed : Change::added, order < 0 ? a->path : b->path});
     if (order <= 0) ++a;
     if (order >= 0) ++b;
   }
   diff_small_files(before, after, diff);
+  diff_directories(before, after, diff);
 }
 
 }  // namespace

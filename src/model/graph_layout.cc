@@ -32,7 +32,7 @@ std::size_t inversions(const std::vector<std::size_t>& values, std::size_t bound
 
 class Layouter {
  public:
-  Layouter(const GraphEdges& graph, double waypoint_gap) : graph_(graph), waypoint_gap_(waypoint_gap) {}
+  Layouter(const GraphEdges& graph, const LayoutLimits& limits) : graph_(graph), limits_(limits) {}
 
   GraphLayout run() {
     make_layers();
@@ -45,7 +45,8 @@ class Layouter {
  private:
   using Layer = std::vector<std::uint32_t>;
 
-  // Puts each node right after its last predecessor. Then moves nodes without predecessors right before their first
+  // Puts each node right after its last predecessor, or a layer further for each siblings_max nodes that the
+  // predecessor has before it. Then moves nodes without predecessors right before their first
   // successor.
   void make_layers() {
     layer_of_.assign(graph_.nodes, 0);
@@ -59,11 +60,14 @@ class Layouter {
     for (std::uint32_t node = 0; node < graph_.nodes; ++node)
       if (waiting[node] == 0) ready.push_back(node);
     const std::vector<std::uint32_t> roots = ready;
-    for (std::size_t i = 0; i < ready.size(); ++i)
-      for (std::uint32_t to : out[ready[i]]) {
-        layer_of_[to] = std::max(layer_of_[to], layer_of_[ready[i]] + 1);
+    for (std::size_t i = 0; i < ready.size(); ++i) {
+      const auto& after = out[ready[i]];
+      for (std::size_t place = 0; place < after.size(); ++place) {
+        const std::uint32_t to = after[place];
+        layer_of_[to] = std::max(layer_of_[to], layer_of_[ready[i]] + 1 + place / limits_.siblings_max);
         if (--waiting[to] == 0) ready.push_back(to);
       }
+    }
     for (std::uint32_t root : roots) {
       if (out[root].empty()) continue;
       std::size_t nearest = SIZE_MAX;
@@ -172,8 +176,8 @@ class Layouter {
   }
 
   double gap(std::uint32_t left, std::uint32_t right) const {
-    double a = vertices_[left].waypoint ? waypoint_gap_ : 1;
-    double b = vertices_[right].waypoint ? waypoint_gap_ : 1;
+    double a = vertices_[left].waypoint ? limits_.waypoint_gap : 1;
+    double b = vertices_[right].waypoint ? limits_.waypoint_gap : 1;
     return (a + b) / 2;
   }
 
@@ -257,7 +261,7 @@ class Layouter {
   }
 
   const GraphEdges& graph_;
-  const double waypoint_gap_;
+  const LayoutLimits limits_;
   std::vector<std::size_t> layer_of_;              // by node
   std::vector<Vertex> vertices_;                   // the nodes, then the waypoints
   std::vector<Layer> layers_;                      // in order
@@ -266,8 +270,8 @@ class Layouter {
 
 }  // namespace
 
-GraphLayout layered_layout(const GraphEdges& graph, double waypoint_gap) {
-  return Layouter(graph, waypoint_gap).run();
+GraphLayout layered_layout(const GraphEdges& graph, const LayoutLimits& limits) {
+  return Layouter(graph, limits).run();
 }
 
 }  // namespace weft

@@ -15,6 +15,11 @@ struct GraphEdges {
   std::vector<std::pair<std::uint32_t, std::uint32_t>> edges;  // from, to; no cycles, no duplicates
 };
 
+struct LayoutLimits {
+  double waypoint_gap = 0.5;            // the space that a waypoint takes in its layer; a node takes 1
+  std::size_t siblings_max = SIZE_MAX;  // more nodes after one node are in several layers, so many in each
+};
+
 struct LayoutPoint {
   double layer = 0;   // 0, 1, 2 …: a whole number
   double across = 0;  // from 0; nodes of a layer are 1 or more apart
@@ -27,7 +32,6 @@ struct GraphLayout {
   double breadth = 0;  // the largest `across`
 };
 
-// `waypoint_gap`: the space that a waypoint takes in its layer; a node takes 1.
-GraphLayout layered_layout(const GraphEdges& graph, double waypoint_gap = 0.5);
+GraphLayout layered_layout(const GraphEdges& graph, const LayoutLimits& limits = {});
 
 }  // namespace weft

@@ -15,6 +15,7 @@ namespace weft {
 namespace {
 
 constexpr std::string_view kFormat = "safetensors";
+constexpr std::string_view kSuffix = ".safetensors";
 constexpr std::string_view kIndexSuffix = ".safetensors.index.json";
 
 std::string type_text(const Tensor& tensor) {
@@ -42,6 +43,7 @@ class Composer {
     WEFT_CHECK(check_index());
     WEFT_CHECK(rewrite());
     std::ranges::sort(out_.files, {}, &File::path);
+    WEFT_CHECK(take_directories());
     return Inherited{std::move(out_), std::move(headers_)};
   }
 
@@ -122,6 +124,9 @@ class Composer {
   }
 
   Status take_file(const File& given, const std::string& place) {
+    // As a whole, the file would replace a file of the base with all its other tensors.
+    if (const std::string_view why = why_no_tensors(given); given.path.ends_with(kSuffix) && !why.empty())
+      return refused(place, fmt::format("expected a safetensors file that weft can read: {}", why));
     auto old = std::ranges::find(out_.files, given.path, &File::path);
     if (old != out_.files.end()) {
       *old = given;
@@ -133,6 +138,35 @@ class Composer {
                                         in_.base_name, given.path));
     out_.files.push_back(given);
     rewritten_.emplace_back();
+    return {};
+  }
+
+  // True if one of the files, sorted by path, lies in the directory.
+  static bool has_file_in(const std::vector<File>& files, const std::string& directory) {
+    const std::string inside = directory + '/';
+    const auto first = std::ranges::lower_bound(files, inside, {}, &File::path);
+    return first != files.end() && first->path.starts_with(inside);
+  }
+
+  static bool has_directory_in(const std::set<std::string>& all, const std::string& directory) {
+    const auto first = all.lower_bound(directory + '/');
+    return first != all.end() && first->starts_with(directory + '/');
+  }
+
+  // Call it after the files are sorted. A directory of the base stays if the whole version has no entry below it.
+  Status take_directories() {
+    std::set<std::string> all(in_.base.directories.begin(), in_.base.directories.end());
+    for (const std::string& path : in_.given.directories) {
+      if (all.contains(path) || has_directory_in(all, path) || has_file_in(out_.files, path)) continue;
+      if (!in_.add)
+        return refused(
+            path + "/",
+            fmt::format("expected a directory of {}, which has none of that name (--add adds it)", in_.base_name));
+      all.insert(path);
+    }
+    for (const std::string& path : all) {
+      if (!has_directory_in(all, path) && !has_file_in(out_.files, path)) out_.directories.push_back(path);
+    }
     return {};
   }
 
@@ -166,6 +200,7 @@ class Composer {
     tensors.insert(tensors.end(), change.added.begin(), change.added.end());
     SafetensorsFile made = lay_out_safetensors(file.path, std::move(tensors), file.metadata);
     headers_.emplace_back(file.path, std::move(made.header));
+    made.file.execute = file.execute;
     file = std::move(made.file);
     return {};
   }

@@ -22,12 +22,11 @@ std::string kin_dot(const KinGraph& kin) {
   std::string out = "digraph lineage {\n";
   out += fmt::format("  label={};\n", dot_quoted(title_of(kin) + ": " + count_line(kin)));
   out += "  node [shape=box, style=rounded, fontname=\"sans-serif\"];\n";
-  for (const VersionRow& version : kin.versions) {
-    std::string_view style = version.removed                   ? ", style=\"rounded,dashed\""
-                             : &version == kin.versions.data() ? ", penwidth=2"
-                                                               : "";
+  for (std::size_t i = 0; i < kin.versions.size(); ++i) {
+    const VersionRow& version = kin.versions[i];
+    std::string_view style = version.removed ? ", style=\"rounded,dashed\"" : i == 0 ? ", penwidth=2" : "";
     std::string name = dot_quoted(spec_of(version));
-    std::string label = name.substr(0, name.size() - 1) + "\\n" + dot_quoted(facts_line(version)).substr(1);
+    std::string label = name.substr(0, name.size() - 1) + "\\n" + dot_quoted(facts_line(card_facts(kin, i))).substr(1);
     out += fmt::format("  {} [label={}{}];\n", name, label, style);
   }
   const KinIndex index(kin);

@@ -3,7 +3,9 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
+#include <system_error>
 
 #include "base/text.h"
 
@@ -14,6 +16,15 @@ std::string day(std::uint64_t time_ns) {
   return utc_time(time_ns).substr(0, 10);
 }
 
+// Returns a number with four digits ("0.42131" as "0.4213"), and any other text as it is.
+std::string short_number(const std::string& text) {
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  const bool whole = text.find_first_of(".eE") == std::string::npos;
+  if (error != std::errc() || end != text.data() + text.size() || whole) return text;
+  return fmt::format("{:.4g}", value);
+}
+
 }  // namespace
 
 std::string left_out_text(const KinGraph& kin) {
@@ -21,9 +32,26 @@ std::string left_out_text(const KinGraph& kin) {
   return fmt::format("and {}{} more", kin.uncounted ? "at least " : "", kin.left_out);
 }
 
-std::string facts_line(const VersionRow& version) {
-  if (version.removed) return fmt::format("removed {}", day(version.removed_ns));
-  return fmt::format("{} · {}", day(version.time_ns), human_bytes(version.logical_bytes));
+CardFacts card_facts(const KinGraph& kin, std::size_t version) {
+  const VersionRow& row = kin.versions[version];
+  if (row.removed) return {"", "", "", fmt::format("removed {}", day(row.removed_ns))};
+  CardFacts facts;
+  if (!row.metrics.empty())
+    facts.metric = fmt::format("{} {}", row.metrics.front().first, short_number(row.metrics.front().second));
+  if (version < kin.marks.size()) {
+    const KinMarks& marks = kin.marks[version];
+    for (const std::string& tag : marks.tags) facts.tags += (facts.tags.empty() ? "" : ", ") + tag;
+    if (marks.new_bytes) facts.bytes = "+" + human_bytes(*marks.new_bytes);
+  }
+  if (facts_line(facts).empty()) facts.day = day(row.time_ns);
+  return facts;
+}
+
+std::string facts_line(const CardFacts& facts) {
+  std::string line;
+  for (const std::string* part : {&facts.tags, &facts.metric, &facts.bytes, &facts.day})
+    if (!part->empty()) line += (line.empty() ? "" : " · ") + *part;
+  return line;
 }
 
 // Returns the share of a child's tensor bytes that the parent has, 0 to 1.

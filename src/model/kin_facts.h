@@ -1,8 +1,10 @@
 // Shared by the drawings of a KinGraph: its edges, and short texts of its facts.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <unordered_map>
 #include <vector>
 
@@ -44,7 +46,15 @@ std::string title_of(const KinGraph& kin);    // "Lineage of bert@2"
 std::string count_line(const KinGraph& kin);  // "3 versions", "the nearest 40 of 300 versions"
 // Returns "and 12 more" or "and at least 10000 more"; "" if no kin were left out.
 std::string left_out_text(const KinGraph& kin);
-std::string facts_line(const VersionRow& version);  // "2024-05-01 · 87.4 MiB"
+// Facts below a version's name; each may be "". Tags, the first metric, and new bytes: "production, best", "loss
+// 0.4213",
+// "+87.4 MiB". `day` is set for a removed version ("removed 2024-05-01"), which has no other facts, and for a version
+// that lacks all three.
+struct CardFacts {
+  std::string tags, metric, bytes, day;
+};
+CardFacts card_facts(const KinGraph& kin, std::size_t version);
+std::string facts_line(const CardFacts& facts);  // "production · loss 0.4213 · +87.4 MiB"
 double part_of(const ParentRef& edge,
                const VersionRow& child);  // share of the child's tensor bytes, 0 to 1
 std::string percent(double part);         // "100 %" only for the whole, "0 %" only for nothing

@@ -14,7 +14,9 @@ constexpr double kStrip = 2.5;         // a picture that is so many times wider 
 constexpr double kGapAcrossDown = 26;  // between cards of a layer
 constexpr double kGapAcrossRight = 18;
 constexpr double kGapRows = 40;
-constexpr double kTip = 1;  // an arrow ends so far before its card
+constexpr std::size_t kSiblingsMax = 6;  // in a row
+constexpr double kBundledGap = 0.12;     // of a card's place: between edges that pass a row of siblings
+constexpr double kTip = 1;               // an arrow ends so far before its card
 
 // Returns the space between two layers, for edges and labels: more if the edges go farther to the side.
 double gap(bool down, double aside) {
@@ -26,6 +28,14 @@ double across_step(bool down) {
 }
 double card_along(bool down) {
   return down ? KinGeometry::kCardHeight : KinGeometry::kCardWidth;
+}
+
+// Edges to further rows of siblings run close together between the cards, so that a row is hardly wider for them.
+LayoutLimits limits_for(const GraphEdges& graph) {
+  std::vector<std::size_t> after(graph.nodes, 0);
+  for (const auto& edge : graph.edges) ++after[edge.first];
+  const bool many = std::ranges::any_of(after, [](std::size_t count) { return count > kSiblingsMax; });
+  return many ? LayoutLimits{kBundledGap, kSiblingsMax} : LayoutLimits{};
 }
 
 double oddness(Spot size) {
@@ -53,7 +63,7 @@ double when_along(double part) {
 }  // namespace
 
 KinGeometry::KinGeometry(const GraphEdges& graph, Spot top_left, double width_min)
-    : layout_(layered_layout(graph)), top_left_(top_left), crowd_(layout_.layers) {
+    : layout_(layered_layout(graph, limits_for(graph))), top_left_(top_left), crowd_(layout_.layers) {
   for (const LayoutPoint& node : layout_.nodes) ++crowd_[layer_of(node)];
   for (const auto& points : layout_.edges)
     for (std::size_t i = 1; i + 1 < points.size(); ++i) ++crowd_[layer_of(points[i])];

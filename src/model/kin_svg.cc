@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "base/text.h"
 #include "model/kin_facts.h"
@@ -20,6 +21,7 @@ constexpr double kWidthMin = 640;
 constexpr double kTextLeft = 22;  // in a card
 constexpr double kTextRight = 10;
 constexpr double kNameSize = 12;
+constexpr double kFactsSize = 10.5;
 
 // Colours of model series, in the order of their appearance; then from the front again.
 constexpr std::string_view kColours[] = {"#2563eb", "#d97706", "#059669", "#9333ea", "#dc2626",
@@ -42,8 +44,10 @@ std::string escaped(std::string_view text) {
   return out;
 }
 
-// Returns the width of a bold letter as a fraction of the font size, for DejaVu and Verdana, which are wide fonts.
-double letter_width(char c) {
+// Returns the width of a letter as a fraction of the font size, for DejaVu and Verdana, which are wide fonts: of a bold
+// one, or of a plain one, which is narrower.
+double bold_width(std::string_view letter) {
+  const char c = letter.front();
   constexpr std::string_view kNarrow = "fijlrt.,:;/|()[]-' ";
   constexpr std::string_view kWide = "mwMW@%+";
   if (kNarrow.find(c) != std::string_view::npos) return 0.48;
@@ -51,16 +55,56 @@ double letter_width(char c) {
   return c >= 'A' && c <= 'Z' ? 0.82 : 0.72;
 }
 
-// Returns a name that fits the card, cut at its beginning: the end says more. "…minilm-finetuned@12"
-std::string short_name(const VersionRow& version) {
-  std::string name = spec_of(version);
-  const double room = (KinGeometry::kCardWidth - kTextLeft - kTextRight) / kNameSize;
-  double width = 0;
-  std::size_t begin = name.size();
-  while (begin > 0 && width <= room) width += letter_width(name[--begin]);
-  if (width <= room) return name;
-  for (width += 1; width > room && begin < name.size(); ++begin) width -= letter_width(name[begin]);
-  return "…" + name.substr(begin);
+using LetterWidth = double (*)(std::string_view letter);
+double plain_width(std::string_view letter) {
+  return 0.9 * bold_width(letter);
+}
+
+std::vector<std::string_view> letters_of(std::string_view text) {
+  std::vector<std::string_view> letters;
+  for (std::size_t begin = 0; begin < text.size();) {
+    std::size_t end = begin + 1;
+    while (end < text.size() && (text[end] & 0xc0) == 0x80) ++end;
+    letters.push_back(text.substr(begin, end - begin));
+    begin = end;
+  }
+  return letters;
+}
+
+double width_of(std::string_view text, LetterWidth width) {
+  double sum = 0;
+  for (const std::string_view letter : letters_of(text)) sum += width(letter);
+  return sum;
+}
+
+// Returns a text that fits `room`, cut in its middle: names differ at their ends. "organ…finetuned@12"
+std::string cut(std::string_view text, double room, LetterWidth width) {
+  if (width_of(text, width) <= room) return std::string(text);
+  const std::vector<std::string_view> letters = letters_of(text);
+  std::size_t head = 0;
+  std::size_t tail = letters.size();
+  double left = room - width("…");
+  for (bool from_end = true; head < tail; from_end = !from_end) {
+    left -= width(from_end ? letters[tail - 1] : letters[head]);
+    if (left < 0) break;
+    from_end ? --tail : ++head;
+  }
+  std::string out;
+  for (std::size_t i = 0; i < head; ++i) out += letters[i];
+  out += "…";
+  for (std::size_t i = tail; i < letters.size(); ++i) out += letters[i];
+  return out;
+}
+
+constexpr double kTextWidth = KinGeometry::kCardWidth - kTextLeft - kTextRight;
+
+// Returns the lines of facts below a name: the tags, if there are any, and the other facts.
+std::vector<std::string> fact_lines(CardFacts facts) {
+  std::vector<std::string> lines;
+  if (!facts.tags.empty()) lines.push_back(std::exchange(facts.tags, ""));
+  if (std::string others = facts_line(facts); !others.empty()) lines.push_back(std::move(others));
+  for (std::string& line : lines) line = cut(line, kTextWidth / kFactsSize, plain_width);
+  return lines;
 }
 
 GraphEdges graph_of(const KinGraph& kin, const std::vector<KinEdge>& edges) {
@@ -164,7 +208,8 @@ class SvgDrawing {
     const bool removed = version.removed;
     std::string_view colour = removed ? "#94a3b8" : colour_of(version.model_name);
     const auto [x, y] = geometry_.card(index);
-    out_ += fmt::format("<g><title>{}</title>\n", escaped(tooltip(version)));
+    const CardFacts facts = card_facts(kin_, index);
+    out_ += fmt::format("<g><title>{}</title>\n", escaped(tooltip(version, facts)));
     out_ += fmt::format(
         "<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.0f}\" height=\"{:.0f}\" rx=\"9\" fill=\"{}\" stroke=\"{}\" "
         "stroke-width=\"{}\"{}/>\n",
@@ -175,15 +220,24 @@ class SvgDrawing {
         self || removed ? colour : "#cbd5e1", self ? "2.4" : "1.2", removed ? " stroke-dasharray=\"5 4\"" : "");
     out_ += fmt::format("<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"4\" height=\"{:.0f}\" rx=\"2\" fill=\"{}\"/>\n", x + 9,
                         y + 11, KinGeometry::kCardHeight - 22, colour);
-    out_ += fmt::format(
-        "<text x=\"{0:.1f}\" y=\"{1:.1f}\" font-size=\"{6}\" font-weight=\"bold\" fill=\"{2}\">{3}</text>"
-        "<text x=\"{0:.1f}\" y=\"{4:.1f}\" font-size=\"10.5\" fill=\"#64748b\">{5}</text></g>\n",
-        x + kTextLeft, y + 23, removed ? "#64748b" : "#0f172a", escaped(short_name(version)), y + 40,
-        escaped(facts_line(version)), kNameSize);
+    const std::vector<std::string> lines = fact_lines(facts);
+    double base = y + (lines.size() > 1 ? 19 : 23);
+    out_ += fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" font-size=\"{}\" font-weight=\"bold\" fill=\"{}\">{}</text>",
+                        x + kTextLeft, base, kNameSize, removed ? "#64748b" : "#0f172a",
+                        escaped(cut(spec_of(version), kTextWidth / kNameSize, bold_width)));
+    for (const std::string& line : lines) {
+      base += lines.size() > 1 ? 14 : 17;
+      out_ += fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" font-size=\"{}\" fill=\"#64748b\">{}</text>", x + kTextLeft,
+                          base, kFactsSize, escaped(line));
+    }
+    out_ += "</g>\n";
   }
 
-  static std::string tooltip(const VersionRow& version) {
-    std::string text = fmt::format("{}, {}", spec_of(version), utc_time(version.time_ns));
+  static std::string tooltip(const VersionRow& version, const CardFacts& facts) {
+    std::string text =
+        fmt::format("{}, {}, {}", spec_of(version), utc_time(version.time_ns), human_bytes(version.logical_bytes));
+    for (const std::string* part : {&facts.tags, &facts.bytes})
+      if (!part->empty()) text += ", " + *part;
     for (const auto& [key, value] : version.metrics) text += fmt::format(", {}={}", key, value);
     for (const std::string& name : version.elsewhere) text += fmt::format(", from {} (not stored here)", name);
     if (!version.message.empty()) text += ": " + version.message;

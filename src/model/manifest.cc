@@ -37,6 +37,12 @@ const File* find_file(const Manifest& manifest, FileRole role, std::string_view 
   return found == files.end() || found->path != path ? nullptr : &*found;
 }
 
+std::string_view why_no_tensors(const File& file) {
+  if (!file.format.empty()) return {};  // a safetensors file may say anything about itself
+  const auto why = std::ranges::find(file.metadata, kNoTensors, &std::pair<std::string, std::string>::first);
+  return why == file.metadata.end() ? std::string_view() : why->second;
+}
+
 std::uint64_t logical_bytes(const Manifest& manifest) {
   std::uint64_t bytes = 0;
   for (const FileRole role : {FileRole::published, FileRole::bundle})

@@ -154,6 +154,8 @@ Status check_metadata(const File& file) {
 }
 
 Status check_file(const Manifest& manifest, const File& file) {
+  if (file.execute != (file.role == FileRole::published ? execute_bits(file.execute) : 0))
+    return broken("expected permission bits among {:03o}, of a published file, got {:03o}", kExecuteBits, file.execute);
   WEFT_CHECK(check_text("format", file.format, limits::kFormatNameMax));
   WEFT_CHECK(check_tensors(manifest, file));
   return check_metadata(file);
@@ -163,6 +165,24 @@ std::size_t common_prefix(std::string_view a, std::string_view b) {
   return static_cast<std::size_t>(std::ranges::mismatch(a, b).in1 - a.begin());
 }
 
+// Refuses a path whose directory is itself one of `sorted`. Checks only directories that end at or after `from`, an
+// offset in the path.
+template <class Sorted, class Path>
+Status check_above(const Sorted& sorted, Path path_of, std::string_view path, std::size_t from) {
+  for (auto slash = path.find('/', from); slash != path.npos; slash = path.find('/', slash + 1)) {
+    const std::string_view directory = path.substr(0, slash);
+    const auto it = std::ranges::lower_bound(sorted, directory, {}, path_of);
+    if (it != sorted.end() && path_of(*it) == directory)
+      return broken("\"{}\" is the directory of \"{}\": expected neither a file nor an empty directory", directory,
+                    path);
+  }
+  return {};
+}
+
+std::string_view path_of_file(const File& file) {
+  return file.path;
+}
+
 // Checks a path against `earlier`, the sorted files before this one: no earlier file may be a directory of the path.
 // Directories that the path shares with the last earlier file were checked with that file.
 Status check_place(std::span<const File> earlier, const File& file) {
@@ -170,12 +190,27 @@ Status check_place(std::span<const File> earlier, const File& file) {
   if (earlier.empty()) return {};
   const std::string& last = earlier.back().path;
   if (file.path <= last) return broken("file \"{}\" after \"{}\": expected paths in order", file.path, last);
-  std::string_view path = file.path;
-  for (auto slash = path.find('/', common_prefix(path, last)); slash != path.npos; slash = path.find('/', slash + 1)) {
-    std::string_view directory = path.substr(0, slash);
-    auto it = std::ranges::lower_bound(earlier, directory, {}, [](const File& f) { return std::string_view(f.path); });
-    if (it != earlier.end() && it->path == directory)
-      return broken("\"{}\" is a file and the directory of \"{}\"", directory, path);
+  return check_above(earlier, path_of_file, file.path, common_prefix(file.path, last));
+}
+
+// Checks that the directories are sorted and that each is empty.
+Status check_directories(const Manifest& manifest) {
+  const std::span<const File> files = published_files(manifest);
+  const auto itself = [](const std::string& path) { return std::string_view(path); };
+  std::string_view last;
+  for (const std::string& path : manifest.directories) {
+    WEFT_CHECK(check_file_path(path));
+    if (path <= last) return broken("directory \"{}\" after \"{}\": expected paths in order", path, last);
+    const std::size_t known = common_prefix(path, last);
+    WEFT_CHECK(check_above(files, path_of_file, path, known));
+    WEFT_CHECK(check_above(manifest.directories, itself, path, known));
+    const auto equal = std::ranges::lower_bound(files, std::string_view(path), {}, path_of_file);
+    if (equal != files.end() && equal->path == path) return broken("\"{}\" is a file and an empty directory", path);
+    const std::string inside = path + '/';
+    const auto below = std::ranges::lower_bound(files, std::string_view(inside), {}, path_of_file);
+    if (below != files.end() && below->path.starts_with(inside))
+      return broken("directory \"{}\": expected it empty, got \"{}\"", path, below->path);
+    last = path;
   }
   return {};
 }
@@ -244,8 +279,9 @@ Status check_kind(const Manifest& manifest) {
 }  // namespace
 
 Status check_manifest(const Manifest& manifest) {
-  if (manifest.files.size() > limits::kFilesPerVersionMax)
-    return broken("expected at most {} files, got {}", limits::kFilesPerVersionMax, manifest.files.size());
+  const std::size_t entries = manifest.files.size() + manifest.directories.size();
+  if (entries > limits::kFilesPerVersionMax)
+    return broken("expected at most {} files and empty directories, got {}", limits::kFilesPerVersionMax, entries);
   WEFT_CHECK(check_kind(manifest));
   std::span<const File> files = manifest.files;
   std::uint64_t total = 0;
@@ -256,6 +292,7 @@ Status check_manifest(const Manifest& manifest) {
       return broken("expected files of at most {} bytes together, got more", limits::kVersionBytesMax);
     total += file.size;
   }
+  WEFT_CHECK(check_directories(manifest));
   WEFT_CHECK(check_contents(manifest));
   return check_architecture(manifest);
 }

@@ -63,8 +63,10 @@ class Encoder {
     for (const File& file : manifest.files) files.push_back(put(file));
     auto list = vector(files);
     auto architecture = put(manifest.architecture);
-    fb::FinishManifestBuffer(builder_,
-                             fb::CreateManifest(builder_, list, architecture, manifest.kind == VersionKind::dataset));
+    std::vector<Offset<String>> directories;
+    for (const std::string& path : manifest.directories) directories.push_back(builder_.CreateString(path));
+    fb::FinishManifestBuffer(builder_, fb::CreateManifest(builder_, list, architecture,
+                                                          manifest.kind == VersionKind::dataset, vector(directories)));
     return std::as_bytes(std::span(builder_.GetBufferPointer(), builder_.GetSize()));
   }
 
@@ -79,7 +81,7 @@ class Encoder {
     auto extents = structs<fb::Extent>(file.extents);
     auto tensor_list = vector(tensors);
     return fb::CreateFile(builder_, path, file.size, format, extents, tensor_list, vector(metadata),
-                          static_cast<std::uint8_t>(file.role));
+                          static_cast<std::uint8_t>(file.role), file.execute);
   }
 
   Offset<fb::Tensor> put(const Tensor& tensor) {
@@ -155,6 +157,7 @@ class Decoder {
     copy_list(from.files(), manifest.files, [this](const fb::File* file) { return this->file(*file); });
     if (from.architecture() != nullptr) manifest.architecture = architecture(*from.architecture());
     if (from.dataset()) manifest.kind = VersionKind::dataset;
+    copy_list(from.directories(), manifest.directories, [this](const String* path) { return text(path); });
     return manifest;
   }
 
@@ -197,6 +200,7 @@ class Decoder {
     copy_list(from.tensors(), file.tensors, [this](const fb::Tensor* tensor) { return this->tensor(*tensor); });
     copy_pairs(from.metadata(), file.metadata);
     file.role = static_cast<FileRole>(from.role());
+    file.execute = from.execute();
     return file;
   }
 
@@ -278,6 +282,7 @@ Status encode_unchecked(const Manifest& manifest, const std::function<Status(std
   std::uint64_t bytes = kTableBytes;
   for (const File& file : manifest.files) bytes += encoded_bytes(file);
   bytes += kTableBytes + kStringBytes + manifest.architecture.family.size();
+  for (const std::string& path : manifest.directories) bytes += 2 * kStringBytes + path.size();
   for (const ArchLayer& layer : manifest.architecture.layers) bytes += encoded_bytes(layer);
   if (bytes > bytes_max)
     return Error{Errc::invalid,

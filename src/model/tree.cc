@@ -25,7 +25,8 @@ std::size_t heap_bytes(const Architecture& architecture) {
 }
 
 std::size_t heap_bytes(const Manifest& manifest) {
-  std::size_t bytes = heap_bytes(manifest.files) + heap_bytes(manifest.architecture);
+  std::size_t bytes = heap_bytes(manifest.files) + heap_bytes(manifest.architecture) + heap_bytes(manifest.directories);
+  for (const std::string& path : manifest.directories) bytes += heap_bytes(path);
   for (const File& file : manifest.files) {
     bytes += heap_bytes(file.path) + heap_bytes(file.format) + heap_bytes(file.extents) + heap_bytes(file.tensors) +
              heap_bytes(file.metadata);

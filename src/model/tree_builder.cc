@@ -44,16 +44,14 @@ void TreeBuilder::add_view(TensorRef ref, std::uint32_t parent, std::string_view
   node.tensor = ref.tensor;
 }
 
-// Paths are sorted, so all files below one directory follow one another.
+// Paths are sorted, so all entries below one directory follow one another.
 void TreeBuilder::add_published() {
   struct OpenDir {
     std::string_view prefix;  // "a/b/"
     std::uint32_t node;
   };
   std::vector<OpenDir> open{{"", kPublishedRoot}};
-  const std::span<const File> published = published_files(manifest());
-  for (std::uint32_t file = 0; file < published.size(); ++file) {
-    std::string_view path = published[file].path;
+  each_published(manifest(), [&](std::string_view path, std::optional<std::uint32_t> file) {
     while (!path.starts_with(open.back().prefix)) open.pop_back();
     std::size_t begin = open.back().prefix.size();
     for (auto slash = path.find('/', begin); slash != path.npos; slash = path.find('/', begin)) {
@@ -61,10 +59,12 @@ void TreeBuilder::add_published() {
       begin = slash + 1;
       open.push_back({path.substr(0, begin), dir});
     }
-    std::uint32_t node = add(NodeKind::file, open.back().node, std::string(path.substr(begin)));
-    tree_->nodes_[node].file = file;
+    const NodeKind kind = file ? NodeKind::file : NodeKind::dir;
+    const std::uint32_t node = add(kind, open.back().node, std::string(path.substr(begin)));
+    if (!file) return;
+    tree_->nodes_[node].file = *file;
     tree_->node_of_file_.push_back(node);
-  }
+  });
 }
 
 void TreeBuilder::add_tensors() {

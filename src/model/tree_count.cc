@@ -20,11 +20,11 @@ std::string_view common_directory(std::string_view a, std::string_view b) {
 std::uint64_t published_nodes(const Manifest& manifest) {
   std::uint64_t nodes = 0;
   std::string_view before;
-  for (const File& file : published_files(manifest)) {
-    const std::string_view below = std::string_view(file.path).substr(common_directory(file.path, before).size());
+  each_published(manifest, [&](std::string_view path, std::optional<std::uint32_t>) {
+    const std::string_view below = path.substr(common_directory(path, before).size());
     nodes += 1 + static_cast<std::uint64_t>(std::ranges::count(below, '/'));
-    before = file.path;
-  }
+    before = path;
+  });
   return nodes;
 }
 

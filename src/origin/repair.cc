@@ -62,8 +62,11 @@ class ManifestCache {
   std::map<Digest, std::unique_ptr<const Manifest>> known_;
 };
 
+// Returns none if the index is damaged there: the caller reports that damage, and goes on.
 Result<std::vector<Use>> uses_of(Store& store, ManifestCache& manifests, const ContentId& id) {
-  WEFT_TRY(auto holders, some_holding_files(store, id, kHoldersAtEachEnd));
+  auto found = some_holding_files(store, id, kHoldersAtEachEnd);
+  if (!found.ok() && found.error().code == Errc::corrupt) return std::vector<Use>();
+  WEFT_TRY(auto holders, std::move(found));
   std::vector<Use> uses;
   for (auto& [version, file] : holders) {
     const Manifest* manifest = manifests.of(version);

@@ -16,6 +16,7 @@
 #include "diskformat/toc.h"
 #include "origin/dir.h"
 #include "os/direct_read.h"
+#include "os/entries.h"
 #include "os/page_cache.h"
 #include "os/sys.h"
 #include "weft/bytes/run_list.h"
@@ -279,7 +280,29 @@ class OriginSource final : public BlobSource {
   std::shared_ptr<OriginReader> reader_;       // shared with calls that hang
 };
 
+Status check_usable(const std::string& path, const std::string& known, const std::string& cluster) {
+  if (const auto st = stat_file(path); !st.ok()) return Error{st.error().code, "origin " + st.error().message};
+  const auto there = OriginDir::open_existing(path);
+  const bool none = !there.ok() && there.error().code == Errc::not_found;
+  if (!there.ok() && !none) return there.error();
+  if (!known.empty() || (there.ok() && !cluster.empty())) WEFT_CHECK(OriginDir::open_known(path, known, cluster));
+  const Status writable = may_write_directory(none ? path : path + "/tmp");
+  return writable.ok() ? writable : Status{Error{writable.error().code, "origin " + writable.error().message}};
+}
+
 }  // namespace
+
+Status check_origin(const std::string& path, const std::string& known, const std::string& cluster,
+                    std::chrono::milliseconds patience) {
+  BoundedCalls calls("origin " + path, 1);
+  const auto checked = calls.call<bool>(
+      [path, known, cluster]() -> Result<bool> {
+        WEFT_CHECK(check_usable(path, known, cluster));
+        return true;
+      },
+      deadline_in(patience));
+  return checked.ok() ? Status{} : Status{checked.error()};
+}
 
 std::shared_ptr<BlobSource> origin_source(std::string path) {
   return std::make_shared<OriginSource>(std::move(path));

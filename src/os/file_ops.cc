@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <charconv>
 #include <cstddef>
 #include <new>
 #include <span>
@@ -130,6 +131,13 @@ const std::string& boot_id() {
   return id;
 }
 
+std::uint64_t uptime_s() {
+  const std::string line = read_line(open_file("/proc/uptime", O_RDONLY), kBootTextMax);
+  std::uint64_t seconds = 0;
+  static_cast<void>(std::from_chars(line.data(), line.data() + line.size(), seconds));  // the fraction does not count
+  return seconds;
+}
+
 void advise_sequential(int fd) {
   static_cast<void>(::posix_fadvise(fd, 0, 0, POSIX_FADV_SEQUENTIAL));
 }
@@ -156,7 +164,7 @@ std::optional<std::uint64_t> unshared_bytes(int fd) {
 std::optional<DiskSpace> disk_space(int fd) {
   struct statvfs facts {};
   if (::fstatvfs(fd, &facts) != 0) return {};
-  return DiskSpace{facts.f_blocks * facts.f_frsize, facts.f_bavail * facts.f_frsize};
+  return DiskSpace{facts.f_blocks * facts.f_frsize, facts.f_bavail * facts.f_frsize, facts.f_files};
 }
 
 std::uint64_t allocated_bytes(const struct stat& st) {

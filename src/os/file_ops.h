@@ -55,6 +55,7 @@ void advise_sequential(int fd);
 // The space of the file system that holds a file or directory; nothing if the file system does not report it.
 struct DiskSpace {
   std::uint64_t total = 0, available = 0;  // bytes; `available` to users other than root
+  std::uint64_t inodes = 0;                // 0: as many as the bytes allow
 };
 std::optional<DiskSpace> disk_space(int fd);
 // Returns the bytes of disk that the file takes.
@@ -66,6 +67,8 @@ std::optional<std::uint64_t> unshared_bytes(int fd);
 std::string read_line(const Result<Fd>& fd, std::size_t bytes_max);
 // The id of the machine's current boot; "" if the kernel does not report it.
 const std::string& boot_id();
+// Seconds since the boot, with those of a suspend. Nobody sets this clock. 0: unknown.
+std::uint64_t uptime_s();
 void touch_file(int fd);  // sets the modification time to now; best effort
 // True if the file was placed or touched before `before_ns` and within the last minute. A publisher that died may have
 // left it, and the registry may still commit that publish: its last request may be in flight.

@@ -147,4 +147,11 @@ bool is_being_killed(pid_t thread) {
   return false;
 }
 
+// The file has -1 in place of the number of a system call.
+bool is_in_page_fault(pid_t thread) {
+  std::ifstream file(fmt::format("/proc/{}/syscall", thread));
+  std::string call;
+  return static_cast<bool>(file >> call) && call == "-1";
+}
+
 }  // namespace weft

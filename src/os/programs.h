@@ -44,4 +44,8 @@ void interrupt_program(pid_t guard);  // sends the program SIGINT, and SIGKILL 1
 // /proc cannot be read.
 bool is_being_killed(pid_t thread);
 
+// True if the thread waits in a page fault of its own code, not of a system call. Needs the right to trace the thread:
+// without it the function returns false.
+bool is_in_page_fault(pid_t thread);
+
 }  // namespace weft

@@ -111,6 +111,10 @@ Error over_quota(std::string_view where) {
   return sys_error(EDQUOT, where);
 }
 
+Error too_many_open(std::string_view where) {
+  return sys_error(EMFILE, where);
+}
+
 Result<Fd> open_file(const std::string& path, int flags, mode_t mode) {
   int fd = retry([&] { return ::open(path.c_str(), flags | O_CLOEXEC, mode); });
   if (fd < 0) return sys_error(errno, path);
@@ -363,6 +367,11 @@ void raise_file_limit() {
   if (::setrlimit(RLIMIT_NOFILE, &raised) == 0 || limit.rlim_cur == limit.rlim_max) return;
   limit.rlim_cur = limit.rlim_max;
   ::setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+std::uint64_t file_limit() {
+  rlimit limit{};
+  return ::getrlimit(RLIMIT_NOFILE, &limit) == 0 ? limit.rlim_cur : 0;
 }
 
 bool are_many_open(int last_kept) {

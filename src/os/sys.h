@@ -50,6 +50,7 @@ Error other_file_system(std::string_view where);  // EXDEV
 Error too_large(std::string_view where);          // EOVERFLOW
 Error too_deep(std::string_view where);           // ELOOP
 Error over_quota(std::string_view where);         // EDQUOT
+Error too_many_open(std::string_view where);      // EMFILE
 
 // These functions take paths as the user knows them and retry EINTR. Every descriptor is close-on-exec.
 Result<Fd> open_file(const std::string& path, int flags, mode_t mode = 0644);
@@ -108,6 +109,7 @@ std::string random_hex(std::size_t bytes);
 void survive_size_limit();
 // Raises the limit on open files: root's to a million, another user's to the hard limit. Best effort.
 void raise_file_limit();
+std::uint64_t file_limit();  // the limit on open files of this process, now
 // True if more than a third of the descriptors that this process may have are open. Judges by the number of the newest
 // kept descriptor: the kernel assigns the lowest free number.
 bool are_many_open(int last_kept);

@@ -21,7 +21,8 @@
 namespace weft {
 namespace {
 
-constexpr std::uint64_t kBoundShare = 10;  // default limit: 1 / 10 of the file system
+constexpr std::uint64_t kBoundShare = 10;  // default limit: at most 1 / 10 of the file system
+constexpr std::uint64_t kPacksShare = 2;   // default limit: at most 1 / 2 of the packs
 constexpr std::uint64_t kFreeShare = 20;   // 1 / 20 of the file system stays free
 constexpr std::size_t kBoundTextMax = 32;  // bytes
 constexpr mode_t kLockMode = 0600;         // users who may only read the store must not block its writers
@@ -69,7 +70,7 @@ bool is_damage(const Status& status) {
 }  // namespace
 
 AssembledPacks::AssembledPacks(const SafePath& store_path, Options options)
-    : dir_(store_path / "cache"), options_(std::move(options)) {}
+    : dir_(store_path / "cache"), packs_(store_path / "packs"), options_(std::move(options)) {}
 
 Result<Fd> AssembledPacks::open_lock() const {
   return open_file(path() / "lock", O_RDWR | O_CREAT, kLockMode);
@@ -198,7 +199,7 @@ Result<std::vector<CachedPack>> AssembledPacks::entries(const std::set<PackId>& 
 
 // Evicts files until one of `bytes` fits. The caller has locked the directory. If this file shares blocks, the stored
 // ones may share theirs too. Eviction then frees only the blocks that are not shared.
-Status AssembledPacks::make_room(std::uint64_t bytes, std::uint64_t disk_bytes) {
+Status AssembledPacks::make_room(PackId id, std::uint64_t bytes, std::uint64_t disk_bytes) {
   WEFT_CHECK(clear_temporaries(path() / "tmp", false));
   WEFT_TRY(const std::set<PackId> kept, pinned());
   WEFT_TRY(std::vector<CachedPack> packs, entries(kept));
@@ -210,7 +211,9 @@ Status AssembledPacks::make_room(std::uint64_t bytes, std::uint64_t disk_bytes) 
     movable += pack.size;
     released += pack.disk_bytes;
   }
-  const std::uint64_t bound = bytes_max();
+  std::vector<CachedPack> all = packs;
+  all.push_back({.id = id, .size = bytes, .pinned = kept.contains(id)});
+  const std::uint64_t bound = bound_of(all);
   const auto within_bound = [&](std::uint64_t freed) { return bytes <= bound && taken - freed <= bound - bytes; };
   const auto on_disk = [&](std::uint64_t freed) {
     const DiskSpace space = space_of(path());
@@ -235,7 +238,7 @@ Result<AssembledPart> AssembledPacks::begin_part(const AssembledSource& file, st
   AssembledPart part;
   WEFT_TRY(part.temp, make_temp(file.id));
   WEFT_CHECK(remove_pack(dir_, file.id));
-  WEFT_CHECK(make_room(file.size, disk_bytes));
+  WEFT_CHECK(make_room(file.id, file.size, disk_bytes));
   return part;
 }
 
@@ -267,10 +270,27 @@ Status AssembledPacks::finish(AssembledPart part, std::vector<PackEntry> entries
   return part.writer->publish();
 }
 
-std::uint64_t AssembledPacks::bytes_max() const {
+std::uint64_t AssembledPacks::bound_of(const std::vector<CachedPack>& packs) const {
   if (options_.bytes_max) return *options_.bytes_max;
   if (const auto bound = parse_u64(read_line(open_file(path() / "bytes_max", O_RDONLY), kBoundTextMax))) return *bound;
-  return space_of(path()).total / kBoundShare;
+  std::uint64_t pinned = 0, largest = 0;
+  for (const CachedPack& pack : packs)
+    if (pack.pinned)
+      pinned += pack.size;
+    else
+      largest = std::max(largest, pack.size);
+  std::uint64_t share = space_of(path()).total / kBoundShare;
+  if (!options_.shares_blocks || !options_.shares_blocks()) share = std::min(share, bytes_of_packs() / kPacksShare);
+  return pinned + std::max(share, largest);
+}
+
+std::uint64_t AssembledPacks::bytes_of_packs() const {
+  std::uint64_t bytes = 0;
+  const auto names = list_directory(packs_);
+  if (!names.ok()) return bytes;
+  for (const std::string& name : *names)
+    if (const auto st = stat_file(packs_ / name); st.ok()) bytes += static_cast<std::uint64_t>(st->st_blocks) * 512;
+  return bytes;
 }
 
 Status AssembledPacks::set_bytes_max(std::uint64_t bytes_max) {
@@ -288,10 +308,10 @@ Status AssembledPacks::set_bytes_max(std::uint64_t bytes_max) {
 
 AssembledUsage AssembledPacks::usage() const {
   AssembledUsage usage;
-  usage.bytes_max = bytes_max();
   usage.parts = temporaries().size();
   const auto kept = pinned();
   const auto packs = entries(kept.ok() ? *kept : std::set<PackId>{});
+  usage.bytes_max = bound_of(packs.ok() ? *packs : std::vector<CachedPack>());
   if (!packs.ok()) return usage;
   for (const CachedPack& pack : *packs) {
     ++usage.files;
@@ -331,7 +351,7 @@ Result<AssembledSweep> AssembledPacks::sweep(const std::set<PackId>* needed, boo
                 [&](const CachedPack& pack) { return needed != nullptr && !needed->contains(pack.id) && go(pack); });
   std::uint64_t kept = 0;
   for (const CachedPack& pack : packs) kept += pack.size;
-  const std::uint64_t bound = bytes_max();
+  const std::uint64_t bound = bound_of(packs);
   for (const CachedPack& pack : packs)
     if (kept > bound && !pack.pinned && go(pack)) kept -= pack.size;
   return swept;

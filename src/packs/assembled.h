@@ -58,6 +58,7 @@ class AssembledPacks {
   struct Options {
     std::optional<std::uint64_t> bytes_max;            // as AssemblyOptions::bytes_max
     std::function<Result<std::set<PackId>>()> pinned;  // packs of pinned versions; an empty function: none
+    std::function<bool()> shares_blocks;  // true: assembled files take no space; an empty function: they do
     std::string boot = boot_id();
   };
   explicit AssembledPacks(const SafePath& store_path) : AssembledPacks(store_path, {}) {}
@@ -88,7 +89,6 @@ class AssembledPacks {
   Status finish(AssembledPart part, std::vector<PackEntry> entries);
 
   Status set_bytes_max(std::uint64_t bytes_max);  // for mounts that set no limit; evicts files above it
-  std::uint64_t bytes_max() const;
   AssembledUsage usage() const;
   // Removes the temporary files of dead processes, the files that are not in `needed` (nullptr: all are needed), and
   // the least recently used files above the size limit. A dry run only counts them.
@@ -118,10 +118,14 @@ class AssembledPacks {
   void remember(std::shared_ptr<const OpenPack> pack, bool whole);
   Status note_verified(const OpenPack& pack, PackToc toc) const;
   bool evict(PackId id);
-  Status make_room(std::uint64_t bytes, std::uint64_t disk_bytes);
+  Status make_room(PackId id, std::uint64_t bytes, std::uint64_t disk_bytes);
+  // Returns the size limit for these files together: the one that was set, else the default of AssemblyOptions.
+  std::uint64_t bound_of(const std::vector<CachedPack>& packs) const;
+  std::uint64_t bytes_of_packs() const;  // on the disk, of the store's packs
   void remove_litter() const;
 
   const PackDir dir_;
+  const SafePath packs_;  // of the store
   const Options options_;
   std::atomic<std::uint64_t> evicted_{0}, damaged_{0};
   mutable std::mutex mutex_;

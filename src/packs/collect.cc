@@ -304,8 +304,8 @@ class Collector {
     return true;
   }
 
-  // Returns the litter among these names of packs/: each .toc without a .pack, and each .toc.new of an interrupted
-  // replacement.
+  // Returns the litter among these names of packs/: each .toc without a .pack or .copy, and each .toc.new of an
+  // interrupted replacement.
   Result<std::vector<std::string>> orphans(std::span<const std::string> names) {
     std::vector<std::string> orphans;
     for (const std::string& name : names) {
@@ -313,7 +313,8 @@ class Collector {
       if (!pack && !pack_of_name(name, ".toc.new")) continue;
       WEFT_TRY(const bool there, is_there(context_.packs.path() / name));
       WEFT_TRY(const bool whole, pack ? is_there(context_.packs.pack_file(*pack)) : Result<bool>(false));
-      if (there && !whole) orphans.push_back(name);
+      WEFT_TRY(const bool copied, pack ? is_there(context_.packs.copy_file(*pack)) : Result<bool>(false));
+      if (there && !whole && !copied) orphans.push_back(name);
     }
     return orphans;
   }
@@ -442,6 +443,7 @@ bool is_being_filled(const Packs& packs, PackId pack) {
 }
 
 Status remove_pack(const PackDir& packs, PackId pack) {
+  if (kind_of_pack(pack) == PackKind::manifests) WEFT_CHECK(remove_file(packs.copy_file(pack)));
   WEFT_CHECK(remove_file(packs.pack_file(pack)));
   return remove_file(packs.toc_file(pack));
 }

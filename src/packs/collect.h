@@ -75,7 +75,8 @@ std::uint64_t total_bytes(const std::vector<PackEntry>& entries);
 // True if a writer is filling the pack, so that its .toc may list more blobs soon. True also if that is unknown, false
 // if the pack is gone.
 bool is_being_filled(const Packs& packs, PackId pack);
-// Removes the .pack first: a .toc alone is litter, a .pack alone would be damage.
+// Removes the .copy of a pack of manifests first, then the .pack: a .toc alone is litter, a .pack alone would be
+// damage, and a .copy alone is what a lost .pack leaves.
 Status remove_pack(const PackDir& packs, PackId pack);
 
 // Packs whose live blobs are copied into one new pack.

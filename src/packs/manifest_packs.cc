@@ -1,13 +1,12 @@
 #include "packs/manifest_packs.h"
 
 #include <algorithm>
+#include <array>
 #include <optional>
 
 #include <fmt/core.h>
 
-#include "base/limits.h"
 #include "base/sha256.h"
-#include "diskformat/record.h"
 #include "os/sys.h"
 
 namespace weft {
@@ -43,6 +42,27 @@ Result<std::vector<std::byte>> read_manifest(int fd, std::uint64_t offset, std::
   return Error{Errc::corrupt,
                fmt::format("{}: expected the {} bytes of manifest {} at {}, got others; run `weft fsck --rebuild`",
                            where, length, to_hex(digest), offset)};
+}
+
+Result<PackEntry> entry_at(int fd, std::uint64_t offset, std::uint64_t length, std::string_view where) {
+  std::vector<std::byte> bytes(std::min(length, limits::kPackedManifestMax));
+  WEFT_CHECK(read_exact(fd, offset, bytes, where));
+  return entry_of(sha256(bytes), offset, bytes.size());
+}
+
+Status check_record(int fd, const PackEntry& entry, std::string_view where) {
+  WEFT_TRY(const auto manifest, read_manifest(fd, entry.offset, entry.id.length, manifest_digest(entry), where));
+  std::array<std::byte, kRecordHeader> header{};
+  WEFT_CHECK(read_exact(fd, entry.offset - kRecordHeader, header, where));
+  const auto expected = seal_record(RecordKind::packed_manifest, manifest);
+  if (std::ranges::equal(header, std::span(expected).first(kRecordHeader))) return {};
+  return Error{Errc::corrupt,
+               fmt::format("{}: expected the header of manifest {} at {}, got other bytes; run `weft fsck --rebuild`",
+                           where, to_hex(manifest_digest(entry)), entry.offset - kRecordHeader)};
+}
+
+Status rewrite_record(int fd, const PackEntry& entry, std::span<const std::byte> manifest, std::string_view where) {
+  return write_exact(fd, entry.offset - kRecordHeader, seal_record(RecordKind::packed_manifest, manifest), where);
 }
 
 // Inside damaged bytes it tries each offset for the next record.

@@ -1,6 +1,7 @@
 // Packs of manifests. Each manifest is the payload of a record (diskformat/record.h), and the records follow one
 // another. So a reader of the pack needs no .toc. A .toc entry names one manifest, without the record's header,
-// as one chunk whose digest is the manifest's.
+// as one chunk whose digest is the manifest's. The .copy has the bytes of the .pack again, because one pack may have
+// the manifests of thousands of versions.
 #pragma once
 
 #include <cstddef>
@@ -9,6 +10,8 @@
 #include <string_view>
 #include <vector>
 
+#include "base/limits.h"
+#include "diskformat/record.h"
 #include "diskformat/toc.h"
 #include "packs/pack_writer.h"
 #include "weft/content.h"
@@ -23,6 +26,17 @@ Result<PackEntry> write_manifest(PackWriter& pack, const Digest& digest, std::sp
 Result<std::vector<std::byte>> read_manifest(int fd, std::uint64_t offset, std::uint64_t length, const Digest& digest,
                                              std::string_view where);
 
+// Returns the entry of the manifest in these bytes, whatever it is.
+Result<PackEntry> entry_at(int fd, std::uint64_t offset, std::uint64_t length, std::string_view where);
+// Checks that the record of the entry is whole: the manifest and the header before it. Errc::corrupt.
+Status check_record(int fd, const PackEntry& entry, std::string_view where);
+// Writes the record of a manifest again, at the place of its entry.
+Status rewrite_record(int fd, const PackEntry& entry, std::span<const std::byte> manifest, std::string_view where);
+
+// True for an entry that can name a manifest. Call it for an entry of a .toc before manifest_digest().
+inline bool names_manifest(const PackEntry& entry) {
+  return entry.chunks.size() == 1 && entry.offset >= kRecordHeader && entry.id.length <= limits::kPackedManifestMax;
+}
 inline const Digest& manifest_digest(const PackEntry& entry) {
   return entry.chunks.front();
 }

@@ -29,7 +29,11 @@ std::uint64_t round_up(std::uint64_t offset) {
 
 Result<std::unique_ptr<PackWriter>> PackWriter::create(const SafePath& store_path, const SafePath& temp_path,
                                                        PackKind kind) {
-  return create_in(packs_dir(store_path), temp_path, new_pack_id(kind));
+  WEFT_TRY(auto pack, create_in(packs_dir(store_path), temp_path, new_pack_id(kind)));
+  if (kind == PackKind::manifests) {
+    WEFT_TRY(pack->copy_, open_file(pack->path_ + ".copy", O_RDWR | O_CREAT | O_EXCL));
+  }
+  return pack;
 }
 
 Result<std::unique_ptr<PackWriter>> PackWriter::create_in(const SafePath& directory, const SafePath& temp_path,
@@ -73,6 +77,7 @@ PackEntry PackWriter::take_entry(const ContentId& id) {
 }
 
 Status PackWriter::write(std::uint64_t offset, std::span<const std::byte> bytes) {
+  if (copy_.valid()) WEFT_CHECK(write_exact(copy_.get(), offset, bytes, path_ + ".copy"));
   const std::vector<Range> runs = runs_to_write(fd_.get(), offset, bytes);
   for (const Range& run : runs) WEFT_CHECK(write_run(offset + run.offset, bytes.subspan(run.offset, run.length)));
   const bool ends_in_hole = runs.empty() || runs.back().offset + runs.back().length < bytes.size();
@@ -176,6 +181,7 @@ Status PackWriter::begin_sync() {
   WEFT_TRY(const struct stat st, stat_fd(fd_.get(), path_));
   toc_.size = static_cast<std::uint64_t>(st.st_size);
   if (!in_memory_) start_writeback(fd_.get(), 0, 0);
+  if (copy_.valid()) start_writeback(copy_.get(), 0, 0);
   WEFT_TRY(toc_fd_, begin_toc(path_ + ".toc", toc_, lines_));
   lines_ = {};
   return {};
@@ -184,6 +190,7 @@ Status PackWriter::begin_sync() {
 Status PackWriter::sync() {
   if (!toc_fd_.valid()) WEFT_CHECK(begin_sync());
   if (!in_memory_) WEFT_CHECK(sync_file(fd_.get(), path_));
+  if (copy_.valid()) WEFT_CHECK(sync_file(copy_.get(), path_ + ".copy"));
   // Drops the few cached pages of a file written by O_DIRECT. A later mapping would otherwise get small folios around
   // them, at a tenth of the speed.
   if (past_cache_) drop_pages(fd_.get());
@@ -204,11 +211,13 @@ Status PackWriter::take_over() const {
                     : std::move(given);
 }
 
-// The .toc goes first: a .pack without .toc would be damage, a .toc without .pack is only litter.
+// The .toc goes first: a .pack without .toc would be damage, a .toc without .pack is only litter. The .copy goes last
+// and is removed first (remove_pack()): a .copy without .pack shows that the pack is lost.
 Status PackWriter::publish() {
   if (taken_) WEFT_CHECK(take_over());
   WEFT_CHECK(rename_new(path_ + ".toc", toc_in(directory_, id_)));
-  return rename_new(path_ + ".pack", pack_in(directory_, id_));
+  WEFT_CHECK(rename_new(path_ + ".pack", pack_in(directory_, id_)));
+  return copy_.valid() ? rename_new(path_ + ".copy", copy_in(directory_, id_)) : Status{};
 }
 
 Status PackWriter::unlink() {

@@ -41,6 +41,7 @@ inline BlockBuffer make_block_buffer(std::size_t bytes) {
 // cost more than hashing. It leaves little to sync at the end, and a publish does not evict other processes' pages.
 class PackWriter {
  public:
+  // A pack of manifests gets a second file with the same bytes (copy_in()).
   static Result<std::unique_ptr<PackWriter>> create(const SafePath& store_path, const SafePath& temp_path,
                                                     PackKind kind = PackKind::blobs);
   // A pack with this id for a directory of packs.
@@ -82,8 +83,8 @@ class PackWriter {
   // Ends writing and starts to write .pack and .toc to the disk. Begin all files before the first sync(): a file system
   // may commit them together, for one wait.
   Status begin_sync();
-  Status sync();     // makes both files durable, still in the temporary directory; calls begin_sync() if needed
-  Status publish();  // moves both files to the directory; the caller syncs the directory
+  Status sync();     // makes the files durable, still in the temporary directory; calls begin_sync() if needed
+  Status publish();  // moves the files to the directory; the caller syncs the directory
   Status unlink();   // for a pack that stayed empty
 
  private:
@@ -102,6 +103,7 @@ class PackWriter {
   std::uint64_t end_ = 0;
   bool in_memory_ = false;
   bool cut_ = false;         // sync cuts off the bytes after the last blob
+  Fd copy_;                  // the second file of a pack of manifests; invalid for other packs
   Fd direct_;                // the same file with O_DIRECT; none if the file system has no O_DIRECT
   bool past_cache_ = false;  // some bytes were written by direct_
   BlockBuffer bounce_;

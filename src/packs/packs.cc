@@ -107,6 +107,10 @@ SafePath PackDir::toc_file(PackId pack) const {
   return toc_in(path_, pack);
 }
 
+SafePath PackDir::copy_file(PackId pack) const {
+  return copy_in(path_, pack);
+}
+
 Packs::Packs(SafePath store_path, IndexAccess& index)
     : PackDir(packs_dir(store_path)), store_path_(std::move(store_path)), index_(index) {}
 
@@ -173,6 +177,15 @@ Result<std::vector<PackId>> PackDir::list() const {
   for (const std::string& name : names)
     if (auto pack = pack_of_name(name, ".pack")) packs.push_back(*pack);
   return packs;
+}
+
+Result<std::vector<PackId>> PackDir::list_with_copies() const {
+  WEFT_TRY(const std::vector<std::string> names, list_directory(path_));
+  std::set<PackId> packs;
+  for (const std::string& name : names)
+    for (const std::string_view suffix : {".pack", ".copy"})
+      if (const auto pack = pack_of_name(name, suffix)) packs.insert(*pack);
+  return std::vector<PackId>(packs.begin(), packs.end());
 }
 
 Result<PackToc> PackDir::toc(PackId pack) const {

@@ -2,6 +2,7 @@
 // STORE/packs; assembled.h describes those of STORE/cache.
 //   packs/<id>.pack   bytes only: a published file as it is, or blobs one after the other
 //   packs/<id>.toc    one record: the pack's size, its blobs (id, offset) and their chunk digests
+//   packs/<id>.copy   for a pack of manifests: the same bytes again
 // Ids are random, 16 hex digits, and never reused. Files appear by rename, complete and durable. A range that the .toc
 // lists is written once and never changes. So readers need no lock: an open pack stays readable after gc or eviction
 // has unlinked it. gc changes the index before it removes a file, so a reader that does not find the file looks at the
@@ -50,11 +51,13 @@ class PackDir {
   const SafePath& path() const { return path_; }
   SafePath pack_file(PackId pack) const;
   SafePath toc_file(PackId pack) const;
+  SafePath copy_file(PackId pack) const;  // the second copy of a pack of manifests
 
   // Errc::not_found if the pack is gone. Concurrent holders of a pack share one reader.
   Result<std::shared_ptr<const OpenPack>> open(PackId pack);
   Result<std::shared_ptr<const OpenPack>> open_alone(PackId pack) const;  // a reader that is not shared
   Result<std::vector<PackId>> list() const;
+  Result<std::vector<PackId>> list_with_copies() const;  // also the packs whose .copy alone is left
   Result<PackToc> toc(PackId pack) const;
   // Returns the blobs in the current .toc. Recently read listings are cached.
   Result<std::shared_ptr<const PackListing>> listing(PackId pack) const;

@@ -3,6 +3,8 @@
 // Assembled files are packs that no index names.
 #include "packs/verify.h"
 
+#include <fcntl.h>
+
 #include <algorithm>
 #include <mutex>
 
@@ -57,8 +59,7 @@ class Verifier {
       const auto counts = [&blob](const PackEntry& entry) { return entry.id == blob.id; };
       if (std::ranges::none_of(used_, counts)) continue;
       report_.problems.push_back(blob.what);
-      const bool manifest = index_ != nullptr && kind_of_pack(id) == PackKind::manifests;
-      if (!manifest) report_.damaged.push_back(blob);  // manifests are not repaired this way
+      if (!holds_manifests(id)) report_.damaged.push_back(blob);  // manifests are not repaired this way
     }
     return {};
   }
@@ -85,6 +86,8 @@ class Verifier {
       WEFT_TRY(used_, check_rows(*toc));
     }
     check_size(**pack, *toc, used_, data);
+    copy_.reset();
+    if (holds_manifests(id)) open_copy(**pack, id);
     if (!data) return {};
     return pace_ != nullptr ? check_at_pace(**pack, *toc, used_) : check_data(**pack, *toc, used_);
   }
@@ -101,7 +104,7 @@ class Verifier {
 
   bool check_shape(const PackToc& toc) {
     for (const PackEntry& entry : toc.entries) {
-      if (root_agrees(entry)) continue;
+      if (root_agrees(entry) && (!holds_manifests(toc.pack) || names_manifest(entry))) continue;
       problem(fmt::format("{}: blob {} at {}: its digests do not agree with its root", packs_.toc_file(toc.pack),
                           to_hex(entry.id.root), entry.offset));
       return false;
@@ -136,10 +139,11 @@ class Verifier {
     return used;
   }
 
-  // Returns false if the index names the blob in another pack: this copy may be a damaged one that was replaced. A blob
-  // without a row is garbage for gc, unless a version needs it.
+  // Returns false if nothing reads these bytes. Then the index names the blob in another pack, and this copy may be a
+  // damaged one that was replaced. Or no row names the blob: it is garbage for gc, and is left by a publish or an
+  // eviction that runs or was interrupted.
   Result<bool> check_row(BlobIndex& index, const PackToc& toc, const PackEntry& entry) {
-    const bool manifest = kind_of_pack(toc.pack) == PackKind::manifests;
+    const bool manifest = holds_manifests(toc.pack);
     auto place = manifest ? index.find_manifest(manifest_digest(entry)) : index.find(entry.id);
     if (!place.ok()) {
       if (place.error().code != Errc::corrupt) return place.error();
@@ -153,14 +157,32 @@ class Verifier {
     if (*place) return (*place)->pack == toc.pack;
     if (manifest) return false;  // no version needs it, or the index names its file
     auto absent = index.is_absent(entry.id);
-    if (absent.ok() && *absent) return true;  // a publish is running, or an eviction was interrupted: garbage for gc
+    if (absent.ok() && *absent) return false;
     auto held = index.is_held(entry.id);
     if (!held.ok() && held.error().code != Errc::corrupt) return std::move(held).error();
     if (!held.ok()) problem(held.error().message);
     if (held.ok() && *held)
       problem(fmt::format("{}: the index lacks blob {}, which a version needs; run `weft fsck --rebuild`", where,
                           to_hex(entry.id.root)));
-    return true;
+    return !held.ok() || *held;
+  }
+
+  bool holds_manifests(PackId pack) const { return index_ != nullptr && kind_of_pack(pack) == PackKind::manifests; }
+
+  // A pack of manifests has a second copy. Both are removed together, the copy first.
+  void open_copy(const PackReader& pack, PackId id) {
+    auto copy = open_file(packs_.copy_file(id), O_RDONLY);
+    if (copy.ok()) copy_ = *std::move(copy);
+    if (copy.ok() || is_gone(pack)) return;
+    const bool missing = copy.error().code == Errc::not_found;
+    problem(missing ? fmt::format("{}: is missing; run `weft fsck --rebuild`", packs_.copy_file(id))
+                    : copy.error().message);
+  }
+
+  // Of a manifest, both copies are read, each with its record's header.
+  Status check_manifest(const PackReader& pack, const PackToc& toc, const PackEntry& entry) {
+    WEFT_CHECK(check_record(pack.fd(), entry, packs_.pack_file(toc.pack)));
+    return copy_.valid() ? check_record(copy_.get(), entry, packs_.copy_file(toc.pack)) : Status{};
   }
 
   Status check_data(const PackReader& pack, const PackToc& toc, const std::vector<PackEntry>& entries) {
@@ -177,7 +199,9 @@ class Verifier {
     const SafePath name = packs_.pack_file(toc.pack);
     pool_.parallel_for(small.size(), [&](std::size_t i) {
       if (progress_.cancelled()) return;
-      note(check_blob(pack.fd(), name, *small[i], progress_), toc, *small[i]);
+      const bool manifest = holds_manifests(toc.pack);
+      note(manifest ? check_manifest(pack, toc, *small[i]) : check_blob(pack.fd(), name, *small[i], progress_), toc,
+           *small[i]);
       progress_.advance(small[i]->id.length);
     });
     WEFT_CHECK(stopped());
@@ -214,7 +238,12 @@ class Verifier {
       pace_->from = {toc.pack, entry.offset};
       if (pace_->over) return {};
       const bool cached = all_cached(pack.fd(), entry.offset, entry.id.length);
-      note(check_blob(pack.fd(), name, entry, no_progress(), read), toc, entry);
+      if (holds_manifests(toc.pack)) {
+        note(check_manifest(pack, toc, entry), toc, entry);
+        pace_->have_read(2 * entry.id.length);
+      } else {
+        note(check_blob(pack.fd(), name, entry, no_progress(), read), toc, entry);
+      }
       if (!cached) forget_pages(pack.fd(), entry.offset, entry.id.length);
       ++report_.blobs;
       report_.bytes_read += entry.id.length;
@@ -248,6 +277,7 @@ class Verifier {
   std::mutex mutex_;  // guards problems_, damaged_ and failure_ while threads read
   std::vector<std::string> problems_;
   std::vector<DamagedBlob> damaged_;
+  Fd copy_;                      // the second copy of a pack of manifests that look() read last
   std::vector<PackEntry> used_;  // the entries whose bytes count, of the pack that look() read last
   Status failure_;
 };

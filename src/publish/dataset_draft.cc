@@ -48,7 +48,10 @@ Result<std::vector<std::byte>> read_table(const SourceFile& source) {
   return read_whole(fd.get(), seen, limits::kFileTableMax, source.where);
 }
 
-Status check_apart(const FileTable& table, std::span<const Draft> published) {
+Status check_apart(const FileTable& table, std::span<const Draft> published, std::span<const std::string> directories) {
+  for (const std::string& path : directories)
+    if (!table.is_apart(path))
+      return Error{Errc::invalid, fmt::format("{}: a small file has the place of this empty directory", path)};
   for (const Draft& draft : published)
     if (!table.is_apart(draft.source.path))
       return Error{Errc::invalid, fmt::format("{}: a small file or a directory has its place", draft.source.where)};
@@ -57,8 +60,7 @@ Status check_apart(const FileTable& table, std::span<const Draft> published) {
 
 class DatasetDraft {
  public:
-  explicit DatasetDraft(std::vector<SourceFile> sources) {
-    for (SourceFile& source : sources) files_.drafts.emplace_back().source = std::move(source);
+  explicit DatasetDraft(std::vector<SourceFile> sources) : files_(drafts_of(std::move(sources))) {
     files_.manifest.kind = VersionKind::dataset;
   }
 
@@ -74,6 +76,7 @@ class DatasetDraft {
       if (draft.source.role != FileRole::published) continue;
       File& file = files_.manifest.files.emplace_back(
           file_of(draft.source, static_cast<std::uint64_t>(draft.seen.st_size), draft.ranges));
+      file.execute = execute_bits(draft.seen.st_mode);
       if (draft.container != nullptr) file.format = draft.container->name();
     }
     for (Draft& draft : files_.drafts)
@@ -100,7 +103,7 @@ class DatasetDraft {
     WEFT_TRY(const std::vector<std::byte> bytes, read_table(draft.source));
     if (bytes.size() != draft.source.size) return unlike("a table of the announced size");
     WEFT_TRY(const FileTable table, FileTable::check(bytes));
-    WEFT_CHECK(check_apart(table, published));
+    WEFT_CHECK(check_apart(table, published, files_.manifest.directories));
     WEFT_CHECK(keep(draft, bytes));
     draft.ranges = {{0, bytes.size()}};  // one blob: a mount reads it in place
     files_.small_files = table.files();

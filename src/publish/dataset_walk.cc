@@ -4,8 +4,10 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <iterator>
 
 #include "base/limits.h"
+#include "os/entries.h"
 #include "publish/gather_rules.h"
 #include "publish/mounted_files.h"
 #include "publish/small_files.h"
@@ -26,10 +28,24 @@ bool named_as_container(std::string_view name) {
   return name.ends_with(".tar") || name.ends_with(".mdb") || name.ends_with(".lmdb");
 }
 
+// True for the lock file of an LMDB that is a single file: NAME-lock beside NAME.
+bool is_lmdb_lock(const TreeEntry& entry) {
+  constexpr std::string_view kSuffix = "-lock";
+  constexpr std::uint32_t kMagic = 0xBEEF'C0DE;  // its first bytes, in the order of the machine
+  const std::string& name = entry.name;
+  if (!S_ISREG(entry.st.st_mode) || !name.ends_with(kSuffix)) return false;
+  if (!has_entry(entry.directory, name.substr(0, name.size() - kSuffix.size()))) return false;
+  const auto file = open_at(entry.directory, name, O_RDONLY | O_NONBLOCK | O_NOCTTY);
+  std::uint32_t magic = 0;
+  return file.ok() && read_exact(file->get(), 0, std::as_writable_bytes(std::span(&magic, 1)), name).ok() &&
+         magic == kMagic;
+}
+
 // Walks breadth first, in the order of the file table.
 class DatasetWalk {
  public:
-  DatasetWalk(std::span<const std::string> paths, const struct stat* store) : store_(store) {
+  DatasetWalk(std::span<const std::string> paths, const struct stat* store, Links links)
+      : store_(store), rule_{.links = links} {
     places_.paths.assign(paths.begin(), paths.end());
   }
 
@@ -63,17 +79,16 @@ class DatasetWalk {
 
   Status directory(std::uint32_t number) {
     const std::string path = small_.path_of(number);
-    const std::uint32_t source = source_of(path);
+    const std::uint32_t source = places_.source_of(path);
     std::vector<Entry> entries;
-    WEFT_CHECK(list(below(places_.paths[source], path), path, source, entries));
-    return add(number, path, entries);
-  }
-
-  // Returns the number of the PATH that a directory is below: the PATH of its first component.
-  std::uint32_t source_of(const std::string& path) const {
-    const std::string_view name = std::string_view(path).substr(0, path.find('/'));
-    const auto found = std::ranges::lower_bound(top_names_, name);
-    return places_.top[static_cast<std::size_t>(found - top_names_.begin())];
+    const std::string where = below(places_.paths[source], path);
+    WEFT_CHECK(list(where, path, source, entries));
+    if (!entries.empty()) return add(number, path, entries);
+    WEFT_CHECK(check_count(where));
+    SourceFile empty{path, where};
+    empty.directory = true;
+    files_.push_back(std::move(empty));
+    return {};
   }
 
   Status list(const std::string& where, const std::string& path, std::uint32_t source, std::vector<Entry>& entries) {
@@ -82,7 +97,7 @@ class DatasetWalk {
     TreeWalk walk;
     walk.visit = [&](const TreeEntry& entry) -> Result<WalkNext> {
       has_lmdb = has_lmdb || entry.name == "data.mdb";  // which precedes lock.mdb
-      if (has_lmdb && entry.name == "lock.mdb")
+      if ((has_lmdb && entry.name == "lock.mdb") || is_lmdb_lock(entry))
         left_out_.push_back(fmt::format("{}: left out: it is LMDB's lock file", below(where, entry.name)));
       else
         WEFT_CHECK(list_one(entry, below(where, entry.name), path.empty() ? entry.name : below(path, entry.name),
@@ -94,10 +109,10 @@ class DatasetWalk {
 
   Status list_one(const TreeEntry& entry, const std::string& where, const std::string& inside, std::uint32_t source,
                   std::vector<Entry>& entries) {
-    WEFT_TRY(const struct stat st, stat_published(entry, where));
-    if (S_ISDIR(st.st_mode) && left_out(inside)) return {};
-    if (S_ISDIR(st.st_mode)) WEFT_CHECK(check_directory(where, inside, st, store_));
-    entries.push_back({entry.name, st.st_mode, static_cast<std::uint64_t>(st.st_size), source});
+    WEFT_TRY(const auto st, stat_published(entry, where, rule_));
+    if (!st || (S_ISDIR(st->st_mode) && left_out(inside))) return {};
+    if (S_ISDIR(st->st_mode)) WEFT_CHECK(check_directory(where, inside, *st, store_));
+    entries.push_back({entry.name, st->st_mode, static_cast<std::uint64_t>(st->st_size), source});
     return {};
   }
 
@@ -114,8 +129,7 @@ class DatasetWalk {
         WEFT_CHECK(check_named(where_of(entry, path), inside));
         WEFT_CHECK(small_.directory(number, entry.name));
         if (number != 0) continue;
-        places_.top.push_back(entry.path);
-        top_names_.push_back(entry.name);
+        places_.top.push_back({entry.name, entry.path});
         continue;
       }
       if (!S_ISREG(entry.mode) || !check_file_path(inside).ok())
@@ -128,19 +142,24 @@ class DatasetWalk {
   Status file(std::uint32_t number, const std::string& path, const std::string& inside, const Entry& entry) {
     if (entry.bytes <= kSmallFileMax && !named_as_container(entry.name)) {
       if (number == 0) places_.root_files.push_back({entry.path, entry.is_path});
-      return small_.file(number, entry.name, entry.bytes);
+      return small_.file(number, entry.name, entry.bytes, execute_bits(entry.mode));
     }
-    if (files_.size() >= limits::kFilesPerVersionMax)
-      return Error{Errc::invalid, fmt::format("{}: expected at most {} files of {} bytes and more",
-                                              where_of(entry, path), limits::kFilesPerVersionMax, kSmallFileMax + 1)};
+    WEFT_CHECK(check_count(where_of(entry, path)));
     files_.push_back({inside, where_of(entry, path), entry.bytes});
     return {};
   }
 
+  Status check_count(const std::string& where) const {
+    if (files_.size() < limits::kFilesPerVersionMax) return {};
+    return Error{Errc::invalid, fmt::format("{}: expected at most {} empty directories and files of {} bytes and more",
+                                            where, limits::kFilesPerVersionMax, kSmallFileMax + 1)};
+  }
+
   Result<GatheredFiles> finish() {
-    if (files_.empty() && small_.files() == 0)
+    if (std::ranges::all_of(files_, &SourceFile::directory) && small_.files() == 0)
       return Error{Errc::invalid, fmt::format("{}: no file to publish", places_.paths.front())};
     std::ranges::sort(files_, {}, &SourceFile::path);
+    std::ranges::move(rule_.skipped, std::back_inserter(left_out_));
     GatheredFiles sources{std::move(files_), std::move(left_out_)};
     if (small_.files() == 0) return sources;
     const auto reader = std::make_shared<BundleReader>(small_.make(), std::move(places_));
@@ -160,8 +179,8 @@ class DatasetWalk {
   }
 
   const struct stat* store_;
+  LinkRule rule_;
   SmallFilePlaces places_;
-  std::vector<std::string> top_names_;  // names of the root's directories, in their order
   FileTableMaker small_;
   std::vector<SourceFile> files_;
   std::vector<std::string> left_out_;
@@ -169,13 +188,13 @@ class DatasetWalk {
 
 }  // namespace
 
-Result<GatheredFiles> gather_dataset(std::span<const std::string> paths, const std::string& store_path) {
+Result<GatheredFiles> gather_dataset(std::span<const std::string> paths, const std::string& store_path, Links links) {
   const auto store = stat_file(store_path);
   std::vector<std::string> published;
   for (const std::string& path : paths) {
     WEFT_TRY(published.emplace_back(), published_path(path));
   }
-  return DatasetWalk(published, store.ok() ? &*store : nullptr).run();
+  return DatasetWalk(published, store.ok() ? &*store : nullptr, links).run();
 }
 
 }  // namespace weft

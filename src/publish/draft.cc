@@ -145,6 +145,7 @@ class HeaderReading {
     File file;
     file.path = drafts_[number].source.path;
     file.size = static_cast<std::uint64_t>(drafts_[number].seen.st_size);
+    file.execute = execute_bits(drafts_[number].seen.st_mode);
     file.format = std::move(found.layout.format);
     file.metadata = std::move(found.layout.metadata);
     file.extents.reserve(cuts[number].size());
@@ -225,9 +226,19 @@ Error cancelled_import() {
   return Error{Errc::cancelled, "interrupted"};
 }
 
-Result<DraftFiles> draft_files(std::vector<SourceFile> sources, Progress& progress, Formats formats) {
+DraftFiles drafts_of(std::vector<SourceFile> sources) {
   DraftFiles files;
-  for (SourceFile& source : sources) files.drafts.emplace_back().source = std::move(source);
+  for (SourceFile& source : sources) {
+    if (source.directory)
+      files.manifest.directories.push_back(std::move(source.path));
+    else
+      files.drafts.emplace_back().source = std::move(source);
+  }
+  return files;
+}
+
+Result<DraftFiles> draft_files(std::vector<SourceFile> sources, Progress& progress, Formats formats) {
+  DraftFiles files = drafts_of(std::move(sources));
   progress.phase("reading headers");
   HeaderReading headers(files.drafts, formats);
   for (std::size_t i = 0; i < files.drafts.size(); ++i) {

@@ -47,6 +47,8 @@ Result<Manifest> draft_manifest(const std::vector<std::string>& paths, const std
                                 Progress& progress);
 
 Error cancelled_import();
+// Returns one draft for each file, in their order. Moves the paths of the directories into the manifest.
+DraftFiles drafts_of(std::vector<SourceFile> sources);
 Result<DraftFiles> draft_files(std::vector<SourceFile> sources, Progress& progress, Formats formats = all_formats());
 Result<std::string> read_source(const Draft& draft);  // the whole text of a small file
 Result<Architecture> draft_architecture(const DraftFiles& files);

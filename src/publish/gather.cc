@@ -4,7 +4,9 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <iterator>
 #include <tuple>
+#include <utility>
 
 #include "base/limits.h"
 #include "base/text.h"
@@ -18,7 +20,8 @@ namespace {
 // Walks one PATH of the command line.
 class Walk {
  public:
-  Walk(std::vector<SourceFile>& files, const struct stat* store) : files_(files), store_(store) {}
+  Walk(std::vector<SourceFile>& files, const struct stat* store, LinkRule& rule)
+      : files_(files), store_(store), rule_(rule) {}
 
   Status start(const std::string& where) {
     WEFT_TRY(struct stat st, stat_file(where));
@@ -29,31 +32,77 @@ class Walk {
  private:
   Status file(const std::string& where, const std::string& path, const struct stat& st) {
     WEFT_CHECK(check_regular(where, path, st.st_mode));
+    return add({path, where, static_cast<std::uint64_t>(st.st_size)});
+  }
+
+  Status add(SourceFile file) {
     if (files_.size() >= limits::kFilesPerVersionMax)
-      return Error{Errc::invalid, fmt::format("{}: expected at most {} files", where, limits::kFilesPerVersionMax)};
-    files_.push_back({path, where, static_cast<std::uint64_t>(st.st_size)});
+      return Error{Errc::invalid, fmt::format("{}: expected at most {} files and empty directories", file.where,
+                                              limits::kFilesPerVersionMax)};
+    files_.push_back(std::move(file));
     return {};
   }
 
   Status directory(const std::string& where, const struct stat& st) {
     WEFT_CHECK(check_directory(where, "", st, store_));
+    return contents(where, "");
+  }
+
+  // Adds what is below the directory `where`, whose place in the version is `path`.
+  Status contents(const std::string& where, const std::string& path) {
     WEFT_TRY(const Fd root, open_file(where, O_RDONLY | O_DIRECTORY));
     TreeWalk walk;
-    walk.visit = [&](const TreeEntry& entry) { return visit(below(where, entry.path), entry); };
+    const auto inside = [&path](const TreeEntry& entry) { return path.empty() ? entry.path : below(path, entry.path); };
+    walk.visit = [&](const TreeEntry& entry) { return visit(below(where, entry.path), inside(entry), entry); };
+    walk.leave = [&](const TreeEntry* entry, int, const std::vector<std::string>&) {
+      return entry == nullptr ? Status{} : leave(below(where, entry->path), inside(*entry));
+    };
     walk.components_max = limits::kPathComponentsMax + 1;  // check_directory() refuses deeper ones
     return walk_tree(root, where, walk);
   }
 
-  Result<WalkNext> visit(const std::string& where, const TreeEntry& entry) {
-    WEFT_TRY(const struct stat st, stat_published(entry, where));
-    if (S_ISDIR(st.st_mode) && left_out(entry.path)) return WalkNext::pass;
-    WEFT_CHECK(S_ISDIR(st.st_mode) ? check_directory(where, entry.path, st, store_) : file(where, entry.path, st));
-    return WalkNext::enter;
+  Result<WalkNext> visit(const std::string& where, const std::string& path, const TreeEntry& entry) {
+    WEFT_TRY(const auto st, stat_published(entry, where, rule_));
+    if (!st || (S_ISDIR(st->st_mode) && left_out(path))) return WalkNext::pass;
+    WEFT_CHECK(S_ISDIR(st->st_mode) ? check_directory(where, path, *st, store_) : file(where, path, *st));
+    if (S_ISDIR(st->st_mode)) entered_.push_back(files_.size());
+    if (!S_ISLNK(entry.st.st_mode) || !S_ISDIR(st->st_mode)) return WalkNext::enter;
+    WEFT_CHECK(contents(where, path));
+    WEFT_CHECK(leave(where, path));
+    return WalkNext::pass;
+  }
+
+  // Adds a directory without published entries.
+  Status leave(const std::string& where, const std::string& path) {
+    const std::size_t before = entered_.back();
+    entered_.pop_back();
+    if (files_.size() != before) return {};
+    WEFT_CHECK(check_named(where, path));
+    SourceFile empty{path, where};
+    empty.directory = true;
+    return add(std::move(empty));
   }
 
   std::vector<SourceFile>& files_;
   const struct stat* store_;
+  LinkRule& rule_;
+  std::vector<std::size_t> entered_;  // number of sources before each entered directory
 };
+
+// Removes directories that another source is, or lies in. `files` are sorted by path.
+void drop_filled(std::vector<SourceFile>& files) {
+  std::vector<SourceFile> kept;
+  kept.reserve(files.size());
+  for (std::size_t i = 0; i < files.size(); ++i) {
+    const std::string inside = files[i].path + '/';
+    const auto below = std::ranges::lower_bound(files.begin() + static_cast<std::ptrdiff_t>(i), files.end(), inside, {},
+                                                &SourceFile::path);
+    const bool again = i + 1 < files.size() && files[i + 1].directory && files[i + 1].path == files[i].path;
+    if (files[i].directory && (again || (below != files.end() && below->path.starts_with(inside)))) continue;
+    kept.push_back(std::move(files[i]));
+  }
+  files = std::move(kept);
+}
 
 // Refuses equal paths, and a file where another needs a directory. `files` are sorted by path.
 Status check_paths_apart(std::span<const SourceFile> files) {
@@ -74,34 +123,47 @@ Status check_paths_apart(std::span<const SourceFile> files) {
   return {};
 }
 
+bool has_file(std::span<const SourceFile> sources) {
+  return !std::ranges::all_of(sources, &SourceFile::directory);
+}
+
 Result<std::vector<SourceFile>> sort_sources(std::vector<SourceFile> files) {
   std::ranges::stable_sort(files, {}, [](const SourceFile& file) { return std::tie(file.role, file.path); });
   const auto made_here =
       std::ranges::find_if(files, [](const SourceFile& file) { return file.role != FileRole::published; });
-  WEFT_CHECK(check_paths_apart(std::span(files.begin(), made_here)));
-  return files;
+  std::vector<SourceFile> published(std::make_move_iterator(files.begin()), std::make_move_iterator(made_here));
+  drop_filled(published);
+  WEFT_CHECK(check_paths_apart(published));
+  std::move(made_here, files.end(), std::back_inserter(published));
+  return published;
 }
 
 }  // namespace
 
-Result<std::vector<SourceFile>> gather_sources(std::span<const std::string> paths, const std::string& store_path) {
+Result<std::vector<SourceFile>> gather_sources(std::span<const std::string> paths, const std::string& store_path,
+                                               LinkRule& rule) {
   auto store = stat_file(store_path);
   std::vector<SourceFile> files;
-  Walk walk(files, store.ok() ? &*store : nullptr);
+  Walk walk(files, store.ok() ? &*store : nullptr, rule);
   for (const std::string& path : paths) {
     WEFT_TRY(const std::string published, published_path(path));
     WEFT_CHECK(walk.start(published));
   }
-  if (files.empty())
+  if (!has_file(files))
     return Error{Errc::invalid, fmt::format("{}: no file to publish", paths.empty() ? "import" : paths.front())};
   return sort_sources(std::move(files));
 }
 
+Result<std::vector<SourceFile>> gather_sources(std::span<const std::string> paths, const std::string& store_path) {
+  LinkRule refuses;
+  return gather_sources(paths, store_path, refuses);
+}
+
 Result<std::vector<SourceFile>> check_sources(std::vector<SourceFile> files) {
-  if (files.empty()) return Error{Errc::invalid, "import: no file to publish"};
+  if (!has_file(files)) return Error{Errc::invalid, "import: no file to publish"};
   for (const SourceFile& file : files) {
     if (file.role == FileRole::published) WEFT_CHECK(check_named(file.where, file.path));
-    if (file.role != FileRole::published && !file.path.empty())
+    if (file.role != FileRole::published && (!file.path.empty() || file.directory))
       return Error{Errc::invalid, fmt::format("{}: expected no path of its own", file.where)};
   }
   return sort_sources(std::move(files));

@@ -26,6 +26,7 @@ struct SourceFile {
   Take take = Take::copy;  // another value only as take_from() returns it
   uid_t giver = 0;         // with another value: the store's owner, who must own the file too
   FileRole role = FileRole::published;
+  bool directory = false;  // an empty directory: has only `path` and `where`, and is never opened
 };
 
 struct GatheredFiles {
@@ -33,11 +34,17 @@ struct GatheredFiles {
   std::vector<std::string> left_out;  // a line for the user about each file that a data set leaves out
 };
 
+struct LinkRule;
+
 // Returns the files of a publish, sorted by role, then `path`. A path that is a file gives its base name; a directory
-// (or a link to one) gives all its contents, at the version's root. Inside, links to regular files are followed; all
-// other links, and entries that are neither file nor directory, are refused. Directories named .git and
-// .cache/huggingface are left out. Refused too: two files with one path, a file where another needs a directory, a path
-// that no version can hold, an empty publish, and a directory that holds the store at `store_path`.
+// (or a link to one) gives all its contents, at the version's root. Inside, links to regular files are followed, and
+// `rule` says what becomes of links to directories and of links that lead nowhere; all other links, and entries that
+// are neither file nor directory, are refused. Directories named .git and .cache/huggingface are left out. A directory
+// without published entries is a source too. Refused too: two files with one path, a file where another needs a
+// directory, a path that no version can hold, an empty publish, and a directory that holds the store at `store_path`.
+Result<std::vector<SourceFile>> gather_sources(std::span<const std::string> paths, const std::string& store_path,
+                                               LinkRule& rule);
+// Refuses such links.
 Result<std::vector<SourceFile>> gather_sources(std::span<const std::string> paths, const std::string& store_path);
 
 // Makes the same promises for files that another process found, whatever their paths are.

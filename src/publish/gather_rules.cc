@@ -50,13 +50,24 @@ Status check_regular(const std::string& where, const std::string& path, mode_t m
   return check_named(where, path);
 }
 
-Result<struct stat> stat_published(const TreeEntry& entry, const std::string& where) {
-  if (!S_ISLNK(entry.st.st_mode)) return entry.st;
+Result<std::optional<struct stat>> stat_published(const TreeEntry& entry, const std::string& where, LinkRule& rule) {
+  if (!S_ISLNK(entry.st.st_mode)) return std::optional(entry.st);
   auto st = stat_target_at(entry.directory, entry.name, where);
+  if (st.ok() && S_ISREG(st->st_mode)) return std::optional(*st);
+  const bool is_directory = st.ok() && S_ISDIR(st->st_mode);
+  if (rule.links == Links::skip && (is_directory || !st.ok())) {
+    rule.skipped.push_back(
+        fmt::format("{}: left out: it is a link {}", where, is_directory ? "to a directory" : "that leads nowhere"));
+    return std::optional<struct stat>();
+  }
   if (!st.ok()) return Error{st.error().code, fmt::format("{}: link that leads nowhere", where)};
-  if (S_ISREG(st->st_mode)) return st;
+  if (!is_directory || rule.links != Links::follow)
+    return Error{Errc::invalid,
+                 fmt::format("{}: expected a link to a regular file, got a link to {}", where, kind_of(st->st_mode))};
+  // links may lead upwards, and to directories with further links
+  if (++rule.followed <= limits::kFilesPerVersionMax) return std::optional(*st);
   return Error{Errc::invalid,
-               fmt::format("{}: expected a link to a regular file, got a link to {}", where, kind_of(st->st_mode))};
+               fmt::format("{}: expected at most {} links to directories", where, limits::kFilesPerVersionMax)};
 }
 
 Status check_directory(const std::string& where, const std::string& path, const struct stat& st,

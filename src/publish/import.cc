@@ -11,11 +11,13 @@
 #include "base/text.h"
 #include "model/inherit.h"
 #include "os/memory_file.h"
+#include "os/mounts.h"
 #include "os/sys.h"
 #include "publish/dataset_draft.h"
 #include "publish/dataset_walk.h"
 #include "publish/draft.h"
 #include "publish/gather.h"
+#include "publish/gather_rules.h"
 #include "publish/import_sources.h"
 #include "publish/parents.h"
 #include "reading/open_file.h"
@@ -100,6 +102,10 @@ PreparedImport::~PreparedImport() = default;
 PreparedImport::PreparedImport(PreparedImport&&) noexcept = default;
 PreparedImport& PreparedImport::operator=(PreparedImport&&) noexcept = default;
 
+std::uint64_t PreparedImport::size() const {
+  return tensor_count(state_->files.manifest) + state_->files.drafts.size();
+}
+
 Result<PreparedImport> prepare_sources(const ImportOptions& options, std::vector<SourceFile> sources,
                                        Progress& progress) {
   auto state = std::make_unique<PreparedImport::State>();
@@ -119,9 +125,10 @@ Result<PreparedImport> prepare_sources(const ImportOptions& options, std::vector
 
 Result<GatheredFiles> gather(const ImportOptions& options, const std::string& store_path) {
   WEFT_CHECK(check_description(options));
-  if (options.dataset) return gather_dataset(options.paths, store_path);
-  WEFT_TRY(std::vector<SourceFile> files, gather_sources(options.paths, store_path));
-  return GatheredFiles{std::move(files), {}};
+  if (options.dataset) return gather_dataset(options.paths, store_path, options.links);
+  LinkRule rule{.links = options.links};
+  WEFT_TRY(std::vector<SourceFile> files, gather_sources(options.paths, store_path, rule));
+  return GatheredFiles{std::move(files), std::move(rule.skipped)};
 }
 
 Result<PreparedImport> prepare_import(const ImportOptions& options, const std::string& store_path, Progress& progress) {
@@ -219,13 +226,32 @@ Status describe_content(Import& import, PublishRequest& request, ImportReport& r
   return {};
 }
 
+// Returns the texts and parents of a request that the version with the same content lacks.
+std::vector<std::string> lacks(const VersionRow& version, const PublishRequest& request) {
+  std::vector<std::string> lacking;
+  if (!request.message.empty() && request.message != version.message) lacking.emplace_back("message");
+  for (const auto& metric : request.metrics)
+    if (std::ranges::find(version.metrics, metric) == version.metrics.end())
+      lacking.push_back(fmt::format("metric {}", metric.first));
+  for (const ParentRef& parent : request.parents) {
+    const auto same = [&](const ParentRef& known) {
+      return known.model == parent.model && known.number == parent.number;
+    };
+    if (parent.declared && std::ranges::none_of(version.parents, same))
+      lacking.push_back(fmt::format("parent {}", spec_of(parent.model, parent.number)));
+  }
+  return lacking;
+}
+
 }  // namespace
 
 Result<ImportReport> run_import(Store& store, ManifestResolver& resolver, PreparedImport prepared, Progress& progress,
                                 const Publish& publish) {
   PreparedImport::State& state = prepared.state();
   PublishRequest& request = state.request;
-  ParentWishes wishes{{}, {}, state.options.find_parent};
+  ParentWishes wishes{{}, {}, {}, state.options.find_parent};
+  if (const auto mounts = mounts_of(store.path()); mounts.ok())
+    for (const WeftMount& mount : *mounts) wishes.mounts.push_back(mount.directory);
   std::vector<std::string>& parents = state.options.parents;
   if (state.inherits()) parents.insert(parents.begin(), state.options.inherit);
   WEFT_TRY(wishes.declared, resolve_parents(store, parents));
@@ -255,7 +281,10 @@ Result<ImportReport> run_import(Store& store, ManifestResolver& resolver, Prepar
   log_debug(LogCategory::store, "publish of {}: {} version {}", request.model,
             report.outcome.made ? "committed as" : "equals", report.outcome.version.number);
   import.reset();
-  if (!report.outcome.made) return report;
+  if (!report.outcome.made) {
+    report.not_kept = lacks(report.outcome.version, request);
+    return report;
+  }
   assemble_by_sharing(store, report.outcome.version);
   assemble_given(store, report.outcome.version, unwritten(state.files));
   return report;

@@ -8,7 +8,9 @@
 #include <set>
 
 #include "base/limits.h"
+#include "publish/mounted_bases.h"
 #include "weft/model/lineage.h"
+#include "weft/names.h"
 #include "weft/programs/operations.h"
 #include "weft/store/walk.h"
 
@@ -62,12 +64,10 @@ class Tally {
   }
 
   Status count_holders(Snapshot& snapshot, const ContentId& id) {
-    auto holders = snapshot.some_holders(id, limits::kKinHoldersMax);
-    if (!holders.ok() && holders.error().code == Errc::not_found) return {};  // a new blob
-    if (!holders.ok()) return std::move(holders).error();
-    const bool rare = holders->size() < 2 * limits::kKinHoldersMax;
+    WEFT_TRY(const auto holders, snapshot.some_holders(id, limits::kKinHoldersMax));
+    const bool rare = holders.size() < 2 * limits::kKinHoldersMax;
     VersionId last = 0;
-    for (const auto& [version, file] : *holders) {
+    for (const auto& [version, file] : holders) {
       if (version == last) continue;  // another file of the same version
       last = version;
       bytes_[version].all += id.length;
@@ -102,12 +102,33 @@ class ParentChoice {
 
   Result<Parents> choose(const ParentWishes& wishes) {
     for (const VersionRow& row : wishes.declared) WEFT_CHECK(add_declared(row));
-    for (const std::string& base : wishes.bases) WEFT_CHECK(add_base(base));
+    WEFT_TRY(const std::vector<Base> bases, bases_of(wishes));
+    for (const Base& base : bases) WEFT_CHECK(add_base(base));
     if (parents_.refs.empty() && wishes.find_part) WEFT_CHECK(add_found(*wishes.find_part));
     return std::move(parents_);
   }
 
  private:
+  struct Base {
+    std::string text;  // as a file names it
+    std::string spec;  // MODEL[@V] if the text is a path in a mount, else the text
+  };
+
+  // Returns each base once. Those that name one version come first: another file may name its model alone.
+  Result<std::vector<Base>> bases_of(const ParentWishes& wishes) const {
+    std::vector<Base> bases;
+    WEFT_TRY(const auto snapshot, store_.snapshot());
+    for (const std::string& text : wishes.bases) {
+      WEFT_TRY(std::string spec, base_at(*snapshot, wishes.mounts, text));
+      if (std::ranges::find(bases, spec, &Base::spec) == bases.end()) bases.push_back({text, std::move(spec)});
+    }
+    std::ranges::stable_partition(bases, [](const Base& base) {
+      const auto spec = parse_version_spec(base.spec);
+      return spec.ok() && !spec->version.empty();
+    });
+    return bases;
+  }
+
   void add(const VersionRow& row, const Shared& shared, bool declared) {
     if (parents_.refs.size() >= limits::kParentsMax) return;
     parents_.refs.push_back({row.model_name, row.number, declared, shared.tensors, shared.bytes});
@@ -130,14 +151,14 @@ class ParentChoice {
     return std::ranges::any_of(parents_.refs, [&](const ParentRef& ref) { return ref.model == model; });
   }
 
-  // `base` names a stored model, or is MODEL@V; any other name counts as not stored here.
-  Status add_base(const std::string& base) {
-    const auto spec = parse_version_spec(base);
+  // The base names a stored model, or is MODEL@V; any other name counts as not stored here.
+  Status add_base(const Base& base) {
+    const auto spec = parse_version_spec(base.spec);
     if (spec.ok() && has_parent_of(spec->model)) return {};
-    auto row = spec.ok() ? version_of(store_, base) : Error{Errc::not_found, "no such name"};
+    auto row = spec.ok() ? version_of(store_, base.spec) : Error{Errc::not_found, "no such name"};
     if (!row.ok() && row.error().code != Errc::not_found) return std::move(row).error();
     if (!row.ok()) {
-      if (parents_.elsewhere.size() < limits::kParentsMax) parents_.elsewhere.push_back(base);
+      if (parents_.elsewhere.size() < limits::kParentsMax) parents_.elsewhere.push_back(base.text);
       return {};
     }
     if (!spec->version.empty()) return add_declared(*row);

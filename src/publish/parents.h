@@ -19,7 +19,9 @@ Result<std::vector<VersionRow>> resolve_parents(Store& store, const std::vector<
 
 struct ParentWishes {
   std::vector<VersionRow> declared;
-  std::vector<std::string> bases;  // models that the version's files name; need not be stored
+  // Models that the version's files name, each by its name or by its path in one of `mounts`; need not be stored.
+  std::vector<std::string> bases;
+  std::vector<std::string> mounts;  // directories where the store is mounted
   // If neither `declared` nor `bases` give a parent: the share of the version's tensor bytes that a found parent must
   // exceed. Empty: no search.
   std::optional<double> find_part;
@@ -31,9 +33,9 @@ struct Parents {
 };
 
 // Returns the parents. The parent of a base is the model's version that shares most bytes with `child`, or its newest
-// version if none shares any. A base whose model is among the declared parents adds nothing. A found parent shares more
-// than `find_part`; of several that share the same, it is the newest version of the model `child_name`, else the
-// oldest. Removed versions are never parents.
+// version if none shares any. A base whose model has a parent already adds nothing; bases that name one version come
+// first. A found parent shares more than `find_part`; of several that share the same, it is the newest version of the
+// model `child_name`, else the oldest. Removed versions are never parents.
 Result<Parents> choose_parents(Store& store, ManifestResolver& resolver, const std::string& child_name,
                                const Manifest& child, const ParentWishes& wishes);
 

@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <optional>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -13,7 +14,9 @@ namespace {
 
 using Names = std::unordered_set<std::string_view>;
 
-Names tensor_names(const File& file) {
+// Returns nothing for a shard that is kept without its tensors.
+std::optional<Names> tensor_names(const File& file) {
+  if (!why_no_tensors(file).empty()) return std::nullopt;
   Names names;
   for (const Tensor& tensor : file.tensors) names.insert(tensor.name);
   return names;
@@ -28,7 +31,7 @@ bool is_shard_index(std::string_view path) {
 Status check_shards(std::string_view where, std::string_view path, const std::map<std::string, std::string>& index,
                     const Manifest& manifest) {
   std::string directory(path.substr(0, path.rfind('/') + 1));  // npos + 1 is 0: no directory
-  std::unordered_map<std::string_view, Names> shards;
+  std::unordered_map<std::string_view, std::optional<Names>> shards;
   for (const auto& [tensor, shard] : index) {
     auto known = shards.find(shard);
     if (known == shards.end()) {
@@ -38,7 +41,7 @@ Status check_shards(std::string_view where, std::string_view path, const std::ma
                      fmt::format("{}: expected the shard {} beside it, got no such file", where, printable(shard))};
       known = shards.emplace(shard, tensor_names(*file)).first;
     }
-    if (!known->second.contains(tensor))
+    if (known->second && !known->second->contains(tensor))
       return Error{Errc::invalid, fmt::format("{}: expected tensor {} in {}, got none of that name", where,
                                               printable(tensor), printable(shard))};
   }

@@ -107,8 +107,11 @@ Status copy_file(DirectoryFiles& files, std::uint64_t file, std::uint64_t bytes,
 
 std::string SmallFilePlaces::directory(const FileTable& table, std::uint64_t number) const {
   const std::string path = table.path_of(number);
-  const auto top_number = table.directory_at(path.substr(0, path.find('/')));
-  return below(paths[top[*top_number - 1]], path);
+  return below(paths[source_of(path)], path);
+}
+
+std::uint32_t SmallFilePlaces::source_of(std::string_view path) const {
+  return std::ranges::lower_bound(top, path.substr(0, path.find('/')), {}, &TopDirectory::name)->path;
 }
 
 std::string SmallFilePlaces::root_file(std::uint64_t file, const std::string& name) const {

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <future>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "dataset/file_table.h"
@@ -18,13 +19,19 @@ namespace weft {
 // The places on disk of the files in a file table.
 struct SmallFilePlaces {
   std::vector<std::string> paths;  // PATHs of the command line
-  std::vector<std::uint32_t> top;  // by directory of the root, from number 1 on: its index in `paths`
+  struct TopDirectory {
+    std::string name;
+    std::uint32_t path = 0;  // index into `paths`
+  };
+  std::vector<TopDirectory> top;  // the directories of the root, by name
   struct RootFile {
     std::uint32_t path = 0;
     bool is_path = false;  // the file is the PATH itself
   };
   std::vector<RootFile> root_files;                                           // by file of the root
   std::string directory(const FileTable& table, std::uint64_t number) const;  // not for the root
+  // Returns the index of the PATH that a directory is below: the PATH of its first component.
+  std::uint32_t source_of(std::string_view path) const;
   std::string root_file(std::uint64_t file, const std::string& name) const;
 };
 

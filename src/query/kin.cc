@@ -98,7 +98,23 @@ Result<GatheredKin> gather_kin(Store& store, VersionId version, KinWay way, std:
 Result<KinGraph> kin_of(Store& store, const VersionRow& version, KinWay way) {
   const std::size_t shown_max = way == KinWay::both ? limits::kKinDrawnMax : limits::kKinCountedMax;
   WEFT_TRY(GatheredKin kin, gather_kin(store, version.id, way, shown_max));
+  if (way == KinWay::both) WEFT_CHECK(add_marks(store, kin.graph));
   return std::move(kin.graph);
+}
+
+Status add_marks(Store& store, KinGraph& kin) {
+  Renewed renewed(store);
+  kin.marks.assign(kin.versions.size(), {});
+  for (std::size_t i = 0; i < kin.versions.size(); ++i) {
+    const VersionRow& version = kin.versions[i];
+    if (version.removed) continue;
+    WEFT_TRY(kin.marks[i].tags, tags_of(renewed, version));
+    WEFT_TRY(Snapshot * now, renewed.get());
+    WEFT_TRY(const bool bare, now->is_bare(version.id));
+    if (bare) continue;
+    WEFT_TRY(kin.marks[i].new_bytes, owned_bytes(renewed, version.id));
+  }
+  return {};
 }
 
 namespace {

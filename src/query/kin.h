@@ -23,4 +23,7 @@ inline constexpr std::uint64_t kClockNow = UINT64_MAX;
 Result<GatheredKin> gather_kin(Store& store, VersionId version, KinWay way, std::size_t shown_max,
                                std::uint64_t clock = kClockNow);
 
+// Sets the marks of a graph to the present tags and new bytes of its versions.
+Status add_marks(Store& store, KinGraph& kin);
+
 }  // namespace weft

@@ -1,14 +1,17 @@
 #include "reading/cold_file.h"
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <map>
 #include <mutex>
 #include <optional>
+#include <thread>
 #include <utility>
 
 #include <fmt/core.h>
 
+#include "base/log.h"
 #include "blobs/open_blobs.h"
 #include "os/sys.h"
 #include "reading/memory_parts.h"
@@ -22,9 +25,11 @@ namespace {
 constexpr std::uint64_t kFuseBytesPerS = 2U << 30U;
 constexpr std::uint64_t kFetchedWhole = 8U << 20U;  // if the rate of the source is unknown
 constexpr std::uint64_t kFetchedAlways = 1U << 20U;
-constexpr auto kWaited = std::chrono::seconds(1);  // an error after such a wait reaches the reader
-constexpr std::uint64_t kBegunMax = 64U << 10U;    // views up to this size are requested at open
-constexpr std::uint64_t kWaitsPerS = 20;           // a part takes about 50 ms; so may the whole file
+constexpr auto kFaultPause = std::chrono::milliseconds(200);  // between two attempts to fetch for a page fault
+constexpr std::size_t kFaultsWaitingMax = 128;                // of all files; the threads of a server are bounded
+constexpr auto kWaited = std::chrono::seconds(1);             // an error after such a wait reaches the reader
+constexpr std::uint64_t kBegunMax = 64U << 10U;               // views up to this size are requested at open
+constexpr std::uint64_t kWaitsPerS = 20;                      // a part takes about 50 ms; so may the whole file
 // Read-ahead of a sequential reader: twice the bytes that it has read in a row, from kAheadMin to kAheadMax.
 constexpr std::uint64_t kAheadMin = 2U << 20U;
 constexpr std::uint64_t kAheadMax = 64U << 20U;
@@ -45,6 +50,26 @@ bool goes_on(const ColdRun& last, const ColdRun& next) {
   return home.version == next.home.version && home.file == next.home.file &&
          home.offset + last.length == next.home.offset;
 }
+
+// True if another attempt may find a source.
+bool may_return(Errc code) {
+  return code == Errc::timed_out || code == Errc::unreachable || code == Errc::not_found || code == Errc::absent ||
+         code == Errc::busy;
+}
+
+// The page faults that wait for a source, of all files.
+std::atomic<std::size_t> faults_waiting = 0;
+class WaitingFault {
+ public:
+  WaitingFault() : fits_(faults_waiting.fetch_add(1, std::memory_order_relaxed) < kFaultsWaitingMax) {}
+  ~WaitingFault() { faults_waiting.fetch_sub(1, std::memory_order_relaxed); }
+  WaitingFault(const WaitingFault&) = delete;
+  WaitingFault& operator=(const WaitingFault&) = delete;
+  bool fits() const { return fits_; }
+
+ private:
+  const bool fits_;
+};
 
 // The places of the fetched bytes of one published file. Any thread.
 class Brought {
@@ -132,16 +157,25 @@ class ColdFile final : public OpenFile {
   Result<MemoryParts> in_memory(std::uint64_t offset, std::size_t count) override;
   int backing_fd() const override;
   ReadMode mode() const override { return mode_; }
-  void stream() { mode_ = ReadMode::streamed; }  // call it before the file is used
+  void stream() { mode_ = ReadMode::streamed; }       // call it before the file is used
+  void wait_in_faults() { waits_in_faults_ = true; }  // the same
 
  private:
   // Fetches a range of the published file that contains `run`.
   Status bring(const ColdRun& run, Range range, std::uint64_t ahead, bool all) {
-    auto pieces = cold_.reads->bring({run.home.version, run.home.file, range, ahead, all});
+    const ColdRange wanted{run.home.version, run.home.file, range, ahead, all};
+    auto pieces = cold_.reads->bring(wanted);
+    if (!pieces.ok() && is_waiting_fault(pieces.error())) pieces = bring_for_fault(wanted, std::move(pieces));
+    if (pieces.ok()) gave_up_.store(false, std::memory_order_relaxed);
     if (!pieces.ok()) return as_io(Error{pieces.error().code, fmt::format("{}: {}", where_, pieces.error().message)});
     brought(run).add(std::move(pieces).value());
     return {};
   }
+  bool is_waiting_fault(const Error& error) const {
+    return waits_in_faults_ && !gave_up_.load(std::memory_order_relaxed) && may_return(error.code) &&
+           ColdWait::is_fault();
+  }
+  Result<std::vector<Run>> bring_for_fault(const ColdRange& wanted, Result<std::vector<Run>> failed);
   Status take_begun(const ColdRun& run);
   // Calls on_part(pack, offset in it, length) for each part of a run, in order. Fetches absent bytes.
   template <class OnPart>
@@ -160,7 +194,9 @@ class ColdFile final : public OpenFile {
   std::uint64_t size_;
   ReadMode mode_ = ReadMode::cached;
   bool rest_too_ = false;
-  std::vector<ColdRun> runs_;  // in order, touching, from head_.size() to size_
+  bool waits_in_faults_ = false;
+  std::atomic<bool> gave_up_ = false;  // a fault waited in vain, and nothing was fetched since: others fail at once
+  std::vector<ColdRun> runs_;          // in order, touching, from head_.size() to size_
   mutable std::mutex mutex_;
   std::map<std::pair<VersionId, std::uint32_t>, Brought> brought_;  // mutex_ guards the map, not its values
   ReadsInARow reads_;
@@ -175,7 +211,24 @@ std::uint64_t ColdFile::ahead_of(std::uint64_t offset, std::uint64_t length) {
   return ahead < kAheadMin ? 0 : ahead;
 }
 
-// Takes the result of begin_all(), once. An error that took less than kWaited is dropped: the caller fetches again.
+// Fetches again until a source returns, the reader ends, or a fault of this file has waited for kFaultWaitMax. The
+// kernel asks twice for a page that it does not get, and the second fault must not wait as long again.
+Result<std::vector<Run>> ColdFile::bring_for_fault(const ColdRange& wanted, Result<std::vector<Run>> failed) {
+  const WaitingFault waiting;
+  if (!waiting.fits()) return failed;
+  log_warning("{}: a mapping waits up to {} s for a source: {}", where_, kFaultWaitMax.count(), failed.error().message);
+  const auto end = std::chrono::steady_clock::now() + kFaultWaitMax;
+  while (!failed.ok() && is_waiting_fault(failed.error())) {
+    if (std::chrono::steady_clock::now() >= end) gave_up_.store(true, std::memory_order_relaxed);
+    if (!ColdWait::is_wanted()) return Error{Errc::cancelled, "no longer wanted"};
+    std::this_thread::sleep_for(kFaultPause);
+    failed = cold_.reads->bring(wanted);
+  }
+  return failed;
+}
+
+// Takes the result of begin_all(), once. An error that took less than kWaited is dropped: the caller fetches again. The
+// same for a fault that waits.
 Status ColdFile::take_begun(const ColdRun& run) {
   std::unique_ptr<ColdReads::Begun> begun;
   {
@@ -187,6 +240,7 @@ Status ColdFile::take_begun(const ColdRun& run) {
   auto pieces = begun->take();
   if (pieces.ok()) brought(run).add(std::move(pieces).value());
   if (pieces.ok() || std::chrono::steady_clock::now() < since + kWaited) return {};
+  if (is_waiting_fault(pieces.error())) return {};
   return as_io(Error{pieces.error().code, fmt::format("{}: {}", where_, pieces.error().message)});
 }
 
@@ -291,7 +345,9 @@ Result<std::shared_ptr<OpenFile>> open_cold(Store& store, const Cold& cold, std:
   auto file = std::make_shared<ColdFile>(cold, std::move(where), std::move(head));
   for (std::size_t i = 0; i < blobs.size(); ++i) file->append(blobs[i], std::move(*places)[i]);
   const std::uint64_t absent = file->absent_bytes();
-  if (absent > 0 && waits_for_all(advice_for(cold), absent))
+  const ColdAdvice advice = absent > 0 ? advice_for(cold) : ColdAdvice();
+  if (advice.policy == ColdPolicy::automatic) file->wait_in_faults();
+  if (absent > 0 && waits_for_all(advice, absent))
     WEFT_CHECK(file->bring_all());
   else if (read_for == ReadFor::tensors && absent >= kStreamedMin)
     file->stream();
@@ -303,6 +359,7 @@ Result<std::shared_ptr<OpenFile>> open_absent_blob(const Cold& cold, std::string
   auto file = std::make_shared<ColdFile>(cold, std::move(where), std::move(head));
   file->append(blob, {});
   const ColdAdvice advice = advice_for(cold);
+  if (advice.policy == ColdPolicy::automatic) file->wait_in_faults();
   const bool is_small = advice.policy != ColdPolicy::fetch && blob.id.length > 0 && blob.id.length <= kBegunMax;
   if (is_small) file->begin_all();
   const bool waits = !is_small && blob.id.length > 0 && waits_for_all(advice, blob.id.length);

@@ -6,6 +6,7 @@
 #include <future>
 
 #include "diskformat/uuid.h"
+#include "registry/cluster_check.h"
 #include "registry/etcd_client.h"
 #include "registry/etcd_names.h"
 #include "registry/members.h"
@@ -21,15 +22,6 @@ namespace {
 constexpr auto kLeaveMax = std::chrono::milliseconds(500);  // for requests in flight at shutdown
 constexpr auto kFirstTryMax = std::chrono::seconds(5);
 constexpr auto kMirrorMax = std::chrono::seconds(20);  // until a change committed in etcd is in the local store
-
-Status check_store(Store& store) {
-  if (store.cluster()) return {};
-  WEFT_TRY(std::unique_ptr<Snapshot> snapshot, store.snapshot());
-  WEFT_TRY(const auto models, snapshot->models());
-  if (models.rows.empty()) return {};
-  return Error{Errc::invalid, fmt::format("{}: has versions of its own; a node of a cluster begins with an empty store",
-                                          store.path())};
-}
 
 std::vector<VersionName> relied_on(const PreparedPublish& prepared) {
   std::vector<VersionName> out;
@@ -90,12 +82,13 @@ class ClusterRegistry final : public Registry {
     return change(spec_of(model, number), [&] { return names_.keep_version(model, number); });
   }
   Status lose_version(std::string_view model, std::uint64_t number, std::string_view why) override {
-    return change(spec_of(model, number), [&] { return names_.remove_version(model, number, why); });
+    return remove(model, number, {Tagged::removed, why});
   }
   // Removes one version per call: each removal is an etcd transaction.
-  Result<std::size_t> remove_versions(std::span<const VersionName> versions) override {
+  Result<std::size_t> remove_versions(std::span<const VersionName> versions, Tagged tagged) override {
     if (versions.empty()) return std::size_t{0};
-    WEFT_CHECK(lose_version(versions.front().model, versions.front().number, {}));
+    const auto& [model, number] = versions.front();
+    WEFT_CHECK(remove(model, number, {tagged, {}}));
     return std::size_t{1};
   }
   Result<bool> bring_back(const MirrorChange& change, bool check_only) override {
@@ -142,6 +135,10 @@ class ClusterRegistry final : public Registry {
     WEFT_CHECK(check_connected());
     WEFT_TRY(const std::uint64_t revision, make());
     return shown(what, revision);
+  }
+
+  Status remove(std::string_view model, std::uint64_t number, const EtcdRemoval& removal) {
+    return change(spec_of(model, number), [&] { return names_.remove_version(model, number, removal); });
   }
 
   Status shown(std::string_view what, std::uint64_t revision) {
@@ -199,11 +196,10 @@ class ClusterRegistry final : public Registry {
 }  // namespace
 
 Result<std::unique_ptr<Registry>> cluster_registry(ClusterStore& store, ClusterOptions options) {
-  WEFT_CHECK(etcd::Client::check(options.etcd));
-  WEFT_CHECK(RegistryKeys::check(options.etcd.prefix, options.etcd.cluster));
+  WEFT_CHECK(check_options(options.etcd));
   if (options.lease < std::chrono::seconds(2))
     return Error{Errc::invalid, fmt::format("lease: expected at least 2 s, got {}", options.lease.count())};
-  WEFT_CHECK(check_store(store));
+  WEFT_CHECK(check_may_join(store));
   auto registry = std::make_unique<ClusterRegistry>(store, std::move(options));
   registry->begin();
   return std::unique_ptr<Registry>(std::move(registry));

@@ -25,6 +25,13 @@ Error no_version(std::string_view model, std::uint64_t number) {
   return Error{Errc::not_found, fmt::format("{}: no such version in the cluster", spec_of(model, number))};
 }
 
+// Returns the tags of these keys, without the models.
+std::vector<std::string> names_of(const std::vector<std::string>& tag_keys) {
+  std::vector<std::string> names;
+  for (const std::string& key : tag_keys) names.push_back(key.substr(key.rfind('@') + 1));
+  return names;
+}
+
 // Runs `attempt` until it returns a value; after a lost race it returns none. Its argument is true if the answer of an
 // earlier attempt was lost: then that attempt may have made a change that is found done.
 template <class Attempt>
@@ -159,7 +166,7 @@ Result<std::vector<std::string>> EtcdNames::tags_at(const etcd::RangeAnswer& tag
 // Returns nothing if a tag was set after the read, or if the version has more tags than one transaction can delete:
 // then it deletes some of the tags, and the next attempt continues.
 Result<std::optional<std::uint64_t>> EtcdNames::try_remove(std::string_view model, std::uint64_t number,
-                                                           std::string_view lost, bool may_be_done) {
+                                                           const EtcdRemoval& removal, bool may_be_done) {
   const std::string key = keys_.version(model, number);
   etcd::Txn read;
   read.then.emplace_back(query_of(key));
@@ -171,6 +178,7 @@ Result<std::optional<std::uint64_t>> EtcdNames::try_remove(std::string_view mode
   if (facts.ranges[0].items.empty()) return no_version(model, number);
   const etcd::KeyValue& item = facts.ranges[0].items[0];
   WEFT_TRY(std::vector<std::string> tags, tags_at(facts.ranges[1], number));
+  if (removal.tagged == Tagged::refused && !tags.empty()) return has_tags(model, number, names_of(tags));
   const bool all = tags.size() <= kTagsAtOnce;
   if (!all) tags.resize(kTagsAtOnce);
 
@@ -183,7 +191,7 @@ Result<std::optional<std::uint64_t>> EtcdNames::try_remove(std::string_view mode
     RegistryTombstone tombstone;
     WEFT_TRY(tombstone.version, open_version(item.value, bound(key)));
     tombstone.version.version.removed_ns = now_ns();
-    tombstone.version.version.lost = lost;
+    tombstone.version.version.lost = removal.lost;
     tombstone.revision = item.mod_revision;
     const std::string gone = keys_.tombstone(model, number);
     const std::string removals = keys_.removals();
@@ -198,9 +206,10 @@ Result<std::optional<std::uint64_t>> EtcdNames::try_remove(std::string_view mode
   return std::optional(answer.header.revision);
 }
 
-Result<std::uint64_t> EtcdNames::remove_version(std::string_view model, std::uint64_t number, std::string_view lost) {
+Result<std::uint64_t> EtcdNames::remove_version(std::string_view model, std::uint64_t number,
+                                                const EtcdRemoval& removal) {
   return until_won(client_, retry_max_, spec_of(model, number),
-                   [&](bool may_be_done) { return try_remove(model, number, lost, may_be_done); });
+                   [&](bool may_be_done) { return try_remove(model, number, removal, may_be_done); });
 }
 
 Result<std::uint64_t> EtcdNames::keep_version(std::string_view model, std::uint64_t number) {

@@ -34,6 +34,11 @@ struct PublishDecision {
   std::uint64_t revision = 0;  // a mirror at this revision shows the version with its tags
 };
 
+struct EtcdRemoval {
+  Tagged tagged = Tagged::removed;
+  std::string_view lost;  // the reason, if the version's bytes were lost
+};
+
 class EtcdNames {
  public:
   // `retry_max`: how long a change is retried after lost races and missing answers.
@@ -59,8 +64,7 @@ class EtcdNames {
   Result<PublishDecision> publish(const PublishWish& wish, std::shared_ptr<const Facts> ahead = nullptr);
   // Returns the revision of the change. Deletes the tag if there is no number.
   Result<std::uint64_t> set_tag(std::string_view model, std::string_view tag, std::optional<std::uint64_t> number);
-  // `lost`: the reason, if the version's bytes were lost; else "".
-  Result<std::uint64_t> remove_version(std::string_view model, std::uint64_t number, std::string_view lost = {});
+  Result<std::uint64_t> remove_version(std::string_view model, std::uint64_t number, const EtcdRemoval& removal = {});
   // Records that the version's bytes are on a disk, and returns the revision. No error if that is recorded already or
   // the version does not exist.
   Result<std::uint64_t> keep_version(std::string_view model, std::uint64_t number);
@@ -86,8 +90,8 @@ class EtcdNames {
   Status check_relies(std::span<const VersionName> relies);
   Result<PublishDecision> repeat(const PublishWish& wish, const Facts& facts);
   Result<std::optional<PublishDecision>> try_publish(const PublishWish& wish, const Facts& facts, std::uint64_t& tried);
-  Result<std::optional<std::uint64_t>> try_remove(std::string_view model, std::uint64_t number, std::string_view lost,
-                                                  bool may_be_done);
+  Result<std::optional<std::uint64_t>> try_remove(std::string_view model, std::uint64_t number,
+                                                  const EtcdRemoval& removal, bool may_be_done);
   Result<std::optional<std::uint64_t>> try_set_tag(std::string_view model, std::string_view tag, std::uint64_t number);
   struct Returning;  // etcd_restore.cc
   Result<Returning> read_returning(const MirroredVersion& version);

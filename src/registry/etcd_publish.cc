@@ -240,9 +240,9 @@ Result<std::optional<PublishDecision>> EtcdNames::try_publish(const PublishWish&
 
   const std::uint64_t time_ns = wish.version.version.time_ns;
   const VersionKind kind = wish.version.version.kind;
-  if (facts.head.kind.value_or(kind) != kind)
-    return Error{Errc::exists, fmt::format("{} is the name of a {}: expected the name of a {}", model,
-                                           kind_name(*facts.head.kind), kind_name(kind))};
+  if (const VersionKind known = facts.newest_version.version.kind; facts.newest != 0 && known != kind)
+    return Error{Errc::exists, fmt::format("{} is the name of a {}: expected the name of a {}", model, kind_name(known),
+                                           kind_name(kind))};
   RegistryHead head{number + 1, facts.head_revision == 0 ? time_ns : facts.head.created_ns, kind};
   std::string head_key = keys_.head(model);
   std::string key = keys_.version(model, number);

@@ -22,8 +22,8 @@ class LocalRegistry final : public Registry {
   Status lose_version(std::string_view model, std::uint64_t number, std::string_view why) override {
     return store_.memory().lose_version(model, number, why);
   }
-  Result<std::size_t> remove_versions(std::span<const VersionName> versions) override {
-    return store_.remove_versions(versions);
+  Result<std::size_t> remove_versions(std::span<const VersionName> versions, Tagged tagged) override {
+    return store_.remove_versions(versions, tagged);
   }
   Result<bool> bring_back(const MirrorChange& /*change*/, bool /*check_only*/) override {
     return Error{Errc::unsupported, "this node belongs to no cluster: it has no registry to restore"};

@@ -30,6 +30,7 @@ Mirror::Mirror(Parts parts)
     : parts_(std::move(parts)), mark_file_(parts_.store.directory() / "registry"), retry_(kFirstPause, kLongestPause) {
   status_.shared = true;
   status_.connected = false;
+  status_.complete = false;
   status_.trouble = "etcd has not answered yet";
   status_.since_ns = now_ns();
 }
@@ -85,6 +86,7 @@ Status Mirror::session() {
   Status status;
   if (same) {
     set_applied(known);
+    aim();
     status = follow(mark_->revision + 1);
   } else {
     status = begin_anew();
@@ -123,6 +125,7 @@ Status Mirror::begin_anew() {
   WEFT_TRY(const std::uint64_t listed, read_list());
   malloc_trim(0);  // a list of 100,000 versions takes about 50 MB, once
   keep_mark(std::move(mark), listed);
+  aim_at(listed);
   return follow(listed + 1);
 }
 
@@ -362,10 +365,28 @@ Status Mirror::apply(std::span<const MirrorChange> changes, std::uint64_t revisi
   return {};
 }
 
+// Puts a barrier, once after the start of the daemon. The watch brings the barrier after all earlier changes. If etcd
+// refuses the barrier, the store counts as complete, because nothing tells what is missing.
+void Mirror::aim() {
+  {
+    std::lock_guard lock(mutex_);
+    if (status_.complete) return;
+  }
+  const auto revision = parts_.names.barrier(node_, random_uuid());
+  aim_at(revision.ok() ? *revision : 0);
+}
+
+void Mirror::aim_at(std::uint64_t revision) {
+  std::lock_guard lock(mutex_);
+  complete_at_ = revision;
+  status_.complete = status_.complete || applied_ >= complete_at_;
+}
+
 void Mirror::set_applied(std::uint64_t revision) {
   std::lock_guard lock(mutex_);
   applied_ = revision;
   status_.revision = revision;
+  status_.complete = status_.complete || applied_ >= complete_at_;
   wake_.notify_all();
 }
 

@@ -87,6 +87,8 @@ class Mirror {
   Status apply(Batch& batch);
   Status apply(std::span<const MirrorChange> changes, std::uint64_t revision);
   void set_applied(std::uint64_t revision);
+  void aim();
+  void aim_at(std::uint64_t revision);
   void suspect(std::string why);  // call with mutex_ held
   void set_connected(bool connected, const std::string& trouble);
   void refuse(const Error& error);
@@ -102,9 +104,11 @@ class Mirror {
 
   mutable std::mutex mutex_;
   mutable std::condition_variable wake_;
-  std::string suspicion_;               // guarded by mutex_: reason to end the session; empty: none
-  bool tried_ = false;                  // guarded by mutex_: a try to connect has ended since the last watch
-  std::uint64_t applied_ = 0;           // guarded by mutex_
+  std::string suspicion_;      // guarded by mutex_: reason to end the session; empty: none
+  bool tried_ = false;         // guarded by mutex_: a try to connect has ended since the last watch
+  std::uint64_t applied_ = 0;  // guarded by mutex_
+  // The store is complete once it has everything up to this revision. Guarded by mutex_.
+  std::uint64_t complete_at_ = UINT64_MAX;
   RegistryStatus status_;               // guarded by mutex_
   etcd::WatchStream* watch_ = nullptr;  // guarded by mutex_: the running watch
   Worker worker_{"registry"};

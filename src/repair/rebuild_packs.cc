@@ -89,7 +89,7 @@ class PackIndexer {
  private:
   // Indexes the undamaged packs and sets the others aside.
   Status sort_packs() {
-    WEFT_TRY(std::vector<PackId> packs, input_.packs.list());
+    WEFT_TRY(std::vector<PackId> packs, input_.packs.list_with_copies());
     for (PackId pack : packs) {
       if (progress_.cancelled()) return Error{Errc::cancelled, "stopped"};
       WEFT_CHECK(sort_pack(pack));
@@ -101,8 +101,8 @@ class PackIndexer {
     const SafePath path = input_.packs.pack_file(pack);
     auto toc = input_.packs.toc(pack);
     WEFT_TRY(auto st, if_there(stat_file(path)));
+    if (kind_of_pack(pack) == PackKind::manifests) return sort_manifests(pack, std::move(toc), st.has_value());
     if (!st) return {};  // gc or a failed publish has just removed it
-    if (kind_of_pack(pack) == PackKind::manifests) return sort_manifests(pack, std::move(toc), *st);
     if (!toc.ok()) return note_mute(pack, toc.error());
     const bool cut = static_cast<std::uint64_t>(st->st_size) < toc->size;
     if (!input_.mend && cut && has_lost(*toc, static_cast<std::uint64_t>(st->st_size)))
@@ -121,34 +121,38 @@ class PackIndexer {
     return {};
   }
 
-  // Indexes a pack of manifests. Its records identify the manifests, so the pack is scanned if the run reads data or if
-  // the table of contents is damaged.
-  Status sort_manifests(PackId pack, Result<PackToc> toc, const struct stat& st) {
-    const auto size = static_cast<std::uint64_t>(st.st_size);
+  // Indexes a pack of manifests. If the run reads data, or a file of the pack is damaged or gone, it looks at each
+  // manifest in both copies.
+  Status sort_manifests(PackId pack, Result<PackToc> toc, bool there) {
     if (!toc.ok() && !is_damage(toc.error())) return std::move(toc).error();
-    if (!toc.ok() && !input_.mend)
-      report_.problems.push_back(fmt::format("pack {}: {}", pack_name(pack), toc.error().message));
-    if (!input_.mend) return toc.ok() ? place_manifests(pack, toc->entries, size) : Status{};
-    if (toc.ok() && !input_.data) return place_manifests(pack, toc->entries, size);
-    WEFT_TRY(const auto open, input_.packs.open(pack));
-    WEFT_TRY(std::vector<PackEntry> found, scan_manifests(open->fd(), size, input_.packs.pack_file(pack)));
-    WEFT_CHECK(place_manifests(pack, found, size));
-    PackToc made{pack, size, std::move(found)};
-    if (toc.ok() && has_all(*toc, made)) return {};
-    report_.repaired.push_back(fmt::format("pack {}: its table of contents is rebuilt with {} manifests",
-                                           pack_name(pack), made.entries.size()));
-    found_.remade.push_back(std::move(made));
+    if (!input_.mend) {
+      if (!toc.ok()) report_.problems.push_back(fmt::format("pack {}: {}", pack_name(pack), toc.error().message));
+      if (!there)
+        report_.problems.push_back(fmt::format("{}: is missing, and a copy of it is left; run `weft fsck --rebuild`",
+                                               input_.packs.pack_file(pack)));
+      return toc.ok() ? place_manifests(pack, toc->entries) : Status{};
+    }
+    if (toc.ok() && there && !input_.data) return place_manifests(pack, toc->entries);
+    WEFT_TRY(FoundManifests found, find_manifests(input_.packs, pack, progress_));
+    WEFT_CHECK(place_manifests(pack, found.whole));
+    if (found.lists_more)
+      report_.repaired.push_back(fmt::format("pack {}: its table of contents is rebuilt with {} manifests",
+                                             pack_name(pack), found.toc.entries.size()));
+    if (!found.broken.empty())
+      report_.repaired.push_back(fmt::format("pack {}: {} manifests are written again from the other copy",
+                                             pack_name(pack), found.broken.size()));
+    if (found.is_damaged()) found_.manifests.push_back(std::move(found));
     return {};
   }
 
   // Adds manifests to the index, without versions that need them. If two packs have a manifest, either place will do.
-  Status place_manifests(PackId pack, std::span<const PackEntry> entries, std::uint64_t size) {
+  Status place_manifests(PackId pack, std::span<const PackEntry> entries) {
     while (!entries.empty()) {
       const auto batch = entries.first(std::min(kBlobsMax, entries.size()));
       entries = entries.subspan(batch.size());
       Status placed = env_.write(lock_, [&](Txn& txn) -> Status {
         for (const PackEntry& entry : batch) {
-          if (entry.offset > size || entry.id.length > size - entry.offset) continue;
+          if (!names_manifest(entry)) continue;
           WEFT_CHECK(place_manifest(txn, manifest_digest(entry), {pack, entry.offset}, entry.id.length));
         }
         return {};

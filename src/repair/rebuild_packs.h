@@ -7,6 +7,7 @@
 
 #include "diskformat/toc.h"
 #include "index/env.h"
+#include "repair/manifest_rescue.h"
 #include "repair/rebuild_input.h"
 #include "repair/repair_pack.h"
 #include "weft/content.h"
@@ -16,10 +17,11 @@
 
 namespace weft {
 
-// The results of the search for blobs. The rebuilt index refers to them; no file is in packs/ yet.
+// The results of the search for blobs. The rebuilt index refers to them; nothing is written to packs/ yet.
 struct FoundPacks {
-  std::vector<PackToc> remade;        // recovered tables of contents, which were damaged or gone
-  std::unique_ptr<RepairPack> fresh;  // blobs that only assembled files had undamaged; null if there are none
+  std::vector<PackToc> remade;            // recovered tables of contents, which were damaged or gone
+  std::vector<FoundManifests> manifests;  // of damaged packs of manifests
+  std::unique_ptr<RepairPack> fresh;      // blobs that only assembled files had undamaged; null if there are none
 };
 
 // The extents that versions need, each once. `here`: of versions whose bytes must be local. `elsewhere`: of versions of

@@ -70,12 +70,17 @@ Status keep_lost_toc(const SafePath& path, PackId pack) {
   return linked.ok() || linked.error().code == Errc::exists ? Status{} : linked;
 }
 
-Status put_packs(const SafePath& path, const RebuildOutcome& outcome) {
+Status put_packs(const SafePath& path, const PackDir& packs, const RebuildOutcome& outcome) {
   const FoundPacks& found = outcome.packs;
   if (found.fresh) {
     WEFT_CHECK(found.fresh->sync());
     WEFT_CHECK(found.fresh->place());
   }
+  for (const FoundManifests& manifests : found.manifests) {
+    WEFT_CHECK(repair_manifests(packs, manifests));
+    if (manifests.lists_more) WEFT_CHECK(replace_toc(packs.toc_file(manifests.toc.pack), manifests.toc));
+  }
+  if (!found.manifests.empty()) WEFT_CHECK(sync_directory(packs.path()));
   for (const PackToc& toc : found.remade) {
     if (outcome.missing != 0) WEFT_CHECK(keep_lost_toc(path, toc.pack));
     WEFT_CHECK(replace_toc(toc_path(path, toc.pack), toc));
@@ -142,7 +147,7 @@ Result<FsckReport> rebuild_store(const SafePath& path, const ContentDecoder& dec
   report.refused = outcome.loses() && !options.accept_loss;
   if (report.refused) report.repaired.clear();
   if (report.refused) return report;
-  WEFT_CHECK(put_packs(path, outcome));
+  WEFT_CHECK(put_packs(path, packs, outcome));
   WEFT_CHECK(repair_journal(journal, scratch.env(), outcome));
   WEFT_CHECK(scratch.close());
   WEFT_CHECK(rename_file(scratch.dir() / "data.mdb", index_dir / "data.mdb"));

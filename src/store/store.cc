@@ -31,6 +31,13 @@ Status rebuild_shown(const SafePath& path, const OpenOptions& options) {
   return {};
 }
 
+// Replays what an earlier writer has journaled and not indexed, so that the daemon's first look at its versions sees
+// it. An error ends no start: later writers meet it again, and report it.
+void show_journaled(StoreParts& parts) {
+  const auto lock = parts.index.lock();
+  if (!lock.ok()) log_warning("{}: the journal is not replayed yet: {}", parts.path, lock.error().message);
+}
+
 }  // namespace
 
 Result<std::unique_ptr<StoreImpl>> StoreImpl::open(const std::string& path, const OpenOptions& options,
@@ -59,11 +66,16 @@ Result<std::unique_ptr<StoreImpl>> StoreImpl::open_as_daemon(const std::string& 
   WEFT_TRY(std::unique_ptr<StoreImpl> store, open());
   auto whole = store->parts_.index.flush_shown();
   if (!whole.ok() && whole.error().code != Errc::corrupt) return std::move(whole).error();
-  if (!whole.ok() || *whole) return store;  // uses of a damaged index report it
+  if (!whole.ok() || *whole) {
+    show_journaled(store->parts_);
+    return store;
+  }
   const SafePath directory = store->directory();
   store.reset();
   WEFT_CHECK(rebuild_shown(directory, writing));
-  return open();
+  WEFT_TRY(store, open());
+  show_journaled(store->parts_);
+  return store;
 }
 
 Result<std::unique_ptr<StoreImpl>> StoreImpl::open_held(const SafePath& path, const OpenOptions& options,

@@ -68,8 +68,8 @@ class StoreImpl final : public ClusterStore {
   Status set_tag(std::string_view model, std::string_view tag, std::optional<std::uint64_t> number) override {
     return weft::set_tag(parts_, model, tag, number);
   }
-  Result<std::size_t> remove_versions(std::span<const VersionName> versions) override {
-    return weft::remove_versions(parts_, versions);
+  Result<std::size_t> remove_versions(std::span<const VersionName> versions, Tagged tagged) override {
+    return weft::remove_versions(parts_, versions, tagged);
   }
   Result<GcReport> gc(const GcOptions& options, Progress& progress) override {
     return weft::gc(parts_, options, progress);

@@ -58,15 +58,16 @@ Attr DatasetDir::Numbered::file_attr(std::uint64_t of, std::uint64_t size) const
 // A small file has blocks of its own. Another part is a view of a file that counts its blocks.
 Attr DatasetDir::Numbered::part_attr(std::uint64_t of, const FilePart& part) const {
   Attr attr = file_attr(of, part.range.length);
+  attr.execute = part.execute;
   if (version->manifest().files[part.file].role == FileRole::bundle)
     attr.blocks = (attr.size + kBlockBytes - 1) / kBlockBytes;
   return attr;
 }
 
-Result<DatasetTablePointer> DatasetDir::Numbered::small_table() const {
-  const auto tables = files_of(version->manifest(), FileRole::file_table);
+Result<DatasetTablePointer> small_table_of(const TreeVersion& version) {
+  const auto tables = files_of(version.manifest(), FileRole::file_table);
   if (tables.empty()) return DatasetTablePointer();
-  return version->dataset->tables(static_cast<std::uint32_t>(tables.data() - version->manifest().files.data()));
+  return version.dataset->tables(static_cast<std::uint32_t>(tables.data() - version.manifest().files.data()));
 }
 
 }  // namespace weft

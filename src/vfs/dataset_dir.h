@@ -39,6 +39,9 @@ class DatasetFiles {
   LruCache<MadeFile> made_{kMadeBytesMax};  // by inode number: stat and open compute a file once
 };
 
+// Returns the file table of a data set; nullptr if the version has no small files.
+Result<DatasetTablePointer> small_table_of(const TreeVersion& version);
+
 // One kind of directory of a data set, with the files in it.
 class DatasetDir : public Subtree {
  public:
@@ -55,8 +58,7 @@ class DatasetDir : public Subtree {
     Attr dir_attr(std::uint64_t of) const;
     Attr file_attr(std::uint64_t of, std::uint64_t size) const;
     Attr part_attr(std::uint64_t of, const FilePart& part) const;
-    // Returns the file table; nullptr if the version has no small files.
-    Result<DatasetTablePointer> small_table() const;
+    Result<DatasetTablePointer> small_table() const { return small_table_of(*version); }
   };
   Result<Numbered> numbered(const MountInode& inode);
 

@@ -1,5 +1,7 @@
 #include "vfs/hub.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <array>
 #include <cstddef>
@@ -10,6 +12,7 @@
 #include "base/text.h"
 #include "reading/open_file.h"
 #include "vfs/page_maker.h"
+#include "vfs/published_dirs.h"
 #include "vfs/tree_attrs.h"
 #include "weft/names.h"
 
@@ -23,6 +26,8 @@ constexpr std::string_view kMain = "main";
 std::string hash_of(const Digest& manifest) {
   return to_hex(manifest).substr(0, kHashDigits);
 }
+
+constexpr std::size_t kSnapshotDepth = 4;  // directories above a snapshot's entries: hub/models--…/snapshots/…/
 
 bool is_ref(InoKind kind) {
   return kind == InoKind::hub_main || kind == InoKind::hub_tag || kind == InoKind::hub_number;
@@ -152,51 +157,70 @@ Attr model_attr(InoKind kind, const ModelRow& model) {
 constexpr std::array<std::pair<std::string_view, InoKind>, 2> kParts{
     {{"refs", InoKind::hub_refs}, {"snapshots", InoKind::hub_snapshots}}};
 
-// Converts attributes for hub/. A published file keeps its number; a directory of models/ or datasets/ gets another
-// one.
-Attr in_hub(Attr attr) {
-  if (attr.type == FileType::directory) attr.ino = ino_of(InoKind::hub_dir, attr.ino);
-  return attr;
+// Returns the target of the link to the published file at `path`. It leads up to the mount's root, then down.
+std::string link_target(const VersionRow& version, std::string_view path) {
+  std::string target;
+  const auto depth = kSnapshotDepth + static_cast<std::size_t>(std::ranges::count(path, '/'));
+  for (std::size_t i = 0; i < depth; ++i) target += "../";
+  const std::string_view tree = version.kind == VersionKind::dataset ? "datasets" : "models";
+  return target + fmt::format("{}/{}/{}/{}", tree, version.model_name, version.number, path);
+}
+
+// Converts the attributes of the published file or directory at `path`. In hub/, each has a number of its own.
+Attr in_hub(const VersionRow& version, std::string_view path, Attr attr) {
+  if (attr.type == FileType::directory) {
+    attr.ino = ino_of(InoKind::hub_dir, attr.ino);
+    return attr;
+  }
+  Attr link = link_attr(ino_of(InoKind::hub_link, attr.ino), version.time_ns, link_target(version, path).size());
+  link.lasting_name = true;
+  link.lasting_attr = true;
+  return link;
+}
+
+std::string path_in(const std::string& directory, std::string_view name) {
+  return directory.empty() ? std::string(name) : fmt::format("{}/{}", directory, name);
+}
+
+bool is_directory(InoKind kind) {
+  return !is_ref(kind) && kind != InoKind::hub_link;
+}
+
+bool is_below_snapshot(InoKind kind) {
+  return kind == InoKind::hub_dir || kind == InoKind::hub_link;
 }
 
 }  // namespace
 
-Result<bool> is_in_hub(Snapshot& snapshot, const TreeVersion& version) {
-  if (!version.hub_takes) return false;
-  WEFT_TRY(const auto first, snapshot.first_with(version.row.model, revision_of(version.row.manifest)));
-  return first == version.row.id;
-}
-
-Ino hub_dir_ino(const TreeVersion& version, Ino published) {
-  if (published == version.local.ino_base + kPublishedRoot) return ino_of(InoKind::hub_snapshot, version.row.id);
-  return ino_of(InoKind::hub_dir, published);
-}
-
-Result<Hub::PublishedDir> Hub::published(Ino ino) {
-  PublishedDir dir;
-  if (kind_of(ino) == InoKind::hub_dir) {
+Result<Hub::Published> Hub::published(Ino ino) {
+  Published out;
+  const bool below = is_below_snapshot(kind_of(ino));
+  if (below) {
     WEFT_TRY(const auto snapshot, store_.snapshot());
-    WEFT_TRY(dir.inode.row, snapshot->inode(payload_of(ino)));
-    dir.inode.ino = payload_of(ino);
-    if (dir.inode.row.kind != InodeKind::version) return no_inode(ino);
+    WEFT_TRY(out.inode.row, snapshot->inode(payload_of(ino)));
+    out.inode.ino = payload_of(ino);
+    if (out.inode.row.kind != InodeKind::version) return no_inode(ino);
   } else {
-    dir.inode.row.version = id_of(ino);
+    out.inode.row.version = id_of(ino);
   }
-  WEFT_TRY(dir.version, versions_.load(dir.inode.row.version));
-  const Ino base = dir.version->local.ino_base;
-  if (dir.inode.ino == 0) dir.inode.ino = (dir.inode.row.base = base) + kPublishedRoot;
-  if (kind_of(ino) == InoKind::hub_dir && dir.inode.ino < base + kRootCount) return no_inode(ino);
-  dir.subtree = dir.version->dataset ? datasets_.owner_of(*dir.version, dir.inode.ino) : &versions_;
-  return dir.subtree != nullptr ? Result<PublishedDir>(std::move(dir)) : no_inode(ino);
+  WEFT_TRY(out.version, versions_.load(out.inode.row.version));
+  const Ino base = out.version->local.ino_base;
+  if (out.inode.ino == 0) out.inode.ino = (out.inode.row.base = base) + kPublishedRoot;
+  if (below && out.inode.ino < base + kRootCount) return no_inode(ino);
+  out.subtree = out.version->dataset ? datasets_.owner_of(*out.version, out.inode.ino) : &versions_;
+  if (out.subtree == nullptr) return no_inode(ino);
+  WEFT_TRY(out.path, path_of_number(*out.version, out.inode.ino - base));
+  return out;
 }
 
 Result<Attr> Hub::attr(const MountInode& inode) {
   const Ino ino = inode.ino;
   const InoKind kind = kind_of(ino);
-  if (kind == InoKind::hub_dir) {
-    WEFT_TRY(const PublishedDir dir, published(ino));
-    WEFT_TRY(const Attr attr, dir.subtree->attr(dir.inode));
-    return attr.type == FileType::directory ? Result<Attr>(in_hub(attr)) : no_inode(ino);
+  if (is_below_snapshot(kind)) {
+    WEFT_TRY(const Published found, published(ino));
+    WEFT_TRY(const Attr attr, found.subtree->attr(found.inode));
+    const Attr shown = in_hub(found.version->row, found.path, attr);
+    return shown.ino == ino ? Result<Attr>(shown) : no_inode(ino);
   }
   WEFT_TRY(const auto snapshot, store_.snapshot());
   if (kind == InoKind::stored) {
@@ -218,11 +242,11 @@ Result<Attr> Hub::attr(const MountInode& inode) {
 
 Result<Attr> Hub::lookup(const MountInode& dir, std::string_view name) {
   const InoKind kind = kind_of(dir.ino);
-  if (is_ref(kind)) return not_a_directory(dir.ino);
+  if (!is_directory(kind)) return not_a_directory(dir.ino);
   if (kind == InoKind::hub_snapshot || kind == InoKind::hub_dir) {
-    WEFT_TRY(const PublishedDir found, published(dir.ino));
+    WEFT_TRY(const Published found, published(dir.ino));
     WEFT_TRY(const Attr attr, found.subtree->lookup(found.inode, name));
-    return in_hub(attr);
+    return in_hub(found.version->row, path_in(found.path, name), attr);
   }
   WEFT_TRY(const auto snapshot, store_.snapshot());
   if (kind == InoKind::stored) {
@@ -242,12 +266,13 @@ Result<Attr> Hub::lookup(const MountInode& dir, std::string_view name) {
 
 Result<DirPage> Hub::list(const MountInode& dir, ListPlace from) {
   const InoKind kind = kind_of(dir.ino);
-  if (is_ref(kind)) return not_a_directory(dir.ino);
+  if (!is_directory(kind)) return not_a_directory(dir.ino);
   if (kind == InoKind::stored) return list_models(from);
   if (kind == InoKind::hub_snapshot || kind == InoKind::hub_dir) {
-    WEFT_TRY(const PublishedDir found, published(dir.ino));
+    WEFT_TRY(const Published found, published(dir.ino));
     WEFT_TRY(auto out, found.subtree->list(found.inode, from));
-    for (DirEntry& entry : out.entries) entry.attr = in_hub(entry.attr);
+    for (DirEntry& entry : out.entries)
+      entry.attr = in_hub(found.version->row, path_in(found.path, entry.name), entry.attr);
     return out;
   }
   ModelRow model;
@@ -277,13 +302,14 @@ Result<Ino> Hub::parent(const MountInode& inode) {
   const InoKind kind = kind_of(inode.ino);
   if (kind == InoKind::stored) return kRootIno;
   if (kind == InoKind::hub_model) return kHubIno;
-  if (is_ref(kind)) return not_a_directory(inode.ino);
+  if (!is_directory(kind)) return not_a_directory(inode.ino);
   if (kind == InoKind::hub_refs || kind == InoKind::hub_snapshots)
     return ino_of(InoKind::hub_model, payload_of(inode.ino));
   if (kind == InoKind::hub_dir) {
-    WEFT_TRY(const PublishedDir dir, published(inode.ino));
+    WEFT_TRY(const Published dir, published(inode.ino));
     WEFT_TRY(const Ino parent, dir.subtree->parent(dir.inode));
-    return hub_dir_ino(*dir.version, parent);
+    const bool top = parent == dir.version->local.ino_base + kPublishedRoot;
+    return top ? ino_of(InoKind::hub_snapshot, dir.version->row.id) : ino_of(InoKind::hub_dir, parent);
   }
   WEFT_TRY(const auto snapshot, store_.snapshot());
   WEFT_TRY(const VersionRow version, snapshot->version(id_of(inode.ino)));
@@ -292,10 +318,17 @@ Result<Ino> Hub::parent(const MountInode& inode) {
 }
 
 Result<std::shared_ptr<OpenFile>> Hub::open(const MountInode& inode) {
+  if (kind_of(inode.ino) == InoKind::hub_link) return is_a_link(inode.ino);
   if (!is_ref(kind_of(inode.ino))) return is_a_directory(inode.ino);
   WEFT_TRY(const auto snapshot, store_.snapshot());
   WEFT_TRY(const Target target, target_of(*snapshot, inode.ino));
   return open_text(hash_of(target.version.manifest), ReadMode::changing);
+}
+
+Result<std::string> Hub::readlink(const MountInode& inode) {
+  if (kind_of(inode.ino) != InoKind::hub_link) return Subtree::readlink(inode);
+  WEFT_TRY(const Published file, published(inode.ino));
+  return link_target(file.version->row, file.path);
 }
 
 }  // namespace weft

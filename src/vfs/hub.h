@@ -2,15 +2,19 @@
 // library with HF_HUB_CACHE=<mount>/hub finds them by name, offline:
 //
 //   hub/models--<org>--<model>/refs/<revision>         40 hex digits, without a newline
-//   hub/models--<org>--<model>/snapshots/<40 digits>/  the published files, which are those of models/
-//   hub/datasets--<org>--<name>/                       the same of a data set, with the files of datasets/
+//   hub/models--<org>--<model>/snapshots/<40 digits>/  the published directories, with links to the files of models/
+//   hub/datasets--<org>--<name>/                       the same of a data set, with links to the files of datasets/
 //
 // A revision is `main` (the tag main, or else the newest version), a tag, or a version's number. The digits are the
-// first ones of the digest of a version's manifest, so versions with the same content share a snapshot. It shows the
+// first ones of the digest of a version's manifest, so versions with the same content share a snapshot. It leads to the
 // files of the oldest of them. hub/ shows only models and data sets whose names the hub accepts (weft/names.h).
+//
+// The files of a snapshot are links, as in the hub's own cache: a file with two names would have two hard links, which
+// some programs refuse, and a second inode would be counted and copied twice.
 #pragma once
 
 #include <memory>
+#include <string>
 #include <string_view>
 
 #include "vfs/datasets.h"
@@ -19,11 +23,6 @@
 #include "vfs/versions.h"
 
 namespace weft {
-
-// True if a version's files are in hub/ too.
-Result<bool> is_in_hub(Snapshot& snapshot, const TreeVersion& version);
-// Returns the number in hub/ of a published directory, which has number `published` in its own tree.
-Ino hub_dir_ino(const TreeVersion& version, Ino published);
 
 // Any thread.
 class Hub final : public Subtree {
@@ -35,16 +34,18 @@ class Hub final : public Subtree {
   Result<DirPage> list(const MountInode& dir, ListPlace from) override;
   Result<Ino> parent(const MountInode& inode) override;
   Result<std::shared_ptr<OpenFile>> open(const MountInode& inode) override;
+  Result<std::string> readlink(const MountInode& inode) override;
 
  private:
   Result<DirPage> list_models(ListPlace from);
-  // A directory of models/ or datasets/, and the subtree that serves it.
-  struct PublishedDir {
+  // A file or directory of models/ or datasets/, and the subtree that serves it.
+  struct Published {
     Subtree* subtree = nullptr;
     MountInode inode;
     std::shared_ptr<const TreeVersion> version;
+    std::string path;  // in the version
   };
-  Result<PublishedDir> published(Ino ino);  // the directory that `ino`, a snapshot or a directory in it, shows
+  Result<Published> published(Ino ino);  // what `ino`, a snapshot or an entry below it, shows
 
   Store& store_;
   Versions& versions_;

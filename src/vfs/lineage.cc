@@ -16,9 +16,9 @@ struct FixedEntry {
   bool is_dir;
 };
 constexpr FixedEntry kEntries[] = {
-    {"children", LineageEntry::children, true}, {"diff", LineageEntry::diff, true},
-    {"info.json", LineageEntry::info, false},   {"owners.tsv", LineageEntry::owners, false},
-    {"parents", LineageEntry::parents, true},
+    {"children", LineageEntry::children, true},  {"diff", LineageEntry::diff, true},
+    {"graph.svg", LineageEntry::graph, false},   {"info.json", LineageEntry::info, false},
+    {"owners.tsv", LineageEntry::owners, false}, {"parents", LineageEntry::parents, true},
 };
 
 LineageEntry entry_of(Ino ino) {
@@ -31,6 +31,10 @@ bool is_dir(Ino ino) {
   return entry == LineageEntry::dir || std::ranges::any_of(kEntries, [entry](const FixedEntry& fixed) {
            return fixed.entry == entry && fixed.is_dir;
          });
+}
+
+bool is_graph(Ino ino) {
+  return kind_of(ino) == InoKind::lineage_entry && entry_of(ino) == LineageEntry::graph;
 }
 
 bool is_link(Ino ino) {
@@ -61,6 +65,10 @@ Result<Attr> Lineage::dir_attr(const VersionRow& version, LineageEntry entry) {
 }
 
 Result<Attr> Lineage::file_attr(Ino ino) {
+  if (is_graph(ino)) {
+    WEFT_TRY(const LineageText drawn, texts_.draw(id_of(ino)));
+    return text_attr(ino, drawn.time_ns, drawn.text.size());
+  }
   WEFT_TRY(const auto text, texts_.find(ino));
   Attr attr = text_attr(ino, text->time_ns, text->text.size());
   attr.lasting_attr = true;
@@ -170,11 +178,16 @@ Result<std::string> Lineage::readlink(const MountInode& inode) {
 Result<std::shared_ptr<OpenFile>> Lineage::open(const MountInode& inode) {
   if (is_link(inode.ino)) return is_a_link(inode.ino);
   if (is_dir(inode.ino)) return is_a_directory(inode.ino);
+  if (is_graph(inode.ino)) {
+    WEFT_TRY(LineageText drawn, texts_.draw(id_of(inode.ino)));
+    return open_text(std::move(drawn.text), ReadMode::changing);
+  }
   WEFT_TRY(const auto text, texts_.find(inode.ino));
   return open_text(text->text);
 }
 
 Result<FileVersions> Lineage::versions(const MountInode& inode) {
+  if (is_graph(inode.ino)) return FileVersions{};
   if (kind_of(inode.ino) == InoKind::lineage_entry && !is_dir(inode.ino)) return FileVersions{id_of(inode.ino), 0};
   if (kind_of(inode.ino) != InoKind::diff) return FileVersions{};
   WEFT_TRY(const auto snapshot, store_.snapshot());

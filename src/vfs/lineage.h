@@ -33,7 +33,7 @@ class Lineage final : public Subtree {
   Result<Ino> parent(const MountInode& inode) override;
   Result<std::string> readlink(const MountInode& inode) override;
   Result<std::shared_ptr<OpenFile>> open(const MountInode& inode) override;
-  // Kin files need no versions: they are drawn from records, which removed versions keep.
+  // Kin files and graph.svg need no versions: they are drawn from records, which removed versions keep.
   Result<FileVersions> versions(const MountInode& inode) override;
 
  private:

@@ -1,6 +1,6 @@
 #include "vfs/lineage_texts.h"
 
-#include <cstddef>
+#include <algorithm>
 #include <utility>
 
 #include "base/limits.h"
@@ -9,6 +9,7 @@
 #include "vfs/subtree.h"
 #include "weft/model/relatives.h"
 #include "weft/names.h"
+#include "weft/store/walk.h"
 
 namespace weft {
 namespace {
@@ -16,14 +17,12 @@ namespace {
 struct KinFileKind {
   std::string_view name;
   KinWay way;
-  std::size_t shown_max;
   std::string (*render)(const KinGraph&);
 };
 constexpr KinFileKind kKinFiles[kKinFileCount] = {
-    {"ancestors", KinWay::ancestors, limits::kKinCountedMax, draw_ancestors},
-    {"descendants", KinWay::descendants, limits::kKinCountedMax, draw_descendants},
-    {"log", KinWay::ancestors, limits::kKinCountedMax, render_log},
-    {"graph.svg", KinWay::both, limits::kKinDrawnMax, kin_svg},
+    {"ancestors", KinWay::ancestors, draw_ancestors},
+    {"descendants", KinWay::descendants, draw_descendants},
+    {"log", KinWay::ancestors, render_log},
 };
 
 }  // namespace
@@ -77,15 +76,28 @@ Result<std::string> LineageTexts::render_info(const VersionRow& version) {
 
 Result<LineageText> LineageTexts::render_kin(Ino ino) {
   const KinFileNumber number = kin_file_of(ino);
+  if (number.file >= kKinFileCount) return no_inode(ino);
   const KinFileKind& kind = kKinFiles[number.file];
   std::uint64_t clock = 0;
   {
     WEFT_TRY(const auto snapshot, store_.snapshot());
     clock = clock_of(number, snapshot->lineage_clock());
   }
-  WEFT_TRY(const GatheredKin kin, gather_kin(store_, number.version, kind.way, kind.shown_max, clock));
+  WEFT_TRY(const GatheredKin kin, gather_kin(store_, number.version, kind.way, limits::kKinCountedMax, clock));
   if (kin.graph.versions.empty()) return no_inode(ino);
   return LineageText{kind.render(kin.graph), kin.changed_ns};
+}
+
+Result<LineageText> LineageTexts::draw(VersionId version) {
+  WEFT_TRY(GatheredKin kin, gather_kin(store_, version, KinWay::both, limits::kKinDrawnMax));
+  WEFT_CHECK(add_marks(store_, kin.graph));
+  Renewed renewed(store_);
+  for (const VersionRow& shown : kin.graph.versions) {
+    WEFT_TRY(Snapshot * now, renewed.get());
+    WEFT_TRY(const ModelRow model, now->model(shown.model));
+    kin.changed_ns = std::max(kin.changed_ns, model.changed_ns);
+  }
+  return LineageText{kin_svg(kin.graph), kin.changed_ns};
 }
 
 Result<LineageText> LineageTexts::render_diff_of(Ino ino) {

@@ -1,8 +1,9 @@
 // The texts of lineage/<model>/<version>/: info.json, owners.tsv, diff/<parent>, and the kin files, which are drawn
-// from the version's kin: ancestors, descendants, log, graph.svg. The text of a kin file changes when kin are published
+// from the version's kin: ancestors, descendants, log. The text of a kin file changes when kin are published
 // or removed. The file then has another inode number, which later lookups return. So the bytes of one number never
 // change: the kernel may cache them, and a reader with the file open keeps the text that it opened. The bytes follow
-// from the number alone, also after a restart.
+// from the number alone, also after a restart. graph.svg is no kin file: it has tags, metrics and new bytes too, which
+// change without a publish, and so each open gets the present picture.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +26,7 @@ struct LineageText {
 };
 
 // Names of the kin files, by KinFileNumber::file.
-inline constexpr unsigned kKinFileCount = 4;
+inline constexpr unsigned kKinFileCount = 3;
 std::string_view kin_file_name(unsigned file);
 
 // Any thread.
@@ -37,6 +38,8 @@ class LineageTexts {
   Result<Text> find(Ino ino);  // for a kin_file, a diff, or a lineage_entry (info.json, owners.tsv)
   // Returns the present number of a kin file, which the latest publish or removal of its kin determines.
   Result<Ino> current(VersionId version, unsigned file);
+
+  Result<LineageText> draw(VersionId version);  // graph.svg, as it is now
 
  private:
   Result<LineageText> render(Ino ino);

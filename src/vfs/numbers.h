@@ -11,7 +11,7 @@
 //   hub_model, hub_refs, hub_snapshots, hub_main   the stored number of the model's directory
 //   hub_tag                    the stored number of the tag's link
 //   hub_number, hub_snapshot   a version
-//   hub_dir                    the stored number of a published directory
+//   hub_dir, hub_link          the stored number of a published directory; of a published file
 //   draft                      weft/programs/vfs.h
 //
 // Stored numbers are at most limits::kStoredInoMax, ids of versions and models at most limits::kIdMax. The store
@@ -46,12 +46,13 @@ enum class InoKind : std::uint8_t {
   hub_number,
   hub_snapshot,
   hub_dir,
+  hub_link,
   draft,          // entries of new/ (weft/programs/vfs.h)
   kin_file = 32,  // marked by bit 62, not by the kind's bits
 };
 
 // A version's directory in lineage/, and its entries with constant numbers.
-enum class LineageEntry : std::uint8_t { dir, info, owners, parents, children, diff };
+enum class LineageEntry : std::uint8_t { dir, info, owners, parents, children, diff, graph };
 
 inline constexpr unsigned kInoKindShift = 57;
 inline constexpr Ino kInoPayloadMask = (Ino{1} << kInoKindShift) - 1;
@@ -89,7 +90,7 @@ constexpr std::uint64_t id_of(Ino ino) {
 constexpr std::uint64_t high_max(InoKind kind) {
   switch (kind) {
     case InoKind::lineage_entry:
-      return static_cast<std::uint64_t>(LineageEntry::diff);
+      return static_cast<std::uint64_t>(LineageEntry::graph);
     case InoKind::parent_link:
     case InoKind::child_link:
     case InoKind::diff:

@@ -7,6 +7,7 @@
 
 #include "base/text.h"
 #include "dataset/binary_search.h"
+#include "vfs/dataset_dir.h"
 
 namespace weft {
 
@@ -17,6 +18,31 @@ std::string path_in_tree(const VersionTree& tree, std::uint32_t node) {
     path = path.empty() ? name : name + '/' + path;
   }
   return path;
+}
+
+namespace {
+
+// Errc::not_found: the node is below another root.
+Result<std::string> path_of_node(const TreeVersion& version, std::uint32_t node) {
+  std::uint32_t root = node;
+  while (root >= kRootCount) root = version.tree->node(root).parent;
+  if (root != kPublishedRoot) return no_inode(version.local.ino_base + node);
+  return path_in_tree(*version.tree, node);
+}
+
+}  // namespace
+
+Result<std::string> path_of_number(const TreeVersion& version, std::uint64_t number) {
+  if (number < version.tree->size()) return path_of_node(version, static_cast<std::uint32_t>(number));
+  if (!version.dataset || version.dataset->numbers.area_of(number) != DatasetArea::small)
+    return no_inode(version.local.ino_base + number);
+  WEFT_TRY(const DatasetTablePointer table, small_table_of(version));
+  if (!table) return no_inode(version.local.ino_base + number);
+  const FileTable& files = table->small_files()->table;
+  number -= version.dataset->numbers.small();
+  if (number < files.directories()) return files.path_of(number);
+  number -= files.directories();
+  return number < files.files() ? Result<std::string>(files.file_path(number)) : no_entry("a small file");
 }
 
 std::optional<std::uint32_t> node_at(const VersionTree& tree, std::string_view path) {

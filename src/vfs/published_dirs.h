@@ -32,6 +32,9 @@ class PublishedDirs final : public DatasetDir {
   Result<std::optional<FilePart>> small_part(const MountInode& inode, const Numbered& at);
 };
 
+// Returns the path of a published file or directory by its number, counted from the version's first number; "" for the
+// root. Errc::not_found: the number is of something else.
+Result<std::string> path_of_number(const TreeVersion& version, std::uint64_t number);
 // Returns the path of a published node of the version's tree; "" for the root.
 std::string path_in_tree(const VersionTree& tree, std::uint32_t node);
 // Returns the published node of a path; "" is the root.

@@ -29,7 +29,6 @@ struct TreeVersion {
   LocalRow local;
   std::shared_ptr<const VersionTree> tree;
   std::optional<Dataset> dataset;  // nothing for a model
-  bool hub_takes = false;          // the hub accepts the model's name
   // By node: the size of a generated file after its first use, else 0 (no generated file is empty).
   mutable std::vector<std::atomic<std::uint64_t>> sizes;
 

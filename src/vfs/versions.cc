@@ -5,8 +5,6 @@
 #include <algorithm>
 
 #include "reading/open_file.h"
-#include "vfs/hub.h"
-#include "weft/names.h"
 #include "weft/store/walk.h"
 
 namespace weft {
@@ -34,12 +32,6 @@ Status check_fits(const TreeVersion& version) {
                fmt::format("{}@{}: expected {} inode numbers and {} views, got {} and {} (run `weft fsck --rebuild`)",
                            version.row.model_name, version.row.number, nodes, tensor_count(tree.manifest()),
                            version.local.ino_count, version.local.view_inos.size())};
-}
-
-// Returns the link count of a published file: 1 for models/, and 1 for hub/ if its version's snapshot is there.
-Result<std::uint64_t> links_of_files(Snapshot& snapshot, const TreeVersion& version) {
-  WEFT_TRY(const bool in_hub, is_in_hub(snapshot, version));
-  return std::uint64_t{in_hub ? 2U : 1U};
 }
 
 }  // namespace
@@ -75,7 +67,6 @@ Result<TreeVersionPointer> Versions::read(VersionId id) {
     };
     version->dataset.emplace(TreeVersion::Dataset{{version->manifest(), version->tree->size()}, std::move(tables)});
   }
-  version->hub_takes = hub_name(version->row.model_name, version->row.kind).has_value();
   WEFT_CHECK(check_fits(*version));
   version->sizes = std::vector<std::atomic<std::uint64_t>>(version->tree->size());
   return TreeVersionPointer(std::move(version));
@@ -132,22 +123,22 @@ Attr Versions::fixed_attr(const TreeNode& node) {
   else
     attr.size = generated_size(node);
   attr.large = n.kind == NodeKind::file && attr.size >= kStreamedMin;
+  if (n.kind == NodeKind::file) attr.execute = node.file().execute;
   attr.blocks = attr.size == 0 ? 0 : 1;
   attr.lasting_attr = n.kind != NodeKind::file && n.kind != NodeKind::tensor_view;
   attr.counted = !attr.lasting_attr;
   return attr;
 }
 
-// `file_links` is the link count of every published file of the version.
-Status Versions::add_changing(Snapshot& snapshot, const TreeNode& node, std::uint64_t file_links, Attr& attr) {
+// The link count of a published file is always 1: programs take a file with a second link for an attack. Only views are
+// counted.
+Status Versions::add_changing(Snapshot& snapshot, const TreeNode& node, Attr& attr) {
   const Node& n = node.node();
   if (n.kind == NodeKind::file && attr.size > 0) {
     WEFT_TRY(const std::uint64_t owned, snapshot.owned_bytes(node.version->row.id, n.file));
     attr.blocks = std::max<std::uint64_t>(1, owned / kBlockBytes + (owned % kBlockBytes != 0 ? 1 : 0));
   }
-  if (n.kind == NodeKind::file) {
-    attr.nlink = file_links;
-  } else if (n.kind == NodeKind::tensor_view) {
+  if (n.kind == NodeKind::tensor_view) {
     WEFT_TRY(const InodeRow row, snapshot.inode(attr.ino));
     attr.nlink = row.view_links;
     attr.mtime_ns = row.view_time_ns;
@@ -164,11 +155,7 @@ Result<Attr> Versions::attr_of(const TreeNode& node) {
   Attr attr = fixed_attr(node);
   if (attr.lasting_attr) return attr;
   WEFT_TRY(const auto snapshot, store_.snapshot());
-  std::uint64_t file_links = 1;
-  if (node.node().kind == NodeKind::file) {
-    WEFT_TRY(file_links, links_of_files(*snapshot, *node.version));
-  }
-  WEFT_CHECK(add_changing(*snapshot, node, file_links, attr));
+  WEFT_CHECK(add_changing(*snapshot, node, attr));
   return attr;
 }
 
@@ -187,9 +174,7 @@ Result<std::vector<Attr>> Versions::attrs_of(const TreeVersionPointer& version, 
   for (const std::uint32_t node : nodes)
     attrs.push_back(fixed_attr({version, node}));  // may render, so it precedes the snapshot
   WEFT_TRY(const auto snapshot, store_.snapshot());
-  WEFT_TRY(const std::uint64_t file_links, links_of_files(*snapshot, *version));
-  for (std::size_t i = 0; i < nodes.size(); ++i)
-    WEFT_CHECK(add_changing(*snapshot, {version, nodes[i]}, file_links, attrs[i]));
+  for (std::size_t i = 0; i < nodes.size(); ++i) WEFT_CHECK(add_changing(*snapshot, {version, nodes[i]}, attrs[i]));
   return attrs;
 }
 
@@ -215,11 +200,7 @@ Result<Ino> Versions::parent(const MountInode& inode) {
 Result<std::vector<Place>> Versions::places(const MountInode& inode) {
   WEFT_TRY(const TreeNode found, node(inode));
   WEFT_TRY(const Ino dir, parent_of(found));
-  std::vector<Place> out{{dir, found.node().name}};
-  WEFT_TRY(const auto snapshot, store_.snapshot());
-  WEFT_TRY(const bool in_hub, is_in_hub(*snapshot, *found.version));
-  if (in_hub) out.push_back({hub_dir_ino(*found.version, dir), found.node().name});
-  return out;
+  return std::vector<Place>{{dir, found.node().name}};
 }
 
 Result<Ino> Versions::parent_of(const TreeNode& node) {

@@ -1,6 +1,6 @@
 // The nodes of a version's trees (weft/model/tree.h): its published files in models/, its layers in layers/, and its
 // tensors in tensors/. For a data set, only the large published files are here; Datasets has the rest. A node's
-// attributes have two parts: facts of the manifest, and facts of a snapshot (owned bytes, link counts). Any thread.
+// attributes have two parts: facts of the manifest, and facts of a snapshot (owned bytes, links of views). Any thread.
 #pragma once
 
 #include <atomic>
@@ -79,7 +79,7 @@ class Versions final : public VersionFiles {
   Result<std::shared_ptr<OpenFile>> open_published(const TreeNode& node);
 
   Attr fixed_attr(const TreeNode& node);
-  Status add_changing(Snapshot& snapshot, const TreeNode& node, std::uint64_t file_links, Attr& attr);
+  static Status add_changing(Snapshot& snapshot, const TreeNode& node, Attr& attr);
   std::uint64_t generated_size(const TreeNode& node);
 
   std::shared_ptr<const PublishedFile> published(const TreeNode& node) const;

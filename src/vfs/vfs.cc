@@ -125,6 +125,7 @@ Result<StoreVfs::Owned> StoreVfs::owner_of(Ino ino) {
     case InoKind::hub_number:
     case InoKind::hub_snapshot:
     case InoKind::hub_dir:
+    case InoKind::hub_link:
       return Owned{&hub_, {ino}};
     case InoKind::draft:  // served by src/drafts
       break;

@@ -127,7 +127,7 @@ class Load:
         chosen = [version]
         if self.rng.random() < 0.3:
             chosen = [key for key in sorted(self.expected.live) if key[0] == version[0]][:2]
-        return Step(["rm", *(f"{model}@{number}" for model, number in chosen)], tuple(Remove(*key) for key in chosen))
+        return Step(["rm", "--force", *(f"{model}@{number}" for model, number in chosen)], tuple(Remove(*key) for key in chosen))
 
     def export(self):
         version = self.some_version()

@@ -5,6 +5,7 @@ import pathlib
 KINDS = {
     "pack": ["packs/*.pack"],
     "toc": ["packs/*.toc"],
+    "pack copy": ["packs/*.copy"],
     "assembled pack": ["cache/*.pack"],
     "assembled toc": ["cache/*.toc"],
     "manifest": ["manifests/*"],
@@ -50,7 +51,7 @@ def named_by(path):
     """The file whose bytes tell this one from others of its kind in the same way in every run: packs have random ids, and their
     tables of contents contain these."""
     pack = path.with_suffix(".pack")
-    return pack if path.suffix == ".toc" and pack.exists() else path
+    return pack if path.suffix in (".toc", ".copy") and pack.exists() else path
 
 
 def manifest_of(store, digest):

@@ -35,7 +35,7 @@ def test_a_publish_appears_on_every_node(nodes, small_model):
             other.sees("org/small", number)
             wait_until(lambda: (other.models() / "org/small/best").readlink().name == str(number),
                        seconds_max=SECONDS_MAX)
-    first.store.weft("rm", "org/small@2")
+    first.store.weft("rm", "--force", "org/small@2")
     for other in others:
         wait_until(lambda: not (other.models() / "org/small/2").exists(), seconds_max=SECONDS_MAX)
         assert other.versions("org/small") == [1, 3]
@@ -194,7 +194,7 @@ def test_etcd_compacted_while_a_node_is_away(nodes, etcd, small_model):
     first.store.publish(small_model, name="gone")
     third.sees("gone", 1)
     third.daemon.stop()
-    first.store.weft("rm", "gone@1")
+    first.store.weft("rm", "--force", "gone@1")
     for i in range(5):
         (small_model / "config.json").write_text(str(i))
         first.store.publish(small_model, name="m", durability="origin")

@@ -234,7 +234,7 @@ def test_what_is_here_when_a_mount_asks_for_it_is_local(cluster, pair, tmp_path)
             assert file.read() == (source / FILE).read_bytes()
         assert 6 * 4096 <= two.fetched("local") <= size  # of each tensor what was asked for, and not the rest of it
         assert counted(two) == {"local": two.fetched("local"), "origin": bytes_of(source)}
-        assert f"fetched local bytes: {counted(two)['local']}\n" in two.store.weft("status").stdout
+        assert f"fetched local bytes: {counted(two)['local']}\n" in two.store.weft("status", "--all").stdout
         before = counted(two)
         assert (mount.version("model", 1) / FILE).read_bytes() == (source / FILE).read_bytes()
         assert counted(two) == before  # it found all by itself

@@ -57,7 +57,7 @@ def test_durability(way, where, cluster, tmp_path):
         with holding_up_the_flush(node, tmp_path):
             publish(way, where, node, source)
             assert shown(node) == ("memory", "memory", 1, ["publish", "memory"])
-            assert "memory    1 version" in node.store.weft("status").stdout
+            assert "memory    1 version" in node.store.weft("status", "--all").stdout
         node.store.weft("wait", "m", "--durable", "--timeout", str(SECONDS_MAX))
         assert [event["event"] for event in events_since_the_start(node.store, 3)] == ["publish", "memory", "durable"]
         wait_until(lambda: newest(node.store, "m")["durability"] != "memory", seconds_max=SECONDS_MAX)

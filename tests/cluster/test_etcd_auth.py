@@ -1,6 +1,7 @@
 """A real etcd that wants certificates of its own authority, or a user and a password."""
 import contextlib
 import json
+import re
 import sys
 import time
 
@@ -36,14 +37,15 @@ class Authority:
         run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days",
              "2", "-subj", f"/CN={directory.name}", "-keyout", self.key, "-out", self.certificate])
 
-    def sign(self, name, address=None):
+    def sign(self, name, address=None, hosts=()):
         """(certificate, key)"""
         certificate, key, request = (self.directory / f"{name}.{kind}" for kind in ("pem", "key", "csr"))
         run(["openssl", "req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-subj",
              f"/CN={name}", "-keyout", key, "-out", request])
         extensions = self.directory / f"{name}.ext"
         extensions.write_text("extendedKeyUsage=serverAuth,clientAuth\n" +
-                              (f"subjectAltName=IP:{address},IP:127.0.0.1\n" if address else ""))
+                              (f"subjectAltName=IP:{address},IP:127.0.0.1" if address else "") +
+                              "".join(f",DNS:{host}" for host in hosts) + "\n")
         run(["openssl", "x509", "-req", "-in", request, "-CA", self.certificate, "-CAkey", self.key, "-CAcreateserial",
              "-days", "2", "-extfile", extensions, "-out", certificate])
         return certificate, key
@@ -191,6 +193,25 @@ def test_an_etcd_restored_from_a_snapshot(network, guarded, tmp_path, small_mode
         (small_model / "config.json").write_text(json.dumps({"after": True}))
         one.store.publish(small_model, name="model")
         two.sees("model", 3)
+
+
+def check_of(node, *options):
+    """The lines of weftd --check."""
+    return run([*node.host.inside, *node.daemon.words(), *options, "--check"], check=False).stderr.splitlines()
+
+
+def test_a_check_tells_of_the_login_and_of_the_role(network, guarded, tmp_path):
+    node = Node(network.host(), guarded, tmp_path, "n0", *login(tmp_path))
+    assert check_of(node) == []
+    assert [re.search("authentication failed.*expected that the etcd user weft can log in", line) is not None
+            for line in check_of(node, *login(tmp_path, "wrong"))] == [True]
+    login(tmp_path)
+    guarded.control("role", "revoke-permission", "weft", "--prefix=true", "/weft")
+    guarded.control("role", "grant-permission", "weft", "--prefix=true", "read", "/weft")
+    assert [re.search("permission denied.*read and write the keys below /weft/default/", line) is not None
+            for line in check_of(node)] == [True]
+    with node.daemon:  # no check changes what the daemon finds
+        assert node.store.json("ls")["models"] == []
 
 
 def test_a_wrong_password(network, guarded, tmp_path, small_model):

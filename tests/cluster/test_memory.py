@@ -78,7 +78,7 @@ def test_power_cuts(machine, tmp_path):
             became += complete_or_lost(node, sources)
             for version in node.store.json("log", "m")["versions"]:
                 if not version["removed"]:
-                    node.store.weft("rm", f"m@{version['version']}")
+                    node.store.weft("rm", "--force", f"m@{version['version']}")
             node.store.weft("gc", "--quiet")
             for seed in range(first, first + 2):
                 shutil.rmtree(tmp_path / f"source-{seed}")
@@ -113,7 +113,7 @@ def test_power_cuts_between_other_changes(machine, tmp_path):
                 publish_some(rng.choice("mno"), rng.choice(["memory", "memory", "local"]))
                 if rng.random() < 0.3:
                     removed = rng.choice(sorted(expected))
-                    node.store.weft("rm", removed)
+                    node.store.weft("rm", "--force", removed)
                     expected.pop(removed)
             time.sleep(rng.choice([0, 0, 0.1]))
             node.cut()
@@ -137,7 +137,7 @@ def test_power_cuts_between_other_changes(machine, tmp_path):
             assert checked.returncode == 0, checked.stdout
             while len(expected) > 10:
                 removed = rng.choice(sorted(expected))
-                node.store.weft("rm", removed)
+                node.store.weft("rm", "--force", removed)
                 expected.pop(removed)
             if rng.random() < 0.3:
                 node.store.weft("gc", "--quiet")
@@ -158,7 +158,7 @@ def test_no_torn_byte_is_served(machine, tmp_path):
         if complete["removed"]:
             assert "lost" in complete["lost"]
             assert "only in the memory" in node.store.weft("log", "m").stdout
-            assert "lost      1 version; the last is m@2, 20" in node.store.weft("status").stdout
+            assert "lost      1 version; the last is m@2, 20" in node.store.weft("status", "--all").stdout
             assert node.store.json("status")["lost"] == 1
             assert node.store.json("log", "m")["versions"][1]["latest"]
         else:
@@ -271,7 +271,7 @@ def test_a_publisher_that_never_comes_back(cluster, tmp_path):
     assert newest(two.store, "large")["durability"] == "memory"
     two.store.publish(write_weights(tmp_path / "head", 6, mib=1), name="tuned", parent="large@1", durability="memory")
     wait_until(lambda: two.daemon.status()["memory"]["elsewhere_away"] == 1, seconds_max=SECONDS_MAX)
-    shown = two.store.weft("status").stdout
+    shown = two.store.weft("status", "--all").stdout
     assert "memory    1 version, " in shown and "; the oldest is tuned@1, since 20" in shown
     assert "memory    1 version of other nodes; the oldest is large@1, since 20" in shown
     assert "; 1 until a node comes back that is away\n" in shown
@@ -283,7 +283,7 @@ def test_a_publisher_that_never_comes_back(cluster, tmp_path):
     assert [version["durability"] for version in versions] == ["memory"]
 
     two.store.weft("export", "large@1", tmp_path / "out")
-    two.store.weft("rm", "large@1")
+    two.store.weft("rm", "--force", "large@1")
     wait_until(lambda: newest(two.store, "tuned")["durability"] == "local", seconds_max=SECONDS_MAX)
     two.store.weft("import", tmp_path / "out", "--name", "large")
     assert (newest(two.store, "large")["version"], newest(two.store, "large")["durability"]) == (2, "local")
@@ -302,7 +302,7 @@ def test_a_process_without_weftd_takes_memory_to_the_disk(machine, tmp_path):
             node.daemon.kill()
         assert newest(node.store, "m")["durability"] == "memory"
         assert "memory    1 version, which weftd takes to the disk when it runs; the oldest is m@1, since 20" in \
-            node.store.weft("status").stdout
+            node.store.weft("status", "--all").stdout
         node.store.weft("import", tuned, "--name", "tuned", "--parent", "m@1")
         assert [newest(node.store, model)["durability"] for model in ("m", "tuned")] == ["local", "local"]
         node.cut()
@@ -321,7 +321,7 @@ def test_bytes_of_a_removed_version_go_to_the_disk_with_what_finds_them(cut, mac
             publish(node.store, source, "m")
             node.daemon.kill()
         assert newest(node.store, "m")["durability"] == "memory"
-        node.store.weft("rm", "m@1")
+        node.store.weft("rm", "--force", "m@1")
         if cut:
             node.daemon.close()
             node.machine.cut()

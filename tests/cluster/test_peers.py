@@ -228,16 +228,23 @@ def refusal_of(store, *options):
 
 def test_a_daemon_of_a_cluster_refuses_to_start_without_a_secret_key(tmp_path):
     store = Store(tmp_path / "store")
-    assert "key_file" in refusal_of(store)
-    assert "key" in refusal_of(store, "--key-file", tmp_path / "none")
+    here = ["--listen", "127.0.0.1"]
+    assert "key_file" in refusal_of(store, *here)
+    assert "key" in refusal_of(store, *here, "--key-file", tmp_path / "none")
     key = cluster_key(tmp_path / "key")
     key.chmod(0o640)
-    assert str(key) in refusal_of(store, "--key-file", key)
+    assert str(key) in refusal_of(store, *here, "--key-file", key)
 
 
-def test_the_loopback_is_what_is_listened_at_unless_said(cluster, tmp_path):
-    node = cluster.node("--listen", "")
-    assert node.exchange()["address"].startswith("127.0.0.1:")
+def test_a_daemon_of_a_cluster_refuses_to_start_without_an_address_of_its_own(tmp_path):
+    store, key = Store(tmp_path / "store"), cluster_key(tmp_path / "key")
+    assert "weftd: listen: expected the address of this node" in refusal_of(store, "--key-file", key)
+
+
+def test_an_address_of_no_interface_is_one_short_line(tmp_path):
+    store, key = Store(tmp_path / "store"), cluster_key(tmp_path / "key")
+    said = refusal_of(store, "--key-file", key, "--listen", "192.0.2.1:4711")
+    assert said.splitlines()[-1] == "weftd: listen: no interface of this machine has the address 192.0.2.1"
 
 
 def test_nodes_with_different_providers_leave_each_other_alone(cluster, tmp_path):

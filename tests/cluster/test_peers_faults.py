@@ -200,6 +200,10 @@ def test_a_node_with_another_key_gets_nothing_and_keeps_nobody_else(cluster, tmp
     assert stranger.fetched() == 0
     wait_until(lambda: one.exchange()["half_open"] == 0, seconds_max=CLOSED_SECONDS_MAX)
     assert one.exchange()["refused"] > 0
+    # Both sides say so, once a minute, and neither lists the other.
+    assert stranger.daemon.said().count("does not hold this node's key of the cluster: they refuse each other") in (1, 2)
+    assert one.daemon.said().count("does not hold this node's key of the cluster: it is refused") == 1
+    assert "node1" not in [peer["name"] for peer in stranger.store.json("peers")["peers"]]
     with two.mounted() as mount:
         assert (mount.version("model", 1) / FILE).read_bytes() == (source / FILE).read_bytes()
     assert metrics(one.daemon.ask("metrics")["text"])["weft_peer_refused_total"] > 0

@@ -34,7 +34,7 @@ def test_a_reader_is_told_of_what_another_node_publishes(cluster, tmp_path):
         assert [json.loads(watcher.line())["position"] for _ in range(2)] == [told["position"], tagged["position"]]
         assert waiting.line() == f"org/m@1  {mount / 'models/org/m/1'}\n"
         assert reader.fetched() >= BYTES
-        publisher.store.weft("rm", "org/m@1")
+        publisher.store.weft("rm", "--force", "org/m@1")
         removed = json.loads(next(events))  # its tag goes with it, as on a node without a cluster
         assert (removed["event"], removed["version"]) == ("remove", 1)
         publisher.store.publish(model(tmp_path, 2), name="org/m")

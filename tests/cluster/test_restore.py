@@ -58,7 +58,7 @@ def test_everything_but_the_origin_is_lost(tmp_path):
         two.store.weft("tag", "org/a@2", "moved")
         one.store.weft("tag", "--delete", "org/a", "first")
         two.store.weft("tag", "org/a@3", "moved")
-        two.store.weft("rm", "org/a@2")
+        two.store.weft("rm", "--force", "org/a@2")
         for node in (one, two):
             node.store.weft("stage-out")  # also what was said
         wait_until(lambda: named(one.store, "org/a") == named(two.store, "org/a"), seconds_max=SECONDS_MAX)
@@ -105,8 +105,8 @@ def test_a_registry_that_is_lost_is_filled_from_the_origin(tmp_path):
         one.store.weft("tag", "org/a@1", "best")
         one.store.weft("tag", "org/a@3", "gone")
         one.store.weft("tag", "--delete", "org/a", "gone")
-        one.store.weft("rm", "org/a@2")
-        one.store.weft("rm", "b@1")
+        one.store.weft("rm", "--force", "org/a@2")
+        one.store.weft("rm", "--force", "b@1")
         one.store.weft("stage-out")
         said = {model: named(one.store, model) for model in ("org/a", "b")}
     for gone in (one.directory, tmp_path / "etcd"):
@@ -131,7 +131,7 @@ def test_a_registry_that_is_lost_is_filled_from_the_origin(tmp_path):
         assert [one["version"] for one in second.store.json("log", "org/a")["versions"]][0] == 4
         assert [one["version"] for one in second.store.json("log", "b")["versions"]][0] == 2
 
-        second.store.weft("rm", "org/a@3")  # and it stays so
+        second.store.weft("rm", "--force", "org/a@3")  # and it stays so
         second.store.weft("tag", "--delete", "org/a", "best")
         second.store.weft("stage-out")
         again = brought_back(first)
@@ -180,7 +180,7 @@ def test_what_a_node_said_is_not_lost_with_it(tmp_path):
         run(["mount", "-t", "tmpfs", "-o", "ro", "none", journal])  # nothing gets there
         try:
             one.store.weft("tag", "a@1", "best")
-            one.store.weft("rm", "a@2")
+            one.store.weft("rm", "--force", "a@2")
             wait_until(lambda: not two.knows("a@2"), seconds_max=SECONDS_MAX)
             one.daemon.kill()
             shutil.rmtree(one.directory / "store")

@@ -29,7 +29,7 @@ class Streamed:
     def __init__(self, node, source):
         self.node, self.native = node, source / MODEL_FILE
         self.bytes = self.native.read_bytes()
-        self.native.chmod(0o444)  # as all is in a mount
+        self.native.chmod(0o644)  # as all is in a mount
 
     def mounted(self):
         self.node.store.weft("evict", "--all")

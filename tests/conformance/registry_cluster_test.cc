@@ -85,6 +85,39 @@ TEST_CASE("cluster: a model that was published here before is published without 
   CHECK(same->version.number == 20);
 }
 
+TEST_CASE("cluster: a node is complete once it has all changes from before its start, by a list or by its watch") {
+  World world;
+  world.etcd.pause();
+  auto a = world.node("a", false);
+  CHECK(!a->registry().status().complete);
+  world.etcd.resume();
+  REQUIRE(eventually([&] { return a->registry().status().complete; }));
+  auto b = world.node("b");
+  a.reset();
+  must(publish(*b, "m", {1}));
+  a = world.node("a", false);
+  REQUIRE(eventually([&] { return a->registry().status().complete; }));
+  CHECK(names_of(a->store()) == "m@1");
+}
+
+TEST_CASE("cluster: a check finds all that is wrong with each endpoint, and changes nothing") {
+  World world;
+  CHECK(check_cluster(nullptr, world.options).empty());
+  auto a = world.node("a");
+  CHECK(check_cluster(&a->store(), world.options).empty());
+  must(publish(*a, "m", {1}));
+  CHECK(check_cluster(&a->store(), world.options).empty());
+  CHECK(names_of(a->store()) == "m@1");  // the check deletes no key
+  EtcdOptions wrong = world.options;
+  wrong.cluster = "other";
+  wrong.endpoints.insert(wrong.endpoints.begin(), "http://127.0.0.1:1");
+  const auto found = check_cluster(&a->store(), wrong);
+  REQUIRE(found.size() == 2);
+  CHECK(found[0].message.find("http://127.0.0.1:1") != std::string::npos);
+  CHECK(found[1].message.find("etcd has nothing at /weft/other/meta, and this store is of the cluster") !=
+        std::string::npos);
+}
+
 // Returns the names of the records that this node would write to an origin.
 std::set<std::string> told_by(RegistryNode& node) {
   auto batch = static_cast<ClusterStore&>(node.store()).ledger().events(0);

@@ -89,6 +89,8 @@ TEST_CASE("registry: tags move and go, and go with their version; numbers are no
     CHECK(registry.set_tag("b", "x", 1).error().code == Errc::not_found);
     CHECK(registry.set_tag("a", "none", std::nullopt).error().code == Errc::not_found);
     CHECK(registry.set_tag("a", "x", std::nullopt).ok());
+    const VersionName tagged{"a", 2};
+    CHECK(registry.remove_versions({&tagged, 1}, Tagged::refused).error().code == Errc::exists);
     CHECK(remove_version(registry, "a", 2).ok());
     CHECK(names_of(node.store()) == "a@1 a:z=1");
     CHECK(remove_version(registry, "a", 2).error().code == Errc::not_found);

@@ -49,7 +49,7 @@ Result<PublishOutcome> publish(RegistryNode& node, const std::string& model, con
                                PublishRequest request = {});
 inline Status remove_version(Registry& registry, const std::string& model, std::uint64_t number) {
   const VersionName version{model, number};
-  WEFT_CHECK(registry.remove_versions({&version, 1}));
+  WEFT_CHECK(registry.remove_versions({&version, 1}, Tagged::removed));
   return {};
 }
 // Returns the live versions and tags as text, in order: "a@1 a@2 a:best=2".

@@ -139,8 +139,8 @@ def test_a_seed_gives_the_same_load():
 
 
 @pytest.mark.parametrize("name, kind", [
-    ("packs/00.pack", "pack"), ("packs/00.toc", "toc"), ("journal/1.log", "log"), ("weft-store", "identity"),
-    ("journal/weft-store", "identity copy"), ("index/data.mdb", "index"), ("index/spare", "lock"), ("cache/lock", "lock"),
+    ("packs/00.pack", "pack"), ("packs/00.toc", "toc"), ("packs/00.copy", "pack copy"), ("journal/1.log", "log"),
+    ("weft-store", "identity"), ("journal/weft-store", "identity copy"), ("index/data.mdb", "index"), ("index/spare", "lock"), ("cache/lock", "lock"),
     ("cache/00.pack", "assembled pack"), ("cache/00.toc", "assembled toc"), ("scrub", "note"), ("tmp/x/y", "other")])
 def test_kinds_of_files(name, kind):
     assert store_files.kind_of(name) == kind

@@ -20,6 +20,9 @@ LINES = {
     "model, store after the command": ("weft info --store STORE oth", "other", "org/small"),
     "model, store in one word": ("weft info --store=STORE oth", "other", "org/small"),
     "value of an option": ("weft import . --store STORE --parent org/s", "org/small", "other"),
+    "tag after @": ("weft info --store STORE org/small@st", "org/small@stable", "org/small@1"),
+    "number after @": ("weft info --store STORE other@1", "other@1", "other@latest"),
+    "durability": ("weft import . --durability or", "origin", "local"),
     "choice": ("weft info . --graph js", "json", "dot"),
     "shell": ("weft completion fi", "fish", "zsh"),
 }
@@ -30,7 +33,7 @@ lines = pytest.mark.parametrize("line, answer, other", LINES.values(), ids=LINES
 def path(tmp_path_factory):
     """Of a store."""
     area = tmp_path_factory.mktemp("completions")
-    store = store_with(area, random_tensors(1, 4096, seed="completion"), name="org/small")
+    store = store_with(area, random_tensors(1, 4096, seed="completion"), name="org/small", tag="stable")
     store.publish(area / "model", name="other")
     return str(store.path)
 
@@ -40,7 +43,8 @@ def needs(shell):
 
 
 def ask_bash(line):
-    script = ('source "$1"; COMP_LINE=$2; COMP_POINT=${#COMP_LINE}; _weft; printf "%s\\n" "${COMPREPLY[@]}"')
+    script = ('source "$1"; COMP_WORDBREAKS=${COMP_WORDBREAKS//@/}; COMP_LINE=$2; COMP_POINT=${#COMP_LINE}; _weft; '
+              'printf "%s\\n" "${COMPREPLY[@]}"')
     return run(["bash", "-c", script, "bash", SCRIPTS / "weft.bash", line]).stdout.split()
 
 

@@ -117,7 +117,7 @@ def test_a_removed_version_is_not_mixed(mount):
     """What is open reads on; what is not fails."""
     path = os.path.realpath(mount.path / "models/m/2")
     with open(f"{path}/part0.bin", "rb") as file:
-        mount.store.weft("rm", "m@2")
+        mount.store.weft("rm", "--force", "m@2")
         wait_until(lambda: not os.path.exists(path))
         assert file.read() == b"2" * 1000
         with pytest.raises(FileNotFoundError):

@@ -298,7 +298,7 @@ Result<std::unique_ptr<Import>> BlobStore::begin_import(Durability /*durability*
 Status BlobStore::set_tag(std::string_view, std::string_view, std::optional<std::uint64_t>) {
   return no_versions();
 }
-Result<std::size_t> BlobStore::remove_versions(std::span<const VersionName>) {
+Result<std::size_t> BlobStore::remove_versions(std::span<const VersionName> /*versions*/, Tagged /*tagged*/) {
   return no_versions();
 }
 Result<GcReport> BlobStore::gc(const GcOptions&, Progress&) {

@@ -217,3 +217,33 @@ def test_load_dataset(shown, tmp_path):
     rows = program(shown, tmp_path / "home", "import datasets, json\n"
                    f"print(json.dumps(datasets.load_dataset({str(shown.path / 'table')!r})['train'].to_list()))")
     assert json.loads(rows) == [{"n": n, "text": f"row {n}"} for n in range(50)]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
+@pytest.mark.parametrize("options", ["publish", "announce", "publish,umask=077", "announce,umask=077",
+                                     "publish,umask=027"])
+def test_an_lmdb_with_its_lock_file(options, tmp_path):
+    """LMDB opens the lock file that a model has beside its data for writing, and goes on if it gets EROFS."""
+    source = tmp_path / "source"
+    source.mkdir()
+    write_lmdb(source / "dir")
+    with lmdb.open(str(source / "one.lmdb"), subdir=False, map_size=1 << 28) as env, env.begin(write=True) as txn:
+        txn.put(b"00007", picture(7))
+    store = Store(tmp_path / "store")
+    store.publish(source, name="as/model")
+    said = store.weft("import", "--dataset", source, "--name", "as/set").stderr
+    assert "lock.mdb: left out" in said and "one.lmdb-lock: left out" in said
+
+    def read():
+        for place in (mount / "models/as/model/1", mount / "datasets/as/set/1"):
+            for name, subdir in (("dir", True), ("one.lmdb", False)):
+                with lmdb.open(str(place / name), subdir=subdir, readonly=True) as env, env.begin() as txn:
+                    assert bytes(txn.get(b"00007")) == picture(7)
+        with pytest.raises(OSError) as refused:
+            os.open(mount / "models/as/model/1/dir/lock.mdb", os.O_RDWR)
+        assert refused.value.errno == errno.EROFS
+
+    with Mount(store, tmp_path / "mnt", f"{options},uid={NOBODY},gid={NOBODY}") as mount:
+        mount.let_in()
+        act_as(NOBODY, read)
+        assert sorted(path.name for path in (mount / "datasets/as/set/1").iterdir()) == ["dir", "one.lmdb"]

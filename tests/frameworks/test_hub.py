@@ -74,7 +74,8 @@ def test_snapshot_download(loaded, gallery):
     assert run(["diff", "-r", directory, published]).stdout == ""
     for name in files_of(published):
         assert os.path.samefile(os.path.join(directory, name), published / name)
-        assert (published / name).stat().st_nlink == 2
+        assert os.path.islink(os.path.join(directory, name))
+        assert (published / name).stat().st_nlink == 1
 
 
 def test_scan_cache_dir(loaded, gallery):
@@ -124,7 +125,7 @@ def test_versions_with_the_same_content_share_a_snapshot(store, small_model, tmp
         assert (hub / "refs/1").read_text() == (hub / "refs/3").read_text()
         shared = hub / "snapshots" / (hub / "refs/3").read_text() / "config.json"
         assert shared.samefile(mount / "models/m/1/config.json")
-        store.weft("rm", "m@1")
+        store.weft("rm", "--force", "m@1")
         wait_until(lambda: shared.samefile(mount / "models/m/3/config.json"))  # the kernel keeps a name for 50 ms
 
 

@@ -257,7 +257,7 @@ def write_file_table():
             end, text = end + size, text + len(name)
             ends.append(end)
             name_ends.append(text)
-        out = (b"WFFTAB01" + struct.pack("<4Q", len(files), len(directories), name_end, text)).ljust(64, b"\0")
+        out = (b"WFFTAB02" + struct.pack("<4Q", len(files), len(directories), name_end, text)).ljust(64, b"\0")
         for section in (b"".join(struct.pack("<3I", *row) for row in rows), struct.pack(f"<{len(lines)}Q", *lines),
                         struct.pack(f"<{len(ends)}Q", *ends), struct.pack(f"<{len(name_ends)}I", *name_ends),
                         b"".join(name for _, name in directories), b"".join(name for _, name, _ in files)):

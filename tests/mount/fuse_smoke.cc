@@ -91,7 +91,7 @@ TEST_CASE("files, links and directories read as the tree says") {
   CHECK(listed == 1000);
   struct stat facts {};
   REQUIRE(::stat((mount / "models/m/1/config.json").c_str(), &facts) == 0);
-  CHECK(facts.st_mode == (S_IFREG | 0444));
+  CHECK(facts.st_mode == (S_IFREG | 0644));
   CHECK(facts.st_size == 3);
   CHECK(facts.st_mtim.tv_nsec == 123'456'789);
   CHECK(::stat((mount / "models/m/2").c_str(), &facts) == -1);
@@ -267,7 +267,7 @@ TEST_CASE("umask, uid and gid show; the mount is read-only") {
   REQUIRE(mount.started().ok());
   struct stat facts {};
   REQUIRE(::stat((mount / "models").c_str(), &facts) == 0);
-  CHECK(facts.st_mode == (S_IFDIR | 0550));
+  CHECK(facts.st_mode == (S_IFDIR | 0750));
   CHECK(facts.st_uid == 12);
   CHECK(facts.st_gid == 34);
   struct statvfs space {};

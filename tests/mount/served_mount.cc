@@ -80,7 +80,7 @@ class NobodyPublishes final : public PublishRights {
 }
 
 [[noreturn]] void run_supervisor(const Tree& tree, const MountOptions& options, Kernel kernel, int report) {
-  block_stop_signals();
+  block_signals();
   if (!log_setup("", "error", "server").ok()) ::_exit(3);
   const auto start_server = [&](const ServerEnds& ends) -> Result<pid_t> {
     const pid_t pid = ::fork();

@@ -68,7 +68,7 @@ def test_a_mount_that_publishes_announces_too(tmp_path):
             assert watcher.lines[-1] == f"MOVED_TO {place(mount, 'org/m/latest')}"
             assert [os.readlink(place(mount, f"org/m/{name}")) for name in ("prod", "latest")] == [str(number)] * 2
             watcher.lines.clear()
-        mount.store.weft("rm", "org/m@3")
+        mount.store.weft("rm", "--force", "org/m@3")
         watcher.saw(f"DELETE {place(mount, 'org/m/prod')}", f"DELETE,ISDIR {place(mount, 'org/m/3')}",
                     f"MOVED_TO {place(mount, 'org/m/latest')}")
 
@@ -113,7 +113,7 @@ def test_tags_and_removals(mount, publish):
         mount.store.weft("tag", "--delete", "org/m", "prod")
         watcher.saw(f"DELETE {place(mount, 'org/m/prod')}")
         mount.store.weft("tag", "org/m@2", "best")
-        mount.store.weft("rm", "org/m@2")
+        mount.store.weft("rm", "--force", "org/m@2")
         watcher.saw(f"DELETE {place(mount, 'org/m/best')}", f"DELETE,ISDIR {place(mount, 'org/m/2')}",
                     f"MOVED_TO {place(mount, 'org/m/latest')}")
         assert os.readlink(place(mount, "org/m/latest")) == "1"
@@ -129,7 +129,7 @@ def test_new_models_and_namespaces(mount, publish):
         time.sleep(0.5)  # inotifywait watches what came
         publish("new/a/b")
         watcher.saw(f"CREATE,ISDIR {place(mount, 'new/a/b/2')}", f"MOVED_TO {place(mount, 'new/a/b/latest')}")
-        mount.store.weft("rm", "--all", "new/a/b")
+        mount.store.weft("rm", "--force", "--all", "new/a/b")
         watcher.saw(f"DELETE,ISDIR {place(mount, 'new/a/b')}", f"DELETE,ISDIR {place(mount, 'new')}")
     assert sorted(os.listdir(place(mount, ""))) == ["org"]
 
@@ -261,7 +261,7 @@ def test_a_backlog_leads_to_the_last_state_of_each_name(dies, mount, publish):
                 mount.store.weft("tag", "org/m@1", "prod")
                 mount.store.weft("tag", "org/m@3", "prod")
             mount.store.weft("tag", "--delete", "org/m", "old")
-            mount.store.weft("rm", "org/m@2")
+            mount.store.weft("rm", "--force", "org/m@2")
             mount.store.weft("tag", "org/m@1", "prod")
         finally:
             os.kill(announcer, signal.SIGCONT)

@@ -8,8 +8,8 @@ import time
 
 import pytest
 
-from assembled import (assembled, assembly, assert_right, cached_parts, container_of, pack_of, publish_family, unfinished,
-                       whole_files)
+from assembled import (assembled, assembly, assert_right, cached_parts, container_of, open_again, pack_of, publish_family,
+                       unfinished, whole_files)
 from weftlib import WEFT, Mount, Store, run, wait_until
 
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="passthrough needs root")
@@ -48,6 +48,40 @@ def test_a_look_at_the_header_assembles_nothing(store, family, tmp_path):
             assert (status["made"], status["waiting"]) == (0, 0)
 
 
+@needs_root
+def test_a_file_that_is_read_once_takes_no_space_again(store, family, tmp_path):
+    """The second open asks for the assembled file, whatever it reads."""
+    with Mount(store, tmp_path / "mnt") as mount:
+        if assembly(mount)["shares_blocks"]:
+            pytest.skip("an assembled file takes no space here")
+        for name, expected in family.items():
+            assert container_of(mount, name).read_bytes() == expected
+        assert (assembly(mount)["made"], assembly(mount)["waiting"]) == (0, 0)
+        assert not cached_parts(store)
+        open_again(container_of(mount, "one"))
+        wait_until(lambda: assembly(mount)["made"] == 1, pause=0.01)
+
+
+@needs_root
+def test_default_bound_is_half_of_the_packs_and_one_file(store, family, tmp_path):
+    """What is assembled never takes more, be it many files; pins do not count."""
+    with Mount(store, tmp_path / "mnt") as mount:
+        if assembly(mount)["shares_blocks"]:
+            pytest.skip("an assembled file takes no space here")
+    packs = sum(path.stat().st_blocks * 512 for path in (store.path / "packs").iterdir())
+    size = len(family["one"])
+    with Mount(store, tmp_path / "mnt") as mount:
+        for name, expected in family.items():
+            assembled(mount, name, expected)
+            usage = store.json("du")
+            assert usage["assembled_bytes"] <= usage["assembled_bytes_max"] == max(packs // 2, size)
+    assert "of assembled files in the cache, of at most " in store.weft("du").stdout
+    for name in family:
+        store.weft("pin", name)
+    assert store.json("cache")["pinned_bytes"] == 3 * size
+    assert store.json("du")["assembled_bytes_max"] == 3 * size + packs // 2
+
+
 def facts_of(path):
     facts = path.stat()
     return facts.st_ino, facts.st_size, facts.st_blocks, facts.st_nlink, facts.st_mtime_ns, facts.st_mode
@@ -59,6 +93,7 @@ def test_du_and_attributes_do_not_change(store, family, tmp_path):
         blocks = run(["du", "-s", "--block-size=1", mount / "models"]).stdout.split()[0]
         return blocks, [facts_of(container_of(mount, name)) for name in family]
 
+    store.weft("cache", "--max", "1G")
     with Mount(store, tmp_path / "mnt") as mount:
         before = seen()
         for name, expected in family.items():
@@ -278,6 +313,7 @@ def test_a_mount_that_may_not_write_only_reads(store, family, left_by_another_bo
 
 @needs_root
 def test_gc_removes_what_no_version_needs(store, family, tmp_path):
+    store.weft("cache", "--max", "1G")
     with Mount(store, tmp_path / "mnt") as mount:
         for name, expected in family.items():
             assembled(mount, name, expected)
@@ -305,6 +341,7 @@ def test_killed_at_any_moment(store, tmp_path):
         rounds += 1
         with Mount(store, tmp_path / "mnt") as mount:
             assert container_of(mount, "big").read_bytes() == family["big"]
+            open_again(container_of(mount, "big"))
             time.sleep(chance.uniform(0, 0.15))
             mount.kill()
             run(["umount", "-l", mount.path])
@@ -329,6 +366,7 @@ def test_full_disk(small_disk, tmp_path):
         filler.write(b"x" * (space.f_bavail * space.f_frsize - (2 << 20)))
     with Mount(store, tmp_path / "mnt") as mount:
         assert container_of(mount, "one").read_bytes() == family["one"]
+        open_again(container_of(mount, "one"))
         wait_until(lambda: assembly(mount)["given_up"] == 1, pause=0.01)
         assert "no space" in assembly(mount)["last_problem"]
         assert container_of(mount, "one").read_bytes() == family["one"]
@@ -346,6 +384,8 @@ def test_two_mounts_open_the_same_file_at_once(store, family, tmp_path):
         for reader in readers:
             reader.join()
         assert contents == [family["one"]] * 2
+        for mount in (first, second):
+            open_again(container_of(mount, "one"))
         wait_until(lambda: whole_files(store) and not assembly(first)["waiting"] and not assembly(second)["waiting"],
                    pause=0.01)
         assert assembly(first)["made"] + assembly(second)["made"] == 1

@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from assembled import assembled, assembly, container_of, publish_family, whole_files
+from assembled import assembled, assembly, container_of, open_again, publish_family, whole_files
 from weftlib import LENGTH, PATIENCE, Mount, wait_until
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="passthrough needs root")
@@ -125,6 +125,7 @@ class OwnFile:
     def assemble(self):
         if not self.is_assembled():
             assert self.path.read_bytes() == self.expected
+            open_again(self.path)
             wait_until(self.is_assembled, pause=0.01)
 
     def evict(self):

@@ -63,6 +63,28 @@ def test_malformed_file(unchanged, tmp_path, name, data):
     assert_refused(try_import(unchanged, tmp_path / "m", preexec_fn=limit_memory), name)
 
 
+@pytest.mark.parametrize("name, data, why", malformed.READABLE.values(), ids=malformed.READABLE)
+def test_file_that_only_its_library_reads(store, tmp_path, name, data, why):
+    """It is kept as it is beside the others, has no tensors, and info says why."""
+    write_file(tmp_path / "m" / "b.safetensors", safetensors_bytes({"b": ("U8", [4], b"read")}))
+    write_file(tmp_path / "m" / name, data)
+    store.publish(tmp_path / "m", name="m")
+    assert f"  no tensors in {name}: " in store.weft("info", "m").stdout
+    files = {file["path"]: file for file in store.json("info", "m")["files"]}
+    assert files[name]["tensors"] == 0 and files[name]["format"] == "" and why in files[name]["metadata"]["no tensors"]
+    assert files["b.safetensors"]["tensors"] == 1 and "metadata" not in files["b.safetensors"]
+    with Mount(store, tmp_path / "mnt") as mount:
+        assert files_below(mount.version("m", 1)) == files_below(tmp_path / "m")
+
+
+@pytest.mark.parametrize("name", ["model.safetensors", "pytorch_model.bin", "model.onnx", "model.onnx_data",
+                                  "tf_model.h5", "consolidated.00.pth", "last.ckpt", "flax_model.msgpack"])
+def test_pointer_in_the_place_of_weights(unchanged, tmp_path, name):
+    pointer = f"version https://git-lfs.github.com/spec/v1\noid sha256:{'4d' * 32}\nsize 12345\n"
+    path = write_file(tmp_path / "m" / name, pointer.encode())
+    assert_refused(try_import(unchanged, path), name, "git lfs pull")
+
+
 @pytest.mark.parametrize("name", malformed.whole_files())
 def test_truncation_at_every_byte(unchanged, tmp_path, name):
     whole = malformed.whole_files()[name]
@@ -408,7 +430,7 @@ def test_interrupt_while_waiting(kept, tmp_path):
         writer.truncate()
         writer.flush()
         fcntl.fcntl(writer, 37, struct.pack("hhqqi4x", fcntl.F_WRLCK, 0, 0, 0, 0))  # F_OFD_SETLK
-        for words in (["import", model, "--name", "waits"], ["rm", "kept@1"], ["tag", "kept@1", "other"], ["gc"],
+        for words in (["import", model, "--name", "waits"], ["rm", "--force", "kept@1"], ["tag", "kept@1", "other"], ["gc"],
                       ["fsck"], ["fsck", "--rebuild"]):
             with subprocess.Popen([WEFT, "--store", kept.path, *words], env=environment(), stdout=subprocess.PIPE,
                                   stderr=subprocess.PIPE, text=True) as waiting:
@@ -490,7 +512,7 @@ def test_disk_that_others_filled(small_disk, tmp_path):
     assert_refused(try_import(store, write_model(tmp_path / "n", random_tensors(1, 1 << 20, seed="no room")), name="n"))
     assert "m" in store.weft("ls").stdout
     store.weft("tag", "m@1", "last")
-    store.weft("rm", "m@1")
+    store.weft("rm", "--force", "m@1")
     store.weft("gc")
     assert store.pack_bytes() == 0
     store.assert_sound()

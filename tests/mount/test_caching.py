@@ -58,7 +58,7 @@ def test_link_and_block_counts_are_right_after_the_timeout(mounted, small_model)
     assert view.stat().st_nlink == 4 and heir.stat().st_blocks < owned
     mounted.store.publish(small_model, name="twin")
     wait_until(lambda: view.stat().st_nlink == 6)
-    mounted.store.weft("rm", "org/small@1")
+    mounted.store.weft("rm", "--force", "org/small@1")
     wait_until(lambda: heir.stat().st_blocks == owned)
     wait_until(lambda: os.stat(mounted.tensors("heir", 1) / "layer.0.weight.npy").st_nlink == 4)
     assert resident_pages(mapping) == pages
@@ -182,7 +182,7 @@ def test_absent_names_come_true(mounted, small_model, tmp_path):
     mounted.store.publish(small_model, name="deep/er/model")
     wait_until(awaited[3].is_dir)
     for name in ("org/small@2", "org/other@1", "deep/er/model@1"):
-        mounted.store.weft("rm", name)
+        mounted.store.weft("rm", "--force", name)
     wait_until(all_absent)
     assert not (models / "deep").exists()
 
@@ -208,7 +208,7 @@ def change_at_random(store, directory, steps, seed):
         action = rng.randrange(4) if live[name] else 3
         if action == 0:
             gone = live[name].pop(rng.randrange(len(live[name])))
-            store.weft("rm", f"{name}@{gone}")
+            store.weft("rm", "--force", f"{name}@{gone}")
         elif action == 1:
             store.weft("tag", f"{name}@{rng.choice(live[name])}", rng.choice(["red", "green"]))
         else:

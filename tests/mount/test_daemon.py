@@ -32,7 +32,10 @@ def say_all(store, model, changed):
                   ["tag", "m@1", "stable"], ["tag", "m@7", "stable"], ["tag", "m@2", "stable", "--json"],
                   ["tag", "--delete", "m", "t"], ["tag", "--delete", "m", "t"], ["tag", "m@1", "5"],
                   ["rm", "m@1", "m@1"], ["rm", "m@1"], ["rm", "m@2", "none@1"], ["rm", "--all", "none"],
-                  ["gc", "--dry-run"], ["gc"], ["rm", "--all", "m", "--json"], ["gc", "--json"]):
+                  ["gc", "--dry-run"], ["gc"], ["rm", "m@2"], ["rm", "--all", "m"], ["rm", "m", "--keep", "1", "--dry-run"],
+                  ["import", model, "--name", "m", "--metric", "loss=0.4", "--keep", "1"],
+                  ["rm", "m", "--keep", "1", "--keep-best", "loss", "--json"],
+                  ["rm", "--all", "--force", "m", "--json"], ["gc", "--json"]):
         done = store.weft(*words, check=False)
         said.append((words[0], done.returncode, done.stdout, done.stderr.replace(str(store.path), "STORE")))
     return said
@@ -156,11 +159,11 @@ def test_status(daemon, store, small_model):
     status = daemon.status()
     assert status["pid"] == daemon.pid
     assert status["registry"]["kind"] == "local"
-    assert f"pid: {daemon.pid}" in store.weft("status").stdout
+    assert f"pid: {daemon.pid}" in store.weft("status", "--all").stdout
     assert store.json("peers") == {"peers": []}
     daemon.stop()
     assert store.json("status")["daemon"] is None
-    assert "daemon    none" in store.weft("status").stdout
+    assert "daemon    none" in store.weft("status", "--all").stdout
     refused = store.weft("peers", check=False)
     assert refused.returncode == 1 and "no daemon runs" in refused.stderr
 

@@ -1,6 +1,7 @@
 """How a daemon begins and ends, and what it leaves when it is killed."""
 import os
 import random
+import re
 import signal
 import subprocess
 import time
@@ -43,11 +44,54 @@ def test_no_store_and_bad_settings_are_said(tmp_path):
         config.write_text(text)
         done = run([WEFTD, "--check", "--config", config], check=False)
         assert done.returncode == 1 and words in done.stderr, (text, done.stderr)
-    config.write_text("store = '/x'\n[etcd]\nendpoints = ['http://localhost:2379']\n[control]\ngc = ['root', 12, '@0']\n")
-    run([WEFTD, "--check", "--config", config])
     done = run([WEFTD, "--store", tmp_path / "none"], check=False)
     assert done.returncode == 1 and "none" in done.stderr
     assert run([WEFTD, "--nothing"], check=False).returncode == 2
+
+
+def test_a_check_finds_nothing_wrong(store, tmp_path):
+    config = tmp_path / "weft.conf"
+    config.write_text(f"store = '{store.path}'\nlog_file = '{tmp_path}/log'\n[control]\ngc = ['root', 12, '@0']\n")
+
+    def said():
+        done = run([WEFTD, "--check", "--config", config])
+        return done.stdout + done.stderr
+
+    assert said() == ""
+    with Daemon(store):
+        assert said() == ""
+    assert not (tmp_path / "log").exists()
+
+
+def test_a_check_finds_all_mistakes_at_once(tmp_path):
+    """Those of the file, and those of everything that it names."""
+    config, key, ca = (tmp_path / name for name in ("weft.conf", "key", "ca.pem"))
+    key.write_bytes(bytes(32))
+    key.chmod(0o644)
+    ca.write_text("no certificate")
+    config.write_text(f"""store = '{tmp_path}/none'
+cold = 'warm'
+listen = '192.0.2.1'
+key_file = '{key}'
+origin = '{tmp_path}/no-origin'
+[etcd]
+endpoints = ['http://127.0.0.1:1']
+password_file = '{tmp_path}/no-password'
+ca = '{ca}'
+cert = '{tmp_path}/no-certificate'
+key = '{ca}'
+""")
+    done = run([WEFTD, "--check", "--config", config], check=False)
+    lines = done.stderr.splitlines()
+    assert done.returncode == 1
+    for line, words in ((1, "store: .*none: no store here"), (2, "cold: expected one of auto, stream, fetch"),
+                        (3, "listen: no interface of this machine has the address 192.0.2.1$"),
+                        (4, "key_file: .*expected mode 0600 or 0400, got 0644"), (5, "origin: .*no-origin"),
+                        (7, "etcd.endpoints: .*http://127.0.0.1:1"), (8, "etcd.password_file: .*no-password"),
+                        (9, "etcd.ca: .*ca.pem: expected a PEM file"), (10, "etcd.cert: .*no-certificate"),
+                        (11, "etcd.key: .*ca.pem: expected a PEM file")):
+        assert any(re.match(rf"weftd: .*weft.conf:{line}: {words}", one) for one in lines), (line, words, lines)
+    assert len(lines) == 10, lines
 
 
 def test_flags_override_the_file(store, tmp_path):
@@ -123,6 +167,18 @@ def test_sigterm_gives_up_what_does_not_end(store, tmp_path):
         assert store.json("ls")["models"] == []
     assert not writes(store)
     store.assert_sound()
+
+
+def test_sighup_reopens_the_log(store, tmp_path):
+    log = tmp_path / "weftd.log"
+    with Daemon(store, "--log-file", log) as daemon:
+        wait_until(lambda: "serves" in log.read_text())
+        log.rename(tmp_path / "weftd.log.1")
+        daemon.signal(signal.SIGHUP)
+        wait_until(lambda: log.exists() and "configuration reloaded" in log.read_text())
+        assert daemon.stop() == 0
+    assert "ended" in log.read_text()
+    assert "reloaded" not in (tmp_path / "weftd.log.1").read_text()
 
 
 def test_sighup_reloads(store, tmp_path):

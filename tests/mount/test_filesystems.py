@@ -33,6 +33,15 @@ def test_life_of_a_store(disk, tmp_path):
     assert files_below(tmp_path / "out") == files_below(second)
 
 
+def test_a_store_fills_a_fresh_file_system(disk):
+    """The root of a fresh ext4 has lost+found."""
+    store = Store(disk)
+    store.assert_sound()
+    assert (disk / "weft-store").exists()
+    if (disk / "lost+found").exists():  # no other file is overlooked
+        assert os.listdir(disk / "lost+found") == []
+
+
 def in_a_container(script):
     """Runs a script as pid 1 of its own pid name space, with its own /proc."""
     return in_mount_namespace(script, "--pid", "--fork", "--mount-proc")

@@ -152,7 +152,7 @@ def test_what_root_makes_is_the_owners(theirs):
     read_mount(theirs.path, theirs.area / "mnt")
     assert [path for path in theirs.path.rglob("*") if path.lstat().st_uid != NOBODY] == []
     theirs.user("tag", "root@1", "theirs")
-    theirs.user("rm", "root@1")
+    theirs.user("rm", "--force", "root@1")
     theirs.user("gc", "--all")
     theirs.user("fsck")
     theirs.user("import", theirs.model, "--name", "again")

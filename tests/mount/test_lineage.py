@@ -6,7 +6,7 @@ import xml.dom.minidom
 
 import pytest
 
-from weftlib import Mount, files_below, random_tensors, run, write_model
+from weftlib import Mount, files_below, random_tensors, run, wait_until, write_model
 
 FILES = ["ancestors", "descendants", "graph.svg", "info.json", "log", "owners.tsv"]
 
@@ -115,6 +115,17 @@ def test_graphs(family):
     assert '"org/base@2" -> "tuned@1"' in dot and dot.count("->") == 4
 
 
+def test_a_card_shows_tags_and_new_bytes(family):
+    """Those of now, although nobody publishes a relative."""
+    path = family.lineage("merged", 1) / "graph.svg"
+    before = path.read_text()
+    assert ">production</text>" not in before and before.count(" · +") + before.count(">+") == 4
+    family.store.weft("tag", "tuned@1", "production")
+    wait_until(lambda: ">production</text>" in path.read_text())
+    assert path.stat().st_size == len(path.read_bytes())
+    assert family.store.weft("lineage", "merged@1", "--svg").stdout == path.read_text()
+
+
 def test_links_lead_into_models(family):
     """So who follows them never comes back."""
     where = family.lineage("merged", 1)
@@ -194,7 +205,7 @@ def test_a_removed_ancestor_stays_in_the_story(family):
     up = family.lineage("merged", 1) / "ancestors"
     open_before = up.open()
     files = files_below(family.version("tuned", 1))
-    family.store.weft("rm", "org/base@2")
+    family.store.weft("rm", "--force", "org/base@2")
     family.store.weft("gc")
     text = up.read_text()
     assert "removed" not in open_before.read() and open_before.close() is None
@@ -213,7 +224,7 @@ def test_rebuild_keeps_the_story(family):
         return [family.store.weft("lineage", version, option).stdout for version in ("merged@1", "org/base@1")
                 for option in ("--ancestors", "--descendants", "--dot", "--svg")] + [
                 family.store.weft("lineage", "tuned", "--owners").stdout, family.store.json("log", "tuned")]
-    family.store.weft("rm", "org/base@2")
+    family.store.weft("rm", "--force", "org/base@2")
     before = story()
     inodes = [(family.lineage("merged", 1) / name).stat().st_ino for name in FILES]
     family.store.weft("fsck", "--rebuild")

@@ -92,11 +92,11 @@ def test_the_counts_of_a_model_follow_removals_and_tags(store, source):
     assert counts() == (2, 3)
     store.weft("tag", "m", "z", "--delete")
     assert counts() == (2, 2)
-    store.weft("rm", "m@1")
+    store.weft("rm", "--force", "m@1")
     assert counts() == (1, 1)
     store.weft("fsck", "--rebuild")
     assert counts() == (1, 1)
-    store.weft("rm", "m@2")
+    store.weft("rm", "--force", "m@2")
     assert store.json("ls")["models"] == []
 
 
@@ -151,7 +151,7 @@ def test_the_tags_of_a_version_are_the_same_everywhere(store, source, tmp_path):
     store.weft("tag", "m@1", "b2")
     store.weft("tag", "m", "a1", "--delete")
     check({1: ["a0", "b0", "b2"], 2: ["b1"], 3: ["a2"]})
-    store.weft("rm", "m@1")
+    store.weft("rm", "--force", "m@1")
     assert store.json("ls")["models"][0]["tags"] == {"b1": 2, "a2": 3}
     store.weft("tag", "m@3", "b0")
     check({2: ["b1"], 3: ["a2", "b0"]})

@@ -101,7 +101,7 @@ def test_removal_is_visible(mounted, tmp_path):
     def gone(i):
         return not (model / str(i + 1)).exists() and (i == TRIES - 1 or str(i + 1) not in os.listdir(model))
 
-    assert delays(lambda i: mounted.store.weft("rm", f"gone@{i + 1}"), gone) <= VISIBLE_SECONDS_MAX
+    assert delays(lambda i: mounted.store.weft("rm", "--force", f"gone@{i + 1}"), gone) <= VISIBLE_SECONDS_MAX
     wait_until(lambda: not model.exists())
 
 
@@ -111,7 +111,7 @@ def test_link_counts_follow(mounted, small_model):
     mounted.store.publish(small_model, name="twin")
     wait_until(lambda: view.stat().st_nlink == 4)
     assert view.samefile(mounted.layers("twin", 1) / "layer/0/weight.npy")
-    mounted.store.weft("rm", "twin@1")
+    mounted.store.weft("rm", "--force", "twin@1")
     wait_until(lambda: view.stat().st_nlink == 2)
 
 
@@ -153,7 +153,7 @@ def removed_while_open(store, tmp_path):
 
 
 def remove_and_collect(mount):
-    mount.store.weft("rm", "doomed@1")
+    mount.store.weft("rm", "--force", "doomed@1")
     mount.store.weft("gc")
     wait_until(lambda: not mount.version("doomed", 1).exists())
     mount.store.weft("gc")
@@ -208,8 +208,8 @@ def test_composed_file_survives_removal_and_gc(store, tmp_path):
     with Mount(store, tmp_path / "mnt") as mount:
         with open(mount.version("m", 2) / "model.safetensors", "rb", buffering=0) as container:
             first_bytes = container.read(100)
-            store.weft("rm", "m@2")
-            store.weft("rm", "m@1")
+            store.weft("rm", "--force", "m@2")
+            store.weft("rm", "--force", "m@1")
             store.weft("gc")
             assert first_bytes + container.read() == expected
 

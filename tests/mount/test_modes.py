@@ -35,7 +35,7 @@ def test_a_store_on_overlayfs_is_passed_through(overlay, tmp_path):
         status = mount_status((mount.path / ".weft/status").read_text())
         assert status["mode"] == "passthrough", status
         assert status["read_ahead_kb"] > 128 and "read_ahead_problem" not in status
-        assert re.search('mode: "?passthrough', store.weft("status").stdout)
+        assert re.search('mode: "?passthrough', store.weft("status", "--all").stdout)
         with open(mount.version("m", 1) / "model.safetensors", "rb") as held:
             server = status["pid"]
             os.kill(server, signal.SIGKILL)
@@ -56,7 +56,7 @@ def test_a_store_on_two_overlays_is_not_passed_through(overlay, tmp_path):
             assert said["mount"]["mode"] == "cached", said
             assert "stacked" in said["mount"]["mode_reason"]
             assert said["assembly"]["state"] == "off"
-            assert_told(said["mount"], store.weft("status").stdout)
+            assert_told(said["mount"], store.weft("status", "--all").stdout)
             content = (mount.version("m", 1) / "model.safetensors").read_bytes()
             assert content == (model / "model.safetensors").read_bytes()
 
@@ -124,7 +124,7 @@ def test_an_ordinary_users_mount(user):
     wait_until(lambda: "/sys/class/bdi" in user.status().get("read_ahead_problem", ""))  # root's to set
     status = user.status()
     assert "read_ahead_kb" not in status
-    said = user.weft("status").stdout
+    said = user.weft("status", "--all").stdout
     assert_told(status, said)
     assert status["read_ahead_problem"] in said
     user.run("cmp", user.where / "models/m/1/model.safetensors", user.model / "model.safetensors")

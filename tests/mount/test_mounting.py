@@ -50,7 +50,7 @@ def test_weft_mount_and_umount(store, small_model, tmp_path):
     try:
         store.weft("mount", where)
         assert (where / "models/m/1/config.json").is_file()
-        assert str(where) in store.weft("status").stdout
+        assert str(where) in store.weft("status", "--all").stdout
         store.weft("umount", where)
         assert not is_mounted(where)
     finally:
@@ -133,8 +133,8 @@ def test_owner_and_modes(store, small_model, tmp_path):
     with Mount(store, tmp_path / "mnt", options="uid=12,gid=34,umask=027") as mount:
         config, tensors = mount.version("m", 1) / "config.json", mount.tensors("m", 1)
         assert (config.stat().st_uid, config.stat().st_gid) == (12, 34)
-        assert config.stat().st_mode & 0o777 == 0o440
-        assert tensors.stat().st_mode & 0o777 == 0o550
+        assert config.stat().st_mode & 0o777 == 0o640
+        assert tensors.stat().st_mode & 0o777 == 0o750
 
 
 def test_log_option(store, small_model, tmp_path):
@@ -270,11 +270,11 @@ def test_status_does_not_wait_for_a_mount_whose_server_is_stopped(store, small_m
     store.publish(small_model, name="m")
     where = tmp_path / "mnt"
     with foreground_mount(store, where):
-        assert f"mounted   {where}\n" in store.weft("status").stdout
+        assert f"mounted   {where}\n" in store.weft("status", "--all").stdout
         child = json.loads((where / ".weft/status").read_text())["mount"]["pid"]
         os.kill(child, signal.SIGSTOP)
         try:
-            assert f"mounted   {where} (does not answer)\n" in store.weft("status").stdout
+            assert f"mounted   {where} (does not answer)\n" in store.weft("status", "--all").stdout
             assert store.json("status")["mounts"] == [{"directory": str(where), "status": None}]
         finally:
             os.kill(child, signal.SIGCONT)

@@ -6,6 +6,7 @@ import mmap
 import os
 import shutil
 import signal
+import time
 
 import pytest
 
@@ -182,6 +183,23 @@ MALFORMED = {"no JSON": ('{"model": ', ".weft.json: "), "another kind": (FACTS |
              "no model": ({"each": "checkpoint-*", "when": "trainer_state.json"}, '"model"'),
              "a path": (FACTS | {"when": "parts/model.bin"}, '"when": expected a name without a slash'),
              "too long": (json.dumps(FACTS) + " " * (1 << 20), ".weft.json: expected a file of at most 1048576 bytes")}
+
+
+def test_facts_that_are_being_written_are_no_error(mounted):
+    """A file that is closed beside them lets the mount look."""
+    training = mounted / "new/run"
+    training.mkdir()
+    text = json.dumps(FACTS)
+    with open(training / ".weft.json", "w") as file:
+        file.write(text[:20])
+        file.flush()
+        for number in range(5):
+            (training / f"log-{number}").write_text("x")
+            time.sleep(.2)
+            assert not (training / ".weft.error").exists()
+        file.write(text[20:])
+    assert published(save(training, 1)) == "org/m@1"
+    assert not (training / ".weft.error").exists()
 
 
 @pytest.mark.parametrize("what", MALFORMED)

@@ -64,21 +64,21 @@ def test_what_is_removed_stays_for_a_while(store):
     publish(store, 0)
     publish(store, 1)
     with Daemon(store, "--gc-delay", "2s"):
-        store.weft("rm", "m@1")
+        store.weft("rm", "--force", "m@1")
         publish(store, 2, "--keep", "1")  # gc runs at once, for version 2 alone
         wait_until(lambda: packs(store) == 2)
         wait_until(lambda: packs(store) == 1)
     with Daemon(store, "--gc-delay", "1h") as daemon:
         publish(store, 3)
-        store.weft("rm", "m@3")
+        store.weft("rm", "--force", "m@3")
         assert packs(store) == 2
-        shown = store.weft("status").stdout
+        shown = store.weft("status", "--all").stdout
         assert "removed   1 version, which weftd keeps for gc_delay; the first goes in 60 minutes" in shown
         assert "kept until closed" not in shown
         assert daemon.status()["held_versions"] == 1
         store.weft("gc")
         assert packs(store) == 1
-        assert "weftd keeps" not in store.weft("status").stdout
+        assert "weftd keeps" not in store.weft("status", "--all").stdout
     store.assert_sound()
 
 
@@ -87,9 +87,9 @@ def test_a_removed_version_that_is_read_is_no_kept_one(store, tmp_path):
     publish(store, 1)
     with Mount(store, tmp_path / "mnt") as mount, Daemon(store, "--gc-delay", "1h"):
         with open(mount / "models/m/1/x", "rb") as file:
-            store.weft("rm", "m@1")
+            store.weft("rm", "--force", "m@1")
             store.weft("gc")  # lets go of what is kept
-            assert "open      1 removed version, kept until closed" in store.weft("status").stdout
+            assert "open      1 removed version, kept until closed" in store.weft("status", "--all").stdout
             assert file.read() == random_bytes(2 << 20, 0)
 
 
@@ -98,7 +98,7 @@ def test_what_is_removed_goes_earlier_if_space_is_short(small_disk):
     for number in range(3):
         publish(store, number)
     with Daemon(store, "--gc-delay", "1h") as daemon:
-        store.weft("rm", "m@1")
+        store.weft("rm", "--force", "m@1")
         assert packs(store) == 3 and daemon.status()["held_versions"] == 1
         free = os.statvfs(small_disk)
         with open(small_disk / "filler", "wb") as filler:  # a fortieth stays free
@@ -106,7 +106,7 @@ def test_what_is_removed_goes_earlier_if_space_is_short(small_disk):
         wait_until(lambda: packs(store) == 2, seconds_max=60)
         assert daemon.status()["held_versions"] == 0
         (small_disk / "filler").unlink()
-        store.weft("rm", "m@2")
+        store.weft("rm", "--force", "m@2")
         assert packs(store) == 2 and daemon.status()["held_versions"] == 1
     store.assert_sound()
 
@@ -125,7 +125,7 @@ def test_gc_removes_drafts_that_nobody_writes(store, tmp_path):
             time.sleep(2.1)
             dry = store.json("gc", "--dry-run")["drafts"]
             assert [(draft["path"], draft["bytes"]) for draft in dry] == [("org/old", 1000)]
-            assert "org/old" in store.weft("status").stdout
+            assert "org/old" in store.weft("status", "--all").stdout
             (mount / "new/young").mkdir()
             assert [draft["path"] for draft in store.json("gc")["drafts"]] == ["org/old"]
         assert sorted(os.listdir(mount / "new")) == ["open", "org", "young"]
@@ -147,7 +147,7 @@ def test_status_names_a_draft_a_day_before(store, tmp_path):
         wait_until(is_named)
         assert time.time() - written > 2, "of seconds, the parts of one do not count"
         assert named[0]["path"] == "m" and named[0]["bytes"] == 1
-        assert "new/m, 1 B: nobody writes to it, gc removes it in 24 hours" in store.weft("status").stdout
+        assert "new/m, 1 B: nobody writes to it, gc removes it in 24 hours" in store.weft("status", "--all").stdout
         assert store.json("gc")["drafts"] == []
         assert os.listdir(mount / "new") == ["m"]
 

@@ -240,3 +240,25 @@ def test_space_is_taken_as_on_the_file_system_below(mode, small_disk, tmp_path):
         (mount / "new/m").mkdir()
         for offset, length in ((0, 100), (4000, 5000), (6000, 10), (9000, MIB), (1, 0), (-1, 5)):
             assert outcome(mount / "new/m/x", offset, length) == outcome(small_disk / "x", offset, length), (offset, length)
+
+
+def test_df_shows_the_limit(new):
+    def sizes(path):
+        facts = os.statvfs(path)
+        return facts.f_blocks * facts.f_frsize, facts.f_bavail * facts.f_frsize
+
+    assert sizes(new) == (8 * MIB, 8 * MIB)
+    (new / "m/x").write_bytes(random_bytes(3 * MIB, 1))
+    wait_until(lambda: sizes(new / "m") == (8 * MIB, 5 * MIB))
+    assert sizes(new.parent / "models")[0] == sizes(new.parent)[0] > 8 * MIB
+
+
+def test_hard_links_are_refused(new):
+    """A copy takes no space twice once both are published."""
+    (new / "m/epoch1").write_bytes(random_bytes(2 * MIB, 1))
+    refused_by(errno.EPERM, os.link, new / "m/epoch1", new / "m/best")
+    (new / "m/best").write_bytes((new / "m/epoch1").read_bytes())
+    os.rename(new / "m", new / "m@")
+    version = new.parent / "models/m/1"
+    assert (version / "best").read_bytes() == (version / "epoch1").read_bytes() == random_bytes(2 * MIB, 1)
+    assert {path.name: path.stat().st_size for path in version.iterdir()} == {"best": 2 * MIB, "epoch1": 2 * MIB}

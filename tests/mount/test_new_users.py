@@ -7,6 +7,7 @@ import pathlib
 import signal
 import stat
 import threading
+import time
 
 import pytest
 
@@ -329,3 +330,25 @@ def test_a_training_holds_up_no_other_user(mount):
         wait_until(lambda: outcomes)
         other.join()
         assert outcomes == [0] * len(calls)
+
+
+def test_a_daemon_that_restarts_refuses_nobody(tmp_path):
+    """Without a daemon this user may not publish. One that was there a moment ago comes back."""
+    store = Store(tmp_path / "store")
+    options = ("--control-publish", ONE)
+    with Mount(store, tmp_path / "mnt", "publish") as mount:
+        mount.let_in()
+        draft = mount / "new/draft"
+        with Daemon(store, *options):
+            assert outcomes_as(ONE, [(os.mkdir, draft)]) == [0]
+        assert outcomes_as(ONE, [(os.mkdir, mount / "new/other"), (write, draft / "x", b"x")]) == [0, 0]
+        outcomes = []
+        rename = threading.Thread(
+            target=lambda: outcomes.extend(outcomes_as(ONE, [(os.rename, draft, mount / "new/draft@")])))
+        rename.start()
+        time.sleep(2)
+        assert not outcomes
+        with Daemon(store, *options):
+            rename.join()
+        assert outcomes == [0]
+        assert (mount.version("draft", 1) / "x").read_bytes() == b"x"

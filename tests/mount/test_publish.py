@@ -63,12 +63,12 @@ def test_numbers_are_never_used_again(store, tmp_path):
                         name="m")["version"]
 
     assert [publish(i) for i in range(3)] == [1, 2, 3]
-    store.weft("rm", "m@3")
-    store.weft("rm", "m@2")
+    store.weft("rm", "--force", "m@3")
+    store.weft("rm", "--force", "m@2")
     store.weft("gc")
     assert publish(3) == 4
     for number in (1, 4):
-        store.weft("rm", f"m@{number}")
+        store.weft("rm", "--force", f"m@{number}")
     store.weft("gc")
     assert publish(4) == 5
 
@@ -106,7 +106,7 @@ def test_history_is_told(store, small_model, tmp_path):
 def test_removed_version_stays_in_the_log(store, small_model, tmp_path):
     store.publish(small_model, name="m")
     store.publish(write_model(tmp_path / "next", random_tensors(1, 64, seed="next")), name="m", parent="m@1")
-    store.weft("rm", "m@1")
+    store.weft("rm", "--force", "m@1")
     versions = store.json("log", "m")["versions"]
     assert sorted((version["version"], version["removed"]) for version in versions) == [(1, True), (2, False)]
     store.weft("gc")
@@ -152,7 +152,7 @@ def test_journal_is_all_that_remembers(store, small_model, tmp_path):
     store.publish(write_model(tmp_path / "b", random_tensors(2, 4096, seed="b")), name="org/a", parent="org/a@1")
     store.publish(small_model, name="twin")
     store.publish(write_model(tmp_path / "c", random_tensors(2, 4096, seed="c")), name="gone")
-    store.weft("rm", "gone@1")
+    store.weft("rm", "--force", "gone@1")
 
     def everything(where):
         with Mount(store, tmp_path / where) as mount:
@@ -232,3 +232,71 @@ def test_an_import_reads_its_source_once(store, tmp_path):
     alike = {name: (dtype, shape, data[:-1] + bytes([data[-1] ^ 1])) for name, (dtype, shape, data) in tensors.items()}
     # The same, and the stored bytes again as they are copied.
     assert read_bytes(write_model(tmp_path / "alike", alike), "m") < 3.1 * size
+
+
+@pytest.mark.parametrize("tree", ["models/org/base/1", "models/org/base/latest", "models/org/base/best", "hub"])
+def test_base_by_its_path_in_a_mount(store, tmp_path, tree):
+    """PEFT writes the path that the base was loaded from, into adapter_config.json and into the model card."""
+    store.publish(write_model(tmp_path / "base", random_tensors(2, 4096, seed="base")), name="org/base", tag="best")
+    with Mount(store, tmp_path / "mnt") as mount:
+        path = mount.path / tree
+        if tree == "hub":
+            path, = (mount.path / "hub/models--org--base/snapshots").iterdir()
+        adapter = write_model(tmp_path / "adapter", random_tensors(1, 64, seed="adapter"))
+        (adapter / "adapter_config.json").write_text(json.dumps({"base_model_name_or_path": str(path)}))
+        (adapter / "README.md").write_text(f"---\nbase_model: {path}\n---\n")
+        report = imported(store, adapter, name="adapter")
+    assert [(parent["model"], parent["version"]) for parent in report["parents"]] == [("org/base", 1)]
+    assert report["parents_elsewhere"] == []
+
+
+def test_base_by_a_path_elsewhere_is_named_once(store, tmp_path):
+    adapter = write_model(tmp_path / "adapter", random_tensors(1, 64, seed="adapter"))
+    (adapter / "adapter_config.json").write_text(json.dumps({"base_model_name_or_path": "/data/team/base"}))
+    (adapter / "README.md").write_text("---\nbase_model: /data/team/base\n---\n")
+    assert imported(store, adapter, name="adapter")["parents_elsewhere"] == ["/data/team/base"]
+
+
+def hub_cache(area, repository="models--org--bert"):
+    """A repository as huggingface_hub has it: a snapshot of links to blobs, and refs/main."""
+    commit = "c0ffee" + "0" * 34
+    model = write_model(area / "downloaded", random_tensors(1, 64, seed="hub"))
+    top = area / "hub" / repository
+    for directory in ("blobs", "refs", f"snapshots/{commit}"):
+        (top / directory).mkdir(parents=True)
+    for number, path in enumerate(sorted(model.iterdir())):
+        path.rename(top / "blobs" / str(number))
+        (top / "snapshots" / commit / path.name).symlink_to(f"../../blobs/{number}")
+    (top / "refs/main").write_text(commit)
+    return top, commit
+
+
+def test_repository_of_the_hubs_cache(store, tmp_path):
+    """It is the snapshot of refs/main; name, revision and commit come from the cache."""
+    repository, commit = hub_cache(tmp_path)
+    done = store.weft("import", repository)
+    assert "org/bert@1" in done.stdout and "org/bert" in done.stderr and commit in done.stderr
+    info = store.json("info", "org/bert")
+    assert {file["path"] for file in info["files"]} == {path.name for path in (repository / "snapshots" / commit).iterdir()}
+    assert info["message"] == f"org/bert of the Hugging Face hub, revision main, commit {commit}"
+    assert imported(store, repository.parent, name="mine", message="own")["model"] == "mine"
+    assert store.json("info", "mine")["message"] == "own"
+
+
+def test_name_of_the_directory(store, tmp_path):
+    (tmp_path / "tiny").mkdir()
+    (tmp_path / "tiny/config.json").write_text("{}")
+    done = store.weft("import", tmp_path / "tiny")
+    assert "tiny@1" in done.stdout and "the name is tiny" in done.stderr
+    assert store.weft("import", tmp_path / "tiny/config.json", check=False).returncode != 0
+    (tmp_path / "12").mkdir()
+    (tmp_path / "12/config.json").write_text("{}")
+    assert "--name is required" in store.weft("import", tmp_path / "12", check=False).stderr
+
+
+def test_many_files_without_tensors_get_a_remark(store, tmp_path):
+    for number in range(600):
+        (tmp_path / "images").mkdir(exist_ok=True)
+        (tmp_path / f"images/{number}.png").write_bytes(b"\x89PNG" + number.to_bytes(4, "big"))
+    assert "--dataset" in store.weft("import", tmp_path / "images", "--name", "images").stderr
+    assert "--dataset" not in store.weft("import", tmp_path / "images", "--name", "other", "--dataset").stderr

@@ -104,6 +104,25 @@ def test_a_pack_cut_short_is_repaired(store, source, tmp_path):
     assert_whole(store, source, tmp_path / "out")
 
 
+def test_a_damaged_pack_that_no_version_names_hides_nothing(store, source, tmp_path):
+    """A publish that is killed before its commit leaves such a pack."""
+    store.publish(source, name="org/m")
+    (area := tmp_path / "area").mkdir()
+    other = store_with(area, random_tensors(4, TENSOR_BYTES, seed="orphan"), name="x")
+    damage(store)
+    damage(other)
+    for path in (other.path / "packs").iterdir():
+        shutil.copy(path, store.path / "packs" / path.name)
+    for words in (["fsck"], ["scrub"], ["fsck", "--repair"]):
+        done = store.weft(*words, check=False)
+        assert done.returncode == 1
+        assert "affected: org/m@1" in done.stdout
+    store.weft("fsck", "--repair", "--from", source)
+    assert_whole(store, source, tmp_path / "out")
+    store.weft("gc", "--all")
+    assert_whole(store, source, tmp_path / "again")
+
+
 def test_what_is_found_nowhere_is_named(store, source, tmp_path):
     store.publish(source, name="org/m")
     damage(store)
@@ -135,7 +154,7 @@ def test_scrub_goes_on_where_it_stopped_and_reports(store, tmp_path):
     for number in range(3):
         store.publish(write_model(tmp_path / f"m{number}", random_tensors(2, TENSOR_BYTES, seed=f"scrub{number}")),
                       name=f"m{number}")
-    assert "scrubbed  never" in store.weft("status").stdout
+    assert "scrubbed  never" in store.weft("status", "--all").stdout
     assert store.json("status")["scrub"] is None
     whole = store.json("fsck")["bytes_read"]
     runs = []
@@ -153,7 +172,9 @@ def test_scrub_goes_on_where_it_stopped_and_reports(store, tmp_path):
     assert 1 in codes
     last = store.json("status")["scrub"]
     assert last["problems"] == 1 and "SHA-256 differs" in last["lines"][0]
-    assert "1 problem" in store.weft("status").stdout
+    assert "1 problem" in store.weft("status", "--all").stdout
+    assert "problem   the last scrub found 1 problem: `weft fsck --repair`\n" in store.weft("status").stdout
+    assert store.json("status")["healthy"] is False
 
 
 def test_scrub_keeps_its_rate(store, source):

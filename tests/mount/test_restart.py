@@ -485,7 +485,7 @@ def test_a_server_without_supervisor_goes_on(mount):
         wait_until(lambda: "supervisor_problem" in status_of(mount))
         assert held.read() == (mount.version("m", 1) / "model.safetensors").read_bytes()
     assert "supervisor_pid" not in status_of(mount)
-    assert "supervisor is gone" in mount.store.weft("status").stdout
+    assert "supervisor is gone" in mount.store.weft("status", "--all").stdout
 
 
 def abandon(mount, victims):
@@ -523,13 +523,38 @@ def test_sigterm_to_a_server_without_supervisor(mount):
 
 
 @pytest.mark.parametrize("whom", ["supervisor_pid", "pid"])
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_signals_stop_both(mount, whom, number):
     before = status_of(mount)
     with open(mount.version("m", 1) / "model.safetensors", "rb"):
         os.kill(before[whom], number)
         wait_until(lambda: not is_alive(before["pid"]) and not is_alive(before["supervisor_pid"]))
     assert not is_mounted(mount.path)
+
+
+@pytest.mark.parametrize("whom", ["supervisor_pid", "pid"])
+def test_sighup_unmounts_nothing(mount, whom):
+    before = status_of(mount)
+    for _ in range(3):
+        os.kill(before[whom], signal.SIGHUP)
+        (mount.version("m", 1) / "model.safetensors").read_bytes()
+    time.sleep(0.5)
+    after = status_of(mount)
+    assert [after[name] for name in ("pid", "supervisor_pid", "restarts")] == \
+        [before[name] for name in ("pid", "supervisor_pid", "restarts")]
+
+
+def test_sighup_reopens_the_log_of_a_mount(store, tmp_path):
+    """Of the supervisor, which tells it, and of the server."""
+    log = tmp_path / "weft.log"
+    with Mount(store, tmp_path / "logged", options=f"log={log}") as mount:
+        before = status_of(mount)
+        log.rename(tmp_path / "weft.log.1")
+        os.kill(before["supervisor_pid"], signal.SIGHUP)
+        wait_until(lambda: log.exists() and "the log was reopened" in log.read_text())
+        os.kill(before["supervisor_pid"], signal.SIGKILL)
+        wait_until(lambda: "goes on alone" in log.read_text())
+    assert "goes on alone" not in (tmp_path / "weft.log.1").read_text()
 
 
 def test_umount_waits_for_the_server(mount):

@@ -27,7 +27,7 @@ def test_a_version_never_changes(mounted, small_model, other_model):
     store.publish(other_model, name="org/small", parent="org/small@1", tag="next")
     store.publish(small_model, name="twin")
     store.weft("tag", "org/small@1", "next")
-    store.weft("rm", "org/small@2", "twin@1")
+    store.weft("rm", "--force", "org/small@2", "twin@1")
     store.weft("gc")
     wait_until(lambda: not mounted.version("org/small", 2).exists())
     assert content() == before
@@ -38,9 +38,9 @@ def test_latest_is_the_newest_that_is_left(mounted, other_model, small_model):
         mounted.store.publish(model, name="org/small")
     latest = mounted / "models/org/small/latest"
     wait_until(lambda: os.readlink(latest) == "3")
-    mounted.store.weft("rm", "org/small@3")
+    mounted.store.weft("rm", "--force", "org/small@3")
     wait_until(lambda: os.readlink(latest) == "2")
-    mounted.store.weft("rm", "org/small@1")
+    mounted.store.weft("rm", "--force", "org/small@1")
     assert os.readlink(latest) == "2"
 
 

@@ -60,7 +60,7 @@ def test_two_imports_rm_gc_fsck_and_readers(store, tmp_path):
             model = random.choice(MODELS)
             numbers = [entry["version"] for entry in store.json("ls", model)["versions"]]
             if len(numbers) > 2:
-                store.weft("rm", f"{model}@{random.choice(numbers[:-1])}")
+                store.weft("rm", "--force", f"{model}@{random.choice(numbers[:-1])}")
 
         def read():
             version = (mount / "models" / random.choice(MODELS) / "latest").resolve()

@@ -117,7 +117,7 @@ def test_owned_bytes_pass_on(store, tmp_path):
         first, second = (mount.version(name, 1) / "model.safetensors" for name in ("first", "second"))
         assert first.stat().st_blocks * 512 >= 4 << 20
         assert 1 << 20 <= second.stat().st_blocks * 512 < 2 << 20
-        store.weft("rm", "first@1")
+        store.weft("rm", "--force", "first@1")
         wait_until(lambda: second.stat().st_blocks * 512 >= 5 << 20)
 
 
@@ -144,7 +144,7 @@ def test_a_version_without_tensors(store, tmp_path):
 
 
 def test_each_directory_has_a_number_of_its_own(mounted, small_model):
-    """Also the same one in another tree, and each link; a published file stands in models/ and hub/ by one."""
+    """Also the same one in another tree, and each link."""
     write_model(small_model, random_tensors(2, 4096, seed="second"))
     mounted.store.publish(small_model, name="org/small", parent="org/small@1", tag="best")
     places, files = {}, {}
@@ -198,7 +198,7 @@ def test_versions_table(mounted, small_model):
     assert second["message"] == "again\\tand\\nagain"
     mounted.store.weft("tag", "org/small@1", "a")
     assert [row["tags"] for row in rows()] == ["a", "b"]
-    mounted.store.weft("rm", "org/small@1")
+    mounted.store.weft("rm", "--force", "org/small@1")
     assert [row["version"] for row in rows()] == ["2"]
     assert len(table.read_bytes()) == table.stat().st_size
 
@@ -319,3 +319,20 @@ def test_relative_paths(store, small_model, tmp_path):
     mount = Mount(relative, tmp_path / "mnt", cwd=tmp_path)
     with mount:
         assert (mount.version("m", 1) / "config.json").is_file()
+
+
+def test_info_takes_paths_of_the_mount(mounted):
+    """Of a version, of a file in it, of its tensors; a tag's link leads to the version."""
+    store = mounted.store
+    first = store.weft("info", "org/small@1").stdout
+    assert first.startswith("org/small@1\n")
+    store.weft("tag", "org/small@1", "here")
+    first = store.weft("info", "org/small@1").stdout
+    for tree in ("models", "layers", "tensors", "lineage"):
+        assert store.weft("info", mounted / tree / "org/small/1").stdout == first
+        assert store.weft("info", mounted / tree / "org/small/here").stdout == first
+    some = next(path for path in (mounted / "models/org/small/1").iterdir())
+    assert store.weft("info", some).stdout == first
+    assert store.weft("info", "small/1", cwd=mounted / "models/org").stdout == first
+    refused = store.weft("info", mounted / "models", check=False)
+    assert refused.returncode == 1 and "expected the path of a version in a mount of" in refused.stderr

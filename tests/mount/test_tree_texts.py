@@ -83,7 +83,7 @@ def test_versions_tsv(store, small_model, tmp_path):
     store.publish(small_model, name="m", parent="m@1")
     write_model(small_model, random_tensors(2, 4096, seed="third"))
     store.publish(small_model, name="m", parent="m@2")
-    store.weft("rm", "m@2")
+    store.weft("rm", "--force", "m@2")
     with Mount(store, tmp_path / "mnt") as mount:
         head, *lines = (mount / "lineage/m/versions.tsv").read_text().splitlines()
         assert head.split("\t") == ["version", "time", "bytes", "new_bytes", "tags", "metrics", "parents", "message"]
@@ -105,7 +105,7 @@ def test_kin_entries(family):
     assert (parents / "org%2Fbase@1").samefile(family / "models/org/base/1")
     children = family / "lineage/org/base/1/children"
     assert sorted(os.listdir(children)) == ["org%2Ftuned@1", "org%2Ftuned@2"]
-    family.store.weft("rm", "org/tuned@1")
+    family.store.weft("rm", "--force", "org/tuned@1")
     wait_until(lambda: os.listdir(children) == ["org%2Ftuned@2"])
     assert "org/tuned@1" in (family / "lineage/org/base/1/descendants").read_text()
 
@@ -142,7 +142,7 @@ def test_times_of_directories(family, small_model):
     assert times(family, *model) == tagged
 
     later()
-    family.store.weft("rm", "org/tuned@2")
+    family.store.weft("rm", "--force", "org/tuned@2")
     wait_until(lambda: all(times(family, *model)[path] > tagged[path] for path in model))
     assert times(family, *version) == published
 
@@ -157,7 +157,7 @@ def test_times_of_kin_directories(family, small_model):
     parents = ("lineage/org/third/1/parents", "lineage/org/third/1/diff")
     third = times(family, *parents)
     later()
-    family.store.weft("rm", "org/base@1")
+    family.store.weft("rm", "--force", "org/base@1")
     wait_until(lambda: all(times(family, *parents)[path] > third[path] for path in parents))
 
 

@@ -86,7 +86,8 @@ def test_following_links_never_returns_to_where_one_started(mount):
             if not os.path.islink(path):
                 continue
             target = os.path.normpath(os.path.join(at, os.readlink(path)))
-            assert os.path.isdir(target)
+            assert os.path.isdir(target) or os.path.relpath(at, mount / "hub").startswith("models--")
+            assert os.path.exists(target)
             assert os.path.dirname(target) == at or os.path.relpath(target, mount / "models").split(os.sep)[0] == "org"
 
 
@@ -131,4 +132,4 @@ def test_an_import_of_mounted_files_moves_no_byte(mount):
     refused = mount.store.weft("import", mount / "layers/org/m/3/encoder", "--name", "no", check=False)
     assert refused.returncode != 0 and "generated" in refused.stderr
     for name in ("again", "layered"):
-        mount.store.weft("rm", f"{name}@1")
+        mount.store.weft("rm", "--force", f"{name}@1")

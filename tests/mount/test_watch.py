@@ -51,7 +51,7 @@ def test_events(store, publish):
         publish(tag=["prod", "best"])
         store.weft("tag", "m@1", "prod")
         store.weft("tag", "--delete", "m", "best")
-        store.weft("rm", "m@2")
+        store.weft("rm", "--force", "m@2")
         events = [json.loads(watcher.line()) for _ in range(4)]
         assert [(event["event"], event["version"], event.get("tags")) for event in events] == [
             ("publish", 2, ["best", "prod"]), ("tag", 1, ["prod"]), ("tag", None, ["best"]), ("remove", 2, [])]
@@ -103,7 +103,7 @@ def test_exec(store, publish, tmp_path):
         publish()
         publish(tag="prod")
         store.weft("tag", "m@1", "prod")
-        store.weft("rm", "m@2")
+        store.weft("rm", "--force", "m@2")
         for _ in range(5):
             watcher.line()
         for expected in range(1, 4):

@@ -2,6 +2,7 @@
 // fetch/fetcher.cc).
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -21,13 +22,19 @@ namespace weft {
 
 // How to read a file with absent bytes.
 enum class ColdPolicy : std::uint8_t {
-  automatic,  // as `fetch` if that takes no longer than streaming: for small files and fast sources (fetch_pays)
-  stream,     // each read fetches its bytes, and reads ahead a little for sequential readers
-  fetch,      // the first open fetches all bytes; then the file is read like a native one
+  // As `fetch` if that takes no longer than streaming: for small files and fast sources (fetch_pays). Else as `stream`,
+  // but a page fault of a mapping waits kFaultWaitMax for a source.
+  automatic,
+  stream,  // each read fetches its bytes, and reads ahead a little for sequential readers
+  fetch,   // the first open fetches all bytes; then the file is read like a native one
 };
 
 std::string_view name_of(ColdPolicy policy);  // "auto", "stream", "fetch"
 std::optional<ColdPolicy> cold_policy_named(std::string_view name);
+
+// A program that maps a file cannot handle an error, so with ColdPolicy::automatic a page fault whose bytes have no
+// source waits for this time. A source that returns ends the wait.
+inline constexpr std::chrono::seconds kFaultWaitMax{120};
 
 // The daemon's advice on how to read remote bytes.
 struct ColdAdvice {
@@ -48,18 +55,24 @@ struct ColdRange {
 };
 
 // While it lives, calls of ColdReads on this thread poll `is_wanted` during waits. If it returns false, they end with
-// Errc::cancelled. One at a time per thread.
+// Errc::cancelled. `is_fault`: true while the reader waits in a page fault of a mapping, where an error is a SIGBUS.
+// One at a time per thread.
 class ColdWait {
  public:
-  explicit ColdWait(std::function<bool()> is_wanted) : is_wanted_(std::move(is_wanted)) { current_ = this; }
+  explicit ColdWait(std::function<bool()> is_wanted, std::function<bool()> is_fault = {})
+      : is_wanted_(std::move(is_wanted)), is_fault_(std::move(is_fault)) {
+    current_ = this;
+  }
   ~ColdWait() { current_ = nullptr; }
   ColdWait(const ColdWait&) = delete;
   ColdWait& operator=(const ColdWait&) = delete;
   static bool is_wanted() { return current_ == nullptr || current_->is_wanted_(); }
+  static bool is_fault() { return current_ != nullptr && current_->is_fault_ && current_->is_fault_(); }
 
  private:
   static inline thread_local const ColdWait* current_ = nullptr;
   const std::function<bool()> is_wanted_;
+  const std::function<bool()> is_fault_;
 };
 
 // Fetches the manifests of bare versions (Snapshot::is_bare). Any thread. Readers of manifests call it, never the

@@ -15,6 +15,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -130,6 +131,7 @@ struct ExchangeFigures {
   std::uint64_t pinned_bytes = 0;       // memory that hardware holds in place
   std::uint64_t buffers_aside = 0;      // landing buffers that abandoned reads may still write to
   TransportCounters transport;
+  std::set<std::string> other_key;  // nodes whose last answer to a handshake did not prove the cluster's key
 };
 
 struct ExchangeOptions {
@@ -143,6 +145,9 @@ struct ExchangeOptions {
   PeerServer* server = nullptr;  // outlives the exchange; null: every call is refused
   unsigned threads = 4;          // threads that answer
 };
+
+// Errc::permission, Errc::invalid: the file is no key of a cluster, or other users can read it.
+Status check_cluster_key(const std::string& key_file);
 
 class Exchange {
  public:

@@ -20,6 +20,13 @@ namespace weft {
 // first read, and again after a failure.
 std::shared_ptr<BlobSource> origin_source(std::string path);
 
+// Checks that a daemon could use the origin in `path`, and changes nothing. `known` is the id of the origin that the
+// store has written to. The directory may have no origin yet if `known` is empty. `cluster` is the store's cluster, and
+// is empty before the store has joined one. Errors as those of the daemon. Errc::permission: this user cannot write
+// there. Errc::timed_out: the directory does not answer.
+Status check_origin(const std::string& path, const std::string& known, const std::string& cluster,
+                    std::chrono::milliseconds patience);
+
 struct OriginTotals {
   std::uint64_t packs = 0, bytes = 0;  // packs, and their bytes on the disk
   std::uint64_t manifests = 0, versions = 0;

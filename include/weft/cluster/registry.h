@@ -41,6 +41,7 @@ struct Member {
 struct RegistryStatus {
   bool shared = false;                // true: etcd; false: the store alone, and the members below keep these values
   bool connected = true;              // the mirror receives changes of other nodes
+  bool complete = true;               // the store has all changes that were made before this daemon started
   std::string endpoint;               // the endpoint that answered last
   std::string trouble;                // why it is not connected, one line; "" if it is
   std::uint64_t since_ns = 0;         // time of the last change of `connected`
@@ -65,7 +66,7 @@ class Registry : public FlushRecords {
   virtual Result<PublishOutcome> publish(Import& import, const PublishRequest& request) = 0;
   // As Store::set_tag and Store::remove_versions. When they return, this node's store shows the change.
   virtual Status set_tag(std::string_view model, std::string_view tag, std::optional<std::uint64_t> number) = 0;
-  virtual Result<std::size_t> remove_versions(std::span<const VersionName> versions) = 0;
+  virtual Result<std::size_t> remove_versions(std::span<const VersionName> versions, Tagged tagged) = 0;
 
   // Restores a version, live or removed, or a tag in a registry that was lost and starts again. Returns true if the
   // change was restored, false if the registry has this change or a later one. `check_only`: only checks. Errc::exists:
@@ -104,6 +105,11 @@ struct ClusterOptions {
   // not call the registry.
   std::function<void()> changed;
 };
+
+// Checks what cluster_registry() and its mirror need, and changes nothing: the options, that the store belongs to this
+// cluster or may join it, and that each endpoint answers and lets the user read and write the cluster's keys. Returns
+// all that is wrong. `store`: null if there is none to check.
+std::vector<Error> check_cluster(Store* store, const EtcdOptions& options);
 
 // Returns the registry of a cluster, which starts to mirror etcd and joins as a member. If etcd does not answer, that
 // is no error: the store's last state is served, and the mirror keeps trying. Errc::invalid: the options; or the store

@@ -74,18 +74,20 @@ class Format {
   // True if a file of this name (base name) that starts with these bytes (up to 16) claims to be of this format.
   virtual bool claims(std::string_view file_name, std::span<const std::byte> head) const = 0;
   // Checks every bound before it takes memory, so a small file cannot make it allocate much. If a format's files do not
-  // name their tensor, the main file's name does.
+  // name their tensor, the main file's name does. Errc::invalid: the format's own library refuses the file too.
+  // Errc::unsupported: the library reads the file, or a newer one may, and weft does not.
   virtual Result<Layout> parse(FormatInput& files) const = 0;
 };
 
 using Formats = std::span<const Format* const>;
 Formats all_formats();
 
-// Finds the format that claims the main file and parses it; returns an opaque Layout if none does. A file whose name
-// claims a format must parse; one that only begins like a format, and does not parse, is opaque too. Errc::invalid:
-// malformed bytes, or a Git LFS pointer in the place of a file. Errc::unsupported: versions and types that weft does
-// not know. Errc::internal: a layout that breaks the guarantees above. Other errors come from the source. Messages
-// start with `where` (the path as the user knows it).
+// Finds the format that claims the main file and parses it; returns an opaque Layout if none does. An opaque layout
+// whose format found something unsupported has the reason as its only metadata (kNoTensors of weft/model/manifest.h). A
+// file that only begins like a format, and does not parse, is opaque without a reason. Errc::invalid: the bytes are
+// malformed and the name claims the format, or the file is a Git LFS pointer under any name but one of a text.
+// Errc::internal: a layout that breaks the guarantees above. Other errors come from the source. Messages start with
+// `where` (the path as the user knows it).
 Result<Layout> parse_file(std::string_view where, FormatInput& files, Formats formats = all_formats());
 // Parses a single file, without other files in its group.
 Result<Layout> parse_file(std::string_view where, std::string_view file_name, ByteSource& source);

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -54,6 +55,13 @@ enum class FileRole : std::uint8_t {
   record_table,  // the records of a container (dataset/record_table.h)
 };
 
+// The permission bits of a published file that a version keeps: st_mode & kExecuteBits. A mount and an export show them
+// beside 0644.
+inline constexpr unsigned kExecuteBits = 0111;
+constexpr std::uint8_t execute_bits(unsigned mode) {
+  return static_cast<std::uint8_t>(mode & kExecuteBits);
+}
+
 struct File {
   // Relative, '/'-separated, no empty, "." or ".." component. For a record table: the container's path. For a bundle
   // and the file table: "".
@@ -64,6 +72,7 @@ struct File {
   std::vector<Tensor> tensors;  // names are unique; extents ascend, and tied tensors have the same one
   std::vector<std::pair<std::string, std::string>> metadata;
   FileRole role = FileRole::published;
+  std::uint8_t execute = 0;  // kExecuteBits; 0 unless the file is published
   bool operator==(const File&) const = default;
 };
 
@@ -74,6 +83,9 @@ struct Manifest {
   std::vector<File> files;
   Architecture architecture = {};
   VersionKind kind = VersionKind::model;  // a data set has no tensors
+  // The published directories with nothing in them, sorted, as File::path. No path is another's, a file's, or that of a
+  // directory of either. Other directories follow from the paths of files.
+  std::vector<std::string> directories = {};
   bool operator==(const Manifest&) const = default;
 };
 
@@ -81,12 +93,31 @@ std::span<const File> files_of(const Manifest& manifest, FileRole role);
 inline std::span<const File> published_files(const Manifest& manifest) {
   return files_of(manifest, FileRole::published);
 }
+// Visits the published files and the empty directories in the order of their paths: visit(path, file). `file` is the
+// file's index, or nothing for a directory.
+template <class Visit>
+void each_published(const Manifest& manifest, Visit visit) {
+  std::size_t next = 0;
+  std::uint32_t number = 0;
+  for (const File& file : published_files(manifest)) {
+    for (; next < manifest.directories.size() && manifest.directories[next] < file.path; ++next)
+      visit(std::string_view(manifest.directories[next]), std::optional<std::uint32_t>());
+    visit(std::string_view(file.path), std::optional(number++));
+  }
+  for (; next < manifest.directories.size(); ++next)
+    visit(std::string_view(manifest.directories[next]), std::optional<std::uint32_t>());
+}
 // A file of a data set is small if it is no larger than this and not a container. One segment, which is an extent of a
 // bundle, contains it.
 inline constexpr std::uint64_t kSmallFileMax = (4U << 20U) - 1;
 inline constexpr std::uint64_t kSegmentMax = 4U << 20U;
 // Metadata key of a file that claims to be a container and could not be read as one. The value is the reason.
 inline constexpr std::string_view kNoRecords = "no records";
+// Metadata key of a file that claims to be of a format (weft/model/format.h), and that weft keeps without reading its
+// tensors. The value is the reason. Such a file has no format, and no other file without a format has metadata.
+inline constexpr std::string_view kNoTensors = "no tensors";
+// Returns the reason; "" for any other file.
+std::string_view why_no_tensors(const File& file);
 
 // Encodes to a FlatBuffer (src/model/manifest.fbs). Errc::invalid: decode_manifest would refuse the result, because it
 // breaks a guarantee or exceeds limits::kManifestMax bytes.

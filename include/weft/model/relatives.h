@@ -15,12 +15,19 @@ namespace weft {
 
 enum class KinWay : std::uint8_t { ancestors, descendants, both };
 
+// Facts of a version that a picture shows and its row lacks.
+struct KinMarks {
+  std::vector<std::string> tags;           // by name
+  std::optional<std::uint64_t> new_bytes;  // bytes of which it is the first owner; nothing: not known on this node
+};
+
 // Nearest first, at least one. versions[0] is the version that the graph is about. Edges are ParentRef::id, and go from
 // smaller to larger ids.
 struct KinGraph {
   std::vector<VersionRow> versions;
-  std::uint64_t left_out = 0;  // relatives beyond the bound: counted, not listed
-  bool uncounted = false;      // there are more that were not counted
+  std::uint64_t left_out = 0;     // relatives beyond the bound: counted, not listed
+  bool uncounted = false;         // there are more that were not counted
+  std::vector<KinMarks> marks{};  // by version; empty: not gathered
 };
 
 // Draws versions[0] on the first line, and its ancestors (descendants) below. The only parent (child) of a version is
@@ -58,7 +65,7 @@ struct FileChange {
 };
 struct ManifestDiff {
   std::vector<TensorChange> tensors;  // tensors of `after` in its order, then removed ones
-  std::vector<FileChange> files;      // by path; `changed` means other bytes
+  std::vector<FileChange> files;      // by path, then empty directories; `changed`: other bytes, or other x bits
 };
 Result<ManifestDiff> diff_manifests(const Manifest& before, const Manifest& after);
 

@@ -22,7 +22,7 @@ namespace weft {
 // A change of this numbering needs a new format of stores and registries, because they store the number of nodes of a
 // version. Nodes are numbered in this order:
 //   - kPublishedRoot, kLayersRoot, kTensorsRoot: the version's directories in models/, layers/ and tensors/;
-//   - published directories and files, in path order, a directory before the first file below it;
+//   - published directories and files, in path order, a directory before the first entry below it;
 //   - below tensors/: the plain views, then for each file that is set aside its @<file>/ and the views in it;
 //   - below layers/: layer.json, the plain layers (directory, layer.json, container if any) in the order of the first
 //     tensor below each, outer before inner, then the plain views. Then the same for each file that is set aside, with

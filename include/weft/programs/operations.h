@@ -26,7 +26,8 @@
 namespace weft {
 
 // Returns the nearest relatives of a version, removed ones included: at most limits::kKinCountedMax in one direction,
-// or limits::kKinDrawnMax in both. Both directions means edges of either direction, so it includes siblings.
+// or limits::kKinDrawnMax in both, with the marks of a picture. Both directions means edges of either direction, so it
+// includes siblings.
 Result<KinGraph> kin_of(Store& store, const VersionRow& version, KinWay way);
 // Returns the content of lineage/owners.tsv.
 Result<std::string> owners_text(Store& store, ManifestResolver& resolver, const VersionRow& version);
@@ -53,8 +54,9 @@ Result<LoadedVersion> load_version(Store& store, ManifestResolver& resolver, con
 // A small file of a data set. The manifest has its bytes but not its name (FileRole::bundle).
 struct SmallFile {
   std::string path;
-  std::size_t bundle = 0;  // index into files_of(manifest, FileRole::bundle)
-  Range bytes;             // in the bundle
+  std::size_t bundle = 0;    // index into files_of(manifest, FileRole::bundle)
+  Range bytes;               // in the bundle
+  std::uint8_t execute = 0;  // as File::execute
 };
 // Visits the small files in the order of the file table. An empty file may have an index beyond the last bundle.
 Status each_small_file(Store& store, const Manifest& manifest, const std::function<Status(const SmallFile&)>& visit);
@@ -70,8 +72,14 @@ ContentDecoder content_decoder();
 // A version is found as a parent if it shares more than this part of the new version's tensor bytes.
 inline constexpr double kFindParentPart = 0.5;
 
+// The treatment of a link in a directory of `paths` that leads to a directory, or nowhere. `refuse`: the import fails.
+// `skip`: a line of left_out names it. `follow`: the contents of the directory are published; a link that leads nowhere
+// is refused.
+enum class Links : std::uint8_t { refuse, skip, follow };
+
 struct ImportOptions {
   std::vector<std::string> paths;  // files, or directories whose contents go to the version's root
+  Links links = Links::refuse;
   std::string name;
   bool dataset = false;  // publish a data set: files are not cut into tensors, small ones are bundled
   // MODEL[@V]: the version inherits the files of this one. The safetensors files of `paths` hold only the tensors that
@@ -97,8 +105,14 @@ struct ImportReport {
   std::uint64_t tensors = 0;
   std::uint64_t logical_bytes = 0;
   std::uint64_t records = 0;          // in a data set's containers
-  std::vector<std::string> left_out;  // a line for each file that a data set leaves out
+  std::vector<std::string> left_out;  // a line for each file or link that is left out
   std::uint64_t mounted_files = 0;    // files of `paths` that a mount of this store shows: not read
+  // Lists what the newest version, which has this content already, lacks: "message", "metric loss". Its tags are set.
+  std::vector<std::string> not_kept;
+  // With ImportOptions::keep, set by the caller of run_import(): the versions that were removed, and why others were
+  // not ("": all were).
+  std::vector<VersionName> removed;
+  std::string not_removed;
 };
 // An import that has passed every check that needs neither the store nor the files' content.
 class PreparedImport {
@@ -109,6 +123,7 @@ class PreparedImport {
   PreparedImport(PreparedImport&&) noexcept;
   PreparedImport& operator=(PreparedImport&&) noexcept;
   State& state() { return *state_; }
+  std::uint64_t size() const;  // number of its tensors and files, to which its memory is proportional
 
  private:
   std::unique_ptr<State> state_;

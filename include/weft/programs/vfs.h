@@ -38,7 +38,7 @@ inline constexpr Ino kEventsIno = 9;
 // contents. The tree here lists the name new/ and knows nothing else about it.
 inline constexpr unsigned kDraftNumberBits = 57;
 inline constexpr Ino kDraftNumberMask = (Ino{1} << kDraftNumberBits) - 1;
-inline constexpr Ino kNewIno = Ino{19} << kDraftNumberBits;
+inline constexpr Ino kNewIno = Ino{20} << kDraftNumberBits;
 constexpr bool is_draft(Ino ino) {
   return (ino & ~kDraftNumberMask) == kNewIno;
 }
@@ -60,6 +60,7 @@ struct Attr {
   bool counted = false;
   bool large = false;         // a published file that is best read in large parts
   bool is_namespace = false;  // a directory above models that is not a model
+  std::uint8_t execute = 0;   // x bits of a published file (File::execute)
 };
 
 // A place in a listing: after an entry, whose place never changes. 0: the beginning.

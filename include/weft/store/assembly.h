@@ -23,7 +23,9 @@ inline constexpr std::uint64_t kAssembledFileMin = 1U << 20U;
 
 struct AssemblyOptions {
   // Bound on the size of all assembled files together, bytes; 0: none are made. Without it, the bound of the store
-  // (set_assembly_max), else a tenth of its file system. Files that share blocks with packs count in full too.
+  // (set_assembly_max). Without that, files of pinned versions have no bound, and the others a tenth of the store's
+  // file system, and never less than one file. If the file system shares no blocks, it is also at most half of what the
+  // store's packs take. Files that share blocks with packs count in full too.
   std::optional<std::uint64_t> bytes_max;
 };
 
@@ -56,6 +58,10 @@ Result<PinReport> pin_version(Store& store, ManifestResolver& resolver, std::str
 
 // Sets the bound of all mounts that have none of their own. Takes effect at once.
 Status set_assembly_max(Store& store, std::uint64_t bytes_max);
+
+// True if files in this directory, a store, can share their blocks with one another: an assembled file then takes no
+// space.
+bool shares_blocks(const std::string& store_path);
 
 // Call after a publish. If the file system can share the blocks of the version's files, assembles them, so that not
 // even their first open waits. Else does nothing. Errors do not fail the publish.

@@ -219,6 +219,9 @@ class OriginLedger {
   virtual Status set_replicated(std::string_view origin, std::uint64_t end) = 0;
 };
 
+// Returns OriginLedger::origin() of a store that is open for reading.
+Result<std::string> known_origin(Store& store);
+
 class ClusterStore : public Store {
  public:
   // Opens the store for writing as its only daemon: holds STORE/daemon.lock exclusively. Waits for other writers, as

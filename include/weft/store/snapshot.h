@@ -94,7 +94,7 @@ class Snapshot {
   // Errc::absent: versions need the blob, and its bytes are not on this node.
   virtual Result<BlobPlace> find_blob(const ContentId& id) = 0;
   // Returns live holders (version, file) of a blob, the first one first. Of more than 2 × `count_max` holders, returns
-  // `count_max` from each end.
+  // `count_max` from each end. Nothing if the blob is dead or not indexed.
   virtual Result<std::vector<std::pair<VersionId, std::uint32_t>>> some_holders(const ContentId& id,
                                                                                 std::size_t count_max) = 0;
   // Returns the first holder, which owns the blob's bytes. Nothing if the blob is dead or not indexed.

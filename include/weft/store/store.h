@@ -55,6 +55,12 @@ struct OpenOptions {
   int open_versions = -1;
 };
 
+// Says whether a removal takes a version that has tags.
+enum class Tagged : std::uint8_t {
+  refused,  // Errc::exists: the version stays
+  removed,  // the tags go with it
+};
+
 class Fd;        // os/sys.h
 class SafePath;  // os/safe_path.h
 
@@ -123,11 +129,11 @@ class Store {
   virtual Status set_tag(std::string_view model, std::string_view tag, std::optional<std::uint64_t> number) = 0;
   // Removes the names of these versions and their tags; their bytes stay until gc. One commit removes only as many of
   // the first versions as delay other writers for a short time. Returns their number. Errc::not_found: the first does
-  // not exist.
-  virtual Result<std::size_t> remove_versions(std::span<const VersionName> versions) = 0;
+  // not exist. Errc::exists: `tagged` refuses the first.
+  virtual Result<std::size_t> remove_versions(std::span<const VersionName> versions, Tagged tagged) = 0;
   Status remove_version(std::string_view model, std::uint64_t number) {
     const VersionName version{std::string(model), number};
-    WEFT_CHECK(remove_versions({&version, 1}));
+    WEFT_CHECK(remove_versions({&version, 1}, Tagged::removed));
     return {};
   }
   // Pins a version, or removes its pin. Local bytes of a pinned version are not evicted: fetched packs, assembled

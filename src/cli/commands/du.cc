@@ -32,7 +32,8 @@ constexpr CommandInfo kInfo = {
     .json =
         "{models: [{model, versions: [{version, logical_bytes, owned_bytes,\n"
         " shared_bytes}], logical_bytes, owned_bytes, shared_bytes}], logical_bytes,\n"
-        " owned_bytes, shared_bytes, assembled_bytes, dead_bytes, unknown_versions};\n"
+        " owned_bytes, shared_bytes, assembled_bytes, assembled_bytes_max, dead_bytes,\n"
+        " unknown_versions};\n"
         "with --origin: {path, packs, bytes, manifests, versions, waiting}\n",
 };
 
@@ -76,7 +77,7 @@ void write_usage(JsonWriter& json, const Usage& usage) {
 
 // Bytes of the store that belong to no file of a version.
 struct Rest {
-  std::uint64_t assembled_bytes = 0, dead_bytes = 0;
+  std::uint64_t assembled_bytes = 0, assembled_bytes_max = 0, dead_bytes = 0;
 };
 
 class DuCommand final : public Command {
@@ -100,7 +101,8 @@ class DuCommand final : public Command {
     add_row(out, total, "total");
     out.json.end_array();
     write_usage(out.json, total);
-    out.json.member("assembled_bytes", rest.assembled_bytes).member("dead_bytes", rest.dead_bytes);
+    out.json.member("assembled_bytes", rest.assembled_bytes).member("assembled_bytes_max", rest.assembled_bytes_max);
+    out.json.member("dead_bytes", rest.dead_bytes);
     out.json.member("unknown_versions", total.unknown).end_object();
     out.end();
     if (!context.json) print_rest(context, rest);
@@ -127,12 +129,14 @@ class DuCommand final : public Command {
 
   static Result<Rest> rest_of(Store& store) {
     WEFT_TRY(const StoreCounts counts, store.counts());
-    return Rest{assembled_usage(store).bytes, counts.dead_bytes};
+    const AssembledUsage assembled = assembled_usage(store);
+    return Rest{assembled.bytes, assembled.bytes_max, counts.dead_bytes};
   }
 
   static void print_rest(const Context& context, const Rest& rest) {
     if (rest.assembled_bytes > 0)
-      context.print("and {} of assembled files in the cache\n", human_bytes(rest.assembled_bytes));
+      context.print("and {} of assembled files in the cache, of at most {}\n", human_bytes(rest.assembled_bytes),
+                    human_bytes(rest.assembled_bytes_max));
     if (rest.dead_bytes > 0) context.print("and {} of dead bytes that wait for gc\n", human_bytes(rest.dead_bytes));
   }
 

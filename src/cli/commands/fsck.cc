@@ -8,6 +8,7 @@
 #include "cli/shared/json_lines.h"
 #include "cli/shared/table.h"
 #include "cli/shared/writer.h"
+#include "os/sys.h"
 #include "weft/programs/operations.h"
 #include "weft/store/repair.h"
 
@@ -78,6 +79,9 @@ class FsckCommand final : public Command {
 
  private:
   Result<FsckReport> check(const Context& context, AffectedFiles& affected) const {
+    for (const std::string& path : from_)
+      if (const auto there = stat_file(path); !there.ok())
+        return Error{there.error().code, fmt::format("--from: {}", there.error().message)};
     FsckReport report;
     {
       ProgressBar bar = context.progress();

@@ -10,6 +10,7 @@
 #include "cli/shared/writer.h"
 #include "drafts/import_fields.h"
 #include "publish/gather.h"
+#include "publish/import_hints.h"
 #include "weft/model/lineage.h"
 #include "weft/programs/operations.h"
 
@@ -22,14 +23,21 @@ constexpr CommandInfo kInfo = {
     .description =
         "Publishes each PATH: a file under its base name, and everything below a\n"
         "directory at the root of the version. Links to regular files are followed, and\n"
-        "other links are refused. Directories named .git and .cache/huggingface are\n"
-        "skipped.\n"
+        "--links says what becomes of links to directories and of links that lead\n"
+        "nowhere. Directories named .git and .cache/huggingface are skipped.\n"
         "\n"
         "Tensors of safetensors, GGUF and npy files are shared with everything in the\n"
-        "store. Every file reads back byte for byte. If the newest version already has\n"
-        "this content, no new version is made. A failed import leaves the store as it\n"
-        "was. The import creates the store if there is none, unless /etc/weft/weft.conf\n"
-        "names one.\n"
+        "store. A file that only its own library can read is kept without tensors, and\n"
+        "`weft info` says why. Every file reads back byte for byte. If the newest version\n"
+        "already has this content, no new version is made: tags are set, and the import\n"
+        "says which message, metrics and parents are not kept. A failed import leaves the\n"
+        "store as it was. The import creates the store if there is none, unless\n"
+        "/etc/weft/weft.conf names one.\n"
+        "\n"
+        "If the only PATH is a directory, its name is the default of --name. In a cache of\n"
+        "the Hugging Face hub, a repository (models--ORG--NAME) stands for the snapshot of\n"
+        "refs/main. The name is then ORG/NAME, and the default message has the revision\n"
+        "and the commit.\n"
         "\n"
         "If PATH lies in a mount of the store, the import takes the published files from\n"
         "the store and reads and writes none of their bytes. The directory of a version\n"
@@ -48,6 +56,7 @@ constexpr CommandInfo kInfo = {
         "read.\n",
     .examples =
         "weft import ./all-MiniLM-L6-v2 --name org/minilm --tag stable\n"
+        "weft import ~/.cache/huggingface/hub/models--org--bert\n"
         "weft import model.safetensors config.json --name bert --parent bert@1 \\\n"
         "     --message 'layer 3 tuned' --metric accuracy=0.93\n"
         "weft import head.safetensors --name bert-tuned --inherit bert@1\n"
@@ -56,9 +65,12 @@ constexpr CommandInfo kInfo = {
     .json =
         "{model, version, made, manifest, files, tensors, logical_bytes, new_bytes,\n"
         " shared_bytes, mounted_files, records, parents: [{model, version, declared,\n"
-        " same_tensors, same_bytes}], parents_elsewhere}\n"
-        "made is false if the newest version already has this content; mounted_files\n"
-        "counts files taken from the store through its mount\n",
+        " same_tensors, same_bytes}], parents_elsewhere, not_kept,\n"
+        " removed: [{model, version}], not_removed}\n"
+        "made is false if the newest version already has this content, and not_kept lists\n"
+        "what was given and it has not (\"message\", \"metric loss\"); mounted_files\n"
+        "counts files taken from the store through its mount; removed lists what --keep\n"
+        "removed, and not_removed says why it did not remove the others\n",
     .interrupted = "the store is as it was",
 };
 
@@ -66,7 +78,8 @@ class ImportCommand final : public Command {
  public:
   void declare(OptionSet& options) override {
     options.arguments("PATH", import_.paths, OptionSet::Need::required, "a file or a directory to publish");
-    options.value("-n,--name", "NAME", import_.name, "the model's name, such as bert or org/bert (required)");
+    options.value("-n,--name", "NAME", name_,
+                  "the model's name, such as bert or org/bert (default: what the directory says)");
     options.flag("--dataset", import_.dataset,
                  "publish a data set: files are not cut into tensors, and the records of tar and LMDB files are found");
     options.value("--inherit", "BASE[@V]", import_.inherit,
@@ -74,6 +87,10 @@ class ImportCommand final : public Command {
     options.flag("--add", import_.add, "with --inherit: accept tensors, types, shapes and files that BASE lacks");
     options.flag("--move", move_,
                  "remove the files once they are published; those of the owner of the store are not copied");
+    options.value(
+        "--links", "WHAT", links_,
+        "a link to a directory, or one that leads nowhere: refuse (the default), skip, or follow (only one to a "
+        "directory)");
     options.values("-p,--parent", "MODEL[@V]", import_.parents, "a version from which this one was made");
     options.value(
         "--find-parent", "PART", find_parent_,
@@ -95,7 +112,9 @@ class ImportCommand final : public Command {
     if (!durability_.empty()) {
       WEFT_TRY(import_.durability, parse_durability(durability_, "--durability"));
     }
+    WEFT_CHECK(take_hints());
     if (import_.name.empty()) return Error{Errc::invalid, "--name is required"};
+    WEFT_CHECK(set_links());
     for (const std::string& metric : metrics_) {
       const auto equals = metric.find('=');
       if (equals == std::string::npos || equals == 0)
@@ -120,16 +139,51 @@ class ImportCommand final : public Command {
     if (options_on_input_) WEFT_CHECK(read_options());
     const bool to_origin = import_.durability == Durability::origin;
     if (to_origin) WEFT_CHECK(context.need_daemon());
+    if (!context.quiet && !hint_.empty()) context.note(hint_);
     WEFT_TRY(const auto writer, context.writer());
     WEFT_TRY(const ImportReport report, writer->import(import_));
+    if (!context.quiet && !options_on_input_) remark(context, report);
     if (move_) remove_sources(context);  // a mount removes its drafts itself, once it has the answer
     if (to_origin) WEFT_CHECK(wait_for_origin(context, report.outcome.version));
     for (const std::string& line : report.left_out) context.note(line);
-    context.json ? print_json(context, report) : print_line(context, report);
+    context.json ? print_json(context, report) : print_lines(context, report);
     return kExitDone;
   }
 
  private:
+  // A directory gives the name and the message that no option gives.
+  Status take_hints() {
+    import_.name = name_.value_or("");
+    if (import_.paths.size() != 1) return {};
+    WEFT_TRY(const std::optional<HubSnapshot> hub, hub_snapshot(import_.paths.front()));
+    const bool named = name_.has_value();
+    if (hub) {
+      import_.paths.front() = hub->path;
+      if (hub->kind == VersionKind::dataset) import_.dataset = true;
+      if (!named) import_.name = hub->name;
+      const std::string revision = hub->revision.empty() ? "" : fmt::format(", revision {}", hub->revision);
+      const std::string source =
+          fmt::format("{} of the Hugging Face hub{}, commit {}", hub->name, revision, hub->commit);
+      if (import_.message.empty()) import_.message = source;
+      hint_ = fmt::format("{} is {}; the name is {}", hub->path, source, import_.name);
+    } else if (!named) {
+      import_.name = name_of_directory(import_.paths.front());
+      if (!import_.name.empty()) hint_ = fmt::format("the name is {}, as the directory's", import_.name);
+    }
+    return {};
+  }
+
+  // Many files that are no tensors are rather a data set.
+  void remark(const Context& context, const ImportReport& report) const {
+    constexpr std::uint64_t kManyFiles = 100;
+    constexpr std::uint64_t kFewTensors = 10;  // less than a tenth of the files
+    if (import_.dataset || report.files < kManyFiles || report.tensors >= report.files / kFewTensors) return;
+    context.note(
+        fmt::format("{} and {}: if this is a data set, remove the model and import with --dataset, which stores small "
+                    "files together and shows them in datasets/",
+                    count_of(report.files, "file"), count_of(report.tensors, "tensor")));
+  }
+
   // Reads the options that a mount passes for a draft.
   Status read_options() {
     constexpr char kInput[] = "the options on the standard input";
@@ -151,6 +205,16 @@ class ImportCommand final : public Command {
       if (const Status gone = remove_file(source.where); !gone.ok()) context.note(gone.error().message);
   }
 
+  Status set_links() {
+    if (links_.empty()) return {};
+    if (move_) return Error{Errc::invalid, "--move and --links: expected only one of them"};
+    constexpr std::pair<std::string_view, Links> kNames[] = {
+        {"refuse", Links::refuse}, {"skip", Links::skip}, {"follow", Links::follow}};
+    for (const auto& [name, links] : kNames)
+      if (links_ == name) return import_.links = links, Status{};
+    return Error{Errc::invalid, fmt::format("--links: expected refuse, skip or follow, got \"{}\"", printable(links_))};
+  }
+
   Result<std::optional<double>> find_part() const {
     if (no_find_parent_) return std::optional<double>();
     if (find_parent_.empty()) return std::optional(kFindParentPart);
@@ -170,9 +234,21 @@ class ImportCommand final : public Command {
     context.print_json(json.end_object());
   }
 
-  void print_line(const Context& context, const ImportReport& report) const {
+  void print_lines(const Context& context, const ImportReport& report) const {
+    print_version(context, report);
+    for (const VersionName& version : report.removed)
+      context.print("  removed {}\n", spec_of(version.model, version.number));
+    if (!report.not_removed.empty()) context.note(fmt::format("--keep: {}", report.not_removed));
+  }
+
+  void print_version(const Context& context, const ImportReport& report) const {
     std::string spec = spec_of(report.outcome.version);
-    if (!report.outcome.made) return context.print("{} has this content already; no new version\n", spec);
+    if (!report.outcome.made) {
+      context.print("{} has this content already; no new version\n", spec);
+      if (!report.not_kept.empty() && !context.quiet)
+        context.note(fmt::format("not kept: {}", joined(report.not_kept, ", ")));
+      return;
+    }
     context.print("{}  {}, {}, {}: {} new, {} shared\n", spec,
                   import_.dataset ? count_of(report.records, "record") : count_of(report.tensors, "tensor"),
                   count_of(report.files, "file"), human_bytes(report.logical_bytes),
@@ -194,11 +270,14 @@ class ImportCommand final : public Command {
   }
 
   ImportOptions import_;
+  std::string hint_;  // what the directory said
   bool move_ = false;
   bool options_on_input_ = false;
   std::string keep_;
   std::string durability_;
+  std::string links_;
   std::vector<std::string> metrics_;
+  std::optional<std::string> name_;
   std::string find_parent_;
   bool no_find_parent_ = false;
 };

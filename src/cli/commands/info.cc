@@ -4,8 +4,10 @@
 #include "base/text.h"
 #include "cli/commands/commands.h"
 #include "cli/shared/catalog.h"
+#include "cli/shared/mounts.h"
 #include "cli/shared/table.h"
 #include "os/mounts.h"
+#include "os/sys.h"
 #include "weft/dtype.h"
 #include "weft/model/lineage.h"
 #include "weft/programs/operations.h"
@@ -18,12 +20,14 @@ constexpr CommandInfo kInfo = {
     .name = "info",
     .summary = "show everything that is known about a version",
     .description =
+        "A line \"no tensors\" names a file that weft keeps without reading its tensors.\n"
         "The last lines of the text are the paths of the version in each mount of the\n"
         "store. --json prints the version's info.json, which the mount shows in lineage/.\n"
         "--graph prints the graph of layers instead.\n",
     .examples =
         "weft info bert\n"
         "weft info org/minilm@stable --json | jq .files\n"
+        "weft info /mnt/weft/models/bert/2\n"
         "weft info bert --graph dot | dot -Tsvg > bert.svg\n",
     .json =
         "the version's info.json; see weft(7). --graph json prints {family, id, vertices:\n"
@@ -95,6 +99,9 @@ std::string text_of(const VersionEntry& version, const Manifest& manifest, const
   if (row.kind == VersionKind::dataset) line("kind", std::string(kind_name(row.kind)));
   line("size", size_text(row, manifest, facts));
   for (const ContainerFacts& container : facts.containers) line("records", container_text(container));
+  for (const File& file : manifest.files)
+    if (const std::string_view why = why_no_tensors(file); !why.empty())
+      line("no tensors", fmt::format("in {}: {}", file.path, why));
   line("owned", fmt::format("{}; {} shared with earlier versions", human_bytes(figures.owned),
                             human_bytes(row.logical_bytes - std::min(figures.owned, row.logical_bytes))));
   if (const Architecture& architecture = manifest.architecture; !architecture.layers.empty())
@@ -127,7 +134,8 @@ class InfoCommand final : public Command {
  public:
   void declare(OptionSet& options) override {
     options.argument("MODEL[@V]", spec_, OptionSet::Need::required,
-                     "the version; V is a number or a tag, and the latest is the default");
+                     "the version; V is a number or a tag, and the latest is the default. A path in a mount names a "
+                     "version too");
     options.value("--graph", "FORMAT", graph_, "print the graph of layers: json, or dot for Graphviz");
   }
 
@@ -138,7 +146,7 @@ class InfoCommand final : public Command {
 
   Result<int> run(Context& context) override {
     WEFT_TRY(auto store, context.open_to_read());
-    WEFT_TRY(VersionEntry version, version_entry(*store, spec_));
+    WEFT_TRY(VersionEntry version, find_entry(*store));
     WEFT_TRY(const Manifest manifest, load_manifest(*store, context.resolver(), version.row));
     if (!graph_.empty()) {
       ArchGraph graph = graph_of(manifest);
@@ -157,6 +165,14 @@ class InfoCommand final : public Command {
   }
 
  private:
+  // Prefers a name to a path.
+  Result<VersionEntry> find_entry(Store& store) const {
+    auto entry = version_entry(store, spec_);
+    if (entry.ok() || spec_.find('/') == std::string::npos || !stat_file(spec_).ok()) return entry;
+    WEFT_TRY(const std::string spec, spec_at(store, spec_));
+    return version_entry(store, spec);
+  }
+
   std::string spec_;
   std::string graph_;
 };

@@ -33,8 +33,9 @@ constexpr CommandInfo kInfo = {
         "weft ls bert@latest --tensors\n"
         "weft ls bert --names | xargs -n 1 weft info\n",
     .json =
-        "{models: [{model, kind, latest, versions, logical_bytes, time, time_ns, tags}]}\n"
-        "{model, versions: [VERSION]}; VERSION is as in `weft log --json`\n"
+        "{models: [{model, kind, latest, versions, logical_bytes, time, time_ns, tags}],\n"
+        " complete}\n"
+        "{model, versions: [VERSION], complete}; VERSION is as in `weft log --json`\n"
         "{model, version, files: [{path, bytes, format, tensors}]}; tensors is a number,\n"
         "or [{name, dtype, shape, bytes}] with --tensors\n",
 };
@@ -94,9 +95,7 @@ class LsCommand final : public Command {
     };
     WEFT_CHECK(each_page(store, weft::list_models(spec_.empty() ? "" : spec_ + "/"), add_page));
     if (!any && !spec_.empty()) WEFT_CHECK(version_of(store, spec_));  // its error message lists the models
-    out.json.end_array().end_object();
-    out.end();
-    return kExitDone;
+    return end(context, store, out);
   }
 
   static Status add_model(ListingOutput& out, Store& store, Renewed& renewed, const ModelRow& model) {
@@ -117,7 +116,7 @@ class LsCommand final : public Command {
       for (const TagRow& tag : page.rows) tags.push_back(fmt::format("{}={}", tag.name, tag.number));
     }
     out.table.row({model.name, std::string(kind_name(model.kind)), std::to_string(latest.number),
-                   std::to_string(model.live), human_bytes(latest.logical_bytes), short_time(latest.time_ns),
+                   std::to_string(model.live), human_bytes(latest.logical_bytes), local_time(latest.time_ns),
                    first_of(tags, model.tags)});
     return {};
   }
@@ -141,8 +140,9 @@ class LsCommand final : public Command {
   }
 
   Result<int> list_versions(const Context& context, Store& store, const ModelRow& model) const {
-    ListingOutput out(context, names_,
-                      {{"VERSION", Align::right}, {"PUBLISHED"}, {"SIZE", Align::right}, {"TAGS"}, {"MESSAGE"}});
+    ListingOutput out(
+        context, names_,
+        {{"VERSION", Align::right}, {"PUBLISHED"}, {"SIZE", Align::right}, {"TAGS"}, {"METRICS"}, {"MESSAGE"}});
     out.json.begin_object().member("model", model.name).key("versions").begin_array();
     const auto add_page = [&](std::vector<VersionRow> versions) -> Status {
       Renewed renewed(store);
@@ -153,8 +153,15 @@ class LsCommand final : public Command {
       return {};
     };
     WEFT_CHECK(each_page(store, weft::list_versions(model.id), add_page));
-    out.json.end_array().end_object();
+    return end(context, store, out);
+  }
+
+  // Ends a list of models or versions, and says whether it may lack some.
+  static int end(const Context& context, const Store& store, ListingOutput& out) {
+    const std::string_view why = why_incomplete(context, store);
+    out.json.end_array().member("complete", why.empty()).end_object();
     out.end();
+    if (!why.empty()) context.note(why);
     return kExitDone;
   }
 
@@ -175,8 +182,8 @@ class LsCommand final : public Command {
       return {};
     }
     if (latest) tags.insert(tags.begin(), "latest");
-    out.table.row({std::to_string(row.number), short_time(row.time_ns), human_bytes(row.logical_bytes),
-                   first_of(tags, tags.size()), first_line(row.message)});
+    out.table.row({std::to_string(row.number), local_time(row.time_ns), human_bytes(row.logical_bytes),
+                   first_of(tags, tags.size()), metrics_text(row), first_line(row.message)});
     return {};
   }
 

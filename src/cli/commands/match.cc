@@ -4,6 +4,7 @@
 
 #include "base/text.h"
 #include "cli/commands/commands.h"
+#include "cli/shared/catalog.h"
 #include "cli/shared/table.h"
 
 namespace weft {
@@ -34,12 +35,6 @@ std::uint64_t bytes_of(const Match& match) {
   std::uint64_t bytes = 0;
   for (const TakenTensor& tensor : match.tensors) bytes += tensor.bytes;
   return bytes;
-}
-
-std::string metric_of(const VersionRow& row, const std::string& name) {
-  for (const auto& [key, value] : row.metrics)
-    if (key == name) return value;
-  return "-";
 }
 
 class MatchCommand final : public Command {
@@ -90,7 +85,7 @@ class MatchCommand final : public Command {
       std::vector<std::string> cells = {spec_of(match.version),
                                         fmt::format("{} of {}", match.shared, subject.graph.vertices.size()),
                                         fmt::format("{}", match.vertices)};
-      if (!metric.empty()) cells.push_back(metric_of(match.version, metric));
+      if (!metric.empty()) cells.push_back(metric_text(match.version, metric));
       cells.push_back(fmt::format("{}", match.tensors.size()));
       cells.push_back(human_bytes(bytes_of(match)));
       table.row(std::move(cells));

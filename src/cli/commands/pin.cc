@@ -13,10 +13,10 @@ constexpr CommandInfo kInfo = {
     .summary = "assemble the files of a version now, and keep them",
     .description =
         "The bytes of a derived file usually lie in several packs. The mount assembles\n"
-        "such a file into one piece when it is read, and deletes assembled files when the\n"
-        "cache needs space. `weft pin` assembles the files of a version now. They are\n"
-        "kept until the pin is deleted or the version is removed. In a cluster, `weft\n"
-        "pin` first fetches the version's bytes, and they are not evicted either.\n",
+        "such a file into one piece when it is used again, and deletes assembled files\n"
+        "when the cache needs space. `weft pin` assembles the files of a version now.\n"
+        "They are kept until the pin is deleted or the version is removed. In a cluster,\n"
+        "`weft pin` first fetches the version's bytes, and they are not evicted either.\n",
     .examples =
         "weft pin bert@2\n"
         "weft pin --delete bert@2\n",

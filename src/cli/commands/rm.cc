@@ -1,3 +1,4 @@
+#include "base/text.h"
 #include "cli/commands/commands.h"
 #include "cli/shared/writer.h"
 
@@ -8,49 +9,81 @@ constexpr CommandInfo kInfo = {
     .name = "rm",
     .summary = "remove versions",
     .description =
-        "A removed version and its tags disappear at once from every listing and mount.\n"
-        "Open files stay readable. The number is never used again, and `weft log` still\n"
-        "shows the version. `weft gc` frees the space that no other version needs.\n",
+        "A removed version disappears at once from every listing and mount. Open files\n"
+        "stay readable. The number is never used again, and `weft log` still shows the\n"
+        "version. `weft gc` frees the space that no other version needs. A version that\n"
+        "has a tag is only removed with --force, and its tags with it.\n"
+        "\n"
+        "`weft rm MODEL --keep N` removes the versions that have no tag, but for the\n"
+        "newest N.\n",
     .examples =
         "weft rm bert@1\n"
-        "weft rm bert@1 bert@experiment\n"
+        "weft rm --force bert@experiment\n"
+        "weft rm bert --keep 5 --keep-best loss --dry-run\n"
         "weft rm --all bert\n",
-    .json = "{removed: [{model, version}]}\n",
+    .json =
+        "{dry_run, removed: [{model, version}]}\n"
+        "with --dry-run, removed lists what would be removed\n",
 };
 
 class RmCommand final : public Command {
  public:
   void declare(OptionSet& options) override {
-    options.arguments("MODEL@V", request_.specs, OptionSet::Need::required,
-                      "a version: a number or a tag; with --all a model");
+    options.arguments("MODEL[@V]", request_.specs, OptionSet::Need::required,
+                      "a version: a number or a tag; with --all or --keep a model");
     options.flag("--all", request_.all, "remove all versions of MODEL");
+    options.value("--keep", "N", keep_, "remove the versions of MODEL that have no tag, but for the newest N");
+    options.value("--keep-best", "METRIC", request_.keep.best,
+                  "with --keep: also keep the version with the smallest value of METRIC; with -METRIC that with the "
+                  "largest");
+    options.flag("-f,--force", request_.force, "also remove versions that have a tag");
+    options.flag("-n,--dry-run", request_.dry_run, "only print what would be removed");
   }
 
   Status check_usage() override {
+    if (!keep_.empty() && parse_u64(keep_).value_or(0) == 0)
+      return Error{Errc::invalid, fmt::format("--keep: expected a number from 1, got \"{}\"", printable(keep_))};
+    if (!request_.keep.best.empty() && keep_.empty())
+      return Error{Errc::invalid, "--keep-best: expected together with --keep"};
+    if (!keep_.empty() && (request_.all || request_.force))
+      return Error{Errc::invalid, "--keep: expected neither --all nor --force"};
+    return check_specs();
+  }
+
+  Result<int> run(Context& context) override {
+    request_.keep.newest = parse_u64(keep_).value_or(0);
+    WEFT_TRY(const auto writer, context.writer());
+    JsonWriter json;
+    json.begin_object().member("dry_run", request_.dry_run).key("removed").begin_array();
+    bool any = false;
+    WEFT_CHECK(writer->remove(request_, [&](const VersionName& version) {
+      any = true;
+      json.raw(encode_fields(version));
+      if (!context.json)
+        context.print("{} {}\n", request_.dry_run ? "would remove" : "removed", spec_of(version.model, version.number));
+    }));
+    if (context.json) context.print_json(json.end_array().end_object());
+    if (!context.json && !any) context.print("no version to remove\n");
+    if (!context.json && any && !request_.dry_run && !context.quiet) context.print("`weft gc` gives its space back\n");
+    return kExitDone;
+  }
+
+ private:
+  Status check_specs() const {
+    const bool models = request_.all || !keep_.empty();
     for (const std::string& spec : request_.specs) {
-      bool version = spec.find('@') != std::string::npos;
-      if (request_.all && version) return Error{Errc::invalid, fmt::format("--all: expected a model, got {}", spec)};
-      if (!request_.all && (!version || spec.ends_with('@')))
+      const bool version = spec.find('@') != std::string::npos;
+      if (models && version)
+        return Error{Errc::invalid,
+                     fmt::format("{}: expected a model, got {}", request_.all ? "--all" : "--keep", spec)};
+      if (!models && (!version || spec.ends_with('@')))
         return Error{Errc::invalid, fmt::format("expected MODEL@V, got {}; --all removes every version", spec)};
     }
     return {};
   }
 
-  Result<int> run(Context& context) override {
-    WEFT_TRY(const auto writer, context.writer());
-    JsonWriter json;
-    json.begin_object().key("removed").begin_array();
-    WEFT_CHECK(writer->remove(request_, [&](const VersionName& version) {
-      json.raw(encode_fields(version));
-      if (!context.json) context.print("removed {}\n", spec_of(version.model, version.number));
-    }));
-    if (context.json) context.print_json(json.end_array().end_object());
-    if (!context.json && !context.quiet) context.print("`weft gc` gives its space back\n");
-    return kExitDone;
-  }
-
- private:
   RemoveRequest request_;
+  std::string keep_;
 };
 
 }  // namespace

@@ -26,7 +26,7 @@ constexpr CommandInfo kInfo = {
         "--for or an interrupt, the next run continues where it stopped. The store\n"
         "records the findings of the last complete scrub, if this user may write there,\n"
         "and `weft status` shows them. `weft fsck --repair` repairs what scrub finds. The\n"
-        "exit code is 1 if this run found a problem.\n",
+        "exit code is 1 if this run found a problem, and 128 + N if signal N stopped it.\n",
     .examples =
         "weft scrub\n"
         "weft scrub --rate 20M --for 1h\n",
@@ -78,9 +78,10 @@ class ScrubCommand final : public Command {
     WEFT_TRY(const AffectedFiles affected, affected_files(*store, report.damaged, kAffectedMax));
     context.json ? print_json(context, report, affected) : print_lines(context, report, affected);
     if (!report.not_recorded.empty()) context.note(fmt::format("not recorded: {}", report.not_recorded));
-    if (report.problems == 0) return kExitDone;
-    context.note(fmt::format("{}: {}", context.store_path(), count_of(report.problems, "problem")));
-    return kExitFailed;
+    if (report.problems != 0)
+      context.note(fmt::format("{}: {}", context.store_path(), count_of(report.problems, "problem")));
+    if (const int signal = context.environment().interrupt.load(); signal != 0 && !report.complete) return 128 + signal;
+    return report.problems == 0 ? kExitDone : kExitFailed;
   }
 
  private:

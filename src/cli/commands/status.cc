@@ -12,6 +12,7 @@
 #include "cli/commands/commands.h"
 #include "cli/shared/configured_store.h"
 #include "cli/shared/context.h"
+#include "cli/shared/json_lines.h"
 #include "cli/shared/mounts.h"
 #include "cli/shared/table.h"
 #include "drafts/old_drafts.h"
@@ -78,11 +79,17 @@ constexpr CommandInfo kInfo = {
     .name = "status",
     .summary = "show the store, its content, its mounts and its daemon",
     .description =
-        "The lines of a mount come from its file .weft/status. A mount or a daemon that\n"
-        "does not answer within two seconds is shown as not answering.\n",
-    .examples = "weft status\n",
+        "Says which store this is and why, and ends with a verdict: healthy, or what is\n"
+        "wrong and the command against it. --all shows all that the store, the daemon and\n"
+        "the mounts (.weft/status) know. A mount or a daemon that does not answer within\n"
+        "two seconds is shown as not answering. The exit status is 1 if the daemon does not\n"
+        "answer, or if a node of a cluster has none.\n",
+    .examples =
+        "weft status\n"
+        "weft status --all\n",
     .json =
-        "{store, uuid, format, created, models, versions, open_removed, in_memory,\n"
+        "{store, chosen_by, healthy, problems: [TEXT], uuid, format, created,\n"
+        " models, versions, open_removed, in_memory,\n"
         " in_memory_elsewhere, lost, tags, blobs, views, packs, blob_bytes, dead_bytes,\n"
         " pack_disk_bytes, free_bytes,\n"
         " assembled_files, assembled_bytes, assembled_bytes_max, scrub,\n"
@@ -95,6 +102,8 @@ constexpr CommandInfo kInfo = {
 
 constexpr std::chrono::milliseconds kMountAnswerMax{2000};
 constexpr std::chrono::seconds kDay = std::chrono::hours(24);
+constexpr std::uint64_t kFreePart = 20;  // a disk with less than this part free is nearly full
+constexpr std::string_view kTrouble = "registry trouble: ";
 
 struct MountStatus {
   std::string directory;
@@ -125,13 +134,16 @@ struct InMemory {
 };
 
 struct Facts {
-  std::string store;  // absolute path
+  std::string store;      // absolute path
+  std::string chosen_by;  // Context::ChosenStore::by
   StoreInfo info;
+  bool clustered = false;
   StoreCounts counts;
   InMemory in_memory, in_memory_elsewhere;  // versions of this node, and of other nodes of its cluster
   AssembledUsage assembled;
   std::optional<ScrubPass> scrub;  // the last complete pass
   std::uint64_t free_bytes = 0;    // on the store's file system, for this user
+  std::uint64_t disk_bytes = 0;    // size of that file system
   std::vector<MountStatus> mounts;
   DaemonStatus daemon;
   std::vector<OldDraft> drafts;  // drafts that gc removes within a day
@@ -169,14 +181,18 @@ Result<Facts> collect(const Context& context) {
   Facts facts;
   WEFT_TRY(auto store, context.open_to_read());
   facts.info = store->info();
+  facts.clustered = store->cluster().has_value();
   WEFT_TRY(facts.counts, store->counts());
   WEFT_CHECK(count_memory(*store, facts));
   facts.assembled = assembled_usage(*store);
   if (auto state = read_scrub_state(store->path()); state.ok()) facts.scrub = std::move(state->last);
   std::error_code error;
+  facts.chosen_by = context.chosen_store().by;
   facts.store = std::filesystem::canonical(context.store_path(), error).string();
   if (error) return sys_error(error.value(), context.store_path());
-  facts.free_bytes = std::filesystem::space(facts.store, error).available;
+  const auto space = std::filesystem::space(facts.store, error);
+  facts.free_bytes = space.available;
+  facts.disk_bytes = space.capacity;
   if (error) return sys_error(error.value(), facts.store);
   facts.daemon = ask_daemon(context, kMountAnswerMax);
   WEFT_TRY(facts.drafts_kept, drafts_kept(context, facts.daemon));
@@ -187,10 +203,51 @@ Result<Facts> collect(const Context& context) {
   return facts;
 }
 
+// Returns the problem of the daemon, with the command against it; "" if there is none. The command fails for these
+// problems only.
+std::string_view wrong_with_daemon(const Facts& facts) {
+  if (facts.daemon.runs && !facts.daemon.answer) return "weftd does not answer: `journalctl -u weftd` has its log";
+  if (!facts.daemon.runs && facts.clustered)
+    return "weftd does not run here, and a node of a cluster cannot publish or fetch without it: "
+           "`systemctl start weftd`";
+  return "";
+}
+
+// Returns a line for each problem of the store, with the command against it. A store without problems is healthy.
+std::vector<std::string> problems_of(const Facts& facts) {
+  std::vector<std::string> problems;
+  const StoreCounts& counts = facts.counts;
+  if (facts.scrub && facts.scrub->problems > 0)
+    problems.push_back(
+        fmt::format("the last scrub found {}: `weft fsck --repair`", count_of(facts.scrub->problems, "problem")));
+  if (const VersionRow& last = counts.newest_lost; counts.lost > 0)
+    problems.push_back(fmt::format("{} lost, the last is {}: `weft log {}` says why", count_of(counts.lost, "version"),
+                                   spec_of(last.model_name, last.number), last.model_name));
+  if (facts.free_bytes < facts.disk_bytes / kFreePart)
+    problems.push_back(fmt::format("the disk has {} free of {}: `weft gc`, or `weft rm` first",
+                                   human_bytes(facts.free_bytes), human_bytes(facts.disk_bytes)));
+  if (const std::string_view wrong = wrong_with_daemon(facts); !wrong.empty()) problems.emplace_back(wrong);
+  if (!facts.daemon.runs && facts.in_memory.versions > 0)
+    problems.push_back(
+        fmt::format("{} only in memory and no weftd runs: start weftd", count_of(facts.in_memory.versions, "version")));
+  for (const std::string& line : facts.daemon.lines)
+    if (line.starts_with(kTrouble))
+      problems.push_back(fmt::format("etcd: {}: `weft peers`, and the log of weftd", line.substr(kTrouble.size())));
+  for (const MountStatus& mount : facts.mounts)
+    if (mount.json.empty())
+      problems.push_back(fmt::format("the mount {0} does not answer: `weft umount --lazy {0}`, then `weft mount {0}`",
+                                     mount.directory));
+  return problems;
+}
+
 JsonWriter json_of(const Facts& facts) {
   const StoreCounts& counts = facts.counts;
+  const std::vector<std::string> problems = problems_of(facts);
   JsonWriter json;
-  json.begin_object().member("store", facts.store).member("uuid", facts.info.uuid);
+  json.begin_object().member("store", facts.store).member("chosen_by", facts.chosen_by);
+  json.member("healthy", problems.empty());
+  write_lines(json, "problems", problems);
+  json.member("uuid", facts.info.uuid);
   json.member("format", std::uint64_t{facts.info.format});
   json.member("created", utc_time(facts.info.created_ns)).member("models", counts.models);
   json.member("versions", counts.versions)
@@ -272,10 +329,13 @@ std::string removed_text(const Facts& facts) {
   return text;
 }
 
-std::string text_of(const Facts& facts) {
+std::string store_text(const Facts& facts) {
+  return fmt::format("store     {}, by {}\n", facts.store, facts.chosen_by);
+}
+
+std::string content_text(const Facts& facts) {
   const StoreCounts& counts = facts.counts;
-  std::string text = fmt::format("store     {}\n", facts.store);
-  text += fmt::format("made      {}, format {}\n", utc_time(facts.info.created_ns), facts.info.format);
+  std::string text;
   text +=
       fmt::format("content   {}, {}, {}, {}\n", count_of(counts.models, "model"), count_of(counts.versions, "version"),
                   count_of(counts.tags, "tag"), count_of(counts.blobs, "blob"));
@@ -283,12 +343,42 @@ std::string text_of(const Facts& facts) {
       fmt::format("space     {} needed, {} for `weft gc`, {} on disk in {}, {} free\n", human_bytes(counts.blob_bytes),
                   human_bytes(counts.dead_bytes), human_bytes(counts.pack_disk_bytes), count_of(counts.packs, "pack"),
                   human_bytes(facts.free_bytes));
+  return text;
+}
+
+std::string scrub_text(const Facts& facts) {
+  return facts.scrub ? fmt::format("scrubbed  {}, {} read, {}\n", utc_time(facts.scrub->ended_ns),
+                                   human_bytes(facts.scrub->bytes), count_of(facts.scrub->problems, "problem"))
+                     : "scrubbed  never completely\n";
+}
+
+std::string verdict_text(const Facts& facts) {
+  const std::vector<std::string> problems = problems_of(facts);
+  std::string text;
+  for (const std::string& problem : problems) text += fmt::format("problem   {}\n", problem);
+  return problems.empty() ? "healthy\n" : text;
+}
+
+// Returns about ten lines: what there is, and the verdict.
+std::string brief_text(const Facts& facts) {
+  std::string text = store_text(facts) + content_text(facts) + in_memory_text(facts) + scrub_text(facts);
+  if (!facts.drafts.empty())
+    text += fmt::format("drafts    {} that gc removes within a day\n", count_of(facts.drafts.size(), "draft"));
+  std::vector<std::string> mounts;
+  for (const MountStatus& mount : facts.mounts) mounts.push_back(mount.directory);
+  text += fmt::format("mounts    {}\n", mounts.empty() ? "none" : first_of(mounts, mounts.size()));
+  text += fmt::format("daemon    {}\n", does(facts.daemon));
+  return text + verdict_text(facts);
+}
+
+std::string text_of(const Facts& facts) {
+  std::string text = store_text(facts);
+  text += fmt::format("made      {}, format {}\n", utc_time(facts.info.created_ns), facts.info.format);
+  text += content_text(facts);
   text += in_memory_text(facts) + removed_text(facts);
   text += fmt::format("assembled {}, {} of at most {}\n", count_of(facts.assembled.files, "file"),
                       human_bytes(facts.assembled.bytes), human_bytes(facts.assembled.bytes_max));
-  text += facts.scrub ? fmt::format("scrubbed  {}, {} read, {}\n", utc_time(facts.scrub->ended_ns),
-                                    human_bytes(facts.scrub->bytes), count_of(facts.scrub->problems, "problem"))
-                      : "scrubbed  never completely\n";
+  text += scrub_text(facts);
   for (const OldDraft& draft : facts.drafts)
     text += fmt::format("draft     new/{}, {}: nobody writes to it, gc removes it {}\n", printable(draft.path),
                         human_bytes(draft.bytes), removed_when(draft, facts.drafts_kept));
@@ -299,19 +389,26 @@ std::string text_of(const Facts& facts) {
   }
   text += fmt::format("daemon    {}\n", does(facts.daemon));
   for (const std::string& line : facts.daemon.lines) text += fmt::format("          {}\n", line);
-  return text;
+  return text + verdict_text(facts);
 }
 
 class StatusCommand final : public Command {
  public:
+  void declare(OptionSet& options) override {
+    options.flag("--all", all_, "show all that the store, the daemon and the mounts know");
+  }
+
   Result<int> run(Context& context) override {
     WEFT_TRY(Facts facts, collect(context));
     if (context.json)
       context.print_json(json_of(facts));
     else
-      context.print("{}", text_of(facts));
-    return kExitDone;
+      context.print("{}", all_ ? text_of(facts) : brief_text(facts));
+    return wrong_with_daemon(facts).empty() ? kExitDone : kExitFailed;
   }
+
+ private:
+  bool all_ = false;
 };
 
 }  // namespace

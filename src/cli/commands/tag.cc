@@ -33,12 +33,14 @@ class TagCommand final : public Command {
     options.argument("MODEL[@V]", request_.spec, OptionSet::Need::required, "the model, or the version to tag");
     options.argument("TAG", request_.tag, OptionSet::Need::optional, "the tag to set, move or delete");
     options.flag("-d,--delete", request_.gone, "delete TAG");
+    options.flag("--names", names_, "list the tags as MODEL@TAG, one on each line, as other commands accept them");
   }
 
   Status check_usage() override {
     bool version = request_.spec.find('@') != std::string::npos;
     if (request_.gone && request_.tag.empty()) return Error{Errc::invalid, "--delete: expected MODEL TAG, got no TAG"};
     if (request_.gone && version) return Error{Errc::invalid, "--delete: expected MODEL TAG, got a version"};
+    if (names_ && !request_.tag.empty()) return Error{Errc::invalid, "--names: expected MODEL alone, got a TAG"};
     if (request_.tag.empty() && version) return Error{Errc::invalid, "expected a TAG for the version"};
     return {};
   }
@@ -67,13 +69,14 @@ class TagCommand final : public Command {
   Result<int> list(const Context& context) const {
     WEFT_TRY(auto store, context.open_to_read());
     WEFT_TRY(const ModelRow model, model_of(*store, request_.spec));
-    ListingOutput out(context, false, {{"TAG"}, {"VERSION", Align::right}, {"SET"}});
+    ListingOutput out(context, names_, {{"TAG"}, {"VERSION", Align::right}, {"SET"}});
     out.json.begin_object().member("model", request_.spec).key("tags").begin_array();
     WEFT_CHECK(each_page(*store, list_tags(model.id), [&](const std::vector<TagRow>& tags) -> Status {
       for (const TagRow& tag : tags) {
         out.json.begin_object().member("tag", tag.name).member("version", tag.number);
         out.json.member("time", utc_time(tag.time_ns)).member("time_ns", tag.time_ns).end_object();
-        out.table.row({tag.name, std::to_string(tag.number), short_time(tag.time_ns)});
+        out.names += fmt::format("{}@{}\n", request_.spec, tag.name);
+        out.table.row({tag.name, std::to_string(tag.number), local_time(tag.time_ns)});
       }
       out.print();
       return {};
@@ -84,6 +87,7 @@ class TagCommand final : public Command {
   }
 
   TagRequest request_;
+  bool names_ = false;
 };
 
 }  // namespace

@@ -1,12 +1,47 @@
 #include "cli/shared/catalog.h"
 
+#include <fmt/core.h>
+
+#include <chrono>
+#include <optional>
+
+#include "base/json_value.h"
+#include "base/short_text.h"
 #include "base/text.h"
+#include "cli/shared/table.h"
 #include "weft/model/lineage.h"
 #include "weft/model/manifest.h"
 #include "weft/programs/operations.h"
 #include "weft/store/walk.h"
 
 namespace weft {
+namespace {
+
+constexpr std::chrono::milliseconds kDaemonAnswerMax{2000};
+
+// Returns the answer of the store's daemon to "is the mirror complete?"; nothing if no daemon answers.
+std::optional<bool> mirror_is_complete(const Context& context, const Store& store) {
+  const auto daemon = control::Client::connect(fmt::format("{}/{}", store.path(), control::kSocketName));
+  if (!daemon.ok()) return {};
+  control::CallOptions options;
+  options.patience = kDaemonAnswerMax;
+  const auto answer = context.ask(**daemon, "status", "", std::move(options));
+  if (!answer.ok()) return {};
+  const JsonValue* const registry = answer->body.find("registry");
+  const auto complete = registry == nullptr ? Result<bool>(true) : registry->flag("complete");
+  return !complete.ok() || *complete;
+}
+
+}  // namespace
+
+std::string_view why_incomplete(const Context& context, const Store& store) {
+  const std::optional<bool> complete = mirror_is_complete(context, store);
+  if (!complete && store.cluster())
+    return "weftd does not run here: versions that other nodes published since are missing in this list";
+  if (complete && !*complete) return "this node is catching up with its cluster: versions may be missing in this list";
+  return "";
+}
+
 Result<VersionRow> version_or_tombstone(Store& store, std::string_view spec) {
   WEFT_TRY(const auto snapshot, store.snapshot());
   return resolve_or_tombstone(*snapshot, spec);
@@ -24,6 +59,18 @@ Result<VersionEntry> version_entry(Store& store, std::string_view spec) {
   }
   WEFT_TRY(entry.tags, tags_of(renewed, entry.row));
   return entry;
+}
+
+std::string metrics_text(const VersionRow& row) {
+  std::vector<std::string> words;
+  for (const auto& [key, value] : row.metrics) words.push_back(fmt::format("{}={}", key, short_number(value)));
+  return first_of(words, words.size());
+}
+
+std::string metric_text(const VersionRow& row, std::string_view name) {
+  for (const auto& [key, value] : row.metrics)
+    if (key == name) return short_number(value);
+  return "-";
 }
 
 void write_version(JsonWriter& json, const VersionEntry& version) {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/json.h"
+#include "cli/shared/context.h"
 #include "weft/result.h"
 #include "weft/store/publish.h"
 #include "weft/store/store.h"
@@ -20,8 +21,14 @@ struct VersionEntry {
 };
 
 Result<VersionRow> version_or_tombstone(Store& store, std::string_view spec);  // resolve_or_tombstone()
+// Returns the reason why the store may lack versions of its cluster, as one line; empty if it lacks none. Asks the
+// daemon.
+std::string_view why_incomplete(const Context& context, const Store& store);
 Result<VersionEntry> version_entry(Store& store, std::string_view spec);
 
+// For tables: "loss=0.1235 step=2000", as many as fit into a cell; and the value of one, "-" if the version lacks it.
+std::string metrics_text(const VersionRow& row);
+std::string metric_text(const VersionRow& row, std::string_view name);
 // Writes one object with the facts of a version, except its files and tensors.
 void write_version(JsonWriter& json, const VersionEntry& version);
 

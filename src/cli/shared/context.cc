@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <filesystem>
+#include <functional>
 #include <system_error>
 #include <thread>
 
@@ -50,6 +51,27 @@ bool daemon_holds(const std::string& store) {
   return held.ok() && *held;
 }
 
+// Names the users that have the right which this user lacks, instead of the file that refused it.
+Error no_right(const std::string& store, bool write) {
+  const auto st = stat_file(store);
+  const std::string who = !st.ok() ? "root"
+                          : write  ? fmt::format("user {}, its owner, or a weftd for it", st->st_uid)
+                                   : fmt::format("user {}, its owner, or one of the group {}", st->st_uid, st->st_gid);
+  return Error{Errc::permission, fmt::format("{}: user {} may not {} this store: expected {}", store, own_user(),
+                                             write ? "write to" : "read", who)};
+}
+
+// Connects to the daemon of the store. Retries for some seconds while no daemon listens and one is expected. Null if
+// none does.
+Result<std::unique_ptr<control::Client>> connect_while(const std::string& store, const Patience& patience,
+                                                       const std::function<bool()>& is_expected) {
+  for (const auto until = Clock::now() + kDaemonPatience;; std::this_thread::sleep_for(kPoll)) {
+    auto client = control::Client::connect(fmt::format("{}/{}", store, control::kSocketName));
+    if (client.ok() || !means_none(client.error().code)) return client;
+    if (!is_expected() || patience.cancelled() || Clock::now() > until) return std::unique_ptr<control::Client>();
+  }
+}
+
 std::string without_slashes(std::string path) {
   while (path.size() > 1 && path.ends_with('/')) path.pop_back();
   return path;
@@ -80,13 +102,15 @@ ManifestResolver& Context::resolver() const {
   return *resolver_;
 }
 
-std::string Context::store_path() const {
-  if (!store_option.empty()) return store_option;
+Context::ChosenStore Context::chosen_store() const {
+  if (!store_option.empty()) return {store_option, "--store"};
   auto variable = [&](const char* name) { return environment_.variable(name).value_or(""); };
-  if (std::string path = variable("WEFT_STORE"); !path.empty()) return path;
-  if (environment_.is_root) return "/var/lib/weft";
-  if (std::string data = variable("XDG_DATA_HOME"); !data.empty()) return data + "/weft";
-  return variable("HOME") + "/.local/share/weft";
+  if (std::string path = variable("WEFT_STORE"); !path.empty()) return {path, "WEFT_STORE"};
+  if (auto path = configured_value(environment_.config_file, "store"); path && !path->empty())
+    return {*std::move(path), environment_.config_file};
+  if (environment_.is_root) return {"/var/lib/weft", "the default"};
+  if (std::string data = variable("XDG_DATA_HOME"); !data.empty()) return {data + "/weft", "the default"};
+  return {variable("HOME") + "/.local/share/weft", "the default"};
 }
 
 bool Context::trusts_store() const {
@@ -97,22 +121,30 @@ bool Context::trusts_store() const {
 // lock.
 Result<std::unique_ptr<control::Client>> Context::daemon() const {
   const std::string store = store_path();
-  for (const auto until = Clock::now() + kDaemonPatience;; std::this_thread::sleep_for(kPoll)) {
-    auto client = control::Client::connect(fmt::format("{}/{}", store, control::kSocketName));
-    if (client.ok() || !means_none(client.error().code)) return client;
-    if (!daemon_holds(store) || patience().cancelled() || Clock::now() > until)
-      return std::unique_ptr<control::Client>();
-  }
+  return connect_while(store, patience(), [&store] { return daemon_holds(store); });
+}
+
+bool Context::is_of_cluster() const {
+  const auto store = open_to_read();
+  return store.ok() && (*store)->cluster();
 }
 
 Result<std::unique_ptr<control::Client>> Context::need_daemon() const {
   WEFT_TRY(auto client, daemon());
-  if (!client) return Error{Errc::unreachable, fmt::format("{}: no daemon runs for this store", store_path())};
+  if (!client && is_of_cluster()) {
+    WEFT_TRY(client, connect_while(store_path(), patience(), [] { return true; }));
+  }
+  if (!client)
+    return Error{Errc::unreachable,
+                 fmt::format("weftd does not run here: no daemon runs for the store {}", store_path())};
   return client;
 }
 
 Result<std::unique_ptr<StoreWriter>> Context::writer() const {
   WEFT_TRY(auto client, daemon());
+  if (!client && is_of_cluster()) {
+    WEFT_TRY(client, need_daemon());
+  }
   return client ? make_daemon_writer(*this, std::move(client)) : make_local_writer(*this);
 }
 
@@ -138,6 +170,8 @@ Result<std::unique_ptr<Store>> Context::open(bool write) const {
   options.decode = content_decoder();
   options.patience = patience();
   auto store = Store::open(store_path(), options);
+  if (!store.ok() && store.error().code == Errc::permission && store.error().os_error != 0)
+    return no_right(store_path(), write);
   bool named = !store_option.empty() || !environment_.variable("WEFT_STORE").value_or("").empty();
   if (store.ok() || named || store.error().code != Errc::not_found) return store;
   return Error{Errc::not_found, fmt::format("{}; --store or WEFT_STORE names another", store.error().message)};

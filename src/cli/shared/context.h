@@ -33,16 +33,22 @@ class Context {
 
   const CliEnvironment& environment() const { return environment_; }
 
-  // Returns --store, WEFT_STORE, or the default: /var/lib/weft for root, $XDG_DATA_HOME/weft (~/.local/share/weft) for
-  // other users.
-  std::string store_path() const;
+  // The first of --store, WEFT_STORE, `store` in this machine's weft.conf, and the default: /var/lib/weft for root,
+  // $XDG_DATA_HOME/weft (~/.local/share/weft) for other users.
+  struct ChosenStore {
+    std::string path;
+    std::string by;  // "--store", "WEFT_STORE", the path of weft.conf, "the default"
+  };
+  ChosenStore chosen_store() const;
+  std::string store_path() const { return chosen_store().path; }
   // True for --trust-store, or if weft.conf sets trust_store for this store.
   bool trusts_store() const;
   // Connects to the store's daemon. Null if none runs; then this process may write to the store itself. Waits some
   // seconds for a daemon that is starting or ending.
   Result<std::unique_ptr<control::Client>> daemon() const;
   Result<std::unique_ptr<control::Client>> need_daemon() const;  // Errc::unreachable if no daemon runs
-  // Returns the writer of the store: through the daemon, or in this process if no daemon runs.
+  // Returns the writer of the store: through the daemon, or in this process if no daemon runs. A store of a cluster has
+  // no other writer than its daemon: waits some seconds for one that restarts, and then fails as need_daemon() does.
   Result<std::unique_ptr<StoreWriter>> writer() const;
   // Sends a request. Ctrl-C cancels it. If the connection is lost, the error message says that the outcome is unknown.
   Result<control::Answer> ask(control::Client& daemon, std::string_view request, std::string_view body,
@@ -81,6 +87,7 @@ class Context {
 
  private:
   Result<std::unique_ptr<Store>> open(bool write) const;
+  bool is_of_cluster() const;
   Status check_may_create(const Error& none) const;
   class DaemonResolver;
   const CliEnvironment& environment_;

@@ -43,7 +43,7 @@ class LocalWriter final : public StoreWriter {
     auto report = run_import(*opened.store, context_.resolver(), std::move(prepared), bar);
     if (!report.ok()) context_.unmake(std::move(opened));
     if (!report.ok()) return report;
-    WEFT_CHECK(displace(*opened.store, report->outcome.version.model, options.keep, bar));
+    displace(*opened.store, options.keep, *report, bar);
     WEFT_CHECK(keep(std::move(opened.store), report->outcome.version.id));
     return report;
   }
@@ -56,7 +56,8 @@ class LocalWriter final : public StoreWriter {
   Status remove(const RemoveRequest& request, const std::function<void(const VersionName&)>& removed) override {
     WEFT_TRY(const auto store, context_.open_to_write());
     return remove_versions(
-        *store, request, [&](std::span<const VersionName> versions) { return store->remove_versions(versions); },
+        *store, request,
+        [&](std::span<const VersionName> versions, Tagged tagged) { return store->remove_versions(versions, tagged); },
         [&](const VersionName& version) -> Status {
           removed(version);
           return {};
@@ -133,13 +134,19 @@ class LocalWriter final : public StoreWriter {
     return flush_memory(*store, store->memory());
   }
 
-  // Removes the versions that `keep` displaces, and frees their space at once.
-  static Status displace(Store& store, ModelId model, std::uint64_t keep, Progress& progress) {
-    WEFT_TRY(const std::size_t count, displace_versions(store, model, keep, [&](std::span<const VersionName> versions) {
-               return store.remove_versions(versions);
-             }));
-    if (count > 0) WEFT_CHECK(store.gc({}, progress));
-    return {};
+  // Removes the versions that `keep` displaces, and frees their space at once. The version is published: the report
+  // says what failed.
+  static void displace(Store& store, std::uint64_t keep, ImportReport& report, Progress& progress) {
+    Status done = displace_versions(
+        store, report.outcome.version.model, {keep, {}},
+        [&](std::span<const VersionName> versions, Tagged tagged) { return store.remove_versions(versions, tagged); },
+        [&](const VersionName& version) -> Status {
+          report.removed.push_back(version);
+          return {};
+        });
+    if (done.ok() && !report.removed.empty())
+      if (auto freed = store.gc({}, progress); !freed.ok()) done = std::move(freed).error();
+    if (!done.ok()) report.not_removed = done.error().message;
   }
 
   // Opens the store with the daemon's lock, so that no daemon can start meanwhile.

@@ -53,12 +53,14 @@ OptionSet::~OptionSet() = default;
 
 void OptionSet::argument(const std::string& name, std::string& into, Need need, std::string_view help) {
   parser_->app.add_option(name, into)->required(need == Need::required);
+  if (need == Need::required) require(name, [&into] { return !into.empty(); });
   positionals_ += need == Need::required ? " " + name : " [" + name + "]";
   arguments_.push_back({name, std::string(help)});
 }
 
 void OptionSet::arguments(const std::string& name, std::vector<std::string>& into, Need need, std::string_view help) {
   parser_->app.add_option(name, into)->required(need == Need::required);
+  if (need == Need::required) require(name, [&into] { return !into.empty(); });
   positionals_ += need == Need::required ? " " + name + "..." : " [" + name + "...]";
   arguments_.push_back({name + "...", std::string(help)});
 }
@@ -79,11 +81,29 @@ void OptionSet::value(const std::string& names, const std::string& placeholder, 
   options_.push_back({shown(names) + " " + placeholder, std::string(help)});
 }
 
+void OptionSet::value(const std::string& names, const std::string& placeholder, std::optional<std::string>& into,
+                      std::string_view help) {
+  takes_value(names);
+  parser_->app.add_option(names, into)->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+  options_.push_back({shown(names) + " " + placeholder, std::string(help)});
+}
+
 void OptionSet::values(const std::string& names, const std::string& placeholder, std::vector<std::string>& into,
                        std::string_view help) {
   takes_value(names);
   parser_->app.add_option(names, into)->allow_extra_args(false);
   options_.push_back({shown(names) + " " + placeholder, std::string(help)});
+}
+
+void OptionSet::require(const std::string& name, std::function<bool()> is_given) {
+  required_.emplace_back(name, std::move(is_given));
+}
+
+// Returns the first required argument that was not given; "" if all were.
+std::string OptionSet::missing() const {
+  for (const auto& [name, is_given] : required_)
+    if (!is_given()) return name;
+  return "";
 }
 
 void OptionSet::takes_value(const std::string& names) {
@@ -110,16 +130,31 @@ std::vector<std::string> OptionSet::with_values_apart(std::vector<std::string> a
   return words;
 }
 
+// Says what the parser refused, in words of weft. Reports a mistyped option before a missing argument: the argument may
+// be missing because of the typo.
+Error OptionSet::explain(const std::vector<std::string>& words, std::string_view otherwise) const {
+  const auto refused = [](std::string text) { return Error{Errc::invalid, std::move(text)}; };
+  const std::vector<std::string> unknown = parser_->app.remaining();
+  for (const std::string& word : unknown)
+    if (word.size() > 1 && word.starts_with('-')) return refused(fmt::format("unknown option {}", printable(word)));
+  if (!words.empty() && value_options_.contains(words.back()))
+    return refused(fmt::format("{}: expected a value, got none", words.back()));
+  if (const std::string name = missing(); !name.empty()) return refused(fmt::format("expected {}, got none", name));
+  if (!unknown.empty()) return refused(fmt::format("expected no more arguments, got {}", printable(unknown.front())));
+  for (const std::string& word : words)
+    if (const auto equals = word.find('='); word.starts_with("--") && equals != std::string::npos)
+      return refused(fmt::format("{}: expected no value, got {}", word.substr(0, equals), printable(word)));
+  return refused(std::string(otherwise));
+}
+
 Status OptionSet::parse(std::vector<std::string> args) {
   args = with_values_apart(std::move(args));
+  const std::vector<std::string> words = args;
   std::reverse(args.begin(), args.end());  // CLI11 parses from the back
   try {
     parser_->app.parse(std::move(args));
   } catch (const CLI::Error& error) {
-    // Report a mistyped option before a missing argument: the argument may be missing because of the typo.
-    for (const std::string& word : parser_->app.remaining())
-      if (word.size() > 1 && word.starts_with('-')) return Error{Errc::invalid, fmt::format("unknown option {}", word)};
-    return Error{Errc::invalid, error.what()};
+    return explain(words, error.what());
   }
   return {};
 }

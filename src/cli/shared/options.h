@@ -1,10 +1,13 @@
 // The options and arguments of a subcommand, declared once for the parser and for --help. CLI11 stays in options.cc.
 #pragma once
 
+#include <functional>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "weft/result.h"
@@ -25,6 +28,9 @@ class OptionSet {
   void flag(const std::string& names, bool& into, std::string_view help);  // "-f,--force"
   void hidden_flag(const std::string& name, bool& into);  // for weft's own programs: --help leaves it out
   void value(const std::string& names, const std::string& placeholder, std::string& into, std::string_view help);
+  // Tells an empty value from none.
+  void value(const std::string& names, const std::string& placeholder, std::optional<std::string>& into,
+             std::string_view help);
   void values(const std::string& names, const std::string& placeholder, std::vector<std::string>& into,
               std::string_view help);  // the option may be repeated
 
@@ -39,6 +45,9 @@ class OptionSet {
     std::string help;
   };
   void takes_value(const std::string& names);
+  void require(const std::string& name, std::function<bool()> is_given);
+  std::string missing() const;
+  Error explain(const std::vector<std::string>& words, std::string_view otherwise) const;
   std::vector<std::string> with_values_apart(std::vector<std::string> args) const;
   static std::string table(std::string_view title, const std::vector<Row>& rows);
 
@@ -46,6 +55,7 @@ class OptionSet {
   std::string positionals_;
   std::vector<Row> arguments_;
   std::vector<Row> options_;
+  std::vector<std::pair<std::string, std::function<bool()>>> required_;  // arguments, and whether they are given
   std::set<std::string> value_options_;  // options with a value, such as "-n" and "--name"
   std::unique_ptr<Parser> parser_;
 };

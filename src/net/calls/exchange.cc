@@ -162,6 +162,11 @@ net::MakeTransport over(const std::string& provider, const ExchangeOptions& opti
 
 }  // namespace
 
+Status check_cluster_key(const std::string& key_file) {
+  WEFT_CHECK(net::read_cluster_key(key_file));
+  return {};
+}
+
 Result<std::unique_ptr<Exchange>> Exchange::open(const ExchangeOptions& options) {
   WEFT_TRY(const net::Secret key, net::read_cluster_key(options.key_file));
   WEFT_TRY(auto made, open_first(options, key, over(options.provider, options)));

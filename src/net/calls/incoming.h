@@ -18,6 +18,7 @@
 #include "base/thread_pool.h"
 #include "net/calls/answer_link.h"
 #include "net/calls/newcomers.h"
+#include "net/calls/rare_lines.h"
 #include "net/session/handshake.h"
 #include "weft/cluster/exchange.h"
 
@@ -100,6 +101,7 @@ class Incoming {
   std::condition_variable wake_;
   std::deque<Hello> hellos_;                               // guarded by mutex_, as the members below
   std::unordered_map<std::uint64_t, HalfOpen> half_open_;  // by session
+  RareLines key_lines_;
   Newcomers newcomers_;
   std::unordered_map<std::uint64_t, LinkPtr> links_;  // by session
   std::map<std::string, std::uint64_t> session_of_;   // by node

@@ -3,8 +3,11 @@
 #include <utility>
 
 #include "base/limits.h"
+#include "base/log.h"
+#include "base/text.h"
 #include "net/calls/incoming.h"
 #include "net/calls/outgoing.h"
+#include "net/session/handshake_messages.h"
 #include "weft/deadline.h"
 
 namespace weft::net {
@@ -44,6 +47,9 @@ void Incoming::welcome(const Hello& hello) {
   if (!answerer.ok() || !admits(answerer->caller_address(), hello.proved)) return refuse();
   const auto peer = transport_.add_peer(answerer->caller_address());
   if (!peer.ok()) return refuse();
+  if (const auto from = decode_hello(frame->payload); !hello.proved && from.ok() && key_lines_.due(from->node))
+    log_warning("a daemon that calls itself peer {} does not hold this node's key of the cluster: it is refused",
+                printable(from->node));
   const std::vector<std::byte> welcome = answerer->welcome();
   const auto until = Clock::now() + (hello.proved ? kProvedHalfOpenFor : kHalfOpenFor);
   add_half_open(session,

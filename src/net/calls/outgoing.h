@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "net/calls/call_link.h"
+#include "net/calls/rare_lines.h"
 #include "net/session/handshake.h"
 #include "net/transport/landing_pool.h"
 #include "weft/cluster/exchange.h"
@@ -39,6 +40,7 @@ class Outgoing {
     EndpointAddress address;
     std::shared_ptr<CallLink> link;  // may be null, or lost
     bool connecting = false;
+    bool other_key = false;  // at the last answer to a handshake
     Clock::time_point failed_at{};
     Error failure;  // of the last handshake
   };
@@ -58,6 +60,7 @@ class Outgoing {
   const std::shared_ptr<LandingPool> landings_;
   std::atomic<std::uint64_t> calls_{0}, handshakes_{0}, read_bytes_{0};
 
+  RareLines key_lines_;
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   std::map<std::string, Peer> peers_;  // guarded by mutex_, as the members below; by node

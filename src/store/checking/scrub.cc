@@ -63,7 +63,9 @@ Result<ScrubReport> scrub(StoreParts& parts, const ScrubOptions& options, Progre
   FsckReport found;
   if (!report.state.assembled) {
     WEFT_CHECK(verify_packs(parts.packs, parts.blobs, true, progress, found, &pace));
-    if (!pace.over) WEFT_CHECK(find_missing(parts, found));
+    const Status looked = pace.over ? Status{} : find_missing(parts, found);
+    if (!looked.ok() && looked.error().code != Errc::corrupt) return looked.error();
+    if (!looked.ok()) found.problems.push_back(looked.error().message);
     report.state.assembled = !pace.over;
     if (!pace.over) pace.from = {};
   }

@@ -41,8 +41,7 @@ Status put_mark(const SafePath& path, std::string_view origin) {
 
 // True if the directory has nothing but the beginning of a restore that was killed before its mark was complete.
 bool is_hardly_begun(const SafePath& path, std::string_view origin) {
-  auto names = list_directory(path);
-  if (names.ok()) std::erase(*names, "maker.lock");
+  const auto names = own_entries(path);
   const auto begun = list_directory(path / "tmp");
   if (!names.ok() || *names != std::vector<std::string>{"tmp"} || !begun.ok()) return false;
   if (begun->empty()) return true;

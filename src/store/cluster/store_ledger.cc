@@ -67,6 +67,10 @@ Result<std::vector<VersionId>> StoreLedger::own_versions(Txn& txn) const {
   return own;
 }
 
+Result<std::string> known_origin(Store& store) {
+  return read_origin(store.directory());
+}
+
 Result<std::string> StoreLedger::origin() {
   return read_origin(parts_.path);
 }

@@ -149,8 +149,9 @@ Status set_tag(StoreParts& parts, std::string_view model, std::string_view tag, 
   });
 }
 
-// If a version was removed meanwhile, the batch ends before it, and the next batch begins with it.
-Result<std::size_t> remove_versions(StoreParts& parts, std::span<const VersionName> versions) {
+// If a version was removed or got a tag meanwhile, the batch ends before it, and the next batch begins with it.
+Result<std::size_t> remove_versions(StoreParts& parts, std::span<const VersionName> versions,
+                                    Tagged tagged) {
   WEFT_CHECK(parts.cluster.check_alone());
   versions = versions.first(std::min(versions.size(), limits::kBatchItems));
   std::size_t removed = 0;
@@ -160,7 +161,9 @@ Result<std::size_t> remove_versions(StoreParts& parts, std::span<const VersionNa
     for (std::size_t rows = 0; events.size() < versions.size() && rows < limits::kBatchRows;) {
       const auto& [model, number] = versions[events.size()];
       auto event = plan_removal(txn, model, number);
-      if (!event.ok() && event.error().code == Errc::not_found && !events.empty()) break;
+      if (event.ok() && tagged == Tagged::refused && !event->tags.empty()) event = has_tags(model, number, event->tags);
+      const bool other = !event.ok() && (event.error().code == Errc::not_found || event.error().code == Errc::exists);
+      if (other && !events.empty()) break;
       if (!event.ok()) return std::move(event).error();
       WEFT_TRY(const std::size_t more, parts.index.remove(txn, *event));
       rows += more;

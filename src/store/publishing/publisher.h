@@ -24,7 +24,7 @@ using PlaceBlobs = std::function<Result<Placed>()>;
 Result<PublishOutcome> publish(StoreParts& parts, const PublishRequest& request, const Digest& manifest,
                                const PlaceBlobs& place);
 Status set_tag(StoreParts& parts, std::string_view model, std::string_view tag, std::optional<std::uint64_t> number);
-Result<std::size_t> remove_versions(StoreParts& parts, std::span<const VersionName> versions);
+Result<std::size_t> remove_versions(StoreParts& parts, std::span<const VersionName> versions, Tagged tagged);
 Status pin(StoreParts& parts, std::string_view model, std::uint64_t number, bool pinned);
 
 }  // namespace weft

@@ -19,10 +19,11 @@ Status count_packs(const SafePath& store_path, StoreCounts& counts) {
   const SafePath dir = store_path / "packs";
   WEFT_TRY(std::vector<std::string> names, list_directory(dir));
   for (const std::string& name : names) {
-    if (!name.ends_with(".pack")) continue;
+    const bool is_copy = name.ends_with(".copy");
+    if (!is_copy && !name.ends_with(".pack")) continue;
     auto st = stat_file(dir / name);
     if (!st.ok()) continue;  // removed by gc meanwhile
-    ++counts.packs;
+    if (!is_copy) ++counts.packs;
     counts.pack_disk_bytes += static_cast<std::uint64_t>(st->st_blocks) * 512;
   }
   return {};

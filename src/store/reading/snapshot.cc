@@ -214,8 +214,8 @@ class TxnSnapshot final : public Snapshot {
     return blob.row.place;
   }
   Result<std::vector<Holder>> some_holders(const ContentId& id, std::size_t count_max) override {
-    WEFT_TRY(FoundBlob blob, or_not_found(weft::find_blob(txn_, id), fmt::format("blob {}", to_hex(id.root))));
-    return weft::some_holders(txn_, blob, count_max);
+    WEFT_TRY(const std::optional<FoundBlob> blob, weft::find_blob(txn_, id));
+    return blob ? weft::some_holders(txn_, *blob, count_max) : Result<std::vector<Holder>>(std::vector<Holder>());
   }
   Result<std::optional<Holder>> owner(const ContentId& id) override {
     WEFT_TRY(std::optional<FoundBlob> blob, weft::find_blob(txn_, id));

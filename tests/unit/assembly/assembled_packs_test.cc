@@ -74,6 +74,16 @@ struct Directory {
   std::string toc(unsigned char number) const { return toc_in(top / "cache", number); }
 };
 
+// Writes a pack of the store, and returns the bytes that it takes on the disk.
+std::uint64_t write_pack(Directory& directory, std::size_t bytes) {
+  static_cast<void>(make_directory(directory.top / "packs"));
+  const std::string path = directory.top / "packs/1.pack";
+  write_file(path, std::string(bytes, 'x'));
+  const auto fd = must(open_file(path, O_RDONLY));
+  REQUIRE(sync_file(fd.get(), path).ok());  // delayed allocation takes no block before
+  return static_cast<std::uint64_t>(must(stat_file(path)).st_blocks) * 512;
+}
+
 Status fill_and_finish(AssembledPacks& packs, AssembledPart part, const Numbered& file) {
   WEFT_CHECK(write_exact(part.writer->fd(), 0, file.bytes, "part"));
   return packs.finish(std::move(part), file.entries);
@@ -94,8 +104,8 @@ Errc begin_error(AssembledPacks& packs, unsigned char number, std::uint64_t size
   return part.error().code;
 }
 
-bool has(const AssembledPacks& packs, unsigned char number) {
-  return packs.has(Numbered(number).source);
+bool has(const AssembledPacks& packs, unsigned char number, std::uint64_t size = 2 * kHalf) {
+  return packs.has(Numbered(number, size).source);
 }
 
 // Sets the time of the last use of a file, in seconds.
@@ -392,15 +402,41 @@ TEST_CASE("the disk is not filled, and what shares its blocks is not evicted in 
 TEST_CASE("a process without a bound uses the bound of the store") {
   Directory directory;
   const auto packs = directory.open({});
-  CHECK(packs->bytes_max() > 0);
+  CHECK(packs->usage().bytes_max == 0);
+  write_pack(directory, 200);
+  CHECK(packs->usage().bytes_max >= 100);
   make(*packs, 1);
   make(*packs, 2);
   REQUIRE(packs->set_bytes_max(50).ok());
   CHECK(packs->usage().bytes == 40);
-  CHECK(directory.open({})->bytes_max() == 50);
-  CHECK(directory.open(70)->bytes_max() == 70);
+  CHECK(directory.open({})->usage().bytes_max == 50);
+  CHECK(directory.open(70)->usage().bytes_max == 70);
   write_file(directory.top / "cache/bytes_max", "lots");
-  CHECK(directory.open({})->bytes_max() > 50);
+  CHECK(directory.open({})->usage().bytes_max > 50);
+}
+
+TEST_CASE("without a bound there is half of what the packs take, one file at least, and the pinned ones") {
+  Directory directory;
+  const auto packs = directory.open({});
+  make(*packs, 1, 40'000);
+  CHECK(packs->usage().bytes_max == 40'000);
+  make(*packs, 2, 50'000);  // in the place of the first
+  CHECK(packs->usage().files == 1);
+  CHECK(has(*packs, 2, 50'000));
+  const std::uint64_t taken = write_pack(directory, 300'000);
+  CHECK(packs->usage().bytes_max == taken / 2);
+  make(*packs, 3, 60'000);
+  CHECK(packs->usage().files == 2);
+  directory.pinned = {2, 3, 4};
+  CHECK(packs->usage().bytes_max == taken / 2 + 110'000);
+  make(*packs, 4, 200'000);  // whatever the packs take
+  CHECK(packs->usage().pinned_bytes == 310'000);
+  directory.pinned = {4};
+  CHECK(packs->sweep(nullptr, false)->files == 0);
+  directory.pinned = {};
+  for (unsigned char number = 2; number <= 4; ++number) use_at(directory, number, 100 * number);
+  CHECK(packs->sweep(nullptr, false)->files == 2);  // the largest alone may stay
+  CHECK(has(*packs, 4, 200'000));
 }
 
 TEST_CASE("parts of makers that died go when the next one needs room") {

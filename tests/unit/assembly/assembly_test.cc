@@ -112,6 +112,14 @@ Ino file_ino(Vfs& vfs, const std::string& model) {
   return ino;
 }
 
+// True if a file waits to be assembled.
+bool is_waiting(Vfs& vfs) {
+  const auto status = must(vfs.open(kStatusIno));
+  std::vector<std::byte> text(status->size());
+  REQUIRE(status->read(0, text).ok());
+  return as_text(text).find("\"waiting\": 0") == std::string_view::npos;
+}
+
 }  // namespace
 
 TEST_CASE("an assembled file is byte for byte the published one") {
@@ -163,11 +171,18 @@ TEST_CASE("a composed file that is read gets an assembled one") {
   const auto vfs = Vfs::make(*store.store, VfsOptions{});
   vfs->assemble(AssemblyOptions{}, told.teller());
   const Ino ino = file_ino(*vfs, "derived");
+  const bool costs_space = sharing_block_bytes(store.store->directory()) == 0;
+  if (costs_space) {
+    std::vector<std::byte> bytes(store.content.size());
+    REQUIRE(must(vfs->open(ino))->read(0, bytes).ok());
+    CHECK_FALSE(is_waiting(*vfs));  // not of one reading
+    CHECK(assembled_usage(*store.store).files == 0);
+  }
   {
     const auto composed = vfs->open(ino);
     REQUIRE(composed.ok());
     CHECK((*composed)->backing_fd() == -1);
-    CHECK_FALSE(vfs->assembled(ino));
+    if (costs_space) CHECK_FALSE(vfs->assembled(ino));
     std::vector<std::byte> bytes(store.content.size());
     REQUIRE((*composed)->read(0, bytes).ok());
     CHECK(as_text(bytes) == store.content);
@@ -177,7 +192,7 @@ TEST_CASE("a composed file that is read gets an assembled one") {
   }
   const auto places = vfs->places(ino);
   REQUIRE(places.ok());
-  CHECK(places->size() == 2);  // in models/ and in hub/
+  CHECK(places->size() == 1);  // hub/ has a link
   for (const Place& place : *places) {
     CHECK(place.name == "model.safetensors");
     CHECK(vfs->lookup(place.dir, place.name)->ino == ino);
@@ -205,22 +220,46 @@ TEST_CASE("a file with an open reader is assembled after the reader has closed i
   const auto vfs = Vfs::make(*store.store, VfsOptions{});
   vfs->assemble(AssemblyOptions{}, told.teller());
   const Ino ino = file_ino(*vfs, "derived");
-  const auto waiting = [&] {
-    const auto status = must(vfs->open(kStatusIno));
-    std::vector<std::byte> text(status->size());
-    REQUIRE(status->read(0, text).ok());
-    return as_text(text).find("\"waiting\": 0") == std::string_view::npos;
-  };
-  {
+  const auto read_half = [&] {
     const auto composed = must(vfs->open(ino));
     std::vector<std::byte> bytes(store.content.size() / 4);
     REQUIRE(composed->read(0, bytes).ok());
     CHECK(composed->in_memory(bytes.size(), bytes.size()).ok());
-    CHECK_FALSE(waiting());
-  }
+    CHECK_FALSE(is_waiting(*vfs));
+  };
+  read_half();
+  CHECK_FALSE(is_waiting(*vfs));  // the file was not opened again
+  read_half();
   REQUIRE(told.wait_for(ino));
   CHECK(vfs->assembled(ino));
   vfs->stop_assembling();
+}
+
+TEST_CASE("a file that one reader reads again is assembled") {
+  Derived store;
+  Told told;
+  const auto vfs = Vfs::make(*store.store, VfsOptions{});
+  vfs->assemble(AssemblyOptions{}, told.teller());
+  const Ino ino = file_ino(*vfs, "derived");
+  const auto composed = must(vfs->open(ino));
+  std::vector<std::byte> bytes(store.content.size());
+  for (int round = 0; round < 2; ++round) REQUIRE(composed->read(0, bytes).ok());
+  REQUIRE(told.wait_for(ino));
+  vfs->stop_assembling();
+}
+
+TEST_CASE("a look at a file is no reading of it") {
+  Derived store;
+  if (sharing_block_bytes(store.store->directory()) != 0) return;
+  const auto vfs = Vfs::make(*store.store, VfsOptions{});
+  vfs->assemble(AssemblyOptions{}, [](Ino) {});
+  for (int round = 0; round < 3; ++round) {
+    std::vector<std::byte> bytes(4096);
+    REQUIRE(must(vfs->open(file_ino(*vfs, "derived")))->read(0, bytes).ok());
+  }
+  CHECK_FALSE(is_waiting(*vfs));
+  vfs->stop_assembling();
+  CHECK(assembled_usage(*store.store).files == 0);
 }
 
 TEST_CASE("a file of one pack is never assembled") {

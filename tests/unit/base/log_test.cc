@@ -3,6 +3,7 @@
 
 #include <doctest/doctest.h>
 
+#include <filesystem>
 #include <fstream>
 #include <sstream>
 
@@ -66,6 +67,19 @@ TEST_CASE("levels with a mistake change nothing") {
   }
   CHECK(check_log_levels("disk=debug").error().message ==
         "log level: expected one of fetch, peers, net, store, gc, registry, mount, drafts, got disk");
+}
+
+TEST_CASE("after log_reopen() lines go to a new file of the name, and the renamed one keeps the earlier lines") {
+  const LogFile log("info");
+  log_info("before");
+  std::filesystem::rename(log.path, log.path + ".1");
+  log_info("still before");
+  CHECK(!std::filesystem::exists(log.path));
+  log_reopen();
+  log_info("after");
+  CHECK(log.has("info: after"));
+  CHECK(!log.has("before"));
+  std::filesystem::remove(log.path + ".1");
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <filesystem>
 
 #include "base/json.h"
@@ -128,7 +129,7 @@ TEST_CASE("import makes the store, and says what was new and what was shared") {
   CHECK(w.contains(second.out, ": 2.0 KiB new, "));
   CHECK(w.done({"import", w.dir / "b", "--name", "bert"}).out == "bert@2 has this content already; no new version\n");
   auto json = flat(w.done({"import", w.dir / "b", "--name", "bert", "--json"}));
-  CHECK(json.size() == 11);
+  CHECK(json.size() == 12);  // and empty lists
   CHECK(json["model"] == "bert");
   CHECK(json["version"] == "2");
   CHECK(json["made"] == "false");
@@ -156,6 +157,39 @@ TEST_CASE("the store is --store before or after the command, WEFT_STORE, or the 
   CHECK(fs::exists(w.dir / "before"));
   w.done({"import", w.dir / "a", "--name", "m", "--store=" + (w.dir / "after")});
   CHECK(fs::exists(w.dir / "after"));
+}
+
+TEST_CASE("without --store and WEFT_STORE the store is that of weft.conf, and status says so") {
+  World w;
+  w.write_model("a", 1);
+  w.cli.config_file = w.dir / "weft.conf";
+  w.cli.variables = {{"HOME", w.dir / "home"}};
+  write_file(w.dir / "weft.conf", "store = '" + (w.dir / "configured") + "'\n");
+  CHECK(w.contains(w.failed({"import", w.dir / "a", "--name", "m"}), "is its disk mounted?"));
+  w.done({"init"});
+  w.done({"import", w.dir / "a", "--name", "m"});
+  CHECK(fs::exists(w.dir / "configured"));
+  CHECK_FALSE(fs::exists(w.dir / "home"));
+  CHECK(w.done({"status"}).out.starts_with("store     " + (w.dir / "configured") + ", by " + (w.dir / "weft.conf")));
+  w.cli.variables["WEFT_STORE"] = w.dir / "other";
+  w.done({"init"});
+  CHECK(w.contains(w.done({"status"}).out, ", by WEFT_STORE\n"));
+  CHECK(w.contains(w.done({"status", "--store", w.dir / "configured"}).out, ", by --store\n"));
+}
+
+TEST_CASE("status is at most ten lines with a verdict, and --all shows the rest") {
+  World w;
+  w.publish_two();
+  const std::string brief = w.done({"status"}).out;
+  CHECK(std::count(brief.begin(), brief.end(), '\n') <= 10);
+  CHECK(w.contains(brief, "scrubbed  never completely\n"));
+  const bool full = w.contains(brief, "problem   the disk has ");  // of the machine that runs the test
+  CHECK(brief.ends_with("healthy\n") == !full);
+  CHECK_FALSE(w.contains(brief, "assembled"));
+  CHECK(w.contains(w.done({"status", "--all"}).out, "assembled"));
+  auto json = flat(w.done({"status", "--json"}));
+  CHECK(json["healthy"] == (full ? "false" : "true"));
+  CHECK(json["chosen_by"] == "WEFT_STORE");
 }
 
 TEST_CASE("import makes no store of a directory with other files, nor after invalid options") {
@@ -207,7 +241,9 @@ TEST_CASE("ls shows models, versions, files, tensors, names") {
   CHECK(w.done({"ls", "org", "--names"}).out == "org/small\n");
   CHECK(w.done({"ls", "bert", "--names"}).out == "bert@1\nbert@2\n");
   CHECK(w.done({"ls", "bert@2", "--names"}).out == "config.json\nmodel.safetensors\n");
-  CHECK(w.contains(w.done({"ls", "bert"}).out, "latest  layer a\n"));
+  const std::string versions = w.done({"ls", "bert"}).out;
+  CHECK(w.contains(versions, " latest "));
+  CHECK(w.contains(versions, " layer a\n"));
   CHECK(w.contains(w.done({"ls", "bert@base"}).out, "safetensors        2  model.safetensors\n"));
   CHECK(w.contains(w.done({"ls", "bert@2", "-l"}).out, "2.0 KiB  F32    [512]  a.weight  model.safetensors\n"));
   CHECK(w.contains(w.failed({"ls", "nosuch"}), "no model nosuch; there are bert, org/small"));
@@ -253,6 +289,29 @@ TEST_CASE("log and info print the message, tags and metrics of a version") {
   flat(w.done({"info", "bert@1", "--json"}));
 }
 
+TEST_CASE("find sorts by a metric, lists the first versions, and prints columns") {
+  World w;
+  const char* losses[] = {"0.50001", "0.2123456", "", "0.9"};
+  for (int i = 0; i < 4; ++i) {
+    w.write_model("m", 20 + i);
+    std::vector<std::string> words = {"import", w.dir / "m", "--name", "m", "--message", "number " + std::to_string(i)};
+    if (losses[i][0] != 0) words.insert(words.end(), {"--metric", std::string("loss=") + losses[i]});
+    w.done(words);
+  }
+  CHECK(w.done({"find", "--sort", "metric.loss"}).out == "m@2\nm@1\nm@4\nm@3\n");
+  CHECK(w.done({"find", "--sort", "-metric.loss", "--top", "2"}).out == "m@4\nm@1\n");
+  CHECK(w.done({"find", "version > 1", "--sort=-time", "--top", "2"}).out == "m@4\nm@3\n");
+  CHECK(w.done({"find", "--top", "1"}).out == "m@1\n");
+  w.done({"tag", "m@2", "best"});
+  CHECK(w.done({"find", "--sort", "metric.loss", "--top", "1", "--columns", "tags,metric.loss,message"}).out ==
+        "VERSION  TAGS    loss  MESSAGE\n"
+        "m@2      best  0.2123  number 1\n");
+  auto json = flat(w.done({"find", "--sort", "metric.loss", "--top", "1", "--json"}));
+  CHECK(json["versions.0.version"] == "2");
+  CHECK(json["versions.0.metrics.loss"] == "0.2123456");
+  CHECK(w.contains(w.done({"ls", "m"}).out, "  loss=0.2123  number 1\n"));
+}
+
 TEST_CASE("tags are set, moved, listed and deleted") {
   World w;
   w.publish_two();
@@ -265,6 +324,7 @@ TEST_CASE("tags are set, moved, listed and deleted") {
   json = flat(w.done({"tag", "--delete", "bert", "prod", "--json"}));
   CHECK(json["version"] == "null");
   CHECK_FALSE(w.contains(w.done({"tag", "bert"}).out, "prod"));
+  CHECK(w.contains(w.done({"tag", "bert", "--names"}).out, "bert@base\n"));
   CHECK(w.contains(w.failed({"tag", "bert", "3"}), "3"));
   CHECK(w.contains(w.failed({"tag", "bert", "latest"}), "latest"));
   w.failed({"tag", "--delete", "bert", "prod"});
@@ -274,18 +334,80 @@ TEST_CASE("tags are set, moved, listed and deleted") {
 TEST_CASE("rm takes versions away, log remembers them, and numbers do not come back") {
   World w;
   w.publish_two();
-  CHECK(w.contains(w.failed({"rm", "bert@1", "bert@9"}), "bert@9"));
+  CHECK(w.contains(w.failed({"rm", "--force", "bert@1", "bert@9"}), "bert@9"));
   CHECK(w.done({"ls", "bert", "--names"}).out == "bert@1\nbert@2\n");
   CHECK(w.done({"rm", "bert@2", "bert@2"}).out == "removed bert@2\n`weft gc` gives its space back\n");
   CHECK(w.done({"ls", "bert", "--names"}).out == "bert@1\n");
   CHECK(w.contains(w.done({"log", "bert"}).out, "(removed "));
   w.done({"import", w.dir / "b", "--name", "bert"});
   CHECK(w.done({"ls", "bert", "--names"}).out == "bert@1\nbert@3\n");
-  auto json = flat(w.done({"rm", "--all", "bert", "--json"}));
+  auto json = flat(w.done({"rm", "--all", "--force", "bert", "--json"}));
   CHECK(json["removed.0.version"] == "1");
   CHECK(json["removed.1.version"] == "3");
   CHECK(w.done({"ls"}).out.empty());
   CHECK(w.contains(w.failed({"rm", "--all", "bert"}), "all versions of bert were removed"));
+}
+
+TEST_CASE("rm keeps a version that has a tag, unless it is forced") {
+  World w;
+  w.publish_two();
+  const std::string refused = "weft: bert@1 has the tag base: `weft tag -d bert base` first, or --force\n";
+  CHECK(w.failed({"rm", "bert@2", "bert@base"}) == refused);
+  CHECK(w.failed({"rm", "--all", "bert"}) == refused);
+  CHECK(w.done({"ls", "bert", "--names"}).out == "bert@1\nbert@2\n");
+  w.done({"tag", "bert@1", "stable"});
+  CHECK(w.contains(w.failed({"rm", "bert@1"}), "has the tag base and 1 more"));
+  CHECK(w.done({"rm", "--force", "bert@1", "-q"}).out == "removed bert@1\n");
+  CHECK(w.done({"ls", "bert", "--names"}).out == "bert@2\n");
+  w.done({"rm", "bert@2"});
+}
+
+TEST_CASE("rm --keep removes old versions, but for tagged ones and the best by a metric") {
+  World w;
+  const char* losses[] = {"0.5", "0.2", "none", "0.9", "0.4", "0.3"};
+  for (int i = 0; i < 6; ++i) {
+    w.write_model("m", 10 + i);
+    w.done({"import", w.dir / "m", "--name", "m", "--metric", std::string("loss=") + losses[i], "-q"});
+  }
+  w.done({"tag", "m@1", "first"});
+  CHECK(w.done({"rm", "m", "--keep", "1", "--keep-best", "loss", "--dry-run"}).out ==
+        "would remove m@3\nwould remove m@4\nwould remove m@5\n");
+  CHECK(w.done({"rm", "m", "--keep", "1", "--keep-best=-loss", "-n", "-q"}).out ==
+        "would remove m@2\nwould remove m@3\nwould remove m@5\n");
+  CHECK(w.contains(w.failed({"rm", "m", "--keep", "1", "--keep-best", "accuracy"}), "its metric accuracy, got none"));
+  CHECK(w.done({"ls", "m", "--names"}).out == "m@1\nm@2\nm@3\nm@4\nm@5\nm@6\n");
+  auto json = flat(w.done({"rm", "m", "--keep", "2", "--keep-best", "loss", "--json"}));
+  CHECK(json["dry_run"] == "false");
+  CHECK(json["removed.0.version"] == "3");
+  CHECK(json["removed.1.version"] == "4");
+  CHECK(w.done({"ls", "m", "--names"}).out == "m@1\nm@2\nm@5\nm@6\n");
+  CHECK(w.done({"rm", "m", "--keep", "9"}).out == "no version to remove\n");
+}
+
+TEST_CASE("import --keep says what it removed") {
+  World w;
+  w.publish_two();
+  w.write_model("c", 3);
+  CHECK(w.contains(w.done({"import", w.dir / "c", "--name", "bert", "--keep", "1"}).out, "\n  removed bert@2\n"));
+  w.write_model("d", 4);
+  auto json = flat(w.done({"import", w.dir / "d", "--name", "bert", "--keep", "1", "--json"}));
+  CHECK(json["removed.0.model"] == "bert");
+  CHECK(json["removed.0.version"] == "3");
+  CHECK(json["not_removed"].empty());
+  CHECK(w.done({"ls", "bert", "--names"}).out == "bert@1\nbert@4\n");
+}
+
+TEST_CASE("an import of the same content says what is not kept") {
+  World w;
+  w.publish_two();
+  const Outcome again = w.done({"import", w.dir / "b", "--name", "bert", "--message", "other", "--metric",
+                                "accuracy=0.93", "--metric", "loss=1", "--tag", "kept"});
+  CHECK(again.out == "bert@2 has this content already; no new version\n");
+  CHECK(again.err == "weft: not kept: message, metric loss\n");
+  CHECK(w.contains(w.done({"tag", "bert"}).out, "kept"));
+  auto json = flat(w.done({"import", w.dir / "b", "--name", "bert", "--metric", "loss=1", "--json"}));
+  CHECK(json["not_kept.0"] == "metric loss");
+  CHECK(w.done({"import", w.dir / "b", "--name", "bert", "--parent", "bert@1"}).err.empty());
 }
 
 TEST_CASE("du adds up to what is stored, gc gives back, fsck finds nothing wrong") {
@@ -349,6 +471,25 @@ TEST_CASE("export gives the files back") {
   auto json = flat(w.done({"export", "bert", w.dir / "out2", "--json"}));
   CHECK(json["version"] == "2");
   CHECK(json["files"] == "2");
+}
+
+TEST_CASE("a path of --from that is not there is an error, also if nothing is damaged") {
+  World w;
+  w.publish_two();
+  const std::string refused = w.failed({"fsck", "--repair", "--from", w.dir / "a", "--from", w.dir / "nosuch"});
+  CHECK(w.contains(refused, "--from: " + (w.dir / "nosuch")));
+  w.done({"fsck", "--repair", "--from", w.dir / "a"});
+}
+
+TEST_CASE("an interrupted scrub exits by its signal, and goes on later") {
+  World w;
+  w.publish_two();
+  w.cli.interrupt = 2;
+  const Outcome stopped = w.cli({"scrub"});
+  CHECK(stopped.code == 130);
+  CHECK(w.contains(stopped.out, "to be continued"));
+  w.cli.interrupt = 0;
+  CHECK(w.contains(w.done({"scrub"}).out, "up to the end of the store"));
 }
 
 TEST_CASE("an interrupted command says so, exits by its signal, and leaves things as they were") {

@@ -47,7 +47,12 @@ TEST_CASE("a cell shows the first words that fit, and how many more there are") 
 TEST_CASE("words of listings") {
   CHECK(weft::joined({"a", "b"}, ", ") == "a, b");
   CHECK(weft::joined({}, ", ").empty());
-  CHECK(weft::short_time(1'714'564'800'000'000'000U) == "2024-05-01 12:00");
+  CHECK(weft::short_time(1'714'564'800'000'000'000U) == "2024-05-01 12:00Z");
+  CHECK(weft::local_time(1'714'564'800'000'000'000U).starts_with("2024-05-0"));
+  CHECK(weft::short_number("0.123456789") == "0.1235");
+  CHECK(weft::short_number("1e-9") == "1e-09");
+  CHECK(weft::short_number("123456") == "123456");
+  CHECK(weft::short_number("none.at.all") == "none.at.all");
   CHECK(weft::first_line("one\x1b\ntwo") == "one\\x1b");
   CHECK(weft::joined_lines("\none\x1b\n\ntwo\n") == "one\\x1b; two");
   CHECK(weft::count_of(1, "file") == "1 file");

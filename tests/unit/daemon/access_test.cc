@@ -36,6 +36,16 @@ TEST_CASE("users and groups by number and by name") {
   CHECK(grant({"@root"}).groups.contains(0));
 }
 
+TEST_CASE("a refusal names the user, the action and the setting") {
+  Grant grant;
+  grant.setting = "control.publish";
+  const Status refused = check_access(grant, {1, kSomebody, 7, {}}, "tag versions");
+  REQUIRE(!refused.ok());
+  CHECK(refused.error().message ==
+        "weftd: user 54321 may not tag versions here: expected root, weftd's user, or one of "
+        "control.publish in weft.conf");
+}
+
 TEST_CASE("an unknown user or group is no grant") {
   for (const std::string who : {"", "@", "no-such-user-here", "@no-such-group-here", "4294967295", "-1"}) {
     CAPTURE(who);

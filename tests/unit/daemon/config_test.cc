@@ -12,7 +12,9 @@ namespace {
 Result<Config> config_of(std::string_view text) {
   const testing::TempDir dir;
   testing::write_file(dir / "weft.conf", text);
-  WEFT_TRY(const SettingValues values, read_config_file(dir / "weft.conf"));
+  Mistakes mistakes;
+  const SettingValues values = read_config_file(dir / "weft.conf", mistakes);
+  WEFT_CHECK(first_of(mistakes));
   return make_config(values);
 }
 
@@ -36,6 +38,8 @@ TEST_CASE("missing settings have defaults") {
 TEST_CASE("tables, lists and numbers") {
   const auto config = config_of(R"(
 store = "/s"
+listen = "10.0.0.7"
+key_file = "/k"
 cache_max = "1T"
 metrics_port = 9464
 follow = ["org/m", "teams"]
@@ -89,6 +93,43 @@ TEST_CASE("mistakes are named with their line") {
   }
 }
 
+TEST_CASE("all mistakes are found at once") {
+  const testing::TempDir dir;
+  testing::write_file(dir / "weft.conf", R"(
+stoer = "/s"
+cold = "never"
+cache_max = "much"
+[etcd]
+endpoints = ["http://a:2379"]
+password_file = "/none"
+[control]
+gc = ["no-such-user"]
+)");
+  Mistakes mistakes;
+  const Config config = make_config(read_config_file(dir / "weft.conf", mistakes), mistakes);
+  std::string all;
+  for (const Error& mistake : mistakes) all += mistake.message + "\n";
+  CAPTURE(all);
+  for (const char* part :
+       {":2: unknown key stoer", "store: expected the directory", ":3: cold: expected one of",
+        ":4: cache_max: expected bytes", ":7: etcd.password_file: /none", "listen: expected the address of this node",
+        "key_file: expected the file of the", ":9: control.gc: no user"})
+    CHECK(all.find(part) != std::string::npos);
+  CHECK(mistakes.size() == 8);
+  CHECK(config.cold == "auto");  // a setting with a mistake has its default
+}
+
+TEST_CASE("a node of a cluster needs the address at which the others reach it, unless it has no peers") {
+  const std::string cluster = "store = '/s'\nkey_file = '/k'\netcd.endpoints = ['http://a:2379']\n";
+  const auto silent = config_of(cluster);
+  REQUIRE(!silent.ok());
+  CHECK(silent.error().message ==
+        "listen: expected the address of this node for the other nodes, since etcd.endpoints "
+        "is set, got nothing");
+  CHECK(config_of(cluster + "listen = '10.0.0.7'").ok());
+  CHECK(config_of(cluster + "provider = 'none'").ok());
+}
+
 TEST_CASE("need_restart() lists changed settings that are not reloadable") {
   const SettingValues before = {{"store", {{"/s"}, ""}}, {"cold", {{"auto"}, ""}}};
   const SettingValues after = {{"store", {{"/t"}, ""}}, {"cold", {{"fetch"}, ""}}, {"origin", {{"/o"}, ""}}};
@@ -97,10 +138,9 @@ TEST_CASE("need_restart() lists changed settings that are not reloadable") {
 }
 
 TEST_CASE("a reload keeps the settings that are not reloadable") {
-  const SettingValues before = {{"store", {{"/s"}, ""}},
-                                {"origin", {{"/o"}, ""}},
-                                {"cold", {{"auto"}, ""}},
-                                {"etcd.endpoints", {{"http://a:2379"}, ""}},
+  const SettingValues before = {{"store", {{"/s"}, ""}},     {"origin", {{"/o"}, ""}},
+                                {"cold", {{"auto"}, ""}},    {"listen", {{"10.0.0.7"}, ""}},
+                                {"key_file", {{"/k"}, ""}},  {"etcd.endpoints", {{"http://a:2379"}, ""}},
                                 {"control.gc", {{"12"}, ""}}};
   const SettingValues after = {{"store", {{"/s"}, ""}},
                                {"origin", {{"/p"}, ""}},

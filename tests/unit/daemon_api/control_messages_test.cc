@@ -90,7 +90,12 @@ TEST_CASE("a report of an import holds what is printed") {
   row.tensors = 8;
   row.elsewhere = {"org/gone"};
   row.parents = {{"p", 9, false, 10, 11}};
+  report.not_kept = {"message", "metric loss"};
+  report.removed = {{"m", 1}, {"m", 2}};
+  report.not_removed = "weftd: user 7 may not remove versions here";
   const ImportReport got = again(report);
+  CHECK(got.not_kept == report.not_kept);
+  CHECK(got.removed == report.removed);
   CHECK(got.outcome.version.manifest == row.manifest);
   CHECK(got.outcome.version.tensors == 8);
   CHECK(got.outcome.version.elsewhere == row.elsewhere);
@@ -112,7 +117,13 @@ TEST_CASE("files travel in messages of bounded size, and no more of them than we
   CHECK(got.back().path == "f19999");
   CHECK(got.back().where == "/models/of/somebody");
   CHECK(got.back().size == 7);
+  SourceFile empty{"runs", "/models/runs"};
+  empty.directory = true;
   std::vector<SourceFile> one;
+  REQUIRE(decode_files(parsed(encode_files(std::span(&empty, 1), 0)), 1, one).ok());
+  CHECK((one[0].directory && one[0].path == "runs"));
+  CHECK_FALSE(got.back().directory);
+  one.clear();
   CHECK(decode_files(parsed(R"({"files":[["a","/a",1],["b","/b",1]]})"), 1, one).error().code == Errc::invalid);
   CHECK(decode_files(parsed(R"({"files":[]})"), 1, one).error().code == Errc::invalid);
   CHECK(decode_files(parsed(R"({"files":[["a","/a"]]})"), 1, one).error().code == Errc::invalid);

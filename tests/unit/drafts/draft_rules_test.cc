@@ -49,10 +49,10 @@ TEST_CASE("a second name takes no draft out of the count") {
   const std::string file = dir.path() + "/drafts/tree/x";
   write_file(file, "1234567");
   REQUIRE(::link(file.c_str(), (dir.path() + "/other").c_str()) == 0);
-  CHECK(tree->bytes() == 0);  // it counts as a version's
+  CHECK(tree->use().bytes == 0);  // it counts as a version's
   if (::geteuid() != 0) return;
   REQUIRE(::chown(file.c_str(), 64001, 64001) == 0);
-  CHECK(tree->bytes() == 7);
+  CHECK(tree->use().bytes == 7);
 }
 
 }  // namespace

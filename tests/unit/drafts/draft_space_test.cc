@@ -55,11 +55,34 @@ TEST_CASE("an open draft counts without a name") {
   REQUIRE(draft.tree->remove(draft.made.ino, "x", 0).ok());
   const auto resize = [&] { return resize_file(draft.file.fd.get(), 900, "x"); };
   CHECK(space.announce([] { return 900; }, resize).ok());
-  CHECK(draft.tree->bytes() == 900);
+  CHECK(draft.tree->use().bytes == 900);
   CHECK(os_error_of(space.announce([] { return 101; }, [] { return Status{}; })) == EDQUOT);
   SUBCASE("until it is closed") {
     open.reset();
     CHECK(space.announce([] { return 101; }, [] { return Status{}; }).ok());
+  }
+}
+
+TEST_CASE("no user's empty files take all inodes") {
+  NewDraft draft;
+  constexpr uid_t kOne = 64001, kOther = 64002;
+  DraftSpace space(*draft.tree, std::nullopt, 10);  // of which root has two
+  for (int i = 0; i < 5; ++i) CHECK(space.admit_inode(kOne).ok());
+  SUBCASE("each has a share") {
+    // what was admitted and not made is forgotten at the count
+    CHECK(space.admit_inode(kOne).ok());
+  }
+  SUBCASE("files that are there count") {
+    for (int i = 0; i < 5; ++i) {
+      const std::string name = "x" + std::to_string(i);
+      const DraftCreated made = must(draft.tree->create(draft.made.ino, name, O_EXCL, 0644));
+      if (::fchown(made.fd.get(), kOne, kOne) != 0) return;  // needs root
+    }
+    CHECK(os_error_of(space.admit_inode(kOne)) == EDQUOT);
+    CHECK(space.admit_inode(kOther).ok());
+    CHECK(space.admit().ok());
+    REQUIRE(draft.tree->remove(draft.made.ino, "x0", 0).ok());
+    CHECK(space.admit_inode(kOne).ok());
   }
 }
 

@@ -48,7 +48,11 @@ struct Publishing {
   }
 
   Status publish(const std::string& script = "exit 1") const { return publisher(script).publish(order, goes_on); }
-  void recover() const { publisher().recover(::time(nullptr) + 1000); }
+  void recover() const {
+    DraftPublisher one = publisher();
+    one.recover(::time(nullptr));
+    one.recover(::time(nullptr) + 1000);
+  }
 
   void write_order(bool file) const {
     fs::create_directories(folder + "/held/content");
@@ -218,6 +222,22 @@ TEST_CASE("a publish that was cut short is put back unless a server works on it"
   p.recover();
   CHECK(is_back());
   CHECK(!fs::exists(p.folder));
+}
+
+TEST_CASE("a new server leaves a folder to the request that the kernel sends again") {
+  Publishing p;
+  fs::create_directories(p.folder + "/held");
+  SUBCASE("of a version that was published long ago") {
+    write_file(p.folder + "/answer", R"({"version":1})");
+  }
+  SUBCASE("of a draft that is not published") {
+    p.write_order(false);
+  }
+  DraftPublisher server = p.publisher(kDone);
+  server.recover(::time(nullptr) + 100'000);
+  CHECK(fs::exists(p.folder));
+  CHECK_FALSE(fs::exists(p.new_dir + "/x"));
+  CHECK(server.publish(p.order, goes_on).ok());
 }
 
 TEST_CASE("a checkpoint is published and stays") {

@@ -99,6 +99,18 @@ Error bad(std::string_view file_name, std::string_view file) {
   return error;
 }
 
+Error kept(std::string_view file_name, std::string_view file) {
+  const Layout layout = good(file_name, file);
+  INFO("file: ", std::string(file_name));
+  CHECK(layout.format.empty());
+  CHECK(layout.tensors.empty());
+  REQUIRE(layout.metadata.size() == 1);
+  CHECK(layout.metadata[0].first == kNoTensors);
+  CHECK_FALSE(layout.metadata[0].second.empty());
+  CHECK(layout.metadata[0].second.find('\n') == std::string::npos);
+  return {Errc::unsupported, layout.metadata[0].second};
+}
+
 Range range_of(const FoundTensor& tensor) {
   return tensor.parts.empty() ? Range{} : Range{tensor.parts.front().offset, tensor.parts.front().length};
 }

@@ -9,6 +9,7 @@
 #include "testing.h"
 #include "weft/content.h"
 #include "weft/model/format.h"
+#include "weft/model/manifest.h"
 
 namespace weft::testing {
 
@@ -61,9 +62,11 @@ std::string npy_raw(std::string_view header, std::string_view data = "", unsigne
 std::string npy_dict(std::string_view descr, std::string_view shape, bool fortran_order = false);
 
 // These call parse_file with "dir/NAME" as the place. good() fails the test if the file is refused, bad() if it is
-// accepted. bad() also checks that the message is one line that begins with the place.
+// accepted. bad() also checks that the message is one line that begins with the place, and kept() that the file is
+// opaque and has a reason, which it returns as the message of an error.
 Layout good(std::string_view file_name, std::string_view file);
 Error bad(std::string_view file_name, std::string_view file);
+Error kept(std::string_view file_name, std::string_view file);
 // True if the message contains `part`.
 bool says(const Error& error, std::string_view part);
 

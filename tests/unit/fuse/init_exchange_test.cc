@@ -130,6 +130,19 @@ TEST_CASE("that files open direct are mapped is agreed on where the kernel offer
   }
 }
 
+TEST_CASE("bind mounts may have an id mapping if the mount wants it and the kernel offers it") {
+  for (const std::uint32_t offered : {0U, kernel::kIdMapsFlag2})
+    for (const std::uint32_t wanted : {0U, 1U}) {
+      const Device device;
+      InitWords words{};
+      RequestWords requests{};
+      mount(words, device, offered, 0);
+      words.id_maps = wanted;
+      OneServer(words, requests).answer_init(device);
+      CHECK(device.take<InitAnswer>().init.flags2 == (wanted != 0 ? offered : 0U));
+    }
+}
+
 TEST_CASE("a later server uses only the features that the first one negotiated") {
   const Device device;
   InitWords words{};

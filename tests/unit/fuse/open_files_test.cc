@@ -1,9 +1,13 @@
 #include "fuse/state/open_files.h"
 
 #include <doctest/doctest.h>
+#include <sys/resource.h>
 
+#include <algorithm>
 #include <atomic>
+#include <cerrno>
 #include <thread>
+#include <vector>
 
 #include "fakes/memory_vfs.h"
 #include "fuse/process/shared_state.h"
@@ -41,6 +45,22 @@ struct OneServer {
   Passthrough passthrough;
   OpenTable table;
   OpenFiles files;
+};
+
+// This process may have few files open.
+class FewFiles {
+ public:
+  explicit FewFiles(rlim_t count) {
+    ::getrlimit(RLIMIT_NOFILE, &before_);
+    const rlimit few{count, before_.rlim_max};
+    ::setrlimit(RLIMIT_NOFILE, &few);
+  }
+  ~FewFiles() { ::setrlimit(RLIMIT_NOFILE, &before_); }
+  FewFiles(const FewFiles&) = delete;
+  FewFiles& operator=(const FewFiles&) = delete;
+
+ private:
+  rlimit before_{};
 };
 
 bool is_open(OpenFiles& files, Ino ino) {
@@ -176,12 +196,71 @@ TEST_CASE("a new server keeps the way of reading, and the backing id, that the k
   CHECK(answer->backing_id == 5);
 }
 
+TEST_CASE("of the files that the kernel reads without the server, those used last are kept") {
+  Mounted mounted;
+  constexpr std::size_t kFiles = kOpenFilesKept + 10;
+  std::vector<Ino> inos;
+  {
+    OpenTable table(mounted.state.head().opens, mounted.state.slots());
+    for (std::size_t i = 0; i < kFiles; ++i) {
+      const std::string name = "shard-" + std::to_string(i);
+      mounted.tree.add_file(name, name);
+      inos.push_back(mounted.tree.lookup(kRootIno, name).value().ino);
+      REQUIRE(table.add({2 + 2 * i, inos.back(), ReadWay::passthrough, static_cast<std::int32_t>(i + 1), {}}));
+    }
+    REQUIRE(table.add({3, mounted.file, ReadWay::cached, 0, {}}));
+  }
+  OneServer server(mounted);
+  const std::weak_ptr<OpenFile> cached = server.files.find(mounted.file).value();
+  std::vector<std::weak_ptr<OpenFile>> files;
+  for (const Ino ino : inos) files.push_back(server.files.find(ino).value());
+  CHECK(std::ranges::count_if(files, [](const auto& file) { return file.expired(); }) == 10);
+  CHECK(files[9].expired());
+  CHECK_FALSE(files[10].expired());
+  CHECK_FALSE(cached.expired());
+  CHECK(server.files.attr(inos[0])->size == 7);
+  CHECK(server.files.open(inos[0], 7001)->backing_id == 1);
+  CHECK((*server.files.find(inos[0]))->size() == 7);
+  CHECK(files[10].expired());
+  server.files.close(inos[0], 7001);
+  for (std::size_t i = 0; i < kFiles; ++i) server.files.close(inos[i], 2 + 2 * i);
+  CHECK(std::ranges::all_of(files, [](const auto& file) { return file.expired(); }));
+  CHECK(server.table.size() == 1);
+}
+
 TEST_CASE("a failed open is not counted") {
   Mounted mounted;
   OneServer server(mounted);
   CHECK_FALSE(server.files.open(12345, 2).ok());
   CHECK(server.table.size() == 0);
   CHECK_FALSE(is_open(server.files, 12345));
+}
+
+TEST_CASE("a user's open drafts leave descriptors to others, also in a new server") {
+  constexpr uid_t kOne = 64001, kOther = 64002;
+  constexpr Ino kDraft = kNewIno | 5U;
+  const FewFiles few(80);  // 60 for drafts, of which one user may have 30
+  Mounted mounted;
+  {
+    OpenTable table(mounted.state.head().opens, mounted.state.slots());
+    for (std::uint64_t handle = 1; handle <= 10; ++handle)
+      REQUIRE(table.add({handle, kDraft, ReadWay::direct, 0, {}, kOne}));
+  }
+  OneServer server(mounted);
+  CHECK(server.files.opener(3) == kOne);
+  CHECK(server.files.opener(99) == 0);
+  std::vector<OpenShare> shares;
+  for (std::uint64_t handle = 20; handle < 25; ++handle) {
+    auto share = server.files.share_for_draft(kOne, handle);
+    REQUIRE(share.ok());
+    shares.push_back(std::move(share).value());
+  }
+  CHECK(server.files.share_for_draft(kOne, 25).error().os_error == EMFILE);
+  CHECK(server.files.share_for_draft(kOne, 3).ok());  // it is open
+  CHECK(server.files.share_for_draft(kOther, 26).ok());
+  CHECK(server.files.share_for_draft(0, 27).ok());
+  server.files.close(kDraft, 3);
+  CHECK(server.files.share_for_draft(kOne, 28).ok());
 }
 
 TEST_CASE("threads open and close one inode") {

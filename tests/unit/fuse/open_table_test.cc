@@ -30,7 +30,12 @@ OpenTable table_of(const SharedState& state) {
 // All fields follow from the handle, so that a half-written record is noticed.
 OpenRecord record_of(std::uint64_t handle) {
   const auto way = static_cast<ReadWay>(handle % 3);
-  return {handle, handle * 7 + 1, way, static_cast<std::int32_t>(handle % 1000), {handle + 1, handle + 2}};
+  return {handle,
+          handle * 7 + 1,
+          way,
+          static_cast<std::int32_t>(handle % 1000),
+          {handle + 1, handle + 2},
+          static_cast<uid_t>(handle % 77)};
 }
 
 void check_record(const OpenRecord& record) {
@@ -39,6 +44,7 @@ void check_record(const OpenRecord& record) {
   CHECK(record.way == expected.way);
   CHECK(record.backing_id == expected.backing_id);
   CHECK(record.versions == expected.versions);
+  CHECK(record.user == expected.user);
 }
 
 // Opens and closes handles for ever, and stores the last one in `last_added`.

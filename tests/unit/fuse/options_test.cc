@@ -70,6 +70,18 @@ TEST_CASE("every option") {
   CHECK(parsed({"-odrafts_max=20G", "s", "d"}).drafts_max == std::uint64_t{20} << 30U);
 }
 
+TEST_CASE("the kernel checks modes unless users must get EROFS from the server") {
+  for (const char* const some : {"-oro", "-oumask=022", "-oumask=027"}) {
+    CHECK(parsed({some, "s", "d"}).kernel_checks_modes());
+    CHECK(parsed({some, "s", "d"}).allows_id_maps());
+  }
+  CHECK_FALSE(parsed({"-oannounce", "s", "d"}).kernel_checks_modes());
+  CHECK_FALSE(parsed({"-opublish,umask=022", "s", "d"}).kernel_checks_modes());
+  CHECK(parsed({"-oannounce,umask=077", "s", "d"}).kernel_checks_modes());
+  for (const char* const some : {"-oannounce", "-opublish", "-opublish,umask=077"})
+    CHECK_FALSE(parsed({some, "s", "d"}).allows_id_maps());
+}
+
 TEST_CASE("root lets others in, and WEFT_STORE names the store") {
   const auto options = parsed({"/mnt"}, {0, 0, "/srv/store"});
   CHECK(options.allow_other);
@@ -93,6 +105,22 @@ TEST_CASE("usage errors say what was wrong") {
   CHECK(message_of({"a", "b", "-o", "publish,allow_other"}).find("needs root") != std::string::npos);
   CHECK(message_of({"a", "b", "--what"}).find("--what") != std::string::npos);
   CHECK(message_of({"a", "b", "-x"}).find("-x") != std::string::npos);
+}
+
+TEST_CASE("options of libfuse and of SELinux") {
+  const auto options = parsed({"s", "d", "-oauto_unmount,fsname=x,subtype=y,noexec"});
+  CHECK(options.no_exec);
+  CHECK(options.security.empty());
+  const Caller root{0, 0, ""};
+  const auto labelled = parsed({"s", "d", "-oro,context=\"a:b:c:s0:c1,c2\",noexec,rootcontext=d"}, root);
+  CHECK(labelled.security == "context=\"a:b:c:s0:c1,c2\",rootcontext=d");
+  CHECK(labelled.no_exec);
+  const auto words = to_words(labelled);
+  std::vector<const char*> argv;
+  for (const std::string& word : words) argv.push_back(word.c_str());
+  CHECK(parsed(argv, root).security == labelled.security);
+  CHECK(message_of({"s", "d", "-ocontext=a"}).find("needs root") != std::string::npos);
+  CHECK(message_of({"s", "d", "-oallow_root"}).find("allow_other") != std::string::npos);
 }
 
 TEST_CASE("-s ignores unknown options, not bad values") {

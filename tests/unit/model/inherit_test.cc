@@ -51,6 +51,20 @@ struct Case {
 
 }  // namespace
 
+TEST_CASE("empty directories are inherited, and stay until something comes into them") {
+  using Paths = std::vector<std::string>;
+  Case c;
+  c.base.directories = {"1", "logs", "runs/a"};
+  c.given = {{laid_out("part.safetensors", {{{"b"}, 9}})}};
+  CHECK(c.made().manifest.directories == Paths{"1", "logs", "runs/a"});
+  c.given.directories = {"logs", "new", "runs"};
+  CHECK(c.run().error().message == "new/: expected a directory of m@1, which has none of that name (--add adds it)");
+  c.add = true;
+  c.given.files.push_back(opaque("logs/x"));
+  c.given.directories = {"1/2", "new"};
+  CHECK(c.made().manifest.directories == Paths{"1/2", "new", "runs/a"});
+}
+
 TEST_CASE("changed tensors take the place of those of their name, and the header stays") {
   Case c;
   c.given = {{laid_out("part.safetensors", {{{"b"}, 9}})}};
@@ -59,6 +73,15 @@ TEST_CASE("changed tensors take the place of those of their name, and the header
   Manifest whole = c.base;
   whole.files[1] = laid_out("model.safetensors", {{{"a"}, 1}, {{"b"}, 9}, {{"c", DType::i64, {4}}, 3}});
   CHECK(made.manifest == whole);
+}
+
+TEST_CASE("a safetensors file whose tensors are not read replaces no file of the base") {
+  Case c;
+  c.given = {{opaque("model.safetensors")}};
+  c.given.files[0].metadata = {{std::string(kNoTensors), "expected at most 32 dimensions, got more"}};
+  c.refused(
+      "/in/model.safetensors: expected a safetensors file that weft can read: expected at most 32 dimensions, got "
+      "more");
 }
 
 TEST_CASE("a tensor that the base lacks is refused, with the expected and the given tensor") {

@@ -107,9 +107,9 @@ TEST_CASE("a chain is drawn straight down, with its facts") {
   f.add(2, "m", 2, {{1, 9}});
   f.add(3, "m", 3, {{2, 0}}).message = "third";
   CHECK(draw_ancestors(f.about(3)) ==
-        "m@3  2024-05-04 00:00    1.1 KiB  third\n"
-        "m@2  2024-05-03 00:00    1.1 KiB  declared\n"
-        "m@1  2024-05-02 00:00    1.1 KiB  verified (9 of 10 tensors, 900 B)  as it came\n");
+        "m@3  2024-05-04 00:00Z    1.1 KiB  third\n"
+        "m@2  2024-05-03 00:00Z    1.1 KiB  declared\n"
+        "m@1  2024-05-02 00:00Z    1.1 KiB  verified (9 of 10 tensors, 900 B)  as it came\n");
   CHECK(first_words(draw_descendants(f.about(1))) == Lines{"m@1", "m@2", "m@3"});
 }
 
@@ -135,7 +135,7 @@ TEST_CASE("tombstones, lost parents, and kin that are left out") {
   f.add(3, "m", 2, {{2, 3}});
   std::string text = draw_ancestors(f.about(3));
   CHECK(text.find("m@1") != std::string::npos);
-  CHECK(text.find("removed 2024-05-01 00:00") != std::string::npos);
+  CHECK(text.find("removed 2024-05-01 00:00Z") != std::string::npos);
   CHECK(first_words(text).back() == "gone@1");
   f.kin.left_out = 7;
   CHECK(draw_ancestors(f.kin).ends_with("… and 7 more\n"));
@@ -165,12 +165,12 @@ TEST_CASE("the log tells newest first, with parents, metrics and the whole messa
   child.metrics = {{"loss", "0.5"}, {"acc", "0.9"}};
   child.elsewhere = {"far/away"};
   CHECK(render_log(f.about(2)) ==
-        "m@1  2024-05-03 00:00  1.1 KiB\n"
+        "m@1  2024-05-03 00:00Z  1.1 KiB\n"
         "    parent   base@1: verified (9 of 10 tensors, 900 B)\n"
         "    parent   far/away: declared, not stored here\n"
         "    metrics  loss=0.5, acc=0.9\n"
         "    one\n    two\n"
-        "\nbase@1  2024-05-02 00:00  1.1 KiB\n");
+        "\nbase@1  2024-05-02 00:00Z  1.1 KiB\n");
 }
 
 TEST_CASE("DOT and SVG of names that need escapes are well-formed") {
@@ -278,12 +278,57 @@ TEST_CASE("a long chain is drawn in rows, not as a strip") {
   CHECK(shape < 2.5);
 }
 
-TEST_CASE("a name that is too long for its card is shown by its end") {
+TEST_CASE("a card shows tags, the first metric and new bytes; without them the day") {
+  Family f;
+  f.add(1, "m", 1).metrics = {{"loss", "0.421357"}, {"acc", "0.9"}};
+  f.add(2, "m", 2, {{1, 9}}).metrics = {{"step", "120000"}};
+  f.add(3, "m", 3, {{2, 9}});
+  f.add(4, "m", 4, {{3, 9}}).removed = true;
+  f.kin.versions[3].removed_ns = 1'714'521'600'000'000'000;
+  f.kin.versions[2].metrics = {{"loss", "nan & more"}};
+  CHECK(kin_svg(f.kin).find(">loss 0.4214</text>") != std::string::npos);
+  f.kin.marks = {{{"best", "production"}, 7 << 20}, {{}, 0}, {{"a-tag-whose-name-is-too-long-for-its-card"}, {}}, {}};
+  const std::string svg = kin_svg(f.kin);
+  CHECK(well_formed(svg));
+  CHECK(svg.find(">step 120000 · +0 B</text>") != std::string::npos);
+  CHECK(svg.find(">best, production</text>") != std::string::npos);
+  CHECK(svg.find(">loss 0.4214 · +7.0 MiB</text>") != std::string::npos);
+  CHECK(svg.find(">loss nan &amp; more</text>") != std::string::npos);
+  CHECK(svg.find(">a-tag-whose") != std::string::npos);
+  CHECK(svg.find("-its-card</text>") != std::string::npos);
+  CHECK(svg.find(">removed 2024-05-01</text>") != std::string::npos);
+  CHECK(kin_dot(f.kin).find("best, production · loss 0.4214 · +7.0 MiB") != std::string::npos);
+  f.kin.marks.clear();
+  f.kin.versions[0].metrics.clear();
+  CHECK(kin_svg(f.kin).find(">2024-05-02</text>") != std::string::npos);
+}
+
+TEST_CASE("more than six siblings are in rows") {
+  GraphEdges graph;
+  graph.nodes = 40;
+  for (std::uint32_t i = 1; i < 40; ++i) graph.edges.emplace_back(0, i);
+  const GraphLayout layout = layered_layout(graph, {0.12, 6});
+  CHECK(layout.layers == 8);
+  std::vector<std::size_t> crowd(layout.layers);
+  for (const LayoutPoint& node : layout.nodes) ++crowd[static_cast<std::size_t>(node.layer)];
+  CHECK(crowd == std::vector<std::size_t>{1, 6, 6, 6, 6, 6, 6, 3});
+  const KinGeometry geometry(graph, {28, 62}, 640);
+  CHECK(geometry.width() < 4000);
+  CHECK(geometry.bottom() < 2000);
+  graph.nodes = 7;
+  graph.edges.resize(6);
+  CHECK(layered_layout(graph, {0.12, 6}).layers == 2);
+}
+
+TEST_CASE("a name that is too long for its card is cut in its middle") {
   Family f;
   f.add(1, "organisation/Wide-Model-With-A-Name-MMMMMMMM", 12345);
   f.add(2, "iiiiii/lllllllllllllllllll", 1, {{1, 9}});
   const std::string svg = kin_svg(f.about(1));
-  CHECK(svg.find(">…e-MMMMMMMM@12345</text>") != std::string::npos);
+  CHECK(svg.find(">organi") != std::string::npos);
+  CHECK(svg.find("MM@12345</text>") != std::string::npos);
+  const std::string whole = "organisation/Wide-Model-With-A-Name-MMMMMMMM@12345</text>";
+  CHECK(svg.find(whole) == svg.rfind(whole));  // the heading
   CHECK(svg.find(">iiiiii/lllllllllllllllllll@1</text>") != std::string::npos);
 }
 

@@ -38,6 +38,15 @@ std::vector<std::byte> encoded(const Manifest& manifest) {
   return std::move(bytes).value();
 }
 
+TEST_CASE("only a file without a format says why it has no tensors") {
+  File file = opaque("model.gguf");
+  CHECK(why_no_tensors(file).empty());
+  file.metadata = {{std::string(kNoTensors), "a reason"}};
+  CHECK(why_no_tensors(file) == "a reason");
+  file.format = "safetensors";  // whose metadata is the publisher's own
+  CHECK(why_no_tensors(file).empty());
+}
+
 TEST_CASE("a manifest survives encoding") {
   for (const Manifest& manifest : {Manifest{}, varied(), bert(12)}) {
     auto back = decode_manifest(encoded(manifest));
@@ -59,7 +68,40 @@ TEST_CASE("equal manifests encode to equal bytes, different ones to different") 
 TEST_CASE("the encoding is fixed: stored manifests are named by it") {
   Manifest manifest;
   manifest.files.push_back({"a", 3, "f", {{0, content(3, 1)}}, {{"t", DType::u8, {3}, 0, ""}}, {{"k", "v"}}});
-  CHECK(to_hex(sha256(encoded(manifest))) == "576fbf0c5ed51f3d7c8190aaf8daa9771b30306101a73adc2f883d6ee8d52f68");
+  CHECK(to_hex(sha256(encoded(manifest))) == "5df8bc36ace28d09ad43119e622ef0cb1bface125f74f7c74664d9e996e75fe0");
+}
+
+TEST_CASE("a published file has x bits, and no other bits of a mode") {
+  Manifest manifest = varied();
+  const auto before = encoded(manifest);
+  for (const unsigned bits : {0100U, 0111U, 0011U}) {
+    manifest.files[0].execute = execute_bits(0640U | bits);
+    const auto bytes = encoded(manifest);
+    CHECK(bytes != before);
+    CHECK(decode_manifest(bytes).value().files[0].execute == bits);
+  }
+  for (const unsigned bits : {0200U, 0004U, 0113U}) {
+    manifest.files[0].execute = static_cast<std::uint8_t>(bits);
+    CHECK(encode_manifest(manifest).error().code == Errc::invalid);
+    CHECK(decode_manifest(encode_unchecked(manifest).value()).error().code == Errc::corrupt);
+  }
+}
+
+TEST_CASE("empty directories are content, and lie apart from files and from each other") {
+  Manifest manifest = varied();
+  const auto before = encoded(manifest);
+  manifest.directories = {"1", "1_Pooling/a", "z/b/c", "z/d"};
+  CHECK(encoded(manifest) != before);
+  CHECK(decode_manifest(encoded(manifest)).value() == manifest);
+  using Paths = std::vector<std::string>;
+  for (const Paths& paths :
+       {Paths{"b", "a"}, Paths{"a", "a"}, Paths{""}, Paths{"a/../b"}, Paths{"/a"}, Paths{"1_Pooling"}, Paths{"empty"},
+        Paths{"empty/a"}, Paths{"model.gguf/a/b"}, Paths{"a", "a-b", "a/b"}}) {
+    manifest.directories = paths;
+    CAPTURE(paths.back());
+    CHECK(encode_manifest(manifest).error().code == Errc::invalid);
+    CHECK(decode_manifest(encode_unchecked(manifest).value()).error().code == Errc::corrupt);
+  }
 }
 
 TEST_CASE("bytes need not be aligned") {
@@ -108,8 +150,8 @@ TEST_CASE("paths that break their promises are refused") {
   check_refused("UTF-8", [](Manifest& m) { m.files[1].path.back() = static_cast<char>(0xff); });
   check_refused("in order", [](Manifest& m) { std::swap(m.files[0], m.files[1]); });
   check_refused("in order", [](Manifest& m) { m.files[1].path = m.files[0].path; });
-  check_refused("\"a\" is a file and the directory", [](Manifest& m) { m.files = {opaque("a"), opaque("a/b")}; });
-  check_refused("\"a/b\" is a file and the directory", [](Manifest& m) {
+  check_refused("\"a\" is the directory of", [](Manifest& m) { m.files = {opaque("a"), opaque("a/b")}; });
+  check_refused("\"a/b\" is the directory of", [](Manifest& m) {
     m.files = {opaque("a/b"), opaque("a/b-"), opaque("a/b.c"), opaque("a/b/c/d")};
   });
 }

@@ -104,6 +104,20 @@ TEST_CASE("published directories and files, in path order") {
   CHECK(tree->node(at(*tree, "models/a/b/e")).file == 3);
 }
 
+TEST_CASE("empty directories stand among the files, in path order") {
+  Manifest manifest{{opaque("a-b/x"), opaque("a/b/e"), opaque("a/f")}};
+  manifest.directories = {"a-b/0", "a/b/c/d", "a/b/z", "b/1", "b/2"};
+  const std::uint64_t count = VersionTree::count(manifest).value();
+  auto tree = tree_of(std::move(manifest));
+  CHECK(listing(*tree) ==
+        "0 dir models\n1 dir layers\n2 dir tensors\n3 dir models/a-b\n4 dir models/a-b/0\n5 file models/a-b/x\n"
+        "6 dir models/a\n7 dir models/a/b\n8 dir models/a/b/c\n9 dir models/a/b/c/d\n10 file models/a/b/e\n"
+        "11 dir models/a/b/z\n12 file models/a/f\n13 dir models/b\n14 dir models/b/1\n15 dir models/b/2\n");
+  CHECK(count == tree->size());
+  CHECK(tree->children(at(*tree, "models/a/b/z")).empty());
+  CHECK(tree->node_of_file(2) == 12);
+}
+
 TEST_CASE("every node is found by its name, and children are sorted") {
   auto tree = tree_of(bert(12));
   std::size_t below = 0;

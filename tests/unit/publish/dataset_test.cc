@@ -172,6 +172,36 @@ TEST_CASE("invalid files of a data set are refused, and lock.mdb is left out") {
   CHECK(import_set(f, {f.dir / "nowhere"}).error().code == Errc::not_found);
 }
 
+TEST_CASE("links to directories in a data set are refused, skipped or followed") {
+  Fixture f;
+  write_all(f.dir / "d", {{"a", "1"}});
+  write_all(f.dir / "other", {{"b", "2"}, {"in/c", "3"}});
+  REQUIRE(::symlink("../other", (f.dir / "d/sub").c_str()) == 0);
+  ImportOptions options;
+  options.paths = {f.dir / "d"};
+  options.name = "set";
+  options.dataset = true;
+  const auto import = [&] { return weft::import_paths(*f.store, options, weft::no_progress()); };
+  CHECK(import().error().code == Errc::invalid);
+  options.links = weft::Links::skip;
+  CHECK(must(import()).left_out.size() == 1);
+  CHECK(exported(f, "set") == Files{{"a", "1"}});
+  options.links = weft::Links::follow;
+  CHECK(must(import()).left_out.empty());
+  CHECK(exported(f, "set") == Files{{"a", "1"}, {"sub/b", "2"}, {"sub/in/c", "3"}});
+}
+
+TEST_CASE("the lock file of an LMDB in a single file is left out, and no other file of its name") {
+  Fixture f;
+  const std::string lock = "\xde\xc0\xef\xbe and more";
+  write_all(f.dir / "single",
+            {{"a", "1"}, {"a!", "2"}, {"a-lock", lock}, {"b-lock", lock}, {"c", "3"}, {"c-lock", "no"}});
+  const auto single = must(import_set(f, {f.dir / "single"}));
+  REQUIRE(single.left_out.size() == 1);
+  CHECK(single.left_out[0].find("a-lock: left out: it is LMDB's lock file") != std::string::npos);
+  CHECK(exported(f, "set") == Files{{"a", "1"}, {"a!", "2"}, {"b-lock", lock}, {"c", "3"}, {"c-lock", "no"}});
+}
+
 TEST_CASE("a container of no bytes has no records, and a directory may be 64 deep") {
   Fixture f;
   write_all(f.dir / "d", {{"x.tar", ""}, {"deep", "1"}});
@@ -211,6 +241,24 @@ TEST_CASE("a name belongs to models or to data sets, not to both") {
   model.name = "m";
   must(weft::import_paths(*f.store, model, weft::no_progress()));
   CHECK(import_set(f, {f.dir / "d"}, "m").error().code == Errc::exists);
+}
+
+TEST_CASE("a name without versions is free for the other kind") {
+  Fixture f;
+  write_all(f.dir / "d", {{"a", "1"}});
+  must(import_set(f, {f.dir / "d"}, "org/n"));
+  must(f.store->remove_version("org/n", 1));
+  ImportOptions model;
+  model.paths = {f.dir / "d"};
+  model.name = "org/n";
+  CHECK(must(weft::import_paths(*f.store, model, weft::no_progress())).outcome.version.number == 2);
+  CHECK(import_set(f, {f.dir / "d"}, "org/n").error().code == Errc::exists);
+  must(f.store->remove_version("org/n", 2));
+  must(import_set(f, {f.dir / "d"}, "org/n"));
+  const auto snapshot = must(f.store->snapshot());
+  const auto row = must(snapshot->model("org/n"));
+  CHECK(row.kind == weft::VersionKind::dataset);
+  CHECK(row.latest == 3);
 }
 
 TEST_CASE("a small file that changes while it waits is refused") {

@@ -10,10 +10,12 @@
 #include <filesystem>
 
 #include "os/sys.h"
+#include "publish/gather_rules.h"
 #include "testing.h"
 
 using weft::Errc;
 using weft::gather_sources;
+using weft::testing::must;
 using weft::testing::TempDir;
 using weft::testing::write_file;
 
@@ -55,6 +57,31 @@ TEST_CASE("a directory gives its contents whole, a file its base name, sorted") 
   CHECK((*sources)[2].where == dir / "m/model.safetensors");
 }
 
+TEST_CASE("a directory without published entries is a source") {
+  TempDir dir;
+  write_file(dir / "m/a/file", "1");
+  write_file(dir / "m/repository/.git/config", "1");
+  std::filesystem::create_directories(dir / "m/a/empty");
+  std::filesystem::create_directories(dir / "m/deep/er");
+  std::filesystem::create_directories(dir / "more/deep/er");
+  std::filesystem::create_directories(dir / "more/repository");
+  write_file(dir / "other/deep/er/file", "1");
+  const auto directories = [](const auto& sources) {
+    Paths paths;
+    for (const auto& source : sources)
+      if (source.directory) paths.push_back(source.path);
+    return paths;
+  };
+  const auto one = must(gather({dir / "m"}));
+  CHECK(paths_of(one) == Paths{"a/empty", "a/file", "deep/er", "repository"});
+  CHECK(directories(one) == Paths{"a/empty", "deep/er", "repository"});
+  CHECK(directories(must(gather({dir / "m", dir / "more"}))) == Paths{"a/empty", "deep/er", "repository"});
+  CHECK(directories(must(gather({dir / "m", dir / "other"}))) == Paths{"a/empty", "repository"});
+  refuse({dir / "more"}, Errc::invalid, "no file to publish");
+  write_file(dir / "file/repository", "1");
+  refuse({dir / "m", dir / "file"}, Errc::invalid, "both would be repository");
+}
+
 TEST_CASE("repositories and download caches are left out") {
   TempDir dir;
   write_file(dir / "m/a", "1");
@@ -75,6 +102,58 @@ TEST_CASE("links to regular files are followed, also where PATH is a link to a d
   REQUIRE(sources.ok());
   CHECK(paths_of(*sources) == Paths{"model.safetensors"});
   CHECK((*sources)[0].size == 7);
+}
+
+TEST_CASE("links to directories and dangling links are skipped or followed if the rule says so") {
+  TempDir dir;
+  write_file(dir / "m/a", "1");
+  write_file(dir / "other/b", "1");
+  write_file(dir / "other/in/c", "1");
+  std::filesystem::create_symlink("../other", dir / "m/sub");
+  std::filesystem::create_symlink("in", dir / "other/again");
+  SUBCASE("skip") {
+    std::filesystem::create_symlink("nowhere", dir / "m/gone");
+    weft::LinkRule rule{.links = weft::Links::skip};
+    CHECK(paths_of(*gather_sources(Paths{dir / "m"}, kNoStore, rule)) == Paths{"a"});
+    REQUIRE(rule.skipped.size() == 2);
+    CHECK(rule.skipped[0] == dir / "m/gone: left out: it is a link that leads nowhere");
+    CHECK(rule.skipped[1] == dir / "m/sub: left out: it is a link to a directory");
+  }
+  SUBCASE("follow") {
+    weft::LinkRule rule{.links = weft::Links::follow};
+    const auto sources = gather_sources(Paths{dir / "m"}, kNoStore, rule);
+    REQUIRE(sources.ok());
+    CHECK(paths_of(*sources) == Paths{"a", "sub/again/c", "sub/b", "sub/in/c"});
+    CHECK(rule.skipped.empty());
+  }
+  SUBCASE("directories without published entries are empty, also behind a link") {
+    std::filesystem::create_directory(dir / "other/empty");
+    std::filesystem::create_symlink("../other/empty", dir / "m/bare");
+    weft::LinkRule rule{.links = weft::Links::follow};
+    const auto followed = must(gather_sources(Paths{dir / "m"}, kNoStore, rule));
+    CHECK(paths_of(followed) == Paths{"a", "bare", "sub/again/c", "sub/b", "sub/empty", "sub/in/c"});
+    CHECK(followed[1].directory);
+    CHECK(followed[4].directory);
+    std::filesystem::create_directory(dir / "m/only");
+    std::filesystem::create_symlink("../../other", dir / "m/only/link");
+    rule.links = weft::Links::skip;
+    const auto skipped = must(gather_sources(Paths{dir / "m"}, kNoStore, rule));
+    CHECK(paths_of(skipped) == Paths{"a", "only"});
+    CHECK(skipped[1].directory);
+  }
+  SUBCASE("a link that leads upwards ends") {
+    std::filesystem::create_symlink(".", dir / "m/self");
+    weft::LinkRule rule{.links = weft::Links::follow};
+    CHECK(gather_sources(Paths{dir / "m"}, kNoStore, rule).error().code == Errc::invalid);
+  }
+  SUBCASE("follow refuses a link that leads nowhere, and skip one to a device") {
+    std::filesystem::create_symlink("nowhere", dir / "m/gone");
+    weft::LinkRule rule{.links = weft::Links::follow};
+    CHECK(gather_sources(Paths{dir / "m"}, kNoStore, rule).error().code == Errc::not_found);
+    std::filesystem::create_symlink("/dev/zero", dir / "other/zero");
+    rule.links = weft::Links::skip;
+    CHECK(gather_sources(Paths{dir / "other"}, kNoStore, rule).error().code == Errc::invalid);
+  }
 }
 
 TEST_CASE("a source that is neither file nor directory is refused by name") {

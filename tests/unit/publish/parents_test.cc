@@ -124,6 +124,20 @@ TEST_CASE("cards and adapters declare parents that are stored; other names are k
   CHECK(edges(f.publish_parts("adapter", {77})).find("org/base@2 declared 0 0\n") != std::string::npos);
 }
 
+TEST_CASE("a base that two files name is one parent, and the file that names a version decides") {
+  Family f;
+  f.publish_parts("org/base", {1, 2});
+  f.publish_parts("org/base", {3, 4});
+  auto publish = [&](const std::string& card, const std::string& config) {
+    write_file(f.dir / "source/README.md", "---\nbase_model: " + card + "\n---\n");
+    write_file(f.dir / "source/adapter_config.json", R"({"base_model_name_or_path": ")" + config + "\"}");
+    return edges(f.publish_parts("adapter", {77}));
+  };
+  f.find_part = std::nullopt;
+  CHECK(publish("/data/base", "/data/base") == "elsewhere /data/base\n");
+  CHECK(publish("org/base", "org/base@1") == "org/base@1 declared 0 0\n");
+}
+
 TEST_CASE("a model card that names its own model or a child makes no cycle") {
   Family f;
   auto publish = [&](const std::string& name, const std::vector<std::uint64_t>& parts, const std::string& base) {

@@ -39,6 +39,14 @@ TEST_CASE("each tensor of an index is in its shard, beside the index") {
   CHECK(no_tensor.error().message == "i: expected tensor x in 2.safetensors, got none of that name");
 }
 
+TEST_CASE("a shard that is kept without its tensors may have those of the index") {
+  Manifest manifest;
+  manifest.files = {shard("1.safetensors", {}), shard("2.safetensors", {})};
+  manifest.files[0].metadata = {{std::string(weft::kNoTensors), "a reason"}};
+  CHECK(check_shards("i", "i.json", {{"x", "1.safetensors"}}, manifest).ok());
+  CHECK_FALSE(check_shards("i", "i.json", {{"x", "2.safetensors"}}, manifest).ok());
+}
+
 TEST_CASE("the index of the root looks in the root") {
   Manifest manifest;
   manifest.files = {shard("1.safetensors", {"x"})};

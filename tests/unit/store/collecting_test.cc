@@ -14,7 +14,7 @@ namespace {
 struct Room : TestParts {
   void remove(std::string_view model, std::uint64_t number) {
     const VersionName name{std::string(model), number};
-    must(remove_versions(*parts, {&name, 1}));
+    must(remove_versions(*parts, {&name, 1}, Tagged::removed));
   }
 };
 

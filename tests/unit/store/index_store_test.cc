@@ -198,13 +198,13 @@ TEST_CASE("versions are removed in batches, and one that is not there ends a bat
     names.push_back({"m", number});
   }
   const std::uint64_t before = must(store->snapshot())->sequence();
-  CHECK(must(store->remove_versions(names)) == limits::kBatchItems);
+  CHECK(must(store->remove_versions(names, Tagged::removed)) == limits::kBatchItems);
   CHECK(must(store->snapshot())->sequence() == before + limits::kBatchItems);
   const std::span<const VersionName> rest = std::span(names).subspan(limits::kBatchItems);
   must(store->remove_version("m", rest[2].number));
-  CHECK(must(store->remove_versions(rest)) == 2);
-  CHECK(store->remove_versions(rest.subspan(2)).error().code == Errc::not_found);
-  CHECK(must(store->remove_versions(rest.subspan(3))) == 1);
+  CHECK(must(store->remove_versions(rest, Tagged::removed)) == 2);
+  CHECK(store->remove_versions(rest.subspan(2), Tagged::removed).error().code == Errc::not_found);
+  CHECK(must(store->remove_versions(rest.subspan(3), Tagged::removed)) == 1);
   CHECK(must(must(store->snapshot())->model("m")).latest == 0);
   CHECK(must(store->gc({}, no_progress())).versions_reaped == names.size());
   CHECK(must(store->fsck({}, decode, no_progress())).problems.empty());
@@ -272,6 +272,7 @@ TEST_CASE("some_holders() returns holders from both ends") {
   CHECK(held_by(15) == ids);
   CHECK(held_by(2) == std::vector<VersionId>{ids[0], ids[1], ids[18], ids[19]});
   CHECK(snapshot->some_holders(content_id(105), 4).value().size() == 1);
+  CHECK(snapshot->some_holders(content_id(9999), 4).value().empty());
 }
 
 TEST_CASE("a publish of what no pack holds is refused and leaves nothing") {

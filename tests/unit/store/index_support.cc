@@ -266,13 +266,12 @@ std::string dump(Store& store, bool local) {
   dump_names(out, *snapshot, "");
   dump_inodes(out, *snapshot, local);
   for (unsigned n = 0; n < 200; ++n) {
-    auto holders = snapshot->some_holders(content_id(n), 1000);
-    if (!holders.ok() && holders.error().code != Errc::not_found) throw std::runtime_error(holders.error().message);
-    if (!holders.ok()) continue;
+    const auto holders = must(snapshot->some_holders(content_id(n), 1000));
     auto place = snapshot->find_blob(content_id(n));
+    if (!place.ok() && place.error().code == Errc::not_found) continue;
     if (!place.ok() && place.error().code != Errc::absent) throw std::runtime_error(place.error().message);
     out += place.ok() ? fmt::format("blob {} {:x} {}", n, place->pack, place->offset) : fmt::format("absent {}", n);
-    for (auto [version, file] : *holders) out += fmt::format(" {}:{}", version, file);
+    for (auto [version, file] : holders) out += fmt::format(" {}:{}", version, file);
     out += "\n";
   }
   out += fmt::format("pinned {} unsaved {} bare {}\n", must(snapshot->pinned(0, SIZE_MAX)),

@@ -81,13 +81,13 @@ TEST_CASE("gc leaves few files, whatever the number of small versions") {
   CHECK(of.files_in("packs") == 2 * kVersions);
   of.gc();
   CHECK(of.files_in("manifests") == 0);
-  CHECK(of.files_in("packs") == 4);  // one pack of blobs, one of manifests
+  CHECK(of.files_in("packs") == 5);  // one pack of blobs; one of manifests, with its copy
   CHECK(of.reads_all());
   const std::string after = dump(*of.store, false);
   CHECK(of.is_sound(false));
   CHECK(of.is_sound());
   of.gc();
-  CHECK(of.files_in("packs") == 4);
+  CHECK(of.files_in("packs") == 5);
   CHECK(of.rebuild().clean());
   CHECK(of.reads_all());
   CHECK(dump(*of.store, false) == after);
@@ -235,6 +235,100 @@ TEST_CASE("a pack of manifests that lost its table of contents says itself what 
   CHECK(of.is_sound());
 }
 
+TEST_CASE("one damaged byte in either copy of a pack of manifests is reported, and a rebuild repairs it") {
+  PackedStore of;
+  const std::string saved = read_text(of.file_of(5));
+  of.gc();
+  const std::string before = dump(*of.store, false);
+  fs::path path = of.manifest_packs(".pack").front();
+  const std::string bytes = read_text(path);
+  SUBCASE("of the pack") {}
+  SUBCASE("of the copy") {
+    path = of.manifest_packs(".copy").front();
+  }
+  REQUIRE(read_text(path) == bytes);
+  const std::size_t at = bytes.find(saved);
+  REQUIRE(at != std::string::npos);
+  // In the header of the record: its checksum, length, kind and version. Then a byte of the manifest.
+  for (const std::size_t damaged : {at - 13, at - 7, at - 4, at - 2, at + 9}) {
+    CAPTURE(damaged - at);
+    std::string other = bytes;
+    other[damaged] ^= 4;
+    write_file(path, other);
+    of.reopen();
+    CHECK(of.reads_all());
+    CHECK(must(of.store->fsck({.data = true}, decode, no_progress())).problems.size() == 1);
+    const FsckReport report = of.rebuild();
+    CHECK(report.problems.empty());
+    CHECK(report.repaired.size() == 1);
+    CHECK(read_text(path) == bytes);
+    CHECK(of.reads_all());
+    CHECK(of.is_sound());
+    CHECK(dump(*of.store, false) == before);
+  }
+}
+
+TEST_CASE("a pack of manifests of which any file is lost comes back from the others") {
+  PackedStore of;
+  const std::string saved = read_text(of.file_of(5));
+  of.gc();
+  const std::string before = dump(*of.store, false);
+  const fs::path pack = of.manifest_packs(".pack").front();
+  const std::string bytes = read_text(pack);
+  const auto lose = [&pack](std::string_view suffix) { fs::remove(fs::path(pack).replace_extension(suffix)); };
+  SUBCASE("the pack") {
+    lose(".pack");
+  }
+  SUBCASE("the copy") {
+    lose(".copy");
+  }
+  SUBCASE("the pack and its table of contents") {
+    lose(".pack");
+    lose(".toc");
+  }
+  SUBCASE("the copy and the table of contents") {
+    lose(".copy");
+    lose(".toc");
+  }
+  SUBCASE("the end of the pack and the beginning of the copy") {
+    const std::size_t cut = bytes.find(saved) - 16;  // between two records
+    write_file(pack, bytes.substr(0, cut));
+    write_file(fs::path(pack).replace_extension(".copy"), std::string(cut, '0') + bytes.substr(cut));
+  }
+  of.reopen();
+  CHECK_FALSE(must(of.store->fsck({}, decode, no_progress())).clean());
+  of.gc();  // it removes nothing that the rebuild needs
+  const FsckReport report = of.rebuild();
+  CHECK(report.problems.empty());
+  CHECK_FALSE(report.repaired.empty());
+  CHECK(of.manifest_packs(".pack").size() == 1);
+  CHECK(read_text(pack) == bytes);
+  CHECK(read_text(of.manifest_packs(".copy").front()) == bytes);
+  CHECK(of.reads_all());
+  CHECK(of.is_sound());
+  CHECK(dump(*of.store, false) == before);
+}
+
+TEST_CASE("a rebuild keeps what a table of contents lists, though both copies are damaged there") {
+  PackedStore of;
+  const std::string saved = read_text(of.file_of(5));
+  of.gc();
+  const fs::path pack = of.manifest_packs(".pack").front();
+  const std::string toc = read_text(of.manifest_packs(".toc").front());
+  std::string bytes = read_text(pack);
+  bytes[bytes.find(saved)] ^= 1;
+  write_file(pack, bytes);
+  write_file(fs::path(pack).replace_extension(".copy"), bytes);
+  const FsckReport report = of.rebuild();
+  CHECK_FALSE(report.problems.empty());  // one version has no content
+  CHECK(read_text(of.manifest_packs(".toc").front()) == toc);
+  CHECK_FALSE(of.reads(5));
+  CHECK(of.reads_all(6));
+  write_file(of.file_of(5), saved);  // from a backup
+  CHECK(of.rebuild().problems.empty());
+  CHECK(of.reads_all());
+}
+
 TEST_CASE("a damaged manifest in a pack is told of, and its file may be put back") {
   PackedStore of;
   const std::string saved = read_text(of.file_of(5));
@@ -245,6 +339,7 @@ TEST_CASE("a damaged manifest in a pack is told of, and its file may be put back
   REQUIRE(at != std::string::npos);
   bytes[at] ^= 1;
   write_file(pack, bytes);
+  write_file(fs::path(pack).replace_extension(".copy"), bytes);
   CHECK(of.store->open_manifest(sha256(manifest_of(files_of(5)))).error().code == Errc::corrupt);
   CHECK(of.reads(6));
   FsckOptions options;

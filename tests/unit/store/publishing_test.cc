@@ -27,16 +27,29 @@ TEST_CASE("a publisher tags, pins and removes what it has published") {
   const VersionId id = room.version("m", 1).id;
   CHECK(room.has_note(kPinned, id));
   const std::vector<VersionName> names = {{"m", 1}, {"m", 2}};
-  CHECK(must(remove_versions(*room.parts, names)) == 2);
+  CHECK(remove_versions(*room.parts, names, Tagged::refused).error().code == Errc::exists);
+  CHECK_FALSE(room.version("m", 1).removed);
+  CHECK(must(remove_versions(*room.parts, names, Tagged::removed)) == 2);
   CHECK(room.version("m", 1).removed);
   CHECK_FALSE(room.has_note(kPinned, id));
-  CHECK(remove_versions(*room.parts, names).error().code == Errc::not_found);
+  CHECK(remove_versions(*room.parts, names, Tagged::removed).error().code == Errc::not_found);
+}
+
+TEST_CASE("a batch of removals ends before a version that got a tag") {
+  Room room;
+  for (unsigned char i = 1; i <= 3; ++i) must(publish(*room.parts, "m", {{i}}));
+  must(set_tag(*room.parts, "m", "best", 2));
+  const std::vector<VersionName> names = {{"m", 1}, {"m", 2}, {"m", 3}};
+  CHECK(must(remove_versions(*room.parts, names, Tagged::refused)) == 1);
+  CHECK(room.version("m", 1).removed);
+  CHECK_FALSE(room.version("m", 2).removed);
+  CHECK_FALSE(room.version("m", 3).removed);
 }
 
 TEST_CASE("a publisher of a store in a cluster leaves names to the registry") {
   Room room(ClusterIdentity{"test", "node"});
   CHECK(set_tag(*room.parts, "m", "best", 1).error().code == Errc::read_only);
-  CHECK(remove_versions(*room.parts, {}).error().code == Errc::read_only);
+  CHECK(remove_versions(*room.parts, {}, Tagged::removed).error().code == Errc::read_only);
   CHECK(publish(*room.parts, "m", {{1}}).error().code == Errc::read_only);
 }
 

@@ -28,7 +28,7 @@ TEST_CASE("a hold keeps a removed version open") {
   const VersionId id = test.version("m", 1).id;
   const auto hold = must(hold_version(*test.parts, id));
   const VersionName name{"m", 1};
-  must(remove_versions(*test.parts, {&name, 1}));
+  must(remove_versions(*test.parts, {&name, 1}, Tagged::removed));
   CHECK(must(count_open_removed(*test.parts)) == 1);
   CHECK(hold_version(*test.parts, id + 1).error().code == Errc::not_found);
 }

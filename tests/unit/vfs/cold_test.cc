@@ -33,6 +33,10 @@ class Lender final : public ColdReads {
 
   Result<std::vector<Run>> bring(const ColdRange& what) override {
     if (!answers.ok()) return answers.error();
+    if (silent > 0) {
+      --silent;
+      return Error{Errc::timed_out, "the holder is silent"};
+    }
     asked.push_back(what.range);
     ends.push_back(what.range.offset + what.range.length + what.ahead);
     WEFT_TRY(const auto snapshot, far_.snapshot());
@@ -73,6 +77,7 @@ class Lender final : public ColdReads {
   ColdAdvice advice() override { return advised; }
 
   bool begins = false, fails_later = false;
+  int silent = 0;  // calls of bring() that fail before one succeeds
   int taken = 0, trims = 0;
   std::vector<Range> begun;
   int resolved = 0;
@@ -278,6 +283,55 @@ TEST_CASE("only small tensor files start a fetch at open; unused fetches are can
     CHECK(far.lender->begun.empty());
     far.vfs->trim();
     CHECK(far.lender->trims == 1);
+  }
+}
+
+TEST_CASE("a page fault waits for a source with the automatic policy; other reads, and other policies, do not") {
+  constexpr std::size_t kTensor = 9U << 20U;  // it is streamed
+  for (const ColdPolicy policy : {ColdPolicy::automatic, ColdPolicy::stream}) {
+    Far far(policy);
+    const auto tensor = random_bytes(kTensor, 1);
+    write_file(far.near.dir / "large/model.safetensors", safetensors_file({{"first", "U8", {kTensor}, tensor}}));
+    far.near.publish({far.near.dir / "large"}, "model");
+    far.mirror();
+    for (const char* path : {"models/model/2/model.safetensors", "tensors/model/2/first.npy"}) {
+      const auto attr = far.find(path);
+      REQUIRE(attr.ok());
+      const auto file = far.vfs->open(attr->ino);
+      REQUIRE(file.ok());
+      std::vector<std::byte> bytes(4096);
+      const auto read_as = [&](bool faults, int silent) {
+        const ColdWait wait([] { return true; }, [faults] { return faults; });
+        far.lender->silent = silent;
+        return (*file)->read(attr->size - bytes.size(), bytes);
+      };
+      const auto plain = read_as(false, 1);
+      REQUIRE_FALSE(plain.ok());
+      CHECK(plain.error().code == Errc::io);
+      const auto fault = read_as(true, 2);
+      CHECK(fault.ok() == (policy == ColdPolicy::automatic));
+      CHECK(far.lender->silent == (policy == ColdPolicy::automatic ? 0 : 1));
+      far.lender->silent = 0;
+      if (fault.ok()) CHECK(std::ranges::equal(bytes, std::span(tensor).last(bytes.size())));
+    }
+  }
+}
+
+TEST_CASE("a page fault that nobody waits for any more ends") {
+  const Far far(ColdPolicy::automatic);
+  const auto attr = far.find("tensors/model/1/encoder.1.weight.npy");
+  REQUIRE(attr.ok());
+  const auto file = far.vfs->open(attr->ino);
+  REQUIRE(file.ok());
+  std::vector<std::byte> bytes(attr->size);
+  for (const bool killed : {true, false}) {
+    int polls = 0;
+    const ColdWait wait([&] { return !killed || ++polls < 3; }, [&] { return killed || ++polls < 3; });
+    far.lender->silent = 1000;
+    const auto read = (*file)->read(0, bytes);
+    REQUIRE_FALSE(read.ok());
+    CHECK(read.error().code == (killed ? Errc::cancelled : Errc::io));
+    CHECK(far.lender->silent > 990);
   }
 }
 

@@ -167,7 +167,7 @@ TEST_CASE("an open record is read after its version was removed, and the version
   CHECK(f.failure("datasets/d") == Errc::not_found);
 }
 
-TEST_CASE("hub/ has data sets by their kind, with the files of datasets/") {
+TEST_CASE("hub/ has data sets by their kind, with links to the files of datasets/") {
   DatasetFixture f;
   f.publish_model("org/m", 1);
   f.publish_dataset("org/d", some_files());
@@ -177,13 +177,18 @@ TEST_CASE("hub/ has data sets by their kind, with the files of datasets/") {
   const std::string hash = f.read("hub/datasets--org--d/refs/main");
   const std::string snapshot = "hub/datasets--org--d/snapshots/" + hash;
   CHECK(names_in(*f.vfs, snapshot) == names_in(*f.vfs, "datasets/org/d/1"));
-  CHECK(f.read(snapshot + "/train/2.txt") == "two");
-  for (const char* file : {"/train/2.txt", "/train/large.bin"})
-    CHECK(ino_at(*f.vfs, snapshot + file) == ino_at(*f.vfs, "datasets/org/d/1" + std::string(file)));
+  for (const std::string file : {"train/2.txt", "train/large.bin"}) {
+    const Attr link = must(walk(*f.vfs, snapshot + "/" + file));
+    CHECK(link.type == FileType::link);
+    CHECK(must(f.vfs->readlink(link.ino)) == "../../../../../datasets/org/d/1/" + file);
+    CHECK(link.size == must(f.vfs->readlink(link.ino)).size());
+    CHECK(must(f.vfs->getattr(link.ino)).ino == link.ino);
+    CHECK(must(walk(*f.vfs, "datasets/org/d/1/" + file)).nlink == 1);
+  }
   CHECK(ino_at(*f.vfs, snapshot + "/train") != ino_at(*f.vfs, "datasets/org/d/1/train"));
   CHECK(must(f.vfs->parent(ino_at(*f.vfs, snapshot + "/train"))) == ino_at(*f.vfs, snapshot));
-  for (const Place& place : must(f.vfs->places(ino_at(*f.vfs, snapshot + "/train/large.bin"))))
-    CHECK(must(f.vfs->lookup(place.dir, place.name)).ino == ino_at(*f.vfs, snapshot + "/train/large.bin"));
+  for (const char* none : {"/train/large.bin/x", "/none", "/train/none"})
+    CHECK_FALSE(walk(*f.vfs, snapshot + none).ok());
 }
 
 }  // namespace weft::testing

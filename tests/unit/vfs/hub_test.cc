@@ -13,6 +13,7 @@ struct HubFixture : VfsFixture {
   // Returns the first 40 hex digits of the digest of a version's manifest.
   std::string hash(std::string_view spec) const { return to_hex(must(resolve(spec)).manifest).substr(0, 40); }
   std::string ref(const std::string& name) { return read_path(*vfs, "hub/models--org--m/refs/" + name); }
+  std::string target(const std::string& link) { return must(vfs->readlink(ino_at(*vfs, link))); }
 };
 
 const std::string kModel = "hub/models--org--m";
@@ -36,16 +37,26 @@ TEST_CASE("a model has refs/ and snapshots/, and a ref is 40 digits without a ne
     CHECK(must(f.vfs->open(ino))->mode() == ReadMode::changing);
 }
 
-TEST_CASE("a snapshot has the files of models/, and directories of its own") {
+TEST_CASE("a snapshot has links to the files of models/, and directories of its own") {
   HubFixture f;
   f.publish_model("org/m", 1);
   const std::string snapshot = kModel + "/snapshots/" + f.hash("org/m@1");
   CHECK(names_in(*f.vfs, snapshot) == names_in(*f.vfs, "models/org/m/1"));
+  CHECK(f.target(snapshot + "/model.safetensors") == "../../../../models/org/m/1/model.safetensors");
+  CHECK(f.target(snapshot + "/1_Pooling/config.json") == "../../../../../models/org/m/1/1_Pooling/config.json");
   for (const std::string file : {"/model.safetensors", "/1_Pooling/config.json", "/empty.txt"}) {
-    const Attr there = must(walk(*f.vfs, snapshot + file));
-    CHECK(there.ino == ino_at(*f.vfs, "models/org/m/1" + file));
-    CHECK(there.nlink == 2);
+    const Attr link = must(walk(*f.vfs, snapshot + file));
+    CHECK(link.type == FileType::link);
+    CHECK(link.size == f.target(snapshot + file).size());
+    CHECK(link.blocks == 0);
+    CHECK(must(f.vfs->getattr(link.ino)).size == link.size);
+    CHECK(must(walk(*f.vfs, "models/org/m/1" + file)).nlink == 1);
+    CHECK(f.vfs->open(link.ino).error().code == Errc::invalid);
+    CHECK(f.vfs->list(link.ino, 0).error().code == Errc::not_dir);
+    CHECK(f.vfs->lookup(link.ino, "x").error().code == Errc::not_dir);
   }
+  for (const DirEntry& entry : list_all(*f.vfs, ino_at(*f.vfs, snapshot)))
+    CHECK(entry.attr.type == (entry.name == "1_Pooling" ? FileType::directory : FileType::link));
   for (const std::string dir : {"", "/1_Pooling"})
     CHECK(ino_at(*f.vfs, snapshot + dir) != ino_at(*f.vfs, "models/org/m/1" + dir));
   CHECK(must(f.vfs->parent(ino_at(*f.vfs, snapshot + "/1_Pooling"))) == ino_at(*f.vfs, snapshot));
@@ -72,19 +83,13 @@ TEST_CASE("versions with one content share a snapshot, which shows the files of 
   f.publish_model("org/m", 1);
   f.publish_model("org/m", 2);
   f.publish_model("org/m", 1);
-  const auto nlink = [&](const std::string& version) {
-    return must(walk(*f.vfs, "models/org/m/" + version + "/model.safetensors")).nlink;
-  };
   REQUIRE(f.hash("org/m@1") == f.hash("org/m@3"));
   CHECK(names_in(*f.vfs, kModel + "/snapshots").size() == 2);
   CHECK(f.ref("1") == f.ref("3"));
   const std::string file = kModel + "/snapshots/" + f.hash("org/m@1") + "/model.safetensors";
-  CHECK(ino_at(*f.vfs, file) == ino_at(*f.vfs, "models/org/m/1/model.safetensors"));
-  CHECK(nlink("1") == 2);
-  CHECK(nlink("3") == 1);
+  CHECK(f.target(file) == "../../../../models/org/m/1/model.safetensors");
   must(f.store->remove_version("org/m", 1));
-  CHECK(ino_at(*f.vfs, file) == ino_at(*f.vfs, "models/org/m/3/model.safetensors"));
-  CHECK(nlink("3") == 2);
+  CHECK(f.target(file) == "../../../../models/org/m/3/model.safetensors");
   must(f.store->remove_version("org/m", 3));
   CHECK(walk(*f.vfs, file).error().code == Errc::not_found);
 }
@@ -107,24 +112,34 @@ TEST_CASE("main is the tag of that name, or else the newest version") {
   CHECK(names_in(*f.vfs, "hub").empty());
 }
 
-TEST_CASE("a published file has a place in models/, and one in hub/ if it stands there") {
+TEST_CASE("a published file has one place and one link, in models/") {
   HubFixture f;
   f.publish_model("org/m", 1);
-  f.publish_model("org/m", 2);
   f.publish_model("org/m", 1);
   f.publish_model("a/b/c", 1);
-  const auto check = [&](const std::string& version, std::size_t count) {
+  for (const std::string version : {"org/m/1", "a/b/c/1"})
     for (const std::string file : {"/model.safetensors", "/1_Pooling/config.json"}) {
-      const Ino ino = ino_at(*f.vfs, "models/" + version + file);
-      const auto places = must(f.vfs->places(ino));
-      CHECK(places.size() == count);
-      for (const Place& place : places) CHECK(must(f.vfs->lookup(place.dir, place.name)).ino == ino);
+      const Attr attr = must(walk(*f.vfs, "models/" + version + file));
+      CHECK(attr.nlink == 1);
+      const auto places = must(f.vfs->places(attr.ino));
+      REQUIRE(places.size() == 1);
+      CHECK(must(f.vfs->lookup(places[0].dir, places[0].name)).ino == attr.ino);
     }
-  };
-  check("org/m/1", 2);
-  check("org/m/2", 2);
-  check("org/m/3", 1);
-  check("a/b/c/1", 1);
+}
+
+TEST_CASE("numbers of links that hub/ never gave are refused") {
+  HubFixture f;
+  f.publish_model("org/m", 1);
+  for (const char* path :
+       {"models/org/m/1/1_Pooling", "layers/org/m/1/layer.json", "tensors/org/m/1", "models/org/m"}) {
+    CAPTURE(path);
+    const Ino link = ino_of(InoKind::hub_link, payload_of(ino_at(*f.vfs, path)));
+    CHECK_FALSE(f.vfs->getattr(link).ok());
+  }
+  const Ino layer = payload_of(ino_at(*f.vfs, "layers/org/m/1/layer.json"));
+  CHECK_FALSE(f.vfs->readlink(ino_of(InoKind::hub_link, layer)).ok());
+  const Ino file = payload_of(ino_at(*f.vfs, "models/org/m/1/model.safetensors"));
+  CHECK_FALSE(f.vfs->getattr(ino_of(InoKind::hub_dir, file)).ok());
 }
 
 }  // namespace weft::testing

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "unit/vfs/vfs_fixture.h"
+#include "vfs/lineage_texts.h"
 #include "vfs/numbers.h"
 #include "weft/store/gc.h"
 
@@ -68,7 +69,7 @@ TEST_CASE("the bytes of a lineage inode never change, also after a restart") {
   VfsFixture f;
   f.publish_model("base", 1);
   f.publish_model("mid", 2, {"base"});
-  const Names kin{"ancestors", "descendants", "log", "graph.svg"};
+  const Names kin{"ancestors", "descendants", "log"};
   const Names fixed{"info.json", "owners.tsv"};
   std::map<Ino, std::string> seen;
   const auto look = [&] {
@@ -83,19 +84,39 @@ TEST_CASE("the bytes of a lineage inode never change, also after a restart") {
         }
   };
   look();
-  CHECK(seen.size() == 12);
+  CHECK(seen.size() == 10);
   f.publish_model("kid", 3, {"mid", "base"});
   look();
-  CHECK(seen.size() == 12 + 4);  // plus descendants and graph.svg of both
+  CHECK(seen.size() == 10 + 2);  // plus descendants of both
   f.publish_model("stranger", 4);
   look();
-  CHECK(seen.size() == 16);
+  CHECK(seen.size() == 12);
   REQUIRE(f.store->remove_version("kid", 1).ok());
   look();
-  CHECK(seen.size() == 16 + 4);
+  CHECK(seen.size() == 12 + 2);
   REQUIRE(f.store->gc({}, no_progress()).ok());
   f.restart();
   for (const auto& [ino, text] : seen) CHECK(read_ino(*f.vfs, ino) == text);
+  CHECK(f.vfs->getattr(ino_of(KinFileNumber{kKinFileCount, 1, 1})).error().code == Errc::not_found);
+}
+
+TEST_CASE("graph.svg is drawn at each open, with tags and new bytes") {
+  VfsFixture f;
+  f.publish_model("base", 1);
+  f.publish_model("mid", 2, {"base"});
+  const Attr before = must(walk(*f.vfs, "lineage/mid/1/graph.svg"));
+  const auto open = must(f.vfs->open(before.ino));
+  CHECK(open->mode() == ReadMode::changing);
+  CHECK_FALSE(before.lasting_attr);
+  CHECK(read_path(*f.vfs, "lineage/mid/1/graph.svg").find(">prod</text>") == std::string::npos);
+  REQUIRE(f.store->set_tag("base", "prod", 1).ok());
+  const Attr after = must(walk(*f.vfs, "lineage/mid/1/graph.svg"));
+  const std::string text = read_ino(*f.vfs, after.ino);
+  CHECK(after.ino == before.ino);
+  CHECK(after.mtime_ns >= before.mtime_ns);
+  CHECK(after.size == text.size());
+  CHECK(text.find(">prod</text>") != std::string::npos);
+  CHECK(open->size() == before.size);
 }
 
 TEST_CASE("diff/ has the live parents alone") {
@@ -187,13 +208,14 @@ TEST_CASE("numbers of lineage/ that were never given are refused") {
     CHECK(f.vfs->getattr(ino_of(kind, 0, 99)).error().code == Errc::not_found);
     CHECK(f.vfs->getattr(ino_of(kind, (1U << 25U) - 1, 1)).error().code == Errc::not_found);
   }
-  for (const InoKind kind : {InoKind::layers, InoKind::tensors, InoKind::lineage, InoKind::hub_model, InoKind::hub_refs,
-                             InoKind::hub_snapshots, InoKind::hub_main, InoKind::hub_tag, InoKind::hub_dir}) {
+  for (const InoKind kind :
+       {InoKind::layers, InoKind::tensors, InoKind::lineage, InoKind::hub_model, InoKind::hub_refs,
+        InoKind::hub_snapshots, InoKind::hub_main, InoKind::hub_tag, InoKind::hub_dir, InoKind::hub_link}) {
     CAPTURE(static_cast<int>(kind));
     for (const Ino stored : {Ino{0}, kRootIno, kReadmeIno, ino_at(*f.vfs, "models/m/1"), limits::kStoredInoMax})
       CHECK(f.vfs->getattr(ino_of(kind, stored)).error().code == Errc::not_found);
   }
-  for (Ino kind = static_cast<Ino>(InoKind::hub_dir) + 1; kind < 32; ++kind)
+  for (Ino kind = static_cast<Ino>(InoKind::hub_link) + 1; kind < 32; ++kind)
     CHECK(f.vfs->getattr(kind << kInoKindShift | 1U).error().code == Errc::not_found);
 }
 

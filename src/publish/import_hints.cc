@@ -1,0 +1,92 @@
+#include "publish/import_hints.h"
+
+#include <fcntl.h>
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <vector>
+
+#include "base/text.h"
+#include "os/file_ops.h"
+#include "os/sys.h"
+
+namespace weft {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view kSnapshots = "snapshots";
+constexpr std::string_view kMain = "main";
+constexpr std::size_t kCommitMax = 64;  // bytes
+
+bool is_a_directory(const fs::path& path) {
+  std::error_code ignored;
+  return fs::is_directory(path, ignored);
+}
+
+bool is_commit(std::string_view text) {
+  constexpr std::string_view kDigits = "0123456789abcdef";
+  return !text.empty() && text.find_first_not_of(kDigits) == std::string_view::npos;
+}
+
+// Returns the commit that refs/main names; "" if there is none.
+std::string main_commit(const fs::path& repository) {
+  const std::string commit(read_line(open_file((repository / "refs" / kMain).string(), O_RDONLY), kCommitMax));
+  return is_commit(commit) ? commit : std::string();
+}
+
+HubSnapshot snapshot_of(const fs::path& repository, const HubName& name, const std::string& commit) {
+  return {(repository / kSnapshots / commit).string(), name.name, name.kind,
+          main_commit(repository) == commit ? std::string(kMain) : std::string(), commit};
+}
+
+Result<HubSnapshot> main_snapshot(const fs::path& repository, const HubName& name) {
+  const std::string commit = main_commit(repository);
+  if (!commit.empty() && is_a_directory(repository / kSnapshots / commit)) return snapshot_of(repository, name, commit);
+  return Error{Errc::invalid, fmt::format("{}: expected the snapshot that refs/main names, got none; name a directory "
+                                          "below snapshots instead",
+                                          repository.string())};
+}
+
+// Returns the repositories in a cache; empty for any other directory.
+std::vector<std::string> repositories_in(const fs::path& cache) {
+  std::vector<std::string> found;
+  const auto names = list_directory(cache.string());
+  if (!names.ok()) return found;
+  for (const std::string& name : *names)
+    if (parse_hub_name(name) && is_a_directory(cache / name / kSnapshots)) found.push_back(name);
+  std::ranges::sort(found);
+  return found;
+}
+
+}  // namespace
+
+Result<std::optional<HubSnapshot>> hub_snapshot(const std::string& path) {
+  std::error_code failed;
+  const fs::path real = fs::canonical(path, failed);
+  if (failed || !is_a_directory(real)) return std::optional<HubSnapshot>();
+  if (const auto name = parse_hub_name(real.filename().string()); name && is_a_directory(real / kSnapshots)) {
+    WEFT_TRY(HubSnapshot snapshot, main_snapshot(real, *name));
+    return std::optional(std::move(snapshot));
+  }
+  const fs::path repository = real.parent_path().parent_path();
+  const auto name = parse_hub_name(repository.filename().string());
+  if (name && real.parent_path().filename() == kSnapshots)
+    return std::optional(snapshot_of(repository, *name, real.filename().string()));
+  const std::vector<std::string> repositories = repositories_in(real);
+  if (repositories.empty()) return std::optional<HubSnapshot>();
+  if (repositories.size() == 1) return hub_snapshot((real / repositories.front()).string());
+  return Error{Errc::invalid, fmt::format("{}: expected one repository of the hub, got {}: name {} or another",
+                                          real.string(), repositories.size(), repositories.front())};
+}
+
+std::string name_of_directory(const std::string& path) {
+  std::error_code failed;
+  const fs::path real = fs::canonical(path, failed);
+  if (failed || !is_a_directory(real)) return {};
+  std::string name = real.filename().string();
+  return check_model_name(name).ok() ? name : std::string();
+}
+
+}  // namespace weft
