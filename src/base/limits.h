@@ -51,6 +51,7 @@ inline constexpr std::uint64_t kDraftFactsMax = 1U << 20U;  // .weft.json of a d
 inline constexpr std::uint64_t kImportOptionsMax = 16 * kDraftFactsMax;  // as JSON, of the import of a draft
 inline constexpr std::uint64_t kDraftReserveMax = 256U << 20U;  // disk space that drafts leave free: the lesser of this
 inline constexpr std::uint64_t kDraftReservePart = 100;         // and a hundredth of the disk
+inline constexpr std::uint64_t kCacheReservePart = 20;          // caches leave a twentieth of the disk free
 inline constexpr std::uint64_t kTrainerStateMax = 64U << 20U;   // trainer_state.json of a checkpoint
 inline constexpr std::size_t kTrainerValuesMax = 4U << 20U;     // JSON values in it
 inline constexpr std::uint64_t kCheckpointMetadataMax = 256U << 20U;  // .metadata of a distributed checkpoint

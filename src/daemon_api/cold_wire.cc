@@ -88,7 +88,7 @@ void fields(JsonFields& f, ColdRange& m) {
 
 void fields(JsonFields& f, ColdAdvice& m) {
   std::string name(name_of(m.policy));
-  f("policy", name)("bytes_per_s", m.bytes_per_s);
+  f("policy", name)("bytes_per_s", m.bytes_per_s)("keeps", m.keeps);
   const auto policy = cold_policy_named(name);
   m.policy = policy.value_or(m.policy);
   if (!policy) f.refuse(fmt::format("policy: expected auto, stream or fetch, got {}", printable(name)));

@@ -21,6 +21,7 @@ constexpr std::size_t kInOrder = 16;         // up to so many units are fetched 
 constexpr std::uint64_t kFilesForBatch = 3;  // requested in a group, before its batches are read ahead
 constexpr std::uint64_t kFilesForNextBatch = 16;
 constexpr std::uint64_t kPieceBytesMax = 64U << 20U;    // the longest run of an answer, with bytes behind its range
+constexpr std::uint64_t kPassMax = 16U << 20U;          // bytes of one request that may pass through memory
 constexpr auto kUsed = std::chrono::milliseconds(500);  // between two marks of use by a waiting reader
 
 std::size_t memory_bytes(const Manifest& manifest) {
@@ -41,7 +42,9 @@ bool has_room(const PackToc& toc, std::span<const Extent> absent) {
 
 Fetcher::Fetcher(Store& store, FetchedCache& cache, const std::vector<std::shared_ptr<BlobSource>>& sources,
                  const FetchOptions& options)
-    : store_(store), cache_(cache), options_(options) {
+    : store_(store), cache_(cache), options_(options), space_(options.disk ? options.disk : CacheSpace::Disk([&store] {
+        return disk_space(store.directory().root().fd());
+      })) {
   for (const auto& source : sources) {
     sources_.push_back(std::make_unique<Source>(source));
     sources_.back()->count.name = source->name();
@@ -244,6 +247,7 @@ std::pair<std::size_t, std::size_t> Fetcher::units_of(const Part& part, Range ra
 void Fetcher::want(const std::shared_ptr<Transfer>& transfer, std::size_t unit) {
   const UnitState state = transfer->state(unit);
   if (state == UnitState::here || state == UnitState::running) return;
+  if (passing_.find(transfer->plan.units[unit].run)) return;  // outcome() takes it
   transfer->queue(unit);
   wanted_.push_back({transfer, unit});
 }
@@ -254,7 +258,8 @@ void Fetcher::want_ahead(const std::shared_ptr<Transfer>& transfer, Units units)
   const auto begin = static_cast<std::size_t>(options_.first ? options_.first() * static_cast<double>(count) : 0);
   for (std::size_t i = 0; i < count; ++i) {
     const std::size_t unit = first + (count > kInOrder ? (begin + i) % count : i);
-    if (transfer->state(unit) != UnitState::idle && transfer->state(unit) != UnitState::failed) continue;
+    const UnitState state = transfer->state(unit);
+    if (state == UnitState::here || state == UnitState::queued || state == UnitState::running) continue;
     transfer->queue(unit);
     ahead_of(*transfer, unit).push_back({transfer, unit});
   }
@@ -322,26 +327,39 @@ void Fetcher::queue(std::vector<Part>& parts, const ColdRange& what) {
 }
 
 // Returns the outcome of the units of `parts`; nothing while units are missing. Marks their transfers as used, so that
-// these stay open.
-std::optional<Status> Fetcher::outcome(const std::vector<Part>& parts) const {
+// these stay open. A reader takes units that passed, and requests again what passed before it looked, or failed because
+// no reader waited and there was no space. `all_kept`: no unit may pass.
+std::optional<Status> Fetcher::outcome(std::vector<Part>& parts, bool all_kept) {
   if (ending_) return Status(Error{Errc::unreachable, "the daemon ends"});
   bool all_here = true;
-  for (const Part& part : parts) {
+  for (Part& part : parts) {
     if (part.place.pack) continue;
-    Transfer& transfer = *part.home.transfer;
-    transfer.use();
+    const auto& transfer = part.home.transfer;
+    transfer->use();
     for (std::size_t unit = part.units.first; unit < part.units.second; ++unit) {
-      const UnitState state = transfer.state(unit);
-      if (state == UnitState::failed) return Status(transfer.failure(unit));
-      all_here = all_here && state == UnitState::here;
+      const UnitState state = transfer->state(unit);
+      if (state == UnitState::here || part.passed.contains(unit)) continue;
+      const auto passing = all_kept ? std::nullopt : passing_.find(transfer->plan.units[unit].run);
+      if (passing) part.passed[unit] = *passing;
+      if (passing) continue;
+      const bool lacked_space = state == UnitState::failed && transfer->failure(unit).code == Errc::no_space;
+      if (state == UnitState::failed && (all_kept || !lacked_space)) return Status(transfer->failure(unit));
+      all_here = false;
+      if (state != UnitState::failed && state != UnitState::passed) continue;
+      if (all_kept)
+        want_ahead(transfer, {unit, unit + 1});
+      else
+        want(transfer, unit);
+      wake_.notify_one();
     }
   }
   return all_here ? std::optional<Status>(Status()) : std::nullopt;
 }
 
 // Waits for the units of `parts`, without a deadline of its own: each unit arrives, or fails once its sources have been
-// silent for long enough.
-Status Fetcher::wait_for(std::vector<Part>& parts, const ColdRange& what) {
+// silent for long enough. Returns the runs of the parts.
+Result<std::vector<Run>> Fetcher::wait_for(std::vector<Part>& parts, const ColdRange& what) {
+  const bool all_kept = what.all || what.range.length > kPassMax;
   UniqueLock lock(mutex_);
   queue(parts, what);
   auto own = take_own(parts);
@@ -352,18 +370,33 @@ Status Fetcher::wait_for(std::vector<Part>& parts, const ColdRange& what) {
     lock.lock();
   }
   for (;;) {
-    if (const auto end = outcome(parts)) return *end;
+    if (const auto end = outcome(parts, all_kept)) {
+      WEFT_CHECK(*end);
+      return pieces_of(parts, what.range);
+    }
     arrived_.wait_for(lock, kUsed);
   }
 }
 
-// Returns the run of a part in a transfer. If the pack has the file's layout there, the run consists of whole units,
-// and goes on over arrived units that follow.
-Run Fetcher::here_of(const Part& part, Range range) const {
+// Returns the runs of a part in a transfer. If the pack has the file's layout there, the run consists of whole units,
+// and goes on over arrived units that follow. If units passed, each unit is a run.
+std::vector<Run> Fetcher::here_of(const Part& part, Range range) const {
   const Transfer& transfer = *part.home.transfer;
+  if (!part.passed.empty()) {
+    std::vector<Run> runs;
+    for (std::size_t unit = part.units.first; unit < part.units.second; ++unit) {
+      const FetchUnit& of = transfer.plan.units[unit];
+      const auto passed = part.passed.find(unit);
+      const OpenPlace kept{transfer.reader, of.offset};
+      runs.push_back({part.extent.offset + (of.offset - part.home.offset), of.length,
+                      passed == part.passed.end() ? kept : passed->second});
+    }
+    return runs;
+  }
   if (part.home.offset != part.extent.offset) {
     const Range wanted = overlap(range, {part.extent.offset, part.extent.id.length});
-    return {wanted.offset, wanted.length, {transfer.reader, part.home.offset + (wanted.offset - part.extent.offset)}};
+    return {
+        Run{wanted.offset, wanted.length, {transfer.reader, part.home.offset + (wanted.offset - part.extent.offset)}}};
   }
   const auto& units = transfer.plan.units;
   const std::uint64_t begin = std::max(units[part.units.first].offset, part.extent.offset);
@@ -375,17 +408,19 @@ Run Fetcher::here_of(const Part& part, Range range) const {
   }
   // Another file may have other bytes behind this extent.
   if (!part.home.same_file) end = std::min(end, part.extent.offset + part.extent.id.length);
-  return {begin, end - begin, {transfer.reader, begin}};
+  return {Run{begin, end - begin, {transfer.reader, begin}}};
 }
 
 std::vector<Run> Fetcher::pieces_of(const std::vector<Part>& parts, Range range) const {
   std::vector<Run> pieces;
-  const MutexLock lock(mutex_);
   for (const Part& part : parts) {
-    const Run piece =
-        part.place.pack ? Run{part.extent.offset, part.extent.id.length, part.place} : here_of(part, range);
-    const std::uint64_t covered = pieces.empty() ? piece.offset : end_of(pieces.back());
-    if (end_of(piece) > covered) append_run(pieces, part_of(piece, std::max(piece.offset, covered), end_of(piece)));
+    const std::vector<Run> runs = part.place.pack
+                                      ? std::vector<Run>{{part.extent.offset, part.extent.id.length, part.place}}
+                                      : here_of(part, range);
+    for (const Run& piece : runs) {
+      const std::uint64_t covered = pieces.empty() ? piece.offset : end_of(pieces.back());
+      if (end_of(piece) > covered) append_run(pieces, part_of(piece, std::max(piece.offset, covered), end_of(piece)));
+    }
   }
   return pieces;
 }
@@ -401,9 +436,9 @@ Result<std::vector<Run>> Fetcher::bring(const ColdRange& what) {
     return Error{Errc::invalid,
                  fmt::format("{}: {}: has no {} bytes at {}", where, file.path, what.range.length, what.range.offset)};
   auto parts = parts_of(*content, what.file, range);
-  Status moved = parts.ok() ? wait_for(*parts, what) : Status(parts.error());
-  if (!moved.ok()) return Error{moved.error().code, fmt::format("{}: {}: {}", where, file.path, moved.error().message)};
-  return pieces_of(*parts, range);
+  auto pieces = parts.ok() ? wait_for(*parts, what) : Result<std::vector<Run>>(parts.error());
+  if (pieces.ok()) return pieces;
+  return Error{pieces.error().code, fmt::format("{}: {}: {}", where, file.path, pieces.error().message)};
 }
 
 }  // namespace weft

@@ -23,6 +23,8 @@
 #include "base/mutex.h"
 #include "blobs/local_bytes.h"
 #include "diskformat/toc.h"
+#include "fetch/cache_space.h"
+#include "fetch/passing_bytes.h"
 #include "fetch/rate_meter.h"
 #include "fetch/transfer.h"
 #include "fetch/verified_source.h"
@@ -47,6 +49,7 @@ struct FetchOptions {
   // Called if stored bytes of a blob turn out to be damaged while they serve as a base. Any thread; must not wait.
   // Empty: damage is only logged.
   std::function<void(const ContentId& id)> damaged;
+  CacheSpace::Disk disk;  // empty: the space of the store's file system
 };
 
 // The settings that may change while bytes move.
@@ -120,6 +123,7 @@ class Fetcher final : public ColdReads, public LocalBytes {
     bool yields = false;     // once running: no reader waits; other nodes may go first
     bool same = false;       // once running: its units equal the base
     bool young = false;      // once running: sources may soon have the bytes that they lack
+    std::shared_ptr<const PackReader> passed = {};  // once moved: the bytes, if the cache has no space for them
     Range range() const;
     std::vector<ChunkRun> runs() const;  // one for each unit
   };
@@ -143,6 +147,7 @@ class Fetcher final : public ColdReads, public LocalBytes {
     OpenPlace place;
     Home home;
     std::pair<std::size_t, std::size_t> units;
+    std::map<std::size_t, OpenPlace> passed = {};  // units that came and were not kept
   };
 
   using Queue = std::deque<Task>;
@@ -179,14 +184,14 @@ class Fetcher final : public ColdReads, public LocalBytes {
   void want_ahead(const std::shared_ptr<Transfer>& transfer, Units units) WEFT_REQUIRES(mutex_);
   void want_batch(const std::shared_ptr<Transfer>& transfer, Units units) WEFT_REQUIRES(mutex_);
   void want_neighbours(const Part& last, const ColdRange& what) WEFT_REQUIRES(mutex_);
-  std::optional<Status> outcome(const std::vector<Part>& parts) const WEFT_REQUIRES(mutex_);
+  std::optional<Status> outcome(std::vector<Part>& parts, bool all_kept) WEFT_REQUIRES(mutex_);
   void queue(std::vector<Part>& parts, const ColdRange& what) WEFT_REQUIRES(mutex_);
   static std::uint64_t bytes_here(const Part& part, Range range);
   void count_here(const std::vector<Part>& parts, Range range) WEFT_REQUIRES(mutex_);
-  Status wait_for(std::vector<Part>& parts, const ColdRange& what) WEFT_EXCLUDES(mutex_);
+  Result<std::vector<Run>> wait_for(std::vector<Part>& parts, const ColdRange& what) WEFT_EXCLUDES(mutex_);
   std::optional<Task> take_own(const std::vector<Part>& parts) WEFT_REQUIRES(mutex_);
-  Run here_of(const Part& part, Range range) const WEFT_REQUIRES(mutex_);
-  std::vector<Run> pieces_of(const std::vector<Part>& parts, Range range) const WEFT_EXCLUDES(mutex_);
+  std::vector<Run> here_of(const Part& part, Range range) const WEFT_REQUIRES(mutex_);
+  std::vector<Run> pieces_of(const std::vector<Part>& parts, Range range) const WEFT_REQUIRES(mutex_);
 
   OpenPlace arrived(const ChunkRun& run) const WEFT_REQUIRES(mutex_);
 
@@ -210,7 +215,7 @@ class Fetcher final : public ColdReads, public LocalBytes {
   Queue& ahead_of(const Transfer& transfer, std::size_t unit) WEFT_REQUIRES(mutex_) {
     return transfer.is_same(unit) ? same_ : ahead_;
   }
-  Result<std::optional<std::vector<Digest>>> copy_same(const Task& task, const std::vector<ChunkRun>& runs)
+  Result<std::optional<std::vector<Digest>>> copy_same(Task& task, const std::vector<ChunkRun>& runs)
       WEFT_EXCLUDES(mutex_);
   std::optional<std::vector<Digest>> read_base(const Task& task, const std::vector<ChunkRun>& runs,
                                                std::span<std::byte> to) WEFT_EXCLUDES(mutex_);
@@ -231,12 +236,12 @@ class Fetcher final : public ColdReads, public LocalBytes {
   static bool gives_way(const Source& cheaper, Readiness readiness, const Source& other);
   bool goes_on(const Task& task, Readiness readiness) const WEFT_REQUIRES(mutex_);
   void wake_reader() WEFT_EXCLUDES(mutex_);
-  Result<std::vector<Digest>> move(const Task& task, const std::vector<ChunkRun>& runs);
+  Result<std::vector<Digest>> move(Task& task, const std::vector<ChunkRun>& runs);
   bool is_young(const Transfer& transfer) const;
   bool may_still_come(const Transfer& transfer, const Error& error) const;
   Clock::time_point waited_until(const Task& task) const WEFT_EXCLUDES(mutex_);
   void ended(Task& task, const Result<std::vector<Digest>>& digests, Clock::time_point begun) WEFT_EXCLUDES(mutex_);
-  Status put_in_pack(Transfer& transfer, std::uint64_t offset, std::span<const std::byte> bytes) WEFT_EXCLUDES(mutex_);
+  Status keep_or_pass(Task& task, const Status& room, std::span<const std::byte> bytes) WEFT_EXCLUDES(mutex_);
   template <class T>
   Result<T> from_any(const Request& request, const std::function<Result<T>(VerifiedSource&, Deadline)>& ask);
   std::vector<Source*> ranked(const Digest& manifest, std::span<const ChunkRun> runs) WEFT_EXCLUDES(mutex_);
@@ -268,8 +273,10 @@ class Fetcher final : public ColdReads, public LocalBytes {
   Store& store_;
   FetchedCache& cache_;
   const FetchOptions options_;
+  const CacheSpace space_;
   std::vector<std::unique_ptr<Source>> sources_;
   LruCache<Content> contents_{64U << 20U};
+  PassingBytes passing_{64U << 20U};
   Mutex planning_ WEFT_ACQUIRED_BEFORE(mutex_);  // held to begin a transfer
   struct Choice {
     VersionId version = 0;

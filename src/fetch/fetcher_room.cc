@@ -1,5 +1,5 @@
-// Keeps fetched bytes within the cache's bound. Space is made before bytes arrive. Open and pinned packs stay, so a
-// reader may find no space.
+// Keeps fetched bytes within the cache's bound, and a part of the disk free. Space is made before bytes arrive. Open
+// and pinned packs stay, so a reader may find no space. Its bytes then pass without being kept.
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -20,6 +20,7 @@ constexpr std::uint64_t kSpareMax = 256U << 20U;
 constexpr auto kIdle = std::chrono::seconds(1);
 constexpr auto kRoomPatience = std::chrono::seconds(2);
 constexpr auto kFullRemembered = std::chrono::seconds(2);
+constexpr auto kFullUntried = std::chrono::milliseconds(250);  // a survey of many packs takes a while
 constexpr auto kUseRemembered = std::chrono::seconds(1);
 constexpr auto kPoll = std::chrono::milliseconds(50);
 
@@ -108,6 +109,7 @@ Result<std::uint64_t> Fetcher::evict_for(std::uint64_t bytes) {
     drop_idle();
   }
   WEFT_TRY(const CacheUse use, cache_use());
+  cache_max = space_.bound(cache_max, use.total());
   if (use.total() + bytes <= cache_max) return use.total();
   const std::uint64_t spare = std::min(cache_max / kSpareParts, kSpareMax);
   const std::uint64_t others = bytes + spare + use.unlisted;
@@ -125,30 +127,34 @@ Result<EvictReport> Fetcher::evict(const EvictOptions& options) {
 }
 
 // Reserves space for `bytes`. Waits up to kRoomPatience, because packs that were just closed can soon be evicted. After
-// a failure, later calls try once without a wait, for kFullRemembered.
+// a failure, later calls try without a wait, until none has failed for kFullRemembered, and each kFullUntried one of
+// them tries.
 Status Fetcher::make_room(std::uint64_t bytes) {
   const MutexLock one_at_a_time(making_room_);
+  const Error no_room{Errc::no_space, "cache_max and the free space of the disk leave no room for fetched bytes"};
   for (;;) {
+    const std::uint64_t coming = coming_bytes();
     {
       const MutexLock lock(mutex_);
-      if (policy_.cache_max == UINT64_MAX) return {};
-      if (room_ >= bytes) {
+      if (room_ >= bytes && space_.left() >= coming) {
         room_ -= bytes;
         return {};
       }
+      const auto now = Clock::now();
+      if (now >= full_until_ && now < full_until_ + kFullUntried) return no_room;
     }
-    const std::uint64_t coming = coming_bytes();
     WEFT_TRY(const std::uint64_t used, evict_for(coming));
     UniqueLock lock(mutex_);
-    room_ = policy_.cache_max - std::min(policy_.cache_max, used + coming);
-    if (used + coming <= policy_.cache_max) return {};
+    const std::uint64_t bound = space_.bound(policy_.cache_max, used);
+    room_ = bound - std::min(bound, used + coming);
+    if (used + coming <= bound) return {};
     hurry_complete();
     const auto now = Clock::now();
     if (now >= full_until_ + kFullRemembered) full_until_ = now + kRoomPatience;
-    if (ending_ || now >= full_until_)
-      return Error{Errc::no_space,
-                   fmt::format("the cache of fetched bytes is full: cache_max is {}, what is open or pinned takes {}",
-                               human_bytes(policy_.cache_max), human_bytes(used))};
+    if (ending_ || now >= full_until_) {
+      full_until_ = now;
+      return no_room;
+    }
     arrived_.wait_for(lock, kPoll);
   }
 }
@@ -157,6 +163,7 @@ void Fetcher::set_policy(const FetchPolicy& policy) {
   const MutexLock lock(mutex_);
   policy_ = policy;
   room_ = 0;
+  full_until_ = {};
   over_ = policy.cache_max != UINT64_MAX;
   keeper_.notify_one();
 }
@@ -169,9 +176,11 @@ void Fetcher::stay_within_cache() {
   over_ = used.ok() && *used > policy_.cache_max;
 }
 
+// ColdAdvice::keeps counts the space of evictable packs too.
 ColdAdvice Fetcher::advice() {
+  const std::uint64_t used = cache_bytes();
   const MutexLock lock(mutex_);
-  return {policy_.cold, rate_.bytes_per_s()};
+  return {policy_.cold, rate_.bytes_per_s(), space_.bound(policy_.cache_max, used)};
 }
 
 }  // namespace weft

@@ -97,15 +97,14 @@ std::optional<std::vector<Digest>> Fetcher::read_base(const Task& task, const st
 }
 
 // Copies the units of a task from their bases to the pack. Returns the result of read_base().
-Result<std::optional<std::vector<Digest>>> Fetcher::copy_same(const Task& task, const std::vector<ChunkRun>& runs) {
+Result<std::optional<std::vector<Digest>>> Fetcher::copy_same(Task& task, const std::vector<ChunkRun>& runs) {
   Transfer& transfer = *task.transfer;
   const Range range = task.range();
   const auto memory = std::make_unique_for_overwrite<std::byte[]>(range.length);
   const std::span<std::byte> bytes(memory.get(), range.length);
   auto digests = read_base(task, runs, bytes);
   if (!digests) return digests;
-  WEFT_CHECK(make_room(range.length));
-  WEFT_CHECK(put_in_pack(transfer, range.offset, bytes));
+  WEFT_CHECK(keep_or_pass(task, make_room(range.length), bytes));
   CodedCounts counts;
   counts.same_bytes = range.length;
   for (const ChunkRun& run : runs)

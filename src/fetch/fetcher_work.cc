@@ -25,6 +25,18 @@ bool is_refusal(const Error& error) {
   return error.code == Errc::busy || error.code == Errc::exists;
 }
 
+// Writes bytes to the pack. It does not map the file, because pages of a new mapping are cleared and allocated one by
+// one. Blocks of zeros stay holes. Long runs are allocated first; if that fails, the write reports why.
+Status put_in_pack(Transfer& transfer, std::uint64_t offset, std::span<const std::byte> bytes, bool allocates) {
+  const int fd = transfer.pack->fd();
+  const MutexLock one_at_a_time(transfer.writing);
+  for (const Range& run : runs_to_write(fd, offset, bytes)) {
+    if (allocates && run.length >= kAllocated) static_cast<void>(allocate(fd, offset + run.offset, run.length, kPack));
+    WEFT_CHECK(write_exact(fd, offset + run.offset, bytes.subspan(run.offset, run.length), kPack));
+  }
+  return {};
+}
+
 }  // namespace
 
 // Returns the first verified answer, or else the error of the last source that did not merely lack the bytes. Sources
@@ -57,21 +69,20 @@ Result<std::vector<std::byte>> Fetcher::ask_for_manifest(const VersionRow& row, 
       [&](VerifiedSource& source, Deadline deadline) { return source.manifest(row.manifest, deadline); });
 }
 
-// Writes bytes to the pack. It does not map the file, because pages of a new mapping are cleared and allocated one by
-// one. Blocks of zeros stay holes. Long runs are allocated first; if that fails, the write reports why. Near the
-// cache's bound nothing is allocated ahead: blocks that are allocated run by run need more extents.
-Status Fetcher::put_in_pack(Transfer& transfer, std::uint64_t offset, std::span<const std::byte> bytes) {
+// Writes the bytes of a task to the pack, if make_room() found space for them. Near the cache's bound nothing is
+// allocated ahead: blocks that are allocated run by run need more extents. Without space, bytes that a reader waits for
+// pass to it from memory.
+Status Fetcher::keep_or_pass(Task& task, const Status& room, std::span<const std::byte> bytes) {
   bool allocates = false;
   {
     const MutexLock lock(mutex_);
-    allocates = policy_.cache_max == UINT64_MAX || room_ >= kRoomForLists;
+    allocates = room_ >= kRoomForLists;
   }
-  const int fd = transfer.pack->fd();
-  const MutexLock one_at_a_time(transfer.writing);
-  for (const Range& run : runs_to_write(fd, offset, bytes)) {
-    if (allocates && run.length >= kAllocated) static_cast<void>(allocate(fd, offset + run.offset, run.length, kPack));
-    WEFT_CHECK(write_exact(fd, offset + run.offset, bytes.subspan(run.offset, run.length), kPack));
-  }
+  Status kept = room.ok() ? put_in_pack(*task.transfer, task.range().offset, bytes, allocates) : room;
+  if (kept.ok() || task.yields || kept.error().code != Errc::no_space) return kept;
+  auto passed = passing_pack(bytes);
+  if (!passed.ok()) return Error{Errc::io, std::move(passed).error().message};  // Errc::no_space would be tried again
+  task.passed = std::move(passed).value();
   return {};
 }
 
@@ -90,10 +101,11 @@ void Fetcher::wake_reader() {
   wake_.notify_one();
 }
 
-Result<std::vector<Digest>> Fetcher::move(const Task& task, const std::vector<ChunkRun>& runs) {
+Result<std::vector<Digest>> Fetcher::move(Task& task, const std::vector<ChunkRun>& runs) {
   Transfer& transfer = *task.transfer;
   const Range range = task.range();
-  WEFT_CHECK(make_room(range.length));
+  const Status room = make_room(range.length);
+  if (!room.ok() && (task.yields || room.error().code != Errc::no_space)) return room.error();
   ReadAid aid{task.yields,
               [this] {
                 const MutexLock lock(mutex_);
@@ -116,7 +128,7 @@ Result<std::vector<Digest>> Fetcher::move(const Task& task, const std::vector<Ch
       {transfer.manifest, runs, task.yields, task.young, transfer.subject, waited_until(task)}, ask);
   note_coded(transfer.bases, aid.coded);
   if (!got.ok()) return std::move(got).error();
-  WEFT_CHECK(put_in_pack(transfer, range.offset, got->bytes.bytes()));
+  WEFT_CHECK(keep_or_pass(task, room, got->bytes.bytes()));
   log_debug(LogCategory::fetch, "transfer {}: {} bytes at {} from {}", transfer.log_id, range.length, range.offset,
             gave->count.name);
   count(*gave, got->bytes.size, nullptr);
@@ -170,6 +182,12 @@ void Fetcher::ended(Task& task, const Result<std::vector<Digest>>& digests, Cloc
       task.transfer->fail(unit, digests.error());
       continue;
     }
+    if (task.passed) {
+      const FetchUnit& of = task.transfer->plan.units[unit];
+      passing_.put(of.run, {task.passed, of.offset - task.range().offset});
+      task.transfer->pass(unit);
+      continue;
+    }
     task.transfer->arrive(unit, (*digests)[unit - task.unit]);
   }
   task.transfer.reset();
@@ -192,7 +210,7 @@ void Fetcher::run(Task task) {
   }
   ended(task, digests, begun);
   arrived_.notify_all();
-  if (!digests.ok()) return;
+  if (!digests.ok() || task.passed) return;
   for (const auto& source : sources_) source->source.unverified().arrived(manifest, runs);
 }
 

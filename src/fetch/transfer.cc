@@ -75,6 +75,13 @@ void Transfer::fail(std::size_t unit, Error error) {
   units_[unit] = {UnitState::failed, std::move(error)};  // a new request asks the sources, not the base
 }
 
+void Transfer::pass(std::size_t unit) {
+  end(unit);
+  units_[unit].state = UnitState::passed;
+  units_[unit].same = false;  // a new request asks the sources, not the base
+  moved_ = arrived_ = Clock::now();
+}
+
 void Transfer::put_back(std::size_t unit, bool late) {
   end(unit);
   queue(unit);

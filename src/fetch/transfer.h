@@ -29,7 +29,8 @@ namespace weft {
 // time.
 inline constexpr std::size_t kOpenTransfersMax = 40;
 
-enum class UnitState : std::uint8_t { idle, queued, running, here, failed };
+// passed: the bytes went to their readers and were not kept.
+enum class UnitState : std::uint8_t { idle, queued, running, here, failed, passed };
 
 class Transfer {
  public:
@@ -57,6 +58,7 @@ class Transfer {
   void queue(std::size_t unit) { units_[unit].state = UnitState::queued; }
   void begin(std::size_t unit);
   void fail(std::size_t unit, Error error);
+  void pass(std::size_t unit);
   void put_back(std::size_t unit, bool late = false);  // queues a running unit again; `late`: after a silence
   bool was_put_back(std::size_t unit) const { return units_[unit].late; }
   // Delays the next request of this transfer, until asked_from(). The delay doubles with each call.

@@ -21,6 +21,7 @@
 
 #include <fmt/core.h>
 
+#include "base/limits.h"
 #include "os/sys.h"
 
 namespace weft {
@@ -165,6 +166,10 @@ std::optional<DiskSpace> disk_space(int fd) {
   struct statvfs facts {};
   if (::fstatvfs(fd, &facts) != 0) return {};
   return DiskSpace{facts.f_blocks * facts.f_frsize, facts.f_bavail * facts.f_frsize, facts.f_files};
+}
+
+std::uint64_t cache_reserve(const DiskSpace& disk) {
+  return disk.total / limits::kCacheReservePart;
 }
 
 std::uint64_t allocated_bytes(const struct stat& st) {

@@ -58,6 +58,8 @@ struct DiskSpace {
   std::uint64_t inodes = 0;                // 0: as many as the bytes allow
 };
 std::optional<DiskSpace> disk_space(int fd);
+// Returns the disk space that caches leave free for publishes and gc.
+std::uint64_t cache_reserve(const DiskSpace& disk);
 // Returns the bytes of disk that the file takes.
 std::uint64_t allocated_bytes(const struct stat& st);
 // Returns the bytes of disk that this file shares with no other; nothing if the file system cannot tell.

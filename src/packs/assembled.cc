@@ -23,7 +23,6 @@ namespace {
 
 constexpr std::uint64_t kBoundShare = 10;  // default limit: at most 1 / 10 of the file system
 constexpr std::uint64_t kPacksShare = 2;   // default limit: at most 1 / 2 of the packs
-constexpr std::uint64_t kFreeShare = 20;   // 1 / 20 of the file system stays free
 constexpr std::size_t kBoundTextMax = 32;  // bytes
 constexpr mode_t kLockMode = 0600;         // users who may only read the store must not block its writers
 constexpr auto kLockWaitMax = std::chrono::seconds(10);
@@ -217,7 +216,7 @@ Status AssembledPacks::make_room(PackId id, std::uint64_t bytes, std::uint64_t d
   const auto within_bound = [&](std::uint64_t freed) { return bytes <= bound && taken - freed <= bound - bytes; };
   const auto on_disk = [&](std::uint64_t freed) {
     const DiskSpace space = space_of(path());
-    return disk_bytes == 0 || space.available + freed >= disk_bytes + space.total / kFreeShare;
+    return disk_bytes == 0 || space.available + freed >= disk_bytes + cache_reserve(space);
   };
   const Error full{
       Errc::no_space,

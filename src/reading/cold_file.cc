@@ -81,9 +81,11 @@ class Brought {
     return at == pieces_.end() || at->offset > offset ? std::nullopt : std::optional(*at);
   }
 
-  void add(std::vector<Run> pieces) {
+  // Bytes that pass have no place.
+  void add(const std::vector<Run>& pieces) {
     const std::lock_guard lock(mutex_);
-    for (Run& piece : pieces) {
+    for (Run piece : pieces) {
+      if (piece.place.pack->id() == kPassingPack) continue;
       piece.place.pack = known(piece.place.pack);
       insert(piece);
     }
@@ -134,7 +136,8 @@ class ColdFile final : public OpenFile {
       const std::uint64_t end = run.home.offset + run.length;
       for (std::uint64_t at = run.home.offset; at < end; at += kFetchStep) {
         const std::uint64_t step = std::min(kFetchStep, end - at);
-        WEFT_CHECK(bring(run, {at, step}, end - at - step, true));
+        auto kept = bring(run, {at, step}, end - at - step, true);
+        if (!kept.ok()) return std::move(kept).error();
       }
     }
     return {};
@@ -161,15 +164,34 @@ class ColdFile final : public OpenFile {
   void wait_in_faults() { waits_in_faults_ = true; }  // the same
 
  private:
-  // Fetches a range of the published file that contains `run`.
-  Status bring(const ColdRun& run, Range range, std::uint64_t ahead, bool all) {
+  // Fetches a range of the published file that contains `run`, and returns its runs there.
+  Result<std::vector<Run>> bring(const ColdRun& run, Range range, std::uint64_t ahead, bool all) {
     const ColdRange wanted{run.home.version, run.home.file, range, ahead, all};
     auto pieces = cold_.reads->bring(wanted);
     if (!pieces.ok() && is_waiting_fault(pieces.error())) pieces = bring_for_fault(wanted, std::move(pieces));
     if (pieces.ok()) gave_up_.store(false, std::memory_order_relaxed);
-    if (!pieces.ok()) return as_io(Error{pieces.error().code, fmt::format("{}: {}", where_, pieces.error().message)});
-    brought(run).add(std::move(pieces).value());
-    return {};
+    if (!pieces.ok()) return failed(pieces.error());
+    keep(run, *pieces);
+    return pieces;
+  }
+  Error failed(const Error& error) const {
+    return as_io(Error{error.code, fmt::format("{}: {}", where_, error.message)}).error();
+  }
+  // Remembers where fetched bytes are. Bytes that pass take memory, so only the last ones stay, for a reader of small
+  // parts.
+  void keep(const ColdRun& run, const std::vector<Run>& pieces) {
+    brought(run).add(pieces);
+    const auto passes = [](const Run& piece) { return piece.place.pack->id() == kPassingPack; };
+    const auto last = std::ranges::find_if(pieces, passes);
+    if (last == pieces.end()) return;
+    const std::lock_guard lock(mutex_);
+    passing_ = {run.home.version, run.home.file, *last};
+  }
+  std::optional<Run> passing(const ColdRun& run, std::uint64_t at) const {
+    const std::lock_guard lock(mutex_);
+    if (!passing_.piece.place.pack || passing_.version != run.home.version || passing_.file != run.home.file) return {};
+    const Run& piece = passing_.piece;
+    return piece.offset <= at && at < end_of(piece) ? std::optional(piece) : std::nullopt;
   }
   bool is_waiting_fault(const Error& error) const {
     return waits_in_faults_ && !gave_up_.load(std::memory_order_relaxed) && may_return(error.code) &&
@@ -200,7 +222,13 @@ class ColdFile final : public OpenFile {
   mutable std::mutex mutex_;
   std::map<std::pair<VersionId, std::uint32_t>, Brought> brought_;  // mutex_ guards the map, not its values
   ReadsInARow reads_;
-  std::unique_ptr<ColdReads::Begun> begun_;  // guarded by mutex_
+  std::unique_ptr<ColdReads::Begun> begun_;  // guarded by mutex_, as is passing_
+  struct Passing {
+    VersionId version = 0;
+    std::uint32_t file = 0;
+    Run piece;  // no pack: none
+  };
+  Passing passing_;  // the last bytes that came and are not kept
 };
 
 // Returns how many bytes to fetch behind a read: none after a jump, more and more for a sequential reader.
@@ -238,20 +266,22 @@ Status ColdFile::take_begun(const ColdRun& run) {
   if (!begun) return {};
   const auto since = std::chrono::steady_clock::now();
   auto pieces = begun->take();
-  if (pieces.ok()) brought(run).add(std::move(pieces).value());
+  if (pieces.ok()) keep(run, *pieces);
   if (pieces.ok() || std::chrono::steady_clock::now() < since + kWaited) return {};
   if (is_waiting_fault(pieces.error())) return {};
-  return as_io(Error{pieces.error().code, fmt::format("{}: {}", where_, pieces.error().message)});
+  return failed(pieces.error());
 }
 
 Result<Run> ColdFile::piece_at(const ColdRun& run, std::uint64_t at, std::uint64_t length, std::uint64_t ahead) {
   WEFT_CHECK(take_begun(run));
   Brought& brought = this->brought(run);
   if (auto piece = brought.find(at)) return *std::move(piece);
+  if (auto piece = passing(run, at)) return *std::move(piece);
   const std::uint64_t rest = run.home.offset + run.length - at;
   const std::uint64_t now = std::min(length, rest);
-  WEFT_CHECK(bring(run, {at, now}, std::min(ahead, rest - now), false));
+  WEFT_TRY(const std::vector<Run> pieces, bring(run, {at, now}, std::min(ahead, rest - now), false));
   if (auto piece = brought.find(at)) return *std::move(piece);
+  if (const auto piece = run_at(pieces, at); piece != pieces.end() && piece->offset <= at) return *piece;
   return Error{Errc::internal, where_ + ": the fetched bytes are missing"};
 }
 
@@ -293,10 +323,13 @@ Result<MemoryParts> ColdFile::in_memory(std::uint64_t offset, std::size_t count)
   const std::uint64_t ahead = ahead_of(offset, count);
   return memory_parts(head_, runs_, offset, count,
                       [&](MemoryParts& parts, const ColdRun& run, std::uint64_t within, std::size_t length) {
-                        return each_piece(run, within, length, ahead,
-                                          [&parts](const PackReader& pack, std::uint64_t at, std::size_t part) {
-                                            return add_present(parts, pack, at, part);
-                                          });
+                        return each_piece(
+                            run, within, length, ahead,
+                            [&parts](const PackReader& pack, std::uint64_t at, std::size_t part) -> Status {
+                              // Nobody keeps bytes that pass in memory while a reader copies them.
+                              if (pack.id() == kPassingPack) return Error{Errc::absent, "not kept"};
+                              return add_present(parts, pack, at, part);
+                            });
                       });
 }
 
@@ -313,15 +346,23 @@ int ColdFile::backing_fd() const {
 
 // The mount's options decide first, then the node's advice.
 ColdAdvice advice_for(const Cold& cold) {
-  const bool decided = cold.policy && *cold.policy != ColdPolicy::automatic;
-  ColdAdvice advice = decided ? ColdAdvice() : cold.reads->advice();
+  ColdAdvice advice = cold.policy == ColdPolicy::stream ? ColdAdvice() : cold.reads->advice();
   advice.policy = cold.policy.value_or(advice.policy);
   return advice;
 }
 
+// A file that the node has no space to keep is streamed, whatever the policy.
 bool waits_for_all(const ColdAdvice& advice, std::uint64_t absent_bytes) {
+  if (absent_bytes > advice.keeps) return false;
   if (advice.policy != ColdPolicy::automatic) return advice.policy == ColdPolicy::fetch;
   return fetch_pays(absent_bytes, advice.bytes_per_s);
+}
+
+// Returns false if a fetch of all bytes found no space. Readers then fetch the rest of the file as they need it.
+Result<bool> is_kept(Status fetched) {
+  if (fetched.ok()) return true;
+  if (fetched.error().code == Errc::no_space) return false;
+  return std::move(fetched).error();
 }
 
 }  // namespace
@@ -347,10 +388,11 @@ Result<std::shared_ptr<OpenFile>> open_cold(Store& store, const Cold& cold, std:
   const std::uint64_t absent = file->absent_bytes();
   const ColdAdvice advice = absent > 0 ? advice_for(cold) : ColdAdvice();
   if (advice.policy == ColdPolicy::automatic) file->wait_in_faults();
-  if (absent > 0 && waits_for_all(advice, absent))
-    WEFT_CHECK(file->bring_all());
-  else if (read_for == ReadFor::tensors && absent >= kStreamedMin)
-    file->stream();
+  bool is_whole = absent > 0 && waits_for_all(advice, absent);
+  if (is_whole) {
+    WEFT_TRY(is_whole, is_kept(file->bring_all()));
+  }
+  if (!is_whole && read_for == ReadFor::tensors && absent >= kStreamedMin) file->stream();
   return std::shared_ptr<OpenFile>(std::move(file));
 }
 
@@ -363,7 +405,7 @@ Result<std::shared_ptr<OpenFile>> open_absent_blob(const Cold& cold, std::string
   const bool is_small = advice.policy != ColdPolicy::fetch && blob.id.length > 0 && blob.id.length <= kBegunMax;
   if (is_small) file->begin_all();
   const bool waits = !is_small && blob.id.length > 0 && waits_for_all(advice, blob.id.length);
-  if (waits && advice.policy == ColdPolicy::fetch) WEFT_CHECK(file->bring_all());
+  if (waits && advice.policy == ColdPolicy::fetch) WEFT_CHECK(is_kept(file->bring_all()));
   if (waits) file->bring_rest();
   return std::shared_ptr<OpenFile>(std::move(file));
 }

@@ -272,7 +272,7 @@ Result<std::unique_ptr<FetchPack>> BlobStore::resume_fetch(PackId pack) {
   return fill(pack, static_cast<std::uint64_t>(facts.st_size));
 }
 Result<std::vector<CachedPack>> BlobStore::cached_packs() {
-  return no_versions();
+  return std::vector<CachedPack>();
 }
 Result<EvictReport> BlobStore::evict(const EvictOptions&) {
   return evicts;

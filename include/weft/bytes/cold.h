@@ -40,12 +40,14 @@ inline constexpr std::chrono::seconds kFaultWaitMax{120};
 struct ColdAdvice {
   ColdPolicy policy = ColdPolicy::automatic;  // configured on the node
   std::uint64_t bytes_per_s = 0;              // recent rate of remote bytes; 0: not known
+  std::uint64_t keeps = UINT64_MAX;           // bytes of one file that the node has space to keep, at most
 };
 // True if an open should wait for so many absent bytes, which arrive at this rate.
 bool fetch_pays(std::uint64_t absent_bytes, std::uint64_t bytes_per_s);
 
 // A range of a published file to fetch. Also starts to fetch `ahead` bytes after it, without waiting. `all`: the reader
-// wants all these bytes, so they may come in any order, which suits nodes that start with one file at once.
+// wants all these bytes, so they may come in any order, which suits nodes that start with one file at once. They are
+// then kept, or the request fails with Errc::no_space. Other bytes that the node has no space for pass to the reader.
 struct ColdRange {
   VersionId version = 0;
   std::uint32_t file = 0;  // index in its manifest
@@ -93,7 +95,8 @@ ManifestResolver& no_resolver();
 class ColdReads : public ManifestResolver {
  public:
   // Fetches a range. Returns verified runs of the published file that cover it, adjacent and in order. They may extend
-  // beyond the range. If two callers want one byte, it is transferred once.
+  // beyond the range. If two callers want one byte, it is transferred once. Runs in a pack with the id kPassingPack are
+  // not kept: read them at once.
   virtual Result<std::vector<Run>> bring(const ColdRange& what) = 0;
   // A bring() in flight, for a caller that has other work first. Destroyed, it is cancelled.
   class Begun {

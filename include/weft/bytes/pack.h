@@ -10,6 +10,9 @@
 
 namespace weft {
 
+// The id of a pack in memory with bytes that this node does not keep. Its memory is free once its last reader ends.
+inline constexpr PackId kPassingPack = 0;
+
 // An open pack. Its bytes stay readable and unchanged while this lives, whatever gc does. Any thread.
 class PackReader {
  public:

@@ -40,12 +40,13 @@ TEST_CASE("a ColdRange survives encoding") {
 
 TEST_CASE("advice travels as it is, and an unknown policy is refused") {
   for (const ColdPolicy policy : {ColdPolicy::automatic, ColdPolicy::stream, ColdPolicy::fetch}) {
-    const auto got = decode_fields<ColdAdvice>(parsed(encode_fields(ColdAdvice{policy, 123})));
+    const auto got = decode_fields<ColdAdvice>(parsed(encode_fields(ColdAdvice{policy, 123, 456})));
     REQUIRE(got.ok());
     CHECK(got->policy == policy);
     CHECK(got->bytes_per_s == 123);
+    CHECK(got->keeps == 456);
   }
-  CHECK_FALSE(decode_fields<ColdAdvice>(parsed(R"({"policy":"ice","bytes_per_s":1})")).ok());
+  CHECK_FALSE(decode_fields<ColdAdvice>(parsed(R"({"policy":"ice","bytes_per_s":1,"keeps":1})")).ok());
   CHECK_FALSE(decode_fields<ColdAdvice>(parsed(R"({"policy":"auto"})")).ok());
 }
 

@@ -912,6 +912,33 @@ TEST_CASE("bytes that the store cannot keep are read all the same") {
   CHECK(fetcher.wait_indexed(away.version).error().code == Errc::no_space);
 }
 
+TEST_CASE("bytes that the disk has no space for pass to their readers, and a part of the disk stays free") {
+  constexpr std::uint64_t kTotal = 100 * kDigestChunk;
+  Away away(std::vector<std::size_t>(8, kDigestChunk));
+  std::atomic<std::uint64_t> available = kTotal / 20 + kDigestChunk / 2;  // less than one chunk beside the reserve
+  FetchOptions options;
+  options.disk = [&available] { return DiskSpace{kTotal, available, 0}; };
+  Fetcher fetcher(away.store, away.store, {away.twin}, options);
+  CHECK(fetcher.advice().keeps < kDigestChunk);
+  const Range some{10, 3 * kDigestChunk};
+  for (int i = 0; i < 2; ++i) {
+    const auto pieces = away.bring(fetcher, some);
+    REQUIRE_MESSAGE(pieces.ok(), (pieces.ok() ? "" : pieces.error().message));
+    for (const Run& piece : *pieces) CHECK(piece.place.pack->id() == kPassingPack);
+    CHECK(away.text(*pieces, some) == away.bytes.substr(some.offset, some.length));
+  }
+  CHECK(fetcher.status().sources.at(0).bytes == 4 * kDigestChunk);  // the second request moved nothing
+  CHECK(away.store.adds() == 0);
+  CHECK(fetcher.bring({away.version, 0, {0, away.file.size}, 0, true}).error().code == Errc::no_space);
+  available = kTotal;
+  const Range all{0, away.file.size};
+  std::this_thread::sleep_for(300ms);  // the lack of space is remembered for a moment
+  const auto pieces = fetcher.bring({away.version, 0, all, 0, true});
+  REQUIRE_MESSAGE(pieces.ok(), (pieces.ok() ? "" : pieces.error().message));
+  for (const Run& piece : *pieces) CHECK(piece.place.pack->id() != kPassingPack);
+  CHECK(away.text(*pieces, all) == away.bytes);
+}
+
 TEST_CASE("many small files share packs and requests, in whatever order they are read") {
   constexpr std::size_t kFiles = 6'000;
   AwayTree away(kFiles, 300);

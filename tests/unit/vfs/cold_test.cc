@@ -460,6 +460,16 @@ TEST_CASE("without a policy of its own a mount follows what is advised, from one
   CHECK(asked_for(ColdPolicy::automatic) == size);  // the file is small
 }
 
+TEST_CASE("a file that the node has no space to keep is streamed, whatever the policy") {
+  const Far far(ColdPolicy::fetch);
+  far.lender->advised.keeps = 1000;
+  const std::string whole = read_text(far.near.dir / "source/model.safetensors");
+  CHECK(far.read("models/model/1/model.safetensors", 9000, 100).value() == whole.substr(9000, 100));
+  std::uint64_t bytes = 0;
+  for (const Range& range : far.lender->asked) bytes += range.length;
+  CHECK(bytes == 100);
+}
+
 TEST_CASE("a failed fetch is Errc::io with the reason") {
   const Far far;
   REQUIRE(far.find("models/model/1/model.safetensors").ok());

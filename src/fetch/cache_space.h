@@ -1,0 +1,31 @@
+// The disk space that fetched bytes may take: at most the cache's bound, and a part of the disk stays free for
+// publishes and gc. Any thread.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <utility>
+
+#include "os/file_ops.h"
+
+namespace weft {
+
+class CacheSpace {
+ public:
+  using Disk = std::function<std::optional<DiskSpace>()>;
+
+  // `disk` returns the space of the file system of the cache; nothing if it is unknown. Any thread.
+  explicit CacheSpace(Disk disk) : disk_(std::move(disk)) {}
+
+  // Returns the bytes that the disk can take now without its reserve; UINT64_MAX if they are unknown.
+  std::uint64_t left() const;
+  // Returns how large a cache may become that takes `used` bytes now. The result is less than `used` if the reserve is
+  // used up.
+  std::uint64_t bound(std::uint64_t cache_max, std::uint64_t used) const;
+
+ private:
+  const Disk disk_;
+};
+
+}  // namespace weft
