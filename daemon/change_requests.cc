@@ -1,4 +1,4 @@
-// Tags, removals and gc for a client.
+// Tags, notes, removals and gc for a client.
 #include <chrono>
 #include <optional>
 
@@ -27,6 +27,15 @@ Result<VersionName> tag(control::Call& call, const TagRequest& request, DaemonPa
            change_tag(parts.store, request, [&](auto... change) { return parts.registry.set_tag(change...); }));
   changed(parts);
   return tagged;
+}
+
+Result<VersionName> note(control::Call& call, const NoteRequest& request, DaemonParts& parts) {
+  WEFT_CHECK(check_access(parts.config.get()->publish, call.peer(), "describe versions"));
+  WEFT_TRY(const VersionName described, change_description(parts.store, request, [&](const auto&... change) {
+             return parts.registry.describe(change...);
+           }));
+  changed(parts);
+  return described;
 }
 
 // Holds versions that are about to be removed for gc_delay.
@@ -84,6 +93,7 @@ Result<GcOutcome> collect_all(DaemonParts& parts, const GcOptions& request, cons
 
 void serve_changes(control::Server& server, DaemonParts& parts) {
   serve(server, parts, "tag", tag);
+  serve(server, parts, "note", note);
   serve(server, parts, "rm", remove);
   serve(server, parts, "gc", collect);
 }

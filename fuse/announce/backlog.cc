@@ -46,6 +46,7 @@ class LastChanges {
         return removed(names, event);
       case Kind::restart:
         return changes_.push_back({event, 0});
+      case Kind::note:
       case Kind::memory:
       case Kind::durable:
         return;

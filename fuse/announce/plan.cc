@@ -211,6 +211,7 @@ Status Planner::add(const AnnouncedChange& change) {
       add_tags(event, event.version == 0 ? Kind::removal_of_link : Kind::replacement,
                directory_of(facts->model, facts->model.name));
       return {};
+    case ModelEvent::Kind::note:
     case ModelEvent::Kind::memory:
     case ModelEvent::Kind::durable:
     case ModelEvent::Kind::restart:

@@ -3,6 +3,7 @@
 
 #include <compare>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -52,7 +53,7 @@ struct ModelRow {
   Ino ino = 0;               // models/<name>
   Ino latest_ino = 0;        // models/<name>/latest
   std::uint64_t created_ns = 0;
-  std::uint64_t changed_ns = 0;  // time of the last publish, tag or removal in it
+  std::uint64_t changed_ns = 0;  // time of the last publish, tag, note or removal in it
   std::uint64_t live = 0;        // number of live versions
   std::uint64_t tags = 0;
   VersionKind kind = VersionKind::model;  // of all its live versions
@@ -73,6 +74,14 @@ struct ParentRef {
   bool verified() const { return same_tensors > 0; }
 };
 
+using Metrics = std::vector<std::pair<std::string, std::string>>;  // names and values
+
+// A change of the message and the metrics of a version.
+struct DescriptionChange {
+  std::optional<std::string> message;  // replaces the message
+  Metrics metrics;                     // set these; the others stay
+};
+
 struct VersionRow {
   VersionId id = 0;
   ModelId model = 0;
@@ -82,20 +91,24 @@ struct VersionRow {
   std::uint64_t time_ns = 0;
   std::uint64_t logical_bytes = 0;
   std::string message;
-  std::vector<std::pair<std::string, std::string>> metrics;
+  Metrics metrics;
   std::vector<ParentRef> parents;
   bool removed = false;  // a tombstone: name, time, parents stay; gc frees the content
   std::uint64_t removed_ns = 0;
   std::uint64_t tensors = 0;
   std::uint64_t tensor_bytes = 0;
   std::vector<std::string> elsewhere;  // names of declared parents that this store did not have
-  // Ticks of the store's lineage clock, which counts publishes and removals: of the publish, and of the removal (0:
-  // none).
+  // Ticks of the store's lineage clock, which counts publishes, removals and changes of a message or metrics: of the
+  // publish, and of the removal (0: none).
   std::uint64_t born = 0;
   std::uint64_t died = 0;
   std::string publisher;  // uuid of the publishing node, from the registry; "" if published in this store alone
   std::string lost;       // why it was removed, if its bytes were lost; "": removed by a user, or live
   VersionKind kind = VersionKind::model;
+  // Time of the last change of message and metrics, the same on all nodes; 0: they are as they were published. Of two
+  // states of one version the one with the larger time is the later.
+  std::uint64_t described_ns = 0;
+  std::uint64_t described = 0;  // tick of the lineage clock at that change
 };
 inline std::string spec_of(const VersionRow& version) {
   return spec_of(version.model_name, version.number);

@@ -1,8 +1,36 @@
 #include "base/plain_text.h"
 
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <set>
+#include <string>
+#include <utility>
+
+#include "base/limits.h"
 #include "base/text.h"
 
 namespace weft {
+namespace {
+
+Status check_text(std::string_view what, std::string_view text, std::size_t bytes_max, TextLines lines) {
+  if (text.size() > bytes_max)
+    return Error{Errc::invalid, fmt::format("{}: expected at most {} bytes, got {}", what, bytes_max, text.size())};
+  if (!plain_text(text, lines))
+    return Error{Errc::invalid,
+                 fmt::format("{}: expected UTF-8 without control characters, got \"{}\"", what, printable(text))};
+  return {};
+}
+
+void set_metric(Metrics& metrics, const std::pair<std::string, std::string>& metric) {
+  const auto known = std::ranges::find(metrics, metric.first, &std::pair<std::string, std::string>::first);
+  if (known == metrics.end())
+    metrics.push_back(metric);
+  else
+    known->second = metric.second;
+}
+
+}  // namespace
 
 bool plain_text(std::string_view text, TextLines lines) {
   while (!text.empty()) {
@@ -12,6 +40,37 @@ bool plain_text(std::string_view text, TextLines lines) {
     text.remove_prefix(c.length);
   }
   return true;
+}
+
+Status check_message(std::string_view message) {
+  return check_text("message", message, limits::kMessageMax, TextLines::many);
+}
+
+Status check_metrics(const Metrics& metrics) {
+  if (metrics.size() > limits::kMetricsMax)
+    return Error{Errc::invalid,
+                 fmt::format("expected at most {} metrics, got {}", limits::kMetricsMax, metrics.size())};
+  std::set<std::string_view> seen;
+  for (const auto& [key, value] : metrics) {
+    WEFT_CHECK(check_text("name of a metric", key, limits::kMetricTextMax, TextLines::one));
+    WEFT_CHECK(check_text(fmt::format("metric {}", key), value, limits::kMetricTextMax, TextLines::one));
+    if (key.empty()) return Error{Errc::invalid, "metric: expected KEY=VALUE, got no key"};
+    if (!seen.insert(key).second) return Error{Errc::invalid, fmt::format("metric {}: given twice", key)};
+  }
+  return {};
+}
+
+Result<std::optional<VersionRow>> described(const VersionRow& version, const DescriptionChange& change,
+                                            std::uint64_t time_ns) {
+  WEFT_CHECK(check_metrics(change.metrics));
+  VersionRow now = version;
+  if (change.message) now.message = *change.message;
+  for (const auto& metric : change.metrics) set_metric(now.metrics, metric);
+  WEFT_CHECK(check_message(now.message));
+  WEFT_CHECK(check_metrics(now.metrics));
+  if (now.message == version.message && now.metrics == version.metrics) return std::optional<VersionRow>();
+  now.described_ns = std::max(time_ns, version.described_ns + 1);
+  return std::optional(std::move(now));
 }
 
 }  // namespace weft

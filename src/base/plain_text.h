@@ -2,12 +2,26 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string_view>
+
+#include "weft/result.h"
+#include "weft/store_rows.h"
 
 namespace weft {
 
 enum class TextLines : std::uint8_t { one, many };
 // True for UTF-8 without control characters (C0, DEL, C1). Text of many lines may have line ends and tabs.
 bool plain_text(std::string_view text, TextLines lines);
+
+// Errc::invalid for a message or metrics that no version can have: too long or too many, of control characters, a
+// metric without a name or given twice.
+Status check_message(std::string_view message);
+Status check_metrics(const Metrics& metrics);
+
+// Returns the version with the change, made at `time_ns`, or later if the version was changed later. Nothing if the
+// version is so already. Errc::invalid as above.
+Result<std::optional<VersionRow>> described(const VersionRow& version, const DescriptionChange& change,
+                                            std::uint64_t time_ns);
 
 }  // namespace weft

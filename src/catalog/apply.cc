@@ -203,6 +203,21 @@ Status apply_note(Txn& txn, const NoteEvent& event) {
   return event.set ? set_mark(txn, version->id, note) : erase_note(txn, note, version->id);
 }
 
+Status apply_description(Txn& txn, const DescriptionEvent& event) {
+  WEFT_CHECK(count_sequence(txn, event.sequence, event.revision));
+  WEFT_TRY(std::optional<ModelRow> model, find_model(txn, event.model));
+  if (!model) return damaged(txn, fmt::format("the journal describes model {}, which is not there", event.model));
+  WEFT_TRY(std::optional<VersionRow> version, find_version(txn, model->id, event.number));
+  if (!version || version->removed) return {};
+  version->message = event.message;
+  version->metrics = event.metrics;
+  version->described_ns = event.time_ns;
+  WEFT_TRY(version->described, tick(txn));
+  WEFT_CHECK(put(txn, Table::versions, key_of(version->id), *version));
+  note_change(*model, event.time_ns);
+  return put(txn, Table::models, model->name, *model);
+}
+
 Status raise_counters(Txn& txn, const Counters& floors) {
   WEFT_TRY(Counters counters, get_counters(txn));
   counters.next_version = std::max(counters.next_version, floors.next_version);

@@ -42,6 +42,8 @@ Status apply_tags(Txn& txn, const TagsEvent& event);
 // Gives a bare version its content. Only counts numbers if the version is not bare, or was removed and reaped.
 Status apply_adoption(Txn& txn, const AdoptionEvent& event, const PublishInput& input);
 Status apply_note(Txn& txn, const NoteEvent& event);
+// Replaces message and metrics. No effect on a removed version.
+Status apply_description(Txn& txn, const DescriptionEvent& event);
 std::string_view note_name(VersionNote note);  // the note's name in the index (tables.h)
 // Removes a version. `content` is not used if the version is_incomplete() or reaped, or if `released` is 0. The first
 // `released` steps of its content are released and noted (release.h). kAllHeld releases all of them without a

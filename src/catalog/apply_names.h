@@ -15,7 +15,7 @@ namespace weft {
 // Creates the model of a publish if it is new, shows it in listings, and advances its counters.
 Status advance_model(Txn& txn, const PublishEvent& event);
 Status hide_model(Txn& txn, const ModelRow& model, std::uint64_t time_ns);  // after its last live version is removed
-void note_change(ModelRow& model, std::uint64_t time_ns);                   // after a publish, a tag or a removal
+void note_change(ModelRow& model, std::uint64_t time_ns);  // after a publish, a tag, a note or a removal
 
 Status set_tags_of(Txn& txn, const PublishEvent& event);
 // The caller must store `model` afterwards: it counts the tags.

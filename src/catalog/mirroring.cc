@@ -88,11 +88,21 @@ Status Mirroring::take(const MirroredVersion& change) {
     return refuse(name, fmt::format("expected the manifest {}, as it is known here, got {}", to_hex(known->manifest),
                                     to_hex(version.manifest)));
   if (known && version.removed && !known->removed) return remove(*known, version.removed_ns, version.lost);
-  if (known) return {};
+  if (known) return known->removed || version.removed ? Status{} : describe(*known, version);
   Status shows = version.removed ? Status{} : check_hides_none(txn_, version.model_name);
   if (!shows.ok() && shows.error().code != Errc::exists) return shows;
   if (!shows.ok()) return refuse(name, shows.error().message);
   return publish(change);
+}
+
+// The registry has one state of message and metrics, and the later of two states is true.
+Status Mirroring::describe(const VersionRow& known, const VersionRow& change) {
+  if (change.described_ns <= known.described_ns) return {};
+  WEFT_TRY(const Counters counters, get_counters(txn_));
+  DescriptionEvent event{counters.sequence + 1, known.model_name, known.number,
+                         change.message,        change.metrics,   change.described_ns};
+  WEFT_CHECK(apply_description(txn_, event));
+  return add(std::move(event));
 }
 
 Result<PublishEvent> Mirroring::plan(const MirroredVersion& change, const VersionContent* content) {
@@ -105,6 +115,7 @@ Result<PublishEvent> Mirroring::plan(const MirroredVersion& change, const Versio
   event.version.removed = false;
   event.version.removed_ns = 0;
   event.version.lost.clear();
+  event.version.described = 0;
   event.bare = content == nullptr;
   WEFT_CHECK(plan_model(txn_, event, counters, inos));
   event.version.number = change.version.number;

@@ -40,6 +40,7 @@ class Mirroring {
   Status take(const MirroredMemory& change);
   Result<std::optional<VersionRow>> live(const std::string& model_name, std::uint64_t number);
   Status note_memory(const VersionRow& version, bool in_memory);
+  Status describe(const VersionRow& known, const VersionRow& change);
   Status check_version(const MirroredVersion& change) const;
   Status publish(const MirroredVersion& change);
   std::vector<NewBlob> brought_by(const MirroredVersion& change);

@@ -5,6 +5,7 @@
 #include <fmt/core.h>
 
 #include "base/limits.h"
+#include "base/plain_text.h"
 #include "base/text.h"
 #include "catalog/apply.h"
 #include "catalog/apply_names.h"
@@ -234,6 +235,16 @@ Result<std::optional<NoteEvent>> plan_note(Txn& txn, const VersionRow& version, 
   if (already == set) return std::optional<NoteEvent>();
   WEFT_TRY(const Counters counters, get_counters(txn));
   return std::optional(NoteEvent{counters.sequence + 1, note, version.model_name, version.number, set, now_ns()});
+}
+
+Result<std::optional<DescriptionEvent>> plan_description(Txn& txn, std::string_view model, std::uint64_t number,
+                                                         const DescriptionChange& change) {
+  WEFT_TRY(const VersionRow version, live_version(txn, model, number));
+  WEFT_TRY(std::optional<VersionRow> now, described(version, change, now_ns()));
+  if (!now) return std::optional<DescriptionEvent>();
+  WEFT_TRY(const Counters counters, get_counters(txn));
+  return std::optional(DescriptionEvent{counters.sequence + 1, std::string(model), number, std::move(now->message),
+                                        std::move(now->metrics), now->described_ns});
 }
 
 Result<VersionRow> live_version(Txn& txn, std::string_view model_name, std::uint64_t number) {

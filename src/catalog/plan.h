@@ -33,6 +33,11 @@ Result<RemovalEvent> plan_removal(Txn& txn, std::string_view model, std::uint64_
 // Returns nothing if the note would not change.
 Result<std::optional<NoteEvent>> plan_note(Txn& txn, const VersionRow& version, VersionNote note, bool set);
 
+// Returns nothing if the description is so already. Errc::not_found: no such live version; Errc::invalid as
+// described().
+Result<std::optional<DescriptionEvent>> plan_description(Txn& txn, std::string_view model, std::uint64_t number,
+                                                         const DescriptionChange& change);
+
 // Returns the live version with that number. Errc::not_found names the model and the number.
 Result<VersionRow> live_version(Txn& txn, std::string_view model, std::uint64_t number);
 // Returns the newest live version if it has this manifest.

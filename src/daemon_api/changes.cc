@@ -95,6 +95,12 @@ Result<VersionName> change_tag(Store& store, const TagRequest& request, const Se
   return VersionName{row.model_name, row.number};
 }
 
+Result<VersionName> change_description(Store& store, const NoteRequest& request, const Describe& describe) {
+  WEFT_TRY(const VersionRow row, version_of(store, request.spec));
+  WEFT_CHECK(describe(row.model_name, row.number, request.change));
+  return VersionName{row.model_name, row.number};
+}
+
 Status remove_versions(Store& store, const RemoveRequest& request, const RemoveSome& remove, const OnRemoved& removed) {
   WEFT_TRY(const auto names, versions_to_remove(store, request));
   if (request.dry_run) {

@@ -21,6 +21,11 @@ using SetTag = std::function<Status(std::string_view model, std::string_view tag
 // Sets or deletes a tag. Returns the tagged version; number 0 after a deletion.
 Result<VersionName> change_tag(Store& store, const TagRequest& request, const SetTag& set);
 
+// Store::describe or Registry::describe.
+using Describe = std::function<Status(std::string_view model, std::uint64_t number, const DescriptionChange& change)>;
+// Changes the message and metrics of a version. Returns the version.
+Result<VersionName> change_description(Store& store, const NoteRequest& request, const Describe& describe);
+
 // Store::remove_versions or Registry::remove_versions.
 using RemoveSome = std::function<Result<std::size_t>(std::span<const VersionName> versions, Tagged tagged)>;
 using OnRemoved = std::function<Status(const VersionName&)>;

@@ -43,6 +43,10 @@ void fields(JsonFields& f, ImportRequest& m) {
   if (m.files == 0) f.refuse("\"files\": expected at least 1, got 0");
 }
 
+void fields(JsonFields& f, NoteRequest& m) {
+  f("spec", m.spec)("message", m.change.message)("metrics", m.change.metrics, JsonFields::Form::row);
+}
+
 void fields(JsonFields& f, OpenFailure& m) {
   std::string code(errc_name(m.error.code));
   f("code", code)("message", m.error.message);

@@ -6,6 +6,7 @@
 //   import     ImportRequest    ImportQuestion, ProgressEvent   ImportReport
 //   may_publish MayPublishRequest                               {}
 //   tag        TagRequest                                       VersionName
+//   note       NoteRequest                                      VersionName
 //   rm         RemoveRequest    VersionName                     {}
 //   gc         GcOptions        ProgressEvent                   GcOutcome
 //   prefetch   PrefetchRequest  ProgressEvent                   FetchReport
@@ -90,6 +91,13 @@ struct TagRequest {
 inline void fields(JsonFields& f, TagRequest& m) {
   f("spec", m.spec)("tag", m.tag)("delete", m.gone);
 }
+
+// Changes the message and metrics of a version.
+struct NoteRequest {
+  std::string spec;  // MODEL[@V]
+  DescriptionChange change;
+};
+void fields(JsonFields& f, NoteRequest& m);
 
 struct GroupId {
   gid_t gid = 0;

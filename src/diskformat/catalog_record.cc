@@ -21,6 +21,13 @@ void fields(F& f, MirroredRemoval& m) {
   f(T::VT_MODEL, m.model)(T::VT_NUMBER, m.number)(T::VT_TIME_NS, m.time_ns)(T::VT_LOST, m.lost);
 }
 
+template <class F>
+void fields(F& f, MirroredDescription& m) {
+  using T = records::CatalogDescription;
+  f(T::VT_MODEL, m.model)(T::VT_NUMBER, m.number)(T::VT_MESSAGE, m.message)(T::VT_METRICS, m.metrics);
+  f(T::VT_TIME_NS, m.time_ns);
+}
+
 namespace {
 
 struct CatalogTag {
@@ -59,6 +66,10 @@ std::string name_of(const MirroredRemoval& removal, std::string_view /*cluster*/
   return name_of(removal.time_ns, fmt::format("{}@{}", removal.model, removal.number), ".rm");
 }
 
+std::string name_of(const MirroredDescription& description, std::string_view /*cluster*/) {
+  return name_of(description.time_ns, fmt::format("{}@{}", description.model, description.number), ".note");
+}
+
 std::vector<std::byte> encode(const VersionRow& row, std::string_view /*cluster*/) {
   return seal_record(RecordKind::version, encode_row(row));
 }
@@ -69,6 +80,10 @@ std::vector<std::byte> encode(const MirroredTag& tag, std::string_view cluster) 
 
 std::vector<std::byte> encode(const MirroredRemoval& removal, std::string_view /*cluster*/) {
   return seal_record(RecordKind::catalog_removal, flat::encode(removal));
+}
+
+std::vector<std::byte> encode(const MirroredDescription& description, std::string_view /*cluster*/) {
+  return seal_record(RecordKind::catalog_description, flat::encode(description));
 }
 
 Status check_subject(std::string_view model, std::uint64_t number, std::string_view where) {
@@ -108,6 +123,18 @@ Result<CatalogRecord> decode_removal(std::span<const std::byte> payload, std::st
   return CatalogRecord{std::move(removal), {}};
 }
 
+Result<CatalogRecord> decode_description(std::span<const std::byte> payload, std::string_view where) {
+  MirroredDescription description;
+  if (!flat::decode<records::CatalogDescription>(payload, description) || description.number == 0 ||
+      description.time_ns == 0)
+    return corrupt(where, "not a message and metrics");
+  WEFT_CHECK(check_subject(description.model, description.number, where));
+  Status texts = check_message(description.message);
+  if (texts.ok()) texts = check_metrics(description.metrics);
+  if (!texts.ok()) return corrupt(where, texts.error().message);
+  return CatalogRecord{std::move(description), {}};
+}
+
 }  // namespace
 
 std::string catalog_event_name(const CatalogEvent& event, std::string_view cluster) {
@@ -130,8 +157,10 @@ Result<CatalogRecord> decode_catalog_event(std::span<const std::byte> bytes, std
       return decode_tag(payload, where);
     case RecordKind::catalog_removal:
       return decode_removal(payload, where);
+    case RecordKind::catalog_description:
+      return decode_description(payload, where);
     default:
-      return corrupt(where, fmt::format("expected a version, a tag or a removal, got a record of kind {}",
+      return corrupt(where, fmt::format("expected a version, a tag, a removal or a note, got a record of kind {}",
                                         static_cast<unsigned>(kind)));
   }
 }

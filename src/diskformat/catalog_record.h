@@ -13,13 +13,14 @@
 
 namespace weft {
 
-// Returns the file name: "<time>-<hash>" for a version, with the suffix ".tag" for a tag, ".rm" for a removal.
+// Returns the file name: "<time>-<hash>" for a version, with the suffix ".tag" for a tag, ".rm" for a removal,
+// ".note" for a description.
 std::string catalog_event_name(const CatalogEvent& event, std::string_view cluster);
 std::vector<std::byte> encode_catalog_event(const CatalogEvent& event, std::string_view cluster);
 
 struct CatalogRecord {
   CatalogEvent event;
-  std::string cluster;  // id of the cluster that set a tag; "" for versions and removals
+  std::string cluster;  // id of the cluster that set a tag; "" for other events
 };
 // Names, numbers and texts of the result are within their bounds. Errc::corrupt: not one whole record, of another kind,
 // or with impossible values. Errc::unsupported: another format version.

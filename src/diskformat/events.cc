@@ -53,6 +53,7 @@ void fields(F& f, Placed<PublishEvent>& m) {
   f(T::VT_TENSOR_BYTES, version.tensor_bytes)(T::VT_ELSEWHERE, version.elsewhere)(T::VT_PLACE, m.place);
   f(T::VT_MODEL_CREATED_NS, event.model_created_ns).uuid(T::VT_PUBLISHER, version.publisher);
   f(T::VT_REVISION, event.revision)(T::VT_BARE, event.bare).dataset(T::VT_DATASET, version.kind);
+  f(T::VT_DESCRIBED_NS, version.described_ns);
 }
 
 template <class F>
@@ -86,6 +87,15 @@ void fields(F& f, Placed<NoteEvent>& m) {
   NoteEvent& event = m.event;
   f(T::VT_SEQUENCE, event.sequence)(T::VT_NOTE, event.note)(T::VT_MODEL_NAME, event.model)(T::VT_PLACE, m.place);
   f(T::VT_NUMBER, event.number)(T::VT_SET, event.set)(T::VT_REVISION, event.revision)(T::VT_TIME_NS, event.time_ns);
+}
+
+template <class F>
+void fields(F& f, Placed<DescriptionEvent>& m) {
+  using T = records::Description;
+  DescriptionEvent& event = m.event;
+  f(T::VT_SEQUENCE, event.sequence)(T::VT_MODEL_NAME, event.model)(T::VT_NUMBER, event.number);
+  f(T::VT_MESSAGE, event.message)(T::VT_METRICS, event.metrics)(T::VT_TIME_NS, event.time_ns)(T::VT_PLACE, m.place);
+  f(T::VT_REVISION, event.revision);
 }
 
 template <class F>
@@ -155,6 +165,10 @@ bool plausible(const NoteEvent& event) {
   return event.note == VersionNote::pinned || event.note == VersionNote::in_memory;
 }
 
+bool plausible(const DescriptionEvent& event) {
+  return event.message.size() <= limits::kMessageMax && event.metrics.size() <= limits::kMetricsMax;
+}
+
 bool plausible(const RepairEvent& event) {
   auto possible = [](const NumberFloor& floor) { return floor.next_number <= limits::kVersionNumberMax; };
   const Counters& counters = event.counters;
@@ -173,8 +187,8 @@ Result<PlacedEvent> decode(std::span<const std::byte> payload, std::string_view 
 }
 
 RecordKind kind_of(const Event& event) {
-  constexpr RecordKind kKinds[] = {RecordKind::publish, RecordKind::tags,     RecordKind::removal,
-                                   RecordKind::repair,  RecordKind::adoption, RecordKind::note};
+  constexpr RecordKind kKinds[] = {RecordKind::publish,  RecordKind::tags, RecordKind::removal,    RecordKind::repair,
+                                   RecordKind::adoption, RecordKind::note, RecordKind::description};
   static_assert(std::size(kKinds) == std::variant_size_v<Event>);
   return kKinds[event.index()];
 }
@@ -215,6 +229,9 @@ struct EventText {
     return fmt::format("{}@{} is {}{}", event.model, event.number, event.set ? "" : "no longer ",
                        event.note == VersionNote::pinned ? "pinned" : "in memory");
   }
+  std::string operator()(const DescriptionEvent& event) const {
+    return fmt::format("message and metrics of {}@{}", event.model, event.number);
+  }
 };
 
 }  // namespace
@@ -250,6 +267,8 @@ Result<PlacedEvent> decode_event(std::span<const std::byte> record, std::string_
       return decode<records::Adoption, AdoptionEvent>(payload, where, "an adoption");
     case RecordKind::note:
       return decode<records::Note, NoteEvent>(payload, where, "a note");
+    case RecordKind::description:
+      return decode<records::Description, DescriptionEvent>(payload, where, "a message and metrics");
     default:
       return Error{Errc::unsupported,
                    fmt::format("{}: another version of weft wrote this: expected a kind of event that is known, got {}",

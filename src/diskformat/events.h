@@ -91,6 +91,17 @@ struct NoteEvent {
   std::uint64_t revision = 0;
 };
 
+// Replaces the message and the metrics of a live version.
+struct DescriptionEvent {
+  std::uint64_t sequence = 0;
+  std::string model;
+  std::uint64_t number = 0;
+  std::string message;
+  Metrics metrics;
+  std::uint64_t time_ns = 0;  // becomes VersionRow::described_ns
+  std::uint64_t revision = 0;
+};
+
 // Smallest number for the next version of a model.
 struct NumberFloor {
   std::string model;
@@ -107,7 +118,8 @@ struct RepairEvent {
   std::vector<std::string> lost;  // lines for the user
 };
 
-using Event = std::variant<PublishEvent, TagsEvent, RemovalEvent, RepairEvent, AdoptionEvent, NoteEvent>;
+using Event =
+    std::variant<PublishEvent, TagsEvent, RemovalEvent, RepairEvent, AdoptionEvent, NoteEvent, DescriptionEvent>;
 
 // Returns the record of an event for offset `place` of the journal. A reader of the journal ignores it anywhere else.
 std::vector<std::byte> encode_event(const Event& event, std::uint64_t place);

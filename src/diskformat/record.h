@@ -19,7 +19,7 @@ namespace weft {
 
 inline constexpr std::size_t kRecordHeader = 16;    // bytes
 inline constexpr std::uint16_t kRecordVersion = 1;  // format version of a record; readers reject all others
-inline constexpr std::uint32_t kStoreFormat = 12;   // format of the whole store, in STORE/weft-store
+inline constexpr std::uint32_t kStoreFormat = 13;   // format of the whole store, in STORE/weft-store
 
 // Stored: never renumber, only append.
 enum class RecordKind : std::uint16_t {
@@ -31,12 +31,14 @@ enum class RecordKind : std::uint16_t {
   catalog_tag = 6,  // ORIGIN/journal/<time>-<hash>.tag
   catalog_removal = 7,
   packed_manifest = 8,  // a manifest, in a pack of manifests
-  publish = 16,         // journal: 16 to 31
+  catalog_description = 9,
+  publish = 16,  // journal: 16 to 31
   tags = 17,
   removal = 18,
   repair = 19,
   adoption = 20,
   note = 21,
+  description = 22,
   counters = 32,  // index
   model,
   model_name,

@@ -30,6 +30,8 @@ std::vector<ModelEvent> tag_events(const Commit& commit) {
 // Returns the event kind of a commit that is not of kind `tags`.
 ModelEvent::Kind kind_of(const Commit& commit) {
   switch (commit.kind) {
+    case Commit::Kind::description:
+      return ModelEvent::Kind::note;
     case Commit::Kind::in_memory:
       return ModelEvent::Kind::memory;
     case Commit::Kind::on_disk:
@@ -68,6 +70,8 @@ std::string_view name_of(ModelEvent::Kind kind) {
       return "tag";
     case ModelEvent::Kind::remove:
       return "remove";
+    case ModelEvent::Kind::note:
+      return "note";
     case ModelEvent::Kind::memory:
       return "memory";
     case ModelEvent::Kind::durable:

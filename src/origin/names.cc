@@ -39,6 +39,7 @@ class NameReading {
       if (!taken.ok()) names_.problems.push_back(taken.error().message);
     }
     recover_unread();
+    describe();
     remove();
     set_tags();
     return {};
@@ -57,6 +58,10 @@ class NameReading {
       return Error{Errc::corrupt, fmt::format("{}: {}", path, named.error().message)};
     if (auto* row = std::get_if<VersionRow>(&record.event)) return add(std::move(*row), path);
     if (std::holds_alternative<MirroredRemoval>(record.event)) return {};
+    if (auto* description = std::get_if<MirroredDescription>(&record.event)) {
+      add(std::move(*description));
+      return {};
+    }
     const auto& tag = std::get<MirroredTag>(record.event);
     WEFT_CHECK(check_tag_name(tag.name));
     tags_[{tag.model, tag.name}].push_back(std::move(record));
@@ -66,6 +71,11 @@ class NameReading {
   void add(const MirroredRemoval& removal) {
     auto [at, fresh] = removed_.try_emplace({removal.model, removal.number}, removal);
     if (removal.time_ns < at->second.time_ns) at->second = removal;
+  }
+
+  void add(MirroredDescription description) {
+    MirroredDescription& last = described_[{description.model, description.number}];
+    if (description.time_ns > last.time_ns) last = std::move(description);
   }
 
   // Recovers damaged removals. The name of a removal record consists of the time and a hash of the version's name, so
@@ -100,6 +110,7 @@ class NameReading {
   }
 
   static std::string_view lost_with(std::string_view name) {
+    if (name.ends_with(".note")) return "a change of a message and metrics is lost: a version may have earlier ones";
     if (name.ends_with(".rm")) return "it removed no version that the origin has a record of";
     if (name.ends_with(".tag")) return "a change of a tag is lost: the tag may point to an earlier version";
     return "its content is lost; if it was a removal, the version is not removed";
@@ -108,10 +119,11 @@ class NameReading {
   static const std::string& model_of(const VersionRow& row) { return row.model_name; }
   static const std::string& model_of(const MirroredTag& tag) { return tag.model; }
   static const std::string& model_of(const MirroredRemoval& removal) { return removal.model; }
+  static const std::string& model_of(const MirroredDescription& description) { return description.model; }
 
   // Adds a version without its ids, which are valid only in the store that wrote the record.
   Status add(VersionRow row, const std::string& path) {
-    row.id = row.model = row.born = row.died = 0;
+    row.id = row.model = row.born = row.died = row.described = 0;
     row.removed = false;
     row.removed_ns = 0;
     row.lost.clear();
@@ -122,6 +134,24 @@ class NameReading {
     return Error{Errc::corrupt, fmt::format("{}: {} is another version already: two clusters wrote here, or one whose "
                                             "registry was lost",
                                             path, spec_of(row.model_name, row.number))};
+  }
+
+  void describe() {
+    for (auto& [name, description] : described_) {
+      const auto at = names_.versions.find(name);
+      if (at == names_.versions.end()) {
+        names_.problems.push_back(
+            fmt::format("{}: it was given a message or metrics, and its record is not at the "
+                        "origin",
+                        spec_of(name.first, name.second)));
+        continue;
+      }
+      VersionRow& row = at->second;
+      if (description.time_ns <= row.described_ns) continue;
+      row.message = std::move(description.message);
+      row.metrics = std::move(description.metrics);
+      row.described_ns = description.time_ns;
+    }
   }
 
   void remove() {
@@ -157,6 +187,7 @@ class NameReading {
   const OriginDir& origin_;
   OriginNames& names_;
   std::vector<std::pair<std::string, Error>> unread_;  // damaged records: name and error
+  std::map<Name, MirroredDescription> described_;      // the latest of each version
   std::map<Name, MirroredRemoval> removed_;            // the earliest removal of each version
   std::map<std::pair<std::string, std::string>, std::vector<CatalogRecord>> tags_;  // by model and tag
 };

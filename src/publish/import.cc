@@ -40,33 +40,10 @@ Status add_headers(Import& import, Inherited& version, Progress& progress) {
   return {};
 }
 
-Status check_text(std::string_view what, std::string_view text, std::size_t bytes_max, TextLines lines) {
-  if (text.size() > bytes_max)
-    return Error{Errc::invalid, fmt::format("{}: expected at most {} bytes, got {}", what, bytes_max, text.size())};
-  if (!plain_text(text, lines))
-    return Error{Errc::invalid,
-                 fmt::format("{}: expected UTF-8 without control characters, got \"{}\"", what, printable(text))};
-  return {};
-}
-
-Status check_metrics(const std::vector<std::pair<std::string, std::string>>& metrics) {
-  if (metrics.size() > limits::kMetricsMax)
-    return Error{Errc::invalid,
-                 fmt::format("expected at most {} metrics, got {}", limits::kMetricsMax, metrics.size())};
-  std::set<std::string_view> seen;
-  for (const auto& [key, value] : metrics) {
-    WEFT_CHECK(check_text("name of a metric", key, limits::kMetricTextMax, TextLines::one));
-    WEFT_CHECK(check_text(fmt::format("metric {}", key), value, limits::kMetricTextMax, TextLines::one));
-    if (key.empty()) return Error{Errc::invalid, "metric: expected KEY=VALUE, got no key"};
-    if (!seen.insert(key).second) return Error{Errc::invalid, fmt::format("metric {}: given twice", key)};
-  }
-  return {};
-}
-
 // Returns a request with the checked names and texts of the version; its content and parents are set later.
 Result<PublishRequest> describe(const ImportOptions& options) {
   WEFT_CHECK(check_model_name(options.name));
-  WEFT_CHECK(check_text("message", options.message, limits::kMessageMax, TextLines::many));
+  WEFT_CHECK(check_message(options.message));
   WEFT_CHECK(check_metrics(options.metrics));
   PublishRequest request;
   request.model = options.name;

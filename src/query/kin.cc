@@ -68,6 +68,7 @@ class KinWalk {
     row->removed = row->removed && row->died <= clock_;
     note(row->born, row->time_ns);
     if (row->removed) note(row->died, row->removed_ns);
+    if (row->described <= clock_) note(row->described, row->described_ns);
     if (way_ != KinWay::descendants)
       for (const ParentRef& parent : row->parents) find(parent.id);
     if (way_ != KinWay::ancestors) WEFT_CHECK(find_children(id));

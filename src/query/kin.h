@@ -9,11 +9,11 @@
 namespace weft {
 
 // The relatives of a version at one tick of the lineage clock (VersionRow::born, died). Later publishes and removals do
-// not change the result for that tick.
+// not change the result for that tick. The message and the metrics of each version are the present ones.
 struct GatheredKin {
   KinGraph graph;
-  std::uint64_t clock = 0;       // tick of the last publish or removal in the graph
-  std::uint64_t changed_ns = 0;  // time of that publish or removal
+  std::uint64_t clock = 0;       // tick of the last publish, removal or description in it
+  std::uint64_t changed_ns = 0;  // time of that change
 };
 
 inline constexpr std::uint64_t kClockNow = UINT64_MAX;

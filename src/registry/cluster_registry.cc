@@ -78,6 +78,9 @@ class ClusterRegistry final : public Registry {
   Status set_tag(std::string_view model, std::string_view tag, std::optional<std::uint64_t> number) override {
     return change(fmt::format("{}@{}", model, tag), [&] { return names_.set_tag(model, tag, number); });
   }
+  Status describe(std::string_view model, std::uint64_t number, const DescriptionChange& wish) override {
+    return change(spec_of(model, number), [&] { return names_.describe(model, number, wish); });
+  }
   Status keep_version(std::string_view model, std::uint64_t number) override {
     return change(spec_of(model, number), [&] { return names_.keep_version(model, number); });
   }

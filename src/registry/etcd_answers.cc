@@ -94,6 +94,7 @@ Result<KeyValue> read_item(const JsonValue& value, std::string_view where) {
   item.key.assign(reinterpret_cast<const char*>(key.data()), key.size());
   WEFT_TRY(item.value, members.bytes("value"));
   WEFT_CHECK(members.number("mod_revision", item.mod_revision));
+  WEFT_CHECK(members.number("create_revision", item.create_revision));
   return item;
 }
 

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <thread>
 
+#include "base/limits.h"
+#include "base/plain_text.h"
 #include "diskformat/uuid.h"
 #include "os/sys.h"
 #include "weft/names.h"
@@ -153,6 +155,35 @@ Result<std::uint64_t> EtcdNames::set_tag(std::string_view model, std::string_vie
   });
 }
 
+// Puts the version's key again, with the changed message and metrics. Returns nothing after a lost race. After a lost
+// answer the next attempt finds the change made.
+Result<std::optional<std::uint64_t>> EtcdNames::try_describe(std::string_view model, std::uint64_t number,
+                                                             const DescriptionChange& change) {
+  const std::string key = keys_.version(model, number);
+  WEFT_TRY(const etcd::RangeAnswer known, client_.range(query_of(key)));
+  if (known.items.empty()) return no_version(model, number);
+  const etcd::KeyValue& item = known.items[0];
+  WEFT_TRY(MirroredVersion version, open_version(item.value, bound(key)));
+  WEFT_TRY(const std::optional<VersionRow> now, described(version.version, change, now_ns()));
+  if (!now) return std::optional(item.mod_revision);
+  version.version = *now;
+  std::vector<std::byte> value = seal(version, bound(key));
+  if (value.size() > limits::kRegistryRecordMax)
+    return Error{Errc::invalid, fmt::format("{}: its metadata takes {} bytes; expected at most {}",
+                                            spec_of(model, number), value.size(), limits::kRegistryRecordMax)};
+  etcd::Txn txn;
+  txn.compares.push_back({{key, {}}, Target::mod_revision, Relation::equal, item.mod_revision});
+  txn.then.emplace_back(etcd::Put{key, std::move(value), 0});
+  WEFT_TRY(const etcd::TxnAnswer answer, this->change(std::move(txn)));
+  return answer.succeeded ? std::optional(answer.header.revision) : std::nullopt;
+}
+
+Result<std::uint64_t> EtcdNames::describe(std::string_view model, std::uint64_t number,
+                                          const DescriptionChange& change) {
+  return until_won(client_, retry_max_, spec_of(model, number),
+                   [&](bool /*may_be_done*/) { return try_describe(model, number, change); });
+}
+
 // Returns the keys of the tags that lead to this number. Skips values that do not verify.
 Result<std::vector<std::string>> EtcdNames::tags_at(const etcd::RangeAnswer& tags, std::uint64_t number) {
   std::vector<std::string> keys;
@@ -192,7 +223,7 @@ Result<std::optional<std::uint64_t>> EtcdNames::try_remove(std::string_view mode
     WEFT_TRY(tombstone.version, open_version(item.value, bound(key)));
     tombstone.version.version.removed_ns = now_ns();
     tombstone.version.version.lost = removal.lost;
-    tombstone.revision = item.mod_revision;
+    tombstone.revision = item.create_revision;  // a description puts the key again
     const std::string gone = keys_.tombstone(model, number);
     const std::string removals = keys_.removals();
     txn.then.emplace_back(etcd::Put{gone, seal(tombstone, bound(gone)), 0});

@@ -64,6 +64,7 @@ class EtcdNames {
   Result<PublishDecision> publish(const PublishWish& wish, std::shared_ptr<const Facts> ahead = nullptr);
   // Returns the revision of the change. Deletes the tag if there is no number.
   Result<std::uint64_t> set_tag(std::string_view model, std::string_view tag, std::optional<std::uint64_t> number);
+  Result<std::uint64_t> describe(std::string_view model, std::uint64_t number, const DescriptionChange& change);
   Result<std::uint64_t> remove_version(std::string_view model, std::uint64_t number, const EtcdRemoval& removal = {});
   // Records that the version's bytes are on a disk, and returns the revision. No error if that is recorded already or
   // the version does not exist.
@@ -93,6 +94,8 @@ class EtcdNames {
   Result<std::optional<std::uint64_t>> try_remove(std::string_view model, std::uint64_t number,
                                                   const EtcdRemoval& removal, bool may_be_done);
   Result<std::optional<std::uint64_t>> try_set_tag(std::string_view model, std::string_view tag, std::uint64_t number);
+  Result<std::optional<std::uint64_t>> try_describe(std::string_view model, std::uint64_t number,
+                                                    const DescriptionChange& change);
   struct Returning;  // etcd_restore.cc
   Result<Returning> read_returning(const MirroredVersion& version);
   Result<std::optional<bool>> try_bring_back(const MirroredVersion& version, bool check_only);

@@ -22,7 +22,8 @@ namespace weft::etcd {
 struct KeyValue {
   std::string key;
   std::vector<std::byte> value;
-  std::uint64_t mod_revision = 0;
+  std::uint64_t mod_revision = 0;     // of the latest put
+  std::uint64_t create_revision = 0;  // of the first put since the key did not exist
 };
 
 // The keys from `begin` to before `end`; only the key `begin` if `end` is empty.

@@ -16,6 +16,9 @@ class LocalRegistry final : public Registry {
   Status set_tag(std::string_view model, std::string_view tag, std::optional<std::uint64_t> number) override {
     return store_.set_tag(model, tag, number);
   }
+  Status describe(std::string_view model, std::uint64_t number, const DescriptionChange& change) override {
+    return store_.describe(model, number, change);
+  }
   Status keep_version(std::string_view model, std::uint64_t number) override {
     return store_.memory().keep_version(model, number);
   }

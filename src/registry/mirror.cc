@@ -333,7 +333,8 @@ namespace {
 
 struct Described {
   std::string operator()(const MirroredVersion& change) const {
-    return fmt::format("{}@{} published by {}", change.version.model_name, change.version.number,
+    return fmt::format("{}@{} {} by {}", change.version.model_name, change.version.number,
+                       change.version.described_ns == 0 ? "published" : "described, published",
                        change.version.publisher);
   }
   std::string operator()(const MirroredTag& change) const {

@@ -79,8 +79,12 @@ Status RegistryList::read_kind(etcd::Client& client, KeyKind kind) {
 }
 
 void RegistryList::keep(etcd::KeyValue item) {
+  // A change of the message puts a version's key again. The order of publishes is that of the first puts, so that
+  // parents come before their children.
+  const bool version = keys_.bound(item.key).starts_with("v/");
   if (items_.empty() || items_.back().key < item.key)
-    items_.push_back({item.mod_revision, std::move(item.key), std::move(item.value), false, false});
+    items_.push_back(
+        {version ? item.create_revision : item.mod_revision, std::move(item.key), std::move(item.value), false, false});
   else
     refused_(Error{Errc::io, fmt::format("registry key {}: etcd lists it out of order", item.key)});
 }
@@ -97,7 +101,8 @@ bool RegistryList::compare_version(const VersionRow& row) {
     gone->here = true;
   } else if (Item* live = find(keys_.version(row.model_name, row.number))) {
     auto said = open_version(live->value, keys_.bound(live->key));
-    live->known = said.ok() && said->version.manifest == row.manifest && !row.removed;
+    live->known = said.ok() && said->version.manifest == row.manifest && !row.removed &&
+                  said->version.described_ns <= row.described_ns;
   } else {
     if (!row.removed)
       refused_(Error{Errc::not_found, fmt::format("{}: this store has it, and the registry does not",

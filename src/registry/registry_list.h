@@ -43,7 +43,7 @@ class RegistryList {
 
  private:
   struct Item {
-    std::uint64_t revision = 0;  // revision of the change
+    std::uint64_t revision = 0;  // revision of the change; of a version, of its publish
     std::string key;
     std::vector<std::byte> value;
     bool known = false;  // the store has it

@@ -38,6 +38,7 @@ void fields(F& f, MirroredVersion& m) {
   f(T::VT_MESSAGE, row.message)(T::VT_METRICS, row.metrics)(T::VT_PARENTS, row.parents)(T::VT_ELSEWHERE, row.elsewhere);
   f(T::VT_TENSORS, row.tensors)(T::VT_TENSOR_BYTES, row.tensor_bytes)(T::VT_TREE_NODES, m.tree_nodes);
   f(T::VT_PUBLISHER, row.publisher)(T::VT_PACKS, m.packs).dataset(T::VT_DATASET, row.kind);
+  f(T::VT_DESCRIBED_NS, row.described_ns);
 }
 
 template <class F>

@@ -189,4 +189,9 @@ Status JournalReplay::replay(Txn& txn, const NoteEvent& event, Content /*content
   return apply_note(txn, event);
 }
 
+// A description of a version that is lost with its model has no subject.
+Status JournalReplay::replay(Txn& txn, const DescriptionEvent& event, Content /*content*/, Found& /*found*/) {
+  return survey_.is_lost(event.model, event.number) ? Status{} : apply_description(txn, event);
+}
+
 }  // namespace weft

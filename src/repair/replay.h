@@ -50,6 +50,7 @@ class JournalReplay {
   Status replay(Txn& txn, const RepairEvent& event, Content content, Found& found);
   Status replay(Txn& txn, const AdoptionEvent& event, Content content, Found& found);
   Status replay(Txn& txn, const NoteEvent& event, Content content, Found& found);
+  Status replay(Txn& txn, const DescriptionEvent& event, Content content, Found& found);
   Result<std::optional<VersionContent>> content_of(const VersionRow& version, Found& found) const;
   void pass_over(std::span<const Ino> views, const FirstView& first);
 

@@ -30,6 +30,9 @@ struct Label {
   std::string operator()(const NoteEvent& event) const {
     return fmt::format("a note of {}@{}", event.model, event.number);
   }
+  std::string operator()(const DescriptionEvent& event) const {
+    return fmt::format("the message of {}@{}", event.model, event.number);
+  }
 };
 
 }  // namespace

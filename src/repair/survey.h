@@ -59,6 +59,7 @@ class JournalSurvey {
   void see(const RepairEvent& event);
   void see(const AdoptionEvent& event);
   void see(const NoteEvent& /*event*/) {}
+  void see(const DescriptionEvent& event) { name(event.model, event.number); }
   void name(const std::string& model, std::uint64_t number);
   bool is_repaired(const Gap& gap) const;
   void tell_gap(const Gap& gap);

@@ -83,6 +83,9 @@ class StoreImpl final : public ClusterStore {
     return weft::scrub(parts_, options, progress);
   }
 
+  Status describe(std::string_view model, std::uint64_t number, const DescriptionChange& change) override {
+    return weft::describe(parts_, model, number, change);
+  }
   Status pin(std::string_view model, std::uint64_t number, bool pinned) override {
     return weft::pin(parts_, model, number, pinned);
   }

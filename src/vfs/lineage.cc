@@ -37,6 +37,11 @@ bool is_graph(Ino ino) {
   return kind_of(ino) == InoKind::lineage_entry && entry_of(ino) == LineageEntry::graph;
 }
 
+// info.json changes with the version's message and metrics.
+bool is_info(Ino ino) {
+  return kind_of(ino) == InoKind::lineage_entry && entry_of(ino) == LineageEntry::info;
+}
+
 bool is_link(Ino ino) {
   return kind_of(ino) == InoKind::parent_link || kind_of(ino) == InoKind::child_link;
 }
@@ -71,7 +76,7 @@ Result<Attr> Lineage::file_attr(Ino ino) {
   }
   WEFT_TRY(const auto text, texts_.find(ino));
   Attr attr = text_attr(ino, text->time_ns, text->text.size());
-  attr.lasting_attr = true;
+  attr.lasting_attr = !is_info(ino);
   attr.lasting_name = kind_of(ino) == InoKind::lineage_entry;
   return attr;
 }
@@ -183,7 +188,7 @@ Result<std::shared_ptr<OpenFile>> Lineage::open(const MountInode& inode) {
     return open_text(std::move(drawn.text), ReadMode::changing);
   }
   WEFT_TRY(const auto text, texts_.find(inode.ino));
-  return open_text(text->text);
+  return open_text(text->text, is_info(inode.ino) ? ReadMode::changing : ReadMode::cached);
 }
 
 Result<FileVersions> Lineage::versions(const MountInode& inode) {

@@ -25,6 +25,15 @@ constexpr KinFileKind kKinFiles[kKinFileCount] = {
     {"log", KinWay::ancestors, render_log},
 };
 
+// Time of the last change of info.json.
+std::uint64_t told_ns(const VersionRow& version) {
+  return std::max(version.time_ns, version.described_ns);
+}
+
+bool is_info(Ino ino) {
+  return kind_of(ino) == InoKind::lineage_entry && high_of(ino) == static_cast<std::uint64_t>(LineageEntry::info);
+}
+
 }  // namespace
 
 std::string_view kin_file_name(unsigned file) {
@@ -37,11 +46,22 @@ Result<Ino> LineageTexts::current(VersionId version, unsigned file) {
 }
 
 Result<LineageTexts::Text> LineageTexts::find(Ino ino) {
-  if (Text known = texts_.find(ino)) return known;
+  if (Text known = texts_.find(ino)) {
+    WEFT_TRY(const bool present, is_present(ino, *known));
+    if (present) return known;
+  }
   WEFT_TRY(LineageText rendered, render(ino));
   auto out = std::make_shared<const LineageText>(std::move(rendered));
   texts_.put(ino, out, sizeof *out + out->text.size());
   return out;
+}
+
+// False for an info.json that was rendered before the latest change of the version's message or metrics.
+Result<bool> LineageTexts::is_present(Ino ino, const LineageText& known) const {
+  if (!is_info(ino)) return true;
+  WEFT_TRY(const auto snapshot, store_.snapshot());
+  WEFT_TRY(const VersionRow version, snapshot->version(id_of(ino)));
+  return known.time_ns == told_ns(version);
 }
 
 Result<LineageText> LineageTexts::render(Ino ino) {
@@ -60,6 +80,7 @@ Result<LineageText> LineageTexts::render_entry(Ino ino) {
     WEFT_TRY(out.text, owners_text(store_, versions_.resolver(), version));
     return out;
   }
+  out.time_ns = told_ns(version);
   WEFT_TRY(out.text, render_info(version));
   return out;
 }

@@ -2,8 +2,9 @@
 // from the version's kin: ancestors, descendants, log. The text of a kin file changes when kin are published
 // or removed. The file then has another inode number, which later lookups return. So the bytes of one number never
 // change: the kernel may cache them, and a reader with the file open keeps the text that it opened. The bytes follow
-// from the number alone, also after a restart. graph.svg is no kin file: it has tags, metrics and new bytes too, which
-// change without a publish, and so each open gets the present picture.
+// from the number alone, also after a restart. They show messages and metrics as they are now, which a change gives
+// another number too. graph.svg is no kin file: it has tags, metrics and new bytes too, which change without a publish,
+// and so each open gets the present picture. Each open of info.json gets the present message and metrics.
 #pragma once
 
 #include <cstdint>
@@ -36,12 +37,13 @@ class LineageTexts {
   LineageTexts(Store& store, Versions& versions) : store_(store), versions_(versions) {}
 
   Result<Text> find(Ino ino);  // for a kin_file, a diff, or a lineage_entry (info.json, owners.tsv)
-  // Returns the present number of a kin file, which the latest publish or removal of its kin determines.
+  // Returns the present number of a kin file, which the latest publish, removal or note of its kin determines.
   Result<Ino> current(VersionId version, unsigned file);
 
   Result<LineageText> draw(VersionId version);  // graph.svg, as it is now
 
  private:
+  Result<bool> is_present(Ino ino, const LineageText& known) const;
   Result<LineageText> render(Ino ino);
   Result<LineageText> render_entry(Ino ino);
   Result<LineageText> render_kin(Ino ino);

@@ -44,6 +44,17 @@ def test_a_publish_appears_on_every_node(nodes, small_model):
         wait_until(lambda: not (other.models() / "org/small/best").is_symlink(), seconds_max=SECONDS_MAX)
 
 
+def test_a_note_reaches_every_node(nodes, small_model):
+    first, *others = nodes
+    first.store.publish(small_model, name="m")
+    for other in others:
+        other.sees("m", 1)
+    others[0].store.weft("note", "m@1", "-m", "checked", "--metric", "loss=0.5")
+    for node in nodes:
+        wait_until(lambda: node.store.json("log", "m")["versions"][0]["message"] == "checked", seconds_max=SECONDS_MAX)
+    assert_all_sound(nodes)
+
+
 def test_a_publish_is_in_every_mount_soon(nodes, small_model):
     took = []
     for number in range(1, VISIBLE_TIMES + 1):

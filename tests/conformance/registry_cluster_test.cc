@@ -322,6 +322,33 @@ TEST_CASE("cluster: a new node reads the whole, in the order in which it happene
   CHECK(row.parents[0].id == snapshot->version(snapshot->model("z")->id, 1)->id);
 }
 
+TEST_CASE("cluster: a description reaches all nodes and their origin, and a list still has parents first") {
+  World world;
+  auto a = world.node("a");
+  auto b = world.node("b");
+  must(publish(*a, "z", {1}));
+  PublishRequest child;
+  child.parents.push_back({"z", 1, true, 0, 0, 0});
+  must(publish(*a, "b", {2}, child));
+  REQUIRE(shows(*b, "b@1 z@1"));
+  REQUIRE(b->registry().describe("z", 1, {"checked", {{"loss", "0.5"}}}).ok());
+  const auto first = [](RegistryNode& node) {
+    auto snapshot = node.store().snapshot().value();
+    return snapshot->version(snapshot->model("z")->id, 1).value();
+  };
+  REQUIRE(eventually([&] { return first(*a).message == "checked"; }));
+  CHECK(first(*a).described_ns == first(*b).described_ns);
+  CHECK(told_by(*a) == told_by(*b));
+  CHECK(told_by(*a).size() == 3);
+  auto late = world.node("late");
+  REQUIRE(shows(*late, "b@1 z@1"));
+  CHECK(first(*late).metrics == Metrics{{"loss", "0.5"}});
+  CHECK(told_by(*late) == told_by(*a));
+  auto snapshot = late->store().snapshot().value();
+  const VersionRow row = snapshot->version(snapshot->model("b")->id, 1).value();
+  CHECK(row.parents.at(0).id == snapshot->version(snapshot->model("z")->id, 1)->id);
+}
+
 // Waits until the node's next session reads the list, because its etcd was reset.
 struct ReadsList {
   explicit ReadsList(RegistryNode& node) : node_(node), lists_(node.registry().status().lists) {}

@@ -98,6 +98,28 @@ TEST_CASE("registry: tags move and go, and go with their version; numbers are no
   });
 }
 
+TEST_CASE("registry: a description replaces the message and sets metrics") {
+  in_each([](RegistryNode& node) {
+    Registry& registry = node.registry();
+    REQUIRE(publish(node, "a", {1}).ok());
+    REQUIRE(registry.describe("a", 1, {"first", {{"loss", "1"}, {"epoch", "3"}}}).ok());
+    REQUIRE(registry.describe("a", 1, {std::nullopt, {{"loss", "0.5"}}}).ok());
+    const auto now = [&] {
+      auto snapshot = node.store().snapshot().value();
+      return snapshot->version(snapshot->model("a")->id, 1).value();
+    };
+    CHECK(now().message == "first");
+    CHECK(now().metrics == Metrics{{"loss", "0.5"}, {"epoch", "3"}});
+    const std::uint64_t time_ns = now().described_ns;
+    REQUIRE(registry.describe("a", 1, {"first", {}}).ok());  // so already
+    CHECK(now().described_ns == time_ns);
+    CHECK(registry.describe("a", 1, {std::string(1, '\a'), {}}).error().code == Errc::invalid);
+    CHECK(registry.describe("a", 2, {"x", {}}).error().code == Errc::not_found);
+    CHECK(remove_version(registry, "a", 1).ok());
+    CHECK(registry.describe("a", 1, {"x", {}}).error().code == Errc::not_found);
+  });
+}
+
 TEST_CASE("registry: a declared parent must live") {
   in_each([](RegistryNode& node) {
     REQUIRE(publish(node, "base", {1}).ok());

@@ -283,6 +283,9 @@ Result<std::vector<Digest>> BlobStore::chunks(const ContentId&) {
 Result<bool> BlobStore::make_evictable(PackId) {
   return no_versions();
 }
+Status BlobStore::describe(std::string_view, std::uint64_t, const DescriptionChange&) {
+  return no_versions();
+}
 Status BlobStore::pin(std::string_view, std::uint64_t, bool) {
   return no_versions();
 }

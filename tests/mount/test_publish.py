@@ -7,7 +7,7 @@ import subprocess
 
 import pytest
 
-from weftlib import WEFT, Mount, environment, files_below, random_bytes, random_tensors, run, write_model
+from weftlib import WEFT, Mount, environment, files_below, random_bytes, random_tensors, run, wait_until, write_model
 
 MIB = 1 << 20
 
@@ -101,6 +101,18 @@ def test_history_is_told(store, small_model, tmp_path):
     with Mount(store, tmp_path / "mnt") as mount:
         info = (mount.lineage("m", 1) / "info.json").read_text()
         assert "as it came" in info and "loss" in info
+
+
+def test_a_note_changes_message_and_metrics(store, small_model, tmp_path):
+    store.publish(small_model, name="m", message="as it came")
+    with Mount(store, tmp_path / "mnt") as mount:
+        info, log = mount.lineage("m", 1) / "info.json", mount.lineage("m", 1) / "log"
+        assert json.loads(info.read_text())["message"] == "as it came" and "as it came" in log.read_text()
+        store.weft("note", "m@1", "-m", "checked by hand", "--metric", "loss=0.5")
+        wait_until(lambda: json.loads(info.read_text())["message"] == "checked by hand")
+        assert json.loads(info.read_text())["metrics"] == {"loss": 0.5}
+        wait_until(lambda: "checked by hand" in log.read_text())
+    assert '"loss": "0.5"' in json.dumps(store.json("log", "m"))
 
 
 def test_removed_version_stays_in_the_log(store, small_model, tmp_path):

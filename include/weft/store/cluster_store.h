@@ -50,6 +50,14 @@ struct MirroredRemoval {
   std::uint64_t time_ns = 0;
   std::string lost = {};  // as VersionRow::lost
 };
+// New message and metrics of a version.
+struct MirroredDescription {
+  std::string model;
+  std::uint64_t number = 0;
+  std::string message;
+  Metrics metrics;
+  std::uint64_t time_ns = 0;  // as VersionRow::described_ns
+};
 using MirrorChange = std::variant<MirroredVersion, MirroredTag, MirroredRemoval, MirroredMemory>;
 
 struct MirrorOutcome {
@@ -57,9 +65,10 @@ struct MirrorOutcome {
   std::vector<std::string> problems;  // one line for each impossible change, such as a second content of one number
 };
 
-// Catalog events for the origin. A version is as it was published, with this store's ids. A deleted tag has the time of
+// Catalog events for the origin. A version is as this store received it first, with this store's ids. If it had been
+// described before, its description follows as an event. A deleted tag has the time of
 // its last state plus a nanosecond, which is the same on every node.
-using CatalogEvent = std::variant<VersionRow, MirroredTag, MirroredRemoval>;
+using CatalogEvent = std::variant<VersionRow, MirroredTag, MirroredRemoval, MirroredDescription>;
 struct CatalogEvents {
   std::vector<CatalogEvent> events;
   std::uint64_t end = 0;  // where the next batch begins

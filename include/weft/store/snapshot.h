@@ -50,7 +50,7 @@ class Snapshot {
   virtual ~Snapshot() = default;
   virtual IndexState state() const = 0;
   virtual std::uint64_t sequence() const = 0;       // grows with each commit
-  virtual std::uint64_t lineage_clock() const = 0;  // publishes and removals so far
+  virtual std::uint64_t lineage_clock() const = 0;  // publishes, removals and descriptions so far
   virtual std::uint64_t journal_end() const = 0;    // end of this state's journal: see Store::commits()
 
   virtual Result<ModelRow> model(std::string_view name) = 0;

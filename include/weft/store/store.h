@@ -127,6 +127,8 @@ class Store {
   virtual Result<std::unique_ptr<Import>> begin_import(Durability durability) = 0;
   // Makes or moves a tag; `number` must be live. Without a number, deletes the tag.
   virtual Status set_tag(std::string_view model, std::string_view tag, std::optional<std::uint64_t> number) = 0;
+  // Changes the message and metrics of a live version. Errc::invalid: values that no version can have.
+  virtual Status describe(std::string_view model, std::uint64_t number, const DescriptionChange& change) = 0;
   // Removes the names of these versions and their tags; their bytes stay until gc. One commit removes only as many of
   // the first versions as delay other writers for a short time. Returns their number. Errc::not_found: the first does
   // not exist. Errc::exists: `tagged` refuses the first.

@@ -115,12 +115,7 @@ class ImportCommand final : public Command {
     WEFT_CHECK(take_hints());
     if (import_.name.empty()) return Error{Errc::invalid, "--name is required"};
     WEFT_CHECK(set_links());
-    for (const std::string& metric : metrics_) {
-      const auto equals = metric.find('=');
-      if (equals == std::string::npos || equals == 0)
-        return Error{Errc::invalid, fmt::format("--metric: expected KEY=VALUE, got \"{}\"", printable(metric))};
-      import_.metrics.emplace_back(metric.substr(0, equals), metric.substr(equals + 1));
-    }
+    WEFT_TRY(import_.metrics, parse_metrics(metrics_));
     if (!find_parent_.empty() && no_find_parent_)
       return Error{Errc::invalid, "--find-parent and --no-find-parent: expected only one of them"};
     for (const auto& [given, name] : {std::pair(!import_.inherit.empty(), "--inherit"), std::pair(move_, "--move")})

@@ -50,6 +50,7 @@ class DaemonWriter final : public StoreWriter {
   }
 
   Result<VersionName> tag(const TagRequest& request) override { return ask<VersionName>("tag", request); }
+  Result<VersionName> note(const NoteRequest& request) override { return ask<VersionName>("note", request); }
 
   Status remove(const RemoveRequest& request, const std::function<void(const VersionName&)>& removed) override {
     WEFT_CHECK(ask<Nothing>("rm", request, [&](const control::Message& event, const control::SendMore&) -> Status {

@@ -53,6 +53,11 @@ class LocalWriter final : public StoreWriter {
     return change_tag(*store, request, [&store](auto... change) { return store->set_tag(change...); });
   }
 
+  Result<VersionName> note(const NoteRequest& request) override {
+    WEFT_TRY(const auto store, context_.open_to_write());
+    return change_description(*store, request, [&store](const auto&... change) { return store->describe(change...); });
+  }
+
   Status remove(const RemoveRequest& request, const std::function<void(const VersionName&)>& removed) override {
     WEFT_TRY(const auto store, context_.open_to_write());
     return remove_versions(

@@ -84,7 +84,8 @@ void OptionSet::value(const std::string& names, const std::string& placeholder, 
 void OptionSet::value(const std::string& names, const std::string& placeholder, std::optional<std::string>& into,
                       std::string_view help) {
   takes_value(names);
-  parser_->app.add_option(names, into)->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+  parser_->app.add_option_function<std::string>(names, [&into](const std::string& given) { into = given; })
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
   options_.push_back({shown(names) + " " + placeholder, std::string(help)});
 }
 
@@ -174,6 +175,17 @@ std::string OptionSet::table(std::string_view title, const std::vector<Row>& row
 
 std::string OptionSet::help() const {
   return table("Arguments", arguments_) + table("Options", options_);
+}
+
+Result<Metrics> parse_metrics(const std::vector<std::string>& values) {
+  Metrics metrics;
+  for (const std::string& metric : values) {
+    const auto equals = metric.find('=');
+    if (equals == std::string::npos || equals == 0)
+      return Error{Errc::invalid, fmt::format("--metric: expected KEY=VALUE, got \"{}\"", printable(metric))};
+    metrics.emplace_back(metric.substr(0, equals), metric.substr(equals + 1));
+  }
+  return metrics;
 }
 
 }  // namespace weft

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "weft/result.h"
+#include "weft/store_rows.h"
 
 namespace weft {
 
@@ -28,7 +29,7 @@ class OptionSet {
   void flag(const std::string& names, bool& into, std::string_view help);  // "-f,--force"
   void hidden_flag(const std::string& name, bool& into);  // for weft's own programs: --help leaves it out
   void value(const std::string& names, const std::string& placeholder, std::string& into, std::string_view help);
-  // Tells an empty value from none.
+  // Sets `into` if the option is given, also with an empty value.
   void value(const std::string& names, const std::string& placeholder, std::optional<std::string>& into,
              std::string_view help);
   void values(const std::string& names, const std::string& placeholder, std::vector<std::string>& into,
@@ -59,5 +60,7 @@ class OptionSet {
   std::set<std::string> value_options_;  // options with a value, such as "-n" and "--name"
   std::unique_ptr<Parser> parser_;
 };
+
+Result<Metrics> parse_metrics(const std::vector<std::string>& values);  // the values of --metric, KEY=VALUE
 
 }  // namespace weft

@@ -22,6 +22,9 @@ void add(std::vector<CatalogEvent>& events, PublishEvent event) {
   VersionRow& version = event.version;
   for (NamedInode& tag : event.tags)
     events.emplace_back(MirroredTag{version.model_name, std::move(tag.name), version.number, version.time_ns, 0});
+  if (version.described_ns != 0)  // another node may write the version's record as it was published
+    events.emplace_back(MirroredDescription{version.model_name, version.number, version.message, version.metrics,
+                                            version.described_ns});
   events.emplace_back(std::move(version));
 }
 
@@ -33,6 +36,11 @@ void add(std::vector<CatalogEvent>& events, TagsEvent event) {
 
 void add(std::vector<CatalogEvent>& events, RemovalEvent event) {
   events.emplace_back(MirroredRemoval{std::move(event.model), event.number, event.time_ns, std::move(event.lost)});
+}
+
+void add(std::vector<CatalogEvent>& events, DescriptionEvent event) {
+  events.emplace_back(MirroredDescription{std::move(event.model), event.number, std::move(event.message),
+                                          std::move(event.metrics), event.time_ns});
 }
 
 // The origin does not need events that concern only this node.

@@ -149,9 +149,19 @@ Status set_tag(StoreParts& parts, std::string_view model, std::string_view tag, 
   });
 }
 
+Status describe(StoreParts& parts, std::string_view model, std::uint64_t number, const DescriptionChange& change) {
+  WEFT_CHECK(parts.cluster.check_alone());
+  WEFT_TRY(WriterLock lock, parts.index.lock());
+  return parts.index.commit_with_spare(lock, [&](Txn& txn) -> Result<Events> {
+    WEFT_TRY(std::optional<DescriptionEvent> event, plan_description(txn, model, number, change));
+    if (!event) return Events();
+    WEFT_CHECK(apply_description(txn, *event));
+    return Events{std::move(*event)};
+  });
+}
+
 // If a version was removed or got a tag meanwhile, the batch ends before it, and the next batch begins with it.
-Result<std::size_t> remove_versions(StoreParts& parts, std::span<const VersionName> versions,
-                                    Tagged tagged) {
+Result<std::size_t> remove_versions(StoreParts& parts, std::span<const VersionName> versions, Tagged tagged) {
   WEFT_CHECK(parts.cluster.check_alone());
   versions = versions.first(std::min(versions.size(), limits::kBatchItems));
   std::size_t removed = 0;

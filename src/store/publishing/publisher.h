@@ -1,4 +1,4 @@
-// Publishes, tags, pins and removes versions of a store without a cluster. Begins imports of every store.
+// Publishes, tags, describes, pins and removes versions of a store without a cluster. Begins imports of every store.
 #pragma once
 
 #include <cstddef>
@@ -24,6 +24,7 @@ using PlaceBlobs = std::function<Result<Placed>()>;
 Result<PublishOutcome> publish(StoreParts& parts, const PublishRequest& request, const Digest& manifest,
                                const PlaceBlobs& place);
 Status set_tag(StoreParts& parts, std::string_view model, std::string_view tag, std::optional<std::uint64_t> number);
+Status describe(StoreParts& parts, std::string_view model, std::uint64_t number, const DescriptionChange& change);
 Result<std::size_t> remove_versions(StoreParts& parts, std::span<const VersionName> versions, Tagged tagged);
 Status pin(StoreParts& parts, std::string_view model, std::uint64_t number, bool pinned);
 

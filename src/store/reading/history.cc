@@ -49,6 +49,9 @@ class Commits {
     const auto kind = event.set ? Commit::Kind::in_memory : Commit::Kind::on_disk;
     append(kind, std::move(event.model), event.number, event.time_ns);
   }
+  void take(DescriptionEvent& event) {
+    append(Commit::Kind::description, std::move(event.model), event.number, event.time_ns);
+  }
   void take(RepairEvent& /*event*/) { repaired = true; }
 
   std::uint64_t position_;

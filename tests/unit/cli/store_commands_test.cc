@@ -312,6 +312,29 @@ TEST_CASE("find sorts by a metric, lists the first versions, and prints columns"
   CHECK(w.contains(w.done({"ls", "m"}).out, "  loss=0.2123  number 1\n"));
 }
 
+TEST_CASE("a note replaces the message, and adds and replaces metrics") {
+  World w;
+  w.publish_two();
+  CHECK(w.done({"note", "bert@2", "--metric", "loss=0.1", "--metric", "accuracy=0.95"}).out == "noted at bert@2\n");
+  auto json = flat(w.done({"log", "bert", "--json"}));
+  CHECK(json["versions.0.message"] == "layer a\ntuned");
+  CHECK(json["versions.0.metrics.accuracy"] == "0.95");
+  CHECK(json["versions.0.metrics.loss"] == "0.1");
+  json = flat(w.done({"note", "bert@base", "-m", "the first", "--json"}));
+  CHECK(json["model"] == "bert");
+  CHECK(json["version"] == "1");
+  CHECK(flat(w.done({"log", "bert", "--json"}))["versions.1.message"] == "the first");
+  w.done({"note", "bert@1", "-m", ""});
+  json = flat(w.done({"log", "bert", "--json"}));
+  CHECK(json["versions.1.message"].empty());
+  CHECK(w.contains(w.failed({"note", "bert@1"}), "expected --message or --metric"));
+  CHECK(w.contains(w.failed({"note", "bert@1", "--metric", "loss"}), "expected KEY=VALUE"));
+  CHECK(w.contains(w.failed({"note", "bert@9", "-m", "x"}), "9"));
+  w.failed({"note", "bert@1", "-m", std::string(1, '\a')});
+  w.done({"fsck", "--rebuild"});
+  CHECK(flat(w.done({"log", "bert", "--json"}))["versions.0.metrics.accuracy"] == "0.95");
+}
+
 TEST_CASE("tags are set, moved, listed and deleted") {
   World w;
   w.publish_two();

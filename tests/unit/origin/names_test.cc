@@ -64,6 +64,11 @@ TEST_CASE("an origin record survives encoding, and all nodes give it one name") 
   CHECK(std::get<MirroredRemoval>(gone->event).number == 2);
   CHECK(std::get<MirroredRemoval>(gone->event).lost == "lost: why");
   CHECK(catalog_event_name(gone->event, "one").ends_with(".rm"));
+  const MirroredDescription note{"m", 2, "text", {{"loss", "0.5"}}, 9};
+  const auto noted = decode_catalog_event(encode_catalog_event(note, "one"), "test");
+  REQUIRE(noted.ok());
+  CHECK(std::get<MirroredDescription>(noted->event).metrics == note.metrics);
+  CHECK(catalog_event_name(noted->event, "one").ends_with(".note"));
 }
 
 TEST_CASE("records that are cut, of impossible names and numbers, or of an unknown kind do not pass") {
@@ -88,6 +93,11 @@ TEST_CASE("records that are cut, of impossible names and numbers, or of an unkno
   CHECK(!decodes(MirroredTag{"m", "a/b", 1, 1, 1}));
   CHECK(!decodes(MirroredTag{"m", "t", UINT64_MAX, 1, 1}));
   CHECK(!decodes(MirroredRemoval{"m", 0, 1}));
+  CHECK(!decodes(MirroredDescription{"m", 0, "", {}, 1}));
+  CHECK(!decodes(MirroredDescription{"m", 1, "", {}, 0}));
+  CHECK(!decodes(MirroredDescription{"m", 1, std::string(1, '\a'), {}, 1}));
+  CHECK(!decodes(MirroredDescription{"m", 1, std::string(1U << 20U, 'x'), {}, 1}));
+  CHECK(!decodes(MirroredDescription{"m", 1, "", Metrics(1000, {"k", "v"}), 1}));
   CHECK(!decodes(MirroredRemoval{"m//n", 1, 1}));
   CHECK(!decodes(MirroredRemoval{"m", 1, 1, "two\nlines"}));
   CHECK(!decodes(MirroredRemoval{"m", 1, 1, std::string(1U << 20U, 'x')}));

@@ -146,6 +146,25 @@ TEST_CASE("an origin alone gives versions, tags, parents and texts back, and wha
   CHECK(restore_store(left.dir.path(), left.target, {}, no_progress()).error().code == Errc::exists);
 }
 
+TEST_CASE("a restored version has its latest message and metrics, and a note of an unknown version is named") {
+  const Left left;
+  left.say(MirroredDescription{"a", 3, "noted again", {{"loss", "0.1"}}, 4000});
+  left.say(MirroredDescription{"a", 3, "noted", {{"loss", "0.2"}}, 3000});
+  CHECK(left.restore().problems.empty());
+  const auto store = must(left.restored());
+  const VersionRow row = row_of(*must(store->snapshot()), "a", 3);
+  CHECK(row.message == "noted again");
+  CHECK(row.metrics == Metrics{{"loss", "0.1"}});
+  CHECK(row.described_ns == 4000);
+  left.check_sound();
+  const Left other;
+  other.say(MirroredDescription{"a", 9, "noted", {}, 3000});
+  const RestoreReport report = other.restore();
+  CHECK(report.refused);
+  REQUIRE(report.problems.size() == 1);
+  CHECK(report.problems[0].starts_with("a@9: "));
+}
+
 TEST_CASE("damaged bytes are named and refused; with leave to lose them what needs them is a tombstone") {
   const Left left;
   const auto snapshot = must(left.node.store->snapshot());

@@ -116,6 +116,31 @@ TEST_CASE("changes that come again change nothing, and a second content of a num
   CHECK(test.store->snapshot().value()->registry_revision() == 5);
 }
 
+TEST_CASE("a version that comes again with a later description gets its message and metrics") {
+  TestCluster test;
+  MirroredVersion version = record("a", 1, {{1}});
+  mirror(*test.store, {version}, 1);
+  version.version.message = "later";
+  version.version.metrics = {{"loss", "0.5"}};
+  version.version.described_ns = 100;
+  CHECK(mirror(*test.store, {version}, 2).empty());
+  VersionRow row = version_of(*test.store, "a", 1);
+  CHECK(row.message == "later");
+  CHECK(row.metrics == Metrics{{"loss", "0.5"}});
+  CHECK(row.described_ns == 100);
+  CHECK(row.described == row.born + 1);
+  version.version.message = "earlier";
+  version.version.described_ns = 99;
+  CHECK(test.store->mirror().apply(std::vector<MirrorChange>{version}, 3).value().applied == 0);
+  CHECK(version_of(*test.store, "a", 1).message == "later");
+  version.version.number = 2;  // unknown here, and described before this node received it
+  CHECK(mirror(*test.store, {version}, 4).empty());
+  std::vector<std::uint64_t> times;
+  for (const CatalogEvent& event : test.store->ledger().events(0).value().events)
+    if (const auto* description = std::get_if<MirroredDescription>(&event)) times.push_back(description->time_ns);
+  CHECK(times == std::vector<std::uint64_t>{100, 99});
+}
+
 TEST_CASE("a hostile record is refused by name and stops nothing") {
   TestCluster test;
   MirroredVersion zero = record("a", 0, {{1}});

@@ -65,6 +65,25 @@ TEST_CASE("a version with many parents has a link, a diff and a number for each"
   }
 }
 
+TEST_CASE("a new message is in info.json at once, and gives the log another inode") {
+  VfsFixture f;
+  f.publish_model("base", 1);
+  f.publish_model("mid", 2, {"base"});
+  const Ino info = ino_at(*f.vfs, "lineage/base/1/info.json");
+  const Ino log = ino_at(*f.vfs, "lineage/mid/1/log");
+  const std::string before = read_ino(*f.vfs, log);
+  CHECK(read_ino(*f.vfs, info).find("said later") == std::string::npos);
+  REQUIRE(f.store->describe("base", 1, {"said later", {{"loss", "0.5"}}}).ok());
+  const std::string text = read_ino(*f.vfs, info);
+  CHECK(text.find("said later") != std::string::npos);
+  CHECK(must(f.vfs->getattr(info)).size == text.size());
+  CHECK_FALSE(must(f.vfs->getattr(info)).lasting_attr);
+  CHECK(ino_at(*f.vfs, "lineage/base/1/info.json") == info);
+  CHECK(ino_at(*f.vfs, "lineage/mid/1/log") != log);
+  CHECK(read_path(*f.vfs, "lineage/mid/1/log").find("said later") != std::string::npos);
+  CHECK(read_ino(*f.vfs, log) == before);
+}
+
 TEST_CASE("the bytes of a lineage inode never change, also after a restart") {
   VfsFixture f;
   f.publish_model("base", 1);
