@@ -17,7 +17,7 @@
 
 namespace weft {
 
-inline constexpr std::uint32_t kRegistryFormat = 6;
+inline constexpr std::uint32_t kRegistryFormat = 7;
 
 struct RegistryMeta {
   std::uint32_t format = kRegistryFormat;

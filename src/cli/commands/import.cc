@@ -36,8 +36,8 @@ constexpr CommandInfo kInfo = {
         "\n"
         "If the only PATH is a directory, its name is the default of --name. In a cache of\n"
         "the Hugging Face hub, a repository (models--ORG--NAME) stands for the snapshot of\n"
-        "refs/main. The name is then ORG/NAME, and the default message has the revision\n"
-        "and the commit.\n"
+        "refs/main. The name is then ORG/NAME, the default message has the revision and\n"
+        "the commit, and hub/ in a mount finds the version by the commit.\n"
         "\n"
         "If PATH lies in a mount of the store, the import takes the published files from\n"
         "the store and reads and writes none of their bytes. The directory of a version\n"
@@ -68,8 +68,8 @@ constexpr CommandInfo kInfo = {
         " same_tensors, same_bytes}], parents_elsewhere, not_kept,\n"
         " removed: [{model, version}], not_removed}\n"
         "made is false if the newest version already has this content, and not_kept lists\n"
-        "what was given and it has not (\"message\", \"metric loss\"); mounted_files\n"
-        "counts files taken from the store through its mount; removed lists what --keep\n"
+        "what was given and it has not (\"message\", \"source commit\", \"metric loss\");\n"
+        "mounted_files counts files taken from the store through its mount; removed lists what --keep\n"
         "removed, and not_removed says why it did not remove the others\n",
     .interrupted = "the store is as it was",
 };
@@ -163,7 +163,8 @@ class ImportCommand final : public Command {
       const std::string revision = hub->revision.empty() ? "" : fmt::format(", revision {}", hub->revision);
       const std::string source =
           fmt::format("{} of the Hugging Face hub{}, commit {}", hub->name, revision, hub->commit);
-      if (import_.message.empty()) import_.message = source;
+      import_.default_message = source;
+      if (import_.inherit.empty() && is_commit_hash(hub->commit)) import_.source_commit = hub->commit;
       hint_ = fmt::format("{} is {}; the name is {}", hub->path, source, import_.name);
     } else if (!named) {
       import_.name = name_of_directory(import_.paths.front());

@@ -408,6 +408,21 @@ TEST_CASE("an import of the same content says what is not kept") {
   CHECK(w.done({"import", w.dir / "b", "--name", "bert", "--parent", "bert@1"}).err.empty());
 }
 
+TEST_CASE("the message that an import of a hub's cache makes up is not missed, and its commit is kept") {
+  World w;
+  const std::string commit(kCommitDigits, 'c');
+  const std::string snapshots = w.dir / "hub/models--org--bert/snapshots/";
+  write_file(snapshots + commit + "/config.json", "{}");
+  CHECK(w.contains(w.done({"import", snapshots + commit}).out, "org/bert@1"));
+  CHECK(flat(w.done({"info", "org/bert", "--json"}))["source_commit"] == commit);
+  CHECK(w.contains(w.done({"info", "org/bert"}).out, "  commit     " + commit));
+  CHECK_FALSE(w.contains(w.done({"import", snapshots + commit}).err, "not kept"));
+  CHECK(w.contains(w.done({"import", snapshots + commit, "-m", "mine"}).err, "not kept: message\n"));
+  const std::string other(kCommitDigits, 'd');
+  write_file(snapshots + other + "/config.json", "{}");
+  CHECK(w.contains(w.done({"import", snapshots + other}).err, "not kept: source commit\n"));
+}
+
 TEST_CASE("du adds up to what is stored, gc gives back, fsck finds nothing wrong") {
   World w;
   w.publish_two();
