@@ -86,7 +86,8 @@ class ImportCommand final : public Command {
                   "start with all files of this version, and replace those tensors and files that PATH has");
     options.flag("--add", import_.add, "with --inherit: accept tensors, types, shapes and files that BASE lacks");
     options.flag("--move", move_,
-                 "remove the files once they are published; those of the owner of the store are not copied");
+                 "remove the files and the empty directories once they are published; files of the owner of the store "
+                 "are not copied");
     options.value(
         "--links", "WHAT", links_,
         "a link to a directory, or one that leads nowhere: refuse (the default), skip, or follow (only one to a "
@@ -197,12 +198,15 @@ class ImportCommand final : public Command {
     return {};
   }
 
-  // Removes the published source files. Errors are only noted, because the version is published.
+  // Removes the published source files and empty directories. A directory with left-out or newer entries stays. Errors
+  // are only noted, because the version is published.
   void remove_sources(const Context& context) const {
     const auto sources = gather_sources(import_.paths, context.store_path());
     if (!sources.ok()) return;
-    for (const SourceFile& source : *sources)
-      if (const Status gone = remove_file(source.where); !gone.ok()) context.note(gone.error().message);
+    for (const SourceFile& source : *sources) {
+      const Status gone = source.directory ? remove_empty_directory(source.where) : remove_file(source.where);
+      if (!gone.ok()) context.note(gone.error().message);
+    }
   }
 
   Status set_links() {
