@@ -91,6 +91,7 @@ struct VersionRow {
   std::uint64_t time_ns = 0;
   std::uint64_t logical_bytes = 0;
   std::string message;
+  std::string source_commit;  // the hub's commit of the imported snapshot (weft/names.h); "": none is known
   Metrics metrics;
   std::vector<ParentRef> parents;
   bool removed = false;  // a tombstone: name, time, parents stay; gc frees the content

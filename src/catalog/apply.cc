@@ -73,6 +73,8 @@ Status put_version(Txn& txn, VersionRow version) {
   WEFT_CHECK(put(txn, Table::numbers, key_of(version.model, version.number), NumberRow{version.id}));
   for (ParentRef& parent : version.parents) WEFT_CHECK(link_parent(txn, parent, version.id));
   WEFT_CHECK(put(txn, Table::revisions, revision_key(version.model, version.manifest, version.id), NumberRow{0}));
+  if (!version.source_commit.empty())
+    WEFT_CHECK(put(txn, Table::commits, commit_key(version.model, version.source_commit, version.id), NumberRow{0}));
   return put(txn, Table::versions, key_of(version.id), version);
 }
 
@@ -277,6 +279,8 @@ Status apply_removal(Txn& txn, const RemovalEvent& event, const VersionContent* 
   WEFT_CHECK(remove_local(txn, version->id, content, released));
   WEFT_CHECK(remove_architecture(txn, *version));
   WEFT_CHECK(txn.erase(Table::revisions, revision_key(version->model, version->manifest, version->id)));
+  if (!version->source_commit.empty())
+    WEFT_CHECK(txn.erase(Table::commits, commit_key(version->model, version->source_commit, version->id)));
   version->removed = true;
   WEFT_TRY(version->died, tick(txn));
   version->removed_ns = event.time_ns;

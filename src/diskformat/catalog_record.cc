@@ -100,6 +100,8 @@ Result<CatalogRecord> decode_version(std::span<const std::byte> payload, std::st
                      row->parents.size() <= limits::kParentsMax && row->elsewhere.size() <= limits::kParentsMax &&
                      row->logical_bytes <= limits::kVersionBytesMax;
   if (!small) return corrupt(where, "a version of impossible size");
+  if (const Status known = check_source_commit(row->source_commit); !known.ok())
+    return corrupt(where, known.error().message);
   for (const ParentRef& parent : row->parents) WEFT_CHECK(check_subject(parent.model, parent.number, where));
   return CatalogRecord{std::move(*row), {}};
 }

@@ -54,6 +54,7 @@ void fields(F& f, Placed<PublishEvent>& m) {
   f(T::VT_MODEL_CREATED_NS, event.model_created_ns).uuid(T::VT_PUBLISHER, version.publisher);
   f(T::VT_REVISION, event.revision)(T::VT_BARE, event.bare).dataset(T::VT_DATASET, version.kind);
   f(T::VT_DESCRIBED_NS, version.described_ns);
+  f.text_if_any(T::VT_SOURCE_COMMIT, version.source_commit);
 }
 
 template <class F>
@@ -140,7 +141,7 @@ bool plausible(const PublishEvent& event) {
   const LocalRow& local = event.local;
   return small_id(version.id) && small_id(version.model) && version.number > 0 &&
          version.number <= limits::kVersionNumberMax && small(event.model_ino) && small(event.latest_ino) &&
-         small(local.ino_base) && small(local.ino_count) &&
+         small(local.ino_base) && small(local.ino_count) && check_source_commit(version.source_commit).ok() &&
          std::all_of(local.view_inos.begin(), local.view_inos.end(), small) && can_be_numbers(local.blobs) &&
          std::all_of(event.tags.begin(), event.tags.end(), named) &&
          std::all_of(event.directories.begin(), event.directories.end(), named);

@@ -16,7 +16,7 @@ constexpr std::array<std::string_view, kTableCount> kNames = {
     "meta",       "models",       "model_ids", "names",     "dirs",          "versions", "numbers",
     "tags",       "version_tags", "locals",    "owned",     "blobs",         "holders",  "dead",
     "views",      "inodes",       "children",  "manifests", "architectures", "arch_of",  "arch_versions",
-    "arch_items", "hints",        "revisions", "packs"};
+    "arch_items", "hints",        "revisions", "commits",   "packs"};
 
 template <class Number>
 void append(std::string& key, Number value) {
@@ -108,6 +108,13 @@ std::string digest_key(const Digest& digest) {
 std::string revision_key(ModelId model, const Digest& manifest, VersionId version) {
   std::string key = key_of(model);
   key += digest_key(manifest).substr(0, kRevisionBytes);
+  append(key, version);
+  return key;
+}
+
+std::string commit_key(ModelId model, std::string_view commit, VersionId version) {
+  std::string key = key_of(model);
+  key += commit;
   append(key, version);
   return key;
 }

@@ -37,9 +37,10 @@ enum class Table : std::uint8_t {
   arch_items,
   hints,
   revisions,
+  commits,
   packs,
 };
-inline constexpr std::size_t kTableCount = 25;
+inline constexpr std::size_t kTableCount = 26;
 bool keeps_sets(Table table);  // true if each key has a sorted set of values of equal size
 std::string_view table_name(Table table);
 
@@ -59,6 +60,9 @@ Digest digest_of(Bytes digest_key);
 // live version, so that versions of a model with equal content are adjacent, the oldest first.
 inline constexpr std::size_t kRevisionBytes = 20;
 std::string revision_key(ModelId model, const Digest& manifest, VersionId version);
+// Key of `commits`: model, the digits of the source commit, version. The table has a row for each live version that has
+// such a commit.
+std::string commit_key(ModelId model, std::string_view commit, VersionId version);
 std::string view_key(const ViewKey& view);  // SHA-256 of all fields: two views never share a key
 
 std::uint64_t number_at(Bytes key, std::size_t offset);  // 0 past the end

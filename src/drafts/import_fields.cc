@@ -26,6 +26,7 @@ void fields(JsonFields& f, ImportOptions& m) {
   m.take = static_cast<Take>(take);
   fields(f, m.durability);
   f("keep", m.keep)("parents", m.parents)("find_parent", m.find_parent)("tags", m.tags);
+  f("default_message", m.default_message)("source_commit", m.source_commit);
   f("message", m.message)("metrics", m.metrics, JsonFields::Form::row);
 }
 

@@ -244,6 +244,11 @@ Status remove_file(const std::string& path) {
   return {};
 }
 
+Status remove_empty_directory(const std::string& path) {
+  if (::rmdir(path.c_str()) == 0 || errno == ENOENT || errno == ENOTEMPTY || errno == EEXIST) return {};
+  return sys_error(errno, path);
+}
+
 Result<std::vector<std::string>> list_directory(const std::string& path) {
   WEFT_TRY(Fd directory, open_file(path, O_RDONLY | O_DIRECTORY));
   return list_directory(std::move(directory), path);

@@ -75,6 +75,7 @@ Status rename_file(const std::string& from, const std::string& to);
 Status rename_new(const std::string& from, const std::string& to);  // Errc::exists rather than replace
 Status link_file(const std::string& from, const std::string& to);   // a second name; Errc::exists
 Status remove_file(const std::string& path);                        // fine if it is absent
+Status remove_empty_directory(const std::string& path);             // fine if it is absent, or not empty
 Status remove_tree(const std::string& path);                        // does not follow links or cross mounts
 Status remove_tree_at(int directory, const std::string& name, const std::string& where);  // as remove_tree
 Result<std::vector<std::string>> list_directory(const std::string& path);  // names, sorted, without "." and ".."

@@ -43,11 +43,14 @@ Status add_headers(Import& import, Inherited& version, Progress& progress) {
 // Returns a request with the checked names and texts of the version; its content and parents are set later.
 Result<PublishRequest> describe(const ImportOptions& options) {
   WEFT_CHECK(check_model_name(options.name));
-  WEFT_CHECK(check_message(options.message));
+  const std::string& message = options.message.empty() ? options.default_message : options.message;
+  WEFT_CHECK(check_message(message));
+  WEFT_CHECK(check_source_commit(options.source_commit));
   WEFT_CHECK(check_metrics(options.metrics));
   PublishRequest request;
   request.model = options.name;
-  request.message = options.message;
+  request.message = message;
+  request.source_commit = options.source_commit;
   request.metrics = options.metrics;
   std::set<std::string_view> tags;
   for (const std::string& tag : options.tags) {
@@ -203,10 +206,12 @@ Status describe_content(Import& import, PublishRequest& request, ImportReport& r
   return {};
 }
 
-// Returns the texts and parents of a request that the version with the same content lacks.
-std::vector<std::string> lacks(const VersionRow& version, const PublishRequest& request) {
+// Returns the texts and parents of a request that the version with the same content lacks. `message` is the user's.
+std::vector<std::string> lacks(const VersionRow& version, const PublishRequest& request, const std::string& message) {
   std::vector<std::string> lacking;
-  if (!request.message.empty() && request.message != version.message) lacking.emplace_back("message");
+  if (!message.empty() && message != version.message) lacking.emplace_back("message");
+  if (!request.source_commit.empty() && request.source_commit != version.source_commit)
+    lacking.emplace_back("source commit");
   for (const auto& metric : request.metrics)
     if (std::ranges::find(version.metrics, metric) == version.metrics.end())
       lacking.push_back(fmt::format("metric {}", metric.first));
@@ -259,7 +264,7 @@ Result<ImportReport> run_import(Store& store, ManifestResolver& resolver, Prepar
             report.outcome.made ? "committed as" : "equals", report.outcome.version.number);
   import.reset();
   if (!report.outcome.made) {
-    report.not_kept = lacks(report.outcome.version, request);
+    report.not_kept = lacks(report.outcome.version, request, state.options.message);
     return report;
   }
   assemble_by_sharing(store, report.outcome.version);

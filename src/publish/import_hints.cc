@@ -18,22 +18,16 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view kSnapshots = "snapshots";
 constexpr std::string_view kMain = "main";
-constexpr std::size_t kCommitMax = 64;  // bytes
 
 bool is_a_directory(const fs::path& path) {
   std::error_code ignored;
   return fs::is_directory(path, ignored);
 }
 
-bool is_commit(std::string_view text) {
-  constexpr std::string_view kDigits = "0123456789abcdef";
-  return !text.empty() && text.find_first_not_of(kDigits) == std::string_view::npos;
-}
-
 // Returns the commit that refs/main names; "" if there is none.
 std::string main_commit(const fs::path& repository) {
-  const std::string commit(read_line(open_file((repository / "refs" / kMain).string(), O_RDONLY), kCommitMax));
-  return is_commit(commit) ? commit : std::string();
+  const std::string commit(read_line(open_file((repository / "refs" / kMain).string(), O_RDONLY), kCommitDigits + 1));
+  return is_commit_hash(commit) ? commit : std::string();
 }
 
 HubSnapshot snapshot_of(const fs::path& repository, const HubName& name, const std::string& commit) {

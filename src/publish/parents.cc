@@ -8,7 +8,7 @@
 #include <set>
 
 #include "base/limits.h"
-#include "publish/mounted_bases.h"
+#include "publish/mounted_specs.h"
 #include "weft/model/lineage.h"
 #include "weft/names.h"
 #include "weft/programs/operations.h"
@@ -119,7 +119,8 @@ class ParentChoice {
     std::vector<Base> bases;
     WEFT_TRY(const auto snapshot, store_.snapshot());
     for (const std::string& text : wishes.bases) {
-      WEFT_TRY(std::string spec, base_at(*snapshot, wishes.mounts, text));
+      WEFT_TRY(auto mounted, mounted_spec(*snapshot, wishes.mounts, text));
+      std::string spec = std::move(mounted).value_or(text);
       if (std::ranges::find(bases, spec, &Base::spec) == bases.end()) bases.push_back({text, std::move(spec)});
     }
     std::ranges::stable_partition(bases, [](const Base& base) {

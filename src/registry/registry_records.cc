@@ -39,6 +39,7 @@ void fields(F& f, MirroredVersion& m) {
   f(T::VT_TENSORS, row.tensors)(T::VT_TENSOR_BYTES, row.tensor_bytes)(T::VT_TREE_NODES, m.tree_nodes);
   f(T::VT_PUBLISHER, row.publisher)(T::VT_PACKS, m.packs).dataset(T::VT_DATASET, row.kind);
   f(T::VT_DESCRIBED_NS, row.described_ns);
+  f.text_if_any(T::VT_SOURCE_COMMIT, row.source_commit);
 }
 
 template <class F>
@@ -96,6 +97,7 @@ Result<Value> open(RecordKind kind, std::span<const std::byte> bytes, std::strin
 std::string fault_of(const VersionRow& row) {
   if (!parse_uuid(row.publisher)) return "its publisher";
   if (row.message.size() > limits::kMessageMax || !plain_text(row.message, TextLines::many)) return "its message";
+  if (!check_source_commit(row.source_commit).ok()) return "its source commit";
   if (row.metrics.size() > limits::kMetricsMax) return "its metrics";
   for (const auto& [key, value] : row.metrics)
     if (key.size() > limits::kMetricTextMax || value.size() > limits::kMetricTextMax ||

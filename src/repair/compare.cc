@@ -138,6 +138,7 @@ constexpr Subject kSubjects[] = {
     {Table::children, "", false, as_it_is},
     {Table::manifests, "", false, judge_manifest},
     {Table::revisions, "", false, as_it_is},
+    {Table::commits, "", false, as_it_is},
     {Table::meta, kIncomplete, true, as_it_is},
     {Table::meta, kPinned, false, as_it_is},
     {Table::meta, kUnreaped, false, as_it_is},

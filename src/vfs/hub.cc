@@ -19,22 +19,17 @@
 namespace weft {
 namespace {
 
-constexpr std::size_t kHashBytes = 20;  // as a Git commit hash, which names snapshots in the hub
-constexpr std::size_t kHashDigits = 2 * kHashBytes;
 constexpr std::string_view kMain = "main";
 
 std::string hash_of(const Digest& manifest) {
-  return to_hex(manifest).substr(0, kHashDigits);
+  return to_hex(manifest).substr(0, kCommitDigits);
 }
 
 constexpr std::size_t kSnapshotDepth = 4;  // directories above a snapshot's entries: hub/models--…/snapshots/…/
 
 bool is_ref(InoKind kind) {
-  return kind == InoKind::hub_main || kind == InoKind::hub_tag || kind == InoKind::hub_number;
-}
-
-std::span<const std::byte> revision_of(const Digest& manifest) {
-  return std::as_bytes(std::span(manifest.bytes)).first(kHashBytes);
+  return kind == InoKind::hub_main || kind == InoKind::hub_tag || kind == InoKind::hub_number ||
+         kind == InoKind::hub_commit;
 }
 
 Result<ModelRow> model_of_dir(Snapshot& snapshot, Ino model_ino) {
@@ -63,7 +58,7 @@ Result<Target> main_of(Snapshot& snapshot, const ModelRow& model) {
 }
 
 Result<Target> target_of(Snapshot& snapshot, Ino ino) {
-  if (kind_of(ino) == InoKind::hub_number) {
+  if (kind_of(ino) == InoKind::hub_number || kind_of(ino) == InoKind::hub_commit) {
     WEFT_TRY(VersionRow version, snapshot.version(id_of(ino)));
     return Target{std::move(version), version.time_ns};
   }
@@ -78,10 +73,16 @@ Result<Target> target_of(Snapshot& snapshot, Ino ino) {
 }
 
 Attr ref_attr(Ino ino, std::uint64_t time_ns) {
-  return text_attr(ino, time_ns, kHashDigits);
+  return text_attr(ino, time_ns, kCommitDigits);
 }
 
-Result<Attr> lookup_ref(Snapshot& snapshot, const ModelRow& model, std::string_view name) {
+Result<VersionRow> version_with(Snapshot& snapshot, const ModelRow& model, std::string_view revision) {
+  WEFT_TRY(const auto id, snapshot.with_revision(model.id, revision));
+  if (!id) return no_entry(revision);
+  return snapshot.version(*id);
+}
+
+Result<Attr> lookup_own_ref(Snapshot& snapshot, const ModelRow& model, std::string_view name) {
   if (name == kMain) {
     WEFT_TRY(const Target main, main_of(snapshot, model));
     return ref_attr(ino_of(InoKind::hub_main, model.ino), main.time_ns);
@@ -94,9 +95,29 @@ Result<Attr> lookup_ref(Snapshot& snapshot, const ModelRow& model, std::string_v
   return ref_attr(ino_of(InoKind::hub_number, version.id), version.time_ns);
 }
 
-// Lists `main`, tags by name, and versions by number.
+Result<Attr> lookup_ref(Snapshot& snapshot, const ModelRow& model, std::string_view name) {
+  auto own = lookup_own_ref(snapshot, model, name);
+  if (own.ok() || own.error().code != Errc::not_found) return own;
+  WEFT_TRY(const VersionRow version, version_with(snapshot, model, name));
+  if (name != version.source_commit) return no_entry(name);
+  return ref_attr(ino_of(InoKind::hub_commit, version.id), version.time_ns);
+}
+
+// Adds a version's source commit to a listing, if it leads to this version there. `lookup` is the directory's.
+template <class Lookup>
+Status add_commits(PageMaker& page, unsigned part, const ModelRow& model, InoKind kind, const Lookup& lookup) {
+  return page.add(part, number_behind, list_versions(model.id),
+                  [&, part, kind](Snapshot& now, const VersionRow& row) -> Result<DirEntry> {
+                    if (row.removed || row.source_commit.empty()) return no_entry(row.source_commit);
+                    WEFT_TRY(const Attr attr, lookup(now, model, row.source_commit));
+                    if (attr.ino != ino_of(kind, row.id)) return no_entry(row.source_commit);
+                    return DirEntry{row.source_commit, attr, true, place_of(part, row.number)};
+                  });
+}
+
+// Lists `main`, tags by name, versions by number, and source commits.
 Result<DirPage> list_refs(Store& store, const ModelRow& model, ListPlace from) {
-  enum Part : unsigned { kMainRef = 1, kTags, kNumbers };
+  enum Part : unsigned { kMainRef = 1, kTags, kNumbers, kCommits };
   PageMaker page(store, from);
   WEFT_CHECK(page.add_one(kMainRef, [&](Snapshot& now) -> Result<DirEntry> {
     WEFT_TRY(const Attr attr, lookup_ref(now, model, kMain));
@@ -113,6 +134,7 @@ Result<DirPage> list_refs(Store& store, const ModelRow& model, ListPlace from) {
                         return DirEntry{name, ref_attr(ino_of(InoKind::hub_number, row.id), row.time_ns), true,
                                         place_of(kNumbers, row.number)};
                       }));
+  WEFT_CHECK(add_commits(page, kCommits, model, InoKind::hub_commit, lookup_ref));
   return page.take();
 }
 
@@ -120,26 +142,27 @@ Attr snapshot_attr(const VersionRow& version) {
   return version_dir_attr(version, ino_of(InoKind::hub_snapshot, version.id));
 }
 
-Result<Attr> lookup_snapshot(Snapshot& snapshot, const ModelRow& model, std::string_view name) {
-  if (name.size() != kHashDigits) return no_entry(name);
-  const auto digest = digest_from_hex(std::string(name) + std::string(2 * sizeof(Digest) - kHashDigits, '0'));
-  if (!digest) return no_entry(name);
-  WEFT_TRY(const auto id, snapshot.first_with(model.id, revision_of(*digest)));
-  if (!id) return no_entry(name);
-  WEFT_TRY(const VersionRow version, snapshot.version(*id));
-  return name == hash_of(version.manifest) ? Result<Attr>(snapshot_attr(version)) : no_entry(name);
+Attr commit_link_attr(const VersionRow& version) {
+  return link_attr(ino_of(InoKind::hub_commit_link, version.id), version.time_ns, kCommitDigits);
 }
 
-// Lists by digest.
+Result<Attr> lookup_snapshot(Snapshot& snapshot, const ModelRow& model, std::string_view name) {
+  WEFT_TRY(const VersionRow version, version_with(snapshot, model, name));
+  return name == hash_of(version.manifest) ? snapshot_attr(version) : commit_link_attr(version);
+}
+
+// Lists snapshots by digest, then the links that source commits name.
 Result<DirPage> list_snapshots(Store& store, const ModelRow& model, ListPlace from) {
+  enum Part : unsigned { kContents = 1, kCommits };
   PageMaker page(store, from);
   const auto read = [&](Snapshot& now, std::string_view next, std::size_t rows_max) {
     return now.distinct(model.id, next, rows_max);
   };
-  WEFT_CHECK(page.add(1, number_behind, read, [](Snapshot& now, VersionId id) -> Result<DirEntry> {
+  WEFT_CHECK(page.add(kContents, number_behind, read, [](Snapshot& now, VersionId id) -> Result<DirEntry> {
     WEFT_TRY(const VersionRow version, now.version(id));
-    return DirEntry{hash_of(version.manifest), snapshot_attr(version), true, place_of(1, id)};
+    return DirEntry{hash_of(version.manifest), snapshot_attr(version), true, place_of(kContents, id)};
   }));
+  WEFT_CHECK(add_commits(page, kCommits, model, InoKind::hub_commit_link, lookup_snapshot));
   return page.take();
 }
 
@@ -183,7 +206,7 @@ std::string path_in(const std::string& directory, std::string_view name) {
 }
 
 bool is_directory(InoKind kind) {
-  return !is_ref(kind) && kind != InoKind::hub_link;
+  return !is_ref(kind) && kind != InoKind::hub_link && kind != InoKind::hub_commit_link;
 }
 
 bool is_below_snapshot(InoKind kind) {
@@ -235,6 +258,10 @@ Result<Attr> Hub::attr(const MountInode& inode) {
   if (kind == InoKind::hub_snapshot) {
     WEFT_TRY(const VersionRow version, snapshot->version(id_of(ino)));
     return snapshot_attr(version);
+  }
+  if (kind == InoKind::hub_commit_link) {
+    WEFT_TRY(const VersionRow version, snapshot->version(id_of(ino)));
+    return version.source_commit.empty() ? no_inode(ino) : Result<Attr>(commit_link_attr(version));
   }
   WEFT_TRY(const ModelRow model, model_of_dir(*snapshot, payload_of(ino)));
   return model_attr(kind, model);
@@ -318,7 +345,8 @@ Result<Ino> Hub::parent(const MountInode& inode) {
 }
 
 Result<std::shared_ptr<OpenFile>> Hub::open(const MountInode& inode) {
-  if (kind_of(inode.ino) == InoKind::hub_link) return is_a_link(inode.ino);
+  if (kind_of(inode.ino) == InoKind::hub_link || kind_of(inode.ino) == InoKind::hub_commit_link)
+    return is_a_link(inode.ino);
   if (!is_ref(kind_of(inode.ino))) return is_a_directory(inode.ino);
   WEFT_TRY(const auto snapshot, store_.snapshot());
   WEFT_TRY(const Target target, target_of(*snapshot, inode.ino));
@@ -326,6 +354,11 @@ Result<std::shared_ptr<OpenFile>> Hub::open(const MountInode& inode) {
 }
 
 Result<std::string> Hub::readlink(const MountInode& inode) {
+  if (kind_of(inode.ino) == InoKind::hub_commit_link) {
+    WEFT_TRY(const auto snapshot, store_.snapshot());
+    WEFT_TRY(const VersionRow version, snapshot->version(id_of(inode.ino)));
+    return hash_of(version.manifest);
+  }
   if (kind_of(inode.ino) != InoKind::hub_link) return Subtree::readlink(inode);
   WEFT_TRY(const Published file, published(inode.ino));
   return link_target(file.version->row, file.path);

@@ -10,7 +10,7 @@
 //   versions_table             a model
 //   hub_model, hub_refs, hub_snapshots, hub_main   the stored number of the model's directory
 //   hub_tag                    the stored number of the tag's link
-//   hub_number, hub_snapshot   a version
+//   hub_number, hub_snapshot, hub_commit, hub_commit_link   a version
 //   hub_dir, hub_link          the stored number of a published directory; of a published file
 //   draft                      weft/programs/vfs.h
 //
@@ -47,6 +47,8 @@ enum class InoKind : std::uint8_t {
   hub_snapshot,
   hub_dir,
   hub_link,
+  hub_commit,
+  hub_commit_link,
   draft,          // entries of new/ (weft/programs/vfs.h)
   kin_file = 32,  // marked by bit 62, not by the kind's bits
 };
@@ -101,7 +103,7 @@ constexpr std::uint64_t high_max(InoKind kind) {
 }
 constexpr bool has_id(InoKind kind) {
   return high_max(kind) != 0 || kind == InoKind::versions_table || kind == InoKind::hub_number ||
-         kind == InoKind::hub_snapshot;
+         kind == InoKind::hub_snapshot || kind == InoKind::hub_commit || kind == InoKind::hub_commit_link;
 }
 // False for a number that no mount assigns. Each part of the other numbers counts, so no two numbers mean the same.
 constexpr bool is_possible(Ino ino) {

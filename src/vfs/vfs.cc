@@ -126,6 +126,8 @@ Result<StoreVfs::Owned> StoreVfs::owner_of(Ino ino) {
     case InoKind::hub_snapshot:
     case InoKind::hub_dir:
     case InoKind::hub_link:
+    case InoKind::hub_commit:
+    case InoKind::hub_commit_link:
       return Owned{&hub_, {ino}};
     case InoKind::draft:  // served by src/drafts
       break;

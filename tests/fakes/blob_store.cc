@@ -69,7 +69,7 @@ class BlobSnapshot final : public Snapshot {
   Result<NamespaceEntry> namespace_entry(std::string_view, std::string_view) override { return no_versions(); }
   Result<VersionRow> version(ModelId, std::uint64_t number) override { return version(VersionId{number}); }
   Result<Page<VersionRow>> versions(ModelId, std::string_view, std::size_t) override { return no_versions(); }
-  Result<std::optional<VersionId>> first_with(ModelId, std::span<const std::byte>) override { return no_versions(); }
+  Result<std::optional<VersionId>> with_revision(ModelId, std::string_view) override { return no_versions(); }
   Result<Page<VersionId>> distinct(ModelId, std::string_view, std::size_t) override { return no_versions(); }
   Result<Page<TagRow>> tags(ModelId, std::string_view, std::size_t) override { return no_versions(); }
   Result<TagRow> tag(ModelId, std::string_view) override { return no_versions(); }

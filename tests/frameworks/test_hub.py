@@ -114,6 +114,22 @@ def test_refs_have_no_newline_and_follow_the_tags(store, small_model, tmp_path):
                 (hub / name).write_text("x")
 
 
+def test_the_hubs_commit_is_a_revision(store, small_model, tmp_path):
+    """The version's source said it: the client finds the snapshot by it, offline."""
+    commit = "c0ffee" + "0" * 34
+    cached = tmp_path / "cache/models--org--m/snapshots" / commit
+    cached.parent.mkdir(parents=True)
+    small_model.rename(cached)
+    store.weft("import", cached)
+    script = "import sys; from huggingface_hub import snapshot_download, scan_cache_dir;" \
+             "print(snapshot_download('org/m', revision=sys.argv[1])); print(scan_cache_dir().warnings)"
+    with Mount(store, tmp_path / "mnt") as mount:
+        done = run([sys.executable, "-c", script, commit], env=offline(mount, tmp_path / "home"))
+        directory, warnings = done.stdout.splitlines()[-2:]
+        assert os.path.samefile(directory, mount / "hub/models--org--m/snapshots" / commit) and warnings == "[]"
+        assert sorted(os.listdir(directory)) == sorted(os.listdir(cached))
+
+
 def test_versions_with_the_same_content_share_a_snapshot(store, small_model, tmp_path):
     store.publish(small_model, name="m")
     other = write_model(tmp_path / "other", random_tensors(2, 4096, seed="other"))

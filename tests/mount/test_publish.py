@@ -295,6 +295,26 @@ def test_repository_of_the_hubs_cache(store, tmp_path):
     assert store.json("info", "mine")["message"] == "own"
 
 
+def test_the_hubs_commit_is_a_revision(store, tmp_path):
+    """Its snapshot and its file in refs/ are found, also in an index that is made anew."""
+    repository, commit = hub_cache(tmp_path)
+    store.weft("import", repository)
+    assert store.json("info", "org/bert")["source_commit"] == commit
+    assert store.json("log", "org/bert")["versions"][0]["source_commit"] == commit
+    store.weft("fsck", "--rebuild")
+    with Mount(store, tmp_path / "mnt") as mount:
+        hub = mount / "hub/models--org--bert"
+        digits = (hub / "refs/main").read_text()
+        assert sorted(path.name for path in (hub / "refs").iterdir()) == ["1", commit, "main"]
+        assert (hub / "refs" / commit).read_text() == digits
+        assert os.readlink(hub / "snapshots" / commit) == digits
+        assert sorted(path.name for path in (hub / "snapshots").iterdir()) == sorted([commit, digits])
+        assert (hub / "snapshots" / commit / "config.json").samefile(mount / "models/org/bert/1/config.json")
+        info = store.json("info", hub / "snapshots" / commit)
+        assert (info["model"], info["version"]) == ("org/bert", 1)
+    assert store.weft("fsck").returncode == 0
+
+
 def test_name_of_the_directory(store, tmp_path):
     (tmp_path / "tiny").mkdir()
     (tmp_path / "tiny/config.json").write_text("{}")

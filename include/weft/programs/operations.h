@@ -96,6 +96,8 @@ struct ImportOptions {
   std::optional<double> find_parent = kFindParentPart;
   std::vector<std::string> tags;
   std::string message;
+  std::string default_message;  // of a version that `message` does not describe; nobody misses it
+  std::string source_commit;    // as VersionRow
   std::vector<std::pair<std::string, std::string>> metrics;
   std::uint64_t keep = 0;  // afterwards, remove untagged versions older than the newest `keep`; 0: none
 };
@@ -107,7 +109,8 @@ struct ImportReport {
   std::uint64_t records = 0;          // in a data set's containers
   std::vector<std::string> left_out;  // a line for each file or link that is left out
   std::uint64_t mounted_files = 0;    // files of `paths` that a mount of this store shows: not read
-  // Lists what the newest version, which has this content already, lacks: "message", "metric loss". Its tags are set.
+  // Lists what the newest version, which has this content already, lacks: "message", "source commit", "metric loss".
+  // Its tags are set.
   std::vector<std::string> not_kept;
   // With ImportOptions::keep, set by the caller of run_import(): the versions that were removed, and why others were
   // not ("": all were).

@@ -38,7 +38,7 @@ inline constexpr Ino kEventsIno = 9;
 // contents. The tree here lists the name new/ and knows nothing else about it.
 inline constexpr unsigned kDraftNumberBits = 57;
 inline constexpr Ino kDraftNumberMask = (Ino{1} << kDraftNumberBits) - 1;
-inline constexpr Ino kNewIno = Ino{20} << kDraftNumberBits;
+inline constexpr Ino kNewIno = Ino{22} << kDraftNumberBits;
 constexpr bool is_draft(Ino ino) {
   return (ino & ~kDraftNumberMask) == kNewIno;
 }

@@ -69,9 +69,11 @@ class Snapshot {
   virtual Result<Page<VersionRow>> versions(
       ModelId model, std::string_view from = {},
       std::size_t rows_max = limits::kRowsPerSnapshot) = 0;  // by number, tombstones too
-  // first_with returns the oldest live version of the model whose manifest's digest begins with these kRevisionBytes;
-  // nothing if there is none. distinct lists all live versions that are the oldest with their content, by digest.
-  virtual Result<std::optional<VersionId>> first_with(ModelId model, std::span<const std::byte> revision) = 0;
+  // with_revision returns the live version of the model that a revision of kCommitDigits names: the oldest one whose
+  // manifest's digest begins with these digits, or else the newest one that has this source commit. Returns nothing if
+  // there is none, or for any other text. distinct lists all live versions that are the oldest with their content, by
+  // digest.
+  virtual Result<std::optional<VersionId>> with_revision(ModelId model, std::string_view revision) = 0;
   virtual Result<Page<VersionId>> distinct(ModelId model, std::string_view from = {},
                                            std::size_t rows_max = limits::kRowsPerSnapshot) = 0;
   virtual Result<Page<TagRow>> tags(ModelId model, std::string_view from = {},

@@ -36,8 +36,8 @@ constexpr CommandInfo kInfo = {
         "\n"
         "If the only PATH is a directory, its name is the default of --name. In a cache of\n"
         "the Hugging Face hub, a repository (models--ORG--NAME) stands for the snapshot of\n"
-        "refs/main. The name is then ORG/NAME, and the default message has the revision\n"
-        "and the commit.\n"
+        "refs/main. The name is then ORG/NAME, the default message has the revision and\n"
+        "the commit, and hub/ in a mount finds the version by the commit.\n"
         "\n"
         "If PATH lies in a mount of the store, the import takes the published files from\n"
         "the store and reads and writes none of their bytes. The directory of a version\n"
@@ -68,8 +68,8 @@ constexpr CommandInfo kInfo = {
         " same_tensors, same_bytes}], parents_elsewhere, not_kept,\n"
         " removed: [{model, version}], not_removed}\n"
         "made is false if the newest version already has this content, and not_kept lists\n"
-        "what was given and it has not (\"message\", \"metric loss\"); mounted_files\n"
-        "counts files taken from the store through its mount; removed lists what --keep\n"
+        "what was given and it has not (\"message\", \"source commit\", \"metric loss\");\n"
+        "mounted_files counts files taken from the store through its mount; removed lists what --keep\n"
         "removed, and not_removed says why it did not remove the others\n",
     .interrupted = "the store is as it was",
 };
@@ -86,7 +86,8 @@ class ImportCommand final : public Command {
                   "start with all files of this version, and replace those tensors and files that PATH has");
     options.flag("--add", import_.add, "with --inherit: accept tensors, types, shapes and files that BASE lacks");
     options.flag("--move", move_,
-                 "remove the files once they are published; those of the owner of the store are not copied");
+                 "remove the files and the empty directories once they are published; files of the owner of the store "
+                 "are not copied");
     options.value(
         "--links", "WHAT", links_,
         "a link to a directory, or one that leads nowhere: refuse (the default), skip, or follow (only one to a "
@@ -159,7 +160,8 @@ class ImportCommand final : public Command {
       const std::string revision = hub->revision.empty() ? "" : fmt::format(", revision {}", hub->revision);
       const std::string source =
           fmt::format("{} of the Hugging Face hub{}, commit {}", hub->name, revision, hub->commit);
-      if (import_.message.empty()) import_.message = source;
+      import_.default_message = source;
+      if (import_.inherit.empty() && is_commit_hash(hub->commit)) import_.source_commit = hub->commit;
       hint_ = fmt::format("{} is {}; the name is {}", hub->path, source, import_.name);
     } else if (!named) {
       import_.name = name_of_directory(import_.paths.front());
@@ -192,12 +194,15 @@ class ImportCommand final : public Command {
     return {};
   }
 
-  // Removes the published source files. Errors are only noted, because the version is published.
+  // Removes the published source files and empty directories. A directory with left-out or newer entries stays. Errors
+  // are only noted, because the version is published.
   void remove_sources(const Context& context) const {
     const auto sources = gather_sources(import_.paths, context.store_path());
     if (!sources.ok()) return;
-    for (const SourceFile& source : *sources)
-      if (const Status gone = remove_file(source.where); !gone.ok()) context.note(gone.error().message);
+    for (const SourceFile& source : *sources) {
+      const Status gone = source.directory ? remove_empty_directory(source.where) : remove_file(source.where);
+      if (!gone.ok()) context.note(gone.error().message);
+    }
   }
 
   Status set_links() {

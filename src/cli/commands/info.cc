@@ -109,6 +109,7 @@ std::string text_of(const VersionEntry& version, const Manifest& manifest, const
   line("dtypes", dtypes_of(manifest));
   for (const auto& [key, value] : row.metrics) line("metric", fmt::format("{}={}", key, value));
   line("manifest", to_hex(row.manifest));
+  line("commit", row.source_commit);
   if (!row.message.empty())
     for (std::string_view piece : split(row.message, '\n')) line("message", std::string(piece));
   return text;

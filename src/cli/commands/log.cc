@@ -27,7 +27,7 @@ constexpr CommandInfo kInfo = {
     .json =
         "{model, versions: [{model, version, latest, removed, durability, lost,\n"
         " publisher, time, time_ns, manifest, logical_bytes, tags, message,\n"
-        " metrics: {KEY: VALUE},\n"
+        " source_commit, metrics: {KEY: VALUE},\n"
         " parents: [{model, version, declared, same_tensors, same_bytes}],\n"
         " parents_elsewhere}]}, newest first; with MODEL@V: {model, version, ancestors} as\n"
         "`weft lineage --json`; times are in UTC\n",

@@ -5,10 +5,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <filesystem>
-#include <iterator>
 #include <system_error>
 
 #include "base/argv.h"
@@ -16,6 +14,7 @@
 #include "os/memory_file.h"
 #include "os/programs.h"
 #include "os/sys.h"
+#include "publish/mounted_specs.h"
 #include "weft/store/snapshot.h"
 
 namespace weft {
@@ -62,24 +61,15 @@ std::string mounted_path(Store& store, std::string_view model, std::uint64_t num
 }
 
 Result<std::string> spec_at(Store& store, const std::string& path) {
-  constexpr std::string_view kTrees[] = {"models", "datasets", "layers", "tensors", "records", "lineage"};
   std::error_code failed;
   const std::string real = std::filesystem::canonical(path, failed).string();
   if (failed) return sys_error(failed.value(), path);
   WEFT_TRY(const auto mounts, mounts_of(store.path()));
+  std::vector<std::string> directories;
+  for (const WeftMount& mount : mounts) directories.push_back(mount.directory);
   WEFT_TRY(const auto snapshot, store.snapshot());
-  for (const WeftMount& mount : mounts) {
-    if (!real.starts_with(mount.directory + "/")) continue;
-    const auto parts = split(std::string_view(real).substr(mount.directory.size() + 1), '/');
-    if (std::ranges::find(kTrees, parts.front()) == std::end(kTrees)) continue;
-    std::string model;
-    for (std::size_t i = 1; i < parts.size(); ++i) {
-      model += fmt::format("{}{}", model.empty() ? "" : "/", parts[i]);
-      const auto row = snapshot->model(model);
-      if (!row.ok() || row->latest == 0) continue;
-      return i + 1 < parts.size() ? fmt::format("{}@{}", model, parts[i + 1]) : model;
-    }
-  }
+  WEFT_TRY(auto spec, mounted_spec(*snapshot, directories, real));
+  if (spec) return *std::move(spec);
   return Error{Errc::not_found, fmt::format("{}: expected the path of a version in a mount of {}", path, store.path())};
 }
 

@@ -49,7 +49,7 @@ Status check_request(const PublishRequest& request) {
     if (bounds[i].first > bounds[i].second)
       return Error{Errc::invalid, fmt::format("{}: {}: expected at most {}, got {}", request.model, names[i],
                                               bounds[i].second, bounds[i].first)};
-  return {};
+  return check_source_commit(request.source_commit);
 }
 
 Result<SealedManifest> seal(StoreParts& parts, const GiveManifest& manifest, Importer& packs) {

@@ -115,13 +115,20 @@ class TxnSnapshot final : public Snapshot {
     return page;
   }
 
-  Result<std::optional<VersionId>> first_with(ModelId model, std::span<const std::byte> revision) override {
-    std::string prefix = key_of(model);
-    prefix.append(reinterpret_cast<const char*>(revision.data()), revision.size());
-    WEFT_TRY(Cursor cursor, txn_.cursor(Table::revisions));
-    WEFT_TRY(const std::optional<Entry> entry, cursor.seek(prefix));
-    if (!entry || !entry->key.starts_with(prefix)) return std::optional<VersionId>();
-    return std::optional(number_at(entry->key, prefix.size()));
+  Result<std::optional<VersionId>> with_revision(ModelId model, std::string_view revision) override {
+    static_assert(kCommitDigits == 2 * kRevisionBytes);
+    if (!is_commit_hash(revision)) return std::optional<VersionId>();
+    const auto digest = digest_from_hex(std::string(revision) + std::string(2 * sizeof(Digest) - kCommitDigits, '0'));
+    if (!digest) return std::optional<VersionId>();
+    const std::string same = revision_key(model, *digest, 0).substr(0, sizeof model + kRevisionBytes);
+    WEFT_TRY(Cursor revisions, txn_.cursor(Table::revisions));
+    WEFT_TRY(std::optional<Entry> entry, revisions.seek(same));
+    if (entry && entry->key.starts_with(same)) return std::optional(number_at(entry->key, same.size()));
+    const std::string from = commit_key(model, revision, 0).substr(0, sizeof model + kCommitDigits);
+    WEFT_TRY(Cursor commits, txn_.cursor(Table::commits));
+    WEFT_TRY(entry, commits.seek_before(from + key_of(UINT64_MAX)));
+    if (!entry || !entry->key.starts_with(from)) return std::optional<VersionId>();
+    return std::optional(number_at(entry->key, from.size()));
   }
 
   // Reads one row per revision, however many versions have it.

@@ -433,6 +433,32 @@ TEST_CASE("an import of the same content says what is not kept") {
   CHECK(w.done({"import", w.dir / "b", "--name", "bert", "--parent", "bert@1"}).err.empty());
 }
 
+TEST_CASE("an import with --move removes empty directories, and keeps those that have entries") {
+  World w;
+  write_file(w.dir / "m/config.json", "{}");
+  write_file(w.dir / "m/left/.git/HEAD", "ref");
+  fs::create_directories(w.dir / "m/empty/inner");
+  CHECK_FALSE(w.contains(w.done({"import", w.dir / "m", "--name", "moved", "--move"}).err, w.dir / "m"));
+  CHECK_FALSE(fs::exists(w.dir / "m/config.json"));
+  CHECK_FALSE(fs::exists(w.dir / "m/empty/inner"));
+  CHECK(fs::exists(w.dir / "m/left/.git/HEAD"));
+}
+
+TEST_CASE("the message that an import of a hub's cache makes up is not missed, and its commit is kept") {
+  World w;
+  const std::string commit(40, 'c');
+  const std::string snapshots = w.dir / "hub/models--org--bert/snapshots/";
+  write_file(snapshots + commit + "/config.json", "{}");
+  CHECK(w.contains(w.done({"import", snapshots + commit}).out, "org/bert@1"));
+  CHECK(flat(w.done({"info", "org/bert", "--json"}))["source_commit"] == commit);
+  CHECK(w.contains(w.done({"info", "org/bert"}).out, "  commit     " + commit));
+  CHECK_FALSE(w.contains(w.done({"import", snapshots + commit}).err, "not kept"));
+  CHECK(w.contains(w.done({"import", snapshots + commit, "-m", "mine"}).err, "not kept: message\n"));
+  const std::string other(40, 'd');
+  write_file(snapshots + other + "/config.json", "{}");
+  CHECK(w.contains(w.done({"import", snapshots + other}).err, "not kept: source commit\n"));
+}
+
 TEST_CASE("du adds up to what is stored, gc gives back, fsck finds nothing wrong") {
   World w;
   w.publish_two();

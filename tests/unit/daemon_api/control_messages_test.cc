@@ -43,6 +43,8 @@ TEST_CASE("an ImportRequest survives encoding, except its paths") {
   options.find_parent = 0.25;
   options.tags = {"x"};
   options.message = "why \"so\"";
+  options.default_message = "of a hub";
+  options.source_commit = std::string(40, 'e');
   options.metrics = {{"loss", "1"}, {"loss", "2"}};
   const ImportRequest got = again(ImportRequest{options, 3});
   CHECK(got.files == 3);
@@ -57,6 +59,8 @@ TEST_CASE("an ImportRequest survives encoding, except its paths") {
   CHECK(got.options.find_parent == options.find_parent);
   CHECK(got.options.tags == options.tags);
   CHECK(got.options.message == options.message);
+  CHECK(got.options.default_message == options.default_message);
+  CHECK(got.options.source_commit == options.source_commit);
   CHECK(got.options.metrics == options.metrics);
   options.find_parent.reset();
   CHECK(!again(ImportRequest{options, 1}).options.find_parent);

@@ -61,6 +61,7 @@ TEST_CASE("info.json") {
   "time_ns": 1700000000123456789,
   "manifest": "0000000000000000000000000000000000000000000000000000000000000000",
   "message": "say \"hi\"\n",
+  "source_commit": "",
   "metrics": {
     "loss": -1.5e-3,
     "note": "01",

@@ -22,6 +22,7 @@ MirroredVersion sample() {
   row.time_ns = 5;
   row.logical_bytes = 6;
   row.message = "two\nlines";
+  row.source_commit = std::string(kCommitDigits, 'e');
   row.metrics = {{"loss", "0.5"}};
   row.parents = {{"org/base", 3, true, 4, 5, 0}};
   row.elsewhere = {"google/bert"};
@@ -91,6 +92,7 @@ TEST_CASE("records: facts survive encoding") {
   CHECK(row.time_ns == 5);
   CHECK(row.logical_bytes == 6);
   CHECK(row.message == "two\nlines");
+  CHECK(row.source_commit == in.version.source_commit);
   CHECK(row.metrics == in.version.metrics);
   REQUIRE(row.parents.size() == 1);
   CHECK(row.parents[0].model == "org/base");
@@ -151,6 +153,7 @@ TEST_CASE("records: intact records with impossible facts are refused") {
   CHECK(refused([](auto& v) { v.version.publisher = "somebody"; }));
   CHECK(refused([](auto& v) { v.version.message = "\x1b[2J"; }));
   CHECK(refused([](auto& v) { v.version.message = std::string(limits::kMessageMax + 1, 'a'); }));
+  CHECK(refused([](auto& v) { v.version.source_commit = "../../etc"; }));
   CHECK(refused([](auto& v) { v.version.metrics = {{"a\nb", "1"}}; }));
   CHECK(refused([](auto& v) { v.version.metrics.resize(limits::kMetricsMax + 1); }));
   CHECK(refused([](auto& v) { v.version.parents[0].model = "../../etc"; }));

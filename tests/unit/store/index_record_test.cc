@@ -183,6 +183,7 @@ TEST_CASE("rows and events come back as they went") {
                  "6fa459ea-ee8a-4ca4-894e-db77e160355e",
                  "the machine stopped"};
   row.manifest.bytes[3] = 9;
+  row.source_commit = std::string(kCommitDigits, 'e');
   VersionRow back = decode_row<VersionRow>(encode_row(row), "row").value();
   CHECK(encode_row(back) == encode_row(row));
   CHECK(back.manifest == row.manifest);
@@ -193,6 +194,7 @@ TEST_CASE("rows and events come back as they went") {
   CHECK(back.tensor_bytes == 10);
   CHECK(back.died == 12);
   CHECK(back.publisher == row.publisher);
+  CHECK(back.source_commit == row.source_commit);
 
   PublishEvent event;
   event.version = row;
@@ -209,6 +211,9 @@ TEST_CASE("rows and events come back as they went") {
   CHECK(again.packs.at(0) == 42);
   CHECK(again.version.elsewhere.at(0) == "else");
   CHECK(again.version.tensors == 9);
+  CHECK(again.version.source_commit == row.source_commit);
+  again.version.source_commit = "main";
+  CHECK(decode_event(encode_event(again, 7), "event").error().code == Errc::corrupt);
   event.local.ino_count = UINT64_MAX;
   CHECK(decode_event(encode_event(event, 7), "event").error().code == Errc::corrupt);
 }

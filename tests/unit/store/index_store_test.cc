@@ -395,8 +395,8 @@ TEST_CASE("versions of one model with one content are found together, the oldest
   const VersionRow elsewhere = must_publish(*store, "n", {{1}}).version;
   REQUIRE(first.manifest == again.manifest);
   const auto first_with = [&](const VersionRow& version) {
-    const auto revision = std::as_bytes(std::span(version.manifest.bytes)).first(kRevisionBytes);
-    return must(must(store->snapshot())->first_with(version.model, revision));
+    return must(
+        must(store->snapshot())->with_revision(version.model, to_hex(version.manifest).substr(0, kCommitDigits)));
   };
   const auto distinct = [&] {
     auto ids = must(must(store->snapshot())->distinct(first.model)).rows;
@@ -415,6 +415,33 @@ TEST_CASE("versions of one model with one content are found together, the oldest
   CHECK(first_with(again) == std::nullopt);
   CHECK(distinct() == Ids{other.id});
   CHECK(first_with(elsewhere) == elsewhere.id);
+}
+
+TEST_CASE("the newest live version of a source commit is found, and a snapshot's digits come first") {
+  TestStore test;
+  auto store = open_store(test.path);
+  const std::string commit(kCommitDigits, 'c');
+  PublishArgs args;
+  args.source_commit = commit;
+  const VersionRow part = must_publish(*store, "m", {{1}}, args).version;
+  const VersionRow whole = must_publish(*store, "m", {{1}, {2}}, args).version;
+  const std::string digits = to_hex(part.manifest).substr(0, kCommitDigits);
+  args.source_commit = digits;
+  const VersionRow liar = must_publish(*store, "m", {{3}}, args).version;
+  const auto found = [&](std::string_view revision) {
+    return must(must(store->snapshot())->with_revision(part.model, revision));
+  };
+  CHECK(found(commit) == whole.id);
+  CHECK(found(digits) == part.id);
+  for (const std::string& none : {std::string(), commit.substr(1), commit + "c", std::string(kCommitDigits, 'C')})
+    CHECK(found(none) == std::nullopt);
+  REQUIRE(store->remove_version("m", 2).ok());
+  CHECK(found(commit) == part.id);
+  REQUIRE(store->remove_version("m", 1).ok());
+  CHECK(found(commit) == std::nullopt);
+  CHECK(found(digits) == liar.id);
+  args.source_commit = "main";
+  CHECK(publish(*store, "m", {{4}}, args).error().code == Errc::invalid);
 }
 
 TEST_CASE("a version owns what its files own, and what it owned goes to the next holder") {

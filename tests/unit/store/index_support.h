@@ -31,6 +31,7 @@ struct PublishArgs {
   std::vector<std::string> tags;
   std::vector<std::string> elsewhere = {};
   std::string message = "made by a test";
+  std::string source_commit = {};
 };
 // Publishes without an import: the packs of these blobs are in place.
 Result<PublishOutcome> publish_blobs(StoreParts& store, const PublishRequest& request,

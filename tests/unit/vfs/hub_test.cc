@@ -112,6 +112,40 @@ TEST_CASE("main is the tag of that name, or else the newest version") {
   CHECK(names_in(*f.vfs, "hub").empty());
 }
 
+TEST_CASE("a source commit is a revision, and a link to the snapshot of its newest version") {
+  HubFixture f;
+  const std::string commit(kCommitDigits, 'c');
+  const auto import = [&](const std::string& content, const std::string& source_commit) {
+    write_file(f.dir / "cache/config.json", content);
+    ImportOptions options;
+    options.paths = {f.dir / "cache"};
+    options.name = "org/m";
+    options.source_commit = source_commit;
+    must(import_paths(*f.store, options, no_progress()));
+  };
+  import("1", commit);
+  import("2", commit);
+  import("3", f.hash("org/m@1"));  // no commit of a source hides a snapshot
+  CHECK(f.ref(commit) == f.hash("org/m@2"));
+  const std::string link = kModel + "/snapshots/" + commit;
+  CHECK(f.target(link) == f.hash("org/m@2"));
+  const Attr attr = must(walk(*f.vfs, link));
+  CHECK(attr.type == FileType::link);
+  CHECK(attr.size == kCommitDigits);
+  CHECK(must(f.vfs->getattr(attr.ino)).size == kCommitDigits);
+  CHECK_FALSE(f.vfs->open(attr.ino).ok());
+  CHECK(names_in(*f.vfs, kModel + "/refs") == Names{"1", "2", "3", f.hash("org/m@1"), commit, "main"});
+  CHECK(names_in(*f.vfs, kModel + "/snapshots").size() == 4);
+  CHECK(must(walk(*f.vfs, kModel + "/snapshots/" + f.hash("org/m@1"))).type == FileType::directory);
+  must(f.store->set_tag("org/m", commit, 3));
+  CHECK(f.ref(commit) == f.hash("org/m@3"));
+  must(f.store->set_tag("org/m", commit, std::nullopt));
+  must(f.store->remove_version("org/m", 2));
+  CHECK(f.ref(commit) == f.hash("org/m@1"));
+  must(f.store->remove_version("org/m", 1));
+  CHECK(walk(*f.vfs, link).error().code == Errc::not_found);
+}
+
 TEST_CASE("a published file has one place and one link, in models/") {
   HubFixture f;
   f.publish_model("org/m", 1);

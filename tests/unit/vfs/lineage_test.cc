@@ -221,8 +221,9 @@ TEST_CASE("numbers of lineage/ that were never given are refused") {
   for (const Ino low :
        {Ino{0}, Ino{1}, Ino{77} << kKinClockBits, Ino{7} << 57U, Ino{3} << 60U | Ino{9} << 28U, (Ino{1} << 62U) - 1})
     CHECK_FALSE(f.vfs->open(kKinFileBit | low).ok());
-  for (const InoKind kind : {InoKind::lineage_entry, InoKind::parent_link, InoKind::child_link, InoKind::diff,
-                             InoKind::versions_table, InoKind::hub_number, InoKind::hub_snapshot}) {
+  for (const InoKind kind :
+       {InoKind::lineage_entry, InoKind::parent_link, InoKind::child_link, InoKind::diff, InoKind::versions_table,
+        InoKind::hub_number, InoKind::hub_snapshot, InoKind::hub_commit, InoKind::hub_commit_link}) {
     CAPTURE(static_cast<int>(kind));
     CHECK(f.vfs->getattr(ino_of(kind, 0, 99)).error().code == Errc::not_found);
     CHECK(f.vfs->getattr(ino_of(kind, (1U << 25U) - 1, 1)).error().code == Errc::not_found);
@@ -234,7 +235,7 @@ TEST_CASE("numbers of lineage/ that were never given are refused") {
     for (const Ino stored : {Ino{0}, kRootIno, kReadmeIno, ino_at(*f.vfs, "models/m/1"), limits::kStoredInoMax})
       CHECK(f.vfs->getattr(ino_of(kind, stored)).error().code == Errc::not_found);
   }
-  for (Ino kind = static_cast<Ino>(InoKind::hub_link) + 1; kind < 32; ++kind)
+  for (Ino kind = static_cast<Ino>(InoKind::hub_commit_link) + 1; kind < 32; ++kind)
     CHECK(f.vfs->getattr(kind << kInoKindShift | 1U).error().code == Errc::not_found);
 }
 

@@ -1,4 +1,4 @@
-#include "publish/mounted_bases.h"
+#include "publish/mounted_specs.h"
 
 #include <doctest/doctest.h>
 
@@ -19,7 +19,7 @@ struct Base : Fixture {
   }
   std::string at(const std::string& base) {
     const std::vector<std::string> mounts = {"/mnt/weft", "/srv/other"};
-    return must(base_at(*must(store->snapshot()), mounts, base));
+    return must(mounted_spec(*must(store->snapshot()), mounts, base)).value_or(base);
   }
   VersionRow version;
 };
@@ -28,7 +28,7 @@ struct Base : Fixture {
 
 TEST_CASE("a path in a mount is the version that it shows") {
   Base base;
-  for (const char* tree : {"models", "layers", "tensors", "lineage"})
+  for (const char* tree : {"models", "datasets", "layers", "tensors", "records", "lineage"})
     CHECK(base.at(std::string("/mnt/weft/") + tree + "/org/base/1") == "org/base@1");
   CHECK(base.at("/srv/other/models/org/base/2/") == "org/base@2");
   CHECK(base.at("/mnt/weft/models/org/base/2/deep/file") == "org/base@2");
@@ -36,6 +36,7 @@ TEST_CASE("a path in a mount is the version that it shows") {
   CHECK(base.at("/mnt/weft/models/org/base/best") == "org/base@best");
   CHECK(base.at("/mnt//weft/./hub/../models/org/base/1") == "org/base@1");
   CHECK(base.at("/mnt/weft/models/org/base") == "org/base");
+  CHECK(base.at("/mnt/weft/lineage/org/base/versions.tsv") == "org/base");
 }
 
 TEST_CASE("a snapshot in hub is the version with its content") {
@@ -45,6 +46,13 @@ TEST_CASE("a snapshot in hub is the version with its content") {
   CHECK(base.at(hub + "/snapshots/" + digits) == "org/base@2");
   CHECK(base.at(hub + "/snapshots/" + digits + "/config.json") == "org/base@2");
   CHECK(base.at(hub) == "org/base");
+  CHECK(base.at(hub + "/refs") == "org/base");
+  CHECK(base.at(hub + "/refs/main") == "org/base@latest");
+  CHECK(base.at(hub + "/refs/1") == "org/base@1");
+  CHECK(base.at(hub + "/refs/best") == "org/base@best");
+  CHECK(base.at(hub + "/refs/none") == hub + "/refs/none");
+  REQUIRE(base.store->set_tag("org/base", "main", 1).ok());
+  CHECK(base.at(hub + "/refs/main") == "org/base@main");
   for (const std::string& none :
        {hub + "/snapshots/" + std::string(40, '0'), hub + "/snapshots/" + digits.substr(1), hub + "/snapshots/none",
         std::string("/mnt/weft/hub/models--no--such/snapshots/") + digits})
