@@ -91,7 +91,6 @@ struct VersionRow {
   std::uint64_t time_ns = 0;
   std::uint64_t logical_bytes = 0;
   std::string message;
-  std::string source_commit;  // the hub's commit of the imported snapshot (weft/names.h); "": none is known
   Metrics metrics;
   std::vector<ParentRef> parents;
   bool removed = false;  // a tombstone: name, time, parents stay; gc frees the content
@@ -110,6 +109,7 @@ struct VersionRow {
   // states of one version the one with the larger time is the later.
   std::uint64_t described_ns = 0;
   std::uint64_t described = 0;  // tick of the lineage clock at that change
+  std::string source_commit;  // the hub's commit of the imported snapshot (weft/names.h); "": none is known
 };
 inline std::string spec_of(const VersionRow& version) {
   return spec_of(version.model_name, version.number);

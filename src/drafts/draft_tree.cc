@@ -248,12 +248,9 @@ Status DraftTree::replace_by_copy(Ino ino, int original, bool empty) {
   WEFT_TRY(const Fd made, make_nameless_file(directory.get(), 0600));
   WEFT_CHECK(weft::set_mode(made.get(), st.st_mode & kPermissions, place.name));
   if (!empty) WEFT_CHECK(copy_content(original, made.get(), static_cast<std::uint64_t>(st.st_size), place.name));
-  const std::string copy = ".weft-" + random_hex(8);
-  WEFT_CHECK(name_file(made.get(), directory.get(), copy));
-  const Status renamed = rename_at(directory.get(), copy, directory.get(), place.name);
-  if (!renamed.ok()) static_cast<void>(remove_at(directory.get(), copy));
-  if (renamed.ok()) forget(ino);
-  return renamed;
+  WEFT_CHECK(put_file(made.get(), directory.get(), place.name));
+  forget(ino);
+  return {};
 }
 
 Result<DraftCreated> DraftTree::create(Ino dir, const std::string& name, int flags, mode_t mode) {

@@ -50,14 +50,11 @@ Result<PublishOrder> order_in(int folder) {
 }
 
 Result<Fd> leave_note(int directory, const char* name, mode_t mode, const std::string& text) {
-  const std::string temporary = ".weft-" + random_hex(8);
-  WEFT_TRY(Fd file, open_at(directory, temporary, O_WRONLY | O_CREAT | O_EXCL, mode));
-  Status written = write_exact(file.get(), 0, std::as_bytes(std::span(text)), name);
+  WEFT_TRY(Fd file, make_nameless_file(directory, mode));
+  WEFT_CHECK(write_exact(file.get(), 0, std::as_bytes(std::span(text)), name));
   give_as(file.get(), directory);
-  if (written.ok()) written = rename_at(directory, temporary, directory, name);
-  if (written.ok()) return file;
-  static_cast<void>(remove_at(directory, temporary));
-  return std::move(written).error();
+  WEFT_CHECK(put_file(file.get(), directory, name));
+  return file;
 }
 
 std::optional<JsonValue> said_in(int folder) {

@@ -181,7 +181,11 @@ TEST_CASE("rows and events come back as they went") {
                  11,
                  12,
                  "6fa459ea-ee8a-4ca4-894e-db77e160355e",
-                 "the machine stopped"};
+                 "the machine stopped",
+                 VersionKind::model,
+                 13,
+                 14,
+                 ""};
   row.manifest.bytes[3] = 9;
   row.source_commit = std::string(kCommitDigits, 'e');
   VersionRow back = decode_row<VersionRow>(encode_row(row), "row").value();
