@@ -85,7 +85,10 @@ bool JournalSurvey::is_lost(const std::optional<ModelRow>& model, std::uint64_t 
 
 JournalSurvey::Model& JournalSurvey::named(const std::string& model) {
   Model*& known = by_name_[model];
-  if (known == nullptr) known = &models_.emplace_back(Model{.name = model});
+  if (known == nullptr) {
+    known = &models_.emplace_back();
+    known->name = model;
+  }
   return *known;
 }
 

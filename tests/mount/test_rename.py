@@ -66,7 +66,8 @@ def test_texts_have_the_new_name(renamed):
 def test_the_former_name_is_free_and_its_numbers_are_not(renamed, tmp_path):
     store = renamed.store
     store.weft("mv", "base", "moved")
-    assert "base was renamed to moved" in store.weft("info", "base", check=False).stderr
+    for former in ("base", "base@1", renamed / "models/base/1", renamed / "models/base/latest/config.json"):
+        assert "base was renamed to moved" in store.weft("info", former, check=False).stderr
     assert "base@2" in store.publish(another(tmp_path, "next"), name="base").stdout
     wait_until(lambda: sorted(os.listdir(renamed / "models/base")) == ["2", "latest"])
     assert store.json("log", "tuned")["versions"][0]["parents"][0]["model"] == "moved"
