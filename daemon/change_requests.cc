@@ -1,4 +1,4 @@
-// Tags, notes, removals and gc for a client.
+// Tags, notes, renames, removals and gc for a client.
 #include <chrono>
 #include <optional>
 
@@ -36,6 +36,13 @@ Result<VersionName> note(control::Call& call, const NoteRequest& request, Daemon
            }));
   changed(parts);
   return described;
+}
+
+Result<Nothing> rename(control::Call& call, const RenameRequest& request, DaemonParts& parts) {
+  WEFT_CHECK(check_access(parts.config.get()->publish, call.peer(), "rename models"));
+  WEFT_CHECK(change_name(parts.store, request, [&](auto... names) { return parts.registry.rename_model(names...); }));
+  log_info("{} renamed to {} by user {}", request.model, request.to, call.peer().uid);
+  return Nothing{};
 }
 
 // Holds versions that are about to be removed for gc_delay.
@@ -94,6 +101,7 @@ Result<GcOutcome> collect_all(DaemonParts& parts, const GcOptions& request, cons
 void serve_changes(control::Server& server, DaemonParts& parts) {
   serve(server, parts, "tag", tag);
   serve(server, parts, "note", note);
+  serve(server, parts, "mv", rename);
   serve(server, parts, "rm", remove);
   serve(server, parts, "gc", collect);
 }

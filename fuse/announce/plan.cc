@@ -111,10 +111,15 @@ class Planner {
   Result<std::optional<Facts>> facts_of(const AnnouncedChange& change);
   Status add_publish(const ModelEvent& event, const Facts& facts);
   Status add_removal(const ModelEvent& event, const ModelRow& model);
+  Status add_rename(const ModelEvent& event);
+  Status add_gone(const ModelRow& model);
   void add_tags(const ModelEvent& event, Kind kind, const std::string& directory);
+  using Condition = Result<bool> (Planner::*)(std::string_view path, const ModelRow& model);
+  Result<std::uint64_t> shown(std::string_view path, const ModelRow& model);
   Result<bool> is_gone(std::string_view path, const ModelRow& model);
+  Result<bool> is_alone(std::string_view path, const ModelRow& model);
   Result<bool> is_first(std::string_view path, const ModelRow& model);
-  Result<Plan> directories_of(const ModelRow& model, Kind kind);
+  Result<Plan> directories_of(const ModelRow& model, Kind kind, Condition too);
 
   Store& store_;
   Renewed renewed_;
@@ -123,14 +128,26 @@ class Planner {
   std::map<std::string, NamespaceWalk> walks_;          // by directory in the mount
 };
 
-// True if nothing of the model's kind is visible in the namespace.
-Result<bool> Planner::is_gone(std::string_view path, const ModelRow& model) {
+// Returns the number of visible models of the model's kind at or below the path.
+Result<std::uint64_t> Planner::shown(std::string_view path, const ModelRow& model) {
   const auto [prefix, name] = split_name(path);
   WEFT_TRY(Snapshot * now, renewed_.get());
   const auto entry = now->namespace_entry(prefix, name);
-  if (!entry.ok() && entry.error().code == Errc::not_found) return true;
+  if (!entry.ok() && entry.error().code == Errc::not_found) return std::uint64_t{0};
   if (!entry.ok()) return entry.error();
-  return (model.kind == VersionKind::dataset ? entry->datasets : entry->models) == 0;
+  return model.kind == VersionKind::dataset ? entry->datasets : entry->models;
+}
+
+// True if nothing of the model's kind is visible in the namespace.
+Result<bool> Planner::is_gone(std::string_view path, const ModelRow& model) {
+  WEFT_TRY(const std::uint64_t count, shown(path, model));
+  return count == 0;
+}
+
+// True if the namespace has one model of this kind, which a rename moved there.
+Result<bool> Planner::is_alone(std::string_view path, const ModelRow& model) {
+  WEFT_TRY(const std::uint64_t count, shown(path, model));
+  return count == 1;
 }
 
 // True if the namespace appeared with this model.
@@ -139,15 +156,16 @@ Result<bool> Planner::is_first(std::string_view path, const ModelRow& model) {
   return walk.is_first(renewed_, model.id);
 }
 
-// Returns the directories that appear or vanish with the model, outermost first: its namespaces and its own.
-Result<Plan> Planner::directories_of(const ModelRow& model, Kind kind) {
+// Returns the directories that appear or vanish with the model, outermost first: its own, and its namespaces for which
+// the condition is true.
+Result<Plan> Planner::directories_of(const ModelRow& model, Kind kind, Condition too) {
   Plan plan;
   for (std::string_view path = model.name; !path.empty();) {
     const auto [above, name] = split_name(path);
     plan.insert(plan.begin(), {kind, directory_of(model, above), std::string(name)});
     if (above.empty()) break;
-    WEFT_TRY(const bool too, kind == Kind::creation ? is_first(above, model) : is_gone(above, model));
-    if (!too) break;
+    WEFT_TRY(const bool so, (this->*too)(above, model));
+    if (!so) break;
     path = above;
   }
   return plan;
@@ -159,7 +177,7 @@ void Planner::add_tags(const ModelEvent& event, Kind kind, const std::string& di
 
 Status Planner::add_publish(const ModelEvent& event, const Facts& facts) {
   if (facts.came) {
-    WEFT_TRY(Plan directories, directories_of(facts.model, Kind::creation));
+    WEFT_TRY(Plan directories, directories_of(facts.model, Kind::creation, &Planner::is_first));
     append(plan_, std::move(directories));
   }
   const std::string directory = directory_of(facts.model, facts.model.name);
@@ -169,14 +187,32 @@ Status Planner::add_publish(const ModelEvent& event, const Facts& facts) {
   return {};
 }
 
+// Adds the removal of the model's directory, and of namespaces that it leaves empty.
+Status Planner::add_gone(const ModelRow& model) {
+  WEFT_TRY(Plan directories, directories_of(model, Kind::removal_of_dir, &Planner::is_gone));
+  std::ranges::reverse(directories);
+  for (Announcement& step : directories)
+    if (gone_.emplace(step.directory, step.name).second) plan_.push_back(std::move(step));
+  return {};
+}
+
+// The former name may have another model by now, and the model another name.
+Status Planner::add_rename(const ModelEvent& event) {
+  WEFT_TRY(Snapshot * now, renewed_.get());
+  WEFT_TRY(const std::optional<ModelRow> model, now->renamed(event.model));
+  if (!model) return {};
+  ModelRow before = *model;
+  before.name = event.model;
+  WEFT_TRY(const bool gone, is_gone(before.name, before));
+  if (gone) WEFT_CHECK(add_gone(before));
+  if (model->live == 0 || model->name != event.to) return {};
+  WEFT_TRY(Plan directories, directories_of(*model, Kind::creation, &Planner::is_alone));
+  append(plan_, std::move(directories));
+  return {};
+}
+
 Status Planner::add_removal(const ModelEvent& event, const ModelRow& model) {
-  if (model.live == 0) {
-    WEFT_TRY(Plan directories, directories_of(model, Kind::removal_of_dir));
-    std::ranges::reverse(directories);
-    for (Announcement& step : directories)
-      if (gone_.emplace(step.directory, step.name).second) plan_.push_back(std::move(step));
-    return {};
-  }
+  if (model.live == 0) return add_gone(model);
   const std::string directory = directory_of(model, model.name);
   add_tags(event, Kind::removal_of_link, directory);
   plan_.push_back({Kind::removal_of_dir, directory, std::to_string(event.version)});
@@ -199,6 +235,7 @@ Result<std::optional<Planner::Facts>> Planner::facts_of(const AnnouncedChange& c
 
 Status Planner::add(const AnnouncedChange& change) {
   const ModelEvent& event = change.event;
+  if (event.kind == ModelEvent::Kind::rename) return add_rename(event);
   WEFT_TRY(const auto facts, facts_of(change));
   if (!facts) return {};
   switch (event.kind) {
@@ -214,6 +251,7 @@ Status Planner::add(const AnnouncedChange& change) {
     case ModelEvent::Kind::note:
     case ModelEvent::Kind::memory:
     case ModelEvent::Kind::durable:
+    case ModelEvent::Kind::rename:
     case ModelEvent::Kind::restart:
       return {};
   }

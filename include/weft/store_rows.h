@@ -49,11 +49,12 @@ struct ModelRow {
   ModelId id = 0;
   std::string name;
   std::uint64_t next_number = 1;
-  std::uint64_t latest = 0;  // largest live number; 0 if all are removed
-  Ino ino = 0;               // models/<name>
-  Ino latest_ino = 0;        // models/<name>/latest
+  std::uint64_t first_number = 1;  // above 1 if another model had the name and used the smaller numbers
+  std::uint64_t latest = 0;        // largest live number; 0 if all are removed
+  Ino ino = 0;                     // models/<name>
+  Ino latest_ino = 0;              // models/<name>/latest
   std::uint64_t created_ns = 0;
-  std::uint64_t changed_ns = 0;  // time of the last publish, tag, note or removal in it
+  std::uint64_t changed_ns = 0;  // time of the last publish, tag, note or removal in it, or of a rename
   std::uint64_t live = 0;        // number of live versions
   std::uint64_t tags = 0;
   VersionKind kind = VersionKind::model;  // of all its live versions
@@ -98,8 +99,8 @@ struct VersionRow {
   std::uint64_t tensors = 0;
   std::uint64_t tensor_bytes = 0;
   std::vector<std::string> elsewhere;  // names of declared parents that this store did not have
-  // Ticks of the store's lineage clock, which counts publishes, removals and changes of a message or metrics: of the
-  // publish, and of the removal (0: none).
+  // Ticks of the store's lineage clock, which counts publishes, removals, renames and changes of a message or metrics:
+  // of the publish, and of the removal (0: none).
   std::uint64_t born = 0;
   std::uint64_t died = 0;
   std::string publisher;  // uuid of the publishing node, from the registry; "" if published in this store alone
@@ -110,6 +111,9 @@ struct VersionRow {
   std::uint64_t described_ns = 0;
   std::uint64_t described = 0;  // tick of the lineage clock at that change
   std::string source_commit;  // the hub's commit of the imported snapshot (weft/names.h); "": none is known
+  // Tick and time of the last rename of its model; 0: none. Not stored with the version.
+  std::uint64_t renamed = 0;
+  std::uint64_t renamed_ns = 0;
 };
 inline std::string spec_of(const VersionRow& version) {
   return spec_of(version.model_name, version.number);

@@ -82,8 +82,8 @@ Status show_model(Txn& txn, const ModelRow& model, std::uint64_t time_ns) {
   return {};
 }
 
-Status make_directories_of(Txn& txn, const PublishEvent& event) {
-  for (const NamedInode& directory : event.directories) {
+Status make_directories(Txn& txn, const std::vector<NamedInode>& directories) {
+  for (const NamedInode& directory : directories) {
     WEFT_TRY(std::optional<Bytes> known, txn.get(Table::dirs, directory.name));
     if (known) continue;
     WEFT_CHECK(put(txn, Table::dirs, directory.name, NumberRow{directory.ino}));
@@ -95,7 +95,9 @@ Status make_directories_of(Txn& txn, const PublishEvent& event) {
 Result<ModelRow> make_model(Txn& txn, const PublishEvent& event) {
   const VersionRow& version = event.version;
   std::uint64_t created_ns = event.model_created_ns != 0 ? event.model_created_ns : version.time_ns;
+  WEFT_TRY(const auto former, find_row<FormerNameRow>(txn, Table::former_names, version.model_name));
   ModelRow model;
+  if (former) model.first_number = model.next_number = former->next_number;
   model.id = version.model;
   model.name = version.model_name;
   model.kind = version.kind;
@@ -103,7 +105,7 @@ Result<ModelRow> make_model(Txn& txn, const PublishEvent& event) {
   model.latest_ino = event.latest_ino;
   model.created_ns = created_ns;
   model.changed_ns = created_ns;
-  WEFT_CHECK(put(txn, Table::model_ids, key_of(model.id), ModelNameRow{model.name}));
+  WEFT_CHECK(put(txn, Table::model_ids, key_of(model.id), ModelNameRow{model.name, 0, 0}));
   WEFT_CHECK(put_inode(txn, InodeKind::model_dir, model.ino, model.id, model.name));
   WEFT_CHECK(put_inode(txn, InodeKind::latest_link, model.latest_ino, model.id, {}));
   return model;
@@ -140,7 +142,7 @@ void note_change(ModelRow& model, std::uint64_t time_ns) {
 }
 
 Status advance_model(Txn& txn, const PublishEvent& event) {
-  WEFT_CHECK(make_directories_of(txn, event));
+  WEFT_CHECK(make_directories(txn, event.directories));
   WEFT_TRY(std::optional<ModelRow> model, find_model(txn, event.version.model_name));
   if (!model) {
     WEFT_TRY(model, make_model(txn, event));
@@ -152,6 +154,27 @@ Status advance_model(Txn& txn, const PublishEvent& event) {
   ++model->live;
   note_change(*model, event.version.time_ns);
   return put(txn, Table::models, model->name, *model);
+}
+
+Status rename_model(Txn& txn, ModelRow model, const RenameEvent& event, std::uint64_t tick) {
+  if (model.latest != 0) WEFT_CHECK(hide_model(txn, model, event.time_ns));
+  WEFT_CHECK(txn.erase(Table::models, model.name));
+  WEFT_CHECK(put(txn, Table::former_names, model.name, FormerNameRow{model.id, model.next_number}));
+  WEFT_CHECK(txn.erase(Table::former_names, event.to));
+  WEFT_CHECK(make_directories(txn, event.directories));
+  model.name = event.to;
+  note_change(model, event.time_ns);
+  WEFT_CHECK(put(txn, Table::model_ids, key_of(model.id), ModelNameRow{model.name, tick, event.time_ns}));
+  WEFT_CHECK(put_inode(txn, InodeKind::model_dir, model.ino, model.id, model.name));
+  if (model.latest != 0) WEFT_CHECK(show_model(txn, model, event.time_ns));
+  return put(txn, Table::models, model.name, model);
+}
+
+Status raise_former(Txn& txn, const NumberFloor& floor) {
+  WEFT_TRY(std::optional<FormerNameRow> former, find_row<FormerNameRow>(txn, Table::former_names, floor.model));
+  if (!former) return {};
+  former->next_number = std::max(former->next_number, floor.next_number);
+  return put(txn, Table::former_names, floor.model, *former);
 }
 
 Status set_tags_of(Txn& txn, const PublishEvent& event) {

@@ -14,8 +14,11 @@ namespace weft {
 
 // Creates the model of a publish if it is new, shows it in listings, and advances its counters.
 Status advance_model(Txn& txn, const PublishEvent& event);
+// Moves a model to the event's name, in listings too. `tick`: of the lineage clock.
+Status rename_model(Txn& txn, ModelRow model, const RenameEvent& event, std::uint64_t tick);
+Status raise_former(Txn& txn, const NumberFloor& floor);  // no effect if no model was renamed from this name
 Status hide_model(Txn& txn, const ModelRow& model, std::uint64_t time_ns);  // after its last live version is removed
-void note_change(ModelRow& model, std::uint64_t time_ns);  // after a publish, a tag, a note or a removal
+void note_change(ModelRow& model, std::uint64_t time_ns);                   // after any change of it
 
 Status set_tags_of(Txn& txn, const PublishEvent& event);
 // The caller must store `model` afterwards: it counts the tags.

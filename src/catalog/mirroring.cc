@@ -121,7 +121,7 @@ Result<PublishEvent> Mirroring::plan(const MirroredVersion& change, const Versio
   WEFT_CHECK(plan_model(txn_, event, counters, inos));
   event.version.number = change.version.number;
   WEFT_CHECK(check_ids(event.version));
-  WEFT_CHECK(plan_directories(txn_, event, inos));
+  WEFT_TRY(event.directories, plan_directories(txn_, event.version.model_name, inos));
   if (change.version.removed) return event;
   WEFT_CHECK(plan_tags_of(txn_, event, change.tags, inos));
   event.local.ino_count = change.tree_nodes;

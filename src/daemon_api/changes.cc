@@ -101,6 +101,11 @@ Result<VersionName> change_description(Store& store, const NoteRequest& request,
   return VersionName{row.model_name, row.number};
 }
 
+Status change_name(Store& store, const RenameRequest& request, const RenameModel& rename) {
+  WEFT_CHECK(model_of(store, request.model));
+  return rename(request.model, request.to);
+}
+
 Status remove_versions(Store& store, const RemoveRequest& request, const RemoveSome& remove, const OnRemoved& removed) {
   WEFT_TRY(const auto names, versions_to_remove(store, request));
   if (request.dry_run) {

@@ -7,6 +7,7 @@
 //   may_publish MayPublishRequest                               {}
 //   tag        TagRequest                                       VersionName
 //   note       NoteRequest                                      VersionName
+//   mv         RenameRequest                                    {}
 //   rm         RemoveRequest    VersionName                     {}
 //   gc         GcOptions        ProgressEvent                   GcOutcome
 //   prefetch   PrefetchRequest  ProgressEvent                   FetchReport
@@ -98,6 +99,14 @@ struct NoteRequest {
   DescriptionChange change;
 };
 void fields(JsonFields& f, NoteRequest& m);
+
+struct RenameRequest {
+  std::string model;
+  std::string to;
+};
+inline void fields(JsonFields& f, RenameRequest& m) {
+  f("model", m.model)("to", m.to);
+}
 
 struct GroupId {
   gid_t gid = 0;

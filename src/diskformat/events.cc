@@ -100,6 +100,14 @@ void fields(F& f, Placed<DescriptionEvent>& m) {
 }
 
 template <class F>
+void fields(F& f, Placed<RenameEvent>& m) {
+  using T = records::Rename;
+  RenameEvent& event = m.event;
+  f(T::VT_SEQUENCE, event.sequence)(T::VT_MODEL_NAME, event.model)(T::VT_TO, event.to)(T::VT_TIME_NS, event.time_ns);
+  f(T::VT_DIRECTORIES, event.directories)(T::VT_PLACE, m.place);
+}
+
+template <class F>
 void fields(F& f, Placed<RepairEvent>& m) {
   using T = records::Repair;
   RepairEvent& event = m.event;
@@ -170,6 +178,10 @@ bool plausible(const DescriptionEvent& event) {
   return event.message.size() <= limits::kMessageMax && event.metrics.size() <= limits::kMetricsMax;
 }
 
+bool plausible(const RenameEvent& event) {
+  return !event.to.empty() && std::ranges::all_of(event.directories, small, &NamedInode::ino);
+}
+
 bool plausible(const RepairEvent& event) {
   auto possible = [](const NumberFloor& floor) { return floor.next_number <= limits::kVersionNumberMax; };
   const Counters& counters = event.counters;
@@ -188,8 +200,8 @@ Result<PlacedEvent> decode(std::span<const std::byte> payload, std::string_view 
 }
 
 RecordKind kind_of(const Event& event) {
-  constexpr RecordKind kKinds[] = {RecordKind::publish,  RecordKind::tags, RecordKind::removal,    RecordKind::repair,
-                                   RecordKind::adoption, RecordKind::note, RecordKind::description};
+  constexpr RecordKind kKinds[] = {RecordKind::publish,  RecordKind::tags, RecordKind::removal,     RecordKind::repair,
+                                   RecordKind::adoption, RecordKind::note, RecordKind::description, RecordKind::rename};
   static_assert(std::size(kKinds) == std::variant_size_v<Event>);
   return kKinds[event.index()];
 }
@@ -233,6 +245,9 @@ struct EventText {
   std::string operator()(const DescriptionEvent& event) const {
     return fmt::format("message and metrics of {}@{}", event.model, event.number);
   }
+  std::string operator()(const RenameEvent& event) const {
+    return fmt::format("rename of {} to {}", event.model, event.to);
+  }
 };
 
 }  // namespace
@@ -270,6 +285,8 @@ Result<PlacedEvent> decode_event(std::span<const std::byte> record, std::string_
       return decode<records::Note, NoteEvent>(payload, where, "a note");
     case RecordKind::description:
       return decode<records::Description, DescriptionEvent>(payload, where, "a message and metrics");
+    case RecordKind::rename:
+      return decode<records::Rename, RenameEvent>(payload, where, "a rename");
     default:
       return Error{Errc::unsupported,
                    fmt::format("{}: another version of weft wrote this: expected a kind of event that is known, got {}",

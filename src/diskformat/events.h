@@ -102,6 +102,15 @@ struct DescriptionEvent {
   std::uint64_t revision = 0;
 };
 
+// Gives a model another name. Its versions, tags and inode numbers stay.
+struct RenameEvent {
+  std::uint64_t sequence = 0;
+  std::string model;  // the name before
+  std::string to;
+  std::uint64_t time_ns = 0;
+  std::vector<NamedInode> directories;  // all namespace paths above the new name
+};
+
 // Smallest number for the next version of a model.
 struct NumberFloor {
   std::string model;
@@ -118,8 +127,8 @@ struct RepairEvent {
   std::vector<std::string> lost;  // lines for the user
 };
 
-using Event =
-    std::variant<PublishEvent, TagsEvent, RemovalEvent, RepairEvent, AdoptionEvent, NoteEvent, DescriptionEvent>;
+using Event = std::variant<PublishEvent, TagsEvent, RemovalEvent, RepairEvent, AdoptionEvent, NoteEvent,
+                           DescriptionEvent, RenameEvent>;
 
 // Returns the record of an event for offset `place` of the journal. A reader of the journal ignores it anywhere else.
 std::vector<std::byte> encode_event(const Event& event, std::uint64_t place);
@@ -132,6 +141,6 @@ Result<PlacedEvent> decode_event(std::span<const std::byte> record, std::string_
 // Returns one line for people, such as "publish of bert@2".
 std::string event_text(const Event& event);
 std::uint64_t event_sequence(const Event& event);
-void set_revision(Event& event, std::uint64_t revision);  // no effect on adoptions and repairs
+void set_revision(Event& event, std::uint64_t revision);  // no effect on adoptions, renames and repairs
 
 }  // namespace weft

@@ -13,10 +13,10 @@ namespace {
 
 // Views of literals, so that each name ends with a NUL.
 constexpr std::array<std::string_view, kTableCount> kNames = {
-    "meta",       "models",       "model_ids", "names",     "dirs",          "versions", "numbers",
-    "tags",       "version_tags", "locals",    "owned",     "blobs",         "holders",  "dead",
-    "views",      "inodes",       "children",  "manifests", "architectures", "arch_of",  "arch_versions",
-    "arch_items", "hints",        "revisions", "commits",   "packs"};
+    "meta",       "models",       "model_ids", "names",     "dirs",          "versions",    "numbers",
+    "tags",       "version_tags", "locals",    "owned",     "blobs",         "holders",     "dead",
+    "views",      "inodes",       "children",  "manifests", "architectures", "arch_of",     "arch_versions",
+    "arch_items", "hints",        "revisions", "commits",   "packs",         "former_names"};
 
 template <class Number>
 void append(std::string& key, Number value) {

@@ -39,8 +39,9 @@ enum class Table : std::uint8_t {
   revisions,
   commits,
   packs,
+  former_names,
 };
-inline constexpr std::size_t kTableCount = 26;
+inline constexpr std::size_t kTableCount = 27;
 bool keeps_sets(Table table);  // true if each key has a sorted set of values of equal size
 std::string_view table_name(Table table);
 

@@ -39,6 +39,7 @@ enum class RecordKind : std::uint16_t {
   adoption = 20,
   note = 21,
   description = 22,
+  rename = 23,
   counters = 32,  // index
   model,
   model_name,
@@ -53,6 +54,7 @@ enum class RecordKind : std::uint16_t {
   architecture,
   hint,
   manifest,
+  former_name,
   registry_meta = 96,  // values of etcd's keys
   registry_head,
   registry_version,

@@ -81,6 +81,9 @@ class ClusterRegistry final : public Registry {
   Status describe(std::string_view model, std::uint64_t number, const DescriptionChange& wish) override {
     return change(spec_of(model, number), [&] { return names_.describe(model, number, wish); });
   }
+  Status rename_model(std::string_view model, std::string_view /*to*/) override {
+    return Error{Errc::unsupported, fmt::format("{}: renaming a model of a cluster is not supported", model)};
+  }
   Status keep_version(std::string_view model, std::uint64_t number) override {
     return change(spec_of(model, number), [&] { return names_.keep_version(model, number); });
   }

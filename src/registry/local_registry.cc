@@ -19,6 +19,7 @@ class LocalRegistry final : public Registry {
   Status describe(std::string_view model, std::uint64_t number, const DescriptionChange& change) override {
     return store_.describe(model, number, change);
   }
+  Status rename_model(std::string_view model, std::string_view to) override { return store_.rename_model(model, to); }
   Status keep_version(std::string_view model, std::uint64_t number) override {
     return store_.memory().keep_version(model, number);
   }

@@ -128,6 +128,7 @@ Result<Finding> judge_dead(Transactions txns, const RowKey& key, const Pair& row
 constexpr Subject kSubjects[] = {
     {Table::models, "", false, as_it_is},
     {Table::model_ids, "", false, as_it_is},
+    {Table::former_names, "", false, as_it_is},
     {Table::names, "", false, as_it_is},
     {Table::dirs, "", false, as_it_is},
     {Table::versions, "", false, judge_version},

@@ -86,6 +86,9 @@ class StoreImpl final : public ClusterStore {
   Status describe(std::string_view model, std::uint64_t number, const DescriptionChange& change) override {
     return weft::describe(parts_, model, number, change);
   }
+  Status rename_model(std::string_view model, std::string_view to) override {
+    return weft::rename_model(parts_, model, to);
+  }
   Status pin(std::string_view model, std::uint64_t number, bool pinned) override {
     return weft::pin(parts_, model, number, pinned);
   }

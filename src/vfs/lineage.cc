@@ -37,9 +37,10 @@ bool is_graph(Ino ino) {
   return kind_of(ino) == InoKind::lineage_entry && entry_of(ino) == LineageEntry::graph;
 }
 
-// info.json changes with the version's message and metrics.
-bool is_info(Ino ino) {
-  return kind_of(ino) == InoKind::lineage_entry && entry_of(ino) == LineageEntry::info;
+// True for the text of a kin file. The other texts change with the names of models, and info.json also with the
+// version's message and metrics.
+bool never_changes(Ino ino) {
+  return kind_of(ino) == InoKind::kin_file;
 }
 
 bool is_link(Ino ino) {
@@ -76,7 +77,7 @@ Result<Attr> Lineage::file_attr(Ino ino) {
   }
   WEFT_TRY(const auto text, texts_.find(ino));
   Attr attr = text_attr(ino, text->time_ns, text->text.size());
-  attr.lasting_attr = !is_info(ino);
+  attr.lasting_attr = never_changes(ino);
   attr.lasting_name = kind_of(ino) == InoKind::lineage_entry;
   return attr;
 }
@@ -188,7 +189,7 @@ Result<std::shared_ptr<OpenFile>> Lineage::open(const MountInode& inode) {
     return open_text(std::move(drawn.text), ReadMode::changing);
   }
   WEFT_TRY(const auto text, texts_.find(inode.ino));
-  return open_text(text->text, is_info(inode.ino) ? ReadMode::changing : ReadMode::cached);
+  return open_text(text->text, never_changes(inode.ino) ? ReadMode::cached : ReadMode::changing);
 }
 
 Result<FileVersions> Lineage::versions(const MountInode& inode) {

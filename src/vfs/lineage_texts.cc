@@ -27,7 +27,7 @@ constexpr KinFileKind kKinFiles[kKinFileCount] = {
 
 // Time of the last change of info.json.
 std::uint64_t told_ns(const VersionRow& version) {
-  return std::max(version.time_ns, version.described_ns);
+  return std::max({version.time_ns, version.described_ns, version.renamed_ns});
 }
 
 bool is_info(Ino ino) {
@@ -50,16 +50,25 @@ Result<LineageTexts::Text> LineageTexts::find(Ino ino) {
     WEFT_TRY(const bool present, is_present(ino, *known));
     if (present) return known;
   }
+  std::uint64_t last_rename = 0;
+  {
+    WEFT_TRY(const auto snapshot, store_.snapshot());
+    last_rename = snapshot->last_rename();
+  }
   WEFT_TRY(LineageText rendered, render(ino));
+  rendered.last_rename = last_rename;
   auto out = std::make_shared<const LineageText>(std::move(rendered));
   texts_.put(ino, out, sizeof *out + out->text.size());
   return out;
 }
 
-// False for an info.json that was rendered before the latest change of the version's message or metrics.
+// False for a text that was rendered before the latest rename, which may concern a name in it, and for an info.json
+// that was rendered before the latest change of the version's message or metrics.
 Result<bool> LineageTexts::is_present(Ino ino, const LineageText& known) const {
-  if (!is_info(ino)) return true;
+  if (kind_of(ino) == InoKind::kin_file) return true;
   WEFT_TRY(const auto snapshot, store_.snapshot());
+  if (known.last_rename != snapshot->last_rename()) return false;
+  if (!is_info(ino)) return true;
   WEFT_TRY(const VersionRow version, snapshot->version(id_of(ino)));
   return known.time_ns == told_ns(version);
 }

@@ -2,9 +2,10 @@
 // from the version's kin: ancestors, descendants, log. The text of a kin file changes when kin are published
 // or removed. The file then has another inode number, which later lookups return. So the bytes of one number never
 // change: the kernel may cache them, and a reader with the file open keeps the text that it opened. The bytes follow
-// from the number alone, also after a restart. They show messages and metrics as they are now, which a change gives
-// another number too. graph.svg is no kin file: it has tags, metrics and new bytes too, which change without a publish,
-// and so each open gets the present picture. Each open of info.json gets the present message and metrics.
+// from the number alone, also after a restart. They show names, messages and metrics as they are now, which a change
+// gives another number too. graph.svg is no kin file: it has tags, metrics and new bytes too, which change without a
+// publish, and so each open gets the present picture. Each open of info.json, owners.tsv and of a diff gets the present
+// names of models, and the present message and metrics.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +24,8 @@ namespace weft {
 
 struct LineageText {
   std::string text;
-  std::uint64_t time_ns = 0;  // of the last change
+  std::uint64_t time_ns = 0;      // of the last change
+  std::uint64_t last_rename = 0;  // Snapshot::last_rename() when it was rendered
 };
 
 // Names of the kin files, by KinFileNumber::file.
@@ -37,7 +39,7 @@ class LineageTexts {
   LineageTexts(Store& store, Versions& versions) : store_(store), versions_(versions) {}
 
   Result<Text> find(Ino ino);  // for a kin_file, a diff, or a lineage_entry (info.json, owners.tsv)
-  // Returns the present number of a kin file, which the latest publish, removal or note of its kin determines.
+  // Returns the present number of a kin file, which the latest publish, removal, rename or note of its kin determines.
   Result<Ino> current(VersionId version, unsigned file);
 
   Result<LineageText> draw(VersionId version);  // graph.svg, as it is now

@@ -55,6 +55,17 @@ def test_a_note_reaches_every_node(nodes, small_model):
     assert_all_sound(nodes)
 
 
+def test_a_rename_is_refused_on_every_node(nodes, small_model):
+    nodes[0].store.publish(small_model, name="m")
+    for node in nodes:
+        node.sees("m", 1)
+        done = node.store.weft("mv", "m", "n", check=False)
+        assert done.returncode == 1 and done.stderr.count("\n") == 1
+        assert "m: renaming a model of a cluster is not supported" in done.stderr
+        assert node.versions("m") == [1] and not (node.models() / "n").exists()
+    assert_all_sound(nodes)
+
+
 def test_a_publish_is_in_every_mount_soon(nodes, small_model):
     took = []
     for number in range(1, VISIBLE_TIMES + 1):

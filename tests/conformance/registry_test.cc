@@ -120,6 +120,15 @@ TEST_CASE("registry: a description replaces the message and sets metrics") {
   });
 }
 
+TEST_CASE("registry: a model is renamed without a cluster, and stays as it is in one") {
+  in_each([](RegistryNode& node) {
+    REQUIRE(publish(node, "a", {1}).ok());
+    const Status renamed = node.registry().rename_model("a", "b");
+    CHECK(names_of(node.store()) == (node.store().cluster() ? "a@1" : "b@1"));
+    if (node.store().cluster()) CHECK(renamed.error().code == Errc::unsupported);
+  });
+}
+
 TEST_CASE("registry: a declared parent must live") {
   in_each([](RegistryNode& node) {
     REQUIRE(publish(node, "base", {1}).ok());

@@ -42,6 +42,7 @@ class BlobSnapshot final : public Snapshot {
   IndexState state() const override { return {1, sequence_}; }
   std::uint64_t sequence() const override { return sequence_; }
   std::uint64_t lineage_clock() const override { return 0; }
+  std::uint64_t last_rename() const override { return 0; }
   std::uint64_t journal_end() const override { return 0; }
   Result<BlobPlace> find_blob(const ContentId& id) override {
     ++looks_;
@@ -62,6 +63,7 @@ class BlobSnapshot final : public Snapshot {
 
   Result<ModelRow> model(std::string_view) override { return no_versions(); }
   Result<ModelRow> model(ModelId) override { return no_versions(); }
+  Result<std::optional<ModelRow>> renamed(std::string_view) override { return no_versions(); }
   Result<Page<ModelRow>> models(std::string_view, std::string_view, std::size_t) override { return Page<ModelRow>{}; }
   Result<Page<NamespaceEntry>> namespace_entries(std::string_view, std::string_view, std::size_t) override {
     return no_versions();
@@ -284,6 +286,9 @@ Result<bool> BlobStore::make_evictable(PackId) {
   return no_versions();
 }
 Status BlobStore::describe(std::string_view, std::uint64_t, const DescriptionChange&) {
+  return no_versions();
+}
+Status BlobStore::rename_model(std::string_view, std::string_view) {
   return no_versions();
 }
 Status BlobStore::pin(std::string_view, std::uint64_t, bool) {

@@ -84,6 +84,8 @@ def test_files_are_opened_with_the_rights_of_who_asks(store, open_dir, small_mod
         assert "m@1" in run([*weft, "import", public, "--name", "m"], **user).stdout
         run([*weft, "tag", "m@1", "mine"], **user)
         run([*weft, "note", "m@1", "-m", "mine"], **user)
+        run([*weft, "mv", "m", "n"], **user)
+        run([*weft, "mv", "n", "m"], **user)
         for words in (["rm", "m@1"], ["gc"]):
             refused = run([*weft, *words], check=False, **user)
             assert refused.returncode == 1 and f"user {NOBODY} may not" in refused.stderr
@@ -92,7 +94,8 @@ def test_files_are_opened_with_the_rights_of_who_asks(store, open_dir, small_mod
 
 @pytest.mark.parametrize("option, words", [("--control-remove", ["rm", "m@1"]), ("--control-gc", ["gc"]),
                                            ("--control-publish", ["tag", "m@1", "x"]),
-                                           ("--control-publish", ["note", "m@1", "-m", "x"])])
+                                           ("--control-publish", ["note", "m@1", "-m", "x"]),
+                                           ("--control-publish", ["mv", "m", "n"])])
 def test_groups_may_be_let_in(open_dir, option, words):
     if os.geteuid() != 0:
         pytest.skip("needs root")

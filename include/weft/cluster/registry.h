@@ -68,6 +68,8 @@ class Registry : public FlushRecords {
   // change.
   virtual Status set_tag(std::string_view model, std::string_view tag, std::optional<std::uint64_t> number) = 0;
   virtual Status describe(std::string_view model, std::uint64_t number, const DescriptionChange& change) = 0;
+  // As Store::rename_model. Errc::unsupported in a cluster: the keys in etcd have the names of models.
+  virtual Status rename_model(std::string_view model, std::string_view to) = 0;
   virtual Result<std::size_t> remove_versions(std::span<const VersionName> versions, Tagged tagged) = 0;
 
   // Restores a version, live or removed, or a tag in a registry that was lost and starts again. Returns true if the

@@ -52,6 +52,11 @@ class DaemonWriter final : public StoreWriter {
   Result<VersionName> tag(const TagRequest& request) override { return ask<VersionName>("tag", request); }
   Result<VersionName> note(const NoteRequest& request) override { return ask<VersionName>("note", request); }
 
+  Status rename(const RenameRequest& request) override {
+    WEFT_CHECK(ask<Nothing>("mv", request));
+    return {};
+  }
+
   Status remove(const RemoveRequest& request, const std::function<void(const VersionName&)>& removed) override {
     WEFT_CHECK(ask<Nothing>("rm", request, [&](const control::Message& event, const control::SendMore&) -> Status {
       WEFT_TRY(const VersionName version, decode_fields<VersionName>(event.body));

@@ -58,6 +58,11 @@ class LocalWriter final : public StoreWriter {
     return change_description(*store, request, [&store](const auto&... change) { return store->describe(change...); });
   }
 
+  Status rename(const RenameRequest& request) override {
+    WEFT_TRY(const auto store, context_.open_to_write());
+    return change_name(*store, request, [&store](auto... names) { return store->rename_model(names...); });
+  }
+
   Status remove(const RemoveRequest& request, const std::function<void(const VersionName&)>& removed) override {
     WEFT_TRY(const auto store, context_.open_to_write());
     return remove_versions(

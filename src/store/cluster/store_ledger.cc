@@ -47,6 +47,7 @@ void add(std::vector<CatalogEvent>& events, DescriptionEvent event) {
 void add(std::vector<CatalogEvent>& /*events*/, const RepairEvent& /*event*/) {}
 void add(std::vector<CatalogEvent>& /*events*/, const AdoptionEvent& /*event*/) {}
 void add(std::vector<CatalogEvent>& /*events*/, const NoteEvent& /*event*/) {}
+void add(std::vector<CatalogEvent>& /*events*/, const RenameEvent& /*event*/) {}  // a cluster renames no model
 
 std::vector<CatalogEvent> catalog_events(std::vector<JournaledEvent> journal) {
   std::vector<CatalogEvent> events;

@@ -160,6 +160,16 @@ Status describe(StoreParts& parts, std::string_view model, std::uint64_t number,
   });
 }
 
+Status rename_model(StoreParts& parts, std::string_view model, std::string_view to) {
+  WEFT_CHECK(parts.cluster.check_alone());
+  WEFT_TRY(WriterLock lock, parts.index.lock());
+  return parts.index.commit_with_spare(lock, [&](Txn& txn) -> Result<Events> {
+    WEFT_TRY(RenameEvent event, plan_rename(txn, model, to));
+    WEFT_CHECK(apply_rename(txn, event));
+    return Events{std::move(event)};
+  });
+}
+
 // If a version was removed or got a tag meanwhile, the batch ends before it, and the next batch begins with it.
 Result<std::size_t> remove_versions(StoreParts& parts, std::span<const VersionName> versions, Tagged tagged) {
   WEFT_CHECK(parts.cluster.check_alone());

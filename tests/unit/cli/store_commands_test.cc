@@ -335,6 +335,32 @@ TEST_CASE("a note replaces the message, and adds and replaces metrics") {
   CHECK(flat(w.done({"log", "bert", "--json"}))["versions.0.metrics.accuracy"] == "0.95");
 }
 
+TEST_CASE("mv renames a model, and its lineage follows") {
+  World w;
+  w.publish_two();
+  CHECK(w.done({"mv", "bert", "org/bert"}).out == "bert -> org/bert\n");
+  CHECK(w.failed({"info", "bert"}) == "weft: bert was renamed to org/bert\n");
+  CHECK(w.failed({"log", "bert@2"}) == "weft: bert was renamed to org/bert\n");
+  auto json = flat(w.done({"log", "org/bert", "--json"}));
+  CHECK(json["model"] == "org/bert");
+  CHECK(json["versions.0.parents.0.model"] == "org/bert");
+  CHECK(json["versions.1.tags.0"] == "base");
+  CHECK(w.contains(w.failed({"mv", "bert", "x"}), "bert was renamed to org/bert"));
+  CHECK(w.contains(w.failed({"mv", "nosuch", "x"}), "no model nosuch"));
+  CHECK(w.contains(w.failed({"mv", "org/bert", "org/bert"}), "expected another name"));
+  CHECK(w.contains(w.failed({"mv", "org/bert", "a//b"}), "expected a name"));
+  w.done({"import", w.dir / "a", "--name", "bert", "-q"});
+  CHECK(w.contains(w.done({"ls", "bert"}).out, "3"));
+  CHECK(w.failed({"info", "bert@1"}) == "weft: bert@1 was renamed to org/bert@1\n");
+  CHECK(w.contains(w.failed({"mv", "org/bert", "bert"}), "expected a name that no other model has had"));
+  json = flat(w.done({"mv", "org/bert", "moved", "--json"}));
+  CHECK(json["model"] == "org/bert");
+  CHECK(json["to"] == "moved");
+  w.done({"fsck", "--rebuild"});
+  w.done({"info", "moved@base"});
+  w.done({"info", "bert@3"});
+}
+
 TEST_CASE("tags are set, moved, listed and deleted") {
   World w;
   w.publish_two();
