@@ -76,6 +76,7 @@ Status PublishFolder::open(int publishing) {
   WEFT_TRY(fd, open_directory_at(publishing, name));
   if (auto there = open_directory_at(fd.get(), kHeld); there.ok()) held = std::move(there).value();
   WEFT_TRY(lock, open_at(fd.get(), kLock, O_RDWR | O_CREAT, 0600));
+  WEFT_TRY(servers, open_at(fd.get(), kServers, O_RDWR | O_CREAT, 0600));
   return {};
 }
 
@@ -101,7 +102,7 @@ bool PublishFolder::holds(const PublishOrder& order) const {
 // The guard of an import holds the lock while the import runs (os/programs.h). The user's processes never have it.
 bool PublishFolder::ended() const {
   if (child > 0 && is_running(child)) return false;
-  const Status locked = lock_whole(lock.get(), LockKind::exclusive, LockWait::no, name);
+  const Status locked = lock_fd(lock.get(), LockKind::exclusive, LockWait::no, name);
   return locked.ok() || locked.error().code != Errc::busy;
 }
 

@@ -30,7 +30,7 @@ struct ImportCommand {
   ImportOptions options;  // without paths: the process publishes its working directory
 };
 
-// The descriptors stay the caller's. A guard holds a flock(2) on `lock` until the process ends.
+// The descriptors stay the caller's. A guard holds the lock of `lock` until the process ends.
 struct ImportEnds {
   int content = -1;  // its working directory, which it publishes
   int answer = -1;   // its standard output: one JSON object
@@ -39,7 +39,7 @@ struct ImportEnds {
 
 // The options go through the standard input: other users can read a command line.
 Result<pid_t> start_import(const ImportCommand& command, const UserIds& user, const ImportEnds& ends) {
-  WEFT_CHECK(lock_whole(ends.lock, LockKind::exclusive, LockWait::no, "locking a draft"));
+  WEFT_CHECK(lock_fd(ends.lock, LockKind::exclusive, LockWait::no, "locking a draft"));
   const std::string options = encode_fields(command.options);
   WEFT_TRY(const Fd input, memory_file("the options of an import", std::as_bytes(std::span(options))));
   ChildProgram child{.program = command.program,
@@ -116,7 +116,7 @@ Result<bool> DraftPublisher::open_folder(const UserIds& user, PublishFolder& fol
   const Status made = make_directory_at(publishing.get(), folder.name, 0700);
   if (!made.ok() && made.error().code != Errc::exists) return made.error();
   WEFT_CHECK(folder.open(publishing.get()));
-  WEFT_CHECK(lock_whole(folder.fd.get(), LockKind::shared, LockWait::yes, folder.name));  // while it is in use
+  WEFT_CHECK(lock_fd(folder.servers.get(), LockKind::shared, LockWait::yes, folder.name));
   WEFT_CHECK(folder.make_held(user));
   return made.ok();
 }
@@ -266,7 +266,7 @@ void DraftPublisher::recover(time_t now) {
     PublishFolder folder;
     folder.name = entry.name;
     if (!folder.open(publishing->get()).ok()) return WalkNext::pass;
-    if (!lock_whole(folder.fd.get(), LockKind::exclusive, LockWait::no, folder.name).ok()) return WalkNext::pass;
+    if (!lock_fd(folder.servers.get(), LockKind::exclusive, LockWait::no, folder.name).ok()) return WalkNext::pass;
     if (!folder.ended()) return WalkNext::pass;
     const auto known = abandoned_.find(entry.name);
     const time_t since = known == abandoned_.end() ? now : known->second;

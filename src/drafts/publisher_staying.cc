@@ -74,7 +74,7 @@ Status DraftPublisher::take_staying(PublishOrder& order, PublishFolder& folder, 
   if (!check_not_written(draft.get(), waits).ok()) return Error{Errc::busy, "a checkpoint: a file is being written"};
   folder.name = folder_name(order.request);
   WEFT_TRY(const bool made, open_folder(order.user, folder));
-  if (!made || !lock_whole(folder.lock.get(), LockKind::exclusive, LockWait::no, folder.name).ok())
+  if (!made || !lock_fd(folder.lock.get(), LockKind::exclusive, LockWait::no, folder.name).ok())
     return Error{Errc::busy, "a checkpoint: its publish runs"};
   Status linked = link_in(order, folder);
   if (!linked.ok()) static_cast<void>(forget(folder));

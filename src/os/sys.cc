@@ -4,7 +4,6 @@
 #include <fcntl.h>
 #include <grp.h>
 #include <linux/falloc.h>
-#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/resource.h>
@@ -316,15 +315,6 @@ Status lock_fd(int fd, LockKind kind, LockWait wait, std::string_view where) {
   if (retry([&] { return ::fcntl(fd, command, &lock); }) == 0) return {};
   if (errno == EAGAIN) return Error{Errc::busy, fmt::format("{}: another process holds its lock", where)};
   return sys_error(errno, fmt::format("{}: lock", where));
-}
-
-Status lock_whole(int fd, LockKind kind, LockWait wait, std::string_view where) {
-  const int how = (kind == LockKind::shared ? LOCK_SH : LOCK_EX) | (wait == LockWait::no ? LOCK_NB : 0);
-  return check(retry([&] { return ::flock(fd, how); }), "lock", where);
-}
-
-Status unlock_whole(int fd, std::string_view where) {
-  return check(::flock(fd, LOCK_UN), "unlock", where);
 }
 
 bool not_written(int fd) {

@@ -94,9 +94,6 @@ enum class LockWait : std::uint8_t { no, yes };
 // exclusive lock one that is open for writing. Errc::busy if the lock is held and `wait` is no. The lock ends when the
 // last copy of the descriptor is closed.
 Status lock_fd(int fd, LockKind kind, LockWait wait, std::string_view where);
-// flock(2), which works on directories too. lock_fd() does not notice such a lock.
-Status lock_whole(int fd, LockKind kind, LockWait wait, std::string_view where);
-Status unlock_whole(int fd, std::string_view where);
 
 // True if no program has the file open for writing or mapped shared and writable. True also if that is unknown: the
 // file is another user's, or the file system has no leases.

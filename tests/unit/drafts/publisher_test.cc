@@ -1,7 +1,6 @@
 // The publish of a draft by a rename, and the states of its folder. A shell script stands for weft(1).
 #include "drafts/publisher.h"
 
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -152,12 +151,12 @@ TEST_CASE("state dead: the import starts again, with the facts") {
 TEST_CASE("state begun: a later server waits for the import") {
   Publishing p;
   p.write_order(false);
-  const Fd lock = must(open_file(p.folder + "/lock", O_RDWR | O_CREAT, 0600));
-  REQUIRE(::flock(lock.get(), LOCK_EX) == 0);
+  Fd lock = must(open_file(p.folder + "/lock", O_RDWR | O_CREAT, 0600));
+  REQUIRE(lock_fd(lock.get(), LockKind::exclusive, LockWait::no, "lock").ok());
   int waits = 0;
   const auto end_it = [&] {
     if (++waits == 3) write_file(p.folder + "/answer", R"({"version":1})");
-    if (waits == 3) ::flock(lock.get(), LOCK_UN);
+    if (waits == 3) lock.reset();
     return true;
   };
   CHECK(p.publisher("exit 1").publish(p.order, end_it).ok());
@@ -211,12 +210,12 @@ TEST_CASE("the requests of two mounts have the same numbers") {
 TEST_CASE("a publish that was cut short is put back unless a server works on it") {
   Publishing p;
   p.write_order(false);
-  const Fd in_work = must(open_file(p.folder, O_RDONLY | O_DIRECTORY));
+  Fd in_work = must(open_file(p.folder + "/servers", O_RDWR | O_CREAT, 0600));
   const auto is_back = [&] { return fs::exists(p.new_dir + "/x"); };
-  REQUIRE(::flock(in_work.get(), LOCK_SH) == 0);
+  REQUIRE(lock_fd(in_work.get(), LockKind::shared, LockWait::no, "servers").ok());
   p.recover();
   CHECK(!is_back());
-  REQUIRE(::flock(in_work.get(), LOCK_UN) == 0);
+  in_work.reset();
   p.publisher().recover(::time(nullptr));
   CHECK(!is_back());
   p.recover();
