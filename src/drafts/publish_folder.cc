@@ -22,7 +22,9 @@ constexpr std::size_t kAnswerBytesMax = 1U << 20U;
 
 // The members of the file `order`.
 void fields(JsonFields& f, PublishOrder& m) {
-  f("dir", m.dir)("name", m.name)("uid", m.user.uid)("gid", m.user.gid)("model", m.model)("file", m.file);
+  f("request", m.request)("thread", m.thread)("answered", m.answered);
+  f("dir", m.dir)("name", m.name)("to", m.to)("tag", m.tag)("file", m.file);
+  f("uid", m.user.uid)("gid", m.user.gid)("model", m.model);
   f("stays", m.stays.ino)("written_ns", m.stays.written_ns);
   // A draft that stays is identified by its number.
   const bool is_name = !m.name.empty() && m.name != "." && m.name != ".." && m.name.find('/') == std::string::npos;

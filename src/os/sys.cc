@@ -114,6 +114,10 @@ Error too_many_open(std::string_view where) {
   return sys_error(EMFILE, where);
 }
 
+Error too_many_at_once(std::string_view where) {
+  return sys_error(EAGAIN, where);
+}
+
 Result<Fd> open_file(const std::string& path, int flags, mode_t mode) {
   int fd = retry([&] { return ::open(path.c_str(), flags | O_CLOEXEC, mode); });
   if (fd < 0) return sys_error(errno, path);

@@ -51,6 +51,7 @@ Error too_large(std::string_view where);          // EOVERFLOW
 Error too_deep(std::string_view where);           // ELOOP
 Error over_quota(std::string_view where);         // EDQUOT
 Error too_many_open(std::string_view where);      // EMFILE
+Error too_many_at_once(std::string_view where);   // EAGAIN
 
 // These functions take paths as the user knows them and retry EINTR. Every descriptor is close-on-exec.
 Result<Fd> open_file(const std::string& path, int flags, mode_t mode = 0644);
