@@ -57,6 +57,9 @@ auto acting_as(const UserIds& user, const Act& act) {
   return act();
 }
 
+// Publishes the draft that the thread of this LOOKUP of new/ has asked to rename, if there is one (publish_renames.h).
+void publish_asked(Server& server, fuse_req_t request);
+
 // Returns an open file, even if it has no name any more.
 Result<std::shared_ptr<DraftFile>> open_draft(Server& server, fuse_ino_t node);
 // As DraftTree::own(), with the user's rights. Copied bytes count against drafts_max.

@@ -9,6 +9,7 @@
 #include "base/limits.h"
 #include "base/log.h"
 #include "os/entries.h"
+#include "os/file_lock.h"
 #include "os/file_ops.h"
 
 namespace weft {
@@ -26,10 +27,10 @@ std::uint64_t reserve_of(const DiskSpace& disk) {
 class Turn {
  public:
   Turn(std::mutex& threads, int fd) : one_(threads), fd_(fd) {
-    if (fd_ >= 0) static_cast<void>(lock_whole(fd_, LockKind::exclusive, LockWait::yes, kDraftSpaceFile));
+    if (fd_ >= 0) static_cast<void>(lock_fd(fd_, LockKind::exclusive, LockWait::yes, kDraftSpaceFile));
   }
   ~Turn() {
-    if (fd_ >= 0) static_cast<void>(unlock_whole(fd_, kDraftSpaceFile));
+    if (fd_ >= 0) static_cast<void>(unlock_bytes(fd_, {}, kDraftSpaceFile));
   }
   Turn(const Turn&) = delete;
   Turn& operator=(const Turn&) = delete;

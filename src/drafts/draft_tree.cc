@@ -16,7 +16,8 @@
 namespace weft {
 namespace {
 
-constexpr char kNextShared[] = "namespace";  // in folder(): a shared directory that is not named yet
+constexpr char kNextShared[] = "namespace";    // in folder(): a shared directory that is not named yet
+constexpr char kSharing[] = "namespace.lock";  // in folder(): locked while that directory is made
 constexpr mode_t kPermissions = 07777;
 
 Result<Fd> open_below(int directory, const std::string& path, int flags) {
@@ -282,8 +283,9 @@ Result<DraftFound> DraftTree::make_directory(Ino dir, const std::string& name, m
 // The directory gets its name once it is complete. A nameless one that a dead process left is used next.
 Result<DraftFound> DraftTree::share(Ino dir, const std::string& name) {
   WEFT_TRY(const Fd directory, open_directory(dir));
-  WEFT_TRY(const Fd turn, open_directory_below(folder_.get(), "."));
-  WEFT_CHECK(lock_whole(turn.get(), LockKind::exclusive, LockWait::yes, "drafts"));
+  WEFT_TRY(const Fd turn, open_at(folder_.get(), kSharing, O_RDWR | O_CREAT, 0600));
+  give_as(turn.get(), folder_.get());
+  WEFT_CHECK(lock_fd(turn.get(), LockKind::exclusive, LockWait::yes, kSharing));
   WEFT_CHECK(ensure_directory_at(folder_.get(), kNextShared, 0700));
   WEFT_TRY(const Fd shared, open_directory_below(folder_.get(), kNextShared));
   WEFT_CHECK(change_owner(shared.get(), root_st_.st_uid, root_st_.st_gid));

@@ -22,7 +22,9 @@ constexpr std::size_t kAnswerBytesMax = 1U << 20U;
 
 // The members of the file `order`.
 void fields(JsonFields& f, PublishOrder& m) {
-  f("dir", m.dir)("name", m.name)("uid", m.user.uid)("gid", m.user.gid)("model", m.model)("file", m.file);
+  f("request", m.request)("thread", m.thread)("answered", m.answered);
+  f("dir", m.dir)("name", m.name)("to", m.to)("tag", m.tag)("file", m.file);
+  f("uid", m.user.uid)("gid", m.user.gid)("model", m.model);
   f("stays", m.stays.ino)("written_ns", m.stays.written_ns);
   // A draft that stays is identified by its number.
   const bool is_name = !m.name.empty() && m.name != "." && m.name != ".." && m.name.find('/') == std::string::npos;
@@ -73,6 +75,7 @@ Status PublishFolder::open(int publishing) {
   WEFT_TRY(fd, open_directory_at(publishing, name));
   if (auto there = open_directory_at(fd.get(), kHeld); there.ok()) held = std::move(there).value();
   WEFT_TRY(lock, open_at(fd.get(), kLock, O_RDWR | O_CREAT, 0600));
+  WEFT_TRY(servers, open_at(fd.get(), kServers, O_RDWR | O_CREAT, 0600));
   return {};
 }
 
@@ -98,7 +101,7 @@ bool PublishFolder::holds(const PublishOrder& order) const {
 // The guard of an import holds the lock while the import runs (os/programs.h). The user's processes never have it.
 bool PublishFolder::ended() const {
   if (child > 0 && is_running(child)) return false;
-  const Status locked = lock_whole(lock.get(), LockKind::exclusive, LockWait::no, name);
+  const Status locked = lock_fd(lock.get(), LockKind::exclusive, LockWait::no, name);
   return locked.ok() || locked.error().code != Errc::busy;
 }
 
