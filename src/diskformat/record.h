@@ -53,6 +53,7 @@ enum class RecordKind : std::uint16_t {
   architecture,
   hint,
   manifest,
+  tag_move,
   registry_meta = 96,  // values of etcd's keys
   registry_head,
   registry_version,
