@@ -23,8 +23,9 @@ void changed(const DaemonParts& parts) {
 
 Result<VersionName> tag(control::Call& call, const TagRequest& request, DaemonParts& parts) {
   WEFT_CHECK(check_access(parts.config.get()->publish, call.peer(), "tag versions"));
-  WEFT_TRY(const VersionName tagged,
-           change_tag(parts.store, request, [&](auto... change) { return parts.registry.set_tag(change...); }));
+  WEFT_TRY(const VersionName tagged, change_tag(parts.store, request, [&](auto... change) {
+             return parts.registry.set_tag(change..., author_of(call.peer()));
+           }));
   changed(parts);
   return tagged;
 }
@@ -57,9 +58,10 @@ void hold(DaemonParts& parts, std::span<const VersionName> versions) {
 // Reports each removal at once, because a later removal may fail.
 Result<Nothing> remove(control::Call& call, const RemoveRequest& request, DaemonParts& parts) {
   WEFT_CHECK(check_access(parts.config.get()->remove, call.peer(), "remove versions"));
+  const Author by = author_of(call.peer());
   const RemoveSome remove_some = [&](std::span<const VersionName> versions, Tagged tagged) {
     hold(parts, versions);
-    auto count = parts.registry.remove_versions(versions, tagged);
+    auto count = parts.registry.remove_versions(versions, tagged, by);
     changed(parts);
     return count;
   };

@@ -142,7 +142,9 @@ Result<ImportReport> import(control::Call& call, const ImportRequest& request, D
     file.take = take_from(call.peer().uid, request.options.take, parts.store.path());
     file.giver = call.peer().uid;
   }
-  WEFT_TRY(ImportReport report, publish(request.options, call.peer().uid, std::move(files), progress, parts));
+  ImportOptions options = request.options;
+  options.by = author_of(call.peer());
+  WEFT_TRY(ImportReport report, publish(std::move(options), call.peer().uid, std::move(files), progress, parts));
   const VersionRow& row = report.outcome.version;
   displace(call, request.options.keep, report, parts);
   if (parts.bytes.behind) parts.bytes.behind->wake();

@@ -45,6 +45,13 @@ struct ClusterIdentity {
   bool operator==(const ClusterIdentity&) const = default;
 };
 
+// The author of a change, as texts for people.
+struct Author {
+  std::string user;  // user name, or the uid if the user has no name; "": unknown, or a weftd
+  std::string node;  // name of the node (Member::name); "" without a cluster
+  bool operator==(const Author&) const = default;
+};
+
 struct ModelRow {
   ModelId id = 0;
   std::string name;
@@ -133,6 +140,15 @@ struct TagRow {
   std::uint64_t number = 0;
   Ino ino = 0;
   std::uint64_t time_ns = 0;
+};
+
+// A change of a tag.
+struct TagMove {
+  std::string name;
+  std::uint64_t before = 0;  // number of its version before the change; 0: it was not set
+  std::uint64_t number = 0;  // number of its version since then; 0: it was deleted
+  std::uint64_t time_ns = 0;
+  Author by;
 };
 
 struct BlobPlace {

@@ -14,7 +14,7 @@ _weft_options() {
     advise) echo "--csv --metric --step --until --requests --rate --t-infer --t-train --t-save --t-load --epoch --fit --schedule --follow --json --quiet --store --trust-store --help" ;;
     note) echo "--message --metric --json --quiet --store --trust-store --help" ;;
     mv) echo "--json --quiet --store --trust-store --help" ;;
-    tag) echo "--delete --names --json --quiet --store --trust-store --help" ;;
+    tag) echo "--delete --log --names --json --quiet --store --trust-store --help" ;;
     rm) echo "--all --keep --keep-best --force --dry-run --json --quiet --store --trust-store --help" ;;
     gc) echo "--dry-run --all --json --quiet --store --trust-store --help" ;;
     du) echo "--origin --json --quiet --store --trust-store --help" ;;

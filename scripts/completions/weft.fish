@@ -188,6 +188,7 @@ complete -c weft -n '__fish_seen_subcommand_from export' -a '(__fish_complete_di
 complete -c weft -n '__fish_seen_subcommand_from ls' -s l -l tensors -d 'show tensors'
 complete -c weft -n '__fish_seen_subcommand_from ls' -l names -d 'print only names'
 complete -c weft -n '__fish_seen_subcommand_from tag' -s d -l delete -d 'delete the tag'
+complete -c weft -n '__fish_seen_subcommand_from tag' -l log -d 'list the changes of tags'
 complete -c weft -n '__fish_seen_subcommand_from tag' -l names -d 'print only names'
 complete -c weft -n '__fish_seen_subcommand_from rm' -l all -d 'all versions of a model'
 complete -c weft -n '__fish_seen_subcommand_from rm' -l keep -x -d 'remove old versions'

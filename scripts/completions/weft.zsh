@@ -84,7 +84,7 @@ _weft() {
       '--schedule[schedule]:name:(fixed greedy best)' '--follow[go on with new losses]' '1:model:_weft_models' ;;
     note) _arguments $common $json '(-m --message)'{-m,--message}'[message]:text:' '*--metric[figure]:KEY=VALUE:' '1:version:_weft_models' ;;
     mv) _arguments $common $json '1:model:_weft_models' '2:new name:' ;;
-    tag) _arguments $common $json '(-d --delete)'{-d,--delete}'[delete the tag]' '--names[print only names]' '1:version:_weft_models' '2:tag:' ;;
+    tag) _arguments $common $json '(-d --delete)'{-d,--delete}'[delete the tag]' '--log[list the changes of tags]' '--names[print only names]' '1:version:_weft_models' '2:tag:' ;;
     rm) _arguments $common $json '--all[all versions of a model]' '--keep[remove old versions]:number:' \
       '--keep-best[keep the best by a metric]:metric:' '(-f --force)'{-f,--force}'[also versions with a tag]' \
       '(-n --dry-run)'{-n,--dry-run}'[change nothing]' '*:version:_weft_models' ;;

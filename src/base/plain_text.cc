@@ -60,6 +60,13 @@ Status check_metrics(const Metrics& metrics) {
   return {};
 }
 
+bool can_be_author(const Author& by) {
+  const auto fits = [](const std::string& text) {
+    return text.size() <= limits::kAuthorTextMax && plain_text(text, TextLines::one);
+  };
+  return fits(by.user) && fits(by.node);
+}
+
 Result<std::optional<VersionRow>> described(const VersionRow& version, const DescriptionChange& change,
                                             std::uint64_t time_ns) {
   WEFT_CHECK(check_metrics(change.metrics));

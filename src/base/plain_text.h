@@ -19,6 +19,9 @@ bool plain_text(std::string_view text, TextLines lines);
 Status check_message(std::string_view message);
 Status check_metrics(const Metrics& metrics);
 
+// True if weft may have written these texts: they are short, and plain text of one line.
+bool can_be_author(const Author& by);
+
 // Returns the version with the change, made at `time_ns`, or later if the version was changed later. Nothing if the
 // version is so already. Errc::invalid as above.
 Result<std::optional<VersionRow>> described(const VersionRow& version, const DescriptionChange& change,

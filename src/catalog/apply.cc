@@ -279,14 +279,11 @@ Status apply_tags(Txn& txn, const TagsEvent& event) {
   if (!model) return damaged(txn, fmt::format("the journal tags model {}, which is not there", event.model));
   note_change(*model, event.time_ns);
   for (const TagChange& change : event.changes) {
-    if (change.number == 0) {
-      WEFT_CHECK(delete_tag(txn, *model, change.name));
-      continue;
-    }
+    WEFT_CHECK(set_tag(txn, *model, change, {event.sequence, event.time_ns, event.by}));
+    if (change.number == 0) continue;
     WEFT_TRY(Counters counters, get_counters(txn));
     counters.next_ino = std::max(counters.next_ino, change.ino + 1);
     WEFT_CHECK(put_counters(txn, counters));
-    WEFT_CHECK(set_tag(txn, *model, {change.name, change.number, change.ino, event.time_ns}));
   }
   return put(txn, Table::models, model->name, *model);
 }
@@ -309,7 +306,7 @@ Status apply_removal(Txn& txn, const RemovalEvent& event, const VersionContent* 
   version->removed_ns = event.time_ns;
   version->lost = event.lost;
   WEFT_CHECK(put(txn, Table::versions, key_of(version->id), *version));
-  WEFT_CHECK(delete_tags_of(txn, *model, event.number));
+  WEFT_CHECK(delete_tags_of(txn, *model, event.number, {event.sequence, event.time_ns, event.by}));
   return remove_from_model(txn, *model, event.number, event.time_ns);
 }
 

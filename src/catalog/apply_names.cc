@@ -181,29 +181,29 @@ Status set_tags_of(Txn& txn, const PublishEvent& event) {
   if (event.tags.empty()) return {};
   const VersionRow& version = event.version;
   WEFT_TRY(ModelRow model, need_row<ModelRow>(txn, Table::models, version.model_name));
-  for (const NamedInode& tag : event.tags)
-    WEFT_CHECK(set_tag(txn, model, {tag.name, version.number, tag.ino, version.time_ns}));
+  const TagCause cause{event.sequence, version.time_ns, event.by};
+  for (const NamedInode& tag : event.tags) WEFT_CHECK(set_tag(txn, model, {tag.name, version.number, tag.ino}, cause));
   return put(txn, Table::models, model.name, model);
 }
 
-Status set_tag(Txn& txn, ModelRow& model, const TagRow& tag) {
-  const std::string key = tag_key(model.id, tag.name);
-  WEFT_TRY(const std::optional<TagRow> known, find_row<TagRow>(txn, Table::tags, key));
-  if (known) WEFT_CHECK(txn.erase(Table::version_tags, version_tag_key(model.id, known->number, tag.name)));
-  if (!known) ++model.tags;
-  WEFT_CHECK(put(txn, Table::tags, key, tag));
-  WEFT_CHECK(put(txn, Table::version_tags, version_tag_key(model.id, tag.number, tag.name), NumberRow{0}));
-  return put_inode(txn, InodeKind::tag_link, tag.ino, model.id, tag.name);
-}
-
-// Keeps the row of the tag's inode: a reader that lists the model's tags may have stopped at this one.
-Status delete_tag(Txn& txn, ModelRow& model, std::string_view name) {
+// Keeps the row of a deleted tag's inode: a reader that lists the model's tags may have stopped at this one.
+Status set_tag(Txn& txn, ModelRow& model, const TagChange& change, const TagCause& cause) {
+  const auto& [name, number, ino] = change;
   const std::string key = tag_key(model.id, name);
   WEFT_TRY(const std::optional<TagRow> known, find_row<TagRow>(txn, Table::tags, key));
-  if (!known) return {};
-  if (model.tags != 0) --model.tags;
-  WEFT_CHECK(txn.erase(Table::version_tags, version_tag_key(model.id, known->number, name)));
-  return txn.erase(Table::tags, key);
+  const std::uint64_t before = known ? known->number : 0;
+  if (before != number)
+    WEFT_CHECK(put(txn, Table::tag_moves, tag_move_key(model.id, cause.sequence, name),
+                   TagMove{name, before, number, cause.time_ns, cause.by}));
+  if (known) WEFT_CHECK(txn.erase(Table::version_tags, version_tag_key(model.id, before, name)));
+  if (number == 0) {
+    if (known && model.tags != 0) --model.tags;
+    return known ? txn.erase(Table::tags, key) : Status{};
+  }
+  if (!known) ++model.tags;
+  WEFT_CHECK(put(txn, Table::tags, key, TagRow{name, number, ino, cause.time_ns}));
+  WEFT_CHECK(put(txn, Table::version_tags, version_tag_key(model.id, number, name), NumberRow{0}));
+  return put_inode(txn, InodeKind::tag_link, ino, model.id, name);
 }
 
 Result<std::vector<std::string>> tags_of(Txn& txn, ModelId model, std::uint64_t number) {
@@ -216,9 +216,9 @@ Result<std::vector<std::string>> tags_of(Txn& txn, ModelId model, std::uint64_t 
   return tags;
 }
 
-Status delete_tags_of(Txn& txn, ModelRow& model, std::uint64_t number) {
+Status delete_tags_of(Txn& txn, ModelRow& model, std::uint64_t number, const TagCause& cause) {
   WEFT_TRY(const std::vector<std::string> gone, tags_of(txn, model.id, number));
-  for (const std::string& name : gone) WEFT_CHECK(delete_tag(txn, model, name));
+  for (const std::string& name : gone) WEFT_CHECK(set_tag(txn, model, {name, 0}, cause));
   return {};
 }
 

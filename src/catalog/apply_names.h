@@ -20,12 +20,18 @@ Status raise_former(Txn& txn, const NumberFloor& floor);  // no effect if no mod
 Status hide_model(Txn& txn, const ModelRow& model, std::uint64_t time_ns);  // after its last live version is removed
 void note_change(ModelRow& model, std::uint64_t time_ns);                   // after any change of it
 
+// The facts of the event that changes a tag, for the row of `tag_moves`.
+struct TagCause {
+  std::uint64_t sequence = 0;
+  std::uint64_t time_ns = 0;
+  const Author& by;
+};
+
 Status set_tags_of(Txn& txn, const PublishEvent& event);
-// The caller must store `model` afterwards: it counts the tags.
-Status set_tag(Txn& txn, ModelRow& model, const TagRow& tag);
-Status delete_tag(Txn& txn, ModelRow& model, std::string_view name);
+// The caller must store `model` afterwards: it counts the tags. Number 0 deletes the tag.
+Status set_tag(Txn& txn, ModelRow& model, const TagChange& change, const TagCause& cause);
 // tags_of() returns the tags that lead to a version, sorted by name; delete_tags_of() deletes them.
 Result<std::vector<std::string>> tags_of(Txn& txn, ModelId model, std::uint64_t number);
-Status delete_tags_of(Txn& txn, ModelRow& model, std::uint64_t number);
+Status delete_tags_of(Txn& txn, ModelRow& model, std::uint64_t number, const TagCause& cause);
 
 }  // namespace weft

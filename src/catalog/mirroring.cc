@@ -88,7 +88,8 @@ Status Mirroring::take(const MirroredVersion& change) {
   if (known && known->manifest != version.manifest)
     return refuse(name, fmt::format("expected the manifest {}, as it is known here, got {}", to_hex(known->manifest),
                                     to_hex(version.manifest)));
-  if (known && version.removed && !known->removed) return remove(*known, version.removed_ns, version.lost);
+  if (known && version.removed && !known->removed)
+    return remove(*known, version.removed_ns, version.lost, change.removed_by);
   if (known) return known->removed || version.removed ? Status{} : describe(*known, version);
   Status shows = version.removed ? Status{} : check_hides_none(txn_, version.model_name);
   if (!shows.ok() && shows.error().code != Errc::exists) return shows;
@@ -168,7 +169,7 @@ Status Mirroring::publish(const MirroredVersion& change) {
   WEFT_CHECK(add(std::move(event)));
   if (!change.version.removed) return {};
   --outcome_.applied;  // publish and removal count as one change
-  return remove(version, change.version.removed_ns, change.version.lost);
+  return remove(version, change.version.removed_ns, change.version.lost, change.removed_by);
 }
 
 // Returns the live version that a change refers to; nothing if the version is unknown or its name invalid. Such changes
@@ -199,7 +200,7 @@ Status Mirroring::take(const MirroredMemory& change) {
   return version ? note_memory(*version, change.in_memory) : Status{};
 }
 
-Status Mirroring::remove(const VersionRow& version, std::uint64_t time_ns, const std::string& lost) {
+Status Mirroring::remove(const VersionRow& version, std::uint64_t time_ns, const std::string& lost, const Author& by) {
   WEFT_TRY(bool incomplete, is_incomplete(txn_, version.id));
   WEFT_TRY(std::optional<Bytes> local, txn_.get(Table::locals, key_of(version.id)));
   const VersionContent* content = incomplete || !local ? nullptr : sources_.content(version.manifest);
@@ -213,6 +214,7 @@ Status Mirroring::remove(const VersionRow& version, std::uint64_t time_ns, const
   event.number = version.number;
   event.time_ns = time_ns;
   event.lost = lost;
+  event.by = by;
   WEFT_TRY(event.tags, tags_of(txn_, version.model, version.number));
   WEFT_CHECK(apply_removal(txn_, event, content));
   return add(std::move(event));
@@ -220,9 +222,11 @@ Status Mirroring::remove(const VersionRow& version, std::uint64_t time_ns, const
 
 Status Mirroring::take(const MirroredRemoval& change) {
   WEFT_TRY(const std::optional<VersionRow> version, live(change.model, change.number));
-  return version ? remove(*version, change.time_ns, change.lost) : Status{};
+  return version ? remove(*version, change.time_ns, change.lost, change.by) : Status{};
 }
 
+// If the registry does not say when a tag was deleted, the deletion gets the time of the tag's last state plus a
+// nanosecond, which is the same on every node.
 Status Mirroring::take(const MirroredTag& change) {
   Status named = check_key_name(change.model);
   if (named.ok()) named = check_key_tag(change.name);
@@ -240,8 +244,9 @@ Status Mirroring::take(const MirroredTag& change) {
   TagsEvent event;
   event.sequence = counters.sequence + 1;
   event.model = change.model;
-  event.time_ns = change.number == 0 ? tag->time_ns + 1 : change.time_ns;
+  event.time_ns = change.time_ns == 0 && tag ? tag->time_ns + 1 : change.time_ns;
   event.changed_at = change.revision;
+  event.by = change.by;
   event.changes.push_back({change.name, change.number, tag ? tag->ino : inos.one()});
   WEFT_CHECK(apply_tags(txn_, event));
   return add(std::move(event));

@@ -45,7 +45,7 @@ class Mirroring {
   Status publish(const MirroredVersion& change);
   std::vector<NewBlob> brought_by(const MirroredVersion& change);
   Result<PublishEvent> plan(const MirroredVersion& change, const VersionContent* content);
-  Status remove(const VersionRow& version, std::uint64_t time_ns, const std::string& lost);
+  Status remove(const VersionRow& version, std::uint64_t time_ns, const std::string& lost, const Author& by);
   Status refuse(std::string_view what, std::string_view why);
   Status add(Event event);
 

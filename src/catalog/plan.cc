@@ -211,6 +211,7 @@ Result<PublishEvent> plan_publish(Txn& txn, const PublishRequest& request, const
   Allocator inos(counters);
   event.sequence = counters.sequence + 1;
   event.packs = std::move(packs);
+  event.by = request.by;
   event.version.id = taken != nullptr ? taken->version : counters.next_version;
   if (taken != nullptr) event.version.time_ns = taken->time_ns;
   WEFT_CHECK(plan_model(txn, event, counters, inos));
@@ -234,12 +235,14 @@ Result<PublishEvent> plan_publish(Txn& txn, const PublishRequest& request, const
   return event;
 }
 
-Result<TagsEvent> plan_tags(Txn& txn, std::string_view model_name, const std::vector<TagWish>& wishes) {
+Result<TagsEvent> plan_tags(Txn& txn, std::string_view model_name, const std::vector<TagWish>& wishes,
+                            const Author& by) {
   WEFT_TRY(std::optional<ModelRow> model, find_model(txn, model_name));
   if (!model) return no_model(txn, model_name);
   WEFT_TRY(Counters counters, get_counters(txn));
   Allocator inos(counters);
   TagsEvent event{counters.sequence + 1, std::string(model_name), now_ns(), {}};
+  event.by = by;
   for (const auto& [tag, number] : wishes) {
     WEFT_CHECK(check_key_tag(tag));
     WEFT_TRY(std::optional<TagRow> row, find_row<TagRow>(txn, Table::tags, tag_key(model->id, tag)));
@@ -253,7 +256,7 @@ Result<TagsEvent> plan_tags(Txn& txn, std::string_view model_name, const std::ve
   return event;
 }
 
-Result<RemovalEvent> plan_removal(Txn& txn, std::string_view model, std::uint64_t number) {
+Result<RemovalEvent> plan_removal(Txn& txn, std::string_view model, std::uint64_t number, const Author& by) {
   WEFT_TRY(const VersionRow version, live_version(txn, model, number));
   WEFT_TRY(Counters counters, get_counters(txn));
   RemovalEvent event;
@@ -261,6 +264,7 @@ Result<RemovalEvent> plan_removal(Txn& txn, std::string_view model, std::uint64_
   event.model = model;
   event.number = number;
   event.time_ns = now_ns();
+  event.by = by;
   WEFT_TRY(event.tags, tags_of(txn, version.model, number));
   return event;
 }

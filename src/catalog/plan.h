@@ -28,8 +28,8 @@ Result<PublishEvent> plan_publish(Txn& txn, const PublishRequest& request, const
 // A wish without a number deletes the tag. Errc::not_found: no such model, version or tag. Omits wishes that change
 // nothing.
 using TagWish = std::pair<std::string, std::optional<std::uint64_t>>;
-Result<TagsEvent> plan_tags(Txn& txn, std::string_view model, const std::vector<TagWish>& wishes);
-Result<RemovalEvent> plan_removal(Txn& txn, std::string_view model, std::uint64_t number);
+Result<TagsEvent> plan_tags(Txn& txn, std::string_view model, const std::vector<TagWish>& wishes, const Author& by);
+Result<RemovalEvent> plan_removal(Txn& txn, std::string_view model, std::uint64_t number, const Author& by);
 // Returns nothing if the note would not change.
 Result<std::optional<NoteEvent>> plan_note(Txn& txn, const VersionRow& version, VersionNote note, bool set);
 

@@ -55,6 +55,7 @@ void fields(F& f, Placed<PublishEvent>& m) {
   f(T::VT_REVISION, event.revision)(T::VT_BARE, event.bare).dataset(T::VT_DATASET, version.kind);
   f(T::VT_DESCRIBED_NS, version.described_ns);
   f.text_if_any(T::VT_SOURCE_COMMIT, version.source_commit);
+  f.text_if_any(T::VT_USER, event.by.user).text_if_any(T::VT_NODE, event.by.node);
 }
 
 template <class F>
@@ -63,6 +64,7 @@ void fields(F& f, Placed<TagsEvent>& m) {
   TagsEvent& event = m.event;
   f(T::VT_SEQUENCE, event.sequence)(T::VT_CHANGES, event.changes)(T::VT_MODEL_NAME, event.model)(T::VT_PLACE, m.place);
   f(T::VT_TIME_NS, event.time_ns)(T::VT_REVISION, event.revision)(T::VT_CHANGED_AT, event.changed_at);
+  f.text_if_any(T::VT_USER, event.by.user).text_if_any(T::VT_NODE, event.by.node);
 }
 
 template <class F>
@@ -71,6 +73,7 @@ void fields(F& f, Placed<RemovalEvent>& m) {
   RemovalEvent& event = m.event;
   f(T::VT_SEQUENCE, event.sequence)(T::VT_MODEL_NAME, event.model)(T::VT_NUMBER, event.number)(T::VT_PLACE, m.place);
   f(T::VT_TIME_NS, event.time_ns)(T::VT_REVISION, event.revision)(T::VT_LOST, event.lost)(T::VT_TAGS, event.tags);
+  f.text_if_any(T::VT_USER, event.by.user).text_if_any(T::VT_NODE, event.by.node);
 }
 
 template <class F>

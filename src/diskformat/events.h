@@ -27,6 +27,7 @@ struct PublishEvent {
   std::uint64_t sequence = 0;
   VersionRow version;            // `removed` is never set
   std::vector<NamedInode> tags;  // tags that the publish sets to the version
+  Author by;                     // set the tags
   Ino model_ino = 0;
   Ino latest_ino = 0;
   std::vector<NamedInode> directories;  // all namespace paths above the model, so that no record needs an earlier one
@@ -52,6 +53,7 @@ struct TagsEvent {
   std::vector<TagChange> changes;
   std::uint64_t revision = 0;
   std::uint64_t changed_at = 0;  // registry revision of the change; 0: unknown, or no registry
+  Author by = {};
 };
 
 struct RemovalEvent {
@@ -62,6 +64,7 @@ struct RemovalEvent {
   std::uint64_t revision = 0;
   std::string lost;                    // reason, if the version's bytes were lost; "" if a user removed it
   std::vector<std::string> tags = {};  // tags of the version, deleted with it
+  Author by = {};
 };
 
 // Adds the content of a bare version. Repeats fields of its PublishEvent, so that no record needs an earlier one.

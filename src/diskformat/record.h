@@ -55,6 +55,7 @@ enum class RecordKind : std::uint16_t {
   hint,
   manifest,
   former_name,
+  tag_move,
   registry_meta = 96,  // values of etcd's keys
   registry_head,
   registry_version,

@@ -80,6 +80,13 @@ void fields(F& f, TagRow& m) {
 }
 
 template <class F>
+void fields(F& f, TagMove& m) {
+  using T = records::TagMove;
+  f(T::VT_NAME, m.name)(T::VT_BEFORE, m.before)(T::VT_NUMBER, m.number)(T::VT_TIME_NS, m.time_ns);
+  f.text_if_any(T::VT_USER, m.by.user).text_if_any(T::VT_NODE, m.by.node);
+}
+
+template <class F>
 void fields(F& f, LocalRow& m) {
   using T = records::Local;
   f(T::VT_INO_BASE, m.ino_base)(T::VT_INO_COUNT, m.ino_count)(T::VT_VIEW_INOS, m.view_inos);
@@ -182,6 +189,7 @@ WEFT_ROW(NameRow, Name, name, "not a name")
 WEFT_ROW(NumberRow, Number, number, "not a number")
 WEFT_ROW(VersionRow, Version, version, "not a version")
 WEFT_ROW(TagRow, Tag, tag, "not a tag")
+WEFT_ROW(TagMove, TagMove, tag_move, "not a change of a tag")
 WEFT_ROW(LocalRow, Local, local, "not a version's local part")
 WEFT_ROW(BlobRow, Blob, blob, "not a blob")
 WEFT_ROW(HintRow, Hint, hint, "not a hint")

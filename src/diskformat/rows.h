@@ -85,7 +85,8 @@ struct HintRow {
   Digest root;
 };
 
-// For each row type above, and for StoreInfo, ClusterIdentity, ModelRow, VersionRow, TagRow, LocalRow and InodeRow.
+// For each row type above, and for StoreInfo, ClusterIdentity, ModelRow, VersionRow, TagRow, TagMove, LocalRow and
+// InodeRow.
 template <class Row>
 RecordKind record_kind_of();
 template <class Row>

@@ -52,6 +52,7 @@ Result<PublishRequest> describe(const ImportOptions& options) {
   request.message = message;
   request.source_commit = options.source_commit;
   request.metrics = options.metrics;
+  request.by = options.by;
   std::set<std::string_view> tags;
   for (const std::string& tag : options.tags) {
     WEFT_CHECK(check_tag_name(tag));

@@ -99,7 +99,7 @@ Result<std::optional<bool>> EtcdNames::try_bring_back(const MirroredTag& tag, bo
   etcd::Txn txn;
   txn.compares.push_back({{key, {}}, Target::version, Relation::equal, 0});
   txn.compares.push_back({{keys_.version(tag.model, tag.number), {}}, Target::version, Relation::greater, 0});
-  txn.then.emplace_back(etcd::Put{key, seal(RegistryTag{tag.number, tag.time_ns}, bound(key)), 0});
+  txn.then.emplace_back(etcd::Put{key, seal(RegistryTag{tag.number, tag.time_ns, tag.by}, bound(key)), 0});
   WEFT_TRY(const etcd::TxnAnswer answer, change(std::move(txn)));
   return std::optional(answer.succeeded);
 }

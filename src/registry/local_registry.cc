@@ -13,8 +13,9 @@ class LocalRegistry final : public Registry {
   Result<PublishOutcome> publish(Import& import, const PublishRequest& request) override {
     return import.publish(request);
   }
-  Status set_tag(std::string_view model, std::string_view tag, std::optional<std::uint64_t> number) override {
-    return store_.set_tag(model, tag, number);
+  Status set_tag(std::string_view model, std::string_view tag, std::optional<std::uint64_t> number,
+                 const Author& by) override {
+    return store_.set_tag(model, tag, number, by);
   }
   Status describe(std::string_view model, std::uint64_t number, const DescriptionChange& change) override {
     return store_.describe(model, number, change);
@@ -26,8 +27,8 @@ class LocalRegistry final : public Registry {
   Status lose_version(std::string_view model, std::uint64_t number, std::string_view why) override {
     return store_.memory().lose_version(model, number, why);
   }
-  Result<std::size_t> remove_versions(std::span<const VersionName> versions, Tagged tagged) override {
-    return store_.remove_versions(versions, tagged);
+  Result<std::size_t> remove_versions(std::span<const VersionName> versions, Tagged tagged, const Author& by) override {
+    return store_.remove_versions(versions, tagged, by);
   }
   Result<bool> bring_back(const MirrorChange& /*change*/, bool /*check_only*/) override {
     return Error{Errc::unsupported, "this node belongs to no cluster: it has no registry to restore"};

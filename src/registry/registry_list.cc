@@ -36,15 +36,16 @@ Result<MirrorChange> decode_change(const RegistryKeys& keys, std::string_view ke
       std::uint64_t removed_ns = tombstone.version.version.removed_ns;
       std::string& lost = tombstone.version.version.lost;
       if (!whole)
-        return MirrorChange(MirroredRemoval{std::move(parsed.model), parsed.number, removed_ns, std::move(lost)});
+        return MirrorChange(MirroredRemoval{std::move(parsed.model), parsed.number, removed_ns, std::move(lost),
+                                            std::move(tombstone.version.removed_by)});
       return MirrorChange(named(std::move(tombstone.version), std::move(parsed)));
     }
     case KeyKind::memory:
       return MirrorChange(MirroredMemory{std::move(parsed.model), parsed.number, true});
     case KeyKind::tag: {
       WEFT_TRY(RegistryTag tag, open_tag(value, bound));
-      return MirrorChange(
-          MirroredTag{std::move(parsed.model), std::move(parsed.name), tag.number, tag.time_ns, revision});
+      return MirrorChange(MirroredTag{std::move(parsed.model), std::move(parsed.name), tag.number, tag.time_ns,
+                                      revision, std::move(tag.by)});
     }
     default:
       return Error{Errc::internal, fmt::format("key {}: no change of names", key)};

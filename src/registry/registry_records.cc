@@ -47,11 +47,14 @@ void fields(F& f, RegistryTombstone& m) {
   using T = wire::Tombstone;
   VersionRow& row = m.version.version;
   f.table(T::VT_VERSION, m.version)(T::VT_REMOVED_NS, row.removed_ns)(T::VT_REVISION, m.revision)(T::VT_LOST, row.lost);
+  f.text_if_any(T::VT_USER, m.version.removed_by.user).text_if_any(T::VT_NODE, m.version.removed_by.node);
 }
 
 template <class F>
 void fields(F& f, RegistryTag& m) {
-  f(wire::Tag::VT_NUMBER, m.number)(wire::Tag::VT_TIME_NS, m.time_ns);
+  using T = wire::Tag;
+  f(T::VT_NUMBER, m.number)(T::VT_TIME_NS, m.time_ns);
+  f.text_if_any(T::VT_USER, m.by.user).text_if_any(T::VT_NODE, m.by.node);
 }
 
 template <class F>
@@ -191,12 +194,14 @@ Result<RegistryTombstone> open_tombstone(std::span<const std::byte> value, std::
   row.removed = true;
   if (row.lost.size() > limits::kMessageMax || !plain_text(row.lost, TextLines::one))
     return refused(bound, "why it was lost");
+  if (!can_be_author(tombstone.version.removed_by)) return refused(bound, "who removed it");
   return tombstone;
 }
 
 Result<RegistryTag> open_tag(std::span<const std::byte> value, std::string_view bound) {
   WEFT_TRY(auto tag, (open<wire::Tag, RegistryTag>(RecordKind::registry_tag, value, bound)));
-  if (!is_number(tag.number)) return refused(bound, fmt::format("a tag of number {}", tag.number));
+  if (tag.number > limits::kVersionNumberMax) return refused(bound, fmt::format("a tag of number {}", tag.number));
+  if (!can_be_author(tag.by)) return refused(bound, "who set it");
   return tag;
 }
 

@@ -135,6 +135,7 @@ constexpr Subject kSubjects[] = {
     {Table::numbers, "", false, as_it_is},
     {Table::tags, "", false, as_it_is},
     {Table::version_tags, "", false, as_it_is},
+    {Table::tag_moves, "", false, as_it_is},
     {Table::locals, "", false, as_it_is},
     {Table::children, "", false, as_it_is},
     {Table::manifests, "", false, judge_manifest},

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <filesystem>
 #include <functional>
 #include <future>
 #include <set>
@@ -149,6 +150,42 @@ TEST_CASE("cluster: all nodes reach the same state, by the watch or by a list") 
   const auto some = told_by(*late);
   CHECK(some.size() == 4);  // without the former targets of tags
   CHECK(std::includes(all.begin(), all.end(), some.begin(), some.end()));
+}
+
+// Returns the changes of a model's tags, newest first, such as "best 1 2 alice@a". The name of a node is its directory.
+std::vector<std::string> moves_of(RegistryNode& node, const std::string& model) {
+  std::vector<std::string> moves;
+  auto snapshot = node.store().snapshot().value();
+  for (const TagMove& move : snapshot->tag_moves(snapshot->model(model)->id)->rows)
+    moves.push_back(fmt::format("{} {} {} {}@{}", move.name, move.before, move.number, move.by.user,
+                                std::filesystem::path(move.by.node).filename().string()));
+  return moves;
+}
+
+TEST_CASE("cluster: all nodes know who moved a tag, and on which node") {
+  World world;
+  auto a = world.node("a");
+  auto b = world.node("b");
+  PublishRequest request;
+  request.tags = {"best"};
+  request.by = {"alice", "somewhere"};
+  must(publish(*a, "m", {1}, request));
+  must(publish(*b, "m", {2}));
+  REQUIRE(b->registry().set_tag("m", "best", 2, {"bob", ""}).ok());
+  REQUIRE(b->registry().set_tag("m", "gone", 1, {"bob", ""}).ok());
+  REQUIRE(a->registry().set_tag("m", "gone", std::nullopt, {"carol", ""}).ok());
+  const VersionName second{"m", 2};
+  REQUIRE(b->registry().remove_versions({&second, 1}, Tagged::removed, {"dave", ""}).ok());
+  const std::vector<std::string> all = {"best 2 0 dave@b", "gone 1 0 carol@a", "gone 0 1 bob@b", "best 1 2 bob@b",
+                                        "best 0 1 alice@a"};
+  for (auto* node : {a.get(), b.get()}) {
+    REQUIRE(shows(*node, "m@1"));
+    CHECK(moves_of(*node, "m") == all);
+  }
+  REQUIRE(a->registry().set_tag("m", "best", 1, {"alice", ""}).ok());
+  auto late = world.node("late");  // knows the last change of each tag that is there
+  REQUIRE(shows(*late, "m@1 m:best=1"));
+  CHECK(moves_of(*late, "m") == std::vector<std::string>{"best 0 1 alice@a"});
 }
 
 TEST_CASE("cluster: two nodes that publish one model at once get two versions, or one of equal content") {

@@ -75,6 +75,7 @@ class BlobSnapshot final : public Snapshot {
   Result<Page<VersionId>> distinct(ModelId, std::string_view, std::size_t) override { return no_versions(); }
   Result<Page<TagRow>> tags(ModelId, std::string_view, std::size_t) override { return no_versions(); }
   Result<TagRow> tag(ModelId, std::string_view) override { return no_versions(); }
+  Result<Page<TagMove>> tag_moves(ModelId, std::string_view) override { return no_versions(); }
   Result<Page<std::string>> tags_of(ModelId, std::uint64_t, std::string_view) override { return no_versions(); }
   Result<Page<VersionId>> children(VersionId, std::string_view, std::size_t) override { return no_versions(); }
   Result<LocalRow> local(VersionId) override { return no_versions(); }
@@ -303,10 +304,10 @@ Result<std::unique_ptr<CommitWatch>> BlobStore::watch_commits() {
 Result<std::unique_ptr<Import>> BlobStore::begin_import(Durability /*durability*/) {
   return no_versions();
 }
-Status BlobStore::set_tag(std::string_view, std::string_view, std::optional<std::uint64_t>) {
+Status BlobStore::set_tag(std::string_view, std::string_view, std::optional<std::uint64_t>, const Author&) {
   return no_versions();
 }
-Result<std::size_t> BlobStore::remove_versions(std::span<const VersionName> /*versions*/, Tagged /*tagged*/) {
+Result<std::size_t> BlobStore::remove_versions(std::span<const VersionName>, Tagged, const Author&) {
   return no_versions();
 }
 Result<GcReport> BlobStore::gc(const GcOptions&, Progress&) {

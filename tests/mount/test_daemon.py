@@ -1,6 +1,7 @@
 """A store that a daemon has: the command line through it, who may ask for what, what it says of itself."""
 import json
 import os
+import pwd
 import signal
 import socket
 import subprocess
@@ -84,6 +85,8 @@ def test_files_are_opened_with_the_rights_of_who_asks(store, open_dir, small_mod
         assert "m@1" in run([*weft, "import", public, "--name", "m"], **user).stdout
         run([*weft, "tag", "m@1", "mine"], **user)
         run([*weft, "note", "m@1", "-m", "mine"], **user)
+        (change,) = shared.json("tag", "--log", "m")["changes"]
+        assert (change["tag"], change["user"], change["node"]) == ("mine", pwd.getpwuid(NOBODY).pw_name, None)
         run([*weft, "mv", "m", "n"], **user)
         run([*weft, "mv", "n", "m"], **user)
         for words in (["rm", "m@1"], ["gc"]):

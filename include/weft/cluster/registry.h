@@ -65,12 +65,14 @@ class Registry : public FlushRecords {
   // Errc::not_found.
   virtual Result<PublishOutcome> publish(Import& import, const PublishRequest& request) = 0;
   // As Store::set_tag, Store::describe and Store::remove_versions. When they return, this node's store shows the
-  // change.
-  virtual Status set_tag(std::string_view model, std::string_view tag, std::optional<std::uint64_t> number) = 0;
+  // change. The registry fills in Author::node.
+  virtual Status set_tag(std::string_view model, std::string_view tag, std::optional<std::uint64_t> number,
+                         const Author& by = {}) = 0;
   virtual Status describe(std::string_view model, std::uint64_t number, const DescriptionChange& change) = 0;
   // As Store::rename_model. Errc::unsupported in a cluster: the keys in etcd have the names of models.
   virtual Status rename_model(std::string_view model, std::string_view to) = 0;
-  virtual Result<std::size_t> remove_versions(std::span<const VersionName> versions, Tagged tagged) = 0;
+  virtual Result<std::size_t> remove_versions(std::span<const VersionName> versions, Tagged tagged,
+                                              const Author& by = {}) = 0;
 
   // Restores a version, live or removed, or a tag in a registry that was lost and starts again. Returns true if the
   // change was restored, false if the registry has this change or a later one. `check_only`: only checks. Errc::exists:

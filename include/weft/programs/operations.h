@@ -100,6 +100,7 @@ struct ImportOptions {
   std::string source_commit;    // as VersionRow
   std::vector<std::pair<std::string, std::string>> metrics;
   std::uint64_t keep = 0;  // afterwards, remove untagged versions older than the newest `keep`; 0: none
+  Author by = {};          // as PublishRequest
 };
 struct ImportReport {
   PublishOutcome outcome;

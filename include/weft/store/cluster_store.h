@@ -30,6 +30,7 @@ struct MirroredVersion {
   std::vector<PackId> packs;      // packs that came with it, on its publisher
   std::vector<std::string> tags;  // tags set in the same change
   bool in_memory = false;         // for the registry; mirrors receive MirroredMemory instead
+  Author removed_by = {};         // if the version was removed
 };
 // From this change on, the bytes of a version are in memory alone, or are on a disk (VersionNote::in_memory).
 struct MirroredMemory {
@@ -41,14 +42,16 @@ struct MirroredTag {
   std::string model;
   std::string name;
   std::uint64_t number = 0;    // 0: the tag is deleted
-  std::uint64_t time_ns = 0;   // ignored if the tag is deleted
+  std::uint64_t time_ns = 0;   // 0: unknown time of a deletion
   std::uint64_t revision = 0;  // revision of the registry at the change; 0: not known
+  Author by = {};
 };
 struct MirroredRemoval {
   std::string model;
   std::uint64_t number = 0;
   std::uint64_t time_ns = 0;
   std::string lost = {};  // as VersionRow::lost
+  Author by = {};
 };
 // New message and metrics of a version.
 struct MirroredDescription {
@@ -66,8 +69,7 @@ struct MirrorOutcome {
 };
 
 // Catalog events for the origin. A version is as this store received it first, with this store's ids. If it had been
-// described before, its description follows as an event. A deleted tag has the time of
-// its last state plus a nanosecond, which is the same on every node.
+// described before, its description follows as an event.
 using CatalogEvent = std::variant<VersionRow, MirroredTag, MirroredRemoval, MirroredDescription>;
 struct CatalogEvents {
   std::vector<CatalogEvent> events;

@@ -47,6 +47,7 @@ struct PublishRequest {
   std::string message;
   std::string source_commit;  // as VersionRow
   std::vector<std::pair<std::string, std::string>> metrics;
+  Author by;  // recorded as who set the tags
 };
 
 struct PublishOutcome {

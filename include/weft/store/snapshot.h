@@ -83,6 +83,9 @@ class Snapshot {
   virtual Result<Page<TagRow>> tags(ModelId model, std::string_view from = {},
                                     std::size_t rows_max = limits::kRowsPerSnapshot) = 0;  // by name
   virtual Result<TagRow> tag(ModelId model, std::string_view name) = 0;
+  // Lists the changes of the model's tags that this store has seen, newest first; those of deleted tags and of removed
+  // versions too. A row is not valid as `from`; only Page::next is.
+  virtual Result<Page<TagMove>> tag_moves(ModelId model, std::string_view from = {}) = 0;
   // Lists the tags that lead to this version, by name.
   virtual Result<Page<std::string>> tags_of(ModelId model, std::uint64_t number, std::string_view from = {}) = 0;
   // Lists the versions with this parent, by age; tombstones too.

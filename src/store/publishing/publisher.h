@@ -24,10 +24,12 @@ Result<std::unique_ptr<Import>> begin_import(StoreParts& parts, Durability durab
 using PlaceBlobs = std::function<Result<Placed>()>;
 Result<PublishOutcome> publish(StoreParts& parts, const PublishRequest& request, const Digest& manifest,
                                const PlaceBlobs& place);
-Status set_tag(StoreParts& parts, std::string_view model, std::string_view tag, std::optional<std::uint64_t> number);
+Status set_tag(StoreParts& parts, std::string_view model, std::string_view tag, std::optional<std::uint64_t> number,
+               const Author& by = {});
 Status describe(StoreParts& parts, std::string_view model, std::uint64_t number, const DescriptionChange& change);
 Status rename_model(StoreParts& parts, std::string_view model, std::string_view to);
-Result<std::size_t> remove_versions(StoreParts& parts, std::span<const VersionName> versions, Tagged tagged);
+Result<std::size_t> remove_versions(StoreParts& parts, std::span<const VersionName> versions, Tagged tagged,
+                                    const Author& by = {});
 Status pin(StoreParts& parts, std::string_view model, std::uint64_t number, bool pinned);
 
 }  // namespace weft

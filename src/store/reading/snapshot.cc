@@ -167,6 +167,10 @@ class TxnSnapshot final : public Snapshot {
                         fmt::format("tag {}", printable(name)));
   }
 
+  Result<Page<TagMove>> tag_moves(ModelId model, std::string_view from) override {
+    return rows<TagMove>(Table::tag_moves, key_of(model), from, limits::kRowsPerSnapshot);
+  }
+
   Result<Page<std::string>> tags_of(ModelId model, std::uint64_t number, std::string_view from) override {
     Page<std::string> page;
     const std::string prefix = version_tag_key(model, number, {});

@@ -3,7 +3,10 @@
 #include <algorithm>
 #include <filesystem>
 
+#include <fmt/core.h>
+
 #include "base/json.h"
+#include "os/acting_as.h"
 #include "os/sys.h"
 #include "run.h"
 #include "testing.h"
@@ -380,6 +383,36 @@ TEST_CASE("tags are set, moved, listed and deleted") {
   w.failed({"tag", "--delete", "nosuch", "prod"});
 }
 
+TEST_CASE("tag --log lists the changes of tags, with the user who made them") {
+  World w;
+  w.publish_two();
+  w.done({"tag", "bert@1", "prod"});
+  w.done({"tag", "bert@2", "prod"});
+  w.done({"rm", "--force", "bert@2"});
+  w.done({"fsck", "--rebuild"});
+  const std::string user = weft::user_name(weft::own_user());
+  auto json = flat(w.done({"tag", "--log", "bert", "prod", "--json"}));
+  CHECK(json["model"] == "bert");
+  CHECK(json["changes.0.tag"] == "prod");
+  CHECK(json["changes.0.before"] == "2");
+  CHECK(json["changes.0.version"] == "null");
+  CHECK(json["changes.0.user"] == user);
+  CHECK(json["changes.0.node"] == "null");
+  CHECK(json["changes.0.time"].ends_with("Z"));
+  CHECK(json["changes.1.before"] == "1");
+  CHECK(json["changes.1.version"] == "2");
+  CHECK(json["changes.2.before"] == "null");
+  CHECK_FALSE(json.contains("changes.3.tag"));
+  const std::string all = w.done({"tag", "--log", "bert"}).out;
+  CHECK(all.starts_with("CHANGED           TAG   FROM  TO  BY\n"));
+  CHECK(w.contains(all, fmt::format("  prod     2   -  {}\n", user)));
+  CHECK(all.ends_with(fmt::format("  base     -   1  {}\n", user)));
+  const Outcome none = w.done({"tag", "--log", "bert", "nosuch"});
+  CHECK(none.out.empty());
+  CHECK(none.err == "weft: bert: no change of tag nosuch is known\n");
+  w.failed({"tag", "--log", "nosuch"});
+}
+
 TEST_CASE("rm takes versions away, log remembers them, and numbers do not come back") {
   World w;
   w.publish_two();
@@ -430,6 +463,7 @@ TEST_CASE("rm --keep removes old versions, but for tagged ones and the best by a
   CHECK(json["removed.0.version"] == "3");
   CHECK(json["removed.1.version"] == "4");
   CHECK(w.done({"ls", "m", "--names"}).out == "m@1\nm@2\nm@5\nm@6\n");
+  CHECK(w.done({"rm", "m", "m", "--keep", "1", "-n"}).out == "would remove m@2\nwould remove m@5\n");
   CHECK(w.done({"rm", "m", "--keep", "9"}).out == "no version to remove\n");
 }
 

@@ -53,9 +53,11 @@ TEST_CASE("an origin record survives encoding, and all nodes give it one name") 
   const auto read = decode_catalog_event(encode_catalog_event(row, "one"), "test");
   REQUIRE(read.ok());
   CHECK(std::get<VersionRow>(read->event).message == "text");
-  const auto tagged = decode_catalog_event(encode_catalog_event(MirroredTag{"m", "t", 2, 3, 4}, "one"), "test");
+  const MirroredTag tag{"m", "t", 2, 3, 4, {"alice", "node1"}};
+  const auto tagged = decode_catalog_event(encode_catalog_event(tag, "one"), "test");
   REQUIRE(tagged.ok());
   CHECK(std::get<MirroredTag>(tagged->event).revision == 4);
+  CHECK(std::get<MirroredTag>(tagged->event).by == tag.by);
   CHECK(tagged->cluster == "one");
   CHECK(catalog_event_name(tagged->event, "one").ends_with(".tag"));
   CHECK(catalog_event_name(tagged->event, "one") != catalog_event_name(tagged->event, "other"));
@@ -92,6 +94,7 @@ TEST_CASE("records that are cut, of impossible names and numbers, or of an unkno
   CHECK(!decodes(MirroredTag{"m", "latest", 1, 1, 1}));
   CHECK(!decodes(MirroredTag{"m", "a/b", 1, 1, 1}));
   CHECK(!decodes(MirroredTag{"m", "t", UINT64_MAX, 1, 1}));
+  CHECK(!decodes(MirroredTag{"m", "t", 1, 1, 1, {"two\nlines", ""}}));
   CHECK(!decodes(MirroredRemoval{"m", 0, 1}));
   CHECK(!decodes(MirroredDescription{"m", 0, "", {}, 1}));
   CHECK(!decodes(MirroredDescription{"m", 1, "", {}, 0}));
