@@ -1,22 +1,30 @@
 #include "fetch/passing_bytes.h"
 
-#include <fcntl.h>
-
 #include <utility>
 
-#include <fmt/core.h>
-
-#include "blobs/held_pack.h"
 #include "os/memory_file.h"
-#include "os/sys.h"
 
 namespace weft {
+namespace {
 
-// Readers get a descriptor of their own that cannot write.
+class PassingPack final : public PackReader {
+ public:
+  PassingPack(std::unique_ptr<const LentMemory> memory, std::uint64_t size) : memory_(std::move(memory)), size_(size) {}
+  int fd() const override { return memory_->fd(); }
+  std::uint64_t size() const override { return size_; }
+  PackId id() const override { return kPassingPack; }
+  const std::byte* map() const override { return nullptr; }
+
+ private:
+  const std::unique_ptr<const LentMemory> memory_;
+  const std::uint64_t size_;
+};
+
+}  // namespace
+
 Result<std::shared_ptr<const PackReader>> passing_pack(std::span<const std::byte> bytes) {
-  WEFT_TRY(const Fd written, memory_file("fetched bytes", bytes));
-  WEFT_TRY(Fd read, open_file(fmt::format("/proc/self/fd/{}", written.get()), O_RDONLY));
-  return std::shared_ptr<const PackReader>(std::make_shared<HeldPack>(std::move(read), bytes.size(), kPassingPack));
+  WEFT_TRY(auto memory, LentMemory::make("fetched bytes", bytes));
+  return std::shared_ptr<const PackReader>(std::make_shared<PassingPack>(std::move(memory), bytes.size()));
 }
 
 void PassingBytes::put(const ChunkRun& run, const OpenPlace& place) {

@@ -18,7 +18,8 @@
 
 namespace weft {
 
-// Copies bytes into a pack in memory with the id kPassingPack. Its descriptor is O_RDONLY.
+// Copies bytes into a pack in memory with the id kPassingPack. Clients get copies of its descriptor. The destructor
+// empties the pack, so that no client can hold its memory.
 Result<std::shared_ptr<const PackReader>> passing_pack(std::span<const std::byte> bytes);
 
 struct PassingChunk {
