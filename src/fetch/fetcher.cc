@@ -21,7 +21,6 @@ constexpr std::size_t kInOrder = 16;         // up to so many units are fetched 
 constexpr std::uint64_t kFilesForBatch = 3;  // requested in a group, before its batches are read ahead
 constexpr std::uint64_t kFilesForNextBatch = 16;
 constexpr std::uint64_t kPieceBytesMax = 64U << 20U;    // the longest run of an answer, with bytes behind its range
-constexpr std::uint64_t kPassMax = 16U << 20U;          // bytes of one request that may pass through memory
 constexpr auto kUsed = std::chrono::milliseconds(500);  // between two marks of use by a waiting reader
 
 std::size_t memory_bytes(const Manifest& manifest) {

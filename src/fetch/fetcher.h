@@ -276,7 +276,6 @@ class Fetcher final : public ColdReads, public LocalBytes {
   const CacheSpace space_;
   std::vector<std::unique_ptr<Source>> sources_;
   LruCache<Content> contents_{64U << 20U};
-  PassingBytes passing_{64U << 20U};
   Mutex planning_ WEFT_ACQUIRED_BEFORE(mutex_);  // held to begin a transfer
   struct Choice {
     VersionId version = 0;
@@ -301,6 +300,7 @@ class Fetcher final : public ColdReads, public LocalBytes {
   std::unordered_map<ContentId, Home> homes_ WEFT_GUARDED_BY(mutex_);         // blobs that are not in the index yet
   std::map<VersionId, std::shared_future<Status>> resolving_ WEFT_GUARDED_BY(mutex_);
   std::map<VersionId, FailedResolution> failed_resolutions_ WEFT_GUARDED_BY(mutex_);
+  PassingBytes passing_ WEFT_GUARDED_BY(mutex_){64U << 20U};
   FetchPolicy policy_ WEFT_GUARDED_BY(mutex_);
   std::uint64_t room_ WEFT_GUARDED_BY(mutex_) = 0;          // bytes that fit into the cache without eviction
   bool over_ WEFT_GUARDED_BY(mutex_) = false;               // the cache may exceed its bound

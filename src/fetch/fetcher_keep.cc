@@ -102,7 +102,7 @@ void Fetcher::keep() {
       added_whole(*transfer, blobs, added.ok() ? Status() : Status(added.error()));
     }
     drop_idle();
-    passing_.drop_unused(options_.kept);
+    passing_.drop_older(options_.kept);
     if (ending_) return;
     if (over_) {
       lock.unlock();

@@ -183,13 +183,12 @@ void Fetcher::ended(Task& task, const Result<std::vector<Digest>>& digests, Cloc
       continue;
     }
     if (task.passed) {
-      const FetchUnit& of = task.transfer->plan.units[unit];
-      passing_.put(of.run, {task.passed, of.offset - task.range().offset});
       task.transfer->pass(unit);
       continue;
     }
     task.transfer->arrive(unit, (*digests)[unit - task.unit]);
   }
+  if (task.passed) passing_.put(task.runs(), task.passed);
   task.transfer.reset();
   if (over_ || due()) keeper_.notify_one();
 }

@@ -1,11 +1,14 @@
 #include "fetch/passing_bytes.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "os/memory_file.h"
 
 namespace weft {
 namespace {
+
+constexpr std::uint64_t kPackBytesMin = 256U << 10U;
 
 class PassingPack final : public PackReader {
  public:
@@ -27,13 +30,40 @@ Result<std::shared_ptr<const PackReader>> passing_pack(std::span<const std::byte
   return std::shared_ptr<const PackReader>(std::make_shared<PassingPack>(std::move(memory), bytes.size()));
 }
 
-void PassingBytes::put(const ChunkRun& run, const OpenPlace& place) {
-  chunks_.put({run.id, run.first}, std::make_shared<const OpenPlace>(place), run.length());
+// Counts the descriptors of small packs too.
+std::uint64_t PassingBytes::Pack::memory_bytes() const {
+  return std::max(reader->size(), kPackBytesMin);
 }
 
-std::optional<OpenPlace> PassingBytes::find(const ChunkRun& run) {
-  const auto found = chunks_.find({run.id, run.first});
-  return found ? std::optional(*found) : std::nullopt;
+void PassingBytes::put(std::span<const ChunkRun> runs, const std::shared_ptr<const PackReader>& pack) {
+  Pack& added = packs_.emplace_back(Pack{pack, {}, Clock::now()});
+  bytes_ += added.memory_bytes();
+  std::uint64_t offset = 0;
+  for (const ChunkRun& run : runs) {
+    added.chunks.push_back({run.id, run.first});
+    places_[added.chunks.back()] = {pack, offset};
+    offset += run.length();
+  }
+  while (bytes_ > bytes_max_ && packs_.size() > 1) drop_oldest();
+}
+
+std::optional<OpenPlace> PassingBytes::find(const ChunkRun& run) const {
+  const auto found = places_.find({run.id, run.first});
+  return found == places_.end() ? std::nullopt : std::optional(found->second);
+}
+
+void PassingBytes::drop_older(Clock::duration age) {
+  const auto end = Clock::now() - age;
+  while (!packs_.empty() && packs_.front().came <= end) drop_oldest();
+}
+
+void PassingBytes::drop_oldest() {
+  const Pack& oldest = packs_.front();
+  for (const PassingChunk& chunk : oldest.chunks)
+    if (const auto place = places_.find(chunk); place != places_.end() && place->second.pack == oldest.reader)
+      places_.erase(place);
+  bytes_ -= oldest.memory_bytes();
+  packs_.pop_front();
 }
 
 }  // namespace weft

@@ -286,8 +286,9 @@ Result<Run> ColdFile::piece_at(const ColdRun& run, std::uint64_t at, std::uint64
   if (auto piece = brought.find(at)) return *std::move(piece);
   if (auto piece = passing(run, at)) return *std::move(piece);
   const std::uint64_t rest = run.home.offset + run.length - at;
-  const std::uint64_t now = std::min(length, rest);
-  WEFT_TRY(const std::vector<Run> pieces, bring(run, {at, now}, std::min(ahead, rest - now), false));
+  const std::uint64_t now = std::min({length, rest, kPassMax});
+  const std::uint64_t later = std::min(std::max(ahead, length - now), rest - now);
+  WEFT_TRY(const std::vector<Run> pieces, bring(run, {at, now}, later, false));
   if (auto piece = brought.find(at)) return *std::move(piece);
   if (const auto piece = run_at(pieces, at); piece != pieces.end() && piece->offset <= at) return *piece;
   return Error{Errc::internal, where_ + ": the fetched bytes are missing"};

@@ -118,11 +118,12 @@ class FileLender final : public ColdReads {
 // Passes chunks of one file from memory, as a daemon without space for them does.
 class PassingLender final : public ColdReads {
  public:
-  static constexpr std::uint64_t kChunk = 64U << 10U;
+  static constexpr std::uint64_t kChunk = 512U << 10U;
   explicit PassingLender(std::string bytes) : bytes_(std::move(bytes)) {}
   Status resolve(VersionId /*version*/) override { return {}; }
   Result<std::vector<Run>> bring(const ColdRange& what) override {
     ++brings;
+    if (what.range.length > kPassMax) return Error{Errc::no_space, "too much to pass"};
     const bool empty = emptied > 0 && emptied-- > 0;
     std::vector<Run> pieces;
     for (std::uint64_t at = what.range.offset / kChunk * kChunk; at < end_of(what.range); at += kChunk) {
@@ -476,7 +477,7 @@ TEST_CASE("a completely fetched file is read by passthrough, also if several ans
 TEST_CASE("the last bytes that passed stay for the next read; a pack that the daemon has emptied is fetched again") {
   Far far;
   const std::string path = far.near.dir / "passing/model.safetensors";
-  const auto tensor = random_bytes(10 * PassingLender::kChunk, 1);
+  const auto tensor = random_bytes(5U << 20U, 1);
   write_file(path, safetensors_file({{"one", "U8", {tensor.size()}, tensor}}));
   far.near.publish({far.near.dir / "passing"}, "model");
   far.mirror();
@@ -506,6 +507,9 @@ TEST_CASE("the last bytes that passed stay for the next read; a pack that the da
   CHECK(lender.brings < 100);
   lender.emptied = 0;
   CHECK(read(5 * border).value() == whole.substr(5 * border, 1000));
+  std::vector<std::byte> all(whole.size());
+  CHECK(file->read(0, all).value() == whole.size());
+  CHECK(as_text(all) == whole);
 }
 
 TEST_CASE("without a policy of its own a mount follows what is advised, from one open to the next") {
