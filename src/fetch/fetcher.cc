@@ -246,7 +246,6 @@ std::pair<std::size_t, std::size_t> Fetcher::units_of(const Part& part, Range ra
 void Fetcher::want(const std::shared_ptr<Transfer>& transfer, std::size_t unit) {
   const UnitState state = transfer->state(unit);
   if (state == UnitState::here || state == UnitState::running) return;
-  if (passing_.find(transfer->plan.units[unit].run)) return;  // outcome() takes it
   transfer->queue(unit);
   wanted_.push_back({transfer, unit});
 }
@@ -309,7 +308,8 @@ void Fetcher::count_here(const std::vector<Part>& parts, Range range) {
   local_.reads += bytes > 0 ? 1 : 0;
 }
 
-void Fetcher::queue(std::vector<Part>& parts, const ColdRange& what) {
+// Queues the missing units of a request. outcome() takes those that may pass and have passed for another reader.
+void Fetcher::queue(std::vector<Part>& parts, const ColdRange& what, bool all_kept) {
   for (Part& part : parts)
     if (!part.place.pack) part.units = units_of(part, what.range);
   count_here(parts, what.range);
@@ -317,7 +317,7 @@ void Fetcher::queue(std::vector<Part>& parts, const ColdRange& what) {
     if (part.place.pack) continue;
     part.home.transfer->use();
     for (std::size_t unit = part.units.first; !what.all && unit < part.units.second; ++unit)
-      want(part.home.transfer, unit);
+      if (all_kept || !passing_.find(part.home.transfer->plan.units[unit].run)) want(part.home.transfer, unit);
   }
   if (!parts.empty() && !parts.back().place.pack) want_neighbours(parts.back(), what);
   if (!what.all) return;
@@ -326,8 +326,8 @@ void Fetcher::queue(std::vector<Part>& parts, const ColdRange& what) {
 }
 
 // Returns the outcome of the units of `parts`; nothing while units are missing. Marks their transfers as used, so that
-// these stay open. A reader takes units that passed, and requests again what passed before it looked, or failed because
-// no reader waited and there was no space. `all_kept`: no unit may pass.
+// these stay open. A reader takes units that passed. It requests again units that nobody fetches: they passed before it
+// looked, or failed because no reader waited and there was no space. `all_kept`: no unit may pass.
 std::optional<Status> Fetcher::outcome(std::vector<Part>& parts, bool all_kept) {
   if (ending_) return Status(Error{Errc::unreachable, "the daemon ends"});
   bool all_here = true;
@@ -344,7 +344,7 @@ std::optional<Status> Fetcher::outcome(std::vector<Part>& parts, bool all_kept) 
       const bool lacked_space = state == UnitState::failed && transfer->failure(unit).code == Errc::no_space;
       if (state == UnitState::failed && (all_kept || !lacked_space)) return Status(transfer->failure(unit));
       all_here = false;
-      if (state != UnitState::failed && state != UnitState::passed) continue;
+      if (state == UnitState::queued || state == UnitState::running) continue;
       if (all_kept)
         want_ahead(transfer, {unit, unit + 1});
       else
@@ -360,7 +360,7 @@ std::optional<Status> Fetcher::outcome(std::vector<Part>& parts, bool all_kept) 
 Result<std::vector<Run>> Fetcher::wait_for(std::vector<Part>& parts, const ColdRange& what) {
   const bool all_kept = what.all || what.range.length > kPassMax;
   UniqueLock lock(mutex_);
-  queue(parts, what);
+  queue(parts, what, all_kept);
   auto own = take_own(parts);
   if (!is_idle()) wake_.notify_one();
   if (own) {

@@ -185,7 +185,7 @@ class Fetcher final : public ColdReads, public LocalBytes {
   void want_batch(const std::shared_ptr<Transfer>& transfer, Units units) WEFT_REQUIRES(mutex_);
   void want_neighbours(const Part& last, const ColdRange& what) WEFT_REQUIRES(mutex_);
   std::optional<Status> outcome(std::vector<Part>& parts, bool all_kept) WEFT_REQUIRES(mutex_);
-  void queue(std::vector<Part>& parts, const ColdRange& what) WEFT_REQUIRES(mutex_);
+  void queue(std::vector<Part>& parts, const ColdRange& what, bool all_kept) WEFT_REQUIRES(mutex_);
   static std::uint64_t bytes_here(const Part& part, Range range);
   void count_here(const std::vector<Part>& parts, Range range) WEFT_REQUIRES(mutex_);
   Result<std::vector<Run>> wait_for(std::vector<Part>& parts, const ColdRange& what) WEFT_EXCLUDES(mutex_);

@@ -939,6 +939,40 @@ TEST_CASE("bytes that the disk has no space for pass to their readers, and a par
   CHECK(away.text(*pieces, all) == away.bytes);
 }
 
+TEST_CASE("bytes that have passed are fetched again for a request that is too long to pass") {
+  Away away(std::vector<std::size_t>(6, kDigestChunk));
+  std::atomic<std::uint64_t> available = 0;
+  FetchOptions options;
+  options.disk = [&available] { return DiskSpace{100 * kDigestChunk, available, 0}; };
+  Fetcher fetcher(away.store, away.store, {away.twin}, options);
+  REQUIRE(away.bring(fetcher, {0, 10}).ok());
+  fetcher.let_go();  // the next request begins another transfer
+  const Range all{0, away.file.size};
+  REQUIRE(all.length > kPassMax);
+  CHECK(away.bring(fetcher, all).error().code == Errc::no_space);
+  available = 100 * kDigestChunk;
+  std::this_thread::sleep_for(300ms);  // the lack of space is remembered for a moment
+  const auto pieces = away.bring(fetcher, all);
+  REQUIRE_MESSAGE(pieces.ok(), (pieces.ok() ? "" : pieces.error().message));
+  for (const Run& piece : *pieces) CHECK(piece.place.pack->id() != kPassingPack);
+  CHECK(away.text(*pieces, all) == away.bytes);
+}
+
+TEST_CASE("bytes that have passed are fetched again if they are dropped before a reader takes them") {
+  Away away({kDigestChunk, 1'000});
+  FetchOptions options;
+  options.kept = 400ms;
+  options.disk = [] { return DiskSpace{100 * kDigestChunk, 0, 0}; };
+  Fetcher fetcher(away.store, away.store, {std::make_shared<SlowSource>(away.twin, 1s)}, options);
+  REQUIRE(away.bring(fetcher, {0, 10}).ok());
+  fetcher.let_go();  // the next request begins another transfer
+  const Range all{0, away.file.size};
+  const auto pieces = away.bring(fetcher, all);  // it moves the small unit itself, and the chunk is dropped meanwhile
+  REQUIRE_MESSAGE(pieces.ok(), (pieces.ok() ? "" : pieces.error().message));
+  CHECK(away.text(*pieces, all) == away.bytes);
+  CHECK(away.twin->bytes_read() > away.file.size);
+}
+
 TEST_CASE("many small files share packs and requests, in whatever order they are read") {
   constexpr std::size_t kFiles = 6'000;
   AwayTree away(kFiles, 300);
