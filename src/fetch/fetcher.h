@@ -305,6 +305,7 @@ class Fetcher final : public ColdReads, public LocalBytes {
   std::uint64_t room_ WEFT_GUARDED_BY(mutex_) = 0;          // bytes that fit into the cache without eviction
   bool over_ WEFT_GUARDED_BY(mutex_) = false;               // the cache may exceed its bound
   Clock::time_point full_until_ WEFT_GUARDED_BY(mutex_){};  // the end of the last wait for space (make_room)
+  VainEviction in_vain_ WEFT_GUARDED_BY(mutex_);
   RateMeter rate_ WEFT_GUARDED_BY(mutex_);
   SourceCount local_ WEFT_GUARDED_BY(mutex_){"local"};
   CodedCounts coded_ WEFT_GUARDED_BY(mutex_);

@@ -111,11 +111,20 @@ Result<std::uint64_t> Fetcher::evict_for(std::uint64_t bytes) {
   WEFT_TRY(const CacheUse use, cache_use());
   cache_max = space_.bound(cache_max, use.total());
   if (use.total() + bytes <= cache_max) return use.total();
+  const std::uint64_t available = space_.available();
+  {
+    const MutexLock lock(mutex_);
+    if (space_.left() < bytes && in_vain_.holds(available)) return use.total();
+  }
   const std::uint64_t spare = std::min(cache_max / kSpareParts, kSpareMax);
   const std::uint64_t others = bytes + spare + use.unlisted;
   EvictOptions bound;
   bound.disk_bytes_max = cache_max - std::min(cache_max, others);
   WEFT_TRY(const EvictReport report, evict(bound));
+  if (report.packs > 0 && space_.available() <= available) {
+    const MutexLock lock(mutex_);
+    in_vain_.note(available);
+  }
   return report.kept_bytes + use.unlisted;
 }
 

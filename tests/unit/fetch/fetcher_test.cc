@@ -829,6 +829,26 @@ TEST_CASE("sources hear of an eviction that took packs, and of no other") {
   CHECK(source->evictions == 1);
 }
 
+TEST_CASE("an eviction that frees no space is not repeated before some space is free") {
+  constexpr std::uint64_t kTotal = 100 * kDigestChunk;
+  Away away({kDigestChunk, kDigestChunk, kDigestChunk});
+  std::atomic<std::uint64_t> available = 0;
+  FetchOptions options;
+  options.disk = [&available] { return DiskSpace{kTotal, available, 0}; };
+  const auto source = std::make_shared<LacksSmall>(away.twin, 0);
+  Fetcher fetcher(away.store, away.store, {source}, options);
+  away.store.evicts.packs = 1;  // a pack that a mount has open
+  REQUIRE(away.bring(fetcher, {0, 10}).ok());
+  CHECK(source->evictions == 1);
+  std::this_thread::sleep_for(300ms);  // the lack of space is remembered for a moment
+  REQUIRE(away.bring(fetcher, {kDigestChunk, 10}).ok());
+  CHECK(source->evictions == 1);
+  available = kTotal / 20 + 1;
+  std::this_thread::sleep_for(300ms);
+  REQUIRE(away.bring(fetcher, {2 * kDigestChunk, 10}).ok());
+  CHECK(source->evictions == 2);
+}
+
 TEST_CASE("a unit that timed out for one reader gets the full patience for the next one") {
   Away away({1000, 1000}), same({1000, 1000});
   const ContentId late = away.file.extents[0].id;
