@@ -81,9 +81,13 @@ Status Fetcher::keep_or_pass(Task& task, const Status& room, std::span<const std
   Status kept = room.ok() ? put_in_pack(*task.transfer, task.range().offset, bytes, allocates) : room;
   if (kept.ok() || task.yields || kept.error().code != Errc::no_space) return kept;
   auto passed = passing_pack(bytes);
-  if (!passed.ok()) return Error{Errc::io, std::move(passed).error().message};  // Errc::no_space would be tried again
-  task.passed = std::move(passed).value();
-  return {};
+  if (passed.ok()) {
+    task.passed = std::move(passed).value();
+    return {};
+  }
+  Error error = std::move(passed).error();
+  if (error.code == Errc::no_space) error.code = Errc::io;  // the fetcher would try again
+  return error;
 }
 
 // True while the publisher may still lack bytes: other nodes hear of a version before the index of its publisher has
