@@ -37,6 +37,13 @@ bool has_room(const PackToc& toc, std::span<const Extent> absent) {
   });
 }
 
+// Returns a pack that keeps nothing if the disk has no space for a new file.
+Result<std::unique_ptr<FetchPack>> new_pack(FetchedCache& cache, std::uint64_t size) {
+  auto pack = cache.fetch_pack(size);
+  if (pack.ok() || pack.error().code != Errc::no_space) return pack;
+  return pass_only_pack(size);
+}
+
 }  // namespace
 
 Fetcher::Fetcher(Store& store, FetchedCache& cache, const std::vector<std::shared_ptr<BlobSource>>& sources,
@@ -188,7 +195,7 @@ Result<bool> Fetcher::begin_group(const Content& content, FileGroup group) {
   if (!several) return false;
   expect(content, absent);
   FetchPlan plan = plan_group(absent);
-  WEFT_TRY(auto pack, cache_.fetch_pack(plan.size()));
+  WEFT_TRY(auto pack, new_pack(cache_, plan.size()));
   WEFT_CHECK(add_transfer(content, {}, std::move(plan), std::move(pack)));
   return true;
 }
@@ -233,7 +240,7 @@ Result<std::unique_ptr<FetchPack>> Fetcher::pack_for(const File& file, std::span
     if (resumed.ok()) return resumed;
     break;
   }
-  return cache_.fetch_pack(file.size);
+  return new_pack(cache_, file.size);
 }
 
 // Returns the units of a part that a range needs.

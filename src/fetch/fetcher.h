@@ -257,7 +257,7 @@ class Fetcher final : public ColdReads, public LocalBytes {
   void limit_open() WEFT_EXCLUDES(mutex_);
 
   // fetcher_room.cc: keeps the cache within its bound.
-  Status make_room(std::uint64_t bytes) WEFT_EXCLUDES(mutex_);  // for a running unit
+  Status make_room(const Task& task) WEFT_EXCLUDES(mutex_);  // for a running task
   bool is_queued(const std::shared_ptr<Transfer>& transfer) const WEFT_REQUIRES(mutex_);
   void hurry_complete() WEFT_REQUIRES(mutex_);
   struct CacheUse {

@@ -135,12 +135,14 @@ Result<EvictReport> Fetcher::evict(const EvictOptions& options) {
   return report;
 }
 
-// Reserves space for `bytes`. Waits up to kRoomPatience, because packs that were just closed can soon be evicted. After
-// a failure, later calls try without a wait, until none has failed for kFullRemembered, and each kFullUntried one of
-// them tries.
-Status Fetcher::make_room(std::uint64_t bytes) {
-  const MutexLock one_at_a_time(making_room_);
+// Reserves space for the bytes of a task. Waits up to kRoomPatience, because packs that were just closed can soon be
+// evicted. After a failure, later calls try without a wait, until none has failed for kFullRemembered, and each
+// kFullUntried one of them tries.
+Status Fetcher::make_room(const Task& task) {
   const Error no_room{Errc::no_space, "cache_max and the free space of the disk leave no room for fetched bytes"};
+  if (task.transfer->pack->id() == kPassingPack) return no_room;
+  const std::uint64_t bytes = task.range().length;
+  const MutexLock one_at_a_time(making_room_);
   for (;;) {
     const std::uint64_t coming = coming_bytes();
     {

@@ -108,7 +108,7 @@ void Fetcher::wake_reader() {
 Result<std::vector<Digest>> Fetcher::move(Task& task, const std::vector<ChunkRun>& runs) {
   Transfer& transfer = *task.transfer;
   const Range range = task.range();
-  const Status room = make_room(range.length);
+  const Status room = make_room(task);
   if (!room.ok() && (task.yields || room.error().code != Errc::no_space)) return room.error();
   ReadAid aid{task.yields,
               [this] {

@@ -23,11 +23,31 @@ class PassingPack final : public PackReader {
   const std::uint64_t size_;
 };
 
+class PassOnlyPack final : public FetchPack {
+ public:
+  PassOnlyPack(std::unique_ptr<const LentMemory> empty, std::uint64_t size) : empty_(std::move(empty)), size_(size) {}
+  PackId id() const override { return kPassingPack; }
+  int fd() const override { return empty_->fd(); }
+  std::uint64_t size() const override { return size_; }
+  Result<std::size_t> add(std::span<const FetchedBlob> /*blobs*/) override {
+    return Error{Errc::no_space, "the disk has no space for a pack of fetched bytes"};
+  }
+
+ private:
+  const std::unique_ptr<const LentMemory> empty_;
+  const std::uint64_t size_;
+};
+
 }  // namespace
 
 Result<std::shared_ptr<const PackReader>> passing_pack(std::span<const std::byte> bytes) {
   WEFT_TRY(auto memory, LentMemory::make("fetched bytes", bytes));
   return std::shared_ptr<const PackReader>(std::make_shared<PassingPack>(std::move(memory), bytes.size()));
+}
+
+Result<std::unique_ptr<FetchPack>> pass_only_pack(std::uint64_t size) {
+  WEFT_TRY(auto empty, LentMemory::make("no pack", {}));
+  return std::unique_ptr<FetchPack>(std::make_unique<PassOnlyPack>(std::move(empty), size));
 }
 
 // Counts the descriptors of small packs too.

@@ -16,12 +16,16 @@
 #include "weft/bytes/source.h"
 #include "weft/content.h"
 #include "weft/result.h"
+#include "weft/store/cluster_store.h"
 
 namespace weft {
 
 // Copies bytes into a pack in memory with the id kPassingPack. Clients get copies of its descriptor. The destructor
 // empties the pack, so that no client can hold its memory.
 Result<std::shared_ptr<const PackReader>> passing_pack(std::span<const std::byte> bytes);
+
+// Returns a pack that keeps nothing, with the id kPassingPack: units of its transfer can only pass.
+Result<std::unique_ptr<FetchPack>> pass_only_pack(std::uint64_t size);
 
 struct PassingChunk {
   ContentId id;

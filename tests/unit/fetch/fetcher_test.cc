@@ -959,6 +959,31 @@ TEST_CASE("bytes that the disk has no space for pass to their readers, and a par
   CHECK(away.text(*pieces, all) == away.bytes);
 }
 
+TEST_CASE("bytes pass if the disk has no space for a new file, and are kept once it has") {
+  Away away({kDigestChunk, 1'000});
+  away.store.no_pack = Error{Errc::no_space, "full"};
+  Fetcher fetcher(away.store, away.store, {away.twin}, {});
+  const Range all{0, away.file.size};
+  const auto passed = away.bring(fetcher, all);
+  REQUIRE_MESSAGE(passed.ok(), (passed.ok() ? "" : passed.error().message));
+  for (const Run& piece : *passed) CHECK(piece.place.pack->id() == kPassingPack);
+  CHECK(away.text(*passed, all) == away.bytes);
+  CHECK(fetcher.bring({away.version, 0, all, 0, true}).error().code == Errc::no_space);
+  away.store.no_pack = {};
+  std::this_thread::sleep_for(1s);  // the transfer ends
+  const auto kept = fetcher.bring({away.version, 0, all, 0, true});
+  REQUIRE_MESSAGE(kept.ok(), (kept.ok() ? "" : kept.error().message));
+  for (const Run& piece : *kept) CHECK(piece.place.pack->id() != kPassingPack);
+  CHECK(away.text(*kept, all) == away.bytes);
+}
+
+TEST_CASE("small files pass if the disk has no space for a new file") {
+  AwayTree away(20, 300);
+  away.store.no_pack = Error{Errc::no_space, "full"};
+  Fetcher fetcher(away.store, away.store, {away.twin}, {});
+  for (std::uint32_t file = 0; file < 20; ++file) CHECK(away.text(fetcher, file) == away.texts[file]);
+}
+
 TEST_CASE("bytes that have passed are fetched again for a request that is too long to pass") {
   Away away(std::vector<std::size_t>(6, kDigestChunk));
   std::atomic<std::uint64_t> available = 0;
