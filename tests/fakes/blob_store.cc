@@ -268,6 +268,7 @@ Result<std::unique_ptr<FetchPack>> BlobStore::fill(PackId pack, std::uint64_t si
   return std::unique_ptr<FetchPack>(std::make_unique<Filling>(*this, std::move(fd), pack, size));
 }
 Result<std::unique_ptr<FetchPack>> BlobStore::fetch_pack(std::uint64_t size) {
+  if (!no_pack.ok()) return no_pack.error();
   return fill(add_pack(""), size);
 }
 Result<std::unique_ptr<FetchPack>> BlobStore::resume_fetch(PackId pack) {

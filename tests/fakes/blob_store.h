@@ -33,6 +33,7 @@ class BlobStore final : public Store, public FetchedCache {
   void own(const ContentId& id, VersionId first);  // sets the first holder of a blob
   void add_absent(const ContentId& id);
   Status no_room;               // returned by adds of fetched blobs
+  Status no_pack;               // returned by fetch_pack()
   std::size_t adds() const;     // number of adds of fetched blobs
   std::atomic<int> filled = 0;  // number of packs that are being filled
 

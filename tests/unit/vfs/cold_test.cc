@@ -7,8 +7,10 @@
 #include "blobs/held_pack.h"
 #include "blobs/open_blobs.h"
 #include "fakes/node_fixture.h"
+#include "os/memory_file.h"
 #include "os/sys.h"
 #include "unit/vfs/publish_dataset.h"
+#include "weft/bytes/run_list.h"
 #include "weft/programs/vfs.h"
 #include "weft/store/cluster_store.h"
 
@@ -111,6 +113,34 @@ class FileLender final : public ColdReads {
 
  private:
   const std::string path_;
+};
+
+// Passes chunks of one file from memory, as a daemon without space for them does.
+class PassingLender final : public ColdReads {
+ public:
+  static constexpr std::uint64_t kChunk = 512U << 10U;
+  explicit PassingLender(std::string bytes) : bytes_(std::move(bytes)) {}
+  Status resolve(VersionId /*version*/) override { return {}; }
+  Result<std::vector<Run>> bring(const ColdRange& what) override {
+    ++brings;
+    if (what.range.length > kPassMax) return Error{Errc::no_space, "too much to pass"};
+    const bool empty = emptied > 0 && emptied-- > 0;
+    std::vector<Run> pieces;
+    for (std::uint64_t at = what.range.offset / kChunk * kChunk; at < end_of(what.range); at += kChunk) {
+      const std::string chunk = bytes_.substr(at, kChunk);
+      WEFT_TRY(Fd file, memory_file("a chunk", as_bytes(empty ? std::string() : chunk)));
+      auto pack = std::make_shared<HeldPack>(std::move(file), chunk.size(), kPassingPack);
+      pieces.push_back({at, chunk.size(), {std::move(pack), 0}});
+    }
+    return pieces;
+  }
+  ColdAdvice advice() override { return {}; }
+
+  int brings = 0;
+  int emptied = 0;  // answers whose packs the daemon empties before the reader comes
+
+ private:
+  const std::string bytes_;
 };
 
 struct Far {
@@ -442,6 +472,44 @@ TEST_CASE("a completely fetched file is read by passthrough, also if several ans
   std::vector<std::byte> bytes(tensor.size());
   REQUIRE(read_exact((*file)->backing_fd(), attr->size - tensor.size(), bytes, path).ok());
   CHECK(std::ranges::equal(bytes, tensor));
+}
+
+TEST_CASE("the last bytes that passed stay for the next read; a pack that the daemon has emptied is fetched again") {
+  Far far;
+  const std::string path = far.near.dir / "passing/model.safetensors";
+  const auto tensor = random_bytes(5U << 20U, 1);
+  write_file(path, safetensors_file({{"one", "U8", {tensor.size()}, tensor}}));
+  far.near.publish({far.near.dir / "passing"}, "model");
+  far.mirror();
+  const auto attr = far.find("models/model/2/model.safetensors");
+  REQUIRE(attr.ok());
+  const std::string whole = read_text(path);
+  PassingLender lender(whole);
+  VfsOptions options;
+  options.cold = &lender;
+  options.cold_policy = ColdPolicy::stream;
+  const auto vfs = Vfs::make(*far.store, options);
+  const auto file = *vfs->open(attr->ino);
+  const auto read = [&](std::uint64_t offset) -> Result<std::string> {
+    std::vector<std::byte> bytes(1000);
+    WEFT_TRY(const std::size_t got, file->read(offset, bytes));
+    return std::string(as_text(std::span(bytes).first(got)));
+  };
+  const std::uint64_t border = PassingLender::kChunk;
+  CHECK(read(border - 500).value() == whole.substr(border - 500, 1000));
+  CHECK(read(border + 500).value() == whole.substr(border + 500, 1000));
+  CHECK(lender.brings == 1);
+  lender.emptied = 2;
+  CHECK(read(3 * border).value() == whole.substr(3 * border, 1000));
+  CHECK(lender.brings == 4);
+  lender.emptied = 1000;
+  CHECK(read(5 * border).error().code == Errc::io);
+  CHECK(lender.brings < 100);
+  lender.emptied = 0;
+  CHECK(read(5 * border).value() == whole.substr(5 * border, 1000));
+  std::vector<std::byte> all(whole.size());
+  CHECK(file->read(0, all).value() == whole.size());
+  CHECK(as_text(all) == whole);
 }
 
 TEST_CASE("without a policy of its own a mount follows what is advised, from one open to the next") {
