@@ -55,8 +55,8 @@ Result<pid_t> start_import(const ImportCommand& command, const UserIds& user, co
 }
 
 constexpr std::chrono::milliseconds kPauseMin{1}, kPauseMax{20};
-constexpr int kStartsMax = 2;             // of one import
-constexpr time_t kForgottenAfterS = 120;  // the kernel resends to a new server, which the supervisor starts at once
+constexpr int kStartsMax = 2;                       // of one import
+constexpr std::chrono::minutes kForgottenAfter{2};  // the kernel resends to a new server, which starts at once
 
 // Returns once the import has ended. If `pause` cancels it, interrupts it first; true: it was interrupted.
 bool wait_for_import(const PublishFolder& folder, const std::function<bool()>& pause) {
@@ -256,11 +256,12 @@ Status DraftPublisher::put_back(const PublishOrder& order, PublishFolder& folder
   return forget(folder);
 }
 
-// The age of a folder says nothing: an import may have run for hours before its server died a moment ago.
-void DraftPublisher::recover(time_t now) {
+// The age of a folder says nothing: an import may have run for hours before its server died a moment ago. The clock of
+// the machine does not matter: a server counts the minutes itself.
+void DraftPublisher::recover(Clock::time_point now) {
   const auto publishing = open_publishing();
   if (!publishing.ok()) return;
-  std::map<std::string, time_t> abandoned;
+  std::map<std::string, Clock::time_point> abandoned;
   TreeWalk walk;
   walk.visit = [&](const TreeEntry& entry) -> Result<WalkNext> {
     PublishFolder folder;
@@ -269,8 +270,8 @@ void DraftPublisher::recover(time_t now) {
     if (!lock_whole(folder.fd.get(), LockKind::exclusive, LockWait::no, folder.name).ok()) return WalkNext::pass;
     if (!folder.ended()) return WalkNext::pass;
     const auto known = abandoned_.find(entry.name);
-    const time_t since = known == abandoned_.end() ? now : known->second;
-    if (since + kForgottenAfterS > now)
+    const Clock::time_point since = known == abandoned_.end() ? now : known->second;
+    if (since + kForgottenAfter > now)
       abandoned.emplace(entry.name, since);
     else
       recover_one(folder);

@@ -12,8 +12,8 @@
 
 #include <sys/types.h>
 
+#include <chrono>
 #include <cstdint>
-#include <ctime>
 #include <functional>
 #include <map>
 #include <optional>
@@ -69,6 +69,8 @@ struct PublishFolder;
 
 class DraftPublisher {
  public:
+  using Clock = std::chrono::steady_clock;
+
   DraftPublisher(DraftTree& tree, PublisherOptions options) : tree_(tree), options_(std::move(options)) {}
 
   // Publishes a draft. `pause` is called several times a second while the import runs; false: the user has cancelled.
@@ -89,7 +91,7 @@ class DraftPublisher {
   // Puts back the drafts that earlier servers left. Skips checkpoints, folders in use by another server, and those
   // whose request the kernel may still resend at `now`: a folder has to be without a server in each call for two
   // minutes. One thread at a time.
-  void recover(time_t now);
+  void recover(Clock::time_point now);
 
  private:
   Status take(PublishOrder& order, PublishFolder& folder);
@@ -110,7 +112,7 @@ class DraftPublisher {
 
   DraftTree& tree_;
   const PublisherOptions options_;
-  std::map<std::string, time_t> abandoned_;  // for recover(): folders without a server, and since when
+  std::map<std::string, Clock::time_point> abandoned_;  // for recover(): folders without a server, and since when
 };
 
 }  // namespace weft
