@@ -99,6 +99,23 @@ def test_the_open_drafts_of_a_user_leave_files_to_others(mount):
     wait_until(open_again)
 
 
+def test_a_draft_that_is_open_many_times_takes_one_share(mount):
+    server = json.loads((mount / ".weft/status").read_text())["mount"]["pid"]
+    resource.prlimit(server, resource.RLIMIT_NOFILE, (FILES_MAX, FILES_MAX))
+    path = mount / "new/log"
+
+    def open_many():
+        hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+        files = [open(path, "ab") for _ in range(FILES_MAX)]
+        files[-1].write(b"x")
+        for file in files:
+            file.close()
+        assert path.read_bytes() == b"x"
+
+    act_as(ONE, open_many)
+
+
 def test_the_empty_files_of_a_user_leave_inodes_to_others(few_inodes):
     new = few_inodes / "new"
 
