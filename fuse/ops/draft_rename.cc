@@ -20,11 +20,14 @@ Status may_name_in(Server& server, const UserIds& user, Ino dir) {
   return st.st_uid == user.uid ? Status{} : Error{Errc::permission, "a directory of another user"};
 }
 
-// Waits for a daemon that restarts. Without one, the import of this user would fail with EACCES.
+// Waits for a daemon that restarts, if it lately said that the user may publish. Without it, the import would fail with
+// EACCES. The kernel locks the directories of the rename meanwhile, so no other user waits here.
 void wait_for_daemon(Server& server, fuse_req_t request, const UserIds& user) {
   const auto is_away = [&] {
-    const Status may = server.rights.may_publish(user);
-    return !may.ok() && may.error().code == Errc::unreachable && !may_write_store(server, user);
+    const Status may = may_publish(server, user);
+    return !may.ok() && may.error().code == Errc::unreachable &&
+           server.known_rights.may_publish(user.uid, std::chrono::steady_clock::now()) &&
+           !may_write_store(server, user);
   };
   const auto until = std::chrono::steady_clock::now() + kDaemonPatience;
   while (is_away() && std::chrono::steady_clock::now() < until && fuse_req_interrupted(request) == 0) {
