@@ -73,9 +73,9 @@ Status draft_rename(Server& server, fuse_req_t request, fuse_ino_t dir, const ch
   const auto to = publish_name(new_name);
   if (to && is_publish(server, ino_of(dir), name, ino_of(new_dir), *to, order))
     return publish(server, request, std::move(order));
-  const Status renamed = acting_as(
-      user_of(request), [&] { return server.drafts->rename(ino_of(dir), name, ino_of(new_dir), new_name, flags); });
-  if (answered_failure(request, renamed)) return {};
+  if (answered_failure(request,
+                       server.drafts->rename(user_of(request), ino_of(dir), name, ino_of(new_dir), new_name, flags)))
+    return {};
   const uid_t user = fuse_req_ctx(request)->uid;
   fuse_reply_err(request, 0);
   const auto moved = server.drafts->lookup(ino_of(new_dir), new_name);

@@ -146,6 +146,26 @@ def test_the_empty_files_of_a_user_leave_inodes_to_others(few_inodes):
     act_as(ONE, lambda: os.mkdir(new / "one-more"))
 
 
+def test_no_depth_hides_what_a_user_makes(mount):
+    """What is too deep would not be counted."""
+    deepest = (mount / "new").joinpath(*["d"] * 64)
+    tree = mount / "new/tree"
+
+    def make():
+        os.makedirs(deepest)
+        refused_by(errno.ELOOP, os.mkdir, deepest / "x")
+        refused_by(errno.ELOOP, os.symlink, "x", deepest / "x")
+        refused_by(errno.ELOOP, lambda: open(deepest / "x", "wb").close())
+        os.makedirs(tree / "a")
+        (tree / "a/x").write_bytes(b"x")
+        refused_by(errno.ELOOP, os.rename, tree, deepest.parents[1] / "tree")
+        assert os.listdir(deepest) == []
+        os.rename(tree, deepest.parents[2] / "tree")
+        assert (deepest.parents[2] / "tree/a/x").read_bytes() == b"x"
+
+    act_as(ONE, make)
+
+
 def test_checkpoints_are_published_in_turn(mount):
     """A user's only checkpoint does not wait for all of another's, which are complete before it."""
     many = 30
