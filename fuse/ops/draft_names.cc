@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <vector>
 
 #include "fuse/kernel/errors.h"
@@ -79,11 +80,20 @@ Status reply_list(Server& server, fuse_req_t request, fuse_ino_t dir, size_t siz
 
 }  // namespace
 
+Status may_publish(Server& server, const UserIds& user) {
+  const auto now = std::chrono::steady_clock::now();
+  Status may = server.rights.may_publish(user);
+  const bool is_refused = !may.ok() && may.error().code == Errc::permission;
+  if (may.ok() || is_refused) server.known_rights.note(user.uid, may.ok(), now);
+  const bool is_away = !may.ok() && may.error().code == Errc::not_found && server.known_rights.heard(now);
+  return is_away ? Error{Errc::unreachable, may.error().message} : may;
+}
+
 // A new draft needs the right to publish. If the daemon does not answer, the rename checks that right.
 Status may_begin(Server& server, fuse_req_t request, Ino dir) {
   if (!server.drafts->is_shared(dir)) return {};
   const UserIds user = user_of(request);
-  const Status may = server.rights.may_publish(user);
+  const Status may = may_publish(server, user);
   if (may.ok() || (may.error().code != Errc::not_found && may.error().code != Errc::permission)) return {};
   if (may.error().code == Errc::not_found && may_write_store(server, user)) return {};
   return Error{Errc::permission, "this user may not publish"};

@@ -23,11 +23,14 @@ Status may_name_in(Server& server, const UserIds& user, Ino dir) {
   return st.st_uid == user.uid ? Status{} : Error{Errc::permission, "a directory of another user"};
 }
 
-// Waits for a daemon that restarts. Without one, the import of this user would fail with EACCES.
+// Waits for a daemon that restarts, if it lately said that the user may publish. Without it, the import would fail with
+// EACCES.
 void wait_for_daemon(Server& server, const UserIds& user, const GoesOn& goes_on) {
   const auto is_away = [&] {
-    const Status may = server.rights.may_publish(user);
-    return !may.ok() && may.error().code == Errc::unreachable && !may_write_store(server, user);
+    const Status may = may_publish(server, user);
+    return !may.ok() && may.error().code == Errc::unreachable &&
+           server.known_rights.may_publish(user.uid, std::chrono::steady_clock::now()) &&
+           !may_write_store(server, user);
   };
   const auto until = std::chrono::steady_clock::now() + kDaemonPatience;
   while (is_away() && std::chrono::steady_clock::now() < until && goes_on().ok()) std::this_thread::sleep_for(kPoll);
@@ -126,9 +129,9 @@ Status draft_rename(Server& server, fuse_req_t request, fuse_ino_t dir, const ch
   const auto to = publish_name(new_name);
   if (to && is_publish(server, ino_of(dir), name, ino_of(new_dir), *to, order))
     return answer_rename(server, request, std::move(order));
-  const Status renamed = acting_as(
-      user_of(request), [&] { return server.drafts->rename(ino_of(dir), name, ino_of(new_dir), new_name, flags); });
-  if (answered_failure(request, renamed)) return {};
+  if (answered_failure(request,
+                       server.drafts->rename(user_of(request), ino_of(dir), name, ino_of(new_dir), new_name, flags)))
+    return {};
   const uid_t user = fuse_req_ctx(request)->uid;
   fuse_reply_err(request, 0);
   const auto moved = server.drafts->lookup(ino_of(new_dir), new_name);

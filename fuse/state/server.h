@@ -76,6 +76,7 @@ struct Server {
   Passthrough passthrough;
   RequestLog requests{shared.head().requests};
   InitExchange exchange{shared.head().init, passthrough, requests};
+  KnownRights known_rights{shared.head().rights};
   OpenTable open_table{shared.head().opens, shared.slots()};
   OpenFiles open_files{vfs, drafts.get(), passthrough, open_table, shared.head().init};
   EventFeed events{vfs, open_files, requests};

@@ -104,7 +104,7 @@ Worker::Pause Checkpoints::scan_due() {
   const Time now = std::chrono::steady_clock::now();
   if (recovers_ <= now) {
     recovers_ = now + kRecoverEvery;
-    publisher_.recover(std::chrono::system_clock::to_time_t(std::chrono::system_clock::now()));
+    publisher_.recover(now);
   }
   Ino dir = 0;
   {

@@ -55,8 +55,8 @@ Result<pid_t> start_import(const ImportCommand& command, const UserIds& user, co
 }
 
 constexpr std::chrono::milliseconds kPauseMin{1}, kPauseMax{20};
-constexpr int kStartsMax = 2;             // of one import
-constexpr time_t kForgottenAfterS = 120;  // the kernel resends to a new server, which the supervisor starts at once
+constexpr int kStartsMax = 2;                       // of one import
+constexpr std::chrono::minutes kForgottenAfter{2};  // the kernel resends to a new server, which starts at once
 
 // Returns once the import has ended. If `goes_on` ends the publish, interrupts the import first and returns that error.
 Status wait_for_import(const PublishFolder& folder, const GoesOn& goes_on) {
@@ -256,14 +256,15 @@ Status DraftPublisher::put_back(const PublishOrder& order, PublishFolder& folder
   return forget(folder);
 }
 
-// The age of a folder says nothing: an import may have run for hours before its server died a moment ago.
-void DraftPublisher::recover(time_t now) {
-  std::map<std::string, time_t> abandoned;
+// The age of a folder says nothing: an import may have run for hours before its server died a moment ago. The clock of
+// the machine does not matter: a server counts the minutes itself.
+void DraftPublisher::recover(Clock::time_point now) {
+  std::map<std::string, Clock::time_point> abandoned;
   each_folder([&](PublishFolder& folder) {
     if (!lock_fd(folder.servers.get(), LockKind::exclusive, LockWait::no, folder.name).ok() || !folder.ended()) return;
     const auto known = abandoned_.find(folder.name);
-    const time_t since = known == abandoned_.end() ? now : known->second;
-    if (since + kForgottenAfterS > now)
+    const Clock::time_point since = known == abandoned_.end() ? now : known->second;
+    if (since + kForgottenAfter > now)
       abandoned.emplace(folder.name, since);
     else
       recover_one(folder);

@@ -12,8 +12,8 @@
 
 #include <sys/types.h>
 
+#include <chrono>
 #include <cstdint>
-#include <ctime>
 #include <functional>
 #include <map>
 #include <optional>
@@ -77,6 +77,8 @@ struct BegunPublish {
 
 class DraftPublisher {
  public:
+  using Clock = std::chrono::steady_clock;
+
   DraftPublisher(DraftTree& tree, PublisherOptions options) : tree_(tree), options_(std::move(options)) {}
 
   // Publishes a draft. An error of the import is in the draft's kDraftErrorFile too.
@@ -101,7 +103,7 @@ class DraftPublisher {
   // Puts back the drafts that earlier servers left. Skips checkpoints, folders in use by another server, and those
   // whose request the kernel may still resend at `now`: a folder has to be without a server in each call for two
   // minutes. One thread at a time.
-  void recover(time_t now);
+  void recover(Clock::time_point now);
 
  private:
   Status take(PublishOrder& order, PublishFolder& folder);
@@ -123,7 +125,7 @@ class DraftPublisher {
 
   DraftTree& tree_;
   const PublisherOptions options_;
-  std::map<std::string, time_t> abandoned_;  // for recover(): folders without a server, and since when
+  std::map<std::string, Clock::time_point> abandoned_;  // for recover(): folders without a server, and since when
 };
 
 }  // namespace weft

@@ -388,8 +388,10 @@ def test_a_training_holds_up_no_other_user(mount):
         assert outcomes == [0] * len(calls)
 
 
-def test_a_daemon_that_restarts_refuses_nobody(tmp_path):
-    """Without a daemon this user may not publish. One that was there a moment ago comes back."""
+@pytest.mark.parametrize("server", ["stays", "restarts"])
+def test_a_daemon_that_restarts_refuses_nobody(server, tmp_path):
+    """Without a daemon this user may not publish. One that was there a moment ago comes back. A new server of the mount
+    knows that, too."""
     store = Store(tmp_path / "store")
     options = ("--control-publish", ONE)
     with Mount(store, tmp_path / "mnt", "publish") as mount:
@@ -397,6 +399,8 @@ def test_a_daemon_that_restarts_refuses_nobody(tmp_path):
         draft = mount / "new/draft"
         with Daemon(store, *options):
             assert outcomes_as(ONE, [(os.mkdir, draft)]) == [0]
+        if server == "restarts":
+            os.kill(mount.figure("pid"), signal.SIGKILL)
         assert outcomes_as(ONE, [(os.mkdir, mount / "new/other"), (write, draft / "x", b"x")]) == [0, 0]
         outcomes = []
         rename = threading.Thread(
@@ -408,3 +412,20 @@ def test_a_daemon_that_restarts_refuses_nobody(tmp_path):
             rename.join()
         assert outcomes == [0]
         assert (mount.version("draft", 1) / "x").read_bytes() == b"x"
+
+
+def test_a_user_without_the_right_waits_for_no_daemon(tmp_path):
+    """The rename would hold up all others in the directory, and fail in the end."""
+    store = Store(tmp_path / "store")
+    with Mount(store, tmp_path / "mnt", "publish") as mount:
+        mount.let_in()
+        draft = mount / "new/draft"
+        with Daemon(store, "--control-publish", ONE, "--control-publish", OTHER):
+            assert outcomes_as(OTHER, [(os.mkdir, draft), (write, draft / "x", b"x")]) == [0, 0]
+        with Daemon(store, "--control-publish", ONE):
+            assert outcomes_as(OTHER, [(os.mkdir, mount / "new/other")])[0] in NOT_THEIRS
+            assert outcomes_as(ONE, [(os.mkdir, mount / "new/one")]) == [0]
+        begin = time.monotonic()
+        assert outcomes_as(OTHER, [(os.rename, draft, mount / "new/draft@")])[0] in NOT_THEIRS
+        assert time.monotonic() - begin < 8, "the wait for a daemon takes ten seconds"
+        assert (draft / "x").read_bytes() == b"x"

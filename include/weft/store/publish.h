@@ -126,8 +126,7 @@ class PublishRights {
  public:
   virtual ~PublishRights() = default;
   // Uses an answer for 5 seconds while the daemon lives. Errc::permission: the user may not. Errc::not_found: no daemon
-  // has the store, so the rights of its files decide. Other errors: the daemon does not answer now, or answered less
-  // than a minute ago and has ended since.
+  // has the store, so the rights of its files decide. Other errors: the daemon does not answer now.
   virtual Status may_publish(const UserIds& user) = 0;
 };
 std::unique_ptr<PublishRights> make_publish_rights(const std::string& store_path);

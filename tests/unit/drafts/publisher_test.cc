@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <ctime>
+#include <chrono>
 #include <filesystem>
 #include <string>
 
@@ -19,6 +19,8 @@ namespace {
 
 using namespace testing;
 namespace fs = std::filesystem;
+
+using Clock = DraftPublisher::Clock;
 
 Status goes_on() {
   return {};
@@ -49,8 +51,8 @@ struct Publishing {
   Status publish(const std::string& script = "exit 1") const { return publisher(script).publish(order, goes_on); }
   void recover() const {
     DraftPublisher one = publisher();
-    one.recover(::time(nullptr));
-    one.recover(::time(nullptr) + 1000);
+    one.recover(Clock::now());
+    one.recover(Clock::now() + std::chrono::minutes(3));
   }
 
   void write_order(bool file) const {
@@ -216,7 +218,7 @@ TEST_CASE("a publish that was cut short is put back unless a server works on it"
   p.recover();
   CHECK(!is_back());
   in_work.reset();
-  p.publisher().recover(::time(nullptr));
+  p.publisher().recover(Clock::now());
   CHECK(!is_back());
   p.recover();
   CHECK(is_back());
@@ -233,7 +235,7 @@ TEST_CASE("a new server leaves a folder to the request that the kernel sends aga
     p.write_order(false);
   }
   DraftPublisher server = p.publisher(kDone);
-  server.recover(::time(nullptr) + 100'000);
+  server.recover(Clock::now() + std::chrono::hours(30));
   CHECK(fs::exists(p.folder));
   CHECK_FALSE(fs::exists(p.new_dir + "/x"));
   CHECK(server.publish(p.order, goes_on).ok());
