@@ -73,4 +73,10 @@ Result<std::optional<VersionRow>> described(const VersionRow& version, const Des
   return std::optional(std::move(now));
 }
 
+void copy_description(const VersionRow& from, VersionRow& to) {
+  to.message = from.message;
+  to.metrics = from.metrics;
+  to.described_ns = from.described_ns;
+}
+
 }  // namespace weft

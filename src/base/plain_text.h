@@ -23,5 +23,7 @@ Status check_metrics(const Metrics& metrics);
 // version is so already. Errc::invalid as above.
 Result<std::optional<VersionRow>> described(const VersionRow& version, const DescriptionChange& change,
                                             std::uint64_t time_ns);
+// Copies the message, the metrics and the time of their change.
+void copy_description(const VersionRow& from, VersionRow& to);
 
 }  // namespace weft

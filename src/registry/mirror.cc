@@ -171,15 +171,21 @@ Status Mirror::read_members() {
   return {};
 }
 
-// Raises the next numbers of models that a registry set back has partly lost: other nodes would use the numbers again.
-// If etcd refuses, for lack of space for instance, it refuses their publishes too, so the mirror goes on.
-Status Mirror::raise(const RegistryList& list) {
-  for (const auto& [model, next_number] : list.ahead()) {
+// Gives a registry that was set back what it has lost and this store has: the next numbers of models, which other nodes
+// would use again, and later messages and metrics, which other nodes would not have. If etcd refuses, for lack of space
+// for instance, it refuses changes of the other nodes too, so the mirror goes on.
+Status Mirror::bring_back(const RegistryList& list) {
+  const auto made = [this](const Status& status) -> Status {
     if (worker_.ending()) return Error{Errc::cancelled, "stopped"};
-    const Status raised = parts_.names.raise(model, next_number);
-    if (raised.ok()) continue;
-    if (const Errc code = raised.error().code; code == Errc::unreachable || code == Errc::timed_out) return raised;
-    refuse(raised.error());
+    if (status.ok()) return {};
+    if (const Errc code = status.error().code; code == Errc::unreachable || code == Errc::timed_out) return status;
+    refuse(status.error());
+    return {};
+  };
+  for (const auto& [model, next_number] : list.ahead()) WEFT_CHECK(made(parts_.names.raise(model, next_number)));
+  for (const MirroredVersion& version : list.described()) {
+    const auto told = parts_.names.bring_back(version, false);
+    WEFT_CHECK(made(told.ok() ? Status{} : told.error()));
   }
   return {};
 }
@@ -199,7 +205,7 @@ Result<std::uint64_t> Mirror::read_list() {
     before = snapshot->registry_revision();
   }
   WEFT_CHECK(list.compare(parts_.store));
-  WEFT_CHECK(raise(list));
+  WEFT_CHECK(bring_back(list));
   for (std::vector<MirrorChange> some = list.take(kChangesAtOnce); !some.empty();) {
     if (worker_.ending()) return Error{Errc::cancelled, "stopped"};
     std::vector<MirrorChange> next = list.take(kChangesAtOnce);

@@ -65,7 +65,7 @@ class Mirror {
   Status begin_anew();
   Result<std::uint64_t> read_list();  // returns the revision of the list
   void keep_mark(std::optional<MirrorMark> mark, std::uint64_t known);
-  Status raise(const RegistryList& list);
+  Status bring_back(const RegistryList& list);
   Status follow(std::uint64_t from);
   Status receive(etcd::WatchStream& watch);
   // Changes from one or more answers of the watch, committed together.

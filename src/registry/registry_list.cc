@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/plain_text.h"
 #include "registry/registry_records.h"
 #include "weft/names.h"
 #include "weft/store/snapshot.h"
@@ -103,6 +104,10 @@ bool RegistryList::compare_version(const VersionRow& row) {
     auto said = open_version(live->value, keys_.bound(live->key));
     live->known = said.ok() && said->version.manifest == row.manifest && !row.removed &&
                   said->version.described_ns <= row.described_ns;
+    if (live->known && said->version.described_ns < row.described_ns) {
+      copy_description(row, said->version);
+      described_.push_back(named(std::move(said).value(), {KeyKind::version, row.model_name, row.number, {}}));
+    }
   } else {
     if (!row.removed)
       refused_(Error{Errc::not_found, fmt::format("{}: this store has it, and the registry does not",

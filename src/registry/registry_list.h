@@ -38,6 +38,8 @@ class RegistryList {
   // After compare(): models with versions, live or removed, that the registry lacks, and their next numbers in the
   // store.
   std::span<const std::pair<std::string, std::uint64_t>> ahead() const { return ahead_; }
+  // After compare(): live versions of which the registry has an earlier message and metrics, with those of the store.
+  std::span<const MirroredVersion> described() const { return described_; }
   // Returns up to `count_max` further differences, decoded; empty at the end.
   std::vector<MirrorChange> take(std::size_t count_max);
 
@@ -62,6 +64,7 @@ class RegistryList {
   std::vector<Item> items_;         // sorted by key until compare(), then by revision
   std::vector<MirrorChange> gone_;  // deletions of tags, and versions that have left memory
   std::vector<std::pair<std::string, std::uint64_t>> ahead_;
+  std::vector<MirroredVersion> described_;
   std::size_t next_ = 0;
 };
 

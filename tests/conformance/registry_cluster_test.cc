@@ -399,6 +399,36 @@ TEST_CASE("cluster: an etcd that was set back gives no number again, and what is
     CHECK(manifest_of(a->store(), "m", number) == manifest_of(b->store(), "m", number));
 }
 
+VersionRow row_of(RegistryNode& node, const std::string& model, std::uint64_t number) {
+  auto snapshot = node.store().snapshot().value();
+  return snapshot->version(snapshot->model(model)->id, number).value();
+}
+
+TEST_CASE("cluster: an etcd that was set back gets the messages and metrics again that a node has") {
+  World world;
+  auto a = world.node("a");
+  auto b = world.node("b");
+  must(publish(*a, "m", {1}));
+  must(publish(*a, "m", {2}));
+  REQUIRE(shows(*b, "m@1 m@2"));
+  world.etcd.save();
+  REQUIRE(a->wait_connected());
+  REQUIRE(b->wait_connected());
+  REQUIRE(a->registry().describe("m", 1, {"checked", {{"loss", "0.5"}}}).ok());
+  REQUIRE(eventually([&] { return row_of(*b, "m", 1).message == "checked"; }));
+  ReadsList first(*a);
+  ReadsList second(*b);
+  world.etcd.set_back();
+  REQUIRE(first.wait());
+  REQUIRE(second.wait());
+  auto late = world.node("late");
+  REQUIRE(shows(*late, "m@1 m@2"));
+  CHECK(row_of(*late, "m", 1).message == "checked");
+  CHECK(row_of(*late, "m", 1).described_ns == row_of(*a, "m", 1).described_ns);
+  REQUIRE(late->registry().describe("m", 1, {std::nullopt, {{"epoch", "3"}}}).ok());
+  CHECK(eventually([&] { return row_of(*b, "m", 1).metrics == Metrics{{"loss", "0.5"}, {"epoch", "3"}}; }));
+}
+
 // `lose` makes the last change that both nodes know and the registry then loses.
 void check_set_back(const std::function<Status(RegistryNode&)>& lose) {
   World world;
