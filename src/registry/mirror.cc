@@ -24,6 +24,11 @@ constexpr auto kFirstPause = std::chrono::milliseconds(100);
 constexpr auto kLongestPause = std::chrono::milliseconds(2'000);
 constexpr auto kWatchWait = std::chrono::seconds(60);
 
+// True if etcd refuses a change and would refuse it again. After other errors etcd may still have made the change.
+bool is_refusal(const Error& error) {
+  return error.code == Errc::no_space || error.code == Errc::permission;
+}
+
 }  // namespace
 
 Mirror::Mirror(Parts parts)
@@ -86,7 +91,7 @@ Status Mirror::session() {
   Status status;
   if (same) {
     set_applied(known);
-    aim();
+    WEFT_CHECK(aim());
     status = follow(mark_->revision + 1);
   } else {
     status = begin_anew();
@@ -120,7 +125,7 @@ Status Mirror::begin_anew() {
   const auto revision = parts_.names.barrier(node_, value);
   if (revision.ok())
     mark = MirrorMark{0, 0, *revision, parts_.keys.barrier(node_), sha256(std::as_bytes(std::span(value)))};
-  else if (const Errc code = revision.error().code; code != Errc::no_space && code != Errc::permission)
+  else if (!is_refusal(revision.error()))
     return revision.error();
   WEFT_TRY(const std::uint64_t listed, read_list());
   malloc_trim(0);  // a list of 100,000 versions takes about 50 MB, once
@@ -374,13 +379,15 @@ Status Mirror::apply(std::span<const MirrorChange> changes, std::uint64_t revisi
 
 // Puts a barrier, once after the start of the daemon. The watch brings the barrier after all earlier changes. If etcd
 // refuses the barrier, the store counts as complete, because nothing tells what is missing.
-void Mirror::aim() {
+Status Mirror::aim() {
   {
     std::lock_guard lock(mutex_);
-    if (status_.complete) return;
+    if (status_.complete) return {};
   }
   const auto revision = parts_.names.barrier(node_, random_uuid());
+  if (!revision.ok() && !is_refusal(revision.error())) return revision.error();
   aim_at(revision.ok() ? *revision : 0);
+  return {};
 }
 
 void Mirror::aim_at(std::uint64_t revision) {

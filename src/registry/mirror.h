@@ -87,7 +87,7 @@ class Mirror {
   Status apply(Batch& batch);
   Status apply(std::span<const MirrorChange> changes, std::uint64_t revision);
   void set_applied(std::uint64_t revision);
-  void aim();
+  Status aim();
   void aim_at(std::uint64_t revision);
   void suspect(std::string why);  // call with mutex_ held
   void set_connected(bool connected, const std::string& trouble);

@@ -9,9 +9,12 @@
 #include <thread>
 
 #include "../unit/store/index_support.h"
+#include "base/limits.h"
 #include "base/sha256.h"
 #include "diskformat/catalog_record.h"
+#include "fakes/http_server.h"
 #include "registry/etcd_client.h"
+#include "registry/http.h"
 #include "registry/registry_keys.h"
 #include "registry/registry_records.h"
 #include "registry_worlds.h"
@@ -98,6 +101,32 @@ TEST_CASE("cluster: a node is complete once it has all changes from before its s
   a = world.node("a", false);
   REQUIRE(eventually([&] { return a->registry().status().complete; }));
   CHECK(names_of(a->store()) == "m@1");
+}
+
+TEST_CASE("cluster: a node is not complete while etcd does not answer to its barrier") {
+  World world;
+  must(publish(*world.node("a"), "m", {1}));
+  must(publish(*world.node("b"), "m", {2}));
+  // A proxy that passes reads on to etcd, and answers to changes that etcd has just stopped.
+  HttpClient http({{}, {}, {}, 1s, limits::kEtcdAnswerMax});
+  testing::HttpServer proxy([&](int fd, const std::string& path, const std::string& body) {
+    const bool changes = body.find("request_put") != std::string::npos;
+    if (!changes) {
+      auto answer = http.post(world.etcd.endpoint() + path, body, {}, std::chrono::steady_clock::now() + 5s);
+      if (answer.ok()) return testing::send_text(fd, testing::http_answer(answer->status, answer->body));
+    }
+    testing::send_text(fd, testing::http_answer(503, R"({"code":14,"message":"etcdserver: server stopped"})"));
+  });
+  EtcdOptions options = world.options;
+  options.endpoints = {proxy.endpoint()};
+  auto a = std::make_unique<ClusterNode>(world.dir / "a", options, false);
+  REQUIRE(eventually([&] { return a->registry().status().trouble.find("server stopped") != std::string::npos; }));
+  CHECK_FALSE(a->registry().status().complete);
+  CHECK(names_of(a->store()) == "m@1");
+  a.reset();
+  a = world.node("a");
+  CHECK(eventually([&] { return a->registry().status().complete; }));
+  CHECK(shows(*a, "m@1 m@2"));
 }
 
 TEST_CASE("cluster: a check finds all that is wrong with each endpoint, and changes nothing") {
