@@ -88,8 +88,11 @@ Status Mirroring::take(const MirroredVersion& change) {
   if (known && known->manifest != version.manifest)
     return refuse(name, fmt::format("expected the manifest {}, as it is known here, got {}", to_hex(known->manifest),
                                     to_hex(version.manifest)));
-  if (known && version.removed && !known->removed) return remove(*known, version.removed_ns, version.lost);
-  if (known) return known->removed || version.removed ? Status{} : describe(*known, version);
+  if (known && known->removed) return {};
+  if (known) {
+    WEFT_CHECK(describe(*known, version));  // also of a tombstone, which keeps its last message and metrics
+    return version.removed ? remove(*known, version.removed_ns, version.lost) : Status{};
+  }
   Status shows = version.removed ? Status{} : check_hides_none(txn_, version.model_name);
   if (!shows.ok() && shows.error().code != Errc::exists) return shows;
   if (!shows.ok()) return refuse(name, shows.error().message);

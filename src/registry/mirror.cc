@@ -298,8 +298,7 @@ void Mirror::read_event(const etcd::Event& event, Batch& batch) {
     default:
       return;
   }
-  // Decodes a tombstone with its version: a version that was restored as removed is unknown to the store.
-  auto change = decode_change(parts_.keys, event.item.key, event.item.value, event.item.mod_revision, true);
+  auto change = decode_change(parts_.keys, event.item.key, event.item.value, event.item.mod_revision);
   if (!change.ok()) return refuse(change.error());
   batch.add(std::move(change).value(), event.item.mod_revision);
 }
@@ -344,8 +343,10 @@ namespace {
 
 struct Described {
   std::string operator()(const MirroredVersion& change) const {
-    return fmt::format("{}@{} {} by {}", change.version.model_name, change.version.number,
-                       change.version.described_ns == 0 ? "published" : "described, published",
+    const char* const state = change.version.removed             ? "removed, published"
+                              : change.version.described_ns != 0 ? "described, published"
+                                                                 : "published";
+    return fmt::format("{}@{} {} by {}", change.version.model_name, change.version.number, state,
                        change.version.publisher);
   }
   std::string operator()(const MirroredTag& change) const {

@@ -49,7 +49,7 @@ class RegistryList {
     std::string key;
     std::vector<std::byte> value;
     bool known = false;  // the store has it
-    bool here = false;   // a tombstone of a version that the store has: only the removal may be new
+    bool here = false;   // a tombstone of a version that the store has: `revision` is that of the removal
   };
   Status read_kind(etcd::Client& client, KeyKind kind);
   void keep(etcd::KeyValue item);
@@ -68,9 +68,9 @@ class RegistryList {
   std::size_t next_ = 0;
 };
 
-// Decodes a value of the registry that was put at `revision`. A tombstone becomes a MirroredRemoval, or with `whole` a
-// MirroredVersion that is removed.
+// Decodes a value of the registry that was put at `revision`. A tombstone becomes a MirroredVersion that is removed:
+// the version may be unknown to the store, or the store may have an earlier message and metrics.
 Result<MirrorChange> decode_change(const RegistryKeys& keys, std::string_view key, std::span<const std::byte> value,
-                                   std::uint64_t revision, bool whole);
+                                   std::uint64_t revision);
 
 }  // namespace weft

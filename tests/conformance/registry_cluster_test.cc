@@ -319,6 +319,7 @@ TEST_CASE("cluster: a node that was away for longer than etcd keeps reads the wh
   b.reset();
   REQUIRE(a->registry().set_tag("m", "moves", 2).ok());
   REQUIRE(a->registry().set_tag("m", "goes", std::nullopt).ok());
+  REQUIRE(a->registry().describe("gone", 1, {"superseded", {}}).ok());
   REQUIRE(remove_version(a->registry(), "gone", 1).ok());
   must(publish(*a, "brief", {4}));
   REQUIRE(remove_version(a->registry(), "brief", 1).ok());
@@ -330,7 +331,9 @@ TEST_CASE("cluster: a node that was away for longer than etcd keeps reads the wh
   // Versions that were published and removed meanwhile are tombstones.
   auto snapshot = b->store().snapshot().value();
   CHECK(snapshot->version(snapshot->model("brief")->id, 1)->removed);
-  CHECK(snapshot->version(snapshot->model("gone")->id, 1)->removed);
+  const VersionRow gone = snapshot->version(snapshot->model("gone")->id, 1).value();
+  CHECK(gone.removed);
+  CHECK(gone.message == "superseded");  // a tombstone keeps the last one
 }
 
 TEST_CASE("cluster: a new node reads the whole, in the order in which it happened") {
