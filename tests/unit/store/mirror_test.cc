@@ -214,6 +214,23 @@ TEST_CASE("earlier removed versions are known by name, and unknown numbers are i
   CHECK(rebuilt(test.path) == before);
 }
 
+TEST_CASE("a tombstone does not change the kind of a name that has live versions") {
+  TestCluster test;
+  MirroredVersion live = record("d", 1, {{1}});
+  live.version.kind = VersionKind::dataset;
+  MirroredVersion gone = record("d", 2, {{2}});  // its kind is unknown, so that of a model
+  gone.version.removed = true;
+  gone.version.removed_ns = 77;
+  CHECK(mirror(*test.store, {live, gone}, 1).empty());
+  const ModelRow row = model_of(*test.store, "d").value();
+  CHECK(row.kind == VersionKind::dataset);
+  CHECK(row.latest == 1);
+  CHECK(fsck(*test.store) == std::vector<std::string>{});
+  mirror(*test.store, {MirroredRemoval{"d", 1, 80}, record("d", 3, {{3}})}, 2);
+  CHECK(model_of(*test.store, "d").value().kind == VersionKind::model);
+  CHECK(fsck(*test.store) == std::vector<std::string>{});
+}
+
 TEST_CASE("the earliest version owns shared bytes, in any order of adoption") {
   TestCluster test;
   mirror(*test.store, {record("a", 1, {{1, 2}}), record("a", 2, {{2, 3}}), record("a", 3, {{3}, {2}})}, 1);
