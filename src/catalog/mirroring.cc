@@ -5,6 +5,7 @@
 #include <fmt/core.h>
 
 #include "base/limits.h"
+#include "base/plain_text.h"
 #include "base/text.h"
 #include "catalog/apply_names.h"
 #include "catalog/plan.h"
@@ -27,8 +28,6 @@ struct Bound {
 Status check_bounds(const MirroredVersion& change) {
   const VersionRow& version = change.version;
   const Bound bounds[] = {{"a number", version.number, limits::kVersionNumberMax},
-                          {"message bytes", version.message.size(), limits::kMessageMax},
-                          {"metrics", version.metrics.size(), limits::kMetricsMax},
                           {"parents", version.parents.size(), limits::kParentsMax},
                           {"parents that are not stored", version.elsewhere.size(), limits::kParentsMax},
                           {"inode numbers", change.tree_nodes, limits::kTreeNodesMax},
@@ -36,7 +35,7 @@ Status check_bounds(const MirroredVersion& change) {
   for (const Bound& bound : bounds)
     if (bound.got > bound.max)
       return Error{Errc::invalid, fmt::format("{}: expected at most {}, got {}", bound.what, bound.max, bound.got)};
-  return {};
+  return check_description(version.message, version.metrics, version.described_ns);
 }
 
 // True if the record agrees with the manifest. If not, the version stays bare.
