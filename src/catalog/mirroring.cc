@@ -5,6 +5,7 @@
 #include <fmt/core.h>
 
 #include "base/limits.h"
+#include "base/plain_text.h"
 #include "base/text.h"
 #include "catalog/apply_names.h"
 #include "catalog/plan.h"
@@ -27,8 +28,6 @@ struct Bound {
 Status check_bounds(const MirroredVersion& change) {
   const VersionRow& version = change.version;
   const Bound bounds[] = {{"a number", version.number, limits::kVersionNumberMax},
-                          {"message bytes", version.message.size(), limits::kMessageMax},
-                          {"metrics", version.metrics.size(), limits::kMetricsMax},
                           {"parents", version.parents.size(), limits::kParentsMax},
                           {"parents that are not stored", version.elsewhere.size(), limits::kParentsMax},
                           {"inode numbers", change.tree_nodes, limits::kTreeNodesMax},
@@ -36,7 +35,7 @@ Status check_bounds(const MirroredVersion& change) {
   for (const Bound& bound : bounds)
     if (bound.got > bound.max)
       return Error{Errc::invalid, fmt::format("{}: expected at most {}, got {}", bound.what, bound.max, bound.got)};
-  return {};
+  return check_description(version.message, version.metrics, version.described_ns);
 }
 
 // True if the record agrees with the manifest. If not, the version stays bare.
@@ -88,9 +87,11 @@ Status Mirroring::take(const MirroredVersion& change) {
   if (known && known->manifest != version.manifest)
     return refuse(name, fmt::format("expected the manifest {}, as it is known here, got {}", to_hex(known->manifest),
                                     to_hex(version.manifest)));
-  if (known && version.removed && !known->removed)
-    return remove(*known, version.removed_ns, version.lost, change.removed_by);
-  if (known) return known->removed || version.removed ? Status{} : describe(*known, version);
+  if (known && known->removed) return {};
+  if (known) {
+    WEFT_CHECK(describe(*known, version));  // also of a tombstone, which keeps its last message and metrics
+    return version.removed ? remove(*known, version.removed_ns, version.lost, change.removed_by) : Status{};
+  }
   Status shows = version.removed ? Status{} : check_hides_none(txn_, version.model_name);
   if (!shows.ok() && shows.error().code != Errc::exists) return shows;
   if (!shows.ok()) return refuse(name, shows.error().message);

@@ -97,10 +97,11 @@ Result<CatalogRecord> decode_version(std::span<const std::byte> payload, std::st
   auto row = decode_row<VersionRow>(payload, where);
   if (!row.ok() || row->number == 0) return corrupt(where, "not a version");
   WEFT_CHECK(check_subject(row->model_name, row->number, where));
-  const bool small = row->message.size() <= limits::kMessageMax && row->metrics.size() <= limits::kMetricsMax &&
-                     row->parents.size() <= limits::kParentsMax && row->elsewhere.size() <= limits::kParentsMax &&
+  const bool small = row->parents.size() <= limits::kParentsMax && row->elsewhere.size() <= limits::kParentsMax &&
                      row->logical_bytes <= limits::kVersionBytesMax;
   if (!small) return corrupt(where, "a version of impossible size");
+  if (const Status valid = check_description(row->message, row->metrics, row->described_ns); !valid.ok())
+    return corrupt(where, valid.error().message);
   if (const Status known = check_source_commit(row->source_commit); !known.ok())
     return corrupt(where, known.error().message);
   for (const ParentRef& parent : row->parents) WEFT_CHECK(check_subject(parent.model, parent.number, where));
@@ -133,9 +134,9 @@ Result<CatalogRecord> decode_description(std::span<const std::byte> payload, std
       description.time_ns == 0)
     return corrupt(where, "not a message and metrics");
   WEFT_CHECK(check_subject(description.model, description.number, where));
-  Status texts = check_message(description.message);
-  if (texts.ok()) texts = check_metrics(description.metrics);
-  if (!texts.ok()) return corrupt(where, texts.error().message);
+  if (const Status valid = check_description(description.message, description.metrics, description.time_ns);
+      !valid.ok())
+    return corrupt(where, valid.error().message);
   return CatalogRecord{std::move(description), {}};
 }
 

@@ -147,8 +147,7 @@ Result<std::uint64_t> EtcdNames::set_tag(std::string_view model, std::string_vie
                    [&](bool may_be_done) { return try_set_tag(model, tag, number.value_or(0), by, may_be_done); });
 }
 
-// Puts the version's key again, with the changed message and metrics. Returns nothing after a lost race. After a lost
-// answer the next attempt finds the change made.
+// Returns nothing after a lost race. After a lost answer the next attempt finds the change made.
 Result<std::optional<std::uint64_t>> EtcdNames::try_describe(std::string_view model, std::uint64_t number,
                                                              const DescriptionChange& change) {
   const std::string key = keys_.version(model, number);
@@ -159,14 +158,20 @@ Result<std::optional<std::uint64_t>> EtcdNames::try_describe(std::string_view mo
   WEFT_TRY(const std::optional<VersionRow> now, described(version.version, change, now_ns()));
   if (!now) return std::optional(item.mod_revision);
   version.version = *now;
+  return put_again(model, number, version, item.mod_revision);
+}
+
+Result<std::optional<std::uint64_t>> EtcdNames::put_again(std::string_view model, std::uint64_t number,
+                                                          const MirroredVersion& version, std::uint64_t revision) {
+  const std::string key = keys_.version(model, number);
   std::vector<std::byte> value = seal(version, bound(key));
   if (value.size() > limits::kRegistryRecordMax)
     return Error{Errc::invalid, fmt::format("{}: its metadata takes {} bytes; expected at most {}",
                                             spec_of(model, number), value.size(), limits::kRegistryRecordMax)};
   etcd::Txn txn;
-  txn.compares.push_back({{key, {}}, Target::mod_revision, Relation::equal, item.mod_revision});
+  txn.compares.push_back({{key, {}}, Target::mod_revision, Relation::equal, revision});
   txn.then.emplace_back(etcd::Put{key, std::move(value), 0});
-  WEFT_TRY(const etcd::TxnAnswer answer, this->change(std::move(txn)));
+  WEFT_TRY(const etcd::TxnAnswer answer, change(std::move(txn)));
   return answer.succeeded ? std::optional(answer.header.revision) : std::nullopt;
 }
 

@@ -100,6 +100,9 @@ class EtcdNames {
                                                    const Author& by, bool may_be_done);
   Result<std::optional<std::uint64_t>> try_describe(std::string_view model, std::uint64_t number,
                                                     const DescriptionChange& change);
+  // Puts the key of a live version again, unless it has changed since `revision`: then returns nothing.
+  Result<std::optional<std::uint64_t>> put_again(std::string_view model, std::uint64_t number,
+                                                 const MirroredVersion& version, std::uint64_t revision);
   struct Returning;  // etcd_restore.cc
   Result<Returning> read_returning(const MirroredVersion& version);
   Result<std::optional<bool>> try_bring_back(const MirroredVersion& version, bool check_only);

@@ -99,13 +99,9 @@ Result<Value> open(RecordKind kind, std::span<const std::byte> bytes, std::strin
 
 std::string fault_of(const VersionRow& row) {
   if (!parse_uuid(row.publisher)) return "its publisher";
-  if (row.message.size() > limits::kMessageMax || !plain_text(row.message, TextLines::many)) return "its message";
+  if (const Status described = check_description(row.message, row.metrics, row.described_ns); !described.ok())
+    return described.error().message;
   if (!check_source_commit(row.source_commit).ok()) return "its source commit";
-  if (row.metrics.size() > limits::kMetricsMax) return "its metrics";
-  for (const auto& [key, value] : row.metrics)
-    if (key.size() > limits::kMetricTextMax || value.size() > limits::kMetricTextMax ||
-        !plain_text(key, TextLines::one) || !plain_text(value, TextLines::one))
-      return "a metric";
   if (row.parents.size() > limits::kParentsMax || row.elsewhere.size() > limits::kParentsMax) return "its parents";
   for (const ParentRef& parent : row.parents)
     if (!check_model_name(parent.model).ok() || parent.number == 0 || parent.number > limits::kVersionNumberMax)

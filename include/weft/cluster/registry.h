@@ -74,10 +74,10 @@ class Registry : public FlushRecords {
   virtual Result<std::size_t> remove_versions(std::span<const VersionName> versions, Tagged tagged,
                                               const Author& by = {}) = 0;
 
-  // Restores a version, live or removed, or a tag in a registry that was lost and starts again. Returns true if the
-  // change was restored, false if the registry has this change or a later one. `check_only`: only checks. Errc::exists:
-  // the registry has another version of this number, or a name that would hide it. Errc::unsupported: there is no such
-  // registry.
+  // Restores a version, live or removed, or a tag in a registry that was lost or set back. If the registry has the live
+  // version with an earlier message and metrics, restores only those. Returns true if the change was restored, false if
+  // the registry has this change or a later one. `check_only`: only checks. Errc::exists: the registry has another
+  // version of this number, or a name that would hide it. Errc::unsupported: there is no such registry.
   virtual Result<bool> bring_back(const MirrorChange& change, bool check_only) = 0;
 
   // Waits until the store has all changes that any node committed in the registry before this call. Returns the

@@ -91,6 +91,12 @@ TEST_CASE("records that are cut, of impossible names and numbers, or of an unkno
   VersionRow chatty = version("m", 1, 1, {});
   chatty.message.assign(1U << 20U, 'x');
   CHECK(!decodes(chatty));
+  VersionRow late = version("m", 1, 1, {});
+  late.described_ns = UINT64_MAX;
+  CHECK(!decodes(late));
+  VersionRow twice = version("m", 1, 1, {});
+  twice.metrics = {{"loss", "1"}, {"loss", "2"}};
+  CHECK(!decodes(twice));
   CHECK(!decodes(MirroredTag{"m", "latest", 1, 1, 1}));
   CHECK(!decodes(MirroredTag{"m", "a/b", 1, 1, 1}));
   CHECK(!decodes(MirroredTag{"m", "t", UINT64_MAX, 1, 1}));
@@ -98,6 +104,7 @@ TEST_CASE("records that are cut, of impossible names and numbers, or of an unkno
   CHECK(!decodes(MirroredRemoval{"m", 0, 1}));
   CHECK(!decodes(MirroredDescription{"m", 0, "", {}, 1}));
   CHECK(!decodes(MirroredDescription{"m", 1, "", {}, 0}));
+  CHECK(!decodes(MirroredDescription{"m", 1, "", {}, UINT64_MAX}));
   CHECK(!decodes(MirroredDescription{"m", 1, std::string(1, '\a'), {}, 1}));
   CHECK(!decodes(MirroredDescription{"m", 1, std::string(1U << 20U, 'x'), {}, 1}));
   CHECK(!decodes(MirroredDescription{"m", 1, "", Metrics(1000, {"k", "v"}), 1}));

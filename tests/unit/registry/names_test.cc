@@ -409,6 +409,39 @@ TEST_CASE("names: numbers that a node knows are not given again by a registry th
   CHECK(must_publish(c, wish("new", 6)) == 4);
 }
 
+TEST_CASE("names: a version that is brought back gives the registry a later message and metrics, and no earlier ones") {
+  Cluster c;
+  const PublishWish what = wish("a", 1);
+  CHECK(must_publish(c, what) == 1);
+  MirroredVersion version = what.version;
+  version.version.number = 1;
+  const auto bring_back = [&](std::uint64_t described_ns, const std::string& message, bool check_only) {
+    version.version.described_ns = described_ns;
+    version.version.message = message;
+    return c.names.bring_back(version, check_only).value();
+  };
+  const auto message = [&] {
+    const std::string key = c.keys.version("a", 1);
+    const auto answer = c.client.range({{key, {}}, 0, 0, false, false});
+    return open_version(answer->items.at(0).value, c.keys.bound(key)).value().version.message;
+  };
+  CHECK_FALSE(bring_back(0, "", false));
+  CHECK(bring_back(7, "later", true));
+  CHECK(message().empty());
+  CHECK(bring_back(7, "later", false));
+  CHECK(message() == "later");
+  CHECK_FALSE(bring_back(7, "later", false));
+  CHECK_FALSE(bring_back(6, "earlier", false));
+  CHECK(message() == "later");
+  version.version.manifest = digest(2);
+  version.version.described_ns = 9;
+  CHECK(c.names.bring_back(version, false).error().code == Errc::exists);
+  REQUIRE(c.names.remove_version("a", 1).ok());
+  version.version.manifest = digest(1);
+  CHECK_FALSE(bring_back(9, "latest", false));
+  CHECK(must_publish(c, wish("a", 3)) == 2);
+}
+
 namespace {
 
 // A proxy between a node and an etcd. It forwards each request, and replaces the answers to `count` changes.

@@ -160,6 +160,9 @@ TEST_CASE("records: intact records with impossible facts are refused") {
   CHECK(refused([](auto& v) { v.version.source_commit = "../../etc"; }));
   CHECK(refused([](auto& v) { v.version.metrics = {{"a\nb", "1"}}; }));
   CHECK(refused([](auto& v) { v.version.metrics.resize(limits::kMetricsMax + 1); }));
+  CHECK(refused([](auto& v) { v.version.metrics = {{"", "1"}}; }));
+  CHECK(refused([](auto& v) { v.version.metrics = {{"a", "1"}, {"a", "2"}}; }));
+  CHECK(refused([](auto& v) { v.version.described_ns = limits::kTimeNsMax + 1; }));
   CHECK(refused([](auto& v) { v.version.parents[0].model = "../../etc"; }));
   CHECK(refused([](auto& v) { v.version.parents[0].number = 0; }));
   CHECK(refused([](auto& v) { v.version.parents.resize(limits::kParentsMax + 1, v.version.parents[0]); }));

@@ -168,6 +168,27 @@ TEST_CASE("a version that comes again with a later description gets its message 
   CHECK(times == std::vector<std::uint64_t>{100, 99});
 }
 
+TEST_CASE("a tombstone has the last message and metrics, also of a node that missed the change and the removal") {
+  TestCluster test;
+  MirroredVersion version = record("a", 1, {{1}});
+  mirror(*test.store, {version}, 1);
+  version.version.message = "later";
+  version.version.metrics = {{"loss", "0.5"}};
+  version.version.described_ns = 100;
+  version.version.removed = true;
+  version.version.removed_ns = 200;
+  CHECK(mirror(*test.store, {version}, 2).empty());
+  const VersionRow row = version_of(*test.store, "a", 1);
+  CHECK(row.removed);
+  CHECK(row.removed_ns == 200);
+  CHECK(row.message == "later");
+  CHECK(row.metrics == Metrics{{"loss", "0.5"}});
+  CHECK(row.described_ns == 100);
+  const std::string before = dump(*test.store, false);
+  test.close();
+  CHECK(rebuilt(test.path) == before);
+}
+
 TEST_CASE("a hostile record is refused by name and stops nothing") {
   TestCluster test;
   MirroredVersion zero = record("a", 0, {{1}});
@@ -218,6 +239,23 @@ TEST_CASE("earlier removed versions are known by name, and unknown numbers are i
   CHECK(fsck(*test.store) == std::vector<std::string>{});
   test.close();
   CHECK(rebuilt(test.path) == before);
+}
+
+TEST_CASE("a tombstone does not change the kind of a name that has live versions") {
+  TestCluster test;
+  MirroredVersion live = record("d", 1, {{1}});
+  live.version.kind = VersionKind::dataset;
+  MirroredVersion gone = record("d", 2, {{2}});  // its kind is unknown, so that of a model
+  gone.version.removed = true;
+  gone.version.removed_ns = 77;
+  CHECK(mirror(*test.store, {live, gone}, 1).empty());
+  const ModelRow row = model_of(*test.store, "d").value();
+  CHECK(row.kind == VersionKind::dataset);
+  CHECK(row.latest == 1);
+  CHECK(fsck(*test.store) == std::vector<std::string>{});
+  mirror(*test.store, {MirroredRemoval{"d", 1, 80}, record("d", 3, {{3}})}, 2);
+  CHECK(model_of(*test.store, "d").value().kind == VersionKind::model);
+  CHECK(fsck(*test.store) == std::vector<std::string>{});
 }
 
 TEST_CASE("the earliest version owns shared bytes, in any order of adoption") {
