@@ -46,6 +46,7 @@ class DaemonWriter final : public StoreWriter {
     const ImportRequest request{options, sources.files.size()};
     WEFT_TRY(ImportReport report, ask<ImportReport>("import", request, answered_with(sources.files, bar)));
     report.left_out = std::move(sources.left_out);
+    report.moved = std::move(sources.moved);
     return report;
   }
 
