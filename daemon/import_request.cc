@@ -21,7 +21,7 @@ namespace weft {
 namespace {
 
 // Memory of an import, for ImportMemory. Until weftd has read the headers of the files, it is the size of the files,
-// and at most a guess.
+// and at most a guess. The file table of a data set adds its size: twice while it is checked, then once.
 constexpr std::uint64_t kHeadersGuess = 128U << 20U;
 constexpr std::uint64_t kBytesEach = 320;  // of each tensor, and of each file of a data set
 
@@ -75,6 +75,13 @@ std::uint64_t bytes_of(std::span<const SourceFile> files) {
   return bytes;
 }
 
+// Returns the announced size of a data set's file table. prepare_sources() refuses a second table, and one of another
+// size.
+std::uint64_t file_table_bytes(std::span<const SourceFile> files) {
+  const auto table = std::ranges::find(files, FileRole::file_table, &SourceFile::role);
+  return table == files.end() ? 0 : std::min(table->size, limits::kFileTableMax);
+}
+
 // Returns the number of tensors of an inherited version. The import itself reports a version that is not there.
 std::uint64_t tensors_of(Store& store, const std::string& base) {
   const auto row = base.empty() ? Result<VersionRow>(VersionRow{}) : version_of(store, base);
@@ -89,12 +96,14 @@ Result<ImportReport> publish(ImportOptions options, uid_t user, std::vector<Sour
   const auto cancelled = [&progress] { return progress.cancelled(); };
   ImportReport report;
   {
-    WEFT_TRY(auto share, parts.import_memory.take(user, std::min(bytes_of(files), kHeadersGuess), cancelled));
+    const std::uint64_t table = file_table_bytes(files);
+    const std::uint64_t guess = std::min(bytes_of(files), kHeadersGuess) + 2 * table;
+    WEFT_TRY(auto share, parts.import_memory.take(user, guess, cancelled));
     WEFT_TRY(auto running, parts.memory.begin_publish(user, bytes_of(files), to_memory, cancelled));
     const CallProgress::While lasting(progress, [&running] { return running.lasts(); });
     if (!running.in_memory() && to_memory) options.durability = Durability::local;
     WEFT_TRY(PreparedImport prepared, prepare_sources(options, std::move(files), progress));
-    share.set((prepared.size() + tensors_of(parts.store, options.inherit)) * kBytesEach);
+    share.set((prepared.size() + tensors_of(parts.store, options.inherit)) * kBytesEach + table);
     bring_base(parts, options.inherit);
     auto done = run_import(parts.store, parts.bytes.fetcher, std::move(prepared), progress,
                            [&](Import& one, const PublishRequest& version) -> Result<PublishOutcome> {
