@@ -43,14 +43,21 @@ Result<HubSnapshot> main_snapshot(const fs::path& repository, const HubName& nam
                                           repository.string())};
 }
 
-// Returns the repositories in a cache; empty for any other directory.
+// True for the name of an entry that the hub's libraries make in a cache.
+bool is_in_cache(std::string_view name) {
+  constexpr std::string_view kRepositories[] = {"datasets--", "models--", "spaces--"};
+  constexpr std::string_view kOthers[] = {".locks", "CACHEDIR.TAG", "version.txt", "version_diffusers_cache.txt"};
+  return std::ranges::any_of(kRepositories, [name](std::string_view prefix) { return name.starts_with(prefix); }) ||
+         std::ranges::find(kOthers, name) != std::end(kOthers);
+}
+
+// Returns the repositories in a cache, by name; empty for any other directory, such as one with files of its own.
 std::vector<std::string> repositories_in(const fs::path& cache) {
   std::vector<std::string> found;
   const auto names = list_directory(cache.string());
-  if (!names.ok()) return found;
+  if (!names.ok() || !std::ranges::all_of(*names, is_in_cache)) return found;
   for (const std::string& name : *names)
     if (parse_hub_name(name) && is_a_directory(cache / name / kSnapshots)) found.push_back(name);
-  std::ranges::sort(found);
   return found;
 }
 
