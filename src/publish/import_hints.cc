@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "os/file_ops.h"
 #include "os/sys.h"
+#include "publish/mounted_files.h"
 
 namespace weft {
 namespace {
@@ -31,8 +32,11 @@ std::string main_commit(const fs::path& repository) {
 }
 
 HubSnapshot snapshot_of(const fs::path& repository, const HubName& name, const std::string& commit) {
-  return {(repository / kSnapshots / commit).string(), name.name, name.kind,
-          main_commit(repository) == commit ? std::string(kMain) : std::string(), commit};
+  HubSnapshot snapshot{(repository / kSnapshots / commit).string(), name.name, name.kind, "", ""};
+  if (is_in_mount(repository.string())) return snapshot;
+  if (main_commit(repository) == commit) snapshot.revision = kMain;
+  snapshot.commit = commit;
+  return snapshot;
 }
 
 Result<HubSnapshot> main_snapshot(const fs::path& repository, const HubName& name) {

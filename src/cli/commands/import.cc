@@ -157,6 +157,8 @@ class ImportCommand final : public Command {
       import_.paths.front() = hub->path;
       if (hub->kind == VersionKind::dataset) import_.dataset = true;
       if (!named) import_.name = hub->name;
+      hint_ = fmt::format("{}: the name is {}", hub->path, import_.name);
+      if (hub->commit.empty()) return {};
       const std::string revision = hub->revision.empty() ? "" : fmt::format(", revision {}", hub->revision);
       const std::string source =
           fmt::format("{} of the Hugging Face hub{}, commit {}", hub->name, revision, hub->commit);
