@@ -36,7 +36,7 @@ class ClientFiles {
   Result<std::vector<SourceFile>> list(std::uint64_t count) {
     std::vector<SourceFile> files;
     while (files.size() < count) {
-      WEFT_TRY(const control::Message message, ask({.files = files.size(), .open = {}}));
+      WEFT_TRY(const control::Message message, ask({.files = files.size()}));
       WEFT_CHECK(decode_files(message.body, count, files));
     }
     for (std::size_t i = 0; i < files.size(); ++i) files[i].open = [this, i] { return open(i); };
@@ -44,13 +44,13 @@ class ClientFiles {
   }
 
  private:
-  Result<control::Message> ask(const ImportQuestion& question) {
+  Result<control::Message> ask(const ImportEvent& question) {
     WEFT_CHECK(call_.event(encode_fields(question)));
     return call_.next(kClientPatience);
   }
 
   Result<Fd> open(std::uint64_t number) {
-    WEFT_TRY(control::Message message, ask({.files = {}, .open = number}));
+    WEFT_TRY(control::Message message, ask({.open = number}));
     if (!message.fds.empty()) return std::move(message.fds.front());
     WEFT_TRY(OpenFailure failure, decode_fields<OpenFailure>(message.body));
     return std::move(failure.error);
@@ -119,21 +119,24 @@ Result<ImportReport> publish(ImportOptions options, uid_t user, std::vector<Sour
   return report;
 }
 
-// Removes older versions as `keep` demands. An error is logged and reported: the new version is published.
-void displace(const control::Call& call, std::uint64_t keep, ImportReport& report, DaemonParts& parts) {
+// Removes older versions as `keep` demands, also for a client that has gone. An error is logged and reported: the new
+// version is published.
+void displace(control::Call& call, std::uint64_t keep, ImportReport& report, DaemonParts& parts) {
   if (keep == 0) return;
   const VersionRow& newest = report.outcome.version;
+  std::size_t removed = 0;
   Status done = check_access(parts.config.get()->remove, call.peer(), "remove versions");
   if (done.ok())
     done = displace_versions(
         parts.store, newest.model, {keep, {}},
         [&](std::span<const VersionName> some, Tagged tagged) { return parts.registry.remove_versions(some, tagged); },
         [&](const VersionName& version) -> Status {
-          report.removed.push_back(version);
+          ++removed;
+          static_cast<void>(call.event(encode_fields(ImportEvent{.removed = version})));
           return {};
         });
-  if (!report.removed.empty()) {
-    log_info("{}: {} older versions removed", newest.model_name, report.removed.size());
+  if (removed > 0) {
+    log_info("{}: {} older versions removed", newest.model_name, removed);
     parts.auto_gc.collect_soon();
   }
   if (done.ok()) return;
