@@ -405,10 +405,11 @@ TEST_CASE("rm --keep removes old versions, but for tagged ones and the best by a
         "would remove m@2\nwould remove m@3\nwould remove m@5\n");
   CHECK(w.contains(w.failed({"rm", "m", "--keep", "1", "--keep-best", "accuracy"}), "its metric accuracy, got none"));
   CHECK(w.done({"ls", "m", "--names"}).out == "m@1\nm@2\nm@3\nm@4\nm@5\nm@6\n");
-  auto json = flat(w.done({"rm", "m", "--keep", "2", "--keep-best", "loss", "--json"}));
+  auto json = flat(w.done({"rm", "m", "m", "--keep", "2", "--keep-best", "loss", "--json"}));
   CHECK(json["dry_run"] == "false");
   CHECK(json["removed.0.version"] == "3");
   CHECK(json["removed.1.version"] == "4");
+  CHECK_FALSE(json.contains("removed.2.version"));
   CHECK(w.done({"ls", "m", "--names"}).out == "m@1\nm@2\nm@5\nm@6\n");
   CHECK(w.done({"rm", "m", "--keep", "9"}).out == "no version to remove\n");
 }
