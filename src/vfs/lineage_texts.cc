@@ -25,11 +25,6 @@ constexpr KinFileKind kKinFiles[kKinFileCount] = {
     {"log", KinWay::ancestors, render_log},
 };
 
-// Time of the last change of info.json.
-std::uint64_t told_ns(const VersionRow& version) {
-  return std::max(version.time_ns, version.described_ns);
-}
-
 bool is_info(Ino ino) {
   return kind_of(ino) == InoKind::lineage_entry && high_of(ino) == static_cast<std::uint64_t>(LineageEntry::info);
 }
@@ -61,7 +56,7 @@ Result<bool> LineageTexts::is_present(Ino ino, const LineageText& known) const {
   if (!is_info(ino)) return true;
   WEFT_TRY(const auto snapshot, store_.snapshot());
   WEFT_TRY(const VersionRow version, snapshot->version(id_of(ino)));
-  return known.time_ns == told_ns(version);
+  return known.described == version.described;
 }
 
 Result<LineageText> LineageTexts::render(Ino ino) {
@@ -75,12 +70,14 @@ Result<LineageText> LineageTexts::render_entry(Ino ino) {
     WEFT_TRY(const auto snapshot, store_.snapshot());
     WEFT_TRY(version, snapshot->version(id_of(ino)));
   }
-  LineageText out{{}, version.time_ns};
+  LineageText out;
+  out.time_ns = version.time_ns;
   if (high_of(ino) == static_cast<std::uint64_t>(LineageEntry::owners)) {
     WEFT_TRY(out.text, owners_text(store_, versions_.resolver(), version));
     return out;
   }
-  out.time_ns = told_ns(version);
+  out.time_ns = std::max(version.time_ns, version.described_ns);
+  out.described = version.described;
   WEFT_TRY(out.text, render_info(version));
   return out;
 }

@@ -22,8 +22,9 @@
 namespace weft {
 
 struct LineageText {
-  std::string text;
-  std::uint64_t time_ns = 0;  // of the last change
+  std::string text{};
+  std::uint64_t time_ns = 0;    // of the last change
+  std::uint64_t described = 0;  // info.json: VersionRow::described
 };
 
 // Names of the kin files, by KinFileNumber::file.
