@@ -50,7 +50,7 @@ Status check_untagged(Store& store, const VersionRow& version) {
 Result<std::vector<VersionName>> versions_to_remove(Store& store, const RemoveRequest& request) {
   std::vector<VersionName> names;
   std::unordered_set<VersionId> known;
-  std::unordered_set<ModelId> models;
+  std::unordered_set<ModelId> thinned;
   const auto add = [&](const VersionRow& row) -> Status {
     if (row.removed || !known.insert(row.id).second) return {};
     names.push_back({row.model_name, row.number});
@@ -62,7 +62,7 @@ Result<std::vector<VersionName>> versions_to_remove(Store& store, const RemoveRe
       WEFT_CHECK(request.all ? each_row(store, list_versions(version.model), add) : add(version));
       continue;
     }
-    if (!models.insert(version.model).second) continue;
+    if (!thinned.insert(version.model).second) continue;
     WEFT_TRY(auto some, versions_to_displace(store, version.model, request.keep));
     names.insert(names.end(), some.begin(), some.end());
   }

@@ -23,9 +23,11 @@
 namespace weft {
 
 struct LineageText {
-  std::string text;
+  std::string text{};
   std::uint64_t time_ns = 0;      // of the last change
   std::uint64_t last_rename = 0;  // Snapshot::last_rename() when it was rendered
+  std::uint64_t described = 0;    // info.json: VersionRow::described
+  IndexState drawn{};             // graph.svg: the state of the index before the drawing
 };
 
 // Names of the kin files, by KinFileNumber::file.
@@ -38,17 +40,17 @@ class LineageTexts {
   using Text = std::shared_ptr<const LineageText>;
   LineageTexts(Store& store, Versions& versions) : store_(store), versions_(versions) {}
 
-  Result<Text> find(Ino ino);  // for a kin_file, a diff, or a lineage_entry (info.json, owners.tsv)
+  // Returns the present text of a kin_file, a diff, or a lineage_entry (graph.svg, info.json, owners.tsv).
+  Result<Text> find(Ino ino);
   // Returns the present number of a kin file, which the latest publish, removal, rename or note of its kin determines.
   Result<Ino> current(VersionId version, unsigned file);
-
-  Result<LineageText> draw(VersionId version);  // graph.svg, as it is now
 
  private:
   Result<bool> is_present(Ino ino, const LineageText& known) const;
   Result<LineageText> render(Ino ino);
   Result<LineageText> render_entry(Ino ino);
   Result<LineageText> render_kin(Ino ino);
+  Result<LineageText> render_graph(VersionId version);
   Result<LineageText> render_diff_of(Ino ino);
 
   Result<std::string> render_info(const VersionRow& version);

@@ -53,6 +53,17 @@ def test_commands_say_and_do_what_they_do_without_a_daemon(tmp_path):
     through.assert_sound()
 
 
+def test_keep_names_the_removed_versions(daemon, store, tmp_path):
+    for number in range(4):
+        model = write_model(tmp_path / str(number), random_tensors(1, 64, seed=f"keep {number}"))
+        report = store.json("import", model, "--name", "m", "--keep", "2")
+        assert [one["version"] for one in report["removed"]] == ([number - 1] if number >= 2 else [])
+        assert report["not_removed"] == ""
+    model = write_model(tmp_path / "last", random_tensors(1, 64, seed="keep last"))
+    lines = store.weft("import", model, "--name", "m", "--keep", "1").stdout.splitlines()
+    assert [line for line in lines if "removed" in line] == ["  removed m@3", "  removed m@4"]
+
+
 def test_what_is_published_is_what_was_given(daemon, store, tmp_path):
     """Also where the files' directory is not one that the daemon could find: the client opens them."""
     tensors = random_tensors(6, MIB, seed="given")

@@ -6,12 +6,16 @@
 #include <fmt/core.h>
 
 #include "base/json.h"
+#include "control/server.h"
 #include "os/acting_as.h"
 #include "os/sys.h"
 #include "run.h"
 #include "testing.h"
+#include "weft/programs/operations.h"
+#include "weft/store/store.h"
 
 using weft::testing::Cli;
+using weft::testing::must;
 using weft::testing::Outcome;
 using weft::testing::random_bytes;
 using weft::testing::TempDir;
@@ -305,6 +309,8 @@ TEST_CASE("find sorts by a metric, lists the first versions, and prints columns"
   CHECK(w.done({"find", "--sort", "-metric.loss", "--top", "2"}).out == "m@4\nm@1\n");
   CHECK(w.done({"find", "version > 1", "--sort=-time", "--top", "2"}).out == "m@4\nm@3\n");
   CHECK(w.done({"find", "--top", "1"}).out == "m@1\n");
+  CHECK(w.done({"find", "--sort", "bytes"}).out == "m@1\nm@2\nm@3\nm@4\n");
+  CHECK(w.done({"find", "--sort=-bytes", "--top", "3"}).out == "m@1\nm@2\nm@3\n");
   w.done({"tag", "m@2", "best"});
   CHECK(w.done({"find", "--sort", "metric.loss", "--top", "1", "--columns", "tags,metric.loss,message"}).out ==
         "VERSION  TAGS    loss  MESSAGE\n"
@@ -458,10 +464,11 @@ TEST_CASE("rm --keep removes old versions, but for tagged ones and the best by a
         "would remove m@2\nwould remove m@3\nwould remove m@5\n");
   CHECK(w.contains(w.failed({"rm", "m", "--keep", "1", "--keep-best", "accuracy"}), "its metric accuracy, got none"));
   CHECK(w.done({"ls", "m", "--names"}).out == "m@1\nm@2\nm@3\nm@4\nm@5\nm@6\n");
-  auto json = flat(w.done({"rm", "m", "--keep", "2", "--keep-best", "loss", "--json"}));
+  auto json = flat(w.done({"rm", "m", "m", "--keep", "2", "--keep-best", "loss", "--json"}));
   CHECK(json["dry_run"] == "false");
   CHECK(json["removed.0.version"] == "3");
   CHECK(json["removed.1.version"] == "4");
+  CHECK_FALSE(json.contains("removed.2.version"));
   CHECK(w.done({"ls", "m", "--names"}).out == "m@1\nm@2\nm@5\nm@6\n");
   CHECK(w.done({"rm", "m", "m", "--keep", "1", "-n"}).out == "would remove m@2\nwould remove m@5\n");
   CHECK(w.done({"rm", "m", "--keep", "9"}).out == "no version to remove\n");
@@ -517,6 +524,24 @@ TEST_CASE("the message that an import of a hub's cache makes up is not missed, a
   const std::string other(40, 'd');
   write_file(snapshots + other + "/config.json", "{}");
   CHECK(w.contains(w.done({"import", snapshots + other}).err, "not kept: source commit\n"));
+}
+
+TEST_CASE("a list has what the daemon had when it called its store complete") {
+  World w;
+  w.publish_two();
+  const auto server = must(weft::control::Server::listen(w.dir / "store/weftd.sock", {}));
+  server->on("status", weft::control::Runs::own_thread, [&w](const auto& call) {
+    weft::OpenOptions options;
+    options.write = true;
+    options.decode = weft::content_decoder();
+    must(must(weft::Store::open(w.dir / "store", options))->remove_version("bert", 2));
+    call->answer(R"({"registry":{"complete":true}})");
+  });
+  server->start();
+  auto json = flat(w.done({"ls", "bert", "--json"}));
+  CHECK(json["complete"] == "true");
+  CHECK(json["versions.0.version"] == "1");
+  CHECK_FALSE(json.contains("versions.1.version"));
 }
 
 TEST_CASE("du adds up to what is stored, gc gives back, fsck finds nothing wrong") {

@@ -172,9 +172,12 @@ struct Far {
     REQUIRE(store->mirror().join({"test", "00000000-0000-4000-8000-000000000001"}).ok());
   }
 
-  void mirror(const std::string& model = "model") const {
+  // `message`: a later one, from a node whose clock is far behind; "": none.
+  void mirror(const std::string& model = "model", const std::string& message = {}) const {
     MirroredVersion change;
     change.version = near.resolve(model).value();
+    change.version.described_ns = message.empty() ? 0 : 1;
+    if (!message.empty()) change.version.message = message;
     change.version.publisher = "00000000-0000-4000-8000-000000000002";
     const LocalRow local = near.store->snapshot().value()->local(change.version.id).value();
     change.tree_nodes = local.ino_count;
@@ -222,6 +225,13 @@ TEST_CASE("a version that is known by name is resolved once, then listed like an
   CHECK(far.read("lineage/model/1/info.json").ok());
   CHECK(far.lender->resolved == 1);
   CHECK(far.lender->asked.empty());
+}
+
+TEST_CASE("a new message is in info.json at once, also from a node whose clock is behind") {
+  const Far far;
+  CHECK(far.read("lineage/model/1/info.json").value().find("said later") == std::string::npos);
+  far.mirror("model", "said later");
+  CHECK(far.read("lineage/model/1/info.json").value().find("said later") != std::string::npos);
 }
 
 TEST_CASE("the small files and the records of a data set are read where its bundles and tables are not local") {

@@ -151,7 +151,7 @@ TEST_CASE("the bytes of a lineage inode never change, also after a restart") {
   CHECK(f.vfs->getattr(ino_of(KinFileNumber{kKinFileCount, 1, 1})).error().code == Errc::not_found);
 }
 
-TEST_CASE("graph.svg is drawn at each open, with tags and new bytes") {
+TEST_CASE("graph.svg has the present tags and new bytes at each open") {
   VfsFixture f;
   f.publish_model("base", 1);
   f.publish_model("mid", 2, {"base"});
@@ -168,6 +168,21 @@ TEST_CASE("graph.svg is drawn at each open, with tags and new bytes") {
   CHECK(after.size == text.size());
   CHECK(text.find(">prod</text>") != std::string::npos);
   CHECK(open->size() == before.size);
+}
+
+TEST_CASE("graph.svg is drawn once for each state of the index") {
+  VfsFixture f;
+  f.publish_model("base", 1);
+  Prefetcher prefetcher;
+  Versions versions(*f.store, prefetcher, {});
+  LineageTexts texts(*f.store, versions);
+  const Ino graph = ino_at(*f.vfs, "lineage/base/1/graph.svg");
+  const auto first = must(texts.find(graph));
+  CHECK(must(texts.find(graph)) == first);
+  REQUIRE(f.store->set_tag("base", "prod", 1).ok());
+  const auto second = must(texts.find(graph));
+  CHECK(second->text != first->text);
+  CHECK(must(texts.find(graph)) == second);
 }
 
 TEST_CASE("diff/ has the live parents alone") {
