@@ -70,7 +70,7 @@ class HeaderReader final : public StrictHandler {
   Status finish_tensor();
   Status invalid(std::string_view what) const;  // "tensor "a": what"
   // Skips a value that the reference implementation may read: a tensor as [dtype, shape, data_offsets], or a dtype as
-  // {"F32": null}. The rest of the header must be JSON all the same.
+  // {"F32": null}. The other bytes of the header must be JSON as well.
   Status spelled_otherwise(std::string_view got, At next);
 
   Layout& layout_;
