@@ -187,7 +187,6 @@ TEST_CASE("rows and events come back as they went") {
                  5,
                  6,
                  "text",
-                 std::string(kCommitDigits, 'e'),
                  {{"a", "b"}},
                  {{"p", 1, false, 2, 3, 4}},
                  true,
@@ -202,7 +201,7 @@ TEST_CASE("rows and events come back as they went") {
                  VersionKind::model,
                  13,
                  14,
-                 ""};
+                 std::string(kCommitDigits, 'e')};
   row.manifest.bytes[3] = 9;
   VersionRow back = decode_row<VersionRow>(encode_row(row), "row").value();
   CHECK(encode_row(back) == encode_row(row));
