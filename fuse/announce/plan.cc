@@ -110,11 +110,14 @@ class Planner {
   };
   Result<std::optional<Facts>> facts_of(const AnnouncedChange& change);
   Status add_publish(const ModelEvent& event, const Facts& facts);
+  Status add_undelete(const ModelEvent& event, const ModelRow& model);
   Status add_removal(const ModelEvent& event, const ModelRow& model);
   void add_tags(const ModelEvent& event, Kind kind, const std::string& directory);
   Result<bool> is_gone(std::string_view path, const ModelRow& model);
   Result<bool> is_first(std::string_view path, const ModelRow& model);
-  Result<Plan> directories_of(const ModelRow& model, Kind kind);
+  Result<bool> is_alone(std::string_view path, const ModelRow& model);
+  using IsPart = Result<bool> (Planner::*)(std::string_view path, const ModelRow& model);
+  Result<Plan> directories_of(const ModelRow& model, Kind kind, IsPart is_part);
 
   Store& store_;
   Renewed renewed_;
@@ -139,14 +142,25 @@ Result<bool> Planner::is_first(std::string_view path, const ModelRow& model) {
   return walk.is_first(renewed_, model.id);
 }
 
-// Returns the directories that appear or vanish with the model, outermost first: its namespaces and its own.
-Result<Plan> Planner::directories_of(const ModelRow& model, Kind kind) {
+// True if nothing else of the model's kind is visible in the namespace.
+Result<bool> Planner::is_alone(std::string_view path, const ModelRow& model) {
+  const auto [prefix, name] = split_name(path);
+  WEFT_TRY(Snapshot * now, renewed_.get());
+  const auto entry = now->namespace_entry(prefix, name);
+  if (!entry.ok() && entry.error().code == Errc::not_found) return false;
+  if (!entry.ok()) return entry.error();
+  return (model.kind == VersionKind::dataset ? entry->datasets : entry->models) == 1;
+}
+
+// Returns the directories that appear or vanish with the model, outermost first: its own, and the namespaces that are
+// `is_part` of the change.
+Result<Plan> Planner::directories_of(const ModelRow& model, Kind kind, IsPart is_part) {
   Plan plan;
   for (std::string_view path = model.name; !path.empty();) {
     const auto [above, name] = split_name(path);
     plan.insert(plan.begin(), {kind, directory_of(model, above), std::string(name)});
     if (above.empty()) break;
-    WEFT_TRY(const bool too, kind == Kind::creation ? is_first(above, model) : is_gone(above, model));
+    WEFT_TRY(const bool too, (this->*is_part)(above, model));
     if (!too) break;
     path = above;
   }
@@ -159,7 +173,7 @@ void Planner::add_tags(const ModelEvent& event, Kind kind, const std::string& di
 
 Status Planner::add_publish(const ModelEvent& event, const Facts& facts) {
   if (facts.came) {
-    WEFT_TRY(Plan directories, directories_of(facts.model, Kind::creation));
+    WEFT_TRY(Plan directories, directories_of(facts.model, Kind::creation, &Planner::is_first));
     append(plan_, std::move(directories));
   }
   const std::string directory = directory_of(facts.model, facts.model.name);
@@ -169,9 +183,20 @@ Status Planner::add_publish(const ModelEvent& event, const Facts& facts) {
   return {};
 }
 
+Status Planner::add_undelete(const ModelEvent& event, const ModelRow& model) {
+  if (model.live == 1) {
+    WEFT_TRY(Plan directories, directories_of(model, Kind::creation, &Planner::is_alone));
+    append(plan_, std::move(directories));
+  }
+  const std::string directory = directory_of(model, model.name);
+  plan_.push_back({Kind::creation, directory, std::to_string(event.version)});
+  if (event.version >= model.latest) plan_.push_back({Kind::replacement, directory, std::string(kLatest)});
+  return {};
+}
+
 Status Planner::add_removal(const ModelEvent& event, const ModelRow& model) {
   if (model.live == 0) {
-    WEFT_TRY(Plan directories, directories_of(model, Kind::removal_of_dir));
+    WEFT_TRY(Plan directories, directories_of(model, Kind::removal_of_dir, &Planner::is_gone));
     std::ranges::reverse(directories);
     for (Announcement& step : directories)
       if (gone_.emplace(step.directory, step.name).second) plan_.push_back(std::move(step));
@@ -204,6 +229,8 @@ Status Planner::add(const AnnouncedChange& change) {
   switch (event.kind) {
     case ModelEvent::Kind::publish:
       return add_publish(event, *facts);
+    case ModelEvent::Kind::undelete:
+      return add_undelete(event, facts->model);
     case ModelEvent::Kind::remove:
     case ModelEvent::Kind::lost:
       return add_removal(event, facts->model);

@@ -145,13 +145,17 @@ Status advance_model(Txn& txn, const PublishEvent& event) {
   if (!model) {
     WEFT_TRY(model, make_model(txn, event));
   }
-  WEFT_CHECK(show_as(txn, *model, event.version.kind, event.version.time_ns));
   WEFT_CHECK(skip_numbers(txn, *model, event.version.number));
   model->next_number = std::max(model->next_number, event.version.number + 1);
-  model->latest = std::max(model->latest, event.version.number);
-  ++model->live;
-  note_change(*model, event.version.time_ns);
-  return put(txn, Table::models, model->name, *model);
+  return add_live(txn, *std::move(model), event.version, event.version.time_ns);
+}
+
+Status add_live(Txn& txn, ModelRow model, const VersionRow& version, std::uint64_t time_ns) {
+  WEFT_CHECK(show_as(txn, model, version.kind, time_ns));
+  model.latest = std::max(model.latest, version.number);
+  ++model.live;
+  note_change(model, time_ns);
+  return put(txn, Table::models, model.name, model);
 }
 
 Status set_tags_of(Txn& txn, const PublishEvent& event) {

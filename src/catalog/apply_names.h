@@ -14,8 +14,10 @@ namespace weft {
 
 // Creates the model of a publish if it is new, shows it in listings, and advances its counters.
 Status advance_model(Txn& txn, const PublishEvent& event);
+// Counts a version of the model that becomes live at this time, shows the model in listings, and stores its row.
+Status add_live(Txn& txn, ModelRow model, const VersionRow& version, std::uint64_t time_ns);
 Status hide_model(Txn& txn, const ModelRow& model, std::uint64_t time_ns);  // after its last live version is removed
-void note_change(ModelRow& model, std::uint64_t time_ns);  // after a publish, a tag, a note or a removal
+void note_change(ModelRow& model, std::uint64_t time_ns);                   // after a change of the model
 
 Status set_tags_of(Txn& txn, const PublishEvent& event);
 // The caller must store `model` afterwards: it counts the tags.

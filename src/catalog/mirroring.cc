@@ -1,6 +1,9 @@
 #include "catalog/mirroring.h"
 
+#include <set>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include <fmt/core.h>
 
@@ -8,6 +11,7 @@
 #include "base/text.h"
 #include "catalog/apply_names.h"
 #include "catalog/plan.h"
+#include "catalog/undelete.h"
 #include "diskformat/uuid.h"
 #include "weft/names.h"
 
@@ -37,6 +41,11 @@ Status check_bounds(const MirroredVersion& change) {
     if (bound.got > bound.max)
       return Error{Errc::invalid, fmt::format("{}: expected at most {}, got {}", bound.what, bound.max, bound.got)};
   return {};
+}
+
+MirroredRemoval removal_of(const MirroredVersion& change) {
+  const VersionRow& version = change.version;
+  return {version.model_name, version.number, version.removed_ns, version.lost, change.tags};
 }
 
 // True if the record agrees with the manifest. If not, the version stays bare.
@@ -88,12 +97,36 @@ Status Mirroring::take(const MirroredVersion& change) {
   if (known && known->manifest != version.manifest)
     return refuse(name, fmt::format("expected the manifest {}, as it is known here, got {}", to_hex(known->manifest),
                                     to_hex(version.manifest)));
-  if (known && version.removed && !known->removed) return remove(*known, version.removed_ns, version.lost);
-  if (known) return known->removed || version.removed ? Status{} : describe(*known, version);
+  if (known && version.removed) return known->removed ? Status{} : remove(*known, removal_of(change));
+  if (known && known->removed) return undelete(*known, change);
+  if (known) return describe(*known, version);
   Status shows = version.removed ? Status{} : check_hides_none(txn_, version.model_name);
   if (!shows.ok() && shows.error().code != Errc::exists) return shows;
   if (!shows.ok()) return refuse(name, shows.error().message);
   return publish(change);
+}
+
+// The state with the larger time is true: removed or live. If gc of this node has released the content, other nodes
+// hold it.
+Status Mirroring::undelete(const VersionRow& known, const MirroredVersion& change) {
+  const VersionRow& version = change.version;
+  if (version.undeleted_ns <= known.removed_ns) return {};
+  const std::string name = name_of(version.model_name, version.number);
+  Status shows = check_hides_none(txn_, version.model_name);
+  if (!shows.ok() && shows.error().code != Errc::exists) return shows;
+  if (!shows.ok()) return refuse(name, shows.error().message);
+  const VersionContent* content = sources_.content(version.manifest);
+  auto event = plan_undelete(txn_, known, content, change.tree_nodes, version.undeleted_ns);
+  if (!event.ok() && (event.error().code == Errc::unsupported || event.error().code == Errc::corrupt))
+    return refuse(name, event.error().message);
+  if (!event.ok()) return std::move(event).error();
+  PublishInput input;
+  input.content = content;
+  input.absent = true;
+  input.own = !sources_.restores && version.publisher == sources_.node;
+  WEFT_CHECK(apply_undelete(txn_, *event, input));
+  WEFT_CHECK(add(*std::move(event)));
+  return describe(known, version);
 }
 
 // The registry has one state of message and metrics, and the later of two states is true.
@@ -116,7 +149,7 @@ Result<PublishEvent> Mirroring::plan(const MirroredVersion& change, const Versio
   event.version.removed = false;
   event.version.removed_ns = 0;
   event.version.lost.clear();
-  event.version.described = 0;
+  event.version.described = event.version.undeleted = 0;
   event.bare = content == nullptr;
   WEFT_CHECK(plan_model(txn_, event, counters, inos));
   event.version.number = change.version.number;
@@ -168,7 +201,7 @@ Status Mirroring::publish(const MirroredVersion& change) {
   WEFT_CHECK(add(std::move(event)));
   if (!change.version.removed) return {};
   --outcome_.applied;  // publish and removal count as one change
-  return remove(version, change.version.removed_ns, change.version.lost);
+  return remove(version, removal_of(change));
 }
 
 // Returns the live version that a change refers to; nothing if the version is unknown or its name invalid. Such changes
@@ -199,7 +232,9 @@ Status Mirroring::take(const MirroredMemory& change) {
   return version ? note_memory(*version, change.in_memory) : Status{};
 }
 
-Status Mirroring::remove(const VersionRow& version, std::uint64_t time_ns, const std::string& lost) {
+// A removal before the last undelete was received again.
+Status Mirroring::remove(const VersionRow& version, const MirroredRemoval& change) {
+  if (change.time_ns < version.undeleted_ns) return {};
   WEFT_TRY(bool incomplete, is_incomplete(txn_, version.id));
   WEFT_TRY(std::optional<Bytes> local, txn_.get(Table::locals, key_of(version.id)));
   const VersionContent* content = incomplete || !local ? nullptr : sources_.content(version.manifest);
@@ -211,16 +246,19 @@ Status Mirroring::remove(const VersionRow& version, std::uint64_t time_ns, const
   event.sequence = counters.sequence + 1;
   event.model = version.model_name;
   event.number = version.number;
-  event.time_ns = time_ns;
-  event.lost = lost;
-  WEFT_TRY(event.tags, tags_of(txn_, version.model, version.number));
+  event.time_ns = change.time_ns;
+  event.lost = change.lost;
+  WEFT_TRY(const std::vector<std::string> tags, tags_of(txn_, version.model, version.number));
+  std::set<std::string> all(tags.begin(), tags.end());
+  all.insert(change.tags.begin(), change.tags.end());
+  event.tags.assign(all.begin(), all.end());
   WEFT_CHECK(apply_removal(txn_, event, content));
   return add(std::move(event));
 }
 
 Status Mirroring::take(const MirroredRemoval& change) {
   WEFT_TRY(const std::optional<VersionRow> version, live(change.model, change.number));
-  return version ? remove(*version, change.time_ns, change.lost) : Status{};
+  return version ? remove(*version, change) : Status{};
 }
 
 Status Mirroring::take(const MirroredTag& change) {

@@ -41,11 +41,12 @@ class Mirroring {
   Result<std::optional<VersionRow>> live(const std::string& model_name, std::uint64_t number);
   Status note_memory(const VersionRow& version, bool in_memory);
   Status describe(const VersionRow& known, const VersionRow& change);
+  Status undelete(const VersionRow& known, const MirroredVersion& change);
   Status check_version(const MirroredVersion& change) const;
   Status publish(const MirroredVersion& change);
   std::vector<NewBlob> brought_by(const MirroredVersion& change);
   Result<PublishEvent> plan(const MirroredVersion& change, const VersionContent* content);
-  Status remove(const VersionRow& version, std::uint64_t time_ns, const std::string& lost);
+  Status remove(const VersionRow& version, const MirroredRemoval& change);
   Status refuse(std::string_view what, std::string_view why);
   Status add(Event event);
 

@@ -15,10 +15,11 @@ namespace weft {
 struct ModelEvent {
   // restart: the journal cannot list the changes since the position that was asked for. The follower reads the present
   // state, and continues from this event's position.
-  // note: the version has another message or other metrics.
+  // undelete: a removed version is live again; events of its tags follow. note: the version has another message or
+  // other metrics.
   // memory: the bytes of the version that was just published are in memory alone. durable: they are on a disk. lost:
   // the version was removed because its bytes were lost.
-  enum class Kind : std::uint8_t { publish, tag, remove, note, memory, durable, lost, restart };
+  enum class Kind : std::uint8_t { publish, tag, remove, undelete, note, memory, durable, lost, restart };
   Kind kind = Kind::publish;
   std::string model;                            // "" for a restart
   std::uint64_t version = 0;                    // 0: none, as for a deleted tag

@@ -19,6 +19,10 @@ class LocalRegistry final : public Registry {
   Status describe(std::string_view model, std::uint64_t number, const DescriptionChange& change) override {
     return store_.describe(model, number, change);
   }
+  Result<UndeletedVersion> undelete(std::string_view model, std::uint64_t number,
+                                    const IsAtOrigin& /*is_at_origin*/) override {
+    return store_.undelete(model, number);
+  }
   Status keep_version(std::string_view model, std::uint64_t number) override {
     return store_.memory().keep_version(model, number);
   }

@@ -333,9 +333,10 @@ namespace {
 
 struct Described {
   std::string operator()(const MirroredVersion& change) const {
-    return fmt::format("{}@{} {} by {}", change.version.model_name, change.version.number,
-                       change.version.described_ns == 0 ? "published" : "described, published",
-                       change.version.publisher);
+    const VersionRow& version = change.version;
+    return fmt::format("{}@{} {}{}published by {}", version.model_name, version.number,
+                       version.described_ns == 0 ? "" : "described, ", version.undeleted_ns == 0 ? "" : "undeleted, ",
+                       version.publisher);
   }
   std::string operator()(const MirroredTag& change) const {
     return fmt::format("tag {} of {} {}", change.name, change.model,

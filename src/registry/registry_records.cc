@@ -2,6 +2,8 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
+
 #include "base/limits.h"
 #include "base/plain_text.h"
 #include "base/text.h"
@@ -38,7 +40,7 @@ void fields(F& f, MirroredVersion& m) {
   f(T::VT_MESSAGE, row.message)(T::VT_METRICS, row.metrics)(T::VT_PARENTS, row.parents)(T::VT_ELSEWHERE, row.elsewhere);
   f(T::VT_TENSORS, row.tensors)(T::VT_TENSOR_BYTES, row.tensor_bytes)(T::VT_TREE_NODES, m.tree_nodes);
   f(T::VT_PUBLISHER, row.publisher)(T::VT_PACKS, m.packs).dataset(T::VT_DATASET, row.kind);
-  f(T::VT_DESCRIBED_NS, row.described_ns);
+  f(T::VT_DESCRIBED_NS, row.described_ns)(T::VT_UNDELETED_NS, row.undeleted_ns)(T::VT_PUBLISHED_AT, m.published_at);
   f.text_if_any(T::VT_SOURCE_COMMIT, row.source_commit);
 }
 
@@ -47,6 +49,7 @@ void fields(F& f, RegistryTombstone& m) {
   using T = wire::Tombstone;
   VersionRow& row = m.version.version;
   f.table(T::VT_VERSION, m.version)(T::VT_REMOVED_NS, row.removed_ns)(T::VT_REVISION, m.revision)(T::VT_LOST, row.lost);
+  f(T::VT_TAGS, m.version.tags);
 }
 
 template <class F>
@@ -191,6 +194,10 @@ Result<RegistryTombstone> open_tombstone(std::span<const std::byte> value, std::
   row.removed = true;
   if (row.lost.size() > limits::kMessageMax || !plain_text(row.lost, TextLines::one))
     return refused(bound, "why it was lost");
+  const std::vector<std::string>& tags = tombstone.version.tags;
+  if (tags.size() > limits::kRegistryTagsMax ||
+      !std::ranges::all_of(tags, [](const std::string& tag) { return check_tag_name(tag).ok(); }))
+    return refused(bound, "its tags");
   return tombstone;
 }
 

@@ -33,6 +33,9 @@ struct Label {
   std::string operator()(const DescriptionEvent& event) const {
     return fmt::format("the message of {}@{}", event.model, event.number);
   }
+  std::string operator()(const UndeleteEvent& event) const {
+    return fmt::format("the undelete of {}@{}", event.model, event.number);
+  }
 };
 
 }  // namespace
@@ -71,7 +74,19 @@ void JournalSurvey::see(const JournaledEvent& journaled) {
 
 bool JournalSurvey::is_removed(const std::string& model, std::uint64_t number) const {
   const auto found = models_.find(model);
-  return found != models_.end() && found->second.removed.contains(number);
+  if (found == models_.end() || !found->second.removed.contains(number)) return false;
+  const auto undeleted = found->second.undeleted.find(number);
+  return undeleted == found->second.undeleted.end() || undeleted->second.removed;
+}
+
+const JournalSurvey::Undelete* JournalSurvey::next_undelete(const VersionRow& version) const {
+  const auto found = models_.find(version.model_name);
+  if (found == models_.end()) return nullptr;
+  const auto undeleted = found->second.undeleted.find(version.number);
+  if (undeleted == found->second.undeleted.end()) return nullptr;
+  const auto next = std::ranges::find_if(undeleted->second.all,
+                                         [&](const Undelete& one) { return one.time_ns > version.undeleted_ns; });
+  return next == undeleted->second.all.end() ? nullptr : &*next;
 }
 
 bool JournalSurvey::is_lost(const std::string& model, std::uint64_t number) const {
@@ -91,7 +106,17 @@ void JournalSurvey::see(const TagsEvent& event) {
 }
 
 void JournalSurvey::see(const RemovalEvent& event) {
-  models_[event.model].removed.add(event.number);
+  Model& model = models_[event.model];
+  model.removed.add(event.number);
+  if (const auto undeleted = model.undeleted.find(event.number); undeleted != model.undeleted.end())
+    undeleted->second.removed = true;
+  name(event.model, event.number);
+}
+
+void JournalSurvey::see(const UndeleteEvent& event) {
+  Model::Undeleted& undeleted = models_[event.model].undeleted[event.number];
+  undeleted.all.push_back({event.time_ns, event.reaped});
+  undeleted.removed = false;
   name(event.model, event.number);
 }
 

@@ -19,6 +19,7 @@
 #include "store/parts/parts.h"
 #include "store/publishing/memory_versions.h"
 #include "store/publishing/publisher.h"
+#include "store/publishing/undeletes.h"
 #include "store/reading/queries.h"
 #include "weft/bytes/pack.h"
 #include "weft/model/version_content.h"
@@ -85,6 +86,12 @@ class StoreImpl final : public ClusterStore {
 
   Status describe(std::string_view model, std::uint64_t number, const DescriptionChange& change) override {
     return weft::describe(parts_, model, number, change);
+  }
+  Result<UndeletedVersion> undelete(std::string_view model, std::uint64_t number) override {
+    return weft::undelete(parts_, model, number);
+  }
+  Result<std::unique_ptr<PreparedUndelete>> prepare_undelete(std::string_view model, std::uint64_t number) override {
+    return weft::prepare_undelete(parts_, model, number);
   }
   Status pin(std::string_view model, std::uint64_t number, bool pinned) override {
     return weft::pin(parts_, model, number, pinned);

@@ -1,10 +1,10 @@
 // The texts of lineage/<model>/<version>/: info.json, owners.tsv, diff/<parent>, and the kin files, which are drawn
-// from the version's kin: ancestors, descendants, log. The text of a kin file changes when kin are published
-// or removed. The file then has another inode number, which later lookups return. So the bytes of one number never
-// change: the kernel may cache them, and a reader with the file open keeps the text that it opened. The bytes follow
-// from the number alone, also after a restart. They show messages and metrics as they are now, which a change gives
-// another number too. graph.svg is no kin file: it has tags, metrics and new bytes too, which change without a publish,
-// and so each open gets the present picture. Each open of info.json gets the present message and metrics.
+// from the version's kin: ancestors, descendants, log. The text of a kin file changes when kin are published,
+// removed or undeleted. The file then has another inode number, which later lookups return. So the bytes of one number
+// never change: the kernel may cache them, and a reader with the file open keeps the text that it opened. The bytes
+// follow from the number alone, also after a restart. They show messages and metrics as they are now, which a change
+// gives another number too. graph.svg is no kin file: it has tags, metrics and new bytes too, which change without a
+// publish, and so each open gets the present picture. Each open of info.json gets the present message and metrics.
 #pragma once
 
 #include <cstdint>

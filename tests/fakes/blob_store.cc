@@ -94,6 +94,7 @@ class BlobSnapshot final : public Snapshot {
   Result<Durability> durability(const VersionRow&) override { return Durability::local; }
   Result<std::vector<VersionId>> in_memory(VersionId, std::size_t) override { return no_versions(); }
   Result<std::vector<VersionId>> pinned(VersionId, std::size_t) override { return no_versions(); }
+  Result<std::vector<VersionId>> unreaped(VersionId, std::size_t) override { return no_versions(); }
 
  private:
   std::map<ContentId, BlobPlace> places_;
@@ -284,6 +285,9 @@ Result<bool> BlobStore::make_evictable(PackId) {
   return no_versions();
 }
 Status BlobStore::describe(std::string_view, std::uint64_t, const DescriptionChange&) {
+  return no_versions();
+}
+Result<UndeletedVersion> BlobStore::undelete(std::string_view, std::uint64_t) {
   return no_versions();
 }
 Status BlobStore::pin(std::string_view, std::uint64_t, bool) {

@@ -60,6 +60,7 @@ class BlobStore final : public Store, public FetchedCache {
   Result<std::unique_ptr<Import>> begin_import(Durability durability) override;
   Status set_tag(std::string_view model, std::string_view tag, std::optional<std::uint64_t> number) override;
   Status describe(std::string_view model, std::uint64_t number, const DescriptionChange& change) override;
+  Result<UndeletedVersion> undelete(std::string_view model, std::uint64_t number) override;
   Result<std::size_t> remove_versions(std::span<const VersionName> versions, Tagged tagged) override;
   Result<GcReport> gc(const GcOptions& options, Progress& progress) override;
   Result<FsckReport> fsck(const FsckOptions& options, const ContentDecoder& decode, Progress& progress) override;

@@ -84,7 +84,7 @@ def test_files_are_opened_with_the_rights_of_who_asks(store, open_dir, small_mod
         assert "m@1" in run([*weft, "import", public, "--name", "m"], **user).stdout
         run([*weft, "tag", "m@1", "mine"], **user)
         run([*weft, "note", "m@1", "-m", "mine"], **user)
-        for words in (["rm", "m@1"], ["gc"]):
+        for words in (["rm", "m@1"], ["undelete", "m@1"], ["gc"]):
             refused = run([*weft, *words], check=False, **user)
             assert refused.returncode == 1 and f"user {NOBODY} may not" in refused.stderr
     assert shared.json("ls")["models"][0]["versions"] == 1

@@ -54,6 +54,9 @@ struct RegistryStatus {
   std::vector<std::string> refusals;  // the latest ones: key and reason
 };
 
+// True if the origin has all bytes of this manifest. May wait for the origin.
+using IsAtOrigin = std::function<bool(const Digest& manifest)>;
+
 class Registry : public FlushRecords {
  public:
   using Clock = std::chrono::steady_clock;
@@ -69,6 +72,10 @@ class Registry : public FlushRecords {
   virtual Status set_tag(std::string_view model, std::string_view tag, std::optional<std::uint64_t> number) = 0;
   virtual Status describe(std::string_view model, std::uint64_t number, const DescriptionChange& change) = 0;
   virtual Result<std::size_t> remove_versions(std::span<const VersionName> versions, Tagged tagged) = 0;
+  // As Store::undelete. In a cluster the content must be complete at the origin, or on this node, and this node must
+  // have published the version: only its publisher keeps a version. Errc::absent: neither is so.
+  virtual Result<UndeletedVersion> undelete(std::string_view model, std::uint64_t number,
+                                            const IsAtOrigin& is_at_origin) = 0;
 
   // Restores a version, live or removed, or a tag in a registry that was lost and starts again. Returns true if the
   // change was restored, false if the registry has this change or a later one. `check_only`: only checks. Errc::exists:

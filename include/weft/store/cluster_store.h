@@ -23,13 +23,16 @@
 
 namespace weft {
 
-// If the version was removed before this store heard of it, `version.removed` is set.
+// If the version was removed before this store heard of it, `version.removed` is set. If this store has it as removed,
+// and `version.undeleted_ns` is later than the removal, it is live again.
 struct MirroredVersion {
   VersionRow version;             // named by model_name and number; id, model, born, died, and parents' ids are ignored
   std::uint64_t tree_nodes = 0;   // inode numbers to reserve
   std::vector<PackId> packs;      // packs that came with it, on its publisher
-  std::vector<std::string> tags;  // tags set in the same change
+  std::vector<std::string> tags;  // tags set in the same change, or of a removed version its tags at the removal
   bool in_memory = false;         // for the registry; mirrors receive MirroredMemory instead
+  // For the registry, of a version that was undeleted: the revision of its publish.
+  std::uint64_t published_at = 0;
 };
 // From this change on, the bytes of a version are in memory alone, or are on a disk (VersionNote::in_memory).
 struct MirroredMemory {
@@ -48,7 +51,14 @@ struct MirroredRemoval {
   std::string model;
   std::uint64_t number = 0;
   std::uint64_t time_ns = 0;
-  std::string lost = {};  // as VersionRow::lost
+  std::string lost = {};               // as VersionRow::lost
+  std::vector<std::string> tags = {};  // its tags at the removal, as the registry knows them
+};
+// A removed version is live again.
+struct MirroredUndelete {
+  std::string model;
+  std::uint64_t number = 0;
+  std::uint64_t time_ns = 0;  // as VersionRow::undeleted_ns
 };
 // New message and metrics of a version.
 struct MirroredDescription {
@@ -65,10 +75,10 @@ struct MirrorOutcome {
   std::vector<std::string> problems;  // one line for each impossible change, such as a second content of one number
 };
 
-// Catalog events for the origin. A version is as this store received it first, with this store's ids. If it had been
-// described before, its description follows as an event. A deleted tag has the time of
-// its last state plus a nanosecond, which is the same on every node.
-using CatalogEvent = std::variant<VersionRow, MirroredTag, MirroredRemoval, MirroredDescription>;
+// Catalog events for the origin. A version is as this store received it first, with this store's ids. A description or
+// an undelete of before is an event of its own. A deleted tag has the time of its last state plus a
+// nanosecond, which is the same on every node.
+using CatalogEvent = std::variant<VersionRow, MirroredTag, MirroredRemoval, MirroredDescription, MirroredUndelete>;
 struct CatalogEvents {
   std::vector<CatalogEvent> events;
   std::uint64_t end = 0;  // where the next batch begins
@@ -231,11 +241,26 @@ class OriginLedger {
 // Returns OriginLedger::origin() of a store that is open for reading.
 Result<std::string> known_origin(Store& store);
 
+// A removed version of this node whose content is complete, for the registry. While this lives, gc leaves it, and the
+// local bytes that it needs are not evicted.
+class PreparedUndelete {
+ public:
+  virtual ~PreparedUndelete() = default;
+  // Returns live versions that together hold all blobs that it needs and this node lacks. They must be live when the
+  // registry accepts it.
+  virtual const std::vector<VersionName>& relies_on() const = 0;
+  virtual bool in_memory() const = 0;  // as VersionNote::in_memory
+  virtual void keep() = 0;             // as PreparedPublish::keep()
+};
+
 class ClusterStore : public Store {
  public:
   // Opens the store for writing as its only daemon: holds STORE/daemon.lock exclusively. Waits for other writers, as
   // options.patience says; `options.write` is implied. Other errors as Store::open.
   static Result<std::unique_ptr<ClusterStore>> open(const std::string& path, const OpenOptions& options);
+
+  // Errors as Store::undelete(), but for names and tags, which the registry checks.
+  virtual Result<std::unique_ptr<PreparedUndelete>> prepare_undelete(std::string_view model, std::uint64_t number) = 0;
 
   // The store owns these objects.
   virtual RegistryMirror& mirror() = 0;

@@ -52,6 +52,9 @@ class Commits {
   void take(DescriptionEvent& event) {
     append(Commit::Kind::description, std::move(event.model), event.number, event.time_ns);
   }
+  void take(UndeleteEvent& event) {
+    append(Commit::Kind::undelete, std::move(event.model), event.number, event.time_ns);
+  }
   void take(RepairEvent& /*event*/) { repaired = true; }
 
   std::uint64_t position_;

@@ -141,6 +141,102 @@ TEST_CASE("a version that comes again with a later description gets its message 
   CHECK(times == std::vector<std::uint64_t>{100, 99});
 }
 
+TEST_CASE("of a removal and an undelete the later is true, in any order, and a node keeps the content it has") {
+  TestCluster test;
+  MirroredVersion version = record("a", 1, {{1}, {2}});
+  mirror(*test.store, {version, MirroredTag{"a", "x", 1, 1, 1}}, 1);
+  REQUIRE(adopt(*test.store, "a", 1, {{1}, {2}}).ok());
+  const VersionRow before = version_of(*test.store, "a", 1);
+  const LocalRow local = test.store->snapshot().value()->local(before.id).value();
+  const MirroredRemoval gone{"a", 1, 500, {}, {"x", "y"}};
+  CHECK(mirror(*test.store, {gone}, 2).empty());
+  CHECK(version_of(*test.store, "a", 1).removed_tags == std::vector<std::string>{"x", "y"});
+  CHECK(test.store->mirror().apply(std::vector<MirrorChange>{version}, 3).value().applied == 0);  // its publish, again
+  version.version.undeleted_ns = 501;
+  version.version.message = "described";
+  version.version.described_ns = 502;
+  CHECK(mirror(*test.store, {version}, 4).empty());
+  const VersionRow back = version_of(*test.store, "a", 1);
+  CHECK_FALSE(back.removed);
+  CHECK(back.undeleted_ns == 501);
+  CHECK(back.message == "described");
+  CHECK(test.store->snapshot().value()->local(back.id).value().view_inos == local.view_inos);
+  CHECK(test.store->mirror().apply(std::vector<MirrorChange>{gone, version}, 5).value().applied == 0);
+  CHECK_FALSE(version_of(*test.store, "a", 1).removed);
+  CHECK(fsck(*test.store) == std::vector<std::string>{});
+  std::vector<std::uint64_t> told;
+  for (const CatalogEvent& event : test.store->ledger().events(0).value().events)
+    if (const auto* undelete = std::get_if<MirroredUndelete>(&event)) told.push_back(undelete->time_ns);
+  CHECK(told == std::vector<std::uint64_t>{501});
+
+  TestCluster other;  // it hears of all that at once
+  mirror(*other.store, {version}, 5);
+  CHECK(version_of(*other.store, "a", 1).undeleted_ns == 501);
+  CHECK(other.store->mirror().apply(std::vector<MirrorChange>{gone}, 5).value().applied == 0);
+  CHECK(mirror(*other.store, {MirroredRemoval{"a", 1, 600}}, 6).empty());
+  CHECK(version_of(*other.store, "a", 1).removed);
+}
+
+TEST_CASE("a version whose content gc has freed here comes back bare, with other inode numbers") {
+  TestCluster test;
+  MirroredVersion version = record("a", 1, {{1}, {2}});
+  mirror(*test.store, {version}, 1);
+  REQUIRE(adopt(*test.store, "a", 1, {{1}, {2}}).ok());
+  const VersionRow row = version_of(*test.store, "a", 1);
+  const LocalRow local = test.store->snapshot().value()->local(row.id).value();
+  mirror(*test.store, {MirroredRemoval{"a", 1, 500}}, 2);
+  CHECK(test.store->gc({false, 2}, no_progress()).value().versions_reaped == 1);
+  CHECK(test.store->prepare_undelete("a", 1).error().message == "a@1: gc has freed its content");
+  mirror(*test.store, {record("b", 1, {{1}, {2}})}, 3);  // its tensors get inodes meanwhile
+  REQUIRE(adopt(*test.store, "b", 1, {{1}, {2}}).ok());
+  version.version.undeleted_ns = 501;
+  CHECK(mirror(*test.store, {version}, 4).empty());
+  CHECK(test.store->snapshot().value()->is_bare(row.id).value());
+  CHECK(test.store->snapshot().value()->local(row.id).value().ino_base > local.ino_base);
+  CHECK(fsck(*test.store) == std::vector<std::string>{});
+  REQUIRE(adopt(*test.store, "a", 1, {{1}, {2}}).ok());
+  CHECK(fsck(*test.store) == std::vector<std::string>{});
+  const std::string before = dump(*test.store, false);
+  test.close();
+  CHECK(rebuilt(test.path) == before);
+}
+
+TEST_CASE("a bare version that is removed and undeleted is bare again") {
+  TestCluster test;
+  MirroredVersion version = record("a", 1, {{1}});
+  mirror(*test.store, {version, MirroredRemoval{"a", 1, 500}}, 1);
+  version.version.undeleted_ns = 501;
+  CHECK(mirror(*test.store, {version}, 2).empty());
+  const VersionRow row = version_of(*test.store, "a", 1);
+  CHECK(test.store->snapshot().value()->is_bare(row.id).value());
+  REQUIRE(adopt(*test.store, "a", 1, {{1}}).ok());
+  CHECK(fsck(*test.store) == std::vector<std::string>{});
+}
+
+TEST_CASE("the publisher of a version prepares its undelete, and gc leaves the content meanwhile") {
+  TestCluster test;
+  auto published = prepare(*test.store, "m", {{1}}, {1}).value();
+  MirroredVersion version = published->record();
+  version.version.number = 1;
+  published->keep();
+  mirror(*test.store, {version}, 1);
+  published.reset();
+  CHECK(test.store->prepare_undelete("m", 1).error().code == Errc::exists);
+  mirror(*test.store, {MirroredRemoval{"m", 1, 500}}, 2);
+  auto prepared = test.store->prepare_undelete("m", 1).value();
+  CHECK(prepared->relies_on().empty());
+  CHECK_FALSE(prepared->in_memory());
+  CHECK(test.store->gc({false, 2}, no_progress()).value().versions_open == 1);
+  version.version.undeleted_ns = 501;
+  CHECK(mirror(*test.store, {version}, 3).empty());
+  prepared->keep();
+  prepared.reset();
+  CHECK(test.store->gc({false, 3}, no_progress()).value().versions_reaped == 0);
+  CHECK(reads_well(*test.store, 1));
+  CHECK(test.store->snapshot().value()->unsaved(0, 9).value().size() == 1);
+  CHECK(fsck(*test.store) == std::vector<std::string>{});
+}
+
 TEST_CASE("a hostile record is refused by name and stops nothing") {
   TestCluster test;
   MirroredVersion zero = record("a", 0, {{1}});
