@@ -100,6 +100,7 @@ Result<Nothing> undelete(control::Call& call, const UndeleteRequest& request, Da
   };
   const auto undeleted = [&](const UndeletedVersion& version) -> Status {
     changed(parts);
+    parts.memory.wake();  // its bytes may be in memory alone
     const std::string name = spec_of(version.model, version.number);
     if (const auto row = version_of(parts.store, name); row.ok()) parts.auto_gc.undeleted(row->id);
     log_info("{} brought back by user {}", name, call.peer().uid);
