@@ -113,8 +113,8 @@ struct VersionRow {
   // Time of the last undelete, the same on all nodes; 0: none. The times of removals and undeletes of a version grow,
   // so the state with the largest time is true.
   std::uint64_t undeleted_ns = 0;
-  std::uint64_t undeleted = 0;            // tick of the lineage clock at that undelete
-  std::vector<std::string> removed_tags;  // of a removed version: its tags at the removal
+  std::uint64_t undeleted = 0;                 // tick of the lineage clock at that undelete
+  std::vector<std::string> removed_tags = {};  // of a removed version: its tags at the removal
 };
 inline std::string spec_of(const VersionRow& version) {
   return spec_of(version.model_name, version.number);
