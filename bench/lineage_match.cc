@@ -100,7 +100,6 @@ std::unique_ptr<StoreImpl> open(const std::string& path, bool write) {
 VersionRow version_row(std::uint64_t number) {
   VersionRow row;
   row.id = number + 1;
-  row.model = 1;
   row.model_name = "sample";
   row.number = number + 1;
   row.metrics = {{"accuracy", fmt::format("0.{:06}", number * 7'919 % 1'000'000)}};

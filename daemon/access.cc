@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/text.h"
+#include "os/acting_as.h"
 
 namespace weft {
 namespace {
@@ -61,6 +62,10 @@ Status check_access(const Grant& grant, const PeerCredentials& peer, std::string
                fmt::format("weftd: user {} may not {} here: expected root, weftd's user, or one of {} "
                            "in weft.conf",
                            peer.uid, what, grant.setting)};
+}
+
+Author author_of(const PeerCredentials& peer) {
+  return {user_name(peer.uid), {}};
 }
 
 }  // namespace weft

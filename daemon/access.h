@@ -11,6 +11,7 @@
 
 #include "os/unix_socket.h"
 #include "weft/result.h"
+#include "weft/store_rows.h"
 
 namespace weft {
 
@@ -26,5 +27,8 @@ Result<Grant> parse_grant(std::span<const std::string> who);
 // Errc::permission, with the user, the action and the setting in the message, if `peer` lacks the right. `what` is the
 // action.
 Status check_access(const Grant& grant, const PeerCredentials& peer, std::string_view what);
+
+// Returns the author of the changes that `peer` asks for, without the node.
+Author author_of(const PeerCredentials& peer);
 
 }  // namespace weft

@@ -1,4 +1,4 @@
-// Tags, notes, removals, undeletes and gc for a client.
+// Tags, notes, renames, removals, undeletes and gc for a client.
 #include <chrono>
 #include <optional>
 #include <set>
@@ -27,8 +27,9 @@ void changed(const DaemonParts& parts) {
 
 Result<VersionName> tag(control::Call& call, const TagRequest& request, DaemonParts& parts) {
   WEFT_CHECK(check_access(parts.config.get()->publish, call.peer(), "tag versions"));
-  WEFT_TRY(const VersionName tagged,
-           change_tag(parts.store, request, [&](auto... change) { return parts.registry.set_tag(change...); }));
+  WEFT_TRY(const VersionName tagged, change_tag(parts.store, request, [&](auto... change) {
+             return parts.registry.set_tag(change..., author_of(call.peer()));
+           }));
   changed(parts);
   return tagged;
 }
@@ -40,6 +41,13 @@ Result<VersionName> note(control::Call& call, const NoteRequest& request, Daemon
            }));
   changed(parts);
   return described;
+}
+
+Result<Nothing> rename(control::Call& call, const RenameRequest& request, DaemonParts& parts) {
+  WEFT_CHECK(check_access(parts.config.get()->publish, call.peer(), "rename models"));
+  WEFT_CHECK(change_name(parts.store, request, [&](auto... names) { return parts.registry.rename_model(names...); }));
+  log_info("{} renamed to {} by user {}", request.model, request.to, call.peer().uid);
+  return Nothing{};
 }
 
 // Holds versions that are about to be removed for gc_delay. Returns how many of them stay so: only the publisher of a
@@ -62,6 +70,7 @@ std::size_t hold(DaemonParts& parts, std::span<const VersionName> versions) {
 Result<RemoveReport> remove(control::Call& call, const RemoveRequest& request, DaemonParts& parts) {
   const auto config = parts.config.get();
   WEFT_CHECK(check_access(config->remove, call.peer(), "remove versions"));
+  const Author by = author_of(call.peer());
   const std::uint64_t until_ns =
       now_ns() + static_cast<std::uint64_t>(std::chrono::nanoseconds(config->gc_delay).count());
   std::set<VersionName> held;
@@ -69,7 +78,7 @@ Result<RemoveReport> remove(control::Call& call, const RemoveRequest& request, D
   const RemoveSome remove_some = [&](std::span<const VersionName> versions, Tagged tagged) {
     all = hold(parts, versions) == versions.size() && all;
     held.insert(versions.begin(), versions.end());
-    auto count = parts.registry.remove_versions(versions, tagged);
+    auto count = parts.registry.remove_versions(versions, tagged, by);
     changed(parts);
     return count;
   };
@@ -94,9 +103,10 @@ bool is_at_origin(const DaemonParts& parts, const Digest& manifest) {
 
 Result<Nothing> undelete(control::Call& call, const UndeleteRequest& request, DaemonParts& parts) {
   WEFT_CHECK(check_access(parts.config.get()->remove, call.peer(), "bring versions back"));
+  const Author by = author_of(call.peer());
   const Undelete undelete_one = [&](std::string_view model, std::uint64_t number) {
-    return parts.registry.undelete(model, number,
-                                   [&](const Digest& manifest) { return is_at_origin(parts, manifest); });
+    return parts.registry.undelete(
+        model, number, [&](const Digest& manifest) { return is_at_origin(parts, manifest); }, by);
   };
   const auto undeleted = [&](const UndeletedVersion& version) -> Status {
     changed(parts);
@@ -140,6 +150,7 @@ Result<GcOutcome> collect_all(DaemonParts& parts, const GcOptions& request, cons
 void serve_changes(control::Server& server, DaemonParts& parts) {
   serve(server, parts, "tag", tag);
   serve(server, parts, "note", note);
+  serve(server, parts, "mv", rename);
   serve(server, parts, "rm", remove);
   serve(server, parts, "undelete", undelete);
   serve(server, parts, "gc", collect);

@@ -21,7 +21,7 @@ namespace weft {
 namespace {
 
 // Memory of an import, for ImportMemory. Until weftd has read the headers of the files, it is the size of the files,
-// and at most a guess.
+// and at most a guess. The file table of a data set adds its size: twice while it is checked, then once.
 constexpr std::uint64_t kHeadersGuess = 128U << 20U;
 constexpr std::uint64_t kBytesEach = 320;  // of each tensor, and of each file of a data set
 
@@ -36,7 +36,7 @@ class ClientFiles {
   Result<std::vector<SourceFile>> list(std::uint64_t count) {
     std::vector<SourceFile> files;
     while (files.size() < count) {
-      WEFT_TRY(const control::Message message, ask({.files = files.size(), .open = {}}));
+      WEFT_TRY(const control::Message message, ask({.files = files.size()}));
       WEFT_CHECK(decode_files(message.body, count, files));
     }
     for (std::size_t i = 0; i < files.size(); ++i) files[i].open = [this, i] { return open(i); };
@@ -44,13 +44,13 @@ class ClientFiles {
   }
 
  private:
-  Result<control::Message> ask(const ImportQuestion& question) {
+  Result<control::Message> ask(const ImportEvent& question) {
     WEFT_CHECK(call_.event(encode_fields(question)));
     return call_.next(kClientPatience);
   }
 
   Result<Fd> open(std::uint64_t number) {
-    WEFT_TRY(control::Message message, ask({.files = {}, .open = number}));
+    WEFT_TRY(control::Message message, ask({.open = number}));
     if (!message.fds.empty()) return std::move(message.fds.front());
     WEFT_TRY(OpenFailure failure, decode_fields<OpenFailure>(message.body));
     return std::move(failure.error);
@@ -75,6 +75,13 @@ std::uint64_t bytes_of(std::span<const SourceFile> files) {
   return bytes;
 }
 
+// Returns the announced size of a data set's file table. prepare_sources() refuses a second table, and one of another
+// size.
+std::uint64_t file_table_bytes(std::span<const SourceFile> files) {
+  const auto table = std::ranges::find(files, FileRole::file_table, &SourceFile::role);
+  return table == files.end() ? 0 : std::min(table->size, limits::kFileTableMax);
+}
+
 // Returns the number of tensors of an inherited version. The import itself reports a version that is not there.
 std::uint64_t tensors_of(Store& store, const std::string& base) {
   const auto row = base.empty() ? Result<VersionRow>(VersionRow{}) : version_of(store, base);
@@ -89,12 +96,14 @@ Result<ImportReport> publish(ImportOptions options, uid_t user, std::vector<Sour
   const auto cancelled = [&progress] { return progress.cancelled(); };
   ImportReport report;
   {
-    WEFT_TRY(auto share, parts.import_memory.take(user, std::min(bytes_of(files), kHeadersGuess), cancelled));
+    const std::uint64_t table = file_table_bytes(files);
+    const std::uint64_t guess = std::min(bytes_of(files), kHeadersGuess) + 2 * table;
+    WEFT_TRY(auto share, parts.import_memory.take(user, guess, cancelled));
     WEFT_TRY(auto running, parts.memory.begin_publish(user, bytes_of(files), to_memory, cancelled));
     const CallProgress::While lasting(progress, [&running] { return running.lasts(); });
     if (!running.in_memory() && to_memory) options.durability = Durability::local;
     WEFT_TRY(PreparedImport prepared, prepare_sources(options, std::move(files), progress));
-    share.set((prepared.size() + tensors_of(parts.store, options.inherit)) * kBytesEach);
+    share.set((prepared.size() + tensors_of(parts.store, options.inherit)) * kBytesEach + table);
     bring_base(parts, options.inherit);
     auto done = run_import(parts.store, parts.bytes.fetcher, std::move(prepared), progress,
                            [&](Import& one, const PublishRequest& version) -> Result<PublishOutcome> {
@@ -110,21 +119,24 @@ Result<ImportReport> publish(ImportOptions options, uid_t user, std::vector<Sour
   return report;
 }
 
-// Removes older versions as `keep` demands. An error is logged and reported: the new version is published.
-void displace(const control::Call& call, std::uint64_t keep, ImportReport& report, DaemonParts& parts) {
+// Removes older versions as `keep` demands, also for a client that has gone. An error is logged and reported: the new
+// version is published.
+void displace(control::Call& call, std::uint64_t keep, ImportReport& report, DaemonParts& parts) {
   if (keep == 0) return;
   const VersionRow& newest = report.outcome.version;
+  std::size_t removed = 0;
   Status done = check_access(parts.config.get()->remove, call.peer(), "remove versions");
   if (done.ok())
     done = displace_versions(
         parts.store, newest.model, {keep, {}},
         [&](std::span<const VersionName> some, Tagged tagged) { return parts.registry.remove_versions(some, tagged); },
         [&](const VersionName& version) -> Status {
-          report.removed.push_back(version);
+          ++removed;
+          static_cast<void>(call.event(encode_fields(ImportEvent{.removed = version})));
           return {};
         });
-  if (!report.removed.empty()) {
-    log_info("{}: {} older versions removed", newest.model_name, report.removed.size());
+  if (removed > 0) {
+    log_info("{}: {} older versions removed", newest.model_name, removed);
     parts.auto_gc.collect_soon();
   }
   if (done.ok()) return;
@@ -142,7 +154,9 @@ Result<ImportReport> import(control::Call& call, const ImportRequest& request, D
     file.take = take_from(call.peer().uid, request.options.take, parts.store.path());
     file.giver = call.peer().uid;
   }
-  WEFT_TRY(ImportReport report, publish(request.options, call.peer().uid, std::move(files), progress, parts));
+  ImportOptions options = request.options;
+  options.by = author_of(call.peer());
+  WEFT_TRY(ImportReport report, publish(std::move(options), call.peer().uid, std::move(files), progress, parts));
   const VersionRow& row = report.outcome.version;
   displace(call, request.options.keep, report, parts);
   if (parts.bytes.behind) parts.bytes.behind->wake();

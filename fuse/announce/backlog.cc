@@ -47,6 +47,7 @@ class LastChanges {
       case Kind::remove:
       case Kind::lost:
         return removed(names, event);
+      case Kind::rename:
       case Kind::restart:
         return changes_.push_back({event, 0});
       case Kind::note:

@@ -112,12 +112,15 @@ class Planner {
   Status add_publish(const ModelEvent& event, const Facts& facts);
   Status add_undelete(const ModelEvent& event, const ModelRow& model);
   Status add_removal(const ModelEvent& event, const ModelRow& model);
+  Status add_rename(const ModelEvent& event);
+  Status add_gone(const ModelRow& model);
   void add_tags(const ModelEvent& event, Kind kind, const std::string& directory);
+  using Condition = Result<bool> (Planner::*)(std::string_view path, const ModelRow& model);
+  Result<std::uint64_t> shown(std::string_view path, const ModelRow& model);
   Result<bool> is_gone(std::string_view path, const ModelRow& model);
-  Result<bool> is_first(std::string_view path, const ModelRow& model);
   Result<bool> is_alone(std::string_view path, const ModelRow& model);
-  using IsPart = Result<bool> (Planner::*)(std::string_view path, const ModelRow& model);
-  Result<Plan> directories_of(const ModelRow& model, Kind kind, IsPart is_part);
+  Result<bool> is_first(std::string_view path, const ModelRow& model);
+  Result<Plan> directories_of(const ModelRow& model, Kind kind, Condition too);
 
   Store& store_;
   Renewed renewed_;
@@ -126,14 +129,26 @@ class Planner {
   std::map<std::string, NamespaceWalk> walks_;          // by directory in the mount
 };
 
-// True if nothing of the model's kind is visible in the namespace.
-Result<bool> Planner::is_gone(std::string_view path, const ModelRow& model) {
+// Returns the number of visible models of the model's kind at or below the path.
+Result<std::uint64_t> Planner::shown(std::string_view path, const ModelRow& model) {
   const auto [prefix, name] = split_name(path);
   WEFT_TRY(Snapshot * now, renewed_.get());
   const auto entry = now->namespace_entry(prefix, name);
-  if (!entry.ok() && entry.error().code == Errc::not_found) return true;
+  if (!entry.ok() && entry.error().code == Errc::not_found) return std::uint64_t{0};
   if (!entry.ok()) return entry.error();
-  return (model.kind == VersionKind::dataset ? entry->datasets : entry->models) == 0;
+  return model.kind == VersionKind::dataset ? entry->datasets : entry->models;
+}
+
+// True if nothing of the model's kind is visible in the namespace.
+Result<bool> Planner::is_gone(std::string_view path, const ModelRow& model) {
+  WEFT_TRY(const std::uint64_t count, shown(path, model));
+  return count == 0;
+}
+
+// True if the namespace has one visible model of this kind: a rename moved it there, or an undelete brought it back.
+Result<bool> Planner::is_alone(std::string_view path, const ModelRow& model) {
+  WEFT_TRY(const std::uint64_t count, shown(path, model));
+  return count == 1;
 }
 
 // True if the namespace appeared with this model.
@@ -142,26 +157,16 @@ Result<bool> Planner::is_first(std::string_view path, const ModelRow& model) {
   return walk.is_first(renewed_, model.id);
 }
 
-// True if nothing else of the model's kind is visible in the namespace.
-Result<bool> Planner::is_alone(std::string_view path, const ModelRow& model) {
-  const auto [prefix, name] = split_name(path);
-  WEFT_TRY(Snapshot * now, renewed_.get());
-  const auto entry = now->namespace_entry(prefix, name);
-  if (!entry.ok() && entry.error().code == Errc::not_found) return false;
-  if (!entry.ok()) return entry.error();
-  return (model.kind == VersionKind::dataset ? entry->datasets : entry->models) == 1;
-}
-
-// Returns the directories that appear or vanish with the model, outermost first: its own, and the namespaces that are
-// `is_part` of the change.
-Result<Plan> Planner::directories_of(const ModelRow& model, Kind kind, IsPart is_part) {
+// Returns the directories that appear or vanish with the model, outermost first: its own, and its namespaces for which
+// the condition is true.
+Result<Plan> Planner::directories_of(const ModelRow& model, Kind kind, Condition too) {
   Plan plan;
   for (std::string_view path = model.name; !path.empty();) {
     const auto [above, name] = split_name(path);
     plan.insert(plan.begin(), {kind, directory_of(model, above), std::string(name)});
     if (above.empty()) break;
-    WEFT_TRY(const bool too, (this->*is_part)(above, model));
-    if (!too) break;
+    WEFT_TRY(const bool so, (this->*too)(above, model));
+    if (!so) break;
     path = above;
   }
   return plan;
@@ -194,14 +199,32 @@ Status Planner::add_undelete(const ModelEvent& event, const ModelRow& model) {
   return {};
 }
 
+// Adds the removal of the model's directory, and of namespaces that it leaves empty.
+Status Planner::add_gone(const ModelRow& model) {
+  WEFT_TRY(Plan directories, directories_of(model, Kind::removal_of_dir, &Planner::is_gone));
+  std::ranges::reverse(directories);
+  for (Announcement& step : directories)
+    if (gone_.emplace(step.directory, step.name).second) plan_.push_back(std::move(step));
+  return {};
+}
+
+// The former name may have another model by now, and the model another name.
+Status Planner::add_rename(const ModelEvent& event) {
+  WEFT_TRY(Snapshot * now, renewed_.get());
+  WEFT_TRY(const std::optional<ModelRow> model, now->renamed(event.model));
+  if (!model) return {};
+  ModelRow before = *model;
+  before.name = event.model;
+  WEFT_TRY(const bool gone, is_gone(before.name, before));
+  if (gone) WEFT_CHECK(add_gone(before));
+  if (model->live == 0 || model->name != event.to) return {};
+  WEFT_TRY(Plan directories, directories_of(*model, Kind::creation, &Planner::is_alone));
+  append(plan_, std::move(directories));
+  return {};
+}
+
 Status Planner::add_removal(const ModelEvent& event, const ModelRow& model) {
-  if (model.live == 0) {
-    WEFT_TRY(Plan directories, directories_of(model, Kind::removal_of_dir, &Planner::is_gone));
-    std::ranges::reverse(directories);
-    for (Announcement& step : directories)
-      if (gone_.emplace(step.directory, step.name).second) plan_.push_back(std::move(step));
-    return {};
-  }
+  if (model.live == 0) return add_gone(model);
   const std::string directory = directory_of(model, model.name);
   add_tags(event, Kind::removal_of_link, directory);
   plan_.push_back({Kind::removal_of_dir, directory, std::to_string(event.version)});
@@ -224,6 +247,7 @@ Result<std::optional<Planner::Facts>> Planner::facts_of(const AnnouncedChange& c
 
 Status Planner::add(const AnnouncedChange& change) {
   const ModelEvent& event = change.event;
+  if (event.kind == ModelEvent::Kind::rename) return add_rename(event);
   WEFT_TRY(const auto facts, facts_of(change));
   if (!facts) return {};
   switch (event.kind) {
@@ -241,6 +265,7 @@ Status Planner::add(const AnnouncedChange& change) {
     case ModelEvent::Kind::note:
     case ModelEvent::Kind::memory:
     case ModelEvent::Kind::durable:
+    case ModelEvent::Kind::rename:
     case ModelEvent::Kind::restart:
       return {};
   }

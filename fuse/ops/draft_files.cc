@@ -101,7 +101,7 @@ Status draft_release(Server& server, fuse_req_t request, fuse_ino_t node, fuse_f
 Status draft_open(Server& server, fuse_req_t request, fuse_ino_t node, fuse_file_info* file) {
   if (is_for_writing(file) && answered_failure(request, server.draft_space->admit())) return {};
   file->fh = current_request();
-  auto share = server.open_files.share_for_draft(fuse_req_ctx(request)->uid, file->fh);
+  auto share = server.open_files.share_for_draft(fuse_req_ctx(request)->uid, file->fh, node);
   if (answered_failure(request, share)) return {};
   auto tried = try_to_open(server, user_of(request), ino_of(node), file->flags);
   if (answered_failure(request, tried)) return {};
@@ -117,7 +117,7 @@ Status draft_create(Server& server, fuse_req_t request, fuse_ino_t dir, const ch
   if (answered_failure(request, server.draft_space->admit())) return {};
   if (answered_failure(request, server.draft_space->admit_inode(fuse_req_ctx(request)->uid))) return {};
   file->fh = current_request();
-  auto share = server.open_files.share_for_draft(fuse_req_ctx(request)->uid, file->fh);
+  auto share = server.open_files.share_for_draft(fuse_req_ctx(request)->uid, file->fh, {});
   if (answered_failure(request, share)) return {};
   const ActingAs user = acting_for(request);
   auto created = server.drafts->create(ino_of(dir), name, file->flags, mode);

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <vector>
 
 #include "fuse/kernel/errors.h"
@@ -14,10 +15,26 @@ namespace weft {
 namespace {
 
 constexpr int kGroupsMax = 256;
+constexpr double kLastingSeconds = 86400;
 
 Status reply_entry(fuse_req_t request, const Result<DraftFound>& found) {
   if (answered_failure(request, found)) return {};
   const fuse_entry_param entry = entry_of_draft(*found);
+  fuse_reply_entry(request, &entry);
+  return {};
+}
+
+// Replies with a node that only this thread sees, for a draft that has become a version: the kernel is about to rename
+// it. No draft has this node, and no program opens the node.
+Status reply_stand_in(fuse_req_t request, const PublishOrder& order) {
+  fuse_entry_param entry{};
+  entry.ino = second_node(kNewIno | (order.request & kDraftNumberMask));
+  entry.attr.st_ino = ino_of(entry.ino);
+  entry.attr.st_mode = order.file ? S_IFREG | 0600 : S_IFDIR | 0700;
+  entry.attr.st_nlink = 1;
+  entry.attr.st_uid = order.user.uid;
+  entry.attr.st_gid = order.user.gid;
+  entry.attr_timeout = kLastingSeconds;
   fuse_reply_entry(request, &entry);
   return {};
 }
@@ -63,11 +80,20 @@ Status reply_list(Server& server, fuse_req_t request, fuse_ino_t dir, size_t siz
 
 }  // namespace
 
+Status may_publish(Server& server, const UserIds& user) {
+  const auto now = std::chrono::steady_clock::now();
+  Status may = server.rights.may_publish(user);
+  const bool is_refused = !may.ok() && may.error().code == Errc::permission;
+  if (may.ok() || is_refused) server.known_rights.note(user.uid, may.ok(), now);
+  const bool is_away = !may.ok() && may.error().code == Errc::not_found && server.known_rights.heard(now);
+  return is_away ? Error{Errc::unreachable, may.error().message} : may;
+}
+
 // A new draft needs the right to publish. If the daemon does not answer, the rename checks that right.
 Status may_begin(Server& server, fuse_req_t request, Ino dir) {
   if (!server.drafts->is_shared(dir)) return {};
   const UserIds user = user_of(request);
-  const Status may = server.rights.may_publish(user);
+  const Status may = may_publish(server, user);
   if (may.ok() || (may.error().code != Errc::not_found && may.error().code != Errc::permission)) return {};
   if (may.error().code == Errc::not_found && may_write_store(server, user)) return {};
   return Error{Errc::permission, "this user may not publish"};
@@ -124,12 +150,22 @@ fuse_entry_param entry_of_draft(const DraftFound& found) {
   return entry;
 }
 
+// The name new/ stays in the kernel's cache: publish_asked() finds it there.
 Status draft_lookup_top(Server& server, fuse_req_t request) {
+  publish_asked(server, request);
   const auto st = server.drafts->stat(kNewIno);
-  return reply_entry(request, st.ok() ? DraftFound{kNewIno, *st} : Result<DraftFound>(st.error()));
+  if (answered_failure(request, st)) return {};
+  fuse_entry_param entry = entry_of_draft({kNewIno, *st});
+  entry.entry_timeout = kLastingSeconds;
+  fuse_reply_entry(request, &entry);
+  return {};
 }
 
 Status draft_lookup(Server& server, fuse_req_t request, fuse_ino_t dir, const char* name) {
+  const fuse_ctx* context = fuse_req_ctx(request);
+  const auto renamed =
+      server.publish_renames.published(static_cast<std::uint32_t>(context->pid), context->uid, ino_of(dir), name);
+  if (renamed) return reply_stand_in(request, *renamed);
   auto found = acting_as(user_of(request), [&] { return server.drafts->lookup(ino_of(dir), name); });
   if (!found.ok() && found.error().code == Errc::not_found) found = share_namespace(server, ino_of(dir), name);
   return reply_entry(request, found);

@@ -57,11 +57,16 @@ auto acting_as(const UserIds& user, const Act& act) {
   return act();
 }
 
+// Publishes the draft that the thread of this LOOKUP of new/ has asked to rename, if there is one (publish_renames.h).
+void publish_asked(Server& server, fuse_req_t request);
+
 // Returns an open file, even if it has no name any more.
 Result<std::shared_ptr<DraftFile>> open_draft(Server& server, fuse_ino_t node);
 // As DraftTree::own(), with the user's rights. Copied bytes count against drafts_max.
 Status own_draft(Server& server, const UserIds& user, Ino ino, bool empty);
 
+// As PublishRights::may_publish(). Errc::unreachable also if there is no daemon and one answered less than a minute ago.
+Status may_publish(Server& server, const UserIds& user);
 // Checks whether the user may begin a draft in `dir`. Errc::permission: the user may not.
 Status may_begin(Server& server, fuse_req_t request, Ino dir);
 // True if the user needs no daemon: without one, the users who may write to the store may publish.

@@ -4,6 +4,7 @@
 #include <fmt/core.h>
 #include <spawn.h>
 #include <sys/mount.h>
+#include <sys/statvfs.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -22,8 +23,10 @@ constexpr char kType[] = "fuse.weft";
 
 constexpr std::chrono::seconds kPatience{5};  // for the status of an existing mount
 
+// The kernel asks the server for the facts of the file system at each call; access(2) may be answered from its caches.
 bool server_is_gone(const std::string& path) {
-  return ::access(path.c_str(), F_OK) != 0 && errno == ENOTCONN;
+  struct statvfs facts;
+  return ::statvfs(path.c_str(), &facts) != 0 && errno == ENOTCONN;
 }
 
 // Returns why the mount at `path` counts as abandoned and may be cleared; empty if it does not.

@@ -11,6 +11,7 @@
 #include "fuse/kernel/announcing.h"
 #include "fuse/kernel/init_exchange.h"
 #include "fuse/kernel/request_log.h"
+#include "fuse/process/known_rights.h"
 #include "fuse/process/open_table.h"
 #include "os/sys.h"
 #include "weft/result.h"
@@ -36,6 +37,7 @@ struct SharedHead {
   OpenTableHead opens;
   AnnounceWords announce;  // also by the supervisor and the announcer
   RequestWords requests;
+  RightsWords rights;
 };
 
 // Truncates `text` to fit.

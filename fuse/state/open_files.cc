@@ -14,7 +14,7 @@
 namespace weft {
 namespace {
 
-constexpr std::uint64_t kPerDraft = 2;  // descriptors of an open draft: one for reads, and one for writes
+constexpr std::uint64_t kPerDraft = 2;  // descriptors of an open draft, for all its handles: for reads, and for writes
 
 // Leaves a quarter of the descriptors to published files and to the server's own work. The limit of a running process
 // may change.
@@ -40,7 +40,9 @@ OpenFiles::OpenFiles(Vfs& vfs, DraftTree* drafts, Passthrough& passthrough, Open
     entry->answer = {record.way, record.backing_id};
     entry->answered = true;
     entry->versions = record.versions;
-    if (is_draft(ino_of(record.ino))) shares_[record.handle] = draft_descriptors_.take(record.user, kPerDraft);
+    if (!is_draft(ino_of(record.ino))) continue;
+    auto& held = shares_[record.handle] = join(*entry, {record.user});
+    if (!held) held = join(*entry, {record.user, draft_descriptors_.take(record.user, kPerDraft)});
   }
   take_over_holds();
 }
@@ -152,7 +154,7 @@ Result<OpenAnswer> OpenFiles::open_entry(NodeId node, std::uint64_t handle, Open
   answer.opened = entry.file;
   const bool added =
       filled.ok() && table_.add({handle, node, answer.way, answer.backing_id, entry.versions, share.user});
-  if (added && share.held) shares_[handle] = std::move(share.held);
+  if (added && share.held) shares_[handle] = join(entry, std::move(share));
   entry.answered = entry.answered || added;
   use(node, entry);
   backing_id_max_ = std::max(backing_id_max_, entry.answer.backing_id);
@@ -162,11 +164,22 @@ Result<OpenAnswer> OpenFiles::open_entry(NodeId node, std::uint64_t handle, Open
   return Error{Errc::busy, "opening a file: too many are open"};
 }
 
+// Returns what the user holds for this draft already, else `share`, which the user's next handles of it join.
+std::shared_ptr<void> OpenFiles::join(Entry& entry, OpenShare share) {
+  std::weak_ptr<void>& known = entry.shares[share.user];
+  if (auto held = known.lock()) return held;
+  known = share.held;
+  return std::move(share.held);
+}
+
 // A request that the kernel resends to a new server may be open already.
-Result<OpenShare> OpenFiles::share_for_draft(uid_t user, std::uint64_t handle) {
+Result<OpenShare> OpenFiles::share_for_draft(uid_t user, std::uint64_t handle, std::optional<NodeId> node) {
   {
     const MutexLock lock(mutex_);
     if (table_.find(handle)) return OpenShare{user};
+    const auto found = node ? entries_.find(*node) : entries_.end();
+    if (found != entries_.end())
+      if (auto held = join(*found->second, {user})) return OpenShare{user, std::move(held)};
   }
   auto held = draft_descriptors_.take(user, kPerDraft);
   if (!held) return too_many_open("drafts that are open");

@@ -10,6 +10,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -37,7 +38,8 @@ struct OpenAnswer {
 
 inline constexpr std::size_t kOpenFilesKept = 256;
 
-// The opener of a draft holds this share of the server's descriptors until the handle is closed.
+// The opener of a draft holds this share of the server's descriptors until the handle is closed. All handles of a user
+// for one draft hold the same share: they take no more descriptors.
 struct OpenShare {
   uid_t user = 0;
   std::shared_ptr<void> held{};
@@ -55,9 +57,9 @@ class OpenFiles {
   // closing one that is not open has no effect. A draft needs a share, so that no user's open drafts take the
   // descriptors that others read with.
   Result<OpenAnswer> open(NodeId node, std::uint64_t handle, OpenShare share = {});
-  // Returns the share for one more open draft of the user, to be opened as `handle`. Errc::io with EMFILE: the user, or
-  // all users, have too many drafts open.
-  Result<OpenShare> share_for_draft(uid_t user, std::uint64_t handle);
+  // Returns the share for a draft that the user opens as `handle`. `node`: nothing if the draft is to be made. Errc::io
+  // with EMFILE: the user, or all users, have too many drafts open.
+  Result<OpenShare> share_for_draft(uid_t user, std::uint64_t handle, std::optional<NodeId> node);
   uid_t opener(std::uint64_t handle) const;  // of a draft; 0 for other handles
   void close(NodeId node, std::uint64_t handle);
 
@@ -100,7 +102,9 @@ class OpenFiles {
     OpenAnswer answer;
     bool answered = false;  // the kernel may know `answer`, so it is fixed while the inode is open
     bool mapped = false;    // opens that join get cached instead of straight
+    std::map<uid_t, std::weak_ptr<void>> shares;  // of a draft, by opener; guarded by OpenFiles::mutex_
   };
+  std::shared_ptr<void> join(Entry& entry, OpenShare share) WEFT_REQUIRES(mutex_);
   void take_over_holds() WEFT_REQUIRES(mutex_);
   std::shared_ptr<Entry> enter(NodeId node) WEFT_EXCLUDES(mutex_);
   void leave(NodeId node) WEFT_EXCLUDES(mutex_);

@@ -12,6 +12,7 @@
 #include <unordered_map>
 
 #include "base/mutex.h"
+#include "base/user_shares.h"
 #include "drafts/checkpoints.h"
 #include "drafts/draft_space.h"
 #include "drafts/draft_tree.h"
@@ -23,6 +24,7 @@
 #include "fuse/state/listings.h"
 #include "fuse/state/notifier.h"
 #include "fuse/state/open_files.h"
+#include "fuse/state/publish_renames.h"
 #include "fuse/state/record_reads.h"
 #include "weft/programs/vfs.h"
 #include "weft/store/publish.h"
@@ -57,6 +59,7 @@ struct Server {
     draft_space.emplace(*drafts, mount_options.drafts_max);
     publisher.emplace(*drafts, publishing);
     checkpoints.emplace(*drafts, *publisher);
+    for (BegunPublish& begun : publisher->begun_before()) publish_renames.restore(std::move(begun));
   }
 
   Vfs& vfs;
@@ -65,11 +68,15 @@ struct Server {
   std::optional<DraftSpace> draft_space{};
   std::optional<DraftPublisher> publisher{};
   std::optional<Checkpoints> checkpoints{};
+  PublishRenames publish_renames;
+  HeldTime held_time;
+  UserShares publishes{[] { return UserShares::bound_of(kPublishesMax); }, own_user()};  // that run
   const MountOptions& options;
   SharedState& shared;
   Passthrough passthrough;
   RequestLog requests{shared.head().requests};
   InitExchange exchange{shared.head().init, passthrough, requests};
+  KnownRights known_rights{shared.head().rights};
   OpenTable open_table{shared.head().opens, shared.slots()};
   OpenFiles open_files{vfs, drafts.get(), passthrough, open_table, shared.head().init};
   EventFeed events{vfs, open_files, requests};

@@ -45,15 +45,23 @@ struct ClusterIdentity {
   bool operator==(const ClusterIdentity&) const = default;
 };
 
+// The author of a change, as texts for people.
+struct Author {
+  std::string user;  // user name, or the uid if the user has no name; "": unknown, or a weftd
+  std::string node;  // name of the node (Member::name); "" without a cluster
+  bool operator==(const Author&) const = default;
+};
+
 struct ModelRow {
   ModelId id = 0;
   std::string name;
   std::uint64_t next_number = 1;
-  std::uint64_t latest = 0;  // largest live number; 0 if all are removed
-  Ino ino = 0;               // models/<name>
-  Ino latest_ino = 0;        // models/<name>/latest
+  std::uint64_t first_number = 1;  // above 1 if another model had the name and used the smaller numbers
+  std::uint64_t latest = 0;        // largest live number; 0 if all are removed
+  Ino ino = 0;                     // models/<name>
+  Ino latest_ino = 0;              // models/<name>/latest
   std::uint64_t created_ns = 0;
-  std::uint64_t changed_ns = 0;  // time of the last publish, tag, note, removal or undelete in it
+  std::uint64_t changed_ns = 0;  // time of the last publish, tag, note, removal or undelete in it, or of a rename
   std::uint64_t live = 0;        // number of live versions
   std::uint64_t tags = 0;
   VersionKind kind = VersionKind::model;  // of all its live versions
@@ -91,7 +99,6 @@ struct VersionRow {
   std::uint64_t time_ns = 0;
   std::uint64_t logical_bytes = 0;
   std::string message;
-  std::string source_commit;  // the hub's commit of the imported snapshot (weft/names.h); "": none is known
   Metrics metrics;
   std::vector<ParentRef> parents;
   bool removed = false;  // a tombstone: name, time, parents stay; gc frees the content
@@ -99,8 +106,8 @@ struct VersionRow {
   std::uint64_t tensors = 0;
   std::uint64_t tensor_bytes = 0;
   std::vector<std::string> elsewhere;  // names of declared parents that this store did not have
-  // Ticks of the store's lineage clock, which counts publishes, removals, undeletes and changes of a message or
-  // metrics: of the publish, and of the removal (0: live).
+  // Ticks of the store's lineage clock, which counts publishes, removals, undeletes, renames and changes of a message
+  // or metrics: of the publish, and of the removal (0: live).
   std::uint64_t born = 0;
   std::uint64_t died = 0;
   std::string publisher;  // uuid of the publishing node, from the registry; "" if published in this store alone
@@ -110,6 +117,10 @@ struct VersionRow {
   // states of one version the one with the larger time is the later.
   std::uint64_t described_ns = 0;
   std::uint64_t described = 0;  // tick of the lineage clock at that change
+  std::string source_commit;    // the hub's commit of the imported snapshot (weft/names.h); "": none is known
+  // Tick and time of the last rename of its model; 0: none. Not stored with the version.
+  std::uint64_t renamed = 0;
+  std::uint64_t renamed_ns = 0;
   // Time of the last undelete, the same on all nodes; 0: none. The times of removals and undeletes of a version grow,
   // so the state with the largest time is true.
   std::uint64_t undeleted_ns = 0;
@@ -148,6 +159,15 @@ struct TagRow {
   std::uint64_t number = 0;
   Ino ino = 0;
   std::uint64_t time_ns = 0;
+};
+
+// A change of a tag.
+struct TagMove {
+  std::string name;
+  std::uint64_t before = 0;  // number of its version before the change; 0: it was not set
+  std::uint64_t number = 0;  // number of its version since then; 0: it was deleted
+  std::uint64_t time_ns = 0;
+  Author by;
 };
 
 struct BlobPlace {

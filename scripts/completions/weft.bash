@@ -13,7 +13,8 @@ _weft_options() {
     match) echo "--top --by --json --quiet --store --trust-store --help" ;;
     advise) echo "--csv --metric --step --until --requests --rate --t-infer --t-train --t-save --t-load --epoch --fit --schedule --follow --json --quiet --store --trust-store --help" ;;
     note) echo "--message --metric --json --quiet --store --trust-store --help" ;;
-    tag) echo "--delete --names --json --quiet --store --trust-store --help" ;;
+    mv) echo "--json --quiet --store --trust-store --help" ;;
+    tag) echo "--delete --log --names --json --quiet --store --trust-store --help" ;;
     rm) echo "--all --keep --keep-best --force --dry-run --json --quiet --store --trust-store --help" ;;
     undelete) echo "--json --quiet --store --trust-store --help" ;;
     gc) echo "--dry-run --all --json --quiet --store --trust-store --help" ;;
@@ -106,9 +107,9 @@ _weft() {
     _weft_models "$word" "${store[@]}"
   else
     case $command in
-      "") mapfile -t COMPREPLY < <(compgen -W "import export ls info log lineage diff find match advise tag note rm undelete gc du fsck scrub mount umount pin unpin prefetch evict stage-out cache status peers init \
+      "") mapfile -t COMPREPLY < <(compgen -W "import export ls info log lineage diff find match advise tag note mv rm undelete gc du fsck scrub mount umount pin unpin prefetch evict stage-out cache status peers init \
             restore wait watch debug completion help" -- "$word") ;;
-      ls | info | log | lineage | diff | advise | tag | note | rm | du | pin | unpin | prefetch | evict | stage-out | wait | watch) _weft_models "$word" "${store[@]}" ;;
+      ls | info | log | lineage | diff | advise | tag | note | mv | rm | du | pin | unpin | prefetch | evict | stage-out | wait | watch) _weft_models "$word" "${store[@]}" ;;
       export) [[ $before == export ]] && _weft_models "$word" "${store[@]}" ||
         mapfile -t COMPREPLY < <(compgen -d -- "$word") ;;
       undelete) _weft_removed "$word" "${store[@]}" ;;

@@ -48,7 +48,7 @@ _weft() {
       'log:show the history of a model or of a version, newest first'
       'lineage:show the ancestors and the descendants of a version' 'diff:compare the tensors of two versions'
       'find:list the versions that match a query'
-      'match:find versions whose first layers are the same' 'advise:advise a training when to save its model' 'tag:set, move, delete or list the tags of a model' 'note:change the message and the metrics of a version' 'rm:remove versions'
+      'match:find versions whose first layers are the same' 'advise:advise a training when to save its model' 'tag:set, move, delete or list the tags of a model' 'note:change the message and the metrics of a version' 'mv:rename a model or a data set' 'rm:remove versions'
       'undelete:bring removed versions back'
       'gc:free the space that no version needs' 'du:show the space of models and versions, and what sharing saves'
       'fsck:check the store, repair it, or rebuild its index' 'scrub:read the whole store slowly'
@@ -91,7 +91,8 @@ _weft() {
       '--epoch[length of an epoch]:iterations:' '--fit[curve]:curve:(exp2 exp3 expd3 lin2 pow3)' \
       '--schedule[schedule]:name:(fixed greedy best)' '--follow[go on with new losses]' '1:model:_weft_models' ;;
     note) _arguments $common $json '(-m --message)'{-m,--message}'[message]:text:' '*--metric[figure]:KEY=VALUE:' '1:version:_weft_models' ;;
-    tag) _arguments $common $json '(-d --delete)'{-d,--delete}'[delete the tag]' '--names[print only names]' '1:version:_weft_models' '2:tag:' ;;
+    mv) _arguments $common $json '1:model:_weft_models' '2:new name:' ;;
+    tag) _arguments $common $json '(-d --delete)'{-d,--delete}'[delete the tag]' '--log[list the changes of tags]' '--names[print only names]' '1:version:_weft_models' '2:tag:' ;;
     rm) _arguments $common $json '--all[all versions of a model]' '--keep[remove old versions]:number:' \
       '--keep-best[keep the best by a metric]:metric:' '(-f --force)'{-f,--force}'[also versions with a tag]' \
       '(-n --dry-run)'{-n,--dry-run}'[change nothing]' '*:version:_weft_models' ;;

@@ -120,7 +120,7 @@ Result<PinReport> assemble_version(Store& store, ManifestResolver& resolver, con
                                    Progress& progress) {
   const auto packs = assembled_packs(store, {});
   WEFT_TRY(const auto sources, composed_files(store, resolver, row));
-  const std::uint64_t block_bytes = sharing_block_bytes(packs->path());
+  const std::uint64_t block_bytes = packs->block_bytes().value_or(0);
   PinReport report;
   report.files = sources.size();
   for (const AssembledSource& source : sources) report.bytes += source.size;
@@ -135,11 +135,7 @@ Result<PinReport> assemble_version(Store& store, ManifestResolver& resolver, con
 std::unique_ptr<AssembledPacks> assembled_packs(Store& store, std::optional<std::uint64_t> bytes_max) {
   AssembledPacks::Options options;
   options.bytes_max = bytes_max;
-  options.shares_blocks = [cache = store.directory() / "cache", shares = std::make_shared<bool>(false),
-                           once = std::make_shared<std::once_flag>()] {
-    std::call_once(*once, [&] { *shares = sharing_block_bytes(cache) != 0; });
-    return *shares;
-  };
+  options.block_bytes = [cache = store.directory() / "cache"] { return sharing_block_bytes(cache); };
   options.pinned = [pinned = std::make_shared<PinnedFiles>(store)] { return pinned->get(); };
   return std::make_unique<AssembledPacks>(store.directory(), std::move(options));
 }
@@ -195,12 +191,14 @@ void assemble_given(Store& store, const VersionRow& version, std::span<const Giv
 
 bool shares_blocks(const std::string& store_path) {
   const auto directory = SafePath::open_owned(store_path);
-  return directory.ok() && sharing_block_bytes(*directory) != 0;
+  if (!directory.ok()) return false;
+  const auto block_bytes = sharing_block_bytes(*directory);
+  return block_bytes.ok() && *block_bytes != 0;
 }
 
 void assemble_by_sharing(Store& store, const VersionRow& version) {
   const auto packs = assembled_packs(store, {});
-  const std::uint64_t block_bytes = packs->writable() ? sharing_block_bytes(packs->path()) : 0;
+  const std::uint64_t block_bytes = packs->writable() ? packs->block_bytes().value_or(0) : 0;
   if (block_bytes == 0) return;
   const auto sources = composed_files(store, no_resolver(), version);
   if (!sources.ok()) return log_info("not assembled: {}", sources.error().message);

@@ -191,12 +191,9 @@ Status assemble_of(Store& store, AssembledPacks& packs, const AssembledSource& s
 }
 
 Assembly::Assembly(Store& store, std::unique_ptr<AssembledPacks> packs, std::function<void(Ino)> tell)
-    : store_(store),
-      packs_(std::move(packs)),
-      tell_(std::move(tell)),
-      writable_(packs_->writable()),
-      block_bytes_(writable_ ? sharing_block_bytes(packs_->path()) : 0),
-      thread_([this] { run(); }) {}
+    : store_(store), packs_(std::move(packs)), tell_(std::move(tell)), writable_(packs_->writable()), thread_([this] {
+        run();
+      }) {}
 
 void Assembly::stop() {
   {
@@ -220,7 +217,7 @@ std::shared_ptr<OpenFile> Assembly::watch(const std::shared_ptr<Assembly>& assem
                                           std::shared_ptr<const AssembledSource> source, Ino ino) {
   const bool there = assembly->packs_->find(*source).ok();
   if (!there && !assembly->writable_) return composed;
-  const bool costs_space = !there && assembly->block_bytes_ == 0;
+  const bool costs_space = !there && assembly->block_bytes() == 0;
   if (!there && !costs_space) assembly->want(source, ino);  // sharing blocks takes almost no time
   const std::uint64_t enough = std::min(source->size / kWantedShare, kWantedBytesMax);
   WatchedFile::Watch watch{.read_after = enough, .wanted_after = enough, .whole_after = source->size};
@@ -286,7 +283,7 @@ std::optional<Assembly::Job> Assembly::next() {
 void Assembly::attempt(Job job) {
   AssemblyCounts counts;
   const auto cancelled = [this] { return stop_.load(std::memory_order_relaxed); };
-  const Status made = assemble_now(store_, *packs_, *job.source, block_bytes_, kAnyBytes, cancelled, counts);
+  const Status made = assemble_now(store_, *packs_, *job.source, block_bytes(), kAnyBytes, cancelled, counts);
   {
     const std::lock_guard lock(mutex_);
     counts_.made += counts.made;
@@ -328,7 +325,7 @@ void Assembly::run() {
 void Assembly::write_status(JsonWriter& json) const {
   const AssembledUsage usage = packs_->usage();
   json.member("files", usage.files).member("bytes", usage.bytes).member("pinned_files", usage.pinned_files);
-  json.member("bytes_max", usage.bytes_max).member("shares_blocks", block_bytes_ != 0);
+  json.member("bytes_max", usage.bytes_max).member("shares_blocks", block_bytes() != 0);
   json.member("opened", opened_.load(std::memory_order_relaxed)).member("evicted", packs_->evicted());
   json.member("damaged", packs_->damaged()).member("writable", writable_);
   const std::lock_guard lock(mutex_);

@@ -77,6 +77,8 @@ class Assembly {
   };
   using Time = std::chrono::steady_clock::time_point;
 
+  // Returns the block size of the file system if this process may use that it can share blocks; else 0.
+  std::uint64_t block_bytes() const { return writable_ ? packs_->block_bytes().value_or(0) : 0; }
   void note_read(PackId file);
   bool was_read(PackId file) const;
   void run();
@@ -89,7 +91,6 @@ class Assembly {
   const std::unique_ptr<AssembledPacks> packs_;
   const std::function<void(Ino)> tell_;
   const bool writable_;
-  const std::uint64_t block_bytes_;  // block size of a file system that can share blocks; else 0
   std::atomic<bool> stop_{false};
   std::atomic<std::uint64_t> opened_{0};  // opens of assembled files
   mutable std::mutex mutex_;

@@ -9,6 +9,7 @@
 
 #include <fmt/core.h>
 
+#include "os/entries.h"
 #include "os/file_ops.h"
 #include "os/sys.h"
 
@@ -94,6 +95,22 @@ void add_run(FillPlan& plan, const Run& run, std::uint64_t block) {
   copy(last, end);
 }
 
+// Makes a file share a block of another one, and returns the size of the block.
+Result<std::uint64_t> shared_block(const SafePath& directory) {
+  WEFT_TRY(const Fd held, open_directory(directory));
+  const auto unnamed = [&] { return open_at(held.get(), ".", O_TMPFILE | O_RDWR, 0600); };
+  WEFT_TRY(const Fd from, unnamed());
+  WEFT_TRY(const Fd to, unnamed());
+  struct statfs facts {};
+  if (::fstatfs(from.get(), &facts) != 0) return std::uint64_t{0};
+  const auto block = static_cast<std::uint64_t>(facts.f_bsize);
+  if (block == 0 || block > kChunk || (block & (block - 1)) != 0) return std::uint64_t{0};
+  const std::vector<std::byte> bytes(block);
+  WEFT_CHECK(write_exact(from.get(), 0, bytes, directory));
+  WEFT_CHECK(clone_range(from.get(), 0, block, to.get(), 0, directory));
+  return block;
+}
+
 }  // namespace
 
 FillPlan plan_fill(std::span<const Run> runs, std::uint64_t block_bytes) {
@@ -103,17 +120,10 @@ FillPlan plan_fill(std::span<const Run> runs, std::uint64_t block_bytes) {
   return plan;
 }
 
-std::uint64_t sharing_block_bytes(const SafePath& directory) {
-  const auto held = open_directory(directory);
-  if (!held.ok()) return 0;
-  const auto unnamed = [&] { return Fd(::openat(held->get(), ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600)); };
-  const Fd from = unnamed(), to = unnamed();
-  struct statfs facts {};
-  if (!from.valid() || !to.valid() || ::fstatfs(from.get(), &facts) != 0) return 0;
-  const auto block = static_cast<std::uint64_t>(facts.f_bsize);
-  if (block == 0 || block > kChunk || (block & (block - 1)) != 0) return 0;
-  const std::vector<std::byte> bytes(block);
-  return write_exact(from.get(), 0, bytes, directory).ok() && clone_file(from.get(), to.get()) ? block : 0;
+Result<std::uint64_t> sharing_block_bytes(const SafePath& directory) {
+  auto block = shared_block(directory);
+  const bool lacks = !block.ok() && (block.error().code == Errc::unsupported || block.error().code == Errc::invalid);
+  return lacks ? Result<std::uint64_t>(0) : std::move(block);
 }
 
 Status fill(int out, const FillPlan& plan, const std::string& where, const std::function<bool()>& cancelled) {

@@ -25,8 +25,8 @@ struct FillPlan {
 FillPlan plan_fill(std::span<const Run> runs, std::uint64_t block_bytes);
 
 // Returns the block size of the file system of `directory` if its files can share blocks, else 0. Tests this with
-// unnamed files.
-std::uint64_t sharing_block_bytes(const SafePath& directory);
+// unnamed files. An error if they cannot be made or written now: Errc::permission, Errc::read_only, Errc::no_space.
+Result<std::uint64_t> sharing_block_bytes(const SafePath& directory);
 
 // Fills `out`, an empty file, up to plan.size bytes. Afterwards the page cache holds whole, large pages of it or none.
 // Polls `cancelled` every few MiB and then fails with Errc::cancelled.

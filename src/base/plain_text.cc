@@ -60,17 +60,37 @@ Status check_metrics(const Metrics& metrics) {
   return {};
 }
 
+bool can_be_author(const Author& by) {
+  const auto fits = [](const std::string& text) {
+    return text.size() <= limits::kAuthorTextMax && plain_text(text, TextLines::one);
+  };
+  return fits(by.user) && fits(by.node);
+}
+
+Status check_description(std::string_view message, const Metrics& metrics, std::uint64_t described_ns) {
+  WEFT_CHECK(check_message(message));
+  WEFT_CHECK(check_metrics(metrics));
+  if (described_ns <= limits::kTimeNsMax) return {};
+  return Error{Errc::invalid, fmt::format("time of a message and metrics: expected at most {} ns, got {}",
+                                          limits::kTimeNsMax, described_ns)};
+}
+
 Result<std::optional<VersionRow>> described(const VersionRow& version, const DescriptionChange& change,
                                             std::uint64_t time_ns) {
   WEFT_CHECK(check_metrics(change.metrics));
   VersionRow now = version;
   if (change.message) now.message = *change.message;
   for (const auto& metric : change.metrics) set_metric(now.metrics, metric);
-  WEFT_CHECK(check_message(now.message));
-  WEFT_CHECK(check_metrics(now.metrics));
   if (now.message == version.message && now.metrics == version.metrics) return std::optional<VersionRow>();
   now.described_ns = std::max(time_ns, version.described_ns + 1);
+  WEFT_CHECK(check_description(now.message, now.metrics, now.described_ns));
   return std::optional(std::move(now));
+}
+
+void copy_description(const VersionRow& from, VersionRow& to) {
+  to.message = from.message;
+  to.metrics = from.metrics;
+  to.described_ns = from.described_ns;
 }
 
 }  // namespace weft

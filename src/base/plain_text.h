@@ -18,10 +18,17 @@ bool plain_text(std::string_view text, TextLines lines);
 // metric without a name or given twice.
 Status check_message(std::string_view message);
 Status check_metrics(const Metrics& metrics);
+// Checks both, and the time of their last change: at most limits::kTimeNsMax.
+Status check_description(std::string_view message, const Metrics& metrics, std::uint64_t described_ns);
+
+// True if weft may have written these texts: they are short, and plain text of one line.
+bool can_be_author(const Author& by);
 
 // Returns the version with the change, made at `time_ns`, or later if the version was changed later. Nothing if the
 // version is so already. Errc::invalid as above.
 Result<std::optional<VersionRow>> described(const VersionRow& version, const DescriptionChange& change,
                                             std::uint64_t time_ns);
+// Copies the message, the metrics and the time of their change.
+void copy_description(const VersionRow& from, VersionRow& to);
 
 }  // namespace weft

@@ -42,6 +42,12 @@ Status count_event(Txn& txn, const PublishEvent& event) {
   return count_local(txn, event.local);
 }
 
+Status count_inos(Txn& txn, const std::vector<NamedInode>& directories) {
+  WEFT_TRY(Counters counters, get_counters(txn));
+  for (const NamedInode& directory : directories) counters.next_ino = std::max(counters.next_ino, directory.ino + 1);
+  return put_counters(txn, counters);
+}
+
 Status link_parent(Txn& txn, ParentRef& parent, VersionId child) {
   parent.id = 0;
   WEFT_TRY(std::optional<ModelRow> model, find_model(txn, parent.model));
@@ -49,7 +55,7 @@ Status link_parent(Txn& txn, ParentRef& parent, VersionId child) {
   WEFT_TRY(std::optional<VersionRow> row, find_version(txn, model->id, parent.number));
   if (!row) return {};
   parent.id = row->id;
-  return put(txn, Table::children, key_of(row->id, child), NumberRow{0});
+  return put(txn, Table::children, key_of(row->id, child), NumberRow{row->model});
 }
 
 Status put_version(Txn& txn, VersionRow version) {
@@ -60,19 +66,19 @@ Status put_version(Txn& txn, VersionRow version) {
   return put(txn, Table::versions, key_of(version.id), version);
 }
 
-Result<std::uint64_t> latest_below(Txn& txn, ModelId model, std::uint64_t number) {
-  while (--number > 0) {
-    WEFT_TRY(std::optional<VersionRow> version, find_version(txn, model, number));
+Result<std::uint64_t> latest_below(Txn& txn, const ModelRow& model, std::uint64_t number) {
+  while (number-- > model.first_number) {
+    WEFT_TRY(std::optional<VersionRow> version, find_version(txn, model.id, number));
     if (version && !version->removed) return number;
   }
-  return number;
+  return std::uint64_t{0};
 }
 
 Status remove_from_model(Txn& txn, ModelRow& model, std::uint64_t removed, std::uint64_t time_ns) {
   note_change(model, time_ns);
   if (model.live != 0) --model.live;
   if (model.latest == removed) {
-    WEFT_TRY(model.latest, latest_below(txn, model.id, removed));
+    WEFT_TRY(model.latest, latest_below(txn, model, removed));
     if (model.latest == 0) WEFT_CHECK(hide_model(txn, model, time_ns));
   }
   return put(txn, Table::models, model.name, model);
@@ -226,6 +232,20 @@ Status apply_description(Txn& txn, const DescriptionEvent& event) {
   return put(txn, Table::models, model->name, *model);
 }
 
+Status apply_rename(Txn& txn, const RenameEvent& event) {
+  WEFT_CHECK(count_sequence(txn, event.sequence));
+  WEFT_CHECK(count_inos(txn, event.directories));
+  WEFT_TRY(std::optional<ModelRow> model, find_model(txn, event.model));
+  if (!model) return damaged(txn, fmt::format("the journal renames model {}, which is not there", event.model));
+  WEFT_TRY(const std::optional<ModelRow> taken, find_model(txn, event.to));
+  if (taken) return damaged(txn, fmt::format("the journal renames {} to {}, which is there", event.model, event.to));
+  WEFT_TRY(const std::uint64_t now, tick(txn));
+  WEFT_CHECK(rename_model(txn, *std::move(model), event, now));
+  WEFT_TRY(Counters counters, get_counters(txn));
+  counters.last_rename = now;
+  return put_counters(txn, counters);
+}
+
 Status raise_counters(Txn& txn, const Counters& floors) {
   WEFT_TRY(Counters counters, get_counters(txn));
   counters.next_version = std::max(counters.next_version, floors.next_version);
@@ -236,7 +256,7 @@ Status raise_counters(Txn& txn, const Counters& floors) {
 }
 
 Status fill_numbers(Txn& txn, const ModelRow& model) {
-  for (std::uint64_t number = 1; number < model.next_number; ++number) {
+  for (std::uint64_t number = model.first_number; number < model.next_number; ++number) {
     std::string key = key_of(model.id, number);
     WEFT_TRY(std::optional<Bytes> known, txn.get(Table::numbers, key));
     if (!known) WEFT_CHECK(put(txn, Table::numbers, key, NumberRow{kLostVersion}));
@@ -249,7 +269,10 @@ Status apply_repair(Txn& txn, const RepairEvent& event) {
   WEFT_CHECK(raise_counters(txn, event.counters));
   for (const NumberFloor& floor : event.models) {
     WEFT_TRY(std::optional<ModelRow> model, find_model(txn, floor.model));
-    if (!model) continue;
+    if (!model) {
+      WEFT_CHECK(raise_former(txn, floor));
+      continue;
+    }
     model->next_number = std::max(model->next_number, floor.next_number);
     WEFT_CHECK(put(txn, Table::models, model->name, *model));
   }
@@ -262,14 +285,11 @@ Status apply_tags(Txn& txn, const TagsEvent& event) {
   if (!model) return damaged(txn, fmt::format("the journal tags model {}, which is not there", event.model));
   note_change(*model, event.time_ns);
   for (const TagChange& change : event.changes) {
-    if (change.number == 0) {
-      WEFT_CHECK(delete_tag(txn, *model, change.name));
-      continue;
-    }
+    WEFT_CHECK(set_tag(txn, *model, change, {event.sequence, event.time_ns, event.by}));
+    if (change.number == 0) continue;
     WEFT_TRY(Counters counters, get_counters(txn));
     counters.next_ino = std::max(counters.next_ino, change.ino + 1);
     WEFT_CHECK(put_counters(txn, counters));
-    WEFT_CHECK(set_tag(txn, *model, {change.name, change.number, change.ino, event.time_ns}));
   }
   return put(txn, Table::models, model->name, *model);
 }
@@ -293,7 +313,7 @@ Status apply_removal(Txn& txn, const RemovalEvent& event, const VersionContent* 
   version->lost = event.lost;
   version->removed_tags = event.tags;
   WEFT_CHECK(put(txn, Table::versions, key_of(version->id), *version));
-  WEFT_CHECK(delete_tags_of(txn, *model, event.number));
+  WEFT_CHECK(delete_tags_of(txn, *model, event.number, {event.sequence, event.time_ns, event.by}));
   return remove_from_model(txn, *model, event.number, event.time_ns);
 }
 

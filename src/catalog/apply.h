@@ -44,6 +44,8 @@ Status apply_adoption(Txn& txn, const AdoptionEvent& event, const PublishInput& 
 Status apply_note(Txn& txn, const NoteEvent& event);
 // Replaces message and metrics. No effect on a removed version.
 Status apply_description(Txn& txn, const DescriptionEvent& event);
+// Gives the model its new name; the former one is free, and its numbers stay used.
+Status apply_rename(Txn& txn, const RenameEvent& event);
 std::string_view note_name(VersionNote note);  // the note's name in the index (tables.h)
 // Removes a version. `content` is not used if the version is_incomplete() or reaped, or if `released` is 0. The first
 // `released` steps of its content are released and noted (release.h). kAllHeld releases all of them without a

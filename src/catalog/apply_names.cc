@@ -82,8 +82,8 @@ Status show_model(Txn& txn, const ModelRow& model, std::uint64_t time_ns) {
   return {};
 }
 
-Status make_directories_of(Txn& txn, const PublishEvent& event) {
-  for (const NamedInode& directory : event.directories) {
+Status make_directories(Txn& txn, const std::vector<NamedInode>& directories) {
+  for (const NamedInode& directory : directories) {
     WEFT_TRY(std::optional<Bytes> known, txn.get(Table::dirs, directory.name));
     if (known) continue;
     WEFT_CHECK(put(txn, Table::dirs, directory.name, NumberRow{directory.ino}));
@@ -95,7 +95,9 @@ Status make_directories_of(Txn& txn, const PublishEvent& event) {
 Result<ModelRow> make_model(Txn& txn, const PublishEvent& event) {
   const VersionRow& version = event.version;
   std::uint64_t created_ns = event.model_created_ns != 0 ? event.model_created_ns : version.time_ns;
+  WEFT_TRY(const auto former, find_row<FormerNameRow>(txn, Table::former_names, version.model_name));
   ModelRow model;
+  if (former) model.first_number = model.next_number = former->next_number;
   model.id = version.model;
   model.name = version.model_name;
   model.kind = version.kind;
@@ -103,7 +105,7 @@ Result<ModelRow> make_model(Txn& txn, const PublishEvent& event) {
   model.latest_ino = event.latest_ino;
   model.created_ns = created_ns;
   model.changed_ns = created_ns;
-  WEFT_CHECK(put(txn, Table::model_ids, key_of(model.id), ModelNameRow{model.name}));
+  WEFT_CHECK(put(txn, Table::model_ids, key_of(model.id), ModelNameRow{model.name, 0, 0}));
   WEFT_CHECK(put_inode(txn, InodeKind::model_dir, model.ino, model.id, model.name));
   WEFT_CHECK(put_inode(txn, InodeKind::latest_link, model.latest_ino, model.id, {}));
   return model;
@@ -112,8 +114,7 @@ Result<ModelRow> make_model(Txn& txn, const PublishEvent& event) {
 // Shows a model with its new version. A name gets another kind with its first version after all others were removed. A
 // list of the registry brings that version before the removals.
 Status show_as(Txn& txn, ModelRow& model, VersionKind kind, std::uint64_t time_ns) {
-  const bool changes = model.kind != kind;
-  if (model.latest != 0 && !changes) return {};
+  if (model.latest != 0 && model.kind == kind) return {};
   if (model.latest != 0) WEFT_CHECK(hide_model(txn, model, time_ns));
   model.kind = kind;
   return show_model(txn, model, time_ns);
@@ -140,51 +141,75 @@ void note_change(ModelRow& model, std::uint64_t time_ns) {
 }
 
 Status advance_model(Txn& txn, const PublishEvent& event) {
-  WEFT_CHECK(make_directories_of(txn, event));
+  WEFT_CHECK(make_directories(txn, event.directories));
   WEFT_TRY(std::optional<ModelRow> model, find_model(txn, event.version.model_name));
   if (!model) {
     WEFT_TRY(model, make_model(txn, event));
   }
   WEFT_CHECK(skip_numbers(txn, *model, event.version.number));
   model->next_number = std::max(model->next_number, event.version.number + 1);
-  return add_live(txn, *std::move(model), event.version, event.version.time_ns);
+  // A tombstone changes the kind of no live version: if the origin has lost its record, its kind is unknown.
+  const bool keeps_kind = event.was_removed() && model->latest != 0;
+  const VersionKind kind = keeps_kind ? model->kind : event.version.kind;
+  return add_live(txn, *std::move(model), event.version.number, kind, event.version.time_ns);
 }
 
-Status add_live(Txn& txn, ModelRow model, const VersionRow& version, std::uint64_t time_ns) {
-  WEFT_CHECK(show_as(txn, model, version.kind, time_ns));
-  model.latest = std::max(model.latest, version.number);
+Status add_live(Txn& txn, ModelRow model, std::uint64_t number, VersionKind kind, std::uint64_t time_ns) {
+  WEFT_CHECK(show_as(txn, model, kind, time_ns));
+  model.latest = std::max(model.latest, number);
   ++model.live;
   note_change(model, time_ns);
   return put(txn, Table::models, model.name, model);
+}
+
+Status rename_model(Txn& txn, ModelRow model, const RenameEvent& event, std::uint64_t tick) {
+  if (model.latest != 0) WEFT_CHECK(hide_model(txn, model, event.time_ns));
+  WEFT_CHECK(txn.erase(Table::models, model.name));
+  WEFT_CHECK(put(txn, Table::former_names, model.name, FormerNameRow{model.id, model.next_number}));
+  WEFT_CHECK(txn.erase(Table::former_names, event.to));
+  WEFT_CHECK(make_directories(txn, event.directories));
+  model.name = event.to;
+  note_change(model, event.time_ns);
+  WEFT_CHECK(put(txn, Table::model_ids, key_of(model.id), ModelNameRow{model.name, tick, event.time_ns}));
+  WEFT_CHECK(put_inode(txn, InodeKind::model_dir, model.ino, model.id, model.name));
+  if (model.latest != 0) WEFT_CHECK(show_model(txn, model, event.time_ns));
+  return put(txn, Table::models, model.name, model);
+}
+
+Status raise_former(Txn& txn, const NumberFloor& floor) {
+  WEFT_TRY(std::optional<FormerNameRow> former, find_row<FormerNameRow>(txn, Table::former_names, floor.model));
+  if (!former) return {};
+  former->next_number = std::max(former->next_number, floor.next_number);
+  return put(txn, Table::former_names, floor.model, *former);
 }
 
 Status set_tags_of(Txn& txn, const PublishEvent& event) {
   if (event.tags.empty()) return {};
   const VersionRow& version = event.version;
   WEFT_TRY(ModelRow model, need_row<ModelRow>(txn, Table::models, version.model_name));
-  for (const NamedInode& tag : event.tags)
-    WEFT_CHECK(set_tag(txn, model, {tag.name, version.number, tag.ino, version.time_ns}));
+  const TagCause cause{event.sequence, version.time_ns, event.by};
+  for (const NamedInode& tag : event.tags) WEFT_CHECK(set_tag(txn, model, {tag.name, version.number, tag.ino}, cause));
   return put(txn, Table::models, model.name, model);
 }
 
-Status set_tag(Txn& txn, ModelRow& model, const TagRow& tag) {
-  const std::string key = tag_key(model.id, tag.name);
-  WEFT_TRY(const std::optional<TagRow> known, find_row<TagRow>(txn, Table::tags, key));
-  if (known) WEFT_CHECK(txn.erase(Table::version_tags, version_tag_key(model.id, known->number, tag.name)));
-  if (!known) ++model.tags;
-  WEFT_CHECK(put(txn, Table::tags, key, tag));
-  WEFT_CHECK(put(txn, Table::version_tags, version_tag_key(model.id, tag.number, tag.name), NumberRow{0}));
-  return put_inode(txn, InodeKind::tag_link, tag.ino, model.id, tag.name);
-}
-
-// Keeps the row of the tag's inode: a reader that lists the model's tags may have stopped at this one.
-Status delete_tag(Txn& txn, ModelRow& model, std::string_view name) {
+// Keeps the row of a deleted tag's inode: a reader that lists the model's tags may have stopped at this one.
+Status set_tag(Txn& txn, ModelRow& model, const TagChange& change, const TagCause& cause) {
+  const auto& [name, number, ino] = change;
   const std::string key = tag_key(model.id, name);
   WEFT_TRY(const std::optional<TagRow> known, find_row<TagRow>(txn, Table::tags, key));
-  if (!known) return {};
-  if (model.tags != 0) --model.tags;
-  WEFT_CHECK(txn.erase(Table::version_tags, version_tag_key(model.id, known->number, name)));
-  return txn.erase(Table::tags, key);
+  const std::uint64_t before = known ? known->number : 0;
+  if (before != number)
+    WEFT_CHECK(put(txn, Table::tag_moves, tag_move_key(model.id, cause.sequence, name),
+                   TagMove{name, before, number, cause.time_ns, cause.by}));
+  if (known) WEFT_CHECK(txn.erase(Table::version_tags, version_tag_key(model.id, before, name)));
+  if (number == 0) {
+    if (known && model.tags != 0) --model.tags;
+    return known ? txn.erase(Table::tags, key) : Status{};
+  }
+  if (!known) ++model.tags;
+  WEFT_CHECK(put(txn, Table::tags, key, TagRow{name, number, ino, cause.time_ns}));
+  WEFT_CHECK(put(txn, Table::version_tags, version_tag_key(model.id, number, name), NumberRow{0}));
+  return put_inode(txn, InodeKind::tag_link, ino, model.id, name);
 }
 
 Result<std::vector<std::string>> tags_of(Txn& txn, ModelId model, std::uint64_t number) {
@@ -197,9 +222,9 @@ Result<std::vector<std::string>> tags_of(Txn& txn, ModelId model, std::uint64_t 
   return tags;
 }
 
-Status delete_tags_of(Txn& txn, ModelRow& model, std::uint64_t number) {
+Status delete_tags_of(Txn& txn, ModelRow& model, std::uint64_t number, const TagCause& cause) {
   WEFT_TRY(const std::vector<std::string> gone, tags_of(txn, model.id, number));
-  for (const std::string& name : gone) WEFT_CHECK(delete_tag(txn, model, name));
+  for (const std::string& name : gone) WEFT_CHECK(set_tag(txn, model, {name, 0}, cause));
   return {};
 }
 

@@ -8,6 +8,7 @@
 #include <fmt/core.h>
 
 #include "base/limits.h"
+#include "base/plain_text.h"
 #include "base/text.h"
 #include "catalog/apply_names.h"
 #include "catalog/plan.h"
@@ -31,21 +32,16 @@ struct Bound {
 Status check_bounds(const MirroredVersion& change) {
   const VersionRow& version = change.version;
   const Bound bounds[] = {{"a number", version.number, limits::kVersionNumberMax},
-                          {"message bytes", version.message.size(), limits::kMessageMax},
-                          {"metrics", version.metrics.size(), limits::kMetricsMax},
                           {"parents", version.parents.size(), limits::kParentsMax},
                           {"parents that are not stored", version.elsewhere.size(), limits::kParentsMax},
                           {"inode numbers", change.tree_nodes, limits::kTreeNodesMax},
-                          {"bytes", version.logical_bytes, limits::kVersionBytesMax}};
+                          {"bytes", version.logical_bytes, limits::kVersionBytesMax},
+                          {"ns at its removal", version.removed_ns, limits::kTimeNsMax},
+                          {"ns at its undelete", version.undeleted_ns, limits::kTimeNsMax}};
   for (const Bound& bound : bounds)
     if (bound.got > bound.max)
       return Error{Errc::invalid, fmt::format("{}: expected at most {}, got {}", bound.what, bound.max, bound.got)};
-  return {};
-}
-
-MirroredRemoval removal_of(const MirroredVersion& change) {
-  const VersionRow& version = change.version;
-  return {version.model_name, version.number, version.removed_ns, version.lost, change.tags};
+  return check_description(version.message, version.metrics, version.described_ns);
 }
 
 // True if the record agrees with the manifest. If not, the version stays bare.
@@ -97,9 +93,11 @@ Status Mirroring::take(const MirroredVersion& change) {
   if (known && known->manifest != version.manifest)
     return refuse(name, fmt::format("expected the manifest {}, as it is known here, got {}", to_hex(known->manifest),
                                     to_hex(version.manifest)));
-  if (known && version.removed) return known->removed ? Status{} : remove(*known, removal_of(change));
-  if (known && known->removed) return undelete(*known, change);
-  if (known) return describe(*known, version);
+  if (known && known->removed) return version.removed ? Status{} : undelete(*known, change);
+  if (known) {
+    WEFT_CHECK(describe(*known, version));  // also of a tombstone, which keeps its last message and metrics
+    return version.removed ? remove(*known, change) : Status{};
+  }
   Status shows = version.removed ? Status{} : check_hides_none(txn_, version.model_name);
   if (!shows.ok() && shows.error().code != Errc::exists) return shows;
   if (!shows.ok()) return refuse(name, shows.error().message);
@@ -154,7 +152,7 @@ Result<PublishEvent> Mirroring::plan(const MirroredVersion& change, const Versio
   WEFT_CHECK(plan_model(txn_, event, counters, inos));
   event.version.number = change.version.number;
   WEFT_CHECK(check_ids(event.version));
-  WEFT_CHECK(plan_directories(txn_, event, inos));
+  WEFT_TRY(event.directories, plan_directories(txn_, event.version.model_name, inos));
   if (change.version.removed) return event;
   WEFT_CHECK(plan_tags_of(txn_, event, change.tags, inos));
   event.local.ino_count = change.tree_nodes;
@@ -201,7 +199,7 @@ Status Mirroring::publish(const MirroredVersion& change) {
   WEFT_CHECK(add(std::move(event)));
   if (!change.version.removed) return {};
   --outcome_.applied;  // publish and removal count as one change
-  return remove(version, removal_of(change));
+  return remove(version, change);
 }
 
 // Returns the live version that a change refers to; nothing if the version is unknown or its name invalid. Such changes
@@ -233,22 +231,23 @@ Status Mirroring::take(const MirroredMemory& change) {
 }
 
 // A removal before the last undelete was received again.
-Status Mirroring::remove(const VersionRow& version, const MirroredRemoval& change) {
-  if (change.time_ns < version.undeleted_ns) return {};
-  WEFT_TRY(bool incomplete, is_incomplete(txn_, version.id));
-  WEFT_TRY(std::optional<Bytes> local, txn_.get(Table::locals, key_of(version.id)));
-  const VersionContent* content = incomplete || !local ? nullptr : sources_.content(version.manifest);
+Status Mirroring::remove(const VersionRow& known, const MirroredVersion& change) {
+  if (change.version.removed_ns < known.undeleted_ns) return {};
+  WEFT_TRY(bool incomplete, is_incomplete(txn_, known.id));
+  WEFT_TRY(std::optional<Bytes> local, txn_.get(Table::locals, key_of(known.id)));
+  const VersionContent* content = incomplete || !local ? nullptr : sources_.content(known.manifest);
   if (!incomplete && local && content == nullptr)
-    return refuse(name_of(version.model_name, version.number),
+    return refuse(name_of(known.model_name, known.number),
                   "it is removed, but its manifest cannot be read, so its content is unknown; run `weft fsck`");
   WEFT_TRY(Counters counters, get_counters(txn_));
   RemovalEvent event;
   event.sequence = counters.sequence + 1;
-  event.model = version.model_name;
-  event.number = version.number;
-  event.time_ns = change.time_ns;
-  event.lost = change.lost;
-  WEFT_TRY(const std::vector<std::string> tags, tags_of(txn_, version.model, version.number));
+  event.model = known.model_name;
+  event.number = known.number;
+  event.time_ns = change.version.removed_ns;
+  event.lost = change.version.lost;
+  event.by = change.removed_by;
+  WEFT_TRY(const std::vector<std::string> tags, tags_of(txn_, known.model, known.number));
   std::set<std::string> all(tags.begin(), tags.end());
   all.insert(change.tags.begin(), change.tags.end());
   event.tags.assign(all.begin(), all.end());
@@ -256,11 +255,8 @@ Status Mirroring::remove(const VersionRow& version, const MirroredRemoval& chang
   return add(std::move(event));
 }
 
-Status Mirroring::take(const MirroredRemoval& change) {
-  WEFT_TRY(const std::optional<VersionRow> version, live(change.model, change.number));
-  return version ? remove(*version, change) : Status{};
-}
-
+// If the registry does not say when a tag was deleted, the deletion gets the time of the tag's last state plus a
+// nanosecond, which is the same on every node.
 Status Mirroring::take(const MirroredTag& change) {
   Status named = check_key_name(change.model);
   if (named.ok()) named = check_key_tag(change.name);
@@ -278,8 +274,9 @@ Status Mirroring::take(const MirroredTag& change) {
   TagsEvent event;
   event.sequence = counters.sequence + 1;
   event.model = change.model;
-  event.time_ns = change.number == 0 ? tag->time_ns + 1 : change.time_ns;
+  event.time_ns = change.time_ns == 0 && tag ? tag->time_ns + 1 : change.time_ns;
   event.changed_at = change.revision;
+  event.by = change.by;
   event.changes.push_back({change.name, change.number, tag ? tag->ino : inos.one()});
   WEFT_CHECK(apply_tags(txn_, event));
   return add(std::move(event));

@@ -28,16 +28,47 @@ Result<Ino> tag_ino(Txn& txn, ModelId model, const std::string& tag, Allocator& 
   return row ? row->ino : inos.one();
 }
 
+// Returns the present name of the model that had this version under this name. The model may have been renamed since
+// the publish chose its parents.
+Result<std::string> name_with(Txn& txn, const ParentRef& parent) {
+  WEFT_TRY(const std::optional<ModelRow> model, find_model(txn, parent.model));
+  if (model && parent.number >= model->first_number) return parent.model;
+  WEFT_TRY(const std::optional<ModelRow> renamed, find_renamed(txn, parent.model));
+  return renamed ? renamed->name : parent.model;
+}
+
 // Leaves out a parent that weft itself found, if it was removed meanwhile. A declared parent must be live.
 Result<std::vector<ParentRef>> plan_parents(Txn& txn, const std::vector<ParentRef>& wanted) {
   std::vector<ParentRef> parents;
-  for (const ParentRef& parent : wanted) {
+  for (ParentRef parent : wanted) {
+    WEFT_TRY(parent.model, name_with(txn, parent));
     auto row = live_version(txn, parent.model, parent.number);
     bool gone = !row.ok() && row.error().code == Errc::not_found && !parent.declared;
     if (!row.ok() && !gone) return std::move(row).error();
-    if (!gone) parents.push_back(parent);
+    if (!gone) parents.push_back(std::move(parent));
   }
   return parents;
+}
+
+// True if `path` is the name or a directory of it.
+bool leads_to(std::string_view path, std::string_view name) {
+  return name.starts_with(path) && (name.size() == path.size() || name[path.size()] == '/');
+}
+
+// Errc::exists: another model has this name, or had it and used numbers. The numbers of a name are not used again.
+Status check_unused_name(Txn& txn, std::string_view name, const ModelRow& by) {
+  WEFT_TRY(const std::optional<ModelRow> known, find_model(txn, name));
+  constexpr std::string_view kWanted = "expected a name that no other model has had";
+  if (known && known->latest != 0)
+    return Error{Errc::exists, fmt::format("{} is the name of another {}: {}", name, kind_name(known->kind), kWanted)};
+  if (known)
+    return Error{
+        Errc::exists,
+        fmt::format("{} was the name of removed versions: {}, because numbers are not used again", name, kWanted)};
+  WEFT_TRY(const std::optional<ModelRow> renamed, find_renamed(txn, name));
+  if (!renamed || renamed->id == by.id) return {};
+  return Error{Errc::exists, fmt::format("{} was renamed to {}: {}, because numbers are not used again", name,
+                                         renamed->name, kWanted)};
 }
 
 }  // namespace
@@ -55,12 +86,14 @@ Status check_ids(const VersionRow& version) {
                                               version.model_name, version.id - 1, version.model - 1, limits::kIdMax)};
 }
 
-Status check_hides_none(Txn& txn, std::string_view name) {
+Status check_hides_none(Txn& txn, std::string_view name, std::string_view leaving) {
   for (std::string_view path = name; !path.empty(); path = split_name(path).first) {
     auto [prefix, component] = split_name(path);
     WEFT_TRY(std::optional<NameRow> row, find_row<NameRow>(txn, Table::names, name_key(prefix, component)));
     bool same = path.size() == name.size();
-    if (row && row->is_model != same) return hides(name, same ? fmt::format("models in {}/", path) : std::string(path));
+    const bool leaves = row && row->live == 1 && leads_to(path, leaving);
+    if (row && row->is_model != same && !leaves)
+      return hides(name, same ? fmt::format("models in {}/", path) : std::string(path));
   }
   return {};
 }
@@ -83,21 +116,22 @@ Status plan_model(Txn& txn, PublishEvent& event, const Counters& counters, Alloc
     event.model_created_ns = model->created_ns;
     return {};
   }
+  WEFT_TRY(const auto former, find_row<FormerNameRow>(txn, Table::former_names, version.model_name));
   version.model = counters.next_model;
-  version.number = counters.number_floor + 1;
+  version.number = std::max(counters.number_floor + 1, former ? former->next_number : std::uint64_t{1});
   event.model_created_ns = version.time_ns;
   event.model_ino = inos.one();
   event.latest_ino = inos.one();
   return {};
 }
 
-Status plan_directories(Txn& txn, PublishEvent& event, Allocator& inos) {
-  std::string_view path = split_name(event.version.model_name).first;
-  for (; !path.empty(); path = split_name(path).first) {
+Result<std::vector<NamedInode>> plan_directories(Txn& txn, std::string_view model, Allocator& inos) {
+  std::vector<NamedInode> directories;
+  for (std::string_view path = split_name(model).first; !path.empty(); path = split_name(path).first) {
     WEFT_TRY(std::optional<NumberRow> known, find_row<NumberRow>(txn, Table::dirs, path));
-    event.directories.push_back({std::string(path), known ? known->value : inos.one()});
+    directories.push_back({std::string(path), known ? known->value : inos.one()});
   }
-  return {};
+  return directories;
 }
 
 Status plan_tags_of(Txn& txn, PublishEvent& event, std::vector<std::string> tags, Allocator& inos) {
@@ -177,6 +211,7 @@ Result<PublishEvent> plan_publish(Txn& txn, const PublishRequest& request, const
   Allocator inos(counters);
   event.sequence = counters.sequence + 1;
   event.packs = std::move(packs);
+  event.by = request.by;
   event.version.id = taken != nullptr ? taken->version : counters.next_version;
   if (taken != nullptr) event.version.time_ns = taken->time_ns;
   WEFT_CHECK(plan_model(txn, event, counters, inos));
@@ -184,7 +219,7 @@ Result<PublishEvent> plan_publish(Txn& txn, const PublishRequest& request, const
     return Error{Errc::unsupported, fmt::format("{}: expected at most {} versions of one model", request.model,
                                                 limits::kVersionNumberMax)};
   WEFT_CHECK(check_ids(event.version));
-  WEFT_CHECK(plan_directories(txn, event, inos));
+  WEFT_TRY(event.directories, plan_directories(txn, event.version.model_name, inos));
   WEFT_CHECK(plan_tags_of(txn, event, request.tags, inos));
   event.local.ino_count = request.content.tree_nodes;
   event.local.ino_base = inos.range(event.local.ino_count);
@@ -200,12 +235,14 @@ Result<PublishEvent> plan_publish(Txn& txn, const PublishRequest& request, const
   return event;
 }
 
-Result<TagsEvent> plan_tags(Txn& txn, std::string_view model_name, const std::vector<TagWish>& wishes) {
+Result<TagsEvent> plan_tags(Txn& txn, std::string_view model_name, const std::vector<TagWish>& wishes,
+                            const Author& by) {
   WEFT_TRY(std::optional<ModelRow> model, find_model(txn, model_name));
-  if (!model) return Error{Errc::not_found, fmt::format("no model {}", printable(model_name))};
+  if (!model) return no_model(txn, model_name);
   WEFT_TRY(Counters counters, get_counters(txn));
   Allocator inos(counters);
   TagsEvent event{counters.sequence + 1, std::string(model_name), now_ns(), {}};
+  event.by = by;
   for (const auto& [tag, number] : wishes) {
     WEFT_CHECK(check_key_tag(tag));
     WEFT_TRY(std::optional<TagRow> row, find_row<TagRow>(txn, Table::tags, tag_key(model->id, tag)));
@@ -219,7 +256,7 @@ Result<TagsEvent> plan_tags(Txn& txn, std::string_view model_name, const std::ve
   return event;
 }
 
-Result<RemovalEvent> plan_removal(Txn& txn, std::string_view model, std::uint64_t number) {
+Result<RemovalEvent> plan_removal(Txn& txn, std::string_view model, std::uint64_t number, const Author& by) {
   WEFT_TRY(const VersionRow version, live_version(txn, model, number));
   WEFT_TRY(Counters counters, get_counters(txn));
   RemovalEvent event;
@@ -227,6 +264,7 @@ Result<RemovalEvent> plan_removal(Txn& txn, std::string_view model, std::uint64_
   event.model = model;
   event.number = number;
   event.time_ns = std::max(now_ns(), version.undeleted_ns + 1);
+  event.by = by;
   WEFT_TRY(event.tags, tags_of(txn, version.model, number));
   return event;
 }
@@ -248,9 +286,25 @@ Result<std::optional<DescriptionEvent>> plan_description(Txn& txn, std::string_v
                                         std::move(now->metrics), now->described_ns});
 }
 
+Result<RenameEvent> plan_rename(Txn& txn, std::string_view name, std::string_view to) {
+  WEFT_CHECK(check_model_name(to));
+  WEFT_TRY(const std::optional<ModelRow> model, find_model(txn, name));
+  if (!model) return no_model(txn, name);
+  if (model->latest == 0) return Error{Errc::not_found, fmt::format("all versions of {} were removed", name)};
+  if (name == to) return Error{Errc::invalid, fmt::format("{}: expected another name than it has", name)};
+  WEFT_CHECK(check_unused_name(txn, to, *model));
+  WEFT_CHECK(check_hides_none(txn, to, name));
+  WEFT_TRY(Counters counters, get_counters(txn));
+  Allocator inos(counters);
+  RenameEvent event{counters.sequence + 1, std::string(name), std::string(to), now_ns(), {}};
+  WEFT_TRY(event.directories, plan_directories(txn, to, inos));
+  WEFT_CHECK(inos.check_room());
+  return event;
+}
+
 Result<VersionRow> live_version(Txn& txn, std::string_view model_name, std::uint64_t number) {
   WEFT_TRY(std::optional<ModelRow> model, find_model(txn, model_name));
-  if (!model) return Error{Errc::not_found, fmt::format("no model {}", printable(model_name))};
+  if (!model) return no_model(txn, model_name);
   WEFT_TRY(std::optional<VersionRow> version, find_version(txn, model->id, number));
   if (version && !version->removed) return std::move(*version);
   return Error{Errc::not_found,

@@ -28,8 +28,8 @@ Result<PublishEvent> plan_publish(Txn& txn, const PublishRequest& request, const
 // A wish without a number deletes the tag. Errc::not_found: no such model, version or tag. Omits wishes that change
 // nothing.
 using TagWish = std::pair<std::string, std::optional<std::uint64_t>>;
-Result<TagsEvent> plan_tags(Txn& txn, std::string_view model, const std::vector<TagWish>& wishes);
-Result<RemovalEvent> plan_removal(Txn& txn, std::string_view model, std::uint64_t number);
+Result<TagsEvent> plan_tags(Txn& txn, std::string_view model, const std::vector<TagWish>& wishes, const Author& by);
+Result<RemovalEvent> plan_removal(Txn& txn, std::string_view model, std::uint64_t number, const Author& by);
 // Returns nothing if the note would not change.
 Result<std::optional<NoteEvent>> plan_note(Txn& txn, const VersionRow& version, VersionNote note, bool set);
 
@@ -37,6 +37,10 @@ Result<std::optional<NoteEvent>> plan_note(Txn& txn, const VersionRow& version, 
 // described().
 Result<std::optional<DescriptionEvent>> plan_description(Txn& txn, std::string_view model, std::uint64_t number,
                                                          const DescriptionChange& change);
+
+// Errc::not_found: no live model of this name. Errc::invalid: the same name, or no valid one. Errc::exists: another
+// model has the new name or had it, or a model would hide another.
+Result<RenameEvent> plan_rename(Txn& txn, std::string_view model, std::string_view to);
 
 // Returns the live version with that number. Errc::not_found names the model and the number.
 Result<VersionRow> live_version(Txn& txn, std::string_view model, std::uint64_t number);
@@ -65,13 +69,15 @@ class Allocator {
 
 // Errc::unsupported if the event's version or model has an id above limits::kIdMax.
 Status check_ids(const VersionRow& version);
-Status check_hides_none(Txn& txn, std::string_view name);
+// `leaving`: a visible model that gives up its name at the same moment.
+Status check_hides_none(Txn& txn, std::string_view name, std::string_view leaving = {});
 // Errc::exists: the name has live versions of another kind.
 Status check_kind(Txn& txn, std::string_view name, VersionKind kind);
 
 // Sets the numbers of the event's model, existing or new, and the version's number, which is the model's next.
 Status plan_model(Txn& txn, PublishEvent& event, const Counters& counters, Allocator& inos);
-Status plan_directories(Txn& txn, PublishEvent& event, Allocator& inos);
+// Returns all namespace paths above a model's name, with their inodes.
+Result<std::vector<NamedInode>> plan_directories(Txn& txn, std::string_view model, Allocator& inos);
 Status plan_tags_of(Txn& txn, PublishEvent& event, std::vector<std::string> tags, Allocator& inos);
 // Returns the inode of each view, by tensor ordinal. A view in the index keeps its inode. Other views get their inode
 // of `given`, which the version had before its manifest was lost, or a new inode if `given` is empty.

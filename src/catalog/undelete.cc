@@ -150,7 +150,7 @@ Status apply_undelete(Txn& txn, const UndeleteEvent& event, const PublishInput& 
   if (input.own) WEFT_CHECK(set_mark(txn, version->id, kUnsaved));
   WEFT_CHECK(put_revisions(txn, *version));
   WEFT_CHECK(put(txn, Table::versions, key_of(version->id), *version));
-  return add_live(txn, *model, *version, event.time_ns);
+  return add_live(txn, *model, version->number, version->kind, event.time_ns);
 }
 
 }  // namespace weft

@@ -51,6 +51,7 @@ Status check_untagged(Store& store, const VersionRow& version) {
 Result<std::vector<VersionName>> versions_to_remove(Store& store, const RemoveRequest& request) {
   std::vector<VersionName> names;
   std::unordered_set<VersionId> known;
+  std::unordered_set<ModelId> thinned;
   const auto add = [&](const VersionRow& row) -> Status {
     if (row.removed || !known.insert(row.id).second) return {};
     names.push_back({row.model_name, row.number});
@@ -62,6 +63,7 @@ Result<std::vector<VersionName>> versions_to_remove(Store& store, const RemoveRe
       WEFT_CHECK(request.all ? each_row(store, list_versions(version.model), add) : add(version));
       continue;
     }
+    if (!thinned.insert(version.model).second) continue;
     WEFT_TRY(auto some, versions_to_displace(store, version.model, request.keep));
     names.insert(names.end(), some.begin(), some.end());
   }
@@ -100,6 +102,11 @@ Result<VersionName> change_description(Store& store, const NoteRequest& request,
   WEFT_TRY(const VersionRow row, version_of(store, request.spec));
   WEFT_CHECK(describe(row.model_name, row.number, request.change));
   return VersionName{row.model_name, row.number};
+}
+
+Status change_name(Store& store, const RenameRequest& request, const RenameModel& rename) {
+  WEFT_CHECK(model_of(store, request.model));
+  return rename(request.model, request.to);
 }
 
 Status remove_versions(Store& store, const RemoveRequest& request, const RemoveSome& remove, const OnRemoved& removed) {

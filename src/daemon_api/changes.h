@@ -26,6 +26,11 @@ using Describe = std::function<Status(std::string_view model, std::uint64_t numb
 // Changes the message and metrics of a version. Returns the version.
 Result<VersionName> change_description(Store& store, const NoteRequest& request, const Describe& describe);
 
+// Store::rename_model or Registry::rename_model.
+using RenameModel = std::function<Status(std::string_view model, std::string_view to)>;
+// Renames a model that has a live version. The error for any other name lists the models.
+Status change_name(Store& store, const RenameRequest& request, const RenameModel& rename);
+
 // Store::remove_versions or Registry::remove_versions.
 using RemoveSome = std::function<Result<std::size_t>(std::span<const VersionName> versions, Tagged tagged)>;
 using OnRemoved = std::function<Status(const VersionName&)>;

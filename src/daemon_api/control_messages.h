@@ -3,10 +3,11 @@
 // hostile until they are decoded.
 //
 //   request    body             events                          answer
-//   import     ImportRequest    ImportQuestion, ProgressEvent   ImportReport
+//   import     ImportRequest    ImportEvent, ProgressEvent      ImportReport
 //   may_publish MayPublishRequest                               {}
 //   tag        TagRequest                                       VersionName
 //   note       NoteRequest                                      VersionName
+//   mv         RenameRequest                                    {}
 //   rm         RemoveRequest    VersionName                     RemoveReport
 //   undelete   UndeleteRequest  UndeletedVersion                {}
 //   gc         GcOptions        ProgressEvent                   GcOutcome
@@ -52,7 +53,7 @@ inline void fields(JsonFields& f, VersionName& m) {
   f("model", m.model)("version", m.number);
 }
 
-// Begins an import of `files` files. The client keeps their paths; the daemon asks for the files with ImportQuestion.
+// Begins an import of `files` files. The client keeps their paths; the daemon asks for the files with ImportEvent.
 struct ImportRequest {
   ImportOptions options;
   std::uint64_t files = 0;
@@ -60,12 +61,14 @@ struct ImportRequest {
 void fields(JsonFields& f, ImportRequest& m);
 
 // `files`: asks for the list of files from this index on; the reply is encode_files(). `open`: asks for the descriptor
-// of the file with this index; the reply has it, or is an OpenFailure. Exactly one is set.
-struct ImportQuestion {
-  std::optional<std::uint64_t> files, open;
+// of the file with this index; the reply has the descriptor, or is an OpenFailure. `removed`: reports a version of
+// ImportReport::removed, which the answer does not list, because they may not fit into one message. Exactly one is set.
+struct ImportEvent {
+  std::optional<std::uint64_t> files{}, open{};
+  std::optional<VersionName> removed{};
 };
-inline void fields(JsonFields& f, ImportQuestion& m) {
-  f("files", m.files)("open", m.open);
+inline void fields(JsonFields& f, ImportEvent& m) {
+  f("files", m.files)("open", m.open)("removed", m.removed);
 }
 
 struct OpenFailure {
@@ -99,6 +102,14 @@ struct NoteRequest {
   DescriptionChange change;
 };
 void fields(JsonFields& f, NoteRequest& m);
+
+struct RenameRequest {
+  std::string model;
+  std::string to;
+};
+inline void fields(JsonFields& f, RenameRequest& m) {
+  f("model", m.model)("to", m.to);
+}
 
 struct GroupId {
   gid_t gid = 0;

@@ -3,7 +3,6 @@
 #include <chrono>
 #include <map>
 #include <mutex>
-#include <optional>
 #include <tuple>
 #include <utility>
 
@@ -15,7 +14,6 @@ namespace {
 
 constexpr std::chrono::seconds kKept{5};
 constexpr std::chrono::milliseconds kAnswerMax{2'000};
-constexpr std::chrono::minutes kAwayMax{1};  // a daemon without a socket: it restarts
 constexpr std::size_t kUsersMax = 1'024;
 
 class AskedRights final : public PublishRights {
@@ -34,9 +32,6 @@ class AskedRights final : public PublishRights {
     const Status answer = ask(user);
     const bool counts = answer.ok() || answer.error().code == Errc::permission;
     const std::lock_guard lock(mutex_);
-    if (counts) heard_ = now;
-    if (!answer.ok() && answer.error().code == Errc::not_found && heard_ && now < *heard_ + kAwayMax)
-      return Error{Errc::unreachable, answer.error().message};
     if (answers_.size() >= kUsersMax) answers_.clear();
     if (counts) answers_.insert_or_assign(key, Kept{answer, now + kKept});
     return answer;
@@ -61,8 +56,7 @@ class AskedRights final : public PublishRights {
 
   control::Link link_;
   std::mutex mutex_;
-  std::map<Key, Kept> answers_;                                 // guarded by mutex_
-  std::optional<std::chrono::steady_clock::time_point> heard_;  // guarded by mutex_; the daemon's last answer
+  std::map<Key, Kept> answers_;  // guarded by mutex_
 };
 
 }  // namespace

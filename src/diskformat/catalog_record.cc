@@ -45,6 +45,7 @@ void fields(F& f, CatalogTag& m) {
   using T = records::CatalogTag;
   f(T::VT_MODEL, m.tag.model)(T::VT_NAME, m.tag.name)(T::VT_NUMBER, m.tag.number)(T::VT_TIME_NS, m.tag.time_ns);
   f(T::VT_CLUSTER, m.cluster)(T::VT_REVISION, m.tag.revision);
+  f.text_if_any(T::VT_USER, m.tag.by.user).text_if_any(T::VT_NODE, m.tag.by.node);
 }
 
 constexpr std::size_t kHashDigits = 16;
@@ -110,10 +111,11 @@ Result<CatalogRecord> decode_version(std::span<const std::byte> payload, std::st
   auto row = decode_row<VersionRow>(payload, where);
   if (!row.ok() || row->number == 0) return corrupt(where, "not a version");
   WEFT_CHECK(check_subject(row->model_name, row->number, where));
-  const bool small = row->message.size() <= limits::kMessageMax && row->metrics.size() <= limits::kMetricsMax &&
-                     row->parents.size() <= limits::kParentsMax && row->elsewhere.size() <= limits::kParentsMax &&
+  const bool small = row->parents.size() <= limits::kParentsMax && row->elsewhere.size() <= limits::kParentsMax &&
                      row->logical_bytes <= limits::kVersionBytesMax;
   if (!small) return corrupt(where, "a version of impossible size");
+  if (const Status valid = check_description(row->message, row->metrics, row->described_ns); !valid.ok())
+    return corrupt(where, valid.error().message);
   if (const Status known = check_source_commit(row->source_commit); !known.ok())
     return corrupt(where, known.error().message);
   for (const ParentRef& parent : row->parents) WEFT_CHECK(check_subject(parent.model, parent.number, where));
@@ -126,12 +128,14 @@ Result<CatalogRecord> decode_tag(std::span<const std::byte> payload, std::string
   WEFT_CHECK(check_subject(row.tag.model, row.tag.number, where));
   if (const Status named = check_key_tag(row.tag.name); !named.ok()) return corrupt(where, named.error().message);
   if (row.cluster.size() > kClusterMax) return corrupt(where, "a cluster's id that none has");
+  if (!can_be_author(row.tag.by)) return corrupt(where, "an author that no weft writes");
   return CatalogRecord{std::move(row.tag), std::move(row.cluster)};
 }
 
 Result<CatalogRecord> decode_removal(std::span<const std::byte> payload, std::string_view where) {
   MirroredRemoval removal;
-  if (!flat::decode<records::CatalogRemoval>(payload, removal) || removal.number == 0)
+  if (!flat::decode<records::CatalogRemoval>(payload, removal) || removal.number == 0 ||
+      removal.time_ns > limits::kTimeNsMax)
     return corrupt(where, "not a removal");
   WEFT_CHECK(check_subject(removal.model, removal.number, where));
   if (removal.lost.size() > limits::kMessageMax || !plain_text(removal.lost, TextLines::one))
@@ -145,15 +149,16 @@ Result<CatalogRecord> decode_description(std::span<const std::byte> payload, std
       description.time_ns == 0)
     return corrupt(where, "not a message and metrics");
   WEFT_CHECK(check_subject(description.model, description.number, where));
-  Status texts = check_message(description.message);
-  if (texts.ok()) texts = check_metrics(description.metrics);
-  if (!texts.ok()) return corrupt(where, texts.error().message);
+  if (const Status valid = check_description(description.message, description.metrics, description.time_ns);
+      !valid.ok())
+    return corrupt(where, valid.error().message);
   return CatalogRecord{std::move(description), {}};
 }
 
 Result<CatalogRecord> decode_undelete(std::span<const std::byte> payload, std::string_view where) {
   MirroredUndelete undelete;
-  if (!flat::decode<records::CatalogUndelete>(payload, undelete) || undelete.number == 0)
+  if (!flat::decode<records::CatalogUndelete>(payload, undelete) || undelete.number == 0 ||
+      undelete.time_ns > limits::kTimeNsMax)
     return corrupt(where, "not an undelete");
   WEFT_CHECK(check_subject(undelete.model, undelete.number, where));
   return CatalogRecord{std::move(undelete), {}};

@@ -55,6 +55,7 @@ void fields(F& f, Placed<PublishEvent>& m) {
   f(T::VT_REVISION, event.revision)(T::VT_BARE, event.bare).dataset(T::VT_DATASET, version.kind);
   f(T::VT_DESCRIBED_NS, version.described_ns)(T::VT_UNDELETED_NS, version.undeleted_ns);
   f.text_if_any(T::VT_SOURCE_COMMIT, version.source_commit);
+  f.text_if_any(T::VT_USER, event.by.user).text_if_any(T::VT_NODE, event.by.node);
 }
 
 template <class F>
@@ -63,6 +64,7 @@ void fields(F& f, Placed<TagsEvent>& m) {
   TagsEvent& event = m.event;
   f(T::VT_SEQUENCE, event.sequence)(T::VT_CHANGES, event.changes)(T::VT_MODEL_NAME, event.model)(T::VT_PLACE, m.place);
   f(T::VT_TIME_NS, event.time_ns)(T::VT_REVISION, event.revision)(T::VT_CHANGED_AT, event.changed_at);
+  f.text_if_any(T::VT_USER, event.by.user).text_if_any(T::VT_NODE, event.by.node);
 }
 
 template <class F>
@@ -71,6 +73,7 @@ void fields(F& f, Placed<RemovalEvent>& m) {
   RemovalEvent& event = m.event;
   f(T::VT_SEQUENCE, event.sequence)(T::VT_MODEL_NAME, event.model)(T::VT_NUMBER, event.number)(T::VT_PLACE, m.place);
   f(T::VT_TIME_NS, event.time_ns)(T::VT_REVISION, event.revision)(T::VT_LOST, event.lost)(T::VT_TAGS, event.tags);
+  f.text_if_any(T::VT_USER, event.by.user).text_if_any(T::VT_NODE, event.by.node);
 }
 
 template <class F>
@@ -97,6 +100,14 @@ void fields(F& f, Placed<DescriptionEvent>& m) {
   f(T::VT_SEQUENCE, event.sequence)(T::VT_MODEL_NAME, event.model)(T::VT_NUMBER, event.number);
   f(T::VT_MESSAGE, event.message)(T::VT_METRICS, event.metrics)(T::VT_TIME_NS, event.time_ns)(T::VT_PLACE, m.place);
   f(T::VT_REVISION, event.revision);
+}
+
+template <class F>
+void fields(F& f, Placed<RenameEvent>& m) {
+  using T = records::Rename;
+  RenameEvent& event = m.event;
+  f(T::VT_SEQUENCE, event.sequence)(T::VT_MODEL_NAME, event.model)(T::VT_TO, event.to)(T::VT_TIME_NS, event.time_ns);
+  f(T::VT_DIRECTORIES, event.directories)(T::VT_PLACE, m.place);
 }
 
 template <class F>
@@ -184,6 +195,10 @@ bool plausible(const DescriptionEvent& event) {
   return event.message.size() <= limits::kMessageMax && event.metrics.size() <= limits::kMetricsMax;
 }
 
+bool plausible(const RenameEvent& event) {
+  return !event.to.empty() && std::ranges::all_of(event.directories, small, &NamedInode::ino);
+}
+
 bool plausible(const UndeleteEvent& event) {
   return can_be_local(event.local) && event.local.ino_base != 0 && event.local.ino_count != 0 &&
          (event.bare || !event.reaped);
@@ -209,7 +224,7 @@ Result<PlacedEvent> decode(std::span<const std::byte> payload, std::string_view 
 RecordKind kind_of(const Event& event) {
   constexpr RecordKind kKinds[] = {RecordKind::publish,     RecordKind::tags,     RecordKind::removal,
                                    RecordKind::repair,      RecordKind::adoption, RecordKind::note,
-                                   RecordKind::description, RecordKind::undelete};
+                                   RecordKind::description, RecordKind::rename,   RecordKind::undelete};
   static_assert(std::size(kKinds) == std::variant_size_v<Event>);
   return kKinds[event.index()];
 }
@@ -253,6 +268,9 @@ struct EventText {
   std::string operator()(const DescriptionEvent& event) const {
     return fmt::format("message and metrics of {}@{}", event.model, event.number);
   }
+  std::string operator()(const RenameEvent& event) const {
+    return fmt::format("rename of {} to {}", event.model, event.to);
+  }
   std::string operator()(const UndeleteEvent& event) const {
     return fmt::format("undelete of {}@{}", event.model, event.number);
   }
@@ -293,6 +311,8 @@ Result<PlacedEvent> decode_event(std::span<const std::byte> record, std::string_
       return decode<records::Note, NoteEvent>(payload, where, "a note");
     case RecordKind::description:
       return decode<records::Description, DescriptionEvent>(payload, where, "a message and metrics");
+    case RecordKind::rename:
+      return decode<records::Rename, RenameEvent>(payload, where, "a rename");
     case RecordKind::undelete:
       return decode<records::Undelete, UndeleteEvent>(payload, where, "an undelete");
     default:

@@ -27,6 +27,7 @@ struct PublishEvent {
   std::uint64_t sequence = 0;
   VersionRow version;            // `removed` is never set
   std::vector<NamedInode> tags;  // tags that the publish sets to the version
+  Author by;                     // set the tags
   Ino model_ino = 0;
   Ino latest_ino = 0;
   std::vector<NamedInode> directories;  // all namespace paths above the model, so that no record needs an earlier one
@@ -52,6 +53,7 @@ struct TagsEvent {
   std::vector<TagChange> changes;
   std::uint64_t revision = 0;
   std::uint64_t changed_at = 0;  // registry revision of the change; 0: unknown, or no registry
+  Author by = {};
 };
 
 struct RemovalEvent {
@@ -62,6 +64,7 @@ struct RemovalEvent {
   std::uint64_t revision = 0;
   std::string lost;                    // reason, if the version's bytes were lost; "" if a user removed it
   std::vector<std::string> tags = {};  // tags of the version, deleted with it
+  Author by = {};
 };
 
 // Adds the content of a bare version. Repeats fields of its PublishEvent, so that no record needs an earlier one.
@@ -102,6 +105,15 @@ struct DescriptionEvent {
   std::uint64_t revision = 0;
 };
 
+// Gives a model another name. Its versions, tags and inode numbers stay.
+struct RenameEvent {
+  std::uint64_t sequence = 0;
+  std::string model;  // the name before
+  std::string to;
+  std::uint64_t time_ns = 0;
+  std::vector<NamedInode> directories;  // all namespace paths above the new name
+};
+
 // Makes a removed version live again.
 struct UndeleteEvent {
   std::uint64_t sequence = 0;
@@ -131,7 +143,7 @@ struct RepairEvent {
 };
 
 using Event = std::variant<PublishEvent, TagsEvent, RemovalEvent, RepairEvent, AdoptionEvent, NoteEvent,
-                           DescriptionEvent, UndeleteEvent>;
+                           DescriptionEvent, RenameEvent, UndeleteEvent>;
 
 // Returns the record of an event for offset `place` of the journal. A reader of the journal ignores it anywhere else.
 std::vector<std::byte> encode_event(const Event& event, std::uint64_t place);
@@ -144,6 +156,6 @@ Result<PlacedEvent> decode_event(std::span<const std::byte> record, std::string_
 // Returns one line for people, such as "publish of bert@2".
 std::string event_text(const Event& event);
 std::uint64_t event_sequence(const Event& event);
-void set_revision(Event& event, std::uint64_t revision);  // no effect on adoptions and repairs
+void set_revision(Event& event, std::uint64_t revision);  // no effect on adoptions, renames and repairs
 
 }  // namespace weft

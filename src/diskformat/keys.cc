@@ -13,10 +13,10 @@ namespace {
 
 // Views of literals, so that each name ends with a NUL.
 constexpr std::array<std::string_view, kTableCount> kNames = {
-    "meta",       "models",       "model_ids", "names",     "dirs",          "versions", "numbers",
-    "tags",       "version_tags", "locals",    "owned",     "blobs",         "holders",  "dead",
-    "views",      "inodes",       "children",  "manifests", "architectures", "arch_of",  "arch_versions",
-    "arch_items", "hints",        "revisions", "commits",   "packs"};
+    "meta",       "models",       "model_ids", "names",     "dirs",          "versions",     "numbers",
+    "tags",       "version_tags", "locals",    "owned",     "blobs",         "holders",      "dead",
+    "views",      "inodes",       "children",  "manifests", "architectures", "arch_of",      "arch_versions",
+    "arch_items", "hints",        "revisions", "commits",   "packs",         "former_names", "tag_moves"};
 
 template <class Number>
 void append(std::string& key, Number value) {
@@ -74,6 +74,10 @@ std::string version_tag_key(ModelId model, std::uint64_t number, std::string_vie
   std::string key = key_of(model, number);
   key += tag;
   return key;
+}
+
+std::string tag_move_key(ModelId model, std::uint64_t sequence, std::string_view tag) {
+  return version_tag_key(model, UINT64_MAX - sequence, tag);
 }
 
 std::string name_key(std::string_view prefix, std::string_view component) {

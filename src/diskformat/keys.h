@@ -39,8 +39,10 @@ enum class Table : std::uint8_t {
   revisions,
   commits,
   packs,
+  former_names,
+  tag_moves,
 };
-inline constexpr std::size_t kTableCount = 26;
+inline constexpr std::size_t kTableCount = 28;
 bool keeps_sets(Table table);  // true if each key has a sorted set of values of equal size
 std::string_view table_name(Table table);
 
@@ -51,6 +53,8 @@ std::string key_of(std::uint64_t first, std::uint64_t second);
 std::string file_key(VersionId version, std::uint32_t file);
 std::string tag_key(ModelId model, std::string_view tag);
 std::string version_tag_key(ModelId model, std::uint64_t number, std::string_view tag);
+// Key of `tag_moves`, by the sequence number of the change's event. The changes of a model lie newest first.
+std::string tag_move_key(ModelId model, std::uint64_t sequence, std::string_view tag);
 std::string name_key(std::string_view prefix, std::string_view component);
 std::string blob_key(const ContentId& id);  // length, root
 std::string hint_key(std::uint64_t length, std::uint64_t hint);

@@ -40,7 +40,8 @@ enum class RecordKind : std::uint16_t {
   adoption = 20,
   note = 21,
   description = 22,
-  undelete = 23,
+  rename = 23,
+  undelete = 24,
   counters = 32,  // index
   model,
   model_name,
@@ -55,6 +56,8 @@ enum class RecordKind : std::uint16_t {
   architecture,
   hint,
   manifest,
+  former_name,
+  tag_move,
   registry_meta = 96,  // values of etcd's keys
   registry_head,
   registry_version,

@@ -28,6 +28,7 @@ void fields(F& f, Counters& m) {
   f(T::VT_SEQUENCE, m.sequence)(T::VT_NEXT_VERSION, m.next_version)(T::VT_NEXT_MODEL, m.next_model);
   f(T::VT_NEXT_INO, m.next_ino)(T::VT_JOURNAL_END, m.journal_end)(T::VT_LINEAGE_CLOCK, m.lineage_clock);
   f(T::VT_NUMBER_FLOOR, m.number_floor)(T::VT_REGISTRY_REVISION, m.registry_revision)(T::VT_NEXT_BLOB, m.next_blob);
+  f(T::VT_LAST_RENAME, m.last_rename);
 }
 
 template <class F>
@@ -35,12 +36,18 @@ void fields(F& f, ModelRow& m) {
   using T = records::Model;
   f(T::VT_ID, m.id)(T::VT_NAME, m.name)(T::VT_NEXT_NUMBER, m.next_number)(T::VT_LATEST, m.latest)(T::VT_INO, m.ino);
   f(T::VT_LATEST_INO, m.latest_ino)(T::VT_CREATED_NS, m.created_ns)(T::VT_CHANGED_NS, m.changed_ns);
-  f(T::VT_LIVE, m.live)(T::VT_TAGS, m.tags).dataset(T::VT_DATASET, m.kind);
+  f(T::VT_LIVE, m.live)(T::VT_TAGS, m.tags)(T::VT_FIRST_NUMBER, m.first_number).dataset(T::VT_DATASET, m.kind);
 }
 
 template <class F>
 void fields(F& f, ModelNameRow& m) {
-  f(records::ModelName::VT_NAME, m.name);
+  using T = records::ModelName;
+  f(T::VT_NAME, m.name)(T::VT_RENAMED, m.renamed)(T::VT_RENAMED_NS, m.renamed_ns);
+}
+
+template <class F>
+void fields(F& f, FormerNameRow& m) {
+  f(records::FormerName::VT_MODEL, m.model)(records::FormerName::VT_NEXT_NUMBER, m.next_number);
 }
 
 template <class F>
@@ -72,6 +79,13 @@ template <class F>
 void fields(F& f, TagRow& m) {
   using T = records::Tag;
   f(T::VT_NAME, m.name)(T::VT_NUMBER, m.number)(T::VT_INO, m.ino)(T::VT_TIME_NS, m.time_ns);
+}
+
+template <class F>
+void fields(F& f, TagMove& m) {
+  using T = records::TagMove;
+  f(T::VT_NAME, m.name)(T::VT_BEFORE, m.before)(T::VT_NUMBER, m.number)(T::VT_TIME_NS, m.time_ns);
+  f.text_if_any(T::VT_USER, m.by.user).text_if_any(T::VT_NODE, m.by.node);
 }
 
 template <class F>
@@ -172,10 +186,12 @@ WEFT_ROW(ClusterIdentity, Cluster, cluster, "not a cluster's identity")
 WEFT_ROW(Counters, Counters, counters, "not counters")
 WEFT_ROW(ModelRow, Model, model, "not a model")
 WEFT_ROW(ModelNameRow, ModelName, model_name, "not a model's name")
+WEFT_ROW(FormerNameRow, FormerName, former_name, "not a former name")
 WEFT_ROW(NameRow, Name, name, "not a name")
 WEFT_ROW(NumberRow, Number, number, "not a number")
 WEFT_ROW(VersionRow, Version, version, "not a version")
 WEFT_ROW(TagRow, Tag, tag, "not a tag")
+WEFT_ROW(TagMove, TagMove, tag_move, "not a change of a tag")
 WEFT_ROW(LocalRow, Local, local, "not a version's local part")
 WEFT_ROW(BlobRow, Blob, blob, "not a blob")
 WEFT_ROW(HintRow, Hint, hint, "not a hint")

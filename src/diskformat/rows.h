@@ -26,6 +26,7 @@ struct Counters {
   std::uint64_t number_floor = 0;       // the journal may have lost models with version numbers up to this
   std::uint64_t registry_revision = 0;  // the store has all changes of the registry up to this revision
   std::uint64_t next_blob = 1;
+  std::uint64_t last_rename = 0;  // tick of the lineage clock at the last rename; 0: none
 };
 
 // Identity of an origin, in the origin's directory and in a store that uses the origin.
@@ -47,8 +48,17 @@ struct NameRow {
   std::uint64_t datasets = 0;  // the data sets among `live`
 };
 
+// The present name of a model. Only this row and the model's own change when the model is renamed.
 struct ModelNameRow {
   std::string name;
+  std::uint64_t renamed = 0;  // tick of the lineage clock at the last rename; 0: none
+  std::uint64_t renamed_ns = 0;
+};
+
+// A name that a model had. The name is free for another model, and no version number of it is used again.
+struct FormerNameRow {
+  ModelId model = 0;              // the last model that was renamed from it
+  std::uint64_t next_number = 1;  // of the name
 };
 
 // One number: an inode, an id, a count.
@@ -75,7 +85,8 @@ struct HintRow {
   Digest root;
 };
 
-// For each row type above, and for StoreInfo, ClusterIdentity, ModelRow, VersionRow, TagRow, LocalRow and InodeRow.
+// For each row type above, and for StoreInfo, ClusterIdentity, ModelRow, VersionRow, TagRow, TagMove, LocalRow and
+// InodeRow.
 template <class Row>
 RecordKind record_kind_of();
 template <class Row>

@@ -104,7 +104,7 @@ Worker::Pause Checkpoints::scan_due() {
   const Time now = std::chrono::steady_clock::now();
   if (recovers_ <= now) {
     recovers_ = now + kRecoverEvery;
-    publisher_.recover(std::chrono::system_clock::to_time_t(std::chrono::system_clock::now()));
+    publisher_.recover(now);
   }
   Ino dir = 0;
   {
@@ -175,7 +175,9 @@ Worker::Pause Checkpoints::publish_next() {
     job = jobs_.next();
   }
   if (!job) return Worker::kUntilWoken;
-  const Status done = publisher_.publish_staying(job->order, job->folder, [this] { return !publishes_.ending(); });
+  const Status done = publisher_.publish_staying(job->order, job->folder, [this]() -> Status {
+    return publishes_.ending() ? Status(Error{Errc::cancelled, "interrupted"}) : Status();
+  });
   if (may_pass(done)) scan_again(job->order.stays.ino, job->order.user.uid, kFailedAgain);
   return {};
 }

@@ -20,7 +20,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 constexpr std::chrono::milliseconds kPatience{1000}, kShortPatience{200}, kPause{5};
-constexpr std::uint64_t kStepsPerPause = 1024;  // between two calls of `pause`
+constexpr std::uint64_t kStepsMax = 1024;  // between two calls of GoesOn
 
 Error invalid(const std::string& path, std::string_view what) {
   return {Errc::invalid, fmt::format("{}: {}", printable(path), what)};
@@ -29,8 +29,8 @@ Error invalid(const std::string& path, std::string_view what) {
 // One check of a draft, with its patience for writers.
 class Check {
  public:
-  Check(int root, const std::function<bool()>& pause, std::chrono::milliseconds patience)
-      : root_(root), pause_(pause), patience_(patience) {}
+  Check(int root, const GoesOn& goes_on, std::chrono::milliseconds patience)
+      : root_(root), goes_on_(goes_on), patience_(patience) {}
 
   Status run(std::size_t files_max) {
     WEFT_TRY(const Fd root, open_directory_at(root_, "."));
@@ -67,9 +67,7 @@ class Check {
   }
 
   // Call for each step of the check: a draft may have millions of them.
-  Status count_step() {
-    return ++steps_ % kStepsPerPause != 0 || pause_() ? Status{} : Error{Errc::cancelled, "interrupted"};
-  }
+  Status count_step() { return ++steps_ % kStepsMax != 0 ? Status{} : goes_on_(); }
 
   Status wait_for_writers(int fd, const std::string& path) const {
     while (!not_written(fd)) {
@@ -77,7 +75,7 @@ class Check {
         return Error{Errc::busy, fmt::format("{}: somebody has it open for writing, or mapped; close it and rename "
                                              "again",
                                              printable(path))};
-      if (!pause_()) return Error{Errc::cancelled, "interrupted"};
+      WEFT_CHECK(goes_on_());
       std::this_thread::sleep_for(kPause);
     }
     return {};
@@ -119,7 +117,7 @@ class Check {
   }
 
   const int root_;
-  const std::function<bool()>& pause_;
+  const GoesOn& goes_on_;
   const std::chrono::milliseconds patience_;
   const Clock::time_point begin_ = Clock::now();
   std::uint64_t steps_ = 0;
@@ -127,14 +125,14 @@ class Check {
 
 }  // namespace
 
-Result<std::optional<DraftFacts>> check_draft(int content, const std::function<bool()>& pause, std::size_t files_max) {
+Result<std::optional<DraftFacts>> check_draft(int content, const GoesOn& goes_on, std::size_t files_max) {
   for (const char* note : {kDraftErrorFile, kDraftPublishedFile}) static_cast<void>(remove_at(content, note));
-  WEFT_CHECK(Check(content, pause, kPatience).run(files_max));
+  WEFT_CHECK(Check(content, goes_on, kPatience).run(files_max));
   return read_draft_facts(content);
 }
 
 Status check_not_written(int content, bool waits) {
-  const std::function<bool()> always = [] { return true; };
+  const GoesOn always = [] { return Status(); };
   const auto patience = waits ? kShortPatience : std::chrono::milliseconds(0);
   const Status checked = Check(content, always, patience).run(limits::kFilesPerVersionMax);
   return checked.ok() || checked.error().code != Errc::busy ? Status{} : checked;

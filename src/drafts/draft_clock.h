@@ -1,29 +1,39 @@
 // The clock by which gc judges the age of drafts. A wrong clock must not remove them: STORE/drafts/clock keeps what the
-// clock of the machine and its uptime said at the last look. A clock that has gone further than the uptime explains
-// begins every age anew.
+// clock of the machine and its uptime said at the last look. If the clock has gone further than the uptime explains,
+// the difference does not count in the age of a draft from before. Of a time without power, up to a day counts.
 #pragma once
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "base/json_fields.h"
 
 namespace weft {
 
+struct ClockJump {
+  std::uint64_t at_s = 0;       // what the clock said afterwards
+  std::uint64_t skipped_s = 0;  // by which it went too far
+};
+void fields(JsonFields& f, ClockJump& m);
+
 struct ClockMark {
-  std::uint64_t wall_s = 0;      // seconds since 1970
-  std::uint64_t uptime_s = 0;    // seconds since the boot
-  std::string boot;              // id of that boot
-  std::uint64_t believed_s = 0;  // no draft is older than this: the clock before it is not believed
+  std::uint64_t wall_s = 0;        // seconds since 1970
+  std::uint64_t uptime_s = 0;      // seconds since the boot
+  std::string boot{};              // id of that boot
+  std::vector<ClockJump> jumps{};  // up to now, oldest first
 };
 void fields(JsonFields& f, ClockMark& m);
 
-// Returns the mark of a look after `before`. `now` has all but believed_s.
+// Returns the mark of a look after `before`. `now` has all but the jumps.
 ClockMark after(const ClockMark& before, ClockMark now);
+// Returns the time by which to judge the age of a draft that was written when the clock said `written_s`: later by the
+// jumps since then.
+std::uint64_t believed_written(const ClockMark& mark, std::uint64_t written_s);
 
-// Looks at the clock and returns ClockMark::believed_s. `folder` is STORE/drafts.
-std::uint64_t believed_since(int folder);
+// Looks at the clock. `folder` is STORE/drafts.
+ClockMark look_at_clock(int folder);
 // The same, and keeps the mark for the next look. Best effort.
-std::uint64_t mark_clock(int folder);
+ClockMark mark_clock(int folder);
 
 }  // namespace weft

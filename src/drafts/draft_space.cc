@@ -4,11 +4,12 @@
 
 #include <algorithm>
 #include <span>
-#include <thread>
+#include <utility>
 
 #include "base/limits.h"
 #include "base/log.h"
 #include "os/entries.h"
+#include "os/file_lock.h"
 #include "os/file_ops.h"
 
 namespace weft {
@@ -17,6 +18,7 @@ namespace {
 constexpr std::chrono::seconds kOld{1};
 constexpr int kDefaultPart = 4;  // of the file system
 constexpr int kPause = 10;       // factor: a count is old after this many durations of counting
+constexpr int kCountsMax = 8;    // for one request
 
 std::uint64_t reserve_of(const DiskSpace& disk) {
   return std::min(limits::kDraftReserveMax, disk.total / limits::kDraftReservePart);
@@ -26,10 +28,10 @@ std::uint64_t reserve_of(const DiskSpace& disk) {
 class Turn {
  public:
   Turn(std::mutex& threads, int fd) : one_(threads), fd_(fd) {
-    if (fd_ >= 0) static_cast<void>(lock_whole(fd_, LockKind::exclusive, LockWait::yes, kDraftSpaceFile));
+    if (fd_ >= 0) static_cast<void>(lock_fd(fd_, LockKind::exclusive, LockWait::yes, kDraftSpaceFile));
   }
   ~Turn() {
-    if (fd_ >= 0) static_cast<void>(unlock_whole(fd_, kDraftSpaceFile));
+    if (fd_ >= 0) static_cast<void>(unlock_bytes(fd_, {}, kDraftSpaceFile));
   }
   Turn(const Turn&) = delete;
   Turn& operator=(const Turn&) = delete;
@@ -66,42 +68,69 @@ std::uint64_t DraftSpace::announced() const {
   return read.ok() && *read == sizeof bytes ? bytes : 0;
 }
 
-// An announcement is noted once it is done. One noted before this read is part of the count; one noted afterwards adds
-// to it.
-void DraftSpace::count() {
+// Walks without the lock. An announcement is noted once it is done: one noted before the walk is part of the count. The
+// turn after the walk waits for an announcement of another mount that is done and not noted yet.
+void DraftSpace::count(std::unique_lock<std::mutex>& lock) {
+  counting_ = true;
   const auto begin = Clock::now();
-  announced_ = announced();
-  const DraftUse use = tree_.use();
-  bytes_ = use.bytes;
+  const std::uint64_t before = grown();
+  lock.unlock();
+  DraftUse use = tree_.use();
+  std::uint64_t noted = 0;
+  {
+    const Turn turn(turn_, file_.get());
+    noted = announced();
+  }
+  lock.lock();
+  made_in_ = std::exchange(made_, {});
+  for (const auto& [user, count] : made_in_) use.inodes[user] += count;
   inodes_.recount(use.inodes);
-  counted_ = Clock::now();
-  took_ = counted_ - begin;
+  bytes_ = use.bytes;
+  grown_before_ = before;
+  grown_after_ = noted + written_ + growing_;
+  begin_ = begin;
+  end_ = Clock::now();
+  counting_ = false;
+  counted_.notify_all();
 }
 
 void DraftSpace::count_if_old() {
-  if (Clock::now() - counted_ > std::max<Clock::duration>(kOld, kPause * took_)) count();
+  std::unique_lock lock(mutex_);
+  const bool is_first = begin_ == Clock::time_point{};
+  if (is_first) counted_.wait(lock, [this] { return !counting_; });
+  const auto kept = std::max<Clock::duration>(kOld, kPause * (end_ - begin_));
+  if (!counting_ && Clock::now() - end_ > kept) count(lock);
 }
 
-bool DraftSpace::fits(std::uint64_t more) const {
-  const std::uint64_t since = announced() - announced_;
-  const std::uint64_t taken = bytes_ + growing_;
+// Returns once a count that began after `time` has ended.
+void DraftSpace::count_since(Clock::time_point time) {
+  std::unique_lock lock(mutex_);
+  while (begin_ < time) {
+    const auto next = end_ + (end_ - begin_);
+    if (counting_)
+      counted_.wait(lock);
+    else if (Clock::now() < next)
+      counted_.wait_until(lock, next);
+    else
+      count(lock);
+  }
+}
+
+bool DraftSpace::fits(std::uint64_t more, std::uint64_t taken, std::uint64_t since) const {
   return since <= bytes_max_ && taken <= bytes_max_ - since && more <= bytes_max_ - since - taken;
 }
 
-// Counts again before a refusal: removals and publishes may have made space. A size announced during a count may count
-// twice.
-DraftSpace::Verdict DraftSpace::judge(const std::function<bool()>& fits, const Request& request) {
-  count_if_old();
-  if (fits()) return Status{};
-  if (counted_in_turn_ >= request.begin) return over_quota("drafts");
-  if (!request.in_turn || Clock::now() < counted_ + took_) return std::nullopt;
-  count();
-  counted_in_turn_ = counted_ - took_;
-  return fits() ? Status{} : over_quota("drafts");
+// Removals and publishes may have made space, so only a later count refuses.
+DraftSpace::Verdict DraftSpace::judge(bool fits, bool is_sure, int counts) {
+  if (fits) return Status{};
+  if (counts > 0 && (is_sure || counts >= kCountsMax)) return over_quota("drafts");
+  return std::nullopt;
 }
 
-DraftSpace::Verdict DraftSpace::check(std::uint64_t more, const Request& request) {
-  Verdict verdict = judge([this, more] { return fits(more); }, request);
+DraftSpace::Verdict DraftSpace::check(std::uint64_t more, int counts) const {
+  const auto since = static_cast<std::int64_t>(grown() - grown_after_);  // less than 0: acts run that began before
+  const bool may_fit = fits(more, bytes_, static_cast<std::uint64_t>(std::max<std::int64_t>(0, since)));
+  Verdict verdict = judge(fits(more, bytes_ + growing_, grown() - grown_before_), !may_fit, counts);
   return verdict && verdict->ok() ? check_disk(more) : verdict;
 }
 
@@ -113,59 +142,54 @@ Status DraftSpace::check_disk(std::uint64_t more) const {
   return Error{Errc::no_space, "drafts: the disk is full"};
 }
 
-// Requests that need another count wait for it outside of their turn, so that other requests come first.
-Status DraftSpace::answer(Request request, const std::function<Verdict(const Request&)>& one) {
-  while (true) {
-    {
-      std::optional<Turn> turn;
-      if (request.in_turn) turn.emplace(turn_, file_.get());
-      if (Verdict verdict = one(request)) return *std::move(verdict);
-    }
-    request.in_turn = true;
-    std::unique_lock lock(mutex_);
-    const auto next = counted_ + took_;
-    lock.unlock();
-    std::this_thread::sleep_until(next);
+Status DraftSpace::answer(const std::function<Verdict(int counts)>& one) {
+  count_if_old();
+  for (int counts = 0;; ++counts) {
+    if (Verdict verdict = one(counts)) return *std::move(verdict);
+    count_since(Clock::now());
   }
 }
 
-DraftSpace::Verdict DraftSpace::reserve(std::uint64_t bytes, const Request& request) {
+DraftSpace::Verdict DraftSpace::reserve(std::uint64_t bytes, int counts) {
   const std::lock_guard lock(mutex_);
-  Verdict verdict = check(bytes, request);
+  Verdict verdict = check(bytes, counts);
   if (verdict && verdict->ok()) growing_ += bytes;
   return verdict;
 }
 
 Status DraftSpace::admit() {
-  return answer({Clock::now(), false}, [this](const Request& request) {
+  return answer([this](int counts) {
     const std::lock_guard lock(mutex_);
-    return check(bytes_max_ == UINT64_MAX ? 0 : 1, request);
+    return check(bytes_max_ == UINT64_MAX ? 0 : 1, counts);
   });
 }
 
 Status DraftSpace::admit_inode(uid_t user) {
-  return answer({Clock::now(), false}, [this, user](const Request& request) {
+  return answer([this, user](int counts) {
     const std::lock_guard lock(mutex_);
-    return judge([this, user] { return inodes_.add(user); }, request);
+    const bool added = inodes_.add(user);
+    if (added && counting_) ++made_[user];
+    return judge(added, !made_in_.contains(user), counts);
   });
 }
 
 Status DraftSpace::announce(const std::function<std::uint64_t()>& growth, const std::function<Status()>& act) {
-  return answer({Clock::now(), true}, [&](const Request& request) -> Verdict {
+  return answer([&](int counts) -> Verdict {
+    const Turn turn(turn_, file_.get());
     const std::uint64_t bytes = growth();
     if (bytes == 0) return act();
-    if (Verdict reserved = reserve(bytes, request); !reserved || !reserved->ok()) return reserved;
+    if (Verdict reserved = reserve(bytes, counts); !reserved || !reserved->ok()) return reserved;
     return grow(bytes, act, [this](std::uint64_t more) {
       const std::uint64_t all = announced() + more;
-      if (!write_exact(file_.get(), 0, std::as_bytes(std::span(&all, 1)), kDraftSpaceFile).ok()) bytes_ += more;
+      if (!write_exact(file_.get(), 0, std::as_bytes(std::span(&all, 1)), kDraftSpaceFile).ok()) written_ += more;
     });
   });
 }
 
 Status DraftSpace::write(std::uint64_t bytes, const std::function<Status()>& act) {
   if (bytes == 0) return act();
-  WEFT_CHECK(answer({Clock::now(), false}, [&](const Request& request) { return reserve(bytes, request); }));
-  return grow(bytes, act, [this](std::uint64_t more) { bytes_ += more; });
+  WEFT_CHECK(answer([&](int counts) { return reserve(bytes, counts); }));
+  return grow(bytes, act, [this](std::uint64_t more) { written_ += more; });
 }
 
 Status DraftSpace::grow(std::uint64_t bytes, const std::function<Status()>& act,
@@ -178,9 +202,9 @@ Status DraftSpace::grow(std::uint64_t bytes, const std::function<Status()>& act,
 }
 
 std::uint64_t DraftSpace::bytes() {
-  const std::lock_guard lock(mutex_);
   count_if_old();
-  return bytes_ + (announced() - announced_);
+  const std::lock_guard lock(mutex_);
+  return bytes_ + (grown() - grown_before_);
 }
 
 }  // namespace weft

@@ -8,13 +8,17 @@
 // The inodes of drafts have a limit too, with a share for each user, so that no user's empty files take all of the file
 // system. Files are only made through this server, so each one counts at once. Any thread.
 //
-// A count is old after a second, or after ten times the duration of counting. A request is refused only by a count that
-// began after the request. So a refused request waits for a count, and at least half of the time no count runs.
+// A count is old after a second, or after ten times the duration of counting. The first request after that counts.
+// Other requests use the old count meanwhile, because a count holds no lock. Bytes and inodes that are added during a
+// count may count twice until the next count. A request is refused only by a count that began after the request: the
+// first one in which this makes no difference, or the eighth. At least half of the time no count runs.
 #pragma once
 
 #include <chrono>
+#include <condition_variable>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <mutex>
 #include <optional>
 
@@ -49,35 +53,39 @@ class DraftSpace {
 
  private:
   using Clock = std::chrono::steady_clock;
-  struct Request {
-    Clock::time_point begin;
-    bool in_turn;  // no announcement runs meanwhile
-  };
   using Verdict = std::optional<Status>;  // none: another count must come first
-  Status answer(Request request, const std::function<Verdict(const Request&)>& one);
-  Verdict reserve(std::uint64_t bytes, const Request& request);
-  Verdict judge(const std::function<bool()>& fits, const Request& request);
-  Verdict check(std::uint64_t more, const Request& request);
+  // Calls `one` with the number of counts that began after the request, until there is a verdict.
+  Status answer(const std::function<Verdict(int counts)>& one);
+  static Verdict judge(bool fits, bool is_sure, int counts);
+  Verdict reserve(std::uint64_t bytes, int counts);
+  Verdict check(std::uint64_t more, int counts) const;
   Status check_disk(std::uint64_t more) const;
   Status grow(std::uint64_t bytes, const std::function<Status()>& act, const std::function<void(std::uint64_t)>& note);
-  void count();
+  void count(std::unique_lock<std::mutex>& lock);
   void count_if_old();
+  void count_since(Clock::time_point time);
   std::uint64_t announced() const;
-  bool fits(std::uint64_t more) const;
+  std::uint64_t grown() const { return announced() + written_; }
+  bool fits(std::uint64_t more, std::uint64_t taken, std::uint64_t since) const;
 
   DraftTree& tree_;
   std::uint64_t bytes_max_ = 0;
   std::uint64_t inodes_max_ = UINT64_MAX;
-  UserShares inodes_;            // by user, at the last count, plus what was made since then
-  const Fd file_;                // kDraftSpaceFile; invalid: only this server's announcements count
-  std::mutex turn_;              // locked before mutex_
-  std::mutex mutex_;             // guards the fields below
-  std::uint64_t bytes_ = 0;      // at the last count, plus writes since then
-  std::uint64_t announced_ = 0;  // announced() before the last count
-  std::uint64_t growing_ = 0;    // bytes of running acts
-  Clock::time_point counted_{};
-  Clock::duration took_{};               // duration of the last count
-  Clock::time_point counted_in_turn_{};  // begin of the last count for a request in turn
+  UserShares inodes_;          // by user, at the last count, plus what was made since its begin
+  const Fd file_;              // kDraftSpaceFile; invalid: only this server's announcements count
+  std::mutex turn_;            // locked before mutex_
+  std::mutex mutex_;           // guards the fields below
+  std::uint64_t written_ = 0;  // bytes ever written through this server
+  std::uint64_t growing_ = 0;  // bytes of running acts
+  bool counting_ = false;
+  std::condition_variable counted_;
+  std::map<uid_t, std::uint64_t> made_;  // inodes, during the running count
+  // Of the last count:
+  Clock::time_point begin_{}, end_{};
+  std::uint64_t bytes_ = 0;
+  std::uint64_t grown_before_ = 0;          // grown(): later growth may be part of bytes_
+  std::uint64_t grown_after_ = 0;           // later growth is no part of bytes_
+  std::map<uid_t, std::uint64_t> made_in_;  // inodes that may count twice
 };
 
 }  // namespace weft

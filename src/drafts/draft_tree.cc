@@ -3,11 +3,15 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
+#include <optional>
+#include <utility>
 #include <vector>
 
 #include "base/limits.h"
 #include "drafts/draft_clock.h"
+#include "os/acting_as.h"
 #include "os/entries.h"
 #include "os/file_ops.h"
 #include "os/open_beneath.h"
@@ -16,7 +20,8 @@
 namespace weft {
 namespace {
 
-constexpr char kNextShared[] = "namespace";  // in folder(): a shared directory that is not named yet
+constexpr char kNextShared[] = "namespace";    // in folder(): a shared directory that is not named yet
+constexpr char kSharing[] = "namespace.lock";  // in folder(): locked while that directory is made
 constexpr mode_t kPermissions = 07777;
 
 Result<Fd> open_below(int directory, const std::string& path, int flags) {
@@ -28,6 +33,10 @@ Result<Fd> open_directory_below(int directory, const std::string& path) {
   return open_below(directory, path, O_RDONLY | O_DIRECTORY);
 }
 
+Result<Fd> enter_below(const TreeEntry& entry) {
+  return open_directory_below(entry.directory, entry.name);
+}
+
 Result<Fd> make_and_open(int directory, const std::string& name, mode_t mode, const std::string& where) {
   WEFT_CHECK(ensure_directory_at(directory, name, mode, where));
   auto fd = open_directory_below(directory, name);
@@ -37,6 +46,32 @@ Result<Fd> make_and_open(int directory, const std::string& name, mode_t mode, co
 
 Error moved_away() {
   return {Errc::changed, "a draft: it has moved"};
+}
+
+std::size_t components_of(const std::string& path) {
+  return path.empty() ? 0 : 1 + static_cast<std::size_t>(std::ranges::count(path, '/'));
+}
+
+// Opens a directory to add an entry. ELOOP: the path of the entry would be too long for path().
+Result<Fd> open_to_add(DraftTree& tree, Ino dir) {
+  WEFT_TRY(Fd directory, tree.open_directory(dir));
+  WEFT_TRY(const std::string path, tree.path(dir));
+  if (components_of(path) == limits::kPathComponentsMax) return too_deep(path);
+  return directory;
+}
+
+// Checks whether an entry may move to where its path has `components` components: so may the entries below it.
+Status check_depth(const Fd& directory, const std::string& name, std::size_t components) {
+  const auto moved = open_directory_below(directory.get(), name);
+  if (!moved.ok()) return {};
+  TreeWalk walk;
+  walk.visit = [components](const TreeEntry& entry) -> Result<WalkNext> {
+    if (components + entry.depth + 1 > limits::kPathComponentsMax) return too_deep(entry.path);
+    return WalkNext::enter;
+  };
+  walk.open = enter_below;
+  walk.failed = pass_failed;
+  return walk_tree(*moved, name, walk);
 }
 
 }  // namespace
@@ -104,6 +139,8 @@ Result<OpenedFile> DraftTree::open_there(Ino ino, int flags) {
   return Error{Errc::not_found, "a draft: it does not exist"};
 }
 
+// Counts entries whose paths are too long for path(), too: a rename may move a directory down while another thread
+// makes directories below it.
 DraftUse DraftTree::search(const Visit& visit) {
   const auto root = open_directory_below(root_.get(), ".");
   if (!root.ok()) return {};
@@ -120,8 +157,9 @@ DraftUse DraftTree::search(const Visit& visit) {
     above.push_back(draft->ino);
     return WalkNext::enter;
   };
-  walk.open = [](const TreeEntry& entry) { return open_directory_below(entry.directory, entry.name); };
+  walk.open = enter_below;
   walk.failed = pass_failed;
+  walk.components_max = 2 * limits::kPathComponentsMax;
   static_cast<void>(walk_tree(*root, "new", walk));
   return use;
 }
@@ -248,16 +286,13 @@ Status DraftTree::replace_by_copy(Ino ino, int original, bool empty) {
   WEFT_TRY(const Fd made, make_nameless_file(directory.get(), 0600));
   WEFT_CHECK(weft::set_mode(made.get(), st.st_mode & kPermissions, place.name));
   if (!empty) WEFT_CHECK(copy_content(original, made.get(), static_cast<std::uint64_t>(st.st_size), place.name));
-  const std::string copy = ".weft-" + random_hex(8);
-  WEFT_CHECK(name_file(made.get(), directory.get(), copy));
-  const Status renamed = rename_at(directory.get(), copy, directory.get(), place.name);
-  if (!renamed.ok()) static_cast<void>(remove_at(directory.get(), copy));
-  if (renamed.ok()) forget(ino);
-  return renamed;
+  WEFT_CHECK(put_file(made.get(), directory.get(), place.name));
+  forget(ino);
+  return {};
 }
 
 Result<DraftCreated> DraftTree::create(Ino dir, const std::string& name, int flags, mode_t mode) {
-  WEFT_TRY(const Fd directory, open_directory(dir));
+  WEFT_TRY(const Fd directory, open_to_add(*this, dir));
   const mode_t first_mode = allowed(dir, mode) | S_IRUSR | S_IWUSR;  // the open below needs both
   DraftCreated made;
   WEFT_TRY(made.fd, open_at(directory.get(), name, O_RDWR | O_CREAT | O_NOCTTY | (flags & O_EXCL), first_mode));
@@ -277,7 +312,7 @@ Status DraftTree::finish_creating(Ino dir, mode_t mode, DraftFound& made) {
 }
 
 Result<DraftFound> DraftTree::make_directory(Ino dir, const std::string& name, mode_t mode) {
-  WEFT_TRY(const Fd directory, open_directory(dir));
+  WEFT_TRY(const Fd directory, open_to_add(*this, dir));
   WEFT_CHECK(make_directory_at(directory.get(), name, allowed(dir, mode)));
   return found_at(directory.get(), dir, name);
 }
@@ -285,8 +320,9 @@ Result<DraftFound> DraftTree::make_directory(Ino dir, const std::string& name, m
 // The directory gets its name once it is complete. A nameless one that a dead process left is used next.
 Result<DraftFound> DraftTree::share(Ino dir, const std::string& name) {
   WEFT_TRY(const Fd directory, open_directory(dir));
-  WEFT_TRY(const Fd turn, open_directory_below(folder_.get(), "."));
-  WEFT_CHECK(lock_whole(turn.get(), LockKind::exclusive, LockWait::yes, "drafts"));
+  WEFT_TRY(const Fd turn, open_at(folder_.get(), kSharing, O_RDWR | O_CREAT, 0600));
+  give_as(turn.get(), folder_.get());
+  WEFT_CHECK(lock_fd(turn.get(), LockKind::exclusive, LockWait::yes, kSharing));
   WEFT_CHECK(ensure_directory_at(folder_.get(), kNextShared, 0700));
   WEFT_TRY(const Fd shared, open_directory_below(folder_.get(), kNextShared));
   WEFT_CHECK(change_owner(shared.get(), root_st_.st_uid, root_st_.st_gid));
@@ -315,7 +351,7 @@ void DraftTree::share_directory(Ino dir) {
 }
 
 Result<DraftFound> DraftTree::make_link(Ino dir, const std::string& name, const std::string& target) {
-  WEFT_TRY(const Fd directory, open_directory(dir));
+  WEFT_TRY(const Fd directory, open_to_add(*this, dir));
   WEFT_CHECK(make_link_at(directory.get(), name, target));
   return found_at(directory.get(), dir, name);
 }
@@ -328,9 +364,18 @@ Status DraftTree::remove(Ino dir, const std::string& name, int flags) {
   return {};
 }
 
-Status DraftTree::rename(Ino dir, const std::string& name, Ino new_dir, const std::string& new_name, unsigned flags) {
+Status DraftTree::rename(const UserIds& user, Ino dir, const std::string& name, Ino new_dir,
+                         const std::string& new_name, unsigned flags) {
+  std::optional<ActingAs> acting(std::in_place, user);
   WEFT_TRY(const Fd from, open_directory(dir));
-  WEFT_TRY(const Fd to, open_directory(new_dir));
+  WEFT_TRY(const Fd to, open_to_add(*this, new_dir));
+  WEFT_TRY(const std::string old_path, path(dir));
+  WEFT_TRY(const std::string new_path, path(new_dir));
+  acting.reset();  // the user may lack the right to list a directory that moves along
+  const std::size_t before = components_of(old_path), now = components_of(new_path);
+  if (now > before) WEFT_CHECK(check_depth(from, name, now + 1));
+  if (before > now && (flags & RENAME_EXCHANGE) != 0) WEFT_CHECK(check_depth(to, new_name, before + 1));
+  acting.emplace(user);
   WEFT_CHECK(rename_at(from.get(), name, to.get(), new_name, flags));
   static_cast<void>(found_at(to.get(), new_dir, new_name));
   if ((flags & RENAME_EXCHANGE) != 0) static_cast<void>(found_at(from.get(), dir, name));

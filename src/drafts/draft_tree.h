@@ -4,7 +4,9 @@
 //
 // A number (weft/programs/vfs.h) holds the inode number of the file. The tree caches the place of each number. If a
 // number is unknown or has moved, it searches the whole tree: so a new server can use the numbers of an earlier one.
-// Any thread.
+//
+// A path has at most limits::kPathComponentsMax components. No call makes or moves an entry beyond that (ELOOP): no
+// number would lead there. Any thread.
 #pragma once
 
 #include <sys/stat.h>
@@ -24,6 +26,7 @@
 #include "os/sys.h"
 #include "weft/programs/vfs.h"
 #include "weft/result.h"
+#include "weft/store/publish.h"
 
 namespace weft {
 
@@ -75,7 +78,9 @@ class DraftTree {
   Result<DraftFound> make_directory(Ino dir, const std::string& name, mode_t mode);
   Result<DraftFound> make_link(Ino dir, const std::string& name, const std::string& target);
   Status remove(Ino dir, const std::string& name, int flags);  // AT_REMOVEDIR or 0
-  Status rename(Ino dir, const std::string& name, Ino new_dir, const std::string& new_name, unsigned flags);
+  // Renames with the rights of `user`; call it with those of this process.
+  Status rename(const UserIds& user, Ino dir, const std::string& name, Ino new_dir, const std::string& new_name,
+                unsigned flags);
 
   // These change the file itself. They follow no link.
   Status set_mode(Ino ino, mode_t mode);

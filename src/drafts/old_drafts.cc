@@ -49,7 +49,7 @@ Result<Fd> open_folder(const std::string& store_path) {
 }
 
 // Calls `visit` for each old draft, in new/ and in its namespaces.
-Result<std::vector<OldDraft>> find(const std::string& store_path, std::chrono::seconds kept, std::uint64_t believed_s,
+Result<std::vector<OldDraft>> find(const std::string& store_path, std::chrono::seconds kept, const ClockMark& clock,
                                    const std::function<void(const TreeEntry&)>& visit) {
   std::vector<OldDraft> old;
   const std::string where = store_path + "/drafts/tree";
@@ -63,7 +63,9 @@ Result<std::vector<OldDraft>> find(const std::string& store_path, std::chrono::s
   walk.visit = [&](const TreeEntry& entry) -> Result<WalkNext> {
     if (rules.is_shared(entry.st)) return WalkNext::enter;
     const Found found = examine(rules, entry);
-    const std::int64_t age = now - std::max(found.written, static_cast<std::int64_t>(believed_s));
+    const std::uint64_t written =
+        believed_written(clock, static_cast<std::uint64_t>(std::max<std::int64_t>(0, found.written)));
+    const std::int64_t age = now - static_cast<std::int64_t>(written);
     if (found.in_use || age < kept.count()) return WalkNext::pass;
     old.push_back({entry.path, found.bytes, static_cast<std::uint64_t>(age)});
     visit(entry);
@@ -78,13 +80,13 @@ Result<std::vector<OldDraft>> find(const std::string& store_path, std::chrono::s
 
 Result<std::vector<OldDraft>> old_drafts(const std::string& store_path, std::chrono::seconds kept) {
   const auto folder = open_folder(store_path);
-  return find(store_path, kept, folder.ok() ? believed_since(folder->get()) : 0, [](const TreeEntry&) {});
+  return find(store_path, kept, folder.ok() ? look_at_clock(folder->get()) : ClockMark{}, [](const TreeEntry&) {});
 }
 
 // Moves each draft out of new/ before it deletes the files.
 Result<std::vector<OldDraft>> remove_old_drafts(const std::string& store_path, std::chrono::seconds kept) {
   const auto folder = open_folder(store_path);
-  return find(store_path, kept, folder.ok() ? mark_clock(folder->get()) : 0, [&](const TreeEntry& draft) {
+  return find(store_path, kept, folder.ok() ? mark_clock(folder->get()) : ClockMark{}, [&](const TreeEntry& draft) {
     const std::string gone = "old-" + random_hex(8);
     if (!folder.ok() || !rename_at(draft.directory, draft.name, folder->get(), gone).ok()) return;
     if (const Status removed = remove_tree_at(folder->get(), gone, "drafts/" + gone); !removed.ok())

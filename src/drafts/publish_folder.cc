@@ -22,7 +22,9 @@ constexpr std::size_t kAnswerBytesMax = 1U << 20U;
 
 // The members of the file `order`.
 void fields(JsonFields& f, PublishOrder& m) {
-  f("dir", m.dir)("name", m.name)("uid", m.user.uid)("gid", m.user.gid)("model", m.model)("file", m.file);
+  f("request", m.request)("thread", m.thread)("answered", m.answered);
+  f("dir", m.dir)("name", m.name)("to", m.to)("tag", m.tag)("file", m.file);
+  f("uid", m.user.uid)("gid", m.user.gid)("model", m.model);
   f("stays", m.stays.ino)("written_ns", m.stays.written_ns);
   // A draft that stays is identified by its number.
   const bool is_name = !m.name.empty() && m.name != "." && m.name != ".." && m.name.find('/') == std::string::npos;
@@ -50,14 +52,11 @@ Result<PublishOrder> order_in(int folder) {
 }
 
 Result<Fd> leave_note(int directory, const char* name, mode_t mode, const std::string& text) {
-  const std::string temporary = ".weft-" + random_hex(8);
-  WEFT_TRY(Fd file, open_at(directory, temporary, O_WRONLY | O_CREAT | O_EXCL, mode));
-  Status written = write_exact(file.get(), 0, std::as_bytes(std::span(text)), name);
+  WEFT_TRY(Fd file, make_nameless_file(directory, mode));
+  WEFT_CHECK(write_exact(file.get(), 0, std::as_bytes(std::span(text)), name));
   give_as(file.get(), directory);
-  if (written.ok()) written = rename_at(directory, temporary, directory, name);
-  if (written.ok()) return file;
-  static_cast<void>(remove_at(directory, temporary));
-  return std::move(written).error();
+  WEFT_CHECK(put_file(file.get(), directory, name));
+  return file;
 }
 
 std::optional<JsonValue> said_in(int folder) {
@@ -76,6 +75,7 @@ Status PublishFolder::open(int publishing) {
   WEFT_TRY(fd, open_directory_at(publishing, name));
   if (auto there = open_directory_at(fd.get(), kHeld); there.ok()) held = std::move(there).value();
   WEFT_TRY(lock, open_at(fd.get(), kLock, O_RDWR | O_CREAT, 0600));
+  WEFT_TRY(servers, open_at(fd.get(), kServers, O_RDWR | O_CREAT, 0600));
   return {};
 }
 
@@ -101,7 +101,7 @@ bool PublishFolder::holds(const PublishOrder& order) const {
 // The guard of an import holds the lock while the import runs (os/programs.h). The user's processes never have it.
 bool PublishFolder::ended() const {
   if (child > 0 && is_running(child)) return false;
-  const Status locked = lock_whole(lock.get(), LockKind::exclusive, LockWait::no, name);
+  const Status locked = lock_fd(lock.get(), LockKind::exclusive, LockWait::no, name);
   return locked.ok() || locked.error().code != Errc::busy;
 }
 

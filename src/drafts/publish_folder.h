@@ -16,9 +16,9 @@
 //
 // `.weft.json` exists only if the draft had one. `order` is written before a draft moves in, and after the links of a
 // checkpoint are complete: a checkpoint's folder without `order` is deleted. The guard of the import (os/programs.h)
-// holds `lock`; ended() takes it, so that no other server starts a second import. A server holds a shared lock on the
-// folder itself while it works there: recover() leaves such a folder alone, and any folder that has not been without
-// a server for two minutes.
+// holds `lock`; ended() takes it, so that no other server starts a second import. A server holds a shared lock of the
+// file `servers` while it works in the folder: recover() leaves such a folder alone, and any folder that has not been
+// without a server for two minutes. Only the mount's user can open these files.
 #pragma once
 
 #include <optional>
@@ -33,8 +33,9 @@ namespace weft {
 inline constexpr char kHeld[] = "held";
 inline constexpr char kContent[] = "content";  // in kHeld
 inline constexpr char kOrder[] = "order";
-inline constexpr char kLock[] = "lock";
-inline constexpr char kAnswer[] = "answer";  // output of the import
+inline constexpr char kLock[] = "lock";        // locked by the guard of the import
+inline constexpr char kServers[] = "servers";  // locked by the servers that work in the folder
+inline constexpr char kAnswer[] = "answer";    // output of the import
 
 // Returns the folder's name, in hexadecimal. It includes the mount's id: request numbers restart with each mount.
 std::string folder_name(std::uint64_t request, const std::string& mount = {});
@@ -52,7 +53,8 @@ Result<Fd> leave_note(int directory, const char* name, mode_t mode, const std::s
 struct PublishFolder {
   Fd fd;
   Fd held;            // invalid: the folder has no `held` yet
-  Fd lock;            // of the file that the import locks while it runs
+  Fd lock;            // of kLock
+  Fd servers;         // of kServers
   pid_t child = 0;    // 0: an earlier server started the import
   bool over = false;  // an earlier server has published the draft
   std::string name;

@@ -30,7 +30,7 @@ struct ImportCommand {
   ImportOptions options;  // without paths: the process publishes its working directory
 };
 
-// The descriptors stay the caller's. A guard holds a flock(2) on `lock` until the process ends.
+// The descriptors stay the caller's. A guard holds the lock of `lock` until the process ends.
 struct ImportEnds {
   int content = -1;  // its working directory, which it publishes
   int answer = -1;   // its standard output: one JSON object
@@ -39,7 +39,7 @@ struct ImportEnds {
 
 // The options go through the standard input: other users can read a command line.
 Result<pid_t> start_import(const ImportCommand& command, const UserIds& user, const ImportEnds& ends) {
-  WEFT_CHECK(lock_whole(ends.lock, LockKind::exclusive, LockWait::no, "locking a draft"));
+  WEFT_CHECK(lock_fd(ends.lock, LockKind::exclusive, LockWait::no, "locking a draft"));
   const std::string options = encode_fields(command.options);
   WEFT_TRY(const Fd input, memory_file("the options of an import", std::as_bytes(std::span(options))));
   ChildProgram child{.program = command.program,
@@ -55,21 +55,22 @@ Result<pid_t> start_import(const ImportCommand& command, const UserIds& user, co
 }
 
 constexpr std::chrono::milliseconds kPauseMin{1}, kPauseMax{20};
-constexpr int kStartsMax = 2;             // of one import
-constexpr time_t kForgottenAfterS = 120;  // the kernel resends to a new server, which the supervisor starts at once
+constexpr int kStartsMax = 2;                       // of one import
+constexpr std::chrono::minutes kForgottenAfter{2};  // the kernel resends to a new server, which starts at once
 
-// Returns once the import has ended. If `pause` cancels it, interrupts it first; true: it was interrupted.
-bool wait_for_import(const PublishFolder& folder, const std::function<bool()>& pause) {
+// Returns once the import has ended. If `goes_on` ends the publish, interrupts the import first and returns that error.
+Status wait_for_import(const PublishFolder& folder, const GoesOn& goes_on) {
   auto time = kPauseMin;
-  bool asked = false;
+  Status over;
   while (!folder.ended()) {
     std::this_thread::sleep_for(time);
     time = std::min(2 * time, kPauseMax);
-    if (pause() || asked || folder.child == 0) continue;
+    Status now = goes_on();
+    if (now.ok() || !over.ok() || folder.child == 0) continue;
     interrupt_program(folder.child);
-    asked = true;
+    over = std::move(now);
   }
-  return asked;
+  return over;
 }
 
 // Returns the failure that the import's answer names.
@@ -95,12 +96,12 @@ std::optional<PublishName> publish_name(std::string_view entry) {
   return PublishName{std::string(entry.substr(0, at)), std::string(entry.substr(at + 1))};
 }
 
-Status DraftPublisher::publish(PublishOrder order, const std::function<bool()>& pause) {
+Status DraftPublisher::publish(PublishOrder order, const GoesOn& goes_on) {
   PublishFolder folder;
   folder.name = folder_name(order.request, options_.mount);
   Status done = take(order, folder);
   if (done.ok() && folder.over) return {};
-  if (done.ok()) done = run(order, folder, pause);
+  if (done.ok()) done = run(order, folder, goes_on);
   if (done.ok()) return finish(order, folder), Status{};
   if (folder.fd.valid() && !put_back(order, folder).ok())
     log_error("{}: the draft stays in drafts/publishing/{}", order.name, folder.name);
@@ -116,7 +117,7 @@ Result<bool> DraftPublisher::open_folder(const UserIds& user, PublishFolder& fol
   const Status made = make_directory_at(publishing.get(), folder.name, 0700);
   if (!made.ok() && made.error().code != Errc::exists) return made.error();
   WEFT_CHECK(folder.open(publishing.get()));
-  WEFT_CHECK(lock_whole(folder.fd.get(), LockKind::shared, LockWait::yes, folder.name));  // while it is in use
+  WEFT_CHECK(lock_fd(folder.servers.get(), LockKind::shared, LockWait::yes, folder.name));
   WEFT_CHECK(folder.make_held(user));
   return made.ok();
 }
@@ -156,9 +157,8 @@ Result<Fd> DraftPublisher::find_draft(PublishOrder& order) {
   return dir;
 }
 
-Result<ImportOptions> DraftPublisher::check(const PublishOrder& order, int content,
-                                            const std::function<bool()>& pause) const {
-  WEFT_TRY(auto facts, check_draft(content, pause));
+Result<ImportOptions> DraftPublisher::check(const PublishOrder& order, int content, const GoesOn& goes_on) const {
+  WEFT_TRY(auto facts, check_draft(content, goes_on));
   DraftFacts said = std::move(facts).value_or(DraftFacts());
   ImportOptions options;
   options.name = order.model;
@@ -195,19 +195,19 @@ Status DraftPublisher::start(const PublishOrder& order, PublishFolder& folder, i
 
 // An import that ends without an answer may have published the version. So it runs once more: the draft is still whole,
 // and an import of content that the newest version has already answers with that version.
-Status DraftPublisher::run(const PublishOrder& order, PublishFolder& folder, const std::function<bool()>& pause) {
+Status DraftPublisher::run(const PublishOrder& order, PublishFolder& folder, const GoesOn& goes_on) {
   WEFT_TRY(const Fd content, folder.open_content());
   std::optional<JsonValue> answer;
   for (int starts = 0; starts < kStartsMax && !answer; ++starts) {
     if (folder.ended() && !said_in(folder.fd.get())) {
       folder.restore_facts(content.get());
-      auto options = check(order, content.get(), pause);
+      auto options = check(order, content.get(), goes_on);
       if (!options.ok()) return refuse(content.get(), options.error());
       WEFT_CHECK(start(order, folder, content.get(), std::move(options).value()));
     }
-    const bool interrupted = wait_for_import(folder, pause);
+    const Status waited = wait_for_import(folder, goes_on);
     answer = said_in(folder.fd.get());
-    if (!answer && interrupted) return Error{Errc::cancelled, "interrupted"};
+    if (!waited.ok() && (!answer || !outcome_of(*answer).ok())) return refuse(content.get(), waited.error());
   }
   const Status outcome =
       answer ? outcome_of(*answer) : Error{Errc::io, options_.program + ": it did not run, or ended without an answer"};
@@ -256,29 +256,52 @@ Status DraftPublisher::put_back(const PublishOrder& order, PublishFolder& folder
   return forget(folder);
 }
 
-// The age of a folder says nothing: an import may have run for hours before its server died a moment ago.
-void DraftPublisher::recover(time_t now) {
+// The age of a folder says nothing: an import may have run for hours before its server died a moment ago. The clock of
+// the machine does not matter: a server counts the minutes itself.
+void DraftPublisher::recover(Clock::time_point now) {
+  std::map<std::string, Clock::time_point> abandoned;
+  each_folder([&](PublishFolder& folder) {
+    if (!lock_fd(folder.servers.get(), LockKind::exclusive, LockWait::no, folder.name).ok() || !folder.ended()) return;
+    const auto known = abandoned_.find(folder.name);
+    const Clock::time_point since = known == abandoned_.end() ? now : known->second;
+    if (since + kForgottenAfter > now)
+      abandoned.emplace(folder.name, since);
+    else
+      recover_one(folder);
+  });
+  abandoned_ = std::move(abandoned);
+}
+
+// Skips the folders that cannot be opened.
+void DraftPublisher::each_folder(const std::function<void(PublishFolder& folder)>& visit) const {
   const auto publishing = open_publishing();
   if (!publishing.ok()) return;
-  std::map<std::string, time_t> abandoned;
   TreeWalk walk;
   walk.visit = [&](const TreeEntry& entry) -> Result<WalkNext> {
     PublishFolder folder;
     folder.name = entry.name;
-    if (!folder.open(publishing->get()).ok()) return WalkNext::pass;
-    if (!lock_whole(folder.fd.get(), LockKind::exclusive, LockWait::no, folder.name).ok()) return WalkNext::pass;
-    if (!folder.ended()) return WalkNext::pass;
-    const auto known = abandoned_.find(entry.name);
-    const time_t since = known == abandoned_.end() ? now : known->second;
-    if (since + kForgottenAfterS > now)
-      abandoned.emplace(entry.name, since);
-    else
-      recover_one(folder);
+    if (folder.open(publishing->get()).ok()) visit(folder);
     return WalkNext::pass;
   };
   walk.failed = pass_failed;
   static_cast<void>(walk_tree(*publishing, "drafts/publishing", walk));
-  abandoned_ = std::move(abandoned);
+}
+
+std::vector<BegunPublish> DraftPublisher::begun_before() const {
+  std::vector<BegunPublish> all;
+  each_folder([&](PublishFolder& folder) {
+    auto order = order_in(folder.fd.get());
+    if (order.ok() && order->thread != 0 && folder.name == folder_name(order->request, options_.mount))
+      all.push_back({std::move(*order), is_published(folder.fd.get())});
+  });
+  return all;
+}
+
+Status DraftPublisher::answer(PublishOrder order, std::uint64_t request) {
+  order.answered = request;
+  WEFT_TRY(const Fd publishing, open_publishing());
+  WEFT_TRY(const Fd folder, open_directory_at(publishing.get(), folder_name(order.request, options_.mount)));
+  return write_order(folder.get(), order);
 }
 
 void DraftPublisher::recover_one(PublishFolder& folder) {

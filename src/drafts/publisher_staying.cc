@@ -74,7 +74,7 @@ Status DraftPublisher::take_staying(PublishOrder& order, PublishFolder& folder, 
   if (!check_not_written(draft.get(), waits).ok()) return Error{Errc::busy, "a checkpoint: a file is being written"};
   folder.name = folder_name(order.request);
   WEFT_TRY(const bool made, open_folder(order.user, folder));
-  if (!made || !lock_whole(folder.lock.get(), LockKind::exclusive, LockWait::no, folder.name).ok())
+  if (!made || !lock_fd(folder.lock.get(), LockKind::exclusive, LockWait::no, folder.name).ok())
     return Error{Errc::busy, "a checkpoint: its publish runs"};
   Status linked = link_in(order, folder);
   if (!linked.ok()) static_cast<void>(forget(folder));
@@ -90,13 +90,12 @@ Status DraftPublisher::link_in(const PublishOrder& order, const PublishFolder& f
 }
 
 // Retries if a file has changed: a training that removes the checkpoint meanwhile changes the times of its files, once.
-Status DraftPublisher::publish_staying(const PublishOrder& order, PublishFolder& folder,
-                                       const std::function<bool()>& pause) {
-  Status done = run(order, folder, pause);
+Status DraftPublisher::publish_staying(const PublishOrder& order, PublishFolder& folder, const GoesOn& goes_on) {
+  Status done = run(order, folder, goes_on);
   const auto is_changed = [&done] { return !done.ok() && done.error().code == Errc::changed; };
   for (int attempt = 1; attempt < kAttempts && is_changed(); ++attempt) {
     begin_again(folder);
-    done = run(order, folder, pause);
+    done = run(order, folder, goes_on);
   }
   if (!done.ok() && done.error().code == Errc::cancelled)
     begin_again(folder);
@@ -107,22 +106,14 @@ Status DraftPublisher::publish_staying(const PublishOrder& order, PublishFolder&
 
 std::vector<std::pair<PublishOrder, PublishFolder>> DraftPublisher::taken_before() {
   std::vector<std::pair<PublishOrder, PublishFolder>> all;
-  const auto publishing = open_publishing();
-  if (!publishing.ok()) return all;
-  TreeWalk walk;
-  walk.visit = [&](const TreeEntry& entry) -> Result<WalkNext> {
-    PublishFolder folder;
-    folder.name = entry.name;
-    if (entry.name < folder_name(kNoRequest) || !folder.open(publishing->get()).ok()) return WalkNext::pass;
+  each_folder([&](PublishFolder& folder) {
+    if (folder.name < folder_name(kNoRequest)) return;
     auto order = order_in(folder.fd.get());
     if (order.ok())
       all.emplace_back(std::move(*order), std::move(folder));
     else if (folder.ended())
       static_cast<void>(forget(folder));
-    return WalkNext::pass;
-  };
-  walk.failed = pass_failed;
-  static_cast<void>(walk_tree(*publishing, "drafts/publishing", walk));
+  });
   return all;
 }
 

@@ -40,6 +40,8 @@ ModelEvent::Kind kind_of(const Commit& commit) {
       return ModelEvent::Kind::durable;
     case Commit::Kind::removal:
       return commit.lost.empty() ? ModelEvent::Kind::remove : ModelEvent::Kind::lost;
+    case Commit::Kind::rename:
+      return ModelEvent::Kind::rename;
     case Commit::Kind::publish:
     case Commit::Kind::tags:
       break;
@@ -53,6 +55,7 @@ ModelEvent version_event(const Commit& commit) {
   event.version = commit.number;
   event.bytes = commit.bytes;
   event.why = commit.lost;
+  event.to = commit.to;
   for (const Commit::Tag& tag : commit.tags) event.tags.push_back(tag.name);
   return event;
 }
@@ -82,6 +85,8 @@ std::string_view name_of(ModelEvent::Kind kind) {
       return "durable";
     case ModelEvent::Kind::lost:
       return "lost";
+    case ModelEvent::Kind::rename:
+      return "rename";
     case ModelEvent::Kind::restart:
       return "restart";
   }
@@ -116,12 +121,15 @@ void write_event(JsonWriter& json, const ModelEvent& event) {
     event.new_bytes ? json.value(*event.new_bytes) : json.null();
   }
   if (event.kind == ModelEvent::Kind::lost) json.member("why", event.why);
+  if (event.kind == ModelEvent::Kind::rename) json.member("to", event.to);
   json.member("time_ns", event.time_ns).member("position", event.position).end_object();
 }
 
 bool concerns(const ModelEvent& event, const std::vector<std::string>& prefixes) {
   if (event.kind == ModelEvent::Kind::restart || prefixes.empty()) return true;
-  return std::ranges::any_of(prefixes, [&](const std::string& prefix) { return is_below(event.model, prefix); });
+  return std::ranges::any_of(prefixes, [&](const std::string& prefix) {
+    return is_below(event.model, prefix) || (!event.to.empty() && is_below(event.to, prefix));
+  });
 }
 
 }  // namespace weft

@@ -3,6 +3,16 @@
 #include <algorithm>
 
 namespace weft {
+namespace {
+
+constexpr auto kRemembered = std::chrono::minutes(1);
+
+}  // namespace
+
+std::uint64_t CacheSpace::available() const {
+  const auto disk = disk_();
+  return disk ? disk->available : UINT64_MAX;
+}
 
 std::uint64_t CacheSpace::left() const {
   const auto disk = disk_();
@@ -17,6 +27,15 @@ std::uint64_t CacheSpace::bound(std::uint64_t cache_max, std::uint64_t used) con
   const std::uint64_t reserve = cache_reserve(*disk);
   const std::uint64_t all = used + std::min(disk->available, UINT64_MAX - used);
   return std::min(cache_max, all - std::min(all, reserve));
+}
+
+void VainEviction::note(std::uint64_t available) {
+  at_ = available;
+  until_ = std::chrono::steady_clock::now() + kRemembered;
+}
+
+bool VainEviction::holds(std::uint64_t available) const {
+  return available <= at_ && std::chrono::steady_clock::now() < until_;
 }
 
 }  // namespace weft

@@ -2,6 +2,7 @@
 // publishes and gc. Any thread.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -18,6 +19,8 @@ class CacheSpace {
   // `disk` returns the space of the file system of the cache; nothing if it is unknown. Any thread.
   explicit CacheSpace(Disk disk) : disk_(std::move(disk)) {}
 
+  // Returns the free bytes of the disk, with its reserve; UINT64_MAX if they are unknown.
+  std::uint64_t available() const;
   // Returns the bytes that the disk can take now without its reserve; UINT64_MAX if they are unknown.
   std::uint64_t left() const;
   // Returns how large a cache may become that takes `used` bytes now. The result is less than `used` if the reserve is
@@ -26,6 +29,19 @@ class CacheSpace {
 
  private:
   const Disk disk_;
+};
+
+// The last eviction that freed no space on the disk. Its packs are open in mounts, which keep the blocks until they
+// close the packs. More evictions would only lose more of the cache. One thread at a time.
+class VainEviction {
+ public:
+  void note(std::uint64_t available);  // free bytes of the disk
+  // True for a minute, unless the disk has more free bytes now.
+  bool holds(std::uint64_t available) const;
+
+ private:
+  std::chrono::steady_clock::time_point until_{};
+  std::uint64_t at_ = 0;
 };
 
 }  // namespace weft

@@ -21,7 +21,6 @@ constexpr std::size_t kInOrder = 16;         // up to so many units are fetched 
 constexpr std::uint64_t kFilesForBatch = 3;  // requested in a group, before its batches are read ahead
 constexpr std::uint64_t kFilesForNextBatch = 16;
 constexpr std::uint64_t kPieceBytesMax = 64U << 20U;    // the longest run of an answer, with bytes behind its range
-constexpr std::uint64_t kPassMax = 16U << 20U;          // bytes of one request that may pass through memory
 constexpr auto kUsed = std::chrono::milliseconds(500);  // between two marks of use by a waiting reader
 
 std::size_t memory_bytes(const Manifest& manifest) {
@@ -36,6 +35,13 @@ bool has_room(const PackToc& toc, std::span<const Extent> absent) {
   return std::ranges::none_of(absent, [&toc](const Extent& extent) {
     return overlaps_any(toc.entries, {extent.offset, extent.id.length});
   });
+}
+
+// Returns a pack that keeps nothing if the disk has no space for a new file.
+Result<std::unique_ptr<FetchPack>> new_pack(FetchedCache& cache, std::uint64_t size) {
+  auto pack = cache.fetch_pack(size);
+  if (pack.ok() || pack.error().code != Errc::no_space) return pack;
+  return pass_only_pack(size);
 }
 
 }  // namespace
@@ -189,7 +195,7 @@ Result<bool> Fetcher::begin_group(const Content& content, FileGroup group) {
   if (!several) return false;
   expect(content, absent);
   FetchPlan plan = plan_group(absent);
-  WEFT_TRY(auto pack, cache_.fetch_pack(plan.size()));
+  WEFT_TRY(auto pack, new_pack(cache_, plan.size()));
   WEFT_CHECK(add_transfer(content, {}, std::move(plan), std::move(pack)));
   return true;
 }
@@ -234,7 +240,7 @@ Result<std::unique_ptr<FetchPack>> Fetcher::pack_for(const File& file, std::span
     if (resumed.ok()) return resumed;
     break;
   }
-  return cache_.fetch_pack(file.size);
+  return new_pack(cache_, file.size);
 }
 
 // Returns the units of a part that a range needs.
@@ -247,7 +253,6 @@ std::pair<std::size_t, std::size_t> Fetcher::units_of(const Part& part, Range ra
 void Fetcher::want(const std::shared_ptr<Transfer>& transfer, std::size_t unit) {
   const UnitState state = transfer->state(unit);
   if (state == UnitState::here || state == UnitState::running) return;
-  if (passing_.find(transfer->plan.units[unit].run)) return;  // outcome() takes it
   transfer->queue(unit);
   wanted_.push_back({transfer, unit});
 }
@@ -310,7 +315,8 @@ void Fetcher::count_here(const std::vector<Part>& parts, Range range) {
   local_.reads += bytes > 0 ? 1 : 0;
 }
 
-void Fetcher::queue(std::vector<Part>& parts, const ColdRange& what) {
+// Queues the missing units of a request. outcome() takes those that may pass and have passed for another reader.
+void Fetcher::queue(std::vector<Part>& parts, const ColdRange& what, bool all_kept) {
   for (Part& part : parts)
     if (!part.place.pack) part.units = units_of(part, what.range);
   count_here(parts, what.range);
@@ -318,7 +324,7 @@ void Fetcher::queue(std::vector<Part>& parts, const ColdRange& what) {
     if (part.place.pack) continue;
     part.home.transfer->use();
     for (std::size_t unit = part.units.first; !what.all && unit < part.units.second; ++unit)
-      want(part.home.transfer, unit);
+      if (all_kept || !passing_.find(part.home.transfer->plan.units[unit].run)) want(part.home.transfer, unit);
   }
   if (!parts.empty() && !parts.back().place.pack) want_neighbours(parts.back(), what);
   if (!what.all) return;
@@ -327,8 +333,8 @@ void Fetcher::queue(std::vector<Part>& parts, const ColdRange& what) {
 }
 
 // Returns the outcome of the units of `parts`; nothing while units are missing. Marks their transfers as used, so that
-// these stay open. A reader takes units that passed, and requests again what passed before it looked, or failed because
-// no reader waited and there was no space. `all_kept`: no unit may pass.
+// these stay open. A reader takes units that passed. It requests again units that nobody fetches: they passed before it
+// looked, or failed because no reader waited and there was no space. `all_kept`: no unit may pass.
 std::optional<Status> Fetcher::outcome(std::vector<Part>& parts, bool all_kept) {
   if (ending_) return Status(Error{Errc::unreachable, "the daemon ends"});
   bool all_here = true;
@@ -345,7 +351,7 @@ std::optional<Status> Fetcher::outcome(std::vector<Part>& parts, bool all_kept) 
       const bool lacked_space = state == UnitState::failed && transfer->failure(unit).code == Errc::no_space;
       if (state == UnitState::failed && (all_kept || !lacked_space)) return Status(transfer->failure(unit));
       all_here = false;
-      if (state != UnitState::failed && state != UnitState::passed) continue;
+      if (state == UnitState::queued || state == UnitState::running) continue;
       if (all_kept)
         want_ahead(transfer, {unit, unit + 1});
       else
@@ -361,7 +367,7 @@ std::optional<Status> Fetcher::outcome(std::vector<Part>& parts, bool all_kept) 
 Result<std::vector<Run>> Fetcher::wait_for(std::vector<Part>& parts, const ColdRange& what) {
   const bool all_kept = what.all || what.range.length > kPassMax;
   UniqueLock lock(mutex_);
-  queue(parts, what);
+  queue(parts, what, all_kept);
   auto own = take_own(parts);
   if (!is_idle()) wake_.notify_one();
   if (own) {

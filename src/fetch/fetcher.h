@@ -185,7 +185,7 @@ class Fetcher final : public ColdReads, public LocalBytes {
   void want_batch(const std::shared_ptr<Transfer>& transfer, Units units) WEFT_REQUIRES(mutex_);
   void want_neighbours(const Part& last, const ColdRange& what) WEFT_REQUIRES(mutex_);
   std::optional<Status> outcome(std::vector<Part>& parts, bool all_kept) WEFT_REQUIRES(mutex_);
-  void queue(std::vector<Part>& parts, const ColdRange& what) WEFT_REQUIRES(mutex_);
+  void queue(std::vector<Part>& parts, const ColdRange& what, bool all_kept) WEFT_REQUIRES(mutex_);
   static std::uint64_t bytes_here(const Part& part, Range range);
   void count_here(const std::vector<Part>& parts, Range range) WEFT_REQUIRES(mutex_);
   Result<std::vector<Run>> wait_for(std::vector<Part>& parts, const ColdRange& what) WEFT_EXCLUDES(mutex_);
@@ -257,7 +257,7 @@ class Fetcher final : public ColdReads, public LocalBytes {
   void limit_open() WEFT_EXCLUDES(mutex_);
 
   // fetcher_room.cc: keeps the cache within its bound.
-  Status make_room(std::uint64_t bytes) WEFT_EXCLUDES(mutex_);  // for a running unit
+  Status make_room(const Task& task) WEFT_EXCLUDES(mutex_);  // for a running task
   bool is_queued(const std::shared_ptr<Transfer>& transfer) const WEFT_REQUIRES(mutex_);
   void hurry_complete() WEFT_REQUIRES(mutex_);
   struct CacheUse {
@@ -276,7 +276,6 @@ class Fetcher final : public ColdReads, public LocalBytes {
   const CacheSpace space_;
   std::vector<std::unique_ptr<Source>> sources_;
   LruCache<Content> contents_{64U << 20U};
-  PassingBytes passing_{64U << 20U};
   Mutex planning_ WEFT_ACQUIRED_BEFORE(mutex_);  // held to begin a transfer
   struct Choice {
     VersionId version = 0;
@@ -301,10 +300,12 @@ class Fetcher final : public ColdReads, public LocalBytes {
   std::unordered_map<ContentId, Home> homes_ WEFT_GUARDED_BY(mutex_);         // blobs that are not in the index yet
   std::map<VersionId, std::shared_future<Status>> resolving_ WEFT_GUARDED_BY(mutex_);
   std::map<VersionId, FailedResolution> failed_resolutions_ WEFT_GUARDED_BY(mutex_);
+  PassingBytes passing_ WEFT_GUARDED_BY(mutex_){64U << 20U};
   FetchPolicy policy_ WEFT_GUARDED_BY(mutex_);
   std::uint64_t room_ WEFT_GUARDED_BY(mutex_) = 0;          // bytes that fit into the cache without eviction
   bool over_ WEFT_GUARDED_BY(mutex_) = false;               // the cache may exceed its bound
   Clock::time_point full_until_ WEFT_GUARDED_BY(mutex_){};  // the end of the last wait for space (make_room)
+  VainEviction in_vain_ WEFT_GUARDED_BY(mutex_);
   RateMeter rate_ WEFT_GUARDED_BY(mutex_);
   SourceCount local_ WEFT_GUARDED_BY(mutex_){"local"};
   CodedCounts coded_ WEFT_GUARDED_BY(mutex_);

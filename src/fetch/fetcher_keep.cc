@@ -52,13 +52,15 @@ void Fetcher::added_whole(Transfer& transfer, const std::vector<FetchedBlob>& bl
 }
 
 // Drops transfers that are complete or unused. Their readers keep the runs they have; the next request for a missing
-// blob begins a new transfer.
+// blob begins a new transfer. If the pack keeps nothing, that happens soon: the disk may have space by then.
 void Fetcher::drop_idle() {
   const auto now = Clock::now();
   std::erase_if(transfers_, [&](const std::shared_ptr<Transfer>& transfer) WEFT_REQUIRES(mutex_) {
     if (transfer->busy() || transfer->adding || transfer->whole_bytes() > 0) return false;
     const bool over = transfer->complete() && transfer->indexed.ok();
-    if (!over && transfer->used() != Clock::time_point() && transfer->used() + options_.kept > now) return false;
+    const bool kept = transfer->pack->id() != kPassingPack || is_queued(transfer);
+    if (!over && kept && transfer->used() != Clock::time_point() && transfer->used() + options_.kept > now)
+      return false;
     log_debug(LogCategory::fetch, "transfer {} ends: {}", transfer->log_id, over ? "complete" : "incomplete, unused");
     for (const Extent& blob : transfer->plan.blobs)
       if (const auto home = homes_.find(blob.id); home != homes_.end() && home->second.transfer == transfer)
@@ -102,7 +104,7 @@ void Fetcher::keep() {
       added_whole(*transfer, blobs, added.ok() ? Status() : Status(added.error()));
     }
     drop_idle();
-    passing_.drop_unused(options_.kept);
+    passing_.drop_older(options_.kept);
     if (ending_) return;
     if (over_) {
       lock.unlock();

@@ -111,11 +111,20 @@ Result<std::uint64_t> Fetcher::evict_for(std::uint64_t bytes) {
   WEFT_TRY(const CacheUse use, cache_use());
   cache_max = space_.bound(cache_max, use.total());
   if (use.total() + bytes <= cache_max) return use.total();
+  const std::uint64_t available = space_.available();
+  {
+    const MutexLock lock(mutex_);
+    if (space_.left() < bytes && in_vain_.holds(available)) return use.total();
+  }
   const std::uint64_t spare = std::min(cache_max / kSpareParts, kSpareMax);
   const std::uint64_t others = bytes + spare + use.unlisted;
   EvictOptions bound;
   bound.disk_bytes_max = cache_max - std::min(cache_max, others);
   WEFT_TRY(const EvictReport report, evict(bound));
+  if (report.packs > 0 && space_.available() <= available) {
+    const MutexLock lock(mutex_);
+    in_vain_.note(available);
+  }
   return report.kept_bytes + use.unlisted;
 }
 
@@ -126,12 +135,14 @@ Result<EvictReport> Fetcher::evict(const EvictOptions& options) {
   return report;
 }
 
-// Reserves space for `bytes`. Waits up to kRoomPatience, because packs that were just closed can soon be evicted. After
-// a failure, later calls try without a wait, until none has failed for kFullRemembered, and each kFullUntried one of
-// them tries.
-Status Fetcher::make_room(std::uint64_t bytes) {
-  const MutexLock one_at_a_time(making_room_);
+// Reserves space for the bytes of a task. Waits up to kRoomPatience, because packs that were just closed can soon be
+// evicted. After a failure, later calls try without a wait, until none has failed for kFullRemembered, and each
+// kFullUntried one of them tries.
+Status Fetcher::make_room(const Task& task) {
   const Error no_room{Errc::no_space, "cache_max and the free space of the disk leave no room for fetched bytes"};
+  if (task.transfer->pack->id() == kPassingPack) return no_room;
+  const std::uint64_t bytes = task.range().length;
+  const MutexLock one_at_a_time(making_room_);
   for (;;) {
     const std::uint64_t coming = coming_bytes();
     {

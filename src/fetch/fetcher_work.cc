@@ -81,9 +81,13 @@ Status Fetcher::keep_or_pass(Task& task, const Status& room, std::span<const std
   Status kept = room.ok() ? put_in_pack(*task.transfer, task.range().offset, bytes, allocates) : room;
   if (kept.ok() || task.yields || kept.error().code != Errc::no_space) return kept;
   auto passed = passing_pack(bytes);
-  if (!passed.ok()) return Error{Errc::io, std::move(passed).error().message};  // Errc::no_space would be tried again
-  task.passed = std::move(passed).value();
-  return {};
+  if (passed.ok()) {
+    task.passed = std::move(passed).value();
+    return {};
+  }
+  Error error = std::move(passed).error();
+  if (error.code == Errc::no_space) error.code = Errc::io;  // the fetcher would try again
+  return error;
 }
 
 // True while the publisher may still lack bytes: other nodes hear of a version before the index of its publisher has
@@ -104,7 +108,7 @@ void Fetcher::wake_reader() {
 Result<std::vector<Digest>> Fetcher::move(Task& task, const std::vector<ChunkRun>& runs) {
   Transfer& transfer = *task.transfer;
   const Range range = task.range();
-  const Status room = make_room(range.length);
+  const Status room = make_room(task);
   if (!room.ok() && (task.yields || room.error().code != Errc::no_space)) return room.error();
   ReadAid aid{task.yields,
               [this] {
@@ -183,13 +187,12 @@ void Fetcher::ended(Task& task, const Result<std::vector<Digest>>& digests, Cloc
       continue;
     }
     if (task.passed) {
-      const FetchUnit& of = task.transfer->plan.units[unit];
-      passing_.put(of.run, {task.passed, of.offset - task.range().offset});
       task.transfer->pass(unit);
       continue;
     }
     task.transfer->arrive(unit, (*digests)[unit - task.unit]);
   }
+  if (task.passed) passing_.put(task.runs(), task.passed);
   task.transfer.reset();
   if (over_ || due()) keeper_.notify_one();
 }

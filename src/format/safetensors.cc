@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <optional>
 
 #include "base/limits.h"
 #include "base/text.h"
@@ -30,6 +31,8 @@ class HeaderReader final : public StrictHandler {
  public:
   explicit HeaderReader(Layout& layout) : layout_(layout) {}
   std::vector<RegionTensor> take_tensors() { return std::move(tensors_); }
+  // The first value that only the reference implementation may read; nullopt: none.
+  const std::optional<Error>& other_spelling() const { return other_spelling_; }
 
  private:
   enum class At {
@@ -66,9 +69,9 @@ class HeaderReader final : public StrictHandler {
   Status begin_metadata();
   Status finish_tensor();
   Status invalid(std::string_view what) const;  // "tensor "a": what"
-  // As unexpected(), for a value that the reference implementation may read: a tensor as [dtype, shape, data_offsets],
-  // or a dtype as {"F32": null}.
-  Status spelled_otherwise(std::string_view got) const;
+  // Skips a value that the reference implementation may read: a tensor as [dtype, shape, data_offsets], or a dtype as
+  // {"F32": null}. The other bytes of the header must be JSON as well.
+  Status spelled_otherwise(std::string_view got, At next);
 
   Layout& layout_;
   std::vector<RegionTensor> tensors_;
@@ -76,6 +79,7 @@ class HeaderReader final : public StrictHandler {
   bool has_metadata_ = false;
   std::string metadata_key_;
   Entry entry_;
+  std::optional<Error> other_spelling_;
 };
 
 std::string HeaderReader::expected() const {
@@ -120,7 +124,7 @@ Status HeaderReader::on_begin_object() {
       at_ = At::tensor;
       return {};
     case At::dtype:
-      return spelled_otherwise("an object");
+      return spelled_otherwise("an object", At::tensor);
     default:
       return unexpected("an object");
   }
@@ -135,7 +139,7 @@ Status HeaderReader::on_begin_array() {
       at_ = At::offsets;
       return {};
     case At::tensor_value:
-      return spelled_otherwise("an array");
+      return spelled_otherwise("an array", At::top);
     default:
       return unexpected("an array");
   }
@@ -243,6 +247,7 @@ Status HeaderReader::begin_field(std::string_view name) {
 }
 
 Status HeaderReader::finish_tensor() {
+  if (other_spelling_) return {};  // no tensor of this header is used
   if (!entry_.has_dtype) return invalid("expected a dtype, got none");
   if (!entry_.has_shape) return invalid("expected a shape, got none");
   if (entry_.offsets.size() != 2)
@@ -262,8 +267,11 @@ Status HeaderReader::invalid(std::string_view what) const {
   return Error{Errc::invalid, fmt::format("{}: {}", tensor_label(entry_.tensor.name), what)};
 }
 
-Status HeaderReader::spelled_otherwise(std::string_view got) const {
-  return Error{Errc::unsupported, unexpected(got).error().message};
+Status HeaderReader::spelled_otherwise(std::string_view got, At next) {
+  if (!other_spelling_) other_spelling_ = Error{Errc::unsupported, unexpected(got).error().message};
+  skip_container();
+  at_ = next;
+  return {};
 }
 
 Result<std::string> read_header(ByteSource& source) {
@@ -311,6 +319,7 @@ class Safetensors final : public Format {
     layout.format = name();
     HeaderReader reader(layout);
     Status read = parse_json(header, limits::kJsonDepthMax, reader);
+    if (read.ok() && reader.other_spelling()) read = *reader.other_spelling();
     if (!read.ok()) return Error{read.error().code, "header: " + read.error().message};
     keep_last_texts(layout);
     const DataRegion data{

@@ -30,6 +30,11 @@ Status StrictHandler::unexpected(std::string_view got) const {
   return Error{Errc::invalid, fmt::format("expected {}, got {}", expected(), got)};
 }
 
+void StrictHandler::skip_container() {
+  skipping_ = true;
+  depth_ = 1;
+}
+
 bool StrictHandler::skip(int depth_change) {
   if (!skipping_) return false;
   depth_ = depth_change < 0 ? depth_ - 1 : depth_ + static_cast<std::size_t>(depth_change);

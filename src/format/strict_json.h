@@ -38,6 +38,9 @@ class StrictHandler : public JsonHandler {
   Status unexpected(std::string_view got) const;
   // Skips the next value, of any kind. Call from on_key().
   void skip_value() { skipping_ = true; }
+  // Skips the rest of the object or array that begins. Call from on_begin_object() or on_begin_array(), in place of
+  // handling it: on_end() is not called for it.
+  void skip_container();
 
  private:
   bool skip(int depth_change);

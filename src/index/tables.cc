@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include "base/text.h"
 #include "diskformat/hash.h"
 
 namespace weft {
@@ -17,7 +18,49 @@ std::uint64_t seed_of(Table table, Bytes key) {
   return xxh3_64(raw(key), xxh3_64(raw(table_name(table))));
 }
 
+Result<ModelNameRow> name_of(Txn& txn, ModelId model) {
+  return need_row<ModelNameRow>(txn, Table::model_ids, key_of(model));
+}
+
+// True if the row is of a published version: a version in parts has no model yet.
+bool is_named(const VersionRow& row) {
+  return row.model != 0;
+}
+
 }  // namespace
+
+template <>
+Result<VersionRow> row_from<VersionRow>(Txn& txn, Table table, Bytes key, Bytes value) {
+  WEFT_TRY(const std::vector<std::byte> payload, open_row(txn, table, key, value, record_kind_of<VersionRow>()));
+  WEFT_TRY(VersionRow row, decode_row<VersionRow>(payload, table_name(table)));
+  if (!is_named(row)) return row;
+  WEFT_TRY(ModelNameRow name, name_of(txn, row.model));
+  row.model_name = std::move(name.name);
+  row.renamed = name.renamed;
+  row.renamed_ns = name.renamed_ns;
+  for (ParentRef& parent : row.parents) {
+    if (parent.id == 0) continue;
+    WEFT_TRY(const NumberRow model, need_row<NumberRow>(txn, Table::children, key_of(parent.id, row.id)));
+    if (model.value == row.model) {
+      parent.model = row.model_name;
+      continue;
+    }
+    WEFT_TRY(name, name_of(txn, model.value));
+    parent.model = std::move(name.name);
+  }
+  return row;
+}
+
+template <>
+Status put<VersionRow>(Txn& txn, Table table, Bytes key, const VersionRow& row) {
+  VersionRow stored = row;
+  if (is_named(row)) {
+    stored.model_name.clear();
+    for (ParentRef& parent : stored.parents)
+      if (parent.id != 0) parent.model.clear();
+  }
+  return put_row(txn, table, key, record_kind_of<VersionRow>(), encode_row(stored));
+}
 
 Error damaged(Txn& txn, std::string_view what) {
   return Error{Errc::corrupt, fmt::format("{}: {}; run `weft fsck --rebuild`", txn.path(), what)};
@@ -69,6 +112,21 @@ Result<std::optional<VersionRow>> find_version(Txn& txn, ModelId model, std::uin
 
 Result<std::optional<ModelRow>> find_model(Txn& txn, std::string_view name) {
   return find_row<ModelRow>(txn, Table::models, name);
+}
+
+Result<std::optional<ModelRow>> find_renamed(Txn& txn, std::string_view name) {
+  WEFT_TRY(const std::optional<FormerNameRow> former, find_row<FormerNameRow>(txn, Table::former_names, name));
+  if (!former) return std::optional<ModelRow>();
+  WEFT_TRY(const ModelNameRow now, name_of(txn, former->model));
+  WEFT_TRY(ModelRow model, need_row<ModelRow>(txn, Table::models, now.name));
+  return std::optional(std::move(model));
+}
+
+Error no_model(Txn& txn, std::string_view name) {
+  const auto renamed = find_renamed(txn, name);
+  if (!renamed.ok()) return renamed.error();
+  if (!*renamed) return Error{Errc::not_found, fmt::format("no model {}", printable(name))};
+  return Error{Errc::not_found, fmt::format("{} was renamed to {}", name, (*renamed)->name)};
 }
 
 std::string note_key(std::string_view note, std::uint64_t id) {

@@ -32,6 +32,11 @@ Result<Row> row_from(Txn& txn, Table table, Bytes key, Bytes value) {
   return decode_row<Row>(payload, table_name(table));
 }
 
+// The row of a version stores neither the name of its model nor those of parents that the index has, so that a rename
+// changes no such row. Reading gives it the present names.
+template <>
+Result<VersionRow> row_from<VersionRow>(Txn& txn, Table table, Bytes key, Bytes value);
+
 template <class Row>
 Result<std::optional<Row>> find_row(Txn& txn, Table table, Bytes key) {
   WEFT_TRY(std::optional<Bytes> value, txn.get(table, key));
@@ -52,6 +57,8 @@ template <class Row>
 Status put(Txn& txn, Table table, Bytes key, const Row& row) {
   return put_row(txn, table, key, record_kind_of<Row>(), encode_row(row));
 }
+template <>
+Status put<VersionRow>(Txn& txn, Table table, Bytes key, const VersionRow& row);
 
 // Calls visit(entry) for all entries whose keys begin with `prefix`, in order. An error of `visit` ends the walk.
 Status each_entry(Txn& txn, Table table, Bytes prefix, const std::function<Status(const Entry&)>& visit);
@@ -62,6 +69,10 @@ Status put_counters(Txn& txn, const Counters& counters);
 Result<std::optional<InodeRow>> find_inode(Txn& txn, Ino ino);
 Result<std::optional<VersionRow>> find_version(Txn& txn, ModelId model, std::uint64_t number);
 Result<std::optional<ModelRow>> find_model(Txn& txn, std::string_view name);
+// Returns the last model that had this name and was renamed; nothing if there is none.
+Result<std::optional<ModelRow>> find_renamed(Txn& txn, std::string_view name);
+// Returns the error for a name that no model has (Errc::not_found). If its model was renamed, names the new name.
+Error no_model(Txn& txn, std::string_view name);
 
 // Notes about single versions, in the table `meta`. The key is the note's name and the version's id. version_life.h
 // says which of them stand together, and writes them. kIncomplete: a live version without content: bare, or a rebuild

@@ -6,6 +6,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/plain_text.h"
+
 namespace weft {
 namespace {
 
@@ -17,19 +19,32 @@ void set_groups(const std::vector<gid_t>& groups) {
 constexpr std::size_t kNamesBytes = 64U << 10U;
 constexpr int kGroupsMax = 256;
 
+// Returns the user's entry in the system's database, with its texts in `bytes`; nullptr if there is none.
+const passwd* find_user(uid_t uid, passwd& entry, std::vector<char>& bytes) {
+  bytes.resize(kNamesBytes);
+  passwd* found = nullptr;
+  return ::getpwuid_r(uid, &entry, bytes.data(), bytes.size(), &found) == 0 ? found : nullptr;
+}
+
 }  // namespace
 
 UserIds with_groups(uid_t uid, gid_t gid) {
   UserIds user{uid, gid};
-  std::vector<char> bytes(kNamesBytes);
+  std::vector<char> bytes;
   passwd entry{};
-  passwd* found = nullptr;
-  if (::getpwuid_r(uid, &entry, bytes.data(), bytes.size(), &found) != 0 || found == nullptr) return user;
+  if (find_user(uid, entry, bytes) == nullptr) return user;
   int count = kGroupsMax;
   user.groups.resize(kGroupsMax);
   if (::getgrouplist(entry.pw_name, gid, user.groups.data(), &count) < 0) count = kGroupsMax;
   user.groups.resize(static_cast<std::size_t>(count));
   return user;
+}
+
+std::string user_name(uid_t uid) {
+  std::vector<char> bytes;
+  passwd entry{};
+  const passwd* const found = find_user(uid, entry, bytes);
+  return found != nullptr && can_be_author({found->pw_name, {}}) ? found->pw_name : std::to_string(uid);
 }
 
 ActingAs::ActingAs(const UserIds& user) {

@@ -124,8 +124,17 @@ Result<Fd> make_nameless_file(int directory, mode_t mode) {
   return open_at(directory, ".", O_WRONLY | O_TMPFILE, mode);
 }
 
-Status name_file(int fd, int directory, const std::string& name) {
-  return check(::linkat(AT_FDCWD, by_descriptor(fd).c_str(), directory, name.c_str(), AT_SYMLINK_FOLLOW), name);
+Status put_file(int fd, int directory, const std::string& name) {
+  const auto link_as = [&](const std::string& as) {
+    return check(::linkat(AT_FDCWD, by_descriptor(fd).c_str(), directory, as.c_str(), AT_SYMLINK_FOLLOW), name);
+  };
+  Status put = link_as(name);
+  if (put.ok() || put.error().code != Errc::exists) return put;
+  const std::string temporary = ".weft-" + random_hex(8);
+  WEFT_CHECK(link_as(temporary));
+  put = rename_at(directory, temporary, directory, name);
+  if (!put.ok()) static_cast<void>(remove_at(directory, temporary));
+  return put;
 }
 
 Result<std::string> read_link(int fd) {

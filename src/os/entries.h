@@ -41,9 +41,11 @@ Status remove_at(int directory, const std::string& name, int flags = 0, std::str
 Status read_directory(const Fd& directory, off_t from,
                       const std::function<bool(const std::string& name, off_t next)>& add);
 
-// Creates a file without a name, for writing; it vanishes with its last descriptor unless name_file() names it.
+// Creates a file without a name, for writing; it vanishes with its last descriptor unless put_file() names it.
 Result<Fd> make_nameless_file(int directory, mode_t mode);
-Status name_file(int fd, int directory, const std::string& name);
+// Gives a nameless file its name. If an entry has the name, the file replaces it by a rename, and has a name of its own
+// before.
+Status put_file(int fd, int directory, const std::string& name);
 
 // These take any descriptor, also one with O_PATH.
 Result<std::string> read_link(int fd);

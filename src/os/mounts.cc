@@ -1,17 +1,21 @@
 #include "os/mounts.h"
 
+#include <fcntl.h>
 #include <fmt/core.h>
 #include <poll.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
 
 #include "base/json.h"
 #include "base/text.h"
+#include "os/open_beneath.h"
 #include "os/read_within.h"
 #include "os/unix_socket.h"
 
@@ -120,6 +124,14 @@ std::optional<WeftMount> top_mount(const std::vector<WeftMount>& mounts, std::st
   for (const WeftMount& mount : mounts)
     if (mount.directory == directory) top = mount;
   return top;
+}
+
+Result<Fd> open_cached(const std::string& path, std::string_view device) {
+  WEFT_TRY(Fd fd, open_beneath(AT_FDCWD, path, O_PATH | O_DIRECTORY | O_NOFOLLOW, 0, Resolve::in_cache));
+  struct statx facts {};
+  if (::statx(fd.get(), "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_INO, &facts) != 0) return sys_error(errno, path);
+  if (fmt::format("{}:{}", facts.stx_dev_major, facts.stx_dev_minor) != device) return other_file_system(path);
+  return fd;
 }
 
 Result<std::string> mount_point_path(const std::string& directory) {

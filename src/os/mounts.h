@@ -31,6 +31,11 @@ Result<std::vector<WeftMount>> mounts_of(const std::string& store);
 // another type on top of it.
 std::optional<WeftMount> top_mount(const std::vector<WeftMount>& mounts, std::string_view directory);
 
+// Opens a directory of the file system `device` ("major:minor"), not for reading, as the kernel has its path in the
+// cache of names. No server is asked, so a server may open a directory of its own mount. While the descriptor is open,
+// the cache keeps the name. Errc::busy: a part of the path is not in the cache.
+Result<Fd> open_cached(const std::string& path, std::string_view device);
+
 // Returns the real path, even if `directory` is a mount point whose server is dead and stat(2) of it fails.
 Result<std::string> mount_point_path(const std::string& directory);
 

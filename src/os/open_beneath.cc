@@ -20,6 +20,8 @@ std::uint64_t bits_of(Resolve resolve) {
       return RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_XDEV;
     case Resolve::links_within:
       return RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS;
+    case Resolve::in_cache:
+      return RESOLVE_CACHED;
   }
   return RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_XDEV;
 }

@@ -17,6 +17,7 @@ enum class Resolve : std::uint8_t {
   no_links,            // no component is a symbolic link; O_PATH | O_NOFOLLOW opens a link as the last component
   no_links_no_mounts,  // as no_links, and the path crosses no mount point
   links_within,        // follows links that stay below the directory
+  in_cache,            // follows any path, as far as the kernel's cache has it (Linux 5.12); Errc::busy: not all of it
 };
 
 // Errc::busy: other processes renamed something during every attempt, or the file has a lease. `mode` is the mode of a

@@ -4,7 +4,6 @@
 #include <fcntl.h>
 #include <grp.h>
 #include <linux/falloc.h>
-#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/resource.h>
@@ -113,6 +112,10 @@ Error over_quota(std::string_view where) {
 
 Error too_many_open(std::string_view where) {
   return sys_error(EMFILE, where);
+}
+
+Error too_many_at_once(std::string_view where) {
+  return sys_error(EAGAIN, where);
 }
 
 Result<Fd> open_file(const std::string& path, int flags, mode_t mode) {
@@ -316,15 +319,6 @@ Status lock_fd(int fd, LockKind kind, LockWait wait, std::string_view where) {
   if (retry([&] { return ::fcntl(fd, command, &lock); }) == 0) return {};
   if (errno == EAGAIN) return Error{Errc::busy, fmt::format("{}: another process holds its lock", where)};
   return sys_error(errno, fmt::format("{}: lock", where));
-}
-
-Status lock_whole(int fd, LockKind kind, LockWait wait, std::string_view where) {
-  const int how = (kind == LockKind::shared ? LOCK_SH : LOCK_EX) | (wait == LockWait::no ? LOCK_NB : 0);
-  return check(retry([&] { return ::flock(fd, how); }), "lock", where);
-}
-
-Status unlock_whole(int fd, std::string_view where) {
-  return check(::flock(fd, LOCK_UN), "unlock", where);
 }
 
 bool not_written(int fd) {

@@ -51,6 +51,7 @@ Error too_large(std::string_view where);          // EOVERFLOW
 Error too_deep(std::string_view where);           // ELOOP
 Error over_quota(std::string_view where);         // EDQUOT
 Error too_many_open(std::string_view where);      // EMFILE
+Error too_many_at_once(std::string_view where);   // EAGAIN
 
 // These functions take paths as the user knows them and retry EINTR. Every descriptor is close-on-exec.
 Result<Fd> open_file(const std::string& path, int flags, mode_t mode = 0644);
@@ -94,9 +95,6 @@ enum class LockWait : std::uint8_t { no, yes };
 // exclusive lock one that is open for writing. Errc::busy if the lock is held and `wait` is no. The lock ends when the
 // last copy of the descriptor is closed.
 Status lock_fd(int fd, LockKind kind, LockWait wait, std::string_view where);
-// flock(2), which works on directories too. lock_fd() does not notice such a lock.
-Status lock_whole(int fd, LockKind kind, LockWait wait, std::string_view where);
-Status unlock_whole(int fd, std::string_view where);
 
 // True if no program has the file open for writing or mapped shared and writable. True also if that is unknown: the
 // file is another user's, or the file system has no leases.

@@ -26,6 +26,7 @@ constexpr std::uint64_t kPacksShare = 2;   // default limit: at most 1 / 2 of th
 constexpr std::size_t kBoundTextMax = 32;  // bytes
 constexpr mode_t kLockMode = 0600;         // users who may only read the store must not block its writers
 constexpr auto kLockWaitMax = std::chrono::seconds(10);
+constexpr int kMeasuredFor = 100;  // times as long as the measuring took, which so takes a hundredth of the time
 
 DiskSpace space_of(const SafePath& directory) {
   return disk_space(directory.root().fd()).value_or(DiskSpace());
@@ -198,7 +199,7 @@ Result<std::vector<CachedPack>> AssembledPacks::entries(const std::set<PackId>& 
 
 // Evicts files until one of `bytes` fits. The caller has locked the directory. If this file shares blocks, the stored
 // ones may share theirs too. Eviction then frees only the blocks that are not shared.
-Status AssembledPacks::make_room(PackId id, std::uint64_t bytes, std::uint64_t disk_bytes) {
+Status AssembledPacks::make_room(PackId id, std::uint64_t bytes, std::uint64_t disk_bytes, std::uint64_t share) {
   WEFT_CHECK(clear_temporaries(path() / "tmp", false));
   WEFT_TRY(const std::set<PackId> kept, pinned());
   WEFT_TRY(std::vector<CachedPack> packs, entries(kept));
@@ -212,7 +213,7 @@ Status AssembledPacks::make_room(PackId id, std::uint64_t bytes, std::uint64_t d
   }
   std::vector<CachedPack> all = packs;
   all.push_back({.id = id, .size = bytes, .pinned = kept.contains(id)});
-  const std::uint64_t bound = bound_of(all);
+  const std::uint64_t bound = bound_of(all, share);
   const auto within_bound = [&](std::uint64_t freed) { return bytes <= bound && taken - freed <= bound - bytes; };
   const auto on_disk = [&](std::uint64_t freed) {
     const DiskSpace space = space_of(path());
@@ -232,18 +233,20 @@ Status AssembledPacks::make_room(PackId id, std::uint64_t bytes, std::uint64_t d
 }
 
 // A stored pair that find() rejects is damaged or half removed, so it is removed first.
-Result<AssembledPart> AssembledPacks::begin_part(const AssembledSource& file, std::uint64_t disk_bytes) {
+Result<AssembledPart> AssembledPacks::begin_part(const AssembledSource& file, std::uint64_t disk_bytes,
+                                                 std::uint64_t share) {
   if (find(file).ok()) return Error{Errc::exists, fmt::format("{}: assembled already", file.where)};
   AssembledPart part;
   WEFT_TRY(part.temp, make_temp(file.id));
   WEFT_CHECK(remove_pack(dir_, file.id));
-  WEFT_CHECK(make_room(file.id, file.size, disk_bytes));
+  WEFT_CHECK(make_room(file.id, file.size, disk_bytes, share));
   return part;
 }
 
 Result<AssembledPart> AssembledPacks::begin_with(const AssembledSource& file, int fd, Take take) {
+  const std::uint64_t share = share_max();
   WEFT_TRY(const Fd locked, lock());
-  WEFT_TRY(AssembledPart part, begin_part(file, 0));
+  WEFT_TRY(AssembledPart part, begin_part(file, 0, share));
   WEFT_TRY(part.writer, PackWriter::take_in(path(), part.temp->path(), file.id, fd, take));
   if (part.writer) {
     part.writer->keep_in_memory();  // nothing durable depends on it, and the publisher waits
@@ -253,8 +256,9 @@ Result<AssembledPart> AssembledPacks::begin_with(const AssembledSource& file, in
 }
 
 Result<AssembledPart> AssembledPacks::begin(const AssembledSource& file, std::uint64_t disk_bytes) {
+  const std::uint64_t share = share_max();
   WEFT_TRY(const Fd locked, lock());
-  WEFT_TRY(AssembledPart part, begin_part(file, disk_bytes));
+  WEFT_TRY(AssembledPart part, begin_part(file, disk_bytes, share));
   WEFT_TRY(part.writer, PackWriter::create_in(path(), part.temp->path(), file.id));
   WEFT_CHECK(part.writer->set_size(file.size));
   return part;
@@ -269,27 +273,56 @@ Status AssembledPacks::finish(AssembledPart part, std::vector<PackEntry> entries
   return part.writer->publish();
 }
 
-std::uint64_t AssembledPacks::bound_of(const std::vector<CachedPack>& packs) const {
-  if (options_.bytes_max) return *options_.bytes_max;
-  if (const auto bound = parse_u64(read_line(open_file(path() / "bytes_max", O_RDONLY), kBoundTextMax))) return *bound;
+std::optional<std::uint64_t> AssembledPacks::chosen_max() const {
+  if (options_.bytes_max) return options_.bytes_max;
+  return parse_u64(read_line(open_file(path() / "bytes_max", O_RDONLY), kBoundTextMax));
+}
+
+std::uint64_t AssembledPacks::bound_of(const std::vector<CachedPack>& packs, std::uint64_t share) const {
+  if (const auto bound = chosen_max()) return *bound;
   std::uint64_t pinned = 0, largest = 0;
   for (const CachedPack& pack : packs)
     if (pack.pinned)
       pinned += pack.size;
     else
       largest = std::max(largest, pack.size);
-  std::uint64_t share = space_of(path()).total / kBoundShare;
-  if (!options_.shares_blocks || !options_.shares_blocks()) share = std::min(share, bytes_of_packs() / kPacksShare);
   return pinned + std::max(share, largest);
 }
 
+std::uint64_t AssembledPacks::share_max() const {
+  const std::uint64_t of_disk = space_of(path()).total / kBoundShare;
+  if (chosen_max() || block_bytes() != 0) return of_disk;
+  return std::min(of_disk, bytes_of_packs() / kPacksShare);
+}
+
+std::optional<std::uint64_t> AssembledPacks::block_bytes() const {
+  if (!options_.block_bytes) return 0;
+  {
+    const std::lock_guard lock(mutex_);
+    if (block_bytes_) return block_bytes_;
+  }
+  const auto found = options_.block_bytes();
+  if (!found.ok()) return {};
+  const std::lock_guard lock(mutex_);
+  return block_bytes_ = *found;
+}
+
 std::uint64_t AssembledPacks::bytes_of_packs() const {
+  using Clock = std::chrono::steady_clock;
+  const auto begun = Clock::now();
+  {
+    const std::lock_guard lock(mutex_);
+    if (begun < measured_until_) return packs_bytes_;
+  }
   std::uint64_t bytes = 0;
   const auto names = list_directory(packs_);
   if (!names.ok()) return bytes;
   for (const std::string& name : *names)
-    if (const auto st = stat_file(packs_ / name); st.ok()) bytes += static_cast<std::uint64_t>(st->st_blocks) * 512;
-  return bytes;
+    if (const auto st = stat_file(packs_ / name); st.ok()) bytes += allocated_bytes(*st);
+  const auto ended = Clock::now();
+  const std::lock_guard lock(mutex_);
+  measured_until_ = ended + kMeasuredFor * (ended - begun);
+  return packs_bytes_ = bytes;
 }
 
 Status AssembledPacks::set_bytes_max(std::uint64_t bytes_max) {
@@ -310,7 +343,7 @@ AssembledUsage AssembledPacks::usage() const {
   usage.parts = temporaries().size();
   const auto kept = pinned();
   const auto packs = entries(kept.ok() ? *kept : std::set<PackId>{});
-  usage.bytes_max = bound_of(packs.ok() ? *packs : std::vector<CachedPack>());
+  usage.bytes_max = bound_of(packs.ok() ? *packs : std::vector<CachedPack>(), share_max());
   if (!packs.ok()) return usage;
   for (const CachedPack& pack : *packs) {
     ++usage.files;
@@ -334,6 +367,7 @@ void AssembledPacks::remove_litter() const {
 }
 
 Result<AssembledSweep> AssembledPacks::sweep(const std::set<PackId>* needed, bool dry_run) {
+  const std::uint64_t share = share_max();
   WEFT_TRY(const Fd locked, lock());
   AssembledSweep swept;
   WEFT_TRY(swept.parts, clear_temporaries(path() / "tmp", dry_run));
@@ -350,7 +384,7 @@ Result<AssembledSweep> AssembledPacks::sweep(const std::set<PackId>* needed, boo
                 [&](const CachedPack& pack) { return needed != nullptr && !needed->contains(pack.id) && go(pack); });
   std::uint64_t kept = 0;
   for (const CachedPack& pack : packs) kept += pack.size;
-  const std::uint64_t bound = bound_of(packs);
+  const std::uint64_t bound = bound_of(packs, share);
   for (const CachedPack& pack : packs)
     if (kept > bound && !pack.pinned && go(pack)) kept -= pack.size;
   return swept;

@@ -14,6 +14,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -58,7 +59,9 @@ class AssembledPacks {
   struct Options {
     std::optional<std::uint64_t> bytes_max;            // as AssemblyOptions::bytes_max
     std::function<Result<std::set<PackId>>()> pinned;  // packs of pinned versions; an empty function: none
-    std::function<bool()> shares_blocks;  // true: assembled files take no space; an empty function: they do
+    // Returns the block size of a file system that shares the blocks of assembled files, which then take no space; 0 of
+    // one that does not; an error if that cannot be found out now. An empty function: 0.
+    std::function<Result<std::uint64_t>()> block_bytes;
     std::string boot = boot_id();
   };
   explicit AssembledPacks(const SafePath& store_path) : AssembledPacks(store_path, {}) {}
@@ -66,6 +69,8 @@ class AssembledPacks {
 
   const SafePath& path() const { return dir_.path(); }
   bool writable() const;  // true if this process may change the directory
+  // Returns Options::block_bytes, once it is known; until then nothing, and each call tries again.
+  std::optional<std::uint64_t> block_bytes() const;
 
   struct Found {
     std::shared_ptr<const OpenPack> pack;
@@ -106,7 +111,7 @@ class AssembledPacks {
     std::shared_ptr<const OpenPack> pack;  // open, so that the inode number is not reused
     bool whole = false;
   };
-  Result<AssembledPart> begin_part(const AssembledSource& file, std::uint64_t disk_bytes);
+  Result<AssembledPart> begin_part(const AssembledSource& file, std::uint64_t disk_bytes, std::uint64_t share);
   Result<Fd> open_lock() const;
   Result<Fd> lock() const;
   Result<std::set<PackId>> pinned() const;
@@ -118,10 +123,15 @@ class AssembledPacks {
   void remember(std::shared_ptr<const OpenPack> pack, bool whole);
   Status note_verified(const OpenPack& pack, PackToc toc) const;
   bool evict(PackId id);
-  Status make_room(PackId id, std::uint64_t bytes, std::uint64_t disk_bytes);
-  // Returns the size limit for these files together: the one that was set, else the default of AssemblyOptions.
-  std::uint64_t bound_of(const std::vector<CachedPack>& packs) const;
-  std::uint64_t bytes_of_packs() const;  // on the disk, of the store's packs
+  Status make_room(PackId id, std::uint64_t bytes, std::uint64_t disk_bytes, std::uint64_t share);
+  std::optional<std::uint64_t> chosen_max() const;  // the limit that was set for this process, else for the store
+  // Returns the size limit for these files together: the one that was set, else the default of AssemblyOptions, where
+  // `share` is that of the files without a pin.
+  std::uint64_t bound_of(const std::vector<CachedPack>& packs, std::uint64_t share) const;
+  // Returns the default limit of the files without a pin: the larger one if it is unknown whether blocks are shared.
+  // Call it before the directory is locked, because it measures the store's packs, which may be many.
+  std::uint64_t share_max() const;
+  std::uint64_t bytes_of_packs() const;  // on the disk, of the store's packs; measured now or a short time ago
   void remove_litter() const;
 
   const PackDir dir_;
@@ -130,6 +140,9 @@ class AssembledPacks {
   std::atomic<std::uint64_t> evicted_{0}, damaged_{0};
   mutable std::mutex mutex_;
   std::map<PackId, Judged> judged_;  // guarded by mutex_; results that verify() could not write to the .toc
+  mutable std::optional<std::uint64_t> block_bytes_;              // guarded by mutex_
+  mutable std::uint64_t packs_bytes_ = 0;                         // guarded by mutex_; counts until measured_until_
+  mutable std::chrono::steady_clock::time_point measured_until_;  // guarded by mutex_
 };
 
 }  // namespace weft

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <memory>
-#include <mutex>
 #include <utility>
 
 #include "base/limits.h"
@@ -45,6 +44,7 @@ Error unlike(std::string_view what) {
 Result<std::vector<std::byte>> read_table(const SourceFile& source) {
   struct stat seen {};
   WEFT_TRY(const Fd fd, open_source(source, seen));
+  if (static_cast<std::uint64_t>(seen.st_size) != source.size) return unlike("a table of the announced size");
   return read_whole(fd.get(), seen, limits::kFileTableMax, source.where);
 }
 
@@ -98,10 +98,7 @@ class DatasetDraft {
     if (tables.size() > 1 || (tables.empty() && !bundles.empty())) return unlike("one table of them");
     if (tables.empty()) return {};
     Draft& draft = tables.front();
-    static std::mutex one_at_a_time;  // a table may be large
-    const std::lock_guard lock(one_at_a_time);
     WEFT_TRY(const std::vector<std::byte> bytes, read_table(draft.source));
-    if (bytes.size() != draft.source.size) return unlike("a table of the announced size");
     WEFT_TRY(const FileTable table, FileTable::check(bytes));
     WEFT_CHECK(check_apart(table, published, files_.manifest.directories));
     WEFT_CHECK(keep(draft, bytes));

@@ -12,7 +12,8 @@
 
 namespace weft {
 
-// As draft_files(). gather_dataset() found the sources, perhaps in another process: so they are checked.
+// As draft_files(). gather_dataset() found the sources, perhaps in another process: so they are checked. Takes twice
+// the announced size of the file table as memory, and keeps one half of it.
 Result<DraftFiles> draft_dataset(std::vector<SourceFile> sources, Progress& progress);
 // Imports the record table of a container that was read, if it has one, and appends its file to `tables`.
 Status add_record_table(Import& import, DraftFiles& files, Draft& container, std::vector<File>& tables,

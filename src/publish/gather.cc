@@ -10,6 +10,7 @@
 
 #include "base/limits.h"
 #include "base/text.h"
+#include "os/entries.h"
 #include "os/tree_walk.h"
 #include "publish/gather_rules.h"
 #include "publish/mounted_files.h"
@@ -184,6 +185,16 @@ Result<Fd> open_source(const SourceFile& file, struct stat& seen) {
   if (!S_ISREG(seen.st_mode))
     return Error{Errc::changed, fmt::format("{}: expected a regular file, got {}", file.where, kind_of(seen.st_mode))};
   return fd;
+}
+
+// Compares no ctime: it changes if the store takes the file, or if another name of the file is removed.
+Status remove_moved(const MovedSource& source) {
+  if (source.directory) return remove_empty_directory(source.where);
+  const auto now = stat_at(AT_FDCWD, source.where);
+  if (!now.ok()) return now.error().code == Errc::not_found ? Status{} : Status{now.error()};
+  if (check_unchanged(source.where, source.found, *now, true).ok()) return remove_file(source.where);
+  return Error{Errc::changed,
+               fmt::format("{}: not removed: it was replaced or written to during the import", source.where)};
 }
 
 Status check_unchanged(const std::string& where, const struct stat& before, const struct stat& after, bool taken) {

@@ -11,6 +11,7 @@
 
 #include "os/sys.h"
 #include "weft/model/manifest.h"
+#include "weft/programs/operations.h"
 #include "weft/result.h"
 #include "weft/store/publish.h"
 
@@ -32,6 +33,7 @@ struct SourceFile {
 struct GatheredFiles {
   std::vector<SourceFile> files;
   std::vector<std::string> left_out;  // a line for the user about each file that a data set leaves out
+  std::vector<MovedSource> moved{};   // with Take::move: the files, as they were found
 };
 
 struct LinkRule;
@@ -55,6 +57,10 @@ Take take_from(uid_t giver, Take wanted, const std::string& store_path);
 Result<Fd> open_to_read(const std::string& where);  // does not block on special files
 // Opens a source, which must be a regular file; `seen` receives the result of fstat(2).
 Result<Fd> open_source(const SourceFile& file, struct stat& seen);
+
+// Removes a source whose version is published, unless it is absent, or a directory with entries. Errc::changed if the
+// file was replaced or written to since it was found: it stays, because the version may lack its content.
+Status remove_moved(const MovedSource& source);
 
 // Errc::changed if the file was replaced or written to between two stats. `taken`: this process gave it a second name,
 // which counts as no change.

@@ -50,10 +50,20 @@ Status check_regular(const std::string& where, const std::string& path, mode_t m
   return check_named(where, path);
 }
 
+namespace {
+
+// True for a link without a target, and for a loop of links. Any other error may hide a file.
+bool leads_nowhere(const Error& error) {
+  return error.code == Errc::not_found || error.code == Errc::not_dir || error.code == Errc::invalid;
+}
+
+}  // namespace
+
 Result<std::optional<struct stat>> stat_published(const TreeEntry& entry, const std::string& where, LinkRule& rule) {
   if (!S_ISLNK(entry.st.st_mode)) return std::optional(entry.st);
   auto st = stat_target_at(entry.directory, entry.name, where);
   if (st.ok() && S_ISREG(st->st_mode)) return std::optional(*st);
+  if (!st.ok() && !leads_nowhere(st.error())) return st.error();
   const bool is_directory = st.ok() && S_ISDIR(st->st_mode);
   if (rule.links == Links::skip && (is_directory || !st.ok())) {
     rule.skipped.push_back(

@@ -1,3 +1,4 @@
+#include <fcntl.h>
 #include <fmt/core.h>
 #include <malloc.h>
 #include <unistd.h>
@@ -10,6 +11,7 @@
 #include "base/plain_text.h"
 #include "base/text.h"
 #include "model/inherit.h"
+#include "os/entries.h"
 #include "os/memory_file.h"
 #include "os/mounts.h"
 #include "os/sys.h"
@@ -52,6 +54,7 @@ Result<PublishRequest> describe(const ImportOptions& options) {
   request.message = message;
   request.source_commit = options.source_commit;
   request.metrics = options.metrics;
+  request.by = options.by;
   std::set<std::string_view> tags;
   for (const std::string& tag : options.tags) {
     WEFT_CHECK(check_tag_name(tag));
@@ -72,6 +75,7 @@ struct PreparedImport::State {
   PublishRequest request;
   ImportOptions options;
   std::vector<std::string> left_out;
+  std::vector<MovedSource> moved;
   DraftFiles files;
 
   bool inherits() const { return !options.inherit.empty(); }
@@ -107,8 +111,15 @@ Result<GatheredFiles> gather(const ImportOptions& options, const std::string& st
   WEFT_CHECK(check_description(options));
   if (options.dataset) return gather_dataset(options.paths, store_path, options.links);
   LinkRule rule{.links = options.links};
-  WEFT_TRY(std::vector<SourceFile> files, gather_sources(options.paths, store_path, rule));
-  return GatheredFiles{std::move(files), std::move(rule.skipped)};
+  GatheredFiles sources;
+  WEFT_TRY(sources.files, gather_sources(options.paths, store_path, rule));
+  sources.left_out = std::move(rule.skipped);
+  if (options.take != Take::move) return sources;
+  for (const SourceFile& file : sources.files) {
+    WEFT_TRY(const struct stat found, stat_at(AT_FDCWD, file.where));
+    sources.moved.push_back({file.where, file.directory, found});
+  }
+  return sources;
 }
 
 Result<PreparedImport> prepare_import(const ImportOptions& options, const std::string& store_path, Progress& progress) {
@@ -120,6 +131,7 @@ Result<PreparedImport> prepare_import(const ImportOptions& options, const std::s
   }
   WEFT_TRY(PreparedImport prepared, prepare_sources(options, std::move(sources.files), progress));
   prepared.state().left_out = std::move(sources.left_out);
+  prepared.state().moved = std::move(sources.moved);
   return prepared;
 }
 
@@ -246,6 +258,7 @@ Result<ImportReport> run_import(Store& store, ManifestResolver& resolver, Prepar
   WEFT_TRY(report.mounted_files, add_content(*import, state.files, mounted, progress));
   report.records = state.files.records;
   report.left_out = std::move(state.left_out);
+  report.moved = std::move(state.moved);
   WEFT_TRY(Inherited version, whole.take());
   version.manifest.architecture = std::move(architecture);
   WEFT_CHECK(add_headers(*import, version, progress));

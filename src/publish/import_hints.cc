@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "os/file_ops.h"
 #include "os/sys.h"
+#include "publish/mounted_files.h"
 
 namespace weft {
 namespace {
@@ -31,8 +32,11 @@ std::string main_commit(const fs::path& repository) {
 }
 
 HubSnapshot snapshot_of(const fs::path& repository, const HubName& name, const std::string& commit) {
-  return {(repository / kSnapshots / commit).string(), name.name, name.kind,
-          main_commit(repository) == commit ? std::string(kMain) : std::string(), commit};
+  HubSnapshot snapshot{(repository / kSnapshots / commit).string(), name.name, name.kind, "", ""};
+  if (is_in_mount(repository.string())) return snapshot;
+  if (main_commit(repository) == commit) snapshot.revision = kMain;
+  snapshot.commit = commit;
+  return snapshot;
 }
 
 Result<HubSnapshot> main_snapshot(const fs::path& repository, const HubName& name) {
@@ -43,14 +47,21 @@ Result<HubSnapshot> main_snapshot(const fs::path& repository, const HubName& nam
                                           repository.string())};
 }
 
-// Returns the repositories in a cache; empty for any other directory.
+// True for the name of an entry that the hub's libraries make in a cache.
+bool is_in_cache(std::string_view name) {
+  constexpr std::string_view kRepositories[] = {"datasets--", "models--", "spaces--"};
+  constexpr std::string_view kOthers[] = {".locks", "CACHEDIR.TAG", "version.txt", "version_diffusers_cache.txt"};
+  return std::ranges::any_of(kRepositories, [name](std::string_view prefix) { return name.starts_with(prefix); }) ||
+         std::ranges::find(kOthers, name) != std::end(kOthers);
+}
+
+// Returns the repositories in a cache, by name; empty for any other directory, such as one with files of its own.
 std::vector<std::string> repositories_in(const fs::path& cache) {
   std::vector<std::string> found;
   const auto names = list_directory(cache.string());
-  if (!names.ok()) return found;
+  if (!names.ok() || !std::ranges::all_of(*names, is_in_cache)) return found;
   for (const std::string& name : *names)
     if (parse_hub_name(name) && is_a_directory(cache / name / kSnapshots)) found.push_back(name);
-  std::ranges::sort(found);
   return found;
 }
 

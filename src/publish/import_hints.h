@@ -16,7 +16,7 @@ struct HubSnapshot {
   std::string name;  // as "org/bert"
   VersionKind kind = VersionKind::model;
   std::string revision;  // "main", or "" if refs/main names another snapshot
-  std::string commit;    // the name of the snapshot
+  std::string commit;    // the name of the snapshot; "" in a mount of weft, whose snapshots have digests as names
 };
 
 // Returns the snapshot that a directory stands for: itself, the one that refs/main of a repository (models--org--bert)

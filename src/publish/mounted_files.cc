@@ -86,6 +86,10 @@ Result<const File*> MountedFiles::find(const struct stat& seen) {
   return file.size == static_cast<std::uint64_t>(seen.st_size) ? &file : nullptr;
 }
 
+bool is_in_mount(const std::string& path) {
+  return below_mount(path).has_value();
+}
+
 Result<std::string> published_path(const std::string& path) {
   const auto place = below_mount(path);
   std::error_code ignored;

@@ -35,6 +35,7 @@ class MountedFiles {
   std::map<VersionId, LoadedVersion> versions_;
 };
 
+bool is_in_mount(const std::string& path);  // of any store
 // Returns the directory that a publish takes for `path`. A version's directory in layers/, tensors/ or lineage/ of a
 // weft mount stands for its directory in models/. Any other path is returned unchanged. Errc::invalid for another
 // directory of generated files.

@@ -34,6 +34,7 @@ constexpr std::uint64_t kWaitsPerS = 20;                      // a part takes ab
 constexpr std::uint64_t kAheadMin = 2U << 20U;
 constexpr std::uint64_t kAheadMax = 64U << 20U;
 constexpr std::uint64_t kFetchStep = 16U << 20U;
+constexpr int kEmptiedMax = 16;  // packs that the daemon empties before one read(2) has read them
 
 // A run of this file that is contiguous in one pack or, if absent, in one published file.
 struct ColdRun {
@@ -182,8 +183,8 @@ class ColdFile final : public OpenFile {
   void keep(const ColdRun& run, const std::vector<Run>& pieces) {
     brought(run).add(pieces);
     const auto passes = [](const Run& piece) { return piece.place.pack->id() == kPassingPack; };
-    const auto last = std::ranges::find_if(pieces, passes);
-    if (last == pieces.end()) return;
+    const auto last = std::find_if(pieces.rbegin(), pieces.rend(), passes);
+    if (last == pieces.rend()) return;
     const std::lock_guard lock(mutex_);
     passing_ = {run.home.version, run.home.file, *last};
   }
@@ -192,6 +193,13 @@ class ColdFile final : public OpenFile {
     if (!passing_.piece.place.pack || passing_.version != run.home.version || passing_.file != run.home.file) return {};
     const Run& piece = passing_.piece;
     return piece.offset <= at && at < end_of(piece) ? std::optional(piece) : std::nullopt;
+  }
+  // True if the daemon has emptied the pack of bytes that pass. The next piece_at() fetches the bytes again.
+  bool drop_if_emptied(const Run& piece, const Status& read) {
+    if (read.ok() || read.error().code != Errc::io || piece.place.pack->id() != kPassingPack) return false;
+    const std::lock_guard lock(mutex_);
+    if (passing_.piece.place.pack == piece.place.pack) passing_ = {};
+    return true;
   }
   bool is_waiting_fault(const Error& error) const {
     return waits_in_faults_ && !gave_up_.load(std::memory_order_relaxed) && may_return(error.code) &&
@@ -278,8 +286,9 @@ Result<Run> ColdFile::piece_at(const ColdRun& run, std::uint64_t at, std::uint64
   if (auto piece = brought.find(at)) return *std::move(piece);
   if (auto piece = passing(run, at)) return *std::move(piece);
   const std::uint64_t rest = run.home.offset + run.length - at;
-  const std::uint64_t now = std::min(length, rest);
-  WEFT_TRY(const std::vector<Run> pieces, bring(run, {at, now}, std::min(ahead, rest - now), false));
+  const std::uint64_t now = std::min({length, rest, kPassMax});
+  const std::uint64_t later = std::min(std::max(ahead, length - now), rest - now);
+  WEFT_TRY(const std::vector<Run> pieces, bring(run, {at, now}, later, false));
   if (auto piece = brought.find(at)) return *std::move(piece);
   if (const auto piece = run_at(pieces, at); piece != pieces.end() && piece->offset <= at) return *piece;
   return Error{Errc::internal, where_ + ": the fetched bytes are missing"};
@@ -289,12 +298,14 @@ template <class OnPart>
 Status ColdFile::each_piece(const ColdRun& run, std::uint64_t within, std::size_t length, std::uint64_t ahead,
                             const OnPart& on_part) {
   if (run.place.pack) return on_part(*run.place.pack, run.place.offset + within, length);
-  while (length > 0) {
+  for (int emptied = 0; length > 0;) {
     const std::uint64_t at = run.home.offset + within;
     WEFT_TRY(const Run piece, piece_at(run, at, length, ahead));
     const std::uint64_t left = piece.offset + piece.length - at;
     const auto part = static_cast<std::size_t>(std::min<std::uint64_t>(length, left));
-    WEFT_CHECK(on_part(*piece.place.pack, piece.place.offset + (at - piece.offset), part));
+    Status done = on_part(*piece.place.pack, piece.place.offset + (at - piece.offset), part);
+    if (drop_if_emptied(piece, done) && ++emptied < kEmptiedMax) continue;
+    WEFT_CHECK(std::move(done));
     length -= part;
     within += part;
   }

@@ -62,6 +62,7 @@ class ClusterRegistry final : public Registry {
     wish.version = prepared->record();
     wish.version.version.publisher = store_.cluster()->node;
     wish.tags = request.tags;
+    wish.by = at_this_node(request.by);
     std::sort(wish.tags.begin(), wish.tags.end());
     wish.tags.erase(std::unique(wish.tags.begin(), wish.tags.end()), wish.tags.end());
     wish.relies = relied_on(*prepared);
@@ -76,23 +77,30 @@ class ClusterRegistry final : public Registry {
     return outcome_of(*decision, *prepared, request.model);
   }
 
-  Status set_tag(std::string_view model, std::string_view tag, std::optional<std::uint64_t> number) override {
-    return change(fmt::format("{}@{}", model, tag), [&] { return names_.set_tag(model, tag, number); });
+  Status set_tag(std::string_view model, std::string_view tag, std::optional<std::uint64_t> number,
+                 const Author& by) override {
+    return change(fmt::format("{}@{}", model, tag),
+                  [&] { return names_.set_tag(model, tag, number, at_this_node(by)); });
   }
   Status describe(std::string_view model, std::uint64_t number, const DescriptionChange& wish) override {
     return change(spec_of(model, number), [&] { return names_.describe(model, number, wish); });
   }
+  Status rename_model(std::string_view model, std::string_view /*to*/) override {
+    return Error{Errc::unsupported, fmt::format("{}: renaming a model of a cluster is not supported", model)};
+  }
   // While `prepared` lives, gc of this node leaves the content, and after that the mirror has made the version live.
-  Result<UndeletedVersion> undelete(std::string_view model, std::uint64_t number,
-                                    const IsAtOrigin& is_at_origin) override {
+  Result<UndeletedVersion> undelete(std::string_view model, std::uint64_t number, const IsAtOrigin& is_at_origin,
+                                    const Author& by) override {
     WEFT_CHECK(catch_up(Clock::now() + kMirrorMax));
     WEFT_TRY(const VersionRow row, version(std::string(model), number));
     UndeleteWish wish;
+    wish.by = at_this_node(by);
     std::unique_ptr<PreparedUndelete> prepared;
     if (!row.removed || !row.lost.empty() || !is_at_origin(row.manifest)) {
       WEFT_CHECK(check_kept_here(row));
       WEFT_TRY(prepared, store_.prepare_undelete(model, number));
-      wish = {prepared->relies_on(), prepared->in_memory()};
+      wish.relies = prepared->relies_on();
+      wish.in_memory = prepared->in_memory();
     }
     auto decision = names_.undelete(row.model_name, number, wish);
     const Status status = decision.ok() ? shown(spec_of(model, number), decision->revision) : decision.error();
@@ -107,13 +115,13 @@ class ClusterRegistry final : public Registry {
     return change(spec_of(model, number), [&] { return names_.keep_version(model, number); });
   }
   Status lose_version(std::string_view model, std::uint64_t number, std::string_view why) override {
-    return remove(model, number, {Tagged::removed, why});
+    return remove(model, number, {Tagged::removed, why, at_this_node({})});
   }
   // Removes one version per call: each removal is an etcd transaction.
-  Result<std::size_t> remove_versions(std::span<const VersionName> versions, Tagged tagged) override {
+  Result<std::size_t> remove_versions(std::span<const VersionName> versions, Tagged tagged, const Author& by) override {
     if (versions.empty()) return std::size_t{0};
     const auto& [model, number] = versions.front();
-    WEFT_CHECK(remove(model, number, {tagged, {}}));
+    WEFT_CHECK(remove(model, number, {tagged, {}, at_this_node(by)}));
     return std::size_t{1};
   }
   Result<bool> bring_back(const MirrorChange& change, bool check_only) override {
@@ -134,6 +142,10 @@ class ClusterRegistry final : public Registry {
   }
 
  private:
+  Author at_this_node(Author by) const {
+    by.node = options_.self.name;
+    return by;
+  }
   void join() {
     Member self = options_.self;
     self.node = store_.cluster()->node;

@@ -123,44 +123,35 @@ Result<std::uint64_t> EtcdNames::barrier(std::string_view node, std::string_view
   return answer.header.revision;
 }
 
+// Number 0 deletes the tag. Its key stays, so that mirrors learn the time and the author of the deletion. An origin
+// orders the changes of a tag by time, so the deletion is later than the tag. A value that does not verify is replaced.
 Result<std::optional<std::uint64_t>> EtcdNames::try_set_tag(std::string_view model, std::string_view tag,
-                                                            std::uint64_t number) {
+                                                            std::uint64_t number, const Author& by, bool may_be_done) {
   const std::string key = keys_.tag(model, tag);
-  WEFT_TRY(etcd::RangeAnswer known, client_.range(query_of(key)));
-  std::uint64_t known_revision = 0;
-  if (!known.items.empty()) {
-    known_revision = known.items[0].mod_revision;
-    auto value = open_tag(known.items[0].value, bound(key));  // a value that does not verify is replaced
-    if (value.ok() && value->number == number) return std::optional(known_revision);
-  }
+  WEFT_TRY(const etcd::RangeAnswer known, client_.range(query_of(key)));
+  const auto value =
+      known.items.empty() ? Result<RegistryTag>(RegistryTag{}) : open_tag(known.items[0].value, bound(key));
+  const bool done = value.ok() && value->number == number;
+  if (done && number == 0 && !may_be_done)
+    return Error{Errc::not_found, fmt::format("{}: no tag {} in the cluster", model, tag)};
+  if (done) return std::optional(known.items.empty() ? known.header.revision : known.items[0].mod_revision);
+  RegistryTag now{number, now_ns(), by};
+  if (number == 0 && value.ok()) now.time_ns = std::max(now.time_ns, value->time_ns + 1);
   etcd::Txn txn;
-  txn.compares.push_back({{keys_.version(model, number), {}}, Target::version, Relation::greater, 0});
-  txn.then.emplace_back(etcd::Put{key, seal(RegistryTag{number, now_ns()}, bound(key)), 0});
+  if (number != 0) txn.compares.push_back({{keys_.version(model, number), {}}, Target::version, Relation::greater, 0});
+  txn.then.emplace_back(etcd::Put{key, seal(now, bound(key)), 0});
   WEFT_TRY(etcd::TxnAnswer answer, change(std::move(txn)));
-  if (!answer.succeeded) return no_version(model, number);
-  return std::optional(answer.header.revision);
-}
-
-Result<std::optional<std::uint64_t>> EtcdNames::try_delete_tag(std::string_view model, std::string_view tag,
-                                                               bool may_be_done) {
-  const std::string key = keys_.tag(model, tag);
-  etcd::Txn txn;
-  txn.compares.push_back({{key, {}}, Target::version, Relation::greater, 0});
-  txn.then.emplace_back(etcd::Delete{{key, {}}});
-  WEFT_TRY(etcd::TxnAnswer answer, change(std::move(txn)));
-  if (answer.succeeded || may_be_done) return std::optional(answer.header.revision);
-  return Error{Errc::not_found, fmt::format("{}: no tag {} in the cluster", model, tag)};
+  if (!answer.succeeded && number != 0) return no_version(model, number);
+  return answer.succeeded ? std::optional(answer.header.revision) : std::nullopt;
 }
 
 Result<std::uint64_t> EtcdNames::set_tag(std::string_view model, std::string_view tag,
-                                         std::optional<std::uint64_t> number) {
-  return until_won(client_, retry_max_, fmt::format("{}@{}", model, tag), [&](bool may_be_done) {
-    return number ? try_set_tag(model, tag, *number) : try_delete_tag(model, tag, may_be_done);
-  });
+                                         std::optional<std::uint64_t> number, const Author& by) {
+  return until_won(client_, retry_max_, fmt::format("{}@{}", model, tag),
+                   [&](bool may_be_done) { return try_set_tag(model, tag, number.value_or(0), by, may_be_done); });
 }
 
-// Puts the version's key again, with the changed message and metrics. Returns nothing after a lost race. After a lost
-// answer the next attempt finds the change made.
+// Returns nothing after a lost race. After a lost answer the next attempt finds the change made.
 Result<std::optional<std::uint64_t>> EtcdNames::try_describe(std::string_view model, std::uint64_t number,
                                                              const DescriptionChange& change) {
   const std::string key = keys_.version(model, number);
@@ -171,14 +162,20 @@ Result<std::optional<std::uint64_t>> EtcdNames::try_describe(std::string_view mo
   WEFT_TRY(const std::optional<VersionRow> now, described(version.version, change, now_ns()));
   if (!now) return std::optional(item.mod_revision);
   version.version = *now;
+  return put_again(model, number, version, item.mod_revision);
+}
+
+Result<std::optional<std::uint64_t>> EtcdNames::put_again(std::string_view model, std::uint64_t number,
+                                                          const MirroredVersion& version, std::uint64_t revision) {
+  const std::string key = keys_.version(model, number);
   std::vector<std::byte> value = seal(version, bound(key));
   if (value.size() > limits::kRegistryRecordMax)
     return Error{Errc::invalid, fmt::format("{}: its metadata takes {} bytes; expected at most {}",
                                             spec_of(model, number), value.size(), limits::kRegistryRecordMax)};
   etcd::Txn txn;
-  txn.compares.push_back({{key, {}}, Target::mod_revision, Relation::equal, item.mod_revision});
+  txn.compares.push_back({{key, {}}, Target::mod_revision, Relation::equal, revision});
   txn.then.emplace_back(etcd::Put{key, std::move(value), 0});
-  WEFT_TRY(const etcd::TxnAnswer answer, this->change(std::move(txn)));
+  WEFT_TRY(const etcd::TxnAnswer answer, change(std::move(txn)));
   return answer.succeeded ? std::optional(answer.header.revision) : std::nullopt;
 }
 
@@ -228,6 +225,7 @@ Result<std::optional<std::uint64_t>> EtcdNames::try_remove(std::string_view mode
     VersionRow& row = tombstone.version.version;
     row.removed_ns = std::max(now_ns(), row.undeleted_ns + 1);
     row.lost = removal.lost;
+    tombstone.version.removed_by = removal.by;
     const std::uint64_t published_at = std::exchange(tombstone.version.published_at, 0);
     tombstone.revision = published_at != 0 ? published_at : item.create_revision;  // a description puts the key again
     tombstone.version.tags = names_of(tags);
@@ -312,7 +310,7 @@ Result<std::optional<std::uint64_t>> EtcdNames::try_undelete(const std::string& 
       continue;
     }
     done.tags.push_back(tag);
-    txn.then.emplace_back(etcd::Put{tag_key, seal(RegistryTag{number, row.undeleted_ns}, bound(tag_key)), 0});
+    txn.then.emplace_back(etcd::Put{tag_key, seal(RegistryTag{number, row.undeleted_ns, wish.by}, bound(tag_key)), 0});
   }
   WEFT_TRY(const etcd::TxnAnswer answer, change(std::move(txn)));
   forget(model);

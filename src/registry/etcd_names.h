@@ -24,6 +24,7 @@ namespace weft {
 struct PublishWish {
   MirroredVersion version;          // number 0: publish() allocates it
   std::vector<std::string> tags;    // tags to set on the version
+  Author by;                        // recorded with the tags
   std::vector<VersionName> relies;  // versions that must be live at the publish
   std::uint64_t number_min = 0;     // this node has lower numbers, which a registry set back must not use again
 };
@@ -37,6 +38,7 @@ struct PublishDecision {
 struct UndeleteWish {
   std::vector<VersionName> relies;  // versions that must be live at the undelete
   bool in_memory = false;           // as MirroredVersion::in_memory
+  Author by = {};                   // recorded with the tags
 };
 struct UndeleteDecision {
   UndeletedVersion done;
@@ -46,6 +48,7 @@ struct UndeleteDecision {
 struct EtcdRemoval {
   Tagged tagged = Tagged::removed;
   std::string_view lost;  // the reason, if the version's bytes were lost
+  Author by = {};
 };
 
 class EtcdNames {
@@ -72,7 +75,8 @@ class EtcdNames {
   // name would hide another model's. `ahead` may be null, or out of date; the facts are then read again.
   Result<PublishDecision> publish(const PublishWish& wish, std::shared_ptr<const Facts> ahead = nullptr);
   // Returns the revision of the change. Deletes the tag if there is no number.
-  Result<std::uint64_t> set_tag(std::string_view model, std::string_view tag, std::optional<std::uint64_t> number);
+  Result<std::uint64_t> set_tag(std::string_view model, std::string_view tag, std::optional<std::uint64_t> number,
+                                const Author& by = {});
   Result<std::uint64_t> describe(std::string_view model, std::uint64_t number, const DescriptionChange& change);
   Result<std::uint64_t> remove_version(std::string_view model, std::uint64_t number, const EtcdRemoval& removal = {});
   // Makes a removed version live again, with its tags that lead to no other version. Errc::exists: it is not removed,
@@ -110,14 +114,17 @@ class EtcdNames {
   Result<std::optional<PublishDecision>> try_publish(const PublishWish& wish, const Facts& facts, std::uint64_t& tried);
   Result<std::optional<std::uint64_t>> try_remove(std::string_view model, std::uint64_t number,
                                                   const EtcdRemoval& removal, bool may_be_done);
-  Result<std::optional<std::uint64_t>> try_set_tag(std::string_view model, std::string_view tag, std::uint64_t number);
+  Result<std::optional<std::uint64_t>> try_set_tag(std::string_view model, std::string_view tag, std::uint64_t number,
+                                                   const Author& by, bool may_be_done);
   Result<std::optional<std::uint64_t>> try_describe(std::string_view model, std::uint64_t number,
                                                     const DescriptionChange& change);
+  // Puts the key of a live version again, unless it has changed since `revision`: then returns nothing.
+  Result<std::optional<std::uint64_t>> put_again(std::string_view model, std::uint64_t number,
+                                                 const MirroredVersion& version, std::uint64_t revision);
   struct Returning;  // etcd_restore.cc
   Result<Returning> read_returning(const MirroredVersion& version);
   Result<std::optional<bool>> try_bring_back(const MirroredVersion& version, bool check_only);
   Result<std::optional<bool>> try_bring_back(const MirroredTag& tag, bool check_only);
-  Result<std::optional<std::uint64_t>> try_delete_tag(std::string_view model, std::string_view tag, bool may_be_done);
   Result<std::vector<std::string>> tags_at(const etcd::RangeAnswer& tags, std::uint64_t number);
   std::string_view bound(std::string_view key) const { return keys_.bound(key); }
   void remember(const std::string& model, const RegistryHead& head, std::uint64_t revision);

@@ -194,7 +194,7 @@ Status EtcdNames::check_relies(std::span<const VersionName> relies) {
 Result<PublishDecision> EtcdNames::repeat(const PublishWish& wish, const Facts& facts) {
   PublishDecision decision{facts.newest, false, facts.newest_revision};
   for (const std::string& tag : wish.tags) {
-    WEFT_TRY(std::uint64_t revision, set_tag(wish.version.version.model_name, tag, facts.newest));
+    WEFT_TRY(std::uint64_t revision, set_tag(wish.version.version.model_name, tag, facts.newest, wish.by));
     decision.revision = std::max(decision.revision, revision);
   }
   return decision;
@@ -250,7 +250,7 @@ Result<std::optional<PublishDecision>> EtcdNames::try_publish(const PublishWish&
   }
   for (const std::string& tag : wish.tags) {
     std::string tag_key = keys_.tag(model, tag);
-    txn.then.emplace_back(etcd::Put{tag_key, seal(RegistryTag{number, time_ns}, bound(tag_key)), 0});
+    txn.then.emplace_back(etcd::Put{tag_key, seal(RegistryTag{number, time_ns, wish.by}, bound(tag_key)), 0});
   }
   WEFT_TRY(etcd::TxnAnswer answer, change(std::move(txn)));
   log_debug(LogCategory::registry, "publish of {}@{}: {} at revision {}", model, number,

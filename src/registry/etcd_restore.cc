@@ -5,6 +5,7 @@
 #include <variant>
 
 #include "base/limits.h"
+#include "base/plain_text.h"
 #include "os/sys.h"
 #include "registry/etcd_names.h"
 #include "weft/names.h"
@@ -17,6 +18,9 @@ struct EtcdNames::Returning {
   RegistryHead head;
   std::uint64_t head_revision = 0;  // 0: the model does not exist yet
   bool there = false;               // the registry has the version, live or removed
+  // The live version with the message and metrics to restore, if those are later than its own; and its revision.
+  std::optional<MirroredVersion> described = {};
+  std::uint64_t live_revision = 0;
 };
 
 namespace {
@@ -49,12 +53,17 @@ Result<EtcdNames::Returning> EtcdNames::read_returning(const MirroredVersion& ve
   }
   Digest manifest = row.manifest;
   if (const auto& live = answer.ranges[1].items; !live.empty()) {
-    WEFT_TRY(const MirroredVersion known, open_version(live[0].value, bound(live[0].key)));
+    WEFT_TRY(MirroredVersion known, open_version(live[0].value, bound(live[0].key)));
     manifest = known.version.manifest;
     now.there = true;
     if (row.removed && manifest == row.manifest)
       return Error{Errc::exists,
                    fmt::format("{}: it was removed, and the registry has it", spec_of(row.model_name, row.number))};
+    if (known.version.described_ns < row.described_ns) {
+      copy_description(row, known.version);
+      now.described = std::move(known);
+      now.live_revision = live[0].mod_revision;
+    }
   } else if (const auto& gone = answer.ranges[2].items; !gone.empty()) {
     WEFT_TRY(const RegistryTombstone known, open_tombstone(gone[0].value, bound(gone[0].key)));
     manifest = known.version.version.manifest;
@@ -64,13 +73,18 @@ Result<EtcdNames::Returning> EtcdNames::read_returning(const MirroredVersion& ve
   return now;
 }
 
-// Returns nothing after a lost race.
+// Returns nothing after a lost race. A live version that the registry has may only get a later message and metrics.
 Result<std::optional<bool>> EtcdNames::try_bring_back(const MirroredVersion& version, bool check_only) {
   const VersionRow& row = version.version;
   const std::string& model = row.model_name;
   WEFT_TRY(const Returning now, read_returning(version));
   if (check_only && !now.there && !row.removed) WEFT_CHECK(check_shows(model));
-  if (now.there || check_only) return std::optional(!now.there);
+  const bool needed = !now.there || now.described;
+  if (check_only || !needed) return std::optional(needed);
+  if (now.described) {
+    WEFT_TRY(const auto put, put_again(model, row.number, *now.described, now.live_revision));
+    return put ? std::optional(true) : std::nullopt;
+  }
   const std::string head_key = keys_.head(model);
   const std::string key = row.removed ? keys_.tombstone(model, row.number) : keys_.version(model, row.number);
   const RegistryHead head{std::max(now.head.next_number, row.number + 1),
@@ -99,7 +113,7 @@ Result<std::optional<bool>> EtcdNames::try_bring_back(const MirroredTag& tag, bo
   etcd::Txn txn;
   txn.compares.push_back({{key, {}}, Target::version, Relation::equal, 0});
   txn.compares.push_back({{keys_.version(tag.model, tag.number), {}}, Target::version, Relation::greater, 0});
-  txn.then.emplace_back(etcd::Put{key, seal(RegistryTag{tag.number, tag.time_ns}, bound(key)), 0});
+  txn.then.emplace_back(etcd::Put{key, seal(RegistryTag{tag.number, tag.time_ns, tag.by}, bound(key)), 0});
   WEFT_TRY(const etcd::TxnAnswer answer, change(std::move(txn)));
   return std::optional(answer.succeeded);
 }

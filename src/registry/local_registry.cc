@@ -13,15 +13,17 @@ class LocalRegistry final : public Registry {
   Result<PublishOutcome> publish(Import& import, const PublishRequest& request) override {
     return import.publish(request);
   }
-  Status set_tag(std::string_view model, std::string_view tag, std::optional<std::uint64_t> number) override {
-    return store_.set_tag(model, tag, number);
+  Status set_tag(std::string_view model, std::string_view tag, std::optional<std::uint64_t> number,
+                 const Author& by) override {
+    return store_.set_tag(model, tag, number, by);
   }
   Status describe(std::string_view model, std::uint64_t number, const DescriptionChange& change) override {
     return store_.describe(model, number, change);
   }
-  Result<UndeletedVersion> undelete(std::string_view model, std::uint64_t number,
-                                    const IsAtOrigin& /*is_at_origin*/) override {
-    return store_.undelete(model, number);
+  Status rename_model(std::string_view model, std::string_view to) override { return store_.rename_model(model, to); }
+  Result<UndeletedVersion> undelete(std::string_view model, std::uint64_t number, const IsAtOrigin& /*is_at_origin*/,
+                                    const Author& by) override {
+    return store_.undelete(model, number, by);
   }
   Status keep_version(std::string_view model, std::uint64_t number) override {
     return store_.memory().keep_version(model, number);
@@ -29,8 +31,8 @@ class LocalRegistry final : public Registry {
   Status lose_version(std::string_view model, std::uint64_t number, std::string_view why) override {
     return store_.memory().lose_version(model, number, why);
   }
-  Result<std::size_t> remove_versions(std::span<const VersionName> versions, Tagged tagged) override {
-    return store_.remove_versions(versions, tagged);
+  Result<std::size_t> remove_versions(std::span<const VersionName> versions, Tagged tagged, const Author& by) override {
+    return store_.remove_versions(versions, tagged, by);
   }
   Result<bool> bring_back(const MirrorChange& /*change*/, bool /*check_only*/) override {
     return Error{Errc::unsupported, "this node belongs to no cluster: it has no registry to restore"};

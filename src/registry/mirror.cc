@@ -24,6 +24,11 @@ constexpr auto kFirstPause = std::chrono::milliseconds(100);
 constexpr auto kLongestPause = std::chrono::milliseconds(2'000);
 constexpr auto kWatchWait = std::chrono::seconds(60);
 
+// True if etcd refuses a change and would refuse it again. After other errors etcd may still have made the change.
+bool is_refusal(const Error& error) {
+  return error.code == Errc::no_space || error.code == Errc::permission;
+}
+
 }  // namespace
 
 Mirror::Mirror(Parts parts)
@@ -86,7 +91,7 @@ Status Mirror::session() {
   Status status;
   if (same) {
     set_applied(known);
-    aim();
+    WEFT_CHECK(aim());
     status = follow(mark_->revision + 1);
   } else {
     status = begin_anew();
@@ -120,7 +125,7 @@ Status Mirror::begin_anew() {
   const auto revision = parts_.names.barrier(node_, value);
   if (revision.ok())
     mark = MirrorMark{0, 0, *revision, parts_.keys.barrier(node_), sha256(std::as_bytes(std::span(value)))};
-  else if (const Errc code = revision.error().code; code != Errc::no_space && code != Errc::permission)
+  else if (!is_refusal(revision.error()))
     return revision.error();
   WEFT_TRY(const std::uint64_t listed, read_list());
   malloc_trim(0);  // a list of 100,000 versions takes about 50 MB, once
@@ -171,15 +176,21 @@ Status Mirror::read_members() {
   return {};
 }
 
-// Raises the next numbers of models that a registry set back has partly lost: other nodes would use the numbers again.
-// If etcd refuses, for lack of space for instance, it refuses their publishes too, so the mirror goes on.
-Status Mirror::raise(const RegistryList& list) {
-  for (const auto& [model, next_number] : list.ahead()) {
+// Gives a registry that was set back what it has lost and this store has: the next numbers of models, which other nodes
+// would use again, and later messages and metrics, which other nodes would not have. If etcd refuses, for lack of space
+// for instance, it refuses changes of the other nodes too, so the mirror goes on.
+Status Mirror::bring_back(const RegistryList& list) {
+  const auto made = [this](const Status& status) -> Status {
     if (worker_.ending()) return Error{Errc::cancelled, "stopped"};
-    const Status raised = parts_.names.raise(model, next_number);
-    if (raised.ok()) continue;
-    if (const Errc code = raised.error().code; code == Errc::unreachable || code == Errc::timed_out) return raised;
-    refuse(raised.error());
+    if (status.ok()) return {};
+    if (const Errc code = status.error().code; code == Errc::unreachable || code == Errc::timed_out) return status;
+    refuse(status.error());
+    return {};
+  };
+  for (const auto& [model, next_number] : list.ahead()) WEFT_CHECK(made(parts_.names.raise(model, next_number)));
+  for (const MirroredVersion& version : list.described()) {
+    const auto told = parts_.names.bring_back(version, false);
+    WEFT_CHECK(made(told.ok() ? Status{} : told.error()));
   }
   return {};
 }
@@ -199,7 +210,7 @@ Result<std::uint64_t> Mirror::read_list() {
     before = snapshot->registry_revision();
   }
   WEFT_CHECK(list.compare(parts_.store));
-  WEFT_CHECK(raise(list));
+  WEFT_CHECK(bring_back(list));
   for (std::vector<MirrorChange> some = list.take(kChangesAtOnce); !some.empty();) {
     if (worker_.ending()) return Error{Errc::cancelled, "stopped"};
     std::vector<MirrorChange> next = list.take(kChangesAtOnce);
@@ -287,8 +298,7 @@ void Mirror::read_event(const etcd::Event& event, Batch& batch) {
     default:
       return;
   }
-  // Decodes a tombstone with its version: a version that was restored as removed is unknown to the store.
-  auto change = decode_change(parts_.keys, event.item.key, event.item.value, event.item.mod_revision, true);
+  auto change = decode_change(parts_.keys, event.item.key, event.item.value, event.item.mod_revision);
   if (!change.ok()) return refuse(change.error());
   batch.add(std::move(change).value(), event.item.mod_revision);
 }
@@ -334,16 +344,13 @@ namespace {
 struct Described {
   std::string operator()(const MirroredVersion& change) const {
     const VersionRow& version = change.version;
-    return fmt::format("{}@{} {}{}published by {}", version.model_name, version.number,
-                       version.described_ns == 0 ? "" : "described, ", version.undeleted_ns == 0 ? "" : "undeleted, ",
-                       version.publisher);
+    return fmt::format("{}@{} {}{}{}published by {}", version.model_name, version.number,
+                       version.removed ? "removed, " : "", version.described_ns == 0 ? "" : "described, ",
+                       version.undeleted_ns == 0 ? "" : "undeleted, ", version.publisher);
   }
   std::string operator()(const MirroredTag& change) const {
     return fmt::format("tag {} of {} {}", change.name, change.model,
                        change.number == 0 ? "deleted" : fmt::format("set to {}", change.number));
-  }
-  std::string operator()(const MirroredRemoval& change) const {
-    return fmt::format("{}@{} removed", change.model, change.number);
   }
   std::string operator()(const MirroredMemory& change) const {
     return fmt::format("{}@{} is {}", change.model, change.number, change.in_memory ? "in memory" : "on a disk");
@@ -369,13 +376,15 @@ Status Mirror::apply(std::span<const MirrorChange> changes, std::uint64_t revisi
 
 // Puts a barrier, once after the start of the daemon. The watch brings the barrier after all earlier changes. If etcd
 // refuses the barrier, the store counts as complete, because nothing tells what is missing.
-void Mirror::aim() {
+Status Mirror::aim() {
   {
     std::lock_guard lock(mutex_);
-    if (status_.complete) return;
+    if (status_.complete) return {};
   }
   const auto revision = parts_.names.barrier(node_, random_uuid());
+  if (!revision.ok() && !is_refusal(revision.error())) return revision.error();
   aim_at(revision.ok() ? *revision : 0);
+  return {};
 }
 
 void Mirror::aim_at(std::uint64_t revision) {

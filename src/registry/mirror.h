@@ -65,7 +65,7 @@ class Mirror {
   Status begin_anew();
   Result<std::uint64_t> read_list();  // returns the revision of the list
   void keep_mark(std::optional<MirrorMark> mark, std::uint64_t known);
-  Status raise(const RegistryList& list);
+  Status bring_back(const RegistryList& list);
   Status follow(std::uint64_t from);
   Status receive(etcd::WatchStream& watch);
   // Changes from one or more answers of the watch, committed together.
@@ -87,7 +87,7 @@ class Mirror {
   Status apply(Batch& batch);
   Status apply(std::span<const MirrorChange> changes, std::uint64_t revision);
   void set_applied(std::uint64_t revision);
-  void aim();
+  Status aim();
   void aim_at(std::uint64_t revision);
   void suspect(std::string why);  // call with mutex_ held
   void set_connected(bool connected, const std::string& trouble);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/plain_text.h"
 #include "registry/registry_records.h"
 #include "weft/names.h"
 #include "weft/store/snapshot.h"
@@ -23,7 +24,7 @@ MirroredVersion named(MirroredVersion version, RegistryKey key) {
 }  // namespace
 
 Result<MirrorChange> decode_change(const RegistryKeys& keys, std::string_view key, std::span<const std::byte> value,
-                                   std::uint64_t revision, bool whole) {
+                                   std::uint64_t revision) {
   WEFT_TRY(RegistryKey parsed, keys.parse(key));
   std::string_view bound = keys.bound(key);
   switch (parsed.kind) {
@@ -33,19 +34,14 @@ Result<MirrorChange> decode_change(const RegistryKeys& keys, std::string_view ke
     }
     case KeyKind::tombstone: {
       WEFT_TRY(RegistryTombstone tombstone, open_tombstone(value, bound));
-      std::uint64_t removed_ns = tombstone.version.version.removed_ns;
-      std::string& lost = tombstone.version.version.lost;
-      if (!whole)
-        return MirrorChange(MirroredRemoval{std::move(parsed.model), parsed.number, removed_ns, std::move(lost),
-                                            std::move(tombstone.version.tags)});
       return MirrorChange(named(std::move(tombstone.version), std::move(parsed)));
     }
     case KeyKind::memory:
       return MirrorChange(MirroredMemory{std::move(parsed.model), parsed.number, true});
     case KeyKind::tag: {
       WEFT_TRY(RegistryTag tag, open_tag(value, bound));
-      return MirrorChange(
-          MirroredTag{std::move(parsed.model), std::move(parsed.name), tag.number, tag.time_ns, revision});
+      return MirrorChange(MirroredTag{std::move(parsed.model), std::move(parsed.name), tag.number, tag.time_ns,
+                                      revision, std::move(tag.by)});
     }
     default:
       return Error{Errc::internal, fmt::format("key {}: no change of names", key)};
@@ -104,6 +100,10 @@ bool RegistryList::compare_version(const VersionRow& row) {
     auto said = open_version(live->value, keys_.bound(live->key));
     live->known = said.ok() && said->version.manifest == row.manifest && !row.removed &&
                   said->version.described_ns <= row.described_ns;
+    if (live->known && said->version.described_ns < row.described_ns) {
+      copy_description(row, said->version);
+      described_.push_back(named(std::move(said).value(), {KeyKind::version, row.model_name, row.number, {}}));
+    }
   } else {
     if (!row.removed)
       refused_(Error{Errc::not_found, fmt::format("{}: this store has it, and the registry does not",
@@ -178,7 +178,7 @@ std::vector<MirrorChange> RegistryList::take(std::size_t count_max) {
   std::vector<MirrorChange> out;
   for (; next_ < items_.size() && out.size() < count_max; ++next_) {
     Item& item = items_[next_];
-    auto change = decode_change(keys_, item.key, item.value, item.revision, !item.here);
+    auto change = decode_change(keys_, item.key, item.value, item.revision);
     if (change.ok())
       out.push_back(std::move(change).value());
     else

@@ -38,6 +38,8 @@ class RegistryList {
   // After compare(): models with versions, live or removed, that the registry lacks, and their next numbers in the
   // store.
   std::span<const std::pair<std::string, std::uint64_t>> ahead() const { return ahead_; }
+  // After compare(): live versions of which the registry has an earlier message and metrics, with those of the store.
+  std::span<const MirroredVersion> described() const { return described_; }
   // Returns up to `count_max` further differences, decoded; empty at the end.
   std::vector<MirrorChange> take(std::size_t count_max);
 
@@ -47,7 +49,7 @@ class RegistryList {
     std::string key;
     std::vector<std::byte> value;
     bool known = false;  // the store has it
-    bool here = false;   // a tombstone of a version that the store has: only the removal may be new
+    bool here = false;   // a tombstone of a version that the store has: `revision` is that of the removal
   };
   Status read_kind(etcd::Client& client, KeyKind kind);
   void keep(etcd::KeyValue item);
@@ -63,12 +65,13 @@ class RegistryList {
   std::vector<Item> items_;         // sorted by key until compare(), then by revision
   std::vector<MirrorChange> gone_;  // deletions of tags, and versions that have left memory
   std::vector<std::pair<std::string, std::uint64_t>> ahead_;
+  std::vector<MirroredVersion> described_;
   std::size_t next_ = 0;
 };
 
-// Decodes a value of the registry that was put at `revision`. A tombstone becomes a MirroredRemoval, or with `whole` a
-// MirroredVersion that is removed.
+// Decodes a value of the registry that was put at `revision`. A tombstone becomes a MirroredVersion that is removed:
+// the version may be unknown to the store, or the store may have an earlier message and metrics.
 Result<MirrorChange> decode_change(const RegistryKeys& keys, std::string_view key, std::span<const std::byte> value,
-                                   std::uint64_t revision, bool whole);
+                                   std::uint64_t revision);
 
 }  // namespace weft

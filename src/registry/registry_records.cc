@@ -49,12 +49,15 @@ void fields(F& f, RegistryTombstone& m) {
   using T = wire::Tombstone;
   VersionRow& row = m.version.version;
   f.table(T::VT_VERSION, m.version)(T::VT_REMOVED_NS, row.removed_ns)(T::VT_REVISION, m.revision)(T::VT_LOST, row.lost);
+  f.text_if_any(T::VT_USER, m.version.removed_by.user).text_if_any(T::VT_NODE, m.version.removed_by.node);
   f(T::VT_TAGS, m.version.tags);
 }
 
 template <class F>
 void fields(F& f, RegistryTag& m) {
-  f(wire::Tag::VT_NUMBER, m.number)(wire::Tag::VT_TIME_NS, m.time_ns);
+  using T = wire::Tag;
+  f(T::VT_NUMBER, m.number)(T::VT_TIME_NS, m.time_ns);
+  f.text_if_any(T::VT_USER, m.by.user).text_if_any(T::VT_NODE, m.by.node);
 }
 
 template <class F>
@@ -99,13 +102,9 @@ Result<Value> open(RecordKind kind, std::span<const std::byte> bytes, std::strin
 
 std::string fault_of(const VersionRow& row) {
   if (!parse_uuid(row.publisher)) return "its publisher";
-  if (row.message.size() > limits::kMessageMax || !plain_text(row.message, TextLines::many)) return "its message";
+  if (const Status described = check_description(row.message, row.metrics, row.described_ns); !described.ok())
+    return described.error().message;
   if (!check_source_commit(row.source_commit).ok()) return "its source commit";
-  if (row.metrics.size() > limits::kMetricsMax) return "its metrics";
-  for (const auto& [key, value] : row.metrics)
-    if (key.size() > limits::kMetricTextMax || value.size() > limits::kMetricTextMax ||
-        !plain_text(key, TextLines::one) || !plain_text(value, TextLines::one))
-      return "a metric";
   if (row.parents.size() > limits::kParentsMax || row.elsewhere.size() > limits::kParentsMax) return "its parents";
   for (const ParentRef& parent : row.parents)
     if (!check_model_name(parent.model).ok() || parent.number == 0 || parent.number > limits::kVersionNumberMax)
@@ -113,6 +112,7 @@ std::string fault_of(const VersionRow& row) {
   for (const std::string& name : row.elsewhere)
     if (name.size() > limits::kBaseNameMax || !plain_text(name, TextLines::one)) return "a parent that is elsewhere";
   if (row.logical_bytes > limits::kVersionBytesMax || row.tensor_bytes > limits::kVersionBytesMax) return "its size";
+  if (row.removed_ns > limits::kTimeNsMax || row.undeleted_ns > limits::kTimeNsMax) return "a time";
   return {};
 }
 
@@ -194,6 +194,7 @@ Result<RegistryTombstone> open_tombstone(std::span<const std::byte> value, std::
   row.removed = true;
   if (row.lost.size() > limits::kMessageMax || !plain_text(row.lost, TextLines::one))
     return refused(bound, "why it was lost");
+  if (!can_be_author(tombstone.version.removed_by)) return refused(bound, "who removed it");
   const std::vector<std::string>& tags = tombstone.version.tags;
   if (tags.size() > limits::kRegistryTagsMax ||
       !std::ranges::all_of(tags, [](const std::string& tag) { return check_tag_name(tag).ok(); }))
@@ -203,7 +204,8 @@ Result<RegistryTombstone> open_tombstone(std::span<const std::byte> value, std::
 
 Result<RegistryTag> open_tag(std::span<const std::byte> value, std::string_view bound) {
   WEFT_TRY(auto tag, (open<wire::Tag, RegistryTag>(RecordKind::registry_tag, value, bound)));
-  if (!is_number(tag.number)) return refused(bound, fmt::format("a tag of number {}", tag.number));
+  if (tag.number > limits::kVersionNumberMax) return refused(bound, fmt::format("a tag of number {}", tag.number));
+  if (!can_be_author(tag.by)) return refused(bound, "who set it");
   return tag;
 }
 

@@ -37,8 +37,9 @@ struct RegistryTombstone {
 };
 
 struct RegistryTag {
-  std::uint64_t number = 0;
+  std::uint64_t number = 0;  // 0: the tag was deleted
   std::uint64_t time_ns = 0;
+  Author by = {};
 };
 
 // `bound` is RegistryKeys::bound() of the key.

@@ -51,7 +51,7 @@ bool is_reaped(const RebuildInput& input, const JournalSurvey& survey, const Ver
 }
 
 bool ends_reaped(const RebuildInput& input, const JournalSurvey& survey, const VersionRow& version) {
-  return survey.is_removed(version.model_name, version.number) && !(input.unreaped && input.unreaped(version.id));
+  return survey.is_removed(version) && !(input.unreaped && input.unreaped(version.id));
 }
 
 Status JournalReplay::add(JournaledEvent event) {
@@ -118,7 +118,24 @@ void JournalReplay::pass_over(std::span<const Ino> views, const FirstView& first
   for (const Ino view : views) first_views_.try_emplace(view, first);
 }
 
-Status JournalReplay::replay(Txn& txn, const PublishEvent& event, Content content, Found& found) {
+namespace {
+
+// Fits a publish to an index for which the record of a rename is lost. If the model is known by another name, it gets
+// the publish's. If another model has the publish's name, the version joins that one: its number is larger.
+Status fit(Txn& txn, PublishEvent& event) {
+  VersionRow& version = event.version;
+  WEFT_TRY(const std::optional<ModelRow> named, find_model(txn, version.model_name));
+  if (named) version.model = named->id;
+  if (named) return {};
+  WEFT_TRY(const auto known, find_row<ModelNameRow>(txn, Table::model_ids, key_of(version.model)));
+  if (!known) return {};
+  return apply_rename(txn, {event.sequence, known->name, version.model_name, version.time_ns, event.directories});
+}
+
+}  // namespace
+
+Status JournalReplay::replay(Txn& txn, PublishEvent event, Content content, Found& found) {
+  if (survey_.any_loss()) WEFT_CHECK(fit(txn, event));
   const VersionRow& version = event.version;
   ++found.published;
   PublishInput input;
@@ -142,7 +159,7 @@ Status JournalReplay::replay(Txn& txn, const PublishEvent& event, Content conten
   auto applied = apply_publish(txn, event, input);
   if (!applied.ok()) return std::move(applied).error();
   // A removed version is kept only for readers that have it open, and may have been removed because bytes were lost.
-  if (may_lack(input_, version) || survey_.is_removed(version.model_name, version.number)) return {};
+  if (may_lack(input_, version) || survey_.is_removed(version)) return {};
   found.missing += missing;
   if (missing != 0 && version.publisher.empty())
     found.problems.push_back(fmt::format("{}: {} of its blobs are in no pack", label(version), missing));
@@ -166,8 +183,8 @@ Status JournalReplay::replay(Txn& txn, const AdoptionEvent& event, Content conte
 }
 
 Status JournalReplay::replay(Txn& txn, const RemovalEvent& event, Content /*content*/, Found& found) {
-  if (survey_.is_lost(event.model, event.number)) return {};
   WEFT_TRY(const std::optional<ModelRow> model, find_model(txn, event.model));
+  if (survey_.is_lost(model, event.number)) return {};
   if (!model) return Error{Errc::corrupt, fmt::format("removal of {}@{}: no such model", event.model, event.number)};
   WEFT_TRY(const std::optional<VersionRow> version, find_version(txn, model->id, event.number));
   WEFT_TRY(const bool incomplete, version ? is_incomplete(txn, version->id) : Result<bool>(false));
@@ -185,10 +202,10 @@ Status JournalReplay::replay(Txn& txn, const RemovalEvent& event, Content /*cont
 
 // A change that sets a tag to a lost version deletes the tag instead.
 Status JournalReplay::replay(Txn& txn, TagsEvent event, Content /*content*/, Found& /*found*/) {
-  for (TagChange& change : event.changes)
-    if (change.number != 0 && survey_.is_lost(event.model, change.number)) change.number = 0;
   WEFT_TRY(const std::optional<ModelRow> model, find_model(txn, event.model));
-  if (!model && survey_.is_lost(event.model, 1)) return {};
+  if (!model && survey_.any_loss()) return {};
+  for (TagChange& change : event.changes)
+    if (change.number != 0 && survey_.is_lost(model, change.number)) change.number = 0;
   return apply_tags(txn, event);
 }
 
@@ -202,14 +219,20 @@ Status JournalReplay::replay(Txn& txn, const NoteEvent& event, Content /*content
 
 // A description of a version that is lost with its model has no subject.
 Status JournalReplay::replay(Txn& txn, const DescriptionEvent& event, Content /*content*/, Found& /*found*/) {
-  return survey_.is_lost(event.model, event.number) ? Status{} : apply_description(txn, event);
+  WEFT_TRY(const std::optional<ModelRow> model, find_model(txn, event.model));
+  return survey_.is_lost(model, event.number) ? Status{} : apply_description(txn, event);
+}
+
+Status JournalReplay::replay(Txn& txn, const RenameEvent& event, Content /*content*/, Found& /*found*/) {
+  WEFT_TRY(const std::optional<ModelRow> model, find_model(txn, event.model));
+  return !model && survey_.any_loss() ? Status{} : apply_rename(txn, event);
 }
 
 // Without the record of the removal, the version has stayed live. Like a publish, leaves out content that is released
 // later.
 Status JournalReplay::replay(Txn& txn, const UndeleteEvent& event, Content content, Found& found) {
-  if (survey_.is_lost(event.model, event.number)) return {};
   WEFT_TRY(const std::optional<ModelRow> model, find_model(txn, event.model));
+  if (survey_.is_lost(model, event.number)) return {};
   if (!model) return Error{Errc::corrupt, fmt::format("undelete of {}@{}: no such model", event.model, event.number)};
   WEFT_TRY(std::optional<VersionRow> version, find_version(txn, model->id, event.number));
   if (!version || !version->removed) return {};

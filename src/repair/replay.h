@@ -44,13 +44,14 @@ class JournalReplay {
   enum class Content : std::uint8_t { read, left_out };
   Status apply(std::span<const JournaledEvent> events, Content content);
   Status apply_alone(const JournaledEvent& journaled);
-  Status replay(Txn& txn, const PublishEvent& event, Content content, Found& found);
+  Status replay(Txn& txn, PublishEvent event, Content content, Found& found);
   Status replay(Txn& txn, TagsEvent event, Content content, Found& found);
   Status replay(Txn& txn, const RemovalEvent& event, Content content, Found& found);
   Status replay(Txn& txn, const RepairEvent& event, Content content, Found& found);
   Status replay(Txn& txn, const AdoptionEvent& event, Content content, Found& found);
   Status replay(Txn& txn, const NoteEvent& event, Content content, Found& found);
   Status replay(Txn& txn, const DescriptionEvent& event, Content content, Found& found);
+  Status replay(Txn& txn, const RenameEvent& event, Content content, Found& found);
   Status replay(Txn& txn, const UndeleteEvent& event, Content content, Found& found);
   Result<std::optional<VersionContent>> content_of(const VersionRow& version, Found& found) const;
   void pass_over(std::span<const Ino> views, const FirstView& first);

@@ -33,6 +33,9 @@ struct Label {
   std::string operator()(const DescriptionEvent& event) const {
     return fmt::format("the message of {}@{}", event.model, event.number);
   }
+  std::string operator()(const RenameEvent& event) const {
+    return fmt::format("the rename of {} to {}", event.model, event.to);
+  }
   std::string operator()(const UndeleteEvent& event) const {
     return fmt::format("the undelete of {}@{}", event.model, event.number);
   }
@@ -72,31 +75,51 @@ void JournalSurvey::see(const JournaledEvent& journaled) {
   std::visit([this](const auto& event) { see(event); }, journaled.event);
 }
 
-bool JournalSurvey::is_removed(const std::string& model, std::uint64_t number) const {
-  const auto found = models_.find(model);
-  if (found == models_.end() || !found->second.removed.contains(number)) return false;
-  const auto undeleted = found->second.undeleted.find(number);
-  return undeleted == found->second.undeleted.end() || undeleted->second.removed;
+bool JournalSurvey::is_removed(const VersionRow& version) const {
+  const auto found = by_id_.find(version.model);
+  if (found == by_id_.end() || !found->second->removed.contains(version.number)) return false;
+  const auto undeleted = found->second->undeleted.find(version.number);
+  return undeleted == found->second->undeleted.end() || undeleted->second.removed;
 }
 
 const JournalSurvey::Undelete* JournalSurvey::next_undelete(const VersionRow& version) const {
-  const auto found = models_.find(version.model_name);
-  if (found == models_.end()) return nullptr;
-  const auto undeleted = found->second.undeleted.find(version.number);
-  if (undeleted == found->second.undeleted.end()) return nullptr;
+  const auto found = by_id_.find(version.model);
+  if (found == by_id_.end()) return nullptr;
+  const auto undeleted = found->second->undeleted.find(version.number);
+  if (undeleted == found->second->undeleted.end()) return nullptr;
   const auto next = std::ranges::find_if(undeleted->second.all,
                                          [&](const Undelete& one) { return one.time_ns > version.undeleted_ns; });
   return next == undeleted->second.all.end() ? nullptr : &*next;
 }
 
-bool JournalSurvey::is_lost(const std::string& model, std::uint64_t number) const {
+bool JournalSurvey::is_lost(const std::optional<ModelRow>& model, std::uint64_t number) const {
   if (!any_loss_) return false;
-  auto found = models_.find(model);
-  return found == models_.end() || !found->second.published.contains(number);
+  const auto found = model ? by_id_.find(model->id) : by_id_.end();
+  return found == by_id_.end() || !found->second->published.contains(number);
+}
+
+JournalSurvey::Model& JournalSurvey::named(const std::string& model) {
+  Model*& known = by_name_[model];
+  if (known == nullptr) {
+    known = &models_.emplace_back();
+    known->name = model;
+  }
+  return *known;
+}
+
+// The former name keeps its numbers: a model that gets it later continues after them.
+void JournalSurvey::rename(std::string model, const std::string& to) {
+  Model& renamed = named(model);
+  renamed.name = to;
+  if (const auto taken = by_name_.find(to); taken != by_name_.end())
+    renamed.named_max = std::max(renamed.named_max, taken->second->named_max);
+  by_name_[to] = &renamed;
+  by_name_[model] =
+      &models_.emplace_back(Model{model, {}, {}, renamed.named_max, std::max(renamed.named_max + 1, renamed.floor)});
 }
 
 void JournalSurvey::name(const std::string& model, std::uint64_t number) {
-  Model& seen = models_[model];
+  Model& seen = named(model);
   seen.named_max = std::max(seen.named_max, number);
 }
 
@@ -106,7 +129,7 @@ void JournalSurvey::see(const TagsEvent& event) {
 }
 
 void JournalSurvey::see(const RemovalEvent& event) {
-  Model& model = models_[event.model];
+  Model& model = named(event.model);
   model.removed.add(event.number);
   if (const auto undeleted = model.undeleted.find(event.number); undeleted != model.undeleted.end())
     undeleted->second.removed = true;
@@ -114,7 +137,7 @@ void JournalSurvey::see(const RemovalEvent& event) {
 }
 
 void JournalSurvey::see(const UndeleteEvent& event) {
-  Model::Undeleted& undeleted = models_[event.model].undeleted[event.number];
+  Model::Undeleted& undeleted = named(event.model).undeleted[event.number];
   undeleted.all.push_back({event.time_ns, event.reaped});
   undeleted.removed = false;
   name(event.model, event.number);
@@ -124,7 +147,11 @@ void JournalSurvey::see(const PublishEvent& event) {
   const VersionRow& version = event.version;
   versions_.add(version.id);
   counters_.next_version = std::max(counters_.next_version, version.id + 1);
-  models_[version.model_name].published.add(version.number);
+  const auto known = by_id_.find(version.model);
+  if (known != by_id_.end() && known->second->name != version.model_name)  // the record of a rename is lost
+    rename(known->second->name, version.model_name);
+  by_id_.try_emplace(version.model, &named(version.model_name));
+  named(version.model_name).published.add(version.number);
   name(version.model_name, version.number);
   for (const ParentRef& parent : version.parents) name(parent.model, parent.number);
 }
@@ -140,7 +167,7 @@ void JournalSurvey::see(const RepairEvent& event) {
   counters_.number_floor = std::max(counters_.number_floor, event.counters.number_floor);
   counters_.next_version = std::max(counters_.next_version, event.counters.next_version);
   for (const NumberFloor& floor : event.models)
-    models_[floor.model].floor = std::max(models_[floor.model].floor, floor.next_number);
+    named(floor.model).floor = std::max(named(floor.model).floor, floor.next_number);
 }
 
 bool JournalSurvey::is_repaired(const Gap& gap) const {
@@ -158,9 +185,9 @@ void JournalSurvey::tell_gap(const Gap& gap) {
 // Reports the numbers up to the largest known one of each model that have no record of a publish. Returns their count.
 std::uint64_t JournalSurvey::tell_numbers() {
   std::uint64_t count = 0;
-  for (const auto& [name, model] : models_)
-    for (std::uint64_t number = model.floor; number <= model.named_max; ++number) {
-      if (model.published.contains(number)) continue;
+  for (const auto& [name, model] : by_name_)
+    for (std::uint64_t number = model->floor; number <= model->named_max; ++number) {
+      if (model->published.contains(number)) continue;
       if (++count <= kNamesMax)
         losses_.push_back(fmt::format("{}@{}: the record of its publish is lost", name, number));
     }
@@ -169,11 +196,17 @@ std::uint64_t JournalSurvey::tell_numbers() {
 }
 
 Status JournalSurvey::tell_tags(const Journal& journal) {
-  const auto tell = [this](const JournaledEvent& journaled) -> Status {
+  std::map<std::string, const Model*> names;  // at each place of the journal
+  const auto tell = [this, &names](const JournaledEvent& journaled) -> Status {
+    if (const auto* publish = std::get_if<PublishEvent>(&journaled.event))
+      names[publish->version.model_name] = by_id_.at(publish->version.model);
+    if (const auto* renamed = std::get_if<RenameEvent>(&journaled.event))
+      names[renamed->to] = std::exchange(names[renamed->model], nullptr);
     const auto* tags = std::get_if<TagsEvent>(&journaled.event);
     if (tags == nullptr) return {};
+    const Model* const model = names[tags->model];
     for (const TagChange& change : tags->changes)
-      if (change.number != 0 && is_lost(tags->model, change.number))
+      if (change.number != 0 && (model == nullptr || !model->published.contains(change.number)))
         losses_.push_back(fmt::format("tag {} of {}: it was set to {}@{}, which is lost", change.name, tags->model,
                                       tags->model, change.number));
     return {};
@@ -196,8 +229,8 @@ void JournalSurvey::plan_repair(std::uint64_t lost, std::uint64_t unnamed) {
     if (gap.range.offset < end_)
       repair.gaps.push_back(gap.range);  // the repair itself is written at the end of the last record
   repair.lost_versions = lost;
-  for (const auto& [name, model] : models_) {
-    std::uint64_t next = std::max(model.named_max + 1, model.floor) + unnamed;
+  for (const auto& [name, model] : by_name_) {
+    std::uint64_t next = std::max(model->named_max + 1, model->floor) + unnamed;
     repair.models.push_back({name, std::min(next, limits::kVersionNumberMax)});
   }
   repair.counters = counters_;

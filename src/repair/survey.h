@@ -2,9 +2,11 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <optional>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "catalog/journal.h"
@@ -34,7 +36,7 @@ class JournalSurvey {
   // journal. Reads the tags again if records are lost.
   Status plan_repair(const Journal& journal, std::uint64_t expected_end);
 
-  bool is_removed(const std::string& model, std::uint64_t number) const;  // after the last record
+  bool is_removed(const VersionRow& version) const;  // after the last record
   // An undelete in the journal. reaped: gc had released the version's content before.
   struct Undelete {
     std::uint64_t time_ns = 0;
@@ -42,8 +44,10 @@ class JournalSurvey {
   };
   // Returns the undelete after the next removal of a version, which is live; null if there is none.
   const Undelete* next_undelete(const VersionRow& version) const;
-  // True if the record of the version's publish is lost, also if a repair has accepted the loss.
-  bool is_lost(const std::string& model, std::uint64_t number) const;
+  // True if the record of the version's publish is lost, also if a repair has accepted the loss. `model`: of the
+  // version, in the index so far; nothing if the index has no such model.
+  bool is_lost(const std::optional<ModelRow>& model, std::uint64_t number) const;
+  bool any_loss() const { return any_loss_; }
 
   // Returns a line for each loss that no repair has accepted, with the version's name if it is known.
   const std::vector<std::string>& losses() const { return losses_; }
@@ -52,6 +56,7 @@ class JournalSurvey {
 
  private:
   struct Model {
+    std::string name;  // at this place of the journal
     NumberSet published, removed;
     std::uint64_t named_max = 0;  // largest number in any record
     std::uint64_t floor = 1;      // smallest free number after the last repair
@@ -72,7 +77,10 @@ class JournalSurvey {
   void see(const AdoptionEvent& event);
   void see(const NoteEvent& /*event*/) {}
   void see(const DescriptionEvent& event) { name(event.model, event.number); }
+  void see(const RenameEvent& event) { rename(event.model, event.to); }
   void see(const UndeleteEvent& event);
+  Model& named(const std::string& model);
+  void rename(std::string model, const std::string& to);
   void name(const std::string& model, std::uint64_t number);
   bool is_repaired(const Gap& gap) const;
   void tell_gap(const Gap& gap);
@@ -82,7 +90,9 @@ class JournalSurvey {
   void plan_repair(std::uint64_t lost, std::uint64_t unnamed);
 
   const std::string where_;
-  std::map<std::string, Model> models_;
+  std::deque<Model> models_;
+  std::map<std::string, Model*> by_name_;  // by the names at this place of the journal
+  std::unordered_map<ModelId, Model*> by_id_;
   NumberSet versions_;
   std::vector<Gap> gaps_;
   std::vector<Range> repaired_;

@@ -66,11 +66,13 @@ class StoreImpl final : public ClusterStore {
   Result<std::unique_ptr<Import>> begin_import(Durability durability) override {
     return weft::begin_import(parts_, durability);
   }
-  Status set_tag(std::string_view model, std::string_view tag, std::optional<std::uint64_t> number) override {
-    return weft::set_tag(parts_, model, tag, number);
+  Status set_tag(std::string_view model, std::string_view tag, std::optional<std::uint64_t> number,
+                 const Author& by = {}) override {
+    return weft::set_tag(parts_, model, tag, number, by);
   }
-  Result<std::size_t> remove_versions(std::span<const VersionName> versions, Tagged tagged) override {
-    return weft::remove_versions(parts_, versions, tagged);
+  Result<std::size_t> remove_versions(std::span<const VersionName> versions, Tagged tagged,
+                                      const Author& by = {}) override {
+    return weft::remove_versions(parts_, versions, tagged, by);
   }
   Result<GcReport> gc(const GcOptions& options, Progress& progress) override {
     return weft::gc(parts_, options, progress);
@@ -87,8 +89,11 @@ class StoreImpl final : public ClusterStore {
   Status describe(std::string_view model, std::uint64_t number, const DescriptionChange& change) override {
     return weft::describe(parts_, model, number, change);
   }
-  Result<UndeletedVersion> undelete(std::string_view model, std::uint64_t number) override {
-    return weft::undelete(parts_, model, number);
+  Status rename_model(std::string_view model, std::string_view to) override {
+    return weft::rename_model(parts_, model, to);
+  }
+  Result<UndeletedVersion> undelete(std::string_view model, std::uint64_t number, const Author& by = {}) override {
+    return weft::undelete(parts_, model, number, by);
   }
   Result<std::unique_ptr<PreparedUndelete>> prepare_undelete(std::string_view model, std::uint64_t number) override {
     return weft::prepare_undelete(parts_, model, number);

@@ -196,8 +196,7 @@ Attr in_hub(const VersionRow& version, std::string_view path, Attr attr) {
     return attr;
   }
   Attr link = link_attr(ino_of(InoKind::hub_link, attr.ino), version.time_ns, link_target(version, path).size());
-  link.lasting_name = true;
-  link.lasting_attr = true;
+  link.lasting_name = true;  // the size is that of the target, which has the model's name
   return link;
 }
 
@@ -236,6 +235,8 @@ Result<Hub::Published> Hub::published(Ino ino) {
   out.subtree = out.version->dataset ? datasets_.owner_of(*out.version, out.inode.ino) : &versions_;
   if (out.subtree == nullptr) return no_inode(ino);
   WEFT_TRY(out.path, path_of_number(*out.version, out.inode.ino - base));
+  WEFT_TRY(const auto snapshot, store_.snapshot());
+  WEFT_TRY(out.row, snapshot->version(out.version->row.id));
   return out;
 }
 
@@ -245,7 +246,7 @@ Result<Attr> Hub::attr(const MountInode& inode) {
   if (is_below_snapshot(kind)) {
     WEFT_TRY(const Published found, published(ino));
     WEFT_TRY(const Attr attr, found.subtree->attr(found.inode));
-    const Attr shown = in_hub(found.version->row, found.path, attr);
+    const Attr shown = in_hub(found.row, found.path, attr);
     return shown.ino == ino ? Result<Attr>(shown) : no_inode(ino);
   }
   WEFT_TRY(const auto snapshot, store_.snapshot());
@@ -276,7 +277,7 @@ Result<Attr> Hub::lookup(const MountInode& dir, std::string_view name) {
   if (kind == InoKind::hub_snapshot || kind == InoKind::hub_dir) {
     WEFT_TRY(const Published found, published(dir.ino));
     WEFT_TRY(const Attr attr, found.subtree->lookup(found.inode, name));
-    return in_hub(found.version->row, path_in(found.path, name), attr);
+    return in_hub(found.row, path_in(found.path, name), attr);
   }
   WEFT_TRY(const auto snapshot, store_.snapshot());
   if (kind == InoKind::stored) {
@@ -301,8 +302,7 @@ Result<DirPage> Hub::list(const MountInode& dir, ListPlace from) {
   if (kind == InoKind::hub_snapshot || kind == InoKind::hub_dir) {
     WEFT_TRY(const Published found, published(dir.ino));
     WEFT_TRY(auto out, found.subtree->list(found.inode, from));
-    for (DirEntry& entry : out.entries)
-      entry.attr = in_hub(found.version->row, path_in(found.path, entry.name), entry.attr);
+    for (DirEntry& entry : out.entries) entry.attr = in_hub(found.row, path_in(found.path, entry.name), entry.attr);
     return out;
   }
   ModelRow model;
@@ -364,7 +364,7 @@ Result<std::string> Hub::readlink(const MountInode& inode) {
   }
   if (kind_of(inode.ino) != InoKind::hub_link) return Subtree::readlink(inode);
   WEFT_TRY(const Published file, published(inode.ino));
-  return link_target(file.version->row, file.path);
+  return link_target(file.row, file.path);
 }
 
 }  // namespace weft

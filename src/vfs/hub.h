@@ -46,6 +46,7 @@ class Hub final : public Subtree {
     Subtree* subtree = nullptr;
     MountInode inode;
     std::shared_ptr<const TreeVersion> version;
+    VersionRow row;    // of the version, with its model's present name
     std::string path;  // in the version
   };
   Result<Published> published(Ino ino);  // what `ino`, a snapshot or an entry below it, shows

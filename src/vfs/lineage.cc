@@ -37,9 +37,10 @@ bool is_graph(Ino ino) {
   return kind_of(ino) == InoKind::lineage_entry && entry_of(ino) == LineageEntry::graph;
 }
 
-// info.json changes with the version's message and metrics.
-bool is_info(Ino ino) {
-  return kind_of(ino) == InoKind::lineage_entry && entry_of(ino) == LineageEntry::info;
+// True for the text of a kin file. The other texts change with the names of models, and info.json also with the
+// version's message and metrics.
+bool never_changes(Ino ino) {
+  return kind_of(ino) == InoKind::kin_file;
 }
 
 bool is_link(Ino ino) {
@@ -70,14 +71,10 @@ Result<Attr> Lineage::dir_attr(const VersionRow& version, LineageEntry entry) {
 }
 
 Result<Attr> Lineage::file_attr(Ino ino) {
-  if (is_graph(ino)) {
-    WEFT_TRY(const LineageText drawn, texts_.draw(id_of(ino)));
-    return text_attr(ino, drawn.time_ns, drawn.text.size());
-  }
   WEFT_TRY(const auto text, texts_.find(ino));
   Attr attr = text_attr(ino, text->time_ns, text->text.size());
-  attr.lasting_attr = !is_info(ino);
-  attr.lasting_name = kind_of(ino) == InoKind::lineage_entry;
+  attr.lasting_attr = never_changes(ino);
+  attr.lasting_name = kind_of(ino) == InoKind::lineage_entry && !is_graph(ino);
   return attr;
 }
 
@@ -183,12 +180,8 @@ Result<std::string> Lineage::readlink(const MountInode& inode) {
 Result<std::shared_ptr<OpenFile>> Lineage::open(const MountInode& inode) {
   if (is_link(inode.ino)) return is_a_link(inode.ino);
   if (is_dir(inode.ino)) return is_a_directory(inode.ino);
-  if (is_graph(inode.ino)) {
-    WEFT_TRY(LineageText drawn, texts_.draw(id_of(inode.ino)));
-    return open_text(std::move(drawn.text), ReadMode::changing);
-  }
   WEFT_TRY(const auto text, texts_.find(inode.ino));
-  return open_text(text->text, is_info(inode.ino) ? ReadMode::changing : ReadMode::cached);
+  return open_text(text->text, never_changes(inode.ino) ? ReadMode::cached : ReadMode::changing);
 }
 
 Result<FileVersions> Lineage::versions(const MountInode& inode) {

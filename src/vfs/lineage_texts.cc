@@ -27,11 +27,11 @@ constexpr KinFileKind kKinFiles[kKinFileCount] = {
 
 // Time of the last change of info.json.
 std::uint64_t told_ns(const VersionRow& version) {
-  return std::max(version.time_ns, version.described_ns);
+  return std::max({version.time_ns, version.described_ns, version.renamed_ns});
 }
 
-bool is_info(Ino ino) {
-  return kind_of(ino) == InoKind::lineage_entry && high_of(ino) == static_cast<std::uint64_t>(LineageEntry::info);
+bool is_entry(Ino ino, LineageEntry entry) {
+  return kind_of(ino) == InoKind::lineage_entry && high_of(ino) == static_cast<std::uint64_t>(entry);
 }
 
 }  // namespace
@@ -50,22 +50,34 @@ Result<LineageTexts::Text> LineageTexts::find(Ino ino) {
     WEFT_TRY(const bool present, is_present(ino, *known));
     if (present) return known;
   }
+  std::uint64_t last_rename = 0;
+  {
+    WEFT_TRY(const auto snapshot, store_.snapshot());
+    last_rename = snapshot->last_rename();
+  }
   WEFT_TRY(LineageText rendered, render(ino));
+  rendered.last_rename = last_rename;
   auto out = std::make_shared<const LineageText>(std::move(rendered));
   texts_.put(ino, out, sizeof *out + out->text.size());
   return out;
 }
 
-// False for an info.json that was rendered before the latest change of the version's message or metrics.
+// False for a graph.svg that was drawn before the latest change of the index. Of the other texts: false if it was
+// rendered before the latest rename, which may concern a name in it, and for an info.json that was rendered before the
+// latest change of the version's message or metrics.
 Result<bool> LineageTexts::is_present(Ino ino, const LineageText& known) const {
-  if (!is_info(ino)) return true;
+  if (kind_of(ino) == InoKind::kin_file) return true;
   WEFT_TRY(const auto snapshot, store_.snapshot());
+  if (is_entry(ino, LineageEntry::graph)) return known.drawn == snapshot->state();
+  if (known.last_rename != snapshot->last_rename()) return false;
+  if (!is_entry(ino, LineageEntry::info)) return true;
   WEFT_TRY(const VersionRow version, snapshot->version(id_of(ino)));
-  return known.time_ns == told_ns(version);
+  return known.described == version.described;
 }
 
 Result<LineageText> LineageTexts::render(Ino ino) {
   if (kind_of(ino) == InoKind::kin_file) return render_kin(ino);
+  if (is_entry(ino, LineageEntry::graph)) return render_graph(id_of(ino));
   return kind_of(ino) == InoKind::diff ? render_diff_of(ino) : render_entry(ino);
 }
 
@@ -75,12 +87,14 @@ Result<LineageText> LineageTexts::render_entry(Ino ino) {
     WEFT_TRY(const auto snapshot, store_.snapshot());
     WEFT_TRY(version, snapshot->version(id_of(ino)));
   }
-  LineageText out{{}, version.time_ns};
-  if (high_of(ino) == static_cast<std::uint64_t>(LineageEntry::owners)) {
+  LineageText out;
+  out.time_ns = version.time_ns;
+  if (is_entry(ino, LineageEntry::owners)) {
     WEFT_TRY(out.text, owners_text(store_, versions_.resolver(), version));
     return out;
   }
   out.time_ns = told_ns(version);
+  out.described = version.described;
   WEFT_TRY(out.text, render_info(version));
   return out;
 }
@@ -109,7 +123,12 @@ Result<LineageText> LineageTexts::render_kin(Ino ino) {
   return LineageText{kind.render(kin.graph), kin.changed_ns};
 }
 
-Result<LineageText> LineageTexts::draw(VersionId version) {
+Result<LineageText> LineageTexts::render_graph(VersionId version) {
+  IndexState drawn;
+  {
+    WEFT_TRY(const auto snapshot, store_.snapshot());
+    drawn = snapshot->state();
+  }
   WEFT_TRY(GatheredKin kin, gather_kin(store_, version, KinWay::both, limits::kKinDrawnMax));
   WEFT_CHECK(add_marks(store_, kin.graph));
   Renewed renewed(store_);
@@ -118,7 +137,7 @@ Result<LineageText> LineageTexts::draw(VersionId version) {
     WEFT_TRY(const ModelRow model, now->model(shown.model));
     kin.changed_ns = std::max(kin.changed_ns, model.changed_ns);
   }
-  return LineageText{kin_svg(kin.graph), kin.changed_ns};
+  return LineageText{.text = kin_svg(kin.graph), .time_ns = kin.changed_ns, .drawn = drawn};
 }
 
 Result<LineageText> LineageTexts::render_diff_of(Ino ino) {

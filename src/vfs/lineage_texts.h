@@ -2,9 +2,10 @@
 // from the version's kin: ancestors, descendants, log. The text of a kin file changes when kin are published,
 // removed or undeleted. The file then has another inode number, which later lookups return. So the bytes of one number
 // never change: the kernel may cache them, and a reader with the file open keeps the text that it opened. The bytes
-// follow from the number alone, also after a restart. They show messages and metrics as they are now, which a change
-// gives another number too. graph.svg is no kin file: it has tags, metrics and new bytes too, which change without a
-// publish, and so each open gets the present picture. Each open of info.json gets the present message and metrics.
+// follow from the number alone, also after a restart. They show names, messages and metrics as they are now, which a
+// change gives another number too. graph.svg is no kin file: it has tags, metrics and new bytes too, which change
+// without a publish, and so each open gets the present picture. Each open of info.json, owners.tsv and of a diff gets
+// the present names of models, and the present message and metrics.
 #pragma once
 
 #include <cstdint>
@@ -22,8 +23,11 @@
 namespace weft {
 
 struct LineageText {
-  std::string text;
-  std::uint64_t time_ns = 0;  // of the last change
+  std::string text{};
+  std::uint64_t time_ns = 0;      // of the last change
+  std::uint64_t last_rename = 0;  // Snapshot::last_rename() when it was rendered
+  std::uint64_t described = 0;    // info.json: VersionRow::described
+  IndexState drawn{};             // graph.svg: the state of the index before the drawing
 };
 
 // Names of the kin files, by KinFileNumber::file.
@@ -36,17 +40,18 @@ class LineageTexts {
   using Text = std::shared_ptr<const LineageText>;
   LineageTexts(Store& store, Versions& versions) : store_(store), versions_(versions) {}
 
-  Result<Text> find(Ino ino);  // for a kin_file, a diff, or a lineage_entry (info.json, owners.tsv)
-  // Returns the present number of a kin file, which the latest publish, removal or note of its kin determines.
+  // Returns the present text of a kin_file, a diff, or a lineage_entry (graph.svg, info.json, owners.tsv).
+  Result<Text> find(Ino ino);
+  // Returns the present number of a kin file, which the latest publish, removal, undelete, rename or note of its kin
+  // determines.
   Result<Ino> current(VersionId version, unsigned file);
-
-  Result<LineageText> draw(VersionId version);  // graph.svg, as it is now
 
  private:
   Result<bool> is_present(Ino ino, const LineageText& known) const;
   Result<LineageText> render(Ino ino);
   Result<LineageText> render_entry(Ino ino);
   Result<LineageText> render_kin(Ino ino);
+  Result<LineageText> render_graph(VersionId version);
   Result<LineageText> render_diff_of(Ino ino);
 
   Result<std::string> render_info(const VersionRow& version);

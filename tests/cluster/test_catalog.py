@@ -1,5 +1,7 @@
 """One catalog for three nodes: real daemons, real etcd, real mounts."""
 import json
+import os
+import pwd
 import random
 import statistics
 import time
@@ -73,6 +75,35 @@ def test_an_undelete_reaches_every_node(nodes, small_model):
         node.sees("m", 1)
         wait_until(lambda: (node.models() / "m/best").is_symlink(), seconds_max=SECONDS_MAX)
         assert reads_equal(node, "m", 1, small_model)
+    assert_all_sound(nodes)
+
+
+def test_a_rename_is_refused_on_every_node(nodes, small_model):
+    nodes[0].store.publish(small_model, name="m")
+    for node in nodes:
+        node.sees("m", 1)
+        done = node.store.weft("mv", "m", "n", check=False)
+        assert done.returncode == 1 and done.stderr.count("\n") == 1
+        assert "m: renaming a model of a cluster is not supported" in done.stderr
+        assert node.versions("m") == [1] and not (node.models() / "n").exists()
+def test_every_node_knows_who_changed_a_tag(nodes, small_model):
+    def changes(node):
+        return [(change["tag"], change["before"], change["version"], change["user"], change["node"])
+                for change in node.store.json("tag", "--log", "m")["changes"]]
+
+    first, second, third = nodes
+    first.store.publish(small_model, name="m", tag="best")
+    for node in (second, third):
+        node.sees("m", 1)
+    second.store.weft("tag", "m@1", "other")
+    wait_until(lambda: len(changes(third)) == 2, seconds_max=SECONDS_MAX)
+    third.store.weft("tag", "--delete", "m", "best")
+    user = pwd.getpwuid(os.geteuid()).pw_name
+    expected = [("best", 1, None, user, "n2"), ("other", None, 1, user, "n1"), ("best", None, 1, user, "n0")]
+    for node in nodes:
+        wait_until(lambda: changes(node) == expected, seconds_max=SECONDS_MAX)
+    (times,) = {tuple(change["time_ns"] for change in node.store.json("tag", "--log", "m")["changes"]) for node in nodes}
+    assert list(times) == sorted(times, reverse=True)
     assert_all_sound(nodes)
 
 

@@ -3,15 +3,19 @@
 
 #include <algorithm>
 #include <chrono>
+#include <filesystem>
 #include <functional>
 #include <future>
 #include <set>
 #include <thread>
 
 #include "../unit/store/index_support.h"
+#include "base/limits.h"
 #include "base/sha256.h"
 #include "diskformat/catalog_record.h"
+#include "fakes/http_server.h"
 #include "registry/etcd_client.h"
+#include "registry/http.h"
 #include "registry/registry_keys.h"
 #include "registry/registry_records.h"
 #include "registry_worlds.h"
@@ -100,6 +104,32 @@ TEST_CASE("cluster: a node is complete once it has all changes from before its s
   CHECK(names_of(a->store()) == "m@1");
 }
 
+TEST_CASE("cluster: a node is not complete while etcd does not answer to its barrier") {
+  World world;
+  must(publish(*world.node("a"), "m", {1}));
+  must(publish(*world.node("b"), "m", {2}));
+  // A proxy that passes reads on to etcd, and answers to changes that etcd has just stopped.
+  HttpClient http({{}, {}, {}, 1s, limits::kEtcdAnswerMax});
+  testing::HttpServer proxy([&](int fd, const std::string& path, const std::string& body) {
+    const bool changes = body.find("request_put") != std::string::npos;
+    if (!changes) {
+      auto answer = http.post(world.etcd.endpoint() + path, body, {}, std::chrono::steady_clock::now() + 5s);
+      if (answer.ok()) return testing::send_text(fd, testing::http_answer(answer->status, answer->body));
+    }
+    testing::send_text(fd, testing::http_answer(503, R"({"code":14,"message":"etcdserver: server stopped"})"));
+  });
+  EtcdOptions options = world.options;
+  options.endpoints = {proxy.endpoint()};
+  auto a = std::make_unique<ClusterNode>(world.dir / "a", options, false);
+  REQUIRE(eventually([&] { return a->registry().status().trouble.find("server stopped") != std::string::npos; }));
+  CHECK_FALSE(a->registry().status().complete);
+  CHECK(names_of(a->store()) == "m@1");
+  a.reset();
+  a = world.node("a");
+  CHECK(eventually([&] { return a->registry().status().complete; }));
+  CHECK(shows(*a, "m@1 m@2"));
+}
+
 TEST_CASE("cluster: a check finds all that is wrong with each endpoint, and changes nothing") {
   World world;
   CHECK(check_cluster(nullptr, world.options).empty());
@@ -149,6 +179,42 @@ TEST_CASE("cluster: all nodes reach the same state, by the watch or by a list") 
   const auto some = told_by(*late);
   CHECK(some.size() == 4);  // without the former targets of tags
   CHECK(std::includes(all.begin(), all.end(), some.begin(), some.end()));
+}
+
+// Returns the changes of a model's tags, newest first, such as "best 1 2 alice@a". The name of a node is its directory.
+std::vector<std::string> moves_of(RegistryNode& node, const std::string& model) {
+  std::vector<std::string> moves;
+  auto snapshot = node.store().snapshot().value();
+  for (const TagMove& move : snapshot->tag_moves(snapshot->model(model)->id)->rows)
+    moves.push_back(fmt::format("{} {} {} {}@{}", move.name, move.before, move.number, move.by.user,
+                                std::filesystem::path(move.by.node).filename().string()));
+  return moves;
+}
+
+TEST_CASE("cluster: all nodes know who moved a tag, and on which node") {
+  World world;
+  auto a = world.node("a");
+  auto b = world.node("b");
+  PublishRequest request;
+  request.tags = {"best"};
+  request.by = {"alice", "somewhere"};
+  must(publish(*a, "m", {1}, request));
+  must(publish(*b, "m", {2}));
+  REQUIRE(b->registry().set_tag("m", "best", 2, {"bob", ""}).ok());
+  REQUIRE(b->registry().set_tag("m", "gone", 1, {"bob", ""}).ok());
+  REQUIRE(a->registry().set_tag("m", "gone", std::nullopt, {"carol", ""}).ok());
+  const VersionName second{"m", 2};
+  REQUIRE(b->registry().remove_versions({&second, 1}, Tagged::removed, {"dave", ""}).ok());
+  const std::vector<std::string> all = {"best 2 0 dave@b", "gone 1 0 carol@a", "gone 0 1 bob@b", "best 1 2 bob@b",
+                                        "best 0 1 alice@a"};
+  for (auto* node : {a.get(), b.get()}) {
+    REQUIRE(shows(*node, "m@1"));
+    CHECK(moves_of(*node, "m") == all);
+  }
+  REQUIRE(a->registry().set_tag("m", "best", 1, {"alice", ""}).ok());
+  auto late = world.node("late");  // knows the last change of each tag that is there
+  REQUIRE(shows(*late, "m@1 m:best=1"));
+  CHECK(moves_of(*late, "m") == std::vector<std::string>{"best 0 1 alice@a"});
 }
 
 TEST_CASE("cluster: two nodes that publish one model at once get two versions, or one of equal content") {
@@ -290,6 +356,7 @@ TEST_CASE("cluster: a node that was away for longer than etcd keeps reads the wh
   b.reset();
   REQUIRE(a->registry().set_tag("m", "moves", 2).ok());
   REQUIRE(a->registry().set_tag("m", "goes", std::nullopt).ok());
+  REQUIRE(a->registry().describe("gone", 1, {"superseded", {}}).ok());
   REQUIRE(remove_version(a->registry(), "gone", 1).ok());
   must(publish(*a, "brief", {4}));
   REQUIRE(remove_version(a->registry(), "brief", 1).ok());
@@ -301,7 +368,9 @@ TEST_CASE("cluster: a node that was away for longer than etcd keeps reads the wh
   // Versions that were published and removed meanwhile are tombstones.
   auto snapshot = b->store().snapshot().value();
   CHECK(snapshot->version(snapshot->model("brief")->id, 1)->removed);
-  CHECK(snapshot->version(snapshot->model("gone")->id, 1)->removed);
+  const VersionRow gone = snapshot->version(snapshot->model("gone")->id, 1).value();
+  CHECK(gone.removed);
+  CHECK(gone.message == "superseded");  // a tombstone keeps the last one
 }
 
 TEST_CASE("cluster: a new node reads the whole, in the order in which it happened") {
@@ -429,6 +498,36 @@ TEST_CASE("cluster: an etcd that was set back gives no number again, and what is
   REQUIRE(shows(*b, "m@1 m@2 m@3 m@4 m@5"));
   for (std::uint64_t number = 1; number < 6; ++number)
     CHECK(manifest_of(a->store(), "m", number) == manifest_of(b->store(), "m", number));
+}
+
+VersionRow row_of(RegistryNode& node, const std::string& model, std::uint64_t number) {
+  auto snapshot = node.store().snapshot().value();
+  return snapshot->version(snapshot->model(model)->id, number).value();
+}
+
+TEST_CASE("cluster: an etcd that was set back gets the messages and metrics again that a node has") {
+  World world;
+  auto a = world.node("a");
+  auto b = world.node("b");
+  must(publish(*a, "m", {1}));
+  must(publish(*a, "m", {2}));
+  REQUIRE(shows(*b, "m@1 m@2"));
+  world.etcd.save();
+  REQUIRE(a->wait_connected());
+  REQUIRE(b->wait_connected());
+  REQUIRE(a->registry().describe("m", 1, {"checked", {{"loss", "0.5"}}}).ok());
+  REQUIRE(eventually([&] { return row_of(*b, "m", 1).message == "checked"; }));
+  ReadsList first(*a);
+  ReadsList second(*b);
+  world.etcd.set_back();
+  REQUIRE(first.wait());
+  REQUIRE(second.wait());
+  auto late = world.node("late");
+  REQUIRE(shows(*late, "m@1 m@2"));
+  CHECK(row_of(*late, "m", 1).message == "checked");
+  CHECK(row_of(*late, "m", 1).described_ns == row_of(*a, "m", 1).described_ns);
+  REQUIRE(late->registry().describe("m", 1, {std::nullopt, {{"epoch", "3"}}}).ok());
+  CHECK(eventually([&] { return row_of(*b, "m", 1).metrics == Metrics{{"loss", "0.5"}, {"epoch", "3"}}; }));
 }
 
 // `lose` makes the last change that both nodes know and the registry then loses.

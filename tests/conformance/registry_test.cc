@@ -108,8 +108,14 @@ TEST_CASE("registry: a removed version comes back with the tags that lead to no 
     CHECK(registry.undelete("a", 9, nowhere).error().code == Errc::not_found);
     REQUIRE(remove_version(registry, "a", 1).ok());
     REQUIRE(registry.set_tag("a", "y", 2).ok());
-    const auto done = registry.undelete("a", 1, nowhere);
+    const auto done = registry.undelete("a", 1, nowhere, {"alice", ""});
     REQUIRE(done.ok());
+    auto snapshot = node.store().snapshot().value();
+    const TagMove move = snapshot->tag_moves(snapshot->model("a")->id)->rows.at(0);
+    snapshot.reset();
+    CHECK(move.name == "x");
+    CHECK(move.number == 1);
+    CHECK(move.by.user == "alice");
     CHECK(done->tags == std::vector<std::string>{"x"});
     REQUIRE(done->moved.size() == 1);
     CHECK(done->moved[0].number == 2);
@@ -148,6 +154,15 @@ TEST_CASE("registry: a description replaces the message and sets metrics") {
     CHECK(registry.describe("a", 2, {"x", {}}).error().code == Errc::not_found);
     CHECK(remove_version(registry, "a", 1).ok());
     CHECK(registry.describe("a", 1, {"x", {}}).error().code == Errc::not_found);
+  });
+}
+
+TEST_CASE("registry: a model is renamed without a cluster, and stays as it is in one") {
+  in_each([](RegistryNode& node) {
+    REQUIRE(publish(node, "a", {1}).ok());
+    const Status renamed = node.registry().rename_model("a", "b");
+    CHECK(names_of(node.store()) == (node.store().cluster() ? "a@1" : "b@1"));
+    if (node.store().cluster()) CHECK(renamed.error().code == Errc::unsupported);
   });
 }
 

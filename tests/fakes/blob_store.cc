@@ -42,6 +42,7 @@ class BlobSnapshot final : public Snapshot {
   IndexState state() const override { return {1, sequence_}; }
   std::uint64_t sequence() const override { return sequence_; }
   std::uint64_t lineage_clock() const override { return 0; }
+  std::uint64_t last_rename() const override { return 0; }
   std::uint64_t journal_end() const override { return 0; }
   Result<BlobPlace> find_blob(const ContentId& id) override {
     ++looks_;
@@ -62,6 +63,7 @@ class BlobSnapshot final : public Snapshot {
 
   Result<ModelRow> model(std::string_view) override { return no_versions(); }
   Result<ModelRow> model(ModelId) override { return no_versions(); }
+  Result<std::optional<ModelRow>> renamed(std::string_view) override { return no_versions(); }
   Result<Page<ModelRow>> models(std::string_view, std::string_view, std::size_t) override { return Page<ModelRow>{}; }
   Result<Page<NamespaceEntry>> namespace_entries(std::string_view, std::string_view, std::size_t) override {
     return no_versions();
@@ -73,6 +75,7 @@ class BlobSnapshot final : public Snapshot {
   Result<Page<VersionId>> distinct(ModelId, std::string_view, std::size_t) override { return no_versions(); }
   Result<Page<TagRow>> tags(ModelId, std::string_view, std::size_t) override { return no_versions(); }
   Result<TagRow> tag(ModelId, std::string_view) override { return no_versions(); }
+  Result<Page<TagMove>> tag_moves(ModelId, std::string_view) override { return no_versions(); }
   Result<Page<std::string>> tags_of(ModelId, std::uint64_t, std::string_view) override { return no_versions(); }
   Result<Page<VersionId>> children(VersionId, std::string_view, std::size_t) override { return no_versions(); }
   Result<LocalRow> local(VersionId) override { return no_versions(); }
@@ -266,6 +269,7 @@ Result<std::unique_ptr<FetchPack>> BlobStore::fill(PackId pack, std::uint64_t si
   return std::unique_ptr<FetchPack>(std::make_unique<Filling>(*this, std::move(fd), pack, size));
 }
 Result<std::unique_ptr<FetchPack>> BlobStore::fetch_pack(std::uint64_t size) {
+  if (!no_pack.ok()) return no_pack.error();
   return fill(add_pack(""), size);
 }
 Result<std::unique_ptr<FetchPack>> BlobStore::resume_fetch(PackId pack) {
@@ -287,7 +291,10 @@ Result<bool> BlobStore::make_evictable(PackId) {
 Status BlobStore::describe(std::string_view, std::uint64_t, const DescriptionChange&) {
   return no_versions();
 }
-Result<UndeletedVersion> BlobStore::undelete(std::string_view, std::uint64_t) {
+Status BlobStore::rename_model(std::string_view, std::string_view) {
+  return no_versions();
+}
+Result<UndeletedVersion> BlobStore::undelete(std::string_view, std::uint64_t, const Author&) {
   return no_versions();
 }
 Status BlobStore::pin(std::string_view, std::uint64_t, bool) {
@@ -302,10 +309,10 @@ Result<std::unique_ptr<CommitWatch>> BlobStore::watch_commits() {
 Result<std::unique_ptr<Import>> BlobStore::begin_import(Durability /*durability*/) {
   return no_versions();
 }
-Status BlobStore::set_tag(std::string_view, std::string_view, std::optional<std::uint64_t>) {
+Status BlobStore::set_tag(std::string_view, std::string_view, std::optional<std::uint64_t>, const Author&) {
   return no_versions();
 }
-Result<std::size_t> BlobStore::remove_versions(std::span<const VersionName> /*versions*/, Tagged /*tagged*/) {
+Result<std::size_t> BlobStore::remove_versions(std::span<const VersionName>, Tagged, const Author&) {
   return no_versions();
 }
 Result<GcReport> BlobStore::gc(const GcOptions&, Progress&) {

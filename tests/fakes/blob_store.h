@@ -33,6 +33,7 @@ class BlobStore final : public Store, public FetchedCache {
   void own(const ContentId& id, VersionId first);  // sets the first holder of a blob
   void add_absent(const ContentId& id);
   Status no_room;               // returned by adds of fetched blobs
+  Status no_pack;               // returned by fetch_pack()
   std::size_t adds() const;     // number of adds of fetched blobs
   std::atomic<int> filled = 0;  // number of packs that are being filled
 
@@ -58,10 +59,12 @@ class BlobStore final : public Store, public FetchedCache {
   Result<VersionHold> hold_version(VersionId version) override;
   Result<std::vector<VersionHold>> take_over_holds(std::span<const VersionId> versions) override;
   Result<std::unique_ptr<Import>> begin_import(Durability durability) override;
-  Status set_tag(std::string_view model, std::string_view tag, std::optional<std::uint64_t> number) override;
+  Status set_tag(std::string_view model, std::string_view tag, std::optional<std::uint64_t> number,
+                 const Author& by) override;
+  Status rename_model(std::string_view model, std::string_view to) override;
   Status describe(std::string_view model, std::uint64_t number, const DescriptionChange& change) override;
-  Result<UndeletedVersion> undelete(std::string_view model, std::uint64_t number) override;
-  Result<std::size_t> remove_versions(std::span<const VersionName> versions, Tagged tagged) override;
+  Result<UndeletedVersion> undelete(std::string_view model, std::uint64_t number, const Author& by) override;
+  Result<std::size_t> remove_versions(std::span<const VersionName> versions, Tagged tagged, const Author& by) override;
   Result<GcReport> gc(const GcOptions& options, Progress& progress) override;
   Result<FsckReport> fsck(const FsckOptions& options, const ContentDecoder& decode, Progress& progress) override;
   Result<std::unique_ptr<BlobRepair>> begin_repair() override;

@@ -120,6 +120,15 @@ def test_tags_and_removals(mount, publish):
         assert sorted(os.listdir(place(mount, "org/m"))) == ["1", "latest"]
 
 
+def test_a_rename(mount, publish):
+    publish("org/n")
+    with InotifyWatcher(place(mount, "org")) as watcher:
+        mount.store.weft("mv", "org/m", "org/moved")
+        watcher.saw(f"DELETE,ISDIR {place(mount, 'org/m')}", f"CREATE,ISDIR {place(mount, 'org/moved')}")
+        assert sorted(os.listdir(place(mount, "org/moved"))) == ["1", "latest"]
+        assert sorted(os.listdir(place(mount, "org"))) == ["moved", "n"]
+
+
 def test_new_models_and_namespaces(mount, publish):
     with InotifyWatcher("--recursive", place(mount, "")) as watcher:
         publish("org/n")

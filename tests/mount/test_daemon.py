@@ -1,6 +1,7 @@
 """A store that a daemon has: the command line through it, who may ask for what, what it says of itself."""
 import json
 import os
+import pwd
 import signal
 import socket
 import subprocess
@@ -52,6 +53,17 @@ def test_commands_say_and_do_what_they_do_without_a_daemon(tmp_path):
     through.assert_sound()
 
 
+def test_keep_names_the_removed_versions(daemon, store, tmp_path):
+    for number in range(4):
+        model = write_model(tmp_path / str(number), random_tensors(1, 64, seed=f"keep {number}"))
+        report = store.json("import", model, "--name", "m", "--keep", "2")
+        assert [one["version"] for one in report["removed"]] == ([number - 1] if number >= 2 else [])
+        assert report["not_removed"] == ""
+    model = write_model(tmp_path / "last", random_tensors(1, 64, seed="keep last"))
+    lines = store.weft("import", model, "--name", "m", "--keep", "1").stdout.splitlines()
+    assert [line for line in lines if "removed" in line] == ["  removed m@3", "  removed m@4"]
+
+
 def test_what_is_published_is_what_was_given(daemon, store, tmp_path):
     """Also where the files' directory is not one that the daemon could find: the client opens them."""
     tensors = random_tensors(6, MIB, seed="given")
@@ -84,6 +96,10 @@ def test_files_are_opened_with_the_rights_of_who_asks(store, open_dir, small_mod
         assert "m@1" in run([*weft, "import", public, "--name", "m"], **user).stdout
         run([*weft, "tag", "m@1", "mine"], **user)
         run([*weft, "note", "m@1", "-m", "mine"], **user)
+        (change,) = shared.json("tag", "--log", "m")["changes"]
+        assert (change["tag"], change["user"], change["node"]) == ("mine", pwd.getpwuid(NOBODY).pw_name, None)
+        run([*weft, "mv", "m", "n"], **user)
+        run([*weft, "mv", "n", "m"], **user)
         for words in (["rm", "m@1"], ["undelete", "m@1"], ["gc"]):
             refused = run([*weft, *words], check=False, **user)
             assert refused.returncode == 1 and f"user {NOBODY} may not" in refused.stderr
@@ -92,7 +108,8 @@ def test_files_are_opened_with_the_rights_of_who_asks(store, open_dir, small_mod
 
 @pytest.mark.parametrize("option, words", [("--control-remove", ["rm", "m@1"]), ("--control-gc", ["gc"]),
                                            ("--control-publish", ["tag", "m@1", "x"]),
-                                           ("--control-publish", ["note", "m@1", "-m", "x"])])
+                                           ("--control-publish", ["note", "m@1", "-m", "x"]),
+                                           ("--control-publish", ["mv", "m", "n"])])
 def test_groups_may_be_let_in(open_dir, option, words):
     if os.geteuid() != 0:
         pytest.skip("needs root")

@@ -34,7 +34,8 @@ def test_life_of_a_store(disk, tmp_path):
 
 
 def test_a_store_fills_a_fresh_file_system(disk):
-    """The root of a fresh ext4 has lost+found."""
+    """The root of a fresh ext4 has lost+found, and that of a tmpfs is open to all, which a store's is not."""
+    disk.chmod(0o755)
     store = Store(disk)
     store.assert_sound()
     assert (disk / "weft-store").exists()

@@ -6,7 +6,7 @@ import pytest
 
 from weftlib import WEFT, Store, files_below, run
 
-CALLS = ["mkdir", "openat", "flock", "fcntl", "ftruncate", "fallocate", "pwrite64", "write", "fsync", "fdatasync", "rename"]
+CALLS = ["mkdir", "openat", "fcntl", "ftruncate", "fallocate", "pwrite64", "write", "fsync", "fdatasync", "rename"]
 
 
 def kill_at(call, number, words):

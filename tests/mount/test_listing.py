@@ -160,6 +160,26 @@ def test_the_tags_of_a_version_are_the_same_everywhere(store, source, tmp_path):
     check({2: ["b1"], 3: ["a2", "b0"]})
 
 
+def test_the_changes_of_tags_outlive_tags_versions_and_the_index(store, source):
+    def changes(*tag):
+        return [(change["tag"], change["before"], change["version"])
+                for change in store.json("tag", "--log", "m", *tag)["changes"]]
+
+    store.publish(source("a"), name="m", tag="x")
+    store.publish(source("b"), name="m", tag=["x", "y"])
+    store.weft("tag", "m@1", "x")
+    store.weft("tag", "--delete", "m", "y")
+    store.weft("rm", "--force", "m@1")
+    expected = [("x", 1, None), ("y", 2, None), ("x", 2, 1), ("x", 1, 2), ("y", None, 2), ("x", None, 1)]
+    store.weft("gc")
+    # Changes of one moment stand in the order of the tags.
+    assert changes() == expected and changes("y") == [change for change in expected if change[0] == "y"]
+    store.weft("fsck")
+    store.weft("fsck", "--rebuild")
+    assert changes() == expected
+    assert store.json("tag", "m")["tags"] == []
+
+
 @pytest.mark.parametrize("options", [[], ["--json"]], ids=["table", "json"])
 def test_a_log_that_nobody_reads_holds_up_no_import(many_versions, source, options):
     text = read_after_imports(many_versions, source, "log", "m", *options)

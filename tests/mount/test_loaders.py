@@ -48,7 +48,7 @@ KINDS = {
     "metrics": ".weft/metrics",
     "peers": ".weft/peers",
 }
-CHANGING = ("metrics", "peers", "versions", "ref", "graph")  # their content may: there are no pages to share
+CHANGING = ("metrics", "peers", "versions", "ref", "graph", "info_json", "diff", "owners")  # their content may: there are no pages to share
 MAPS_DIRECT_FILES = linux_version() >= (6, 6)  # see kDirectMapsFlag2 in fuse/kernel/protocol.h
 FIBMAP, FIEMAP = 1, 0xC020660B
 

@@ -72,7 +72,7 @@ def test_without_the_capability_it_reads_through_the_server(store, small_model, 
         cat {where}/.weft/status
         echo
         echo {marker}
-        {WEFT} --store {store.path} status
+        {WEFT} --store {store.path} status --all
         echo {marker}
         cmp {where}/models/m/1/model.safetensors {small_model}/model.safetensors
         umount {where}"""

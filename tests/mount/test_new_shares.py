@@ -99,6 +99,23 @@ def test_the_open_drafts_of_a_user_leave_files_to_others(mount):
     wait_until(open_again)
 
 
+def test_a_draft_that_is_open_many_times_takes_one_share(mount):
+    server = json.loads((mount / ".weft/status").read_text())["mount"]["pid"]
+    resource.prlimit(server, resource.RLIMIT_NOFILE, (FILES_MAX, FILES_MAX))
+    path = mount / "new/log"
+
+    def open_many():
+        hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+        files = [open(path, "ab") for _ in range(FILES_MAX)]
+        files[-1].write(b"x")
+        for file in files:
+            file.close()
+        assert path.read_bytes() == b"x"
+
+    act_as(ONE, open_many)
+
+
 def test_the_empty_files_of_a_user_leave_inodes_to_others(few_inodes):
     new = few_inodes / "new"
 
@@ -127,6 +144,26 @@ def test_the_empty_files_of_a_user_leave_inodes_to_others(few_inodes):
     act_as(ONE, lambda: refused_by(errno.EDQUOT, os.mkdir, new / "one-more"))
     act_as(ONE, lambda: [os.unlink(entry) for entry in list(os.scandir(new / "full"))])
     act_as(ONE, lambda: os.mkdir(new / "one-more"))
+
+
+def test_no_depth_hides_what_a_user_makes(mount):
+    """What is too deep would not be counted."""
+    deepest = (mount / "new").joinpath(*["d"] * 64)
+    tree = mount / "new/tree"
+
+    def make():
+        os.makedirs(deepest)
+        refused_by(errno.ELOOP, os.mkdir, deepest / "x")
+        refused_by(errno.ELOOP, os.symlink, "x", deepest / "x")
+        refused_by(errno.ELOOP, lambda: open(deepest / "x", "wb").close())
+        os.makedirs(tree / "a")
+        (tree / "a/x").write_bytes(b"x")
+        refused_by(errno.ELOOP, os.rename, tree, deepest.parents[1] / "tree")
+        assert os.listdir(deepest) == []
+        os.rename(tree, deepest.parents[2] / "tree")
+        assert (deepest.parents[2] / "tree/a/x").read_bytes() == b"x"
+
+    act_as(ONE, make)
 
 
 def test_checkpoints_are_published_in_turn(mount):

@@ -122,10 +122,10 @@ def import_of(user):
     return None
 
 
-def slow_draft(mount):
+def slow_draft(mount, size=6 << 30):
     """A draft of one user that takes seconds to publish."""
     draft = mount / "new/slow"
-    made = [(os.mkdir, draft), (write, draft / "x", b"x"), (os.truncate, draft / "x", 6 << 30)]
+    made = [(os.mkdir, draft), (write, draft / "x", b"x"), (os.truncate, draft / "x", size)]
     assert outcomes_as(ONE, made) == [0] * len(made)
     return draft
 
@@ -154,7 +154,7 @@ def test_the_order_of_a_publish_is_beyond_its_user(mount):
 
 
 def test_a_publish_that_its_user_stops_holds_up_nobody(mount):
-    """The kernel lets nobody else make a name in the directory until the rename is answered."""
+    """It ends, as its user can end it."""
     draft = slow_draft(mount)
 
     def publish(companion):
@@ -174,21 +174,77 @@ def test_a_publish_that_its_user_stops_holds_up_nobody(mount):
     assert (draft / "x").stat().st_size == 6 << 30
 
 
-def test_a_publish_holds_its_directories(mount):
-    """The kernel lets nobody else make a name in new/ meanwhile, but in each other directory."""
-    draft, own = slow_draft(mount), mount / "new/own"
-    assert outcomes_as(OTHER, [(os.mkdir, own)]) == [0]
+def test_a_publish_holds_nothing_of_new(mount):
+    """Other users make, list, look up, rename and remove names in the directory of the rename while the import runs."""
+    new, draft, own = mount / "new", slow_draft(mount), mount / "new/own"
 
     def publish(companion):
         companion.is_ready()
-        os.rename(draft, mount / "new/slow@")
+        os.rename(draft, new / "slow@")
+
+    beside = [(os.mkdir, own), (write, own / "x", b"x"), (write, new / "single", b"y"), (os.listdir, new),
+              (os.rename, new / "single", new / "renamed"), (os.rename, new / "renamed", own / "y"),
+              (os.unlink, own / "x")]
+    with process_of(ONE, publish):
+        wait_until(lambda: import_of(ONE))
+        outcomes = outcomes_as(OTHER, [*beside, (os.stat, new / "absent"), (os.stat, draft)])
+        assert import_of(ONE) and not (mount / "models/slow").exists(), "it was over before"
+        assert outcomes == [0] * len(beside) + [errno.ENOENT, errno.ENOENT]
+    assert (mount.version("slow", 1) / "x").stat().st_size == 6 << 30
+    assert files_below(own) == {"y": b"y"}
+    assert not draft.exists()
+
+
+def test_a_failed_publish_finds_its_name_taken(mount):
+    """The draft comes back beside the other one."""
+    new, draft = mount / "new", slow_draft(mount)
+
+    def publish(companion):
+        companion.is_ready()
+        with contextlib.suppress(OSError):
+            os.rename(draft, new / "slow@")
 
     with process_of(ONE, publish):
         wait_until(lambda: import_of(ONE))
-        assert outcomes_as(OTHER, [(os.mkdir, own / "m"), (write, own / "m/x", b"x")]) == [0, 0]
-        assert import_of(ONE), "it was over before"
-        assert outcomes_as(OTHER, [(os.mkdir, mount / "new/late")]) == [0]
-        assert (mount / "models/slow/1").exists()
+        assert outcomes_as(OTHER, [(os.mkdir, draft)]) == [0]
+        os.kill(int(import_of(ONE).name), signal.SIGINT)
+    back = [path for path in new.iterdir() if path.name.startswith("slow.")]
+    assert [path.stat().st_uid for path in (draft, *back)] == [OTHER, ONE]
+    assert (back[0] / "x").stat().st_size == 6 << 30
+
+
+def test_a_rename_inside_new_has_its_time(mount):
+    """Neither of its paths leads through the mount, so the kernel holds new/ until the answer."""
+    new, draft = mount / "new", slow_draft(mount, 48 << 30)
+    own = new / "own"
+
+    def rename_in_time(old, to):  # a loaded machine may take longer
+        while True:
+            try:
+                return os.rename(old, to)
+            except OSError as error:
+                if error.errno not in (errno.ETIMEDOUT, errno.EAGAIN):
+                    raise
+            time.sleep(1)
+
+    made = [(os.mkdir, "m"), (write, pathlib.Path("m/x"), b"x")]
+    calls = [(os.chdir, new), *made, (rename_in_time, "m", "m@"), (os.mkdir, own), (os.chdir, own), *made, (os.rename, "m", "m@")]
+    assert outcomes_as(OTHER, calls) == [0] * len(calls)
+    for name in ("m", "own/m"):
+        assert (mount.version(name, 1) / "x").read_bytes() == b"x"
+
+    def publish(companion):
+        os.chdir(new)
+        companion.is_ready()
+        refused_by(errno.ETIMEDOUT, os.rename, "slow", "slow@")
+        (new / "refused").mkdir()
+
+    with process_of(ONE, publish):
+        wait_until(lambda: import_of(ONE))
+        assert outcomes_as(OTHER, [(os.mkdir, new / "late")]) == [0]
+    assert (new / "refused").exists()
+    assert (draft / "x").stat().st_size == 48 << 30 and not (mount / "models/slow").exists()
+    assert f"{new}/slow" in (draft / ".weft.error").read_text()
 
 
 def test_who_may_write_to_a_directory_makes_no_namespace_of_it(mount):
@@ -332,8 +388,10 @@ def test_a_training_holds_up_no_other_user(mount):
         assert outcomes == [0] * len(calls)
 
 
-def test_a_daemon_that_restarts_refuses_nobody(tmp_path):
-    """Without a daemon this user may not publish. One that was there a moment ago comes back."""
+@pytest.mark.parametrize("server", ["stays", "restarts"])
+def test_a_daemon_that_restarts_refuses_nobody(server, tmp_path):
+    """Without a daemon this user may not publish. One that was there a moment ago comes back. A new server of the mount
+    knows that, too."""
     store = Store(tmp_path / "store")
     options = ("--control-publish", ONE)
     with Mount(store, tmp_path / "mnt", "publish") as mount:
@@ -341,6 +399,8 @@ def test_a_daemon_that_restarts_refuses_nobody(tmp_path):
         draft = mount / "new/draft"
         with Daemon(store, *options):
             assert outcomes_as(ONE, [(os.mkdir, draft)]) == [0]
+        if server == "restarts":
+            os.kill(mount.figure("pid"), signal.SIGKILL)
         assert outcomes_as(ONE, [(os.mkdir, mount / "new/other"), (write, draft / "x", b"x")]) == [0, 0]
         outcomes = []
         rename = threading.Thread(
@@ -352,3 +412,20 @@ def test_a_daemon_that_restarts_refuses_nobody(tmp_path):
             rename.join()
         assert outcomes == [0]
         assert (mount.version("draft", 1) / "x").read_bytes() == b"x"
+
+
+def test_a_user_without_the_right_waits_for_no_daemon(tmp_path):
+    """The rename would hold up all others in the directory, and fail in the end."""
+    store = Store(tmp_path / "store")
+    with Mount(store, tmp_path / "mnt", "publish") as mount:
+        mount.let_in()
+        draft = mount / "new/draft"
+        with Daemon(store, "--control-publish", ONE, "--control-publish", OTHER):
+            assert outcomes_as(OTHER, [(os.mkdir, draft), (write, draft / "x", b"x")]) == [0, 0]
+        with Daemon(store, "--control-publish", ONE):
+            assert outcomes_as(OTHER, [(os.mkdir, mount / "new/other")])[0] in NOT_THEIRS
+            assert outcomes_as(ONE, [(os.mkdir, mount / "new/one")]) == [0]
+        begin = time.monotonic()
+        assert outcomes_as(OTHER, [(os.rename, draft, mount / "new/draft@")])[0] in NOT_THEIRS
+        assert time.monotonic() - begin < 8, "the wait for a daemon takes ten seconds"
+        assert (draft / "x").read_bytes() == b"x"

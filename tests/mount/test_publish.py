@@ -315,6 +315,24 @@ def test_the_hubs_commit_is_a_revision(store, tmp_path):
     assert store.weft("fsck").returncode == 0
 
 
+@pytest.mark.parametrize("place", ["", "snapshots/{commit}", "snapshots/{digits}"])
+def test_hub_of_a_mount_is_no_source(store, tmp_path, place):
+    """Its snapshots are named by digests, which no hub knows."""
+    repository, commit = hub_cache(tmp_path)
+    store.weft("import", repository)
+    with Mount(store, tmp_path / "mnt") as mount:
+        hub = mount / "hub/models--org--bert"
+        path = hub / place.format(commit=commit, digits=(hub / "refs/main").read_text())
+        report = imported(store, path, name="copy")
+        assert report["mounted_files"] == report["files"] > 0
+        assert files_below(mount.version("copy", 1)) == files_below(mount.version("org/bert", 1))
+        done = store.weft("import", path)
+        assert "org/bert@1 has this content already" in done.stdout and "the name is org/bert" in done.stderr
+        assert "Hugging Face" not in done.stderr and "not kept" not in done.stderr
+    info = store.json("info", "copy")
+    assert (info["message"], info["source_commit"]) == ("", "")
+
+
 def test_name_of_the_directory(store, tmp_path):
     (tmp_path / "tiny").mkdir()
     (tmp_path / "tiny/config.json").write_text("{}")

@@ -45,9 +45,14 @@ struct ColdAdvice {
 // True if an open should wait for so many absent bytes, which arrive at this rate.
 bool fetch_pays(std::uint64_t absent_bytes, std::uint64_t bytes_per_s);
 
+// The longest range whose bytes may pass to a reader without being kept. A waiting request keeps them in the daemon's
+// memory.
+inline constexpr std::uint64_t kPassMax = 4U << 20U;
+
 // A range of a published file to fetch. Also starts to fetch `ahead` bytes after it, without waiting. `all`: the reader
 // wants all these bytes, so they may come in any order, which suits nodes that start with one file at once. They are
-// then kept, or the request fails with Errc::no_space. Other bytes that the node has no space for pass to the reader.
+// then kept, or the request fails with Errc::no_space. The same goes for a range longer than kPassMax. Other bytes that
+// the node has no space for pass to the reader.
 struct ColdRange {
   VersionId version = 0;
   std::uint32_t file = 0;  // index in its manifest

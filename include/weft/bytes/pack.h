@@ -10,7 +10,8 @@
 
 namespace weft {
 
-// The id of a pack in memory with bytes that this node does not keep. Its memory is free once its last reader ends.
+// The id of a pack in memory with bytes that this node does not keep. The daemon soon empties the file, whoever has it
+// open. A reader in another process that gets fewer bytes than it expects fetches them again.
 inline constexpr PackId kPassingPack = 0;
 
 // An open pack. Its bytes stay readable and unchanged while this lives, whatever gc does. Any thread.

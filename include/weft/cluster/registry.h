@@ -68,19 +68,23 @@ class Registry : public FlushRecords {
   // Errc::not_found.
   virtual Result<PublishOutcome> publish(Import& import, const PublishRequest& request) = 0;
   // As Store::set_tag, Store::describe and Store::remove_versions. When they return, this node's store shows the
-  // change.
-  virtual Status set_tag(std::string_view model, std::string_view tag, std::optional<std::uint64_t> number) = 0;
+  // change. The registry fills in Author::node.
+  virtual Status set_tag(std::string_view model, std::string_view tag, std::optional<std::uint64_t> number,
+                         const Author& by = {}) = 0;
   virtual Status describe(std::string_view model, std::uint64_t number, const DescriptionChange& change) = 0;
-  virtual Result<std::size_t> remove_versions(std::span<const VersionName> versions, Tagged tagged) = 0;
+  // As Store::rename_model. Errc::unsupported in a cluster: the keys in etcd have the names of models.
+  virtual Status rename_model(std::string_view model, std::string_view to) = 0;
+  virtual Result<std::size_t> remove_versions(std::span<const VersionName> versions, Tagged tagged,
+                                              const Author& by = {}) = 0;
   // As Store::undelete. In a cluster the content must be complete at the origin, or on this node, and this node must
   // have published the version: only its publisher keeps a version. Errc::absent: neither is so.
   virtual Result<UndeletedVersion> undelete(std::string_view model, std::uint64_t number,
-                                            const IsAtOrigin& is_at_origin) = 0;
+                                            const IsAtOrigin& is_at_origin, const Author& by = {}) = 0;
 
-  // Restores a version, live or removed, or a tag in a registry that was lost and starts again. Returns true if the
-  // change was restored, false if the registry has this change or a later one. `check_only`: only checks. Errc::exists:
-  // the registry has another version of this number, or a name that would hide it. Errc::unsupported: there is no such
-  // registry.
+  // Restores a version, live or removed, or a tag in a registry that was lost or set back. If the registry has the live
+  // version with an earlier message and metrics, restores only those. Returns true if the change was restored, false if
+  // the registry has this change or a later one. `check_only`: only checks. Errc::exists: the registry has another
+  // version of this number, or a name that would hide it. Errc::unsupported: there is no such registry.
   virtual Result<bool> bring_back(const MirrorChange& change, bool check_only) = 0;
 
   // Waits until the store has all changes that any node committed in the registry before this call. Returns the

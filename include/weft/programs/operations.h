@@ -2,6 +2,8 @@
 // Combines formats, models and the store.
 #pragma once
 
+#include <sys/stat.h>
+
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -85,7 +87,7 @@ struct ImportOptions {
   // MODEL[@V]: the version inherits the files of this one. The safetensors files of `paths` hold only the tensors that
   // differ, and other files replace those of their path. "": `paths` are the whole version.
   std::string inherit;
-  Take take = Take::copy;  // of all files; the caller removes those that it gives away
+  Take take = Take::copy;  // of all files; the caller removes those that it moves (ImportReport::moved)
   // Durability::memory needs a weftd, which writes the version to the disk. A process without one publishes to the
   // disk.
   Durability durability = Durability::local;
@@ -100,6 +102,13 @@ struct ImportOptions {
   std::string source_commit;    // as VersionRow
   std::vector<std::pair<std::string, std::string>> metrics;
   std::uint64_t keep = 0;  // afterwards, remove untagged versions older than the newest `keep`; 0: none
+  Author by = {};          // as PublishRequest
+};
+// A file or an empty directory of an import with Take::move. `found` is the entry itself, before its content was read.
+struct MovedSource {
+  std::string where;  // its place on disk, as SourceFile
+  bool directory = false;
+  struct stat found {};
 };
 struct ImportReport {
   PublishOutcome outcome;
@@ -108,6 +117,7 @@ struct ImportReport {
   std::uint64_t logical_bytes = 0;
   std::uint64_t records = 0;          // in a data set's containers
   std::vector<std::string> left_out;  // a line for each file or link that is left out
+  std::vector<MovedSource> moved;     // for remove_moved()
   std::uint64_t mounted_files = 0;    // files of `paths` that a mount of this store shows: not read
   // Lists what the newest version, which has this content already, lacks: "message", "source commit", "metric loss".
   // Its tags are set.

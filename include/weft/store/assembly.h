@@ -25,7 +25,8 @@ struct AssemblyOptions {
   // Bound on the size of all assembled files together, bytes; 0: none are made. Without it, the bound of the store
   // (set_assembly_max). Without that, files of pinned versions have no bound, and the others a tenth of the store's
   // file system, and never less than one file. If the file system shares no blocks, it is also at most half of what the
-  // store's packs take. Files that share blocks with packs count in full too.
+  // store's packs take: a process that cannot test that, for lack of rights or space, takes the larger bound. Files
+  // that share blocks with packs count in full too.
   std::optional<std::uint64_t> bytes_max;
 };
 

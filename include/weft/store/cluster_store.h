@@ -23,14 +23,16 @@
 
 namespace weft {
 
-// If the version was removed before this store heard of it, `version.removed` is set. If this store has it as removed,
-// and `version.undeleted_ns` is later than the removal, it is live again.
+// The present state of a version. If it was removed, `version.removed` is set, also for a version that this store has
+// not. If this store has a live version as removed, and `version.undeleted_ns` is later than that removal, the version
+// is live again.
 struct MirroredVersion {
   VersionRow version;             // named by model_name and number; id, model, born, died, and parents' ids are ignored
   std::uint64_t tree_nodes = 0;   // inode numbers to reserve
   std::vector<PackId> packs;      // packs that came with it, on its publisher
   std::vector<std::string> tags;  // tags set in the same change, or of a removed version its tags at the removal
   bool in_memory = false;         // for the registry; mirrors receive MirroredMemory instead
+  Author removed_by = {};         // if the version was removed
   // For the registry, of a version that was undeleted: the revision of its publish.
   std::uint64_t published_at = 0;
 };
@@ -44,23 +46,24 @@ struct MirroredTag {
   std::string model;
   std::string name;
   std::uint64_t number = 0;    // 0: the tag is deleted
-  std::uint64_t time_ns = 0;   // ignored if the tag is deleted
+  std::uint64_t time_ns = 0;   // 0: unknown time of a deletion
   std::uint64_t revision = 0;  // revision of the registry at the change; 0: not known
+  Author by = {};
 };
+// A version was removed. For the origin.
 struct MirroredRemoval {
   std::string model;
   std::uint64_t number = 0;
   std::uint64_t time_ns = 0;
-  std::string lost = {};               // as VersionRow::lost
-  std::vector<std::string> tags = {};  // its tags at the removal, as the registry knows them
+  std::string lost = {};  // as VersionRow::lost
 };
-// A removed version is live again.
+// A removed version is live again. For the origin.
 struct MirroredUndelete {
   std::string model;
   std::uint64_t number = 0;
   std::uint64_t time_ns = 0;  // as VersionRow::undeleted_ns
 };
-// New message and metrics of a version.
+// New message and metrics of a version. For the origin.
 struct MirroredDescription {
   std::string model;
   std::uint64_t number = 0;
@@ -68,16 +71,15 @@ struct MirroredDescription {
   Metrics metrics;
   std::uint64_t time_ns = 0;  // as VersionRow::described_ns
 };
-using MirrorChange = std::variant<MirroredVersion, MirroredTag, MirroredRemoval, MirroredMemory>;
+using MirrorChange = std::variant<MirroredVersion, MirroredTag, MirroredMemory>;
 
 struct MirrorOutcome {
   std::uint64_t applied = 0;          // changes that took effect; all others were known already or are problems
   std::vector<std::string> problems;  // one line for each impossible change, such as a second content of one number
 };
 
-// Catalog events for the origin. A version is as this store received it first, with this store's ids. A description or
-// an undelete of before is an event of its own. A deleted tag has the time of its last state plus a
-// nanosecond, which is the same on every node.
+// Catalog events for the origin. A version is as this store received it first, with this store's ids. If it had been
+// described or undeleted before, its description and its undelete are further events.
 using CatalogEvent = std::variant<VersionRow, MirroredTag, MirroredRemoval, MirroredDescription, MirroredUndelete>;
 struct CatalogEvents {
   std::vector<CatalogEvent> events;

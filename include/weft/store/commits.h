@@ -10,9 +10,10 @@ namespace weft {
 // A record of the journal, as a change for followers. Changes of this node alone (pins, repairs, a bare version that
 // gets its content) are not commits.
 struct Commit {
-  // description: message or metrics of the version changed. undelete: a removed version is live again.
+  // description: message or metrics of the version changed. undelete: a removed version is live again. rename: the
+  // model has another name.
   // in_memory, on_disk: the publisher's report on where the version's bytes are (VersionNote::in_memory).
-  enum class Kind : std::uint8_t { publish, tags, removal, in_memory, on_disk, description, undelete };
+  enum class Kind : std::uint8_t { publish, tags, removal, in_memory, on_disk, description, undelete, rename };
   struct Tag {
     std::string name;
     std::uint64_t number = 0;  // version that it leads to; 0: the tag is deleted
@@ -20,12 +21,13 @@ struct Commit {
   };
   Kind kind = Kind::publish;
   std::string model;
-  std::uint64_t number = 0;    // of the version; 0 for `tags`
+  std::uint64_t number = 0;    // of the version; 0 for `tags` and `rename`
   std::vector<Tag> tags;       // tags that were set, moved or deleted; removal: tags that were removed with the version
   std::uint64_t bytes = 0;     // publish: size of the version's files
   std::uint64_t time_ns = 0;   // when the change was made
   std::uint64_t position = 0;  // in the journal, after the record; a reader can continue here
   std::string lost = {};       // removal: as VersionRow::lost
+  std::string to = {};         // rename: the new name
 };
 
 // A part of the history.

@@ -47,6 +47,7 @@ struct PublishRequest {
   std::string message;
   std::string source_commit;  // as VersionRow
   std::vector<std::pair<std::string, std::string>> metrics;
+  Author by;  // recorded as who set the tags
 };
 
 struct PublishOutcome {
@@ -125,8 +126,7 @@ class PublishRights {
  public:
   virtual ~PublishRights() = default;
   // Uses an answer for 5 seconds while the daemon lives. Errc::permission: the user may not. Errc::not_found: no daemon
-  // has the store, so the rights of its files decide. Other errors: the daemon does not answer now, or answered less
-  // than a minute ago and has ended since.
+  // has the store, so the rights of its files decide. Other errors: the daemon does not answer now.
   virtual Status may_publish(const UserIds& user) = 0;
 };
 std::unique_ptr<PublishRights> make_publish_rights(const std::string& store_path);

@@ -50,11 +50,15 @@ class Snapshot {
   virtual ~Snapshot() = default;
   virtual IndexState state() const = 0;
   virtual std::uint64_t sequence() const = 0;       // grows with each commit
-  virtual std::uint64_t lineage_clock() const = 0;  // publishes, removals, undeletes, descriptions
+  virtual std::uint64_t lineage_clock() const = 0;  // publishes, removals, undeletes, renames and descriptions so far
+  virtual std::uint64_t last_rename() const = 0;    // the clock's tick at the last rename of any model; 0: none
   virtual std::uint64_t journal_end() const = 0;    // end of this state's journal: see Store::commits()
 
+  // Errc::not_found; if the model of this name was renamed, the message has the new name.
   virtual Result<ModelRow> model(std::string_view name) = 0;
   virtual Result<ModelRow> model(ModelId id) = 0;
+  // Returns the last model that had this name and was renamed; nothing if there is none.
+  virtual Result<std::optional<ModelRow>> renamed(std::string_view name) = 0;
   // Lists the models whose names begin with `prefix`, by name.
   virtual Result<Page<ModelRow>> models(std::string_view from = {}, std::string_view prefix = {},
                                         std::size_t rows_max = limits::kRowsPerSnapshot) = 0;
@@ -79,6 +83,9 @@ class Snapshot {
   virtual Result<Page<TagRow>> tags(ModelId model, std::string_view from = {},
                                     std::size_t rows_max = limits::kRowsPerSnapshot) = 0;  // by name
   virtual Result<TagRow> tag(ModelId model, std::string_view name) = 0;
+  // Lists the changes of the model's tags that this store has seen, newest first; those of deleted tags and of removed
+  // versions too. A row is not valid as `from`; only Page::next is.
+  virtual Result<Page<TagMove>> tag_moves(ModelId model, std::string_view from = {}) = 0;
   // Lists the tags that lead to this version, by name.
   virtual Result<Page<std::string>> tags_of(ModelId model, std::uint64_t number, std::string_view from = {}) = 0;
   // Lists the versions with this parent, by age; tombstones too.

@@ -125,14 +125,20 @@ class Store {
   // With Durability::memory the publish does not wait until the bytes are on the disk
   // (MemoryVersions::flush_version()).
   virtual Result<std::unique_ptr<Import>> begin_import(Durability durability) = 0;
-  // Makes or moves a tag; `number` must be live. Without a number, deletes the tag.
-  virtual Status set_tag(std::string_view model, std::string_view tag, std::optional<std::uint64_t> number) = 0;
+  // Makes or moves a tag; `number` must be live. Without a number, deletes the tag. `by`: for Snapshot::tag_moves().
+  virtual Status set_tag(std::string_view model, std::string_view tag, std::optional<std::uint64_t> number,
+                         const Author& by = {}) = 0;
   // Changes the message and metrics of a live version. Errc::invalid: values that no version can have.
   virtual Status describe(std::string_view model, std::uint64_t number, const DescriptionChange& change) = 0;
+  // Gives a model or a data set a name that no other model has or had. The former name is then free, and its version
+  // numbers stay used. Errc::not_found: no live model; Errc::exists: another model has or had `to`, or one would hide
+  // another.
+  virtual Status rename_model(std::string_view model, std::string_view to) = 0;
   // Removes the names of these versions and their tags; their bytes stay until gc. One commit removes only as many of
   // the first versions as delay other writers for a short time. Returns their number. Errc::not_found: the first does
-  // not exist. Errc::exists: `tagged` refuses the first.
-  virtual Result<std::size_t> remove_versions(std::span<const VersionName> versions, Tagged tagged) = 0;
+  // not exist. Errc::exists: `tagged` refuses the first. `by`: as for set_tag().
+  virtual Result<std::size_t> remove_versions(std::span<const VersionName> versions, Tagged tagged,
+                                              const Author& by = {}) = 0;
   Status remove_version(std::string_view model, std::uint64_t number) {
     const VersionName version{std::string(model), number};
     WEFT_CHECK(remove_versions({&version, 1}, Tagged::removed));
@@ -140,8 +146,8 @@ class Store {
   }
   // Makes a removed version live again, with the tags that lead to no other version by now. Errc::exists: it is not
   // removed, or its name would hide another or has another kind now. Errc::absent: gc has freed its content, or bytes
-  // of it are lost; the message says which. Errc::not_found: there was no such version.
-  virtual Result<UndeletedVersion> undelete(std::string_view model, std::uint64_t number) = 0;
+  // of it are lost; the message says which. Errc::not_found: there was no such version. `by`: as for set_tag().
+  virtual Result<UndeletedVersion> undelete(std::string_view model, std::uint64_t number, const Author& by = {}) = 0;
   // Pins a version, or removes its pin. Local bytes of a pinned version are not evicted: fetched packs, assembled
   // files. Journaled; ends with the version.
   virtual Status pin(std::string_view model, std::uint64_t number, bool pinned) = 0;

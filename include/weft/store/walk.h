@@ -129,6 +129,9 @@ inline auto list_tags(ModelId model) {  // by name
     return now.tags(model, from, rows_max);
   };
 }
+inline auto list_tag_moves(ModelId model) {  // newest first
+  return [model](Snapshot& now, std::string_view from) { return now.tag_moves(model, from); };
+}
 inline auto list_children(VersionId version) {  // by age, tombstones too
   return [version](Snapshot& now, std::string_view from) { return now.children(version, from); };
 }

@@ -26,6 +26,7 @@ extern const CommandEntry kLogCommand;
 extern const CommandEntry kLsCommand;
 extern const CommandEntry kMatchCommand;
 extern const CommandEntry kMountCommand;
+extern const CommandEntry kMvCommand;
 extern const CommandEntry kNoteCommand;
 extern const CommandEntry kPeersCommand;
 extern const CommandEntry kPinCommand;

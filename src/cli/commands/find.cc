@@ -131,16 +131,17 @@ class FindCommand final : public Command {
     const SortOrder order(sort_);
     const std::size_t top = parse_u64(top_).value_or(SIZE_MAX);
     std::vector<VersionRow> rows;
+    const auto trim = [&] {
+      if (!sort_.empty())
+        std::ranges::stable_sort(rows, [&](const VersionRow& a, const VersionRow& b) { return order.before(a, b); });
+      rows.resize(std::min(rows.size(), top));
+    };
     WEFT_CHECK(find_versions(store, context.resolver(), query, bar, [&](const VersionRow& row) -> Status {
-      if (sort_.empty() && rows.size() == top) return {};
-      const auto place =
-          sort_.empty() ? rows.end()
-                        : std::ranges::upper_bound(
-                              rows, row, [&](const VersionRow& a, const VersionRow& b) { return order.before(a, b); });
-      rows.insert(place, row);
-      if (rows.size() > top) rows.pop_back();
+      rows.push_back(row);
+      if (rows.size() / 2 >= top) trim();
       return {};
     }));
+    trim();
     return rows;
   }
 

@@ -139,7 +139,7 @@ class ImportCommand final : public Command {
     WEFT_TRY(const auto writer, context.writer());
     WEFT_TRY(const ImportReport report, writer->import(import_));
     if (!context.quiet && !options_on_input_) remark(context, report);
-    if (move_) remove_sources(context);  // a mount removes its drafts itself, once it has the answer
+    if (move_) remove_sources(context, report);  // a mount removes its drafts itself, once it has the answer
     if (to_origin) WEFT_CHECK(wait_for_origin(context, report.outcome.version));
     for (const std::string& line : report.left_out) context.note(line);
     context.json ? print_json(context, report) : print_lines(context, report);
@@ -157,6 +157,8 @@ class ImportCommand final : public Command {
       import_.paths.front() = hub->path;
       if (hub->kind == VersionKind::dataset) import_.dataset = true;
       if (!named) import_.name = hub->name;
+      hint_ = fmt::format("{}: the name is {}", hub->path, import_.name);
+      if (hub->commit.empty()) return {};
       const std::string revision = hub->revision.empty() ? "" : fmt::format(", revision {}", hub->revision);
       const std::string source =
           fmt::format("{} of the Hugging Face hub{}, commit {}", hub->name, revision, hub->commit);
@@ -196,13 +198,9 @@ class ImportCommand final : public Command {
 
   // Removes the published source files and empty directories. A directory with left-out or newer entries stays. Errors
   // are only noted, because the version is published.
-  void remove_sources(const Context& context) const {
-    const auto sources = gather_sources(import_.paths, context.store_path());
-    if (!sources.ok()) return;
-    for (const SourceFile& source : *sources) {
-      const Status gone = source.directory ? remove_empty_directory(source.where) : remove_file(source.where);
-      if (!gone.ok()) context.note(gone.error().message);
-    }
+  static void remove_sources(const Context& context, const ImportReport& report) {
+    for (const MovedSource& source : report.moved)
+      if (const Status gone = remove_moved(source); !gone.ok()) context.note(gone.error().message);
   }
 
   Status set_links() {

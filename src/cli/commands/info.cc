@@ -166,10 +166,11 @@ class InfoCommand final : public Command {
   }
 
  private:
-  // Prefers a name to a path.
+  // Prefers a name to a path. No name begins with a slash.
   Result<VersionEntry> find_entry(Store& store) const {
     auto entry = version_entry(store, spec_);
-    if (entry.ok() || spec_.find('/') == std::string::npos || !stat_file(spec_).ok()) return entry;
+    const bool is_path = spec_.starts_with('/') || (spec_.find('/') != std::string::npos && stat_file(spec_).ok());
+    if (entry.ok() || !is_path) return entry;
     WEFT_TRY(const std::string spec, spec_at(store, spec_));
     return version_entry(store, spec);
   }

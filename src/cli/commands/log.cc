@@ -82,8 +82,8 @@ class LogCommand final : public Command {
     JsonWriter json;
     json.begin_object().member("model", model.name).key("versions").begin_array();
     bool first = true;
-    for (std::uint64_t end = model.next_number; end > 1;) {
-      const std::uint64_t begin = end - std::min<std::uint64_t>(end - 1, limits::kRowsPerSnapshot / 2);
+    for (std::uint64_t end = model.next_number; end > model.first_number;) {
+      const std::uint64_t begin = end - std::min<std::uint64_t>(end - model.first_number, limits::kRowsPerSnapshot / 2);
       WEFT_TRY(auto versions, versions_between(store, model, begin, end));
       std::string text;
       for (VersionEntry& version : versions) {

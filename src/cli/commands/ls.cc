@@ -70,8 +70,13 @@ class LsCommand final : public Command {
     WEFT_TRY(auto store, context.open_to_read());
     if (removed_) return list_removed(context, *store);
     if (spec_.find('@') != std::string::npos) return list_files(context, *store);
+    // The daemon is asked before the list is read: an answer afterwards says nothing about the rows that were read.
+    const std::string_view missing = why_incomplete(context, *store);
     WEFT_TRY(const std::optional<ModelRow> model, named_model(*store));
-    return model && model->latest != 0 ? list_versions(context, *store, *model) : list_models(context, *store);
+    const bool is_model = model && model->latest != 0;
+    WEFT_CHECK(is_model ? list_versions(context, *store, *model, missing) : list_models(context, *store, missing));
+    if (!missing.empty()) context.note(missing);
+    return kExitDone;
   }
 
  private:
@@ -85,7 +90,7 @@ class LsCommand final : public Command {
   }
 
   // Lists all models, or those whose names begin with the argument.
-  Result<int> list_models(const Context& context, Store& store) const {
+  Status list_models(const Context& context, Store& store, std::string_view missing) const {
     ListingOutput out(context, names_,
                       {{"MODEL"},
                        {"KIND"},
@@ -109,7 +114,8 @@ class LsCommand final : public Command {
     };
     WEFT_CHECK(each_page(store, weft::list_models(spec_.empty() ? "" : spec_ + "/"), add_page));
     if (!any && !spec_.empty()) WEFT_CHECK(version_of(store, spec_));  // its error message lists the models
-    return end(context, store, out);
+    end(out, missing);
+    return {};
   }
 
   static Status add_model(ListingOutput& out, Store& store, Renewed& renewed, const ModelRow& model) {
@@ -153,7 +159,7 @@ class LsCommand final : public Command {
     return {};
   }
 
-  Result<int> list_versions(const Context& context, Store& store, const ModelRow& model) const {
+  Status list_versions(const Context& context, Store& store, const ModelRow& model, std::string_view missing) const {
     ListingOutput out(
         context, names_,
         {{"VERSION", Align::right}, {"PUBLISHED"}, {"SIZE", Align::right}, {"TAGS"}, {"METRICS"}, {"MESSAGE"}});
@@ -167,7 +173,8 @@ class LsCommand final : public Command {
       return {};
     };
     WEFT_CHECK(each_page(store, weft::list_versions(model.id), add_page));
-    return end(context, store, out);
+    end(out, missing);
+    return {};
   }
 
   Result<int> list_removed(const Context& context, Store& store) const {
@@ -219,13 +226,9 @@ class LsCommand final : public Command {
     out.json.end_array().member("message", row.message).end_object();
   }
 
-  // Ends a list of models or versions, and says whether it may lack some.
-  static int end(const Context& context, const Store& store, ListingOutput& out) {
-    const std::string_view why = why_incomplete(context, store);
-    out.json.end_array().member("complete", why.empty()).end_object();
+  static void end(ListingOutput& out, std::string_view missing) {
+    out.json.end_array().member("complete", missing.empty()).end_object();
     out.end();
-    if (!why.empty()) context.note(why);
-    return kExitDone;
   }
 
   static Status add_version(ListingOutput& out, Renewed& renewed, const ModelRow& model, VersionRow row) {

@@ -14,18 +14,43 @@ constexpr CommandInfo kInfo = {
     .description =
         "`weft tag MODEL[@V] TAG` sets TAG on that version. If another version has TAG,\n"
         "TAG moves. Every reader sees the change at once. `weft tag --delete MODEL TAG`\n"
-        "deletes the tag. `weft tag MODEL` lists the tags.\n"
+        "deletes the tag. `weft tag MODEL` lists the tags. `weft tag --log MODEL [TAG]`\n"
+        "lists the changes of all tags, or of one, newest first: when, from which version\n"
+        "to which, by which user, and on which node of a cluster.\n"
         "\n"
         "A tag starts with a letter or a digit, continues with letters, digits, '.', '_',\n"
         "'+' and '-', and is neither a number nor \"latest\" nor \"versions.tsv\".\n",
     .examples =
         "weft tag bert@2 production\n"
         "weft tag --delete bert production\n"
-        "weft tag bert\n",
+        "weft tag bert\n"
+        "weft tag --log bert production\n",
     .json =
         "{model, tags: [{tag, version, time, time_ns}]}; after a change: {model, tag,\n"
-        "version}, where version is null if the tag was deleted\n",
+        "version}, where version is null if the tag was deleted; with --log: {model,\n"
+        "changes: [{tag, before, version, time, time_ns, user, node}]}, where before is\n"
+        "null if the tag was not set\n",
 };
+
+void member_if(JsonWriter& json, std::string_view key, std::uint64_t number) {
+  json.key(key);
+  number != 0 ? json.value(number) : json.null();
+}
+
+void member_if(JsonWriter& json, std::string_view key, const std::string& text) {
+  json.key(key);
+  text.empty() ? json.null() : json.value(text);
+}
+
+std::string number_text(std::uint64_t number) {
+  return number != 0 ? std::to_string(number) : "-";
+}
+
+// Returns "alice", "alice on node1", or "node1" for a change that a daemon made by itself.
+std::string author_text(const Author& by) {
+  if (by.user.empty()) return by.node.empty() ? "-" : by.node;
+  return by.node.empty() ? by.user : fmt::format("{} on {}", by.user, by.node);
+}
 
 class TagCommand final : public Command {
  public:
@@ -33,6 +58,7 @@ class TagCommand final : public Command {
     options.argument("MODEL[@V]", request_.spec, OptionSet::Need::required, "the model, or the version to tag");
     options.argument("TAG", request_.tag, OptionSet::Need::optional, "the tag to set, move or delete");
     options.flag("-d,--delete", request_.gone, "delete TAG");
+    options.flag("--log", log_, "list the changes of the tags, or of TAG, newest first");
     options.flag("--names", names_, "list the tags as MODEL@TAG, one on each line, as other commands accept them");
   }
 
@@ -40,12 +66,15 @@ class TagCommand final : public Command {
     bool version = request_.spec.find('@') != std::string::npos;
     if (request_.gone && request_.tag.empty()) return Error{Errc::invalid, "--delete: expected MODEL TAG, got no TAG"};
     if (request_.gone && version) return Error{Errc::invalid, "--delete: expected MODEL TAG, got a version"};
+    if (log_ && (request_.gone || names_)) return Error{Errc::invalid, "--log: expected neither --delete nor --names"};
+    if (log_ && version) return Error{Errc::invalid, "--log: expected MODEL [TAG], got a version"};
     if (names_ && !request_.tag.empty()) return Error{Errc::invalid, "--names: expected MODEL alone, got a TAG"};
     if (request_.tag.empty() && version) return Error{Errc::invalid, "expected a TAG for the version"};
     return {};
   }
 
   Result<int> run(Context& context) override {
+    if (log_) return list_changes(context);
     if (request_.tag.empty()) return list(context);
     WEFT_TRY(const auto writer, context.writer());
     WEFT_TRY(const VersionName tagged, writer->tag(request_));
@@ -86,8 +115,44 @@ class TagCommand final : public Command {
     return kExitDone;
   }
 
+  Result<int> list_changes(const Context& context) const {
+    WEFT_TRY(auto store, context.open_to_read());
+    WEFT_TRY(const ModelRow model, model_of(*store, request_.spec));
+    ListingOutput out(context, false, {{"CHANGED"}, {"TAG"}, {"FROM", Align::right}, {"TO", Align::right}, {"BY"}});
+    out.json.begin_object().member("model", request_.spec).key("changes").begin_array();
+    bool any = false;
+    WEFT_CHECK(each_page(*store, list_tag_moves(model.id), [&](const std::vector<TagMove>& moves) -> Status {
+      for (const TagMove& move : moves) {
+        if (!request_.tag.empty() && move.name != request_.tag) continue;
+        any = true;
+        out.table.row({local_time(move.time_ns), move.name, number_text(move.before), number_text(move.number),
+                       author_text(move.by)});
+        write_change(out.json, move);
+      }
+      out.print();
+      return {};
+    }));
+    out.json.end_array().end_object();
+    out.end();
+    if (!any)
+      context.note(fmt::format("{}: no change of {} is known", request_.spec,
+                               request_.tag.empty() ? "a tag" : "tag " + printable(request_.tag)));
+    return kExitDone;
+  }
+
+  static void write_change(JsonWriter& json, const TagMove& move) {
+    json.begin_object().member("tag", move.name);
+    member_if(json, "before", move.before);
+    member_if(json, "version", move.number);
+    json.member("time", utc_time(move.time_ns)).member("time_ns", move.time_ns);
+    member_if(json, "user", move.by.user);
+    member_if(json, "node", move.by.node);
+    json.end_object();
+  }
+
   TagRequest request_;
   bool names_ = false;
+  bool log_ = false;
 };
 
 }  // namespace

@@ -142,12 +142,14 @@ constexpr CommandInfo kInfo = {
         "weft watch org/m --exec 'curl -d \"{\\\"model_path\\\": \\\"$WEFT_PATH\\\"}\" \"$URL\"'\n",
     .json =
         "{event, model, version, tags, bytes, new_bytes, time_ns, position} in each line;\n"
-        "event is publish, tag, remove, undelete, note, memory, durable, lost or restart\n",
+        "event is publish, tag, remove, undelete, note, memory, durable, lost, rename or\n"
+        "restart\n",
 };
 
 std::string text_of(const ModelEvent& event) {
   const std::string begin = fmt::format("{}  {:<7}", utc_time(event.time_ns), name_of(event.kind));
   if (event.kind == ModelEvent::Kind::restart) return begin;
+  if (event.kind == ModelEvent::Kind::rename) return fmt::format("{}  {} -> {}", begin, event.model, event.to);
   if (event.version == 0) return fmt::format("{}  {}  {} deleted", begin, event.model, joined(event.tags, ", "));
   std::string text = fmt::format("{}  {}", begin, spec_of(event.model, event.version));
   if (event.kind == ModelEvent::Kind::publish) text += "  " + human_bytes(event.bytes);

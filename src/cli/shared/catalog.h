@@ -22,7 +22,7 @@ struct VersionEntry {
 
 Result<VersionRow> version_or_tombstone(Store& store, std::string_view spec);  // resolve_or_tombstone()
 // Returns the reason why the store may lack versions of its cluster, as one line; empty if it lacks none. Asks the
-// daemon.
+// daemon, so call it before the rows are read.
 std::string_view why_incomplete(const Context& context, const Store& store);
 Result<VersionEntry> version_entry(Store& store, std::string_view spec);
 

@@ -23,15 +23,18 @@ Status send_file(const SourceFile& file, const control::SendMore& more) {
   return more("{}", std::move(fds));
 }
 
-// Returns a handler for the daemon's questions about these files, and for its progress.
-control::OnEvent answered_with(const std::vector<SourceFile>& files, Progress& progress) {
-  return [&files, shown = shown_by(progress)](control::Message& event, const control::SendMore& more) -> Status {
-    WEFT_TRY(const ImportQuestion question, decode_fields<ImportQuestion>(event.body));
-    if (!question.files && !question.open) return shown(event, more);
-    const std::uint64_t number = question.files ? *question.files : *question.open;
+// Returns a handler for the daemon's questions about these files, for the versions that it removes, and for its
+// progress.
+control::OnEvent answered_with(const std::vector<SourceFile>& files, std::vector<VersionName>& removed,
+                               Progress& progress) {
+  return [&, shown = shown_by(progress)](control::Message& message, const control::SendMore& more) -> Status {
+    WEFT_TRY(const ImportEvent event, decode_fields<ImportEvent>(message.body));
+    if (event.removed) return removed.push_back(*event.removed), Status{};
+    if (!event.files && !event.open) return shown(message, more);
+    const std::uint64_t number = event.files ? *event.files : *event.open;
     if (number >= files.size())
       return Error{Errc::invalid, fmt::format("weftd: asked for file {} of {}", number, files.size())};
-    return question.files ? more(encode_files(files, number), {}) : send_file(files[number], more);
+    return event.files ? more(encode_files(files, number), {}) : send_file(files[number], more);
   };
 }
 
@@ -44,13 +47,21 @@ class DaemonWriter final : public StoreWriter {
     ProgressBar bar = context_.progress();
     WEFT_TRY(GatheredFiles sources, gather(options, context_.store_path()));
     const ImportRequest request{options, sources.files.size()};
-    WEFT_TRY(ImportReport report, ask<ImportReport>("import", request, answered_with(sources.files, bar)));
+    std::vector<VersionName> removed;
+    WEFT_TRY(ImportReport report, ask<ImportReport>("import", request, answered_with(sources.files, removed, bar)));
+    report.removed = std::move(removed);
     report.left_out = std::move(sources.left_out);
+    report.moved = std::move(sources.moved);
     return report;
   }
 
   Result<VersionName> tag(const TagRequest& request) override { return ask<VersionName>("tag", request); }
   Result<VersionName> note(const NoteRequest& request) override { return ask<VersionName>("note", request); }
+
+  Status rename(const RenameRequest& request) override {
+    WEFT_CHECK(ask<Nothing>("mv", request));
+    return {};
+  }
 
   Result<RemoveReport> remove(const RemoveRequest& request,
                               const std::function<void(const VersionName&)>& removed) override {

@@ -6,6 +6,8 @@
 #include "cli/shared/configured_store.h"
 #include "cli/shared/writer.h"
 #include "daemon_api/changes.h"
+#include "os/acting_as.h"
+#include "os/sys.h"
 #include "weft/programs/operations.h"
 #include "weft/store/cluster_store.h"
 #include "weft/store/fsck.h"
@@ -23,9 +25,14 @@ std::optional<std::string> known_origin(const Context& context) {
   return origin && std::filesystem::is_directory(*origin, none) ? origin : std::nullopt;
 }
 
+Author own_author() {
+  return {user_name(own_user()), {}};
+}
+
 // Replaces Durability::memory: only a weftd writes versions in memory to the disk later.
-ImportOptions to_disk(ImportOptions options) {
+ImportOptions own_options(ImportOptions options) {
   options.durability = Durability::local;
+  options.by = own_author();
   return options;
 }
 
@@ -38,7 +45,7 @@ class LocalWriter final : public StoreWriter {
     if (options.durability == Durability::memory)
       context_.note("no daemon runs for this store: the version goes to the disk, as with --durability local");
     ProgressBar bar = context_.progress();
-    WEFT_TRY(PreparedImport prepared, prepare_import(to_disk(options), context_.store_path(), bar));
+    WEFT_TRY(PreparedImport prepared, prepare_import(own_options(options), context_.store_path(), bar));
     WEFT_TRY(Context::OpenedStore opened, open_on_disk());
     auto report = run_import(*opened.store, context_.resolver(), std::move(prepared), bar);
     if (!report.ok()) context_.unmake(std::move(opened));
@@ -50,7 +57,7 @@ class LocalWriter final : public StoreWriter {
 
   Result<VersionName> tag(const TagRequest& request) override {
     WEFT_TRY(const auto store, context_.open_to_write());
-    return change_tag(*store, request, [&store](auto... change) { return store->set_tag(change...); });
+    return change_tag(*store, request, [&store](auto... change) { return store->set_tag(change..., own_author()); });
   }
 
   Result<VersionName> note(const NoteRequest& request) override {
@@ -58,12 +65,19 @@ class LocalWriter final : public StoreWriter {
     return change_description(*store, request, [&store](const auto&... change) { return store->describe(change...); });
   }
 
+  Status rename(const RenameRequest& request) override {
+    WEFT_TRY(const auto store, context_.open_to_write());
+    return change_name(*store, request, [&store](auto... names) { return store->rename_model(names...); });
+  }
+
   Result<RemoveReport> remove(const RemoveRequest& request,
                               const std::function<void(const VersionName&)>& removed) override {
     WEFT_TRY(const auto store, context_.open_to_write());
     WEFT_CHECK(remove_versions(
         *store, request,
-        [&](std::span<const VersionName> versions, Tagged tagged) { return store->remove_versions(versions, tagged); },
+        [&, by = own_author()](std::span<const VersionName> versions, Tagged tagged) {
+          return store->remove_versions(versions, tagged, by);
+        },
         [&](const VersionName& version) -> Status {
           removed(version);
           return {};
@@ -76,7 +90,10 @@ class LocalWriter final : public StoreWriter {
                   const std::function<void(const UndeletedVersion&)>& undeleted) override {
     WEFT_TRY(auto store, context_.open_to_write());
     WEFT_CHECK(undelete_versions(
-        request, [&](std::string_view model, std::uint64_t number) { return store->undelete(model, number); },
+        request,
+        [&, by = own_author()](std::string_view model, std::uint64_t number) {
+          return store->undelete(model, number, by);
+        },
         [&](const UndeletedVersion& version) -> Status {
           undeleted(version);
           return {};

@@ -62,13 +62,18 @@ std::string mounted_path(Store& store, std::string_view model, std::uint64_t num
 
 Result<std::string> spec_at(Store& store, const std::string& path) {
   std::error_code failed;
-  const std::string real = std::filesystem::canonical(path, failed).string();
-  if (failed) return sys_error(failed.value(), path);
+  std::string real = std::filesystem::canonical(path, failed).string();
+  const bool gone = failed == std::errc::no_such_file_or_directory;
+  std::error_code ignored;
+  if (gone) real = std::filesystem::weakly_canonical(path, ignored).string();
+  if (failed && !gone) return sys_error(failed.value(), path);
   WEFT_TRY(const auto mounts, mounts_of(store.path()));
   std::vector<std::string> directories;
   for (const WeftMount& mount : mounts) directories.push_back(mount.directory);
   WEFT_TRY(const auto snapshot, store.snapshot());
   WEFT_TRY(auto spec, mounted_spec(*snapshot, directories, real));
+  if (spec && gone) WEFT_CHECK(resolve_version(*snapshot, *spec));  // the model may have another name by now
+  if (gone) return sys_error(failed.value(), path);
   if (spec) return *std::move(spec);
   return Error{Errc::not_found, fmt::format("{}: expected the path of a version in a mount of {}", path, store.path())};
 }

@@ -26,7 +26,8 @@ Result<int> run_program(std::vector<std::string> words, std::string& errors);
 // Returns the directory of a version in models/ or datasets/ of a mount of the store; "" if the store is not mounted.
 std::string mounted_path(Store& store, std::string_view model, std::uint64_t number);
 // The reverse: returns the MODEL[@V] of a path in a mount of the store, of a version or of a file in it
-// (publish/mounted_specs.h). Errc::not_found: the path is in no such mount, or above all models.
+// (publish/mounted_specs.h). Errc::not_found: the path is in no such mount, is above all models, or is
+// gone. If its model was renamed, the message has the new name.
 Result<std::string> spec_at(Store& store, const std::string& path);
 // Replaces this process by the program (exec). Returns only after a failure.
 Error become_program(std::vector<std::string> words);

@@ -20,6 +20,7 @@ class StoreWriter {
   virtual Result<ImportReport> import(const ImportOptions& options) = 0;
   virtual Result<VersionName> tag(const TagRequest& request) = 0;
   virtual Result<VersionName> note(const NoteRequest& request) = 0;  // returns the version
+  virtual Status rename(const RenameRequest& request) = 0;
   // Calls `removed` after each removal, because a later one may fail.
   virtual Result<RemoveReport> remove(const RemoveRequest& request,
                                       const std::function<void(const VersionName&)>& removed) = 0;

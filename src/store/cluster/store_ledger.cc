@@ -21,7 +21,8 @@ std::string replicated_key(std::string_view origin) {
 void add(std::vector<CatalogEvent>& events, PublishEvent event) {
   VersionRow& version = event.version;
   for (NamedInode& tag : event.tags)
-    events.emplace_back(MirroredTag{version.model_name, std::move(tag.name), version.number, version.time_ns, 0});
+    events.emplace_back(
+        MirroredTag{version.model_name, std::move(tag.name), version.number, version.time_ns, 0, event.by});
   if (version.described_ns != 0)  // another node may write the version's record as it was published
     events.emplace_back(MirroredDescription{version.model_name, version.number, version.message, version.metrics,
                                             version.described_ns});
@@ -33,7 +34,7 @@ void add(std::vector<CatalogEvent>& events, PublishEvent event) {
 void add(std::vector<CatalogEvent>& events, TagsEvent event) {
   for (TagChange& change : event.changes)
     events.emplace_back(
-        MirroredTag{event.model, std::move(change.name), change.number, event.time_ns, event.changed_at});
+        MirroredTag{event.model, std::move(change.name), change.number, event.time_ns, event.changed_at, event.by});
 }
 
 void add(std::vector<CatalogEvent>& events, RemovalEvent event) {
@@ -53,6 +54,7 @@ void add(std::vector<CatalogEvent>& events, UndeleteEvent event) {
 void add(std::vector<CatalogEvent>& /*events*/, const RepairEvent& /*event*/) {}
 void add(std::vector<CatalogEvent>& /*events*/, const AdoptionEvent& /*event*/) {}
 void add(std::vector<CatalogEvent>& /*events*/, const NoteEvent& /*event*/) {}
+void add(std::vector<CatalogEvent>& /*events*/, const RenameEvent& /*event*/) {}  // a cluster renames no model
 
 std::vector<CatalogEvent> catalog_events(std::vector<JournaledEvent> journal) {
   std::vector<CatalogEvent> events;

@@ -176,7 +176,7 @@ Status StoreMemory::lose_version(std::string_view model, std::uint64_t number, s
   WEFT_CHECK(parts_.cluster.check_alone());
   WEFT_TRY(const WriterLock lock, parts_.index.lock());
   return parts_.index.commit_with_spare(lock, [&](Txn& txn) -> Result<Events> {
-    WEFT_TRY(RemovalEvent event, plan_removal(txn, model, number));
+    WEFT_TRY(RemovalEvent event, plan_removal(txn, model, number, {}));
     event.lost = why;
     WEFT_CHECK(parts_.index.remove(txn, event));
     return Events{std::move(event)};

@@ -25,8 +25,9 @@ std::vector<TagWish> wishes_of(const std::vector<std::string>& tags, std::uint64
 }
 
 // Applies the tag changes. Returns their event; none if nothing changes.
-Result<std::vector<Event>> apply_wishes(Txn& txn, std::string_view model, const std::vector<TagWish>& wishes) {
-  WEFT_TRY(TagsEvent event, plan_tags(txn, model, wishes));
+Result<std::vector<Event>> apply_wishes(Txn& txn, std::string_view model, const std::vector<TagWish>& wishes,
+                                        const Author& by) {
+  WEFT_TRY(TagsEvent event, plan_tags(txn, model, wishes, by));
   if (event.changes.empty()) return std::vector<Event>();
   WEFT_CHECK(apply_tags(txn, event));
   return std::vector<Event>{std::move(event)};
@@ -47,7 +48,7 @@ Result<PublishOutcome> commit_publish(StoreParts& parts, const PublishRequest& r
     WEFT_TRY(std::optional<VersionRow> same, newest_with(txn, request.model, manifest));
     if (same) {
       outcome.version = *same;
-      return apply_wishes(txn, request.model, wishes_of(request.tags, same->number));
+      return apply_wishes(txn, request.model, wishes_of(request.tags, same->number), request.by);
     }
     WEFT_TRY(PublishEvent event, plan_publish(txn, request, manifest, pack_ids(new_blobs), taken ? &*taken : nullptr));
     PublishInput input;
@@ -141,11 +142,12 @@ Result<PublishOutcome> publish(StoreParts& parts, const PublishRequest& request,
   return outcome;
 }
 
-Status set_tag(StoreParts& parts, std::string_view model, std::string_view tag, std::optional<std::uint64_t> number) {
+Status set_tag(StoreParts& parts, std::string_view model, std::string_view tag, std::optional<std::uint64_t> number,
+               const Author& by) {
   WEFT_CHECK(parts.cluster.check_alone());
   WEFT_TRY(WriterLock lock, parts.index.lock());
   return parts.index.commit_with_spare(lock, [&](Txn& txn) {
-    return apply_wishes(txn, model, {{std::string(tag), number}});
+    return apply_wishes(txn, model, {{std::string(tag), number}}, by);
   });
 }
 
@@ -160,8 +162,19 @@ Status describe(StoreParts& parts, std::string_view model, std::uint64_t number,
   });
 }
 
+Status rename_model(StoreParts& parts, std::string_view model, std::string_view to) {
+  WEFT_CHECK(parts.cluster.check_alone());
+  WEFT_TRY(WriterLock lock, parts.index.lock());
+  return parts.index.commit_with_spare(lock, [&](Txn& txn) -> Result<Events> {
+    WEFT_TRY(RenameEvent event, plan_rename(txn, model, to));
+    WEFT_CHECK(apply_rename(txn, event));
+    return Events{std::move(event)};
+  });
+}
+
 // If a version was removed or got a tag meanwhile, the batch ends before it, and the next batch begins with it.
-Result<std::size_t> remove_versions(StoreParts& parts, std::span<const VersionName> versions, Tagged tagged) {
+Result<std::size_t> remove_versions(StoreParts& parts, std::span<const VersionName> versions, Tagged tagged,
+                                    const Author& by) {
   WEFT_CHECK(parts.cluster.check_alone());
   versions = versions.first(std::min(versions.size(), limits::kBatchItems));
   std::size_t removed = 0;
@@ -170,7 +183,7 @@ Result<std::size_t> remove_versions(StoreParts& parts, std::span<const VersionNa
     Events events;
     for (std::size_t rows = 0; events.size() < versions.size() && rows < limits::kBatchRows;) {
       const auto& [model, number] = versions[events.size()];
-      auto event = plan_removal(txn, model, number);
+      auto event = plan_removal(txn, model, number, by);
       if (event.ok() && tagged == Tagged::refused && !event->tags.empty()) event = has_tags(model, number, event->tags);
       const bool other = !event.ok() && (event.error().code == Errc::not_found || event.error().code == Errc::exists);
       if (other && !events.empty()) break;

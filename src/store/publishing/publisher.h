@@ -1,4 +1,5 @@
-// Publishes, tags, describes, pins and removes versions of a store without a cluster. Begins imports of every store.
+// Publishes, tags, describes, pins and removes versions of a store without a cluster, and renames its models. Begins
+// imports of every store.
 #pragma once
 
 #include <cstddef>
@@ -23,9 +24,12 @@ Result<std::unique_ptr<Import>> begin_import(StoreParts& parts, Durability durab
 using PlaceBlobs = std::function<Result<Placed>()>;
 Result<PublishOutcome> publish(StoreParts& parts, const PublishRequest& request, const Digest& manifest,
                                const PlaceBlobs& place);
-Status set_tag(StoreParts& parts, std::string_view model, std::string_view tag, std::optional<std::uint64_t> number);
+Status set_tag(StoreParts& parts, std::string_view model, std::string_view tag, std::optional<std::uint64_t> number,
+               const Author& by = {});
 Status describe(StoreParts& parts, std::string_view model, std::uint64_t number, const DescriptionChange& change);
-Result<std::size_t> remove_versions(StoreParts& parts, std::span<const VersionName> versions, Tagged tagged);
+Status rename_model(StoreParts& parts, std::string_view model, std::string_view to);
+Result<std::size_t> remove_versions(StoreParts& parts, std::span<const VersionName> versions, Tagged tagged,
+                                    const Author& by = {});
 Status pin(StoreParts& parts, std::string_view model, std::uint64_t number, bool pinned);
 
 }  // namespace weft

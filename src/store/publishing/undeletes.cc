@@ -8,7 +8,6 @@
 
 #include <fmt/core.h>
 
-#include "base/text.h"
 #include "catalog/apply.h"
 #include "catalog/plan.h"
 #include "catalog/undelete.h"
@@ -34,6 +33,10 @@ Error lost(const VersionRow& row, std::string_view why) {
   return Error{Errc::absent, fmt::format("{}: bytes of it are lost: {}", spec_of(row), why)};
 }
 
+Error renamed(const std::string& model, std::uint64_t number, const std::string& to) {
+  return Error{Errc::not_found, fmt::format("{} was renamed to {}", spec_of(model, number), spec_of(to, number))};
+}
+
 // A removed version, held, with its content.
 struct Undeletable {
   VersionRow row;
@@ -44,12 +47,14 @@ struct Undeletable {
 Result<VersionRow> removed_version(StoreParts& parts, std::string_view model_name, std::uint64_t number) {
   WEFT_TRY(Txn txn, parts.index.read());
   WEFT_TRY(const std::optional<ModelRow> model, find_model(txn, model_name));
-  std::optional<VersionRow> version;
-  if (model) {
-    WEFT_TRY(version, find_version(txn, model->id, number));
+  if (!model) return no_model(txn, model_name);
+  WEFT_TRY(std::optional<VersionRow> version, find_version(txn, model->id, number));
+  if (!version && number < model->first_number) {
+    WEFT_TRY(const std::optional<ModelRow> before, find_renamed(txn, model_name));
+    if (before) return renamed(model->name, number, before->name);
   }
   if (!version)
-    return Error{Errc::not_found, fmt::format("{}: there was no such version", spec_of(printable(model_name), number))};
+    return Error{Errc::not_found, fmt::format("{}: there was no such version", spec_of(model->name, number))};
   if (!version->removed) return not_removed(*version);
   if (!version->lost.empty()) return lost(*version, version->lost);
   return *std::move(version);
@@ -85,9 +90,11 @@ Status check_packs(const StoreParts& parts, const VersionRow& row, const std::se
   return {};
 }
 
-// Plans the undelete, and finds what the content relies on. Errc::absent: a part of the content is gone.
-Result<UndeleteEvent> plan_whole(StoreParts& parts, Txn& txn, const Undeletable& found, Reliance& reliance) {
-  WEFT_TRY(const VersionRow row, need_row<VersionRow>(txn, Table::versions, key_of(found.row.id)));
+// Plans the undelete, and finds what the content relies on. Reads the row again: the model may have another name by
+// now. Errc::absent: a part of the content is gone.
+Result<UndeleteEvent> plan_whole(StoreParts& parts, Txn& txn, Undeletable& found, Reliance& reliance) {
+  WEFT_TRY(found.row, need_row<VersionRow>(txn, Table::versions, key_of(found.row.id)));
+  const VersionRow& row = found.row;
   if (!row.removed) return not_removed(row);
   WEFT_TRY(UndeleteEvent event, plan_undelete(txn, row, &found.content, found.content.tree_nodes, now_ns()));
   if (event.reaped) return freed(row);
@@ -108,7 +115,8 @@ Result<bool> is_in_memory(StoreParts& parts, Txn& txn, const Undeletable& found)
 }
 
 // Sets the tags of before the removal, unless they lead to another version by now. Returns their event if there is any.
-Result<std::optional<TagsEvent>> set_tags_again(Txn& txn, const VersionRow& removed, UndeletedVersion& done) {
+Result<std::optional<TagsEvent>> set_tags_again(Txn& txn, const VersionRow& removed, const Author& by,
+                                                UndeletedVersion& done) {
   std::vector<TagWish> wishes;
   for (const std::string& tag : removed.removed_tags) {
     WEFT_TRY(const auto known, find_row<TagRow>(txn, Table::tags, tag_key(removed.model, tag)));
@@ -119,7 +127,7 @@ Result<std::optional<TagsEvent>> set_tags_again(Txn& txn, const VersionRow& remo
     if (!known) done.tags.push_back(tag);
   }
   if (wishes.empty()) return std::optional<TagsEvent>();
-  WEFT_TRY(TagsEvent event, plan_tags(txn, removed.model_name, wishes));
+  WEFT_TRY(TagsEvent event, plan_tags(txn, removed.model_name, wishes, by));
   WEFT_CHECK(apply_tags(txn, event));
   return std::optional(std::move(event));
 }
@@ -153,7 +161,7 @@ class StorePreparedUndelete final : public PreparedUndelete {
 
  private:
   StoreParts& parts_;
-  const Undeletable found_;
+  Undeletable found_;
   std::vector<VersionName> relies_on_;
   Promotion promotion_;
   bool in_memory_ = false;
@@ -162,15 +170,15 @@ class StorePreparedUndelete final : public PreparedUndelete {
 
 }  // namespace
 
-Result<UndeletedVersion> undelete(StoreParts& parts, std::string_view model, std::uint64_t number) {
+Result<UndeletedVersion> undelete(StoreParts& parts, std::string_view model, std::uint64_t number, const Author& by) {
   WEFT_CHECK(parts.cluster.check_alone());
-  WEFT_TRY(const Undeletable found, hold_removed(parts, model, number));
+  WEFT_TRY(Undeletable found, hold_removed(parts, model, number));
   WEFT_TRY(const WriterLock lock, parts.index.lock());
   UndeletedVersion done;
   Status committed = parts.index.commit_with_spare(lock, [&](Txn& txn) -> Result<Events> {
-    done = {found.row.model_name, number, {}, {}};
     Reliance reliance;
     WEFT_TRY(UndeleteEvent event, plan_whole(parts, txn, found, reliance));
+    done = {found.row.model_name, number, {}, {}};
     if (!reliance.versions.empty()) return lost(found.row, "damage was found in them");
     WEFT_CHECK(check_hides_none(txn, found.row.model_name));
     WEFT_CHECK(check_kind(txn, found.row.model_name, found.row.kind));
@@ -179,7 +187,7 @@ Result<UndeletedVersion> undelete(StoreParts& parts, std::string_view model, std
     WEFT_CHECK(apply_undelete(txn, event, input));
     Events events;
     events.emplace_back(std::move(event));
-    WEFT_TRY(std::optional<TagsEvent> tags, set_tags_again(txn, found.row, done));
+    WEFT_TRY(std::optional<TagsEvent> tags, set_tags_again(txn, found.row, by, done));
     if (tags) events.emplace_back(*std::move(tags));
     WEFT_TRY(const bool in_memory, is_in_memory(parts, txn, found));
     if (!in_memory) return events;

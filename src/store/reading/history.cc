@@ -25,7 +25,7 @@ class Commits {
 
  private:
   Commit& append(Commit::Kind kind, std::string model, std::uint64_t number, std::uint64_t time_ns) {
-    return list.emplace_back(Commit{kind, std::move(model), number, {}, 0, time_ns, position_, {}});
+    return list.emplace_back(Commit{kind, std::move(model), number, {}, 0, time_ns, position_, {}, {}});
   }
   void take(PublishEvent& event) {
     if (event.was_removed()) return;
@@ -51,6 +51,9 @@ class Commits {
   }
   void take(DescriptionEvent& event) {
     append(Commit::Kind::description, std::move(event.model), event.number, event.time_ns);
+  }
+  void take(RenameEvent& event) {
+    append(Commit::Kind::rename, std::move(event.model), 0, event.time_ns).to = std::move(event.to);
   }
   void take(UndeleteEvent& event) {
     append(Commit::Kind::undelete, std::move(event.model), event.number, event.time_ns);

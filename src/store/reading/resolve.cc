@@ -39,6 +39,9 @@ std::vector<std::string> live_runs(const std::vector<VersionRow>& versions) {
 
 // The messages of these errors list names from the first page only: a large store is not walked for a message.
 Error no_model(Snapshot& snapshot, const std::string& name) {
+  const auto renamed = snapshot.renamed(name);
+  if (!renamed.ok()) return renamed.error();
+  if (*renamed) return snapshot.model(name).error();
   const auto models = snapshot.models();
   if (!models.ok()) return models.error();
   std::vector<std::string> names;
@@ -51,6 +54,13 @@ Error no_model(Snapshot& snapshot, const std::string& name) {
 }
 
 Error no_version(Snapshot& snapshot, const ModelRow& model, const std::string& wanted) {
+  const auto number = parse_u64(wanted);
+  if (number && *number < model.first_number) {
+    const auto before = snapshot.renamed(model.name);
+    if (before.ok() && *before && snapshot.version((*before)->id, *number).ok())
+      return Error{Errc::not_found,
+                   fmt::format("{}@{} was renamed to {}", model.name, *number, spec_of((*before)->name, *number))};
+  }
   if (model.latest == 0) return Error{Errc::not_found, fmt::format("all versions of {} were removed", model.name)};
   const auto versions = snapshot.versions(model.id);
   if (!versions.ok()) return versions.error();
@@ -58,7 +68,6 @@ Error no_version(Snapshot& snapshot, const ModelRow& model, const std::string& w
   if (!tags.ok()) return tags.error();
   std::vector<std::string> names = live_runs(versions->rows);
   for (const TagRow& tag : tags->rows) names.push_back(tag.name);
-  const auto number = parse_u64(wanted);
   const bool was = number && wanted == fmt::format("{}", *number) && snapshot.version(model.id, *number).ok();
   std::string text = fmt::format("{}@{} {}", model.name, wanted, was ? "was removed" : "is not there");
   const bool all = versions->next.empty() && tags->next.empty();

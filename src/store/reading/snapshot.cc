@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <utility>
 
 #include <fmt/core.h>
@@ -48,11 +49,14 @@ class TxnSnapshot final : public Snapshot {
   IndexState state() const override { return txn_.state(); }
   std::uint64_t sequence() const override { return counters_.sequence; }
   std::uint64_t lineage_clock() const override { return counters_.lineage_clock; }
+  std::uint64_t last_rename() const override { return counters_.last_rename; }
   std::uint64_t journal_end() const override { return counters_.journal_end; }
 
   Result<ModelRow> model(std::string_view name) override {
-    return or_not_found(find_model(txn_, name), fmt::format("model {}", printable(name)));
+    WEFT_TRY(std::optional<ModelRow> known, find_model(txn_, name));
+    return known ? Result<ModelRow>(*std::move(known)) : no_model(txn_, name);
   }
+  Result<std::optional<ModelRow>> renamed(std::string_view name) override { return find_renamed(txn_, name); }
   Result<ModelRow> model(ModelId id) override {
     WEFT_TRY(ModelNameRow name, or_not_found(find_row<ModelNameRow>(txn_, Table::model_ids, key_of(id)),
                                              fmt::format("model of id {}", id)));
@@ -92,24 +96,24 @@ class TxnSnapshot final : public Snapshot {
     return or_not_found(find_version(txn_, model, number), fmt::format("version {}", number));
   }
 
-  // A model's numbers have no gaps and are never reused, so a gap is damage.
+  // A model's numbers have no gaps from its first one on and are never reused, so a gap is damage.
   Result<Page<VersionRow>> versions(ModelId model, std::string_view from, std::size_t rows_max) override {
     WEFT_TRY(const std::optional<std::uint64_t> begin, number_in(from));
     Page<VersionRow> page;
-    std::uint64_t next = begin.value_or(0) + 1;
+    WEFT_TRY(const ModelRow row, this->model(model));
+    std::uint64_t next = std::max(begin.value_or(0) + 1, row.first_number);
     const auto add = [&](const Entry& entry) -> Status {
       if (number_at(entry.key, sizeof model) != next++) return damaged(txn_, "a version's number is missing");
       WEFT_TRY(NumberRow id, row_from<NumberRow>(txn_, Table::numbers, entry.key, entry.value));
       if (id.value == kLostVersion) return {};
-      WEFT_TRY(VersionRow row, need_row<VersionRow>(txn_, Table::versions, key_of(id.value)));
-      page.rows.push_back(std::move(row));
+      WEFT_TRY(VersionRow version, need_row<VersionRow>(txn_, Table::versions, key_of(id.value)));
+      page.rows.push_back(std::move(version));
       return {};
     };
     const std::string behind = begin ? key_of(model, *begin) : "";
     WEFT_TRY(const std::string last, visit_page(txn_, Table::numbers, key_of(model), behind, add, rows_max));
     page.next = number_behind(last, sizeof model);
     if (!page.next.empty()) return page;
-    WEFT_TRY(ModelRow row, this->model(model));
     if (begin && *begin >= row.next_number && page.rows.empty()) return page;
     if (row.next_number != next) return damaged(txn_, "a version's number is missing");
     return page;
@@ -161,6 +165,10 @@ class TxnSnapshot final : public Snapshot {
   Result<TagRow> tag(ModelId model, std::string_view name) override {
     return or_not_found(find_row<TagRow>(txn_, Table::tags, tag_key(model, name)),
                         fmt::format("tag {}", printable(name)));
+  }
+
+  Result<Page<TagMove>> tag_moves(ModelId model, std::string_view from) override {
+    return rows<TagMove>(Table::tag_moves, key_of(model), from, limits::kRowsPerSnapshot);
   }
 
   Result<Page<std::string>> tags_of(ModelId model, std::uint64_t number, std::string_view from) override {

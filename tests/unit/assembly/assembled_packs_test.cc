@@ -401,9 +401,9 @@ TEST_CASE("the disk is not filled, and what shares its blocks is not evicted in 
 
 TEST_CASE("a process without a bound uses the bound of the store") {
   Directory directory;
-  const auto packs = directory.open({});
-  CHECK(packs->usage().bytes_max == 0);
+  CHECK(directory.open({})->usage().bytes_max == 0);
   write_pack(directory, 200);
+  const auto packs = directory.open({});
   CHECK(packs->usage().bytes_max >= 100);
   make(*packs, 1);
   make(*packs, 2);
@@ -417,13 +417,14 @@ TEST_CASE("a process without a bound uses the bound of the store") {
 
 TEST_CASE("without a bound there is half of what the packs take, one file at least, and the pinned ones") {
   Directory directory;
-  const auto packs = directory.open({});
+  auto packs = directory.open({});
   make(*packs, 1, 40'000);
   CHECK(packs->usage().bytes_max == 40'000);
   make(*packs, 2, 50'000);  // in the place of the first
   CHECK(packs->usage().files == 1);
   CHECK(has(*packs, 2, 50'000));
   const std::uint64_t taken = write_pack(directory, 300'000);
+  packs = directory.open({});  // it measures the packs at once
   CHECK(packs->usage().bytes_max == taken / 2);
   make(*packs, 3, 60'000);
   CHECK(packs->usage().files == 2);
@@ -437,6 +438,58 @@ TEST_CASE("without a bound there is half of what the packs take, one file at lea
   for (unsigned char number = 2; number <= 4; ++number) use_at(directory, number, 100 * number);
   CHECK(packs->sweep(nullptr, false)->files == 2);  // the largest alone may stay
   CHECK(has(*packs, 4, 200'000));
+}
+
+TEST_CASE("the store's packs are measured before the directory of assembled files is locked") {
+  Directory directory;
+  write_pack(directory, 300'000);
+  AssembledPacks::Options options;
+  options.boot = "this boot";
+  options.pinned = [&] {  // called under the lock: there are no packs to measure now
+    std::filesystem::rename(directory.top / "packs", directory.top / "hidden");
+    return std::set<PackId>{};
+  };
+  AssembledPacks packs(safe(directory.top.path()), options);
+  make(packs, 1, 40'000);
+  std::filesystem::rename(directory.top / "hidden", directory.top / "packs");
+  make(packs, 2, 50'000);
+  std::filesystem::rename(directory.top / "hidden", directory.top / "packs");
+  CHECK(has(packs, 1, 40'000));
+  CHECK(has(packs, 2, 50'000));
+  CHECK(packs.sweep(nullptr, false)->files == 0);
+}
+
+TEST_CASE("whether blocks are shared is asked until it is known, and the bound is the larger one before") {
+  Directory directory;
+  const std::uint64_t taken = write_pack(directory, 300'000);
+  AssembledPacks::Options options;
+  Result<std::uint64_t> answer = Error{Errc::no_space, "the disk is full"};
+  options.block_bytes = [&answer] { return answer; };
+  AssembledPacks packs(safe(directory.top.path()), options);
+  CHECK_FALSE(packs.block_bytes());
+  CHECK(packs.usage().bytes_max > taken / 2);
+  SUBCASE("they are not") {
+    answer = std::uint64_t{0};
+    CHECK(packs.block_bytes() == 0);
+    answer = std::uint64_t{4096};
+    CHECK(packs.block_bytes() == 0);
+    CHECK(packs.usage().bytes_max == taken / 2);
+  }
+  SUBCASE("they are") {
+    answer = std::uint64_t{4096};
+    CHECK(packs.block_bytes() == 4096);
+    CHECK(packs.usage().bytes_max > taken / 2);
+  }
+}
+
+TEST_CASE("a user who may not write does not learn whether blocks are shared") {
+  Directory directory;
+  CHECK(sharing_block_bytes(safe(directory.top / "cache")).ok());
+  if (::geteuid() != 0) return;
+  CHECK(as_reader(directory, [&] {
+    const auto found = sharing_block_bytes(safe(directory.top / "cache"));
+    return !found.ok() && found.error().code == Errc::permission;
+  }));
 }
 
 TEST_CASE("parts of makers that died go when the next one needs room") {

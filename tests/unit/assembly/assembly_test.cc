@@ -171,7 +171,7 @@ TEST_CASE("a composed file that is read gets an assembled one") {
   const auto vfs = Vfs::make(*store.store, VfsOptions{});
   vfs->assemble(AssemblyOptions{}, told.teller());
   const Ino ino = file_ino(*vfs, "derived");
-  const bool costs_space = sharing_block_bytes(store.store->directory()) == 0;
+  const bool costs_space = must(sharing_block_bytes(store.store->directory())) == 0;
   if (costs_space) {
     std::vector<std::byte> bytes(store.content.size());
     REQUIRE(must(vfs->open(ino))->read(0, bytes).ok());
@@ -215,7 +215,7 @@ TEST_CASE("a composed file that is read gets an assembled one") {
 TEST_CASE("a file with an open reader is assembled after the reader has closed it") {
   Derived store;
   // with block sharing it is assembled at once, at no cost
-  if (sharing_block_bytes(store.store->directory()) != 0) return;
+  if (must(sharing_block_bytes(store.store->directory())) != 0) return;
   Told told;
   const auto vfs = Vfs::make(*store.store, VfsOptions{});
   vfs->assemble(AssemblyOptions{}, told.teller());
@@ -250,7 +250,7 @@ TEST_CASE("a file that one reader reads again is assembled") {
 
 TEST_CASE("a look at a file is no reading of it") {
   Derived store;
-  if (sharing_block_bytes(store.store->directory()) != 0) return;
+  if (must(sharing_block_bytes(store.store->directory())) != 0) return;
   const auto vfs = Vfs::make(*store.store, VfsOptions{});
   vfs->assemble(AssemblyOptions{}, [](Ino) {});
   for (int round = 0; round < 3; ++round) {

@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include "base/json.h"
+#include "base/limits.h"
 #include "base/plain_text.h"
 
 using namespace weft;
@@ -54,4 +55,18 @@ TEST_CASE("plain text has no control characters") {
   for (std::string_view bad : {"a\nb", "a\tb"}) CHECK_FALSE(plain_text(bad, TextLines::one));
   for (std::string_view bad : {"\x1b", "\x7f", "\xc2\x80", "\xc2\x9f", "\xff", "\r"})
     CHECK_FALSE(plain_text(bad, TextLines::many));
+}
+
+TEST_CASE("a change of a message is later than the one before, and never after the last time") {
+  VersionRow row;
+  row.described_ns = 100;
+  const auto at = [&](std::uint64_t time_ns) { return described(row, {"text", {}}, time_ns); };
+  CHECK((*at(500))->described_ns == 500);
+  CHECK((*at(7))->described_ns == 101);
+  row.described_ns = limits::kTimeNsMax - 1;
+  CHECK((*at(7))->described_ns == limits::kTimeNsMax);
+  row.described_ns = limits::kTimeNsMax;
+  CHECK(at(7).error().code == Errc::invalid);
+  row.message = "text";
+  CHECK_FALSE(at(7).value());  // it has this message already
 }

@@ -3,12 +3,19 @@
 #include <algorithm>
 #include <filesystem>
 
+#include <fmt/core.h>
+
 #include "base/json.h"
+#include "control/server.h"
+#include "os/acting_as.h"
 #include "os/sys.h"
 #include "run.h"
 #include "testing.h"
+#include "weft/programs/operations.h"
+#include "weft/store/store.h"
 
 using weft::testing::Cli;
+using weft::testing::must;
 using weft::testing::Outcome;
 using weft::testing::random_bytes;
 using weft::testing::TempDir;
@@ -302,6 +309,8 @@ TEST_CASE("find sorts by a metric, lists the first versions, and prints columns"
   CHECK(w.done({"find", "--sort", "-metric.loss", "--top", "2"}).out == "m@4\nm@1\n");
   CHECK(w.done({"find", "version > 1", "--sort=-time", "--top", "2"}).out == "m@4\nm@3\n");
   CHECK(w.done({"find", "--top", "1"}).out == "m@1\n");
+  CHECK(w.done({"find", "--sort", "bytes"}).out == "m@1\nm@2\nm@3\nm@4\n");
+  CHECK(w.done({"find", "--sort=-bytes", "--top", "3"}).out == "m@1\nm@2\nm@3\n");
   w.done({"tag", "m@2", "best"});
   CHECK(w.done({"find", "--sort", "metric.loss", "--top", "1", "--columns", "tags,metric.loss,message"}).out ==
         "VERSION  TAGS    loss  MESSAGE\n"
@@ -335,6 +344,32 @@ TEST_CASE("a note replaces the message, and adds and replaces metrics") {
   CHECK(flat(w.done({"log", "bert", "--json"}))["versions.0.metrics.accuracy"] == "0.95");
 }
 
+TEST_CASE("mv renames a model, and its lineage follows") {
+  World w;
+  w.publish_two();
+  CHECK(w.done({"mv", "bert", "org/bert"}).out == "bert -> org/bert\n");
+  CHECK(w.failed({"info", "bert"}) == "weft: bert was renamed to org/bert\n");
+  CHECK(w.failed({"log", "bert@2"}) == "weft: bert was renamed to org/bert\n");
+  auto json = flat(w.done({"log", "org/bert", "--json"}));
+  CHECK(json["model"] == "org/bert");
+  CHECK(json["versions.0.parents.0.model"] == "org/bert");
+  CHECK(json["versions.1.tags.0"] == "base");
+  CHECK(w.contains(w.failed({"mv", "bert", "x"}), "bert was renamed to org/bert"));
+  CHECK(w.contains(w.failed({"mv", "nosuch", "x"}), "no model nosuch"));
+  CHECK(w.contains(w.failed({"mv", "org/bert", "org/bert"}), "expected another name"));
+  CHECK(w.contains(w.failed({"mv", "org/bert", "a//b"}), "expected a name"));
+  w.done({"import", w.dir / "a", "--name", "bert", "-q"});
+  CHECK(w.contains(w.done({"ls", "bert"}).out, "3"));
+  CHECK(w.failed({"info", "bert@1"}) == "weft: bert@1 was renamed to org/bert@1\n");
+  CHECK(w.contains(w.failed({"mv", "org/bert", "bert"}), "expected a name that no other model has had"));
+  json = flat(w.done({"mv", "org/bert", "moved", "--json"}));
+  CHECK(json["model"] == "org/bert");
+  CHECK(json["to"] == "moved");
+  w.done({"fsck", "--rebuild"});
+  w.done({"info", "moved@base"});
+  w.done({"info", "bert@3"});
+}
+
 TEST_CASE("tags are set, moved, listed and deleted") {
   World w;
   w.publish_two();
@@ -352,6 +387,36 @@ TEST_CASE("tags are set, moved, listed and deleted") {
   CHECK(w.contains(w.failed({"tag", "bert", "latest"}), "latest"));
   w.failed({"tag", "--delete", "bert", "prod"});
   w.failed({"tag", "--delete", "nosuch", "prod"});
+}
+
+TEST_CASE("tag --log lists the changes of tags, with the user who made them") {
+  World w;
+  w.publish_two();
+  w.done({"tag", "bert@1", "prod"});
+  w.done({"tag", "bert@2", "prod"});
+  w.done({"rm", "--force", "bert@2"});
+  w.done({"fsck", "--rebuild"});
+  const std::string user = weft::user_name(weft::own_user());
+  auto json = flat(w.done({"tag", "--log", "bert", "prod", "--json"}));
+  CHECK(json["model"] == "bert");
+  CHECK(json["changes.0.tag"] == "prod");
+  CHECK(json["changes.0.before"] == "2");
+  CHECK(json["changes.0.version"] == "null");
+  CHECK(json["changes.0.user"] == user);
+  CHECK(json["changes.0.node"] == "null");
+  CHECK(json["changes.0.time"].ends_with("Z"));
+  CHECK(json["changes.1.before"] == "1");
+  CHECK(json["changes.1.version"] == "2");
+  CHECK(json["changes.2.before"] == "null");
+  CHECK_FALSE(json.contains("changes.3.tag"));
+  const std::string all = w.done({"tag", "--log", "bert"}).out;
+  CHECK(all.starts_with("CHANGED           TAG   FROM  TO  BY\n"));
+  CHECK(w.contains(all, fmt::format("  prod     2   -  {}\n", user)));
+  CHECK(all.ends_with(fmt::format("  base     -   1  {}\n", user)));
+  const Outcome none = w.done({"tag", "--log", "bert", "nosuch"});
+  CHECK(none.out.empty());
+  CHECK(none.err == "weft: bert: no change of tag nosuch is known\n");
+  w.failed({"tag", "--log", "nosuch"});
 }
 
 TEST_CASE("rm takes versions away, log remembers them, and numbers do not come back") {
@@ -432,11 +497,13 @@ TEST_CASE("rm --keep removes old versions, but for tagged ones and the best by a
         "would remove m@2\nwould remove m@3\nwould remove m@5\n");
   CHECK(w.contains(w.failed({"rm", "m", "--keep", "1", "--keep-best", "accuracy"}), "its metric accuracy, got none"));
   CHECK(w.done({"ls", "m", "--names"}).out == "m@1\nm@2\nm@3\nm@4\nm@5\nm@6\n");
-  auto json = flat(w.done({"rm", "m", "--keep", "2", "--keep-best", "loss", "--json"}));
+  auto json = flat(w.done({"rm", "m", "m", "--keep", "2", "--keep-best", "loss", "--json"}));
   CHECK(json["dry_run"] == "false");
   CHECK(json["removed.0.version"] == "3");
   CHECK(json["removed.1.version"] == "4");
+  CHECK_FALSE(json.contains("removed.2.version"));
   CHECK(w.done({"ls", "m", "--names"}).out == "m@1\nm@2\nm@5\nm@6\n");
+  CHECK(w.done({"rm", "m", "m", "--keep", "1", "-n"}).out == "would remove m@2\nwould remove m@5\n");
   CHECK(w.done({"rm", "m", "--keep", "9"}).out == "no version to remove\n");
 }
 
@@ -490,6 +557,24 @@ TEST_CASE("the message that an import of a hub's cache makes up is not missed, a
   const std::string other(40, 'd');
   write_file(snapshots + other + "/config.json", "{}");
   CHECK(w.contains(w.done({"import", snapshots + other}).err, "not kept: source commit\n"));
+}
+
+TEST_CASE("a list has what the daemon had when it called its store complete") {
+  World w;
+  w.publish_two();
+  const auto server = must(weft::control::Server::listen(w.dir / "store/weftd.sock", {}));
+  server->on("status", weft::control::Runs::own_thread, [&w](const auto& call) {
+    weft::OpenOptions options;
+    options.write = true;
+    options.decode = weft::content_decoder();
+    must(must(weft::Store::open(w.dir / "store", options))->remove_version("bert", 2));
+    call->answer(R"({"registry":{"complete":true}})");
+  });
+  server->start();
+  auto json = flat(w.done({"ls", "bert", "--json"}));
+  CHECK(json["complete"] == "true");
+  CHECK(json["versions.0.version"] == "1");
+  CHECK_FALSE(json.contains("versions.1.version"));
 }
 
 TEST_CASE("du adds up to what is stored, gc gives back, fsck finds nothing wrong") {

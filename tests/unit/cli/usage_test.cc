@@ -55,6 +55,8 @@ TEST_CASE("bad usage is one line and exit code 2") {
   usage_error({"tag", "m@1"}, "expected a TAG");
   usage_error({"tag", "--delete", "m"}, "got no TAG");
   usage_error({"tag", "--delete", "m@1", "t"}, "got a version");
+  usage_error({"tag", "--log", "m@1"}, "--log: expected MODEL [TAG], got a version");
+  usage_error({"tag", "--log", "m", "--names"}, "--log: expected neither --delete nor --names");
   usage_error({"completion", "tcsh"}, "expected bash, zsh or fish, got tcsh");
   usage_error({"debug", "index", "f"}, "expected pack, toc, journal or manifest, got index");
   usage_error({"debug", "toc"}, "FILE");

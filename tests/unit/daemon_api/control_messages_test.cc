@@ -91,6 +91,15 @@ TEST_CASE("an import of no files, of too many, or with half a metric is refused"
   CHECK(refusal<ImportRequest>(R"({"files":1,"metrics":[["x","1","2"]])" + rest).starts_with("expected an array of 2"));
 }
 
+TEST_CASE("an event of an import is a question, a removed version or progress") {
+  CHECK(again(ImportEvent{.files = 7}).files == 7U);
+  CHECK(again(ImportEvent{.open = 0}).open == 0U);
+  CHECK(again(ImportEvent{.removed = VersionName{"m", 3}}).removed == VersionName{"m", 3});
+  const auto progress = decode_fields<ImportEvent>(parsed(encode_fields(ProgressEvent{"reading", 2, 1})));
+  REQUIRE(progress.ok());
+  CHECK_FALSE((progress->files || progress->open || progress->removed));
+}
+
 TEST_CASE("a report of an import holds what is printed") {
   ImportReport report;
   report.files = 1;

@@ -16,7 +16,11 @@ using namespace testing;
 Result<std::optional<DraftFacts>> check(const TempDir& dir, std::size_t files_max = 100) {
   const Fd draft = must(open_file(dir.path(), O_RDONLY | O_DIRECTORY));
   return check_draft(
-      draft.get(), [] { return false; }, files_max);
+      draft.get(),
+      [] {
+        return Status(Error{Errc::cancelled, "interrupted"});
+      },
+      files_max);
 }
 
 TEST_CASE("a draft has at most as many files as a version") {
@@ -50,7 +54,7 @@ TEST_CASE("a file that is open for writing makes a draft busy") {
   const Fd writer = must(open_file(dir / "deep/c", O_WRONLY));
   const Fd draft = must(open_file(dir.path(), O_RDONLY | O_DIRECTORY));
   CHECK(code_of(check_not_written(draft.get(), false)) == Errc::busy);
-  CHECK(code_of(check(dir)) == Errc::cancelled);  // its pause cancels
+  CHECK(code_of(check(dir)) == Errc::cancelled);  // check() cancels
 }
 
 TEST_CASE("a part of a distributed checkpoint is not a version") {

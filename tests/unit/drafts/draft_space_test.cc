@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <cerrno>
+#include <chrono>
 #include <string>
 #include <thread>
 #include <vector>
@@ -107,6 +108,57 @@ TEST_CASE("a refused request does not hold up other requests for long") {
   ended = true;
   greedy.clear();
   CHECK(wrong == 0);
+}
+
+TEST_CASE("requests go on while drafts are counted") {
+  using Clock = std::chrono::steady_clock;
+  const TempDir dir;
+  const auto tree = must(DraftTree::open(dir.path()));
+  const DraftFound made = must(tree->make_directory(kNewIno, "a", 0755));
+  for (int i = 0; i < 4000; ++i) REQUIRE(tree->create(made.ino, fmt::format("x{}", i), 0, 0644).ok());
+  DraftSpace space(*tree, 1000, 1'000'000);
+  const auto begin = Clock::now();
+  tree->use();
+  const auto took = Clock::now() - begin;
+  REQUIRE(space.admit_inode(0).ok());
+  std::atomic<bool> ended{false};
+  const std::jthread greedy([&] {
+    while (!ended) static_cast<void>(space.announce([] { return 1001; }, [] { return Status{}; }));
+  });
+  int slow = 0;
+  for (int i = 0; i < 60; ++i) {
+    std::this_thread::sleep_for(took / 3);
+    const auto asked = Clock::now();
+    CHECK(space.admit_inode(0).ok());
+    CHECK(space.write(1, [] { return over("the act"); }).error().message == "the act");
+    if (Clock::now() - asked > took / 2) ++slow;
+  }
+  ended = true;
+  CHECK(slow <= 7);  // of requests that wait for a running count: a quarter
+}
+
+TEST_CASE("writes fill the limit exactly while drafts are counted") {
+  constexpr std::uint64_t kMax = 400;
+  NewDraft draft;
+  DraftSpace space(*draft.tree, kMax);
+  std::atomic<bool> ended{false};
+  const std::jthread greedy([&] {
+    while (!ended) static_cast<void>(space.announce([] { return kMax + 1; }, [] { return Status{}; }));
+  });
+  std::atomic<std::uint64_t> all{0};
+  std::vector<std::jthread> writers;
+  for (int i = 0; i < 4; ++i)
+    writers.emplace_back([&, i] {
+      const auto made = draft.tree->create(draft.made.ino, fmt::format("y{}", i), 0, 0644);
+      std::uint64_t size = 0;
+      const auto grow = [&] { return resize_file(made->fd.get(), size + 1, "y"); };
+      while (made.ok() && space.write(1, grow).ok()) ++size;
+      all += size;
+    });
+  writers.clear();
+  ended = true;
+  CHECK(all == kMax);
+  CHECK(draft.tree->use().bytes == kMax);
 }
 
 TEST_CASE("mounts of one store share the limit of drafts") {

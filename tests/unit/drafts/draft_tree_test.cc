@@ -22,6 +22,16 @@ namespace {
 
 using namespace testing;
 
+UserIds own() {
+  return {::geteuid(), ::getegid(), {}};
+}
+
+// Makes directories, each in the one before. Returns the last one.
+Ino make_chain(DraftTree& tree, Ino dir, std::size_t count) {
+  for (std::size_t i = 0; i < count; ++i) dir = must(tree.make_directory(dir, "d", 0755)).ino;
+  return dir;
+}
+
 TEST_CASE("a file that is a version's too is copied before it is changed") {
   NewDraft draft(0640);
   DraftTree& tree = *draft.tree;
@@ -112,7 +122,7 @@ TEST_CASE("a new tree finds the numbers that another one gave") {
 TEST_CASE("a tree follows a directory that another mount moves") {
   NewDraft draft;
   const auto other = must(DraftTree::open(draft.dir.path()));
-  REQUIRE(other->rename(kNewIno, "a", kNewIno, "b", 0).ok());
+  REQUIRE(other->rename(own(), kNewIno, "a", kNewIno, "b", 0).ok());
   CHECK(draft.tree->stat(draft.file.found.ino).ok());
   CHECK(must(draft.tree->path(draft.file.found.ino)) == "b/x");
 }
@@ -137,16 +147,52 @@ TEST_CASE("a failed call has the kernel's errno") {
   CHECK(os_error_of(tree.make_directory(draft.made.ino, "x", 0755)) == EEXIST);
   CHECK(os_error_of(tree.create(draft.made.ino, "x", O_EXCL, 0644)) == EEXIST);
   CHECK(os_error_of(tree.create(draft.made.ino, std::string(300, 'n'), 0, 0644)) == ENAMETOOLONG);
-  CHECK(os_error_of(tree.rename(kNewIno, "a", draft.made.ino, "b", 0)) == EINVAL);
+  CHECK(os_error_of(tree.rename(own(), kNewIno, "a", draft.made.ino, "b", 0)) == EINVAL);
 }
 
-TEST_CASE("a directory below too many others has no number") {
+TEST_CASE("nothing is made in a directory below too many others") {
   const TempDir dir;
   const auto tree = must(DraftTree::open(dir.path()));
-  DraftFound found{kNewIno, {}};
-  for (std::size_t i = 0; i <= limits::kPathComponentsMax; ++i)
-    found = must(tree->make_directory(found.ino, "d", 0755));
-  CHECK(os_error_of(tree->make_directory(found.ino, "d", 0755)) == ELOOP);
+  const Ino deepest = make_chain(*tree, kNewIno, limits::kPathComponentsMax);
+  CHECK(os_error_of(tree->make_directory(deepest, "d", 0755)) == ELOOP);
+  CHECK(os_error_of(tree->make_link(deepest, "l", "/")) == ELOOP);
+  CHECK(os_error_of(tree->create(deepest, "x", 0, 0644)) == ELOOP);
+  must(tree->create(kNewIno, "x", 0, 0644));
+  CHECK(os_error_of(tree->rename(own(), kNewIno, "x", deepest, "x", 0)) == ELOOP);
+  std::size_t entries = 0;
+  must(tree->list(deepest, 0, [&](const std::string&, const DraftFound&, off_t) { return ++entries, true; }));
+  CHECK(entries == 2);  // "." and ".."
+}
+
+TEST_CASE("no directory moves to where entries below it would be too deep") {
+  const TempDir dir;
+  const auto tree = must(DraftTree::open(dir.path()));
+  const Ino deep = make_chain(*tree, kNewIno, limits::kPathComponentsMax - 3);
+  const DraftFound fits = must(tree->make_directory(kNewIno, "fits", 0755));
+  const DraftFound not_fits = must(tree->make_directory(kNewIno, "not fits", 0755));
+  must(tree->create(make_chain(*tree, fits.ino, 1), "x", 0, 0644));
+  must(tree->create(make_chain(*tree, not_fits.ino, 2), "x", 0, 0644));
+  CHECK(os_error_of(tree->rename(own(), kNewIno, "not fits", deep, "y", 0)) == ELOOP);
+  CHECK(tree->rename(own(), kNewIno, "fits", deep, "y", 0).ok());
+  CHECK(os_error_of(tree->rename(own(), kNewIno, "not fits", deep, "y", RENAME_EXCHANGE)) == ELOOP);
+  CHECK(os_error_of(tree->rename(own(), deep, "y", kNewIno, "not fits", RENAME_EXCHANGE)) == ELOOP);
+  CHECK(tree->rename(own(), kNewIno, "not fits", kNewIno, "also", 0).ok());
+  CHECK(tree->rename(own(), deep, "y", kNewIno, "fits", 0).ok());
+}
+
+TEST_CASE("a file that is too deep counts") {
+  NewDraft draft;
+  must(write_exact(draft.file.fd.get(), 0, as_bytes("1234"), "x"));
+  const Ino deep = make_chain(*draft.tree, draft.made.ino, limits::kPathComponentsMax - 1);
+  REQUIRE(deep != 0);
+  std::string bottom = draft.dir.path() + "/drafts/tree/a";
+  for (std::size_t i = 1; i < limits::kPathComponentsMax; ++i) bottom += "/d";
+  const std::string other = draft.dir.path() + "/other";  // as by a rename while another thread makes directories
+  write_file(other + "/e/y", "123");
+  REQUIRE(::rename(other.c_str(), (bottom + "/other").c_str()) == 0);
+  const DraftUse use = draft.tree->use();
+  CHECK(use.bytes == 7);
+  CHECK(use.inodes.at(::geteuid()) == limits::kPathComponentsMax + 4);
 }
 
 TEST_CASE("a directory is listed in parts") {

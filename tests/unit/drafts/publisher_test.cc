@@ -1,12 +1,11 @@
 // The publish of a draft by a rename, and the states of its folder. A shell script stands for weft(1).
 #include "drafts/publisher.h"
 
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
-#include <ctime>
+#include <chrono>
 #include <filesystem>
 #include <string>
 
@@ -21,8 +20,10 @@ namespace {
 using namespace testing;
 namespace fs = std::filesystem;
 
-bool goes_on() {
-  return true;
+using Clock = DraftPublisher::Clock;
+
+Status goes_on() {
+  return {};
 }
 
 // A store, a program that stands for weft(1), and the request 7: the rename of new/x to m@.
@@ -50,15 +51,15 @@ struct Publishing {
   Status publish(const std::string& script = "exit 1") const { return publisher(script).publish(order, goes_on); }
   void recover() const {
     DraftPublisher one = publisher();
-    one.recover(::time(nullptr));
-    one.recover(::time(nullptr) + 1000);
+    one.recover(Clock::now());
+    one.recover(Clock::now() + std::chrono::minutes(3));
   }
 
   void write_order(bool file) const {
     fs::create_directories(folder + "/held/content");
-    write_file(folder + "/order", R"({"dir":)" + std::to_string(kNewIno) +
-                                      R"(,"name":"x","uid":0,"gid":0,"model":"m","file":)" + (file ? "true" : "false") +
-                                      R"(,"stays":0,"written_ns":0})");
+    PublishOrder written = order;
+    written.file = file;
+    write_file(folder + "/order", encode_fields(written));
   }
 };
 
@@ -152,13 +153,13 @@ TEST_CASE("state dead: the import starts again, with the facts") {
 TEST_CASE("state begun: a later server waits for the import") {
   Publishing p;
   p.write_order(false);
-  const Fd lock = must(open_file(p.folder + "/lock", O_RDWR | O_CREAT, 0600));
-  REQUIRE(::flock(lock.get(), LOCK_EX) == 0);
+  Fd lock = must(open_file(p.folder + "/lock", O_RDWR | O_CREAT, 0600));
+  REQUIRE(lock_fd(lock.get(), LockKind::exclusive, LockWait::no, "lock").ok());
   int waits = 0;
   const auto end_it = [&] {
     if (++waits == 3) write_file(p.folder + "/answer", R"({"version":1})");
-    if (waits == 3) ::flock(lock.get(), LOCK_UN);
-    return true;
+    if (waits == 3) lock.reset();
+    return Status();
   };
   CHECK(p.publisher("exit 1").publish(p.order, end_it).ok());
   CHECK(waits == 3);
@@ -211,13 +212,13 @@ TEST_CASE("the requests of two mounts have the same numbers") {
 TEST_CASE("a publish that was cut short is put back unless a server works on it") {
   Publishing p;
   p.write_order(false);
-  const Fd in_work = must(open_file(p.folder, O_RDONLY | O_DIRECTORY));
+  Fd in_work = must(open_file(p.folder + "/servers", O_RDWR | O_CREAT, 0600));
   const auto is_back = [&] { return fs::exists(p.new_dir + "/x"); };
-  REQUIRE(::flock(in_work.get(), LOCK_SH) == 0);
+  REQUIRE(lock_fd(in_work.get(), LockKind::shared, LockWait::no, "servers").ok());
   p.recover();
   CHECK(!is_back());
-  REQUIRE(::flock(in_work.get(), LOCK_UN) == 0);
-  p.publisher().recover(::time(nullptr));
+  in_work.reset();
+  p.publisher().recover(Clock::now());
   CHECK(!is_back());
   p.recover();
   CHECK(is_back());
@@ -234,10 +235,62 @@ TEST_CASE("a new server leaves a folder to the request that the kernel sends aga
     p.write_order(false);
   }
   DraftPublisher server = p.publisher(kDone);
-  server.recover(::time(nullptr) + 100'000);
+  server.recover(Clock::now() + std::chrono::hours(30));
   CHECK(fs::exists(p.folder));
   CHECK_FALSE(fs::exists(p.new_dir + "/x"));
   CHECK(server.publish(p.order, goes_on).ok());
+}
+
+TEST_CASE("a later server learns which rename a publish answers") {
+  Publishing p;
+  write_file(p.new_dir + "/x", "x");
+  p.order.thread = 9;
+  p.order.to = kNewIno;
+  p.order.tag = "prod";
+  REQUIRE(p.publish(kDone).ok());
+  const auto begun = [&p] {
+    const auto all = p.publisher().begun_before();
+    REQUIRE(all.size() == 1);
+    CHECK(all[0].published);
+    return all[0].order;
+  };
+  const PublishOrder before = begun();
+  CHECK(before.thread == 9);
+  CHECK(before.to == kNewIno);
+  CHECK(before.tag == "prod");
+  CHECK(before.file);
+  CHECK(before.answered == 0);
+  REQUIRE(p.publisher().answer(before, 8).ok());
+  CHECK(begun().answered == 8);
+}
+
+TEST_CASE("only the publishes of a thread and of this mount are known to a later server") {
+  Publishing p;
+  SUBCASE("no thread") {}
+  SUBCASE("another mount") {
+    p.order.thread = 9;
+    p.order.request = 6;
+  }
+  p.write_order(false);
+  CHECK(p.publisher().begun_before().empty());
+}
+
+TEST_CASE("a publish that runs out of time puts the draft back and says why") {
+  Publishing p;
+  write_file(p.new_dir + "/x/model", "x");
+  const auto over = [] { return Status(Error{Errc::timed_out, "too slow"}); };
+  CHECK(code_of(p.publisher("exec sleep 60").publish(p.order, over)) == Errc::timed_out);
+  CHECK(read_text(p.new_dir + "/x/.weft.error") == "too slow\n");
+  CHECK(fs::exists(p.new_dir + "/x/model"));
+  CHECK_FALSE(fs::exists(p.folder));
+}
+
+TEST_CASE("the locks of a publish are for the mount's user alone") {
+  Publishing p;
+  write_file(p.new_dir + "/x", "x");
+  REQUIRE(p.publish(kDone).ok());
+  for (const char* file : {"/lock", "/servers", "/order", "/answer"})
+    CHECK((must(stat_file(p.folder + file)).st_mode & 0777U) == 0600);
 }
 
 TEST_CASE("a checkpoint is published and stays") {

@@ -54,6 +54,13 @@ TEST_CASE("events of a version that is in memory, then durable") {
   const auto memory = events_of({Commit::Kind::in_memory, "m", 2, {}, 0, 18, 400}, 300);
   CHECK(events_of({Commit::Kind::undelete, "m", 2, {}, 0, 18, 400}, 300).at(0).kind == Kind::undelete);
   CHECK(events_of({Commit::Kind::description, "m", 2, {}, 0, 18, 400}, 300).at(0).kind == Kind::note);
+  const auto renamed = events_of({Commit::Kind::rename, "m", 0, {}, 0, 18, 400, {}, "org/m"}, 300);
+  REQUIRE(renamed.size() == 1);
+  CHECK(json_of(renamed[0]) ==
+        R"({"event":"rename","model":"m","version":null,"to":"org/m","time_ns":18,"position":400})");
+  CHECK(concerns(renamed[0], {"org"}));
+  CHECK(concerns(renamed[0], {"m"}));
+  CHECK_FALSE(concerns(renamed[0], {"org/other"}));
   const auto durable = events_of({Commit::Kind::on_disk, "m", 2, {}, 0, 19, 500}, 400);
   REQUIRE(memory.size() == 1);
   REQUIRE(durable.size() == 1);

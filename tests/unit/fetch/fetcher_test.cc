@@ -829,6 +829,26 @@ TEST_CASE("sources hear of an eviction that took packs, and of no other") {
   CHECK(source->evictions == 1);
 }
 
+TEST_CASE("an eviction that frees no space is not repeated before some space is free") {
+  constexpr std::uint64_t kTotal = 100 * kDigestChunk;
+  Away away({kDigestChunk, kDigestChunk, kDigestChunk});
+  std::atomic<std::uint64_t> available = 0;
+  FetchOptions options;
+  options.disk = [&available] { return DiskSpace{kTotal, available, 0}; };
+  const auto source = std::make_shared<LacksSmall>(away.twin, 0);
+  Fetcher fetcher(away.store, away.store, {source}, options);
+  away.store.evicts.packs = 1;  // a pack that a mount has open
+  REQUIRE(away.bring(fetcher, {0, 10}).ok());
+  CHECK(source->evictions == 1);
+  std::this_thread::sleep_for(300ms);  // the lack of space is remembered for a moment
+  REQUIRE(away.bring(fetcher, {kDigestChunk, 10}).ok());
+  CHECK(source->evictions == 1);
+  available = kTotal / 20 + 1;
+  std::this_thread::sleep_for(300ms);
+  REQUIRE(away.bring(fetcher, {2 * kDigestChunk, 10}).ok());
+  CHECK(source->evictions == 2);
+}
+
 TEST_CASE("a unit that timed out for one reader gets the full patience for the next one") {
   Away away({1000, 1000}), same({1000, 1000});
   const ContentId late = away.file.extents[0].id;
@@ -937,6 +957,65 @@ TEST_CASE("bytes that the disk has no space for pass to their readers, and a par
   REQUIRE_MESSAGE(pieces.ok(), (pieces.ok() ? "" : pieces.error().message));
   for (const Run& piece : *pieces) CHECK(piece.place.pack->id() != kPassingPack);
   CHECK(away.text(*pieces, all) == away.bytes);
+}
+
+TEST_CASE("bytes pass if the disk has no space for a new file, and are kept once it has") {
+  Away away({kDigestChunk, 1'000});
+  away.store.no_pack = Error{Errc::no_space, "full"};
+  Fetcher fetcher(away.store, away.store, {away.twin}, {});
+  const Range all{0, away.file.size};
+  const auto passed = away.bring(fetcher, all);
+  REQUIRE_MESSAGE(passed.ok(), (passed.ok() ? "" : passed.error().message));
+  for (const Run& piece : *passed) CHECK(piece.place.pack->id() == kPassingPack);
+  CHECK(away.text(*passed, all) == away.bytes);
+  CHECK(fetcher.bring({away.version, 0, all, 0, true}).error().code == Errc::no_space);
+  away.store.no_pack = {};
+  std::this_thread::sleep_for(1s);  // the transfer ends
+  const auto kept = fetcher.bring({away.version, 0, all, 0, true});
+  REQUIRE_MESSAGE(kept.ok(), (kept.ok() ? "" : kept.error().message));
+  for (const Run& piece : *kept) CHECK(piece.place.pack->id() != kPassingPack);
+  CHECK(away.text(*kept, all) == away.bytes);
+}
+
+TEST_CASE("small files pass if the disk has no space for a new file") {
+  AwayTree away(20, 300);
+  away.store.no_pack = Error{Errc::no_space, "full"};
+  Fetcher fetcher(away.store, away.store, {away.twin}, {});
+  for (std::uint32_t file = 0; file < 20; ++file) CHECK(away.text(fetcher, file) == away.texts[file]);
+}
+
+TEST_CASE("bytes that have passed are fetched again for a request that is too long to pass") {
+  Away away(std::vector<std::size_t>(6, kDigestChunk));
+  std::atomic<std::uint64_t> available = 0;
+  FetchOptions options;
+  options.disk = [&available] { return DiskSpace{100 * kDigestChunk, available, 0}; };
+  Fetcher fetcher(away.store, away.store, {away.twin}, options);
+  REQUIRE(away.bring(fetcher, {0, 10}).ok());
+  fetcher.let_go();  // the next request begins another transfer
+  const Range all{0, away.file.size};
+  REQUIRE(all.length > kPassMax);
+  CHECK(away.bring(fetcher, all).error().code == Errc::no_space);
+  available = 100 * kDigestChunk;
+  std::this_thread::sleep_for(300ms);  // the lack of space is remembered for a moment
+  const auto pieces = away.bring(fetcher, all);
+  REQUIRE_MESSAGE(pieces.ok(), (pieces.ok() ? "" : pieces.error().message));
+  for (const Run& piece : *pieces) CHECK(piece.place.pack->id() != kPassingPack);
+  CHECK(away.text(*pieces, all) == away.bytes);
+}
+
+TEST_CASE("bytes that have passed are fetched again if they are dropped before a reader takes them") {
+  Away away({kDigestChunk, 1'000});
+  FetchOptions options;
+  options.kept = 400ms;
+  options.disk = [] { return DiskSpace{100 * kDigestChunk, 0, 0}; };
+  Fetcher fetcher(away.store, away.store, {std::make_shared<SlowSource>(away.twin, 1s)}, options);
+  REQUIRE(away.bring(fetcher, {0, 10}).ok());
+  fetcher.let_go();  // the next request begins another transfer
+  const Range all{0, away.file.size};
+  const auto pieces = away.bring(fetcher, all);  // it moves the small unit itself, and the chunk is dropped meanwhile
+  REQUIRE_MESSAGE(pieces.ok(), (pieces.ok() ? "" : pieces.error().message));
+  CHECK(away.text(*pieces, all) == away.bytes);
+  CHECK(away.twin->bytes_read() > away.file.size);
 }
 
 TEST_CASE("many small files share packs and requests, in whatever order they are read") {

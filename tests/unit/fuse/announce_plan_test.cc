@@ -111,6 +111,26 @@ TEST_CASE("removals") {
   CHECK(plan_of(*store, events_from(*store, begin)) == Lines{"removal models/org m", "removal models org"});
 }
 
+TEST_CASE("a rename is the removal of one directory and the creation of another") {
+  TestStore test;
+  const auto store = open_store(test.path);
+  must_publish(*store, "org/m", {{1}});
+  must_publish(*store, "other/n", {{2}});
+  std::uint64_t begin = end_of(*store);
+  REQUIRE(store->rename_model("org/m", "new/m").ok());
+  CHECK(plan_of(*store, events_from(*store, begin)) ==
+        Lines{"removal models/org m", "removal models org", "creation models new", "creation models/new m"});
+  begin = end_of(*store);
+  REQUIRE(store->rename_model("new/m", "other/m").ok());
+  CHECK(plan_of(*store, events_from(*store, begin)) ==
+        Lines{"removal models/new m", "removal models new", "creation models/other m"});
+  begin = end_of(*store);
+  REQUIRE(store->rename_model("other/m", "a").ok());
+  must_publish(*store, "other/m", {{3}});
+  REQUIRE(store->rename_model("a", "b").ok());
+  CHECK(plan_of(*store, events_from(*store, begin)).back() == "replacement models/other/m latest");
+}
+
 TEST_CASE("a version takes its tags along") {
   TestStore test;
   const auto store = open_store(test.path);

@@ -238,29 +238,61 @@ TEST_CASE("a failed open is not counted") {
 
 TEST_CASE("a user's open drafts leave descriptors to others, also in a new server") {
   constexpr uid_t kOne = 64001, kOther = 64002;
-  constexpr Ino kDraft = kNewIno | 5U;
   const FewFiles few(80);  // 60 for drafts, of which one user may have 30
+  const auto draft = [](std::uint64_t number) { return kNewIno | (100U + number); };
   Mounted mounted;
   {
     OpenTable table(mounted.state.head().opens, mounted.state.slots());
     for (std::uint64_t handle = 1; handle <= 10; ++handle)
-      REQUIRE(table.add({handle, kDraft, ReadWay::direct, 0, {}, kOne}));
+      REQUIRE(table.add({handle, draft(handle), ReadWay::direct, 0, {}, kOne}));
   }
   OneServer server(mounted);
   CHECK(server.files.opener(3) == kOne);
   CHECK(server.files.opener(99) == 0);
   std::vector<OpenShare> shares;
   for (std::uint64_t handle = 20; handle < 25; ++handle) {
-    auto share = server.files.share_for_draft(kOne, handle);
+    auto share = server.files.share_for_draft(kOne, handle, draft(handle));
     REQUIRE(share.ok());
     shares.push_back(std::move(share).value());
   }
-  CHECK(server.files.share_for_draft(kOne, 25).error().os_error == EMFILE);
-  CHECK(server.files.share_for_draft(kOne, 3).ok());  // it is open
-  CHECK(server.files.share_for_draft(kOther, 26).ok());
-  CHECK(server.files.share_for_draft(0, 27).ok());
-  server.files.close(kDraft, 3);
-  CHECK(server.files.share_for_draft(kOne, 28).ok());
+  CHECK(server.files.share_for_draft(kOne, 25, draft(25)).error().os_error == EMFILE);
+  CHECK(server.files.share_for_draft(kOne, 25, {}).error().os_error == EMFILE);
+  CHECK(server.files.share_for_draft(kOne, 3, draft(3)).ok());   // the handle is open
+  CHECK(server.files.share_for_draft(kOne, 25, draft(3)).ok());  // the draft is open
+  CHECK(server.files.share_for_draft(kOther, 26, draft(26)).ok());
+  CHECK(server.files.share_for_draft(0, 27, draft(27)).ok());
+  server.files.close(draft(3), 3);
+  CHECK(server.files.share_for_draft(kOne, 28, draft(28)).ok());
+}
+
+TEST_CASE("the handles of a user for one draft hold one share until the last is closed") {
+  constexpr uid_t kOne = 64001, kOther = 64002;
+  constexpr Ino kDraft = kNewIno | 5U;
+  const FewFiles few(40);  // 30 for drafts, of which one user may have 15: seven drafts
+  Mounted mounted;
+  {
+    OpenTable table(mounted.state.head().opens, mounted.state.slots());
+    for (std::uint64_t handle = 1; handle <= 20; ++handle)
+      REQUIRE(table.add({handle, kDraft, ReadWay::direct, 0, {}, kOne}));
+  }
+  OneServer server(mounted);
+  std::vector<OpenShare> shares;
+  const auto opens_more = [&](uid_t user, std::size_t drafts) {
+    shares.clear();
+    for (std::uint64_t handle = 100; handle < 200; ++handle)
+      if (auto share = server.files.share_for_draft(user, handle, {}); share.ok())
+        shares.push_back(std::move(share).value());
+    return shares.size() == drafts;
+  };
+  CHECK(opens_more(kOne, 6));
+  CHECK(server.files.share_for_draft(kOne, 21, kDraft).ok());
+  shares.clear();
+  for (std::uint64_t handle = 2; handle <= 20; ++handle) server.files.close(kDraft, handle);
+  CHECK(opens_more(kOne, 6));
+  shares.clear();
+  server.files.close(kDraft, 1);
+  CHECK(opens_more(kOne, 7));
+  CHECK(opens_more(kOther, 7));
 }
 
 TEST_CASE("threads open and close one inode") {

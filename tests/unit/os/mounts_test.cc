@@ -1,9 +1,12 @@
 #include "os/mounts.h"
 
 #include <doctest/doctest.h>
+#include <fmt/core.h>
+#include <sys/sysmacros.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <csignal>
 
 #include "base/text.h"
@@ -31,6 +34,17 @@ TEST_CASE("the last mount on a directory is the one that shows") {
   CHECK(top_mount(mounts, "/mnt")->device == "0:41");
   CHECK(top_mount(mounts, "/mnt")->id == 31);
   CHECK_FALSE(top_mount(mounts, "/mn").has_value());
+}
+
+TEST_CASE("a directory is opened from the kernel's cache of names") {
+  const testing::TempDir dir;
+  const struct stat st = testing::must(stat_file(dir.path()));
+  const std::string device = fmt::format("{}:{}", major(st.st_dev), minor(st.st_dev));
+  const auto opened = open_cached(dir.path(), device);
+  REQUIRE(opened.ok());
+  CHECK(testing::must(stat_fd(opened->get(), "cached")).st_ino == st.st_ino);
+  CHECK(open_cached(dir.path(), "0:0").error().os_error == EXDEV);
+  CHECK_FALSE(open_cached(dir / "absent", device).ok());
 }
 
 TEST_CASE("the users of a mount are named in one line") {

@@ -4,7 +4,9 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <filesystem>
+#include <future>
 #include <map>
 #include <random>
 
@@ -225,6 +227,24 @@ TEST_CASE("a client's file whose extents no manifest can hold is refused before 
     return fd;
   };
   CHECK(weft::draft_dataset({huge}, weft::no_progress()).error().code == Errc::unsupported);
+}
+
+TEST_CASE("a data set whose client does not answer stops no other one, and its table has the announced size") {
+  Fixture f;
+  write_all(f.dir / "d", {{"a", "1"}, {"b", "2"}});
+  const auto sources = [&f] { return must(weft::gather_dataset(std::vector{f.dir / "d"}, f.dir / "store")).files; };
+  std::future<bool> other;
+  auto hangs = sources();
+  REQUIRE(hangs.back().role == FileRole::file_table);
+  hangs.back().open = [&, open = hangs.back().open] {
+    other = std::async(std::launch::async, [&] { return weft::draft_dataset(sources(), weft::no_progress()).ok(); });
+    CHECK(other.wait_for(std::chrono::seconds(20)) == std::future_status::ready);
+    return open();
+  };
+  CHECK(must(weft::draft_dataset(hangs, weft::no_progress())).small_files == 2);
+  auto larger = sources();
+  --larger.back().size;
+  CHECK(weft::draft_dataset(larger, weft::no_progress()).error().code == Errc::invalid);
 }
 
 TEST_CASE("a name belongs to models or to data sets, not to both") {

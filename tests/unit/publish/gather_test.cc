@@ -118,6 +118,9 @@ TEST_CASE("links to directories and dangling links are skipped or followed if th
     REQUIRE(rule.skipped.size() == 2);
     CHECK(rule.skipped[0] == dir / "m/gone: left out: it is a link that leads nowhere");
     CHECK(rule.skipped[1] == dir / "m/sub: left out: it is a link to a directory");
+    std::filesystem::create_symlink("loop", dir / "m/loop");
+    std::filesystem::create_symlink("a/b", dir / "m/under");
+    CHECK(paths_of(*gather_sources(Paths{dir / "m"}, kNoStore, rule)) == Paths{"a"});
   }
   SUBCASE("follow") {
     weft::LinkRule rule{.links = weft::Links::follow};
@@ -154,6 +157,17 @@ TEST_CASE("links to directories and dangling links are skipped or followed if th
     rule.links = weft::Links::skip;
     CHECK(gather_sources(Paths{dir / "other"}, kNoStore, rule).error().code == Errc::invalid);
   }
+}
+
+TEST_CASE("a link whose target cannot be examined is no link that leads nowhere") {
+  weft::LinkRule rule{.links = weft::Links::skip};
+  weft::TreeEntry entry{.directory = -1, .name = "link", .path = "link"};  // fstatat(2) fails with EBADF
+  entry.st.st_mode = S_IFLNK;
+  const auto st = weft::stat_published(entry, "m/link", rule);
+  REQUIRE_FALSE(st.ok());
+  CHECK(st.error().code == Errc::io);
+  CHECK(st.error().message.starts_with("m/link: "));
+  CHECK(rule.skipped.empty());
 }
 
 TEST_CASE("a source that is neither file nor directory is refused by name") {

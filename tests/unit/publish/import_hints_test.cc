@@ -71,6 +71,16 @@ TEST_CASE("any other path belongs to no cache") {
     CHECK_FALSE(must(hub_snapshot(path)).has_value());
 }
 
+TEST_CASE("a directory with a repository and files of its own is no cache") {
+  Cache cache;
+  for (const char* name :
+       {"CACHEDIR.TAG", "version_diffusers_cache.txt", ".locks/models--org--bert/x.lock", "spaces--org--app/refs/main"})
+    write_file(cache.dir / "hub/" + name, "");
+  CHECK(found(cache.dir / "hub").name == "org/bert");
+  write_file(cache.dir / "hub/train.py", "");
+  CHECK_FALSE(must(hub_snapshot(cache.dir / "hub")).has_value());
+}
+
 TEST_CASE("a directory says the name of a model, and a file does not") {
   Cache cache;
   for (const char* name : {"all-MiniLM-L6-v2", "7", "my model", "latest"}) write_file(cache.dir / name + "/x", "x");

@@ -2,13 +2,17 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <filesystem>
+
 #include "fakes/node_fixture.h"
 #include "os/sys.h"
+#include "publish/gather.h"
 
 using weft::Errc;
 using weft::ImportOptions;
 using weft::testing::Fixture;
 using weft::testing::HookProgress;
+using weft::testing::must;
 using weft::testing::write_file;
 using weft::testing::write_model;
 
@@ -178,6 +182,34 @@ TEST_CASE("a source that changes during the import is refused, and the store is 
   options.name = "m";
   refuse(weft::import_paths(*f.store, options, progress), Errc::changed, file);
   CHECK(f.state() == before);
+}
+
+TEST_CASE("a moved file that was replaced or written to during the import stays") {
+  Fixture f;
+  for (const char* name : {"same", "written", "replaced", "gone"}) write_file(f.dir / (std::string("m/") + name), "1");
+  std::filesystem::create_symlink("same", f.dir / "m/link");
+  std::filesystem::create_directory(f.dir / "m/empty");
+  HookProgress progress;
+  progress.on_phase = [&](std::string_view what) {
+    if (what != "making it durable") return;
+    write_file(f.dir / "m/written", "12");
+    write_file(f.dir / "new", "2");
+    std::filesystem::rename(f.dir / "new", f.dir / "m/replaced");
+    std::filesystem::remove(f.dir / "m/gone");
+    write_file(f.dir / "m/later", "1");
+  };
+  ImportOptions options;
+  options.paths = {f.dir / "m"};
+  options.name = "m";
+  options.take = weft::Take::move;
+  const auto report = must(weft::import_paths(*f.store, options, progress));
+  CHECK(report.files == 5);
+  std::vector<std::string> stays;
+  for (const weft::MovedSource& source : report.moved)
+    if (const auto gone = weft::remove_moved(source); !gone.ok()) stays.push_back(gone.error().message);
+  const std::string why = ": not removed: it was replaced or written to during the import";
+  CHECK(stays == std::vector<std::string>{f.dir / "m/replaced" + why, f.dir / "m/written" + why});
+  CHECK(must(weft::list_directory(f.dir / "m")) == std::vector<std::string>{"later", "replaced", "written"});
 }
 
 TEST_CASE("a cancelled import leaves the store as it was") {

@@ -67,12 +67,16 @@ std::uint64_t must_publish(Cluster& cluster, const PublishWish& what) {
   return decision.ok() ? decision->number : 0;
 }
 
-std::optional<std::uint64_t> tag_of(Cluster& cluster, const std::string& model, const std::string& tag) {
+RegistryTag record_of(Cluster& cluster, const std::string& model, const std::string& tag) {
   auto key = cluster.keys.tag(model, tag);
   auto answer = cluster.client.range({{key, {}}, 0, 0, false, false});
   REQUIRE(answer.ok());
-  if (answer->items.empty()) return {};
-  return open_tag(answer->items[0].value, cluster.keys.bound(key)).value().number;
+  return answer->items.empty() ? RegistryTag{} : open_tag(answer->items[0].value, cluster.keys.bound(key)).value();
+}
+
+std::optional<std::uint64_t> tag_of(Cluster& cluster, const std::string& model, const std::string& tag) {
+  const std::uint64_t number = record_of(cluster, model, tag).number;
+  return number != 0 ? std::optional(number) : std::nullopt;
 }
 
 }  // namespace
@@ -226,6 +230,35 @@ TEST_CASE("names: tags move, go, and go with their version") {
   CHECK_FALSE(tag_of(c, "a", "best"));
 }
 
+TEST_CASE("names: a tag's record says who set or deleted it, and a deletion is later than the tag") {
+  Cluster c;
+  PublishWish tagged = wish("a", 1, {"t"});
+  tagged.by = {"alice", "node1"};
+  must_publish(c, tagged);
+  CHECK(record_of(c, "a", "t").by == tagged.by);
+  PublishWish again = wish("a", 1, {"u"});
+  again.by = {"bob", "node1"};
+  must_publish(c, again);
+  CHECK(record_of(c, "a", "u").by.user == "bob");
+  const std::string key = c.keys.tag("a", "u");
+  const std::uint64_t late = now_ns() + 1'000'000'000'000;  // a node whose clock is ahead has set the tag
+  etcd::Txn txn;
+  txn.then.emplace_back(etcd::Put{key, seal(RegistryTag{1, late}, c.keys.bound(key)), 0});
+  REQUIRE(c.client.txn(txn).ok());
+  REQUIRE(c.names.set_tag("a", "u", std::nullopt, {"carol", "node2"}).ok());
+  const RegistryTag deleted = record_of(c, "a", "u");
+  CHECK(deleted.number == 0);
+  CHECK(deleted.time_ns == late + 1);
+  CHECK(deleted.by == Author{"carol", "node2"});
+  CHECK(c.names.set_tag("a", "u", std::nullopt).error().code == Errc::not_found);
+  REQUIRE(c.names.set_tag("a", "u", 1).ok());
+  CHECK(tag_of(c, "a", "u") == 1);
+  txn.then = {etcd::Put{key, {std::byte{1}}, 0}};
+  REQUIRE(c.client.txn(txn).ok());
+  CHECK(c.names.set_tag("a", "u", std::nullopt).ok());  // a value that does not verify
+  CHECK_FALSE(tag_of(c, "a", "u"));
+}
+
 TEST_CASE("names: a value that does not verify blocks only its own model, and the error names the key") {
   Cluster c;
   must_publish(c, wish("bad", 1));
@@ -374,6 +407,39 @@ TEST_CASE("names: numbers that a node knows are not given again by a registry th
   CHECK(must_publish(c, wish("a", 5)) == 12);
   REQUIRE(c.names.raise("new", 4).ok());
   CHECK(must_publish(c, wish("new", 6)) == 4);
+}
+
+TEST_CASE("names: a version that is brought back gives the registry a later message and metrics, and no earlier ones") {
+  Cluster c;
+  const PublishWish what = wish("a", 1);
+  CHECK(must_publish(c, what) == 1);
+  MirroredVersion version = what.version;
+  version.version.number = 1;
+  const auto bring_back = [&](std::uint64_t described_ns, const std::string& message, bool check_only) {
+    version.version.described_ns = described_ns;
+    version.version.message = message;
+    return c.names.bring_back(version, check_only).value();
+  };
+  const auto message = [&] {
+    const std::string key = c.keys.version("a", 1);
+    const auto answer = c.client.range({{key, {}}, 0, 0, false, false});
+    return open_version(answer->items.at(0).value, c.keys.bound(key)).value().version.message;
+  };
+  CHECK_FALSE(bring_back(0, "", false));
+  CHECK(bring_back(7, "later", true));
+  CHECK(message().empty());
+  CHECK(bring_back(7, "later", false));
+  CHECK(message() == "later");
+  CHECK_FALSE(bring_back(7, "later", false));
+  CHECK_FALSE(bring_back(6, "earlier", false));
+  CHECK(message() == "later");
+  version.version.manifest = digest(2);
+  version.version.described_ns = 9;
+  CHECK(c.names.bring_back(version, false).error().code == Errc::exists);
+  REQUIRE(c.names.remove_version("a", 1).ok());
+  version.version.manifest = digest(1);
+  CHECK_FALSE(bring_back(9, "latest", false));
+  CHECK(must_publish(c, wish("a", 3)) == 2);
 }
 
 namespace {

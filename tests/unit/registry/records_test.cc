@@ -108,12 +108,14 @@ TEST_CASE("records: facts survive encoding") {
 
   RegistryTombstone tombstone{in, 77};
   tombstone.version.version.removed_ns = 55;
+  tombstone.version.removed_by = {"alice", "node1"};
   auto gone = open_tombstone(seal(tombstone, "x/a@1"), "x/a@1");
   REQUIRE(gone.ok());
   CHECK(gone->version.version.removed);
   CHECK(gone->version.version.removed_ns == 55);
   CHECK(gone->version.version.message == "two\nlines");
   CHECK(gone->revision == 77);
+  CHECK(gone->version.removed_by == tombstone.version.removed_by);
 
   Member member{"", "host", "10.0.0.1:7", "net", 9};
   auto back = open_member(seal(member, "n/1"), "n/1");
@@ -121,6 +123,8 @@ TEST_CASE("records: facts survive encoding") {
   CHECK(*back == member);
   CHECK(open_head(seal(RegistryHead{5, 6}, "m/a"), "m/a")->next_number == 5);
   CHECK(open_tag(seal(RegistryTag{5, 6}, "t/a@b"), "t/a@b")->number == 5);
+  const Author alice{"alice", "node1"};
+  CHECK(open_tag(seal(RegistryTag{0, 6, alice}, "t/a@b"), "t/a@b")->by == alice);
   CHECK(open_meta(seal(RegistryMeta{kRegistryFormat, kNode, 6}, "meta"), "meta")->cluster == kNode);
 }
 
@@ -156,6 +160,9 @@ TEST_CASE("records: intact records with impossible facts are refused") {
   CHECK(refused([](auto& v) { v.version.source_commit = "../../etc"; }));
   CHECK(refused([](auto& v) { v.version.metrics = {{"a\nb", "1"}}; }));
   CHECK(refused([](auto& v) { v.version.metrics.resize(limits::kMetricsMax + 1); }));
+  CHECK(refused([](auto& v) { v.version.metrics = {{"", "1"}}; }));
+  CHECK(refused([](auto& v) { v.version.metrics = {{"a", "1"}, {"a", "2"}}; }));
+  CHECK(refused([](auto& v) { v.version.described_ns = limits::kTimeNsMax + 1; }));
   CHECK(refused([](auto& v) { v.version.parents[0].model = "../../etc"; }));
   CHECK(refused([](auto& v) { v.version.parents[0].number = 0; }));
   CHECK(refused([](auto& v) { v.version.parents.resize(limits::kParentsMax + 1, v.version.parents[0]); }));
@@ -166,6 +173,12 @@ TEST_CASE("records: intact records with impossible facts are refused") {
   CHECK(refused([](auto& v) { v.packs.resize(limits::kRegistryPacksMax + 1); }));
   CHECK_FALSE(open_head(seal(RegistryHead{0, 0}, "k"), "k").ok());
   CHECK_FALSE(open_tag(seal(RegistryTag{limits::kVersionNumberMax + 1, 0}, "k"), "k").ok());
+  for (const Author& by : {Author{"\x1b[2J", ""}, Author{"a", "two\nlines"}, Author{std::string(257, 'a'), ""}}) {
+    CHECK_FALSE(open_tag(seal(RegistryTag{1, 1, by}, "k"), "k").ok());
+    RegistryTombstone tombstone{sample(), 77};
+    tombstone.version.removed_by = by;
+    CHECK_FALSE(open_tombstone(seal(tombstone, "k"), "k").ok());
+  }
   CHECK_FALSE(open_member(seal(Member{"", "\n", "", "", 0}, "k"), "k").ok());
   for (const std::uint32_t format : {kRegistryFormat - 1, kRegistryFormat + 1}) {
     const Error other = open_meta(seal(RegistryMeta{format, kNode, 0}, "meta"), "meta").error();

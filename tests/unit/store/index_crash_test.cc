@@ -45,6 +45,7 @@ const std::map<std::string, Operation>& operations() {
          must_publish(store, "org/new", {{4, 5}, {6}}, {{{"org/n", 1}}, {"t"}});
        }},
       {"tag", [](StoreImpl& store) { CHECK(store.set_tag("m", "two", 1).ok()); }},
+      {"rename", [](StoreImpl& store) { CHECK(store.rename_model("m", "org/m").ok()); }},
       {"remove", [](StoreImpl& store) { CHECK(store.remove_version("m", 1).ok()); }}};
   return all;
 }

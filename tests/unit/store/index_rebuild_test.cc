@@ -21,7 +21,7 @@ void live(StoreImpl& store) {
   must_publish(store, "b", {{2, 5}, {6}}, {{{"org/a", 2}}, {"x", "y"}});
   must_publish(store, "b", {{5, 7}});
   must_publish(store, "deep/er/c", {{8}});
-  REQUIRE(store.set_tag("org/a", "first", 2).ok());
+  REQUIRE(store.set_tag("org/a", "first", 2, {"alice", ""}).ok());
   REQUIRE(store.set_tag("b", "y", {}).ok());
   REQUIRE(store.set_tag("b", "z", 2).ok());
   REQUIRE(store.remove_version("org/a", 1).ok());

@@ -57,6 +57,22 @@ TEST_CASE("a record of another version is refused as such") {
   }
 }
 
+TEST_CASE("events keep their authors") {
+  const auto author_after = [](auto event, const Author& by) {
+    event.by = by;
+    const auto read = decode_event(encode_event(event, 7), "e");
+    REQUIRE(read.ok());
+    return std::get<decltype(event)>(read->event).by;
+  };
+  PublishEvent publish;
+  publish.version.number = 1;
+  for (const Author& by : {Author{}, Author{"alice", ""}, Author{"alice", "node1"}, Author{"", "node1"}}) {
+    CHECK(author_after(publish, by) == by);
+    CHECK(author_after(TagsEvent{1, "m", 2, {{"t", 1, 5000}}}, by) == by);
+    CHECK(author_after(RemovalEvent{1, "m", 1, 2, 0, {}}, by) == by);
+  }
+}
+
 TEST_CASE("a damaged or lost identity is read from its copy, and a rebuild writes both again") {
   TestStore test;
   must_publish(*open_store(test.path), "m", {{1}});
@@ -189,7 +205,6 @@ TEST_CASE("rows and events come back as they went") {
                  5,
                  6,
                  "text",
-                 std::string(kCommitDigits, 'e'),
                  {{"a", "b"}},
                  {{"p", 1, false, 2, 3, 4}},
                  true,
@@ -200,7 +215,11 @@ TEST_CASE("rows and events come back as they went") {
                  11,
                  12,
                  "6fa459ea-ee8a-4ca4-894e-db77e160355e",
-                 "the machine stopped"};
+                 "the machine stopped",
+                 VersionKind::model,
+                 13,
+                 14,
+                 std::string(kCommitDigits, 'e')};
   row.manifest.bytes[3] = 9;
   row.undeleted_ns = 13;
   row.removed_tags = {"x", "y"};

@@ -229,6 +229,30 @@ TEST_CASE("tags move, go, and must name a live version") {
   CHECK(store->snapshot().value()->tags(model).value().rows.empty());
 }
 
+TEST_CASE("the changes of tags are listed with their authors, newest first, and stay when tags and versions go") {
+  TestStore test;
+  auto store = open_store(test.path);
+  const ModelId model = must_publish(*store, "m", {{1}}, {{}, {"t"}}).version.model;
+  must_publish(*store, "m", {{2}});
+  must_publish(*store, "other", {{3}}, {{}, {"t"}});
+  must(store->set_tag("m", "t", 2, {"alice", ""}));
+  must(store->set_tag("m", "t", 2, {"bob", ""}));  // changes nothing
+  must(store->set_tag("m", "u", 2, {"bob", ""}));
+  must(store->set_tag("m", "u", std::nullopt, {"carol", ""}));
+  const VersionName second{"m", 2};
+  must(store->remove_versions({&second, 1}, Tagged::removed, {"dave", ""}));
+  std::vector<std::string> moves;
+  std::vector<std::uint64_t> times;
+  must(each_row(*store, list_tag_moves(model), [&](const TagMove& move) -> Status {
+    moves.push_back(fmt::format("{} {} {} {}", move.name, move.before, move.number, move.by.user));
+    times.push_back(move.time_ns);
+    return {};
+  }));
+  CHECK(moves == std::vector<std::string>{"t 2 0 dave", "u 2 0 carol", "u 0 2 bob", "t 1 2 alice", "t 0 1 "});
+  CHECK(std::is_sorted(times.rbegin(), times.rend()));
+  CHECK(must(store->fsck({}, decode, no_progress())).problems.empty());
+}
+
 TEST_CASE("parents that somebody declares must be live; children say so, tombstones too") {
   TestStore test;
   auto store = open_store(test.path);

@@ -214,6 +214,9 @@ void dump_model(std::string& out, Snapshot& snapshot, const ModelRow& model, boo
   out += fmt::format(" distinct {}\n", must(snapshot.distinct(model.id)).rows);
   for (const TagRow& tag : must(snapshot.tags(model.id)).rows)
     out += fmt::format(" tag {} {} {} {}\n", tag.name, tag.number, tag.ino, tag.time_ns);
+  for (const TagMove& move : must(snapshot.tag_moves(model.id)).rows)
+    out += fmt::format(" move {} {} {} {} {} {}\n", move.name, move.before, move.number, move.time_ns, move.by.user,
+                       move.by.node);
   for (const VersionRow& row : must(snapshot.versions(model.id)).rows) dump_version(out, snapshot, row, local);
 }
 

@@ -107,6 +107,36 @@ TEST_CASE("a removed version comes back with its number, content, message and ta
   CHECK(is_sound(*store));
 }
 
+TEST_CASE("an undelete goes by the present name of the model, and the history of tags names its author") {
+  TestStore test;
+  auto store = open_store(test.path);
+  const VersionId first = must_publish(*store, "m", {{1}}, {{}, {"a"}}).version.id;
+  must_publish(*store, "m", {{2}});
+  must(store->remove_version("m", 1));
+  must(store->rename_model("m", "org/n"));
+  CHECK(refusal(*store, "m", 1, "m was renamed to org/n") == Errc::not_found);
+  must_publish(*store, "m", {{3}});  // another model, from number 3 on
+  CHECK(refusal(*store, "m", 1, "m@1 was renamed to org/n@1") == Errc::not_found);
+  const UndeletedVersion done = must(store->undelete("org/n", 1, {"alice", {}}));
+  CHECK(done.model == "org/n");
+  CHECK(done.tags == std::vector<std::string>{"a"});
+  CHECK(version_of(*store, "org/n", 1).id == first);
+  auto snapshot = must(store->snapshot());
+  const TagMove move = must(snapshot->tag_moves(must(snapshot->model("org/n")).id)).rows.at(0);
+  snapshot.reset();
+  CHECK(move.name == "a");
+  CHECK(move.before == 0);
+  CHECK(move.number == 1);
+  CHECK(move.by == Author{"alice", {}});
+  must(store->remove_version("org/n", 1));
+  must(store->rename_model("org/n", "o"));
+  must(store->undelete("o", 1));
+  CHECK(is_sound(*store));
+  const std::string before = dump(*store, false);
+  store.reset();
+  CHECK(rebuilt(test.path) == before);
+}
+
 TEST_CASE("the last version of a model brings the model and its directories back") {
   TestStore test;
   auto store = open_store(test.path);
@@ -129,7 +159,7 @@ TEST_CASE("the refusal of an undelete says why") {
   must_publish(*store, "m", {{2}});
   CHECK(refusal(*store, "m", 1, "m@1: it is not removed") == Errc::exists);
   CHECK(refusal(*store, "m", 9, "m@9: there was no such version") == Errc::not_found);
-  CHECK(refusal(*store, "n", 1, "n@1: there was no such version") == Errc::not_found);
+  CHECK(refusal(*store, "n", 1, "no model n") == Errc::not_found);
   must(store->remove_version("m", 1));
   must(store->gc({}, no_progress()));
   CHECK(refusal(*store, "m", 1, "m@1: gc has freed its content") == Errc::absent);

@@ -7,8 +7,10 @@
 #include "blobs/held_pack.h"
 #include "blobs/open_blobs.h"
 #include "fakes/node_fixture.h"
+#include "os/memory_file.h"
 #include "os/sys.h"
 #include "unit/vfs/publish_dataset.h"
+#include "weft/bytes/run_list.h"
 #include "weft/programs/vfs.h"
 #include "weft/store/cluster_store.h"
 
@@ -113,6 +115,34 @@ class FileLender final : public ColdReads {
   const std::string path_;
 };
 
+// Passes chunks of one file from memory, as a daemon without space for them does.
+class PassingLender final : public ColdReads {
+ public:
+  static constexpr std::uint64_t kChunk = 512U << 10U;
+  explicit PassingLender(std::string bytes) : bytes_(std::move(bytes)) {}
+  Status resolve(VersionId /*version*/) override { return {}; }
+  Result<std::vector<Run>> bring(const ColdRange& what) override {
+    ++brings;
+    if (what.range.length > kPassMax) return Error{Errc::no_space, "too much to pass"};
+    const bool empty = emptied > 0 && emptied-- > 0;
+    std::vector<Run> pieces;
+    for (std::uint64_t at = what.range.offset / kChunk * kChunk; at < end_of(what.range); at += kChunk) {
+      const std::string chunk = bytes_.substr(at, kChunk);
+      WEFT_TRY(Fd file, memory_file("a chunk", as_bytes(empty ? std::string() : chunk)));
+      auto pack = std::make_shared<HeldPack>(std::move(file), chunk.size(), kPassingPack);
+      pieces.push_back({at, chunk.size(), {std::move(pack), 0}});
+    }
+    return pieces;
+  }
+  ColdAdvice advice() override { return {}; }
+
+  int brings = 0;
+  int emptied = 0;  // answers whose packs the daemon empties before the reader comes
+
+ private:
+  const std::string bytes_;
+};
+
 struct Far {
   Fixture near;
   TempDir dir;
@@ -142,9 +172,12 @@ struct Far {
     REQUIRE(store->mirror().join({"test", "00000000-0000-4000-8000-000000000001"}).ok());
   }
 
-  void mirror(const std::string& model = "model") const {
+  // `message`: a later one, from a node whose clock is far behind; "": none.
+  void mirror(const std::string& model = "model", const std::string& message = {}) const {
     MirroredVersion change;
     change.version = near.resolve(model).value();
+    change.version.described_ns = message.empty() ? 0 : 1;
+    if (!message.empty()) change.version.message = message;
     change.version.publisher = "00000000-0000-4000-8000-000000000002";
     const LocalRow local = near.store->snapshot().value()->local(change.version.id).value();
     change.tree_nodes = local.ino_count;
@@ -192,6 +225,13 @@ TEST_CASE("a version that is known by name is resolved once, then listed like an
   CHECK(far.read("lineage/model/1/info.json").ok());
   CHECK(far.lender->resolved == 1);
   CHECK(far.lender->asked.empty());
+}
+
+TEST_CASE("a new message is in info.json at once, also from a node whose clock is behind") {
+  const Far far;
+  CHECK(far.read("lineage/model/1/info.json").value().find("said later") == std::string::npos);
+  far.mirror("model", "said later");
+  CHECK(far.read("lineage/model/1/info.json").value().find("said later") != std::string::npos);
 }
 
 TEST_CASE("the small files and the records of a data set are read where its bundles and tables are not local") {
@@ -442,6 +482,44 @@ TEST_CASE("a completely fetched file is read by passthrough, also if several ans
   std::vector<std::byte> bytes(tensor.size());
   REQUIRE(read_exact((*file)->backing_fd(), attr->size - tensor.size(), bytes, path).ok());
   CHECK(std::ranges::equal(bytes, tensor));
+}
+
+TEST_CASE("the last bytes that passed stay for the next read; a pack that the daemon has emptied is fetched again") {
+  Far far;
+  const std::string path = far.near.dir / "passing/model.safetensors";
+  const auto tensor = random_bytes(5U << 20U, 1);
+  write_file(path, safetensors_file({{"one", "U8", {tensor.size()}, tensor}}));
+  far.near.publish({far.near.dir / "passing"}, "model");
+  far.mirror();
+  const auto attr = far.find("models/model/2/model.safetensors");
+  REQUIRE(attr.ok());
+  const std::string whole = read_text(path);
+  PassingLender lender(whole);
+  VfsOptions options;
+  options.cold = &lender;
+  options.cold_policy = ColdPolicy::stream;
+  const auto vfs = Vfs::make(*far.store, options);
+  const auto file = *vfs->open(attr->ino);
+  const auto read = [&](std::uint64_t offset) -> Result<std::string> {
+    std::vector<std::byte> bytes(1000);
+    WEFT_TRY(const std::size_t got, file->read(offset, bytes));
+    return std::string(as_text(std::span(bytes).first(got)));
+  };
+  const std::uint64_t border = PassingLender::kChunk;
+  CHECK(read(border - 500).value() == whole.substr(border - 500, 1000));
+  CHECK(read(border + 500).value() == whole.substr(border + 500, 1000));
+  CHECK(lender.brings == 1);
+  lender.emptied = 2;
+  CHECK(read(3 * border).value() == whole.substr(3 * border, 1000));
+  CHECK(lender.brings == 4);
+  lender.emptied = 1000;
+  CHECK(read(5 * border).error().code == Errc::io);
+  CHECK(lender.brings < 100);
+  lender.emptied = 0;
+  CHECK(read(5 * border).value() == whole.substr(5 * border, 1000));
+  std::vector<std::byte> all(whole.size());
+  CHECK(file->read(0, all).value() == whole.size());
+  CHECK(as_text(all) == whole);
 }
 
 TEST_CASE("without a policy of its own a mount follows what is advised, from one open to the next") {

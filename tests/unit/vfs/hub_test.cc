@@ -146,6 +146,19 @@ TEST_CASE("a source commit is a revision, and a link to the snapshot of its newe
   CHECK(walk(*f.vfs, link).error().code == Errc::not_found);
 }
 
+TEST_CASE("hub/ shows a renamed model by its new name, and its links lead there") {
+  HubFixture f;
+  f.publish_model("old", 1);
+  const std::string hash = f.hash("old@1");
+  CHECK(f.target("hub/models--old/snapshots/" + hash + "/model.safetensors") ==
+        "../../../../models/old/1/model.safetensors");
+  must(f.store->rename_model("old", "org/m"));
+  CHECK(names_in(*f.vfs, "hub") == Names{"models--org--m"});
+  const std::string link = kModel + "/snapshots/" + hash + "/model.safetensors";
+  CHECK(f.target(link) == "../../../../models/org/m/1/model.safetensors");
+  CHECK(must(walk(*f.vfs, link)).size == f.target(link).size());
+}
+
 TEST_CASE("a published file has one place and one link, in models/") {
   HubFixture f;
   f.publish_model("org/m", 1);

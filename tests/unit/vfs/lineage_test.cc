@@ -84,6 +84,38 @@ TEST_CASE("a new message is in info.json at once, and gives the log another inod
   CHECK(read_ino(*f.vfs, log) == before);
 }
 
+TEST_CASE("a renamed model has its new name in every text and link, and the numbers of its files stay") {
+  VfsFixture f;
+  f.publish_model("base", 1);
+  f.publish_model("mid", 2, {"base"});
+  const Ino model = ino_at(*f.vfs, "models/base");
+  const Ino file = ino_at(*f.vfs, "models/base/1/model.safetensors");
+  const Ino log = ino_at(*f.vfs, "lineage/mid/1/log");
+  const auto open = must(f.vfs->open(file));
+  const std::string bytes = read_all(*open);
+  CHECK(read_path(*f.vfs, "lineage/mid/1/owners.tsv").find("\tbase@1\t") != std::string::npos);
+  CHECK(read_path(*f.vfs, "lineage/mid/1/diff/base@1").starts_with("base@1 → mid@1\n"));
+  must(f.store->rename_model("base", "org/root"));
+  CHECK(walk(*f.vfs, "models/base").error().code == Errc::not_found);
+  CHECK(names_in(*f.vfs, "models") == Names{"mid", "org"});
+  CHECK(ino_at(*f.vfs, "models/org/root") == model);
+  CHECK(ino_at(*f.vfs, "models/org/root/1/model.safetensors") == file);
+  CHECK(must(f.vfs->parent(model)) == ino_at(*f.vfs, "models/org"));
+  CHECK(read_all(*open) == bytes);
+  CHECK(names_in(*f.vfs, "lineage/mid/1/parents") == Names{"org%2Froot@1"});
+  CHECK(must(f.vfs->readlink(ino_at(*f.vfs, "lineage/mid/1/parents/org%2Froot@1"))) == "../../../../models/org/root/1");
+  CHECK(read_path(*f.vfs, "lineage/mid/1/diff/org%2Froot@1").starts_with("org/root@1 → mid@1\n"));
+  for (const std::string text : {"info.json", "owners.tsv", "log", "ancestors"}) {
+    CAPTURE(text);
+    const std::string now = read_path(*f.vfs, "lineage/mid/1/" + text);
+    CHECK(must(walk(*f.vfs, "lineage/mid/1/" + text)).size == now.size());
+    CHECK(now.find("org/root") != std::string::npos);
+    CHECK(now.find("base") == std::string::npos);
+  }
+  CHECK(ino_at(*f.vfs, "lineage/mid/1/log") != log);
+  CHECK(read_path(*f.vfs, "lineage/org/root/1/info.json").find("\"org/root\"") != std::string::npos);
+}
+
 TEST_CASE("the bytes of a lineage inode never change, also after a restart") {
   VfsFixture f;
   f.publish_model("base", 1);
@@ -119,7 +151,7 @@ TEST_CASE("the bytes of a lineage inode never change, also after a restart") {
   CHECK(f.vfs->getattr(ino_of(KinFileNumber{kKinFileCount, 1, 1})).error().code == Errc::not_found);
 }
 
-TEST_CASE("graph.svg is drawn at each open, with tags and new bytes") {
+TEST_CASE("graph.svg has the present tags and new bytes at each open") {
   VfsFixture f;
   f.publish_model("base", 1);
   f.publish_model("mid", 2, {"base"});
@@ -136,6 +168,21 @@ TEST_CASE("graph.svg is drawn at each open, with tags and new bytes") {
   CHECK(after.size == text.size());
   CHECK(text.find(">prod</text>") != std::string::npos);
   CHECK(open->size() == before.size);
+}
+
+TEST_CASE("graph.svg is drawn once for each state of the index") {
+  VfsFixture f;
+  f.publish_model("base", 1);
+  Prefetcher prefetcher;
+  Versions versions(*f.store, prefetcher, {});
+  LineageTexts texts(*f.store, versions);
+  const Ino graph = ino_at(*f.vfs, "lineage/base/1/graph.svg");
+  const auto first = must(texts.find(graph));
+  CHECK(must(texts.find(graph)) == first);
+  REQUIRE(f.store->set_tag("base", "prod", 1).ok());
+  const auto second = must(texts.find(graph));
+  CHECK(second->text != first->text);
+  CHECK(must(texts.find(graph)) == second);
 }
 
 TEST_CASE("diff/ has the live parents alone") {
