@@ -129,7 +129,9 @@ void displace(control::Call& call, std::uint64_t keep, ImportReport& report, Dae
   if (done.ok())
     done = displace_versions(
         parts.store, newest.model, {keep, {}},
-        [&](std::span<const VersionName> some, Tagged tagged) { return parts.registry.remove_versions(some, tagged); },
+        [&](std::span<const VersionName> some, Tagged tagged) {
+          return parts.registry.remove_versions(some, tagged, author_of(call.peer()));
+        },
         [&](const VersionName& version) -> Status {
           ++removed;
           static_cast<void>(call.event(encode_fields(ImportEvent{.removed = version})));

@@ -82,7 +82,10 @@ class WatchedFile final : public OpenFile {
   }
   bool better_in_memory() const override { return file_->better_in_memory(); }
   int backing_fd() const override { return file_->backing_fd(); }
-  void opened() override { file_->opened(); }
+  void opened() override {
+    if (read_.load(std::memory_order_relaxed) >= watch_.read_after) ask();  // it is opened again
+    file_->opened();
+  }
 
  private:
   void count(std::size_t bytes) {

@@ -43,6 +43,10 @@ void fields(JsonFields& f, ImportRequest& m) {
   if (m.files == 0) f.refuse("\"files\": expected at least 1, got 0");
 }
 
+void fields(JsonFields& f, ImportEvent& m) {
+  f("files", m.files)("open", m.open)("removed", m.removed);
+}
+
 void fields(JsonFields& f, NoteRequest& m) {
   f("spec", m.spec)("message", m.change.message)("metrics", m.change.metrics, JsonFields::Form::row);
 }

@@ -67,9 +67,7 @@ struct ImportEvent {
   std::optional<std::uint64_t> files{}, open{};
   std::optional<VersionName> removed{};
 };
-inline void fields(JsonFields& f, ImportEvent& m) {
-  f("files", m.files)("open", m.open)("removed", m.removed);
-}
+void fields(JsonFields& f, ImportEvent& m);
 
 struct OpenFailure {
   Error error;

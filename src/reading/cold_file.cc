@@ -318,10 +318,10 @@ Result<std::size_t> ColdFile::read(std::uint64_t offset, std::span<std::byte> ou
   const std::uint64_t ahead = ahead_of(offset, count);
   const auto read_run = [&](const ColdRun& run, std::uint64_t within, std::span<std::byte> part) {
     return each_piece(run, within, part.size(), ahead,
-                      [&part, this](const PackReader& pack, std::uint64_t at, std::size_t length) {
-                        const std::span<std::byte> here = part.first(length);
+                      [&part, this](const PackReader& pack, std::uint64_t at, std::size_t length) -> Status {
+                        WEFT_CHECK(read_exact(pack.fd(), at, part.first(length), where_));
                         part = part.subspan(length);
-                        return read_exact(pack.fd(), at, here, where_);
+                        return {};
                       });
   };
   WEFT_CHECK(read_runs(head_, runs_, offset, out.first(count), read_run));

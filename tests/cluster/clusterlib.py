@@ -195,12 +195,10 @@ class Etcd:
         return self.listens() and self.control("endpoint", "health", check=False).returncode == 0
 
     def listens(self):
-        """etcdctl that is refused tries again after a second."""
-        for line in pathlib.Path(f"/proc/{self.process.pid}/net/tcp").read_text().splitlines():
-            _, place, _, state = line.split()[:4]
-            if place.endswith(f":{ETCD_PORT:04X}") and state == "0A":
-                return True
-        return False
+        """At both addresses: they open one after the other, and etcdctl that is refused tries again after a second."""
+        lines = pathlib.Path(f"/proc/{self.process.pid}/net/tcp").read_text().splitlines()
+        sockets = [line.split()[1:4] for line in lines]
+        return sum(place.endswith(f":{ETCD_PORT:04X}") and state == "0A" for place, _, state in sockets) == 2
 
     def control(self, *words, check=True, **options):
         return run([*self.host.inside, "etcdctl", "--endpoints", self.local, *self.words, *words], check=check,

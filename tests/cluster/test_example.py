@@ -12,7 +12,7 @@ from weftlib import TOP, WEFT, environment, run, wait_until
 
 def displays(page):
     """The literal texts of a manual page, without roff."""
-    return re.findall(r"^\.Bd -literal.*\n(.*?)^\.Ed", (TOP / "man" / page).read_text(), flags=re.M | re.S)
+    return re.findall(r"^\.Bd -literal[^\n]*\n(.*?)^\.Ed", (TOP / "man" / page).read_text(), flags=re.M | re.S)
 
 
 class NamedEtcd(Etcd):

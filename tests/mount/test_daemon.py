@@ -258,7 +258,8 @@ def test_a_user_keeps_nobody_from_the_daemon(open_dir, count, fds):
 
 
 WISH = {"name": "m", "inherit": "", "add": False, "dataset": False, "take": 0,
-        "durability": "local", "keep": 0, "parents": [], "tags": [], "message": "", "metrics": [], "files": 2}
+        "durability": "local", "keep": 0, "parents": [], "tags": [], "default_message": "",
+        "source_commit": "", "message": "", "metrics": [], "files": 2}
 
 
 @pytest.mark.parametrize("body", [

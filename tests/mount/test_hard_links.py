@@ -106,7 +106,7 @@ def test_a_checkpoint_in_new_has_one_link(tmp_path):
         weights.write_bytes(random_bytes(SIZE, "checkpoint"))
         (training / "step-1/done").write_text("")
         wait_until(lambda: (training / "step-1/.weft.published").exists())
-        assert (store.path / "drafts/tree/run/step-1/weights.bin").stat().st_nlink == 2, "it is a pack"
+        wait_until(lambda: (store.path / "drafts/tree/run/step-1/weights.bin").stat().st_nlink == 2)  # it is a pack
         assert weights.stat().st_nlink == 1
         with weights.open("rb") as file:
             assert os.fstat(file.fileno()).st_nlink == 1

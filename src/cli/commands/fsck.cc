@@ -99,7 +99,7 @@ class FsckCommand final : public Command {
   // Checks the records again, because a repair may have changed them.
   Status repair(const Context& context, FsckReport& report) const {
     WEFT_TRY(const auto store, context.open_to_read());
-    WEFT_TRY(const auto writer, context.writer());
+    WEFT_TRY(const auto writer, context.repairer());
     WEFT_TRY(report.problems, writer->repair(*store, report.damaged, from_));
     for (const DamagedBlob& blob : report.damaged)
       if (std::ranges::none_of(report.problems, [&](const std::string& line) { return line.starts_with(blob.what); }))

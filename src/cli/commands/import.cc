@@ -69,8 +69,8 @@ constexpr CommandInfo kInfo = {
         " removed: [{model, version}], not_removed}\n"
         "made is false if the newest version already has this content, and not_kept lists\n"
         "what was given and it has not (\"message\", \"source commit\", \"metric loss\");\n"
-        "mounted_files counts files taken from the store through its mount; removed lists what --keep\n"
-        "removed, and not_removed says why it did not remove the others\n",
+        "mounted_files counts files taken from the store through its mount; removed lists\n"
+        "what --keep removed, and not_removed says why it did not remove the others\n",
     .interrupted = "the store is as it was",
 };
 

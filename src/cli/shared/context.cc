@@ -135,8 +135,8 @@ Result<std::unique_ptr<control::Client>> Context::need_daemon() const {
     WEFT_TRY(client, connect_while(store_path(), patience(), [] { return true; }));
   }
   if (!client)
-    return Error{Errc::unreachable,
-                 fmt::format("weftd does not run here: no daemon runs for the store {}", store_path())};
+    return Error{Errc::unreachable, fmt::format("weftd does not run here: no daemon runs for the store {}{}",
+                                                store_path(), is_of_cluster() ? ", a node of a cluster" : "")};
   return client;
 }
 
@@ -145,6 +145,11 @@ Result<std::unique_ptr<StoreWriter>> Context::writer() const {
   if (!client && is_of_cluster()) {
     WEFT_TRY(client, need_daemon());
   }
+  return client ? make_daemon_writer(*this, std::move(client)) : make_local_writer(*this);
+}
+
+Result<std::unique_ptr<StoreWriter>> Context::repairer() const {
+  WEFT_TRY(auto client, daemon());
   return client ? make_daemon_writer(*this, std::move(client)) : make_local_writer(*this);
 }
 

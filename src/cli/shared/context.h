@@ -47,9 +47,11 @@ class Context {
   // seconds for a daemon that is starting or ending.
   Result<std::unique_ptr<control::Client>> daemon() const;
   Result<std::unique_ptr<control::Client>> need_daemon() const;  // Errc::unreachable if no daemon runs
-  // Returns the writer of the store: through the daemon, or in this process if no daemon runs. A store of a cluster has
-  // no other writer than its daemon: waits some seconds for one that restarts, and then fails as need_daemon() does.
+  // Returns the writer of the store: through the daemon, or in this process if no daemon runs. The names of a cluster's
+  // store are changed by its daemon only: waits some seconds for one that restarts, and then fails as need_daemon() does.
   Result<std::unique_ptr<StoreWriter>> writer() const;
+  // As writer(), for a repair, which needs no daemon in a cluster either.
+  Result<std::unique_ptr<StoreWriter>> repairer() const;
   // Sends a request. Ctrl-C cancels it. If the connection is lost, the error message says that the outcome is unknown.
   Result<control::Answer> ask(control::Client& daemon, std::string_view request, std::string_view body,
                               control::CallOptions options = {}) const;

@@ -177,7 +177,9 @@ class LocalWriter final : public StoreWriter {
   static void displace(Store& store, std::uint64_t keep, ImportReport& report, Progress& progress) {
     Status done = displace_versions(
         store, report.outcome.version.model, {keep, {}},
-        [&](std::span<const VersionName> versions, Tagged tagged) { return store.remove_versions(versions, tagged); },
+        [&](std::span<const VersionName> versions, Tagged tagged) {
+          return store.remove_versions(versions, tagged, own_author());
+        },
         [&](const VersionName& version) -> Status {
           report.removed.push_back(version);
           return {};

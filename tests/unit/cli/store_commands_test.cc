@@ -97,9 +97,11 @@ struct World {
     return outcome;
   }
 
-  std::string failed(const std::vector<std::string>& args) {
+  std::string failed(const std::vector<std::string>& args) { return refused(args, 1); }
+  std::string misused(const std::vector<std::string>& args) { return refused(args, 2); }
+  std::string refused(const std::vector<std::string>& args, int code) {
     Outcome outcome = cli(args);
-    CHECK(outcome.code == 1);
+    CHECK(outcome.code == code);
     CHECK(outcome.out.empty());
     CHECK(outcome.err.starts_with("weft: "));
     CHECK(outcome.err.find('\n') == outcome.err.size() - 1);
@@ -336,8 +338,8 @@ TEST_CASE("a note replaces the message, and adds and replaces metrics") {
   w.done({"note", "bert@1", "-m", ""});
   json = flat(w.done({"log", "bert", "--json"}));
   CHECK(json["versions.1.message"].empty());
-  CHECK(w.contains(w.failed({"note", "bert@1"}), "expected --message or --metric"));
-  CHECK(w.contains(w.failed({"note", "bert@1", "--metric", "loss"}), "expected KEY=VALUE"));
+  CHECK(w.contains(w.misused({"note", "bert@1"}), "expected --message or --metric"));
+  CHECK(w.contains(w.misused({"note", "bert@1", "--metric", "loss"}), "expected KEY=VALUE"));
   CHECK(w.contains(w.failed({"note", "bert@9", "-m", "x"}), "9"));
   w.failed({"note", "bert@1", "-m", std::string(1, '\a')});
   w.done({"fsck", "--rebuild"});

@@ -163,7 +163,8 @@ TEST_CASE("a version that comes again with a later description gets its message 
   version.version.number = 2;  // unknown here, and described before this node received it
   CHECK(mirror(*test.store, {version}, 4).empty());
   std::vector<std::uint64_t> times;
-  for (const CatalogEvent& event : test.store->ledger().events(0).value().events)
+  const CatalogEvents said = test.store->ledger().events(0).value();
+  for (const CatalogEvent& event : said.events)
     if (const auto* description = std::get_if<MirroredDescription>(&event)) times.push_back(description->time_ns);
   CHECK(times == std::vector<std::uint64_t>{100, 99});
 }
