@@ -238,7 +238,7 @@ TEST_CASE("a restore names each missing file before it creates anything") {
   SUBCASE("a kind that an origin has") {
     const auto record = seal_record(static_cast<RecordKind>(15), as_bytes("later"));
     write_file(left.dir / "journal/0000000000000001-later", as_text(record));
-    expected = left.dir / "journal/0000000000000001-later: expected a version, a tag, a removal or a note";
+    expected = left.dir / "journal/0000000000000001-later: expected a version, a tag, a removal, an undelete or a note";
   }
   SUBCASE("one content of a number") {
     VersionRow row = row_of(*snapshot, "a", 3);

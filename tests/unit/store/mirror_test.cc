@@ -194,7 +194,8 @@ TEST_CASE("of a removal and an undelete the later is true, in any order, and a n
   CHECK_FALSE(version_of(*test.store, "a", 1).removed);
   CHECK(fsck(*test.store) == std::vector<std::string>{});
   std::vector<std::uint64_t> told;
-  for (const CatalogEvent& event : test.store->ledger().events(0).value().events)
+  const CatalogEvents said = test.store->ledger().events(0).value();
+  for (const CatalogEvent& event : said.events)
     if (const auto* undelete = std::get_if<MirroredUndelete>(&event)) told.push_back(undelete->time_ns);
   CHECK(told == std::vector<std::uint64_t>{501});
 
