@@ -86,6 +86,8 @@ def test_a_rename_is_refused_on_every_node(nodes, small_model):
         assert done.returncode == 1 and done.stderr.count("\n") == 1
         assert "m: renaming a model of a cluster is not supported" in done.stderr
         assert node.versions("m") == [1] and not (node.models() / "n").exists()
+
+
 def test_every_node_knows_who_changed_a_tag(nodes, small_model):
     def changes(node):
         return [(change["tag"], change["before"], change["version"], change["user"], change["node"])
