@@ -8,7 +8,6 @@
 namespace weft {
 namespace {
 
-constexpr std::size_t kHeldMax = 10'000;          // held versions; beyond, the oldest hold ends
 constexpr std::chrono::seconds kLookAtSpace{10};  // between checks of space; a publisher can fill a disk in minutes
 constexpr std::chrono::seconds kAgain{60};        // longest pause after a failed gc
 
@@ -24,6 +23,11 @@ void AutoGc::removed(VersionId version, VersionHold hold) {
   held_.push_back({time_.now() + actions_.delay(), version, std::move(hold)});
   if (held_.size() > kHeldMax) held_.pop_front();
   worker_.wake();
+}
+
+void AutoGc::undeleted(VersionId version) {
+  const std::lock_guard lock(mutex_);
+  std::erase_if(held_, [version](const Held& held) { return held.version == version; });
 }
 
 void AutoGc::collect_soon() {

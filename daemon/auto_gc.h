@@ -4,6 +4,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -21,6 +22,7 @@ struct HeldVersions {
 
 class AutoGc {
  public:
+  static constexpr std::size_t kHeldMax = 10'000;  // held versions; beyond, the oldest hold ends
   struct Actions {
     std::function<std::chrono::seconds()> delay;  // returns the current gc_delay
     std::function<bool()> space_is_short;
@@ -35,6 +37,8 @@ class AutoGc {
   void stop() { worker_.end(); }  // cancels a running gc
   // Keeps `hold` on a removed version for gc_delay.
   void removed(VersionId version, VersionHold hold);
+  // Ends the holds on a version that was undeleted.
+  void undeleted(VersionId version);
   // Runs gc soon, to free removed versions that are not held.
   void collect_soon();
   HeldVersions held();

@@ -1,6 +1,7 @@
-// Tags, notes, renames, removals and gc for a client.
+// Tags, notes, renames, removals, undeletes and gc for a client.
 #include <chrono>
 #include <optional>
+#include <set>
 
 #include "base/log.h"
 #include "control/call.h"
@@ -9,12 +10,15 @@
 #include "daemon/parts.h"
 #include "daemon/serve.h"
 #include "daemon_api/changes.h"
+#include "os/sys.h"
+#include "weft/cluster/origin.h"
 #include "weft/store/walk.h"
 
 namespace weft {
 namespace {
 
 constexpr auto kCatchUpMax = std::chrono::seconds(10);  // longest wait for the registry before gc
+constexpr auto kOriginPatience = std::chrono::seconds(10);
 
 // Wakes the write-behind thread: it writes the change to the origin.
 void changed(const DaemonParts& parts) {
@@ -46,21 +50,34 @@ Result<Nothing> rename(control::Call& call, const RenameRequest& request, Daemon
   return Nothing{};
 }
 
-// Holds versions that are about to be removed for gc_delay.
-void hold(DaemonParts& parts, std::span<const VersionName> versions) {
+// Holds versions that are about to be removed for gc_delay. Returns how many of them stay so: only the publisher of a
+// version keeps its content, and it holds what is removed here.
+std::size_t hold(DaemonParts& parts, std::span<const VersionName> versions) {
+  std::size_t count = 0;
+  const auto& cluster = parts.store.cluster();
   for (const VersionName& version : versions) {
     const auto row = version_of(parts.store, spec_of(version.model, version.number));
     if (!row.ok()) continue;
-    if (auto held = parts.store.hold_version(row->id); held.ok()) parts.auto_gc.removed(row->id, std::move(*held));
+    auto held = parts.store.hold_version(row->id);
+    if (!held.ok()) continue;
+    parts.auto_gc.removed(row->id, std::move(*held));
+    if (!cluster || row->publisher == cluster->node) ++count;
   }
+  return count;
 }
 
 // Reports each removal at once, because a later removal may fail.
-Result<Nothing> remove(control::Call& call, const RemoveRequest& request, DaemonParts& parts) {
-  WEFT_CHECK(check_access(parts.config.get()->remove, call.peer(), "remove versions"));
+Result<RemoveReport> remove(control::Call& call, const RemoveRequest& request, DaemonParts& parts) {
+  const auto config = parts.config.get();
+  WEFT_CHECK(check_access(config->remove, call.peer(), "remove versions"));
   const Author by = author_of(call.peer());
+  const std::uint64_t until_ns =
+      now_ns() + static_cast<std::uint64_t>(std::chrono::nanoseconds(config->gc_delay).count());
+  std::set<VersionName> held;
+  bool all = !request.dry_run;
   const RemoveSome remove_some = [&](std::span<const VersionName> versions, Tagged tagged) {
-    hold(parts, versions);
+    all = hold(parts, versions) == versions.size() && all;
+    held.insert(versions.begin(), versions.end());
     auto count = parts.registry.remove_versions(versions, tagged, by);
     changed(parts);
     return count;
@@ -70,6 +87,36 @@ Result<Nothing> remove(control::Call& call, const RemoveRequest& request, Daemon
     return call.event(encode_fields(version));
   };
   WEFT_CHECK(remove_versions(parts.store, request, remove_some, removed));
+  return RemoveReport{all && !held.empty() && held.size() <= AutoGc::kHeldMax ? until_ns : 0};
+}
+
+// True if the origin has the content. False if the origin does not answer: this node may have it.
+bool is_at_origin(const DaemonParts& parts, const Digest& manifest) {
+  const std::string origin = parts.config.get()->origin;
+  if (origin.empty() || !parts.store.cluster()) return false;
+  const auto known = parts.store.ledger().origin();
+  const auto there = known.ok()
+                         ? weft::is_at_origin(origin, *known, parts.store.cluster()->cluster, manifest, kOriginPatience)
+                         : Result<bool>(false);
+  return there.ok() && *there;
+}
+
+Result<Nothing> undelete(control::Call& call, const UndeleteRequest& request, DaemonParts& parts) {
+  WEFT_CHECK(check_access(parts.config.get()->remove, call.peer(), "bring versions back"));
+  const Author by = author_of(call.peer());
+  const Undelete undelete_one = [&](std::string_view model, std::uint64_t number) {
+    return parts.registry.undelete(
+        model, number, [&](const Digest& manifest) { return is_at_origin(parts, manifest); }, by);
+  };
+  const auto undeleted = [&](const UndeletedVersion& version) -> Status {
+    changed(parts);
+    parts.memory.wake();  // its bytes may be in memory alone
+    const std::string name = spec_of(version.model, version.number);
+    if (const auto row = version_of(parts.store, name); row.ok()) parts.auto_gc.undeleted(row->id);
+    log_info("{} brought back by user {}", name, call.peer().uid);
+    return call.event(encode_fields(version));
+  };
+  WEFT_CHECK(undelete_versions(request, undelete_one, undeleted));
   return Nothing{};
 }
 
@@ -105,6 +152,7 @@ void serve_changes(control::Server& server, DaemonParts& parts) {
   serve(server, parts, "note", note);
   serve(server, parts, "mv", rename);
   serve(server, parts, "rm", remove);
+  serve(server, parts, "undelete", undelete);
   serve(server, parts, "gc", collect);
 }
 

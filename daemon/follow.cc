@@ -21,7 +21,8 @@ Follow::Follow(Store& store, Bytes& bytes) : store_(store), bytes_(bytes) {
 
 bool Follow::is_followed(const ModelEvent& event) const {
   const auto config = bytes_.config.get();
-  return event.kind == ModelEvent::Kind::publish && !config->follow.empty() && concerns(event, config->follow);
+  const bool appears = event.kind == ModelEvent::Kind::publish || event.kind == ModelEvent::Kind::undelete;
+  return appears && !config->follow.empty() && concerns(event, config->follow);
 }
 
 // Fetches a version. After an error it does not retry: a reader fetches the version later.

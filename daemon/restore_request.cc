@@ -23,8 +23,7 @@ constexpr std::size_t kLinesMax = 200;  // lines of each list in the answer
 const std::string& model_of(const MirrorChange& change) {
   if (const auto* version = std::get_if<MirroredVersion>(&change)) return version->version.model_name;
   if (const auto* tag = std::get_if<MirroredTag>(&change)) return tag->model;
-  if (const auto* memory = std::get_if<MirroredMemory>(&change)) return memory->model;
-  return std::get<MirroredRemoval>(change).model;
+  return std::get<MirroredMemory>(change).model;
 }
 
 class Returning {

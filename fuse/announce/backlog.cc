@@ -15,6 +15,7 @@ using Kind = ModelEvent::Kind;
 struct Names {
   std::set<std::uint64_t> made;     // versions that any of the events publishes, filled in before the walk
   std::set<std::uint64_t> removed;  // versions whose removal the walk has met
+  std::set<std::uint64_t> back;     // versions whose undelete it has met
   std::set<std::string> tags;
   bool published = false;
 };
@@ -41,6 +42,8 @@ class LastChanges {
         return published(names, event);
       case Kind::tag:
         return tagged(names, event, event.version);
+      case Kind::undelete:
+        return undeleted(names, event);
       case Kind::remove:
       case Kind::lost:
         return removed(names, event);
@@ -66,9 +69,15 @@ class LastChanges {
     AnnouncedChange& change = changes_.emplace_back(AnnouncedChange{event, *names.made.begin()});
     change.event.tags = last_tags(names, event);
   }
-  // A removal deletes the version's tags. If these events also published the version, only that is announced: the tags
-  // may have led to an older version before.
+  // Events of its tags follow the undelete.
+  void undeleted(Names& names, const ModelEvent& event) {
+    if (names.removed.contains(event.version) || !names.back.insert(event.version).second) return;
+    if (!names.made.contains(event.version)) changes_.push_back({event, 0});
+  }
+  // A removal deletes the version's tags. If these events also published the version or brought it back, only that is
+  // announced: the tags may have led to an older version before.
   void removed(Names& names, const ModelEvent& event) {
+    if (names.back.contains(event.version)) return tagged(names, event, 0);
     names.removed.insert(event.version);
     if (names.made.contains(event.version)) return tagged(names, event, 0);
     AnnouncedChange& change = changes_.emplace_back(AnnouncedChange{event, 0});

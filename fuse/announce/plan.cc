@@ -110,6 +110,7 @@ class Planner {
   };
   Result<std::optional<Facts>> facts_of(const AnnouncedChange& change);
   Status add_publish(const ModelEvent& event, const Facts& facts);
+  Status add_undelete(const ModelEvent& event, const ModelRow& model);
   Status add_removal(const ModelEvent& event, const ModelRow& model);
   Status add_rename(const ModelEvent& event);
   Status add_gone(const ModelRow& model);
@@ -144,7 +145,7 @@ Result<bool> Planner::is_gone(std::string_view path, const ModelRow& model) {
   return count == 0;
 }
 
-// True if the namespace has one model of this kind, which a rename moved there.
+// True if the namespace has one visible model of this kind: a rename moved it there, or an undelete brought it back.
 Result<bool> Planner::is_alone(std::string_view path, const ModelRow& model) {
   WEFT_TRY(const std::uint64_t count, shown(path, model));
   return count == 1;
@@ -184,6 +185,17 @@ Status Planner::add_publish(const ModelEvent& event, const Facts& facts) {
   plan_.push_back({Kind::creation, directory, std::to_string(event.version)});
   add_tags(event, Kind::replacement, directory);
   plan_.push_back({Kind::replacement, directory, std::string(kLatest)});
+  return {};
+}
+
+Status Planner::add_undelete(const ModelEvent& event, const ModelRow& model) {
+  if (model.live == 1) {
+    WEFT_TRY(Plan directories, directories_of(model, Kind::creation, &Planner::is_alone));
+    append(plan_, std::move(directories));
+  }
+  const std::string directory = directory_of(model, model.name);
+  plan_.push_back({Kind::creation, directory, std::to_string(event.version)});
+  if (event.version >= model.latest) plan_.push_back({Kind::replacement, directory, std::string(kLatest)});
   return {};
 }
 
@@ -241,6 +253,8 @@ Status Planner::add(const AnnouncedChange& change) {
   switch (event.kind) {
     case ModelEvent::Kind::publish:
       return add_publish(event, *facts);
+    case ModelEvent::Kind::undelete:
+      return add_undelete(event, facts->model);
     case ModelEvent::Kind::remove:
     case ModelEvent::Kind::lost:
       return add_removal(event, facts->model);

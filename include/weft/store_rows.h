@@ -61,7 +61,7 @@ struct ModelRow {
   Ino ino = 0;                     // models/<name>
   Ino latest_ino = 0;              // models/<name>/latest
   std::uint64_t created_ns = 0;
-  std::uint64_t changed_ns = 0;  // time of the last publish, tag, note or removal in it, or of a rename
+  std::uint64_t changed_ns = 0;  // time of the last publish, tag, note, removal or undelete in it, or of a rename
   std::uint64_t live = 0;        // number of live versions
   std::uint64_t tags = 0;
   VersionKind kind = VersionKind::model;  // of all its live versions
@@ -106,8 +106,8 @@ struct VersionRow {
   std::uint64_t tensors = 0;
   std::uint64_t tensor_bytes = 0;
   std::vector<std::string> elsewhere;  // names of declared parents that this store did not have
-  // Ticks of the store's lineage clock, which counts publishes, removals, renames and changes of a message or metrics:
-  // of the publish, and of the removal (0: none).
+  // Ticks of the store's lineage clock, which counts publishes, removals, undeletes, renames and changes of a message
+  // or metrics: of the publish, and of the removal (0: live).
   std::uint64_t born = 0;
   std::uint64_t died = 0;
   std::string publisher;  // uuid of the publishing node, from the registry; "" if published in this store alone
@@ -117,14 +117,33 @@ struct VersionRow {
   // states of one version the one with the larger time is the later.
   std::uint64_t described_ns = 0;
   std::uint64_t described = 0;  // tick of the lineage clock at that change
-  std::string source_commit;  // the hub's commit of the imported snapshot (weft/names.h); "": none is known
+  std::string source_commit;    // the hub's commit of the imported snapshot (weft/names.h); "": none is known
   // Tick and time of the last rename of its model; 0: none. Not stored with the version.
   std::uint64_t renamed = 0;
   std::uint64_t renamed_ns = 0;
+  // Time of the last undelete, the same on all nodes; 0: none. The times of removals and undeletes of a version grow,
+  // so the state with the largest time is true.
+  std::uint64_t undeleted_ns = 0;
+  std::uint64_t undeleted = 0;                 // tick of the lineage clock at that undelete
+  std::vector<std::string> removed_tags = {};  // of a removed version: its tags at the removal
 };
 inline std::string spec_of(const VersionRow& version) {
   return spec_of(version.model_name, version.number);
 }
+
+// A tag, and the version that it leads to.
+struct TagTarget {
+  std::string name;
+  std::uint64_t number = 0;
+};
+
+// A removed version that is live again.
+struct UndeletedVersion {
+  std::string model;
+  std::uint64_t number = 0;
+  std::vector<std::string> tags;  // names of its tags at the removal, which lead to it again
+  std::vector<TagTarget> moved;   // tags that led to it, and lead to another version by now
+};
 
 // Facts about a version that only this node has.
 struct LocalRow {

@@ -4,7 +4,7 @@ _weft_options() {
   case $1 in
     import) echo "--name --dataset --inherit --add --move --links --parent --find-parent --no-find-parent --keep --tag --message --metric --durability --json --quiet --store --trust-store --help" ;;
     export) echo "--json --quiet --store --trust-store --help" ;;
-    ls) echo "--tensors --names --json --quiet --store --trust-store --help" ;;
+    ls) echo "--tensors --removed --names --json --quiet --store --trust-store --help" ;;
     info) echo "--graph --json --quiet --store --trust-store --help" ;;
     log) echo "--json --quiet --store --trust-store --help" ;;
     lineage) echo "--ancestors --descendants --owners --dot --svg --json --quiet --store --trust-store --help" ;;
@@ -16,6 +16,7 @@ _weft_options() {
     mv) echo "--json --quiet --store --trust-store --help" ;;
     tag) echo "--delete --log --names --json --quiet --store --trust-store --help" ;;
     rm) echo "--all --keep --keep-best --force --dry-run --json --quiet --store --trust-store --help" ;;
+    undelete) echo "--json --quiet --store --trust-store --help" ;;
     gc) echo "--dry-run --all --json --quiet --store --trust-store --help" ;;
     du) echo "--origin --json --quiet --store --trust-store --help" ;;
     fsck) echo "--repair --from --rebuild --accept-loss --quick --json --quiet --store --trust-store --help" ;;
@@ -53,6 +54,14 @@ _weft_models() {
     names=$(weft ls --names "${store[@]}" 2>/dev/null)
     mapfile -t COMPREPLY < <(compgen -W "$names" -- "$word")
   fi
+}
+
+# MODEL@V of removed versions.
+_weft_removed() {
+  local store=("${@:2}") word=$1 names
+  names=$(weft ls --removed --names "${store[@]}" 2>/dev/null)
+  mapfile -t COMPREPLY < <(compgen -W "$names" -- "$word")
+  [[ $word == *@* && $COMP_WORDBREAKS == *@* ]] && COMPREPLY=("${COMPREPLY[@]#"${word%@*}@"}")
 }
 
 _weft_mounts() {
@@ -98,11 +107,12 @@ _weft() {
     _weft_models "$word" "${store[@]}"
   else
     case $command in
-      "") mapfile -t COMPREPLY < <(compgen -W "import export ls info log lineage diff find match advise tag note mv rm gc du fsck scrub mount umount pin unpin prefetch evict stage-out cache status peers init \
+      "") mapfile -t COMPREPLY < <(compgen -W "import export ls info log lineage diff find match advise tag note mv rm undelete gc du fsck scrub mount umount pin unpin prefetch evict stage-out cache status peers init \
             restore wait watch debug completion help" -- "$word") ;;
       ls | info | log | lineage | diff | advise | tag | note | mv | rm | du | pin | unpin | prefetch | evict | stage-out | wait | watch) _weft_models "$word" "${store[@]}" ;;
       export) [[ $before == export ]] && _weft_models "$word" "${store[@]}" ||
         mapfile -t COMPREPLY < <(compgen -d -- "$word") ;;
+      undelete) _weft_removed "$word" "${store[@]}" ;;
       match) _weft_models "$word" "${store[@]}"
         mapfile -t -O "${#COMPREPLY[@]}" COMPREPLY < <(compgen -f -- "$word") ;;
       debug) mapfile -t COMPREPLY < <(compgen -f -W "$([[ $before == debug ]] && echo pack toc journal manifest)" -- "$word") ;;

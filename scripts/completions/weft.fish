@@ -28,6 +28,10 @@ function __weft_models
     end
 end
 
+function __weft_removed
+    weft ls --removed --names (__weft_store) 2>/dev/null
+end
+
 function __weft_mounts
     string replace -rf '^\S+ (\S+) fuse\.weft .*' '$1' </proc/self/mounts
 end
@@ -52,6 +56,7 @@ complete -c weft -n __fish_use_subcommand -a tag -d 'set, move, delete or list t
 complete -c weft -n __fish_use_subcommand -a note -d 'change the message and the metrics of a version'
 complete -c weft -n __fish_use_subcommand -a mv -d 'rename a model or a data set'
 complete -c weft -n __fish_use_subcommand -a rm -d 'remove versions'
+complete -c weft -n __fish_use_subcommand -a undelete -d 'bring removed versions back'
 complete -c weft -n __fish_use_subcommand -a gc -d 'free the space that no version needs'
 complete -c weft -n __fish_use_subcommand -a du -d 'show the space of models and versions, and what sharing saves'
 complete -c weft -n __fish_use_subcommand -a fsck -d 'check the store, repair it, or rebuild its index'
@@ -86,6 +91,7 @@ complete -c weft -n '__fish_seen_subcommand_from tag' -l json -d 'print one JSON
 complete -c weft -n '__fish_seen_subcommand_from note' -l json -d 'print one JSON value'
 complete -c weft -n '__fish_seen_subcommand_from mv' -l json -d 'print one JSON value'
 complete -c weft -n '__fish_seen_subcommand_from rm' -l json -d 'print one JSON value'
+complete -c weft -n '__fish_seen_subcommand_from undelete' -l json -d 'print one JSON value'
 complete -c weft -n '__fish_seen_subcommand_from gc' -l json -d 'print one JSON value'
 complete -c weft -n '__fish_seen_subcommand_from du' -l json -d 'print one JSON value'
 complete -c weft -n '__fish_seen_subcommand_from fsck' -l json -d 'print one JSON value'
@@ -160,6 +166,7 @@ complete -c weft -n '__fish_seen_subcommand_from mv' -a '(__weft_models)'
 complete -c weft -n '__fish_seen_subcommand_from note' -s m -l message -x -d 'message'
 complete -c weft -n '__fish_seen_subcommand_from note' -l metric -x -d 'KEY=VALUE'
 complete -c weft -n '__fish_seen_subcommand_from rm' -a '(__weft_models)'
+complete -c weft -n '__fish_seen_subcommand_from undelete' -a '(__weft_removed)'
 complete -c weft -n '__fish_seen_subcommand_from du' -a '(__weft_models)'
 complete -c weft -n '__fish_seen_subcommand_from pin' -a '(__weft_models)'
 complete -c weft -n '__fish_seen_subcommand_from pin' -s d -l delete -d 'delete the pin'
@@ -186,6 +193,7 @@ complete -c weft -n '__fish_seen_subcommand_from import' -l durability -x -a 'me
 complete -c weft -n '__fish_seen_subcommand_from cache' -l max -x -d 'limit of the cache'
 complete -c weft -n '__fish_seen_subcommand_from export' -a '(__fish_complete_directories)'
 complete -c weft -n '__fish_seen_subcommand_from ls' -s l -l tensors -d 'show tensors'
+complete -c weft -n '__fish_seen_subcommand_from ls' -l removed -d 'list removed versions'
 complete -c weft -n '__fish_seen_subcommand_from ls' -l names -d 'print only names'
 complete -c weft -n '__fish_seen_subcommand_from tag' -s d -l delete -d 'delete the tag'
 complete -c weft -n '__fish_seen_subcommand_from tag' -l log -d 'list the changes of tags'

@@ -16,6 +16,13 @@ _weft_models() {
   compadd -- $names
 }
 
+_weft_removed() {
+  local -a names
+  (( ${+opt_args[--store]} )) && store=(--store ${~${(Q)opt_args[--store]}})
+  names=(${(f)"$(weft ls --removed --names $store 2>/dev/null)"})
+  compadd -- $names
+}
+
 _weft_mounts() {
   local -a mounts
   mounts=(${${(M)${(f)"$(</proc/self/mounts)"}:#* fuse.weft *}[@]})
@@ -42,6 +49,7 @@ _weft() {
       'lineage:show the ancestors and the descendants of a version' 'diff:compare the tensors of two versions'
       'find:list the versions that match a query'
       'match:find versions whose first layers are the same' 'advise:advise a training when to save its model' 'tag:set, move, delete or list the tags of a model' 'note:change the message and the metrics of a version' 'mv:rename a model or a data set' 'rm:remove versions'
+      'undelete:bring removed versions back'
       'gc:free the space that no version needs' 'du:show the space of models and versions, and what sharing saves'
       'fsck:check the store, repair it, or rebuild its index' 'scrub:read the whole store slowly'
       'mount:mount the store as a file tree'
@@ -64,7 +72,7 @@ _weft() {
       '(-m --message)'{-m,--message}'[message]:text:' '*--metric[figure]:KEY=VALUE:' \
       '--durability[where the version is when this returns]:where:(memory local origin)' '*:path:_files' ;;
     export) _arguments $common $json '1:version:_weft_models' '2:directory:_directories' ;;
-    ls) _arguments $common $json '(-l --tensors)'{-l,--tensors}'[show tensors]' '--names[print only names]' \
+    ls) _arguments $common $json '(-l --tensors)'{-l,--tensors}'[show tensors]' '--removed[list removed versions]' '--names[print only names]' \
       '1:model:_weft_models' ;;
     info) _arguments $common $json '--graph[the graph of layers]:format:(json dot)' '1:version:_weft_models' ;;
     log) _arguments $common $json '1:model:_weft_models' ;;
@@ -88,6 +96,7 @@ _weft() {
     rm) _arguments $common $json '--all[all versions of a model]' '--keep[remove old versions]:number:' \
       '--keep-best[keep the best by a metric]:metric:' '(-f --force)'{-f,--force}'[also versions with a tag]' \
       '(-n --dry-run)'{-n,--dry-run}'[change nothing]' '*:version:_weft_models' ;;
+    undelete) _arguments $common $json '*:version:_weft_removed' ;;
     gc) _arguments $common $json '--dry-run[change nothing]' '--all[rewrite every pack that has dead bytes]' ;;
     du) _arguments $common $json '--origin[show what is at the origin]' '1:model:_weft_models' ;;
     fsck) _arguments $common $json '--rebuild[rebuild the index]' '--accept-loss[rebuild without the lost data]' '--quick[do not read the blobs]' '--repair[store damaged content again]' '*--from[look here first]:PATH:_files' ;;

@@ -38,30 +38,14 @@ Status count_event(Txn& txn, const PublishEvent& event) {
   used(event.latest_ino);
   for (const NamedInode& directory : event.directories) used(directory.ino);
   for (const NamedInode& tag : event.tags) used(tag.ino);
-  for (Ino ino : event.local.view_inos) used(ino);
-  counters.next_ino = std::max(counters.next_ino, event.local.ino_base + event.local.ino_count);
-  count_blobs(counters, event.local.blobs);
-  return put_counters(txn, counters);
-}
-
-Status count_sequence(Txn& txn, std::uint64_t sequence, std::uint64_t revision = 0) {
-  WEFT_TRY(Counters counters, get_counters(txn));
-  counters.sequence = std::max(counters.sequence, sequence);
-  count_revision(counters, revision);
-  return put_counters(txn, counters);
+  WEFT_CHECK(put_counters(txn, counters));
+  return count_local(txn, event.local);
 }
 
 Status count_inos(Txn& txn, const std::vector<NamedInode>& directories) {
   WEFT_TRY(Counters counters, get_counters(txn));
   for (const NamedInode& directory : directories) counters.next_ino = std::max(counters.next_ino, directory.ino + 1);
   return put_counters(txn, counters);
-}
-
-Result<std::uint64_t> tick(Txn& txn) {
-  WEFT_TRY(Counters counters, get_counters(txn));
-  ++counters.lineage_clock;
-  WEFT_CHECK(put_counters(txn, counters));
-  return counters.lineage_clock;
 }
 
 Status link_parent(Txn& txn, ParentRef& parent, VersionId child) {
@@ -78,24 +62,8 @@ Status put_version(Txn& txn, VersionRow version) {
   WEFT_TRY(version.born, tick(txn));
   WEFT_CHECK(put(txn, Table::numbers, key_of(version.model, version.number), NumberRow{version.id}));
   for (ParentRef& parent : version.parents) WEFT_CHECK(link_parent(txn, parent, version.id));
-  WEFT_CHECK(put(txn, Table::revisions, revision_key(version.model, version.manifest, version.id), NumberRow{0}));
-  if (!version.source_commit.empty())
-    WEFT_CHECK(put(txn, Table::commits, commit_key(version.model, version.source_commit, version.id), NumberRow{0}));
+  WEFT_CHECK(put_revisions(txn, version));
   return put(txn, Table::versions, key_of(version.id), version);
-}
-
-Status put_local(Txn& txn, const PublishEvent& event, const VersionContent* content) {
-  const VersionRow& version = event.version;
-  LocalRow local = event.local;
-  if (content != nullptr) local.outline = content->outline;
-  WEFT_CHECK(put(txn, Table::locals, key_of(version.id), local));
-  InodeRow inode;
-  inode.kind = InodeKind::version;
-  inode.base = event.local.ino_base;
-  inode.count = event.local.ino_count;
-  inode.version = version.id;
-  WEFT_CHECK(put(txn, Table::inodes, key_of(inode.base), inode));
-  return need_manifest(txn, version.manifest);
 }
 
 Result<std::uint64_t> latest_below(Txn& txn, const ModelRow& model, std::uint64_t number) {
@@ -144,6 +112,45 @@ Status remove_local(Txn& txn, VersionId version, const VersionContent* content, 
 
 }  // namespace
 
+Status count_sequence(Txn& txn, std::uint64_t sequence, std::uint64_t revision) {
+  WEFT_TRY(Counters counters, get_counters(txn));
+  counters.sequence = std::max(counters.sequence, sequence);
+  count_revision(counters, revision);
+  return put_counters(txn, counters);
+}
+
+Status count_local(Txn& txn, const LocalRow& local) {
+  WEFT_TRY(Counters counters, get_counters(txn));
+  for (const Ino ino : local.view_inos) counters.next_ino = std::max(counters.next_ino, ino + 1);
+  counters.next_ino = std::max(counters.next_ino, local.ino_base + local.ino_count);
+  count_blobs(counters, local.blobs);
+  return put_counters(txn, counters);
+}
+
+Result<std::uint64_t> tick(Txn& txn) {
+  WEFT_TRY(Counters counters, get_counters(txn));
+  ++counters.lineage_clock;
+  WEFT_CHECK(put_counters(txn, counters));
+  return counters.lineage_clock;
+}
+
+Status put_revisions(Txn& txn, const VersionRow& version) {
+  WEFT_CHECK(put(txn, Table::revisions, revision_key(version.model, version.manifest, version.id), NumberRow{0}));
+  if (version.source_commit.empty()) return {};
+  return put(txn, Table::commits, commit_key(version.model, version.source_commit, version.id), NumberRow{0});
+}
+
+Status put_local(Txn& txn, const VersionRow& version, const LocalRow& local) {
+  WEFT_CHECK(put(txn, Table::locals, key_of(version.id), local));
+  InodeRow inode;
+  inode.kind = InodeKind::version;
+  inode.base = local.ino_base;
+  inode.count = local.ino_count;
+  inode.version = version.id;
+  WEFT_CHECK(put(txn, Table::inodes, key_of(inode.base), inode));
+  return need_manifest(txn, version.manifest);
+}
+
 Result<std::uint64_t> add_blobs(Txn& txn, std::span<const NewBlob> blobs) {
   std::uint64_t bytes = 0;
   std::set<PackId> packs;
@@ -165,7 +172,9 @@ Result<std::uint64_t> apply_publish(Txn& txn, const PublishEvent& event, const P
   if (input.reaped || event.was_removed()) return std::uint64_t{0};
   const VersionState state = input.content == nullptr ? VersionState::bare : VersionState::whole;
   WEFT_TRY(const VersionState before, enter(txn, event.version.id, state));
-  WEFT_CHECK(put_local(txn, event, input.content));
+  LocalRow local = event.local;
+  if (input.content != nullptr) local.outline = input.content->outline;
+  WEFT_CHECK(put_local(txn, event.version, local));
   if (input.own) WEFT_CHECK(set_mark(txn, event.version.id, kUnsaved));
   const bool attached = before == VersionState::attaching;
   WEFT_TRY(std::uint64_t new_bytes, attached ? std::uint64_t{0} : add_blobs(txn, input.new_blobs));
@@ -177,10 +186,7 @@ Result<std::uint64_t> apply_publish(Txn& txn, const PublishEvent& event, const P
 
 Status apply_adoption(Txn& txn, const AdoptionEvent& event, const PublishInput& input) {
   WEFT_CHECK(count_sequence(txn, event.sequence));
-  WEFT_TRY(Counters counters, get_counters(txn));
-  for (Ino ino : event.view_inos) counters.next_ino = std::max(counters.next_ino, ino + 1);
-  count_blobs(counters, event.blobs);
-  WEFT_CHECK(put_counters(txn, counters));
+  WEFT_CHECK(count_local(txn, {0, 0, event.view_inos, event.blobs, {}}));
   WEFT_TRY(bool incomplete, is_incomplete(txn, event.version));
   if (!incomplete) return {};
   WEFT_TRY(LocalRow local, need_row<LocalRow>(txn, Table::locals, key_of(event.version)));
@@ -305,6 +311,7 @@ Status apply_removal(Txn& txn, const RemovalEvent& event, const VersionContent* 
   WEFT_TRY(version->died, tick(txn));
   version->removed_ns = event.time_ns;
   version->lost = event.lost;
+  version->removed_tags = event.tags;
   WEFT_CHECK(put(txn, Table::versions, key_of(version->id), *version));
   WEFT_CHECK(delete_tags_of(txn, *model, event.number, {event.sequence, event.time_ns, event.by}));
   return remove_from_model(txn, *model, event.number, event.time_ns);

@@ -68,6 +68,15 @@ Result<bool> add_blob(Txn& txn, const ContentId& id, const BlobPlace& place);
 // Records that the bytes are lost: the blob becomes absent if a version holds it, else its row is deleted.
 Status forget_place(Txn& txn, const FoundBlob& blob);
 
+// Parts of events that other files apply (undelete.h).
+//
+// Records the numbers of an event and of what it adds.
+Status count_sequence(Txn& txn, std::uint64_t sequence, std::uint64_t revision = 0);
+Status count_local(Txn& txn, const LocalRow& local);
+Result<std::uint64_t> tick(Txn& txn);                       // returns the next tick of the lineage clock
+Status put_revisions(Txn& txn, const VersionRow& version);  // so that a revision of a live version finds it
+Status put_local(Txn& txn, const VersionRow& version, const LocalRow& local);  // of a version that had no local row
+
 Status mark_dead(Txn& txn, Bytes blob_key);
 Status count_revision(Txn& txn, std::uint64_t revision);  // stores the registry's revision
 Status bump_sequence(Txn& txn);

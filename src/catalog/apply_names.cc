@@ -112,15 +112,12 @@ Result<ModelRow> make_model(Txn& txn, const PublishEvent& event) {
 }
 
 // Shows a model with its new version. A name gets another kind with its first version after all others were removed. A
-// list of the registry brings that version before the removals. A tombstone changes the kind of no live version: if the
-// origin has lost its record, its kind is unknown.
-Status show_with(Txn& txn, ModelRow& model, const PublishEvent& event) {
-  const VersionRow& version = event.version;
-  const bool changes = model.kind != version.kind && !event.was_removed();
-  if (model.latest != 0 && !changes) return {};
-  if (model.latest != 0) WEFT_CHECK(hide_model(txn, model, version.time_ns));
-  model.kind = version.kind;
-  return show_model(txn, model, version.time_ns);
+// list of the registry brings that version before the removals.
+Status show_as(Txn& txn, ModelRow& model, VersionKind kind, std::uint64_t time_ns) {
+  if (model.latest != 0 && model.kind == kind) return {};
+  if (model.latest != 0) WEFT_CHECK(hide_model(txn, model, time_ns));
+  model.kind = kind;
+  return show_model(txn, model, time_ns);
 }
 
 // Marks the numbers between the model's next one and `number` as lost: a lost part of the journal may have used them.
@@ -149,13 +146,20 @@ Status advance_model(Txn& txn, const PublishEvent& event) {
   if (!model) {
     WEFT_TRY(model, make_model(txn, event));
   }
-  WEFT_CHECK(show_with(txn, *model, event));
   WEFT_CHECK(skip_numbers(txn, *model, event.version.number));
   model->next_number = std::max(model->next_number, event.version.number + 1);
-  model->latest = std::max(model->latest, event.version.number);
-  ++model->live;
-  note_change(*model, event.version.time_ns);
-  return put(txn, Table::models, model->name, *model);
+  // A tombstone changes the kind of no live version: if the origin has lost its record, its kind is unknown.
+  const bool keeps_kind = event.was_removed() && model->latest != 0;
+  const VersionKind kind = keeps_kind ? model->kind : event.version.kind;
+  return add_live(txn, *std::move(model), event.version.number, kind, event.version.time_ns);
+}
+
+Status add_live(Txn& txn, ModelRow model, std::uint64_t number, VersionKind kind, std::uint64_t time_ns) {
+  WEFT_CHECK(show_as(txn, model, kind, time_ns));
+  model.latest = std::max(model.latest, number);
+  ++model.live;
+  note_change(model, time_ns);
+  return put(txn, Table::models, model.name, model);
 }
 
 Status rename_model(Txn& txn, ModelRow model, const RenameEvent& event, std::uint64_t tick) {

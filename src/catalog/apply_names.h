@@ -14,6 +14,8 @@ namespace weft {
 
 // Creates the model of a publish if it is new, shows it in listings, and advances its counters.
 Status advance_model(Txn& txn, const PublishEvent& event);
+// Counts a version of this kind that becomes live in the model, shows the model in listings, and stores its row.
+Status add_live(Txn& txn, ModelRow model, std::uint64_t number, VersionKind kind, std::uint64_t time_ns);
 // Moves a model to the event's name, in listings too. `tick`: of the lineage clock.
 Status rename_model(Txn& txn, ModelRow model, const RenameEvent& event, std::uint64_t tick);
 Status raise_former(Txn& txn, const NumberFloor& floor);  // no effect if no model was renamed from this name

@@ -1,6 +1,9 @@
 #include "catalog/mirroring.h"
 
+#include <set>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include <fmt/core.h>
 
@@ -9,6 +12,7 @@
 #include "base/text.h"
 #include "catalog/apply_names.h"
 #include "catalog/plan.h"
+#include "catalog/undelete.h"
 #include "diskformat/uuid.h"
 #include "weft/names.h"
 
@@ -31,7 +35,9 @@ Status check_bounds(const MirroredVersion& change) {
                           {"parents", version.parents.size(), limits::kParentsMax},
                           {"parents that are not stored", version.elsewhere.size(), limits::kParentsMax},
                           {"inode numbers", change.tree_nodes, limits::kTreeNodesMax},
-                          {"bytes", version.logical_bytes, limits::kVersionBytesMax}};
+                          {"bytes", version.logical_bytes, limits::kVersionBytesMax},
+                          {"ns at its removal", version.removed_ns, limits::kTimeNsMax},
+                          {"ns at its undelete", version.undeleted_ns, limits::kTimeNsMax}};
   for (const Bound& bound : bounds)
     if (bound.got > bound.max)
       return Error{Errc::invalid, fmt::format("{}: expected at most {}, got {}", bound.what, bound.max, bound.got)};
@@ -87,15 +93,38 @@ Status Mirroring::take(const MirroredVersion& change) {
   if (known && known->manifest != version.manifest)
     return refuse(name, fmt::format("expected the manifest {}, as it is known here, got {}", to_hex(known->manifest),
                                     to_hex(version.manifest)));
-  if (known && known->removed) return {};
+  if (known && known->removed) return version.removed ? Status{} : undelete(*known, change);
   if (known) {
     WEFT_CHECK(describe(*known, version));  // also of a tombstone, which keeps its last message and metrics
-    return version.removed ? remove(*known, version.removed_ns, version.lost, change.removed_by) : Status{};
+    return version.removed ? remove(*known, change) : Status{};
   }
   Status shows = version.removed ? Status{} : check_hides_none(txn_, version.model_name);
   if (!shows.ok() && shows.error().code != Errc::exists) return shows;
   if (!shows.ok()) return refuse(name, shows.error().message);
   return publish(change);
+}
+
+// The state with the larger time is true: removed or live. If gc of this node has released the content, other nodes
+// hold it.
+Status Mirroring::undelete(const VersionRow& known, const MirroredVersion& change) {
+  const VersionRow& version = change.version;
+  if (version.undeleted_ns <= known.removed_ns) return {};
+  const std::string name = name_of(version.model_name, version.number);
+  Status shows = check_hides_none(txn_, version.model_name);
+  if (!shows.ok() && shows.error().code != Errc::exists) return shows;
+  if (!shows.ok()) return refuse(name, shows.error().message);
+  const VersionContent* content = sources_.content(version.manifest);
+  auto event = plan_undelete(txn_, known, content, change.tree_nodes, version.undeleted_ns);
+  if (!event.ok() && (event.error().code == Errc::unsupported || event.error().code == Errc::corrupt))
+    return refuse(name, event.error().message);
+  if (!event.ok()) return std::move(event).error();
+  PublishInput input;
+  input.content = content;
+  input.absent = true;
+  input.own = !sources_.restores && version.publisher == sources_.node;
+  WEFT_CHECK(apply_undelete(txn_, *event, input));
+  WEFT_CHECK(add(*std::move(event)));
+  return describe(known, version);
 }
 
 // The registry has one state of message and metrics, and the later of two states is true.
@@ -118,7 +147,7 @@ Result<PublishEvent> Mirroring::plan(const MirroredVersion& change, const Versio
   event.version.removed = false;
   event.version.removed_ns = 0;
   event.version.lost.clear();
-  event.version.described = 0;
+  event.version.described = event.version.undeleted = 0;
   event.bare = content == nullptr;
   WEFT_CHECK(plan_model(txn_, event, counters, inos));
   event.version.number = change.version.number;
@@ -170,7 +199,7 @@ Status Mirroring::publish(const MirroredVersion& change) {
   WEFT_CHECK(add(std::move(event)));
   if (!change.version.removed) return {};
   --outcome_.applied;  // publish and removal count as one change
-  return remove(version, change.version.removed_ns, change.version.lost, change.removed_by);
+  return remove(version, change);
 }
 
 // Returns the live version that a change refers to; nothing if the version is unknown or its name invalid. Such changes
@@ -201,29 +230,29 @@ Status Mirroring::take(const MirroredMemory& change) {
   return version ? note_memory(*version, change.in_memory) : Status{};
 }
 
-Status Mirroring::remove(const VersionRow& version, std::uint64_t time_ns, const std::string& lost, const Author& by) {
-  WEFT_TRY(bool incomplete, is_incomplete(txn_, version.id));
-  WEFT_TRY(std::optional<Bytes> local, txn_.get(Table::locals, key_of(version.id)));
-  const VersionContent* content = incomplete || !local ? nullptr : sources_.content(version.manifest);
+// A removal before the last undelete was received again.
+Status Mirroring::remove(const VersionRow& known, const MirroredVersion& change) {
+  if (change.version.removed_ns < known.undeleted_ns) return {};
+  WEFT_TRY(bool incomplete, is_incomplete(txn_, known.id));
+  WEFT_TRY(std::optional<Bytes> local, txn_.get(Table::locals, key_of(known.id)));
+  const VersionContent* content = incomplete || !local ? nullptr : sources_.content(known.manifest);
   if (!incomplete && local && content == nullptr)
-    return refuse(name_of(version.model_name, version.number),
+    return refuse(name_of(known.model_name, known.number),
                   "it is removed, but its manifest cannot be read, so its content is unknown; run `weft fsck`");
   WEFT_TRY(Counters counters, get_counters(txn_));
   RemovalEvent event;
   event.sequence = counters.sequence + 1;
-  event.model = version.model_name;
-  event.number = version.number;
-  event.time_ns = time_ns;
-  event.lost = lost;
-  event.by = by;
-  WEFT_TRY(event.tags, tags_of(txn_, version.model, version.number));
+  event.model = known.model_name;
+  event.number = known.number;
+  event.time_ns = change.version.removed_ns;
+  event.lost = change.version.lost;
+  event.by = change.removed_by;
+  WEFT_TRY(const std::vector<std::string> tags, tags_of(txn_, known.model, known.number));
+  std::set<std::string> all(tags.begin(), tags.end());
+  all.insert(change.tags.begin(), change.tags.end());
+  event.tags.assign(all.begin(), all.end());
   WEFT_CHECK(apply_removal(txn_, event, content));
   return add(std::move(event));
-}
-
-Status Mirroring::take(const MirroredRemoval& change) {
-  WEFT_TRY(const std::optional<VersionRow> version, live(change.model, change.number));
-  return version ? remove(*version, change.time_ns, change.lost, change.by) : Status{};
 }
 
 // If the registry does not say when a tag was deleted, the deletion gets the time of the tag's last state plus a

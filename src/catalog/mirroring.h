@@ -36,16 +36,16 @@ class Mirroring {
  private:
   Status take(const MirroredVersion& change);
   Status take(const MirroredTag& change);
-  Status take(const MirroredRemoval& change);
   Status take(const MirroredMemory& change);
   Result<std::optional<VersionRow>> live(const std::string& model_name, std::uint64_t number);
   Status note_memory(const VersionRow& version, bool in_memory);
   Status describe(const VersionRow& known, const VersionRow& change);
+  Status undelete(const VersionRow& known, const MirroredVersion& change);
   Status check_version(const MirroredVersion& change) const;
   Status publish(const MirroredVersion& change);
   std::vector<NewBlob> brought_by(const MirroredVersion& change);
   Result<PublishEvent> plan(const MirroredVersion& change, const VersionContent* content);
-  Status remove(const VersionRow& version, std::uint64_t time_ns, const std::string& lost, const Author& by);
+  Status remove(const VersionRow& known, const MirroredVersion& change);
   Status refuse(std::string_view what, std::string_view why);
   Status add(Event event);
 

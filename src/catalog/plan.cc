@@ -263,7 +263,7 @@ Result<RemovalEvent> plan_removal(Txn& txn, std::string_view model, std::uint64_
   event.sequence = counters.sequence + 1;
   event.model = model;
   event.number = number;
-  event.time_ns = now_ns();
+  event.time_ns = std::max(now_ns(), version.undeleted_ns + 1);
   event.by = by;
   WEFT_TRY(event.tags, tags_of(txn, version.model, number));
   return event;

@@ -5,12 +5,13 @@
 
 #include <fmt/core.h>
 
-#include "catalog/apply.h"
 #include "catalog/content.h"
 #include "catalog/steps.h"
 #include "index/blobs.h"
 #include "index/gc_queue.h"
+#include "index/manifests.h"
 #include "index/tables.h"
+#include "index/version_life.h"
 
 namespace weft {
 namespace {
@@ -21,6 +22,12 @@ Status bury(Txn& txn, const FoundBlob& blob) {
   if (blob.row.absent()) return erase_blob(txn, blob);
   WEFT_CHECK(queue_pack(txn, blob.row.place.pack));
   return mark_dead(txn, blob.key);
+}
+
+Status add_links(Txn& txn, Ino ino, std::uint64_t links) {
+  WEFT_TRY(InodeRow view, need_row<InodeRow>(txn, Table::inodes, key_of(ino)));
+  view.view_links += links;
+  return put(txn, Table::inodes, key_of(ino), view);
 }
 
 }  // namespace
@@ -65,6 +72,26 @@ Status ContentRelease::release(Txn& txn, std::uint64_t from, std::uint64_t end) 
     WEFT_CHECK(remove_links(txn, ino, links));
   for (const auto& [ino, links] : steps_of(views_, held_steps(), from, end)) WEFT_CHECK(release_view(txn, ino));
   return {};
+}
+
+Status ContentRelease::take_back(Txn& txn, std::uint64_t end, std::vector<std::uint64_t> numbers,
+                                 const PublishInput& input) const {
+  const std::size_t blobs = uses_.blob_count();
+  if (numbers.size() != blobs)
+    return damaged(txn, fmt::format("version {} has {} blobs and numbers of {}", version_, blobs, numbers.size()));
+  for (const std::uint32_t file : numbers_of(files_, blobs, 0, end)) WEFT_CHECK(put_owned(txn, {version_, file}, 0));
+  std::map<std::uint32_t, std::uint64_t> owned;
+  WEFT_CHECK(take_blobs(txn, version_, uses_, numbers_of(blobs, 0, 0, end), input, numbers, owned));
+  for (const auto& [file, bytes] : owned) WEFT_CHECK(add_owned(txn, {version_, file}, bytes));
+  for (const auto& [ino, links] : steps_of(views_, blobs + files_, 0, end)) WEFT_CHECK(add_links(txn, ino, links));
+  return {};
+}
+
+Result<bool> forget_version(Txn& txn, const VersionRow& version, const LocalRow& local) {
+  WEFT_CHECK(enter(txn, version.id, VersionState::absent));
+  WEFT_CHECK(txn.erase(Table::inodes, key_of(local.ino_base)));
+  WEFT_CHECK(txn.erase(Table::locals, key_of(version.id)));
+  return release_manifest(txn, version.manifest);
 }
 
 Status remove_links(Txn& txn, Ino ino, std::uint64_t links) {

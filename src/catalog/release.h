@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "catalog/apply.h"
 #include "catalog/uses.h"
 #include "index/env.h"
 #include "weft/content.h"
@@ -28,6 +29,9 @@ Status remove_links(Txn& txn, Ino ino, std::uint64_t links);
 Status release_view(Txn& txn, Ino ino);
 // Removes the version as a holder of the blobs of these places.
 Status let_go(Txn& txn, VersionId version, const ContentUses& uses, std::span<const std::uint32_t> places);
+// Erases the rows that this node has of a version whose content is released. True if no version needs its manifest any
+// more.
+Result<bool> forget_version(Txn& txn, const VersionRow& version, const LocalRow& local);
 
 // The steps that release a removed version's content. One step releases a blob, the owned bytes of a file, or the links
 // of a tensor's inode. The last steps release the inodes and require that no reader can open the version. The order
@@ -42,6 +46,9 @@ class ContentRelease {
   std::uint64_t held_steps() const { return uses_.blob_count() + files_ + views_.size(); }
   // Takes the steps from `from` to `end`.
   Status release(Txn& txn, std::uint64_t from, std::uint64_t end) const;
+  // Undoes the steps before `end`, which release no inode: all of them are released. `numbers` has the numbers of the
+  // version's blobs by place.
+  Status take_back(Txn& txn, std::uint64_t end, std::vector<std::uint64_t> numbers, const PublishInput& input) const;
 
  private:
   const VersionId version_;

@@ -59,9 +59,10 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
 // Returns the subcommand that a mistyped name probably means; "" if that is not obvious.
 std::string_view meant(std::string_view name) {
   constexpr std::pair<std::string_view, std::string_view> kOtherNames[] = {
-      {"list", "ls"},     {"show", "info"},   {"remove", "rm"},      {"delete", "rm"},       {"publish", "import"},
-      {"add", "import"},  {"push", "import"}, {"unmount", "umount"}, {"checkout", "export"}, {"get", "export"},
-      {"create", "init"}, {"check", "fsck"},  {"history", "log"},    {"prune", "gc"},        {"tags", "tag"},
+      {"list", "ls"},        {"show", "info"},       {"remove", "rm"},  {"delete", "rm"},
+      {"undo", "undelete"},  {"publish", "import"},  {"add", "import"}, {"push", "import"},
+      {"unmount", "umount"}, {"checkout", "export"}, {"get", "export"}, {"create", "init"},
+      {"check", "fsck"},     {"history", "log"},     {"prune", "gc"},   {"tags", "tag"},
   };
   for (auto [other, command] : kOtherNames)
     if (other == name) return command;

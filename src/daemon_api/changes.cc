@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <set>
 #include <unordered_set>
 
 #include <fmt/core.h>
@@ -116,6 +117,19 @@ Status remove_versions(Store& store, const RemoveRequest& request, const RemoveS
   }
   return remove_all(names, request.force ? Tagged::removed : Tagged::refused, request.keep.newest != 0, remove,
                     removed);
+}
+
+Status undelete_versions(const UndeleteRequest& request, const Undelete& undelete, const OnUndeleted& undeleted) {
+  std::set<VersionName> known;
+  for (const std::string& text : request.specs) {
+    WEFT_TRY(VersionSpec spec, parse_version_spec(text));
+    const auto number = parse_u64(spec.version);
+    if (!number) return Error{Errc::invalid, fmt::format("expected MODEL@NUMBER, got {}", printable(text))};
+    if (!known.insert({spec.model, *number}).second) continue;
+    WEFT_TRY(const UndeletedVersion version, undelete(spec.model, *number));
+    WEFT_CHECK(undeleted(version));
+  }
+  return {};
 }
 
 Status change_pin(Store& store, const PinRequest& request) {

@@ -39,6 +39,13 @@ using OnRemoved = std::function<Status(const VersionName&)>;
 // `removed` after each removal, because a later one may fail; with `dry_run` for each version that would be removed.
 Status remove_versions(Store& store, const RemoveRequest& request, const RemoveSome& remove, const OnRemoved& removed);
 
+// Store::undelete or Registry::undelete.
+using Undelete = std::function<Result<UndeletedVersion>(std::string_view model, std::uint64_t number)>;
+using OnUndeleted = std::function<Status(const UndeletedVersion&)>;
+// Brings each version back once, in the order of the specs, and calls `undeleted` after each, because a later one may
+// fail.
+Status undelete_versions(const UndeleteRequest& request, const Undelete& undelete, const OnUndeleted& undeleted);
+
 // Returns the live versions of the model that the rule does not keep, oldest first. Errc::not_found: no live version
 // has the metric of `best`.
 Result<std::vector<VersionName>> versions_to_displace(Store& store, ModelId model, const KeepRule& keep);

@@ -8,7 +8,8 @@
 //   tag        TagRequest                                       VersionName
 //   note       NoteRequest                                      VersionName
 //   mv         RenameRequest                                    {}
-//   rm         RemoveRequest    VersionName                     {}
+//   rm         RemoveRequest    VersionName                     RemoveReport
+//   undelete   UndeleteRequest  UndeletedVersion                {}
 //   gc         GcOptions        ProgressEvent                   GcOutcome
 //   prefetch   PrefetchRequest  ProgressEvent                   FetchReport
 //   pin        PinRequest                                       {}
@@ -141,6 +142,29 @@ struct RemoveRequest {
 inline void fields(JsonFields& f, RemoveRequest& m) {
   f("specs", m.specs)("all", m.all)("keep", m.keep.newest)("keep_best", m.keep.best, limits::kMetricTextMax + 1);
   f("force", m.force)("dry_run", m.dry_run);
+}
+
+struct RemoveReport {
+  // weftd keeps the content of the removed versions until then, unless a user runs gc or space is short. 0: the next gc
+  // may free it.
+  std::uint64_t kept_until_ns = 0;
+};
+inline void fields(JsonFields& f, RemoveReport& m) {
+  f("kept_until_ns", m.kept_until_ns);
+}
+
+struct UndeleteRequest {
+  std::vector<std::string> specs;  // MODEL@NUMBER
+};
+inline void fields(JsonFields& f, UndeleteRequest& m) {
+  f("specs", m.specs);
+}
+
+inline void fields(JsonFields& f, TagTarget& m) {
+  f("tag", m.name)("version", m.number);
+}
+inline void fields(JsonFields& f, UndeletedVersion& m) {
+  f("model", m.model)("version", m.number)("tags", m.tags)("moved", m.moved);
 }
 
 inline void fields(JsonFields& f, GcOptions& m) {

@@ -22,6 +22,12 @@ void fields(F& f, MirroredRemoval& m) {
 }
 
 template <class F>
+void fields(F& f, MirroredUndelete& m) {
+  using T = records::CatalogUndelete;
+  f(T::VT_MODEL, m.model)(T::VT_NUMBER, m.number)(T::VT_TIME_NS, m.time_ns);
+}
+
+template <class F>
 void fields(F& f, MirroredDescription& m) {
   using T = records::CatalogDescription;
   f(T::VT_MODEL, m.model)(T::VT_NUMBER, m.number)(T::VT_MESSAGE, m.message)(T::VT_METRICS, m.metrics);
@@ -71,6 +77,10 @@ std::string name_of(const MirroredDescription& description, std::string_view /*c
   return name_of(description.time_ns, fmt::format("{}@{}", description.model, description.number), ".note");
 }
 
+std::string name_of(const MirroredUndelete& undelete, std::string_view /*cluster*/) {
+  return name_of(undelete.time_ns, fmt::format("{}@{}", undelete.model, undelete.number), ".undelete");
+}
+
 std::vector<std::byte> encode(const VersionRow& row, std::string_view /*cluster*/) {
   return seal_record(RecordKind::version, encode_row(row));
 }
@@ -85,6 +95,10 @@ std::vector<std::byte> encode(const MirroredRemoval& removal, std::string_view /
 
 std::vector<std::byte> encode(const MirroredDescription& description, std::string_view /*cluster*/) {
   return seal_record(RecordKind::catalog_description, flat::encode(description));
+}
+
+std::vector<std::byte> encode(const MirroredUndelete& undelete, std::string_view /*cluster*/) {
+  return seal_record(RecordKind::catalog_undelete, flat::encode(undelete));
 }
 
 Status check_subject(std::string_view model, std::uint64_t number, std::string_view where) {
@@ -120,7 +134,8 @@ Result<CatalogRecord> decode_tag(std::span<const std::byte> payload, std::string
 
 Result<CatalogRecord> decode_removal(std::span<const std::byte> payload, std::string_view where) {
   MirroredRemoval removal;
-  if (!flat::decode<records::CatalogRemoval>(payload, removal) || removal.number == 0)
+  if (!flat::decode<records::CatalogRemoval>(payload, removal) || removal.number == 0 ||
+      removal.time_ns > limits::kTimeNsMax)
     return corrupt(where, "not a removal");
   WEFT_CHECK(check_subject(removal.model, removal.number, where));
   if (removal.lost.size() > limits::kMessageMax || !plain_text(removal.lost, TextLines::one))
@@ -138,6 +153,15 @@ Result<CatalogRecord> decode_description(std::span<const std::byte> payload, std
       !valid.ok())
     return corrupt(where, valid.error().message);
   return CatalogRecord{std::move(description), {}};
+}
+
+Result<CatalogRecord> decode_undelete(std::span<const std::byte> payload, std::string_view where) {
+  MirroredUndelete undelete;
+  if (!flat::decode<records::CatalogUndelete>(payload, undelete) || undelete.number == 0 ||
+      undelete.time_ns > limits::kTimeNsMax)
+    return corrupt(where, "not an undelete");
+  WEFT_CHECK(check_subject(undelete.model, undelete.number, where));
+  return CatalogRecord{std::move(undelete), {}};
 }
 
 }  // namespace
@@ -164,9 +188,12 @@ Result<CatalogRecord> decode_catalog_event(std::span<const std::byte> bytes, std
       return decode_removal(payload, where);
     case RecordKind::catalog_description:
       return decode_description(payload, where);
+    case RecordKind::catalog_undelete:
+      return decode_undelete(payload, where);
     default:
-      return corrupt(where, fmt::format("expected a version, a tag, a removal or a note, got a record of kind {}",
-                                        static_cast<unsigned>(kind)));
+      return corrupt(where,
+                     fmt::format("expected a version, a tag, a removal, an undelete or a note, got a record of kind {}",
+                                 static_cast<unsigned>(kind)));
   }
 }
 

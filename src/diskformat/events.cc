@@ -53,7 +53,7 @@ void fields(F& f, Placed<PublishEvent>& m) {
   f(T::VT_TENSOR_BYTES, version.tensor_bytes)(T::VT_ELSEWHERE, version.elsewhere)(T::VT_PLACE, m.place);
   f(T::VT_MODEL_CREATED_NS, event.model_created_ns).uuid(T::VT_PUBLISHER, version.publisher);
   f(T::VT_REVISION, event.revision)(T::VT_BARE, event.bare).dataset(T::VT_DATASET, version.kind);
-  f(T::VT_DESCRIBED_NS, version.described_ns);
+  f(T::VT_DESCRIBED_NS, version.described_ns)(T::VT_UNDELETED_NS, version.undeleted_ns);
   f.text_if_any(T::VT_SOURCE_COMMIT, version.source_commit);
   f.text_if_any(T::VT_USER, event.by.user).text_if_any(T::VT_NODE, event.by.node);
 }
@@ -111,6 +111,17 @@ void fields(F& f, Placed<RenameEvent>& m) {
 }
 
 template <class F>
+void fields(F& f, Placed<UndeleteEvent>& m) {
+  using T = records::Undelete;
+  UndeleteEvent& event = m.event;
+  LocalRow& local = event.local;
+  f(T::VT_SEQUENCE, event.sequence)(T::VT_MODEL_NAME, event.model)(T::VT_NUMBER, event.number);
+  f(T::VT_TIME_NS, event.time_ns)(T::VT_INO_BASE, local.ino_base)(T::VT_INO_COUNT, local.ino_count);
+  f(T::VT_VIEW_INOS, local.view_inos)(T::VT_BLOBS, local.blobs)(T::VT_BARE, event.bare)(T::VT_PLACE, m.place);
+  f(T::VT_REVISION, event.revision)(T::VT_REAPED, event.reaped);
+}
+
+template <class F>
 void fields(F& f, Placed<RepairEvent>& m) {
   using T = records::Repair;
   RepairEvent& event = m.event;
@@ -146,14 +157,17 @@ bool can_be_numbers(const std::vector<Range>& blobs) {
   return true;
 }
 
+bool can_be_local(const LocalRow& local) {
+  return small(local.ino_base) && small(local.ino_count) && std::ranges::all_of(local.view_inos, small) &&
+         can_be_numbers(local.blobs);
+}
+
 bool plausible(const PublishEvent& event) {
   auto named = [](const NamedInode& inode) { return small(inode.ino); };
   const VersionRow& version = event.version;
-  const LocalRow& local = event.local;
   return small_id(version.id) && small_id(version.model) && version.number > 0 &&
          version.number <= limits::kVersionNumberMax && small(event.model_ino) && small(event.latest_ino) &&
-         small(local.ino_base) && small(local.ino_count) && check_source_commit(version.source_commit).ok() &&
-         std::all_of(local.view_inos.begin(), local.view_inos.end(), small) && can_be_numbers(local.blobs) &&
+         check_source_commit(version.source_commit).ok() && can_be_local(event.local) &&
          std::all_of(event.tags.begin(), event.tags.end(), named) &&
          std::all_of(event.directories.begin(), event.directories.end(), named);
 }
@@ -185,6 +199,11 @@ bool plausible(const RenameEvent& event) {
   return !event.to.empty() && std::ranges::all_of(event.directories, small, &NamedInode::ino);
 }
 
+bool plausible(const UndeleteEvent& event) {
+  return can_be_local(event.local) && event.local.ino_base != 0 && event.local.ino_count != 0 &&
+         (event.bare || !event.reaped);
+}
+
 bool plausible(const RepairEvent& event) {
   auto possible = [](const NumberFloor& floor) { return floor.next_number <= limits::kVersionNumberMax; };
   const Counters& counters = event.counters;
@@ -203,8 +222,9 @@ Result<PlacedEvent> decode(std::span<const std::byte> payload, std::string_view 
 }
 
 RecordKind kind_of(const Event& event) {
-  constexpr RecordKind kKinds[] = {RecordKind::publish,  RecordKind::tags, RecordKind::removal,     RecordKind::repair,
-                                   RecordKind::adoption, RecordKind::note, RecordKind::description, RecordKind::rename};
+  constexpr RecordKind kKinds[] = {RecordKind::publish,     RecordKind::tags,     RecordKind::removal,
+                                   RecordKind::repair,      RecordKind::adoption, RecordKind::note,
+                                   RecordKind::description, RecordKind::rename,   RecordKind::undelete};
   static_assert(std::size(kKinds) == std::variant_size_v<Event>);
   return kKinds[event.index()];
 }
@@ -251,6 +271,9 @@ struct EventText {
   std::string operator()(const RenameEvent& event) const {
     return fmt::format("rename of {} to {}", event.model, event.to);
   }
+  std::string operator()(const UndeleteEvent& event) const {
+    return fmt::format("undelete of {}@{}", event.model, event.number);
+  }
 };
 
 }  // namespace
@@ -290,6 +313,8 @@ Result<PlacedEvent> decode_event(std::span<const std::byte> record, std::string_
       return decode<records::Description, DescriptionEvent>(payload, where, "a message and metrics");
     case RecordKind::rename:
       return decode<records::Rename, RenameEvent>(payload, where, "a rename");
+    case RecordKind::undelete:
+      return decode<records::Undelete, UndeleteEvent>(payload, where, "an undelete");
     default:
       return Error{Errc::unsupported,
                    fmt::format("{}: another version of weft wrote this: expected a kind of event that is known, got {}",

@@ -114,6 +114,18 @@ struct RenameEvent {
   std::vector<NamedInode> directories;  // all namespace paths above the new name
 };
 
+// Makes a removed version live again.
+struct UndeleteEvent {
+  std::uint64_t sequence = 0;
+  std::string model;
+  std::uint64_t number = 0;
+  std::uint64_t time_ns = 0;  // becomes VersionRow::undeleted_ns
+  LocalRow local;             // its numbers afterwards
+  bool bare = false;          // its content is not local: an AdoptionEvent adds it
+  bool reaped = false;  // gc had released its content: it is bare, and has other inode numbers than before the removal
+  std::uint64_t revision = 0;
+};
+
 // Smallest number for the next version of a model.
 struct NumberFloor {
   std::string model;
@@ -131,7 +143,7 @@ struct RepairEvent {
 };
 
 using Event = std::variant<PublishEvent, TagsEvent, RemovalEvent, RepairEvent, AdoptionEvent, NoteEvent,
-                           DescriptionEvent, RenameEvent>;
+                           DescriptionEvent, RenameEvent, UndeleteEvent>;
 
 // Returns the record of an event for offset `place` of the journal. A reader of the journal ignores it anywhere else.
 std::vector<std::byte> encode_event(const Event& event, std::uint64_t place);

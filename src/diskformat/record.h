@@ -32,6 +32,7 @@ enum class RecordKind : std::uint16_t {
   catalog_removal = 7,
   packed_manifest = 8,  // a manifest, in a pack of manifests
   catalog_description = 9,
+  catalog_undelete = 10,
   publish = 16,  // journal: 16 to 31
   tags = 17,
   removal = 18,
@@ -40,6 +41,7 @@ enum class RecordKind : std::uint16_t {
   note = 21,
   description = 22,
   rename = 23,
+  undelete = 24,
   counters = 32,  // index
   model,
   model_name,

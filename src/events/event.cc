@@ -32,6 +32,8 @@ ModelEvent::Kind kind_of(const Commit& commit) {
   switch (commit.kind) {
     case Commit::Kind::description:
       return ModelEvent::Kind::note;
+    case Commit::Kind::undelete:
+      return ModelEvent::Kind::undelete;
     case Commit::Kind::in_memory:
       return ModelEvent::Kind::memory;
     case Commit::Kind::on_disk:
@@ -73,6 +75,8 @@ std::string_view name_of(ModelEvent::Kind kind) {
       return "tag";
     case ModelEvent::Kind::remove:
       return "remove";
+    case ModelEvent::Kind::undelete:
+      return "undelete";
     case ModelEvent::Kind::note:
       return "note";
     case ModelEvent::Kind::memory:

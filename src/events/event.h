@@ -15,11 +15,12 @@ namespace weft {
 struct ModelEvent {
   // restart: the journal cannot list the changes since the position that was asked for. The follower reads the present
   // state, and continues from this event's position.
-  // note: the version has another message or other metrics.
+  // undelete: a removed version is live again; events of its tags follow. note: the version has another message or
+  // other metrics.
   // rename: the model has another name.
   // memory: the bytes of the version that was just published are in memory alone. durable: they are on a disk. lost:
   // the version was removed because its bytes were lost.
-  enum class Kind : std::uint8_t { publish, tag, remove, note, memory, durable, lost, rename, restart };
+  enum class Kind : std::uint8_t { publish, tag, remove, undelete, note, memory, durable, lost, rename, restart };
   Kind kind = Kind::publish;
   std::string model;                            // "" for a restart; the former name for a rename
   std::uint64_t version = 0;                    // 0: none, as for a deleted tag

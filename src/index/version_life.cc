@@ -30,8 +30,8 @@ constexpr StateRow kStates[] = {{absent, "absent", false, 0, 0, bit(attaching) |
                                 {attaching, "attaching", false, kT, 0, bit(whole) | bit(absent)},
                                 {bare, "bare", true, kI, kS | kP | kM, bit(whole) | bit(unreaped)},
                                 {whole, "whole", true, 0, kS | kP | kM, bit(unreaped) | bit(releasing)},
-                                {unreaped, "unreaped", true, kR, 0, bit(absent)},
-                                {releasing, "releasing", true, kR | kG, 0, bit(absent)}};
+                                {unreaped, "unreaped", true, kR, 0, bit(absent) | bit(bare) | bit(whole)},
+                                {releasing, "releasing", true, kR | kG, 0, bit(absent) | bit(whole)}};
 
 const StateRow& row_of(VersionState state) {
   return kStates[static_cast<std::size_t>(state)];

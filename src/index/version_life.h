@@ -6,13 +6,14 @@
 //   attaching  no         kAttaching               -                               whole, absent
 //   bare       yes        kIncomplete              kUnsaved, kPinned, kInMemory    whole, unreaped
 //   whole      yes        -                        kUnsaved, kPinned, kInMemory    unreaped, releasing
-//   unreaped   yes        kUnreaped                -                               absent
-//   releasing  yes        kUnreaped, kReleasing   -                               absent
+//   unreaped   yes        kUnreaped                -                               absent, bare, whole
+//   releasing  yes        kUnreaped, kReleasing   -                               absent, whole
 //
 // absent: not published yet, or removed and reaped; a rebuild also skips the content of versions that are removed
 // later. attaching: a large publish adds the content (catalog/attach.h). bare: live, without content. whole: live.
 // unreaped: removed; readers may have it open. releasing: removed and large; gc releases its content in steps
-// (catalog/release.h).
+// (catalog/release.h). An undelete leads back: from unreaped and releasing to the state before the removal, and in a
+// cluster, if gc of this node has reaped the version, from absent to bare.
 #pragma once
 
 #include <cstdint>

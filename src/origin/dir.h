@@ -8,8 +8,8 @@
 //   packs/<id>.pack, .toc    as in a store; the .toc is written last
 //   manifests/<sha256>       as in a store
 //   places/<sha256>          the places of all blobs of this manifest
-//   journal/<time>-<hash>    one record each: a version, or with the ending .tag or .rm a change of a tag or a removal
-//   tmp/                     files being written
+//   journal/<time>-<hash>    one record each: a version, or with the ending .tag, .rm, .undelete or .note a change of
+//   one tmp/                     files being written
 #pragma once
 
 #include <cstddef>

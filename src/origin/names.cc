@@ -58,6 +58,10 @@ class NameReading {
       return Error{Errc::corrupt, fmt::format("{}: {}", path, named.error().message)};
     if (auto* row = std::get_if<VersionRow>(&record.event)) return add(std::move(*row), path);
     if (std::holds_alternative<MirroredRemoval>(record.event)) return {};
+    if (const auto* undelete = std::get_if<MirroredUndelete>(&record.event)) {
+      add(*undelete);
+      return {};
+    }
     if (auto* description = std::get_if<MirroredDescription>(&record.event)) {
       add(std::move(*description));
       return {};
@@ -69,8 +73,12 @@ class NameReading {
   }
 
   void add(const MirroredRemoval& removal) {
-    auto [at, fresh] = removed_.try_emplace({removal.model, removal.number}, removal);
-    if (removal.time_ns < at->second.time_ns) at->second = removal;
+    removed_[{removal.model, removal.number}].try_emplace(removal.time_ns, removal);
+  }
+
+  void add(const MirroredUndelete& undelete) {
+    std::uint64_t& last_ns = undeleted_[{undelete.model, undelete.number}];
+    last_ns = std::max(last_ns, undelete.time_ns);
   }
 
   void add(MirroredDescription description) {
@@ -78,26 +86,30 @@ class NameReading {
     if (description.time_ns > last.time_ns) last = std::move(description);
   }
 
-  // Recovers damaged removals. The name of a removal record consists of the time and a hash of the version's name, so
-  // it identifies any version that is known.
+  // Recovers damaged removals and undeletes. The name of such a record consists of the time and a hash of the version's
+  // name, so it identifies any version that is known.
   void recover_unread() {
-    std::map<std::string, Name> by_name;  // record name without the time -> version
+    std::map<std::string, std::pair<Name, bool>> by_name;  // record name without the time -> version; true: a removal
     if (!unread_.empty())
       for (const auto& [version, row] : names_.versions) {
-        const std::string name = catalog_event_name(MirroredRemoval{version.first, version.second}, {});
-        by_name.emplace(name.substr(kTimeDigits), version);
+        const auto& [model, number] = version;
+        const CatalogEvent events[] = {MirroredRemoval{model, number}, MirroredUndelete{model, number}};
+        for (const CatalogEvent& event : events)
+          by_name.emplace(catalog_event_name(event, {}).substr(kTimeDigits),
+                          std::pair(version, std::holds_alternative<MirroredRemoval>(event)));
       }
     for (const auto& [name, error] : unread_) {
       const auto time_ns = time_of(name);
-      const auto version = time_ns ? by_name.find(name.substr(kTimeDigits)) : by_name.end();
-      if (version == by_name.end()) {
+      const auto found = time_ns ? by_name.find(name.substr(kTimeDigits)) : by_name.end();
+      if (found == by_name.end()) {
         names_.problems.push_back(fmt::format("{}; {}", error.message, lost_with(name)));
         continue;
       }
-      const auto& [model, number] = version->second;
-      add(MirroredRemoval{model, number, *time_ns});
-      names_.mended.push_back(
-          fmt::format("{}; its name tells that it removed {}", error.message, spec_of(model, number)));
+      const auto& [version, removal] = found->second;
+      const auto& [model, number] = version;
+      removal ? add(MirroredRemoval{model, number, *time_ns}) : add(MirroredUndelete{model, number, *time_ns});
+      names_.mended.push_back(fmt::format("{}; its name tells that it {} {}", error.message,
+                                          removal ? "removed" : "brought back", spec_of(model, number)));
     }
   }
 
@@ -111,6 +123,7 @@ class NameReading {
 
   static std::string_view lost_with(std::string_view name) {
     if (name.ends_with(".note")) return "a change of a message and metrics is lost: a version may have earlier ones";
+    if (name.ends_with(".undelete")) return "it brought back no version that the origin has a record of";
     if (name.ends_with(".rm")) return "it removed no version that the origin has a record of";
     if (name.ends_with(".tag")) return "a change of a tag is lost: the tag may point to an earlier version";
     return "its content is lost; if it was a removal, the version is not removed";
@@ -120,13 +133,15 @@ class NameReading {
   static const std::string& model_of(const MirroredTag& tag) { return tag.model; }
   static const std::string& model_of(const MirroredRemoval& removal) { return removal.model; }
   static const std::string& model_of(const MirroredDescription& description) { return description.model; }
+  static const std::string& model_of(const MirroredUndelete& undelete) { return undelete.model; }
 
   // Adds a version without its ids, which are valid only in the store that wrote the record.
   Status add(VersionRow row, const std::string& path) {
     row.id = row.model = row.born = row.died = row.described = 0;
     row.removed = false;
-    row.removed_ns = 0;
+    row.removed_ns = row.undeleted_ns = row.undeleted = 0;
     row.lost.clear();
+    row.removed_tags.clear();
     row.publisher.clear();
     Name name{row.model_name, row.number};
     auto [at, fresh] = names_.versions.try_emplace(std::move(name), row);
@@ -154,8 +169,21 @@ class NameReading {
     }
   }
 
+  // Keeps the first of the removals after the last undelete.
   void remove() {
-    for (const auto& [name, removal] : removed_) {
+    for (const auto& [name, undeleted_ns] : undeleted_) {
+      const auto version = names_.versions.find(name);
+      if (version != names_.versions.end())
+        version->second.undeleted_ns = undeleted_ns;
+      else
+        names_.problems.push_back(fmt::format("{}: it was brought back, and its record is not at the origin",
+                                              spec_of(name.first, name.second)));
+    }
+    for (const auto& [name, removals] : removed_) {
+      const auto undeleted = undeleted_.find(name);
+      const auto first = undeleted == undeleted_.end() ? removals.begin() : removals.upper_bound(undeleted->second);
+      if (first == removals.end()) continue;
+      const MirroredRemoval& removal = first->second;
       auto [at, fresh] = names_.versions.try_emplace(name);
       VersionRow& row = at->second;
       if (fresh) {
@@ -186,9 +214,10 @@ class NameReading {
 
   const OriginDir& origin_;
   OriginNames& names_;
-  std::vector<std::pair<std::string, Error>> unread_;  // damaged records: name and error
-  std::map<Name, MirroredDescription> described_;      // the latest of each version
-  std::map<Name, MirroredRemoval> removed_;            // the earliest removal of each version
+  std::vector<std::pair<std::string, Error>> unread_;                 // damaged records: name and error
+  std::map<Name, MirroredDescription> described_;                     // the latest of each version
+  std::map<Name, std::map<std::uint64_t, MirroredRemoval>> removed_;  // by version and time
+  std::map<Name, std::uint64_t> undeleted_;                           // the time of the last undelete of each version
   std::map<std::pair<std::string, std::string>, std::vector<CatalogRecord>> tags_;  // by model and tag
 };
 

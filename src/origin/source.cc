@@ -308,6 +308,17 @@ std::shared_ptr<BlobSource> origin_source(std::string path) {
   return std::make_shared<OriginSource>(std::move(path));
 }
 
+Result<bool> is_at_origin(const std::string& path, const std::string& known, const std::string& cluster,
+                          const Digest& manifest, std::chrono::milliseconds patience) {
+  BoundedCalls calls("origin " + path, 1);
+  return calls.call<bool>(
+      [path, known, cluster, manifest]() -> Result<bool> {
+        WEFT_TRY(const OriginDir dir, OriginDir::open_known(path, known, cluster));
+        return dir.places(manifest).ok() && dir.manifest(manifest).ok();
+      },
+      deadline_in(patience));
+}
+
 Result<OriginTotals> origin_totals(const std::string& path, std::chrono::milliseconds patience) {
   BoundedCalls calls("origin " + path, 1);
   return calls.call<OriginTotals>(

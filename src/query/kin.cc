@@ -70,6 +70,7 @@ class KinWalk {
     if (row->removed) note(row->died, row->removed_ns);
     if (row->described <= clock_) note(row->described, row->described_ns);
     if (row->renamed <= clock_) note(row->renamed, row->renamed_ns);
+    if (row->undeleted <= clock_) note(row->undeleted, row->undeleted_ns);
     if (way_ != KinWay::descendants)
       for (const ParentRef& parent : row->parents) find(parent.id);
     if (way_ != KinWay::ancestors) WEFT_CHECK(find_children(id));

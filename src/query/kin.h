@@ -9,10 +9,10 @@
 namespace weft {
 
 // The relatives of a version at one tick of the lineage clock (VersionRow::born, died). Later publishes and removals do
-// not change the result for that tick. Names, messages and metrics are the present ones.
+// not change the result for that tick. Names, messages, metrics and undeletes are the present ones.
 struct GatheredKin {
   KinGraph graph;
-  std::uint64_t clock = 0;       // tick of the last publish, removal, rename or description in it
+  std::uint64_t clock = 0;       // tick of the last change in it: a publish, removal, undelete, rename or description
   std::uint64_t changed_ns = 0;  // time of that change
 };
 

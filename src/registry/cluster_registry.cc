@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <future>
+#include <mutex>
 
 #include "diskformat/uuid.h"
 #include "registry/cluster_check.h"
@@ -87,6 +88,29 @@ class ClusterRegistry final : public Registry {
   Status rename_model(std::string_view model, std::string_view /*to*/) override {
     return Error{Errc::unsupported, fmt::format("{}: renaming a model of a cluster is not supported", model)};
   }
+  // While `prepared` lives, gc of this node leaves the content, and after that the mirror has made the version live.
+  Result<UndeletedVersion> undelete(std::string_view model, std::uint64_t number, const IsAtOrigin& is_at_origin,
+                                    const Author& by) override {
+    WEFT_CHECK(catch_up(Clock::now() + kMirrorMax));
+    WEFT_TRY(const VersionRow row, version(std::string(model), number));
+    UndeleteWish wish;
+    wish.by = at_this_node(by);
+    std::unique_ptr<PreparedUndelete> prepared;
+    if (!row.removed || !row.lost.empty() || !is_at_origin(row.manifest)) {
+      WEFT_CHECK(check_kept_here(row));
+      WEFT_TRY(prepared, store_.prepare_undelete(model, number));
+      wish.relies = prepared->relies_on();
+      wish.in_memory = prepared->in_memory();
+    }
+    auto decision = names_.undelete(row.model_name, number, wish);
+    const Status status = decision.ok() ? shown(spec_of(model, number), decision->revision) : decision.error();
+    if (decision.ok() || status.error().code == Errc::timed_out) {
+      if (prepared) prepared->keep();
+      if (!status.ok()) hold_until_end(std::move(prepared));
+    }
+    if (!status.ok()) return status.error();
+    return std::move(decision->done);
+  }
   Status keep_version(std::string_view model, std::uint64_t number) override {
     return change(spec_of(model, number), [&] { return names_.keep_version(model, number); });
   }
@@ -140,6 +164,29 @@ class ClusterRegistry final : public Registry {
     if (status.connected) return {};
     return Error{Errc::unreachable,
                  fmt::format("the registry cannot be changed now, reading goes on: {}", status.trouble)};
+  }
+
+  Result<VersionRow> version(const std::string& model, std::uint64_t number) {
+    WEFT_TRY(std::unique_ptr<Snapshot> snapshot, store_.snapshot());
+    WEFT_TRY(const ModelRow row, snapshot->model(model));
+    return snapshot->version(row.id, number);
+  }
+
+  // Holds the content of a version that the registry has undeleted, or may have, and this node does not show. A gc that
+  // runs already would free it.
+  void hold_until_end(std::unique_ptr<PreparedUndelete> prepared) {
+    const std::lock_guard lock(mutex_);
+    if (prepared) unsure_.push_back(std::move(prepared));
+  }
+
+  // Errc::absent: another node published the removed version.
+  Status check_kept_here(const VersionRow& row) {
+    if (!row.removed || row.publisher == store_.cluster()->node) return {};
+    const std::vector<Member> members = mirror_.members();
+    const auto member = std::ranges::find(members, row.publisher, &Member::node);
+    return Error{Errc::absent,
+                 fmt::format("{}: only the node that published it may still have its content; run this command on {}",
+                             spec_of(row), member == members.end() ? "node " + row.publisher : member->name)};
   }
 
   // Makes a change, and waits until this node's store shows it.
@@ -197,13 +244,15 @@ class ClusterRegistry final : public Registry {
     return outcome;
   }
 
-  Store& store_;
+  ClusterStore& store_;
   const ClusterOptions options_;
   const RegistryKeys keys_;
   etcd::Client client_;
   EtcdNames names_;
   Membership membership_;
   Mirror mirror_;
+  std::mutex mutex_;
+  std::vector<std::unique_ptr<PreparedUndelete>> unsure_;  // guarded by mutex_
 };
 
 }  // namespace

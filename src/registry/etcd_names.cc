@@ -4,11 +4,13 @@
 
 #include <algorithm>
 #include <thread>
+#include <utility>
 
 #include "base/limits.h"
 #include "base/plain_text.h"
 #include "diskformat/uuid.h"
 #include "os/sys.h"
+#include "registry/etcd_facts.h"
 #include "weft/names.h"
 
 namespace weft {
@@ -19,9 +21,11 @@ using etcd::RangeQuery;
 using etcd::Relation;
 using etcd::Target;
 
-constexpr auto kPause = std::chrono::milliseconds(50);  // after a lost answer
-constexpr std::size_t kTagsAtOnce = 100;                // tags deleted by one transaction
+constexpr auto kPause = std::chrono::milliseconds(50);         // after a lost answer
+constexpr std::size_t kTagsAtOnce = limits::kRegistryTagsMax;  // tags deleted by one transaction
 constexpr std::uint64_t kTagsReadMax = 10'000;
+// Inode numbers of a tombstone that was restored from an origin (origin/restore_origin.cc), which does not know them.
+constexpr std::uint64_t kTreeUnknown = 1;
 
 Error no_version(std::string_view model, std::uint64_t number) {
   return Error{Errc::not_found, fmt::format("{}: no such version in the cluster", spec_of(model, number))};
@@ -218,10 +222,13 @@ Result<std::optional<std::uint64_t>> EtcdNames::try_remove(std::string_view mode
   if (all) {
     RegistryTombstone tombstone;
     WEFT_TRY(tombstone.version, open_version(item.value, bound(key)));
-    tombstone.version.version.removed_ns = now_ns();
-    tombstone.version.version.lost = removal.lost;
+    VersionRow& row = tombstone.version.version;
+    row.removed_ns = std::max(now_ns(), row.undeleted_ns + 1);
+    row.lost = removal.lost;
     tombstone.version.removed_by = removal.by;
-    tombstone.revision = item.create_revision;  // a description puts the key again
+    const std::uint64_t published_at = std::exchange(tombstone.version.published_at, 0);
+    tombstone.revision = published_at != 0 ? published_at : item.create_revision;  // a description puts the key again
+    tombstone.version.tags = names_of(tags);
     const std::string gone = keys_.tombstone(model, number);
     const std::string removals = keys_.removals();
     txn.then.emplace_back(etcd::Put{gone, seal(tombstone, bound(gone)), 0});
@@ -239,6 +246,83 @@ Result<std::uint64_t> EtcdNames::remove_version(std::string_view model, std::uin
                                                 const EtcdRemoval& removal) {
   return until_won(client_, retry_max_, spec_of(model, number),
                    [&](bool may_be_done) { return try_remove(model, number, removal, may_be_done); });
+}
+
+// Returns nothing after a lost race. The new state has a later time than the removal, so that every node knows which
+// came last.
+Result<std::optional<std::uint64_t>> EtcdNames::try_undelete(const std::string& model, std::uint64_t number,
+                                                             const UndeleteWish& wish, UndeletedVersion& done,
+                                                             bool may_be_done) {
+  const std::string gone = keys_.tombstone(model, number);
+  const std::string key = keys_.version(model, number);
+  etcd::Txn read;
+  read.then.emplace_back(query_of(gone));
+  read.then.emplace_back(query_of(key));
+  read.then.emplace_back(RangeQuery{keys_.tags_of(model), kTagsReadMax, 0, false, false});
+  WEFT_TRY(etcd::TxnAnswer now, client_.txn(read));
+  if (now.ranges[0].items.empty()) {
+    if (now.ranges[1].items.empty()) return no_version(model, number);
+    if (may_be_done) return std::optional(now.ranges[1].items[0].mod_revision);
+    return Error{Errc::exists, fmt::format("{}: it is not removed", spec_of(model, number))};
+  }
+  const etcd::KeyValue& item = now.ranges[0].items[0];
+  WEFT_TRY(RegistryTombstone tombstone, open_tombstone(item.value, bound(gone)));
+  MirroredVersion version = std::move(tombstone.version);
+  VersionRow& row = version.version;
+  if (version.tree_nodes == kTreeUnknown)
+    return Error{Errc::absent, fmt::format("{}: it was removed in an earlier registry", spec_of(model, number))};
+  WEFT_TRY(const Facts facts, read_facts(model));
+  WEFT_CHECK(facts.check_kind(model, row.kind));
+  WEFT_CHECK(check_relies(wish.relies));
+  row.undeleted_ns = std::max(now_ns(), row.removed_ns + 1);
+  row.removed = false;
+  row.removed_ns = 0;
+  version.published_at = tombstone.revision;
+  done = {model, number, {}, {}};
+
+  etcd::Txn txn;
+  txn.compares.push_back({{gone, {}}, Target::mod_revision, Relation::equal, item.mod_revision});
+  txn.compares.push_back({{key, {}}, Target::version, Relation::equal, 0});
+  txn.compares.push_back({keys_.tags_of(model), Target::mod_revision, Relation::less, now.header.revision + 1});
+  compare_facts(txn, model, facts, wish.relies);
+  RegistryHead head = facts.head;
+  head.next_number = std::max(head.next_number, number + 1);
+  head.kind = row.kind;
+  const std::string head_key = keys_.head(model);
+  std::vector<std::byte> value = seal(version, bound(key));
+  if (value.size() > limits::kRegistryRecordMax)
+    return Error{Errc::invalid, fmt::format("{}: its metadata takes {} bytes; expected at most {}",
+                                            spec_of(model, number), value.size(), limits::kRegistryRecordMax)};
+  txn.then.emplace_back(etcd::Put{head_key, seal(head, bound(head_key)), 0});
+  txn.then.emplace_back(etcd::Put{key, std::move(value), 0});
+  txn.then.emplace_back(etcd::Delete{{gone, {}}});
+  if (wish.in_memory) {
+    const std::string memory = keys_.memory(model, number);
+    txn.then.emplace_back(etcd::Put{memory, seal_moment(row.undeleted_ns, bound(memory)), 0});
+  }
+  for (const std::string& tag : version.tags) {
+    std::string tag_key = keys_.tag(model, tag);
+    const auto known = std::ranges::find(now.ranges[2].items, tag_key, &etcd::KeyValue::key);
+    const auto target = known == now.ranges[2].items.end() ? Result<RegistryTag>(RegistryTag{})
+                                                           : open_tag(known->value, bound(tag_key));
+    if (target.ok() && target->number != 0) {
+      done.moved.push_back({tag, target->number});
+      continue;
+    }
+    done.tags.push_back(tag);
+    txn.then.emplace_back(etcd::Put{tag_key, seal(RegistryTag{number, row.undeleted_ns, wish.by}, bound(tag_key)), 0});
+  }
+  WEFT_TRY(const etcd::TxnAnswer answer, change(std::move(txn)));
+  forget(model);
+  return answer.succeeded ? std::optional(answer.header.revision) : std::nullopt;
+}
+
+Result<UndeleteDecision> EtcdNames::undelete(const std::string& model, std::uint64_t number, const UndeleteWish& wish) {
+  UndeleteDecision decision;
+  WEFT_TRY(decision.revision, until_won(client_, retry_max_, spec_of(model, number), [&](bool may_be_done) {
+             return try_undelete(model, number, wish, decision.done, may_be_done);
+           }));
+  return decision;
 }
 
 Result<std::uint64_t> EtcdNames::keep_version(std::string_view model, std::uint64_t number) {

@@ -35,6 +35,16 @@ struct PublishDecision {
   std::uint64_t revision = 0;  // a mirror at this revision shows the version with its tags
 };
 
+struct UndeleteWish {
+  std::vector<VersionName> relies;  // versions that must be live at the undelete
+  bool in_memory = false;           // as MirroredVersion::in_memory
+  Author by = {};                   // recorded with the tags
+};
+struct UndeleteDecision {
+  UndeletedVersion done;
+  std::uint64_t revision = 0;
+};
+
 struct EtcdRemoval {
   Tagged tagged = Tagged::removed;
   std::string_view lost;  // the reason, if the version's bytes were lost
@@ -53,7 +63,7 @@ class EtcdNames {
   Result<RegistryMeta> agree(std::string_view own, etcd::Header& header);
 
   // Reads the facts that decide a publish of the model, while the publish is still being prepared; null after an error.
-  struct Facts;  // etcd_publish.cc
+  struct Facts;  // etcd_facts.h
   std::shared_ptr<const Facts> foresee(const std::string& model);
   // Like foresee(), without a request, for a model that this node has published before. `newest` is its newest live
   // version and `next_number` its next number in the mirror. Null unless `next_number` matches the newest head of the
@@ -69,6 +79,10 @@ class EtcdNames {
                                 const Author& by = {});
   Result<std::uint64_t> describe(std::string_view model, std::uint64_t number, const DescriptionChange& change);
   Result<std::uint64_t> remove_version(std::string_view model, std::uint64_t number, const EtcdRemoval& removal = {});
+  // Makes a removed version live again, with its tags that lead to no other version. Errc::exists: it is not removed,
+  // or the name would hide another model's or has another kind now. Errc::not_found: no such version, or one of
+  // `relies`.
+  Result<UndeleteDecision> undelete(const std::string& model, std::uint64_t number, const UndeleteWish& wish);
   // Records that the version's bytes are on a disk, and returns the revision. No error if that is recorded already or
   // the version does not exist.
   Result<std::uint64_t> keep_version(std::string_view model, std::uint64_t number);
@@ -92,6 +106,10 @@ class EtcdNames {
   Status check_shows(const std::string& model);  // Errc::exists: its name would hide another
   Result<Facts> facts_for(const PublishWish& wish, std::shared_ptr<const Facts>& ahead, std::uint64_t tried);
   Status check_relies(std::span<const VersionName> relies);
+  void compare_facts(etcd::Txn& txn, const std::string& model, const Facts& facts,
+                     std::span<const VersionName> relies) const;
+  Result<std::optional<std::uint64_t>> try_undelete(const std::string& model, std::uint64_t number,
+                                                    const UndeleteWish& wish, UndeletedVersion& done, bool may_be_done);
   Result<PublishDecision> repeat(const PublishWish& wish, const Facts& facts);
   Result<std::optional<PublishDecision>> try_publish(const PublishWish& wish, const Facts& facts, std::uint64_t& tried);
   Result<std::optional<std::uint64_t>> try_remove(std::string_view model, std::uint64_t number,

@@ -7,30 +7,11 @@
 
 #include "base/limits.h"
 #include "base/log.h"
+#include "registry/etcd_facts.h"
 #include "registry/etcd_names.h"
 #include "weft/names.h"
 
 namespace weft {
-
-// The facts that decide a publish, all of one revision.
-struct EtcdNames::Facts {
-  etcd::Header header;
-  RegistryHead head;
-  std::uint64_t head_revision = 0;      // 0: the model does not exist yet
-  std::uint64_t removals_revision = 0;  // revision of the newest removal
-  std::uint64_t newest = 0;             // newest live number; 0: none
-  std::uint64_t newest_revision = 0;
-  MirroredVersion newest_version;
-  VersionRow tried;                  // the version that has the tried number, live or removed
-  std::uint64_t tried_revision = 0;  // 0: no version has the number
-
-  // True if the tried number belongs to this publish: no other publish has the same node and time.
-  bool tried_is_ours(const VersionRow& row) const {
-    return tried_revision != 0 && tried.manifest == row.manifest && tried.publisher == row.publisher &&
-           tried.time_ns == row.time_ns;
-  }
-  bool newest_is(const Digest& manifest) const { return newest != 0 && newest_version.version.manifest == manifest; }
-};
 
 namespace {
 
@@ -219,6 +200,29 @@ Result<PublishDecision> EtcdNames::repeat(const PublishWish& wish, const Facts& 
   return decision;
 }
 
+Status EtcdNames::Facts::check_kind(const std::string& model, VersionKind kind) const {
+  const VersionKind known = newest_version.version.kind;
+  if (newest == 0 || known == kind) return {};
+  return Error{Errc::exists, fmt::format("{} is the name of a {}: expected the name of a {}", model, kind_name(known),
+                                         kind_name(kind))};
+}
+
+// Adds the conditions for a version to become live: no other publish came first, the name hides no other model's, and
+// the versions of `relies` are live.
+void EtcdNames::compare_facts(etcd::Txn& txn, const std::string& model, const Facts& facts,
+                              std::span<const VersionName> relies) const {
+  txn.compares.push_back({{keys_.head(model), {}}, Target::mod_revision, Relation::equal, facts.head_revision});
+  txn.compares.push_back({keys_.versions_below(model), Target::version, Relation::equal, 0});
+  for (const std::string& ancestor : ancestors_of(model))
+    txn.compares.push_back({keys_.versions_of(ancestor), Target::version, Relation::equal, 0});
+  const bool one_by_one = relies.size() + txn.compares.size() + kFixedCompares <= limits::kEtcdOpsMax;
+  if (!one_by_one)
+    txn.compares.push_back({{keys_.removals(), {}}, Target::mod_revision, Relation::equal, facts.removals_revision});
+  else
+    for (const auto& [name, needed] : relies)
+      txn.compares.push_back({{keys_.version(name, needed), {}}, Target::version, Relation::greater, 0});
+}
+
 // Returns nothing after a lost race. Sets `tried` to the number.
 Result<std::optional<PublishDecision>> EtcdNames::try_publish(const PublishWish& wish, const Facts& facts,
                                                               std::uint64_t& tried) {
@@ -226,23 +230,11 @@ Result<std::optional<PublishDecision>> EtcdNames::try_publish(const PublishWish&
   const std::uint64_t number = tried = std::max(facts.head.next_number, wish.number_min);
   if (number >= limits::kVersionNumberMax)
     return Error{Errc::invalid, fmt::format("{}: expected at most {} versions", model, limits::kVersionNumberMax)};
+  WEFT_CHECK(facts.check_kind(model, wish.version.version.kind));
   etcd::Txn txn;
-  txn.compares.push_back({{keys_.head(model), {}}, Target::mod_revision, Relation::equal, facts.head_revision});
-  txn.compares.push_back({keys_.versions_below(model), Target::version, Relation::equal, 0});
-  for (const std::string& ancestor : ancestors_of(model))
-    txn.compares.push_back({keys_.versions_of(ancestor), Target::version, Relation::equal, 0});
-  const bool one_by_one = wish.relies.size() + txn.compares.size() + kFixedCompares <= limits::kEtcdOpsMax;
-  if (!one_by_one)
-    txn.compares.push_back({{keys_.removals(), {}}, Target::mod_revision, Relation::equal, facts.removals_revision});
-  else
-    for (const auto& [name, needed] : wish.relies)
-      txn.compares.push_back({{keys_.version(name, needed), {}}, Target::version, Relation::greater, 0});
-
+  compare_facts(txn, model, facts, wish.relies);
   const std::uint64_t time_ns = wish.version.version.time_ns;
   const VersionKind kind = wish.version.version.kind;
-  if (const VersionKind known = facts.newest_version.version.kind; facts.newest != 0 && known != kind)
-    return Error{Errc::exists, fmt::format("{} is the name of a {}: expected the name of a {}", model, kind_name(known),
-                                           kind_name(kind))};
   RegistryHead head{number + 1, facts.head_revision == 0 ? time_ns : facts.head.created_ns, kind};
   std::string head_key = keys_.head(model);
   std::string key = keys_.version(model, number);

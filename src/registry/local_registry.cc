@@ -21,6 +21,10 @@ class LocalRegistry final : public Registry {
     return store_.describe(model, number, change);
   }
   Status rename_model(std::string_view model, std::string_view to) override { return store_.rename_model(model, to); }
+  Result<UndeletedVersion> undelete(std::string_view model, std::uint64_t number, const IsAtOrigin& /*is_at_origin*/,
+                                    const Author& by) override {
+    return store_.undelete(model, number, by);
+  }
   Status keep_version(std::string_view model, std::uint64_t number) override {
     return store_.memory().keep_version(model, number);
   }

@@ -343,18 +343,14 @@ namespace {
 
 struct Described {
   std::string operator()(const MirroredVersion& change) const {
-    const char* const state = change.version.removed             ? "removed, published"
-                              : change.version.described_ns != 0 ? "described, published"
-                                                                 : "published";
-    return fmt::format("{}@{} {} by {}", change.version.model_name, change.version.number, state,
-                       change.version.publisher);
+    const VersionRow& version = change.version;
+    return fmt::format("{}@{} {}{}{}published by {}", version.model_name, version.number,
+                       version.removed ? "removed, " : "", version.described_ns == 0 ? "" : "described, ",
+                       version.undeleted_ns == 0 ? "" : "undeleted, ", version.publisher);
   }
   std::string operator()(const MirroredTag& change) const {
     return fmt::format("tag {} of {} {}", change.name, change.model,
                        change.number == 0 ? "deleted" : fmt::format("set to {}", change.number));
-  }
-  std::string operator()(const MirroredRemoval& change) const {
-    return fmt::format("{}@{} removed", change.model, change.number);
   }
   std::string operator()(const MirroredMemory& change) const {
     return fmt::format("{}@{} is {}", change.model, change.number, change.in_memory ? "in memory" : "on a disk");

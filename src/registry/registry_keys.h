@@ -3,7 +3,8 @@
 //   meta                         the identity of the cluster: created once, never changed
 //   m/<model>                    a head: the model's next number. Never deleted, so that no number is used twice
 //   v/<model>@<number>           a version; put again when it gets another message or metrics, deleted by its removal
-//   x/<model>@<number>           a tombstone: a removed version
+//                                and put again by an undelete
+//   x/<model>@<number>           a tombstone: a removed version; deleted by an undelete
 //   d/<model>@<number>           a version whose bytes are only in its publisher's memory: put with the version,
 //                                deleted with it, or once the bytes are on a disk
 //   t/<model>@<tag>              a tag

@@ -117,6 +117,19 @@ void RegistryList::compare_tag(const std::string& model, const TagRow& tag) {
   if (find(keys_.tag(model, tag.name)) == nullptr) gone_.push_back(MirroredTag{model, tag.name, 0, 0, revision_});
 }
 
+// Returns the revision at which an item comes in the order of changes: that of the publish for a version, also after
+// its removal or undelete, so that parents come before their children.
+std::uint64_t RegistryList::published_at(const Item& item) const {
+  const std::string_view key = keys_.bound(item.key);
+  std::uint64_t revision = 0;
+  if (key.starts_with("x/")) {
+    if (const auto tombstone = open_tombstone(item.value, key); tombstone.ok()) revision = tombstone->revision;
+  } else if (key.starts_with("v/")) {
+    if (const auto version = open_version(item.value, key); version.ok()) revision = version->published_at;
+  }
+  return revision == 0 ? item.revision : revision;
+}
+
 // Compares the versions that are in memory. One list suffices, since such versions are few.
 Status RegistryList::compare_memory(Store& store) {
   WEFT_TRY(const std::unique_ptr<Snapshot> snapshot, store.snapshot());
@@ -148,11 +161,8 @@ Status RegistryList::compare(Store& store) {
   WEFT_CHECK(each_row(store, list_models(), compare_model));
   WEFT_CHECK(compare_memory(store));
   std::erase_if(items_, [](const Item& item) { return item.known; });
-  for (Item& item : items_) {
-    if (item.here) continue;
-    auto tombstone = open_tombstone(item.value, keys_.bound(item.key));
-    if (tombstone.ok()) item.revision = tombstone->revision;  // for a version unknown to the store: its publish
-  }
+  for (Item& item : items_)
+    if (!item.here) item.revision = published_at(item);
   std::stable_sort(items_.begin(), items_.end(), [this](const Item& a, const Item& b) {
     const auto comes_after = [this](const Item& item) {  // tags and d/ keys come after their version
       const std::string_view key = keys_.bound(item.key);

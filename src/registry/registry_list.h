@@ -54,6 +54,7 @@ class RegistryList {
   Status read_kind(etcd::Client& client, KeyKind kind);
   void keep(etcd::KeyValue item);
   Item* find(std::string_view key);
+  std::uint64_t published_at(const Item& item) const;
   bool compare_version(const VersionRow& row);  // false if the registry lacks it
   Status compare_memory(Store& store);
   void compare_tag(const std::string& model, const TagRow& tag);

@@ -2,6 +2,8 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
+
 #include "base/limits.h"
 #include "base/plain_text.h"
 #include "base/text.h"
@@ -38,7 +40,7 @@ void fields(F& f, MirroredVersion& m) {
   f(T::VT_MESSAGE, row.message)(T::VT_METRICS, row.metrics)(T::VT_PARENTS, row.parents)(T::VT_ELSEWHERE, row.elsewhere);
   f(T::VT_TENSORS, row.tensors)(T::VT_TENSOR_BYTES, row.tensor_bytes)(T::VT_TREE_NODES, m.tree_nodes);
   f(T::VT_PUBLISHER, row.publisher)(T::VT_PACKS, m.packs).dataset(T::VT_DATASET, row.kind);
-  f(T::VT_DESCRIBED_NS, row.described_ns);
+  f(T::VT_DESCRIBED_NS, row.described_ns)(T::VT_UNDELETED_NS, row.undeleted_ns)(T::VT_PUBLISHED_AT, m.published_at);
   f.text_if_any(T::VT_SOURCE_COMMIT, row.source_commit);
 }
 
@@ -48,6 +50,7 @@ void fields(F& f, RegistryTombstone& m) {
   VersionRow& row = m.version.version;
   f.table(T::VT_VERSION, m.version)(T::VT_REMOVED_NS, row.removed_ns)(T::VT_REVISION, m.revision)(T::VT_LOST, row.lost);
   f.text_if_any(T::VT_USER, m.version.removed_by.user).text_if_any(T::VT_NODE, m.version.removed_by.node);
+  f(T::VT_TAGS, m.version.tags);
 }
 
 template <class F>
@@ -109,6 +112,7 @@ std::string fault_of(const VersionRow& row) {
   for (const std::string& name : row.elsewhere)
     if (name.size() > limits::kBaseNameMax || !plain_text(name, TextLines::one)) return "a parent that is elsewhere";
   if (row.logical_bytes > limits::kVersionBytesMax || row.tensor_bytes > limits::kVersionBytesMax) return "its size";
+  if (row.removed_ns > limits::kTimeNsMax || row.undeleted_ns > limits::kTimeNsMax) return "a time";
   return {};
 }
 
@@ -191,6 +195,10 @@ Result<RegistryTombstone> open_tombstone(std::span<const std::byte> value, std::
   if (row.lost.size() > limits::kMessageMax || !plain_text(row.lost, TextLines::one))
     return refused(bound, "why it was lost");
   if (!can_be_author(tombstone.version.removed_by)) return refused(bound, "who removed it");
+  const std::vector<std::string>& tags = tombstone.version.tags;
+  if (tags.size() > limits::kRegistryTagsMax ||
+      !std::ranges::all_of(tags, [](const std::string& tag) { return check_tag_name(tag).ok(); }))
+    return refused(bound, "its tags");
   return tombstone;
 }
 

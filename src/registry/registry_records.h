@@ -32,7 +32,7 @@ struct RegistryHead {
 };
 
 struct RegistryTombstone {
-  MirroredVersion version;     // version.removed and .removed_ns are set
+  MirroredVersion version;     // version.removed and .removed_ns are set; `tags` are those of before
   std::uint64_t revision = 0;  // revision of its publish
 };
 

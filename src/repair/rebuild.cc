@@ -68,7 +68,7 @@ Result<WantedExtents> Rebuilder::wanted() const {
   std::unordered_set<ContentId> elsewhere;
   const auto add = [&](const JournaledEvent& journaled) -> Status {
     const auto* publish = std::get_if<PublishEvent>(&journaled.event);
-    if (publish == nullptr || is_reaped(input_, survey_, publish->version)) return {};
+    if (publish == nullptr || ends_reaped(input_, survey_, publish->version)) return {};
     auto content = read_content(input_, publish->version);
     if (!content.ok() && !is_damage(content.error())) return std::move(content).error();
     if (!content.ok()) return {};  // reported when the event is replayed

@@ -7,6 +7,7 @@
 
 #include "base/log.h"
 #include "catalog/release.h"
+#include "catalog/undelete.h"
 #include "packs/packs.h"
 
 namespace weft {
@@ -24,6 +25,7 @@ std::string label(const VersionRow& version) {
 struct TensorCount {
   std::size_t operator()(const PublishEvent& event) const { return event.local.view_inos.size(); }
   std::size_t operator()(const AdoptionEvent& event) const { return event.view_inos.size(); }
+  std::size_t operator()(const UndeleteEvent& event) const { return event.local.view_inos.size(); }
   template <class Other>
   std::size_t operator()(const Other& /*event*/) const {
     return 0;
@@ -34,6 +36,7 @@ struct TensorCount {
 struct BroughtBy {
   std::string operator()(const PublishEvent& event) const { return label(event.version); }
   std::string operator()(const AdoptionEvent& event) const { return fmt::format("{}@{}", event.model, event.number); }
+  std::string operator()(const UndeleteEvent& event) const { return fmt::format("{}@{}", event.model, event.number); }
   template <class Other>
   std::string operator()(const Other& /*event*/) const {
     return {};
@@ -43,6 +46,11 @@ struct BroughtBy {
 }  // namespace
 
 bool is_reaped(const RebuildInput& input, const JournalSurvey& survey, const VersionRow& version) {
+  const JournalSurvey::Undelete* const undelete = survey.next_undelete(version);
+  return undelete != nullptr ? undelete->reaped : ends_reaped(input, survey, version);
+}
+
+bool ends_reaped(const RebuildInput& input, const JournalSurvey& survey, const VersionRow& version) {
   return survey.is_removed(version) && !(input.unreaped && input.unreaped(version.id));
 }
 
@@ -180,12 +188,15 @@ Status JournalReplay::replay(Txn& txn, const RemovalEvent& event, Content /*cont
   if (!model) return Error{Errc::corrupt, fmt::format("removal of {}@{}: no such model", event.model, event.number)};
   WEFT_TRY(const std::optional<VersionRow> version, find_version(txn, model->id, event.number));
   WEFT_TRY(const bool incomplete, version ? is_incomplete(txn, version->id) : Result<bool>(false));
+  const JournalSurvey::Undelete* const undelete = version ? survey_.next_undelete(*version) : nullptr;
+  const bool last = undelete == nullptr;
+  const bool kept = last ? version && input_.unreaped && input_.unreaped(version->id) : !undelete->reaped;
   std::optional<VersionContent> read;
-  if (version && !incomplete && input_.unreaped && input_.unreaped(version->id)) {
+  if (version && !incomplete && kept) {
     WEFT_TRY(read, content_of(*version, found));
   }
   ++found.removed;
-  const std::uint64_t released = read && input_.released ? input_.released(version->id) : kAllHeld;
+  const std::uint64_t released = last && read && input_.released ? input_.released(version->id) : kAllHeld;
   return apply_removal(txn, event, read ? &*read : nullptr, released);
 }
 
@@ -215,6 +226,30 @@ Status JournalReplay::replay(Txn& txn, const DescriptionEvent& event, Content /*
 Status JournalReplay::replay(Txn& txn, const RenameEvent& event, Content /*content*/, Found& /*found*/) {
   WEFT_TRY(const std::optional<ModelRow> model, find_model(txn, event.model));
   return !model && survey_.any_loss() ? Status{} : apply_rename(txn, event);
+}
+
+// Without the record of the removal, the version has stayed live. Like a publish, leaves out content that is released
+// later.
+Status JournalReplay::replay(Txn& txn, const UndeleteEvent& event, Content content, Found& found) {
+  WEFT_TRY(const std::optional<ModelRow> model, find_model(txn, event.model));
+  if (survey_.is_lost(model, event.number)) return {};
+  if (!model) return Error{Errc::corrupt, fmt::format("undelete of {}@{}: no such model", event.model, event.number)};
+  WEFT_TRY(std::optional<VersionRow> version, find_version(txn, model->id, event.number));
+  if (!version || !version->removed) return {};
+  ++found.published;
+  version->undeleted_ns = event.time_ns;
+  PublishInput input;
+  input.reaped = is_reaped(input_, survey_, *version);
+  input.first_views = &first_views_;
+  input.absent = true;
+  input.own = is_own(input_, *version);
+  std::optional<VersionContent> read;
+  if (!input.reaped && !event.bare && content == Content::read) {
+    WEFT_TRY(read, content_of(*version, found));
+  }
+  input.content = read ? &*read : nullptr;
+  if (!read) pass_over(event.local.view_inos, {version->id, version->time_ns});
+  return apply_undelete(txn, event, input);
 }
 
 }  // namespace weft

@@ -52,6 +52,7 @@ class JournalReplay {
   Status replay(Txn& txn, const NoteEvent& event, Content content, Found& found);
   Status replay(Txn& txn, const DescriptionEvent& event, Content content, Found& found);
   Status replay(Txn& txn, const RenameEvent& event, Content content, Found& found);
+  Status replay(Txn& txn, const UndeleteEvent& event, Content content, Found& found);
   Result<std::optional<VersionContent>> content_of(const VersionRow& version, Found& found) const;
   void pass_over(std::span<const Ino> views, const FirstView& first);
 
@@ -68,7 +69,9 @@ class JournalReplay {
   std::uint64_t missing_ = 0;
 };
 
-// True if the version is removed and gc has released its content.
+// True if gc has released the content of a version after its next removal. The rebuild leaves such content out.
 bool is_reaped(const RebuildInput& input, const JournalSurvey& survey, const VersionRow& version);
+// True if gc has released its content after its last removal.
+bool ends_reaped(const RebuildInput& input, const JournalSurvey& survey, const VersionRow& version);
 
 }  // namespace weft

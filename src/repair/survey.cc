@@ -36,6 +36,9 @@ struct Label {
   std::string operator()(const RenameEvent& event) const {
     return fmt::format("the rename of {} to {}", event.model, event.to);
   }
+  std::string operator()(const UndeleteEvent& event) const {
+    return fmt::format("the undelete of {}@{}", event.model, event.number);
+  }
 };
 
 }  // namespace
@@ -74,7 +77,19 @@ void JournalSurvey::see(const JournaledEvent& journaled) {
 
 bool JournalSurvey::is_removed(const VersionRow& version) const {
   const auto found = by_id_.find(version.model);
-  return found != by_id_.end() && found->second->removed.contains(version.number);
+  if (found == by_id_.end() || !found->second->removed.contains(version.number)) return false;
+  const auto undeleted = found->second->undeleted.find(version.number);
+  return undeleted == found->second->undeleted.end() || undeleted->second.removed;
+}
+
+const JournalSurvey::Undelete* JournalSurvey::next_undelete(const VersionRow& version) const {
+  const auto found = by_id_.find(version.model);
+  if (found == by_id_.end()) return nullptr;
+  const auto undeleted = found->second->undeleted.find(version.number);
+  if (undeleted == found->second->undeleted.end()) return nullptr;
+  const auto next = std::ranges::find_if(undeleted->second.all,
+                                         [&](const Undelete& one) { return one.time_ns > version.undeleted_ns; });
+  return next == undeleted->second.all.end() ? nullptr : &*next;
 }
 
 bool JournalSurvey::is_lost(const std::optional<ModelRow>& model, std::uint64_t number) const {
@@ -114,7 +129,17 @@ void JournalSurvey::see(const TagsEvent& event) {
 }
 
 void JournalSurvey::see(const RemovalEvent& event) {
-  named(event.model).removed.add(event.number);
+  Model& model = named(event.model);
+  model.removed.add(event.number);
+  if (const auto undeleted = model.undeleted.find(event.number); undeleted != model.undeleted.end())
+    undeleted->second.removed = true;
+  name(event.model, event.number);
+}
+
+void JournalSurvey::see(const UndeleteEvent& event) {
+  Model::Undeleted& undeleted = named(event.model).undeleted[event.number];
+  undeleted.all.push_back({event.time_ns, event.reaped});
+  undeleted.removed = false;
   name(event.model, event.number);
 }
 

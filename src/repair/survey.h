@@ -36,7 +36,14 @@ class JournalSurvey {
   // journal. Reads the tags again if records are lost.
   Status plan_repair(const Journal& journal, std::uint64_t expected_end);
 
-  bool is_removed(const VersionRow& version) const;
+  bool is_removed(const VersionRow& version) const;  // after the last record
+  // An undelete in the journal. reaped: gc had released the version's content before.
+  struct Undelete {
+    std::uint64_t time_ns = 0;
+    bool reaped = false;
+  };
+  // Returns the undelete after the next removal of a version, which is live; null if there is none.
+  const Undelete* next_undelete(const VersionRow& version) const;
   // True if the record of the version's publish is lost, also if a repair has accepted the loss. `model`: of the
   // version, in the index so far; nothing if the index has no such model.
   bool is_lost(const std::optional<ModelRow>& model, std::uint64_t number) const;
@@ -53,6 +60,11 @@ class JournalSurvey {
     NumberSet published, removed;
     std::uint64_t named_max = 0;  // largest number in any record
     std::uint64_t floor = 1;      // smallest free number after the last repair
+    struct Undeleted {
+      std::vector<Undelete> all;  // in the order of the journal, whose times grow
+      bool removed = false;       // again
+    };
+    std::map<std::uint64_t, Undeleted> undeleted = {};  // by number
   };
   struct Gap {
     Range range;
@@ -66,6 +78,7 @@ class JournalSurvey {
   void see(const NoteEvent& /*event*/) {}
   void see(const DescriptionEvent& event) { name(event.model, event.number); }
   void see(const RenameEvent& event) { rename(event.model, event.to); }
+  void see(const UndeleteEvent& event);
   Model& named(const std::string& model);
   void rename(std::string model, const std::string& to);
   void name(const std::string& model, std::uint64_t number);

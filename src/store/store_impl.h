@@ -19,6 +19,7 @@
 #include "store/parts/parts.h"
 #include "store/publishing/memory_versions.h"
 #include "store/publishing/publisher.h"
+#include "store/publishing/undeletes.h"
 #include "store/reading/queries.h"
 #include "weft/bytes/pack.h"
 #include "weft/model/version_content.h"
@@ -90,6 +91,12 @@ class StoreImpl final : public ClusterStore {
   }
   Status rename_model(std::string_view model, std::string_view to) override {
     return weft::rename_model(parts_, model, to);
+  }
+  Result<UndeletedVersion> undelete(std::string_view model, std::uint64_t number, const Author& by = {}) override {
+    return weft::undelete(parts_, model, number, by);
+  }
+  Result<std::unique_ptr<PreparedUndelete>> prepare_undelete(std::string_view model, std::uint64_t number) override {
+    return weft::prepare_undelete(parts_, model, number);
   }
   Status pin(std::string_view model, std::uint64_t number, bool pinned) override {
     return weft::pin(parts_, model, number, pinned);

@@ -35,7 +35,7 @@ std::shared_ptr<const MadeFile> DatasetFiles::made(Ino ino, const std::function<
 }
 
 Result<DatasetDir::Numbered> DatasetDir::numbered(const MountInode& inode) {
-  WEFT_TRY(auto version, files_.versions().load(inode.row.version));
+  WEFT_TRY(auto version, files_.versions().load(inode.row.version, inode.row.base));
   const std::uint64_t number = inode.ino - version->local.ino_base;
   return Numbered{std::move(version), number};
 }

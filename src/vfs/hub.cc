@@ -223,11 +223,14 @@ Result<Hub::Published> Hub::published(Ino ino) {
     out.inode.ino = payload_of(ino);
     if (out.inode.row.kind != InodeKind::version) return no_inode(ino);
   } else {
+    WEFT_TRY(const auto snapshot, store_.snapshot());
+    WEFT_TRY(const LocalRow local, snapshot->local(id_of(ino)));
     out.inode.row.version = id_of(ino);
+    out.inode.row.base = local.ino_base;
   }
-  WEFT_TRY(out.version, versions_.load(out.inode.row.version));
+  WEFT_TRY(out.version, versions_.load(out.inode.row.version, out.inode.row.base));
   const Ino base = out.version->local.ino_base;
-  if (out.inode.ino == 0) out.inode.ino = (out.inode.row.base = base) + kPublishedRoot;
+  if (out.inode.ino == 0) out.inode.ino = base + kPublishedRoot;
   if (below && out.inode.ino < base + kRootCount) return no_inode(ino);
   out.subtree = out.version->dataset ? datasets_.owner_of(*out.version, out.inode.ino) : &versions_;
   if (out.subtree == nullptr) return no_inode(ino);

@@ -103,8 +103,7 @@ Result<std::uint64_t> kin_changed_ns(Store& store, const VersionRow& version, Ki
       if (!edge.ok() && edge.error().code == Errc::not_found) continue;  // its record is lost
       if (!edge.ok()) return edge.error();
       if (kin == Kin::child) changed_ns = std::max(changed_ns, edge->other.time_ns);
-      if (edge->other.removed) changed_ns = std::max(changed_ns, edge->other.removed_ns);
-      changed_ns = std::max(changed_ns, edge->other.renamed_ns);
+      changed_ns = std::max({changed_ns, edge->other.removed_ns, edge->other.undeleted_ns, edge->other.renamed_ns});
     }
     count += page.rows.size();
     return count < limits::kKinCountedMax ? std::move(page.next) : std::string();

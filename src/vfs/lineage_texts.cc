@@ -101,7 +101,7 @@ Result<LineageText> LineageTexts::render_entry(Ino ino) {
 
 Result<std::string> LineageTexts::render_info(const VersionRow& version) {
   if (version.kind == VersionKind::dataset) {
-    WEFT_TRY(const auto loaded, versions_.load(version.id));
+    WEFT_TRY(const auto loaded, versions_.load(version.id, 0));
     WEFT_TRY(const DatasetFacts facts, dataset_facts(loaded->manifest(), loaded->dataset->tables));
     return render_info_json(version, loaded->manifest(), facts);
   }

@@ -1,11 +1,11 @@
 // The texts of lineage/<model>/<version>/: info.json, owners.tsv, diff/<parent>, and the kin files, which are drawn
-// from the version's kin: ancestors, descendants, log. The text of a kin file changes when kin are published
-// or removed. The file then has another inode number, which later lookups return. So the bytes of one number never
-// change: the kernel may cache them, and a reader with the file open keeps the text that it opened. The bytes follow
-// from the number alone, also after a restart. They show names, messages and metrics as they are now, which a change
-// gives another number too. graph.svg is no kin file: it has tags, metrics and new bytes too, which change without a
-// publish, and so each open gets the present picture. Each open of info.json, owners.tsv and of a diff gets the present
-// names of models, and the present message and metrics.
+// from the version's kin: ancestors, descendants, log. The text of a kin file changes when kin are published,
+// removed or undeleted. The file then has another inode number, which later lookups return. So the bytes of one number
+// never change: the kernel may cache them, and a reader with the file open keeps the text that it opened. The bytes
+// follow from the number alone, also after a restart. They show names, messages and metrics as they are now, which a
+// change gives another number too. graph.svg is no kin file: it has tags, metrics and new bytes too, which change
+// without a publish, and so each open gets the present picture. Each open of info.json, owners.tsv and of a diff gets
+// the present names of models, and the present message and metrics.
 #pragma once
 
 #include <cstdint>
@@ -42,7 +42,8 @@ class LineageTexts {
 
   // Returns the present text of a kin_file, a diff, or a lineage_entry (graph.svg, info.json, owners.tsv).
   Result<Text> find(Ino ino);
-  // Returns the present number of a kin file, which the latest publish, removal, rename or note of its kin determines.
+  // Returns the present number of a kin file, which the latest publish, removal, undelete, rename or note of its kin
+  // determines.
   Result<Ino> current(VersionId version, unsigned file);
 
  private:

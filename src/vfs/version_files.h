@@ -39,7 +39,9 @@ using TreeVersionPointer = std::shared_ptr<const TreeVersion>;
 // The subtree of the published files. Any thread.
 class VersionFiles : public Subtree {
  public:
-  virtual Result<TreeVersionPointer> load(VersionId id) = 0;
+  // `base` is the version's first inode number, or 0 if the caller needs none. A version that was undeleted after gc
+  // had freed its content has other numbers than before.
+  virtual Result<TreeVersionPointer> load(VersionId id, Ino base) = 0;
   // As attr(), for nodes below the roots, in their order.
   virtual Result<std::vector<Attr>> attrs_of(const TreeVersionPointer& version,
                                              std::span<const std::uint32_t> nodes) = 0;

@@ -83,11 +83,15 @@ Status Versions::resolve(VersionId id) {
   return as_io(cold_.reads->resolve(id));
 }
 
-Result<TreeVersionPointer> Versions::load(VersionId id) {
-  if (auto known = versions_.find(id)) return known;
+Result<TreeVersionPointer> Versions::load(VersionId id, Ino base) {
+  const auto find = [&] {
+    auto known = versions_.find(id);
+    return known && base != 0 && known->local.ino_base != base ? nullptr : known;
+  };
+  if (auto known = find()) return known;
   WEFT_CHECK(resolve(id));
   const std::lock_guard lock(loading_);
-  if (auto known = versions_.find(id)) return known;
+  if (auto known = find()) return known;
   WEFT_TRY(auto version, read(id));
   versions_.put(id, version, memory_bytes(*version));
   return version;
@@ -103,7 +107,7 @@ void Versions::trim() {
 
 Result<TreeNode> Versions::node(const MountInode& inode) {
   const Ino base = inode.row.base;
-  WEFT_TRY(auto version, load(inode.row.version));
+  WEFT_TRY(auto version, load(inode.row.version, base));
   if (inode.ino < base || inode.ino - base >= version->tree->size()) return no_inode(inode.ino);
   return TreeNode{std::move(version), static_cast<std::uint32_t>(inode.ino - base)};
 }

@@ -54,7 +54,7 @@ class Versions final : public VersionFiles {
   bool assembled(const MountInode& inode) override;
   Result<std::vector<Place>> places(const MountInode& inode) override;
 
-  Result<TreeVersionPointer> load(VersionId id) override;
+  Result<TreeVersionPointer> load(VersionId id, Ino base) override;
   Result<std::vector<Attr>> attrs_of(const TreeVersionPointer& version, std::span<const std::uint32_t> nodes) override;
   Result<Ino> name_dir(const TreeVersion& version, InoKind tree) override;
   Result<std::shared_ptr<OpenFile>> open_file(const TreeVersionPointer& version, std::uint32_t file) override;

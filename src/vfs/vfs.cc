@@ -141,7 +141,7 @@ Result<StoreVfs::Owned> StoreVfs::owner_of_stored(Ino ino) {
   WEFT_TRY(MountInode inode, indexed(ino));
   if (ino == kHubIno) return Owned{&hub_, std::move(inode)};
   if (inode.row.kind == InodeKind::version) {
-    WEFT_TRY(const auto version, versions_.load(inode.row.version));
+    WEFT_TRY(const auto version, versions_.load(inode.row.version, inode.row.base));
     Subtree* const owner = version->dataset ? datasets_.owner_of(*version, ino) : &versions_;
     return owner != nullptr ? Result<Owned>(Owned{owner, std::move(inode)}) : no_inode(ino);
   }

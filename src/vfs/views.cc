@@ -49,7 +49,7 @@ Result<std::shared_ptr<OpenFile>> Views::open(const MountInode& inode) {
 // No blob has the bytes of a scattered tensor: the manifest of a version with this tensor has their places.
 Result<std::shared_ptr<OpenFile>> Views::open_scattered(const InodeRow& row) {
   WEFT_TRY(const VersionId keeper, store_.keeper(row));
-  WEFT_TRY(const auto version, versions_.load(keeper));
+  WEFT_TRY(const auto version, versions_.load(keeper, 0));
   const Manifest& manifest = version->tree->manifest();
   for (const File& file : manifest.files)
     for (const Tensor& tensor : file.tensors)
@@ -74,7 +74,7 @@ Result<std::shared_ptr<OpenFile>> Views::open_absent(const InodeRow& row) {
     WEFT_TRY(owner, snapshot->owner(id));
   }
   if (cold_.reads == nullptr || !owner) return Error{Errc::absent, where(row) + ": its bytes are not on this node"};
-  WEFT_TRY(const auto version, versions_.load(owner->first));
+  WEFT_TRY(const auto version, versions_.load(owner->first, 0));
   const auto& extents = version->tree->manifest().files[owner->second].extents;
   const auto extent = std::ranges::find(extents, id, &Extent::id);
   if (extent == extents.end()) return Error{Errc::corrupt, where(row) + ": its holder has no such bytes"};

@@ -57,6 +57,27 @@ def test_a_note_reaches_every_node(nodes, small_model):
     assert_all_sound(nodes)
 
 
+def test_an_undelete_reaches_every_node(nodes, small_model):
+    """Also one that has freed the content; only the publisher can bring it back."""
+    first, second, *_ = nodes
+    first.store.publish(small_model, name="m", tag="best")
+    for node in nodes:
+        node.sees("m", 1)
+    assert reads_equal(second, "m", 1, small_model)
+    second.store.weft("rm", "--force", "m@1")
+    for node in nodes:
+        wait_until(lambda: not (node.models() / "m").exists(), seconds_max=SECONDS_MAX)
+    second.store.weft("gc")
+    refused = second.store.weft("undelete", "m@1", check=False)
+    assert refused.returncode == 1 and "only the node that published it" in refused.stderr
+    first.store.weft("undelete", "m@1")
+    for node in nodes:
+        node.sees("m", 1)
+        wait_until(lambda: (node.models() / "m/best").is_symlink(), seconds_max=SECONDS_MAX)
+        assert reads_equal(node, "m", 1, small_model)
+    assert_all_sound(nodes)
+
+
 def test_a_rename_is_refused_on_every_node(nodes, small_model):
     nodes[0].store.publish(small_model, name="m")
     for node in nodes:
@@ -65,6 +86,8 @@ def test_a_rename_is_refused_on_every_node(nodes, small_model):
         assert done.returncode == 1 and done.stderr.count("\n") == 1
         assert "m: renaming a model of a cluster is not supported" in done.stderr
         assert node.versions("m") == [1] and not (node.models() / "n").exists()
+
+
 def test_every_node_knows_who_changed_a_tag(nodes, small_model):
     def changes(node):
         return [(change["tag"], change["before"], change["version"], change["user"], change["node"])

@@ -418,6 +418,38 @@ TEST_CASE("cluster: a description reaches all nodes and their origin, and a list
   CHECK(row.parents.at(0).id == snapshot->version(snapshot->model("z")->id, 1)->id);
 }
 
+TEST_CASE("cluster: an undelete reaches all nodes and their origin, and a list still has parents first") {
+  World world;
+  auto a = world.node("a");
+  auto b = world.node("b");
+  const IsAtOrigin nowhere = [](const Digest&) { return false; };
+  must(publish(*a, "z", {1}));
+  PublishRequest child;
+  child.parents.push_back({"z", 1, true, 0, 0, 0});
+  must(publish(*a, "b", {2}, child));
+  REQUIRE(shows(*b, "b@1 z@1"));
+  REQUIRE(remove_version(b->registry(), "z", 1).ok());
+  const auto refused = b->registry().undelete("z", 1, nowhere);  // a published it, and keeps its bytes
+  REQUIRE_FALSE(refused.ok());
+  CHECK(refused.error().code == Errc::absent);
+  CHECK(refused.error().message.find("only the node that published it") != std::string::npos);
+  REQUIRE(a->registry().undelete("z", 1, nowhere).ok());
+  REQUIRE(shows(*b, "b@1 z@1"));
+  CHECK(told_by(*a) == told_by(*b));
+  CHECK(told_by(*a).size() == 4);
+  auto late = world.node("late");
+  REQUIRE(shows(*late, "b@1 z@1"));
+  auto snapshot = late->store().snapshot().value();
+  const VersionRow parent = snapshot->version(snapshot->model("z")->id, 1).value();
+  CHECK(parent.undeleted_ns != 0);
+  CHECK(snapshot->version(snapshot->model("b")->id, 1)->parents.at(0).id == parent.id);
+  snapshot.reset();
+  REQUIRE(remove_version(b->registry(), "z", 1).ok());
+  REQUIRE(b->registry().undelete("z", 1, [](const Digest&) { return true; }).ok());  // the origin has it
+  REQUIRE(shows(*a, "b@1 z@1"));
+  REQUIRE(shows(*late, "b@1 z@1"));
+}
+
 // Waits until the node's next session reads the list, because its etcd was reset.
 struct ReadsList {
   explicit ReadsList(RegistryNode& node) : node_(node), lists_(node.registry().status().lists) {}

@@ -98,6 +98,43 @@ TEST_CASE("registry: tags move and go, and go with their version; numbers are no
   });
 }
 
+TEST_CASE("registry: a removed version comes back with the tags that lead to no other version") {
+  in_each([](RegistryNode& node) {
+    Registry& registry = node.registry();
+    const IsAtOrigin nowhere = [](const Digest&) { return false; };
+    REQUIRE(publish(node, "a", {1}, with_tags({"x", "y"})).ok());
+    REQUIRE(publish(node, "a", {2}).ok());
+    CHECK(registry.undelete("a", 1, nowhere).error().code == Errc::exists);
+    CHECK(registry.undelete("a", 9, nowhere).error().code == Errc::not_found);
+    REQUIRE(remove_version(registry, "a", 1).ok());
+    REQUIRE(registry.set_tag("a", "y", 2).ok());
+    const auto done = registry.undelete("a", 1, nowhere, {"alice", ""});
+    REQUIRE(done.ok());
+    auto snapshot = node.store().snapshot().value();
+    const TagMove move = snapshot->tag_moves(snapshot->model("a")->id)->rows.at(0);
+    snapshot.reset();
+    CHECK(move.name == "x");
+    CHECK(move.number == 1);
+    CHECK(move.by.user == "alice");
+    CHECK(done->tags == std::vector<std::string>{"x"});
+    REQUIRE(done->moved.size() == 1);
+    CHECK(done->moved[0].number == 2);
+    CHECK(names_of(node.store()) == "a@1 a@2 a:x=1 a:y=2");
+    REQUIRE(remove_version(registry, "a", 1).ok());  // it has a later time than the undelete
+    CHECK(names_of(node.store()) == "a@2 a:y=2");
+    CHECK(registry.undelete("a", 1, nowhere)->tags == std::vector<std::string>{"x"});
+    REQUIRE(remove_version(registry, "a", 1).ok());
+    GcOptions options;
+    options.registry_revision = registry.catch_up(Registry::Clock::now() + std::chrono::seconds(10)).value();
+    REQUIRE(node.store().gc(options, no_progress()).ok());
+    CHECK(registry.undelete("a", 1, nowhere).error().code == Errc::absent);
+    CHECK(names_of(node.store()) == "a@2 a:y=2");
+    REQUIRE(remove_version(registry, "a", 2).ok());
+    REQUIRE(publish(node, "a/b", {3}).ok());
+    CHECK(registry.undelete("a", 2, nowhere).error().code == Errc::exists);  // it would hide a/b
+  });
+}
+
 TEST_CASE("registry: a description replaces the message and sets metrics") {
   in_each([](RegistryNode& node) {
     Registry& registry = node.registry();

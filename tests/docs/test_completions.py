@@ -12,7 +12,8 @@ from weftlib import TOP, environment, random_tensors, run, store_with
 SCRIPTS = TOP / "scripts/completions"
 ANSWER_SECONDS_MAX = 30
 
-# A line -> one answer that it has and one that it has not. STORE stands for a store with other@1 and org/small@1.
+# A line -> one answer that it has and one that it has not. STORE stands for a store with other@1 and org/small@1,
+# and gone@1, which is removed.
 LINES = {
     "command": ("weft stat", "status", "tag"),
     "option": ("weft tag --d", "--delete", "--all"),
@@ -24,6 +25,7 @@ LINES = {
     "number after @": ("weft info --store STORE other@1", "other@1", "other@latest"),
     "durability": ("weft import . --durability or", "origin", "local"),
     "choice": ("weft info . --graph js", "json", "dot"),
+    "removed version": ("weft undelete --store STORE gone", "gone@1", "other@1"),
     "shell": ("weft completion fi", "fish", "zsh"),
 }
 lines = pytest.mark.parametrize("line, answer, other", LINES.values(), ids=LINES.keys())
@@ -35,6 +37,8 @@ def path(tmp_path_factory):
     area = tmp_path_factory.mktemp("completions")
     store = store_with(area, random_tensors(1, 4096, seed="completion"), name="org/small", tag="stable")
     store.publish(area / "model", name="other")
+    store.publish(area / "model", name="gone")
+    store.weft("rm", "gone@1")
     return str(store.path)
 
 

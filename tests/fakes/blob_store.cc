@@ -97,6 +97,7 @@ class BlobSnapshot final : public Snapshot {
   Result<Durability> durability(const VersionRow&) override { return Durability::local; }
   Result<std::vector<VersionId>> in_memory(VersionId, std::size_t) override { return no_versions(); }
   Result<std::vector<VersionId>> pinned(VersionId, std::size_t) override { return no_versions(); }
+  Result<std::vector<VersionId>> unreaped(VersionId, std::size_t) override { return no_versions(); }
 
  private:
   std::map<ContentId, BlobPlace> places_;
@@ -291,6 +292,9 @@ Status BlobStore::describe(std::string_view, std::uint64_t, const DescriptionCha
   return no_versions();
 }
 Status BlobStore::rename_model(std::string_view, std::string_view) {
+  return no_versions();
+}
+Result<UndeletedVersion> BlobStore::undelete(std::string_view, std::uint64_t, const Author&) {
   return no_versions();
 }
 Status BlobStore::pin(std::string_view, std::uint64_t, bool) {

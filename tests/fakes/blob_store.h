@@ -63,6 +63,7 @@ class BlobStore final : public Store, public FetchedCache {
                  const Author& by) override;
   Status rename_model(std::string_view model, std::string_view to) override;
   Status describe(std::string_view model, std::uint64_t number, const DescriptionChange& change) override;
+  Result<UndeletedVersion> undelete(std::string_view model, std::uint64_t number, const Author& by) override;
   Result<std::size_t> remove_versions(std::span<const VersionName> versions, Tagged tagged, const Author& by) override;
   Result<GcReport> gc(const GcOptions& options, Progress& progress) override;
   Result<FsckReport> fsck(const FsckOptions& options, const ContentDecoder& decode, Progress& progress) override;

@@ -100,7 +100,7 @@ def test_files_are_opened_with_the_rights_of_who_asks(store, open_dir, small_mod
         assert (change["tag"], change["user"], change["node"]) == ("mine", pwd.getpwuid(NOBODY).pw_name, None)
         run([*weft, "mv", "m", "n"], **user)
         run([*weft, "mv", "n", "m"], **user)
-        for words in (["rm", "m@1"], ["gc"]):
+        for words in (["rm", "m@1"], ["undelete", "m@1"], ["gc"]):
             refused = run([*weft, *words], check=False, **user)
             assert refused.returncode == 1 and f"user {NOBODY} may not" in refused.stderr
     assert shared.json("ls")["models"][0]["versions"] == 1

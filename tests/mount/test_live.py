@@ -105,6 +105,23 @@ def test_removal_is_visible(mounted, tmp_path):
     wait_until(lambda: not model.exists())
 
 
+def test_undelete_is_visible(mounted, tmp_path):
+    """With its files as before, also of a model that had gone."""
+    source = write_model(tmp_path / "back", random_tensors(1, 4096, seed="back"))
+    mounted.store.publish(source, name="new/back", tag="best")
+    model = mounted / "models/new/back"
+    before = files_below(model / "1")
+
+    def change(i):
+        mounted.store.weft("rm", "--force", "new/back@1")
+        wait_until(lambda: not model.exists())
+        mounted.store.weft("undelete", "new/back@1")
+
+    assert delays(change, lambda i: (model / "1").is_dir()) <= VISIBLE_SECONDS_MAX
+    assert os.listdir(mounted / "models/new") == ["back"] and os.readlink(model / "best") == "1"
+    assert files_below(model / "1") == before
+
+
 def test_link_counts_follow(mounted, small_model):
     view = mounted.tensors("org/small", 1) / "layer.0.weight.npy"
     assert view.stat().st_nlink == 2

@@ -82,6 +82,37 @@ def test_what_is_removed_stays_for_a_while(store):
     store.assert_sound()
 
 
+def test_what_is_removed_comes_back(store, tmp_path):
+    """With and without weftd, until gc; rm says until when."""
+    publish(store, 0, "--tag", "first")
+    publish(store, 1)
+    done = store.json("rm", "--force", "m@1")
+    assert done["kept_until"] is None and done["kept_until_ns"] is None
+    with Mount(store, tmp_path / "mnt") as mount:
+        assert "undeleted m@1, with its tags: first" in store.weft("undelete", "m@1").stdout
+        wait_until(lambda: os.readlink(mount / "models/m/first") == "1")
+        assert (mount / "models/m/1/x").read_bytes() == random_bytes(2 << 20, 0)
+        with Daemon(store, "--gc-delay", "1h") as daemon:
+            begun = time.time_ns()
+            done = store.json("rm", "--force", "m@1", "m@2")
+            assert begun + 3500 * 10**9 < done["kept_until_ns"] < time.time_ns() + 3600 * 10**9
+            assert store.weft("ls", "--removed", "--names").stdout.split() == ["m@1", "m@2"]
+            done = store.json("undelete", "m@1", "m@2")
+            assert [(one["version"], one["tags"], one["moved"]) for one in done["undeleted"]] == [
+                (1, ["first"], []), (2, [], [])]
+            assert daemon.status()["held_versions"] == 0
+            wait_until(lambda: (mount / "models/m/1/x").exists())
+            store.weft("gc")
+            assert packs(store) == 2 and live(store) == [2, 1]
+            assert "`weft undelete` brings it back; weftd frees its content after " in store.weft("rm", "m@2").stdout
+            store.weft("gc")
+            refused = store.weft("undelete", "m@2", check=False)
+            assert refused.returncode == 1 and refused.stderr == "weft: m@2: gc has freed its content\n"
+    store.assert_sound()
+    store.weft("fsck", "--rebuild")
+    assert live(store) == [1]
+
+
 def test_a_removed_version_that_is_read_is_no_kept_one(store, tmp_path):
     publish(store, 0)
     publish(store, 1)

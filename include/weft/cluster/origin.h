@@ -27,6 +27,11 @@ std::shared_ptr<BlobSource> origin_source(std::string path);
 Status check_origin(const std::string& path, const std::string& known, const std::string& cluster,
                     std::chrono::milliseconds patience);
 
+// Returns whether the origin has the content of this manifest. `known` and `cluster` as in check_origin().
+// Errc::timed_out: the directory does not answer.
+Result<bool> is_at_origin(const std::string& path, const std::string& known, const std::string& cluster,
+                          const Digest& manifest, std::chrono::milliseconds patience);
+
 struct OriginTotals {
   std::uint64_t packs = 0, bytes = 0;  // packs, and their bytes on the disk
   std::uint64_t manifests = 0, versions = 0;

@@ -54,6 +54,9 @@ struct RegistryStatus {
   std::vector<std::string> refusals;  // the latest ones: key and reason
 };
 
+// True if the origin has all bytes of this manifest. May wait for the origin.
+using IsAtOrigin = std::function<bool(const Digest& manifest)>;
+
 class Registry : public FlushRecords {
  public:
   using Clock = std::chrono::steady_clock;
@@ -73,6 +76,10 @@ class Registry : public FlushRecords {
   virtual Status rename_model(std::string_view model, std::string_view to) = 0;
   virtual Result<std::size_t> remove_versions(std::span<const VersionName> versions, Tagged tagged,
                                               const Author& by = {}) = 0;
+  // As Store::undelete. In a cluster the content must be complete at the origin, or on this node, and this node must
+  // have published the version: only its publisher keeps a version. Errc::absent: neither is so.
+  virtual Result<UndeletedVersion> undelete(std::string_view model, std::uint64_t number,
+                                            const IsAtOrigin& is_at_origin, const Author& by = {}) = 0;
 
   // Restores a version, live or removed, or a tag in a registry that was lost or set back. If the registry has the live
   // version with an earlier message and metrics, restores only those. Returns true if the change was restored, false if

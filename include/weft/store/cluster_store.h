@@ -23,14 +23,18 @@
 
 namespace weft {
 
-// If the version was removed before this store heard of it, `version.removed` is set.
+// The present state of a version. If it was removed, `version.removed` is set, also for a version that this store has
+// not. If this store has a live version as removed, and `version.undeleted_ns` is later than that removal, the version
+// is live again.
 struct MirroredVersion {
   VersionRow version;             // named by model_name and number; id, model, born, died, and parents' ids are ignored
   std::uint64_t tree_nodes = 0;   // inode numbers to reserve
   std::vector<PackId> packs;      // packs that came with it, on its publisher
-  std::vector<std::string> tags;  // tags set in the same change
+  std::vector<std::string> tags;  // tags set in the same change, or of a removed version its tags at the removal
   bool in_memory = false;         // for the registry; mirrors receive MirroredMemory instead
   Author removed_by = {};         // if the version was removed
+  // For the registry, of a version that was undeleted: the revision of its publish.
+  std::uint64_t published_at = 0;
 };
 // From this change on, the bytes of a version are in memory alone, or are on a disk (VersionNote::in_memory).
 struct MirroredMemory {
@@ -46,14 +50,20 @@ struct MirroredTag {
   std::uint64_t revision = 0;  // revision of the registry at the change; 0: not known
   Author by = {};
 };
+// A version was removed. For the origin.
 struct MirroredRemoval {
   std::string model;
   std::uint64_t number = 0;
   std::uint64_t time_ns = 0;
   std::string lost = {};  // as VersionRow::lost
-  Author by = {};
 };
-// New message and metrics of a version.
+// A removed version is live again. For the origin.
+struct MirroredUndelete {
+  std::string model;
+  std::uint64_t number = 0;
+  std::uint64_t time_ns = 0;  // as VersionRow::undeleted_ns
+};
+// New message and metrics of a version. For the origin.
 struct MirroredDescription {
   std::string model;
   std::uint64_t number = 0;
@@ -61,7 +71,7 @@ struct MirroredDescription {
   Metrics metrics;
   std::uint64_t time_ns = 0;  // as VersionRow::described_ns
 };
-using MirrorChange = std::variant<MirroredVersion, MirroredTag, MirroredRemoval, MirroredMemory>;
+using MirrorChange = std::variant<MirroredVersion, MirroredTag, MirroredMemory>;
 
 struct MirrorOutcome {
   std::uint64_t applied = 0;          // changes that took effect; all others were known already or are problems
@@ -69,8 +79,8 @@ struct MirrorOutcome {
 };
 
 // Catalog events for the origin. A version is as this store received it first, with this store's ids. If it had been
-// described before, its description follows as an event.
-using CatalogEvent = std::variant<VersionRow, MirroredTag, MirroredRemoval, MirroredDescription>;
+// described or undeleted before, its description and its undelete are further events.
+using CatalogEvent = std::variant<VersionRow, MirroredTag, MirroredRemoval, MirroredDescription, MirroredUndelete>;
 struct CatalogEvents {
   std::vector<CatalogEvent> events;
   std::uint64_t end = 0;  // where the next batch begins
@@ -233,11 +243,26 @@ class OriginLedger {
 // Returns OriginLedger::origin() of a store that is open for reading.
 Result<std::string> known_origin(Store& store);
 
+// A removed version of this node whose content is complete, for the registry. While this lives, gc leaves it, and the
+// local bytes that it needs are not evicted.
+class PreparedUndelete {
+ public:
+  virtual ~PreparedUndelete() = default;
+  // Returns live versions that together hold all blobs that it needs and this node lacks. They must be live when the
+  // registry accepts it.
+  virtual const std::vector<VersionName>& relies_on() const = 0;
+  virtual bool in_memory() const = 0;  // as VersionNote::in_memory
+  virtual void keep() = 0;             // as PreparedPublish::keep()
+};
+
 class ClusterStore : public Store {
  public:
   // Opens the store for writing as its only daemon: holds STORE/daemon.lock exclusively. Waits for other writers, as
   // options.patience says; `options.write` is implied. Other errors as Store::open.
   static Result<std::unique_ptr<ClusterStore>> open(const std::string& path, const OpenOptions& options);
+
+  // Errors as Store::undelete(), but for names and tags, which the registry checks.
+  virtual Result<std::unique_ptr<PreparedUndelete>> prepare_undelete(std::string_view model, std::uint64_t number) = 0;
 
   // The store owns these objects.
   virtual RegistryMirror& mirror() = 0;

@@ -10,9 +10,10 @@ namespace weft {
 // A record of the journal, as a change for followers. Changes of this node alone (pins, repairs, a bare version that
 // gets its content) are not commits.
 struct Commit {
-  // description: message or metrics of the version changed. rename: the model has another name.
+  // description: message or metrics of the version changed. undelete: a removed version is live again. rename: the
+  // model has another name.
   // in_memory, on_disk: the publisher's report on where the version's bytes are (VersionNote::in_memory).
-  enum class Kind : std::uint8_t { publish, tags, removal, in_memory, on_disk, description, rename };
+  enum class Kind : std::uint8_t { publish, tags, removal, in_memory, on_disk, description, undelete, rename };
   struct Tag {
     std::string name;
     std::uint64_t number = 0;  // version that it leads to; 0: the tag is deleted

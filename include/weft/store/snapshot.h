@@ -50,7 +50,7 @@ class Snapshot {
   virtual ~Snapshot() = default;
   virtual IndexState state() const = 0;
   virtual std::uint64_t sequence() const = 0;       // grows with each commit
-  virtual std::uint64_t lineage_clock() const = 0;  // publishes, removals, renames and descriptions so far
+  virtual std::uint64_t lineage_clock() const = 0;  // publishes, removals, undeletes, renames and descriptions so far
   virtual std::uint64_t last_rename() const = 0;    // the clock's tick at the last rename of any model; 0: none
   virtual std::uint64_t journal_end() const = 0;    // end of this state's journal: see Store::commits()
 
@@ -128,6 +128,8 @@ class Snapshot {
   // Versions whose bytes may be lost with their publisher's memory (VersionNote::in_memory).
   virtual Result<std::vector<VersionId>> in_memory(VersionId from, std::size_t count_max) = 0;
   virtual Result<std::vector<VersionId>> pinned(VersionId from, std::size_t count_max) = 0;
+  // As pinned(), of removed versions whose content gc has not freed.
+  virtual Result<std::vector<VersionId>> unreaped(VersionId from, std::size_t count_max) = 0;
 };
 
 // Resolves "MODEL[@V]" in a snapshot: V is a number, a tag, "latest" or nothing (latest). Errc::not_found also for a

@@ -144,6 +144,10 @@ class Store {
     WEFT_CHECK(remove_versions({&version, 1}, Tagged::removed));
     return {};
   }
+  // Makes a removed version live again, with the tags that lead to no other version by now. Errc::exists: it is not
+  // removed, or its name would hide another or has another kind now. Errc::absent: gc has freed its content, or bytes
+  // of it are lost; the message says which. Errc::not_found: there was no such version. `by`: as for set_tag().
+  virtual Result<UndeletedVersion> undelete(std::string_view model, std::uint64_t number, const Author& by = {}) = 0;
   // Pins a version, or removes its pin. Local bytes of a pinned version are not evicted: fetched packs, assembled
   // files. Journaled; ends with the version.
   virtual Status pin(std::string_view model, std::uint64_t number, bool pinned) = 0;

@@ -38,6 +38,7 @@ extern const CommandEntry kStageOutCommand;
 extern const CommandEntry kStatusCommand;
 extern const CommandEntry kTagCommand;
 extern const CommandEntry kUmountCommand;
+extern const CommandEntry kUndeleteCommand;
 extern const CommandEntry kUnpinCommand;
 extern const CommandEntry kWaitCommand;
 extern const CommandEntry kWatchCommand;

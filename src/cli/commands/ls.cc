@@ -26,18 +26,24 @@ constexpr CommandInfo kInfo = {
         "org/bert), lists the models below it. With MODEL@V, lists the files of that\n"
         "version, and with --tensors their tensors. MODEL@latest is the newest version.\n"
         "If a version has many tags, its line shows the first ones and the number of the\n"
-        "others. --json has them all.\n",
+        "others. --json has them all.\n"
+        "\n"
+        "With --removed, lists the removed versions whose content gc has not freed, of\n"
+        "MODEL or of all models. `weft undelete` brings them back.\n",
     .examples =
         "weft ls\n"
         "weft ls bert\n"
         "weft ls bert@latest --tensors\n"
-        "weft ls bert --names | xargs -n 1 weft info\n",
+        "weft ls bert --names | xargs -n 1 weft info\n"
+        "weft ls --removed\n",
     .json =
         "{models: [{model, kind, latest, versions, logical_bytes, time, time_ns, tags}],\n"
         " complete}\n"
         "{model, versions: [VERSION], complete}; VERSION is as in `weft log --json`\n"
         "{model, version, files: [{path, bytes, format, tensors}]}; tensors is a number,\n"
-        "or [{name, dtype, shape, bytes}] with --tensors\n",
+        "or [{name, dtype, shape, bytes}] with --tensors\n"
+        "{removed: [{model, version, removed, removed_ns, logical_bytes, tags, message}]}\n"
+        "with --removed; tags are those that the version had\n",
 };
 
 std::string dtype_text(const Tensor& tensor) {
@@ -50,11 +56,19 @@ class LsCommand final : public Command {
   void declare(OptionSet& options) override {
     options.argument("MODEL[@V]", spec_, OptionSet::Need::optional, "the model or the version to list");
     options.flag("-l,--tensors", tensors_, "also list the tensors of each file");
+    options.flag("--removed", removed_, "list removed versions that are still complete");
     options.flag("--names", names_, "print only names, one on each line, as other commands accept them");
+  }
+
+  Status check_usage() override {
+    if (removed_ && (tensors_ || spec_.find('@') != std::string::npos))
+      return Error{Errc::invalid, "--removed: expected a model or nothing, and no --tensors"};
+    return {};
   }
 
   Result<int> run(Context& context) override {
     WEFT_TRY(auto store, context.open_to_read());
+    if (removed_) return list_removed(context, *store);
     if (spec_.find('@') != std::string::npos) return list_files(context, *store);
     // The daemon is asked before the list is read: an answer afterwards says nothing about the rows that were read.
     const std::string_view missing = why_incomplete(context, *store);
@@ -163,6 +177,55 @@ class LsCommand final : public Command {
     return {};
   }
 
+  Result<int> list_removed(const Context& context, Store& store) const {
+    ListingOutput out(context, names_, {{"VERSION"}, {"REMOVED"}, {"SIZE", Align::right}, {"TAGS"}, {"MESSAGE"}});
+    out.json.begin_object().key("removed").begin_array();
+    for (VersionId from = 0;;) {
+      WEFT_TRY(const std::vector<VersionRow> rows, unreaped_from(store, from));
+      if (rows.empty()) break;
+      for (const VersionRow& row : rows)
+        if (is_named(row.model_name) && row.lost.empty()) add_removed(out, row);
+      out.print();
+      from = rows.back().id + 1;
+    }
+    out.json.end_array().end_object();
+    out.end();
+    return kExitDone;
+  }
+
+  static Result<std::vector<VersionRow>> unreaped_from(Store& store, VersionId from) {
+    std::vector<VersionRow> rows;
+    WEFT_TRY(const auto snapshot, store.snapshot());
+    WEFT_TRY(const std::vector<VersionId> versions, snapshot->unreaped(from, limits::kRowsPerSnapshot / 2));
+    for (const VersionId version : versions) {
+      WEFT_TRY(VersionRow row, snapshot->version(version));
+      rows.push_back(std::move(row));
+    }
+    return rows;
+  }
+
+  // True for the model of the argument, and for models below it.
+  bool is_named(std::string_view model) const {
+    return spec_.empty() || model == spec_ || model.starts_with(spec_ + "/");
+  }
+
+  static void add_removed(ListingOutput& out, const VersionRow& row) {
+    if (out.form() == ListingOutput::Form::names) {
+      out.names += spec_of(row) + "\n";
+      return;
+    }
+    if (out.form() == ListingOutput::Form::table) {
+      out.table.row({spec_of(row), local_time(row.removed_ns), human_bytes(row.logical_bytes),
+                     first_of(row.removed_tags, row.removed_tags.size()), first_line(row.message)});
+      return;
+    }
+    out.json.begin_object().member("model", row.model_name).member("version", row.number);
+    out.json.member("removed", utc_time(row.removed_ns)).member("removed_ns", row.removed_ns);
+    out.json.member("logical_bytes", row.logical_bytes).key("tags").begin_array();
+    for (const std::string& tag : row.removed_tags) out.json.value(tag);
+    out.json.end_array().member("message", row.message).end_object();
+  }
+
   static void end(ListingOutput& out, std::string_view missing) {
     out.json.end_array().member("complete", missing.empty()).end_object();
     out.end();
@@ -265,6 +328,7 @@ class LsCommand final : public Command {
 
   std::string spec_;
   bool tensors_ = false;
+  bool removed_ = false;
   bool names_ = false;
 };
 

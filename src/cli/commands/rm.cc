@@ -1,3 +1,4 @@
+#include "base/short_text.h"
 #include "base/text.h"
 #include "cli/commands/commands.h"
 #include "cli/shared/writer.h"
@@ -11,8 +12,9 @@ constexpr CommandInfo kInfo = {
     .description =
         "A removed version disappears at once from every listing and mount. Open files\n"
         "stay readable. The number is never used again, and `weft log` still shows the\n"
-        "version. `weft gc` frees the space that no other version needs. A version that\n"
-        "has a tag is only removed with --force, and its tags with it.\n"
+        "version. `weft undelete` brings it back until gc frees its content: without\n"
+        "weftd that is the next `weft gc`, and weftd does it after gc_delay. A version\n"
+        "that has a tag is only removed with --force, and its tags with it.\n"
         "\n"
         "`weft rm MODEL --keep N` removes the versions that have no tag, but for the\n"
         "newest N.\n",
@@ -22,8 +24,9 @@ constexpr CommandInfo kInfo = {
         "weft rm bert --keep 5 --keep-best loss --dry-run\n"
         "weft rm --all bert\n",
     .json =
-        "{dry_run, removed: [{model, version}]}\n"
-        "with --dry-run, removed lists what would be removed\n",
+        "{dry_run, removed: [{model, version}], kept_until, kept_until_ns}\n"
+        "with --dry-run, removed lists what would be removed; kept_until is null if the\n"
+        "next gc may free the content\n",
 };
 
 class RmCommand final : public Command {
@@ -56,19 +59,39 @@ class RmCommand final : public Command {
     JsonWriter json;
     json.begin_object().member("dry_run", request_.dry_run).key("removed").begin_array();
     bool any = false;
-    WEFT_CHECK(writer->remove(request_, [&](const VersionName& version) {
+    WEFT_TRY(const RemoveReport report, writer->remove(request_, [&](const VersionName& version) {
       any = true;
       json.raw(encode_fields(version));
       if (!context.json)
         context.print("{} {}\n", request_.dry_run ? "would remove" : "removed", spec_of(version.model, version.number));
     }));
-    if (context.json) context.print_json(json.end_array().end_object());
-    if (!context.json && !any) context.print("no version to remove\n");
-    if (!context.json && any && !request_.dry_run && !context.quiet) context.print("`weft gc` gives its space back\n");
+    if (context.json) {
+      print_json(context, json.end_array(), report.kept_until_ns);
+    } else if (!any) {
+      context.print("no version to remove\n");
+    } else if (!request_.dry_run && !context.quiet) {
+      print_until(context, report.kept_until_ns);
+    }
     return kExitDone;
   }
 
  private:
+  static void print_json(const Context& context, JsonWriter& json, std::uint64_t kept_until_ns) {
+    json.key("kept_until");
+    kept_until_ns == 0 ? json.null() : json.value(utc_time(kept_until_ns));
+    json.key("kept_until_ns");
+    kept_until_ns == 0 ? json.null() : json.value(kept_until_ns);
+    context.print_json(json.end_object());
+  }
+
+  static void print_until(const Context& context, std::uint64_t kept_until_ns) {
+    if (kept_until_ns == 0) return context.print("`weft undelete` brings it back until the next gc\n");
+    context.print(
+        "`weft undelete` brings it back; weftd frees its content after {}, and earlier if space is short or "
+        "`weft gc` runs\n",
+        local_time(kept_until_ns));
+  }
+
   Status check_specs() const {
     const bool models = request_.all || !keep_.empty();
     for (const std::string& spec : request_.specs) {

@@ -142,7 +142,8 @@ constexpr CommandInfo kInfo = {
         "weft watch org/m --exec 'curl -d \"{\\\"model_path\\\": \\\"$WEFT_PATH\\\"}\" \"$URL\"'\n",
     .json =
         "{event, model, version, tags, bytes, new_bytes, time_ns, position} in each line;\n"
-        "event is publish, tag, remove, note, memory, durable, lost, rename or restart\n",
+        "event is publish, tag, remove, undelete, note, memory, durable, lost, rename or\n"
+        "restart\n",
 };
 
 std::string text_of(const ModelEvent& event) {

@@ -63,12 +63,14 @@ class DaemonWriter final : public StoreWriter {
     return {};
   }
 
-  Status remove(const RemoveRequest& request, const std::function<void(const VersionName&)>& removed) override {
-    WEFT_CHECK(ask<Nothing>("rm", request, [&](const control::Message& event, const control::SendMore&) -> Status {
-      WEFT_TRY(const VersionName version, decode_fields<VersionName>(event.body));
-      removed(version);
-      return {};
-    }));
+  Result<RemoveReport> remove(const RemoveRequest& request,
+                              const std::function<void(const VersionName&)>& removed) override {
+    return ask<RemoveReport>("rm", request, each<VersionName>(removed));
+  }
+
+  Status undelete(const UndeleteRequest& request,
+                  const std::function<void(const UndeletedVersion&)>& undeleted) override {
+    WEFT_CHECK(ask<Nothing>("undelete", request, each<UndeletedVersion>(undeleted)));
     return {};
   }
 
@@ -106,6 +108,16 @@ class DaemonWriter final : public StoreWriter {
   }
 
  private:
+  // Returns a handler that decodes each event of a call, and passes it on.
+  template <class Event>
+  static control::OnEvent each(const std::function<void(const Event&)>& visit) {
+    return [&visit](const control::Message& event, const control::SendMore&) -> Status {
+      WEFT_TRY(const Event decoded, decode_fields<Event>(event.body));
+      visit(decoded);
+      return {};
+    };
+  }
+
   template <class Answer, class Request>
   Result<Answer> ask(std::string_view name, const Request& request, control::OnEvent on_event = {}) {
     return call_daemon<Answer>(context_, *daemon_, name, request, std::move(on_event));

@@ -70,9 +70,10 @@ class LocalWriter final : public StoreWriter {
     return change_name(*store, request, [&store](auto... names) { return store->rename_model(names...); });
   }
 
-  Status remove(const RemoveRequest& request, const std::function<void(const VersionName&)>& removed) override {
+  Result<RemoveReport> remove(const RemoveRequest& request,
+                              const std::function<void(const VersionName&)>& removed) override {
     WEFT_TRY(const auto store, context_.open_to_write());
-    return remove_versions(
+    WEFT_CHECK(remove_versions(
         *store, request,
         [&, by = own_author()](std::span<const VersionName> versions, Tagged tagged) {
           return store->remove_versions(versions, tagged, by);
@@ -80,7 +81,25 @@ class LocalWriter final : public StoreWriter {
         [&](const VersionName& version) -> Status {
           removed(version);
           return {};
-        });
+        }));
+    return RemoveReport{};
+  }
+
+  // Then writes what an ended weftd left in memory to the disk.
+  Status undelete(const UndeleteRequest& request,
+                  const std::function<void(const UndeletedVersion&)>& undeleted) override {
+    WEFT_TRY(auto store, context_.open_to_write());
+    WEFT_CHECK(undelete_versions(
+        request,
+        [&, by = own_author()](std::string_view model, std::uint64_t number) {
+          return store->undelete(model, number, by);
+        },
+        [&](const UndeletedVersion& version) -> Status {
+          undeleted(version);
+          return {};
+        }));
+    WEFT_TRY(const bool in_memory, any_in_memory(*store));
+    return in_memory ? take_to_disk(std::move(store)) : Status{};
   }
 
   Result<GcOutcome> collect(const GcOptions& options) override {

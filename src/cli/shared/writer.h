@@ -22,7 +22,11 @@ class StoreWriter {
   virtual Result<VersionName> note(const NoteRequest& request) = 0;  // returns the version
   virtual Status rename(const RenameRequest& request) = 0;
   // Calls `removed` after each removal, because a later one may fail.
-  virtual Status remove(const RemoveRequest& request, const std::function<void(const VersionName&)>& removed) = 0;
+  virtual Result<RemoveReport> remove(const RemoveRequest& request,
+                                      const std::function<void(const VersionName&)>& removed) = 0;
+  // Calls `undeleted` after each undelete, because a later one may fail.
+  virtual Status undelete(const UndeleteRequest& request,
+                          const std::function<void(const UndeletedVersion&)>& undeleted) = 0;
   virtual Result<GcOutcome> collect(const GcOptions& options) = 0;
   virtual Status pin(const PinRequest& request) = 0;
   // Repairs each blob from the `from` paths, else from the origin, else from peers (through a daemon only). `store` is

@@ -26,6 +26,8 @@ void add(std::vector<CatalogEvent>& events, PublishEvent event) {
   if (version.described_ns != 0)  // another node may write the version's record as it was published
     events.emplace_back(MirroredDescription{version.model_name, version.number, version.message, version.metrics,
                                             version.described_ns});
+  if (version.undeleted_ns != 0)
+    events.emplace_back(MirroredUndelete{version.model_name, version.number, version.undeleted_ns});
   events.emplace_back(std::move(version));
 }
 
@@ -42,6 +44,10 @@ void add(std::vector<CatalogEvent>& events, RemovalEvent event) {
 void add(std::vector<CatalogEvent>& events, DescriptionEvent event) {
   events.emplace_back(MirroredDescription{std::move(event.model), event.number, std::move(event.message),
                                           std::move(event.metrics), event.time_ns});
+}
+
+void add(std::vector<CatalogEvent>& events, UndeleteEvent event) {
+  events.emplace_back(MirroredUndelete{std::move(event.model), event.number, event.time_ns});
 }
 
 // The origin does not need events that concern only this node.

@@ -11,7 +11,6 @@
 #include "base/limits.h"
 #include "catalog/apply.h"
 #include "catalog/release.h"
-#include "index/manifests.h"
 #include "index/open_versions.h"
 #include "index/tables.h"
 #include "index/version_life.h"
@@ -27,13 +26,10 @@ struct Released {
 };
 
 // Erases the rows of a version, all but the inodes of its tensors.
-Status forget_version(Txn& txn, const VersionRow& version, const LocalRow& local, Released& released) {
-  WEFT_CHECK(enter(txn, version.id, VersionState::absent));
-  WEFT_CHECK(txn.erase(Table::inodes, key_of(local.ino_base)));
-  WEFT_CHECK(txn.erase(Table::locals, key_of(version.id)));
+Status forget(Txn& txn, const VersionRow& version, const LocalRow& local, Released& released) {
   WEFT_CHECK(bump_sequence(txn));
   ++released.versions;
-  WEFT_TRY(const bool last, release_manifest(txn, version.manifest));
+  WEFT_TRY(const bool last, forget_version(txn, version, local));
   if (last) released.manifests.push_back(version.manifest);
   return {};
 }
@@ -45,7 +41,16 @@ Status release_version(Txn& txn, VersionId id, Released& released) {
   WEFT_TRY(const LocalRow local, need_row<LocalRow>(txn, Table::locals, key_of(version.id)));
   released.rows += 2 * local.view_inos.size() + 1;
   for (Ino ino : std::set<Ino>(local.view_inos.begin(), local.view_inos.end())) WEFT_CHECK(release_view(txn, ino));
-  return forget_version(txn, version, local, released);
+  return forget(txn, version, local, released);
+}
+
+// Claims a removed version unless a reader has it open. The caller holds the writer lock. A version that was undeleted
+// since is not claimed: nobody could open it until the end of this gc.
+Result<bool> claim(StoreParts& parts, OpenVersions::Claims& claims, VersionId version) {
+  WEFT_TRY(Txn txn, parts.index.read());
+  WEFT_TRY(const VersionState state, state_of(txn, version));
+  if (state != VersionState::unreaped && state != VersionState::releasing) return false;
+  return claims.claim(version);
 }
 
 Result<std::vector<VersionId>> some_unreaped(Env& env, VersionId from) {
@@ -82,7 +87,8 @@ Status forget_noted(StoreParts& parts, const VersionRow& version, const LocalRow
   Released released;
   Status written = parts.index.write(lock, [&](Txn& txn) -> Status {
     released = {};
-    return forget_version(txn, version, local, released);
+    WEFT_TRY(const VersionState state, state_of(txn, version.id));  // the mirror of a registry may undelete it
+    return state == VersionState::releasing ? forget(txn, version, local, released) : Status{};
   });
   WEFT_CHECK(std::move(written));
   report.versions_reaped += released.versions;
@@ -104,7 +110,10 @@ Status reap_noted(StoreParts& parts, OpenVersions::Claims& claims, Progress& pro
     WEFT_TRY(const VersionContent content, parts.contents.of(version.manifest));
     const ContentRelease steps(version.id, local, content);
     WEFT_CHECK(release(parts, steps, version.id, steps.held_steps(), progress));
-    WEFT_TRY(const bool claimed, claims.claim(version.id));
+    WEFT_TRY(const bool claimed, ([&]() -> Result<bool> {
+               WEFT_TRY(const WriterLock lock, parts.index.lock());
+               return claim(parts, claims, version.id);
+             })());
     if (claimed) WEFT_CHECK(release(parts, steps, version.id, steps.steps(), progress));
     if (claimed) WEFT_CHECK(forget_noted(parts, version, local, report));
     from = version.id + 1;
@@ -117,7 +126,7 @@ Result<VersionId> reap_some(StoreParts& parts, std::span<const VersionId> versio
   WEFT_TRY(const WriterLock lock, parts.index.lock());
   std::vector<bool> claimed;
   for (const VersionId version : versions) {
-    WEFT_TRY(const bool mine, claims.claim(version));
+    WEFT_TRY(const bool mine, claim(parts, claims, version));
     claimed.push_back(mine);
   }
   Released released;

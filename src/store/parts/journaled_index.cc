@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "catalog/layout.h"
 #include "catalog/plan.h"
+#include "catalog/undelete.h"
 #include "diskformat/events.h"
 #include "index/tables.h"
 
@@ -157,6 +158,19 @@ Status JournaledIndex::replay(Txn& txn, const AdoptionEvent& event) {
   PublishInput input = input_of(sources_.cluster, version);
   input.content = &content;
   return apply_adoption(txn, event, input);
+}
+
+// A bare version needs its content only if gc has left a part of it.
+Status JournaledIndex::replay(Txn& txn, const UndeleteEvent& event) {
+  WEFT_TRY(const ModelRow model, need_row<ModelRow>(txn, Table::models, event.model));
+  WEFT_TRY(const std::optional<VersionRow> version, find_version(txn, model.id, event.number));
+  if (!version)
+    return damaged(txn, fmt::format("the journal undeletes {}@{}, which is not there", event.model, event.number));
+  auto content = sources_.contents.of(version->manifest);
+  if (!content.ok() && !event.bare) return std::move(content).error();
+  PublishInput input = input_of(sources_.cluster, *version);
+  input.content = content.ok() ? &*content : nullptr;
+  return apply_undelete(txn, event, input);
 }
 
 // A rebuild writes this event last, with an index that has applied it. So a replay of it is an error.

@@ -104,6 +104,7 @@ class JournaledIndex {
   Status replay(Txn& txn, const NoteEvent& event) const { return apply_note(txn, event); }
   Status replay(Txn& txn, const DescriptionEvent& event) const { return apply_description(txn, event); }
   Status replay(Txn& txn, const RenameEvent& event) const { return apply_rename(txn, event); }
+  Status replay(Txn& txn, const UndeleteEvent& event);
 
   const SafePath path_;
   const std::unique_ptr<Env> env_;

@@ -9,15 +9,12 @@
 #include <fmt/core.h>
 
 #include "catalog/plan.h"
-#include "index/blobs.h"
 #include "index/tables.h"
 #include "store/publishing/memory_versions.h"
 #include "store/publishing/promotions.h"
 
 namespace weft {
 namespace {
-
-constexpr std::size_t kHoldersAsked = 8;
 
 MirroredVersion record_of(VersionRow version, const PublishRequest& request, std::vector<PackId> packs) {
   MirroredVersion record;
@@ -66,48 +63,13 @@ class StorePrepared final : public PreparedPublish {
   bool kept_ = false;
 };
 
-Result<std::pair<std::string, std::uint64_t>> holder_of(Txn& txn, const ContentId& id, const FoundBlob& blob) {
-  WEFT_TRY(const std::vector<Holder> holders, some_holders(txn, blob, kHoldersAsked));
-  for (const auto& [holder, file] : holders) {
-    WEFT_TRY(const VersionRow version, need_row<VersionRow>(txn, Table::versions, key_of(holder)));
-    // a large version stays a holder until gc
-    if (!version.removed) return std::pair(version.model_name, version.number);
-  }
-  return Error{Errc::invalid, fmt::format("an extent of {} bytes with digest {} is not in the store any more",
-                                          id.length, to_hex(id.root))};
-}
-
-// The versions and packs that a new version's content relies on, in one state of the index.
-struct Reliance {
-  std::vector<std::pair<std::string, std::uint64_t>> versions;  // live holders of blobs that have no open local pack
-  std::set<PackId> held;                                        // older packs that the import has open
-  std::set<PackId> cached;                                      // those of `held` that are cached
-};
-// Errc::invalid: a blob is neither among `fresh` nor in the index.
-Result<Reliance> reliance_of(Txn& txn, const VersionContent& content, std::span<const NewBlob> fresh,
-                             const Importer& import) {
+// Returns the blobs of the content that the publish does not bring.
+std::vector<ContentId> reused_blobs(const VersionContent& content, std::span<const NewBlob> fresh) {
   std::unordered_set<ContentId> brought;
   for (const NewBlob& blob : fresh) brought.insert(blob.id);
-  WEFT_TRY(std::vector<std::uint64_t> cached, noted(txn, kCached, 0, SIZE_MAX));
-  std::set<std::pair<std::string, std::uint64_t>> versions;
-  Reliance reliance;
-  for (const ContentId& id : blobs_of(content)) {
-    if (brought.contains(id)) continue;
-    WEFT_TRY(std::optional<FoundBlob> blob, find_blob(txn, id));
-    if (!blob)
-      return Error{Errc::invalid,
-                   fmt::format("an extent of {} bytes with digest {} is not in the store", id.length, to_hex(id.root))};
-    const PackId pack = blob->row.place.pack;
-    if (!blob->row.absent() && import.holds(pack)) {
-      reliance.held.insert(pack);
-      if (std::binary_search(cached.begin(), cached.end(), pack)) reliance.cached.insert(pack);
-      continue;
-    }
-    WEFT_TRY(auto holder, holder_of(txn, id, *blob));
-    versions.insert(std::move(holder));
-  }
-  reliance.versions.assign(versions.begin(), versions.end());
-  return reliance;
+  std::vector<ContentId> blobs = blobs_of(content);
+  std::erase_if(blobs, [&](const ContentId& id) { return brought.contains(id); });
+  return blobs;
 }
 
 Status prepare_in_place(StoreParts& store, const PublishRequest& request, SealedManifest sealed, Importer& packs,
@@ -127,9 +89,10 @@ Status prepare_in_place(StoreParts& store, const PublishRequest& request, Sealed
     version.publisher = store.cluster.identity()->node;
     parts.record = record_of(std::move(version), request, pack_ids(packs.new_blobs()));
     WEFT_TRY(parts.record.in_memory, packs.in_memory() ? Result(true) : relies_on_memory(store, txn, request));
-    WEFT_TRY(reliance, reliance_of(txn, request.content, packs.new_blobs(), packs));
+    WEFT_TRY(reliance, reliance_of(txn, reused_blobs(request.content, packs.new_blobs()),
+                                   [&packs](PackId pack) { return packs.holds(pack); }));
   }
-  parts.relies_on = std::move(reliance.versions);
+  for (VersionName& version : reliance.versions) parts.relies_on.emplace_back(std::move(version.model), version.number);
   const std::vector<PackId> brought = pack_ids(packs.new_blobs());
   parts.promotion = {reliance.held, reliance.cached, {brought.begin(), brought.end()}, manifest, 0};
   parts.promotion.number = store.reliances.add(parts.promotion);

@@ -3,9 +3,11 @@
 #include <fcntl.h>
 
 #include <algorithm>
-#include <functional>
 #include <map>
-#include <vector>
+#include <optional>
+#include <utility>
+
+#include <fmt/core.h>
 
 #include "base/log.h"
 #include "diskformat/pack_names.h"
@@ -18,6 +20,7 @@
 namespace weft {
 namespace {
 
+constexpr std::size_t kHoldersAsked = 8;
 constexpr std::size_t kHoldersAtOnce = 256;
 constexpr std::size_t kPacksAtOnce = 256;  // packs judged under one writer lock
 
@@ -72,7 +75,40 @@ Result<std::set<PackId>> promoted_in_vain(StoreParts& parts, std::span<const Pac
   return in_vain;
 }
 
+Result<VersionName> holder_of(Txn& txn, const ContentId& id, const FoundBlob& blob) {
+  WEFT_TRY(const std::vector<Holder> holders, some_holders(txn, blob, kHoldersAsked));
+  for (const auto& [holder, file] : holders) {
+    WEFT_TRY(const VersionRow version, need_row<VersionRow>(txn, Table::versions, key_of(holder)));
+    // a large version stays a holder until gc
+    if (!version.removed) return VersionName{version.model_name, version.number};
+  }
+  return Error{Errc::invalid, fmt::format("an extent of {} bytes with digest {} is not in the store any more",
+                                          id.length, to_hex(id.root))};
+}
+
 }  // namespace
+
+Result<Reliance> reliance_of(Txn& txn, std::span<const ContentId> blobs, const std::function<bool(PackId)>& holds) {
+  WEFT_TRY(const std::vector<std::uint64_t> cached, noted(txn, kCached, 0, SIZE_MAX));
+  std::set<VersionName> versions;
+  Reliance reliance;
+  for (const ContentId& id : blobs) {
+    WEFT_TRY(const std::optional<FoundBlob> blob, find_blob(txn, id));
+    if (!blob)
+      return Error{Errc::invalid,
+                   fmt::format("an extent of {} bytes with digest {} is not in the store", id.length, to_hex(id.root))};
+    const PackId pack = blob->row.place.pack;
+    if (!blob->row.absent() && holds(pack)) {
+      reliance.held.insert(pack);
+      if (std::binary_search(cached.begin(), cached.end(), pack)) reliance.cached.insert(pack);
+      continue;
+    }
+    WEFT_TRY(VersionName holder, holder_of(txn, id, *blob));
+    versions.insert(std::move(holder));
+  }
+  reliance.versions.assign(versions.begin(), versions.end());
+  return reliance;
+}
 
 // Changes the .toc files first, then the index: after a crash in between, the packs are not evicted either. Touches all
 // packs that the publish relies on, so that the gc of a restarted daemon keeps them until the registry has decided.

@@ -1,7 +1,10 @@
 // Promotion: a publish turns cached packs into packs of this node. If the publish fails, they become cached again.
 #pragma once
 
+#include <functional>
 #include <set>
+#include <span>
+#include <vector>
 
 #include "index/env.h"
 #include "store/parts/parts.h"
@@ -10,6 +13,15 @@
 #include "weft/store_rows.h"
 
 namespace weft {
+
+// The versions and packs that a version's content relies on, in one state of the index.
+struct Reliance {
+  std::vector<VersionName> versions;  // live holders of blobs that have no local pack
+  std::set<PackId> held;              // local packs
+  std::set<PackId> cached;            // those of `held` that are cached
+};
+// `holds` says which packs stay. Errc::invalid: a blob is in no such pack, and no live version holds it.
+Result<Reliance> reliance_of(Txn& txn, std::span<const ContentId> blobs, const std::function<bool(PackId)>& holds);
 
 // Any thread.
 Status promote(StoreParts& parts, const WriterLock& lock, const Promotion& promotion);

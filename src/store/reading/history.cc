@@ -55,6 +55,9 @@ class Commits {
   void take(RenameEvent& event) {
     append(Commit::Kind::rename, std::move(event.model), 0, event.time_ns).to = std::move(event.to);
   }
+  void take(UndeleteEvent& event) {
+    append(Commit::Kind::undelete, std::move(event.model), event.number, event.time_ns);
+  }
   void take(RepairEvent& /*event*/) { repaired = true; }
 
   std::uint64_t position_;

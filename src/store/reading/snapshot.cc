@@ -260,6 +260,9 @@ class TxnSnapshot final : public Snapshot {
   Result<std::vector<VersionId>> pinned(VersionId from, std::size_t count_max) override {
     return noted(txn_, kPinned, from, count_max);
   }
+  Result<std::vector<VersionId>> unreaped(VersionId from, std::size_t count_max) override {
+    return noted(txn_, kUnreaped, from, count_max);
+  }
 
  private:
   template <class Row>

@@ -426,7 +426,7 @@ TEST_CASE("rm takes versions away, log remembers them, and numbers do not come b
   w.publish_two();
   CHECK(w.contains(w.failed({"rm", "--force", "bert@1", "bert@9"}), "bert@9"));
   CHECK(w.done({"ls", "bert", "--names"}).out == "bert@1\nbert@2\n");
-  CHECK(w.done({"rm", "bert@2", "bert@2"}).out == "removed bert@2\n`weft gc` gives its space back\n");
+  CHECK(w.done({"rm", "bert@2", "bert@2"}).out == "removed bert@2\n`weft undelete` brings it back until the next gc\n");
   CHECK(w.done({"ls", "bert", "--names"}).out == "bert@1\n");
   CHECK(w.contains(w.done({"log", "bert"}).out, "(removed "));
   w.done({"import", w.dir / "b", "--name", "bert"});
@@ -434,8 +434,41 @@ TEST_CASE("rm takes versions away, log remembers them, and numbers do not come b
   auto json = flat(w.done({"rm", "--all", "--force", "bert", "--json"}));
   CHECK(json["removed.0.version"] == "1");
   CHECK(json["removed.1.version"] == "3");
+  CHECK(json["kept_until"] == "null");
+  CHECK(json["kept_until_ns"] == "null");
   CHECK(w.done({"ls"}).out.empty());
   CHECK(w.contains(w.failed({"rm", "--all", "bert"}), "all versions of bert were removed"));
+}
+
+TEST_CASE("undelete brings removed versions back, with the tags that lead to no other version") {
+  World w;
+  w.publish_two();
+  w.done({"tag", "bert@1", "stable"});
+  w.done({"rm", "--all", "--force", "bert", "-q"});
+  CHECK(w.done({"ls", "--removed", "--names"}).out == "bert@1\nbert@2\n");
+  CHECK(w.done({"ls", "--removed", "other"}).out.empty());
+  auto json = flat(w.done({"ls", "--removed", "bert", "--json"}));
+  CHECK(json["removed.0.tags.1"] == "stable");
+  CHECK(json["removed.1.version"] == "2");
+  CHECK(w.done({"undelete", "bert@2"}).out == "undeleted bert@2\n");
+  w.done({"tag", "bert@2", "stable"});
+  CHECK(w.done({"undelete", "bert@1", "bert@1"}).out ==
+        "undeleted bert@1, with its tags: base\ntag stable leads to bert@2 now, and stays there\n");
+  CHECK(w.done({"ls", "bert", "--names"}).out == "bert@1\nbert@2\n");
+  CHECK(w.contains(w.failed({"undelete", "bert@1"}), "bert@1: it is not removed"));
+  w.done({"rm", "--force", "bert@1", "-q"});
+  w.done({"tag", "bert@2", "base"});
+  json = flat(w.done({"undelete", "bert@1", "--json"}));
+  CHECK(json["undeleted.0.model"] == "bert");
+  CHECK(json["undeleted.0.version"] == "1");
+  CHECK(json["undeleted.0.moved.0.tag"] == "base");
+  CHECK(json["undeleted.0.moved.0.version"] == "2");
+  w.done({"rm", "bert@1", "-q"});
+  w.done({"gc"});
+  CHECK(w.failed({"undelete", "bert@1"}) == "weft: bert@1: gc has freed its content\n");
+  CHECK(w.contains(w.failed({"undelete", "bert@9"}), "bert@9: there was no such version"));
+  CHECK(w.done({"ls", "--removed"}).out.empty());
+  w.done({"fsck"});
 }
 
 TEST_CASE("rm keeps a version that has a tag, unless it is forced") {

@@ -41,6 +41,9 @@ TEST_CASE("bad usage is one line and exit code 2") {
   usage_error({"rm", "m@"}, "expected MODEL@V, got m@");
   usage_error({"rm", "--all", "m@1"}, "expected a model, got m@1");
   usage_error({"rm"}, "MODEL");
+  usage_error({"undelete", "m@best"}, "expected MODEL@NUMBER, got m@best");
+  usage_error({"undelete", "m"}, "expected MODEL@NUMBER, got m");
+  usage_error({"ls", "--removed", "m@1"}, "--removed: expected a model or nothing");
   usage_error({"rm", "m@1", "--keep", "2"}, "--keep: expected a model, got m@1");
   usage_error({"rm", "m", "--keep", "0"}, "--keep: expected a number from 1");
   usage_error({"rm", "m", "--keep", "1", "--all"}, "--keep: expected neither --all nor --force");

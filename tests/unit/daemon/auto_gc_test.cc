@@ -61,6 +61,15 @@ TEST_CASE("a removed version is held for gc_delay, and gc runs after it") {
   CHECK(node.gc.held().versions == 0);
 }
 
+TEST_CASE("a version that was undeleted is not held any more") {
+  Collected node;
+  node.gc.removed(7, VersionHold());
+  node.gc.removed(8, VersionHold());
+  node.gc.removed(7, VersionHold());
+  node.gc.undeleted(7);
+  CHECK(node.gc.held().versions == 1);
+}
+
 TEST_CASE("if space is short, all holds end at the next look") {
   Collected node;
   node.gc.removed(7, VersionHold());

@@ -31,6 +31,18 @@ std::string refusal(const std::string& text) {
 
 }  // namespace
 
+TEST_CASE("an undelete and its outcome survive encoding") {
+  CHECK(again(UndeleteRequest{{"m@1", "n@2"}}).specs == std::vector<std::string>{"m@1", "n@2"});
+  const UndeletedVersion got = again(UndeletedVersion{"m", 1, {"a"}, {{"b", 2}}});
+  CHECK(got.model == "m");
+  CHECK(got.number == 1);
+  CHECK(got.tags == std::vector<std::string>{"a"});
+  REQUIRE(got.moved.size() == 1);
+  CHECK(got.moved[0].name == "b");
+  CHECK(got.moved[0].number == 2);
+  CHECK(again(RemoveReport{5}).kept_until_ns == 5);
+}
+
 TEST_CASE("an ImportRequest survives encoding, except its paths") {
   ImportOptions options;
   options.paths = {"/secret"};

@@ -52,6 +52,7 @@ TEST_CASE("a version whose bytes were lost says why") {
 
 TEST_CASE("events of a version that is in memory, then durable") {
   const auto memory = events_of({Commit::Kind::in_memory, "m", 2, {}, 0, 18, 400}, 300);
+  CHECK(events_of({Commit::Kind::undelete, "m", 2, {}, 0, 18, 400}, 300).at(0).kind == Kind::undelete);
   CHECK(events_of({Commit::Kind::description, "m", 2, {}, 0, 18, 400}, 300).at(0).kind == Kind::note);
   const auto renamed = events_of({Commit::Kind::rename, "m", 0, {}, 0, 18, 400, {}, "org/m"}, 300);
   REQUIRE(renamed.size() == 1);

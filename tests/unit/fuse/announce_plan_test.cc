@@ -1,6 +1,8 @@
 // The announcements planned for events.
 #include <doctest/doctest.h>
 
+#include <algorithm>
+
 #include "events/follower.h"
 #include "fuse/announce/plan.h"
 #include "unit/store/index_support.h"
@@ -66,6 +68,31 @@ TEST_CASE("a new model comes with the namespaces that it is the first in") {
   must_publish(*store, "org/n", {{2}});
   CHECK(plan_of(*store, events_from(*store, begin)) ==
         Lines{"creation models/org n", "creation models/org/n 1", "replacement models/org/n latest"});
+}
+
+TEST_CASE("an undelete creates the number, and the directory if the model has no other version") {
+  TestStore test;
+  const auto store = open_store(test.path);
+  must_publish(*store, "org/m", {{1}}, {{}, {"a"}});
+  must_publish(*store, "org/n", {{2}});
+  REQUIRE(store->remove_version("org/m", 1).ok());
+  std::uint64_t begin = end_of(*store);
+  REQUIRE(store->undelete("org/m", 1).ok());
+  CHECK(plan_of(*store, events_from(*store, begin)) == Lines{"creation models/org m", "creation models/org/m 1",
+                                                             "replacement models/org/m a",
+                                                             "replacement models/org/m latest"});
+  must_publish(*store, "org/m", {{3}});
+  REQUIRE(store->remove_version("org/m", 1).ok());
+  begin = end_of(*store);
+  REQUIRE(store->undelete("org/m", 1).ok());
+  CHECK(plan_of(*store, events_from(*store, begin)) == Lines{"creation models/org/m 1", "replacement models/org/m a"});
+  begin = end_of(*store);
+  REQUIRE(store->remove_version("org/m", 1).ok());
+  REQUIRE(store->undelete("org/m", 1).ok());
+  make_backlog(*store, "org/m");
+  const Lines lines = plan_of(*store, events_from(*store, begin));
+  CHECK(std::ranges::count(lines, "creation models/org/m 1") == 1);
+  CHECK(std::ranges::count(lines, "removal models/org/m 1") == 0);
 }
 
 TEST_CASE("removals") {

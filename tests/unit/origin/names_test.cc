@@ -66,6 +66,10 @@ TEST_CASE("an origin record survives encoding, and all nodes give it one name") 
   CHECK(std::get<MirroredRemoval>(gone->event).number == 2);
   CHECK(std::get<MirroredRemoval>(gone->event).lost == "lost: why");
   CHECK(catalog_event_name(gone->event, "one").ends_with(".rm"));
+  const auto back = decode_catalog_event(encode_catalog_event(MirroredUndelete{"m", 2, 4}, "one"), "test");
+  REQUIRE(back.ok());
+  CHECK(std::get<MirroredUndelete>(back->event).time_ns == 4);
+  CHECK(catalog_event_name(back->event, "one").ends_with(".undelete"));
   const MirroredDescription note{"m", 2, "text", {{"loss", "0.5"}}, 9};
   const auto noted = decode_catalog_event(encode_catalog_event(note, "one"), "test");
   REQUIRE(noted.ok());
@@ -102,6 +106,8 @@ TEST_CASE("records that are cut, of impossible names and numbers, or of an unkno
   CHECK(!decodes(MirroredTag{"m", "t", UINT64_MAX, 1, 1}));
   CHECK(!decodes(MirroredTag{"m", "t", 1, 1, 1, {"two\nlines", ""}}));
   CHECK(!decodes(MirroredRemoval{"m", 0, 1}));
+  CHECK(!decodes(MirroredUndelete{"m", 0, 1}));
+  CHECK(!decodes(MirroredUndelete{"m//n", 1, 1}));
   CHECK(!decodes(MirroredDescription{"m", 0, "", {}, 1}));
   CHECK(!decodes(MirroredDescription{"m", 1, "", {}, 0}));
   CHECK(!decodes(MirroredDescription{"m", 1, "", {}, UINT64_MAX}));

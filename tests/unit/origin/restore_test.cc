@@ -165,6 +165,27 @@ TEST_CASE("a restored version has its latest message and metrics, and a note of 
   CHECK(report.problems[0].starts_with("a@9: "));
 }
 
+TEST_CASE("the last of removals and undeletes counts, whatever the order of the records") {
+  const Left left;
+  left.say(MirroredRemoval{"a", 1, 7000});
+  left.say(MirroredUndelete{"a", 1, 8000});
+  left.say(MirroredRemoval{"a", 3, 9000});
+  left.say(MirroredUndelete{"a", 3, 6500});
+  left.say(MirroredRemoval{"a", 3, 6000});
+  CHECK(left.restore().removed == 2);
+  const auto now = must(must(left.restored())->snapshot());
+  CHECK_FALSE(row_of(*now, "a", 1).removed);
+  CHECK(row_of(*now, "a", 1).undeleted_ns == 8000);
+  CHECK(row_of(*now, "a", 3).removed_ns == 9000);
+  left.check_sound();
+  const Left other;
+  other.say(MirroredUndelete{"a", 9, 3000});
+  const RestoreReport report = other.restore();
+  CHECK(report.refused);
+  REQUIRE(report.problems.size() == 1);
+  CHECK(report.problems[0].starts_with("a@9: it was brought back"));
+}
+
 TEST_CASE("damaged bytes are named and refused; with leave to lose them what needs them is a tombstone") {
   const Left left;
   const auto snapshot = must(left.node.store->snapshot());
@@ -217,7 +238,7 @@ TEST_CASE("a restore names each missing file before it creates anything") {
   SUBCASE("a kind that an origin has") {
     const auto record = seal_record(static_cast<RecordKind>(15), as_bytes("later"));
     write_file(left.dir / "journal/0000000000000001-later", as_text(record));
-    expected = left.dir / "journal/0000000000000001-later: expected a version, a tag, a removal or a note";
+    expected = left.dir / "journal/0000000000000001-later: expected a version, a tag, a removal, an undelete or a note";
   }
   SUBCASE("one content of a number") {
     VersionRow row = row_of(*snapshot, "a", 3);

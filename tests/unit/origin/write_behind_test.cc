@@ -46,6 +46,12 @@ MirroredVersion own(std::string model, std::uint64_t number) {
   return change;
 }
 
+MirroredVersion tombstone(MirroredVersion version, std::uint64_t removed_ns) {
+  version.version.removed = true;
+  version.version.removed_ns = removed_ns;
+  return version;
+}
+
 struct Told {
   TempDir dir;
   std::string origin = dir / "origin";
@@ -92,7 +98,7 @@ struct Told {
 TEST_CASE("versions, tags and removals of all nodes go to the origin's journal, each once") {
   Told told;
   told.hear({heard("a", 1), heard("a", 2), MirroredTag{"a", "best", 1, 50, 2}}, 3);
-  told.hear({MirroredTag{"a", "best", 2, 60, 4}, MirroredTag{"a", "best", 0, 0, 5}, MirroredRemoval{"a", 1, 70}}, 6);
+  told.hear({MirroredTag{"a", "best", 2, 60, 4}, MirroredTag{"a", "best", 0, 0, 5}, tombstone(heard("a", 1), 70)}, 6);
   CHECK(told.tell() == 6);
   const OriginDir origin = must(OriginDir::open(told.origin, kCluster));
   std::vector<std::pair<std::uint64_t, std::uint64_t>> tags;  // number, time
@@ -116,7 +122,7 @@ TEST_CASE("after a restart only new changes are written; a new origin receives e
   CHECK(told.tell() == 2);
   told.open();
   CHECK(told.tell() == 0);
-  told.hear({MirroredRemoval{"a", 2, 70}}, 4);
+  told.hear({tombstone(heard("a", 2), 70)}, 4);
   told.open();
   CHECK(told.tell() == 1);
   CHECK(told.records().size() == 3);
@@ -178,7 +184,7 @@ TEST_CASE("the origin of another cluster is refused by name until take_new_origi
   // The error is the same for a known origin, after the other cluster took it back.
   must(theirs.take_over("a third"));
   must(theirs.take_over("another cluster"));
-  told.hear({MirroredRemoval{"a", 2, 70}}, 4);
+  told.hear({tombstone(heard("a", 2), 70)}, 4);
   const Error gone = told.refusal();
   CHECK(gone.message.find("got that of cluster another cluster;") != std::string::npos);
   CHECK(told.records().size() == 2);

@@ -151,7 +151,8 @@ class Run {
   void remove_one() {
     Naive* version = pick(is_live);
     if (version == nullptr || below(2) == 0) return;
-    CHECK(mirror(*cluster_.store, {MirroredRemoval{version->model, version->number, 1}}, ++revision_).empty());
+    const MirroredVersion gone = tombstone(record(version->model, version->number, version->files), 1);
+    CHECK(mirror(*cluster_.store, {gone}, ++revision_).empty());
     version->removed = true;
     version->pinned = false;
   }

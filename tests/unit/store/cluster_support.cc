@@ -26,6 +26,12 @@ MirroredVersion record(std::string_view model, std::uint64_t number, const Files
   return change;
 }
 
+MirroredVersion tombstone(MirroredVersion version, std::uint64_t removed_ns) {
+  version.version.removed = true;
+  version.version.removed_ns = removed_ns;
+  return version;
+}
+
 std::vector<std::string> mirror(ClusterStore& store, const std::vector<MirrorChange>& changes, std::uint64_t revision) {
   auto outcome = store.mirror().apply(changes, revision);
   if (!outcome.ok()) throw std::runtime_error(outcome.error().message);

@@ -16,6 +16,7 @@ inline constexpr std::string_view kElsewhere = "00000000-0000-4000-8000-00000000
 
 // A version that kElsewhere has published.
 MirroredVersion record(std::string_view model, std::uint64_t number, const Files& files);
+MirroredVersion tombstone(MirroredVersion version, std::uint64_t removed_ns);
 // Mirrors the changes and returns the problems. Throws on failure.
 std::vector<std::string> mirror(ClusterStore& store, const std::vector<MirrorChange>& changes, std::uint64_t revision);
 Status adopt(ClusterStore& store, std::string_view model, std::uint64_t number, const Files& files);

@@ -223,7 +223,7 @@ TEST_CASE("gc gives back what a publish that died has promoted, when no version 
   REQUIRE(must(test.store->cache().cached_packs()).size() == 1);
   CHECK(must(test.store->cache().cached_packs())[0].id == lost);
   CHECK(fsck(*test.store) == std::vector<std::string>{});
-  mirror(*test.store, {MirroredRemoval{"e", 1, 1}}, 3);
+  mirror(*test.store, {tombstone(record("e", 1, {{3, 8}}), 1)}, 3);
   must(test.store->gc({false, 3}, no_progress()));
   CHECK(must(test.store->cache().cached_packs()).size() == 2);
   CHECK(must(test.store->cache().evict({})).packs == 2);
@@ -333,7 +333,7 @@ TEST_CASE("a blob that a fetch adds while gc looks at its pack is kept") {
   auto pack = must(test.store->cache().fetch_pack(4100));
   write_content(*pack, 1, 0);
   CHECK(must(pack->add(std::vector{fetched(1, 0)})) == 1);
-  mirror(*test.store, {MirroredRemoval{"a", 1, 1}}, 2);  // content 1 is dead, content 3 is live
+  mirror(*test.store, {tombstone(record("a", 1, {{1, 2}, {3}}), 1)}, 2);  // content 1 is dead, content 3 is live
   must(test.store->gc({false, 2}, no_progress()));
   write_content(*pack, 3, 2003);
   CHECK(must(pack->add(std::vector{fetched(3, 2003)})) == 1);
@@ -351,7 +351,9 @@ TEST_CASE("gc judges only what it knows all of") {
   prepared->keep();
   mirror(*test.store, {own(*prepared, 1)}, 5);
   prepared.reset();
-  mirror(*test.store, {record("e", 1, {{1}}), MirroredRemoval{"a", 1, 1}, MirroredRemoval{"d", 1, 1}}, 7);
+  mirror(*test.store,
+         {record("e", 1, {{1}}), tombstone(record("a", 1, {{1, 2}, {3}}), 1), tombstone(record("d", 1, {{1, 2}}), 1)},
+         7);
   CHECK(test.store->gc({}, no_progress()).error().code == Errc::busy);
   CHECK(test.store->gc({false, 8}, no_progress()).error().code == Errc::busy);
   auto bare = test.store->gc({false, 7}, no_progress());
@@ -363,7 +365,7 @@ TEST_CASE("gc judges only what it knows all of") {
   CHECK(reads_well(*test.store, 1));
   CHECK(place_of(*test.store, 2).error().code == Errc::not_found);
   // A version that arrives while gc runs stops it, too.
-  mirror(*test.store, {MirroredRemoval{"e", 1, 1}, record("f", 1, {{1}, {6}})}, 8);
+  mirror(*test.store, {tombstone(record("e", 1, {{1}}), 1), record("f", 1, {{1}, {6}})}, 8);
   CHECK(test.store->parts().blobs.write().error().code == Errc::busy);
   CHECK(fsck(*test.store) == std::vector<std::string>{});
 }
@@ -413,7 +415,7 @@ TEST_CASE("gc makes room in cached packs, and takes no cached pack for its own")
   }
   CHECK(must(test.store->gc({false, 1}, no_progress())).packs_compacted == 0);
   CHECK(must(test.store->cache().cached_packs()).size() == 20);
-  mirror(*test.store, {MirroredRemoval{"m20", 1, 1}}, 2);
+  mirror(*test.store, {tombstone(record("m20", 1, {{20}}), 1)}, 2);
   CHECK(must(test.store->gc({false, 2}, no_progress())).packs_deleted == 1);
   CHECK(must(test.store->cache().cached_packs()).size() == 19);
   CHECK(fsck(*test.store) == std::vector<std::string>{});

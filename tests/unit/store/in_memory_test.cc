@@ -286,10 +286,11 @@ TEST_CASE("in a cluster a version waits for those of other nodes that it is made
     CHECK(must(test.store->memory().flush_version(id, no_pace)) == MemoryState::kept);
   }
   SUBCASE("they are lost") {
-    MirroredRemoval lost{"base", 1, 5, "lost: its machine stopped"};
+    MirroredVersion lost = tombstone(record("base", 1, {{1, 2}}), 5);
+    lost.version.lost = "lost: its machine stopped";
     mirror(*test.store, {lost}, 4);
     CHECK(must(test.store->memory().flush_version(id, no_pace)) == MemoryState::lost);
     const auto snapshot = must(test.store->snapshot());
-    CHECK(must(snapshot->version(must(snapshot->model("base")).id, 1)).lost == lost.lost);
+    CHECK(must(snapshot->version(must(snapshot->model("base")).id, 1)).lost == lost.version.lost);
   }
 }

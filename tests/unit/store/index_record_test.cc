@@ -178,6 +178,24 @@ TEST_CASE("an event of a kind that is not known is unsupported") {
   CHECK(refused.message == "event: another version of weft wrote this: expected a kind of event that is known, got 31");
 }
 
+TEST_CASE("an undelete survives encoding, and impossible numbers are refused") {
+  UndeleteEvent event{3, "org/m", 2, 9, {2000, 10, {1, 2}, {{7, 2}}, {}}, false, false, 5};
+  const auto record = encode_event(event, 7);
+  const auto again = std::get<UndeleteEvent>(decode_event(record, "event").value().event);
+  CHECK(again.model == "org/m");
+  CHECK(again.time_ns == 9);
+  CHECK(again.local.view_inos == event.local.view_inos);
+  CHECK(again.local.blobs == event.local.blobs);
+  CHECK(again.revision == 5);
+  CHECK(event_text(again) == "undelete of org/m@2");
+  event.reaped = true;  // and not bare
+  CHECK_FALSE(decode_event(encode_event(event, 7), "event").ok());
+  event.bare = true;
+  CHECK(decode_event(encode_event(event, 7), "event").ok());
+  event.local.ino_count = 0;
+  CHECK_FALSE(decode_event(encode_event(event, 7), "event").ok());
+}
+
 TEST_CASE("rows and events come back as they went") {
   VersionRow row{7,
                  3,
@@ -203,6 +221,8 @@ TEST_CASE("rows and events come back as they went") {
                  14,
                  std::string(kCommitDigits, 'e')};
   row.manifest.bytes[3] = 9;
+  row.undeleted_ns = 13;
+  row.removed_tags = {"x", "y"};
   VersionRow back = decode_row<VersionRow>(encode_row(row), "row").value();
   CHECK(encode_row(back) == encode_row(row));
   CHECK(back.manifest == row.manifest);
@@ -212,6 +232,8 @@ TEST_CASE("rows and events come back as they went") {
   CHECK(back.elsewhere == std::vector<std::string>{"else"});
   CHECK(back.tensor_bytes == 10);
   CHECK(back.died == 12);
+  CHECK(back.undeleted_ns == 13);
+  CHECK(back.removed_tags == row.removed_tags);
   CHECK(back.publisher == row.publisher);
   CHECK(back.source_commit == row.source_commit);
 
@@ -230,6 +252,7 @@ TEST_CASE("rows and events come back as they went") {
   CHECK(again.packs.at(0) == 42);
   CHECK(again.version.elsewhere.at(0) == "else");
   CHECK(again.version.tensors == 9);
+  CHECK(again.version.undeleted_ns == 13);
   CHECK(again.version.source_commit == row.source_commit);
   again.version.source_commit = "main";
   CHECK(decode_event(encode_event(again, 7), "event").error().code == Errc::corrupt);

@@ -98,7 +98,7 @@ TEST_CASE("adopt() refuses another version's manifest and one that contradicts t
 TEST_CASE("changes that come again change nothing, and a second content of a number is named and left out") {
   TestCluster test;
   std::vector<MirrorChange> changes = {record("a", 1, {{1}}), record("a", 2, {{2}}), MirroredTag{"a", "x", 1, 5},
-                                       MirroredRemoval{"a", 2, 6}};
+                                       tombstone(record("a", 2, {{2}}), 6)};
   CHECK(mirror(*test.store, changes, 4) == std::vector<std::string>{});
   std::string before = dump(*test.store);
   MirrorOutcome again = test.store->mirror().apply(changes, 4).value();
@@ -118,17 +118,17 @@ TEST_CASE("changes that come again change nothing, and a second content of a num
 
 TEST_CASE("the changes of tags have the authors and times that the registry says") {
   TestCluster test;
-  MirroredVersion gone = record("a", 2, {{2}});
-  gone.version.removed = true;
-  gone.version.removed_ns = 70;
+  MirroredVersion gone = tombstone(record("a", 2, {{2}}), 70);
   gone.removed_by = {"carol", "n3"};
-  mirror(
-      *test.store,
-      {record("a", 1, {{1}}), record("a", 2, {{2}}), record("a", 3, {{3}}), MirroredTag{"a", "x", 1, 5, 1},
-       MirroredTag{"a", "x", 2, 20, 2, {"alice", "n1"}}, MirroredTag{"a", "y", 1, 30, 3, {"alice", "n1"}},
-       MirroredTag{"a", "y", 0, 40, 4, {"bob", "n2"}}, MirroredTag{"a", "z", 1, 50, 5}, MirroredTag{"a", "z", 0, 0, 6},
-       MirroredTag{"a", "w", 3, 60, 7}, gone, MirroredRemoval{"a", 3, 80, "lost: a test", {"", "n4"}}},
-      8);
+  MirroredVersion lost = tombstone(record("a", 3, {{3}}), 80);
+  lost.version.lost = "lost: a test";
+  lost.removed_by = {"", "n4"};
+  mirror(*test.store,
+         {record("a", 1, {{1}}), record("a", 2, {{2}}), record("a", 3, {{3}}), MirroredTag{"a", "x", 1, 5, 1},
+          MirroredTag{"a", "x", 2, 20, 2, {"alice", "n1"}}, MirroredTag{"a", "y", 1, 30, 3, {"alice", "n1"}},
+          MirroredTag{"a", "y", 0, 40, 4, {"bob", "n2"}}, MirroredTag{"a", "z", 1, 50, 5},
+          MirroredTag{"a", "z", 0, 0, 6}, MirroredTag{"a", "w", 3, 60, 7}, gone, lost},
+         8);
   std::vector<std::string> moves;
   auto snapshot = must(test.store->snapshot());
   for (const TagMove& move : must(snapshot->tag_moves(must(snapshot->model("a")).id)).rows)
@@ -169,6 +169,104 @@ TEST_CASE("a version that comes again with a later description gets its message 
   CHECK(times == std::vector<std::uint64_t>{100, 99});
 }
 
+TEST_CASE("of a removal and an undelete the later is true, in any order, and a node keeps the content it has") {
+  TestCluster test;
+  MirroredVersion version = record("a", 1, {{1}, {2}});
+  mirror(*test.store, {version, MirroredTag{"a", "x", 1, 1, 1}}, 1);
+  REQUIRE(adopt(*test.store, "a", 1, {{1}, {2}}).ok());
+  const VersionRow before = version_of(*test.store, "a", 1);
+  const LocalRow local = test.store->snapshot().value()->local(before.id).value();
+  MirroredVersion gone = tombstone(version, 500);
+  gone.tags = {"x", "y"};
+  CHECK(mirror(*test.store, {gone}, 2).empty());
+  CHECK(version_of(*test.store, "a", 1).removed_tags == std::vector<std::string>{"x", "y"});
+  CHECK(test.store->mirror().apply(std::vector<MirrorChange>{version}, 3).value().applied == 0);  // its publish, again
+  version.version.undeleted_ns = 501;
+  version.version.message = "described";
+  version.version.described_ns = 502;
+  CHECK(mirror(*test.store, {version}, 4).empty());
+  const VersionRow back = version_of(*test.store, "a", 1);
+  CHECK_FALSE(back.removed);
+  CHECK(back.undeleted_ns == 501);
+  CHECK(back.message == "described");
+  CHECK(test.store->snapshot().value()->local(back.id).value().view_inos == local.view_inos);
+  CHECK(test.store->mirror().apply(std::vector<MirrorChange>{gone, version}, 5).value().applied == 0);
+  CHECK_FALSE(version_of(*test.store, "a", 1).removed);
+  CHECK(fsck(*test.store) == std::vector<std::string>{});
+  std::vector<std::uint64_t> told;
+  const CatalogEvents said = test.store->ledger().events(0).value();
+  for (const CatalogEvent& event : said.events)
+    if (const auto* undelete = std::get_if<MirroredUndelete>(&event)) told.push_back(undelete->time_ns);
+  CHECK(told == std::vector<std::uint64_t>{501});
+
+  TestCluster other;  // it hears of all that at once
+  mirror(*other.store, {version}, 5);
+  CHECK(version_of(*other.store, "a", 1).undeleted_ns == 501);
+  CHECK(other.store->mirror().apply(std::vector<MirrorChange>{gone}, 5).value().applied == 0);
+  CHECK(mirror(*other.store, {tombstone(version, 600)}, 6).empty());
+  CHECK(version_of(*other.store, "a", 1).removed);
+}
+
+TEST_CASE("a version whose content gc has freed here comes back bare, with other inode numbers") {
+  TestCluster test;
+  MirroredVersion version = record("a", 1, {{1}, {2}});
+  mirror(*test.store, {version}, 1);
+  REQUIRE(adopt(*test.store, "a", 1, {{1}, {2}}).ok());
+  const VersionRow row = version_of(*test.store, "a", 1);
+  const LocalRow local = test.store->snapshot().value()->local(row.id).value();
+  mirror(*test.store, {tombstone(version, 500)}, 2);
+  CHECK(test.store->gc({false, 2}, no_progress()).value().versions_reaped == 1);
+  CHECK(test.store->prepare_undelete("a", 1).error().message == "a@1: gc has freed its content");
+  mirror(*test.store, {record("b", 1, {{1}, {2}})}, 3);  // its tensors get inodes meanwhile
+  REQUIRE(adopt(*test.store, "b", 1, {{1}, {2}}).ok());
+  version.version.undeleted_ns = 501;
+  CHECK(mirror(*test.store, {version}, 4).empty());
+  CHECK(test.store->snapshot().value()->is_bare(row.id).value());
+  CHECK(test.store->snapshot().value()->local(row.id).value().ino_base > local.ino_base);
+  CHECK(fsck(*test.store) == std::vector<std::string>{});
+  REQUIRE(adopt(*test.store, "a", 1, {{1}, {2}}).ok());
+  CHECK(fsck(*test.store) == std::vector<std::string>{});
+  const std::string before = dump(*test.store, false);
+  test.close();
+  CHECK(rebuilt(test.path) == before);
+}
+
+TEST_CASE("a bare version that is removed and undeleted is bare again") {
+  TestCluster test;
+  MirroredVersion version = record("a", 1, {{1}});
+  mirror(*test.store, {version, tombstone(version, 500)}, 1);
+  version.version.undeleted_ns = 501;
+  CHECK(mirror(*test.store, {version}, 2).empty());
+  const VersionRow row = version_of(*test.store, "a", 1);
+  CHECK(test.store->snapshot().value()->is_bare(row.id).value());
+  REQUIRE(adopt(*test.store, "a", 1, {{1}}).ok());
+  CHECK(fsck(*test.store) == std::vector<std::string>{});
+}
+
+TEST_CASE("the publisher of a version prepares its undelete, and gc leaves the content meanwhile") {
+  TestCluster test;
+  auto published = prepare(*test.store, "m", {{1}}, {1}).value();
+  MirroredVersion version = published->record();
+  version.version.number = 1;
+  published->keep();
+  mirror(*test.store, {version}, 1);
+  published.reset();
+  CHECK(test.store->prepare_undelete("m", 1).error().code == Errc::exists);
+  mirror(*test.store, {tombstone(version, 500)}, 2);
+  auto prepared = test.store->prepare_undelete("m", 1).value();
+  CHECK(prepared->relies_on().empty());
+  CHECK_FALSE(prepared->in_memory());
+  CHECK(test.store->gc({false, 2}, no_progress()).value().versions_open == 1);
+  version.version.undeleted_ns = 501;
+  CHECK(mirror(*test.store, {version}, 3).empty());
+  prepared->keep();
+  prepared.reset();
+  CHECK(test.store->gc({false, 3}, no_progress()).value().versions_reaped == 0);
+  CHECK(reads_well(*test.store, 1));
+  CHECK(test.store->snapshot().value()->unsaved(0, 9).value().size() == 1);
+  CHECK(fsck(*test.store) == std::vector<std::string>{});
+}
+
 TEST_CASE("a tombstone has the last message and metrics, also of a node that missed the change and the removal") {
   TestCluster test;
   MirroredVersion version = record("a", 1, {{1}});
@@ -176,9 +274,7 @@ TEST_CASE("a tombstone has the last message and metrics, also of a node that mis
   version.version.message = "later";
   version.version.metrics = {{"loss", "0.5"}};
   version.version.described_ns = 100;
-  version.version.removed = true;
-  version.version.removed_ns = 200;
-  CHECK(mirror(*test.store, {version}, 2).empty());
+  CHECK(mirror(*test.store, {tombstone(version, 200)}, 2).empty());
   const VersionRow row = version_of(*test.store, "a", 1);
   CHECK(row.removed);
   CHECK(row.removed_ns == 200);
@@ -204,10 +300,13 @@ TEST_CASE("a hostile record is refused by name and stops nothing") {
   chatty.version.message.assign(1U << 20U, 'x');
   MirroredVersion tagged = record("a", 1, {{1}});
   tagged.tags = {"latest"};
-  std::vector<MirrorChange> changes = {zero, late, nobody, wide, nothing, chatty, tagged};
+  MirroredVersion timeless = record("a", 1, {{1}});
+  timeless.version.undeleted_ns = UINT64_MAX;
+  std::vector<MirrorChange> changes = {zero, late, nobody, wide, nothing, chatty, tagged, timeless};
+  changes.emplace_back(tombstone(record("a", 1, {{1}}), UINT64_MAX));
   changes.emplace_back(MirroredTag{"", "x", 1, 0});
   changes.emplace_back(MirroredTag{std::string(1000, 'm'), "x", 1, 0});
-  changes.emplace_back(MirroredRemoval{"", 1, 0});
+  changes.emplace_back(MirroredMemory{"", 1, true});
   CHECK(mirror(*test.store, changes, 3).size() == changes.size());
   CHECK(test.store->snapshot().value()->models().value().rows.empty());
   CHECK(mirror(*test.store, {record("a", 1, {{1}})}, 4).empty());
@@ -215,13 +314,11 @@ TEST_CASE("a hostile record is refused by name and stops nothing") {
 
 TEST_CASE("earlier removed versions are known by name, and unknown numbers are ignored") {
   TestCluster test;
-  MirroredVersion gone = record("m", 2, {{2}});
-  gone.version.removed = true;
-  gone.version.removed_ns = 77;
+  MirroredVersion gone = tombstone(record("m", 2, {{2}}), 77);
   gone.tree_nodes = 0;
   MirroredVersion child = record("m", 3, {{3}});
   child.version.parents = {{"m", 2, true, 0, 0}};
-  CHECK(mirror(*test.store, {gone, child, MirroredRemoval{"m", 9, 1}, MirroredRemoval{"x", 9, 1}}, 9).empty());
+  CHECK(mirror(*test.store, {gone, child, MirroredMemory{"m", 9, true}, MirroredMemory{"x", 9, true}}, 9).empty());
   VersionRow row = version_of(*test.store, "m", 2);
   CHECK(row.removed);
   CHECK(row.removed_ns == 77);
@@ -246,15 +343,13 @@ TEST_CASE("a tombstone does not change the kind of a name that has live versions
   TestCluster test;
   MirroredVersion live = record("d", 1, {{1}});
   live.version.kind = VersionKind::dataset;
-  MirroredVersion gone = record("d", 2, {{2}});  // its kind is unknown, so that of a model
-  gone.version.removed = true;
-  gone.version.removed_ns = 77;
+  const MirroredVersion gone = tombstone(record("d", 2, {{2}}), 77);  // its kind is unknown, so that of a model
   CHECK(mirror(*test.store, {live, gone}, 1).empty());
   const ModelRow row = model_of(*test.store, "d").value();
   CHECK(row.kind == VersionKind::dataset);
   CHECK(row.latest == 1);
   CHECK(fsck(*test.store) == std::vector<std::string>{});
-  mirror(*test.store, {MirroredRemoval{"d", 1, 80}, record("d", 3, {{3}})}, 2);
+  mirror(*test.store, {tombstone(live, 80), record("d", 3, {{3}})}, 2);
   CHECK(model_of(*test.store, "d").value().kind == VersionKind::model);
   CHECK(fsck(*test.store) == std::vector<std::string>{});
 }
@@ -278,10 +373,10 @@ TEST_CASE("the earliest version owns shared bytes, in any order of adoption") {
   CHECK(owned(1, 0) == 2003);
   std::string before = dump(*test.store, false);
   CHECK(fsck(*test.store) == std::vector<std::string>{});
-  mirror(*test.store, {MirroredRemoval{"a", 1, 5}}, 2);
+  mirror(*test.store, {tombstone(record("a", 1, {{1, 2}}), 5)}, 2);
   CHECK(owned(2, 0) == 2005);
   // The last version that needs an absent blob removes its row.
-  mirror(*test.store, {MirroredRemoval{"a", 2, 5}, MirroredRemoval{"a", 3, 5}}, 3);
+  mirror(*test.store, {tombstone(record("a", 2, {{2, 3}}), 5), tombstone(record("a", 3, {{3}, {2}}), 5)}, 3);
   CHECK(test.store->snapshot().value()->find_blob(content_id(2)).error().code == Errc::not_found);
   CHECK(test.store->counts().value().blobs == 0);
   CHECK(fsck(*test.store) == std::vector<std::string>{});
@@ -300,7 +395,7 @@ TEST_CASE("a deleted index of a mirror comes back as it was") {
   REQUIRE(test.store->pin("a", 2, true).ok());
   REQUIRE(test.store->pin("b", 1, true).ok());
   REQUIRE(test.store->pin("a", 2, false).ok());
-  mirror(*test.store, {MirroredRemoval{"b", 1, 5}, MirroredRemoval{"b", 2, 5}}, 5);
+  mirror(*test.store, {tombstone(record("b", 1, {{1}}), 5), tombstone(record("b", 2, {{8}}), 5)}, 5);
   std::string before = dump(*test.store, false);
   CHECK(before.find("pinned [1] unsaved [3] bare [2]") != std::string::npos);
   CHECK(fsck(*test.store) == std::vector<std::string>{});
@@ -328,7 +423,8 @@ TEST_CASE("a batch that was cut off leaves a revision before it") {
     (journaled ? hooks.after_journal : hooks.before_journal) = [] { ::_exit(0); };
     CHECK(exited(in_child([&] {
       auto store = StoreImpl::open_as_daemon(test.path, write_options(), hooks).value();
-      std::vector<MirrorChange> changes = {record("a", 2, {{2}}), record("a", 3, {{3}}), MirroredRemoval{"a", 1, 4}};
+      std::vector<MirrorChange> changes = {record("a", 2, {{2}}), record("a", 3, {{3}}),
+                                           tombstone(record("a", 1, {{1}}), 4)};
       return store->mirror().apply(changes, 7).ok();
     })));
     test.open();
@@ -368,7 +464,8 @@ TEST_CASE("changes that a mirror has shown survive its death before the sync") {
   TestCluster test;
   mirror(*test.store, {record("a", 1, {{1}})}, 3);
   test.close();
-  const std::vector<MirrorChange> changes = {record("a", 2, {{2}}), record("a", 3, {{3}}), MirroredRemoval{"a", 1, 4}};
+  const std::vector<MirrorChange> changes = {record("a", 2, {{2}}), record("a", 3, {{3}}),
+                                             tombstone(record("a", 1, {{1}}), 4)};
   stop_machine(test.path, changes, 7, [](const std::string&, const std::string& after) { return after; });
   const std::string shown = dump(*Store::open(test.path, {}).value());
   CHECK(fsck(*Store::open(test.path, {}).value()) == std::vector<std::string>{});
@@ -383,7 +480,8 @@ TEST_CASE("changes that a mirror has shown survive its death before the sync") {
 }
 
 TEST_CASE("an index that is ahead of its journal is rebuilt, and the registry sends the changes again") {
-  const std::vector<MirrorChange> changes = {record("a", 2, {{2}}), record("a", 3, {{3}}), MirroredRemoval{"a", 1, 4}};
+  const std::vector<MirrorChange> changes = {record("a", 2, {{2}}), record("a", 3, {{3}}),
+                                             tombstone(record("a", 1, {{1}}), 4)};
   using Left = std::function<std::string(const std::string&, const std::string&)>;
   const Left lefts[] = {
       [](const std::string& before, const std::string&) { return before; },

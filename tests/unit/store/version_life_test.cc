@@ -17,8 +17,8 @@ namespace {
 using enum VersionState;
 
 const std::map<VersionState, std::set<VersionState>> kNext = {
-    {absent, {attaching, bare, whole}}, {attaching, {whole, absent}}, {bare, {whole, unreaped}},
-    {whole, {unreaped, releasing}},     {unreaped, {absent}},         {releasing, {absent}}};
+    {absent, {attaching, bare, whole}}, {attaching, {whole, absent}},      {bare, {whole, unreaped}},
+    {whole, {unreaped, releasing}},     {unreaped, {absent, bare, whole}}, {releasing, {absent, whole}}};
 // Leads from `absent` to each state.
 const std::map<VersionState, std::vector<VersionState>> kWays = {
     {absent, {}},     {attaching, {attaching}},      {bare, {bare}},
