@@ -27,8 +27,9 @@ Status each_blob(const VersionContent& content, const Visit& visit) {
 
 Result<bool> is_parent_in_memory(Txn& txn, const std::vector<ParentRef>& parents) {
   for (const ParentRef& parent : parents) {
-    WEFT_TRY(const auto row, if_there(live_version(txn, parent.model, parent.number)));
-    if (!row) continue;
+    const auto row = live_version(txn, parent.model, parent.number);
+    if (!row.ok() && row.error().code == Errc::not_found) continue;
+    if (!row.ok()) return row.error();
     WEFT_TRY(const bool in_memory, has_note(txn, kInMemory, row->id));
     if (in_memory) return true;
   }
