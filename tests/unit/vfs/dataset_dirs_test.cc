@@ -39,7 +39,7 @@ struct Held final : VersionFiles {
   }
   explicit Held(const DatasetSpec& spec) : Held(make_dataset(spec)) {}
 
-  Result<TreeVersionPointer> load(VersionId) override { return version; }
+  Result<TreeVersionPointer> load(VersionId, Ino) override { return version; }
   Result<std::vector<Attr>> attrs_of(const TreeVersionPointer&, std::span<const std::uint32_t> nodes) override {
     std::vector<Attr> attrs;
     for (const std::uint32_t node : nodes) {
