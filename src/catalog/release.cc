@@ -79,10 +79,11 @@ Status ContentRelease::take_back(Txn& txn, std::uint64_t end, std::vector<std::u
   const std::size_t blobs = uses_.blob_count();
   if (numbers.size() != blobs)
     return damaged(txn, fmt::format("version {} has {} blobs and numbers of {}", version_, blobs, numbers.size()));
-  for (const std::uint32_t file : numbers_of(files_, blobs, 0, end)) WEFT_CHECK(put_owned(txn, {version_, file}, 0));
   std::map<std::uint32_t, std::uint64_t> owned;
   WEFT_CHECK(take_blobs(txn, version_, uses_, numbers_of(blobs, 0, 0, end), input, numbers, owned));
-  for (const auto& [file, bytes] : owned) WEFT_CHECK(add_owned(txn, {version_, file}, bytes));
+  // The row of another file still has the bytes of the blobs that were released.
+  for (const std::uint32_t file : numbers_of(files_, blobs, 0, end))
+    WEFT_CHECK(put_owned(txn, {version_, file}, owned[file]));
   for (const auto& [ino, links] : steps_of(views_, blobs + files_, 0, end)) WEFT_CHECK(add_links(txn, ino, links));
   return {};
 }

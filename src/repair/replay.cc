@@ -1,5 +1,6 @@
 #include "repair/replay.h"
 
+#include <algorithm>
 #include <utility>
 #include <variant>
 
@@ -46,8 +47,8 @@ struct BroughtBy {
 }  // namespace
 
 bool is_reaped(const RebuildInput& input, const JournalSurvey& survey, const VersionRow& version) {
-  const JournalSurvey::Undelete* const undelete = survey.next_undelete(version);
-  return undelete != nullptr ? undelete->reaped : ends_reaped(input, survey, version);
+  return ends_reaped(input, survey, version) ||
+         std::ranges::any_of(survey.later_undeletes(version), &JournalSurvey::Undelete::reaped);
 }
 
 bool ends_reaped(const RebuildInput& input, const JournalSurvey& survey, const VersionRow& version) {
@@ -188,14 +189,12 @@ Status JournalReplay::replay(Txn& txn, const RemovalEvent& event, Content /*cont
   if (!model) return Error{Errc::corrupt, fmt::format("removal of {}@{}: no such model", event.model, event.number)};
   WEFT_TRY(const std::optional<VersionRow> version, find_version(txn, model->id, event.number));
   WEFT_TRY(const bool incomplete, version ? is_incomplete(txn, version->id) : Result<bool>(false));
-  const JournalSurvey::Undelete* const undelete = version ? survey_.next_undelete(*version) : nullptr;
-  const bool last = undelete == nullptr;
-  const bool kept = last ? version && input_.unreaped && input_.unreaped(version->id) : !undelete->reaped;
   std::optional<VersionContent> read;
-  if (version && !incomplete && kept) {
+  if (version && !incomplete && !is_reaped(input_, survey_, *version)) {
     WEFT_TRY(read, content_of(*version, found));
   }
   ++found.removed;
+  const bool last = !version || survey_.later_undeletes(*version).empty();
   const std::uint64_t released = last && read && input_.released ? input_.released(version->id) : kAllHeld;
   return apply_removal(txn, event, read ? &*read : nullptr, released);
 }

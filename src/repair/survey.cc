@@ -82,14 +82,13 @@ bool JournalSurvey::is_removed(const VersionRow& version) const {
   return undeleted == found->second->undeleted.end() || undeleted->second.removed;
 }
 
-const JournalSurvey::Undelete* JournalSurvey::next_undelete(const VersionRow& version) const {
+std::span<const JournalSurvey::Undelete> JournalSurvey::later_undeletes(const VersionRow& version) const {
   const auto found = by_id_.find(version.model);
-  if (found == by_id_.end()) return nullptr;
+  if (found == by_id_.end()) return {};
   const auto undeleted = found->second->undeleted.find(version.number);
-  if (undeleted == found->second->undeleted.end()) return nullptr;
-  const auto next = std::ranges::find_if(undeleted->second.all,
-                                         [&](const Undelete& one) { return one.time_ns > version.undeleted_ns; });
-  return next == undeleted->second.all.end() ? nullptr : &*next;
+  if (undeleted == found->second->undeleted.end()) return {};
+  const std::vector<Undelete>& all = undeleted->second.all;
+  return {std::ranges::upper_bound(all, version.undeleted_ns, {}, &Undelete::time_ns), all.end()};
 }
 
 bool JournalSurvey::is_lost(const std::optional<ModelRow>& model, std::uint64_t number) const {

@@ -5,6 +5,7 @@
 #include <deque>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -42,8 +43,8 @@ class JournalSurvey {
     std::uint64_t time_ns = 0;
     bool reaped = false;
   };
-  // Returns the undelete after the next removal of a version, which is live; null if there is none.
-  const Undelete* next_undelete(const VersionRow& version) const;
+  // Returns the undeletes of a version after the one that its row has, in order.
+  std::span<const Undelete> later_undeletes(const VersionRow& version) const;
   // True if the record of the version's publish is lost, also if a repair has accepted the loss. `model`: of the
   // version, in the index so far; nothing if the index has no such model.
   bool is_lost(const std::optional<ModelRow>& model, std::uint64_t number) const;
