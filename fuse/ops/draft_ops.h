@@ -65,7 +65,8 @@ Result<std::shared_ptr<DraftFile>> open_draft(Server& server, fuse_ino_t node);
 // As DraftTree::own(), with the user's rights. Copied bytes count against drafts_max.
 Status own_draft(Server& server, const UserIds& user, Ino ino, bool empty);
 
-// As PublishRights::may_publish(). Errc::unreachable also if there is no daemon and one answered less than a minute ago.
+// As PublishRights::may_publish(). Errc::unreachable also if there is no daemon and one answered less than a minute
+// ago.
 Status may_publish(Server& server, const UserIds& user);
 // Checks whether the user may begin a draft in `dir`. Errc::permission: the user may not.
 Status may_begin(Server& server, fuse_req_t request, Ino dir);

@@ -69,7 +69,8 @@ class JournalReplay {
   std::uint64_t missing_ = 0;
 };
 
-// True if gc has released the content of a version after one of its later removals. The rebuild leaves such content out.
+// True if gc has released the content of a version after one of its later removals. The rebuild leaves such content
+// out.
 bool is_reaped(const RebuildInput& input, const JournalSurvey& survey, const VersionRow& version);
 // True if gc has released its content after its last removal.
 bool ends_reaped(const RebuildInput& input, const JournalSurvey& survey, const VersionRow& version);

@@ -237,7 +237,8 @@ TEST_CASE("a listing brings the attributes along") {
   for (const auto& entry : fs::directory_iterator(mount / "models/m/1/tensors"))
     listed += ::lstat(entry.path().c_str(), &facts) == 0 && facts.st_size == 1 ? 1 : 0;
   CHECK(listed == 1000);
-  CHECK(lookups_of(mount) - before < 100);  // lookups of the path, and of the entries before the kernel turns to READDIRPLUS
+  CHECK(lookups_of(mount) - before <
+        100);  // lookups of the path, and of the entries before the kernel turns to READDIRPLUS
 }
 
 TEST_CASE("extended attributes only by option") {

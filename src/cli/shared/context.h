@@ -48,7 +48,8 @@ class Context {
   Result<std::unique_ptr<control::Client>> daemon() const;
   Result<std::unique_ptr<control::Client>> need_daemon() const;  // Errc::unreachable if no daemon runs
   // Returns the writer of the store: through the daemon, or in this process if no daemon runs. The names of a cluster's
-  // store are changed by its daemon only: waits some seconds for one that restarts, and then fails as need_daemon() does.
+  // store are changed by its daemon only: waits some seconds for one that restarts, and then fails as need_daemon()
+  // does.
   Result<std::unique_ptr<StoreWriter>> writer() const;
   // As writer(), for a repair, which needs no daemon in a cluster either.
   Result<std::unique_ptr<StoreWriter>> repairer() const;
