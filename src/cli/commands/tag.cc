@@ -26,10 +26,10 @@ constexpr CommandInfo kInfo = {
         "weft tag bert\n"
         "weft tag --log bert production\n",
     .json =
-        "{model, tags: [{tag, version, time, time_ns}]}; after a change: {model, tag,\n"
-        "version}, where version is null if the tag was deleted; with --log: {model,\n"
-        "changes: [{tag, before, version, time, time_ns, user, node}]}, where before is\n"
-        "null if the tag was not set\n",
+        "{model, tags: [{tag, version, time, time_ns}]}\n"
+        "after a change: {model, tag, version} (version is null if the tag was deleted)\n"
+        "with --log: {model, changes: [{tag, before, version, time, time_ns, user, node}]}\n"
+        "(before is null if the tag was not set)\n",
 };
 
 void member_if(JsonWriter& json, std::string_view key, std::uint64_t number) {
