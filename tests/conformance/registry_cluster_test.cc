@@ -185,7 +185,8 @@ TEST_CASE("cluster: all nodes reach the same state, by the watch or by a list") 
 std::vector<std::string> moves_of(RegistryNode& node, const std::string& model) {
   std::vector<std::string> moves;
   auto snapshot = node.store().snapshot().value();
-  for (const TagMove& move : snapshot->tag_moves(snapshot->model(model)->id)->rows)
+  const auto page = snapshot->tag_moves(snapshot->model(model)->id);
+  for (const TagMove& move : page->rows)
     moves.push_back(fmt::format("{} {} {} {}@{}", move.name, move.before, move.number, move.by.user,
                                 std::filesystem::path(move.by.node).filename().string()));
   return moves;
