@@ -131,13 +131,14 @@ bool Context::is_of_cluster() const {
 
 Result<std::unique_ptr<control::Client>> Context::need_daemon() const {
   WEFT_TRY(auto client, daemon());
-  if (!client && is_of_cluster()) {
+  if (client) return client;
+  const bool clustered = is_of_cluster();
+  if (clustered) {
     WEFT_TRY(client, connect_while(store_path(), patience(), [] { return true; }));
   }
-  if (!client)
-    return Error{Errc::unreachable, fmt::format("weftd does not run here: no daemon runs for the store {}{}",
-                                                store_path(), is_of_cluster() ? ", a node of a cluster" : "")};
-  return client;
+  if (client) return client;
+  return Error{Errc::unreachable, fmt::format("weftd does not run here: no daemon runs for the store {}{}",
+                                              store_path(), clustered ? ", a node of a cluster" : "")};
 }
 
 Result<std::unique_ptr<StoreWriter>> Context::writer() const {
