@@ -206,9 +206,11 @@ Status draft_symlink(Server& server, fuse_req_t request, const char* target, fus
   return reply_entry(request, server.drafts->make_link(ino_of(dir), name, target));
 }
 
-Status draft_link(Server&, fuse_req_t request, fuse_ino_t, fuse_ino_t dir, const char*) {
-  fuse_reply_err(request, is_draft(ino_of(dir)) ? EPERM : EROFS);
-  return {};
+Status draft_link(Server& server, fuse_req_t request, fuse_ino_t node, fuse_ino_t dir, const char* name) {
+  const Ino to = ino_of(dir);
+  if (!is_draft(to)) return Error{Errc::read_only, "a published file"};
+  if (answered_failure(request, may_begin(server, request, to))) return {};
+  return reply_entry(request, link_draft(*server.drafts, user_of(request), ino_of(node), to, name));
 }
 
 }  // namespace weft

@@ -44,7 +44,7 @@ Status draft_fsyncdir(Server& server, fuse_req_t request, fuse_ino_t dir, int da
 Status draft_fallocate(Server& server, fuse_req_t request, fuse_ino_t node, int mode, off_t offset, off_t length,
                        fuse_file_info* file);
 
-// Hard links are refused: a second name of a draft could be written to after the first is published.
+// A hard link between drafts of one user (drafts/draft_tree.h).
 Status draft_link(Server& server, fuse_req_t request, fuse_ino_t node, fuse_ino_t dir, const char* name);
 
 // The user who sent the request, and the calling thread with that user's rights.

@@ -1,11 +1,12 @@
 // The rules about the files of STORE/drafts/tree, for the mounts and for gc: which directories all users share, and
-// which bytes count as drafts'. Pure.
+// which bytes count as drafts'. Pure, not thread-safe.
 #pragma once
 
 #include <sys/stat.h>
 #include <sys/types.h>
 
 #include <cstdint>
+#include <map>
 #include <string>
 
 namespace weft {
@@ -22,11 +23,36 @@ struct DraftRules {
   // True for new/ and its namespaces.
   bool is_shared(const struct stat& st) const;
   // Returns the bytes of a file that count as a draft's; 0 for any other entry. A pack of a version does not count: it
-  // has a second name in packs/. A user's file counts even with two names: the user can give it a second one through
-  // the process that publishes it.
+  // is the store owner's, and has a second name in packs/. A user's file counts even with two names: the user can give
+  // it a second one through the process that publishes it.
   std::uint64_t bytes(const struct stat& st) const;
   // False for a pack of a version: its inode does not count as a draft's either.
   bool counts(const struct stat& st) const;
+};
+
+// The bytes and inodes that drafts take of the file system.
+struct DraftUse {
+  std::uint64_t bytes = 0;
+  std::map<uid_t, std::uint64_t> inodes{};  // by owner
+};
+
+// Adds up the use of entries by DraftRules. A file with several names among the entries counts once. A file of the
+// store's owner with all its names among them is no pack, and counts too.
+class DraftCount {
+ public:
+  explicit DraftCount(const DraftRules& rules) : rules_(rules) {}
+  void add(const struct stat& st);
+  DraftUse use() const;
+
+ private:
+  struct Named {
+    struct stat st {};
+    nlink_t names = 0;  // among the entries
+  };
+  static void add_to(DraftUse& use, const struct stat& st);
+  const DraftRules& rules_;
+  DraftUse use_;                  // of the entries with one name
+  std::map<ino_t, Named> named_;  // files with several
 };
 
 }  // namespace weft

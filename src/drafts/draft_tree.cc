@@ -144,7 +144,7 @@ Result<OpenedFile> DraftTree::open_there(Ino ino, int flags) {
 DraftUse DraftTree::search(const Visit& visit) {
   const auto root = open_directory_below(root_.get(), ".");
   if (!root.ok()) return {};
-  DraftUse use;
+  DraftCount count(rules_);
   std::vector<Ino> above{kNewIno};  // the directories that lead to an entry
   TreeWalk walk;
   walk.visit = [&](const TreeEntry& entry) -> Result<WalkNext> {
@@ -152,8 +152,7 @@ DraftUse DraftTree::search(const Visit& visit) {
     const auto draft = found(entry.st, above.back(), entry.name);
     if (!draft.ok()) return WalkNext::pass;
     if (visit) visit(above.back(), entry.name);
-    use.bytes += rules_.bytes(entry.st);
-    if (rules_.counts(entry.st)) ++use.inodes[entry.st.st_uid];
+    count.add(entry.st);
     above.push_back(draft->ino);
     return WalkNext::enter;
   };
@@ -161,7 +160,7 @@ DraftUse DraftTree::search(const Visit& visit) {
   walk.failed = pass_failed;
   walk.components_max = 2 * limits::kPathComponentsMax;
   static_cast<void>(walk_tree(*root, "new", walk));
-  return use;
+  return count.use();
 }
 
 void DraftTree::opened(int fd) {
@@ -258,8 +257,8 @@ mode_t DraftTree::allowed(Ino dir, mode_t mode) {
   return mode & (is_shared(dir) ? 0700U : kPermissions);
 }
 
-// True if the file belongs to a version: it has another name. After gc has deleted the version, the file is still the
-// store owner's.
+// True if the file may belong to a version or to another draft: it has another name. After gc has deleted the version,
+// the file is still the store owner's.
 bool DraftTree::is_others(const OpenedFile& file) const {
   if (!S_ISREG(file.st.st_mode)) return false;
   if (file.st.st_nlink > 1) return true;
@@ -354,6 +353,17 @@ Result<DraftFound> DraftTree::make_link(Ino dir, const std::string& name, const 
   WEFT_TRY(const Fd directory, open_to_add(*this, dir));
   WEFT_CHECK(make_link_at(directory.get(), name, target));
   return found_at(directory.get(), dir, name);
+}
+
+Result<DraftFound> link_draft(DraftTree& tree, const UserIds& user, Ino ino, Ino dir, const std::string& name) {
+  const ActingAs acting(user);
+  WEFT_TRY(const Fd directory, open_to_add(tree, dir));
+  WEFT_TRY(const Fd file, tree.open(ino, O_PATH));
+  WEFT_TRY(const struct stat st, stat_fd(file.get(), name));
+  if (user.uid != 0 && user.uid != st.st_uid)
+    return Error{Errc::permission, name + ": the file belongs to another user"};
+  WEFT_CHECK(link_descriptor_at(file.get(), directory.get(), name));
+  return tree.lookup(dir, name);
 }
 
 Status DraftTree::remove(Ino dir, const std::string& name, int flags) {

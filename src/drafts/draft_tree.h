@@ -14,7 +14,6 @@
 
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <memory>
 #include <mutex>
 #include <set>
@@ -34,12 +33,6 @@ struct DraftFound {
   Ino ino = 0;
   struct stat st {};
   std::uint64_t generation = 0;  // tells drafts apart that have the same inode number after each other
-};
-
-// The bytes and inodes that drafts take of the file system.
-struct DraftUse {
-  std::uint64_t bytes = 0;
-  std::map<uid_t, std::uint64_t> inodes{};  // by owner
 };
 
 struct DraftCreated {
@@ -68,9 +61,9 @@ class DraftTree {
   Result<Fd> open_directory(Ino ino);
   // Creates a file. In new/ and in namespaces, only its maker gets access, whatever `mode` says.
   Result<DraftCreated> create(Ino dir, const std::string& name, int flags, mode_t mode);
-  // Makes a file the user's own before a change. A file of a checkpoint may belong to a version too (checkpoints.h): it
-  // has another hard link, or is the store's. Its name then gets a new file of the user: a copy, or an empty one if
-  // `empty`. Errc::changed: it was replaced, and the kernel looks it up again.
+  // Makes a file the user's own before a change. A file with another hard link may belong to a version (checkpoints.h)
+  // or to another draft (link_draft), and a file of the store to a version. Its name then gets a new file of the user:
+  // a copy, or an empty one if `empty`. Errc::changed: it was replaced, and the kernel looks it up again.
   Status own(Ino ino, bool empty);
   std::uint64_t bytes_to_copy(Ino ino);  // bytes that own() would copy
   // Call once the result of create() is open: sets the requested mode.
@@ -137,5 +130,9 @@ class DraftTree {
   std::unordered_map<Ino, Place> places_;  // guarded by mutex_
   std::set<int> open_;                     // guarded by mutex_
 };
+
+// Gives a file of the user a second name. A change by one of its names first gives that name a file of its own
+// (DraftTree::own). Errc::permission: the file is another user's.
+Result<DraftFound> link_draft(DraftTree& tree, const UserIds& user, Ino ino, Ino dir, const std::string& name);
 
 }  // namespace weft

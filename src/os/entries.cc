@@ -101,6 +101,10 @@ Status link_at(int from, const std::string& name, int to, const std::string& new
   return check(::linkat(from, name.c_str(), to, new_name.c_str(), 0), where, name);
 }
 
+Status link_descriptor_at(int fd, int directory, const std::string& name, std::string_view where) {
+  return check(::linkat(AT_FDCWD, by_descriptor(fd).c_str(), directory, name.c_str(), AT_SYMLINK_FOLLOW), where, name);
+}
+
 Status remove_at(int directory, const std::string& name, int flags, std::string_view where) {
   return check(::unlinkat(directory, name.c_str(), flags), where, name);
 }
@@ -125,9 +129,7 @@ Result<Fd> make_nameless_file(int directory, mode_t mode) {
 }
 
 Status put_file(int fd, int directory, const std::string& name) {
-  const auto link_as = [&](const std::string& as) {
-    return check(::linkat(AT_FDCWD, by_descriptor(fd).c_str(), directory, as.c_str(), AT_SYMLINK_FOLLOW), name);
-  };
+  const auto link_as = [&](const std::string& as) { return link_descriptor_at(fd, directory, as, name); };
   Status put = link_as(name);
   if (put.ok() || put.error().code != Errc::exists) return put;
   const std::string temporary = ".weft-" + random_hex(8);

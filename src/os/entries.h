@@ -34,6 +34,7 @@ Status make_link_at(int directory, const std::string& name, const std::string& t
 Status rename_at(int from, const std::string& name, int to, const std::string& new_name, unsigned flags = 0,
                  std::string_view where = {});
 Status link_at(int from, const std::string& name, int to, const std::string& new_name, std::string_view where = {});
+Status link_descriptor_at(int fd, int directory, const std::string& name, std::string_view where = {});
 Status remove_at(int directory, const std::string& name, int flags = 0, std::string_view where = {});  // AT_REMOVEDIR
 
 // Lists a directory that is open for reading, with "." and "..", from the place `from` on: 0, or the `next` of an

@@ -50,6 +50,14 @@ class Tree:
     def below(self, path):
         return [one for one in self.nodes if one.startswith(path + "/")]
 
+    def own(self, path):
+        """The file for a change: with another name, this name gets a copy first."""
+        file = self.nodes[path]
+        if sum(one is file for one in self.nodes.values()) > 1:
+            self.nodes[path] = File()
+            self.nodes[path].bytes[:] = file.bytes
+        return self.nodes[path]
+
     def of_kind(self, kind):
         return sorted(path for path, node in self.nodes.items() if isinstance(node, kind))
 
@@ -77,8 +85,8 @@ class Tree:
     def rename(self, old, new):
         if old not in self.nodes:
             raise Refused(errno.ENOENT)
-        if new == old:
-            return
+        if new == old or (isinstance(self.nodes[old], File) and self.nodes[old] is self.nodes.get(new)):
+            return  # two names of one file
         if new.startswith(old + "/"):
             raise Refused(errno.EINVAL)
         if old.startswith(new + "/"):
@@ -199,35 +207,35 @@ class World:
 
     def write(self):
         path, data = self.file(), self.data()
-        file = self.tree.nodes[path]
-        if len(file.bytes) > SIZE_MAX:
+        if len(self.tree.nodes[path].bytes) > SIZE_MAX:
             return self.truncate()
+        file = self.tree.own(path)
         file.write(len(file.bytes), data)
         with open(self.at(path), "ab") as real:
             real.write(data)
 
     def overwrite(self):
         path, data = self.file(), self.data()
-        self.tree.nodes[path].bytes[:] = data
+        self.tree.own(path).bytes[:] = data
         self.at(path).write_bytes(data)
 
     def pwrite(self):
         path, data = self.file(), self.data()
         offset = self.random.randrange(SIZE_MAX)
-        self.tree.nodes[path].write(offset, data)
+        self.tree.own(path).write(offset, data)
         with open(self.at(path), "r+b") as real:
             os.pwrite(real.fileno(), data, offset)
 
     def truncate(self):
         path, size = self.file(), self.random.choice([0, 1, 4096, self.random.randrange(SIZE_MAX)])
-        self.tree.nodes[path].truncate(size)
+        self.tree.own(path).truncate(size)
         os.truncate(self.at(path), size)
 
     def map_and_write(self):
         path = self.file()
-        file = self.tree.nodes[path]
-        if not file.bytes:
+        if not self.tree.nodes[path].bytes:
             return
+        file = self.tree.own(path)
         offset = self.random.randrange(len(file.bytes))
         data = self.data()[:len(file.bytes) - offset]
         file.write(offset, data)
@@ -235,7 +243,9 @@ class World:
             mapping[offset:offset + len(data)] = data
 
     def fsync(self):
-        with open(self.at(self.file()), "r+b") as real:
+        path = self.file()
+        self.tree.own(path)
+        with open(self.at(path), "r+b") as real:
             os.fsync(real.fileno())
 
     def rename(self):
@@ -249,8 +259,8 @@ class World:
         self.both(self.tree.rmdir, os.rmdir, self.random.choice([self.directory(), self.place()]))
 
     def link(self):
-        with pytest.raises(PermissionError):
-            os.link(self.at(self.file()), self.at(f"{self.directory()}/second"))
+        old = self.file()
+        self.both(lambda path: self.tree.make(path, self.tree.nodes[old]), lambda real: os.link(self.at(old), real), self.place())
 
     def symlink(self):
         path = self.place()
@@ -260,7 +270,7 @@ class World:
     def hold(self):
         if len(self.handles) < HANDLES_MAX:
             path = self.file()
-            self.handles.append((os.open(self.at(path), os.O_RDWR), self.tree.nodes[path]))
+            self.handles.append((os.open(self.at(path), os.O_RDWR), self.tree.own(path)))
 
     def write_held(self):
         """Whatever became of the name of the file."""
@@ -343,7 +353,7 @@ class World:
 
 
 OPERATIONS = {World.mkdir: 2, World.create: 4, World.write: 4, World.overwrite: 2, World.pwrite: 4, World.truncate: 3,
-              World.map_and_write: 3, World.fsync: 1, World.rename: 5, World.unlink: 2, World.rmdir: 1, World.link: 1,
+              World.map_and_write: 3, World.fsync: 1, World.rename: 5, World.unlink: 2, World.rmdir: 1, World.link: 3,
               World.symlink: 1, World.hold: 2, World.write_held: 3, World.publish: 4}
 
 

@@ -43,6 +43,22 @@ TEST_CASE("a namespace is a shared directory of the owner of new/") {
   CHECK_FALSE(rules.is_shared(st));
 }
 
+TEST_CASE("a file with several names in new/ counts once, also if it is the store's owner's") {
+  const TempDir dir;
+  const auto tree = must(DraftTree::open(dir.path()));
+  const std::string below = dir.path() + "/drafts/tree/";
+  write_file(below + "x", "1234567");
+  REQUIRE(::link((below + "x").c_str(), (below + "y").c_str()) == 0);
+  CHECK(tree->use().bytes == 7);
+  CHECK(tree->use().inodes.at(::geteuid()) == 1);
+  REQUIRE(::link((below + "x").c_str(), (dir.path() + "/other").c_str()) == 0);
+  CHECK(tree->use().bytes == 0);
+  if (::geteuid() != 0) return;
+  REQUIRE(::chown((below + "x").c_str(), 64001, 64001) == 0);
+  CHECK(tree->use().bytes == 7);
+  CHECK(tree->use().inodes.at(64001) == 1);
+}
+
 TEST_CASE("a second name takes no draft out of the count") {
   const TempDir dir;
   const auto tree = must(DraftTree::open(dir.path()));
