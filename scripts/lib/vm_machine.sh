@@ -6,12 +6,12 @@
 # bookworm-backports (6.12). The packages come while the image is made. It is made again when they, or vm_init, are others.
 make_image() {
   local suite=$1 image=$images/$1 root=$images/$1/root
-  local mirror made_from packages=(
+  local disk=16G mirror made_from packages=(  # a draft of a test has 6 GiB of holes
     rdma-core ibverbs-providers libfabric1 iproute2 kmod udev procps util-linux e2fsprogs initramfs-tools python3 jq
     etcd-server etcd-client fuse3 liblmdb0 libxxhash0 libfmt9 libspdlog1.10 libsodium23 libcurl4 libssl3 libflatbuffers2
     python3-pytest autofs
   )
-  made_from="${packages[*]} $(cksum <scripts/lib/vm_init)"
+  made_from="$disk ${packages[*]} $(cksum <scripts/lib/vm_init)"
   if [ -e "$image/disk.img" ] && [ "$(cat "$image/made-from" 2>/dev/null)" = "$made_from" ]; then return 0; fi
   mirror=$(apt-get indextargets --format '$(REPO_URI) $(CODENAME)' 'Created-By: Packages' | sed -n 's/ bookworm$//p' | head -n 1)
   note "an image of $suite, with packages from $mirror"
@@ -36,7 +36,7 @@ make_image() {
   cp "$(newest "$root"/boot/vmlinuz-*)" "$image/vmlinuz"
   cp "$(newest "$root"/boot/initrd.img-*)" "$image/initrd.img"
   rm -f "$image/disk.img"
-  quietly mke2fs -q -t ext4 -O ^has_journal -d "$root" "$image/disk.img" 4G
+  quietly mke2fs -q -t ext4 -O ^has_journal -d "$root" "$image/disk.img" "$disk"
   printf '%s\n' "$made_from" >"$image/made-from"
 }
 newest() { printf '%s\n' "$@" | sort -V | tail -n 1; }

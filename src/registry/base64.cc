@@ -17,6 +17,8 @@ std::string to_base64(std::span<const std::byte> bytes) {
 }
 
 std::optional<std::vector<std::byte>> from_base64(std::string_view text) {
+  if (text.empty()) return std::vector<std::byte>{};
+  if (text.size() < 4) return {};  // sodium expects an address for the bytes
   std::vector<std::byte> bytes(text.size() / 4 * 3);
   std::size_t size = 0;
   if (sodium_base642bin(reinterpret_cast<unsigned char*>(bytes.data()), bytes.size(), text.data(), text.size(), nullptr,

@@ -15,7 +15,11 @@ void* counted(std::size_t size) {
   std::size_t seen = largest;
   while (seen < size && !largest.compare_exchange_weak(seen, size)) {
   }
-  if (void* memory = std::malloc(size == 0 ? 1 : size)) return memory;
+  return std::malloc(size == 0 ? 1 : size);
+}
+
+void* counted_or_thrown(std::size_t size) {
+  if (void* memory = counted(size)) return memory;
   throw std::bad_alloc();
 }
 
@@ -31,9 +35,15 @@ Allocations allocations() {
 }  // namespace weft::testing
 
 void* operator new(std::size_t size) {
-  return weft::testing::counted(size);
+  return weft::testing::counted_or_thrown(size);
 }
 void* operator new[](std::size_t size) {
+  return weft::testing::counted_or_thrown(size);
+}
+void* operator new(std::size_t size, const std::nothrow_t&) noexcept {
+  return weft::testing::counted(size);
+}
+void* operator new[](std::size_t size, const std::nothrow_t&) noexcept {
   return weft::testing::counted(size);
 }
 void operator delete(void* memory) noexcept {

@@ -206,7 +206,7 @@ std::vector<std::uint64_t> numbers_in(const std::string& npy) {
   const std::size_t header = npy.find('\n') + 1;
   CHECK(header % 64 == 0);
   std::vector<std::uint64_t> numbers((npy.size() - header) / 8);
-  std::memcpy(numbers.data(), npy.data() + header, numbers.size() * 8);
+  if (!numbers.empty()) std::memcpy(numbers.data(), npy.data() + header, numbers.size() * 8);
   CHECK(npy.find("'descr': '<u8', 'fortran_order': False, 'shape': (" + std::to_string(numbers.size()) + ",)") !=
         npy.npos);
   return numbers;
