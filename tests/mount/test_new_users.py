@@ -12,7 +12,7 @@ import time
 import pytest
 
 from daemonlib import Daemon
-from weftlib import Mount, Store, files_below, process_of, random_tensors, refused_by, wait_until, write_model
+from weftlib import PATIENCE, Mount, Store, files_below, process_of, random_tensors, refused_by, wait_until, write_model
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
 ONE, OTHER = 64001, 64002
@@ -122,7 +122,10 @@ def import_of(user):
     return None
 
 
-def slow_draft(mount, size=6 << 30):
+SLOW = int((6 << 30) / PATIENCE)  # bytes that take seconds to publish
+
+
+def slow_draft(mount, size=SLOW):
     """A draft of one user that takes seconds to publish."""
     draft = mount / "new/slow"
     made = [(os.mkdir, draft), (write, draft / "x", b"x"), (os.truncate, draft / "x", size)]
@@ -150,7 +153,7 @@ def test_the_order_of_a_publish_is_beyond_its_user(mount):
         assert outcomes_as(ONE, [(os.listdir, draft_now), *refused]) == [0] + [errno.EACCES] * len(refused)
         os.kill(int(draft_now.parent.name), signal.SIGINT)
     assert not list((mount.store.path / "drafts/publishing").glob("*/held/content"))
-    assert (draft / "x").stat().st_size == 6 << 30
+    assert (draft / "x").stat().st_size == SLOW
 
 
 def test_a_publish_that_its_user_stops_holds_up_nobody(mount):
@@ -171,7 +174,7 @@ def test_a_publish_that_its_user_stops_holds_up_nobody(mount):
         wait_until(lambda: import_of(ONE))  # the first one may have published before it was killed: it runs once more
         os.kill(int(import_of(ONE).name), signal.SIGSTOP)
         assert outcomes_as(OTHER, [(os.mkdir, mount / "new/own")]) == [0]
-    assert (draft / "x").stat().st_size == 6 << 30
+    assert (draft / "x").stat().st_size == SLOW
 
 
 def test_a_publish_holds_nothing_of_new(mount):
@@ -190,7 +193,7 @@ def test_a_publish_holds_nothing_of_new(mount):
         outcomes = outcomes_as(OTHER, [*beside, (os.stat, new / "absent"), (os.stat, draft)])
         assert import_of(ONE) and not (mount / "models/slow").exists(), "it was over before"
         assert outcomes == [0] * len(beside) + [errno.ENOENT, errno.ENOENT]
-    assert (mount.version("slow", 1) / "x").stat().st_size == 6 << 30
+    assert (mount.version("slow", 1) / "x").stat().st_size == SLOW
     assert files_below(own) == {"y": b"y"}
     assert not draft.exists()
 
@@ -210,7 +213,7 @@ def test_a_failed_publish_finds_its_name_taken(mount):
         os.kill(int(import_of(ONE).name), signal.SIGINT)
     back = [path for path in new.iterdir() if path.name.startswith("slow.")]
     assert [path.stat().st_uid for path in (draft, *back)] == [OTHER, ONE]
-    assert (back[0] / "x").stat().st_size == 6 << 30
+    assert (back[0] / "x").stat().st_size == SLOW
 
 
 def test_a_rename_inside_new_has_its_time(mount):
