@@ -211,6 +211,7 @@ def test_a_failed_publish_finds_its_name_taken(mount):
         wait_until(lambda: import_of(ONE))
         assert outcomes_as(OTHER, [(os.mkdir, draft)]) == [0]
         os.kill(int(import_of(ONE).name), signal.SIGINT)
+    assert not (mount / "models/slow").exists(), "it was over before"
     back = [path for path in new.iterdir() if path.name.startswith("slow.")]
     assert [path.stat().st_uid for path in (draft, *back)] == [OTHER, ONE]
     assert (back[0] / "x").stat().st_size == SLOW

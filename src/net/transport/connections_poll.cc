@@ -116,7 +116,7 @@ void Connections::keep_alive(Connection& connection, Clock::time_point now) {
     return;
   }
   if (now < connection.pulsed + kPulseEvery) return;
-  const iovec no_bytes{&connection.pulse, connection.number};
+  const iovec no_bytes{&connection.pulse, 0};
   const fi_msg nothing{&no_bytes, nullptr, 1, FI_ADDR_UNSPEC, &connection.pulse, connection.number};
   // FI_DELIVERY_COMPLETE, because providers over TCP otherwise complete a send once the message is in a socket.
   const long failed =

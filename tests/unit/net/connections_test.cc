@@ -114,3 +114,24 @@ TEST_CASE("silent connections do not block other callers") {
     CHECK(is_reached(*one, *peer, came));
   }
 }
+
+TEST_CASE("a quiet connection brings its receiver no message: what keeps it alive is empty") {
+  struct Pair {
+    std::unique_ptr<Transport> one, other;
+    std::atomic<int> came = 0;
+  };
+  Pair pairs[2];
+  const char* const providers[] = {"net", "tcp"};
+  for (int i = 0; i < 2; ++i) {
+    Pair& pair = pairs[i];
+    pair.one = open(providers[i], 0, {});
+    pair.other = open(providers[i], 0, [&pair](std::span<const std::byte>) { ++pair.came; });
+    const auto peer = pair.one->add_peer(pair.other->address());
+    REQUIRE(peer.ok());
+    REQUIRE(is_reached(*pair.one, *peer, pair.came));
+  }
+  std::this_thread::sleep_for(500ms);  // until the last messages are there
+  const int before[] = {pairs[0].came, pairs[1].came};
+  std::this_thread::sleep_for(2'500ms);  // at least one empty message each
+  for (int i = 0; i < 2; ++i) CHECK(pairs[i].came == before[i]);
+}
