@@ -7,31 +7,6 @@
 
 namespace weft::net {
 
-Status OpenWindows::open(Transport& transport, std::unique_ptr<WindowMemory> memory) {
-  auto window = transport.open_window(memory->bytes());
-  if (!window.ok() && memory->is_file()) {
-    WEFT_TRY(memory, WindowMemory::of_bytes(memory->bytes()));
-    window = transport.open_window(memory->bytes());
-  }
-  if (!window.ok()) return std::move(window).error();
-  bytes_ += memory->bytes().size();
-  windows_.push_back(std::move(*window));
-  memory_.push_back(std::move(memory));
-  return {};
-}
-
-std::vector<RemoteWindow> OpenWindows::remote() const {
-  std::vector<RemoteWindow> out;
-  for (const auto& window : windows_) out.push_back(window->remote());
-  return out;
-}
-
-void OpenWindows::withdraw() {
-  windows_.clear();
-  for (const auto& memory : memory_) memory->withdraw();
-  memory_.clear();
-}
-
 bool AnswerLink::begin(std::uint64_t call) {
   const std::lock_guard lock(mutex_);
   used_ = Clock::now();

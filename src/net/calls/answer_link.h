@@ -3,7 +3,6 @@
 
 #include <chrono>
 #include <cstdint>
-#include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -11,32 +10,9 @@
 #include <vector>
 
 #include "net/calls/channel.h"
-#include "weft/bytes/window_memory.h"
+#include "net/calls/open_windows.h"
 
 namespace weft::net {
-
-// The windows of one answer, with their memory.
-class OpenWindows {
- public:
-  OpenWindows() = default;
-  OpenWindows(OpenWindows&&) = default;
-  OpenWindows& operator=(OpenWindows&&) = default;
-  ~OpenWindows() = default;
-
-  // Opens a window on `memory`. If that is mapped from a file and the provider rejects mapped files, as hardware may,
-  // opens a window on a copy.
-  Status open(Transport& transport, std::unique_ptr<WindowMemory> memory);
-  std::vector<RemoteWindow> remote() const;
-  std::size_t count() const { return windows_.size(); }
-  std::uint64_t bytes() const { return bytes_; }
-  // Closes the windows although their reader may still be reading. The addresses are not reused.
-  void withdraw();
-
- private:
-  std::vector<std::unique_ptr<WindowMemory>> memory_;
-  std::vector<std::unique_ptr<Window>> windows_;  // closed before memory_
-  std::uint64_t bytes_ = 0;
-};
 
 class AnswerLink {
  public:

@@ -8,7 +8,7 @@
 namespace weft::net {
 
 Incoming::Incoming(Transport& transport, Self identity, PeerServer* server, unsigned threads)
-    : transport_(transport), identity_(std::move(identity)), server_(server) {
+    : transport_(transport), identity_(std::move(identity)), server_(server), windows_(transport) {
   workers_.emplace(std::max(threads, 1U));
   keeper_ = std::thread([this] { keep(); });
 }
@@ -121,7 +121,7 @@ void Incoming::end_lease(const LinkPtr& link, std::uint64_t call) {
   if (!over->subject.empty())
     log_warning("peer {}: nothing came from it for {} s while it read {}", link->channel().node(),
                 kWindowLease.count() / 1000, over->subject);
-  withdraw(std::move(over->windows));
+  windows_.withdraw(std::move(over->windows));
 }
 
 void Incoming::add_to(ExchangeFigures& figures) const {
@@ -131,11 +131,10 @@ void Incoming::add_to(ExchangeFigures& figures) const {
   figures.lease_ends += lease_ends_;
   figures.served_bytes += served_bytes_;
   figures.refused += unkept_;
+  windows_.add_to(figures);
   const std::lock_guard lock(mutex_);
   figures.sessions += links_.size();
   figures.half_open += half_open_.size();
-  figures.windows += windows_;
-  figures.window_bytes += window_bytes_;
 }
 
 }  // namespace weft::net

@@ -83,17 +83,13 @@ class Incoming {
   void answer(const LinkPtr& link, const CallMessage& call);
   Status give(const LinkPtr& link, std::uint64_t call, PeerReply reply);
   void lease(const LinkPtr& link, std::uint64_t call, Clock::time_point until);
-  Result<OpenWindows> open_windows(std::vector<std::unique_ptr<WindowMemory>> memory);
   void fail(const LinkPtr& link, std::uint64_t call, Error error);
   void done(const LinkPtr& link, const DoneMessage& done);
-  bool reserve(std::size_t windows, std::uint64_t bytes);
-  void uncount(std::size_t windows, std::uint64_t bytes);
-  void release(OpenWindows windows);
-  void withdraw(OpenWindows windows);
 
   Transport& transport_;
   const Self identity_;
   PeerServer* const server_;
+  WindowBudget windows_;
   std::atomic<std::uint64_t> answers_{0}, busy_{0}, handshakes_{0}, lease_ends_{0}, served_bytes_{0}, unkept_{0};
   std::atomic<std::size_t> calls_{0};  // queued or in work
 
@@ -106,8 +102,6 @@ class Incoming {
   std::unordered_map<std::uint64_t, LinkPtr> links_;  // by session
   std::map<std::string, std::uint64_t> session_of_;   // by node
   std::multimap<Clock::time_point, Lease> leases_;    // by the time of their next check
-  std::size_t windows_ = 0;
-  std::uint64_t window_bytes_ = 0;
   std::size_t submitting_ = 0;  // calls being passed to workers, or answered by the transport's threads
   bool ending_ = false;
   std::thread keeper_;

@@ -2,7 +2,6 @@
 // its place. Else a worker answers.
 #include <fmt/core.h>
 
-#include <numeric>
 #include <utility>
 
 #include "base/limits.h"
@@ -97,11 +96,11 @@ void Incoming::answer(const LinkPtr& link, const CallMessage& call) {
 
 Status Incoming::give(const LinkPtr& link, std::uint64_t call, PeerReply reply) {
   WEFT_TRY(AnswerMessage answer, place_head(call, reply));
-  WEFT_TRY(OpenWindows windows, open_windows(std::move(reply.windows)));
+  WEFT_TRY(OpenWindows windows, windows_.open(std::move(reply.windows)));
   answer.windows = windows.remote();
   const bool lasts = windows.count() > 0;
   if (auto unwanted = link->answered(call, answer, std::move(windows), std::move(reply.subject))) {
-    release(*std::move(unwanted));
+    windows_.release(*std::move(unwanted));
     return {};
   }
   if (lasts) lease(link, call, Clock::now() + kWindowLease);
@@ -117,23 +116,6 @@ void Incoming::lease(const LinkPtr& link, std::uint64_t call, Clock::time_point 
   leases_.emplace(until, Lease{link, call});
 }
 
-Result<OpenWindows> Incoming::open_windows(std::vector<std::unique_ptr<WindowMemory>> memory) {
-  const std::uint64_t bytes =
-      std::accumulate(memory.begin(), memory.end(), std::uint64_t{0},
-                      [](std::uint64_t sum, const auto& each) { return sum + each->bytes().size(); });
-  if (bytes > kAnswerBytesMax + kHeadBytesMax)
-    return Error{Errc::internal, fmt::format("an answer with windows of {} bytes", bytes)};
-  if (!reserve(memory.size(), bytes)) return too_much("windows open");
-  OpenWindows windows;
-  for (auto& each : memory) {
-    Status opened = windows.open(transport_, std::move(each));
-    if (opened.ok()) continue;
-    uncount(memory.size(), bytes);
-    return std::move(opened).error();
-  }
-  return windows;
-}
-
 void Incoming::fail(const LinkPtr& link, std::uint64_t call, Error error) {
   if (error.code == Errc::busy) ++busy_;
   static_cast<void>(link->channel().send(FailureMessage{call, std::move(error)}, Clock::now() + kSilenceMax));
@@ -144,35 +126,7 @@ void Incoming::done(const LinkPtr& link, const DoneMessage& done) {
   auto ended = link->end(done.id);
   if (!ended || ended->windows.count() == 0) return;
   served_bytes_ += std::min(done.read_bytes, ended->windows.bytes());
-  release(std::move(ended->windows));
-}
-
-bool Incoming::reserve(std::size_t windows, std::uint64_t bytes) {
-  const std::lock_guard lock(mutex_);
-  if (windows_ + windows > limits::kWindowsMax || window_bytes_ + bytes > limits::kWindowBytesMax) return false;
-  windows_ += windows;
-  window_bytes_ += bytes;
-  return true;
-}
-
-void Incoming::uncount(std::size_t windows, std::uint64_t bytes) {
-  const std::lock_guard lock(mutex_);
-  windows_ -= windows;
-  window_bytes_ -= bytes;
-}
-
-// Closes windows, and only then subtracts them: a window counts while it can be read.
-void Incoming::release(OpenWindows windows) {
-  const std::size_t count = windows.count();
-  const std::uint64_t bytes = windows.bytes();
-  { const OpenWindows closed = std::move(windows); }
-  uncount(count, bytes);
-}
-
-void Incoming::withdraw(OpenWindows windows) {
-  const std::size_t count = windows.count();
-  windows.withdraw();
-  uncount(count, windows.bytes());
+  windows_.release(std::move(ended->windows));
 }
 
 }  // namespace weft::net

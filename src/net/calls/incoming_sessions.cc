@@ -155,7 +155,7 @@ void Incoming::end(const LinkPtr& link) {
     session_of_.erase(link->channel().node());
   }
   link->channel().say_close();
-  for (OpenWindows& windows : link->end_all()) withdraw(std::move(windows));
+  for (OpenWindows& windows : link->end_all()) windows_.withdraw(std::move(windows));
 }
 
 }  // namespace weft::net
