@@ -10,7 +10,7 @@ namespace weft::net {
 bool AnswerLink::begin(std::uint64_t call) {
   const std::lock_guard lock(mutex_);
   used_ = Clock::now();
-  return !over_ && calls_.size() < limits::kPeerCallsEachMax && calls_.try_emplace(call).second;
+  return !over_ && calls_.size() - pending_ < limits::kPeerCallsEachMax && calls_.try_emplace(call).second;
 }
 
 void AnswerLink::work(std::uint64_t call) {
@@ -18,12 +18,31 @@ void AnswerLink::work(std::uint64_t call) {
   if (const auto found = calls_.find(call); found != calls_.end()) found->second.state = CallState::in_work;
 }
 
+Status AnswerLink::wait(std::uint64_t call) {
+  const std::lock_guard lock(mutex_);
+  const auto found = calls_.find(call);
+  if (found == calls_.end() || found->second.state == CallState::answered)
+    return Error{Errc::cancelled, "nobody waits for this reply"};
+  if (pending_ >= limits::kPeerPendingEachMax)
+    return Error{Errc::busy, "this node has too many requests of this peer that wait"};
+  found->second.is_pending = true;
+  ++pending_;
+  return {};
+}
+
+bool AnswerLink::wants(std::uint64_t call) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = calls_.find(call);
+  return found != calls_.end() && found->second.state != CallState::answered;
+}
+
 std::optional<OpenWindows> AnswerLink::answered(std::uint64_t call, AnswerMessage answer, OpenWindows windows,
                                                 std::string subject) {
   const std::lock_guard lock(mutex_);
   const auto found = calls_.find(call);
   if (found == calls_.end()) return windows;
-  found->second = {CallState::answered, std::move(answer), std::move(windows), std::move(subject),
+  if (found->second.is_pending) --pending_;
+  found->second = {CallState::answered,        false, std::move(answer), std::move(windows), std::move(subject),
                    Clock::now() + kWindowLease};
   return std::nullopt;
 }
@@ -31,18 +50,23 @@ std::optional<OpenWindows> AnswerLink::answered(std::uint64_t call, AnswerMessag
 std::optional<AnswerLink::Ended> AnswerLink::end(std::uint64_t call) {
   const std::lock_guard lock(mutex_);
   used_ = Clock::now();
-  auto ended = calls_.extract(call);
-  if (ended.empty()) return std::nullopt;
-  return Ended{std::move(ended.mapped().windows), std::move(ended.mapped().subject)};
+  auto found = calls_.extract(call);
+  if (found.empty()) return std::nullopt;
+  return ended(std::move(found.mapped()));
 }
 
-std::vector<OpenWindows> AnswerLink::end_all() {
+std::vector<AnswerLink::Ended> AnswerLink::end_all() {
   const std::lock_guard lock(mutex_);
   over_ = true;
-  std::vector<OpenWindows> out;
-  for (auto& [id, call] : calls_) out.push_back(std::move(call.windows));
+  std::vector<Ended> out;
+  for (auto& [id, call] : calls_) out.push_back(ended(std::move(call)));
   calls_.clear();
   return out;
+}
+
+AnswerLink::Ended AnswerLink::ended(Call call) {
+  if (call.is_pending) --pending_;
+  return {std::move(call.windows), std::move(call.subject), call.is_pending};
 }
 
 CallBody AnswerLink::about(const AskMessage& question) {

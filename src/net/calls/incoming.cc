@@ -38,6 +38,7 @@ void Incoming::close() {
     std::unique_lock lock(mutex_);
     wake_.wait(lock, [this] { return submitting_ == 0; });
   }
+  gate_->close();
   workers_.reset();
   std::vector<LinkPtr> links;
   std::vector<PeerId> strangers;
@@ -49,6 +50,7 @@ void Incoming::close() {
   }
   for (const LinkPtr& link : links) end(link);
   for (const PeerId peer : strangers) transport_.remove_peer(peer);
+  tell_unwanted();
 }
 
 Incoming::LinkPtr Incoming::find(std::uint64_t session) const {
@@ -126,6 +128,7 @@ void Incoming::end_lease(const LinkPtr& link, std::uint64_t call) {
 
 void Incoming::add_to(ExchangeFigures& figures) const {
   figures.answers += answers_;
+  figures.pending += gate_->pending();
   figures.busy += busy_;
   figures.handshakes += handshakes_;
   figures.lease_ends += lease_ends_;
