@@ -35,27 +35,38 @@ std::uint64_t random_session() {
 
 Result<std::unique_ptr<Answer>> Outgoing::call(const PeerAddress& peer, std::span<const std::byte> request,
                                                Deadline deadline, const OnSign& on_sign) {
+  WEFT_CHECK(admit(peer, request));
+  CallWait wait(deadline, on_sign);
+  for (int tries = 1;; ++tries) {
+    WEFT_TRY(const std::shared_ptr<CallLink> link, link_to(peer, wait.deadline()));
+    const Clock::time_point called = Clock::now();  // the lease of its windows began after this
+    CallLink::Outcome outcome = link->call(request, wait);
+    if (outcome.end == CallLink::End::answered) {
+      wait.answered();
+      return open_answer(link, std::move(outcome.answer), called, wait.deadline());
+    }
+    if (auto error = failed(link, std::move(outcome), tries, wait.deadline())) return *std::move(error);
+  }
+}
+
+Status Outgoing::admit(const PeerAddress& peer, std::span<const std::byte> request) {
   if (request.size() > kRequestBytesMax)
     return Error{Errc::invalid,
                  fmt::format("a request: expected at most {} bytes, got {}", kRequestBytesMax, request.size())};
   if (peer.node == identity_.node) return Error{Errc::invalid, "a call: to this node itself"};
   ++calls_;
-  const Clock::duration patience = deadline - Clock::now();
-  for (int tries = 0; tries < kTries; ++tries) {
-    WEFT_TRY(const std::shared_ptr<CallLink> link, link_to(peer, deadline));
-    const Clock::time_point called = Clock::now();  // the lease of its windows began after this
-    CallLink::Outcome outcome = link->call(request, deadline, patience, on_sign);
-    if (outcome.end == CallLink::End::answered) {
-      if (on_sign) deadline = std::max(deadline, Clock::now() + patience);  // the answer is a sign of life
-      return open_answer(link, std::move(outcome.answer), called, deadline);
-    }
-    if (outcome.end == CallLink::End::failed) return std::move(outcome.error);
-    if (outcome.end == CallLink::End::lost) drop(link);
-    log_debug(LogCategory::net, "a call to peer {} is repeated: its session is stale, or the request was lost",
-              peer.node);
-    if (Clock::now() >= deadline) break;
-  }
-  return Error{Errc::unreachable, fmt::format("peer {}: its sessions are lost as soon as they are made", peer.node)};
+  return {};
+}
+
+std::optional<Error> Outgoing::failed(const std::shared_ptr<CallLink>& link, CallLink::Outcome outcome, int tries,
+                                      Deadline deadline) {
+  if (outcome.end == CallLink::End::failed) return std::move(outcome.error);
+  if (outcome.end == CallLink::End::lost) drop(link);
+  const std::string& node = link->channel().node();
+  if (tries >= kTries || Clock::now() >= deadline)
+    return Error{Errc::unreachable, fmt::format("peer {}: its sessions are lost as soon as they are made", node)};
+  log_debug(LogCategory::net, "a call to peer {} is repeated: its session is stale, or the request was lost", node);
+  return std::nullopt;
 }
 
 Result<std::unique_ptr<Answer>> Outgoing::open_answer(std::shared_ptr<CallLink> link, AnswerMessage message,
@@ -69,7 +80,6 @@ Result<std::unique_ptr<Answer>> Outgoing::open_answer(std::shared_ptr<CallLink> 
   return std::unique_ptr<Answer>(std::move(answer));
 }
 
-// Returns the session to a peer. The first caller makes it; concurrent callers wait for that one.
 Result<std::shared_ptr<CallLink>> Outgoing::link_to(const PeerAddress& address, Deadline deadline) {
   const Clock::time_point begun = Clock::now();
   std::unique_lock lock(mutex_);

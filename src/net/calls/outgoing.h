@@ -7,6 +7,8 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
+#include <span>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -29,6 +31,19 @@ class Outgoing {
   Result<std::unique_ptr<Answer>> call(const PeerAddress& peer, std::span<const std::byte> request, Deadline deadline,
                                        const OnSign& on_sign);
 
+  // The parts of a call. admit() counts it. Errc::invalid: its request is too long, or is to this node itself.
+  Status admit(const PeerAddress& peer, std::span<const std::byte> request);
+  // Returns the session to a peer, which it makes if there is none. The first caller makes it; concurrent callers wait
+  // for that one.
+  Result<std::shared_ptr<CallLink>> link_to(const PeerAddress& address, Deadline deadline);
+  // After the `tries`-th try of a call, without an answer: returns the error that ends the call; nothing if the call is
+  // to be tried again. Drops a lost session.
+  std::optional<Error> failed(const std::shared_ptr<CallLink>& link, CallLink::Outcome outcome, int tries,
+                              Deadline deadline);
+  // `called`: a time before the request was sent.
+  Result<std::unique_ptr<Answer>> open_answer(std::shared_ptr<CallLink> link, AnswerMessage message, Deadline called,
+                                              Deadline deadline);
+
   // False if the frame is of no outgoing session, or is invalid.
   bool receive(const FrameView& frame);
   void close();  // ends all sessions
@@ -44,7 +59,6 @@ class Outgoing {
     Clock::time_point failed_at{};
     Error failure;  // of the last handshake
   };
-  Result<std::shared_ptr<CallLink>> link_to(const PeerAddress& address, Deadline deadline);
   Peer& peer_of(const PeerAddress& address);
   Result<std::shared_ptr<CallLink>> connect(const PeerAddress& address, Deadline deadline);
   Result<Caller::Agreed> shake_hands(PeerId peer, std::uint64_t session, Deadline deadline);
@@ -52,8 +66,6 @@ class Outgoing {
                                        Deadline deadline);
   void drop(const std::shared_ptr<CallLink>& link);
   std::shared_ptr<CallLink> find(std::uint64_t session) const;
-  Result<std::unique_ptr<Answer>> open_answer(std::shared_ptr<CallLink> link, AnswerMessage message, Deadline called,
-                                              Deadline deadline);
 
   Transport& transport_;
   const Self identity_;
