@@ -6,8 +6,8 @@
 // them against a digest. Messages are encrypted, windows are not. Requests are untrusted all the same: a node with the
 // key may be compromised. Threads: every call from any thread; calls to one peer run at once. Waiting: progress decides
 // (weft/deadline.h). A call without an OnSign returns by its deadline. With one, a wait ends when the peer has been
-// silent for the caller's patience. Memory is bounded by limits.h for each endpoint, whatever peers and strangers send.
-// Lifetime: answers, landings and buffers are dropped before their exchange.
+// silent for the caller's patience; so does the wait of a begun call. Memory is bounded by limits.h for each endpoint,
+// whatever peers and strangers send. Lifetime: answers, landings and buffers are dropped before their exchange.
 #pragma once
 
 #include <chrono>
@@ -155,6 +155,9 @@ class LandingBuffer {
   std::shared_ptr<void> loan_;
 };
 
+// Receives the outcome of a begun call, once.
+using CallDone = std::function<void(Result<std::unique_ptr<Answer>> outcome)>;
+
 // Figures of all endpoints together.
 struct ExchangeFigures {
   std::vector<PassedOver> passed_over;  // providers that could not be used
@@ -162,6 +165,7 @@ struct ExchangeFigures {
   std::uint64_t handshakes = 0;         // completed ones
   std::uint64_t half_open = 0;          // peers that have said hello and proved nothing yet
   std::uint64_t calls = 0;              // calls made
+  std::uint64_t begun = 0;              // begun calls without an outcome
   std::uint64_t answers = 0;            // answers given
   std::uint64_t pending = 0;            // replies that the server has kept for later
   std::uint64_t busy = 0;               // calls of peers that were refused because of load
@@ -199,7 +203,8 @@ class Exchange {
   static Result<std::unique_ptr<Exchange>> open(const ExchangeOptions& options);
   struct Impl;
   explicit Exchange(std::unique_ptr<Impl> impl);
-  ~Exchange();  // waits for answers in progress; pending replies become unwanted
+  // Waits for answers in progress. Pending replies become unwanted, begun calls end. Not on a thread of the exchange.
+  ~Exchange();
 
   // Returns the addresses of this exchange, the best first.
   std::span<const Endpoint> endpoints() const;
@@ -210,6 +215,16 @@ class Exchange {
   // forgotten is replaced. With `on_sign`, each sign of life moves the deadline: it is then as far away as at the call.
   Result<std::unique_ptr<Answer>> call(const PeerAddress& peer, std::span<const std::byte> request, Deadline deadline,
                                        const OnSign& on_sign = {});
+
+  // Begins a call that no thread waits for, and returns at once. `done` is called on a thread of the exchange, never on
+  // the transport's, with the answer or an error of call(). Each sign of life moves the deadline, as with an OnSign, so
+  // Errc::timed_out means that the peer has given nothing for `patience`. Errc::busy also: too many begun calls, to
+  // this node or in all (limits.h). Errc::cancelled: the exchange ends. A few threads make the sessions for all begun
+  // calls; a call whose turn does not come within `patience` fails with Errc::timed_out.
+  // A few threads call `done`, so it is short. It may begin other calls, but not after Errc::cancelled: the thread that
+  // calls begin() then calls their `done`.
+  void begin(const PeerAddress& peer, std::span<const std::byte> request, std::chrono::milliseconds patience,
+             CallDone done);
 
   // Returns a free buffer. Errc::busy: none was free by the deadline.
   Result<LandingBuffer> landing(Deadline deadline);

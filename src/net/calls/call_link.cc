@@ -33,7 +33,7 @@ CallLink::Outcome CallLink::call(std::span<const std::byte> request, CallWait& w
   if (id == 0) return {};
   std::optional<Outcome> outcome;
   if (!channel_.send(CallMessage{id, {request.begin(), request.end()}}, wait.deadline()).ok()) outcome.emplace();
-  wait.begin();
+  wait.begin(Clock::now());
   while (!outcome) {
     outcome = look(id, wait);
     if (!outcome) this_thread()->wait(wait.next());
@@ -69,7 +69,7 @@ std::optional<CallLink::Outcome> CallLink::look(std::uint64_t call, CallWait& wa
   if (is_new && !wait.is_wanted()) return give_up(call, Errc::cancelled);
   if (over) return give_up(call, Errc::timed_out);
   static_cast<void>(channel_.send(question));
-  wait.asked();
+  wait.asked(Clock::now());
   return std::nullopt;
 }
 

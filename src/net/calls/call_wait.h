@@ -18,20 +18,19 @@ class CallWaiter {
 // One thread at a time.
 class CallWait {
  public:
-  using Clock = Deadline::clock;
   // With `on_sign`, which outlives this, each sign of the peer's life moves the deadline: it is then as far away as
   // now.
-  CallWait(Deadline deadline, const OnSign& on_sign)
-      : deadline_(deadline), patience_(deadline - Clock::now()), on_sign_(on_sign) {}
+  CallWait(Deadline now, Deadline deadline, const OnSign& on_sign)
+      : deadline_(deadline), patience_(deadline - now), on_sign_(on_sign) {}
 
   Deadline deadline() const { return deadline_; }
   Deadline next() const { return std::min(deadline_, ask_at_); }  // when something is due: a question, or the end
 
   // The request was sent: a wait begins.
-  void begin() {
-    sign_ = Clock::now();
+  void begin(Deadline now) {
+    sign_ = now;
     pause_ = kFirstSignAfter;
-    ask_at_ = sign_ + pause_;
+    ask_at_ = now + pause_;
   }
   // Records the last sign of life. True if it is a new one, and the caller wants to know.
   bool heard(Deadline sign) {
@@ -41,21 +40,21 @@ class CallWait {
     return true;
   }
   bool is_wanted() const { return on_sign_(); }  // the caller's answer to a sign
-  void asked() {
-    pause_ = std::min<Clock::duration>(2 * pause_, kSignEvery);
-    ask_at_ = Clock::now() + pause_;
+  void asked(Deadline now) {
+    pause_ = std::min<Deadline::duration>(2 * pause_, kSignEvery);
+    ask_at_ = now + pause_;
   }
-  // The answer has come, which is a sign of life.
-  void answered() {
-    if (on_sign_) deadline_ = std::max(deadline_, Clock::now() + patience_);
+  // Records that the answer has come, which is a sign of the peer's life.
+  void answered(Deadline now) {
+    if (on_sign_) deadline_ = std::max(deadline_, now + patience_);
   }
 
  private:
   Deadline deadline_;
-  const Clock::duration patience_;
+  const Deadline::duration patience_;
   const OnSign& on_sign_;
   Deadline sign_{};
-  Clock::duration pause_ = kFirstSignAfter;
+  Deadline::duration pause_ = kFirstSignAfter;
   Deadline ask_at_{};
 };
 

@@ -36,6 +36,7 @@ class Outgoing {
   // Returns the session to a peer, which it makes if there is none. The first caller makes it; concurrent callers wait
   // for that one.
   Result<std::shared_ptr<CallLink>> link_to(const PeerAddress& address, Deadline deadline);
+  std::shared_ptr<CallLink> open_link(const PeerAddress& address) const;  // null: there is no session
   // After the `tries`-th try of a call, without an answer: returns the error that ends the call; nothing if the call is
   // to be tried again. Drops a lost session.
   std::optional<Error> failed(const std::shared_ptr<CallLink>& link, CallLink::Outcome outcome, int tries,
@@ -46,7 +47,7 @@ class Outgoing {
 
   // False if the frame is of no outgoing session, or is invalid.
   bool receive(const FrameView& frame);
-  void close();  // ends all sessions
+  void close();  // ends all sessions, and attempts to make one
   void add_to(ExchangeFigures& figures) const;
 
  private:
@@ -55,6 +56,10 @@ class Outgoing {
     EndpointAddress address;
     std::shared_ptr<CallLink> link;  // may be null, or lost
     bool connecting = false;
+    // Returns the session to this address; null if there is none.
+    std::shared_ptr<CallLink> open_to(const EndpointAddress& wanted) const {
+      return link && !link->lost() && address == wanted ? link : nullptr;
+    }
     bool other_key = false;  // at the last answer to a handshake
     Clock::time_point failed_at{};
     Error failure;  // of the last handshake
@@ -77,10 +82,13 @@ class Outgoing {
   std::condition_variable changed_;
   std::map<std::string, Peer> peers_;  // guarded by mutex_, as the members below; by node
   std::unordered_map<std::uint64_t, std::shared_ptr<CallLink>> links_;  // by session
+  bool ending_ = false;
   std::unordered_map<std::uint64_t, std::vector<std::byte>> welcomes_;  // of hellos; empty until it arrives; by session
 };
 
 // Returns a random session number, not 0.
 std::uint64_t random_session();
+// Returns the error of a call that ends with its exchange.
+Error ended_error();
 
 }  // namespace weft::net
