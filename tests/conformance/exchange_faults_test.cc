@@ -146,7 +146,8 @@ TEST_CASE("windows that are not closed end with their lease") {
     mute = true;
     CHECK(testing::must((*answer)->read(0, 0, buffer.landing(), 0, 4096))->wait(soon()).ok());
     CHECK(b->figures().windows == 1);
-    CHECK(comes_true([&] { return b->figures().windows == 0; }));
+    const auto closed = [&] { return b->figures().windows == 0; };
+    CHECK((comes_true(closed) || comes_true(closed)));  // a lease is as long as kPatience
     CHECK(b->figures().window_bytes == 0);
     CHECK(b->figures().lease_ends == 1);
     const auto late = (*answer)->read(0, 0, buffer.landing(), 0, 4096);

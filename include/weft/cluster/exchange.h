@@ -97,9 +97,10 @@ class PendingReply {
 class PeerServer {
  public:
   virtual ~PeerServer() = default;
-  // Gives the reply, or keeps `reply` and returns: a request that waits in the server holds no thread. `node` is the
-  // caller's proved id. The caller receives the code and the message (cut to 1 KiB) of an error. If too many replies
-  // are pending when this returns (limits.h), the exchange replies Errc::busy, and `reply` is unwanted.
+  // Gives the reply, or keeps `reply` and returns: a request that waits in the server holds no thread. `node`, the
+  // caller's proved id, and `request` are valid during the call. The caller receives the code and the message (cut to 1
+  // KiB) of an error. If too many replies are pending when this returns (limits.h), the exchange replies Errc::busy,
+  // and `reply` is unwanted.
   virtual void receive(std::string_view node, std::span<const std::byte> request, PendingReply reply) {
     reply.give(answer(node, request));
   }

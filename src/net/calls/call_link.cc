@@ -31,8 +31,9 @@ const std::shared_ptr<WaitingThread>& this_thread() {
 CallLink::Outcome CallLink::call(std::span<const std::byte> request, CallWait& wait) {
   const std::uint64_t id = begin(this_thread());
   if (id == 0) return {};
+  const Status sent = channel_.send(CallMessage{id, {request.begin(), request.end()}}, wait.deadline());
   std::optional<Outcome> outcome;
-  if (!channel_.send(CallMessage{id, {request.begin(), request.end()}}, wait.deadline()).ok()) outcome.emplace();
+  if (!sent.ok()) outcome = Outcome{};
   wait.begin(Clock::now());
   while (!outcome) {
     outcome = look(id, wait);
