@@ -20,6 +20,71 @@ Result<std::unique_ptr<WindowMemory>> ScriptedServer::window_on_file() const {
   return WindowMemory::of_file(file.get(), 0, content.size(), nullptr);
 }
 
+void LaterServer::receive(std::string_view node, std::span<const std::byte> request, PendingReply reply) {
+  if (!testing::as_text(request).starts_with("later")) return reply.give(answer(node, request));
+  {
+    const std::lock_guard lock(mutex_);
+    kept_.push_back(std::move(reply));
+  }
+  changed_.notify_all();
+}
+
+void LaterServer::unwanted(std::string_view /*node*/) {
+  {
+    const std::lock_guard lock(mutex_);
+    std::erase_if(kept_, [](const PendingReply& reply) { return !reply.wanted(); });
+    is_told_ = true;
+  }
+  changed_.notify_all();
+}
+
+bool LaterServer::keeps(std::size_t count) {
+  std::unique_lock lock(mutex_);
+  return changed_.wait_until(lock, soon(), [&] { return kept_.size() == count; });
+}
+
+std::size_t LaterServer::kept() const {
+  const std::lock_guard lock(mutex_);
+  return kept_.size();
+}
+
+std::vector<PendingReply> LaterServer::take() {
+  const std::lock_guard lock(mutex_);
+  return std::move(kept_);
+}
+
+bool LaterServer::is_told() {
+  std::unique_lock lock(mutex_);
+  const bool told = changed_.wait_until(lock, soon(), [&] { return is_told_; });
+  is_told_ = false;
+  return told;
+}
+
+BegunCall begin(Exchange& from, const PeerAddress& peer, std::string_view request, std::chrono::milliseconds patience) {
+  const auto outcome = std::make_shared<std::promise<Result<std::unique_ptr<Answer>>>>();
+  BegunCall call = outcome->get_future();
+  from.begin(peer, testing::as_bytes(request), patience,
+             [outcome](Result<std::unique_ptr<Answer>> result) { outcome->set_value(std::move(result)); });
+  return call;
+}
+
+bool is_over(const BegunCall& call) {
+  return call.wait_for(std::chrono::seconds(0)) == std::future_status::ready;
+}
+
+Result<std::unique_ptr<Answer>> outcome_of(BegunCall& call) {
+  REQUIRE(call.wait_for(2 * kPatience) == std::future_status::ready);
+  return call.get();
+}
+
+PeerReply reply_of(std::string_view head, std::span<const std::byte> content) {
+  PeerReply reply;
+  const auto bytes = testing::as_bytes(head);
+  reply.head.assign(bytes.begin(), bytes.end());
+  if (!content.empty()) reply.windows.push_back(testing::must(WindowMemory::of_bytes(content)));
+  return reply;
+}
+
 Result<std::vector<std::byte>> read_all(Exchange& exchange, Answer& answer, std::size_t window) {
   std::vector<std::byte> out;
   while (out.size() < answer.length(window)) {

@@ -7,9 +7,12 @@
 #include <chrono>
 #include <condition_variable>
 #include <functional>
+#include <future>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "net/calls/exchange.h"
 #include "tapped_transport.h"
@@ -73,6 +76,29 @@ class ScriptedServer final : public PeerServer {
   bool released_ = false;  // guarded by mutex_
 };
 
+// Keeps the replies to requests that begin with "later" until a test takes them. A ScriptedServer answers the others.
+class LaterServer final : public PeerServer {
+ public:
+  ScriptedServer at_once;
+
+  Result<PeerReply> answer(std::string_view node, std::span<const std::byte> request) override {
+    return at_once.answer(node, request);
+  }
+  void receive(std::string_view node, std::span<const std::byte> request, PendingReply reply) override;
+  void unwanted(std::string_view node) override;  // drops the kept replies that are unwanted
+
+  bool keeps(std::size_t count);  // waits until it keeps so many replies; false after kPatience
+  std::size_t kept() const;
+  std::vector<PendingReply> take();  // returns all kept replies
+  bool is_told();                    // waits for a call of unwanted() since the last one; false after kPatience
+
+ private:
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  std::vector<PendingReply> kept_;  // guarded by mutex_, as the next
+  bool is_told_ = false;
+};
+
 // A file with the key of a cluster.
 class KeyFile {
  public:
@@ -110,6 +136,16 @@ inline Result<std::unique_ptr<Answer>> ask(Exchange& from, const PeerAddress& pe
                                            Deadline deadline = soon()) {
   return from.call(peer, testing::as_bytes(request), deadline);
 }
+
+// The outcome of a begun call. A second outcome of a call ends the test program.
+using BegunCall = std::future<Result<std::unique_ptr<Answer>>>;
+BegunCall begin(Exchange& from, const PeerAddress& peer, std::string_view request,
+                std::chrono::milliseconds patience = kPatience);
+bool is_over(const BegunCall& call);
+Result<std::unique_ptr<Answer>> outcome_of(BegunCall& call);
+
+// A reply with this head, and a window on `content` if that is not empty.
+PeerReply reply_of(std::string_view head, std::span<const std::byte> content = {});
 
 // Reads a whole window of an answer, through landing buffers of the exchange.
 Result<std::vector<std::byte>> read_all(Exchange& exchange, Answer& answer, std::size_t window = 0);

@@ -11,8 +11,9 @@ namespace weft::conformance {
 
 class TappedTransport : public Transport {
  public:
-  // Called for each outgoing message. False drops it, as a lost connection would. Any thread.
-  using Tap = std::function<bool(std::span<const std::byte> message)>;
+  // Called for each outgoing message. Returns how often it is sent: 0 drops it, as a lost connection would; 2 repeats
+  // it, as an attacker could. Any thread.
+  using Tap = std::function<int(std::span<const std::byte> message)>;
   TappedTransport(std::unique_ptr<Transport> below, Tap tap) : below_(std::move(below)), tap_(std::move(tap)) {}
 
   const std::string& provider() const override { return below_->provider(); }
@@ -24,7 +25,9 @@ class TappedTransport : public Transport {
   std::optional<std::uint64_t> ends(PeerId peer) const override { return below_->ends(peer); }
   std::uint64_t failures(PeerId peer) const override { return below_->failures(peer); }
   Status send(PeerId peer, std::span<const std::byte> message) override {
-    return tap_(message) ? below_->send(peer, message) : Status{};
+    Status sent;
+    for (int times = tap_(message); times > 0 && sent.ok(); --times) sent = below_->send(peer, message);
+    return sent;
   }
   bool after_receiving(std::function<void()> job) override { return below_->after_receiving(std::move(job)); }
   Result<std::unique_ptr<Window>> open_window(std::span<const std::byte> memory) override {

@@ -6,8 +6,8 @@
 // them against a digest. Messages are encrypted, windows are not. Requests are untrusted all the same: a node with the
 // key may be compromised. Threads: every call from any thread; calls to one peer run at once. Waiting: progress decides
 // (weft/deadline.h). A call without an OnSign returns by its deadline. With one, a wait ends when the peer has been
-// silent for the caller's patience. Memory is bounded by limits.h for each endpoint, whatever peers and strangers send.
-// Lifetime: answers, landings and buffers are dropped before their exchange.
+// silent for the caller's patience; so does the wait of a begun call. Memory is bounded by limits.h for each endpoint,
+// whatever peers and strangers send. Lifetime: answers, landings and buffers are dropped before their exchange.
 #pragma once
 
 #include <chrono>
@@ -60,14 +60,57 @@ struct PeerReply {
   std::string subject = {};  // window contents, for the log if the reader falls silent: "bert@1: model.safetensors"
 };
 
-// Answers requests. Called on threads of the exchange, several at once, and never on the transport's thread. An answer
-// may take time, for example to read from a disk, and may call other peers. A request may come twice if its answer was
-// lost, so answering must change nothing, or the same thing again.
+// The receiving end of the reply to one request. Any thread.
+class ReplyTaker {
+ public:
+  virtual ~ReplyTaker() = default;
+  virtual void give(Result<PeerReply> reply) = 0;  // once
+  virtual bool wanted() const = 0;
+};
+
+// A reply that a server owes. Without one it replies Errc::unreachable when it is dropped, so no caller waits in vain.
+// It may outlive the caller's session and the exchange. Any thread may use it, one at a time.
+class PendingReply {
+ public:
+  explicit PendingReply(std::shared_ptr<ReplyTaker> taker) : taker_(std::move(taker)) {}
+  ~PendingReply() { give(Error{Errc::unreachable, "this node has dropped the request"}); }
+  PendingReply(PendingReply&&) noexcept = default;
+  PendingReply& operator=(PendingReply&& other) noexcept {
+    PendingReply before(std::exchange(taker_, std::exchange(other.taker_, nullptr)));
+    return *this;
+  }
+
+  // Returns at once: a thread of the exchange opens the windows and sends the reply. The first reply counts. A reply
+  // that is no longer wanted has no effect.
+  void give(Result<PeerReply> reply) {
+    if (const auto taker = std::exchange(taker_, nullptr)) taker->give(std::move(reply));
+  }
+  // False once a reply was given, the caller has given up, its session has ended, or the exchange has ended.
+  bool wanted() const { return taker_ && taker_->wanted(); }
+
+ private:
+  std::shared_ptr<ReplyTaker> taker_;
+};
+
+// Answers requests. Called on threads of the exchange, several at once, and never on the transport's thread. A request
+// may come twice if its answer was lost, so answering must change nothing, or the same thing again.
 class PeerServer {
  public:
   virtual ~PeerServer() = default;
-  // `node` is the caller's proved id. The caller receives the code and the message (cut to 1 KiB) of an error.
+  // Gives the reply, or keeps `reply` and returns: a request that waits in the server holds no thread. `node`, the
+  // caller's proved id, and `request` are valid during the call. The caller receives the code and the message (cut to 1
+  // KiB) of an error. If too many replies are pending when this returns (limits.h), the exchange replies Errc::busy,
+  // and `reply` is unwanted.
+  virtual void receive(std::string_view node, std::span<const std::byte> request, PendingReply reply) {
+    reply.give(answer(node, request));
+  }
+  // Returns the reply to a request that needs no wait for other requests. It may take time, for example to read from a
+  // disk, and may call other peers.
   virtual Result<PeerReply> answer(std::string_view node, std::span<const std::byte> request) = 0;
+  // Called after replies to this node that were pending are no longer wanted, for another reason than give().
+  // PendingReply::wanted() tells which. When the exchange ends, the thread that destroys it makes these calls. Must not
+  // wait.
+  virtual void unwanted(std::string_view /*node*/) {}
 };
 
 // A read of a window. It is a PendingRead, with the errors of weft/cluster/transport.h.
@@ -113,6 +156,9 @@ class LandingBuffer {
   std::shared_ptr<void> loan_;
 };
 
+// Receives the outcome of a begun call, once.
+using CallDone = std::function<void(Result<std::unique_ptr<Answer>> outcome)>;
+
 // Figures of all endpoints together.
 struct ExchangeFigures {
   std::vector<PassedOver> passed_over;  // providers that could not be used
@@ -120,7 +166,9 @@ struct ExchangeFigures {
   std::uint64_t handshakes = 0;         // completed ones
   std::uint64_t half_open = 0;          // peers that have said hello and proved nothing yet
   std::uint64_t calls = 0;              // calls made
+  std::uint64_t begun = 0;              // begun calls without an outcome
   std::uint64_t answers = 0;            // answers given
+  std::uint64_t pending = 0;            // replies that the server has kept for later
   std::uint64_t busy = 0;               // calls of peers that were refused because of load
   std::uint64_t refused = 0;            // malformed frames, wrong keys and tags, replays, frames of unknown sessions
   std::uint64_t windows = 0;            // open windows
@@ -156,7 +204,8 @@ class Exchange {
   static Result<std::unique_ptr<Exchange>> open(const ExchangeOptions& options);
   struct Impl;
   explicit Exchange(std::unique_ptr<Impl> impl);
-  ~Exchange();  // waits for answers in progress
+  // Waits for answers in progress. Pending replies become unwanted, begun calls end. Not on a thread of the exchange.
+  ~Exchange();
 
   // Returns the addresses of this exchange, the best first.
   std::span<const Endpoint> endpoints() const;
@@ -167,6 +216,16 @@ class Exchange {
   // forgotten is replaced. With `on_sign`, each sign of life moves the deadline: it is then as far away as at the call.
   Result<std::unique_ptr<Answer>> call(const PeerAddress& peer, std::span<const std::byte> request, Deadline deadline,
                                        const OnSign& on_sign = {});
+
+  // Begins a call that no thread waits for, and returns at once. `done` is called on a thread of the exchange, never on
+  // the transport's, with the answer or an error of call(). Each sign of life moves the deadline, as with an OnSign, so
+  // Errc::timed_out means that the peer has given nothing for `patience`. Errc::busy also: too many begun calls, to
+  // this node or in all (limits.h). Errc::cancelled: the exchange ends. A few threads make the sessions for all begun
+  // calls; a call whose turn does not come within `patience` fails with Errc::timed_out.
+  // A few threads call `done`, so it is short. It may begin other calls, but not after Errc::cancelled: the thread that
+  // calls begin() then calls their `done`.
+  void begin(const PeerAddress& peer, std::span<const std::byte> request, std::chrono::milliseconds patience,
+             CallDone done);
 
   // Returns a free buffer. Errc::busy: none was free by the deadline.
   Result<LandingBuffer> landing(Deadline deadline);

@@ -7,35 +7,10 @@
 
 namespace weft::net {
 
-Status OpenWindows::open(Transport& transport, std::unique_ptr<WindowMemory> memory) {
-  auto window = transport.open_window(memory->bytes());
-  if (!window.ok() && memory->is_file()) {
-    WEFT_TRY(memory, WindowMemory::of_bytes(memory->bytes()));
-    window = transport.open_window(memory->bytes());
-  }
-  if (!window.ok()) return std::move(window).error();
-  bytes_ += memory->bytes().size();
-  windows_.push_back(std::move(*window));
-  memory_.push_back(std::move(memory));
-  return {};
-}
-
-std::vector<RemoteWindow> OpenWindows::remote() const {
-  std::vector<RemoteWindow> out;
-  for (const auto& window : windows_) out.push_back(window->remote());
-  return out;
-}
-
-void OpenWindows::withdraw() {
-  windows_.clear();
-  for (const auto& memory : memory_) memory->withdraw();
-  memory_.clear();
-}
-
 bool AnswerLink::begin(std::uint64_t call) {
   const std::lock_guard lock(mutex_);
   used_ = Clock::now();
-  return !over_ && calls_.size() < limits::kPeerCallsEachMax && calls_.try_emplace(call).second;
+  return !over_ && calls_.size() - pending_ < limits::kPeerCallsEachMax && calls_.try_emplace(call).second;
 }
 
 void AnswerLink::work(std::uint64_t call) {
@@ -43,12 +18,31 @@ void AnswerLink::work(std::uint64_t call) {
   if (const auto found = calls_.find(call); found != calls_.end()) found->second.state = CallState::in_work;
 }
 
+Status AnswerLink::wait(std::uint64_t call) {
+  const std::lock_guard lock(mutex_);
+  const auto found = calls_.find(call);
+  if (found == calls_.end() || found->second.state == CallState::answered)
+    return Error{Errc::cancelled, "nobody waits for this reply"};
+  if (pending_ >= limits::kPeerPendingEachMax)
+    return Error{Errc::busy, "this node has too many requests of this peer that wait"};
+  found->second.is_pending = true;
+  ++pending_;
+  return {};
+}
+
+bool AnswerLink::wants(std::uint64_t call) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = calls_.find(call);
+  return found != calls_.end() && found->second.state != CallState::answered;
+}
+
 std::optional<OpenWindows> AnswerLink::answered(std::uint64_t call, AnswerMessage answer, OpenWindows windows,
                                                 std::string subject) {
   const std::lock_guard lock(mutex_);
   const auto found = calls_.find(call);
   if (found == calls_.end()) return windows;
-  found->second = {CallState::answered, std::move(answer), std::move(windows), std::move(subject),
+  if (found->second.is_pending) --pending_;
+  found->second = {CallState::answered,        false, std::move(answer), std::move(windows), std::move(subject),
                    Clock::now() + kWindowLease};
   return std::nullopt;
 }
@@ -56,18 +50,23 @@ std::optional<OpenWindows> AnswerLink::answered(std::uint64_t call, AnswerMessag
 std::optional<AnswerLink::Ended> AnswerLink::end(std::uint64_t call) {
   const std::lock_guard lock(mutex_);
   used_ = Clock::now();
-  auto ended = calls_.extract(call);
-  if (ended.empty()) return std::nullopt;
-  return Ended{std::move(ended.mapped().windows), std::move(ended.mapped().subject)};
+  auto found = calls_.extract(call);
+  if (found.empty()) return std::nullopt;
+  return ended(std::move(found.mapped()));
 }
 
-std::vector<OpenWindows> AnswerLink::end_all() {
+std::vector<AnswerLink::Ended> AnswerLink::end_all() {
   const std::lock_guard lock(mutex_);
   over_ = true;
-  std::vector<OpenWindows> out;
-  for (auto& [id, call] : calls_) out.push_back(std::move(call.windows));
+  std::vector<Ended> out;
+  for (auto& [id, call] : calls_) out.push_back(ended(std::move(call)));
   calls_.clear();
   return out;
+}
+
+AnswerLink::Ended AnswerLink::ended(Call call) {
+  if (call.is_pending) --pending_;
+  return {std::move(call.windows), std::move(call.subject), call.is_pending};
 }
 
 CallBody AnswerLink::about(const AskMessage& question) {

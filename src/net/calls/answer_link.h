@@ -3,7 +3,6 @@
 
 #include <chrono>
 #include <cstdint>
-#include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -11,32 +10,9 @@
 #include <vector>
 
 #include "net/calls/channel.h"
-#include "weft/bytes/window_memory.h"
+#include "net/calls/open_windows.h"
 
 namespace weft::net {
-
-// The windows of one answer, with their memory.
-class OpenWindows {
- public:
-  OpenWindows() = default;
-  OpenWindows(OpenWindows&&) = default;
-  OpenWindows& operator=(OpenWindows&&) = default;
-  ~OpenWindows() = default;
-
-  // Opens a window on `memory`. If that is mapped from a file and the provider rejects mapped files, as hardware may,
-  // opens a window on a copy.
-  Status open(Transport& transport, std::unique_ptr<WindowMemory> memory);
-  std::vector<RemoteWindow> remote() const;
-  std::size_t count() const { return windows_.size(); }
-  std::uint64_t bytes() const { return bytes_; }
-  // Closes the windows although their reader may still be reading. The addresses are not reused.
-  void withdraw();
-
- private:
-  std::vector<std::unique_ptr<WindowMemory>> memory_;
-  std::vector<std::unique_ptr<Window>> windows_;  // closed before memory_
-  std::uint64_t bytes_ = 0;
-};
 
 class AnswerLink {
  public:
@@ -48,6 +24,10 @@ class AnswerLink {
   // Adds a call. False if it is known already, the peer has too many calls, or the session is over.
   bool begin(std::uint64_t call);
   void work(std::uint64_t call);  // marks the call as in work
+  // Records that the server will give the reply later: the call no longer counts as in work. Errc::busy: this peer has
+  // too many such calls. Errc::cancelled: nobody waits for the reply.
+  Status wait(std::uint64_t call);
+  bool wants(std::uint64_t call) const;  // true if the caller waits for the reply
   // Keeps the answer and the open windows of a call. Returns the windows if nobody reads them, because the caller
   // abandoned the call or the session ended.
   std::optional<OpenWindows> answered(std::uint64_t call, AnswerMessage answer, OpenWindows windows,
@@ -56,9 +36,10 @@ class AnswerLink {
   struct Ended {
     OpenWindows windows;  // may be empty
     std::string subject;
+    bool was_pending = false;  // wait() was called, and there was no answer
   };
   std::optional<Ended> end(std::uint64_t call);
-  std::vector<OpenWindows> end_all();
+  std::vector<Ended> end_all();
 
   // Answers a question about a call, and keeps the windows of the call open.
   CallBody about(const AskMessage& question);
@@ -69,15 +50,18 @@ class AnswerLink {
  private:
   struct Call {
     CallState state = CallState::queued;
+    bool is_pending = false;
     AnswerMessage answer;  // kept because its message may be lost
     OpenWindows windows;
     std::string subject;  // of the windows
     Clock::time_point open_until{};
   };
+  Ended ended(Call call);  // with mutex_ held
 
   Channel channel_;
   mutable std::mutex mutex_;
   std::unordered_map<std::uint64_t, Call> calls_;  // guarded by mutex_, as all that follows
+  std::size_t pending_ = 0;
   bool over_ = false;
   Clock::time_point used_ = Clock::now();
 };

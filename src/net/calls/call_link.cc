@@ -2,67 +2,76 @@
 
 #include <algorithm>
 #include <utility>
+#include <vector>
+
+#include "os/bell.h"
 
 namespace weft::net {
 namespace {
 
-// Returns this thread's bell: a thread waits for one call at a time. It is shared, because another thread may ring it
-// after this thread has ended.
-const std::shared_ptr<const Bell>& own_bell() {
-  thread_local const std::shared_ptr<const Bell> bell = std::make_shared<const Bell>();
-  return bell;
+// A thread that waits.
+class WaitingThread final : public CallWaiter {
+ public:
+  void wake() override { bell_.ring(); }
+  void wait(Deadline until) const { bell_.wait(until); }
+
+ private:
+  const Bell bell_;
+};
+
+// Returns this thread as a waiter: a thread waits for one call at a time. It is shared, because another thread may wake
+// it after it has ended.
+const std::shared_ptr<WaitingThread>& this_thread() {
+  thread_local const auto waiter = std::make_shared<WaitingThread>();
+  return waiter;
 }
 
 }  // namespace
 
-CallLink::Outcome CallLink::call(std::span<const std::byte> request, Deadline& deadline, Clock::duration patience,
-                                 const OnSign& on_sign) {
-  std::uint64_t id = 0;
-  Waiting* waiting = nullptr;
-  {
-    const std::lock_guard lock(mutex_);
-    if (lost_) return {};
-    if (waiting_.empty()) asked_ = Clock::now();
-    id = next_call_++;
-    waiting = &waiting_[id];
-    waiting->bell = own_bell();
+CallLink::Outcome CallLink::call(std::span<const std::byte> request, CallWait& wait) {
+  const std::uint64_t id = begin(this_thread());
+  if (id == 0) return {};
+  const Status sent = channel_.send(CallMessage{id, {request.begin(), request.end()}}, wait.deadline());
+  std::optional<Outcome> outcome;
+  if (!sent.ok()) outcome = Outcome{};
+  wait.begin(Clock::now());
+  while (!outcome) {
+    outcome = look(id, wait);
+    if (!outcome) this_thread()->wait(wait.next());
   }
-  const Status sent = channel_.send(CallMessage{id, {request.begin(), request.end()}}, deadline);
-  Outcome outcome = sent.ok() ? wait(id, *waiting, deadline, patience, on_sign) : Outcome{};
   forget(id);
-  return outcome;
+  return std::move(*outcome);
 }
 
-CallLink::Outcome CallLink::wait(std::uint64_t call, Waiting& waiting, Deadline& deadline, Clock::duration patience,
-                                 const OnSign& on_sign) {
-  const auto begun = Clock::now();
-  auto sign = begun;
-  Clock::duration pause = kFirstSignAfter;
+std::uint64_t CallLink::begin(std::shared_ptr<CallWaiter> waiter) {
+  const std::lock_guard lock(mutex_);
+  if (lost_) return 0;
+  if (waiting_.empty()) asked_ = Clock::now();
+  const std::uint64_t id = next_call_++;
+  waiting_[id].waiter = std::move(waiter);
+  return id;
+}
+
+Status CallLink::send(std::uint64_t call, std::span<const std::byte> request) {
+  return channel_.send(CallMessage{call, {request.begin(), request.end()}});
+}
+
+std::optional<CallLink::Outcome> CallLink::look(std::uint64_t call, CallWait& wait) {
   std::unique_lock lock(mutex_);
-  for (auto ask_at = begun + pause;; ask_at = Clock::now() + pause) {
-    const auto until = std::min(deadline, ask_at);
-    while (!waiting.outcome && !lost_ && Clock::now() < until) {
-      lock.unlock();
-      waiting.bell->wait(until);
-      lock.lock();
-    }
-    if (waiting.outcome) return std::move(*waiting.outcome);
-    if (lost_ || is_silent()) return {};
-    const auto moved = std::max(gave_, waiting.queued);
-    const bool is_new = on_sign && moved > sign;
-    if (is_new) {
-      sign = moved;
-      deadline = std::max(deadline, moved + patience);
-    }
-    const bool over = Clock::now() >= deadline;
-    const AskMessage question{call, ++waiting.questions, false};
-    lock.unlock();
-    if (is_new && !on_sign()) return give_up(call, Errc::cancelled);
-    if (over) return give_up(call, Errc::timed_out);
-    static_cast<void>(channel_.send(question));
-    pause = std::min<Clock::duration>(2 * pause, kSignEvery);
-    lock.lock();
-  }
+  Waiting& waiting = waiting_.at(call);
+  if (waiting.outcome) return std::move(waiting.outcome);
+  if (lost_) return Outcome{};
+  if (Clock::now() < wait.next()) return std::nullopt;
+  if (is_silent()) return Outcome{};
+  const bool is_new = wait.heard(std::max(gave_, waiting.queued));
+  const bool over = Clock::now() >= wait.deadline();
+  const AskMessage question{call, ++waiting.questions, false};
+  lock.unlock();
+  if (is_new && !wait.is_wanted()) return give_up(call, Errc::cancelled);
+  if (over) return give_up(call, Errc::timed_out);
+  static_cast<void>(channel_.send(question));
+  wait.asked(Clock::now());
+  return std::nullopt;
 }
 
 CallLink::Outcome CallLink::give_up(std::uint64_t call, Errc code) {
@@ -135,22 +144,26 @@ void CallLink::take(const KnownMessage& known) {
 
 // Sets the outcome of a call, unless its caller has given up or has an outcome: an answer may come twice.
 void CallLink::end_call(std::uint64_t call, Outcome outcome) {
-  std::shared_ptr<const Bell> bell;
+  std::shared_ptr<CallWaiter> waiter;
   {
     const std::lock_guard lock(mutex_);
     gave_ = Clock::now();
     const auto found = waiting_.find(call);
     if (found == waiting_.end() || found->second.outcome) return;
     found->second.outcome = std::move(outcome);
-    bell = found->second.bell;
+    waiter = found->second.waiter;
   }
-  bell->ring();
+  waiter->wake();
 }
 
 void CallLink::lose() {
-  const std::lock_guard lock(mutex_);
-  lost_ = true;
-  for (const auto& [call, waiting] : waiting_) waiting.bell->ring();
+  std::vector<std::shared_ptr<CallWaiter>> waiters;
+  {
+    const std::lock_guard lock(mutex_);
+    lost_ = true;
+    for (const auto& [call, waiting] : waiting_) waiters.push_back(waiting.waiter);
+  }
+  for (const auto& waiter : waiters) waiter->wake();
 }
 
 bool CallLink::lost() const {

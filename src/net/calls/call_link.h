@@ -10,9 +10,9 @@
 #include <optional>
 #include <unordered_map>
 
+#include "net/calls/call_wait.h"
 #include "net/calls/channel.h"
 #include "net/calls/window_lease.h"
-#include "os/bell.h"
 #include "weft/cluster/exchange.h"
 
 namespace weft::net {
@@ -32,8 +32,18 @@ class CallLink {
     AnswerMessage answer;
     Error error;  // if it failed
   };
-  // With `on_sign`, each sign of the peer's life extends `deadline` to `patience` after the sign.
-  Outcome call(std::span<const std::byte> request, Deadline& deadline, Clock::duration patience, const OnSign& on_sign);
+  // Makes a call. This thread waits for the answer.
+  Outcome call(std::span<const std::byte> request, CallWait& wait);
+  // The same in parts. begin() returns the id of a call that is not sent yet; 0: the session is lost. `waiter` is woken
+  // when the call has an outcome. Another thread may just be waking it when forget() returns.
+  std::uint64_t begin(std::shared_ptr<CallWaiter> waiter);
+  // Sends the request of a call. Errc::busy: too many messages are unsent. After another error the session is lost.
+  Status send(std::uint64_t call, std::span<const std::byte> request);
+  // Returns the outcome of a call that was sent, once it has one. Call it when the waiter is woken and at wait.next():
+  // it asks the peer about the call, and gives up when the time is over.
+  std::optional<Outcome> look(std::uint64_t call, CallWait& wait);
+  void forget(std::uint64_t call);  // ends every call that begin() began
+
   void done(std::uint64_t call, std::uint64_t read_bytes);
 
   Heard receive(const FrameView& frame);
@@ -51,17 +61,14 @@ class CallLink {
  private:
   struct Waiting {
     std::optional<Outcome> outcome;
-    std::shared_ptr<const Bell> bell;  // of the waiting thread
+    std::shared_ptr<CallWaiter> waiter;
     std::uint64_t questions = 0;
     Clock::time_point queued{};  // when the peer last reported the call as queued
   };
   void end_call(std::uint64_t call, Outcome outcome);
   bool take(const CallBody& body);
   void take(const KnownMessage& known);
-  Outcome wait(std::uint64_t call, Waiting& waiting, Deadline& deadline, Clock::duration patience,
-               const OnSign& on_sign);
   Outcome give_up(std::uint64_t call, Errc code);
-  void forget(std::uint64_t call);
   Clock::duration silence() const;  // with mutex_ held, while calls wait
   bool is_silent() const;           // with mutex_ held: the session counts as dead
 

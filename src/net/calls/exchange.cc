@@ -10,6 +10,7 @@
 
 #include "base/limits.h"
 #include "base/log.h"
+#include "net/calls/begun_calls.h"
 #include "net/calls/incoming.h"
 #include "net/calls/outgoing.h"
 
@@ -29,6 +30,7 @@ class End {
 
   Transport& transport() const { return *transport_; }
   Outgoing& outgoing() { return *outgoing_; }
+  BegunCalls& begun() { return *begun_; }
   void add_to(ExchangeFigures& figures) const;
 
  private:
@@ -37,6 +39,7 @@ class End {
   std::atomic<bool> open_{false};
   std::atomic<std::uint64_t> refused_{0};
   std::optional<Outgoing> outgoing_;
+  std::optional<BegunCalls> begun_;
   std::optional<Incoming> incoming_;
   std::unique_ptr<Transport> transport_;  // ends first: its thread calls receive()
 };
@@ -49,6 +52,7 @@ Status End::listen(const MakeTransport& make) {
 void End::begin(const ExchangeOptions& options, const Secret& key, std::shared_ptr<LandingPool> landings) {
   const Self identity{key, options.node, transport_->address(), 0};
   outgoing_.emplace(*transport_, identity, std::move(landings));
+  begun_.emplace(*outgoing_);
   incoming_.emplace(*transport_, identity, options.server, options.threads);
   open_.store(true, std::memory_order_release);
 }
@@ -56,7 +60,9 @@ void End::begin(const ExchangeOptions& options, const Secret& key, std::shared_p
 void End::close() {
   if (!open_.exchange(false)) return;
   incoming_->close();
-  outgoing_->close();
+  begun_->cancel();
+  outgoing_->close();  // ends what begun_ waits for
+  begun_->close();
 }
 
 void End::receive(std::span<const std::byte> message) {
@@ -71,6 +77,7 @@ void End::add_to(ExchangeFigures& figures) const {
   figures.refused += refused_;
   figures.transport += transport_->counters();
   outgoing_->add_to(figures);
+  begun_->add_to(figures);
   incoming_->add_to(figures);
 }
 
@@ -79,6 +86,7 @@ void End::add_to(ExchangeFigures& figures) const {
 struct Exchange::Impl {
   ~Impl();
   Status add_end(const ExchangeOptions& options, const net::Secret& key, const net::MakeTransport& make);
+  Result<net::End*> end_for(const PeerAddress& peer) const;
 
   std::vector<Endpoint> endpoints;
   std::vector<std::unique_ptr<net::End>> ends;  // in the order of endpoints
@@ -109,15 +117,26 @@ std::span<const Endpoint> Exchange::endpoints() const {
   return impl_->endpoints;
 }
 
-Result<std::unique_ptr<Answer>> Exchange::call(const PeerAddress& peer, std::span<const std::byte> request,
-                                               Deadline deadline, const OnSign& on_sign) {
-  const auto found = peer.provider.empty() ? impl_->endpoints.begin()
-                                           : std::ranges::find(impl_->endpoints, peer.provider, &Endpoint::provider);
-  if (found == impl_->endpoints.end())
+Result<net::End*> Exchange::Impl::end_for(const PeerAddress& peer) const {
+  const auto found =
+      peer.provider.empty() ? endpoints.begin() : std::ranges::find(endpoints, peer.provider, &Endpoint::provider);
+  if (found == endpoints.end())
     return Error{Errc::unsupported,
                  fmt::format("peer {}: this node has no endpoint of provider {}", peer.node, peer.provider)};
-  const auto& end = impl_->ends[static_cast<std::size_t>(found - impl_->endpoints.begin())];
+  return ends[static_cast<std::size_t>(found - endpoints.begin())].get();
+}
+
+Result<std::unique_ptr<Answer>> Exchange::call(const PeerAddress& peer, std::span<const std::byte> request,
+                                               Deadline deadline, const OnSign& on_sign) {
+  WEFT_TRY(net::End* const end, impl_->end_for(peer));
   return end->outgoing().call(peer, request, deadline, on_sign);
+}
+
+void Exchange::begin(const PeerAddress& peer, std::span<const std::byte> request, std::chrono::milliseconds patience,
+                     CallDone done) {
+  auto end = impl_->end_for(peer);
+  if (!end.ok()) return impl_->ends.front()->begun().refuse(std::move(end).error(), std::move(done));
+  (*end)->begun().begin(peer, request, patience, std::move(done));
 }
 
 Result<LandingBuffer> Exchange::landing(Deadline deadline) {

@@ -8,7 +8,7 @@
 namespace weft::net {
 
 Incoming::Incoming(Transport& transport, Self identity, PeerServer* server, unsigned threads)
-    : transport_(transport), identity_(std::move(identity)), server_(server) {
+    : transport_(transport), identity_(std::move(identity)), server_(server), windows_(transport) {
   workers_.emplace(std::max(threads, 1U));
   keeper_ = std::thread([this] { keep(); });
 }
@@ -38,6 +38,7 @@ void Incoming::close() {
     std::unique_lock lock(mutex_);
     wake_.wait(lock, [this] { return submitting_ == 0; });
   }
+  gate_->close();
   workers_.reset();
   std::vector<LinkPtr> links;
   std::vector<PeerId> strangers;
@@ -49,6 +50,7 @@ void Incoming::close() {
   }
   for (const LinkPtr& link : links) end(link);
   for (const PeerId peer : strangers) transport_.remove_peer(peer);
+  tell_unwanted();
 }
 
 Incoming::LinkPtr Incoming::find(std::uint64_t session) const {
@@ -121,21 +123,21 @@ void Incoming::end_lease(const LinkPtr& link, std::uint64_t call) {
   if (!over->subject.empty())
     log_warning("peer {}: nothing came from it for {} s while it read {}", link->channel().node(),
                 kWindowLease.count() / 1000, over->subject);
-  withdraw(std::move(over->windows));
+  windows_.withdraw(std::move(over->windows));
 }
 
 void Incoming::add_to(ExchangeFigures& figures) const {
   figures.answers += answers_;
+  figures.pending += gate_->pending();
   figures.busy += busy_;
   figures.handshakes += handshakes_;
   figures.lease_ends += lease_ends_;
   figures.served_bytes += served_bytes_;
   figures.refused += unkept_;
+  windows_.add_to(figures);
   const std::lock_guard lock(mutex_);
   figures.sessions += links_.size();
   figures.half_open += half_open_.size();
-  figures.windows += windows_;
-  figures.window_bytes += window_bytes_;
 }
 
 }  // namespace weft::net

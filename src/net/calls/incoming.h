@@ -11,6 +11,8 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
+#include <string>
 #include <thread>
 #include <unordered_map>
 #include <vector>
@@ -18,6 +20,8 @@
 #include "base/thread_pool.h"
 #include "net/calls/answer_link.h"
 #include "net/calls/newcomers.h"
+#include "net/calls/open_windows.h"
+#include "net/calls/owed_reply.h"
 #include "net/calls/rare_lines.h"
 #include "net/session/handshake.h"
 #include "weft/cluster/exchange.h"
@@ -33,6 +37,9 @@ class Incoming {
   // False if the frame is of no incoming session, or is invalid.
   bool receive(const FrameView& frame);
   void close();  // waits for answers in work; then closes all windows and sessions
+  // Sends a reply that was given after PeerServer::receive() had returned. Returns at once.
+  void reply_later(std::shared_ptr<OwedReply> owed);
+  bool wants(std::uint64_t session, std::uint64_t call) const;  // true if the caller waits for the reply
   void add_to(ExchangeFigures& figures) const;
 
  private:
@@ -81,19 +88,20 @@ class Incoming {
   void submit(const LinkPtr& link, const CallMessage& call);
   void submitted();
   void answer(const LinkPtr& link, const CallMessage& call);
+  void keep_pending(const LinkPtr& link, OwedReply& owed);
+  void reply(const LinkPtr& link, std::uint64_t call, Result<PeerReply> reply);
   Status give(const LinkPtr& link, std::uint64_t call, PeerReply reply);
   void lease(const LinkPtr& link, std::uint64_t call, Clock::time_point until);
-  Result<OpenWindows> open_windows(std::vector<std::unique_ptr<WindowMemory>> memory);
   void fail(const LinkPtr& link, std::uint64_t call, Error error);
   void done(const LinkPtr& link, const DoneMessage& done);
-  bool reserve(std::size_t windows, std::uint64_t bytes);
-  void uncount(std::size_t windows, std::uint64_t bytes);
-  void release(OpenWindows windows);
-  void withdraw(OpenWindows windows);
+  void report_unwanted(const std::string& node);
+  void tell_unwanted();
 
   Transport& transport_;
   const Self identity_;
   PeerServer* const server_;
+  WindowBudget windows_;
+  const std::shared_ptr<ReplyGate> gate_ = std::make_shared<ReplyGate>(*this);
   std::atomic<std::uint64_t> answers_{0}, busy_{0}, handshakes_{0}, lease_ends_{0}, served_bytes_{0}, unkept_{0};
   std::atomic<std::size_t> calls_{0};  // queued or in work
 
@@ -106,9 +114,8 @@ class Incoming {
   std::unordered_map<std::uint64_t, LinkPtr> links_;  // by session
   std::map<std::string, std::uint64_t> session_of_;   // by node
   std::multimap<Clock::time_point, Lease> leases_;    // by the time of their next check
-  std::size_t windows_ = 0;
-  std::uint64_t window_bytes_ = 0;
-  std::size_t submitting_ = 0;  // calls being passed to workers, or answered by the transport's threads
+  std::set<std::string> unwanted_;                    // nodes for PeerServer::unwanted()
+  std::size_t submitting_ = 0;  // jobs being passed to workers, or calls answered by the transport's threads
   bool ending_ = false;
   std::thread keeper_;
   std::optional<ThreadPool> workers_;

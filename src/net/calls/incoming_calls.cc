@@ -2,7 +2,6 @@
 // its place. Else a worker answers.
 #include <fmt/core.h>
 
-#include <numeric>
 #include <utility>
 
 #include "base/limits.h"
@@ -90,18 +89,45 @@ void Incoming::submitted() {
 void Incoming::answer(const LinkPtr& link, const CallMessage& call) {
   link->work(call.id);
   if (server_ == nullptr) return fail(link, call.id, {Errc::not_found, "this node answers no calls"});
-  auto reply = server_->answer(link->channel().node(), call.request);
-  if (!reply.ok()) return fail(link, call.id, std::move(reply).error());
-  if (Status given = give(link, call.id, std::move(*reply)); !given.ok()) fail(link, call.id, std::move(given).error());
+  const auto owed = std::make_shared<OwedReply>(gate_, link->channel().number(), call.id);
+  server_->receive(link->channel().node(), call.request, PendingReply(owed));
+  if (auto given = owed->returned()) return reply(link, call.id, std::move(*given));
+  keep_pending(link, *owed);
+}
+
+// Refuses the call if too many are pending. A call that has ended meanwhile is reported here, because end() and done()
+// report only pending calls.
+void Incoming::keep_pending(const LinkPtr& link, OwedReply& owed) {
+  const Status kept = owed.count() ? link->wait(owed.call()) : too_much("requests that wait");
+  if (kept.ok() || !owed.cancel()) return;
+  if (kept.error().code == Errc::busy) fail(link, owed.call(), kept.error());
+  report_unwanted(link->channel().node());
+}
+
+void Incoming::reply_later(std::shared_ptr<OwedReply> owed) {
+  workers_->submit([this, owed = std::move(owed)] {
+    const LinkPtr link = find(owed->session());
+    if (link && link->wants(owed->call())) reply(link, owed->call(), owed->take());
+  });
+}
+
+bool Incoming::wants(std::uint64_t session, std::uint64_t call) const {
+  const LinkPtr link = find(session);
+  return link && link->wants(call);
+}
+
+void Incoming::reply(const LinkPtr& link, std::uint64_t call, Result<PeerReply> reply) {
+  if (!reply.ok()) return fail(link, call, std::move(reply).error());
+  if (Status given = give(link, call, std::move(*reply)); !given.ok()) fail(link, call, std::move(given).error());
 }
 
 Status Incoming::give(const LinkPtr& link, std::uint64_t call, PeerReply reply) {
   WEFT_TRY(AnswerMessage answer, place_head(call, reply));
-  WEFT_TRY(OpenWindows windows, open_windows(std::move(reply.windows)));
+  WEFT_TRY(OpenWindows windows, windows_.open(std::move(reply.windows)));
   answer.windows = windows.remote();
   const bool lasts = windows.count() > 0;
   if (auto unwanted = link->answered(call, answer, std::move(windows), std::move(reply.subject))) {
-    release(*std::move(unwanted));
+    windows_.release(*std::move(unwanted));
     return {};
   }
   if (lasts) lease(link, call, Clock::now() + kWindowLease);
@@ -117,23 +143,6 @@ void Incoming::lease(const LinkPtr& link, std::uint64_t call, Clock::time_point 
   leases_.emplace(until, Lease{link, call});
 }
 
-Result<OpenWindows> Incoming::open_windows(std::vector<std::unique_ptr<WindowMemory>> memory) {
-  const std::uint64_t bytes =
-      std::accumulate(memory.begin(), memory.end(), std::uint64_t{0},
-                      [](std::uint64_t sum, const auto& each) { return sum + each->bytes().size(); });
-  if (bytes > kAnswerBytesMax + kHeadBytesMax)
-    return Error{Errc::internal, fmt::format("an answer with windows of {} bytes", bytes)};
-  if (!reserve(memory.size(), bytes)) return too_much("windows open");
-  OpenWindows windows;
-  for (auto& each : memory) {
-    Status opened = windows.open(transport_, std::move(each));
-    if (opened.ok()) continue;
-    uncount(memory.size(), bytes);
-    return std::move(opened).error();
-  }
-  return windows;
-}
-
 void Incoming::fail(const LinkPtr& link, std::uint64_t call, Error error) {
   if (error.code == Errc::busy) ++busy_;
   static_cast<void>(link->channel().send(FailureMessage{call, std::move(error)}, Clock::now() + kSilenceMax));
@@ -142,37 +151,32 @@ void Incoming::fail(const LinkPtr& link, std::uint64_t call, Error error) {
 
 void Incoming::done(const LinkPtr& link, const DoneMessage& done) {
   auto ended = link->end(done.id);
+  if (ended && ended->was_pending) report_unwanted(link->channel().node());
   if (!ended || ended->windows.count() == 0) return;
   served_bytes_ += std::min(done.read_bytes, ended->windows.bytes());
-  release(std::move(ended->windows));
+  windows_.release(std::move(ended->windows));
 }
 
-bool Incoming::reserve(std::size_t windows, std::uint64_t bytes) {
-  const std::lock_guard lock(mutex_);
-  if (windows_ + windows > limits::kWindowsMax || window_bytes_ + bytes > limits::kWindowBytesMax) return false;
-  windows_ += windows;
-  window_bytes_ += bytes;
-  return true;
+// Lets a worker tell the server. Once the exchange is ending, close() does.
+void Incoming::report_unwanted(const std::string& node) {
+  {
+    const std::lock_guard lock(mutex_);
+    const bool is_first = unwanted_.empty();
+    unwanted_.insert(node);
+    if (!is_first || ending_) return;
+    ++submitting_;
+  }
+  workers_->submit([this] { tell_unwanted(); });
+  submitted();
 }
 
-void Incoming::uncount(std::size_t windows, std::uint64_t bytes) {
-  const std::lock_guard lock(mutex_);
-  windows_ -= windows;
-  window_bytes_ -= bytes;
-}
-
-// Closes windows, and only then subtracts them: a window counts while it can be read.
-void Incoming::release(OpenWindows windows) {
-  const std::size_t count = windows.count();
-  const std::uint64_t bytes = windows.bytes();
-  { const OpenWindows closed = std::move(windows); }
-  uncount(count, bytes);
-}
-
-void Incoming::withdraw(OpenWindows windows) {
-  const std::size_t count = windows.count();
-  windows.withdraw();
-  uncount(count, windows.bytes());
+void Incoming::tell_unwanted() {
+  std::set<std::string> nodes;
+  {
+    const std::lock_guard lock(mutex_);
+    nodes.swap(unwanted_);
+  }
+  for (const std::string& node : nodes) server_->unwanted(node);
 }
 
 }  // namespace weft::net

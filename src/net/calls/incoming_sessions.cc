@@ -155,7 +155,12 @@ void Incoming::end(const LinkPtr& link) {
     session_of_.erase(link->channel().node());
   }
   link->channel().say_close();
-  for (OpenWindows& windows : link->end_all()) withdraw(std::move(windows));
+  bool any_pending = false;
+  for (AnswerLink::Ended& ended : link->end_all()) {
+    any_pending = any_pending || ended.was_pending;
+    windows_.withdraw(std::move(ended.windows));
+  }
+  if (any_pending) report_unwanted(link->channel().node());
 }
 
 }  // namespace weft::net

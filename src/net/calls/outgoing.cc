@@ -33,29 +33,44 @@ std::uint64_t random_session() {
   }
 }
 
+Error ended_error() {
+  return {Errc::cancelled, "this node's exchange has ended"};
+}
+
 Result<std::unique_ptr<Answer>> Outgoing::call(const PeerAddress& peer, std::span<const std::byte> request,
                                                Deadline deadline, const OnSign& on_sign) {
+  WEFT_CHECK(admit(peer, request));
+  CallWait wait(Clock::now(), deadline, on_sign);
+  for (int tries = 1;; ++tries) {
+    WEFT_TRY(const std::shared_ptr<CallLink> link, link_to(peer, wait.deadline()));
+    const Clock::time_point called = Clock::now();  // the lease of its windows began after this
+    CallLink::Outcome outcome = link->call(request, wait);
+    if (outcome.end == CallLink::End::answered) {
+      wait.answered(Clock::now());
+      return open_answer(link, std::move(outcome.answer), called, wait.deadline());
+    }
+    if (auto error = failed(link, std::move(outcome), tries, wait.deadline())) return *std::move(error);
+  }
+}
+
+Status Outgoing::admit(const PeerAddress& peer, std::span<const std::byte> request) {
   if (request.size() > kRequestBytesMax)
     return Error{Errc::invalid,
                  fmt::format("a request: expected at most {} bytes, got {}", kRequestBytesMax, request.size())};
   if (peer.node == identity_.node) return Error{Errc::invalid, "a call: to this node itself"};
   ++calls_;
-  const Clock::duration patience = deadline - Clock::now();
-  for (int tries = 0; tries < kTries; ++tries) {
-    WEFT_TRY(const std::shared_ptr<CallLink> link, link_to(peer, deadline));
-    const Clock::time_point called = Clock::now();  // the lease of its windows began after this
-    CallLink::Outcome outcome = link->call(request, deadline, patience, on_sign);
-    if (outcome.end == CallLink::End::answered) {
-      if (on_sign) deadline = std::max(deadline, Clock::now() + patience);  // the answer is a sign of life
-      return open_answer(link, std::move(outcome.answer), called, deadline);
-    }
-    if (outcome.end == CallLink::End::failed) return std::move(outcome.error);
-    if (outcome.end == CallLink::End::lost) drop(link);
-    log_debug(LogCategory::net, "a call to peer {} is repeated: its session is stale, or the request was lost",
-              peer.node);
-    if (Clock::now() >= deadline) break;
-  }
-  return Error{Errc::unreachable, fmt::format("peer {}: its sessions are lost as soon as they are made", peer.node)};
+  return {};
+}
+
+std::optional<Error> Outgoing::failed(const std::shared_ptr<CallLink>& link, CallLink::Outcome outcome, int tries,
+                                      Deadline deadline) {
+  if (outcome.end == CallLink::End::failed) return std::move(outcome.error);
+  if (outcome.end == CallLink::End::lost) drop(link);
+  const std::string& node = link->channel().node();
+  if (tries >= kTries || Clock::now() >= deadline)
+    return Error{Errc::unreachable, fmt::format("peer {}: its sessions are lost as soon as they are made", node)};
+  log_debug(LogCategory::net, "a call to peer {} is repeated: its session is stale, or the request was lost", node);
+  return std::nullopt;
 }
 
 Result<std::unique_ptr<Answer>> Outgoing::open_answer(std::shared_ptr<CallLink> link, AnswerMessage message,
@@ -69,13 +84,13 @@ Result<std::unique_ptr<Answer>> Outgoing::open_answer(std::shared_ptr<CallLink> 
   return std::unique_ptr<Answer>(std::move(answer));
 }
 
-// Returns the session to a peer. The first caller makes it; concurrent callers wait for that one.
 Result<std::shared_ptr<CallLink>> Outgoing::link_to(const PeerAddress& address, Deadline deadline) {
   const Clock::time_point begun = Clock::now();
   std::unique_lock lock(mutex_);
   for (;;) {
     const Peer& peer = peer_of(address);
-    if (peer.link && !peer.link->lost() && peer.address == address.address) return peer.link;
+    if (auto link = peer.open_to(address.address)) return link;
+    if (ending_) return ended_error();
     if (!peer.connecting) break;
     if (changed_.wait_until(lock, deadline) == std::cv_status::timeout)
       return Error{Errc::timed_out, fmt::format("peer {}: no session in time", address.node)};
@@ -132,6 +147,7 @@ Result<std::shared_ptr<CallLink>> Outgoing::connect(const PeerAddress& address, 
   auto link = std::make_shared<CallLink>(transport_, peer, std::move(agreed->session), read_bytes_);
   {
     const std::lock_guard lock(mutex_);
+    if (ending_) return ended_error();
     links_[session] = link;
   }
   if (Status sent = send_frame(transport_, peer, agreed->confirm, deadline); !sent.ok()) {
@@ -168,9 +184,10 @@ Result<std::vector<std::byte>> Outgoing::greet(PeerId peer, std::uint64_t sessio
     std::vector<std::byte>& welcome = welcomes_.at(session);
     const auto until = std::min(deadline, Clock::now() + pause);
     const std::uint64_t failed = transport_.failures(peer);
-    while (welcome.empty() && Clock::now() < until && transport_.failures(peer) == failed)
+    while (welcome.empty() && !ending_ && Clock::now() < until && transport_.failures(peer) == failed)
       changed_.wait_until(lock, std::min(until, Clock::now() + kConnectPoll));
     if (!welcome.empty()) return std::move(welcome);
+    if (ending_) return ended_error();
     if (Clock::now() >= deadline) return Error{Errc::timed_out, "no answer to a handshake in time"};
     if (transport_.failures(peer) >= failures + kConnectsMax)
       return Error{Errc::unreachable, "no daemon listens there"};
@@ -191,6 +208,12 @@ bool Outgoing::receive(const FrameView& frame) {
   const Heard heard = link->receive(frame);
   if (heard != Heard::good) drop(link);
   return heard != Heard::refused;
+}
+
+std::shared_ptr<CallLink> Outgoing::open_link(const PeerAddress& address) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = peers_.find(address.node);
+  return found == peers_.end() ? nullptr : found->second.open_to(address.address);
 }
 
 std::shared_ptr<CallLink> Outgoing::find(std::uint64_t session) const {
@@ -216,8 +239,10 @@ void Outgoing::close() {
   std::vector<std::shared_ptr<CallLink>> links;
   {
     const std::lock_guard lock(mutex_);
+    ending_ = true;
     for (const auto& [session, link] : links_) links.push_back(link);
   }
+  changed_.notify_all();
   for (const auto& link : links) drop(link);
 }
 

@@ -7,6 +7,8 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
+#include <span>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -29,9 +31,23 @@ class Outgoing {
   Result<std::unique_ptr<Answer>> call(const PeerAddress& peer, std::span<const std::byte> request, Deadline deadline,
                                        const OnSign& on_sign);
 
+  // The parts of a call. admit() counts it. Errc::invalid: its request is too long, or is to this node itself.
+  Status admit(const PeerAddress& peer, std::span<const std::byte> request);
+  // Returns the session to a peer, which it makes if there is none. The first caller makes it; concurrent callers wait
+  // for that one.
+  Result<std::shared_ptr<CallLink>> link_to(const PeerAddress& address, Deadline deadline);
+  std::shared_ptr<CallLink> open_link(const PeerAddress& address) const;  // null: there is no session
+  // After the `tries`-th try of a call, without an answer: returns the error that ends the call; nothing if the call is
+  // to be tried again. Drops a lost session.
+  std::optional<Error> failed(const std::shared_ptr<CallLink>& link, CallLink::Outcome outcome, int tries,
+                              Deadline deadline);
+  // `called`: a time before the request was sent.
+  Result<std::unique_ptr<Answer>> open_answer(std::shared_ptr<CallLink> link, AnswerMessage message, Deadline called,
+                                              Deadline deadline);
+
   // False if the frame is of no outgoing session, or is invalid.
   bool receive(const FrameView& frame);
-  void close();  // ends all sessions
+  void close();  // ends all sessions, and attempts to make one
   void add_to(ExchangeFigures& figures) const;
 
  private:
@@ -40,11 +56,14 @@ class Outgoing {
     EndpointAddress address;
     std::shared_ptr<CallLink> link;  // may be null, or lost
     bool connecting = false;
+    // Returns the session to this address; null if there is none.
+    std::shared_ptr<CallLink> open_to(const EndpointAddress& wanted) const {
+      return link && !link->lost() && address == wanted ? link : nullptr;
+    }
     bool other_key = false;  // at the last answer to a handshake
     Clock::time_point failed_at{};
     Error failure;  // of the last handshake
   };
-  Result<std::shared_ptr<CallLink>> link_to(const PeerAddress& address, Deadline deadline);
   Peer& peer_of(const PeerAddress& address);
   Result<std::shared_ptr<CallLink>> connect(const PeerAddress& address, Deadline deadline);
   Result<Caller::Agreed> shake_hands(PeerId peer, std::uint64_t session, Deadline deadline);
@@ -52,8 +71,6 @@ class Outgoing {
                                        Deadline deadline);
   void drop(const std::shared_ptr<CallLink>& link);
   std::shared_ptr<CallLink> find(std::uint64_t session) const;
-  Result<std::unique_ptr<Answer>> open_answer(std::shared_ptr<CallLink> link, AnswerMessage message, Deadline called,
-                                              Deadline deadline);
 
   Transport& transport_;
   const Self identity_;
@@ -65,10 +82,13 @@ class Outgoing {
   std::condition_variable changed_;
   std::map<std::string, Peer> peers_;  // guarded by mutex_, as the members below; by node
   std::unordered_map<std::uint64_t, std::shared_ptr<CallLink>> links_;  // by session
+  bool ending_ = false;
   std::unordered_map<std::uint64_t, std::vector<std::byte>> welcomes_;  // of hellos; empty until it arrives; by session
 };
 
 // Returns a random session number, not 0.
 std::uint64_t random_session();
+// Returns the error of a call that ends with its exchange.
+Error ended_error();
 
 }  // namespace weft::net
