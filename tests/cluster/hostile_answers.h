@@ -62,6 +62,7 @@ class HostileAnswers final : public PeerServer {
 class NoWindows final : public conformance::TappedTransport {
  public:
   explicit NoWindows(std::unique_ptr<Transport> below) : TappedTransport(std::move(below), [](auto) { return true; }) {}
+  ~NoWindows() override { end(); }
   Result<std::unique_ptr<Window>> open_window(std::span<const std::byte> memory) override;
 };
 

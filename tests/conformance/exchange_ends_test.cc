@@ -13,6 +13,7 @@ class NamedTransport final : public TappedTransport {
  public:
   NamedTransport(std::string name, std::unique_ptr<Transport> below, Tap tap)
       : TappedTransport(std::move(below), std::move(tap)), name_(std::move(name)) {}
+  ~NamedTransport() override { end(); }
   const std::string& provider() const override { return name_; }
 
  private:

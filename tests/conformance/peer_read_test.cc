@@ -17,6 +17,7 @@ using namespace std::chrono_literals;
 class LateReads final : public TappedTransport {
  public:
   explicit LateReads(std::unique_ptr<Transport> below) : TappedTransport(std::move(below), [](auto) { return true; }) {}
+  ~LateReads() override { end(); }
   Result<std::unique_ptr<PendingRead>> read(PeerId peer, const RemoteWindow& window, std::uint64_t offset,
                                             std::shared_ptr<Landing> landing, std::size_t at,
                                             std::size_t length) override {
@@ -45,6 +46,7 @@ class FewReads final : public TappedTransport {
  public:
   static constexpr int kCome = 2;
   explicit FewReads(std::unique_ptr<Transport> below) : TappedTransport(std::move(below), [](auto) { return true; }) {}
+  ~FewReads() override { end(); }
   Result<std::unique_ptr<PendingRead>> read(PeerId peer, const RemoteWindow& window, std::uint64_t offset,
                                             std::shared_ptr<Landing> landing, std::size_t at,
                                             std::size_t length) override {

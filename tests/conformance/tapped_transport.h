@@ -15,6 +15,7 @@ class TappedTransport : public Transport {
   // it, as an attacker could. Any thread.
   using Tap = std::function<int(std::span<const std::byte> message)>;
   TappedTransport(std::unique_ptr<Transport> below, Tap tap) : below_(std::move(below)), tap_(std::move(tap)) {}
+  ~TappedTransport() override { end(); }
 
   const std::string& provider() const override { return below_->provider(); }
   const EndpointAddress& address() const override { return below_->address(); }
@@ -41,6 +42,14 @@ class TappedTransport : public Transport {
                                             std::shared_ptr<Landing> landing, std::size_t at,
                                             std::size_t length) override {
     return below_->read(peer, window, offset, std::move(landing), at, length);
+  }
+
+ protected:
+  // Ends the transport below, whose threads call this object until then. A derived class calls it in its destructor:
+  // there the object is still whole.
+  void end() {
+    delete below_.get();
+    static_cast<void>(below_.release());
   }
 
  private:
