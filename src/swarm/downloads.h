@@ -1,0 +1,95 @@
+// The receiver's part of a swarm: which nodes are asked for units of one version, and which offered units are taken
+// (src/swarm/README.md).
+//
+// kWantsOpen wants are open, spread evenly over the partners; the source counts as one of them. A want is open from
+// next() until it is answered without a unit, the offered unit is declined, or its read ends. The caller passes events,
+// then calls next() until it returns nothing. One thread at a time.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+
+#include "swarm/swarm_types.h"
+#include "swarm/unit_set.h"
+
+namespace weft {
+
+// The want to send next. Its set of units is Downloads::taken().
+struct NextWant {
+  SwarmNode node = 0;
+  std::optional<std::uint32_t> first;
+  bool hungry = false;
+};
+
+class Downloads {
+ public:
+  // A receiver is hungry if no unit came for kHungryAfter, or kHungryGaps times as long as usually.
+  static constexpr std::chrono::milliseconds kHungryAfter{100};
+  static constexpr int kHungryGaps = 8;
+  // A node that answered a want without a unit is asked again after this time; one that failed, after the longer one.
+  static constexpr std::chrono::milliseconds kAskAgain{100}, kAskFailedAgain{1'000};
+  // A hungry receiver asks the directory for another partner at this interval, which doubles up to the longer one.
+  static constexpr std::chrono::milliseconds kJoinAgain{500}, kJoinAgainMax{8'000};
+
+  // `has`: what this node has; `wanted`: what it is to have. Both are of the same version.
+  Downloads(UnitSet has, UnitSet wanted, std::uint64_t seed, SwarmTime now);
+
+  void meet(SwarmNode node, SwarmTime now);  // a partner, or the source; known ones are no error
+  void drop(SwarmNode node);                 // is not asked again: it has left, or it has sent wrong bytes
+  void want(const UnitSet& units);           // also these
+
+  std::optional<NextWant> next(SwarmTime now);
+  const UnitSet& taken() const { return taken_; }  // what this node has, was promised or does not want
+  // A want of this node is answered. True: the caller reads the unit, then calls arrived() or failed(). False, for a
+  // unit that is not lacking: it is declined.
+  bool offered(SwarmNode node, std::optional<std::uint32_t> unit, SwarmTime now);
+  void unanswered(SwarmNode node, SwarmTime now);                   // a want of this node failed
+  void arrived(SwarmNode node, std::uint32_t unit, SwarmTime now);  // verified, and stored
+  void failed(SwarmNode node, std::uint32_t unit, SwarmTime now);
+  void add(std::uint32_t unit, SwarmTime now);  // the unit came by another way
+
+  void wait_for(std::uint32_t unit);  // a reader waits for the unit; calls are counted
+  void stop_waiting(std::uint32_t unit);
+
+  bool is_done() const { return lacking_ == 0; }
+  bool is_hungry(SwarmTime now) const;
+  bool joins_again(SwarmTime now);  // true: the caller asks the directory for another partner
+  // When next() or joins_again() may have something, if no event comes before.
+  std::optional<SwarmTime> due(SwarmTime now) const;
+
+  const UnitSet& has() const { return has_; }
+  std::size_t partners() const { return partners_.size(); }
+  std::uint64_t declined() const { return declined_; }
+
+ private:
+  struct Partner {
+    std::size_t wants = 0;      // not answered yet
+    std::size_t reads = 0;      // units that it sends
+    SwarmTime again{};          // not asked before
+    bool knows_hunger = false;  // got a want that says so
+    bool dropped = false;
+  };
+  Partner* least_asked(SwarmTime now, SwarmNode& node);
+  NextWant ask(SwarmNode node, Partner& partner, bool hungry);
+  void close(SwarmNode node, std::size_t Partner::*open, SwarmTime again);
+  void came(std::uint32_t unit, SwarmTime now);
+  std::optional<std::uint32_t> first() const;
+  SwarmTime hungry_at() const;
+
+  UnitSet has_, wanted_, taken_;
+  std::uint32_t lacking_ = 0;  // wanted and not here
+  std::map<SwarmNode, Partner> partners_;
+  std::map<std::uint32_t, std::size_t> readers_;  // that wait, by unit
+  std::size_t open_ = 0;
+  SwarmRandom random_;
+  SwarmTime last_unit_;
+  std::chrono::nanoseconds usual_gap_{0};
+  std::optional<SwarmTime> join_at_;  // while it is hungry
+  std::chrono::milliseconds join_after_ = kJoinAgain;
+  std::uint64_t declined_ = 0;
+};
+
+}  // namespace weft
