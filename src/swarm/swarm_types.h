@@ -1,4 +1,4 @@
-// What the three parts of a swarm share.
+// Types, bounds and random numbers of the three parts of a swarm.
 #pragma once
 
 #include <chrono>
@@ -15,8 +15,8 @@ inline constexpr std::chrono::milliseconds kWantWaitMax{4'000};
 inline constexpr std::size_t kWantsOpen = 12;       // of one receiver, for one version
 inline constexpr std::size_t kUploadsAtOnce = 12;   // of one sender, for all versions
 inline constexpr std::size_t kWantsWaiting = 4096;  // at one sender, for all versions
-// Every fourth upload gives what a reader of the receiver waits for. If all did, all nodes would take the same unit; if
-// none did, a reader would wait for the whole version.
+// Every fourth upload sends the unit that a reader of the receiver waits for. If all uploads did, all nodes would fetch
+// the same unit. If no upload did, the reader would wait for the whole version.
 inline constexpr std::uint32_t kReaderEvery = 4;
 
 // Random numbers that are the same with every compiler (SplitMix64, Steele et al., OOPSLA 2014).

@@ -33,7 +33,7 @@ void Uploads::remove(std::uint32_t unit) {
 void Uploads::become_source() {
   if (source_) return;
   source_ = true;
-  sent_at_.resize(has_.units());
+  last_sent_.resize(has_.units());
   has_.for_each([&](std::uint32_t unit) {
     if (sent_[unit] == 0) unsent_.add(unit);
   });
@@ -97,7 +97,7 @@ UnitAnswer Uploads::answer(Queue::iterator which, std::optional<std::uint32_t> u
     asker.uploads.push_back(*unit);
     asker.want.has.add(*unit);
     unsent_.remove(*unit);
-    if (source_) sent_at_[*unit] = now;
+    if (source_) last_sent_[*unit] = {now, answer.node};
   }
   drop_if_idle(at);
   return answer;
@@ -127,15 +127,16 @@ std::optional<std::uint32_t> Uploads::latest_of_least_sent(Asker& asker) const {
 
 std::optional<std::uint32_t> Uploads::once(Asker& asker, SwarmTime now) const {
   if (const auto unit = unsent_.first_not_in(asker.want.has)) return unit;
+  if (!asker.want.hungry || (asker.again && *asker.again > now)) return std::nullopt;
   asker.again.reset();
-  if (!asker.want.hungry) return std::nullopt;
   std::optional<std::uint32_t> oldest;
   has_.for_each([&](std::uint32_t unit) {
-    if (!asker.want.has.has(unit) && (!oldest || sent_at_[unit] < sent_at_[*oldest])) oldest = unit;
+    if (!asker.want.has.has(unit) && (!oldest || last_sent_[unit].at < last_sent_[*oldest].at)) oldest = unit;
   });
   if (!oldest) return std::nullopt;
-  if (sent_at_[*oldest] + kResendAfter <= now) return oldest;
-  asker.again = sent_at_[*oldest] + kResendAfter;
+  const SwarmTime again = last_sent_[*oldest].at + kResendAfter;
+  if (again <= now) return oldest;
+  asker.again = again;
   return std::nullopt;
 }
 
@@ -160,6 +161,9 @@ void Uploads::end_upload(std::uint32_t unit, bool read) {
 }
 
 void Uploads::forget(SwarmNode node) {
+  for (LastSent& last : last_sent_)
+    if (last.to == node) last.at = SwarmTime::min();  // perhaps no live receiver has the unit
+  for (auto& [name, asker] : askers_) asker.again.reset();
   const auto at = askers_.find(node);
   if (at == askers_.end()) return;
   for (const std::uint32_t unit : at->second.uploads) end_upload(unit, false);
@@ -175,6 +179,7 @@ void Uploads::drop_if_idle(std::map<SwarmNode, Asker>::iterator at) {
 std::optional<SwarmTime> Uploads::due() const {
   if (waiting_.empty()) return std::nullopt;
   SwarmTime first = waiting_.front().since + kWantWaitMax;
+  if (share_.uploads >= kUploadsAtOnce) return first;
   for (const auto& [node, asker] : askers_)
     if (asker.again && asker.waiting != 0) first = std::min(first, *asker.again);
   return first;

@@ -2,8 +2,8 @@
 //
 // Of the units that an asker lacks it gets the one that was sent least often, and of equals the one that came last: so
 // a new unit spreads at once ("latest useful chunk": Bonald et al., SIGMETRICS 2008). A source sends each unit once, in
-// the order of the version, first to the askers that lack least. It sends a unit again if the earlier upload failed, or
-// after kResendAfter to an asker whose partners have nothing for it.
+// the order of the version, first to the askers that lack least. It sends a unit again if the earlier upload failed; to
+// an asker whose partners have nothing for it also after kResendAfter, or if the session of its receiver has ended.
 //
 // The caller passes events, then calls next() until it returns nothing. One thread at a time.
 #pragma once
@@ -21,14 +21,15 @@
 
 namespace weft {
 
-// What one node has at once, for all versions.
+// The wants and uploads of one node, for all versions. If its uploads are kUploadsAtOnce, the end of one lets
+// Uploads::next() of any version answer.
 struct UploadShare {
   std::size_t waiting = 0;  // wants, at most kWantsWaiting
   std::size_t uploads = 0;  // at most kUploadsAtOnce
 };
 
 struct UnitWant {
-  UnitSet has;                              // what the asker has, was promised or does not want
+  UnitSet has;                              // units that the asker has, was promised or does not want
   std::optional<std::uint32_t> first = {};  // the unit that a reader of the asker waits for
   bool hungry = false;                      // the asker's partners had nothing for a while
   std::uint8_t traffic = 0;                 // class of traffic: lower ones go first
@@ -56,14 +57,16 @@ class Uploads {
   void remove(std::uint32_t unit);  // this node has it no longer
   void become_source();             // the directory has named this node
 
-  // Takes a want; its `has` replaces that of earlier wants of the node. False: too many wait, and the caller answers
-  // this one without a unit.
+  // Takes a want; its `has` replaces that of earlier wants of the node, so the caller first calls ended() for uploads
+  // that the same message ends. False: too many wants wait, or the set has another length than the version. The caller
+  // answers this want without a unit.
   bool want(SwarmNode node, std::uint64_t number, UnitWant want, SwarmTime now);
   std::optional<UnitAnswer> next(SwarmTime now);
-  // An upload has ended: the asker has read the unit, or has declined it or failed.
+  // An upload has ended: the asker has read the unit, or has declined it or failed. The caller bounds how long an
+  // upload may take: a silent asker keeps its places.
   void ended(SwarmNode node, std::uint32_t unit, bool read);
   void forget(SwarmNode node);  // its session has ended, and with it its wants and uploads
-  // When next() may have something, if no event comes before.
+  // Returns the time of the next call of next(), if no event comes before.
   std::optional<SwarmTime> due() const;
 
   bool is_source() const { return source_; }
@@ -84,6 +87,10 @@ class Uploads {
     std::uint64_t number = 0;
     SwarmTime since{};
   };
+  struct LastSent {
+    SwarmTime at = SwarmTime::min();
+    SwarmNode to = 0;
+  };
   using Queue = std::deque<Waiting>;
 
   UnitAnswer answer(Queue::iterator which, std::optional<std::uint32_t> unit, SwarmTime now);
@@ -99,8 +106,8 @@ class Uploads {
   std::vector<std::uint32_t> order_;  // the units of has_ as they came
   std::vector<std::uint32_t> sent_;   // how often, by unit; uploads in progress count
   bool source_ = false;
-  UnitSet unsent_;                  // of a source: units of has_ that were not sent
-  std::vector<SwarmTime> sent_at_;  // of a source, by unit
+  UnitSet unsent_;                   // of a source: units of has_ that were not sent
+  std::vector<LastSent> last_sent_;  // of a source, by unit
   std::map<SwarmNode, Asker> askers_;
   Queue waiting_;  // in the order of arrival
   std::uint64_t sent_units_ = 0;
