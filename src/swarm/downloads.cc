@@ -5,16 +5,13 @@
 
 namespace weft {
 
-Downloads::Downloads(UnitSet has, UnitSet wanted, std::uint64_t seed, SwarmTime now)
-    : has_(std::move(has)),
-      wanted_(wanted.units()),
-      taken_(UnitSet::full(wanted.units())),
-      random_(seed),
-      last_unit_(now) {
-  want(wanted);
+Downloads::Downloads(UnitSet has, const UnitSet& wanted, std::uint64_t seed, SwarmTime now)
+    : has_(std::move(has)), wanted_(wanted.units()), taken_(UnitSet::full(wanted.units())), random_(seed) {
+  want(wanted, now);
 }
 
-void Downloads::want(const UnitSet& units) {
+void Downloads::want(const UnitSet& units, SwarmTime now) {
+  if (taken_.all()) last_unit_ = now;  // a receiver that lacked nothing was not hungry
   units.for_each([&](std::uint32_t unit) {
     if (!wanted_.add(unit) || has_.has(unit)) return;
     taken_.remove(unit);
@@ -23,65 +20,73 @@ void Downloads::want(const UnitSet& units) {
 }
 
 void Downloads::meet(SwarmNode node, SwarmTime now) {
+  if (partners_.size() >= kPartnersMax && !partners_.contains(node)) return;
   const auto [at, fresh] = partners_.try_emplace(node);
-  if (fresh) at->second.again = now;
+  if (fresh || std::exchange(at->second.left, false)) at->second.again = now;
 }
 
 void Downloads::drop(SwarmNode node) {
-  if (const auto at = partners_.find(node); at != partners_.end()) at->second.dropped = true;
+  const auto at = partners_.find(node);
+  if (at == partners_.end() || at->second.banned) return;
+  at->second.left = true;
+  if (at->second.open() == 0) partners_.erase(at);
+}
+
+void Downloads::ban(SwarmNode node) {
+  Partner& partner = partners_[node];
+  partner.banned = true;
+  partner.left = false;  // it is kept, so that it stays banned
 }
 
 std::optional<NextWant> Downloads::next(SwarmTime now) {
   if (taken_.all()) return std::nullopt;
   const bool hungry = is_hungry(now);
-  // A want that waits at a partner does not say that this node is hungry by now.
-  if (hungry)
-    for (auto& [node, partner] : partners_)
-      if (!partner.dropped && !partner.knows_hunger && partner.wants != 0 && partner.wants < kWantsOpen)
-        return ask(node, partner, true);
+  // Wants that wait at the partners do not say that this node is hungry by now. A partner that was met lately gets its
+  // first want here, even if the others hold kWantsOpen of them.
+  if (hungry && open_ < kWantsOpen + partners_.size())
+    for (auto at = partners_.begin(); at != partners_.end(); ++at)
+      if (!at->second.knows_hunger && at->second.may_be_asked() && at->second.again <= now) return ask(at, true);
   if (open_ >= kWantsOpen) return std::nullopt;
-  SwarmNode node = 0;
-  Partner* const partner = least_asked(now, node);
-  if (partner == nullptr) return std::nullopt;
-  return ask(node, *partner, hungry);
+  const auto least = least_asked(now);
+  if (least == partners_.end()) return std::nullopt;
+  return ask(least, hungry);
 }
 
-NextWant Downloads::ask(SwarmNode node, Partner& partner, bool hungry) {
+NextWant Downloads::ask(Partners::iterator at, bool hungry) {
   ++open_;
-  ++partner.wants;
-  partner.knows_hunger = hungry;
-  return {node, first(), hungry};
+  ++at->second.wants;
+  at->second.knows_hunger = hungry;
+  return {at->first, first(), hungry};
 }
 
 // Of the partners with the fewest open wants, a random one.
-Downloads::Partner* Downloads::least_asked(SwarmTime now, SwarmNode& node) {
-  Partner* best = nullptr;
+Downloads::Partners::iterator Downloads::least_asked(SwarmTime now) {
+  auto best = partners_.end();
   std::size_t equals = 0;
-  for (auto& [name, partner] : partners_) {
-    const std::size_t open = partner.wants + partner.reads;
-    if (partner.dropped || partner.again > now || open >= kWantsOpen) continue;
-    const bool equal = best != nullptr && open == best->wants + best->reads;
-    if (best != nullptr && !equal && open > best->wants + best->reads) continue;
+  for (auto at = partners_.begin(); at != partners_.end(); ++at) {
+    const Partner& partner = at->second;
+    if (!partner.may_be_asked() || partner.again > now) continue;
+    if (best != partners_.end() && partner.open() > best->second.open()) continue;
+    const bool equal = best != partners_.end() && partner.open() == best->second.open();
     equals = equal ? equals + 1 : 1;
-    if (equal && random_.below(equals) != 0) continue;
-    best = &partner;
-    node = name;
+    if (!equal || random_.below(equals) == 0) best = at;
   }
   return best;
 }
 
 bool Downloads::offered(SwarmNode node, std::optional<std::uint32_t> unit, SwarmTime now) {
-  if (!unit || *unit >= taken_.units() || taken_.has(*unit)) {
-    if (unit) ++declined_;
-    close(node, &Partner::wants, unit ? now : now + kAskAgain);
-    return false;
-  }
   const auto at = partners_.find(node);
   if (at == partners_.end() || at->second.wants == 0) return false;
-  --at->second.wants;
-  ++at->second.reads;
-  taken_.add(*unit);
-  return true;
+  Partner& partner = at->second;
+  if (unit && !partner.left && !partner.banned && taken_.add(*unit)) {
+    --partner.wants;
+    ++partner.reads;
+    return true;
+  }
+  if (unit) ++declined_;
+  const bool wrong = unit && *unit >= taken_.units();
+  close(node, &Partner::wants, wrong ? now + kAskFailedAgain : unit ? now : now + kAskAgain);
+  return false;
 }
 
 void Downloads::unanswered(SwarmNode node, SwarmTime now) {
@@ -94,28 +99,31 @@ void Downloads::arrived(SwarmNode node, std::uint32_t unit, SwarmTime now) {
 }
 
 void Downloads::failed(SwarmNode node, std::uint32_t unit, SwarmTime now) {
-  close(node, &Partner::reads, now + kAskFailedAgain);
+  if (!close(node, &Partner::reads, now + kAskFailedAgain)) return;
   if (wanted_.has(unit) && !has_.has(unit)) taken_.remove(unit);
 }
 
 void Downloads::add(std::uint32_t unit, SwarmTime now) {
-  taken_.add(unit);
   came(unit, now);
 }
 
-void Downloads::close(SwarmNode node, std::size_t Partner::*open, SwarmTime again) {
+// False: the node has no open want, or no open read.
+bool Downloads::close(SwarmNode node, std::size_t Partner::*open, SwarmTime again) {
   const auto at = partners_.find(node);
-  if (at == partners_.end() || at->second.*open == 0) return;
+  if (at == partners_.end() || at->second.*open == 0) return false;
   --(at->second.*open);
   --open_;
   at->second.again = std::max(at->second.again, again);
+  if (at->second.left && at->second.open() == 0) partners_.erase(at);
+  return true;
 }
 
 void Downloads::came(std::uint32_t unit, SwarmTime now) {
+  taken_.add(unit);
   if (!has_.add(unit)) return;
   if (wanted_.has(unit)) --lacking_;
   readers_.erase(unit);
-  usual_gap_ = (usual_gap_ * 7 + (now - last_unit_)) / 8;
+  usual_gap_ = (usual_gap_ * 7 + std::min<std::chrono::nanoseconds>(now - last_unit_, kGapMax)) / 8;
   last_unit_ = now;
   join_at_.reset();
   join_after_ = kJoinAgain;
@@ -123,7 +131,7 @@ void Downloads::came(std::uint32_t unit, SwarmTime now) {
 }
 
 void Downloads::wait_for(std::uint32_t unit) {
-  if (!has_.has(unit)) ++readers_[unit];
+  if (unit < has_.units() && !has_.has(unit)) ++readers_[unit];
 }
 
 void Downloads::stop_waiting(std::uint32_t unit) {
@@ -141,8 +149,13 @@ SwarmTime Downloads::hungry_at() const {
   return last_unit_ + std::max<std::chrono::nanoseconds>(kHungryAfter, kHungryGaps * usual_gap_);
 }
 
+std::size_t Downloads::partners() const {
+  return static_cast<std::size_t>(std::count_if(
+      partners_.begin(), partners_.end(), [](const auto& one) { return !one.second.left && !one.second.banned; }));
+}
+
 bool Downloads::is_hungry(SwarmTime now) const {
-  return !is_done() && now >= hungry_at();
+  return !taken_.all() && now >= hungry_at();
 }
 
 bool Downloads::joins_again(SwarmTime now) {
@@ -155,11 +168,10 @@ bool Downloads::joins_again(SwarmTime now) {
 }
 
 std::optional<SwarmTime> Downloads::due(SwarmTime now) const {
-  if (is_done()) return std::nullopt;
+  if (taken_.all()) return std::nullopt;
   SwarmTime first = join_at_.value_or(hungry_at());
-  if (open_ < kWantsOpen && !taken_.all())
-    for (const auto& [node, partner] : partners_)
-      if (!partner.dropped && partner.again > now) first = std::min(first, partner.again);
+  for (const auto& [node, partner] : partners_)
+    if (partner.may_be_asked() && partner.again > now) first = std::min(first, partner.again);
   return first;
 }
 

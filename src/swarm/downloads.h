@@ -2,8 +2,9 @@
 // (src/swarm/README.md).
 //
 // kWantsOpen wants are open, spread evenly over the partners; the source counts as one of them. A want is open from
-// next() until it is answered without a unit, the offered unit is declined, or its read ends. The caller passes events,
-// then calls next() until it returns nothing. One thread at a time.
+// next() until it is answered without a unit, the offered unit is declined, or its read ends. A hungry receiver tells
+// its partners so by one more want each. The caller passes events, then calls next() until it returns nothing, and
+// joins_again(). One thread at a time.
 #pragma once
 
 #include <chrono>
@@ -29,22 +30,26 @@ class Downloads {
   // A receiver is hungry if no unit came for kHungryAfter, or kHungryGaps times as long as usually.
   static constexpr std::chrono::milliseconds kHungryAfter{100};
   static constexpr int kHungryGaps = 8;
+  static constexpr std::chrono::milliseconds kGapMax{1'000};  // a longer gap is no usual one, and counts as this
   // A node that answered a want without a unit is asked again after this time; one that failed, after the longer one.
   static constexpr std::chrono::milliseconds kAskAgain{100}, kAskFailedAgain{1'000};
   // A hungry receiver asks the directory for another partner at this interval, which doubles up to the longer one.
   static constexpr std::chrono::milliseconds kJoinAgain{500}, kJoinAgainMax{8'000};
+  static constexpr std::size_t kPartnersMax = 64;  // meet() ignores more
 
-  // `has`: what this node has; `wanted`: what it is to have. Both are of the same version.
-  Downloads(UnitSet has, UnitSet wanted, std::uint64_t seed, SwarmTime now);
+  // `has`: the units of this node; `wanted`: the units that it fetches. Both are of the same version.
+  Downloads(UnitSet has, const UnitSet& wanted, std::uint64_t seed, SwarmTime now);
 
-  void meet(SwarmNode node, SwarmTime now);  // a partner, or the source; known ones are no error
-  void drop(SwarmNode node);                 // is not asked again: it has left, or it has sent wrong bytes
-  void want(const UnitSet& units);           // also these
+  void want(const UnitSet& units, SwarmTime now);  // fetches these units too
+  void meet(SwarmNode node, SwarmTime now);        // a partner, or the source; known ones are no error
+  // The node has left: it gets no wants until it is met again. The caller ends its open wants and reads as failed.
+  void drop(SwarmNode node);
+  void ban(SwarmNode node);  // the node has sent wrong bytes: it gets no wants again, and its offers are declined
 
   std::optional<NextWant> next(SwarmTime now);
-  const UnitSet& taken() const { return taken_; }  // what this node has, was promised or does not want
-  // A want of this node is answered. True: the caller reads the unit, then calls arrived() or failed(). False, for a
-  // unit that is not lacking: it is declined.
+  const UnitSet& taken() const { return taken_; }  // units that this node holds, was promised or does not want
+  // A want of this node is answered. True: the caller reads the unit, then calls arrived() or failed(). False: the
+  // caller declines the unit, if there is one.
   bool offered(SwarmNode node, std::optional<std::uint32_t> unit, SwarmTime now);
   void unanswered(SwarmNode node, SwarmTime now);                   // a want of this node failed
   void arrived(SwarmNode node, std::uint32_t unit, SwarmTime now);  // verified, and stored
@@ -57,11 +62,11 @@ class Downloads {
   bool is_done() const { return lacking_ == 0; }
   bool is_hungry(SwarmTime now) const;
   bool joins_again(SwarmTime now);  // true: the caller asks the directory for another partner
-  // When next() or joins_again() may have something, if no event comes before.
+  // Returns the time of the next call of next() and joins_again(), if no event comes before.
   std::optional<SwarmTime> due(SwarmTime now) const;
 
   const UnitSet& has() const { return has_; }
-  std::size_t partners() const { return partners_.size(); }
+  std::size_t partners() const;  // those that may get wants
   std::uint64_t declined() const { return declined_; }
 
  private:
@@ -70,22 +75,27 @@ class Downloads {
     std::size_t reads = 0;      // units that it sends
     SwarmTime again{};          // not asked before
     bool knows_hunger = false;  // got a want that says so
-    bool dropped = false;
+    bool left = false, banned = false;
+
+    std::size_t open() const { return wants + reads; }
+    bool may_be_asked() const { return !left && !banned && open() < kWantsOpen; }
   };
-  Partner* least_asked(SwarmTime now, SwarmNode& node);
-  NextWant ask(SwarmNode node, Partner& partner, bool hungry);
-  void close(SwarmNode node, std::size_t Partner::*open, SwarmTime again);
+  using Partners = std::map<SwarmNode, Partner>;
+
+  Partners::iterator least_asked(SwarmTime now);
+  NextWant ask(Partners::iterator at, bool hungry);
+  bool close(SwarmNode node, std::size_t Partner::*open, SwarmTime again);
   void came(std::uint32_t unit, SwarmTime now);
   std::optional<std::uint32_t> first() const;
   SwarmTime hungry_at() const;
 
   UnitSet has_, wanted_, taken_;
   std::uint32_t lacking_ = 0;  // wanted and not here
-  std::map<SwarmNode, Partner> partners_;
+  Partners partners_;
   std::map<std::uint32_t, std::size_t> readers_;  // that wait, by unit
   std::size_t open_ = 0;
   SwarmRandom random_;
-  SwarmTime last_unit_;
+  SwarmTime last_unit_{};  // or when this node began to lack units
   std::chrono::nanoseconds usual_gap_{0};
   std::optional<SwarmTime> join_at_;  // while it is hungry
   std::chrono::milliseconds join_after_ = kJoinAgain;
