@@ -13,6 +13,7 @@ bool Introductions::join(SwarmNode node, std::string_view location, SwarmTime no
     at = members_.emplace(node, Member{.location = std::string(location)}).first;
   }
   at->second.heard = now;
+  at->second.finished = false;
   if (joining_.empty()) joined_at_ = now;
   joining_.insert(node);
   return true;
@@ -37,11 +38,13 @@ void Introductions::remove(std::map<SwarmNode, Member>::iterator at) {
   const Member& member = at->second;
   if (member.asks_source) --source_askers_;
   if (member.introduced) {
-    Nodes& here = introduced_[member.location];
-    members_.find(here.back())->second.place = member.place;
-    here[member.place] = here.back();
-    here.pop_back();
-    if (here.empty()) introduced_.erase(member.location);
+    const auto here = introduced_.find(member.location);
+    Nodes& nodes = here->second.nodes;
+    members_.find(nodes.back())->second.place = member.place;
+    nodes[member.place] = nodes.back();
+    nodes.pop_back();
+    if (member.bridged) --here->second.bridged;
+    if (nodes.empty()) introduced_.erase(here);
   }
   joining_.erase(at->first);
   members_.erase(at);
@@ -64,31 +67,18 @@ std::vector<Introduction> Introductions::introduce(SwarmTime now) {
   forget_silent(now);
   Answers answers;
   std::map<std::string, Nodes> newcomers;
+  Nodes hungry;
   for (const SwarmNode node : joining_) {
     const Member& member = members_.find(node)->second;
     answers[node].node = node;
-    if (member.introduced)
-      add_one(answers, node);
-    else
-      newcomers[member.location].push_back(node);
+    (member.introduced ? hungry : newcomers[member.location]).push_back(node);
   }
-  for (auto& [location, nodes] : newcomers) {
-    for (const SwarmNode node : nodes) add_earlier(answers, node);
-    for (int ring = 0; ring < 2; ++ring) {
-      shuffle(nodes);
-      add_ring(answers, nodes);
-    }
-  }
-  add_bridges(answers, newcomers);
-  for (const auto& [location, nodes] : newcomers) {
-    Nodes& here = introduced_[location];
-    for (const SwarmNode node : nodes) {
-      Member& member = members_.find(node)->second;
-      member.introduced = true;
-      member.place = here.size();
-      here.push_back(node);
-    }
-  }
+  for (const SwarmNode node : hungry) add_one(answers, node);
+  for (const bool near : {true, false})
+    for (auto& [location, nodes] : newcomers)
+      if (near == (location == source_location_)) introduce_at(answers, location, nodes);
+  for (auto& [node, answer] : answers)  // the earlier nodes may all have enough partners
+    if (answer.partners.empty()) add_one(answers, node);
   let_ask_source(answers);
   joining_.clear();
   std::vector<Introduction> out;
@@ -96,57 +86,87 @@ std::vector<Introduction> Introductions::introduce(SwarmTime now) {
   return out;
 }
 
-// Both learn of each other: the one that is not in `answers` by the first want.
-void Introductions::connect(Answers& answers, SwarmNode one, SwarmNode other) {
-  if (one == other) return;
+void Introductions::introduce_at(Answers& answers, const std::string& location, Nodes& newcomers) {
+  for (const SwarmNode node : newcomers) add_earlier(answers, node);
+  for (int ring = 0; ring < 2; ++ring) {
+    shuffle(newcomers);
+    for (std::size_t i = 0; i < newcomers.size(); ++i)
+      connect(answers, newcomers[i], newcomers[(i + 1) % newcomers.size()]);
+  }
+  Location& here = introduced_[location];
+  for (const SwarmNode node : newcomers) {
+    Member& member = members_.find(node)->second;
+    member.introduced = true;
+    member.place = here.nodes.size();
+    here.nodes.push_back(node);
+  }
+  add_bridges(answers, here, newcomers);
+}
+
+// Returns false if they are partners already. Both learn of each other: a node without an answer by the first want.
+bool Introductions::connect(Answers& answers, SwarmNode one, SwarmNode other) {
+  if (one == other) return false;
   for (const auto& [from, to] : {std::pair(one, other), std::pair(other, one)}) {
     const auto at = answers.find(from);
     if (at == answers.end()) continue;
-    if (std::find(at->second.partners.begin(), at->second.partners.end(), to) != at->second.partners.end()) return;
+    if (std::find(at->second.partners.begin(), at->second.partners.end(), to) != at->second.partners.end())
+      return false;
     at->second.partners.push_back(to);
   }
   ++members_.find(one)->second.partners;
   ++members_.find(other)->second.partners;
-}
-
-void Introductions::add_ring(Answers& answers, const Nodes& order) {
-  for (std::size_t i = 0; i < order.size(); ++i) connect(answers, order[i], order[(i + 1) % order.size()]);
+  return true;
 }
 
 void Introductions::add_earlier(Answers& answers, SwarmNode node) {
   const auto here = introduced_.find(members_.find(node)->second.location);
   if (here == introduced_.end()) return;
-  const std::size_t tries = 4 * kEarlierPartners;
+  const Nodes& nodes = here->second.nodes;
   std::size_t added = 0;
-  for (std::size_t i = 0; i < tries && added < kEarlierPartners; ++i) {
-    const SwarmNode earlier = here->second[random_.below(here->second.size())];
-    if (members_.find(earlier)->second.partners >= kPartnersMax) continue;
-    connect(answers, node, earlier);
-    ++added;
+  for (std::size_t i = 0; i < kEarlierTries && added < std::min(kEarlierPartners, nodes.size()); ++i) {
+    const SwarmNode earlier = nodes[random_.below(nodes.size())];
+    if (members_.find(earlier)->second.partners < kPartnersMax && connect(answers, node, earlier)) ++added;
   }
 }
 
-void Introductions::add_bridges(Answers& answers, const std::map<std::string, Nodes>& newcomers) {
-  std::map<std::string, Nodes> all = introduced_;
-  for (const auto& [location, nodes] : newcomers) all[location].insert(all[location].end(), nodes.begin(), nodes.end());
-  if (all.size() < 2) return;
-  for (auto at = all.begin(); at != all.end(); ++at) {
-    const auto next = std::next(at) == all.end() ? all.begin() : std::next(at);
-    if (!newcomers.contains(at->first) && !newcomers.contains(next->first)) continue;
-    for (std::size_t i = 0; i < kBridges; ++i)
-      connect(answers, at->second[random_.below(at->second.size())], next->second[random_.below(next->second.size())]);
+// A location that was introduced later gets its bytes by its bridges, which lead to any location before it. One whose
+// bridges have left gets new ones.
+void Introductions::add_bridges(Answers& answers, Location& here, const Nodes& newcomers) {
+  for (std::size_t i = 0; i < kBridges && here.bridged < kBridges; ++i) {
+    const SwarmNode near = newcomers[i % newcomers.size()];  // in the order of the last ring
+    const std::optional<SwarmNode> far = random_member(near, true);
+    if (!far) return;
+    connect(answers, near, *far);
+    for (const SwarmNode node : {near, *far}) {
+      Member& member = members_.find(node)->second;
+      if (!std::exchange(member.bridged, true)) ++introduced_.find(member.location)->second.bridged;
+    }
   }
 }
 
-// Another partner for a hungry node: any member, since those of its location have nothing for it.
+// Adds a random member, since those of the location of a hungry node may lack its units too.
 void Introductions::add_one(Answers& answers, SwarmNode node) {
+  if (const std::optional<SwarmNode> other = random_member(node, false)) connect(answers, node, *other);
+}
+
+// Returns a random introduced member other than `node`; `elsewhere`: of another location.
+std::optional<SwarmNode> Introductions::random_member(SwarmNode node, bool elsewhere) {
+  const Member& member = members_.find(node)->second;
+  const auto eligible = [&](const std::string& location, const Location& there) {
+    return location != member.location ? there.nodes.size() : elsewhere ? 0 : there.nodes.size() - 1;
+  };
   std::size_t count = 0;
-  for (const auto& [location, nodes] : introduced_) count += nodes.size();
+  for (const auto& [location, there] : introduced_) count += eligible(location, there);
+  if (count == 0) return std::nullopt;
   std::size_t number = random_.below(count);
-  for (const auto& [location, nodes] : introduced_) {
-    if (number < nodes.size()) return connect(answers, node, nodes[number]);
-    number -= nodes.size();
+  for (const auto& [location, there] : introduced_) {
+    if (const std::size_t here = eligible(location, there); number >= here) {
+      number -= here;
+      continue;
+    }
+    return there.nodes[number + (location == member.location && number >= member.place ? 1 : 0)];
   }
+  return std::nullopt;
 }
 
 // Nodes of the source's location first.
