@@ -45,24 +45,16 @@ bool UnitSet::remove(std::uint32_t unit) {
   return true;
 }
 
-void UnitSet::add(const UnitSet& other) {
-  count_ = 0;
-  for (std::size_t i = 0; i < words_.size(); ++i) {
-    words_[i] |= other.words_[i];
-    count_ += static_cast<std::uint32_t>(std::popcount(words_[i]));
-  }
-}
-
 std::optional<std::uint32_t> UnitSet::first_not_in(const UnitSet& other) const {
   for (std::size_t i = 0; i < words_.size(); ++i)
-    if (const std::uint64_t left = words_[i] & ~other.words_[i]; left != 0)
+    if (const std::uint64_t left = words_[i] & ~other.word(i); left != 0)
       return static_cast<std::uint32_t>(i * 64 + static_cast<std::size_t>(std::countr_zero(left)));
   return std::nullopt;
 }
 
 bool UnitSet::contains(const UnitSet& other) const {
-  for (std::size_t i = 0; i < words_.size(); ++i)
-    if ((other.words_[i] & ~words_[i]) != 0) return false;
+  for (std::size_t i = 0; i < other.words_.size(); ++i)
+    if ((other.words_[i] & ~word(i)) != 0) return false;
   return true;
 }
 

@@ -27,9 +27,8 @@ class UnitSet {
   // They return true if the set changes. A unit that the version lacks changes nothing.
   bool add(std::uint32_t unit);
   bool remove(std::uint32_t unit);
-  void add(const UnitSet& other);             // of the same version
-  bool contains(const UnitSet& other) const;  // all units of `other`, which is of the same version
-  // Returns the first unit of this set that `other`, which is of the same version, lacks.
+  bool contains(const UnitSet& other) const;  // true if this set has all units of `other`
+  // Returns the first unit of this set that `other` lacks.
   std::optional<std::uint32_t> first_not_in(const UnitSet& other) const;
   bool operator==(const UnitSet&) const = default;
 
@@ -42,6 +41,8 @@ class UnitSet {
   }
 
  private:
+  std::uint64_t word(std::size_t i) const { return i < words_.size() ? words_[i] : 0; }
+
   std::uint32_t units_;
   std::uint32_t count_ = 0;
   std::vector<std::uint64_t> words_;
