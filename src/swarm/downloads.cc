@@ -11,7 +11,7 @@ Downloads::Downloads(UnitSet has, const UnitSet& wanted, std::uint64_t seed, Swa
 }
 
 void Downloads::want(const UnitSet& units, SwarmTime now) {
-  if (taken_.all()) last_unit_ = now;  // a receiver that lacked nothing was not hungry
+  if (taken_.all()) end_hunger(now);  // a receiver that lacked nothing was not hungry
   units.for_each([&](std::uint32_t unit) {
     if (!wanted_.add(unit) || has_.has(unit)) return;
     taken_.remove(unit);
@@ -124,6 +124,10 @@ void Downloads::came(std::uint32_t unit, SwarmTime now) {
   if (wanted_.has(unit)) --lacking_;
   readers_.erase(unit);
   usual_gap_ = (usual_gap_ * 7 + std::min<std::chrono::nanoseconds>(now - last_unit_, kGapMax)) / 8;
+  end_hunger(now);
+}
+
+void Downloads::end_hunger(SwarmTime now) {
   last_unit_ = now;
   join_at_.reset();
   join_after_ = kJoinAgain;

@@ -86,6 +86,7 @@ class Downloads {
   NextWant ask(Partners::iterator at, bool hungry);
   bool close(SwarmNode node, std::size_t Partner::*open, SwarmTime again);
   void came(std::uint32_t unit, SwarmTime now);
+  void end_hunger(SwarmTime now);
   std::optional<std::uint32_t> first() const;
   SwarmTime hungry_at() const;
 

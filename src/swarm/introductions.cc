@@ -132,8 +132,8 @@ void Introductions::add_earlier(Answers& answers, SwarmNode node) {
 // A location that was introduced later gets its bytes by its bridges, which lead to any location before it. One whose
 // bridges have left gets new ones.
 void Introductions::add_bridges(Answers& answers, Location& here, const Nodes& newcomers) {
-  for (std::size_t i = 0; i < kBridges && here.bridged < kBridges; ++i) {
-    const SwarmNode near = newcomers[i % newcomers.size()];  // in the order of the last ring
+  for (const SwarmNode near : newcomers) {
+    if (here.bridged >= kBridges) return;
     const std::optional<SwarmNode> far = random_member(near, true);
     if (!far) return;
     connect(answers, near, *far);
