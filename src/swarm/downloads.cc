@@ -20,9 +20,17 @@ void Downloads::want(const UnitSet& units, SwarmTime now) {
 }
 
 void Downloads::meet(SwarmNode node, SwarmTime now) {
-  if (partners_.size() >= kPartnersMax && !partners_.contains(node)) return;
+  if (partners_.size() < kPartnersMax || partners_.contains(node)) admit(node, now);
+}
+
+void Downloads::meet_source(SwarmNode node, SwarmTime now) {
+  admit(node, now).is_source = true;
+}
+
+Downloads::Partner& Downloads::admit(SwarmNode node, SwarmTime now) {
   const auto [at, fresh] = partners_.try_emplace(node);
   if (fresh || std::exchange(at->second.left, false)) at->second.again = now;
+  return at->second;
 }
 
 void Downloads::drop(SwarmNode node) {
@@ -41,11 +49,11 @@ void Downloads::ban(SwarmNode node) {
 std::optional<NextWant> Downloads::next(SwarmTime now) {
   if (taken_.all()) return std::nullopt;
   const bool hungry = is_hungry(now);
-  // Wants that wait at the partners do not say that this node is hungry by now. A partner that was met lately gets its
-  // first want here, even if the others hold kWantsOpen of them.
+  // Wants that wait at the partners do not say that this node is hungry by now. A partner that holds kWantsOpen of them
+  // refuses one more, but learns of the hunger. A partner that was met lately gets its first want here.
   if (hungry && open_ < kWantsOpen + partners_.size())
     for (auto at = partners_.begin(); at != partners_.end(); ++at)
-      if (!at->second.knows_hunger && at->second.may_be_asked() && at->second.again <= now) return ask(at, true);
+      if (!at->second.knows_hunger && at->second.may_be_asked(true) && at->second.again <= now) return ask(at, true);
   if (open_ >= kWantsOpen) return std::nullopt;
   const auto least = least_asked(now);
   if (least == partners_.end()) return std::nullopt;
@@ -65,7 +73,7 @@ Downloads::Partners::iterator Downloads::least_asked(SwarmTime now) {
   std::size_t equals = 0;
   for (auto at = partners_.begin(); at != partners_.end(); ++at) {
     const Partner& partner = at->second;
-    if (!partner.may_be_asked() || partner.again > now) continue;
+    if (!partner.may_be_asked(false) || partner.again > now) continue;
     if (best != partners_.end() && partner.open() > best->second.open()) continue;
     const bool equal = best != partners_.end() && partner.open() == best->second.open();
     equals = equal ? equals + 1 : 1;
@@ -94,8 +102,12 @@ void Downloads::unanswered(SwarmNode node, SwarmTime now) {
 }
 
 void Downloads::arrived(SwarmNode node, std::uint32_t unit, SwarmTime now) {
+  const auto at = partners_.find(node);
+  const bool is_partner = at != partners_.end() && !at->second.is_source;
   close(node, &Partner::reads, now);
-  came(unit, now);
+  if (!came(unit) || !is_partner) return;
+  usual_gap_ = (usual_gap_ * 7 + std::min<std::chrono::nanoseconds>(now - last_unit_, kGapMax)) / 8;
+  end_hunger(now);
 }
 
 void Downloads::failed(SwarmNode node, std::uint32_t unit, SwarmTime now) {
@@ -103,8 +115,8 @@ void Downloads::failed(SwarmNode node, std::uint32_t unit, SwarmTime now) {
   if (wanted_.has(unit) && !has_.has(unit)) taken_.remove(unit);
 }
 
-void Downloads::add(std::uint32_t unit, SwarmTime now) {
-  came(unit, now);
+void Downloads::add(std::uint32_t unit) {
+  came(unit);
 }
 
 // False: the node has no open want, or no open read.
@@ -118,13 +130,13 @@ bool Downloads::close(SwarmNode node, std::size_t Partner::*open, SwarmTime agai
   return true;
 }
 
-void Downloads::came(std::uint32_t unit, SwarmTime now) {
+// Returns false for a unit that was here before, or that the version lacks.
+bool Downloads::came(std::uint32_t unit) {
   taken_.add(unit);
-  if (!has_.add(unit)) return;
+  if (!has_.add(unit)) return false;
   if (wanted_.has(unit)) --lacking_;
   readers_.erase(unit);
-  usual_gap_ = (usual_gap_ * 7 + std::min<std::chrono::nanoseconds>(now - last_unit_, kGapMax)) / 8;
-  end_hunger(now);
+  return true;
 }
 
 void Downloads::end_hunger(SwarmTime now) {
@@ -175,7 +187,7 @@ std::optional<SwarmTime> Downloads::due(SwarmTime now) const {
   if (taken_.all()) return std::nullopt;
   SwarmTime first = join_at_.value_or(hungry_at());
   for (const auto& [node, partner] : partners_)
-    if (partner.may_be_asked() && partner.again > now) first = std::min(first, partner.again);
+    if (partner.may_be_asked(true) && partner.again > now) first = std::min(first, partner.again);
   return first;
 }
 

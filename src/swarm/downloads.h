@@ -1,10 +1,10 @@
 // The receiver's part of a swarm: which nodes are asked for units of one version, and which offered units are taken
 // (src/swarm/README.md).
 //
-// kWantsOpen wants are open, spread evenly over the partners; the source counts as one of them. A want is open from
-// next() until it is answered without a unit, the offered unit is declined, or its read ends. A hungry receiver tells
-// its partners so by one more want each. The caller passes events, then calls next() until it returns nothing, and
-// joins_again(). One thread at a time.
+// kWantsOpen wants are open, spread evenly over the partners and the source. A want is open from next() until it is
+// answered without a unit, the offered unit is declined, or its read ends. A hungry receiver tells its partners so by
+// one more want each. The caller passes events, then calls next() until it returns nothing, and joins_again(). One
+// thread at a time.
 #pragma once
 
 #include <chrono>
@@ -27,7 +27,8 @@ struct NextWant {
 
 class Downloads {
  public:
-  // A receiver is hungry if no unit came for kHungryAfter, or kHungryGaps times as long as usually.
+  // A receiver is hungry if no unit of a partner came for kHungryAfter, or kHungryGaps times as long as usually. Units
+  // of the source do not end hunger: the source repeats units as long as the receiver is hungry.
   static constexpr std::chrono::milliseconds kHungryAfter{100};
   static constexpr int kHungryGaps = 8;
   static constexpr std::chrono::milliseconds kGapMax{1'000};  // a longer gap is no usual one, and counts as this
@@ -41,7 +42,8 @@ class Downloads {
   Downloads(UnitSet has, const UnitSet& wanted, std::uint64_t seed, SwarmTime now);
 
   void want(const UnitSet& units, SwarmTime now);  // fetches these units too
-  void meet(SwarmNode node, SwarmTime now);        // a partner, or the source; known ones are no error
+  void meet(SwarmNode node, SwarmTime now);        // a partner; known ones are no error
+  void meet_source(SwarmNode node, SwarmTime now);
   // The node has left: it gets no wants until it is met again. The caller ends its open wants and reads as failed.
   void drop(SwarmNode node);
   void ban(SwarmNode node);  // the node has sent wrong bytes: it gets no wants again, and its offers are declined
@@ -54,7 +56,7 @@ class Downloads {
   void unanswered(SwarmNode node, SwarmTime now);                   // a want of this node failed
   void arrived(SwarmNode node, std::uint32_t unit, SwarmTime now);  // verified, and stored
   void failed(SwarmNode node, std::uint32_t unit, SwarmTime now);
-  void add(std::uint32_t unit, SwarmTime now);  // the unit came by another way
+  void add(std::uint32_t unit);  // the unit came by another way
 
   void wait_for(std::uint32_t unit);  // a reader waits for the unit; calls are counted
   void stop_waiting(std::uint32_t unit);
@@ -75,17 +77,18 @@ class Downloads {
     std::size_t reads = 0;      // units that it sends
     SwarmTime again{};          // not asked before
     bool knows_hunger = false;  // got a want that says so
-    bool left = false, banned = false;
+    bool left = false, banned = false, is_source = false;
 
     std::size_t open() const { return wants + reads; }
-    bool may_be_asked() const { return !left && !banned && open() < kWantsOpen; }
+    bool may_be_asked(bool hungry) const { return !left && !banned && open() < kWantsOpen + (hungry ? 1 : 0); }
   };
   using Partners = std::map<SwarmNode, Partner>;
 
+  Partner& admit(SwarmNode node, SwarmTime now);
   Partners::iterator least_asked(SwarmTime now);
   NextWant ask(Partners::iterator at, bool hungry);
   bool close(SwarmNode node, std::size_t Partner::*open, SwarmTime again);
-  void came(std::uint32_t unit, SwarmTime now);
+  bool came(std::uint32_t unit);
   void end_hunger(SwarmTime now);
   std::optional<std::uint32_t> first() const;
   SwarmTime hungry_at() const;
@@ -96,7 +99,7 @@ class Downloads {
   std::map<std::uint32_t, std::size_t> readers_;  // that wait, by unit
   std::size_t open_ = 0;
   SwarmRandom random_;
-  SwarmTime last_unit_{};  // or when this node began to lack units
+  SwarmTime last_unit_{};  // of a partner, or when this node began to lack units
   std::chrono::nanoseconds usual_gap_{0};
   std::optional<SwarmTime> join_at_;  // while it is hungry
   std::chrono::milliseconds join_after_ = kJoinAgain;

@@ -10,7 +10,7 @@ bool Introductions::join(SwarmNode node, std::string_view location, SwarmTime no
   if (at == members_.end()) {
     if (members_.size() >= kMembersMax) forget_silent(now);
     if (members_.size() >= kMembersMax) return false;
-    at = members_.emplace(node, Member{.location = std::string(location)}).first;
+    at = members_.emplace(node, Member{.location = std::string(location), .turn = random_.next()}).first;
   }
   at->second.heard = now;
   at->second.finished = false;
@@ -134,7 +134,7 @@ void Introductions::add_earlier(Answers& answers, SwarmNode node) {
 void Introductions::add_bridges(Answers& answers, Location& here, const Nodes& newcomers) {
   for (const SwarmNode near : newcomers) {
     if (here.bridged >= kBridges) return;
-    const std::optional<SwarmNode> far = random_member(near, true);
+    const std::optional<SwarmNode> far = other_member(members_.find(near)->second, true, random_.next());
     if (!far) return;
     connect(answers, near, *far);
     for (const SwarmNode node : {near, *far}) {
@@ -144,21 +144,23 @@ void Introductions::add_bridges(Answers& answers, Location& here, const Nodes& n
   }
 }
 
-// Adds a random member, since those of the location of a hungry node may lack its units too.
+// Adds a member of any location, since those of the location of a hungry node may lack its units too. A node that stays
+// hungry gets all members in turn.
 void Introductions::add_one(Answers& answers, SwarmNode node) {
-  if (const std::optional<SwarmNode> other = random_member(node, false)) connect(answers, node, *other);
+  Member& member = members_.find(node)->second;
+  if (const std::optional<SwarmNode> other = other_member(member, false, member.turn++)) connect(answers, node, *other);
 }
 
-// Returns a random introduced member other than `node`; `elsewhere`: of another location.
-std::optional<SwarmNode> Introductions::random_member(SwarmNode node, bool elsewhere) {
-  const Member& member = members_.find(node)->second;
+// Returns the introduced member with this number, modulo their count, among those other than `member`; `elsewhere`:
+// among those of other locations.
+std::optional<SwarmNode> Introductions::other_member(const Member& member, bool elsewhere, std::uint64_t number) const {
   const auto eligible = [&](const std::string& location, const Location& there) {
     return location != member.location ? there.nodes.size() : elsewhere ? 0 : there.nodes.size() - 1;
   };
   std::size_t count = 0;
   for (const auto& [location, there] : introduced_) count += eligible(location, there);
   if (count == 0) return std::nullopt;
-  std::size_t number = random_.below(count);
+  number %= count;
   for (const auto& [location, there] : introduced_) {
     if (const std::size_t here = eligible(location, there); number >= here) {
       number -= here;

@@ -56,7 +56,8 @@ class Introductions {
     std::string location;
     SwarmTime heard{};
     std::size_t partners = 0;
-    std::size_t place = 0;  // in the list of its location
+    std::size_t place = 0;   // in the list of its location
+    std::uint64_t turn = 0;  // number of the member that it gets when it is hungry, random at first
     bool introduced = false, asks_source = false, finished = false;
     bool bridged = false;  // has a partner at another location
   };
@@ -75,7 +76,7 @@ class Introductions {
   void add_earlier(Answers& answers, SwarmNode node);
   void add_bridges(Answers& answers, Location& here, const Nodes& newcomers);
   void add_one(Answers& answers, SwarmNode node);
-  std::optional<SwarmNode> random_member(SwarmNode node, bool elsewhere);
+  std::optional<SwarmNode> other_member(const Member& member, bool elsewhere, std::uint64_t number) const;
   void let_ask_source(Answers& answers);
   void shuffle(Nodes& nodes);
 

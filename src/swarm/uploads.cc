@@ -15,7 +15,7 @@ Uploads::~Uploads() {
 void Uploads::add(std::uint32_t unit) {
   if (!has_.add(unit)) return;
   order_.push_back(unit);
-  if (source_ && sent_[unit] == 0) unsent_.add(unit);
+  if (sent_[unit] == 0) unsent_.add(unit);
 }
 
 void Uploads::add_all() {
@@ -34,9 +34,6 @@ void Uploads::become_source() {
   if (source_) return;
   source_ = true;
   last_sent_.resize(has_.units());
-  has_.for_each([&](std::uint32_t unit) {
-    if (sent_[unit] == 0) unsent_.add(unit);
-  });
 }
 
 bool Uploads::want(SwarmNode node, std::uint64_t number, UnitWant want, SwarmTime now) {
@@ -45,7 +42,7 @@ bool Uploads::want(SwarmNode node, std::uint64_t number, UnitWant want, SwarmTim
   Asker& asker = at->second;
   for (const std::uint32_t unit : asker.uploads) want.has.add(unit);
   // A set that has lost a unit: the asker lacks it again.
-  if (asker.want.has.units() == 0 || !want.has.contains(asker.want.has)) asker.looked_at = 0;
+  if (!want.has.contains(asker.want.has)) asker.looked_at = 0;
   asker.want = std::move(want);
   asker.again.reset();
   if (asker.waiting >= kWantsOpen || share_.waiting >= kWantsWaiting) {
@@ -155,7 +152,7 @@ void Uploads::end_upload(std::uint32_t unit, bool read) {
   --share_.uploads;
   if (read) {
     ++sent_units_;
-  } else if (--sent_[unit] == 0 && source_ && has_.has(unit)) {
+  } else if (--sent_[unit] == 0 && has_.has(unit)) {
     unsent_.add(unit);
   }
 }

@@ -58,8 +58,8 @@ class Uploads {
   void become_source();             // the directory has named this node
 
   // Takes a want; its `has` replaces that of earlier wants of the node, so the caller first calls ended() for uploads
-  // that the same message ends. False: too many wants wait, or the set has another length than the version. The caller
-  // answers this want without a unit.
+  // that the same message ends. False: too many wants wait, though the set counts, or the set has another length than
+  // the version. The caller answers this want without a unit.
   bool want(SwarmNode node, std::uint64_t number, UnitWant want, SwarmTime now);
   std::optional<UnitAnswer> next(SwarmTime now);
   // An upload has ended: the asker has read the unit, or has declined it or failed. The caller bounds how long an
@@ -106,7 +106,7 @@ class Uploads {
   std::vector<std::uint32_t> order_;  // the units of has_ as they came
   std::vector<std::uint32_t> sent_;   // how often, by unit; uploads in progress count
   bool source_ = false;
-  UnitSet unsent_;                   // of a source: units of has_ that were not sent
+  UnitSet unsent_;                   // units of has_ that were not sent
   std::vector<LastSent> last_sent_;  // of a source, by unit
   std::map<SwarmNode, Asker> askers_;
   Queue waiting_;  // in the order of arrival

@@ -144,15 +144,15 @@ TEST_CASE("a unit that came by another way is not read again") {
   receiver.downloads.meet(1, receiver.now);
   receiver.wants();
   CHECK(receiver.offered(1, 0));
-  receiver.downloads.add(0, receiver.now);
+  receiver.downloads.add(0);
   receiver.downloads.failed(1, 0, receiver.now);
   CHECK(receiver.downloads.taken().has(0));
-  receiver.downloads.add(1, receiver.now);
-  receiver.downloads.add(1, receiver.now);
+  receiver.downloads.add(1);
+  receiver.downloads.add(1);
   CHECK_FALSE(receiver.offered(1, 1));
   CHECK_FALSE(receiver.downloads.is_done());
-  receiver.downloads.add(2, receiver.now);
-  receiver.downloads.add(3, receiver.now);
+  receiver.downloads.add(2);
+  receiver.downloads.add(3);
   CHECK(receiver.downloads.is_done());
   CHECK(receiver.downloads.has().all());
 }
@@ -302,7 +302,7 @@ TEST_CASE("spells of hunger do not add wants without a bound") {
     while (!receiver.downloads.is_hungry(receiver.now)) receiver.now += milliseconds(100);
     for (const auto& [node, count] : receiver.wants()) open += count;
     CHECK(open <= kWantsOpen + 3);
-    receiver.downloads.add(unit, receiver.now);
+    receiver.downloads.add(unit);
   }
   CHECK(open == kWantsOpen + 3);
 }
@@ -314,7 +314,36 @@ TEST_CASE("a hungry receiver asks a new partner although its other partners hold
   receiver.downloads.meet(2, receiver.now);
   CHECK(receiver.wants().empty());
   receiver.now += Downloads::kHungryAfter;
-  CHECK(receiver.wants() == Wants{{2, 1}});
+  CHECK(receiver.wants() == Wants{{1, 1}, {2, 1}});
+}
+
+TEST_CASE("units of the source do not end hunger, and are no usual gap") {
+  Receiver receiver(100);
+  receiver.downloads.meet(1, receiver.now);
+  receiver.downloads.meet_source(9, receiver.now);
+  receiver.wants();
+  for (std::uint32_t unit = 0; unit < 5; ++unit) {
+    receiver.now += milliseconds(90);
+    receiver.receive(9, unit);
+  }
+  CHECK(receiver.downloads.is_hungry(receiver.now));
+  CHECK(receiver.downloads.joins_again(receiver.now));
+  bool hungry = false;
+  while (const auto want = receiver.downloads.next(receiver.now)) hungry = want->hungry;
+  CHECK(hungry);
+  receiver.receive(1, 5);
+  CHECK_FALSE(receiver.downloads.is_hungry(receiver.now));
+}
+
+TEST_CASE("a partner may prove to be the source") {
+  Receiver receiver(100);
+  receiver.downloads.meet(9, receiver.now);
+  receiver.wants();
+  receiver.downloads.meet_source(9, receiver.now);
+  CHECK(receiver.downloads.partners() == 1);
+  receiver.now += Downloads::kHungryAfter;
+  receiver.receive(9, 5);
+  CHECK(receiver.downloads.is_hungry(receiver.now));
 }
 
 TEST_CASE("a hungry receiver joins again at longer and longer intervals") {
@@ -332,7 +361,9 @@ TEST_CASE("a hungry receiver joins again at longer and longer intervals") {
     interval = std::min(interval * 2, Downloads::kJoinAgainMax);
   }
   CHECK(interval == Downloads::kJoinAgainMax);
-  receiver.downloads.add(0, receiver.now);
+  receiver.downloads.meet(1, receiver.now);
+  receiver.wants();
+  receiver.receive(1, 0);
   CHECK_FALSE(receiver.downloads.joins_again(receiver.now));
   receiver.now += Downloads::kGapMax;
   CHECK(receiver.downloads.joins_again(receiver.now));
@@ -343,7 +374,7 @@ TEST_CASE("a partner that answered without a unit is asked again after kAskAgain
   Receiver receiver(100);
   receiver.downloads.meet(1, receiver.now);
   receiver.wants();
-  receiver.downloads.add(0, receiver.now);
+  receiver.downloads.add(0);
   CHECK_FALSE(receiver.offered(1, std::nullopt));
   CHECK(receiver.downloads.declined() == 0);
   CHECK(receiver.wants().empty());
@@ -352,6 +383,18 @@ TEST_CASE("a partner that answered without a unit is asked again after kAskAgain
   CHECK(receiver.wants().empty());
   receiver.now += nanoseconds(1);
   CHECK(receiver.wants() == Wants{{1, 1}});
+}
+
+TEST_CASE("a receiver is due when a partner may be asked again") {
+  Receiver receiver(100);
+  receiver.downloads.meet(1, receiver.now);
+  receiver.wants();
+  CHECK_FALSE(receiver.offered(1, std::nullopt));
+  receiver.now += milliseconds(50);
+  receiver.receive(1, 0);
+  CHECK(receiver.downloads.due(receiver.now) == kStart + Downloads::kAskAgain);
+  receiver.downloads.drop(1);
+  CHECK(receiver.downloads.due(receiver.now) == receiver.now + Downloads::kHungryAfter);
 }
 
 TEST_CASE("a partner whose call failed is asked again after kAskFailedAgain") {
@@ -384,7 +427,7 @@ TEST_CASE("a partner that has left gets no wants until it is met again") {
   receiver.downloads.meet(1, receiver.now);
   CHECK(receiver.downloads.partners() == 2);
   receiver.now += Downloads::kHungryAfter;
-  CHECK(receiver.wants() == Wants{{1, 1}});
+  CHECK(receiver.wants() == Wants{{1, 1}, {2, 1}});
 }
 
 TEST_CASE("a partner may be met again before its last wants have ended") {
@@ -437,10 +480,29 @@ TEST_CASE("a directory that names thousands of partners is believed up to kPartn
   Receiver receiver(100);
   for (SwarmNode node = 0; node < 10'000; ++node) receiver.downloads.meet(node, receiver.now);
   CHECK(receiver.downloads.partners() == Downloads::kPartnersMax);
+  receiver.downloads.meet_source(20'000, receiver.now);
+  CHECK(receiver.downloads.partners() == Downloads::kPartnersMax + 1);
   for (SwarmNode node = 0; node < Downloads::kPartnersMax; ++node) receiver.downloads.drop(node);
+  receiver.downloads.drop(20'000);
   CHECK(receiver.downloads.partners() == 0);
   receiver.downloads.meet(9'999, receiver.now);
   CHECK(receiver.wants() == Wants{{9'999, 12}});
+}
+
+TEST_CASE("partners that left make place when their wants have ended") {
+  Receiver receiver(100);
+  receiver.downloads.meet(0, receiver.now);
+  CHECK(receiver.wants() == Wants{{0, 12}});
+  CHECK(receiver.offered(0, 1));
+  for (SwarmNode node = 1; node < Downloads::kPartnersMax; ++node) receiver.downloads.meet(node, receiver.now);
+  receiver.downloads.drop(0);
+  receiver.downloads.failed(0, 1, receiver.now);
+  for (int i = 0; i < 10; ++i) receiver.downloads.unanswered(0, receiver.now);
+  receiver.downloads.meet(100, receiver.now);
+  CHECK(receiver.downloads.partners() == Downloads::kPartnersMax - 1);
+  receiver.downloads.unanswered(0, receiver.now);
+  receiver.downloads.meet(100, receiver.now);
+  CHECK(receiver.downloads.partners() == Downloads::kPartnersMax);
 }
 
 TEST_CASE("known partners are met again without effect") {
@@ -499,7 +561,7 @@ TEST_CASE("a want names the first unit that a reader waits for and nobody has pr
   receiver.downloads.stop_waiting(3);
   CHECK(first() == 5);
   receiver.downloads.stop_waiting(3);
-  receiver.downloads.add(5, receiver.now);
+  receiver.downloads.add(5);
   CHECK_FALSE(first());
   receiver.downloads.stop_waiting(5);
   receiver.downloads.wait_for(5);  // is here

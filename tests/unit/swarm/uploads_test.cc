@@ -432,6 +432,16 @@ TEST_CASE("a removed unit is not sent until it comes again") {
   }
 }
 
+TEST_CASE("a unit that comes after another was removed is sent to the wants that wait") {
+  Sender sender(4);
+  add(sender.uploads, {0, 1});
+  CHECK(sender.want(1, set_of(4, {0, 1})));
+  CHECK_FALSE(sender.sent());
+  sender.uploads.remove(0);
+  sender.uploads.add(2);
+  CHECK(sender.sent() == 2);
+}
+
 TEST_CASE("a unit may be removed while it is sent") {
   Source sender(1);
   CHECK(sender.want(1, UnitSet(1)));

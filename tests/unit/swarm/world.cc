@@ -13,7 +13,7 @@ using std::chrono::seconds;
 constexpr SwarmNode kSource = 0;
 constexpr SwarmNode kDirectory = 1'000'000;  // always alive
 constexpr seconds kAnswerMax{5};             // then the call of a want has failed
-constexpr seconds kRunMax{1'200};
+constexpr seconds kRunMax{120};
 
 }  // namespace
 
@@ -194,7 +194,7 @@ void World::introduce() {
       for (const SwarmNode partner : answer.partners)
         if (!nodes_[to]->gone.contains(partner)) downloads.meet(partner, now_);
       if ((answer.may_ask_source || downloads.partners() == 0) && !nodes_[to]->gone.contains(kSource))
-        downloads.meet(kSource, now_);
+        downloads.meet_source(kSource, now_);
       pump(to);
     });
   }
