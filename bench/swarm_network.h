@@ -42,7 +42,7 @@ class Network {
   // of a one-sided read, which no thread handles.
   void send(Host from, Host to, std::uint64_t bytes, bool handled, std::uint32_t kind, std::uint64_t what);
   void at(Nanoseconds time, Host host, std::uint32_t kind, std::uint64_t what);  // without the network
-  // Goes on to the next event that is the simulator's. False: there is none.
+  // Moves the time on to the simulator's next event. False: no event is left.
   bool next(Event& event);
 
   Nanoseconds now() const { return now_; }

@@ -153,7 +153,7 @@ void World::start(Host host) {
   pump(host);
 }
 
-// What a node does after each event.
+// A node sends the wants and offers that are due after each event.
 void World::pump(Host host) {
   Node& node = *nodes_[host];
   const SwarmTime now = time();
@@ -251,7 +251,7 @@ void World::offered(Host host, const Message& offer) {
   ask_pieces(host, number);
 }
 
-// Asks for pieces of a read as far as the window of its sender has room; for one at least.
+// Requests pieces of a read while the window of its sender has room; one piece at least.
 void World::ask_pieces(Host host, std::uint64_t number) {
   Read& read = reads_[number];
   ReadWindow& window = nodes_[host]->windows[read.sender];
