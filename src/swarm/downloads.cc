@@ -11,7 +11,7 @@ Downloads::Downloads(UnitSet has, const UnitSet& wanted, std::uint64_t seed, Swa
 }
 
 void Downloads::want(const UnitSet& units, SwarmTime now) {
-  if (taken_.all()) end_hunger(now);  // a receiver that lacked nothing was not hungry
+  if (taken_.all()) hunger_.start(now);
   units.for_each([&](std::uint32_t unit) {
     if (!wanted_.add(unit) || has_.has(unit)) return;
     taken_.remove(unit);
@@ -53,7 +53,8 @@ std::optional<NextWant> Downloads::next(SwarmTime now) {
   // refuses one more, but learns of the hunger. A partner that was met lately gets its first want here.
   if (hungry && open_ < kWantsOpen + partners_.size())
     for (auto at = partners_.begin(); at != partners_.end(); ++at)
-      if (!at->second.knows_hunger && at->second.may_be_asked(true) && at->second.again <= now) return ask(at, true);
+      if (at->second.told != hunger_.spell() && at->second.may_be_asked(true) && at->second.again <= now)
+        return ask(at, true);
   if (open_ >= kWantsOpen) return std::nullopt;
   const auto least = least_asked(now);
   if (least == partners_.end()) return std::nullopt;
@@ -63,7 +64,7 @@ std::optional<NextWant> Downloads::next(SwarmTime now) {
 NextWant Downloads::ask(Partners::iterator at, bool hungry) {
   ++open_;
   ++at->second.wants;
-  at->second.knows_hunger = hungry;
+  if (hungry) at->second.told = hunger_.spell();
   return {at->first, first(), hungry};
 }
 
@@ -105,9 +106,7 @@ void Downloads::arrived(SwarmNode node, std::uint32_t unit, SwarmTime now) {
   const auto at = partners_.find(node);
   const bool is_partner = at != partners_.end() && !at->second.is_source;
   close(node, &Partner::reads, now);
-  if (!came(unit) || !is_partner) return;
-  usual_gap_ = (usual_gap_ * 7 + std::min<std::chrono::nanoseconds>(now - last_unit_, kGapMax)) / 8;
-  end_hunger(now);
+  if (came(unit) && is_partner) hunger_.feed(now);
 }
 
 void Downloads::failed(SwarmNode node, std::uint32_t unit, SwarmTime now) {
@@ -139,13 +138,6 @@ bool Downloads::came(std::uint32_t unit) {
   return true;
 }
 
-void Downloads::end_hunger(SwarmTime now) {
-  last_unit_ = now;
-  join_at_.reset();
-  join_after_ = kJoinAgain;
-  for (auto& [node, partner] : partners_) partner.knows_hunger = false;
-}
-
 void Downloads::wait_for(std::uint32_t unit) {
   if (unit < has_.units() && !has_.has(unit)) ++readers_[unit];
 }
@@ -161,31 +153,22 @@ std::optional<std::uint32_t> Downloads::first() const {
   return std::nullopt;
 }
 
-SwarmTime Downloads::hungry_at() const {
-  return last_unit_ + std::max<std::chrono::nanoseconds>(kHungryAfter, kHungryGaps * usual_gap_);
-}
-
 std::size_t Downloads::partners() const {
   return static_cast<std::size_t>(std::count_if(
       partners_.begin(), partners_.end(), [](const auto& one) { return !one.second.left && !one.second.banned; }));
 }
 
 bool Downloads::is_hungry(SwarmTime now) const {
-  return !taken_.all() && now >= hungry_at();
+  return !taken_.all() && now >= hunger_.begins();
 }
 
 bool Downloads::joins_again(SwarmTime now) {
-  if (!is_hungry(now)) return false;
-  if (!join_at_) join_at_ = hungry_at();
-  if (now < *join_at_) return false;
-  join_at_ = now + join_after_;
-  join_after_ = std::min(join_after_ * 2, kJoinAgainMax);
-  return true;
+  return !taken_.all() && hunger_.joins_again(now);
 }
 
 std::optional<SwarmTime> Downloads::due(SwarmTime now) const {
   if (taken_.all()) return std::nullopt;
-  SwarmTime first = join_at_.value_or(hungry_at());
+  SwarmTime first = hunger_.due();
   for (const auto& [node, partner] : partners_)
     if (partner.may_be_asked(true) && partner.again > now) first = std::min(first, partner.again);
   return first;

@@ -2,9 +2,10 @@
 // (src/swarm/README.md).
 //
 // kWantsOpen wants are open, spread evenly over the partners and the source. A want is open from next() until it is
-// answered without a unit, the offered unit is declined, or its read ends. A hungry receiver tells its partners so by
-// one more want each. The caller passes events, then calls next() until it returns nothing, and joins_again(). One
-// thread at a time.
+// answered without a unit, the offered unit is declined, or its read ends. A hungry receiver (swarm/hunger.h) tells its
+// partners so by one more want each. Units of the source do not end hunger: the source repeats units only for a hungry
+// receiver. The caller passes events, then calls next() until it returns nothing, and joins_again(). One thread at a
+// time.
 #pragma once
 
 #include <chrono>
@@ -13,6 +14,7 @@
 #include <map>
 #include <optional>
 
+#include "swarm/hunger.h"
 #include "swarm/swarm_types.h"
 #include "swarm/unit_set.h"
 
@@ -27,15 +29,8 @@ struct NextWant {
 
 class Downloads {
  public:
-  // A receiver is hungry if no unit of a partner came for kHungryAfter, or kHungryGaps times as long as usually. Units
-  // of the source do not end hunger: the source repeats units as long as the receiver is hungry.
-  static constexpr std::chrono::milliseconds kHungryAfter{100};
-  static constexpr int kHungryGaps = 8;
-  static constexpr std::chrono::milliseconds kGapMax{1'000};  // a longer gap is no usual one, and counts as this
   // A node that answered a want without a unit is asked again after this time; one that failed, after the longer one.
   static constexpr std::chrono::milliseconds kAskAgain{100}, kAskFailedAgain{1'000};
-  // A hungry receiver asks the directory for another partner at this interval, which doubles up to the longer one.
-  static constexpr std::chrono::milliseconds kJoinAgain{500}, kJoinAgainMax{8'000};
   static constexpr std::size_t kPartnersMax = 64;  // meet() ignores more
 
   // `has`: the units of this node; `wanted`: the units that it fetches. Both are of the same version.
@@ -73,10 +68,10 @@ class Downloads {
 
  private:
   struct Partner {
-    std::size_t wants = 0;      // not answered yet
-    std::size_t reads = 0;      // units that it sends
-    SwarmTime again{};          // not asked before
-    bool knows_hunger = false;  // got a want that says so
+    std::size_t wants = 0;   // not answered yet
+    std::size_t reads = 0;   // units that it sends
+    SwarmTime again{};       // not asked before
+    std::uint64_t told = 0;  // the spell of hunger that it knows of
     bool left = false, banned = false, is_source = false;
 
     std::size_t open() const { return wants + reads; }
@@ -89,9 +84,7 @@ class Downloads {
   NextWant ask(Partners::iterator at, bool hungry);
   bool close(SwarmNode node, std::size_t Partner::*open, SwarmTime again);
   bool came(std::uint32_t unit);
-  void end_hunger(SwarmTime now);
   std::optional<std::uint32_t> first() const;
-  SwarmTime hungry_at() const;
 
   UnitSet has_, wanted_, taken_;
   std::uint32_t lacking_ = 0;  // wanted and not here
@@ -99,10 +92,7 @@ class Downloads {
   std::map<std::uint32_t, std::size_t> readers_;  // that wait, by unit
   std::size_t open_ = 0;
   SwarmRandom random_;
-  SwarmTime last_unit_{};  // of a partner, or when this node began to lack units
-  std::chrono::nanoseconds usual_gap_{0};
-  std::optional<SwarmTime> join_at_;  // while it is hungry
-  std::chrono::milliseconds join_after_ = kJoinAgain;
+  Hunger hunger_;
   std::uint64_t declined_ = 0;
 };
 

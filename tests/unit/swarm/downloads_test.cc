@@ -196,7 +196,7 @@ TEST_CASE("more units may be wanted later") {
   receiver.downloads.want(set_of(10, {1, 5}), receiver.now);
   CHECK_FALSE(receiver.downloads.is_done());
   CHECK_FALSE(receiver.downloads.is_hungry(receiver.now));  // it lacked nothing meanwhile
-  receiver.now += Downloads::kHungryAfter;
+  receiver.now += Hunger::kHungryAfter;
   CHECK(receiver.downloads.is_hungry(receiver.now));
   receiver.receive(1, 5);
   CHECK(receiver.downloads.is_done());
@@ -207,15 +207,15 @@ TEST_CASE("more units may be wanted later") {
 TEST_CASE("a receiver is hungry kHungryAfter after it began, and after its last unit") {
   Receiver receiver(10);
   receiver.downloads.meet(1, receiver.now);
-  CHECK(receiver.downloads.due(receiver.now) == kStart + Downloads::kHungryAfter);
-  receiver.now += Downloads::kHungryAfter - nanoseconds(1);
+  CHECK(receiver.downloads.due(receiver.now) == kStart + Hunger::kHungryAfter);
+  receiver.now += Hunger::kHungryAfter - nanoseconds(1);
   CHECK_FALSE(receiver.downloads.is_hungry(receiver.now));
   receiver.now += nanoseconds(1);
   CHECK(receiver.downloads.is_hungry(receiver.now));
   receiver.wants();
   receiver.receive(1, 0);
   CHECK_FALSE(receiver.downloads.is_hungry(receiver.now));
-  receiver.now += Downloads::kHungryAfter;
+  receiver.now += Hunger::kHungryAfter;
   CHECK(receiver.downloads.is_hungry(receiver.now));
 }
 
@@ -239,7 +239,7 @@ TEST_CASE("a long stall hardly delays the next hunger") {
   receiver.wants();
   receiver.now += seconds(600);
   receiver.receive(1, 0);
-  receiver.now += Downloads::kGapMax;
+  receiver.now += Hunger::kGapMax;
   CHECK(receiver.downloads.is_hungry(receiver.now));
 }
 
@@ -260,21 +260,24 @@ TEST_CASE("a receiver whose units are all promised is not hungry") {
 TEST_CASE("units that are wanted after a hungry spell begin a new one") {
   Receiver receiver(UnitSet(10), set_of(10, {1}));
   receiver.downloads.meet(1, receiver.now);
-  receiver.now += Downloads::kHungryAfter;
+  receiver.now += Hunger::kHungryAfter;
   receiver.wants();
   CHECK(receiver.downloads.joins_again(receiver.now));
   CHECK(receiver.offered(1, 1));
   receiver.now += seconds(10);
   receiver.downloads.want(set_of(10, {2}), receiver.now);
   CHECK_FALSE(receiver.downloads.joins_again(receiver.now));
-  CHECK(receiver.downloads.due(receiver.now) == receiver.now + Downloads::kHungryAfter);
+  CHECK(receiver.downloads.due(receiver.now) == receiver.now + Hunger::kHungryAfter);
+  CHECK(receiver.wants().empty());  // 11 wait, and a read goes on
+  receiver.now += Hunger::kHungryAfter;
+  CHECK(receiver.wants() == Wants{{1, 1}});
 }
 
 TEST_CASE("a hungry receiver tells each partner so by one want") {
   Receiver receiver(100);
   for (SwarmNode node = 1; node <= 3; ++node) receiver.downloads.meet(node, receiver.now);
   while (const auto want = receiver.downloads.next(receiver.now)) CHECK_FALSE(want->hungry);
-  receiver.now += Downloads::kHungryAfter;
+  receiver.now += Hunger::kHungryAfter;
   Wants sent;
   while (const auto want = receiver.downloads.next(receiver.now)) {
     CHECK(want->hungry);
@@ -288,7 +291,7 @@ TEST_CASE("a hungry receiver tells each partner so by one want") {
   receiver.receive(1, 1);
   receiver.receive(2, 2);
   CHECK(receiver.wants().empty());  // 12 are open
-  receiver.now += Downloads::kHungryAfter;
+  receiver.now += Hunger::kHungryAfter;
   CHECK(receiver.wants() == Wants{{1, 1}, {2, 1}, {3, 1}});
 }
 
@@ -313,7 +316,7 @@ TEST_CASE("a hungry receiver asks a new partner although its other partners hold
   CHECK(receiver.wants() == Wants{{1, 12}});
   receiver.downloads.meet(2, receiver.now);
   CHECK(receiver.wants().empty());
-  receiver.now += Downloads::kHungryAfter;
+  receiver.now += Hunger::kHungryAfter;
   CHECK(receiver.wants() == Wants{{1, 1}, {2, 1}});
 }
 
@@ -341,7 +344,7 @@ TEST_CASE("a partner may prove to be the source") {
   receiver.wants();
   receiver.downloads.meet_source(9, receiver.now);
   CHECK(receiver.downloads.partners() == 1);
-  receiver.now += Downloads::kHungryAfter;
+  receiver.now += Hunger::kHungryAfter;
   receiver.receive(9, 5);
   CHECK(receiver.downloads.is_hungry(receiver.now));
 }
@@ -349,8 +352,8 @@ TEST_CASE("a partner may prove to be the source") {
 TEST_CASE("a hungry receiver joins again at longer and longer intervals") {
   Receiver receiver(100);
   CHECK_FALSE(receiver.downloads.joins_again(receiver.now));
-  receiver.now += Downloads::kHungryAfter;
-  milliseconds interval = Downloads::kJoinAgain;
+  receiver.now += Hunger::kHungryAfter;
+  milliseconds interval = Hunger::kJoinAgain;
   for (int i = 0; i < 8; ++i) {
     CHECK(receiver.downloads.joins_again(receiver.now));
     CHECK_FALSE(receiver.downloads.joins_again(receiver.now));
@@ -358,16 +361,16 @@ TEST_CASE("a hungry receiver joins again at longer and longer intervals") {
     receiver.now += interval - nanoseconds(1);
     CHECK_FALSE(receiver.downloads.joins_again(receiver.now));
     receiver.now += nanoseconds(1);
-    interval = std::min(interval * 2, Downloads::kJoinAgainMax);
+    interval = std::min(interval * 2, Hunger::kJoinAgainMax);
   }
-  CHECK(interval == Downloads::kJoinAgainMax);
+  CHECK(interval == Hunger::kJoinAgainMax);
   receiver.downloads.meet(1, receiver.now);
   receiver.wants();
   receiver.receive(1, 0);
   CHECK_FALSE(receiver.downloads.joins_again(receiver.now));
-  receiver.now += Downloads::kGapMax;
+  receiver.now += Hunger::kGapMax;
   CHECK(receiver.downloads.joins_again(receiver.now));
-  CHECK(receiver.downloads.due(receiver.now) == receiver.now + Downloads::kJoinAgain);
+  CHECK(receiver.downloads.due(receiver.now) == receiver.now + Hunger::kJoinAgain);
 }
 
 TEST_CASE("a partner that answered without a unit is asked again after kAskAgain") {
@@ -394,7 +397,7 @@ TEST_CASE("a receiver is due when a partner may be asked again") {
   receiver.receive(1, 0);
   CHECK(receiver.downloads.due(receiver.now) == kStart + Downloads::kAskAgain);
   receiver.downloads.drop(1);
-  CHECK(receiver.downloads.due(receiver.now) == receiver.now + Downloads::kHungryAfter);
+  CHECK(receiver.downloads.due(receiver.now) == receiver.now + Hunger::kHungryAfter);
 }
 
 TEST_CASE("a partner whose call failed is asked again after kAskFailedAgain") {
@@ -426,7 +429,7 @@ TEST_CASE("a partner that has left gets no wants until it is met again") {
   CHECK(receiver.wants() == Wants{{2, 12}});
   receiver.downloads.meet(1, receiver.now);
   CHECK(receiver.downloads.partners() == 2);
-  receiver.now += Downloads::kHungryAfter;
+  receiver.now += Hunger::kHungryAfter;
   CHECK(receiver.wants() == Wants{{1, 1}, {2, 1}});
 }
 

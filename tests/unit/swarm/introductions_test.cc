@@ -301,6 +301,21 @@ TEST_CASE("a location whose bridges have left gets new ones") {
   CHECK(bridges <= Introductions::kBridges);
 }
 
+TEST_CASE("bridges begin at the location of the source") {
+  for (std::uint64_t seed = 1; seed <= 50; ++seed) {
+    CAPTURE(seed);
+    Directory directory(seed, "z");
+    directory.join(0, 20, "a");
+    directory.join(100, 20, "b");
+    directory.join(200, 20, "z");
+    directory.introduce();
+    std::set<std::string> others;
+    for (SwarmNode node = 0; node < 20; ++node)
+      for (const SwarmNode partner : directory.partners[node]) others.insert(directory.locations[partner]);
+    CHECK(others.contains("z"));
+  }
+}
+
 TEST_CASE("the location of the source asks the source first") {
   Directory directory(1, "b");
   directory.join(0, 20, "a");
