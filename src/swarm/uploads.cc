@@ -1,0 +1,185 @@
+#include "swarm/uploads.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace weft {
+
+Uploads::Uploads(std::uint32_t units, UploadShare& share) : share_(share), has_(units), sent_(units), unsent_(units) {}
+
+Uploads::~Uploads() {
+  share_.waiting -= waiting_.size();
+  for (const auto& [node, asker] : askers_) share_.uploads -= asker.uploads.size();
+}
+
+void Uploads::add(std::uint32_t unit) {
+  if (!has_.add(unit)) return;
+  order_.push_back(unit);
+  if (sent_[unit] == 0) unsent_.add(unit);
+}
+
+void Uploads::add_all() {
+  // The first unit of the version counts as the last one that came.
+  for (std::uint32_t unit = has_.units(); unit-- > 0;) add(unit);
+}
+
+void Uploads::remove(std::uint32_t unit) {
+  if (!has_.remove(unit)) return;
+  std::erase(order_, unit);
+  unsent_.remove(unit);
+  for (auto& [node, asker] : askers_) asker.looked_at = 0;
+}
+
+void Uploads::become_source() {
+  if (source_) return;
+  source_ = true;
+  last_sent_.resize(has_.units());
+}
+
+bool Uploads::want(SwarmNode node, std::uint64_t number, UnitWant want, SwarmTime now) {
+  if (want.has.units() != has_.units()) return false;
+  const auto at = askers_.try_emplace(node).first;
+  Asker& asker = at->second;
+  for (const std::uint32_t unit : asker.uploads) want.has.add(unit);
+  // A set that has lost a unit: the asker lacks it again.
+  if (!want.has.contains(asker.want.has)) asker.looked_at = 0;
+  asker.want = std::move(want);
+  asker.again.reset();
+  if (asker.waiting >= kWantsOpen || share_.waiting >= kWantsWaiting) {
+    drop_if_idle(at);
+    return false;
+  }
+  ++asker.waiting;
+  ++share_.waiting;
+  waiting_.push_back({node, number, now});
+  return true;
+}
+
+std::optional<UnitAnswer> Uploads::next(SwarmTime now) {
+  if (!waiting_.empty() && waiting_.front().since + kWantWaitMax <= now)
+    return answer(waiting_.begin(), std::nullopt, now);
+  if (share_.uploads >= kUploadsAtOnce) return std::nullopt;
+  ++tries_;
+  std::optional<std::uint32_t> unit;
+  Queue::iterator best = waiting_.end();
+  for (auto at = waiting_.begin(); at != waiting_.end(); ++at) {
+    Asker& asker = askers_.find(at->node)->second;
+    if (std::exchange(asker.tried, tries_) == tries_) continue;
+    if (unit && !goes_before(asker, askers_.find(best->node)->second)) continue;
+    const std::optional<std::uint32_t> choice = choose(asker, now);
+    if (!choice) continue;
+    unit = choice;
+    best = at;
+  }
+  if (!unit) return std::nullopt;
+  return answer(best, unit, now);
+}
+
+bool Uploads::goes_before(const Asker& one, const Asker& other) const {
+  if (one.want.traffic != other.want.traffic) return one.want.traffic < other.want.traffic;
+  return source_ && one.want.has.count() > other.want.has.count();
+}
+
+UnitAnswer Uploads::answer(Queue::iterator which, std::optional<std::uint32_t> unit, SwarmTime now) {
+  const UnitAnswer answer{which->node, which->number, unit};
+  const auto at = askers_.find(which->node);
+  Asker& asker = at->second;
+  --asker.waiting;
+  --share_.waiting;
+  waiting_.erase(which);
+  if (unit) {
+    ++share_.uploads;
+    ++sent_[*unit];
+    ++offers_;
+    asker.uploads.push_back(*unit);
+    asker.want.has.add(*unit);
+    unsent_.remove(*unit);
+    if (source_) last_sent_[*unit] = {now, answer.node};
+  }
+  drop_if_idle(at);
+  return answer;
+}
+
+std::optional<std::uint32_t> Uploads::choose(Asker& asker, SwarmTime now) {
+  const std::optional<std::uint32_t> first = asker.want.first;
+  if (first && (offers_ + 1) % kReaderEvery == 0 && !asker.want.has.has(*first) &&
+      (source_ ? unsent_.has(*first) : has_.has(*first)))
+    return first;
+  return source_ ? once(asker, now) : latest_of_least_sent(asker);
+}
+
+std::optional<std::uint32_t> Uploads::latest_of_least_sent(Asker& asker) const {
+  std::optional<std::uint32_t> best;
+  std::size_t compared = 0;
+  for (std::size_t i = order_.size(); i-- > asker.looked_at && compared < kCandidates;) {
+    const std::uint32_t unit = order_[i];
+    if (asker.want.has.has(unit)) continue;
+    ++compared;
+    if (!best || sent_[unit] < sent_[*best]) best = unit;
+    if (sent_[*best] == 0) break;
+  }
+  if (!best) asker.looked_at = order_.size();
+  return best;
+}
+
+std::optional<std::uint32_t> Uploads::once(Asker& asker, SwarmTime now) const {
+  if (const auto unit = unsent_.first_not_in(asker.want.has)) return unit;
+  if (!asker.want.hungry || (asker.again && *asker.again > now)) return std::nullopt;
+  asker.again.reset();
+  std::optional<std::uint32_t> oldest;
+  has_.for_each([&](std::uint32_t unit) {
+    if (!asker.want.has.has(unit) && (!oldest || last_sent_[unit].at < last_sent_[*oldest].at)) oldest = unit;
+  });
+  if (!oldest) return std::nullopt;
+  const SwarmTime again = last_sent_[*oldest].at + kResendAfter;
+  if (again <= now) return oldest;
+  asker.again = again;
+  return std::nullopt;
+}
+
+void Uploads::ended(SwarmNode node, std::uint32_t unit, bool read) {
+  const auto at = askers_.find(node);
+  if (at == askers_.end()) return;
+  std::vector<std::uint32_t>& uploads = at->second.uploads;
+  const auto upload = std::find(uploads.begin(), uploads.end(), unit);
+  if (upload == uploads.end()) return;
+  uploads.erase(upload);
+  end_upload(unit, read);
+  drop_if_idle(at);
+}
+
+void Uploads::end_upload(std::uint32_t unit, bool read) {
+  --share_.uploads;
+  if (read) {
+    ++sent_units_;
+  } else if (--sent_[unit] == 0 && has_.has(unit)) {
+    unsent_.add(unit);
+  }
+}
+
+void Uploads::forget(SwarmNode node) {
+  for (LastSent& last : last_sent_)
+    if (last.to == node) last.at = SwarmTime::min();  // perhaps no live receiver has the unit
+  for (auto& [name, asker] : askers_) asker.again.reset();
+  const auto at = askers_.find(node);
+  if (at == askers_.end()) return;
+  for (const std::uint32_t unit : at->second.uploads) end_upload(unit, false);
+  share_.waiting -= at->second.waiting;
+  std::erase_if(waiting_, [&](const Waiting& one) { return one.node == node; });
+  askers_.erase(at);
+}
+
+void Uploads::drop_if_idle(std::map<SwarmNode, Asker>::iterator at) {
+  if (at->second.waiting == 0 && at->second.uploads.empty()) askers_.erase(at);
+}
+
+std::optional<SwarmTime> Uploads::due() const {
+  if (waiting_.empty()) return std::nullopt;
+  SwarmTime first = waiting_.front().since + kWantWaitMax;
+  if (share_.uploads >= kUploadsAtOnce) return first;
+  for (const auto& [node, asker] : askers_)
+    if (asker.again && asker.waiting != 0) first = std::min(first, *asker.again);
+  return first;
+}
+
+}  // namespace weft

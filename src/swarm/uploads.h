@@ -1,0 +1,118 @@
+// The sender's part of a swarm: which want gets which unit of one version (src/swarm/README.md).
+//
+// Of the units that an asker lacks it gets the one that was sent least often, and of equals the one that came last: so
+// a new unit spreads at once ("latest useful chunk": Bonald et al., SIGMETRICS 2008). A source sends each unit once, in
+// the order of the version, first to the askers that lack least. It sends a unit again if the earlier upload failed; to
+// an asker whose partners have nothing for it also after kResendAfter, or if the session of its receiver has ended.
+//
+// The caller passes events, then calls next() until it returns nothing. One thread at a time.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <optional>
+#include <vector>
+
+#include "swarm/swarm_types.h"
+#include "swarm/unit_set.h"
+
+namespace weft {
+
+// The wants and uploads of one node, for all versions. If its uploads are kUploadsAtOnce, the end of one lets
+// Uploads::next() of any version answer.
+struct UploadShare {
+  std::size_t waiting = 0;  // wants, at most kWantsWaiting
+  std::size_t uploads = 0;  // at most kUploadsAtOnce
+};
+
+struct UnitWant {
+  UnitSet has;                              // units that the asker has, was promised or does not want
+  std::optional<std::uint32_t> first = {};  // the unit that a reader of the asker waits for
+  bool hungry = false;                      // the asker's partners had nothing for a while
+  std::uint8_t traffic = 0;                 // class of traffic: lower ones go first
+};
+
+struct UnitAnswer {
+  SwarmNode node = 0;
+  std::uint64_t want = 0;             // as the caller numbered it
+  std::optional<std::uint32_t> unit;  // nothing: the want has waited for kWantWaitMax
+};
+
+class Uploads {
+ public:
+  static constexpr std::chrono::milliseconds kResendAfter{1'000};
+  static constexpr std::size_t kCandidates = 128;  // units that are compared for one answer
+
+  // `share` outlives this.
+  Uploads(std::uint32_t units, UploadShare& share);
+  ~Uploads();
+  Uploads(const Uploads&) = delete;
+  Uploads& operator=(const Uploads&) = delete;
+
+  void add(std::uint32_t unit);     // this node has the unit from now on
+  void add_all();                   // all units, in the order of the version
+  void remove(std::uint32_t unit);  // this node has it no longer
+  void become_source();             // the directory has named this node
+
+  // Takes a want; its `has` replaces that of earlier wants of the node, so the caller first calls ended() for uploads
+  // that the same message ends. False: too many wants wait, though the set counts, or the set has another length than
+  // the version. The caller answers this want without a unit.
+  bool want(SwarmNode node, std::uint64_t number, UnitWant want, SwarmTime now);
+  std::optional<UnitAnswer> next(SwarmTime now);
+  // An upload has ended: the asker has read the unit, or has declined it or failed. The caller bounds how long an
+  // upload may take: a silent asker keeps its places.
+  void ended(SwarmNode node, std::uint32_t unit, bool read);
+  void forget(SwarmNode node);  // its session has ended, and with it its wants and uploads
+  // Returns the time of the next call of next(), if no event comes before.
+  std::optional<SwarmTime> due() const;
+
+  bool is_source() const { return source_; }
+  std::size_t waiting() const { return waiting_.size(); }
+  std::uint64_t sent() const { return sent_units_; }  // uploads that were read
+
+ private:
+  struct Asker {
+    UnitWant want;                       // `has` with the units of `uploads`
+    std::vector<std::uint32_t> uploads;  // not ended yet
+    std::size_t waiting = 0;             // wants
+    std::size_t looked_at = 0;           // units of order_ below this number are known to be useless for the asker
+    std::optional<SwarmTime> again;      // the source may then send a unit again
+    std::uint64_t tried = 0;             // the last call of next() that looked at it
+  };
+  struct Waiting {
+    SwarmNode node = 0;
+    std::uint64_t number = 0;
+    SwarmTime since{};
+  };
+  struct LastSent {
+    SwarmTime at = SwarmTime::min();
+    SwarmNode to = 0;
+  };
+  using Queue = std::deque<Waiting>;
+
+  UnitAnswer answer(Queue::iterator which, std::optional<std::uint32_t> unit, SwarmTime now);
+  std::optional<std::uint32_t> choose(Asker& asker, SwarmTime now);
+  std::optional<std::uint32_t> latest_of_least_sent(Asker& asker) const;
+  std::optional<std::uint32_t> once(Asker& asker, SwarmTime now) const;
+  bool goes_before(const Asker& one, const Asker& other) const;
+  void end_upload(std::uint32_t unit, bool read);
+  void drop_if_idle(std::map<SwarmNode, Asker>::iterator at);
+
+  UploadShare& share_;
+  UnitSet has_;
+  std::vector<std::uint32_t> order_;  // the units of has_ as they came
+  std::vector<std::uint32_t> sent_;   // how often, by unit; uploads in progress count
+  bool source_ = false;
+  UnitSet unsent_;                   // units of has_ that were not sent
+  std::vector<LastSent> last_sent_;  // of a source, by unit
+  std::map<SwarmNode, Asker> askers_;
+  Queue waiting_;  // in the order of arrival
+  std::uint64_t sent_units_ = 0;
+  std::uint64_t offers_ = 0;
+  std::uint64_t tries_ = 0;
+};
+
+}  // namespace weft
