@@ -80,7 +80,7 @@ bool Uploads::goes_before(const Asker& one, const Asker& other) const {
   return source_ && one.want.has.count() > other.want.has.count();
 }
 
-UnitAnswer Uploads::answer(Queue::iterator which, std::optional<std::uint32_t> unit, SwarmTime now) {
+UnitAnswer Uploads::answer(const Queue::iterator& which, std::optional<std::uint32_t> unit, SwarmTime now) {
   const UnitAnswer answer{which->node, which->number, unit};
   const auto at = askers_.find(which->node);
   Asker& asker = at->second;

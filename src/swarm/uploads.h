@@ -93,7 +93,7 @@ class Uploads {
   };
   using Queue = std::deque<Waiting>;
 
-  UnitAnswer answer(Queue::iterator which, std::optional<std::uint32_t> unit, SwarmTime now);
+  UnitAnswer answer(const Queue::iterator& which, std::optional<std::uint32_t> unit, SwarmTime now);
   std::optional<std::uint32_t> choose(Asker& asker, SwarmTime now);
   std::optional<std::uint32_t> latest_of_least_sent(Asker& asker) const;
   std::optional<std::uint32_t> once(Asker& asker, SwarmTime now) const;

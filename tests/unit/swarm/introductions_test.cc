@@ -63,8 +63,7 @@ struct Directory {
   std::size_t bridges() const {
     std::size_t ends = 0;
     for (const auto& [node, others] : partners)
-      ends += static_cast<std::size_t>(std::count_if(
-          others.begin(), others.end(), [&](SwarmNode other) { return locations.at(node) != locations.at(other); }));
+      for (const SwarmNode other : others) ends += locations.at(node) != locations.at(other) ? 1 : 0;
     return ends / 2;
   }
 
