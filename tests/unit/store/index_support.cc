@@ -34,7 +34,7 @@ std::vector<std::byte> content_bytes(unsigned n) {
 }
 
 ContentId content_id(unsigned n) {
-  static std::map<unsigned, ContentId> ids;
+  thread_local std::map<unsigned, ContentId> ids;
   auto [found, made] = ids.try_emplace(n);
   if (!made) return found->second;
   auto bytes = content_bytes(n);
