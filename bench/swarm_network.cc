@@ -31,12 +31,7 @@ void Network::at(Nanoseconds time, Host host, std::uint32_t kind, std::uint64_t 
 }
 
 void Network::send(Host from, Host to, std::uint64_t bytes, bool handled, std::uint32_t kind, std::uint64_t what) {
-  if (free_.empty()) {
-    free_.push_back(packets_.size());
-    packets_.emplace_back();
-  }
-  const std::uint64_t packet = free_.back();
-  free_.pop_back();
+  const std::uint64_t packet = packets_.take();
   packets_[packet] = {{0, 0, to, kind, what}, bytes, from, handled};
   const bool crosses = rack(from) != rack(to);
   push(pass(up_[from], bytes) + options_.delay, to, crosses ? kAtCore : kAtDownlink, packet);
@@ -47,7 +42,7 @@ void Network::arrive(std::uint64_t number) {
   const Packet& packet = packets_[number];
   const Nanoseconds handled = packet.handled ? options_.handling : 0;
   push(pass(down_[packet.event.host], packet.bytes) + handled, packet.event.host, packet.event.kind, packet.event.what);
-  free_.push_back(number);
+  packets_.give_back(number);
 }
 
 bool Network::next(Event& event) {

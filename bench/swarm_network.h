@@ -21,6 +21,28 @@ struct NetworkOptions {
   std::uint32_t core_divisor = 1;  // the core moves the bytes of all hosts of a rack, divided by this
 };
 
+// Objects by number. A number that was given back is used again.
+template <class T>
+class Pool {
+ public:
+  std::uint64_t take() {
+    if (free_.empty()) {
+      free_.push_back(objects_.size());
+      objects_.emplace_back();
+    }
+    const std::uint64_t number = free_.back();
+    free_.pop_back();
+    return number;
+  }
+  void give_back(std::uint64_t number) { free_.push_back(number); }
+  T& operator[](std::uint64_t number) { return objects_[number]; }
+  std::uint64_t size() const { return objects_.size(); }  // given back ones included
+
+ private:
+  std::vector<T> objects_;
+  std::vector<std::uint64_t> free_;
+};
+
 // An event: at a time, something reaches a host. `what` is the simulator's.
 struct Event {
   Nanoseconds at = 0;
@@ -71,8 +93,7 @@ class Network {
   const NetworkOptions options_;
   std::vector<Link> up_, down_;
   std::vector<Link> core_;  // by the rack that sends
-  std::vector<Packet> packets_;
-  std::vector<std::uint64_t> free_;
+  Pool<Packet> packets_;
   std::priority_queue<Event, std::vector<Event>, std::greater<>> events_;
   Nanoseconds now_ = 0;
   std::uint64_t number_ = 0;

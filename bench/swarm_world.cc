@@ -37,8 +37,7 @@ struct World::Message {
 struct World::Read {
   Host receiver = 0, sender = 0;
   std::uint32_t unit = 0;
-  std::uint32_t generation = 0;  // of this place in reads_
-  std::uint64_t want = 0;
+  std::uint32_t generation = 0;       // of this place in reads_
   std::uint64_t asked = 0, came = 0;  // bytes
   bool live = false;
 };
@@ -55,7 +54,7 @@ struct World::Node {
   UploadShare share;
   Downloads downloads;
   Uploads uploads;
-  bool fetches = false, dead = false, done = false, slow = false;
+  bool fetches = false, dead = false, done = false;
   Nanoseconds begun = 0;
   std::optional<SwarmTime> timer;
   Nanoseconds hashed = 0;  // when the thread that verifies is free
@@ -78,6 +77,10 @@ std::uint64_t World::unit_bytes(std::uint32_t unit) const {
   return std::min(options_.size, from + units_.chunks_in(unit) * kDigestChunk) - from;
 }
 
+bool World::is_slow(Host host) const {
+  return host >= options_.nodes - static_cast<std::uint32_t>(options_.slow * options_.nodes + 0.5);
+}
+
 WorldResult World::run() {
   nodes_.resize(options_.nodes + 1);
   nodes_[source()] = std::make_unique<Node>(units_.count(), random_.next(), time());
@@ -86,14 +89,13 @@ WorldResult World::run() {
   const Nanoseconds alone =
       static_cast<Nanoseconds>(options_.size * 8'000 / (options_.network.bits_per_second / 1'000'000));
   const auto dying = static_cast<std::uint32_t>(options_.deaths * options_.nodes + 0.5);
-  const auto slow = static_cast<std::uint32_t>(options_.slow * options_.nodes + 0.5);
   for (Host host = 0; host < options_.nodes; ++host) {
     const Nanoseconds at =
         nanoseconds(options_.spread) * static_cast<Nanoseconds>(random_.below(1'000'000)) / 1'000'000;
     network_.at(at, host, kBegin, 0);
     // The first ones die and the last ones are slow: partners are drawn at random.
     if (host < dying) network_.at(at + alone * static_cast<Nanoseconds>(random_.below(1'000)) / 1'000, host, kDie, 0);
-    if (host >= options_.nodes - slow) network_.slow_down(host, 4);
+    if (is_slow(host)) network_.slow_down(host, 4);
   }
   living_ = options_.nodes;
   Event event;
@@ -113,7 +115,7 @@ void World::handle(const Event& event) {
       return start(event.host);
     case kMessage: {
       Message heard = std::move(messages_[event.what]);
-      free_messages_.push_back(event.what);
+      messages_.give_back(event.what);
       if (!gone) receive(event.host, std::move(heard));
       return;
     }
@@ -147,7 +149,6 @@ void World::start(Host host) {
   Node& node = *nodes_[host];
   node.fetches = true;
   node.begun = network_.now();
-  node.slow = host >= options_.nodes - static_cast<std::uint32_t>(options_.slow * options_.nodes + 0.5);
   if (options_.readers) node.downloads.wait_for(0);
   send({.type = Message::Type::join, .from = host, .to = directory()}, kSmallMessage);
   pump(host);
@@ -187,12 +188,7 @@ void World::set_timer(Host host) {
 }
 
 void World::send(Message message, std::uint64_t bytes) {
-  if (free_messages_.empty()) {
-    free_messages_.push_back(messages_.size());
-    messages_.emplace_back();
-  }
-  const std::uint64_t number = free_messages_.back();
-  free_messages_.pop_back();
+  const std::uint64_t number = messages_.take();
   const Host from = message.from, to = message.to;
   messages_[number] = std::move(message);
   ++result_.messages;
@@ -240,14 +236,9 @@ void World::offered(Host host, const Message& offer) {
            kSmallMessage);
     return;
   }
-  if (free_reads_.empty()) {
-    free_reads_.push_back(reads_.size());
-    reads_.emplace_back();
-  }
-  const std::uint64_t number = free_reads_.back();
-  free_reads_.pop_back();
+  const std::uint64_t number = reads_.take();
   Read& read = reads_[number];
-  read = {host, offer.from, *offer.unit, read.generation + 1, offer.want, 0, 0, true};
+  read = {host, offer.from, *offer.unit, read.generation + 1, 0, 0, true};
   ask_pieces(host, number);
 }
 
@@ -260,12 +251,7 @@ void World::ask_pieces(Host host, std::uint64_t number) {
     const std::size_t piece = std::min<std::size_t>({window.piece(), options_.piece_max, length - read.asked});
     if (read.asked != read.came && (!window.has_room(piece) || read.asked - read.came >= options_.in_flight * piece))
       return;
-    if (free_pieces_.empty()) {
-      free_pieces_.push_back(pieces_.size());
-      pieces_.emplace_back();
-    }
-    const std::uint64_t which = free_pieces_.back();
-    free_pieces_.pop_back();
+    const std::uint64_t which = pieces_.take();
     pieces_[which] = {number, read.generation, window.ask(piece, time())};
     read.asked += piece;
     network_.send(host, read.sender, kPieceRequest, false, kPieceAsked, which);
@@ -274,7 +260,7 @@ void World::ask_pieces(Host host, std::uint64_t number) {
 
 void World::piece_there(Host host, std::uint64_t which) {
   const Piece piece = pieces_[which];
-  free_pieces_.push_back(which);
+  pieces_.give_back(which);
   Node& node = *nodes_[host];
   Read& read = reads_[piece.read];
   if (node.dead || !read.live || read.generation != piece.generation) return;
@@ -292,7 +278,7 @@ void World::unit_there(Host host, std::uint64_t number) {
   Read& read = reads_[number];
   if (node.dead || !read.live) return;
   read.live = false;
-  free_reads_.push_back(number);
+  reads_.give_back(number);
   record(host, read.unit, read.sender);
   node.uploads.add(read.unit);
   node.downloads.arrived(read.sender, read.unit, time());
@@ -308,7 +294,7 @@ void World::unit_there(Host host, std::uint64_t number) {
     node.done = true;
     --living_;
     const double took = static_cast<double>(network_.now() - node.begun) / kSecond;
-    (node.slow ? result_.slow_seconds : result_.seconds).push_back(took);
+    (is_slow(host) ? result_.slow_seconds : result_.seconds).push_back(took);
     result_.last_end = static_cast<double>(network_.now()) / kSecond;
     send({.type = Message::Type::whole, .from = host, .to = directory()}, kSmallMessage);
   }
@@ -347,7 +333,7 @@ void World::notice_death(Host host, Host dead) {
     Read& read = reads_[number];
     if (!read.live || read.receiver != host || read.sender != dead || read.came == unit_bytes(read.unit)) continue;
     read.live = false;
-    free_reads_.push_back(number);
+    reads_.give_back(number);
     node.downloads.failed(dead, read.unit, time());
   }
   node.windows.erase(dead);

@@ -82,6 +82,7 @@ class World {
   Host source() const { return options_.nodes; }
   Host directory() const { return options_.nodes + 1; }
   std::uint64_t unit_bytes(std::uint32_t unit) const;
+  bool is_slow(Host host) const;
 
   const WorldOptions options_;
   const Units units_;
@@ -89,12 +90,9 @@ class World {
   SwarmRandom random_;
   std::vector<std::unique_ptr<Node>> nodes_;
   Introductions introductions_;
-  std::vector<Message> messages_;
-  std::vector<std::uint64_t> free_messages_;
-  std::vector<Read> reads_;
-  std::vector<std::uint64_t> free_reads_;
-  std::vector<Piece> pieces_;
-  std::vector<std::uint64_t> free_pieces_;
+  Pool<Message> messages_;
+  Pool<Read> reads_;
+  Pool<Piece> pieces_;
   std::uint64_t next_want_ = 0;
   std::uint32_t living_ = 0;  // nodes that fetch and have not ended
   WorldResult result_;
