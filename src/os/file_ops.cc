@@ -22,6 +22,7 @@
 #include <fmt/core.h>
 
 #include "base/limits.h"
+#include "os/entries.h"
 #include "os/sys.h"
 
 namespace weft {
@@ -58,10 +59,8 @@ Status clone_range(int from, std::uint64_t from_offset, std::uint64_t length, in
 
 bool link_descriptor(int fd, const SafePath& to) {
   const auto directory = open_directory(to.parent());
-  const auto from = path_of_descriptor(fd, "a file");
-  if (!directory.ok() || !from.ok()) return false;
   const std::string name = to.str().substr(to.str().rfind('/') + 1);
-  return ::linkat(AT_FDCWD, from->c_str(), directory->get(), name.c_str(), AT_SYMLINK_FOLLOW) == 0;
+  return directory.ok() && link_descriptor_at(fd, directory->get(), name).ok();
 }
 
 // Takes the lease on an open file description of its own: not_written() takes and drops a lease on the caller's. No
