@@ -85,6 +85,28 @@ PeerReply reply_of(std::string_view head, std::span<const std::byte> content) {
   return reply;
 }
 
+void survives_lost_messages(
+    TransportWorld& world,
+    const std::function<Result<std::unique_ptr<Answer>>(Exchange& from, const PeerAddress& peer)>& call) {
+  const KeyFile key;
+  ScriptedServer server;
+  std::atomic<int> lose_at{0};
+  std::atomic<int> sent{0};
+  const Tap lossy = [&](auto) { return ++sent == lose_at ? 0 : 1; };
+  auto a = open_node(world, key, "a", nullptr, lossy);
+  auto b = open_node(world, key, "b", &server, lossy);
+  REQUIRE(ask(*a, at(*b, "b"), "echo").ok());
+  for (const int lost : {1, 2}) {  // loses the request, then the answer
+    sent = 0;
+    lose_at = lost;
+    const auto answer = call(*a, at(*b, "b"));
+    lose_at = 0;
+    REQUIRE(answer.ok());
+    CHECK(testing::must(read_all(*a, **answer)) == server.content);
+  }
+  CHECK(a->figures().handshakes == 1);
+}
+
 Result<std::vector<std::byte>> read_all(Exchange& exchange, Answer& answer, std::size_t window) {
   std::vector<std::byte> out;
   while (out.size() < answer.length(window)) {

@@ -147,6 +147,11 @@ Result<std::unique_ptr<Answer>> outcome_of(BegunCall& call);
 // A reply with this head, and a window on `content` if that is not empty.
 PeerReply reply_of(std::string_view head, std::span<const std::byte> content = {});
 
+// Checks a call of "bytes", made by `call`, whose request is lost, then one whose answer is lost.
+void survives_lost_messages(
+    TransportWorld& world,
+    const std::function<Result<std::unique_ptr<Answer>>(Exchange& from, const PeerAddress& peer)>& call);
+
 // Reads a whole window of an answer, through landing buffers of the exchange.
 Result<std::vector<std::byte>> read_all(Exchange& exchange, Answer& answer, std::size_t window = 0);
 

@@ -142,23 +142,7 @@ TEST_CASE("many threads call and read at once") {
 
 TEST_CASE("a lost request or answer is repeated") {
   in_every_world([](TransportWorld& world) {
-    const KeyFile key;
-    ScriptedServer server;
-    std::atomic<int> lose_at{0};
-    std::atomic<int> sent{0};
-    const Tap lossy = [&](auto) { return ++sent != lose_at; };
-    auto a = open_node(world, key, "a", nullptr, lossy);
-    auto b = open_node(world, key, "b", &server, lossy);
-    REQUIRE(ask(*a, at(*b, "b"), "echo").ok());
-    for (const int lost : {1, 2}) {  // loses the request, then the answer
-      sent = 0;
-      lose_at = lost;
-      auto answer = ask(*a, at(*b, "b"), "bytes");
-      lose_at = 0;
-      REQUIRE(answer.ok());
-      CHECK(testing::must(read_all(*a, **answer)) == server.content);
-    }
-    CHECK(a->figures().handshakes == 1);
+    survives_lost_messages(world, [](Exchange& from, const PeerAddress& peer) { return ask(from, peer, "bytes"); });
   });
 }
 
