@@ -123,6 +123,8 @@ struct KeptBytes {
   std::size_t bytes = 0;
 };
 
+class OfferedUnit;  // weft/bytes/swarm.h
+
 // Options of a read, and state that its attempts share.
 struct ReadAid {
   // True if the caller can fetch other chunks first. A source may then refuse: Errc::exists for chunks that another
@@ -143,6 +145,8 @@ struct ReadAid {
   KeptBytes kept = {};  // a source continues after these bytes; if it fails, it stores here what it has
   // Each chunk must come from one giver, because a chunk that came in parts from several givers was wrong.
   bool whole_chunks = false;
+  // The unit of a swarm that has these runs. The bytes are read from the node that offered it, and from no other.
+  std::shared_ptr<OfferedUnit> offered = {};
 };
 
 // A guess without a message: can a source send some runs (or the manifest, if there are none) at once? contended: it

@@ -1,0 +1,47 @@
+// This node's part in swarms: nodes that fetch one version at once give it to each other (src/swarm/README.md). The
+// fetcher says which chunks it wants, and the swarms hand it offered units to read (src/peers/swarm/peer_swarms.cc).
+//
+// Threads: every call from any thread, and none waits for a message. Trust: the bytes of a unit are read by a source
+// (weft/bytes/source.h, ReadAid::offered), whose reader verifies them.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <span>
+
+#include "weft/bytes/source.h"
+#include "weft/content.h"
+#include "weft/result.h"
+
+namespace weft {
+
+// A unit that another node has offered and this node has accepted: consecutive chunks of a version, of one or several
+// blobs. Dropped without arrived(), the node lacks it again. Any thread.
+class OfferedUnit {
+ public:
+  virtual ~OfferedUnit() = default;
+  virtual const Digest& manifest() const = 0;
+  virtual std::span<const ChunkRun> runs() const = 0;
+  virtual void arrived() = 0;  // all chunks are verified, and this node can give them
+};
+
+class VersionSwarms {
+ public:
+  virtual ~VersionSwarms() = default;
+
+  // Wants these chunks of a version, and joins its swarm. The version's manifest is local. Chunks that are local, or
+  // wanted already, change nothing.
+  virtual Status want(const Digest& manifest, std::span<const ChunkRun> runs) = 0;
+  // Wants no chunk of the version any more. Open offers of it are still read.
+  virtual void leave(const Digest& manifest) = 0;
+  // A reader waits for a chunk; calls are counted.
+  virtual void wait_for(const Digest& manifest, const ChunkRun& run) = 0;
+  virtual void stop_waiting(const Digest& manifest, const ChunkRun& run) = 0;
+  // Returns the next accepted unit, or null.
+  virtual std::shared_ptr<OfferedUnit> take() = 0;
+  // Sets the function to call when take() has a unit: on a thread of the exchange, so it is short. Empty: none. After
+  // this returns, the function that it replaces is not called any more.
+  virtual void on_offer(std::function<void()> call) = 0;
+};
+
+}  // namespace weft
