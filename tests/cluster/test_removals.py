@@ -55,7 +55,7 @@ class Race:
 
     def run(self, shown, number, pause):
         """`shown`: where the second's mount shows this version of the base. `pause`: of the removal; below 0 it is the
-        first to begin."""
+        first to begin. Returns the seconds that the import took."""
         spec = f"base@{number}"
         self.first.store.publish(write_model(self.directory / "base", self.base), name="base")
         wait_until(shown.exists, seconds_max=SECONDS_MAX)
@@ -63,6 +63,7 @@ class Race:
             self.second.store.weft("prefetch", spec)
         own = write_model(self.directory / "own", self.own) / MODEL_FILE
         derive = ("import", own, "--name", self.model, "--inherit", spec, "--add", "--json")
+        begun = time.monotonic() + max(0, -pause)
         if pause < 0:
             removing = self.remover.store.start("rm", spec)
             time.sleep(-pause)
@@ -72,12 +73,14 @@ class Race:
             time.sleep(pause)
             removing = self.remover.store.start("rm", spec)
         said, why_refused = deriving.communicate(timeout=60)
+        took = time.monotonic() - begun
         _, why = removing.communicate(timeout=60)
         assert removing.returncode == 0, why
         if deriving.returncode == 0:
             self.version = json.loads(said)["version"]
         else:
             assert deriving.returncode == 1 and why_refused.count("\n") == 1, why_refused
+        return took
 
     @property
     def deriver_has_all(self):
@@ -101,8 +104,9 @@ def test_removals_race_inheriting_publishes(three, tmp_path):
     rng = random.Random(11)
     races = [Race(i, first, second, tmp_path) for i in range(RACES)]
     with second.mounted() as mount, Collector(first, second) as collector:
+        took = 0.05  # seconds, of the last import: on a slow machine the removal has to pause for longer
         for number, race in enumerate(races, 1):
-            race.run(mount.version("base", number), number, rng.uniform(-0.03, 0.06))
+            took = race.run(mount.version("base", number), number, rng.uniform(-0.6, 1.2) * took)
     for node in (first, second):
         node.store.weft("gc")
         node.store.weft("evict", "--all")
