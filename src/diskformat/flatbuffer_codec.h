@@ -167,7 +167,7 @@ class Reader {
     else if constexpr (std::same_as<T, std::string>)
       each<Offset<flatbuffers::String>>(field, list, [](const flatbuffers::String* one) { return one->str(); });
     else
-      each<Offset<flatbuffers::Table>>(field, list, [this](const auto* one) { return read<T>(*one); });
+      each<Offset<flatbuffers::Table>>(field, list, [this](const auto* one) { return this->template read<T>(*one); });
     return *this;
   }
   template <class T>

@@ -27,8 +27,8 @@ Result<Manifest> decode_manifest(std::span<const std::byte> bytes) {
 }
 
 std::span<const File> files_of(const Manifest& manifest, FileRole role) {
-  const auto found = std::ranges::equal_range(manifest.files, role, {}, &File::role);
-  return {found.begin(), found.end()};
+  const auto first = std::ranges::lower_bound(manifest.files, role, {}, &File::role);
+  return {first, std::ranges::upper_bound(first, manifest.files.end(), role, {}, &File::role)};
 }
 
 const File* find_file(const Manifest& manifest, FileRole role, std::string_view path) {

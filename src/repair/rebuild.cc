@@ -109,7 +109,7 @@ Status Rebuilder::change_pages(const std::function<Result<std::string>(Txn&, std
 
 // Adds a row without a version for each number whose record is lost, so that the number is not reused.
 Status Rebuilder::fill_gaps() {
-  return change_pages([this](Txn& txn, std::string_view from) -> Result<std::string> {
+  return change_pages([](Txn& txn, std::string_view from) -> Result<std::string> {
     std::vector<ModelRow> models;
     const auto add = [&](const Entry& entry) -> Status {
       WEFT_TRY(ModelRow row, row_from<ModelRow>(txn, Table::models, entry.key, entry.value));
