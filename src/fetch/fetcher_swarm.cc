@@ -89,7 +89,7 @@ void Fetcher::Swarm::take_offers() {
   }
 }
 
-// Leaves the swarm of a version. The units that it has not brought come by the ordinary way.
+// Leaves the swarm of a version. Its missing units come by the ordinary way.
 void Fetcher::Swarm::leave(const Digest& manifest) {
   std::erase_if(shards_, [&](const Shards& one) { return one.content->row.manifest == manifest; });
   for (auto& [transfer, unit] : fetcher_.swarm_.leave(manifest)) fetcher_.ahead_.push_back({transfer, unit});
@@ -146,7 +146,7 @@ void Fetcher::Swarm::begin(const Shard& shard) {
   const MutexLock lock(fetcher_.mutex_);
   if (!begun.ok()) {
     log_debug(LogCategory::fetch, "{}: {}", file.path, begun.error().message);
-    std::erase_if(shards_, [&](const Shards& one) { return one.content == content; });
+    std::erase_if(shards_, [&](const Shards& one) { return one.content == shard.first; });
     return;
   }
   for (const Extent& extent : file.extents) {

@@ -41,7 +41,7 @@ void SwarmFetch::call(Call::Kind kind, const Digest& manifest, const ChunkRun& r
   if (calls_.size() == 1) wake_();
 }
 
-// Drops the first units of each transfer that the swarm does not have to bring any more, and transfers without others.
+// Drops units from the front of each transfer that are neither in the swarm nor running, and then empty transfers.
 void SwarmFetch::drop_past(Version& version) {
   for (auto& [transfer, units] : version.units) {
     const auto is_past = [&of = *transfer](std::size_t unit) {

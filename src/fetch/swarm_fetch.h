@@ -42,9 +42,9 @@ class SwarmFetch {
   };
   class Reader;
 
-  // `patience`: with silent sources. A swarm that gave nothing for half of the patience is left, for the whole patience.
-  // A reader waits for a swarm for a fifth of it. `reads_max`: offered units to read at once. `wake` is called when
-  // take_calls() has calls; it must not wait.
+  // `patience`: with silent sources. A swarm that gave nothing for half of the patience is left, for the whole
+  // patience. A reader waits for a swarm for a fifth of it. `reads_max`: offered units to read at once. `wake` is
+  // called when take_calls() has calls; it must not wait.
   SwarmFetch(Clock::duration patience, std::size_t reads_max, std::function<void()> wake)
       : patience_(patience), reads_max_(reads_max), wake_(std::move(wake)) {}
 
@@ -76,8 +76,8 @@ class SwarmFetch {
   std::vector<Digest> manifests() const;                 // with a swarm, or one that rests
   // Returns the versions whose swarm is to be left: it gave nothing for too long.
   std::vector<Digest> silent();
-  // Leaves the swarm of a version. Missing units of transfers with readers become queued, and are returned. Other missing
-  // units become idle.
+  // Leaves the swarm of a version. Missing units of transfers with readers become queued, and are returned. Other
+  // missing units become idle.
   std::vector<Unit> leave(const Digest& manifest);
   // Puts a running unit back whose read failed. True: the swarm brings it again. False: the unit is queued.
   bool put_back(const std::shared_ptr<Transfer>& transfer, std::size_t unit);
