@@ -20,8 +20,8 @@ namespace weft {
 struct OfferPlace {
   std::string node;                // that offered the unit
   std::shared_ptr<Answer> answer;  // null after close()
-  std::span<const std::byte>
-      head;  // the first bytes of the unit, valid while `answer` lives; the windows have the rest
+  // The first bytes of the unit, valid while `answer` lives. The windows hold the rest.
+  std::span<const std::byte> head;
 };
 
 // Any thread. Its answer is dropped before its exchange: by close(), or with the offer.
