@@ -199,7 +199,8 @@ Result<PeerReply> PeerAnswers::answer(std::string_view node, std::span<const std
     return PeerReply{encode_holders(directory_.find(ask->manifest)), {}};
   if (const auto* ask = std::get_if<AskManifest>(&asked)) return give(*ask);
   if (const auto* ask = std::get_if<AskChunks>(&asked)) return give(*ask);
-  return give(node, std::get<AskBytes>(asked));
+  if (const auto* ask = std::get_if<AskBytes>(&asked)) return give(node, *ask);
+  return Error{Errc::unsupported, "this node takes no part in swarms"};
 }
 
 Result<PeerReply> PeerAnswers::give(const AskManifest& ask) {

@@ -58,6 +58,11 @@ struct PeerReply {
   std::vector<std::byte> head;                         // at most kHeadBytesMax
   std::vector<std::unique_ptr<WindowMemory>> windows;  // each no longer than the peer may read
   std::string subject = {};  // window contents, for the log if the reader falls silent: "bert@1: model.safetensors"
+  // Called once, if it is set: when the windows are closed, with the bytes of them that the caller says it has read, at
+  // most their length. 0: it does not say so, or the lease, its session or the exchange has ended, or the reply was not
+  // sent. A reply without windows ends with 0 at once. Called on a thread of the exchange or of give(), and before the
+  // exchange is destroyed. Must not wait.
+  std::function<void(std::uint64_t read_bytes)> ended = {};
 };
 
 // The receiving end of the reply to one request. Any thread.
