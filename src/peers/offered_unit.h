@@ -65,7 +65,7 @@ class PeerOffer final : public OfferedUnit {
     place_.node = node_;
   }
   // A chunk that the node gave is wrong: the node is asked for no other unit of this version.
-  void refuted() {
+  void refuted() override {
     if (const auto owner = owner_.lock()) owner->refuted(*this);
   }
 

@@ -34,6 +34,7 @@ class PeerSource final : public BlobSource {
   std::size_t givers(const Digest& manifest, const ChunkRun& run) override;
   bool refuted(std::uint32_t giver) override;
   bool codes() const override { return true; }
+  bool reads_offers() const override { return true; }
   void miscoded(std::uint32_t giver) override;
 
  private:
