@@ -1,6 +1,7 @@
 #include "fetch/fetcher_swarm.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/log.h"
 
@@ -25,6 +26,7 @@ Fetcher::Swarm::Swarm(Fetcher& fetcher, VersionSwarms& swarms) : fetcher_(fetche
 }
 
 void Fetcher::Swarm::end() {
+  if (std::exchange(ended_, true)) return;
   swarms_.on_offer({});
   worker_.end();
   std::vector<Digest> manifests;
@@ -129,10 +131,15 @@ std::optional<Fetcher::Swarm::Shard> Fetcher::Swarm::next_shard() {
 
 // True if so many bytes, and those that swarms are to bring, fit into the cache without an eviction.
 bool Fetcher::Swarm::has_room(std::uint64_t bytes) {
-  const std::uint64_t used = fetcher_.cache_bytes();
-  const MutexLock lock(fetcher_.mutex_);
-  const std::uint64_t needed = used + fetcher_.swarm_.units() * kDigestChunk + bytes;
-  return needed <= fetcher_.space_.bound(fetcher_.policy_.cache_max, used);
+  std::uint64_t cache_max = 0;
+  {
+    const MutexLock lock(fetcher_.mutex_);
+    cache_max = fetcher_.policy_.cache_max;
+    bytes += fetcher_.swarm_.units() * kDigestChunk;
+  }
+  bytes += fetcher_.coming_bytes();
+  const auto use = fetcher_.cache_use();
+  return use.ok() && use->total() + bytes <= fetcher_.space_.bound(cache_max, use->total());
 }
 
 void Fetcher::Swarm::begin(const Shard& shard) {

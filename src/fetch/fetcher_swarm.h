@@ -25,7 +25,7 @@ class Fetcher::Swarm {
   ~Swarm() { end(); }
   Swarm(const Swarm&) = delete;
   Swarm& operator=(const Swarm&) = delete;
-  // Leaves all swarms, and makes no calls any more, except of units that are being read.
+  // Leaves all swarms, and makes no calls any more, except of units that are being read. On one thread.
   void end();
 
   void wake() { worker_.wake(); }  // also under the Fetcher's lock
@@ -61,6 +61,7 @@ class Fetcher::Swarm {
   Fetcher& fetcher_;
   VersionSwarms& swarms_;
   std::vector<Shards> shards_ WEFT_GUARDED_BY(fetcher_.mutex_);
+  bool ended_ = false;
   Worker worker_{"swarm"};
 };
 
