@@ -1,4 +1,5 @@
 // Answers the requests of other daemons: manifests, digests, local verified bytes, announcements, holders of chunks.
+// Requests of swarms go to a SwarmServer.
 #pragma once
 
 #include <cstddef>
@@ -19,6 +20,15 @@
 
 namespace weft {
 
+// Answers the requests of swarms (peers/swarm/peer_swarms.h). Contracts as in PeerServer.
+class SwarmServer {
+ public:
+  virtual ~SwarmServer() = default;
+  virtual void receive(std::string_view node, Join join, PendingReply reply) = 0;
+  virtual void receive(std::string_view node, Want want, PendingReply reply) = 0;
+  virtual void unwanted(std::string_view node) = 0;
+};
+
 // Any thread.
 class PeerAnswers final : public PeerServer {
  public:
@@ -26,13 +36,18 @@ class PeerAnswers final : public PeerServer {
   PeerAnswers(Store& store, PeerDirectory& directory, PeerCoding& coding)
       : store_(store), directory_(directory), coding_(coding) {}
 
-  // Starts to answer. Before begin() and after end() every call fails with Errc::unreachable.
-  void begin(LocalBytes& bytes);
-  void end();  // waits for answers in work, which use `bytes`
+  // Starts to answer. Before begin() and after end() every call fails with Errc::unreachable. Without `swarms`,
+  // requests of swarms fail with Errc::unsupported.
+  void begin(LocalBytes& bytes, SwarmServer* swarms = nullptr);
+  void end();  // waits for answers in work, which use `bytes` and `swarms`
 
+  void receive(std::string_view node, std::span<const std::byte> request, PendingReply reply) override;
+  void unwanted(std::string_view node) override;
   Result<PeerReply> answer(std::string_view node, std::span<const std::byte> request) override;
 
  private:
+  Result<PeerReply> answer(std::string_view node, const PeerRequest& asked) WEFT_EXCLUDES(gate_);
+  void pass_on(std::string_view node, PeerRequest asked, PendingReply reply) WEFT_EXCLUDES(gate_);
   Result<PeerReply> give(const AskManifest& ask);
   Result<PeerReply> give(const AskChunks& ask) WEFT_REQUIRES_SHARED(gate_);
   Result<PeerReply> give(std::string_view node, const AskBytes& ask) WEFT_REQUIRES_SHARED(gate_);
@@ -45,6 +60,7 @@ class PeerAnswers final : public PeerServer {
   PeerCoding& coding_;
   SharedMutex gate_;
   LocalBytes* bytes_ WEFT_GUARDED_BY(gate_) = nullptr;
+  SwarmServer* swarms_ WEFT_GUARDED_BY(gate_) = nullptr;
   RecentUploads recent_;
   UploadSlots slots_;
 };
