@@ -130,7 +130,7 @@ Bytes::Bytes(ClusterStore& of, LiveConfig& live, const Registry& registry, Peers
       fetcher(of, of.cache(), sources_of(*live.get(), others), options_of(registry, others, repairs)) {
   configure();
   repairs->begin(store, store.cache(), fetcher);
-  if (peers != nullptr) peers->answers().begin(fetcher);
+  if (peers != nullptr) peers->begin(fetcher);
   if (const std::string& origin = live.get()->origin; !origin.empty())
     behind = std::make_unique<WriteBehind>(of, of.ledger(), origin);
 }
@@ -141,7 +141,7 @@ void Bytes::configure() {
 }
 
 Bytes::~Bytes() {
-  if (peers != nullptr) peers->answers().end();
+  if (peers != nullptr) peers->end();
   repairs->end();
 }
 

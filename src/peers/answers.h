@@ -14,20 +14,12 @@
 #include "peers/directory.h"
 #include "peers/messages.h"
 #include "peers/recent_uploads.h"
+#include "peers/swarm_server.h"
 #include "peers/upload_slots.h"
 #include "weft/cluster/exchange.h"
 #include "weft/store/store.h"
 
 namespace weft {
-
-// Answers the requests of swarms (peers/swarm/peer_swarms.h). Contracts as in PeerServer.
-class SwarmServer {
- public:
-  virtual ~SwarmServer() = default;
-  virtual void receive(std::string_view node, Join join, PendingReply reply) = 0;
-  virtual void receive(std::string_view node, Want want, PendingReply reply) = 0;
-  virtual void unwanted(std::string_view node) = 0;
-};
 
 // Any thread.
 class PeerAnswers final : public PeerServer {

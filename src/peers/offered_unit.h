@@ -16,7 +16,7 @@
 
 namespace weft {
 
-// Where the bytes of an offered unit are: the bytes of all its runs, one after the other.
+// The place of an offered unit: the bytes of all its runs, one after the other.
 struct OfferPlace {
   std::string node;                // that offered the unit
   std::shared_ptr<Answer> answer;  // null after close()

@@ -1,5 +1,5 @@
-// This node's part in swarms: nodes that fetch one version at once give it to each other (src/swarm/README.md). The
-// fetcher says which chunks it wants, and the swarms hand it offered units to read (src/peers/swarm/peer_swarms.cc).
+// This node's part in swarms (peers/swarm/peer_swarms.cc): nodes that fetch one version at once give it to each other
+// (src/swarm/README.md). The fetcher says which chunks it wants, and the swarms hand it offered units to read.
 //
 // Threads: every call from any thread, and none waits for a message. Trust: the bytes of a unit are read by a source
 // (weft/bytes/source.h, ReadAid::offered), whose reader verifies them.

@@ -9,7 +9,7 @@ namespace {
 
 constexpr std::size_t kAskedAtOnce = 256;  // runs; LocalBytes::here() keeps its packs open for all of them
 
-// Calls `local` with each of these runs that is local, and `other` with each of the others.
+// Calls `local` with each run that is local, and `other` with each other run.
 template <typename Local, typename Other>
 void sort_runs(std::span<const ChunkRun> runs, LocalBytes& bytes, const Local& local, const Other& other) {
   for (std::size_t at = 0; at < runs.size(); at += kAskedAtOnce) {

@@ -32,8 +32,7 @@ class LocalUnits {
   UnitSet complete_;
 };
 
-// Returns the chunks of a version that are local: whole blobs, and runs of chunks of others. Asks for each chunk of the
-// blobs that are not local as a whole.
+// Returns the local chunks of a version: whole blobs, and the single chunks of blobs that are not local as a whole.
 std::vector<ChunkRun> local_runs(const VersionUnits& version, LocalBytes& bytes);
 
 }  // namespace weft

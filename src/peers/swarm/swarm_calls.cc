@@ -4,8 +4,6 @@
 #include <span>
 #include <utility>
 
-#include <fmt/core.h>
-
 namespace weft {
 namespace {
 
@@ -44,13 +42,6 @@ class DoneTaker final : public ReplyTaker {
 };
 
 }  // namespace
-
-void ExchangeCalls::begin(const std::string& node, std::vector<std::byte> request, std::chrono::milliseconds patience,
-                          CallDone done) {
-  const auto address = address_(node);
-  if (!address) return done(Error{Errc::unreachable, fmt::format("peer {}: is no member any more", node)});
-  exchange_.begin(*address, request, patience, std::move(done));
-}
 
 void call_here(const std::function<void(PendingReply reply)>& serve, CallDone done) {
   serve(PendingReply(std::make_shared<DoneTaker>(std::move(done))));

@@ -4,7 +4,6 @@
 #include <chrono>
 #include <cstddef>
 #include <functional>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,20 +18,6 @@ class SwarmCalls {
   // As Exchange::begin. `done` may run before this returns.
   virtual void begin(const std::string& node, std::vector<std::byte> request, std::chrono::milliseconds patience,
                      CallDone done) = 0;
-};
-
-class ExchangeCalls final : public SwarmCalls {
- public:
-  // Returns the address of a member, or nothing.
-  using Address = std::function<std::optional<PeerAddress>(const std::string& node)>;
-  ExchangeCalls(Exchange& exchange, Address address) : exchange_(exchange), address_(std::move(address)) {}
-
-  void begin(const std::string& node, std::vector<std::byte> request, std::chrono::milliseconds patience,
-             CallDone done) override;
-
- private:
-  Exchange& exchange_;
-  const Address address_;
 };
 
 // Answers a request of this node to itself: calls `serve` with a reply, which `done` receives as an answer. The reply

@@ -18,11 +18,16 @@ PeerReply reply_of(const Partners& partners) {
 }  // namespace
 
 SwarmDirectory::SwarmDirectory(Source source, std::function<void()> wake, std::uint64_t seed, const TimeSource& time)
-    : source_(std::move(source)), time_(time), wake_(std::move(wake)), random_(seed) {}
+    : source_(std::move(source)), wake_(std::move(wake)), time_(time), random_(seed) {}
 
 void SwarmDirectory::end() {
+  Dropped dropped;  // without the lock
   const MutexLock lock(mutex_);
-  wake_ = [] {};
+  ended_ = true;
+  for (auto& [manifest, session] : sessions_)
+    for (auto& [node, reply] : session->waiting) dropped.push_back(std::move(reply));
+  sessions_.clear();
+  waiting_ = 0;
 }
 
 void SwarmDirectory::receive(std::string_view node, const Join& join, PendingReply reply) {
@@ -35,11 +40,11 @@ void SwarmDirectory::receive(std::string_view node, const Join& join, PendingRep
   reply.give(reply_of({}));
 }
 
-// Takes the reply, which run() gives. False: too many joins wait, or the swarm has too many members.
+// Takes the reply, which run() gives. False: too many joins wait, the swarm has too many members, or this ends.
 bool SwarmDirectory::wait(std::string_view node, const Join& join, PendingReply& reply, Dropped& dropped) {
   const auto now = time_.now();
   const MutexLock lock(mutex_);
-  if (waiting_ >= kWaitingMax) return false;
+  if (ended_ || waiting_ >= kWaitingMax) return false;
   Session& session = this->session(join.manifest, dropped);
   const auto number = session.nodes.add(node);
   if (!number) return false;
@@ -100,12 +105,14 @@ void SwarmDirectory::drop(Session& session, SwarmNode node, Dropped& dropped) {
 
 void SwarmDirectory::unwanted(std::string_view node) {
   const MutexLock lock(mutex_);
+  if (ended_) return;
   suspects_.emplace(node);
   wake_();
 }
 
 void SwarmDirectory::left(std::string_view node) {
   const MutexLock lock(mutex_);
+  if (ended_) return;
   gone_.emplace(node);
   wake_();
 }
@@ -163,7 +170,7 @@ std::vector<SwarmDirectory::Waiting> SwarmDirectory::take_suspects() {
   return taken;
 }
 
-// A node that does not wait for its partners any more is no partner of others: its session has ended.
+// Removes the nodes whose joins are unwanted: the session of such a node has ended.
 void SwarmDirectory::drop_unwanted() {
   std::vector<Waiting> taken;
   {

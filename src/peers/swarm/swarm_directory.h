@@ -40,10 +40,10 @@ class SwarmDirectory {
 
   void receive(std::string_view node, const Join& join, PendingReply reply);
   void unwanted(std::string_view node);  // as PeerServer::unwanted
-  void left(std::string_view node);      // it is no member of the cluster any more
+  void left(std::string_view node);      // the node has left the cluster
   // Answers joins. Returns the time of the next call, if wake() does not come before.
   std::optional<SwarmTime> run();
-  void end();  // calls wake() no more
+  void end();  // drops all replies, refuses joins, and calls nobody any more
 
   std::size_t versions() const;
   std::size_t members(const Digest& manifest) const;
@@ -85,9 +85,10 @@ class SwarmDirectory {
   std::optional<SwarmTime> due() const WEFT_EXCLUDES(mutex_);
 
   const Source source_;
+  const std::function<void()> wake_;
   const TimeSource& time_;
   mutable Mutex mutex_;
-  std::function<void()> wake_ WEFT_GUARDED_BY(mutex_);
+  bool ended_ WEFT_GUARDED_BY(mutex_) = false;
   SwarmRandom random_ WEFT_GUARDED_BY(mutex_);
   std::map<Digest, std::unique_ptr<Session>> sessions_ WEFT_GUARDED_BY(mutex_);
   std::size_t waiting_ WEFT_GUARDED_BY(mutex_) = 0;         // joins, of all versions

@@ -151,7 +151,7 @@ void SwarmSender::survey_all(LocalBytes& bytes) {
   for (const Digest& manifest : all) survey(manifest, bytes);
 }
 
-// Adds the units that are here, and removes those that were here before and are gone.
+// Adds the local units of a version, and removes units whose bytes are gone.
 void SwarmSender::survey(const Digest& manifest, LocalBytes& bytes) {
   std::shared_ptr<const VersionUnits> version;
   UnitSet before;
@@ -250,8 +250,8 @@ std::vector<SwarmSender::Suspect> SwarmSender::take_suspects() {
   return taken;
 }
 
-// Forgets a node none of whose wants is wanted: its session has ended. Other unwanted replies have no effect when they
-// are given.
+// Forgets a node if all its wants are unwanted: its session has ended. An unwanted reply of another node has no effect
+// when the sender gives it.
 void SwarmSender::drop_unwanted() {
   std::vector<Suspect> taken = take_suspects();
   std::set<std::pair<Digest, SwarmNode>> alive;

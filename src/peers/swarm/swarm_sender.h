@@ -50,7 +50,7 @@ class SwarmSender : public std::enable_shared_from_this<SwarmSender> {
 
   struct Parts {
     FindUnits units;
-    // A node has asked for units of a version: it is a partner from then on. Called by run().
+    // Called by run() when a node has asked for units of a version: the node is a partner from then on.
     std::function<void(const Digest& manifest, const std::string& node)> met;
     std::function<void()> wake;  // called when run() has work. It must not call this object
     const TimeSource& time = steady_time();
@@ -59,11 +59,11 @@ class SwarmSender : public std::enable_shared_from_this<SwarmSender> {
 
   // Sets the bytes to send, which outlive the last run(). Before, wants wait.
   void begin(LocalBytes& bytes);
-  void end();  // calls wake() no more
+  void end();  // drops all replies, and calls nobody any more. No run() is in work
 
   void receive(std::string_view node, Want want, PendingReply reply);
   void unwanted(std::string_view node);                                  // as PeerServer::unwanted
-  void left(std::string_view node);                                      // it is no member of the cluster any more
+  void left(std::string_view node);                                      // the node has left the cluster
   void arrived(const Digest& manifest, std::span<const ChunkRun> runs);  // as BlobSource::arrived
   void survey_again();                                                   // as BlobSource::evicted
   // Answers wants. Returns the time of the next call, if wake() does not come before.

@@ -176,7 +176,7 @@ void SwarmSession::join_failed(SwarmTime now) {
 
 void SwarmSession::meet_holders(std::span<const std::string> holders, SwarmTime now) {
   needs_holders_ = false;
-  for (const std::string& node : holders) {
+  for (const std::string& node : holders.first(std::min(holders.size(), kHoldersMax))) {
     const auto number = is_partner(node) ? nodes_.add(node) : std::nullopt;
     if (!number) continue;
     silences_.erase(*number);

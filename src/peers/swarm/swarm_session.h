@@ -46,7 +46,8 @@ class SwarmSession {
  public:
   static constexpr std::chrono::seconds kLivesEvery{20};  // between two words to the directory node
   static constexpr std::chrono::seconds kDoneKept{60};    // then a session that lacks nothing is over
-  // A node that was silent for so many wants in a row is no partner any more.
+  static constexpr std::size_t kHoldersMax = 8;           // meet_holders() ignores more
+  // After so many silent wants in a row the node is no partner any more.
   static constexpr unsigned kSilencesMax = 2;
 
   SwarmSession(const Digest& manifest, std::shared_ptr<const VersionUnits> version, std::string self,
@@ -73,8 +74,8 @@ class SwarmSession {
   // True if it is time to join. The caller then calls begin_join(), sends the message, and calls joined() or
   // join_failed().
   bool join_is_due(SwarmTime now);
-  // Returns the directory node to ask: the first, and after a failure the next. Nothing: all have failed, and it is
-  // time to join again after a pause.
+  // Returns the directory node to ask: the first, and after a failure the next. Nothing: all directory
+  // nodes have failed, and join_is_due() returns true after a pause.
   std::optional<std::string> begin_join(std::span<const std::string> directories, SwarmTime now);
   void joined(const std::string& directory, const Partners& partners, SwarmTime now);
   void join_failed(SwarmTime now);
