@@ -145,8 +145,8 @@ struct ReadAid {
   KeptBytes kept = {};  // a source continues after these bytes; if it fails, it stores here what it has
   // Each chunk must come from one giver, because a chunk that came in parts from several givers was wrong.
   bool whole_chunks = false;
-  // The unit of a swarm that has these runs. The source reads the bytes from the sender of the unit alone. One read of a
-  // unit at a time.
+  // The unit of a swarm that has these runs. The source reads the bytes from the sender of the unit alone. A unit has
+  // one read at a time.
   std::shared_ptr<OfferedUnit> offered = {};
 };
 
