@@ -188,11 +188,10 @@ void Fetcher::ended(Task& task, const Result<std::vector<Digest>>& digests, Cloc
       task.transfer->fail(unit, digests.error());
       continue;
     }
-    if (task.passed) {
+    if (task.passed)
       task.transfer->pass(unit);
-      continue;
-    }
-    task.transfer->arrive(unit, (*digests)[unit - task.unit]);
+    else
+      task.transfer->arrive(unit, (*digests)[unit - task.unit]);
   }
   if (task.passed) passing_.put(task.runs(), task.passed);
   if (is_first) swarm_.adopt(task.transfer, ahead_);
