@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -42,6 +44,12 @@ bool is_member(const Registry& registry, const std::string& node) {
   return std::ranges::find(members, node, &Member::node) != members.end();
 }
 
+// True if large versions come by swarms, which is off by default.
+bool fetches_by_swarms() {
+  const char* value = std::getenv("WEFT_SWARM");
+  return value != nullptr && std::string_view(value) == "1";
+}
+
 FetchOptions options_of(const Registry& registry, Peers* peers, std::shared_ptr<Repairs> repairs) {
   FetchOptions options;
   options.damaged = [repairs = std::move(repairs)](const ContentId& id) { repairs->add(id); };
@@ -49,6 +57,7 @@ FetchOptions options_of(const Registry& registry, Peers* peers, std::shared_ptr<
   options.threads = peers == nullptr ? kThreadsAlone : kThreadsWithPeers;
   if (peers == nullptr) return options;
   options.first = [peers] { return peers->share(); };
+  if (fetches_by_swarms()) options.swarms = &peers->swarms();
   return options;
 }
 
@@ -130,7 +139,7 @@ Bytes::Bytes(ClusterStore& of, LiveConfig& live, const Registry& registry, Peers
       fetcher(of, of.cache(), sources_of(*live.get(), others), options_of(registry, others, repairs)) {
   configure();
   repairs->begin(store, store.cache(), fetcher);
-  if (peers != nullptr) peers->answers().begin(fetcher);
+  if (peers != nullptr) peers->begin(fetcher);
   if (const std::string& origin = live.get()->origin; !origin.empty())
     behind = std::make_unique<WriteBehind>(of, of.ledger(), origin);
 }
@@ -141,7 +150,7 @@ void Bytes::configure() {
 }
 
 Bytes::~Bytes() {
-  if (peers != nullptr) peers->answers().end();
+  if (peers != nullptr) peers->end();
   repairs->end();
 }
 

@@ -18,13 +18,46 @@ std::string node_id(const Store& store) {
   return store.cluster() ? store.cluster()->node : store.info().uuid;
 }
 
+// Writes the versions that this node introduces nodes for, fetches by a swarm, and sends to swarms.
+void write_swarms(JsonWriter& json, const PeerSwarms& swarms) {
+  json.key("swarms").begin_object().member("introduced", std::uint64_t{swarms.introduced()});
+  json.key("fetched").begin_array();
+  for (const FetchedVersion& one : swarms.fetched()) {
+    json.begin_object().member("manifest", to_hex(one.manifest)).member("units", std::uint64_t{one.units});
+    json.member("here", std::uint64_t{one.here}).member("partners", std::uint64_t{one.partners});
+    json.member("received", one.received).member("declined", one.declined);
+    json.member("hungry", one.hungry).member("done", one.done).end_object();
+  }
+  json.end_array().key("sent").begin_array();
+  for (const SentVersion& one : swarms.sent()) {
+    json.begin_object().member("manifest", to_hex(one.manifest)).member("units", std::uint64_t{one.units});
+    json.member("here", std::uint64_t{one.here}).member("sent", one.sent);
+    json.member("waiting", std::uint64_t{one.waiting}).member("uploads", std::uint64_t{one.uploads});
+    json.member("is_source", one.is_source).end_object();
+  }
+  json.end_array().end_object();
+}
+
 }  // namespace
 
 Peers::Peers(Store& store)
     : self_(node_id(store)),
       answers_(store, directory_, coding_),
       view_(store, self_),
-      links_([this] { return reachable(); }, steady_time(), is_over_tcp) {}
+      links_([this] { return reachable(); }, steady_time(), is_over_tcp),
+      version_source_(store, directory_,
+                      [this](const std::string& node) { return node == self_ || links_.address(node).has_value(); }) {}
+
+// Tells the swarms which nodes are members no more. While the registry is away, its list may be empty.
+void Peers::tell_left(const Registry& registry, const std::vector<Member>& members) {
+  std::set<std::string> now;
+  for (const Member& member : members) now.insert(member.node);
+  if (std::ranges::includes(now, members_)) return members_.swap(now);
+  if (!registry.status().connected) return;
+  for (const std::string& node : members_)
+    if (!now.contains(node) && swarms_) swarms_->left(node);
+  members_.swap(now);
+}
 
 // Returns the members that share a provider with this node, each with the best common one. Different providers cannot
 // talk to each other.
@@ -33,8 +66,10 @@ std::vector<Member> Peers::reachable() {
   if (registry == nullptr) return {};
   const auto own = exchange_->endpoints();
   std::vector<Member> out;
+  const std::vector<Member> members = registry->members();
   const std::lock_guard lock(mutex_);
-  for (const Member& member : registry->members()) {
+  tell_left(*registry, members);
+  for (const Member& member : members) {
     if (auto reached = reached_by(member, own)) {
       unlike_.erase(member.node);
       out.push_back(*std::move(reached));
@@ -60,15 +95,43 @@ Result<std::unique_ptr<Peers>> Peers::open(Store& store, const Config& config) {
   options.server = &peers->answers_;
   options.threads += UploadSlots::kWaitingMax;  // calls that wait for an upload slot must not delay other calls
   WEFT_TRY(peers->exchange_, Exchange::open(options));
+  peers->swarms_ = std::make_unique<PeerSwarms>(peers->swarms_parts(store));
   peers->news_ = std::make_unique<PeerNews>(
       PeerNewsParts{store, peers->self_, peers->directory_, peers->view_, peers->links_, *peers->exchange_});
-  peers->source_ =
-      std::make_shared<PeerSource>(*peers->exchange_, peers->view_, peers->links_, *peers->news_, peers->coding_);
+  peers->source_ = std::make_shared<PeerSource>(*peers->exchange_, peers->view_, peers->links_, *peers->news_,
+                                                peers->coding_, peers->swarms_.get());
   return peers;
 }
 
+// Returns the nodes that probably have the whole version.
+std::vector<std::string> Peers::holders(const Digest& manifest) {
+  std::vector<std::string> nodes;
+  for (const PeerCandidate& one : view_.candidates(manifest, nullptr)) nodes.push_back(one.node);
+  return nodes;
+}
+
+PeerSwarmsParts Peers::swarms_parts(Store& store) {
+  return {store,
+          std::make_unique<ExchangeCalls>(*exchange_, [this](const std::string& node) { return links_.address(node); }),
+          self_,
+          "",  // no location is known
+          [this](const Digest& manifest) { return news_->directories(manifest); },
+          [this](const Digest& manifest) { return holders(manifest); },
+          [this](const Digest& manifest) { return version_source_.find(manifest); }};
+}
+
 Peers::~Peers() {
+  end();
+}
+
+void Peers::begin(LocalBytes& bytes) {
+  swarms_->begin(bytes);
+  answers_.begin(bytes, swarms_.get());
+}
+
+void Peers::end() {
   answers_.end();
+  if (swarms_) swarms_->end();
 }
 
 double Peers::share() {
@@ -95,6 +158,7 @@ void write_peers_status(JsonWriter& json, const Peers& peers) {
   json.member("messages_received", transport.messages_received).member("reads", transport.reads_done);
   json.member("registrations", transport.registrations).member("half_open", transport.half_open);
   json.end_object().end_object();
+  write_swarms(json, peers.peer_swarms());
 }
 
 void add_peer_figures(Figures& figures, const Peers& peers) {

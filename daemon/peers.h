@@ -16,6 +16,9 @@
 #include "peers/links.h"
 #include "peers/news.h"
 #include "peers/source.h"
+#include "peers/swarm/exchange_calls.h"
+#include "peers/swarm/peer_swarms.h"
+#include "peers/swarm/version_source.h"
 #include "peers/view.h"
 #include "weft/cluster/exchange.h"
 #include "weft/cluster/registry.h"
@@ -25,7 +28,7 @@ namespace weft {
 
 class Peers {
  public:
-  // Listens, and rejects every call until answers().begin(). Null for the provider "none". Errc::invalid,
+  // Listens, and rejects every call until begin(). Null for the provider "none". Errc::invalid,
   // Errc::permission: no usable key file, or other users can read it. Errc::unsupported: no such provider on this host.
   // `store` outlives this.
   static Result<std::unique_ptr<Peers>> open(Store& store, const Config& config);
@@ -34,7 +37,11 @@ class Peers {
   Exchange& exchange() const { return *exchange_; }
   // Returns this node's rank among the reachable members as a fraction of 0 to 1, another value on each node.
   double share();
-  PeerAnswers& answers() { return answers_; }
+  // Starts to answer other nodes, once.
+  void begin(LocalBytes& bytes);
+  void end();  // waits for answers in work, which use `bytes`
+  VersionSwarms& swarms() { return *swarms_; }
+  const PeerSwarms& peer_swarms() const { return *swarms_; }
   std::shared_ptr<BlobSource> source() const { return source_; }
   CodedCache::Figures coded() const { return coding_.cache.figures(); }
   // Sets the registry whose members are the peers. `registry` outlives this.
@@ -43,9 +50,13 @@ class Peers {
  private:
   explicit Peers(Store& store);
   std::vector<Member> reachable();
+  void tell_left(const Registry& registry, const std::vector<Member>& members);
+  std::vector<std::string> holders(const Digest& manifest);
+  PeerSwarmsParts swarms_parts(Store& store);
   const std::string self_;
   std::mutex mutex_;
-  std::set<std::string> unlike_;  // logged nodes without a common provider; guarded by mutex_
+  std::set<std::string> members_;  // as last seen; guarded by mutex_
+  std::set<std::string> unlike_;   // logged nodes without a common provider; guarded by mutex_
   std::atomic<const Registry*> registry_ = nullptr;
   PeerDirectory directory_;
   PeerCoding coding_;
@@ -53,7 +64,9 @@ class Peers {
   std::unique_ptr<Exchange> exchange_;
   PeerView view_;
   PeerLinks links_;
+  VersionSource version_source_;
   std::unique_ptr<PeerNews> news_;
+  std::unique_ptr<PeerSwarms> swarms_;
   std::shared_ptr<PeerSource> source_;
 };
 

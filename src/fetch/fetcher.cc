@@ -11,6 +11,7 @@
 #include "blobs/open_blobs.h"
 #include "diskformat/toc.h"
 #include "fetch/fetcher_impl.h"
+#include "fetch/fetcher_swarm.h"
 #include "weft/bytes/run_list.h"
 #include "weft/store/walk.h"
 
@@ -37,6 +38,11 @@ bool has_room(const PackToc& toc, std::span<const Extent> absent) {
   });
 }
 
+// Returns how many workers may read offered units. The others are left to readers.
+std::size_t offers_max(unsigned threads) {
+  return std::max(1U, threads - threads / 4);
+}
+
 // Returns a pack that keeps nothing if the disk has no space for a new file.
 Result<std::unique_ptr<FetchPack>> new_pack(FetchedCache& cache, std::uint64_t size) {
   auto pack = cache.fetch_pack(size);
@@ -48,13 +54,17 @@ Result<std::unique_ptr<FetchPack>> new_pack(FetchedCache& cache, std::uint64_t s
 
 Fetcher::Fetcher(Store& store, FetchedCache& cache, const std::vector<std::shared_ptr<BlobSource>>& sources,
                  const FetchOptions& options)
-    : store_(store), cache_(cache), options_(options), space_(options.disk ? options.disk : CacheSpace::Disk([&store] {
-        return disk_space(store.directory().root().fd());
-      })) {
+    : store_(store),
+      cache_(cache),
+      options_(options),
+      space_(options.disk ? options.disk
+                          : CacheSpace::Disk([&store] { return disk_space(store.directory().root().fd()); })),
+      swarm_(options.patience, offers_max(options.threads), [this] { swarming_->wake(); }) {
   for (const auto& source : sources) {
     sources_.push_back(std::make_unique<Source>(source));
     sources_.back()->count.name = source->name();
   }
+  if (options_.swarms != nullptr) swarming_ = std::make_unique<Swarm>(*this, *options_.swarms);
   for (unsigned i = 0; i < std::max(1U, options_.threads); ++i) workers_.emplace_back([this] { work(); });
   keeping_ = std::thread([this] { keep(); });
 }
@@ -67,6 +77,7 @@ Fetcher::~Fetcher() {
   wake_.notify_all();
   arrived_.notify_all();
   keeper_.notify_all();
+  if (swarming_) swarming_->end();
   for (std::thread& worker : workers_) worker.join();
   keeping_.join();
 }
@@ -82,6 +93,7 @@ Result<std::shared_ptr<const Fetcher::Content>> Fetcher::content(VersionId versi
   WEFT_TRY(const auto bytes, store_.open_manifest(made->row.manifest));
   WEFT_TRY(made->manifest, decode_manifest(bytes->bytes()));
   made->groups = group_files(made->manifest);
+  for (const File& file : made->manifest.files) made->bytes += file.size;
   contents_.put(version, made, memory_bytes(made->manifest));
   return std::shared_ptr<const Content>(std::move(made));
 }
@@ -212,6 +224,7 @@ Status Fetcher::add_transfer(const Content& content, std::optional<std::uint32_t
   transfer->publisher = content.row.publisher;
   transfer->young_until =
       Clock::now() + std::min<Clock::duration>(options_.patience, youth_left(content.row, now_ns()));
+  transfer->may_swarm = options_.swarms != nullptr && SwarmFetch::may_bring(*transfer, content.bytes);
   log_debug(LogCategory::fetch, "transfer {} begins: {}, {} blobs in {} units", transfer->log_id, transfer->subject,
             transfer->plan.blobs.size(), transfer->plan.units.size());
   const MutexLock lock(mutex_);
@@ -249,10 +262,11 @@ std::pair<std::size_t, std::size_t> Fetcher::units_of(const Part& part, Range ra
   return units_in(part.home.transfer->plan, {part.home.offset + (wanted.offset - part.extent.offset), wanted.length});
 }
 
-// Queues a unit for a waiting reader. A unit that is queued for read-ahead gets a second, earlier entry.
+// Queues a unit for a waiting reader. A unit that is queued for read-ahead gets a second, earlier entry. The reader of
+// a unit in a swarm waits for the swarm first (outcome()).
 void Fetcher::want(const std::shared_ptr<Transfer>& transfer, std::size_t unit) {
   const UnitState state = transfer->state(unit);
-  if (state == UnitState::here || state == UnitState::running) return;
+  if (state == UnitState::here || state == UnitState::running || state == UnitState::in_swarm) return;
   transfer->queue(unit);
   wanted_.push_back({transfer, unit});
 }
@@ -260,11 +274,18 @@ void Fetcher::want(const std::shared_ptr<Transfer>& transfer, std::size_t unit) 
 void Fetcher::want_ahead(const std::shared_ptr<Transfer>& transfer, Units units) {
   const auto [first, end] = units;
   const std::size_t count = end - first;
+  const bool swarms = swarm_.takes(*transfer);
   const auto begin = static_cast<std::size_t>(options_.first ? options_.first() * static_cast<double>(count) : 0);
   for (std::size_t i = 0; i < count; ++i) {
     const std::size_t unit = first + (count > kInOrder ? (begin + i) % count : i);
     const UnitState state = transfer->state(unit);
-    if (state == UnitState::here || state == UnitState::queued || state == UnitState::running) continue;
+    if (state == UnitState::here || state == UnitState::queued || state == UnitState::running ||
+        state == UnitState::in_swarm)
+      continue;
+    if (swarms) {
+      swarm_.add(transfer, unit);
+      continue;
+    }
     transfer->queue(unit);
     ahead_of(*transfer, unit).push_back({transfer, unit});
   }
@@ -323,6 +344,7 @@ void Fetcher::queue(std::vector<Part>& parts, const ColdRange& what, bool all_ke
   for (Part& part : parts) {
     if (part.place.pack) continue;
     part.home.transfer->use();
+    part.home.transfer->is_read = true;
     for (std::size_t unit = part.units.first; !what.all && unit < part.units.second; ++unit)
       if (all_kept || !passing_.find(part.home.transfer->plan.units[unit].run)) want(part.home.transfer, unit);
   }
@@ -334,8 +356,9 @@ void Fetcher::queue(std::vector<Part>& parts, const ColdRange& what, bool all_ke
 
 // Returns the outcome of the units of `parts`; nothing while units are missing. Marks their transfers as used, so that
 // these stay open. A reader takes units that passed. It requests again units that nobody fetches: they passed before it
-// looked, or failed because no reader waited and there was no space. `all_kept`: no unit may pass.
-std::optional<Status> Fetcher::outcome(std::vector<Part>& parts, bool all_kept) {
+// looked, or failed because no reader waited and there was no space. It does not wait long for a unit of a swarm.
+// `all_kept`: no unit may pass.
+std::optional<Status> Fetcher::outcome(std::vector<Part>& parts, bool all_kept, SwarmFetch::Reader& reader) {
   if (ending_) return Status(Error{Errc::unreachable, "the daemon ends"});
   bool all_here = true;
   for (Part& part : parts) {
@@ -352,7 +375,10 @@ std::optional<Status> Fetcher::outcome(std::vector<Part>& parts, bool all_kept) 
       if (state == UnitState::failed && (all_kept || !lacked_space)) return Status(transfer->failure(unit));
       all_here = false;
       if (state == UnitState::queued || state == UnitState::running) continue;
-      if (all_kept)
+      const bool in_swarm = state == UnitState::in_swarm;
+      if (in_swarm && reader.waits_for(transfer, unit)) continue;
+      if (in_swarm) transfer->queue(unit, UnitState::idle);
+      if (all_kept && !in_swarm)
         want_ahead(transfer, {unit, unit + 1});
       else
         want(transfer, unit);
@@ -367,6 +393,7 @@ std::optional<Status> Fetcher::outcome(std::vector<Part>& parts, bool all_kept) 
 Result<std::vector<Run>> Fetcher::wait_for(std::vector<Part>& parts, const ColdRange& what) {
   const bool all_kept = what.all || what.range.length > kPassMax;
   UniqueLock lock(mutex_);
+  SwarmFetch::Reader reader(swarm_, what.all);
   queue(parts, what, all_kept);
   auto own = take_own(parts);
   if (!is_idle()) wake_.notify_one();
@@ -376,7 +403,7 @@ Result<std::vector<Run>> Fetcher::wait_for(std::vector<Part>& parts, const ColdR
     lock.lock();
   }
   for (;;) {
-    if (const auto end = outcome(parts, all_kept)) {
+    if (const auto end = outcome(parts, all_kept, reader)) {
       WEFT_CHECK(*end);
       return pieces_of(parts, what.range);
     }
@@ -441,6 +468,7 @@ Result<std::vector<Run>> Fetcher::bring(const ColdRange& what) {
   if (range.length != what.range.length)
     return Error{Errc::invalid,
                  fmt::format("{}: {}: has no {} bytes at {}", where, file.path, what.range.length, what.range.offset)};
+  if (swarming_) swarming_->note_read(content, what);
   auto parts = parts_of(*content, what.file, range);
   auto pieces = parts.ok() ? wait_for(*parts, what) : Result<std::vector<Run>>(parts.error());
   if (pieces.ok()) return pieces;

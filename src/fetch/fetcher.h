@@ -26,10 +26,12 @@
 #include "fetch/cache_space.h"
 #include "fetch/passing_bytes.h"
 #include "fetch/rate_meter.h"
+#include "fetch/swarm_fetch.h"
 #include "fetch/transfer.h"
 #include "fetch/verified_source.h"
 #include "weft/bytes/cold.h"
 #include "weft/bytes/source.h"
+#include "weft/bytes/swarm.h"
 #include "weft/deadline.h"
 #include "weft/model/manifest.h"
 #include "weft/store/cluster_store.h"
@@ -50,6 +52,9 @@ struct FetchOptions {
   // Empty: damage is only logged.
   std::function<void(const ContentId& id)> damaged;
   CacheSpace::Disk disk;  // empty: the space of the store's file system
+  // Brings units of large versions, for fetches that no reader waits for (swarm_fetch.h). Outlives the Fetcher; null:
+  // no swarms.
+  VersionSwarms* swarms = nullptr;
 };
 
 // The settings that may change while bytes move.
@@ -109,9 +114,11 @@ class Fetcher final : public ColdReads, public LocalBytes {
  private:
   using Clock = Transfer::Clock;
   struct Source;
+  class Swarm;
   struct Content {
     VersionRow row;
     Manifest manifest;
+    std::uint64_t bytes = 0;        // of all files
     std::vector<FileGroup> groups;  // of the manifest's small files
   };
   struct Task {
@@ -124,6 +131,7 @@ class Fetcher final : public ColdReads, public LocalBytes {
     bool same = false;       // once running: its units equal the base
     bool young = false;      // once running: sources may soon have the bytes that they lack
     std::shared_ptr<const PackReader> passed = {};  // once moved: the bytes, if the cache has no space for them
+    std::shared_ptr<OfferedUnit> offered = {};      // to be read, instead of units of one transfer
     Range range() const;
     std::vector<ChunkRun> runs() const;  // one for each unit
   };
@@ -184,7 +192,8 @@ class Fetcher final : public ColdReads, public LocalBytes {
   void want_ahead(const std::shared_ptr<Transfer>& transfer, Units units) WEFT_REQUIRES(mutex_);
   void want_batch(const std::shared_ptr<Transfer>& transfer, Units units) WEFT_REQUIRES(mutex_);
   void want_neighbours(const Part& last, const ColdRange& what) WEFT_REQUIRES(mutex_);
-  std::optional<Status> outcome(std::vector<Part>& parts, bool all_kept) WEFT_REQUIRES(mutex_);
+  std::optional<Status> outcome(std::vector<Part>& parts, bool all_kept, SwarmFetch::Reader& reader)
+      WEFT_REQUIRES(mutex_);
   void queue(std::vector<Part>& parts, const ColdRange& what, bool all_kept) WEFT_REQUIRES(mutex_);
   static std::uint64_t bytes_here(const Part& part, Range range);
   void count_here(const std::vector<Part>& parts, Range range) WEFT_REQUIRES(mutex_);
@@ -230,7 +239,9 @@ class Fetcher final : public ColdReads, public LocalBytes {
   std::optional<Task> take_contended(const std::vector<std::size_t>& contended) WEFT_REQUIRES(mutex_);
   Task take(Queue& queue, std::size_t at, Readiness readiness) WEFT_REQUIRES(mutex_);
   static bool dropped(Queue& queue, std::size_t at);
-  bool is_idle() const WEFT_REQUIRES(mutex_) { return wanted_.empty() && ahead_.empty() && same_.empty(); }
+  bool is_idle() const WEFT_REQUIRES(mutex_) {
+    return wanted_.empty() && ahead_.empty() && same_.empty() && !swarm_.has_offer();
+  }
   void drop_past() WEFT_REQUIRES(mutex_);
   Readiness readiness_of(const std::shared_ptr<Transfer>& transfer, std::size_t unit) const WEFT_REQUIRES(mutex_);
   static bool gives_way(const Source& cheaper, Readiness readiness, const Source& other);
@@ -291,6 +302,7 @@ class Fetcher final : public ColdReads, public LocalBytes {
   Queue wanted_ WEFT_GUARDED_BY(mutex_);
   Queue ahead_ WEFT_GUARDED_BY(mutex_);
   Queue same_ WEFT_GUARDED_BY(mutex_);  // as ahead_, for units that equal the base
+  SwarmFetch swarm_ WEFT_GUARDED_BY(mutex_);
   unsigned contended_running_ WEFT_GUARDED_BY(mutex_) = 0;
   unsigned absent_running_ WEFT_GUARDED_BY(mutex_) = 0;
   unsigned same_running_ WEFT_GUARDED_BY(mutex_) = 0;
@@ -316,6 +328,7 @@ class Fetcher final : public ColdReads, public LocalBytes {
   Mutex measuring_use_ WEFT_ACQUIRED_BEFORE(mutex_);
   std::uint64_t cache_bytes_ WEFT_GUARDED_BY(measuring_use_) = 0;
   std::optional<Clock::time_point> use_of_ WEFT_GUARDED_BY(measuring_use_);  // when cache_bytes_ was measured
+  std::unique_ptr<Swarm> swarming_;                                          // null: no swarms
   std::vector<std::thread> workers_;
   std::thread keeping_;
 };

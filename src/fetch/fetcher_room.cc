@@ -67,7 +67,8 @@ std::uint64_t Fetcher::coming_bytes() {
 
 bool Fetcher::is_queued(const std::shared_ptr<Transfer>& transfer) const {
   const auto of_it = [&](const Task& task) { return task.transfer == transfer; };
-  return std::ranges::any_of(wanted_, of_it) || std::ranges::any_of(ahead_, of_it) || std::ranges::any_of(same_, of_it);
+  return std::ranges::any_of(wanted_, of_it) || std::ranges::any_of(ahead_, of_it) ||
+         std::ranges::any_of(same_, of_it) || swarm_.has(*transfer);
 }
 
 // Asks the keeper thread to index complete transfers, because only indexed packs can be evicted.

@@ -46,6 +46,7 @@ std::optional<Fetcher::Task> Fetcher::next() {
     wake_.wait(lock, [this]() WEFT_REQUIRES(mutex_) { return ending_ || !is_idle(); });
     if (ending_) return {};
     auto task = take_wanted();
+    if (auto unit = task ? nullptr : swarm_.take_offer()) task.emplace().offered = std::move(unit);
     if (!task && same_running_ == 0) task = take_same();
     if (!task) task = take_ahead();
     if (!task) task = take_same();

@@ -9,6 +9,7 @@
 
 #include "base/log.h"
 #include "fetch/fetcher_impl.h"
+#include "fetch/fetcher_swarm.h"
 #include "os/holes.h"
 #include "os/sys.h"
 
@@ -167,6 +168,7 @@ void Fetcher::ended(Task& task, const Result<std::vector<Digest>>& digests, Cloc
   if (task.same) --same_running_;
   if (digests.ok() && !task.same) rate_.arrived(task.range().length, begun, Clock::now());
   const bool yielded = !digests.ok() && task.yields && is_refusal(digests.error());
+  const bool is_first = digests.ok() && task.transfer->arrived() == Clock::time_point{};
   const bool is_late = !digests.ok() && !yielded && !comes_later && may_still_come(*task.transfer, digests.error());
   if (comes_later || is_late) task.transfer->ask_later();
   // A worker must look at the queue, because a reader's thread does not.
@@ -186,13 +188,13 @@ void Fetcher::ended(Task& task, const Result<std::vector<Digest>>& digests, Cloc
       task.transfer->fail(unit, digests.error());
       continue;
     }
-    if (task.passed) {
+    if (task.passed)
       task.transfer->pass(unit);
-      continue;
-    }
-    task.transfer->arrive(unit, (*digests)[unit - task.unit]);
+    else
+      task.transfer->arrive(unit, (*digests)[unit - task.unit]);
   }
   if (task.passed) passing_.put(task.runs(), task.passed);
+  if (is_first) swarm_.adopt(task.transfer, ahead_);
   task.transfer.reset();
   if (over_ || due()) keeper_.notify_one();
 }
@@ -218,7 +220,12 @@ void Fetcher::run(Task task) {
 }
 
 void Fetcher::work() {
-  while (auto task = next()) run(std::move(*task));
+  while (auto task = next()) {
+    if (task->offered)
+      swarming_->read(std::move(task->offered));
+    else
+      run(std::move(*task));
+  }
 }
 
 FetchStatus Fetcher::status() const {
@@ -227,7 +234,7 @@ FetchStatus Fetcher::status() const {
   status.local = local_;
   for (const auto& source : sources_) status.sources.push_back(source->count);
   status.transfers = transfers_.size();
-  status.waiting = wanted_.size() + ahead_.size() + same_.size();
+  status.waiting = wanted_.size() + ahead_.size() + same_.size() + swarm_.units();
   status.manifests = manifests_;
   status.problem = problem_;
   status.coded = coded_;

@@ -1,6 +1,7 @@
 #include "fetch/plan.h"
 
 #include <algorithm>
+#include <string>
 #include <unordered_set>
 
 #include "base/sha256.h"
@@ -29,6 +30,15 @@ void cut_batches(FetchPlan& plan) {
     plan.batches.push_back(unit);
     bytes = plan.units[unit].length;
   }
+}
+
+bool is_digit(char c) {
+  return c >= '0' && c <= '9';
+}
+
+std::string without_digits(std::string path) {
+  std::erase_if(path, is_digit);
+  return path;
 }
 
 }  // namespace
@@ -89,6 +99,20 @@ std::vector<FileGroup> group_files(const Manifest& manifest) {
 FileGroup group_of(std::span<const FileGroup> groups, std::uint32_t file) {
   const auto behind = std::ranges::upper_bound(groups, file, {}, &FileGroup::first);
   return behind == groups.begin() ? FileGroup{file, file + 1} : *std::prev(behind);
+}
+
+std::vector<std::uint32_t> shards_of(const Manifest& manifest, std::uint32_t file) {
+  std::vector<std::uint32_t> out;
+  const auto is_of_weights = [](const File& one) { return !is_grouped(one) && !one.tensors.empty(); };
+  const File& own = manifest.files[file];
+  if (!is_of_weights(own)) return out;
+  const std::string name = without_digits(own.path);
+  for (std::uint32_t number = 0; number < manifest.files.size(); ++number) {
+    const File& other = manifest.files[number];
+    if (number != file && is_of_weights(other) && other.format == own.format && without_digits(other.path) == name)
+      out.push_back(number);
+  }
+  return out;
 }
 
 std::pair<std::size_t, std::size_t> batch_of(const FetchPlan& plan, std::size_t unit) {

@@ -55,6 +55,10 @@ bool is_grouped(const File& file);
 // Returns the group of a file that is_grouped().
 FileGroup group_of(std::span<const FileGroup> groups, std::uint32_t file);
 
+// Returns the other shards of a file of weights, in order: large files with tensors, of the same format, whose path
+// differs in digits alone. None for other files.
+std::vector<std::uint32_t> shards_of(const Manifest& manifest, std::uint32_t file);
+
 // Returns the units of the batch that has this unit, and of the batch behind it: [first, second). For plans of groups.
 std::pair<std::size_t, std::size_t> batch_of(const FetchPlan& plan, std::size_t unit);
 std::pair<std::size_t, std::size_t> next_batch(const FetchPlan& plan, std::size_t unit);

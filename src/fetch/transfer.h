@@ -29,8 +29,9 @@ namespace weft {
 // time.
 inline constexpr std::size_t kOpenTransfersMax = 40;
 
-// passed: the bytes went to their readers and were not kept.
-enum class UnitState : std::uint8_t { idle, queued, running, here, failed, passed };
+// passed: the bytes went to their readers and were not kept. in_swarm: a swarm is to bring the unit (swarm_fetch.h), so
+// that it is in no queue.
+enum class UnitState : std::uint8_t { idle, queued, running, here, failed, passed, in_swarm };
 
 class Transfer {
  public:
@@ -47,6 +48,7 @@ class Transfer {
   std::string publisher;                           // set before it is shared, as the next two
   std::string subject;                             // "bert@1: model.safetensors", for messages
   Clock::time_point young_until{};                 // until then the publisher's index may lack its bytes
+  bool may_swarm = false;                          // a swarm may bring its units
 
   // Fails if the pack cannot be opened for readers.
   static Result<std::shared_ptr<Transfer>> make(VersionId version, std::optional<std::uint32_t> file,
@@ -55,7 +57,8 @@ class Transfer {
 
   UnitState state(std::size_t unit) const { return units_[unit].state; }
   const Error& failure(std::size_t unit) const { return units_[unit].failure; }
-  void queue(std::size_t unit) { units_[unit].state = UnitState::queued; }
+  // `as`: queued, in_swarm, or idle if the unit leaves its swarm and is not wanted.
+  void queue(std::size_t unit, UnitState as = UnitState::queued) { units_[unit].state = as; }
   void begin(std::size_t unit);
   void fail(std::size_t unit, Error error);
   void pass(std::size_t unit);
@@ -121,6 +124,7 @@ class Transfer {
   Clock::time_point shared_until{};
   std::optional<std::size_t> follows;  // the next unit in the sequence of requests
   bool adding = false;                 // some of its blobs are being indexed
+  bool is_read = false;                // a reader has asked for bytes of it
   Status indexed;                      // the result of the last indexing
 
  private:

@@ -6,6 +6,7 @@
 #include <fmt/core.h>
 
 #include "base/sha256.h"
+#include "weft/bytes/swarm.h"
 
 namespace weft {
 namespace {
@@ -112,12 +113,16 @@ std::future<void> VerifiedSource::begin_proofs(const Digest& manifest, std::span
 // True if another read may return the right bytes.
 bool VerifiedSource::blame(const SourceBytes& got, std::size_t at, std::size_t run, std::uint64_t number,
                            ReadAid& aid) {
+  if (aid.offered) aid.offered->refuted();
   if (at >= got.givers.size()) return false;
   if (got.givers[at] == kSeveralGivers) {  // the next try tells the wrong giver
     aid.kept = {};
     return aid.whole_chunks = true;
   }
-  if (!std::ranges::binary_search(got.coded, at)) return source_->refuted(got.givers[at]);
+  if (!std::ranges::binary_search(got.coded, at)) {
+    const bool has_others = source_->refuted(got.givers[at]);
+    return has_others && !aid.offered;
+  }
   ++aid.coded.failed;
   if (run < aid.bases.size() && aid.is_damaged && aid.is_damaged(aid.bases[run], number))
     aid.bases.clear();

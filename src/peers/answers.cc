@@ -9,6 +9,7 @@
 
 #include "base/sha256.h"
 #include "os/sys.h"
+#include "peers/pack_windows.h"
 #include "weft/bytes/pack.h"
 #include "weft/bytes/run.h"
 #include "weft/result.h"
@@ -42,46 +43,6 @@ class CodedAnswer {
   std::vector<Run> plain_;  // the plain chunks
 };
 
-constexpr std::string_view kWhere = "a pack that a peer reads";
-
-// The pack and the owner that a window keeps.
-using Kept = std::pair<std::shared_ptr<const void>, std::shared_ptr<const void>>;
-
-std::uint64_t size_of(std::span<const Run> segments) {
-  std::uint64_t size = 0;
-  for (const Run& segment : segments) size += segment.length;
-  return size;
-}
-
-Result<std::vector<std::byte>> copy_of(std::span<const Run> segments) {
-  std::vector<std::byte> bytes(size_of(segments));
-  std::span<std::byte> rest(bytes);
-  for (const auto& [offset, length, place] : segments) {
-    WEFT_CHECK(read_exact(place.pack->fd(), place.offset, rest.first(length), kWhere));
-    rest = rest.subspan(length);
-  }
-  return bytes;
-}
-
-// Returns windows on the packs of `segments`, one for each, which keep `owner`. If the bytes are few, or the segments
-// too many, returns one window on a copy.
-Result<std::vector<std::unique_ptr<WindowMemory>>> windows_on(std::span<const Run> segments,
-                                                              const std::shared_ptr<const void>& owner) {
-  std::vector<std::unique_ptr<WindowMemory>> windows;
-  if (size_of(segments) <= kShortHeadBytesMax || segments.size() >= kAnswerWindowsMax) {
-    WEFT_TRY(const auto bytes, copy_of(segments));
-    WEFT_TRY(auto window, WindowMemory::of_bytes(bytes));
-    windows.push_back(std::move(window));
-    return windows;
-  }
-  for (const auto& [offset, length, place] : segments) {
-    WEFT_TRY(auto window, WindowMemory::of_file(place.pack->fd(), place.offset, length,
-                                                std::make_shared<const Kept>(place.pack, owner)));
-    windows.push_back(std::move(window));
-  }
-  return windows;
-}
-
 CodedAnswer::CodedAnswer(PeerCoding& coding, const AskBytes& ask, std::vector<OpenPlace> places,
                          std::vector<OpenPlace> bases)
     : coding_(coding), ask_(ask), places_(std::move(places)), bases_(std::move(bases)) {}
@@ -98,8 +59,8 @@ CodedCache::Bytes CodedAnswer::code(const RunChunk& chunk) {
   const std::span<std::byte> now(desk_->chunk.get(), chunk.length);
   const OpenPlace base_at = place_in(bases_, chunk);
   const OpenPlace now_at = place_in(places_, chunk);
-  if (!read_exact(base_at.pack->fd(), base_at.offset, base, kWhere).ok()) return nullptr;
-  if (!read_exact(now_at.pack->fd(), now_at.offset, now, kWhere).ok()) return nullptr;
+  if (!read_exact(base_at.pack->fd(), base_at.offset, base, kPeerRead).ok()) return nullptr;
+  if (!read_exact(now_at.pack->fd(), now_at.offset, now, kPeerRead).ok()) return nullptr;
   auto coded = desk_->coder.encode(base, now, ask_.bases[chunk.run].width, ask_.effort);
   return coded ? std::make_shared<const std::vector<std::byte>>(*std::move(coded)) : nullptr;
 }
@@ -144,17 +105,6 @@ Result<PeerReply> CodedAnswer::reply(const std::shared_ptr<const void>& owner) c
   return reply;
 }
 
-// Returns the pack segments that hold the bytes of an answer, without the bytes that the asker skips.
-std::vector<Run> segments_of(const AskBytes& ask, std::vector<OpenPlace> places) {
-  std::vector<Run> segments;
-  places.front().offset += ask.skip;
-  for (std::size_t i = 0; i < ask.runs.size(); ++i) {
-    const std::uint64_t length = ask.runs[i].length() - (i == 0 ? ask.skip : 0);
-    append_run(segments, {segments.empty() ? 0 : end_of(segments.back()), length, std::move(places[i])});
-  }
-  return segments;
-}
-
 // Puts up to kShortHeadBytesMax bytes into the head of a reply, and more into a window.
 Result<PeerReply> reply_with(std::vector<std::byte> bytes) {
   if (bytes.size() <= kShortHeadBytesMax) return PeerReply{std::move(bytes), {}};
@@ -176,18 +126,48 @@ Result<PeerReply> reply_with(std::span<const Run> segments, const std::shared_pt
 
 }  // namespace
 
-void PeerAnswers::begin(LocalBytes& bytes) {
+void PeerAnswers::begin(LocalBytes& bytes, SwarmServer* swarms) {
   const ExclusiveLock lock(gate_);
   bytes_ = &bytes;
+  swarms_ = swarms;
 }
 
 void PeerAnswers::end() {
   const ExclusiveLock lock(gate_);
   bytes_ = nullptr;
+  swarms_ = nullptr;
+}
+
+void PeerAnswers::receive(std::string_view node, std::span<const std::byte> request, PendingReply reply) {
+  auto asked = decode_request(request);
+  if (!asked.ok()) return reply.give(asked.error());
+  if (std::holds_alternative<Join>(*asked) || std::holds_alternative<Want>(*asked))
+    return pass_on(node, *std::move(asked), std::move(reply));
+  reply.give(answer(node, *asked));
+}
+
+void PeerAnswers::pass_on(std::string_view node, PeerRequest asked, PendingReply reply) {
+  {
+    const SharedLock lock(gate_);
+    if (auto* join = std::get_if<Join>(&asked); join != nullptr && swarms_ != nullptr)
+      return swarms_->receive(node, std::move(*join), std::move(reply));
+    if (auto* want = std::get_if<Want>(&asked); want != nullptr && swarms_ != nullptr)
+      return swarms_->receive(node, std::move(*want), std::move(reply));
+  }
+  reply.give(answer(node, asked));
+}
+
+void PeerAnswers::unwanted(std::string_view node) {
+  const SharedLock lock(gate_);
+  if (swarms_ != nullptr) swarms_->unwanted(node);
 }
 
 Result<PeerReply> PeerAnswers::answer(std::string_view node, std::span<const std::byte> request) {
   WEFT_TRY(const PeerRequest asked, decode_request(request));
+  return answer(node, asked);
+}
+
+Result<PeerReply> PeerAnswers::answer(std::string_view node, const PeerRequest& asked) {
   const SharedLock lock(gate_);
   if (bytes_ == nullptr) return Error{Errc::unreachable, "this daemon begins or ends"};
   if (const auto* announce = std::get_if<Announce>(&asked)) {
@@ -199,7 +179,8 @@ Result<PeerReply> PeerAnswers::answer(std::string_view node, std::span<const std
     return PeerReply{encode_holders(directory_.find(ask->manifest)), {}};
   if (const auto* ask = std::get_if<AskManifest>(&asked)) return give(*ask);
   if (const auto* ask = std::get_if<AskChunks>(&asked)) return give(*ask);
-  return give(node, std::get<AskBytes>(asked));
+  if (const auto* ask = std::get_if<AskBytes>(&asked)) return give(node, *ask);
+  return Error{Errc::unsupported, "this node takes no part in swarms"};
 }
 
 Result<PeerReply> PeerAnswers::give(const AskManifest& ask) {
@@ -265,7 +246,7 @@ Result<PeerReply> PeerAnswers::give(std::string_view node, const AskBytes& ask) 
   WEFT_TRY(auto places, places_of(ask.runs));
   if (ask.bases.empty()) {
     WEFT_TRY(const auto upload, begin_upload(node, ask));
-    const auto segments = segments_of(ask, std::move(places));
+    const auto segments = segments_of(ask.runs, std::move(places), ask.skip);
     WEFT_TRY(PeerReply reply, reply_with(std::span<const Run>(segments), upload));
     reply.subject = ask.subject;
     return reply;

@@ -1,4 +1,5 @@
 // Answers the requests of other daemons: manifests, digests, local verified bytes, announcements, holders of chunks.
+// Requests of swarms go to a SwarmServer.
 #pragma once
 
 #include <cstddef>
@@ -13,6 +14,7 @@
 #include "peers/directory.h"
 #include "peers/messages.h"
 #include "peers/recent_uploads.h"
+#include "peers/swarm_server.h"
 #include "peers/upload_slots.h"
 #include "weft/cluster/exchange.h"
 #include "weft/store/store.h"
@@ -26,13 +28,18 @@ class PeerAnswers final : public PeerServer {
   PeerAnswers(Store& store, PeerDirectory& directory, PeerCoding& coding)
       : store_(store), directory_(directory), coding_(coding) {}
 
-  // Starts to answer. Before begin() and after end() every call fails with Errc::unreachable.
-  void begin(LocalBytes& bytes);
-  void end();  // waits for answers in work, which use `bytes`
+  // Starts to answer. Before begin() and after end() every call fails with Errc::unreachable. Without `swarms`,
+  // requests of swarms fail with Errc::unsupported.
+  void begin(LocalBytes& bytes, SwarmServer* swarms = nullptr);
+  void end();  // waits for answers in work, which use `bytes` and `swarms`
 
+  void receive(std::string_view node, std::span<const std::byte> request, PendingReply reply) override;
+  void unwanted(std::string_view node) override;
   Result<PeerReply> answer(std::string_view node, std::span<const std::byte> request) override;
 
  private:
+  Result<PeerReply> answer(std::string_view node, const PeerRequest& asked) WEFT_EXCLUDES(gate_);
+  void pass_on(std::string_view node, PeerRequest asked, PendingReply reply) WEFT_EXCLUDES(gate_);
   Result<PeerReply> give(const AskManifest& ask);
   Result<PeerReply> give(const AskChunks& ask) WEFT_REQUIRES_SHARED(gate_);
   Result<PeerReply> give(std::string_view node, const AskBytes& ask) WEFT_REQUIRES_SHARED(gate_);
@@ -45,6 +52,7 @@ class PeerAnswers final : public PeerServer {
   PeerCoding& coding_;
   SharedMutex gate_;
   LocalBytes* bytes_ WEFT_GUARDED_BY(gate_) = nullptr;
+  SwarmServer* swarms_ WEFT_GUARDED_BY(gate_) = nullptr;
   RecentUploads recent_;
   UploadSlots slots_;
 };

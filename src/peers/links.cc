@@ -274,6 +274,11 @@ ReadPace& PeerLinks::pace(std::uint32_t number) {
   return links_.at(nodes_.at(number)).pace;
 }
 
+std::uint32_t PeerLinks::number_of(const std::string& node) {
+  const MutexLock lock(mutex_);
+  return link(node).number;
+}
+
 void PeerLinks::moved(std::uint32_t number) {
   const MutexLock lock(mutex_);
   Link& link = links_.at(nodes_.at(number));

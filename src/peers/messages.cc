@@ -2,40 +2,25 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
-#include <flatbuffers/flatbuffers.h>
 #include <fmt/core.h>
 
 #include "base/alignment.h"
 #include "base/limits.h"
-#include "base/sha256.h"
 #include "base/text.h"
-#include "peers_generated.h"
+#include "peers/message_tables.h"
 
 namespace weft {
 namespace {
 
 namespace wire = peer_wire;
-using Builder = flatbuffers::FlatBufferBuilder;
-
-Error refused(std::string_view why) {
-  return Error{Errc::invalid, fmt::format("a peer's message: {}", why)};
-}
-
-std::vector<std::byte> bytes_of(const Builder& builder) {
-  const auto bytes = std::as_bytes(std::span(builder.GetBufferPointer(), builder.GetSize()));
-  return {bytes.begin(), bytes.end()};
-}
-
-wire::Digest packed(const Digest& digest) {
-  return wire::Digest(flatbuffers::span<const std::uint8_t, 32>(digest.bytes));
-}
-
-Digest unpacked(const flatbuffers::Array<std::uint8_t, 32>& bytes) {
-  Digest digest;
-  std::copy(bytes.begin(), bytes.end(), digest.bytes.begin());
-  return digest;
-}
+using peer_tables::Builder;
+using peer_tables::bytes_of;
+using peer_tables::packed;
+using peer_tables::refused;
+using peer_tables::unpacked;
+using peer_tables::Verified;
 
 wire::Run packed(const ChunkRun& run) {
   return wire::Run(run.id.length, flatbuffers::span<const std::uint8_t, 32>(run.id.root.bytes), run.first, run.count);
@@ -53,26 +38,6 @@ Result<ChunkRun> unpacked(const wire::Run& run) {
     return refused(fmt::format("expected chunks of {}, got {} from {} on", chunks, out.count, out.first));
   return out;
 }
-
-// A verified table, copied to aligned memory.
-template <class Table>
-class Verified {
- public:
-  static Result<Verified> make(std::span<const std::byte> bytes) {
-    Verified made;
-    made.memory_.resize((bytes.size() + 7) / 8);
-    if (bytes.size() < sizeof(flatbuffers::uoffset_t)) return refused(fmt::format("{} bytes", bytes.size()));
-    std::memcpy(made.memory_.data(), bytes.data(), bytes.size());
-    flatbuffers::Verifier verifier(made.start(), made.memory_.size() * sizeof(std::uint64_t), 8, 10'000);
-    if (!verifier.VerifyBuffer<Table>(nullptr)) return refused("its bytes do not verify");
-    return made;
-  }
-  const Table& operator*() const { return *flatbuffers::GetRoot<Table>(start()); }
-
- private:
-  const std::uint8_t* start() const { return reinterpret_cast<const std::uint8_t*>(memory_.data()); }
-  std::vector<std::uint64_t> memory_;
-};
 
 using HadVector = flatbuffers::Vector<flatbuffers::Offset<wire::Had>>;
 
@@ -130,6 +95,12 @@ struct Packer {
   flatbuffers::Offset<wire::Request> operator()(const AskHolders& ask) const {
     const auto digest = packed(ask.manifest);
     return finish(wire::What::WhoHas, wire::CreateWhoHas(builder, &digest));
+  }
+  flatbuffers::Offset<wire::Request> operator()(const Join& join) const {
+    return finish(wire::What::Join, packed(builder, join));
+  }
+  flatbuffers::Offset<wire::Request> operator()(const Want& want) const {
+    return finish(wire::What::Want, packed(builder, want));
   }
 
  private:
@@ -203,6 +174,14 @@ Result<PeerRequest> decode_request(std::span<const std::byte> bytes) {
     return PeerRequest(Announce{std::move(had), announce->asks()});
   }
   if (const auto* who = request.what_as_WhoHas()) return PeerRequest(AskHolders{unpacked(*who->manifest()->bytes())});
+  if (const auto* table = request.what_as_Join()) {
+    WEFT_TRY(auto join, unpacked(*table));
+    return PeerRequest(std::move(join));
+  }
+  if (const auto* table = request.what_as_Want()) {
+    WEFT_TRY(auto want, unpacked(*table));
+    return PeerRequest(std::move(want));
+  }
   return refused("a request of an unknown kind");
 }
 

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/chunk_codec.h"
+#include "peers/swarm_messages.h"
 #include "weft/bytes/source.h"
 #include "weft/content.h"
 #include "weft/result.h"
@@ -68,7 +69,7 @@ struct Announce {
 struct AskHolders {
   Digest manifest;
 };
-using PeerRequest = std::variant<AskManifest, AskChunks, AskBytes, Announce, AskHolders>;
+using PeerRequest = std::variant<AskManifest, AskChunks, AskBytes, Announce, AskHolders, Join, Want>;
 
 std::vector<std::byte> encode_request(const PeerRequest& request);
 // Errc::invalid if the bytes are no request, or one of an unknown kind.

@@ -230,7 +230,7 @@ std::optional<HadChunks> PeerNews::news_of(const Digest& manifest) {
 PeerNews::Told PeerNews::tell(const Digest& manifest) {
   const auto news = news_of(manifest);
   if (!news) return {};
-  const auto nodes = nodes_for(manifest);
+  const auto nodes = directories(manifest);
   Told told{!nodes.empty(), false};
   for (std::size_t i = 0; i < nodes.size(); ++i) {
     if (i > 0 && told.all && !backup_is_due(manifest)) break;
@@ -281,7 +281,7 @@ bool PeerNews::backup_is_due(const Digest& manifest) {
 
 void PeerNews::ask(const Digest& manifest, Deadline deadline) {
   std::optional<std::vector<HadChunks>> all;
-  for (const std::string& node : nodes_for(manifest)) {
+  for (const std::string& node : directories(manifest)) {
     auto had = holders(node, manifest, std::min(deadline, deadline_in(kPatience)));
     if (!had) continue;
     if (!all) all.emplace();
@@ -293,7 +293,7 @@ void PeerNews::ask(const Digest& manifest, Deadline deadline) {
 // Asks the directory nodes of a manifest, until one lists holders.
 void PeerNews::ask_some(const Digest& manifest) {
   bool nobody = false;
-  for (const std::string& node : nodes_for(manifest)) {
+  for (const std::string& node : directories(manifest)) {
     auto had = holders(node, manifest, deadline_in(kPatience));
     if (had && !had->empty()) return parts_.view.heard(manifest, *std::move(had));
     nobody = nobody || had;
@@ -311,9 +311,7 @@ std::optional<std::vector<HadChunks>> PeerNews::holders(const std::string& node,
   return had.ok() ? std::optional(others_of(std::move(had).value())) : std::nullopt;
 }
 
-// Returns the directory nodes of a manifest. Leaves out the publisher if there are others, because its answers would
-// wait behind its uploads.
-std::vector<std::string> PeerNews::nodes_for(const Digest& manifest) const {
+std::vector<std::string> PeerNews::directories(const Digest& manifest) const {
   auto nodes = parts_.links.nodes();
   if (nodes.size() > kDirectories) std::erase(nodes, parts_.view.publisher(manifest));
   return directory_nodes(manifest, nodes, kDirectories);

@@ -44,6 +44,9 @@ class PeerNews {
   void survey_again();
   // Asks all directory nodes of a manifest for its holders, because one directory may have restarted, or lie.
   void ask(const Digest& manifest, Deadline deadline);
+  // Returns the directory nodes of a manifest, the preferred one first. Leaves out the publisher if there are others,
+  // because its answers would wait behind its uploads.
+  std::vector<std::string> directories(const Digest& manifest) const;
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -84,7 +87,6 @@ class PeerNews {
   ChunkSet survey(const ChunkMap& map) const;
   std::optional<std::vector<HadChunks>> holders(const std::string& node, const Digest& manifest, Deadline deadline);
   void ask_some(const Digest& manifest);
-  std::vector<std::string> nodes_for(const Digest& manifest) const;
   std::optional<std::vector<std::byte>> call(const std::string& node, const PeerRequest& request, Deadline deadline)
       WEFT_EXCLUDES(mutex_);
   void drop_one() WEFT_REQUIRES(mutex_);

@@ -43,15 +43,21 @@ class Flight {
   Flight(Exchange& exchange, Answer& answer, PeerTarget& target, const PeerPatience& patience)
       : exchange_(exchange), answer_(answer), target_(target), patience_(patience) {}
 
-  Status run() {
+  // Fills the target with the bytes of the windows from offset `skip` on.
+  Status run(std::uint64_t skip) {
     std::size_t at = 0;
-    for (std::size_t window = 0; window < answer_.windows(); ++window)
-      for (std::uint64_t offset = 0; offset < answer_.length(window);) {
-        auto added = add({window, offset, at}, static_cast<std::size_t>(answer_.length(window) - offset));
+    for (std::size_t window = 0; window < answer_.windows(); ++window) {
+      const std::uint64_t length = answer_.length(window);
+      std::uint64_t offset = std::min(skip, length);
+      skip -= offset;
+      while (offset < length && at < target_.memory.size()) {
+        const std::uint64_t left = std::min<std::uint64_t>(length - offset, target_.memory.size() - at);
+        auto added = add({window, offset, at}, static_cast<std::size_t>(left));
         if (!added.ok()) return finish(std::move(added).error());
         offset += *added;
         at += *added;
       }
+    }
     return finish({});
   }
 
@@ -143,7 +149,15 @@ Status read_answer(Exchange& exchange, Answer& answer, PeerTarget& target, const
     target.came = target.memory.size();
     return {};
   }
-  return Flight(exchange, answer, target, patience).run();
+  return Flight(exchange, answer, target, patience).run(0);
+}
+
+Status read_windows(Exchange& exchange, Answer& answer, std::uint64_t from, PeerTarget& target,
+                    const PeerPatience& patience) {
+  std::uint64_t left = from + target.memory.size();
+  for (std::size_t window = 0; window < answer.windows(); ++window) left -= std::min(left, answer.length(window));
+  if (left > 0) return Error{Errc::corrupt, fmt::format("peer: {} bytes are missing in the windows", left)};
+  return Flight(exchange, answer, target, patience).run(from);
 }
 
 Result<std::vector<std::byte>> answer_bytes(Exchange& exchange, Answer& answer, std::uint64_t bytes_max,

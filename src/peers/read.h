@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <span>
 #include <vector>
@@ -32,6 +33,11 @@ struct PeerPatience {
 // is not that of `target`. Errc::timed_out also for bytes that arrive after the windows' lease: the peer is slow, and
 // the bytes may be zeros. Errc::cancelled: `on_sign` returned false.
 Status read_answer(Exchange& exchange, Answer& answer, PeerTarget& target, const PeerPatience& patience);
+
+// As read_answer(), for a part of the windows' bytes: those from offset `from` on. Errc::corrupt if the windows have
+// fewer.
+Status read_windows(Exchange& exchange, Answer& answer, std::uint64_t from, PeerTarget& target,
+                    const PeerPatience& patience);
 
 // Returns the bytes of an answer of unknown size, `bytes_max` at most.
 Result<std::vector<std::byte>> answer_bytes(Exchange& exchange, Answer& answer, std::uint64_t bytes_max,

@@ -8,6 +8,7 @@
 
 #include "base/limits.h"
 #include "peers/coded_read.h"
+#include "peers/offered_read.h"
 #include "peers/read.h"
 #include "peers/source.h"
 
@@ -273,6 +274,7 @@ class PeerSource::Reading {
 
 Result<SourceBytes> PeerSource::read(const Digest& manifest, std::span<const ChunkRun> runs, Deadline deadline,
                                      ReadAid& aid) {
+  if (aid.offered) return read_offered({exchange_, *blocks_, links_}, runs, deadline, aid);
   return Reading(*this, manifest, runs, deadline, aid).run();
 }
 

@@ -16,13 +16,15 @@ constexpr auto kExpectMax = std::chrono::seconds(1);  // wait for directory node
 
 }  // namespace
 
-PeerSource::PeerSource(Exchange& exchange, PeerView& view, PeerLinks& links, PeerNews& news, PeerCoding& coding)
+PeerSource::PeerSource(Exchange& exchange, PeerView& view, PeerLinks& links, PeerNews& news, PeerCoding& coding,
+                       SwarmServer* swarms)
     : exchange_(exchange),
       blocks_(std::make_shared<ReadBlocks>(exchange)),
       view_(view),
       links_(links),
       news_(news),
       coding_(coding),
+      swarms_(swarms),
       scene_{view, links, [&news](const Digest& manifest, Deadline deadline) { news.ask(manifest, deadline); }} {}
 
 Result<std::unique_ptr<Answer>> PeerSource::call(const PeerSearch::Try& to, const PeerRequest& request,
@@ -87,6 +89,12 @@ void PeerSource::expect(const VersionRow& version, const Manifest* manifest, std
 
 void PeerSource::arrived(const Digest& manifest, std::span<const ChunkRun> runs) {
   news_.arrived(manifest, runs);
+  if (swarms_ != nullptr) swarms_->arrived(manifest, runs);
+}
+
+void PeerSource::evicted() {
+  news_.survey_again();
+  if (swarms_ != nullptr) swarms_->evicted();
 }
 
 Readiness PeerSource::readiness(const Digest& manifest, std::span<const ChunkRun> runs) {

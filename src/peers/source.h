@@ -10,6 +10,7 @@
 #include "peers/news.h"
 #include "peers/read_blocks.h"
 #include "peers/search.h"
+#include "peers/swarm_server.h"
 #include "peers/view.h"
 #include "weft/bytes/source.h"
 #include "weft/cluster/exchange.h"
@@ -18,8 +19,9 @@ namespace weft {
 
 class PeerSource final : public BlobSource {
  public:
-  // The arguments outlive this.
-  PeerSource(Exchange& exchange, PeerView& view, PeerLinks& links, PeerNews& news, PeerCoding& coding);
+  // The arguments outlive this. `swarms`: hears of arrived and evicted chunks; may be null.
+  PeerSource(Exchange& exchange, PeerView& view, PeerLinks& links, PeerNews& news, PeerCoding& coding,
+             SwarmServer* swarms = nullptr);
   ~PeerSource() override { blocks_->close(); }
 
   std::string_view name() const override { return "peer"; }
@@ -29,11 +31,12 @@ class PeerSource final : public BlobSource {
                            ReadAid& aid) override;
   void expect(const VersionRow& version, const Manifest* manifest, std::span<const ContentId> blobs) override;
   void arrived(const Digest& manifest, std::span<const ChunkRun> runs) override;
-  void evicted() override { news_.survey_again(); }
+  void evicted() override;
   Readiness readiness(const Digest& manifest, std::span<const ChunkRun> runs) override;
   std::size_t givers(const Digest& manifest, const ChunkRun& run) override;
   bool refuted(std::uint32_t giver) override;
   bool codes() const override { return true; }
+  bool reads_offers() const override { return true; }
   void miscoded(std::uint32_t giver) override;
 
  private:
@@ -47,6 +50,7 @@ class PeerSource final : public BlobSource {
   PeerLinks& links_;
   PeerNews& news_;
   PeerCoding& coding_;
+  SwarmServer* const swarms_;
   const PeerScene scene_;
 };
 

@@ -136,7 +136,7 @@ TEST_CASE("hostile messages do not use unbounded memory or block other callers")
 TEST_CASE("windows that are not closed end with their lease") {
   in_every_world_at_once([](TransportWorld& world) {
     const KeyFile key;
-    ScriptedServer server;
+    EndingServer server;
     std::atomic<bool> mute{false};
     auto a = open_node(world, key, "a", nullptr, [&](auto) { return !mute; });
     auto b = open_node(world, key, "b", &server);
@@ -150,6 +150,7 @@ TEST_CASE("windows that are not closed end with their lease") {
     CHECK((comes_true(closed) || comes_true(closed)));  // a lease is as long as kPatience
     CHECK(b->figures().window_bytes == 0);
     CHECK(b->figures().lease_ends == 1);
+    CHECK(server.ends.after(1) == std::vector<std::uint64_t>{0});
     const auto late = (*answer)->read(0, 0, buffer.landing(), 0, 4096);
     if (late.ok()) CHECK(!(*late)->wait(Clock::now() + 500ms).ok());
   });

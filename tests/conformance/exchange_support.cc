@@ -20,6 +20,28 @@ Result<std::unique_ptr<WindowMemory>> ScriptedServer::window_on_file() const {
   return WindowMemory::of_file(file.get(), 0, content.size(), nullptr);
 }
 
+PeerReply Ends::recorded(PeerReply reply) {
+  reply.ended = [this](std::uint64_t read_bytes) {
+    {
+      const std::lock_guard lock(mutex_);
+      read_bytes_.push_back(read_bytes);
+    }
+    changed_.notify_all();
+  };
+  return reply;
+}
+
+std::vector<std::uint64_t> Ends::after(std::size_t count) {
+  std::unique_lock lock(mutex_);
+  changed_.wait_until(lock, soon(), [&] { return read_bytes_.size() >= count; });
+  return read_bytes_;
+}
+
+std::vector<std::uint64_t> Ends::now() const {
+  const std::lock_guard lock(mutex_);
+  return read_bytes_;
+}
+
 void LaterServer::receive(std::string_view node, std::span<const std::byte> request, PendingReply reply) {
   if (!testing::as_text(request).starts_with("later")) return reply.give(answer(node, request));
   {

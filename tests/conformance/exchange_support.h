@@ -76,6 +76,32 @@ class ScriptedServer final : public PeerServer {
   bool released_ = false;  // guarded by mutex_
 };
 
+// Records the calls of PeerReply::ended.
+class Ends {
+ public:
+  PeerReply recorded(PeerReply reply);  // returns the reply with an `ended` that this records; this outlives it
+  // Waits until there are so many calls, kPatience at most, and returns the bytes of all.
+  std::vector<std::uint64_t> after(std::size_t count);
+  std::vector<std::uint64_t> now() const;
+
+ private:
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  std::vector<std::uint64_t> read_bytes_;  // guarded by mutex_
+};
+
+// A ScriptedServer whose replies record their ends.
+class EndingServer final : public PeerServer {
+ public:
+  ScriptedServer scripted;
+  Ends ends;
+
+  Result<PeerReply> answer(std::string_view node, std::span<const std::byte> request) override {
+    WEFT_TRY(PeerReply reply, scripted.answer(node, request));
+    return ends.recorded(std::move(reply));
+  }
+};
+
 // Keeps the replies to requests that begin with "later" until a test takes them. A ScriptedServer answers the others.
 class LaterServer final : public PeerServer {
  public:

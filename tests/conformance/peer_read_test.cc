@@ -7,6 +7,10 @@
 #include <utility>
 
 #include "exchange_support.h"
+#include "peers/links.h"
+#include "peers/offered_read.h"
+#include "peers/offered_unit.h"
+#include "peers/read_blocks.h"
 
 namespace weft::conformance {
 namespace {
@@ -136,6 +140,52 @@ TEST_CASE("the head of an answer that comes after its window has ended is late t
   const auto answer = reader.ask_for("head");
   REQUIRE(!answer.ok());
   CHECK(answer.error().code == Errc::timed_out);
+}
+
+TEST_CASE("an offered unit is read in parts, from the head and the windows of its sender's answer") {
+  const auto world = std::move(transport_worlds().front());
+  const KeyFile key;
+  ScriptedServer server;
+  const auto giver = open_node(*world, key, "giver", &server);
+  const auto reader = open_node(*world, key, "reader", nullptr);
+  const auto blocks = std::make_shared<ReadBlocks>(*reader);
+  PeerLinks links([] { return std::vector<Member>(); });
+  const OfferScene scene{*reader, *blocks, links};
+
+  auto bytes = testing::random_bytes(50, 1);
+  const auto head = bytes;
+  bytes.insert(bytes.end(), server.content.begin(), server.content.end());
+  std::vector<ChunkRun> runs;
+  for (const std::uint64_t length : {100'000U, 150'000U, 50'050U})
+    runs.push_back({{length, Digest{{static_cast<std::uint8_t>(length % 251)}}}, 0, 1});
+  const auto offer = [&](const std::vector<ChunkRun>& unit) {
+    OfferPlace place{"giver", testing::must(ask(*reader, at(*giver, "giver"), "bytes")), head};
+    ReadAid aid;
+    aid.offered = std::make_shared<PeerOffer>(std::weak_ptr<PeerOffer::Owner>(), Digest{}, 3, unit, std::move(place));
+    return aid;
+  };
+  ReadAid aid = offer(runs);
+  const auto read = [&](std::vector<ChunkRun> some) { return read_offered(scene, some, deadline_in(10s), aid); };
+  const auto is_read = [&](const std::vector<ChunkRun>& some, std::size_t from, std::size_t size) {
+    const auto got = testing::must(read(some));
+    CHECK(got.givers == std::vector<std::uint32_t>(some.size(), links.number_of("giver")));
+    return std::ranges::equal(got.bytes(), std::span(bytes).subspan(from, size));
+  };
+  CHECK(is_read({runs[0]}, 0, 100'000));
+  CHECK(is_read({runs[1]}, 100'000, 150'000));
+  CHECK(read({runs[0], runs[2]}).error().code == Errc::internal);
+  CHECK(read({}).error().code == Errc::internal);
+  CHECK(is_read({runs[1], runs[2]}, 100'000, 200'050));
+  CHECK(read({runs[0]}).error().code == Errc::unreachable);  // the read of the last bytes has dropped the answer
+
+  aid = offer({runs[0], runs[1]});  // shorter than the sender's bytes
+  CHECK(read({runs[0]}).error().code == Errc::corrupt);
+  aid = offer({runs[0], runs[1], runs[2], runs[0]});  // longer
+  CHECK(read({runs[0]}).error().code == Errc::corrupt);
+  aid = offer(runs);
+  aid.is_wanted = [] { return false; };
+  CHECK(read({runs[0]}).error().code == Errc::cancelled);
+  blocks->close();
 }
 
 }  // namespace weft::conformance

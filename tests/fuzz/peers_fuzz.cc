@@ -1,4 +1,6 @@
 // Requests and answers of other daemons, which any holder of the cluster's key can forge.
+#include <variant>
+
 #include "fuzzing.h"
 #include "peers/address.h"
 #include "peers/messages.h"
@@ -6,8 +8,21 @@
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace weft;
   const auto bytes = std::as_bytes(std::span(data, size));
-  if (const auto request = decode_request(bytes); request.ok())
-    fuzzing::require(decode_request(encode_request(*request)).ok(), "a request encodes to a request");
+  if (const auto request = decode_request(bytes); request.ok()) {
+    const auto again = decode_request(encode_request(*request));
+    fuzzing::require(again.ok(), "a request encodes to a request");
+    if (const auto* join = std::get_if<Join>(&*request))
+      fuzzing::require(std::get<Join>(*again) == *join, "a join encodes to itself");
+    if (const auto* want = std::get_if<Want>(&*request))
+      fuzzing::require(std::get<Want>(*again) == *want, "a want encodes to itself");
+  }
+  if (const auto partners = decode_partners(bytes); partners.ok())
+    fuzzing::require(decode_partners(encode_partners(*partners)).value() == *partners, "partners encode to themselves");
+  if (const auto offered = decode_offer(bytes); offered.ok()) {
+    fuzzing::require(decode_offer(encode_offer(offered->offer)).value().offer == offered->offer,
+                     "an offer encodes to itself");
+    fuzzing::require(offered->bytes.size() == size - kOfferBytes, "the bytes are behind the offer");
+  }
   if (const auto had = decode_holders(bytes); had.ok())
     fuzzing::require(decode_holders(encode_holders(*had)).value() == *had, "holders encode to themselves");
   static_cast<void>(decode_digests(bytes));

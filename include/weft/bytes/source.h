@@ -145,7 +145,8 @@ struct ReadAid {
   KeptBytes kept = {};  // a source continues after these bytes; if it fails, it stores here what it has
   // Each chunk must come from one giver, because a chunk that came in parts from several givers was wrong.
   bool whole_chunks = false;
-  // The unit of a swarm that has these runs. The bytes are read from the node that offered it, and from no other.
+  // The unit of a swarm that has these runs. The source reads the bytes from the sender of the unit alone. A unit has
+  // one read at a time.
   std::shared_ptr<OfferedUnit> offered = {};
 };
 
@@ -188,6 +189,8 @@ class BlobSource {
   virtual std::size_t givers(const Digest& /*manifest*/, const ChunkRun& /*run*/) { return 1; }
   // True if the source uses ReadAid::bases.
   virtual bool codes() const { return false; }
+  // True if the source uses ReadAid::offered.
+  virtual bool reads_offers() const { return false; }
   // A coded chunk was wrong although its base is intact. The giver sends plain bytes from now on.
   virtual void miscoded(std::uint32_t /*giver*/) {}
   // A chunk was wrong. The giver is skipped for a while. False: there is no other giver.

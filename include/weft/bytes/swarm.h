@@ -1,5 +1,5 @@
-// This node's part in swarms: nodes that fetch one version at once give it to each other (src/swarm/README.md). The
-// fetcher says which chunks it wants, and the swarms hand it offered units to read (src/peers/swarm/peer_swarms.cc).
+// This node's part in swarms (peers/swarm/peer_swarms.cc): nodes that fetch one version at once give it to each other
+// (src/swarm/README.md). The fetcher says which chunks it wants, and the swarms hand it offered units to read.
 //
 // Threads: every call from any thread, and none waits for a message. Trust: the bytes of a unit are read by a source
 // (weft/bytes/source.h, ReadAid::offered), whose reader verifies them.
@@ -16,13 +16,16 @@
 namespace weft {
 
 // A unit that another node has offered and this node has accepted: consecutive chunks of a version, of one or several
-// blobs. Dropped without arrived(), the node lacks it again. Any thread.
+// blobs. Dropped without arrived(), the node lacks it again. A call, or the drop, may call back on_offer(). Any thread.
 class OfferedUnit {
  public:
   virtual ~OfferedUnit() = default;
   virtual const Digest& manifest() const = 0;
   virtual std::span<const ChunkRun> runs() const = 0;
-  virtual void arrived() = 0;  // all chunks are verified, and this node can give them
+  // The node holds, verified, all chunks of the unit that it wants.
+  virtual void arrived() = 0;
+  // A chunk of the sender was wrong: the sender gets no more wants of this version.
+  virtual void refuted() {}
 };
 
 class VersionSwarms {

@@ -53,11 +53,20 @@ struct PeerAddress {
   std::string provider = {};  // for this address; "": that of the caller's first endpoint
 };
 
+// Receives the bytes of a reply's windows that their reader has read.
+using ReplyEnded = std::function<void(std::uint64_t read_bytes)>;
+
 // The answer to a request.
 struct PeerReply {
   std::vector<std::byte> head;                         // at most kHeadBytesMax
   std::vector<std::unique_ptr<WindowMemory>> windows;  // each no longer than the peer may read
   std::string subject = {};  // window contents, for the log if the reader falls silent: "bert@1: model.safetensors"
+  // Called once after give(): when the windows are closed, or at once after a reply without windows was sent. The
+  // caller reports how many bytes of the windows it has read, never more than they have. 0: it has read none, the
+  // report was lost, the session or the lease has ended, or the reply was unwanted or could not be sent. Called on a
+  // thread of the exchange before that ends, never on the transport's; for an unwanted reply also within give(). Must
+  // not wait.
+  ReplyEnded ended = {};
 };
 
 // The receiving end of the reply to one request. Any thread.

@@ -36,14 +36,12 @@ bool AnswerLink::wants(std::uint64_t call) const {
   return found != calls_.end() && found->second.state != CallState::answered;
 }
 
-std::optional<OpenWindows> AnswerLink::answered(std::uint64_t call, AnswerMessage answer, OpenWindows windows,
-                                                std::string subject) {
+std::optional<AnswerLink::Kept> AnswerLink::answered(std::uint64_t call, AnswerMessage answer, Kept kept) {
   const std::lock_guard lock(mutex_);
   const auto found = calls_.find(call);
-  if (found == calls_.end()) return windows;
+  if (found == calls_.end()) return kept;
   if (found->second.is_pending) --pending_;
-  found->second = {CallState::answered,        false, std::move(answer), std::move(windows), std::move(subject),
-                   Clock::now() + kWindowLease};
+  found->second = {CallState::answered, false, std::move(answer), std::move(kept), Clock::now() + kWindowLease};
   return std::nullopt;
 }
 
@@ -66,7 +64,7 @@ std::vector<AnswerLink::Ended> AnswerLink::end_all() {
 
 AnswerLink::Ended AnswerLink::ended(Call call) {
   if (call.is_pending) --pending_;
-  return {std::move(call.windows), std::move(call.subject), call.is_pending};
+  return {std::move(call.kept), call.is_pending};
 }
 
 CallBody AnswerLink::about(const AskMessage& question) {

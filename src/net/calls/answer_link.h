@@ -28,14 +28,19 @@ class AnswerLink {
   // too many such calls. Errc::cancelled: nobody waits for the reply.
   Status wait(std::uint64_t call);
   bool wants(std::uint64_t call) const;  // true if the caller waits for the reply
-  // Keeps the answer and the open windows of a call. Returns the windows if nobody reads them, because the caller
-  // abandoned the call or the session ended.
-  std::optional<OpenWindows> answered(std::uint64_t call, AnswerMessage answer, OpenWindows windows,
-                                      std::string subject);
+  // The part of a reply that lasts until the call ends.
+  struct Kept {
+    OpenWindows windows;           // may be empty
+    std::uint64_t head_bytes = 0;  // of the first window, if it holds the head
+    std::string subject;           // of the windows
+    ReplyEnded ended;              // not called yet; it may be empty
+  };
+  // Keeps the answer to a call. Returns `kept` if nobody reads the answer, because the caller abandoned the call or the
+  // session ended.
+  std::optional<Kept> answered(std::uint64_t call, AnswerMessage answer, Kept kept);
   // A call that has ended.
   struct Ended {
-    OpenWindows windows;  // may be empty
-    std::string subject;
+    Kept kept;
     bool was_pending = false;  // wait() was called, and there was no answer
   };
   std::optional<Ended> end(std::uint64_t call);
@@ -52,8 +57,7 @@ class AnswerLink {
     CallState state = CallState::queued;
     bool is_pending = false;
     AnswerMessage answer;  // kept because its message may be lost
-    OpenWindows windows;
-    std::string subject;  // of the windows
+    Kept kept;
     Clock::time_point open_until{};
   };
   Ended ended(Call call);  // with mutex_ held

@@ -50,7 +50,7 @@ void Incoming::close() {
   }
   for (const LinkPtr& link : links) end(link);
   for (const PeerId peer : strangers) transport_.remove_peer(peer);
-  tell_unwanted();
+  tell_server();
 }
 
 Incoming::LinkPtr Incoming::find(std::uint64_t session) const {
@@ -118,12 +118,13 @@ void Incoming::end_lease(const LinkPtr& link, std::uint64_t call) {
   const auto until = link->open_until(call);
   if (until && *until > Clock::now()) return lease(link, call, *until);
   auto over = link->end(call);
-  if (!over || over->windows.count() == 0) return;
+  if (!over || over->kept.windows.count() == 0) return;
   ++lease_ends_;
-  if (!over->subject.empty())
+  if (!over->kept.subject.empty())
     log_warning("peer {}: nothing came from it for {} s while it read {}", link->channel().node(),
-                kWindowLease.count() / 1000, over->subject);
-  windows_.withdraw(std::move(over->windows));
+                kWindowLease.count() / 1000, over->kept.subject);
+  windows_.withdraw(std::move(over->kept.windows));
+  report_ended(std::move(over->kept), 0);
 }
 
 void Incoming::add_to(ExchangeFigures& figures) const {

@@ -7,6 +7,7 @@
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -61,6 +62,12 @@ class Incoming {
     std::weak_ptr<AnswerLink> link;
     std::uint64_t call = 0;
   };
+  // For the server.
+  struct Reports {
+    std::set<std::string> unwanted;            // nodes for PeerServer::unwanted()
+    std::vector<std::function<void()>> ended;  // calls of PeerReply::ended
+    bool none() const { return unwanted.empty() && ended.empty(); }
+  };
 
   // Handshakes (incoming_sessions.cc):
   bool queue_hello(const FrameView& frame);
@@ -95,7 +102,9 @@ class Incoming {
   void fail(const LinkPtr& link, std::uint64_t call, Error error);
   void done(const LinkPtr& link, const DoneMessage& done);
   void report_unwanted(const std::string& node);
-  void tell_unwanted();
+  void report_ended(AnswerLink::Kept kept, std::uint64_t read_bytes);
+  void report(const std::function<void(Reports&)>& add);
+  void tell_server();
 
   Transport& transport_;
   const Self identity_;
@@ -114,7 +123,7 @@ class Incoming {
   std::unordered_map<std::uint64_t, LinkPtr> links_;  // by session
   std::map<std::string, std::uint64_t> session_of_;   // by node
   std::multimap<Clock::time_point, Lease> leases_;    // by the time of their next check
-  std::set<std::string> unwanted_;                    // nodes for PeerServer::unwanted()
+  Reports reports_;                                   // not passed to the server yet
   std::size_t submitting_ = 0;  // jobs being passed to workers, or calls answered by the transport's threads
   bool ending_ = false;
   std::thread keeper_;

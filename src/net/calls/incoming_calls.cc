@@ -106,8 +106,9 @@ void Incoming::keep_pending(const LinkPtr& link, OwedReply& owed) {
 
 void Incoming::reply_later(std::shared_ptr<OwedReply> owed) {
   workers_->submit([this, owed = std::move(owed)] {
+    auto given = owed->take();  // dropped here if it is unwanted, while the exchange exists
     const LinkPtr link = find(owed->session());
-    if (link && link->wants(owed->call())) reply(link, owed->call(), owed->take());
+    if (link && link->wants(owed->call())) reply(link, owed->call(), std::move(given));
   });
 }
 
@@ -126,8 +127,10 @@ Status Incoming::give(const LinkPtr& link, std::uint64_t call, PeerReply reply) 
   WEFT_TRY(OpenWindows windows, windows_.open(std::move(reply.windows)));
   answer.windows = windows.remote();
   const bool lasts = windows.count() > 0;
-  if (auto unwanted = link->answered(call, answer, std::move(windows), std::move(reply.subject))) {
-    windows_.release(*std::move(unwanted));
+  AnswerLink::Kept kept{std::move(windows), answer.head_hash ? answer.windows.front().length : 0,
+                        std::move(reply.subject), std::exchange(reply.ended, nullptr)};
+  if (auto unwanted = link->answered(call, answer, std::move(kept))) {
+    windows_.release(std::move(unwanted->windows));
     return {};
   }
   if (lasts) lease(link, call, Clock::now() + kWindowLease);
@@ -152,31 +155,47 @@ void Incoming::fail(const LinkPtr& link, std::uint64_t call, Error error) {
 void Incoming::done(const LinkPtr& link, const DoneMessage& done) {
   auto ended = link->end(done.id);
   if (ended && ended->was_pending) report_unwanted(link->channel().node());
-  if (!ended || ended->windows.count() == 0) return;
-  served_bytes_ += std::min(done.read_bytes, ended->windows.bytes());
-  windows_.release(std::move(ended->windows));
+  if (!ended || ended->kept.windows.count() == 0) return;
+  const std::uint64_t read_bytes = std::min(done.read_bytes, ended->kept.windows.bytes());
+  served_bytes_ += read_bytes;
+  windows_.release(std::move(ended->kept.windows));
+  report_ended(std::move(ended->kept), read_bytes);
 }
 
-// Lets a worker tell the server. Once the exchange is ending, close() does.
 void Incoming::report_unwanted(const std::string& node) {
+  report([&node](Reports& reports) { reports.unwanted.insert(node); });
+}
+
+// `read_bytes`: of all windows.
+void Incoming::report_ended(AnswerLink::Kept kept, std::uint64_t read_bytes) {
+  if (!kept.ended) return;
+  const std::uint64_t of_reply = read_bytes - std::min(read_bytes, kept.head_bytes);
+  report([&](Reports& reports) {
+    reports.ended.emplace_back([call = std::move(kept.ended), of_reply] { call(of_reply); });
+  });
+}
+
+// Lets a worker tell the server, because the transport's thread must not. Once the exchange is ending, close() does.
+void Incoming::report(const std::function<void(Reports&)>& add) {
   {
     const std::lock_guard lock(mutex_);
-    const bool is_first = unwanted_.empty();
-    unwanted_.insert(node);
+    const bool is_first = reports_.none();
+    add(reports_);
     if (!is_first || ending_) return;
     ++submitting_;
   }
-  workers_->submit([this] { tell_unwanted(); });
+  workers_->submit([this] { tell_server(); });
   submitted();
 }
 
-void Incoming::tell_unwanted() {
-  std::set<std::string> nodes;
+void Incoming::tell_server() {
+  Reports reports;
   {
     const std::lock_guard lock(mutex_);
-    nodes.swap(unwanted_);
+    std::swap(reports, reports_);
   }
-  for (const std::string& node : nodes) server_->unwanted(node);
+  for (const std::string& node : reports.unwanted) server_->unwanted(node);
+  for (const auto& ended : reports.ended) ended();
 }
 
 }  // namespace weft::net

@@ -158,7 +158,8 @@ void Incoming::end(const LinkPtr& link) {
   bool any_pending = false;
   for (AnswerLink::Ended& ended : link->end_all()) {
     any_pending = any_pending || ended.was_pending;
-    windows_.withdraw(std::move(ended.windows));
+    windows_.withdraw(std::move(ended.kept.windows));
+    report_ended(std::move(ended.kept), 0);
   }
   if (any_pending) report_unwanted(link->channel().node());
 }

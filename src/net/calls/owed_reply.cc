@@ -4,6 +4,32 @@
 #include "net/calls/incoming.h"
 
 namespace weft::net {
+namespace {
+
+// Calls a PeerReply::ended once; with 0 bytes when it is destroyed, if nothing else has called it.
+class CalledOnce {
+ public:
+  explicit CalledOnce(ReplyEnded call) : call_(std::move(call)) {}
+  ~CalledOnce() { (*this)(0); }
+  CalledOnce(const CalledOnce&) = delete;
+  CalledOnce& operator=(const CalledOnce&) = delete;
+
+  void operator()(std::uint64_t read_bytes) {
+    if (const auto call = std::exchange(call_, nullptr)) call(read_bytes);
+  }
+
+ private:
+  ReplyEnded call_;
+};
+
+// Makes a reply end unread wherever it is dropped: unwanted, refused, or with the exchange.
+void end_when_dropped(PeerReply& reply) {
+  if (!reply.ended) return;
+  const auto once = std::make_shared<CalledOnce>(std::exchange(reply.ended, nullptr));
+  reply.ended = [once](std::uint64_t read_bytes) { (*once)(read_bytes); };
+}
+
+}  // namespace
 
 void ReplyGate::enter(const std::function<void(Incoming&)>& use) {
   const SharedLock lock(mutex_);
@@ -26,6 +52,7 @@ OwedReply::~OwedReply() {
 }
 
 void OwedReply::give(Result<PeerReply> reply) {
+  if (reply.ok()) end_when_dropped(*reply);
   {
     const MutexLock lock(mutex_);
     if (state_ == State::given || state_ == State::over) return;

@@ -47,7 +47,7 @@ class OwedReply final : public ReplyTaker, public std::enable_shared_from_this<O
   std::uint64_t session() const { return session_; }
   std::uint64_t call() const { return call_; }
 
-  void give(Result<PeerReply> reply) override;
+  void give(Result<PeerReply> reply) override;  // a reply that is dropped later on has ended, and calls `ended`
   bool wanted() const override;
 
   // Called once, after PeerServer::receive(). Returns the reply if the server has given it. Otherwise it is pending: a

@@ -317,6 +317,12 @@ TEST_CASE("a directory node returns announced holders") {
   CHECK(had[0].node == "asker");
 }
 
+TEST_CASE("a node that takes no part in swarms refuses their requests") {
+  Answering on(1000);
+  CHECK(on.ask(Join{}).error().code == Errc::unsupported);
+  CHECK(on.ask(Want{{}, {std::byte{1}}, {}, false, false, TrafficClass::ahead}).error().code == Errc::unsupported);
+}
+
 TEST_CASE("a daemon that begins or ends answers nothing, and garbage is refused") {
   Answering node(500);
   CHECK(node.answers.answer("asker", random_bytes(64, 1)).error().code == Errc::invalid);

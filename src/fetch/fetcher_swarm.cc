@@ -1,0 +1,277 @@
+#include "fetch/fetcher_swarm.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/log.h"
+
+namespace weft {
+namespace {
+
+constexpr auto kTick = std::chrono::milliseconds(500);  // between two looks for silent swarms
+constexpr std::size_t kTransfersMax = 8;                // of one version, before the next shard begins
+constexpr std::uint64_t kStart = 4U << 20U;             // a reader of these bytes of a file reads it from the start
+constexpr std::uint64_t kReadMax = 4U << 20U;           // bytes of one read of an offered unit
+constexpr std::size_t kVersionsMax = 16;                // whose shards wait to be begun
+
+ChunkRun run_of(const OfferedUnit& unit, const RunChunk& chunk) {
+  return {unit.runs()[chunk.run].id, chunk.chunk, 1};
+}
+
+}  // namespace
+
+Fetcher::Swarm::Swarm(Fetcher& fetcher, VersionSwarms& swarms) : fetcher_(fetcher), swarms_(swarms) {
+  worker_.start([this] { return round(); });
+  swarms_.on_offer([this] { worker_.wake(); });
+}
+
+void Fetcher::Swarm::end() {
+  if (std::exchange(ended_, true)) return;
+  swarms_.on_offer({});
+  worker_.end();
+  std::vector<Digest> manifests;
+  {
+    const MutexLock lock(fetcher_.mutex_);
+    manifests = fetcher_.swarm_.manifests();
+  }
+  for (const Digest& manifest : manifests) swarms_.leave(manifest);
+}
+
+Result<Worker::Pause> Fetcher::Swarm::round() {
+  make_calls();
+  take_offers();
+  while (const auto shard = next_shard()) begin(*shard);
+  const MutexLock lock(fetcher_.mutex_);
+  for (const Digest& manifest : fetcher_.swarm_.silent()) {
+    log_debug(LogCategory::fetch, "the swarm of manifest {} is left: it gave nothing", to_hex(manifest));
+    leave(manifest);
+  }
+  return fetcher_.swarm_.is_in_use() ? Worker::Pause(kTick) : Worker::kUntilWoken;
+}
+
+void Fetcher::Swarm::make_calls() {
+  std::vector<SwarmFetch::Call> calls;
+  {
+    const MutexLock lock(fetcher_.mutex_);
+    calls = fetcher_.swarm_.take_calls();
+  }
+  for (const SwarmFetch::Call& call : calls) {
+    const Status made = make(call);
+    if (made.ok()) continue;
+    log_debug(LogCategory::fetch, "no swarm for manifest {}: {}", to_hex(call.manifest), made.error().message);
+    const MutexLock lock(fetcher_.mutex_);
+    leave(call.manifest);
+  }
+}
+
+Status Fetcher::Swarm::make(const SwarmFetch::Call& call) {
+  switch (call.kind) {
+    case SwarmFetch::Call::Kind::want:
+      return swarms_.want(call.manifest, call.runs);
+    case SwarmFetch::Call::Kind::leave:
+      swarms_.leave(call.manifest);
+      break;
+    case SwarmFetch::Call::Kind::wait_for:
+      swarms_.wait_for(call.manifest, call.runs.front());
+      break;
+    case SwarmFetch::Call::Kind::stop_waiting:
+      swarms_.stop_waiting(call.manifest, call.runs.front());
+      break;
+  }
+  return {};
+}
+
+void Fetcher::Swarm::take_offers() {
+  while (auto unit = swarms_.take()) {
+    {
+      const MutexLock lock(fetcher_.mutex_);
+      fetcher_.swarm_.offer(std::move(unit));
+    }
+    fetcher_.wake_.notify_one();
+  }
+}
+
+// Leaves the swarm of a version. Its missing units come by the ordinary way.
+void Fetcher::Swarm::leave(const Digest& manifest) {
+  std::erase_if(shards_, [&](const Shards& one) { return one.content->row.manifest == manifest; });
+  for (auto& [transfer, unit] : fetcher_.swarm_.leave(manifest)) fetcher_.ahead_.push_back({transfer, unit});
+  fetcher_.wake_.notify_one();
+}
+
+void Fetcher::Swarm::note_read(const std::shared_ptr<const Content>& content, const ColdRange& what) {
+  const bool whole =
+      what.all && what.range.offset == 0 && what.ahead >= content->manifest.files[what.file].size - what.range.length;
+  const bool in_order = !what.all && what.ahead > 0 && what.range.offset <= kStart;
+  if (content->bytes <= kSwarmVersionMin || !(whole || in_order)) return;
+  const auto files = shards_of(content->manifest, what.file);
+  if (files.empty()) return;
+  const MutexLock lock(fetcher_.mutex_);
+  const auto is_same = [&](const Shards& one) { return one.content->row.id == content->row.id; };
+  if (fetcher_.swarm_.rests(content->row.manifest) || std::ranges::any_of(shards_, is_same)) return;
+  if (shards_.size() == kVersionsMax) shards_.erase(shards_.begin());
+  shards_.push_back({content, {files.begin(), files.end()}});
+  worker_.wake();
+}
+
+// Returns the next shard to begin. While its version has many unfinished transfers, or has not joined its swarm yet,
+// the shard waits.
+std::optional<Fetcher::Swarm::Shard> Fetcher::Swarm::next_shard() {
+  const MutexLock lock(fetcher_.mutex_);
+  std::erase_if(shards_, [](const Shards& one) { return one.files.empty(); });
+  if (fetcher_.ending_) return {};
+  for (Shards& one : shards_) {
+    const Digest& manifest = one.content->row.manifest;
+    if (!fetcher_.swarm_.has_joined(manifest) || fetcher_.swarm_.transfers(manifest) >= kTransfersMax) continue;
+    const std::uint32_t file = one.files.front();
+    one.files.pop_front();
+    return Shard{one.content, file};
+  }
+  return {};
+}
+
+// True if so many bytes, and those that swarms are to bring, fit into the cache without an eviction.
+bool Fetcher::Swarm::has_room(std::uint64_t bytes) {
+  std::uint64_t cache_max = 0;
+  {
+    const MutexLock lock(fetcher_.mutex_);
+    cache_max = fetcher_.policy_.cache_max;
+    bytes += fetcher_.swarm_.units() * kDigestChunk;
+  }
+  bytes += fetcher_.coming_bytes();
+  const auto use = fetcher_.cache_use();
+  return use.ok() && use->total() + bytes <= fetcher_.space_.bound(cache_max, use->total());
+}
+
+void Fetcher::Swarm::begin(const Shard& shard) {
+  const auto& [content, number] = shard;
+  const File& file = content->manifest.files[number];
+  Status begun = Error{Errc::no_space, "the cache has no room for another shard"};
+  if (has_room(file.size)) {
+    const MutexLock planning(fetcher_.planning_);
+    begun = fetcher_.begin_transfer(*content, number);
+  }
+  const MutexLock lock(fetcher_.mutex_);
+  if (!begun.ok()) {
+    log_debug(LogCategory::fetch, "{}: {}", file.path, begun.error().message);
+    std::erase_if(shards_, [&](const Shards& one) { return one.content == shard.first; });
+    return;
+  }
+  for (const Extent& extent : file.extents) {
+    const auto home = fetcher_.homes_.find(extent.id);
+    if (home == fetcher_.homes_.end() || !fetcher_.swarm_.takes(*home->second.transfer)) continue;
+    const auto& transfer = home->second.transfer;
+    fetcher_.want_ahead(transfer, units_in(transfer->plan, {home->second.offset, extent.id.length}));
+  }
+}
+
+// Returns the transfer and the unit of a chunk. No transfer: no reader wants the chunk, or it is local.
+std::pair<std::shared_ptr<Transfer>, std::size_t> Fetcher::Swarm::unit_of(const ChunkRun& chunk) {
+  const auto home = fetcher_.homes_.find(chunk.id);
+  if (home == fetcher_.homes_.end() || !home->second.transfer->may_swarm || chunk.offset() >= chunk.id.length)
+    return {};
+  const auto& transfer = home->second.transfer;
+  return {transfer, units_in(transfer->plan, {home->second.offset + chunk.offset(), 1}).first};
+}
+
+// Begins the next missing units of an offered unit that are adjacent in one pack. `at`: the first chunk to look at.
+std::optional<Fetcher::Task> Fetcher::Swarm::next_part(const OfferedUnit& unit, std::span<const RunChunk> chunks,
+                                                       std::size_t& at) {
+  Task task;
+  const MutexLock lock(fetcher_.mutex_);
+  for (std::uint64_t bytes = 0; at < chunks.size() && bytes < kReadMax; ++at) {
+    const auto [transfer, number] = unit_of(run_of(unit, chunks[at]));
+    const bool lacks =
+        transfer && transfer->state(number) != UnitState::here && transfer->state(number) != UnitState::running;
+    if (task.transfer && (!lacks || transfer != task.transfer || number != task.end)) break;
+    if (!lacks) continue;
+    if (!task.transfer) {
+      task.transfer = transfer;
+      task.unit = task.end = number;
+    }
+    transfer->begin(task.end++);
+    bytes += chunks[at].length;
+  }
+  task.yields = true;
+  return task.transfer ? std::optional(std::move(task)) : std::nullopt;
+}
+
+// True unless a chunk of the unit is still missing in a transfer.
+bool Fetcher::Swarm::has_all(const OfferedUnit& unit, std::span<const RunChunk> chunks) {
+  const MutexLock lock(fetcher_.mutex_);
+  return std::ranges::all_of(chunks, [&](const RunChunk& chunk) WEFT_REQUIRES(fetcher_.mutex_) {
+    const auto [transfer, number] = unit_of(run_of(unit, chunk));
+    return !transfer || transfer->state(number) == UnitState::here;
+  });
+}
+
+// The swarm hears of the unit before the sources do: a unit that came by another way says nothing about its sender.
+void Fetcher::Swarm::read(std::shared_ptr<OfferedUnit> unit) {
+  const auto chunks = chunks_of(unit->runs());
+  const Digest manifest = unit->manifest();
+  std::vector<ChunkRun> came;
+  Status status;
+  for (std::size_t at = 0; status.ok();) {
+    auto task = next_part(*unit, chunks, at);
+    if (!task) break;
+    const auto runs = task->runs();
+    status = read_part(*task, unit);
+    if (status.ok()) came.insert(came.end(), runs.begin(), runs.end());
+  }
+  if (status.ok() && has_all(*unit, chunks)) unit->arrived();
+  unit.reset();
+  {
+    const MutexLock lock(fetcher_.mutex_);
+    fetcher_.swarm_.ended(manifest, !came.empty());
+    if (!status.ok() && status.error().code == Errc::no_space) leave(manifest);
+  }
+  if (came.empty()) return;
+  for (const auto& source : fetcher_.sources_) source->source.unverified().arrived(manifest, came);
+}
+
+Status Fetcher::Swarm::read_part(Task& task, const std::shared_ptr<OfferedUnit>& unit) {
+  const auto begun = Clock::now();
+  const auto digests = move(task, unit);
+  if (!digests.ok()) {
+    log_debug(LogCategory::fetch, "transfer {}: no bytes at {} from a swarm: {}", task.transfer->log_id,
+              task.range().offset, digests.error().message);
+    put_back(task);
+    return digests.error();
+  }
+  fetcher_.ended(task, digests, begun);
+  fetcher_.arrived_.notify_all();
+  return {};
+}
+
+Result<std::vector<Digest>> Fetcher::Swarm::move(Task& task, const std::shared_ptr<OfferedUnit>& unit) {
+  WEFT_CHECK(fetcher_.make_room(task));
+  const auto reads = [](const auto& one) { return one->source.unverified().reads_offers(); };
+  const auto source = std::ranges::find_if(fetcher_.sources_, reads);
+  if (source == fetcher_.sources_.end()) return Error{Errc::unsupported, "no source reads offered units"};
+  ReadAid aid{true,
+              [this] {
+                const MutexLock lock(fetcher_.mutex_);
+                return !fetcher_.ending_;
+              },
+              [this] { fetcher_.wake_reader(); }};
+  aid.subject = task.transfer->subject;
+  aid.offered = unit;
+  const auto begun = Clock::now();
+  fetcher_.begin_read(**source);
+  auto got =
+      (*source)->source.read(task.transfer->manifest, task.runs(), Clock::now() + fetcher_.options_.patience, aid);
+  fetcher_.end_read(**source, got.ok() ? got->bytes.size : 0, Clock::now() - begun);
+  if (!got.ok()) return std::move(got).error();
+  WEFT_CHECK(fetcher_.keep_or_pass(task, {}, got->bytes.bytes()));
+  fetcher_.count(**source, got->bytes.size, nullptr);
+  return std::move(got->digests);
+}
+
+// The swarm lacks the unit again. If it was left meanwhile, the units come by the ordinary way.
+void Fetcher::Swarm::put_back(const Task& task) {
+  const MutexLock lock(fetcher_.mutex_);
+  for (std::size_t unit = task.unit; unit < task.end; ++unit)
+    if (!fetcher_.swarm_.put_back(task.transfer, unit)) fetcher_.ahead_.push_back({task.transfer, unit});
+  fetcher_.wake_.notify_one();
+}
+
+}  // namespace weft

@@ -1,0 +1,68 @@
+// The Fetcher's dealings with swarms: makes the calls of its SwarmFetch, hands offered units to the workers, reads
+// them, and begins the transfers of other shards.
+//
+// Threads: a thread of its own makes all calls of VersionSwarms, without the Fetcher's lock, because they may call
+// back. on_offer() only wakes this thread. Workers of the Fetcher call read(), readers call note_read().
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "base/worker.h"
+#include "fetch/fetcher_impl.h"
+#include "weft/bytes/swarm.h"
+
+namespace weft {
+
+class Fetcher::Swarm {
+ public:
+  // Both outlive this.
+  Swarm(Fetcher& fetcher, VersionSwarms& swarms);
+  ~Swarm() { end(); }
+  Swarm(const Swarm&) = delete;
+  Swarm& operator=(const Swarm&) = delete;
+  // Leaves all swarms, and makes no calls any more, except of units that are being read. On one thread.
+  void end();
+
+  void wake() { worker_.wake(); }  // also under the Fetcher's lock
+  // A reader asks for a range. If it reads a shard of a large version from the start, the other shards are fetched too.
+  void note_read(const std::shared_ptr<const Content>& content, const ColdRange& what);
+  // Reads an offered unit that SwarmFetch::take_offer() has returned.
+  void read(std::shared_ptr<OfferedUnit> unit);
+
+ private:
+  // The shards of a version that are to be fetched, in this order.
+  struct Shards {
+    std::shared_ptr<const Content> content;
+    std::deque<std::uint32_t> files;
+  };
+  using Shard = std::pair<std::shared_ptr<const Content>, std::uint32_t>;
+
+  Result<Worker::Pause> round();
+  void make_calls();
+  Status make(const SwarmFetch::Call& call);
+  void take_offers();
+  void leave(const Digest& manifest) WEFT_REQUIRES(fetcher_.mutex_);
+  std::optional<Shard> next_shard();
+  void begin(const Shard& shard);
+  bool has_room(std::uint64_t bytes);
+
+  std::pair<std::shared_ptr<Transfer>, std::size_t> unit_of(const ChunkRun& chunk) WEFT_REQUIRES(fetcher_.mutex_);
+  std::optional<Task> next_part(const OfferedUnit& unit, std::span<const RunChunk> chunks, std::size_t& at);
+  Status read_part(Task& task, const std::shared_ptr<OfferedUnit>& unit);
+  Result<std::vector<Digest>> move(Task& task, const std::shared_ptr<OfferedUnit>& unit);
+  void put_back(const Task& task);
+  bool has_all(const OfferedUnit& unit, std::span<const RunChunk> chunks);
+
+  Fetcher& fetcher_;
+  VersionSwarms& swarms_;
+  std::vector<Shards> shards_ WEFT_GUARDED_BY(fetcher_.mutex_);
+  bool ended_ = false;
+  Worker worker_{"swarm"};
+};
+
+}  // namespace weft

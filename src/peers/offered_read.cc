@@ -1,0 +1,90 @@
+#include "peers/offered_read.h"
+
+#include <algorithm>
+#include <cstring>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include <fmt/core.h>
+
+#include "peers/offered_unit.h"
+#include "peers/read.h"
+
+namespace weft {
+namespace {
+
+constexpr std::chrono::milliseconds kPatienceMax = kSilenceMax / 2;  // another node can offer the unit again
+
+std::uint64_t bytes_of(std::span<const ChunkRun> runs) {
+  std::uint64_t bytes = 0;
+  for (const ChunkRun& run : runs) bytes += run.length();
+  return bytes;
+}
+
+// Returns the offset of the runs in the bytes of the unit; nothing if they are not consecutive chunks of it.
+std::optional<std::uint64_t> offset_in(std::span<const ChunkRun> unit, std::span<const ChunkRun> runs) {
+  const std::vector<RunChunk> all = chunks_of(unit);
+  const std::vector<RunChunk> some = chunks_of(runs);
+  const auto is_same = [&](const RunChunk& one, const RunChunk& other) {
+    return unit[one.run].id == runs[other.run].id && one.chunk == other.chunk;
+  };
+  const auto found = std::search(all.begin(), all.end(), some.begin(), some.end(), is_same);
+  if (some.empty() || found == all.end()) return {};
+  return found->at;
+}
+
+Status check_size(const PeerOffer& offer, const OfferPlace& place) {
+  const std::uint64_t expected = bytes_of(offer.runs());
+  std::uint64_t left = expected - std::min<std::uint64_t>(expected, place.head.size());
+  bool is_right = place.head.size() <= expected;
+  for (std::size_t window = 0; window < place.answer->windows(); ++window) {
+    is_right = is_right && place.answer->length(window) <= left;
+    left -= std::min(left, place.answer->length(window));
+  }
+  if (is_right && left == 0) return {};
+  return Error{Errc::corrupt,
+               fmt::format("peer {}: other bytes than the {} of the offered unit", place.node, expected)};
+}
+
+// Reads the bytes of the unit from `offset` on.
+Status read_at(const OfferScene& scene, const OfferPlace& place, std::uint64_t offset, PeerTarget whole,
+               const PeerPatience& patience) {
+  const std::size_t in_head = std::min(whole.memory.size(), place.head.size() - std::min(offset, place.head.size()));
+  if (in_head > 0) std::memcpy(whole.memory.data(), place.head.data() + offset, in_head);
+  if (in_head == whole.memory.size()) return {};
+  PeerTarget rest{whole.memory.subspan(in_head), std::move(whole.landing), in_head};
+  const std::uint64_t from = offset - std::min(offset, place.head.size());
+  return read_windows(scene.exchange, *place.answer, from, rest, patience);
+}
+
+}  // namespace
+
+Result<SourceBytes> read_offered(const OfferScene& scene, std::span<const ChunkRun> runs, Deadline deadline,
+                                 ReadAid& aid) {
+  const auto offer = std::dynamic_pointer_cast<PeerOffer>(aid.offered);
+  const auto offset = offer ? offset_in(offer->runs(), runs) : std::nullopt;
+  const std::uint64_t size = bytes_of(runs);
+  if (!offset || size > kSourceReadMax) return Error{Errc::internal, "a read of other chunks than an offered unit has"};
+  if (aid.is_wanted && !aid.is_wanted()) return Error{Errc::cancelled, "peers: the bytes are no longer wanted"};
+  const OfferPlace place = offer->place();
+  if (!place.answer) return Error{Errc::unreachable, fmt::format("peer {}: the offer is over", place.node)};
+  WEFT_CHECK(check_size(*offer, place));
+
+  const std::uint32_t number = scene.links.number_of(place.node);
+  const auto on_sign = [&] {
+    scene.links.moved(number);
+    return !aid.is_wanted || aid.is_wanted();
+  };
+  const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Deadline::clock::now());
+  const ReadBlocks::Block block = scene.blocks.take(size);
+  const auto turn = scene.links.turn(number);
+  const auto begun = PeerLinks::Clock::now();
+  WEFT_CHECK(read_at(scene, place, *offset, {{block.memory.get(), size}, block.landing},
+                     {scene.links.pace(number), std::min(left, kPatienceMax), on_sign}));
+  if (place.answer->windows() > 0) scene.links.wire_moved(number, size, PeerLinks::Clock::now() - begun);
+  if (*offset + size == bytes_of(offer->runs())) offer->close();
+  return SourceBytes{block.memory, size, std::vector<std::uint32_t>(chunks_of(runs).size(), number)};
+}
+
+}  // namespace weft

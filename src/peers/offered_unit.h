@@ -1,0 +1,92 @@
+// A unit of a swarm that another node has offered, with the answer that opens its bytes. The swarms (peers/swarm) make
+// it, and PeerSource reads it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/mutex.h"
+#include "weft/bytes/swarm.h"
+#include "weft/cluster/exchange.h"
+
+namespace weft {
+
+// The place of an offered unit: the bytes of all its runs, one after the other.
+struct OfferPlace {
+  std::string node;                // that offered the unit
+  std::shared_ptr<Answer> answer;  // null after close()
+  // The first bytes of the unit, valid while `answer` lives. The windows hold the rest.
+  std::span<const std::byte> head;
+};
+
+// Any thread. Its answer is dropped before its exchange: by close(), or with the offer.
+class PeerOffer final : public OfferedUnit {
+ public:
+  // Hears how offers end. On the thread that calls the offer, and under no lock.
+  class Owner {
+   public:
+    virtual ~Owner() = default;
+    virtual void ended(const PeerOffer& offer, bool arrived) = 0;  // once for each offer
+    virtual void refuted(const PeerOffer& offer) = 0;
+  };
+
+  PeerOffer(std::weak_ptr<Owner> owner, const Digest& manifest, std::uint32_t unit, std::vector<ChunkRun> runs,
+            OfferPlace place)
+      : owner_(std::move(owner)),
+        manifest_(manifest),
+        unit_(unit),
+        runs_(std::move(runs)),
+        node_(place.node),
+        place_(std::move(place)) {}
+  ~PeerOffer() override { end(false); }
+  PeerOffer(const PeerOffer&) = delete;
+  PeerOffer& operator=(const PeerOffer&) = delete;
+
+  const Digest& manifest() const override { return manifest_; }
+  std::span<const ChunkRun> runs() const override { return runs_; }
+  void arrived() override { end(true); }
+
+  std::uint32_t unit() const { return unit_; }
+  const std::string& node() const { return node_; }
+  OfferPlace place() const {
+    const MutexLock lock(mutex_);
+    return place_;
+  }
+  // All bytes are read: drops the answer, so that the node may send another unit. Readers keep their copy of it.
+  void close() {
+    OfferPlace closed;  // is dropped without the lock, because its end sends a message
+    const MutexLock lock(mutex_);
+    std::swap(closed, place_);
+    place_.node = node_;
+  }
+  // A chunk that the node gave is wrong: the node is asked for no other unit of this version.
+  void refuted() override {
+    if (const auto owner = owner_.lock()) owner->refuted(*this);
+  }
+
+ private:
+  void end(bool arrived) {
+    close();
+    {
+      const MutexLock lock(mutex_);
+      if (std::exchange(ended_, true)) return;
+    }
+    if (const auto owner = owner_.lock()) owner->ended(*this, arrived);
+  }
+
+  const std::weak_ptr<Owner> owner_;
+  const Digest manifest_;
+  const std::uint32_t unit_;
+  const std::vector<ChunkRun> runs_;
+  const std::string node_;
+  mutable Mutex mutex_;
+  OfferPlace place_ WEFT_GUARDED_BY(mutex_);
+  bool ended_ WEFT_GUARDED_BY(mutex_) = false;
+};
+
+}  // namespace weft

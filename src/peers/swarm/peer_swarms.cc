@@ -1,0 +1,126 @@
+#include "peers/swarm/peer_swarms.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <random>
+#include <utility>
+#include <variant>
+
+namespace weft {
+namespace {
+
+std::uint64_t random_seed() {
+  std::random_device device;
+  return (std::uint64_t{device()} << 32U) | device();
+}
+
+}  // namespace
+
+// Answers calls of this node to itself as directory node.
+class PeerSwarms::Calls final : public SwarmCalls {
+ public:
+  Calls(std::string self, SwarmDirectory& directory, std::unique_ptr<SwarmCalls> others)
+      : self_(std::move(self)), directory_(directory), others_(std::move(others)) {}
+
+  void begin(const std::string& node, std::vector<std::byte> request, std::chrono::milliseconds patience,
+             CallDone done) override {
+    if (node != self_) return others_->begin(node, std::move(request), patience, std::move(done));
+    const auto asked = decode_request(request);
+    const Join* join = asked.ok() ? std::get_if<Join>(&*asked) : nullptr;
+    if (join == nullptr) return done(Error{Errc::internal, "this node asks itself for units of a swarm"});
+    call_here([&](PendingReply reply) { directory_.receive(self_, *join, std::move(reply)); }, std::move(done));
+  }
+
+ private:
+  const std::string self_;
+  SwarmDirectory& directory_;
+  const std::unique_ptr<SwarmCalls> others_;
+};
+
+PeerSwarms::PeerSwarms(PeerSwarmsParts parts)
+    : self_(parts.self),
+      units_(parts.store),
+      directory_(
+          std::move(parts.source), [this] { introductions_.wake(); }, random_seed()),
+      calls_(std::make_unique<Calls>(parts.self, directory_, std::move(parts.calls))),
+      receiver_(std::make_shared<SwarmReceiver>(SwarmReceiver::Parts{
+          [this](const Digest& manifest) { return units_.find(manifest); }, *calls_, parts.self, parts.location,
+          std::move(parts.directories), std::move(parts.holders), [this] { downloads_.wake(); }, random_seed()})),
+      sender_(std::make_shared<SwarmSender>(SwarmSender::Parts{
+          [this](const Digest& manifest) { return units_.find(manifest); },
+          [this](const Digest& manifest, const std::string& node) { receiver_->met(manifest, node); },
+          [this] { uploads_.wake(); }})) {}
+
+Worker::Pause PeerSwarms::pause_until(std::optional<SwarmTime> due) {
+  if (!due) return Worker::kUntilWoken;
+  return std::max(Worker::Pause::zero(), *due - SwarmTime::clock::now());
+}
+
+void PeerSwarms::begin(LocalBytes& bytes) {
+  sender_->begin(bytes);
+  introductions_.start([this] { return pause_until(directory_.run()); });
+  uploads_.start([this] { return pause_until(sender_->run()); });
+  downloads_.start([this] { return pause_until(receiver_->run()); });
+}
+
+// The owners may outlive this for a moment, in a call of the exchange: they then touch nothing else.
+void PeerSwarms::end() {
+  for (Worker* worker : {&introductions_, &uploads_, &downloads_}) worker->end();
+  receiver_->end();
+  sender_->end();
+  directory_.end();
+}
+
+Status PeerSwarms::want(const Digest& manifest, std::span<const ChunkRun> runs) {
+  return receiver_->want(manifest, runs);
+}
+
+void PeerSwarms::leave(const Digest& manifest) {
+  receiver_->leave(manifest);
+}
+
+void PeerSwarms::wait_for(const Digest& manifest, const ChunkRun& run) {
+  receiver_->wait_for(manifest, run);
+}
+
+void PeerSwarms::stop_waiting(const Digest& manifest, const ChunkRun& run) {
+  receiver_->stop_waiting(manifest, run);
+}
+
+std::shared_ptr<OfferedUnit> PeerSwarms::take() {
+  return receiver_->take();
+}
+
+void PeerSwarms::on_offer(std::function<void()> call) {
+  receiver_->on_offer(std::move(call));
+}
+
+void PeerSwarms::receive(std::string_view node, Join join, PendingReply reply) {
+  directory_.receive(node, join, std::move(reply));
+}
+
+void PeerSwarms::receive(std::string_view node, Want want, PendingReply reply) {
+  sender_->receive(node, std::move(want), std::move(reply));
+}
+
+void PeerSwarms::unwanted(std::string_view node) {
+  directory_.unwanted(node);
+  sender_->unwanted(node);
+}
+
+void PeerSwarms::arrived(const Digest& manifest, std::span<const ChunkRun> runs) {
+  sender_->arrived(manifest, runs);
+  receiver_->arrived(manifest, runs);
+}
+
+void PeerSwarms::evicted() {
+  sender_->survey_again();
+}
+
+void PeerSwarms::left(std::string_view node) {
+  directory_.left(node);
+  sender_->left(node);
+  receiver_->left(node);
+}
+
+}  // namespace weft

@@ -1,0 +1,76 @@
+// This node's part in swarms: directory, sender and receiver, with the threads that answer and make their calls.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/worker.h"
+#include "blobs/local_bytes.h"
+#include "peers/swarm/swarm_calls.h"
+#include "peers/swarm/swarm_directory.h"
+#include "peers/swarm/swarm_receiver.h"
+#include "peers/swarm/swarm_sender.h"
+#include "peers/swarm/version_units.h"
+#include "peers/swarm_server.h"
+#include "weft/bytes/swarm.h"
+#include "weft/store/store.h"
+
+namespace weft {
+
+struct PeerSwarmsParts {
+  Store& store;  // outlives PeerSwarms, as what the functions use
+  std::unique_ptr<SwarmCalls> calls;
+  std::string self;                  // this node's id
+  std::string location;              // as Join::location
+  SwarmReceiver::Nodes directories;  // the directory nodes of a manifest, this node as well
+  SwarmReceiver::Nodes holders;      // nodes that probably have the whole version
+  SwarmDirectory::Source source;     // as SwarmDirectory
+};
+
+// Any thread. A node that has units of a version sends them, whether or not it fetches by swarms itself.
+class PeerSwarms final : public VersionSwarms, public SwarmServer {
+ public:
+  explicit PeerSwarms(PeerSwarmsParts parts);
+  ~PeerSwarms() override { end(); }
+
+  // Starts to answer and to call, once.
+  void begin(LocalBytes& bytes);
+  void end();  // waits for work that uses `bytes`; drops all replies and offers
+
+  Status want(const Digest& manifest, std::span<const ChunkRun> runs) override;
+  void leave(const Digest& manifest) override;
+  void wait_for(const Digest& manifest, const ChunkRun& run) override;
+  void stop_waiting(const Digest& manifest, const ChunkRun& run) override;
+  std::shared_ptr<OfferedUnit> take() override;
+  void on_offer(std::function<void()> call) override;
+
+  void receive(std::string_view node, Join join, PendingReply reply) override;
+  void receive(std::string_view node, Want want, PendingReply reply) override;
+  void unwanted(std::string_view node) override;
+  void arrived(const Digest& manifest, std::span<const ChunkRun> runs) override;
+  void evicted() override;
+
+  void left(std::string_view node);  // the node has left the cluster. Calls nobody
+
+  std::vector<FetchedVersion> fetched() const { return receiver_->versions(); }
+  std::vector<SentVersion> sent() const { return sender_->versions(); }
+  std::size_t introduced() const { return directory_.versions(); }  // versions
+
+ private:
+  class Calls;
+  static Worker::Pause pause_until(std::optional<SwarmTime> due);
+
+  const std::string self_;
+  LocalVersionUnits units_;
+  SwarmDirectory directory_;
+  const std::unique_ptr<SwarmCalls> calls_;
+  const std::shared_ptr<SwarmReceiver> receiver_;
+  const std::shared_ptr<SwarmSender> sender_;
+  Worker introductions_{"swarm directory"}, uploads_{"swarm sender"}, downloads_{"swarm receiver"};
+};
+
+}  // namespace weft

@@ -1,0 +1,100 @@
+// This node as the directory node of swarms: it introduces the nodes that fetch a version to each other
+// (swarm/introductions.h).
+//
+// A Join that asks for partners waits, without a thread, until run() answers it. Every other Join is answered at once.
+// Hostile joins cost a bounded amount of memory: versions, waiting joins and members are bounded, and silent members
+// and versions are forgotten.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/mutex.h"
+#include "base/time_source.h"
+#include "peers/swarm/node_numbers.h"
+#include "peers/swarm_messages.h"
+#include "swarm/introductions.h"
+#include "weft/cluster/exchange.h"
+#include "weft/content.h"
+
+namespace weft {
+
+// Any thread; run() on one at a time. It calls out without a lock.
+class SwarmDirectory {
+ public:
+  static constexpr std::size_t kVersionsMax = 1'024;  // then the version that was silent for longest is forgotten
+  static constexpr std::size_t kWaitingMax = 4'096;   // joins; more are refused with Errc::busy
+
+  // Returns the node to name as the source of a version; "": none is known. May read the disk.
+  using Source = std::function<std::string(const Digest& manifest)>;
+  // `wake`: called when run() has work before the time that it returned. It must not call this object.
+  SwarmDirectory(Source source, std::function<void()> wake, std::uint64_t seed, const TimeSource& time = steady_time());
+
+  void receive(std::string_view node, const Join& join, PendingReply reply);
+  void unwanted(std::string_view node);  // as PeerServer::unwanted
+  void left(std::string_view node);      // the node has left the cluster
+  // Answers joins. Returns the time of the next call, if wake() does not come before.
+  std::optional<SwarmTime> run();
+  void end();  // drops all replies, refuses joins, and calls nobody any more
+
+  std::size_t versions() const;
+  std::size_t members(const Digest& manifest) const;
+
+ private:
+  struct Session {
+    explicit Session(std::uint64_t seed) : introductions(seed) {}
+    Introductions introductions;
+    NodeNumbers nodes;
+    std::map<SwarmNode, SwarmTime> heard;
+    std::map<SwarmNode, PendingReply> waiting;  // by node
+    SwarmTime last_heard{};
+  };
+  struct Waiting {
+    Digest manifest;
+    SwarmNode node = 0;
+    PendingReply reply;
+  };
+  struct Answer {
+    std::string node;
+    std::vector<std::string> partners;
+    bool may_ask_source = false;
+    PendingReply reply;
+  };
+  using Answers = std::vector<std::pair<Digest, std::vector<Answer>>>;
+  // Replies that nobody waits for. Their owner drops them without a lock.
+  using Dropped = std::vector<PendingReply>;
+
+  bool wait(std::string_view node, const Join& join, PendingReply& reply, Dropped& dropped) WEFT_EXCLUDES(mutex_);
+  void note(std::string_view node, const Join& join, Dropped& dropped) WEFT_EXCLUDES(mutex_);
+  Session& session(const Digest& manifest, Dropped& dropped) WEFT_REQUIRES(mutex_);
+  void drop(Session& session, SwarmNode node, Dropped& dropped) WEFT_REQUIRES(mutex_);
+  void drop_gone(Dropped& dropped) WEFT_EXCLUDES(mutex_);
+  void drop_unwanted() WEFT_EXCLUDES(mutex_);
+  std::vector<Waiting> take_suspects() WEFT_REQUIRES(mutex_);
+  void drop_silent(SwarmTime now, Dropped& dropped) WEFT_EXCLUDES(mutex_);
+  Answers introduce(SwarmTime now) WEFT_EXCLUDES(mutex_);
+  std::vector<Answer> answers_of(Session& session, SwarmTime now) WEFT_REQUIRES(mutex_);
+  std::optional<SwarmTime> due() const WEFT_EXCLUDES(mutex_);
+
+  const Source source_;
+  const std::function<void()> wake_;
+  const TimeSource& time_;
+  mutable Mutex mutex_;
+  bool ended_ WEFT_GUARDED_BY(mutex_) = false;
+  SwarmRandom random_ WEFT_GUARDED_BY(mutex_);
+  std::map<Digest, std::unique_ptr<Session>> sessions_ WEFT_GUARDED_BY(mutex_);
+  std::size_t waiting_ WEFT_GUARDED_BY(mutex_) = 0;         // joins, of all versions
+  std::set<std::string> gone_ WEFT_GUARDED_BY(mutex_);      // nodes that left the cluster
+  std::set<std::string> suspects_ WEFT_GUARDED_BY(mutex_);  // nodes with replies that may be unwanted
+  SwarmTime sweep_at_ WEFT_GUARDED_BY(mutex_){};
+};
+
+}  // namespace weft

@@ -1,0 +1,379 @@
+#include "peers/swarm/swarm_sender.h"
+
+#include <algorithm>
+
+#include "peers/swarm/unit_offer.h"
+
+namespace weft {
+
+SwarmSender::SwarmSender(Parts parts) : parts_(std::move(parts)) {}
+
+void SwarmSender::begin(LocalBytes& bytes) {
+  const MutexLock lock(mutex_);
+  bytes_ = &bytes;
+  parts_.wake();
+}
+
+void SwarmSender::end() {
+  std::vector<PendingReply> dropped;  // without the lock
+  const MutexLock lock(mutex_);
+  ended_ = true;
+  bytes_ = nullptr;
+  for (Queued& queued : queued_) dropped.push_back(std::move(queued.reply));
+  queued_.clear();
+  for (auto& [manifest, session] : sessions_) {
+    for (auto& [number, waiting] : session->waiting) dropped.push_back(std::move(waiting.reply));
+    session->waiting.clear();
+  }
+}
+
+void SwarmSender::receive(std::string_view node, Want want, PendingReply reply) {
+  {
+    const MutexLock lock(mutex_);
+    if (!ended_ && queued_.size() < kWantsWaiting) {
+      queued_.push_back({std::string(node), std::move(want), std::move(reply)});
+      return parts_.wake();
+    }
+  }
+  reply.give(offer_of_nothing());
+}
+
+void SwarmSender::unwanted(std::string_view node) {
+  const MutexLock lock(mutex_);
+  if (ended_) return;
+  suspects_.emplace(node);
+  parts_.wake();
+}
+
+void SwarmSender::left(std::string_view node) {
+  const MutexLock lock(mutex_);
+  if (ended_) return;
+  gone_.emplace(node);
+  parts_.wake();
+}
+
+void SwarmSender::survey_again() {
+  const MutexLock lock(mutex_);
+  if (ended_ || sessions_.empty()) return;
+  survey_again_ = true;
+  parts_.wake();
+}
+
+void SwarmSender::arrived(const Digest& manifest, std::span<const ChunkRun> runs) {
+  const MutexLock lock(mutex_);
+  const auto found = sessions_.find(manifest);
+  if (ended_ || found == sessions_.end()) return;
+  const auto fresh = found->second->local.add(runs);
+  for (const std::uint32_t unit : fresh) found->second->uploads.add(unit);
+  if (!fresh.empty() && !found->second->waiting.empty()) parts_.wake();
+}
+
+std::optional<SwarmTime> SwarmSender::run() {
+  LocalBytes* bytes = nullptr;
+  {
+    const MutexLock lock(mutex_);
+    bytes = bytes_;
+  }
+  if (bytes == nullptr) return std::nullopt;
+  const auto now = parts_.time.now();
+  open_sessions(*bytes);
+  survey_all(*bytes);
+  drop_gone();
+  take_wants();
+  drop_unwanted();
+  end_old(now);
+  for (;;) {
+    auto uploads = choose(now);
+    if (uploads.empty()) return due();
+    for (Upload& upload : uploads) send(std::move(upload), *bytes);
+  }
+}
+
+std::set<Digest> SwarmSender::unknown() const {
+  std::set<Digest> unknown;
+  const MutexLock lock(mutex_);
+  for (const Queued& queued : queued_)
+    if (!sessions_.contains(queued.want.manifest)) unknown.insert(queued.want.manifest);
+  return unknown;
+}
+
+void SwarmSender::open_sessions(LocalBytes& bytes) {
+  for (const Digest& manifest : unknown()) open(manifest, bytes);
+}
+
+// The session exists while its chunks are looked up, so that it hears of those that arrive meanwhile.
+void SwarmSender::open(const Digest& manifest, LocalBytes& bytes) {
+  auto version = parts_.units(manifest);
+  if (!version.ok()) return refuse(manifest, version.error());
+  bool opened = false;
+  {
+    const MutexLock lock(mutex_);
+    opened = make_room();
+    if (opened) {
+      auto session = std::make_unique<Session>(*std::move(version), share_, ++serials_);
+      session->used = parts_.time.now();
+      sessions_.emplace(manifest, std::move(session));
+    }
+  }
+  if (!opened) return refuse(manifest, Error{Errc::busy, "this node sends too many versions"});
+  survey(manifest, bytes);
+}
+
+// Forgets the idle version that was used least lately, if there are too many. False: none is idle.
+bool SwarmSender::make_room() {
+  if (sessions_.size() < kVersionsMax) return true;
+  auto oldest = sessions_.end();
+  for (auto at = sessions_.begin(); at != sessions_.end(); ++at)
+    if (at->second->is_idle() && (oldest == sessions_.end() || at->second->used < oldest->second->used)) oldest = at;
+  if (oldest == sessions_.end()) return false;
+  sessions_.erase(oldest);
+  return true;
+}
+
+void SwarmSender::refuse(const Digest& manifest, const Error& error) {
+  std::vector<PendingReply> refused;
+  {
+    const MutexLock lock(mutex_);
+    for (Queued& queued : queued_)
+      if (queued.want.manifest == manifest) refused.push_back(std::move(queued.reply));
+    std::erase_if(queued_, [&](const Queued& queued) { return queued.want.manifest == manifest; });
+  }
+  for (PendingReply& reply : refused) reply.give(error);
+}
+
+void SwarmSender::survey_all(LocalBytes& bytes) {
+  std::vector<Digest> all;
+  {
+    const MutexLock lock(mutex_);
+    if (!std::exchange(survey_again_, false)) return;
+    for (const auto& [manifest, session] : sessions_) all.push_back(manifest);
+  }
+  for (const Digest& manifest : all) survey(manifest, bytes);
+}
+
+// Adds the local units of a version, and removes units whose bytes are gone.
+void SwarmSender::survey(const Digest& manifest, LocalBytes& bytes) {
+  std::shared_ptr<const VersionUnits> version;
+  UnitSet before;
+  {
+    const MutexLock lock(mutex_);
+    const auto found = sessions_.find(manifest);
+    if (found == sessions_.end()) return;
+    version = found->second->version;
+    before = found->second->local.complete();
+  }
+  const std::vector<ChunkRun> runs = local_runs(*version, bytes);
+  LocalUnits here(version);
+  here.add(runs);
+  const MutexLock lock(mutex_);
+  const auto found = sessions_.find(manifest);
+  if (found == sessions_.end() || found->second->version != version) return;
+  Session& session = *found->second;
+  before.for_each([&](std::uint32_t unit) {
+    if (here.complete().has(unit)) return;
+    session.local.remove(unit);
+    session.uploads.remove(unit);
+  });
+  const auto fresh = session.local.add(runs);
+  // The first unit of the version counts as the last one that came.
+  for (auto unit = fresh.rbegin(); unit != fresh.rend(); ++unit) session.uploads.add(*unit);
+}
+
+void SwarmSender::take_wants() {
+  Refusals refusals;
+  Met met;
+  {
+    const auto now = parts_.time.now();
+    const MutexLock lock(mutex_);
+    std::deque<Queued> later;  // a version whose session is not open yet
+    for (Queued& queued : queued_) {
+      if (!sessions_.contains(queued.want.manifest)) {
+        later.push_back(std::move(queued));
+      } else if (auto refused = take(queued, now, met)) {
+        refusals.push_back({std::move(queued.reply), *std::move(refused)});
+      }
+    }
+    queued_ = std::move(later);
+    if (!queued_.empty()) parts_.wake();
+  }
+  for (Refusal& one : refusals) one.reply.give(std::move(one.answer));
+  for (const auto& [manifest, node] : met) parts_.met(manifest, node);
+}
+
+// Returns the answer of a want that does not wait.
+std::optional<Result<PeerReply>> SwarmSender::take(Queued& queued, SwarmTime now, Met& met) {
+  Session& session = *sessions_.find(queued.want.manifest)->second;
+  auto has = UnitSet::decode(queued.want.has, session.version->count());
+  if (!has.ok()) return has.error();
+  const auto node = session.nodes.add(queued.node);
+  if (!node) return Error{Errc::busy, "too many nodes ask for this version"};
+  session.used = now;
+  met.emplace_back(queued.want.manifest, queued.node);
+  if (queued.want.of_source && session.local.complete().all()) session.uploads.become_source();
+  UnitWant want{*std::move(has), queued.want.first, queued.want.hungry, static_cast<std::uint8_t>(queued.want.traffic)};
+  const std::uint64_t number = ++wants_;
+  if (!session.uploads.want(*node, number, std::move(want), now)) return offer_of_nothing();
+  session.waiting.emplace(number, Waiting{*node, std::move(queued.reply)});
+  return std::nullopt;
+}
+
+// Drops the wants and uploads of a node.
+void SwarmSender::forget(Session& session, SwarmNode node, std::vector<PendingReply>& dropped) {
+  session.uploads.forget(node);
+  for (auto& [number, waiting] : session.waiting)
+    if (waiting.node == node) dropped.push_back(std::move(waiting.reply));
+  std::erase_if(session.waiting, [&](const auto& one) { return one.second.node == node; });
+  std::erase_if(session.running, [&](const auto& one) { return one.first.first == node; });
+  session.nodes.forget(node);
+}
+
+void SwarmSender::drop_gone() {
+  std::vector<PendingReply> dropped;
+  const MutexLock lock(mutex_);
+  for (const std::string& name : std::exchange(gone_, {}))
+    for (auto& [manifest, session] : sessions_)
+      if (const auto node = session->nodes.find(name)) forget(*session, *node, dropped);
+}
+
+// Takes the waiting wants of nodes whose replies may be unwanted.
+std::vector<SwarmSender::Suspect> SwarmSender::take_suspects() {
+  std::vector<Suspect> taken;
+  const MutexLock lock(mutex_);
+  for (const std::string& name : std::exchange(suspects_, {}))
+    for (auto& [manifest, session] : sessions_) {
+      const auto node = session->nodes.find(name);
+      if (!node) continue;
+      for (auto& [number, waiting] : session->waiting)
+        if (waiting.node == *node) taken.push_back({manifest, session->serial, number, std::move(waiting)});
+      std::erase_if(session->waiting, [&](const auto& one) { return one.second.node == *node; });
+    }
+  return taken;
+}
+
+// Forgets a node if all its wants are unwanted: its session has ended. An unwanted reply of another node has no effect
+// when the sender gives it.
+void SwarmSender::drop_unwanted() {
+  std::vector<Suspect> taken = take_suspects();
+  std::set<std::pair<Digest, SwarmNode>> alive;
+  for (Suspect& one : taken) {
+    one.wanted = one.waiting.reply.wanted();
+    if (one.wanted) alive.emplace(one.manifest, one.waiting.node);
+  }
+  std::vector<PendingReply> dropped;
+  const MutexLock lock(mutex_);
+  for (Suspect& one : taken) {
+    Session* session = find(one.manifest, one.session);
+    if (session == nullptr) continue;
+    const SwarmNode node = one.waiting.node;
+    if (alive.contains({one.manifest, node}))
+      session->waiting.emplace(one.want, std::move(one.waiting));
+    else
+      forget(*session, node, dropped);
+  }
+}
+
+void SwarmSender::end_old(SwarmTime now) {
+  const MutexLock lock(mutex_);
+  for (auto& [manifest, session] : sessions_) {
+    for (const auto& [upload, began] : session->running)
+      if (began + kUploadMax <= now) session->uploads.ended(upload.first, upload.second, false);
+    std::erase_if(session->running, [&](const auto& one) { return one.second + kUploadMax <= now; });
+  }
+  std::erase_if(sessions_,
+                [&](const auto& one) { return one.second->is_idle() && one.second->used + kIdleMax <= now; });
+}
+
+// Returns the next answers, one for each version that has one, so that no version takes all uploads.
+std::vector<SwarmSender::Upload> SwarmSender::choose(SwarmTime now) {
+  std::vector<Upload> uploads;
+  const MutexLock lock(mutex_);
+  auto at = sessions_.upper_bound(last_);
+  for (std::size_t i = 0; i < sessions_.size(); ++i, ++at) {
+    if (at == sessions_.end()) at = sessions_.begin();
+    auto upload = next(at->first, *at->second, now);
+    if (!upload) continue;
+    last_ = at->first;
+    uploads.push_back(*std::move(upload));
+  }
+  return uploads;
+}
+
+std::optional<SwarmSender::Upload> SwarmSender::next(const Digest& manifest, Session& session, SwarmTime now) {
+  while (const auto answer = session.uploads.next(now)) {
+    const auto waiting = session.waiting.find(answer->want);
+    if (waiting == session.waiting.end()) {  // not expected; the upload must not last for ever
+      if (answer->unit) session.uploads.ended(answer->node, *answer->unit, false);
+      continue;
+    }
+    Upload upload{manifest,     session.serial, session.version,
+                  answer->node, answer->unit,   std::move(waiting->second.reply)};
+    session.waiting.erase(waiting);
+    if (answer->unit) session.running.emplace(std::pair(answer->node, *answer->unit), now);
+    return upload;
+  }
+  return std::nullopt;
+}
+
+void SwarmSender::send(Upload upload, LocalBytes& bytes) {
+  if (!upload.unit) return upload.reply.give(offer_of_nothing());
+  auto offer = offer_of(*upload.version, *upload.unit, bytes);
+  if (!offer.ok()) {
+    failed(upload, offer.error());
+    return upload.reply.give(offer_of_nothing());
+  }
+  // A short unit is in the head: it is read once it was sent.
+  const std::uint64_t length = offer->windows.empty() ? 0 : upload.version->bytes(*upload.unit);
+  offer->ended = [weak = weak_from_this(), manifest = upload.manifest, session = upload.session, node = upload.node,
+                  unit = *upload.unit, length](std::uint64_t read) {
+    if (const auto self = weak.lock()) self->ended(manifest, session, node, unit, read >= length);
+  };
+  upload.reply.give(std::move(offer));
+}
+
+void SwarmSender::failed(const Upload& upload, const Error& error) {
+  const MutexLock lock(mutex_);
+  Session* session = find(upload.manifest, upload.session);
+  if (session == nullptr) return;
+  session->running.erase({upload.node, *upload.unit});
+  session->uploads.ended(upload.node, *upload.unit, false);
+  if (error.code == Errc::busy) return;
+  session->uploads.remove(*upload.unit);
+  session->local.remove(*upload.unit);
+}
+
+void SwarmSender::ended(const Digest& manifest, std::uint64_t serial, SwarmNode node, std::uint32_t unit, bool read) {
+  const MutexLock lock(mutex_);
+  Session* session = find(manifest, serial);
+  if (ended_ || session == nullptr || session->running.erase({node, unit}) == 0) return;
+  session->uploads.ended(node, unit, read);
+  session->used = parts_.time.now();
+  parts_.wake();
+}
+
+SwarmSender::Session* SwarmSender::find(const Digest& manifest, std::uint64_t serial) {
+  const auto found = sessions_.find(manifest);
+  return found == sessions_.end() || found->second->serial != serial ? nullptr : found->second.get();
+}
+
+std::optional<SwarmTime> SwarmSender::due() const {
+  std::optional<SwarmTime> due;
+  const auto add = [&](SwarmTime time) { due = due ? std::min(*due, time) : time; };
+  const MutexLock lock(mutex_);
+  for (const auto& [manifest, session] : sessions_) {
+    if (const auto next = session->uploads.due()) add(*next);
+    for (const auto& [upload, began] : session->running) add(began + kUploadMax);
+    if (session->is_idle()) add(session->used + kIdleMax);
+  }
+  return due;
+}
+
+std::vector<SentVersion> SwarmSender::versions() const {
+  std::vector<SentVersion> out;
+  const MutexLock lock(mutex_);
+  for (const auto& [manifest, session] : sessions_)
+    out.push_back({manifest, session->version->count(), session->local.complete().count(), session->uploads.sent(),
+                   session->waiting.size(), session->running.size(), session->uploads.is_source()});
+  return out;
+}
+
+}  // namespace weft

@@ -1,0 +1,158 @@
+// This node as a sender of swarms: it answers Wants with units that it has (swarm/uploads.h).
+//
+// A Want waits, without a thread, until run() answers it. The first Want of a version opens its session, which looks up
+// the local chunks; later chunks are reported by arrived(). Wants, versions and uploads are bounded.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/mutex.h"
+#include "base/time_source.h"
+#include "blobs/local_bytes.h"
+#include "peers/swarm/local_units.h"
+#include "peers/swarm/node_numbers.h"
+#include "peers/swarm/version_units.h"
+#include "peers/swarm_messages.h"
+#include "swarm/uploads.h"
+#include "weft/bytes/source.h"
+#include "weft/cluster/exchange.h"
+#include "weft/content.h"
+
+namespace weft {
+
+// The state of one version, for the status.
+struct SentVersion {
+  Digest manifest;
+  std::uint32_t units = 0, here = 0;
+  std::uint64_t sent = 0;  // uploads that were read
+  std::size_t waiting = 0, uploads = 0;
+  bool is_source = false;
+};
+
+// Any thread; run() on one at a time. It calls out without a lock.
+class SwarmSender : public std::enable_shared_from_this<SwarmSender> {
+ public:
+  static constexpr std::size_t kVersionsMax = 64;      // then an idle version is forgotten, or the Want refused as busy
+  static constexpr std::chrono::seconds kIdleMax{60};  // then an idle version is forgotten
+  static constexpr std::chrono::seconds kUploadMax{30};  // a longer upload counts as failed
+
+  struct Parts {
+    FindUnits units;
+    // Called by run() when a node has asked for units of a version: the node is a partner from then on.
+    std::function<void(const Digest& manifest, const std::string& node)> met;
+    std::function<void()> wake;  // called when run() has work. It must not call this object
+    const TimeSource& time = steady_time();
+  };
+  explicit SwarmSender(Parts parts);
+
+  // Sets the bytes to send, which outlive the last run(). Before, wants wait.
+  void begin(LocalBytes& bytes);
+  void end();  // drops all replies, and calls nobody any more. No run() is in work
+
+  void receive(std::string_view node, Want want, PendingReply reply);
+  void unwanted(std::string_view node);                                  // as PeerServer::unwanted
+  void left(std::string_view node);                                      // the node has left the cluster
+  void arrived(const Digest& manifest, std::span<const ChunkRun> runs);  // as BlobSource::arrived
+  void survey_again();                                                   // as BlobSource::evicted
+  // Answers wants. Returns the time of the next call, if wake() does not come before.
+  std::optional<SwarmTime> run();
+
+  std::vector<SentVersion> versions() const;
+
+ private:
+  struct Waiting {
+    SwarmNode node = 0;
+    PendingReply reply;
+  };
+  struct Session {
+    Session(std::shared_ptr<const VersionUnits> of, UploadShare& share, std::uint64_t number)
+        : version(std::move(of)), local(version), uploads(version->count(), share), serial(number) {}
+    bool is_idle() const { return waiting.empty() && running.empty(); }
+
+    const std::shared_ptr<const VersionUnits> version;
+    LocalUnits local;
+    Uploads uploads;
+    const std::uint64_t serial;  // no other session has it
+    NodeNumbers nodes;
+    std::map<std::uint64_t, Waiting> waiting;                          // by the number of the want
+    std::map<std::pair<SwarmNode, std::uint32_t>, SwarmTime> running;  // uploads, and when they began
+    SwarmTime used{};
+  };
+  struct Queued {
+    std::string node;
+    Want want;
+    PendingReply reply;
+  };
+  struct Refusal {
+    PendingReply reply;
+    Result<PeerReply> answer;
+  };
+  struct Upload {
+    Digest manifest;
+    std::uint64_t session = 0;
+    std::shared_ptr<const VersionUnits> version;
+    SwarmNode node = 0;
+    std::optional<std::uint32_t> unit;
+    PendingReply reply;
+  };
+  struct Suspect {
+    Digest manifest;
+    std::uint64_t session = 0;
+    std::uint64_t want = 0;
+    Waiting waiting;
+    bool wanted = true;
+  };
+  using Refusals = std::vector<Refusal>;
+  using Met = std::vector<std::pair<Digest, std::string>>;
+  using Sessions = std::map<Digest, std::unique_ptr<Session>>;
+
+  void open_sessions(LocalBytes& bytes) WEFT_EXCLUDES(mutex_);
+  std::set<Digest> unknown() const WEFT_EXCLUDES(mutex_);
+  void open(const Digest& manifest, LocalBytes& bytes) WEFT_EXCLUDES(mutex_);
+  bool make_room() WEFT_REQUIRES(mutex_);
+  void refuse(const Digest& manifest, const Error& error) WEFT_EXCLUDES(mutex_);
+  void survey_all(LocalBytes& bytes) WEFT_EXCLUDES(mutex_);
+  void survey(const Digest& manifest, LocalBytes& bytes) WEFT_EXCLUDES(mutex_);
+  void take_wants() WEFT_EXCLUDES(mutex_);
+  std::optional<Result<PeerReply>> take(Queued& queued, SwarmTime now, Met& met) WEFT_REQUIRES(mutex_);
+  void drop_gone() WEFT_EXCLUDES(mutex_);
+  void drop_unwanted() WEFT_EXCLUDES(mutex_);
+  std::vector<Suspect> take_suspects() WEFT_EXCLUDES(mutex_);
+  void end_old(SwarmTime now) WEFT_EXCLUDES(mutex_);
+  static void forget(Session& session, SwarmNode node, std::vector<PendingReply>& dropped);
+  std::vector<Upload> choose(SwarmTime now) WEFT_EXCLUDES(mutex_);
+  std::optional<Upload> next(const Digest& manifest, Session& session, SwarmTime now) WEFT_REQUIRES(mutex_);
+  void send(Upload upload, LocalBytes& bytes) WEFT_EXCLUDES(mutex_);
+  void failed(const Upload& upload, const Error& error) WEFT_EXCLUDES(mutex_);
+  void ended(const Digest& manifest, std::uint64_t session, SwarmNode node, std::uint32_t unit, bool read)
+      WEFT_EXCLUDES(mutex_);
+  Session* find(const Digest& manifest, std::uint64_t serial) WEFT_REQUIRES(mutex_);
+  std::optional<SwarmTime> due() const WEFT_EXCLUDES(mutex_);
+
+  const Parts parts_;
+  mutable Mutex mutex_;
+  bool ended_ WEFT_GUARDED_BY(mutex_) = false;
+  LocalBytes* bytes_ WEFT_GUARDED_BY(mutex_) = nullptr;
+  UploadShare share_ WEFT_GUARDED_BY(mutex_);
+  std::deque<Queued> queued_ WEFT_GUARDED_BY(mutex_);  // wants that run() has not seen; at most kWantsWaiting
+  Sessions sessions_ WEFT_GUARDED_BY(mutex_);
+  Digest last_ WEFT_GUARDED_BY(mutex_){};  // the version that was asked last for an answer
+  std::uint64_t serials_ WEFT_GUARDED_BY(mutex_) = 0, wants_ WEFT_GUARDED_BY(mutex_) = 0;
+  bool survey_again_ WEFT_GUARDED_BY(mutex_) = false;
+  std::set<std::string> gone_ WEFT_GUARDED_BY(mutex_);      // nodes that left the cluster
+  std::set<std::string> suspects_ WEFT_GUARDED_BY(mutex_);  // nodes with replies that may be unwanted
+};
+
+}  // namespace weft

@@ -1,0 +1,215 @@
+#include "peers/swarm/swarm_session.h"
+
+#include <algorithm>
+#include <utility>
+
+#include <fmt/core.h>
+
+namespace weft {
+namespace {
+
+// The pause after all directory nodes have failed.
+constexpr RetryPause kJoinPause{std::chrono::milliseconds(500), std::chrono::milliseconds(8'000)};
+
+}  // namespace
+
+SwarmSession::SwarmSession(const Digest& manifest, std::shared_ptr<const VersionUnits> version, std::string self,
+                           std::uint64_t serial, std::uint64_t seed, SwarmTime now)
+    : manifest_(manifest),
+      version_(std::move(version)),
+      self_(std::move(self)),
+      serial_(serial),
+      downloads_(UnitSet(version_->count()), UnitSet(version_->count()), seed, now),
+      local_(version_),
+      join_at_(now),
+      join_pause_(kJoinPause) {}
+
+void SwarmSession::want(const UnitSet& units, SwarmTime now) {
+  const bool was_done = downloads_.is_done();
+  downloads_.want(units, now);
+  if (downloads_.is_done()) return done_since(now);
+  if (!was_done) return;
+  done_at_.reset();
+  finished_ = false;
+  wants_partners_ = true;
+}
+
+void SwarmSession::done_since(SwarmTime now) {
+  if (downloads_.is_done() && !done_at_) done_at_ = now;
+}
+
+// A unit that is being read counts when its read ends: it then feeds the hunger.
+void SwarmSession::arrived(std::span<const ChunkRun> runs, SwarmTime now) {
+  for (const std::uint32_t unit : local_.add(runs))
+    if (!reads_.contains(unit)) downloads_.add(unit);
+  done_since(now);
+}
+
+void SwarmSession::wait_for(const ChunkRun& run) {
+  const auto units = version_->units_of(run);
+  if (!units) return;
+  for (std::uint32_t unit = units->first; unit <= units->second; ++unit) downloads_.wait_for(unit);
+}
+
+void SwarmSession::stop_waiting(const ChunkRun& run) {
+  const auto units = version_->units_of(run);
+  if (!units) return;
+  for (std::uint32_t unit = units->first; unit <= units->second; ++unit) downloads_.stop_waiting(unit);
+}
+
+void SwarmSession::meet(std::string_view node, SwarmTime now) {
+  if (!is_partner(node)) return;
+  const auto number = nodes_.add(node);
+  if (!number) return;
+  silences_.erase(*number);
+  downloads_.meet(*number, now);
+}
+
+void SwarmSession::drop(std::string_view node) {
+  if (const auto number = nodes_.find(node)) downloads_.drop(*number);
+}
+
+void SwarmSession::ban(std::string_view node) {
+  if (const auto number = nodes_.add(node)) downloads_.ban(*number);
+}
+
+std::optional<WantCall> SwarmSession::next_want(SwarmTime now) {
+  const auto next = downloads_.next(now);
+  if (!next) return std::nullopt;
+  WantCall call{nodes_.name(next->node), next->node, {}};
+  call.want.manifest = manifest_;
+  call.want.has = downloads_.taken().encode();
+  call.want.first = next->first;
+  call.want.hungry = next->hungry;
+  call.want.of_source = call.node == source_;
+  call.want.traffic = next->first ? TrafficClass::foreground : TrafficClass::ahead;
+  return call;
+}
+
+// Errc::corrupt: the answer has not exactly the bytes of the unit.
+Result<OfferHead> SwarmSession::checked(const Answer& answer) const {
+  WEFT_TRY(const OfferHead offer, decode_offer(answer.head()));
+  const auto unit = offer.offer.unit;
+  if (!unit || *unit >= version_->count()) return offer;
+  std::uint64_t bytes = offer.bytes.size();
+  for (std::size_t window = 0; window < answer.windows(); ++window) {
+    if (answer.length(window) > kAnswerBytesMax) return Error{Errc::corrupt, "a peer's offer: a window is too long"};
+    bytes += answer.length(window);
+  }
+  if (bytes != version_->bytes(*unit))
+    return Error{Errc::corrupt, fmt::format("a peer's offer: expected {} bytes of unit {}, got {}",
+                                            version_->bytes(*unit), *unit, bytes)};
+  return offer;
+}
+
+std::optional<AcceptedUnit> SwarmSession::answered(SwarmNode node, Result<std::unique_ptr<Answer>>& outcome,
+                                                   SwarmTime now) {
+  if (!outcome.ok()) {
+    downloads_.unanswered(node, now);
+    if (was_silent(outcome.error())) was_silent_for(node);
+    return std::nullopt;
+  }
+  silences_.erase(node);
+  const auto offer = checked(**outcome);
+  if (!offer.ok()) {
+    downloads_.unanswered(node, now);
+    return std::nullopt;
+  }
+  const auto unit = offer->offer.unit;
+  if (!downloads_.offered(node, unit, now)) return std::nullopt;
+  reads_.insert_or_assign(*unit, node);
+  return AcceptedUnit{*unit, {nodes_.name(node), std::move(outcome).value(), offer->bytes}};
+}
+
+void SwarmSession::was_silent_for(SwarmNode node) {
+  if (++silences_[node] >= kSilencesMax) downloads_.drop(node);
+}
+
+void SwarmSession::read(std::string_view node, std::uint32_t unit, bool arrived, SwarmTime now) {
+  const auto number = nodes_.find(node);
+  const auto read = reads_.find(unit);
+  if (!number || read == reads_.end() || read->second != *number) return;
+  reads_.erase(read);
+  if (arrived) {
+    ++received_;
+    downloads_.arrived(*number, unit, now);
+  } else {
+    downloads_.failed(*number, unit, now);
+    if (local_.complete().has(unit)) downloads_.add(unit);  // it came by another way
+  }
+  done_since(now);
+}
+
+bool SwarmSession::join_is_due(SwarmTime now) {
+  if (downloads_.joins_again(now)) wants_partners_ = true;
+  return wants_partners_ && !joining_ && !downloads_.is_done() && join_at_ <= now;
+}
+
+std::optional<std::string> SwarmSession::begin_join(std::span<const std::string> directories, SwarmTime now) {
+  joining_ = directories_tried_ < directories.size();
+  if (joining_) return directories[directories_tried_];
+  directories_tried_ = 0;
+  join_at_ = now + join_pause_.failed();
+  needs_holders_ = true;
+  return std::nullopt;
+}
+
+void SwarmSession::joined(const std::string& directory, const Partners& partners, SwarmTime now) {
+  joining_ = wants_partners_ = false;
+  directories_tried_ = 0;
+  join_at_ = now;
+  join_pause_.reset();
+  directory_ = directory;
+  lives_at_ = now + kLivesEvery;
+  for (const std::string& node : partners.nodes) meet(node, now);
+  source_ = is_partner(partners.source) ? partners.source : "";
+  if (!source_.empty()) meet_holders(std::span(&source_, 1), now);
+  needs_holders_ = downloads_.partners() == 0;
+}
+
+void SwarmSession::join_failed(SwarmTime now) {
+  joining_ = false;
+  directory_.clear();
+  ++directories_tried_;
+  join_at_ = now;
+}
+
+void SwarmSession::meet_holders(std::span<const std::string> holders, SwarmTime now) {
+  needs_holders_ = false;
+  for (const std::string& node : holders.first(std::min(holders.size(), kHoldersMax))) {
+    const auto number = is_partner(node) ? nodes_.add(node) : std::nullopt;
+    if (!number) continue;
+    silences_.erase(*number);
+    downloads_.meet_source(*number, now);
+  }
+}
+
+std::optional<SwarmSession::Word> SwarmSession::word(SwarmTime now) {
+  if (directory_.empty()) return std::nullopt;
+  if (downloads_.is_done()) {
+    if (std::exchange(finished_, true)) return std::nullopt;
+    return Word{directory_, Join::State::finished};
+  }
+  if (lives_at_ > now) return std::nullopt;
+  lives_at_ = now + kLivesEvery;
+  return Word{directory_, Join::State::lives};
+}
+
+void SwarmSession::word_failed() {
+  directory_.clear();
+  wants_partners_ = true;
+}
+
+bool SwarmSession::is_over(SwarmTime now) const {
+  return done_at_ && reads_.empty() && *done_at_ + kDoneKept <= now;
+}
+
+std::optional<SwarmTime> SwarmSession::due(SwarmTime now) const {
+  if (done_at_) return *done_at_ + kDoneKept;
+  SwarmTime due = downloads_.due(now).value_or(SwarmTime::max());
+  if (wants_partners_ && !joining_) due = std::min(due, join_at_);
+  if (!directory_.empty()) due = std::min(due, lives_at_);
+  return due == SwarmTime::max() ? std::nullopt : std::optional(due);
+}
+
+}  // namespace weft

@@ -1,0 +1,129 @@
+// One version that this node fetches by a swarm: what it asks of which node (swarm/downloads.h), and when it joins the
+// swarm at a directory node. Makes no calls.
+//
+// While no directory node answers, the nodes that are known to hold the version take the place of partners.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/worker.h"
+#include "peers/messages.h"
+#include "peers/offered_unit.h"
+#include "peers/swarm/local_units.h"
+#include "peers/swarm/node_numbers.h"
+#include "peers/swarm/version_units.h"
+#include "swarm/downloads.h"
+#include "weft/cluster/exchange.h"
+#include "weft/content.h"
+#include "weft/result.h"
+
+namespace weft {
+
+// A Want to send. Its outcome goes to SwarmSession::answered().
+struct WantCall {
+  std::string node;
+  SwarmNode number = 0;
+  Want want;
+};
+
+// A unit to read.
+struct AcceptedUnit {
+  std::uint32_t unit = 0;
+  OfferPlace place;
+};
+
+// Not thread-safe.
+class SwarmSession {
+ public:
+  static constexpr std::chrono::seconds kLivesEvery{20};  // between two words to the directory node
+  static constexpr std::chrono::seconds kDoneKept{60};    // then a session that lacks nothing is over
+  static constexpr std::size_t kHoldersMax = 8;           // meet_holders() ignores more
+  // After so many silent wants in a row the node is no partner any more.
+  static constexpr unsigned kSilencesMax = 2;
+
+  SwarmSession(const Digest& manifest, std::shared_ptr<const VersionUnits> version, std::string self,
+               std::uint64_t serial, std::uint64_t seed, SwarmTime now);
+
+  const VersionUnits& version() const { return *version_; }
+  std::uint64_t serial() const { return serial_; }  // no other session has it
+
+  void want(const UnitSet& units, SwarmTime now);
+  void arrived(std::span<const ChunkRun> runs, SwarmTime now);  // by the swarm or another way
+  void wait_for(const ChunkRun& run);
+  void stop_waiting(const ChunkRun& run);
+  void meet(std::string_view node, SwarmTime now);
+  void drop(std::string_view node);  // it has left the cluster
+  void ban(std::string_view node);
+
+  // Returns the next want to send.
+  std::optional<WantCall> next_want(SwarmTime now);
+  // A want was answered. Returns the unit to read, which owns the answer. Otherwise the caller drops the answer.
+  std::optional<AcceptedUnit> answered(SwarmNode node, Result<std::unique_ptr<Answer>>& outcome, SwarmTime now);
+  // An accepted unit is verified and stored, or was dropped.
+  void read(std::string_view node, std::uint32_t unit, bool arrived, SwarmTime now);
+
+  // True if it is time to join. The caller then calls begin_join(), sends the message, and calls joined() or
+  // join_failed().
+  bool join_is_due(SwarmTime now);
+  // Returns the directory node to ask: the first, and after a failure the next. Nothing: all directory
+  // nodes have failed, and join_is_due() returns true after a pause.
+  std::optional<std::string> begin_join(std::span<const std::string> directories, SwarmTime now);
+  void joined(const std::string& directory, const Partners& partners, SwarmTime now);
+  void join_failed(SwarmTime now);
+  // True if the caller passes the holders of the version to meet_holders(), because no partner is known.
+  bool needs_holders() const { return needs_holders_; }
+  void meet_holders(std::span<const std::string> holders, SwarmTime now);
+  // Returns a word for the directory node that is due: `lives` or `finished`.
+  struct Word {
+    std::string directory;
+    Join::State state = Join::State::lives;
+  };
+  std::optional<Word> word(SwarmTime now);
+  void word_failed();                                          // the directory node did not answer
+  const std::string& directory() const { return directory_; }  // the one that introduced this node; "": none
+
+  bool is_over(SwarmTime now) const;
+  // Returns the next time at which a call above returns something, if no event comes before.
+  std::optional<SwarmTime> due(SwarmTime now) const;
+
+  const Downloads& downloads() const { return downloads_; }
+  std::uint64_t received() const { return received_; }  // units
+
+ private:
+  bool is_partner(std::string_view node) const { return !node.empty() && node != self_; }
+  Result<OfferHead> checked(const Answer& answer) const;
+  void was_silent_for(SwarmNode node);
+  void done_since(SwarmTime now);
+
+  const Digest manifest_;
+  const std::shared_ptr<const VersionUnits> version_;
+  const std::string self_;
+  const std::uint64_t serial_;
+  Downloads downloads_;
+  NodeNumbers nodes_;
+  LocalUnits local_;                          // chunks that arrived() reported
+  std::map<std::uint32_t, SwarmNode> reads_;  // accepted units, and who sends them
+  std::map<SwarmNode, unsigned> silences_;    // in a row
+  std::string source_;                        // as the directory node named it
+  std::uint64_t received_ = 0;
+
+  bool wants_partners_ = true, joining_ = false, needs_holders_ = false;
+  std::size_t directories_tried_ = 0;
+  SwarmTime join_at_{};
+  RetryPause join_pause_;
+  std::string directory_;
+  SwarmTime lives_at_{};
+  bool finished_ = false;             // and the directory node was told
+  std::optional<SwarmTime> done_at_;  // when the last wanted unit came
+};
+
+}  // namespace weft

@@ -1,0 +1,38 @@
+#include "peers/swarm/version_source.h"
+
+#include <utility>
+
+#include "base/log.h"
+#include "weft/store/walk.h"
+
+namespace weft {
+
+std::string VersionSource::find(const Digest& manifest) {
+  if (std::string node = publisher(manifest); !node.empty() && is_member_(node)) return node;
+  for (const HadChunks& had : directory_.find(manifest))
+    if (had.chunks_per_bit == 0 && is_member_(had.node)) return had.node;
+  return "";
+}
+
+// Returns "" if no version has the manifest, or its publisher is not known.
+std::string VersionSource::publisher(const Digest& manifest) {
+  {
+    const MutexLock lock(mutex_);
+    if (const auto known = publishers_.find(manifest); known != publishers_.end()) return known->second;
+  }
+  std::string found;
+  const auto look = [&](const VersionRow& row) -> Status {
+    if (!row.removed && row.manifest == manifest) found = row.publisher;
+    return {};
+  };
+  const Status walked = each_row(
+      store_, list_models(), [&](const ModelRow& model) { return each_row(store_, list_versions(model.id), look); });
+  if (!walked.ok()) log_warning("the source of a swarm is not found: {}", walked.error().message);
+  if (found.empty()) return found;
+  const MutexLock lock(mutex_);
+  if (publishers_.size() >= kPublishersMax) publishers_.clear();
+  publishers_.emplace(manifest, found);
+  return found;
+}
+
+}  // namespace weft

@@ -1,0 +1,78 @@
+#include "peers/swarm/version_units.h"
+
+#include <algorithm>
+
+#include <fmt/core.h>
+
+#include "base/sha256.h"
+#include "weft/cluster/exchange.h"
+#include "weft/model/manifest.h"
+
+namespace weft {
+
+static_assert(LocalVersionUnits::kChunksPerUnitMax * kDigestChunk <= kAnswerBytesMax);
+
+VersionUnits::VersionUnits(std::shared_ptr<const ChunkMap> map) : map_(std::move(map)), units_(map_->chunks()) {
+  std::vector<std::pair<std::uint64_t, ContentId>> sorted;
+  for (const auto& [id, first] : map_->blobs())
+    if (chunk_count(id.length) != 0) sorted.emplace_back(first, id);
+  std::ranges::sort(sorted);
+  for (const auto& [first, id] : sorted) {
+    blobs_.push_back({id, 0, chunk_count(id.length)});
+    firsts_.push_back(first);
+  }
+}
+
+std::vector<ChunkRun> VersionUnits::runs(std::uint32_t unit) const {
+  std::vector<ChunkRun> runs;
+  std::uint64_t number = units_.first_chunk(unit);
+  std::uint64_t left = units_.chunks_in(unit);
+  const auto after = std::ranges::upper_bound(firsts_, number);
+  for (auto blob = static_cast<std::size_t>(after - firsts_.begin()) - 1; left != 0; ++blob) {
+    const std::uint64_t first = number - firsts_[blob];
+    const std::uint64_t count = std::min(left, blobs_[blob].count - first);
+    runs.push_back({blobs_[blob].id, first, count});
+    number += count;
+    left -= count;
+  }
+  return runs;
+}
+
+std::uint64_t VersionUnits::bytes(std::uint32_t unit) const {
+  std::uint64_t bytes = 0;
+  for (const ChunkRun& run : runs(unit)) bytes += run.length();
+  return bytes;
+}
+
+std::optional<VersionUnits::Numbers> VersionUnits::numbers_of(const ChunkRun& run) const {
+  const auto first = map_->number_of(run.id);
+  const std::uint64_t chunks = chunk_count(run.id.length);
+  if (!first || run.count == 0 || run.first >= chunks || run.count > chunks - run.first) return std::nullopt;
+  return Numbers{*first + run.first, run.count};
+}
+
+std::optional<std::pair<std::uint32_t, std::uint32_t>> VersionUnits::units_of(const ChunkRun& run) const {
+  const auto numbers = numbers_of(run);
+  if (!numbers) return std::nullopt;
+  return std::pair(units_.unit_of(numbers->first), units_.unit_of(numbers->first + numbers->count - 1));
+}
+
+Result<std::shared_ptr<const VersionUnits>> LocalVersionUnits::find(const Digest& digest) {
+  {
+    const MutexLock lock(mutex_);
+    std::erase_if(found_, [](const auto& one) { return one.second.expired(); });
+    for (const auto& [known, units] : found_)
+      if (auto found = units.lock(); found && known == digest) return found;
+  }
+  WEFT_TRY(const auto bytes, store_.open_manifest(digest));
+  WEFT_TRY(const Manifest manifest, decode_manifest(bytes->bytes()));
+  auto units = std::make_shared<const VersionUnits>(std::make_shared<const ChunkMap>(manifest));
+  if (units->units().chunks_per_unit() > kChunksPerUnitMax)
+    return Error{Errc::unsupported,
+                 fmt::format("a version of {} chunks is too large for a swarm", units->units().chunks())};
+  const MutexLock lock(mutex_);
+  found_.emplace_back(digest, units);
+  return units;
+}
+
+}  // namespace weft

@@ -1,0 +1,129 @@
+#include "peers/swarm_messages.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <limits>
+#include <string_view>
+
+#include "base/limits.h"
+#include "peers/message_tables.h"
+
+namespace weft {
+
+static_assert(std::endian::native == std::endian::little, "offers are little-endian");
+
+namespace peer_tables {
+namespace {
+
+using StringVector = flatbuffers::Vector<flatbuffers::Offset<flatbuffers::String>>;
+
+bool is_location(std::string_view text) {
+  return text.size() <= kLocationBytesMax && std::ranges::all_of(text, [](char c) { return c > ' ' && c <= '~'; });
+}
+
+Result<std::vector<std::string>> ids_of(const StringVector& nodes) {
+  if (nodes.size() > Downloads::kPartnersMax)
+    return refused(fmt::format("expected at most {} partners, got {}", Downloads::kPartnersMax, nodes.size()));
+  std::vector<std::string> out;
+  for (const flatbuffers::String* node : nodes) {
+    if (node->size() == 0 || node->size() > limits::kNodeIdMax)
+      return refused(fmt::format("a partner's id of {} bytes", node->size()));
+    if (std::ranges::find(out, node->string_view()) != out.end()) return refused("a partner that comes twice");
+    out.push_back(node->str());
+  }
+  return out;
+}
+
+}  // namespace
+
+flatbuffers::Offset<wire::Join> packed(Builder& builder, const Join& join) {
+  const auto digest = packed(join.manifest);
+  const auto location = join.location.empty() ? 0 : builder.CreateString(join.location);
+  return wire::CreateJoin(builder, &digest, location, static_cast<std::uint8_t>(join.state));
+}
+
+Result<Join> unpacked(const wire::Join& join) {
+  Join out;
+  out.manifest = unpacked(*join.manifest()->bytes());
+  if (join.location() != nullptr) {
+    if (!is_location(join.location()->string_view())) return refused("a location of other or too many characters");
+    out.location = join.location()->str();
+  }
+  if (join.state() > static_cast<std::uint8_t>(Join::State::leaves)) return refused("an unknown state of a session");
+  out.state = static_cast<Join::State>(join.state());
+  return out;
+}
+
+flatbuffers::Offset<wire::Want> packed(Builder& builder, const Want& want) {
+  const auto digest = packed(want.manifest);
+  const auto has = builder.CreateVector(reinterpret_cast<const std::uint8_t*>(want.has.data()), want.has.size());
+  const flatbuffers::Optional<std::uint32_t> first(want.first);
+  return wire::CreateWant(builder, &digest, has, first, want.hungry, want.of_source,
+                          static_cast<std::uint8_t>(want.traffic));
+}
+
+Result<Want> unpacked(const wire::Want& want) {
+  Want out;
+  out.manifest = unpacked(*want.manifest()->bytes());
+  const auto has = std::as_bytes(std::span(want.has()->data(), want.has()->size()));
+  if (has.empty() || has.size() > kUnitSetBytesMax)
+    return refused(fmt::format("expected a set of 1 to {} bytes of units, got {}", kUnitSetBytesMax, has.size()));
+  out.has.assign(has.begin(), has.end());
+  out.first = want.first();
+  if (out.first && *out.first / 8 >= has.size()) return refused(fmt::format("no unit {}", *out.first));
+  out.hungry = want.hungry();
+  out.of_source = want.of_source();
+  if (want.traffic() > static_cast<std::uint8_t>(TrafficClass::staging)) return refused("an unknown class of traffic");
+  out.traffic = static_cast<TrafficClass>(want.traffic());
+  return out;
+}
+
+}  // namespace peer_tables
+
+namespace {
+
+constexpr std::uint32_t kNoUnit = std::numeric_limits<std::uint32_t>::max();
+
+}  // namespace
+
+std::vector<std::byte> encode_partners(const Partners& partners) {
+  peer_tables::Builder builder;
+  const auto nodes = builder.CreateVectorOfStrings(partners.nodes);
+  const auto source = partners.source.empty() ? 0 : builder.CreateString(partners.source);
+  builder.Finish(peer_wire::CreatePartners(builder, nodes, source));
+  return peer_tables::bytes_of(builder);
+}
+
+Result<Partners> decode_partners(std::span<const std::byte> bytes) {
+  WEFT_TRY(const auto verified, peer_tables::Verified<peer_wire::Partners>::make(bytes));
+  const peer_wire::Partners& table = *verified;
+  Partners out;
+  WEFT_TRY(out.nodes, peer_tables::ids_of(*table.nodes()));
+  if (table.source() == nullptr) return out;
+  if (table.source()->size() > limits::kNodeIdMax)
+    return peer_tables::refused(fmt::format("a source's id of {} bytes", table.source()->size()));
+  out.source = table.source()->str();
+  return out;
+}
+
+std::vector<std::byte> encode_offer(const Offer& offer) {
+  const std::uint32_t number = offer.unit.value_or(kNoUnit);
+  const auto bytes = std::as_bytes(std::span(&number, 1));
+  return {bytes.begin(), bytes.end()};
+}
+
+Result<OfferHead> decode_offer(std::span<const std::byte> head) {
+  if (head.size() < kOfferBytes)
+    return Error{Errc::corrupt, fmt::format("a peer's answer: an offer of {} bytes", head.size())};
+  std::uint32_t number = 0;
+  std::memcpy(&number, head.data(), kOfferBytes);
+  const auto bytes = head.subspan(kOfferBytes);
+  if (number == kNoUnit && !bytes.empty())
+    return Error{Errc::corrupt, fmt::format("a peer's answer: {} bytes of no unit", bytes.size())};
+  if (number == kNoUnit) return OfferHead{};
+  if (number >= kUnitsMax) return Error{Errc::corrupt, fmt::format("a peer's answer: no unit {}", number)};
+  return OfferHead{{number}, bytes};
+}
+
+}  // namespace weft

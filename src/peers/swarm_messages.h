@@ -1,0 +1,77 @@
+// The messages of swarms (src/swarm/README.md) as values: a node joins the swarm of a version at a directory node, and
+// wants units of its partners. Decoding checks every bound of this file, because the bytes are hostile. Pure.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "swarm/downloads.h"
+#include "swarm/units.h"
+#include "weft/content.h"
+#include "weft/result.h"
+
+namespace weft {
+
+inline constexpr std::size_t kLocationBytesMax = 64;
+inline constexpr std::size_t kUnitSetBytesMax = kUnitsMax / 8;
+
+// The state of the caller's session in the swarm of a version. The answer to `fetches` is a Partners, which the
+// directory node may give later; the answer to the others is an empty Partners.
+struct Join {
+  enum class State : std::uint8_t {
+    fetches,   // it begins to fetch, or is hungry and asks for another partner
+    lives,     // it is still fetching
+    finished,  // it lacks no wanted unit, and still sends units
+    leaves,    // it neither fetches nor sends units any more
+  };
+  Digest manifest;
+  std::string location;  // at most kLocationBytesMax printable ASCII characters without spaces; "" if unknown
+  State state = State::fetches;
+  bool operator==(const Join&) const = default;
+};
+
+// The answer to a Join.
+struct Partners {
+  std::vector<std::string> nodes;  // ids of different nodes, Downloads::kPartnersMax at most
+  std::string source;              // the node to ask as the source; "": the caller may ask none
+  bool operator==(const Partners&) const = default;
+};
+
+// Lower classes go first.
+enum class TrafficClass : std::uint8_t { foreground, ahead, staging };
+
+// Asks the called node for one unit of a version. The answer is an Offer, which may wait for kWantWaitMax.
+struct Want {
+  Digest manifest;
+  std::vector<std::byte> has;          // UnitSet::encode() of Downloads::taken(): 1 to kUnitSetBytesMax bytes
+  std::optional<std::uint32_t> first;  // the unit that a reader of the caller waits for; within `has`
+  bool hungry = false;                 // the caller's partners had nothing for a while
+  bool of_source = false;              // the directory has named the called node as the source
+  TrafficClass traffic = TrafficClass::ahead;
+  bool operator==(const Want&) const = default;
+};
+
+// The start of the head of an answer to a Want.
+struct Offer {
+  std::optional<std::uint32_t> unit;  // below kUnitsMax; nothing: the called node has no unit for the caller
+  bool operator==(const Offer&) const = default;
+};
+inline constexpr std::size_t kOfferBytes = 4;
+
+std::vector<std::byte> encode_partners(const Partners& partners);
+Result<Partners> decode_partners(std::span<const std::byte> bytes);  // Errc::invalid
+
+// The bytes of the unit follow the offer in the head, if both take at most kShortHeadBytesMax bytes. The answer then
+// has no windows. Longer units are in the windows, without the offer.
+std::vector<std::byte> encode_offer(const Offer& offer);
+struct OfferHead {
+  Offer offer;
+  std::span<const std::byte> bytes;  // of the unit, in the decoded head; none without a unit
+};
+Result<OfferHead> decode_offer(std::span<const std::byte> head);  // Errc::corrupt
+
+}  // namespace weft

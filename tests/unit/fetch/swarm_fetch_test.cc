@@ -1,0 +1,443 @@
+// Fetches of large versions by a swarm that the tests control.
+#include "fetch/swarm_fetch.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <future>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <vector>
+
+#include <fmt/core.h>
+
+#include "away.h"
+#include "os/sys.h"
+#include "weft/bytes/swarm.h"
+#include "weft/store/snapshot.h"
+
+namespace weft::testing {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr auto kLong = 30s;  // no test waits so long if it passes
+constexpr std::size_t kChunks = 40;
+
+using Chunk = std::pair<ContentId, std::uint64_t>;
+using Chunks = std::set<Chunk>;
+
+Chunks chunks_in(std::span<const ChunkRun> runs) {
+  Chunks out;
+  for (const RunChunk& chunk : chunks_of(runs)) out.insert({runs[chunk.run].id, chunk.chunk});
+  return out;
+}
+
+// A swarm that offers wanted chunks when the test says so, and again if a unit is dropped. It calls back at once, also
+// from within want().
+class FakeSwarms final : public VersionSwarms {
+ public:
+  class Unit final : public OfferedUnit {
+   public:
+    Unit(FakeSwarms& swarms, const Digest& manifest, std::vector<ChunkRun> runs)
+        : swarms_(swarms), manifest_(manifest), runs_(std::move(runs)) {}
+    ~Unit() override {
+      if (!arrived_) swarms_.dropped(manifest_, runs_);
+    }
+    const Digest& manifest() const override { return manifest_; }
+    std::span<const ChunkRun> runs() const override { return runs_; }
+    void arrived() override {
+      arrived_ = true;
+      ++swarms_.arrivals;
+      swarms_.tell();
+    }
+    void refuted() override { ++swarms_.refutations; }
+
+   private:
+    FakeSwarms& swarms_;
+    const Digest manifest_;
+    const std::vector<ChunkRun> runs_;
+    bool arrived_ = false;
+  };
+
+  ~FakeSwarms() override { gives = false; }
+
+  Status want(const Digest& manifest, std::span<const ChunkRun> runs) override {
+    if (refuses) return Error{Errc::busy, "fake: too many versions"};
+    std::vector<std::vector<ChunkRun>> units;
+    {
+      const std::lock_guard lock(mutex_);
+      for (const Chunk& chunk : chunks_in(runs))
+        if (wanted_.insert(chunk).second) units.push_back({{chunk.first, chunk.second, 1}});
+    }
+    changed_.notify_all();
+    if (gives)
+      for (auto unit = units.rbegin(); unit != units.rend(); ++unit) offer(manifest, *unit);
+    return {};
+  }
+  void leave(const Digest& /*manifest*/) override {
+    {
+      const std::lock_guard lock(mutex_);
+      wanted_.clear();
+      ++left_;
+    }
+    changed_.notify_all();
+  }
+  void wait_for(const Digest& /*manifest*/, const ChunkRun& run) override { count(run, 1); }
+  void stop_waiting(const Digest& /*manifest*/, const ChunkRun& run) override { count(run, -1); }
+  std::shared_ptr<OfferedUnit> take() override {
+    const std::lock_guard lock(mutex_);
+    if (offers_.empty()) return nullptr;
+    auto unit = std::move(offers_.front());
+    offers_.pop_front();
+    return unit;
+  }
+  void on_offer(std::function<void()> call) override {
+    const std::lock_guard lock(call_mutex_);
+    call_ = std::move(call);
+  }
+
+  void offer(const Digest& manifest, std::vector<ChunkRun> runs) {
+    {
+      const std::lock_guard lock(mutex_);
+      offers_.push_back(std::make_shared<Unit>(*this, manifest, std::move(runs)));
+    }
+    tell();
+  }
+  // Waits until the condition is true; false after kLong.
+  bool wait_until(const std::function<bool()>& condition) {
+    std::unique_lock lock(mutex_);
+    return changed_.wait_for(lock, kLong, condition);
+  }
+  // The condition of wait_until() may call these.
+  const Chunks& wanted() const { return wanted_; }
+  int left() const { return left_; }
+  int waiting(const Chunk& chunk) { return readers_[chunk]; }
+  int waited() const { return waited_; }
+  void tell() {
+    { const std::lock_guard lock(mutex_); }  // a waiter has seen the last change, or waits
+    changed_.notify_all();
+    const std::lock_guard lock(call_mutex_);
+    if (call_) call_();
+  }
+
+  std::atomic<bool> gives = false, refuses = false;
+  std::atomic<int> arrivals = 0, drops = 0, refutations = 0;
+
+ private:
+  void count(const ChunkRun& run, int change) {
+    {
+      const std::lock_guard lock(mutex_);
+      readers_[{run.id, run.first}] += change;
+      waited_ += change > 0 ? 1 : 0;
+    }
+    changed_.notify_all();
+  }
+  void dropped(const Digest& manifest, const std::vector<ChunkRun>& runs) {
+    ++drops;
+    bool again = false;
+    {
+      const std::lock_guard lock(mutex_);
+      again = gives && wanted_.contains({runs.front().id, runs.front().first});
+    }
+    if (again) offer(manifest, runs);
+    changed_.notify_all();
+  }
+
+  std::mutex mutex_, call_mutex_;
+  std::condition_variable changed_;
+  Chunks wanted_;  // these are guarded by mutex_
+  std::deque<std::shared_ptr<OfferedUnit>> offers_;
+  std::map<Chunk, int> readers_;
+  int left_ = 0, waited_ = 0;
+  std::function<void()> call_;  // guarded by call_mutex_
+};
+
+// A source that counts chunks of offered units and other chunks.
+class OfferSource final : public TwinsReads {
+ public:
+  using TwinsReads::TwinsReads;
+  std::string_view name() const override { return "offers"; }
+  bool reads_offers() const override { return true; }
+  Result<SourceBytes> read(const Digest& manifest, std::span<const ChunkRun> runs, Deadline deadline,
+                           ReadAid& aid) override {
+    const auto count = static_cast<int>(chunks_of(runs).size());
+    (aid.offered ? offered : ordinary) += count;
+    if (aid.offered) {
+      const Chunks unit = chunks_in(aid.offered->runs());
+      const Chunks asked = chunks_in(runs);
+      if (!std::ranges::includes(unit, asked)) ++strangers;
+    }
+    auto got = twin_->read(manifest, runs, deadline, aid);
+    if (!got.ok() || !aid.offered) return got;
+    got->givers.assign(static_cast<std::size_t>(count), 7);
+    if (wrong > 0 && wrong-- > 0) got->memory[0] ^= std::byte{1};
+    return got;
+  }
+  void arrived(const Digest& /*manifest*/, std::span<const ChunkRun> runs) override {
+    announced += static_cast<int>(chunks_of(runs).size());
+  }
+  bool refuted(std::uint32_t /*giver*/) override { return true; }
+  std::atomic<int> offered = 0, ordinary = 0, strangers = 0, announced = 0, wrong = 0;
+};
+
+// A large version that is away, and a fetcher with a swarm.
+struct Scene {
+  Away away;
+  std::shared_ptr<OfferSource> source = std::make_shared<OfferSource>(away.twin);
+  FakeSwarms swarms;
+  FetchOptions options;
+  std::optional<Fetcher> fetcher;
+
+  explicit Scene(std::size_t chunks = kChunks) : away(std::vector<std::size_t>(chunks, kDigestChunk)) {
+    options.swarms = &swarms;
+  }
+  void open() { fetcher.emplace(away.store, away.store, std::vector<std::shared_ptr<BlobSource>>{source}, options); }
+  Result<std::vector<Run>> bring_all() { return fetcher->bring({away.version, 0, {0, away.file.size}, 0, true}); }
+  Digest manifest() { return must(must(away.store.snapshot())->version(away.version)).manifest; }
+  ChunkRun chunk(std::size_t number) const { return {away.file.extents[number].id, 0, 1}; }
+  Chunk name(std::size_t number) const { return {away.file.extents[number].id, 0}; }
+  void check_whole() {
+    const auto pieces = bring_all();
+    REQUIRE_MESSAGE(pieces.ok(), (pieces.ok() ? "" : pieces.error().message));
+    CHECK(away.text(*pieces, {0, away.file.size}) == away.bytes);
+  }
+};
+
+// A version of `count` shards of kEach chunks, and another large file.
+struct Shards {
+  static constexpr std::size_t kEach = 18;
+  BlobStore store;
+  std::shared_ptr<TwinSource> twin = std::make_shared<TwinSource>();
+  Manifest manifest;
+  VersionId version = 0;
+
+  explicit Shards(std::size_t count) {
+    for (std::size_t i = 0; i < count; ++i) {
+      add(fmt::format("model-{:05}-of-{:05}.safetensors", i + 1, count), kEach * kDigestChunk);
+      File& file = manifest.files.back();
+      Tensor tensor;
+      tensor.name = "weight";
+      tensor.shape = {file.size};
+      tensor.extent = 0;
+      file.format = "safetensors";
+      file.tensors.push_back(tensor);
+    }
+    add("other.bin", 2 * kDigestChunk);
+    const auto encoded = encode_manifest(manifest);
+    REQUIRE_MESSAGE(encoded.ok(), (encoded.ok() ? "" : encoded.error().message));
+    twin->put_manifest(sha256(*encoded), *encoded);
+    version = store.add_version(sha256(*encoded));
+  }
+  void add(std::string path, std::size_t bytes) {
+    auto blob = random_bytes(bytes, manifest.files.size() + 1);
+    File file;
+    file.path = std::move(path);
+    file.size = blob.size();
+    file.extents.push_back({0, {blob.size(), tree_sha256(blob)}});
+    store.add_absent(file.extents.front().id);
+    twin->put(file.extents.front().id, std::move(blob));
+    manifest.files.push_back(std::move(file));
+  }
+  ContentId blob(std::size_t file) const { return manifest.files[file].extents.front().id; }
+};
+
+}  // namespace
+
+TEST_CASE("a large version comes by its swarm, in the order of its offers") {
+  Scene scene;
+  scene.swarms.gives = true;
+  scene.open();
+  scene.check_whole();
+  CHECK(scene.source->ordinary == 0);
+  CHECK(scene.source->offered == static_cast<int>(kChunks));
+  CHECK(scene.source->strangers == 0);
+  CHECK(scene.swarms.wait_until([&] { return scene.swarms.arrivals == static_cast<int>(kChunks); }));
+  CHECK(scene.swarms.drops == 0);
+  scene.fetcher.reset();  // its workers announce the last chunks
+  CHECK(scene.source->announced == static_cast<int>(kChunks));
+  CHECK(scene.swarms.left() <= 1);  // at the end
+}
+
+TEST_CASE("a small version and a version that a swarm refuses come by the ordinary way") {
+  for (const bool is_small : {true, false}) {
+    Scene scene(is_small ? 32 : kChunks);
+    scene.swarms.gives = true;
+    scene.swarms.refuses = !is_small;
+    scene.open();
+    scene.check_whole();
+    CHECK(scene.source->offered == 0);
+    CHECK(scene.swarms.wanted().empty());
+  }
+}
+
+TEST_CASE("a reader waits for a unit in a swarm, and soon gets it by the ordinary way") {
+  Scene scene;
+  scene.open();
+  const std::uint64_t rest = scene.away.file.size - kDigestChunk;
+  REQUIRE(scene.away.bring(*scene.fetcher, {0, kDigestChunk}, rest).ok());
+  CHECK(scene.source->ordinary == 1);
+  CHECK(scene.swarms.wait_until([&] { return scene.swarms.wanted().size() == kChunks - 1; }));
+  auto read = std::async(std::launch::async, [&] { return scene.away.bring(*scene.fetcher, {5 * kDigestChunk, 10}); });
+  CHECK(scene.swarms.wait_until([&] { return scene.swarms.waiting(scene.name(5)) == 1; }));
+  CHECK(scene.source->ordinary == 1);
+  scene.swarms.offer(scene.manifest(), {scene.chunk(5)});
+  CHECK(read.get().ok());
+  CHECK(scene.source->ordinary == 1);
+  CHECK(scene.swarms.wait_until([&] { return scene.swarms.waiting(scene.name(5)) == 0; }));
+  CHECK(scene.away.bring(*scene.fetcher, {6 * kDigestChunk, 10}).ok());
+  CHECK(scene.source->ordinary == 2);
+  CHECK(scene.source->offered == 1);
+  CHECK(scene.swarms.wait_until([&] { return scene.swarms.waiting(scene.name(6)) == 0; }));
+  CHECK(scene.swarms.waited() == 2);
+}
+
+TEST_CASE("a swarm that gives nothing is left, and not joined again at once") {
+  Scene scene;
+  scene.options.patience = 300ms;
+  scene.open();
+  scene.check_whole();
+  CHECK(scene.source->offered == 0);
+  CHECK(scene.source->ordinary == static_cast<int>(kChunks));
+  CHECK(scene.swarms.wait_until([&] { return scene.swarms.left() == 1; }));
+  CHECK(scene.swarms.waited() == 0);  // a reader of the whole file waits for no unit in particular
+}
+
+TEST_CASE("a wrong chunk of an offered unit is not kept, and its sender is reported") {
+  Scene scene;
+  scene.swarms.gives = true;
+  scene.source->wrong = 2;
+  scene.open();
+  scene.check_whole();
+  CHECK(scene.swarms.refutations == 2);
+  CHECK(scene.swarms.drops == 2);
+  CHECK(scene.source->offered == static_cast<int>(kChunks) + 2);
+  CHECK(scene.source->ordinary == 0);
+}
+
+TEST_CASE("a swarm is left if the cache has no space for its units") {
+  Scene scene;
+  scene.options.disk = [] { return DiskSpace{1000 * kDigestChunk, 0, 0}; };
+  scene.swarms.gives = true;
+  scene.open();
+  const auto brought = scene.bring_all();
+  REQUIRE(!brought.ok());
+  CHECK(brought.error().code == Errc::no_space);
+  CHECK(scene.swarms.wait_until([&] { return scene.swarms.left() > 0; }));
+  CHECK(scene.swarms.drops > 0);
+  CHECK(scene.swarms.arrivals == 0);
+  CHECK(scene.away.bring(*scene.fetcher, {0, 10}).ok());  // a reader's bytes pass
+}
+
+TEST_CASE("an offered unit that is local already is not read") {
+  Scene scene;
+  scene.open();
+  REQUIRE(scene.away.bring(*scene.fetcher, {0, kDigestChunk}, scene.away.file.size - kDigestChunk).ok());
+  scene.swarms.offer(scene.manifest(), {scene.chunk(0)});
+  CHECK(scene.swarms.wait_until([&] { return scene.swarms.arrivals == 1; }));
+  CHECK(scene.source->offered == 0);
+}
+
+TEST_CASE("a unit of several chunks is read in parts, without those that are local") {
+  Scene scene;
+  scene.open();
+  REQUIRE(scene.away.bring(*scene.fetcher, {3 * kDigestChunk, kDigestChunk}, 30 * kDigestChunk).ok());
+  std::vector<ChunkRun> runs;
+  for (std::size_t i = 0; i < 12; ++i) runs.push_back(scene.chunk(i));
+  scene.swarms.offer(scene.manifest(), runs);
+  CHECK(scene.swarms.wait_until([&] { return scene.swarms.arrivals == 1; }));
+  CHECK(scene.source->offered == 11);
+  CHECK(scene.source->strangers == 0);
+  CHECK(scene.swarms.drops == 0);
+  const auto places = must(scene.fetcher->here(runs));
+  CHECK(std::ranges::all_of(places, [](const OpenPlace& place) { return place.pack != nullptr; }));
+}
+
+TEST_CASE("a young version joins its swarm once its first bytes have come") {
+  Scene scene;
+  scene.swarms.gives = true;
+  scene.away.publish(now_ns());
+  scene.open();
+  scene.check_whole();
+  CHECK(scene.source->ordinary >= 1);
+  CHECK(scene.source->ordinary <= static_cast<int>(scene.options.threads));
+  CHECK(scene.source->offered == static_cast<int>(kChunks) - scene.source->ordinary);
+}
+
+TEST_CASE("a fetcher ends while a swarm owes it units, and leaves the swarm") {
+  Scene scene;
+  scene.open();
+  REQUIRE(scene.away.bring(*scene.fetcher, {0, kDigestChunk}, scene.away.file.size - kDigestChunk).ok());
+  CHECK(scene.swarms.wait_until([&] { return scene.swarms.wanted().size() == kChunks - 1; }));
+  CHECK(scene.fetcher->status().waiting == kChunks - 1);
+  scene.fetcher->let_go();  // the transfer waits for its swarm, and stays
+  CHECK(scene.fetcher->status().transfers == 1);
+  scene.fetcher.reset();
+  CHECK(scene.swarms.left() > 0);
+}
+
+TEST_CASE("who reads one shard of a version from the start gets the others too, and no other file") {
+  Shards shards(3);
+  FakeSwarms swarms;
+  swarms.gives = true;
+  const auto source = std::make_shared<OfferSource>(shards.twin);
+  FetchOptions options;
+  options.swarms = &swarms;
+  Fetcher fetcher(shards.store, shards.store, {source}, options);
+  REQUIRE(fetcher.bring({shards.version, 1, {0, Shards::kEach * kDigestChunk}, 0, true}).ok());
+  CHECK(swarms.wait_until([&] { return swarms.arrivals == static_cast<int>(3 * Shards::kEach); }));
+  CHECK(source->ordinary == 0);
+  REQUIRE(fetcher.wait_indexed(shards.version).ok());
+  for (std::size_t file = 0; file < 3; ++file) CHECK(shards.store.open_blob(shards.blob(file)).ok());
+  CHECK(!shards.store.open_blob(shards.blob(3)).ok());
+}
+
+TEST_CASE("the other shards of a version do not evict what the cache has") {
+  Shards shards(3);
+  FakeSwarms swarms;
+  swarms.gives = true;
+  const auto source = std::make_shared<OfferSource>(shards.twin);
+  FetchOptions options;
+  options.swarms = &swarms;
+  Fetcher fetcher(shards.store, shards.store, {source}, options);
+  FetchPolicy policy;
+  policy.cache_max = (2 * Shards::kEach - 1) * kDigestChunk;
+  fetcher.set_policy(policy);
+  const int one = Shards::kEach;
+  REQUIRE(fetcher.bring({shards.version, 0, {0, Shards::kEach * kDigestChunk}, 0, true}).ok());
+  CHECK(swarms.wait_until([&] { return swarms.arrivals == one; }));
+  REQUIRE(fetcher.bring({shards.version, 3, {0, kDigestChunk}, 0, true}).ok());
+  CHECK(swarms.wait_until([&] { return swarms.arrivals == one + 1; }));
+  CHECK(swarms.wait_until([&] { return swarms.wanted().size() == Shards::kEach + 1; }));
+}
+
+TEST_CASE("the shards of a version are large files of weights whose names differ in digits") {
+  Manifest manifest;
+  const auto add = [&](const char* path, std::uint64_t size, const char* format, bool has_tensors) {
+    File file;
+    file.path = path;
+    file.size = size;
+    file.format = format;
+    if (has_tensors) file.tensors.emplace_back();
+    manifest.files.push_back(std::move(file));
+  };
+  constexpr std::uint64_t kLarge = 2U << 20U;
+  add("config.json", 100, "", false);
+  add("model-1-of-3.safetensors", kLarge, "safetensors", true);
+  add("model-2-of-3.safetensors", kLarge, "safetensors", true);
+  add("model-3-of-3.safetensors", 100, "safetensors", true);  // small
+  add("model-1-of-3.bin", kLarge, "pytorch", true);
+  add("old/model-1-of-3.safetensors", kLarge, "safetensors", true);
+  add("model-4-of-3.safetensors", kLarge, "safetensors", false);
+  CHECK(shards_of(manifest, 1) == std::vector<std::uint32_t>{2});
+  CHECK(shards_of(manifest, 2) == std::vector<std::uint32_t>{1});
+  for (const std::uint32_t file : {0U, 3U, 4U, 5U, 6U}) CHECK(shards_of(manifest, file).empty());
+}
+
+}  // namespace weft::testing
