@@ -87,9 +87,9 @@ class DatasetDraft {
 
  private:
   std::span<Draft> of(FileRole role) {
-    const auto found =
-        std::ranges::equal_range(files_.drafts, role, {}, [](const Draft& draft) { return draft.source.role; });
-    return {found.begin(), found.end()};
+    const auto role_of = [](const Draft& draft) { return draft.source.role; };
+    const auto first = std::ranges::lower_bound(files_.drafts, role, {}, role_of);
+    return {first, std::ranges::upper_bound(first, files_.drafts.end(), role, {}, role_of)};
   }
 
   Status plan_small(std::span<const Draft> published) {

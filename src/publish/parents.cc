@@ -123,7 +123,7 @@ class ParentChoice {
       std::string spec = std::move(mounted).value_or(text);
       if (std::ranges::find(bases, spec, &Base::spec) == bases.end()) bases.push_back({text, std::move(spec)});
     }
-    std::ranges::stable_partition(bases, [](const Base& base) {
+    std::stable_partition(bases.begin(), bases.end(), [](const Base& base) {
       const auto spec = parse_version_spec(base.spec);
       return spec.ok() && !spec->version.empty();
     });

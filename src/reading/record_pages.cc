@@ -1,7 +1,6 @@
 #include "reading/record_pages.h"
 
 #include <algorithm>
-#include <ranges>
 #include <utility>
 
 #include "weft/bytes/run_list.h"
@@ -64,11 +63,16 @@ RecordPages RecordPages::of(RecordRows rows) {
 
 // Only the last record that begins at or before the page can contain it: the pages of taken records do not overlap.
 std::optional<Range> RecordPages::in_rows(std::uint64_t page) const {
-  const auto numbers = std::views::iota(std::uint64_t{0}, rows_.count);
-  const auto behind =
-      std::ranges::partition_point(numbers, [&](std::uint64_t i) { return rows_.row(i).offset / kPage <= page; });
-  if (behind == numbers.begin()) return std::nullopt;
-  const std::uint64_t number = *std::ranges::prev(behind);
+  std::uint64_t behind = 0;  // the number of records that begin so
+  for (std::uint64_t end = rows_.count; behind < end;) {
+    const std::uint64_t middle = behind + (end - behind) / 2;
+    if (rows_.row(middle).offset / kPage <= page)
+      behind = middle + 1;
+    else
+      end = middle;
+  }
+  if (behind == 0) return std::nullopt;
+  const std::uint64_t number = behind - 1;
   const auto [first, end] = pages_of(rows_.row(number));
   if (!is_taken(rows_.row(number)) || page >= end) return std::nullopt;
   if (number > 0 && pages_of(rows_.row(number - 1)).second > first) return std::nullopt;
