@@ -22,7 +22,7 @@ class OfferedUnit {
   virtual ~OfferedUnit() = default;
   virtual const Digest& manifest() const = 0;
   virtual std::span<const ChunkRun> runs() const = 0;
-  virtual void arrived() = 0;  // all chunks of the unit are verified and local
+  virtual void arrived() = 0;  // all chunks are verified, and this node can give them
 };
 
 class VersionSwarms {
