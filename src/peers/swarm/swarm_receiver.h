@@ -63,7 +63,7 @@ class SwarmReceiver final : public PeerOffer::Owner, public std::enable_shared_f
   std::shared_ptr<OfferedUnit> take();
   void on_offer(std::function<void()> call);
 
-  void met(const Digest& manifest, std::string_view node);  // the node has asked for units: it is a partner from now on
+  void met(const Digest& manifest, std::string_view node);  // the node becomes a partner, because it asked for units
   void left(std::string_view node);                         // the node has left the cluster
   void arrived(const Digest& manifest, std::span<const ChunkRun> runs);  // as BlobSource::arrived
   void ended(const PeerOffer& offer, bool arrived) override;

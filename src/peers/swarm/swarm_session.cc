@@ -205,7 +205,7 @@ bool SwarmSession::is_over(SwarmTime now) const {
 }
 
 std::optional<SwarmTime> SwarmSession::due(SwarmTime now) const {
-  if (done_at_) return *done_at_ + kDoneKept;
+  if (done_at_) return reads_.empty() ? std::optional(*done_at_ + kDoneKept) : std::nullopt;
   SwarmTime due = downloads_.due(now).value_or(SwarmTime::max());
   if (wants_partners_ && !joining_) due = std::min(due, join_at_);
   if (!directory_.empty()) due = std::min(due, lives_at_);

@@ -4,7 +4,9 @@
 
 #include <fcntl.h>
 #include <atomic>
+#include <memory>
 #include <optional>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -135,6 +137,38 @@ struct Answering {
   PeerDirectory directory;
   PeerCoding coding;
   PeerAnswers answers{blob.store, directory, coding};
+};
+
+// Counts requests, and keeps their replies.
+class CountedSwarms final : public SwarmServer {
+ public:
+  void receive(std::string_view node, Join join, PendingReply reply) override {
+    ++joins;
+    CHECK(node == "asker");
+    CHECK(join.state == Join::State::lives);
+    replies.push_back(std::move(reply));
+  }
+  void receive(std::string_view node, Want want, PendingReply reply) override {
+    ++wants;
+    CHECK(node == "asker");
+    CHECK(want.has == std::vector{std::byte{1}});
+    replies.push_back(std::move(reply));
+  }
+  void unwanted(std::string_view node) override { left.emplace_back(node); }
+  void arrived(const Digest& /*manifest*/, std::span<const ChunkRun> /*runs*/) override {}
+  void evicted() override {}
+
+  int joins = 0, wants = 0;
+  std::vector<PendingReply> replies;
+  std::vector<std::string> left;
+};
+
+// Keeps the reply that it gets.
+class KeptReply final : public ReplyTaker {
+ public:
+  void give(Result<PeerReply> given) override { reply.emplace(std::move(given)); }
+  bool wanted() const override { return !reply; }
+  std::optional<Result<PeerReply>> reply;
 };
 
 std::vector<std::byte> joined(const PeerReply& reply) {
@@ -321,6 +355,38 @@ TEST_CASE("a node that takes no part in swarms refuses their requests") {
   Answering on(1000);
   CHECK(on.ask(Join{}).error().code == Errc::unsupported);
   CHECK(on.ask(Want{{}, {std::byte{1}}, {}, false, false, TrafficClass::ahead}).error().code == Errc::unsupported);
+}
+
+TEST_CASE("requests of swarms go to the swarms with the replies that they owe, and other requests do not") {
+  Answering node(500);
+  CountedSwarms swarms;
+  const auto ask = [&](std::span<const std::byte> request) {
+    const auto reply = std::make_shared<KeptReply>();
+    node.answers.receive("asker", request, PendingReply(reply));
+    return reply;
+  };
+  const auto join = encode_request(Join{{}, "", Join::State::lives});
+  const auto want = encode_request(Want{{}, {std::byte{1}}, {}, false, false, TrafficClass::ahead});
+  CHECK(ask(join)->reply.value().error().code == Errc::unsupported);
+  node.answers.unwanted("asker");
+  node.answers.begin(node.blob, &swarms);
+  const auto joins = ask(join);
+  const auto wants = ask(want);
+  CHECK(!joins->reply);
+  CHECK(!wants->reply);
+  CHECK(swarms.joins == 1);
+  CHECK(swarms.wants == 1);
+  swarms.replies.front().give(PeerReply{});
+  CHECK(joins->reply.value().ok());
+  CHECK(ask(encode_request(AskBytes{{{node.blob.id, 0, 1}}}))->reply.value().ok());
+  CHECK(ask(random_bytes(64, 1))->reply.value().error().code == Errc::invalid);
+  node.answers.unwanted("asker");
+  CHECK(swarms.left == std::vector<std::string>{"asker"});
+  node.answers.end();
+  CHECK(ask(want)->reply.value().error().code == Errc::unreachable);
+  node.answers.unwanted("asker");
+  CHECK(swarms.left.size() == 1);
+  CHECK(swarms.joins + swarms.wants == 2);
 }
 
 TEST_CASE("a daemon that begins or ends answers nothing, and garbage is refused") {

@@ -1,0 +1,146 @@
+#include "peers/swarm/peer_swarms.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <chrono>
+#include <condition_variable>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "peers/messages.h"
+#include "peers/offered_unit.h"
+#include "unit/peers_swarm/test_version.h"
+
+namespace weft::testing {
+namespace {
+
+using std::chrono::seconds;
+
+class DirectReply final : public ReplyTaker {
+ public:
+  explicit DirectReply(CallDone done) : done_(std::move(done)) {}
+  void give(Result<PeerReply> reply) override {
+    if (!reply.ok()) return done_(reply.error());
+    done_(std::unique_ptr<Answer>(std::make_unique<TestAnswer>(std::move(reply).value())));
+  }
+  bool wanted() const override { return true; }
+
+ private:
+  const CallDone done_;
+};
+
+using Network = std::map<std::string, PeerSwarms*>;
+
+// Calls the other nodes directly, on the thread of the caller.
+class DirectCalls final : public SwarmCalls {
+ public:
+  DirectCalls(const Network& network, std::string self) : network_(network), self_(std::move(self)) {}
+  void begin(const std::string& node, std::vector<std::byte> request, std::chrono::milliseconds /*patience*/,
+             CallDone done) override {
+    const auto found = network_.find(node);
+    if (found == network_.end()) return done(Error{Errc::unreachable, "no such node"});
+    PendingReply reply(std::make_shared<DirectReply>(std::move(done)));
+    auto asked = must(decode_request(request));
+    if (auto* join = std::get_if<Join>(&asked)) found->second->receive(self_, std::move(*join), std::move(reply));
+    if (auto* want = std::get_if<Want>(&asked)) found->second->receive(self_, std::move(*want), std::move(reply));
+  }
+
+ private:
+  const Network& network_;
+  const std::string self_;
+};
+
+// A node with its threads, and a fetcher that reads each offered unit at once.
+struct Node {
+  Node(TestVersion& of, Network& network, const std::string& name)
+      : version(of),
+        bytes(of),
+        swarms({of.store(), std::make_unique<DirectCalls>(network, name), name, "",
+                [](const Digest&) { return std::vector<std::string>{"a"}; },
+                [](const Digest&) { return std::vector<std::string>{"s"}; }, [](const Digest&) { return "s"; }}) {
+    network.emplace(name, &swarms);
+    swarms.on_offer([this] { changed(); });
+  }
+  ~Node() { swarms.on_offer({}); }
+
+  void changed() {
+    const std::lock_guard lock(mutex);
+    offered = true;
+    condition.notify_all();
+  }
+  // Reads units until all have come. False: none came for a long time.
+  bool fetch_all() {
+    must(swarms.want(version.manifest(), version.runs()));
+    while (bytes.count() < version.units()->count()) {
+      {
+        std::unique_lock lock(mutex);
+        if (!condition.wait_for(lock, seconds(60), [&] { return offered; })) return false;
+        offered = false;
+      }
+      while (const auto offer = std::dynamic_pointer_cast<PeerOffer>(swarms.take())) read(*offer);
+    }
+    return true;
+  }
+  void read(PeerOffer& offer) {
+    const OfferPlace place = offer.place();
+    const auto read = dynamic_cast<TestAnswer&>(*place.answer).read_all(place.head);
+    if (!std::ranges::equal(read, version.bytes(offer.unit()))) return;
+    bytes.add(offer.unit());
+    swarms.arrived(offer.manifest(), offer.runs());
+    offer.arrived();
+  }
+
+  TestVersion& version;
+  UnitBytes bytes;
+  std::mutex mutex;
+  std::condition_variable condition;
+  bool offered = false;
+  PeerSwarms swarms;
+};
+
+}  // namespace
+
+TEST_CASE("a node joins at itself, and fetches a version from its source") {
+  TestVersion version(40);
+  Network network;
+  Node s(version, network, "s");
+  Node a(version, network, "a");
+  s.bytes.add_all();
+  s.swarms.begin(s.bytes);
+  a.swarms.begin(a.bytes);
+  CHECK(a.fetch_all());
+  CHECK(a.swarms.introduced() == 1);
+  REQUIRE(a.swarms.fetched().size() == 1);
+  CHECK(a.swarms.fetched().front().received == 40);
+  CHECK(a.swarms.fetched().front().done);
+  REQUIRE(s.swarms.sent().size() == 1);
+  CHECK(s.swarms.sent().front().is_source);
+  CHECK(s.swarms.sent().front().here == 40);
+  a.swarms.end();
+  s.swarms.end();
+  CHECK(a.swarms.want(version.manifest(), version.runs()).error().code == Errc::cancelled);
+}
+
+TEST_CASE("swarms end while wants and joins wait") {
+  TestVersion version(4);
+  Network network;
+  Node s(version, network, "s");  // it has no unit
+  Node a(version, network, "a");
+  s.swarms.begin(s.bytes);
+  a.swarms.begin(a.bytes);
+  must(a.swarms.want(version.manifest(), version.runs()));
+  s.swarms.receive("a", Join{version.manifest(), "", Join::State::fetches},
+                   PendingReply(std::make_shared<KeptReply>()));
+  s.swarms.end();
+  a.swarms.end();
+  CHECK(!a.swarms.take());
+  CHECK(a.swarms.fetched().empty());
+}
+
+}  // namespace weft::testing

@@ -1,0 +1,506 @@
+#include "peers/swarm/swarm_receiver.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "fakes/manual_time.h"
+#include "peers/swarm/unit_offer.h"
+#include "unit/peers_swarm/test_version.h"
+
+namespace weft::testing {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using Names = std::vector<std::string>;
+using Counts = std::map<std::string, std::size_t>;
+
+struct Begun {
+  std::string node;
+  PeerRequest request;
+  CallDone done;
+};
+
+// Keeps the calls until the test answers them.
+class KeptCalls final : public SwarmCalls {
+ public:
+  void begin(const std::string& node, std::vector<std::byte> request, std::chrono::milliseconds /*patience*/,
+             CallDone done) override {
+    begun.push_back({node, must(decode_request(request)), std::move(done)});
+  }
+  std::vector<Begun> begun;
+};
+
+// A receiver of a version with 16 units, and its clock.
+struct Receiving {
+  ~Receiving() { receiver->end(); }
+
+  Status want_all() { return receiver->want(version.manifest(), version.runs()); }
+  void run() { receiver->run(); }
+  void pass(std::chrono::milliseconds duration) {
+    time.pass(duration);
+    run();
+  }
+  // Takes the first call of this kind to the node.
+  template <class Request>
+  Begun taken(const std::string& node) {
+    const auto at = std::ranges::find_if(calls.begun, [&](const Begun& one) {
+      return one.node == node && std::holds_alternative<Request>(one.request);
+    });
+    REQUIRE(at != calls.begun.end());
+    Begun begun = std::move(*at);
+    calls.begun.erase(at);
+    return begun;
+  }
+  template <class Request>
+  Counts open() const {
+    Counts counts;
+    for (const Begun& one : calls.begun)
+      if (std::holds_alternative<Request>(one.request)) ++counts[one.node];
+    return counts;
+  }
+  void introduce(const Partners& partners, const std::string& directory = "d1") {
+    const Begun join = taken<Join>(directory);
+    CHECK(std::get<Join>(join.request).state == Join::State::fetches);
+    PeerReply reply;
+    reply.head = encode_partners(partners);
+    join.done(answer(std::move(reply)));
+    run();
+  }
+  // Answers a want of the node with a unit. Returns its set of units, and whether it went to the source.
+  Want offer(const std::string& node, std::uint32_t unit) {
+    return reply(node, must(offer_of(*version.units(), unit, bytes)));
+  }
+  Want reply(const std::string& node, PeerReply reply) {
+    Begun want = taken<Want>(node);
+    reply.ended = [this](std::uint64_t read) { ends.push_back(read); };
+    want.done(answer(std::move(reply)));
+    return std::get<Want>(std::move(want.request));
+  }
+  static Result<std::unique_ptr<Answer>> answer(PeerReply reply) {
+    return std::unique_ptr<Answer>(std::make_unique<TestAnswer>(std::move(reply)));
+  }
+  std::shared_ptr<PeerOffer> take() { return std::dynamic_pointer_cast<PeerOffer>(receiver->take()); }
+  UnitSet set_of(const Want& want) const { return must(UnitSet::decode(want.has, version.units()->count())); }
+  FetchedVersion status() const {
+    const auto versions = receiver->versions();
+    REQUIRE(versions.size() == 1);
+    return versions.front();
+  }
+
+  TestVersion version{16};
+  UnitBytes bytes{version};
+  ManualTime time;
+  KeptCalls calls;
+  Names directories{"d1", "d2"}, holders{"h", "me"};
+  std::vector<std::uint64_t> ends;  // bytes read of each offer that was dropped
+  std::shared_ptr<SwarmReceiver> receiver = std::make_shared<SwarmReceiver>(
+      SwarmReceiver::Parts{[this](const Digest& manifest) { return version.find(manifest); }, calls, "me", "rack1",
+                           [this](const Digest& /*manifest*/) { return directories; },
+                           [this](const Digest& /*manifest*/) { return holders; }, [] {}, 1, time});
+};
+
+const Error kSilent{Errc::timed_out, "silent"};
+
+}  // namespace
+
+TEST_CASE("a receiver joins, wants units of its partners and the source, and takes what they offer") {
+  Receiving node;
+  node.bytes.add_all();
+  int told = 0;
+  node.receiver->on_offer([&] { ++told; });
+  REQUIRE(node.want_all().ok());
+  node.run();
+  REQUIRE(node.calls.begun.size() == 1);
+  CHECK(std::get<Join>(node.calls.begun.front().request) ==
+        Join{node.version.manifest(), "rack1", Join::State::fetches});
+  node.introduce({{"p"}, "s"});
+  CHECK(node.open<Want>() == Counts{{"p", kWantsOpen / 2}, {"s", kWantsOpen / 2}});
+
+  const Want of_partner = node.offer("p", 3);
+  CHECK(of_partner.manifest == node.version.manifest());
+  CHECK(!of_partner.of_source);
+  CHECK(!of_partner.hungry);
+  CHECK(of_partner.traffic == TrafficClass::ahead);
+  CHECK(node.set_of(of_partner).count() == 0);
+  CHECK(node.offer("s", 4).of_source);
+  CHECK(told == 2);
+
+  const auto offer = node.take();
+  REQUIRE(offer);
+  CHECK(offer->manifest() == node.version.manifest());
+  REQUIRE(offer->runs().size() == 1);
+  CHECK(offer->runs().front().id == node.version.run(3).id);
+  CHECK(offer->node() == "p");
+  const OfferPlace place = offer->place();
+  CHECK(std::ranges::equal(dynamic_cast<TestAnswer&>(*place.answer).read_all(place.head), node.version.bytes(3)));
+  CHECK(node.take()->unit() == 4);
+  CHECK(!node.receiver->take());
+}
+
+TEST_CASE("a unit that arrived is wanted no more, and its node gets another want") {
+  Receiving node;
+  node.bytes.add_all();
+  REQUIRE(node.want_all().ok());
+  node.run();
+  node.introduce({{"p"}, ""});
+  CHECK(node.open<Want>() == Counts{{"p", kWantsOpen}});
+  node.offer("p", 3);
+  const auto offer = node.take();
+  node.run();
+  CHECK(node.open<Want>() == Counts{{"p", kWantsOpen - 1}});
+  offer->arrived();
+  CHECK(node.ends == std::vector<std::uint64_t>{0});  // the test has read nothing
+  node.run();
+  CHECK(node.open<Want>() == Counts{{"p", kWantsOpen}});
+  CHECK(node.status().here == 1);
+  CHECK(node.status().received == 1);
+  for (std::size_t i = 1; i < kWantsOpen; ++i) node.taken<Want>("p");
+  const UnitSet has = node.set_of(std::get<Want>(node.taken<Want>("p").request));
+  CHECK(has.count() == 1);
+  CHECK(has.has(3));
+}
+
+TEST_CASE("a unit whose read failed is wanted again, from others at first") {
+  Receiving node;
+  node.bytes.add_all();
+  REQUIRE(node.want_all().ok());
+  node.run();
+  node.introduce({{"p", "q"}, ""});
+  CHECK(node.open<Want>() == Counts{{"p", kWantsOpen / 2}, {"q", kWantsOpen / 2}});
+  node.offer("p", 3);
+  node.take().reset();
+  node.run();
+  CHECK(node.open<Want>() == Counts{{"p", kWantsOpen / 2 - 1}, {"q", kWantsOpen / 2 + 1}});
+  CHECK(node.status().here == 0);
+  node.offer("q", 3);
+  CHECK(node.take());
+  CHECK(node.status().declined == 0);
+}
+
+TEST_CASE("a unit that was promised already is declined unread") {
+  Receiving node;
+  node.bytes.add_all();
+  REQUIRE(node.want_all().ok());
+  node.run();
+  node.introduce({{"p", "q"}, ""});
+  node.offer("p", 3);
+  CHECK(node.ends.empty());
+  node.offer("q", 3);
+  CHECK(node.ends == std::vector<std::uint64_t>{0});
+  CHECK(node.status().declined == 1);
+  CHECK(node.take());
+  CHECK(!node.take());
+}
+
+TEST_CASE("an offer with other than the bytes of its unit is not taken") {
+  Receiving node;
+  node.bytes.add_all();
+  REQUIRE(node.want_all().ok());
+  node.run();
+  node.introduce({{"p"}, ""});
+  PeerReply other = must(offer_of(*node.version.units(), 3, node.bytes));
+  other.head = encode_offer({3});
+  other.head.push_back(std::byte{1});
+  node.reply("p", std::move(other));
+  PeerReply none;
+  none.head = encode_offer({3});
+  node.reply("p", std::move(none));
+  PeerReply beyond = must(offer_of(*node.version.units(), 3, node.bytes));
+  beyond.head = encode_offer({16});
+  node.reply("p", std::move(beyond));
+  PeerReply malformed;
+  malformed.head = {std::byte{1}};
+  node.reply("p", std::move(malformed));
+  CHECK(!node.take());
+  node.run();
+  CHECK(node.open<Want>() == Counts{{"p", kWantsOpen - 4}});  // it is asked again after a while
+  node.pass(Downloads::kAskFailedAgain);
+  CHECK(node.open<Want>()["p"] >= kWantsOpen);
+}
+
+TEST_CASE("a want that is answered without a unit is asked again") {
+  Receiving node;
+  REQUIRE(node.want_all().ok());
+  node.run();
+  node.introduce({{"p"}, ""});
+  node.reply("p", offer_of_nothing());
+  node.run();
+  CHECK(node.open<Want>() == Counts{{"p", kWantsOpen - 1}});
+  node.pass(Downloads::kAskAgain);
+  CHECK(node.open<Want>()["p"] >= kWantsOpen);
+  CHECK(!node.take());
+}
+
+TEST_CASE("the second directory node is asked if the first fails") {
+  Receiving node;
+  REQUIRE(node.want_all().ok());
+  node.run();
+  node.taken<Join>("d1").done(kSilent);
+  node.run();
+  node.introduce({{"p"}, ""}, "d2");
+  CHECK(node.open<Want>() == Counts{{"p", kWantsOpen}});
+}
+
+TEST_CASE("without a directory node the holders are asked, and the directory nodes again after a pause") {
+  for (const bool none : {false, true}) {
+    CAPTURE(none);
+    Receiving node;
+    node.bytes.add_all();
+    if (none) node.directories.clear();
+    REQUIRE(node.want_all().ok());
+    node.run();
+    if (!none) {
+      node.taken<Join>("d1").done(kSilent);
+      node.run();
+      node.taken<Join>("d2").done(kSilent);
+      node.run();
+    }
+    CHECK(node.open<Want>() == Counts{{"h", kWantsOpen}});
+    CHECK(node.open<Join>().empty());
+    CHECK(!node.offer("h", 0).of_source);
+    CHECK(node.take());
+    node.directories = {"d1"};
+    node.pass(milliseconds(499));
+    CHECK(node.open<Join>().empty());
+    node.pass(milliseconds(1));
+    CHECK(node.open<Join>() == Counts{{"d1", 1}});
+  }
+}
+
+TEST_CASE("a receiver that no directory node gives a partner or a source asks the holders") {
+  Receiving node;
+  REQUIRE(node.want_all().ok());
+  node.run();
+  node.introduce({});
+  CHECK(node.open<Want>() == Counts{{"h", kWantsOpen}});
+}
+
+TEST_CASE("a receiver is no partner of itself, and a node that asks it is one") {
+  Receiving node;
+  node.holders.clear();
+  REQUIRE(node.want_all().ok());
+  node.run();
+  node.introduce({{"me"}, "me"});
+  CHECK(node.open<Want>().empty());
+  node.receiver->met(node.version.manifest(), "me");
+  node.receiver->met(Digest{}, "p");
+  node.run();
+  CHECK(node.open<Want>().empty());
+  node.receiver->met(node.version.manifest(), "p");
+  node.run();
+  CHECK(node.open<Want>() == Counts{{"p", kWantsOpen}});
+}
+
+TEST_CASE("a node with a wrong chunk gets no wants again") {
+  Receiving node;
+  node.bytes.add_all();
+  REQUIRE(node.want_all().ok());
+  node.run();
+  node.introduce({{"p", "q"}, ""});
+  node.offer("p", 3);
+  {
+    const auto offer = node.take();
+    offer->refuted();
+  }
+  while (node.open<Want>().contains("p")) node.taken<Want>("p").done(kSilent);
+  node.pass(seconds(2));
+  CHECK(!node.open<Want>().contains("p"));
+  CHECK(node.open<Want>()["q"] >= kWantsOpen);
+  node.receiver->met(node.version.manifest(), "p");
+  node.pass(seconds(2));
+  CHECK(!node.open<Want>().contains("p"));
+}
+
+TEST_CASE("a node that is silent again and again, or leaves the cluster, is no partner any more") {
+  for (const bool leaves : {false, true}) {
+    CAPTURE(leaves);
+    Receiving node;
+    REQUIRE(node.want_all().ok());
+    node.run();
+    node.introduce({{"p", "q"}, ""});
+    CHECK(node.status().partners == 2);
+    if (leaves) node.receiver->left("p");
+    while (node.open<Want>().contains("p")) node.taken<Want>("p").done(kSilent);
+    node.pass(seconds(2));
+    CHECK(!node.open<Want>().contains("p"));
+    CHECK(node.status().partners == 1);
+    node.receiver->met(node.version.manifest(), "p");
+    node.run();
+    CHECK(node.status().partners == 2);
+  }
+}
+
+TEST_CASE("a hungry receiver joins again, and says in its wants that it is hungry") {
+  Receiving node;
+  REQUIRE(node.want_all().ok());
+  node.run();
+  node.introduce({{"p"}, ""});
+  node.pass(Hunger::kHungryAfter);
+  CHECK(node.open<Want>() == Counts{{"p", kWantsOpen + 1}});
+  CHECK(std::get<Want>(node.calls.begun.back().request).hungry);
+  CHECK(node.status().hungry);
+  node.introduce({{"q"}, ""});
+  CHECK(node.open<Want>() == Counts{{"p", kWantsOpen + 1}, {"q", 1}});
+}
+
+TEST_CASE("the directory node hears that a receiver lives, and that it has finished") {
+  Receiving node;
+  node.bytes.add_all();
+  const ChunkRun run = node.version.run(5);
+  REQUIRE(node.receiver->want(node.version.manifest(), std::span(&run, 1)).ok());
+  node.run();
+  node.introduce({{"p"}, ""});
+  node.offer("p", 5);
+  node.pass(SwarmSession::kLivesEvery - seconds(1));
+  CHECK(node.open<Join>().empty());
+  node.pass(seconds(1));
+  const Begun lives = node.taken<Join>("d1");
+  CHECK(std::get<Join>(lives.request).state == Join::State::lives);
+  PeerReply known;
+  known.head = encode_partners({});
+  lives.done(Receiving::answer(std::move(known)));
+  node.take()->arrived();
+  CHECK(node.status().done);
+  node.run();
+  CHECK(std::get<Join>(node.taken<Join>("d1").request).state == Join::State::finished);
+  node.pass(SwarmSession::kDoneKept - seconds(1));
+  CHECK(node.open<Join>().empty());
+  CHECK(node.status().here == 1);
+  node.pass(seconds(1));
+  CHECK(node.receiver->versions().empty());
+}
+
+TEST_CASE("a receiver joins again if its directory node has gone") {
+  Receiving node;
+  node.bytes.add_all();
+  const ChunkRun run = node.version.run(5);
+  REQUIRE(node.receiver->want(node.version.manifest(), std::span(&run, 1)).ok());
+  node.run();
+  node.introduce({{"p"}, ""});
+  node.offer("p", 5);  // no unit is left to be hungry for
+  node.pass(SwarmSession::kLivesEvery);
+  node.taken<Join>("d1").done(kSilent);
+  node.run();
+  CHECK(std::get<Join>(node.taken<Join>("d1").request).state == Join::State::fetches);
+}
+
+TEST_CASE("a version that has finished joins again for more units") {
+  Receiving node;
+  node.bytes.add_all();
+  const ChunkRun first = node.version.run(5);
+  REQUIRE(node.receiver->want(node.version.manifest(), std::span(&first, 1)).ok());
+  node.run();
+  node.introduce({{"p"}, ""});
+  const UnitSet has = node.set_of(node.offer("p", 5));
+  CHECK(has.count() == 15);
+  CHECK(!has.has(5));
+  node.take()->arrived();
+  node.run();
+  node.taken<Join>("d1");  // finished
+  CHECK(node.want_all().ok());
+  CHECK(!node.status().done);
+  node.run();
+  CHECK(std::get<Join>(node.taken<Join>("d1").request).state == Join::State::fetches);
+}
+
+TEST_CASE("chunks that came by another way are wanted no more") {
+  Receiving node;
+  node.bytes.add_all();
+  REQUIRE(node.want_all().ok());
+  node.run();
+  node.introduce({{"p"}, ""});
+  node.offer("p", 0);
+  const auto offer = node.take();
+  node.receiver->arrived(node.version.manifest(), node.version.runs());
+  CHECK(!node.status().done);  // the unit 0 is being read
+  CHECK(node.status().here == 15);
+  offer->arrived();
+  CHECK(node.status().done);
+}
+
+TEST_CASE("an offer that is dropped after its chunks came by another way did not fail") {
+  Receiving node;
+  node.bytes.add_all();
+  REQUIRE(node.want_all().ok());
+  node.run();
+  node.introduce({{"p"}, ""});
+  node.offer("p", 0);
+  auto offer = node.take();
+  const ChunkRun run = node.version.run(0);
+  node.receiver->arrived(node.version.manifest(), std::span(&run, 1));
+  CHECK(node.status().here == 0);
+  offer.reset();
+  CHECK(node.status().here == 1);
+}
+
+TEST_CASE("a want names the unit that a reader waits for") {
+  Receiving node;
+  REQUIRE(node.want_all().ok());
+  node.receiver->wait_for(node.version.manifest(), node.version.run(7));
+  node.run();
+  node.introduce({{"p"}, ""});
+  const Want want = node.reply("p", offer_of_nothing());
+  CHECK(want.first == 7U);
+  CHECK(want.traffic == TrafficClass::foreground);
+  node.receiver->stop_waiting(node.version.manifest(), node.version.run(7));
+  node.pass(Downloads::kAskAgain);
+  const auto last = std::get<Want>(node.calls.begun.back().request);
+  CHECK(!last.first);
+}
+
+TEST_CASE("a receiver leaves its directory node, and drops later offers") {
+  Receiving node;
+  node.bytes.add_all();
+  REQUIRE(node.want_all().ok());
+  node.run();
+  node.introduce({{"p"}, ""});
+  node.offer("p", 0);
+  node.receiver->leave(node.version.manifest());
+  CHECK(node.receiver->versions().empty());
+  node.run();
+  CHECK(std::get<Join>(node.taken<Join>("d1").request).state == Join::State::leaves);
+  node.offer("p", 1);
+  CHECK(node.ends.size() == 1);
+  const auto open = node.take();  // an open offer is still read
+  REQUIRE(open);
+  CHECK(open->unit() == 0);
+  open->arrived();
+  CHECK(!node.take());
+}
+
+TEST_CASE("chunks of another version, or of one that is not local, are not wanted") {
+  Receiving node;
+  const ChunkRun other{blob_named(99, 5), 0, 1};
+  CHECK(node.receiver->want(node.version.manifest(), std::span(&other, 1)).error().code == Errc::invalid);
+  CHECK(node.receiver->want(Digest{}, std::span(&other, 1)).error().code == Errc::not_found);
+  CHECK(node.receiver->versions().empty());
+}
+
+TEST_CASE("a receiver that has ended drops its offers, and calls nobody") {
+  Receiving node;
+  node.bytes.add_all();
+  REQUIRE(node.want_all().ok());
+  node.run();
+  node.introduce({{"p"}, ""});
+  node.offer("p", 0);
+  node.receiver->end();
+  CHECK(node.ends.size() == 1);
+  CHECK(!node.take());
+  node.taken<Want>("p").done(kSilent);
+  const std::size_t calls = node.calls.begun.size();
+  CHECK(!node.receiver->run());
+  CHECK(node.calls.begun.size() == calls);
+  CHECK(node.want_all().error().code == Errc::cancelled);
+}
+
+}  // namespace weft::testing

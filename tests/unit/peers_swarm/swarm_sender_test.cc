@@ -1,0 +1,337 @@
+#include "peers/swarm/swarm_sender.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <chrono>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "fakes/manual_time.h"
+#include "unit/peers_swarm/test_version.h"
+
+namespace weft::testing {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using Unit = std::optional<std::uint32_t>;
+using Asked = std::shared_ptr<KeptReply>;
+
+// A sender, and its clock.
+struct Sending {
+  explicit Sending(std::uint32_t units, std::size_t unit_bytes = TestVersion::kUnitBytes)
+      : version(units, unit_bytes), bytes(version), has(units) {
+    sender->begin(bytes);
+  }
+  // Sends a want of a node that has the units of `has`.
+  Asked want(std::string_view node, bool of_source = false, bool hungry = false) {
+    Want want;
+    want.manifest = version.manifest();
+    want.has = has.encode();
+    want.of_source = of_source;
+    want.hungry = hungry;
+    return want_of(node, std::move(want));
+  }
+  Asked want_of(std::string_view node, Want want) {
+    auto reply = std::make_shared<KeptReply>();
+    sender->receive(node, std::move(want), PendingReply(reply));
+    sender->run();
+    return reply;
+  }
+  void come(std::uint32_t unit) {
+    bytes.add(unit);
+    const ChunkRun run = version.run(unit);
+    sender->arrived(version.manifest(), std::span(&run, 1));
+    sender->run();
+  }
+  void pass(std::chrono::milliseconds duration) {
+    time.pass(duration);
+    sender->run();
+  }
+  SentVersion status() const {
+    const auto versions = sender->versions();
+    REQUIRE(versions.size() == 1);
+    return versions.front();
+  }
+
+  TestVersion version;
+  UnitBytes bytes;
+  UnitSet has;
+  ManualTime time;
+  std::vector<std::pair<Digest, std::string>> met;
+  int woken = 0;
+  std::shared_ptr<SwarmSender> sender = std::make_shared<SwarmSender>(
+      SwarmSender::Parts{[this](const Digest& manifest) { return version.find(manifest); },
+                         [this](const Digest& manifest, const std::string& node) { met.emplace_back(manifest, node); },
+                         [this] { ++woken; }, time});
+};
+
+// The unit of an offer; the reply keeps its bytes.
+Unit unit_of(const Asked& asked) {
+  REQUIRE(asked->reply);
+  REQUIRE(asked->reply->ok());
+  return must(decode_offer((*asked->reply)->head)).offer.unit;
+}
+
+Errc error_of(const Asked& asked) {
+  REQUIRE(asked->reply);
+  REQUIRE(!asked->reply->ok());
+  return asked->reply->error().code;
+}
+
+// Ends the upload of an offer, as the reader of its windows does.
+void end(const Asked& asked, std::uint64_t read_bytes) {
+  REQUIRE(asked->reply);
+  REQUIRE(asked->reply->ok());
+  REQUIRE((*asked->reply)->ended);
+  (*asked->reply)->ended(read_bytes);
+}
+
+}  // namespace
+
+TEST_CASE("a want is answered with an offer, and with windows on the bytes of its unit") {
+  Sending node(4);
+  node.bytes.add(2);
+  const Asked asked = node.want("a");
+  CHECK(unit_of(asked) == Unit(2));
+  TestAnswer answer(*std::move(*asked->reply));
+  REQUIRE(answer.windows() == 1);
+  CHECK(std::ranges::equal(answer.read_all({}), node.version.bytes(2)));
+  CHECK(node.met == std::vector{std::pair(node.version.manifest(), std::string("a"))});
+  CHECK(node.status().here == 1);
+  CHECK(node.status().uploads == 1);
+}
+
+TEST_CASE("the bytes of a short unit follow the offer in the head") {
+  Sending node(2, 100);
+  node.bytes.add(1);
+  const Asked asked = node.want("a");
+  REQUIRE(unit_of(asked) == Unit(1));
+  CHECK((*asked->reply)->windows.empty());
+  CHECK(std::ranges::equal(must(decode_offer((*asked->reply)->head)).bytes, node.version.bytes(1)));
+  end(asked, 0);  // as the exchange does once it was sent
+  CHECK(node.status().sent == 1);
+  CHECK(node.status().uploads == 0);
+}
+
+TEST_CASE("a want waits until a unit comes that the asker lacks") {
+  Sending node(4);
+  node.has.add(0);
+  const Asked asked = node.want("a");
+  CHECK(!asked->reply);
+  node.come(0);
+  CHECK(!asked->reply);
+  node.come(3);
+  CHECK(unit_of(asked) == Unit(3));
+  CHECK(node.status().here == 2);
+}
+
+TEST_CASE("a want is answered without a unit after kWantWaitMax") {
+  Sending node(4);
+  const Asked asked = node.want("a");
+  CHECK(node.sender->run() == node.time.now() + kWantWaitMax);
+  node.pass(kWantWaitMax - milliseconds(1));
+  CHECK(!asked->reply);
+  node.pass(milliseconds(1));
+  CHECK(unit_of(asked) == Unit());
+  CHECK(node.status().waiting == 0);
+}
+
+TEST_CASE("a source sends each unit once, and again if the receiver declined it") {
+  Sending node(1);
+  node.bytes.add_all();
+  const Asked a = node.want("a", true);
+  CHECK(unit_of(a) == Unit(0));
+  CHECK(node.status().is_source);
+  const Asked b = node.want("b", true);
+  CHECK(!b->reply);
+  end(a, 0);
+  node.sender->run();
+  CHECK(unit_of(b) == Unit(0));
+  end(b, TestVersion::kUnitBytes);
+  const Asked c = node.want("c", true);
+  CHECK(!c->reply);
+  CHECK(node.status().sent == 1);
+}
+
+TEST_CASE("a unit that was read in part was not sent") {
+  Sending node(1);
+  node.bytes.add_all();
+  const Asked a = node.want("a", true);
+  const Asked b = node.want("b", true);
+  end(a, TestVersion::kUnitBytes - 1);
+  node.sender->run();
+  CHECK(unit_of(b) == Unit(0));
+  CHECK(node.status().sent == 0);
+}
+
+TEST_CASE("a source sends a unit again to a hungry receiver, after a while") {
+  Sending node(1);
+  node.bytes.add_all();
+  const Asked a = node.want("a", true);
+  end(a, TestVersion::kUnitBytes);
+  const Asked b = node.want("b", true, true);
+  CHECK(!b->reply);
+  CHECK(node.sender->run() == node.time.now() + Uploads::kResendAfter);
+  node.pass(Uploads::kResendAfter);
+  CHECK(unit_of(b) == Unit(0));
+}
+
+TEST_CASE("a node that lacks a unit does not become the source") {
+  Sending node(2);
+  node.bytes.add(0);
+  CHECK(unit_of(node.want("a", true)) == Unit(0));
+  CHECK(!node.status().is_source);
+  CHECK(unit_of(node.want("b", true)) == Unit(0));
+}
+
+TEST_CASE("a unit whose bytes are gone is not offered again") {
+  Sending node(2);
+  node.bytes.add(0);
+  node.has.add(0);
+  const Asked first = node.want("a");  // opens the session: the node has the unit 0
+  CHECK(!first->reply);
+  node.bytes.remove(0);
+  node.has.remove(0);
+  CHECK(unit_of(node.want("b")) == Unit());
+  CHECK(node.status().here == 0);
+  node.bytes.add(0);
+  const Asked last = node.want("b");
+  CHECK(!last->reply);
+  node.come(0);
+  CHECK(unit_of(last) == Unit(0));
+}
+
+TEST_CASE("after an eviction the sender looks for its units again") {
+  Sending node(3);
+  node.bytes.add(0);
+  node.bytes.add(1);
+  node.has.add(0);
+  node.has.add(1);
+  node.want("a");
+  CHECK(node.status().here == 2);
+  node.bytes.remove(0);
+  node.bytes.add(2);
+  node.sender->survey_again();
+  node.sender->run();
+  CHECK(node.status().here == 2);
+  node.has = UnitSet(3);
+  node.has.add(1);
+  node.has.add(2);
+  const Asked asked = node.want("b");
+  CHECK(!asked->reply);
+  node.come(0);
+  CHECK(unit_of(asked) == Unit(0));
+}
+
+TEST_CASE("a node uploads kUploadsAtOnce units, and counts an upload of kUploadMax as failed") {
+  Sending node(kUploadsAtOnce + 1);
+  node.bytes.add_all();
+  std::vector<Asked> asked;
+  for (std::size_t i = 0; i < kUploadsAtOnce; ++i) {
+    asked.push_back(node.want("a"));
+    REQUIRE(unit_of(asked.back()));
+  }
+  CHECK(!node.want("b")->reply);
+  CHECK(node.status().uploads == kUploadsAtOnce);
+  node.pass(SwarmSender::kUploadMax - seconds(1));
+  const Asked last = node.want("b");
+  CHECK(!last->reply);
+  node.pass(seconds(1));
+  CHECK(unit_of(last));
+  CHECK(node.status().uploads == 1);
+  end(asked.front(), TestVersion::kUnitBytes);  // too late
+  CHECK(node.status().sent == 0);
+}
+
+TEST_CASE("a malformed set is refused, and an unknown version has the error of its lookup") {
+  Sending node(4);
+  Want want;
+  want.manifest = node.version.manifest();
+  want.has = {std::byte{0x10}};  // a fifth unit
+  CHECK(error_of(node.want_of("a", want)) == Errc::invalid);
+  want.has = {std::byte{0}, std::byte{0}};
+  CHECK(error_of(node.want_of("a", want)) == Errc::invalid);
+  want.manifest = Digest{};
+  CHECK(error_of(node.want_of("a", want)) == Errc::not_found);
+  CHECK(node.sender->versions().size() == 1);
+  CHECK(node.met.empty());
+}
+
+TEST_CASE("more wants of one node than kWantsOpen are answered without a unit") {
+  Sending node(4);
+  for (std::size_t i = 0; i < kWantsOpen; ++i) CHECK(!node.want("a")->reply);
+  CHECK(unit_of(node.want("a")) == Unit());
+  CHECK(!node.want("b")->reply);
+}
+
+TEST_CASE("a node whose wants are unwanted, or that has left the cluster, is forgotten") {
+  for (const bool left : {false, true}) {
+    CAPTURE(left);
+    Sending node(1);
+    node.bytes.add_all();
+    const Asked upload = node.want("a", true);
+    REQUIRE(unit_of(upload) == Unit(0));
+    const Asked asked = node.want("a", true);
+    const Asked other = node.want("b", true);
+    CHECK(!other->reply);
+    asked->is_wanted = left;
+    if (left) {
+      node.sender->left("a");
+    } else {
+      node.sender->unwanted("b");  // its want is wanted all the same
+      node.sender->unwanted("a");
+    }
+    node.sender->run();
+    CHECK(unit_of(other) == Unit(0));
+    CHECK(node.status().waiting == 0);
+    CHECK(node.status().uploads == 1);
+  }
+}
+
+TEST_CASE("an idle version is forgotten") {
+  Sending node(1);
+  node.bytes.add_all();
+  end(node.want("a"), TestVersion::kUnitBytes);
+  CHECK(node.sender->run() == node.time.now() + SwarmSender::kIdleMax);
+  node.pass(SwarmSender::kIdleMax);
+  CHECK(node.sender->versions().empty());
+  CHECK(unit_of(node.want("b")) == Unit(0));
+}
+
+TEST_CASE("wants wait until the sender has begun, and end with it") {
+  TestVersion version(1);
+  UnitBytes bytes(version);
+  bytes.add_all();
+  int woken = 0;
+  const auto sender = std::make_shared<SwarmSender>(
+      SwarmSender::Parts{[&](const Digest& manifest) { return version.find(manifest); },
+                         [](const Digest& /*manifest*/, const std::string& /*node*/) {}, [&] { ++woken; }});
+  const auto ask = [&] {
+    auto reply = std::make_shared<KeptReply>();
+    sender->receive("a", {version.manifest(), UnitSet(1).encode(), {}, false, false, TrafficClass::ahead},
+                    PendingReply(reply));
+    return reply;
+  };
+  const Asked first = ask();
+  CHECK(!sender->run());
+  CHECK(!first->reply);
+  sender->begin(bytes);
+  sender->run();
+  CHECK(unit_of(first) == Unit(0));
+  const Asked waits = ask();
+  sender->run();
+  CHECK(!waits->reply);
+  sender->end();
+  CHECK(error_of(waits) == Errc::unreachable);
+  CHECK(unit_of(ask()) == Unit());
+  const int before = woken;
+  end(first, TestVersion::kUnitBytes);
+  sender->unwanted("a");
+  CHECK(woken == before);
+}
+
+}  // namespace weft::testing
