@@ -7,10 +7,10 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
+#include <utility>
 
 #include "base/text.h"
+#include "os/kernel_file.h"
 
 namespace weft {
 namespace {
@@ -25,10 +25,7 @@ bool leads_to(const std::string& link, const WeftMount& mount) {
          (facts.stx_mask & STATX_MNT_ID) != 0 && facts.stx_mnt_id == mount.id;
 }
 
-std::string text_of(const std::string& path) {
-  std::ifstream file(path);
-  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-}
+constexpr std::uint64_t kBytesMax = 64U << 20U;  // of a file of /proc
 
 // True if the process maps a file of the mount. /proc/PID/maps writes a device as two hexadecimal numbers.
 bool maps_from(const std::string& process, const WeftMount& mount) {
@@ -36,7 +33,8 @@ bool maps_from(const std::string& process, const WeftMount& mount) {
   if (parts.size() != 2) return false;
   const std::string device =
       fmt::format(" {:02x}:{:02x} ", parse_u64(parts[0]).value_or(0), parse_u64(parts[1]).value_or(0));
-  return text_of(process + "/maps").find(device) != std::string::npos;
+  const auto maps = read_kernel_file(process + "/maps", kBytesMax);
+  return maps.ok() && maps->find(device) != std::string::npos;
 }
 
 bool has_open(const std::string& process, const WeftMount& mount) {
@@ -63,7 +61,8 @@ std::vector<MountUser> mount_users(const WeftMount& mount) {
     if (!pid || *pid == static_cast<std::uint64_t>(::getpid())) continue;
     const std::string process = entry->path().string();
     if (!uses(process, mount)) continue;
-    std::string command = text_of(process + "/comm");
+    std::string command;
+    if (auto name = read_kernel_file(process + "/comm", kBytesMax); name.ok()) command = std::move(name).value();
     if (command.ends_with('\n')) command.pop_back();
     users.push_back({*pid, std::move(command)});
   }

@@ -10,11 +10,10 @@
 #include <algorithm>
 #include <cerrno>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 
 #include "base/json.h"
 #include "base/text.h"
+#include "os/kernel_file.h"
 #include "os/open_beneath.h"
 #include "os/read_within.h"
 #include "os/unix_socket.h"
@@ -103,9 +102,8 @@ std::vector<WeftMount> parse_mountinfo(std::string_view text) {
 }
 
 Result<std::vector<WeftMount>> weft_mounts() {
-  std::ifstream file("/proc/self/mountinfo");
-  std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-  if (file.bad() || text.empty()) return Error{Errc::io, "/proc/self/mountinfo: cannot be read"};
+  constexpr std::uint64_t kBytesMax = 64U << 20U;
+  WEFT_TRY(const std::string text, read_kernel_file("/proc/self/mountinfo", kBytesMax));
   return parse_mountinfo(text);
 }
 

@@ -52,7 +52,8 @@ struct PublishRequest {
 
 struct PublishOutcome {
   VersionRow version;
-  bool made = false;  // false: the newest live version has this content; `version` is that one (with the tags)
+  bool made = false;       // false: the newest live version has this content; `version` is that one (with the tags)
+  bool in_memory = false;  // VersionNote::in_memory of `version`
   std::uint64_t new_bytes = 0;     // unique bytes that were added
   std::uint64_t shared_bytes = 0;  // logical bytes that were stored already (or twice in the input)
 };

@@ -51,7 +51,7 @@ class LocalWriter final : public StoreWriter {
     if (!report.ok()) context_.unmake(std::move(opened));
     if (!report.ok()) return report;
     displace(*opened.store, options.keep, *report, bar);
-    WEFT_CHECK(keep(std::move(opened.store), report->outcome.version.id));
+    if (report->outcome.in_memory) WEFT_CHECK(keep(std::move(opened.store), report->outcome.version.id));
     return report;
   }
 
@@ -156,8 +156,6 @@ class LocalWriter final : public StoreWriter {
 
   // Makes a version durable that has reused blobs of a removed version in memory. Errc::absent: they were lost.
   Status keep(std::unique_ptr<Store> opened, VersionId version) const {
-    WEFT_TRY(const bool in_memory, any_in_memory(*opened));
-    if (!in_memory) return {};
     WEFT_CHECK(take_to_disk(std::move(opened)));
     WEFT_TRY(const auto store, context_.open_to_read());
     WEFT_TRY(const auto snapshot, store->snapshot());

@@ -48,6 +48,7 @@ Result<PublishOutcome> commit_publish(StoreParts& parts, const PublishRequest& r
     WEFT_TRY(std::optional<VersionRow> same, newest_with(txn, request.model, manifest));
     if (same) {
       outcome.version = *same;
+      WEFT_TRY(outcome.in_memory, has_note(txn, kInMemory, same->id));
       return apply_wishes(txn, request.model, wishes_of(request.tags, same->number), request.by);
     }
     WEFT_TRY(PublishEvent event, plan_publish(txn, request, manifest, pack_ids(new_blobs), taken ? &*taken : nullptr));
@@ -58,9 +59,9 @@ Result<PublishOutcome> commit_publish(StoreParts& parts, const PublishRequest& r
     outcome.new_bytes += taken_bytes;
     outcome.version = event.version;
     outcome.made = true;
-    WEFT_TRY(const bool in_memory, placed.in_memory ? Result(true) : relies_on_memory(parts, txn, request));
+    WEFT_TRY(outcome.in_memory, placed.in_memory ? Result(true) : relies_on_memory(parts, txn, request));
     Events events;
-    if (in_memory) {
+    if (outcome.in_memory) {
       WEFT_TRY(events, set_note(txn, event.version, VersionNote::in_memory, true));
     }
     events.insert(events.begin(), std::move(event));
