@@ -101,7 +101,6 @@ Status IndexReader::on_text(std::string_view value) {
 }
 
 Result<WeightMap> parse_index(ByteSource& source) {
-  WEFT_CHECK(refuse_lfs_pointer(source));
   if (source.size() > limits::kIndexJsonMax)
     return Error{Errc::invalid,
                  fmt::format("expected an index of at most {} bytes, got {}", limits::kIndexJsonMax, source.size())};

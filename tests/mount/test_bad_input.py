@@ -85,6 +85,15 @@ def test_pointer_in_the_place_of_weights(unchanged, tmp_path, name):
     assert_refused(try_import(unchanged, path), name, "git lfs pull")
 
 
+@pytest.mark.parametrize("name", ["x.bin", "x.onnx", "x.h5", "images/0.jpg", "shard-00000.tar"])
+def test_pointer_in_a_data_set(unchanged, tmp_path, name):
+    pointer = f"version https://git-lfs.github.com/spec/v1\noid sha256:{'4d' * 32}\nsize 12345\n"
+    (tmp_path / "d" / "images").mkdir(parents=True)
+    write_file(tmp_path / "d" / "a.bin", b"whole")
+    write_file(tmp_path / "d" / name, pointer.encode())
+    assert_refused(try_import(unchanged, tmp_path / "d", options=["--dataset"]), name, "git lfs pull")
+
+
 @pytest.mark.parametrize("name", malformed.whole_files())
 def test_truncation_at_every_byte(unchanged, tmp_path, name):
     whole = malformed.whole_files()[name]

@@ -45,7 +45,6 @@ TEST_CASE("index: what is refused") {
   CHECK(says(bad_index(R"({"weight_map":{"a":{}}})"), "expected a file name for tensor \"a\", got an object"));
   CHECK(says(bad_index("{\"weight_map\":{\"\xff\":\"x\"}}"), "expected an index in UTF-8"));
   CHECK(says(bad_index(R"({"metadata":)" + std::string(1'000'000, '[')), "nested deeper than 128 levels"));
-  CHECK(says(bad_index("version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n"), "run git lfs pull"));
 }
 
 TEST_CASE("index: shards lie beside it") {
