@@ -68,8 +68,8 @@ Layout unread_layout(const Error& why) {
   return layout;
 }
 
-// A file whose name claims a format is kept as it is if only weft cannot read it. First bytes alone may match by chance
-// (a text about GGUF begins with "GGUF"): such a file is opaque if it does not parse.
+// A file whose name claims a format is kept as it is if only weft cannot read it. A file that claims the format by its
+// first bytes alone is kept in any case: its name promises nothing to a reader.
 Result<Layout> parse_claimed(FormatInput& files, Formats formats) {
   WEFT_CHECK(refuse_pointer(files));
   if (const Format* format = claimant(formats, files.name(), {})) {
@@ -82,7 +82,7 @@ Result<Layout> parse_claimed(FormatInput& files, Formats formats) {
   const Format* format = claimant(formats, files.name(), first.first(std::min(head.size(), kFormatHead)));
   if (format == nullptr) return container_layout(files.name(), head);
   auto layout = format->parse(files);
-  if (!layout.ok() && is_malformed(layout.error())) return Layout{};
+  if (!layout.ok() && is_malformed(layout.error())) return unread_layout(layout.error());
   return layout;
 }
 

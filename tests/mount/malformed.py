@@ -154,6 +154,15 @@ READABLE = {
     "a tensor with a long name": ("a.safetensors", header({"n" * 5000: entry(0, 1)}, 1), "a name"),
 }
 
+# Files that claim a format by their first bytes alone, with a part of the reason why weft cannot read them.
+UNDER_OTHER_NAMES = {
+    "big-endian": ("sha256-0123", swapped_gguf(), "a big-endian one"),
+    "bytes behind the last tensor": (
+        "model.bin", gguf(tensors=[F32], data=bytes(32 + 64)), "64 trailing bytes"),
+    "cut short": ("model.bin", gguf(tensors=[F32], data=bytes(16)), "bytes of data"),
+    "a byte behind the array": ("array", npy(npy_text(), bytes(9)), "bytes of data"),
+}
+
 
 def cases():
     """Every malformed file as (id, file name, bytes)."""

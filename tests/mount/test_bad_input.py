@@ -63,9 +63,25 @@ def test_malformed_file(unchanged, tmp_path, name, data):
     assert_refused(try_import(unchanged, tmp_path / "m", preexec_fn=limit_memory), name)
 
 
+@pytest.mark.parametrize("name, data, why", malformed.UNDER_OTHER_NAMES.values(), ids=malformed.UNDER_OTHER_NAMES)
+def test_file_that_is_of_a_format_by_its_first_bytes(store, tmp_path, name, data, why):
+    """Its name promises nothing to a reader, so it is kept even if it is cut short."""
+    assert_kept(store, tmp_path, name, data, why)
+
+
+def test_text_about_a_format(store, tmp_path):
+    """It begins with the magic by chance."""
+    store.publish(write_file(tmp_path / "m" / "notes", b"GGUF is a file format of models.\n"), name="m")
+    assert "no tensors" not in store.weft("info", "m").stdout
+
+
 @pytest.mark.parametrize("name, data, why", malformed.READABLE.values(), ids=malformed.READABLE)
 def test_file_that_only_its_library_reads(store, tmp_path, name, data, why):
-    """It is kept as it is beside the others, has no tensors, and info says why."""
+    assert_kept(store, tmp_path, name, data, why)
+
+
+def assert_kept(store, tmp_path, name, data, why):
+    """The file is kept as it is beside the others, has no tensors, and info says why."""
     write_file(tmp_path / "m" / "b.safetensors", safetensors_bytes({"b": ("U8", [4], b"read")}))
     write_file(tmp_path / "m" / name, data)
     store.publish(tmp_path / "m", name="m")
