@@ -62,12 +62,6 @@ Layout container_layout(std::string_view file_name, std::span<const std::byte> h
   return layout;
 }
 
-Layout unread_layout(const Error& why) {
-  Layout layout;
-  layout.metadata.emplace_back(kNoTensors, printable(why.message, limits::kMetadataTextMax));
-  return layout;
-}
-
 // A file whose name claims a format is kept as it is if only weft cannot read it. A file that claims the format by its
 // first bytes alone is kept in any case: its name promises nothing to a reader.
 Result<Layout> parse_claimed(FormatInput& files, Formats formats) {
@@ -91,6 +85,12 @@ Result<Layout> parse_claimed(FormatInput& files, Formats formats) {
 Formats all_formats() {
   static const std::array<const Format*, 3> formats = {&safetensors_format(), &gguf_format(), &npy_format()};
   return formats;
+}
+
+Layout unread_layout(const Error& why) {
+  Layout layout;
+  layout.metadata.emplace_back(kNoTensors, printable(why.message, limits::kMetadataTextMax));
+  return layout;
 }
 
 Result<Layout> parse_file(std::string_view where, FormatInput& files, Formats formats) {

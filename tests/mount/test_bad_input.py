@@ -134,7 +134,6 @@ BAD_INDEXES = {
     "no weight_map": b'{"metadata": {}}',
     "shard is not there": json.dumps({"weight_map": {"a": "none.safetensors"}}).encode(),
     "shard lies outside": json.dumps({"weight_map": {"a": "../a.safetensors"}}).encode(),
-    "tensor is not in its shard": json.dumps({"weight_map": {"z": "a.safetensors"}}).encode(),
     "shard is a number": b'{"weight_map": {"a": 1}}',
     "a million deep": b'{"weight_map":' + b'{"a":' * 1_000_000 + b"1" + b"}" * 1_000_001,
 }
@@ -145,6 +144,30 @@ def test_index_of_shards(unchanged, tmp_path, data):
     write_file(tmp_path / "m" / "a.safetensors", safetensors_bytes({"a": ("U8", [4], bytes(4))}))
     write_file(tmp_path / "m" / INDEX, data)
     assert_refused(try_import(unchanged, tmp_path / "m"), INDEX)
+
+
+@pytest.mark.parametrize("options", [[], ["--json"]], ids=["text", "JSON"])
+def test_index_that_names_the_wrong_shard(store, tmp_path, options):
+    """transformers reads all tensors of each shard, whatever the index says about them (tests/frameworks)."""
+    for name in "ab":
+        write_file(tmp_path / "m" / f"{name}.safetensors", safetensors_bytes({name: ("U8", [4], bytes(4))}))
+    weight_map = {"a": "b.safetensors", "b": "b.safetensors", "z": "a.safetensors"}
+    write_file(tmp_path / "m" / INDEX, json.dumps({"weight_map": weight_map}).encode())
+    remark = "expected tensor a in b.safetensors, got none of that name; 2 tensors in all are not in their shard"
+    done = store.weft("import", tmp_path / "m", "--name", "m", *options)
+    assert f"{INDEX}: {remark}" in done.stderr
+    assert not options or json.loads(done.stdout)["remarks"] == [f"{INDEX}: {remark}"]
+    assert f"  remark     {INDEX}: {remark}\n" in store.weft("info", "m").stdout
+    files = {file["path"]: file for file in store.json("info", "m")["files"]}
+    assert files[INDEX]["metadata"] == {"remark": remark} and files["a.safetensors"]["tensors"] == 1
+
+
+def test_index_of_shards_in_a_directory(store, tmp_path):
+    (tmp_path / "m").mkdir()
+    write_file(tmp_path / "m" / "sub" / "a.safetensors", safetensors_bytes({"a": ("U8", [4], bytes(4))}))
+    write_file(tmp_path / "m" / INDEX, json.dumps({"weight_map": {"a": "sub/a.safetensors"}}).encode())
+    store.publish(tmp_path / "m", name="m")
+    assert "remark" not in store.weft("info", "m").stdout
 
 
 # Names.

@@ -90,10 +90,13 @@ Formats all_formats();
 // Errc::internal: a layout that breaks the guarantees above. Other errors come from the source. Messages start with
 // `where` (the path as the user knows it).
 Result<Layout> parse_file(std::string_view where, FormatInput& files, Formats formats = all_formats());
+// Returns the layout of a file that is kept without its tensors: opaque, with the reason.
+Layout unread_layout(const Error& why);
 // Parses a single file, without other files in its group.
 Result<Layout> parse_file(std::string_view where, std::string_view file_name, ByteSource& source);
 
-// Parses a safetensors index (`*.safetensors.index.json`): tensor name -> shard file name. The text is untrusted.
+// Parses a safetensors index (`*.safetensors.index.json`): tensor name -> path of its shard from the index's directory.
+// Of two entries of one name the last counts, as for transformers. The text is untrusted, and so are names and paths.
 Result<std::map<std::string, std::string>> parse_safetensors_index(std::string_view where, ByteSource& source);
 
 // Returns the names of the models that a version was made from, as a file declares them, each once: `base_model` (a
