@@ -116,7 +116,7 @@ struct ImportReport {
   std::uint64_t tensors = 0;
   std::uint64_t logical_bytes = 0;
   std::uint64_t records = 0;          // in a data set's containers
-  std::vector<std::string> left_out;  // a line for each file or link that is left out
+  std::vector<std::string> left_out;  // a line for each entry that is left out
   std::vector<MovedSource> moved;     // for remove_moved()
   std::uint64_t mounted_files = 0;    // files of `paths` that a mount of this store shows: not read
   std::vector<std::string> remarks;   // a line for each file that is published and contradicts another one
