@@ -1,5 +1,6 @@
 """Bad input to the command line: exit code 1, one line that says what and where, and a store that is as it was."""
 import errno
+import grp
 import json
 import os
 import resource
@@ -341,6 +342,24 @@ def test_unreadable_file(open_dir):
     before = run([*weft, "ls", "--json"], **user).stdout
     assert_refused(run([*weft, "import", model, "--name", "m"], check=False, **user), "config.json")
     assert run([*weft, "ls", "--json"], **user).stdout == before
+
+
+@needs_root
+@pytest.mark.parametrize("words", [["fsck"], ["fsck", "--quick"], ["fsck", "--repair"], ["fsck", "--rebuild"],
+                                   ["cache", "--max", "1G"], ["init"]], ids=" ".join)
+def test_a_reader_who_lacks_the_right_to_write(open_dir, words):
+    """The message names the users who have the right, and no file that the user cannot do anything about."""
+    programs = programs_for_everybody(open_dir)
+    store = Store(open_dir / "store", group="nogroup")
+    store.publish(write_model(open_dir / "m", random_tensors(1, 64, seed="reader")), name="m")
+    reader = {"user": NOBODY, "group": grp.getgrnam("nogroup").gr_gid, "extra_groups": [], "cwd": "/"}
+    weft = [programs / "weft", "--store", store.path]
+    assert "m" in run([*weft, "ls"], **reader).stdout
+    done = run([*weft, *words], check=False, **reader)
+    assert done.returncode == 1
+    assert done.stderr == (f"weft: {store.path}: user {NOBODY} may not write to this store: "
+                           "expected user 0, its owner\n")
+    store.assert_sound()
 
 
 def test_source_that_changes(unchanged, tmp_path):

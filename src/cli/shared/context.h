@@ -71,6 +71,12 @@ class Context {
   Result<OpenedStore> open_or_create() const;
   // Removes a store that open_or_create() has created, and its new directories, if it is unused. Else does nothing.
   void unmake(OpenedStore opened) const;
+  // What an operation on the store needs: to read it; to write to it, in this process or through a daemon; or to write
+  // to it in this process, which only its owner and root may.
+  enum class Right { read, write, own };
+  // Returns the error of an operation. If the user lacks the right for it, the error names the users that have the
+  // right, and not the file that refused.
+  Error named_right(Error error, Right right) const;
   Patience patience() const;  // waits until the environment's interrupt; prints a note for each wait unless --quiet
   Status create(const CreateOptions& options) const;  // also creates the parent directories
 
