@@ -8,6 +8,7 @@
 #include <system_error>
 #include <thread>
 
+#include "base/errc_names.h"
 #include "base/text.h"
 #include "cli/shared/configured_store.h"
 #include "cli/shared/writer.h"
@@ -68,6 +69,12 @@ std::string without_slashes(std::string path) {
 }
 
 }  // namespace
+
+JsonWriter error_json(const Error& error) {
+  JsonWriter json;
+  json.begin_object().member("error", errc_name(error.code)).member("message", error.message).end_object();
+  return json;
+}
 
 class Context::DaemonResolver final : public ManifestResolver {
  public:

@@ -20,6 +20,8 @@ namespace weft {
 
 class StoreWriter;
 
+JsonWriter error_json(const Error& error);  // {error, message}, as --json prints it
+
 class Context {
  public:
   explicit Context(const CliEnvironment& environment);
@@ -92,6 +94,12 @@ class Context {
   void print_json(const JsonWriter& json_value) const { print_json(json_value.text()); }
   void print_json_part(std::string_view json_text) const { environment_.out << json_text; }
   void print_json(std::string_view json_text) const { environment_.out << json_text << '\n'; }
+  // Reports wrong usage that only run() can see, as cli.cc reports any other. Returns the exit code.
+  int wrong_usage(const Error& error) const {
+    if (json) print_json(error_json(error));
+    note(error.message);
+    return kExitUsage;
+  }
   void note(std::string_view line) const { environment_.err << "weft: " << printable_lines(line) << '\n'; }
 
  private:
