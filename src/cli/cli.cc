@@ -108,7 +108,7 @@ class Program {
     return nullptr;
   }
 
-  // `args` may have --json anywhere: they are not parsed to their end.
+  // `args` may have --json anywhere, because they are not parsed to their end.
   int usage_error(const std::vector<std::string>& args, std::string message) const {
     Context context(environment_);
     context.json = std::ranges::find(args, "--json") != args.end();
@@ -196,7 +196,9 @@ class Program {
     if (usage.ok()) usage = command->check_usage();
     if (!usage.ok()) {
       std::string_view what = usage.error().message;
-      return usage_error(args, fmt::format("{}: {}; see `weft {} --help`", info.name, what, info.name));
+      const bool has_json = !info.json.empty();
+      return usage_error(has_json ? args : std::vector<std::string>(),
+                         fmt::format("{}: {}; see `weft {} --help`", info.name, what, info.name));
     }
     if (context.trusts_store()) trust_all_owners();
     if (!info.interrupted.empty()) environment_.catch_interrupts();

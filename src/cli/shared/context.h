@@ -73,8 +73,8 @@ class Context {
   Result<OpenedStore> open_or_create() const;
   // Removes a store that open_or_create() has created, and its new directories, if it is unused. Else does nothing.
   void unmake(OpenedStore opened) const;
-  // What an operation on the store needs: to read it; to write to it, in this process or through a daemon; or to write
-  // to it in this process, which only its owner and root may.
+  // The right that an operation needs. `write`: in this process or through a daemon. `own`: to write in this process,
+  // as only the owner of the store and root may.
   enum class Right { read, write, own };
   // Returns the error of an operation. If the user lacks the right for it, the error names the users that have the
   // right, and not the file that refused.
