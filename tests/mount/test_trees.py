@@ -111,6 +111,16 @@ def test_what_is_left_out_is_said(store, tmp_path, options):
     assert tree_of(tmp_path / "out") == ["d 755 - .cache", "d 755 - a", "f 644 1 config.json"]
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs the option publish")
+def test_a_draft_leaves_out_what_other_programs_keep(shown):
+    draft = shown.mount / "new/other"
+    for name in ("config.json", ".git/HEAD", ".cache/huggingface/x.lock"):
+        (draft / name).parent.mkdir(parents=True, exist_ok=True)
+        (draft / name).write_text("x")
+    os.rename(draft, shown.mount / "new/other@")
+    assert tree_of(shown.mount.version("other", 1)) == ["d 755 - .cache", "f 644 1 config.json"]
+
+
 @pytest.mark.parametrize("spec", ["org/m", "org/d"])
 def test_an_export_is_what_was_published(shown, source, tmp_path, spec):
     shown.store.weft("export", spec, tmp_path / "out")
