@@ -43,8 +43,10 @@ Result<std::string> check_shards(std::string_view where, std::string_view path,
                                                 printable(shard))};
       known = shards.emplace(shard, tensor_names(*file)).first;
     }
-    if (!known->second || known->second->contains(tensor) || misplaced++ != 0) continue;
-    first = fmt::format("expected tensor {} in {}, got none of that name", printable(tensor), printable(shard));
+    if (!known->second || known->second->contains(tensor)) continue;
+    ++misplaced;
+    if (misplaced == 1)
+      first = fmt::format("expected tensor {} in {}, got none of that name", printable(tensor), printable(shard));
   }
   if (misplaced > 1) first += fmt::format("; {} tensors in all are not in their shard", misplaced);
   return first;

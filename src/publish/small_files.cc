@@ -106,7 +106,7 @@ class DirectoryFiles {
 
 // Copies a file that may be a Git LFS pointer.
 Status copy_tiny(const DirectoryFiles::Opened& opened, std::string_view name, std::uint64_t bytes, BundleWriter& to) {
-  std::array<std::byte, kLfsPointerMax> buffer;
+  std::array<std::byte, kLfsPointerMax> buffer{};
   const auto wanted = std::span(buffer).first(bytes);
   WEFT_TRY(const std::size_t got, read_some(opened.fd.get(), 0, wanted, opened.where));
   if (got != bytes) return cut_short(opened.where, bytes, got);
