@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <numeric>
 
-#include "base/errc_names.h"
 #include "base/json.h"
 #include "base/text.h"
 #include "cli/commands/commands.h"
@@ -99,7 +98,7 @@ class Program {
     if (const CommandEntry* entry = find(words.command)) return run_command(*entry, words.rest);
     std::string_view other = meant(words.command);
     std::string hint = other.empty() ? "see `weft --help`" : fmt::format("did you mean `weft {}`?", other);
-    return usage_error(fmt::format("no command \"{}\"; {}", printable(words.command), hint));
+    return usage_error(args, fmt::format("no command \"{}\"; {}", printable(words.command), hint));
   }
 
  private:
@@ -109,9 +108,13 @@ class Program {
     return nullptr;
   }
 
-  int usage_error(std::string_view message) const {
-    environment_.err << "weft: " << printable_lines(message) << '\n';
-    return kExitUsage;
+  // `args` may have --json anywhere, because they are not parsed to their end.
+  int usage_error(const std::vector<std::string>& args, std::string message) const {
+    Context context(environment_);
+    context.json = std::ranges::find(args, "--json") != args.end();
+    const int code = context.wrong_usage({Errc::invalid, std::move(message)});
+    environment_.out.flush();
+    return code;
   }
 
   // Handles `weft --help`, `weft --version`, `weft help [COMMAND]`, and usage errors without a subcommand.
@@ -122,13 +125,15 @@ class Program {
     };
     if (words.command == "help" && !words.rest.empty()) {
       if (const CommandEntry* entry = find(words.rest.front())) return run_command(*entry, {"--help"});
-      return usage_error(fmt::format("no command \"{}\"; see `weft --help`", printable(words.rest.front())));
+      return usage_error(words.rest,
+                         fmt::format("no command \"{}\"; see `weft --help`", printable(words.rest.front())));
     }
     if (given("--version", "-V")) return print(kVersionText);
     if (words.command == "help" || given("--help", "-h")) return print(program_help());
     if (!words.rest.empty() && words.rest.front() != "--store" && words.rest.front() != "--trust-store")
-      return usage_error(fmt::format("unknown option {}; see `weft --help`", printable(words.rest.front())));
-    return usage_error("expected a command; see `weft --help`");
+      return usage_error(words.rest,
+                         fmt::format("unknown option {}; see `weft --help`", printable(words.rest.front())));
+    return usage_error(words.rest, "expected a command; see `weft --help`");
   }
 
   int print(std::string_view text) const {
@@ -191,7 +196,9 @@ class Program {
     if (usage.ok()) usage = command->check_usage();
     if (!usage.ok()) {
       std::string_view what = usage.error().message;
-      return usage_error(fmt::format("{}: {}; see `weft {} --help`", info.name, what, info.name));
+      const bool has_json = !info.json.empty();
+      return usage_error(has_json ? args : std::vector<std::string>(),
+                         fmt::format("{}: {}; see `weft {} --help`", info.name, what, info.name));
     }
     if (context.trusts_store()) trust_all_owners();
     if (!info.interrupted.empty()) environment_.catch_interrupts();
@@ -200,11 +207,7 @@ class Program {
   }
 
   int failed(const Context& context, const CommandInfo& info, const Error& error) const {
-    if (context.json) {
-      JsonWriter json;
-      json.begin_object().member("error", errc_name(error.code)).member("message", error.message).end_object();
-      context.print_json(json);
-    }
+    if (context.json) context.print_json(error_json(error));
     environment_.out.flush();
     int signal = environment_.interrupt.load();
     if (error.code == Errc::cancelled && signal != 0) {

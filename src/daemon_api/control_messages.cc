@@ -64,7 +64,7 @@ void shown_fields(JsonFields& f, ImportReport& m) {
   f("files", m.files)("tensors", m.tensors)("logical_bytes", m.logical_bytes)("new_bytes", outcome.new_bytes);
   f("shared_bytes", outcome.shared_bytes)("mounted_files", m.mounted_files)("records", m.records)(
       "parents", version.parents)("parents_elsewhere", version.elsewhere);
-  f("not_kept", m.not_kept)("removed", m.removed)("not_removed", m.not_removed);
+  f("remarks", m.remarks)("not_kept", m.not_kept)("removed", m.removed)("not_removed", m.not_removed);
 }
 
 void fields(JsonFields& f, GcOutcome& m) {

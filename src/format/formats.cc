@@ -9,6 +9,7 @@
 #include "format/layout.h"
 #include "format/parse_errors.h"
 #include "weft/model/format.h"
+#include "weft/model/lfs_pointer.h"
 #include "weft/model/manifest.h"
 #include "weft/model/records.h"
 
@@ -47,12 +48,11 @@ const Format* claimant(Formats formats, std::string_view file_name, std::span<co
   return it == formats.end() ? nullptr : *it;
 }
 
-// True for a name under which a Git LFS pointer may be meant as it is: a name without a suffix, or that of a text for
-// people. Under another name, the pointer stands for a file that was not downloaded.
-bool is_name_of_text(std::string_view file_name) {
-  constexpr std::array<std::string_view, 4> kTexts = {".md", ".txt", ".rst", ".html"};
-  return file_name.find('.') == std::string_view::npos ||
-         std::ranges::any_of(kTexts, [&](std::string_view suffix) { return file_name.ends_with(suffix); });
+Status refuse_pointer(FormatInput& files) {
+  ByteSource& source = files.main();
+  if (source.size() > kLfsPointerMax) return {};
+  WEFT_TRY(const std::vector<std::byte> head, read_head(source, kLfsPointerHead));
+  return refuse_lfs_pointer(files.name(), source.size(), head);
 }
 
 // Returns the layout of an opaque file, which may be a container. Records of a container are not tensors.
@@ -62,16 +62,10 @@ Layout container_layout(std::string_view file_name, std::span<const std::byte> h
   return layout;
 }
 
-Layout unread_layout(const Error& why) {
-  Layout layout;
-  layout.metadata.emplace_back(kNoTensors, printable(why.message, limits::kMetadataTextMax));
-  return layout;
-}
-
-// A file whose name claims a format is kept as it is if only weft cannot read it. First bytes alone may match by chance
-// (a text about GGUF begins with "GGUF"): such a file is opaque if it does not parse.
+// A file whose name claims a format is kept as it is if only weft cannot read it. A file that claims the format by its
+// first bytes alone is kept in any case: its name promises nothing to a reader.
 Result<Layout> parse_claimed(FormatInput& files, Formats formats) {
-  if (!is_name_of_text(files.name())) WEFT_CHECK(refuse_lfs_pointer(files.main()));
+  WEFT_CHECK(refuse_pointer(files));
   if (const Format* format = claimant(formats, files.name(), {})) {
     auto layout = format->parse(files);
     if (!layout.ok() && layout.error().code == Errc::unsupported) return unread_layout(layout.error());
@@ -82,7 +76,7 @@ Result<Layout> parse_claimed(FormatInput& files, Formats formats) {
   const Format* format = claimant(formats, files.name(), first.first(std::min(head.size(), kFormatHead)));
   if (format == nullptr) return container_layout(files.name(), head);
   auto layout = format->parse(files);
-  if (!layout.ok() && is_malformed(layout.error())) return Layout{};
+  if (!layout.ok() && is_malformed(layout.error())) return unread_layout(layout.error());
   return layout;
 }
 
@@ -91,6 +85,12 @@ Result<Layout> parse_claimed(FormatInput& files, Formats formats) {
 Formats all_formats() {
   static const std::array<const Format*, 3> formats = {&safetensors_format(), &gguf_format(), &npy_format()};
   return formats;
+}
+
+Layout unread_layout(const Error& why) {
+  Layout layout;
+  layout.metadata.emplace_back(kNoTensors, printable(why.message, limits::kMetadataTextMax));
+  return layout;
 }
 
 Result<Layout> parse_file(std::string_view where, FormatInput& files, Formats formats) {
@@ -112,15 +112,6 @@ Error locate(std::string_view where, Error error) {
 
 bool is_malformed(const Error& error) {
   return error.code == Errc::invalid || error.code == Errc::unsupported;
-}
-
-Status refuse_lfs_pointer(ByteSource& source) {
-  constexpr std::string_view kMagic = "version https://git-lfs.github.com/spec/";
-  constexpr std::uint64_t kPointerMax = 1024;  // as git-lfs: a longer file is no pointer
-  if (source.size() > kPointerMax) return {};
-  WEFT_TRY(std::vector<std::byte> head, read_head(source, kMagic.size()));
-  if (!std::ranges::equal(head, std::as_bytes(std::span(kMagic)))) return {};
-  return Error{Errc::invalid, "expected the file itself, got a Git LFS pointer to it: run git lfs pull"};
 }
 
 }  // namespace weft

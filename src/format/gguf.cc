@@ -36,6 +36,16 @@ constexpr std::array<std::optional<DType>, 42> kElementTypes = {
     DType::tq2_0, std::nullopt, std::nullopt,   std::nullopt,  DType::mxfp4,   DType::nvfp4, DType::q1_0,
 };
 
+// True for the magic and a version of one byte, in either byte order. The magic alone begins texts about GGUF too.
+bool begins_like_gguf(std::span<const std::byte> head) {
+  constexpr std::size_t kVersionBytes = 4;
+  if (head.size() < kMagic.size() + kVersionBytes) return false;
+  if (!std::ranges::equal(head.first(kMagic.size()), std::as_bytes(std::span(kMagic)))) return false;
+  const auto version = head.subspan(kMagic.size(), kVersionBytes);
+  const auto zeros = std::ranges::count(version, std::byte{0});
+  return zeros == kVersionBytes - 1 && (version.front() != std::byte{0} || version.back() != std::byte{0});
+}
+
 enum class ValueType : std::uint32_t { u8, i8, u16, i16, u32, i32, f32, boolean, text, array, u64, i64, f64 };
 // Bytes of a value; for a text or an array, the least possible.
 constexpr std::array<std::uint64_t, 13> kValueBytes = {1, 1, 2, 2, 4, 4, 4, 1, 8, 12, 8, 8, 8};
@@ -301,9 +311,7 @@ class Gguf final : public Format {
   std::string_view name() const override { return "gguf"; }
 
   bool claims(std::string_view file_name, std::span<const std::byte> head) const override {
-    return file_name.ends_with(".gguf") ||
-           (head.size() >= kMagic.size() &&
-            std::ranges::equal(head.first(kMagic.size()), std::as_bytes(std::span(kMagic))));
+    return file_name.ends_with(".gguf") || begins_like_gguf(head);
   }
 
   Result<Layout> parse(FormatInput& files) const override {

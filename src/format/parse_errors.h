@@ -13,7 +13,4 @@ Error locate(std::string_view where, Error error);
 // True if the error is about the file's bytes, and not about reading them.
 bool is_malformed(const Error& error);
 
-// Errc::invalid if the file is a Git LFS pointer: a few lines that stand for a file that was not downloaded.
-Status refuse_lfs_pointer(ByteSource& source);
-
 }  // namespace weft

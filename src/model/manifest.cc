@@ -37,10 +37,22 @@ const File* find_file(const Manifest& manifest, FileRole role, std::string_view 
   return found == files.end() || found->path != path ? nullptr : &*found;
 }
 
-std::string_view why_no_tensors(const File& file) {
+namespace {
+
+std::string_view said_by_weft(const File& file, std::string_view key) {
   if (!file.format.empty()) return {};  // a safetensors file may say anything about itself
-  const auto why = std::ranges::find(file.metadata, kNoTensors, &std::pair<std::string, std::string>::first);
-  return why == file.metadata.end() ? std::string_view() : why->second;
+  const auto entry = std::ranges::find(file.metadata, key, &std::pair<std::string, std::string>::first);
+  return entry == file.metadata.end() ? std::string_view() : entry->second;
+}
+
+}  // namespace
+
+std::string_view why_no_tensors(const File& file) {
+  return said_by_weft(file, kNoTensors);
+}
+
+std::string_view remark_on(const File& file) {
+  return said_by_weft(file, kRemark);
 }
 
 std::uint64_t logical_bytes(const Manifest& manifest) {

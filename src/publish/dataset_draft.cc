@@ -14,6 +14,7 @@
 #include "publish/bundles.h"
 #include "publish/gather_rules.h"
 #include "weft/model/dataset.h"
+#include "weft/model/lfs_pointer.h"
 
 namespace weft {
 namespace {
@@ -123,8 +124,12 @@ class DatasetDraft {
     WEFT_TRY(const Fd fd, open_source(draft.source, draft.seen));
     std::vector<std::byte> head(kContainerHead);
     WEFT_TRY(const std::size_t got, read_some(fd.get(), 0, head, draft.source.where));
-    draft.container = container_format(base_name(draft.source.path), std::span(head).first(got));
     const auto size = static_cast<std::uint64_t>(draft.seen.st_size);
+    const std::string name = base_name(draft.source.path);
+    const auto first = std::span(head).first(got);
+    if (Status whole = refuse_lfs_pointer(name, size, first); !whole.ok())
+      return Error{whole.error().code, fmt::format("{}: {}", draft.source.where, whole.error().message)};
+    draft.container = container_format(name, first);
     segments_ += size / kSegmentMax + 1;
     if (segments_ > kSegmentsMax || (draft.container != nullptr && ++containers_ > containers_max()))
       return Error{Errc::unsupported,

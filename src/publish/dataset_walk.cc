@@ -109,8 +109,8 @@ class DatasetWalk {
 
   Status list_one(const TreeEntry& entry, const std::string& where, const std::string& inside, std::uint32_t source,
                   std::vector<Entry>& entries) {
-    WEFT_TRY(const auto st, stat_published(entry, where, rule_));
-    if (!st || (S_ISDIR(st->st_mode) && left_out(inside))) return {};
+    WEFT_TRY(const auto st, stat_published(entry, where, inside, rule_));
+    if (!st) return {};
     if (S_ISDIR(st->st_mode)) WEFT_CHECK(check_directory(where, inside, *st, store_));
     entries.push_back({entry.name, st->st_mode, static_cast<std::uint64_t>(st->st_size), source});
     return {};

@@ -14,6 +14,7 @@
 #include "publish/fd_source.h"
 #include "publish/shards.h"
 #include "publish/source_group.h"
+#include "weft/model/tree.h"
 #include "weft/store/assembly.h"
 
 namespace weft {
@@ -188,6 +189,23 @@ Status add_file(Import& import, Draft& draft, File& file, Progress& progress) {
   return {};
 }
 
+// Removes the tensors of a file if the trees cannot show them by their names. The library of its format reads the file,
+// so it is published as it is.
+void keep_if_unshowable(File& file) {
+  if (file.tensors.empty()) return;
+  Manifest alone;
+  alone.files.push_back(std::move(file));
+  const auto nodes = VersionTree::count(alone);
+  file = std::move(alone.files.front());
+  if (nodes.ok()) return;
+  std::string_view why = nodes.error().message;
+  if (const std::string place = file.path + ": "; why.starts_with(place)) why.remove_prefix(place.size());
+  Layout layout = unread_layout({Errc::unsupported, std::string(why)});
+  file.format = std::move(layout.format);
+  file.metadata = std::move(layout.metadata);
+  file.tensors.clear();
+}
+
 // True if both files are cut at the same places. Another release may have cut the stored file elsewhere.
 bool cut_alike(const File& stored, const File& drafted) {
   return std::ranges::equal(stored.extents, drafted.extents, [](const Extent& a, const Extent& b) {
@@ -246,12 +264,17 @@ Result<DraftFiles> draft_files(std::vector<SourceFile> sources, Progress& progre
     WEFT_CHECK(headers.add_next());
   }
   WEFT_TRY(files.manifest.files, headers.files());
+  for (File& file : files.manifest.files) keep_if_unshowable(file);
   return files;
 }
 
-Status check_shard_indices(const DraftFiles& files, const Manifest& version) {
-  for (const Draft& draft : files.drafts)
-    WEFT_CHECK(check_shards(draft.source.where, draft.source.path, draft.shard_index, version));
+Status check_shard_indices(DraftFiles& files, const Manifest& version) {
+  for (std::size_t i = 0; i < files.drafts.size(); ++i) {
+    const Draft& draft = files.drafts[i];
+    WEFT_TRY(const std::string remark, check_shards(draft.source.where, draft.source.path, draft.shard_index, version));
+    if (!remark.empty())
+      files.manifest.files[i].metadata = {{std::string(kRemark), printable(remark, limits::kMetadataTextMax)}};
+  }
   return {};
 }
 

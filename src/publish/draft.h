@@ -52,8 +52,9 @@ DraftFiles drafts_of(std::vector<SourceFile> sources);
 Result<DraftFiles> draft_files(std::vector<SourceFile> sources, Progress& progress, Formats formats = all_formats());
 Result<std::string> read_source(const Draft& draft);  // the whole text of a small file
 Result<Architecture> draft_architecture(const DraftFiles& files);
-// Checks the shard indices among the drafts against the version that will contain them.
-Status check_shard_indices(const DraftFiles& files, const Manifest& version);
+// Checks the shard indices among the drafts against the version that will contain them. A remark about an index becomes
+// metadata of its file in files.manifest.
+Status check_shard_indices(DraftFiles& files, const Manifest& version);
 // Reads all files once, fills in the ids, and adds the record tables of containers to the manifest. Does not read files
 // that `mounted` knows; returns their number.
 Result<std::uint64_t> add_content(Import& import, DraftFiles& files, MountedFiles& mounted, Progress& progress);

@@ -63,8 +63,8 @@ class Walk {
   }
 
   Result<WalkNext> visit(const std::string& where, const std::string& path, const TreeEntry& entry) {
-    WEFT_TRY(const auto st, stat_published(entry, where, rule_));
-    if (!st || (S_ISDIR(st->st_mode) && left_out(path))) return WalkNext::pass;
+    WEFT_TRY(const auto st, stat_published(entry, where, path, rule_));
+    if (!st) return WalkNext::pass;
     WEFT_CHECK(S_ISDIR(st->st_mode) ? check_directory(where, path, *st, store_) : file(where, path, *st));
     if (S_ISDIR(st->st_mode)) entered_.push_back(files_.size());
     if (!S_ISLNK(entry.st.st_mode) || !S_ISDIR(st->st_mode)) return WalkNext::enter;

@@ -32,7 +32,7 @@ struct SourceFile {
 
 struct GatheredFiles {
   std::vector<SourceFile> files;
-  std::vector<std::string> left_out;  // a line for the user about each file that a data set leaves out
+  std::vector<std::string> left_out;  // a line for the user about each entry that is left out
   std::vector<MovedSource> moved{};   // with Take::move: the files, as they were found
 };
 
@@ -41,9 +41,10 @@ struct LinkRule;
 // Returns the files of a publish, sorted by role, then `path`. A path that is a file gives its base name; a directory
 // (or a link to one) gives all its contents, at the version's root. Inside, links to regular files are followed, and
 // `rule` says what becomes of links to directories and of links that lead nowhere; all other links, and entries that
-// are neither file nor directory, are refused. Directories named .git and .cache/huggingface are left out. A directory
-// without published entries is a source too. Refused too: two files with one path, a file where another needs a
-// directory, a path that no version can hold, an empty publish, and a directory that holds the store at `store_path`.
+// are neither file nor directory, are refused. Directories named .git and .cache/huggingface are left out, each with a
+// line in `rule`. A directory without published entries is a source too. Refused too: two files with one path, a file
+// where another needs a directory, a path that no version can hold, an empty publish, and a directory that holds the
+// store at `store_path`.
 Result<std::vector<SourceFile>> gather_sources(std::span<const std::string> paths, const std::string& store_path,
                                                LinkRule& rule);
 // Refuses such links.

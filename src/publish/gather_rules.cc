@@ -20,14 +20,6 @@ std::string_view kind_of(mode_t mode) {
   return "something else";
 }
 
-bool left_out(std::string_view path) {
-  auto ends_with_directory = [&](std::string_view name) {
-    return path == name ||
-           (path.size() > name.size() && path.ends_with(name) && path[path.size() - name.size() - 1] == '/');
-  };
-  return ends_with_directory(".git") || ends_with_directory(".cache/huggingface");
-}
-
 std::string base_name(std::string_view path) {
   while (path.size() > 1 && path.ends_with('/')) path.remove_suffix(1);
   return std::string(path.substr(path.rfind('/') + 1));
@@ -57,10 +49,18 @@ bool leads_nowhere(const Error& error) {
   return error.code == Errc::not_found || error.code == Errc::not_dir || error.code == Errc::invalid;
 }
 
-}  // namespace
+// Returns the program that keeps a directory of this path; "" for any other directory.
+std::string_view keeper_of(std::string_view path) {
+  const auto is_last = [&](std::string_view name) {
+    return path == name ||
+           (path.size() > name.size() && path.ends_with(name) && path[path.size() - name.size() - 1] == '/');
+  };
+  if (is_last(".git")) return "git";
+  return is_last(".cache/huggingface") ? "huggingface_hub" : "";
+}
 
-Result<std::optional<struct stat>> stat_published(const TreeEntry& entry, const std::string& where, LinkRule& rule) {
-  if (!S_ISLNK(entry.st.st_mode)) return std::optional(entry.st);
+// `entry` is a link.
+Result<std::optional<struct stat>> stat_link(const TreeEntry& entry, const std::string& where, LinkRule& rule) {
   auto st = stat_target_at(entry.directory, entry.name, where);
   if (st.ok() && S_ISREG(st->st_mode)) return std::optional(*st);
   if (!st.ok() && !leads_nowhere(st.error())) return st.error();
@@ -78,6 +78,21 @@ Result<std::optional<struct stat>> stat_published(const TreeEntry& entry, const 
   if (++rule.followed <= limits::kFilesPerVersionMax) return std::optional(*st);
   return Error{Errc::invalid,
                fmt::format("{}: expected at most {} links to directories", where, limits::kFilesPerVersionMax)};
+}
+
+}  // namespace
+
+Result<std::optional<struct stat>> stat_published(const TreeEntry& entry, const std::string& where,
+                                                  std::string_view path, LinkRule& rule) {
+  std::optional<struct stat> st = entry.st;
+  if (S_ISLNK(entry.st.st_mode)) {
+    WEFT_TRY(st, stat_link(entry, where, rule));
+  }
+  if (!st || !S_ISDIR(st->st_mode)) return st;
+  const std::string_view keeper = keeper_of(path);
+  if (keeper.empty()) return st;
+  rule.skipped.push_back(fmt::format("{}: left out: it is a directory of {}", where, keeper));
+  return std::optional<struct stat>();
 }
 
 Status check_directory(const std::string& where, const std::string& path, const struct stat& st,

@@ -212,6 +212,9 @@ Status describe_content(Import& import, PublishRequest& request, ImportReport& r
   report.files = published_files(manifest).size();
   report.tensors = tensor_count(manifest);
   report.logical_bytes = logical_bytes(manifest);
+  for (const File& file : published_files(manifest))
+    if (const std::string_view remark = remark_on(file); !remark.empty())
+      report.remarks.push_back(fmt::format("{}: {}", printable(file.path), remark));
   malloc_trim(0);  // memory that was freed while a million tensors were read lies between used blocks
   WEFT_CHECK(import.seal([&manifest](const auto& use) { return encode_manifest(manifest, use); }));
   WEFT_TRY(request.content, content_of(std::move(manifest)));

@@ -28,24 +28,28 @@ bool is_shard_index(std::string_view path) {
   return path.ends_with(".safetensors.index.json");
 }
 
-Status check_shards(std::string_view where, std::string_view path, const std::map<std::string, std::string>& index,
-                    const Manifest& manifest) {
+Result<std::string> check_shards(std::string_view where, std::string_view path,
+                                 const std::map<std::string, std::string>& index, const Manifest& manifest) {
   std::string directory(path.substr(0, path.rfind('/') + 1));  // npos + 1 is 0: no directory
   std::unordered_map<std::string_view, std::optional<Names>> shards;
+  std::string first;
+  std::uint64_t misplaced = 0;
   for (const auto& [tensor, shard] : index) {
     auto known = shards.find(shard);
     if (known == shards.end()) {
       const File* file = find_file(manifest, FileRole::published, directory + shard);
       if (file == nullptr)
-        return Error{Errc::invalid,
-                     fmt::format("{}: expected the shard {} beside it, got no such file", where, printable(shard))};
+        return Error{Errc::invalid, fmt::format("{}: expected the shard {} in its directory, got no such file", where,
+                                                printable(shard))};
       known = shards.emplace(shard, tensor_names(*file)).first;
     }
-    if (known->second && !known->second->contains(tensor))
-      return Error{Errc::invalid, fmt::format("{}: expected tensor {} in {}, got none of that name", where,
-                                              printable(tensor), printable(shard))};
+    if (!known->second || known->second->contains(tensor)) continue;
+    ++misplaced;
+    if (misplaced == 1)
+      first = fmt::format("expected tensor {} in {}, got none of that name", printable(tensor), printable(shard));
   }
-  return {};
+  if (misplaced > 1) first += fmt::format("; {} tensors in all are not in their shard", misplaced);
+  return first;
 }
 
 }  // namespace weft

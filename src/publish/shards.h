@@ -12,9 +12,10 @@ namespace weft {
 
 bool is_shard_index(std::string_view path);
 
-// `index`: tensor -> shard, from parse_safetensors_index(), of the file at `path` in `manifest`. Each shard must be in
-// the index's directory and hold the tensors that the index lists for it. Messages start with `where`.
-Status check_shards(std::string_view where, std::string_view path, const std::map<std::string, std::string>& index,
-                    const Manifest& manifest);
+// `index`: tensor -> shard, from parse_safetensors_index(), of the file at `path` in `manifest`. Errc::invalid if a
+// shard is missing; the message starts with `where`. Returns a remark if a tensor is not in the shard that the index
+// lists for it: transformers reads all tensors of all shards, whatever the index says about them. "": no remark.
+Result<std::string> check_shards(std::string_view where, std::string_view path,
+                                 const std::map<std::string, std::string>& index, const Manifest& manifest);
 
 }  // namespace weft

@@ -4,11 +4,13 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <array>
 #include <thread>
 
 #include "os/memory_file.h"
 #include "publish/gather.h"
 #include "publish/gather_rules.h"
+#include "weft/model/lfs_pointer.h"
 
 namespace weft {
 namespace {
@@ -16,24 +18,33 @@ namespace {
 constexpr unsigned kReaders = 8;                   // fills the queue of a cold disk; cached files need only CPUs
 constexpr std::size_t kBufferBytes = 256U << 10U;  // stays in a CPU's cache between reading and writing
 
+Error cut_short(const std::string& where, std::uint64_t bytes, std::uint64_t got) {
+  return Error{Errc::changed,
+               fmt::format("{}: changed while it was read: expected {} bytes, got {}", where, bytes, got)};
+}
+
 // Collects bytes and writes them in large parts.
 class BundleWriter {
  public:
   BundleWriter(int to, std::uint64_t at) : to_(to), at_(at), buffer_(kBufferBytes) {}
 
-  // Appends the bytes of an open file.
+  // Appends the bytes of an open file, or these, which fit into the buffer.
   Status take(int from, std::uint64_t bytes, const std::string& where) {
     for (std::uint64_t done = 0; done < bytes;) {
       if (used_ == buffer_.size()) WEFT_CHECK(flush());
       const auto room =
           std::span(buffer_).subspan(used_, std::min<std::uint64_t>(buffer_.size() - used_, bytes - done));
       WEFT_TRY(const std::size_t got, read_some(from, done, room, where));
-      if (got != room.size())
-        return Error{Errc::changed,
-                     fmt::format("{}: changed while it was read: expected {} bytes, got {}", where, bytes, done + got)};
+      if (got != room.size()) return cut_short(where, bytes, done + got);
       used_ += got;
       done += got;
     }
+    return {};
+  }
+  Status take(std::span<const std::byte> bytes) {
+    if (bytes.size() > buffer_.size() - used_) WEFT_CHECK(flush());
+    std::ranges::copy(bytes, buffer_.begin() + static_cast<std::ptrdiff_t>(used_));
+    used_ += bytes.size();
     return {};
   }
   Status flush() {
@@ -59,6 +70,7 @@ class DirectoryFiles {
     Fd fd;
     std::string where;
   };
+  std::string_view name(std::uint64_t file) const { return table_.name(file); }
   Result<Opened> open(std::uint64_t file) {
     if (file >= end_) WEFT_CHECK(enter(table_.directory_of(file)));
     Opened opened;
@@ -92,13 +104,27 @@ class DirectoryFiles {
   Fd directory_;
 };
 
+// Copies a file that may be a Git LFS pointer.
+Status copy_tiny(const DirectoryFiles::Opened& opened, std::string_view name, std::uint64_t bytes, BundleWriter& to) {
+  std::array<std::byte, kLfsPointerMax> buffer{};
+  const auto wanted = std::span(buffer).first(bytes);
+  WEFT_TRY(const std::size_t got, read_some(opened.fd.get(), 0, wanted, opened.where));
+  if (got != bytes) return cut_short(opened.where, bytes, got);
+  if (Status whole = refuse_lfs_pointer(name, bytes, wanted); !whole.ok())
+    return Error{whole.error().code, fmt::format("{}: {}", opened.where, whole.error().message)};
+  return to.take(wanted);
+}
+
 Status copy_file(DirectoryFiles& files, std::uint64_t file, std::uint64_t bytes, BundleWriter& to) {
   WEFT_TRY(const DirectoryFiles::Opened opened, files.open(file));
   WEFT_TRY(const struct stat before, stat_fd(opened.fd.get(), opened.where));
   if (!S_ISREG(before.st_mode) || static_cast<std::uint64_t>(before.st_size) != bytes)
     return Error{Errc::changed, fmt::format("{}: changed since it was found: expected a file of {} bytes, got {} of {}",
                                             opened.where, bytes, kind_of(before.st_mode), before.st_size)};
-  WEFT_CHECK(to.take(opened.fd.get(), bytes, opened.where));
+  if (bytes <= kLfsPointerMax)
+    WEFT_CHECK(copy_tiny(opened, files.name(file), bytes, to));
+  else
+    WEFT_CHECK(to.take(opened.fd.get(), bytes, opened.where));
   WEFT_TRY(const struct stat after, stat_fd(opened.fd.get(), opened.where));
   return check_unchanged(opened.where, before, after);
 }

@@ -1,4 +1,6 @@
 """transformers loads models from the mount: whole and sharded ones."""
+import json
+
 import pytest
 import torch
 from transformers import AutoModel, AutoTokenizer
@@ -45,6 +47,22 @@ def test_sharded_model(gallery, tmp_path):
                           AutoModel.from_pretrained(sharded).state_dict())
         views = list(mount.tensors("sharded", 1).glob("*.npy"))
         assert len(views) >= 100
+
+
+def test_index_that_names_the_wrong_shard(gallery, tmp_path):
+    """transformers loads it, so weft keeps it."""
+    sharded = tmp_path / "sharded"
+    AutoModel.from_pretrained(gallery.sources["org/minilm", 1]).save_pretrained(sharded, max_shard_size="20MB")
+    index = sharded / "model.safetensors.index.json"
+    facts = json.loads(index.read_text())
+    name = next(iter(facts["weight_map"]))
+    facts["weight_map"][name] = next(shard for shard in facts["weight_map"].values() if shard != facts["weight_map"][name])
+    index.write_text(json.dumps(facts))
+    store = Store(tmp_path / "store")
+    assert f"expected tensor {name} in" in store.weft("import", sharded, "--name", "sharded").stderr
+    with Mount(store, tmp_path / "mnt") as mount:
+        assert_same_state(AutoModel.from_pretrained(mount.version("sharded", 1)).state_dict(),
+                          AutoModel.from_pretrained(gallery.sources["org/minilm", 1]).state_dict())
 
 
 def test_sharded_model_shares_its_tensors(gallery, tmp_path):

@@ -1,3 +1,4 @@
+#include "base/limits.h"
 #include "fuzzing.h"
 
 using namespace weft;
@@ -9,10 +10,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     fuzzing::require_clear(map.error(), "place: ");
     return 0;
   }
-  for (const auto& [tensor, file] : *map) {
-    fuzzing::require(!file.empty() && file != "." && file != "..", "file names are plain");
-    fuzzing::require(file.find('/') == std::string::npos && file.find('\0') == std::string::npos,
-                     "files lie beside it");
-  }
+  for (const auto& [tensor, file] : *map)
+    fuzzing::require(!file.empty() && file.size() <= limits::kPathMax, "paths of shards are bounded");
   return 0;
 }

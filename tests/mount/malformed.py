@@ -47,7 +47,6 @@ SAFETENSORS = {
     "JSON a million deep": raw_safetensors(b'{"a":' + b"[" * 1_000_000 + b"]" * 1_000_000 + b"}"),
     "JSON objects a million deep": raw_safetensors(b'{"a":' * 1_000_000 + b"1" + b"}" * 1_000_000),
     "header is not UTF-8": raw_safetensors(b'{"\xff":{"dtype":"U8","shape":[4],"data_offsets":[0,4]}}', bytes(4)),
-    "name longer than NAME_MAX with its suffix": safetensors_bytes({"x" * 252: ("U8", [4], bytes(4))}),
 }
 
 
@@ -152,6 +151,24 @@ READABLE = {
     "an escape in a text": ("a.npy", npy(npy_text(r"[('a\n', '<f4')]"), bytes(8)), "without escapes"),
     "a tensor with 40 dimensions": ("a.safetensors", header({"a": entry(0, 1, shape=[1] * 40)}, 1), "dimensions"),
     "a tensor with a long name": ("a.safetensors", header({"n" * 5000: entry(0, 1)}, 1), "a name"),
+    "a name longer than NAME_MAX with its suffix": (
+        "a.safetensors", header({"x" * 252: entry(0, 4)}, 4), "at most 255 bytes, got 256"),
+    "a name of 4,096 bytes": ("a.safetensors", header({"x" * 4096: entry(0, 4)}, 4), "at most 255 bytes"),
+    "a name that escapes make long": ("a.safetensors", header({"/" * 84: entry(0, 4)}, 4), "at most 255 bytes, got 256"),
+    "a name of GGUF that is long": (
+        "a.gguf", gguf(tensors=[gguf_tensor("x" * 252, [8])], data=bytes(32)), "at most 255 bytes, got 256"),
+    "a file name that escapes make long": ("%" * 90 + ".npy", npy(npy_text(), bytes(8)), "at most 255 bytes"),
+    "a layer whose container has a long name": (
+        "a.safetensors", header({"l" * 248 + ".x": entry(0, 4)}, 4), "its container's name would have 260 bytes"),
+}
+
+# Files that claim a format by their first bytes alone, with a part of the reason why weft cannot read them.
+UNDER_OTHER_NAMES = {
+    "big-endian": ("sha256-0123", swapped_gguf(), "a big-endian one"),
+    "bytes behind the last tensor": (
+        "model.bin", gguf(tensors=[F32], data=bytes(32 + 64)), "64 trailing bytes"),
+    "cut short": ("model.bin", gguf(tensors=[F32], data=bytes(16)), "bytes of data"),
+    "a byte behind the array": ("array", npy(npy_text(), bytes(9)), "bytes of data"),
 }
 
 

@@ -1,5 +1,6 @@
 """Bad input to the command line: exit code 1, one line that says what and where, and a store that is as it was."""
 import errno
+import grp
 import json
 import os
 import resource
@@ -63,9 +64,25 @@ def test_malformed_file(unchanged, tmp_path, name, data):
     assert_refused(try_import(unchanged, tmp_path / "m", preexec_fn=limit_memory), name)
 
 
+@pytest.mark.parametrize("name, data, why", malformed.UNDER_OTHER_NAMES.values(), ids=malformed.UNDER_OTHER_NAMES)
+def test_file_that_is_of_a_format_by_its_first_bytes(store, tmp_path, name, data, why):
+    """Its name promises nothing to a reader, so it is kept even if it is cut short."""
+    assert_kept(store, tmp_path, name, data, why)
+
+
+def test_text_about_a_format(store, tmp_path):
+    """It begins with the magic by chance."""
+    store.publish(write_file(tmp_path / "m" / "notes", b"GGUF is a file format of models.\n"), name="m")
+    assert "no tensors" not in store.weft("info", "m").stdout
+
+
 @pytest.mark.parametrize("name, data, why", malformed.READABLE.values(), ids=malformed.READABLE)
 def test_file_that_only_its_library_reads(store, tmp_path, name, data, why):
-    """It is kept as it is beside the others, has no tensors, and info says why."""
+    assert_kept(store, tmp_path, name, data, why)
+
+
+def assert_kept(store, tmp_path, name, data, why):
+    """The file is kept as it is beside the others, has no tensors, and info says why."""
     write_file(tmp_path / "m" / "b.safetensors", safetensors_bytes({"b": ("U8", [4], b"read")}))
     write_file(tmp_path / "m" / name, data)
     store.publish(tmp_path / "m", name="m")
@@ -83,6 +100,15 @@ def test_pointer_in_the_place_of_weights(unchanged, tmp_path, name):
     pointer = f"version https://git-lfs.github.com/spec/v1\noid sha256:{'4d' * 32}\nsize 12345\n"
     path = write_file(tmp_path / "m" / name, pointer.encode())
     assert_refused(try_import(unchanged, path), name, "git lfs pull")
+
+
+@pytest.mark.parametrize("name", ["x.bin", "x.onnx", "x.h5", "images/0.jpg", "shard-00000.tar"])
+def test_pointer_in_a_data_set(unchanged, tmp_path, name):
+    pointer = f"version https://git-lfs.github.com/spec/v1\noid sha256:{'4d' * 32}\nsize 12345\n"
+    (tmp_path / "d" / "images").mkdir(parents=True)
+    write_file(tmp_path / "d" / "a.bin", b"whole")
+    write_file(tmp_path / "d" / name, pointer.encode())
+    assert_refused(try_import(unchanged, tmp_path / "d", options=["--dataset"]), name, "git lfs pull")
 
 
 @pytest.mark.parametrize("name", malformed.whole_files())
@@ -109,7 +135,6 @@ BAD_INDEXES = {
     "no weight_map": b'{"metadata": {}}',
     "shard is not there": json.dumps({"weight_map": {"a": "none.safetensors"}}).encode(),
     "shard lies outside": json.dumps({"weight_map": {"a": "../a.safetensors"}}).encode(),
-    "tensor is not in its shard": json.dumps({"weight_map": {"z": "a.safetensors"}}).encode(),
     "shard is a number": b'{"weight_map": {"a": 1}}',
     "a million deep": b'{"weight_map":' + b'{"a":' * 1_000_000 + b"1" + b"}" * 1_000_001,
 }
@@ -120,6 +145,30 @@ def test_index_of_shards(unchanged, tmp_path, data):
     write_file(tmp_path / "m" / "a.safetensors", safetensors_bytes({"a": ("U8", [4], bytes(4))}))
     write_file(tmp_path / "m" / INDEX, data)
     assert_refused(try_import(unchanged, tmp_path / "m"), INDEX)
+
+
+@pytest.mark.parametrize("options", [[], ["--json"]], ids=["text", "JSON"])
+def test_index_that_names_the_wrong_shard(store, tmp_path, options):
+    """transformers reads all tensors of each shard, whatever the index says about them (tests/frameworks)."""
+    for name in "ab":
+        write_file(tmp_path / "m" / f"{name}.safetensors", safetensors_bytes({name: ("U8", [4], bytes(4))}))
+    weight_map = {"a": "b.safetensors", "b": "b.safetensors", "z": "a.safetensors"}
+    write_file(tmp_path / "m" / INDEX, json.dumps({"weight_map": weight_map}).encode())
+    remark = "expected tensor a in b.safetensors, got none of that name; 2 tensors in all are not in their shard"
+    done = store.weft("import", tmp_path / "m", "--name", "m", *options)
+    assert f"{INDEX}: {remark}" in done.stderr
+    assert not options or json.loads(done.stdout)["remarks"] == [f"{INDEX}: {remark}"]
+    assert f"  remark     {INDEX}: {remark}\n" in store.weft("info", "m").stdout
+    files = {file["path"]: file for file in store.json("info", "m")["files"]}
+    assert files[INDEX]["metadata"] == {"remark": remark} and files["a.safetensors"]["tensors"] == 1
+
+
+def test_index_of_shards_in_a_directory(store, tmp_path):
+    (tmp_path / "m").mkdir()
+    write_file(tmp_path / "m" / "sub" / "a.safetensors", safetensors_bytes({"a": ("U8", [4], bytes(4))}))
+    write_file(tmp_path / "m" / INDEX, json.dumps({"weight_map": {"a": "sub/a.safetensors"}}).encode())
+    store.publish(tmp_path / "m", name="m")
+    assert "remark" not in store.weft("info", "m").stdout
 
 
 # Names.
@@ -293,6 +342,24 @@ def test_unreadable_file(open_dir):
     before = run([*weft, "ls", "--json"], **user).stdout
     assert_refused(run([*weft, "import", model, "--name", "m"], check=False, **user), "config.json")
     assert run([*weft, "ls", "--json"], **user).stdout == before
+
+
+@needs_root
+@pytest.mark.parametrize("words", [["fsck"], ["fsck", "--quick"], ["fsck", "--repair"], ["fsck", "--rebuild"],
+                                   ["cache", "--max", "1G"], ["init"]], ids=" ".join)
+def test_a_reader_who_lacks_the_right_to_write(open_dir, words):
+    """The message names the users who have the right, and no file that the user cannot do anything about."""
+    programs = programs_for_everybody(open_dir)
+    store = Store(open_dir / "store", group="nogroup")
+    store.publish(write_model(open_dir / "m", random_tensors(1, 64, seed="reader")), name="m")
+    reader = {"user": NOBODY, "group": grp.getgrnam("nogroup").gr_gid, "extra_groups": [], "cwd": "/"}
+    weft = [programs / "weft", "--store", store.path]
+    assert "m" in run([*weft, "ls"], **reader).stdout
+    done = run([*weft, *words], check=False, **reader)
+    assert done.returncode == 1
+    assert done.stderr == (f"weft: {store.path}: user {NOBODY} may not write to this store: "
+                           "expected user 0, its owner\n")
+    store.assert_sound()
 
 
 def test_source_that_changes(unchanged, tmp_path):

@@ -18,6 +18,7 @@ FILES = {"config.json": (b"{}", 0o644), "empty": (b"", 0o644), "a/b/c/deep.txt":
          "model.safetensors": (safetensors_bytes(random_tensors(3, 1 << 16, seed="trees")), 0o755)}
 
 
+LINKS = {"a/link.json": "../config.json", "hard.json": "config.json"}  # the second one is a second name of the file
 EMPTY = ["1", "a/empty", "a/b/z", "saved/1/variables", "saved/1/assets", "with a name-"]
 
 
@@ -27,6 +28,8 @@ def write_tree(directory):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(content)
         path.chmod(mode)
+    (directory / "a/link.json").symlink_to(LINKS["a/link.json"])
+    os.link(directory / LINKS["hard.json"], directory / "hard.json")
     for name in EMPTY:
         (directory / name).mkdir(parents=True)
     for path in [directory, *(path for path in directory.rglob("*") if path.is_dir())]:
@@ -83,7 +86,7 @@ def snapshot_of(mount, repository):
 
 def test_the_mount_shows_what_was_published(shown, source):
     expected = tree_of(source)
-    assert len(expected) == len(FILES) + len([path for path in source.rglob("*") if path.is_dir()])
+    assert len(expected) == len(FILES) + len(LINKS) + len([path for path in source.rglob("*") if path.is_dir()])
     places = [shown.mount.version("org/m", 1), shown.mount.version("org/d", 1, "datasets"),
               snapshot_of(shown.mount, "models--org--m"), snapshot_of(shown.mount, "datasets--org--d")]
     if os.geteuid() == 0:
@@ -91,6 +94,31 @@ def test_the_mount_shows_what_was_published(shown, source):
     for place in places:
         assert tree_of(place) == expected, place
         assert [name for name in EMPTY if os.listdir(place / name) != []] == []
+    for place in places[:2]:
+        assert run(["find", place, "-type", "l", "-o", "-type", "f", "-links", "+1"]).stdout == ""
+
+
+@pytest.mark.parametrize("options", [[], ["--dataset"]], ids=["model", "data set"])
+def test_what_is_left_out_is_said(store, tmp_path, options):
+    for name in ("config.json", ".git/HEAD", "a/.git/HEAD", ".cache/huggingface/x.lock"):
+        (tmp_path / "m" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "m" / name).write_text("x")
+    said = store.weft("import", tmp_path / "m", "--name", "m", *options).stderr
+    assert sorted(line for line in said.splitlines() if "left out" in line) == [
+        f"weft: {tmp_path}/m/{name}: left out: it is a directory of {program}"
+        for name, program in ((".cache/huggingface", "huggingface_hub"), (".git", "git"), ("a/.git", "git"))]
+    store.weft("export", "m", tmp_path / "out")
+    assert tree_of(tmp_path / "out") == ["d 755 - .cache", "d 755 - a", "f 644 1 config.json"]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs the option publish")
+def test_a_draft_leaves_out_what_other_programs_keep(shown):
+    draft = shown.mount / "new/other"
+    for name in ("config.json", ".git/HEAD", ".cache/huggingface/x.lock"):
+        (draft / name).parent.mkdir(parents=True, exist_ok=True)
+        (draft / name).write_text("x")
+    os.rename(draft, shown.mount / "new/other@")
+    assert tree_of(shown.mount.version("other", 1)) == ["d 755 - .cache", "f 644 1 config.json"]
 
 
 @pytest.mark.parametrize("spec", ["org/m", "org/d"])

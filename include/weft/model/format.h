@@ -71,7 +71,8 @@ class Format {
  public:
   virtual ~Format() = default;
   virtual std::string_view name() const = 0;
-  // True if a file of this name (base name) that starts with these bytes (up to 16) claims to be of this format.
+  // True if a file of this name (base name) that starts with these bytes (up to 16) claims to be of this format. The
+  // bytes alone claim it only if no text begins with them.
   virtual bool claims(std::string_view file_name, std::span<const std::byte> head) const = 0;
   // Checks every bound before it takes memory, so a small file cannot make it allocate much. If a format's files do not
   // name their tensor, the main file's name does. Errc::invalid: the format's own library refuses the file too.
@@ -83,16 +84,19 @@ using Formats = std::span<const Format* const>;
 Formats all_formats();
 
 // Finds the format that claims the main file and parses it; returns an opaque Layout if none does. An opaque layout
-// whose format found something unsupported has the reason as its only metadata (kNoTensors of weft/model/manifest.h). A
-// file that only begins like a format, and does not parse, is opaque without a reason. Errc::invalid: the bytes are
-// malformed and the name claims the format, or the file is a Git LFS pointer under any name but one of a text.
+// whose format found something unsupported has the reason as its only metadata (kNoTensors of weft/model/manifest.h).
+// So has a file that claims a format by its first bytes alone and does not parse. Errc::invalid: the bytes are
+// malformed and the name claims the format, or the file is a Git LFS pointer (weft/model/lfs_pointer.h).
 // Errc::internal: a layout that breaks the guarantees above. Other errors come from the source. Messages start with
 // `where` (the path as the user knows it).
 Result<Layout> parse_file(std::string_view where, FormatInput& files, Formats formats = all_formats());
+// Returns the layout of a file that is kept without its tensors: opaque, with the reason.
+Layout unread_layout(const Error& why);
 // Parses a single file, without other files in its group.
 Result<Layout> parse_file(std::string_view where, std::string_view file_name, ByteSource& source);
 
-// Parses a safetensors index (`*.safetensors.index.json`): tensor name -> shard file name. The text is untrusted.
+// Parses a safetensors index (`*.safetensors.index.json`): tensor name -> path of its shard from the index's directory.
+// Of two entries of one name the last counts, as for transformers. The text is untrusted, and so are names and paths.
 Result<std::map<std::string, std::string>> parse_safetensors_index(std::string_view where, ByteSource& source);
 
 // Returns the names of the models that a version was made from, as a file declares them, each once: `base_model` (a

@@ -114,10 +114,13 @@ inline constexpr std::uint64_t kSegmentMax = 4U << 20U;
 // Metadata key of a file that claims to be a container and could not be read as one. The value is the reason.
 inline constexpr std::string_view kNoRecords = "no records";
 // Metadata key of a file that claims to be of a format (weft/model/format.h), and that weft keeps without reading its
-// tensors. The value is the reason. Such a file has no format, and no other file without a format has metadata.
+// tensors. The value is the reason. Such a file has no format.
 inline constexpr std::string_view kNoTensors = "no tensors";
-// Returns the reason; "" for any other file.
+// Metadata key of a file without a format that weft keeps although it contradicts another file. The value says how.
+inline constexpr std::string_view kRemark = "remark";
+// Return the reason and the remark; "" for any other file.
 std::string_view why_no_tensors(const File& file);
+std::string_view remark_on(const File& file);
 
 // Encodes to a FlatBuffer (src/model/manifest.fbs). Errc::invalid: decode_manifest would refuse the result, because it
 // breaks a guarantee or exceeds limits::kManifestMax bytes.

@@ -116,9 +116,10 @@ struct ImportReport {
   std::uint64_t tensors = 0;
   std::uint64_t logical_bytes = 0;
   std::uint64_t records = 0;          // in a data set's containers
-  std::vector<std::string> left_out;  // a line for each file or link that is left out
+  std::vector<std::string> left_out;  // a line for each entry that is left out
   std::vector<MovedSource> moved;     // for remove_moved()
   std::uint64_t mounted_files = 0;    // files of `paths` that a mount of this store shows: not read
+  std::vector<std::string> remarks;   // a line for each file that is published and contradicts another one
   // Lists what the newest version, which has this content already, lacks: "message", "source commit", "metric loss".
   // Its tags are set.
   std::vector<std::string> not_kept;

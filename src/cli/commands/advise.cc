@@ -233,10 +233,7 @@ class AdviseCommand final : public Command {
       if (context.patience().cancelled()) return Error{Errc::cancelled, ""};
     }
     const auto timing = advise::timing_of(series, asked_.times);
-    if (!timing.ok()) {
-      context.note(fmt::format("advise: {}", timing.error().message));
-      return kExitUsage;
-    }
+    if (!timing.ok()) return context.wrong_usage({Errc::invalid, fmt::format("advise: {}", timing.error().message)});
     advise::Question question = asked_.question;
     question.timing = *timing;
     question.last_save = last_save(source, series);

@@ -33,7 +33,9 @@ class CacheCommand final : public Command {
 
   Result<int> run(Context& context) override {
     WEFT_TRY(auto store, context.open_to_read());
-    if (bytes_max_) WEFT_CHECK(set_assembly_max(*store, *bytes_max_));
+    if (bytes_max_)
+      if (Status set = set_assembly_max(*store, *bytes_max_); !set.ok())
+        return context.named_right(std::move(set).error(), Context::Right::own);
     const AssembledUsage usage = assembled_usage(*store);
     if (context.json) {
       JsonWriter json;

@@ -101,10 +101,7 @@ class FindCommand final : public Command {
 
   Result<int> run(Context& context) override {
     auto query = Query::parse(query_.empty() ? "version > 0" : query_);
-    if (!query.ok()) {
-      context.note(fmt::format("query: {}", query.error().message));
-      return kExitUsage;
-    }
+    if (!query.ok()) return context.wrong_usage({Errc::invalid, fmt::format("query: {}", query.error().message)});
     WEFT_TRY(auto store, context.open_to_read());
     ProgressBar bar = context.progress();
     JsonWriter json;

@@ -78,7 +78,13 @@ class FsckCommand final : public Command {
   }
 
  private:
+  // All of it happens in this process, so another user than the owner and root lacks the right.
   Result<FsckReport> check(const Context& context, AffectedFiles& affected) const {
+    auto report = check_store(context, affected);
+    return report.ok() ? std::move(report) : context.named_right(std::move(report).error(), Context::Right::own);
+  }
+
+  Result<FsckReport> check_store(const Context& context, AffectedFiles& affected) const {
     for (const std::string& path : from_)
       if (const auto there = stat_file(path); !there.ok())
         return Error{there.error().code, fmt::format("--from: {}", there.error().message)};

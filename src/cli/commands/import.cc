@@ -24,7 +24,8 @@ constexpr CommandInfo kInfo = {
         "Publishes each PATH: a file under its base name, and everything below a\n"
         "directory at the root of the version. Links to regular files are followed, and\n"
         "--links says what becomes of links to directories and of links that lead\n"
-        "nowhere. Directories named .git and .cache/huggingface are skipped.\n"
+        "nowhere. Directories named .git and .cache/huggingface are left out, and a line\n"
+        "says so.\n"
         "\n"
         "Tensors of safetensors, GGUF and npy files are shared with everything in the\n"
         "store. A file that only its own library can read is kept without tensors, and\n"
@@ -65,8 +66,9 @@ constexpr CommandInfo kInfo = {
     .json =
         "{model, version, made, manifest, files, tensors, logical_bytes, new_bytes,\n"
         " shared_bytes, mounted_files, records, parents: [{model, version, declared,\n"
-        " same_tensors, same_bytes}], parents_elsewhere, not_kept,\n"
+        " same_tensors, same_bytes}], parents_elsewhere, remarks, not_kept,\n"
         " removed: [{model, version}], not_removed}\n"
+        "remarks lists what weft printed about files that contradict others;\n"
         "made is false if the newest version already has this content, and not_kept lists\n"
         "what was given and it has not (\"message\", \"source commit\", \"metric loss\");\n"
         "mounted_files counts files taken from the store through its mount; removed lists\n"
@@ -141,7 +143,8 @@ class ImportCommand final : public Command {
     if (!context.quiet && !options_on_input_) remark(context, report);
     if (move_) remove_sources(context, report);  // a mount removes its drafts itself, once it has the answer
     if (to_origin) WEFT_CHECK(wait_for_origin(context, report.outcome.version));
-    for (const std::string& line : report.left_out) context.note(line);
+    for (const auto* lines : {&report.left_out, &report.remarks})
+      for (const std::string& line : *lines) context.note(line);
     context.json ? print_json(context, report) : print_lines(context, report);
     return kExitDone;
   }

@@ -21,6 +21,7 @@ constexpr CommandInfo kInfo = {
     .summary = "show everything that is known about a version",
     .description =
         "A line \"no tensors\" names a file that weft keeps without reading its tensors.\n"
+        "A line \"remark\" names an index of shards that lists a tensor in the wrong shard.\n"
         "The last lines of the text are the paths of the version in each mount of the\n"
         "store. --json prints the version's info.json, which the mount shows in lineage/.\n"
         "--graph prints the graph of layers instead.\n",
@@ -102,6 +103,9 @@ std::string text_of(const VersionEntry& version, const Manifest& manifest, const
   for (const File& file : manifest.files)
     if (const std::string_view why = why_no_tensors(file); !why.empty())
       line("no tensors", fmt::format("in {}: {}", file.path, why));
+  for (const File& file : manifest.files)
+    if (const std::string_view remark = remark_on(file); !remark.empty())
+      line("remark", fmt::format("{}: {}", file.path, remark));
   line("owned", fmt::format("{}; {} shared with earlier versions", human_bytes(figures.owned),
                             human_bytes(row.logical_bytes - std::min(figures.owned, row.logical_bytes))));
   if (const Architecture& architecture = manifest.architecture; !architecture.layers.empty())

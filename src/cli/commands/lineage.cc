@@ -23,7 +23,8 @@ constexpr CommandInfo kInfo = {
         "{model, version, ancestors: [{model, version, removed, time, time_ns,\n"
         " logical_bytes, tensors, tensor_bytes, message, metrics: {KEY: VALUE}, parents:\n"
         " [{model, version, declared, same_tensors, same_bytes}], parents_elsewhere}],\n"
-        " descendants: [...]}; each list is newest first and includes the version itself\n",
+        " descendants: [...]}; each list is newest first and includes the version itself\n"
+        "--json excludes --owners, --dot and --svg\n",
 };
 
 class LineageCommand final : public Command {
@@ -46,6 +47,10 @@ class LineageCommand final : public Command {
   }
 
   Result<int> run(Context& context) override {
+    if (context.json && (owners_ || dot_ || svg_))
+      return context.wrong_usage({Errc::invalid,
+                                  "lineage: --json: expected none of --owners, --dot and --svg; see "
+                                  "`weft lineage --help`"});
     WEFT_TRY(auto store, context.open_to_read());
     WEFT_TRY(const VersionRow row, version_or_tombstone(*store, spec_));
     WEFT_TRY(const std::string text, context.json ? json_of(*store, row) : text_of(*store, context.resolver(), row));

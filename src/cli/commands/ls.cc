@@ -257,10 +257,10 @@ class LsCommand final : public Command {
     WEFT_TRY(const VersionRow version, version_of(store, spec_));
     WEFT_TRY(const Manifest manifest, load_manifest(store, context.resolver(), version));
     WEFT_TRY(const std::vector<File> files, listed_files(store, manifest));
-    if (names_) {
-      for (const File& file : files) context.print("{}\n", file.path);
-    } else if (context.json) {
+    if (context.json) {
       context.print_json(files_json(version, files));
+    } else if (names_) {
+      for (const File& file : files) context.print("{}\n", file.path);
     } else {
       context.print("{}", tensors_ ? tensors_table(files).text() : files_table(files).text());
     }

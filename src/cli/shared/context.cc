@@ -8,6 +8,7 @@
 #include <system_error>
 #include <thread>
 
+#include "base/errc_names.h"
 #include "base/text.h"
 #include "cli/shared/configured_store.h"
 #include "cli/shared/writer.h"
@@ -51,16 +52,6 @@ bool daemon_holds(const std::string& store) {
   return held.ok() && *held;
 }
 
-// Names the users that have the right which this user lacks, instead of the file that refused it.
-Error no_right(const std::string& store, bool write) {
-  const auto st = stat_file(store);
-  const std::string who = !st.ok() ? "root"
-                          : write  ? fmt::format("user {}, its owner, or a weftd for it", st->st_uid)
-                                   : fmt::format("user {}, its owner, or one of the group {}", st->st_uid, st->st_gid);
-  return Error{Errc::permission, fmt::format("{}: user {} may not {} this store: expected {}", store, own_user(),
-                                             write ? "write to" : "read", who)};
-}
-
 // Connects to the daemon of the store. Retries for some seconds while no daemon listens and one is expected. Null if
 // none does.
 Result<std::unique_ptr<control::Client>> connect_while(const std::string& store, const Patience& patience,
@@ -78,6 +69,12 @@ std::string without_slashes(std::string path) {
 }
 
 }  // namespace
+
+JsonWriter error_json(const Error& error) {
+  JsonWriter json;
+  json.begin_object().member("error", errc_name(error.code)).member("message", error.message).end_object();
+  return json;
+}
 
 class Context::DaemonResolver final : public ManifestResolver {
  public:
@@ -167,7 +164,21 @@ Status Context::create(const CreateOptions& options) const {
   std::string path = without_slashes(store_path());
   if (auto slash = path.rfind('/'); slash != std::string::npos && slash > 0)
     WEFT_CHECK(make_directories(path.substr(0, slash)));
-  return Store::create(path, options);
+  Status made = Store::create(path, options);
+  const bool exists = stat_file(path).ok();  // else the error names the directory that refuses
+  return made.ok() || !exists ? made : Status{named_right(std::move(made).error(), Right::own)};
+}
+
+Error Context::named_right(Error error, Right right) const {
+  if (error.code != Errc::permission || error.os_error == 0) return error;
+  const std::string path = store_path();
+  const auto st = stat_file(path);
+  if (st.ok() && st->st_uid == own_user()) return error;  // the user has every right: something else refuses
+  std::string who = st.ok() ? fmt::format("user {}, its owner", st->st_uid) : "root";
+  if (st.ok() && right == Right::read) who += fmt::format(", or one of the group {}", st->st_gid);
+  if (st.ok() && right == Right::write) who += ", or a weftd for it";
+  return Error{Errc::permission, fmt::format("{}: user {} may not {} this store: expected {}", path, own_user(),
+                                             right == Right::read ? "read" : "write to", who)};
 }
 
 Result<std::unique_ptr<Store>> Context::open(bool write) const {
@@ -176,8 +187,8 @@ Result<std::unique_ptr<Store>> Context::open(bool write) const {
   options.decode = content_decoder();
   options.patience = patience();
   auto store = Store::open(store_path(), options);
-  if (!store.ok() && store.error().code == Errc::permission && store.error().os_error != 0)
-    return no_right(store_path(), write);
+  if (!store.ok() && store.error().code == Errc::permission)
+    return named_right(std::move(store).error(), write ? Right::write : Right::read);
   bool named = !store_option.empty() || !environment_.variable("WEFT_STORE").value_or("").empty();
   if (store.ok() || named || store.error().code != Errc::not_found) return store;
   return Error{Errc::not_found, fmt::format("{}; --store or WEFT_STORE names another", store.error().message)};

@@ -20,6 +20,8 @@ namespace weft {
 
 class StoreWriter;
 
+JsonWriter error_json(const Error& error);  // {error, message}, as --json prints it
+
 class Context {
  public:
   explicit Context(const CliEnvironment& environment);
@@ -71,6 +73,12 @@ class Context {
   Result<OpenedStore> open_or_create() const;
   // Removes a store that open_or_create() has created, and its new directories, if it is unused. Else does nothing.
   void unmake(OpenedStore opened) const;
+  // The right that an operation needs. `write`: in this process or through a daemon. `own`: to write in this process,
+  // as only the owner of the store and root may.
+  enum class Right { read, write, own };
+  // Returns the error of an operation. If the user lacks the right for it, the error names the users that have the
+  // right, and not the file that refused.
+  Error named_right(Error error, Right right) const;
   Patience patience() const;  // waits until the environment's interrupt; prints a note for each wait unless --quiet
   Status create(const CreateOptions& options) const;  // also creates the parent directories
 
@@ -86,6 +94,12 @@ class Context {
   void print_json(const JsonWriter& json_value) const { print_json(json_value.text()); }
   void print_json_part(std::string_view json_text) const { environment_.out << json_text; }
   void print_json(std::string_view json_text) const { environment_.out << json_text << '\n'; }
+  // Reports wrong usage that only run() can see, as cli.cc reports any other. Returns the exit code.
+  int wrong_usage(const Error& error) const {
+    if (json) print_json(error_json(error));
+    note(error.message);
+    return kExitUsage;
+  }
   void note(std::string_view line) const { environment_.err << "weft: " << printable_lines(line) << '\n'; }
 
  private:

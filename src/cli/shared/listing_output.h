@@ -19,9 +19,9 @@ class ListingOutput {
   ListingOutput(const Context& context, bool names_only, std::vector<TextTable::Column> columns)
       : table(std::move(columns)),
         context_(context),
-        form_(names_only     ? Form::names
-              : context.json ? Form::json
-                             : Form::table) {}
+        form_(context.json ? Form::json
+              : names_only ? Form::names
+                           : Form::table) {}
 
   Form form() const { return form_; }
   // Prints the rows that were added since the last call, and drops them.

@@ -250,6 +250,13 @@ TEST_CASE("ls shows models, versions, files, tensors, names") {
   CHECK(w.done({"ls", "org", "--names"}).out == "org/small\n");
   CHECK(w.done({"ls", "bert", "--names"}).out == "bert@1\nbert@2\n");
   CHECK(w.done({"ls", "bert@2", "--names"}).out == "config.json\nmodel.safetensors\n");
+  for (const std::vector<std::string>& words : std::vector<std::vector<std::string>>{
+           {"ls", "--json"}, {"ls", "bert", "--json"}, {"ls", "bert@2", "--json"}, {"ls", "--removed", "--json"}}) {
+    std::vector<std::string> named = words;
+    named.emplace_back("--names");
+    CHECK(w.done(named).out == w.done(words).out);
+    CHECK(w.done(words).out.starts_with("{"));
+  }
   const std::string versions = w.done({"ls", "bert"}).out;
   CHECK(w.contains(versions, " latest "));
   CHECK(w.contains(versions, " layer a\n"));
@@ -385,6 +392,7 @@ TEST_CASE("tags are set, moved, listed and deleted") {
   CHECK(json["version"] == "null");
   CHECK_FALSE(w.contains(w.done({"tag", "bert"}).out, "prod"));
   CHECK(w.contains(w.done({"tag", "bert", "--names"}).out, "bert@base\n"));
+  CHECK(w.done({"tag", "bert", "--names", "--json"}).out == w.done({"tag", "bert", "--json"}).out);
   CHECK(w.contains(w.failed({"tag", "bert", "3"}), "3"));
   CHECK(w.contains(w.failed({"tag", "bert", "latest"}), "latest"));
   w.failed({"tag", "--delete", "bert", "prod"});
@@ -540,7 +548,8 @@ TEST_CASE("an import with --move removes empty directories, and keeps those that
   write_file(w.dir / "m/config.json", "{}");
   write_file(w.dir / "m/left/.git/HEAD", "ref");
   fs::create_directories(w.dir / "m/empty/inner");
-  CHECK_FALSE(w.contains(w.done({"import", w.dir / "m", "--name", "moved", "--move"}).err, w.dir / "m"));
+  CHECK(w.done({"import", w.dir / "m", "--name", "moved", "--move"}).err ==
+        fmt::format("weft: {}: left out: it is a directory of git\n", w.dir / "m/left/.git"));
   CHECK_FALSE(fs::exists(w.dir / "m/config.json"));
   CHECK_FALSE(fs::exists(w.dir / "m/empty/inner"));
   CHECK(fs::exists(w.dir / "m/left/.git/HEAD"));

@@ -1,5 +1,6 @@
 #include <doctest/doctest.h>
 
+#include "base/json.h"
 #include "cli/commands/commands.h"
 #include "run.h"
 
@@ -19,6 +20,28 @@ void usage_error(const std::vector<std::string>& args, const std::string& part) 
 }
 
 }  // namespace
+
+TEST_CASE("wrong usage with --json is also an object on standard output") {
+  for (const std::vector<std::string>& args :
+       std::vector<std::vector<std::string>>{{"ls", "--frob", "--json"},
+                                             {"rm", "m", "--json"},
+                                             {"frobnicate", "--json"},
+                                             {"--json"},
+                                             {"find", "bad(", "--json"},
+                                             {"lineage", "m", "--owners", "--json"},
+                                             {"lineage", "--json", "m", "--dot"},
+                                             {"lineage", "m", "--svg", "--json"}}) {
+    const Outcome outcome = Cli()(args);
+    CAPTURE(outcome.err);
+    CHECK(outcome.code == 2);
+    REQUIRE(outcome.err.starts_with("weft: "));
+    CHECK(outcome.err.find('\n') == outcome.err.size() - 1);
+    const std::string message = outcome.err.substr(6, outcome.err.size() - 7);  // without "weft: " and the newline
+    weft::JsonWriter json;
+    json.begin_object().member("error", "invalid").member("message", message).end_object();
+    CHECK(outcome.out == json.text() + "\n");
+  }
+}
 
 TEST_CASE("bad usage is one line and exit code 2") {
   usage_error({}, "expected a command");

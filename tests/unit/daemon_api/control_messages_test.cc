@@ -116,10 +116,12 @@ TEST_CASE("a report of an import holds what is printed") {
   row.elsewhere = {"org/gone"};
   row.parents = {{"p", 9, false, 10, 11}};
   report.not_kept = {"message", "metric loss"};
+  report.remarks = {"model.safetensors.index.json: a remark"};
   report.removed = {{"m", 1}, {"m", 2}};
   report.not_removed = "weftd: user 7 may not remove versions here";
   const ImportReport got = again(report);
   CHECK(got.not_kept == report.not_kept);
+  CHECK(got.remarks == report.remarks);
   CHECK(got.removed == report.removed);
   CHECK(got.outcome.version.manifest == row.manifest);
   CHECK(got.outcome.version.tensors == 8);

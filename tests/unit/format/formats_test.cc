@@ -79,18 +79,33 @@ TEST_CASE("names claim, first bytes suggest") {
   CHECK(good("blob", all[1].bytes).format == "gguf");
   CHECK(good("array", all[2].bytes).format == "npy");
   CHECK(good("array", all[2].bytes).tensors[0].name == "array");
-  CHECK(good("README.md", "GGUF is a file format").format.empty());
-  CHECK(good("notes", "\x93NUMPY").format.empty());
+  for (const char* text : {"GGUF is a file format", "GGUF", "GGUF\n\n\n\n"}) {
+    CHECK(good("README.md", text).format.empty());
+    CHECK(good("README.md", text).metadata.empty());
+  }
   CHECK(says(bad("x.safetensors", all[1].bytes), "expected a header"));
   CHECK(says(bad("x.gguf", all[2].bytes), "expected the magic \"GGUF\""));
   CHECK(says(bad("x.npy", all[1].bytes), "expected the magic"));
 }
 
+TEST_CASE("a file that claims a format by its first bytes and does not parse is kept with the reason") {
+  const auto all = samples();
+  for (const char* name : {"sha256-0123", "model.bin"}) {
+    CAPTURE(name);
+    CHECK(says(kept(name, all[1].bytes + std::string(64, 'x')), "trailing bytes"));
+    CHECK(says(kept(name, all[1].bytes.substr(0, 40)), "expected"));
+    CHECK(says(kept(name, std::string("GGUF\0\0\0\3", 8) + std::string(64, '\0')), "a big-endian one"));
+    CHECK(says(kept(name, all[2].bytes + "x"), "bytes of data"));
+    CHECK(says(kept(name, "\x93NUMPY"), "expected"));
+  }
+}
+
 TEST_CASE("a Git LFS pointer is called one") {
   std::string pointer = "version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 12345\n";
-  for (const char* name : {"model.safetensors", "model.gguf", "x.npy", "pytorch_model.bin", "model.onnx",
-                           "model.onnx_data", "tf_model.h5", "model.keras", "consolidated.00.pth", "last.ckpt",
-                           "model.tflite", "flax_model.msgpack", "variables.data-00000-of-00001", "tokenizer.json"}) {
+  for (const char* name :
+       {"model.safetensors", "model.gguf", "x.npy", "pytorch_model.bin", "model.onnx", "model.onnx_data", "tf_model.h5",
+        "model.keras", "consolidated.00.pth", "last.ckpt", "model.tflite", "flax_model.msgpack",
+        "variables.data-00000-of-00001", "tokenizer.json", "model.safetensors.index.json"}) {
     CAPTURE(name);
     Error error = bad(name, pointer);
     CHECK(error.code == Errc::invalid);

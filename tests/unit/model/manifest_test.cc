@@ -43,6 +43,7 @@ TEST_CASE("only a file without a format says why it has no tensors") {
   CHECK(why_no_tensors(file).empty());
   file.metadata = {{std::string(kNoTensors), "a reason"}};
   CHECK(why_no_tensors(file) == "a reason");
+  CHECK(remark_on(file).empty());
   file.format = "safetensors";  // whose metadata is the publisher's own
   CHECK(why_no_tensors(file).empty());
 }

@@ -204,6 +204,28 @@ TEST_CASE("the lock file of an LMDB in a single file is left out, and no other f
   CHECK(exported(f, "set") == Files{{"a", "1"}, {"a!", "2"}, {"b-lock", lock}, {"c", "3"}, {"c-lock", "no"}});
 }
 
+TEST_CASE("a Git LFS pointer in a data set is refused by name, and a text about one is kept") {
+  const std::string pointer = "version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 12345\n";
+  for (const char* name : {"x.bin", "in/x.jpg", "x.h5", "shard-00000.tar", "data.mdb"}) {
+    CAPTURE(name);
+    Fixture f;
+    write_all(f.dir / "d", {{"a.bin", "1"}, {name, pointer}, {"z.bin", "2"}});
+    const auto refused = import_set(f, {f.dir / "d"});
+    REQUIRE_FALSE(refused.ok());
+    CHECK(refused.error().code == Errc::invalid);
+    CHECK(refused.error().message.find(std::string(f.dir / "d") + "/" + name) == 0);
+    CHECK(refused.error().message.find("run git lfs pull") != std::string::npos);
+  }
+  Fixture f;
+  const Files texts = {{"README.md", pointer},
+                       {"in/notes.txt", pointer},
+                       {"pointer", pointer},
+                       {"long.bin", pointer + std::string(1024, ' ')}};
+  write_all(f.dir / "d", texts);
+  must(import_set(f, {f.dir / "d"}));
+  CHECK(exported(f, "set") == texts);
+}
+
 TEST_CASE("a container of no bytes has no records, and a directory may be 64 deep") {
   Fixture f;
   write_all(f.dir / "d", {{"x.tar", ""}, {"deep", "1"}});

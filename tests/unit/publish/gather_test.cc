@@ -7,6 +7,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 
 #include "os/sys.h"
@@ -89,7 +90,14 @@ TEST_CASE("repositories and download caches are left out") {
   write_file(dir / "m/.cache/huggingface/x.lock", "1");
   write_file(dir / "m/.cache/kept", "1");
   write_file(dir / "m/.gitattributes", "1");
-  CHECK(paths_of(*gather({dir / "m"})) == Paths{".cache/kept", ".gitattributes", "a"});
+  write_file(dir / "m/sub/.git/HEAD", "1");
+  weft::LinkRule rule;
+  const auto sources = must(gather_sources(Paths{dir / "m"}, kNoStore, rule));
+  CHECK(paths_of(sources) == Paths{".cache/kept", ".gitattributes", "a", "sub"});
+  std::ranges::sort(rule.skipped);
+  CHECK(rule.skipped == Paths{dir / "m/.cache/huggingface: left out: it is a directory of huggingface_hub",
+                              dir / "m/.git: left out: it is a directory of git",
+                              dir / "m/sub/.git: left out: it is a directory of git"});
 }
 
 TEST_CASE("links to regular files are followed, also where PATH is a link to a directory") {
@@ -163,7 +171,7 @@ TEST_CASE("a link whose target cannot be examined is no link that leads nowhere"
   weft::LinkRule rule{.links = weft::Links::skip};
   weft::TreeEntry entry{.directory = -1, .name = "link", .path = "link"};  // fstatat(2) fails with EBADF
   entry.st.st_mode = S_IFLNK;
-  const auto st = weft::stat_published(entry, "m/link", rule);
+  const auto st = weft::stat_published(entry, "m/link", "link", rule);
   REQUIRE_FALSE(st.ok());
   CHECK(st.error().code == Errc::io);
   CHECK(st.error().message.starts_with("m/link: "));

@@ -145,17 +145,41 @@ TEST_CASE("a malformed file is refused by name, and the store is as it was") {
   CHECK(f.state() == before);
 }
 
-TEST_CASE("a shard index that does not fit its shards is refused") {
+TEST_CASE("a shard index is refused without its shards, and kept with a remark if it names the wrong shard") {
   Fixture f;
   write_file(f.dir / "m/1.safetensors",
              weft::testing::safetensors_file({{"a", "U8", {1}, weft::testing::random_bytes(1, 1)}}));
   std::string index = f.dir / "m/model.safetensors.index.json";
   write_file(index, R"({"metadata": {}, "weight_map": {"a": "1.safetensors", "b": "2.safetensors"}})");
-  refuse(f.import({f.dir / "m"}, "m"), Errc::invalid, "expected the shard 2.safetensors beside it");
+  refuse(f.import({f.dir / "m"}, "m"), Errc::invalid, "expected the shard 2.safetensors in its directory");
   write_file(index, R"({"metadata": {}, "weight_map": {"a": "1.safetensors", "b": "1.safetensors"}})");
-  refuse(f.import({f.dir / "m"}, "m"), Errc::invalid, "expected tensor b in 1.safetensors");
+  const std::string remark = "expected tensor b in 1.safetensors, got none of that name";
+  CHECK(must(f.import({f.dir / "m"}, "m")).remarks ==
+        std::vector<std::string>{"model.safetensors.index.json: " + remark});
+  const auto kept = must(weft::load_manifest(*f.store, weft::no_resolver(), must(f.resolve("m"))));
+  CHECK(weft::remark_on(kept.files.back()) == remark);
+  CHECK(kept.files.front().tensors.size() == 1);
   write_file(index, R"({"metadata": {}, "weight_map": {"a": "1.safetensors"}})");
-  f.publish({f.dir / "m"}, "m");
+  CHECK(must(f.import({f.dir / "m"}, "m")).remarks.empty());
+}
+
+TEST_CASE("a file whose tensor names make no file names is kept without tensors") {
+  Fixture f;
+  const std::string lengthy(252, 'x');
+  const std::string layer = std::string(248, 'l') + ".x";
+  for (const std::string& name : {lengthy, layer}) {
+    CAPTURE(name);
+    write_file(f.dir / "m/1.safetensors",
+               weft::testing::safetensors_file({{name, "U8", {1}, weft::testing::random_bytes(1, 1)}}));
+    write_file(f.dir / "m/2.safetensors",
+               weft::testing::safetensors_file({{"a", "U8", {1}, weft::testing::random_bytes(1, 1)}}));
+    must(f.import({f.dir / "m"}, "m"));
+    const auto kept = must(weft::load_manifest(*f.store, weft::no_resolver(), must(f.resolve("m"))));
+    CHECK(kept.files[0].tensors.empty());
+    CHECK(weft::why_no_tensors(kept.files[0]).find("255") != std::string_view::npos);
+    CHECK(weft::why_no_tensors(kept.files[0]).find("1.safetensors") == std::string_view::npos);
+    CHECK(kept.files[1].tensors.size() == 1);
+  }
 }
 
 TEST_CASE("a source that changes during the import is refused, and the store is unchanged") {
