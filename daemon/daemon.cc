@@ -9,6 +9,7 @@
 #include <csignal>
 #include <cstddef>
 #include <ctime>
+#include <functional>
 #include <mutex>
 #include <optional>
 #include <string_view>
@@ -75,8 +76,8 @@ class Daemon {
   Daemon(const DaemonOptions& options, SettingValues values, Config config)
       : options_(options), values_(std::move(values)), config_(std::move(config)) {}
 
-  // Ends the calls to memory_, which is destroyed before the registry's threads end.
-  ~Daemon() { tell(nullptr); }
+  // Ends the calls to memory_ and peers_, which are destroyed before the registry's threads end.
+  ~Daemon() { tell({}); }
 
   Result<bool> run() {
     WEFT_CHECK(start());
@@ -93,9 +94,14 @@ class Daemon {
   }
 
  private:
-  void tell(FlushBehind* memory) {
+  void tell(std::function<void()> told) {
     const std::lock_guard lock(telling_);
-    told_ = memory;
+    told_ = std::move(told);
+  }
+
+  void registry_changed() const {
+    memory_->wake();
+    if (peers_) peers_->members_changed();
   }
 
   void say(std::string_view state) const { notify(options_.notify_socket, state); }
@@ -114,8 +120,8 @@ class Daemon {
     bytes_ = std::make_unique<Bytes>(*store_, config_, *registry_, peers_.get());
     memory_ = std::make_unique<FlushBehind>(*store_, store_->memory(), *registry_, config_.get()->name,
                                             config_.get()->memory_max);
-    tell(memory_.get());
-    memory_->wake();  // for changes that arrived before memory_ was set
+    tell([this] { registry_changed(); });
+    registry_changed();  // for changes that arrived before
     auto_gc_ = std::make_unique<AutoGc>(gc_actions());
     parts_.emplace(
         DaemonParts{*store_, *registry_, config_, figures_, *bytes_, *memory_, import_memory_, *auto_gc_, now_ns()});
@@ -182,7 +188,7 @@ class Daemon {
     }
     options.changed = [this] {
       const std::lock_guard lock(telling_);
-      if (told_ != nullptr) told_->wake();
+      if (told_) told_();
     };
     return cluster_registry(*store_, std::move(options));
   }
@@ -237,7 +243,7 @@ class Daemon {
   std::unique_ptr<FlushBehind> memory_;
   ImportMemory import_memory_{std::max(memory_bytes() / kImportsPart, kImportsMin)};
   std::mutex telling_;
-  FlushBehind* told_ = nullptr;     // called after changes of the registry; guarded by telling_
+  std::function<void()> told_;      // called after changes of the registry; guarded by telling_
   std::unique_ptr<Follow> follow_;  // null without a cluster: then all bytes are local
   std::unique_ptr<AutoGc> auto_gc_;
   std::optional<DaemonParts> parts_;

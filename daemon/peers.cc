@@ -71,6 +71,15 @@ Peers::~Peers() {
   answers_.end();
 }
 
+void Peers::join(const Registry& registry) {
+  registry_ = &registry;
+  first_calls_ = std::make_unique<FirstCalls>(*exchange_, self_, [this] { return reachable(); });
+}
+
+void Peers::members_changed() {
+  first_calls_->wake();
+}
+
 double Peers::share() {
   const auto nodes = links_.nodes();
   const auto before = std::ranges::count_if(nodes, [this](const std::string& node) { return node < self_; });

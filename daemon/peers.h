@@ -13,6 +13,7 @@
 #include "daemon/figures.h"
 #include "peers/answers.h"
 #include "peers/directory.h"
+#include "peers/first_calls.h"
 #include "peers/links.h"
 #include "peers/news.h"
 #include "peers/source.h"
@@ -37,8 +38,9 @@ class Peers {
   PeerAnswers& answers() { return answers_; }
   std::shared_ptr<BlobSource> source() const { return source_; }
   CodedCache::Figures coded() const { return coding_.cache.figures(); }
-  // Sets the registry whose members are the peers. `registry` outlives this.
-  void join(const Registry& registry) { registry_ = &registry; }
+  // Sets the registry whose members are the peers, and starts to call them. Call it once; `registry` outlives this.
+  void join(const Registry& registry);
+  void members_changed();  // call after join(), when the members may have changed
 
  private:
   explicit Peers(Store& store);
@@ -55,6 +57,7 @@ class Peers {
   PeerLinks links_;
   std::unique_ptr<PeerNews> news_;
   std::shared_ptr<PeerSource> source_;
+  std::unique_ptr<FirstCalls> first_calls_;  // null before join()
 };
 
 void add_peer_figures(Figures& figures, const Peers& peers);

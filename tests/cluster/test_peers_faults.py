@@ -188,9 +188,30 @@ def test_a_reader_killed_mid_read_leaves_no_windows_behind_its_lease(cluster, th
     nothing_is_lost(*three)
 
 
+REFUSALS = ("does not hold this node's key of the cluster: they refuse each other",
+            "does not hold this node's key of the cluster: it is refused")
+
+
+def listed_by(node):
+    """The nodes that it lists: names, and ids."""
+    return {peer["name"]: peer["node"] for peer in node.daemon.ask("peers")["peers"]}
+
+
+def refusals(node, other):
+    """How often its log says that the other node holds another key: when it called that node, and when that node called."""
+    log = node.daemon.said().splitlines()
+    own_id = listed_by(other).get(other.directory.name, "no id yet")
+    return [sum(sentence in line and own_id in line for line in log) for sentence in REFUSALS]
+
+
 def test_a_node_with_another_key_gets_nothing_and_keeps_nobody_else(cluster, tmp_path):
     one, two = cluster.node(), cluster.node()
     stranger = cluster.node("--key-file", cluster_key(tmp_path / "other-key"))
+    strangers = [(one, stranger), (two, stranger), (stranger, one), (stranger, two)]
+    # Without any reader both sides say so, at most once a minute, and neither lists the other.
+    wait_until(lambda: all(refusals(*pair) == [1, 1] for pair in strangers), seconds_max=SECONDS_MAX)
+    wait_until(lambda: [sorted(listed_by(node)) for node in (one, two, stranger)] ==
+               [["node1", "node2"], ["node1", "node2"], ["node3"]], seconds_max=SECONDS_MAX)
     source = write_model(tmp_path / "source", random_tensors(3, 3 << 20, seed="key"))
     cluster.publish(one, source, "model")
     with stranger.mounted() as mount:
@@ -200,10 +221,8 @@ def test_a_node_with_another_key_gets_nothing_and_keeps_nobody_else(cluster, tmp
     assert stranger.fetched() == 0
     wait_until(lambda: one.exchange()["half_open"] == 0, seconds_max=CLOSED_SECONDS_MAX)
     assert one.exchange()["refused"] > 0
-    # Both sides say so, once a minute, and neither lists the other.
-    assert stranger.daemon.said().count("does not hold this node's key of the cluster: they refuse each other") in (1, 2)
-    assert one.daemon.said().count("does not hold this node's key of the cluster: it is refused") == 1
-    assert "node1" not in [peer["name"] for peer in stranger.store.json("peers")["peers"]]
+    assert all(said <= 2 for pair in strangers for said in refusals(*pair))
+    assert [sorted(listed_by(node)) for node in (one, stranger)] == [["node1", "node2"], ["node3"]]
     with two.mounted() as mount:
         assert (mount.version("model", 1) / FILE).read_bytes() == (source / FILE).read_bytes()
     assert metrics(one.daemon.ask("metrics")["text"])["weft_peer_refused_total"] > 0
