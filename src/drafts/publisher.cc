@@ -82,6 +82,13 @@ Status outcome_of(const JsonValue& answer) {
                message.ok() ? *message : "the import failed"};
 }
 
+// False if the version may be published without the answer saying so: the import died, or weftd did under it.
+bool is_final(const std::optional<JsonValue>& answer) {
+  if (!answer) return false;
+  const Status outcome = outcome_of(*answer);
+  return outcome.ok() || outcome.error().message.find(kOutcomeUnknown) == std::string::npos;
+}
+
 // True if the entry has got the name `as` in `dir`, or a unique one because another draft has that name.
 bool move_back(int from, const std::string& inner, int dir, const std::string& as, const std::string& unique) {
   return rename_at(from, inner, dir, as, RENAME_NOREPLACE).ok() ||
@@ -193,13 +200,13 @@ Status DraftPublisher::start(const PublishOrder& order, PublishFolder& folder, i
   return {};
 }
 
-// An import that ends without an answer may have published the version. So it runs once more: the draft is still whole,
-// and an import of content that the newest version has already answers with that version.
+// An import that ends without a final answer may have published the version. So it runs once more: the draft is still
+// whole, and an import of content that the newest version has already answers with that version.
 Status DraftPublisher::run(const PublishOrder& order, PublishFolder& folder, const GoesOn& goes_on) {
   WEFT_TRY(const Fd content, folder.open_content());
   std::optional<JsonValue> answer;
-  for (int starts = 0; starts < kStartsMax && !answer; ++starts) {
-    if (folder.ended() && !said_in(folder.fd.get())) {
+  for (int starts = 0; starts < kStartsMax && !is_final(answer); ++starts) {
+    if (folder.ended() && !is_final(said_in(folder.fd.get()))) {
       folder.restore_facts(content.get());
       auto options = check(order, content.get(), goes_on);
       if (!options.ok()) return refuse(content.get(), options.error());

@@ -12,6 +12,7 @@
 #include "cli/shared/configured_store.h"
 #include "cli/shared/writer.h"
 #include "daemon_api/cold_wire.h"
+#include "drafts/import_fields.h"
 #include "os/file_lock.h"
 #include "os/safe_path.h"
 #include "os/sys.h"
@@ -159,8 +160,7 @@ Result<control::Answer> Context::ask(control::Client& daemon, std::string_view r
   options.cancelled = patience().cancelled;
   auto answer = daemon.call(request, body, {}, options);
   if (answer.ok() || answer.error().code == Errc::busy || !daemon.lost()) return answer;
-  return Error{Errc::unreachable,
-               fmt::format("{}; whether it did what was asked is not known: see `weft log`", answer.error().message)};
+  return Error{Errc::unreachable, fmt::format("{}; {}: see `weft log`", answer.error().message, kOutcomeUnknown)};
 }
 
 Status Context::create(const CreateOptions& options) const {
