@@ -27,6 +27,7 @@ struct ImportCommand {
   std::string program;
   std::string store;
   bool trust_store = false;
+  bool awaits_daemon = false;
   ImportOptions options;  // without paths: the process publishes its working directory
 };
 
@@ -50,6 +51,7 @@ Result<pid_t> start_import(const ImportCommand& command, const UserIds& user, co
                      .output = ends.answer,
                      .lock = ends.lock};
   if (command.trust_store) child.words.emplace_back("--trust-store");
+  if (command.awaits_daemon) child.words.emplace_back(kAwaitDaemon);
   for (const char* word : {kOptionsOnInput, "--", "."}) child.words.emplace_back(word);
   return start_program(std::move(child));
 }
@@ -187,8 +189,9 @@ Result<ImportOptions> DraftPublisher::check(const PublishOrder& order, int conte
 Status DraftPublisher::start(const PublishOrder& order, PublishFolder& folder, int content, ImportOptions options) {
   const Status moved = rename_at(content, kDraftFactsFile, folder.fd.get(), kDraftFactsFile);
   if (!moved.ok() && moved.error().code != Errc::not_found) return moved;
+  const bool is_in_doubt = said_in(folder.fd.get()).has_value();
   WEFT_TRY(const Fd answer, open_at(folder.fd.get(), kAnswer, O_WRONLY | O_CREAT | O_TRUNC, 0600));
-  const ImportCommand command{options_.program, options_.store, options_.trust_store, std::move(options)};
+  const ImportCommand command{options_.program, options_.store, options_.trust_store, is_in_doubt, std::move(options)};
   const auto child = start_import(command, order.user, {content, answer.get(), folder.lock.get()});
   if (!child.ok()) return refuse(content, child.error());
   folder.child = *child;

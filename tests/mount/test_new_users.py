@@ -223,6 +223,14 @@ def test_a_file_is_published_although_its_import_is_killed(mount):
         wait_until(lambda: not first.exists())
 
 
+def test_a_file_is_published_although_weftd_is_killed(mount):
+    """Its user may not write to the store, so the import waits for the next weftd."""
+    with file_in_work(mount) as first:
+        mount.weftd.kill()
+        wait_until(lambda: import_of(ONE) not in (None, first))
+        mount.weftd.start()
+
+
 def test_a_publish_holds_nothing_of_new(mount):
     """Other users make, list, look up, rename and remove names in the directory of the rename while the import runs."""
     new, draft, own = mount / "new", slow_draft(mount), mount / "new/own"

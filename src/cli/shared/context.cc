@@ -142,6 +142,17 @@ Result<std::unique_ptr<control::Client>> Context::need_daemon() const {
                                               store_path(), clustered ? ", a node of a cluster" : "")};
 }
 
+Status Context::await_daemon() const {
+  const auto is_expected = [this] {
+    const auto store = open_to_write();
+    return !store.ok() && store.error().code == Errc::permission;
+  };
+  WEFT_TRY(const auto client, connect_while(store_path(), patience(), is_expected));
+  if (client || !is_expected()) return {};
+  return Error{Errc::unreachable,
+               fmt::format("weftd has ended and does not run again; {}: see `weft log`", kOutcomeUnknown)};
+}
+
 Result<std::unique_ptr<StoreWriter>> Context::writer() const {
   WEFT_TRY(auto client, daemon());
   if (!client && is_of_cluster()) {

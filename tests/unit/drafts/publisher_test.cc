@@ -158,8 +158,8 @@ TEST_CASE("state in doubt: the import starts again, and only once") {
   const std::string doubt =
       fmt::format(R"({{"error":"unreachable","message":"weftd did not answer; {}"}})", kOutcomeUnknown);
   const auto first_and_then = [&](const std::string& then) {
-    return fmt::format("echo >> '{0}'\nif [ $(wc -l < '{0}') = 1 ]; then echo '{1}'; exit 1; fi\n{2}", p.dir / "runs",
-                       doubt, then);
+    return fmt::format("echo \"$6\" >> '{0}'\nif [ $(wc -l < '{0}') = 1 ]; then echo '{1}'; exit 1; fi\n{2}",
+                       p.dir / "runs", doubt, then);
   };
   SUBCASE("of this server") {
     CHECK(p.publish(first_and_then(kDone)).ok());
@@ -168,7 +168,7 @@ TEST_CASE("state in doubt: the import starts again, and only once") {
   SUBCASE("of an earlier server") {
     p.write_order(false);
     write_file(p.folder + "/answer", doubt);
-    write_file(p.dir / "runs", "\n");
+    write_file(p.dir / "runs", std::string(kOptionsOnInput) + "\n");
     CHECK(p.publish(first_and_then(kDone)).ok());
   }
   SUBCASE("the second import fails") {
@@ -179,7 +179,7 @@ TEST_CASE("state in doubt: the import starts again, and only once") {
     CHECK(code_of(p.publish(first_and_then("echo '" + doubt + "'; exit 1"))) == Errc::unreachable);
     CHECK(fs::exists(p.new_dir + "/x/model"));
   }
-  CHECK(read_text(p.dir / "runs") == "\n\n");
+  CHECK(read_text(p.dir / "runs") == fmt::format("{}\n{}\n", kOptionsOnInput, kAwaitDaemon));
 }
 
 TEST_CASE("state begun: a later server waits for the import") {
