@@ -77,7 +77,8 @@ Result<PeerList> peers(control::Call& /*call*/, const Nothing& /*request*/, Daem
   const std::set<std::string> refused = refused_nodes(parts);
   for (const Member& member : parts.registry.members())
     if (!refused.contains(member.node))
-      list.peers.push_back({member.node, member.name, member.address, member.provider, utc_time(member.since_ns)});
+      list.peers.push_back(
+          {member.node, member.name, member.address, member.provider, utc_time(member.since_ns), member.since_ns});
   return list;
 }
 
