@@ -9,7 +9,6 @@
 #include <csignal>
 #include <cstddef>
 #include <ctime>
-#include <functional>
 #include <mutex>
 #include <optional>
 #include <string_view>
@@ -76,8 +75,8 @@ class Daemon {
   Daemon(const DaemonOptions& options, SettingValues values, Config config)
       : options_(options), values_(std::move(values)), config_(std::move(config)) {}
 
-  // Ends the calls to memory_ and peers_, which are destroyed before the registry's threads end.
-  ~Daemon() { tell({}); }
+  // Ends the calls to memory_, which is destroyed before the registry's threads end.
+  ~Daemon() { tell(nullptr); }
 
   Result<bool> run() {
     WEFT_CHECK(start());
@@ -94,14 +93,9 @@ class Daemon {
   }
 
  private:
-  void tell(std::function<void()> told) {
+  void tell(FlushBehind* memory) {
     const std::lock_guard lock(telling_);
-    told_ = std::move(told);
-  }
-
-  void registry_changed() const {
-    memory_->wake();
-    if (peers_) peers_->members_changed();
+    told_ = memory;
   }
 
   void say(std::string_view state) const { notify(options_.notify_socket, state); }
@@ -120,8 +114,8 @@ class Daemon {
     bytes_ = std::make_unique<Bytes>(*store_, config_, *registry_, peers_.get());
     memory_ = std::make_unique<FlushBehind>(*store_, store_->memory(), *registry_, config_.get()->name,
                                             config_.get()->memory_max);
-    tell([this] { registry_changed(); });
-    registry_changed();  // for changes that arrived before
+    tell(memory_.get());
+    memory_->wake();  // for changes that arrived before memory_ was set
     auto_gc_ = std::make_unique<AutoGc>(gc_actions());
     parts_.emplace(
         DaemonParts{*store_, *registry_, config_, figures_, *bytes_, *memory_, import_memory_, *auto_gc_, now_ns()});
@@ -185,10 +179,11 @@ class Daemon {
     if (peers_) {
       options.self.address = addresses_text(peers_->exchange().endpoints());
       options.self.provider = providers_text(peers_->exchange().endpoints());
+      options.self.key_proof = peers_->own_key_proof();
     }
     options.changed = [this] {
       const std::lock_guard lock(telling_);
-      if (told_) told_();
+      if (told_ != nullptr) told_->wake();
     };
     return cluster_registry(*store_, std::move(options));
   }
@@ -243,7 +238,7 @@ class Daemon {
   std::unique_ptr<FlushBehind> memory_;
   ImportMemory import_memory_{std::max(memory_bytes() / kImportsPart, kImportsMin)};
   std::mutex telling_;
-  std::function<void()> told_;      // called after changes of the registry; guarded by telling_
+  FlushBehind* told_ = nullptr;     // called after changes of the registry; guarded by telling_
   std::unique_ptr<Follow> follow_;  // null without a cluster: then all bytes are local
   std::unique_ptr<AutoGc> auto_gc_;
   std::optional<DaemonParts> parts_;

@@ -1,6 +1,7 @@
 #include "daemon/peers.h"
 
 #include <algorithm>
+#include <chrono>
 #include <functional>
 
 #include <fmt/core.h>
@@ -12,6 +13,8 @@
 
 namespace weft {
 namespace {
+
+constexpr auto kLookEvery = std::chrono::seconds(5);
 
 // Returns this node's id in the cluster, also before it has joined.
 std::string node_id(const Store& store) {
@@ -26,8 +29,8 @@ Peers::Peers(Store& store)
       view_(store, self_),
       links_([this] { return reachable(); }, steady_time(), is_over_tcp) {}
 
-// Returns the members that share a provider with this node, each with the best common one. Different providers cannot
-// talk to each other.
+// Returns the members that hold this node's key and share a provider with it, each with the best common one. Different
+// providers cannot talk to each other. Logs the other members.
 std::vector<Member> Peers::reachable() {
   const Registry* registry = registry_;
   if (registry == nullptr) return {};
@@ -35,7 +38,11 @@ std::vector<Member> Peers::reachable() {
   std::vector<Member> out;
   const std::lock_guard lock(mutex_);
   for (const Member& member : registry->members()) {
-    if (auto reached = reached_by(member, own)) {
+    if (!holds_key(member)) {
+      if (key_lines_.due(member.node))
+        log_warning("peer {} ({}) does not hold this node's key of the cluster: they refuse each other", member.node,
+                    member.name);
+    } else if (auto reached = reached_by(member, own)) {
       unlike_.erase(member.node);
       out.push_back(*std::move(reached));
     } else if (unlike_.insert(member.node).second) {
@@ -73,11 +80,15 @@ Peers::~Peers() {
 
 void Peers::join(const Registry& registry) {
   registry_ = &registry;
-  first_calls_ = std::make_unique<FirstCalls>(*exchange_, self_, [this] { return reachable(); });
+  looks_.start([this]() -> Worker::Pause {
+    static_cast<void>(reachable());
+    return kLookEvery;
+  });
 }
 
-void Peers::members_changed() {
-  first_calls_->wake();
+// The record of this node may be older than its key.
+bool Peers::holds_key(const Member& member) const {
+  return member.node == self_ || member.address.empty() || member.key_proof == exchange_->key_proof(member.node);
 }
 
 double Peers::share() {

@@ -9,11 +9,12 @@
 #include <vector>
 
 #include "base/json.h"
+#include "base/log.h"
+#include "base/worker.h"
 #include "daemon/config.h"
 #include "daemon/figures.h"
 #include "peers/answers.h"
 #include "peers/directory.h"
-#include "peers/first_calls.h"
 #include "peers/links.h"
 #include "peers/news.h"
 #include "peers/source.h"
@@ -38,9 +39,12 @@ class Peers {
   PeerAnswers& answers() { return answers_; }
   std::shared_ptr<BlobSource> source() const { return source_; }
   CodedCache::Figures coded() const { return coding_.cache.figures(); }
-  // Sets the registry whose members are the peers, and starts to call them. Call it once; `registry` outlives this.
+  // Sets the registry whose members are the peers. Call it once; `registry` outlives this.
   void join(const Registry& registry);
-  void members_changed();  // call after join(), when the members may have changed
+  std::string own_key_proof() const { return exchange_->key_proof(self_); }
+  // False if the daemon of this member has another key of the cluster, or none: this node and it refuse each other.
+  // Compares the proofs, and sends no message. A member without an address makes and answers no calls, so true.
+  bool holds_key(const Member& member) const;
 
  private:
   explicit Peers(Store& store);
@@ -57,7 +61,8 @@ class Peers {
   PeerLinks links_;
   std::unique_ptr<PeerNews> news_;
   std::shared_ptr<PeerSource> source_;
-  std::unique_ptr<FirstCalls> first_calls_;  // null before join()
+  RareLines key_lines_;
+  Worker looks_{"members"};  // at the members, so that an idle node logs them too; from join() on
 };
 
 void add_peer_figures(Figures& figures, const Peers& peers);
