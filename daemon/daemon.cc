@@ -179,6 +179,7 @@ class Daemon {
     if (peers_) {
       options.self.address = addresses_text(peers_->exchange().endpoints());
       options.self.provider = providers_text(peers_->exchange().endpoints());
+      options.self.key_proof = peers_->own_key_proof();
     }
     options.changed = [this] {
       const std::lock_guard lock(telling_);

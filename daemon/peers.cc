@@ -1,6 +1,7 @@
 #include "daemon/peers.h"
 
 #include <algorithm>
+#include <chrono>
 #include <functional>
 
 #include <fmt/core.h>
@@ -12,6 +13,8 @@
 
 namespace weft {
 namespace {
+
+constexpr auto kLookEvery = std::chrono::seconds(5);
 
 // Returns this node's id in the cluster, also before it has joined.
 std::string node_id(const Store& store) {
@@ -59,8 +62,8 @@ void Peers::tell_left(const Registry& registry, const std::vector<Member>& membe
   members_.swap(now);
 }
 
-// Returns the members that share a provider with this node, each with the best common one. Different providers cannot
-// talk to each other.
+// Returns the members that hold this node's key and share a provider with it, each with the best common one. Different
+// providers cannot talk to each other. Logs the other members.
 std::vector<Member> Peers::reachable() {
   const Registry* registry = registry_;
   if (registry == nullptr) return {};
@@ -70,7 +73,11 @@ std::vector<Member> Peers::reachable() {
   const std::lock_guard lock(mutex_);
   tell_left(*registry, members);
   for (const Member& member : members) {
-    if (auto reached = reached_by(member, own)) {
+    if (!holds_key(member)) {
+      if (key_lines_.due(member.node))
+        log_warning("peer {} ({}) does not hold this node's key of the cluster: they refuse each other", member.node,
+                    member.name);
+    } else if (auto reached = reached_by(member, own)) {
       unlike_.erase(member.node);
       out.push_back(*std::move(reached));
     } else if (unlike_.insert(member.node).second) {
@@ -132,6 +139,19 @@ void Peers::begin(LocalBytes& bytes) {
 void Peers::end() {
   answers_.end();
   if (swarms_) swarms_->end();
+}
+
+void Peers::join(const Registry& registry) {
+  registry_ = &registry;
+  looks_.start([this]() -> Worker::Pause {
+    static_cast<void>(reachable());
+    return kLookEvery;
+  });
+}
+
+// The record of this node may be older than its key.
+bool Peers::holds_key(const Member& member) const {
+  return member.node == self_ || member.address.empty() || member.key_proof == exchange_->key_proof(member.node);
 }
 
 double Peers::share() {

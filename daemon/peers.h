@@ -9,6 +9,8 @@
 #include <vector>
 
 #include "base/json.h"
+#include "base/log.h"
+#include "base/worker.h"
 #include "daemon/config.h"
 #include "daemon/figures.h"
 #include "peers/answers.h"
@@ -44,8 +46,12 @@ class Peers {
   const PeerSwarms& peer_swarms() const { return *swarms_; }
   std::shared_ptr<BlobSource> source() const { return source_; }
   CodedCache::Figures coded() const { return coding_.cache.figures(); }
-  // Sets the registry whose members are the peers. `registry` outlives this.
-  void join(const Registry& registry) { registry_ = &registry; }
+  // Sets the registry whose members are the peers. Call it once; `registry` outlives this.
+  void join(const Registry& registry);
+  std::string own_key_proof() const { return exchange_->key_proof(self_); }
+  // False if the daemon of this member has another key of the cluster, or none: this node and it refuse each other.
+  // Compares the proofs, and sends no message. A member without an address makes and answers no calls, so true.
+  bool holds_key(const Member& member) const;
 
  private:
   explicit Peers(Store& store);
@@ -68,6 +74,8 @@ class Peers {
   std::unique_ptr<PeerNews> news_;
   std::unique_ptr<PeerSwarms> swarms_;
   std::shared_ptr<PeerSource> source_;
+  RareLines key_lines_;
+  Worker looks_{"members"};  // at the members, so that an idle node logs them too; from join() on
 };
 
 void add_peer_figures(Figures& figures, const Peers& peers);

@@ -2,7 +2,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <set>
 
 #include "base/json.h"
 #include "base/text.h"
@@ -66,18 +65,19 @@ std::string text_answer(std::string_view text) {
   return json.take();
 }
 
-// Returns the nodes whose daemons have another key. This node and they refuse each other.
-std::set<std::string> refused_nodes(const DaemonParts& parts) {
-  if (parts.bytes.peers == nullptr) return {};
-  return parts.bytes.peers->exchange().figures().other_key;
+// Returns the members without those whose daemons have another key. This node and they refuse each other.
+std::vector<Member> members_with_key(const DaemonParts& parts) {
+  std::vector<Member> members = parts.registry.members();
+  const Peers* peers = parts.bytes.peers;
+  if (peers != nullptr) std::erase_if(members, [peers](const Member& member) { return !peers->holds_key(member); });
+  return members;
 }
 
 Result<PeerList> peers(control::Call& /*call*/, const Nothing& /*request*/, DaemonParts& parts) {
   PeerList list;
-  const std::set<std::string> refused = refused_nodes(parts);
-  for (const Member& member : parts.registry.members())
-    if (!refused.contains(member.node))
-      list.peers.push_back({member.node, member.name, member.address, member.provider, utc_time(member.since_ns)});
+  for (const Member& member : members_with_key(parts))
+    list.peers.push_back(
+        {member.node, member.name, member.address, member.provider, utc_time(member.since_ns), member.since_ns});
   return list;
 }
 
@@ -97,7 +97,7 @@ std::string status_json(DaemonParts& parts, const control::Server& server) {
   const auto scrubbed = read_scrub_state(parts.store.path());
   json.key("scrub");
   write_scrub(json, scrubbed.ok() ? scrubbed->last : std::nullopt);
-  json.member("peers", std::uint64_t{parts.registry.members().size()}).key("registry");
+  json.member("peers", std::uint64_t{members_with_key(parts).size()}).key("registry");
   write_registry(json, parts.registry);
   write_bytes_status(json, parts.bytes);
   write_memory_status(json, parts);
@@ -124,8 +124,8 @@ void add_node_figures(Figures& figures, DaemonParts& parts, const control::Serve
   };
   figures.add("weft_control_connections", "gauge", "Connections to the control socket.",
               [&server] { return static_cast<double>(server.connections()); });
-  figures.add("weft_peers", "gauge", "Daemons in the cluster, including this one.",
-              [&parts] { return static_cast<double>(parts.registry.members().size()); });
+  figures.add("weft_peers", "gauge", "Daemons in the cluster that hold its key, including this one.",
+              [&parts] { return static_cast<double>(members_with_key(parts).size()); });
   const auto scrub = [&parts](auto member) {
     return [&parts, member] {
       std::vector<Figures::Sample> samples;

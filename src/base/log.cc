@@ -169,4 +169,10 @@ void log_flush() {
   logger()->flush();
 }
 
+bool RareLines::due(const std::string& subject, Clock::time_point now) {
+  const std::lock_guard lock(mutex_);
+  std::erase_if(quiet_until_, [now](const auto& one) { return one.second <= now; });
+  return quiet_until_.size() < kSubjectsMax && quiet_until_.try_emplace(subject, now + kPause).second;
+}
+
 }  // namespace weft

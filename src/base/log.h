@@ -6,6 +6,10 @@
 
 #include <array>
 #include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <map>
+#include <mutex>
 #include <string>
 #include <string_view>
 
@@ -64,5 +68,20 @@ template <class... Args>
 void log_error(fmt::format_string<Args...> format, Args&&... args) {
   log_line(LogLevel::error, fmt::format(format, std::forward<Args>(args)...));
 }
+
+// Limits lines that others can cause: one line a minute about each subject, and few subjects. Any thread.
+class RareLines {
+ public:
+  using Clock = std::chrono::steady_clock;
+  static constexpr std::chrono::minutes kPause{1};
+  static constexpr std::size_t kSubjectsMax = 16;  // lines a minute
+
+  // True if a line about this subject may be written now. The next one is due after kPause.
+  bool due(const std::string& subject, Clock::time_point now = Clock::now());
+
+ private:
+  std::mutex mutex_;
+  std::map<std::string, Clock::time_point> quiet_until_;  // guarded by mutex_
+};
 
 }  // namespace weft

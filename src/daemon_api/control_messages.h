@@ -254,9 +254,11 @@ inline void fields(JsonFields& f, OriginReport& m) {
 
 struct PeerEntry {
   std::string node, name, address, provider, since;
+  std::uint64_t since_ns = 0;
 };
 inline void fields(JsonFields& f, PeerEntry& m) {
   f("node", m.node)("name", m.name)("address", m.address)("provider", m.provider)("since", m.since);
+  f("since_ns", m.since_ns);
 }
 
 struct PeerList {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "base/json_fields.h"
@@ -13,6 +14,10 @@ namespace weft {
 // The option of `weft import` that makes it read its ImportOptions, without paths, from the standard input. It is the
 // mount's, and not for users.
 inline constexpr char kOptionsOnInput[] = "--options-on-input";
+// Another one: weftd has ended during an import of this draft. A user who may not write to the store waits for weftd.
+inline constexpr char kAwaitDaemon[] = "--await-daemon";
+// Part of the message of an error that leaves open whether weftd has done what a program asked.
+inline constexpr std::string_view kOutcomeUnknown = "whether it did what was asked is not known";
 
 void fields(JsonFields& f, std::pair<std::string, std::string>& metric);
 // Everything but `paths` and `links`, which the process that finds the files uses. Into an object with other members.

@@ -10,6 +10,7 @@
 //   held       yes    draft         -           free  -                checks the draft and starts the import
 //   begun      yes    draft         yes         held  none, or a part  waits for the import, with whatever lock it has
 //   dead       yes    draft         yes         free  none, or a part  starts the import again
+//   in doubt   yes    draft         yes         free  {"error", …}     starts the import again: weftd died under it
 //   failed     yes    draft         yes         free  {"error", …}     moves facts and draft back, deletes the folder
 //   published  yes    - or draft    yes         free  {"version", …}   answers a request that the kernel sends again;
 //                                                                      recover() deletes the folder

@@ -27,6 +27,7 @@ struct ImportCommand {
   std::string program;
   std::string store;
   bool trust_store = false;
+  bool awaits_daemon = false;
   ImportOptions options;  // without paths: the process publishes its working directory
 };
 
@@ -50,6 +51,7 @@ Result<pid_t> start_import(const ImportCommand& command, const UserIds& user, co
                      .output = ends.answer,
                      .lock = ends.lock};
   if (command.trust_store) child.words.emplace_back("--trust-store");
+  if (command.awaits_daemon) child.words.emplace_back(kAwaitDaemon);
   for (const char* word : {kOptionsOnInput, "--", "."}) child.words.emplace_back(word);
   return start_program(std::move(child));
 }
@@ -80,6 +82,13 @@ Status outcome_of(const JsonValue& answer) {
   const auto message = answer.text("message");
   return Error{errc_named(code.ok() ? *code : "").value_or(Errc::internal),
                message.ok() ? *message : "the import failed"};
+}
+
+// False if the version may be published without the answer saying so: the import died, or weftd did under it.
+bool is_final(const std::optional<JsonValue>& answer) {
+  if (!answer) return false;
+  const Status outcome = outcome_of(*answer);
+  return outcome.ok() || outcome.error().message.find(kOutcomeUnknown) == std::string::npos;
 }
 
 // True if the entry has got the name `as` in `dir`, or a unique one because another draft has that name.
@@ -180,8 +189,9 @@ Result<ImportOptions> DraftPublisher::check(const PublishOrder& order, int conte
 Status DraftPublisher::start(const PublishOrder& order, PublishFolder& folder, int content, ImportOptions options) {
   const Status moved = rename_at(content, kDraftFactsFile, folder.fd.get(), kDraftFactsFile);
   if (!moved.ok() && moved.error().code != Errc::not_found) return moved;
+  const bool is_in_doubt = said_in(folder.fd.get()).has_value();
   WEFT_TRY(const Fd answer, open_at(folder.fd.get(), kAnswer, O_WRONLY | O_CREAT | O_TRUNC, 0600));
-  const ImportCommand command{options_.program, options_.store, options_.trust_store, std::move(options)};
+  const ImportCommand command{options_.program, options_.store, options_.trust_store, is_in_doubt, std::move(options)};
   const auto child = start_import(command, order.user, {content, answer.get(), folder.lock.get()});
   if (!child.ok()) return refuse(content, child.error());
   folder.child = *child;
@@ -193,13 +203,13 @@ Status DraftPublisher::start(const PublishOrder& order, PublishFolder& folder, i
   return {};
 }
 
-// An import that ends without an answer may have published the version. So it runs once more: the draft is still whole,
-// and an import of content that the newest version has already answers with that version.
+// An import that ends without a final answer may have published the version. So it runs once more: the draft is still
+// whole, and an import of content that the newest version has already answers with that version.
 Status DraftPublisher::run(const PublishOrder& order, PublishFolder& folder, const GoesOn& goes_on) {
   WEFT_TRY(const Fd content, folder.open_content());
   std::optional<JsonValue> answer;
-  for (int starts = 0; starts < kStartsMax && !answer; ++starts) {
-    if (folder.ended() && !said_in(folder.fd.get())) {
+  for (int starts = 0; starts < kStartsMax && !is_final(answer); ++starts) {
+    if (folder.ended() && !is_final(said_in(folder.fd.get()))) {
       folder.restore_facts(content.get());
       auto options = check(order, content.get(), goes_on);
       if (!options.ok()) return refuse(content.get(), options.error());

@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "base/text.h"
-#include "os/kernel_file.h"
+#include "os/sys.h"
 
 namespace weft {
 namespace {

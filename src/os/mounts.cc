@@ -13,9 +13,9 @@
 
 #include "base/json.h"
 #include "base/text.h"
-#include "os/kernel_file.h"
 #include "os/open_beneath.h"
 #include "os/read_within.h"
+#include "os/sys.h"
 #include "os/unix_socket.h"
 
 namespace weft {

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
@@ -287,6 +288,19 @@ Result<std::vector<std::byte>> read_whole(int fd, const struct stat& st, std::ui
   std::vector<std::byte> bytes(size);
   WEFT_CHECK(read_exact(fd, 0, bytes, where));
   return bytes;
+}
+
+Result<std::string> read_kernel_file(const std::string& path, std::uint64_t bytes_max) {
+  WEFT_TRY(const Fd file, open_file(path, O_RDONLY));
+  std::string text;
+  std::array<std::byte, 16 << 10> part{};
+  for (;;) {
+    WEFT_TRY(const std::size_t got, read_next(file.get(), part, path));
+    if (got == 0) return text;
+    text.append(reinterpret_cast<const char*>(part.data()), got);
+    if (text.size() > bytes_max)
+      return Error{Errc::invalid, fmt::format("{}: expected at most {} bytes", path, bytes_max)};
+  }
 }
 
 Status allocate(int fd, std::uint64_t offset, std::uint64_t length, std::string_view where) {

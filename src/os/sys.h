@@ -85,6 +85,9 @@ Result<std::vector<std::byte>> read_file(const std::string& path, std::uint64_t 
 // Reads an open file whose size is in `st`. Errc::invalid if that is more than `bytes_max`.
 Result<std::vector<std::byte>> read_whole(int fd, const struct stat& st, std::uint64_t bytes_max,
                                           std::string_view where);
+// Reads a file of /proc or /sys to its end: the kernel tells its size only so. Errc::invalid if it has more than
+// `bytes_max` bytes.
+Result<std::string> read_kernel_file(const std::string& path, std::uint64_t bytes_max);
 // Reserves disk blocks and keeps the size of the file.
 Status allocate(int fd, std::uint64_t offset, std::uint64_t length, std::string_view where);
 Status punch_hole(int fd, std::uint64_t offset, std::uint64_t length, std::string_view where);

@@ -17,7 +17,7 @@
 
 namespace weft {
 
-inline constexpr std::uint32_t kRegistryFormat = 7;
+inline constexpr std::uint32_t kRegistryFormat = 8;  // 8: Member::key_proof
 
 struct RegistryMeta {
   std::uint32_t format = kRegistryFormat;

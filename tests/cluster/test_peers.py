@@ -215,6 +215,12 @@ def test_peers_and_metrics_tell_of_each_other(cluster, three, tmp_path):
     assert set(peers) == {"node1", "node2", "node3"}
     assert peers["node1"]["address"].startswith(three[0].host.address + ":")
     assert peers["node1"]["provider"] == three[0].exchange()["provider"]
+    table = three[1].store.weft("peers", env=environment(TZ="XST-9")).stdout.splitlines()  # nine hours east of UTC
+    for peer in peers.values():
+        assert peer["since"] == time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(peer["since_ns"] // 10**9))
+        local = time.strftime("%Y-%m-%d %H:%M", time.gmtime(peer["since_ns"] // 10**9 + 9 * 3600))
+        row = f"{peer['name']} {peer['address']} {peer['provider']} {local} {peer['node']}"
+        assert row.split() in [line.split() for line in table]
     samples = metrics(three[1].daemon.ask("metrics")["text"])
     assert samples['weft_fetched_bytes_total{source="peer"}'] > 0
     assert samples["weft_peer_sessions"] > 0

@@ -4,6 +4,7 @@ import sys
 import pytest
 
 from clusterlib import can_make_networks
+from daemonlib import metrics
 from nodes import CLOSED_SECONDS_MAX, resident
 from strangers import HOSTILE_PEER, hostile, model_on, still_serves
 from weftlib import PATIENCE, run, wait_until
@@ -40,6 +41,9 @@ def test_who_greets_with_another_key_is_forgotten_within_a_second(cluster, three
     run([*three[2].host.inside, HOSTILE_PEER, "greet", victim["provider"], three[2].host.address, victim["address"]])
     wait_until(lambda: exchange_now(three[0])["refused"] > victim["refused"], seconds_max=CLOSED_SECONDS_MAX, pause=0.01)
     assert exchange_now(three[0])["half_open"] == 0
+    assert metrics(three[0].daemon.ask("metrics")["text"])["weft_peer_refused_total"] > victim["refused"]
+    refusal = "peer talker does not hold this node's key of the cluster: it is refused"
+    wait_until(lambda: refusal in three[0].daemon.said(), seconds_max=CLOSED_SECONDS_MAX)
     still_serves(cluster, three[0], three[1], source, memory)
 
 

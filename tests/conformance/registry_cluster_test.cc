@@ -631,6 +631,7 @@ TEST_CASE("cluster: members come, are seen, and go") {
   CHECK(eventually([&] { return b->registry().members().size() == 2; }));
   auto members = a->registry().members();
   CHECK(members[0].node != members[1].node);
+  for (const Member& member : members) CHECK(member.key_proof == "proof of " + member.name);
   b.reset();
   CHECK(eventually([&] { return a->registry().members().size() == 1; }));
 }

@@ -75,6 +75,7 @@ ClusterNode::ClusterNode(const std::string& directory, EtcdOptions options, bool
   ClusterOptions cluster;
   cluster.etcd = std::move(options);
   cluster.self.name = directory;
+  cluster.self.key_proof = "proof of " + directory;
   cluster.lease = std::chrono::seconds(2);
   registry_ = need(cluster_registry(*store_, std::move(cluster)));
   if (wait && !wait_connected()) throw std::runtime_error("not connected: " + registry_->status().trouble);

@@ -19,7 +19,7 @@ from weftlib import LENGTH, Mount, Store, files_below, random_bytes, wait_until
 pytestmark = [pytest.mark.skipif(os.geteuid() != 0, reason="needs root"), pytest.mark.long]
 ROUNDS = int(17 * LENGTH)  # of each kind; scripts/campaign long makes ten times as many
 INSIDE_MIN = 1 / 3  # of the kills: so many fall between the begin of a rename and its answer
-MAY_FAIL = {errno.EINTR, errno.EIO, errno.EHOSTUNREACH, errno.ETIMEDOUT, errno.ENOENT, errno.ESTALE}
+MAY_FAIL = {errno.EINTR, errno.EIO, errno.ETIMEDOUT, errno.ENOENT, errno.ESTALE}
 
 
 class World:
@@ -116,6 +116,7 @@ def test_no_rename_yields_two_numbers(kind, tmp_path):
             killer.start()
             acknowledged = world.publish()
             killer.join()
+            assert acknowledged or kind != "weftd", number  # a second import finds the version, or publishes it
             begin, end = world.published
             inside += begin <= moments[-1] <= end
             lost += not acknowledged

@@ -1,13 +1,15 @@
 """How long versions and drafts stay: --keep, gc that weftd runs by itself, and drafts that nobody writes."""
+import datetime
 import json
 import os
 import pathlib
+import re
 import time
 
 import pytest
 
 from daemonlib import Daemon
-from weftlib import Mount, Store, random_bytes, wait_until
+from weftlib import Mount, Store, environment, random_bytes, wait_until
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
 
@@ -104,7 +106,10 @@ def test_what_is_removed_comes_back(store, tmp_path):
             wait_until(lambda: (mount / "models/m/1/x").exists())
             store.weft("gc")
             assert packs(store) == 2 and live(store) == [2, 1]
-            assert "`weft undelete` brings it back; weftd frees its content after " in store.weft("rm", "m@2").stdout
+            said = store.weft("rm", "m@2", env=environment(TZ="XST-9")).stdout
+            until = re.search("`weft undelete` brings it back; weftd frees its content after ([^ ]*), and earlier", said)[1]
+            seconds = datetime.datetime.strptime(until, "%Y-%m-%dT%H:%M:%S%z").timestamp()
+            assert 3500 < seconds - begun / 1e9 < 3600 + time.time() - begun / 1e9
             store.weft("gc")
             refused = store.weft("undelete", "m@2", check=False)
             assert refused.returncode == 1 and refused.stderr == "weft: m@2: gc has freed its content\n"

@@ -51,7 +51,7 @@ def a_mount(tmp_path):
     store = Store(tmp_path / "store")
     store.publish(write_model(tmp_path / "model", random_tensors(1, 4096, seed="users")), name="org/m")
     with Mount(store, tmp_path / "mnt", "publish,drafts_max=64G") as mount, \
-            Daemon(store, "--control-publish", ONE, "--control-publish", OTHER):
+            Daemon(store, "--control-publish", ONE, "--control-publish", OTHER) as mount.weftd:
         mount.let_in()
         yield mount
 
@@ -185,6 +185,50 @@ def test_a_publish_that_its_user_stops_holds_up_nobody(mount):
         os.kill(int(import_of(ONE).name), signal.SIGSTOP)
         assert outcomes_as(OTHER, [(os.mkdir, mount / "new/own")]) == [0]
     assert (draft / "x").stat().st_size == SLOW
+
+
+def is_in_work(mount):
+    """Whether weftd has a file of a draft open that is being published."""
+    return any("/drafts/publishing/" in link for link in links_in(f"/proc/{mount.weftd.pid}/fd"))
+
+
+def links_in(directory):
+    for name in os.listdir(directory):
+        with contextlib.suppress(FileNotFoundError):
+            yield os.readlink(os.path.join(directory, name))
+
+
+@contextlib.contextmanager
+def file_in_work(mount):
+    """A file of a user that weftd is publishing: the import of it. Afterwards the rename has succeeded, with one version."""
+    new, draft = mount / "new", mount / "new/slow"
+    assert outcomes_as(ONE, [(write, draft, b"x"), (os.truncate, draft, SLOW)]) == [0, 0]
+
+    def publish(companion):
+        companion.is_ready()
+        os.rename(draft, new / "slow@")
+        (new / "succeeded").mkdir()
+
+    with process_of(ONE, publish):
+        wait_until(lambda: is_in_work(mount), pause=0.01)
+        yield import_of(ONE)
+    assert (new / "succeeded").exists() and not draft.exists()
+    assert sorted(name for name in os.listdir(mount / "models/slow") if name.isdigit()) == ["1"]
+    assert (mount.version("slow", 1) / "slow").stat().st_size == SLOW
+
+
+def test_a_file_is_published_although_its_import_is_killed(mount):
+    with file_in_work(mount) as first:
+        os.kill(int(first.name), signal.SIGKILL)
+        wait_until(lambda: not first.exists())
+
+
+def test_a_file_is_published_although_weftd_is_killed(mount):
+    """Its user may not write to the store, so the import waits for the next weftd."""
+    with file_in_work(mount) as first:
+        mount.weftd.kill()
+        wait_until(lambda: import_of(ONE) not in (None, first))
+        mount.weftd.start()
 
 
 def test_a_publish_holds_nothing_of_new(mount):

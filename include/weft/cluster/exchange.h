@@ -15,7 +15,6 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -188,7 +187,6 @@ struct ExchangeFigures {
   std::uint64_t pinned_bytes = 0;       // memory that hardware holds in place
   std::uint64_t buffers_aside = 0;      // landing buffers that abandoned reads may still write to
   TransportCounters transport;
-  std::set<std::string> other_key;  // nodes whose last answer to a handshake did not prove the cluster's key
 };
 
 struct ExchangeOptions {
@@ -218,6 +216,8 @@ class Exchange {
 
   // Returns the addresses of this exchange, the best first.
   std::span<const Endpoint> endpoints() const;
+  // Returns the Member::key_proof of a node that holds this node's key of the cluster: 32 hex digits.
+  std::string key_proof(std::string_view node) const;
 
   // Connects if there is no session. Errc::unsupported: the provider is not one of endpoints(). Errc::timed_out at the
   // deadline. Errc::permission: the peer at this address does not hold the cluster's key, or is another node.

@@ -108,6 +108,7 @@ class ImportCommand final : public Command {
                   "where the version is when the command returns: memory (of this node; a disk follows), local (a disk "
                   "of this node, the default) or origin");
     options.hidden_flag(kOptionsOnInput, options_on_input_);
+    options.hidden_flag(kAwaitDaemon, await_daemon_);
   }
 
   Status check_usage() override {
@@ -135,6 +136,7 @@ class ImportCommand final : public Command {
 
   Result<int> run(Context& context) override {
     if (options_on_input_) WEFT_CHECK(read_options());
+    if (await_daemon_) WEFT_CHECK(context.await_daemon());
     const bool to_origin = import_.durability == Durability::origin;
     if (to_origin) WEFT_CHECK(context.need_daemon());
     if (!context.quiet && !hint_.empty()) context.note(hint_);
@@ -274,6 +276,7 @@ class ImportCommand final : public Command {
   std::string hint_;  // what the directory said
   bool move_ = false;
   bool options_on_input_ = false;
+  bool await_daemon_ = false;
   std::string keep_;
   std::string durability_;
   std::string links_;

@@ -1,3 +1,4 @@
+#include "base/short_text.h"
 #include "base/text.h"
 #include "cli/commands/commands.h"
 #include "cli/shared/daemon_call.h"
@@ -14,7 +15,7 @@ constexpr CommandInfo kInfo = {
         "Lists each daemon whose lease in etcd is valid, as this store's daemon sees it.\n"
         "A node that is not in a cluster has an empty list.\n",
     .examples = "weft peers\n",
-    .json = "{peers: [{node, name, address, provider, since}]}\n",
+    .json = "{peers: [{node, name, address, provider, since, since_ns}]}\n",
 };
 
 class PeersCommand final : public Command {
@@ -23,7 +24,8 @@ class PeersCommand final : public Command {
     WEFT_TRY(const auto list, call_daemon<PeerList>(context, "peers", Nothing{}));
     TextTable table({{"NAME"}, {"ADDRESS"}, {"PROVIDER"}, {"SINCE"}, {"NODE"}});
     for (const PeerEntry& peer : list.peers)
-      table.row({printable(peer.name), printable(peer.address), printable(peer.provider), peer.since, peer.node});
+      table.row({printable(peer.name), printable(peer.address), printable(peer.provider), local_time(peer.since_ns),
+                 peer.node});
     if (context.json)
       context.print_json(encode_fields(list));
     else if (!table.empty())

@@ -1,4 +1,3 @@
-#include "base/short_text.h"
 #include "base/text.h"
 #include "cli/commands/commands.h"
 #include "cli/shared/writer.h"
@@ -89,7 +88,7 @@ class RmCommand final : public Command {
     context.print(
         "`weft undelete` brings it back; weftd frees its content after {}, and earlier if space is short or "
         "`weft gc` runs\n",
-        local_time(kept_until_ns));
+        utc_time(kept_until_ns));
   }
 
   Status check_specs() const {

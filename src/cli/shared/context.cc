@@ -13,6 +13,7 @@
 #include "cli/shared/configured_store.h"
 #include "cli/shared/writer.h"
 #include "daemon_api/cold_wire.h"
+#include "drafts/import_fields.h"
 #include "os/file_lock.h"
 #include "os/safe_path.h"
 #include "os/sys.h"
@@ -138,6 +139,17 @@ Result<std::unique_ptr<control::Client>> Context::need_daemon() const {
                                               store_path(), clustered ? ", a node of a cluster" : "")};
 }
 
+Status Context::await_daemon() const {
+  const auto is_expected = [this] {
+    const auto store = open_to_write();
+    return !store.ok() && store.error().code == Errc::permission;
+  };
+  WEFT_TRY(const auto client, connect_while(store_path(), patience(), is_expected));
+  if (client || !is_expected()) return {};
+  return Error{Errc::unreachable,
+               fmt::format("weftd has ended and does not run again; {}: see `weft log`", kOutcomeUnknown)};
+}
+
 Result<std::unique_ptr<StoreWriter>> Context::writer() const {
   WEFT_TRY(auto client, daemon());
   if (!client && is_of_cluster()) {
@@ -156,8 +168,7 @@ Result<control::Answer> Context::ask(control::Client& daemon, std::string_view r
   options.cancelled = patience().cancelled;
   auto answer = daemon.call(request, body, {}, options);
   if (answer.ok() || answer.error().code == Errc::busy || !daemon.lost()) return answer;
-  return Error{Errc::unreachable,
-               fmt::format("{}; whether it did what was asked is not known: see `weft log`", answer.error().message)};
+  return Error{Errc::unreachable, fmt::format("{}; {}: see `weft log`", answer.error().message, kOutcomeUnknown)};
 }
 
 Status Context::create(const CreateOptions& options) const {

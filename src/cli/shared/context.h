@@ -49,6 +49,9 @@ class Context {
   // seconds for a daemon that is starting or ending.
   Result<std::unique_ptr<control::Client>> daemon() const;
   Result<std::unique_ptr<control::Client>> need_daemon() const;  // Errc::unreachable if no daemon runs
+  // After the end of a daemon during a request: waits some seconds for the next one, unless this process may write to
+  // the store itself. Errc::unreachable: none has come.
+  Status await_daemon() const;
   // Returns the writer of the store: through the daemon, or in this process if no daemon runs. The names of a cluster's
   // store are changed by its daemon only: waits some seconds for one that restarts, and then fails as need_daemon()
   // does.

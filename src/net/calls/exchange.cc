@@ -13,6 +13,7 @@
 #include "net/calls/begun_calls.h"
 #include "net/calls/incoming.h"
 #include "net/calls/outgoing.h"
+#include "net/session/key_proof.h"
 
 namespace weft {
 namespace net {
@@ -84,10 +85,12 @@ void End::add_to(ExchangeFigures& figures) const {
 }  // namespace net
 
 struct Exchange::Impl {
+  explicit Impl(const net::Secret& key) : proofs(key) {}
   ~Impl();
   Status add_end(const ExchangeOptions& options, const net::Secret& key, const net::MakeTransport& make);
   Result<net::End*> end_for(const PeerAddress& peer) const;
 
+  const net::KeyProofs proofs;
   std::vector<Endpoint> endpoints;
   std::vector<std::unique_ptr<net::End>> ends;  // in the order of endpoints
   std::shared_ptr<net::LandingPool> landings;   // of the first end; all ends read into them
@@ -115,6 +118,10 @@ Exchange::~Exchange() = default;
 
 std::span<const Endpoint> Exchange::endpoints() const {
   return impl_->endpoints;
+}
+
+std::string Exchange::key_proof(std::string_view node) const {
+  return impl_->proofs.of(node);
 }
 
 Result<net::End*> Exchange::Impl::end_for(const PeerAddress& peer) const {
@@ -168,7 +175,7 @@ Result<std::unique_ptr<Exchange::Impl>> open_first(const ExchangeOptions& option
                                                    const net::MakeTransport& make) {
   if (options.node.empty() || options.node.size() > limits::kNodeIdMax)
     return Error{Errc::invalid, "a node's id: expected 1 to 64 bytes"};
-  auto made = std::make_unique<Exchange::Impl>();
+  auto made = std::make_unique<Exchange::Impl>(key);
   WEFT_CHECK(made->add_end(options, key, make));
   return made;
 }

@@ -18,12 +18,12 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/log.h"
 #include "base/thread_pool.h"
 #include "net/calls/answer_link.h"
 #include "net/calls/newcomers.h"
 #include "net/calls/open_windows.h"
 #include "net/calls/owed_reply.h"
-#include "net/calls/rare_lines.h"
 #include "net/session/handshake.h"
 #include "weft/cluster/exchange.h"
 

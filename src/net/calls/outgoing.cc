@@ -130,12 +130,7 @@ Result<std::shared_ptr<CallLink>> Outgoing::connect(const PeerAddress& address, 
   WEFT_TRY(const PeerId peer, transport_.add_peer(address.address));
   const std::uint64_t session = random_session();
   auto agreed = shake_hands(peer, session, deadline);
-  const bool other_key = !agreed.ok() && agreed.error().code == Errc::permission;
-  if (agreed.ok() || other_key) {
-    const std::lock_guard lock(mutex_);
-    peers_[address.node].other_key = other_key;
-  }
-  if (other_key && key_lines_.due(address.node))
+  if (!agreed.ok() && agreed.error().code == Errc::permission && key_lines_.due(address.node))
     log_warning("peer {}: its daemon does not hold this node's key of the cluster: they refuse each other",
                 address.node);
   if (agreed.ok() && agreed->session.ends().node != address.node)
@@ -252,8 +247,6 @@ void Outgoing::add_to(ExchangeFigures& figures) const {
   figures.read_bytes += read_bytes_;
   const std::lock_guard lock(mutex_);
   figures.sessions += links_.size();
-  for (const auto& [node, peer] : peers_)
-    if (peer.other_key) figures.other_key.insert(node);
 }
 
 }  // namespace weft::net

@@ -13,8 +13,8 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/log.h"
 #include "net/calls/call_link.h"
-#include "net/calls/rare_lines.h"
 #include "net/session/handshake.h"
 #include "net/transport/landing_pool.h"
 #include "weft/cluster/exchange.h"
@@ -60,7 +60,6 @@ class Outgoing {
     std::shared_ptr<CallLink> open_to(const EndpointAddress& wanted) const {
       return link && !link->lost() && address == wanted ? link : nullptr;
     }
-    bool other_key = false;  // at the last answer to a handshake
     Clock::time_point failed_at{};
     Error failure;  // of the last handshake
   };

@@ -9,6 +9,8 @@
 #include <filesystem>
 #include <string>
 
+#include <fmt/core.h>
+
 #include "drafts/import_fields.h"
 #include "drafts/publish_folder.h"
 #include "os/sys.h"
@@ -148,6 +150,36 @@ TEST_CASE("state dead: the import starts again, with the facts") {
   write_file(p.folder + "/answer", R"({"vers)");
   CHECK(p.publish("cat > '" + p.dir / "options" + "'; " + kDone).ok());
   CHECK(read_text(p.dir / "options").find("kept") != std::string::npos);
+}
+
+TEST_CASE("state in doubt: the import starts again, and only once") {
+  Publishing p;
+  write_file(p.new_dir + "/x/model", "x");
+  const std::string doubt =
+      fmt::format(R"({{"error":"unreachable","message":"weftd did not answer; {}"}})", kOutcomeUnknown);
+  const auto first_and_then = [&](const std::string& then) {
+    return fmt::format("echo \"$6\" >> '{0}'\nif [ $(wc -l < '{0}') = 1 ]; then echo '{1}'; exit 1; fi\n{2}",
+                       p.dir / "runs", doubt, then);
+  };
+  SUBCASE("of this server") {
+    CHECK(p.publish(first_and_then(kDone)).ok());
+    CHECK_FALSE(fs::exists(p.new_dir + "/x"));
+  }
+  SUBCASE("of an earlier server") {
+    p.write_order(false);
+    write_file(p.folder + "/answer", doubt);
+    write_file(p.dir / "runs", std::string(kOptionsOnInput) + "\n");
+    CHECK(p.publish(first_and_then(kDone)).ok());
+  }
+  SUBCASE("the second import fails") {
+    CHECK(code_of(p.publish(first_and_then(R"(echo '{"error":"busy","message":"no"}'; exit 1)"))) == Errc::busy);
+    CHECK(read_text(p.new_dir + "/x/.weft.error") == "no\n");
+  }
+  SUBCASE("both are in doubt") {
+    CHECK(code_of(p.publish(first_and_then("echo '" + doubt + "'; exit 1"))) == Errc::unreachable);
+    CHECK(fs::exists(p.new_dir + "/x/model"));
+  }
+  CHECK(read_text(p.dir / "runs") == fmt::format("{}\n{}\n", kOptionsOnInput, kAwaitDaemon));
 }
 
 TEST_CASE("state begun: a later server waits for the import") {

@@ -121,6 +121,8 @@ TEST_CASE("records: facts survive encoding") {
   auto back = open_member(seal(member, "n/1"), "n/1");
   REQUIRE(back.ok());
   CHECK(*back == member);
+  member.key_proof = "0123456789abcdef0123456789abcdef";
+  CHECK(open_member(seal(member, "n/1"), "n/1")->key_proof == member.key_proof);
   CHECK(open_head(seal(RegistryHead{5, 6}, "m/a"), "m/a")->next_number == 5);
   CHECK(open_tag(seal(RegistryTag{5, 6}, "t/a@b"), "t/a@b")->number == 5);
   const Author alice{"alice", "node1"};
@@ -180,6 +182,9 @@ TEST_CASE("records: intact records with impossible facts are refused") {
     CHECK_FALSE(open_tombstone(seal(tombstone, "k"), "k").ok());
   }
   CHECK_FALSE(open_member(seal(Member{"", "\n", "", "", 0}, "k"), "k").ok());
+  CHECK_FALSE(open_member(seal(Member{"", "", "", "", 0, "\x1b[2J"}, "k"), "k").ok());
+  CHECK_FALSE(
+      open_member(seal(Member{"", "", "", "", 0, std::string(limits::kEndpointAddressMax + 1, 'a')}, "k"), "k").ok());
   for (const std::uint32_t format : {kRegistryFormat - 1, kRegistryFormat + 1}) {
     const Error other = open_meta(seal(RegistryMeta{format, kNode, 0}, "meta"), "meta").error();
     CHECK(other.code == Errc::unsupported);
