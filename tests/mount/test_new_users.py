@@ -312,6 +312,36 @@ def test_a_checkpoint_has_no_directory_of_another_user(mount):
     wait_until(lambda: (checkpoint / ".weft.published").exists())
 
 
+def test_a_file_that_was_published_is_no_word_of_root(mount):
+    """A file of a user stays the user's when it is a part of a version. So does a directory that he makes a namespace: no
+    checkpoint of it is published with the right of root to remove versions."""
+    for number in (1, 2, 3):
+        draft = mount / "new/m"
+        calls = [(os.mkdir, draft), (write, draft / "w", os.urandom(3000)), (os.rename, draft, mount / "new/vic@")]
+        assert outcomes_as(OTHER, calls) == [0] * len(calls), number
+    run = mount / "new/run"
+    first, later = run / "c-1", run / "c-2"
+    facts = json.dumps({"model": "vic", "each": "checkpoint-*", "when": "done", "keep": 1}).encode().ljust(1 << 20)
+    calls = [(os.mkdir, run), (write, run / ".weft.json", b'{"model": "own", "each": "c-*", "when": "done"}'),
+             (os.mkdir, first), (write, first / "facts", facts), (write, first / "done", b"1")]
+    assert outcomes_as(ONE, calls) == [0] * len(calls)
+    wait_until((first / ".weft.published").exists)
+    assert (first / "facts").stat().st_uid == ONE
+    space, draft = mount / "new/space", mount / "new/draft"
+    checkpoint = space / "checkpoint-1"
+    calls = [(os.mkdir, space), (os.mkdir, checkpoint), (os.mkdir, draft), (write, draft / "f", b"x"),
+             (os.rename, draft, checkpoint / "z@")]
+    assert outcomes_as(ONE, calls) == [0] * len(calls)
+    outcomes_as(ONE, [(os.rename, first / "facts", space / ".weft.json"), (write, checkpoint / "w", os.urandom(9999)),
+                      (write, checkpoint / "done", b"1")])
+    calls = [(os.mkdir, later), (write, later / "done", b"2")]  # once this is a version, the others have been looked at
+    assert outcomes_as(ONE, calls) == [0] * len(calls)
+    wait_until((later / ".weft.published").exists)
+    assert [(mount.version("vic", number) / "w").stat().st_size for number in (1, 2, 3)] == [3000] * 3
+    assert not mount.version("vic", 4).exists()
+    assert not (checkpoint / ".weft.published").exists()
+
+
 def test_a_training_holds_up_no_other_user(mount):
     """Each of its checkpoints is complete, and written to: the look at them would take a minute."""
     run, own = mount / "new/run", mount / "new/own"
