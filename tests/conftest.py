@@ -10,10 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from weftlib import NOBODY, Mount, Store, page_cache, random_tensors, run, write_model
+from weftlib import FILE_SYSTEMS, NOBODY, Mount, Store, disk_of, page_cache, random_tensors, run, write_model
 
 CLONE_NEWNS, MS_REC, MS_PRIVATE = 0x20000, 0x4000, 0x40000
-MAKE_FILE_SYSTEM = {"ext4": ["mkfs.ext4", "-q", "-F"], "xfs": ["mkfs.xfs", "-q"], "btrfs": ["mkfs.btrfs", "-q"]}
 left_behind = []  # mounts that were there at the end of this process or of a worker
 
 
@@ -105,26 +104,11 @@ def open_dir():
     shutil.rmtree(path)
 
 
-@pytest.fixture(params=["ext4", "xfs", "btrfs", "tmpfs", "overlay"])
+@pytest.fixture(params=FILE_SYSTEMS)
 def disk(request, tmp_path):
     """An empty file system of each type, mounted. Needs root."""
-    place = tmp_path / "disk"
-    place.mkdir()
-    if request.param in MAKE_FILE_SYSTEM:
-        image = tmp_path / "image"
-        with open(image, "wb") as file:
-            file.truncate(512 << 20)
-        run([*MAKE_FILE_SYSTEM[request.param], image])
-        run(["mount", "-o", "loop", image, place])
-    elif request.param == "overlay":
-        for name in ("lower", "upper", "work"):
-            (tmp_path / name).mkdir()
-        run(["mount", "-t", "overlay", "overlay", "-o",
-             f"lowerdir={tmp_path}/lower,upperdir={tmp_path}/upper,workdir={tmp_path}/work", place])
-    else:
-        run(["mount", "-t", "tmpfs", "tmpfs", place])
-    yield place
-    run(["umount", place])
+    with disk_of(request.param, tmp_path) as place:
+        yield place
 
 
 @pytest.fixture

@@ -378,6 +378,34 @@ def overlay_over(lower, area):
         run(["umount", merged])
 
 
+MAKE_FILE_SYSTEM = {"ext4": ["mkfs.ext4", "-q", "-F"], "xfs": ["mkfs.xfs", "-q"], "btrfs": ["mkfs.btrfs", "-q"]}
+FILE_SYSTEMS = [*MAKE_FILE_SYSTEM, "tmpfs", "overlay"]
+
+
+@contextlib.contextmanager
+def disk_of(kind, area):
+    """An empty file system of this type, mounted on AREA/disk. Needs root."""
+    place = area / "disk"
+    place.mkdir()
+    if kind in MAKE_FILE_SYSTEM:
+        image = area / "image"
+        with open(image, "wb") as file:
+            file.truncate(512 << 20)
+        run([*MAKE_FILE_SYSTEM[kind], image])
+        run(["mount", "-o", "loop", image, place])
+    elif kind == "overlay":
+        for name in ("lower", "upper", "work"):
+            (area / name).mkdir()
+        run(["mount", "-t", "overlay", "overlay", "-o",
+             f"lowerdir={area}/lower,upperdir={area}/upper,workdir={area}/work", place])
+    else:
+        run(["mount", "-t", "tmpfs", "tmpfs", place])
+    try:
+        yield place
+    finally:
+        run(["umount", place])
+
+
 def in_mount_namespace(script, *options):
     """Runs a shell script whose mounts nobody else sees, and which end with it."""
     if "--user" in options and run(["unshare", "--user", "true"], check=False).returncode != 0:

@@ -7,13 +7,13 @@ import time
 
 import pytest
 
-from weftlib import TOP, environment, random_tensors, run, store_with
+from weftlib import TOP, Mount, environment, random_tensors, run, store_with
 
 SCRIPTS = TOP / "scripts/completions"
 ANSWER_SECONDS_MAX = 30
 
 # A line -> one answer that it has and one that it has not. STORE stands for a store with other@1 and org/small@1,
-# and gone@1, which is removed.
+# and gone@1, which is removed. MOUNT is where a mount of the store is. AREA, its directory, has another one, AREA/model.
 LINES = {
     "command": ("weft stat", "status", "tag"),
     "option": ("weft tag --d", "--delete", "--all"),
@@ -26,20 +26,22 @@ LINES = {
     "durability": ("weft import . --durability or", "origin", "local"),
     "choice": ("weft info . --graph js", "json", "dot"),
     "removed version": ("weft undelete --store STORE gone", "gone@1", "other@1"),
+    "mount": ("weft umount AREA/mo", "MOUNT", "AREA/model"),
     "shell": ("weft completion fi", "fish", "zsh"),
 }
 lines = pytest.mark.parametrize("line, answer, other", LINES.values(), ids=LINES.keys())
 
 
-@pytest.fixture(scope="module")
-def path(tmp_path_factory):
-    """Of a store."""
+@pytest.fixture(name="fill", scope="module")
+def fixture_fill(tmp_path_factory):
+    """Puts the paths of a store into a text."""
     area = tmp_path_factory.mktemp("completions")
     store = store_with(area, random_tensors(1, 4096, seed="completion"), name="org/small", tag="stable")
     store.publish(area / "model", name="other")
     store.publish(area / "model", name="gone")
     store.weft("rm", "gone@1")
-    return str(store.path)
+    with Mount(store, area / "mounted") as mount:
+        yield lambda text: text.replace("STORE", str(store.path)).replace("MOUNT", str(mount.path)).replace("AREA", str(area))
 
 
 def needs(shell):
@@ -92,22 +94,22 @@ def zsh():
 
 
 @lines
-def test_bash(path, line, answer, other):
-    answers = ask_bash(line.replace("STORE", path))
-    assert answer in answers and other not in answers
+def test_bash(fill, line, answer, other):
+    answers = ask_bash(fill(line))
+    assert fill(answer) in answers and fill(other) not in answers
 
 
 @needs("fish")
 @lines
-def test_fish(path, line, answer, other):
-    answers = ask_fish(line.replace("STORE", path))
-    assert answer in answers and other not in answers
+def test_fish(fill, line, answer, other):
+    answers = ask_fish(fill(line))
+    assert fill(answer) in answers and fill(other) not in answers
 
 
 @needs("zsh")
 @lines
-def test_zsh(path, zsh, line, answer, other):
+def test_zsh(fill, zsh, line, answer, other):
     """It has one answer, and the tab key puts it into the line."""
-    line = line.replace("STORE", path)
-    zsh.type(line + "\t", until=line[:line.rindex(" ")] + " " + answer)
+    line = fill(line)
+    zsh.type(line + "\t", until=line[:line.rindex(" ")] + " " + fill(answer))
     zsh.type("\x18: em''pty\n", until="em''pty")

@@ -12,52 +12,17 @@ import time
 import pytest
 
 from daemonlib import Daemon
-from weftlib import PATIENCE, Mount, Store, files_below, process_of, random_tensors, refused_by, wait_until, write_model
+from users import ONE, OTHER, SLOW, import_of, mount_for_users, outcomes_as, slow_draft, stop_import_of, write
+from weftlib import Mount, Store, files_below, process_of, refused_by, wait_until
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
-ONE, OTHER = 64001, 64002
 NOT_THEIRS = (errno.EACCES, errno.EPERM)
-
-
-def outcomes_as(user, calls):
-    """What each call answers, as an ordinary user: 0 or an errno. Each is (function, argument…)."""
-    hears, said = os.pipe()
-    pid = os.fork()
-    if pid == 0:
-        outcomes = []
-        with contextlib.suppress(BaseException):
-            os.setgroups([])
-            os.setgid(user)
-            os.setuid(user)
-            for act, *arguments in calls:
-                try:
-                    act(*arguments)
-                    outcomes.append(0)
-                except OSError as error:
-                    outcomes.append(error.errno)
-            os.write(said, json.dumps(outcomes).encode())
-        os._exit(0)
-    os.close(said)
-    with open(hears, "rb") as answer:
-        outcomes = json.loads(answer.read())
-    os.waitpid(pid, 0)
-    assert len(outcomes) == len(calls)
-    return outcomes
 
 
 @pytest.fixture(name="mount")
 def a_mount(tmp_path):
-    """Both users may publish there, and org is a namespace that `weft import` made."""
-    store = Store(tmp_path / "store")
-    store.publish(write_model(tmp_path / "model", random_tensors(1, 4096, seed="users")), name="org/m")
-    with Mount(store, tmp_path / "mnt", "publish,drafts_max=64G") as mount, \
-            Daemon(store, "--control-publish", ONE, "--control-publish", OTHER) as mount.weftd:
-        mount.let_in()
+    with mount_for_users(tmp_path) as mount:
         yield mount
-
-
-def write(path, content):
-    path.write_bytes(content)
 
 
 @pytest.mark.parametrize("place", ["new", "new/org"])
@@ -111,36 +76,6 @@ def test_a_directory_becomes_a_namespace_by_its_users_alone(mount):
     assert outcomes_as(ONE, calls) == [0] * 3
     assert stat.S_IMODE(space.stat().st_mode) == 0o1777
     assert outcomes_as(OTHER, [(os.rename, own, space / "n@"), (os.open, space / "x", os.O_RDONLY)]) == [0, errno.EACCES]
-
-
-def import_of(user):
-    """The process that publishes a draft of this user, if there is one."""
-    for process in pathlib.Path("/proc").glob("[0-9]*"):
-        with contextlib.suppress(OSError):
-            if process.stat().st_uid == user and b"import" in (process / "cmdline").read_bytes().split(b"\0"):
-                return process
-    return None
-
-
-def stop_import_of(user):
-    """As ^C does, once the import handles it: an import that ends without an answer is run once more."""
-    def handles_it():
-        caught = next(line for line in (import_of(user) / "status").read_text().splitlines() if line.startswith("SigCgt:"))
-        return int(caught.split()[1], 16) >> (signal.SIGINT - 1) & 1
-
-    wait_until(handles_it)
-    os.kill(int(import_of(user).name), signal.SIGINT)
-
-
-SLOW = int((6 << 30) / PATIENCE)  # bytes that take seconds to publish
-
-
-def slow_draft(mount, size=SLOW):
-    """A draft of one user that takes seconds to publish."""
-    draft = mount / "new/slow"
-    made = [(os.mkdir, draft), (write, draft / "x", b"x"), (os.truncate, draft / "x", size)]
-    assert outcomes_as(ONE, made) == [0] * len(made)
-    return draft
 
 
 def test_the_order_of_a_publish_is_beyond_its_user(mount):
@@ -419,6 +354,36 @@ def test_a_checkpoint_has_no_directory_of_another_user(mount):
     assert outcomes_as(OTHER, [(os.unlink, checkpoint / "their/secret"), (os.rmdir, checkpoint / "their")]) == [0, 0]
     assert outcomes_as(ONE, [(write, checkpoint / "done", b"1")]) == [0]
     wait_until(lambda: (checkpoint / ".weft.published").exists())
+
+
+def test_a_file_that_was_published_is_no_word_of_root(mount):
+    """A file of a user stays the user's when it is a part of a version. So does a directory that he makes a namespace: no
+    checkpoint of it is published with the right of root to remove versions."""
+    for number in (1, 2, 3):
+        draft = mount / "new/m"
+        calls = [(os.mkdir, draft), (write, draft / "w", os.urandom(3000)), (os.rename, draft, mount / "new/vic@")]
+        assert outcomes_as(OTHER, calls) == [0] * len(calls), number
+    run = mount / "new/run"
+    first, later = run / "c-1", run / "c-2"
+    facts = json.dumps({"model": "vic", "each": "checkpoint-*", "when": "done", "keep": 1}).encode().ljust(1 << 20)
+    calls = [(os.mkdir, run), (write, run / ".weft.json", b'{"model": "own", "each": "c-*", "when": "done"}'),
+             (os.mkdir, first), (write, first / "facts", facts), (write, first / "done", b"1")]
+    assert outcomes_as(ONE, calls) == [0] * len(calls)
+    wait_until((first / ".weft.published").exists)
+    assert (first / "facts").stat().st_uid == ONE
+    space, draft = mount / "new/space", mount / "new/draft"
+    checkpoint = space / "checkpoint-1"
+    calls = [(os.mkdir, space), (os.mkdir, checkpoint), (os.mkdir, draft), (write, draft / "f", b"x"),
+             (os.rename, draft, checkpoint / "z@")]
+    assert outcomes_as(ONE, calls) == [0] * len(calls)
+    outcomes_as(ONE, [(os.rename, first / "facts", space / ".weft.json"), (write, checkpoint / "w", os.urandom(9999)),
+                      (write, checkpoint / "done", b"1")])
+    calls = [(os.mkdir, later), (write, later / "done", b"2")]  # once this is a version, the others have been looked at
+    assert outcomes_as(ONE, calls) == [0] * len(calls)
+    wait_until((later / ".weft.published").exists)
+    assert [(mount.version("vic", number) / "w").stat().st_size for number in (1, 2, 3)] == [3000] * 3
+    assert not mount.version("vic", 4).exists()
+    assert not (checkpoint / ".weft.published").exists()
 
 
 def test_a_training_holds_up_no_other_user(mount):

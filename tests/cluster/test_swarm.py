@@ -1,0 +1,115 @@
+"""Nodes that fetch one version at once give it to each other: src/swarm/README.md."""
+import concurrent.futures
+import contextlib
+import signal
+
+import pytest
+
+from clusterlib import Wire, can_make_networks
+from nodes import MODEL_FILE, SECONDS_MAX, Cluster
+from weftlib import random_tensors, wait_until, write_model
+
+pytestmark = pytest.mark.skipif(not can_make_networks(), reason="needs root, network name spaces and etcd")
+MIB = 1 << 20
+NODES = 5  # a holder, and others that fetch
+TENSORS, TENSOR_BYTES = 24, 2 * MIB
+COPIES_MAX = 1.3  # of the version that the holder sends to all
+
+
+@pytest.fixture(name="swarm")
+def swarm_of_nodes(tmp_path, monkeypatch):
+    """(holder, other nodes, source of model@1), over slow links. The nodes join swarms."""
+    monkeypatch.setenv("WEFT_SWARM", "1")
+    with Cluster(tmp_path, peers=True) as cluster:
+        holder, *others = (cluster.node() for _ in range(NODES))
+        source = write_model(tmp_path / "source", random_tensors(TENSORS, TENSOR_BYTES, seed="swarm"))
+        cluster.publish(holder, source, "model")
+        for node in cluster.nodes:
+            node.host.shape("200mbit")
+        yield holder, others, source
+
+
+def fetch(node):
+    """All of the version, in the background."""
+    return node.store.weft("prefetch", "model@1", timeout=SECONDS_MAX)
+
+
+def swarms(node):
+    return node.daemon.status()["swarms"]
+
+
+def received(node):
+    """Units that came from partners and the source."""
+    return sum(one["received"] for one in swarms(node)["fetched"])
+
+
+def copies(holder, before):
+    return (Wire(holder.host).sent - before) / (TENSORS * TENSOR_BYTES)
+
+
+def reads_right(node, source):
+    with node.mounted() as mount:
+        assert (mount.version("model", 1) / MODEL_FILE).read_bytes() == (source / MODEL_FILE).read_bytes()
+
+
+@contextlib.contextmanager
+def all_fetch(nodes):
+    """Each node fetches the version; the calls that wait for it."""
+    with concurrent.futures.ThreadPoolExecutor(len(nodes)) as pool:
+        yield [pool.submit(fetch, node) for node in nodes]
+
+
+def test_the_holder_sends_a_version_about_once(swarm):
+    holder, others, source = swarm
+    before = Wire(holder.host).sent
+    with all_fetch(others) as calls:
+        for call in calls:
+            call.result()
+    assert copies(holder, before) <= COPIES_MAX
+    for node in others:
+        assert received(node) > 0 and node.daemon.status()["fetched"]["transfers"] == 0
+    sent = [sum(one["sent"] for one in swarms(node)["sent"]) for node in others]
+    assert sum(sent) > TENSORS * TENSOR_BYTES // MIB  # they gave each other more than one version
+    for node in others:
+        reads_right(node, source)
+
+
+def test_readers_in_order_share_a_version_too(swarm):
+    holder, others, source = swarm
+    before = Wire(holder.host).sent
+    with concurrent.futures.ThreadPoolExecutor(len(others)) as pool:
+        for done in [pool.submit(reads_right, node, source) for node in others]:
+            done.result()
+    assert copies(holder, before) <= COPIES_MAX
+
+
+@pytest.mark.parametrize("how", ["killed", "stopped"])
+def test_a_receiver_that_ends_delays_nobody_for_ever(swarm, how):
+    holder, (victim, *others), source = swarm
+    with all_fetch(others) as calls:
+        doomed = victim.store.start("prefetch", "model@1")
+        wait_until(lambda: received(victim) > 4, seconds_max=SECONDS_MAX, pause=0.02)
+        if how == "killed":
+            victim.daemon.kill()
+        else:
+            victim.daemon.signal(signal.SIGSTOP)
+        for call in calls:
+            call.result()
+    if how == "stopped":
+        victim.daemon.signal(signal.SIGCONT)
+    doomed.kill()
+    doomed.communicate()
+    for node in others:
+        reads_right(node, source)
+
+
+def test_a_late_node_joins(swarm):
+    holder, (late, *others), source = swarm
+    with all_fetch(others) as calls:
+        wait_until(lambda: received(others[0]) > 8, seconds_max=SECONDS_MAX, pause=0.02)
+        before = Wire(holder.host).sent
+        fetch(late)
+        for call in calls:
+            call.result()
+    assert copies(holder, before) <= 1
+    reads_right(late, source)
