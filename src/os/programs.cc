@@ -1,9 +1,11 @@
 #include "os/programs.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <fmt/core.h>
 #include <grp.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -25,9 +27,11 @@
 namespace weft {
 namespace {
 
-constexpr long kGuardPauseNs = 200'000'000;             // between two checks that nobody traces the program
-constexpr int kPausesToKill = 50;                       // from SIGINT to SIGKILL
-constexpr std::string_view kTracer = "\nTracerPid:\t";  // the name of a process stands before it, without line ends
+constexpr long kGuardPauseNs = 200'000'000;  // between two checks that nobody traces the program
+constexpr int kPausesToKill = 50;            // from SIGINT to SIGKILL
+// Fields of /proc/PID/status. The name of the process stands before them, without line ends.
+constexpr std::string_view kState = "\nState:\t";
+constexpr std::string_view kTracer = "\nTracerPid:\t";
 
 // The functions up to guard() run in a child of a process with threads: they make system calls only.
 bool takes_rights(const UserIds& user) {
@@ -51,31 +55,83 @@ bool takes_rights(const UserIds& user) {
   ::_exit(127);
 }
 
-// Opens /proc/PID/status of a child, which nobody else has collected. -1: it cannot be opened.
-int open_status(pid_t program) {
-  std::array<char, 32> path{};
-  char* const end = std::copy_n("/proc/", 6, path.data());
-  char* const digits = std::to_chars(end, path.data() + 20, program).ptr;
-  std::copy_n("/status", 8, digits);
-  return ::open(path.data(), O_RDONLY | O_CLOEXEC);
-}
+// A path below /proc, made without an allocation.
+class ProcPath {
+ public:
+  // /proc/PID/NAME; `name` is short.
+  ProcPath(pid_t process, std::string_view name) {
+    char* const digits = std::copy_n("/proc/", 6, text_.data());
+    char* const slash = std::to_chars(digits, text_.data() + 20, process).ptr;
+    *slash = '/';
+    std::copy(name.begin(), name.end(), slash + 1);
+  }
+  const char* get() const { return text_.data(); }
+
+ private:
+  std::array<char, 64> text_{};
+};
+
+// The beginning of a status file of /proc: empty if it cannot be opened.
+class StatusText {
+ public:
+  StatusText(int directory, const char* path) {
+    const int file = ::openat(directory, path, O_RDONLY | O_CLOEXEC);
+    const ssize_t got = file < 0 ? 0 : ::read(file, text_.data(), text_.size());
+    if (file >= 0) ::close(file);
+    size_ = static_cast<std::size_t>(std::max<ssize_t>(got, 0));
+  }
+  // Returns the first character of a value. 0: the file lacks the field. `field`: with a line end before it.
+  char first_of(std::string_view field) const {
+    const std::string_view lines(text_.data(), size_);
+    const auto at = lines.find(field);
+    return at == std::string_view::npos || at + field.size() >= size_ ? '\0' : lines[at + field.size()];
+  }
+
+ private:
+  std::array<char, 1024> text_{};
+  std::size_t size_ = 0;
+};
 
 bool is_traced(pid_t program) {
-  std::array<char, 1024> text{};
-  const int status = open_status(program);
-  const ssize_t got = status < 0 ? 0 : ::read(status, text.data(), text.size());
-  if (status >= 0) ::close(status);
-  const std::string_view lines(text.data(), static_cast<std::size_t>(std::max<ssize_t>(got, 0)));
-  const auto at = lines.find(kTracer);
-  return at != std::string_view::npos && lines.substr(at + kTracer.size(), 1) != "0";
+  const char tracer = StatusText(AT_FDCWD, ProcPath(program, "status").get()).first_of(kTracer);
+  return tracer != '\0' && tracer != '0';
 }
 
-// True once the program has ended.
+bool is_dead(int tasks, std::string_view thread) {
+  std::array<char, 32> path{};
+  if (thread.size() > 20) return false;
+  std::copy_n("/status", 8, std::copy(thread.begin(), thread.end(), path.data()));
+  const char state = StatusText(tasks, path.data()).first_of(kState);
+  return state == 'Z' || state == 'X';
+}
+
+// True if all threads of a child are dead, although its tracer has not collected them.
+bool is_dead(pid_t program) {
+  const int tasks = ::open(ProcPath(program, "task").get(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (tasks < 0) return false;
+  bool dead = true;
+  alignas(dirent64) std::array<char, 4096> entries{};
+  for (long got = 1; dead && got > 0;) {
+    got = ::syscall(SYS_getdents64, tasks, entries.data(), entries.size());
+    for (long at = 0; at < got;) {
+      const auto* entry = reinterpret_cast<const dirent64*>(entries.data() + at);
+      if (entry->d_name[0] != '.') dead = dead && is_dead(tasks, entry->d_name);
+      at += entry->d_reclen;
+    }
+    dead = dead && got >= 0;
+  }
+  ::close(tasks);
+  return dead;
+}
+
+// True once the program has ended. The end of a traced program reaches its parent only when the tracer has collected
+// it, which may be never.
 bool has_ended(pid_t program) {
   int status = 0;
   const pid_t changed = ::waitpid(program, &status, WNOHANG | WUNTRACED);
   if (changed > 0 && WIFSTOPPED(status)) ::kill(program, SIGKILL);
-  return changed < 0 || (changed > 0 && !WIFSTOPPED(status));
+  if (changed == 0) return is_traced(program) && is_dead(program);
+  return changed < 0 || !WIFSTOPPED(status);
 }
 
 [[noreturn]] void guard(const ChildProgram& child, char* const* words) {

@@ -15,6 +15,7 @@
 #include "blobs/open_blobs.h"
 #include "os/sys.h"
 #include "reading/memory_parts.h"
+#include "reading/open_file.h"
 #include "reading/reads_in_a_row.h"
 #include "weft/bytes/run_list.h"
 
@@ -393,7 +394,7 @@ Result<std::shared_ptr<OpenFile>> open_cold(Store& store, const Cold& cold, std:
   std::vector<ContentId> ids;
   for (const ColdBlob& blob : blobs) ids.push_back(blob.id);
   auto places = open_present_blobs(store, ids);
-  if (!places.ok()) return Error{places.error().code, fmt::format("{}: {}", where, places.error().message)};
+  if (!places.ok()) return error_at(where, std::move(places).error());
   auto file = std::make_shared<ColdFile>(cold, std::move(where), std::move(head));
   for (std::size_t i = 0; i < blobs.size(); ++i) file->append(blobs[i], std::move(*places)[i]);
   const std::uint64_t absent = file->absent_bytes();

@@ -182,7 +182,7 @@ Result<std::shared_ptr<OpenFile>> open_blobs(Store& store, std::string where, st
                                              std::span<const ContentId> blobs, const ReadAhead& ahead,
                                              Remembered known) {
   auto runs = open_runs(store, blobs, head.size(), known);
-  if (!runs.ok()) return Error{runs.error().code, fmt::format("{}: {}", where, runs.error().message)};
+  if (!runs.ok()) return error_at(where, std::move(runs).error());
   auto file = std::make_shared<BlobFile>(std::move(where), std::move(head), std::move(runs).value());
   file->read_ahead(ahead);
   return std::shared_ptr<OpenFile>(std::move(file));

@@ -23,6 +23,12 @@ struct ReadAhead {
   bool one_tensor = false;  // then without borders
 };
 
+// Returns the error with the name of a file before its message.
+inline Error error_at(std::string_view where, Error error) {
+  error.message = std::string(where) + ": " + error.message;
+  return error;
+}
+
 // Opens the file `head` ‖ blob 0 ‖ blob 1 ‖ …; none of the blobs is empty. `where` starts error messages. The file
 // needs neither the store's index nor the version after the open.
 Result<std::shared_ptr<OpenFile>> open_blobs(Store& store, std::string where, std::string head,
