@@ -63,9 +63,10 @@ Status read_at(const OfferScene& scene, const OfferPlace& place, std::uint64_t o
 Result<SourceBytes> read_offered(const OfferScene& scene, std::span<const ChunkRun> runs, Deadline deadline,
                                  ReadAid& aid) {
   const auto offer = std::dynamic_pointer_cast<PeerOffer>(aid.offered);
-  const auto offset = offer ? offset_in(offer->runs(), runs) : std::nullopt;
+  const auto found = offer ? offset_in(offer->runs(), runs) : std::nullopt;
   const std::uint64_t size = bytes_of(runs);
-  if (!offset || size > kSourceReadMax) return Error{Errc::internal, "a read of other chunks than an offered unit has"};
+  if (!found || size > kSourceReadMax) return Error{Errc::internal, "a read of other chunks than an offered unit has"};
+  const std::uint64_t offset = *found;
   if (aid.is_wanted && !aid.is_wanted()) return Error{Errc::cancelled, "peers: the bytes are no longer wanted"};
   const OfferPlace place = offer->place();
   if (!place.answer) return Error{Errc::unreachable, fmt::format("peer {}: the offer is over", place.node)};
@@ -80,10 +81,10 @@ Result<SourceBytes> read_offered(const OfferScene& scene, std::span<const ChunkR
   const ReadBlocks::Block block = scene.blocks.take(size);
   const auto turn = scene.links.turn(number);
   const auto begun = PeerLinks::Clock::now();
-  WEFT_CHECK(read_at(scene, place, *offset, {{block.memory.get(), size}, block.landing},
+  WEFT_CHECK(read_at(scene, place, offset, {{block.memory.get(), size}, block.landing},
                      {scene.links.pace(number), std::min(left, kPatienceMax), on_sign}));
   if (place.answer->windows() > 0) scene.links.wire_moved(number, size, PeerLinks::Clock::now() - begun);
-  if (*offset + size == bytes_of(offer->runs())) offer->close();
+  if (offset + size == bytes_of(offer->runs())) offer->close();
   return SourceBytes{block.memory, size, std::vector<std::uint32_t>(chunks_of(runs).size(), number)};
 }
 
