@@ -88,21 +88,22 @@ std::vector<Member> Peers::reachable() {
   return out;
 }
 
-Result<std::unique_ptr<Peers>> Peers::open(Store& store, const Config& config) {
-  if (config.provider == "none") return std::unique_ptr<Peers>();
-  if (const Status own = check_own_address(config.listen.host, 0); !own.ok())
+Result<std::unique_ptr<Peers>> Peers::open(Store& store, const LiveConfig& live) {
+  const auto config = live.get();
+  if (config->provider == "none") return std::unique_ptr<Peers>();
+  if (const Status own = check_own_address(config->listen.host, 0); !own.ok())
     return Error{own.error().code, fmt::format("listen: {}", own.error().message)};
   std::unique_ptr<Peers> peers(new Peers(store));
   ExchangeOptions options;
-  options.provider = config.provider;
-  options.host = config.listen.host;
-  options.port = config.listen.port;
+  options.provider = config->provider;
+  options.host = config->listen.host;
+  options.port = config->listen.port;
   options.node = peers->self_;
-  options.key_file = config.key_file;
+  options.key_file = config->key_file;
   options.server = &peers->answers_;
   options.threads += UploadSlots::kWaitingMax;  // calls that wait for an upload slot must not delay other calls
   WEFT_TRY(peers->exchange_, Exchange::open(options));
-  peers->swarms_ = std::make_unique<PeerSwarms>(peers->swarms_parts(store));
+  peers->swarms_ = std::make_unique<PeerSwarms>(peers->swarms_parts(store, live));
   peers->news_ = std::make_unique<PeerNews>(
       PeerNewsParts{store, peers->self_, peers->directory_, peers->view_, peers->links_, *peers->exchange_});
   peers->source_ = std::make_shared<PeerSource>(*peers->exchange_, peers->view_, peers->links_, *peers->news_,
@@ -117,11 +118,11 @@ std::vector<std::string> Peers::holders(const Digest& manifest) {
   return nodes;
 }
 
-PeerSwarmsParts Peers::swarms_parts(Store& store) {
+PeerSwarmsParts Peers::swarms_parts(Store& store, const LiveConfig& live) {
   return {store,
           std::make_unique<ExchangeCalls>(*exchange_, [this](const std::string& node) { return links_.address(node); }),
           self_,
-          "",  // no location is known
+          [&live] { return live.get()->location; },
           [this](const Digest& manifest) { return news_->directories(manifest); },
           [this](const Digest& manifest) { return holders(manifest); },
           [this](const Digest& manifest) { return version_source_.find(manifest); }};

@@ -43,9 +43,10 @@ PeerSwarms::PeerSwarms(PeerSwarmsParts parts)
       directory_(
           std::move(parts.source), [this] { introductions_.wake(); }, random_seed()),
       calls_(std::make_unique<Calls>(parts.self, directory_, std::move(parts.calls))),
-      receiver_(std::make_shared<SwarmReceiver>(SwarmReceiver::Parts{
-          [this](const Digest& manifest) { return units_.find(manifest); }, *calls_, parts.self, parts.location,
-          std::move(parts.directories), std::move(parts.holders), [this] { downloads_.wake(); }, random_seed()})),
+      receiver_(std::make_shared<SwarmReceiver>(
+          SwarmReceiver::Parts{[this](const Digest& manifest) { return units_.find(manifest); }, *calls_, parts.self,
+                               std::move(parts.location), std::move(parts.directories), std::move(parts.holders),
+                               [this] { downloads_.wake(); }, random_seed()})),
       sender_(std::make_shared<SwarmSender>(SwarmSender::Parts{
           [this](const Digest& manifest) { return units_.find(manifest); },
           [this](const Digest& manifest, const std::string& node) { receiver_->met(manifest, node); },

@@ -24,11 +24,11 @@ namespace weft {
 struct PeerSwarmsParts {
   Store& store;  // outlives PeerSwarms, as what the functions use
   std::unique_ptr<SwarmCalls> calls;
-  std::string self;                  // this node's id
-  std::string location;              // as Join::location
-  SwarmReceiver::Nodes directories;  // the directory nodes of a manifest, this node as well
-  SwarmReceiver::Nodes holders;      // nodes that probably have the whole version
-  SwarmDirectory::Source source;     // as SwarmDirectory
+  std::string self;                       // this node's id
+  std::function<std::string()> location;  // as SwarmReceiver::Parts
+  SwarmReceiver::Nodes directories;       // the directory nodes of a manifest, this node as well
+  SwarmReceiver::Nodes holders;           // nodes that probably have the whole version
+  SwarmDirectory::Source source;          // as SwarmDirectory
 };
 
 // Any thread. A node that has units of a version sends them, whether or not it fetches by swarms itself.

@@ -47,7 +47,7 @@ void SwarmReceiver::leave(const Digest& manifest) {
   const auto found = sessions_.find(manifest);
   if (found == sessions_.end()) return;
   if (const std::string& directory = found->second->directory(); !directory.empty())
-    leaves_.push_back({0, directory, {manifest, parts_.location, Join::State::leaves}});
+    leaves_.push_back({0, directory, {manifest, {}, Join::State::leaves}});
   sessions_.erase(found);
   wake();
 }
@@ -139,7 +139,7 @@ void SwarmReceiver::join_all() {
   const auto now = parts_.time.now();
   for (const auto& [manifest, serial] : due_for([&](SwarmSession& session) { return session.join_is_due(now); })) {
     const std::vector<std::string> directories = parts_.directories(manifest);
-    JoinCall call{serial, {}, {manifest, parts_.location, Join::State::fetches}};
+    JoinCall call{serial, {}, {manifest, parts_.location(), Join::State::fetches}};
     {
       const MutexLock lock(mutex_);
       SwarmSession* session = find(manifest, serial);
@@ -169,7 +169,7 @@ SwarmReceiver::Calls SwarmReceiver::calls() {
   for (auto& [manifest, session] : sessions_) {
     while (auto want = session->next_want(now)) calls.wants.emplace_back(session->serial(), *std::move(want));
     if (auto word = session->word(now))
-      calls.words.push_back({session->serial(), word->directory, {manifest, parts_.location, word->state}});
+      calls.words.push_back({session->serial(), word->directory, {manifest, {}, word->state}});
   }
   std::erase_if(sessions_, [&](const auto& one) { return one.second->is_over(now); });
   return calls;

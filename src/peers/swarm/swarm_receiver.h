@@ -46,10 +46,11 @@ class SwarmReceiver final : public PeerOffer::Owner, public std::enable_shared_f
   struct Parts {
     FindUnits units;
     SwarmCalls& calls;  // outlives this
-    std::string self, location;
-    Nodes directories;           // at most two
-    Nodes holders;               // nodes that probably have the whole version
-    std::function<void()> wake;  // called when run() has work. It must not call this object
+    std::string self;
+    std::function<std::string()> location;  // Join::location of the next join. It must not call this object
+    Nodes directories;                      // at most two
+    Nodes holders;                          // nodes that probably have the whole version
+    std::function<void()> wake;             // called when run() has work. It must not call this object
     std::uint64_t seed = 0;
     const TimeSource& time = steady_time();
   };

@@ -61,7 +61,7 @@ struct Node {
   Node(TestVersion& of, Network& network, const std::string& name)
       : version(of),
         bytes(of),
-        swarms({of.store(), std::make_unique<DirectCalls>(network, name), name, "",
+        swarms({of.store(), std::make_unique<DirectCalls>(network, name), name, [] { return ""; },
                 [](const Digest&) { return std::vector<std::string>{"a"}; },
                 [](const Digest&) { return std::vector<std::string>{"s"}; }, [](const Digest&) { return "s"; }}) {
     network.emplace(name, &swarms);
