@@ -79,6 +79,7 @@ class Peers {
 };
 
 void add_peer_figures(Figures& figures, const Peers& peers);
-void write_peers_status(JsonWriter& json, const Peers& peers);  // adds members to the open object
+// Adds members to the open object.
+void write_peers_status(JsonWriter& json, Store& store, const Peers& peers);
 
 }  // namespace weft

@@ -105,7 +105,7 @@ std::string status_json(DaemonParts& parts, const control::Server& server) {
   const HeldVersions held = parts.auto_gc.held();
   json.member("held_versions", held.versions);
   json.member("held_seconds", static_cast<std::uint64_t>(held.next_release.count()));
-  if (parts.bytes.peers != nullptr) write_peers_status(json, *parts.bytes.peers);
+  if (parts.bytes.peers != nullptr) write_peers_status(json, parts.store, *parts.bytes.peers);
   json.end_object();
   return json.take();
 }

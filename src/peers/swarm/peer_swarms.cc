@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <random>
+#include <set>
 #include <utility>
 #include <variant>
 
@@ -122,6 +123,19 @@ void PeerSwarms::left(std::string_view node) {
   directory_.left(node);
   sender_->left(node);
   receiver_->left(node);
+}
+
+SwarmFigures PeerSwarms::figures() const {
+  const ReceivedSums sums = receiver_->sums();
+  SwarmFigures out{sender_->sent(), sums.received, sums.declined, 0, 0};
+  std::set<Digest> swarms;
+  for (const FetchedVersion& one : fetched()) {
+    swarms.insert(one.manifest);
+    if (one.hungry) ++out.hungry;
+  }
+  for (const SentVersion& one : sent()) swarms.insert(one.manifest);
+  out.swarms = swarms.size();
+  return out;
 }
 
 }  // namespace weft

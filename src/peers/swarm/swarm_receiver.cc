@@ -106,6 +106,7 @@ void SwarmReceiver::arrived(const Digest& manifest, std::span<const ChunkRun> ru
 void SwarmReceiver::ended(const PeerOffer& offer, bool arrived) {
   const auto now = parts_.time.now();
   const MutexLock lock(mutex_);
+  if (arrived) ++sums_.received;
   SwarmSession* session = find(offer.manifest());
   if (session == nullptr) return;
   session->read(offer.node(), offer.unit(), arrived, now);
@@ -228,7 +229,10 @@ void SwarmReceiver::want_answered(const Digest& manifest, std::uint64_t serial, 
     const MutexLock lock(mutex_);
     SwarmSession* session = find(manifest, serial);
     if (session == nullptr) return;
-    if (auto unit = session->answered(node, outcome, now)) {
+    const std::uint64_t declined = session->downloads().declined();
+    auto unit = session->answered(node, outcome, now);
+    sums_.declined += session->downloads().declined() - declined;
+    if (unit) {
       offers_.push_back(std::make_shared<PeerOffer>(weak_from_this(), manifest, unit->unit,
                                                     session->version().runs(unit->unit), std::move(unit->place)));
       offered = true;
@@ -263,6 +267,11 @@ void SwarmReceiver::end() {
   sessions_.clear();
   leaves_.clear();
   dropped.swap(offers_);
+}
+
+ReceivedSums SwarmReceiver::sums() const {
+  const MutexLock lock(mutex_);
+  return sums_;
 }
 
 std::vector<FetchedVersion> SwarmReceiver::versions() const {

@@ -201,6 +201,9 @@ TEST_CASE("a unit that was promised already is declined unread") {
   CHECK(node.status().declined == 1);
   CHECK(node.take());
   CHECK(!node.take());
+  node.receiver->leave(node.version.manifest());
+  CHECK(node.receiver->sums().declined == 1);
+  CHECK(node.receiver->sums().received == 0);
 }
 
 TEST_CASE("an offer with other than the bytes of its unit is not taken") {
@@ -486,6 +489,7 @@ TEST_CASE("a receiver leaves its directory node, and drops later offers") {
   REQUIRE(open);
   CHECK(open->unit() == 0);
   open->arrived();
+  CHECK(node.receiver->sums().received == 1);
   CHECK(!node.take());
 }
 
