@@ -56,7 +56,7 @@ std::string line_of(const std::string& manifest, const Parts& parts) {
     line += comma + text;
     comma = ", ";
   };
-  // The receiver does not count units that were here before.
+  // FetchedVersion::here lacks the units that the node had before it joined.
   std::uint64_t here = 0, units = 0;
   for (const JsonValue* part : {parts.fetched, parts.sent}) {
     if (part == nullptr) continue;
