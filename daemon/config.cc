@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "os/sys.h"
+#include "peers/swarm_messages.h"
 
 namespace weft {
 namespace {
@@ -130,6 +131,10 @@ void set_place(const Values& values, Config& config) {
   config.etcd = etcd_options(values);
   config.key_file = values.text("key_file");
   config.origin = values.text("origin");
+  if (std::string location = values.text("location"); is_location(location))
+    config.location = std::move(location);
+  else
+    values.wrong("location", fmt::format("at most {} printable ASCII characters without spaces", kLocationBytesMax));
   const std::string listen = values.text("listen");
   if (auto parsed = parse_listen(listen); parsed.ok())
     config.listen = std::move(parsed).value();

@@ -19,6 +19,7 @@ struct Config {
   std::string store;
   bool trust_store = false;
   std::string name, provider, key_file, origin;
+  std::string location;  // as Join::location (peers/swarm_messages.h)
   ListenAddress listen;
   std::uint64_t cache_max = 0;   // bytes
   std::uint64_t memory_max = 0;  // bytes of new versions that may exist only in memory

@@ -103,7 +103,7 @@ class Daemon {
   Status start() {
     WEFT_CHECK(open_store());
     if (config_.get()->clustered()) {
-      WEFT_TRY(peers_, Peers::open(*store_, *config_.get()));
+      WEFT_TRY(peers_, Peers::open(*store_, config_));
     }
     WEFT_TRY(registry_, make_registry());
     WEFT_TRY(server_, control::Server::listen(fmt::format("{}/{}", config_.get()->store, control::kSocketName),

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <chrono>
 #include <functional>
+#include <map>
+#include <string>
 
 #include <fmt/core.h>
 
@@ -10,6 +12,7 @@
 #include "os/unix_socket.h"
 #include "peers/address.h"
 #include "weft/cluster/transport.h"
+#include "weft/store/walk.h"
 
 namespace weft {
 namespace {
@@ -21,24 +24,68 @@ std::string node_id(const Store& store) {
   return store.cluster() ? store.cluster()->node : store.info().uuid;
 }
 
+using VersionNames = std::map<Digest, std::string>;  // by manifest: "org/m@2", or "" if no live version has it
+
+// Fills in the names of the manifests.
+void find_names(Store& store, VersionNames& names) {
+  if (names.empty()) return;
+  const auto look = [&](const VersionRow& row) -> Status {
+    if (row.removed) return {};
+    if (const auto found = names.find(row.manifest); found != names.end()) found->second = spec_of(row);
+    return {};
+  };
+  const Status walked = each_row(store, list_models(),
+                                 [&](const ModelRow& model) { return each_row(store, list_versions(model.id), look); });
+  if (!walked.ok()) log_warning("the status names no versions of swarms: {}", walked.error().message);
+}
+
 // Writes the versions that this node introduces nodes for, fetches by a swarm, and sends to swarms.
-void write_swarms(JsonWriter& json, const PeerSwarms& swarms) {
-  json.key("swarms").begin_object().member("introduced", std::uint64_t{swarms.introduced()});
-  json.key("fetched").begin_array();
-  for (const FetchedVersion& one : swarms.fetched()) {
-    json.begin_object().member("manifest", to_hex(one.manifest)).member("units", std::uint64_t{one.units});
+void write_swarms(JsonWriter& json, Store& store, const PeerSwarms& swarms) {
+  const auto introduced = swarms.introduced();
+  const auto fetched = swarms.fetched();
+  const auto sent = swarms.sent();
+  VersionNames names;
+  for (const auto& one : introduced) names.try_emplace(one.manifest);
+  for (const auto& one : fetched) names.try_emplace(one.manifest);
+  for (const auto& one : sent) names.try_emplace(one.manifest);
+  find_names(store, names);
+  const auto begin = [&](const Digest& manifest) -> JsonWriter& {
+    return json.begin_object().member("manifest", to_hex(manifest)).member("version", names[manifest]);
+  };
+  json.key("swarms").begin_object().key("introduced").begin_array();
+  for (const IntroducedVersion& one : introduced)
+    begin(one.manifest).member("members", std::uint64_t{one.members}).end_object();
+  json.end_array().key("fetched").begin_array();
+  for (const FetchedVersion& one : fetched) {
+    begin(one.manifest).member("units", std::uint64_t{one.units});
     json.member("here", std::uint64_t{one.here}).member("partners", std::uint64_t{one.partners});
     json.member("received", one.received).member("declined", one.declined);
     json.member("hungry", one.hungry).member("done", one.done).end_object();
   }
   json.end_array().key("sent").begin_array();
-  for (const SentVersion& one : swarms.sent()) {
-    json.begin_object().member("manifest", to_hex(one.manifest)).member("units", std::uint64_t{one.units});
+  for (const SentVersion& one : sent) {
+    begin(one.manifest).member("units", std::uint64_t{one.units});
     json.member("here", std::uint64_t{one.here}).member("sent", one.sent);
     json.member("waiting", std::uint64_t{one.waiting}).member("uploads", std::uint64_t{one.uploads});
     json.member("is_source", one.is_source).end_object();
   }
   json.end_array().end_object();
+}
+
+void add_swarm_figures(Figures& figures, const PeerSwarms& swarms) {
+  const auto add = [&](const char* name, const char* type, const char* help, auto member) {
+    figures.add(name, type, help,
+                std::function<double()>([&swarms, member] { return static_cast<double>(swarms.figures().*member); }));
+  };
+  add("weft_swarms", "gauge", "Versions that this node fetches or sends by a swarm.", &SwarmFigures::swarms);
+  add("weft_swarm_hungry", "gauge", "Versions for which the node's partners have sent nothing for a while.",
+      &SwarmFigures::hungry);
+  add("weft_swarm_units_sent_total", "counter", "Units of versions that partners have read from this node.",
+      &SwarmFigures::sent);
+  add("weft_swarm_units_received_total", "counter", "Units of versions that this node has read from partners.",
+      &SwarmFigures::received);
+  add("weft_swarm_units_declined_total", "counter", "Units that partners offered though this node had them already.",
+      &SwarmFigures::declined);
 }
 
 }  // namespace
@@ -88,21 +135,22 @@ std::vector<Member> Peers::reachable() {
   return out;
 }
 
-Result<std::unique_ptr<Peers>> Peers::open(Store& store, const Config& config) {
-  if (config.provider == "none") return std::unique_ptr<Peers>();
-  if (const Status own = check_own_address(config.listen.host, 0); !own.ok())
+Result<std::unique_ptr<Peers>> Peers::open(Store& store, const LiveConfig& live) {
+  const auto config = live.get();
+  if (config->provider == "none") return std::unique_ptr<Peers>();
+  if (const Status own = check_own_address(config->listen.host, 0); !own.ok())
     return Error{own.error().code, fmt::format("listen: {}", own.error().message)};
   std::unique_ptr<Peers> peers(new Peers(store));
   ExchangeOptions options;
-  options.provider = config.provider;
-  options.host = config.listen.host;
-  options.port = config.listen.port;
+  options.provider = config->provider;
+  options.host = config->listen.host;
+  options.port = config->listen.port;
   options.node = peers->self_;
-  options.key_file = config.key_file;
+  options.key_file = config->key_file;
   options.server = &peers->answers_;
   options.threads += UploadSlots::kWaitingMax;  // calls that wait for an upload slot must not delay other calls
   WEFT_TRY(peers->exchange_, Exchange::open(options));
-  peers->swarms_ = std::make_unique<PeerSwarms>(peers->swarms_parts(store));
+  peers->swarms_ = std::make_unique<PeerSwarms>(peers->swarms_parts(store, live));
   peers->news_ = std::make_unique<PeerNews>(
       PeerNewsParts{store, peers->self_, peers->directory_, peers->view_, peers->links_, *peers->exchange_});
   peers->source_ = std::make_shared<PeerSource>(*peers->exchange_, peers->view_, peers->links_, *peers->news_,
@@ -117,11 +165,11 @@ std::vector<std::string> Peers::holders(const Digest& manifest) {
   return nodes;
 }
 
-PeerSwarmsParts Peers::swarms_parts(Store& store) {
+PeerSwarmsParts Peers::swarms_parts(Store& store, const LiveConfig& live) {
   return {store,
           std::make_unique<ExchangeCalls>(*exchange_, [this](const std::string& node) { return links_.address(node); }),
           self_,
-          "",  // no location is known
+          [&live] { return live.get()->location; },
           [this](const Digest& manifest) { return news_->directories(manifest); },
           [this](const Digest& manifest) { return holders(manifest); },
           [this](const Digest& manifest) { return version_source_.find(manifest); }};
@@ -160,7 +208,7 @@ double Peers::share() {
   return nodes.empty() ? 0 : static_cast<double>(before) / static_cast<double>(nodes.size());
 }
 
-void write_peers_status(JsonWriter& json, const Peers& peers) {
+void write_peers_status(JsonWriter& json, Store& store, const Peers& peers) {
   const ExchangeFigures now = peers.exchange().figures();
   json.key("exchange").begin_object().member("provider", providers_text(peers.exchange().endpoints()));
   json.key("passed_over").begin_array();
@@ -178,7 +226,7 @@ void write_peers_status(JsonWriter& json, const Peers& peers) {
   json.member("messages_received", transport.messages_received).member("reads", transport.reads_done);
   json.member("registrations", transport.registrations).member("half_open", transport.half_open);
   json.end_object().end_object();
-  write_swarms(json, peers.peer_swarms());
+  write_swarms(json, store, peers.peer_swarms());
 }
 
 void add_peer_figures(Figures& figures, const Peers& peers) {
@@ -202,6 +250,7 @@ void add_peer_figures(Figures& figures, const Peers& peers) {
       &ExchangeFigures::lease_ends);
   add("weft_peer_read_bytes_total", "counter", "Bytes read from peers.", &ExchangeFigures::read_bytes);
   add("weft_peer_served_bytes_total", "counter", "Bytes served to peers.", &ExchangeFigures::served_bytes);
+  add_swarm_figures(figures, peers.peer_swarms());
 }
 
 }  // namespace weft

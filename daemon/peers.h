@@ -11,8 +11,8 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "base/worker.h"
-#include "daemon/config.h"
 #include "daemon/figures.h"
+#include "daemon/live_config.h"
 #include "peers/answers.h"
 #include "peers/directory.h"
 #include "peers/links.h"
@@ -32,8 +32,8 @@ class Peers {
  public:
   // Listens, and rejects every call until begin(). Null for the provider "none". Errc::invalid,
   // Errc::permission: no usable key file, or other users can read it. Errc::unsupported: no such provider on this host.
-  // `store` outlives this.
-  static Result<std::unique_ptr<Peers>> open(Store& store, const Config& config);
+  // `store` and `live` outlive this. The location is read again from `live` for each swarm that the node joins.
+  static Result<std::unique_ptr<Peers>> open(Store& store, const LiveConfig& live);
   ~Peers();
 
   Exchange& exchange() const { return *exchange_; }
@@ -58,7 +58,7 @@ class Peers {
   std::vector<Member> reachable();
   void tell_left(const Registry& registry, const std::vector<Member>& members);
   std::vector<std::string> holders(const Digest& manifest);
-  PeerSwarmsParts swarms_parts(Store& store);
+  PeerSwarmsParts swarms_parts(Store& store, const LiveConfig& live);
   const std::string self_;
   std::mutex mutex_;
   std::set<std::string> members_;  // as last seen; guarded by mutex_
@@ -79,6 +79,7 @@ class Peers {
 };
 
 void add_peer_figures(Figures& figures, const Peers& peers);
-void write_peers_status(JsonWriter& json, const Peers& peers);  // adds members to the open object
+// Adds members to the open object.
+void write_peers_status(JsonWriter& json, Store& store, const Peers& peers);
 
 }  // namespace weft

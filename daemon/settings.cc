@@ -15,6 +15,7 @@ constexpr std::array kSettings = {
     Setting{"trust_store", yes_or_no, "BOOL", "as root, use the store even if other users can write to it", false},
     Setting{"name", text, "NAME", "display name of this node (default: the host name)", false},
     Setting{"listen", text, "HOST:PORT", "address of this node for other nodes (default: loopback)", false},
+    Setting{"location", text, "WORD", "where this node is, such as the name of its rack", true},
     Setting{"provider", text, "NAME", "libfabric provider (default: auto, the best on this host)", false},
     Setting{"key_file", text, "FILE", "the cluster's key, readable only by the daemon's user", false},
     Setting{"cluster", text, "NAME", "name of the cluster, if etcd.endpoints is set", false},

@@ -89,6 +89,7 @@ std::string status_json(DaemonParts& parts, const control::Server& server) {
   json.begin_object().member("weft", WEFT_VERSION).member("pid", std::uint64_t{static_cast<unsigned>(::getpid())});
   json.member("since", utc_time(parts.since_ns)).member("name", config->name);
   json.member("provider", config->provider).member("origin", config->origin);
+  json.member("location", config->location);
   json.member("cluster", config->clustered() ? config->etcd.cluster : "").member("cache_max", config->cache_max);
   json.member("cold", config->cold).member("sparse_setting", config->sparse);
   json.member("drafts_keep_seconds", static_cast<std::uint64_t>(config->drafts_keep.count()));
@@ -104,7 +105,7 @@ std::string status_json(DaemonParts& parts, const control::Server& server) {
   const HeldVersions held = parts.auto_gc.held();
   json.member("held_versions", held.versions);
   json.member("held_seconds", static_cast<std::uint64_t>(held.next_release.count()));
-  if (parts.bytes.peers != nullptr) write_peers_status(json, *parts.bytes.peers);
+  if (parts.bytes.peers != nullptr) write_peers_status(json, parts.store, *parts.bytes.peers);
   json.end_object();
   return json.take();
 }

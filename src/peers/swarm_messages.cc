@@ -13,14 +13,14 @@ namespace weft {
 
 static_assert(std::endian::native == std::endian::little, "offers are little-endian");
 
+bool is_location(std::string_view text) {
+  return text.size() <= kLocationBytesMax && std::ranges::all_of(text, [](char c) { return c > ' ' && c <= '~'; });
+}
+
 namespace peer_tables {
 namespace {
 
 using StringVector = flatbuffers::Vector<flatbuffers::Offset<flatbuffers::String>>;
-
-bool is_location(std::string_view text) {
-  return text.size() <= kLocationBytesMax && std::ranges::all_of(text, [](char c) { return c > ' ' && c <= '~'; });
-}
 
 Result<std::vector<std::string>> ids_of(const StringVector& nodes) {
   if (nodes.size() > Downloads::kPartnersMax)

@@ -7,6 +7,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "swarm/downloads.h"
@@ -19,6 +20,9 @@ namespace weft {
 inline constexpr std::size_t kLocationBytesMax = 64;
 inline constexpr std::size_t kUnitSetBytesMax = kUnitsMax / 8;
 
+// True for at most kLocationBytesMax printable ASCII characters without spaces.
+bool is_location(std::string_view text);
+
 // The state of the caller's session in the swarm of a version. The answer to `fetches` is a Partners, which the
 // directory node may give later; the answer to the others is an empty Partners.
 struct Join {
@@ -29,7 +33,7 @@ struct Join {
     leaves,    // it neither fetches nor sends units any more
   };
   Digest manifest;
-  std::string location;  // at most kLocationBytesMax printable ASCII characters without spaces; "" if unknown
+  std::string location;  // is_location(); "" if unknown, and in all states but `fetches`
   State state = State::fetches;
   bool operator==(const Join&) const = default;
 };

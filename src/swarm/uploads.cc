@@ -81,7 +81,7 @@ bool Uploads::goes_before(const Asker& one, const Asker& other) const {
 }
 
 UnitAnswer Uploads::answer(const Queue::iterator& which, std::optional<std::uint32_t> unit, SwarmTime now) {
-  const UnitAnswer answer{which->node, which->number, unit};
+  const UnitAnswer answer{which->node, which->number, unit, source_ && unit && sent_[*unit] != 0};
   const auto at = askers_.find(which->node);
   Asker& asker = at->second;
   --asker.waiting;

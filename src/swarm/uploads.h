@@ -39,6 +39,7 @@ struct UnitAnswer {
   SwarmNode node = 0;
   std::uint64_t want = 0;             // as the caller numbered it
   std::optional<std::uint32_t> unit;  // nothing: the want has waited for kWantWaitMax
+  bool repeats = false;               // a source sends a unit that another node has read, or is reading
 };
 
 class Uploads {

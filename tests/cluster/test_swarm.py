@@ -1,11 +1,13 @@
 """Nodes that fetch one version at once give it to each other: src/swarm/README.md."""
 import concurrent.futures
 import contextlib
+import re
 import signal
 
 import pytest
 
 from clusterlib import Wire, can_make_networks
+from daemonlib import metrics
 from nodes import MODEL_FILE, SECONDS_MAX, Cluster
 from weftlib import random_tensors, wait_until, write_model
 
@@ -72,6 +74,23 @@ def test_the_holder_sends_a_version_about_once(swarm):
     assert sum(sent) > TENSORS * TENSOR_BYTES // MIB  # they gave each other more than one version
     for node in others:
         reads_right(node, source)
+
+
+def test_status_and_metrics_tell_of_a_swarm(swarm):
+    holder, others, _ = swarm
+    with all_fetch(others) as calls:
+        for call in calls:
+            call.result()
+    for node in others:
+        (version,) = swarms(node)["fetched"]
+        assert version["version"] == "model@1" and 0 < version["here"] <= version["units"]
+        samples = metrics(node.daemon.ask("metrics")["text"])
+        assert samples["weft_swarm_units_received_total"] >= version["received"] > 0
+        assert samples["weft_swarms"] == 1 and samples["weft_swarm_hungry"] == 0
+        line = rf"swarm     model@1: \d+ of {version['units']} units, \d+ partners?, \d+ received"
+        assert re.search(line, node.store.weft("status", "--all").stdout)
+    assert metrics(holder.daemon.ask("metrics")["text"])["weft_swarm_units_sent_total"] > 0
+    assert sum(len(swarms(node)["introduced"]) for node in [holder, *others]) >= 1
 
 
 def test_readers_in_order_share_a_version_too(swarm):

@@ -40,6 +40,8 @@ def test_no_store_and_bad_settings_are_said(tmp_path):
                         ("store = '/x'\ncold = 'warm'", "weft.conf:2: cold: expected one of auto, stream, fetch"),
                         ("store = '/x'\ncache_max = 'much'", "weft.conf:2: cache_max: expected bytes"),
                         ("metrics_port = 70000\nstore='/x'", "weft.conf:1: metrics_port: expected a number up to 65535"),
+                        ("location = 'rack 7'\nstore='/x'",
+                         "weft.conf:1: location: expected at most 64 printable ASCII characters without spaces, got"),
                         ("", "store: expected the directory of the store")):
         config.write_text(text)
         done = run([WEFTD, "--check", "--config", config], check=False)
@@ -186,11 +188,11 @@ def test_sighup_reloads(store, tmp_path):
     config.write_text("cold = 'auto'\n")
     with Daemon(store, config=config) as daemon:
         name = daemon.status()["name"]
-        config.write_text("cold = 'fetch'\nname = 'other'\n")
+        config.write_text("cold = 'fetch'\nname = 'other'\nlocation = 'rack7'\n")
         daemon.signal(signal.SIGHUP)
         daemon.hears("RELOADING=1")
         daemon.wait_ready()
-        assert daemon.status()["cold"] == "fetch"
+        assert daemon.status()["cold"] == "fetch" and daemon.status()["location"] == "rack7"
         assert "name has changed; restart weftd to apply it" in daemon.said()
         assert daemon.status()["name"] == name  # by which it runs
         config.write_text("cold = 'warm'\n")

@@ -14,6 +14,7 @@
 #include "cli/shared/context.h"
 #include "cli/shared/json_lines.h"
 #include "cli/shared/mounts.h"
+#include "cli/shared/swarm_lines.h"
 #include "cli/shared/table.h"
 #include "drafts/old_drafts.h"
 #include "os/sys.h"
@@ -389,6 +390,8 @@ std::string text_of(const Facts& facts) {
   }
   text += fmt::format("daemon    {}\n", does(facts.daemon));
   for (const std::string& line : facts.daemon.lines) text += fmt::format("          {}\n", line);
+  if (facts.daemon.answer)
+    for (const std::string& line : swarm_lines(*facts.daemon.answer)) text += fmt::format("swarm     {}\n", line);
   return text + verdict_text(facts);
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <random>
+#include <set>
 #include <utility>
 #include <variant>
 
@@ -43,9 +44,10 @@ PeerSwarms::PeerSwarms(PeerSwarmsParts parts)
       directory_(
           std::move(parts.source), [this] { introductions_.wake(); }, random_seed()),
       calls_(std::make_unique<Calls>(parts.self, directory_, std::move(parts.calls))),
-      receiver_(std::make_shared<SwarmReceiver>(SwarmReceiver::Parts{
-          [this](const Digest& manifest) { return units_.find(manifest); }, *calls_, parts.self, parts.location,
-          std::move(parts.directories), std::move(parts.holders), [this] { downloads_.wake(); }, random_seed()})),
+      receiver_(std::make_shared<SwarmReceiver>(
+          SwarmReceiver::Parts{[this](const Digest& manifest) { return units_.find(manifest); }, *calls_, parts.self,
+                               std::move(parts.location), std::move(parts.directories), std::move(parts.holders),
+                               [this] { downloads_.wake(); }, random_seed()})),
       sender_(std::make_shared<SwarmSender>(SwarmSender::Parts{
           [this](const Digest& manifest) { return units_.find(manifest); },
           [this](const Digest& manifest, const std::string& node) { receiver_->met(manifest, node); },
@@ -121,6 +123,19 @@ void PeerSwarms::left(std::string_view node) {
   directory_.left(node);
   sender_->left(node);
   receiver_->left(node);
+}
+
+SwarmFigures PeerSwarms::figures() const {
+  const ReceivedSums sums = receiver_->sums();
+  SwarmFigures out{sender_->sent(), sums.received, sums.declined, 0, 0};
+  std::set<Digest> swarms;
+  for (const FetchedVersion& one : fetched()) {
+    swarms.insert(one.manifest);
+    if (one.hungry) ++out.hungry;
+  }
+  for (const SentVersion& one : sent()) swarms.insert(one.manifest);
+  out.swarms = swarms.size();
+  return out;
 }
 
 }  // namespace weft

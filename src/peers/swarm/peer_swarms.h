@@ -1,6 +1,8 @@
 // This node's part in swarms: directory, sender and receiver, with the threads that answer and make their calls.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <span>
@@ -24,11 +26,18 @@ namespace weft {
 struct PeerSwarmsParts {
   Store& store;  // outlives PeerSwarms, as what the functions use
   std::unique_ptr<SwarmCalls> calls;
-  std::string self;                  // this node's id
-  std::string location;              // as Join::location
-  SwarmReceiver::Nodes directories;  // the directory nodes of a manifest, this node as well
-  SwarmReceiver::Nodes holders;      // nodes that probably have the whole version
-  SwarmDirectory::Source source;     // as SwarmDirectory
+  std::string self;                       // this node's id
+  std::function<std::string()> location;  // as SwarmReceiver::Parts
+  SwarmReceiver::Nodes directories;       // the directory nodes of a manifest, this node as well
+  SwarmReceiver::Nodes holders;           // nodes that probably have the whole version
+  SwarmDirectory::Source source;          // as SwarmDirectory
+};
+
+// Sums of all swarms. Counters never fall.
+struct SwarmFigures {
+  std::uint64_t sent = 0, received = 0;  // units
+  std::uint64_t declined = 0;            // offers
+  std::size_t swarms = 0, hungry = 0;    // versions that this node fetches or sends by a swarm now
 };
 
 // Any thread. A node that has units of a version sends them, whether or not it fetches by swarms itself.
@@ -58,7 +67,8 @@ class PeerSwarms final : public VersionSwarms, public SwarmServer {
 
   std::vector<FetchedVersion> fetched() const { return receiver_->versions(); }
   std::vector<SentVersion> sent() const { return sender_->versions(); }
-  std::size_t introduced() const { return directory_.versions(); }  // versions
+  std::vector<IntroducedVersion> introduced() const { return directory_.versions(); }
+  SwarmFigures figures() const;
 
  private:
   class Calls;

@@ -4,6 +4,8 @@
 #include <chrono>
 #include <utility>
 
+#include "base/log.h"
+
 namespace weft {
 namespace {
 
@@ -128,11 +130,16 @@ std::optional<SwarmTime> SwarmDirectory::run() {
   for (auto& [manifest, answers] : introduce(now)) {
     const bool asks = std::ranges::any_of(answers, &Answer::may_ask_source);
     const std::string source = asks ? source_(manifest) : std::string();
-    for (Answer& answer : answers)
-      answer.reply.give(reply_of(
-          {std::move(answer.partners), answer.may_ask_source && source != answer.node ? source : std::string()}));
+    for (Answer& answer : answers) give(manifest, answer, source);
   }
   return due();
+}
+
+void SwarmDirectory::give(const Digest& manifest, Answer& answer, const std::string& source) {
+  const bool asks = answer.may_ask_source && source != answer.node;
+  log_debug(LogCategory::peers, "swarm of manifest {}: {} is introduced to {} nodes, source: {}", to_hex(manifest),
+            answer.node, answer.partners.size(), asks && !source.empty() ? source : "none");
+  answer.reply.give(reply_of({std::move(answer.partners), asks ? source : std::string()}));
 }
 
 void SwarmDirectory::drop_gone(Dropped& dropped) {
@@ -228,9 +235,11 @@ std::optional<SwarmTime> SwarmDirectory::due() const {
   return due;
 }
 
-std::size_t SwarmDirectory::versions() const {
+std::vector<IntroducedVersion> SwarmDirectory::versions() const {
+  std::vector<IntroducedVersion> out;
   const MutexLock lock(mutex_);
-  return sessions_.size();
+  for (const auto& [manifest, session] : sessions_) out.push_back({manifest, session->introductions.members()});
+  return out;
 }
 
 std::size_t SwarmDirectory::members(const Digest& manifest) const {

@@ -27,6 +27,12 @@
 
 namespace weft {
 
+// The state of one version, for the status.
+struct IntroducedVersion {
+  Digest manifest;
+  std::size_t members = 0;
+};
+
 // Any thread; run() on one at a time. It calls out without a lock.
 class SwarmDirectory {
  public:
@@ -45,7 +51,7 @@ class SwarmDirectory {
   std::optional<SwarmTime> run();
   void end();  // drops all replies, refuses joins, and calls nobody any more
 
-  std::size_t versions() const;
+  std::vector<IntroducedVersion> versions() const;
   std::size_t members(const Digest& manifest) const;
 
  private:
@@ -80,6 +86,7 @@ class SwarmDirectory {
   void drop_unwanted() WEFT_EXCLUDES(mutex_);
   std::vector<Waiting> take_suspects() WEFT_REQUIRES(mutex_);
   void drop_silent(SwarmTime now, Dropped& dropped) WEFT_EXCLUDES(mutex_);
+  static void give(const Digest& manifest, Answer& answer, const std::string& source);
   Answers introduce(SwarmTime now) WEFT_EXCLUDES(mutex_);
   std::vector<Answer> answers_of(Session& session, SwarmTime now) WEFT_REQUIRES(mutex_);
   std::optional<SwarmTime> due() const WEFT_EXCLUDES(mutex_);

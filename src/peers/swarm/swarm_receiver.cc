@@ -47,7 +47,7 @@ void SwarmReceiver::leave(const Digest& manifest) {
   const auto found = sessions_.find(manifest);
   if (found == sessions_.end()) return;
   if (const std::string& directory = found->second->directory(); !directory.empty())
-    leaves_.push_back({0, directory, {manifest, parts_.location, Join::State::leaves}});
+    leaves_.push_back({0, directory, {manifest, {}, Join::State::leaves}});
   sessions_.erase(found);
   wake();
 }
@@ -106,6 +106,7 @@ void SwarmReceiver::arrived(const Digest& manifest, std::span<const ChunkRun> ru
 void SwarmReceiver::ended(const PeerOffer& offer, bool arrived) {
   const auto now = parts_.time.now();
   const MutexLock lock(mutex_);
+  if (arrived) ++sums_.received;
   SwarmSession* session = find(offer.manifest());
   if (session == nullptr) return;
   session->read(offer.node(), offer.unit(), arrived, now);
@@ -139,7 +140,7 @@ void SwarmReceiver::join_all() {
   const auto now = parts_.time.now();
   for (const auto& [manifest, serial] : due_for([&](SwarmSession& session) { return session.join_is_due(now); })) {
     const std::vector<std::string> directories = parts_.directories(manifest);
-    JoinCall call{serial, {}, {manifest, parts_.location, Join::State::fetches}};
+    JoinCall call{serial, {}, {manifest, parts_.location(), Join::State::fetches}};
     {
       const MutexLock lock(mutex_);
       SwarmSession* session = find(manifest, serial);
@@ -169,7 +170,7 @@ SwarmReceiver::Calls SwarmReceiver::calls() {
   for (auto& [manifest, session] : sessions_) {
     while (auto want = session->next_want(now)) calls.wants.emplace_back(session->serial(), *std::move(want));
     if (auto word = session->word(now))
-      calls.words.push_back({session->serial(), word->directory, {manifest, parts_.location, word->state}});
+      calls.words.push_back({session->serial(), word->directory, {manifest, {}, word->state}});
   }
   std::erase_if(sessions_, [&](const auto& one) { return one.second->is_over(now); });
   return calls;
@@ -228,7 +229,10 @@ void SwarmReceiver::want_answered(const Digest& manifest, std::uint64_t serial, 
     const MutexLock lock(mutex_);
     SwarmSession* session = find(manifest, serial);
     if (session == nullptr) return;
-    if (auto unit = session->answered(node, outcome, now)) {
+    const std::uint64_t declined = session->downloads().declined();
+    auto unit = session->answered(node, outcome, now);
+    sums_.declined += session->downloads().declined() - declined;
+    if (unit) {
       offers_.push_back(std::make_shared<PeerOffer>(weak_from_this(), manifest, unit->unit,
                                                     session->version().runs(unit->unit), std::move(unit->place)));
       offered = true;
@@ -263,6 +267,11 @@ void SwarmReceiver::end() {
   sessions_.clear();
   leaves_.clear();
   dropped.swap(offers_);
+}
+
+ReceivedSums SwarmReceiver::sums() const {
+  const MutexLock lock(mutex_);
+  return sums_;
 }
 
 std::vector<FetchedVersion> SwarmReceiver::versions() const {

@@ -36,6 +36,11 @@ struct FetchedVersion {
   bool hungry = false, done = false;
 };
 
+// Units that were stored and offers that were declined, of all versions, forgotten ones too.
+struct ReceivedSums {
+  std::uint64_t received = 0, declined = 0;
+};
+
 // Any thread; run() on one at a time. It calls out without a lock.
 class SwarmReceiver final : public PeerOffer::Owner, public std::enable_shared_from_this<SwarmReceiver> {
  public:
@@ -46,10 +51,11 @@ class SwarmReceiver final : public PeerOffer::Owner, public std::enable_shared_f
   struct Parts {
     FindUnits units;
     SwarmCalls& calls;  // outlives this
-    std::string self, location;
-    Nodes directories;           // at most two
-    Nodes holders;               // nodes that probably have the whole version
-    std::function<void()> wake;  // called when run() has work. It must not call this object
+    std::string self;
+    std::function<std::string()> location;  // Join::location of the next join. It must not call this object
+    Nodes directories;                      // at most two
+    Nodes holders;                          // nodes that probably have the whole version
+    std::function<void()> wake;             // called when run() has work. It must not call this object
     std::uint64_t seed = 0;
     const TimeSource& time = steady_time();
   };
@@ -74,6 +80,7 @@ class SwarmReceiver final : public PeerOffer::Owner, public std::enable_shared_f
   void end();  // drops all versions and offers, and calls nobody any more
 
   std::vector<FetchedVersion> versions() const;
+  ReceivedSums sums() const;
 
  private:
   using Sessions = std::map<Digest, std::unique_ptr<SwarmSession>>;
@@ -112,6 +119,7 @@ class SwarmReceiver final : public PeerOffer::Owner, public std::enable_shared_f
   SwarmRandom random_ WEFT_GUARDED_BY(mutex_);
   std::uint64_t serials_ WEFT_GUARDED_BY(mutex_) = 0;
   Sessions sessions_ WEFT_GUARDED_BY(mutex_);
+  ReceivedSums sums_ WEFT_GUARDED_BY(mutex_);
   std::vector<JoinCall> leaves_ WEFT_GUARDED_BY(mutex_);  // to send
   std::deque<std::shared_ptr<PeerOffer>> offers_ WEFT_GUARDED_BY(mutex_);
   Mutex call_mutex_;  // held during a call, so that on_offer() waits for it

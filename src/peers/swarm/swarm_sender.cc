@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/log.h"
 #include "peers/swarm/unit_offer.h"
 
 namespace weft {
@@ -309,6 +310,9 @@ std::optional<SwarmSender::Upload> SwarmSender::next(const Digest& manifest, Ses
                   answer->node, answer->unit,   std::move(waiting->second.reply)};
     session.waiting.erase(waiting);
     if (answer->unit) session.running.emplace(std::pair(answer->node, *answer->unit), now);
+    if (answer->repeats)
+      log_debug(LogCategory::peers, "swarm of manifest {}: unit {} is sent again, to {}", to_hex(manifest),
+                *answer->unit, session.nodes.name(answer->node));
     return upload;
   }
   return std::nullopt;
@@ -346,6 +350,7 @@ void SwarmSender::ended(const Digest& manifest, std::uint64_t serial, SwarmNode 
   Session* session = find(manifest, serial);
   if (ended_ || session == nullptr || session->running.erase({node, unit}) == 0) return;
   session->uploads.ended(node, unit, read);
+  if (read) ++sent_;
   session->used = parts_.time.now();
   parts_.wake();
 }
@@ -365,6 +370,11 @@ std::optional<SwarmTime> SwarmSender::due() const {
     if (session->is_idle()) add(session->used + kIdleMax);
   }
   return due;
+}
+
+std::uint64_t SwarmSender::sent() const {
+  const MutexLock lock(mutex_);
+  return sent_;
 }
 
 std::vector<SentVersion> SwarmSender::versions() const {

@@ -70,6 +70,7 @@ class SwarmSender : public std::enable_shared_from_this<SwarmSender> {
   std::optional<SwarmTime> run();
 
   std::vector<SentVersion> versions() const;
+  std::uint64_t sent() const;  // units of all versions, forgotten ones too
 
  private:
   struct Waiting {
@@ -150,6 +151,7 @@ class SwarmSender : public std::enable_shared_from_this<SwarmSender> {
   Sessions sessions_ WEFT_GUARDED_BY(mutex_);
   Digest last_ WEFT_GUARDED_BY(mutex_){};  // the version that was asked last for an answer
   std::uint64_t serials_ WEFT_GUARDED_BY(mutex_) = 0, wants_ WEFT_GUARDED_BY(mutex_) = 0;
+  std::uint64_t sent_ WEFT_GUARDED_BY(mutex_) = 0;
   bool survey_again_ WEFT_GUARDED_BY(mutex_) = false;
   std::set<std::string> gone_ WEFT_GUARDED_BY(mutex_);      // nodes that left the cluster
   std::set<std::string> suspects_ WEFT_GUARDED_BY(mutex_);  // nodes with replies that may be unwanted

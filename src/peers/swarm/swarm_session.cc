@@ -5,6 +5,8 @@
 
 #include <fmt/core.h>
 
+#include "base/log.h"
+
 namespace weft {
 namespace {
 
@@ -35,7 +37,19 @@ void SwarmSession::want(const UnitSet& units, SwarmTime now) {
 }
 
 void SwarmSession::done_since(SwarmTime now) {
-  if (downloads_.is_done() && !done_at_) done_at_ = now;
+  if (!downloads_.is_done() || done_at_) return;
+  done_at_ = now;
+  log_debug(LogCategory::peers, "swarm of manifest {}: lacks no unit any more, has received {} and declined {}",
+            to_hex(manifest_), received_, downloads_.declined());
+}
+
+// A node that is hungry is looked at when its hunger begins: due() names that time.
+void SwarmSession::note_hunger(SwarmTime now) {
+  const bool hungry = downloads_.is_hungry(now);
+  if (hungry && !hungry_)
+    log_debug(LogCategory::peers, "swarm of manifest {}: hungry, has {} of {} units and {} partners", to_hex(manifest_),
+              downloads_.has().count(), version_->count(), downloads_.partners());
+  hungry_ = hungry;
 }
 
 // A unit that is being read counts when its read ends: it then feeds the hunger.
@@ -131,7 +145,9 @@ void SwarmSession::read(std::string_view node, std::uint32_t unit, bool arrived,
   if (!number || read == reads_.end() || read->second != *number) return;
   reads_.erase(read);
   if (arrived) {
-    ++received_;
+    if (++received_ == 1)
+      log_debug(LogCategory::peers, "swarm of manifest {}: the first unit, {} of {}, came from {}", to_hex(manifest_),
+                unit, version_->count(), node);
     downloads_.arrived(*number, unit, now);
   } else {
     downloads_.failed(*number, unit, now);
@@ -141,6 +157,7 @@ void SwarmSession::read(std::string_view node, std::uint32_t unit, bool arrived,
 }
 
 bool SwarmSession::join_is_due(SwarmTime now) {
+  note_hunger(now);
   if (downloads_.joins_again(now)) wants_partners_ = true;
   return wants_partners_ && !joining_ && !downloads_.is_done() && join_at_ <= now;
 }
@@ -165,6 +182,8 @@ void SwarmSession::joined(const std::string& directory, const Partners& partners
   source_ = is_partner(partners.source) ? partners.source : "";
   if (!source_.empty()) meet_holders(std::span(&source_, 1), now);
   needs_holders_ = downloads_.partners() == 0;
+  log_debug(LogCategory::peers, "swarm of manifest {}: {} introduces {} nodes to this one, source: {}",
+            to_hex(manifest_), directory, partners.nodes.size(), source_.empty() ? "none" : source_);
 }
 
 void SwarmSession::join_failed(SwarmTime now) {

@@ -103,6 +103,7 @@ class SwarmSession {
   Result<OfferHead> checked(const Answer& answer) const;
   void was_silent_for(SwarmNode node);
   void done_since(SwarmTime now);
+  void note_hunger(SwarmTime now);
 
   const Digest manifest_;
   const std::shared_ptr<const VersionUnits> version_;
@@ -115,6 +116,8 @@ class SwarmSession {
   std::map<SwarmNode, unsigned> silences_;    // in a row
   std::string source_;                        // as the directory node named it
   std::uint64_t received_ = 0;
+
+  bool hungry_ = false;  // and logged
 
   bool wants_partners_ = true, joining_ = false, needs_holders_ = false;
   std::size_t directories_tried_ = 0;

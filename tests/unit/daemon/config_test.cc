@@ -27,6 +27,7 @@ TEST_CASE("missing settings have defaults") {
   CHECK(config->cache_max == 20ULL << 30U);
   CHECK(config->cold == "auto");
   CHECK(config->sparse == "auto");
+  CHECK(config->location.empty());
   CHECK(config->follow.empty());
   CHECK(config->metrics_port == 0);
   CHECK(config->drain == std::chrono::seconds(30));
@@ -93,6 +94,25 @@ TEST_CASE("mistakes are named with their line") {
   }
 }
 
+TEST_CASE("a location is a short word of ASCII") {
+  const auto with = [](const std::string& location) {
+    return config_of("store = '/s'\nlocation = '" + location + "'");
+  };
+  const std::string longest(64, 'r');
+  for (const std::string& location : {std::string("hall2/rack-17"), longest, std::string()}) {
+    const auto config = with(location);
+    REQUIRE(config.ok());
+    CHECK(config->location == location);
+  }
+  for (const std::string& location : {longest + "r", std::string("rack 17"), std::string("Gestell-ö")}) {
+    CAPTURE(location);
+    const auto config = with(location);
+    REQUIRE(!config.ok());
+    CHECK(config.error().message.find(":2: location: expected at most 64 printable ASCII characters without spaces, "
+                                      "got \"") != std::string::npos);
+  }
+}
+
 TEST_CASE("all mistakes are found at once") {
   const testing::TempDir dir;
   testing::write_file(dir / "weft.conf", R"(
@@ -145,6 +165,7 @@ TEST_CASE("a reload keeps the settings that are not reloadable") {
   const SettingValues after = {{"store", {{"/s"}, ""}},
                                {"origin", {{"/p"}, ""}},
                                {"cold", {{"fetch"}, ""}},
+                               {"location", {{"rack2"}, ""}},
                                {"etcd.endpoints", {{"http://b:2379"}, ""}},
                                {"metrics_port", {{"9464"}, ""}}};
   const auto config = make_config(reloaded_values(before, after));
@@ -153,6 +174,7 @@ TEST_CASE("a reload keeps the settings that are not reloadable") {
   CHECK(config->etcd.endpoints == std::vector<std::string>{"http://a:2379"});
   CHECK(config->metrics_port == 0);
   CHECK(config->cold == "fetch");
+  CHECK(config->location == "rack2");
   CHECK(!config->gc.users.contains(12));
 }
 

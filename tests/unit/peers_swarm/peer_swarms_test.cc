@@ -61,7 +61,7 @@ struct Node {
   Node(TestVersion& of, Network& network, const std::string& name)
       : version(of),
         bytes(of),
-        swarms({of.store(), std::make_unique<DirectCalls>(network, name), name, "",
+        swarms({of.store(), std::make_unique<DirectCalls>(network, name), name, [] { return ""; },
                 [](const Digest&) { return std::vector<std::string>{"a"}; },
                 [](const Digest&) { return std::vector<std::string>{"s"}; }, [](const Digest&) { return "s"; }}) {
     network.emplace(name, &swarms);
@@ -115,14 +115,21 @@ TEST_CASE("a node joins at itself, and fetches a version from its source") {
   s.swarms.begin(s.bytes);
   a.swarms.begin(a.bytes);
   CHECK(a.fetch_all());
-  CHECK(a.swarms.introduced() == 1);
+  REQUIRE(a.swarms.introduced().size() == 1);
+  CHECK(a.swarms.introduced().front().members == 1);
   REQUIRE(a.swarms.fetched().size() == 1);
   CHECK(a.swarms.fetched().front().received == 40);
   CHECK(a.swarms.fetched().front().done);
   REQUIRE(s.swarms.sent().size() == 1);
   CHECK(s.swarms.sent().front().is_source);
   CHECK(s.swarms.sent().front().here == 40);
+  CHECK(a.swarms.figures().received == 40);
+  CHECK(a.swarms.figures().swarms == 1);
+  CHECK(a.swarms.figures().hungry == 0);
+  CHECK(s.swarms.figures().swarms == 1);
   a.swarms.end();
+  CHECK(a.swarms.figures().received == 40);
+  CHECK(a.swarms.figures().swarms == 0);
   s.swarms.end();
   CHECK(a.swarms.want(version.manifest(), version.runs()).error().code == Errc::cancelled);
 }

@@ -101,11 +101,12 @@ struct Receiving {
   UnitBytes bytes{version};
   ManualTime time;
   KeptCalls calls;
+  std::string location = "rack1";
   Names directories{"d1", "d2"}, holders{"h", "me"};
   std::vector<std::uint64_t> ends;  // bytes read of each offer that was dropped
   std::shared_ptr<SwarmReceiver> receiver = std::make_shared<SwarmReceiver>(
-      SwarmReceiver::Parts{[this](const Digest& manifest) { return version.find(manifest); }, calls, "me", "rack1",
-                           [this](const Digest& /*manifest*/) { return directories; },
+      SwarmReceiver::Parts{[this](const Digest& manifest) { return version.find(manifest); }, calls, "me",
+                           [this] { return location; }, [this](const Digest& /*manifest*/) { return directories; },
                            [this](const Digest& /*manifest*/) { return holders; }, [] {}, 1, time});
 };
 
@@ -200,6 +201,9 @@ TEST_CASE("a unit that was promised already is declined unread") {
   CHECK(node.status().declined == 1);
   CHECK(node.take());
   CHECK(!node.take());
+  node.receiver->leave(node.version.manifest());
+  CHECK(node.receiver->sums().declined == 1);
+  CHECK(node.receiver->sums().received == 0);
 }
 
 TEST_CASE("an offer with other than the bytes of its unit is not taken") {
@@ -413,6 +417,16 @@ TEST_CASE("a version that has finished joins again for more units") {
   CHECK(std::get<Join>(node.taken<Join>("d1").request).state == Join::State::fetches);
 }
 
+TEST_CASE("a join says where the node is by then") {
+  Receiving node;
+  REQUIRE(node.want_all().ok());
+  node.run();
+  node.introduce({{"p"}, ""});
+  node.location = "rack2";
+  node.pass(Hunger::kHungryAfter);
+  CHECK(std::get<Join>(node.taken<Join>("d1").request) == Join{node.version.manifest(), "rack2", Join::State::fetches});
+}
+
 TEST_CASE("chunks that came by another way are wanted no more") {
   Receiving node;
   node.bytes.add_all();
@@ -475,6 +489,7 @@ TEST_CASE("a receiver leaves its directory node, and drops later offers") {
   REQUIRE(open);
   CHECK(open->unit() == 0);
   open->arrived();
+  CHECK(node.receiver->sums().received == 1);
   CHECK(!node.take());
 }
 

@@ -300,6 +300,8 @@ TEST_CASE("an idle version is forgotten") {
   node.pass(SwarmSender::kIdleMax);
   CHECK(node.sender->versions().empty());
   CHECK(unit_of(node.want("b")) == Unit(0));
+  CHECK(node.status().sent == 0);
+  CHECK(node.sender->sent() == 1);
 }
 
 TEST_CASE("wants wait until the sender has begun, and end with it") {

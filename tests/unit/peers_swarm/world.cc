@@ -68,7 +68,7 @@ World::Node& World::add(const std::string& name) {
   node.directory =
       std::make_unique<SwarmDirectory>([this](const Digest&) { return source; }, wake, nodes_.size(), time);
   node.receiver = std::make_shared<SwarmReceiver>(
-      SwarmReceiver::Parts{find, *node.calls, name, "", [this](const Digest&) { return directories; },
+      SwarmReceiver::Parts{find, *node.calls, name, [] { return ""; }, [this](const Digest&) { return directories; },
                            [this](const Digest&) { return holders; }, wake, nodes_.size(), time});
   node.sender = std::make_shared<SwarmSender>(SwarmSender::Parts{
       find, [&node](const Digest& manifest, const std::string& asker) { node.receiver->met(manifest, asker); }, wake,

@@ -245,6 +245,7 @@ TEST_CASE("a source sends a unit again to a hungry asker, kResendAfter after the
   REQUIRE(answer);
   CHECK(answer->node == 3);
   CHECK(answer->unit == 0);
+  CHECK(answer->repeats);
   sender.uploads.ended(3, 0, true);
   CHECK_FALSE(sender.sent());
   // The other unit was sent 10 ms later. Unit 0 was sent just now.
