@@ -8,7 +8,7 @@ import measure
 import net_cases
 
 # Each part is a module net_<part>.py whose run(build, directory, args) prints its tables.
-PARTS = ["whole", "small", "tensor", "subset", "holders", "together", "origin", "sparse", "idle"]
+PARTS = ["whole", "small", "tensor", "subset", "holders", "together", "swarm", "origin", "sparse", "idle"]
 
 
 def parse():

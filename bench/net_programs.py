@@ -1,6 +1,8 @@
 """Programs that read files of a model, several at once. A read that fails is counted and does not end the bench."""
 
+import concurrent.futures
 import contextlib
+import dataclasses
 import os
 import subprocess
 import sys
@@ -108,17 +110,43 @@ def get_ready(readers):
         reader.wait_ready()
 
 
-def read_at_once(readers, paths):
-    """Starts each program with its own list of files. Returns the seconds until the last one ends, and the reason of each
-    failed read."""
+@dataclasses.dataclass
+class Ended:
+    """A program's reads: when they began and ended, in seconds since the first program began, and the reason of each failed
+    read."""
+    begin: float
+    end: float
+    failures: list
+
+
+def ended(reader, first, begin):
+    failures = reader.failures()
+    return Ended(begin, time.perf_counter() - first, failures)
+
+
+def read_each(readers, paths, every=0, meanwhile=lambda: None):
+    """Starts each program with its own list of files, `every` seconds after the one before. Returns an Ended for each.
+    `meanwhile` runs beside them, in a thread."""
     watchdog = threading.Timer(SECONDS_MAX, lambda: [reader.process.kill() for reader in readers if reader.process])
     watchdog.daemon = True
     watchdog.start()
     try:
-        begin = time.perf_counter()
-        for reader, files in zip(readers, paths):
-            reader.start(files)
-        failures = [failure for reader in readers for failure in reader.failures()]
-        return time.perf_counter() - begin, failures
+        with concurrent.futures.ThreadPoolExecutor(len(readers) + 1) as pool:
+            beside, waits = pool.submit(meanwhile), []
+            first = time.perf_counter()
+            for number, (reader, files) in enumerate(zip(readers, paths)):
+                time.sleep(max(0, first + number * every - time.perf_counter()))
+                begin = time.perf_counter() - first
+                reader.start(files)
+                waits.append(pool.submit(ended, reader, first, begin))
+            beside.result()
+            return [wait.result() for wait in waits]
     finally:
         watchdog.cancel()
+
+
+def read_at_once(readers, paths):
+    """Starts each program with its own list of files. Returns the seconds until the last one ends, and the reason of each
+    failed read."""
+    reads = read_each(readers, paths)
+    return max(read.end for read in reads), [failure for read in reads for failure in read.failures]
