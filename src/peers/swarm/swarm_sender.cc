@@ -7,6 +7,9 @@
 
 namespace weft {
 
+// An upload keeps its asker's set too.
+static_assert((kWantsWaiting + kUploadsAtOnce) * (kUnitSetBytesMax + kWantBytes) <= 16U << 20U);
+
 SwarmSender::SwarmSender(Parts parts) : parts_(std::move(parts)) {}
 
 void SwarmSender::begin(LocalBytes& bytes) {
@@ -31,7 +34,7 @@ void SwarmSender::end() {
 void SwarmSender::receive(std::string_view node, Want want, PendingReply reply) {
   {
     const MutexLock lock(mutex_);
-    if (!ended_ && queued_.size() < kWantsWaiting) {
+    if (!ended_ && queued_.size() + share_.waiting < kWantsWaiting) {
       queued_.push_back({std::string(node), std::move(want), std::move(reply)});
       return parts_.wake();
     }
@@ -186,8 +189,10 @@ void SwarmSender::take_wants() {
   {
     const auto now = parts_.time.now();
     const MutexLock lock(mutex_);
-    std::deque<Queued> later;  // a version whose session is not open yet
-    for (Queued& queued : queued_) {
+    std::deque<Queued> later;   // a version whose session is not open yet
+    while (!queued_.empty()) {  // one by one: the set of a want is not kept encoded once it is decoded
+      Queued queued = std::move(queued_.front());
+      queued_.pop_front();
       if (!sessions_.contains(queued.want.manifest)) {
         later.push_back(std::move(queued));
       } else if (auto refused = take(queued, now, met)) {

@@ -1,7 +1,8 @@
 // This node as a sender of swarms: it answers Wants with units that it has (swarm/uploads.h).
 //
 // A Want waits, without a thread, until run() answers it. The first Want of a version opens its session, which looks up
-// the local chunks; later chunks are reported by arrived(). Wants, versions and uploads are bounded.
+// the local chunks; later chunks are reported by arrived(). Wants, versions and uploads are bounded: of the Wants that
+// run() has not seen and those that wait there are kWantsWaiting at most, each with one copy of its set.
 #pragma once
 
 #include <cstddef>
@@ -147,7 +148,7 @@ class SwarmSender : public std::enable_shared_from_this<SwarmSender> {
   bool ended_ WEFT_GUARDED_BY(mutex_) = false;
   LocalBytes* bytes_ WEFT_GUARDED_BY(mutex_) = nullptr;
   UploadShare share_ WEFT_GUARDED_BY(mutex_);
-  std::deque<Queued> queued_ WEFT_GUARDED_BY(mutex_);  // wants that run() has not seen; at most kWantsWaiting
+  std::deque<Queued> queued_ WEFT_GUARDED_BY(mutex_);  // wants that run() has not seen
   Sessions sessions_ WEFT_GUARDED_BY(mutex_);
   Digest last_ WEFT_GUARDED_BY(mutex_){};  // the version that was asked last for an answer
   std::uint64_t serials_ WEFT_GUARDED_BY(mutex_) = 0, wants_ WEFT_GUARDED_BY(mutex_) = 0;

@@ -9,6 +9,8 @@
 #include <utility>
 #include <vector>
 
+#include <fmt/core.h>
+
 #include "fakes/manual_time.h"
 #include "unit/peers_swarm/test_version.h"
 
@@ -266,6 +268,34 @@ TEST_CASE("more wants of one node than kWantsOpen are answered without a unit") 
   for (std::size_t i = 0; i < kWantsOpen; ++i) CHECK(!node.want("a")->reply);
   CHECK(unit_of(node.want("a")) == Unit());
   CHECK(!node.want("b")->reply);
+}
+
+TEST_CASE("kWantsWaiting wants wait at a sender, those that it has not looked at too") {
+  Sending node(4);
+  node.has.add(0);
+  Want want;
+  want.manifest = node.version.manifest();
+  want.has = node.has.encode();
+  std::vector<Asked> asked;
+  const auto ask = [&](std::size_t number) {
+    asked.push_back(std::make_shared<KeptReply>());
+    node.sender->receive(fmt::format("n{}", number), want, PendingReply(asked.back()));
+  };
+  for (std::size_t i = 0; i < kWantsWaiting; ++i) {
+    if (i == kWantsWaiting / 2) node.sender->run();
+    ask(i);
+  }
+  CHECK(std::ranges::none_of(asked, [](const Asked& one) { return one->reply.has_value(); }));
+  ask(kWantsWaiting);
+  CHECK(unit_of(asked.back()) == Unit());
+  node.sender->run();
+  CHECK(node.status().waiting == kWantsWaiting);
+  ask(kWantsWaiting);
+  CHECK(unit_of(asked.back()) == Unit());
+  node.pass(kWantWaitMax);
+  CHECK(node.status().waiting == 0);
+  ask(0);
+  CHECK(!asked.back()->reply);
 }
 
 TEST_CASE("a node whose wants are unwanted, or that has left the cluster, is forgotten") {
