@@ -40,6 +40,12 @@ class NodeNumbers {
     numbers_.erase(at->second);
     names_.erase(at);
   }
+  // Forgets the nodes for which `is_idle` returns true.
+  template <typename Idle>
+  void forget_if(const Idle& is_idle) {
+    std::erase_if(numbers_, [&](const auto& one) { return is_idle(one.second); });
+    std::erase_if(names_, [&](const auto& one) { return is_idle(one.first); });
+  }
   std::size_t size() const { return numbers_.size(); }
 
  private:

@@ -10,6 +10,12 @@ namespace weft {
 // An upload keeps its asker's set too.
 static_assert((kWantsWaiting + kUploadsAtOnce) * (kUnitSetBytesMax + kWantBytes) <= 16U << 20U);
 
+namespace {
+
+constexpr std::size_t kSlowMax = 1'024;  // nodes; then all are forgotten
+
+}  // namespace
+
 SwarmSender::SwarmSender(Parts parts) : parts_(std::move(parts)) {}
 
 void SwarmSender::begin(LocalBytes& bytes) {
@@ -107,6 +113,7 @@ void SwarmSender::open_sessions(LocalBytes& bytes) {
 
 // The session exists while its chunks are looked up, so that it hears of those that arrive meanwhile.
 void SwarmSender::open(const Digest& manifest, LocalBytes& bytes) {
+  if (!has_room()) return refuse(manifest, Error{Errc::busy, "this node sends too many versions"});
   auto version = parts_.units(manifest);
   if (!version.ok()) return refuse(manifest, version.error());
   bool opened = false;
@@ -121,6 +128,13 @@ void SwarmSender::open(const Digest& manifest, LocalBytes& bytes) {
   }
   if (!opened) return refuse(manifest, Error{Errc::busy, "this node sends too many versions"});
   survey(manifest, bytes);
+}
+
+// Looked at before a manifest is read: a want for one version too many must not cost a read of the disk.
+bool SwarmSender::has_room() const {
+  const MutexLock lock(mutex_);
+  return sessions_.size() < kVersionsMax ||
+         std::ranges::any_of(sessions_, [](const auto& one) { return one.second->is_idle(); });
 }
 
 // Forgets the idle version that was used least lately, if there are too many. False: none is idle.
@@ -211,6 +225,7 @@ std::optional<Result<PeerReply>> SwarmSender::take(Queued& queued, SwarmTime now
   Session& session = *sessions_.find(queued.want.manifest)->second;
   auto has = UnitSet::decode(queued.want.has, session.version->count());
   if (!has.ok()) return has.error();
+  forget_idle(session);
   const auto node = session.nodes.add(queued.node);
   if (!node) return Error{Errc::busy, "too many nodes ask for this version"};
   session.used = now;
@@ -221,6 +236,15 @@ std::optional<Result<PeerReply>> SwarmSender::take(Queued& queued, SwarmTime now
   if (!session.uploads.want(*node, number, std::move(want), now)) return offer_of_nothing();
   session.waiting.emplace(number, Waiting{*node, std::move(queued.reply)});
   return std::nullopt;
+}
+
+// Hostile nodes may have any number of names.
+void SwarmSender::forget_idle(Session& session) {
+  if (session.nodes.size() < kIdleNodesMax + 2 * (session.waiting.size() + session.running.size())) return;
+  std::set<SwarmNode> busy;
+  for (const auto& [number, waiting] : session.waiting) busy.insert(waiting.node);
+  for (const auto& [upload, began] : session.running) busy.insert(upload.first);
+  session.nodes.forget_if([&](SwarmNode node) { return !busy.contains(node); });
 }
 
 // Drops the wants and uploads of a node.
@@ -236,9 +260,11 @@ void SwarmSender::forget(Session& session, SwarmNode node, std::vector<PendingRe
 void SwarmSender::drop_gone() {
   std::vector<PendingReply> dropped;
   const MutexLock lock(mutex_);
-  for (const std::string& name : std::exchange(gone_, {}))
+  for (const std::string& name : std::exchange(gone_, {})) {
+    slow_.erase(name);
     for (auto& [manifest, session] : sessions_)
       if (const auto node = session->nodes.find(name)) forget(*session, *node, dropped);
+  }
 }
 
 // Takes the waiting wants of nodes whose replies may be unwanted.
@@ -281,12 +307,27 @@ void SwarmSender::drop_unwanted() {
 void SwarmSender::end_old(SwarmTime now) {
   const MutexLock lock(mutex_);
   for (auto& [manifest, session] : sessions_) {
-    for (const auto& [upload, began] : session->running)
-      if (began + kUploadMax <= now) session->uploads.ended(upload.first, upload.second, false);
+    for (const auto& [upload, began] : session->running) {
+      if (began + kUploadMax > now) continue;
+      session->uploads.ended(upload.first, upload.second, false);
+      if (slow_.size() >= kSlowMax) slow_.clear();
+      slow_.insert(session->nodes.name(upload.first));
+    }
     std::erase_if(session->running, [&](const auto& one) { return one.second + kUploadMax <= now; });
   }
   std::erase_if(sessions_,
                 [&](const auto& one) { return one.second->is_idle() && one.second->used + kIdleMax <= now; });
+}
+
+// True for a slow node that is to end an upload before it gets another one.
+bool SwarmSender::waits_for_read(const std::string& node) const {
+  if (!slow_.contains(node)) return false;
+  return std::ranges::any_of(sessions_, [&](const auto& one) {
+    const auto number = one.second->nodes.find(node);
+    if (!number) return false;
+    const auto upload = one.second->running.lower_bound({*number, 0});
+    return upload != one.second->running.end() && upload->first.first == *number;
+  });
 }
 
 // Returns the next answers, one for each version that has one, so that no version takes all uploads.
@@ -314,8 +355,12 @@ std::optional<SwarmSender::Upload> SwarmSender::next(const Digest& manifest, Ses
     Upload upload{manifest,     session.serial, session.version,
                   answer->node, answer->unit,   std::move(waiting->second.reply)};
     session.waiting.erase(waiting);
-    if (answer->unit) session.running.emplace(std::pair(answer->node, *answer->unit), now);
-    if (answer->repeats)
+    if (upload.unit && waits_for_read(session.nodes.name(upload.node))) {
+      session.uploads.ended(upload.node, *upload.unit, false);
+      upload.unit.reset();
+    }
+    if (upload.unit) session.running.emplace(std::pair(upload.node, *upload.unit), now);
+    if (upload.unit && answer->repeats)
       log_debug(LogCategory::peers, "swarm of manifest {}: unit {} is sent again, to {}", to_hex(manifest),
                 *answer->unit, session.nodes.name(answer->node));
     return upload;
@@ -355,7 +400,10 @@ void SwarmSender::ended(const Digest& manifest, std::uint64_t serial, SwarmNode 
   Session* session = find(manifest, serial);
   if (ended_ || session == nullptr || session->running.erase({node, unit}) == 0) return;
   session->uploads.ended(node, unit, read);
-  if (read) ++sent_;
+  if (read) {
+    ++sent_;
+    slow_.erase(session->nodes.name(node));
+  }
   session->used = parts_.time.now();
   parts_.wake();
 }

@@ -2,7 +2,8 @@
 //
 // A Want waits, without a thread, until run() answers it. The first Want of a version opens its session, which looks up
 // the local chunks; later chunks are reported by arrived(). Wants, versions and uploads are bounded: of the Wants that
-// run() has not seen and those that wait there are kWantsWaiting at most, each with one copy of its set.
+// run() has not seen and those that wait there are kWantsWaiting at most, each with one copy of its set. A node that
+// has not read a unit within kUploadMax gets one at a time until it has read one, so that it cannot hold all uploads.
 #pragma once
 
 #include <cstddef>
@@ -48,6 +49,8 @@ class SwarmSender : public std::enable_shared_from_this<SwarmSender> {
   static constexpr std::size_t kVersionsMax = 64;      // then an idle version is forgotten, or the Want refused as busy
   static constexpr std::chrono::seconds kIdleMax{60};  // then an idle version is forgotten
   static constexpr std::chrono::seconds kUploadMax{30};  // a longer upload counts as failed
+  // Nodes of one version that neither wait nor read: if there are more, they are forgotten.
+  static constexpr std::size_t kIdleNodesMax = 1'024;
 
   struct Parts {
     FindUnits units;
@@ -123,6 +126,7 @@ class SwarmSender : public std::enable_shared_from_this<SwarmSender> {
   void open_sessions(LocalBytes& bytes) WEFT_EXCLUDES(mutex_);
   std::set<Digest> unknown() const WEFT_EXCLUDES(mutex_);
   void open(const Digest& manifest, LocalBytes& bytes) WEFT_EXCLUDES(mutex_);
+  bool has_room() const WEFT_EXCLUDES(mutex_);
   bool make_room() WEFT_REQUIRES(mutex_);
   void refuse(const Digest& manifest, const Error& error) WEFT_EXCLUDES(mutex_);
   void survey_all(LocalBytes& bytes) WEFT_EXCLUDES(mutex_);
@@ -133,6 +137,8 @@ class SwarmSender : public std::enable_shared_from_this<SwarmSender> {
   void drop_unwanted() WEFT_EXCLUDES(mutex_);
   std::vector<Suspect> take_suspects() WEFT_EXCLUDES(mutex_);
   void end_old(SwarmTime now) WEFT_EXCLUDES(mutex_);
+  static void forget_idle(Session& session);
+  bool waits_for_read(const std::string& node) const WEFT_REQUIRES(mutex_);
   static void forget(Session& session, SwarmNode node, std::vector<PendingReply>& dropped);
   std::vector<Upload> choose(SwarmTime now) WEFT_EXCLUDES(mutex_);
   std::optional<Upload> next(const Digest& manifest, Session& session, SwarmTime now) WEFT_REQUIRES(mutex_);
@@ -154,7 +160,8 @@ class SwarmSender : public std::enable_shared_from_this<SwarmSender> {
   std::uint64_t serials_ WEFT_GUARDED_BY(mutex_) = 0, wants_ WEFT_GUARDED_BY(mutex_) = 0;
   std::uint64_t sent_ WEFT_GUARDED_BY(mutex_) = 0;
   bool survey_again_ WEFT_GUARDED_BY(mutex_) = false;
-  std::set<std::string> gone_ WEFT_GUARDED_BY(mutex_);      // nodes that left the cluster
+  std::set<std::string> slow_ WEFT_GUARDED_BY(mutex_);  // nodes that held an upload for kUploadMax, and read none since
+  std::set<std::string> gone_ WEFT_GUARDED_BY(mutex_);  // nodes that left the cluster
   std::set<std::string> suspects_ WEFT_GUARDED_BY(mutex_);  // nodes with replies that may be unwanted
 };
 

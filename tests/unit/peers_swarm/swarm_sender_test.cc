@@ -249,6 +249,70 @@ TEST_CASE("a node uploads kUploadsAtOnce units, and counts an upload of kUploadM
   CHECK(node.status().sent == 0);
 }
 
+TEST_CASE("a node that does not close its units holds no more than one of them in the end") {
+  Sending node(3 * kUploadsAtOnce);
+  node.bytes.add_all();
+  std::vector<Asked> held;
+  for (std::size_t i = 0; i < 2 * kUploadsAtOnce; ++i) held.push_back(node.want("a"));
+  CHECK(node.status().uploads == kUploadsAtOnce);
+  node.pass(SwarmSender::kUploadMax);
+  std::vector<Asked> later;
+  for (std::size_t i = 0; i < kWantsOpen; ++i) later.push_back(node.want("a"));
+  CHECK(node.status().uploads == 1);
+  CHECK(unit_of(later.back()) == Unit());
+  CHECK(unit_of(node.want("b")));
+  REQUIRE(unit_of(later.front()));
+  end(later.front(), TestVersion::kUnitBytes);
+  for (std::size_t i = 0; i < 2; ++i) CHECK(unit_of(node.want("a")));
+}
+
+TEST_CASE("a sender serves nodes of ever new names, and keeps those that wait") {
+  Sending node(2, 100);
+  node.bytes.add(0);
+  node.has.add(0);
+  const Asked waits = node.want("waits");
+  CHECK(!waits->reply);
+  node.has = UnitSet(2);
+  for (std::size_t i = 0; i < NodeNumbers::kNodesMax + 10; ++i) {
+    const Asked asked = node.want(fmt::format("n{}", i));
+    REQUIRE(unit_of(asked) == Unit(0));
+    end(asked, 0);
+  }
+  node.come(1);
+  CHECK(unit_of(waits) == Unit(1));
+}
+
+TEST_CASE("wants for more versions than kVersionsMax are refused without a look at their manifests") {
+  std::vector<std::unique_ptr<TestVersion>> versions;
+  for (std::uint32_t i = 0; i <= SwarmSender::kVersionsMax; ++i)
+    versions.push_back(std::make_unique<TestVersion>(i + 1, 100));
+  UnitBytes bytes(*versions.front());
+  std::size_t looked = 0;
+  const auto sender = std::make_shared<SwarmSender>(SwarmSender::Parts{
+      [&](const Digest& manifest) {
+        ++looked;
+        const auto found = std::ranges::find(versions, manifest, [](const auto& one) { return one->manifest(); });
+        return (*found)->find(manifest);
+      },
+      [](const Digest& /*manifest*/, const std::string& /*node*/) {}, [] {}});
+  sender->begin(bytes);
+  std::vector<Asked> asked;
+  const auto ask = [&](const TestVersion& version) {
+    asked.push_back(std::make_shared<KeptReply>());
+    sender->receive(
+        "a",
+        {version.manifest(), UnitSet::full(version.units()->count()).encode(), {}, false, false, TrafficClass::ahead},
+        PendingReply(asked.back()));
+    sender->run();
+  };
+  for (const auto& version : versions) ask(*version);
+  CHECK(!asked.front()->reply);
+  CHECK(error_of(asked.back()) == Errc::busy);
+  CHECK(looked == SwarmSender::kVersionsMax);
+  CHECK(sender->versions().size() == SwarmSender::kVersionsMax);
+  sender->end();
+}
+
 TEST_CASE("a malformed set is refused, and an unknown version has the error of its lookup") {
   Sending node(4);
   Want want;

@@ -177,6 +177,10 @@ TEST_CASE("a node has one number until it is forgotten, and no other node gets i
   CHECK(nodes.name(*a).empty());
   CHECK(nodes.add("c") != a);
   CHECK(nodes.size() == 2);
+  nodes.forget_if([&](SwarmNode node) { return node == *b; });
+  CHECK(!nodes.find("b"));
+  CHECK(nodes.name(*b).empty());
+  CHECK(nodes.find("c"));
 }
 
 TEST_CASE("the source of a version that nobody is known to have published is a member that has announced all of it") {
