@@ -29,7 +29,7 @@ void SwarmDirectory::end() {
   for (auto& [manifest, session] : sessions_)
     for (auto& [node, reply] : session->waiting) dropped.push_back(std::move(reply));
   sessions_.clear();
-  waiting_ = 0;
+  waiting_ = members_ = 0;
 }
 
 void SwarmDirectory::receive(std::string_view node, const Join& join, PendingReply reply) {
@@ -42,11 +42,13 @@ void SwarmDirectory::receive(std::string_view node, const Join& join, PendingRep
   reply.give(reply_of({}));
 }
 
-// Takes the reply, which run() gives. False: too many joins wait, the swarm has too many members, or this ends.
+// Takes the reply, which run() gives. False: too many joins wait, there are too many members, or this ends.
 bool SwarmDirectory::wait(std::string_view node, const Join& join, PendingReply& reply, Dropped& dropped) {
   const auto now = time_.now();
   const MutexLock lock(mutex_);
-  if (ended_ || waiting_ >= kWaitingMax) return false;
+  const auto found = sessions_.find(join.manifest);
+  const bool is_member = found != sessions_.end() && found->second->nodes.find(node);
+  if (ended_ || waiting_ >= kWaitingMax || (members_ >= kMembersMax && !is_member)) return false;
   Session& session = this->session(join.manifest, dropped);
   const auto number = session.nodes.add(node);
   if (!number) return false;
@@ -54,7 +56,8 @@ bool SwarmDirectory::wait(std::string_view node, const Join& join, PendingReply&
     session.nodes.forget(*number);
     return false;
   }
-  session.heard[*number] = session.last_heard = now;
+  if (session.heard.insert_or_assign(*number, now).second) ++members_;
+  session.last_heard = now;
   const auto at = session.waiting.find(*number);
   if (at != session.waiting.end()) {
     dropped.push_back(std::move(at->second));  // the node has asked again: its earlier request is lost
@@ -86,18 +89,25 @@ SwarmDirectory::Session& SwarmDirectory::session(const Digest& manifest, Dropped
   const auto found = sessions_.find(manifest);
   if (found != sessions_.end()) return *found->second;
   if (sessions_.size() >= kVersionsMax) {
-    const auto silent = std::ranges::min_element(sessions_, {}, [](const auto& one) { return one.second->last_heard; });
-    for (auto& [node, reply] : silent->second->waiting) dropped.push_back(std::move(reply));
-    waiting_ -= silent->second->waiting.size();
-    sessions_.erase(silent);
+    const auto size_and_time = [](const auto& one) {
+      return std::pair(one.second->heard.size(), one.second->last_heard);
+    };
+    drop_version(std::ranges::min_element(sessions_, {}, size_and_time), dropped);
   }
   return *sessions_.emplace(manifest, std::make_unique<Session>(random_.next())).first->second;
+}
+
+void SwarmDirectory::drop_version(Sessions::iterator at, Dropped& dropped) {
+  for (auto& [node, reply] : at->second->waiting) dropped.push_back(std::move(reply));
+  waiting_ -= at->second->waiting.size();
+  members_ -= at->second->heard.size();
+  sessions_.erase(at);
 }
 
 void SwarmDirectory::drop(Session& session, SwarmNode node, Dropped& dropped) {
   session.introductions.leave(node);
   session.nodes.forget(node);
-  session.heard.erase(node);
+  members_ -= session.heard.erase(node);
   const auto at = session.waiting.find(node);
   if (at == session.waiting.end()) return;
   dropped.push_back(std::move(at->second));

@@ -2,8 +2,9 @@
 // (swarm/introductions.h).
 //
 // A Join that asks for partners waits, without a thread, until run() answers it. Every other Join is answered at once.
-// Hostile joins cost a bounded amount of memory: versions, waiting joins and members are bounded, and silent members
-// and versions are forgotten.
+// Hostile joins cost a bounded amount of memory: versions, waiting joins and members of all versions are bounded, and
+// silent members and versions are forgotten. A node that joins for ever new versions displaces versions with as few
+// members, and no swarm of several nodes.
 #pragma once
 
 #include <cstddef>
@@ -36,8 +37,10 @@ struct IntroducedVersion {
 // Any thread; run() on one at a time. It calls out without a lock.
 class SwarmDirectory {
  public:
-  static constexpr std::size_t kVersionsMax = 1'024;  // then the version that was silent for longest is forgotten
-  static constexpr std::size_t kWaitingMax = 4'096;   // joins; more are refused with Errc::busy
+  // Then the version with the fewest members is forgotten, and of equals the one that was silent for longest.
+  static constexpr std::size_t kVersionsMax = 1'024;
+  static constexpr std::size_t kMembersMax = 131'072;  // of all versions; further nodes are refused with Errc::busy
+  static constexpr std::size_t kWaitingMax = 4'096;    // joins; more are refused with Errc::busy
 
   // Returns the node to name as the source of a version; "": none is known. May read the disk.
   using Source = std::function<std::string(const Digest& manifest)>;
@@ -63,6 +66,7 @@ class SwarmDirectory {
     std::map<SwarmNode, PendingReply> waiting;  // by node
     SwarmTime last_heard{};
   };
+  using Sessions = std::map<Digest, std::unique_ptr<Session>>;
   struct Waiting {
     Digest manifest;
     SwarmNode node = 0;
@@ -81,6 +85,7 @@ class SwarmDirectory {
   bool wait(std::string_view node, const Join& join, PendingReply& reply, Dropped& dropped) WEFT_EXCLUDES(mutex_);
   void note(std::string_view node, const Join& join, Dropped& dropped) WEFT_EXCLUDES(mutex_);
   Session& session(const Digest& manifest, Dropped& dropped) WEFT_REQUIRES(mutex_);
+  void drop_version(Sessions::iterator at, Dropped& dropped) WEFT_REQUIRES(mutex_);
   void drop(Session& session, SwarmNode node, Dropped& dropped) WEFT_REQUIRES(mutex_);
   void drop_gone(Dropped& dropped) WEFT_EXCLUDES(mutex_);
   void drop_unwanted() WEFT_EXCLUDES(mutex_);
@@ -97,7 +102,8 @@ class SwarmDirectory {
   mutable Mutex mutex_;
   bool ended_ WEFT_GUARDED_BY(mutex_) = false;
   SwarmRandom random_ WEFT_GUARDED_BY(mutex_);
-  std::map<Digest, std::unique_ptr<Session>> sessions_ WEFT_GUARDED_BY(mutex_);
+  Sessions sessions_ WEFT_GUARDED_BY(mutex_);
+  std::size_t members_ WEFT_GUARDED_BY(mutex_) = 0;         // of all versions
   std::size_t waiting_ WEFT_GUARDED_BY(mutex_) = 0;         // joins, of all versions
   std::set<std::string> gone_ WEFT_GUARDED_BY(mutex_);      // nodes that left the cluster
   std::set<std::string> suspects_ WEFT_GUARDED_BY(mutex_);  // nodes with replies that may be unwanted

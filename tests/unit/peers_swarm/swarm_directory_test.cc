@@ -197,6 +197,40 @@ TEST_CASE("of too many versions, the one that was silent for longest is forgotte
   CHECK(partners_of(last).source == "s");
 }
 
+TEST_CASE("a node that joins for 10,000 versions displaces no swarm of others") {
+  Directory directory;
+  directory.join("a");
+  directory.join("b");
+  directory.pass(kWait);
+  for (std::uint64_t version = 2; version <= 10'000; ++version) {
+    directory.join("mallory", Join::State::fetches, version);
+    if (version % 1'000 == 0) directory.pass(kWait);
+  }
+  CHECK(directory.owner.versions().size() == SwarmDirectory::kVersionsMax);
+  CHECK(directory.owner.members(version_of(1)) == 2);
+  const Asked c = directory.join("c");
+  directory.pass(kWait);
+  CHECK(partners_of(c).nodes.size() == 2);
+}
+
+TEST_CASE("nodes beyond kMembersMax are refused as busy, until silent ones are forgotten") {
+  constexpr std::size_t kNames = 1'024;
+  Directory directory;
+  for (std::uint64_t version = 1; version <= SwarmDirectory::kMembersMax / kNames; ++version) {
+    for (std::size_t i = 0; i < kNames; ++i) directory.join(fmt::format("n{}", i), Join::State::fetches, version);
+    directory.pass(kWait);
+  }
+  CHECK(error_of(directory.join("late")) == Errc::busy);
+  CHECK(error_of(directory.join("n0", Join::State::fetches, 10'000)) == Errc::busy);
+  CHECK(directory.owner.members(version_of(10'000)) == 0);
+  CHECK(!directory.join("n0")->reply);  // a member asks again
+  directory.join("n1", Join::State::leaves);
+  CHECK(!directory.join("late")->reply);
+  CHECK(error_of(directory.join("later")) == Errc::busy);
+  directory.pass(2 * std::chrono::milliseconds(Introductions::kSilence));
+  CHECK(!directory.join("later")->reply);
+}
+
 TEST_CASE("a node that does not wait for its partners any more is introduced to nobody") {
   Directory directory;
   const Asked a = directory.join("a");
