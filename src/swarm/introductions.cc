@@ -51,9 +51,14 @@ void Introductions::remove(std::map<SwarmNode, Member>::iterator at) {
 }
 
 void Introductions::forget_silent(SwarmTime now) {
+  if (heard_ + kSilence >= now) return;
+  heard_ = now;
   for (auto at = members_.begin(); at != members_.end();) {
     const auto one = at++;
-    if (one->second.heard + kSilence < now) remove(one);
+    if (one->second.heard + kSilence < now)
+      remove(one);
+    else
+      heard_ = std::min(heard_, one->second.heard);
   }
 }
 

@@ -86,6 +86,7 @@ class Introductions {
   std::map<std::string, Location> introduced_;
   std::set<SwarmNode> joining_;  // not answered yet
   SwarmTime joined_at_{};        // the first of them
+  SwarmTime heard_{};            // no member was heard earlier: it saves looks at all of them
   std::size_t source_askers_ = 0;
 };
 

@@ -15,7 +15,10 @@ Uploads::~Uploads() {
 void Uploads::add(std::uint32_t unit) {
   if (!has_.add(unit)) return;
   order_.push_back(unit);
-  if (sent_[unit] == 0) unsent_.add(unit);
+  if (sent_[unit] == 0)
+    unsent_.add(unit);
+  else
+    may_send_again();
 }
 
 void Uploads::add_all() {
@@ -130,11 +133,15 @@ std::optional<std::uint32_t> Uploads::once(Asker& asker, SwarmTime now) const {
   has_.for_each([&](std::uint32_t unit) {
     if (!asker.want.has.has(unit) && (!oldest || last_sent_[unit].at < last_sent_[*oldest].at)) oldest = unit;
   });
-  if (!oldest) return std::nullopt;
-  const SwarmTime again = last_sent_[*oldest].at + kResendAfter;
+  const SwarmTime again = oldest ? last_sent_[*oldest].at + kResendAfter : SwarmTime::max();
   if (again <= now) return oldest;
   asker.again = again;
   return std::nullopt;
+}
+
+// Askers for whom no unit was due are to be looked at again.
+void Uploads::may_send_again() {
+  for (auto& [node, asker] : askers_) asker.again.reset();
 }
 
 void Uploads::ended(SwarmNode node, std::uint32_t unit, bool read) {
@@ -158,9 +165,10 @@ void Uploads::end_upload(std::uint32_t unit, bool read) {
 }
 
 void Uploads::forget(SwarmNode node) {
+  bool lost = false;  // perhaps no live receiver has a unit that the node was sent last
   for (LastSent& last : last_sent_)
-    if (last.to == node) last.at = SwarmTime::min();  // perhaps no live receiver has the unit
-  for (auto& [name, asker] : askers_) asker.again.reset();
+    if (last.to == node && std::exchange(last.at, SwarmTime::min()) != SwarmTime::min()) lost = true;
+  if (lost) may_send_again();
   const auto at = askers_.find(node);
   if (at == askers_.end()) return;
   for (const std::uint32_t unit : at->second.uploads) end_upload(unit, false);

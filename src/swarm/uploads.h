@@ -80,7 +80,7 @@ class Uploads {
     std::vector<std::uint32_t> uploads;  // not ended yet
     std::size_t waiting = 0;             // wants
     std::size_t looked_at = 0;           // units of order_ below this number are known to be useless for the asker
-    std::optional<SwarmTime> again;      // the source may then send a unit again
+    std::optional<SwarmTime> again;      // the source may then send a unit again; it looks at no unit before
     std::uint64_t tried = 0;             // the last call of next() that looked at it
   };
   struct Waiting {
@@ -98,6 +98,7 @@ class Uploads {
   std::optional<std::uint32_t> choose(Asker& asker, SwarmTime now);
   std::optional<std::uint32_t> latest_of_least_sent(Asker& asker) const;
   std::optional<std::uint32_t> once(Asker& asker, SwarmTime now) const;
+  void may_send_again();
   bool goes_before(const Asker& one, const Asker& other) const;
   void end_upload(std::uint32_t unit, bool read);
   void drop_if_idle(std::map<SwarmNode, Asker>::iterator at);

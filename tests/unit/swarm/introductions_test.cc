@@ -410,6 +410,29 @@ TEST_CASE("a member that says nothing for kSilence is forgotten") {
   CHECK(answers.at(101).may_ask_source);
 }
 
+TEST_CASE("members are forgotten on time, whoever was heard meanwhile") {
+  for (std::uint64_t seed = 1; seed <= 10; ++seed) {
+    CAPTURE(seed);
+    SwarmRandom random(seed);
+    Directory directory(seed);
+    std::map<SwarmNode, SwarmTime> heard;
+    for (int i = 0; i < 400; ++i) {
+      directory.now += milliseconds(random.below(5'000));
+      const auto node = static_cast<SwarmNode>(random.below(60));
+      if (heard.contains(node) && random.below(2) == 0) {
+        directory.introductions.hear(node, directory.now);
+        heard[node] = directory.now;
+        continue;
+      }
+      heard[node] = directory.now;
+      directory.join(node);
+      directory.introduce();
+      std::erase_if(heard, [&](const auto& one) { return one.second + Introductions::kSilence < directory.now; });
+      REQUIRE(directory.introductions.members() == heard.size());
+    }
+  }
+}
+
 TEST_CASE("a node that leaves before its answer gets none") {
   Directory directory;
   directory.join(0, 3);

@@ -271,6 +271,34 @@ TEST_CASE("a source replaces the units of a receiver that has gone as soon as an
   CHECK_FALSE(sender.uploads.next(sender.now));  // node 4 is not hungry; the session of node 2 goes on
 }
 
+TEST_CASE("the end of a node that was sent no unit makes a source look at none again") {
+  Source sender(2);
+  CHECK(sender.sent_to(1, UnitSet(2)) == 0);
+  CHECK(sender.sent_to(1, UnitSet(2)) == 1);
+  CHECK(sender.want(2, UnitSet(2), {}, true));
+  CHECK(sender.want(3, UnitSet::full(2), {}, true));
+  CHECK_FALSE(sender.uploads.next(sender.now));
+  const auto due = sender.uploads.due();
+  CHECK(due == kStart + Uploads::kResendAfter);
+  CHECK(sender.want(4, UnitSet(2)));
+  sender.uploads.forget(4);
+  sender.uploads.forget(77);
+  CHECK(sender.uploads.due() == due);
+  sender.uploads.forget(1);
+  CHECK(sender.uploads.next(sender.now)->node == 2);
+}
+
+TEST_CASE("a unit that was sent and comes again is sent again to an asker that waits for it") {
+  Source sender(2);
+  CHECK(sender.sent_to(1, UnitSet(2)) == 0);
+  sender.uploads.remove(0);
+  sender.now += Uploads::kResendAfter;
+  CHECK(sender.want(2, set_of(2, {1}), {}, true));
+  CHECK_FALSE(sender.sent());
+  sender.uploads.add(0);
+  CHECK(sender.sent() == 0);
+}
+
 TEST_CASE("a clock that starts at 0 delays no repeat") {
   Source sender(1);
   sender.now = SwarmTime{};
