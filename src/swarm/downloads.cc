@@ -24,7 +24,9 @@ void Downloads::meet(SwarmNode node, SwarmTime now) {
 }
 
 void Downloads::meet_source(SwarmNode node, SwarmTime now) {
-  admit(node, now).is_source = true;
+  const auto is_source = [](const auto& one) { return one.second.is_source; };
+  const auto sources = static_cast<std::size_t>(std::count_if(partners_.begin(), partners_.end(), is_source));
+  if (sources < kSourcesMax || partners_.contains(node)) admit(node, now).is_source = true;
 }
 
 Downloads::Partner& Downloads::admit(SwarmNode node, SwarmTime now) {
@@ -40,10 +42,10 @@ void Downloads::drop(SwarmNode node) {
   if (at->second.open() == 0) partners_.erase(at);
 }
 
-void Downloads::ban(SwarmNode node) {
+bool Downloads::ban(SwarmNode node) {
   Partner& partner = partners_[node];
-  partner.banned = true;
   partner.left = false;  // it is kept, so that it stays banned
+  return !std::exchange(partner.banned, true);
 }
 
 std::optional<NextWant> Downloads::next(SwarmTime now) {
@@ -90,11 +92,13 @@ bool Downloads::offered(SwarmNode node, std::optional<std::uint32_t> unit, Swarm
   if (unit && !partner.left && !partner.banned && taken_.add(*unit)) {
     --partner.wants;
     ++partner.reads;
+    partner.declined = 0;
     return true;
   }
   if (unit) ++declined_;
   const bool wrong = unit && *unit >= taken_.units();
-  close(node, &Partner::wants, wrong ? now + kAskFailedAgain : unit ? now : now + kAskAgain);
+  const bool at_once = unit && ++partner.declined <= kDeclinedMax;
+  close(node, &Partner::wants, wrong ? now + kAskFailedAgain : at_once ? now : now + kAskAgain);
   return false;
 }
 

@@ -32,6 +32,9 @@ class Downloads {
   // A node that answered a want without a unit is asked again after this time; one that failed, after the longer one.
   static constexpr std::chrono::milliseconds kAskAgain{100}, kAskFailedAgain{1'000};
   static constexpr std::size_t kPartnersMax = 64;  // meet() ignores more
+  static constexpr std::size_t kSourcesMax = 16;   // meet_source() ignores more
+  // After so many declined units in a row a partner waits for kAskAgain between its wants: it does not look at them.
+  static constexpr std::size_t kDeclinedMax = 2 * kWantsOpen;
 
   // `has`: the units of this node; `wanted`: the units that it fetches. Both are of the same version.
   Downloads(UnitSet has, const UnitSet& wanted, std::uint64_t seed, SwarmTime now);
@@ -41,7 +44,8 @@ class Downloads {
   void meet_source(SwarmNode node, SwarmTime now);
   // The node has left: it gets no wants until it is met again. The caller ends its open wants and reads as failed.
   void drop(SwarmNode node);
-  void ban(SwarmNode node);  // the node has sent wrong bytes: it gets no wants again, and its offers are declined
+  // The node has sent wrong bytes: it gets no wants again, and its offers are declined. False: that was known.
+  bool ban(SwarmNode node);
 
   std::optional<NextWant> next(SwarmTime now);
   const UnitSet& taken() const { return taken_; }  // units that this node holds, was promised or does not want
@@ -68,10 +72,11 @@ class Downloads {
 
  private:
   struct Partner {
-    std::size_t wants = 0;   // not answered yet
-    std::size_t reads = 0;   // units that it sends
-    SwarmTime again{};       // not asked before
-    std::uint64_t told = 0;  // the spell of hunger that it knows of
+    std::size_t wants = 0;     // not answered yet
+    std::size_t reads = 0;     // units that it sends
+    std::size_t declined = 0;  // its offers in a row
+    SwarmTime again{};         // not asked before
+    std::uint64_t told = 0;    // the spell of hunger that it knows of
     bool left = false, banned = false, is_source = false;
 
     std::size_t open() const { return wants + reads; }

@@ -84,7 +84,10 @@ void SwarmSession::drop(std::string_view node) {
 }
 
 void SwarmSession::ban(std::string_view node) {
-  if (const auto number = nodes_.add(node)) downloads_.ban(*number);
+  const auto number = nodes_.add(node);
+  if (!number || !downloads_.ban(*number)) return;
+  log_warning("swarm of manifest {}: {} gave bytes with another digest, and is asked for no units any more",
+              to_hex(manifest_), node);
 }
 
 std::optional<WantCall> SwarmSession::next_want(SwarmTime now) {
@@ -136,7 +139,9 @@ std::optional<AcceptedUnit> SwarmSession::answered(SwarmNode node, Result<std::u
 }
 
 void SwarmSession::was_silent_for(SwarmNode node) {
-  if (++silences_[node] >= kSilencesMax) downloads_.drop(node);
+  if (++silences_[node] < kSilencesMax) return;
+  downloads_.drop(node);
+  if (downloads_.partners() == 0 && !std::exchange(had_holders_, true)) needs_holders_ = true;
 }
 
 void SwarmSession::read(std::string_view node, std::uint32_t unit, bool arrived, SwarmTime now) {
@@ -167,7 +172,7 @@ std::optional<std::string> SwarmSession::begin_join(std::span<const std::string>
   if (joining_) return directories[directories_tried_];
   directories_tried_ = 0;
   join_at_ = now + join_pause_.failed();
-  needs_holders_ = true;
+  needs_holders_ = had_holders_ = true;
   return std::nullopt;
 }
 
@@ -181,7 +186,7 @@ void SwarmSession::joined(const std::string& directory, const Partners& partners
   for (const std::string& node : partners.nodes) meet(node, now);
   source_ = is_partner(partners.source) ? partners.source : "";
   if (!source_.empty()) meet_holders(std::span(&source_, 1), now);
-  needs_holders_ = downloads_.partners() == 0;
+  needs_holders_ = had_holders_ = downloads_.partners() == 0;
   log_debug(LogCategory::peers, "swarm of manifest {}: {} introduces {} nodes to this one, source: {}",
             to_hex(manifest_), directory, partners.nodes.size(), source_.empty() ? "none" : source_);
 }

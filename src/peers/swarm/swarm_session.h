@@ -1,7 +1,8 @@
 // One version that this node fetches by a swarm: what it asks of which node (swarm/downloads.h), and when it joins the
 // swarm at a directory node. Makes no calls.
 //
-// While no directory node answers, the nodes that are known to hold the version take the place of partners.
+// While no directory node answers, or if all nodes that it names are silent, the nodes that are known to hold the
+// version take the place of partners.
 #pragma once
 
 #include <chrono>
@@ -120,6 +121,7 @@ class SwarmSession {
   bool hungry_ = false;  // and logged
 
   bool wants_partners_ = true, joining_ = false, needs_holders_ = false;
+  bool had_holders_ = false;  // since the last answer of a directory node, or the failure of all
   std::size_t directories_tried_ = 0;
   SwarmTime join_at_{};
   RetryPause join_pause_;

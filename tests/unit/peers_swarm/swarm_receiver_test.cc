@@ -12,8 +12,12 @@
 #include <variant>
 #include <vector>
 
+#include <fmt/core.h>
+
+#include "base/log.h"
 #include "fakes/manual_time.h"
 #include "peers/swarm/unit_offer.h"
+#include "testing.h"
 #include "unit/peers_swarm/test_version.h"
 
 namespace weft::testing {
@@ -323,6 +327,55 @@ TEST_CASE("a node with a wrong chunk gets no wants again") {
   node.receiver->met(node.version.manifest(), "p");
   node.pass(seconds(2));
   CHECK(!node.open<Want>().contains("p"));
+}
+
+TEST_CASE("the log names a node with wrong chunks once") {
+  const TempDir directory;
+  const std::string path = directory / "log";
+  must(log_setup(path, "info", "test"));
+  Receiving node;
+  node.bytes.add_all();
+  REQUIRE(node.want_all().ok());
+  node.run();
+  node.introduce({{"p"}, ""});
+  for (const std::uint32_t unit : {3, 4}) {
+    node.offer("p", unit);
+    node.take()->refuted();
+  }
+  log_flush();
+  must(log_setup("", "info", "test"));
+  const std::string text = read_text(path);
+  const auto line = text.find(": p gave bytes with another digest");
+  REQUIRE(line != std::string::npos);
+  CHECK(text.find("gave bytes", line + 20) == std::string::npos);
+}
+
+TEST_CASE("strangers that a directory node names are dropped, and the holders asked instead, once for each answer") {
+  Receiving node;
+  REQUIRE(node.want_all().ok());
+  node.run();
+  Names strangers;
+  for (std::size_t i = 0; i < Downloads::kPartnersMax; ++i) strangers.push_back(fmt::format("x{}", i));
+  node.introduce({strangers, "another"});
+  const Error no_member{Errc::unreachable, "is no member any more"};
+  const auto refuse_all = [&] {
+    for (int i = 0; i < 200; ++i) {
+      while (!node.open<Want>().empty()) node.taken<Want>(node.open<Want>().begin()->first).done(no_member);
+      node.pass(milliseconds(100));
+    }
+  };
+  std::size_t asked_holder = 0;
+  for (int i = 0; i < 400 && asked_holder == 0; ++i) {
+    const Counts open = node.open<Want>();
+    if (open.contains("h")) ++asked_holder;
+    for (const auto& [name, count] : open)
+      for (std::size_t want = 0; name != "h" && want < count; ++want) node.taken<Want>(name).done(no_member);
+    node.pass(milliseconds(100));
+  }
+  CHECK(asked_holder == 1);
+  refuse_all();  // of the holder too
+  CHECK(node.status().partners == 0);
+  CHECK(node.open<Want>().empty());
 }
 
 TEST_CASE("a node that is silent again and again, or leaves the cluster, is no partner any more") {

@@ -111,6 +111,26 @@ TEST_CASE("a unit that the node has, was promised, does not want or that does no
   }());
 }
 
+TEST_CASE("a partner that offers units that are not lacking, again and again, is asked less often") {
+  Receiver receiver(100);
+  receiver.downloads.meet(1, receiver.now);
+  std::size_t open = receiver.wants()[1];
+  receiver.receive(1, 7);
+  --open;
+  std::size_t declined = 0;
+  for (int i = 0; i < 10'000; ++i) {  // one second
+    for (const auto& [node, wants] : receiver.wants()) open += wants;
+    for (; open > 0; --open, ++declined) REQUIRE_FALSE(receiver.offered(1, 7));
+    receiver.now += std::chrono::microseconds(100);
+  }
+  CHECK(declined <= Downloads::kDeclinedMax + 12 * kWantsOpen);
+  receiver.now += Downloads::kAskAgain;
+  CHECK(receiver.wants()[1] >= kWantsOpen);
+  CHECK(receiver.offered(1, 8));  // it is trusted again
+  CHECK_FALSE(receiver.offered(1, 7));
+  CHECK(receiver.wants() == Wants{{1, 1}});
+}
+
 TEST_CASE("a failed read makes the unit lacking again, and its partner is asked again later") {
   Receiver receiver(10);
   receiver.downloads.meet(1, receiver.now);
@@ -450,7 +470,8 @@ TEST_CASE("a node that sent wrong bytes gets no wants again, and its offers are 
   receiver.wants();
   CHECK(receiver.offered(1, 7));
   receiver.downloads.failed(1, 7, receiver.now);
-  receiver.downloads.ban(1);
+  CHECK(receiver.downloads.ban(1));
+  CHECK_FALSE(receiver.downloads.ban(1));
   CHECK_FALSE(receiver.offered(1, 8));
   CHECK(receiver.downloads.declined() == 1);
   for (int i = 0; i < 10; ++i) receiver.downloads.unanswered(1, receiver.now);
@@ -490,6 +511,19 @@ TEST_CASE("a directory that names thousands of partners is believed up to kPartn
   CHECK(receiver.downloads.partners() == 0);
   receiver.downloads.meet(9'999, receiver.now);
   CHECK(receiver.wants() == Wants{{9'999, 12}});
+}
+
+TEST_CASE("a directory that names ever new sources is believed up to kSourcesMax") {
+  Receiver receiver(100);
+  for (SwarmNode node = 0; node < 10'000; ++node) receiver.downloads.meet_source(node, receiver.now);
+  CHECK(receiver.downloads.partners() == Downloads::kSourcesMax);
+  receiver.downloads.meet(20'000, receiver.now);
+  receiver.downloads.meet_source(20'000, receiver.now);  // a partner that proves to be the source
+  CHECK(receiver.downloads.partners() == Downloads::kSourcesMax + 1);
+  receiver.downloads.drop(0);
+  receiver.downloads.drop(1);
+  receiver.downloads.meet_source(30'000, receiver.now);
+  CHECK(receiver.downloads.partners() == Downloads::kSourcesMax);
 }
 
 TEST_CASE("partners that left make place when their wants have ended") {
