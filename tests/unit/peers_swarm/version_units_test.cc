@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/sha256.h"
+#include "fakes/manual_time.h"
 #include "peers/directory.h"
 #include "peers/swarm/local_units.h"
 #include "peers/swarm/node_numbers.h"
@@ -195,6 +196,24 @@ TEST_CASE("the source of a version that nobody is known to have published is a m
   members = {"a", "b"};
   CHECK(source.find(version.manifest()) == "b");
   CHECK(source.find(Digest{}).empty());
+}
+
+TEST_CASE("manifests that no version has do not make a directory node search without a pause") {
+  TestVersion version(2);
+  PeerDirectory directory;
+  ManualTime time;
+  VersionSource source(
+      version.store(), directory, [](const std::string& /*node*/) { return true; }, time);
+  const auto searches = [&](std::uint64_t number) {
+    const int before = version.store().snapshots;
+    CHECK(source.find(blob_named(number, 0).root).empty());
+    return version.store().snapshots > before;
+  };
+  CHECK(searches(0));
+  for (std::uint64_t number = 1; number < 10'000; ++number) CHECK(!searches(number));
+  time.pass(VersionSource::kPauseMin);
+  CHECK(searches(10'000));
+  CHECK(!searches(10'001));
 }
 
 }  // namespace weft::testing
