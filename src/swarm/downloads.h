@@ -67,7 +67,8 @@ class Downloads {
   std::optional<SwarmTime> due(SwarmTime now) const;
 
   const UnitSet& has() const { return has_; }
-  std::size_t partners() const;  // those that may get wants
+  bool knows(SwarmNode node) const { return partners_.contains(node); }  // a partner, or a banned node
+  std::size_t partners() const;                                          // those that may get wants
   std::uint64_t declined() const { return declined_; }
 
  private:

@@ -85,7 +85,7 @@ void SwarmReceiver::met(const Digest& manifest, std::string_view node) {
   const MutexLock lock(mutex_);
   SwarmSession* session = find(manifest);
   if (session == nullptr) return;
-  session->meet(node, now);
+  session->met(node, now);
   wake();
 }
 

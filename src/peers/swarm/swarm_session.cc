@@ -71,12 +71,21 @@ void SwarmSession::stop_waiting(const ChunkRun& run) {
   for (std::uint32_t unit = units->first; unit <= units->second; ++unit) downloads_.stop_waiting(unit);
 }
 
-void SwarmSession::meet(std::string_view node, SwarmTime now) {
-  if (!is_partner(node)) return;
-  const auto number = nodes_.add(node);
+void SwarmSession::met(std::string_view node, SwarmTime now) {
+  const auto number = number_of(node);
   if (!number) return;
   silences_.erase(*number);
   downloads_.meet(*number, now);
+}
+
+// Returns nothing for this node itself. Hostile nodes may have and name any number of others.
+std::optional<SwarmNode> SwarmSession::number_of(std::string_view node) {
+  if (!is_partner(node)) return std::nullopt;
+  if (nodes_.size() >= kNamesMax) {
+    nodes_.forget_if([&](SwarmNode number) { return !downloads_.knows(number); });
+    std::erase_if(silences_, [&](const auto& one) { return !downloads_.knows(one.first); });
+  }
+  return nodes_.add(node);
 }
 
 void SwarmSession::drop(std::string_view node) {
@@ -84,7 +93,7 @@ void SwarmSession::drop(std::string_view node) {
 }
 
 void SwarmSession::ban(std::string_view node) {
-  const auto number = nodes_.add(node);
+  const auto number = number_of(node);
   if (!number || !downloads_.ban(*number)) return;
   log_warning("swarm of manifest {}: {} gave bytes with another digest, and is asked for no units any more",
               to_hex(manifest_), node);
@@ -183,7 +192,8 @@ void SwarmSession::joined(const std::string& directory, const Partners& partners
   join_pause_.reset();
   directory_ = directory;
   lives_at_ = now + kLivesEvery;
-  for (const std::string& node : partners.nodes) meet(node, now);
+  for (const std::string& node : partners.nodes)
+    if (const auto number = number_of(node)) downloads_.meet(*number, now);
   source_ = is_partner(partners.source) ? partners.source : "";
   if (!source_.empty()) meet_holders(std::span(&source_, 1), now);
   needs_holders_ = had_holders_ = downloads_.partners() == 0;
@@ -201,7 +211,7 @@ void SwarmSession::join_failed(SwarmTime now) {
 void SwarmSession::meet_holders(std::span<const std::string> holders, SwarmTime now) {
   needs_holders_ = false;
   for (const std::string& node : holders.first(std::min(holders.size(), kHoldersMax))) {
-    const auto number = is_partner(node) ? nodes_.add(node) : std::nullopt;
+    const auto number = number_of(node);
     if (!number) continue;
     silences_.erase(*number);
     downloads_.meet_source(*number, now);

@@ -61,8 +61,8 @@ class SwarmSession {
   void arrived(std::span<const ChunkRun> runs, SwarmTime now);  // by the swarm or another way
   void wait_for(const ChunkRun& run);
   void stop_waiting(const ChunkRun& run);
-  void meet(std::string_view node, SwarmTime now);
-  void drop(std::string_view node);  // it has left the cluster
+  void met(std::string_view node, SwarmTime now);  // the node asked this one for units: it lives, and becomes a partner
+  void drop(std::string_view node);                // it has left the cluster
   void ban(std::string_view node);
 
   // Returns the next want to send.
@@ -100,7 +100,10 @@ class SwarmSession {
   std::uint64_t received() const { return received_; }  // units
 
  private:
+  static constexpr std::size_t kNamesMax = 1'024;  // then names of nodes that are no partners are forgotten
+
   bool is_partner(std::string_view node) const { return !node.empty() && node != self_; }
+  std::optional<SwarmNode> number_of(std::string_view node);
   Result<OfferHead> checked(const Answer& answer) const;
   void was_silent_for(SwarmNode node);
   void done_since(SwarmTime now);

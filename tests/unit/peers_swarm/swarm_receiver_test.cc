@@ -378,6 +378,38 @@ TEST_CASE("strangers that a directory node names are dropped, and the holders as
   CHECK(node.open<Want>().empty());
 }
 
+TEST_CASE("nodes with ever new names do not keep a receiver from its partners") {
+  Receiving node;
+  REQUIRE(node.want_all().ok());
+  node.run();
+  node.introduce({{"p"}, ""});
+  node.receiver->met(node.version.manifest(), "q");
+  for (std::size_t i = 0; i < NodeNumbers::kNodesMax + 10; ++i)
+    node.receiver->met(node.version.manifest(), fmt::format("n{}", i));
+  CHECK(node.status().partners == Downloads::kPartnersMax);
+  node.receiver->left("n0");
+  node.receiver->met(node.version.manifest(), "r");
+  node.pass(milliseconds(1));
+  CHECK(node.status().partners == Downloads::kPartnersMax);
+  node.pass(Hunger::kHungryAfter);  // each partner hears of the hunger
+  for (const char* partner : {"p", "q", "r"}) CHECK(node.open<Want>().contains(partner));
+}
+
+TEST_CASE("a partner that is silent stays away, though its directory node names it again") {
+  Receiving node;
+  REQUIRE(node.want_all().ok());
+  node.run();
+  node.introduce({{"p", "q"}, ""});
+  for (std::size_t i = 0; i < SwarmSession::kSilencesMax; ++i) node.taken<Want>("p").done(kSilent);
+  while (node.open<Want>().contains("p")) node.taken<Want>("p").done(kSilent);
+  CHECK(node.status().partners == 1);
+  node.pass(Hunger::kHungryAfter);
+  node.introduce({{"p"}, ""});  // it may have been restarted
+  CHECK(node.status().partners == 2);
+  node.taken<Want>("p").done(kSilent);
+  CHECK(node.status().partners == 1);
+}
+
 TEST_CASE("a node that is silent again and again, or leaves the cluster, is no partner any more") {
   for (const bool leaves : {false, true}) {
     CAPTURE(leaves);
