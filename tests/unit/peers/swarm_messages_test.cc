@@ -80,6 +80,7 @@ TEST_CASE("a join survives encoding in every state") {
 
 TEST_CASE("a join with another location or state is refused") {
   CHECK(refused(join_at(std::string(kLocationBytesMax + 1, 'l'))));
+  CHECK(refused(join_at(std::string(1U << 20U, 'l'))));
   CHECK(refused(join_at("rack 7")));
   CHECK(refused(join_at("rack\t7")));
   CHECK(refused(join_at(std::string("rack\0", 5))));
@@ -124,6 +125,7 @@ TEST_CASE("partners survive encoding, and the most fit into one message") {
 
 TEST_CASE("partners beyond the limits are refused") {
   CHECK(refused(Partners{longest_ids(Downloads::kPartnersMax + 1), ""}));
+  CHECK(refused(Partners{longest_ids(10'000), ""}));
   CHECK(refused(Partners{{std::string(limits::kNodeIdMax + 1, 'n')}, ""}));
   CHECK(refused(Partners{{"one", ""}, ""}));
   CHECK(refused(Partners{{"one", "two", "one"}, ""}));

@@ -249,6 +249,22 @@ TEST_CASE("a node uploads kUploadsAtOnce units, and counts an upload of kUploadM
   CHECK(node.status().sent == 0);
 }
 
+TEST_CASE("of 10,000 wants of one node kWantsOpen wait, and those of others are answered") {
+  Sending node(4);
+  node.has.add(1);
+  std::size_t refused = 0;
+  std::vector<Asked> asked;
+  for (int i = 0; i < 10'000; ++i) {
+    asked.push_back(node.want("a"));
+    if (asked.back()->reply && unit_of(asked.back()) == Unit()) ++refused;
+  }
+  CHECK(refused == 10'000 - kWantsOpen);
+  CHECK(node.status().waiting == kWantsOpen);
+  const Asked other = node.want("b");
+  node.come(0);
+  CHECK(unit_of(other) == Unit(0));
+}
+
 TEST_CASE("a node that does not close its units holds no more than one of them in the end") {
   Sending node(3 * kUploadsAtOnce);
   node.bytes.add_all();

@@ -20,7 +20,7 @@ class World::Reply final : public ReplyTaker {
  public:
   Reply(World& world, CallDone done) : world_(world), done_(std::move(done)) {}
   void give(Result<PeerReply> reply) override {
-    given_ = true;
+    if (std::exchange(given_, true)) return;  // too late
     const auto kept = std::make_shared<Result<PeerReply>>(std::move(reply));
     world_.later(kDelay, [kept, done = done_] {
       if (!kept->ok()) return done(kept->error());
@@ -93,13 +93,21 @@ void World::later(std::chrono::nanoseconds delay, Event event) {
 void World::deliver(const std::string& from, const std::string& to, const std::vector<std::byte>& request,
                     std::chrono::milliseconds patience, const CallDone& done) {
   const auto found = nodes_.find(to);
-  if (found == nodes_.end() || !found->second->alive)
-    return later(patience, [done, to] { done(Error{Errc::timed_out, to + " is silent"}); });
+  if (found == nodes_.end()) return done(Error{Errc::unreachable, to + " is no member"});
+  if (!found->second->alive) return later(patience, [done, to] { done(Error{Errc::timed_out, to + " is silent"}); });
   Node& node = *found->second;
-  PendingReply reply(std::make_shared<Reply>(*this, done));
+  ++requests;
+  const auto taker = std::make_shared<Reply>(*this, done);
+  PendingReply reply(taker);
   const PeerRequest asked = must(decode_request(request));
-  if (const auto* join = std::get_if<Join>(&asked)) return node.directory->receive(from, *join, std::move(reply));
-  if (const auto* want = std::get_if<Want>(&asked)) return node.sender->receive(from, *want, std::move(reply));
+  const auto* join = std::get_if<Join>(&asked);
+  const auto* want = std::get_if<Want>(&asked);
+  if ((join != nullptr && node.on_join) || (want != nullptr && node.on_want))
+    later(patience, [taker, to] { taker->give(Error{Errc::timed_out, to + " is silent"}); });
+  if (join != nullptr && node.on_join) return node.on_join(from, *join, std::move(reply));
+  if (want != nullptr && node.on_want) return node.on_want(from, *want, std::move(reply));
+  if (join != nullptr) return node.directory->receive(from, *join, std::move(reply));
+  if (want != nullptr) return node.sender->receive(from, *want, std::move(reply));
   throw std::runtime_error("a request that is not of a swarm");
 }
 
@@ -119,7 +127,7 @@ void World::read(Node& node, PeerOffer& offer) {
   const auto bytes = dynamic_cast<TestAnswer&>(*place.answer).read_all(place.head);
   if (!std::ranges::equal(bytes, version.bytes(offer.unit()))) {
     ++node.wrong;
-    return;
+    return offer.refuted();
   }
   ++node.from[offer.node()];
   node.bytes.add(offer.unit());

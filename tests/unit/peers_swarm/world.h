@@ -35,6 +35,10 @@ class World {
     std::shared_ptr<SwarmSender> sender;
     std::map<std::string, std::size_t> from;  // units that were read, by the node that sent them
     std::size_t wrong = 0;                    // units with wrong bytes
+    // Set for a hostile node: they get its requests in place of its owners. An answer that is not given in time does
+    // not come.
+    std::function<void(const std::string& from, const Want& want, PendingReply reply)> on_want;
+    std::function<void(const std::string& from, const Join& join, PendingReply reply)> on_join;
   };
 
   explicit World(std::uint32_t units) : version(units) {}
@@ -53,6 +57,7 @@ class World {
   ManualTime time;
   std::vector<std::string> directories, holders;
   std::string source;
+  std::size_t requests = 0;  // of all nodes
   // Called for each unit before it is read. False: the read fails.
   std::function<bool(Node& node, PeerOffer& offer)> reads = [](Node&, PeerOffer&) { return true; };
 
