@@ -9,13 +9,14 @@ import pytest
 from clusterlib import Wire, can_make_networks
 from daemonlib import metrics
 from nodes import MODEL_FILE, SECONDS_MAX, Cluster
-from weftlib import random_tensors, wait_until, write_model
+from weftlib import random_tensors, run, wait_until, write_model
 
 pytestmark = pytest.mark.skipif(not can_make_networks(), reason="needs root, network name spaces and etcd")
 MIB = 1 << 20
 NODES = 5  # a holder, and others that fetch
 TENSORS, TENSOR_BYTES = 24, 2 * MIB
 COPIES_MAX = 1.3  # of the version that the holder sends to all
+VERSIONS_MAX = 8  # until one has a directory node other than the holder: each has with four chances of five
 
 
 @pytest.fixture(name="swarm")
@@ -31,27 +32,27 @@ def swarm_of_nodes(tmp_path, monkeypatch):
         yield holder, others, source
 
 
-def fetch(node):
+def fetch(node, model="model"):
     """All of the version, in the background."""
-    return node.store.weft("prefetch", "model@1", timeout=SECONDS_MAX)
+    return node.store.weft("prefetch", f"{model}@1", timeout=SECONDS_MAX)
 
 
 def swarms(node):
     return node.daemon.status()["swarms"]
 
 
-def received(node):
-    """Units that came from partners and the source."""
-    return sum(one["received"] for one in swarms(node)["fetched"])
+def received(node, model="model"):
+    """Units of the version that came from partners and the source."""
+    return sum(one["received"] for one in swarms(node)["fetched"] if one["version"] == f"{model}@1")
 
 
 def copies(holder, before):
     return (Wire(holder.host).sent - before) / (TENSORS * TENSOR_BYTES)
 
 
-def reads_right(node, source):
+def reads_right(node, source, model="model"):
     with node.mounted() as mount:
-        assert (mount.version("model", 1) / MODEL_FILE).read_bytes() == (source / MODEL_FILE).read_bytes()
+        assert (mount.version(model, 1) / MODEL_FILE).read_bytes() == (source / MODEL_FILE).read_bytes()
 
 
 @contextlib.contextmanager
@@ -59,6 +60,17 @@ def all_fetch(nodes):
     """Each node fetches the version; the calls that wait for it."""
     with concurrent.futures.ThreadPoolExecutor(len(nodes)) as pool:
         yield [pool.submit(fetch, node) for node in nodes]
+
+
+def begun(nodes, model="model"):
+    """`weft prefetch` of the version, beside, by node."""
+    return {node: node.store.start("prefetch", f"{model}@1") for node in nodes}
+
+
+def end(process):
+    """The exit code of a fetch, and what it said."""
+    _, said = process.communicate(timeout=SECONDS_MAX)
+    return process.returncode, said
 
 
 def test_the_holder_sends_a_version_about_once(swarm):
@@ -132,3 +144,106 @@ def test_a_late_node_joins(swarm):
             call.result()
     assert copies(holder, before) <= 1
     reads_right(late, source)
+
+
+def test_the_directory_node_is_killed_while_all_fetch(swarm, tmp_path):
+    holder, others, _ = swarm
+
+    def introduces(node, model):
+        return any(one["version"] == f"{model}@1" for one in swarms(node)["introduced"])
+
+    for number in range(VERSIONS_MAX):
+        model = f"model{number}"
+        source = write_model(tmp_path / model, random_tensors(TENSORS, TENSOR_BYTES, seed=model))
+        holder.cluster.publish(holder, source, model)
+        fetches = begun(others, model)
+        wait_until(lambda model=model: all(received(node, model) > 2 for node in others), seconds_max=SECONDS_MAX,
+                   pause=0.02)
+        victims = [] if introduces(holder, model) else [node for node in others if introduces(node, model)][:1]
+        for victim in victims:
+            victim.daemon.kill()
+        for node, process in fetches.items():
+            code, said = end(process)
+            assert node in victims or code == 0, said
+        if victims:
+            break
+    assert victims
+    for node in others:
+        if node not in victims:
+            reads_right(node, source, model)
+
+
+def test_the_source_is_killed_when_one_node_has_everything(swarm):
+    """The others then get the rest from that node."""
+    holder, others, source = swarm
+    fetches = begun(others)
+    wait_until(lambda: any(process.poll() is not None for process in fetches.values()), seconds_max=SECONDS_MAX,
+               pause=0.01)
+    holder.daemon.kill()
+    for process in fetches.values():
+        code, said = end(process)
+        assert code == 0, said
+    for node in others:
+        reads_right(node, source)
+
+
+def test_a_version_is_removed_while_it_is_fetched(swarm):
+    """Each fetch ends, with the bytes or an error, and the same bytes come as another version."""
+    holder, others, source = swarm
+    fetches = begun(others)
+    wait_until(lambda: received(others[0]) > 4, seconds_max=SECONDS_MAX, pause=0.02)
+    holder.store.weft("rm", "--force", "model@1")
+    for process in fetches.values():
+        end(process)
+    holder.cluster.publish(holder, source, "again")
+    for node in others:
+        assert node.daemon.alive()
+        fetch(node, "again")
+        reads_right(node, source, "again")
+
+
+@pytest.mark.parametrize("how", ["killed", "ended"])
+def test_a_node_rejoins_with_half_of_the_version(swarm, how):
+    holder, (late, *others), source = swarm
+    before = Wire(holder.host).sent
+    fetches = begun([late, *others])
+    wait_until(lambda: any(2 * one["here"] >= one["units"] for one in swarms(late)["fetched"]), seconds_max=SECONDS_MAX,
+               pause=0.02)
+    if how == "killed":
+        late.daemon.kill()
+    else:
+        late.daemon.stop()
+    end(fetches.pop(late))
+    late.daemon.start()
+    fetch(late)
+    for process in fetches.values():
+        code, said = end(process)
+        assert code == 0, said
+    assert copies(holder, before) <= COPIES_MAX + 1  # at worst the late node begins anew, alone
+    for node in [late, *others]:
+        reads_right(node, source)
+
+
+@pytest.mark.parametrize("what", ["cache", "disk"])
+def test_a_full_receiver_reads_right_and_delays_nobody(swarm, tmp_path, what):
+    holder, others, source = swarm
+    with contextlib.ExitStack() as stack:
+        if what == "cache":
+            full = holder.cluster.node("--cache-max", "16M")
+        else:
+            small = tmp_path / "small"
+            small.mkdir()
+            run(["mount", "-t", "tmpfs", "-o", "size=24m", "tmpfs", small])
+            stack.callback(run, ["umount", "-l", small])
+            full = holder.cluster.node(path=small)
+        wait_until(lambda: full.knows("model@1"), seconds_max=SECONDS_MAX, pause=0.05)
+        full.host.shape("200mbit")
+        before = Wire(holder.host).sent
+        with all_fetch(others) as calls:
+            reads_right(full, source)
+            for call in calls:
+                call.result()
+        assert copies(holder, before) <= COPIES_MAX + 1  # the full node reads a copy of its own
+        assert full.daemon.alive()
+        for node in others:
+            reads_right(node, source)
