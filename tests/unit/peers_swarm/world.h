@@ -35,8 +35,8 @@ class World {
     std::shared_ptr<SwarmSender> sender;
     std::map<std::string, std::size_t> from;  // units that were read, by the node that sent them
     std::size_t wrong = 0;                    // units with wrong bytes
-    // Set for a hostile node: they get its requests in place of its owners. The caller of a request that is not answered
-    // in time gets an error.
+    // Set for a hostile node: they get its requests in place of its owners. The caller of a request that is not
+    // answered in time gets an error.
     std::function<void(const std::string& from, const Want& want, PendingReply reply)> on_want;
     std::function<void(const std::string& from, const Join& join, PendingReply reply)> on_join;
   };
