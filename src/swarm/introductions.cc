@@ -73,10 +73,17 @@ std::vector<Introduction> Introductions::introduce(SwarmTime now) {
   Answers answers;
   std::map<std::string, Nodes> newcomers;
   Nodes hungry;
+  std::size_t locations = introduced_.size();
   for (const SwarmNode node : joining_) {
-    const Member& member = members_.find(node)->second;
+    Member& member = members_.find(node)->second;
     answers[node].node = node;
-    (member.introduced ? hungry : newcomers[member.location]).push_back(node);
+    if (member.introduced) {
+      hungry.push_back(node);
+      continue;
+    }
+    if (!introduced_.contains(member.location) && !newcomers.contains(member.location) && ++locations > kLocationsMax)
+      member.location.clear();
+    newcomers[member.location].push_back(node);
   }
   for (const SwarmNode node : hungry) add_one(answers, node);
   for (const bool near : {true, false})

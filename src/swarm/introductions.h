@@ -36,6 +36,7 @@ class Introductions {
   static constexpr std::size_t kPartnersMax = 12;  // a node is introduced to no more; hungry ones get more
   static constexpr std::size_t kBridges = 4;       // pairs of nodes from a location to others
   static constexpr std::size_t kMembersMax = 65'536;
+  static constexpr std::size_t kLocationsMax = 512;  // members of further ones count as without a location
 
   explicit Introductions(std::uint64_t seed, std::string source_location = {})
       : source_location_(std::move(source_location)), random_(seed) {}

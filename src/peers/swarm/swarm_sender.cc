@@ -132,17 +132,19 @@ void SwarmSender::open(const Digest& manifest, LocalBytes& bytes) {
 
 // Looked at before a manifest is read: a want for one version too many must not cost a read of the disk.
 bool SwarmSender::has_room() const {
+  const auto now = parts_.time.now();
   const MutexLock lock(mutex_);
   return sessions_.size() < kVersionsMax ||
-         std::ranges::any_of(sessions_, [](const auto& one) { return one.second->is_idle(); });
+         std::ranges::any_of(sessions_, [&](const auto& one) { return one.second->may_go(now); });
 }
 
-// Forgets the idle version that was used least lately, if there are too many. False: none is idle.
+// Forgets the idle version that was used least lately, if there are too many. False: none may go.
 bool SwarmSender::make_room() {
   if (sessions_.size() < kVersionsMax) return true;
+  const auto now = parts_.time.now();
   auto oldest = sessions_.end();
   for (auto at = sessions_.begin(); at != sessions_.end(); ++at)
-    if (at->second->is_idle() && (oldest == sessions_.end() || at->second->used < oldest->second->used)) oldest = at;
+    if (at->second->may_go(now) && (oldest == sessions_.end() || at->second->used < oldest->second->used)) oldest = at;
   if (oldest == sessions_.end()) return false;
   sessions_.erase(oldest);
   return true;

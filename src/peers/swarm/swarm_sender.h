@@ -46,8 +46,11 @@ struct SentVersion {
 // Any thread; run() on one at a time. It calls out without a lock.
 class SwarmSender : public std::enable_shared_from_this<SwarmSender> {
  public:
-  static constexpr std::size_t kVersionsMax = 64;      // then an idle version is forgotten, or the Want refused as busy
-  static constexpr std::chrono::seconds kIdleMax{60};  // then an idle version is forgotten
+  // Then a version that was idle for kIdleMin is forgotten, or the Want refused as busy. To open a version costs a look
+  // at all its chunks, so wants for ever new versions must not open one each.
+  static constexpr std::size_t kVersionsMax = 64;
+  static constexpr std::chrono::seconds kIdleMin{5};
+  static constexpr std::chrono::seconds kIdleMax{60};    // then an idle version is forgotten
   static constexpr std::chrono::seconds kUploadMax{30};  // a longer upload counts as failed
   // Nodes of one version that neither wait nor read: if there are more, they are forgotten.
   static constexpr std::size_t kIdleNodesMax = 1'024;
@@ -85,6 +88,7 @@ class SwarmSender : public std::enable_shared_from_this<SwarmSender> {
     Session(std::shared_ptr<const VersionUnits> of, UploadShare& share, std::uint64_t number)
         : version(std::move(of)), local(version), uploads(version->count(), share), serial(number) {}
     bool is_idle() const { return waiting.empty() && running.empty(); }
+    bool may_go(SwarmTime now) const { return is_idle() && used + kIdleMin <= now; }
 
     const std::shared_ptr<const VersionUnits> version;
     LocalUnits local;

@@ -92,6 +92,39 @@ void end(const Asked& asked, std::uint64_t read_bytes) {
   (*asked->reply)->ended(read_bytes);
 }
 
+// A sender of one version too many. It has the first unit of each.
+struct ManySent {
+  ManySent() {
+    for (std::uint32_t i = 0; i <= SwarmSender::kVersionsMax; ++i)
+      versions.push_back(std::make_unique<TestVersion>(i + 1, 100));
+    bytes = std::make_unique<UnitBytes>(*versions.front());
+    bytes->add(0);
+    sender->begin(*bytes);
+  }
+  void want(const TestVersion& version, bool has_all) {
+    const std::uint32_t units = version.units()->count();
+    Want want;
+    want.manifest = version.manifest();
+    want.has = (has_all ? UnitSet::full(units) : UnitSet(units)).encode();
+    asked.push_back(std::make_shared<KeptReply>());
+    sender->receive("a", std::move(want), PendingReply(asked.back()));
+    sender->run();
+  }
+
+  std::vector<std::unique_ptr<TestVersion>> versions;
+  std::unique_ptr<UnitBytes> bytes;
+  std::vector<Asked> asked;
+  std::size_t looked = 0;
+  ManualTime time;
+  std::shared_ptr<SwarmSender> sender = std::make_shared<SwarmSender>(SwarmSender::Parts{
+      [this](const Digest& manifest) {
+        ++looked;
+        const auto found = std::ranges::find(versions, manifest, [](const auto& one) { return one->manifest(); });
+        return (*found)->find(manifest);
+      },
+      [](const Digest& /*manifest*/, const std::string& /*node*/) {}, [] {}, time});
+};
+
 }  // namespace
 
 TEST_CASE("a want is answered with an offer, and with windows on the bytes of its unit") {
@@ -299,34 +332,27 @@ TEST_CASE("a sender serves nodes of ever new names, and keeps those that wait") 
 }
 
 TEST_CASE("wants for more versions than kVersionsMax are refused without a look at their manifests") {
-  std::vector<std::unique_ptr<TestVersion>> versions;
-  for (std::uint32_t i = 0; i <= SwarmSender::kVersionsMax; ++i)
-    versions.push_back(std::make_unique<TestVersion>(i + 1, 100));
-  UnitBytes bytes(*versions.front());
-  std::size_t looked = 0;
-  const auto sender = std::make_shared<SwarmSender>(SwarmSender::Parts{
-      [&](const Digest& manifest) {
-        ++looked;
-        const auto found = std::ranges::find(versions, manifest, [](const auto& one) { return one->manifest(); });
-        return (*found)->find(manifest);
-      },
-      [](const Digest& /*manifest*/, const std::string& /*node*/) {}, [] {}});
-  sender->begin(bytes);
-  std::vector<Asked> asked;
-  const auto ask = [&](const TestVersion& version) {
-    asked.push_back(std::make_shared<KeptReply>());
-    sender->receive(
-        "a",
-        {version.manifest(), UnitSet::full(version.units()->count()).encode(), {}, false, false, TrafficClass::ahead},
-        PendingReply(asked.back()));
-    sender->run();
-  };
-  for (const auto& version : versions) ask(*version);
-  CHECK(!asked.front()->reply);
-  CHECK(error_of(asked.back()) == Errc::busy);
-  CHECK(looked == SwarmSender::kVersionsMax);
-  CHECK(sender->versions().size() == SwarmSender::kVersionsMax);
-  sender->end();
+  ManySent node;
+  for (const auto& version : node.versions) node.want(*version, true);
+  CHECK(!node.asked.front()->reply);
+  CHECK(error_of(node.asked.back()) == Errc::busy);
+  CHECK(node.looked == SwarmSender::kVersionsMax);
+  CHECK(node.sender->versions().size() == SwarmSender::kVersionsMax);
+  node.sender->end();
+}
+
+TEST_CASE("a version gives way to another one when it was idle for kIdleMin") {
+  ManySent node;
+  for (const auto& version : node.versions) {
+    node.want(*version, false);
+    if (version != node.versions.back()) end(node.asked.back(), 0);
+  }
+  CHECK(error_of(node.asked.back()) == Errc::busy);
+  node.time.pass(SwarmSender::kIdleMin);
+  node.want(*node.versions.back(), false);
+  CHECK(unit_of(node.asked.back()) == Unit(0));
+  CHECK(node.sender->versions().size() == SwarmSender::kVersionsMax);
+  CHECK(node.looked == SwarmSender::kVersionsMax + 1);
 }
 
 TEST_CASE("a malformed set is refused, and an unknown version has the error of its lookup") {

@@ -11,6 +11,8 @@
 #include <utility>
 #include <vector>
 
+#include <fmt/core.h>
+
 #include "unit/swarm/swarm.h"
 
 namespace weft::testing {
@@ -323,6 +325,20 @@ TEST_CASE("the location of the source asks the source first") {
   const auto answers = directory.introduce();
   CHECK(source_askers(answers) == Introductions::kSourceAskers);
   for (SwarmNode node = 100; node < 103; ++node) CHECK(answers.at(node).may_ask_source);
+}
+
+TEST_CASE("members of too many locations count as without one, and are connected all the same") {
+  Directory directory;
+  constexpr std::size_t kMore = Introductions::kLocationsMax + 500;
+  for (SwarmNode node = 0; node < kMore; ++node) directory.join(node, fmt::format("rack{}", node));
+  directory.introduce();
+  CHECK(directory.is_connected());
+  directory.join(kMore, 4, "rack0");
+  const auto answers = directory.introduce();
+  CHECK(answers.size() == 4);
+  CHECK(directory.is_connected());
+  const auto& partners = answers.at(kMore).partners;  // of its location: the other newcomers, and the first node
+  CHECK(std::count_if(partners.begin(), partners.end(), [](SwarmNode node) { return node == 0 || node > kMore; }) >= 2);
 }
 
 TEST_CASE("a member keeps its first location") {
