@@ -2,11 +2,15 @@
 // swarm at a directory node. Makes no calls.
 //
 // While no directory node answers, the nodes that are known to hold the version take the place of partners.
+//
+// If a directory node is the clerk of the origin, its offers name units to read there. The session reports the end of
+// each such read, and each offer that it declines, by its next word to the directory node.
 #pragma once
 
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <memory>
 #include <optional>
@@ -39,6 +43,7 @@ struct WantCall {
 struct AcceptedUnit {
   std::uint32_t unit = 0;
   OfferPlace place;
+  bool by_name = false;
 };
 
 // Not thread-safe.
@@ -50,7 +55,8 @@ class SwarmSession {
   // After so many silent wants in a row the node is no partner any more.
   static constexpr unsigned kSilencesMax = 2;
 
-  SwarmSession(const Digest& manifest, std::shared_ptr<const VersionUnits> version, std::string self,
+  // `reads_origin`: this node can read units that a clerk names.
+  SwarmSession(const Digest& manifest, std::shared_ptr<const VersionUnits> version, std::string self, bool reads_origin,
                std::uint64_t serial, std::uint64_t seed, SwarmTime now);
 
   const VersionUnits& version() const { return *version_; }
@@ -82,10 +88,11 @@ class SwarmSession {
   // True if the caller passes the holders of the version to meet_holders(), because no partner is known.
   bool needs_holders() const { return needs_holders_; }
   void meet_holders(std::span<const std::string> holders, SwarmTime now);
-  // Returns a word for the directory node that is due: `lives` or `finished`.
+  // Returns a word for the directory node that is due: `lives` or `finished`, also to report units.
   struct Word {
     std::string directory;
     Join::State state = Join::State::lives;
+    std::vector<std::uint32_t> read, unread;  // as in a Join
   };
   std::optional<Word> word(SwarmTime now);
   void word_failed();                                          // the directory node did not answer
@@ -100,7 +107,9 @@ class SwarmSession {
 
  private:
   bool is_partner(std::string_view node) const { return !node.empty() && node != self_; }
-  Result<OfferHead> checked(const Answer& answer) const;
+  bool is_clerk(SwarmNode node) const { return clerk_number_ == node; }
+  void meet_clerk(const std::string& node, SwarmTime now);
+  Result<OfferHead> checked(const Answer& answer, bool by_name) const;
   void was_silent_for(SwarmNode node);
   void done_since(SwarmTime now);
   void note_hunger(SwarmTime now);
@@ -108,6 +117,7 @@ class SwarmSession {
   const Digest manifest_;
   const std::shared_ptr<const VersionUnits> version_;
   const std::string self_;
+  const bool reads_origin_;
   const std::uint64_t serial_;
   Downloads downloads_;
   NodeNumbers nodes_;
@@ -115,6 +125,9 @@ class SwarmSession {
   std::map<std::uint32_t, SwarmNode> reads_;  // accepted units, and who sends them
   std::map<SwarmNode, unsigned> silences_;    // in a row
   std::string source_;                        // as the directory node named it
+  std::string clerk_;                         // the directory node, if it named itself; "": none
+  std::optional<SwarmNode> clerk_number_;     // of any clerk, and of no node: a clerk may be a partner as well
+  std::deque<std::uint32_t> read_, unread_;   // units to report to the clerk
   std::uint64_t received_ = 0;
 
   bool hungry_ = false;  // and logged
