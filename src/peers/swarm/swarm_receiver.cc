@@ -93,6 +93,7 @@ void SwarmReceiver::met(const Digest& manifest, std::string_view node) {
 void SwarmReceiver::left(std::string_view node) {
   const MutexLock lock(mutex_);
   for (auto& [manifest, session] : sessions_) session->drop(node);
+  wake();  // a clerk has left perhaps
 }
 
 void SwarmReceiver::arrived(const Digest& manifest, std::span<const ChunkRun> runs) {

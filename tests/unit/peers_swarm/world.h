@@ -32,12 +32,13 @@ class World {
     std::unique_ptr<SwarmCalls> calls;
     std::unique_ptr<SwarmDirectory> directory;
     std::shared_ptr<SwarmReceiver> receiver;
-    std::shared_ptr<SwarmSender> sender;
-    std::map<std::string, std::size_t> from;  // units that were read, by the node that sent them
+    std::shared_ptr<SwarmSender> sender, clerk;
+    std::map<std::string, std::size_t> from;  // units that were read, by the node that sent them; "": the origin
     std::size_t wrong = 0;                    // units with wrong bytes
   };
 
-  explicit World(std::uint32_t units) : version(units) {}
+  // `origin`: all nodes read from an origin, and each can be its clerk.
+  explicit World(std::uint32_t units, bool origin = false) : version(units), has_origin(origin) {}
   ~World();
   World(const World&) = delete;
   World& operator=(const World&) = delete;
@@ -50,6 +51,7 @@ class World {
   SentVersion sent(const Node& node) const;
 
   TestVersion version;
+  const bool has_origin;
   ManualTime time;
   std::vector<std::string> directories, holders;
   std::string source;
