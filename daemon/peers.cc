@@ -91,7 +91,8 @@ void add_swarm_figures(Figures& figures, const PeerSwarms& swarms) {
       &SwarmFigures::hungry);
   add("weft_swarm_units_sent_total", "counter", "Units of versions that partners have read from this node.",
       &SwarmFigures::sent);
-  add("weft_swarm_units_received_total", "counter", "Units of versions that this node has read from partners.",
+  add("weft_swarm_units_received_total", "counter",
+      "Units of versions that this node has read from partners, or from the origin if another node named them.",
       &SwarmFigures::received);
   add("weft_swarm_units_declined_total", "counter", "Units that partners offered though this node had them already.",
       &SwarmFigures::declined);
