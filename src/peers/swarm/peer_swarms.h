@@ -32,7 +32,7 @@ struct PeerSwarmsParts {
   SwarmReceiver::Nodes directories;       // the directory nodes of a manifest, this node as well
   SwarmReceiver::Nodes holders;           // nodes that probably have the whole version
   SwarmDirectory::Source source;          // as SwarmDirectory
-  // The origin of this node, null if it has none. This node is its clerk, and reads units that other clerks name.
+  // This node's origin, whose clerk it can be; null if it has none. It then reads no units that clerks name.
   std::shared_ptr<BlobSource> origin = nullptr;
 };
 

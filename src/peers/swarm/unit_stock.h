@@ -1,4 +1,4 @@
-// What a sender of swarms offers: the bytes of this node, or the names of the origin's units.
+// A UnitStock is all that a sender of swarms can offer: the bytes of this node, or the names of the origin's units.
 #pragma once
 
 #include <cstdint>

@@ -313,7 +313,7 @@ TEST_CASE("a clerk names units to read, and is told how their reads end") {
   REQUIRE(node.want_all().ok());
   node.run();
   node.introduce({{"d1"}, "", true});
-  CHECK(node.open<Want>() == Counts{{"d1", kWantsOpen}});  // of the clerk, and of the same node as a partner
+  CHECK(node.open<Want>() == Counts{{"d1", kWantsOpen}});  // the node is the clerk and a partner
   const auto of_clerk = [](const Begun& one) {
     const auto* want = std::get_if<Want>(&one.request);
     return want != nullptr && want->of_clerk && !want->of_source;
