@@ -127,7 +127,6 @@ Result<Partners> decode_partners(std::span<const std::byte> bytes) {
   if (table.source()->size() > limits::kNodeIdMax)
     return peer_tables::refused(fmt::format("a source's id of {} bytes", table.source()->size()));
   out.source = table.source()->str();
-  if (out.clerk && !out.source.empty()) return peer_tables::refused("a source and a clerk");
   return out;
 }
 

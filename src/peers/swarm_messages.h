@@ -46,8 +46,8 @@ struct Join {
 struct Partners {
   std::vector<std::string> nodes;  // ids of different nodes, Downloads::kPartnersMax at most
   std::string source;              // the node to ask as the source; "": the caller may ask none
-  // The called node is the clerk of the origin, and the caller may ask it as the source: Want::of_clerk. The clerk says
-  // which unit the caller reads from the origin. Only without a source.
+  // The called node is the clerk of the origin. The caller may ask it as the source (Want::of_clerk), if there is none
+  // or the source lacks units. The clerk says which unit the caller reads from the origin.
   bool clerk = false;
   bool operator==(const Partners&) const = default;
 };
@@ -61,7 +61,7 @@ struct Want {
   std::vector<std::byte> has;          // UnitSet::encode() of Downloads::taken(): 1 to kUnitSetBytesMax bytes
   std::optional<std::uint32_t> first;  // the unit that a reader of the caller waits for; within `has`
   bool hungry = false;                 // the caller's partners had nothing for a while
-  bool of_source = false;              // the directory has named the called node as the source
+  bool of_source = false;  // the directory has named the called node as the source. Errc::absent: it lacks units
   TrafficClass traffic = TrafficClass::ahead;
   bool of_clerk = false;  // the called node has named itself as the clerk. Its offer has no bytes
   bool operator==(const Want&) const = default;

@@ -138,12 +138,12 @@ std::optional<SwarmTime> SwarmDirectory::run() {
 
 void SwarmDirectory::give(const Digest& manifest, Answer& answer, const std::string& source) const {
   const bool asks = answer.may_ask_source && source != answer.node;
-  const bool clerk = is_clerk_ && answer.may_ask_source && (source.empty() || source == answer.node);
+  const bool clerk = is_clerk_ && answer.may_ask_source;
   log_debug(LogCategory::peers, "swarm of manifest {}: {} is introduced to {} nodes, source: {}", to_hex(manifest),
             answer.node, answer.partners.size(),
-            clerk                     ? "the origin"
-            : asks && !source.empty() ? source
-                                      : "none");
+            asks && !source.empty() ? source
+            : clerk                 ? "the origin"
+                                    : "none");
   answer.reply.give(reply_of({std::move(answer.partners), asks ? source : std::string(), clerk}));
 }
 

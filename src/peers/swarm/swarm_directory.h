@@ -42,8 +42,7 @@ class SwarmDirectory {
   // Returns the node to name as the source of a version; "": none is known. May read the disk.
   using Source = std::function<std::string(const Digest& manifest)>;
   // `wake`: called when run() has work before the time that it returned. It must not call this object.
-  // `is_clerk`: this node is the clerk of the origin for versions without a source. The publisher of a version that
-  // fetches it has lost it, and is no source for itself.
+  // `is_clerk`: this node is the clerk of the origin, for nodes that may ask the source.
   SwarmDirectory(Source source, std::function<void()> wake, std::uint64_t seed, const TimeSource& time = steady_time(),
                  bool is_clerk = false);
 

@@ -211,8 +211,10 @@ std::optional<Result<PeerReply>> SwarmSender::take(Queued& queued, SwarmTime now
   if (!node) return Error{Errc::busy, "too many nodes ask for this version"};
   session.used = now;
   met.emplace_back(queued.want.manifest, queued.node);
-  const bool is_source = queued.want.of_source || queued.want.of_clerk;
-  if (is_source && session.local.complete().all()) session.uploads.become_source();
+  if (queued.want.of_source || queued.want.of_clerk) {
+    if (!session.local.complete().all()) return Error{Errc::absent, "this node has not the whole version"};
+    session.uploads.become_source();
+  }
   UnitWant want{*std::move(has), queued.want.first, queued.want.hungry, static_cast<std::uint8_t>(queued.want.traffic)};
   const std::uint64_t number = ++wants_;
   if (!session.uploads.want(*node, number, std::move(want), now)) return offer_of_nothing();

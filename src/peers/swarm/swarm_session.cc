@@ -94,6 +94,7 @@ void SwarmSession::drop(std::string_view node) {
   if (node.empty() || node != clerk_) return;
   downloads_.drop(*clerk_number_);
   clerk_.clear();
+  spare_clerk_.clear();
   wants_partners_ = true;
 }
 
@@ -138,6 +139,8 @@ std::optional<AcceptedUnit> SwarmSession::answered(SwarmNode node, Result<std::u
   if (!outcome.ok()) {
     downloads_.unanswered(node, now);
     if (was_silent(outcome.error())) was_silent_for(node);
+    const bool is_source = !source_.empty() && nodes_.name(node) == source_;
+    if (is_source && outcome.error().code == Errc::absent) lost_source(now);
     return std::nullopt;
   }
   silences_.erase(node);
@@ -201,15 +204,23 @@ void SwarmSession::joined(const std::string& directory, const Partners& partners
   directory_ = directory;
   lives_at_ = now + kLivesEvery;
   for (const std::string& node : partners.nodes) meet(node, now);
-  source_ = is_partner(partners.source) ? partners.source : "";
+  source_ = is_partner(partners.source) && partners.source != lost_source_ ? partners.source : "";
   if (!source_.empty()) meet_holders(std::span(&source_, 1), now);
-  meet_clerk(partners.clerk && source_.empty() && reads_origin_ ? directory : "", now);
+  spare_clerk_ = partners.clerk && reads_origin_ ? directory : "";
+  meet_clerk(source_.empty() ? spare_clerk_ : "", now);
   needs_holders_ = downloads_.partners() == 0;
   log_debug(LogCategory::peers, "swarm of manifest {}: {} introduces {} nodes to this one, source: {}",
             to_hex(manifest_), directory, partners.nodes.size(),
             !clerk_.empty()   ? "the origin"
             : source_.empty() ? "none"
                               : source_);
+}
+
+// The source is a partner from now on.
+void SwarmSession::lost_source(SwarmTime now) {
+  log_debug(LogCategory::peers, "swarm of manifest {}: the source {} lacks units", to_hex(manifest_), source_);
+  lost_source_ = std::exchange(source_, "");
+  meet_clerk(spare_clerk_, now);
 }
 
 // Another clerk, or none, knows nothing of the units that an earlier one has named.

@@ -3,8 +3,9 @@
 //
 // While no directory node answers, the nodes that are known to hold the version take the place of partners.
 //
-// If a directory node is the clerk of the origin, its offers name units to read there. The session reports the end of
-// each such read, and each offer that it declines, by its next word to the directory node.
+// A directory node that is the clerk of the origin is asked if there is no source, or the source lacks units. Its
+// offers name units to read at the origin. The session reports the end of each such read, and each offer that it
+// declines, by its next word to the directory node.
 #pragma once
 
 #include <chrono>
@@ -109,6 +110,7 @@ class SwarmSession {
   bool is_partner(std::string_view node) const { return !node.empty() && node != self_; }
   bool is_clerk(SwarmNode node) const { return clerk_number_ == node; }
   void meet_clerk(const std::string& node, SwarmTime now);
+  void lost_source(SwarmTime now);
   Result<OfferHead> checked(const Answer& answer, bool by_name) const;
   void was_silent_for(SwarmNode node);
   void done_since(SwarmTime now);
@@ -125,7 +127,9 @@ class SwarmSession {
   std::map<std::uint32_t, SwarmNode> reads_;  // accepted units, and who sends them
   std::map<SwarmNode, unsigned> silences_;    // in a row
   std::string source_;                        // as the directory node named it
-  std::string clerk_;                         // the directory node, if it named itself; "": none
+  std::string lost_source_;                   // a node that was named, and has said that it lacks units
+  std::string clerk_;                         // a directory node that is asked as the source; "": none
+  std::string spare_clerk_;                   // the directory node, if it named itself as a clerk
   std::optional<SwarmNode> clerk_number_;     // of any clerk, and of no node: a clerk may be a partner as well
   std::deque<std::uint32_t> read_, unread_;   // units to report to the clerk
   std::uint64_t received_ = 0;

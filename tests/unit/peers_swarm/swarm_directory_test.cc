@@ -153,12 +153,12 @@ TEST_CASE("a node that has finished stays a partner, and asks the source no more
   CHECK(partners_of(b) == Partners{{"a"}, "s"});
 }
 
-TEST_CASE("a directory node is the clerk of a version without a source, for the nodes that may ask one") {
+TEST_CASE("a directory node is the clerk of the origin, for the nodes that may ask the source") {
   Directory directory(true);
   std::vector<Asked> asked;
   const Asked with_source = directory.join("s2", Join::State::fetches, 2);
   directory.pass(kWait);
-  CHECK(partners_of(with_source) == Partners{{}, "s"});
+  CHECK(partners_of(with_source) == Partners{{}, "s", true});
   directory.source = "";
   for (std::size_t i = 0; i < Introductions::kSourceAskers + 1; ++i)
     asked.push_back(directory.join(fmt::format("n{}", i)));
@@ -174,7 +174,7 @@ TEST_CASE("a directory node is the clerk of a version without a source, for the 
   const Asked other = directory.join("b", Join::State::fetches, 3);
   directory.pass(kWait);
   CHECK(partners_of(publisher) == Partners{{"b"}, "", true});
-  CHECK(partners_of(other) == Partners{{"a"}, "a"});
+  CHECK(partners_of(other) == Partners{{"a"}, "a", true});
 }
 
 TEST_CASE("a directory node without an origin is no clerk") {

@@ -369,6 +369,31 @@ TEST_CASE("a receiver without an origin asks no clerk") {
   CHECK(node.open<Want>() == Counts{{"p", kWantsOpen}});
 }
 
+TEST_CASE("a source that lacks units is a mere partner from then on, and a clerk is asked instead") {
+  for (const bool clerk : {true, false}) {
+    CAPTURE(clerk);
+    Receiving node;
+    node.bytes.add_all();
+    REQUIRE(node.want_all().ok());
+    node.run();
+    node.introduce({{}, "s", clerk});
+    CHECK(node.open<Want>() == Counts{{"s", kWantsOpen}});
+    while (node.open<Want>()["s"] > 0) node.taken<Want>("s").done(Error{Errc::absent, "lacks a unit"});
+    node.run();
+    CHECK(node.open<Want>()["d1"] == (clerk ? kWantsOpen : 0));
+    CHECK(node.open<Want>()["s"] == 0);
+    node.pass(Downloads::kAskFailedAgain);
+    CHECK(!node.offer("s", 5).of_source);
+    CHECK(node.take());
+    node.run();
+    node.introduce({{}, "s", clerk});  // it is hungry, and the directory node does not know
+    if (clerk)
+      CHECK(node.name(6).of_clerk);
+    else
+      CHECK(!node.offer("s", 6).of_source);
+  }
+}
+
 TEST_CASE("a clerk dies, and the second directory node becomes the clerk") {
   Receiving node;
   REQUIRE(node.want_all().ok());
