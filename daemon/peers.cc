@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "os/unix_socket.h"
 #include "peers/address.h"
+#include "weft/cluster/origin.h"
 #include "weft/cluster/transport.h"
 #include "weft/store/walk.h"
 
@@ -39,15 +40,18 @@ void find_names(Store& store, VersionNames& names) {
   if (!walked.ok()) log_warning("the status names no versions of swarms: {}", walked.error().message);
 }
 
-// Writes the versions that this node introduces nodes for, fetches by a swarm, and sends to swarms.
+// Writes the versions that this node introduces nodes for, fetches by a swarm, sends to swarms, and whose units it
+// names as the clerk of the origin.
 void write_swarms(JsonWriter& json, Store& store, const PeerSwarms& swarms) {
   const auto introduced = swarms.introduced();
   const auto fetched = swarms.fetched();
   const auto sent = swarms.sent();
+  const auto named = swarms.named();
   VersionNames names;
   for (const auto& one : introduced) names.try_emplace(one.manifest);
   for (const auto& one : fetched) names.try_emplace(one.manifest);
   for (const auto& one : sent) names.try_emplace(one.manifest);
+  for (const auto& one : named) names.try_emplace(one.manifest);
   find_names(store, names);
   const auto begin = [&](const Digest& manifest) -> JsonWriter& {
     return json.begin_object().member("manifest", to_hex(manifest)).member("version", names[manifest]);
@@ -69,6 +73,11 @@ void write_swarms(JsonWriter& json, Store& store, const PeerSwarms& swarms) {
     json.member("waiting", std::uint64_t{one.waiting}).member("uploads", std::uint64_t{one.uploads});
     json.member("is_source", one.is_source).end_object();
   }
+  json.end_array().key("named").begin_array();
+  for (const SentVersion& one : named) {
+    begin(one.manifest).member("units", std::uint64_t{one.units}).member("sent", one.sent);
+    json.member("waiting", std::uint64_t{one.waiting}).member("uploads", std::uint64_t{one.uploads}).end_object();
+  }
   json.end_array().end_object();
 }
 
@@ -82,7 +91,8 @@ void add_swarm_figures(Figures& figures, const PeerSwarms& swarms) {
       &SwarmFigures::hungry);
   add("weft_swarm_units_sent_total", "counter", "Units of versions that partners have read from this node.",
       &SwarmFigures::sent);
-  add("weft_swarm_units_received_total", "counter", "Units of versions that this node has read from partners.",
+  add("weft_swarm_units_received_total", "counter",
+      "Units of versions that this node has read from partners, or from the origin if another node named them.",
       &SwarmFigures::received);
   add("weft_swarm_units_declined_total", "counter", "Units that partners offered though this node had them already.",
       &SwarmFigures::declined);
@@ -172,7 +182,8 @@ PeerSwarmsParts Peers::swarms_parts(Store& store, const LiveConfig& live) {
           [&live] { return live.get()->location; },
           [this](const Digest& manifest) { return news_->directories(manifest); },
           [this](const Digest& manifest) { return holders(manifest); },
-          [this](const Digest& manifest) { return version_source_.find(manifest); }};
+          [this](const Digest& manifest) { return version_source_.find(manifest); },
+          live.get()->origin.empty() ? nullptr : origin_source(live.get()->origin)};
 }
 
 Peers::~Peers() {

@@ -222,8 +222,9 @@ Status Fetcher::add_transfer(const Content& content, std::optional<std::uint32_t
   transfer->bases = bases_for(content);
   expect_comparisons(*transfer);
   transfer->publisher = content.row.publisher;
-  transfer->young_until =
-      Clock::now() + std::min<Clock::duration>(options_.patience, youth_left(content.row, now_ns()));
+  if (is_there(transfer->publisher))
+    transfer->young_until =
+        Clock::now() + std::min<Clock::duration>(options_.patience, youth_left(content.row, now_ns()));
   transfer->may_swarm = options_.swarms != nullptr && SwarmFetch::may_bring(*transfer, content.bytes);
   log_debug(LogCategory::fetch, "transfer {} begins: {}, {} blobs in {} units", transfer->log_id, transfer->subject,
             transfer->plan.blobs.size(), transfer->plan.units.size());

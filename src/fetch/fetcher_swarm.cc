@@ -244,7 +244,11 @@ Status Fetcher::Swarm::read_part(Task& task, const std::shared_ptr<OfferedUnit>&
 
 Result<std::vector<Digest>> Fetcher::Swarm::move(Task& task, const std::shared_ptr<OfferedUnit>& unit) {
   WEFT_CHECK(fetcher_.make_room(task));
-  const auto reads = [](const auto& one) { return one->source.unverified().reads_offers(); };
+  const bool by_name = unit->by_name();
+  const auto reads = [by_name](const auto& one) {
+    const BlobSource& source = one->source.unverified();
+    return by_name ? source.reads_named() : source.reads_offers();
+  };
   const auto source = std::ranges::find_if(fetcher_.sources_, reads);
   if (source == fetcher_.sources_.end()) return Error{Errc::unsupported, "no source reads offered units"};
   ReadAid aid{true,
@@ -254,7 +258,7 @@ Result<std::vector<Digest>> Fetcher::Swarm::move(Task& task, const std::shared_p
               },
               [this] { fetcher_.wake_reader(); }};
   aid.subject = task.transfer->subject;
-  aid.offered = unit;
+  if (!by_name) aid.offered = unit;
   const auto begun = Clock::now();
   fetcher_.begin_read(**source);
   auto got =

@@ -47,8 +47,8 @@ class Transfer {
   std::shared_ptr<VersionBases> bases;             // set before the transfer is shared; null: its bytes come plain
   std::string publisher;                           // set before it is shared, as the next two
   std::string subject;                             // "bert@1: model.safetensors", for messages
-  Clock::time_point young_until{};                 // until then the publisher's index may lack its bytes
-  bool may_swarm = false;                          // a swarm may bring its units
+  Clock::time_point young_until{};  // the publisher's index may lack bytes until then; past if it was away
+  bool may_swarm = false;           // a swarm may bring its units
 
   // Fails if the pack cannot be opened for readers.
   static Result<std::shared_ptr<Transfer>> make(VersionId version, std::optional<std::uint32_t> file,

@@ -251,6 +251,7 @@ class OriginSource final : public BlobSource {
         reader_(std::make_shared<OriginReader>(std::move(path))) {}
 
   std::string_view name() const override { return "origin"; }
+  bool reads_named() const override { return true; }
   Result<std::vector<std::byte>> manifest(const Digest& digest, Deadline deadline) override {
     return calls_->call<std::vector<std::byte>>([reader = reader_, digest] { return reader->manifest(digest); },
                                                 deadline);

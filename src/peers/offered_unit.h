@@ -1,5 +1,5 @@
 // A unit of a swarm that another node has offered, with the answer that opens its bytes. The swarms (peers/swarm) make
-// it, and PeerSource reads it.
+// it, and PeerSource reads it. The answer of a unit that is offered by name opens no bytes.
 #pragma once
 
 #include <cstddef>
@@ -36,12 +36,13 @@ class PeerOffer final : public OfferedUnit {
   };
 
   PeerOffer(std::weak_ptr<Owner> owner, const Digest& manifest, std::uint32_t unit, std::vector<ChunkRun> runs,
-            OfferPlace place)
+            OfferPlace place, bool by_name = false)
       : owner_(std::move(owner)),
         manifest_(manifest),
         unit_(unit),
         runs_(std::move(runs)),
         node_(place.node),
+        by_name_(by_name),
         place_(std::move(place)) {}
   ~PeerOffer() override { end(false); }
   PeerOffer(const PeerOffer&) = delete;
@@ -49,6 +50,7 @@ class PeerOffer final : public OfferedUnit {
 
   const Digest& manifest() const override { return manifest_; }
   std::span<const ChunkRun> runs() const override { return runs_; }
+  bool by_name() const override { return by_name_; }
   void arrived() override { end(true); }
 
   std::uint32_t unit() const { return unit_; }
@@ -84,6 +86,7 @@ class PeerOffer final : public OfferedUnit {
   const std::uint32_t unit_;
   const std::vector<ChunkRun> runs_;
   const std::string node_;
+  const bool by_name_;
   mutable Mutex mutex_;
   OfferPlace place_ WEFT_GUARDED_BY(mutex_);
   bool ended_ WEFT_GUARDED_BY(mutex_) = false;

@@ -35,12 +35,29 @@ Result<std::vector<std::string>> ids_of(const StringVector& nodes) {
   return out;
 }
 
+using UnitVector = flatbuffers::Vector<std::uint32_t>;
+
+Result<std::vector<std::uint32_t>> units_of(const UnitVector* units) {
+  if (units == nullptr) return std::vector<std::uint32_t>();
+  if (units->size() > kReportMax)
+    return refused(fmt::format("expected at most {} reported units, got {}", kReportMax, units->size()));
+  std::vector<std::uint32_t> out(units->begin(), units->end());
+  if (std::ranges::any_of(out, [](std::uint32_t unit) { return unit >= kUnitsMax; })) return refused("no such unit");
+  return out;
+}
+
+flatbuffers::Offset<UnitVector> packed_units(Builder& builder, const std::vector<std::uint32_t>& units) {
+  return units.empty() ? 0 : builder.CreateVector(units);
+}
+
 }  // namespace
 
 flatbuffers::Offset<wire::Join> packed(Builder& builder, const Join& join) {
   const auto digest = packed(join.manifest);
   const auto location = join.location.empty() ? 0 : builder.CreateString(join.location);
-  return wire::CreateJoin(builder, &digest, location, static_cast<std::uint8_t>(join.state));
+  const auto read = packed_units(builder, join.read);
+  const auto unread = packed_units(builder, join.unread);
+  return wire::CreateJoin(builder, &digest, location, static_cast<std::uint8_t>(join.state), read, unread);
 }
 
 Result<Join> unpacked(const wire::Join& join) {
@@ -52,6 +69,10 @@ Result<Join> unpacked(const wire::Join& join) {
   }
   if (join.state() > static_cast<std::uint8_t>(Join::State::leaves)) return refused("an unknown state of a session");
   out.state = static_cast<Join::State>(join.state());
+  WEFT_TRY(out.read, units_of(join.read()));
+  WEFT_TRY(out.unread, units_of(join.unread()));
+  if (out.state == Join::State::fetches && !(out.read.empty() && out.unread.empty()))
+    return refused("a node that joins reports units");
   return out;
 }
 
@@ -60,7 +81,7 @@ flatbuffers::Offset<wire::Want> packed(Builder& builder, const Want& want) {
   const auto has = builder.CreateVector(reinterpret_cast<const std::uint8_t*>(want.has.data()), want.has.size());
   const flatbuffers::Optional<std::uint32_t> first(want.first);
   return wire::CreateWant(builder, &digest, has, first, want.hungry, want.of_source,
-                          static_cast<std::uint8_t>(want.traffic));
+                          static_cast<std::uint8_t>(want.traffic), want.of_clerk);
 }
 
 Result<Want> unpacked(const wire::Want& want) {
@@ -76,6 +97,7 @@ Result<Want> unpacked(const wire::Want& want) {
   out.of_source = want.of_source();
   if (want.traffic() > static_cast<std::uint8_t>(TrafficClass::staging)) return refused("an unknown class of traffic");
   out.traffic = static_cast<TrafficClass>(want.traffic());
+  out.of_clerk = want.of_clerk();
   return out;
 }
 
@@ -91,7 +113,7 @@ std::vector<std::byte> encode_partners(const Partners& partners) {
   peer_tables::Builder builder;
   const auto nodes = builder.CreateVectorOfStrings(partners.nodes);
   const auto source = partners.source.empty() ? 0 : builder.CreateString(partners.source);
-  builder.Finish(peer_wire::CreatePartners(builder, nodes, source));
+  builder.Finish(peer_wire::CreatePartners(builder, nodes, source, partners.clerk));
   return peer_tables::bytes_of(builder);
 }
 
@@ -100,6 +122,7 @@ Result<Partners> decode_partners(std::span<const std::byte> bytes) {
   const peer_wire::Partners& table = *verified;
   Partners out;
   WEFT_TRY(out.nodes, peer_tables::ids_of(*table.nodes()));
+  out.clerk = table.clerk();
   if (table.source() == nullptr) return out;
   if (table.source()->size() > limits::kNodeIdMax)
     return peer_tables::refused(fmt::format("a source's id of {} bytes", table.source()->size()));

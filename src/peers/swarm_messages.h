@@ -19,6 +19,7 @@ namespace weft {
 
 inline constexpr std::size_t kLocationBytesMax = 64;
 inline constexpr std::size_t kUnitSetBytesMax = kUnitsMax / 8;
+inline constexpr std::size_t kReportMax = 64;  // units of Join::read, and of Join::unread
 
 // True for at most kLocationBytesMax printable ASCII characters without spaces.
 bool is_location(std::string_view text);
@@ -35,6 +36,9 @@ struct Join {
   Digest manifest;
   std::string location;  // is_location(); "" if unknown, and in all states but `fetches`
   State state = State::fetches;
+  // Units that the called node has offered as the clerk of the origin (Partners::clerk): the caller has read them, or
+  // has not. Each at most kReportMax units below kUnitsMax; none in the state `fetches`.
+  std::vector<std::uint32_t> read = {}, unread = {};
   bool operator==(const Join&) const = default;
 };
 
@@ -42,6 +46,9 @@ struct Join {
 struct Partners {
   std::vector<std::string> nodes;  // ids of different nodes, Downloads::kPartnersMax at most
   std::string source;              // the node to ask as the source; "": the caller may ask none
+  // The called node is the clerk of the origin. The caller may ask it as the source (Want::of_clerk), if there is none
+  // or the source lacks units. The clerk says which unit the caller reads from the origin.
+  bool clerk = false;
   bool operator==(const Partners&) const = default;
 };
 
@@ -54,8 +61,9 @@ struct Want {
   std::vector<std::byte> has;          // UnitSet::encode() of Downloads::taken(): 1 to kUnitSetBytesMax bytes
   std::optional<std::uint32_t> first;  // the unit that a reader of the caller waits for; within `has`
   bool hungry = false;                 // the caller's partners had nothing for a while
-  bool of_source = false;              // the directory has named the called node as the source
+  bool of_source = false;  // the directory has named the called node as the source. Errc::absent: it lacks units
   TrafficClass traffic = TrafficClass::ahead;
+  bool of_clerk = false;  // the called node has named itself as the clerk. Its offer has no bytes
   bool operator==(const Want&) const = default;
 };
 
@@ -70,7 +78,7 @@ std::vector<std::byte> encode_partners(const Partners& partners);
 Result<Partners> decode_partners(std::span<const std::byte> bytes);  // Errc::invalid
 
 // The bytes of the unit follow the offer in the head, if both take at most kShortHeadBytesMax bytes. The answer then
-// has no windows. Longer units are in the windows, without the offer.
+// has no windows. Longer units are in the windows, without the offer. A clerk gives neither.
 std::vector<std::byte> encode_offer(const Offer& offer);
 struct OfferHead {
   Offer offer;

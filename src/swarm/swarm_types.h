@@ -14,8 +14,8 @@ using SwarmNode = std::uint32_t;                          // a number that the c
 inline constexpr std::chrono::milliseconds kWantWaitMax{4'000};
 inline constexpr std::size_t kWantsOpen = 12;      // of one receiver, for one version
 inline constexpr std::size_t kUploadsAtOnce = 12;  // of one sender, for all versions
-// Wants at one sender, for all versions: each takes kWantBytes and a set of up to 4 KiB, and all less than 16 MiB.
-inline constexpr std::size_t kWantsWaiting = 3072;
+// Wants at one sender, for all versions: each takes kWantBytes and a set of up to 4 KiB, and all less than 8 MiB.
+inline constexpr std::size_t kWantsWaiting = 1536;
 inline constexpr std::size_t kWantBytes = 1024;  // of a waiting want without its set, at most
 // Every fourth upload sends the unit that a reader of the receiver waits for. If all uploads did, all nodes would fetch
 // the same unit. If no upload did, the reader would wait for the whole version.

@@ -61,7 +61,7 @@ bool Uploads::want(SwarmNode node, std::uint64_t number, UnitWant want, SwarmTim
 std::optional<UnitAnswer> Uploads::next(SwarmTime now) {
   if (!waiting_.empty() && waiting_.front().since + kWantWaitMax <= now)
     return answer(waiting_.begin(), std::nullopt, now);
-  if (share_.uploads >= kUploadsAtOnce) return std::nullopt;
+  if (share_.uploads >= share_.uploads_max) return std::nullopt;
   ++tries_;
   std::optional<std::uint32_t> unit;
   Queue::iterator best = waiting_.end();
@@ -184,7 +184,7 @@ void Uploads::drop_if_idle(std::map<SwarmNode, Asker>::iterator at) {
 std::optional<SwarmTime> Uploads::due() const {
   if (waiting_.empty()) return std::nullopt;
   SwarmTime first = waiting_.front().since + kWantWaitMax;
-  if (share_.uploads >= kUploadsAtOnce) return first;
+  if (share_.uploads >= share_.uploads_max) return first;
   for (const auto& [node, asker] : askers_)
     if (asker.again && asker.waiting != 0) first = std::min(first, *asker.again);
   return first;

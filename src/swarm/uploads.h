@@ -21,11 +21,12 @@
 
 namespace weft {
 
-// The wants and uploads of one node, for all versions. If its uploads are kUploadsAtOnce, the end of one lets
+// The wants and uploads of one node, for all versions. If its uploads are uploads_max, the end of one lets
 // Uploads::next() of any version answer.
 struct UploadShare {
   std::size_t waiting = 0;  // wants, at most kWantsWaiting
-  std::size_t uploads = 0;  // at most kUploadsAtOnce
+  std::size_t uploads = 0;  // at most uploads_max
+  std::size_t uploads_max = kUploadsAtOnce;
 };
 
 struct UnitWant {

@@ -32,6 +32,22 @@ def swarm_of_nodes(tmp_path, monkeypatch):
         yield holder, others, source
 
 
+@pytest.fixture
+def without_holder(tmp_path, monkeypatch):
+    """(nodes, source of model@1), over slow links. The version is at the origin alone, and its publisher is away."""
+    monkeypatch.setenv("WEFT_SWARM", "1")
+    with Cluster(tmp_path, origin=tmp_path / "origin", peers=True) as cluster:
+        publisher, *others = (cluster.node() for _ in range(NODES))
+        source = write_model(tmp_path / "source", random_tensors(TENSORS, TENSOR_BYTES, seed="swarm"))
+        cluster.publish(publisher, source, "model")
+        publisher.daemon.stop()
+        wait_until(lambda: all(len(node.daemon.ask("peers")["peers"]) == len(others) for node in others),
+                   seconds_max=SECONDS_MAX, pause=0.1)
+        for node in others:
+            node.host.shape("200mbit")
+        yield others, source
+
+
 def fetch(node, model="model"):
     """All of the version, in the background."""
     return node.store.weft("prefetch", f"{model}@1", timeout=SECONDS_MAX)
@@ -48,6 +64,11 @@ def received(node, model="model"):
 
 def copies(holder, before):
     return (Wire(holder.host).sent - before) / (TENSORS * TENSOR_BYTES)
+
+
+def named(node):
+    """Units that the node has named as the clerk of the origin."""
+    return sum(one["sent"] for one in swarms(node)["named"])
 
 
 def reads_right(node, source, model="model"):
@@ -246,4 +267,32 @@ def test_a_full_receiver_reads_right_and_delays_nobody(swarm, tmp_path, what):
         assert copies(holder, before) <= COPIES_MAX + 1  # the full node reads a copy of its own
         assert full.daemon.alive()
         for node in others:
+            reads_right(node, source)
+
+
+def test_a_version_without_a_holder_is_read_from_the_origin_about_once(without_holder):
+    others, source = without_holder
+    with all_fetch(others) as calls:
+        for call in calls:
+            call.result()
+    read = [node.fetched("origin") for node in others]
+    assert TENSORS * TENSOR_BYTES <= sum(read) <= COPIES_MAX * TENSORS * TENSOR_BYTES
+    assert all(node.fetched("peer") > 0 for node in others)
+    assert sum(map(named, others)) > TENSORS
+    for node in others:
+        reads_right(node, source)
+        node.store.assert_sound()
+
+
+def test_a_clerk_of_the_origin_dies(without_holder):
+    others, source = without_holder
+    calls = [(node, node.store.start("prefetch", "model@1")) for node in others]
+    wait_until(lambda: any(named(node) > 2 for node in others), seconds_max=SECONDS_MAX, pause=0.02)
+    clerk = next(node for node in others if named(node) > 2)
+    clerk.daemon.kill()
+    for node, call in calls:
+        _, said = call.communicate(timeout=SECONDS_MAX)
+        assert node is clerk or call.returncode == 0, said
+    for node in others:
+        if node is not clerk:
             reads_right(node, source)

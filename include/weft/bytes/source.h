@@ -191,6 +191,8 @@ class BlobSource {
   virtual bool codes() const { return false; }
   // True if the source uses ReadAid::offered.
   virtual bool reads_offers() const { return false; }
+  // True if the source reads the units that swarms offer by name (OfferedUnit::by_name): the origin.
+  virtual bool reads_named() const { return false; }
   // A coded chunk was wrong although its base is intact. The giver sends plain bytes from now on.
   virtual void miscoded(std::uint32_t /*giver*/) {}
   // A chunk was wrong. The giver is skipped for a while. False: there is no other giver.

@@ -22,6 +22,9 @@ class OfferedUnit {
   virtual ~OfferedUnit() = default;
   virtual const Digest& manifest() const = 0;
   virtual std::span<const ChunkRun> runs() const = 0;
+  // True: the sender has offered the unit by name, and its bytes come from a source that reads_named(), without
+  // ReadAid::offered.
+  virtual bool by_name() const { return false; }
   // The node holds, verified, all chunks of the unit that it wants.
   virtual void arrived() = 0;
   // A chunk of the sender was wrong: the sender gets no more wants of this version.

@@ -18,6 +18,7 @@ namespace {
 struct Parts {
   const JsonValue* fetched = nullptr;
   const JsonValue* sent = nullptr;
+  const JsonValue* named = nullptr;
   const JsonValue* introduced = nullptr;
 };
 using Swarms = std::map<std::string, Parts>;  // by manifest
@@ -42,7 +43,7 @@ bool is_set(const JsonValue& from, std::string_view name) {
 // Returns the model and number of the version, or else the start of its manifest's digest.
 std::string name_of(const std::string& manifest, const Parts& parts) {
   constexpr std::size_t kDigits = 12;
-  for (const JsonValue* part : {parts.fetched, parts.sent, parts.introduced}) {
+  for (const JsonValue* part : {parts.fetched, parts.sent, parts.named, parts.introduced}) {
     if (part == nullptr) continue;
     if (const auto version = part->text("version"); version.ok() && !version->empty()) return printable(*version);
   }
@@ -70,6 +71,7 @@ std::string line_of(const std::string& manifest, const Parts& parts) {
   if (parts.sent != nullptr)
     add(fmt::format("{} sent{}", number(*parts.sent, "sent"),
                     is_set(*parts.sent, "is_source") ? " as the source" : ""));
+  if (parts.named != nullptr) add(fmt::format("{} named at the origin", number(*parts.named, "sent")));
   if (parts.fetched != nullptr && is_set(*parts.fetched, "hungry")) add("hungry");
   if (parts.introduced != nullptr)
     add(fmt::format("directory of {}", count_of(number(*parts.introduced, "members"), "node")));
@@ -85,6 +87,7 @@ std::vector<std::string> swarm_lines(const JsonValue& daemon) {
   Swarms swarms;
   add(swarms, *status, "fetched", &Parts::fetched);
   add(swarms, *status, "sent", &Parts::sent);
+  add(swarms, *status, "named", &Parts::named);
   add(swarms, *status, "introduced", &Parts::introduced);
   for (const auto& [manifest, parts] : swarms) lines.push_back(line_of(manifest, parts));
   return lines;

@@ -10,6 +10,8 @@
 namespace weft {
 namespace {
 
+constexpr std::chrono::milliseconds kManifestPatience = kSilenceMax / 4;  // of the clerk, with the origin
+
 std::uint64_t random_seed() {
   std::random_device device;
   return (std::uint64_t{device()} << 32U) | device();
@@ -17,41 +19,55 @@ std::uint64_t random_seed() {
 
 }  // namespace
 
-// Answers calls of this node to itself as directory node.
+// Answers calls of this node to itself as directory node and as clerk.
 class PeerSwarms::Calls final : public SwarmCalls {
  public:
-  Calls(std::string self, SwarmDirectory& directory, std::unique_ptr<SwarmCalls> others)
-      : self_(std::move(self)), directory_(directory), others_(std::move(others)) {}
+  Calls(PeerSwarms& swarms, std::unique_ptr<SwarmCalls> others) : swarms_(swarms), others_(std::move(others)) {}
 
   void begin(const std::string& node, std::vector<std::byte> request, std::chrono::milliseconds patience,
              CallDone done) override {
-    if (node != self_) return others_->begin(node, std::move(request), patience, std::move(done));
-    const auto asked = decode_request(request);
-    const Join* join = asked.ok() ? std::get_if<Join>(&*asked) : nullptr;
-    if (join == nullptr) return done(Error{Errc::internal, "this node asks itself for units of a swarm"});
-    call_here([&](PendingReply reply) { directory_.receive(self_, *join, std::move(reply)); }, std::move(done));
+    if (node != swarms_.self_) return others_->begin(node, std::move(request), patience, std::move(done));
+    auto asked = decode_request(request);
+    if (Join* join = asked.ok() ? std::get_if<Join>(&*asked) : nullptr; join != nullptr)
+      return call_here([&](PendingReply reply) { swarms_.receive(node, std::move(*join), std::move(reply)); },
+                       std::move(done));
+    Want* want = asked.ok() ? std::get_if<Want>(&*asked) : nullptr;
+    if (want == nullptr || !want->of_clerk)
+      return done(Error{Errc::internal, "this node asks itself for units of a swarm"});
+    call_here([&](PendingReply reply) { swarms_.receive(node, std::move(*want), std::move(reply)); }, std::move(done));
   }
 
  private:
-  const std::string self_;
-  SwarmDirectory& directory_;
+  PeerSwarms& swarms_;
   const std::unique_ptr<SwarmCalls> others_;
 };
 
 PeerSwarms::PeerSwarms(PeerSwarmsParts parts)
     : self_(parts.self),
+      origin_(std::move(parts.origin)),
       units_(parts.store),
       directory_(
-          std::move(parts.source), [this] { introductions_.wake(); }, random_seed()),
-      calls_(std::make_unique<Calls>(parts.self, directory_, std::move(parts.calls))),
+          std::move(parts.source), [this] { introductions_.wake(); }, random_seed(), steady_time(), origin_ != nullptr),
+      calls_(std::make_unique<Calls>(*this, std::move(parts.calls))),
       receiver_(std::make_shared<SwarmReceiver>(
           SwarmReceiver::Parts{[this](const Digest& manifest) { return units_.find(manifest); }, *calls_, parts.self,
                                std::move(parts.location), std::move(parts.directories), std::move(parts.holders),
-                               [this] { downloads_.wake(); }, random_seed()})),
+                               [this] { downloads_.wake(); }, random_seed(), steady_time(), origin_ != nullptr})),
       sender_(std::make_shared<SwarmSender>(SwarmSender::Parts{
           [this](const Digest& manifest) { return units_.find(manifest); },
           [this](const Digest& manifest, const std::string& node) { receiver_->met(manifest, node); },
-          [this] { uploads_.wake(); }})) {}
+          [this] { uploads_.wake(); }})),
+      clerk_(make_clerk()) {}
+
+// Its askers are members of the swarm, and meet this node as such.
+std::shared_ptr<SwarmSender> PeerSwarms::make_clerk() {
+  if (!origin_) return nullptr;
+  const auto units = [this](const Digest& manifest) {
+    return units_.find_at(*origin_, manifest, deadline_in(kManifestPatience));
+  };
+  return std::make_shared<SwarmSender>(
+      SwarmSender::Parts{units, [](const Digest&, const std::string&) {}, [this] { names_.wake(); }});
+}
 
 Worker::Pause PeerSwarms::pause_until(std::optional<SwarmTime> due) {
   if (!due) return Worker::kUntilWoken;
@@ -63,13 +79,17 @@ void PeerSwarms::begin(LocalBytes& bytes) {
   introductions_.start([this] { return pause_until(directory_.run()); });
   uploads_.start([this] { return pause_until(sender_->run()); });
   downloads_.start([this] { return pause_until(receiver_->run()); });
+  if (!clerk_) return;
+  clerk_->begin(std::make_unique<OriginStock>());
+  names_.start([this] { return pause_until(clerk_->run()); });
 }
 
 // The owners may outlive this for a moment, in a call of the exchange: they then touch nothing else.
 void PeerSwarms::end() {
-  for (Worker* worker : {&introductions_, &uploads_, &downloads_}) worker->end();
+  for (Worker* worker : {&introductions_, &uploads_, &names_, &downloads_}) worker->end();
   receiver_->end();
   sender_->end();
+  if (clerk_) clerk_->end();
   directory_.end();
 }
 
@@ -98,16 +118,20 @@ void PeerSwarms::on_offer(std::function<void()> call) {
 }
 
 void PeerSwarms::receive(std::string_view node, Join join, PendingReply reply) {
+  if (clerk_) clerk_->reported(node, join);
   directory_.receive(node, join, std::move(reply));
 }
 
 void PeerSwarms::receive(std::string_view node, Want want, PendingReply reply) {
-  sender_->receive(node, std::move(want), std::move(reply));
+  if (!want.of_clerk) return sender_->receive(node, std::move(want), std::move(reply));
+  if (clerk_) return clerk_->receive(node, std::move(want), std::move(reply));
+  reply.give(Error{Errc::unsupported, "this node has no origin"});
 }
 
 void PeerSwarms::unwanted(std::string_view node) {
   directory_.unwanted(node);
   sender_->unwanted(node);
+  if (clerk_) clerk_->unwanted(node);
 }
 
 void PeerSwarms::arrived(const Digest& manifest, std::span<const ChunkRun> runs) {
@@ -122,7 +146,12 @@ void PeerSwarms::evicted() {
 void PeerSwarms::left(std::string_view node) {
   directory_.left(node);
   sender_->left(node);
+  if (clerk_) clerk_->left(node);
   receiver_->left(node);
+}
+
+std::vector<SentVersion> PeerSwarms::named() const {
+  return clerk_ ? clerk_->versions() : std::vector<SentVersion>();
 }
 
 SwarmFigures PeerSwarms::figures() const {

@@ -1,4 +1,4 @@
-// This node's part in swarms: directory, sender and receiver, with the threads that answer and make their calls.
+// This node's part in swarms: directory, sender, clerk and receiver, with the threads that answer and make their calls.
 #pragma once
 
 #include <cstddef>
@@ -18,6 +18,7 @@
 #include "peers/swarm/swarm_sender.h"
 #include "peers/swarm/version_units.h"
 #include "peers/swarm_server.h"
+#include "weft/bytes/source.h"
 #include "weft/bytes/swarm.h"
 #include "weft/store/store.h"
 
@@ -31,6 +32,8 @@ struct PeerSwarmsParts {
   SwarmReceiver::Nodes directories;       // the directory nodes of a manifest, this node as well
   SwarmReceiver::Nodes holders;           // nodes that probably have the whole version
   SwarmDirectory::Source source;          // as SwarmDirectory
+  // This node's origin, whose clerk it can be; null if it has none. It then reads no units that clerks name.
+  std::shared_ptr<BlobSource> origin = nullptr;
 };
 
 // Sums of all swarms. Counters never fall.
@@ -67,20 +70,25 @@ class PeerSwarms final : public VersionSwarms, public SwarmServer {
 
   std::vector<FetchedVersion> fetched() const { return receiver_->versions(); }
   std::vector<SentVersion> sent() const { return sender_->versions(); }
+  std::vector<SentVersion> named() const;  // units that this node has offered as the clerk of the origin
   std::vector<IntroducedVersion> introduced() const { return directory_.versions(); }
   SwarmFigures figures() const;
 
  private:
   class Calls;
   static Worker::Pause pause_until(std::optional<SwarmTime> due);
+  std::shared_ptr<SwarmSender> make_clerk();
 
   const std::string self_;
+  const std::shared_ptr<BlobSource> origin_;
   LocalVersionUnits units_;
   SwarmDirectory directory_;
   const std::unique_ptr<SwarmCalls> calls_;
   const std::shared_ptr<SwarmReceiver> receiver_;
   const std::shared_ptr<SwarmSender> sender_;
-  Worker introductions_{"swarm directory"}, uploads_{"swarm sender"}, downloads_{"swarm receiver"};
+  const std::shared_ptr<SwarmSender> clerk_;  // null without an origin
+  Worker introductions_{"swarm directory"}, uploads_{"swarm sender"}, names_{"swarm clerk"},
+      downloads_{"swarm receiver"};
 };
 
 }  // namespace weft

@@ -19,8 +19,9 @@ PeerReply reply_of(const Partners& partners) {
 
 }  // namespace
 
-SwarmDirectory::SwarmDirectory(Source source, std::function<void()> wake, std::uint64_t seed, const TimeSource& time)
-    : source_(std::move(source)), wake_(std::move(wake)), time_(time), random_(seed) {}
+SwarmDirectory::SwarmDirectory(Source source, std::function<void()> wake, std::uint64_t seed, const TimeSource& time,
+                               bool is_clerk)
+    : source_(std::move(source)), wake_(std::move(wake)), time_(time), is_clerk_(is_clerk), random_(seed) {}
 
 void SwarmDirectory::end() {
   Dropped dropped;  // without the lock
@@ -145,11 +146,15 @@ std::optional<SwarmTime> SwarmDirectory::run() {
   return due();
 }
 
-void SwarmDirectory::give(const Digest& manifest, Answer& answer, const std::string& source) {
+void SwarmDirectory::give(const Digest& manifest, Answer& answer, const std::string& source) const {
   const bool asks = answer.may_ask_source && source != answer.node;
+  const bool clerk = is_clerk_ && answer.may_ask_source;
   log_debug(LogCategory::peers, "swarm of manifest {}: {} is introduced to {} nodes, source: {}", to_hex(manifest),
-            answer.node, answer.partners.size(), asks && !source.empty() ? source : "none");
-  answer.reply.give(reply_of({std::move(answer.partners), asks ? source : std::string()}));
+            answer.node, answer.partners.size(),
+            asks && !source.empty() ? source
+            : clerk                 ? "the origin"
+                                    : "none");
+  answer.reply.give(reply_of({std::move(answer.partners), asks ? source : std::string(), clerk}));
 }
 
 void SwarmDirectory::drop_gone(Dropped& dropped) {

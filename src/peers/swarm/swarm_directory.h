@@ -45,7 +45,9 @@ class SwarmDirectory {
   // Returns the node to name as the source of a version; "": none is known. May read the disk.
   using Source = std::function<std::string(const Digest& manifest)>;
   // `wake`: called when run() has work before the time that it returned. It must not call this object.
-  SwarmDirectory(Source source, std::function<void()> wake, std::uint64_t seed, const TimeSource& time = steady_time());
+  // `is_clerk`: this node is the clerk of the origin, for nodes that may ask the source.
+  SwarmDirectory(Source source, std::function<void()> wake, std::uint64_t seed, const TimeSource& time = steady_time(),
+                 bool is_clerk = false);
 
   void receive(std::string_view node, const Join& join, PendingReply reply);
   void unwanted(std::string_view node);  // as PeerServer::unwanted
@@ -91,7 +93,7 @@ class SwarmDirectory {
   void drop_unwanted() WEFT_EXCLUDES(mutex_);
   std::vector<Waiting> take_suspects() WEFT_REQUIRES(mutex_);
   void drop_silent(SwarmTime now, Dropped& dropped) WEFT_EXCLUDES(mutex_);
-  static void give(const Digest& manifest, Answer& answer, const std::string& source);
+  void give(const Digest& manifest, Answer& answer, const std::string& source) const;
   Answers introduce(SwarmTime now) WEFT_EXCLUDES(mutex_);
   std::vector<Answer> answers_of(Session& session, SwarmTime now) WEFT_REQUIRES(mutex_);
   std::optional<SwarmTime> due() const WEFT_EXCLUDES(mutex_);
@@ -99,6 +101,7 @@ class SwarmDirectory {
   const Source source_;
   const std::function<void()> wake_;
   const TimeSource& time_;
+  const bool is_clerk_;
   mutable Mutex mutex_;
   bool ended_ WEFT_GUARDED_BY(mutex_) = false;
   SwarmRandom random_ WEFT_GUARDED_BY(mutex_);

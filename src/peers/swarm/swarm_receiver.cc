@@ -34,7 +34,8 @@ Status SwarmReceiver::want(const Digest& manifest, std::span<const ChunkRun> run
     std::erase_if(sessions_, [](const auto& one) { return one.second->downloads().is_done(); });
   if (session == nullptr) {
     if (sessions_.size() >= kVersionsMax) return Error{Errc::busy, "this node fetches too many versions"};
-    auto fresh = std::make_unique<SwarmSession>(manifest, version, parts_.self, ++serials_, random_.next(), now);
+    auto fresh = std::make_unique<SwarmSession>(manifest, version, parts_.self, parts_.reads_origin, ++serials_,
+                                                random_.next(), now);
     session = sessions_.emplace(manifest, std::move(fresh)).first->second.get();
   }
   session->want(units, now);
@@ -92,6 +93,7 @@ void SwarmReceiver::met(const Digest& manifest, std::string_view node) {
 void SwarmReceiver::left(std::string_view node) {
   const MutexLock lock(mutex_);
   for (auto& [manifest, session] : sessions_) session->drop(node);
+  wake();  // a clerk has left perhaps
 }
 
 void SwarmReceiver::arrived(const Digest& manifest, std::span<const ChunkRun> runs) {
@@ -169,8 +171,10 @@ SwarmReceiver::Calls SwarmReceiver::calls() {
   calls.words.swap(leaves_);
   for (auto& [manifest, session] : sessions_) {
     while (auto want = session->next_want(now)) calls.wants.emplace_back(session->serial(), *std::move(want));
-    if (auto word = session->word(now))
-      calls.words.push_back({session->serial(), word->directory, {manifest, {}, word->state}});
+    while (auto word = session->word(now))
+      calls.words.push_back({session->serial(),
+                             word->directory,
+                             {manifest, {}, word->state, std::move(word->read), std::move(word->unread)}});
   }
   std::erase_if(sessions_, [&](const auto& one) { return one.second->is_over(now); });
   return calls;
@@ -234,7 +238,8 @@ void SwarmReceiver::want_answered(const Digest& manifest, std::uint64_t serial, 
     sums_.declined += session->downloads().declined() - declined;
     if (unit) {
       offers_.push_back(std::make_shared<PeerOffer>(weak_from_this(), manifest, unit->unit,
-                                                    session->version().runs(unit->unit), std::move(unit->place)));
+                                                    session->version().runs(unit->unit), std::move(unit->place),
+                                                    unit->by_name));
       offered = true;
     }
     wake();

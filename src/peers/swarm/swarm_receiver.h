@@ -58,6 +58,7 @@ class SwarmReceiver final : public PeerOffer::Owner, public std::enable_shared_f
     std::function<void()> wake;             // called when run() has work. It must not call this object
     std::uint64_t seed = 0;
     const TimeSource& time = steady_time();
+    bool reads_origin = false;  // this node can read units that are offered by name
   };
   explicit SwarmReceiver(Parts parts);
 

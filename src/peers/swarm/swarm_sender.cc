@@ -7,8 +7,9 @@
 
 namespace weft {
 
-// An upload keeps its asker's set too.
-static_assert((kWantsWaiting + kUploadsAtOnce) * (kUnitSetBytesMax + kWantBytes) <= 16U << 20U);
+// An upload keeps its asker's set too. A daemon has two senders: of its bytes, and of names as a clerk.
+static_assert(2 * (kWantsWaiting + SwarmSender::kNamedAtOnce) * (kUnitSetBytesMax + kWantBytes) <= 16U << 20U);
+static_assert(kUploadsAtOnce <= SwarmSender::kNamedAtOnce);
 
 namespace {
 
@@ -18,9 +19,10 @@ constexpr std::size_t kSlowMax = 1'024;  // nodes; then all are forgotten
 
 SwarmSender::SwarmSender(Parts parts) : parts_(std::move(parts)) {}
 
-void SwarmSender::begin(LocalBytes& bytes) {
+void SwarmSender::begin(std::unique_ptr<UnitStock> stock) {
   const MutexLock lock(mutex_);
-  bytes_ = &bytes;
+  if (stock->by_name()) share_.uploads_max = kNamedAtOnce;
+  stock_ = std::move(stock);
   parts_.wake();
 }
 
@@ -28,7 +30,7 @@ void SwarmSender::end() {
   std::vector<PendingReply> dropped;  // without the lock
   const MutexLock lock(mutex_);
   ended_ = true;
-  bytes_ = nullptr;
+  stock_.reset();
   for (Queued& queued : queued_) dropped.push_back(std::move(queued.reply));
   queued_.clear();
   for (auto& [manifest, session] : sessions_) {
@@ -79,15 +81,15 @@ void SwarmSender::arrived(const Digest& manifest, std::span<const ChunkRun> runs
 }
 
 std::optional<SwarmTime> SwarmSender::run() {
-  LocalBytes* bytes = nullptr;
+  UnitStock* stock = nullptr;
   {
     const MutexLock lock(mutex_);
-    bytes = bytes_;
+    stock = stock_.get();
   }
-  if (bytes == nullptr) return std::nullopt;
+  if (stock == nullptr) return std::nullopt;
   const auto now = parts_.time.now();
-  open_sessions(*bytes);
-  survey_all(*bytes);
+  open_sessions(*stock);
+  survey_all(*stock);
   drop_gone();
   take_wants();
   drop_unwanted();
@@ -95,7 +97,7 @@ std::optional<SwarmTime> SwarmSender::run() {
   for (;;) {
     auto uploads = choose(now);
     if (uploads.empty()) return due();
-    for (Upload& upload : uploads) send(std::move(upload), *bytes);
+    for (Upload& upload : uploads) send(std::move(upload), *stock);
   }
 }
 
@@ -107,12 +109,12 @@ std::set<Digest> SwarmSender::unknown() const {
   return unknown;
 }
 
-void SwarmSender::open_sessions(LocalBytes& bytes) {
-  for (const Digest& manifest : unknown()) open(manifest, bytes);
+void SwarmSender::open_sessions(UnitStock& stock) {
+  for (const Digest& manifest : unknown()) open(manifest, stock);
 }
 
 // The session exists while its chunks are looked up, so that it hears of those that arrive meanwhile.
-void SwarmSender::open(const Digest& manifest, LocalBytes& bytes) {
+void SwarmSender::open(const Digest& manifest, UnitStock& stock) {
   if (!has_room()) return refuse(manifest, Error{Errc::busy, "this node sends too many versions"});
   auto version = parts_.units(manifest);
   if (!version.ok()) return refuse(manifest, version.error());
@@ -127,7 +129,7 @@ void SwarmSender::open(const Digest& manifest, LocalBytes& bytes) {
     }
   }
   if (!opened) return refuse(manifest, Error{Errc::busy, "this node sends too many versions"});
-  survey(manifest, bytes);
+  survey(manifest, stock);
 }
 
 // Looked at before a manifest is read: a want for one version too many must not cost a read of the disk.
@@ -161,18 +163,18 @@ void SwarmSender::refuse(const Digest& manifest, const Error& error) {
   for (PendingReply& reply : refused) reply.give(error);
 }
 
-void SwarmSender::survey_all(LocalBytes& bytes) {
+void SwarmSender::survey_all(UnitStock& stock) {
   std::vector<Digest> all;
   {
     const MutexLock lock(mutex_);
     if (!std::exchange(survey_again_, false)) return;
     for (const auto& [manifest, session] : sessions_) all.push_back(manifest);
   }
-  for (const Digest& manifest : all) survey(manifest, bytes);
+  for (const Digest& manifest : all) survey(manifest, stock);
 }
 
 // Adds the local units of a version, and removes units whose bytes are gone.
-void SwarmSender::survey(const Digest& manifest, LocalBytes& bytes) {
+void SwarmSender::survey(const Digest& manifest, UnitStock& stock) {
   std::shared_ptr<const VersionUnits> version;
   UnitSet before;
   {
@@ -182,7 +184,7 @@ void SwarmSender::survey(const Digest& manifest, LocalBytes& bytes) {
     version = found->second->version;
     before = found->second->local.complete();
   }
-  const std::vector<ChunkRun> runs = local_runs(*version, bytes);
+  const std::vector<ChunkRun> runs = stock.runs(*version);
   LocalUnits here(version);
   here.add(runs);
   const MutexLock lock(mutex_);
@@ -232,7 +234,10 @@ std::optional<Result<PeerReply>> SwarmSender::take(Queued& queued, SwarmTime now
   if (!node) return Error{Errc::busy, "too many nodes ask for this version"};
   session.used = now;
   met.emplace_back(queued.want.manifest, queued.node);
-  if (queued.want.of_source && session.local.complete().all()) session.uploads.become_source();
+  if (queued.want.of_source || queued.want.of_clerk) {
+    if (!session.local.complete().all()) return Error{Errc::absent, "this node has not the whole version"};
+    session.uploads.become_source();
+  }
   UnitWant want{*std::move(has), queued.want.first, queued.want.hungry, static_cast<std::uint8_t>(queued.want.traffic)};
   const std::uint64_t number = ++wants_;
   if (!session.uploads.want(*node, number, std::move(want), now)) return offer_of_nothing();
@@ -308,17 +313,27 @@ void SwarmSender::drop_unwanted() {
 
 void SwarmSender::end_old(SwarmTime now) {
   const MutexLock lock(mutex_);
+  const auto max = upload_max();
+  const bool read = stock_ && stock_->by_name();
   for (auto& [manifest, session] : sessions_) {
     for (const auto& [upload, began] : session->running) {
-      if (began + kUploadMax > now) continue;
-      session->uploads.ended(upload.first, upload.second, false);
-      if (slow_.size() >= kSlowMax) slow_.clear();
-      slow_.insert(session->nodes.name(upload.first));
+      if (began + max > now) continue;
+      session->uploads.ended(upload.first, upload.second, read);
+      if (!read) note_slow(session->nodes.name(upload.first));
     }
-    std::erase_if(session->running, [&](const auto& one) { return one.second + kUploadMax <= now; });
+    std::erase_if(session->running, [&](const auto& one) { return one.second + max <= now; });
   }
   std::erase_if(sessions_,
                 [&](const auto& one) { return one.second->is_idle() && one.second->used + kIdleMax <= now; });
+}
+
+std::chrono::seconds SwarmSender::upload_max() const {
+  return stock_ && stock_->by_name() ? kNamedMax : kUploadMax;
+}
+
+void SwarmSender::note_slow(const std::string& node) {
+  if (slow_.size() >= kSlowMax) slow_.clear();
+  slow_.insert(node);
 }
 
 // True for a slow node that is to end an upload before it gets another one.
@@ -370,13 +385,14 @@ std::optional<SwarmSender::Upload> SwarmSender::next(const Digest& manifest, Ses
   return std::nullopt;
 }
 
-void SwarmSender::send(Upload upload, LocalBytes& bytes) {
+void SwarmSender::send(Upload upload, UnitStock& stock) {
   if (!upload.unit) return upload.reply.give(offer_of_nothing());
-  auto offer = offer_of(*upload.version, *upload.unit, bytes);
+  auto offer = stock.offer(*upload.version, *upload.unit);
   if (!offer.ok()) {
     failed(upload, offer.error());
     return upload.reply.give(offer_of_nothing());
   }
+  if (stock.by_name()) return upload.reply.give(std::move(offer));
   // A short unit is in the head: it is read once it was sent.
   const std::uint64_t length = offer->windows.empty() ? 0 : upload.version->bytes(*upload.unit);
   offer->ended = [weak = weak_from_this(), manifest = upload.manifest, session = upload.session, node = upload.node,
@@ -400,13 +416,32 @@ void SwarmSender::failed(const Upload& upload, const Error& error) {
 void SwarmSender::ended(const Digest& manifest, std::uint64_t serial, SwarmNode node, std::uint32_t unit, bool read) {
   const MutexLock lock(mutex_);
   Session* session = find(manifest, serial);
-  if (ended_ || session == nullptr || session->running.erase({node, unit}) == 0) return;
-  session->uploads.ended(node, unit, read);
+  if (!ended_ && session != nullptr) end_upload(*session, node, unit, read);
+}
+
+void SwarmSender::end_upload(Session& session, SwarmNode node, std::uint32_t unit, bool read) {
+  if (session.running.erase({node, unit}) == 0) return;
+  session.uploads.ended(node, unit, read);
   if (read) {
     ++sent_;
-    slow_.erase(session->nodes.name(node));
+    slow_.erase(session.nodes.name(node));
   }
-  session->used = parts_.time.now();
+  session.used = parts_.time.now();
+  parts_.wake();
+}
+
+void SwarmSender::reported(std::string_view node, const Join& report) {
+  std::vector<PendingReply> dropped;
+  const MutexLock lock(mutex_);
+  const auto found = sessions_.find(report.manifest);
+  if (ended_ || found == sessions_.end()) return;
+  Session& session = *found->second;
+  const auto number = session.nodes.find(node);
+  if (!number) return;
+  for (const std::uint32_t unit : report.read) end_upload(session, *number, unit, true);
+  for (const std::uint32_t unit : report.unread) end_upload(session, *number, unit, false);
+  if (report.state != Join::State::leaves) return;
+  forget(session, *number, dropped);
   parts_.wake();
 }
 
@@ -419,9 +454,10 @@ std::optional<SwarmTime> SwarmSender::due() const {
   std::optional<SwarmTime> due;
   const auto add = [&](SwarmTime time) { due = due ? std::min(*due, time) : time; };
   const MutexLock lock(mutex_);
+  const auto max = upload_max();
   for (const auto& [manifest, session] : sessions_) {
     if (const auto next = session->uploads.due()) add(*next);
-    for (const auto& [upload, began] : session->running) add(began + kUploadMax);
+    for (const auto& [upload, began] : session->running) add(began + max);
     if (session->is_idle()) add(session->used + kIdleMax);
   }
   return due;

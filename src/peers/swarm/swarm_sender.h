@@ -1,9 +1,14 @@
-// This node as a sender of swarms: it answers Wants with units that it has (swarm/uploads.h).
+// This node as a sender of swarms: it answers Wants with units that it has (swarm/uploads.h), or as the clerk of the
+// origin with the names of units.
 //
 // A Want waits, without a thread, until run() answers it. The first Want of a version opens its session, which looks up
 // the local chunks; later chunks are reported by arrived(). Wants, versions and uploads are bounded: of the Wants that
 // run() has not seen and those that wait there are kWantsWaiting at most, each with one copy of its set. A node that
 // has not read a unit within kUploadMax gets one at a time until it has read one, so that it cannot hold all uploads.
+//
+// The upload of a name ends when its asker reports it (Join::read), when the asker leaves, or after kNamedMax. After
+// that time it counts as read, so that its unit is not read twice while an asker is slow. Only a hungry asker gets the
+// name of the unit again.
 #pragma once
 
 #include <cstddef>
@@ -25,6 +30,7 @@
 #include "blobs/local_bytes.h"
 #include "peers/swarm/local_units.h"
 #include "peers/swarm/node_numbers.h"
+#include "peers/swarm/unit_stock.h"
 #include "peers/swarm/version_units.h"
 #include "peers/swarm_messages.h"
 #include "swarm/uploads.h"
@@ -54,6 +60,9 @@ class SwarmSender : public std::enable_shared_from_this<SwarmSender> {
   static constexpr std::chrono::seconds kUploadMax{30};  // a longer upload counts as failed
   // Nodes of one version that neither wait nor read: if there are more, they are forgotten.
   static constexpr std::size_t kIdleNodesMax = 1'024;
+  static constexpr std::chrono::seconds kNamedMax{2};  // a longer upload of a name counts as read
+  // Uploads of names, for all versions: so many units are read from the origin at once, by all askers.
+  static constexpr std::size_t kNamedAtOnce = 32;
 
   struct Parts {
     FindUnits units;
@@ -65,7 +74,8 @@ class SwarmSender : public std::enable_shared_from_this<SwarmSender> {
   explicit SwarmSender(Parts parts);
 
   // Sets the bytes to send, which outlive the last run(). Before, wants wait.
-  void begin(LocalBytes& bytes);
+  void begin(LocalBytes& bytes) { begin(std::make_unique<LocalStock>(bytes)); }
+  void begin(std::unique_ptr<UnitStock> stock);
   void end();  // drops all replies, and calls nobody any more. No run() is in work
 
   void receive(std::string_view node, Want want, PendingReply reply);
@@ -73,6 +83,7 @@ class SwarmSender : public std::enable_shared_from_this<SwarmSender> {
   void left(std::string_view node);                                      // the node has left the cluster
   void arrived(const Digest& manifest, std::span<const ChunkRun> runs);  // as BlobSource::arrived
   void survey_again();                                                   // as BlobSource::evicted
+  void reported(std::string_view node, const Join& report);  // of names: how uploads ended, or that the node leaves
   // Answers wants. Returns the time of the next call, if wake() does not come before.
   std::optional<SwarmTime> run();
 
@@ -127,14 +138,14 @@ class SwarmSender : public std::enable_shared_from_this<SwarmSender> {
   using Met = std::vector<std::pair<Digest, std::string>>;
   using Sessions = std::map<Digest, std::unique_ptr<Session>>;
 
-  void open_sessions(LocalBytes& bytes) WEFT_EXCLUDES(mutex_);
+  void open_sessions(UnitStock& stock) WEFT_EXCLUDES(mutex_);
   std::set<Digest> unknown() const WEFT_EXCLUDES(mutex_);
-  void open(const Digest& manifest, LocalBytes& bytes) WEFT_EXCLUDES(mutex_);
+  void open(const Digest& manifest, UnitStock& stock) WEFT_EXCLUDES(mutex_);
   bool has_room() const WEFT_EXCLUDES(mutex_);
   bool make_room() WEFT_REQUIRES(mutex_);
   void refuse(const Digest& manifest, const Error& error) WEFT_EXCLUDES(mutex_);
-  void survey_all(LocalBytes& bytes) WEFT_EXCLUDES(mutex_);
-  void survey(const Digest& manifest, LocalBytes& bytes) WEFT_EXCLUDES(mutex_);
+  void survey_all(UnitStock& stock) WEFT_EXCLUDES(mutex_);
+  void survey(const Digest& manifest, UnitStock& stock) WEFT_EXCLUDES(mutex_);
   void take_wants() WEFT_EXCLUDES(mutex_);
   std::optional<Result<PeerReply>> take(Queued& queued, SwarmTime now, Met& met) WEFT_REQUIRES(mutex_);
   void drop_gone() WEFT_EXCLUDES(mutex_);
@@ -143,10 +154,13 @@ class SwarmSender : public std::enable_shared_from_this<SwarmSender> {
   void end_old(SwarmTime now) WEFT_EXCLUDES(mutex_);
   static void forget_idle(Session& session);
   bool waits_for_read(const std::string& node) const WEFT_REQUIRES(mutex_);
+  std::chrono::seconds upload_max() const WEFT_REQUIRES(mutex_);
+  void end_upload(Session& session, SwarmNode node, std::uint32_t unit, bool read) WEFT_REQUIRES(mutex_);
+  void note_slow(const std::string& node) WEFT_REQUIRES(mutex_);
   static void forget(Session& session, SwarmNode node, std::vector<PendingReply>& dropped);
   std::vector<Upload> choose(SwarmTime now) WEFT_EXCLUDES(mutex_);
   std::optional<Upload> next(const Digest& manifest, Session& session, SwarmTime now) WEFT_REQUIRES(mutex_);
-  void send(Upload upload, LocalBytes& bytes) WEFT_EXCLUDES(mutex_);
+  void send(Upload upload, UnitStock& stock) WEFT_EXCLUDES(mutex_);
   void failed(const Upload& upload, const Error& error) WEFT_EXCLUDES(mutex_);
   void ended(const Digest& manifest, std::uint64_t session, SwarmNode node, std::uint32_t unit, bool read)
       WEFT_EXCLUDES(mutex_);
@@ -156,7 +170,7 @@ class SwarmSender : public std::enable_shared_from_this<SwarmSender> {
   const Parts parts_;
   mutable Mutex mutex_;
   bool ended_ WEFT_GUARDED_BY(mutex_) = false;
-  LocalBytes* bytes_ WEFT_GUARDED_BY(mutex_) = nullptr;
+  std::unique_ptr<UnitStock> stock_ WEFT_GUARDED_BY(mutex_);
   UploadShare share_ WEFT_GUARDED_BY(mutex_);
   std::deque<Queued> queued_ WEFT_GUARDED_BY(mutex_);  // wants that run() has not seen
   Sessions sessions_ WEFT_GUARDED_BY(mutex_);

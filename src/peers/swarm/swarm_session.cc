@@ -12,14 +12,24 @@ namespace {
 
 // The pause after all directory nodes have failed.
 constexpr RetryPause kJoinPause{std::chrono::milliseconds(500), std::chrono::milliseconds(8'000)};
+constexpr std::string_view kClerk;  // in the place of a node's id; no node has it
+
+// Takes the first kReportMax units.
+std::vector<std::uint32_t> taken_of(std::deque<std::uint32_t>& units) {
+  const auto end = units.begin() + static_cast<std::ptrdiff_t>(std::min(units.size(), kReportMax));
+  std::vector<std::uint32_t> taken(units.begin(), end);
+  units.erase(units.begin(), end);
+  return taken;
+}
 
 }  // namespace
 
 SwarmSession::SwarmSession(const Digest& manifest, std::shared_ptr<const VersionUnits> version, std::string self,
-                           std::uint64_t serial, std::uint64_t seed, SwarmTime now)
+                           bool reads_origin, std::uint64_t serial, std::uint64_t seed, SwarmTime now)
     : manifest_(manifest),
       version_(std::move(version)),
       self_(std::move(self)),
+      reads_origin_(reads_origin),
       serial_(serial),
       downloads_(UnitSet(version_->count()), UnitSet(version_->count()), seed, now),
       local_(version_),
@@ -82,7 +92,7 @@ void SwarmSession::met(std::string_view node, SwarmTime now) {
 std::optional<SwarmNode> SwarmSession::number_of(std::string_view node) {
   if (!is_partner(node)) return std::nullopt;
   if (nodes_.size() >= kNamesMax) {
-    nodes_.forget_if([&](SwarmNode number) { return !downloads_.knows(number); });
+    nodes_.forget_if([&](SwarmNode number) { return !downloads_.knows(number) && !is_clerk(number); });
     std::erase_if(silences_, [&](const auto& one) { return !downloads_.knows(one.first); });
   }
   return nodes_.add(node);
@@ -90,6 +100,11 @@ std::optional<SwarmNode> SwarmSession::number_of(std::string_view node) {
 
 void SwarmSession::drop(std::string_view node) {
   if (const auto number = nodes_.find(node)) downloads_.drop(*number);
+  if (node.empty() || node != clerk_) return;
+  downloads_.drop(*clerk_number_);
+  clerk_.clear();
+  spare_clerk_.clear();
+  wants_partners_ = true;
 }
 
 void SwarmSession::ban(std::string_view node) {
@@ -102,18 +117,20 @@ void SwarmSession::ban(std::string_view node) {
 std::optional<WantCall> SwarmSession::next_want(SwarmTime now) {
   const auto next = downloads_.next(now);
   if (!next) return std::nullopt;
-  WantCall call{nodes_.name(next->node), next->node, {}};
+  const bool of_clerk = is_clerk(next->node);
+  WantCall call{of_clerk ? clerk_ : nodes_.name(next->node), next->node, {}};
   call.want.manifest = manifest_;
   call.want.has = downloads_.taken().encode();
   call.want.first = next->first;
   call.want.hungry = next->hungry;
-  call.want.of_source = call.node == source_;
+  call.want.of_source = !of_clerk && call.node == source_;
+  call.want.of_clerk = of_clerk;
   call.want.traffic = next->first ? TrafficClass::foreground : TrafficClass::ahead;
   return call;
 }
 
-// Errc::corrupt: the answer has not exactly the bytes of the unit.
-Result<OfferHead> SwarmSession::checked(const Answer& answer) const {
+// Errc::corrupt: the answer has not exactly the bytes of the unit, or has bytes of a unit that is offered by name.
+Result<OfferHead> SwarmSession::checked(const Answer& answer, bool by_name) const {
   WEFT_TRY(const OfferHead offer, decode_offer(answer.head()));
   const auto unit = offer.offer.unit;
   if (!unit || *unit >= version_->count()) return offer;
@@ -122,9 +139,10 @@ Result<OfferHead> SwarmSession::checked(const Answer& answer) const {
     if (answer.length(window) > kAnswerBytesMax) return Error{Errc::corrupt, "a peer's offer: a window is too long"};
     bytes += answer.length(window);
   }
-  if (bytes != version_->bytes(*unit))
-    return Error{Errc::corrupt, fmt::format("a peer's offer: expected {} bytes of unit {}, got {}",
-                                            version_->bytes(*unit), *unit, bytes)};
+  const std::uint64_t expected = by_name ? 0 : version_->bytes(*unit);
+  if (bytes != expected)
+    return Error{Errc::corrupt,
+                 fmt::format("a peer's offer: expected {} bytes of unit {}, got {}", expected, *unit, bytes)};
   return offer;
 }
 
@@ -133,18 +151,24 @@ std::optional<AcceptedUnit> SwarmSession::answered(SwarmNode node, Result<std::u
   if (!outcome.ok()) {
     downloads_.unanswered(node, now);
     if (was_silent(outcome.error())) was_silent_for(node);
+    const bool is_source = !source_.empty() && nodes_.name(node) == source_;
+    if (is_source && outcome.error().code == Errc::absent) lost_source(now);
     return std::nullopt;
   }
   silences_.erase(node);
-  const auto offer = checked(**outcome);
+  const bool by_name = is_clerk(node);
+  const auto offer = checked(**outcome, by_name);
   if (!offer.ok()) {
     downloads_.unanswered(node, now);
     return std::nullopt;
   }
   const auto unit = offer->offer.unit;
-  if (!downloads_.offered(node, unit, now)) return std::nullopt;
+  if (!downloads_.offered(node, unit, now)) {
+    if (by_name && unit) unread_.push_back(*unit);
+    return std::nullopt;
+  }
   reads_.insert_or_assign(*unit, node);
-  return AcceptedUnit{*unit, {nodes_.name(node), std::move(outcome).value(), offer->bytes}};
+  return AcceptedUnit{*unit, {nodes_.name(node), std::move(outcome).value(), offer->bytes}, by_name};
 }
 
 void SwarmSession::was_silent_for(SwarmNode node) {
@@ -158,10 +182,11 @@ void SwarmSession::read(std::string_view node, std::uint32_t unit, bool arrived,
   const auto read = reads_.find(unit);
   if (!number || read == reads_.end() || read->second != *number) return;
   reads_.erase(read);
+  if (is_clerk(*number)) (arrived ? read_ : unread_).push_back(unit);
   if (arrived) {
     if (++received_ == 1)
       log_debug(LogCategory::peers, "swarm of manifest {}: the first unit, {} of {}, came from {}", to_hex(manifest_),
-                unit, version_->count(), node);
+                unit, version_->count(), is_clerk(*number) ? "the origin" : node);
     downloads_.arrived(*number, unit, now);
   } else {
     downloads_.failed(*number, unit, now);
@@ -194,11 +219,37 @@ void SwarmSession::joined(const std::string& directory, const Partners& partners
   lives_at_ = now + kLivesEvery;
   for (const std::string& node : partners.nodes)
     if (const auto number = number_of(node)) downloads_.meet(*number, now);
-  source_ = is_partner(partners.source) ? partners.source : "";
+  source_ = is_partner(partners.source) && partners.source != lost_source_ ? partners.source : "";
   if (!source_.empty()) meet_holders(std::span(&source_, 1), now);
+  spare_clerk_ = partners.clerk && reads_origin_ ? directory : "";
+  meet_clerk(source_.empty() ? spare_clerk_ : "", now);
   needs_holders_ = had_holders_ = downloads_.partners() == 0;
   log_debug(LogCategory::peers, "swarm of manifest {}: {} introduces {} nodes to this one, source: {}",
-            to_hex(manifest_), directory, partners.nodes.size(), source_.empty() ? "none" : source_);
+            to_hex(manifest_), directory, partners.nodes.size(),
+            !clerk_.empty()   ? "the origin"
+            : source_.empty() ? "none"
+                              : source_);
+}
+
+// The source is a partner from now on.
+void SwarmSession::lost_source(SwarmTime now) {
+  log_debug(LogCategory::peers, "swarm of manifest {}: the source {} lacks units", to_hex(manifest_), source_);
+  lost_source_ = std::exchange(source_, "");
+  meet_clerk(spare_clerk_, now);
+}
+
+// Another clerk, or none, knows nothing of the units that an earlier one has named.
+void SwarmSession::meet_clerk(const std::string& node, SwarmTime now) {
+  if (clerk_ != node) {
+    read_.clear();
+    unread_.clear();
+  }
+  clerk_ = node;
+  if (!clerk_.empty() && !clerk_number_) clerk_number_ = nodes_.add(kClerk);
+  if (!clerk_number_) return clerk_.clear();
+  if (clerk_.empty()) return downloads_.drop(*clerk_number_);
+  silences_.erase(*clerk_number_);
+  downloads_.meet_source(*clerk_number_, now);
 }
 
 void SwarmSession::join_failed(SwarmTime now) {
@@ -220,13 +271,16 @@ void SwarmSession::meet_holders(std::span<const std::string> holders, SwarmTime 
 
 std::optional<SwarmSession::Word> SwarmSession::word(SwarmTime now) {
   if (directory_.empty()) return std::nullopt;
-  if (downloads_.is_done()) {
-    if (std::exchange(finished_, true)) return std::nullopt;
-    return Word{directory_, Join::State::finished};
-  }
-  if (lives_at_ > now) return std::nullopt;
+  const bool reports = directory_ == clerk_ && !(read_.empty() && unread_.empty());
+  const bool done = downloads_.is_done();
+  const bool is_due = done ? !std::exchange(finished_, true) : lives_at_ <= now;
+  if (!is_due && !reports) return std::nullopt;
   lives_at_ = now + kLivesEvery;
-  return Word{directory_, Join::State::lives};
+  Word word{directory_, done ? Join::State::finished : Join::State::lives, {}, {}};
+  if (!reports) return word;
+  word.read = taken_of(read_);
+  word.unread = taken_of(unread_);
+  return word;
 }
 
 void SwarmSession::word_failed() {

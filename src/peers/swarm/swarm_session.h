@@ -3,11 +3,16 @@
 //
 // While no directory node answers, or if all nodes that it names are silent, the nodes that are known to hold the
 // version take the place of partners.
+//
+// A directory node that is the clerk of the origin is asked if there is no source, or the source lacks units. Its
+// offers name units to read at the origin. The session reports the end of each such read, and each offer that it
+// declines, by its next word to the directory node.
 #pragma once
 
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <memory>
 #include <optional>
@@ -40,6 +45,7 @@ struct WantCall {
 struct AcceptedUnit {
   std::uint32_t unit = 0;
   OfferPlace place;
+  bool by_name = false;
 };
 
 // Not thread-safe.
@@ -51,7 +57,8 @@ class SwarmSession {
   // After so many silent wants in a row the node is no partner any more.
   static constexpr unsigned kSilencesMax = 2;
 
-  SwarmSession(const Digest& manifest, std::shared_ptr<const VersionUnits> version, std::string self,
+  // `reads_origin`: this node can read units that a clerk names.
+  SwarmSession(const Digest& manifest, std::shared_ptr<const VersionUnits> version, std::string self, bool reads_origin,
                std::uint64_t serial, std::uint64_t seed, SwarmTime now);
 
   const VersionUnits& version() const { return *version_; }
@@ -83,10 +90,11 @@ class SwarmSession {
   // True if the caller passes the holders of the version to meet_holders(), because no partner is known.
   bool needs_holders() const { return needs_holders_; }
   void meet_holders(std::span<const std::string> holders, SwarmTime now);
-  // Returns a word for the directory node that is due: `lives` or `finished`.
+  // Returns a word for the directory node that is due: `lives` or `finished`, also to report units.
   struct Word {
     std::string directory;
     Join::State state = Join::State::lives;
+    std::vector<std::uint32_t> read, unread;  // as in a Join
   };
   std::optional<Word> word(SwarmTime now);
   void word_failed();                                          // the directory node did not answer
@@ -104,7 +112,10 @@ class SwarmSession {
 
   bool is_partner(std::string_view node) const { return !node.empty() && node != self_; }
   std::optional<SwarmNode> number_of(std::string_view node);
-  Result<OfferHead> checked(const Answer& answer) const;
+  bool is_clerk(SwarmNode node) const { return clerk_number_ == node; }
+  void meet_clerk(const std::string& node, SwarmTime now);
+  void lost_source(SwarmTime now);
+  Result<OfferHead> checked(const Answer& answer, bool by_name) const;
   void was_silent_for(SwarmNode node);
   void done_since(SwarmTime now);
   void note_hunger(SwarmTime now);
@@ -112,6 +123,7 @@ class SwarmSession {
   const Digest manifest_;
   const std::shared_ptr<const VersionUnits> version_;
   const std::string self_;
+  const bool reads_origin_;
   const std::uint64_t serial_;
   Downloads downloads_;
   NodeNumbers nodes_;
@@ -119,6 +131,11 @@ class SwarmSession {
   std::map<std::uint32_t, SwarmNode> reads_;  // accepted units, and who sends them
   std::map<SwarmNode, unsigned> silences_;    // in a row
   std::string source_;                        // as the directory node named it
+  std::string lost_source_;                   // a node that was named, and has said that it lacks units
+  std::string clerk_;                         // a directory node that is asked as the source; "": none
+  std::string spare_clerk_;                   // the directory node, if it named itself as a clerk
+  std::optional<SwarmNode> clerk_number_;     // of any clerk, and of no node: a clerk may be a partner as well
+  std::deque<std::uint32_t> read_, unread_;   // units to report to the clerk
   std::uint64_t received_ = 0;
 
   bool hungry_ = false;  // and logged

@@ -57,15 +57,17 @@ std::optional<std::pair<std::uint32_t, std::uint32_t>> VersionUnits::units_of(co
   return std::pair(units_.unit_of(numbers->first), units_.unit_of(numbers->first + numbers->count - 1));
 }
 
-Result<std::shared_ptr<const VersionUnits>> LocalVersionUnits::find(const Digest& digest) {
-  {
-    const MutexLock lock(mutex_);
-    std::erase_if(found_, [](const auto& one) { return one.second.expired(); });
-    for (const auto& [known, units] : found_)
-      if (auto found = units.lock(); found && known == digest) return found;
-  }
-  WEFT_TRY(const auto bytes, store_.open_manifest(digest));
-  WEFT_TRY(const Manifest manifest, decode_manifest(bytes->bytes()));
+std::shared_ptr<const VersionUnits> LocalVersionUnits::known(const Digest& digest) {
+  const MutexLock lock(mutex_);
+  std::erase_if(found_, [](const auto& one) { return one.second.expired(); });
+  for (const auto& [known, units] : found_)
+    if (auto found = units.lock(); found && known == digest) return found;
+  return nullptr;
+}
+
+Result<std::shared_ptr<const VersionUnits>> LocalVersionUnits::keep(const Digest& digest,
+                                                                    std::span<const std::byte> bytes) {
+  WEFT_TRY(const Manifest manifest, decode_manifest(bytes));
   auto units = std::make_shared<const VersionUnits>(std::make_shared<const ChunkMap>(manifest));
   if (units->units().chunks_per_unit() > kChunksPerUnitMax)
     return Error{Errc::unsupported,
@@ -73,6 +75,20 @@ Result<std::shared_ptr<const VersionUnits>> LocalVersionUnits::find(const Digest
   const MutexLock lock(mutex_);
   found_.emplace_back(digest, units);
   return units;
+}
+
+Result<std::shared_ptr<const VersionUnits>> LocalVersionUnits::find(const Digest& digest) {
+  if (auto found = known(digest)) return found;
+  WEFT_TRY(const auto bytes, store_.open_manifest(digest));
+  return keep(digest, bytes->bytes());
+}
+
+Result<std::shared_ptr<const VersionUnits>> LocalVersionUnits::find_at(BlobSource& source, const Digest& digest,
+                                                                       Deadline deadline) {
+  if (auto found = find(digest); found.ok() || found.error().code == Errc::unsupported) return found;
+  WEFT_TRY(const auto bytes, source.manifest(digest, deadline));
+  if (sha256(bytes) != digest) return Error{Errc::corrupt, "a manifest with another digest"};
+  return keep(digest, bytes);
 }
 
 }  // namespace weft

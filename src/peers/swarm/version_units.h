@@ -1,10 +1,12 @@
 // The units of one version (swarm/units.h) as chunks of its blobs.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -13,6 +15,7 @@
 #include "swarm/units.h"
 #include "weft/bytes/source.h"
 #include "weft/content.h"
+#include "weft/deadline.h"
 #include "weft/result.h"
 #include "weft/store/store.h"
 
@@ -58,8 +61,15 @@ class LocalVersionUnits {
 
   // Reads the disk. Errors as Store::open_manifest. Errc::unsupported: too many chunks.
   Result<std::shared_ptr<const VersionUnits>> find(const Digest& manifest);
+  // Reads a manifest that is not local from another source. Errors as BlobSource::manifest. Errc::corrupt: it has
+  // another digest.
+  Result<std::shared_ptr<const VersionUnits>> find_at(BlobSource& source, const Digest& manifest, Deadline deadline);
 
  private:
+  std::shared_ptr<const VersionUnits> known(const Digest& manifest) WEFT_EXCLUDES(mutex_);
+  Result<std::shared_ptr<const VersionUnits>> keep(const Digest& manifest, std::span<const std::byte> bytes)
+      WEFT_EXCLUDES(mutex_);
+
   Store& store_;
   Mutex mutex_;
   std::vector<std::pair<Digest, std::weak_ptr<const VersionUnits>>> found_ WEFT_GUARDED_BY(mutex_);

@@ -52,6 +52,7 @@ class FakeSwarms final : public VersionSwarms {
     }
     const Digest& manifest() const override { return manifest_; }
     std::span<const ChunkRun> runs() const override { return runs_; }
+    bool by_name() const override { return swarms_.names; }
     void arrived() override {
       arrived_ = true;
       ++swarms_.arrivals;
@@ -127,7 +128,7 @@ class FakeSwarms final : public VersionSwarms {
     if (call_) call_();
   }
 
-  std::atomic<bool> gives = false, refuses = false;
+  std::atomic<bool> gives = false, refuses = false, names = false;
   std::atomic<int> arrivals = 0, drops = 0, refutations = 0;
 
  private:
@@ -187,10 +188,29 @@ class OfferSource final : public TwinsReads {
   std::atomic<int> offered = 0, ordinary = 0, strangers = 0, announced = 0, wrong = 0;
 };
 
+// An origin that counts chunks, and fails or gives wrong bytes so many times.
+class OriginReads final : public TwinsReads {
+ public:
+  using TwinsReads::TwinsReads;
+  std::string_view name() const override { return "origin"; }
+  bool reads_named() const override { return true; }
+  Result<SourceBytes> read(const Digest& manifest, std::span<const ChunkRun> runs, Deadline deadline,
+                           ReadAid& aid) override {
+    if (aid.offered) ++offered;
+    if (fails > 0 && fails-- > 0) return Error{Errc::io, "fake: a disk error"};
+    chunks += static_cast<int>(chunks_of(runs).size());
+    auto got = twin_->read(manifest, runs, deadline, aid);
+    if (got.ok() && wrong > 0 && wrong-- > 0) got->memory[0] ^= std::byte{1};
+    return got;
+  }
+  std::atomic<int> chunks = 0, offered = 0, fails = 0, wrong = 0;
+};
+
 // A large version that is away, and a fetcher with a swarm.
 struct Scene {
   Away away;
   std::shared_ptr<OfferSource> source = std::make_shared<OfferSource>(away.twin);
+  std::shared_ptr<OriginReads> origin;  // null: none
   FakeSwarms swarms;
   FetchOptions options;
   std::optional<Fetcher> fetcher;
@@ -198,7 +218,11 @@ struct Scene {
   explicit Scene(std::size_t chunks = kChunks) : away(std::vector<std::size_t>(chunks, kDigestChunk)) {
     options.swarms = &swarms;
   }
-  void open() { fetcher.emplace(away.store, away.store, std::vector<std::shared_ptr<BlobSource>>{source}, options); }
+  void open() {
+    std::vector<std::shared_ptr<BlobSource>> sources{source};
+    if (origin) sources.push_back(origin);
+    fetcher.emplace(away.store, away.store, sources, options);
+  }
   Result<std::vector<Run>> bring_all() { return fetcher->bring({away.version, 0, {0, away.file.size}, 0, true}); }
   Digest manifest() { return must(must(away.store.snapshot())->version(away.version)).manifest; }
   ChunkRun chunk(std::size_t number) const { return {away.file.extents[number].id, 0, 1}; }
@@ -263,6 +287,46 @@ TEST_CASE("a large version comes by its swarm, in the order of its offers") {
   scene.fetcher.reset();  // its workers announce the last chunks
   CHECK(scene.source->announced == static_cast<int>(kChunks));
   CHECK(scene.swarms.left() <= 1);  // at the end
+}
+
+TEST_CASE("units that are offered by name come from the origin, each once") {
+  Scene scene;
+  scene.origin = std::make_shared<OriginReads>(scene.away.twin);
+  scene.swarms.gives = scene.swarms.names = true;
+  scene.open();
+  scene.check_whole();
+  CHECK(scene.origin->chunks == static_cast<int>(kChunks));
+  CHECK(scene.origin->offered == 0);
+  CHECK(scene.source->ordinary == 0);
+  CHECK(scene.source->offered == 0);
+  CHECK(scene.swarms.wait_until([&] { return scene.swarms.arrivals == static_cast<int>(kChunks); }));
+  CHECK(scene.swarms.drops == 0);
+  scene.fetcher.reset();
+  CHECK(scene.source->announced == static_cast<int>(kChunks));  // so the node can send them
+}
+
+TEST_CASE("units whose read at the origin fails, or is wrong, are brought again, and blame nobody") {
+  Scene scene;
+  scene.origin = std::make_shared<OriginReads>(scene.away.twin);
+  scene.origin->fails = 2;
+  scene.origin->wrong = 1;
+  scene.swarms.gives = scene.swarms.names = true;
+  scene.open();
+  scene.check_whole();
+  CHECK(scene.swarms.drops == 3);
+  CHECK(scene.swarms.refutations == 0);
+  CHECK(scene.source->ordinary == 0);
+  CHECK(scene.source->offered == 0);
+}
+
+TEST_CASE("a version whose publisher is away joins its swarm although it is young") {
+  Scene scene;
+  scene.swarms.gives = true;
+  scene.options.is_there = [](const std::string&) { return false; };
+  scene.away.publish(now_ns());
+  scene.open();
+  scene.check_whole();
+  CHECK(scene.source->ordinary == 0);
 }
 
 TEST_CASE("a small version and a version that a swarm refuses come by the ordinary way") {

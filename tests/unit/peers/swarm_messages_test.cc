@@ -78,6 +78,26 @@ TEST_CASE("a join survives encoding in every state") {
   CHECK(survives(join_at(std::string(kLocationBytesMax, 'l'))));
 }
 
+TEST_CASE("a report of units survives encoding, and the longest fits into one message") {
+  const std::vector<std::uint32_t> most(kReportMax, kUnitsMax - 1);
+  for (const auto state : {Join::State::lives, Join::State::finished, Join::State::leaves}) {
+    CHECK(survives(Join{digest_of(1), "", state, {0, 7}, {}}));
+    CHECK(survives(Join{digest_of(1), "", state, {}, {5}}));
+    CHECK(survives(Join{digest_of(1), "", state, most, most}));
+  }
+  CHECK(encode_request(Join{digest_of(1), "", Join::State::lives, most, most}).size() <= kRequestBytesMax);
+}
+
+TEST_CASE("a report of too many or impossible units is refused, and one of a node that joins") {
+  const std::vector<std::uint32_t> too_many(kReportMax + 1);
+  CHECK(refused(Join{digest_of(1), "", Join::State::lives, too_many, {}}));
+  CHECK(refused(Join{digest_of(1), "", Join::State::lives, {}, too_many}));
+  CHECK(refused(Join{digest_of(1), "", Join::State::lives, {kUnitsMax}, {}}));
+  CHECK(refused(Join{digest_of(1), "", Join::State::lives, {}, {UINT32_MAX}}));
+  CHECK(refused(Join{digest_of(1), "", Join::State::fetches, {1}, {}}));
+  CHECK(refused(Join{digest_of(1), "", Join::State::fetches, {}, {1}}));
+}
+
 TEST_CASE("a join with another location or state is refused") {
   CHECK(refused(join_at(std::string(kLocationBytesMax + 1, 'l'))));
   CHECK(refused(join_at(std::string(1U << 20U, 'l'))));
@@ -96,7 +116,7 @@ TEST_CASE("a want survives encoding, and the largest fits into one message") {
   CHECK(survives(want_of(1, 0)));  // unit 0 is not "no unit"
   CHECK(survives(want_of(1, 7)));
   for (const auto traffic : {TrafficClass::foreground, TrafficClass::ahead, TrafficClass::staging}) {
-    const Want largest{digest_of(2), random_bytes(kUnitSetBytesMax, 3), kUnitsMax - 1, true, true, traffic};
+    const Want largest{digest_of(2), random_bytes(kUnitSetBytesMax, 3), kUnitsMax - 1, true, true, traffic, true};
     CHECK(survives(largest));
     CHECK(encode_request(largest).size() <= kRequestBytesMax);
   }
@@ -118,6 +138,8 @@ TEST_CASE("partners survive encoding, and the most fit into one message") {
   CHECK(survives(Partners{}));
   CHECK(survives(Partners{{"one", "two"}, ""}));
   CHECK(survives(Partners{{}, "source"}));
+  CHECK(survives(Partners{{"one"}, "", true}));
+  CHECK(survives(Partners{{}, "source", true}));
   const Partners most{longest_ids(Downloads::kPartnersMax), std::string(limits::kNodeIdMax, 's')};
   CHECK(survives(most));
   CHECK(encode_partners(most).size() <= kShortHeadBytesMax);
@@ -173,7 +195,11 @@ TEST_CASE("a swarm message that is cut short or changed keeps its bounds, or is 
       CHECK(want->has.size() <= kUnitSetBytesMax);
       if (want->first) CHECK(*want->first < 8 * want->has.size());
     }
-    if (const auto* join = std::get_if<Join>(&*request)) CHECK(join->location.size() <= kLocationBytesMax);
+    if (const auto* join = std::get_if<Join>(&*request)) {
+      CHECK(join->location.size() <= kLocationBytesMax);
+      CHECK(join->read.size() <= kReportMax);
+      CHECK(join->unread.size() <= kReportMax);
+    }
   };
   const auto check_partners = [](std::span<const std::byte> bytes) {
     const auto partners = decode_partners(bytes);
@@ -181,8 +207,9 @@ TEST_CASE("a swarm message that is cut short or changed keeps its bounds, or is 
   };
   const auto join = encode_request(join_at("rack-7"));
   const auto want = encode_request(want_of(20, 100));
+  const auto report = encode_request(Join{digest_of(1), "", Join::State::lives, {1, 2}, {3}});
   const auto partners = encode_partners({{"one", "two"}, "source"});
-  for (const auto& whole : {join, want, partners})
+  for (const auto& whole : {join, report, want, partners})
     for (std::size_t at = 0; at < whole.size(); ++at) {
       check_request(std::span(whole).first(at));
       check_partners(std::span(whole).first(at));

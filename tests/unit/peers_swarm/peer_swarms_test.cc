@@ -13,6 +13,7 @@
 #include <variant>
 #include <vector>
 
+#include "fakes/twin_source.h"
 #include "peers/messages.h"
 #include "peers/offered_unit.h"
 #include "unit/peers_swarm/test_version.h"
@@ -58,12 +59,13 @@ class DirectCalls final : public SwarmCalls {
 
 // A node with its threads, and a fetcher that reads each offered unit at once.
 struct Node {
-  Node(TestVersion& of, Network& network, const std::string& name)
+  Node(TestVersion& of, Network& network, const std::string& name, std::shared_ptr<BlobSource> origin = nullptr)
       : version(of),
         bytes(of),
         swarms({of.store(), std::make_unique<DirectCalls>(network, name), name, [] { return ""; },
                 [](const Digest&) { return std::vector<std::string>{"a"}; },
-                [](const Digest&) { return std::vector<std::string>{"s"}; }, [](const Digest&) { return "s"; }}) {
+                [](const Digest&) { return std::vector<std::string>{"s"}; },
+                [has_origin = origin != nullptr](const Digest&) { return has_origin ? "" : "s"; }, origin}) {
     network.emplace(name, &swarms);
     swarms.on_offer([this] { changed(); });
   }
@@ -88,9 +90,13 @@ struct Node {
     return true;
   }
   void read(PeerOffer& offer) {
-    const OfferPlace place = offer.place();
-    const auto read = dynamic_cast<TestAnswer&>(*place.answer).read_all(place.head);
-    if (!std::ranges::equal(read, version.bytes(offer.unit()))) return;
+    if (offer.by_name()) {
+      ++from_origin;
+    } else {
+      const OfferPlace place = offer.place();
+      const auto read = dynamic_cast<TestAnswer&>(*place.answer).read_all(place.head);
+      if (!std::ranges::equal(read, version.bytes(offer.unit()))) return;
+    }
     bytes.add(offer.unit());
     swarms.arrived(offer.manifest(), offer.runs());
     offer.arrived();
@@ -101,6 +107,7 @@ struct Node {
   std::mutex mutex;
   std::condition_variable condition;
   bool offered = false;
+  std::size_t from_origin = 0;  // units
   PeerSwarms swarms;
 };
 
@@ -132,6 +139,34 @@ TEST_CASE("a node joins at itself, and fetches a version from its source") {
   CHECK(a.swarms.figures().swarms == 0);
   s.swarms.end();
   CHECK(a.swarms.want(version.manifest(), version.runs()).error().code == Errc::cancelled);
+}
+
+TEST_CASE("a node is its own clerk of the origin") {
+  TestVersion version(40);
+  Network network;
+  Node a(version, network, "a", std::make_shared<TwinSource>());
+  a.swarms.begin(a.bytes);
+  CHECK(a.fetch_all());
+  CHECK(a.from_origin == 40);
+  REQUIRE(a.swarms.named().size() == 1);
+  CHECK(a.swarms.named().front().units == 40);
+  CHECK(a.swarms.named().front().is_source);
+  CHECK(a.swarms.sent().empty());
+  a.swarms.end();
+}
+
+TEST_CASE("a node without an origin is no clerk") {
+  TestVersion version(4);
+  Network network;
+  Node s(version, network, "s");
+  s.swarms.begin(s.bytes);
+  const auto reply = std::make_shared<KeptReply>();
+  Want want{version.manifest(), UnitSet(4).encode(), {}, false, false, TrafficClass::ahead, true};
+  s.swarms.receive("a", std::move(want), PendingReply(reply));
+  REQUIRE(reply->reply);
+  CHECK(reply->reply->error().code == Errc::unsupported);
+  CHECK(s.swarms.named().empty());
+  s.swarms.end();
 }
 
 TEST_CASE("swarms end while wants and joins wait") {

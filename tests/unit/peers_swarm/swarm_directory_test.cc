@@ -28,6 +28,7 @@ Digest version_of(std::uint64_t number) {
 
 // A directory node, and its clock.
 struct Directory {
+  explicit Directory(bool clerk = false) : is_clerk(clerk) {}
   Asked join(std::string_view node, Join::State state = Join::State::fetches, std::uint64_t version = 1) {
     auto reply = std::make_shared<KeptReply>();
     owner.receive(node, {version_of(version), "", state}, PendingReply(reply));
@@ -38,6 +39,7 @@ struct Directory {
     owner.run();
   }
 
+  const bool is_clerk;
   ManualTime time;
   std::string source = "s";
   int asked = 0, woken = 0;
@@ -45,7 +47,7 @@ struct Directory {
                          ++asked;
                          return source;
                        },
-                       [this] { ++woken; }, 1, time};
+                       [this] { ++woken; }, 1, time, is_clerk};
 };
 
 Partners partners_of(const Asked& asked) {
@@ -149,6 +151,38 @@ TEST_CASE("a node that has finished stays a partner, and asks the source no more
   const Asked b = directory.join("b");
   directory.pass(kWait);
   CHECK(partners_of(b) == Partners{{"a"}, "s"});
+}
+
+TEST_CASE("a directory node is the clerk of the origin, for the nodes that may ask the source") {
+  Directory directory(true);
+  std::vector<Asked> asked;
+  const Asked with_source = directory.join("s2", Join::State::fetches, 2);
+  directory.pass(kWait);
+  CHECK(partners_of(with_source) == Partners{{}, "s", true});
+  directory.source = "";
+  for (std::size_t i = 0; i < Introductions::kSourceAskers + 1; ++i)
+    asked.push_back(directory.join(fmt::format("n{}", i)));
+  directory.pass(kWait);
+  std::size_t clerks = 0;
+  for (const Asked& one : asked) {
+    CHECK(partners_of(one).source.empty());
+    if (partners_of(one).clerk) ++clerks;
+  }
+  CHECK(clerks == Introductions::kSourceAskers);
+  directory.source = "a";
+  const Asked publisher = directory.join("a", Join::State::fetches, 3);
+  const Asked other = directory.join("b", Join::State::fetches, 3);
+  directory.pass(kWait);
+  CHECK(partners_of(publisher) == Partners{{"b"}, "", true});
+  CHECK(partners_of(other) == Partners{{"a"}, "a", true});
+}
+
+TEST_CASE("a directory node without an origin is no clerk") {
+  Directory directory;
+  directory.source = "";
+  const Asked a = directory.join("a");
+  directory.pass(kWait);
+  CHECK(partners_of(a) == Partners{});
 }
 
 TEST_CASE("joins beyond kWaitingMax are refused as busy, until others are answered") {

@@ -46,6 +46,7 @@ class KeptCalls final : public SwarmCalls {
 
 // A receiver of a version with 16 units, and its clock.
 struct Receiving {
+  explicit Receiving(bool reads = true) : reads_origin(reads) {}
   ~Receiving() { receiver->end(); }
 
   Status want_all() { return receiver->want(version.manifest(), version.runs()); }
@@ -90,6 +91,23 @@ struct Receiving {
     want.done(answer(std::move(reply)));
     return std::get<Want>(std::move(want.request));
   }
+  // Answers a want of the clerk.
+  Want name(std::uint32_t unit, const std::string& clerk = "d1") {
+    Begun want = taken<Want>(clerk);
+    PeerReply reply;
+    reply.head = encode_offer({unit});
+    want.done(answer(std::move(reply)));
+    return std::get<Want>(std::move(want.request));
+  }
+  // Answers the next word to the directory node, and returns it.
+  Join word(const std::string& directory = "d1") {
+    run();
+    Begun begun = taken<Join>(directory);
+    PeerReply reply;
+    reply.head = encode_partners({});
+    begun.done(answer(std::move(reply)));
+    return std::get<Join>(std::move(begun.request));
+  }
   static Result<std::unique_ptr<Answer>> answer(PeerReply reply) {
     return std::unique_ptr<Answer>(std::make_unique<TestAnswer>(std::move(reply)));
   }
@@ -101,6 +119,7 @@ struct Receiving {
     return versions.front();
   }
 
+  const bool reads_origin;
   TestVersion version{16};
   UnitBytes bytes{version};
   ManualTime time;
@@ -111,7 +130,7 @@ struct Receiving {
   std::shared_ptr<SwarmReceiver> receiver = std::make_shared<SwarmReceiver>(
       SwarmReceiver::Parts{[this](const Digest& manifest) { return version.find(manifest); }, calls, "me",
                            [this] { return location; }, [this](const Digest& /*manifest*/) { return directories; },
-                           [this](const Digest& /*manifest*/) { return holders; }, [] {}, 1, time});
+                           [this](const Digest& /*manifest*/) { return holders; }, [] {}, 1, time, reads_origin});
 };
 
 const Error kSilent{Errc::timed_out, "silent"};
@@ -291,6 +310,126 @@ TEST_CASE("a receiver that no directory node gives a partner or a source asks th
   node.run();
   node.introduce({});
   CHECK(node.open<Want>() == Counts{{"h", kWantsOpen}});
+}
+
+TEST_CASE("a clerk names units to read, and is told how their reads end") {
+  Receiving node;
+  REQUIRE(node.want_all().ok());
+  node.run();
+  node.introduce({{"d1"}, "", true});
+  CHECK(node.open<Want>() == Counts{{"d1", kWantsOpen}});  // the node is the clerk and a partner
+  const auto of_clerk = [](const Begun& one) {
+    const auto* want = std::get_if<Want>(&one.request);
+    return want != nullptr && want->of_clerk && !want->of_source;
+  };
+  CHECK(std::ranges::count_if(node.calls.begun, of_clerk) == kWantsOpen / 2);
+  std::erase_if(node.calls.begun, [&](const Begun& one) { return !of_clerk(one); });
+  for (const std::uint32_t unit : {3U, 4U, 5U}) CHECK(node.name(unit).of_clerk);
+  const auto first = node.take();
+  REQUIRE(first);
+  CHECK(first->by_name());
+  CHECK(first->unit() == 3);
+  node.take().reset();  // its read has failed
+  first->arrived();
+  const Join word = node.word();
+  CHECK(word == Join{node.version.manifest(), "", Join::State::lives, {3}, {4}});
+  CHECK(node.status().here == 1);
+  node.take()->arrived();
+  CHECK(node.word().read == std::vector<std::uint32_t>{5});
+  node.run();
+  CHECK(node.open<Join>().empty());
+}
+
+TEST_CASE("a unit that a clerk names although it was promised is reported as not read") {
+  Receiving node;
+  node.bytes.add_all();
+  REQUIRE(node.want_all().ok());
+  node.run();
+  node.introduce({{"p"}, "", true});
+  node.offer("p", 3);
+  node.name(3);
+  CHECK(!node.take()->by_name());
+  CHECK(!node.take());
+  CHECK(node.word() == Join{node.version.manifest(), "", Join::State::lives, {}, {3}});
+  CHECK(node.status().declined == 1);
+}
+
+TEST_CASE("bytes of a clerk and a mere name of a partner are not taken") {
+  Receiving node;
+  node.bytes.add_all();
+  REQUIRE(node.want_all().ok());
+  node.run();
+  node.introduce({{"p"}, "", true});
+  node.name(3, "p");
+  node.offer("d1", 4);
+  CHECK(!node.take());
+}
+
+TEST_CASE("a receiver without an origin asks no clerk") {
+  Receiving node(false);
+  REQUIRE(node.want_all().ok());
+  node.run();
+  node.introduce({{"p"}, "", true});
+  CHECK(node.open<Want>() == Counts{{"p", kWantsOpen}});
+}
+
+TEST_CASE("a source that lacks units is a mere partner from then on, and a clerk is asked instead") {
+  for (const bool clerk : {true, false}) {
+    CAPTURE(clerk);
+    Receiving node;
+    node.bytes.add_all();
+    REQUIRE(node.want_all().ok());
+    node.run();
+    node.introduce({{}, "s", clerk});
+    CHECK(node.open<Want>() == Counts{{"s", kWantsOpen}});
+    while (node.open<Want>()["s"] > 0) node.taken<Want>("s").done(Error{Errc::absent, "lacks a unit"});
+    node.run();
+    CHECK(node.open<Want>()["d1"] == (clerk ? kWantsOpen : 0));
+    CHECK(node.open<Want>()["s"] == 0);
+    node.pass(Downloads::kAskFailedAgain);
+    CHECK(!node.offer("s", 5).of_source);
+    CHECK(node.take());
+    node.run();
+    node.introduce({{}, "s", clerk});  // it is hungry, and the directory node does not know
+    if (clerk)
+      CHECK(node.name(6).of_clerk);
+    else
+      CHECK(!node.offer("s", 6).of_source);
+  }
+}
+
+TEST_CASE("a clerk dies, and the second directory node becomes the clerk") {
+  Receiving node;
+  REQUIRE(node.want_all().ok());
+  node.run();
+  node.introduce({{}, "", true});
+  node.name(3);
+  node.take()->arrived();
+  node.run();
+  node.taken<Join>("d1").done(kSilent);  // the report
+  node.run();
+  node.taken<Join>("d1").done(kSilent);  // the receiver asks for another clerk
+  while (node.open<Want>()["d1"] > 0) node.taken<Want>("d1").done(kSilent);
+  node.run();
+  node.introduce({{}, "", true}, "d2");
+  CHECK(node.open<Want>() == Counts{{"d2", kWantsOpen}});
+  const Want want = node.name(4, "d2");
+  CHECK(want.of_clerk);
+  CHECK(node.set_of(want).has(3));
+  node.take()->arrived();
+  CHECK(node.word("d2").read == std::vector<std::uint32_t>{4});
+}
+
+TEST_CASE("a clerk that has left the cluster is asked no more, and another is found") {
+  Receiving node;
+  REQUIRE(node.want_all().ok());
+  node.run();
+  node.introduce({{}, "", true});
+  node.receiver->left("d1");
+  node.run();
+  CHECK(node.open<Join>() == Counts{{"d1", 1}});
+  node.name(3);
+  CHECK(!node.take());
 }
 
 TEST_CASE("a receiver is no partner of itself, and a node that asks it is one") {

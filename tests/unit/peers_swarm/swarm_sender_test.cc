@@ -99,7 +99,7 @@ struct ManySent {
       versions.push_back(std::make_unique<TestVersion>(i + 1, 100));
     bytes = std::make_unique<UnitBytes>(*versions.front());
     bytes->add(0);
-    sender->begin(*bytes);
+    sender->begin(std::make_unique<LocalStock>(*bytes));
   }
   void want(const TestVersion& version, bool has_all) {
     const std::uint32_t units = version.units()->count();
@@ -215,12 +215,12 @@ TEST_CASE("a source sends a unit again to a hungry receiver, after a while") {
   CHECK(unit_of(b) == Unit(0));
 }
 
-TEST_CASE("a node that lacks a unit does not become the source") {
+TEST_CASE("a node that lacks a unit says so to whom asks it as the source, and is a mere partner") {
   Sending node(2);
   node.bytes.add(0);
-  CHECK(unit_of(node.want("a", true)) == Unit(0));
+  CHECK(error_of(node.want("a", true)) == Errc::absent);
   CHECK(!node.status().is_source);
-  CHECK(unit_of(node.want("b", true)) == Unit(0));
+  for (const char* asker : {"a", "b"}) CHECK(unit_of(node.want(asker)) == Unit(0));
 }
 
 TEST_CASE("a unit whose bytes are gone is not offered again") {

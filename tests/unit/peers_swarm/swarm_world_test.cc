@@ -14,12 +14,14 @@ using std::chrono::seconds;
 
 constexpr std::uint32_t kUnits = 64;
 
-// A source with all units, and nodes that fetch them.
+// Nodes that fetch a version, from a source with all units or from an origin.
 struct Fetching {
-  explicit Fetching(const std::vector<std::string>& names) {
-    source.bytes.add_all();
-    world.source = "s";
-    world.holders = {"s"};
+  explicit Fetching(const std::vector<std::string>& names, bool origin = false) : world(kUnits, origin) {
+    if (!origin) {
+      source.bytes.add_all();
+      world.source = "s";
+      world.holders = {"s"};
+    }
     for (const std::string& name : names) nodes.push_back(&world.add(name));
   }
   void want_all() {
@@ -42,7 +44,7 @@ struct Fetching {
     return units;
   }
 
-  World world{kUnits};
+  World world;
   World::Node& source = world.add("s");
   std::vector<World::Node*> nodes;
 };
@@ -130,6 +132,67 @@ TEST_CASE("the first directory node dies, and the second introduces the nodes") 
   CHECK(world.run_until([&] { return fetching.all_have_all(); }));
   CHECK(fetching.nodes[1]->directory->members(world.version.manifest()) == 2);
   CHECK(fetching.read_from("s") == kUnits);
+}
+
+TEST_CASE("three nodes fetch a version from the origin, which is read once") {
+  Fetching fetching({"a", "b", "c"}, true);
+  World& world = fetching.world;
+  world.directories = {"a", "b"};
+  fetching.want_all();
+  REQUIRE(world.run_until([&] { return fetching.all_have_all(); }));
+  for (World::Node* node : fetching.nodes) {
+    CAPTURE(node->name);
+    CHECK(fetching.read(*node) == kUnits);
+    CHECK(node->wrong == 0);
+    CHECK(node->from[""] > 0);
+    CHECK(node->from[""] < kUnits);
+  }
+  CHECK(fetching.read_from("") == kUnits);
+  const auto named = [&] { return fetching.nodes[0]->clerk->versions(); };
+  CHECK(world.run_until([&] { return !named().empty() && named().front().uploads == 0; }));
+  CHECK(named().front().sent == kUnits);
+  CHECK(fetching.nodes[1]->clerk->versions().empty());
+}
+
+TEST_CASE("a lone node reads all of a version from the origin, as its own clerk or with another") {
+  for (const char* directory : {"a", "s"}) {
+    CAPTURE(directory);
+    Fetching fetching({"a"}, true);
+    fetching.world.directories = {directory};
+    fetching.want_all();
+    REQUIRE(fetching.world.run_until([&] { return fetching.all_have_all(); }));
+    CHECK(fetching.read_from("") == kUnits);
+  }
+}
+
+TEST_CASE("reads of the origin fail now and then, and all units come all the same") {
+  Fetching fetching({"a", "b", "c"}, true);
+  World& world = fetching.world;
+  world.directories = {"s"};
+  std::size_t reads = 0, failed = 0;
+  world.reads = [&](World::Node& /*node*/, PeerOffer& offer) {
+    const bool fails = offer.by_name() && ++reads % 7 == 0;
+    failed += fails ? 1 : 0;
+    return !fails;
+  };
+  fetching.want_all();
+  CHECK(world.run_until([&] { return fetching.all_have_all(); }, seconds(120)));
+  CHECK(failed > 0);
+  CHECK(fetching.read_from("") < 2 * kUnits);
+}
+
+TEST_CASE("the clerk of the origin falls silent, and the second directory node becomes the clerk") {
+  Fetching fetching({"a", "b", "c"}, true);
+  World& world = fetching.world;
+  world.directories = {"a", "b"};
+  World::Node& clerk = *fetching.nodes[0];
+  fetching.want_all();
+  REQUIRE(world.run_until([&] { return clerk.bytes.count() >= 5; }));
+  clerk.alive = false;
+  CHECK(world.run_until([&] { return fetching.all_have_all(); }, seconds(120)));
+  for (const std::size_t i : {1, 2}) CHECK(fetching.read(*fetching.nodes[i]) == kUnits);
+  CHECK(fetching.read_from("") <= 2 * kUnits);
+  CHECK(!fetching.nodes[1]->clerk->versions().empty());
 }
 
 }  // namespace weft::testing

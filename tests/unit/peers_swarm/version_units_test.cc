@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <set>
@@ -11,6 +12,7 @@
 
 #include "base/sha256.h"
 #include "fakes/manual_time.h"
+#include "fakes/twin_source.h"
 #include "peers/directory.h"
 #include "peers/swarm/local_units.h"
 #include "peers/swarm/node_numbers.h"
@@ -161,6 +163,25 @@ TEST_CASE("a version whose units are too large for an answer takes no part in a 
     CHECK(found.ok() == (more == 0));
     if (!found.ok()) CHECK(found.error().code == Errc::unsupported);
   }
+}
+
+TEST_CASE("the units of a version whose manifest is not local are read at another source, and verified") {
+  TestVersion store(1);
+  const ContentId blob = blob_named(7, 5 * kDigestChunk);
+  const auto encoded = must(encode_manifest(manifest_of(std::span(&blob, 1))));
+  TwinSource origin;
+  LocalVersionUnits local(store.store());
+  const auto find = [&] { return local.find_at(origin, sha256(encoded), deadline_in(std::chrono::seconds(30))); };
+  CHECK(!find().ok());
+  auto other = encoded;
+  other.back() ^= std::byte{1};
+  origin.put_manifest(sha256(encoded), other);
+  CHECK(find().error().code == Errc::corrupt);
+  origin.put_manifest(sha256(encoded), encoded);
+  const auto found = must(find());
+  CHECK(found->count() == 5);
+  CHECK(must(find()) == found);
+  CHECK(must(local.find_at(origin, store.manifest(), deadline_in(std::chrono::seconds(30))))->count() == 1);
 }
 
 TEST_CASE("a node has one number until it is forgotten, and no other node gets it") {

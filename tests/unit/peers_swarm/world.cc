@@ -55,6 +55,7 @@ World::~World() {
   for (auto& [name, node] : nodes_) {
     node->receiver->end();
     node->sender->end();
+    node->clerk->end();
     node->directory->end();
   }
   events_.clear();  // those of the ends
@@ -66,14 +67,17 @@ World::Node& World::add(const std::string& name) {
   const auto wake = [&node] { node.woken = true; };
   node.calls = std::make_unique<Calls>(*this, name);
   node.directory =
-      std::make_unique<SwarmDirectory>([this](const Digest&) { return source; }, wake, nodes_.size(), time);
+      std::make_unique<SwarmDirectory>([this](const Digest&) { return source; }, wake, nodes_.size(), time, has_origin);
   node.receiver = std::make_shared<SwarmReceiver>(
       SwarmReceiver::Parts{find, *node.calls, name, [] { return ""; }, [this](const Digest&) { return directories; },
-                           [this](const Digest&) { return holders; }, wake, nodes_.size(), time});
+                           [this](const Digest&) { return holders; }, wake, nodes_.size(), time, has_origin});
   node.sender = std::make_shared<SwarmSender>(SwarmSender::Parts{
       find, [&node](const Digest& manifest, const std::string& asker) { node.receiver->met(manifest, asker); }, wake,
       time});
   node.sender->begin(node.bytes);
+  node.clerk =
+      std::make_shared<SwarmSender>(SwarmSender::Parts{find, [](const Digest&, const std::string&) {}, wake, time});
+  node.clerk->begin(std::make_unique<OriginStock>());
   return node;
 }
 
@@ -106,15 +110,18 @@ void World::deliver(const std::string& from, const std::string& to, const std::v
     later(patience, [taker, to] { taker->give(Error{Errc::timed_out, to + " is silent"}); });
   if (join != nullptr && node.on_join) return node.on_join(from, *join, std::move(reply));
   if (want != nullptr && node.on_want) return node.on_want(from, *want, std::move(reply));
-  if (join != nullptr) return node.directory->receive(from, *join, std::move(reply));
-  if (want != nullptr) return node.sender->receive(from, *want, std::move(reply));
+  if (join != nullptr) {
+    node.clerk->reported(from, *join);
+    return node.directory->receive(from, *join, std::move(reply));
+  }
+  if (want != nullptr) return (want->of_clerk ? node.clerk : node.sender)->receive(from, *want, std::move(reply));
   throw std::runtime_error("a request that is not of a swarm");
 }
 
 void World::run(Node& node) {
   node.woken = false;
   node.due.reset();
-  for (const auto due : {node.directory->run(), node.receiver->run(), node.sender->run()})
+  for (const auto due : {node.directory->run(), node.receiver->run(), node.sender->run(), node.clerk->run()})
     if (due) node.due = node.due ? std::min(*node.due, *due) : *due;
   while (const auto offer = std::dynamic_pointer_cast<PeerOffer>(node.receiver->take()))
     later(kDelay, [this, &node, offer] { read(node, *offer); });
@@ -123,11 +130,13 @@ void World::run(Node& node) {
 // As a fetcher does.
 void World::read(Node& node, PeerOffer& offer) {
   if (!node.alive || !reads(node, offer)) return;
-  const OfferPlace place = offer.place();
-  const auto bytes = dynamic_cast<TestAnswer&>(*place.answer).read_all(place.head);
-  if (!std::ranges::equal(bytes, version.bytes(offer.unit()))) {
-    ++node.wrong;
-    return offer.refuted();
+  if (!offer.by_name()) {
+    const OfferPlace place = offer.place();
+    const auto bytes = dynamic_cast<TestAnswer&>(*place.answer).read_all(place.head);
+    if (!std::ranges::equal(bytes, version.bytes(offer.unit()))) {
+      ++node.wrong;
+      return offer.refuted();
+    }
   }
   ++node.from[offer.node()];
   node.bytes.add(offer.unit());

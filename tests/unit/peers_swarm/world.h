@@ -32,8 +32,8 @@ class World {
     std::unique_ptr<SwarmCalls> calls;
     std::unique_ptr<SwarmDirectory> directory;
     std::shared_ptr<SwarmReceiver> receiver;
-    std::shared_ptr<SwarmSender> sender;
-    std::map<std::string, std::size_t> from;  // units that were read, by the node that sent them
+    std::shared_ptr<SwarmSender> sender, clerk;
+    std::map<std::string, std::size_t> from;  // units that were read, by the node that sent them; "": the origin
     std::size_t wrong = 0;                    // units with wrong bytes
     // Set for a hostile node: they get its requests in place of its owners. The caller of a request that is not
     // answered in time gets an error.
@@ -41,7 +41,8 @@ class World {
     std::function<void(const std::string& from, const Join& join, PendingReply reply)> on_join;
   };
 
-  explicit World(std::uint32_t units) : version(units) {}
+  // `origin`: all nodes read from an origin, and each can be its clerk.
+  explicit World(std::uint32_t units, bool origin = false) : version(units), has_origin(origin) {}
   ~World();
   World(const World&) = delete;
   World& operator=(const World&) = delete;
@@ -54,6 +55,7 @@ class World {
   SentVersion sent(const Node& node) const;
 
   TestVersion version;
+  const bool has_origin;
   ManualTime time;
   std::vector<std::string> directories, holders;
   std::string source;
