@@ -88,7 +88,8 @@ std::optional<SwarmTime> SwarmSender::run() {
   }
   if (stock == nullptr) return std::nullopt;
   const auto now = parts_.time.now();
-  open_sessions(*stock);
+  // One at a time: to look for a manifest and for chunks takes long, and must not delay the other versions for longer.
+  if (const auto manifest = unknown()) open(*manifest, *stock);
   survey_all(*stock);
   drop_gone();
   take_wants();
@@ -101,16 +102,13 @@ std::optional<SwarmTime> SwarmSender::run() {
   }
 }
 
-std::set<Digest> SwarmSender::unknown() const {
-  std::set<Digest> unknown;
+// Returns the version of the oldest want whose session is not open.
+std::optional<Digest> SwarmSender::unknown() const {
   const MutexLock lock(mutex_);
-  for (const Queued& queued : queued_)
-    if (!sessions_.contains(queued.want.manifest)) unknown.insert(queued.want.manifest);
-  return unknown;
-}
-
-void SwarmSender::open_sessions(UnitStock& stock) {
-  for (const Digest& manifest : unknown()) open(manifest, stock);
+  const auto waits = [&](const Queued& queued)
+                         WEFT_REQUIRES(mutex_) { return !sessions_.contains(queued.want.manifest); };
+  const auto first = std::ranges::find_if(queued_, waits);
+  return first == queued_.end() ? std::nullopt : std::optional(first->want.manifest);
 }
 
 // The session exists while its chunks are looked up, so that it hears of those that arrive meanwhile.

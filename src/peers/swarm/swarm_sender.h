@@ -138,8 +138,7 @@ class SwarmSender : public std::enable_shared_from_this<SwarmSender> {
   using Met = std::vector<std::pair<Digest, std::string>>;
   using Sessions = std::map<Digest, std::unique_ptr<Session>>;
 
-  void open_sessions(UnitStock& stock) WEFT_EXCLUDES(mutex_);
-  std::set<Digest> unknown() const WEFT_EXCLUDES(mutex_);
+  std::optional<Digest> unknown() const WEFT_EXCLUDES(mutex_);
   void open(const Digest& manifest, UnitStock& stock) WEFT_EXCLUDES(mutex_);
   bool has_room() const WEFT_EXCLUDES(mutex_);
   bool make_room() WEFT_REQUIRES(mutex_);

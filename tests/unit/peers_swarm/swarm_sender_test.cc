@@ -282,6 +282,33 @@ TEST_CASE("a node uploads kUploadsAtOnce units, and counts an upload of kUploadM
   CHECK(node.status().sent == 0);
 }
 
+TEST_CASE("wants for many unknown versions delay the known ones by one look at a time") {
+  Sending node(4);
+  node.has.add(0);
+  node.want("a");
+  node.bytes.add(1);
+  const int woken = node.woken;
+  std::vector<Asked> unknown;
+  for (std::uint64_t i = 0; i < 10; ++i) {
+    Want want;
+    want.manifest = blob_named(i, 0).root;
+    want.has = node.has.encode();
+    unknown.push_back(std::make_shared<KeptReply>());
+    node.sender->receive("mallory", std::move(want), PendingReply(unknown.back()));
+  }
+  const ChunkRun run = node.version.run(1);
+  node.sender->arrived(node.version.manifest(), std::span(&run, 1));
+  CHECK(unit_of(node.want("b")) == Unit(1));
+  const auto refused = [&] {
+    return std::ranges::count_if(unknown, [](const Asked& one) { return one->reply.has_value(); });
+  };
+  CHECK(refused() == 1);
+  CHECK(node.woken > woken + 12);  // it asks for another run
+  for (int i = 0; i < 9; ++i) node.sender->run();
+  CHECK(refused() == 10);
+  for (const Asked& one : unknown) CHECK(error_of(one) == Errc::not_found);
+}
+
 TEST_CASE("of 10,000 wants of one node kWantsOpen wait, and those of others are answered") {
   Sending node(4);
   node.has.add(1);
