@@ -63,8 +63,7 @@ void Introductions::forget_silent(SwarmTime now) {
 }
 
 std::optional<SwarmTime> Introductions::due() const {
-  if (joining_.empty()) return std::nullopt;
-  return joined_at_ + kJoinWait;
+  return joining_.empty() ? std::nullopt : std::optional(joined_at_ + kJoinWait);
 }
 
 std::vector<Introduction> Introductions::introduce(SwarmTime now) {
@@ -77,13 +76,9 @@ std::vector<Introduction> Introductions::introduce(SwarmTime now) {
   for (const SwarmNode node : joining_) {
     Member& member = members_.find(node)->second;
     answers[node].node = node;
-    if (member.introduced) {
-      hungry.push_back(node);
-      continue;
-    }
-    if (!introduced_.contains(member.location) && !newcomers.contains(member.location) && ++locations > kLocationsMax)
-      member.location.clear();
-    newcomers[member.location].push_back(node);
+    const bool known = introduced_.contains(member.location) || newcomers.contains(member.location);
+    if (!member.introduced && !known && ++locations > kLocationsMax) member.location.clear();
+    (member.introduced ? hungry : newcomers[member.location]).push_back(node);
   }
   for (const SwarmNode node : hungry) add_one(answers, node);
   for (const bool near : {true, false})
