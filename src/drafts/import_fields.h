@@ -14,7 +14,8 @@ namespace weft {
 // The option of `weft import` that makes it read its ImportOptions, without paths, from the standard input. It is the
 // mount's, and not for users.
 inline constexpr char kOptionsOnInput[] = "--options-on-input";
-// Another one: weftd has ended during an import of this draft. A user who may not write to the store waits for weftd.
+// The option of an import that runs again, after weftd ended under the first: a user who may not write to the store
+// waits for weftd.
 inline constexpr char kAwaitDaemon[] = "--await-daemon";
 // Part of the message of an error that leaves open whether weftd has done what a program asked.
 inline constexpr std::string_view kOutcomeUnknown = "whether it did what was asked is not known";

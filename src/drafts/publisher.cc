@@ -91,6 +91,12 @@ bool is_final(const std::optional<JsonValue>& answer) {
   return outcome.ok() || outcome.error().message.find(kOutcomeUnknown) == std::string::npos;
 }
 
+// Returns the error of a publish that an earlier import may have made.
+Error doubted(Error error) {
+  if (error.message.find(kOutcomeUnknown) == std::string::npos) error.message += fmt::format("; {}", kOutcomeUnknown);
+  return error;
+}
+
 // True if the entry has got the name `as` in `dir`, or a unique one because another draft has that name.
 bool move_back(int from, const std::string& inner, int dir, const std::string& as, const std::string& unique) {
   return rename_at(from, inner, dir, as, RENAME_NOREPLACE).ok() ||
@@ -189,9 +195,9 @@ Result<ImportOptions> DraftPublisher::check(const PublishOrder& order, int conte
 Status DraftPublisher::start(const PublishOrder& order, PublishFolder& folder, int content, ImportOptions options) {
   const Status moved = rename_at(content, kDraftFactsFile, folder.fd.get(), kDraftFactsFile);
   if (!moved.ok() && moved.error().code != Errc::not_found) return moved;
-  const bool is_in_doubt = said_in(folder.fd.get()).has_value();
+  const bool is_restart = has_entry(folder.fd.get(), kAnswer);
   WEFT_TRY(const Fd answer, open_at(folder.fd.get(), kAnswer, O_WRONLY | O_CREAT | O_TRUNC, 0600));
-  const ImportCommand command{options_.program, options_.store, options_.trust_store, is_in_doubt, std::move(options)};
+  const ImportCommand command{options_.program, options_.store, options_.trust_store, is_restart, std::move(options)};
   const auto child = start_import(command, order.user, {content, answer.get(), folder.lock.get()});
   if (!child.ok()) return refuse(content, child.error());
   folder.child = *child;
@@ -208,20 +214,24 @@ Status DraftPublisher::start(const PublishOrder& order, PublishFolder& folder, i
 Status DraftPublisher::run(const PublishOrder& order, PublishFolder& folder, const GoesOn& goes_on) {
   WEFT_TRY(const Fd content, folder.open_content());
   std::optional<JsonValue> answer;
+  bool in_doubt = false;  // an earlier import may have published it
+  const auto refused = [&](const Error& error) { return refuse(content.get(), in_doubt ? doubted(error) : error); };
   for (int starts = 0; starts < kStartsMax && !is_final(answer); ++starts) {
+    in_doubt = in_doubt || starts > 0;
     if (folder.ended() && !is_final(said_in(folder.fd.get()))) {
+      in_doubt = in_doubt || has_entry(folder.fd.get(), kAnswer);
       folder.restore_facts(content.get());
       auto options = check(order, content.get(), goes_on);
-      if (!options.ok()) return refuse(content.get(), options.error());
+      if (!options.ok()) return refused(options.error());
       WEFT_CHECK(start(order, folder, content.get(), std::move(options).value()));
     }
     const Status waited = wait_for_import(folder, goes_on);
     answer = said_in(folder.fd.get());
-    if (!waited.ok() && (!answer || !outcome_of(*answer).ok())) return refuse(content.get(), waited.error());
+    if (!waited.ok() && (!answer || !outcome_of(*answer).ok())) return refused(waited.error());
   }
   const Status outcome =
       answer ? outcome_of(*answer) : Error{Errc::io, options_.program + ": it did not run, or ended without an answer"};
-  return outcome.ok() ? outcome : refuse(content.get(), outcome.error());
+  return outcome.ok() ? outcome : refused(outcome.error());
 }
 
 // The folder and the answer stay for a while: the kernel may resend the request.

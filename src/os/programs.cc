@@ -29,6 +29,7 @@ namespace {
 
 constexpr long kGuardPauseNs = 200'000'000;  // between two checks that nobody traces the program
 constexpr int kPausesToKill = 50;            // from SIGINT to SIGKILL
+constexpr int kKillsToStop = 10;             // then a thread that its tracer stops is in its last stop
 // Fields of /proc/PID/status. The name of the process stands before them, without line ends.
 constexpr std::string_view kState = "\nState:\t";
 constexpr std::string_view kTracer = "\nTracerPid:\t";
@@ -97,16 +98,18 @@ bool is_traced(pid_t program) {
   return tracer != '\0' && tracer != '0';
 }
 
-bool is_dead(int tasks, std::string_view thread) {
+// `stopped`: also if it is in a stop of its tracer.
+bool is_dead(int tasks, std::string_view thread, bool stopped) {
   std::array<char, 32> path{};
   if (thread.size() > 20) return false;
   std::copy_n("/status", 8, std::copy(thread.begin(), thread.end(), path.data()));
   const char state = StatusText(tasks, path.data()).first_of(kState);
-  return state == 'Z' || state == 'X';
+  return state == 'Z' || state == 'X' || (stopped && state == 't');
 }
 
-// True if all threads of a child are dead, although its tracer has not collected them.
-bool is_dead(pid_t program) {
+// True if all threads of a child are dead, although its tracer has not collected them. `killed`: SIGKILL was sent a
+// while ago, so a thread that its tracer stops is in the stop before its end, and runs no code of the program any more.
+bool is_dead(pid_t program, bool killed) {
   const int tasks = ::open(ProcPath(program, "task").get(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (tasks < 0) return false;
   bool dead = true;
@@ -115,7 +118,7 @@ bool is_dead(pid_t program) {
     got = ::syscall(SYS_getdents64, tasks, entries.data(), entries.size());
     for (long at = 0; at < got;) {
       const auto* entry = reinterpret_cast<const dirent64*>(entries.data() + at);
-      if (entry->d_name[0] != '.') dead = dead && is_dead(tasks, entry->d_name);
+      if (entry->d_name[0] != '.') dead = dead && is_dead(tasks, entry->d_name, killed);
       at += entry->d_reclen;
     }
     dead = dead && got >= 0;
@@ -126,11 +129,11 @@ bool is_dead(pid_t program) {
 
 // True once the program has ended. The end of a traced program reaches its parent only when the tracer has collected
 // it, which may be never.
-bool has_ended(pid_t program) {
+bool has_ended(pid_t program, int kills) {
   int status = 0;
   const pid_t changed = ::waitpid(program, &status, WNOHANG | WUNTRACED);
   if (changed > 0 && WIFSTOPPED(status)) ::kill(program, SIGKILL);
-  if (changed == 0) return is_traced(program) && is_dead(program);
+  if (changed == 0) return is_traced(program) && is_dead(program, kills > kKillsToStop);
   return changed < 0 || !WIFSTOPPED(status);
 }
 
@@ -146,12 +149,15 @@ bool has_ended(pid_t program) {
   ::sigemptyset(&heard);
   ::sigaddset(&heard, SIGCHLD);
   ::sigaddset(&heard, SIGINT);
-  for (int pauses = 0; !has_ended(program);) {  // pauses since SIGINT
+  int kills = 0;
+  for (int pauses = 0; !has_ended(program, kills);) {  // pauses since SIGINT
     const timespec pause{0, kGuardPauseNs};
     const bool interrupted = ::sigtimedwait(&heard, nullptr, &pause) == SIGINT;
     if (interrupted && pauses == 0) ::kill(program, SIGINT);
     if (interrupted || pauses > 0) ++pauses;
-    if (pauses > kPausesToKill || is_traced(program)) ::kill(program, SIGKILL);
+    if (pauses <= kPausesToKill && !is_traced(program)) continue;
+    ::kill(program, SIGKILL);
+    ++kills;
   }
   ::_exit(0);
 }

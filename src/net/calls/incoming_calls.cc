@@ -155,10 +155,10 @@ void Incoming::fail(const LinkPtr& link, std::uint64_t call, Error error) {
 void Incoming::done(const LinkPtr& link, const DoneMessage& done) {
   auto ended = link->end(done.id);
   if (ended && ended->was_pending) report_unwanted(link->channel().node());
-  if (!ended || ended->kept.windows.count() == 0) return;
+  if (!ended) return;
   const std::uint64_t read_bytes = std::min(done.read_bytes, ended->kept.windows.bytes());
   served_bytes_ += read_bytes;
-  windows_.release(std::move(ended->kept.windows));
+  if (ended->kept.windows.count() != 0) windows_.release(std::move(ended->kept.windows));
   report_ended(std::move(ended->kept), read_bytes);
 }
 
