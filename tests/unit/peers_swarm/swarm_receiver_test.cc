@@ -477,10 +477,12 @@ TEST_CASE("the log names a node with wrong chunks once") {
   REQUIRE(node.want_all().ok());
   node.run();
   node.introduce({{"p"}, ""});
+  std::vector<std::shared_ptr<PeerOffer>> offers;
   for (const std::uint32_t unit : {3, 4}) {
     node.offer("p", unit);
-    node.take()->refuted();
+    offers.push_back(node.take());
   }
+  for (const auto& offer : offers) offer->refuted();
   log_flush();
   must(log_setup("", "info", "test"));
   const std::string text = read_text(path);
