@@ -400,6 +400,7 @@ TEST_CASE("a source that lacks units is a mere partner from then on, and a clerk
 
 TEST_CASE("a clerk dies, and the second directory node becomes the clerk") {
   Receiving node;
+  node.holders.clear();
   REQUIRE(node.want_all().ok());
   node.run();
   node.introduce({{}, "", true});
