@@ -548,8 +548,8 @@ TEST_CASE("an import with --move removes empty directories, and keeps those that
   write_file(w.dir / "m/config.json", "{}");
   write_file(w.dir / "m/left/.git/HEAD", "ref");
   fs::create_directories(w.dir / "m/empty/inner");
-  CHECK(w.done({"import", w.dir / "m", "--name", "moved", "--move"}).err ==
-        fmt::format("weft: {}: left out: it is a directory of git\n", w.dir / "m/left/.git"));
+  const std::string said = w.done({"import", w.dir / "m", "--name", "moved", "--move"}).err;
+  CHECK(said.ends_with(fmt::format("weft: {}: left out: it is a directory of git\n", w.dir / "m/left/.git")));
   CHECK_FALSE(fs::exists(w.dir / "m/config.json"));
   CHECK_FALSE(fs::exists(w.dir / "m/empty/inner"));
   CHECK(fs::exists(w.dir / "m/left/.git/HEAD"));
