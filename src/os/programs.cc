@@ -98,7 +98,7 @@ bool is_traced(pid_t program) {
   return tracer != '\0' && tracer != '0';
 }
 
-// `stopped`: also if it is in a stop of its tracer.
+// `stopped`: a thread in a stop of its tracer counts as dead.
 bool is_dead(int tasks, std::string_view thread, bool stopped) {
   std::array<char, 32> path{};
   if (thread.size() > 20) return false;

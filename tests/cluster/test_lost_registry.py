@@ -36,6 +36,8 @@ def test_a_lost_registry_is_not_made_anew_by_its_nodes_and_its_backup_is_followe
         one, two = cluster.node(), cluster.node()
         cluster.publish(one, models[0], "a", tag="best")
         backup = backup_of(cluster.etcd, tmp_path / "backup")
+        for node in (one, two):  # a node that was refused tries again after a pause
+            wait_until(lambda node=node: registry_of(node)["connected"], seconds_max=SECONDS_MAX)
         cluster.publish(two, models[1], "a")
 
         replace(cluster.etcd)
