@@ -126,7 +126,7 @@ class OwnFile:
         if not self.is_assembled():
             assert self.path.read_bytes() == self.expected
             open_again(self.path)
-            wait_until(self.is_assembled, pause=0.01)
+            wait_until(self.is_assembled, seconds_max=60, pause=0.01)
 
     def evict(self):
         """Its handle outlives the file below."""
