@@ -55,8 +55,12 @@ void SwarmFetch::drop_past(Version& version) {
 bool SwarmFetch::has(const Transfer& transfer) const {
   const auto at = versions_.find(transfer.manifest);
   return at != versions_.end() && std::ranges::any_of(at->second.units, [&](const auto& one) {
-           return one.first.get() == &transfer && lacks(transfer, one.second) > 0;
+           return one.first.get() == &transfer && lacks_some(transfer, one.second);
          });
+}
+
+bool SwarmFetch::lacks_some(const Transfer& transfer, const std::set<std::size_t>& units) {
+  return std::ranges::any_of(units, [&](std::size_t unit) { return transfer.state(unit) == UnitState::in_swarm; });
 }
 
 // Returns how many of these units wait for the swarm.
@@ -91,7 +95,7 @@ std::vector<Digest> SwarmFetch::silent() {
   for (auto& [manifest, version] : versions_) {
     drop_past(version);
     const bool gives = version.reads > 0 || now < version.moved + patience_ / 2;  // a read has its own patience
-    const auto lacks_some = [](const auto& of) { return lacks(*of.first, of.second) > 0; };
+    const auto lacks_some = [](const auto& of) { return SwarmFetch::lacks_some(*of.first, of.second); };
     if (!gives && std::ranges::any_of(version.units, lacks_some)) out.push_back(manifest);
   }
   std::erase_if(versions_, [&](const auto& one) {

@@ -97,6 +97,7 @@ class SwarmFetch {
     Clock::time_point rests_until{};
   };
   static void drop_past(Version& version);
+  static bool lacks_some(const Transfer& transfer, const std::set<std::size_t>& units);
   static std::size_t lacks(const Transfer& transfer, const std::set<std::size_t>& units);
   void call(Call::Kind kind, const Digest& manifest, const ChunkRun& run);
 
