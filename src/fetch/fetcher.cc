@@ -38,11 +38,6 @@ bool has_room(const PackToc& toc, std::span<const Extent> absent) {
   });
 }
 
-// Returns how many workers may read offered units. The others are left to readers.
-std::size_t offers_max(unsigned threads) {
-  return std::max(1U, threads - threads / 4);
-}
-
 // Returns a pack that keeps nothing if the disk has no space for a new file.
 Result<std::unique_ptr<FetchPack>> new_pack(FetchedCache& cache, std::uint64_t size) {
   auto pack = cache.fetch_pack(size);
@@ -59,13 +54,14 @@ Fetcher::Fetcher(Store& store, FetchedCache& cache, const std::vector<std::share
       options_(options),
       space_(options.disk ? options.disk
                           : CacheSpace::Disk([&store] { return disk_space(store.directory().root().fd()); })),
-      swarm_(options.patience, offers_max(options.threads), [this] { swarming_->wake(); }) {
+      swarm_(options.patience, options.swarm_threads, [this] { swarming_->wake(); }) {
   for (const auto& source : sources) {
     sources_.push_back(std::make_unique<Source>(source));
     sources_.back()->count.name = source->name();
   }
   if (options_.swarms != nullptr) swarming_ = std::make_unique<Swarm>(*this, *options_.swarms);
-  for (unsigned i = 0; i < std::max(1U, options_.threads); ++i) workers_.emplace_back([this] { work(); });
+  const unsigned workers = std::max(1U, options_.threads) + (swarming_ ? options_.swarm_threads : 0);
+  for (unsigned i = 0; i < workers; ++i) workers_.emplace_back([this] { work(); });
   keeping_ = std::thread([this] { keep(); });
 }
 
@@ -264,10 +260,12 @@ std::pair<std::size_t, std::size_t> Fetcher::units_of(const Part& part, Range ra
 }
 
 // Queues a unit for a waiting reader. A unit that is queued for read-ahead gets a second, earlier entry. The reader of
-// a unit in a swarm waits for the swarm first (outcome()).
-void Fetcher::want(const std::shared_ptr<Transfer>& transfer, std::size_t unit) {
+// a unit in a swarm waits for the swarm first (outcome()), as for the start of a file. `waited`: it has.
+void Fetcher::want(const std::shared_ptr<Transfer>& transfer, std::size_t unit, bool waited) {
   const UnitState state = transfer->state(unit);
   if (state == UnitState::here || state == UnitState::running || state == UnitState::in_swarm) return;
+  if (state == UnitState::idle && transfer->plan.units[unit].offset < kFileStart && !waited && swarm_.takes(*transfer))
+    return swarm_.add(transfer, unit);
   transfer->queue(unit);
   wanted_.push_back({transfer, unit});
 }
@@ -375,6 +373,7 @@ std::optional<Status> Fetcher::outcome(std::vector<Part>& parts, bool all_kept, 
       const bool lacked_space = state == UnitState::failed && transfer->failure(unit).code == Errc::no_space;
       if (state == UnitState::failed && (all_kept || !lacked_space)) return Status(transfer->failure(unit));
       all_here = false;
+      if (state == UnitState::running && swarm_.has_joined(transfer->manifest)) reader.waits_for(transfer, unit);
       if (state == UnitState::queued || state == UnitState::running) continue;
       const bool in_swarm = state == UnitState::in_swarm;
       if (in_swarm && reader.waits_for(transfer, unit)) continue;
@@ -382,7 +381,7 @@ std::optional<Status> Fetcher::outcome(std::vector<Part>& parts, bool all_kept, 
       if (all_kept && !in_swarm)
         want_ahead(transfer, {unit, unit + 1});
       else
-        want(transfer, unit);
+        want(transfer, unit, in_swarm);
       wake_.notify_one();
     }
   }

@@ -40,6 +40,7 @@ namespace weft {
 
 struct FetchOptions {
   unsigned threads = 4;                              // workers, which read and verify
+  unsigned swarm_threads = kAcceptedMax;             // more workers with swarms; so many offered units are read at once
   std::chrono::milliseconds patience = kSilenceMax;  // with silent sources
   std::chrono::milliseconds kept{30'000};            // an unused transfer is dropped after this time
   std::chrono::milliseconds refused{2'000};          // a failed resolution is not repeated within this time
@@ -187,7 +188,7 @@ class Fetcher final : public ColdReads, public LocalBytes {
                                               std::span<const Extent> absent) WEFT_EXCLUDES(mutex_);
   bool set_home(Part& part, VersionId version, std::uint32_t file) const WEFT_REQUIRES(mutex_);
   static std::pair<std::size_t, std::size_t> units_of(const Part& part, Range range);
-  void want(const std::shared_ptr<Transfer>& transfer, std::size_t unit) WEFT_REQUIRES(mutex_);
+  void want(const std::shared_ptr<Transfer>& transfer, std::size_t unit, bool waited = false) WEFT_REQUIRES(mutex_);
   using Units = std::pair<std::size_t, std::size_t>;  // [first, second)
   void want_ahead(const std::shared_ptr<Transfer>& transfer, Units units) WEFT_REQUIRES(mutex_);
   void want_batch(const std::shared_ptr<Transfer>& transfer, Units units) WEFT_REQUIRES(mutex_);

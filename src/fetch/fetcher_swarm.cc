@@ -10,7 +10,7 @@ namespace {
 
 constexpr auto kTick = std::chrono::milliseconds(500);  // between two looks for silent swarms
 constexpr std::size_t kTransfersMax = 8;                // of one version, before the next shard begins
-constexpr std::uint64_t kStart = 4U << 20U;             // a reader of these bytes of a file reads it from the start
+constexpr std::uint64_t kAheadAtStart = 64U << 20U;     // of a reader in order, until it has read kFileStart
 constexpr std::uint64_t kReadMax = 4U << 20U;           // bytes of one read of an offered unit
 constexpr std::size_t kVersionsMax = 16;                // whose shards wait to be begun
 
@@ -22,12 +22,12 @@ ChunkRun run_of(const OfferedUnit& unit, const RunChunk& chunk) {
 
 Fetcher::Swarm::Swarm(Fetcher& fetcher, VersionSwarms& swarms) : fetcher_(fetcher), swarms_(swarms) {
   worker_.start([this] { return round(); });
-  swarms_.on_offer([this] { worker_.wake(); });
+  swarms_.on_change([this] { worker_.wake(); });
 }
 
 void Fetcher::Swarm::end() {
   if (std::exchange(ended_, true)) return;
-  swarms_.on_offer({});
+  swarms_.on_change({});
   worker_.end();
   std::vector<Digest> manifests;
   {
@@ -40,12 +40,14 @@ void Fetcher::Swarm::end() {
 Result<Worker::Pause> Fetcher::Swarm::round() {
   make_calls();
   take_offers();
+  look_for_partners();
   while (const auto shard = next_shard()) begin(*shard);
   const MutexLock lock(fetcher_.mutex_);
   for (const Digest& manifest : fetcher_.swarm_.silent()) {
     log_debug(LogCategory::fetch, "the swarm of manifest {} is left: it gave nothing", to_hex(manifest));
     leave(manifest);
   }
+  drop_past_shards();
   return fetcher_.swarm_.is_in_use() ? Worker::Pause(kTick) : Worker::kUntilWoken;
 }
 
@@ -101,30 +103,58 @@ void Fetcher::Swarm::leave(const Digest& manifest) {
 void Fetcher::Swarm::note_read(const std::shared_ptr<const Content>& content, const ColdRange& what) {
   const bool whole =
       what.all && what.range.offset == 0 && what.ahead >= content->manifest.files[what.file].size - what.range.length;
-  const bool in_order = !what.all && what.ahead > 0 && what.range.offset <= kStart;
+  const bool in_order = !what.all && what.ahead > 0 && what.range.offset <= kFileStart;
   if (content->bytes <= kSwarmVersionMin || !(whole || in_order)) return;
-  const auto files = shards_of(content->manifest, what.file);
-  if (files.empty()) return;
+  const bool at_start = what.range.offset + what.range.length <= kFileStart;
+  const std::uint64_t bytes = at_start ? kAheadAtStart : content->manifest.files[what.file].size;
+  const auto others = shards_of(content->manifest, what.file);
   const MutexLock lock(fetcher_.mutex_);
-  const auto is_same = [&](const Shards& one) { return one.content->row.id == content->row.id; };
-  if (fetcher_.swarm_.rests(content->row.manifest) || std::ranges::any_of(shards_, is_same)) return;
-  if (shards_.size() == kVersionsMax) shards_.erase(shards_.begin());
-  shards_.push_back({content, {files.begin(), files.end()}});
+  if (fetcher_.swarm_.rests(content->row.manifest)) return;
+  auto at = std::ranges::find(shards_, content->row.id, [](const Shards& one) { return one.content->row.id; });
+  if (at == shards_.end()) {
+    if (shards_.size() == kVersionsMax) shards_.erase(shards_.begin());
+    at = shards_.insert(shards_.end(), {content, {}, {others.begin(), others.end()}});
+  }
+  if (in_order) at->read = {content, what.file, bytes};
   worker_.wake();
+}
+
+void Fetcher::Swarm::look_for_partners() {
+  std::vector<Digest> manifests;
+  {
+    const MutexLock lock(fetcher_.mutex_);
+    for (const Shards& one : shards_)
+      if (one.read) manifests.push_back(one.content->row.manifest);
+  }
+  std::erase_if(manifests, [&](const Digest& manifest) { return !swarms_.has_partners(manifest); });
+  const MutexLock lock(fetcher_.mutex_);
+  for (Shards& one : shards_)
+    one.has_partners = std::ranges::find(manifests, one.content->row.manifest) != manifests.end();
+}
+
+// Drops shards that are begun, and those of versions of which nobody wants a unit any more: their readers have gone.
+void Fetcher::Swarm::drop_past_shards() {
+  std::erase_if(shards_, [&](Shards& one) WEFT_REQUIRES(fetcher_.mutex_) {
+    const bool has_joined = fetcher_.swarm_.has_joined(one.content->row.manifest);
+    const bool had_joined = std::exchange(one.has_joined, one.has_joined || has_joined);
+    return (!one.read && one.others.empty()) || (had_joined && !has_joined);
+  });
 }
 
 // Returns the next shard to begin. While its version has many unfinished transfers, or has not joined its swarm yet,
 // the shard waits.
 std::optional<Fetcher::Swarm::Shard> Fetcher::Swarm::next_shard() {
   const MutexLock lock(fetcher_.mutex_);
-  std::erase_if(shards_, [](const Shards& one) { return one.files.empty(); });
+  drop_past_shards();
   if (fetcher_.ending_) return {};
   for (Shards& one : shards_) {
+    if (one.read && one.has_partners) return std::exchange(one.read, std::nullopt);
     const Digest& manifest = one.content->row.manifest;
     if (!fetcher_.swarm_.has_joined(manifest) || fetcher_.swarm_.transfers(manifest) >= kTransfersMax) continue;
-    const std::uint32_t file = one.files.front();
-    one.files.pop_front();
-    return Shard{one.content, file};
+    if (one.others.empty()) continue;
+    const std::uint32_t file = one.others.front();
+    one.others.pop_front();
+    return Shard{one.content, file, one.content->manifest.files[file].size};
   }
   return {};
 }
@@ -143,24 +173,26 @@ bool Fetcher::Swarm::has_room(std::uint64_t bytes) {
 }
 
 void Fetcher::Swarm::begin(const Shard& shard) {
-  const auto& [content, number] = shard;
+  const auto& [content, number, bytes] = shard;
   const File& file = content->manifest.files[number];
   Status begun = Error{Errc::no_space, "the cache has no room for another shard"};
-  if (has_room(file.size)) {
+  if (has_room(std::min(file.size, bytes))) {
     const MutexLock planning(fetcher_.planning_);
     begun = fetcher_.begin_transfer(*content, number);
   }
   const MutexLock lock(fetcher_.mutex_);
   if (!begun.ok()) {
     log_debug(LogCategory::fetch, "{}: {}", file.path, begun.error().message);
-    std::erase_if(shards_, [&](const Shards& one) { return one.content == shard.first; });
+    std::erase_if(shards_, [&](const Shards& one) { return one.content == shard.content; });
     return;
   }
   for (const Extent& extent : file.extents) {
+    if (extent.offset >= bytes) break;
     const auto home = fetcher_.homes_.find(extent.id);
     if (home == fetcher_.homes_.end() || !fetcher_.swarm_.takes(*home->second.transfer)) continue;
     const auto& transfer = home->second.transfer;
-    fetcher_.want_ahead(transfer, units_in(transfer->plan, {home->second.offset, extent.id.length}));
+    fetcher_.want_ahead(
+        transfer, units_in(transfer->plan, {home->second.offset, std::min(extent.id.length, bytes - extent.offset)}));
   }
 }
 
@@ -252,9 +284,9 @@ Result<std::vector<Digest>> Fetcher::Swarm::move(Task& task, const std::shared_p
   const auto source = std::ranges::find_if(fetcher_.sources_, reads);
   if (source == fetcher_.sources_.end()) return Error{Errc::unsupported, "no source reads offered units"};
   ReadAid aid{true,
-              [this] {
+              [this, unit] {
                 const MutexLock lock(fetcher_.mutex_);
-                return !fetcher_.ending_;
+                return !fetcher_.ending_ && unit->is_wanted();
               },
               [this] { fetcher_.wake_reader(); }};
   aid.subject = task.transfer->subject;

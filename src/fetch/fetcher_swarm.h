@@ -2,7 +2,7 @@
 // them, and begins the transfers of other shards.
 //
 // Threads: a thread of its own makes all calls of VersionSwarms, without the Fetcher's lock, because they may call
-// back. on_offer() only wakes this thread. Workers of the Fetcher call read(), readers call note_read().
+// back. on_change() only wakes this thread. Workers of the Fetcher call read(), readers call note_read().
 #pragma once
 
 #include <cstdint>
@@ -30,23 +30,33 @@ class Fetcher::Swarm {
 
   void wake() { worker_.wake(); }  // also under the Fetcher's lock
   // A reader asks for a range. If it reads a shard of a large version from the start, the other shards are fetched too.
+  // While other nodes fetch the version, so is the rest of the shard.
   void note_read(const std::shared_ptr<const Content>& content, const ColdRange& what);
   // Reads an offered unit that SwarmFetch::take_offer() has returned.
   void read(std::shared_ptr<OfferedUnit> unit);
 
  private:
+  struct Shard {
+    std::shared_ptr<const Content> content;
+    std::uint32_t file = 0;
+    std::uint64_t bytes = 0;  // from its start
+  };
   // The shards of a version that are to be fetched, in this order.
   struct Shards {
     std::shared_ptr<const Content> content;
-    std::deque<std::uint32_t> files;
+    std::optional<Shard> read;  // a reader asks for it in order: it is fetched ahead if there are partners
+    std::deque<std::uint32_t> others;
+    bool has_partners = false;
+    bool has_joined = false;  // its version joined the swarm
   };
-  using Shard = std::pair<std::shared_ptr<const Content>, std::uint32_t>;
 
   Result<Worker::Pause> round();
   void make_calls();
   Status make(const SwarmFetch::Call& call);
   void take_offers();
   void leave(const Digest& manifest) WEFT_REQUIRES(fetcher_.mutex_);
+  void look_for_partners();
+  void drop_past_shards() WEFT_REQUIRES(fetcher_.mutex_);
   std::optional<Shard> next_shard();
   void begin(const Shard& shard);
   bool has_room(std::uint64_t bytes);

@@ -182,6 +182,7 @@ void Fetcher::drop_past() {
   std::erase_if(wanted_, past);
   std::erase_if(ahead_, past);
   std::erase_if(same_, past);
+  swarm_.drop_past();
 }
 
 namespace {

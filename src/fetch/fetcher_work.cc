@@ -168,7 +168,6 @@ void Fetcher::ended(Task& task, const Result<std::vector<Digest>>& digests, Cloc
   if (task.same) --same_running_;
   if (digests.ok() && !task.same) rate_.arrived(task.range().length, begun, Clock::now());
   const bool yielded = !digests.ok() && task.yields && is_refusal(digests.error());
-  const bool is_first = digests.ok() && task.transfer->arrived() == Clock::time_point{};
   const bool is_late = !digests.ok() && !yielded && !comes_later && may_still_come(*task.transfer, digests.error());
   if (comes_later || is_late) task.transfer->ask_later();
   // A worker must look at the queue, because a reader's thread does not.
@@ -194,7 +193,6 @@ void Fetcher::ended(Task& task, const Result<std::vector<Digest>>& digests, Cloc
       task.transfer->arrive(unit, (*digests)[unit - task.unit]);
   }
   if (task.passed) passing_.put(task.runs(), task.passed);
-  if (is_first) swarm_.adopt(task.transfer, ahead_);
   task.transfer.reset();
   if (over_ || due()) keeper_.notify_one();
 }

@@ -9,9 +9,7 @@ bool SwarmFetch::may_bring(const Transfer& transfer, std::uint64_t version_bytes
 }
 
 bool SwarmFetch::takes(const Transfer& transfer) const {
-  if (!transfer.may_swarm || rests(transfer.manifest)) return false;
-  return has_joined(transfer.manifest) || transfer.arrived() != Clock::time_point{} ||
-         transfer.young_until <= Clock::now();
+  return transfer.may_swarm && !rests(transfer.manifest);
 }
 
 bool SwarmFetch::rests(const Digest& manifest) const {
@@ -39,6 +37,10 @@ void SwarmFetch::call(Call::Kind kind, const Digest& manifest, const ChunkRun& r
   else
     runs.push_back(run);
   if (calls_.size() == 1) wake_();
+}
+
+void SwarmFetch::drop_past() {
+  for (auto& [manifest, version] : versions_) drop_past(version);
 }
 
 // Drops units from the front of each transfer that are neither in the swarm nor running, and then empty transfers.
@@ -149,7 +151,7 @@ bool SwarmFetch::Reader::waits_for(const std::shared_ptr<Transfer>& transfer, st
   const auto now = Clock::now();
   const auto [at, first] = since_.try_emplace({transfer, unit}, now);
   if (first) swarm_.call(Call::Kind::wait_for, transfer->manifest, transfer->plan.units[unit].run);
-  return now < at->second + swarm_.patience_ / 5;
+  return now < at->second + swarm_.patience_ * 3 / 10;
 }
 
 SwarmFetch::Reader::~Reader() {

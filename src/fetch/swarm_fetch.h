@@ -26,6 +26,8 @@ namespace weft {
 
 // A smaller version comes so soon that a swarm gains nothing.
 inline constexpr std::uint64_t kSwarmVersionMin = 32U << 20U;
+// All nodes that begin to read a file ask for its first bytes at once. A reader in order begins in these.
+inline constexpr std::uint64_t kFileStart = 4U << 20U;
 
 class SwarmFetch {
  public:
@@ -43,7 +45,7 @@ class SwarmFetch {
   class Reader;
 
   // `patience`: with silent sources. A swarm that gave nothing for half of the patience is left, for the whole
-  // patience. A reader waits for a swarm for a fifth of it. `reads_max`: offered units to read at once. `wake` is
+  // patience. A reader waits for a swarm for three tenths of it. `reads_max`: offered units to read at once. `wake` is
   // called when take_calls() has calls; it must not wait.
   SwarmFetch(Clock::duration patience, std::size_t reads_max, std::function<void()> wake)
       : patience_(patience), reads_max_(reads_max), wake_(std::move(wake)) {}
@@ -51,22 +53,12 @@ class SwarmFetch {
   // True for a file's transfer of a version with so many bytes. Chunks with bases come by the ordinary way.
   static bool may_bring(const Transfer& transfer, std::uint64_t version_bytes);
 
-  // True if units of the transfer should join the swarm now. A young version's publisher may lack its bytes until some
-  // bytes of the version have arrived.
+  // True if units of the transfer should join the swarm now.
   bool takes(const Transfer& transfer) const;
   // Leaves a unit to the swarm. It is neither local nor running.
   void add(const std::shared_ptr<Transfer>& transfer, std::size_t unit);
-  // If the swarm takes() units of the transfer, leaves the queued ones to it. A task of the queue has `transfer` and
-  // `unit`.
-  template <class Queue>
-  void adopt(const std::shared_ptr<Transfer>& transfer, Queue& queue) {
-    if (!takes(*transfer)) return;
-    std::erase_if(queue, [&](const auto& task) {
-      if (task.transfer != transfer || transfer->state(task.unit) != UnitState::queued) return false;
-      add(transfer, task.unit);
-      return true;
-    });
-  }
+  // Forgets units that no swarm brings any more, because they keep their transfers open.
+  void drop_past();
   bool has(const Transfer& transfer) const;       // the swarm is to bring units of it
   std::size_t transfers(const Digest& manifest);  // whose units the swarm is to bring
   std::size_t units() const;                      // that swarms are to bring
@@ -119,8 +111,8 @@ class SwarmFetch::Reader {
   Reader(const Reader&) = delete;
   Reader& operator=(const Reader&) = delete;
 
-  // Waits for a unit in the swarm. False: the reader has waited for so long that the unit should come by
-  // the ordinary way.
+  // Waits for a unit in the swarm, or one that a worker reads. False: the reader has waited for so long that the unit
+  // should come by the ordinary way.
   bool waits_for(const std::shared_ptr<Transfer>& transfer, std::size_t unit);
 
  private:

@@ -2,6 +2,7 @@
 // it, and PeerSource reads it. The answer of a unit that is offered by name opens no bytes.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -51,8 +52,10 @@ class PeerOffer final : public OfferedUnit {
   const Digest& manifest() const override { return manifest_; }
   std::span<const ChunkRun> runs() const override { return runs_; }
   bool by_name() const override { return by_name_; }
+  bool is_wanted() const override { return !given_up_.load(std::memory_order_relaxed); }
   void arrived() override { end(true); }
 
+  void give_up() { given_up_.store(true, std::memory_order_relaxed); }
   std::uint32_t unit() const { return unit_; }
   const std::string& node() const { return node_; }
   OfferPlace place() const {
@@ -87,6 +90,7 @@ class PeerOffer final : public OfferedUnit {
   const std::vector<ChunkRun> runs_;
   const std::string node_;
   const bool by_name_;
+  std::atomic<bool> given_up_ = false;
   mutable Mutex mutex_;
   OfferPlace place_ WEFT_GUARDED_BY(mutex_);
   bool ended_ WEFT_GUARDED_BY(mutex_) = false;

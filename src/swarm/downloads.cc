@@ -7,16 +7,25 @@ namespace weft {
 
 Downloads::Downloads(UnitSet has, const UnitSet& wanted, std::uint64_t seed, SwarmTime now)
     : has_(std::move(has)), wanted_(wanted.units()), taken_(UnitSet::full(wanted.units())), random_(seed) {
-  want(wanted, now);
+  UnitSet lacking = wanted;
+  has_.for_each([&](std::uint32_t unit) { lacking.remove(unit); });
+  want(lacking, now);
 }
 
 void Downloads::want(const UnitSet& units, SwarmTime now) {
   if (taken_.all()) hunger_.start(now);
   units.for_each([&](std::uint32_t unit) {
-    if (!wanted_.add(unit) || has_.has(unit)) return;
+    const bool lost = has_.remove(unit);
+    if (!wanted_.add(unit) && !lost) return;
     taken_.remove(unit);
     ++lacking_;
   });
+}
+
+void Downloads::abandon() {
+  wanted_ = UnitSet(wanted_.units());
+  taken_ = UnitSet::full(wanted_.units());
+  lacking_ = 0;
 }
 
 void Downloads::meet(SwarmNode node, SwarmTime now) {
@@ -49,6 +58,7 @@ bool Downloads::ban(SwarmNode node) {
 }
 
 std::optional<NextWant> Downloads::next(SwarmTime now) {
+  if (is_done()) return part();
   if (taken_.all()) return std::nullopt;
   const bool hungry = is_hungry(now);
   // Wants that wait at the partners do not say that this node is hungry by now. A partner that holds kWantsOpen of them
@@ -66,8 +76,20 @@ std::optional<NextWant> Downloads::next(SwarmTime now) {
 NextWant Downloads::ask(Partners::iterator at, bool hungry) {
   ++open_;
   ++at->second.wants;
+  at->second.parted = false;
   if (hungry) at->second.told = hunger_.spell();
   return {at->first, first(), hungry};
+}
+
+std::optional<NextWant> Downloads::part() {
+  for (auto at = partners_.begin(); at != partners_.end(); ++at) {
+    const Partner& partner = at->second;
+    if (partner.parted || partner.left || partner.banned || (partner.wants == 0 && !partner.is_source)) continue;
+    const NextWant last = ask(at, false);
+    at->second.parted = true;
+    return last;
+  }
+  return std::nullopt;
 }
 
 // Of the partners with the fewest open wants, a random one.
@@ -113,8 +135,8 @@ void Downloads::arrived(SwarmNode node, std::uint32_t unit, SwarmTime now) {
   if (came(unit) && is_partner) hunger_.feed(now);
 }
 
-void Downloads::failed(SwarmNode node, std::uint32_t unit, SwarmTime now) {
-  if (!close(node, &Partner::reads, now + kAskFailedAgain)) return;
+void Downloads::failed(SwarmNode node, std::uint32_t unit, SwarmTime now, std::chrono::milliseconds pause) {
+  if (!close(node, &Partner::reads, now + pause)) return;
   if (wanted_.has(unit) && !has_.has(unit)) taken_.remove(unit);
 }
 
@@ -160,6 +182,11 @@ std::optional<std::uint32_t> Downloads::first() const {
 std::size_t Downloads::partners() const {
   return static_cast<std::size_t>(std::count_if(
       partners_.begin(), partners_.end(), [](const auto& one) { return !one.second.left && !one.second.banned; }));
+}
+
+bool Downloads::has_receivers() const {
+  return std::any_of(partners_.begin(), partners_.end(),
+                     [](const auto& one) { return !one.second.left && !one.second.banned && !one.second.is_source; });
 }
 
 bool Downloads::is_hungry(SwarmTime now) const {

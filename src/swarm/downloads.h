@@ -4,8 +4,9 @@
 // kWantsOpen wants are open, spread evenly over the partners and the source. A want is open from next() until it is
 // answered without a unit, the offered unit is declined, or its read ends. A hungry receiver (swarm/hunger.h) tells its
 // partners so by one more want each. Units of the source do not end hunger: the source repeats units only for a hungry
-// receiver. The caller passes events, then calls next() until it returns nothing, and joins_again(). One thread at a
-// time.
+// receiver. One that lacks nothing sends the sources, and each partner that holds wants of it, one more want: its full
+// set ends the session there. The caller passes events, then calls next() until it returns nothing, and joins_again().
+// One thread at a time.
 #pragma once
 
 #include <chrono>
@@ -31,6 +32,8 @@ class Downloads {
  public:
   // A node that answered a want without a unit is asked again after this time; one that failed, after the longer one.
   static constexpr std::chrono::milliseconds kAskAgain{100}, kAskFailedAgain{1'000};
+  // The same for one whose read was given up, because it took too long.
+  static constexpr std::chrono::milliseconds kAskSlowAgain{10'000};
   static constexpr std::size_t kPartnersMax = 64;  // meet() ignores more
   static constexpr std::size_t kSourcesMax = 16;   // meet_source() ignores more
   // After so many declined units in a row a partner waits for kAskAgain between its wants: it does not look at them.
@@ -39,8 +42,10 @@ class Downloads {
   // `has`: the units of this node; `wanted`: the units that it fetches. Both are of the same version.
   Downloads(UnitSet has, const UnitSet& wanted, std::uint64_t seed, SwarmTime now);
 
-  void want(const UnitSet& units, SwarmTime now);  // fetches these units too
-  void meet(SwarmNode node, SwarmTime now);        // a partner; known ones are no error
+  // Fetches these units too. One that this node had is lost.
+  void want(const UnitSet& units, SwarmTime now);
+  void abandon();                            // wants no unit any more; next() ends the sessions at the partners
+  void meet(SwarmNode node, SwarmTime now);  // a partner; known ones are no error
   void meet_source(SwarmNode node, SwarmTime now);
   // The node has left: it gets no wants until it is met again. The caller ends its open wants and reads as failed.
   void drop(SwarmNode node);
@@ -54,11 +59,12 @@ class Downloads {
   bool offered(SwarmNode node, std::optional<std::uint32_t> unit, SwarmTime now);
   void unanswered(SwarmNode node, SwarmTime now);                   // a want of this node failed
   void arrived(SwarmNode node, std::uint32_t unit, SwarmTime now);  // verified, and stored
-  void failed(SwarmNode node, std::uint32_t unit, SwarmTime now);
+  void failed(SwarmNode node, std::uint32_t unit, SwarmTime now, std::chrono::milliseconds pause = kAskFailedAgain);
   void add(std::uint32_t unit);  // the unit came by another way
 
   void wait_for(std::uint32_t unit);  // a reader waits for the unit; calls are counted
   void stop_waiting(std::uint32_t unit);
+  bool is_waited_for(std::uint32_t unit) const { return readers_.contains(unit); }
 
   bool is_done() const { return lacking_ == 0; }
   bool is_hungry(SwarmTime now) const;
@@ -69,6 +75,7 @@ class Downloads {
   const UnitSet& has() const { return has_; }
   bool knows(SwarmNode node) const { return partners_.contains(node); }  // a partner, or a banned node
   std::size_t partners() const;                                          // those that may get wants
+  bool has_receivers() const;                                            // some of these are no sources
   std::uint64_t declined() const { return declined_; }
 
  private:
@@ -79,6 +86,7 @@ class Downloads {
     SwarmTime again{};         // not asked before
     std::uint64_t told = 0;    // the spell of hunger that it knows of
     bool left = false, banned = false, is_source = false;
+    bool parted = true;  // no want was sent since one with a full set
 
     std::size_t open() const { return wants + reads; }
     bool may_be_asked(bool hungry) const { return !left && !banned && open() < kWantsOpen + (hungry ? 1 : 0); }
@@ -88,6 +96,7 @@ class Downloads {
   Partner& admit(SwarmNode node, SwarmTime now);
   Partners::iterator least_asked(SwarmTime now);
   NextWant ask(Partners::iterator at, bool hungry);
+  std::optional<NextWant> part();
   bool close(SwarmNode node, std::size_t Partner::*open, SwarmTime again);
   bool came(std::uint32_t unit);
   std::optional<std::uint32_t> first() const;

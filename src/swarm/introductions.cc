@@ -7,13 +7,16 @@ namespace weft {
 
 bool Introductions::join(SwarmNode node, std::string_view location, SwarmTime now) {
   auto at = members_.find(node);
+  if (at != members_.end() && at->second.finished) {  // the node has lost its units, and perhaps its partners
+    remove(at);
+    at = members_.end();
+  }
   if (at == members_.end()) {
     if (members_.size() >= kMembersMax) forget_silent(now);
     if (members_.size() >= kMembersMax) return false;
     at = members_.emplace(node, Member{.location = std::string(location), .turn = random_.next()}).first;
   }
   at->second.heard = now;
-  at->second.finished = false;
   if (joining_.empty()) joined_at_ = now;
   joining_.insert(node);
   return true;

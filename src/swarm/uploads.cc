@@ -43,6 +43,7 @@ bool Uploads::want(SwarmNode node, std::uint64_t number, UnitWant want, SwarmTim
   if (want.has.units() != has_.units()) return false;
   const auto at = askers_.try_emplace(node).first;
   Asker& asker = at->second;
+  asker.done = want.has.all();
   for (const std::uint32_t unit : asker.uploads) want.has.add(unit);
   // A set that has lost a unit: the asker lacks it again.
   if (!want.has.contains(asker.want.has)) asker.looked_at = 0;
@@ -59,8 +60,7 @@ bool Uploads::want(SwarmNode node, std::uint64_t number, UnitWant want, SwarmTim
 }
 
 std::optional<UnitAnswer> Uploads::next(SwarmTime now) {
-  if (!waiting_.empty() && waiting_.front().since + kWantWaitMax <= now)
-    return answer(waiting_.begin(), std::nullopt, now);
+  if (const auto at = too_old_or_done(now); at != waiting_.end()) return answer(at, std::nullopt, now);
   if (share_.uploads >= share_.uploads_max) return std::nullopt;
   ++tries_;
   std::optional<std::uint32_t> unit;
@@ -76,6 +76,11 @@ std::optional<UnitAnswer> Uploads::next(SwarmTime now) {
   }
   if (!unit) return std::nullopt;
   return answer(best, unit, now);
+}
+
+Uploads::Queue::iterator Uploads::too_old_or_done(SwarmTime now) {
+  if (!waiting_.empty() && waiting_.front().since + kWantWaitMax <= now) return waiting_.begin();
+  return std::ranges::find_if(waiting_, [&](const Waiting& one) { return askers_.find(one.node)->second.done; });
 }
 
 bool Uploads::goes_before(const Asker& one, const Asker& other) const {
@@ -174,11 +179,27 @@ void Uploads::forget(SwarmNode node) {
   for (const std::uint32_t unit : at->second.uploads) end_upload(unit, false);
   share_.waiting -= at->second.waiting;
   std::erase_if(waiting_, [&](const Waiting& one) { return one.node == node; });
+  drop(at);
+}
+
+void Uploads::drop(std::map<SwarmNode, Asker>::iterator at) {
   askers_.erase(at);
+  if (askers_.empty() && source_) begin_anew();
+}
+
+void Uploads::begin_anew() {
+  ++beginnings_;
+  std::ranges::fill(sent_, 0);
+  std::ranges::fill(last_sent_, LastSent{});
+  unsent_ = has_;
 }
 
 void Uploads::drop_if_idle(std::map<SwarmNode, Asker>::iterator at) {
-  if (at->second.waiting == 0 && at->second.uploads.empty()) askers_.erase(at);
+  if (at->second.waiting != 0 || !at->second.uploads.empty()) return;
+  if (at->second.done)
+    drop(at);
+  else
+    askers_.erase(at);
 }
 
 std::optional<SwarmTime> Uploads::due() const {

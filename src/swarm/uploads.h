@@ -2,8 +2,10 @@
 //
 // Of the units that an asker lacks it gets the one that was sent least often, and of equals the one that came last: so
 // a new unit spreads at once ("latest useful chunk": Bonald et al., SIGMETRICS 2008). A source sends each unit once, in
-// the order of the version, first to the askers that lack least. It sends a unit again if the earlier upload failed; to
-// an asker whose partners have nothing for it also after kResendAfter, or if the session of its receiver has ended.
+// the order of the version, first to the askers that lack least. It sends a unit again if the upload failed. A hungry
+// asker, whose partners have no unit for it, gets one again after kResendAfter, or once the receiver's session ended. A
+// want that lacks no unit ends the session of its asker. After the last session a source counts no unit as sent any
+// more: its receivers may have lost the units by the next session.
 //
 // The caller passes events, then calls next() until it returns nothing. One thread at a time.
 #pragma once
@@ -39,7 +41,7 @@ struct UnitWant {
 struct UnitAnswer {
   SwarmNode node = 0;
   std::uint64_t want = 0;             // as the caller numbered it
-  std::optional<std::uint32_t> unit;  // nothing: the want has waited for kWantWaitMax
+  std::optional<std::uint32_t> unit;  // nothing: the want has waited for kWantWaitMax, or its asker is done
   bool repeats = false;               // a source sends a unit that another node has read, or is reading
 };
 
@@ -73,7 +75,8 @@ class Uploads {
 
   bool is_source() const { return source_; }
   std::size_t waiting() const { return waiting_.size(); }
-  std::uint64_t sent() const { return sent_units_; }  // uploads that were read
+  std::uint64_t sent() const { return sent_units_; }        // uploads that were read
+  std::uint64_t beginnings() const { return beginnings_; }  // how often a source began anew
 
  private:
   struct Asker {
@@ -83,6 +86,7 @@ class Uploads {
     std::size_t looked_at = 0;           // units of order_ below this number are known to be useless for the asker
     std::optional<SwarmTime> again;      // the source may then send a unit again; it looks at no unit before
     std::uint64_t tried = 0;             // the last call of next() that looked at it
+    bool done = false;                   // its last want lacked no unit
   };
   struct Waiting {
     SwarmNode node = 0;
@@ -96,13 +100,16 @@ class Uploads {
   using Queue = std::deque<Waiting>;
 
   UnitAnswer answer(const Queue::iterator& which, std::optional<std::uint32_t> unit, SwarmTime now);
+  Queue::iterator too_old_or_done(SwarmTime now);
   std::optional<std::uint32_t> choose(Asker& asker, SwarmTime now);
   std::optional<std::uint32_t> latest_of_least_sent(Asker& asker) const;
   std::optional<std::uint32_t> once(Asker& asker, SwarmTime now) const;
   void may_send_again();
+  void begin_anew();
   bool goes_before(const Asker& one, const Asker& other) const;
   void end_upload(std::uint32_t unit, bool read);
   void drop_if_idle(std::map<SwarmNode, Asker>::iterator at);
+  void drop(std::map<SwarmNode, Asker>::iterator at);
 
   UploadShare& share_;
   UnitSet has_;
@@ -116,6 +123,7 @@ class Uploads {
   std::uint64_t sent_units_ = 0;
   std::uint64_t offers_ = 0;
   std::uint64_t tries_ = 0;
+  std::uint64_t beginnings_ = 0;
 };
 
 }  // namespace weft

@@ -16,7 +16,8 @@
 namespace weft {
 
 // A unit that another node has offered and this node has accepted: consecutive chunks of a version, of one or several
-// blobs. Dropped without arrived(), the node lacks it again. A call, or the drop, may call back on_offer(). Any thread.
+// blobs. Dropped without arrived(), the node lacks it again. A call, or the drop, may call back on_change(). Any
+// thread.
 class OfferedUnit {
  public:
   virtual ~OfferedUnit() = default;
@@ -25,18 +26,23 @@ class OfferedUnit {
   // True: the sender has offered the unit by name, and its bytes come from a source that reads_named(), without
   // ReadAid::offered.
   virtual bool by_name() const { return false; }
+  // False: the sender is so slow that the unit should come from another one, and a read of it ends.
+  virtual bool is_wanted() const { return true; }
   // The node holds, verified, all chunks of the unit that it wants.
   virtual void arrived() = 0;
   // A chunk of the sender was wrong: the sender gets no more wants of this version.
   virtual void refuted() {}
 };
 
+// The most accepted units of a version that are not read yet.
+inline constexpr unsigned kAcceptedMax = 12;
+
 class VersionSwarms {
  public:
   virtual ~VersionSwarms() = default;
 
-  // Wants these chunks of a version, and joins its swarm. The version's manifest is local. Chunks that are local, or
-  // wanted already, change nothing.
+  // Wants these chunks of a version, and joins its swarm. The version's manifest is local, the chunks are not: the
+  // swarm asks for a chunk again that had arrived. Chunks that are wanted already change nothing.
   virtual Status want(const Digest& manifest, std::span<const ChunkRun> runs) = 0;
   // Wants no chunk of the version any more. Open offers of it are still read.
   virtual void leave(const Digest& manifest) = 0;
@@ -45,9 +51,11 @@ class VersionSwarms {
   virtual void stop_waiting(const Digest& manifest, const ChunkRun& run) = 0;
   // Returns the next accepted unit, or null.
   virtual std::shared_ptr<OfferedUnit> take() = 0;
-  // Sets the function to call when take() has a unit: on a thread of the exchange, so it is short. Empty: none. After
-  // this returns, the function that it replaces is not called any more.
-  virtual void on_offer(std::function<void()> call) = 0;
+  // True if another node is known that fetches the version too.
+  virtual bool has_partners(const Digest& manifest) const = 0;
+  // Sets the function to call when take() has a unit, or has_partners() becomes true: on a thread of the exchange, so
+  // it is short. Empty: none. After this returns, the function that it replaces is not called any more.
+  virtual void on_change(std::function<void()> call) = 0;
 };
 
 }  // namespace weft

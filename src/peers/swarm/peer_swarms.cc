@@ -113,8 +113,12 @@ std::shared_ptr<OfferedUnit> PeerSwarms::take() {
   return receiver_->take();
 }
 
-void PeerSwarms::on_offer(std::function<void()> call) {
-  receiver_->on_offer(std::move(call));
+bool PeerSwarms::has_partners(const Digest& manifest) const {
+  return receiver_->has_partners(manifest);
+}
+
+void PeerSwarms::on_change(std::function<void()> call) {
+  receiver_->on_change(std::move(call));
 }
 
 void PeerSwarms::receive(std::string_view node, Join join, PendingReply reply) {

@@ -58,7 +58,8 @@ class PeerSwarms final : public VersionSwarms, public SwarmServer {
   void wait_for(const Digest& manifest, const ChunkRun& run) override;
   void stop_waiting(const Digest& manifest, const ChunkRun& run) override;
   std::shared_ptr<OfferedUnit> take() override;
-  void on_offer(std::function<void()> call) override;
+  bool has_partners(const Digest& manifest) const override;
+  void on_change(std::function<void()> call) override;
 
   void receive(std::string_view node, Join join, PendingReply reply) override;
   void receive(std::string_view node, Want want, PendingReply reply) override;

@@ -3,7 +3,12 @@
 #include <algorithm>
 #include <chrono>
 
+#include "weft/bytes/swarm.h"
+
 namespace weft {
+
+static_assert(kWantsOpen == kAcceptedMax);
+
 namespace {
 
 // A directory node answers within Introductions::kJoinWait, a sender within kWantWaitMax.
@@ -48,7 +53,9 @@ void SwarmReceiver::leave(const Digest& manifest) {
   const auto found = sessions_.find(manifest);
   if (found == sessions_.end()) return;
   if (const std::string& directory = found->second->directory(); !directory.empty())
-    leaves_.push_back({0, directory, {manifest, {}, Join::State::leaves}});
+    last_.words.push_back({0, directory, {manifest, {}, Join::State::leaves}});
+  found->second->abandon();
+  while (auto want = found->second->next_want(parts_.time.now())) last_.wants.emplace_back(0, *std::move(want));
   sessions_.erase(found);
   wake();
 }
@@ -71,23 +78,34 @@ std::shared_ptr<OfferedUnit> SwarmReceiver::take() {
   return offer;
 }
 
-void SwarmReceiver::on_offer(std::function<void()> call) {
+bool SwarmReceiver::has_partners(const Digest& manifest) const {
+  const MutexLock lock(mutex_);
+  const auto found = sessions_.find(manifest);
+  return found != sessions_.end() && found->second->downloads().has_receivers();
+}
+
+void SwarmReceiver::on_change(std::function<void()> call) {
   const MutexLock lock(call_mutex_);
   call_.swap(call);
 }
 
-void SwarmReceiver::tell_offer() {
+void SwarmReceiver::tell_change() {
   const MutexLock lock(call_mutex_);
   if (call_) call_();
 }
 
 void SwarmReceiver::met(const Digest& manifest, std::string_view node) {
   const auto now = parts_.time.now();
-  const MutexLock lock(mutex_);
-  SwarmSession* session = find(manifest);
-  if (session == nullptr) return;
-  session->met(node, now);
-  wake();
+  bool first = false;
+  {
+    const MutexLock lock(mutex_);
+    SwarmSession* session = find(manifest);
+    if (session == nullptr) return;
+    first = !session->downloads().has_receivers();
+    session->met(node, now);
+    wake();
+  }
+  if (first) tell_change();
 }
 
 void SwarmReceiver::left(std::string_view node) {
@@ -166,10 +184,10 @@ void SwarmReceiver::meet_holders() {
 // Returns the calls that are due, and drops sessions that are over.
 SwarmReceiver::Calls SwarmReceiver::calls() {
   const auto now = parts_.time.now();
-  Calls calls;
   const MutexLock lock(mutex_);
-  calls.words.swap(leaves_);
+  Calls calls = std::exchange(last_, {});
   for (auto& [manifest, session] : sessions_) {
+    session->give_up_slow_reads(now);
     while (auto want = session->next_want(now)) calls.wants.emplace_back(session->serial(), *std::move(want));
     while (auto word = session->word(now))
       calls.words.push_back({session->serial(),
@@ -206,14 +224,20 @@ void SwarmReceiver::begin_want(std::uint64_t session, WantCall call) {
 void SwarmReceiver::join_answered(const JoinCall& call, const Result<std::unique_ptr<Answer>>& outcome) {
   const auto partners = outcome.ok() ? decode_partners((*outcome)->head()) : outcome.error();
   const auto now = parts_.time.now();
-  const MutexLock lock(mutex_);
-  SwarmSession* session = find(call.join.manifest, call.session);
-  if (session == nullptr) return;
-  if (partners.ok())
-    session->joined(call.node, *partners, now);
-  else
-    session->join_failed(now);
-  wake();
+  bool first = false;
+  {
+    const MutexLock lock(mutex_);
+    SwarmSession* session = find(call.join.manifest, call.session);
+    if (session == nullptr) return;
+    first = !session->downloads().has_receivers();
+    if (partners.ok())
+      session->joined(call.node, *partners, now);
+    else
+      session->join_failed(now);
+    first = first && session->downloads().has_receivers();
+    wake();
+  }
+  if (first) tell_change();
 }
 
 void SwarmReceiver::word_answered(const JoinCall& call, bool ok) {
@@ -240,11 +264,12 @@ void SwarmReceiver::want_answered(const Digest& manifest, std::uint64_t serial, 
       offers_.push_back(std::make_shared<PeerOffer>(weak_from_this(), manifest, unit->unit,
                                                     session->version().runs(unit->unit), std::move(unit->place),
                                                     unit->by_name));
+      session->note_offer(unit->unit, offers_.back());
       offered = true;
     }
     wake();
   }
-  if (offered) tell_offer();
+  if (offered) tell_change();
 }
 
 SwarmSession* SwarmReceiver::find(const Digest& manifest) {
@@ -270,7 +295,7 @@ void SwarmReceiver::end() {
   const MutexLock lock(mutex_);
   ended_ = true;
   sessions_.clear();
-  leaves_.clear();
+  last_ = {};
   dropped.swap(offers_);
 }
 

@@ -68,7 +68,8 @@ class SwarmReceiver final : public PeerOffer::Owner, public std::enable_shared_f
   void wait_for(const Digest& manifest, const ChunkRun& run);
   void stop_waiting(const Digest& manifest, const ChunkRun& run);
   std::shared_ptr<OfferedUnit> take();
-  void on_offer(std::function<void()> call);
+  bool has_partners(const Digest& manifest) const;
+  void on_change(std::function<void()> call);
 
   void met(const Digest& manifest, std::string_view node);  // the node becomes a partner, because it asked for units
   void left(std::string_view node);                         // the node has left the cluster
@@ -108,7 +109,7 @@ class SwarmReceiver final : public PeerOffer::Owner, public std::enable_shared_f
   void word_answered(const JoinCall& call, bool ok) WEFT_EXCLUDES(mutex_);
   void want_answered(const Digest& manifest, std::uint64_t session, SwarmNode node,
                      Result<std::unique_ptr<Answer>> outcome) WEFT_EXCLUDES(mutex_);
-  void tell_offer() WEFT_EXCLUDES(mutex_, call_mutex_);
+  void tell_change() WEFT_EXCLUDES(mutex_, call_mutex_);
   SwarmSession* find(const Digest& manifest) WEFT_REQUIRES(mutex_);
   SwarmSession* find(const Digest& manifest, std::uint64_t serial) WEFT_REQUIRES(mutex_);
   void wake() WEFT_REQUIRES(mutex_);
@@ -121,9 +122,9 @@ class SwarmReceiver final : public PeerOffer::Owner, public std::enable_shared_f
   std::uint64_t serials_ WEFT_GUARDED_BY(mutex_) = 0;
   Sessions sessions_ WEFT_GUARDED_BY(mutex_);
   ReceivedSums sums_ WEFT_GUARDED_BY(mutex_);
-  std::vector<JoinCall> leaves_ WEFT_GUARDED_BY(mutex_);  // to send
+  Calls last_ WEFT_GUARDED_BY(mutex_);  // of sessions that were left
   std::deque<std::shared_ptr<PeerOffer>> offers_ WEFT_GUARDED_BY(mutex_);
-  Mutex call_mutex_;  // held during a call, so that on_offer() waits for it
+  Mutex call_mutex_;  // held during a call, so that on_change() waits for it
   std::function<void()> call_ WEFT_GUARDED_BY(call_mutex_);
 };
 

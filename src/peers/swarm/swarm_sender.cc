@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include <fmt/core.h>
+
 #include "base/log.h"
 #include "peers/swarm/unit_offer.h"
 
@@ -165,8 +167,9 @@ void SwarmSender::survey_all(UnitStock& stock) {
   std::vector<Digest> all;
   {
     const MutexLock lock(mutex_);
-    if (!std::exchange(survey_again_, false)) return;
-    for (const auto& [manifest, session] : sessions_) all.push_back(manifest);
+    const bool every = std::exchange(survey_again_, false);
+    for (const auto& [manifest, session] : sessions_)
+      if (std::exchange(session->survey_again, false) || every) all.push_back(manifest);
   }
   for (const Digest& manifest : all) survey(manifest, stock);
 }
@@ -179,6 +182,7 @@ void SwarmSender::survey(const Digest& manifest, UnitStock& stock) {
     const MutexLock lock(mutex_);
     const auto found = sessions_.find(manifest);
     if (found == sessions_.end()) return;
+    found->second->surveyed = parts_.time.now();
     version = found->second->version;
     before = found->second->local.complete();
   }
@@ -233,7 +237,11 @@ std::optional<Result<PeerReply>> SwarmSender::take(Queued& queued, SwarmTime now
   session.used = now;
   met.emplace_back(queued.want.manifest, queued.node);
   if (queued.want.of_source || queued.want.of_clerk) {
-    if (!session.local.complete().all()) return Error{Errc::absent, "this node has not the whole version"};
+    if (!session.local.complete().all()) {
+      session.survey_again = session.surveyed + kSurveyAgain <= now;
+      if (session.survey_again) parts_.wake();
+      return Error{Errc::absent, "this node has not the whole version"};
+    }
     session.uploads.become_source();
   }
   UnitWant want{*std::move(has), queued.want.first, queued.want.hungry, static_cast<std::uint8_t>(queued.want.traffic)};
@@ -391,6 +399,7 @@ void SwarmSender::send(Upload upload, UnitStock& stock) {
     return upload.reply.give(offer_of_nothing());
   }
   if (stock.by_name()) return upload.reply.give(std::move(offer));
+  offer->subject = fmt::format("unit {} of manifest {}", *upload.unit, to_hex(upload.manifest));
   // A short unit is in the head: it is read once it was sent.
   const std::uint64_t length = offer->windows.empty() ? 0 : upload.version->bytes(*upload.unit);
   offer->ended = [weak = weak_from_this(), manifest = upload.manifest, session = upload.session, node = upload.node,

@@ -60,6 +60,8 @@ class SwarmSender : public std::enable_shared_from_this<SwarmSender> {
   static constexpr std::chrono::seconds kUploadMax{30};  // a longer upload counts as failed
   // Nodes of one version that neither wait nor read: if there are more, they are forgotten.
   static constexpr std::size_t kIdleNodesMax = 1'024;
+  // A node that was asked as the source and lacks units looks again after this time: it may have published them now.
+  static constexpr std::chrono::milliseconds kSurveyAgain{400};
   static constexpr std::chrono::seconds kNamedMax{2};  // a longer upload of a name counts as read
   // Uploads of names, for all versions: so many units are read from the origin at once, by all askers.
   static constexpr std::size_t kNamedAtOnce = 32;
@@ -108,7 +110,8 @@ class SwarmSender : public std::enable_shared_from_this<SwarmSender> {
     NodeNumbers nodes;
     std::map<std::uint64_t, Waiting> waiting;                          // by the number of the want
     std::map<std::pair<SwarmNode, std::uint32_t>, SwarmTime> running;  // uploads, and when they began
-    SwarmTime used{};
+    SwarmTime used{}, surveyed{};
+    bool survey_again = false;
   };
   struct Queued {
     std::string node;

@@ -38,6 +38,9 @@ SwarmSession::SwarmSession(const Digest& manifest, std::shared_ptr<const Version
 
 void SwarmSession::want(const UnitSet& units, SwarmTime now) {
   const bool was_done = downloads_.is_done();
+  units.for_each([&](std::uint32_t unit) {
+    if (downloads_.has().has(unit)) local_.remove(unit);
+  });
   downloads_.want(units, now);
   if (downloads_.is_done()) return done_since(now);
   if (!was_done) return;
@@ -167,7 +170,7 @@ std::optional<AcceptedUnit> SwarmSession::answered(SwarmNode node, Result<std::u
     if (by_name && unit) unread_.push_back(*unit);
     return std::nullopt;
   }
-  reads_.insert_or_assign(*unit, node);
+  reads_.insert_or_assign(*unit, Read{node, now});
   return AcceptedUnit{*unit, {nodes_.name(node), std::move(outcome).value(), offer->bytes}, by_name};
 }
 
@@ -180,19 +183,45 @@ void SwarmSession::was_silent_for(SwarmNode node) {
 void SwarmSession::read(std::string_view node, std::uint32_t unit, bool arrived, SwarmTime now) {
   const auto number = nodes_.find(node);
   const auto read = reads_.find(unit);
-  if (!number || read == reads_.end() || read->second != *number) return;
+  if (!number || read == reads_.end() || read->second.node != *number) return;
+  const Read ended = read->second;
   reads_.erase(read);
   if (is_clerk(*number)) (arrived ? read_ : unread_).push_back(unit);
   if (arrived) {
+    const std::chrono::nanoseconds took = now - ended.begun;
+    usual_read_ = usual_read_.count() == 0 ? took : (usual_read_ * 7 + took) / 8;
     if (++received_ == 1)
       log_debug(LogCategory::peers, "swarm of manifest {}: the first unit, {} of {}, came from {}", to_hex(manifest_),
                 unit, version_->count(), is_clerk(*number) ? "the origin" : node);
     downloads_.arrived(*number, unit, now);
   } else {
-    downloads_.failed(*number, unit, now);
+    downloads_.failed(*number, unit, now, ended.given_up ? Downloads::kAskSlowAgain : Downloads::kAskFailedAgain);
     if (local_.complete().has(unit)) downloads_.add(unit);  // it came by another way
   }
   done_since(now);
+}
+
+void SwarmSession::note_offer(std::uint32_t unit, const std::shared_ptr<PeerOffer>& offer) {
+  if (const auto read = reads_.find(unit); read != reads_.end()) read->second.offer = offer;
+}
+
+// Returns when the read is to be given up; nothing if it is not.
+std::optional<SwarmTime> SwarmSession::slow_at(std::uint32_t unit, const Read& read) const {
+  const bool matters = downloads_.taken().all() || downloads_.is_waited_for(unit);
+  if (read.given_up || !matters || is_clerk(read.node) || usual_read_.count() == 0 || downloads_.partners() < 2)
+    return std::nullopt;
+  return read.begun + std::max<std::chrono::nanoseconds>(kSlowRead, kSlowTimes * usual_read_);
+}
+
+void SwarmSession::give_up_slow_reads(SwarmTime now) {
+  for (auto& [unit, read] : reads_) {
+    const auto slow = slow_at(unit, read);
+    if (!slow || *slow > now) continue;
+    read.given_up = true;
+    log_debug(LogCategory::peers, "swarm of manifest {}: {} is too slow with unit {}", to_hex(manifest_),
+              nodes_.name(read.node), unit);
+    if (const auto offer = read.offer.lock()) offer->give_up();
+  }
 }
 
 bool SwarmSession::join_is_due(SwarmTime now) {
@@ -219,7 +248,8 @@ void SwarmSession::joined(const std::string& directory, const Partners& partners
   lives_at_ = now + kLivesEvery;
   for (const std::string& node : partners.nodes)
     if (const auto number = number_of(node)) downloads_.meet(*number, now);
-  source_ = is_partner(partners.source) && partners.source != lost_source_ ? partners.source : "";
+  const bool lost = partners.source == lost_source_ && now < lost_until_;
+  source_ = is_partner(partners.source) && !lost ? partners.source : "";
   if (!source_.empty()) meet_holders(std::span(&source_, 1), now);
   spare_clerk_ = partners.clerk && reads_origin_ ? directory : "";
   meet_clerk(source_.empty() ? spare_clerk_ : "", now);
@@ -235,6 +265,7 @@ void SwarmSession::joined(const std::string& directory, const Partners& partners
 void SwarmSession::lost_source(SwarmTime now) {
   log_debug(LogCategory::peers, "swarm of manifest {}: the source {} lacks units", to_hex(manifest_), source_);
   lost_source_ = std::exchange(source_, "");
+  lost_until_ = now + kLostSource;
   meet_clerk(spare_clerk_, now);
 }
 
@@ -295,6 +326,8 @@ bool SwarmSession::is_over(SwarmTime now) const {
 std::optional<SwarmTime> SwarmSession::due(SwarmTime now) const {
   if (done_at_) return reads_.empty() ? std::optional(*done_at_ + kDoneKept) : std::nullopt;
   SwarmTime due = downloads_.due(now).value_or(SwarmTime::max());
+  for (const auto& [unit, read] : reads_)
+    if (const auto slow = slow_at(unit, read)) due = std::min(due, *slow);
   if (wants_partners_ && !joining_) due = std::min(due, join_at_);
   if (!directory_.empty()) due = std::min(due, lives_at_);
   return due == SwarmTime::max() ? std::nullopt : std::optional(due);

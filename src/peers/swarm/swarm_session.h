@@ -54,6 +54,12 @@ class SwarmSession {
   static constexpr std::chrono::seconds kLivesEvery{20};  // between two words to the directory node
   static constexpr std::chrono::seconds kDoneKept{60};    // then a session that lacks nothing is over
   static constexpr std::size_t kHoldersMax = 8;           // meet_holders() ignores more
+  // A source that lacks units, as a publisher may for a moment, is asked again after this time.
+  static constexpr std::chrono::milliseconds kLostSource{500};
+  // A read that takes so long, and so many times as long as usual, is given up if a reader waits for its unit, or if
+  // the node lacks no other unit. The unit then comes from another node.
+  static constexpr std::chrono::milliseconds kSlowRead{2'000};
+  static constexpr int kSlowTimes = 4;
   // After so many silent wants in a row the node is no partner any more.
   static constexpr unsigned kSilencesMax = 2;
 
@@ -64,7 +70,9 @@ class SwarmSession {
   const VersionUnits& version() const { return *version_; }
   std::uint64_t serial() const { return serial_; }  // no other session has it
 
-  void want(const UnitSet& units, SwarmTime now);
+  void want(const UnitSet& units, SwarmTime now);  // a unit that this node had is lost
+  // Wants nothing any more. next_want() then ends the session at the partners; nothing else may be called.
+  void abandon() { downloads_.abandon(); }
   void arrived(std::span<const ChunkRun> runs, SwarmTime now);  // by the swarm or another way
   void wait_for(const ChunkRun& run);
   void stop_waiting(const ChunkRun& run);
@@ -76,8 +84,11 @@ class SwarmSession {
   std::optional<WantCall> next_want(SwarmTime now);
   // A want was answered. Returns the unit to read, which owns the answer. Otherwise the caller drops the answer.
   std::optional<AcceptedUnit> answered(SwarmNode node, Result<std::unique_ptr<Answer>>& outcome, SwarmTime now);
+  void note_offer(std::uint32_t unit, const std::shared_ptr<PeerOffer>& offer);  // of an accepted unit
   // An accepted unit is verified and stored, or was dropped.
   void read(std::string_view node, std::uint32_t unit, bool arrived, SwarmTime now);
+
+  void give_up_slow_reads(SwarmTime now);
 
   // True if it is time to join. The caller then calls begin_join(), sends the message, and calls joined() or
   // join_failed().
@@ -108,6 +119,12 @@ class SwarmSession {
   std::uint64_t received() const { return received_; }  // units
 
  private:
+  struct Read {
+    SwarmNode node = 0;
+    SwarmTime begun{};
+    std::weak_ptr<PeerOffer> offer = {};
+    bool given_up = false;
+  };
   static constexpr std::size_t kNamesMax = 1'024;  // then names of nodes that are no partners are forgotten
 
   bool is_partner(std::string_view node) const { return !node.empty() && node != self_; }
@@ -118,6 +135,7 @@ class SwarmSession {
   Result<OfferHead> checked(const Answer& answer, bool by_name) const;
   void was_silent_for(SwarmNode node);
   void done_since(SwarmTime now);
+  std::optional<SwarmTime> slow_at(std::uint32_t unit, const Read& read) const;
   void note_hunger(SwarmTime now);
 
   const Digest manifest_;
@@ -127,15 +145,17 @@ class SwarmSession {
   const std::uint64_t serial_;
   Downloads downloads_;
   NodeNumbers nodes_;
-  LocalUnits local_;                          // chunks that arrived() reported
-  std::map<std::uint32_t, SwarmNode> reads_;  // accepted units, and who sends them
-  std::map<SwarmNode, unsigned> silences_;    // in a row
-  std::string source_;                        // as the directory node named it
-  std::string lost_source_;                   // a node that was named, and has said that it lacks units
-  std::string clerk_;                         // a directory node that is asked as the source; "": none
-  std::string spare_clerk_;                   // the directory node, if it named itself as a clerk
-  std::optional<SwarmNode> clerk_number_;     // of any clerk, and of no node: a clerk may be a partner as well
-  std::deque<std::uint32_t> read_, unread_;   // units to report to the clerk
+  LocalUnits local_;                        // chunks that arrived() reported
+  std::map<std::uint32_t, Read> reads_;     // of accepted units
+  std::chrono::nanoseconds usual_read_{0};  // 0: no read has ended
+  std::map<SwarmNode, unsigned> silences_;  // in a row
+  std::string source_;                      // as the directory node named it
+  std::string lost_source_;                 // a node that was named, and has said that it lacks units
+  SwarmTime lost_until_{};
+  std::string clerk_;                        // a directory node that is asked as the source; "": none
+  std::string spare_clerk_;                  // the directory node, if it named itself as a clerk
+  std::optional<SwarmNode> clerk_number_;    // of any clerk, and of no node: a clerk may be a partner as well
+  std::deque<std::uint32_t> read_, unread_;  // units to report to the clerk
   std::uint64_t received_ = 0;
 
   bool hungry_ = false;  // and logged

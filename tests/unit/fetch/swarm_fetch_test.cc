@@ -27,7 +27,8 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr auto kLong = 30s;  // no test waits so long if it passes
+constexpr auto kLong = 30s;       // no test waits so long if it passes
+constexpr auto kPatience = 300s;  // so no swarm is left, and no reader gives it up, however slow the machine is
 constexpr std::size_t kChunks = 40;
 
 using Chunk = std::pair<ContentId, std::uint64_t>;
@@ -99,7 +100,15 @@ class FakeSwarms final : public VersionSwarms {
     offers_.pop_front();
     return unit;
   }
-  void on_offer(std::function<void()> call) override {
+  bool has_partners(const Digest& /*manifest*/) const override {
+    {
+      const std::lock_guard lock(mutex_);
+      ++looks_;
+    }
+    changed_.notify_all();
+    return partners;
+  }
+  void on_change(std::function<void()> call) override {
     const std::lock_guard lock(call_mutex_);
     call_ = std::move(call);
   }
@@ -121,6 +130,7 @@ class FakeSwarms final : public VersionSwarms {
   int left() const { return left_; }
   int waiting(const Chunk& chunk) { return readers_[chunk]; }
   int waited() const { return waited_; }
+  int looks() const { return looks_; }  // for partners
   void tell() {
     { const std::lock_guard lock(mutex_); }  // a waiter has seen the last change, or waits
     changed_.notify_all();
@@ -128,7 +138,7 @@ class FakeSwarms final : public VersionSwarms {
     if (call_) call_();
   }
 
-  std::atomic<bool> gives = false, refuses = false, names = false;
+  std::atomic<bool> gives = false, refuses = false, names = false, partners = false;
   std::atomic<int> arrivals = 0, drops = 0, refutations = 0;
 
  private:
@@ -151,12 +161,13 @@ class FakeSwarms final : public VersionSwarms {
     changed_.notify_all();
   }
 
-  std::mutex mutex_, call_mutex_;
-  std::condition_variable changed_;
+  mutable std::mutex mutex_, call_mutex_;
+  mutable std::condition_variable changed_;
   Chunks wanted_;  // these are guarded by mutex_
   std::deque<std::shared_ptr<OfferedUnit>> offers_;
   std::map<Chunk, int> readers_;
   int left_ = 0, waited_ = 0;
+  mutable int looks_ = 0;
   std::function<void()> call_;  // guarded by call_mutex_
 };
 
@@ -227,6 +238,16 @@ struct Scene {
   Digest manifest() { return must(must(away.store.snapshot())->version(away.version)).manifest; }
   ChunkRun chunk(std::size_t number) const { return {away.file.extents[number].id, 0, 1}; }
   Chunk name(std::size_t number) const { return {away.file.extents[number].id, 0}; }
+  // A reader asks for bytes of one chunk, which is left to the swarm. The swarm brings it.
+  void read_by_swarm(std::size_t number, std::uint64_t ahead = 0) {
+    auto read = std::async(std::launch::async, [&] {
+      return away.bring(*fetcher, {number * kDigestChunk, kDigestChunk}, ahead).ok();
+    });
+    CHECK(swarms.wait_until([&] { return swarms.waiting(name(number)) == 1; }));
+    swarms.offer(manifest(), {chunk(number)});
+    CHECK(read.get());
+    CHECK(swarms.wait_until([&] { return swarms.waiting(name(number)) == 0; }));
+  }
   void check_whole() {
     const auto pieces = bring_all();
     REQUIRE_MESSAGE(pieces.ok(), (pieces.ok() ? "" : pieces.error().message));
@@ -319,14 +340,17 @@ TEST_CASE("units whose read at the origin fails, or is wrong, are brought again,
   CHECK(scene.source->offered == 0);
 }
 
-TEST_CASE("a version whose publisher is away joins its swarm although it is young") {
-  Scene scene;
-  scene.swarms.gives = true;
-  scene.options.is_there = [](const std::string&) { return false; };
-  scene.away.publish(now_ns());
-  scene.open();
-  scene.check_whole();
-  CHECK(scene.source->ordinary == 0);
+TEST_CASE("a young version joins its swarm at once, also if its publisher is away") {
+  for (const bool is_there : {true, false}) {
+    Scene scene;
+    scene.swarms.gives = true;
+    scene.options.is_there = [=](const std::string&) { return is_there; };
+    scene.away.publish(now_ns());
+    scene.open();
+    scene.check_whole();
+    CHECK(scene.source->ordinary == 0);
+    CHECK(scene.source->offered == static_cast<int>(kChunks));
+  }
 }
 
 TEST_CASE("a small version and a version that a swarm refuses come by the ordinary way") {
@@ -344,22 +368,84 @@ TEST_CASE("a small version and a version that a swarm refuses come by the ordina
 TEST_CASE("a reader waits for a unit in a swarm, and soon gets it by the ordinary way") {
   Scene scene;
   scene.open();
-  const std::uint64_t rest = scene.away.file.size - kDigestChunk;
-  REQUIRE(scene.away.bring(*scene.fetcher, {0, kDigestChunk}, rest).ok());
-  CHECK(scene.source->ordinary == 1);
-  CHECK(scene.swarms.wait_until([&] { return scene.swarms.wanted().size() == kChunks - 1; }));
-  auto read = std::async(std::launch::async, [&] { return scene.away.bring(*scene.fetcher, {5 * kDigestChunk, 10}); });
-  CHECK(scene.swarms.wait_until([&] { return scene.swarms.waiting(scene.name(5)) == 1; }));
-  CHECK(scene.source->ordinary == 1);
-  scene.swarms.offer(scene.manifest(), {scene.chunk(5)});
-  CHECK(read.get().ok());
-  CHECK(scene.source->ordinary == 1);
-  CHECK(scene.swarms.wait_until([&] { return scene.swarms.waiting(scene.name(5)) == 0; }));
-  CHECK(scene.away.bring(*scene.fetcher, {6 * kDigestChunk, 10}).ok());
+  scene.read_by_swarm(0, scene.away.file.size - kDigestChunk);
+  CHECK(scene.swarms.wait_until([&] { return scene.swarms.wanted().size() == kChunks; }));
+  scene.read_by_swarm(5);
+  CHECK(scene.source->offered == 2);
+  CHECK(scene.source->ordinary == 0);
+  // This read needs a unit at the start of the file and one behind the start.
+  CHECK(scene.away.bring(*scene.fetcher, {4 * kDigestChunk - 10, 20}).ok());
   CHECK(scene.source->ordinary == 2);
-  CHECK(scene.source->offered == 1);
-  CHECK(scene.swarms.wait_until([&] { return scene.swarms.waiting(scene.name(6)) == 0; }));
-  CHECK(scene.swarms.waited() == 2);
+  CHECK(scene.source->offered == 2);
+  CHECK(scene.swarms.wait_until(
+      [&] { return scene.swarms.waiting(scene.name(3)) == 0 && scene.swarms.waiting(scene.name(4)) == 0; }));
+  CHECK(scene.swarms.waited() == 4);
+  CHECK(scene.swarms.left() == 0);
+}
+
+TEST_CASE("the start of a file comes by the swarm, and other units that a reader waits for come at once") {
+  Scene scene;
+  scene.options.patience = kPatience;
+  scene.swarms.partners = true;
+  scene.open();
+  scene.read_by_swarm(3);
+  CHECK(scene.source->ordinary == 0);
+  CHECK(scene.away.bring(*scene.fetcher, {4 * kDigestChunk, 10}).ok());
+  CHECK(scene.away.bring(*scene.fetcher, {20 * kDigestChunk, 10}, kDigestChunk).ok());  // too late for a start
+  CHECK(scene.source->ordinary == 2);
+  CHECK(scene.swarms.wait_until([&] { return scene.swarms.wanted() == Chunks{scene.name(3), scene.name(21)}; }));
+  CHECK(scene.swarms.waited() == 1);
+  scene.fetcher.reset();
+  CHECK(scene.swarms.looks() == 0);  // no reader read in order
+}
+
+TEST_CASE("the start of a file comes by the ordinary way if the swarm refuses its version") {
+  Scene scene;
+  scene.options.patience = kPatience;
+  scene.swarms.refuses = true;
+  scene.open();
+  CHECK(scene.away.bring(*scene.fetcher, {0, 10}).ok());
+  CHECK(scene.away.bring(*scene.fetcher, {kDigestChunk, 10}).ok());  // the fetcher does not ask the swarm again
+  CHECK(scene.source->ordinary == 2);
+  CHECK(scene.source->offered == 0);
+  CHECK(scene.swarms.wait_until([&] { return scene.swarms.left() == 1; }));
+}
+
+TEST_CASE("a reader in order has its file fetched ahead while other nodes fetch it too") {
+  constexpr std::size_t kAtStart = 64;  // chunks
+  Scene scene(kAtStart + 8);
+  scene.options.patience = kPatience;
+  scene.open();
+  scene.read_by_swarm(0, kDigestChunk);
+  scene.swarms.tell();
+  CHECK(scene.swarms.wait_until([&] { return scene.swarms.looks() >= 2; }));
+  CHECK(scene.swarms.wait_until([&] { return scene.swarms.wanted().size() == 2; }));
+  scene.swarms.partners = true;
+  scene.swarms.tell();
+  CHECK(scene.swarms.wait_until([&] { return scene.swarms.wanted().size() == kAtStart; }));
+  scene.read_by_swarm(3, kDigestChunk);
+  CHECK(scene.swarms.wait_until([&] { return scene.swarms.wanted().size() == kAtStart; }));
+  scene.read_by_swarm(4, kDigestChunk);
+  CHECK(scene.swarms.wait_until([&] { return scene.swarms.wanted().size() == kAtStart + 8; }));
+  CHECK(scene.source->ordinary == 0);
+  CHECK(scene.source->offered == 3);
+}
+
+TEST_CASE("a file that is fetched ahead does not evict what the cache has") {
+  Scene scene;
+  scene.options.patience = kPatience;
+  scene.swarms.partners = true;
+  scene.open();
+  FetchPolicy policy;
+  policy.cache_max = kChunks / 2 * kDigestChunk;
+  scene.fetcher->set_policy(policy);
+  scene.read_by_swarm(0, kDigestChunk);
+  CHECK(scene.swarms.wait_until([&] { return scene.swarms.looks() == 1; }));
+  scene.read_by_swarm(1, 10);
+  CHECK(scene.swarms.wait_until([&] { return scene.swarms.looks() == 2; }));  // so the first look is over
+  const Chunks asked{scene.name(0), scene.name(1), scene.name(2)};
+  CHECK(scene.swarms.wait_until([&] { return scene.swarms.wanted() == asked; }));
+  CHECK(scene.swarms.left() == 0);
 }
 
 TEST_CASE("a swarm that gives nothing is left, and not joined again at once") {
@@ -402,8 +488,8 @@ TEST_CASE("a swarm is left if the cache has no space for its units") {
 TEST_CASE("an offered unit that is local already is not read") {
   Scene scene;
   scene.open();
-  REQUIRE(scene.away.bring(*scene.fetcher, {0, kDigestChunk}, scene.away.file.size - kDigestChunk).ok());
-  scene.swarms.offer(scene.manifest(), {scene.chunk(0)});
+  REQUIRE(scene.away.bring(*scene.fetcher, {5 * kDigestChunk, kDigestChunk}, 30 * kDigestChunk).ok());
+  scene.swarms.offer(scene.manifest(), {scene.chunk(5)});
   CHECK(scene.swarms.wait_until([&] { return scene.swarms.arrivals == 1; }));
   CHECK(scene.source->offered == 0);
 }
@@ -411,7 +497,7 @@ TEST_CASE("an offered unit that is local already is not read") {
 TEST_CASE("a unit of several chunks is read in parts, without those that are local") {
   Scene scene;
   scene.open();
-  REQUIRE(scene.away.bring(*scene.fetcher, {3 * kDigestChunk, kDigestChunk}, 30 * kDigestChunk).ok());
+  REQUIRE(scene.away.bring(*scene.fetcher, {5 * kDigestChunk, kDigestChunk}, 30 * kDigestChunk).ok());
   std::vector<ChunkRun> runs;
   for (std::size_t i = 0; i < 12; ++i) runs.push_back(scene.chunk(i));
   scene.swarms.offer(scene.manifest(), runs);
@@ -423,22 +509,11 @@ TEST_CASE("a unit of several chunks is read in parts, without those that are loc
   CHECK(std::ranges::all_of(places, [](const OpenPlace& place) { return place.pack != nullptr; }));
 }
 
-TEST_CASE("a young version joins its swarm once its first bytes have come") {
-  Scene scene;
-  scene.swarms.gives = true;
-  scene.away.publish(now_ns());
-  scene.open();
-  scene.check_whole();
-  CHECK(scene.source->ordinary >= 1);
-  CHECK(scene.source->ordinary <= static_cast<int>(scene.options.threads));
-  CHECK(scene.source->offered == static_cast<int>(kChunks) - scene.source->ordinary);
-}
-
 TEST_CASE("a fetcher ends while a swarm owes it units, and leaves the swarm") {
   Scene scene;
   scene.open();
-  REQUIRE(scene.away.bring(*scene.fetcher, {0, kDigestChunk}, scene.away.file.size - kDigestChunk).ok());
-  CHECK(scene.swarms.wait_until([&] { return scene.swarms.wanted().size() == kChunks - 1; }));
+  scene.read_by_swarm(0, scene.away.file.size - kDigestChunk);
+  CHECK(scene.swarms.wait_until([&] { return scene.swarms.wanted().size() == kChunks; }));
   CHECK(scene.fetcher->status().waiting == kChunks - 1);
   scene.fetcher->let_go();  // the transfer waits for its swarm, and stays
   CHECK(scene.fetcher->status().transfers == 1);

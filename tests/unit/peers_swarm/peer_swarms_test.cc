@@ -67,9 +67,9 @@ struct Node {
                 [](const Digest&) { return std::vector<std::string>{"s"}; },
                 [has_origin = origin != nullptr](const Digest&) { return has_origin ? "" : "s"; }, origin}) {
     network.emplace(name, &swarms);
-    swarms.on_offer([this] { changed(); });
+    swarms.on_change([this] { changed(); });
   }
-  ~Node() { swarms.on_offer({}); }
+  ~Node() { swarms.on_change({}); }
 
   void changed() {
     const std::lock_guard lock(mutex);

@@ -141,13 +141,14 @@ TEST_CASE("a receiver joins, wants units of its partners and the source, and tak
   Receiving node;
   node.bytes.add_all();
   int told = 0;
-  node.receiver->on_offer([&] { ++told; });
+  node.receiver->on_change([&] { ++told; });
   REQUIRE(node.want_all().ok());
   node.run();
   REQUIRE(node.calls.begun.size() == 1);
   CHECK(std::get<Join>(node.calls.begun.front().request) ==
         Join{node.version.manifest(), "rack1", Join::State::fetches});
   node.introduce({{"p"}, "s"});
+  CHECK(told == 1);  // a partner is known
   CHECK(node.open<Want>() == Counts{{"p", kWantsOpen / 2}, {"s", kWantsOpen / 2}});
 
   const Want of_partner = node.offer("p", 3);
@@ -157,7 +158,7 @@ TEST_CASE("a receiver joins, wants units of its partners and the source, and tak
   CHECK(of_partner.traffic == TrafficClass::ahead);
   CHECK(node.set_of(of_partner).count() == 0);
   CHECK(node.offer("s", 4).of_source);
-  CHECK(told == 2);
+  CHECK(told == 3);
 
   const auto offer = node.take();
   REQUIRE(offer);
@@ -396,6 +397,19 @@ TEST_CASE("a source that lacks units is a mere partner from then on, and a clerk
     else
       CHECK(!node.offer("s", 6).of_source);
   }
+}
+
+TEST_CASE("a source that lacked units is asked as the source again after kLostSource") {
+  Receiving node;
+  node.bytes.add_all();
+  REQUIRE(node.want_all().ok());
+  node.run();
+  node.introduce({{}, "s"});
+  while (node.open<Want>()["s"] > 0) node.taken<Want>("s").done(Error{Errc::absent, "lacks a unit"});
+  node.pass(SwarmSession::kLostSource);
+  node.introduce({{}, "s"});
+  node.pass(Downloads::kAskFailedAgain);
+  CHECK(node.offer("s", 6).of_source);
 }
 
 TEST_CASE("a clerk dies, and the second directory node becomes the clerk") {
@@ -644,6 +658,96 @@ TEST_CASE("a version that has finished joins again for more units") {
   CHECK(std::get<Join>(node.taken<Join>("d1").request).state == Join::State::fetches);
 }
 
+TEST_CASE("a chunk that had arrived and is wanted again was lost") {
+  Receiving node;
+  node.bytes.add_all();
+  const ChunkRun run = node.version.run(5);
+  const auto want = [&] { REQUIRE(node.receiver->want(node.version.manifest(), std::span(&run, 1)).ok()); };
+  want();
+  node.run();
+  node.introduce({{"p"}, ""});
+  node.offer("p", 5);
+  const auto unit = node.take();
+  node.receiver->arrived(node.version.manifest(), std::span(&run, 1));
+  unit->arrived();
+  REQUIRE(node.status().done);
+  want();
+  CHECK(!node.status().done);
+  CHECK(node.status().here == 0);
+  node.pass(seconds(1));
+  CHECK(!node.set_of(node.offer("p", 5)).has(5));
+  node.take()->arrived();
+  CHECK(node.status().done);
+}
+
+TEST_CASE("a read that takes far longer than usual is given up if its unit is the last, or a reader waits for it") {
+  for (const bool waits : {false, true}) {
+    CAPTURE(waits);
+    Receiving node;
+    node.bytes.add_all();
+    REQUIRE(node.want_all().ok());
+    node.run();
+    node.introduce({{"p", "q"}, ""});
+    node.offer("p", 0);
+    const auto slow = node.take();
+    if (waits) node.receiver->wait_for(node.version.manifest(), node.version.run(0));
+    const std::uint32_t end = waits ? 15 : 16;  // q lacks the unit 15
+    for (std::uint32_t unit = 1; unit < end; ++unit) {
+      node.offer("q", unit);
+      node.time.pass(milliseconds(100));
+      node.take()->arrived();
+      node.run();
+    }
+    node.pass(SwarmSession::kSlowRead - 16 * milliseconds(100));
+    CHECK(slow->is_wanted());
+    node.pass(milliseconds(200));
+    CHECK_FALSE(slow->is_wanted());
+    slow->arrived();  // it came at the last moment
+    CHECK(node.status().here == end);
+  }
+}
+
+TEST_CASE("a unit that was given up comes from another node, and its sender is not asked for a while") {
+  Receiving node;
+  node.bytes.add_all();
+  REQUIRE(node.want_all().ok());
+  node.run();
+  node.introduce({{"p", "q"}, ""});
+  node.offer("p", 0);
+  auto slow = node.take();
+  for (std::uint32_t unit = 1; unit < 16; ++unit) {
+    node.offer("q", unit);
+    node.time.pass(milliseconds(1));
+    node.take()->arrived();
+    node.run();
+  }
+  node.pass(SwarmSession::kSlowRead);
+  REQUIRE_FALSE(slow->is_wanted());
+  node.calls.begun.clear();
+  slow.reset();
+  node.run();
+  const Counts open = node.open<Want>();
+  CHECK(open.contains("q"));
+  CHECK_FALSE(open.contains("p"));
+  CHECK_FALSE(node.set_of(std::get<Want>(node.calls.begun.back().request)).has(0));
+}
+
+TEST_CASE("a slow read goes on if no other node is known, or none has ended yet") {
+  for (const bool alone : {false, true}) {
+    CAPTURE(alone);
+    Receiving node;
+    node.bytes.add_all();
+    const ChunkRun run = node.version.run(0);
+    REQUIRE(node.receiver->want(node.version.manifest(), std::span(&run, 1)).ok());
+    node.run();
+    node.introduce({alone ? Names{"p"} : Names{"p", "q"}, ""});
+    node.offer("p", 0);
+    const auto slow = node.take();
+    node.pass(seconds(100));
+    CHECK(slow->is_wanted());
+  }
+}
+
 TEST_CASE("a join says where the node is by then") {
   Receiving node;
   REQUIRE(node.want_all().ok());
@@ -710,6 +814,7 @@ TEST_CASE("a receiver leaves its directory node, and drops later offers") {
   CHECK(node.receiver->versions().empty());
   node.run();
   CHECK(std::get<Join>(node.taken<Join>("d1").request).state == Join::State::leaves);
+  CHECK(node.set_of(std::get<Want>(node.calls.begun.back().request)).all());  // it ends the session at the partner
   node.offer("p", 1);
   CHECK(node.ends.size() == 1);
   const auto open = node.take();  // an open offer is still read

@@ -96,7 +96,7 @@ void end(const Asked& asked, std::uint64_t read_bytes) {
 struct ManySent {
   ManySent() {
     for (std::uint32_t i = 0; i <= SwarmSender::kVersionsMax; ++i)
-      versions.push_back(std::make_unique<TestVersion>(i + 1, 100));
+      versions.push_back(std::make_unique<TestVersion>(i + 2, 100));
     bytes = std::make_unique<UnitBytes>(*versions.front());
     bytes->add(0);
     sender->begin(std::make_unique<LocalStock>(*bytes));
@@ -105,7 +105,9 @@ struct ManySent {
     const std::uint32_t units = version.units()->count();
     Want want;
     want.manifest = version.manifest();
-    want.has = (has_all ? UnitSet::full(units) : UnitSet(units)).encode();
+    UnitSet has(units);  // all that the sender has, or nothing
+    if (has_all) has.add(0);
+    want.has = has.encode();
     asked.push_back(std::make_shared<KeptReply>());
     sender->receive("a", std::move(want), PendingReply(asked.back()));
     sender->run();
@@ -221,6 +223,20 @@ TEST_CASE("a node that lacks a unit says so to whom asks it as the source, and i
   CHECK(error_of(node.want("a", true)) == Errc::absent);
   CHECK(!node.status().is_source);
   for (const char* asker : {"a", "b"}) CHECK(unit_of(node.want(asker)) == Unit(0));
+}
+
+TEST_CASE("a node that was asked as the source and lacks units looks for them again, at most once in kSurveyAgain") {
+  Sending node(2);
+  node.bytes.add(0);
+  CHECK(error_of(node.want("a", true)) == Errc::absent);
+  node.bytes.add(1);  // published: arrived() does not report it
+  CHECK(error_of(node.want("a", true)) == Errc::absent);
+  CHECK(error_of(node.want("a", true)) == Errc::absent);
+  node.time.pass(SwarmSender::kSurveyAgain);
+  CHECK(error_of(node.want("a", true)) == Errc::absent);
+  node.sender->run();
+  CHECK(unit_of(node.want("a", true)) == Unit(0));
+  CHECK(node.status().is_source);
 }
 
 TEST_CASE("a unit whose bytes are gone is not offered again") {

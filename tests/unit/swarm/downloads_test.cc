@@ -190,6 +190,8 @@ TEST_CASE("a receiver is done when it has all that it wants") {
   receiver.downloads.arrived(1, 2, receiver.now);
   CHECK(receiver.downloads.is_done());
   CHECK(receiver.downloads.has() == set_of(10, {0, 1, 2, 9}));
+  CHECK(receiver.wants() == Wants{{1, 1}});  // it ends its session
+  CHECK(receiver.downloads.taken().all());
   CHECK(receiver.wants().empty());
   CHECK_FALSE(receiver.downloads.due(receiver.now));
   receiver.now += seconds(10);
@@ -213,15 +215,54 @@ TEST_CASE("more units may be wanted later") {
   receiver.receive(1, 1);
   CHECK(receiver.downloads.is_done());
   receiver.now += seconds(100);
-  receiver.downloads.want(set_of(10, {1, 5}), receiver.now);
+  receiver.downloads.want(set_of(10, {5}), receiver.now);
   CHECK_FALSE(receiver.downloads.is_done());
   CHECK_FALSE(receiver.downloads.is_hungry(receiver.now));  // it lacked nothing meanwhile
   receiver.now += Hunger::kHungryAfter;
   CHECK(receiver.downloads.is_hungry(receiver.now));
   receiver.receive(1, 5);
   CHECK(receiver.downloads.is_done());
-  receiver.downloads.want(set_of(10, {1, 5}), receiver.now);
+}
+
+TEST_CASE("a unit that is wanted again was lost") {
+  Receiver receiver(set_of(10, {0}), set_of(10, {0, 1}));
+  receiver.downloads.meet(1, receiver.now);
+  receiver.wants();
+  receiver.downloads.want(set_of(10, {1}), receiver.now);  // not here yet
+  receiver.receive(1, 1);
+  REQUIRE(receiver.downloads.is_done());
+  receiver.downloads.want(set_of(10, {0, 1}), receiver.now);
+  CHECK_FALSE(receiver.downloads.is_done());
+  CHECK(receiver.downloads.has() == UnitSet(10));
+  CHECK_FALSE(receiver.downloads.taken().has(0));
+  receiver.receive(1, 0);
+  receiver.receive(1, 1);
   CHECK(receiver.downloads.is_done());
+}
+
+TEST_CASE("a receiver that is done ends its session once at sources, and at partners that hold wants of it") {
+  Receiver receiver(10);
+  for (SwarmNode node = 1; node <= 3; ++node) receiver.downloads.meet(node, receiver.now);
+  receiver.downloads.meet_source(7, receiver.now);
+  receiver.downloads.meet_source(8, receiver.now);
+  const Wants open = receiver.wants();
+  std::uint32_t unit = 0;
+  for (const SwarmNode node : {1, 7})
+    for (std::size_t i = 0; i < open.at(node); ++i) receiver.receive(node, unit++);
+  for (; unit < 10; ++unit) receiver.downloads.add(unit);
+  REQUIRE(receiver.downloads.is_done());
+  CHECK(receiver.wants() == Wants{{2, 1}, {3, 1}, {7, 1}, {8, 1}});
+  CHECK(receiver.wants().empty());
+}
+
+TEST_CASE("a receiver that wants nothing any more ends its sessions") {
+  Receiver receiver(10);
+  receiver.downloads.meet(1, receiver.now);
+  receiver.wants();
+  receiver.downloads.abandon();
+  CHECK(receiver.downloads.is_done());
+  CHECK(receiver.wants() == Wants{{1, 1}});
+  CHECK(receiver.downloads.taken().all());
 }
 
 TEST_CASE("a receiver is hungry kHungryAfter after it began, and after its last unit") {

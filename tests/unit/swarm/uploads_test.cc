@@ -276,7 +276,7 @@ TEST_CASE("the end of a node that was sent no unit makes a source look at none a
   CHECK(sender.sent_to(1, UnitSet(2)) == 0);
   CHECK(sender.sent_to(1, UnitSet(2)) == 1);
   CHECK(sender.want(2, UnitSet(2), {}, true));
-  CHECK(sender.want(3, UnitSet::full(2), {}, true));
+  CHECK(sender.want(3, UnitSet(2)));
   CHECK_FALSE(sender.uploads.next(sender.now));
   const auto due = sender.uploads.due();
   CHECK(due == kStart + Uploads::kResendAfter);
@@ -297,6 +297,47 @@ TEST_CASE("a unit that was sent and comes again is sent again to an asker that w
   CHECK_FALSE(sender.sent());
   sender.uploads.add(0);
   CHECK(sender.sent() == 0);
+}
+
+TEST_CASE("a want that lacks no unit ends the session of its asker") {
+  Sender sender(2);
+  CHECK(sender.want(1, UnitSet(2)));
+  CHECK(sender.want(2, UnitSet(2)));
+  CHECK(sender.want(1, UnitSet::full(2)));
+  for (const std::uint64_t want : {1, 3}) {
+    const auto answer = sender.uploads.next(sender.now);
+    REQUIRE(answer);
+    CHECK(answer->want == want);
+    CHECK_FALSE(answer->unit);
+  }
+  CHECK_FALSE(sender.uploads.next(sender.now));
+  CHECK(sender.uploads.waiting() == 1);
+}
+
+TEST_CASE("a source begins anew after its last session") {
+  for (const bool forgotten : {false, true}) {
+    CAPTURE(forgotten);
+    Source sender(2);
+    CHECK(sender.want(2, UnitSet(2)));
+    CHECK(sender.uploads.next(sender.now)->unit == 0);
+    CHECK(sender.sent_to(1, UnitSet(2)) == 1);
+    const auto end = [&](SwarmNode node) {
+      if (forgotten) return sender.uploads.forget(node);
+      REQUIRE(sender.want(node, UnitSet::full(2)));
+      while (const auto answer = sender.uploads.next(sender.now)) CHECK_FALSE(answer->unit);
+    };
+    end(1);
+    CHECK_FALSE(sender.sent_to(3, set_of(2, {0})));  // the session of node 2 goes on
+    sender.uploads.ended(2, 0, true);
+    CHECK(sender.want(2, set_of(2, {0})));
+    end(2);
+    end(3);
+    CHECK(sender.uploads.waiting() == 0);
+    CHECK(sender.want(4, UnitSet(2)));
+    const auto answer = sender.uploads.next(sender.now);
+    CHECK(answer->unit == 0);
+    CHECK_FALSE(answer->repeats);
+  }
 }
 
 TEST_CASE("a clock that starts at 0 delays no repeat") {
@@ -353,7 +394,7 @@ TEST_CASE("kWantsOpen wants of an asker wait") {
 
 TEST_CASE("a refused want tells its set all the same") {
   Sender sender(2);
-  for (std::size_t i = 0; i < kWantsOpen; ++i) CHECK(sender.want(1, UnitSet::full(2)));
+  for (std::size_t i = 0; i < kWantsOpen; ++i) CHECK(sender.want(1, set_of(2, {0})));
   sender.uploads.add(0);
   CHECK_FALSE(sender.sent());
   CHECK_FALSE(sender.want(1, UnitSet(2)));

@@ -72,7 +72,7 @@ void World::live_on(SwarmNode number) {
   const auto unit = static_cast<std::uint32_t>(random_.below(units_));
   if (one_in(2)) node.downloads->wait_for(unit);
   if (one_in(2)) node.downloads->stop_waiting(unit);
-  if (one_in(6)) {
+  if (one_in(6) && !node.held.has(unit)) {
     node.wanted.add(unit);
     node.downloads->want(set_of(units_, {unit}), now_);
     node.done = node.downloads->is_done();
@@ -112,6 +112,7 @@ void World::kill(SwarmNode number) {
     back.asked.clear();
     back.timer.reset();
     back.uploads.reset();
+    back.beginnings = 0;
     back.done = false;
     for (const auto& one : nodes_) one->gone.erase(number);
     begin(number);
@@ -213,7 +214,11 @@ void World::pump(SwarmNode number) {
       tell_directory(number, [this, number] { introductions_.finish(number); });
     }
   }
-  while (const auto answer = node.uploads->next(now_)) send_offer(number, *answer);
+  while (const auto answer = node.uploads->next(now_)) {
+    note_beginning();
+    send_offer(number, *answer);
+  }
+  note_beginning();
   check_bounds(number);
   set_timer(number);
 }
@@ -267,6 +272,15 @@ void World::send_offer(SwarmNode number, const UnitAnswer& answer) {
     node.sent[unit].push_back({to, now_});
   }
   post(number, to, [this, number, answer] { receive_offer(answer.node, number, answer.want, answer.unit); });
+}
+
+// The source has begun anew: nobody waits for it or reads from it.
+void World::note_beginning() {
+  Node& source = *nodes_[kSource];
+  if (std::exchange(source.beginnings, source.uploads->beginnings()) == source.uploads->beginnings()) return;
+  for (const auto& [unit, all] : source.sent)
+    expect(std::ranges::none_of(all, &Sent::open), "a source begins anew while nobody reads from it");
+  source.sent.clear();
 }
 
 bool World::may_repeat(const Node& source, std::uint32_t unit, SwarmNode to) const {
@@ -349,7 +363,8 @@ bool World::held_without(SwarmNode without) const {
 void World::check_bounds(SwarmNode number) {
   const Node& node = *nodes_[number];
   const std::size_t open = node.wants.size() + node.reads.size();
-  expect(open <= kWantsOpen + nodes_.size(), "wants are bounded");
+  // A partner may get one more that says that the node is hungry, and one that ends the session.
+  expect(open <= kWantsOpen + 2 * nodes_.size(), "wants are bounded");
   std::size_t uploads = 0;
   for (const auto& [unit, all] : node.sent)
     uploads +=

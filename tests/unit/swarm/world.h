@@ -54,6 +54,7 @@ class World {
     std::set<SwarmNode> gone;             // nodes whose sessions have ended
     std::optional<SwarmTime> timer;
     SwarmTime silent_until{};
+    std::uint64_t beginnings = 0;  // of the source, after its first
     std::uint32_t life = 0;
     bool alive = false, lies = false, done = false;
   };
@@ -88,6 +89,7 @@ class World {
   void receive_offer(SwarmNode number, SwarmNode sender, std::uint64_t want, std::optional<std::uint32_t> unit);
   void end_read(SwarmNode number, std::uint64_t read);
   void verify(SwarmNode number, const Read& read);
+  void note_beginning();
   void send_end(SwarmNode number, SwarmNode sender, std::uint32_t unit, bool read);
 
   bool held_without(SwarmNode without) const;
