@@ -1,11 +1,8 @@
-"""Part `swarm` of the net bench. It sets WEFT_SWARM=1 in its environment, and so in that of the daemons that it starts: swarms
-are off by default. Table rows: nodes that start to read one model at once, against one node alone, and what the simulator of
-swarms says for the same inputs. Table troubles: eight nodes, of which some begin late, are slow, or end."""
+"""Part `swarm` of the net bench. Table rows: nodes that start to read one model at once, against one node alone, and what the
+simulator of swarms says for the same inputs. Table troubles: eight nodes, of which some begin late, are slow, or end."""
 
-import contextlib
 import dataclasses
 import itertools
-import os
 import statistics
 
 from measure import interval
@@ -25,20 +22,6 @@ LATE_SECONDS, SLOW_MBIT, BETWEEN_MBIT = 0.5, 50, 200
 TROUBLE_HEAD = ("| nodes, links | read | mount options | trouble | one alone | the last survivor "
                 "| last survivor ÷ alone: median (95 % interval) | slowest from its own begin ÷ alone | the slow one ÷ alone "
                 "| copies sent | failed reads | busy |")
-
-
-@contextlib.contextmanager
-def swarms():
-    """Daemons that are started here join swarms."""
-    before = os.environ.get("WEFT_SWARM")
-    os.environ["WEFT_SWARM"] = "1"
-    try:
-        yield
-    finally:
-        if before is None:
-            del os.environ["WEFT_SWARM"]
-        else:
-            os.environ["WEFT_SWARM"] = before
 
 
 def simulated(build, case):
@@ -248,9 +231,7 @@ def table_troubles(directory, args):
 
 
 def run(build, directory, args):
-    print("The daemons run with WEFT_SWARM=1.\n")
-    with swarms():
-        if args.sizes:
-            table_rows(build, directory, args)
-        if args.troubles:
-            table_troubles(directory, args)
+    if args.sizes:
+        table_rows(build, directory, args)
+    if args.troubles:
+        table_troubles(directory, args)

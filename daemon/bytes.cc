@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
-#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -44,12 +42,6 @@ bool is_member(const Registry& registry, const std::string& node) {
   return std::ranges::find(members, node, &Member::node) != members.end();
 }
 
-// True if large versions come by swarms, which is off by default.
-bool fetches_by_swarms() {
-  const char* value = std::getenv("WEFT_SWARM");
-  return value != nullptr && std::string_view(value) == "1";
-}
-
 FetchOptions options_of(const Registry& registry, Peers* peers, std::shared_ptr<Repairs> repairs) {
   FetchOptions options;
   options.damaged = [repairs = std::move(repairs)](const ContentId& id) { repairs->add(id); };
@@ -57,7 +49,7 @@ FetchOptions options_of(const Registry& registry, Peers* peers, std::shared_ptr<
   options.threads = peers == nullptr ? kThreadsAlone : kThreadsWithPeers;
   if (peers == nullptr) return options;
   options.first = [peers] { return peers->share(); };
-  if (fetches_by_swarms()) options.swarms = &peers->swarms();
+  options.swarms = &peers->swarms();
   return options;
 }
 

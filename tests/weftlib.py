@@ -38,8 +38,8 @@ def rounds(short, long):
 
 
 def environment(**extra):
-    """The environment of our programs: this build's first in PATH, no store of the user's own. WEFT_SWARM goes through."""
-    env = {key: value for key, value in os.environ.items() if not key.startswith("WEFT_") or key == "WEFT_SWARM"}
+    """The environment of our programs: this build's first in PATH, no store of the user's own."""
+    env = {key: value for key, value in os.environ.items() if not key.startswith("WEFT_")}
     env["PATH"] = os.pathsep.join([str(WEFT.parent), str(MOUNT_WEFT.parent), env.get("PATH", "/usr/bin:/bin")])
     env["LC_ALL"] = "C.UTF-8"
     return env | extra

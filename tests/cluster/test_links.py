@@ -278,8 +278,10 @@ def test_both_logs_say_what_was_read_over_a_link_that_is_cut_for_good(swarm):
     since = log_sizes([swarm.holder, reader])
     with all_read(swarm, [reader], "auto") as reading, unplugged(reader.host, reader.host.cut):
         assert_gave_up(reading, time.monotonic(), since)
-        for node, peer in ((reader, swarm.known_as(swarm.holder)), (swarm.holder, swarm.known_as(reader))):
-            wait_until(lambda node=node, peer=peer: said(node, since[node], *FILE_WORDS, peer),
+        manifest = swarm.holder.store.json("log", "model")["versions"][0]["manifest"]
+        for node, words in ((reader, (*FILE_WORDS, swarm.known_as(swarm.holder))),
+                            (swarm.holder, (manifest, swarm.known_as(reader)))):
+            wait_until(lambda node=node, words=words: said(node, since[node], *words),
                        seconds_max=GIVES_UP_SECONDS_MAX, pause=0.1)
 
 
