@@ -56,7 +56,7 @@ PeerSwarms::PeerSwarms(PeerSwarmsParts parts)
       sender_(std::make_shared<SwarmSender>(SwarmSender::Parts{
           [this](const Digest& manifest) { return units_.find(manifest); },
           [this](const Digest& manifest, const std::string& node) { receiver_->met(manifest, node); },
-          [this] { uploads_.wake(); }})),
+          [this] { uploads_.wake(); }, steady_time(), [this](const Digest& manifest) { receiver_->lost(manifest); }})),
       clerk_(make_clerk()) {}
 
 // Its askers are members of the swarm, and meet this node as such.

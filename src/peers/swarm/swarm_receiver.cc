@@ -108,6 +108,15 @@ void SwarmReceiver::met(const Digest& manifest, std::string_view node) {
   if (first) tell_change();
 }
 
+void SwarmReceiver::lost(const Digest& manifest) {
+  {
+    const MutexLock lock(mutex_);
+    const SwarmSession* session = find(manifest);
+    if (session == nullptr || !session->downloads().is_done()) return;
+  }
+  leave(manifest);
+}
+
 void SwarmReceiver::left(std::string_view node) {
   const MutexLock lock(mutex_);
   for (auto& [manifest, session] : sessions_) session->drop(node);

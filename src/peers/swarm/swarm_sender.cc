@@ -189,6 +189,7 @@ void SwarmSender::survey(const Digest& manifest, UnitStock& stock) {
   const std::vector<ChunkRun> runs = stock.runs(*version);
   LocalUnits here(version);
   here.add(runs);
+  if (!here.complete().contains(before) && parts_.lost) parts_.lost(manifest);
   const MutexLock lock(mutex_);
   const auto found = sessions_.find(manifest);
   if (found == sessions_.end() || found->second->version != version) return;

@@ -72,6 +72,8 @@ class SwarmSender : public std::enable_shared_from_this<SwarmSender> {
     std::function<void(const Digest& manifest, const std::string& node)> met;
     std::function<void()> wake;  // called when run() has work. It must not call this object
     const TimeSource& time = steady_time();
+    // Called by run() when units of a version that this node had are gone. May be empty.
+    std::function<void(const Digest& manifest)> lost = {};
   };
   explicit SwarmSender(Parts parts);
 

@@ -825,6 +825,23 @@ TEST_CASE("a receiver leaves its directory node, and drops later offers") {
   CHECK(!node.take());
 }
 
+TEST_CASE("a receiver that has finished and lost units leaves, and one that still fetches stays") {
+  Receiving node;
+  node.bytes.add_all();
+  const ChunkRun run = node.version.run(0);
+  REQUIRE(node.receiver->want(node.version.manifest(), std::span(&run, 1)).ok());
+  node.run();
+  node.introduce({{"p"}, ""});
+  node.offer("p", 0);
+  node.receiver->lost(node.version.manifest());
+  CHECK(node.receiver->versions().size() == 1);
+  node.take()->arrived();
+  CHECK(node.word().state == Join::State::finished);
+  node.receiver->lost(node.version.manifest());
+  CHECK(node.receiver->versions().empty());
+  CHECK(node.word().state == Join::State::leaves);
+}
+
 TEST_CASE("chunks of another version, or of one that is not local, are not wanted") {
   Receiving node;
   const ChunkRun other{blob_named(99, 5), 0, 1};

@@ -65,10 +65,11 @@ struct Sending {
   ManualTime time;
   std::vector<std::pair<Digest, std::string>> met;
   int woken = 0;
+  std::vector<Digest> lost;
   std::shared_ptr<SwarmSender> sender = std::make_shared<SwarmSender>(
       SwarmSender::Parts{[this](const Digest& manifest) { return version.find(manifest); },
                          [this](const Digest& manifest, const std::string& node) { met.emplace_back(manifest, node); },
-                         [this] { ++woken; }, time});
+                         [this] { ++woken; }, time, [this](const Digest& manifest) { lost.push_back(manifest); }});
 };
 
 // The unit of an offer; the reply keeps its bytes.
@@ -237,6 +238,22 @@ TEST_CASE("a node that was asked as the source and lacks units looks for them ag
   node.sender->run();
   CHECK(unit_of(node.want("a", true)) == Unit(0));
   CHECK(node.status().is_source);
+}
+
+TEST_CASE("a sender tells once that units of a version are gone") {
+  Sending node(2);
+  node.bytes.add(0);
+  node.has.add(0);
+  CHECK(!node.want("a")->reply);  // opens the session
+  node.sender->survey_again();
+  node.sender->run();
+  CHECK(node.lost.empty());
+  node.bytes.remove(0);
+  for (int i = 0; i < 2; ++i) {
+    node.sender->survey_again();
+    node.sender->run();
+    CHECK(node.lost == std::vector{node.version.manifest()});
+  }
 }
 
 TEST_CASE("a unit whose bytes are gone is not offered again") {
