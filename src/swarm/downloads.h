@@ -32,7 +32,7 @@ class Downloads {
  public:
   // A node that answered a want without a unit is asked again after this time; one that failed, after the longer one.
   static constexpr std::chrono::milliseconds kAskAgain{100}, kAskFailedAgain{1'000};
-  // The same for one whose read was given up, because it took too long.
+  // The pause before the next want to a slow node, whose read was given up.
   static constexpr std::chrono::milliseconds kAskSlowAgain{10'000};
   static constexpr std::size_t kPartnersMax = 64;  // meet() ignores more
   static constexpr std::size_t kSourcesMax = 16;   // meet_source() ignores more

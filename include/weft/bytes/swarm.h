@@ -26,7 +26,7 @@ class OfferedUnit {
   // True: the sender has offered the unit by name, and its bytes come from a source that reads_named(), without
   // ReadAid::offered.
   virtual bool by_name() const { return false; }
-  // False: the sender is so slow that the unit should come from another one, and a read of it ends.
+  // False: the sender is so slow that another node should send the unit. A read of the unit then ends.
   virtual bool is_wanted() const { return true; }
   // The node holds, verified, all chunks of the unit that it wants.
   virtual void arrived() = 0;

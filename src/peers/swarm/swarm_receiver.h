@@ -73,7 +73,8 @@ class SwarmReceiver final : public PeerOffer::Owner, public std::enable_shared_f
 
   void met(const Digest& manifest, std::string_view node);  // the node becomes a partner, because it asked for units
   void left(std::string_view node);                         // the node has left the cluster
-  // Units of the version are gone: a node that fetches none of it leaves, since it is no partner for others.
+  // This node has evicted units of the version. If it fetches no unit, it leaves the swarm: other nodes would ask in
+  // vain.
   void lost(const Digest& manifest);
   void arrived(const Digest& manifest, std::span<const ChunkRun> runs);  // as BlobSource::arrived
   void ended(const PeerOffer& offer, bool arrived) override;

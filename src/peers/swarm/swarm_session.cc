@@ -205,7 +205,7 @@ void SwarmSession::note_offer(std::uint32_t unit, const std::shared_ptr<PeerOffe
   if (const auto read = reads_.find(unit); read != reads_.end()) read->second.offer = offer;
 }
 
-// Returns when the read is to be given up; nothing if it is not.
+// Returns the time at which the session gives up the read of a unit, or nothing.
 std::optional<SwarmTime> SwarmSession::slow_at(std::uint32_t unit, const Read& read) const {
   const bool matters = downloads_.taken().all() || downloads_.is_waited_for(unit);
   if (read.given_up || !matters || is_clerk(read.node) || usual_read_.count() == 0 || downloads_.partners() < 2)
