@@ -4,9 +4,9 @@
 #include <cstring>
 #include <vector>
 
-#include "base/sha256.h"
 #include "base/lanes/sha256_lanes.h"
 #include "base/lanes/sha256_wide.h"
+#include "base/sha256.h"
 
 namespace weft {
 namespace {
