@@ -25,6 +25,9 @@ struct OfferPlace {
   std::span<const std::byte> head;
 };
 
+// Set once its sender turned out to be too slow. The swarm shares it with the offer.
+using GivenUp = std::shared_ptr<std::atomic<bool>>;
+
 // Any thread. Its answer is dropped before its exchange: by close(), or with the offer.
 class PeerOffer final : public OfferedUnit {
  public:
@@ -37,13 +40,14 @@ class PeerOffer final : public OfferedUnit {
   };
 
   PeerOffer(std::weak_ptr<Owner> owner, const Digest& manifest, std::uint32_t unit, std::vector<ChunkRun> runs,
-            OfferPlace place, bool by_name = false)
+            OfferPlace place, bool by_name = false, GivenUp given_up = {})
       : owner_(std::move(owner)),
         manifest_(manifest),
         unit_(unit),
         runs_(std::move(runs)),
         node_(place.node),
         by_name_(by_name),
+        given_up_(std::move(given_up)),
         place_(std::move(place)) {}
   ~PeerOffer() override { end(false); }
   PeerOffer(const PeerOffer&) = delete;
@@ -52,10 +56,9 @@ class PeerOffer final : public OfferedUnit {
   const Digest& manifest() const override { return manifest_; }
   std::span<const ChunkRun> runs() const override { return runs_; }
   bool by_name() const override { return by_name_; }
-  bool is_wanted() const override { return !given_up_.load(std::memory_order_relaxed); }
+  bool is_wanted() const override { return !given_up_ || !*given_up_; }
   void arrived() override { end(true); }
 
-  void give_up() { given_up_.store(true, std::memory_order_relaxed); }
   std::uint32_t unit() const { return unit_; }
   const std::string& node() const { return node_; }
   OfferPlace place() const {
@@ -90,7 +93,7 @@ class PeerOffer final : public OfferedUnit {
   const std::vector<ChunkRun> runs_;
   const std::string node_;
   const bool by_name_;
-  std::atomic<bool> given_up_ = false;
+  const GivenUp given_up_;  // null: never
   mutable Mutex mutex_;
   OfferPlace place_ WEFT_GUARDED_BY(mutex_);
   bool ended_ WEFT_GUARDED_BY(mutex_) = false;

@@ -272,8 +272,7 @@ void SwarmReceiver::want_answered(const Digest& manifest, std::uint64_t serial, 
     if (unit) {
       offers_.push_back(std::make_shared<PeerOffer>(weak_from_this(), manifest, unit->unit,
                                                     session->version().runs(unit->unit), std::move(unit->place),
-                                                    unit->by_name));
-      session->note_offer(unit->unit, offers_.back());
+                                                    unit->by_name, std::move(unit->given_up)));
       offered = true;
     }
     wake();

@@ -170,8 +170,9 @@ std::optional<AcceptedUnit> SwarmSession::answered(SwarmNode node, Result<std::u
     if (by_name && unit) unread_.push_back(*unit);
     return std::nullopt;
   }
-  reads_.insert_or_assign(*unit, Read{node, now});
-  return AcceptedUnit{*unit, {nodes_.name(node), std::move(outcome).value(), offer->bytes}, by_name};
+  const Read read{node, now};
+  reads_.insert_or_assign(*unit, read);
+  return AcceptedUnit{*unit, {nodes_.name(node), std::move(outcome).value(), offer->bytes}, by_name, read.given_up};
 }
 
 void SwarmSession::was_silent_for(SwarmNode node) {
@@ -195,32 +196,27 @@ void SwarmSession::read(std::string_view node, std::uint32_t unit, bool arrived,
                 unit, version_->count(), is_clerk(*number) ? "the origin" : node);
     downloads_.arrived(*number, unit, now);
   } else {
-    downloads_.failed(*number, unit, now, ended.given_up ? Downloads::kAskSlowAgain : Downloads::kAskFailedAgain);
+    downloads_.failed(*number, unit, now, *ended.given_up ? Downloads::kAskSlowAgain : Downloads::kAskFailedAgain);
     if (local_.complete().has(unit)) downloads_.add(unit);  // it came by another way
   }
   done_since(now);
 }
 
-void SwarmSession::note_offer(std::uint32_t unit, const std::shared_ptr<PeerOffer>& offer) {
-  if (const auto read = reads_.find(unit); read != reads_.end()) read->second.offer = offer;
-}
-
 // Returns the time at which the session gives up the read of a unit, or nothing.
 std::optional<SwarmTime> SwarmSession::slow_at(std::uint32_t unit, const Read& read) const {
   const bool matters = downloads_.taken().all() || downloads_.is_waited_for(unit);
-  if (read.given_up || !matters || is_clerk(read.node) || usual_read_.count() == 0 || downloads_.partners() < 2)
+  if (*read.given_up || !matters || is_clerk(read.node) || usual_read_.count() == 0 || downloads_.partners() < 2)
     return std::nullopt;
   return read.begun + std::max<std::chrono::nanoseconds>(kSlowRead, kSlowTimes * usual_read_);
 }
 
 void SwarmSession::give_up_slow_reads(SwarmTime now) {
-  for (auto& [unit, read] : reads_) {
+  for (const auto& [unit, read] : reads_) {
     const auto slow = slow_at(unit, read);
     if (!slow || *slow > now) continue;
-    read.given_up = true;
+    *read.given_up = true;
     log_debug(LogCategory::peers, "swarm of manifest {}: {} is too slow with unit {}", to_hex(manifest_),
               nodes_.name(read.node), unit);
-    if (const auto offer = read.offer.lock()) offer->give_up();
   }
 }
 

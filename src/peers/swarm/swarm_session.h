@@ -9,6 +9,7 @@
 // declines, by its next word to the directory node.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -46,6 +47,7 @@ struct AcceptedUnit {
   std::uint32_t unit = 0;
   OfferPlace place;
   bool by_name = false;
+  GivenUp given_up;
 };
 
 // Not thread-safe.
@@ -84,7 +86,6 @@ class SwarmSession {
   std::optional<WantCall> next_want(SwarmTime now);
   // A want was answered. Returns the unit to read, which owns the answer. Otherwise the caller drops the answer.
   std::optional<AcceptedUnit> answered(SwarmNode node, Result<std::unique_ptr<Answer>>& outcome, SwarmTime now);
-  void note_offer(std::uint32_t unit, const std::shared_ptr<PeerOffer>& offer);  // of an accepted unit
   // An accepted unit is verified and stored, or was dropped.
   void read(std::string_view node, std::uint32_t unit, bool arrived, SwarmTime now);
 
@@ -122,8 +123,7 @@ class SwarmSession {
   struct Read {
     SwarmNode node = 0;
     SwarmTime begun{};
-    std::weak_ptr<PeerOffer> offer = {};
-    bool given_up = false;
+    GivenUp given_up = std::make_shared<std::atomic<bool>>(false);
   };
   static constexpr std::size_t kNamesMax = 1'024;  // then names of nodes that are no partners are forgotten
 
