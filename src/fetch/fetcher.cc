@@ -54,13 +54,13 @@ Fetcher::Fetcher(Store& store, FetchedCache& cache, const std::vector<std::share
       options_(options),
       space_(options.disk ? options.disk
                           : CacheSpace::Disk([&store] { return disk_space(store.directory().root().fd()); })),
-      swarm_(options.patience, options.swarm_threads, [this] { swarming_->wake(); }) {
+      swarm_(options.patience, kAcceptedMax, [this] { swarming_->wake(); }) {
   for (const auto& source : sources) {
     sources_.push_back(std::make_unique<Source>(source));
     sources_.back()->count.name = source->name();
   }
   if (options_.swarms != nullptr) swarming_ = std::make_unique<Swarm>(*this, *options_.swarms);
-  const unsigned workers = std::max(1U, options_.threads) + (swarming_ ? options_.swarm_threads : 0);
+  const unsigned workers = std::max(1U, options_.threads) + (swarming_ ? kAcceptedMax : 0);
   for (unsigned i = 0; i < workers; ++i) workers_.emplace_back([this] { work(); });
   keeping_ = std::thread([this] { keep(); });
 }

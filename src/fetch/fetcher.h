@@ -39,8 +39,7 @@
 namespace weft {
 
 struct FetchOptions {
-  unsigned threads = 4;                              // workers, which read and verify
-  unsigned swarm_threads = kAcceptedMax;             // more workers with swarms; so many offered units are read at once
+  unsigned threads = 4;                              // workers, which read and verify; with swarms, kAcceptedMax more
   std::chrono::milliseconds patience = kSilenceMax;  // with silent sources
   std::chrono::milliseconds kept{30'000};            // an unused transfer is dropped after this time
   std::chrono::milliseconds refused{2'000};          // a failed resolution is not repeated within this time

@@ -40,7 +40,6 @@ void Fetcher::Swarm::end() {
 Result<Worker::Pause> Fetcher::Swarm::round() {
   make_calls();
   take_offers();
-  look_for_partners();
   while (const auto shard = next_shard()) begin(*shard);
   const MutexLock lock(fetcher_.mutex_);
   for (const Digest& manifest : fetcher_.swarm_.silent()) {
@@ -119,19 +118,6 @@ void Fetcher::Swarm::note_read(const std::shared_ptr<const Content>& content, co
   worker_.wake();
 }
 
-void Fetcher::Swarm::look_for_partners() {
-  std::vector<Digest> manifests;
-  {
-    const MutexLock lock(fetcher_.mutex_);
-    for (const Shards& one : shards_)
-      if (one.read) manifests.push_back(one.content->row.manifest);
-  }
-  std::erase_if(manifests, [&](const Digest& manifest) { return !swarms_.has_partners(manifest); });
-  const MutexLock lock(fetcher_.mutex_);
-  for (Shards& one : shards_)
-    one.has_partners = std::ranges::find(manifests, one.content->row.manifest) != manifests.end();
-}
-
 // Drops shards that are begun, and those of versions of which nobody wants a unit any more: their readers have gone.
 void Fetcher::Swarm::drop_past_shards() {
   std::erase_if(shards_, [&](Shards& one) WEFT_REQUIRES(fetcher_.mutex_) {
@@ -148,8 +134,8 @@ std::optional<Fetcher::Swarm::Shard> Fetcher::Swarm::next_shard() {
   drop_past_shards();
   if (fetcher_.ending_) return {};
   for (Shards& one : shards_) {
-    if (one.read && one.has_partners) return std::exchange(one.read, std::nullopt);
     const Digest& manifest = one.content->row.manifest;
+    if (one.read && swarms_.has_partners(manifest)) return std::exchange(one.read, std::nullopt);
     if (!fetcher_.swarm_.has_joined(manifest) || fetcher_.swarm_.transfers(manifest) >= kTransfersMax) continue;
     if (one.others.empty()) continue;
     const std::uint32_t file = one.others.front();

@@ -1,8 +1,8 @@
 // The Fetcher's dealings with swarms: makes the calls of its SwarmFetch, hands offered units to the workers, reads
 // them, and begins the transfers of other shards.
 //
-// Threads: a thread of its own makes all calls of VersionSwarms, without the Fetcher's lock, because they may call
-// back. on_change() only wakes this thread. Workers of the Fetcher call read(), readers call note_read().
+// Threads: a thread of its own makes the calls of VersionSwarms, without the Fetcher's lock if they may call back.
+// on_change() only wakes this thread. Workers of the Fetcher call read(), readers call note_read().
 #pragma once
 
 #include <cstdint>
@@ -46,7 +46,6 @@ class Fetcher::Swarm {
     std::shared_ptr<const Content> content;
     std::optional<Shard> read;  // a reader asks for it in order: it is fetched ahead if there are partners
     std::deque<std::uint32_t> others;
-    bool has_partners = false;
     bool has_joined = false;  // its version joined the swarm
   };
 
@@ -55,7 +54,6 @@ class Fetcher::Swarm {
   Status make(const SwarmFetch::Call& call);
   void take_offers();
   void leave(const Digest& manifest) WEFT_REQUIRES(fetcher_.mutex_);
-  void look_for_partners();
   void drop_past_shards() WEFT_REQUIRES(fetcher_.mutex_);
   std::optional<Shard> next_shard();
   void begin(const Shard& shard);

@@ -84,7 +84,7 @@ NextWant Downloads::ask(Partners::iterator at, bool hungry) {
 std::optional<NextWant> Downloads::part() {
   for (auto at = partners_.begin(); at != partners_.end(); ++at) {
     const Partner& partner = at->second;
-    if (partner.parted || partner.left || partner.banned || (partner.wants == 0 && !partner.is_source)) continue;
+    if (partner.parted || !partner.is_there() || (partner.wants == 0 && !partner.is_source)) continue;
     const NextWant last = ask(at, false);
     at->second.parted = true;
     return last;
@@ -180,13 +180,13 @@ std::optional<std::uint32_t> Downloads::first() const {
 }
 
 std::size_t Downloads::partners() const {
-  return static_cast<std::size_t>(std::count_if(
-      partners_.begin(), partners_.end(), [](const auto& one) { return !one.second.left && !one.second.banned; }));
+  return static_cast<std::size_t>(
+      std::count_if(partners_.begin(), partners_.end(), [](const auto& one) { return one.second.is_there(); }));
 }
 
 bool Downloads::has_receivers() const {
   return std::any_of(partners_.begin(), partners_.end(),
-                     [](const auto& one) { return !one.second.left && !one.second.banned && !one.second.is_source; });
+                     [](const auto& one) { return one.second.is_there() && !one.second.is_source; });
 }
 
 bool Downloads::is_hungry(SwarmTime now) const {

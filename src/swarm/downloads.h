@@ -89,7 +89,8 @@ class Downloads {
     bool parted = true;  // no want was sent since one with a full set
 
     std::size_t open() const { return wants + reads; }
-    bool may_be_asked(bool hungry) const { return !left && !banned && open() < kWantsOpen + (hungry ? 1 : 0); }
+    bool is_there() const { return !left && !banned; }
+    bool may_be_asked(bool hungry) const { return is_there() && open() < kWantsOpen + (hungry ? 1 : 0); }
   };
   using Partners = std::map<SwarmNode, Partner>;
 

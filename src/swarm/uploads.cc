@@ -44,6 +44,7 @@ bool Uploads::want(SwarmNode node, std::uint64_t number, UnitWant want, SwarmTim
   const auto at = askers_.try_emplace(node).first;
   Asker& asker = at->second;
   asker.done = want.has.all();
+  if (asker.done) ended_.push_back(node);
   for (const std::uint32_t unit : asker.uploads) want.has.add(unit);
   // A set that has lost a unit: the asker lacks it again.
   if (!want.has.contains(asker.want.has)) asker.looked_at = 0;
@@ -80,7 +81,13 @@ std::optional<UnitAnswer> Uploads::next(SwarmTime now) {
 
 Uploads::Queue::iterator Uploads::too_old_or_done(SwarmTime now) {
   if (!waiting_.empty() && waiting_.front().since + kWantWaitMax <= now) return waiting_.begin();
-  return std::ranges::find_if(waiting_, [&](const Waiting& one) { return askers_.find(one.node)->second.done; });
+  for (; !ended_.empty(); ended_.pop_front()) {
+    const auto asker = askers_.find(ended_.front());
+    if (asker == askers_.end() || !asker->second.done) continue;
+    const auto at = std::ranges::find(waiting_, ended_.front(), &Waiting::node);
+    if (at != waiting_.end()) return at;
+  }
+  return waiting_.end();
 }
 
 bool Uploads::goes_before(const Asker& one, const Asker& other) const {

@@ -119,7 +119,8 @@ class Uploads {
   UnitSet unsent_;                   // units of has_ that were not sent
   std::vector<LastSent> last_sent_;  // of a source, by unit
   std::map<SwarmNode, Asker> askers_;
-  Queue waiting_;  // in the order of arrival
+  Queue waiting_;                // in the order of arrival
+  std::deque<SwarmNode> ended_;  // askers with wants that lacked no unit
   std::uint64_t sent_units_ = 0;
   std::uint64_t offers_ = 0;
   std::uint64_t tries_ = 0;

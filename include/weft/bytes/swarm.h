@@ -27,7 +27,7 @@ class OfferedUnit {
   // ReadAid::offered.
   virtual bool by_name() const { return false; }
   // False: the sender is so slow that another node should send the unit. A read of the unit then ends.
-  virtual bool is_wanted() const { return true; }
+  virtual bool is_wanted() const { return true; }  // calls nobody
   // The node holds, verified, all chunks of the unit that it wants.
   virtual void arrived() = 0;
   // A chunk of the sender was wrong: the sender gets no more wants of this version.
@@ -51,7 +51,7 @@ class VersionSwarms {
   virtual void stop_waiting(const Digest& manifest, const ChunkRun& run) = 0;
   // Returns the next accepted unit, or null.
   virtual std::shared_ptr<OfferedUnit> take() = 0;
-  // True if another node is known that fetches the version too.
+  // True if another node is known that fetches the version too. Calls nobody.
   virtual bool has_partners(const Digest& manifest) const = 0;
   // Sets the function to call when take() has a unit, or has_partners() becomes true: on a thread of the exchange, so
   // it is short. Empty: none. After this returns, the function that it replaces is not called any more.
