@@ -344,8 +344,11 @@ void Fetcher::queue(std::vector<Part>& parts, const ColdRange& what, bool all_ke
     if (part.place.pack) continue;
     part.home.transfer->use();
     part.home.transfer->is_read = true;
-    for (std::size_t unit = part.units.first; !what.all && unit < part.units.second; ++unit)
+    for (std::size_t unit = part.units.first; unit < part.units.second; ++unit) {
+      part.home.transfer->join(unit);
+      if (what.all) continue;
       if (all_kept || !passing_.find(part.home.transfer->plan.units[unit].run)) want(part.home.transfer, unit);
+    }
   }
   if (!parts.empty() && !parts.back().place.pack) want_neighbours(parts.back(), what);
   if (!what.all) return;

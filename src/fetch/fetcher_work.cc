@@ -141,18 +141,19 @@ Result<std::vector<Digest>> Fetcher::move(Task& task, const std::vector<ChunkRun
 }
 
 // True for a unit whose sources were silent or whose publisher has left the cluster, while other units of its file
-// arrive: the fetcher asks for the unit again.
-bool Fetcher::may_still_come(const Transfer& transfer, const Error& error) const {
+// arrive, or a reader has not waited long: the fetcher asks for the unit again.
+bool Fetcher::may_still_come(const Transfer& transfer, std::size_t unit, const Error& error) const {
   const bool is_away = error.code == Errc::not_found && !is_there(transfer.publisher);
-  return (was_silent(error) || is_away) && Clock::now() < transfer.arrived() + options_.patience;
+  return (was_silent(error) || is_away) && Clock::now() < transfer.silent_from(unit) + options_.patience;
 }
 
 // Returns the end of the wait for a task. Late units have used up a part of the patience, so they wait only until their
-// transfer has been silent for `patience`.
+// sources have been silent for `patience`.
 Fetcher::Clock::time_point Fetcher::waited_until(const Task& task) const {
   const MutexLock lock(mutex_);
   const Transfer& transfer = *task.transfer;
-  return transfer.was_put_back(task.unit) ? transfer.arrived() + options_.patience : Clock::time_point::max();
+  return transfer.was_put_back(task.unit) ? transfer.silent_from(task.unit) + options_.patience
+                                          : Clock::time_point::max();
 }
 
 // Sets the outcome of a task's units. Releases the transfer before readers can see the outcome, so that the task does
@@ -168,11 +169,10 @@ void Fetcher::ended(Task& task, const Result<std::vector<Digest>>& digests, Cloc
   if (task.same) --same_running_;
   if (digests.ok() && !task.same) rate_.arrived(task.range().length, begun, Clock::now());
   const bool yielded = !digests.ok() && task.yields && is_refusal(digests.error());
-  const bool is_late = !digests.ok() && !yielded && !comes_later && may_still_come(*task.transfer, digests.error());
-  if (comes_later || is_late) task.transfer->ask_later();
-  // A worker must look at the queue, because a reader's thread does not.
-  if (comes_later || is_late) wake_.notify_one();
   for (std::size_t unit = task.unit; unit < task.end; ++unit) {
+    const bool is_late =
+        !digests.ok() && !yielded && !comes_later && may_still_come(*task.transfer, unit, digests.error());
+    if (comes_later || is_late) task.transfer->ask_later();
     if (yielded || comes_later || is_late) {
       task.transfer->put_back(unit, is_late);
       (task.yields ? ahead_of(*task.transfer, unit) : wanted_).push_back({task.transfer, unit});
@@ -193,6 +193,7 @@ void Fetcher::ended(Task& task, const Result<std::vector<Digest>>& digests, Cloc
       task.transfer->arrive(unit, (*digests)[unit - task.unit]);
   }
   if (task.passed) passing_.put(task.runs(), task.passed);
+  if (!digests.ok()) wake_.notify_one();  // a worker must look at the queue, because a reader's thread does not
   task.transfer.reset();
   if (over_ || due()) keeper_.notify_one();
 }

@@ -88,6 +88,11 @@ void Transfer::put_back(std::size_t unit, bool late) {
   units_[unit].late = units_[unit].late || late;
 }
 
+void Transfer::join(std::size_t unit) {
+  const UnitState state = units_[unit].state;
+  if (state == UnitState::queued || state == UnitState::running) units_[unit].joined = Clock::now();
+}
+
 void Transfer::ask_later() {
   const auto now = Clock::now();
   if (asked_from_ > now) return;  // another unit has delayed it already

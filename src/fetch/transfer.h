@@ -64,6 +64,10 @@ class Transfer {
   void pass(std::size_t unit);
   void put_back(std::size_t unit, bool late = false);  // queues a running unit again; `late`: after a silence
   bool was_put_back(std::size_t unit) const { return units_[unit].late; }
+  // Records that a reader begins to wait for the unit, if it is queued or running for others already.
+  void join(std::size_t unit);
+  // A silence of the unit's sources counts from then: the last unit arrived, or the last reader joined this unit.
+  Clock::time_point silent_from(std::size_t unit) const { return std::max(arrived_, units_[unit].joined); }
   // Delays the next request of this transfer, until asked_from(). The delay doubles with each call.
   void ask_later();
   Clock::time_point asked_from() const { return asked_from_; }
@@ -133,6 +137,7 @@ class Transfer {
     UnitState state = UnitState::idle;
     Error failure;
     bool late = false;
+    Clock::time_point joined{};
     bool asked = false;
     bool alone = false;
     bool same = false;

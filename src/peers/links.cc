@@ -61,8 +61,12 @@ void PeerLinks::refresh(Clock::time_point now) {
   known_ = members_();
   for (const Member& one : known_) {
     Link& link = this->link(one.node);
-    const bool restarted = link.member_at != known_at_ || link.address != one.address;
-    if (restarted) link.silent_since = {};
+    const bool is_known = link.member_at != Clock::time_point{};
+    const bool restarted = is_known && (link.member_at != known_at_ || link.address != one.address);
+    if (restarted) {
+      link.restarted_at = now;
+      link.silent_since = {};
+    }
     link.address = one.address;
     link.member_at = now;
   }
@@ -80,6 +84,7 @@ std::vector<std::string> PeerLinks::nodes() {
 
 void PeerLinks::rest_after(Link& link, const Error& failure, Clock::time_point asked) const {
   const auto now = time_.now();
+  if (asked < link.restarted_at) return;                                 // the daemon that was asked has ended
   if (failure.code == Errc::timed_out && link.moved_at > asked) return;  // the link is saturated, not silent
   const bool is_silent = was_silent(failure);
   if (is_silent) {

@@ -116,6 +116,7 @@ class PeerLinks {
     Clock::time_point silent_until{};  // the end of the last try without an answer; later tries begin a new silence
     Clock::time_point member_at{};     // when the peer was last seen as a member; zero: never
     std::string address;               // at that time
+    Clock::time_point restarted_at{};  // when the peer was first seen at that address, or again after an absence
     ReadPace pace;                     // has its own lock
   };
   Link& link(const std::string& node) WEFT_REQUIRES(mutex_);

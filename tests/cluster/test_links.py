@@ -266,8 +266,10 @@ def test_reads_fail_after_the_documented_time_when_the_only_holder_dies(swarm, c
     with all_read(swarm, swarm.readers, cold) as reading:
         with swarm.holder_killed() as killed:
             assert_gave_up(reading, killed, since)
+        back = log_sizes([swarm.holder, *swarm.readers])
         reading.compare(swarm.source(), "model")
-        assert reading.problems(HANG_SECONDS) == []
+        problems = reading.problems(HANG_SECONDS)
+        assert problems == [], "\n".join([*problems, *logged(back)])
     # One that read from other readers alone may name another peer, or none.
     assert all(said(node, since[node], *FILE_WORDS, "peer") for node in swarm.readers)
     assert any(said(node, since[node], *FILE_WORDS, swarm.known_as(swarm.holder)) for node in swarm.readers)

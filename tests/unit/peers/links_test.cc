@@ -287,6 +287,15 @@ TEST_CASE("the silence of a peer ends with any answer, with a restart, and if no
     time.pass(milliseconds(1'000));
     CHECK(of.silent_for("a") == milliseconds(0));
   }
+  SUBCASE("a restart, while a call waits for the daemon before") {
+    const auto asked = of.take(kA, {});
+    members[0].address = "127.0.0.1:3";
+    time.pass(milliseconds(1'000));
+    CHECK(of.silent_for("a") == milliseconds(0));
+    of.done(asked->number, 0, milliseconds(1'000), &kLate);
+    CHECK(of.silent_for("a") == milliseconds(0));
+    CHECK(of.readiness(kA) == Readiness::lacking);  // it rests after the calls that failed before
+  }
   SUBCASE("long ago") {
     time.pass(kSilenceMax + milliseconds(1));
     ask(milliseconds(2'000), &kLate);
