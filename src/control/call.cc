@@ -16,12 +16,12 @@ Error not_wanted() {
 
 }  // namespace
 
-Call::Call(std::shared_ptr<Connection> connection, Message request, std::function<void(const Call&)> ended)
-    : connection_(std::move(connection)), request_(std::move(request)), ended_(std::move(ended)) {}
+Call::Call(std::shared_ptr<Connection> connection, Message request, Ends ends)
+    : connection_(std::move(connection)), request_(std::move(request)), ends_(std::move(ends)) {}
 
 Call::~Call() {
   if (!answered_) fail({Errc::internal, fmt::format("weftd: no answer to the request \"{}\"", name())});
-  if (ended_) ended_(*this);
+  if (ends_.gone) ends_.gone();
 }
 
 const PeerCredentials& Call::peer() const {
@@ -51,8 +51,9 @@ Result<Message> Call::next(std::chrono::milliseconds timeout) {
   return message;
 }
 
-bool Call::end() {
+bool Call::end(bool failed) {
   if (answered_.exchange(true)) return false;
+  if (ends_.answers) ends_.answers(failed);
   connection_->forget(request_.id);
   return true;
 }
@@ -60,12 +61,11 @@ bool Call::end() {
 void Call::answer(std::string_view body, std::vector<Fd> fds) {
   auto frame = encode_message({request_.id, MessageKind::answer, {}, body, fds.size()});
   if (!frame.ok()) return fail(frame.error());
-  if (end()) connection_->send(std::move(frame).value(), std::move(fds));
+  if (end(false)) connection_->send(std::move(frame).value(), std::move(fds));
 }
 
 void Call::fail(const Error& error) {
-  if (!end()) return;
-  failed_ = true;
+  if (!end(true)) return;
   connection_->send(encode_error(request_.id, error), {});
 }
 

@@ -23,8 +23,13 @@ class Connection;
 // the Call is destroyed without an answer, the request fails with Errc::internal.
 class Call {
  public:
-  // The destructor calls `ended` with this Call, after the request has its result.
-  Call(std::shared_ptr<Connection> connection, Message request, std::function<void(const Call&)> ended);
+  // answers: called once, before the client gets the result; not for an abandoned request. gone: called by the
+  // destructor. Either may be empty.
+  struct Ends {
+    std::function<void(bool failed)> answers;
+    std::function<void()> gone;
+  };
+  Call(std::shared_ptr<Connection> connection, Message request, Ends ends);
   ~Call();
 
   const PeerCredentials& peer() const;
@@ -46,7 +51,6 @@ class Call {
   // The first answer() or fail() ends the request; later calls do nothing.
   void answer(std::string_view body, std::vector<Fd> fds = {});
   void fail(const Error& error);
-  bool failed() const { return failed_; }
   // Ends the Call without an answer, because its id belongs to another request in flight.
   void abandon() { answered_ = true; }
 
@@ -55,13 +59,12 @@ class Call {
   void cancel();
 
  private:
-  bool end();
+  bool end(bool failed);
   const std::shared_ptr<Connection> connection_;
   Message request_;
-  const std::function<void(const Call&)> ended_;
+  const Ends ends_;
   std::atomic<bool> cancelled_ = false;
   std::atomic<bool> answered_ = false;
-  std::atomic<bool> failed_ = false;
   std::mutex mutex_;
   std::condition_variable arrived_;
   std::deque<Message> more_;  // guarded by mutex_

@@ -87,12 +87,14 @@ Status Server::begin(const std::shared_ptr<Connection>& connection, Message requ
   const auto route = routes_.find(request.name);
   std::string name = route == routes_.end() ? "other" : request.name;
   tally_->call_begins();
-  auto ended = [tally = tally_, observe = options_.observe, name,
-                since = std::chrono::steady_clock::now()](const Call& call) {
-    if (observe) observe(name, std::chrono::steady_clock::now() - since, call.failed());
-    tally->call_ends();
-  };
-  auto call = std::make_shared<Call>(connection, std::move(request), std::move(ended));
+  const auto since = std::chrono::steady_clock::now();
+  Call::Ends ends;
+  if (options_.observe)
+    ends.answers = [observe = options_.observe, name, since](bool failed) {
+      observe(name, std::chrono::steady_clock::now() - since, failed);
+    };
+  ends.gone = [tally = tally_] { tally->call_ends(); };
+  auto call = std::make_shared<Call>(connection, std::move(request), std::move(ends));
   Status added = connection->add(id, call);
   if (!added.ok()) {
     call->abandon();

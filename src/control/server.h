@@ -23,8 +23,8 @@ enum class Runs : std::uint8_t { at_once, own_thread };
 using Handler = std::function<void(const std::shared_ptr<Call>&)>;
 
 struct ServerOptions {
-  // Called by any thread after each request, with its name ("other" for unknown requests), its duration, and true if it
-  // failed.
+  // Called by any thread before the answer to each request, with its name ("other" for unknown requests), its duration,
+  // and true if it failed.
   std::function<void(std::string_view, std::chrono::nanoseconds, bool)> observe = {};
   // Longest time from the first to the last byte of a message. Then the server ends the connection.
   std::chrono::milliseconds message_patience = std::chrono::seconds(limits::kControlMessageSecondsMax);

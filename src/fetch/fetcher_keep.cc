@@ -56,7 +56,8 @@ void Fetcher::added_whole(Transfer& transfer, const std::vector<FetchedBlob>& bl
 void Fetcher::drop_idle() {
   const auto now = Clock::now();
   std::erase_if(transfers_, [&](const std::shared_ptr<Transfer>& transfer) WEFT_REQUIRES(mutex_) {
-    if (transfer->busy() || transfer->adding || transfer->whole_bytes() > 0 || swarm_.has(*transfer)) return false;
+    if (transfer->busy_bytes() > 0 || transfer->adding || transfer->whole_bytes() > 0 || swarm_.has(*transfer))
+      return false;
     const bool over = transfer->complete() && transfer->indexed.ok();
     const bool kept = transfer->pack->id() != kPassingPack || is_queued(transfer);
     if (!over && kept && transfer->used() != Clock::time_point() && transfer->used() + options_.kept > now)
@@ -79,8 +80,8 @@ void Fetcher::limit_open() {
     drop_past();
     for (const auto& transfer : transfers_) {
       const bool unread = transfer->used() + kUnread <= Clock::now();
-      if (transfer->busy() || !(transfer->complete() || unread) || is_queued(transfer)) continue;
-      transfer->let_go();
+      if (transfer->busy_bytes() > 0 || !(transfer->complete() || unread) || is_queued(transfer)) continue;
+      transfer->use({});
       if (transfer->whole_bytes() > 0) transfer->hurry();
       ends = true;
     }
