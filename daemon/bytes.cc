@@ -48,7 +48,6 @@ FetchOptions options_of(const Registry& registry, Peers* peers, std::shared_ptr<
   options.is_there = [&registry](const std::string& publisher) { return is_member(registry, publisher); };
   options.threads = peers == nullptr ? kThreadsAlone : kThreadsWithPeers;
   if (peers == nullptr) return options;
-  options.first = [peers] { return peers->share(); };
   options.swarms = &peers->swarms();
   return options;
 }

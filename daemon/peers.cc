@@ -213,12 +213,6 @@ bool Peers::holds_key(const Member& member) const {
   return member.node == self_ || member.address.empty() || member.key_proof == exchange_->key_proof(member.node);
 }
 
-double Peers::share() {
-  const auto nodes = links_.nodes();
-  const auto before = std::ranges::count_if(nodes, [this](const std::string& node) { return node < self_; });
-  return nodes.empty() ? 0 : static_cast<double>(before) / static_cast<double>(nodes.size());
-}
-
 void write_peers_status(JsonWriter& json, Store& store, const Peers& peers) {
   const ExchangeFigures now = peers.exchange().figures();
   json.key("exchange").begin_object().member("provider", providers_text(peers.exchange().endpoints()));

@@ -37,8 +37,6 @@ class Peers {
   ~Peers();
 
   Exchange& exchange() const { return *exchange_; }
-  // Returns this node's rank among the reachable members as a fraction of 0 to 1, another value on each node.
-  double share();
   // Starts to answer other nodes, once.
   void begin(LocalBytes& bytes);
   void end();  // waits for answers in work, which use `bytes`

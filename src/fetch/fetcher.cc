@@ -18,7 +18,6 @@
 namespace weft {
 namespace {
 
-constexpr std::size_t kInOrder = 16;         // up to so many units are fetched in order
 constexpr std::uint64_t kFilesForBatch = 3;  // requested in a group, before its batches are read ahead
 constexpr std::uint64_t kFilesForNextBatch = 16;
 constexpr std::uint64_t kPieceBytesMax = 64U << 20U;    // the longest run of an answer, with bytes behind its range
@@ -271,12 +270,8 @@ void Fetcher::want(const std::shared_ptr<Transfer>& transfer, std::size_t unit, 
 }
 
 void Fetcher::want_ahead(const std::shared_ptr<Transfer>& transfer, Units units) {
-  const auto [first, end] = units;
-  const std::size_t count = end - first;
   const bool swarms = swarm_.takes(*transfer);
-  const auto begin = static_cast<std::size_t>(options_.first ? options_.first() * static_cast<double>(count) : 0);
-  for (std::size_t i = 0; i < count; ++i) {
-    const std::size_t unit = first + (count > kInOrder ? (begin + i) % count : i);
+  for (std::size_t unit = units.first; unit < units.second; ++unit) {
     const UnitState state = transfer->state(unit);
     if (state == UnitState::here || state == UnitState::queued || state == UnitState::running ||
         state == UnitState::in_swarm)

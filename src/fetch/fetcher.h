@@ -45,9 +45,6 @@ struct FetchOptions {
   std::chrono::milliseconds refused{2'000};          // a failed resolution is not repeated within this time
   // True if the publisher of a version is in the cluster now. Any thread; empty: always true.
   std::function<bool(const std::string& publisher)> is_there;
-  // The start of a background fetch, as a fraction of the file. Each node should return another value, so that nodes
-  // that start together soon have different chunks to exchange. Empty: 0. Called with the Fetcher's lock held.
-  std::function<double()> first;
   // Called if stored bytes of a blob turn out to be damaged while they serve as a base. Any thread; must not wait.
   // Empty: damage is only logged.
   std::function<void(const ContentId& id)> damaged;
@@ -124,12 +121,11 @@ class Fetcher final : public ColdReads, public LocalBytes {
   struct Task {
     std::shared_ptr<Transfer> transfer;
     std::size_t unit = 0;
-    std::size_t end = 0;     // once running: units [unit, end) move together; adjacent in the pack
-    bool contended = false;  // once running: other nodes ask its source for the same
-    bool absent = false;     // once running: no known source has its bytes, or these are silent
-    bool yields = false;     // once running: no reader waits; other nodes may go first
-    bool same = false;       // once running: its units equal the base
-    bool young = false;      // once running: sources may soon have the bytes that they lack
+    std::size_t end = 0;                    // once running: units [unit, end) move together; adjacent in the pack
+    bool absent = false;                    // once running: no known source has its bytes, or these are silent
+    Traffic traffic = Traffic::foreground;  // once running
+    bool same = false;                      // once running: its units equal the base
+    bool young = false;                     // once running: sources may soon have the bytes that they lack
     std::shared_ptr<const PackReader> passed = {};  // once moved: the bytes, if the cache has no space for them
     std::shared_ptr<OfferedUnit> offered = {};      // to be read, instead of units of one transfer
     Range range() const;
@@ -138,8 +134,8 @@ class Fetcher final : public ColdReads, public LocalBytes {
   // One request to the sources.
   struct Request {
     const Digest& manifest;
-    std::span<const ChunkRun> runs;  // none: the manifest itself
-    bool yields = false;             // as in Task, also the next
+    std::span<const ChunkRun> runs;         // none: the manifest itself
+    Traffic traffic = Traffic::foreground;  // as in Task, also the next
     bool young = false;
     std::string_view subject = {};                       // for the log: the version and the file
     Clock::time_point until = Clock::time_point::max();  // the latest end of the wait for signs of life
@@ -235,8 +231,6 @@ class Fetcher final : public ColdReads, public LocalBytes {
   std::optional<Task> next() WEFT_EXCLUDES(mutex_);
   std::optional<Task> take_wanted() WEFT_REQUIRES(mutex_);
   std::optional<Task> take_ahead() WEFT_REQUIRES(mutex_);
-  std::size_t rarest(const std::vector<std::size_t>& ready) WEFT_REQUIRES(mutex_);
-  std::optional<Task> take_contended(const std::vector<std::size_t>& contended) WEFT_REQUIRES(mutex_);
   Task take(Queue& queue, std::size_t at, Readiness readiness) WEFT_REQUIRES(mutex_);
   static bool dropped(Queue& queue, std::size_t at);
   bool is_idle() const WEFT_REQUIRES(mutex_) {
@@ -244,6 +238,7 @@ class Fetcher final : public ColdReads, public LocalBytes {
   }
   void drop_past() WEFT_REQUIRES(mutex_);
   Readiness readiness_of(const std::shared_ptr<Transfer>& transfer, std::size_t unit) const WEFT_REQUIRES(mutex_);
+  Readiness readiness_ahead(const Task& task) const WEFT_REQUIRES(mutex_);
   static bool gives_way(const Source& cheaper, Readiness readiness, const Source& other);
   bool goes_on(const Task& task, Readiness readiness) const WEFT_REQUIRES(mutex_);
   void wake_reader() WEFT_EXCLUDES(mutex_);
@@ -303,7 +298,6 @@ class Fetcher final : public ColdReads, public LocalBytes {
   Queue ahead_ WEFT_GUARDED_BY(mutex_);
   Queue same_ WEFT_GUARDED_BY(mutex_);  // as ahead_, for units that equal the base
   SwarmFetch swarm_ WEFT_GUARDED_BY(mutex_);
-  unsigned contended_running_ WEFT_GUARDED_BY(mutex_) = 0;
   unsigned absent_running_ WEFT_GUARDED_BY(mutex_) = 0;
   unsigned same_running_ WEFT_GUARDED_BY(mutex_) = 0;
   bool one_polls_ WEFT_GUARDED_BY(mutex_) = false;  // a worker polls for a free source

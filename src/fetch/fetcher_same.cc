@@ -124,7 +124,7 @@ void Fetcher::leave_same(const Task& task) {
   for (std::size_t unit = task.unit; unit < task.end; ++unit) {
     transfer.set_same(unit, false);
     transfer.put_back(unit);
-    (task.yields ? ahead_ : wanted_).push_back({task.transfer, unit});
+    (task.traffic == Traffic::ahead ? ahead_ : wanted_).push_back({task.transfer, unit});
   }
   const auto is_of_task = [&](std::size_t unit) {
     const std::size_t blob = transfer.plan.units[unit].blob;

@@ -54,21 +54,26 @@ Readiness Fetcher::readiness_of(const std::shared_ptr<Transfer>& transfer, std::
   const ChunkRun& run = transfer->plan.units[unit].run;
   const auto now = Clock::now();
   if (transfer->asked_from() > now) return Readiness::busy;
-  const Source* cheapest = nullptr;
-  Readiness first = Readiness::lacking;
+  const Source* busy = nullptr;  // the cheapest source that has the bytes
   for (const auto& source : sources_) {
     if (source->rests_until > now) continue;
     const Readiness readiness = source->source.unverified().readiness(transfer->manifest, std::span(&run, 1));
     if (readiness == Readiness::lacking) continue;
-    if (cheapest == nullptr) {
-      cheapest = source.get();
-      first = readiness;
-      if (first == Readiness::ready) return first;
-    } else if (readiness == Readiness::ready && gives_way(*cheapest, first, *source)) {
+    if (readiness == Readiness::ready && (busy == nullptr || gives_way(*busy, Readiness::busy, *source)))
       return readiness;
-    }
+    if (busy == nullptr) busy = source.get();
   }
-  return first;
+  return busy == nullptr ? Readiness::lacking : Readiness::busy;
+}
+
+// Returns the readiness of a unit that no reader waits for. The first unit of a transfer comes alone, so that its
+// reader waits for no other bytes, unless its sources have fallen silent. The first unit of a blob with a base comes
+// alone too.
+Readiness Fetcher::readiness_ahead(const Task& task) const {
+  const auto first = task.transfer->begins();
+  const bool first_comes = first && readiness_of(task.transfer, *first) != Readiness::lacking;
+  if (first_comes || task.transfer->awaits_comparison(task.unit)) return Readiness::busy;
+  return readiness_of(task.transfer, task.unit);
 }
 
 void Fetcher::begin_read(Source& source) {

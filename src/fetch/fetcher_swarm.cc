@@ -209,7 +209,7 @@ std::optional<Fetcher::Task> Fetcher::Swarm::next_part(const OfferedUnit& unit, 
     transfer->begin(task.end++);
     bytes += chunks[at].length;
   }
-  task.yields = true;
+  task.traffic = Traffic::ahead;
   return task.transfer ? std::optional(std::move(task)) : std::nullopt;
 }
 
@@ -269,7 +269,7 @@ Result<std::vector<Digest>> Fetcher::Swarm::move(Task& task, const std::shared_p
   };
   const auto source = std::ranges::find_if(fetcher_.sources_, reads);
   if (source == fetcher_.sources_.end()) return Error{Errc::unsupported, "no source reads offered units"};
-  ReadAid aid{true,
+  ReadAid aid{Traffic::ahead,
               [this, unit] {
                 const MutexLock lock(fetcher_.mutex_);
                 return !fetcher_.ending_ && unit->is_wanted();

@@ -15,8 +15,6 @@ constexpr std::size_t kTaskUnitsMax = 80;
 constexpr std::size_t kPartsMin = 4;
 constexpr std::uint64_t kOwnBytesMax = 64U << 10U;  // the largest unit that its reader moves itself
 constexpr std::size_t kOwnUnitsMax = 1;             // the longest queue for that
-constexpr auto kShared = std::chrono::seconds(1);   // a file counts as shared after a contended unit
-constexpr unsigned kContendedMax = 1;               // running tasks with contended units
 
 // Returns how many workers may ask at a time for bytes that no known source has, or whose sources are silent. Such a
 // request can last as long as a silence (weft/deadline.h). The other workers take what can come.
@@ -85,7 +83,7 @@ std::optional<Fetcher::Task> Fetcher::take_wanted() {
   for (std::size_t looked = 0; at < wanted_.size() && looked < kLookedMax; ++looked) {
     if (dropped(wanted_, at)) continue;
     const Readiness readiness = readiness_of(wanted_[at].transfer, wanted_[at].unit);
-    if (readiness == Readiness::ready || readiness == Readiness::contended) return take(wanted_, at, readiness);
+    if (readiness == Readiness::ready) return take(wanted_, at, readiness);
     if (readiness == Readiness::lacking && absent_running_ < absent_max(options_.threads))
       return take(wanted_, at, readiness);
     ++at;
@@ -93,79 +91,25 @@ std::optional<Fetcher::Task> Fetcher::take_wanted() {
   return {};
 }
 
-// Takes the next unit of a background fetch. Units that an uncontended source can give come first, and those without a
-// source last. If other nodes fetch the same file, the choice is random among the rarest, so that the nodes do not all
-// ask one node for the same chunk.
+// Takes the first unit of a background fetch that a source can give now. If the sources of the first units are busy,
+// looks at some later ones, chosen at random. Units without a source come last.
 std::optional<Fetcher::Task> Fetcher::take_ahead() {
-  std::vector<std::size_t> ready;
-  std::vector<std::size_t> contended;
   std::optional<std::size_t> absent;
-  const Transfer* asked = nullptr;  // its units lie side by side, and wait for the same first unit
-  bool first_comes = false;
   std::size_t at = 0;
   for (std::size_t looked = 0; at < ahead_.size() && looked < kLookedMax; ++looked) {
     if (dropped(ahead_, at)) continue;
-    const Task& task = ahead_[at];
-    // Other nodes that fetch the file are known after its first unit, and the chunks that a blob shares with its base
-    // after the blob's first unit. Sources of the first unit that have fallen silent delay no other unit.
-    if (std::exchange(asked, task.transfer.get()) != task.transfer.get()) {
-      const auto first = task.transfer->begins();
-      first_comes = first && readiness_of(task.transfer, *first) != Readiness::lacking;
-    }
-    const bool waits = first_comes || task.transfer->awaits_comparison(task.unit);
-    const Readiness readiness = waits ? Readiness::busy : readiness_of(task.transfer, task.unit);
-    if (readiness == Readiness::contended) {
-      task.transfer->shared_until = Clock::now() + kShared;
-      contended.push_back(at);
-    }
-    if (readiness == Readiness::ready) ready.push_back(at);
+    const Readiness readiness = readiness_ahead(ahead_[at]);
+    if (readiness == Readiness::ready) return take(ahead_, at, readiness);
     if (readiness == Readiness::lacking && !absent) absent = at;
-    if (readiness == Readiness::ready && !task.transfer->is_shared()) break;
     ++at;
   }
-  if (!ready.empty()) return take(ahead_, ready.back() == at ? at : rarest(ready), Readiness::ready);
   for (std::size_t looked = at; looked < std::min(ahead_.size(), 2 * kLookedMax); ++looked) {
     const std::size_t any = random_() % ahead_.size();
-    const Task& task = ahead_[any];
-    if (task.transfer->state(task.unit) != UnitState::queued || task.transfer->awaits_comparison(task.unit)) continue;
-    if (readiness_of(task.transfer, task.unit) == Readiness::ready) return take(ahead_, any, Readiness::ready);
+    const bool is_queued = ahead_[any].transfer->state(ahead_[any].unit) == UnitState::queued;
+    if (is_queued && readiness_ahead(ahead_[any]) == Readiness::ready) return take(ahead_, any, Readiness::ready);
   }
-  if (auto task = take_contended(contended)) return task;
   if (!absent || absent_running_ >= absent_max(options_.threads)) return {};
   return take(ahead_, *absent, Readiness::lacking);
-}
-
-// Returns the queued unit that the fewest nodes have, ties broken at random. Common chunks can be fetched later.
-std::size_t Fetcher::rarest(const std::vector<std::size_t>& ready) {
-  std::size_t best = 0;
-  std::size_t lowest = 0;
-  std::size_t equals = 0;
-  for (const std::size_t at : ready) {
-    const Task& task = ahead_[at];
-    std::size_t givers = 0;
-    for (const auto& source : sources_)
-      givers += source->source.unverified().givers(task.transfer->manifest, task.transfer->plan.units[task.unit].run);
-    if (equals > 0 && givers > lowest) continue;
-    equals = equals > 0 && givers == lowest ? equals + 1 : 1;
-    lowest = givers;
-    if (random_() % equals == 0) best = at;
-  }
-  return best;
-}
-
-// Takes a contended unit: the next one in this node's sequence, or else a random one, so that nodes rarely take the
-// same unit at the same time.
-std::optional<Fetcher::Task> Fetcher::take_contended(const std::vector<std::size_t>& contended) {
-  if (contended.empty() || contended_running_ >= kContendedMax) return {};
-  const auto goes_on = std::ranges::find_if(contended, [this](std::size_t at) WEFT_REQUIRES(mutex_) {
-    return ahead_[at].transfer->follows == ahead_[at].unit;
-  });
-  const std::size_t at = goes_on != contended.end() ? *goes_on : contended[random_() % contended.size()];
-  ahead_[at].transfer->follows = ahead_[at].unit;
-  Task task = take(ahead_, at, Readiness::contended);
-  task.contended = true;
-  ++contended_running_;
-  return task;
 }
 
 // Drops a queue entry whose unit was queued twice and is being fetched or has arrived. False if the unit is still
@@ -205,30 +149,27 @@ Fetcher::Task Fetcher::take(Queue& queue, std::size_t at, Readiness readiness) {
   const std::size_t wanted = task.unit;
   task.unit = task.end = begin_of(transfer, wanted);
   while (goes_on(task, readiness)) transfer.begin(task.end++);
-  task.yields = &queue != &wanted_;
+  task.traffic = &queue == &wanted_ ? Traffic::foreground : Traffic::ahead;
   task.absent = readiness == Readiness::lacking;
   if (task.absent) ++absent_running_;
   task.same = transfer.is_same(task.unit);
   if (task.same) ++same_running_;
   if (task.end <= wanted) queue.push_front({task.transfer, wanted});  // the source is not ready for all earlier units
-  if (!transfer.follows || transfer.follows == task.unit) transfer.follows = task.end;
   return task;
 }
 
 // True if the next unit can join this task: it is queued and adjacent, and the task stays small enough. A task has one
-// chunk while other nodes fetch the file, and until the first unit of the transfer has arrived: before, the fetcher
-// does not know which nodes fetch the file too, and which chunks equal the base.
+// chunk until the first unit of the transfer has arrived, so that its reader waits for no other bytes.
 bool Fetcher::goes_on(const Task& task, Readiness readiness) const {
   const Transfer& transfer = *task.transfer;
   const auto& units = transfer.plan.units;
   if (task.end == units.size() || transfer.state(task.end) != UnitState::queued) return false;
   if (task.end == task.unit) return true;
   if (transfer.is_alone(task.unit) || transfer.is_alone(task.end)) return false;
-  const bool same = transfer.is_same(task.unit);
-  if (transfer.is_same(task.end) != same || transfer.is_uncompared(task.end)) return false;
+  if (transfer.is_same(task.end) != transfer.is_same(task.unit) || transfer.is_uncompared(task.end)) return false;
   const FetchUnit& next = units[task.end];
   const Range range = task.range();
-  const bool little = (transfer.is_shared() && !same) || transfer.arrived() == Clock::time_point{};
+  const bool little = transfer.arrived() == Clock::time_point{};
   const std::uint64_t share = (wanted_.size() + ahead_.size() + same_.size()) / kPartsMin * kDigestChunk;
   const std::uint64_t bytes_max = little ? kDigestChunk : std::clamp(share, kDigestChunk, kTaskBytesMax);
   return next.offset == range.offset + range.length && range.length + next.length <= bytes_max &&

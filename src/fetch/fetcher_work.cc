@@ -21,9 +21,9 @@ constexpr std::size_t kAllocated = 1U << 20U;        // longer runs are written 
 constexpr std::uint64_t kRoomForLists = 64U << 20U;  // space for lists of blocks
 constexpr auto kWaitMin = std::chrono::milliseconds(500);
 
-// True if the peer refused, because another node is served first.
-bool is_refusal(const Error& error) {
-  return error.code == Errc::busy || error.code == Errc::exists;
+// True if a source refused, because it serves enough other nodes. The unit is queued again.
+bool is_refusal(Traffic traffic, const Error& error) {
+  return traffic == Traffic::ahead && error.code == Errc::busy;
 }
 
 // Writes bytes to the pack. It does not map the file, because pages of a new mapping are cleared and allocated one by
@@ -51,7 +51,7 @@ Result<T> Fetcher::from_any(const Request& request, const std::function<Result<T
   const auto each = left / static_cast<int>(std::max<std::size_t>(1, sources_.size()));
   for (Source* source : ranked(request.manifest, request.runs)) {
     auto got = ask(source->source, Clock::now() + each);
-    if (got.ok() || (request.yields && is_refusal(got.error())) || got.error().code == Errc::cancelled) return got;
+    if (got.ok() || is_refusal(request.traffic, got.error()) || got.error().code == Errc::cancelled) return got;
     const bool lacks = got.error().code == Errc::not_found;
     count(*source, 0, request.young && lacks ? nullptr : &got.error());
     if (lacks) lacking = got.error();
@@ -66,7 +66,7 @@ Result<T> Fetcher::from_any(const Request& request, const std::function<Result<T
 Result<std::vector<std::byte>> Fetcher::ask_for_manifest(const VersionRow& row, bool young) {
   const std::string subject = fmt::format("{}@{}", row.model_name, row.number);
   return from_any<std::vector<std::byte>>(
-      {row.manifest, {}, false, young, subject},
+      {row.manifest, {}, Traffic::foreground, young, subject},
       [&](VerifiedSource& source, Deadline deadline) { return source.manifest(row.manifest, deadline); });
 }
 
@@ -80,7 +80,7 @@ Status Fetcher::keep_or_pass(Task& task, const Status& room, std::span<const std
     allocates = room_ >= kRoomForLists;
   }
   Status kept = room.ok() ? put_in_pack(*task.transfer, task.range().offset, bytes, allocates) : room;
-  if (kept.ok() || task.yields || kept.error().code != Errc::no_space) return kept;
+  if (kept.ok() || task.traffic == Traffic::ahead || kept.error().code != Errc::no_space) return kept;
   auto passed = passing_pack(bytes);
   if (passed.ok()) {
     task.passed = std::move(passed).value();
@@ -110,8 +110,8 @@ Result<std::vector<Digest>> Fetcher::move(Task& task, const std::vector<ChunkRun
   Transfer& transfer = *task.transfer;
   const Range range = task.range();
   const Status room = make_room(task);
-  if (!room.ok() && (task.yields || room.error().code != Errc::no_space)) return room.error();
-  ReadAid aid{task.yields,
+  if (!room.ok() && (task.traffic == Traffic::ahead || room.error().code != Errc::no_space)) return room.error();
+  ReadAid aid{task.traffic,
               [this] {
                 const MutexLock lock(mutex_);
                 return !ending_;
@@ -130,7 +130,7 @@ Result<std::vector<Digest>> Fetcher::move(Task& task, const std::vector<ChunkRun
     return read;
   };
   auto got = from_any<VerifiedBytes>(
-      {transfer.manifest, runs, task.yields, task.young, transfer.subject, waited_until(task)}, ask);
+      {transfer.manifest, runs, task.traffic, task.young, transfer.subject, waited_until(task)}, ask);
   note_coded(transfer.bases, aid.coded);
   if (!got.ok()) return std::move(got).error();
   WEFT_CHECK(keep_or_pass(task, room, got->bytes.bytes()));
@@ -164,18 +164,17 @@ void Fetcher::ended(Task& task, const Result<std::vector<Digest>>& digests, Cloc
     log_debug(LogCategory::fetch, "transfer {}: no bytes at {}: {}", task.transfer->log_id, task.range().offset,
               digests.error().message);
   const MutexLock lock(mutex_);
-  if (task.contended) --contended_running_;
   if (task.absent) --absent_running_;
   if (task.same) --same_running_;
   if (digests.ok() && !task.same) rate_.arrived(task.range().length, begun, Clock::now());
-  const bool yielded = !digests.ok() && task.yields && is_refusal(digests.error());
+  const bool is_refused = !digests.ok() && is_refusal(task.traffic, digests.error());
   for (std::size_t unit = task.unit; unit < task.end; ++unit) {
     const bool is_late =
-        !digests.ok() && !yielded && !comes_later && may_still_come(*task.transfer, unit, digests.error());
+        !digests.ok() && !is_refused && !comes_later && may_still_come(*task.transfer, unit, digests.error());
     if (comes_later || is_late) task.transfer->ask_later();
-    if (yielded || comes_later || is_late) {
+    if (is_refused || comes_later || is_late) {
       task.transfer->put_back(unit, is_late);
-      (task.yields ? ahead_of(*task.transfer, unit) : wanted_).push_back({task.transfer, unit});
+      (task.traffic == Traffic::ahead ? ahead_of(*task.transfer, unit) : wanted_).push_back({task.transfer, unit});
       continue;
     }
     if (!digests.ok() && !task.transfer->file && task.end - task.unit > 1) {

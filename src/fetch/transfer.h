@@ -120,14 +120,10 @@ class Transfer {
 
   void hurry() { hurry_ = true; }  // asks for its complete blobs to be indexed now
   bool hurries() const { return hurry_; }
-  Mutex writing;  // held for a write to the pack's file, because waiters on the kernel's lock spin
-  // True if other nodes were seen to fetch the file, a moment ago.
-  bool is_shared() const { return shared_until > Clock::now(); }
-  Clock::time_point shared_until{};
-  std::optional<std::size_t> follows;  // the next unit in the sequence of requests
-  bool adding = false;                 // some of its blobs are being indexed
-  bool is_read = false;                // a reader has asked for bytes of it
-  Status indexed;                      // the result of the last indexing
+  Mutex writing;         // held for a write to the pack's file, because waiters on the kernel's lock spin
+  bool adding = false;   // some of its blobs are being indexed
+  bool is_read = false;  // a reader has asked for bytes of it
+  Status indexed;        // the result of the last indexing
 
  private:
   void end(std::size_t unit);

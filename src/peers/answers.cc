@@ -230,15 +230,10 @@ Result<std::vector<OpenPlace>> PeerAnswers::bases_of(const AskBytes& ask) const 
   return places;
 }
 
-// Takes an upload slot. Errc::exists: another node was just given the chunks, and can pass them on. Errc::busy: too
-// many calls wait for a slot.
+// Takes an upload slot. Errc::busy: too many calls wait for a slot.
 Result<std::shared_ptr<const void>> PeerAnswers::begin_upload(std::string_view node, const AskBytes& ask) {
-  if (!recent_.record(node, ask.runs, ask.yields && slots_.is_busy()))
-    return Error{Errc::exists, fmt::format("chunks of the blob {} were just given to another node",
-                                           to_hex(ask.runs.front().id.root))};
-  auto upload = slots_.begin(node, ask.waits);
+  auto upload = slots_.begin(node, ask.traffic, ask.waits);
   if (upload) return upload;
-  recent_.forget(node, ask.runs);
   return Error{Errc::busy, "this node has no free upload slot"};
 }
 

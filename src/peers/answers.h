@@ -13,7 +13,6 @@
 #include "peers/coded_cache.h"
 #include "peers/directory.h"
 #include "peers/messages.h"
-#include "peers/recent_uploads.h"
 #include "peers/swarm_server.h"
 #include "peers/upload_slots.h"
 #include "weft/cluster/exchange.h"
@@ -53,7 +52,6 @@ class PeerAnswers final : public PeerServer {
   SharedMutex gate_;
   LocalBytes* bytes_ WEFT_GUARDED_BY(gate_) = nullptr;
   SwarmServer* swarms_ WEFT_GUARDED_BY(gate_) = nullptr;
-  RecentUploads recent_;
   UploadSlots slots_;
 };
 

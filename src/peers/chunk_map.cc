@@ -52,7 +52,7 @@ void ChunkSet::add(const ChunkSet& other) {
 }
 
 HadChunks ChunkSet::told(const Digest& manifest, const ChunkMap& map) const {
-  HadChunks had{manifest, "", 0, {}, false};
+  HadChunks had{manifest, "", 0, {}};
   if (all()) return had;
   had.chunks_per_bit = map.chunks_per_bit();
   had.bits.resize(((bits_.size() - 1) / had.chunks_per_bit) / 8 + 1);

@@ -75,10 +75,7 @@ std::vector<HadChunks> PeerDirectory::find(const Digest& manifest, Clock::time_p
   const auto found = holders_.find(manifest);
   if (found == holders_.end()) return out;
   drop_old(found->second, now);
-  for (const auto& [node, entry] : found->second) {
-    out.push_back(entry.had);
-    out.back().moving = entry.had.moving && entry.until - kKept + kMoving > now;
-  }
+  for (const auto& [node, entry] : found->second) out.push_back(entry.had);
   return out;
 }
 

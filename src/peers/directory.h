@@ -24,8 +24,7 @@ std::vector<std::string> directory_nodes(const Digest& manifest, std::span<const
 class PeerDirectory {
  public:
   using Clock = std::chrono::steady_clock;
-  static constexpr std::chrono::seconds kKept{30};   // after an announcement
-  static constexpr std::chrono::seconds kMoving{3};  // after an announcement that sets `moving`
+  static constexpr std::chrono::seconds kKept{30};  // after an announcement
   static constexpr std::size_t kManifestsMax = 100'000;
   static constexpr std::size_t kBytesMax = 32U << 20U;  // of bits
 

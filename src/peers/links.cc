@@ -20,11 +20,10 @@ constexpr auto kFullRestMax = std::chrono::milliseconds(120);
 constexpr auto kFullMax = std::chrono::seconds(2);  // of refusals; then the peer must serve
 constexpr auto kSilentRest = std::chrono::seconds(5);
 constexpr auto kWrongRest = std::chrono::seconds(60);
-constexpr double kNewest = 0.3;        // weight of the newest measurement
-constexpr double kUnknownRate = 1e9;   // so that a peer without a rate is tried
-constexpr double kMuchSlower = 3;      // a smaller factor is noise
-constexpr double kFirstCosts = 1.5;    // every node asks the first holder
-constexpr double kContendedCosts = 6;  // the same while other nodes are fetching
+constexpr double kNewest = 0.3;       // weight of the newest measurement
+constexpr double kUnknownRate = 1e9;  // so that a peer without a rate is tried
+constexpr double kMuchSlower = 3;     // a smaller factor is noise
+constexpr double kFirstCosts = 1.5;   // every node asks the first holder
 // Requested bytes delay the peer's other answers. So all requests to a peer take at most this much of its time, and
 // little before its rate is known: a link that other nodes start to use falls to a fraction of its rate.
 constexpr double kAtOnceSeconds = 0.4;
@@ -37,7 +36,6 @@ constexpr double kKept = 0.9;                          // weight of earlier read
 constexpr std::uint64_t kTellsWireRate = 256U << 10U;  // smaller reads measure latency
 
 double cost_of(PeerCandidate::Kind kind) {
-  if (kind == PeerCandidate::Kind::contended_first) return kContendedCosts;
   return kind == PeerCandidate::Kind::first ? kFirstCosts : 1.0;
 }
 
@@ -185,15 +183,12 @@ std::optional<PeerLinks::Choice> PeerLinks::take(std::span<const PeerCandidate> 
   const double at_once = best->rate * kAtOnceSeconds / kReadsMax;
   const double bytes = std::clamp(at_once, static_cast<double>(kFirstBytes), static_cast<double>(kSourceReadMax));
   const std::string& node = nodes_[best->number];
-  const bool contended = std::ranges::any_of(candidates, [&node](const PeerCandidate& one) {
-    return one.kind == PeerCandidate::Kind::contended_first && one.node == node;
-  });
   const bool waits = best->full_since == Clock::time_point{} || best->full_since + kFullMax > time_.now();
   const bool last = std::ranges::none_of(candidates, [&](const PeerCandidate& one) WEFT_REQUIRES(mutex_) {
     return one.node != node && member(one.node) != nullptr &&
            std::ranges::find(tried, link(one.node).number) == tried.end();
   });
-  return Choice{node, best->number, static_cast<std::uint64_t>(bytes), contended, waits, effort_of(*best), last};
+  return Choice{node, best->number, static_cast<std::uint64_t>(bytes), waits, effort_of(*best), last};
 }
 
 CodingEffort PeerLinks::effort_of(const Link& link) {
@@ -212,11 +207,8 @@ Readiness PeerLinks::readiness(std::span<const PeerCandidate> candidates) {
   Readiness best = Readiness::lacking;
   for (const PeerCandidate& candidate : candidates) {
     if (!can_be_asked(candidate, now)) continue;
-    const bool is_free = link(candidate.node).is_free(now);
-    const bool is_contended = candidate.kind == PeerCandidate::Kind::contended_first;
-    if (is_free && !is_contended) return Readiness::ready;
-    if (is_free && is_contended) best = Readiness::contended;
-    if (best == Readiness::lacking) best = is_free ? Readiness::contended : Readiness::busy;
+    if (link(candidate.node).is_free(now)) return Readiness::ready;
+    best = Readiness::busy;
   }
   return best;
 }

@@ -49,7 +49,6 @@ class PeerLinks {
     std::string node;
     std::uint32_t number = 0;                  // the peer's number in this object
     std::uint64_t bytes_max = 0;               // the best size of a request to it
-    bool contended = false;                    // PeerCandidate::Kind::contended_first
     bool waits = true;                         // the peer may refuse; false after kFullMax of refusals
     CodingEffort effort = CodingEffort::none;  // for chunks with a base
     bool last = true;                          // no other candidate is an untried member
@@ -84,8 +83,8 @@ class PeerLinks {
   // Ends the request of take(): `bytes` arrived within `took`. With a failure, `bytes` is 0, and the peer rests if it
   // was silent or wrong.
   void done(std::uint32_t number, std::uint64_t bytes, Clock::duration took, const Error* failure);
-  // The peer refused a read, because its upload slots are full or another node just received the chunk. It counts as
-  // busy for a pause that doubles with each refusal, until the peer gives bytes again.
+  // The peer refused a read, because its upload slots are full. It counts as busy for a pause that doubles with each
+  // refusal, until the peer gives bytes again.
   void full(std::uint32_t number);
   // Records a read of the peer's windows: `bytes`, plain or coded, within `took`.
   void wire_moved(std::uint32_t number, std::uint64_t bytes, Clock::duration took);

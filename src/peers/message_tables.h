@@ -41,6 +41,11 @@ inline Digest unpacked(const flatbuffers::Array<std::uint8_t, 32>& bytes) {
   return digest;
 }
 
+inline Result<Traffic> traffic_of(std::uint8_t number) {
+  if (number > static_cast<std::uint8_t>(Traffic::ahead)) return refused("an unknown class of traffic");
+  return static_cast<Traffic>(number);
+}
+
 // A verified table, copied to aligned memory.
 template <class Table>
 class Verified {

@@ -19,6 +19,7 @@ using peer_tables::Builder;
 using peer_tables::bytes_of;
 using peer_tables::packed;
 using peer_tables::refused;
+using peer_tables::traffic_of;
 using peer_tables::unpacked;
 using peer_tables::Verified;
 
@@ -47,7 +48,7 @@ flatbuffers::Offset<HadVector> packed(Builder& builder, std::span<const HadChunk
     const auto node = one.node.empty() ? 0 : builder.CreateString(one.node);
     const auto bits = one.bits.empty() ? 0 : builder.CreateVector(one.bits);
     const auto digest = packed(one.manifest);
-    out.push_back(wire::CreateHad(builder, &digest, node, one.chunks_per_bit, bits, one.moving));
+    out.push_back(wire::CreateHad(builder, &digest, node, one.chunks_per_bit, bits));
   }
   return builder.CreateVector(out);
 }
@@ -56,7 +57,7 @@ Result<std::vector<HadChunks>> unpacked(const HadVector& had, std::size_t count_
   if (had.size() > count_max) return refused(fmt::format("expected at most {} holders, got {}", count_max, had.size()));
   std::vector<HadChunks> out;
   for (const wire::Had* one : had) {
-    HadChunks made{unpacked(*one->manifest()->bytes()), "", one->chunks_per_bit(), {}, one->moving()};
+    HadChunks made{unpacked(*one->manifest()->bytes()), "", one->chunks_per_bit(), {}};
     if (one->node() != nullptr) made.node = one->node()->str();
     if (one->bits() != nullptr) made.bits.assign(one->bits()->begin(), one->bits()->end());
     if (made.node.size() > limits::kNodeIdMax) return refused("a node's id that is too long");
@@ -86,7 +87,7 @@ struct Packer {
     const auto placed_bases = bases.empty() ? 0 : builder.CreateVectorOfStructs(bases);
     const auto subject = ask.subject.empty() ? 0 : builder.CreateString(ask.subject.substr(0, kSubjectBytesMax));
     return finish(wire::What::Read,
-                  wire::CreateRead(builder, placed, ask.yields, ask.waits, placed_bases,
+                  wire::CreateRead(builder, placed, static_cast<std::uint8_t>(ask.traffic), ask.waits, placed_bases,
                                    static_cast<std::uint8_t>(ask.effort), ask.must_code, ask.skip, subject));
   }
   flatbuffers::Offset<wire::Request> operator()(const Announce& announce) const {
@@ -140,7 +141,7 @@ Result<PeerRequest> unpacked(const wire::Read& read) {
     bytes += run.length();
     ask.runs.push_back(run);
   }
-  ask.yields = read.yields();
+  WEFT_TRY(ask.traffic, traffic_of(read.traffic()));
   ask.waits = read.waits();
   WEFT_CHECK(unpack_bases(read, ask));
   ask.skip = read.skip();

@@ -12,6 +12,7 @@
 #include "base/chunk_codec.h"
 #include "peers/swarm_messages.h"
 #include "weft/bytes/source.h"
+#include "weft/bytes/traffic.h"
 #include "weft/content.h"
 #include "weft/result.h"
 
@@ -28,7 +29,6 @@ struct HadChunks {
   std::string node;                  // "" in announcements: the caller
   std::uint32_t chunks_per_bit = 0;  // 0: it has all of them
   std::vector<std::uint8_t> bits;    // at most limits::kAnnouncedBytesMax; empty if it has all
-  bool moving = false;               // the node is fetching more of them
   bool operator==(const HadChunks&) const = default;
 };
 
@@ -46,8 +46,8 @@ struct AskedBase {
 };
 struct AskBytes {
   std::vector<ChunkRun> runs;  // 1 to kRunsPerRequest of non-empty blobs, kSourceReadMax bytes in all at most
-  bool yields = false;         // Errc::exists if another node just received some chunks
-  bool waits = false;          // waits for an upload slot; Errc::busy if too many do
+  Traffic traffic = Traffic::foreground;
+  bool waits = false;  // waits for an upload slot, lower classes of traffic first; Errc::busy if too many do
   // Empty, or a base for each run, whose blob has the same length; then limits::kBasesPerRequestMax runs at most. With
   // bases, the head of the answer begins with a table (decode_given), and chunks may come coded.
   std::vector<AskedBase> bases = {};

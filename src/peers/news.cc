@@ -21,7 +21,6 @@ constexpr auto kAskedMax = milliseconds(1'000);
 constexpr int kPerChunk = 8;               // questions to the directory while one chunk arrives
 constexpr std::size_t kHoldersAtOnce = 8;  // more in an answer lengthen the pause
 constexpr auto kActive = seconds(5);       // after the last chunk, of any manifest
-constexpr auto kMoving = seconds(2);       // after the last chunk of one manifest
 constexpr auto kBackup = seconds(1);       // between two announcements to the second directory node
 constexpr auto kSayAgain = seconds(10);    // before directories drop an announcement
 constexpr auto kQuiet = seconds(30);       // after the last chunk, local chunks may have been evicted
@@ -58,7 +57,6 @@ void PeerNews::expect(const Digest& manifest) {
     if (!had_.contains(manifest) && had_.size() >= kManifestsMax) drop_one();
     Had& had = had_[manifest];
     had.map = map;
-    had.moved = active_;
     had.dirty = true;
   }
   wake();
@@ -72,7 +70,7 @@ void PeerNews::arrived(const Digest& manifest, std::span<const ChunkRun> runs) {
   Had& had = found->second;
   if (arrived_at_ != Clock::time_point{}) gap_ = active_ - arrived_at_;
   arrived_at_ = active_;
-  had.changed = had.moved = active_;
+  had.changed = active_;
   if (!had.chunks) had.chunks.emplace(*had.map);
   for (const ChunkRun& run : runs)
     if (const auto number = had.map->number_of(run.id)) had.chunks->add(*number + run.first, run.count);
@@ -85,7 +83,6 @@ void PeerNews::survey_again() {
   for (auto& [manifest, had] : had_) {
     had.chunks.reset();
     had.said = {};
-    had.moved = {};
     had.dirty = true;
   }
   wake();
@@ -192,8 +189,8 @@ ChunkSet PeerNews::survey(const ChunkMap& map) const {
   return chunks;
 }
 
-// Returns the announcement of a manifest. Nothing if no chunk is local or expected and none was announced, or if the
-// entry was dropped.
+// Returns the announcement of a manifest. Nothing if no chunk is local and none was announced, or if the entry was
+// dropped.
 std::optional<HadChunks> PeerNews::news_of(const Digest& manifest) {
   std::shared_ptr<const ChunkMap> map;
   bool look = false;
@@ -217,12 +214,9 @@ std::optional<HadChunks> PeerNews::news_of(const Digest& manifest) {
   if (here) had.chunks = std::move(here);
   had.dirty = false;
   had.said = Clock::now();
-  const bool moving = had.said < had.moved + kMoving && !had.chunks->all();
-  const bool was_told = std::exchange(had.told, moving || !had.chunks->none());
+  const bool was_told = std::exchange(had.told, !had.chunks->none());
   if (!was_told && !had.told) return {};
-  HadChunks told = had.chunks->told(manifest, *map);
-  told.moving = moving;
-  return told;
+  return had.chunks->told(manifest, *map);
 }
 
 // Announces a manifest to its directory nodes. The second one gets news less often, because it is asked only if the

@@ -54,10 +54,9 @@ class PeerNews {
     std::shared_ptr<const ChunkMap> map;
     std::optional<ChunkSet> chunks;  // none: not surveyed yet
     bool dirty = true;
-    bool told = false;  // a chunk was announced, or is expected
+    bool told = false;  // a chunk was announced
     Clock::time_point said{};
     Clock::time_point changed = Clock::now();
-    Clock::time_point moved{};  // when a chunk last arrived or was expected
     Clock::time_point backup_said{};
     bool backup_waits = false;  // the second directory node lacks the last news
   };

@@ -20,7 +20,7 @@ class PeerSource::Reading {
  public:
   Reading(PeerSource& source, const Digest& manifest, std::span<const ChunkRun> runs, Deadline deadline, ReadAid& aid)
       : source_(source),
-        search_(source.scene_, manifest, PeerSearch::Wanted::bytes, deadline, aid.yields),
+        search_(source.scene_, manifest, PeerSearch::Wanted::bytes, deadline, aid.traffic),
         runs_(runs),
         aid_(aid) {
     for (const ChunkRun& run : runs) out_.size += run.length();
@@ -97,7 +97,7 @@ class PeerSource::Reading {
     from.lacks_base = from.too_slow = false;
     came_ = 0;
     if (aid_.whole_chunks && held_giver_ != from.peer.number) held_ = 0;
-    AskBytes request{asked, from.may_refuse && from.peer.contended, from.may_refuse};
+    AskBytes request{asked, aid_.traffic, from.may_refuse};
     request.subject = aid_.subject;
     request.skip = static_cast<std::uint32_t>(held_);
     if (held_ == 0) add_bases(from, request);
@@ -106,7 +106,7 @@ class PeerSource::Reading {
     Status read = ask(from, request);
     from.lacks_base = !read.ok() && request.must_code && read.error().code == Errc::absent;
     if (read.ok() || !note_of_no_use(from, read.error())) return read;
-    AskBytes plain{asked, request.yields, request.waits};
+    AskBytes plain{asked, request.traffic, request.waits};
     plain.subject = aid_.subject;
     return ask(from, plain);
   }

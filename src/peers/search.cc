@@ -30,14 +30,15 @@ std::string described(const ChunkRun* run) {
 
 }  // namespace
 
-PeerSearch::PeerSearch(const PeerScene& scene, const Digest& manifest, Wanted wanted, Deadline deadline, bool yields)
+PeerSearch::PeerSearch(const PeerScene& scene, const Digest& manifest, Wanted wanted, Deadline deadline,
+                       Traffic traffic)
     : log_id_(++last_log_id),
       scene_(scene),
       manifest_(manifest),
       wanted_(wanted),
       patience_(std::max(milliseconds(0), std::chrono::ceil<milliseconds>(deadline - scene.time.now()))),
       deadline_(deadline),
-      may_refuse_(yields) {}
+      may_refuse_(traffic == Traffic::ahead) {}
 
 void PeerSearch::came() {
   deadline_ = std::max(deadline_, scene_.time.now() + patience_);
@@ -142,9 +143,8 @@ PeerSearch::Outcome PeerSearch::ask(const PeerLinks::Choice& peer, const ChunkRu
     return Outcome::failed;
   }
   note(error, peer.node);
-  if (one.may_refuse && (error.code == Errc::busy || error.code == Errc::exists)) {
+  if (error.code == Errc::busy) {
     scene_.links.full(peer.number);
-    if (error.code == Errc::exists && run != nullptr) scene_.view.yield(*run);
     return Outcome::refused;
   }
   if (one.lacks_base) {

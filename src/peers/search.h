@@ -33,15 +33,16 @@ class PeerSearch {
  public:
   enum class Wanted : std::uint8_t { manifest, digests, bytes };
   // `deadline` is for all tries together. Signs of a peer's life extend it: bytes and the reply that a request is
-  // queued (came()), a peer that gives other bytes to this node, and a busy peer. With `yields`, a peer may refuse as
-  // in ReadAid, until the first bytes have arrived.
-  PeerSearch(const PeerScene& scene, const Digest& manifest, Wanted wanted, Deadline deadline, bool yields = false);
+  // queued (came()), a peer that gives other bytes to this node, and a busy peer. With Traffic::ahead, a peer may
+  // refuse as in ReadAid, until the first bytes have arrived.
+  PeerSearch(const PeerScene& scene, const Digest& manifest, Wanted wanted, Deadline deadline,
+             Traffic traffic = Traffic::foreground);
 
   // One request to one peer.
   struct Try {
     const PeerLinks::Choice& peer;
     std::chrono::milliseconds patience;  // the longest silence of the peer
-    bool may_refuse = false;             // the peer may answer with Errc::busy or Errc::exists
+    bool may_refuse = false;             // the peer may answer with Errc::busy
     std::uint64_t bytes = 0;             // received, for the peer's rate; set by the attempt
     bool lacks_base = false;             // the peer has the bytes without the required base; set by the attempt
     bool too_slow = false;               // another peer is much faster; set by is_too_slow()
@@ -51,7 +52,7 @@ class PeerSearch {
 
   // Calls `attempt` with one peer after the other until it succeeds. A null `run` means the manifest itself. Returns
   // the last error other than Errc::not_found, or Errc::not_found if no peer has the bytes. Errc::timed_out at the
-  // deadline; Errc::busy or Errc::exists of a peer that may refuse.
+  // deadline; Errc::busy of a peer that may refuse.
   Status run(const ChunkRun* run, const Attempt& attempt);
 
   // True if the last run() ended because the known peers lack the required base.

@@ -99,12 +99,7 @@ void PeerSource::evicted() {
 
 Readiness PeerSource::readiness(const Digest& manifest, std::span<const ChunkRun> runs) {
   const ChunkRun* run = runs.empty() ? nullptr : &runs.front();
-  const Readiness readiness = links_.readiness(view_.candidates(manifest, run));
-  return readiness == Readiness::contended && run != nullptr && view_.yielded(*run) ? Readiness::busy : readiness;
-}
-
-std::size_t PeerSource::givers(const Digest& manifest, const ChunkRun& run) {
-  return view_.candidates(manifest, &run).size();
+  return links_.readiness(view_.candidates(manifest, run));
 }
 
 void PeerSource::miscoded(std::uint32_t giver) {

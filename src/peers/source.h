@@ -33,7 +33,6 @@ class PeerSource final : public BlobSource {
   void arrived(const Digest& manifest, std::span<const ChunkRun> runs) override;
   void evicted() override;
   Readiness readiness(const Digest& manifest, std::span<const ChunkRun> runs) override;
-  std::size_t givers(const Digest& manifest, const ChunkRun& run) override;
   bool refuted(std::uint32_t giver) override;
   bool codes() const override { return true; }
   bool reads_offers() const override { return true; }

@@ -95,8 +95,7 @@ Result<Want> unpacked(const wire::Want& want) {
   if (out.first && *out.first / 8 >= has.size()) return refused(fmt::format("no unit {}", *out.first));
   out.hungry = want.hungry();
   out.of_source = want.of_source();
-  if (want.traffic() > static_cast<std::uint8_t>(TrafficClass::staging)) return refused("an unknown class of traffic");
-  out.traffic = static_cast<TrafficClass>(want.traffic());
+  WEFT_TRY(out.traffic, traffic_of(want.traffic()));
   out.of_clerk = want.of_clerk();
   return out;
 }

@@ -12,6 +12,7 @@
 
 #include "swarm/downloads.h"
 #include "swarm/units.h"
+#include "weft/bytes/traffic.h"
 #include "weft/content.h"
 #include "weft/result.h"
 
@@ -52,9 +53,6 @@ struct Partners {
   bool operator==(const Partners&) const = default;
 };
 
-// Lower classes go first.
-enum class TrafficClass : std::uint8_t { foreground, ahead, staging };
-
 // Asks the called node for one unit of a version. The answer is an Offer, which may wait for kWantWaitMax.
 struct Want {
   Digest manifest;
@@ -62,7 +60,7 @@ struct Want {
   std::optional<std::uint32_t> first;  // the unit that a reader of the caller waits for; within `has`
   bool hungry = false;                 // the caller's partners had nothing for a while
   bool of_source = false;  // the directory has named the called node as the source. Errc::absent: it lacks units
-  TrafficClass traffic = TrafficClass::ahead;
+  Traffic traffic = Traffic::ahead;
   bool of_clerk = false;  // the called node has named itself as the clerk. Its offer has no bytes
   bool operator==(const Want&) const = default;
 };

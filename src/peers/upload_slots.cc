@@ -30,21 +30,16 @@ bool UploadSlots::Uploads::is_full_for(std::string_view node) const {
          });
 }
 
-bool UploadSlots::is_busy() const {
-  const MutexLock lock(uploads_->mutex);
-  return uploads_->now.size() >= kBusy;
-}
-
 std::size_t UploadSlots::waiting() const {
   const MutexLock lock(uploads_->mutex);
   return uploads_->waiting.size();
 }
 
-std::shared_ptr<const void> UploadSlots::begin(std::string_view node, bool waits) {
+std::shared_ptr<const void> UploadSlots::begin(std::string_view node, Traffic traffic, bool waits) {
   UniqueLock lock(uploads_->mutex);
   if (waits && (!uploads_->waiting.empty() || uploads_->is_full_for(node))) {
     if (uploads_->waiting.size() >= kWaitingMax) return nullptr;
-    const auto place = uploads_->waiting.insert(uploads_->waiting.end(), std::this_thread::get_id());
+    const auto place = uploads_->waiting.insert(std::ranges::upper_bound(uploads_->waiting, traffic), traffic);
     uploads_->ended.wait_for(lock, kWaits, [&]() WEFT_REQUIRES(uploads_->mutex) {
       return place == uploads_->waiting.begin() && !uploads_->is_full_for(node);
     });

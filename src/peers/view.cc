@@ -14,7 +14,6 @@ constexpr std::size_t kLacksMax = 4096;
 constexpr std::size_t kGaveMax = 8;
 constexpr auto kLacksFor = std::chrono::seconds(2);
 constexpr auto kLacksYoungFor = std::chrono::milliseconds(10);
-constexpr auto kYieldsFor = std::chrono::milliseconds(500);
 constexpr auto kExpectedFor = std::chrono::seconds(30);
 
 }  // namespace
@@ -95,15 +94,13 @@ void PeerView::put(const std::string& node, PeerCandidate::Kind kind, const Dige
 }
 
 void PeerView::add(const Known& known, const Digest& what, const ChunkRun* run, std::vector<PeerCandidate>& out) const {
-  bool contended = false;
   for (const HadChunks& had : known.had) {
     if (had.node == known.publisher) continue;
-    contended = contended || (had.moving && had.node != self_);
     const bool has_all = had.chunks_per_bit == 0;
     if (has_all || (run != nullptr && known.chunks && known.chunks->has(had, *run)))
       put(had.node, PeerCandidate::Kind::holder, what, out);
   }
-  put(known.publisher, contended ? PeerCandidate::Kind::contended_first : PeerCandidate::Kind::first, what, out);
+  put(known.publisher, PeerCandidate::Kind::first, what, out);
   for (const std::string& node : known.gave) put(node, PeerCandidate::Kind::first, what, out);
 }
 
@@ -158,18 +155,6 @@ void PeerView::heard(const Digest& manifest, std::vector<HadChunks> had) {
     while (at != lacking_.end() && at->first.first == one.node) at = lacking_.erase(at);
   }
   found->second.had = std::move(had);
-}
-
-void PeerView::yield(const ChunkRun& run) {
-  const MutexLock lock(mutex_);
-  if (yielded_.size() >= kLacksMax) yielded_.clear();
-  yielded_[{run.id.root, run.first}] = time_.now() + kYieldsFor;
-}
-
-bool PeerView::yielded(const ChunkRun& run) const {
-  const MutexLock lock(mutex_);
-  const auto found = yielded_.find({run.id.root, run.first});
-  return found != yielded_.end() && found->second > time_.now();
 }
 
 bool PeerView::is_young(const Digest& manifest, const std::string& publisher) const {

@@ -25,10 +25,10 @@
 namespace weft {
 
 // A node that may hold some bytes. A `holder` is expected to hold these chunks, or all of the manifest.
-// `first` is the first choice of all nodes, such as the publisher; `contended_first` is that publisher while other
-// nodes are fetching. PeerLinks ranks equally fast peers by kind, in this order.
+// `first` is the first choice of all nodes, such as the publisher. PeerLinks ranks equally fast peers by kind, in this
+// order.
 struct PeerCandidate {
-  enum class Kind : std::uint8_t { holder, first, contended_first };
+  enum class Kind : std::uint8_t { holder, first };
   std::string node;
   Kind kind = Kind::first;
 };
@@ -57,11 +57,6 @@ class PeerView {
 
   // True if the node published the version a moment ago, so that it may soon have the bytes that it lacks.
   bool may_come(const Digest& manifest, const std::string& node) const;
-
-  // A peer refused this run, because another node just received it. For kYieldsFor the run counts as busy, not
-  // contended.
-  void yield(const ChunkRun& run);
-  bool yielded(const ChunkRun& run) const;
 
   // Returns the manifests whose holders are worth asking for: of versions that were expected lately, and of versions
   // that had their blobs first. Leaves out manifests returned within the last `age`.
@@ -98,8 +93,6 @@ class PeerView {
   mutable Mutex mutex_;
   std::map<Digest, Known> known_ WEFT_GUARDED_BY(mutex_);
   std::map<Lack, Clock::time_point> lacking_ WEFT_GUARDED_BY(mutex_);  // until when
-  using Chunk = std::pair<Digest, std::uint64_t>;
-  std::map<Chunk, Clock::time_point> yielded_ WEFT_GUARDED_BY(mutex_);  // until when
 };
 
 }  // namespace weft

@@ -95,7 +95,7 @@ def test_a_version_is_read_before_the_index_of_its_publisher_has_it(cluster, tmp
 def test_eight_nodes_load_one_model_at_once(cluster, tmp_path):
     pytest.importorskip("safetensors.numpy")
     nodes = [cluster.node() for _ in range(8)]
-    source = write_model(tmp_path / "source", random_tensors(8, 4 << 20, seed="eight"))
+    source = write_model(tmp_path / "source", random_tensors(9, 4 << 20, seed="eight"))
     spec = cluster.publish(nodes[0], source, "model")
     with concurrent.futures.ThreadPoolExecutor(7) as pool:
         list(pool.map(lambda node: assert_same_tensors(node, source, spec), nodes[1:]))

@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "weft/bytes/pack.h"
+#include "weft/bytes/traffic.h"
 #include "weft/content.h"
 #include "weft/deadline.h"
 #include "weft/model/manifest.h"
@@ -127,9 +128,8 @@ class OfferedUnit;  // weft/bytes/swarm.h
 
 // Options of a read, and state that its attempts share.
 struct ReadAid {
-  // True if the caller can fetch other chunks first. A source may then refuse: Errc::exists for chunks that another
-  // node received a moment ago and will soon serve, Errc::busy while their holders serve enough other nodes.
-  bool yields = false;
+  // With Traffic::ahead, a source may refuse: Errc::busy while the holders of the chunks serve enough other nodes.
+  Traffic traffic = Traffic::foreground;
   // Called during the wait, at each sign that the bytes can come. False: no reader wants them any more, and the read
   // ends with Errc::cancelled. May be empty.
   std::function<bool()> is_wanted;
@@ -150,9 +150,8 @@ struct ReadAid {
   std::shared_ptr<OfferedUnit> offered = {};
 };
 
-// A guess without a message: can a source send some runs (or the manifest, if there are none) at once? contended: it
-// can, but other nodes are fetching the same bytes and will soon serve them.
-enum class Readiness : std::uint8_t { ready, contended, busy, lacking };
+// A guess without a message: can a source send some runs (or the manifest, if there are none) at once?
+enum class Readiness : std::uint8_t { ready, busy, lacking };
 
 // True for the errors of a source or peer that did not answer. Any other error is an answer.
 inline bool was_silent(const Error& error) {
@@ -185,8 +184,6 @@ class BlobSource {
   virtual Readiness readiness(const Digest& /*manifest*/, std::span<const ChunkRun> /*runs*/) {
     return Readiness::ready;
   }
-  // Returns how many nodes may have a run, as a guess without a message. Rare runs are best fetched first.
-  virtual std::size_t givers(const Digest& /*manifest*/, const ChunkRun& /*run*/) { return 1; }
   // True if the source uses ReadAid::bases.
   virtual bool codes() const { return false; }
   // True if the source uses ReadAid::offered.

@@ -128,7 +128,7 @@ std::optional<WantCall> SwarmSession::next_want(SwarmTime now) {
   call.want.hungry = next->hungry;
   call.want.of_source = !of_clerk && call.node == source_;
   call.want.of_clerk = of_clerk;
-  call.want.traffic = next->first ? TrafficClass::foreground : TrafficClass::ahead;
+  call.want.traffic = next->first ? Traffic::foreground : Traffic::ahead;
   return call;
 }
 

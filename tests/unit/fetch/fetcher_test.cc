@@ -76,24 +76,16 @@ std::size_t open_descriptors() {
   return names->size();
 }
 
-// A contended source: refuses each chunk once if the caller can wait.
-class ContendedSource final : public TwinsReads {
+// A source that refuses each chunk once if no reader waits for it.
+class RefusesOnce final : public TwinsReads {
  public:
   using TwinsReads::TwinsReads;
-  std::string_view name() const override { return "contended"; }
+  std::string_view name() const override { return "refuses once"; }
   Result<SourceBytes> read(const Digest& manifest, std::span<const ChunkRun> runs, Deadline deadline,
                            ReadAid& aid) override {
-    const int now = ++reads_;
-    at_once = std::max(at_once.load(), now);
-    auto got = aid.yields && is_first(runs.front()) ? Result<SourceBytes>(Error{Errc::exists, "given to another"})
-                                                    : twin_->read(manifest, runs, deadline, aid);
-    --reads_;
-    return got;
+    if (aid.traffic == Traffic::ahead && is_first(runs.front())) return Error{Errc::busy, "refuses once: others first"};
+    return twin_->read(manifest, runs, deadline, aid);
   }
-  Readiness readiness(const Digest& /*manifest*/, std::span<const ChunkRun> /*runs*/) override {
-    return Readiness::contended;
-  }
-  std::atomic<int> at_once = 0;
   std::atomic<int> refused = 0;
 
  private:
@@ -103,7 +95,6 @@ class ContendedSource final : public TwinsReads {
     if (first) ++refused;
     return first;
   }
-  std::atomic<int> reads_ = 0;
   std::mutex mutex_;
   std::set<std::pair<ContentId, std::uint64_t>> seen_;  // guarded by mutex_
 };
@@ -603,16 +594,17 @@ TEST_CASE("if the first source is silent, the next one is used in bounded time")
   CHECK(fetcher.status().sources.at(1).bytes == away.file.size);
 }
 
-TEST_CASE("contended chunks are fetched in small requests, and refused ones are retried later") {
+TEST_CASE("chunks that a source refuses to a background fetch are requested again, and a reader's are not refused") {
   Away away({6 * kDigestChunk, 2 * kDigestChunk});
-  const auto contended = std::make_shared<ContendedSource>(away.twin);
-  Fetcher fetcher(away.store, away.store, {contended}, {});
+  const auto source = std::make_shared<RefusesOnce>(away.twin);
+  Fetcher fetcher(away.store, away.store, {source}, {});
+  REQUIRE(away.bring(fetcher, {0, 10}).ok());
+  CHECK(source->refused == 0);
   const Range all{0, away.file.size};
   const auto pieces = fetcher.bring({away.version, 0, all, 0, true});
   REQUIRE_MESSAGE(pieces.ok(), (pieces.ok() ? "" : pieces.error().message));
   CHECK(away.text(*pieces, all) == away.bytes);
-  CHECK(contended->refused == 8);
-  CHECK(contended->at_once == 1);
+  CHECK(source->refused > 0);
   CHECK(away.twin->bytes_read() == away.file.size);
   CHECK(fetcher.status().sources.at(0).failures == 0);
 }

@@ -90,7 +90,7 @@ struct Coding {
   ~Coding() { answers.end(); }
   AskBytes ask(const Digest& base, bool must_code = false) const {
     return {{{blobs.now->id, 0, chunk_count(blobs.now->id.length)}},
-            false,
+            Traffic::foreground,
             false,
             {{base, 1}},
             CodingEffort::sparse,
@@ -292,52 +292,33 @@ TEST_CASE("digests of chunks are those of the run") {
   CHECK(decode_digests(reply->head).value() == std::vector<Digest>(all.begin() + 1, all.end()));
 }
 
-TEST_CASE("a yielding requester is refused chunks that another node received a moment ago") {
+TEST_CASE("a waiting requester is refused while all upload slots are in use") {
   Answering node(3 * kDigestChunk);
-  std::vector<PeerReply> given;
-  const auto ask = [&](std::string_view who, std::uint64_t first, std::uint64_t count, bool yields) {
-    const AskBytes bytes{{{node.blob.id, first, count}}, yields};
-    auto reply = node.answers.answer(who, encode_request(bytes));
-    if (!reply.ok()) return std::optional(reply.error().code);
-    given.push_back(std::move(*reply));
-    return std::optional<Errc>();
-  };
-  CHECK_FALSE(ask("one", 0, 2, true));
-  CHECK_FALSE(ask("one", 1, 1, true));
-  CHECK(ask("two", 1, 2, true) == Errc::exists);
-  CHECK_FALSE(ask("two", 2, 1, true));  // the refused chunk did not count as sent
-  CHECK_FALSE(ask("two", 1, 2, false));
-  given.clear();
-  CHECK_FALSE(ask("one", 2, 1, true));
-}
-
-TEST_CASE("a waiting requester is refused while all upload slots are in use, and its chunks count as not sent") {
-  Answering node(3 * kDigestChunk);
-  const auto ask = [&](std::string_view who, std::uint64_t first, bool yields, bool waits) {
-    return node.answers.answer(who, encode_request(AskBytes{{{node.blob.id, first, 1}}, yields, waits}));
+  const auto ask = [&](std::string_view who, std::uint64_t first, Traffic traffic, bool waits) {
+    return node.answers.answer(who, encode_request(AskBytes{{{node.blob.id, first, 1}}, traffic, waits}));
   };
   std::vector<Result<PeerReply>> given;
-  for (std::size_t i = 0; i < UploadSlots::kAtOnceMax; ++i) given.push_back(ask("one", 0, false, true));
+  for (std::size_t i = 0; i < UploadSlots::kAtOnceMax; ++i) given.push_back(ask("one", 0, Traffic::ahead, true));
   for (const auto& reply : given) REQUIRE(reply.ok());
   std::atomic<std::size_t> refused = 0;
   std::vector<std::thread> askers;
   for (std::size_t i = 0; i < 3 * UploadSlots::kWaitingMax; ++i)
     askers.emplace_back([&] {
-      const auto reply = ask("two", 1, false, true);
+      const auto reply = ask("two", 1, Traffic::ahead, true);
       if (!reply.ok() && reply.error().code == Errc::busy) ++refused;
     });
-  CHECK(ask("three", 1, false, false).ok());
+  CHECK(ask("three", 1, Traffic::foreground, false).ok());
   for (std::thread& asker : askers) asker.join();
   CHECK(refused > 0);
-  CHECK(ask("two", 2, true, false).ok());
+  CHECK(ask("two", 2, Traffic::ahead, false).ok());
 }
 
 TEST_CASE("the answer to an announcement with a question lists the holders") {
   Answering node(500);
   const Digest manifest = sha256(node.blob.bytes());
-  const auto reply = node.ask(Announce{{{manifest, "", 1, {1}, true}}, true});
+  const auto reply = node.ask(Announce{{{manifest, "", 1, {1}}}, true});
   REQUIRE(reply.ok());
-  CHECK(decode_holders(reply->head).value() == std::vector<HadChunks>{{manifest, "asker", 1, {1}, true}});
+  CHECK(decode_holders(reply->head).value() == std::vector<HadChunks>{{manifest, "asker", 1, {1}}});
 }
 
 TEST_CASE("a directory node returns announced holders") {
@@ -354,7 +335,7 @@ TEST_CASE("a directory node returns announced holders") {
 TEST_CASE("a node that takes no part in swarms refuses their requests") {
   Answering on(1000);
   CHECK(on.ask(Join{}).error().code == Errc::unsupported);
-  CHECK(on.ask(Want{{}, {std::byte{1}}, {}, false, false, TrafficClass::ahead}).error().code == Errc::unsupported);
+  CHECK(on.ask(Want{{}, {std::byte{1}}, {}, false, false, Traffic::ahead}).error().code == Errc::unsupported);
 }
 
 TEST_CASE("requests of swarms go to the swarms with the replies that they owe, and other requests do not") {
@@ -366,7 +347,7 @@ TEST_CASE("requests of swarms go to the swarms with the replies that they owe, a
     return reply;
   };
   const auto join = encode_request(Join{{}, "", Join::State::lives});
-  const auto want = encode_request(Want{{}, {std::byte{1}}, {}, false, false, TrafficClass::ahead});
+  const auto want = encode_request(Want{{}, {std::byte{1}}, {}, false, false, Traffic::ahead});
   CHECK(ask(join)->reply.value().error().code == Errc::unsupported);
   node.answers.unwanted("asker");
   node.answers.begin(node.blob, &swarms);

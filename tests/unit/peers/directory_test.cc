@@ -33,16 +33,6 @@ TEST_CASE("a directory returns announcements until they expire") {
   CHECK(directory.find(manifest(1), begin + 2 * PeerDirectory::kKept).empty());
 }
 
-TEST_CASE("the flag `moving` of an announcement expires unless it is repeated") {
-  PeerDirectory directory;
-  const auto begin = Clock::now();
-  directory.put("one", {manifest(1), "", 1, {3}, true}, begin);
-  CHECK(directory.find(manifest(1), begin + std::chrono::seconds(1)).at(0).moving);
-  const auto later = directory.find(manifest(1), begin + PeerDirectory::kMoving);
-  REQUIRE(later.size() == 1);
-  CHECK_FALSE(later[0].moving);
-}
-
 TEST_CASE("a directory holds so many nodes of a manifest and no more, and so many bytes") {
   PeerDirectory directory;
   for (std::size_t i = 0; i < 2 * limits::kHoldersMax; ++i) directory.put(std::to_string(i), {manifest(1), "", 0, {}});

@@ -166,19 +166,16 @@ TEST_CASE("a busy peer is waited for only while it sends bytes") {
   of.done(asked->number, 0, milliseconds(1), nullptr);
 }
 
-TEST_CASE("a contended peer is avoided while another peer has the chunk") {
+TEST_CASE("the first choice of all nodes is asked after another holder, and before a busy one") {
   PeerLinks of = links();
-  const std::vector<PeerCandidate> contended = {{"b", PeerCandidate::Kind::contended_first}};
-  const std::vector<PeerCandidate> either = {{"a", PeerCandidate::Kind::holder},
-                                             {"b", PeerCandidate::Kind::contended_first}};
-  CHECK(of.readiness(contended) == Readiness::contended);
-  CHECK(of.readiness(either) == Readiness::ready);
+  const std::vector<PeerCandidate> either = {{"a", PeerCandidate::Kind::holder}, {"b", PeerCandidate::Kind::first}};
   const auto peer = of.take(either, {});
   REQUIRE(peer);
   CHECK(peer->node == "a");
   while (const auto more = of.take(kA, {})) CHECK(more->node == "a");
-  CHECK(of.readiness(either) == Readiness::contended);
-  const auto first = of.take(either, std::span(&peer->number, 1));
+  CHECK(of.readiness(kA) == Readiness::busy);
+  CHECK(of.readiness(either) == Readiness::ready);
+  const auto first = of.take(either, {});
   REQUIRE(first);
   CHECK(first->node == "b");
 }
@@ -222,10 +219,9 @@ TEST_CASE("peers of similar speed are all asked") {
   CHECK(asked.size() == 2);
 }
 
-TEST_CASE("a contended peer is used if the others are very slow") {
+TEST_CASE("the first choice of all nodes is asked if the others are very slow") {
   PeerLinks of = links();
-  const std::vector<PeerCandidate> either = {{"a", PeerCandidate::Kind::holder},
-                                             {"b", PeerCandidate::Kind::contended_first}};
+  const std::vector<PeerCandidate> either = {{"a", PeerCandidate::Kind::holder}, {"b", PeerCandidate::Kind::first}};
   of.done(of.take(kA, {})->number, 1'000, milliseconds(1'000), nullptr);
   CHECK(of.take(either, {})->node == "b");
 }

@@ -39,11 +39,14 @@ TEST_CASE("a request survives encoding") {
   const AskBytes bytes{{run_of(100, 0, 1), run_of(5 * kDigestChunk + 1, 3, 3)}};
   const auto read = std::get<AskBytes>(decode_request(encode_request(bytes)).value());
   CHECK(std::equal(read.runs.begin(), read.runs.end(), bytes.runs.begin(), bytes.runs.end(), same));
-  CHECK(!read.yields);
-  CHECK(std::get<AskBytes>(decode_request(encode_request(AskBytes{bytes.runs, true})).value()).yields);
+  CHECK(read.traffic == Traffic::foreground);
   CHECK(!read.waits);
-  CHECK(std::get<AskBytes>(decode_request(encode_request(AskBytes{bytes.runs, false, true})).value()).waits);
-  const AskBytes coded{bytes.runs, false, false, {{digest_of(7), 2}, {digest_of(8), 0}}, CodingEffort::dense, true};
+  const AskBytes waits{bytes.runs, Traffic::ahead, true};
+  const auto ahead = std::get<AskBytes>(decode_request(encode_request(waits)).value());
+  CHECK(ahead.traffic == Traffic::ahead);
+  CHECK(ahead.waits);
+  const AskBytes coded{
+      bytes.runs, Traffic::foreground, false, {{digest_of(7), 2}, {digest_of(8), 0}}, CodingEffort::dense, true};
   const auto bases = std::get<AskBytes>(decode_request(encode_request(coded)).value());
   CHECK(bases.bases == coded.bases);
   CHECK(bases.effort == CodingEffort::dense);
@@ -55,7 +58,7 @@ TEST_CASE("a request survives encoding") {
   CHECK(behind.skip == 99);
   CHECK(behind.length() == 100 + 2 * kDigestChunk + 1 - 99);
   CHECK(behind.subject == "org/bert@1: a\\x0ab");  // newlines are escaped for the log
-  const Announce announce{{{digest_of(3), "", 0, {}}, {digest_of(4), "", 2, {1, 0, 255}, true}}, true};
+  const Announce announce{{{digest_of(3), "", 0, {}}, {digest_of(4), "", 2, {1, 0, 255}}}, true};
   const auto said = std::get<Announce>(decode_request(encode_request(announce)).value());
   CHECK(said.had == announce.had);
   CHECK(said.asks);
@@ -99,6 +102,7 @@ TEST_CASE("requests beyond the limits are refused") {
   CHECK(refused(AskBytes{{run_of(UINT64_MAX, 0, 1)}}));
   CHECK(refused(AskBytes{{run_of(kSourceReadMax + 1, 0, 17)}}));
   CHECK(refused(AskBytes{std::vector<ChunkRun>(kRunsPerRequest + 1, run_of(100, 0, 1))}));
+  CHECK(refused(AskBytes{{run_of(100, 0, 1)}, static_cast<Traffic>(2)}));
   CHECK(refused(AskChunks{run_of(0, 0, 1)}));
   AskBytes skips{{run_of(100, 0, 1)}};
   skips.skip = 100;  // skips the whole chunk
@@ -108,7 +112,7 @@ TEST_CASE("requests beyond the limits are refused") {
   CHECK(refused(skips));
   const auto with_bases = [](std::size_t runs, std::size_t bases, std::uint8_t width, unsigned effort) {
     return AskBytes{std::vector<ChunkRun>(runs, run_of(100, 0, 1)),
-                    false,
+                    Traffic::foreground,
                     false,
                     std::vector<AskedBase>(bases, {digest_of(1), width}),
                     static_cast<CodingEffort>(effort),
@@ -136,7 +140,7 @@ TEST_CASE("requests beyond the limits are refused") {
 
 TEST_CASE("sizes of sent chunks are bounded by the chunk, and coded chunks need a base") {
   const AskBytes ask{{run_of(100, 0, 1), run_of(2 * kDigestChunk + 1, 1, 2)},
-                     false,
+                     Traffic::foreground,
                      false,
                      {{digest_of(1), 0}, {digest_of(2), 2}},
                      CodingEffort::sparse,

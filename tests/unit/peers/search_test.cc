@@ -271,24 +271,24 @@ TEST_CASE("a search waits for a peer that is sending to other reads") {
   CHECK(it.search().ok());
 }
 
-TEST_CASE("a peer may refuse once, before anything has come") {
-  for (const Errc refusal : {Errc::busy, Errc::exists}) {
-    World it;
-    it.have({"b"});
-    const auto refuses = [refusal](PeerSearch::Try& one) {
-      return one.may_refuse ? Status(Error{refusal, "others first"}) : Status();
-    };
-    it.does = {{"a", refuses}, {"b", refuses}};
-    PeerSearch yields(it.scene, it.row.manifest, Wanted::bytes, it.time.now() + kPatience, true);
-    CHECK(code_of(yields.run(&it.run, it.attempt())) == refusal);
-    CHECK(it.asked.size() == 1);
-    CHECK(it.view.yielded(it.run) == (refusal == Errc::exists));
-    PeerSearch other(it.scene, it.row.manifest, Wanted::bytes, it.time.now() + kPatience, true);
-    it.does = {{"a", gives}, {"b", gives}};
-    CHECK(other.run(&it.run, it.attempt()).ok());
-    it.does = {{"a", refuses}, {"b", refuses}};
-    CHECK(other.run(&it.run, it.attempt()).ok());
-  }
+TEST_CASE("a peer may refuse a read ahead once, before anything has come, and no read of a reader") {
+  World it;
+  it.have({"b"});
+  const auto refuses = [](PeerSearch::Try& one) {
+    return one.may_refuse ? Status(Error{Errc::busy, "others first"}) : Status();
+  };
+  it.does = {{"a", refuses}, {"b", refuses}};
+  const auto until = it.time.now() + kPatience;
+  PeerSearch ahead(it.scene, it.row.manifest, Wanted::bytes, until, Traffic::ahead);
+  CHECK(code_of(ahead.run(&it.run, it.attempt())) == Errc::busy);
+  CHECK(it.asked.size() == 1);
+  PeerSearch foreground(it.scene, it.row.manifest, Wanted::bytes, until, Traffic::foreground);
+  CHECK(foreground.run(&it.run, it.attempt()).ok());
+  PeerSearch other(it.scene, it.row.manifest, Wanted::bytes, until, Traffic::ahead);
+  it.does = {{"a", gives}, {"b", gives}};
+  CHECK(other.run(&it.run, it.attempt()).ok());
+  it.does = {{"a", refuses}, {"b", refuses}};
+  CHECK(other.run(&it.run, it.attempt()).ok());
 }
 
 TEST_CASE("a silent holder is asked before unknown nodes") {

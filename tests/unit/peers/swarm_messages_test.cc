@@ -24,7 +24,7 @@ Join join_at(std::string location) {
 }
 
 Want want_of(std::size_t set_bytes, std::optional<std::uint32_t> first = {}) {
-  return {digest_of(2), random_bytes(set_bytes, 3), first, false, false, TrafficClass::ahead};
+  return {digest_of(2), random_bytes(set_bytes, 3), first, false, false, Traffic::ahead};
 }
 
 // The request as the called node decodes it.
@@ -115,7 +115,7 @@ TEST_CASE("a want survives encoding, and the largest fits into one message") {
   CHECK(survives(want_of(1)));
   CHECK(survives(want_of(1, 0)));  // unit 0 is not "no unit"
   CHECK(survives(want_of(1, 7)));
-  for (const auto traffic : {TrafficClass::foreground, TrafficClass::ahead, TrafficClass::staging}) {
+  for (const auto traffic : {Traffic::foreground, Traffic::ahead}) {
     const Want largest{digest_of(2), random_bytes(kUnitSetBytesMax, 3), kUnitsMax - 1, true, true, traffic, true};
     CHECK(survives(largest));
     CHECK(encode_request(largest).size() <= kRequestBytesMax);
@@ -130,7 +130,7 @@ TEST_CASE("a want beyond the limits is refused") {
   CHECK(refused(want_of(kUnitSetBytesMax, kUnitsMax)));
   CHECK(refused(want_of(kUnitSetBytesMax, UINT32_MAX)));
   Want want = want_of(1);
-  want.traffic = static_cast<TrafficClass>(3);
+  want.traffic = static_cast<Traffic>(2);
   CHECK(refused(want));
 }
 

@@ -63,16 +63,6 @@ TEST_CASE("a partial holder is a candidate for its part, and this node never is"
   CHECK(it.of({it.small, 0, 1}).size() == 2);
 }
 
-TEST_CASE("the publisher is contended while other nodes fetch the version") {
-  Viewed it;
-  const std::vector<std::pair<std::string, Kind>> first{{"publisher", Kind::first}};
-  const std::vector<std::pair<std::string, Kind>> contended{{"publisher", Kind::contended_first}};
-  it.view.heard(it.row.manifest, {{it.row.manifest, "part", 1, {0}, true}});
-  CHECK(it.of({it.large, 0, 1}) == contended);
-  it.view.heard(it.row.manifest, {{it.row.manifest, "part", 1, {0}, false}, {it.row.manifest, "self", 1, {0}, true}});
-  CHECK(it.of({it.large, 0, 1}) == first);
-}
-
 TEST_CASE("a peer that lacked a chunk is a candidate again after a new announcement") {
   Viewed it;
   const ChunkRun run{it.large, 0, 1};
@@ -83,13 +73,6 @@ TEST_CASE("a peer that lacked a chunk is a candidate again after a new announcem
   CHECK(it.of(run).size() == 1);
   it.view.heard(it.row.manifest, {{it.row.manifest, "part", 1, {0b11}}});
   CHECK(it.of(run).size() == 2);
-}
-
-TEST_CASE("yielding a chunk to another node affects that chunk alone") {
-  Viewed it;
-  it.view.yield({it.large, 1, 1});
-  CHECK(it.view.yielded({it.large, 1, 1}));
-  CHECK_FALSE(it.view.yielded({it.large, 2, 1}));
 }
 
 TEST_CASE("a peer that lacks a blob is left out for that blob for a while") {

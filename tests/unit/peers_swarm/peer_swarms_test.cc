@@ -161,7 +161,7 @@ TEST_CASE("a node without an origin is no clerk") {
   Node s(version, network, "s");
   s.swarms.begin(s.bytes);
   const auto reply = std::make_shared<KeptReply>();
-  Want want{version.manifest(), UnitSet(4).encode(), {}, false, false, TrafficClass::ahead, true};
+  Want want{version.manifest(), UnitSet(4).encode(), {}, false, false, Traffic::ahead, true};
   s.swarms.receive("a", std::move(want), PendingReply(reply));
   REQUIRE(reply->reply);
   CHECK(reply->reply->error().code == Errc::unsupported);

@@ -155,7 +155,7 @@ TEST_CASE("a receiver joins, wants units of its partners and the source, and tak
   CHECK(of_partner.manifest == node.version.manifest());
   CHECK(!of_partner.of_source);
   CHECK(!of_partner.hungry);
-  CHECK(of_partner.traffic == TrafficClass::ahead);
+  CHECK(of_partner.traffic == Traffic::ahead);
   CHECK(node.set_of(of_partner).count() == 0);
   CHECK(node.offer("s", 4).of_source);
   CHECK(told == 3);
@@ -796,7 +796,7 @@ TEST_CASE("a want names the unit that a reader waits for") {
   node.introduce({{"p"}, ""});
   const Want want = node.reply("p", offer_of_nothing());
   CHECK(want.first == 7U);
-  CHECK(want.traffic == TrafficClass::foreground);
+  CHECK(want.traffic == Traffic::foreground);
   node.receiver->stop_waiting(node.version.manifest(), node.version.run(7));
   node.pass(Downloads::kAskAgain);
   const auto last = std::get<Want>(node.calls.begun.back().request);

@@ -510,7 +510,7 @@ TEST_CASE("wants wait until the sender has begun, and end with it") {
                          [](const Digest& /*manifest*/, const std::string& /*node*/) {}, [&] { ++woken; }});
   const auto ask = [&] {
     auto reply = std::make_shared<KeptReply>();
-    sender->receive("a", {version.manifest(), UnitSet(1).encode(), {}, false, false, TrafficClass::ahead},
+    sender->receive("a", {version.manifest(), UnitSet(1).encode(), {}, false, false, Traffic::ahead},
                     PendingReply(reply));
     return reply;
   };

@@ -211,8 +211,8 @@ TEST_CASE("the source of a version that nobody is known to have published is a m
   std::set<std::string> members;
   VersionSource source(version.store(), directory, [&](const std::string& node) { return members.contains(node); });
   CHECK(source.find(version.manifest()).empty());
-  directory.put("a", {version.manifest(), "a", 1, {1}, true});
-  directory.put("b", {version.manifest(), "b", 0, {}, false});
+  directory.put("a", {version.manifest(), "a", 1, {1}});
+  directory.put("b", {version.manifest(), "b", 0, {}});
   CHECK(source.find(version.manifest()).empty());
   members = {"a", "b"};
   CHECK(source.find(version.manifest()) == "b");

@@ -1,0 +1,14 @@
+// The classes of traffic between nodes (header only).
+#pragma once
+
+#include <cstdint>
+
+namespace weft {
+
+// A class says who waits for the bytes of a request. Lower classes go first.
+enum class Traffic : std::uint8_t {
+  foreground,  // a reader
+  ahead,       // nobody yet
+};
+
+}  // namespace weft
