@@ -163,6 +163,28 @@ TEST_CASE("a call waits for a slow answer until its deadline, and no longer") {
   });
 }
 
+TEST_CASE("a call that is queued behind calls that never end has no sign of life") {
+  in_every_world_at_once([](TransportWorld& world) {
+    const KeyFile key;
+    ScriptedServer server;
+    auto a = open_node(world, key, "a", nullptr);
+    auto b = open_node(world, key, "b", &server);
+    constexpr int kMoreThanThreads = 16;
+    std::vector<std::thread> threads;
+    for (int t = 0; t < kMoreThanThreads; ++t)
+      threads.emplace_back([&] { CHECK(ask(*a, at(*b, "b"), "wait", Clock::now() + 60s).ok()); });
+    CHECK(comes_true([&] {  // no thread of the node is left
+      const int before = server.answered;
+      std::this_thread::sleep_for(200ms);
+      return before > 1 && server.answered == before;
+    }));
+    const auto queued = a->call(at(*b, "b"), testing::as_bytes("echo"), Clock::now() + 1500ms, [] { return true; });
+    CHECK((!queued.ok() && queued.error().code == Errc::timed_out));
+    server.release();
+    for (std::thread& thread : threads) thread.join();
+  });
+}
+
 TEST_CASE("calls beyond a node's limit are refused, and the node continues") {
   in_every_world([](TransportWorld& world) {
     const KeyFile key;

@@ -67,7 +67,7 @@ AnswerLink::Ended AnswerLink::ended(Call call) {
   return {std::move(call.kept), call.is_pending};
 }
 
-CallBody AnswerLink::about(const AskMessage& question) {
+CallBody AnswerLink::about(const AskMessage& question, bool queue_moves) {
   const std::lock_guard lock(mutex_);
   used_ = Clock::now();
   const auto found = calls_.find(question.id);
@@ -77,7 +77,8 @@ CallBody AnswerLink::about(const AskMessage& question) {
     call.open_until = used_ + kWindowLease;
     if (!question.has_answer) return call.answer;
   }
-  return KnownMessage{question.id, question.number, call.state};
+  const bool stands = call.state == CallState::queued && !queue_moves;
+  return KnownMessage{question.id, question.number, stands ? CallState::in_work : call.state};
 }
 
 std::optional<AnswerLink::Clock::time_point> AnswerLink::open_until(std::uint64_t call) const {

@@ -46,8 +46,9 @@ class AnswerLink {
   std::optional<Ended> end(std::uint64_t call);
   std::vector<Ended> end_all();
 
-  // Answers a question about a call, and keeps the windows of the call open.
-  CallBody about(const AskMessage& question);
+  // Answers a question about a call, and keeps the windows of the call open. If the queue of calls does not move, a
+  // queued call counts as in work.
+  CallBody about(const AskMessage& question, bool queue_moves);
   // The time at which the windows of a call close; nothing for a call that has ended.
   std::optional<Clock::time_point> open_until(std::uint64_t call) const;
   Clock::time_point used() const;

@@ -93,6 +93,7 @@ class Incoming {
   bool take(const LinkPtr& link, const CallBody& body);
   void begin(const LinkPtr& link, const CallMessage& call);
   void submit(const LinkPtr& link, const CallMessage& call);
+  bool queue_moves() const;
   void submitted();
   void answer(const LinkPtr& link, const CallMessage& call);
   void keep_pending(const LinkPtr& link, OwedReply& owed);
@@ -112,7 +113,8 @@ class Incoming {
   WindowBudget windows_;
   const std::shared_ptr<ReplyGate> gate_ = std::make_shared<ReplyGate>(*this);
   std::atomic<std::uint64_t> answers_{0}, busy_{0}, handshakes_{0}, lease_ends_{0}, served_bytes_{0}, unkept_{0};
-  std::atomic<std::size_t> calls_{0};  // queued or in work
+  std::atomic<std::size_t> calls_{0};                             // queued or in work
+  std::atomic<Clock::time_point> moved_at_{Clock::time_point{}};  // when a call last left the queue or its work ended
 
   mutable std::mutex mutex_;
   std::condition_variable wake_;

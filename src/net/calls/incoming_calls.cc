@@ -48,7 +48,7 @@ bool Incoming::take(const LinkPtr& link, const CallBody& body) {
   else if (const auto* ended = std::get_if<DoneMessage>(&body))
     done(link, *ended);
   else if (const auto* ask = std::get_if<AskMessage>(&body))
-    static_cast<void>(link->channel().send(link->about(*ask)));
+    static_cast<void>(link->channel().send(link->about(*ask, queue_moves())));
   else
     return false;  // a message that only the answering end sends
   return true;
@@ -69,7 +69,9 @@ void Incoming::submit(const LinkPtr& link, const CallMessage& call) {
     ++submitting_;
   }
   const auto work = [this, link, call] {
+    moved_at_ = Clock::now();
     answer(link, call);
+    moved_at_ = Clock::now();
     --calls_;
   };
   const auto work_here = [this, work] {
@@ -79,6 +81,12 @@ void Incoming::submit(const LinkPtr& link, const CallMessage& call) {
   if (transport_.after_receiving(work_here)) return;
   workers_->submit(work);
   submitted();
+}
+
+// False if all workers have been at the same calls for long, such as reads of a disk that hangs: a call that waits for
+// them says no more of this node's life than theirs do.
+bool Incoming::queue_moves() const {
+  return Clock::now() - moved_at_.load() < kQueueStandsMax;
 }
 
 void Incoming::submitted() {
