@@ -74,6 +74,7 @@ std::optional<std::vector<Digest>> Fetcher::read_base(const Task& task, const st
                                                       std::span<std::byte> to) {
   VersionBases& bases = *task.transfer->bases;
   std::vector<std::optional<BasePair>> pairs;
+  pairs.reserve(runs.size());
   for (const ChunkRun& run : runs) pairs.push_back(bases.find(run.id));
   const std::vector<RunBase> places = places_of(pairs, runs);
   std::vector<Digest> expected;

@@ -43,6 +43,7 @@ std::vector<Fetcher::Source*> Fetcher::ranked(const Digest& manifest, std::span<
     if (tries || gives_way(*order[0].first, order[0].second, *other)) std::swap(order[0], order[i]);
   }
   std::vector<Source*> out;
+  out.reserve(order.size());
   for (const auto& one : order) out.push_back(one.first);
   return out;
 }
