@@ -25,7 +25,7 @@ inline constexpr std::chrono::milliseconds kFirstSignAfter{300};
 // A peer whose connection has ended, or whose provider does not report that, may have restarted. It would then never
 // answer in the old session, so it has this time to show that it knows the session.
 inline constexpr std::chrono::milliseconds kRestartedAfter{2'000};
-// While no call has left a node's queue or ended for this time, a queued call counts as in work: it shows no progress.
+// While a node's workers have begun nothing for this time, a queued call counts as in work: it shows no progress.
 inline constexpr std::chrono::milliseconds kQueueStandsMax = kSilenceMax / 4;
 // Windows of an answer stay open for this time after the last message of their reader.
 inline constexpr std::chrono::milliseconds kWindowLease = kSilenceMax;

@@ -244,7 +244,7 @@ class Fetcher final : public ColdReads, public LocalBytes {
   void wake_reader() WEFT_EXCLUDES(mutex_);
   Result<std::vector<Digest>> move(Task& task, const std::vector<ChunkRun>& runs);
   bool is_young(const Transfer& transfer) const;
-  bool may_still_come(const Transfer& transfer, std::size_t unit, const Error& error) const;
+  bool may_still_come(const Transfer& transfer, const Error& error) const;
   Clock::time_point waited_until(const Task& task) const WEFT_EXCLUDES(mutex_);
   void ended(Task& task, const Result<std::vector<Digest>>& digests, Clock::time_point begun) WEFT_EXCLUDES(mutex_);
   Status keep_or_pass(Task& task, const Status& room, std::span<const std::byte> bytes) WEFT_EXCLUDES(mutex_);

@@ -81,7 +81,7 @@ void Fetcher::limit_open() {
     for (const auto& transfer : transfers_) {
       const bool unread = transfer->used() + kUnread <= Clock::now();
       if (transfer->busy_bytes() > 0 || !(transfer->complete() || unread) || is_queued(transfer)) continue;
-      transfer->use({});
+      transfer->let_go();
       if (transfer->whole_bytes() > 0) transfer->hurry();
       ends = true;
     }

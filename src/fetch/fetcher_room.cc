@@ -85,7 +85,7 @@ void Fetcher::let_go() {
     drop_past();
     for (const auto& transfer : transfers_) {
       if (transfer->busy_bytes() > 0 || is_queued(transfer)) continue;
-      transfer->use({});
+      transfer->let_go();
       if (transfer->whole_bytes() == 0 && !transfer->adding) continue;
       transfer->hurry();
       open = true;
@@ -106,7 +106,7 @@ Result<std::uint64_t> Fetcher::evict_for(std::uint64_t bytes) {
     cache_max = policy_.cache_max;
     drop_past();
     for (const auto& transfer : transfers_)
-      if (transfer->used() + kIdle <= Clock::now() && !is_queued(transfer)) transfer->use({});
+      if (transfer->used() + kIdle <= Clock::now() && !is_queued(transfer)) transfer->let_go();
     drop_idle();
   }
   WEFT_TRY(const CacheUse use, cache_use());

@@ -140,11 +140,10 @@ Result<std::vector<Digest>> Fetcher::move(Task& task, const std::vector<ChunkRun
   return std::move(got->digests);
 }
 
-// True for a unit whose sources were silent or whose publisher has left the cluster, while other units of its file
-// arrive, or a reader has not waited long: the fetcher asks for the unit again.
-bool Fetcher::may_still_come(const Transfer& transfer, std::size_t unit, const Error& error) const {
-  const bool is_away = error.code == Errc::not_found && !is_there(transfer.publisher);
-  return (was_silent(error) || is_away) && Clock::now() < transfer.silent_from(unit) + options_.patience;
+// True if the sources were silent, or the publisher has left the cluster. While other units of the file arrive, or a
+// reader has not waited long, the fetcher then asks for a unit again.
+bool Fetcher::may_still_come(const Transfer& transfer, const Error& error) const {
+  return was_silent(error) || (error.code == Errc::not_found && !is_there(transfer.publisher));
 }
 
 // Returns the end of the wait for a task. Late units have used up a part of the patience, so they wait only until their
@@ -168,9 +167,10 @@ void Fetcher::ended(Task& task, const Result<std::vector<Digest>>& digests, Cloc
   if (task.same) --same_running_;
   if (digests.ok() && !task.same) rate_.arrived(task.range().length, begun, Clock::now());
   const bool is_refused = !digests.ok() && is_refusal(task.traffic, digests.error());
+  const bool may_come = !digests.ok() && !is_refused && !comes_later && may_still_come(*task.transfer, digests.error());
+  const auto now = Clock::now();
   for (std::size_t unit = task.unit; unit < task.end; ++unit) {
-    const bool is_late =
-        !digests.ok() && !is_refused && !comes_later && may_still_come(*task.transfer, unit, digests.error());
+    const bool is_late = may_come && now < task.transfer->silent_from(unit) + options_.patience;
     if (comes_later || is_late) task.transfer->ask_later();
     if (is_refused || comes_later || is_late) {
       task.transfer->put_back(unit, is_late);

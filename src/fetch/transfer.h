@@ -93,9 +93,9 @@ class Transfer {
   // Records that the bytes of a unit, which have this digest, are in the pack's file.
   void arrive(std::size_t unit, const Digest& digest);
 
-  Clock::time_point moved() const { return moved_; }             // when a unit last arrived, or this was made
-  Clock::time_point arrived() const { return arrived_; }         // when a unit last arrived; zero: none has
-  void use(Clock::time_point at = Clock::now()) { used_ = at; }  // zero: the Fetcher may drop it at once
+  Clock::time_point moved() const { return moved_; }      // when a unit last arrived, or this was made
+  Clock::time_point arrived() const { return arrived_; }  // when a unit last arrived; zero: none has
+  void use() { used_ = Clock::now(); }
   Clock::time_point used() const { return used_; }
   // The unit that is to arrive first; nothing if some unit has arrived, or none is running.
   std::optional<std::size_t> begins() const {
@@ -118,6 +118,7 @@ class Transfer {
   std::uint64_t whole_bytes() const { return whole_bytes_; }
   std::vector<FetchedBlob> take_whole();
 
+  void let_go() { used_ = {}; }    // allows the Fetcher to drop it at once
   void hurry() { hurry_ = true; }  // asks for its complete blobs to be indexed now
   bool hurries() const { return hurry_; }
   Mutex writing;         // held for a write to the pack's file, because waiters on the kernel's lock spin

@@ -71,7 +71,6 @@ void Incoming::submit(const LinkPtr& link, const CallMessage& call) {
   const auto work = [this, link, call] {
     moved_at_ = Clock::now();
     answer(link, call);
-    moved_at_ = Clock::now();
     --calls_;
   };
   const auto work_here = [this, work] {
@@ -114,6 +113,7 @@ void Incoming::keep_pending(const LinkPtr& link, OwedReply& owed) {
 
 void Incoming::reply_later(std::shared_ptr<OwedReply> owed) {
   workers_->submit([this, owed = std::move(owed)] {
+    moved_at_ = Clock::now();
     auto given = owed->take();  // dropped here if it is unwanted, while the exchange exists
     const LinkPtr link = find(owed->session());
     if (link && link->wants(owed->call())) reply(link, owed->call(), std::move(given));
