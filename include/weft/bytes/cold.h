@@ -115,6 +115,7 @@ class ColdReads : public ManifestResolver {
   // Returns the daemon's advice, which may be some seconds old.
   virtual ColdAdvice advice() { return {}; }
   // Sets a function that waiting threads call from time to time while the daemon shows signs of life. Empty: none.
+  // NOLINTNEXTLINE(performance-unnecessary-value-param): an implementation keeps the function
   virtual void on_wait(std::function<void()> /*alive*/) {}
 };
 

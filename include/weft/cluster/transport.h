@@ -119,6 +119,7 @@ class Transport {
 
   // Called by the receiver only. True: the receiver's thread runs `job` once another thread receives in its place;
   // `job` may take long and wait for anything. False: no other thread is free, and `job` is dropped.
+  // NOLINTNEXTLINE(performance-unnecessary-value-param): an implementation keeps the job
   virtual bool after_receiving(std::function<void()> /*job*/) { return false; }
 
   // `memory` is only read, and stays valid until the window is closed (see Window).
