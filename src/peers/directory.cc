@@ -41,7 +41,7 @@ void PeerDirectory::make_room(Clock::time_point now) {
     drop_old(at->second, now);
     at = at->second.empty() ? holders_.erase(at) : std::next(at);
   }
-  while (!holders_.empty() && (holders_.size() >= kManifestsMax || count_ >= kHoldersMax)) {
+  while (!holders_.empty() && (holders_.size() >= kManifestsMax || count_ >= kEntriesMax)) {
     count_ -= holders_.begin()->second.size();
     holders_.erase(holders_.begin());
   }
@@ -58,7 +58,7 @@ void PeerDirectory::put(std::string_view node, const Announce& said, Clock::time
     }
     return;
   }
-  if (count_ >= kHoldersMax || (holders_.size() >= kManifestsMax && !holders_.contains(said.manifest))) make_room(now);
+  if (count_ >= kEntriesMax || (holders_.size() >= kManifestsMax && !holders_.contains(said.manifest))) make_room(now);
   Holders& holders = holders_[said.manifest];
   auto at = holders.find(node);
   if (at == holders.end()) {

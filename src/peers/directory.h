@@ -25,7 +25,7 @@ class PeerDirectory {
  public:
   using Clock = std::chrono::steady_clock;
   static constexpr std::chrono::seconds kKept{30};     // after an announcement
-  static constexpr std::size_t kHoldersMax = 200'000;  // of all manifests; one takes about 200 bytes
+  static constexpr std::size_t kEntriesMax = 200'000;  // holders of all manifests; one takes about 200 bytes
   static constexpr std::size_t kManifestsMax = 100'000;
 
   // Replaces the node's previous announcement of this manifest. Dropped if the manifest has limits::kHoldersMax other

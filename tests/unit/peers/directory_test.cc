@@ -56,7 +56,7 @@ TEST_CASE("a directory holds so many nodes of a manifest and no more, so many ma
   for (std::uint64_t i = 0; i < PeerDirectory::kManifestsMax + 10; ++i) directory.put("one", {named(i), true});
   CHECK(directory.manifests() <= PeerDirectory::kManifestsMax);
   PeerDirectory crowded;
-  constexpr std::uint64_t kFull = PeerDirectory::kHoldersMax / limits::kHoldersMax;  // manifests with the most nodes
+  constexpr std::uint64_t kFull = PeerDirectory::kEntriesMax / limits::kHoldersMax;  // manifests with the most nodes
   for (std::uint64_t i = 0; i < kFull + 10; ++i)
     for (std::size_t node = 0; node < limits::kHoldersMax; ++node) crowded.put(std::to_string(node), {named(i), true});
   CHECK(crowded.manifests() <= kFull);
