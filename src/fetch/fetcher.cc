@@ -145,7 +145,7 @@ void Fetcher::expect(const Content& content, const std::vector<Extent>& absent) 
   std::vector<ContentId> blobs;
   blobs.reserve(absent.size());
   for (const Extent& extent : absent) blobs.push_back(extent.id);
-  for (const auto& source : sources_) source->source.unverified().expect(content.row, &content.manifest, blobs);
+  for (const auto& source : sources_) source->source.unverified().expect(content.row, blobs);
 }
 
 // Begins a transfer of the file's blobs that are neither local nor in a transfer. A small file shares the transfer, and

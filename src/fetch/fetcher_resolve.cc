@@ -101,7 +101,7 @@ Result<std::vector<std::byte>> Fetcher::await_manifest(const VersionRow& row) {
 }
 
 Status Fetcher::fetch_manifest(const VersionRow& row) {
-  for (const auto& source : sources_) source->source.unverified().expect(row, nullptr, {});
+  for (const auto& source : sources_) source->source.unverified().expect(row, {});
   WEFT_TRY(auto bytes, await_manifest(row));
   const Adoption adoption{row.model_name, row.number, std::move(bytes)};
   WEFT_CHECK(cache_.adopt(std::span(&adoption, 1)));
