@@ -157,6 +157,11 @@ TEST_CASE("a search for holders collects the answers of all directory nodes") {
 
 TEST_CASE("if all known holders sent wrong bytes, the directories are asked for other holders first") {
   World it;
+  const auto asked = [&] {
+    const auto kinds = it.other_node.kinds();
+    return std::ranges::count(kinds, index_of<AskHolders>());
+  };
+  REQUIRE(comes_true([&] { return asked() >= 1; }));  // for the reader
   PeerCoding coding;
   PeerSource source(*it.self, it.view, it.links, it.news, coding);
   const auto known = it.view.candidates(it.row.manifest, nullptr);
@@ -168,9 +173,9 @@ TEST_CASE("if all known holders sent wrong bytes, the directories are asked for 
   ReadAid aid;
   CHECK(!source.read(it.row.manifest, std::span(&run, 1), soon(), aid).ok());
   const auto kinds = it.other_node.kinds();
-  REQUIRE(kinds.size() >= 2);
-  CHECK(kinds[0] == index_of<AskHolders>());
-  CHECK(kinds[1] == index_of<AskBytes>());
+  const auto bytes = std::ranges::find(kinds, index_of<AskBytes>());
+  CHECK(bytes != kinds.end());
+  CHECK(std::count(kinds.begin(), bytes, index_of<AskHolders>()) >= 2);
 }
 
 }  // namespace

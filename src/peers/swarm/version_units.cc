@@ -17,7 +17,7 @@ VersionUnits::VersionUnits(const Manifest& manifest) {
   for (const File& file : manifest.files)
     for (const Extent& extent : file.extents) {
       const ChunkRun blob{extent.id, 0, chunk_count(extent.id.length)};
-      if (blob.count == 0 || !first_of_.emplace(blob.id, chunks).second) continue;
+      if (!first_of_.emplace(blob.id, chunks).second) continue;
       blobs_.push_back(blob);
       firsts_.push_back(chunks);
       chunks += blob.count;

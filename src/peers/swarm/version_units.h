@@ -45,7 +45,7 @@ class VersionUnits {
 
  private:
   Units units_{0};
-  std::vector<ChunkRun> blobs_;        // without empty blobs
+  std::vector<ChunkRun> blobs_;
   std::vector<std::uint64_t> firsts_;  // the number of each one's first chunk
   std::unordered_map<ContentId, std::uint64_t> first_of_;
 };
