@@ -10,7 +10,6 @@
 #include "base/sha256.h"
 #include "blobs/open_blobs.h"
 #include "diskformat/toc.h"
-#include "fetch/fetcher_impl.h"
 #include "fetch/fetcher_swarm.h"
 #include "weft/bytes/run_list.h"
 #include "weft/store/walk.h"
@@ -53,11 +52,8 @@ Fetcher::Fetcher(Store& store, FetchedCache& cache, const std::vector<std::share
       options_(options),
       space_(options.disk ? options.disk
                           : CacheSpace::Disk([&store] { return disk_space(store.directory().root().fd()); })),
+      sources_(sources, options.patience),
       swarm_(options.patience, kAcceptedMax, [this] { swarming_->wake(); }) {
-  for (const auto& source : sources) {
-    sources_.push_back(std::make_unique<Source>(source));
-    sources_.back()->count.name = source->name();
-  }
   if (options_.swarms != nullptr) swarming_ = std::make_unique<Swarm>(*this, *options_.swarms);
   const unsigned workers = std::max(1U, options_.threads) + (swarming_ ? kAcceptedMax : 0);
   for (unsigned i = 0; i < workers; ++i) workers_.emplace_back([this] { work(); });
@@ -145,7 +141,7 @@ void Fetcher::expect(const Content& content, const std::vector<Extent>& absent) 
   std::vector<ContentId> blobs;
   blobs.reserve(absent.size());
   for (const Extent& extent : absent) blobs.push_back(extent.id);
-  for (const auto& source : sources_) source->source.unverified().expect(content.row, &content.manifest, blobs);
+  sources_.expect(content.row, &content.manifest, blobs);
 }
 
 // Begins a transfer of the file's blobs that are neither local nor in a transfer. A small file shares the transfer, and

@@ -24,11 +24,11 @@
 #include "blobs/local_bytes.h"
 #include "diskformat/toc.h"
 #include "fetch/cache_space.h"
+#include "fetch/fetch_sources.h"
 #include "fetch/passing_bytes.h"
 #include "fetch/rate_meter.h"
 #include "fetch/swarm_fetch.h"
 #include "fetch/transfer.h"
-#include "fetch/verified_source.h"
 #include "weft/bytes/cold.h"
 #include "weft/bytes/source.h"
 #include "weft/bytes/swarm.h"
@@ -61,10 +61,6 @@ struct FetchPolicy {
   bool sparse = true;  // chunks may come as differences from local versions
 };
 
-struct SourceCount {
-  std::string name;
-  std::uint64_t reads = 0, bytes = 0, failures = 0;
-};
 struct FetchStatus {
   // Requested bytes that were local, and chunks copied from a base. Bytes outside of the requested range do not count.
   // The first request for prefetched bytes does not count either: they count under their source.
@@ -110,7 +106,6 @@ class Fetcher final : public ColdReads, public LocalBytes {
 
  private:
   using Clock = Transfer::Clock;
-  struct Source;
   class Swarm;
   struct Content {
     VersionRow row;
@@ -130,15 +125,6 @@ class Fetcher final : public ColdReads, public LocalBytes {
     std::shared_ptr<OfferedUnit> offered = {};      // to be read, instead of units of one transfer
     Range range() const;
     std::vector<ChunkRun> runs() const;  // one for each unit
-  };
-  // One request to the sources.
-  struct Request {
-    const Digest& manifest;
-    std::span<const ChunkRun> runs;         // none: the manifest itself
-    Traffic traffic = Traffic::foreground;  // as in Task, also the next
-    bool young = false;
-    std::string_view subject = {};                       // for the log: the version and the file
-    Clock::time_point until = Clock::time_point::max();  // the latest end of the wait for signs of life
   };
   struct Home {
     std::shared_ptr<Transfer> transfer;
@@ -170,7 +156,6 @@ class Fetcher final : public ColdReads, public LocalBytes {
       WEFT_EXCLUDES(mutex_);
   Status fetch_manifest(const VersionRow& row) WEFT_EXCLUDES(mutex_);
   Result<std::vector<std::byte>> await_manifest(const VersionRow& row) WEFT_EXCLUDES(mutex_);
-  Result<std::vector<std::byte>> ask_for_manifest(const VersionRow& row, bool young);
   Result<std::vector<Part>> parts_of(const Content& content, std::uint32_t file, Range range) WEFT_EXCLUDES(mutex_);
   Status find_homes(const Content& content, std::uint32_t file, std::vector<Part>& parts) WEFT_EXCLUDES(planning_);
   void expect(const Content& content, const std::vector<Extent>& absent);
@@ -239,7 +224,6 @@ class Fetcher final : public ColdReads, public LocalBytes {
   void drop_past() WEFT_REQUIRES(mutex_);
   Readiness readiness_of(const std::shared_ptr<Transfer>& transfer, std::size_t unit) const WEFT_REQUIRES(mutex_);
   Readiness readiness_ahead(const Task& task) const WEFT_REQUIRES(mutex_);
-  static bool gives_way(const Source& cheaper, Readiness readiness, const Source& other);
   bool goes_on(const Task& task, Readiness readiness) const WEFT_REQUIRES(mutex_);
   void wake_reader() WEFT_EXCLUDES(mutex_);
   Result<std::vector<Digest>> move(Task& task, const std::vector<ChunkRun>& runs);
@@ -248,12 +232,6 @@ class Fetcher final : public ColdReads, public LocalBytes {
   Clock::time_point waited_until(const Task& task) const WEFT_EXCLUDES(mutex_);
   void ended(Task& task, const Result<std::vector<Digest>>& digests, Clock::time_point begun) WEFT_EXCLUDES(mutex_);
   Status keep_or_pass(Task& task, const Status& room, std::span<const std::byte> bytes) WEFT_EXCLUDES(mutex_);
-  template <class T>
-  Result<T> from_any(const Request& request, const std::function<Result<T>(VerifiedSource&, Deadline)>& ask);
-  std::vector<Source*> ranked(const Digest& manifest, std::span<const ChunkRun> runs) WEFT_EXCLUDES(mutex_);
-  void begin_read(Source& source) WEFT_EXCLUDES(mutex_);
-  void end_read(Source& source, std::uint64_t bytes, Clock::duration took) WEFT_EXCLUDES(mutex_);
-  void count(Source& source, std::uint64_t bytes, const Error* failure) WEFT_EXCLUDES(mutex_);
 
   void keep() WEFT_EXCLUDES(mutex_);
   std::shared_ptr<Transfer> due() WEFT_REQUIRES(mutex_);
@@ -280,7 +258,7 @@ class Fetcher final : public ColdReads, public LocalBytes {
   FetchedCache& cache_;
   const FetchOptions options_;
   const CacheSpace space_;
-  std::vector<std::unique_ptr<Source>> sources_;
+  FetchSources sources_;
   LruCache<Content> contents_{64U << 20U};
   Mutex planning_ WEFT_ACQUIRED_BEFORE(mutex_);  // held to begin a transfer
   struct Choice {
@@ -317,7 +295,6 @@ class Fetcher final : public ColdReads, public LocalBytes {
   CodedCounts coded_ WEFT_GUARDED_BY(mutex_);
   std::shared_ptr<VersionBases> last_coded_ WEFT_GUARDED_BY(mutex_);
   std::uint64_t manifests_ WEFT_GUARDED_BY(mutex_) = 0;
-  std::string problem_ WEFT_GUARDED_BY(mutex_);
   bool ending_ WEFT_GUARDED_BY(mutex_) = false;
   Mutex measuring_use_ WEFT_ACQUIRED_BEFORE(mutex_);
   std::uint64_t cache_bytes_ WEFT_GUARDED_BY(measuring_use_) = 0;

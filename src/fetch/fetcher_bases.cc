@@ -7,7 +7,7 @@
 
 #include "base/log.h"
 #include "base/sha256.h"
-#include "fetch/fetcher_impl.h"
+#include "fetch/fetcher.h"
 #include "os/sys.h"
 #include "weft/model/base_pairs.h"
 #include "weft/store/walk.h"
@@ -122,8 +122,7 @@ std::vector<RunBase> Fetcher::places_of(std::span<const std::optional<BasePair>>
 
 // Adds the local bases of the runs to `aid`, locked until the read is over.
 void Fetcher::lend_bases(const std::shared_ptr<VersionBases>& bases, std::span<const ChunkRun> runs, ReadAid& aid) {
-  if (!bases || std::ranges::none_of(sources_, [](const auto& one) { return one->source.unverified().codes(); }))
-    return;
+  if (!bases || !sources_.codes()) return;
   {
     const MutexLock lock(mutex_);
     if (!policy_.sparse) return;

@@ -2,7 +2,7 @@
 #include <utility>
 
 #include "blobs/open_blobs.h"
-#include "fetch/fetcher_impl.h"
+#include "fetch/fetcher.h"
 
 namespace weft {
 
@@ -39,8 +39,7 @@ Result<std::vector<OpenPlace>> Fetcher::here(std::span<const ChunkRun> runs) {
 }
 
 Result<std::vector<Digest>> Fetcher::digests(const ContentId& id) {
-  for (const auto& source : sources_)
-    if (const auto proof = source->source.known_proof(id)) return *proof;
+  if (const auto proof = sources_.known_proof(id)) return *proof;
   return cache_.chunks(id);
 }
 

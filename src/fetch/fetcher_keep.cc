@@ -7,7 +7,7 @@
 #include "base/log.h"
 #include "base/sha256.h"
 #include "blobs/read_memory.h"
-#include "fetch/fetcher_impl.h"
+#include "fetch/fetcher.h"
 #include "os/sys.h"
 
 namespace weft {
@@ -44,7 +44,7 @@ void Fetcher::added_whole(Transfer& transfer, const std::vector<FetchedBlob>& bl
   log_debug(LogCategory::fetch, "transfer {}: {} blobs for the index", transfer.log_id, blobs.size());
   transfer.adding = false;
   transfer.indexed = added;
-  if (!added.ok()) problem_ = added.error().message;
+  if (!added.ok()) sources_.note_problem(added.error().message);
   for (const FetchedBlob& blob : blobs)
     if (const auto home = homes_.find(blob.id); home != homes_.end() && home->second.transfer.get() == &transfer)
       homes_.erase(home);

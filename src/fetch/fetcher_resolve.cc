@@ -5,7 +5,7 @@
 #include <fmt/core.h>
 
 #include "base/log.h"
-#include "fetch/fetcher_impl.h"
+#include "fetch/fetcher.h"
 #include "weft/store/snapshot.h"
 
 namespace weft {
@@ -83,7 +83,7 @@ Result<std::vector<std::byte>> Fetcher::await_manifest(const VersionRow& row) {
   for (auto pause = kPauseMin;; pause = std::min(2 * pause, kPauseMax)) {
     const bool there = is_there(row.publisher);
     const bool last = Clock::now() + pause >= until;
-    auto bytes = ask_for_manifest(row, there && !last);
+    auto bytes = sources_.manifest(row, there && !last);
     if (!bytes.ok() && was_silent(bytes.error()))
       return Error{bytes.error().code, fmt::format("its manifest is not on this node: {}", bytes.error().message)};
     if (bytes.ok() || bytes.error().code != Errc::not_found) return bytes;
@@ -101,7 +101,7 @@ Result<std::vector<std::byte>> Fetcher::await_manifest(const VersionRow& row) {
 }
 
 Status Fetcher::fetch_manifest(const VersionRow& row) {
-  for (const auto& source : sources_) source->source.unverified().expect(row, nullptr, {});
+  sources_.expect(row, nullptr, {});
   WEFT_TRY(auto bytes, await_manifest(row));
   const Adoption adoption{row.model_name, row.number, std::move(bytes)};
   WEFT_CHECK(cache_.adopt(std::span(&adoption, 1)));

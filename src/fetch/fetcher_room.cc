@@ -9,7 +9,7 @@
 
 #include "base/log.h"
 #include "base/text.h"
-#include "fetch/fetcher_impl.h"
+#include "fetch/fetcher.h"
 
 namespace weft {
 namespace {
@@ -131,8 +131,7 @@ Result<std::uint64_t> Fetcher::evict_for(std::uint64_t bytes) {
 
 Result<EvictReport> Fetcher::evict(const EvictOptions& options) {
   WEFT_TRY(const EvictReport report, cache_.evict(options));
-  if (report.packs > 0 && !options.dry_run)
-    for (const auto& source : sources_) source->source.unverified().evicted();
+  if (report.packs > 0 && !options.dry_run) sources_.evicted();
   return report;
 }
 

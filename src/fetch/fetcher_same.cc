@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "base/sha256.h"
-#include "fetch/fetcher_impl.h"
+#include "fetch/fetcher.h"
 #include "os/sys.h"
 
 namespace weft {
@@ -47,9 +47,7 @@ void Fetcher::compare(const Task& task) {
 // chunks come as differences, as far as their base is local.
 void Fetcher::compare(const std::shared_ptr<Transfer>& transfer, std::size_t blob) {
   const Extent& extent = transfer->plan.blobs[blob];
-  VerifiedSource::Proof ours;
-  for (const auto& source : sources_)
-    if (!ours) ours = source->source.known_proof(extent.id);
+  const VerifiedSource::Proof ours = sources_.known_proof(extent.id);
   std::vector<Digest> bases;
   if (const auto pair = transfer->bases->find(extent.id); pair && ours) {
     const ChunkRun whole{pair->base, 0, chunk_count(pair->base.length)};

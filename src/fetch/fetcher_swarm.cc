@@ -243,7 +243,7 @@ void Fetcher::Swarm::read(std::shared_ptr<OfferedUnit> unit) {
     if (!status.ok() && status.error().code == Errc::no_space) leave(manifest);
   }
   if (came.empty()) return;
-  for (const auto& source : fetcher_.sources_) source->source.unverified().arrived(manifest, came);
+  fetcher_.sources_.arrived(manifest, came);
 }
 
 Status Fetcher::Swarm::read_part(Task& task, const std::shared_ptr<OfferedUnit>& unit) {
@@ -262,30 +262,20 @@ Status Fetcher::Swarm::read_part(Task& task, const std::shared_ptr<OfferedUnit>&
 
 Result<std::vector<Digest>> Fetcher::Swarm::move(Task& task, const std::shared_ptr<OfferedUnit>& unit) {
   WEFT_CHECK(fetcher_.make_room(task));
-  const bool by_name = unit->by_name();
-  const auto reads = [by_name](const auto& one) {
-    const BlobSource& source = one->source.unverified();
-    return by_name ? source.reads_named() : source.reads_offers();
+  const auto runs = task.runs();
+  FetchSources::Request request{task.transfer->manifest, runs, {}};
+  request.aid.traffic = Traffic::ahead;
+  request.aid.is_wanted = [this, unit] {
+    const MutexLock lock(fetcher_.mutex_);
+    return !fetcher_.ending_ && unit->is_wanted();
   };
-  const auto source = std::ranges::find_if(fetcher_.sources_, reads);
-  if (source == fetcher_.sources_.end()) return Error{Errc::unsupported, "no source reads offered units"};
-  ReadAid aid{Traffic::ahead,
-              [this, unit] {
-                const MutexLock lock(fetcher_.mutex_);
-                return !fetcher_.ending_ && unit->is_wanted();
-              },
-              [this] { fetcher_.wake_reader(); }};
-  aid.subject = task.transfer->subject;
-  if (!by_name) aid.offered = unit;
-  const auto begun = Clock::now();
-  fetcher_.begin_read(**source);
-  auto got =
-      (*source)->source.read(task.transfer->manifest, task.runs(), Clock::now() + fetcher_.options_.patience, aid);
-  fetcher_.end_read(**source, got.ok() ? got->bytes.size : 0, Clock::now() - begun);
+  request.aid.came = [this] { fetcher_.wake_reader(); };
+  request.aid.subject = task.transfer->subject;
+  auto got = fetcher_.sources_.read_offered(request, unit);
   if (!got.ok()) return std::move(got).error();
-  WEFT_CHECK(fetcher_.keep_or_pass(task, {}, got->bytes.bytes()));
-  fetcher_.count(**source, got->bytes.size, nullptr);
-  return std::move(got->digests);
+  WEFT_CHECK(fetcher_.keep_or_pass(task, {}, got->read.bytes.bytes()));
+  fetcher_.sources_.taken(*got);
+  return std::move(got->read.digests);
 }
 
 // The swarm lacks the unit again. If it was left meanwhile, the units come by the ordinary way.

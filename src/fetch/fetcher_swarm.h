@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "base/worker.h"
-#include "fetch/fetcher_impl.h"
+#include "fetch/fetcher.h"
 #include "weft/bytes/swarm.h"
 
 namespace weft {

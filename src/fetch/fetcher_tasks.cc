@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "fetch/fetcher_impl.h"
+#include "fetch/fetcher.h"
 
 namespace weft {
 namespace {
@@ -34,6 +34,24 @@ std::vector<ChunkRun> Fetcher::Task::runs() const {
   std::vector<ChunkRun> out;
   for (std::size_t i = unit; i < end; ++i) out.push_back(transfer->plan.units[i].run);
   return out;
+}
+
+// Returns the readiness of the source that would be asked first. A unit that equals its base needs no source, and is
+// always ready.
+Readiness Fetcher::readiness_of(const std::shared_ptr<Transfer>& transfer, std::size_t unit) const {
+  if (transfer->is_same(unit)) return Readiness::ready;
+  if (transfer->asked_from() > Clock::now()) return Readiness::busy;
+  return sources_.readiness(transfer->manifest, transfer->plan.units[unit].run);
+}
+
+// Returns the readiness of a unit that no reader waits for. The first unit of a transfer comes alone, so that its
+// reader waits for no other bytes, unless its sources have fallen silent. The first unit of a blob with a base comes
+// alone too.
+Readiness Fetcher::readiness_ahead(const Task& task) const {
+  const auto first = task.transfer->begins();
+  const bool first_comes = first && readiness_of(task.transfer, *first) != Readiness::lacking;
+  if (first_comes || task.transfer->awaits_comparison(task.unit)) return Readiness::busy;
+  return readiness_of(task.transfer, task.unit);
 }
 
 // Returns the next task; nothing at the end. One worker polls for a free source, and wakes the next one before it

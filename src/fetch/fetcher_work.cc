@@ -8,7 +8,7 @@
 #include <fmt/core.h>
 
 #include "base/log.h"
-#include "fetch/fetcher_impl.h"
+#include "fetch/fetcher.h"
 #include "fetch/fetcher_swarm.h"
 #include "os/holes.h"
 #include "os/sys.h"
@@ -19,12 +19,6 @@ namespace {
 constexpr std::string_view kPack = "a pack of fetched bytes";
 constexpr std::size_t kAllocated = 1U << 20U;        // longer runs are written faster into allocated blocks
 constexpr std::uint64_t kRoomForLists = 64U << 20U;  // space for lists of blocks
-constexpr auto kWaitMin = std::chrono::milliseconds(500);
-
-// True if a source refused, because it serves enough other nodes. The unit is queued again.
-bool is_refusal(Traffic traffic, const Error& error) {
-  return traffic == Traffic::ahead && error.code == Errc::busy;
-}
 
 // Writes bytes to the pack. It does not map the file, because pages of a new mapping are cleared and allocated one by
 // one. Blocks of zeros stay holes. Long runs are allocated first; if that fails, the write reports why.
@@ -39,36 +33,6 @@ Status put_in_pack(Transfer& transfer, std::uint64_t offset, std::span<const std
 }
 
 }  // namespace
-
-// Returns the first verified answer, or else the error of the last source that did not merely lack the bytes. Sources
-// share one patience. If a source lacks bytes of a young version, it may have them soon. That does not count as a
-// failure of the source, and outweighs the errors of other sources.
-template <class T>
-Result<T> Fetcher::from_any(const Request& request, const std::function<Result<T>(VerifiedSource&, Deadline)>& ask) {
-  std::optional<Error> last;
-  std::optional<Error> lacking;
-  const auto left = std::clamp<Clock::duration>(request.until - Clock::now(), kWaitMin, options_.patience);
-  const auto each = left / static_cast<int>(std::max<std::size_t>(1, sources_.size()));
-  for (Source* source : ranked(request.manifest, request.runs)) {
-    auto got = ask(source->source, Clock::now() + each);
-    if (got.ok() || is_refusal(request.traffic, got.error()) || got.error().code == Errc::cancelled) return got;
-    const bool lacks = got.error().code == Errc::not_found;
-    count(*source, 0, request.young && lacks ? nullptr : &got.error());
-    if (lacks) lacking = got.error();
-    if (!last || last->code == Errc::unreachable || !lacks) last = got.error();
-  }
-  if (request.young && lacking) return *std::move(lacking);
-  if (!last) last = Error{Errc::unreachable, "no source is available for bytes that are not on this node"};
-  log_warning("{}: {}", request.subject, last->message);
-  return *std::move(last);
-}
-
-Result<std::vector<std::byte>> Fetcher::ask_for_manifest(const VersionRow& row, bool young) {
-  const std::string subject = fmt::format("{}@{}", row.model_name, row.number);
-  return from_any<std::vector<std::byte>>(
-      {row.manifest, {}, Traffic::foreground, young, subject},
-      [&](VerifiedSource& source, Deadline deadline) { return source.manifest(row.manifest, deadline); });
-}
 
 // Writes the bytes of a task to the pack, if make_room() found space for them. Near the cache's bound nothing is
 // allocated ahead: blocks that are allocated run by run need more extents. Without space, bytes that a reader waits for
@@ -111,33 +75,23 @@ Result<std::vector<Digest>> Fetcher::move(Task& task, const std::vector<ChunkRun
   const Range range = task.range();
   const Status room = make_room(task);
   if (!room.ok() && (task.traffic == Traffic::ahead || room.error().code != Errc::no_space)) return room.error();
-  ReadAid aid{task.traffic,
-              [this] {
-                const MutexLock lock(mutex_);
-                return !ending_;
-              },
-              [this] { wake_reader(); }};
-  aid.subject = transfer.subject;
-  lend_bases(transfer.bases, runs, aid);
-  Source* gave = nullptr;
-  const auto ask = [&](VerifiedSource& source, Deadline deadline) {
-    for (const auto& one : sources_)
-      if (&one->source == &source) gave = one.get();
-    const auto begun = Clock::now();
-    begin_read(*gave);
-    auto read = source.read(transfer.manifest, runs, deadline, aid);
-    end_read(*gave, read.ok() ? range.length : 0, Clock::now() - begun);
-    return read;
+  FetchSources::Request request{transfer.manifest, runs, {}, task.young, waited_until(task)};
+  request.aid.traffic = task.traffic;
+  request.aid.is_wanted = [this] {
+    const MutexLock lock(mutex_);
+    return !ending_;
   };
-  auto got = from_any<VerifiedBytes>(
-      {transfer.manifest, runs, task.traffic, task.young, transfer.subject, waited_until(task)}, ask);
-  note_coded(transfer.bases, aid.coded);
+  request.aid.came = [this] { wake_reader(); };
+  request.aid.subject = transfer.subject;
+  lend_bases(transfer.bases, runs, request.aid);
+  auto got = sources_.read(request);
+  note_coded(transfer.bases, request.aid.coded);
   if (!got.ok()) return std::move(got).error();
-  WEFT_CHECK(keep_or_pass(task, room, got->bytes.bytes()));
+  WEFT_CHECK(keep_or_pass(task, room, got->read.bytes.bytes()));
   log_debug(LogCategory::fetch, "transfer {}: {} bytes at {} from {}", transfer.log_id, range.length, range.offset,
-            gave->count.name);
-  count(*gave, got->bytes.size, nullptr);
-  return std::move(got->digests);
+            got->name);
+  sources_.taken(*got);
+  return std::move(got->read.digests);
 }
 
 // True if the sources were silent, or the publisher has left the cluster. While other units of the file arrive, or a
@@ -214,7 +168,7 @@ void Fetcher::run(Task task) {
   ended(task, digests, begun);
   arrived_.notify_all();
   if (!digests.ok() || task.passed) return;
-  for (const auto& source : sources_) source->source.unverified().arrived(manifest, runs);
+  sources_.arrived(manifest, runs);
 }
 
 void Fetcher::work() {
@@ -230,11 +184,11 @@ FetchStatus Fetcher::status() const {
   const MutexLock lock(mutex_);
   FetchStatus status;
   status.local = local_;
-  for (const auto& source : sources_) status.sources.push_back(source->count);
+  status.sources = sources_.counts();
   status.transfers = transfers_.size();
   status.waiting = wanted_.size() + ahead_.size() + same_.size() + swarm_.units();
   status.manifests = manifests_;
-  status.problem = problem_;
+  status.problem = sources_.problem();
   status.coded = coded_;
   if (last_coded_) status.last_coded = {last_coded_->version(), last_coded_->base(), last_coded_->counts()};
   return status;
