@@ -22,13 +22,6 @@ constexpr std::uint64_t kFilesForNextBatch = 16;
 constexpr std::uint64_t kPieceBytesMax = 64U << 20U;    // the longest run of an answer, with bytes behind its range
 constexpr auto kUsed = std::chrono::milliseconds(500);  // between two marks of use by a waiting reader
 
-std::size_t memory_bytes(const Manifest& manifest) {
-  std::size_t bytes = sizeof manifest;
-  for (const File& file : manifest.files)
-    bytes += sizeof file + file.extents.size() * sizeof(Extent) + file.tensors.size() * (sizeof(Tensor) + 64);
-  return bytes;
-}
-
 // True if the pack is free at the offsets of all missing extents. Files with a common prefix can differ later.
 bool has_room(const PackToc& toc, std::span<const Extent> absent) {
   return std::ranges::none_of(absent, [&toc](const Extent& extent) {
@@ -53,6 +46,7 @@ Fetcher::Fetcher(Store& store, FetchedCache& cache, const std::vector<std::share
       space_(options.disk ? options.disk
                           : CacheSpace::Disk([&store] { return disk_space(store.directory().root().fd()); })),
       sources_(sources, options.patience),
+      manifests_(store, cache, sources_, options_),
       swarm_(options.patience, kAcceptedMax, [this] { swarming_->wake(); }) {
   if (options_.swarms != nullptr) swarming_ = std::make_unique<Swarm>(*this, *options_.swarms);
   const unsigned workers = std::max(1U, options_.threads) + (swarming_ ? kAcceptedMax : 0);
@@ -68,29 +62,14 @@ Fetcher::~Fetcher() {
   wake_.notify_all();
   arrived_.notify_all();
   keeper_.notify_all();
+  manifests_.end();
   if (swarming_) swarming_->end();
   for (std::thread& worker : workers_) worker.join();
   keeping_.join();
 }
 
-Result<std::shared_ptr<const Fetcher::Content>> Fetcher::content(VersionId version) {
-  if (auto known = contents_.find(version)) return known;
-  auto made = std::make_shared<Content>();
-  WEFT_CHECK(resolve(version));
-  {
-    WEFT_TRY(const auto snapshot, store_.snapshot());
-    WEFT_TRY(made->row, snapshot->version(version));
-  }
-  WEFT_TRY(const auto bytes, store_.open_manifest(made->row.manifest));
-  WEFT_TRY(made->manifest, decode_manifest(bytes->bytes()));
-  made->groups = group_files(made->manifest);
-  for (const File& file : made->manifest.files) made->bytes += file.size;
-  contents_.put(version, made, memory_bytes(made->manifest));
-  return std::shared_ptr<const Content>(std::move(made));
-}
-
 // Returns the extents of a range. Local ones are locked; each missing one has a transfer.
-Result<std::vector<Fetcher::Part>> Fetcher::parts_of(const Content& content, std::uint32_t file, Range range) {
+Result<std::vector<Fetcher::Part>> Fetcher::parts_of(const DecodedVersion& content, std::uint32_t file, Range range) {
   const File& published = content.manifest.files[file];
   const auto [first, end] = runs_in(published.extents, range);
   std::vector<Part> parts;
@@ -119,7 +98,7 @@ bool Fetcher::set_home(Part& part, VersionId version, std::uint32_t file) const 
   return true;
 }
 
-Status Fetcher::find_homes(const Content& content, std::uint32_t file, std::vector<Part>& parts) {
+Status Fetcher::find_homes(const DecodedVersion& content, std::uint32_t file, std::vector<Part>& parts) {
   const MutexLock planning(planning_);
   const auto lacks = [&](Part& part) {
     if (part.place.pack || part.home.transfer) return false;
@@ -137,7 +116,7 @@ Status Fetcher::find_homes(const Content& content, std::uint32_t file, std::vect
   return {};
 }
 
-void Fetcher::expect(const Content& content, const std::vector<Extent>& absent) {
+void Fetcher::expect(const DecodedVersion& content, const std::vector<Extent>& absent) {
   std::vector<ContentId> blobs;
   blobs.reserve(absent.size());
   for (const Extent& extent : absent) blobs.push_back(extent.id);
@@ -146,14 +125,14 @@ void Fetcher::expect(const Content& content, const std::vector<Extent>& absent) 
 
 // Begins a transfer of the file's blobs that are neither local nor in a transfer. A small file shares the transfer, and
 // the pack, with the files of its group.
-Status Fetcher::begin_transfer(const Content& content, std::uint32_t file) {
+Status Fetcher::begin_transfer(const DecodedVersion& content, std::uint32_t file) {
   limit_open();
   if (!is_grouped(content.manifest.files[file])) return begin_file(content, file);
   WEFT_TRY(const bool grouped, begin_group(content, group_of(content.groups, file)));
   return grouped ? Status{} : begin_file(content, file);
 }
 
-Status Fetcher::begin_file(const Content& content, std::uint32_t file) {
+Status Fetcher::begin_file(const DecodedVersion& content, std::uint32_t file) {
   const File& published = content.manifest.files[file];
   std::vector<ContentId> blobs;
   for (const Extent& extent : published.extents) blobs.push_back(extent.id);
@@ -172,7 +151,7 @@ Status Fetcher::begin_file(const Content& content, std::uint32_t file) {
 
 // Begins a transfer of a group. False if the missing blobs belong to a single file, whose pack is better laid out as
 // the file.
-Result<bool> Fetcher::begin_group(const Content& content, FileGroup group) {
+Result<bool> Fetcher::begin_group(const DecodedVersion& content, FileGroup group) {
   std::vector<std::pair<std::uint32_t, Extent>> unknown;
   {
     const MutexLock lock(mutex_);  // before the index: blobs leave homes_ once they are in it
@@ -203,7 +182,7 @@ Result<bool> Fetcher::begin_group(const Content& content, FileGroup group) {
   return true;
 }
 
-Status Fetcher::add_transfer(const Content& content, std::optional<std::uint32_t> file, FetchPlan plan,
+Status Fetcher::add_transfer(const DecodedVersion& content, std::optional<std::uint32_t> file, FetchPlan plan,
                              std::unique_ptr<FetchPack> pack) {
   WEFT_TRY(auto hold, store_.hold_version(content.row.id));
   WEFT_TRY(auto transfer, Transfer::make(content.row.id, file, content.row.manifest, std::move(plan), std::move(pack),
@@ -213,7 +192,7 @@ Status Fetcher::add_transfer(const Content& content, std::optional<std::uint32_t
   transfer->bases = bases_for(content);
   expect_comparisons(*transfer);
   transfer->publisher = content.row.publisher;
-  if (is_there(transfer->publisher))
+  if (options_.has_member(transfer->publisher))
     transfer->young_until =
         Clock::now() + std::min<Clock::duration>(options_.patience, youth_left(content.row, now_ns()));
   transfer->may_swarm = options_.swarms != nullptr && SwarmFetch::may_bring(*transfer, content.bytes);
@@ -453,7 +432,7 @@ std::vector<Run> Fetcher::pieces_of(const std::vector<Part>& parts, Range range)
 }
 
 Result<std::vector<Run>> Fetcher::bring(const ColdRange& what) {
-  WEFT_TRY(const auto content, this->content(what.version));
+  WEFT_TRY(const auto content, manifests_.content(what.version));
   const std::string where = fmt::format("{}@{}", content->row.model_name, content->row.number);
   if (what.file >= content->manifest.files.size())
     return Error{Errc::invalid, fmt::format("{}: has no file {}", where, what.file)};

@@ -6,25 +6,24 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
-#include <future>
 #include <map>
 #include <memory>
 #include <optional>
 #include <random>
 #include <span>
 #include <string>
-#include <string_view>
 #include <thread>
 #include <unordered_map>
 #include <utility>
 #include <vector>
 
-#include "base/lru_cache.h"
 #include "base/mutex.h"
 #include "blobs/local_bytes.h"
 #include "diskformat/toc.h"
 #include "fetch/cache_space.h"
+#include "fetch/fetch_options.h"
 #include "fetch/fetch_sources.h"
+#include "fetch/manifest_fetch.h"
 #include "fetch/passing_bytes.h"
 #include "fetch/rate_meter.h"
 #include "fetch/swarm_fetch.h"
@@ -37,29 +36,6 @@
 #include "weft/store/cluster_store.h"
 
 namespace weft {
-
-struct FetchOptions {
-  unsigned threads = 4;                              // workers, which read and verify; with swarms, kAcceptedMax more
-  std::chrono::milliseconds patience = kSilenceMax;  // with silent sources
-  std::chrono::milliseconds kept{30'000};            // an unused transfer is dropped after this time
-  std::chrono::milliseconds refused{2'000};          // a failed resolution is not repeated within this time
-  // True if the publisher of a version is in the cluster now. Any thread; empty: always true.
-  std::function<bool(const std::string& publisher)> is_there;
-  // Called if stored bytes of a blob turn out to be damaged while they serve as a base. Any thread; must not wait.
-  // Empty: damage is only logged.
-  std::function<void(const ContentId& id)> damaged;
-  CacheSpace::Disk disk;  // empty: the space of the store's file system
-  // Brings units of large versions, for fetches that no reader waits for (swarm_fetch.h). Outlives the Fetcher; null:
-  // no swarms.
-  VersionSwarms* swarms = nullptr;
-};
-
-// The settings that may change while bytes move.
-struct FetchPolicy {
-  std::uint64_t cache_max = UINT64_MAX;  // disk space for fetched bytes
-  ColdPolicy cold = ColdPolicy::automatic;
-  bool sparse = true;  // chunks may come as differences from local versions
-};
 
 struct FetchStatus {
   // Requested bytes that were local, and chunks copied from a base. Bytes outside of the requested range do not count.
@@ -88,7 +64,7 @@ class Fetcher final : public ColdReads, public LocalBytes {
   Fetcher(const Fetcher&) = delete;
   Fetcher& operator=(const Fetcher&) = delete;
 
-  Status resolve(VersionId version) override;
+  Status resolve(VersionId version) override { return manifests_.resolve(version); }
   Result<std::vector<Run>> bring(const ColdRange& what) override;
   ColdAdvice advice() override;
   void set_policy(const FetchPolicy& policy);
@@ -107,12 +83,6 @@ class Fetcher final : public ColdReads, public LocalBytes {
  private:
   using Clock = Transfer::Clock;
   class Swarm;
-  struct Content {
-    VersionRow row;
-    Manifest manifest;
-    std::uint64_t bytes = 0;        // of all files
-    std::vector<FileGroup> groups;  // of the manifest's small files
-  };
   struct Task {
     std::shared_ptr<Transfer> transfer;
     std::size_t unit = 0;
@@ -142,27 +112,15 @@ class Fetcher final : public ColdReads, public LocalBytes {
 
   using Queue = std::deque<Task>;
 
-  Result<std::shared_ptr<const Content>> content(VersionId version);
-  // fetcher_resolve.cc: manifests of bare versions, which are known by name alone.
-  struct FailedResolution {
-    Error error;
-    std::string publisher;
-    bool was_there = false;  // the publisher was in the cluster
-    Clock::time_point until;
-  };
-  bool is_there(const std::string& publisher) const { return !options_.is_there || options_.is_there(publisher); }
-  std::optional<Error> failed_before(VersionId version) WEFT_EXCLUDES(mutex_);
-  void remember(VersionId version, const std::string& publisher, const Error& error, Clock::duration took)
+  Result<std::vector<Part>> parts_of(const DecodedVersion& content, std::uint32_t file, Range range)
       WEFT_EXCLUDES(mutex_);
-  Status fetch_manifest(const VersionRow& row) WEFT_EXCLUDES(mutex_);
-  Result<std::vector<std::byte>> await_manifest(const VersionRow& row) WEFT_EXCLUDES(mutex_);
-  Result<std::vector<Part>> parts_of(const Content& content, std::uint32_t file, Range range) WEFT_EXCLUDES(mutex_);
-  Status find_homes(const Content& content, std::uint32_t file, std::vector<Part>& parts) WEFT_EXCLUDES(planning_);
-  void expect(const Content& content, const std::vector<Extent>& absent);
-  Status begin_transfer(const Content& content, std::uint32_t file) WEFT_REQUIRES(planning_);
-  Status begin_file(const Content& content, std::uint32_t file) WEFT_REQUIRES(planning_);
-  Result<bool> begin_group(const Content& content, FileGroup group) WEFT_REQUIRES(planning_);
-  Status add_transfer(const Content& content, std::optional<std::uint32_t> file, FetchPlan plan,
+  Status find_homes(const DecodedVersion& content, std::uint32_t file, std::vector<Part>& parts)
+      WEFT_EXCLUDES(planning_);
+  void expect(const DecodedVersion& content, const std::vector<Extent>& absent);
+  Status begin_transfer(const DecodedVersion& content, std::uint32_t file) WEFT_REQUIRES(planning_);
+  Status begin_file(const DecodedVersion& content, std::uint32_t file) WEFT_REQUIRES(planning_);
+  Result<bool> begin_group(const DecodedVersion& content, FileGroup group) WEFT_REQUIRES(planning_);
+  Status add_transfer(const DecodedVersion& content, std::optional<std::uint32_t> file, FetchPlan plan,
                       std::unique_ptr<FetchPack> pack) WEFT_REQUIRES(planning_);
   Result<std::unique_ptr<FetchPack>> pack_for(const File& file, std::span<const OpenPlace> places,
                                               std::span<const Extent> absent) WEFT_EXCLUDES(mutex_);
@@ -188,7 +146,7 @@ class Fetcher final : public ColdReads, public LocalBytes {
   // fetcher_bases.cc
   Result<std::vector<VersionId>> base_candidates(const VersionRow& row);
   bool has_most_of(const BasePairs& pairs);
-  std::shared_ptr<VersionBases> bases_for(const Content& content) WEFT_REQUIRES(planning_);
+  std::shared_ptr<VersionBases> bases_for(const DecodedVersion& content) WEFT_REQUIRES(planning_);
   void expect_comparisons(Transfer& transfer) const;
   std::vector<RunBase> places_of(std::span<const std::optional<BasePair>> pairs, std::span<const ChunkRun> runs);
   void lend_bases(const std::shared_ptr<VersionBases>& bases, std::span<const ChunkRun> runs, ReadAid& aid)
@@ -259,7 +217,7 @@ class Fetcher final : public ColdReads, public LocalBytes {
   const FetchOptions options_;
   const CacheSpace space_;
   FetchSources sources_;
-  LruCache<Content> contents_{64U << 20U};
+  ManifestFetch manifests_;
   Mutex planning_ WEFT_ACQUIRED_BEFORE(mutex_);  // held to begin a transfer
   struct Choice {
     VersionId version = 0;
@@ -282,8 +240,6 @@ class Fetcher final : public ColdReads, public LocalBytes {
   std::minstd_rand random_ WEFT_GUARDED_BY(mutex_){std::random_device{}()};
   std::vector<std::shared_ptr<Transfer>> transfers_ WEFT_GUARDED_BY(mutex_);  // and their state
   std::unordered_map<ContentId, Home> homes_ WEFT_GUARDED_BY(mutex_);         // blobs that are not in the index yet
-  std::map<VersionId, std::shared_future<Status>> resolving_ WEFT_GUARDED_BY(mutex_);
-  std::map<VersionId, FailedResolution> failed_resolutions_ WEFT_GUARDED_BY(mutex_);
   PassingBytes passing_ WEFT_GUARDED_BY(mutex_){64U << 20U};
   FetchPolicy policy_ WEFT_GUARDED_BY(mutex_);
   std::uint64_t room_ WEFT_GUARDED_BY(mutex_) = 0;          // bytes that fit into the cache without eviction
@@ -294,7 +250,6 @@ class Fetcher final : public ColdReads, public LocalBytes {
   SourceCount local_ WEFT_GUARDED_BY(mutex_){"local"};
   CodedCounts coded_ WEFT_GUARDED_BY(mutex_);
   std::shared_ptr<VersionBases> last_coded_ WEFT_GUARDED_BY(mutex_);
-  std::uint64_t manifests_ WEFT_GUARDED_BY(mutex_) = 0;
   bool ending_ WEFT_GUARDED_BY(mutex_) = false;
   Mutex measuring_use_ WEFT_ACQUIRED_BEFORE(mutex_);
   std::uint64_t cache_bytes_ WEFT_GUARDED_BY(measuring_use_) = 0;

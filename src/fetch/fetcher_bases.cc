@@ -69,7 +69,7 @@ bool Fetcher::has_most_of(const BasePairs& pairs) {
 
 // Returns the bases of a version; null if no candidate is good enough. Transfers of one version share them if they
 // begin within kChoiceHolds.
-std::shared_ptr<VersionBases> Fetcher::bases_for(const Content& content) {
+std::shared_ptr<VersionBases> Fetcher::bases_for(const DecodedVersion& content) {
   {
     const MutexLock lock(mutex_);
     if (!policy_.sparse) return nullptr;
@@ -81,7 +81,7 @@ std::shared_ptr<VersionBases> Fetcher::bases_for(const Content& content) {
   const auto candidates = base_candidates(content.row);
   if (!candidates.ok()) return nullptr;
   for (const VersionId candidate : *candidates) {
-    const auto other = this->content(candidate);
+    const auto other = manifests_.content(candidate);
     if (!other.ok()) continue;
     auto pairs = pair_bases(content.manifest, (*other)->manifest);
     if (!has_most_of(pairs)) continue;

@@ -99,7 +99,7 @@ void Fetcher::Swarm::leave(const Digest& manifest) {
   fetcher_.wake_.notify_one();
 }
 
-void Fetcher::Swarm::note_read(const std::shared_ptr<const Content>& content, const ColdRange& what) {
+void Fetcher::Swarm::note_read(const std::shared_ptr<const DecodedVersion>& content, const ColdRange& what) {
   const bool whole =
       what.all && what.range.offset == 0 && what.ahead >= content->manifest.files[what.file].size - what.range.length;
   const bool in_order = !what.all && what.ahead > 0 && what.range.offset <= kFileStart;

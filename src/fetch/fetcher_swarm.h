@@ -31,19 +31,19 @@ class Fetcher::Swarm {
   void wake() { worker_.wake(); }  // also under the Fetcher's lock
   // A reader asks for a range. If it reads a shard of a large version from the start, the other shards are fetched too.
   // While other nodes fetch the version, so is the rest of the shard.
-  void note_read(const std::shared_ptr<const Content>& content, const ColdRange& what);
+  void note_read(const std::shared_ptr<const DecodedVersion>& content, const ColdRange& what);
   // Reads an offered unit that SwarmFetch::take_offer() has returned.
   void read(std::shared_ptr<OfferedUnit> unit);
 
  private:
   struct Shard {
-    std::shared_ptr<const Content> content;
+    std::shared_ptr<const DecodedVersion> content;
     std::uint32_t file = 0;
     std::uint64_t bytes = 0;  // from its start
   };
   // The shards of a version that are to be fetched, in this order.
   struct Shards {
-    std::shared_ptr<const Content> content;
+    std::shared_ptr<const DecodedVersion> content;
     std::optional<Shard> read;  // a reader asks for it in order: it is fetched ahead if there are partners
     std::deque<std::uint32_t> others;
     bool has_joined = false;  // its version joined the swarm

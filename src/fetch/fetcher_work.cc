@@ -58,7 +58,7 @@ Status Fetcher::keep_or_pass(Task& task, const Status& room, std::span<const std
 // True while the publisher may still lack bytes: other nodes hear of a version before the index of its publisher has
 // its bytes.
 bool Fetcher::is_young(const Transfer& transfer) const {
-  return Clock::now() < transfer.young_until && is_there(transfer.publisher);
+  return Clock::now() < transfer.young_until && options_.has_member(transfer.publisher);
 }
 
 // Wakes a worker to fetch the next bytes while this thread verifies and writes.
@@ -97,7 +97,7 @@ Result<std::vector<Digest>> Fetcher::move(Task& task, const std::vector<ChunkRun
 // True if the sources were silent, or the publisher has left the cluster. While other units of the file arrive, or a
 // reader has not waited long, the fetcher then asks for a unit again.
 bool Fetcher::may_still_come(const Transfer& transfer, const Error& error) const {
-  return was_silent(error) || (error.code == Errc::not_found && !is_there(transfer.publisher));
+  return was_silent(error) || (error.code == Errc::not_found && !options_.has_member(transfer.publisher));
 }
 
 // Returns the end of the wait for a task. Late units have used up a part of the patience, so they wait only until their
@@ -187,7 +187,7 @@ FetchStatus Fetcher::status() const {
   status.sources = sources_.counts();
   status.transfers = transfers_.size();
   status.waiting = wanted_.size() + ahead_.size() + same_.size() + swarm_.units();
-  status.manifests = manifests_;
+  status.manifests = manifests_.fetched();
   status.problem = sources_.problem();
   status.coded = coded_;
   if (last_coded_) status.last_coded = {last_coded_->version(), last_coded_->base(), last_coded_->counts()};
