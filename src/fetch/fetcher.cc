@@ -47,6 +47,8 @@ Fetcher::Fetcher(Store& store, FetchedCache& cache, const std::vector<std::share
                           : CacheSpace::Disk([&store] { return disk_space(store.directory().root().fd()); })),
       sources_(sources, options.patience),
       manifests_(store, cache, sources_, options_),
+      bases_({store, manifests_, sources_, *this, [this](const ContentId& blob) { return is_coming(blob); },
+              options.damaged}),
       swarm_(options.patience, kAcceptedMax, [this] { swarming_->wake(); }) {
   if (options_.swarms != nullptr) swarming_ = std::make_unique<Swarm>(*this, *options_.swarms);
   const unsigned workers = std::max(1U, options_.threads) + (swarming_ ? kAcceptedMax : 0);
@@ -189,8 +191,8 @@ Status Fetcher::add_transfer(const DecodedVersion& content, std::optional<std::u
                                          std::move(hold)));
   transfer->subject = fmt::format("{}@{}", content.row.model_name, content.row.number);
   if (file) transfer->subject += ": " + content.manifest.files[*file].path;
-  transfer->bases = bases_for(content);
-  expect_comparisons(*transfer);
+  transfer->bases = bases_.choose(content);
+  transfer->expect_comparisons();
   transfer->publisher = content.row.publisher;
   if (options_.has_member(transfer->publisher))
     transfer->young_until =

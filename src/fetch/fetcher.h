@@ -21,6 +21,7 @@
 #include "blobs/local_bytes.h"
 #include "diskformat/toc.h"
 #include "fetch/cache_space.h"
+#include "fetch/fetch_bases.h"
 #include "fetch/fetch_options.h"
 #include "fetch/fetch_sources.h"
 #include "fetch/manifest_fetch.h"
@@ -42,16 +43,12 @@ struct FetchStatus {
   // The first request for prefetched bytes does not count either: they count under their source.
   SourceCount local{"local"};
   std::vector<SourceCount> sources;
-  std::uint64_t transfers = 0;  // packs being filled
-  std::uint64_t waiting = 0;    // queued units
-  std::uint64_t manifests = 0;  // fetched
-  std::string problem;          // the last error, "" for none
-  CodedCounts coded;            // of all versions
-  struct Coded {
-    std::string version, base;  // "bert@2" and "bert@1"
-    CodedCounts counts;
-  };
-  std::optional<Coded> last_coded;  // the last version that had a base
+  std::uint64_t transfers = 0;             // packs being filled
+  std::uint64_t waiting = 0;               // queued units
+  std::uint64_t manifests = 0;             // fetched
+  std::string problem;                     // the last error, "" for none
+  CodedCounts coded;                       // of all versions
+  std::optional<CodedVersion> last_coded;  // the last version that had a base
 };
 
 class Fetcher final : public ColdReads, public LocalBytes {
@@ -142,19 +139,7 @@ class Fetcher final : public ColdReads, public LocalBytes {
   std::vector<Run> pieces_of(const std::vector<Part>& parts, Range range) const WEFT_REQUIRES(mutex_);
 
   OpenPlace arrived(const ChunkRun& run) const WEFT_REQUIRES(mutex_);
-
-  // fetcher_bases.cc
-  Result<std::vector<VersionId>> base_candidates(const VersionRow& row);
-  bool has_most_of(const BasePairs& pairs);
-  std::shared_ptr<VersionBases> bases_for(const DecodedVersion& content) WEFT_REQUIRES(planning_);
-  void expect_comparisons(Transfer& transfer) const;
-  std::vector<RunBase> places_of(std::span<const std::optional<BasePair>> pairs, std::span<const ChunkRun> runs);
-  void lend_bases(const std::shared_ptr<VersionBases>& bases, std::span<const ChunkRun> runs, ReadAid& aid)
-      WEFT_EXCLUDES(mutex_);
-  void note_damage(VersionBases& bases, const ContentId& base);
-  bool is_sound(const RunBase& base, std::uint64_t chunk);
-  void report_damage(const ContentId& id);
-  void note_coded(const std::shared_ptr<VersionBases>& bases, const CodedCounts& counts) WEFT_EXCLUDES(mutex_);
+  bool is_coming(const ContentId& blob) const WEFT_EXCLUDES(mutex_);
 
   // fetcher_same.cc
   std::optional<Task> take_same() WEFT_REQUIRES(mutex_);
@@ -218,13 +203,8 @@ class Fetcher final : public ColdReads, public LocalBytes {
   const CacheSpace space_;
   FetchSources sources_;
   ManifestFetch manifests_;
+  FetchBases bases_;
   Mutex planning_ WEFT_ACQUIRED_BEFORE(mutex_);  // held to begin a transfer
-  struct Choice {
-    VersionId version = 0;
-    Clock::time_point until{};
-    std::shared_ptr<VersionBases> bases;
-  };
-  Choice chosen_ WEFT_GUARDED_BY(planning_);
   Mutex making_room_ WEFT_ACQUIRED_BEFORE(mutex_);
   mutable Mutex mutex_;
   Condition wake_;     // a task was queued, or the end
@@ -248,8 +228,6 @@ class Fetcher final : public ColdReads, public LocalBytes {
   VainEviction in_vain_ WEFT_GUARDED_BY(mutex_);
   RateMeter rate_ WEFT_GUARDED_BY(mutex_);
   SourceCount local_ WEFT_GUARDED_BY(mutex_){"local"};
-  CodedCounts coded_ WEFT_GUARDED_BY(mutex_);
-  std::shared_ptr<VersionBases> last_coded_ WEFT_GUARDED_BY(mutex_);
   bool ending_ WEFT_GUARDED_BY(mutex_) = false;
   Mutex measuring_use_ WEFT_ACQUIRED_BEFORE(mutex_);
   std::uint64_t cache_bytes_ WEFT_GUARDED_BY(measuring_use_) = 0;

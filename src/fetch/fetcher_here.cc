@@ -18,6 +18,11 @@ OpenPlace Fetcher::arrived(const ChunkRun& run) const {
   return {transfer.reader, offset};
 }
 
+bool Fetcher::is_coming(const ContentId& blob) const {
+  const MutexLock lock(mutex_);
+  return homes_.contains(blob);
+}
+
 Result<std::vector<OpenPlace>> Fetcher::here(std::span<const ChunkRun> runs) {
   std::vector<OpenPlace> places;
   std::vector<ContentId> others;

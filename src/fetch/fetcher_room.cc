@@ -171,6 +171,7 @@ Status Fetcher::make_room(const Task& task) {
 }
 
 void Fetcher::set_policy(const FetchPolicy& policy) {
+  bases_.allow(policy.sparse);
   const MutexLock lock(mutex_);
   policy_ = policy;
   room_ = 0;

@@ -74,11 +74,11 @@ std::optional<std::vector<Digest>> Fetcher::read_base(const Task& task, const st
   std::vector<std::optional<BasePair>> pairs;
   pairs.reserve(runs.size());
   for (const ChunkRun& run : runs) pairs.push_back(bases.find(run.id));
-  const std::vector<RunBase> places = places_of(pairs, runs);
+  const std::vector<RunBase> places = bases_.places_of(pairs, runs);
+  if (!bases_.are_allowed()) return {};
   std::vector<Digest> expected;
   {
     const MutexLock lock(mutex_);
-    if (!policy_.sparse) return {};
     for (std::size_t unit = task.unit; unit < task.end; ++unit) expected.push_back(task.transfer->expected(unit));
   }
   for (const RunBase& base : places)
@@ -87,7 +87,7 @@ std::optional<std::vector<Digest>> Fetcher::read_base(const Task& task, const st
     const std::span<std::byte> part = to.first(runs[i].length());
     const bool is_read = read_exact(places[i].place.pack->fd(), places[i].place.offset, part, "a base").ok();
     if (!is_read || sha256(part) != expected[i]) {
-      note_damage(bases, places[i].id);
+      bases_.note_damage(bases, places[i].id);
       return {};
     }
     to = to.subspan(part.size());
@@ -108,7 +108,7 @@ Result<std::optional<std::vector<Digest>>> Fetcher::copy_same(Task& task, const 
   counts.same_bytes = range.length;
   for (const ChunkRun& run : runs)
     if (const auto pair = transfer.bases->find(run.id)) counts.elements += run.length() / pair->width;
-  note_coded(transfer.bases, counts);
+  bases_.note_coded(transfer.bases, counts);
   const MutexLock lock(mutex_);
   ++local_.reads;
   local_.bytes += range.length;

@@ -83,9 +83,9 @@ Result<std::vector<Digest>> Fetcher::move(Task& task, const std::vector<ChunkRun
   };
   request.aid.came = [this] { wake_reader(); };
   request.aid.subject = transfer.subject;
-  lend_bases(transfer.bases, runs, request.aid);
+  bases_.lend(transfer.bases, runs, request.aid);
   auto got = sources_.read(request);
-  note_coded(transfer.bases, request.aid.coded);
+  bases_.note_coded(transfer.bases, request.aid.coded);
   if (!got.ok()) return std::move(got).error();
   WEFT_CHECK(keep_or_pass(task, room, got->read.bytes.bytes()));
   log_debug(LogCategory::fetch, "transfer {}: {} bytes at {} from {}", transfer.log_id, range.length, range.offset,
@@ -189,8 +189,9 @@ FetchStatus Fetcher::status() const {
   status.waiting = wanted_.size() + ahead_.size() + same_.size() + swarm_.units();
   status.manifests = manifests_.fetched();
   status.problem = sources_.problem();
-  status.coded = coded_;
-  if (last_coded_) status.last_coded = {last_coded_->version(), last_coded_->base(), last_coded_->counts()};
+  FetchBases::Counts coded = bases_.counts();
+  status.coded = coded.all;
+  status.last_coded = std::move(coded.last);
   return status;
 }
 

@@ -13,7 +13,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// A source whose manifest comes when the test says so.
+// A source that holds its manifest back until open().
 class GatedManifest final : public TwinsReads {
  public:
   using TwinsReads::TwinsReads;
